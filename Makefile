@@ -1,0 +1,51 @@
+# A front: every target calls CMake or a script; the build description is CMakeLists.txt.
+#
+#   make demo             set up, build, train LeNet on drawn digits, evaluate, classify
+#   make test             set up, build, run the tests
+#   make                  build/bin/train and the other commands
+#   make bench | lint | install PREFIX=/usr/local | clean | gpu-check
+#
+# PRESET=debug|asan|tsan|ci chooses another of CMakePresets.json (build folder: build-PRESET),
+# JOBS=N the number of jobs, CMAKE_FLAGS="-DCREMA_OPENCV=OFF …" any option of cmake/options.cmake.
+
+PRESET ?= release
+BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+
+.PHONY: all packages configure build demo test bench lint install clean gpu-check
+
+all: build
+
+packages:
+	@scripts/install_packages.sh
+
+configure: packages
+	cmake --preset $(PRESET) $(CMAKE_FLAGS)
+
+build: configure
+	cmake --build $(BUILD) --parallel $(JOBS)
+
+demo: build
+	@scripts/demo.sh $(BUILD)
+
+test: build
+	cd $(BUILD) && ctest --output-on-failure --parallel $(JOBS) $(CTEST_FLAGS)
+
+bench: packages
+	cmake --preset $(PRESET) -DCREMA_BUILD_BENCH=ON $(CMAKE_FLAGS)
+	cmake --build $(BUILD) --parallel $(JOBS)
+	@scripts/bench.sh $(BUILD)
+
+lint:
+	@scripts/install_packages.sh --lint
+	@scripts/lint.sh
+
+install: build
+	cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:
+	cmake -E rm -rf $(BUILD)
+
+gpu-check:
+	@scripts/gpu_check.sh

@@ -1,0 +1,31 @@
+# An interface target with the compiler settings of all our own code.
+add_library(crema_flags INTERFACE)
+target_compile_options(crema_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wno-unknown-pragmas -Werror>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall -Werror=all-warnings>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  # Release is -O3, and there g++ 12 sees overflows in its own std::string (PR 105329, PR 105651).
+  # The sanitizer presets are -O2 and keep these warnings.
+  target_compile_options(crema_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict
+                              -Wno-stringop-overflow -Wno-stringop-overread>)
+endif()
+if(CREMA_OPENMP)
+  target_link_libraries(crema_flags INTERFACE OpenMP::OpenMP_CXX)
+endif()
+if(CREMA_SANITIZE)
+  set(_sanitize -fsanitize=${CREMA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_compile_options(crema_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${_sanitize}>)
+  target_compile_definitions(crema_flags INTERFACE CREMA_SANITIZED)
+  target_link_options(crema_flags INTERFACE -fsanitize=${CREMA_SANITIZE})
+endif()
+
+# A second build of the same sources, in any folder, takes the objects of the first.
+if(CREMA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(CREMA_CCACHE_PROGRAM ccache)
+  if(CREMA_CCACHE_PROGRAM)
+    set(CMAKE_C_COMPILER_LAUNCHER ${CREMA_CCACHE_PROGRAM})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CREMA_CCACHE_PROGRAM})
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${CREMA_CCACHE_PROGRAM})
+  endif()
+endif()

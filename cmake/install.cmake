@@ -1,0 +1,68 @@
+# What `make install` puts where:
+#   include/crema/           headers (sources say #include "core/error.h", so this is the include path)
+#   lib/                     libcrema.a, libcrema_proto.a, cmake/Crema/, pkgconfig/crema.pc
+#   libexec/crema/           the commands; bin/crema is their front
+#   share/crema/             proto/crema.proto, models/
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# The flags target stays at home, but programs that use the library need the OpenMP runtime too.
+if(CREMA_OPENMP)
+  target_link_libraries(crema PRIVATE OpenMP::OpenMP_CXX)
+endif()
+target_compile_features(crema PUBLIC cxx_std_20)
+
+set(_include ${CMAKE_INSTALL_INCLUDEDIR}/crema)
+set(_package ${CMAKE_INSTALL_LIBDIR}/cmake/Crema)
+set(_share ${CMAKE_INSTALL_DATADIR}/crema)
+
+install(TARGETS crema crema_proto EXPORT CremaTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT CremaTargets NAMESPACE Crema:: DESTINATION ${_package})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ DESTINATION ${_include} FILES_MATCHING PATTERN *.h)
+install(FILES ${PROJECT_BINARY_DIR}/proto/crema.pb.h DESTINATION ${_include})
+install(FILES ${PROJECT_SOURCE_DIR}/proto/crema.proto DESTINATION ${_share}/proto)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${_share}
+        FILES_MATCHING PATTERN *.prototxt PATTERN README.md)
+
+# The front command lies beside the others in the build folder and one up from them when installed.
+configure_file(${PROJECT_SOURCE_DIR}/tools/crema.sh ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/crema @ONLY)
+install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/crema DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(CREMA_COMMANDS)
+  install(TARGETS ${CREMA_COMMANDS} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/crema)
+endif()
+
+configure_package_config_file(
+  ${PROJECT_SOURCE_DIR}/cmake/CremaConfig.cmake.in ${PROJECT_BINARY_DIR}/CremaConfig.cmake
+  INSTALL_DESTINATION ${_package})
+write_basic_package_version_file(
+  ${PROJECT_BINARY_DIR}/CremaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/CremaConfig.cmake ${PROJECT_BINARY_DIR}/CremaConfigVersion.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/find_opencv.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/find_leveldb.cmake
+        DESTINATION ${_package})
+
+# For pkg-config: what has a .pc of its own is required, the rest is named. Only a static library
+# exists, so nothing is private.
+set(CREMA_PC_LIBS "-llmdb -lpthread")
+if(CREMA_OPENMP)
+  string(APPEND CREMA_PC_LIBS " ${OpenMP_CXX_FLAGS}")
+endif()
+if(CREMA_HAVE_OPENCV)
+  # Not opencv4.pc: it names every module of OpenCV, installed or not.
+  string(APPEND CREMA_PC_LIBS " -lopencv_imgcodecs -lopencv_imgproc -lopencv_core")
+endif()
+if(CREMA_HAVE_HDF5)
+  string(REPLACE ";" " " _hdf5 "${HDF5_C_LIBRARIES}")
+  string(APPEND CREMA_PC_LIBS " ${_hdf5}")
+endif()
+if(CREMA_HAVE_LEVELDB)
+  string(APPEND CREMA_PC_LIBS " -lleveldb")
+endif()
+if(CREMA_HAVE_CUDA)
+  string(APPEND CREMA_PC_LIBS
+         " -L${CUDAToolkit_LIBRARY_DIR} -lcublas -lcublasLt -lcudart_static -ldl -lrt")
+endif()
+# From the folder of crema.pc back to the prefix, wherever that ends up.
+string(REGEX REPLACE "[^/]+" ".." CREMA_PC_PREFIX "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+configure_file(${PROJECT_SOURCE_DIR}/cmake/crema.pc.in ${PROJECT_BINARY_DIR}/crema.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/crema.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,18 @@
+# AUTO takes what is found, ON insists on it, OFF leaves it out.
+function(crema_option name text)
+  set(CREMA_${name} AUTO CACHE STRING "${text}: AUTO, ON or OFF")
+  set_property(CACHE CREMA_${name} PROPERTY STRINGS AUTO ON OFF)
+endfunction()
+
+crema_option(CUDA "GPU layers")
+crema_option(ONEDNN "oneDNN kernels")
+crema_option(OPENCV "encoded images, image files, make_digits")
+crema_option(HDF5 "HDF5Data and .h5 snapshots")
+crema_option(LEVELDB "LevelDB data")
+option(CREMA_OPENMP "Several threads in one layer" ON)
+option(CREMA_BUILD_TESTS "Build the tests" ON)
+option(CREMA_BUILD_BENCH "Build the benchmarks" OFF)
+option(CREMA_PCH "Precompile headers: faster without ccache, useless with it" OFF)
+option(CREMA_CCACHE "Compile through ccache where it is installed" ON)
+set(CREMA_SANITIZE "" CACHE STRING "Comma-separated sanitizers, e.g. address,undefined")
+set(CREMA_CUDA_ARCH "80-real;90-real;90-virtual" CACHE STRING "CUDA architectures")

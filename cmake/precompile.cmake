@@ -1,0 +1,17 @@
+# Precompiled headers: most sources read the generated schema, which is most of what there is to
+# parse. Included after all folders, since it speaks of their targets.
+if(NOT CREMA_PCH)
+  return()
+endif()
+set(_schema <algorithm> <functional> <map> <memory> <string> <vector>
+    "${PROJECT_BINARY_DIR}/proto/crema.pb.h")
+
+target_precompile_headers(crema PRIVATE ${_schema})
+if(CREMA_BUILD_TESTS)
+  target_precompile_headers(crema_test_support PRIVATE ${_schema} <gtest/gtest.h>)
+  get_property(_targets DIRECTORY tests PROPERTY BUILDSYSTEM_TARGETS)
+  list(FILTER _targets INCLUDE REGEX "_test$")
+  foreach(_target ${_targets})
+    target_precompile_headers(${_target} REUSE_FROM crema_test_support)
+  endforeach()
+endif()

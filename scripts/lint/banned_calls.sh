@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# The library never ends the process: what a user causes is thrown, see src/core/error.h.
+set -euo pipefail
+. scripts/lint/files.sh
+
+banned='(^|[^A-Za-z0-9_.>])((std::)?(abort|exit|_exit|_Exit|quick_exit|terminate)|LOG|CHECK(_[A-Z]+)?|assert)[[:space:]]*\('
+status=0
+while IFS= read -r file; do
+  hits=$(strip_comments "$file" | grep -nE "$banned" || true)
+  if [ -n "$hits" ]; then
+    sed "s|^\([0-9]*\):[[:space:]]*|$file:\1: throw crema::Error instead of: |" <<<"$hits"
+    status=1
+  fi
+done < <(list_files 'src/*.h' 'src/*.cc' 'src/*.cu' 'src/*.cuh')
+exit $status

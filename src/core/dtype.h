@@ -1,0 +1,43 @@
+// Element types and the one place where code is chosen by them.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace crema {
+
+enum class DType { kF32, kF64, kF16, kBF16, kU8, kI32, kI64 };
+
+size_t SizeOf(DType dtype);  // bytes of one element
+std::string_view ToString(DType dtype);
+
+template <typename T>
+struct DTypeOf;
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::kF32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::kF64;
+};
+template <>
+struct DTypeOf<unsigned char> {
+  static constexpr DType value = DType::kU8;
+};
+template <>
+struct DTypeOf<int> {
+  static constexpr DType value = DType::kI32;
+};
+
+// Calls `body(T{})` with T = float or double. CPU kernels exist for these two only.
+template <typename Body>
+decltype(auto) DispatchFloat(DType dtype, Body&& body) {
+  if (dtype == DType::kF32) return body(float{});
+  CREMA_CHECK(dtype == DType::kF64);
+  return body(double{});
+}
+
+}  // namespace crema

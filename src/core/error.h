@@ -1,0 +1,71 @@
+// What a user can cause is reported by throwing Error; see docs/design.md, "Errors".
+#pragma once
+
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace crema {
+
+enum class ErrorCode {
+  kInvalidArgument,  // a text file, a flag or a parameter is wrong
+  kNotFound,         // a file or a name does not exist
+  kUnsupported,      // understood, but this build or this version cannot do it
+  kDataLoss,         // a file or record is damaged, truncated or of the wrong kind
+  kIoFailure,        // the operating system refused to read or write
+  kOutOfMemory,
+  kDeviceFailure,
+  kDiverged,  // training reached NaN or infinity
+  kCancelled,
+  kInternal,  // a bug of ours
+};
+
+// Where a problem was found; empty strings and zeros mean "not known".
+struct Where {
+  std::string file = {};
+  int line = 0;    // from 1
+  int column = 0;  // from 1
+  std::string layer = {};
+  std::string blob = {};
+  std::string field = {};  // path below the layer, e.g. "convolution_param.kernel_size"
+};
+
+struct Problem {
+  ErrorCode code = ErrorCode::kInternal;
+  Where where;
+  std::string message;
+};
+
+// "net.prototxt:61:12: layer "bn1": message".
+std::string ToString(const Problem& problem);
+
+// One or more problems, found together. what() has a line for each.
+class Error : public std::exception {
+ public:
+  explicit Error(Problem problem);
+  explicit Error(std::vector<Problem> problems);  // requires: not empty
+
+  const char* what() const noexcept override { return text_.c_str(); }
+  const std::vector<Problem>& problems() const { return problems_; }
+  ErrorCode code() const { return problems_.front().code; }
+
+ private:
+  std::vector<Problem> problems_;
+  std::string text_;
+};
+
+[[noreturn]] void Fail(ErrorCode code, std::string message, Where where = {});
+
+// The documented exit code of a command that ends with this error:
+// 1 internal, 2 configuration, 3 data, 4 device or memory, 5 diverged, 130 cancelled.
+int ExitCode(ErrorCode code);
+
+namespace internal {
+[[noreturn]] void CheckFailed(const char* condition, const char* file, int line);
+}  // namespace internal
+
+}  // namespace crema
+
+// A broken promise of our own code, never of a user. Throws Error(kInternal).
+#define CREMA_CHECK(condition) \
+  ((condition) ? void(0) : ::crema::internal::CheckFailed(#condition, __FILE__, __LINE__))

@@ -1,0 +1,53 @@
+// Loops over several threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace crema {
+
+// Calls body(begin, end, worker) on `workers` consecutive pieces of [0, count), each on a thread of
+// its own. How the range is cut depends on count, grain and threads only, so sums that keep one
+// partial result a worker are the same again. `grain` is the least number of elements that pays for
+// a thread. The first exception that a body throws is rethrown here.
+template <typename Body>
+void ParallelFor(int threads, int64_t count, int64_t grain, Body&& body) {
+  const int64_t most = grain > 0 ? std::max<int64_t>(1, count / grain) : count;
+  const int workers = static_cast<int>(std::clamp<int64_t>(most, 1, std::max(1, threads)));
+  if (count <= 0) return;
+#ifdef _OPENMP
+  if (workers > 1) {
+    std::exception_ptr failure;
+#pragma omp parallel num_threads(workers)
+    {
+      // A nested or refused team may be smaller than asked: each thread takes every n-th piece.
+      for (int worker = omp_get_thread_num(); worker < workers; worker += omp_get_num_threads()) {
+        try {
+          body(count * worker / workers, count * (worker + 1) / workers, worker);
+        } catch (...) {
+#pragma omp critical(crema_parallel_for)
+          if (!failure) failure = std::current_exception();
+        }
+      }
+    }
+    if (failure) std::rethrow_exception(failure);
+    return;
+  }
+#endif
+  for (int worker = 0; worker < workers; ++worker) {
+    body(count * worker / workers, count * (worker + 1) / workers, worker);
+  }
+}
+
+// How many pieces ParallelFor makes with the same arguments.
+inline int ParallelWorkers(int threads, int64_t count, int64_t grain) {
+  const int64_t most = grain > 0 ? std::max<int64_t>(1, count / grain) : count;
+  return static_cast<int>(std::clamp<int64_t>(most, 1, std::max(1, threads)));
+}
+
+}  // namespace crema

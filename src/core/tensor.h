@@ -1,0 +1,104 @@
+// Typed, shaped memory: owning tensors, and the views that layers work on.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/allocator.h"
+#include "core/device.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+
+namespace crema {
+
+// Read-only view of dense row-major elements. A default one is empty(): the caller does not want or
+// may not see that tensor. Copying is cheap and allocates nothing.
+class ConstTensorView {
+ public:
+  ConstTensorView() = default;
+  ConstTensorView(const void* data, const Shape& shape, DType dtype, Device device = {})
+      : data_(data), shape_(shape), dtype_(dtype), device_(device) {}
+
+  bool empty() const { return data_ == nullptr; }
+  const Shape& shape() const { return shape_; }
+  DType dtype() const { return dtype_; }
+  Device device() const { return device_; }
+  int64_t count() const { return shape_.count(); }
+  size_t bytes() const { return static_cast<size_t>(count()) * SizeOf(dtype_); }
+  const void* raw() const { return data_; }
+
+  // Requires: T is the element type.
+  template <typename T>
+  const T* data() const {
+    CREMA_CHECK(dtype_ == DTypeOf<T>::value);
+    return static_cast<const T*>(data_);
+  }
+  template <typename T>
+  std::span<const T> span() const {
+    return {data<T>(), static_cast<size_t>(count())};
+  }
+
+ private:
+  const void* data_ = nullptr;
+  Shape shape_;
+  DType dtype_ = DType::kF32;
+  Device device_;
+};
+
+// As ConstTensorView, for what a layer writes.
+class TensorView {
+ public:
+  TensorView() = default;
+  TensorView(void* data, const Shape& shape, DType dtype, Device device = {})
+      : data_(data), shape_(shape), dtype_(dtype), device_(device) {}
+  operator ConstTensorView() const { return {data_, shape_, dtype_, device_}; }  // NOLINT: widening
+
+  bool empty() const { return data_ == nullptr; }
+  const Shape& shape() const { return shape_; }
+  DType dtype() const { return dtype_; }
+  Device device() const { return device_; }
+  int64_t count() const { return shape_.count(); }
+  size_t bytes() const { return static_cast<size_t>(count()) * SizeOf(dtype_); }
+  void* raw() const { return data_; }
+
+  template <typename T>
+  T* data() const {
+    CREMA_CHECK(dtype_ == DTypeOf<T>::value);
+    return static_cast<T*>(data_);
+  }
+  template <typename T>
+  std::span<T> span() const {
+    return {data<T>(), static_cast<size_t>(count())};
+  }
+
+ private:
+  void* data_ = nullptr;
+  Shape shape_;
+  DType dtype_ = DType::kF32;
+  Device device_;
+};
+
+// Owns its memory; moves, does not copy. Zeroed when made.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(const Shape& shape, DType dtype, Allocator& allocator = CpuAllocator());
+  ~Tensor();
+  Tensor(Tensor&& other) noexcept;
+  Tensor& operator=(Tensor&& other) noexcept;
+
+  TensorView view() { return {data_, shape_, dtype_, device_}; }
+  ConstTensorView view() const { return {data_, shape_, dtype_, device_}; }
+  const Shape& shape() const { return shape_; }
+  DType dtype() const { return dtype_; }
+
+ private:
+  Allocator* allocator_ = nullptr;
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+  Shape shape_;
+  DType dtype_ = DType::kF32;
+  Device device_;
+};
+
+}  // namespace crema

@@ -1,0 +1,62 @@
+#include "data/datum.h"
+
+#include <cctype>
+#include <climits>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace crema {
+
+std::string RecordName(const std::string& data_set, std::string_view key) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string name = "record \"";
+  for (const char c : key) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isprint(byte)) {
+      name += c;
+    } else {
+      name += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return name + "\" of '" + data_set + "'";
+}
+
+PixelView DatumReader::Read(std::string_view key, std::string_view value) {
+  if (value.size() > INT_MAX ||
+      !datum_.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat(RecordName(data_set_, key), " is not a Datum (", value.size(), " bytes)"));
+  }
+  if (!datum_.encoded()) return ReadRaw(key);
+  DecodeImage(datum_.data(), mode_, RecordName(data_set_, key), &image_);
+  return {image_.channels, image_.height, image_.width, image_.pixels.data(), nullptr};
+}
+
+PixelView DatumReader::ReadRaw(std::string_view key) const {
+  PixelView view{datum_.channels(), datum_.height(), datum_.width(), nullptr, nullptr};
+  if (view.channels <= 0 || view.height <= 0 || view.width <= 0) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat(RecordName(data_set_, key), " is not a Datum with pixels: its size is ",
+                view.channels, "x", view.height, "x", view.width));
+  }
+  const bool bytes = !datum_.data().empty();
+  const uint64_t expected =
+      uint64_t{static_cast<uint32_t>(view.height)} * static_cast<uint32_t>(view.width);
+  const uint64_t got =
+      bytes ? datum_.data().size() : static_cast<uint64_t>(datum_.float_data_size());
+  // In this order nothing overflows.
+  if (got % expected != 0 || got / expected != static_cast<uint64_t>(view.channels)) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat(RecordName(data_set_, key), " says ", view.channels, "x", view.height, "x",
+                view.width, " but holds ", got, bytes ? " bytes" : " floats"));
+  }
+  if (bytes) {
+    view.bytes = reinterpret_cast<const uint8_t*>(datum_.data().data());
+  } else {
+    view.floats = datum_.float_data().data();
+  }
+  return view;
+}
+
+}  // namespace crema

@@ -1,0 +1,48 @@
+// Records of a data set that hold a Datum: pixels, raw or as an image file, and a label.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/shape.h"
+#include "crema.pb.h"
+#include "data/image.h"
+
+namespace crema {
+
+// Pixels of one sample, channel by channel, row by row. One of the two pointers is set.
+struct PixelView {
+  int channels = 0;
+  int height = 0;
+  int width = 0;
+  const uint8_t* bytes = nullptr;
+  const float* floats = nullptr;
+
+  Shape shape() const { return {channels, height, width}; }
+};
+
+// How messages call a record: `record "00000012" of 'train_lmdb'`. Unprintable bytes are escaped.
+std::string RecordName(const std::string& data_set, std::string_view key);
+
+// Parses and decodes, reusing its memory. Thread safety: one thread at a time.
+class DatumReader {
+ public:
+  explicit DatumReader(std::string data_set, ColorMode mode = ColorMode::kAsStored)
+      : data_set_(std::move(data_set)), mode_(mode) {}
+
+  // Valid until the next call, and as long as `value` lives. As in Caffe, the colour mode is not
+  // applied to raw pixels. Throws kDataLoss (not a Datum, sizes that do not fit, an image that
+  // cannot be decoded), naming the data set and the key.
+  PixelView Read(std::string_view key, std::string_view value);
+  int label() const { return datum_.label(); }  // of the record that was read last
+
+ private:
+  PixelView ReadRaw(std::string_view key) const;
+
+  const std::string data_set_;
+  const ColorMode mode_;
+  Datum datum_;
+  Image image_;
+};
+
+}  // namespace crema

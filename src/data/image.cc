@@ -1,0 +1,67 @@
+#include "data/image.h"
+
+#include <cstddef>
+
+#include "core/error.h"
+
+namespace crema {
+namespace {
+
+uint8_t Byte(std::string_view bytes, size_t at) { return static_cast<uint8_t>(bytes[at]); }
+
+// Walks the segments of a JPEG up to its end marker. Searching for that marker would not do:
+// embedded thumbnails have one, too.
+bool JpegReachesEnd(std::string_view bytes) {
+  constexpr uint8_t kStartOfScan = 0xDA;
+  constexpr uint8_t kEndOfImage = 0xD9;
+  size_t at = 2;
+  while (true) {
+    at = bytes.find('\xFF', at);  // the entropy-coded data of a scan is skipped here as well
+    if (at == std::string_view::npos) return false;
+    while (at < bytes.size() && Byte(bytes, at) == 0xFF) ++at;  // fill bytes
+    if (at >= bytes.size()) return false;
+    const uint8_t marker = Byte(bytes, at++);
+    if (marker == kEndOfImage) return true;
+    const bool restart = marker >= 0xD0 && marker <= 0xD7;
+    if (marker == 0x00 || marker == 0x01 || restart) continue;  // these have no length
+    if (at + 2 > bytes.size()) return false;
+    const size_t length = size_t{Byte(bytes, at)} << 8 | Byte(bytes, at + 1);
+    at += length;
+    if (marker == kStartOfScan && at >= bytes.size()) return false;
+  }
+}
+
+// Walks the chunks of a PNG up to IEND.
+bool PngReachesEnd(std::string_view bytes) {
+  size_t at = 8;
+  while (at + 12 <= bytes.size()) {
+    size_t length = 0;
+    for (size_t i = 0; i < 4; ++i) length = length << 8 | Byte(bytes, at + i);
+    if (bytes.substr(at + 4, 4) == "IEND") return true;
+    at += 12 + length;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string FindTruncation(std::string_view bytes) {
+  if (bytes.starts_with("\xFF\xD8\xFF") && !JpegReachesEnd(bytes)) {
+    return "the JPEG is truncated: it has no end marker";
+  }
+  if (bytes.starts_with("\x89PNG\r\n\x1A\n") && !PngReachesEnd(bytes)) {
+    return "the PNG is truncated: it has no end chunk";
+  }
+  return "";
+}
+
+#ifndef CREMA_HAVE_OPENCV
+void DecodeImage(std::string_view, ColorMode, const std::string& name, Image*) {
+  Fail(ErrorCode::kUnsupported,
+       name +
+           ": encoded images need OpenCV, and this program was built without it: build with "
+           "CREMA_OPENCV=ON, or write the data set with raw pixels");
+}
+#endif
+
+}  // namespace crema

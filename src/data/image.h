@@ -1,0 +1,34 @@
+// Image files in memory, decoded to planes of bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace crema {
+
+enum class ColorMode {
+  kAsStored,  // as many channels as the file has
+  kColor,     // three, in the order blue, green, red
+  kGray,      // one
+};
+
+// Channel by channel, row by row, one byte a pixel.
+struct Image {
+  int channels = 0;
+  int height = 0;
+  int width = 0;
+  std::vector<uint8_t> pixels;
+};
+
+// Decodes a JPEG, PNG or any other file that OpenCV reads; reuses the memory of `image`. Only
+// 8-bit images. Throws kDataLoss (`name` begins the message), kUnsupported without OpenCV.
+void DecodeImage(std::string_view bytes, ColorMode mode, const std::string& name, Image* image);
+
+// Decoders fill the missing end of a truncated file with gray and say nothing, so the structure is
+// checked before. Empty when `bytes` is a whole JPEG or PNG file, or a file of another kind; else
+// what is wrong.
+std::string FindTruncation(std::string_view bytes);
+
+}  // namespace crema

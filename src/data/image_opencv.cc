@@ -1,0 +1,65 @@
+// Left out where OpenCV is off; image.cc has the answer then.
+#include <climits>
+#include <opencv2/core.hpp>
+#include <opencv2/imgcodecs.hpp>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "data/image.h"
+
+namespace crema {
+namespace {
+
+cv::Mat Decode(std::string_view bytes, ColorMode mode, const std::string& name) {
+  int flags = cv::IMREAD_UNCHANGED;
+  if (mode == ColorMode::kColor) flags = cv::IMREAD_COLOR;
+  if (mode == ColorMode::kGray) flags = cv::IMREAD_GRAYSCALE;
+  // OpenCV takes a matrix that it does not write to, without a const type for it.
+  const cv::Mat buffer(1, static_cast<int>(bytes.size()), CV_8U, const_cast<char*>(bytes.data()));
+  try {
+    return cv::imdecode(buffer, flags);
+  } catch (const cv::Exception& failure) {
+    Fail(ErrorCode::kDataLoss, StrCat(name, ": the image cannot be decoded: ", failure.err));
+  }
+}
+
+void Deinterleave(const cv::Mat& decoded, Image* image) {
+  const int channels = image->channels;
+  const auto plane = static_cast<size_t>(image->height) * static_cast<size_t>(image->width);
+  for (int y = 0; y < image->height; ++y) {
+    const uint8_t* row = decoded.ptr<uint8_t>(y);
+    for (int c = 0; c < channels; ++c) {
+      uint8_t* out = image->pixels.data() + static_cast<size_t>(c) * plane +
+                     static_cast<size_t>(y) * static_cast<size_t>(image->width);
+      for (int x = 0; x < image->width; ++x) out[x] = row[x * channels + c];
+    }
+  }
+}
+
+}  // namespace
+
+void DecodeImage(std::string_view bytes, ColorMode mode, const std::string& name, Image* image) {
+  if (bytes.empty() || bytes.size() > INT_MAX) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat(name, ": an encoded image of ", bytes.size(), " bytes cannot be decoded"));
+  }
+  if (const std::string truncation = FindTruncation(bytes); !truncation.empty()) {
+    Fail(ErrorCode::kDataLoss, StrCat(name, ": ", truncation));
+  }
+  const cv::Mat decoded = Decode(bytes, mode, name);
+  if (decoded.empty()) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat(name, ": the image cannot be decoded: it is damaged, or no image file"));
+  }
+  if (decoded.depth() != CV_8U) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat(name, ": the image has more than 8 bits a channel; convert it to 8 bits"));
+  }
+  image->channels = decoded.channels();
+  image->height = decoded.rows;
+  image->width = decoded.cols;
+  image->pixels.resize(decoded.total() * static_cast<size_t>(decoded.channels()));
+  Deinterleave(decoded, image);
+}
+
+}  // namespace crema

@@ -1,0 +1,348 @@
+// The only file that knows lmdb.h.
+#include "data/lmdb.h"
+
+#include <lmdb.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+constexpr mdb_mode_t kFileMode = 0644;
+constexpr size_t kCommitRecords = 1000;
+constexpr size_t kCommitBytes = size_t{64} << 20;  // bounds what waits for a commit
+constexpr size_t kFirstMapBytes = size_t{1} << 20;
+
+struct EnvironmentCloser {
+  void operator()(MDB_env* env) const { mdb_env_close(env); }
+};
+struct TransactionAborter {
+  void operator()(MDB_txn* txn) const { mdb_txn_abort(txn); }
+};
+struct CursorCloser {
+  void operator()(MDB_cursor* cursor) const { mdb_cursor_close(cursor); }
+};
+using Environment = std::unique_ptr<MDB_env, EnvironmentCloser>;
+using Transaction = std::unique_ptr<MDB_txn, TransactionAborter>;
+using Cursor = std::unique_ptr<MDB_cursor, CursorCloser>;
+
+std::string_view View(const MDB_val& value) {
+  return {static_cast<const char*>(value.mv_data), value.mv_size};
+}
+
+// LMDB never writes through the values that it is given.
+MDB_val Val(std::string_view text) { return {text.size(), const_cast<char*>(text.data())}; }
+
+[[noreturn]] void FailLmdb(const std::string& path, const char* doing, int code) {
+  switch (code) {
+    case MDB_INVALID:
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+    case MDB_VERSION_MISMATCH:
+    case MDB_BAD_TXN:
+      Fail(ErrorCode::kDataLoss, StrCat("'", path, "' is not an LMDB that can be read (",
+                                        mdb_strerror(code), "): write the data set again"));
+    case MDB_READERS_FULL:
+      Fail(ErrorCode::kIoFailure, StrCat("too many processes read '", path, "' at once"));
+    case EACCES:
+    case EPERM:
+      Fail(ErrorCode::kIoFailure,
+           StrCat("no permission to use the data set '", path, "' while ", doing));
+    case ENOMEM:
+      Fail(ErrorCode::kOutOfMemory, StrCat("no memory left while ", doing, " '", path, "'"));
+    default:
+      Fail(ErrorCode::kIoFailure, StrCat("'", path, "': ", mdb_strerror(code), " while ", doing));
+  }
+}
+
+void Check(int code, const std::string& path, const char* doing) {
+  if (code != MDB_SUCCESS) FailLmdb(path, doing, code);
+}
+
+Environment MakeEnvironment(const std::string& path) {
+  MDB_env* env = nullptr;
+  Check(mdb_env_create(&env), path, "starting LMDB");
+  return Environment(env);
+}
+
+// The size of data.mdb, after checks whose messages LMDB's own could not match.
+struct stat ExamineFolder(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) {
+      Fail(ErrorCode::kNotFound, StrCat("there is no data set '", path, "'"));
+    }
+    FailLmdb(path, "opening it", errno);
+  }
+  if (!S_ISDIR(status.st_mode)) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat("'", path, "' is an ordinary file; an LMDB is a folder that holds data.mdb"));
+  }
+  if (stat((path + "/data.mdb").c_str(), &status) != 0) {
+    if (errno != ENOENT) FailLmdb(path, "opening it", errno);
+    Fail(ErrorCode::kDataLoss,
+         StrCat("the folder '", path, "' is not an LMDB: it holds no data.mdb"));
+  }
+  if (status.st_size == 0) {
+    Fail(ErrorCode::kDataLoss, StrCat("'", path, "/data.mdb' is empty: write the data set again"));
+  }
+  return status;
+}
+
+Environment OpenForReading(const std::string& path) {
+  // A folder on a read-only mount, or of another user, has no room for a lock file; nobody writes
+  // there either, so reading without locks is sound.
+  constexpr unsigned kFlags = MDB_RDONLY | MDB_NOTLS;
+  Environment env = MakeEnvironment(path);
+  int code = mdb_env_open(env.get(), path.c_str(), kFlags, kFileMode);
+  if (code == EACCES || code == EROFS || code == EPERM) {
+    env = MakeEnvironment(path);
+    code = mdb_env_open(env.get(), path.c_str(), kFlags | MDB_NOLOCK, kFileMode);
+  }
+  Check(code, path, "opening it");
+  return env;
+}
+
+// LMDB forbids opening one environment twice in a process: its locks are POSIX record locks, which
+// belong to the process, and closing one handle drops those of the other. As the locks are the
+// process's, so is this table; it is the only one. An environment closes with its last user.
+class EnvironmentTable {
+ public:
+  using Identity = std::pair<dev_t, ino_t>;  // of data.mdb: one file may have several paths
+
+  static EnvironmentTable& Instance() {
+    static EnvironmentTable table;
+    return table;
+  }
+
+  MDB_env* Acquire(const Identity& identity, const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    auto found = entries_.find(identity);
+    if (found == entries_.end()) {
+      found = entries_.emplace(identity, Entry{OpenForReading(path)}).first;
+    }
+    ++found->second.users;
+    return found->second.env.get();
+  }
+
+  void Release(const Identity& identity) {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(identity);
+    if (--found->second.users == 0) entries_.erase(found);
+  }
+
+ private:
+  struct Entry {
+    Environment env;
+    int users = 0;
+  };
+  std::mutex mutex_;
+  std::map<Identity, Entry> entries_;
+};
+
+// One user's share of an environment in the table.
+class SharedEnvironment {
+ public:
+  SharedEnvironment(const std::string& path, const struct stat& status)
+      : identity_(status.st_dev, status.st_ino),
+        env_(EnvironmentTable::Instance().Acquire(identity_, path)) {}
+  ~SharedEnvironment() { EnvironmentTable::Instance().Release(identity_); }
+  SharedEnvironment(const SharedEnvironment&) = delete;
+  SharedEnvironment& operator=(const SharedEnvironment&) = delete;
+
+  MDB_env* get() const { return env_; }
+
+ private:
+  EnvironmentTable::Identity identity_;
+  MDB_env* env_;
+};
+
+// Reading a mapped page behind the end of the file would kill the process.
+void CheckWhole(MDB_env* env, const std::string& path, const struct stat& status) {
+  MDB_envinfo info{};
+  MDB_stat pages{};
+  Check(mdb_env_info(env, &info), path, "examining it");
+  Check(mdb_env_stat(env, &pages), path, "examining it");
+  const uint64_t needed = (uint64_t{info.me_last_pgno} + 1) * pages.ms_psize;
+  if (static_cast<uint64_t>(status.st_size) < needed) {
+    Fail(ErrorCode::kDataLoss, StrCat("'", path, "/data.mdb' is cut short: it has ", status.st_size,
+                                      " bytes, ", needed, " are needed; copy or write it again"));
+  }
+}
+
+}  // namespace
+
+bool LooksLikeLmdb(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path + "/data.mdb", ignored);
+}
+
+struct LmdbReader::Impl {
+  std::string path;
+  std::unique_ptr<SharedEnvironment> env;  // destroyed last: cursor, transaction, environment
+  Transaction txn;
+  Cursor cursor;
+  uint64_t count = 0;
+  bool positioned = false;  // the cursor stands on the record that was read last
+
+  MDB_val Move(MDB_cursor_op operation, MDB_val* value) {
+    MDB_val key{};
+    int code = mdb_cursor_get(cursor.get(), &key, value, operation);
+    if (code == MDB_NOTFOUND) code = mdb_cursor_get(cursor.get(), &key, value, MDB_FIRST);
+    Check(code, path, "reading a record");
+    return key;
+  }
+};
+
+LmdbReader::LmdbReader(const std::string& path) : impl_(std::make_unique<Impl>()) {
+  impl_->path = path;
+  const struct stat status = ExamineFolder(path);
+  impl_->env = std::make_unique<SharedEnvironment>(path, status);
+  CheckWhole(impl_->env->get(), path, status);
+
+  MDB_txn* txn = nullptr;
+  Check(mdb_txn_begin(impl_->env->get(), nullptr, MDB_RDONLY, &txn), path, "opening it");
+  impl_->txn.reset(txn);
+  MDB_dbi dbi = 0;
+  Check(mdb_dbi_open(txn, nullptr, 0, &dbi), path, "opening it");
+  MDB_stat contents{};
+  Check(mdb_stat(txn, dbi, &contents), path, "counting its records");
+  impl_->count = contents.ms_entries;
+  if (impl_->count == 0) {
+    Fail(ErrorCode::kDataLoss, StrCat("the data set '", path, "' holds no records"));
+  }
+  MDB_cursor* cursor = nullptr;
+  Check(mdb_cursor_open(txn, dbi, &cursor), path, "opening it");
+  impl_->cursor.reset(cursor);
+}
+
+LmdbReader::~LmdbReader() = default;
+LmdbReader::LmdbReader(LmdbReader&&) noexcept = default;
+LmdbReader& LmdbReader::operator=(LmdbReader&&) noexcept = default;
+
+const std::string& LmdbReader::path() const { return impl_->path; }
+uint64_t LmdbReader::count() const { return impl_->count; }
+
+LmdbRecord LmdbReader::Next() {
+  MDB_val value{};
+  const MDB_val key = impl_->Move(impl_->positioned ? MDB_NEXT : MDB_FIRST, &value);
+  impl_->positioned = true;
+  return {View(key), View(value)};
+}
+
+void LmdbReader::Seek(uint64_t ordinal) {
+  impl_->positioned = false;
+  MDB_val value{};
+  for (uint64_t passed = ordinal % impl_->count; passed > 0; --passed) {
+    impl_->Move(impl_->positioned ? MDB_NEXT : MDB_FIRST, &value);
+    impl_->positioned = true;
+  }
+}
+
+struct LmdbWriter::Impl {
+  std::string path;
+  Environment env;
+  std::vector<std::pair<std::string, std::string>> pending;
+  size_t pending_bytes = 0;
+  size_t map_bytes = kFirstMapBytes;
+  bool closed = false;
+
+  // One attempt; nothing is written unless it returns MDB_SUCCESS.
+  int TryCommit() {
+    MDB_txn* raw = nullptr;
+    if (int code = mdb_txn_begin(env.get(), nullptr, 0, &raw)) return code;
+    Transaction txn(raw);
+    MDB_dbi dbi = 0;
+    if (int code = mdb_dbi_open(raw, nullptr, 0, &dbi)) return code;
+    for (const auto& [key, value] : pending) {
+      MDB_val k = Val(key);
+      MDB_val v = Val(value);
+      const int code = mdb_put(raw, dbi, &k, &v, MDB_NOOVERWRITE);
+      if (code == MDB_KEYEXIST) {
+        Fail(ErrorCode::kInvalidArgument,
+             StrCat("the key '", key, "' is put twice into '", path, "'"));
+      }
+      if (code != MDB_SUCCESS) return code;
+    }
+    return mdb_txn_commit(txn.release());
+  }
+
+  void Commit() {
+    if (pending.empty()) return;
+    int code = TryCommit();
+    while (code == MDB_MAP_FULL) {
+      map_bytes *= 2;
+      Check(mdb_env_set_mapsize(env.get(), map_bytes), path, "enlarging it");
+      code = TryCommit();
+    }
+    Check(code, path, "writing records");
+    pending.clear();
+    pending_bytes = 0;
+  }
+};
+
+LmdbWriter::LmdbWriter(const std::string& path) : impl_(std::make_unique<Impl>()) {
+  impl_->path = path;
+  impl_->closed = true;  // until the folder is ours
+  if (mkdir(path.c_str(), 0755) != 0) {
+    if (errno == EEXIST) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("'", path, "' exists already: remove it or choose another path"));
+    }
+    Fail(ErrorCode::kIoFailure,
+         StrCat("cannot make the folder '", path, "' for the data set: ", std::strerror(errno)));
+  }
+  impl_->closed = false;
+  try {
+    impl_->env = MakeEnvironment(path);
+    Check(mdb_env_set_mapsize(impl_->env.get(), impl_->map_bytes), path, "sizing it");
+    Check(mdb_env_open(impl_->env.get(), path.c_str(), 0, kFileMode), path, "creating it");
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+    throw;
+  }
+}
+
+LmdbWriter::~LmdbWriter() {
+  if (impl_->closed) return;
+  impl_->env.reset();
+  std::error_code ignored;
+  for (const char* file : {"/data.mdb", "/lock.mdb", ""}) {
+    std::filesystem::remove(impl_->path + file, ignored);
+  }
+}
+
+void LmdbWriter::Put(std::string_view key, std::string_view value) {
+  CREMA_CHECK(!impl_->closed);
+  const auto longest = static_cast<size_t>(mdb_env_get_maxkeysize(impl_->env.get()));
+  if (key.empty() || key.size() > longest) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("a key of ", key.size(), " bytes for '", impl_->path,
+                                             "': 1 to ", longest, " are allowed"));
+  }
+  impl_->pending.emplace_back(key, value);
+  impl_->pending_bytes += key.size() + value.size();
+  if (impl_->pending.size() >= kCommitRecords || impl_->pending_bytes >= kCommitBytes) {
+    impl_->Commit();
+  }
+}
+
+void LmdbWriter::Close() {
+  CREMA_CHECK(!impl_->closed);
+  impl_->Commit();
+  Check(mdb_env_sync(impl_->env.get(), 1), impl_->path, "syncing it");
+  impl_->env.reset();
+  impl_->closed = true;
+}
+
+}  // namespace crema

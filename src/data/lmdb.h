@@ -1,0 +1,64 @@
+// Data sets in LMDB: ordered (key, value) records in one memory-mapped folder.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace crema {
+
+struct LmdbRecord {
+  std::string_view key;
+  std::string_view value;
+};
+
+// True for a folder that holds `data.mdb`.
+bool LooksLikeLmdb(const std::string& path);
+
+// Reads the records in ascending order of their keys, for ever: after the last comes the first.
+// What it returns points into the mapped file and stays valid as long as the reader lives.
+// Thread safety: one thread at a time; any number of readers of one data set in a process.
+class LmdbReader {
+ public:
+  // Throws kNotFound (no such path), kDataLoss (not an LMDB, damaged, cut short, or empty),
+  // kIoFailure (may not be read).
+  explicit LmdbReader(const std::string& path);
+  ~LmdbReader();
+  LmdbReader(LmdbReader&&) noexcept;
+  LmdbReader& operator=(LmdbReader&&) noexcept;
+
+  const std::string& path() const;
+  uint64_t count() const;  // records; never 0
+
+  LmdbRecord Next();
+  // The next record is number `ordinal` modulo count(). Walks the keys, not the values.
+  void Seek(uint64_t ordinal);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Writes a new data set. What is not closed is removed again, so that nobody trains on half a set.
+// Thread safety: one thread at a time.
+class LmdbWriter {
+ public:
+  // Makes the folder. Throws kInvalidArgument where `path` exists, kIoFailure where it cannot be
+  // made.
+  explicit LmdbWriter(const std::string& path);
+  ~LmdbWriter();
+  LmdbWriter(const LmdbWriter&) = delete;
+  LmdbWriter& operator=(const LmdbWriter&) = delete;
+
+  // Keys are 1 to 511 bytes. Throws kInvalidArgument for a key that is there, kIoFailure.
+  void Put(std::string_view key, std::string_view value);
+  // Commits what is left and syncs it to disk. No Put after it.
+  void Close();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace crema

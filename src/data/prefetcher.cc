@@ -1,0 +1,195 @@
+#include "data/prefetcher.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+
+namespace crema {
+namespace {
+
+// Small enough that all threads work on one batch, large enough that they seldom meet at the lock.
+size_t PieceSize(size_t batch, int threads) {
+  constexpr size_t kMost = 16;
+  return std::clamp<size_t>(batch / (2 * static_cast<size_t>(threads)), 1, kMost);
+}
+
+PrefetchOptions Resolve(PrefetchOptions options) {
+  CREMA_CHECK(!options.outputs.empty() && options.depth > 0);
+  for (const BlobSpec& spec : options.outputs) {
+    CREMA_CHECK(spec.shape.axes() > 0 && spec.shape[0] > 0);
+    CREMA_CHECK(spec.shape[0] == options.outputs[0].shape[0]);
+  }
+  if (options.decode_threads <= 0) options.decode_threads = std::min(2, AvailableProcessors());
+  return options;
+}
+
+}  // namespace
+
+Prefetcher::Prefetcher(PrefetchOptions options, std::unique_ptr<RecordSource> source,
+                       MakeDecoder make_decoder)
+    : options_(Resolve(std::move(options))),
+      source_(std::move(source)),
+      make_decoder_(std::move(make_decoder)),
+      batch_(static_cast<size_t>(options_.outputs[0].shape[0])),
+      piece_(PieceSize(batch_, options_.decode_threads)),
+      pieces_per_batch_((batch_ + piece_ - 1) / piece_) {
+  for (const BlobSpec& spec : options_.outputs) {
+    strides_.push_back(static_cast<size_t>(spec.shape.count(1)) * SizeOf(spec.dtype));
+  }
+  slots_.resize(options_.depth);
+  for (Slot& slot : slots_) {
+    for (const BlobSpec& spec : options_.outputs) slot.outputs.emplace_back(spec.shape, spec.dtype);
+    slot.records.resize(batch_);
+  }
+}
+
+Prefetcher::~Prefetcher() { Stop(); }
+
+void Prefetcher::Start() {
+  first_position_ = position_;
+  source_->Seek(position_);
+  stop_ = false;
+  popped_ = pieces_read_ = pieces_taken_ = 0;
+  for (Slot& slot : slots_) {
+    slot.pieces = pieces_per_batch_;
+    slot.decoded = 0;
+    slot.error = nullptr;
+  }
+  try {
+    threads_.emplace_back([this] { ReadLoop(); });
+    for (int i = 0; i < options_.decode_threads; ++i) {
+      threads_.emplace_back([this] { DecodeLoop(); });
+    }
+  } catch (...) {  // no more threads to be had: those that run must not outlive this object
+    Stop();
+    throw;
+  }
+}
+
+void Prefetcher::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  free_slot_.notify_all();
+  piece_read_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+void Prefetcher::Restore(uint64_t position) {
+  Stop();
+  position_ = position;
+}
+
+void Prefetcher::Pop(std::span<const TensorView> outputs) {
+  CREMA_CHECK(outputs.size() == options_.outputs.size());
+  if (threads_.empty()) Start();
+  Slot& slot = SlotOf(popped_);
+  {
+    std::unique_lock lock(mutex_);
+    batch_ready_.wait(lock, [&] { return slot.decoded == slot.pieces; });
+    if (slot.error) std::rethrow_exception(slot.error);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ConstTensorView from = std::as_const(slot.outputs[i]).view();
+    CREMA_CHECK(from.bytes() == outputs[i].bytes() && from.dtype() == outputs[i].dtype());
+    std::memcpy(outputs[i].raw(), from.raw(), from.bytes());
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    slot.decoded = 0;
+    ++popped_;
+  }
+  free_slot_.notify_one();
+  position_ += batch_;
+}
+
+void Prefetcher::NoteError(Slot* slot, size_t index) {
+  if (slot->error && slot->error_index <= index) return;
+  slot->error = std::current_exception();
+  slot->error_index = index;
+}
+
+bool Prefetcher::WaitForFreeSlot(uint64_t batch) {
+  std::unique_lock lock(mutex_);
+  free_slot_.wait(lock, [&] { return stop_ || batch < popped_ + slots_.size(); });
+  return !stop_;
+}
+
+void Prefetcher::ReadLoop() {
+  for (uint64_t batch = 0; WaitForFreeSlot(batch); ++batch) {
+    ReadBatch(batch);
+    const std::lock_guard lock(mutex_);
+    if (SlotOf(batch).pieces < pieces_per_batch_) return;  // a read error: the consumer will see it
+  }
+}
+
+void Prefetcher::ReadBatch(uint64_t batch) {
+  Slot& slot = SlotOf(batch);
+  for (size_t piece = 0; piece < pieces_per_batch_; ++piece) {
+    size_t i = piece * piece_;
+    const size_t end = std::min(batch_, i + piece_);
+    try {
+      for (; i < end; ++i) source_->Read(&slot.records[i]);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      NoteError(&slot, i);
+      slot.pieces = piece;
+      batch_ready_.notify_one();
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    if (stop_) return;
+    ++pieces_read_;
+    piece_read_.notify_one();
+  }
+}
+
+void Prefetcher::DecodeLoop() {
+  std::unique_ptr<SampleDecoder> decoder;
+  std::vector<std::byte*> places(options_.outputs.size());
+  while (true) {
+    uint64_t ticket = 0;
+    {
+      std::unique_lock lock(mutex_);
+      piece_read_.wait(lock, [&] { return stop_ || pieces_taken_ < pieces_read_; });
+      if (stop_) return;
+      ticket = pieces_taken_++;
+    }
+    Slot& slot = SlotOf(ticket / pieces_per_batch_);
+    try {
+      if (!decoder) decoder = make_decoder_();
+      DecodePiece(ticket, *decoder, &places);
+    } catch (...) {  // a decoder that could not be made; DecodePiece deals with its own
+      const std::lock_guard lock(mutex_);
+      NoteError(&slot, ticket % pieces_per_batch_ * piece_);
+    }
+    const std::lock_guard lock(mutex_);
+    if (++slot.decoded == slot.pieces) batch_ready_.notify_one();
+  }
+}
+
+void Prefetcher::DecodePiece(uint64_t ticket, SampleDecoder& decoder,
+                             std::vector<std::byte*>* places) {
+  Slot& slot = SlotOf(ticket / pieces_per_batch_);
+  const size_t begin = ticket % pieces_per_batch_ * piece_;
+  const size_t end = std::min(batch_, begin + piece_);
+  for (size_t k = 0; k < places->size(); ++k) {
+    (*places)[k] = static_cast<std::byte*>(slot.outputs[k].view().raw()) + strides_[k] * begin;
+  }
+  for (size_t i = begin; i < end; ++i) {
+    try {
+      decoder.Decode(slot.records[i], *places);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      NoteError(&slot, i);
+      return;  // the batch is lost; the rest of the piece need not be decoded
+    }
+    for (size_t k = 0; k < places->size(); ++k) (*places)[k] += strides_[k];
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,173 @@
+#include "data/transformer.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "math/vectorize.h"
+
+namespace crema {
+namespace {
+
+// One channel of one sample.
+template <typename S, typename T>
+struct Plane {
+  const S* pixels;    // first pixel inside the crop
+  const float* mean;  // first value inside the crop, or null: then `mean_value`
+  int stride;         // of rows, in pixels and in the mean
+  T mean_value;
+  T scale;
+  int height;
+  int width;
+  bool mirror;
+  T* out;
+};
+
+template <typename S, typename T>
+inline void RowWithMeanImage(const S* in, const float* mean, T scale, int width, bool mirror,
+                             T* out) {
+  if (mirror) {
+    for (int x = 0; x < width; ++x) {
+      out[width - 1 - x] = (static_cast<T>(in[x]) - static_cast<T>(mean[x])) * scale;
+    }
+  } else {
+    for (int x = 0; x < width; ++x) {
+      out[x] = (static_cast<T>(in[x]) - static_cast<T>(mean[x])) * scale;
+    }
+  }
+}
+
+template <typename S, typename T>
+inline void RowWithMeanValue(const S* in, T mean, T scale, int width, bool mirror, T* out) {
+  if (mirror) {
+    for (int x = 0; x < width; ++x) out[width - 1 - x] = (static_cast<T>(in[x]) - mean) * scale;
+  } else {
+    for (int x = 0; x < width; ++x) out[x] = (static_cast<T>(in[x]) - mean) * scale;
+  }
+}
+
+template <typename S, typename T>
+inline void TransformRows(const Plane<S, T>& plane) {
+  for (int y = 0; y < plane.height; ++y) {
+    const ptrdiff_t start = static_cast<ptrdiff_t>(y) * plane.stride;
+    T* out = plane.out + static_cast<ptrdiff_t>(y) * plane.width;
+    if (plane.mean != nullptr) {
+      RowWithMeanImage(plane.pixels + start, plane.mean + start, plane.scale, plane.width,
+                       plane.mirror, out);
+    } else {
+      RowWithMeanValue(plane.pixels + start, plane.mean_value, plane.scale, plane.width,
+                       plane.mirror, out);
+    }
+  }
+}
+
+CREMA_MULTIVERSION void TransformPlane(const Plane<uint8_t, float>& plane) { TransformRows(plane); }
+void TransformPlane(const Plane<uint8_t, double>& plane) { TransformRows(plane); }
+void TransformPlane(const Plane<float, float>& plane) { TransformRows(plane); }
+void TransformPlane(const Plane<float, double>& plane) { TransformRows(plane); }
+
+}  // namespace
+
+Transformer::Transformer(const TransformationParameter& param, Phase phase,
+                         const std::string& layer)
+    : param_(param), phase_(phase), crop_(param.crop_size()) {
+  ValidateTransform(param, layer);
+  if (!param.has_mean_file()) return;
+  try {
+    mean_ = ReadMeanImage(param.mean_file());
+  } catch (const Error& error) {
+    Where where{.layer = layer};
+    where.field = "transform_param.mean_file";
+    Fail(error.code(), error.problems().front().message, std::move(where));
+  }
+}
+
+std::optional<Transformer::Misfit> Transformer::FindMisfit(const Shape& image) const {
+  if (crop_ > image[1] || crop_ > image[2]) {
+    return Misfit{"transform_param.crop_size", StrCat("crop_size is ", crop_, ", but the image is ",
+                                                      image[1], " high and ", image[2], " wide")};
+  }
+  if (mean_ && mean_->shape != image) {
+    return Misfit{"transform_param.mean_file",
+                  StrCat("the mean image '", param_.mean_file(), "' is ", ToString(mean_->shape),
+                         ", but the image (before cropping) is ", ToString(image))};
+  }
+  const int means = param_.mean_value_size();
+  if (means > 1 && means != image[0]) {
+    return Misfit{"transform_param.mean_value",
+                  StrCat("there are ", means, " entries of mean_value, but the image has ",
+                         image[0], " channels: give one, or one each")};
+  }
+  return std::nullopt;
+}
+
+Shape Transformer::OutputShape(const Shape& image) const {
+  return crop_ == 0 ? image : Shape{image[0], crop_, crop_};
+}
+
+ColorMode Transformer::color_mode() const {
+  if (param_.force_color()) return ColorMode::kColor;
+  return param_.force_gray() ? ColorMode::kGray : ColorMode::kAsStored;
+}
+
+RandomStream Transformer::SampleStream(uint64_t seed, uint64_t layer_id, uint64_t ordinal) {
+  return RandomStream(seed, MixBits(layer_id, HashName("transform")), ordinal);
+}
+
+Transformer::Placement Transformer::Place(const PixelView& image,
+                                          const RandomStream& random) const {
+  Placement place{.height = image.height, .width = image.width};
+  place.mirror = param_.mirror() && random.Below(0, 2) == 1;
+  if (crop_ == 0) return place;
+  place.height = place.width = static_cast<int>(crop_);
+  const int spare_rows = image.height - place.height;
+  const int spare_columns = image.width - place.width;
+  if (phase_ == TRAIN) {
+    place.top = static_cast<int>(random.Below(1, static_cast<uint32_t>(spare_rows) + 1));
+    place.left = static_cast<int>(random.Below(2, static_cast<uint32_t>(spare_columns) + 1));
+  } else {
+    place.top = spare_rows / 2;
+    place.left = spare_columns / 2;
+  }
+  return place;
+}
+
+template <typename S, typename T>
+void Transformer::ApplyTyped(const S* pixels, const PixelView& image, const Placement& place,
+                             T* out) const {
+  const ptrdiff_t plane_size = static_cast<ptrdiff_t>(image.height) * image.width;
+  const ptrdiff_t origin = static_cast<ptrdiff_t>(place.top) * image.width + place.left;
+  Plane<S, T> plane{.pixels = pixels + origin,
+                    .mean = mean_ ? mean_->values.data() + origin : nullptr,
+                    .stride = image.width,
+                    .mean_value = 0,
+                    .scale = static_cast<T>(param_.scale()),
+                    .height = place.height,
+                    .width = place.width,
+                    .mirror = place.mirror,
+                    .out = out};
+  const int means = param_.mean_value_size();
+  for (int c = 0; c < image.channels; ++c) {
+    if (means > 0) plane.mean_value = static_cast<T>(param_.mean_value(means == 1 ? 0 : c));
+    TransformPlane(plane);
+    plane.pixels += plane_size;
+    if (plane.mean != nullptr) plane.mean += plane_size;
+    plane.out += static_cast<ptrdiff_t>(place.height) * place.width;
+  }
+}
+
+template <typename T>
+void Transformer::Apply(const PixelView& image, const RandomStream& random, T* out) const {
+  const Placement place = Place(image, random);
+  if (image.bytes != nullptr) {
+    ApplyTyped(image.bytes, image, place, out);
+  } else {
+    ApplyTyped(image.floats, image, place, out);
+  }
+}
+
+template void Transformer::Apply(const PixelView&, const RandomStream&, float*) const;
+template void Transformer::Apply(const PixelView&, const RandomStream&, double*) const;
+
+}  // namespace crema

@@ -1,0 +1,75 @@
+// transform_param: from the pixels of a record to the values that a net sees.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/rng.h"
+#include "core/shape.h"
+#include "crema.pb.h"
+#include "data/datum.h"
+#include "data/image.h"
+
+namespace crema {
+
+// Throws Error with where.layer and where.field: fields that exclude each other (kInvalidArgument),
+// fields of forks that change pixels in ways this version cannot (kUnsupported).
+void ValidateTransform(const TransformationParameter& param, const std::string& layer);
+
+// A mean image as stored in a BlobProto file.
+struct MeanImage {
+  Shape shape;  // C x H x W
+  std::vector<float> values;
+};
+
+// Throws kNotFound, kIoFailure, or kDataLoss where `path` is no BlobProto of one image.
+MeanImage ReadMeanImage(const std::string& path);
+
+// Crops, subtracts the mean, scales and mirrors, in Caffe's order:
+//   output(c, y, x or mirrored) = (pixel(c, y + top, x + left) - mean) * scale,
+// the mean image being read at the uncropped, unmirrored place. Crops are random in TRAIN and
+// centred in TEST; mirroring is random in both.
+// Thread safety: const, any number of threads.
+class Transformer {
+ public:
+  // Reads mean_file. `layer` names the layer in errors; also throws what ValidateTransform does.
+  Transformer(const TransformationParameter& param, Phase phase, const std::string& layer);
+
+  struct Misfit {
+    std::string field;  // "transform_param.crop_size"
+    std::string message;
+  };
+  // Why images of this size (C x H x W) cannot be transformed; nothing when they can.
+  std::optional<Misfit> FindMisfit(const Shape& image) const;
+  Shape OutputShape(const Shape& image) const;
+  ColorMode color_mode() const;
+
+  // The random numbers of one sample; `ordinal` counts samples and never starts again, so that each
+  // epoch gets draws of its own.
+  static RandomStream SampleStream(uint64_t seed, uint64_t layer_id, uint64_t ordinal);
+
+  // Requires: no misfit, room for OutputShape at `out`. T is float or double.
+  template <typename T>
+  void Apply(const PixelView& image, const RandomStream& random, T* out) const;
+
+ private:
+  struct Placement {
+    int top = 0;
+    int left = 0;
+    int height = 0;
+    int width = 0;
+    bool mirror = false;
+  };
+  Placement Place(const PixelView& image, const RandomStream& random) const;
+  template <typename S, typename T>
+  void ApplyTyped(const S* pixels, const PixelView& image, const Placement& place, T* out) const;
+
+  const TransformationParameter param_;
+  const Phase phase_;
+  const int64_t crop_;
+  std::optional<MeanImage> mean_;
+};
+
+}  // namespace crema

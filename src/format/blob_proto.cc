@@ -1,0 +1,197 @@
+#include "format/blob_proto.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+using google::protobuf::RepeatedField;
+
+// NVCaffe's storage: values as little-endian bytes of one of three types.
+struct RawArray {
+  const std::string& bytes;
+  Type type;
+};
+
+RawArray RawData(const BlobProto& proto) { return {proto.raw_data(), proto.raw_data_type()}; }
+RawArray RawDiff(const BlobProto& proto) { return {proto.raw_diff(), proto.raw_diff_type()}; }
+
+size_t RawSize(const RawArray& raw) {
+  switch (raw.type) {
+    case FLOAT16:
+      return 2;
+    case FLOAT:
+      return 4;
+    case DOUBLE:
+      return 8;
+    default:
+      return 0;
+  }
+}
+
+int64_t RawCount(const RawArray& raw) {
+  const size_t size = RawSize(raw);
+  if (size == 0 || raw.bytes.size() % size != 0) return 0;
+  return static_cast<int64_t>(raw.bytes.size() / size);
+}
+
+float HalfToFloat(uint16_t half) {
+  const uint32_t sign = uint32_t{half & 0x8000u} << 16;
+  const uint32_t exponent = half >> 10 & 0x1F;
+  const uint32_t fraction = half & 0x3FF;
+  if (exponent == 0) {  // zero and subnormal
+    const float value = static_cast<float>(fraction) * 0x1p-24f;
+    return sign != 0 ? -value : value;
+  }
+  const uint32_t widened = exponent == 0x1F ? 0xFF : exponent + 127 - 15;
+  return std::bit_cast<float>(sign | widened << 23 | fraction << 13);
+}
+
+template <typename Stored, typename T, typename Convert>
+void CopyRaw(const std::string& bytes, T* out, Convert convert) {
+  for (size_t i = 0; i < bytes.size() / sizeof(Stored); ++i) {
+    Stored value;
+    std::memcpy(&value, bytes.data() + i * sizeof(Stored), sizeof(Stored));
+    out[i] = static_cast<T>(convert(value));
+  }
+}
+
+template <typename T>
+void CopyRaw(const RawArray& raw, T* out) {
+  const auto same = [](auto value) { return value; };
+  if (raw.type == FLOAT16) CopyRaw<uint16_t>(raw.bytes, out, HalfToFloat);
+  if (raw.type == FLOAT) CopyRaw<float>(raw.bytes, out, same);
+  if (raw.type == DOUBLE) CopyRaw<double>(raw.bytes, out, same);
+}
+
+int64_t CountOf(const RepeatedField<double>& doubles, const RepeatedField<float>& floats,
+                const RawArray& raw) {
+  if (!doubles.empty()) return doubles.size();
+  return !floats.empty() ? floats.size() : RawCount(raw);
+}
+
+void CopyArray(const RepeatedField<double>& doubles, const RepeatedField<float>& floats,
+               const RawArray& raw, const TensorView& out, const char* what) {
+  CREMA_CHECK(out.device().type == DeviceType::kCpu);
+  const int64_t count = CountOf(doubles, floats, raw);
+  if (count != out.count()) {
+    Fail(ErrorCode::kDataLoss, StrCat("the file holds ", count, " ", what, " for a blob of ",
+                                      out.count(), " (", ToString(out.shape()), ")"));
+  }
+  DispatchFloat(out.dtype(), [&]<typename T>(T) {
+    if (!doubles.empty()) {
+      for (int i = 0; i < doubles.size(); ++i) out.data<T>()[i] = static_cast<T>(doubles.Get(i));
+    } else if (!floats.empty()) {
+      for (int i = 0; i < floats.size(); ++i) out.data<T>()[i] = static_cast<T>(floats.Get(i));
+    } else {
+      CopyRaw(raw, out.data<T>());
+    }
+  });
+}
+
+void StoreArray(const ConstTensorView& in, RepeatedField<double>* doubles,
+                RepeatedField<float>* floats) {
+  CREMA_CHECK(in.device().type == DeviceType::kCpu);
+  doubles->Clear();
+  floats->Clear();
+  const int count = static_cast<int>(in.count());
+  if (count == 0) return;
+  if (in.dtype() == DType::kF64) {
+    doubles->Resize(count, 0);
+    std::memcpy(doubles->mutable_data(), in.raw(), in.bytes());
+  } else {
+    CREMA_CHECK(in.dtype() == DType::kF32);
+    floats->Resize(count, 0);
+    std::memcpy(floats->mutable_data(), in.raw(), in.bytes());
+  }
+}
+
+}  // namespace
+
+bool IsLegacyShape(const BlobProto& proto) {
+  return proto.has_num() || proto.has_channels() || proto.has_height() || proto.has_width();
+}
+
+Shape ShapeOf(const BlobProto& proto) {
+  const auto make = [](std::span<const int64_t> dims) {
+    try {
+      return Shape(dims);
+    } catch (const Error& error) {
+      Fail(ErrorCode::kDataLoss, "a stored shape is damaged: " + error.problems().front().message);
+    }
+  };
+  if (IsLegacyShape(proto)) {
+    const std::array<int64_t, 4> dims = {proto.num(), proto.channels(), proto.height(),
+                                         proto.width()};
+    return make(dims);
+  }
+  const auto& dim = proto.shape().dim();
+  return make({dim.data(), static_cast<size_t>(dim.size())});
+}
+
+bool ShapeMatches(const BlobProto& proto, const Shape& target) {
+  const Shape stored = ShapeOf(proto);
+  if (!IsLegacyShape(proto)) return stored == target;
+  if (target.axes() > 4) return false;
+  for (int axis = 0; axis < 4; ++axis) {
+    const int target_axis = axis - (4 - target.axes());
+    if (stored[axis] != (target_axis < 0 ? 1 : target[target_axis])) return false;
+  }
+  return true;
+}
+
+int64_t DataCount(const BlobProto& proto) {
+  return CountOf(proto.double_data(), proto.data(), RawData(proto));
+}
+
+int64_t DiffCount(const BlobProto& proto) {
+  return CountOf(proto.double_diff(), proto.diff(), RawDiff(proto));
+}
+
+void CheckBlob(const BlobProto& proto) {
+  const Shape shape = ShapeOf(proto);
+  const int64_t values = DataCount(proto);
+  const int64_t gradients = DiffCount(proto);
+  if (values != shape.count()) {
+    Fail(ErrorCode::kDataLoss, StrCat("a blob of shape ", ToString(shape), " has ", values,
+                                      " values instead of ", shape.count()));
+  }
+  if (gradients != 0 && gradients != shape.count()) {
+    Fail(ErrorCode::kDataLoss, StrCat("a blob of shape ", ToString(shape), " has ", gradients,
+                                      " gradients instead of ", shape.count()));
+  }
+}
+
+void CopyTo(const BlobProto& proto, const TensorView& data) {
+  CopyArray(proto.double_data(), proto.data(), RawData(proto), data, "values");
+}
+
+void CopyDiffTo(const BlobProto& proto, const TensorView& diff) {
+  CopyArray(proto.double_diff(), proto.diff(), RawDiff(proto), diff, "gradients");
+}
+
+void CopyFrom(const ConstTensorView& data, BlobProto* proto) {
+  proto->clear_num();
+  proto->clear_channels();
+  proto->clear_height();
+  proto->clear_width();
+  proto->clear_raw_data();
+  proto->clear_raw_data_type();
+  BlobShape* shape = proto->mutable_shape();
+  shape->clear_dim();
+  for (int64_t extent : data.shape().dims()) shape->add_dim(extent);
+  StoreArray(data, proto->mutable_double_data(), proto->mutable_data());
+}
+
+void CopyDiffFrom(const ConstTensorView& diff, BlobProto* proto) {
+  proto->clear_raw_diff();
+  proto->clear_raw_diff_type();
+  StoreArray(diff, proto->mutable_double_diff(), proto->mutable_diff());
+}
+
+}  // namespace crema

@@ -1,0 +1,121 @@
+#include "format/caffemodel.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "format/blob_proto.h"
+#include "format/file.h"
+#include "format/hdf5_format.h"
+#include "format/seal.h"
+#include "format/sealed_file.h"
+#include "format/sniff.h"
+#include "format/upgrade.h"
+#include "format/wire.h"
+
+namespace crema {
+namespace {
+
+constexpr const char* kExpected = "a weights file (caffemodel)";
+
+[[noreturn]] void FailFile(const std::string& path, std::string message) {
+  Where where;
+  where.file = path;
+  Fail(ErrorCode::kDataLoss, std::move(message), where);
+}
+
+// Every blob has as many values as its shape says.
+void CheckBlobs(const NetParameter& net, const std::string& path) {
+  for (const LayerParameter& layer : net.layer()) {
+    for (int i = 0; i < layer.blobs_size(); ++i) {
+      try {
+        CheckBlob(layer.blobs(i));
+      } catch (const Error& error) {
+        Problem problem = error.problems().front();
+        problem.where.file = path;
+        problem.where.layer = layer.name();
+        problem.message = StrCat("is damaged: blob ", i, ": ", problem.message);
+        throw Error(std::move(problem));
+      }
+    }
+  }
+}
+
+bool HasBlobs(const NetParameter& net) {
+  return std::any_of(net.layer().begin(), net.layer().end(),
+                     [](const LayerParameter& layer) { return layer.blobs_size() > 0; });
+}
+
+// Names the other kinds of our own binary files, which may well parse as a net.
+void FailIfOtherMessage(std::string_view body, const std::string& path) {
+  SolverState state;
+  if (ParseBinary(body, &state) && state.has_learned_net() && state.has_iter()) {
+    FailFile(path, StrCat("is a solver state, not ", kExpected, ": give it with --snapshot; its ",
+                          "weights are in '", state.learned_net(), "'"));
+  }
+  BlobProto blob;
+  if (ParseBinary(body, &blob) && DataCount(blob) > 0 && DataCount(blob) == ShapeOf(blob).count()) {
+    FailFile(path, StrCat("is a single array (a mean file?), not ", kExpected));
+  }
+}
+
+NetParameter ParseNetBinary(std::string_view bytes, const std::string& path) {
+  const std::string_view body = Unseal(bytes, path);
+  if (body.data() == bytes.data()) CheckIsBinary(bytes, path, kExpected);
+  NetParameter net;
+  const bool parsed = ParseBinary(body, &net);
+  if (!parsed || net.layer_size() + net.layers_size() == 0) FailIfOtherMessage(body, path);
+  if (!parsed) FailFile(path, DescribeDamagedNet(body) + "; take another copy of the file");
+  SourceMap source;
+  source.file = path;
+  std::vector<Problem> warnings;  // about fields that weights do not need
+  UpgradeNet(&net, &source, &warnings);
+  CheckBlobs(net, path);
+  return net;
+}
+
+}  // namespace
+
+NetParameter ReadCaffemodel(const std::string& path) {
+  const bool is_hdf5 = Sniff(ReadFileStart(path, kSniffBytes)) == Content::kHdf5;
+  NetParameter net = is_hdf5 ? ReadHdf5Caffemodel(path) : ReadNetBinary(path);
+  if (!HasBlobs(net)) {
+    FailFile(path,
+             "holds no weights: none of its layers has learned blobs; give a file that "
+             "training has written");
+  }
+  return net;
+}
+
+NetParameter ReadNetBinary(const std::string& path) { return ParseNetBinary(ReadFile(path), path); }
+
+BlobProto ReadBlobProtoFile(const std::string& path) {
+  constexpr const char* kArray = "a single array in binary (a mean file)";
+  const std::string bytes = ReadFile(path);
+  const std::string_view body = Unseal(bytes, path);
+  CheckIsBinary(bytes, path, kArray);
+  BlobProto blob;
+  if (!ParseBinary(body, &blob)) {
+    FailFile(path, StrCat("is damaged or truncated, or not ", kArray));
+  }
+  if (DataCount(blob) == 0) {
+    NetParameter net;
+    const bool is_net = ParseBinary(body, &net) && net.layer_size() + net.layers_size() > 0;
+    FailFile(path, is_net ? StrCat("is a weights file, not ", kArray)
+                          : StrCat("holds no values; expected ", kArray));
+  }
+  try {
+    CheckBlob(blob);
+  } catch (const Error& error) {
+    FailFile(path, "is damaged: " + error.problems().front().message);
+  }
+  return blob;
+}
+
+void WriteCaffemodel(const NetParameter& net, const std::string& path) { WriteSealed(net, path); }
+
+uint32_t FileCrc32(const std::string& path) { return Crc32(ReadFile(path)); }
+
+}  // namespace crema

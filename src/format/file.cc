@@ -1,0 +1,199 @@
+#include "format/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+namespace fs = std::filesystem;
+
+Where In(const std::string& path) {
+  Where where;
+  where.file = path;
+  return where;
+}
+
+// Closes a file descriptor at the end of a scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+fs::path FolderOf(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  return folder.empty() ? fs::path(".") : folder;
+}
+
+[[noreturn]] void FailMissing(const std::string& path) {
+  const fs::path folder = FolderOf(path);
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    Fail(ErrorCode::kNotFound,
+         StrCat("there is no such file: the folder '", folder.string(), "' does not exist"),
+         In(path));
+  }
+  std::vector<std::string> names;
+  constexpr size_t kEnough = 10000;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+    if (names.size() == kEnough) break;
+  }
+  std::sort(names.begin(), names.end());
+  const std::string near = Nearest(fs::path(path).filename().string(), names);
+  std::string hint;
+  if (!near.empty()) {
+    const fs::path parent = fs::path(path).parent_path();
+    hint = " (did you mean '" + (parent / near).string() + "'?)";
+  }
+  Fail(ErrorCode::kNotFound, "there is no such file" + hint, In(path));
+}
+
+[[noreturn]] void FailTooLarge(const std::string& path) {
+  Fail(ErrorCode::kDataLoss, "is larger than 2 GiB; no file of ours or of Caffe's is", In(path));
+}
+
+[[noreturn]] void FailRead(const std::string& path, int error) {
+  if (error == EISDIR)
+    Fail(ErrorCode::kInvalidArgument, "is a folder; name a file in it", In(path));
+  Fail(ErrorCode::kIoFailure, StrCat("cannot be read: ", std::strerror(error)), In(path));
+}
+
+int OpenForReading(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0 && (errno == ENOENT || errno == ENOTDIR)) FailMissing(path);
+  if (file < 0) FailRead(path, errno);
+  return file;
+}
+
+// 0 at the end of the file.
+size_t ReadSome(int file, const std::string& path, char* out, size_t most) {
+  ssize_t count = 0;
+  do {
+    count = ::read(file, out, most);
+  } while (count < 0 && errno == EINTR);
+  if (count < 0) FailRead(path, errno);
+  return static_cast<size_t>(count);
+}
+
+// Makes the new name itself survive a crash. Some file systems cannot; they need not.
+void SyncFolder(const std::string& path) {
+  const Descriptor folder(::open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() >= 0) ::fsync(folder.get());
+}
+
+std::string FreeSpace(const std::string& path) {
+  std::error_code error;
+  const fs::space_info space = fs::space(FolderOf(path), error);
+  return error ? "" : StrCat(", ", space.available, " are free");
+}
+
+}  // namespace
+
+std::string ReadFile(const std::string& path) {
+  const Descriptor file(OpenForReading(path));
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) FailRead(path, errno);
+  const bool has_size = S_ISREG(status.st_mode);
+  if (has_size && static_cast<uint64_t>(status.st_size) > kMaxFileBytes) FailTooLarge(path);
+  // A pipe does not know its size, and a file may grow: read until the end.
+  constexpr size_t kChunk = size_t{1} << 16;
+  std::string bytes(has_size ? static_cast<size_t>(status.st_size) + 1 : kChunk, '\0');
+  size_t size = 0;
+  while (const size_t count =
+             ReadSome(file.get(), path, bytes.data() + size, bytes.size() - size)) {
+    size += count;
+    if (size > kMaxFileBytes) FailTooLarge(path);
+    if (size == bytes.size()) bytes.resize(2 * size);
+  }
+  bytes.resize(size);
+  return bytes;
+}
+
+std::string ReadFileStart(const std::string& path, size_t most_bytes) {
+  const Descriptor file(OpenForReading(path));
+  std::string bytes(most_bytes, '\0');
+  bytes.resize(ReadSome(file.get(), path, bytes.data(), bytes.size()));
+  return bytes;
+}
+
+void FailWrite(const std::string& path, int error, uint64_t needed_bytes) {
+  std::string reason = std::strerror(error);
+  if (error == ENOSPC || error == EDQUOT) {
+    reason = "the disk is full";
+    if (needed_bytes > 0) {
+      reason += StrCat(": ", needed_bytes, " bytes are needed", FreeSpace(path));
+    }
+    reason += "; free some space or write elsewhere";
+  } else if (error == ENOENT || error == ENOTDIR) {
+    reason = StrCat("the folder '", FolderOf(path).string(), "' does not exist; create it first");
+  }
+  Fail(ErrorCode::kIoFailure, "cannot be written: " + reason, In(path));
+}
+
+AtomicFile::AtomicFile(std::string path, uint64_t expected_bytes)
+    : path_(std::move(path)),
+      temporary_(StrCat(path_, ".tmp.", ::getpid())),
+      expected_bytes_(expected_bytes) {
+  struct stat status {};
+  // Renaming onto /dev/null or a folder would be a disaster or fail late.
+  if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    Fail(ErrorCode::kIoFailure, "cannot be written: it is a folder or a device, not a file",
+         In(path_));
+  }
+  constexpr mode_t kMode = 0666;  // less the umask
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+  if (descriptor_ < 0) FailWrite(path_, errno, expected_bytes_);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!committed_) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::Write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) FailWrite(path_, errno, expected_bytes_);
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+void AtomicFile::Commit() {
+  if (::fsync(descriptor_) != 0) FailWrite(path_, errno, expected_bytes_);
+  if (::close(std::exchange(descriptor_, -1)) != 0) FailWrite(path_, errno, expected_bytes_);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) FailWrite(path_, errno, expected_bytes_);
+  committed_ = true;
+  SyncFolder(path_);
+}
+
+void WriteFileAtomically(const std::string& path, std::string_view bytes) {
+  AtomicFile file(path, bytes.size());
+  file.Write(bytes);
+  file.Commit();
+}
+
+}  // namespace crema

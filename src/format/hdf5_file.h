@@ -1,0 +1,109 @@
+// HDF5 files, for the files that are left out of a build without HDF5.
+#pragma once
+
+#include <hdf5.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "crema.pb.h"
+
+namespace crema {
+
+// Closes an HDF5 object at the end of a scope.
+class Hdf5Id {
+ public:
+  using Close = herr_t (*)(hid_t);
+  Hdf5Id(hid_t id, Close close) : id_(id), close_(close) {}
+  Hdf5Id(Hdf5Id&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Hdf5Id& operator=(Hdf5Id&&) = delete;
+  ~Hdf5Id() {
+    if (id_ >= 0) close_(id_);
+  }
+  hid_t get() const { return id_; }
+  bool ok() const { return id_ >= 0; }
+  // Closes now; false if that failed, as when the rest cannot be written.
+  bool CloseNow() { return close_(std::exchange(id_, -1)) >= 0; }
+
+ private:
+  hid_t id_;
+  Close close_;
+};
+
+// The library is not made for threads and reports errors on stderr: while one of these lives, the
+// calling thread has it for itself, and it is silent. Not recursive.
+class Hdf5Session {
+ public:
+  Hdf5Session();
+  ~Hdf5Session();
+  Hdf5Session(const Hdf5Session&) = delete;
+  Hdf5Session& operator=(const Hdf5Session&) = delete;
+
+ private:
+  H5E_auto2_t report_ = nullptr;
+  void* report_data_ = nullptr;
+};
+
+// A file open for reading, with the session. Everything throws kDataLoss, naming the file.
+class Hdf5Reader {
+ public:
+  explicit Hdf5Reader(const std::string& path);
+
+  bool Has(const std::string& name) const;
+  // Names in a group, numbers in their order.
+  std::vector<std::string> Names(const std::string& group) const;
+  bool IsGroup(const std::string& name) const;
+  // Shape and values of a data set; double_data for a type of 8 bytes.
+  BlobProto ReadArray(const std::string& dataset) const;
+  int32_t ReadInteger(const std::string& dataset) const;
+  double ReadReal(const std::string& dataset) const;
+  std::string ReadString(const std::string& dataset) const;
+  std::string ReadBytes(const std::string& dataset) const;
+  [[noreturn]] void FailDamaged(const std::string& what) const;
+
+ private:
+  Hdf5Id Open(const std::string& dataset) const;
+  // Extents, after checking that so many values can be in this file.
+  std::vector<int64_t> Extents(hid_t dataset, const std::string& name) const;
+
+  std::string path_;
+  uint64_t file_bytes_;
+  Hdf5Session session_;
+  Hdf5Id file_;
+};
+
+// A file being written under a temporary name; see AtomicFile. Methods throw kIoFailure.
+class Hdf5Writer {
+ public:
+  Hdf5Writer(const std::string& path, const std::string& temporary, uint64_t expected_bytes);
+
+  void MakeGroup(const std::string& name);
+  // Values (or gradients) of a blob, in its shape.
+  void WriteData(const std::string& dataset, const BlobProto& blob);
+  void WriteDiff(const std::string& dataset, const BlobProto& blob);
+  void WriteInteger(const std::string& dataset, int32_t value);
+  void WriteReal(const std::string& dataset, float value);
+  void WriteString(const std::string& dataset, const std::string& value);
+  void WriteBytes(const std::string& dataset, const std::string& value);
+  void Close();
+
+ private:
+  void Write(const std::string& dataset, const std::vector<hsize_t>& extents, hid_t stored_type,
+             hid_t memory_type, const void* values);
+  [[noreturn]] void FailWriting() const;
+
+  std::string path_;
+  uint64_t expected_bytes_;
+  Hdf5Session session_;
+  Hdf5Id file_;
+};
+
+// Writes an HDF5 file atomically: `fill` puts the contents in.
+void WriteHdf5Atomically(const std::string& path, uint64_t expected_bytes,
+                         const std::function<void(Hdf5Writer&)>& fill);
+
+}  // namespace crema

@@ -1,0 +1,170 @@
+#include "format/prototxt.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "core/strings.h"
+#include "format/file.h"
+#include "format/sniff.h"
+#include "format/text_parser.h"
+#include "format/upgrade.h"
+
+namespace crema {
+namespace {
+
+using google::protobuf::Message;
+
+constexpr size_t kMostReported = 100;
+
+Where In(const std::string& file) {
+  Where where;
+  where.file = file;
+  return where;
+}
+
+[[noreturn]] void ThrowAll(std::vector<Problem> problems) {
+  if (problems.size() > kMostReported) {
+    Problem rest = problems.front();
+    rest.where = In(rest.where.file);
+    rest.message = StrCat("and ", problems.size() - kMostReported, " more problems");
+    problems.resize(kMostReported);
+    problems.push_back(std::move(rest));
+  }
+  throw Error(std::move(problems));
+}
+
+void CheckIsText(const std::string& text, const std::string& file, std::string_view expected) {
+  const Content content = Sniff(text);
+  if (content == Content::kText) return;
+  std::string message = DescribeWrongContent(content, expected);
+  NetParameter net;
+  if (content == Content::kBinary && net.ParsePartialFromString(text) &&
+      net.layer_size() + net.layers_size() > 0) {
+    message = StrCat("is a binary weights file (caffemodel), not ", expected,
+                     ": give it with --weights, and the .prototxt here");
+  } else if (content == Content::kHdf5) {
+    message += ": it may be a weights file, to be given with --weights";
+  }
+  Fail(ErrorCode::kInvalidArgument, message, In(file));
+}
+
+// How many problems the text has when it is taken for another kind of message.
+size_t ProblemsAs(const std::string& text, Message* other) {
+  std::vector<Problem> problems;
+  ParseText(text, "", other, nullptr, &problems);
+  return problems.size();
+}
+
+bool HasLayersOrInputs(const NetParameter& net) {
+  return net.layer_size() + net.layers_size() + net.input_size() > 0;
+}
+
+bool IsEmptyMessage(const Message& message) { return message.ByteSizeLong() == 0; }
+
+// The folder rule of snapshot_prefix; see parity of Caffe's UpgradeSnapshotPrefixProperty.
+void CompleteSnapshotPrefix(const std::string& path, SolverParameter* solver) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path stem = fs::path(path).replace_extension();
+  if (!solver->has_snapshot_prefix()) {
+    solver->set_snapshot_prefix(stem.string());
+  } else if (fs::is_directory(solver->snapshot_prefix(), error)) {
+    solver->set_snapshot_prefix(solver->snapshot_prefix() + "/" + stem.filename().string());
+  }
+}
+
+std::string NetNamedBy(const SolverParameter& solver) {
+  const std::string& net = solver.has_net() ? solver.net() : solver.train_net();
+  return net.empty() ? "" : StrCat(" It names the net '", net, "': give that.");
+}
+
+}  // namespace
+
+void ParseText(const std::string& text, const std::string& file_name, Message* message,
+               SourceMap* source, std::vector<Problem>* problems) {
+  if (text.size() > kMaxFileBytes) {
+    problems->push_back({ErrorCode::kInvalidArgument, In(file_name), "is larger than 2 GiB"});
+    return;
+  }
+  std::string_view body = text;
+  if (body.starts_with("\xEF\xBB\xBF")) body.remove_prefix(3);
+  SourceMap positions;
+  positions.file = file_name;
+  TextParser parser(body, file_name, source == nullptr ? nullptr : &positions);
+  parser.Parse(message);
+  std::vector<Problem>& found = parser.problems();
+  std::stable_sort(found.begin(), found.end(), [](const Problem& a, const Problem& b) {
+    return Position{a.where.line, a.where.column} < Position{b.where.line, b.where.column};
+  });
+  std::move(found.begin(), found.end(), std::back_inserter(*problems));
+  if (source != nullptr) *source = std::move(positions);
+}
+
+NetFile ParseNet(const std::string& text, const std::string& file_name) {
+  CheckIsText(text, file_name, "a net");
+  NetFile file;
+  std::vector<Problem> problems;
+  ParseText(text, file_name, &file.net, &file.source, &problems);
+  if (!problems.empty()) {
+    SolverParameter solver;
+    if (!HasLayersOrInputs(file.net) && ProblemsAs(text, &solver) < problems.size()) {
+      Fail(ErrorCode::kInvalidArgument,
+           "is a solver file, not a net: it belongs to --solver." + NetNamedBy(solver),
+           In(file_name));
+    }
+    ThrowAll(std::move(problems));
+  }
+  if (IsEmptyMessage(file.net)) {
+    Fail(ErrorCode::kInvalidArgument, "holds nothing but comments; expected a net", In(file_name));
+  }
+  UpgradeNet(&file.net, &file.source, &file.warnings);
+  return file;
+}
+
+NetFile ReadNet(const std::string& path) { return ParseNet(ReadFile(path), path); }
+
+SolverFile ParseSolver(const std::string& text, const std::string& file_name) {
+  CheckIsText(text, file_name, "a solver");
+  SolverFile file;
+  std::vector<Problem> problems;
+  ParseText(text, file_name, &file.solver, &file.source, &problems);
+  if (!problems.empty()) {
+    NetParameter net;
+    std::vector<Problem> ignored;
+    ParseText(text, file_name, &net, nullptr, &ignored);
+    if (HasLayersOrInputs(net)) {
+      Fail(ErrorCode::kInvalidArgument,
+           "is a net, not a solver: write a solver file with net: \"" + file_name +
+               "\" and the schedule, and give that",
+           In(file_name));
+    }
+    ThrowAll(std::move(problems));
+  }
+  if (IsEmptyMessage(file.solver)) {
+    Fail(ErrorCode::kInvalidArgument, "holds nothing but comments; expected a solver",
+         In(file_name));
+  }
+  UpgradeSolver(&file.solver, &file.source);
+  return file;
+}
+
+SolverFile ReadSolver(const std::string& path) {
+  SolverFile file = ParseSolver(ReadFile(path), path);
+  CompleteSnapshotPrefix(path, &file.solver);
+  return file;
+}
+
+std::string PrintText(const Message& message) {
+  std::string text;
+  google::protobuf::TextFormat::Printer printer;
+  printer.SetUseUtf8StringEscaping(true);
+  printer.PrintToString(message, &text);
+  return text;
+}
+
+}  // namespace crema

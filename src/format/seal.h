@@ -1,0 +1,31 @@
+// The checksum of the files that we write. Field 1000 (seal_head) stands before the serialised
+// message and field 1001 (seal_tail) behind it; both hold the length and the CRC-32 of the bytes in
+// between. To Caffe they are unknown fields, which it skips.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace crema {
+
+inline constexpr size_t kSealBytes = 17;  // of the head, and of the tail
+
+struct SealParts {
+  std::string head;
+  std::string tail;
+};
+
+SealParts SealOf(std::string_view body);
+// Head, body and tail.
+std::string Seal(std::string_view body);
+
+// The message within a sealed file, after checking it; a view into `bytes`. A file without seals
+// is one of Caffe's and comes back whole. Throws kDataLoss, naming `path`: truncated (how many
+// bytes of how many), altered, or with one seal only. Any flipped bit and any truncation is found.
+std::string_view Unseal(std::string_view bytes, const std::string& path);
+
+// CRC-32 as zlib computes it.
+uint32_t Crc32(std::string_view bytes);
+
+}  // namespace crema

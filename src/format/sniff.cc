@@ -1,0 +1,75 @@
+#include "format/sniff.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+constexpr size_t kLooked = 4096;  // bytes that decide between text and binary
+
+bool StartsWithAny(std::string_view bytes, std::initializer_list<std::string_view> starts) {
+  return std::any_of(starts.begin(), starts.end(),
+                     [&](std::string_view start) { return bytes.starts_with(start); });
+}
+
+bool IsTextByte(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte >= 0x20 && byte != 0x7F) || (byte >= '\t' && byte <= '\r');
+}
+
+}  // namespace
+
+Content Sniff(std::string_view bytes) {
+  if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
+  if (Trim(bytes.substr(0, kLooked)).empty() && Trim(bytes).empty()) return Content::kEmpty;
+  if (bytes.starts_with("\x89HDF\r\n\x1A\n"sv)) return Content::kHdf5;
+  if (StartsWithAny(bytes, {"\xFF\xD8\xFF"sv, "\x89PNG\r\n"sv, "GIF8"sv})) return Content::kImage;
+  if (StartsWithAny(bytes, {"\x1F\x8B\x08"sv, "PK\x03\x04"sv,
+                            "\xFD"
+                            "7zXZ\0"sv,
+                            "BZh"sv, "\x28\xB5\x2F\xFD"sv})) {
+    return Content::kCompressed;
+  }
+  if (StartsWithAny(bytes, {"\xFF\xFE"sv, "\xFE\xFF"sv})) return Content::kUtf16;
+  const std::string_view head = bytes.substr(0, kLooked);
+  if (!std::all_of(head.begin(), head.end(), IsTextByte)) return Content::kBinary;
+  std::string start(Trim(head).substr(0, 64));
+  std::transform(start.begin(), start.end(), start.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (StartsWithAny(start, {"<!doctype", "<html", "<head", "<?xml", "<!--"})) return Content::kHtml;
+  if (start.starts_with("version https://git-lfs")) return Content::kLfsPointer;
+  return Content::kText;
+}
+
+std::string DescribeWrongContent(Content content, std::string_view expected) {
+  switch (content) {
+    case Content::kEmpty:
+      return StrCat("is empty; expected ", expected, ": write or copy it again");
+    case Content::kUtf16:
+      return StrCat("is text in UTF-16; save it as UTF-8 to use it as ", expected);
+    case Content::kHtml:
+      return StrCat("is an HTML page, not ", expected,
+                    ": a download probably saved the page about the file; download the raw file");
+    case Content::kLfsPointer:
+      return StrCat("is a Git LFS pointer, not ", expected,
+                    ": fetch the real file with 'git lfs pull'");
+    case Content::kHdf5:
+      return StrCat("is an HDF5 file, not ", expected);
+    case Content::kImage:
+      return StrCat("is an image, not ", expected, ": give another file");
+    case Content::kCompressed:
+      return StrCat("is a compressed file, not ", expected, ": unpack it first");
+    case Content::kText:
+      return StrCat("is a text file, not ", expected);
+    case Content::kBinary:
+      break;
+  }
+  return StrCat("is a binary file of another kind, not ", expected);
+}
+
+}  // namespace crema

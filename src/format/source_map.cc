@@ -1,0 +1,78 @@
+#include "format/source_map.h"
+
+#include <charconv>
+
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+// Whether `path` is `prefix` or lies below it.
+bool IsWithin(std::string_view path, std::string_view prefix) {
+  if (!path.starts_with(prefix)) return false;
+  return path.size() == prefix.size() || path[prefix.size()] == '.' || path[prefix.size()] == '[';
+}
+
+}  // namespace
+
+Where SourceMap::Locate(std::string_view path) const {
+  Where where;
+  where.file = file;
+  while (!path.empty()) {
+    auto entry = positions_.find(path);
+    if (entry == positions_.end()) entry = positions_.find(std::string(path) + "[0]");
+    if (entry != positions_.end()) {
+      where.line = entry->second.line;
+      where.column = entry->second.column;
+      break;
+    }
+    const size_t dot = path.rfind('.');
+    path = dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+  }
+  return where;
+}
+
+bool SourceMap::Has(std::string_view path) const { return positions_.contains(path); }
+
+void SourceMap::Add(std::string path, Position position) {
+  positions_.emplace(std::move(path), position);
+}
+
+void SourceMap::Move(std::string_view from, std::string_view to) {
+  for (auto& [path, position] : Take(from)) {
+    positions_.insert_or_assign(std::string(to) + path.substr(from.size()), position);
+  }
+}
+
+void SourceMap::Remove(std::string_view path) { Take(path); }
+
+std::vector<std::pair<std::string, Position>> SourceMap::Take(std::string_view path) {
+  std::vector<std::pair<std::string, Position>> taken;
+  auto entry = positions_.lower_bound(path);
+  while (entry != positions_.end() && entry->first.starts_with(path)) {
+    if (IsWithin(entry->first, path)) {
+      taken.emplace_back(*entry);
+      entry = positions_.erase(entry);
+    } else {
+      ++entry;
+    }
+  }
+  return taken;
+}
+
+void SourceMap::ShiftUp(std::string_view repeated_field) {
+  const std::string start = std::string(repeated_field) + '[';
+  std::vector<std::pair<std::string, Position>> moved;
+  auto entry = positions_.lower_bound(start);
+  while (entry != positions_.end() && entry->first.starts_with(start)) {
+    const std::string& path = entry->first;
+    const size_t close = path.find(']', start.size());
+    int index = 0;
+    std::from_chars(path.data() + start.size(), path.data() + close, index);
+    moved.emplace_back(StrCat(start, index + 1, path.substr(close)), entry->second);
+    entry = positions_.erase(entry);
+  }
+  for (auto& [path, position] : moved) positions_.insert_or_assign(std::move(path), position);
+}
+
+}  // namespace crema

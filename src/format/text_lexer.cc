@@ -1,0 +1,127 @@
+#include "format/text_lexer.h"
+
+#include <utility>
+
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+using google::protobuf::io::Tokenizer;
+
+bool IsContinuationByte(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+// The UTF-8 character at the start of `text`, at least one byte.
+std::string FirstCharacter(std::string_view text) {
+  size_t size = 1;
+  while (size < text.size() && size < 4 && IsContinuationByte(text[size])) ++size;
+  return std::string(text.substr(0, size));
+}
+
+// What is wrong with a character that cannot be in a prototxt outside of strings and comments.
+std::string DescribeStray(const std::string& character) {
+  if (character == "\u00A0" || character == "\u3000" || character == "\u200B" ||
+      character == "\uFEFF") {
+    return "an invisible special space (not a plain one) stands here; replace it by a space";
+  }
+  if (character == "\u201C" || character == "\u201D" || character == "\u2018" ||
+      character == "\u2019") {
+    return "typographic quote " + character + "; write the plain quote \" instead";
+  }
+  const bool printable = static_cast<unsigned char>(character[0]) >= 0x20;
+  if (!printable) return "invalid control character; remove it";
+  return "unexpected character '" + character + "'; only strings and comments may hold it";
+}
+
+}  // namespace
+
+std::string Quoted(const Token& token) {
+  if (token.IsEnd()) return "the end of the file";
+  constexpr size_t kLongest = 40;
+  if (token.type == Tokenizer::TYPE_STRING) {
+    return "the string " +
+           (token.text.size() > kLongest ? token.text.substr(0, kLongest) + "..." : token.text);
+  }
+  return "'" + token.text.substr(0, kLongest) + "'";
+}
+
+TextLexer::TextLexer(std::string_view text, TextReporter report)
+    : text_(text),
+      report_(std::move(report)),
+      stream_(text.data(), static_cast<int>(text.size())),
+      tokenizer_(&stream_, this) {
+  line_starts_.push_back(0);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') line_starts_.push_back(i + 1);
+  }
+  tokenizer_.set_allow_f_after_float(true);
+  tokenizer_.set_comment_style(Tokenizer::SH_COMMENT_STYLE);
+  current_ = Read();
+  next_ = Read();
+}
+
+void TextLexer::Advance() {
+  current_ = std::move(next_);
+  next_ = Read();
+}
+
+bool TextLexer::TryConsume(std::string_view symbol) {
+  if (!current_.Is(symbol)) return false;
+  Advance();
+  return true;
+}
+
+void TextLexer::SkipTokenOrBlock() {
+  int64_t depth = 0;
+  do {
+    if (current_.Opens()) ++depth;
+    if (current_.Closes()) --depth;
+    Advance();
+  } while (depth > 0 && !current_.IsEnd());
+}
+
+Token TextLexer::Read() {
+  // Bytes outside ASCII come as symbols of one byte; AddError has reported them.
+  bool stray = true;
+  while (stray) {
+    tokenizer_.Next();
+    const Tokenizer::Token& raw = tokenizer_.current();
+    stray = raw.type == Tokenizer::TYPE_SYMBOL && static_cast<unsigned char>(raw.text[0]) >= 0x80;
+  }
+  const Tokenizer::Token& raw = tokenizer_.current();
+  return {raw.type, raw.text, Convert(raw.line, raw.column)};
+}
+
+Position TextLexer::Convert(int line, int column) {
+  if (line < 0 || static_cast<size_t>(line) >= line_starts_.size()) return {line + 1, column + 1};
+  if (cursor_.line != line || cursor_.tokenizer_column > column) {
+    cursor_ = {line, line_starts_[static_cast<size_t>(line)], 0, 0};
+  }
+  constexpr int kTabWidth = 8;  // fixed in the tokenizer
+  while (cursor_.tokenizer_column < column && cursor_.offset < text_.size()) {
+    const char c = text_[cursor_.offset++];
+    cursor_.tokenizer_column += c == '\t' ? kTabWidth - cursor_.tokenizer_column % kTabWidth : 1;
+    if (!IsContinuationByte(c)) ++cursor_.column;
+  }
+  return {line + 1, cursor_.column + 1};
+}
+
+void TextLexer::AddError(int line, int column, const std::string& message) {
+  const Position position = Convert(line, column);
+  const std::string_view rest = text_.substr(std::min(cursor_.offset, text_.size()));
+  error_line_ = position.line;
+  if (message.starts_with("Interpreting non ascii")) {
+    if (!rest.empty() && !IsContinuationByte(rest[0])) {
+      report_(position, DescribeStray(FirstCharacter(rest)));
+    }
+  } else if (message.starts_with("Invalid control")) {
+    report_(position, "invalid control character; remove it");
+  } else if (message.starts_with("String literals cannot cross") ||
+             message.starts_with("Multiline strings") || message.starts_with("Unexpected end of")) {
+    report_(position, "a string is not closed: a quote is missing before here");
+  } else {
+    report_(position, "cannot be read: " + message);
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,73 @@
+// Tokens of a prototxt, with one token of lookahead and positions as an editor shows them.
+#pragma once
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/source_map.h"
+
+namespace crema {
+
+struct Token {
+  google::protobuf::io::Tokenizer::TokenType type = google::protobuf::io::Tokenizer::TYPE_END;
+  std::string text;
+  Position begin;
+
+  bool Is(std::string_view symbol) const {
+    return type == google::protobuf::io::Tokenizer::TYPE_SYMBOL && text == symbol;
+  }
+  bool IsName() const { return type == google::protobuf::io::Tokenizer::TYPE_IDENTIFIER; }
+  bool IsEnd() const { return type == google::protobuf::io::Tokenizer::TYPE_END; }
+  bool Opens() const { return Is("{") || Is("<") || Is("["); }
+  bool Closes() const { return Is("}") || Is(">") || Is("]"); }
+};
+
+using TextReporter = std::function<void(Position, std::string)>;
+
+// One token for an error message: "'abc'", "end of file".
+std::string Quoted(const Token& token);
+
+// Characters that cannot be part of any token are reported and left out.
+class TextLexer final : private google::protobuf::io::ErrorCollector {
+ public:
+  // `text` must outlive the lexer and be shorter than 2^31 bytes.
+  TextLexer(std::string_view text, TextReporter report);
+
+  const Token& current() const { return current_; }
+  const Token& next() const { return next_; }
+  void Advance();
+  bool TryConsume(std::string_view symbol);
+  // Steps over the current token; over the whole block or list if it opens one. Not recursive.
+  void SkipTokenOrBlock();
+
+  bool HasLexicalErrorOn(int line) const { return error_line_ == line; }
+
+ private:
+  void AddError(int line, int column, const std::string& message) override;
+  Token Read();
+  // From the tokenizer's count (lines and columns from 0, tabs up to a multiple of 8).
+  Position Convert(int line, int column);
+
+  std::string_view text_;
+  std::vector<size_t> line_starts_;
+  TextReporter report_;
+  int error_line_ = 0;
+  // Where Convert stopped: tokens come in order, and a line may hold a million of them.
+  struct Cursor {
+    int line = -1;
+    size_t offset = 0;
+    int tokenizer_column = 0;
+    int column = 0;
+  } cursor_;
+  google::protobuf::io::ArrayInputStream stream_;
+  google::protobuf::io::Tokenizer tokenizer_;
+  Token current_;
+  Token next_;
+};
+
+}  // namespace crema

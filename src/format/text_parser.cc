@@ -1,0 +1,362 @@
+#include "format/text_parser.h"
+
+#include <memory>
+#include <utility>
+
+#include "core/strings.h"
+#include "format/text_value.h"
+
+namespace crema {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::io::Tokenizer;
+
+constexpr size_t kMaxDepth = 100;
+// Positions of more elements than this of one list are not worth their memory.
+constexpr int kMaxRecordedElements = 1024;
+
+bool IsLayer(const Descriptor& type) {
+  return type.full_name() == "crema.LayerParameter" || type.full_name() == "crema.V1LayerParameter";
+}
+
+std::string StringOf(const Message& message, const char* field_name) {
+  const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(field_name);
+  if (field == nullptr || field->cpp_type() != FieldDescriptor::CPPTYPE_STRING) return "";
+  return message.GetReflection()->GetString(message, field);
+}
+
+// The name of a layer; the first format has it one level deeper.
+std::string NameOf(const Message& layer) {
+  const std::string name = StringOf(layer, "name");
+  const FieldDescriptor* nested = layer.GetDescriptor()->FindFieldByName("layer");
+  if (!name.empty() || nested == nullptr) return name;
+  return StringOf(layer.GetReflection()->GetMessage(layer, nested), "name");
+}
+
+// Fields that only a fork's layer type has, and that are easily taken for one of Caffe's own.
+struct ForkField {
+  const char* field;
+  const char* layer_type;
+  const char* meant;
+};
+constexpr ForkField kForkFields[] = {{"bn_param", "BN", "batch_norm_param"}};
+
+Problem MakeProblem(const std::string& file, Position at, std::string message) {
+  Problem problem;
+  problem.code = ErrorCode::kInvalidArgument;
+  problem.where.file = file;
+  problem.where.line = at.line;
+  problem.where.column = at.column;
+  problem.message = std::move(message);
+  return problem;
+}
+
+std::string At(Position position) { return StrCat(position.line, ":", position.column); }
+
+}  // namespace
+
+TextParser::TextParser(std::string_view text, const std::string& file, SourceMap* source)
+    : file_(file),
+      source_(source),
+      reporter_([this](Position at, std::string what) { Report(at, std::move(what)); }),
+      lexer_(text,
+             // Not muted by itself: of one line, what the lexer says comes first.
+             [this](Position at, std::string what) {
+               problems_.push_back(MakeProblem(file_, at, std::move(what)));
+             }) {}
+
+void TextParser::Parse(Message* message) {
+  scopes_.push_back({message, "the file", {1, 1}, {1, 1}, ""});
+  ReadFields();
+  CheckRequired(scopes_.back());
+  if (IsLayer(*message->GetDescriptor())) {
+    CheckForkFields(*message);
+    NameLayer(*message, 0, lexer_.current().begin);
+  }
+  scopes_.pop_back();
+}
+
+void TextParser::Report(Position position, std::string message) {
+  // A broken character or quote makes the rest of its line look broken too.
+  if (lexer_.HasLexicalErrorOn(position.line)) return;
+  Problem problem = MakeProblem(file_, position, std::move(message));
+  if (path_.size() > layer_path_size_) {
+    problem.where.field = path_.substr(layer_path_size_ == 0 ? 0 : layer_path_size_ + 1);
+    if (problem.where.field.ends_with(']')) {
+      problem.where.field.resize(problem.where.field.rfind('['));
+    }
+  }
+  problems_.push_back(std::move(problem));
+}
+
+void TextParser::Record(Position position) {
+  if (source_ != nullptr) source_->Add(path_, position);
+}
+
+bool TextParser::AtEndOfScope() {
+  const Scope& scope = scopes_.back();
+  const Token& token = lexer_.current();
+  if (closed_early_) {
+    closed_early_ = false;
+    return true;
+  }
+  if (token.IsEnd()) {
+    if (!scope.close.empty()) {
+      Report(token.begin,
+             StrCat("the file ends, but '", scope.name, "' is not closed: a '", scope.close,
+                    "' is missing for the one opened at ", At(scope.open)));
+    }
+    return true;
+  }
+  if (!token.Closes() || token.Is("]")) return false;
+  if (scope.close.empty()) {
+    Report(token.begin, StrCat("unexpected ", Quoted(token), ": nothing is open here; remove it"));
+    lexer_.Advance();
+    return false;
+  }
+  if (!token.Is(scope.close)) {
+    Report(token.begin, StrCat("expected '", scope.close, "' to close what is opened at ",
+                               At(scope.open), ", got ", Quoted(token)));
+  }
+  return true;
+}
+
+void TextParser::ReadFields() {
+  while (!AtEndOfScope()) {
+    if (lexer_.TryConsume(",") || lexer_.TryConsume(";")) continue;
+    ReadField();
+  }
+}
+
+void TextParser::ReadField() {
+  const Token name = lexer_.current();
+  if (name.Is("[")) {
+    Report(name.begin, "extension fields in brackets are not known here; remove this one");
+    lexer_.SkipTokenOrBlock();
+    SkipValue();
+    return;
+  }
+  if (!name.IsName()) {
+    Report(name.begin, StrCat("expected the name of a field, got ", Quoted(name)));
+    lexer_.SkipTokenOrBlock();
+    return;
+  }
+  const FieldDescriptor* field = type().FindFieldByName(name.text);
+  if (field == nullptr && LooksLikeForgottenBrace(name)) {
+    Report(name.begin, StrCat("'", scopes_.back().name, "' is not closed before this '", name.text,
+                              "': a '", scopes_.back().close, "' is missing for the one opened at ",
+                              At(scopes_.back().open)));
+    closed_early_ = true;
+    return;
+  }
+  lexer_.Advance();
+  if (field == nullptr) {
+    SkipUnknownField(name);
+  } else {
+    ReadKnownField(*field, name);
+  }
+}
+
+// A field of the file itself that opens a block, met inside of another block: "layer {".
+bool TextParser::LooksLikeForgottenBrace(const Token& name) const {
+  if (scopes_.size() < 2) return false;
+  const Token& next = lexer_.next();
+  if (!next.Is("{") && !next.Is("<") && !next.Is(":")) return false;
+  const FieldDescriptor* outermost =
+      scopes_.front().message->GetDescriptor()->FindFieldByName(name.text);
+  return outermost != nullptr && outermost->is_repeated() &&
+         outermost->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+}
+
+void TextParser::SkipUnknownField(const Token& name) {
+  std::vector<const Descriptor*> outer;
+  for (size_t i = 0; i + 1 < scopes_.size(); ++i) {
+    outer.push_back(scopes_[i].message->GetDescriptor());
+  }
+  const size_t kept = path_.size();
+  path_ += StrCat(kept == 0 ? "" : ".", name.text);
+  Report(name.begin,
+         StrCat("unknown field '", name.text, "'", UnknownFieldHint(name.text, type(), outer)));
+  path_.resize(kept);
+  SkipValue();
+}
+
+// The value of a field that is not known, by its looks.
+void TextParser::SkipValue() {
+  const bool colon = lexer_.TryConsume(":");
+  if (lexer_.current().Opens()) {
+    lexer_.SkipTokenOrBlock();
+    return;
+  }
+  if (!colon) return;
+  const Token& token = lexer_.current();
+  const bool next_field = token.IsName() && (lexer_.next().Is(":") || lexer_.next().Is("{"));
+  if (token.IsEnd() || token.Closes() || next_field) return;
+  lexer_.TryConsume("-");
+  while (lexer_.current().type == Tokenizer::TYPE_STRING &&
+         lexer_.next().type == Tokenizer::TYPE_STRING) {
+    lexer_.Advance();
+  }
+  if (!lexer_.current().Closes()) lexer_.Advance();
+}
+
+void TextParser::ReadKnownField(const Field& field, const Token& name) {
+  const size_t kept = path_.size();
+  path_ += StrCat(kept == 0 ? "" : ".", field.name());
+  Message* target = scopes_.back().message;
+  std::unique_ptr<Message> discarded;
+  if (!field.is_repeated()) {
+    if (discarding_ == 0 && first_.Has(path_)) {
+      Report(name.begin, StrCat("'", field.name(), "' is given twice, first at ",
+                                At({first_.Locate(path_).line, first_.Locate(path_).column}),
+                                "; keep one of them"));
+      discarded.reset(target->New());
+      target = discarded.get();
+    }
+    first_.Add(path_, name.begin);
+    Record(name.begin);
+  }
+  if (discarded) ++discarding_;
+  ReadValue(field, target, name);
+  if (discarded) --discarding_;
+  path_.resize(kept);
+}
+
+void TextParser::ReadValue(const Field& field, Message* target, const Token& name) {
+  const bool is_block = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+  const bool colon = lexer_.TryConsume(":");
+  if (!colon && !is_block && !lexer_.current().Opens()) {
+    const auto type_of_next = lexer_.current().type;
+    Report(lexer_.current().begin,
+           StrCat("expected ':' after '", name.text, "', got ", Quoted(lexer_.current())));
+    // The value is there and only the colon is not: go on behind it.
+    const bool has_value =
+        type_of_next != Tokenizer::TYPE_SYMBOL && type_of_next != Tokenizer::TYPE_END;
+    if (has_value && !(lexer_.next().Is(":") || lexer_.next().Is("{"))) lexer_.Advance();
+    return;
+  }
+  if (lexer_.current().Is("[") && field.is_repeated()) {
+    ReadList(field, target, name);
+  } else if (is_block) {
+    ReadBlock(field, target, name, name.begin);
+  } else {
+    const size_t kept = path_.size();
+    if (field.is_repeated()) {
+      const int index = target->GetReflection()->FieldSize(*target, &field);
+      path_ += StrCat("[", index, "]");
+      if (index < kMaxRecordedElements) Record(name.begin);
+    }
+    ReadScalar(lexer_, field, target, reporter_);
+    path_.resize(kept);
+  }
+}
+
+void TextParser::ReadList(const Field& field, Message* target, const Token& name) {
+  const Position open = lexer_.current().begin;
+  lexer_.Advance();
+  while (!lexer_.TryConsume("]")) {
+    const Position at = lexer_.current().begin;
+    if (lexer_.current().IsEnd() || lexer_.current().Closes()) {
+      Report(at, StrCat("the list of '", name.text, "' is not closed: a ']' is missing for the '['",
+                        " at ", At(open)));
+      return;
+    }
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      ReadBlock(field, target, name, at);
+    } else {
+      const size_t kept = path_.size();
+      const int index = target->GetReflection()->FieldSize(*target, &field);
+      path_ += StrCat("[", index, "]");
+      if (index < kMaxRecordedElements) Record(at);
+      ReadScalar(lexer_, field, target, reporter_);
+      path_.resize(kept);
+    }
+    if (lexer_.current().Is("]") || lexer_.TryConsume(",")) continue;
+    if (lexer_.current().IsEnd() || lexer_.current().Closes()) continue;
+    Report(lexer_.current().begin, StrCat("expected ',' or ']' in the list of '", name.text,
+                                          "', got ", Quoted(lexer_.current())));
+    if (lexer_.current().IsName() && lexer_.next().Is(":")) return;
+    lexer_.SkipTokenOrBlock();
+  }
+}
+
+void TextParser::ReadBlock(const Field& field, Message* target, const Token& name, Position at) {
+  const Token open = lexer_.current();
+  if (!open.Is("{") && !open.Is("<")) {
+    Report(open.begin, StrCat("'", name.text, "' expects a block in braces: write ", name.text,
+                              " { ... }; got ", Quoted(open)));
+    const bool is_value = open.type != Tokenizer::TYPE_SYMBOL && !open.IsEnd();
+    const bool is_field = open.IsName() && (lexer_.next().Is(":") || lexer_.next().Is("{"));
+    if (open.Is("[") || (is_value && !is_field)) lexer_.SkipTokenOrBlock();
+    return;
+  }
+  if (scopes_.size() > kMaxDepth) {
+    Report(open.begin, StrCat("blocks are nested deeper than ", kMaxDepth, " levels"));
+    lexer_.SkipTokenOrBlock();
+    return;
+  }
+  const size_t kept = path_.size();
+  const google::protobuf::Reflection& reflection = *target->GetReflection();
+  if (field.is_repeated()) {
+    const int index = reflection.FieldSize(*target, &field);
+    path_ += StrCat("[", index, "]");
+    Record(at);
+  }
+  Message* block = field.is_repeated() ? reflection.AddMessage(target, &field)
+                                       : reflection.MutableMessage(target, &field);
+  const bool is_layer = IsLayer(*block->GetDescriptor());
+  const size_t first_problem = problems_.size();
+  const size_t outer_layer =
+      std::exchange(layer_path_size_, is_layer ? path_.size() : layer_path_size_);
+  scopes_.push_back({block, name.text, at, open.begin, open.Is("{") ? "}" : ">"});
+  lexer_.Advance();
+  ReadFields();
+  CheckRequired(scopes_.back());
+  const Position end = lexer_.current().begin;
+  if (is_layer) CheckForkFields(*block);
+  if (is_layer) NameLayer(*block, first_problem, end);
+  if (lexer_.current().Is(scopes_.back().close) || lexer_.current().Closes()) lexer_.Advance();
+  scopes_.pop_back();
+  layer_path_size_ = outer_layer;
+  path_.resize(kept);
+}
+
+void TextParser::CheckRequired(const Scope& scope) {
+  const Descriptor& described = *scope.message->GetDescriptor();
+  for (int i = 0; i < described.field_count(); ++i) {
+    const FieldDescriptor& field = *described.field(i);
+    // A value that was given but refused has had its report.
+    const std::string path = StrCat(path_, path_.empty() ? "" : ".", field.name());
+    if (!field.is_required() || first_.Has(path)) continue;
+    Report(scope.name_position, StrCat("'", field.name(), "' is missing in '", scope.name,
+                                       "'; it takes ", ExpectedValue(field)));
+  }
+}
+
+void TextParser::CheckForkFields(const Message& layer) {
+  for (const ForkField& fork : kForkFields) {
+    const FieldDescriptor* field = layer.GetDescriptor()->FindFieldByName(fork.field);
+    const std::string path = StrCat(path_, path_.empty() ? "" : ".", fork.field);
+    if (field == nullptr || !first_.Has(path)) continue;
+    if (StringOf(layer, "type") == fork.layer_type) continue;
+    const Where where = first_.Locate(path);
+    Report({where.line, where.column},
+           StrCat("unknown field '", fork.field, "' (did you mean '", fork.meant, "'?)"));
+    problems_.back().where.field = fork.field;
+  }
+}
+
+// Its name may come after the broken field, so problems learn it when the layer has been read.
+void TextParser::NameLayer(const Message& layer, size_t first_problem, Position end) {
+  const std::string name = NameOf(layer);
+  for (size_t i = first_problem; i < problems_.size(); ++i) {
+    Where& where = problems_[i].where;
+    // The lexer is one token ahead and may have reported what comes after this layer.
+    if (where.layer.empty() && Position{where.line, where.column} <= end) where.layer = name;
+  }
+}
+
+}  // namespace crema

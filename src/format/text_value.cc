@@ -1,0 +1,290 @@
+#include "format/text_value.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+using google::protobuf::EnumValueDescriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+using google::protobuf::io::Tokenizer;
+
+// A value as written. `text` of a string is unquoted and joined.
+struct Literal {
+  Position begin;
+  Tokenizer::TokenType type = Tokenizer::TYPE_END;
+  bool negative = false;
+  std::string text;
+};
+
+std::string Written(const Literal& literal) {
+  constexpr size_t kLongest = 40;
+  std::string text = literal.text.substr(0, kLongest);
+  if (literal.text.size() > kLongest) text += "...";
+  if (literal.type == Tokenizer::TYPE_STRING) return "the string \"" + text + "\"";
+  return StrCat(literal.negative ? "-" : "", text);
+}
+
+bool ValueIsMissing(const TextLexer& lexer) {
+  const Token& token = lexer.current();
+  if (token.IsEnd() || token.Closes() || token.Is(",") || token.Is(";")) return true;
+  if (!token.IsName()) return false;
+  const Token& next = lexer.next();
+  return next.Is(":") || (next.Is("{") && next.begin.line == token.begin.line);
+}
+
+// The literal at the lexer; nothing, with a report, if there is none.
+std::optional<Literal> ReadLiteral(TextLexer& lexer, const FieldDescriptor& field,
+                                   const TextReporter& report) {
+  Literal literal;
+  literal.begin = lexer.current().begin;
+  const auto expected = [&] {
+    return StrCat("'", field.name(), "' expects ", ExpectedValue(field), ", got ");
+  };
+  if (ValueIsMissing(lexer)) {
+    report(literal.begin, expected() + "nothing before " + Quoted(lexer.current()));
+    return std::nullopt;
+  }
+  if (lexer.current().Opens()) {
+    report(literal.begin, expected() + "a block that begins with " + Quoted(lexer.current()));
+    lexer.SkipTokenOrBlock();
+    return std::nullopt;
+  }
+  literal.negative = lexer.TryConsume("-");
+  literal.type = lexer.current().type;
+  if (literal.type == Tokenizer::TYPE_SYMBOL || literal.type == Tokenizer::TYPE_END) {
+    report(literal.begin, expected() + Quoted(lexer.current()));
+    if (!lexer.current().Closes()) lexer.Advance();
+    return std::nullopt;
+  }
+  if (literal.type != Tokenizer::TYPE_STRING) {
+    literal.text = lexer.current().text;
+    lexer.Advance();
+    return literal;
+  }
+  for (; lexer.current().type == Tokenizer::TYPE_STRING; lexer.Advance()) {
+    Tokenizer::ParseStringAppend(lexer.current().text, &literal.text);
+  }
+  return literal;
+}
+
+struct IntegerRange {
+  uint64_t below_zero;  // the smallest value, negated
+  uint64_t highest;
+};
+
+IntegerRange RangeOf(FieldDescriptor::CppType type) {
+  constexpr uint64_t kInt32 = std::numeric_limits<int32_t>::max();
+  constexpr uint64_t kInt64 = std::numeric_limits<int64_t>::max();
+  switch (type) {
+    case FieldDescriptor::CPPTYPE_INT32:
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return {kInt32 + 1, kInt32};
+    case FieldDescriptor::CPPTYPE_INT64:
+      return {kInt64 + 1, kInt64};
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return {0, std::numeric_limits<uint32_t>::max()};
+    default:
+      return {0, std::numeric_limits<uint64_t>::max()};
+  }
+}
+
+// The integer as two's complement in 64 bits; nothing if it is no integer or out of range.
+std::optional<uint64_t> ParseInteger(const Literal& literal, FieldDescriptor::CppType type) {
+  if (literal.type != Tokenizer::TYPE_INTEGER) return std::nullopt;
+  const IntegerRange range = RangeOf(type);
+  uint64_t value = 0;
+  const uint64_t limit = literal.negative ? range.below_zero : range.highest;
+  if (!Tokenizer::ParseInteger(literal.text, limit, &value)) return std::nullopt;
+  return literal.negative ? ~value + 1 : value;
+}
+
+std::optional<double> ParseReal(const Literal& literal) {
+  double value = 0;
+  if (literal.type == Tokenizer::TYPE_INTEGER) {
+    // As in protobuf, hexadecimal and octal are for integer fields only.
+    if (literal.text.size() > 1 && literal.text[0] == '0') return std::nullopt;
+    std::from_chars(literal.text.data(), literal.text.data() + literal.text.size(), value);
+  } else if (literal.type == Tokenizer::TYPE_FLOAT) {
+    value = Tokenizer::ParseFloat(literal.text);
+  } else if (literal.type == Tokenizer::TYPE_IDENTIFIER) {
+    std::string lower;
+    for (char c : literal.text) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+    if (lower == "nan") {
+      value = std::numeric_limits<double>::quiet_NaN();
+    } else if (lower == "inf" || lower == "infinity") {
+      value = std::numeric_limits<double>::infinity();
+    } else {
+      return std::nullopt;
+    }
+  } else {
+    return std::nullopt;
+  }
+  return literal.negative ? -value : value;
+}
+
+std::optional<bool> ParseBool(const Literal& literal) {
+  if (literal.negative) return std::nullopt;
+  if (literal.type == Tokenizer::TYPE_INTEGER) {
+    uint64_t value = 0;
+    if (!Tokenizer::ParseInteger(literal.text, 1, &value)) return std::nullopt;
+    return value == 1;
+  }
+  if (literal.type != Tokenizer::TYPE_IDENTIFIER) return std::nullopt;
+  if (literal.text == "true" || literal.text == "True" || literal.text == "t") return true;
+  if (literal.text == "false" || literal.text == "False" || literal.text == "f") return false;
+  return std::nullopt;
+}
+
+const EnumValueDescriptor* ParseEnum(const Literal& literal, const FieldDescriptor& field) {
+  if (literal.type == Tokenizer::TYPE_IDENTIFIER && !literal.negative) {
+    return field.enum_type()->FindValueByName(literal.text);
+  }
+  const auto number = ParseInteger(literal, FieldDescriptor::CPPTYPE_ENUM);
+  if (!number) return nullptr;
+  return field.enum_type()->FindValueByNumber(static_cast<int>(static_cast<int64_t>(*number)));
+}
+
+std::vector<std::string> EnumNames(const FieldDescriptor& field) {
+  std::vector<std::string> names;
+  for (int i = 0; i < field.enum_type()->value_count(); ++i) {
+    names.push_back(field.enum_type()->value(i)->name());
+  }
+  return names;
+}
+
+// Why the literal was not taken, with the remedy.
+std::string Refusal(const Literal& literal, const FieldDescriptor& field) {
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    const std::vector<std::string> names = EnumNames(field);
+    return StrCat("'", field.name(), "' has no value ", Written(literal),
+                  DidYouMean(literal.text, names), "; allowed: ", Join(names, ", "));
+  }
+  std::string hint;
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    hint = StrCat("; write \"", Written(literal), "\"");
+  }
+  return StrCat("'", field.name(), "' expects ", ExpectedValue(field), ", got ", Written(literal),
+                hint);
+}
+
+template <typename T>
+struct Accessors {
+  void (Reflection::*set)(Message*, const FieldDescriptor*, T) const;
+  void (Reflection::*add)(Message*, const FieldDescriptor*, T) const;
+};
+
+template <typename T>
+void Store(Message* message, const FieldDescriptor& field, const Accessors<T>& accessors, T value) {
+  const Reflection& reflection = *message->GetReflection();
+  const auto method = field.is_repeated() ? accessors.add : accessors.set;
+  (reflection.*method)(message, &field, std::move(value));
+}
+
+bool StoreInteger(const Literal& literal, const FieldDescriptor& field, Message* message) {
+  const auto value = ParseInteger(literal, field.cpp_type());
+  if (!value) return false;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      Store<int32_t>(message, field, {&Reflection::SetInt32, &Reflection::AddInt32},
+                     static_cast<int32_t>(static_cast<int64_t>(*value)));
+      return true;
+    case FieldDescriptor::CPPTYPE_INT64:
+      Store<int64_t>(message, field, {&Reflection::SetInt64, &Reflection::AddInt64},
+                     static_cast<int64_t>(*value));
+      return true;
+    case FieldDescriptor::CPPTYPE_UINT32:
+      Store<uint32_t>(message, field, {&Reflection::SetUInt32, &Reflection::AddUInt32},
+                      static_cast<uint32_t>(*value));
+      return true;
+    default:
+      Store<uint64_t>(message, field, {&Reflection::SetUInt64, &Reflection::AddUInt64}, *value);
+      return true;
+  }
+}
+
+bool StoreReal(const Literal& literal, const FieldDescriptor& field, Message* message) {
+  const auto value = ParseReal(literal);
+  if (!value) return false;
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+    Store<double>(message, field, {&Reflection::SetDouble, &Reflection::AddDouble}, *value);
+    return true;
+  }
+  // A double beyond the range of float becomes infinity, without undefined behaviour.
+  const double limit = std::numeric_limits<float>::max();
+  const bool beyond = std::abs(*value) > limit;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float narrow = beyond ? (*value < 0 ? -infinity : infinity) : static_cast<float>(*value);
+  Store<float>(message, field, {&Reflection::SetFloat, &Reflection::AddFloat}, narrow);
+  return true;
+}
+
+bool StoreLiteral(Literal& literal, const FieldDescriptor& field, Message* message) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_STRING:
+      if (literal.type != Tokenizer::TYPE_STRING || literal.negative) return false;
+      Store<std::string>(message, field, {&Reflection::SetString, &Reflection::AddString},
+                         std::move(literal.text));
+      return true;
+    case FieldDescriptor::CPPTYPE_BOOL: {
+      const auto value = ParseBool(literal);
+      if (!value) return false;
+      Store<bool>(message, field, {&Reflection::SetBool, &Reflection::AddBool}, *value);
+      return true;
+    }
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      const EnumValueDescriptor* value = ParseEnum(literal, field);
+      if (value == nullptr) return false;
+      Store<const EnumValueDescriptor*>(message, field,
+                                        {&Reflection::SetEnum, &Reflection::AddEnum}, value);
+      return true;
+    }
+    case FieldDescriptor::CPPTYPE_FLOAT:
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return StoreReal(literal, field, message);
+    default:
+      return StoreInteger(literal, field, message);
+  }
+}
+
+}  // namespace
+
+std::string ExpectedValue(const FieldDescriptor& field) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_STRING:
+      return "a string in quotes";
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "true or false";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return "one of " + Join(EnumNames(field), ", ");
+    case FieldDescriptor::CPPTYPE_FLOAT:
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return "a number";
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return "a block in braces";
+    default: {
+      const IntegerRange range = RangeOf(field.cpp_type());
+      return StrCat("an integer from ", range.below_zero == 0 ? "" : "-", range.below_zero, " to ",
+                    range.highest);
+    }
+  }
+}
+
+void ReadScalar(TextLexer& lexer, const FieldDescriptor& field, Message* message,
+                const TextReporter& report) {
+  std::optional<Literal> literal = ReadLiteral(lexer, field, report);
+  if (!literal) return;
+  if (!StoreLiteral(*literal, field, message)) report(literal->begin, Refusal(*literal, field));
+}
+
+}  // namespace crema

@@ -1,0 +1,261 @@
+// NetParameter -> Graph: phase rules, layer types, names.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/strings.h"
+#include "graph/graph.h"
+
+namespace crema {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+
+class Builder {
+ public:
+  Builder(const NetParameter& net, const SourceMap& source, const NetState& state,
+          const Registry& registry, std::vector<Problem>* warnings)
+      : net_(net), registry_(registry), warnings_(warnings) {
+    graph_.name = net.name();
+    graph_.state = state;
+    graph_.force_backward = net.force_backward();
+    graph_.source = source;
+  }
+
+  Graph Build() {
+    for (int i = 0; i < net_.layer_size(); ++i) AddLayer(i);
+    if (!problems_.empty()) throw Error(std::move(problems_));
+    if (graph_.nodes.empty()) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("the net has no layer for phase ", Phase_Name(graph_.state.phase()),
+                  "; check its include and exclude rules"),
+           graph_.source.Locate(""));
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  struct Produced {
+    int value = -1;  // -1: its layer is broken, so stay quiet about those who read it
+    std::string layer;
+    std::string path;
+  };
+
+  void AddLayer(int index) {
+    LayerParameter param = net_.layer(index);
+    path_ = StrCat("layer[", index, "]");
+    layer_name_ = param.name();
+    try {
+      if (!IsIncluded(param, graph_.state)) {
+        for (const std::string& top : param.top()) excluded_.emplace(top, param.name());
+        return;
+      }
+    } catch (const Error& error) {
+      Keep(error);
+      return;
+    }
+    if (!param.has_phase()) param.set_phase(graph_.state.phase());
+    CheckName(param);
+    const LayerType* type = FindType(param);
+    std::vector<int> inputs = ResolveInputs(param);
+    const bool inputs_known = std::ranges::find(inputs, -1) == inputs.end();
+    const bool arity_fits = type != nullptr && CheckArity(param, *type);
+    std::shared_ptr<const Layer> layer;
+    if (arity_fits) {
+      WarnAboutFieldsWithoutEffect(param, *type);
+      layer = MakeLayer(param, *type);
+    }
+    const bool whole = layer != nullptr && inputs_known;
+    Node node{layer, type, std::move(inputs), {}, path_};
+    DeclareOutputs(param, whole, &node);
+    if (whole) {
+      for (int v : node.inputs) Readers(v).push_back(static_cast<int>(graph_.nodes.size()));
+      graph_.nodes.push_back(std::move(node));
+    }
+  }
+
+  std::vector<int>& Readers(int value) {
+    return graph_.values[static_cast<size_t>(value)].readers;
+  }
+
+  // Records a problem of the current layer, with its position in the text.
+  void Report(const std::string& field, std::string message,
+              ErrorCode code = ErrorCode::kInvalidArgument) {
+    Where where = graph_.source.Locate(field.empty() ? path_ : path_ + "." + field);
+    where.layer = layer_name_;
+    where.field = field;
+    problems_.push_back({code, std::move(where), std::move(message)});
+  }
+
+  void Keep(const Error& error) {
+    for (const Problem& problem : error.problems()) {
+      Report(problem.where.field, problem.message, problem.code);
+    }
+  }
+
+  void CheckName(const LayerParameter& param) {
+    if (param.name().empty()) return;  // allowed by Caffe
+    const auto [found, added] = layer_paths_.emplace(param.name(), path_);
+    if (added) return;
+    const Where first = graph_.source.Locate(found->second);
+    Report("name", StrCat("another layer has this name (line ", first.line,
+                          "); weights are stored by name, so give each layer its own"));
+  }
+
+  const LayerType* FindType(const LayerParameter& param) {
+    if (!param.has_type() || param.type().empty()) {
+      Report("", "missing required field 'type'");
+      return nullptr;
+    }
+    const LayerType* type = registry_.Find(param.type());
+    if (type == nullptr) {
+      const std::vector<std::string> names = registry_.Names();
+      std::string hint = DidYouMean(param.type(), names);
+      if (hint.empty()) hint = "; known types: " + Join(names, " ");
+      Report("type", StrCat("unknown layer type '", param.type(), "'", hint));
+    }
+    return type;
+  }
+
+  std::vector<int> ResolveInputs(const LayerParameter& param) {
+    std::vector<int> inputs;
+    for (int b = 0; b < param.bottom_size(); ++b) {
+      const auto found = produced_.find(param.bottom(b));
+      if (found == produced_.end()) ReportMissingBlob(param.bottom(b), b);
+      inputs.push_back(found == produced_.end() ? -1 : found->second.value);
+    }
+    return inputs;
+  }
+
+  void ReportMissingBlob(const std::string& blob, int bottom) {
+    std::vector<std::string> names;
+    for (const auto& [name, where] : produced_) names.push_back(name);
+    std::string hint = DidYouMean(blob, names);
+    if (const auto found = excluded_.find(blob); found != excluded_.end()) {
+      hint = StrCat("; layer \"", found->second, "\" would, but its rules leave it out of phase ",
+                    Phase_Name(graph_.state.phase()));
+    } else if (ProducedLater(blob)) {
+      hint = "; a later layer does: move that layer up";
+    }
+    Report(StrCat("bottom[", bottom, "]"),
+           StrCat("no layer before this one produces bottom '", blob, "'", hint));
+  }
+
+  bool ProducedLater(const std::string& blob) const {
+    return std::ranges::any_of(net_.layer(), [&](const LayerParameter& layer) {
+      return std::ranges::find(layer.top(), blob) != layer.top().end();
+    });
+  }
+
+  bool CheckArity(const LayerParameter& param, const LayerType& type) {
+    const bool inputs = CheckCount("bottom", param.bottom_size(), type.inputs, type);
+    const bool outputs = CheckCount("top", param.top_size(), type.outputs, type);
+    if (inputs && outputs && type.outputs_equal_inputs &&
+        param.top_size() != param.bottom_size()) {
+      Report("top", StrCat(type.name, " needs as many tops as bottoms: it has ",
+                           param.bottom_size(), " bottoms and ", param.top_size(), " tops"));
+      return false;
+    }
+    return inputs && outputs;
+  }
+
+  bool CheckCount(const char* field, int count, const Arity& arity, const LayerType& type) {
+    if (count >= arity.min && count <= arity.max) return true;
+    std::string wanted = std::to_string(arity.min);
+    if (arity.max == Arity::kAny) {
+      wanted += " or more";
+    } else if (arity.max != arity.min) {
+      wanted += StrCat(" to ", arity.max);
+    }
+    Report(count > 0 ? field : "",
+           StrCat("wrong number of ", field, "s: ", type.name, " takes ", wanted, ", not ", count));
+    return false;
+  }
+
+  void WarnAboutFieldsWithoutEffect(const LayerParameter& param, const LayerType& type) {
+    std::vector<const FieldDescriptor*> fields;
+    param.GetReflection()->ListFields(param, &fields);
+    for (const FieldDescriptor* field : fields) {
+      const bool is_param = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
+                            field->name().ends_with("_param");
+      if (!is_param || std::ranges::find(type.param_fields, field->name()) !=
+                           type.param_fields.end()) {
+        continue;
+      }
+      Where where = graph_.source.Locate(path_ + "." + field->name());
+      where.layer = layer_name_;
+      std::string hint = type.param_fields.empty() ? " (it has no parameters)" : "";
+      if (!type.param_fields.empty()) hint = " (it reads " + Join(type.param_fields, ", ") + ")";
+      warnings_->push_back({ErrorCode::kInvalidArgument, std::move(where),
+                            StrCat("'", field->name(), "' has no effect on a layer of type ",
+                                   type.name, hint)});
+    }
+  }
+
+  std::shared_ptr<const Layer> MakeLayer(const LayerParameter& param, const LayerType& type) {
+    if (param.loss_weight_size() != 0 && param.loss_weight_size() != param.top_size()) {
+      Report("loss_weight", StrCat("has ", param.loss_weight_size(), " entries for ",
+                                   param.top_size(), " tops; give none or one each"));
+      return nullptr;
+    }
+    if (param.propagate_down_size() != 0 && param.propagate_down_size() != param.bottom_size()) {
+      Report("propagate_down", StrCat("has ", param.propagate_down_size(), " entries for ",
+                                      param.bottom_size(), " bottoms; give none or one each"));
+      return nullptr;
+    }
+    try {
+      return type.make(param);
+    } catch (const Error& error) {
+      Keep(error);
+      return nullptr;
+    }
+  }
+
+  void DeclareOutputs(const LayerParameter& param, bool whole, Node* node) {
+    for (int t = 0; t < param.top_size(); ++t) {
+      const std::string& name = param.top(t);
+      const bool in_place = t < param.bottom_size() && param.bottom(t) == name;
+      const auto found = produced_.find(name);
+      if (found != produced_.end() && !in_place) {
+        const Where first = graph_.source.Locate(found->second.path);
+        Report(StrCat("top[", t, "]"),
+               StrCat("blob '", name, "' is already produced by layer \"", found->second.layer,
+                      "\" (line ", first.line, "); give this top another name"));
+        continue;
+      }
+      Produced produced{-1, param.name(), path_};
+      if (whole) {
+        produced.value = static_cast<int>(graph_.values.size());
+        node->outputs.push_back(produced.value);
+        graph_.values.push_back({name, static_cast<int>(graph_.nodes.size()), t, {},
+                                 LossWeight(param, *node->type, t)});
+      }
+      produced_[name] = produced;
+    }
+  }
+
+  static float LossWeight(const LayerParameter& param, const LayerType& type, int top) {
+    if (param.loss_weight_size() > 0) return param.loss_weight(top);
+    return top == 0 ? static_cast<float>(type.default_loss_weight) : 0;
+  }
+
+  const NetParameter& net_;
+  const Registry& registry_;
+  std::vector<Problem>* warnings_;
+  Graph graph_;
+  std::vector<Problem> problems_;
+  std::map<std::string, Produced> produced_;
+  std::map<std::string, std::string> excluded_;     // blob -> layer left out
+  std::map<std::string, std::string> layer_paths_;  // name -> path
+  std::string path_;        // of the current layer
+  std::string layer_name_;  // of the current layer
+};
+
+}  // namespace
+
+Graph BuildGraph(const NetParameter& net, const SourceMap& source, const NetState& state,
+                 const Registry& registry, std::vector<Problem>* warnings) {
+  return Builder(net, source, state, registry, warnings).Build();
+}
+
+}  // namespace crema

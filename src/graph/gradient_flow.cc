@@ -1,0 +1,136 @@
+#include "graph/gradient_flow.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+bool IsForbidden(const LayerInfo& info, size_t input) {
+  return input < info.gradient_forbidden.size() && info.gradient_forbidden[input];
+}
+
+class Flow {
+ public:
+  Flow(const Graph& graph, const std::vector<LayerInfo>& infos) : graph_(graph), infos_(infos) {}
+
+  GradientFlow Compute() {
+    flow_ = NoGradients(graph_);
+    needed_.assign(graph_.values.size(), false);
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) NeedsOf(n);
+    under_loss_.assign(graph_.values.size(), false);
+    skipped_.assign(graph_.values.size(), false);
+    for (size_t n = graph_.nodes.size(); n-- > 0;) Prune(n);
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (graph_.force_backward) Force(n);
+      CheckForbidden(n);
+      DropIdle(n);
+    }
+    return std::move(flow_);
+  }
+
+ private:
+  void NeedsOf(size_t n) {
+    const Node& node = graph_.nodes[n];
+    const LayerParameter& param = node.layer->param();
+    GradientFlow::OfNode& of = flow_.nodes[n];
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const bool needed = needed_[static_cast<size_t>(node.inputs[i])];
+      of.backward = of.backward || needed;
+      of.to_input[i] =
+          param.propagate_down_size() > 0 ? param.propagate_down(static_cast<int>(i)) : needed;
+    }
+    of.to_learned.assign(infos_[n].learned.size(), false);
+    for (size_t i = 0; i < of.to_learned.size(); ++i) {
+      const int index = static_cast<int>(i);
+      of.to_learned[i] = index >= param.param_size() || param.param(index).lr_mult() != 0;
+      of.backward = of.backward || of.to_learned[i];
+    }
+    for (int v : node.outputs) needed_[static_cast<size_t>(v)] = of.backward;
+  }
+
+  void Prune(size_t n) {
+    const Node& node = graph_.nodes[n];
+    GradientFlow::OfNode& of = flow_.nodes[n];
+    const auto value = [](int v) { return static_cast<size_t>(v); };
+    const bool contributes = std::ranges::any_of(node.outputs, [&](int v) {
+      return graph_.values[value(v)].loss_weight != 0 || under_loss_[value(v)];
+    });
+    const bool all_cut = std::ranges::all_of(
+        node.outputs, [&](int v) { return bool{skipped_[value(v)]}; });
+    if ((of.backward && all_cut) || !contributes) {
+      of.backward = false;
+      of.to_input.assign(of.to_input.size(), false);
+    }
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (contributes) under_loss_[value(node.inputs[i])] = true;
+      if (!of.to_input[i]) skipped_[value(node.inputs[i])] = true;
+    }
+  }
+
+  void Force(size_t n) {
+    GradientFlow::OfNode& of = flow_.nodes[n];
+    of.backward = true;
+    for (size_t i = 0; i < of.to_input.size(); ++i) {
+      of.to_input[i] = of.to_input[i] || !IsForbidden(infos_[n], i);
+    }
+    of.to_learned.assign(of.to_learned.size(), true);
+  }
+
+  void CheckForbidden(size_t n) {
+    const Node& node = graph_.nodes[n];
+    GradientFlow::OfNode& of = flow_.nodes[n];
+    for (size_t i = 0; i < of.to_input.size(); ++i) {
+      if (!of.backward || !of.to_input[i] || !IsForbidden(infos_[n], i)) continue;
+      const Value& value = graph_.values[static_cast<size_t>(node.inputs[i])];
+      if (graph_.nodes[static_cast<size_t>(value.producer)].inputs.empty()) {
+        of.to_input[i] = false;  // data: nobody wants this gradient
+        continue;
+      }
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("bottom '", value.name, "' depends on learned blobs, but a ",
+                  node.layer->param().type(),
+                  " layer has no gradient for it; cut it with propagate_down: false"),
+           graph_.Locate(node, StrCat("bottom[", i, "]")));
+    }
+  }
+
+  // A layer whose backward would compute nothing does not run it.
+  void DropIdle(size_t n) {
+    GradientFlow::OfNode& of = flow_.nodes[n];
+    const auto any = [](const std::vector<bool>& flags) {
+      return std::ranges::find(flags, true) != flags.end();
+    };
+    of.backward = of.backward && (any(of.to_input) || any(of.to_learned));
+    if (of.backward) return;
+    of.to_input.assign(of.to_input.size(), false);
+    of.to_learned.assign(of.to_learned.size(), false);
+  }
+
+  const Graph& graph_;
+  const std::vector<LayerInfo>& infos_;
+  GradientFlow flow_;
+  std::vector<bool> needed_;      // by value: upstream wants its gradient
+  std::vector<bool> under_loss_;  // by value: some loss depends on it
+  std::vector<bool> skipped_;     // by value: its reader gives it no gradient
+};
+
+}  // namespace
+
+GradientFlow NoGradients(const Graph& graph) {
+  GradientFlow flow;
+  for (const Node& node : graph.nodes) {
+    flow.nodes.push_back({.backward = false,
+                          .to_input = std::vector<bool>(node.inputs.size(), false),
+                          .to_learned = {}});
+  }
+  return flow;
+}
+
+GradientFlow ComputeGradientFlow(const Graph& graph, const std::vector<LayerInfo>& infos) {
+  return Flow(graph, infos).Compute();
+}
+
+}  // namespace crema

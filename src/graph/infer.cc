@@ -1,0 +1,64 @@
+#include "graph/infer.h"
+
+#include <optional>
+#include <utility>
+
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+std::string DescribeInputs(const Graph& graph, const Node& node,
+                           const std::vector<BlobSpec>& inputs) {
+  std::string text;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value& value = graph.values[static_cast<size_t>(node.inputs[i])];
+    const Node& producer = graph.nodes[static_cast<size_t>(value.producer)];
+    const Where where = graph.Locate(producer, "");
+    text += StrCat(i == 0 ? "" : ", ", "'", value.name, "' is ", ToString(inputs[i].shape),
+                   " (from layer \"", producer.name(), "\"");
+    if (where.line > 0) text += StrCat(", line ", where.line);
+    text += ")";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<LayerInfo> InferShapes(const Graph& graph, const InferOptions& options) {
+  std::vector<Problem> problems;
+  std::vector<std::optional<BlobSpec>> specs(graph.values.size());
+  std::vector<LayerInfo> infos(graph.nodes.size());
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    std::vector<BlobSpec> inputs;
+    for (int v : node.inputs) {
+      if (specs[static_cast<size_t>(v)]) inputs.push_back(*specs[static_cast<size_t>(v)]);
+    }
+    if (inputs.size() != node.inputs.size()) continue;  // the cause is reported already
+    try {
+      infos[n] = node.layer->Infer({.phase = node.layer->param().phase(),
+                                    .inputs = inputs,
+                                    .output_count = node.outputs.size(),
+                                    .dtype = options.dtype,
+                                    .rank = options.rank,
+                                    .world = options.world});
+    } catch (const Error& error) {
+      for (const Problem& problem : error.problems()) {
+        Where where = graph.Locate(node, problem.where.field);
+        std::string message = problem.message;
+        if (!inputs.empty()) message += "; " + DescribeInputs(graph, node, inputs);
+        problems.push_back({problem.code, std::move(where), std::move(message)});
+      }
+      continue;
+    }
+    CREMA_CHECK(infos[n].outputs.size() == node.outputs.size());
+    for (size_t o = 0; o < node.outputs.size(); ++o) {
+      specs[static_cast<size_t>(node.outputs[o])] = infos[n].outputs[o];
+    }
+  }
+  if (!problems.empty()) throw Error(std::move(problems));
+  return infos;
+}
+
+}  // namespace crema

@@ -1,0 +1,145 @@
+// The contract between layers and everything else. docs/adding_a_layer.md has a worked example.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/exec_context.h"
+#include "core/shape.h"
+#include "core/tensor.h"
+#include "crema.pb.h"
+
+namespace crema {
+
+struct BlobSpec {
+  Shape shape;
+  DType dtype = DType::kF32;
+};
+
+// A blob that is learned and stored in a caffemodel.
+struct LearnedBlob {
+  std::string role;  // "weight", "bias"
+  Shape shape;
+  FillerParameter filler;
+};
+
+// What Infer is told. Thread safety: const.
+struct InferContext {
+  Phase phase = TRAIN;
+  std::span<const BlobSpec> inputs;
+  size_t output_count = 0;
+  DType dtype = DType::kF32;  // element type of the net
+  int rank = 0;               // of this process in the training world
+  int world = 1;
+};
+
+// What Infer answers: everything the planner needs to know.
+struct LayerInfo {
+  std::vector<BlobSpec> outputs;
+  std::vector<LearnedBlob> learned;
+  std::vector<BlobSpec> saved;  // written by Forward, read by Backward (masks, argmax)
+
+  // What Backward reads; a tensor that is not declared here is handed over empty.
+  std::vector<bool> backward_reads_input;   // by input; absent entries are false
+  std::vector<bool> backward_reads_output;  // by output; absent entries are false
+
+  // Inputs that never receive a gradient (labels). Absent entries: they do.
+  std::vector<bool> gradient_forbidden;
+
+  // Output 0 may lie where input 0 lies, and the gradient of input 0 where that of output 0 lies.
+  bool in_place = false;
+  // Output 0 is input 0 under another shape: neither Forward nor Backward is called.
+  bool view = false;
+  // Every output is a read-only view of input 0 (Split): Forward is not called.
+  bool share = false;
+
+  int64_t macs = 0;  // multiply-adds of one forward pass, for tables
+};
+
+// Mutable state of one layer in one session, such as a data reader. Made by Layer::MakeState.
+// Thread safety: one thread at a time.
+class LayerSessionState {
+ public:
+  virtual ~LayerSessionState() = default;
+  // Where the source stands, for snapshots; defaults say nothing and take nothing.
+  virtual void Save(LayerState*) const {}
+  virtual void Restore(const LayerState&) {}
+  // Samples in one pass over the source; 0 when it has no end or is no source.
+  virtual int64_t EpochSize() const { return 0; }
+};
+
+struct ForwardArgs {
+  ExecContext& context;
+  Phase phase;
+  uint64_t layer_id;  // HashName(layer name): the random stream of this layer
+  std::span<const ConstTensorView> inputs;
+  std::span<const TensorView> outputs;
+  std::span<const ConstTensorView> learned;
+  std::span<const TensorView> saved;  // empty views when no backward pass will follow
+  std::span<std::byte> scratch;       // as booked by the kernel; contents undefined
+  LayerSessionState* state;           // null when MakeState gave none
+};
+
+struct BackwardArgs {
+  ExecContext& context;
+  Phase phase;
+  uint64_t layer_id;
+  std::span<const ConstTensorView> inputs;   // empty view: not declared as read
+  std::span<const ConstTensorView> outputs;  // empty view: not declared as read
+  std::span<const ConstTensorView> output_grads;
+  std::span<const TensorView> input_grads;  // empty view: not wanted. Overwritten, not added to
+  std::span<const ConstTensorView> learned;
+  std::span<const TensorView> learned_grads;  // empty view: not wanted. Added to
+  std::span<const ConstTensorView> saved;
+  std::span<std::byte> scratch;
+  LayerSessionState* state;
+};
+
+// One layer of one net: parameters and maths, no tensors, no state. Made by its LayerType from a
+// LayerParameter, which it validates in its constructor (throwing Error with where.field set to the
+// path of the field below the layer, e.g. "relu_param.negative_slope").
+// Thread safety: const after construction; any number of sessions and threads.
+class Layer {
+ public:
+  explicit Layer(const LayerParameter& param) : param_(param) {}
+  virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  const LayerParameter& param() const { return param_; }
+
+  // Shapes and needs for these inputs. Throws kInvalidArgument when they do not fit. Only called
+  // while planning.
+  virtual LayerInfo Infer(const InferContext& context) const = 0;
+
+  // The plain native CPU implementation, for f32 and f64: the fallback and the oracle of all other
+  // rows of the kernel list. Backward is called only when some gradient is wanted.
+  virtual void Forward(const ForwardArgs& args) const = 0;
+  virtual void Backward(const BackwardArgs& args) const;  // default: throws kUnsupported
+
+  // Scratch bytes of the native implementation.
+  virtual size_t ForwardScratch(const InferContext&, const LayerInfo&, int /*threads*/) const {
+    return 0;
+  }
+  virtual size_t BackwardScratch(const InferContext&, const LayerInfo&, int /*threads*/) const {
+    return 0;
+  }
+
+  virtual std::unique_ptr<LayerSessionState> MakeState(const ExecContext&, Phase) const {
+    return nullptr;
+  }
+
+ private:
+  const LayerParameter param_;
+};
+
+// Throws kInvalidArgument about one field of a layer: `field` is the path below the layer.
+[[noreturn]] void FailField(const Layer& layer, std::string field, std::string message);
+// Throws kInvalidArgument about the inputs of a layer.
+[[noreturn]] void FailInputs(const Layer& layer, std::string message);
+
+}  // namespace crema

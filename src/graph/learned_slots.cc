@@ -1,0 +1,117 @@
+#include "graph/learned_slots.h"
+
+#include <map>
+#include <utility>
+
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+class Assigner {
+ public:
+  Assigner(const Graph& graph, const std::vector<LayerInfo>& infos, const GradientFlow& flow)
+      : graph_(graph), infos_(infos), flow_(flow) {}
+
+  std::vector<LearnedSlot> Assign() {
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) AddNode(n);
+    if (!problems_.empty()) throw Error(std::move(problems_));
+    return std::move(slots_);
+  }
+
+ private:
+  void AddNode(size_t n) {
+    const LayerParameter& param = graph_.nodes[n].layer->param();
+    const size_t count = infos_[n].learned.size();
+    if (static_cast<size_t>(param.param_size()) > count) {
+      Report(n, StrCat("param[", count, "]"),
+             StrCat("has ", param.param_size(), " param entries, but the layer has ", count,
+                    " learned blobs"));
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const ParamSpec spec = static_cast<int>(i) < param.param_size()
+                                 ? param.param(static_cast<int>(i))
+                                 : ParamSpec();
+      AddSlot(n, i, spec);
+    }
+  }
+
+  void AddSlot(size_t n, size_t i, const ParamSpec& spec) {
+    const LearnedBlob& blob = infos_[n].learned[i];
+    LearnedSlot slot{.layer = static_cast<int>(n),
+                     .index = static_cast<int>(i),
+                     .role = blob.role,
+                     .shape = blob.shape,
+                     .filler = blob.filler,
+                     .share_name = spec.name(),
+                     .owner = static_cast<int>(slots_.size()),
+                     .lr_mult = spec.lr_mult(),
+                     .decay_mult = spec.decay_mult(),
+                     .wants_gradient = flow_.nodes[n].backward && flow_.nodes[n].to_learned[i]};
+    if (!spec.name().empty()) {
+      const auto [found, is_first] =
+          owners_.emplace(spec.name(), Owner{slot.owner, spec.has_lr_mult(), spec.has_decay_mult()});
+      if (!is_first) Share(n, i, spec, &found->second, &slot);
+    }
+    slots_.push_back(std::move(slot));
+  }
+
+  struct Owner {
+    int slot;
+    bool lr_given;
+    bool decay_given;
+  };
+
+  void Share(size_t n, size_t i, const ParamSpec& spec, Owner* owner, LearnedSlot* slot) {
+    LearnedSlot& first = slots_[static_cast<size_t>(owner->slot)];
+    const std::string& first_layer = graph_.nodes[static_cast<size_t>(first.layer)].name();
+    const std::string field = StrCat("param[", i, "]");
+    slot->owner = owner->slot;
+    first.wants_gradient = first.wants_gradient || slot->wants_gradient;
+    const bool fits = spec.share_mode() == ParamSpec::PERMISSIVE
+                          ? first.shape.count() == slot->shape.count()
+                          : first.shape == slot->shape;
+    if (!fits) {
+      Report(n, field,
+             StrCat("shares '", spec.name(), "' with layer \"", first_layer, "\", but is ",
+                    ToString(slot->shape), " and not ", ToString(first.shape)));
+    }
+    Merge(n, field + ".lr_mult", spec.has_lr_mult(), spec.lr_mult(), &owner->lr_given,
+          &first.lr_mult, first_layer);
+    Merge(n, field + ".decay_mult", spec.has_decay_mult(), spec.decay_mult(), &owner->decay_given,
+          &first.decay_mult, first_layer);
+  }
+
+  void Merge(size_t n, const std::string& field, bool given, float value, bool* owner_given,
+             float* owner_value, const std::string& first_layer) {
+    if (!given) return;
+    if (*owner_given && *owner_value != value) {
+      Report(n, field, StrCat("is ", value, ", but layer \"", first_layer,
+                              "\", which shares the blob, says ", *owner_value));
+    }
+    if (!*owner_given) *owner_value = value;
+    *owner_given = true;
+  }
+
+  void Report(size_t n, const std::string& field, std::string message) {
+    problems_.push_back({ErrorCode::kInvalidArgument, graph_.Locate(graph_.nodes[n], field),
+                         std::move(message)});
+  }
+
+  const Graph& graph_;
+  const std::vector<LayerInfo>& infos_;
+  const GradientFlow& flow_;
+  std::vector<LearnedSlot> slots_;
+  std::map<std::string, Owner> owners_;
+  std::vector<Problem> problems_;
+};
+
+}  // namespace
+
+std::vector<LearnedSlot> AssignLearnedSlots(const Graph& graph,
+                                            const std::vector<LayerInfo>& infos,
+                                            const GradientFlow& flow) {
+  return Assigner(graph, infos, flow).Assign();
+}
+
+}  // namespace crema

@@ -1,0 +1,212 @@
+#include "graph/liveness.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "graph/memory_planner.h"
+
+namespace crema {
+namespace {
+
+bool At(const std::vector<bool>& flags, int i) {
+  return static_cast<size_t>(i) < flags.size() && flags[static_cast<size_t>(i)];
+}
+
+// Union-find: values that lie in the same memory.
+class Classes {
+ public:
+  explicit Classes(size_t count) : parent_(count) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+  int Find(int v) const {
+    while (parent_[static_cast<size_t>(v)] != v) v = parent_[static_cast<size_t>(v)];
+    return v;
+  }
+  void Join(int a, int b) { parent_[static_cast<size_t>(Find(b))] = Find(a); }
+
+ private:
+  std::vector<int> parent_;
+};
+
+class Placer {
+ public:
+  explicit Placer(Plan* plan)
+      : plan_(*plan),
+        data_(plan->values.size()),
+        gradients_(plan->values.size()),
+        end_(2 * static_cast<int>(plan->layers.size())) {
+    readers_.resize(plan->values.size());
+    for (size_t n = 0; n < plan->layers.size(); ++n) {
+      const std::vector<int>& inputs = plan->layers[n].inputs;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        readers_[Index(inputs[i])].push_back({static_cast<int>(n), static_cast<int>(i)});
+      }
+    }
+  }
+
+  void Place() {
+    for (size_t n = 0; n < plan_.layers.size(); ++n) ShareMemory(static_cast<int>(n));
+    AddDataRequests();
+    AddGradientRequests();
+    AddSavedRequests();
+    const Placement placement = PlaceBuffers(requests_);
+    for (const auto& [slot, request] : slots_) slot->offset = placement.offsets[request];
+    plan_.arena_bytes = placement.arena_bytes;
+    for (const BufferRequest& request : requests_) plan_.unshared_bytes += request.bytes;
+  }
+
+ private:
+  struct Reader {
+    int layer;
+    int input;
+  };
+
+  static size_t Index(int i) { return static_cast<size_t>(i); }
+  const PlannedLayer& LayerOf(int n) const { return plan_.layers[Index(n)]; }
+  int BackwardStep(int n) const { return end_ - 1 - n; }
+
+  // A value that a user sets from outside keeps its memory to itself.
+  bool IsSetFromOutside(int v) const {
+    return LayerOf(plan_.values[Index(v)].producer).inputs.empty();
+  }
+
+  void ShareMemory(int n) {
+    PlannedLayer& layer = plan_.layers[Index(n)];
+    if (layer.inputs.empty() || layer.outputs.empty()) return;
+    const int input = layer.inputs[0];
+    const int output = layer.outputs[0];
+    if (layer.info.view || layer.info.share) {
+      for (int v : layer.outputs) data_.Join(input, v);
+      if (layer.info.view) gradients_.Join(input, output);
+      layer.forward = false;
+      return;
+    }
+    if (!layer.info.in_place) return;
+    const bool asked = plan_.values[Index(input)].name == plan_.values[Index(output)].name;
+    if (!asked && !plan_.options.optimize) return;
+    if (IsDeadAfter(n, input)) {
+      data_.Join(input, output);
+      layer.in_place = true;
+    }
+    // Each gradient has one writer and one reader, so these may share; with several inputs the
+    // first gradient would overwrite what the others are computed from.
+    if (layer.inputs.size() == 1) gradients_.Join(input, output);
+  }
+
+  // Nobody reads what lies where `v` lies after layer n has overwritten it.
+  bool IsDeadAfter(int n, int v) const {
+    const int mine = data_.Find(v);
+    const PlannedLayer& layer = LayerOf(n);
+    for (size_t i = 1; i < layer.inputs.size(); ++i) {
+      if (data_.Find(layer.inputs[i]) == mine) return false;
+    }
+    for (size_t u = 0; u < plan_.values.size(); ++u) {
+      const int value = static_cast<int>(u);
+      if (data_.Find(value) != mine) continue;
+      if (IsSetFromOutside(value) || readers_[u].empty()) return false;
+      if (LastRead(value) > n) return false;
+    }
+    return true;
+  }
+
+  // The last step that reads the data of this value; its producer's step when none does.
+  int LastRead(int v) const {
+    const PlannedValue& value = plan_.values[Index(v)];
+    const PlannedLayer& producer = LayerOf(value.producer);
+    int last = value.producer;
+    for (size_t o = 0; o < producer.outputs.size(); ++o) {
+      if (producer.outputs[o] == v && producer.backward &&
+          At(producer.info.backward_reads_output, static_cast<int>(o))) {
+        last = BackwardStep(value.producer);
+      }
+    }
+    for (const Reader& reader : readers_[Index(v)]) {
+      const PlannedLayer& layer = LayerOf(reader.layer);
+      const bool again = layer.backward && At(layer.info.backward_reads_input, reader.input);
+      last = std::max(last, again ? BackwardStep(reader.layer) : reader.layer);
+    }
+    return last;
+  }
+
+  BufferRequest& RequestOf(int root, std::vector<int>* of_root) {
+    int& request = (*of_root)[Index(root)];
+    if (request < 0) {
+      request = static_cast<int>(requests_.size());
+      requests_.push_back({.bytes = 0, .first = end_, .last = 0});
+    }
+    return requests_[Index(request)];
+  }
+
+  static int64_t Bytes(const BlobSpec& spec) {
+    return spec.shape.count() * static_cast<int64_t>(SizeOf(spec.dtype));
+  }
+
+  void Extend(BufferRequest* request, int64_t bytes, int first, int last) const {
+    const bool keep = !plan_.options.optimize;
+    request->bytes = std::max(request->bytes, bytes);
+    request->first = std::min(request->first, keep ? 0 : first);
+    request->last = std::max(request->last, keep ? end_ : last);
+  }
+
+  void AddDataRequests() {
+    std::vector<int> of_root(plan_.values.size(), -1);
+    for (size_t v = 0; v < plan_.values.size(); ++v) {
+      PlannedValue& value = plan_.values[v];
+      const int id = static_cast<int>(v);
+      const int root = data_.Find(id);
+      const bool outside = IsSetFromOutside(id);
+      const int last = outside || readers_[v].empty() ? end_ : LastRead(id);
+      Extend(&RequestOf(root, &of_root), Bytes(value.spec), outside ? 0 : value.producer, last);
+      value.data.bytes = Bytes(value.spec);
+      slots_.emplace_back(&value.data, Index(of_root[Index(root)]));
+    }
+  }
+
+  void AddGradientRequests() {
+    std::vector<int> of_root(plan_.values.size(), -1);
+    for (size_t v = 0; v < plan_.values.size(); ++v) {
+      PlannedValue& value = plan_.values[v];
+      for (const Reader& reader : readers_[v]) {
+        const PlannedLayer& layer = LayerOf(reader.layer);
+        if (layer.backward && layer.to_input[Index(reader.input)]) value.gradient_written = true;
+      }
+      const bool read = LayerOf(value.producer).backward;
+      if (!read && !value.gradient_written) continue;
+      const int root = gradients_.Find(static_cast<int>(v));
+      const int last = read ? BackwardStep(value.producer) : end_;
+      const int first =
+          value.gradient_written ? BackwardStep(readers_[v][0].layer) : BackwardStep(value.producer);
+      Extend(&RequestOf(root, &of_root), Bytes(value.spec), first, last);
+      value.gradient.bytes = Bytes(value.spec);
+      slots_.emplace_back(&value.gradient, Index(of_root[Index(root)]));
+    }
+  }
+
+  void AddSavedRequests() {
+    for (size_t n = 0; n < plan_.layers.size(); ++n) {
+      PlannedLayer& layer = plan_.layers[n];
+      layer.saved.resize(layer.backward ? layer.info.saved.size() : 0);
+      for (size_t i = 0; i < layer.saved.size(); ++i) {
+        layer.saved[i].bytes = Bytes(layer.info.saved[i]);
+        slots_.emplace_back(&layer.saved[i], requests_.size());
+        const int step = static_cast<int>(n);
+        requests_.push_back({layer.saved[i].bytes, step, BackwardStep(step)});
+      }
+    }
+  }
+
+  Plan& plan_;
+  Classes data_;
+  Classes gradients_;
+  int end_;
+  std::vector<std::vector<Reader>> readers_;  // by value
+  std::vector<BufferRequest> requests_;
+  std::vector<std::pair<ArenaSlot*, size_t>> slots_;  // and the request that holds each
+};
+
+}  // namespace
+
+void PlaceMemory(Plan* plan) { Placer(plan).Place(); }
+
+}  // namespace crema

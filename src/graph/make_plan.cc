@@ -1,0 +1,174 @@
+// NetParameter -> Plan: the one place where passes and decisions are put in order.
+#include <algorithm>
+#include <utility>
+
+#include "core/rng.h"
+#include "core/strings.h"
+#include "graph/gradient_flow.h"
+#include "graph/infer.h"
+#include "graph/learned_slots.h"
+#include "graph/liveness.h"
+#include "graph/passes/passes.h"
+#include "graph/plan.h"
+
+namespace crema {
+namespace {
+
+// The net as it is written to a caffemodel: what the user wrote, without blobs of its own.
+NetParameter WrittenNet(const Graph& graph) {
+  NetParameter net = ToNetParameter(graph);
+  for (LayerParameter& layer : *net.mutable_layer()) layer.clear_blobs();
+  net.clear_force_backward();
+  return net;
+}
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const PlanOptions& options, Plan* plan)
+      : graph_(graph), options_(options), plan_(*plan) {}
+
+  void Run() {
+    infos_ = InferShapes(
+        graph_, {.dtype = options_.dtype, .rank = options_.rank, .world = options_.world});
+    flow_ = options_.backward ? ComputeGradientFlow(graph_, infos_) : NoGradients(graph_);
+    for (GradientFlow::OfNode& node : flow_.nodes) {
+      node.to_learned.resize(infos_[static_cast<size_t>(&node - flow_.nodes.data())].learned.size());
+    }
+    plan_.learned = AssignLearnedSlots(graph_, infos_, flow_);
+    AddValues();
+    AddLayers();
+    PlaceMemory(&plan_);
+  }
+
+ private:
+  void AddValues() {
+    std::vector<BlobSpec> specs(graph_.values.size());
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const std::vector<int>& outputs = graph_.nodes[n].outputs;
+      for (size_t o = 0; o < outputs.size(); ++o) {
+        specs[static_cast<size_t>(outputs[o])] = infos_[n].outputs[o];
+      }
+    }
+    for (size_t v = 0; v < graph_.values.size(); ++v) {
+      const Value& value = graph_.values[v];
+      plan_.values.push_back({.name = value.name,
+                              .spec = specs[v],
+                              .loss_weight = value.loss_weight,
+                              .producer = value.producer,
+                              .data = {},
+                              .gradient = {},
+                              .gradient_written = false,
+                              .is_output = value.readers.empty()});
+    }
+    // The first output of a Split that only carries a loss weight is not an output of the net.
+    plan_.outputs = OutputsOfNet();
+  }
+
+  std::vector<int> OutputsOfNet() const {
+    std::vector<int> outputs;
+    for (int v : graph_.Outputs()) {
+      const Value& value = graph_.values[static_cast<size_t>(v)];
+      const Node& producer = graph_.nodes[static_cast<size_t>(value.producer)];
+      if (producer.source_path.empty() && producer.type->name == "Split") continue;
+      outputs.push_back(v);
+    }
+    return outputs;
+  }
+
+  void AddLayers() {
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      PlannedLayer layer;
+      layer.layer = node.layer;
+      layer.type = node.type;
+      layer.info = infos_[n];
+      layer.inputs = node.inputs;
+      layer.outputs = node.outputs;
+      layer.backward = flow_.nodes[n].backward;
+      layer.to_input = flow_.nodes[n].to_input;
+      layer.to_learned = flow_.nodes[n].to_learned;
+      layer.layer_id = HashName(node.name().empty() ? StrCat("#", n) : node.name());
+      for (size_t s = 0; s < plan_.learned.size(); ++s) {
+        if (plan_.learned[s].layer == static_cast<int>(n)) {
+          layer.learned.push_back(static_cast<int>(s));
+        }
+      }
+      ChooseKernel(node, &layer);
+      plan_.layers.push_back(std::move(layer));
+    }
+  }
+
+  void ChooseKernel(const Node& node, PlannedLayer* layer) {
+    std::vector<BlobSpec> inputs;
+    for (int v : node.inputs) inputs.push_back(plan_.values[static_cast<size_t>(v)].spec);
+    const InferContext context{.phase = node.layer->param().phase(),
+                               .inputs = inputs,
+                               .output_count = node.outputs.size(),
+                               .dtype = options_.dtype,
+                               .rank = options_.rank,
+                               .world = options_.world};
+    const KernelQuery query{*node.layer, context, layer->info, options_.threads};
+    for (const Kernel& kernel : node.type->kernels) {
+      if (kernel.device != options_.device.type) continue;
+      const Support support = kernel.supports ? kernel.supports(query) : Support{};
+      if (support.yes) {
+        layer->kernel = &kernel;
+        break;
+      }
+      layer->skipped.push_back({kernel.name, support.reason});
+    }
+    const bool runs = !layer->info.view && !layer->info.share;
+    if (layer->kernel == nullptr && runs && !node.inputs.empty()) FailWithoutKernel(node, *layer);
+    if (layer->kernel == nullptr) return;
+    layer->forward_scratch = static_cast<int64_t>(
+        layer->kernel->forward_scratch ? layer->kernel->forward_scratch(query)
+        : layer->kernel->forward       ? 0
+                                 : node.layer->ForwardScratch(context, layer->info, options_.threads));
+    if (layer->backward) {
+      layer->backward_scratch = static_cast<int64_t>(
+          layer->kernel->backward_scratch
+              ? layer->kernel->backward_scratch(query)
+          : layer->kernel->backward
+              ? 0
+              : node.layer->BackwardScratch(context, layer->info, options_.threads));
+    }
+    plan_.scratch_bytes =
+        std::max({plan_.scratch_bytes, layer->forward_scratch, layer->backward_scratch});
+  }
+
+  [[noreturn]] void FailWithoutKernel(const Node& node, const PlannedLayer& layer) {
+    std::string reasons;
+    for (const SkippedKernel& skipped : layer.skipped) {
+      reasons += StrCat("; ", skipped.kernel, ": ", skipped.reason);
+    }
+    Fail(ErrorCode::kUnsupported,
+         StrCat("a layer of type ", node.type->name, " has no implementation for ",
+                ToString(options_.device), reasons),
+         graph_.Locate(node, "type"));
+  }
+
+  const Graph& graph_;
+  const PlanOptions& options_;
+  Plan& plan_;
+  std::vector<LayerInfo> infos_;
+  GradientFlow flow_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& source,
+                                     const NetState& state, const Registry& registry,
+                                     const PlanOptions& options, std::vector<Problem>* warnings) {
+  Graph graph = BuildGraph(net, source, state, registry, warnings);
+  auto plan = std::make_shared<Plan>();
+  plan->name = graph.name;
+  plan->state = state;
+  plan->options = options;
+  plan->written = WrittenNet(graph);
+  if (options.optimize) FuseRelu(&graph);
+  InsertSplits(&graph, registry);
+  Planner(graph, options, plan.get()).Run();
+  return plan;
+}
+
+}  // namespace crema

@@ -1,0 +1,19 @@
+// Rewrites of the graph. Each is one file and leaves what the net computes as it was.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace crema {
+
+// Makes fan-out visible: a value with several readers gets a Split node, named as Caffe names it
+// (`<blob>_<layer>_<top>_split`), so that afterwards every value has one reader at most. A value
+// with a loss weight of its own counts that as a use. Needed by backward, so it cannot be switched
+// off; requires the type "Split" in the registry.
+void InsertSplits(Graph* graph, const Registry& registry);
+
+// Convolution or InnerProduct followed by a ReLU that alone reads it becomes one node with
+// fused_relu_param: one pass over the output less. Only for slopes >= 0, where the sign of the output
+// tells the sign of the input.
+void FuseRelu(Graph* graph);
+
+}  // namespace crema

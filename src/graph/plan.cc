@@ -1,0 +1,72 @@
+#include "graph/plan.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+
+#include "core/strings.h"
+
+namespace crema {
+
+int Plan::FindValue(const std::string& blob) const {
+  for (size_t v = values.size(); v-- > 0;) {
+    if (values[v].name == blob) return static_cast<int>(v);
+  }
+  return -1;
+}
+
+int Plan::FindFirstValue(const std::string& blob) const {
+  const auto found = std::ranges::find(values, blob, &PlannedValue::name);
+  return found == values.end() ? -1 : static_cast<int>(std::distance(values.begin(), found));
+}
+
+int64_t Plan::LearnedCount() const {
+  int64_t count = 0;
+  for (size_t s = 0; s < learned.size(); ++s) {
+    if (learned[s].owner == static_cast<int>(s)) count += learned[s].shape.count();
+  }
+  return count;
+}
+
+namespace {
+
+std::string Row(const std::string& name, const std::string& type, const std::string& shape,
+                const std::string& learned, const std::string& bytes, const std::string& kernel) {
+  char line[512];
+  std::snprintf(line, sizeof(line), "  %-20.60s %-18.40s %-24.80s %12.20s %10.20s  %.60s", name.c_str(),
+                type.c_str(), shape.c_str(), learned.c_str(), bytes.c_str(), kernel.c_str());
+  return std::string(line) + "\n";
+}
+
+std::string Kibibytes(int64_t bytes) { return StrCat((bytes + 1023) / 1024, " KiB"); }
+
+}  // namespace
+
+std::string DescribePlan(const Plan& plan) {
+  std::string text = Row("layer", "type", "output", "learned", "memory", "kernel");
+  for (const PlannedLayer& layer : plan.layers) {
+    std::string shapes;
+    int64_t bytes = 0;
+    for (int v : layer.outputs) {
+      const PlannedValue& value = plan.values[static_cast<size_t>(v)];
+      shapes += (shapes.empty() ? "" : " ") + ToString(value.spec.shape);
+      bytes += layer.forward && !layer.in_place ? value.data.bytes : 0;
+    }
+    int64_t learned = 0;
+    for (int s : layer.learned) {
+      const LearnedSlot& slot = plan.learned[static_cast<size_t>(s)];
+      learned += slot.owner == s ? slot.shape.count() : 0;
+    }
+    const std::string kernel = !layer.forward           ? "view"
+                               : layer.kernel == nullptr ? "none"
+                                                         : layer.kernel->name;
+    text += Row(layer.name(), layer.type->name, shapes, std::to_string(learned), Kibibytes(bytes),
+                layer.in_place ? kernel + ", in place" : kernel);
+  }
+  text += StrCat("  learned elements: ", plan.LearnedCount(), "; activations and gradients: ",
+                 Kibibytes(plan.arena_bytes), " (", Kibibytes(plan.unshared_bytes),
+                 " without sharing); scratch: ", Kibibytes(plan.scratch_bytes), "\n");
+  return text;
+}
+
+}  // namespace crema

@@ -1,0 +1,115 @@
+// Everything that is decided before a net runs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "graph/graph.h"
+
+namespace crema {
+
+// A place in the arena; offset -1 means "none".
+struct ArenaSlot {
+  int64_t offset = -1;
+  int64_t bytes = 0;
+};
+
+struct PlannedValue {
+  std::string name;
+  BlobSpec spec;
+  float loss_weight = 0;
+  int producer = -1;
+  ArenaSlot data;
+  ArenaSlot gradient;            // none when nobody wants it
+  bool gradient_written = false;  // by its reader; otherwise backward starts from loss_weight
+  bool is_output = false;
+};
+
+// A row of the kernel list that was passed over, and why.
+struct SkippedKernel {
+  std::string kernel;
+  std::string reason;
+};
+
+struct PlannedLayer {
+  std::shared_ptr<const Layer> layer;
+  const LayerType* type = nullptr;
+  LayerInfo info;
+  std::vector<int> inputs;   // values
+  std::vector<int> outputs;  // values
+  std::vector<int> learned;  // learned slots of the plan
+  const Kernel* kernel = nullptr;
+  std::vector<SkippedKernel> skipped;
+  uint64_t layer_id = 0;  // random stream
+  bool forward = true;    // false: outputs are views of the input
+  bool backward = false;
+  bool in_place = false;
+  std::vector<bool> to_input;    // gradient wanted, by input
+  std::vector<bool> to_learned;  // gradient wanted, by learned blob
+  std::vector<ArenaSlot> saved;
+  int64_t forward_scratch = 0;  // bytes
+  int64_t backward_scratch = 0;
+
+  const std::string& name() const { return layer->param().name(); }
+};
+
+// A learned blob of one layer. Blobs that share a name have one owner.
+struct LearnedSlot {
+  int layer = -1;
+  int index = 0;  // among the blobs of its layer
+  std::string role;
+  Shape shape;
+  FillerParameter filler;
+  std::string share_name;  // ParamSpec.name
+  int owner = -1;          // slot; itself when it owns
+  float lr_mult = 1;       // of the owner after merging
+  float decay_mult = 1;
+  bool wants_gradient = false;
+};
+
+struct PlanOptions {
+  DType dtype = DType::kF32;
+  Device device = {};
+  int threads = 1;
+  bool backward = true;  // plan a backward pass
+  // Let blobs that are dead share memory and fuse what can be fused. Off: every named blob and
+  // gradient can be looked at after a run.
+  bool optimize = true;
+  int rank = 0;
+  int world = 1;
+};
+
+// Immutable once made. Thread safety: any number of threads, any number of sessions.
+struct Plan {
+  std::string name;
+  NetState state;
+  PlanOptions options;
+  std::vector<PlannedLayer> layers;  // in running order
+  std::vector<PlannedValue> values;
+  std::vector<LearnedSlot> learned;
+  std::vector<int> outputs;    // values, ordered by name
+  int64_t arena_bytes = 0;     // with reuse
+  int64_t unshared_bytes = 0;  // what it would be without
+  int64_t scratch_bytes = 0;   // the largest of any layer
+  NetParameter written;        // the net as a caffemodel holds it, without blobs
+
+  // The last value of that name, as Caffe's blob of that name after a forward pass; -1: none.
+  int FindValue(const std::string& blob) const;
+  // The first one: where an in-place chain starts. Inputs are set there, gradients are read there.
+  int FindFirstValue(const std::string& blob) const;
+  int64_t LearnedCount() const;  // elements of owned learned blobs
+};
+
+// Plans a net for one state: builds the graph, runs the passes, infers shapes, chooses kernels and
+// places every buffer. Throws Error with all problems found. Warnings are appended.
+std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& source,
+                                     const NetState& state, const Registry& registry,
+                                     const PlanOptions& options, std::vector<Problem>* warnings);
+
+// One line a layer: name, type, output shapes, learned elements, kernel; then totals.
+std::string DescribePlan(const Plan& plan);
+
+}  // namespace crema

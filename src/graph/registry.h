@@ -1,0 +1,116 @@
+// What layer types exist, what implements them, and how they are tested.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/device.h"
+#include "graph/layer.h"
+
+namespace crema {
+
+// How many bottoms or tops a type takes.
+struct Arity {
+  static constexpr int kAny = 1 << 20;
+  int min = 1;
+  int max = 1;
+};
+
+// The question that a kernel row answers: can you do this layer?
+struct KernelQuery {
+  const Layer& layer;
+  const InferContext& context;
+  const LayerInfo& info;
+  int threads = 1;
+};
+
+// "yes", or why not; the reason is kept in the plan and printed by `--explain`.
+struct Support {
+  bool yes = true;
+  std::string reason;
+  static Support No(std::string why) { return {false, std::move(why)}; }
+};
+
+// One implementation of a layer type on one device. Empty functions mean: the native method of the
+// layer (CPU rows only).
+struct Kernel {
+  std::string name;  // "native", "cuda", "im2col_batch"
+  DeviceType device = DeviceType::kCpu;
+  std::function<Support(const KernelQuery&)> supports = {};  // empty: always yes
+  std::function<void(const Layer&, const ForwardArgs&)> forward = {};
+  std::function<void(const Layer&, const BackwardArgs&)> backward = {};
+  std::function<size_t(const KernelQuery&)> forward_scratch = {};  // bytes
+  std::function<size_t(const KernelQuery&)> backward_scratch = {};
+};
+
+// How the generic checker draws one input of a sample.
+struct SampleInput {
+  std::vector<int64_t> shape;
+  double low = -1;
+  double high = 1;
+  bool integer = false;  // whole numbers low..high (labels)
+  // Values nearer than 0.05 to this one are moved away: the layer has a kink there.
+  bool has_kink = false;
+  double kink = 0;
+  bool distinct = false;  // all values differ by 0.05 or more (max pooling, Eltwise MAX)
+};
+
+// A case that the generic checker runs: gradient, in place, canaries, two threads.
+struct LayerSample {
+  std::string name;
+  std::string prototxt;  // fields of the layer besides name, type, bottom and top
+  std::vector<SampleInput> inputs;
+  int outputs = 1;
+  Phase phase = TRAIN;
+  bool gradient = true;  // false: the layer has none (Accuracy, data)
+};
+
+// Parameters or inputs that must be refused with a message that contains `expect`.
+struct BadSample {
+  std::string prototxt;
+  std::vector<std::vector<int64_t>> input_shapes;
+  std::string expect;
+  int outputs = 1;
+};
+
+struct LayerType {
+  std::string name;      // as in `type: "..."`
+  std::string category;  // family folder, for the reference
+  std::string summary;   // one sentence
+  std::string formula;   // plain text
+  std::vector<std::string> param_fields;  // messages of LayerParameter that it reads
+  Arity inputs;
+  Arity outputs;
+  bool outputs_equal_inputs = false;  // as many tops as bottoms
+  // Weight of output 0 in the total loss when the text gives none.
+  double default_loss_weight = 0;
+  std::function<std::unique_ptr<const Layer>(const LayerParameter&)> make;
+  std::vector<Kernel> kernels;  // in order of preference; a native CPU row is appended by Add
+  std::vector<LayerSample> samples;
+  std::vector<BadSample> bad_samples;
+};
+
+// Built by main, then read only. Thread safety: const once filled.
+class Registry {
+ public:
+  // Throws kInternal for a name that is taken.
+  void Add(LayerType type);
+  // Puts a row in front of the rows of that device that are there. Throws kInternal for an unknown
+  // type.
+  void AddKernel(std::string_view type, Kernel kernel);
+  // Null when there is none of that name.
+  const LayerType* Find(std::string_view type) const;
+  std::vector<std::string> Names() const;  // sorted
+
+ private:
+  std::map<std::string, LayerType, std::less<>> types_;
+};
+
+// All built-in layers (src/layers/builtin_layers.cc), with CUDA rows where they were built.
+Registry BuiltinRegistry();
+
+}  // namespace crema

@@ -1,0 +1,173 @@
+// Dropout. TRAIN: y = x * m / (1 - ratio), m is 1 with probability 1 - ratio and otherwise 0; TEST:
+// y = x. With scale_train: false the factor is applied in TEST instead: y = x * m, y = x * (1 -
+// ratio). The mask is a function of (seed, layer, step, element). It is kept for backward as bytes:
+// reading one is cheaper than drawing it again. May run in place.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "core/parallel_for.h"
+#include "core/rng.h"
+#include "graph/registry.h"
+#include "math/vectorize.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kTile = 1024;  // elements drawn at a time; a multiple of 4, the words of a block
+constexpr int64_t kGrain = 8;    // tiles that pay for a thread
+
+template <typename T>
+inline void MaskLoop(const T* x, const uint8_t* mask, T* y, int64_t count, T scale) {
+  for (int64_t i = 0; i < count; ++i) y[i] = x[i] * (static_cast<T>(mask[i]) * scale);
+}
+CREMA_MULTIVERSION void ApplyMask(const float* x, const uint8_t* mask, float* y, int64_t count,
+                                  float scale) {
+  MaskLoop(x, mask, y, count, scale);
+}
+void ApplyMask(const double* x, const uint8_t* mask, double* y, int64_t count, double scale) {
+  MaskLoop(x, mask, y, count, scale);
+}
+
+void DrawMask(const RandomStream& stream, uint32_t threshold, int64_t first, int64_t count,
+              uint8_t* mask) {
+  for (int64_t i = 0; i < count; i += 4) {
+    const std::array<uint32_t, 4> words = stream.Block(static_cast<uint64_t>(first + i) / 4);
+    for (int64_t k = 0; k < std::min<int64_t>(4, count - i); ++k) {
+      mask[i + k] = words[static_cast<size_t>(k)] >= threshold;
+    }
+  }
+}
+
+// Calls body(first, count) for tiles of [0, count).
+template <typename Body>
+void ForEachTile(int threads, int64_t count, Body&& body) {
+  ParallelFor(threads, (count + kTile - 1) / kTile, kGrain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t at = begin * kTile; at < std::min(end * kTile, count); at += kTile) {
+      body(at, std::min(kTile, count - at));
+    }
+  });
+}
+
+class Dropout final : public Layer {
+ public:
+  explicit Dropout(const LayerParameter& param)
+      : Layer(param), ratio_(param.dropout_param().dropout_ratio()) {
+    if (!(ratio_ >= 0 && ratio_ < 1)) {
+      std::string got = std::to_string(ratio_);
+      FailField(*this, "dropout_param.dropout_ratio",
+                "dropout_ratio is " + got + ", expected 0 or more and less than 1");
+    }
+  }
+
+  LayerInfo Infer(const InferContext& context) const override {
+    LayerInfo info;
+    info.outputs = {context.inputs[0]};
+    info.in_place = true;
+    if (context.phase == TRAIN) info.saved = {{context.inputs[0].shape, DType::kU8}};
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const T* x = args.inputs[0].data<T>();
+      T* y = args.outputs[0].data<T>();
+      if (args.phase != TRAIN) return Scale(args.context, args.inputs[0].count(), x, y);
+      const RandomStream stream = Stream(args);
+      uint8_t* const saved = args.saved[0].empty() ? nullptr : args.saved[0].data<uint8_t>();
+      ForEachTile(args.context.threads(), args.inputs[0].count(), [&](int64_t at, int64_t count) {
+        std::array<uint8_t, kTile> unsaved;
+        uint8_t* const mask = saved != nullptr ? saved + at : unsaved.data();
+        DrawMask(stream, Threshold(), at, count, mask);
+        ApplyMask(x + at, mask, y + at, count, T(TrainScale()));
+      });
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+      const T* dy = args.output_grads[0].data<T>();
+      T* dx = args.input_grads[0].data<T>();
+      const int64_t total = args.output_grads[0].count();
+      if (args.phase != TRAIN) return Scale(args.context, total, dy, dx);
+      const uint8_t* mask = args.saved[0].data<uint8_t>();
+      ForEachTile(args.context.threads(), total, [&](int64_t at, int64_t count) {
+        ApplyMask(dy + at, mask + at, dx + at, count, T(TrainScale()));
+      });
+    });
+  }
+
+ private:
+  bool ScalesInTraining() const { return param().dropout_param().scale_train(); }
+  double TrainScale() const { return ScalesInTraining() ? 1.0 / (1.0 - ratio_) : 1.0; }
+  uint32_t Threshold() const { return static_cast<uint32_t>(std::ldexp(ratio_, 32)); }
+
+  RandomStream Stream(const ForwardArgs& args) const {
+    const int64_t own = param().dropout_param().random_seed();
+    return {own >= 0 ? static_cast<uint64_t>(own) : args.context.seed(), args.layer_id,
+            args.context.step()};
+  }
+
+  // What TEST does, and its gradient.
+  template <typename T>
+  void Scale(const ExecContext& context, int64_t count, const T* x, T* y) const {
+    if (ScalesInTraining()) {
+      if (x != y) std::memcpy(y, x, static_cast<size_t>(count) * sizeof(T));
+      return;
+    }
+    const T factor = T(1) - T(ratio_);
+    ForEachTile(context.threads(), count, [&](int64_t at, int64_t length) {
+      for (int64_t i = at; i < at + length; ++i) y[i] = factor * x[i];
+    });
+  }
+
+  const float ratio_;
+};
+
+std::vector<LayerSample> Samples() {
+  const SampleInput input{.shape = {2, 3, 4, 5}};
+  return {
+      {.name = "half", .prototxt = "", .inputs = {input}},
+      {.name = "large",
+       .prototxt = "dropout_param { dropout_ratio: 0.1 }",
+       .inputs = {{.shape = {5, 4001}}}},
+      {.name = "keep_all", .prototxt = "dropout_param { dropout_ratio: 0 }", .inputs = {input}},
+      {.name = "own_seed", .prototxt = "dropout_param { random_seed: 7 }", .inputs = {input}},
+      {.name = "scale_in_test_train",
+       .prototxt = "dropout_param { scale_train: false }",
+       .inputs = {input}},
+      {.name = "scale_in_test",
+       .prototxt = "dropout_param { scale_train: false }",
+       .inputs = {input},
+       .phase = TEST},
+      {.name = "test", .prototxt = "", .inputs = {input}, .phase = TEST},
+      {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
+  };
+}
+
+}  // namespace
+
+void RegisterDropout(Registry& registry) {
+  LayerType type;
+  type.name = "Dropout";
+  type.category = "activation";
+  type.summary = "Zeroes random elements in training; passes everything on in TEST.";
+  type.formula =
+      "TRAIN: y = x * m / (1 - dropout_ratio), m ~ Bernoulli(1 - dropout_ratio); "
+      "TEST: y = x";
+  type.param_fields = {"dropout_param"};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const Dropout>(p); };
+  type.samples = Samples();
+  const std::string expect = "expected 0 or more and less than 1";
+  type.bad_samples = {
+      {.prototxt = "dropout_param { dropout_ratio: 1 }", .input_shapes = {{2}}, .expect = expect},
+      {.prototxt = "dropout_param { dropout_ratio: -0.5 }",
+       .input_shapes = {{2}},
+       .expect = expect},
+      {.prototxt = "dropout_param { dropout_ratio: nan }", .input_shapes = {{2}}, .expect = expect},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

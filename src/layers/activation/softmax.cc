@@ -1,0 +1,84 @@
+// Softmax: y = exp(x - max x) / sum exp(x - max x) along one axis.
+// dx = y * (dy - sum dy * y): backward reads y alone, so the layer may run in place.
+#include "math/softmax.h"
+
+#include "graph/registry.h"
+#include "layers/layer_axis.h"
+
+namespace crema {
+namespace {
+
+class Softmax final : public Layer {
+ public:
+  using Layer::Layer;
+
+  LayerInfo Infer(const InferContext& context) const override {
+    Axis(context.inputs[0].shape);
+    LayerInfo info;
+    info.outputs = {context.inputs[0]};
+    info.in_place = true;
+    info.backward_reads_output = {true};
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const SoftmaxExtent extent = Extent(args.inputs[0].shape());
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      SoftmaxForward(args.context.threads(), extent, args.inputs[0].data<T>(),
+                     args.outputs[0].data<T>());
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    const SoftmaxExtent extent = Extent(args.outputs[0].shape());
+    DispatchFloat(args.outputs[0].dtype(), [&]<typename T>(T) {
+      SoftmaxBackward(args.context.threads(), extent, args.outputs[0].data<T>(),
+                      args.output_grads[0].data<T>(), args.input_grads[0].data<T>());
+    });
+  }
+
+ private:
+  int Axis(const Shape& shape) const {
+    return LayerAxis(*this, shape, param().softmax_param().axis(), "softmax_param.axis");
+  }
+
+  SoftmaxExtent Extent(const Shape& shape) const {
+    const int axis = Axis(shape);
+    return {shape.count(0, axis), shape[axis], shape.count(axis + 1)};
+  }
+};
+
+}  // namespace
+
+void RegisterSoftmax(Registry& registry) {
+  LayerType type;
+  type.name = "Softmax";
+  type.category = "activation";
+  type.summary = "Turns scores into probabilities that sum to 1 along an axis.";
+  type.formula = "y_i = exp(x_i) / sum_j exp(x_j)";
+  type.param_fields = {"softmax_param"};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const Softmax>(p); };
+  type.samples = {
+      {.name = "rows", .prototxt = "", .inputs = {{.shape = {5, 7}, .low = -4, .high = 4}}},
+      {.name = "spatial", .prototxt = "", .inputs = {{.shape = {2, 3, 13, 11}}}},
+      {.name = "last_axis",
+       .prototxt = "softmax_param { axis: -1 }",
+       .inputs = {{.shape = {2, 3, 4}}}},
+      {.name = "first_axis",
+       .prototxt = "softmax_param { axis: 0 }",
+       .inputs = {{.shape = {4, 3}}}},
+      {.name = "many_rows", .prototxt = "", .inputs = {{.shape = {1501, 9}}}},
+      {.name = "one_class", .prototxt = "", .inputs = {{.shape = {3, 1}}}},
+      {.name = "no_class", .prototxt = "", .inputs = {{.shape = {3, 0, 2}}}},
+      {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
+  };
+  type.bad_samples = {
+      {.prototxt = "", .input_shapes = {{4}}, .expect = "axis 1 is outside"},
+      {.prototxt = "softmax_param { axis: -3 }",
+       .input_shapes = {{4, 2}},
+       .expect = "axis -3 is outside"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

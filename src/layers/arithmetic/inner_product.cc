@@ -1,0 +1,197 @@
+// InnerProduct: Y = X W^T + b, where X is the input as a matrix: axes before `axis` are rows, the
+// rest are columns. W is (num_output, columns), or (columns, num_output) with `transpose`.
+// dX = dY W, dW = dY^T X, db = column sums of dY.
+// With fused_relu_param the output is ReLU'd; backward then takes the mask from the output.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/parallel_for.h"
+#include "core/strings.h"
+#include "graph/registry.h"
+#include "layers/layer_axis.h"
+#include "math/bias_activation.h"
+#include "math/gemm.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kGrain = 1 << 15;  // weights that pay for a thread
+
+class InnerProduct final : public Layer {
+ public:
+  explicit InnerProduct(const LayerParameter& param)
+      : Layer(param), ip_(this->param().inner_product_param()) {
+    if (ip_.num_output() == 0) {
+      FailField(*this, "inner_product_param.num_output",
+                "num_output is missing or 0; it is the number of outputs");
+    }
+    if (param.fused_relu_param().negative_slope() < 0) {
+      FailField(*this, "fused_relu_param.negative_slope",
+                "negative_slope of a fused ReLU must be 0 or more");
+    }
+  }
+
+  LayerInfo Infer(const InferContext& context) const override;
+  void Forward(const ForwardArgs& args) const override;
+  void Backward(const BackwardArgs& args) const override;
+
+  // Room for the gradient behind the fused ReLU.
+  size_t BackwardScratch(const InferContext& context, const LayerInfo& info, int) const override {
+    if (!relu().on) return 0;
+    const int64_t count = info.outputs[0].shape.count();
+    return kScratchSlack +
+           (context.dtype == DType::kF32 ? ScratchBytes<float>(count) : ScratchBytes<double>(count));
+  }
+
+ private:
+  FusedRelu relu() const {
+    return {param().has_fused_relu_param(), param().fused_relu_param().negative_slope()};
+  }
+  int Axis(const Shape& input) const {
+    return LayerAxis(*this, input, ip_.axis(), "inner_product_param.axis");
+  }
+
+  const InnerProductParameter& ip_;
+};
+
+LayerInfo InnerProduct::Infer(const InferContext& context) const {
+  const Shape& input = context.inputs[0].shape;
+  const int axis = Axis(input);
+  const int64_t columns = input.count(axis);
+  const int64_t outputs = ip_.num_output();
+  if (columns == 0) {
+    FailInputs(*this, StrCat("the input of shape ", ToString(input), " has no elements from axis ",
+                             axis, " on"));
+  }
+  std::vector<int64_t> dims(input.dims().begin(), input.dims().begin() + axis);
+  dims.push_back(outputs);
+  LayerInfo info;
+  info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
+  info.learned.push_back({"weight", ip_.transpose() ? Shape{columns, outputs} : Shape{outputs, columns},
+                          ip_.weight_filler()});
+  if (ip_.bias_term()) info.learned.push_back({"bias", Shape{outputs}, ip_.bias_filler()});
+  info.backward_reads_input = {true};
+  info.backward_reads_output = {relu().on};
+  info.macs = input.count() * outputs;
+  return info;
+}
+
+// One row: a matrix times a vector; threads take parts of the outputs.
+template <typename T>
+void ForwardRow(int threads, bool transpose, int64_t n, int64_t k, const T* x, const T* weight,
+                T* y) {
+  if (transpose) {
+    Gemv<T>(true, k, n, T(1), weight, x, T(0), y);
+    return;
+  }
+  ParallelFor(threads, n, std::max<int64_t>(1, kGrain / k), [&](int64_t begin, int64_t end, int) {
+    Gemv<T>(false, end - begin, k, T(1), weight + begin * k, x, T(0), y + begin);
+  });
+}
+
+void InnerProduct::Forward(const ForwardArgs& args) const {
+  const Shape& input = args.inputs[0].shape();
+  const int64_t m = input.count(0, Axis(input)), k = input.count(Axis(input));
+  const int64_t n = ip_.num_output();
+  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    const T* x = args.inputs[0].data<T>();
+    const T* weight = args.learned[0].data<T>();
+    T* y = args.outputs[0].data<T>();
+    if (m == 1) {
+      ForwardRow<T>(args.context.threads(), ip_.transpose(), n, k, x, weight, y);
+    } else {
+      Gemm<T>(args.context.threads(), false, !ip_.transpose(), m, n, k, T(1), x, k, weight,
+              ip_.transpose() ? n : k, T(0), y, n);
+    }
+    const T* bias = ip_.bias_term() ? args.learned[1].data<T>() : nullptr;
+    if (bias != nullptr || relu().on) AddColumnBiasRelu<T>(m, n, bias, relu(), y);
+  });
+}
+
+void InnerProduct::Backward(const BackwardArgs& args) const {
+  const Shape& input = args.inputs[0].shape();
+  const int64_t m = input.count(0, Axis(input)), k = input.count(Axis(input));
+  const int64_t n = ip_.num_output();
+  const bool transpose = ip_.transpose();
+  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    const int threads = args.context.threads();
+    const T* x = args.inputs[0].data<T>();
+    const T* dy = args.output_grads[0].data<T>();
+    if (relu().on) {
+      T* masked = ScratchCutter(args.scratch).Take<T>(m * n);
+      MaskByOutput<T>(m * n, relu().slope, args.outputs[0].data<T>(), dy, masked);
+      dy = masked;
+    }
+    if (!args.learned_grads[0].empty()) {
+      T* dweight = args.learned_grads[0].data<T>();
+      if (transpose) {
+        Gemm<T>(threads, true, false, k, n, m, T(1), x, k, dy, n, T(1), dweight, n);
+      } else {
+        Gemm<T>(threads, true, false, n, k, m, T(1), dy, n, x, k, T(1), dweight, k);
+      }
+    }
+    if (ip_.bias_term() && !args.learned_grads[1].empty()) {
+      AddColumnSums<T>(m, n, dy, args.learned_grads[1].data<T>());
+    }
+    if (!args.input_grads[0].empty()) {
+      Gemm<T>(threads, false, transpose, m, k, n, T(1), dy, n, args.learned[0].data<T>(),
+              transpose ? n : k, T(0), args.input_grads[0].data<T>(), k);
+    }
+  });
+}
+
+LayerSample Sample(std::string name, const std::string& fields, std::vector<int64_t> shape,
+                   const std::string& more = "") {
+  LayerSample sample;
+  sample.name = std::move(name);
+  sample.prototxt = "inner_product_param { " + fields +
+                    " weight_filler { type: \"gaussian\" std: 0.5 }"
+                    " bias_filler { type: \"uniform\" min: -1 max: 1 } } " +
+                    more;
+  sample.inputs = {{.shape = std::move(shape)}};
+  return sample;
+}
+
+}  // namespace
+
+void RegisterInnerProduct(Registry& registry) {
+  LayerType type;
+  type.name = "InnerProduct";
+  type.category = "arithmetic";
+  type.summary = "Fully connected: every output is a weighted sum of all inputs.";
+  type.formula = "y = x W^T + b";
+  type.param_fields = {"inner_product_param", "fused_relu_param"};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const InnerProduct>(p); };
+  type.samples = {
+      Sample("plain", "num_output: 5", {3, 4}),
+      Sample("image", "num_output: 4", {2, 3, 2, 2}),
+      Sample("one_row", "num_output: 6", {1, 7}),
+      Sample("transpose", "num_output: 3 transpose: true", {2, 5}),
+      Sample("transpose_one_row", "num_output: 3 transpose: true", {1, 5}),
+      Sample("axis_0", "num_output: 3 axis: 0", {2, 3}),
+      Sample("negative_axis", "num_output: 3 axis: -1", {2, 3, 4}),
+      Sample("no_bias", "num_output: 3 bias_term: false", {3, 4}),
+      Sample("relu", "num_output: 6", {3, 5}, "fused_relu_param {}"),
+      Sample("leaky_relu", "num_output: 6 bias_term: false", {3, 5},
+             "fused_relu_param { negative_slope: 0.25 }"),
+      Sample("empty_batch", "num_output: 3", {0, 4}),
+  };
+  type.bad_samples = {
+      {.prototxt = "", .input_shapes = {{2, 3}}, .expect = "num_output is missing"},
+      {.prototxt = "inner_product_param { num_output: 3 axis: 2 }",
+       .input_shapes = {{2, 3}},
+       .expect = "axis 2"},
+      {.prototxt = "inner_product_param { num_output: 3 }",
+       .input_shapes = {{2, 0}},
+       .expect = "no elements"},
+      {.prototxt = "inner_product_param { num_output: 3 } fused_relu_param { negative_slope: -1 }",
+       .input_shapes = {{2, 3}},
+       .expect = "fused ReLU"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

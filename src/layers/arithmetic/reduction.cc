@@ -1,0 +1,210 @@
+// Reduction: folds the axes from `axis` on into one value.
+//   SUM: y = c * sum x     ASUM: y = c * sum |x|     SUMSQ: y = c * sum x^2     MEAN: y = c * mean
+//   x
+// dx = c * dy, c * sign(x) * dy, 2 * c * x * dy, c / n * dy. Sums are taken in f64.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "core/parallel_for.h"
+#include "core/strings.h"
+#include "graph/registry.h"
+#include "layers/layer_axis.h"
+#include "math/reduce.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+
+// Several running sums, so that one addition need not wait for the last.
+template <typename T, typename Term>
+double SumOf(const T* x, int64_t count, Term&& term) {
+  constexpr int64_t kLanes = 8;
+  std::array<double, kLanes> lanes{};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t k = 0; k < kLanes; ++k) lanes[static_cast<size_t>(k)] += term(x[i + k]);
+  }
+  for (; i < count; ++i) lanes[0] += term(x[i]);
+  return std::accumulate(lanes.begin(), lanes.end(), 0.0);
+}
+
+template <typename T>
+double Fold(ReductionParameter::ReductionOp operation, const T* x, int64_t count) {
+  switch (operation) {
+    case ReductionParameter::ASUM:
+      return SumOf(x, count, [](double v) { return std::abs(v); });
+    case ReductionParameter::SUMSQ:
+      return SumOf(x, count, [](double v) { return v * v; });
+    default:
+      return SumOf(x, count, [](double v) { return v; });
+  }
+}
+
+// dx for one folded row; `scale` is coefficient times dy.
+template <typename T>
+void Unfold(ReductionParameter::ReductionOp operation, const T* x, T scale, T* dx, int64_t count) {
+  switch (operation) {
+    case ReductionParameter::ASUM:
+      for (int64_t i = 0; i < count; ++i) dx[i] = scale * T((x[i] > 0) - (x[i] < 0));
+      return;
+    case ReductionParameter::SUMSQ:
+      for (int64_t i = 0; i < count; ++i) dx[i] = 2 * scale * x[i];
+      return;
+    default:
+      std::fill_n(dx, count, scale);
+  }
+}
+
+class Reduction final : public Layer {
+ public:
+  explicit Reduction(const LayerParameter& param)
+      : Layer(param), operation_(param.reduction_param().operation()) {}
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const Shape& shape = context.inputs[0].shape;
+    const auto axis = static_cast<size_t>(Axis(shape));
+    LayerInfo info;
+    info.outputs = {{Shape(shape.dims().first(axis)), context.inputs[0].dtype}};
+    // SUM and MEAN need x for its shape alone, which the gradient has too.
+    info.backward_reads_input = {ReadsInput()};
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const Extent extent = ExtentOf(args.inputs[0].shape());
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const T* x = args.inputs[0].data<T>();
+      T* y = args.outputs[0].data<T>();
+      const int threads = args.context.threads();
+      const double factor = Factor(extent);
+      if (extent.rows == 1) {
+        y[0] = static_cast<T>(
+            factor * OrderedSum(threads, extent.length, kGrain, [&](int64_t begin, int64_t end) {
+              return Fold(operation_, x + begin, end - begin);
+            }));
+        return;
+      }
+      ParallelFor(threads, extent.rows, RowGrain(extent), [&](int64_t begin, int64_t end, int) {
+        for (int64_t r = begin; r < end; ++r) {
+          y[r] = static_cast<T>(factor * Fold(operation_, x + r * extent.length, extent.length));
+        }
+      });
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    const TensorView& input_grad = args.input_grads[0];
+    const Extent extent = ExtentOf(input_grad.shape());
+    DispatchFloat(input_grad.dtype(), [&]<typename T>(T) {
+      const T* x = ReadsInput() ? args.inputs[0].data<T>() : nullptr;
+      const T* dy = args.output_grads[0].data<T>();
+      T* dx = input_grad.data<T>();
+      // In pieces of the whole blob, which may begin and end within a row.
+      ParallelFor(args.context.threads(), input_grad.count(), kGrain,
+                  [&](int64_t begin, int64_t end, int) {
+                    for (int64_t at = begin; at < end;) {
+                      const int64_t row = at / extent.length;
+                      const int64_t stop = std::min(end, (row + 1) * extent.length);
+                      Unfold(operation_, x == nullptr ? nullptr : x + at,
+                             static_cast<T>(Factor(extent)) * dy[row], dx + at, stop - at);
+                      at = stop;
+                    }
+                  });
+    });
+  }
+
+ private:
+  struct Extent {
+    int64_t rows;
+    int64_t length;
+  };
+
+  bool ReadsInput() const {
+    return operation_ == ReductionParameter::ASUM || operation_ == ReductionParameter::SUMSQ;
+  }
+
+  int Axis(const Shape& shape) const {
+    return LayerAxis(*this, shape, param().reduction_param().axis(), "reduction_param.axis");
+  }
+
+  Extent ExtentOf(const Shape& shape) const {
+    const int axis = Axis(shape);
+    return {shape.count(0, axis), shape.count(axis)};
+  }
+
+  static int64_t RowGrain(const Extent& extent) {
+    return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.length));
+  }
+
+  // What the sum is multiplied by; the mean of nothing is 0.
+  double Factor(const Extent& extent) const {
+    const double coeff = param().reduction_param().coeff();
+    if (operation_ != ReductionParameter::MEAN) return coeff;
+    return coeff / static_cast<double>(std::max<int64_t>(1, extent.length));
+  }
+
+  const ReductionParameter::ReductionOp operation_;
+};
+
+std::vector<LayerSample> Samples() {
+  const SampleInput input{.shape = {2, 3, 4, 5}};
+  SampleInput kinked = input;
+  kinked.has_kink = true;
+  return {
+      {.name = "sum", .prototxt = "", .inputs = {input}},
+      {.name = "sum_coeff",
+       .prototxt = "reduction_param { coeff: -0.5 axis: 1 }",
+       .inputs = {input}},
+      {.name = "asum",
+       .prototxt = "reduction_param { operation: ASUM axis: 1 coeff: 2 }",
+       .inputs = {kinked}},
+      {.name = "sumsq",
+       .prototxt = "reduction_param { operation: SUMSQ axis: -1 coeff: 3 }",
+       .inputs = {input}},
+      {.name = "mean",
+       .prototxt = "reduction_param { operation: MEAN axis: 2 }",
+       .inputs = {input}},
+      {.name = "mean_all", .prototxt = "reduction_param { operation: MEAN }", .inputs = {input}},
+      {.name = "large",
+       .prototxt = "reduction_param { operation: SUMSQ }",
+       .inputs = {{.shape = {3, 40007}}}},
+      {.name = "many_rows",
+       .prototxt = "reduction_param { operation: ASUM axis: 1 }",
+       .inputs = {{.shape = {4001, 11}, .has_kink = true}}},
+      {.name = "empty_rows",
+       .prototxt = "reduction_param { operation: MEAN axis: 1 }",
+       .inputs = {{.shape = {2, 0}}}},
+      {.name = "empty_batch",
+       .prototxt = "reduction_param { axis: 1 }",
+       .inputs = {{.shape = {0, 3}}}},
+  };
+}
+
+}  // namespace
+
+void RegisterReduction(Registry& registry) {
+  LayerType type;
+  type.name = "Reduction";
+  type.category = "arithmetic";
+  type.summary = "Sum, sum of magnitudes, sum of squares or mean over the last axes.";
+  type.formula = "y = coeff * f(x) over the axes from `axis` on, f: SUM, ASUM, SUMSQ, MEAN";
+  type.param_fields = {"reduction_param"};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const Reduction>(p); };
+  type.samples = Samples();
+  type.bad_samples = {
+      {.prototxt = "reduction_param { axis: 2 }",
+       .input_shapes = {{2, 3}},
+       .expect = "axis 2 is outside"},
+      {.prototxt = "reduction_param { axis: -3 }",
+       .input_shapes = {{2, 3}},
+       .expect = "axis -3 is outside"},
+      {.prototxt = "", .input_shapes = {{}}, .expect = "axis 0 is outside"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

@@ -1,0 +1,30 @@
+// Sizes of one convolution, from its parameters and the shape of its input.
+#pragma once
+
+#include "graph/layer.h"
+#include "math/conv_window.h"
+
+namespace crema {
+
+struct ConvGeometry {
+  int channel_axis = 1;
+  int64_t batch = 0;  // product of the axes before the channels
+  int64_t groups = 1;
+  int64_t in_channels = 0;
+  int64_t out_channels = 0;
+  ConvWindow window;
+
+  // Of one group: the weights are a matrix of GroupOutputs() rows and GroupDepth() columns.
+  int64_t GroupOutputs() const { return out_channels / groups; }
+  int64_t GroupDepth() const { return in_channels / groups * window.KernelSize(); }
+  int64_t InImage() const { return in_channels * window.InSize(); }
+  int64_t OutImage() const { return out_channels * window.OutSize(); }
+};
+
+// Checks that need no input; throws as the constructor of a layer does.
+void ValidateConvParam(const Layer& layer);
+
+// Throws kInvalidArgument where the input does not fit the parameters.
+ConvGeometry MakeConvGeometry(const Layer& layer, const Shape& input);
+
+}  // namespace crema

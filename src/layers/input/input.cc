@@ -1,0 +1,93 @@
+// Input: blobs that the program sets from outside before each forward pass. Shapes: one for all
+// tops, or one for each. Has nothing to compute.
+#include "core/strings.h"
+#include "graph/registry.h"
+
+namespace crema {
+namespace {
+
+class Input final : public Layer {
+ public:
+  using Layer::Layer;
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const auto& shapes = param().input_param().shape();
+    const auto tops = static_cast<int>(context.output_count);
+    if (shapes.empty()) {
+      FailField(*this, "input_param.shape",
+                "an input needs a shape: add input_param { shape { dim: ... } }, one for all tops "
+                "or one for each");
+    }
+    if (shapes.size() != 1 && shapes.size() != tops) {
+      FailField(*this, "input_param.shape",
+                StrCat("there are ", shapes.size(), " shapes for ", tops,
+                       " tops; give one for all, or one for each"));
+    }
+    LayerInfo info;
+    for (int i = 0; i < tops; ++i) {
+      info.outputs.push_back({ShapeOf(shapes.Get(shapes.size() == 1 ? 0 : i)), context.dtype});
+    }
+    return info;
+  }
+
+  void Forward(const ForwardArgs&) const override {}
+
+ private:
+  Shape ShapeOf(const BlobShape& shape) const {
+    try {
+      return Shape(std::span<const int64_t>(shape.dim().data(), size_t(shape.dim_size())));
+    } catch (const Error& error) {
+      FailField(*this, "input_param.shape", error.problems().front().message);
+    }
+  }
+};
+
+}  // namespace
+
+void RegisterInput(Registry& registry) {
+  LayerType type;
+  type.name = "Input";
+  type.category = "input";
+  type.summary = "Blobs that the program sets from outside.";
+  type.formula = "y = what was set";
+  type.param_fields = {"input_param"};
+  type.inputs = {0, 0};
+  type.outputs = {1, Arity::kAny};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const Input>(p); };
+  type.samples = {
+      {.name = "one",
+       .prototxt = "input_param { shape { dim: 2 dim: 3 } }",
+       .inputs = {},
+       .gradient = false},
+      {.name = "shared_shape",
+       .prototxt = "input_param { shape { dim: 2 } }",
+       .inputs = {},
+       .outputs = 2,
+       .gradient = false},
+      {.name = "two_shapes",
+       .prototxt = "input_param { shape { dim: 1 dim: 3 dim: 5 dim: 5 } shape { } }",
+       .inputs = {},
+       .outputs = 2,
+       .gradient = false},
+      {.name = "empty_batch",
+       .prototxt = "input_param { shape { dim: 0 dim: 3 } }",
+       .inputs = {},
+       .gradient = false},
+  };
+  type.bad_samples = {
+      {.prototxt = "", .input_shapes = {}, .expect = "add input_param { shape"},
+      {.prototxt = "input_param { shape { dim: 1 } shape { dim: 2 } }",
+       .input_shapes = {},
+       .expect = "2 shapes for 3 tops",
+       .outputs = 3},
+      {.prototxt = "input_param { shape { dim: -1 dim: 2 } }",
+       .input_shapes = {},
+       .expect = "negative extent -1"},
+      {.prototxt = "input_param { shape { dim: 65536 dim: 65536 } }",
+       .input_shapes = {},
+       .expect = "more than 2147483647 elements"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

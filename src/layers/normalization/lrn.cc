@@ -1,0 +1,161 @@
+// LRN: y = x * scale^-beta, where scale is
+//   ACROSS_CHANNELS  k + alpha / n * sum of x^2 over n channels around this one
+//   WITHIN_CHANNEL   1 + alpha / n^2 * sum of x^2 over n x n pixels around this one (k is not used)
+// and what lies beyond the edges is 0. Backward reads x and the saved scale:
+// dx = dy * scale^-beta - 2 alpha beta / n (or n^2) * x * sum over the window of dy * y / scale.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/parallel_for.h"
+#include "core/strings.h"
+#include "graph/registry.h"
+#include "math/lrn.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+class LRN final : public Layer {
+ public:
+  explicit LRN(const LayerParameter& param)
+      : Layer(param),
+        within_(param.lrn_param().norm_region() == LRNParameter::WITHIN_CHANNEL),
+        param_({.size = param.lrn_param().local_size(),
+                .alpha = param.lrn_param().alpha(),
+                .beta = param.lrn_param().beta(),
+                .k = param.lrn_param().k()}) {
+    if (param_.size % 2 == 0) {
+      FailField(*this, "lrn_param.local_size",
+                StrCat("local_size must be odd, but it is ", param_.size));
+    }
+  }
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const Shape& input = context.inputs[0].shape;
+    if (input.axes() != 4) {
+      FailInputs(*this, StrCat("LRN works on inputs of 4 axes (batch, channels, height, width), ",
+                               "but the input is ", ToString(input)));
+    }
+    LayerInfo info;
+    info.outputs = {context.inputs[0]};
+    info.saved = {context.inputs[0]};  // scale
+    info.backward_reads_input = {true};
+    return info;
+  }
+
+  size_t ForwardScratch(const InferContext& context, const LayerInfo&, int threads) const override {
+    const Shape& shape = context.inputs[0].shape;
+    // Where scale is not saved, it needs a place for one image a worker.
+    const size_t scale =
+        ScratchBytes<double>(shape.count(1)) * static_cast<size_t>(Workers(threads, shape));
+    return scale + BackwardScratch(context, LayerInfo{}, threads);
+  }
+
+  size_t BackwardScratch(const InferContext& context, const LayerInfo&,
+                         int threads) const override {
+    const Shape& shape = context.inputs[0].shape;
+    return ScratchBytes<double>(WorkerScratch(shape) * Workers(threads, shape)) + kScratchSlack;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const Shape& shape = args.inputs[0].shape();
+    const LrnShape image = Image(shape);
+    const bool save = !args.saved.empty() && !args.saved[0].empty();
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const int threads = args.context.threads();
+      ScratchCutter cutter(args.scratch);
+      double* scratch = cutter.Take<double>(WorkerScratch(shape) * Workers(threads, shape));
+      T* unsaved = save ? nullptr : cutter.Take<T>(shape.count(1) * Workers(threads, shape));
+      const T* x = args.inputs[0].data<T>();
+      T* y = args.outputs[0].data<T>();
+      ParallelFor(threads, shape[0], 1, [&](int64_t begin, int64_t end, int worker) {
+        double* own = scratch + worker * WorkerScratch(shape);
+        for (int64_t n = begin; n < end; ++n) {
+          const int64_t at = n * shape.count(1);
+          T* scale = save ? args.saved[0].data<T>() + at : unsaved + worker * shape.count(1);
+          (within_ ? LrnWithin<T> : LrnAcross<T>)(image, param_, x + at, scale, y + at, own);
+        }
+      });
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    if (args.input_grads[0].empty()) return;
+    const Shape& shape = args.inputs[0].shape();
+    const LrnShape image = Image(shape);
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const int threads = args.context.threads();
+      double* scratch =
+          ScratchCutter(args.scratch).Take<double>(WorkerScratch(shape) * Workers(threads, shape));
+      const T* x = args.inputs[0].data<T>();
+      const T* scale = args.saved[0].data<T>();
+      const T* dy = args.output_grads[0].data<T>();
+      T* dx = args.input_grads[0].data<T>();
+      ParallelFor(threads, shape[0], 1, [&](int64_t begin, int64_t end, int worker) {
+        double* own = scratch + worker * WorkerScratch(shape);
+        for (int64_t n = begin; n < end; ++n) {
+          const int64_t at = n * shape.count(1);
+          (within_ ? LrnWithinBackward<T> : LrnAcrossBackward<T>)(image, param_, x + at, scale + at,
+                                                                  dy + at, dx + at, own);
+        }
+      });
+    });
+  }
+
+ private:
+  static LrnShape Image(const Shape& shape) { return {shape[1], shape[2], shape[3]}; }
+  static int Workers(int threads, const Shape& shape) {
+    return ParallelWorkers(threads, shape[0], 1);
+  }
+  int64_t WorkerScratch(const Shape& shape) const {
+    return within_ ? LrnWithinScratch(Image(shape)) : LrnAcrossScratch(Image(shape));
+  }
+
+  const bool within_;
+  const LrnParam param_;
+};
+
+}  // namespace
+
+void RegisterLRN(Registry& registry) {
+  LayerType type;
+  type.name = "LRN";
+  type.category = "normalization";
+  type.summary = "Local response normalisation over neighbouring channels or pixels.";
+  type.formula = "y = x * (k + alpha / n * sum of x^2 over the neighbourhood)^-beta";
+  type.param_fields = {"lrn_param"};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const LRN>(p); };
+  const SampleInput input{.shape = {2, 7, 3, 4}};
+  const std::string within = "norm_region: WITHIN_CHANNEL";
+  type.samples = {
+      {.name = "across", .prototxt = "", .inputs = {input}},
+      {.name = "across_alexnet",
+       .prototxt = "lrn_param { local_size: 5 alpha: 0.5 beta: 0.75 k: 2 }",
+       .inputs = {input}},
+      {.name = "across_three",
+       .prototxt = "lrn_param { local_size: 3 beta: 0.5 }",
+       .inputs = {{.shape = {1, 4, 2, 150}}}},
+      {.name = "across_wider_than_channels",
+       .prototxt = "lrn_param { local_size: 19 beta: 1 }",
+       .inputs = {input}},
+      {.name = "across_one",
+       .prototxt = "lrn_param { local_size: 1 beta: 0.6 k: 1.5 }",
+       .inputs = {input}},
+      {.name = "within", .prototxt = "lrn_param { " + within + " local_size: 3 }",
+       .inputs = {{.shape = {2, 2, 5, 6}}}},
+      {.name = "within_wider_than_plane",
+       .prototxt = "lrn_param { " + within + " local_size: 9 alpha: 3 beta: 0.9 k: 7 }",
+       .inputs = {input}},
+      {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3, 2, 2}}}},
+  };
+  type.bad_samples = {
+      {.prototxt = "lrn_param { local_size: 4 }",
+       .input_shapes = {{1, 5, 2, 2}},
+       .expect = "must be odd"},
+      {.prototxt = "", .input_shapes = {{1, 5, 2}}, .expect = "4 axes"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

@@ -1,0 +1,47 @@
+// Silence: reads blobs and makes none, so that they are not listed as outputs of the net.
+// The gradients of its inputs are 0.
+#include <cstring>
+
+#include "graph/registry.h"
+
+namespace crema {
+namespace {
+
+class Silence final : public Layer {
+ public:
+  using Layer::Layer;
+
+  LayerInfo Infer(const InferContext&) const override { return {}; }
+
+  void Forward(const ForwardArgs&) const override {}
+
+  void Backward(const BackwardArgs& args) const override {
+    for (const TensorView& dx : args.input_grads) {
+      if (!dx.empty()) std::memset(dx.raw(), 0, dx.bytes());
+    }
+  }
+};
+
+}  // namespace
+
+void RegisterSilence(Registry& registry) {
+  LayerType type;
+  type.name = "Silence";
+  type.category = "shape";
+  type.summary = "Swallows blobs that nobody else reads.";
+  type.formula = "no output";
+  type.inputs = {1, Arity::kAny};
+  type.outputs = {0, 0};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const Silence>(p); };
+  type.samples = {
+      {.name = "one", .prototxt = "", .inputs = {{.shape = {2, 3}}}, .outputs = 0},
+      {.name = "three",
+       .prototxt = "",
+       .inputs = {{.shape = {2, 3}}, {.shape = {}}, {.shape = {1, 4, 2, 2, 2}}},
+       .outputs = 0},
+      {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}, .outputs = 0},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

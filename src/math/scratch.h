@@ -1,0 +1,46 @@
+// Cuts one booked block of scratch memory into typed pieces.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/error.h"
+
+namespace crema {
+
+// Book with ScratchBytes once a piece plus kScratchSlack once; then take the same pieces. Pieces are
+// aligned to a cache line. Thread safety: one thread at a time.
+class ScratchCutter {
+ public:
+  explicit ScratchCutter(std::span<std::byte> memory) : memory_(memory) {
+    used_ = (kLine - reinterpret_cast<uintptr_t>(memory.data()) % kLine) % kLine;
+  }
+
+  template <typename T>
+  T* Take(int64_t count) {
+    const size_t bytes = Bytes<T>(count);
+    CREMA_CHECK(bytes == 0 || used_ + bytes <= memory_.size());
+    T* piece = reinterpret_cast<T*>(memory_.data() + used_);
+    used_ += bytes;
+    return piece;
+  }
+
+  template <typename T>
+  static size_t Bytes(int64_t count) {
+    return (static_cast<size_t>(count) * sizeof(T) + kLine - 1) / kLine * kLine;
+  }
+
+ private:
+  static constexpr size_t kLine = 64;
+  std::span<std::byte> memory_;
+  size_t used_ = 0;
+};
+
+template <typename T>
+size_t ScratchBytes(int64_t count) {
+  return ScratchCutter::Bytes<T>(count);
+}
+constexpr size_t kScratchSlack = 64;
+
+}  // namespace crema

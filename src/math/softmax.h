@@ -1,0 +1,22 @@
+// Softmax along the middle axis of a (outer, classes, inner) block; f32 and f64.
+#pragma once
+
+#include <cstdint>
+
+namespace crema {
+
+struct SoftmaxExtent {
+  int64_t outer = 0;
+  int64_t classes = 0;
+  int64_t inner = 0;
+};
+
+// y = exp(x - max x) / sum. y may be x.
+template <typename T>
+void SoftmaxForward(int threads, const SoftmaxExtent& extent, const T* x, T* y);
+
+// dx = y * (dy - sum dy * y). dx may be dy.
+template <typename T>
+void SoftmaxBackward(int threads, const SoftmaxExtent& extent, const T* y, const T* dy, T* dx);
+
+}  // namespace crema

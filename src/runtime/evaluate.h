@@ -1,0 +1,43 @@
+// Runs a net over a data set and averages its outputs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/log.h"
+#include "format/prototxt.h"
+#include "graph/registry.h"
+#include "runtime/weights.h"
+
+namespace crema {
+
+struct EvaluationOptions {
+  int64_t iterations = 0;  // batches; 0: every sample of the source exactly once
+  int threads = 0;
+  int level = 0;                     // NetState
+  std::vector<std::string> stages;  // NetState
+  LogSink* log = nullptr;
+};
+
+struct EvaluatedOutput {
+  std::string blob;
+  int64_t element = 0;
+  double mean = 0;
+  double loss_weight = 0;
+};
+
+struct Evaluation {
+  std::vector<EvaluatedOutput> outputs;  // means, weighted by samples
+  double loss = 0;                       // total loss, likewise
+  int64_t samples = 0;
+  int64_t batches = 0;
+};
+
+// Evaluates the TEST phase of a net with the weights of a caffemodel. Without `iterations` the last
+// batch is as small as it must be. Throws kInvalidArgument when the net has no source with an end and
+// `iterations` is not given, or when a learned layer is missing in the file.
+Evaluation Evaluate(const NetFile& net, const NetParameter& model, const std::string& model_path,
+                    const Registry& registry, const EvaluationOptions& options);
+
+}  // namespace crema

@@ -1,0 +1,327 @@
+#include "runtime/replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "core/rng.h"
+#include "core/strings.h"
+#include "format/blob_proto.h"
+
+namespace crema {
+namespace {
+
+using Records = std::map<std::string, const BlobProto*>;
+
+Records ReadRecords(const NetParameter& recording) {
+  Records records;
+  for (const LayerParameter& layer : recording.layer()) {
+    const bool known = layer.name() == "loss" || layer.name().starts_with("blob:") ||
+                       layer.name().starts_with("param:");
+    if (known && layer.blobs_size() > 0) records[layer.name()] = &layer.blobs(0);
+  }
+  if (records.empty()) {
+    Fail(ErrorCode::kDataLoss, "this file is not a recording: it has no 'blob:...' records");
+  }
+  return records;
+}
+
+bool HasDiff(const BlobProto& blob) {
+  return blob.diff_size() > 0 || blob.double_diff_size() > 0;
+}
+
+// The net, with each Input layer in the recorded shape.
+NetParameter WithRecordedShapes(const NetParameter& net, const Records& records) {
+  NetParameter shaped = net;
+  for (LayerParameter& layer : *shaped.mutable_layer()) {
+    if (layer.type() != "Input") continue;
+    std::vector<BlobShape> shapes;
+    for (const std::string& top : layer.top()) {
+      const auto found = records.find("blob:" + top);
+      if (found == records.end()) break;
+      BlobShape shape;
+      for (int64_t dim : ShapeOf(*found->second).dims()) shape.add_dim(dim);
+      shapes.push_back(shape);
+    }
+    if (static_cast<int>(shapes.size()) != layer.top_size()) continue;
+    layer.mutable_input_param()->clear_shape();
+    for (const BlobShape& shape : shapes) *layer.mutable_input_param()->add_shape() = shape;
+  }
+  return shaped;
+}
+
+struct Runner {
+  std::shared_ptr<const Plan> plan;
+  std::shared_ptr<Weights> weights;
+  std::unique_ptr<Session> session;
+};
+
+Runner MakeRunner(const ReplayNet& net, const NetParameter& shaped, const Registry& registry,
+                  const PlanOptions& options, uint64_t seed) {
+  NetState state;
+  state.set_phase(TEST);
+  state.MergeFrom(net.net.net.state());
+  std::vector<Problem> warnings;
+  Runner runner;
+  runner.plan = MakePlan(shaped, net.net.source, state, registry, options, &warnings);
+  runner.weights = Weights::Make(*runner.plan, seed);
+  if (net.weights != nullptr) {
+    runner.weights->Load(*runner.plan, *net.weights, net.weights_file, MissingLayers::kError);
+  }
+  runner.session = std::make_unique<Session>(runner.plan, runner.weights,
+                                             ExecContext(options.threads, seed));
+  return runner;
+}
+
+std::vector<std::string> InputBlobs(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const PlannedLayer& layer : plan.layers) {
+    if (layer.type->name != "Input") continue;
+    for (int v : layer.outputs) names.push_back(plan.values[static_cast<size_t>(v)].name);
+  }
+  return names;
+}
+
+std::vector<double> Elements(const ConstTensorView& view) {
+  return DispatchFloat(view.dtype(), [&]<typename T>(T) {
+    const std::span<const T> span = view.span<T>();
+    return std::vector<double>(span.begin(), span.end());
+  });
+}
+
+std::vector<double> Elements(const BlobProto& blob, bool diff) {
+  const auto copy = [](const auto& field) {
+    return std::vector<double>(field.begin(), field.end());
+  };
+  if (diff) return blob.double_diff_size() > 0 ? copy(blob.double_diff()) : copy(blob.diff());
+  return blob.double_data_size() > 0 ? copy(blob.double_data()) : copy(blob.data());
+}
+
+class Comparer {
+ public:
+  Comparer(const Records& records, const Runner& runner, const ReplayOptions& options)
+      : records_(records), plan_(*runner.plan), runner_(runner), options_(options) {}
+
+  ReplayResult Compare(double loss) {
+    CompareBlobs();
+    if (const auto found = records_.find("loss"); found != records_.end()) {
+      CompareOne("loss", "", {loss}, Elements(*found->second, false));
+    }
+    CompareGradients();
+    CompareParameters();
+    return std::move(result_);
+  }
+
+ private:
+  bool Survives(int v) const {
+    if (!plan_.options.optimize) return true;
+    const PlannedValue& value = plan_.values[static_cast<size_t>(v)];
+    return value.is_output || LayerOf(v).inputs.empty();
+  }
+
+  const PlannedLayer& LayerOf(int v) const {
+    return plan_.layers[static_cast<size_t>(plan_.values[static_cast<size_t>(v)].producer)];
+  }
+
+  std::vector<std::pair<int, std::string>> RecordedBlobs(bool last_value) {
+    std::vector<std::pair<int, std::string>> blobs;
+    for (const auto& [key, blob] : records_) {
+      if (!key.starts_with("blob:")) continue;
+      const std::string name = key.substr(5);
+      const int v = last_value ? plan_.FindValue(name) : plan_.FindFirstValue(name);
+      if (v < 0 && !plan_.options.optimize) {
+        Fail(ErrorCode::kInvalidArgument,
+             StrCat("the recording has a blob '", name, "' that the net does not have"));
+      }
+      if (v < 0) {
+        if (last_value) result_.not_compared.push_back(key);
+      } else {
+        blobs.emplace_back(v, name);
+      }
+    }
+    std::ranges::sort(blobs);
+    return blobs;
+  }
+
+  void CompareBlobs() {
+    for (const auto& [v, name] : RecordedBlobs(true)) {
+      const std::string key = "blob:" + name;
+      if (!Survives(v)) {
+        result_.not_compared.push_back(key);
+        continue;
+      }
+      CompareOne(key, LayerOf(v).name(), Elements(runner_.session->DataOf(v)),
+                 Elements(*records_.at(key), false));
+    }
+  }
+
+  // In the order in which backward computes them, so that the first misfit is the cause.
+  void CompareGradients() {
+    std::vector<std::pair<int, std::string>> blobs = RecordedBlobs(false);
+    std::ranges::reverse(blobs);
+    for (const auto& [v, name] : blobs) {
+      const BlobProto& record = *records_.at("blob:" + name);
+      if (!HasDiff(record)) continue;
+      const ConstTensorView gradient = runner_.session->Gradient(name);
+      const bool survives = !plan_.options.optimize || !LayerOf(v).backward;
+      std::vector<double> expected = Elements(record, true);
+      if (gradient.empty() || !survives) {
+        const bool all_zero = std::ranges::all_of(expected, [](double x) { return x == 0; });
+        if (!all_zero) result_.not_compared.push_back("diff:" + name);
+        if (!all_zero && !plan_.options.optimize) {
+          CompareOne("diff:" + name, LayerOf(v).name(), {}, expected);
+        }
+        continue;
+      }
+      CompareOne("diff:" + name, LayerOf(v).name(), Elements(gradient), expected);
+    }
+  }
+
+  void CompareParameters() {
+    for (const PlannedLayer& layer : plan_.layers) {
+      for (size_t i = 0; i < layer.learned.size(); ++i) {
+        const std::string key = StrCat("param:", layer.name(), ":", i);
+        const auto found = records_.find(key);
+        if (found == records_.end()) continue;
+        const auto slot = static_cast<size_t>(layer.learned[i]);
+        CompareOne(key, layer.name(), Elements(std::as_const(*runner_.weights).blob(slot)),
+                   Elements(*found->second, false));
+        const TensorView gradient = runner_.session->LearnedGradient(slot);
+        if (!HasDiff(*found->second)) continue;
+        const std::vector<double> expected = Elements(*found->second, true);
+        if (gradient.empty() && std::ranges::all_of(expected, [](double x) { return x == 0; })) {
+          continue;
+        }
+        CompareOne("diff:" + key, layer.name(),
+                   gradient.empty() ? std::vector<double>() : Elements(gradient), expected);
+      }
+    }
+  }
+
+  void CompareOne(const std::string& what, const std::string& layer,
+                  const std::vector<double>& got, const std::vector<double>& expected) {
+    if (!result_.fits) return;
+    ReplayLine line{.what = what, .layer = layer};
+    double largest = 0;
+    bool finite = true;
+    if (got.size() != expected.size()) {
+      finite = false;
+    } else {
+      for (size_t i = 0; i < got.size(); ++i) {
+        // Equal infinities and equal NaNs fit.
+        if (got[i] == expected[i] || (std::isnan(got[i]) && std::isnan(expected[i]))) {
+          if (std::isfinite(expected[i])) largest = std::max(largest, std::abs(expected[i]));
+          continue;
+        }
+        const double difference = std::abs(got[i] - expected[i]);
+        finite = finite && std::isfinite(difference);
+        line.max_absolute = std::max(line.max_absolute, difference);
+        largest = std::max(largest, std::abs(expected[i]));
+      }
+    }
+    line.max_relative = largest > 0 ? line.max_absolute / largest : line.max_absolute;
+    line.fits = finite && line.max_absolute <= options_.atol + options_.rtol * largest;
+    if (!finite) line.max_absolute = INFINITY;
+    result_.fits = result_.fits && line.fits;
+    result_.lines.push_back(std::move(line));
+  }
+
+  const Records& records_;
+  const Plan& plan_;
+  const Runner& runner_;
+  const ReplayOptions& options_;
+  ReplayResult result_;
+};
+
+}  // namespace
+
+ReplayResult Replay(const ReplayNet& net, const NetParameter& recording, const Registry& registry,
+                    const ReplayOptions& options) {
+  const Records records = ReadRecords(recording);
+  const bool gradients =
+      std::ranges::any_of(records, [](const auto& entry) { return HasDiff(*entry.second); });
+  const NetParameter shaped = WithRecordedShapes(net.net.net, records);
+  Runner runner = MakeRunner(net, shaped, registry,
+                             {.threads = options.threads > 0 ? options.threads
+                                                             : AvailableProcessors(),
+                              .backward = gradients,
+                              .optimize = options.optimize},
+                             1);
+  for (const std::string& name : InputBlobs(*runner.plan)) {
+    const auto found = records.find("blob:" + name);
+    if (found == records.end()) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("the recording has no blob '", name, "', which is an input of the net"));
+    }
+    CopyTo(*found->second, runner.session->MutableData(name));
+  }
+  const double loss = runner.session->Forward();
+  if (gradients) {
+    runner.session->ZeroLearnedGradients();
+    runner.session->Backward();
+  }
+  return Comparer(records, runner, options).Compare(loss);
+}
+
+namespace {
+
+BlobProto* AddRecord(const std::string& name, NetParameter* recording) {
+  LayerParameter* layer = recording->add_layer();
+  layer->set_name(name);
+  return layer->add_blobs();
+}
+
+void SetInputs(const Records* inputs, uint64_t seed, Session* session) {
+  for (const std::string& name : InputBlobs(session->plan())) {
+    const TensorView view = session->MutableData(name);
+    if (inputs != nullptr && inputs->contains("blob:" + name)) {
+      CopyTo(*inputs->at("blob:" + name), view);
+      continue;
+    }
+    const RandomStream stream(seed, HashName(name));
+    const std::span<float> span = view.span<float>();
+    for (size_t i = 0; i < span.size(); ++i) span[i] = static_cast<float>(stream.Gaussian(i));
+  }
+}
+
+}  // namespace
+
+NetParameter Record(const ReplayNet& net, const NetParameter* inputs, const Registry& registry,
+                    bool gradients, uint64_t seed) {
+  const Records records = inputs != nullptr ? ReadRecords(*inputs) : Records();
+  const NetParameter shaped = WithRecordedShapes(net.net.net, records);
+  Runner runner = MakeRunner(net, shaped, registry,
+                             {.threads = AvailableProcessors(), .backward = gradients,
+                              .optimize = false},
+                             seed);
+  SetInputs(inputs != nullptr ? &records : nullptr, seed, runner.session.get());
+  const double loss = runner.session->Forward();
+  if (gradients) {
+    runner.session->ZeroLearnedGradients();
+    runner.session->Backward();
+  }
+  NetParameter recording;
+  recording.set_name(runner.plan->name);
+  AddRecord("loss", &recording)->add_data(static_cast<float>(loss));
+  for (const PlannedValue& value : runner.plan->values) {
+    if (runner.plan->FindFirstValue(value.name) != &value - runner.plan->values.data()) continue;
+    BlobProto* blob = AddRecord("blob:" + value.name, &recording);
+    CopyFrom(runner.session->Data(value.name), blob);
+    const ConstTensorView gradient = runner.session->Gradient(value.name);
+    if (!gradient.empty()) CopyDiffFrom(gradient, blob);
+  }
+  for (const PlannedLayer& layer : runner.plan->layers) {
+    for (size_t i = 0; i < layer.learned.size(); ++i) {
+      const auto slot = static_cast<size_t>(layer.learned[i]);
+      BlobProto* blob = AddRecord(StrCat("param:", layer.name(), ":", i), &recording);
+      CopyFrom(std::as_const(*runner.weights).blob(slot), blob);
+      const TensorView gradient = runner.session->LearnedGradient(slot);
+      if (!gradient.empty()) CopyDiffFrom(gradient, blob);
+    }
+  }
+  return recording;
+}
+
+}  // namespace crema

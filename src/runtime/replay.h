@@ -1,0 +1,55 @@
+// Compares a run with a recording, blob by blob.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/prototxt.h"
+#include "graph/registry.h"
+#include "runtime/session.h"
+
+namespace crema {
+
+struct ReplayOptions {
+  // A blob b fits its recording g when max|b - g| <= atol + rtol * max|g|.
+  double rtol = 1e-4;
+  double atol = 1e-5;
+  bool optimize = false;  // plan as for production: only what survives is compared
+  int threads = 0;
+};
+
+// One compared thing.
+struct ReplayLine {
+  std::string what;   // "blob:conv1", "diff:conv1", "param:conv1:0", "loss"
+  std::string layer;  // which layer makes it
+  double max_absolute = 0;  // largest |b - g|
+  double max_relative = 0;  // that, divided by max|g|
+  bool fits = false;
+};
+
+struct ReplayResult {
+  std::vector<ReplayLine> lines;  // in running order; ends with the first that does not fit
+  std::vector<std::string> not_compared;  // recorded, but not to be seen in this plan
+  bool fits = true;
+};
+
+// A net and the weights to run it with; `weights` may be null (fillers).
+struct ReplayNet {
+  const NetFile& net;
+  const NetParameter* weights = nullptr;
+  std::string weights_file;
+};
+
+// Sets the recorded inputs (an Input layer takes the recorded shape), runs forward and, where the
+// recording has gradients, backward, and compares. Recordings are described in docs/recordings.md.
+// Throws Error when the net does not plan, or the recording is not one or is of another net.
+ReplayResult Replay(const ReplayNet& net, const NetParameter& recording, const Registry& registry,
+                    const ReplayOptions& options);
+
+// Runs the net once, inputs drawn from a normal distribution or taken from `inputs` (a recording, may
+// be null), and records all blobs, parameters, the loss, and with `gradients` all gradients.
+NetParameter Record(const ReplayNet& net, const NetParameter* inputs, const Registry& registry,
+                    bool gradients, uint64_t seed);
+
+}  // namespace crema

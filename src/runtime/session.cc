@@ -1,0 +1,275 @@
+#include "runtime/session.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+bool At(const std::vector<bool>& flags, size_t i) { return i < flags.size() && flags[i]; }
+
+Tensor Bytes(int64_t bytes, Allocator& allocator) {
+  // Element counts of one shape end at 2^31-1, arenas do not: count in kibibytes.
+  const int64_t rows = (bytes + 1023) / 1024;
+  return Tensor(Shape{rows, 1024 / 8}, DType::kF64, allocator);
+}
+
+void FillWith(const TensorView& view, float value) {
+  DispatchFloat(view.dtype(), [&]<typename T>(T) { std::ranges::fill(view.span<T>(), T(value)); });
+}
+
+}  // namespace
+
+Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<const Weights> weights,
+                 ExecContext context)
+    : plan_(std::move(plan)), weights_(std::move(weights)), context_(std::move(context)) {
+  CREMA_CHECK(weights_->size() == plan_->learned.size());
+  if (context_.device().type != DeviceType::kCpu) {
+    Fail(ErrorCode::kUnsupported, "sessions on a GPU are not there yet; run on the CPU");
+  }
+  arena_ = Bytes(plan_->arena_bytes, context_.allocator());
+  scratch_ = Bytes(plan_->scratch_bytes, context_.allocator());
+  AllocateLearnedGradients();
+  steps_.resize(plan_->layers.size());
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const PlannedLayer& layer = plan_->layers[i];
+    BindForward(layer, &steps_[i]);
+    if (layer.backward) BindBackward(layer, &steps_[i]);
+    steps_[i].state = layer.layer->MakeState(context_, layer.layer->param().phase());
+  }
+}
+
+TensorView Session::ViewOf(const ArenaSlot& slot, const BlobSpec& spec) const {
+  if (slot.offset < 0) return {};
+  auto* base = static_cast<std::byte*>(const_cast<Tensor&>(arena_).view().raw());
+  return {base + slot.offset, spec.shape, spec.dtype, context_.device()};
+}
+
+void Session::AllocateLearnedGradients() {
+  const int64_t size = static_cast<int64_t>(SizeOf(plan_->options.dtype));
+  int64_t bytes = 0;
+  std::vector<int64_t> offsets(plan_->learned.size(), -1);
+  for (size_t s = 0; s < plan_->learned.size(); ++s) {
+    const LearnedSlot& slot = plan_->learned[s];
+    if (slot.owner != static_cast<int>(s) || !slot.wants_gradient) continue;
+    offsets[s] = bytes;
+    bytes += (slot.shape.count() * size + 63) / 64 * 64;
+  }
+  gradient_memory_ = Bytes(bytes, context_.allocator());
+  auto* base = static_cast<std::byte*>(gradient_memory_.view().raw());
+  for (const LearnedSlot& slot : plan_->learned) {
+    const int64_t offset = offsets[static_cast<size_t>(slot.owner)];
+    learned_gradients_.push_back(offset < 0 ? TensorView()
+                                            : TensorView(base + offset, slot.shape,
+                                                         plan_->options.dtype, context_.device()));
+  }
+}
+
+void Session::BindForward(const PlannedLayer& layer, Step* step) {
+  for (int v : layer.inputs) step->forward_inputs.push_back(DataOf(v));
+  for (int v : layer.outputs) {
+    const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
+    step->forward_outputs.push_back(ViewOf(value.data, value.spec));
+  }
+  for (int s : layer.learned) {
+    const ConstTensorView blob = weights_->blob(static_cast<size_t>(s));
+    // A blob that is shared PERMISSIVEly has this layer's shape here.
+    step->learned.emplace_back(blob.raw(), plan_->learned[static_cast<size_t>(s)].shape,
+                               blob.dtype(), blob.device());
+  }
+  for (size_t i = 0; i < layer.info.saved.size(); ++i) {
+    step->saved.push_back(i < layer.saved.size() ? ViewOf(layer.saved[i], layer.info.saved[i])
+                                                 : TensorView());
+  }
+}
+
+void Session::BindBackward(const PlannedLayer& layer, Step* step) {
+  for (size_t i = 0; i < layer.inputs.size(); ++i) {
+    const PlannedValue& value = plan_->values[static_cast<size_t>(layer.inputs[i])];
+    const bool reads = At(layer.info.backward_reads_input, i);
+    step->backward_inputs.push_back(reads ? step->forward_inputs[i] : ConstTensorView());
+    step->input_grads.push_back(layer.to_input[i] ? ViewOf(value.gradient, value.spec)
+                                                  : TensorView());
+  }
+  for (size_t o = 0; o < layer.outputs.size(); ++o) {
+    const PlannedValue& value = plan_->values[static_cast<size_t>(layer.outputs[o])];
+    const bool reads = At(layer.info.backward_reads_output, o);
+    step->backward_outputs.push_back(reads ? ConstTensorView(step->forward_outputs[o])
+                                           : ConstTensorView());
+    const TensorView gradient = ViewOf(value.gradient, value.spec);
+    const bool seeded = !value.gradient_written;
+    if (seeded && layer.info.share && value.loss_weight == 0) {
+      step->output_grads.emplace_back();  // Split adds up what is there
+      continue;
+    }
+    step->output_grads.push_back(gradient);
+    if (seeded) {
+      step->seeds.push_back(gradient);
+      step->seed_values.push_back(value.loss_weight);
+    }
+  }
+  for (size_t i = 0; i < layer.learned.size(); ++i) {
+    step->learned_grads.push_back(
+        layer.to_learned[i] ? learned_gradients_[static_cast<size_t>(layer.learned[i])]
+                            : TensorView());
+  }
+  step->saved_const.assign(step->saved.begin(), step->saved.end());
+}
+
+namespace {
+
+// Errors of running layers say which layer; the layer itself need not.
+template <typename Body>
+void NamingLayer(const PlannedLayer& layer, Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    std::vector<Problem> problems = error.problems();
+    for (Problem& problem : problems) {
+      if (problem.where.layer.empty()) problem.where.layer = layer.name();
+    }
+    throw Error(std::move(problems));
+  }
+}
+
+}  // namespace
+
+double Session::Forward() {
+  context_.set_step(next_step_++);
+  double loss = 0;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const PlannedLayer& layer = plan_->layers[i];
+    if (layer.forward) RunForward(layer, steps_[i]);
+    loss += LossOf(layer);
+  }
+  return loss;
+}
+
+void Session::RunForward(const PlannedLayer& layer, const Step& step) {
+  auto* scratch = static_cast<std::byte*>(scratch_.view().raw());
+  const ForwardArgs args{.context = context_,
+                         .phase = layer.layer->param().phase(),
+                         .layer_id = layer.layer_id,
+                         .inputs = step.forward_inputs,
+                         .outputs = step.forward_outputs,
+                         .learned = step.learned,
+                         .saved = step.saved,
+                         .scratch = {scratch, static_cast<size_t>(layer.forward_scratch)},
+                         .state = step.state.get()};
+  NamingLayer(layer, [&] {
+    if (layer.kernel != nullptr && layer.kernel->forward) {
+      layer.kernel->forward(*layer.layer, args);
+    } else {
+      layer.layer->Forward(args);
+    }
+  });
+}
+
+double Session::LossOf(const PlannedLayer& layer) const {
+  double loss = 0;
+  for (int v : layer.outputs) {
+    const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
+    if (value.loss_weight == 0) continue;
+    const ConstTensorView data = DataOf(v);
+    DispatchFloat(data.dtype(), [&]<typename T>(T) {
+      double sum = 0;
+      for (T element : data.span<T>()) sum += element;
+      loss += value.loss_weight * sum;
+    });
+  }
+  return loss;
+}
+
+void Session::Backward() {
+  CREMA_CHECK(plan_->options.backward);
+  for (size_t i = steps_.size(); i-- > 0;) {
+    if (plan_->layers[i].backward) RunBackward(plan_->layers[i], steps_[i]);
+  }
+}
+
+void Session::RunBackward(const PlannedLayer& layer, const Step& step) {
+  for (size_t s = 0; s < step.seeds.size(); ++s) FillWith(step.seeds[s], step.seed_values[s]);
+  if (layer.info.view) return;
+  auto* scratch = static_cast<std::byte*>(scratch_.view().raw());
+  const BackwardArgs args{.context = context_,
+                          .phase = layer.layer->param().phase(),
+                          .layer_id = layer.layer_id,
+                          .inputs = step.backward_inputs,
+                          .outputs = step.backward_outputs,
+                          .output_grads = step.output_grads,
+                          .input_grads = step.input_grads,
+                          .learned = step.learned,
+                          .learned_grads = step.learned_grads,
+                          .saved = step.saved_const,
+                          .scratch = {scratch, static_cast<size_t>(layer.backward_scratch)},
+                          .state = step.state.get()};
+  NamingLayer(layer, [&] {
+    if (layer.kernel != nullptr && layer.kernel->backward) {
+      layer.kernel->backward(*layer.layer, args);
+    } else {
+      layer.layer->Backward(args);
+    }
+  });
+}
+
+ConstTensorView Session::DataOf(int v) const {
+  const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
+  return ViewOf(value.data, value.spec);
+}
+
+ConstTensorView Session::Data(const std::string& name) const {
+  const int v = plan_->FindValue(name);
+  return v < 0 ? ConstTensorView() : DataOf(v);
+}
+
+TensorView Session::MutableData(const std::string& name) {
+  const int v = plan_->FindFirstValue(name);
+  if (v < 0) return {};
+  const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
+  return ViewOf(value.data, value.spec);
+}
+
+ConstTensorView Session::Gradient(const std::string& name) const {
+  const int v = plan_->FindFirstValue(name);
+  if (v < 0) return {};
+  const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
+  return ViewOf(value.gradient, value.spec);
+}
+
+void Session::ZeroLearnedGradients() {
+  const TensorView view = gradient_memory_.view();
+  std::memset(view.raw(), 0, view.bytes());
+}
+
+void Session::SaveState(const std::string& net, SolverState* state) const {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (steps_[i].state == nullptr) continue;
+    LayerState* saved = state->add_layer_state();
+    saved->set_net(net);
+    saved->set_layer(plan_->layers[i].name());
+    steps_[i].state->Save(saved);
+  }
+}
+
+void Session::RestoreState(const std::string& net, const SolverState& state) {
+  for (const LayerState& saved : state.layer_state()) {
+    if (saved.net() != net) continue;
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      if (steps_[i].state != nullptr && plan_->layers[i].name() == saved.layer()) {
+        NamingLayer(plan_->layers[i], [&] { steps_[i].state->Restore(saved); });
+      }
+    }
+  }
+}
+
+LayerSessionState* Session::source() {
+  for (Step& step : steps_) {
+    if (step.state != nullptr && step.state->EpochSize() > 0) return step.state.get();
+  }
+  return nullptr;
+}
+
+}  // namespace crema

@@ -1,0 +1,91 @@
+// A plan that runs: arena, context, and the state of its layers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/exec_context.h"
+#include "core/tensor.h"
+#include "graph/plan.h"
+#include "runtime/weights.h"
+
+namespace crema {
+
+// Thread safety: one thread at a time; any number of sessions over one plan and one set of weights
+// that nobody changes meanwhile.
+class Session {
+ public:
+  // Allocates everything that running needs; later calls allocate nothing.
+  Session(std::shared_ptr<const Plan> plan, std::shared_ptr<const Weights> weights,
+          ExecContext context);
+
+  // Runs all layers. Returns the total loss: the sum over weighted values of weight * sum(value).
+  double Forward();
+  // Gradients of the last Forward. Learned gradients are added to. Requires a plan with backward.
+  void Backward();
+
+  // By blob name; empty view when there is none of that name (or no gradient was planned). Data is
+  // that of the last value of the name, MutableData of the first: set inputs there.
+  ConstTensorView Data(const std::string& name) const;
+  TensorView MutableData(const std::string& name);
+  ConstTensorView Gradient(const std::string& name) const;
+  ConstTensorView DataOf(int value) const;
+
+  // By learned slot; slots that share have one gradient. Empty when none was planned.
+  TensorView LearnedGradient(size_t slot) { return learned_gradients_[slot]; }
+  void ZeroLearnedGradients();
+
+  // Position of data readers and the number of forward passes, for snapshots. `net` says which net of
+  // the run this is ("train", "test#0").
+  void SaveState(const std::string& net, SolverState* state) const;
+  void RestoreState(const std::string& net, const SolverState& state);
+  // Forward passes so far; random draws depend on it.
+  uint64_t step() const { return next_step_; }
+  void set_step(uint64_t step) { next_step_ = step; }
+
+  // The reader of the first layer that has a source, or null.
+  LayerSessionState* source();
+
+  const Plan& plan() const { return *plan_; }
+  const ExecContext& context() const { return context_; }
+
+ private:
+  // The arguments of one layer, made once.
+  struct Step {
+    std::vector<ConstTensorView> forward_inputs;
+    std::vector<TensorView> forward_outputs;
+    std::vector<ConstTensorView> learned;
+    std::vector<TensorView> saved;
+    std::vector<ConstTensorView> backward_inputs;
+    std::vector<ConstTensorView> backward_outputs;
+    std::vector<ConstTensorView> output_grads;
+    std::vector<TensorView> input_grads;
+    std::vector<TensorView> learned_grads;
+    std::vector<ConstTensorView> saved_const;
+    std::vector<TensorView> seeds;  // output gradients that start from a constant
+    std::vector<float> seed_values;
+    std::unique_ptr<LayerSessionState> state;
+  };
+
+  TensorView ViewOf(const ArenaSlot& slot, const BlobSpec& spec) const;
+  void AllocateLearnedGradients();
+  void BindForward(const PlannedLayer& layer, Step* step);
+  void BindBackward(const PlannedLayer& layer, Step* step);
+  void RunForward(const PlannedLayer& layer, const Step& step);
+  void RunBackward(const PlannedLayer& layer, const Step& step);
+  double LossOf(const PlannedLayer& layer) const;
+
+  std::shared_ptr<const Plan> plan_;
+  std::shared_ptr<const Weights> weights_;
+  ExecContext context_;
+  Tensor arena_;
+  Tensor scratch_;
+  Tensor gradient_memory_;
+  std::vector<TensorView> learned_gradients_;  // by slot
+  std::vector<Step> steps_;                    // by layer
+  uint64_t next_step_ = 0;
+};
+
+}  // namespace crema

@@ -1,0 +1,60 @@
+// The learned blobs of a net.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+#include "graph/plan.h"
+
+namespace crema {
+
+// What Load did, for people to read.
+struct LoadReport {
+  std::vector<std::string> loaded;       // layers whose blobs came from the file
+  std::vector<std::string> at_fillers;   // layers with learned blobs that the file does not hold
+  std::vector<std::string> not_in_net;   // layers of the file that the net has no use for
+};
+
+enum class MissingLayers {
+  kError,  // evaluate, deploy: a layer with learned blobs must be in the file
+  kKeep,   // train: such a layer keeps its values
+};
+
+// Blobs by learned slot of a plan; slots that share have the same memory.
+// Thread safety: const ones, any number of threads; otherwise one thread.
+class Weights {
+ public:
+  // Filled by the fillers, each blob from a random stream of its own. Blobs written in the net's text
+  // replace the filler.
+  static std::shared_ptr<Weights> Make(const Plan& plan, uint64_t seed,
+                                       Allocator& allocator = CpuAllocator());
+  // As Make, but layers that `other` knows by name use its memory: a test net sees what a training
+  // net learns. Throws kInvalidArgument where shapes differ.
+  static std::shared_ptr<Weights> ShareWith(const Plan& plan, const Weights& other, uint64_t seed);
+
+  TensorView blob(size_t slot) { return blobs_[slot]->view(); }
+  ConstTensorView blob(size_t slot) const { return std::as_const(*blobs_[slot]).view(); }
+  size_t size() const { return blobs_.size(); }
+
+  // Copies blobs of a caffemodel by layer name. Throws with all problems, having changed nothing:
+  // shapes or numbers of blobs that differ, and missing layers where they are an error. `file` is for
+  // messages.
+  LoadReport Load(const Plan& plan, const NetParameter& model, const std::string& file,
+                  MissingLayers missing);
+
+  // The net with its blobs, as written to a caffemodel.
+  NetParameter Export(const Plan& plan) const;
+
+ private:
+  std::vector<std::shared_ptr<Tensor>> blobs_;             // by slot
+  std::map<std::string, std::shared_ptr<Tensor>> by_key_;  // "<layer>\n<index>"
+};
+
+// A table of what was loaded, a line a layer.
+std::string DescribeLoad(const LoadReport& report, const std::string& file);
+
+}  // namespace crema

@@ -1,0 +1,174 @@
+#include "solvers/solver_config.h"
+
+#include <cmath>
+#include <utility>
+
+#include "core/strings.h"
+#include "solvers/learning_rate.h"
+#include "solvers/update_rule.h"
+
+namespace crema {
+namespace {
+
+class Resolver {
+ public:
+  explicit Resolver(SolverFile solver) : param_(solver.solver) {
+    config_.solver = std::move(solver);
+  }
+
+  RunConfig Resolve() {
+    CheckFields();
+    CheckNetChoice();
+    if (!problems_.empty()) throw Error(std::move(problems_));
+    ReadTrainNet();
+    ReadTestNets();
+    if (!problems_.empty()) throw Error(std::move(problems_));
+    return std::move(config_);
+  }
+
+ private:
+  void Report(const std::string& field, std::string message,
+              ErrorCode code = ErrorCode::kInvalidArgument) {
+    problems_.push_back({code, config_.solver.source.Locate(field), std::move(message)});
+  }
+
+  void CheckFields() {
+    for (const Problem& p : CheckLearningRate(param_)) Report(p.where.field, p.message, p.code);
+    CheckType();
+    AtLeast("iter_size", param_.iter_size(), 1);
+    AtLeast("average_loss", param_.average_loss(), 1);
+    AtLeast("max_iter", param_.max_iter(), 0);
+    AtLeast("display", param_.display(), 0);
+    AtLeast("snapshot", param_.snapshot(), 0);
+    AtLeast("test_interval", param_.test_interval(), 0);
+    for (int i = 0; i < param_.test_iter_size(); ++i) {
+      AtLeast(StrCat("test_iter[", i, "]"), param_.test_iter(i), 1);
+    }
+    if (!param_.has_max_iter()) Report("", "missing required field 'max_iter'");
+    if (param_.regularization_type() != "L2" && param_.regularization_type() != "L1") {
+      Report("regularization_type",
+             StrCat("unknown regularization_type '", param_.regularization_type(),
+                    "'; use \"L2\" or \"L1\""));
+    }
+    if (!std::isfinite(param_.weight_decay())) {
+      Report("weight_decay", StrCat("weight_decay is ", param_.weight_decay()));
+    }
+    if (param_.test_iter_size() > 0 && param_.test_interval() == 0) {
+      Report("test_iter", "test_iter is set, but test_interval is not: say every how many "
+                          "iterations the test nets run");
+    }
+    if (param_.snapshot() > 0 && param_.snapshot_prefix().empty()) {
+      Report("snapshot", "snapshot is set, but snapshot_prefix is not");
+    }
+  }
+
+  void CheckType() {
+    const UpdateRule* rule = FindUpdateRule(param_.type());
+    if (rule == nullptr) {
+      std::vector<std::string> names;
+      for (const UpdateRule& known : UpdateRules()) names.push_back(known.name);
+      Report("type", StrCat("unknown solver type '", param_.type(), "'",
+                            DidYouMean(param_.type(), names), "; this version has: ",
+                            Join(names, " ")),
+             ErrorCode::kUnsupported);
+      return;
+    }
+    for (const Problem& p : rule->check(param_)) Report(p.where.field, p.message, p.code);
+  }
+
+  void AtLeast(const std::string& field, int64_t value, int64_t least) {
+    if (value < least) Report(field, StrCat("is ", value, "; use ", least, " or more"));
+  }
+
+  void CheckNetChoice() {
+    const int count = param_.has_net() + param_.has_net_param() + param_.has_train_net() +
+                      param_.has_train_net_param();
+    if (count == 1) return;
+    Report("", count == 0 ? "no net: set one of net, net_param, train_net, train_net_param"
+                          : "several nets to train: keep one of net, net_param, train_net, "
+                            "train_net_param");
+  }
+
+  // A net written inside the solver is used as it is, without upgrades, as in Caffe; but positions
+  // of its fields are not kept below the solver's.
+  NetFile Embedded(const NetParameter& net) const {
+    NetFile file;
+    file.net = net;
+    return file;
+  }
+
+  NetState Merge(Phase phase, const NetParameter& net, const NetState* extra) const {
+    NetState state;
+    state.set_phase(phase);
+    state.MergeFrom(net.state());
+    if (extra != nullptr) state.MergeFrom(*extra);
+    return state;
+  }
+
+  void ReadTrainNet() {
+    NetOfRun& train = config_.train;
+    if (param_.has_train_net_param()) {
+      train.file = Embedded(param_.train_net_param());
+    } else if (param_.has_net_param()) {
+      train.file = Embedded(param_.net_param());
+    } else {
+      train.file = Read(param_.has_train_net() ? "train_net" : "net",
+                        param_.has_train_net() ? param_.train_net() : param_.net());
+    }
+    train.state =
+        Merge(TRAIN, train.file.net, param_.has_train_state() ? &param_.train_state() : nullptr);
+  }
+
+  NetFile Read(const std::string& field, const std::string& path) {
+    try {
+      return ReadNet(path);
+    } catch (const Error& error) {
+      for (Problem problem : error.problems()) {
+        if (problem.code == ErrorCode::kNotFound && problem.where.line == 0) {
+          problem.where = config_.solver.source.Locate(field);
+        }
+        problems_.push_back(std::move(problem));
+      }
+      return {};
+    }
+  }
+
+  void ReadTestNets() {
+    std::vector<NetFile> files;
+    for (const NetParameter& net : param_.test_net_param()) files.push_back(Embedded(net));
+    for (int i = 0; i < param_.test_net_size(); ++i) {
+      files.push_back(Read(StrCat("test_net[", i, "]"), param_.test_net(i)));
+    }
+    const auto explicit_nets = static_cast<int>(files.size());
+    const bool generic = param_.has_net() || param_.has_net_param();
+    const int count = param_.test_iter_size();
+    if (generic ? count < explicit_nets : count != explicit_nets) {
+      Report("test_iter", StrCat("has ", count, " entries for ", explicit_nets,
+                                 " test nets; give one for each"));
+      return;
+    }
+    while (generic && static_cast<int>(files.size()) < count) files.push_back(config_.train.file);
+    if (param_.test_state_size() != 0 && param_.test_state_size() != count) {
+      Report("test_state", StrCat("has ", param_.test_state_size(), " entries for ", count,
+                                  " test nets; give none or one each"));
+      return;
+    }
+    for (int i = 0; i < count; ++i) {
+      NetOfRun test{.file = std::move(files[static_cast<size_t>(i)]), .state = {}};
+      test.state = Merge(TEST, test.file.net,
+                         param_.test_state_size() > 0 ? &param_.test_state(i) : nullptr);
+      config_.tests.push_back(std::move(test));
+      config_.test_iterations.push_back(param_.test_iter(i));
+    }
+  }
+
+  const SolverParameter param_;
+  RunConfig config_;
+  std::vector<Problem> problems_;
+};
+
+}  // namespace
+
+RunConfig MakeRunConfig(SolverFile solver) { return Resolver(std::move(solver)).Resolve(); }
+
+}  // namespace crema

@@ -1,0 +1,31 @@
+// From a solver text to the nets of a run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "crema.pb.h"
+#include "format/prototxt.h"
+
+namespace crema {
+
+// One net of a run, with the state it is built for.
+struct NetOfRun {
+  NetFile file;
+  NetState state;
+};
+
+struct RunConfig {
+  SolverFile solver;
+  NetOfRun train;
+  std::vector<NetOfRun> tests;
+  std::vector<int> test_iterations;  // by test net
+};
+
+// Reads the nets that a solver names (paths are relative to the working folder, as in Caffe) and
+// checks every field that does not need the nets built: policy, intervals, unknown type.
+// Throws Error with all problems found.
+RunConfig MakeRunConfig(SolverFile solver);
+
+}  // namespace crema

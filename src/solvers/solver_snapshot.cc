@@ -1,0 +1,99 @@
+// The state of a run: written to and read from snapshots.
+#include <utility>
+
+#include "core/strings.h"
+#include "format/blob_proto.h"
+#include "format/solver_state.h"
+#include "solvers/snapshot.h"
+#include "solvers/solver.h"
+
+namespace crema {
+
+SolverState Solver::MakeState() const {
+  SolverState state;
+  state.set_iter(static_cast<int>(iteration_));
+  state.set_current_step(rate_.current_step());
+  state.set_solver_type(rule_.name);
+  state.set_seed(seed_);
+  state.set_step(train_->step());
+  losses_.Save(&state);
+  for (int h = 0; h < rule_.histories; ++h) {
+    for (const std::vector<TensorView>& of_slot : history_) {
+      if (!of_slot.empty()) CopyFrom(of_slot[static_cast<size_t>(h)], state.add_history());
+    }
+  }
+  train_->SaveState("train", &state);
+  for (size_t i = 0; i < tests_.size(); ++i) tests_[i]->SaveState(StrCat("test#", i), &state);
+  return state;
+}
+
+void Solver::Snapshot() {
+  if (param_.snapshot_prefix().empty()) {
+    Fail(ErrorCode::kInvalidArgument, "a snapshot needs the field snapshot_prefix in the solver");
+  }
+  const SnapshotPaths paths =
+      WriteSnapshot(param_, *train_plan_, *weights_, iteration_, MakeState());
+  snapshot_iteration_ = iteration_;
+  options_.observer->OnSnapshot(paths.model, paths.state);
+}
+
+void Solver::Restore(const std::string& path) {
+  const SolverState state = ReadSolverState(path);
+  if (state.has_solver_type() && state.solver_type() != rule_.name) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("this state is of a ", state.solver_type(), " solver, but the solver file says ",
+                rule_.name, "; resume with the same type, or start from the model with --weights"),
+         {.file = path});
+  }
+  if (state.has_seed() && state.seed() != seed_) {
+    options_.log->Write(Severity::kWarning,
+                        StrCat("resuming with seed ", seed_, ", but the run so far had ",
+                               state.seed(), ": random draws will differ from an uninterrupted run"));
+  }
+  RestoreHistory(state, path);
+  LoadModelOfState(state, path, *train_plan_, weights_.get());
+  iteration_ = state.iter();
+  snapshot_iteration_ = iteration_;
+  rate_.set_current_step(state.current_step());
+  losses_.Restore(state);
+  const uint64_t passes = static_cast<uint64_t>(state.iter()) *
+                          static_cast<uint64_t>(param_.iter_size());
+  train_->set_step(state.has_step() ? state.step() : passes);
+  train_->RestoreState("train", state);
+  for (size_t i = 0; i < tests_.size(); ++i) tests_[i]->RestoreState(StrCat("test#", i), state);
+  restored_ = true;
+}
+
+void Solver::RestoreHistory(const SolverState& state, const std::string& path) {
+  std::vector<TensorView> targets;
+  std::vector<std::string> layers;
+  for (int h = 0; h < rule_.histories; ++h) {
+    for (size_t s = 0; s < history_.size(); ++s) {
+      if (history_[s].empty()) continue;
+      targets.push_back(history_[s][static_cast<size_t>(h)]);
+      layers.push_back(
+          train_plan_->layers[static_cast<size_t>(train_plan_->learned[s].layer)].name());
+    }
+  }
+  if (static_cast<size_t>(state.history_size()) != targets.size()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("the state holds ", state.history_size(), " history blobs, but a ", rule_.name,
+                " solver of this net has ", targets.size(),
+                "; it is of another solver type or another net"),
+         {.file = path});
+  }
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const BlobProto& blob = state.history(static_cast<int>(i));
+    if (!ShapeMatches(blob, targets[i].shape())) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("history blob ", i, " is ", ToString(ShapeOf(blob)), " in the state, but ",
+                  ToString(targets[i].shape()), " in the net; the state is of another net"),
+           {.file = path, .layer = layers[i]});
+    }
+  }
+  for (size_t i = 0; i < targets.size(); ++i) {
+    CopyTo(state.history(static_cast<int>(i)), targets[i]);
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,203 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/strings.h"
+#include "data/datum_batches.h"
+#include "data/expect_error.h"
+#include "data/layer_runner.h"
+#include "data/lmdb.h"
+#include "data/temp_dir.h"
+
+namespace crema {
+
+void RegisterData(Registry&);
+
+namespace {
+
+using testing::ExpectError;
+using testing::LayerRunner;
+using testing::TempDir;
+
+Registry DataRegistry() {
+  Registry registry;
+  RegisterData(registry);
+  return registry;
+}
+
+Datum GrayDatum(int height, int width, int label) {
+  Datum datum;
+  datum.set_channels(1);
+  datum.set_height(height);
+  datum.set_width(width);
+  datum.set_label(label);
+  for (int i = 0; i < height * width; ++i) {
+    datum.mutable_data()->push_back(static_cast<char>(10 * label + i));
+  }
+  return datum;
+}
+
+// `records` images of 3x4; image n holds 10n, 10n + 1, …, and its label is n.
+std::string WriteSet(const TempDir& temp, int records) {
+  const std::string path = temp / "set";
+  LmdbWriter writer(path);
+  for (int i = 0; i < records; ++i) {
+    writer.Put(StrCat("key", i), GrayDatum(3, 4, i).SerializeAsString());
+  }
+  writer.Close();
+  return path;
+}
+
+std::string Layer(const std::string& source, const std::string& more = "batch_size: 2",
+                  const std::string& transform = "", int tops = 2) {
+  return StrCat("name: 'digits' type: 'Data' top: 'data' ", tops > 1 ? "top: 'label' " : "",
+                "data_param { source: '", source, "' ", more, " } transform_param { ", transform,
+                " }");
+}
+
+TEST(DataLayer, BatchesFollowTheKeysAndWrap) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  LayerRunner runner(registry, Layer(WriteSet(temp, 3)));
+  ASSERT_EQ(runner.outputs.size(), 2u);
+  EXPECT_EQ(runner.outputs[0].shape(), (Shape{2, 1, 3, 4}));
+  EXPECT_EQ(runner.outputs[1].shape(), (Shape{2}));
+  EXPECT_EQ(runner.Collect(1, 4), (std::vector<float>{0, 1, 2, 0, 1, 2, 0, 1}));
+  const float* pixels = runner.outputs[0].view().data<float>();
+  EXPECT_EQ(pixels[0], 0);
+  EXPECT_EQ(pixels[12], 10);
+  EXPECT_EQ(pixels[23], 21);
+}
+
+TEST(DataLayer, LabelsAreOptionalAndDoublesWork) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  const std::string text = Layer(WriteSet(temp, 3), "batch_size: 2", "scale: 0.5 crop_size: 2", 1);
+  LayerRunner runner(registry, text, TEST, DType::kF64);
+  ASSERT_EQ(runner.outputs.size(), 1u);
+  EXPECT_EQ(runner.outputs[0].shape(), (Shape{2, 1, 2, 2}));
+  EXPECT_EQ(runner.Collect<double>(0, 1), (std::vector<double>{0.5, 1, 2.5, 3, 5.5, 6, 7.5, 8}));
+}
+
+TEST(DataLayer, BatchesDoNotDependOnDecodeThreads) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  const std::string source = WriteSet(temp, 10);
+  const std::string transform = "mirror: true crop_size: 2";
+  std::vector<float> expected;
+  for (const int threads : {1, 2, 3, 8}) {
+    LayerRunner runner(registry,
+                       Layer(source, StrCat("batch_size: 4 threads: ", threads), transform));
+    const std::vector<float> values = runner.Collect(0, 20);
+    if (expected.empty()) expected = values;
+    EXPECT_EQ(values, expected) << threads;
+  }
+}
+
+TEST(DataLayer, ResumesWhereItWasSaved) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  const std::string text =
+      Layer(WriteSet(temp, 5), "batch_size: 2 prefetch: 1", "mirror: true crop_size: 1");
+  LayerRunner first(registry, text);
+  first.Collect(0, 4);
+  LayerState saved;
+  first.state().Save(&saved);
+  EXPECT_EQ(saved.position(), 8u);
+  EXPECT_EQ(saved.epoch(), 1u);
+  const std::vector<float> expected = first.Collect(0, 10);
+
+  LayerRunner second(registry, text);
+  second.state().Restore(saved);
+  EXPECT_EQ(second.Collect(0, 10), expected);
+  second.state().Restore(saved);  // while it runs
+  EXPECT_EQ(second.Collect(0, 10), expected);
+}
+
+TEST(DataLayer, EpochsHaveRandomNumbersOfTheirOwn) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  const std::string text = Layer(WriteSet(temp, 8), "batch_size: 8", "crop_size: 1");
+  LayerRunner runner(registry, text);
+  const std::vector<float> first = runner.Collect(0, 1);
+  EXPECT_NE(first, runner.Collect(0, 1));
+  LayerRunner other_seed(registry, text, TRAIN, DType::kF32, 2);
+  EXPECT_NE(first, other_seed.Collect(0, 1));
+  LayerRunner same_seed(registry, text);
+  EXPECT_EQ(first, same_seed.Collect(0, 1));
+}
+
+TEST(DataLayer, AnLmdbIsReadWhateverTheBackendSays) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  const std::string source = WriteSet(temp, 3);
+  LayerRunner(registry, Layer(source, "batch_size: 1 backend: LMDB")).Forward();
+  LayerRunner(registry, Layer(source, "batch_size: 1 backend: LEVELDB")).Forward();
+  std::filesystem::create_directory(temp / "level");
+  temp.Write("level/CURRENT", "MANIFEST-000004\n");
+  ExpectError(ErrorCode::kUnsupported, "backend: LMDB",
+              [&] { LayerRunner(registry, Layer(temp / "level")); });
+}
+
+TEST(DataLayer, ErrorsNameTheLayerAndTheProblem) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  ExpectError(ErrorCode::kNotFound, "layer \"digits\": there is no data set",
+              [&] { LayerRunner(registry, Layer(temp / "none")); });
+  const std::string source = WriteSet(temp, 3);
+  ExpectError(ErrorCode::kInvalidArgument, "prefetch is 0",
+              [&] { LayerRunner(registry, Layer(source, "batch_size: 1 prefetch: 0")); });
+  ExpectError(ErrorCode::kInvalidArgument, "batch_size must be 1 or more",
+              [&] { LayerRunner(registry, Layer(source, "")); });
+  ExpectError(ErrorCode::kInvalidArgument, "crop_size is 4, but the image is 3 high",
+              [&] { LayerRunner(registry, Layer(source, "batch_size: 1", "crop_size: 4")); });
+}
+
+TEST(DataLayer, RecordOfAnotherShapeNamesKeyAndBothShapes) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  LmdbWriter writer(temp / "set");
+  writer.Put("a", GrayDatum(3, 4, 0).SerializeAsString());
+  writer.Put("b", GrayDatum(5, 5, 1).SerializeAsString());
+  writer.Close();
+  LayerRunner runner(registry, Layer(temp / "set", "batch_size: 1"));
+  runner.Forward();
+  ExpectError(ErrorCode::kDataLoss, "layer \"digits\": record \"b\"", [&] { runner.Forward(); });
+  ExpectError(ErrorCode::kDataLoss, "is 1x5x5, but the first record is 1x3x4",
+              [&] { runner.Forward(); });
+  LayerRunner cropped(registry, Layer(temp / "set", "batch_size: 1", "crop_size: 3"));
+  EXPECT_EQ(cropped.Collect(1, 3), (std::vector<float>{0, 1, 0}));
+}
+
+TEST(DataLayer, DamagedRecordNamesKey) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  LmdbWriter writer(temp / "set");
+  writer.Put("a", GrayDatum(3, 4, 0).SerializeAsString());
+  writer.Put("b", "\xFF\xFF");
+  writer.Close();
+  LayerRunner runner(registry, Layer(temp / "set", "batch_size: 2"));
+  ExpectError(ErrorCode::kDataLoss, "record \"b\"", [&] { runner.Forward(); });
+}
+
+TEST(DataLayer, ShardsPartTheSequenceAndRotate) {
+  TempDir temp;
+  const std::string path = WriteSet(temp, 5);
+  for (uint64_t rank = 0; rank < 3; ++rank) {
+    LmdbSource source(path, {.rank = rank, .world = 3});
+    for (const uint64_t start : {0, 4}) {
+      source.Seek(start);
+      for (uint64_t position = start; position < start + 10; ++position) {
+        Record record;
+        source.Read(&record);
+        EXPECT_EQ(record.ordinal, position * 3 + rank);
+        EXPECT_EQ(record.key, StrCat("key", record.ordinal % 5));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace crema

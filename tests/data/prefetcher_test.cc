@@ -1,0 +1,210 @@
+#include "data/prefetcher.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <semaphore>
+#include <string>
+#include <vector>
+
+#include "core/rng.h"
+#include "core/strings.h"
+#include "data/expect_error.h"
+
+namespace crema {
+namespace {
+
+using testing::ExpectError;
+
+constexpr uint64_t kNever = UINT64_MAX;
+constexpr int64_t kBatch = 7;
+constexpr int64_t kValues = 33;
+
+// Counts; the value of a record is its ordinal in text.
+class CountingSource final : public RecordSource {
+ public:
+  explicit CountingSource(uint64_t fails_at = kNever, std::atomic<uint64_t>* reads = nullptr)
+      : fails_at_(fails_at), reads_(reads) {}
+  void Seek(uint64_t position) override { position_ = position; }
+  void Read(Record* record) override {
+    if (position_ == fails_at_) {
+      Fail(ErrorCode::kIoFailure, StrCat("cannot read ", position_));
+    }
+    if (reads_ != nullptr) ++*reads_;
+    record->ordinal = position_++;
+    record->storage = std::to_string(record->ordinal);
+    record->value = record->storage;
+  }
+
+ private:
+  const uint64_t fails_at_;
+  std::atomic<uint64_t>* const reads_;
+  uint64_t position_ = 0;
+};
+
+// Random numbers that depend on the record, and its ordinal as label.
+class HashingDecoder final : public SampleDecoder {
+ public:
+  explicit HashingDecoder(uint64_t fails_at = kNever) : fails_at_(fails_at) {}
+  void Decode(const Record& record, std::span<std::byte* const> places) override {
+    if (record.ordinal >= fails_at_) {
+      Fail(ErrorCode::kDataLoss, StrCat("cannot decode ", record.ordinal));
+    }
+    const RandomStream random(1, HashName(record.value));
+    auto* values = reinterpret_cast<float*>(places[0]);
+    for (int64_t i = 0; i < kValues; ++i) {
+      values[i] = static_cast<float>(random.Uniform(static_cast<uint64_t>(i)));
+    }
+    *reinterpret_cast<float*>(places[1]) = static_cast<float>(record.ordinal);
+  }
+
+ private:
+  const uint64_t fails_at_;
+};
+
+struct Batch {
+  Tensor values{Shape{kBatch, kValues}, DType::kF32};
+  Tensor labels{Shape{kBatch}, DType::kF32};
+
+  void Pop(Prefetcher* prefetcher) {
+    const TensorView views[] = {values.view(), labels.view()};
+    prefetcher->Pop(views);
+  }
+  std::string Bytes() const {
+    const auto bytes = [](const Tensor& tensor) {
+      return std::string(static_cast<const char*>(tensor.view().raw()), tensor.view().bytes());
+    };
+    return bytes(values) + bytes(labels);
+  }
+};
+
+PrefetchOptions Options(int threads, size_t depth = 3) {
+  return {.outputs = {{Shape{kBatch, kValues}, DType::kF32}, {Shape{kBatch}, DType::kF32}},
+          .depth = depth,
+          .decode_threads = threads};
+}
+
+Prefetcher Make(int threads, size_t depth = 3, uint64_t read_fails_at = kNever,
+                uint64_t decode_fails_at = kNever) {
+  return Prefetcher(
+      Options(threads, depth), std::make_unique<CountingSource>(read_fails_at),
+      [decode_fails_at] { return std::make_unique<HashingDecoder>(decode_fails_at); });
+}
+
+std::vector<std::string> PopMany(Prefetcher* prefetcher, int batches) {
+  Batch batch;
+  std::vector<std::string> all;
+  for (int i = 0; i < batches; ++i) {
+    batch.Pop(prefetcher);
+    all.push_back(batch.Bytes());
+  }
+  return all;
+}
+
+TEST(Prefetcher, SamplesComeInOrder) {
+  Prefetcher prefetcher = Make(2);
+  Batch batch;
+  for (int64_t n = 0; n < 40; ++n) {
+    batch.Pop(&prefetcher);
+    for (int64_t i = 0; i < kBatch; ++i) {
+      ASSERT_EQ(batch.labels.view().data<float>()[i], static_cast<float>(n * kBatch + i));
+    }
+    EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>((n + 1) * kBatch));
+  }
+}
+
+TEST(Prefetcher, BytesDoNotDependOnThreadsOrDepth) {
+  Prefetcher reference = Make(1, 1);
+  const std::vector<std::string> expected = PopMany(&reference, 50);
+  for (const int threads : {1, 2, 3, 8}) {
+    for (const size_t depth : {1, 2, 5}) {
+      Prefetcher prefetcher = Make(threads, depth);
+      EXPECT_EQ(PopMany(&prefetcher, 50), expected) << threads << " threads, depth " << depth;
+    }
+  }
+}
+
+TEST(Prefetcher, RestoredPositionGivesTheSameBytes) {
+  Prefetcher reference = Make(2);
+  const std::vector<std::string> expected = PopMany(&reference, 12);
+  Prefetcher prefetcher = Make(3);
+  prefetcher.Restore(5 * kBatch);
+  EXPECT_EQ(PopMany(&prefetcher, 7),
+            std::vector<std::string>(expected.begin() + 5, expected.end()));
+  prefetcher.Restore(2 * kBatch);  // backwards, while batches wait
+  EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>(2 * kBatch));
+  EXPECT_EQ(PopMany(&prefetcher, 1)[0], expected[2]);
+}
+
+TEST(Prefetcher, ReadsAheadNoFurtherThanItsDepth) {
+  std::atomic<uint64_t> reads = 0;
+  {
+    Prefetcher prefetcher(Options(2, 2), std::make_unique<CountingSource>(kNever, &reads),
+                          [] { return std::make_unique<HashingDecoder>(); });
+    EXPECT_EQ(reads, 0u);  // nothing starts before the first Pop
+    PopMany(&prefetcher, 10);
+  }
+  EXPECT_GE(reads, static_cast<uint64_t>(10 * kBatch));
+  EXPECT_LE(reads, static_cast<uint64_t>(12 * kBatch));
+}
+
+TEST(Prefetcher, DecodeErrorComesWithItsBatchAndStays) {
+  for (const int threads : {1, 2, 8}) {
+    Prefetcher prefetcher = Make(threads, 4, kNever, 3 * kBatch + 2);
+    PopMany(&prefetcher, 3);
+    for (int again = 0; again < 2; ++again) {
+      // Later samples fail as well; the first one is reported.
+      ExpectError(ErrorCode::kDataLoss, "cannot decode 23", [&] { PopMany(&prefetcher, 1); });
+      EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>(3 * kBatch));
+    }
+    prefetcher.Restore(0);
+    PopMany(&prefetcher, 3);
+  }
+}
+
+TEST(Prefetcher, ReadErrorComesWithItsBatch) {
+  for (const uint64_t at : {2 * kBatch, 2 * kBatch + 1, 3 * kBatch - 1}) {
+    Prefetcher prefetcher = Make(2, 4, at);
+    PopMany(&prefetcher, 2);
+    ExpectError(ErrorCode::kIoFailure, StrCat("cannot read ", at),
+                [&] { PopMany(&prefetcher, 1); });
+  }
+}
+
+TEST(Prefetcher, ErrorOfTheDecoderItselfIsCarried) {
+  Prefetcher prefetcher(
+      Options(2), std::make_unique<CountingSource>(),
+      []() -> std::unique_ptr<SampleDecoder> { Fail(ErrorCode::kNotFound, "no decoder"); });
+  ExpectError(ErrorCode::kNotFound, "no decoder", [&] { PopMany(&prefetcher, 1); });
+}
+
+// Announces each sample that it begins.
+class AnnouncingDecoder final : public SampleDecoder {
+ public:
+  explicit AnnouncingDecoder(std::counting_semaphore<>* begun) : begun_(begun) {}
+  void Decode(const Record&, std::span<std::byte* const>) override { begun_->release(); }
+
+ private:
+  std::counting_semaphore<>* const begun_;
+};
+
+TEST(Prefetcher, StopsWhileFullAndWhileWorking) {
+  for (const int samples : {1, 3, 2 * static_cast<int>(kBatch), 3 * static_cast<int>(kBatch)}) {
+    std::counting_semaphore<> begun(0);
+    Prefetcher prefetcher(Options(2, 2), std::make_unique<CountingSource>(),
+                          [&] { return std::make_unique<AnnouncingDecoder>(&begun); });
+    PopMany(&prefetcher, 1);
+    // With the popped batch there is room for three: at the last count the ring is full.
+    for (int i = 0; i < samples; ++i) begun.acquire();
+  }
+}
+
+TEST(Prefetcher, StopsWithoutEverStarting) {
+  Prefetcher prefetcher = Make(2);
+  EXPECT_EQ(prefetcher.position(), 0u);
+}
+
+}  // namespace
+}  // namespace crema

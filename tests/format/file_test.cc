@@ -1,0 +1,113 @@
+#include "format/file.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+
+#include "format/error_text.h"
+#include "support/temp_dir.h"
+
+namespace crema {
+namespace {
+
+using test::Contains;
+using test::ErrorOf;
+using test::ProblemsOf;
+using test::TempDir;
+
+TEST(ReadFile, GivesAllBytes) {
+  const TempDir folder;
+  const std::string bytes(100001, '\0');
+  EXPECT_EQ(ReadFile(folder.Write("a", bytes)), bytes);
+  EXPECT_EQ(ReadFile(folder.Write("b", "")), "");
+  EXPECT_EQ(ReadFileStart(folder.Write("c", "abcdef"), 4), "abcd");
+  EXPECT_EQ(ReadFileStart(folder.Write("d", "ab"), 4), "ab");
+}
+
+TEST(ReadFile, TooLargeIsRefusedBeforeItIsRead) {
+  const TempDir folder;
+  const std::string path = folder.Write("big", "");
+  std::filesystem::resize_file(path, (uint64_t{1} << 31));  // a hole, not blocks
+  const auto problems = ProblemsOf([&] { ReadFile(path); });
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].code, ErrorCode::kDataLoss);
+}
+
+TEST(AtomicFile, ReplacesTheWholeFile) {
+  const TempDir folder;
+  const std::string path = folder.Write("f", "old contents that are longer");
+  WriteFileAtomically(path, "new");
+  EXPECT_EQ(folder.Read("f"), "new");
+  EXPECT_EQ(folder.FileCount(), 1u);
+}
+
+TEST(AtomicFile, WithoutCommitNothingChanges) {
+  const TempDir folder;
+  const std::string path = folder.Write("f", "old");
+  {
+    AtomicFile file(path);
+    file.Write("half of the n");
+    EXPECT_EQ(folder.FileCount(), 2u);
+  }
+  EXPECT_EQ(folder.Read("f"), "old");
+  EXPECT_EQ(folder.FileCount(), 1u);
+}
+
+// Writes beyond a limit fail, as on a full disk.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+TEST(AtomicFile, FailedWriteLeavesTheOldFileAndNoOther) {
+  const TempDir folder;
+  const std::string path = folder.Write("f", "old");
+  std::vector<Problem> problems;
+  {
+    const FileSizeLimit limit(1000);
+    problems = ProblemsOf([&] { WriteFileAtomically(path, std::string(5000, 'x')); });
+  }
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].code, ErrorCode::kIoFailure);
+  EXPECT_EQ(problems[0].where.file, path);
+  EXPECT_EQ(folder.Read("f"), "old");
+  EXPECT_EQ(folder.FileCount(), 1u);
+}
+
+TEST(AtomicFile, MissingFolderIsNamed) {
+  const TempDir folder;
+  EXPECT_TRUE(Contains(ErrorOf([&] { WriteFileAtomically(folder.File("no/f"), "x"); }),
+                       "the folder '" + folder.File("no") + "' does not exist; create it first"));
+}
+
+TEST(AtomicFile, FoldersAndDevicesAreNotReplaced) {
+  const TempDir folder;
+  EXPECT_TRUE(Contains(ErrorOf([&] { WriteFileAtomically("/dev/null", "x"); }), "not a file"));
+  EXPECT_TRUE(Contains(ErrorOf([&] { WriteFileAtomically(folder.path(), "x"); }), "not a file"));
+  EXPECT_EQ(folder.FileCount(), 0u);
+}
+
+TEST(AtomicFile, FullDiskSaysHowMuchIsNeeded) {
+  const TempDir folder;
+  const std::string error = ErrorOf([&] { FailWrite(folder.File("f"), ENOSPC, 12345); });
+  EXPECT_TRUE(Contains(error, "the disk is full: 12345 bytes are needed, ")) << error;
+  EXPECT_TRUE(Contains(error, folder.File("f")));
+}
+
+}  // namespace
+}  // namespace crema

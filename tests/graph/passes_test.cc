@@ -1,0 +1,113 @@
+// Each pass as a pair of nets: before and after.
+#include "graph/passes/passes.h"
+
+#include <google/protobuf/util/message_differencer.h>
+#include <gtest/gtest.h>
+
+#include "support/net.h"
+
+namespace crema {
+namespace {
+
+Graph GraphOf(const std::string& text) {
+  const NetFile file = ParseNet(text, "net.prototxt");
+  NetState state;
+  state.set_phase(TRAIN);
+  std::vector<Problem> warnings;
+  return BuildGraph(file.net, file.source, state, test::TestRegistry(), &warnings);
+}
+
+// Both printed, so that a difference can be read.
+void ExpectSameNet(const Graph& graph, const std::string& after) {
+  NetParameter got = ToNetParameter(graph);
+  NetParameter expected = ParseNet(after, "after.prototxt").net;
+  for (NetParameter* net : {&got, &expected}) {
+    for (LayerParameter& layer : *net->mutable_layer()) layer.clear_phase();
+  }
+  EXPECT_EQ(PrintText(got), PrintText(expected));
+}
+
+constexpr const char* kData =
+    "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 2 dim: 3 } } }\n";
+
+TEST(InsertSplits, NamesAsCaffeDoes) {
+  Graph graph = GraphOf(std::string(kData) +
+                        "layer { name: \"a\" type: \"ReLU\" bottom: \"data\" top: \"a\" }\n"
+                        "layer { name: \"b\" type: \"TanH\" bottom: \"data\" top: \"b\" }\n");
+  InsertSplits(&graph, test::TestRegistry());
+  ExpectSameNet(
+      graph,
+      std::string(kData) +
+          "layer { name: \"data_data_0_split\" type: \"Split\" bottom: \"data\"\n"
+          "  top: \"data_data_0_split_0\" top: \"data_data_0_split_1\" }\n"
+          "layer { name: \"a\" type: \"ReLU\" bottom: \"data_data_0_split_0\" top: \"a\" }\n"
+          "layer { name: \"b\" type: \"TanH\" bottom: \"data_data_0_split_1\" top: \"b\" }\n");
+}
+
+TEST(InsertSplits, LossWeightTakesTheFirstOutput) {
+  Graph graph = GraphOf(std::string(kData) +
+                        "layer { name: \"a\" type: \"ReLU\" bottom: \"data\" top: \"a\" loss_weight: 2 }\n"
+                        "layer { name: \"b\" type: \"TanH\" bottom: \"a\" top: \"b\" }\n");
+  InsertSplits(&graph, test::TestRegistry());
+  ASSERT_EQ(graph.nodes.size(), 4U);
+  EXPECT_EQ(graph.nodes[2].name(), "a_a_0_split");
+  const auto value = [&](int v) { return graph.values[static_cast<size_t>(v)]; };
+  EXPECT_EQ(value(graph.nodes[1].outputs[0]).loss_weight, 0);
+  EXPECT_EQ(value(graph.nodes[2].outputs[0]).loss_weight, 2);
+  EXPECT_TRUE(value(graph.nodes[2].outputs[0]).readers.empty());
+  EXPECT_EQ(value(graph.nodes[3].inputs[0]).name, "a_a_0_split_1");
+}
+
+TEST(InsertSplits, ALayerThatReadsABlobTwiceGetsTwoOutputs) {
+  Graph graph = GraphOf(std::string(kData) +
+                        "layer { name: \"s\" type: \"Eltwise\" bottom: \"data\" bottom: \"data\" top: \"s\" }\n");
+  InsertSplits(&graph, test::TestRegistry());
+  ASSERT_EQ(graph.nodes.size(), 3U);
+  EXPECT_NE(graph.nodes[2].inputs[0], graph.nodes[2].inputs[1]);
+}
+
+TEST(InsertSplits, InPlaceChainsStayWhole) {
+  Graph graph = GraphOf(std::string(kData) +
+                        "layer { name: \"a\" type: \"ReLU\" bottom: \"data\" top: \"data\" }\n"
+                        "layer { name: \"b\" type: \"TanH\" bottom: \"data\" top: \"data\" }\n");
+  InsertSplits(&graph, test::TestRegistry());
+  EXPECT_EQ(graph.nodes.size(), 3U);
+}
+
+const char* kIp = "inner_product_param { num_output: 4 } ";
+
+TEST(FuseRelu, BecomesOneNode) {
+  Graph graph = GraphOf(std::string(kData) +
+                        "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" " +
+                        kIp + "}\n" +
+                        "layer { name: \"r\" type: \"ReLU\" bottom: \"ip\" top: \"ip\" "
+                        "relu_param { negative_slope: 0.25 } }\n");
+  FuseRelu(&graph);
+  ExpectSameNet(graph, std::string(kData) +
+                           "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" " +
+                           kIp + "fused_relu_param { negative_slope: 0.25 } }\n");
+}
+
+TEST(FuseRelu, LeavesOthersAlone) {
+  const std::vector<std::string> untouched = {
+      // Somebody else reads the value before the ReLU.
+      std::string("layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" ") + kIp +
+          "}\nlayer { name: \"r\" type: \"ReLU\" bottom: \"ip\" top: \"r\" }\n"
+          "layer { name: \"t\" type: \"TanH\" bottom: \"ip\" top: \"t\" }\n",
+      // A negative slope: the sign of the output does not tell the sign of the input.
+      std::string("layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" ") + kIp +
+          "}\nlayer { name: \"r\" type: \"ReLU\" bottom: \"ip\" top: \"r\" relu_param { "
+          "negative_slope: -1 } }\n",
+      // Not a layer that can carry it.
+      "layer { name: \"t\" type: \"TanH\" bottom: \"data\" top: \"t\" }\n"
+      "layer { name: \"r\" type: \"ReLU\" bottom: \"t\" top: \"r\" }\n"};
+  for (const std::string& rest : untouched) {
+    Graph graph = GraphOf(kData + rest);
+    const std::string before = PrintText(ToNetParameter(graph));
+    FuseRelu(&graph);
+    EXPECT_EQ(PrintText(ToNetParameter(graph)), before);
+  }
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,56 @@
+# Run by ctest, see CMakeLists.txt. Every step that fails ends the script with its output.
+function(run out)
+  execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE text ERROR_VARIABLE text RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    string(REPLACE ";" " " command "${ARGN}")
+    message(FATAL_ERROR "${command}\nended with ${status}:\n${text}")
+  endif()
+  set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+
+function(expect text pattern)
+  if(NOT text MATCHES "${pattern}")
+    message(FATAL_ERROR "expected '${pattern}' in:\n${text}")
+  endif()
+endfunction()
+
+set(prefix ${WORK_DIR}/prefix)
+file(REMOVE_RECURSE ${WORK_DIR})
+file(MAKE_DIRECTORY ${WORK_DIR}/consumer)
+run(text ${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
+set(net ${prefix}/share/crema/models/lenet/deploy.prototxt)
+set(layers "conv1.*pool1.*conv2.*ip1.*ip2.*prob")
+
+# find_package.
+configure_file(${SOURCE_DIR}/consumer.cmake.in ${WORK_DIR}/consumer/CMakeLists.txt @ONLY)
+run(text ${CMAKE_COMMAND} -S ${WORK_DIR}/consumer -B ${WORK_DIR}/consumer/build
+    -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS})
+run(text ${CMAKE_COMMAND} --build ${WORK_DIR}/consumer/build)
+run(text ${WORK_DIR}/consumer/build/show_net ${net})
+expect("${text}" "${layers}")
+
+# pkg-config.
+set(ENV{PKG_CONFIG_PATH} ${prefix}/${LIBDIR}/pkgconfig)
+run(flags pkg-config --cflags --libs crema)
+separate_arguments(flags UNIX_COMMAND "${flags}")
+run(text ${CXX} -std=c++20 ${FLAGS} ${SOURCE_DIR}/show_net.cc -o ${WORK_DIR}/show_net ${flags})
+run(text ${WORK_DIR}/show_net ${net})
+expect("${text}" "${layers}")
+
+# The front command, through a link as a user might make one.
+file(CREATE_LINK ${prefix}/bin/crema ${WORK_DIR}/crema SYMBOLIC)
+run(text ${WORK_DIR}/crema help)
+expect("${text}" "train .*evaluate .*deploy .*replay ")
+run(text ${WORK_DIR}/crema train --help)
+expect("${text}" "--solver|-solver")
+execute_process(COMMAND ${WORK_DIR}/crema trian RESULT_VARIABLE status ERROR_VARIABLE text)
+expect("${text}" "did you mean 'train'")
+if(NOT status EQUAL 2)
+  message(FATAL_ERROR "an unknown command ended with ${status}, expected 2")
+endif()
+
+foreach(file share/crema/proto/crema.proto include/crema/crema.pb.h include/crema/graph/layer.h)
+  if(NOT EXISTS ${prefix}/${file})
+    message(FATAL_ERROR "${file} was not installed")
+  endif()
+endforeach()

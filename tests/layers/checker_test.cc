@@ -1,0 +1,251 @@
+// The generic checker finds the faults that are planted into a small layer, and finds none in the
+// layer without them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/parallel_for.h"
+#include "support/layer_checker.h"
+
+namespace crema::test {
+namespace {
+
+enum class Fault {
+  kNone,
+  kGradientOffByAThousandth,
+  kLearnedGradientOffByAThousandth,
+  kLearnedGradientAssigned,
+  kInputGradientAdded,
+  kOutputPastEnd,
+  kOutputBeforeBegin,
+  kScratchPastEnd,
+  kLearnedGradientPastEnd,
+  kOutputUnwritten,
+  kInputChanged,
+  kUndeclaredInput,
+  kInPlaceNotPossible,
+  kStateShared,
+  kWrongOnSeveralThreads,
+  kWrongInFloat,
+  kWrongWhenUnsaved,
+  kWrongForOneGradient,
+  kThrows,
+};
+
+// y = w * a + b, element by element; keeps a in a saved blob for no other reason than to have one.
+class Planted final : public Layer {
+ public:
+  Planted(const LayerParameter& param, Fault fault) : Layer(param), fault_(fault) {}
+
+  LayerInfo Infer(const InferContext& context) const override {
+    if (context.inputs[0].shape != context.inputs[1].shape) FailInputs(*this, "shapes differ");
+    LayerInfo info;
+    info.outputs = {context.inputs[0]};
+    info.learned = {{"weight", context.inputs[0].shape, {}}};
+    info.saved = {context.inputs[0]};
+    info.backward_reads_input = {!Has(Fault::kUndeclaredInput)};
+    info.in_place = Has(Fault::kInPlaceNotPossible);
+    return info;
+  }
+
+  size_t ForwardScratch(const InferContext&, const LayerInfo&, int) const override { return 16; }
+
+  void Forward(const ForwardArgs& args) const override {
+    if (Has(Fault::kThrows)) throw std::out_of_range("planted");
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) { ForwardTyped<T>(args); });
+    ++calls_;
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) { BackwardTyped<T>(args); });
+  }
+
+ private:
+  bool Has(Fault fault) const { return fault_ == fault; }
+
+  template <typename T>
+  void ForwardTyped(const ForwardArgs& args) const {
+    const T* a = args.inputs[0].data<T>();
+    const T* b = args.inputs[1].data<T>();
+    const T* w = args.learned[0].data<T>();
+    T* y = args.outputs[0].data<T>();
+    const int64_t count = args.outputs[0].count();
+    ParallelFor(args.context.threads(), count, 1, [&](int64_t begin, int64_t end, int worker) {
+      for (int64_t i = begin; i < end; ++i) {
+        y[i] = w[i] * a[i] + b[i];
+        if (Has(Fault::kWrongOnSeveralThreads)) y[i] += T(worker);
+      }
+    });
+    if (!args.saved[0].empty()) {
+      for (int64_t i = 0; i < count; ++i) args.saved[0].data<T>()[i] = a[i];
+    } else if (Has(Fault::kWrongWhenUnsaved)) {
+      y[0] += 1;
+    }
+    if (Has(Fault::kOutputPastEnd)) y[count] = 0;
+    if (Has(Fault::kOutputBeforeBegin)) y[-1] = 0;
+    if (Has(Fault::kScratchPastEnd)) args.scratch.data()[args.scratch.size()] = std::byte{0};
+    if (Has(Fault::kInputChanged)) const_cast<T*>(b)[0] += 1;
+    if (Has(Fault::kStateShared) && calls_ % 2 == 1) y[0] += 1;
+    if (Has(Fault::kWrongInFloat) && sizeof(T) == sizeof(float)) y[0] *= T(1.01);
+    // The bytes that the checker marks fresh memory with.
+    if (Has(Fault::kOutputUnwritten)) std::fill_n(reinterpret_cast<uint8_t*>(y), sizeof(T), 0xFF);
+  }
+
+  template <typename T>
+  void BackwardTyped(const BackwardArgs& args) const {
+    const T* dy = args.output_grads[0].data<T>();
+    const T* a = args.inputs[0].data<T>();
+    const T* w = args.learned[0].data<T>();
+    const int64_t count = args.output_grads[0].count();
+    T* dw = args.learned_grads[0].empty() ? nullptr : args.learned_grads[0].data<T>();
+    const T exact = 1;
+    const T off = T(1.001);
+    for (int64_t i = 0; i < count && dw != nullptr; ++i) {
+      const T grad = dy[i] * a[i] * (Has(Fault::kLearnedGradientOffByAThousandth) ? off : exact);
+      dw[i] = Has(Fault::kLearnedGradientAssigned) ? grad : dw[i] + grad;
+    }
+    if (Has(Fault::kLearnedGradientPastEnd) && dw != nullptr) dw[count] = 0;
+    const bool both = !args.input_grads[0].empty() && !args.input_grads[1].empty();
+    if (!args.input_grads[1].empty()) {
+      std::copy_n(dy, count, args.input_grads[1].data<T>());
+    }
+    if (args.input_grads[0].empty()) return;
+    T* dx = args.input_grads[0].data<T>();
+    for (int64_t i = 0; i < count; ++i) {
+      const T grad = dy[i] * w[i] * (Has(Fault::kGradientOffByAThousandth) ? off : exact);
+      dx[i] = Has(Fault::kInputGradientAdded) ? dx[i] + grad : grad;
+    }
+    if (Has(Fault::kWrongForOneGradient) && !both) dx[0] = 0;
+  }
+
+  const Fault fault_;
+  mutable std::atomic<int> calls_ = 0;
+};
+
+LayerType TypeWith(Fault fault) {
+  LayerType type;
+  type.name = "Planted";
+  type.inputs = {2, 2};
+  type.make = [fault](const LayerParameter& p) {
+    return std::make_unique<const Planted>(p, fault);
+  };
+  type.samples = {
+      {.name = "plain", .prototxt = "", .inputs = {{.shape = {3, 5}}, {.shape = {3, 5}}}}};
+  return type;
+}
+
+std::string FailuresOf(const LayerType& type) {
+  std::string text;
+  for (const std::string& failure : CheckLayerSample(type, type.samples[0])) text += failure + "\n";
+  return text;
+}
+
+struct Planting {
+  const char* name;
+  Fault fault;
+  const char* expected;
+};
+
+class PlantedFaultTest : public testing::TestWithParam<Planting> {};
+
+TEST_P(PlantedFaultTest, IsFound) {
+  const std::string failures = FailuresOf(TypeWith(GetParam().fault));
+  EXPECT_NE(failures.find(GetParam().expected), std::string::npos) << failures;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Checker, PlantedFaultTest,
+    testing::Values(
+        Planting{"Gradient", Fault::kGradientOffByAThousandth, "gradient of input 0 is"},
+        Planting{"LearnedGradient", Fault::kLearnedGradientOffByAThousandth,
+                 "gradient of learned blob 0 (weight) is"},
+        Planting{"LearnedGradientAssigned", Fault::kLearnedGradientAssigned,
+                 "gradient of learned blob 0 (weight) is"},
+        Planting{"InputGradientAdded", Fault::kInputGradientAdded, "input gradient 0 unwritten"},
+        Planting{"OutputPastEnd", Fault::kOutputPastEnd, "forward wrote outside output 0"},
+        Planting{"OutputBeforeBegin", Fault::kOutputBeforeBegin, "forward wrote outside output 0"},
+        Planting{"ScratchPastEnd", Fault::kScratchPastEnd, "forward wrote outside scratch"},
+        Planting{"LearnedGradientPastEnd", Fault::kLearnedGradientPastEnd,
+                 "backward wrote outside learned gradient 0"},
+        Planting{"OutputUnwritten", Fault::kOutputUnwritten, "elements of output 0 unwritten"},
+        Planting{"InputChanged", Fault::kInputChanged, "forward changed input 1"},
+        Planting{"UndeclaredInput", Fault::kUndeclaredInput, "threw:"},
+        Planting{"InPlace", Fault::kInPlaceNotPossible, "in place against out of place"},
+        Planting{"StateShared", Fault::kStateShared, "run again"},
+        Planting{"Threads", Fault::kWrongOnSeveralThreads, "3 threads against 1"},
+        Planting{"Float", Fault::kWrongInFloat, "f64 against f32"},
+        Planting{"Unsaved", Fault::kWrongWhenUnsaved, "without saving for backward"},
+        Planting{"OneGradient", Fault::kWrongForOneGradient, "with the gradient of input 0 alone"},
+        Planting{"Throws", Fault::kThrows, "threw: planted"}),
+    [](const testing::TestParamInfo<Planting>& planting) { return planting.param.name; });
+
+TEST(CheckerTest, FindsNothingInASoundLayer) { EXPECT_EQ(FailuresOf(TypeWith(Fault::kNone)), ""); }
+
+TEST(CheckerTest, FailuresNameTypeAndSample) {
+  const std::string failures = FailuresOf(TypeWith(Fault::kOutputPastEnd));
+  EXPECT_TRUE(failures.starts_with("Planted/plain: ")) << failures;
+}
+
+TEST(CheckerTest, ComparesOtherKernelsWithTheNativeOne) {
+  LayerType type = TypeWith(Fault::kNone);
+  Kernel sound{.name = "sound"};
+  sound.forward = [](const Layer& layer, const ForwardArgs& args) { layer.Forward(args); };
+  type.kernels = {sound};
+  EXPECT_EQ(FailuresOf(type), "");
+  Kernel wrong{.name = "wrong"};
+  wrong.forward = [](const Layer& layer, const ForwardArgs& args) {
+    layer.Forward(args);
+    DispatchFloat(args.outputs[0].dtype(),
+                  [&]<typename T>(T) { args.outputs[0].data<T>()[3] += T(0.01); });
+  };
+  type.kernels = {sound, wrong};
+  const std::string failures = FailuresOf(type);
+  EXPECT_NE(failures.find("kernel wrong with 1 threads against native: output 0"),
+            std::string::npos)
+      << failures;
+  EXPECT_EQ(failures.find("kernel sound"), std::string::npos) << failures;
+  wrong.supports = [](const KernelQuery&) { return Support::No("not today"); };
+  type.kernels = {wrong};
+  EXPECT_EQ(FailuresOf(type), "");
+}
+
+TEST(CheckerTest, SamplesMustFitTheArity) {
+  LayerType type = TypeWith(Fault::kNone);
+  type.inputs = {1, 1};
+  EXPECT_NE(FailuresOf(type).find("more or fewer bottoms"), std::string::npos);
+}
+
+std::vector<std::string> CheckBad(const std::string& prototxt, const std::string& expect,
+                                  std::vector<std::vector<int64_t>> shapes = {{2}, {3}}) {
+  return CheckBadSample(
+      TypeWith(Fault::kNone),
+      {.prototxt = prototxt, .input_shapes = std::move(shapes), .expect = expect});
+}
+
+TEST(CheckerTest, BadSamplesMustBeRefusedWithTheExpectedWords) {
+  EXPECT_TRUE(CheckBad("", "shapes differ").empty());
+  EXPECT_EQ(CheckBad("", "something else").size(), 1u);
+  EXPECT_EQ(CheckBad("", "shapes differ", {{2}, {2}}).size(), 1u);
+  // A sample whose text does not parse shows nothing about the layer.
+  EXPECT_EQ(CheckBad("no_such_field: 1", "does not parse").size(), 1u);
+}
+
+TEST(CheckerTest, BadSamplesMustNameTheLayer) {
+  LayerType type = TypeWith(Fault::kNone);
+  type.make = [](const LayerParameter&) -> std::unique_ptr<const Layer> {
+    Fail(ErrorCode::kInvalidArgument, "anonymous");
+  };
+  EXPECT_EQ(
+      CheckBadSample(type, {.prototxt = "", .input_shapes = {}, .expect = "anonymous"}).size(), 1u);
+}
+
+}  // namespace
+}  // namespace crema::test

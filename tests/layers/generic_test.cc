@@ -1,0 +1,96 @@
+// Runs the generic checker on every sample of every built-in layer.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/layer_checker.h"
+
+namespace crema::test {
+namespace {
+
+// Layers that need files to run; their own tests make them.
+constexpr std::array<std::string_view, 2> kNeedFiles = {"Data", "HDF5Data"};
+
+const Registry& Layers() {
+  static const Registry registry = BuiltinRegistry();
+  return registry;
+}
+
+struct Case {
+  std::string type;
+  size_t sample;
+
+  friend std::ostream& operator<<(std::ostream& out, const Case& value) {
+    return out << value.type << " sample " << value.sample;
+  }
+};
+
+std::vector<Case> AllCases() {
+  std::vector<Case> cases;
+  for (const std::string& name : Layers().Names()) {
+    const size_t samples = Layers().Find(name)->samples.size();
+    for (size_t i = 0; i < samples; ++i) cases.push_back({name, i});
+  }
+  return cases;
+}
+
+std::string CaseName(const testing::TestParamInfo<Case>& info) {
+  std::string name =
+      info.param.type + "_" + Layers().Find(info.param.type)->samples[info.param.sample].name;
+  std::ranges::replace_if(
+      name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+}
+
+class LayerSampleTest : public testing::TestWithParam<Case> {};
+
+TEST_P(LayerSampleTest, KeepsTheContract) {
+  const LayerType& type = *Layers().Find(GetParam().type);
+  for (const std::string& failure : CheckLayerSample(type, type.samples[GetParam().sample])) {
+    ADD_FAILURE() << failure;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Builtin, LayerSampleTest, testing::ValuesIn(AllCases()), CaseName);
+
+std::string TypeName(const testing::TestParamInfo<std::string>& info) { return info.param; }
+
+class LayerTypeTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(LayerTypeTest, RefusesItsBadSamples) {
+  const LayerType& type = *Layers().Find(GetParam());
+  for (const BadSample& sample : type.bad_samples) {
+    for (const std::string& failure : CheckBadSample(type, sample)) ADD_FAILURE() << failure;
+  }
+}
+
+TEST_P(LayerTypeTest, HasSamplesWithDistinctNames) {
+  const LayerType& type = *Layers().Find(GetParam());
+  if (std::ranges::find(kNeedFiles, type.name) != kNeedFiles.end()) GTEST_SKIP() << "needs files";
+  EXPECT_FALSE(type.samples.empty());
+  std::vector<std::string> names;
+  for (const LayerSample& sample : type.samples) names.push_back(sample.name);
+  std::ranges::sort(names);
+  EXPECT_EQ(std::ranges::adjacent_find(names), names.end());
+}
+
+TEST_P(LayerTypeTest, IsDocumented) {
+  const LayerType& type = *Layers().Find(GetParam());
+  EXPECT_FALSE(type.category.empty());
+  EXPECT_FALSE(type.summary.empty());
+  EXPECT_FALSE(type.formula.empty());
+  for (const std::string& field : type.param_fields) {
+    EXPECT_NE(LayerParameter::descriptor()->FindFieldByName(field), nullptr) << field;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Builtin, LayerTypeTest, testing::ValuesIn(Layers().Names()), TypeName);
+
+}  // namespace
+}  // namespace crema::test

@@ -1,0 +1,125 @@
+#include "runtime/weights.h"
+
+#include <gtest/gtest.h>
+
+#include "support/net.h"
+
+namespace crema {
+namespace {
+
+using test::PlanText;
+using test::ValuesOf;
+
+std::string Net(int outputs, const std::string& name = "ip") {
+  return "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 dim: 3 } } }\n"
+         "layer { name: \"" +
+         name + "\" type: \"InnerProduct\" bottom: \"x\" top: \"y\"\n  inner_product_param { "
+         "num_output: " +
+         std::to_string(outputs) + " weight_filler { type: \"xavier\" } } }\n";
+}
+
+std::string LoadError(const std::string& net, const NetParameter& model, MissingLayers missing) {
+  const auto plan = PlanText(net);
+  const auto weights = Weights::Make(*plan, 1);
+  const std::vector<float> before = ValuesOf(std::as_const(*weights).blob(0));
+  try {
+    weights->Load(*plan, model, "m.caffemodel", missing);
+  } catch (const Error& error) {
+    EXPECT_EQ(ValuesOf(std::as_const(*weights).blob(0)), before) << "a failed load changed weights";
+    return error.what();
+  }
+  return "";
+}
+
+NetParameter ModelOf(const std::string& net, uint64_t seed) {
+  const auto plan = PlanText(net);
+  return Weights::Make(*plan, seed)->Export(*plan);
+}
+
+TEST(Weights, ExportAndLoadRoundTrip) {
+  const auto plan = PlanText(Net(4));
+  const NetParameter model = ModelOf(Net(4), 5);
+  const auto weights = Weights::Make(*plan, 6);
+  const auto original = Weights::Make(*plan, 5);
+  const LoadReport report = weights->Load(*plan, model, "m", MissingLayers::kError);
+  EXPECT_EQ(report.loaded, std::vector<std::string>{"ip"});
+  for (size_t s = 0; s < weights->size(); ++s) {
+    EXPECT_EQ(ValuesOf(std::as_const(*weights).blob(s)), ValuesOf(std::as_const(*original).blob(s)));
+  }
+}
+
+TEST(Weights, AnotherShapeSaysBothAndWhatToDo) {
+  const std::string error = LoadError(Net(4), ModelOf(Net(5), 1), MissingLayers::kKeep);
+  EXPECT_NE(error.find("m.caffemodel: layer \"ip\": blob 0 (weight) is 5x3 in the file, but 4x3 in "
+                       "the net"),
+            std::string::npos)
+      << error;
+  EXPECT_NE(error.find("another name"), std::string::npos) << error;
+}
+
+TEST(Weights, MissingLayerIsAnErrorOrKeptAsAsked) {
+  const NetParameter model = ModelOf(Net(4, "ip_one"), 1);
+  const std::string error = LoadError(Net(4, "ip_two"), model, MissingLayers::kError);
+  EXPECT_NE(error.find("the file has no blobs for this layer (did you mean 'ip_one'?)"),
+            std::string::npos)
+      << error;
+  const auto plan = PlanText(Net(4, "ip_two"));
+  const LoadReport report =
+      Weights::Make(*plan, 1)->Load(*plan, model, "m", MissingLayers::kKeep);
+  EXPECT_EQ(report.at_fillers, std::vector<std::string>{"ip_two"});
+  EXPECT_EQ(report.not_in_net, std::vector<std::string>{"ip_one"});
+}
+
+TEST(Weights, WrongNumberOfBlobs) {
+  NetParameter model = ModelOf(Net(4), 1);
+  model.mutable_layer(1)->mutable_blobs()->RemoveLast();
+  const std::string error = LoadError(Net(4), model, MissingLayers::kKeep);
+  EXPECT_NE(error.find("has 1 blobs for this layer, the net has 2 (weight, bias)"),
+            std::string::npos)
+      << error;
+}
+
+TEST(Weights, LegacyShapesAreTaken) {
+  NetParameter model = ModelOf(Net(4), 3);
+  BlobProto* weight = model.mutable_layer(1)->mutable_blobs(0);
+  weight->clear_shape();
+  weight->set_num(1);
+  weight->set_channels(1);
+  weight->set_height(4);
+  weight->set_width(3);
+  EXPECT_EQ(LoadError(Net(4), model, MissingLayers::kError), "");
+}
+
+TEST(Weights, SharedBlobsHaveOneMemory) {
+  const auto plan = PlanText(
+      "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 dim: 4 } } }\n"
+      "layer { name: \"a\" type: \"InnerProduct\" bottom: \"x\" top: \"a\" param { name: \"w\" }\n"
+      "  inner_product_param { num_output: 4 bias_term: false } }\n"
+      "layer { name: \"b\" type: \"InnerProduct\" bottom: \"a\" top: \"b\" param { name: \"w\" }\n"
+      "  inner_product_param { num_output: 4 bias_term: false } }\n");
+  const auto weights = Weights::Make(*plan, 1);
+  EXPECT_EQ(weights->blob(0).raw(), weights->blob(1).raw());
+  EXPECT_EQ(plan->LearnedCount(), 16);
+  const NetParameter model = weights->Export(*plan);
+  EXPECT_EQ(model.layer(2).blobs_size(), 1);  // every layer writes its own copy
+}
+
+TEST(Weights, ATestNetSeesWhatTheTrainingNetLearns) {
+  const auto train = PlanText(Net(4));
+  const auto weights = Weights::Make(*train, 1);
+  const auto test = PlanText(Net(4), TEST, {.backward = false});
+  const auto shared = Weights::ShareWith(*test, *weights, 2);
+  EXPECT_EQ(shared->blob(0).raw(), weights->blob(0).raw());
+}
+
+TEST(Weights, FillersDoNotDependOnOtherLayers) {
+  const auto alone = PlanText(Net(4));
+  const auto more = PlanText(
+      Net(4) + "layer { name: \"z\" type: \"InnerProduct\" bottom: \"y\" top: \"z\"\n"
+               "  inner_product_param { num_output: 2 } }\n");
+  EXPECT_EQ(ValuesOf(std::as_const(*Weights::Make(*alone, 9)).blob(0)),
+            ValuesOf(std::as_const(*Weights::Make(*more, 9)).blob(0)));
+}
+
+}  // namespace
+}  // namespace crema

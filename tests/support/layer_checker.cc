@@ -1,0 +1,300 @@
+#include "support/layer_checker.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "core/rng.h"
+#include "core/strings.h"
+#include "support/layer_run.h"
+
+namespace crema::test {
+namespace {
+
+constexpr double kStep = 1e-4;         // of the numeric gradient
+constexpr size_t kMostElements = 120;  // of a blob that are differentiated numerically
+constexpr double kGradientTolerance = 1e-5;
+constexpr double kFloatTolerance = 1e-4;  // f32 against f64, of the largest value
+constexpr double kOrderTolerance = 1e-5;  // f32, sums taken in another order
+
+// The largest magnitude, NaN left out.
+double Largest(const Values& values) {
+  double largest = 0;
+  for (double v : values) largest = std::max(largest, std::isfinite(v) ? std::abs(v) : 0);
+  return largest;
+}
+
+bool SameBits(double a, double b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
+
+class SampleChecker {
+ public:
+  SampleChecker(const LayerType& type, const LayerSample& sample) : type_(type), sample_(sample) {}
+
+  std::vector<std::string> Check() {
+    try {
+      CheckAll();
+    } catch (const std::exception& error) {
+      Complain(std::string("threw: ") + error.what());
+    }
+    return std::move(failures_);
+  }
+
+ private:
+  void CheckAll();
+  void CheckInfo(const LayerCase& layer_case);
+  void CheckGradients(const LayerCase& wide, const CaseValues& values);
+  void CheckOneBlob(const LayerCase& wide, CaseValues& values, Values& blob, const Values& analytic,
+                    const std::string& name);
+  void CheckVariants(const LayerCase& narrow, const CaseValues& values);
+  void CheckSingleGradients(const LayerCase& narrow, const CaseValues& values,
+                            const RunResult& all);
+  void CheckTwoThreads(const LayerCase& narrow, const CaseValues& values, const RunResult& alone);
+  void CheckKernels(const LayerCase& layer_case, const CaseValues& values, double tolerance);
+
+  RunResult Run(const LayerCase& layer_case, const CaseValues& values, RunOptions options,
+                const std::string& how);
+  // Complains unless |a - b| <= tolerance * max |a| everywhere; 0: the same bits.
+  void Compare(const RunResult& a, const RunResult& b, double tolerance, const std::string& what);
+  void CompareBlobs(const std::vector<Values>& a, const std::vector<Values>& b, double tolerance,
+                    const std::string& what);
+  void Complain(const std::string& text) {
+    failures_.push_back(StrCat(type_.name, "/", sample_.name, ": ", text));
+  }
+
+  const LayerType& type_;
+  const LayerSample& sample_;
+  std::vector<std::string> failures_;
+};
+
+RunResult SampleChecker::Run(const LayerCase& layer_case, const CaseValues& values,
+                             RunOptions options, const std::string& how) {
+  options.backward = sample_.gradient;
+  RunResult result = RunLayer(layer_case, values, options);
+  for (const std::string& failure : result.failures) Complain(how + ": " + failure);
+  return result;
+}
+
+void SampleChecker::CompareBlobs(const std::vector<Values>& a, const std::vector<Values>& b,
+                                 double tolerance, const std::string& what) {
+  for (size_t k = 0; k < std::min(a.size(), b.size()); ++k) {
+    if (a[k].size() != b[k].size()) {
+      if (!a[k].empty() && !b[k].empty()) Complain(StrCat(what, " ", k, ": sizes differ"));
+      continue;
+    }
+    const double bound = tolerance * Largest(a[k]) + (tolerance > 0 ? 1e-6 : 0);
+    for (size_t i = 0; i < a[k].size(); ++i) {
+      const double x = a[k][i];
+      const double y = b[k][i];
+      if (SameBits(x, y) || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= bound) continue;
+      Complain(StrCat(what, " ", k, " differs at element ", i, ": ", x, " and ", y));
+      break;
+    }
+  }
+}
+
+void SampleChecker::Compare(const RunResult& a, const RunResult& b, double tolerance,
+                            const std::string& what) {
+  CompareBlobs(a.outputs, b.outputs, tolerance, what + ": output");
+  CompareBlobs(a.input_grads, b.input_grads, tolerance, what + ": gradient of input");
+  CompareBlobs(a.learned_grads, b.learned_grads, tolerance, what + ": gradient of learned blob");
+}
+
+void SampleChecker::CheckInfo(const LayerCase& layer_case) {
+  const LayerInfo& info = layer_case.info();
+  if (info.outputs.size() != static_cast<size_t>(sample_.outputs)) {
+    Complain(StrCat("Infer gave ", info.outputs.size(), " outputs for ", sample_.outputs, " tops"));
+  }
+  const size_t inputs = sample_.inputs.size();
+  if (info.backward_reads_input.size() > inputs || info.gradient_forbidden.size() > inputs ||
+      info.backward_reads_output.size() > info.outputs.size()) {
+    Complain("Infer flags more inputs or outputs than there are");
+  }
+  const auto fits = [](const Arity& arity, size_t count) {
+    return static_cast<size_t>(arity.min) <= count && count <= static_cast<size_t>(arity.max);
+  };
+  if (!fits(type_.inputs, inputs) ||
+      (!type_.outputs_equal_inputs && !fits(type_.outputs, info.outputs.size()))) {
+    Complain("the sample has more or fewer bottoms or tops than the type takes");
+  }
+}
+
+// |analytic - numeric| for up to kMostElements elements of `blob`, a part of `values`.
+void SampleChecker::CheckOneBlob(const LayerCase& wide, CaseValues& values, Values& blob,
+                                 const Values& analytic, const std::string& name) {
+  if (analytic.size() != blob.size()) return Complain(name + " got no gradient");
+  const RandomStream stream(HashName(sample_.name), HashName(name));
+  const size_t steps = std::min(blob.size(), kMostElements);
+  const double floor = 1e-7 + 1e-3 * kGradientTolerance * Largest(analytic);
+  for (size_t k = 0; k < steps; ++k) {
+    const size_t i = steps == blob.size() ? k : stream.Below(k, static_cast<uint32_t>(blob.size()));
+    const double middle = blob[i];
+    blob[i] = middle + kStep;
+    const RunResult above = RunLayer(wide, values, {});
+    blob[i] = middle - kStep;
+    const RunResult below = RunLayer(wide, values, {});
+    blob[i] = middle;
+    double numeric = 0;
+    for (size_t output = 0; output < above.outputs.size(); ++output) {
+      for (size_t j = 0; j < above.outputs[output].size(); ++j) {
+        numeric +=
+            values.output_grads[output][j] * (above.outputs[output][j] - below.outputs[output][j]);
+      }
+    }
+    numeric /= 2 * kStep;
+    const double scale = std::max(std::abs(numeric), std::abs(analytic[i]));
+    if (std::abs(numeric - analytic[i]) <= kGradientTolerance * scale + floor) continue;
+    return Complain(StrCat("gradient of ", name, " is ", analytic[i], " at element ", i,
+                           ", but the numeric one is ", numeric));
+  }
+}
+
+void SampleChecker::CheckGradients(const LayerCase& wide, const CaseValues& values) {
+  const RunResult analytic = Run(wide, values, {}, "f64");
+  CaseValues moved = values;
+  for (size_t i = 0; i < moved.inputs.size(); ++i) {
+    if (!wide.Differentiable(i)) continue;
+    CheckOneBlob(wide, moved, moved.inputs[i], analytic.input_grads[i], StrCat("input ", i));
+  }
+  for (size_t i = 0; i < moved.learned.size(); ++i) {
+    CheckOneBlob(wide, moved, moved.learned[i], analytic.learned_grads[i],
+                 StrCat("learned blob ", i, " (", wide.info().learned[i].role, ")"));
+  }
+}
+
+// Not everything is wanted: an input that is data, a learned blob that is frozen.
+void SampleChecker::CheckSingleGradients(const LayerCase& narrow, const CaseValues& values,
+                                         const RunResult& all) {
+  const bool learns = !narrow.info().learned.empty();
+  size_t differentiable = 0;
+  for (size_t i = 0; i < sample_.inputs.size(); ++i) {
+    if (!narrow.Differentiable(i)) continue;
+    ++differentiable;
+    const std::string how = StrCat("with the gradient of input ", i, " alone");
+    const RunOptions options{.only_input = static_cast<int>(i), .learned_grads = false};
+    RunResult one = Run(narrow, values, options, how);
+    for (const Values& added : one.learned_grads) {
+      if (Largest(added) != 0) Complain(how + " a learned gradient was written");
+    }
+    one.learned_grads.clear();
+    Compare(all, one, kOrderTolerance, how);
+  }
+  if (!learns || differentiable == 0) return;
+  const std::string how = "with the gradients of learned blobs alone";
+  Compare(all, Run(narrow, values, {.only_input = RunOptions::kNoInput}, how), kOrderTolerance,
+          how);
+}
+
+void SampleChecker::CheckTwoThreads(const LayerCase& narrow, const CaseValues& values,
+                                    const RunResult& alone) {
+  constexpr int kRounds = 4;
+  std::array<std::vector<RunResult>, 2> results;
+  std::array<std::string, 2> errors;
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < results.size(); ++t) {
+    threads.emplace_back([&, t] {
+      try {
+        for (int round = 0; round < kRounds; ++round) {
+          results[t].push_back(RunLayer(narrow, values, {.backward = sample_.gradient}));
+        }
+      } catch (const std::exception& error) {
+        errors[t] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t t = 0; t < results.size(); ++t) {
+    if (!errors[t].empty()) Complain("two threads on one layer: threw: " + errors[t]);
+    for (const RunResult& result : results[t]) {
+      Compare(alone, result, 0, "two threads on one layer");
+    }
+  }
+}
+
+void SampleChecker::CheckKernels(const LayerCase& layer_case, const CaseValues& values,
+                                 double tolerance) {
+  for (const Kernel& kernel : type_.kernels) {
+    if (kernel.device != DeviceType::kCpu || (!kernel.forward && !kernel.backward)) continue;
+    for (int threads : {1, 3}) {
+      const KernelQuery query{layer_case.layer(), layer_case.infer_context(), layer_case.info(),
+                              threads};
+      if (kernel.supports && !kernel.supports(query).yes) continue;
+      const std::string how = StrCat("kernel ", kernel.name, " with ", threads, " threads");
+      const RunResult native = Run(layer_case, values, {.threads = threads}, "native");
+      const RunResult other = Run(layer_case, values, {.threads = threads, .kernel = &kernel}, how);
+      Compare(native, other, tolerance, how + " against native");
+      const RunResult again = Run(layer_case, values, {.threads = threads, .kernel = &kernel}, how);
+      Compare(other, again, 0, how + " run again");
+    }
+  }
+}
+
+void SampleChecker::CheckVariants(const LayerCase& narrow, const CaseValues& values) {
+  const RunResult single = Run(narrow, values, {}, "f32");
+  Compare(single, Run(narrow, values, {}, "f32"), 0, "run again");
+  const RunResult several = Run(narrow, values, {.threads = 3}, "3 threads");
+  Compare(single, several, kOrderTolerance, "3 threads against 1");
+  Compare(several, Run(narrow, values, {.threads = 3}, "3 threads"), 0, "3 threads run again");
+  const LayerInfo& info = narrow.info();
+  if (info.in_place && !info.view && !info.share) {
+    Compare(single, Run(narrow, values, {.in_place = true}, "in place"), 0,
+            "in place against out of place");
+  }
+  const RunResult unsaved = RunLayer(narrow, values, {.save = false});
+  for (const std::string& failure : unsaved.failures) Complain("unsaved: " + failure);
+  CompareBlobs(single.outputs, unsaved.outputs, 0, "without saving for backward: output");
+  if (sample_.gradient) CheckSingleGradients(narrow, values, single);
+  CheckTwoThreads(narrow, values, single);
+}
+
+void SampleChecker::CheckAll() {
+  // f64 first: there, reading what was not declared throws rather than giving wrong values.
+  const LayerCase wide(type_, sample_, DType::kF64);
+  CheckInfo(wide);
+  if (!failures_.empty()) return;
+  const CaseValues values = DrawValues(wide);
+  if (sample_.gradient) CheckGradients(wide, values);
+  const LayerCase narrow(type_, sample_, DType::kF32);
+  Compare(Run(wide, values, {}, "f64"), Run(narrow, values, {}, "f32"), kFloatTolerance,
+          "f64 against f32");
+  CheckVariants(narrow, values);
+  CheckKernels(wide, values, 1e-9);
+  CheckKernels(narrow, values, kFloatTolerance);
+}
+
+}  // namespace
+
+std::vector<std::string> CheckLayerSample(const LayerType& type, const LayerSample& sample) {
+  return SampleChecker(type, sample).Check();
+}
+
+std::vector<std::string> CheckBadSample(const LayerType& type, const BadSample& sample) {
+  const std::string name = StrCat(type.name, " { ", sample.prototxt, " }: ");
+  std::vector<BlobSpec> inputs;
+  for (const std::vector<int64_t>& shape : sample.input_shapes) {
+    inputs.push_back({Shape(std::span<const int64_t>(shape)), DType::kF32});
+  }
+  try {
+    const LayerParameter param =
+        MakeParameter(type, sample.prototxt, inputs.size(), sample.outputs);
+    type.make(param)->Infer(
+        {.inputs = inputs, .output_count = static_cast<size_t>(sample.outputs)});
+  } catch (const Error& error) {
+    std::vector<std::string> failures;
+    const std::string text = error.what();
+    if (text.find(sample.expect) == std::string::npos) {
+      failures.push_back(name + "the message lacks '" + sample.expect + "': " + text);
+    }
+    if (error.problems().front().where.layer != "sample") {
+      failures.push_back(name + "the message does not name the layer: " + text);
+    }
+    return failures;
+  } catch (const std::exception& error) {
+    return {name + "threw something other than Error: " + error.what()};
+  }
+  return {name + "was accepted, expected: " + sample.expect};
+}
+
+}  // namespace crema::test

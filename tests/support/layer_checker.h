@@ -1,0 +1,29 @@
+// The generic checker: what every layer must fulfil, run on the samples that it registers.
+//
+//   for (const LayerSample& sample : type.samples) {
+//     for (const std::string& failure : CheckLayerSample(type, sample)) ADD_FAILURE() << failure;
+//   }
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/registry.h"
+
+namespace crema::test {
+
+// Runs one sample directly against the Layer interface and says what is wrong; nothing: all is
+// well. Checked are
+// - the numeric gradient in f64, for inputs and learned blobs, under a random weighting of outputs;
+// - that gradients of learned blobs are added to, those of inputs overwritten, also one at a time;
+// - bounds of every buffer, and that what is read is not changed;
+// - that backward reads only what Infer declared;
+// - f32 against f64, in place against out of place, with and without saving for backward;
+// - one thread against three, a run against its repetition, two threads sharing the layer;
+// - every CPU row of the kernel list that supports the sample, against the native methods.
+std::vector<std::string> CheckLayerSample(const LayerType& type, const LayerSample& sample);
+
+// Making or inferring it must throw an Error that names the layer and contains `expect`.
+std::vector<std::string> CheckBadSample(const LayerType& type, const BadSample& sample);
+
+}  // namespace crema::test

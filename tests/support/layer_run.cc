@@ -1,0 +1,398 @@
+#include "support/layer_run.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "core/rng.h"
+#include "core/strings.h"
+#include "math/filler.h"
+#include "support/guarded_tensor.h"
+
+namespace crema::test {
+namespace {
+
+constexpr uint64_t kSeed = 7;
+constexpr uint64_t kStep = 3;
+
+bool At(const std::vector<bool>& flags, size_t index) {
+  return index < flags.size() && flags[index];
+}
+
+// Looks empty; unlike a default view, reading it as floats throws instead of crashing.
+ConstTensorView Undeclared() { return {nullptr, Shape{}, DType::kU8}; }
+
+// What gradients of learned blobs hold before they are added to.
+double KnownGradient(size_t index) { return 0.5 + static_cast<double>(index % 4); }
+
+double Rounded(double value) { return static_cast<double>(static_cast<float>(value)); }
+
+// Indices 0..count-1 in random order.
+std::vector<size_t> Shuffled(size_t count, const RandomStream& stream) {
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), size_t{0});
+  for (size_t i = count; i > 1; --i) {
+    std::swap(order[i - 1], order[stream.Below(i, static_cast<uint32_t>(i))]);
+  }
+  return order;
+}
+
+Values DrawInput(const SampleInput& input, size_t count, const RandomStream& stream) {
+  Values values(count);
+  for (size_t i = 0; i < count; ++i) {
+    double& value = values[i];
+    value = input.low + (input.high - input.low) * stream.Uniform(i);
+    if (input.integer) {
+      value = input.low + stream.Below(i, static_cast<uint32_t>(input.high - input.low) + 1);
+    }
+    const double distance = value - input.kink;
+    if (input.has_kink && std::abs(distance) < 0.05) value += distance < 0 ? -0.05 : 0.05;
+    value = Rounded(value);
+  }
+  return values;
+}
+
+// Inputs that must differ get their values from one ladder, so that they differ among each other.
+void DrawDistinct(const std::vector<SampleInput>& inputs, const RandomStream& stream,
+                  std::vector<Values>& values) {
+  size_t count = 0;
+  for (size_t k = 0; k < inputs.size(); ++k) count += inputs[k].distinct ? values[k].size() : 0;
+  const std::vector<size_t> order = Shuffled(count, stream);
+  size_t next = 0;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (!inputs[k].distinct) continue;
+    const double range = inputs[k].high - inputs[k].low;
+    const double step = std::max(0.06, range / static_cast<double>(std::max<size_t>(1, count)));
+    const double middle = (inputs[k].low + inputs[k].high) / 2;
+    for (double& value : values[k]) {
+      const double rung = static_cast<double>(order[next++]) - static_cast<double>(count) / 2;
+      value = Rounded(middle + step * rung);
+    }
+  }
+}
+
+Values DrawUniform(size_t count, const RandomStream& stream) {
+  return DrawInput({.shape = {}}, count, stream);
+}
+
+// Memory of one run, and the views that the layer gets.
+class Workspace {
+ public:
+  Workspace(const LayerCase& layer_case, const CaseValues& values, const RunOptions& options);
+  RunResult Run();
+
+ private:
+  void MakeOutputs();
+  void MakeGradients();
+  void Forward();
+  void Backward();
+  void CallBackward(std::span<std::byte> scratch);
+  bool Wanted(size_t input) const;
+  void CheckGuards(const std::string& when);
+  // The tensors that a pass must not change, with their bytes before it.
+  using Frozen = std::vector<std::pair<std::string, const GuardedTensor*>>;
+  Frozen ReadByBackward() const;
+  static std::vector<std::vector<std::byte>> BytesOf(const Frozen& frozen);
+  void CheckUnchanged(const Frozen& frozen, const std::vector<std::vector<std::byte>>& before,
+                      const std::string& when);
+  GuardedBuffer MakeScratch(bool forward) const;
+  void Complain(std::string text) { result_.failures.push_back(std::move(text)); }
+  const GuardedTensor& InputGrad(size_t input) const {
+    return options_.in_place && input == 0 ? output_grads_[0] : input_grads_[input];
+  }
+  bool OutputIsInput(size_t output) const {
+    return info_.view || info_.share || (options_.in_place && output == 0);
+  }
+
+  const LayerCase& case_;
+  const LayerInfo& info_;
+  const CaseValues& values_;
+  const RunOptions& options_;
+  ExecContext context_;
+  const uint64_t layer_id_ = HashName("sample");
+  std::unique_ptr<LayerSessionState> state_;
+
+  std::vector<GuardedTensor> inputs_, outputs_, learned_, saved_;
+  std::vector<GuardedTensor> output_grads_, input_grads_, learned_grads_;
+  std::vector<ConstTensorView> input_views_, learned_views_;
+  std::vector<TensorView> output_views_;
+  RunResult result_;
+};
+
+Workspace::Workspace(const LayerCase& layer_case, const CaseValues& values,
+                     const RunOptions& options)
+    : case_(layer_case),
+      info_(layer_case.info()),
+      values_(values),
+      options_(options),
+      context_(options.threads, kSeed),
+      state_(layer_case.layer().MakeState(context_, layer_case.infer_context().phase)) {
+  context_.set_step(kStep);
+  const InferContext& infer = case_.infer_context();
+  for (size_t i = 0; i < infer.inputs.size(); ++i) {
+    inputs_.emplace_back(infer.inputs[i].shape, infer.inputs[i].dtype).Set(values_.inputs[i]);
+    input_views_.push_back(inputs_.back().view());
+  }
+  for (size_t i = 0; i < info_.learned.size(); ++i) {
+    learned_.emplace_back(info_.learned[i].shape, infer.dtype).Set(values_.learned[i]);
+    learned_views_.push_back(learned_.back().view());
+  }
+  for (const BlobSpec& spec : info_.saved) saved_.emplace_back(spec.shape, spec.dtype);
+  MakeOutputs();
+}
+
+void Workspace::MakeOutputs() {
+  for (size_t i = 0; i < info_.outputs.size(); ++i) {
+    const BlobSpec& spec = info_.outputs[i];
+    // Also made where it is not used, so that indices agree.
+    outputs_.emplace_back(spec.shape, spec.dtype);
+    output_views_.push_back(OutputIsInput(i)
+                                ? TensorView(inputs_[0].view().raw(), spec.shape, spec.dtype)
+                                : outputs_.back().view());
+  }
+}
+
+GuardedBuffer Workspace::MakeScratch(bool forward) const {
+  const KernelQuery query{case_.layer(), case_.infer_context(), info_, options_.threads};
+  if (options_.kernel != nullptr) {
+    const auto& custom =
+        forward ? options_.kernel->forward_scratch : options_.kernel->backward_scratch;
+    if (custom) return GuardedBuffer(custom(query));
+  }
+  const Layer& layer = case_.layer();
+  return GuardedBuffer(forward
+                           ? layer.ForwardScratch(case_.infer_context(), info_, options_.threads)
+                           : layer.BackwardScratch(case_.infer_context(), info_, options_.threads));
+}
+
+std::vector<std::vector<std::byte>> Workspace::BytesOf(const Frozen& frozen) {
+  std::vector<std::vector<std::byte>> bytes;
+  for (const auto& [name, tensor] : frozen) bytes.push_back(tensor->Bytes());
+  return bytes;
+}
+
+void Workspace::CheckUnchanged(const Frozen& frozen,
+                               const std::vector<std::vector<std::byte>>& before,
+                               const std::string& when) {
+  for (size_t i = 0; i < frozen.size(); ++i) {
+    if (frozen[i].second->Bytes() != before[i]) Complain(when + " changed " + frozen[i].first);
+  }
+}
+
+void Workspace::CheckGuards(const std::string& when) {
+  const auto check = [&](const std::vector<GuardedTensor>& tensors, const char* name) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (!tensors[i].Intact()) Complain(StrCat(when, " wrote outside ", name, " ", i));
+    }
+  };
+  check(inputs_, "input");
+  check(outputs_, "output");
+  check(learned_, "learned blob");
+  check(saved_, "saved blob");
+  check(output_grads_, "output gradient");
+  check(input_grads_, "input gradient");
+  check(learned_grads_, "learned gradient");
+}
+
+void Workspace::Forward() {
+  Frozen frozen;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (i > 0 || !options_.in_place) frozen.emplace_back(StrCat("input ", i), &inputs_[i]);
+  }
+  for (const GuardedTensor& blob : learned_) frozen.emplace_back("a learned blob", &blob);
+  const auto before = BytesOf(frozen);
+  GuardedBuffer scratch = MakeScratch(true);
+  std::vector<TensorView> saved;
+  for (const GuardedTensor& blob : saved_) {
+    saved.push_back(options_.save ? blob.view() : TensorView());
+  }
+  const ForwardArgs args{context_,      case_.infer_context().phase,
+                         layer_id_,     input_views_,
+                         output_views_, learned_views_,
+                         saved,         scratch.bytes(),
+                         state_.get()};
+  if (options_.kernel != nullptr && options_.kernel->forward) {
+    options_.kernel->forward(case_.layer(), args);
+  } else {
+    case_.layer().Forward(args);
+  }
+  if (!scratch.Intact()) Complain("forward wrote outside scratch");
+  CheckGuards("forward");
+  CheckUnchanged(frozen, before, "forward");
+  // The values of Input come from outside.
+  for (size_t i = 0; i < outputs_.size() && case_.type().name != "Input"; ++i) {
+    if (!OutputIsInput(i) && outputs_[i].HasUnwritten()) {
+      Complain(StrCat("forward left elements of output ", i, " unwritten"));
+    }
+  }
+}
+
+void Workspace::MakeGradients() {
+  const InferContext& infer = case_.infer_context();
+  for (size_t i = 0; i < info_.outputs.size(); ++i) {
+    output_grads_.emplace_back(info_.outputs[i].shape, infer.dtype).Set(values_.output_grads[i]);
+  }
+  for (const BlobSpec& input : infer.inputs) input_grads_.emplace_back(input.shape, input.dtype);
+  for (const LearnedBlob& blob : info_.learned) {
+    Values known(static_cast<size_t>(blob.shape.count()));
+    for (size_t i = 0; i < known.size(); ++i) known[i] = KnownGradient(i);
+    learned_grads_.emplace_back(blob.shape, infer.dtype).Set(known);
+  }
+}
+
+bool Workspace::Wanted(size_t input) const {
+  return case_.Differentiable(input) && (options_.only_input == RunOptions::kAllInputs ||
+                                         options_.only_input == static_cast<int>(input));
+}
+
+Workspace::Frozen Workspace::ReadByBackward() const {
+  Frozen frozen;
+  const auto add = [&](const std::vector<GuardedTensor>& tensors, const char* name) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      frozen.emplace_back(StrCat(name, " ", i), &tensors[i]);
+    }
+  };
+  add(inputs_, "input");
+  add(outputs_, "output");
+  add(saved_, "saved blob");
+  add(learned_, "learned blob");
+  for (size_t i = options_.in_place ? 1 : 0; i < output_grads_.size(); ++i) {
+    frozen.emplace_back(StrCat("output gradient ", i), &output_grads_[i]);
+  }
+  return frozen;
+}
+
+void Workspace::CallBackward(std::span<std::byte> scratch) {
+  std::vector<ConstTensorView> inputs, outputs, output_grads, saved;
+  std::vector<TensorView> input_grads, learned_grads;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    inputs.push_back(At(info_.backward_reads_input, i) ? input_views_[i] : Undeclared());
+    input_grads.push_back(Wanted(i) ? InputGrad(i).view() : TensorView());
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const bool reads = At(info_.backward_reads_output, i);
+    outputs.push_back(reads ? ConstTensorView(output_views_[i]) : Undeclared());
+    output_grads.push_back(output_grads_[i].view());
+  }
+  for (const GuardedTensor& blob : saved_) saved.push_back(blob.view());
+  for (const GuardedTensor& grad : learned_grads_) {
+    learned_grads.push_back(options_.learned_grads ? grad.view() : TensorView());
+  }
+  const BackwardArgs args{context_,      case_.infer_context().phase,
+                          layer_id_,     inputs,
+                          outputs,       output_grads,
+                          input_grads,   learned_views_,
+                          learned_grads, saved,
+                          scratch,       state_.get()};
+  if (options_.kernel != nullptr && options_.kernel->backward) {
+    options_.kernel->backward(case_.layer(), args);
+  } else {
+    case_.layer().Backward(args);
+  }
+}
+
+void Workspace::Backward() {
+  MakeGradients();
+  const Frozen frozen = ReadByBackward();
+  const auto before = BytesOf(frozen);
+  GuardedBuffer scratch = MakeScratch(false);
+  CallBackward(scratch.bytes());
+  if (!scratch.Intact()) Complain("backward wrote outside scratch");
+  CheckGuards("backward");
+  CheckUnchanged(frozen, before, "backward");
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    result_.input_grads.emplace_back();
+    if (!Wanted(i)) continue;
+    if (!(options_.in_place && i == 0) && input_grads_[i].HasUnwritten()) {
+      Complain(StrCat("backward left elements of input gradient ", i, " unwritten"));
+    }
+    result_.input_grads.back() = InputGrad(i).Values();
+  }
+  for (const GuardedTensor& grad : learned_grads_) {
+    Values added = grad.Values();
+    for (size_t i = 0; i < added.size(); ++i) added[i] -= KnownGradient(i);
+    result_.learned_grads.push_back(std::move(added));
+  }
+}
+
+RunResult Workspace::Run() {
+  if (!info_.view && !info_.share) Forward();
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    result_.outputs.push_back((OutputIsInput(i) ? inputs_[0] : outputs_[i]).Values());
+  }
+  if (!options_.backward) return std::move(result_);
+  if (info_.view) {
+    result_.input_grads = {values_.output_grads[0]};
+    return std::move(result_);
+  }
+  Backward();
+  return std::move(result_);
+}
+
+}  // namespace
+
+LayerParameter MakeParameter(const LayerType& type, const std::string& prototxt, size_t inputs,
+                             int outputs) {
+  LayerParameter param;
+  if (!google::protobuf::TextFormat::ParseFromString(prototxt, &param)) {
+    Fail(ErrorCode::kInvalidArgument, "the text of the sample does not parse: " + prototxt);
+  }
+  param.set_name("sample");
+  param.set_type(type.name);
+  for (size_t i = 0; i < inputs; ++i) param.add_bottom(StrCat("in", i));
+  for (int i = 0; i < outputs; ++i) param.add_top(StrCat("out", i));
+  return param;
+}
+
+LayerCase::LayerCase(const LayerType& type, const LayerSample& sample, DType dtype)
+    : type_(type), sample_(sample) {
+  for (const SampleInput& input : sample.inputs) {
+    inputs_.push_back({Shape(std::span<const int64_t>(input.shape)), dtype});
+  }
+  layer_ = type.make(MakeParameter(type, sample.prototxt, inputs_.size(), sample.outputs));
+  context_ = {.phase = sample.phase,
+              .inputs = inputs_,
+              .output_count = static_cast<size_t>(sample.outputs),
+              .dtype = dtype};
+  info_ = layer_->Infer(context_);
+}
+
+bool LayerCase::Differentiable(size_t input) const {
+  return sample_.gradient && !sample_.inputs[input].integer && !At(info_.gradient_forbidden, input);
+}
+
+CaseValues DrawValues(const LayerCase& layer_case) {
+  const uint64_t seed =
+      MixBits(HashName(layer_case.type().name), HashName(layer_case.sample().name));
+  const std::vector<SampleInput>& inputs = layer_case.sample().inputs;
+  CaseValues values;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto count = static_cast<size_t>(layer_case.infer_context().inputs[i].shape.count());
+    values.inputs.push_back(DrawInput(inputs[i], count, RandomStream(seed, i)));
+  }
+  DrawDistinct(inputs, RandomStream(seed, 1000), values.inputs);
+  for (const LearnedBlob& blob : layer_case.info().learned) {
+    FillerParameter filler;
+    filler.set_type("gaussian");
+    filler.set_std(0.5F);
+    GuardedTensor tensor(blob.shape, DType::kF32);
+    Fill(filler, blob.shape, RandomStream(seed, 2000 + values.learned.size()), tensor.view());
+    values.learned.push_back(tensor.Values());
+  }
+  for (const BlobSpec& output : layer_case.info().outputs) {
+    values.output_grads.push_back(
+        DrawUniform(static_cast<size_t>(output.shape.count()),
+                    RandomStream(seed, 3000 + values.output_grads.size())));
+  }
+  return values;
+}
+
+RunResult RunLayer(const LayerCase& layer_case, const CaseValues& values,
+                   const RunOptions& options) {
+  return Workspace(layer_case, values, options).Run();
+}
+
+}  // namespace crema::test

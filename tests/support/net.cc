@@ -1,0 +1,58 @@
+#include "support/net.h"
+
+#include "core/rng.h"
+
+namespace crema::test {
+namespace {
+
+NetState StateOf(const NetFile& file, Phase phase) {
+  NetState state = file.net.state();
+  state.set_phase(phase);
+  return state;
+}
+
+}  // namespace
+
+const Registry& TestRegistry() {
+  static const Registry registry = BuiltinRegistry();
+  return registry;
+}
+
+std::shared_ptr<const Plan> PlanText(const std::string& text, Phase phase, PlanOptions options) {
+  const NetFile file = ParseNet(text, "net.prototxt");
+  std::vector<Problem> warnings;
+  return MakePlan(file.net, file.source, StateOf(file, phase), TestRegistry(), options, &warnings);
+}
+
+std::string PlanError(const std::string& text, Phase phase) {
+  try {
+    PlanText(text, phase);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string PlanWarnings(const std::string& text, Phase phase) {
+  const NetFile file = ParseNet(text, "net.prototxt");
+  std::vector<Problem> warnings;
+  MakePlan(file.net, file.source, StateOf(file, phase), TestRegistry(), {}, &warnings);
+  std::string lines;
+  for (const Problem& warning : warnings) lines += ToString(warning) + "\n";
+  return lines;
+}
+
+void FillInput(Session* session, const std::string& blob, uint64_t seed) {
+  const RandomStream stream(seed, HashName(blob));
+  const std::span<float> values = session->MutableData(blob).span<float>();
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(2 * stream.Uniform(i) - 1);
+  }
+}
+
+std::vector<float> ValuesOf(const ConstTensorView& view) {
+  const std::span<const float> span = view.span<float>();
+  return {span.begin(), span.end()};
+}
+
+}  // namespace crema::test

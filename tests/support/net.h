@@ -1,0 +1,33 @@
+// Nets from text, for tests.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "format/prototxt.h"
+#include "graph/graph.h"
+#include "graph/plan.h"
+#include "runtime/session.h"
+
+namespace crema::test {
+
+// The built-in layers, made once.
+const Registry& TestRegistry();
+
+// Plans a net written as text, under the name "net.prototxt".
+std::shared_ptr<const Plan> PlanText(const std::string& text, Phase phase = TRAIN,
+                                     PlanOptions options = {});
+
+// The text of the error that planning ends with; empty when it succeeds.
+std::string PlanError(const std::string& text, Phase phase = TRAIN);
+
+// The warnings of planning, a line each.
+std::string PlanWarnings(const std::string& text, Phase phase = TRAIN);
+
+// Sets a blob to values drawn from (seed, element), in -1..1.
+void FillInput(Session* session, const std::string& blob, uint64_t seed);
+
+std::vector<float> ValuesOf(const ConstTensorView& view);
+
+}  // namespace crema::test

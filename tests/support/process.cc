@@ -1,0 +1,88 @@
+#include "support/process.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "core/error.h"
+#include "support/temp_dir.h"
+
+namespace crema::test {
+namespace {
+
+int CodeOf(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+std::string Slurp(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+Process::Process(const std::vector<std::string>& command, const std::string& folder,
+                 const std::string& out_file, const std::string& err_file) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const int out = open(out_file.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0644);
+  const int err = open(err_file.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0644);
+  CREMA_CHECK(out >= 0 && err >= 0);
+  pid_ = fork();
+  CREMA_CHECK(pid_ >= 0);
+  if (pid_ == 0) {
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    if (!folder.empty() && chdir(folder.c_str()) != 0) _exit(126);
+    execv(arguments[0], arguments.data());
+    _exit(127);
+  }
+  close(out);
+  close(err);
+}
+
+Process::~Process() {
+  if (pid_ < 0) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+void Process::Signal(int signal) { kill(pid_, signal); }
+
+bool Process::IsRunning() {
+  if (pid_ < 0) return false;
+  int status = 0;
+  if (waitpid(pid_, &status, WNOHANG) != pid_) return true;
+  pid_ = -1;
+  exit_code_ = CodeOf(status);
+  return false;
+}
+
+int Process::Wait() {
+  if (pid_ < 0) return exit_code_;
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  pid_ = -1;
+  exit_code_ = CodeOf(status);
+  return exit_code_;
+}
+
+ProcessResult RunProcess(const std::vector<std::string>& command, const std::string& folder) {
+  const TempDir temp;
+  const std::string out = temp.path() + "/out";
+  const std::string err = temp.path() + "/err";
+  Process process(command, folder, out, err);
+  ProcessResult result;
+  result.exit_code = process.Wait();
+  result.out = Slurp(out);
+  result.err = Slurp(err);
+  return result;
+}
+
+}  // namespace crema::test

@@ -1,0 +1,37 @@
+// Runs commands of ours as a user would.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace crema::test {
+
+struct ProcessResult {
+  int exit_code = -1;  // 128 + n when signal n ended it
+  std::string out;
+  std::string err;
+};
+
+// Runs a program with its arguments in `folder` (empty: here) and waits for it.
+ProcessResult RunProcess(const std::vector<std::string>& command, const std::string& folder = "");
+
+// A program that is running; ended with SIGKILL by the destructor if it still is.
+class Process {
+ public:
+  // Its output goes to the two files.
+  Process(const std::vector<std::string>& command, const std::string& folder,
+          const std::string& out_file, const std::string& err_file);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void Signal(int signal);
+  int Wait();  // exit code; 128 + n when signal n ended it
+  bool IsRunning();
+
+ private:
+  int pid_ = -1;
+  int exit_code_ = -1;
+};
+
+}  // namespace crema::test

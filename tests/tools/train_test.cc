@@ -1,0 +1,346 @@
+// The commands, run as a user runs them.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "core/rng.h"
+#include "core/strings.h"
+#include "data/lmdb.h"
+#include "format/caffemodel.h"
+#include "format/solver_state.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace crema {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Process;
+using test::ProcessResult;
+using test::RunProcess;
+using test::TempDir;
+
+std::string Bin(const std::string& name) { return std::string(CREMA_BIN_DIR) + "/" + name; }
+
+void Write(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+std::string Read(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+// Four classes of 6x6 images: a bright quarter each, and noise.
+void WriteQuarters(const std::string& path, int count, int shift = 0) {
+  LmdbWriter writer(path);
+  const RandomStream random(1, 2);
+  for (int i = 0; i < count; ++i) {
+    Datum datum;
+    datum.set_channels(1);
+    datum.set_height(6);
+    datum.set_width(6);
+    datum.set_label(i % 4 + shift);
+    std::string pixels;
+    for (int p = 0; p < 36; ++p) {
+      const bool inside = (p / 6 >= 3) == (i % 4 >= 2) && (p % 6 >= 3) == (i % 2 == 1);
+      const uint32_t noise = random.Below(static_cast<uint64_t>(i * 36 + p), 80);
+      pixels += static_cast<char>(noise + (inside ? 120 : 0));
+    }
+    datum.set_data(pixels);
+    char key[16];
+    std::snprintf(key, sizeof(key), "%08d", i);
+    writer.Put(key, datum.SerializeAsString());
+  }
+  writer.Close();
+}
+
+constexpr const char* kNet = R"(
+name: "quarters"
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TRAIN }
+  transform_param { scale: 0.00390625 }
+  data_param { source: "train_lmdb" batch_size: 8 backend: LMDB } }
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TEST }
+  transform_param { scale: 0.00390625 }
+  data_param { source: "test_lmdb" batch_size: 10 backend: LMDB } }
+layer { name: "ip1" type: "InnerProduct" bottom: "data" top: "ip1"
+  inner_product_param { num_output: 16 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "ip1" top: "ip1" }
+layer { name: "drop" type: "Dropout" bottom: "ip1" top: "ip1" dropout_param { dropout_ratio: 0.1 } }
+layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
+  inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "accuracy" type: "Accuracy" bottom: "ip2" bottom: "label" top: "accuracy"
+  include { phase: TEST } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
+)";
+
+constexpr const char* kSolver = R"(
+net: "net.prototxt"
+base_lr: 0.1 lr_policy: "fixed" momentum: 0.9 weight_decay: 0.0005
+max_iter: 60 display: 20 random_seed: 1
+test_iter: 2 test_interval: 30
+snapshot: 20 snapshot_prefix: "snap"
+solver_mode: CPU
+)";
+
+class Train : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    WriteQuarters(Path("train_lmdb"), 52);
+    WriteQuarters(Path("test_lmdb"), 24);
+    Write(Path("net.prototxt"), kNet);
+    Write(Path("solver.prototxt"), kSolver);
+  }
+
+  std::string Path(const std::string& name) const { return temp_.path() + "/" + name; }
+
+  ProcessResult RunTrain(std::vector<std::string> flags = {}) const {
+    std::vector<std::string> command = {Bin("train"), "--solver=solver.prototxt", "--threads=1"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    return RunProcess(command, temp_.path());
+  }
+
+  // Replaces text in one of the files.
+  void Edit(const std::string& name, const std::string& from, const std::string& to) const {
+    std::string text = Read(Path(name));
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    Write(Path(name), text.replace(at, from.size(), to));
+  }
+
+  // Training fails with this exit code and a message that holds all of `expected`.
+  void ExpectFailure(int code, const std::vector<std::string>& expected,
+                     std::vector<std::string> flags = {}) const {
+    const ProcessResult result = RunTrain(std::move(flags));
+    EXPECT_EQ(result.exit_code, code) << result.err;
+    for (const std::string& text : expected) {
+      EXPECT_NE(result.err.find(text), std::string::npos) << text << "\n---\n" << result.err;
+    }
+    EXPECT_EQ(result.err.find("*** "), std::string::npos) << "a stack trace: " << result.err;
+    EXPECT_EQ(result.err.find("terminate called"), std::string::npos) << result.err;
+  }
+
+  TempDir temp_;
+};
+
+TEST_F(Train, LearnsAndWritesWhatCaffeWrites) {
+  const ProcessResult result = RunTrain();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* expected :
+       {"Solving quarters", "Learning Rate Policy: fixed", "Iteration 0, Testing net (#0)",
+        "    Test net output #0: accuracy = ", "    Test net output #1: loss = ", "(* 1 = ",
+        "Iteration 20 (", " iter/s, ", "s/20 iters), loss = ", "    Train net output #0: loss = ",
+        "Iteration 20, lr = 0.1", "Snapshotting to binary proto file snap_iter_20.caffemodel",
+        "Snapshotting solver state to binary proto file snap_iter_20.solverstate",
+        "Iteration 60, Testing net (#0)", "Iteration 60, loss = ", "Optimization Done."}) {
+    EXPECT_NE(result.err.find(expected), std::string::npos) << expected << "\n" << result.err;
+  }
+  for (const char* file : {"snap_iter_20.caffemodel", "snap_iter_40.solverstate",
+                           "snap_iter_60.caffemodel", "snap_iter_60.solverstate"}) {
+    EXPECT_TRUE(fs::exists(Path(file))) << file;
+  }
+  EXPECT_EQ(result.out, "trained to iteration 60\n");
+}
+
+TEST_F(Train, QuietLeavesTheTablesOut) {
+  EXPECT_NE(RunTrain().err.find("learned elements: "), std::string::npos);
+  fs::remove_all(Path("snap_iter_60.caffemodel"));
+  EXPECT_EQ(RunTrain({"--quiet"}).err.find("learned elements: "), std::string::npos);
+}
+
+TEST_F(Train, EvaluateCountsEverySampleOnce) {
+  ASSERT_EQ(RunTrain().exit_code, 0);
+  const auto evaluate = [&](std::vector<std::string> flags) {
+    std::vector<std::string> command = {Bin("evaluate"), "--model=net.prototxt",
+                                        "--weights=snap_iter_60.caffemodel"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    return RunProcess(command, temp_.path());
+  };
+  const ProcessResult all = evaluate({});
+  ASSERT_EQ(all.exit_code, 0) << all.err;
+  EXPECT_NE(all.out.find("24 samples in 3 batches\n"), std::string::npos) << all.out;
+  EXPECT_NE(all.out.find("accuracy = 1\n"), std::string::npos) << all.out;
+  // The mean over 24 samples does not depend on how they are cut into batches.
+  Edit("net.prototxt", "batch_size: 10", "batch_size: 24");
+  const ProcessResult whole = evaluate({});
+  EXPECT_EQ(whole.out.substr(whole.out.find("Loss")), all.out.substr(all.out.find("Loss")));
+  EXPECT_NE(evaluate({"--iterations=2"}).out.find("48 samples in 2 batches"), std::string::npos);
+}
+
+TEST_F(Train, ResumedRunEndsWithTheSameBytes) {
+  ASSERT_EQ(RunTrain().exit_code, 0);
+  const std::string whole = Read(Path("snap_iter_60.caffemodel"));
+  const std::string state = Read(Path("snap_iter_60.solverstate"));
+  fs::remove(Path("snap_iter_60.caffemodel"));
+  fs::remove(Path("snap_iter_60.solverstate"));
+  const ProcessResult resumed = RunTrain({"--snapshot=snap_iter_20.solverstate"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(Read(Path("snap_iter_60.caffemodel")), whole);
+  EXPECT_EQ(Read(Path("snap_iter_60.solverstate")), state);
+}
+
+TEST_F(Train, ResumesWithoutARandomSeedInTheFile) {
+  Edit("solver.prototxt", "random_seed: 1", "");
+  ASSERT_EQ(RunTrain().exit_code, 0);
+  const std::string whole = Read(Path("snap_iter_60.caffemodel"));
+  ASSERT_EQ(RunTrain({"--snapshot=snap_iter_40.solverstate"}).exit_code, 0);
+  EXPECT_EQ(Read(Path("snap_iter_60.caffemodel")), whole);
+}
+
+TEST_F(Train, StartsFromWeights) {
+  ASSERT_EQ(RunTrain().exit_code, 0);
+  Edit("net.prototxt", "name: \"ip2\"", "name: \"other\"");
+  const ProcessResult result = RunTrain({"--weights=snap_iter_60.caffemodel"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("loaded      ip1"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("at fillers  other"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("not used    ip2"), std::string::npos) << result.err;
+}
+
+// Waits, with a bound, until a file exists.
+bool WaitFor(const std::string& path) {
+  for (int i = 0; i < 3000 && !fs::exists(path); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return fs::exists(path);
+}
+
+TEST_F(Train, SignalsSnapshotAndStop) {
+  Edit("solver.prototxt", "max_iter: 60", "max_iter: 100000000");
+  Edit("solver.prototxt", "snapshot: 20", "snapshot: 100");
+  Edit("solver.prototxt", "test_iter: 2 test_interval: 30", "");
+  Process train({Bin("train"), "--solver=solver.prototxt", "--threads=1"}, temp_.path(),
+                Path("out"), Path("err"));
+  ASSERT_TRUE(WaitFor(Path("snap_iter_100.solverstate"))) << Read(Path("err"));
+  train.Signal(SIGHUP);
+  ASSERT_TRUE(WaitFor(Path("snap_iter_300.solverstate"))) << "SIGHUP ended the run";
+  EXPECT_TRUE(train.IsRunning());
+  train.Signal(SIGINT);
+  EXPECT_EQ(train.Wait(), 0) << Read(Path("err"));
+  EXPECT_NE(Read(Path("err")).find("Optimization stopped early."), std::string::npos);
+  // Snapshots at other numbers than multiples of 100 come from the two signals.
+  int from_signals = 0;
+  for (const auto& entry : fs::directory_iterator(temp_.path())) {
+    const std::string name = entry.path().filename().string();
+    EXPECT_EQ(name.find(".tmp"), std::string::npos) << name << " was left behind";
+    if (!name.ends_with(".solverstate")) continue;
+    const SolverState state = ReadSolverState(entry.path().string());
+    from_signals += state.iter() % 100 != 0 ? 1 : 0;
+    EXPECT_NO_THROW(ReadCaffemodel(Path(state.learned_net())));
+  }
+  EXPECT_GE(from_signals, 1);
+}
+
+TEST_F(Train, FaultsInTheNetText) {
+  Edit("net.prototxt", "num_output: 16", "num_outputs: 16");
+  ExpectFailure(2, {"net.prototxt:10:25: layer \"ip1\": unknown field 'num_outputs' (did you mean "
+                    "'num_output'?)"});
+}
+
+TEST_F(Train, MissingFiles) {
+  ExpectFailure(2, {"missing.prototxt"}, {"--solver=missing.prototxt"});
+  ExpectFailure(2, {"missing.caffemodel"}, {"--weights=missing.caffemodel"});
+  ExpectFailure(2, {"missing.solverstate"}, {"--snapshot=missing.solverstate"});
+  fs::remove(Path("net.prototxt"));
+  ExpectFailure(2, {"solver.prototxt:2:1: ", "net.prototxt"});
+}
+
+TEST_F(Train, BadFlags) {
+  ExpectFailure(2, {"unknown flag --wieghts (did you mean 'weights'?)"}, {"--wieghts=x"});
+  ExpectFailure(2, {"not both"}, {"--weights=a", "--snapshot=b"});
+  ExpectFailure(2, {"--threads: 'many' is not a int32"}, {"--threads=many"});
+  EXPECT_EQ(RunProcess({Bin("train")}).exit_code, 2);
+}
+
+TEST_F(Train, MissingOrEmptyDataSet) {
+  fs::remove_all(Path("train_lmdb"));
+  ExpectFailure(2, {"layer \"data\"", "train_lmdb"});
+  fs::create_directory(Path("train_lmdb"));
+  ExpectFailure(3, {"train_lmdb"});
+}
+
+TEST_F(Train, RecordThatIsNotADatum) {
+  fs::remove_all(Path("train_lmdb"));
+  {
+    LmdbWriter writer(Path("train_lmdb"));
+    writer.Put("00000000", "this is not a protobuf message at all");
+    writer.Close();
+  }
+  ExpectFailure(3, {"00000000", "train_lmdb"});
+}
+
+TEST_F(Train, LabelOutsideTheClasses) {
+  fs::remove_all(Path("train_lmdb"));
+  WriteQuarters(Path("train_lmdb"), 20, 1);
+  ExpectFailure(3, {"layer \"loss\": label 4", "\"ip2\" has 4", "labels 0..3",
+                    "does your set start at 1?"});
+}
+
+TEST_F(Train, BrokenModelFiles) {
+  ASSERT_EQ(RunTrain().exit_code, 0);
+  const std::string model = Read(Path("snap_iter_60.caffemodel"));
+  Write(Path("cut.caffemodel"), model.substr(0, model.size() / 2));
+  ExpectFailure(3, {"cut.caffemodel"}, {"--weights=cut.caffemodel"});
+  std::string flipped = model;
+  flipped[model.size() / 2] = static_cast<char>(flipped[model.size() / 2] ^ 4);
+  Write(Path("flipped.caffemodel"), flipped);
+  ExpectFailure(3, {"flipped.caffemodel"}, {"--weights=flipped.caffemodel"});
+  Write(Path("empty.caffemodel"), "");
+  ExpectFailure(3, {"empty.caffemodel"}, {"--weights=empty.caffemodel"});
+  ExpectFailure(3, {"net.prototxt"}, {"--weights=net.prototxt"});
+  const std::string state = Read(Path("snap_iter_20.solverstate"));
+  Write(Path("cut.solverstate"), state.substr(0, state.size() - 2));
+  ExpectFailure(3, {"cut.solverstate"}, {"--snapshot=cut.solverstate"});
+  Edit("net.prototxt", "num_output: 16", "num_output: 12");
+  ExpectFailure(2, {"layer \"ip1\": blob 0 (weight) is 16x36 in the file, but 12x36 in the net"},
+                {"--weights=snap_iter_60.caffemodel"});
+  const ProcessResult evaluated = RunProcess(
+      {Bin("evaluate"), "--model=net.prototxt", "--weights=snap_iter_60.caffemodel"}, temp_.path());
+  EXPECT_EQ(evaluated.exit_code, 2) << evaluated.err;
+}
+
+TEST_F(Train, DivergenceHasExitCode5AndKeepsSnapshots) {
+  Edit("solver.prototxt", "base_lr: 0.1", "base_lr: 1e30");
+  Edit("solver.prototxt", "snapshot: 20", "snapshot: 1");
+  ExpectFailure(5, {"training diverged", "iteration"});
+  EXPECT_NO_THROW(ReadCaffemodel(Path("snap_iter_1.caffemodel")));
+}
+
+TEST_F(Train, SnapshotFolderMissing) {
+  Edit("solver.prototxt", "\"snap\"", "\"not/there/snap\"");
+  ExpectFailure(2, {"not/there"});
+}
+
+TEST_F(Train, DiskFullStopsWithTheReasonAndKeepsTheLastSnapshot) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  // A file size limit stands in for a full disk: writes fail in the same place.
+  const std::string script = "ulimit -f 12; trap '' XFSZ; exec " + Bin("train") +
+                             " --solver=solver.prototxt --threads=1";
+  Edit("net.prototxt", "num_output: 16", "num_output: 200");
+  const ProcessResult result = RunProcess({"/bin/sh", "-c", script}, temp_.path());
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_NE(result.err.find("snap_iter_20.caffemodel"), std::string::npos) << result.err;
+  for (const auto& entry : fs::directory_iterator(temp_.path())) {
+    EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
+    EXPECT_FALSE(entry.path().string().ends_with(".caffemodel")) << entry.path();
+  }
+}
+
+TEST_F(Train, HelpIsShortAndTrue) {
+  for (const char* tool : {"train", "evaluate", "deploy", "replay", "convert_mnist"}) {
+    const ProcessResult help = RunProcess({Bin(tool), "--help"});
+    EXPECT_EQ(help.exit_code, 0) << tool;
+    EXPECT_NE(help.out.find("Flags:"), std::string::npos) << tool;
+    EXPECT_LT(help.out.size(), 4000U) << tool;
+  }
+}
+
+}  // namespace
+}  // namespace crema

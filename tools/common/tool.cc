@@ -1,0 +1,126 @@
+#include "common/tool.h"
+
+#include <gflags/gflags.h>
+#include <glog/logging.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+
+namespace crema::tools {
+namespace {
+
+class GlogSinkImpl final : public LogSink {
+ public:
+  void Write(Severity severity, std::string_view message) override {
+    const int level = severity == Severity::kInfo      ? google::GLOG_INFO
+                      : severity == Severity::kWarning ? google::GLOG_WARNING
+                                                       : google::GLOG_ERROR;
+    google::LogMessage("crema", 0, level).stream() << message;
+  }
+};
+
+// Flags of this command only: those declared in the file with main, and the log folder.
+void PrintHelp(const char* program, const char* usage) {
+  std::printf("%s\n\nFlags:\n", usage);
+  std::vector<google::CommandLineFlagInfo> flags;
+  google::GetAllFlags(&flags);
+  const std::string own = StrCat("/", Split(program, '/').back(), ".cc");
+  for (const google::CommandLineFlagInfo& flag : flags) {
+    if (!std::string_view(flag.filename).ends_with(own) && flag.name != "log_dir") continue;
+    std::printf("  --%s  %s (%s", flag.name.c_str(), flag.description.c_str(), flag.type.c_str());
+    std::printf(", default %s)\n", flag.default_value.empty() ? "none" : flag.default_value.c_str());
+  }
+}
+
+// gflags ends the process with code 1 for flags it does not know; ours is 2, with a suggestion.
+void RefuseUnknownFlags(int argc, char** argv) {
+  std::vector<google::CommandLineFlagInfo> flags;
+  google::GetAllFlags(&flags);
+  std::vector<std::string> names;
+  for (const auto& flag : flags) names.push_back(flag.name);
+  for (int i = 1; i < argc; ++i) {
+    std::string_view word = argv[i];
+    if (word == "--") return;
+    if (!word.starts_with("-") || word == "-") continue;
+    word.remove_prefix(word.starts_with("--") ? 2 : 1);
+    const size_t equals = word.find('=');
+    const std::string name(word.substr(0, equals));
+    google::CommandLineFlagInfo info;
+    const bool negated =
+        name.starts_with("no") && google::GetCommandLineFlagInfo(name.c_str() + 2, &info) &&
+        info.type == "bool";
+    if (negated) continue;
+    if (!google::GetCommandLineFlagInfo(name.c_str(), &info)) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("unknown flag --", name, DidYouMean(name, names), "; --help lists the flags"));
+    }
+    const bool takes_next = equals == std::string_view::npos && info.type != "bool";
+    if (takes_next && i + 1 >= argc) {
+      Fail(ErrorCode::kInvalidArgument, StrCat("flag --", name, " needs a value"));
+    }
+    if (equals != std::string_view::npos || takes_next) {
+      const std::string value(equals == std::string_view::npos ? argv[i + 1]
+                                                               : std::string(word.substr(equals + 1)));
+      if (google::SetCommandLineOption(name.c_str(), value.c_str()).empty()) {
+        Fail(ErrorCode::kInvalidArgument,
+             StrCat("flag --", name, ": '", value, "' is not a ", info.type));
+      }
+    }
+    if (takes_next) ++i;
+  }
+}
+
+int Report(const Error& error) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "error: %s\n", error.what());
+  return ExitCode(error.code());
+}
+
+}  // namespace
+
+LogSink& GlogSink() {
+  static GlogSinkImpl sink;  // has no state of its own
+  return sink;
+}
+
+void RequireFlag(const std::string& value, const char* name) {
+  if (value.empty()) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("--", name, " is required; --help tells more"));
+  }
+}
+
+int RunTool(int argc, char** argv, const char* usage,
+            const std::function<int(std::vector<std::string>)>& body) {
+  try {
+    for (int i = 1; i < argc; ++i) {
+      const std::string_view word = argv[i];
+      if (word == "--help" || word == "-help" || word == "-h") {
+        PrintHelp(argv[0], usage);
+        return 0;
+      }
+      if (word == "--") break;
+    }
+    RefuseUnknownFlags(argc, argv);
+    FLAGS_logtostderr = true;
+    google::ParseCommandLineFlags(&argc, &argv, true);
+    if (!FLAGS_log_dir.empty()) {
+      FLAGS_logtostderr = false;
+      FLAGS_alsologtostderr = true;
+    }
+    google::InitGoogleLogging(argv[0]);
+    return body(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const Error& error) {
+    return Report(error);
+  } catch (const std::bad_alloc&) {
+    return Report(Error({ErrorCode::kOutOfMemory, {}, "out of memory"}));
+  } catch (const std::exception& error) {
+    return Report(Error({ErrorCode::kInternal, {}, StrCat("internal error: ", error.what())}));
+  }
+}
+
+}  // namespace crema::tools

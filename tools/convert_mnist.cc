@@ -1,0 +1,157 @@
+// Turns the IDX files of MNIST, compressed or not, into an LMDB for the Data layer.
+#include <zlib.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "crema.pb.h"
+#include "data/lmdb.h"
+
+namespace crema::tools {
+namespace {
+
+constexpr char kUsage[] =
+    "convert_mnist IMAGES LABELS OUTPUT\n\n"
+    "Writes the images and labels of two IDX files (gzipped or not) to the new LMDB OUTPUT:\n"
+    "one Datum each, in the order of the files, under keys of eight digits.\n"
+    "Example: convert_mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz mnist_train_lmdb";
+
+constexpr uint32_t kImagesMagic = 2051;
+constexpr uint32_t kLabelsMagic = 2049;
+constexpr uint32_t kMaxSide = 16384;  // pixels
+
+// An IDX file; zlib passes through what is not compressed.
+class IdxFile {
+ public:
+  explicit IdxFile(const std::string& path) : path_(path), file_(Open(path)) {}
+
+  const std::string& path() const { return path_; }
+
+  // Throws kDataLoss where the file ends before.
+  void Read(void* out, size_t bytes) {
+    const int got = gzread(file_.get(), out, static_cast<unsigned>(bytes));
+    if (got >= 0 && static_cast<size_t>(got) == bytes) return;
+    Fail(ErrorCode::kDataLoss, StrCat("'", path_, "' is cut short or damaged: fetch it again"));
+  }
+
+  uint32_t ReadBigEndian() {
+    std::array<uint8_t, 4> bytes{};
+    Read(bytes.data(), bytes.size());
+    return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
+  }
+
+  // To be called after the last record.
+  void ExpectEnd() {
+    char more = 0;
+    const int got = gzread(file_.get(), &more, 1);
+    if (got == 0) return;
+    Fail(ErrorCode::kDataLoss,
+         StrCat("'", path_, "' ", got > 0 ? "is longer than its header says" : "is damaged"));
+  }
+
+ private:
+  struct Closer {
+    void operator()(gzFile_s* file) const { gzclose(file); }
+  };
+
+  static gzFile_s* Open(const std::string& path) {
+    gzFile_s* file = gzopen(path.c_str(), "rb");
+    if (file != nullptr) return file;
+    const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIoFailure;
+    Fail(code, StrCat("cannot open '", path, "': ", std::strerror(errno)));
+  }
+
+  const std::string path_;
+  const std::unique_ptr<gzFile_s, Closer> file_;
+};
+
+void CheckMagic(IdxFile& images, IdxFile& labels) {
+  const uint32_t first = images.ReadBigEndian();
+  const uint32_t second = labels.ReadBigEndian();
+  if (first == kLabelsMagic && second == kImagesMagic) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("images and labels are swapped: '", images.path(), "' holds the labels and '",
+                labels.path(), "' the images"));
+  }
+  if (first != kImagesMagic) {
+    Fail(ErrorCode::kDataLoss, StrCat("'", images.path(),
+                                      "' is not an IDX file of images: it begins "
+                                      "with ",
+                                      first, ", not ", kImagesMagic));
+  }
+  if (second != kLabelsMagic) {
+    Fail(ErrorCode::kDataLoss, StrCat("'", labels.path(),
+                                      "' is not an IDX file of labels: it begins "
+                                      "with ",
+                                      second, ", not ", kLabelsMagic));
+  }
+}
+
+void Convert(const std::string& images_path, const std::string& labels_path,
+             const std::string& output) {
+  IdxFile images(images_path);
+  IdxFile labels(labels_path);
+  CheckMagic(images, labels);
+  const uint32_t count = images.ReadBigEndian();
+  const uint32_t label_count = labels.ReadBigEndian();
+  if (count != label_count) {
+    Fail(ErrorCode::kDataLoss, StrCat("'", images_path, "' holds ", count, " images, but '",
+                                      labels_path, "' holds ", label_count, " labels"));
+  }
+  const uint32_t height = images.ReadBigEndian();
+  const uint32_t width = images.ReadBigEndian();
+  if (count == 0 || height == 0 || width == 0 || height > kMaxSide || width > kMaxSide) {
+    Fail(ErrorCode::kDataLoss, StrCat("'", images_path, "' says that it holds ", count,
+                                      " images of ", height, "x", width));
+  }
+
+  LmdbWriter writer(output);
+  Datum datum;
+  datum.set_channels(1);
+  datum.set_height(static_cast<int>(height));
+  datum.set_width(static_cast<int>(width));
+  std::string pixels(size_t{height} * width, '\0');
+  std::string value;
+  std::array<char, 16> key{};
+  for (uint32_t i = 0; i < count; ++i) {
+    uint8_t label = 0;
+    images.Read(pixels.data(), pixels.size());
+    labels.Read(&label, 1);
+    datum.set_data(pixels);
+    datum.set_label(label);
+    datum.SerializeToString(&value);
+    std::snprintf(key.data(), key.size(), "%08u", i);
+    writer.Put(key.data(), value);
+  }
+  images.ExpectEnd();
+  labels.ExpectEnd();
+  writer.Close();
+  std::cout << "Wrote " << count << " images of " << height << "x" << width << " to " << output
+            << "\n";
+}
+
+int Run(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 3) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("expected IMAGES LABELS OUTPUT, got ", arguments.size(), " arguments; see --help"));
+  }
+  Convert(arguments[0], arguments[1], arguments[2]);
+  return 0;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage, crema::tools::Run);
+}

@@ -1,0 +1,74 @@
+#!/bin/sh
+# The front of all commands: `crema train …` runs libexec/crema/train with the rest of the arguments.
+set -eu
+
+here=$(dirname "$(readlink -f "$0")")
+commands=$here/../libexec/crema
+[ -d "$commands" ] || commands=$here # a build folder has them side by side
+
+# One line a command; the ones that this build left out are not shown.
+list() {
+  while read -r name text; do
+    if [ -x "$commands/$name" ]; then printf '  %-14s %s\n' "$name" "$text"; fi
+  done <<'LIST'
+train          learn the weights of a net: crema train --solver=solver.prototxt
+evaluate       measure weights on the test data: crema evaluate --model=net --weights=file
+deploy         classify images: crema deploy classify --model=net --weights=file image...
+convert_mnist  MNIST's IDX files to LMDB: crema convert_mnist images labels output
+make_digits    draw a data set of digits: crema make_digits --count=1000 output
+replay         compare a net with recorded numbers: crema replay --model=net --golden=file
+LIST
+}
+
+usage() {
+  echo "usage: crema COMMAND [arguments]     crema COMMAND --help says more"
+  echo
+  list
+}
+
+# The command at the smallest edit distance from the word, when it is near enough to be meant.
+nearest() {
+  list | awk -v word="$1" '
+    function distance(a, b,   i, j, previous, current, cost) {
+      for (j = 0; j <= length(b); ++j) previous[j] = j
+      for (i = 1; i <= length(a); ++i) {
+        current[0] = i
+        for (j = 1; j <= length(b); ++j) {
+          cost = previous[j - 1] + (substr(a, i, 1) != substr(b, j, 1))
+          if (previous[j] + 1 < cost) cost = previous[j] + 1
+          if (current[j - 1] + 1 < cost) cost = current[j - 1] + 1
+          current[j] = cost
+        }
+        for (j = 0; j <= length(b); ++j) previous[j] = current[j]
+      }
+      return previous[length(b)]
+    }
+    BEGIN { least = 1000 }
+    { d = distance(tolower(word), $1); if (d < least) { least = d; name = $1 } }
+    END { if (least <= 2 || least * 2 <= length(name)) print name }'
+}
+
+case ${1:-help} in
+  help | --help | -h)
+    if [ $# -gt 1 ] && [ -x "$commands/$2" ]; then exec "$commands/$2" --help; fi
+    usage
+    exit 0
+    ;;
+  --version | version)
+    echo "crema @PROJECT_VERSION@"
+    exit 0
+    ;;
+  */* | .* | crema) ;; # a name, never a path, and not this script again
+  *)
+    if [ -x "$commands/$1" ]; then
+      program=$commands/$1
+      shift
+      exec "$program" "$@"
+    fi
+    ;;
+esac
+
+near=$(nearest "$1")
+echo "crema: unknown command '$1'${near:+ (did you mean '$near'?)}" >&2
+usage >&2
+exit 2

@@ -1,0 +1,77 @@
+// replay: compares a run with a recording, or makes a recording.
+#include <gflags/gflags.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "format/caffemodel.h"
+#include "format/file.h"
+#include "runtime/replay.h"
+
+DEFINE_string(model, "", "the net, a prototxt");
+DEFINE_string(weights, "", "its learned blobs, a caffemodel; without it the fillers are used");
+DEFINE_string(golden, "", "the recording to compare with, or to write with --record");
+DEFINE_double(rtol, 1e-4, "relative tolerance, of the largest recorded value of a blob");
+DEFINE_double(atol, 1e-5, "absolute tolerance");
+DEFINE_int32(optimize, 0, "1: plan as for production (fused, memory shared); compares what is left");
+DEFINE_bool(record, false, "write --golden from a run of our own");
+DEFINE_string(inputs, "", "with --record: a recording to take the inputs from");
+DEFINE_bool(gradients, true, "with --record: run backward and record gradients");
+DEFINE_int32(threads, 0, "threads; 0: one for each processor");
+DEFINE_uint64(seed, 1, "with --record: seed of random inputs and fillers");
+
+namespace crema::tools {
+namespace {
+
+constexpr const char* kUsage =
+    "replay --model=NET --golden=FILE [--weights=W]: runs the net on the recorded inputs and compares\n"
+    "every recorded blob, gradient and parameter. Prints a line for each; exit code 1 at the first\n"
+    "layer out of tolerance. replay --record ... writes such a recording.";
+
+int Compare(const ReplayNet& net, const Registry& registry) {
+  const ReplayResult result = Replay(net, ReadNetBinary(FLAGS_golden), registry,
+                                     {.rtol = FLAGS_rtol,
+                                      .atol = FLAGS_atol,
+                                      .optimize = FLAGS_optimize != 0,
+                                      .threads = FLAGS_threads});
+  for (const ReplayLine& line : result.lines) {
+    std::printf("%-40s max abs %-12.6g max rel %-12.6g %s\n", line.what.c_str(), line.max_absolute,
+                line.max_relative, line.fits ? "ok" : "OUT OF TOLERANCE");
+  }
+  for (const std::string& name : result.not_compared) {
+    std::printf("%-40s not compared: gone in the optimised plan\n", name.c_str());
+  }
+  if (result.fits) return 0;
+  const ReplayLine& last = result.lines.back();
+  std::printf("first misfit: %s of layer \"%s\"\n", last.what.c_str(), last.layer.c_str());
+  return 1;
+}
+
+int Run() {
+  RequireFlag(FLAGS_model, "model");
+  RequireFlag(FLAGS_golden, "golden");
+  const Registry registry = BuiltinRegistry();
+  const NetFile file = ReadNet(FLAGS_model);
+  std::optional<NetParameter> weights;
+  if (!FLAGS_weights.empty()) weights = ReadCaffemodel(FLAGS_weights);
+  const ReplayNet net{file, weights ? &*weights : nullptr, FLAGS_weights};
+  if (!FLAGS_record) return Compare(net, registry);
+  std::optional<NetParameter> inputs;
+  if (!FLAGS_inputs.empty()) inputs = ReadNetBinary(FLAGS_inputs);
+  const NetParameter recording =
+      Record(net, inputs ? &*inputs : nullptr, registry, FLAGS_gradients, FLAGS_seed);
+  WriteFileAtomically(FLAGS_golden, recording.SerializeAsString());
+  std::printf("recorded %d things to %s\n", recording.layer_size(), FLAGS_golden.c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage,
+                               [](const std::vector<std::string>&) { return crema::tools::Run(); });
+}

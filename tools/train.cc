@@ -1,0 +1,152 @@
+// train: trains a net from a solver file.
+#include <gflags/gflags.h>
+#include <glog/logging.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include "common/live_line.h"
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "format/solver_state.h"
+#include "solvers/caffe_log.h"
+#include "solvers/solver.h"
+
+DEFINE_string(solver, "", "the solver, a prototxt");
+DEFINE_string(weights, "", "caffemodels to start from, separated by commas; by layer name");
+DEFINE_string(snapshot, "", "a .solverstate to go on from, bit for bit");
+DEFINE_int32(threads, 0, "threads; 0: one for each processor");
+DEFINE_bool(quiet, false, "leave out the configuration and the table of layers");
+DEFINE_int32(level, 0, "NetState.level of the training net");
+DEFINE_string(stage, "", "NetState.stage of the training net, separated by commas");
+DEFINE_string(sigint_effect, "stop", "what SIGINT does: stop (with a snapshot), snapshot or none");
+DEFINE_string(sighup_effect, "snapshot", "what SIGHUP does: stop, snapshot or none");
+
+namespace crema::tools {
+namespace {
+
+constexpr const char* kUsage =
+    "train --solver=S [--weights=W[,W2]] [--snapshot=STATE]: trains the net of a solver file.\n"
+    "Ctrl-C snapshots and stops, SIGHUP snapshots and goes on.";
+
+std::atomic<bool> g_interrupted{false};  // NOLINT: a signal handler can reach nothing else
+std::atomic<bool> g_hung_up{false};      // NOLINT
+
+void OnSignal(int signal) { (signal == SIGHUP ? g_hung_up : g_interrupted) = true; }
+
+Request EffectOf(const std::string& flag, const std::string& value) {
+  if (value == "stop") return Request::kStop;
+  if (value == "snapshot") return Request::kSnapshot;
+  if (value == "none") return Request::kNone;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("--", flag, ": '", value, "' is not one of stop, snapshot, none"));
+}
+
+std::function<Request()> WatchSignals() {
+  const Request on_interrupt = EffectOf("sigint_effect", FLAGS_sigint_effect);
+  const Request on_hangup = EffectOf("sighup_effect", FLAGS_sighup_effect);
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  action.sa_flags = SA_RESTART;
+  sigfillset(&action.sa_mask);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  return [on_interrupt, on_hangup] {
+    if (g_hung_up.exchange(false)) return on_hangup;
+    if (g_interrupted.exchange(false)) return on_interrupt;
+    return Request::kNone;
+  };
+}
+
+SolverFile ReadSolverWithFlags() {
+  SolverFile file = ReadSolver(FLAGS_solver);
+  if (FLAGS_level != 0) file.solver.mutable_train_state()->set_level(FLAGS_level);
+  if (!FLAGS_stage.empty()) {
+    for (const std::string& stage : Split(FLAGS_stage, ',')) {
+      file.solver.mutable_train_state()->add_stage(stage);
+    }
+  }
+  if (!FLAGS_weights.empty()) {
+    file.solver.clear_weights();
+    file.solver.add_weights(FLAGS_weights);
+  }
+  if (!FLAGS_snapshot.empty()) file.solver.clear_weights();
+  return file;
+}
+
+std::vector<std::string> WeightFiles(const SolverParameter& solver) {
+  std::vector<std::string> paths;
+  for (const std::string& entry : solver.weights()) {
+    for (const std::string& path : Split(entry, ',')) {
+      if (!Trim(path).empty()) paths.emplace_back(Trim(path));
+    }
+  }
+  return paths;
+}
+
+void Describe(const Solver& solver, LogSink& log) {
+  log.Write(Severity::kInfo, "effective solver configuration:\n" +
+                                 PrintText(solver.config().solver.solver) +
+                                 StrCat("seed: ", solver.seed()));
+  log.Write(Severity::kInfo,
+            StrCat("net \"", solver.plan().name, "\" for training:\n", DescribePlan(solver.plan())));
+  for (size_t i = 0; i < solver.test_count(); ++i) {
+    log.Write(Severity::kInfo, StrCat("test net #", i, ":\n", DescribePlan(solver.test_plan(i))));
+  }
+}
+
+void WarnAboutMode(const SolverParameter& solver, LogSink& log) {
+  if (solver.has_solver_mode() && solver.solver_mode() == SolverParameter::GPU) {
+    log.Write(Severity::kWarning,
+              "solver_mode: GPU is set, but this version trains on the CPU only; it goes on there");
+  }
+}
+
+int Run() {
+  RequireFlag(FLAGS_solver, "solver");
+  if (!FLAGS_snapshot.empty() && !FLAGS_weights.empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         "give --snapshot to resume or --weights to start from, not both");
+  }
+  LogSink& log = GlogSink();
+  const Registry registry = BuiltinRegistry();
+  RunConfig config = MakeRunConfig(ReadSolverWithFlags());
+  const SolverParameter solver_param = config.solver.solver;
+  WarnAboutMode(solver_param, log);
+
+  const bool on_terminal = isatty(STDERR_FILENO) != 0;
+  CaffeLog caffe_log(log, solver_param.lr_policy(), solver_param.display());
+  LiveLine live_line(stderr);
+  BothObservers both(caffe_log, live_line);
+  SolverOptions options{.threads = FLAGS_threads, .log = &log, .poll = WatchSignals(), .seed = {}};
+  options.observer = &caffe_log;
+  if (on_terminal) options.observer = FLAGS_log_dir.empty() ? static_cast<TrainingObserver*>(&live_line) : &both;
+  if (!FLAGS_snapshot.empty()) {
+    const SolverState state = ReadSolverState(FLAGS_snapshot);
+    if (state.has_seed()) options.seed = state.seed();
+  }
+
+  Solver solver(std::move(config), registry, std::move(options));
+  if (!FLAGS_quiet) Describe(solver, log);
+  solver.LoadWeights(WeightFiles(solver_param));
+  if (!FLAGS_snapshot.empty()) solver.Restore(FLAGS_snapshot);
+  if (on_terminal && !FLAGS_log_dir.empty()) {
+    // The terminal belongs to the live line; the log goes to its files.
+    FLAGS_alsologtostderr = false;
+    FLAGS_stderrthreshold = google::GLOG_ERROR;
+  }
+  solver.Solve();
+  std::printf("trained to iteration %ld\n", solver.iteration());
+  return 0;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage,
+                               [](const std::vector<std::string>&) { return crema::tools::Run(); });
+}
