@@ -172,8 +172,9 @@ int Classify(std::vector<std::string> arguments) {
   if (FLAGS_top < 1) Fail(ErrorCode::kInvalidArgument, StrCat("--top is ", FLAGS_top));
   const std::vector<std::string> images = ImagesOf(arguments);
   const Registry registry = BuiltinRegistry();
-  const Classifier classifier(ReadNet(FLAGS_model), ReadCaffemodel(FLAGS_weights), FLAGS_weights,
-                              FLAGS_output, registry, GlogSink());
+  const NetFile net = ReadNet(FLAGS_model);
+  const NetParameter model = ReadCaffemodel(FLAGS_weights);
+  const Classifier classifier(net, model, FLAGS_weights, FLAGS_output, registry, GlogSink());
   const Preprocessing preprocessing{.invert = FLAGS_invert,
                                     .scale = static_cast<float>(FLAGS_scale),
                                     .mean = MeanOf(classifier)};

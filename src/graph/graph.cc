@@ -50,7 +50,7 @@ void Graph::Reindex() {
 
 NetParameter ToNetParameter(const Graph& graph) {
   NetParameter net;
-  net.set_name(graph.name);
+  if (!graph.name.empty()) net.set_name(graph.name);
   if (graph.force_backward) net.set_force_backward(true);
   for (const Node& node : graph.nodes) {
     LayerParameter* layer = net.add_layer();

@@ -125,6 +125,7 @@ class Resolver {
     } catch (const Error& error) {
       for (Problem problem : error.problems()) {
         if (problem.code == ErrorCode::kNotFound && problem.where.line == 0) {
+          problem.message = StrCat(field, " \"", path, "\": ", problem.message);
           problem.where = config_.solver.source.Locate(field);
         }
         problems_.push_back(std::move(problem));

@@ -17,13 +17,13 @@ std::string Net(const std::string& rest) { return kInput + rest; }
 
 TEST(BuildGraph, UnknownLayerTypeNamesTheNearest) {
   EXPECT_EQ(PlanError(Net("layer { name: \"a\" type: \"InnerProdukt\" bottom: \"data\" top: \"a\" }")),
-            "net.prototxt:3:21: layer \"a\": unknown layer type 'InnerProdukt' (did you mean "
+            "net.prototxt:3:19: layer \"a\": unknown layer type 'InnerProdukt' (did you mean "
             "'InnerProduct'?)");
 }
 
 TEST(BuildGraph, UnknownBottomNamesTheNearestBlob) {
   EXPECT_EQ(PlanError(Net("layer { name: \"a\" type: \"ReLU\" bottom: \"dat\" top: \"a\" }")),
-            "net.prototxt:3:34: layer \"a\": no layer before this one produces bottom 'dat' (did "
+            "net.prototxt:3:32: layer \"a\": no layer before this one produces bottom 'dat' (did "
             "you mean 'data'?)");
 }
 
@@ -46,7 +46,7 @@ TEST(BuildGraph, BottomOfALayerLeftOutByItsRulesSaysSo) {
 TEST(BuildGraph, BlobProducedTwiceNamesBothLayers) {
   EXPECT_EQ(PlanError(Net("layer { name: \"a\" type: \"ReLU\" bottom: \"data\" top: \"x\" }\n"
                           "layer { name: \"b\" type: \"TanH\" bottom: \"data\" top: \"x\" }")),
-            "net.prototxt:4:49: layer \"b\": blob 'x' is already produced by layer \"a\" (line 3); "
+            "net.prototxt:4:47: layer \"b\": blob 'x' is already produced by layer \"a\" (line 3); "
             "give this top another name");
 }
 

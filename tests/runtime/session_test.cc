@@ -40,16 +40,16 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "t" top: "loss" 
 layer { name: "side" type: "Reduction" bottom: "ip" top: "side" loss_weight: 0.5 }
 )";
 
-struct Run {
+struct Outcome {
   double loss = 0;
   std::vector<std::vector<float>> results;
 };
 
-Run RunOnce(const PlanOptions& options, int passes = 2) {
+Outcome RunOnce(const PlanOptions& options, int passes = 2) {
   const auto plan = PlanText(kNet, TRAIN, options);
   const auto weights = Weights::Make(*plan, 7);
   Session session(plan, weights, ExecContext(options.threads, 7));
-  Run run;
+  Outcome run;
   for (int pass = 0; pass < passes; ++pass) {
     FillInput(&session, "x", 1 + static_cast<uint64_t>(pass));
     FillInput(&session, "t", 2);
@@ -65,7 +65,7 @@ Run RunOnce(const PlanOptions& options, int passes = 2) {
   return run;
 }
 
-void ExpectNear(const Run& a, const Run& b, float tolerance) {
+void ExpectNear(const Outcome& a, const Outcome& b, float tolerance) {
   EXPECT_NEAR(a.loss, b.loss, tolerance);
   ASSERT_EQ(a.results.size(), b.results.size());
   for (size_t r = 0; r < a.results.size(); ++r) {
@@ -89,8 +89,8 @@ TEST(Session, OptimisedPlanIsSmaller) {
 }
 
 TEST(Session, SameBitsForTheSameThreadCount) {
-  const Run a = RunOnce({.threads = 2});
-  const Run b = RunOnce({.threads = 2});
+  const Outcome a = RunOnce({.threads = 2});
+  const Outcome b = RunOnce({.threads = 2});
   EXPECT_EQ(a.loss, b.loss);
   EXPECT_EQ(a.results, b.results);
 }
@@ -100,9 +100,9 @@ TEST(Session, ThreadCountChangesRoundingOnly) {
 }
 
 TEST(Session, TwoNetsInTwoThreads) {
-  const Run expected = RunOnce({.threads = 1});
-  Run a;
-  Run b;
+  const Outcome expected = RunOnce({.threads = 1});
+  Outcome a;
+  Outcome b;
   std::thread first([&] { a = RunOnce({.threads = 1}); });
   std::thread second([&] { b = RunOnce({.threads = 1}); });
   first.join();

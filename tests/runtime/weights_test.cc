@@ -59,14 +59,14 @@ TEST(Weights, AnotherShapeSaysBothAndWhatToDo) {
 
 TEST(Weights, MissingLayerIsAnErrorOrKeptAsAsked) {
   const NetParameter model = ModelOf(Net(4, "ip_one"), 1);
-  const std::string error = LoadError(Net(4, "ip_two"), model, MissingLayers::kError);
+  const std::string error = LoadError(Net(4, "ip_0ne"), model, MissingLayers::kError);
   EXPECT_NE(error.find("the file has no blobs for this layer (did you mean 'ip_one'?)"),
             std::string::npos)
       << error;
-  const auto plan = PlanText(Net(4, "ip_two"));
+  const auto plan = PlanText(Net(4, "ip_0ne"));
   const LoadReport report =
       Weights::Make(*plan, 1)->Load(*plan, model, "m", MissingLayers::kKeep);
-  EXPECT_EQ(report.at_fillers, std::vector<std::string>{"ip_two"});
+  EXPECT_EQ(report.at_fillers, std::vector<std::string>{"ip_0ne"});
   EXPECT_EQ(report.not_in_net, std::vector<std::string>{"ip_one"});
 }
 

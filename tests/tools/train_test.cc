@@ -315,7 +315,7 @@ TEST_F(Train, DivergenceHasExitCode5AndKeepsSnapshots) {
 
 TEST_F(Train, SnapshotFolderMissing) {
   Edit("solver.prototxt", "\"snap\"", "\"not/there/snap\"");
-  ExpectFailure(2, {"not/there"});
+  ExpectFailure(3, {"not/there", "does not exist; create it first"});
 }
 
 TEST_F(Train, DiskFullStopsWithTheReasonAndKeepsTheLastSnapshot) {

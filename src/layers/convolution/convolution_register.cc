@@ -91,6 +91,7 @@ void RegisterConvolution(Registry& registry) {
   type.outputs = {1, Arity::kAny};
   type.outputs_equal_inputs = true;
   type.make = [](const LayerParameter& p) { return std::make_unique<const Convolution>(p); };
+  type.kernels = {PackedConvolutionKernel()};
   type.samples = Samples();
   type.bad_samples = BadSamples();
   registry.Add(std::move(type));

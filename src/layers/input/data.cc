@@ -48,6 +48,11 @@ class DataState final : public LayerSessionState {
     if (prefetcher_) prefetcher_->Restore(position_);
   }
 
+  int64_t EpochSize() const override {
+    const uint64_t records = records_ > 0 ? records_ : LmdbReader(param_.data_param().source()).count();
+    return static_cast<int64_t>(records / shard_.world);
+  }
+
  private:
   void Open(uint64_t layer_id, std::span<const TensorView> outputs) {
     const DataParameter& data = param_.data_param();

@@ -58,6 +58,10 @@ class HDF5DataState final : public LayerSessionState {
 
   void Restore(const LayerState& state) override { position_ = state.position(); }
 
+  int64_t EpochSize() const override {
+    return static_cast<int64_t>(reader_ ? reader_->set().rows() : OpenSet(param_).rows());
+  }
+
  private:
   // The files may have changed between planning and the first batch.
   void CheckShapes(std::span<const TensorView> outputs) const {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cfloat>
 
+#include "math/cpu/max_pool_2x2.h"
 #include "math/pool.h"
 #include "math/vectorize.h"
 
@@ -20,129 +21,76 @@ Columns Inside(const PoolAxis& axis, int64_t k) {
 }
 
 // One kernel cell against the best so far of a row of outputs. `x` is that cell for output 0.
-template <bool kWithIndex, typename T, typename Index>
+template <typename T>
 [[gnu::always_inline]] inline void TakeLarger(const T* x, int64_t stride, Columns columns,
-                                              Index cell, T* best, Index* index) {
+                                              int32_t cell, T* best, int32_t* place) {
   for (int64_t o = columns.begin; o < columns.end; ++o) {
     const T value = x[o * stride];
     const bool larger = value > best[o];
     best[o] = larger ? value : best[o];
-    if constexpr (kWithIndex) index[o] = larger ? cell : index[o];
+    place[o] = larger ? cell : place[o];
   }
 }
 
-template <bool kWithIndex, typename T, typename Index>
-[[gnu::always_inline]] inline void MaxPlane(const PoolWindow& w, const T* x, T* y, Index* index) {
-  for (int64_t oh = 0; oh < w.h.out; ++oh) {
-    T* best = y + oh * w.w.out;
-    Index* place = kWithIndex ? index + oh * w.w.out : nullptr;
-    std::fill(best, best + w.w.out, static_cast<T>(-FLT_MAX));
-    if constexpr (kWithIndex) std::fill(place, place + w.w.out, kNoIndex<Index>);
-    for (int64_t ih = w.h.Begin(oh); ih < w.h.End(oh); ++ih) {
-      const int64_t row = (ih - w.h.Start(oh)) * w.w.kernel;
-      for (int64_t k = 0; k < w.w.kernel; ++k) {
-        const T* cell = x + ih * w.w.in + k - w.w.pad;
-        const auto number = static_cast<Index>(row + k);
-        // Steps of 1 and 2, the usual ones, are worth vector code of their own.
-        if (w.w.stride == 1) {
-          TakeLarger<kWithIndex>(cell, 1, Inside(w.w, k), number, best, place);
-        } else if (w.w.stride == 2) {
-          TakeLarger<kWithIndex>(cell, 2, Inside(w.w, k), number, best, place);
-        } else {
-          TakeLarger<kWithIndex>(cell, w.w.stride, Inside(w.w, k), number, best, place);
-        }
+constexpr int64_t kPiece = 256;  // outputs of a row that are worked on at a time
+
+// Outputs [first, last) of row `oh`. Places are kept as wide as values until the end, because mixed
+// widths make poor vector code.
+template <typename T, typename Index>
+[[gnu::always_inline]] inline void MaxPiece(const PoolWindow& w, int64_t oh, int64_t first,
+                                            int64_t last, const T* x, T* y, Index* index) {
+  T best[kPiece];
+  int32_t place[kPiece];
+  const int64_t count = last - first;
+  std::fill(best, best + count, static_cast<T>(-FLT_MAX));
+  std::fill(place, place + count, -1);
+  for (int64_t ih = w.h.Begin(oh); ih < w.h.End(oh); ++ih) {
+    const int64_t row = (ih - w.h.Start(oh)) * w.w.kernel;
+    for (int64_t k = 0; k < w.w.kernel; ++k) {
+      const Columns inside = Inside(w.w, k);
+      const Columns columns = {std::max<int64_t>(0, inside.begin - first),
+                               std::min(inside.end, last) - first};
+      const T* cell = x + ih * w.w.in + k + w.w.Start(first);
+      const auto number = static_cast<int32_t>(row + k);
+      // Steps of 1 and 2, the usual ones, are worth vector code of their own.
+      if (w.w.stride == 1) {
+        TakeLarger(cell, 1, columns, number, best, place);
+      } else if (w.w.stride == 2) {
+        TakeLarger(cell, 2, columns, number, best, place);
+      } else {
+        TakeLarger(cell, w.w.stride, columns, number, best, place);
       }
     }
   }
+  std::copy(best, best + count, y + first);
+  if (index == nullptr) return;
+  for (int64_t o = 0; o < count; ++o) index[first + o] = static_cast<Index>(place[o]);
 }
 
-// Windows of 2x2 without overlap or padding: each cell is read once, all four at a time.
-template <bool kWithIndex, typename T, typename Index>
-[[gnu::always_inline]] inline void MaxPlane2x2(const PoolWindow& w, const T* x, T* y,
-                                               Index* index) {
-  for (int64_t oh = 0; oh < w.h.out; ++oh) {
-    const T* top = x + 2 * oh * w.w.in;
-    const T* low = top + w.w.in;
-    for (int64_t o = 0; o < w.w.out; ++o) {
-      T best = static_cast<T>(-FLT_MAX);
-      int place = -1;
-      const T cells[4] = {top[2 * o], top[2 * o + 1], low[2 * o], low[2 * o + 1]};
-      for (int k = 0; k < 4; ++k) {
-        const bool larger = cells[k] > best;
-        best = larger ? cells[k] : best;
-        if constexpr (kWithIndex) place = larger ? k : place;
+template <typename T, typename Index>
+[[gnu::always_inline]] inline void MaxPlanes(const PoolWindow& w, int64_t planes, const T* x, T* y,
+                                             Index* index) {
+  for (int64_t p = 0; p < planes; ++p, x += w.InSize()) {
+    for (int64_t oh = 0; oh < w.h.out; ++oh, y += w.w.out) {
+      for (int64_t first = 0; first < w.w.out; first += kPiece) {
+        MaxPiece(w, oh, first, std::min(w.w.out, first + kPiece), x, y, index);
       }
-      y[oh * w.w.out + o] = best;
-      if constexpr (kWithIndex) index[oh * w.w.out + o] = static_cast<Index>(place);
+      if (index != nullptr) index += w.w.out;
     }
   }
 }
 
-template <bool kWithIndex, typename T, typename Index>
-[[gnu::always_inline]] inline void MaxPlanes(const PoolWindow& w, bool is_2x2, int64_t planes,
-                                             const T* x, T* y, Index* index) {
-  for (int64_t p = 0; p < planes; ++p) {
-    Index* place = kWithIndex ? index + p * w.OutSize() : nullptr;
-    if (is_2x2) {
-      MaxPlane2x2<kWithIndex>(w, x + p * w.InSize(), y + p * w.OutSize(), place);
-    } else {
-      MaxPlane<kWithIndex>(w, x + p * w.InSize(), y + p * w.OutSize(), place);
-    }
-  }
+CREMA_MULTIVERSION void Max(const PoolWindow& w, int64_t planes, const float* x, float* y,
+                            uint8_t* index) {
+  MaxPlanes(w, planes, x, y, index);
 }
-
-CREMA_MULTIVERSION void Max(const PoolWindow& w, bool is_2x2, int64_t planes, const float* x,
-                            float* y, uint8_t* index) {
-  MaxPlanes<true>(w, is_2x2, planes, x, y, index);
-}
-CREMA_MULTIVERSION void Max(const PoolWindow& w, bool is_2x2, int64_t planes, const float* x,
-                            float* y, int32_t* index) {
-  MaxPlanes<true>(w, is_2x2, planes, x, y, index);
-}
-CREMA_MULTIVERSION void MaxValues(const PoolWindow& w, bool is_2x2, int64_t planes, const float* x,
-                                  float* y) {
-  MaxPlanes<false, float, uint8_t>(w, is_2x2, planes, x, y, nullptr);
+CREMA_MULTIVERSION void Max(const PoolWindow& w, int64_t planes, const float* x, float* y,
+                            int32_t* index) {
+  MaxPlanes(w, planes, x, y, index);
 }
 template <typename Index>
-void Max(const PoolWindow& w, bool is_2x2, int64_t planes, const double* x, double* y,
-         Index* index) {
-  MaxPlanes<true>(w, is_2x2, planes, x, y, index);
-}
-void MaxValues(const PoolWindow& w, bool is_2x2, int64_t planes, const double* x, double* y) {
-  MaxPlanes<false, double, uint8_t>(w, is_2x2, planes, x, y, nullptr);
-}
-
-bool Is2x2(const PoolAxis& axis) {
-  return axis.kernel == 2 && axis.stride == 2 && axis.pad == 0 && 2 * axis.out <= axis.in;
-}
-bool Is2x2(const PoolWindow& w) { return Is2x2(w.h) && Is2x2(w.w); }
-
-// Every cell of dx belongs to one window at most, so each is written once.
-template <typename T, typename Index>
-[[gnu::always_inline]] inline void MaxBackwardPlane2x2(const PoolWindow& w, const Index* index,
-                                                       const T* dy, T* dx) {
-  for (int64_t oh = 0; oh < w.h.out; ++oh) {
-    T* top = dx + 2 * oh * w.w.in;
-    T* low = top + w.w.in;
-    for (int64_t o = 0; o < w.w.out; ++o) {
-      const int place = index[oh * w.w.out + o];
-      const T g = dy[oh * w.w.out + o];
-      top[2 * o] = place == 0 ? g : T(0);
-      top[2 * o + 1] = place == 1 ? g : T(0);
-      low[2 * o] = place == 2 ? g : T(0);
-      low[2 * o + 1] = place == 3 ? g : T(0);
-    }
-    std::fill(top + 2 * w.w.out, top + w.w.in, T(0));
-    std::fill(low + 2 * w.w.out, low + w.w.in, T(0));
-  }
-  std::fill(dx + 2 * w.h.out * w.w.in, dx + w.InSize(), T(0));
-}
-
-CREMA_MULTIVERSION void MaxBackward2x2(const PoolWindow& w, int64_t planes, const uint8_t* index,
-                                       const float* dy, float* dx) {
-  for (int64_t p = 0; p < planes; ++p) {
-    MaxBackwardPlane2x2(w, index + p * w.OutSize(), dy + p * w.OutSize(), dx + p * w.InSize());
-  }
+void Max(const PoolWindow& w, int64_t planes, const double* x, double* y, Index* index) {
+  MaxPlanes(w, planes, x, y, index);
 }
 
 template <typename T, typename Index>
@@ -163,11 +111,10 @@ void MaxBackwardPlane(const PoolWindow& w, const Index* index, const T* dy, T* d
 
 template <typename T, typename Index>
 void MaxPool(const PoolWindow& w, int64_t planes, const T* x, T* y, Index* index) {
-  if (index == nullptr) {
-    MaxValues(w, Is2x2(w), planes, x, y);
-  } else {
-    Max(w, Is2x2(w), planes, x, y, index);
+  if constexpr (sizeof(T) == sizeof(float) && sizeof(Index) == 1) {
+    if (IsMaxPool2x2(w)) return MaxPool2x2(w, planes, x, y, index);
   }
+  Max(w, planes, x, y, index);
 }
 
 template <typename T, typename Index>
@@ -186,7 +133,7 @@ void MaxPoolPositions(const PoolWindow& w, int64_t planes, const Index* index, T
 template <typename T, typename Index>
 void MaxPoolBackward(const PoolWindow& w, int64_t planes, const Index* index, const T* dy, T* dx) {
   if constexpr (sizeof(T) == sizeof(float) && sizeof(Index) == 1) {
-    if (Is2x2(w)) return MaxBackward2x2(w, planes, index, dy, dx);
+    if (IsMaxPool2x2(w)) return MaxPool2x2Backward(w, planes, index, dy, dx);
   }
   for (int64_t p = 0; p < planes; ++p) {
     MaxBackwardPlane(w, index + p * w.OutSize(), dy + p * w.OutSize(), dx + p * w.InSize());
