@@ -52,7 +52,7 @@ std::optional<SealValues> Decode(std::string_view start, std::string_view bytes)
                     static_cast<uint32_t>(FromLittleEndian(bytes.substr(kCrcAt, 4)))};
 }
 
-[[noreturn]] void FailSeal(const std::string& path, std::string message) {
+[[noreturn]] void FailSeal(const std::string& path, const std::string& message) {
   Where where;
   where.file = path;
   Fail(ErrorCode::kDataLoss, message + "; take another copy or an earlier snapshot", where);

@@ -105,15 +105,18 @@ class Loader {
 
  private:
   bool MatchBlobs(const PlannedLayer& layer, const LayerParameter& source) {
-    if (static_cast<size_t>(source.blobs_size()) != layer.learned.size()) {
+    if (!HasRightCount(layer, source)) {
       Report(layer, StrCat("the file has ", source.blobs_size(), " blobs for this layer, the net has ",
                            layer.learned.size(), " (", Roles(layer), ")"));
       return false;
     }
     bool fits = true;
-    for (size_t i = 0; i < layer.learned.size(); ++i) {
-      const LearnedSlot& slot = plan_.learned[static_cast<size_t>(layer.learned[i])];
-      const BlobProto& blob = source.blobs(static_cast<int>(i));
+    for (int i = 0; i < source.blobs_size(); ++i) {
+      const int slot_index = layer.learned[static_cast<size_t>(i)];
+      const LearnedSlot& slot = plan_.learned[static_cast<size_t>(slot_index)];
+      const BlobProto& blob = source.blobs(i);
+      // HDF5 files hold a shared blob once, with its owner.
+      if (slot.owner != slot_index && DataCount(blob) == 0) continue;
       if (!ShapeMatches(blob, slot.shape)) {
         Report(layer, StrCat("blob ", i, " (", slot.role, ") is ", ToString(ShapeOf(blob)),
                              " in the file, but ", ToString(slot.shape),
@@ -122,7 +125,7 @@ class Loader {
         fits = false;
         continue;
       }
-      const int count = blob.data_size() + blob.double_data_size();
+      const int64_t count = DataCount(blob);
       if (count != slot.shape.count()) {
         Report(layer, StrCat("blob ", i, " (", slot.role, ") holds ", count, " values, but needs ",
                              slot.shape.count()),
@@ -130,9 +133,19 @@ class Loader {
         fits = false;
         continue;
       }
-      matches_.emplace_back(layer.learned[i], &blob);
+      matches_.emplace_back(slot_index, &blob);
     }
     return fits;
+  }
+
+  // As many as the layer has; blobs that others own may be missing at the end.
+  bool HasRightCount(const PlannedLayer& layer, const LayerParameter& source) const {
+    const auto count = static_cast<size_t>(source.blobs_size());
+    if (count > layer.learned.size()) return false;
+    for (size_t i = count; i < layer.learned.size(); ++i) {
+      if (plan_.learned[static_cast<size_t>(layer.learned[i])].owner == layer.learned[i]) return false;
+    }
+    return true;
   }
 
   std::string Roles(const PlannedLayer& layer) const {

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "format/caffemodel.h"
 #include "support/net.h"
+#include "support/temp_dir.h"
 
 namespace crema {
 namespace {
@@ -102,6 +104,25 @@ TEST(Weights, SharedBlobsHaveOneMemory) {
   EXPECT_EQ(plan->LearnedCount(), 16);
   const NetParameter model = weights->Export(*plan);
   EXPECT_EQ(model.layer(2).blobs_size(), 1);  // every layer writes its own copy
+}
+
+TEST(Weights, SharedBlobsComeBackFromHdf5) {
+#ifndef CREMA_HAVE_HDF5
+  GTEST_SKIP() << "this build has no HDF5";
+#else
+  const auto plan = PlanText(
+      "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 dim: 4 } } }\n"
+      "layer { name: \"a\" type: \"InnerProduct\" bottom: \"x\" top: \"a\" param { name: \"w\" }\n"
+      "  inner_product_param { num_output: 4 bias_term: false weight_filler { type: \"xavier\" } } }\n"
+      "layer { name: \"b\" type: \"InnerProduct\" bottom: \"a\" top: \"b\" param { name: \"w\" }\n"
+      "  inner_product_param { num_output: 4 bias_term: false } }\n");
+  const auto weights = Weights::Make(*plan, 1);
+  const test::TempDir temp;
+  WriteCaffemodelHdf5(weights->Export(*plan), temp.File("m.caffemodel.h5"));
+  const auto loaded = Weights::Make(*plan, 2);
+  loaded->Load(*plan, ReadCaffemodel(temp.File("m.caffemodel.h5")), "m", MissingLayers::kError);
+  EXPECT_EQ(ValuesOf(std::as_const(*loaded).blob(1)), ValuesOf(std::as_const(*weights).blob(0)));
+#endif
 }
 
 TEST(Weights, ATestNetSeesWhatTheTrainingNetLearns) {

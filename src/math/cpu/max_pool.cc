@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cfloat>
+#include <cstring>
 
 #include "math/cpu/max_pool_2x2.h"
 #include "math/pool.h"
@@ -13,18 +15,96 @@ struct Columns {
   int64_t begin;
   int64_t end;
 };
-Columns Inside(const PoolAxis& axis, int64_t k) {
+Columns ComputeInside(const PoolAxis& axis, int64_t k) {
   const int64_t offset = k - axis.pad;
   const int64_t begin = offset >= 0 ? 0 : (-offset + axis.stride - 1) / axis.stride;
   const int64_t end = axis.in <= offset ? 0 : (axis.in - 1 - offset) / axis.stride + 1;
   return {std::min(begin, axis.out), std::min(end, axis.out)};
 }
 
+// Those of the first kernel columns are worked out once: each costs two divisions.
+class InsideTable {
+ public:
+  explicit InsideTable(const PoolAxis& axis) : axis_(axis) {
+    for (int64_t k = 0; k < std::min(kKept, axis.kernel); ++k) {
+      kept_[static_cast<size_t>(k)] = ComputeInside(axis, k);
+    }
+  }
+  Columns At(int64_t k) const {
+    return k < kKept ? kept_[static_cast<size_t>(k)] : ComputeInside(axis_, k);
+  }
+
+ private:
+  static constexpr int64_t kKept = 16;
+  const PoolAxis& axis_;
+  std::array<Columns, kKept> kept_;
+};
+
+#if defined(__GNUC__) && !defined(__clang__)
+
+// Left to itself, the compiler makes masked stores of the loop below, whose values are slow to load
+// again. These vectors are the compiler's; `using` would drop the attribute.
+constexpr int64_t kLanes = 8;
+typedef float Values __attribute__((vector_size(32)));      // NOLINT
+typedef int32_t Integers __attribute__((vector_size(32)));  // NOLINT
+
+// kLanes outputs from `o` on. With a step of 2, one cell more than needed is read: behind the last
+// one, or before the first one.
+template <int kStride>
+[[gnu::always_inline]] inline void TakeLargerBlock(const float* x, int64_t o, bool read_before,
+                                                   int32_t cell, float* best, int32_t* place) {
+  Values value, old;
+  Integers where;
+  const float* from = x + o * kStride - (kStride == 2 && read_before ? 1 : 0);
+  std::memcpy(&value, from, sizeof(value));
+  if constexpr (kStride == 2) {
+    Values next;
+    std::memcpy(&next, from + kLanes, sizeof(next));
+    value = read_before ? __builtin_shuffle(value, next, Integers{1, 3, 5, 7, 9, 11, 13, 15})
+                        : __builtin_shuffle(value, next, Integers{0, 2, 4, 6, 8, 10, 12, 14});
+  }
+  std::memcpy(&old, best + o, sizeof(old));
+  std::memcpy(&where, place + o, sizeof(where));
+  const Integers larger = value > old;
+  old = larger ? value : old;
+  where = larger ? Integers{} + cell : where;
+  std::memcpy(best + o, &old, sizeof(old));
+  std::memcpy(place + o, &where, sizeof(where));
+}
+
+// Returns where it stopped. The last block may overlap the one before: taking a cell again changes
+// nothing.
+template <int kStride>
+[[gnu::always_inline]] inline int64_t TakeLargerVectors(const float* x, Columns columns,
+                                                        int32_t cell, float* best,
+                                                        int32_t* place) {
+  if (columns.end - columns.begin <= kLanes) return columns.begin;
+  for (int64_t o = columns.begin; o + kLanes < columns.end; o += kLanes) {
+    TakeLargerBlock<kStride>(x, o, false, cell, best, place);
+  }
+  TakeLargerBlock<kStride>(x, columns.end - kLanes, true, cell, best, place);
+  return columns.end;
+}
+
+#else
+
+template <int kStride>
+int64_t TakeLargerVectors(const float*, Columns columns, int32_t, float*, int32_t*) {
+  return columns.begin;
+}
+
+#endif
+
 // One kernel cell against the best so far of a row of outputs. `x` is that cell for output 0.
 template <typename T>
 [[gnu::always_inline]] inline void TakeLarger(const T* x, int64_t stride, Columns columns,
                                               int32_t cell, T* best, int32_t* place) {
-  for (int64_t o = columns.begin; o < columns.end; ++o) {
+  int64_t o = columns.begin;
+  if constexpr (sizeof(T) == sizeof(float)) {
+    if (stride == 1) o = TakeLargerVectors<1>(x, columns, cell, best, place);
+    if (stride == 2) o = TakeLargerVectors<2>(x, columns, cell, best, place);
+  }
+  for (; o < columns.end; ++o) {
     const T value = x[o * stride];
     const bool larger = value > best[o];
     best[o] = larger ? value : best[o];
@@ -37,8 +117,9 @@ constexpr int64_t kPiece = 256;  // outputs of a row that are worked on at a tim
 // Outputs [first, last) of row `oh`. Places are kept as wide as values until the end, because mixed
 // widths make poor vector code.
 template <typename T, typename Index>
-[[gnu::always_inline]] inline void MaxPiece(const PoolWindow& w, int64_t oh, int64_t first,
-                                            int64_t last, const T* x, T* y, Index* index) {
+[[gnu::always_inline]] inline void MaxPiece(const PoolWindow& w, const InsideTable& table,
+                                            int64_t oh, int64_t first, int64_t last, const T* x,
+                                            T* y, Index* index) {
   T best[kPiece];
   int32_t place[kPiece];
   const int64_t count = last - first;
@@ -47,19 +128,11 @@ template <typename T, typename Index>
   for (int64_t ih = w.h.Begin(oh); ih < w.h.End(oh); ++ih) {
     const int64_t row = (ih - w.h.Start(oh)) * w.w.kernel;
     for (int64_t k = 0; k < w.w.kernel; ++k) {
-      const Columns inside = Inside(w.w, k);
+      const Columns inside = table.At(k);
       const Columns columns = {std::max<int64_t>(0, inside.begin - first),
                                std::min(inside.end, last) - first};
       const T* cell = x + ih * w.w.in + k + w.w.Start(first);
-      const auto number = static_cast<int32_t>(row + k);
-      // Steps of 1 and 2, the usual ones, are worth vector code of their own.
-      if (w.w.stride == 1) {
-        TakeLarger(cell, 1, columns, number, best, place);
-      } else if (w.w.stride == 2) {
-        TakeLarger(cell, 2, columns, number, best, place);
-      } else {
-        TakeLarger(cell, w.w.stride, columns, number, best, place);
-      }
+      TakeLarger(cell, w.w.stride, columns, static_cast<int32_t>(row + k), best, place);
     }
   }
   std::copy(best, best + count, y + first);
@@ -70,10 +143,11 @@ template <typename T, typename Index>
 template <typename T, typename Index>
 [[gnu::always_inline]] inline void MaxPlanes(const PoolWindow& w, int64_t planes, const T* x, T* y,
                                              Index* index) {
+  const InsideTable table(w.w);
   for (int64_t p = 0; p < planes; ++p, x += w.InSize()) {
     for (int64_t oh = 0; oh < w.h.out; ++oh, y += w.w.out) {
       for (int64_t first = 0; first < w.w.out; first += kPiece) {
-        MaxPiece(w, oh, first, std::min(w.w.out, first + kPiece), x, y, index);
+        MaxPiece(w, table, oh, first, std::min(w.w.out, first + kPiece), x, y, index);
       }
       if (index != nullptr) index += w.w.out;
     }
