@@ -29,8 +29,9 @@ build: configure
 demo: build
 	@scripts/demo.sh $(BUILD)
 
+# Tests run side by side, so threads that wait must not spin.
 test: build
-	cd $(BUILD) && ctest --output-on-failure --parallel $(JOBS) $(CTEST_FLAGS)
+	cd $(BUILD) && OMP_WAIT_POLICY=passive ctest --output-on-failure --parallel $(JOBS) $(CTEST_FLAGS)
 
 bench: packages
 	cmake --preset $(PRESET) -DCREMA_BUILD_BENCH=ON $(CMAKE_FLAGS)
@@ -45,7 +46,7 @@ install: build
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:
-	cmake -E rm -rf $(BUILD)
+	cmake -E rm -rf $(BUILD) build-lint
 
 gpu-check:
 	@scripts/gpu_check.sh

@@ -2,10 +2,13 @@
 #include <gflags/gflags.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -20,7 +23,8 @@
 
 DEFINE_string(model, "", "the deploy net, a prototxt that begins with an Input layer");
 DEFINE_string(weights, "", "its learned blobs, a caffemodel");
-DEFINE_string(mean, "", "mean to subtract: a binaryproto file, or one number a channel with commas");
+DEFINE_string(mean, "",
+              "mean to subtract: a binaryproto file, or one number a channel with commas");
 DEFINE_string(labels, "", "text file with the name of a class on each line");
 DEFINE_int32(top, 5, "how many classes to print, best first");
 DEFINE_double(scale, 1, "factor on (pixel - mean)");
@@ -50,8 +54,8 @@ std::vector<std::string> ReadLines(const std::string& path) {
 bool LooksLikeImage(const fs::path& path) {
   std::string extension = path.extension().string();
   for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  for (const char* known : {".png", ".jpg", ".jpeg", ".bmp", ".pgm", ".ppm", ".tif", ".tiff",
-                            ".webp"}) {
+  for (const char* known :
+       {".png", ".jpg", ".jpeg", ".bmp", ".pgm", ".ppm", ".tif", ".tiff", ".webp"}) {
     if (extension == known) return true;
   }
   return false;
@@ -60,14 +64,17 @@ bool LooksLikeImage(const fs::path& path) {
 std::vector<std::string> ImagesOf(const std::vector<std::string>& arguments) {
   std::vector<std::string> images;
   for (const std::string& argument : arguments) {
-    if (!fs::is_directory(argument)) {
+    std::error_code error;
+    if (!fs::is_directory(argument, error)) {
       images.push_back(argument);
       continue;
     }
     std::vector<std::string> inside;
-    for (const auto& entry : fs::directory_iterator(argument)) {
-      if (LooksLikeImage(entry.path())) inside.push_back(entry.path().string());
+    for (fs::directory_iterator entry(argument, error), end; !error && entry != end;
+         entry.increment(error)) {
+      if (LooksLikeImage(entry->path())) inside.push_back(entry->path().string());
     }
+    if (error) Fail(ErrorCode::kIoFailure, StrCat(argument, ": ", error.message()));
     std::sort(inside.begin(), inside.end());
     images.insert(images.end(), inside.begin(), inside.end());
   }
@@ -82,12 +89,13 @@ std::vector<std::string> ImagesOf(const std::vector<std::string>& arguments) {
 
 std::vector<float> MeanOf(const Classifier& classifier) {
   if (FLAGS_mean.empty()) return {};
-  if (fs::exists(FLAGS_mean)) return classifier.ReadMean(FLAGS_mean);
+  std::error_code error;
+  if (fs::exists(FLAGS_mean, error)) return classifier.ReadMean(FLAGS_mean);
   std::vector<float> mean;
   for (const std::string& part : Split(FLAGS_mean, ',')) {
     char* end = nullptr;
     mean.push_back(std::strtof(part.c_str(), &end));
-    if (part.empty() || *end != '\0') {
+    if (part.empty() || *end != '\0' || !std::isfinite(mean.back())) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("--mean: '", FLAGS_mean, "' is neither a file nor numbers with commas"));
     }
@@ -118,13 +126,14 @@ std::string LabelOf(const std::vector<std::string>& labels, int index) {
 std::string Describe(const std::string& image, const std::vector<Prediction>& predictions,
                      const std::vector<std::string>& labels) {
   const size_t most = std::min(predictions.size(), static_cast<size_t>(FLAGS_top));
-  std::string text = FLAGS_json ? StrCat("{\"image\": ", JsonString(image), ", \"predictions\": [")
-                                : image + ":";
+  std::string text =
+      FLAGS_json ? StrCat("{\"image\": ", JsonString(image), ", \"predictions\": [") : image + ":";
   for (size_t k = 0; k < most; ++k) {
     const std::string label = LabelOf(labels, predictions[k].index);
     if (FLAGS_json) {
-      text += StrCat(k == 0 ? "" : ", ", "{\"label\": ", JsonString(label), ", \"index\": ",
-                     predictions[k].index, ", \"score\": ", JsonNumber(predictions[k].score), "}");
+      text += StrCat(k == 0 ? "" : ", ", "{\"label\": ", JsonString(label),
+                     ", \"index\": ", predictions[k].index,
+                     ", \"score\": ", JsonNumber(predictions[k].score), "}");
     } else {
       char score[32];
       std::snprintf(score, sizeof(score), "%.4f", predictions[k].score);
@@ -139,45 +148,64 @@ struct Answer {
   std::optional<Problem> problem;
 };
 
+Answer AnswerOf(Classifier::Worker* worker, const std::string& image,
+                const Preprocessing& preprocessing, const std::vector<std::string>& labels) {
+  Answer answer;
+  try {
+    const std::string bytes = ReadFile(image);
+    answer.text = Describe(image, worker->Classify(bytes, image, preprocessing), labels);
+  } catch (const Error& error) {
+    answer.problem = error.problems().front();
+  } catch (const std::exception& error) {  // of the decoder
+    answer.problem = Problem{ErrorCode::kDataLoss, {}, StrCat(image, ": ", error.what())};
+  }
+  return answer;
+}
+
 // Each worker takes the next image; answers keep the order of the images.
-std::vector<Answer> ClassifyAll(const Classifier& classifier, const std::vector<std::string>& images,
+std::vector<Answer> ClassifyAll(const Classifier& classifier,
+                                const std::vector<std::string>& images,
                                 const Preprocessing& preprocessing,
                                 const std::vector<std::string>& labels) {
   std::vector<Answer> answers(images.size());
   std::atomic<size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;  // of a worker as a whole; what one image causes is its answer
   const auto work = [&] {
-    Classifier::Worker worker(classifier, 1);
-    for (size_t i = next++; i < images.size(); i = next++) {
-      try {
-        const std::string bytes = ReadFile(images[i]);
-        answers[i].text =
-            Describe(images[i], worker.Classify(bytes, images[i], preprocessing), labels);
-      } catch (const Error& error) {
-        answers[i].problem = error.problems().front();
+    try {
+      Classifier::Worker worker(classifier, 1);
+      for (size_t i = next++; i < images.size(); i = next++) {
+        answers[i] = AnswerOf(&worker, images[i], preprocessing, labels);
       }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
     }
   };
-  const int wanted = FLAGS_threads > 0 ? FLAGS_threads : AvailableProcessors();
-  const size_t count = std::min(static_cast<size_t>(wanted), images.size());
-  std::vector<std::jthread> threads;
-  for (size_t t = 1; t < count; ++t) threads.emplace_back(work);
-  work();
-  threads.clear();
+  const auto wanted = static_cast<size_t>(CheckedThreads(FLAGS_threads));
+  {
+    std::vector<std::jthread> threads;
+    for (size_t t = 1; t < std::min(wanted, images.size()); ++t) threads.emplace_back(work);
+    work();
+  }
+  if (failure) std::rethrow_exception(failure);
   return answers;
 }
 
-int Classify(std::vector<std::string> arguments) {
+int Classify(const std::vector<std::string>& arguments) {
   RequireFlag(FLAGS_model, "model");
   RequireFlag(FLAGS_weights, "weights");
+  if (!std::isfinite(FLAGS_scale) || std::abs(FLAGS_scale) > 1e30) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("--scale is ", FLAGS_scale));
+  }
   if (FLAGS_top < 1) Fail(ErrorCode::kInvalidArgument, StrCat("--top is ", FLAGS_top));
   const std::vector<std::string> images = ImagesOf(arguments);
   const Registry registry = BuiltinRegistry();
   const NetFile net = ReadNet(FLAGS_model);
   const NetParameter model = ReadCaffemodel(FLAGS_weights);
   const Classifier classifier(net, model, FLAGS_weights, FLAGS_output, registry, GlogSink());
-  const Preprocessing preprocessing{.invert = FLAGS_invert,
-                                    .scale = static_cast<float>(FLAGS_scale),
-                                    .mean = MeanOf(classifier)};
+  const Preprocessing preprocessing{
+      .invert = FLAGS_invert, .scale = static_cast<float>(FLAGS_scale), .mean = MeanOf(classifier)};
   const std::vector<std::string> labels = LabelsOf(classifier);
   int code = 0;
   for (const Answer& answer : ClassifyAll(classifier, images, preprocessing, labels)) {
@@ -196,12 +224,13 @@ int Run(std::vector<std::string> arguments) {
   const std::vector<std::string> known = {"classify"};
   if (arguments.empty() || arguments[0] != "classify") {
     Fail(ErrorCode::kInvalidArgument,
-         arguments.empty() ? "say what to do: deploy classify --model=D --weights=W IMAGE..."
-                           : StrCat("unknown action '", arguments[0], "'",
-                                    DidYouMean(arguments[0], known), "; this version has: classify"));
+         arguments.empty()
+             ? "say what to do: deploy classify --model=D --weights=W IMAGE..."
+             : StrCat("unknown action '", arguments[0], "'", DidYouMean(arguments[0], known),
+                      "; this version has: classify"));
   }
   arguments.erase(arguments.begin());
-  return Classify(std::move(arguments));
+  return Classify(arguments);
 }
 
 }  // namespace

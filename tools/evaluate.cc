@@ -1,12 +1,15 @@
 // evaluate: runs the TEST phase of a net over its data set.
+#include "runtime/evaluate.h"
+
 #include <gflags/gflags.h>
 
+#include <cmath>
 #include <cstdio>
 
 #include "common/tool.h"
+#include "core/error.h"
 #include "core/strings.h"
 #include "format/caffemodel.h"
-#include "runtime/evaluate.h"
 
 DEFINE_string(model, "", "the net with its data layer, a prototxt");
 DEFINE_string(weights, "", "its learned blobs, a caffemodel");
@@ -32,7 +35,7 @@ int Run() {
   const NetFile net = ReadNet(FLAGS_model);
   const NetParameter model = ReadCaffemodel(FLAGS_weights);
   EvaluationOptions options{.iterations = FLAGS_iterations,
-                            .threads = FLAGS_threads,
+                            .threads = CheckedThreads(FLAGS_threads),
                             .level = FLAGS_level,
                             .stages = {},
                             .log = &GlogSink()};
@@ -47,7 +50,10 @@ int Run() {
     }
     std::printf("\n");
   }
-  return 0;
+  if (std::isfinite(result.loss)) return 0;
+  std::fprintf(stderr,
+               "error: the loss is not finite: these weights come from a run that diverged\n");
+  return ExitCode(ErrorCode::kDiverged);
 }
 
 }  // namespace
@@ -55,5 +61,8 @@ int Run() {
 
 int main(int argc, char** argv) {
   return crema::tools::RunTool(argc, argv, crema::tools::kUsage,
-                               [](const std::vector<std::string>&) { return crema::tools::Run(); });
+                               [](const std::vector<std::string>& arguments) {
+                                 crema::tools::RefusePositional(arguments);
+                                 return crema::tools::Run();
+                               });
 }

@@ -1,4 +1,6 @@
 // replay: compares a run with a recording, or makes a recording.
+#include "runtime/replay.h"
+
 #include <gflags/gflags.h>
 
 #include <cstdio>
@@ -9,14 +11,14 @@
 #include "core/strings.h"
 #include "format/caffemodel.h"
 #include "format/file.h"
-#include "runtime/replay.h"
 
 DEFINE_string(model, "", "the net, a prototxt");
 DEFINE_string(weights, "", "its learned blobs, a caffemodel; without it the fillers are used");
 DEFINE_string(golden, "", "the recording to compare with, or to write with --record");
 DEFINE_double(rtol, 1e-4, "relative tolerance, of the largest recorded value of a blob");
 DEFINE_double(atol, 1e-5, "absolute tolerance");
-DEFINE_int32(optimize, 0, "1: plan as for production (fused, memory shared); compares what is left");
+DEFINE_int32(optimize, 0,
+             "1: plan as for production (fused, memory shared); compares what is left");
 DEFINE_bool(record, false, "write --golden from a run of our own");
 DEFINE_string(inputs, "", "with --record: a recording to take the inputs from");
 DEFINE_bool(gradients, true, "with --record: run backward and record gradients");
@@ -27,8 +29,10 @@ namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "replay --model=NET --golden=FILE [--weights=W]: runs the net on the recorded inputs and compares\n"
-    "every recorded blob, gradient and parameter. Prints a line for each; exit code 1 at the first\n"
+    "replay --model=NET --golden=FILE [--weights=W]: runs the net on the recorded inputs and "
+    "compares\n"
+    "every recorded blob, gradient and parameter. Prints a line for each; exit code 1 at the "
+    "first\n"
     "layer out of tolerance. replay --record ... writes such a recording.";
 
 int Compare(const ReplayNet& net, const Registry& registry) {
@@ -36,7 +40,7 @@ int Compare(const ReplayNet& net, const Registry& registry) {
                                      {.rtol = FLAGS_rtol,
                                       .atol = FLAGS_atol,
                                       .optimize = FLAGS_optimize != 0,
-                                      .threads = FLAGS_threads});
+                                      .threads = CheckedThreads(FLAGS_threads)});
   for (const ReplayLine& line : result.lines) {
     std::printf("%-40s max abs %-12.6g max rel %-12.6g %s\n", line.what.c_str(), line.max_absolute,
                 line.max_relative, line.fits ? "ok" : "OUT OF TOLERANCE");
@@ -53,6 +57,9 @@ int Compare(const ReplayNet& net, const Registry& registry) {
 int Run() {
   RequireFlag(FLAGS_model, "model");
   RequireFlag(FLAGS_golden, "golden");
+  if (!(FLAGS_rtol >= 0 && FLAGS_atol >= 0)) {
+    Fail(ErrorCode::kInvalidArgument, "--rtol and --atol must be 0 or more");
+  }
   const Registry registry = BuiltinRegistry();
   const NetFile file = ReadNet(FLAGS_model);
   std::optional<NetParameter> weights;
@@ -61,8 +68,12 @@ int Run() {
   if (!FLAGS_record) return Compare(net, registry);
   std::optional<NetParameter> inputs;
   if (!FLAGS_inputs.empty()) inputs = ReadNetBinary(FLAGS_inputs);
-  const NetParameter recording =
-      Record(net, inputs ? &*inputs : nullptr, registry, FLAGS_gradients, FLAGS_seed);
+  const NetParameter recording = Record(
+      net, inputs ? &*inputs : nullptr, registry,
+      {.gradients = FLAGS_gradients, .threads = CheckedThreads(FLAGS_threads), .seed = FLAGS_seed});
+  if (recording.ByteSizeLong() > INT32_MAX) {
+    Fail(ErrorCode::kUnsupported, "the recording would be larger than 2 GiB");
+  }
   WriteFileAtomically(FLAGS_golden, recording.SerializeAsString());
   std::printf("recorded %d things to %s\n", recording.layer_size(), FLAGS_golden.c_str());
   return 0;
@@ -73,5 +84,8 @@ int Run() {
 
 int main(int argc, char** argv) {
   return crema::tools::RunTool(argc, argv, crema::tools::kUsage,
-                               [](const std::vector<std::string>&) { return crema::tools::Run(); });
+                               [](const std::vector<std::string>& arguments) {
+                                 crema::tools::RefusePositional(arguments);
+                                 return crema::tools::Run();
+                               });
 }

@@ -1,6 +1,5 @@
 // train: trains a net from a solver file.
 #include <gflags/gflags.h>
-#include <glog/logging.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,6 +14,8 @@
 #include "format/solver_state.h"
 #include "solvers/caffe_log.h"
 #include "solvers/solver.h"
+
+DECLARE_string(log_dir);
 
 DEFINE_string(solver, "", "the solver, a prototxt");
 DEFINE_string(weights, "", "caffemodels to start from, separated by commas; by layer name");
@@ -49,16 +50,20 @@ Request EffectOf(const std::string& flag, const std::string& value) {
 std::function<Request()> WatchSignals() {
   const Request on_interrupt = EffectOf("sigint_effect", FLAGS_sigint_effect);
   const Request on_hangup = EffectOf("sighup_effect", FLAGS_sighup_effect);
-  struct sigaction action {};
-  action.sa_handler = OnSignal;
-  action.sa_flags = SA_RESTART;
-  sigfillset(&action.sa_mask);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
   return [on_interrupt, on_hangup] {
     if (g_hung_up.exchange(false)) return on_hangup;
     if (g_interrupted.exchange(false)) return on_interrupt;
     return Request::kNone;
   };
+}
+
+// Only once training begins: until then Ctrl-C ends the command at once.
+void CatchSignals() {
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  action.sa_flags = SA_RESTART;
+  sigfillset(&action.sa_mask);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
 }
 
 SolverFile ReadSolverWithFlags() {
@@ -91,8 +96,8 @@ void Describe(const Solver& solver, LogSink& log) {
   log.Write(Severity::kInfo, "effective solver configuration:\n" +
                                  PrintText(solver.config().solver.solver) +
                                  StrCat("seed: ", solver.seed()));
-  log.Write(Severity::kInfo,
-            StrCat("net \"", solver.plan().name, "\" for training:\n", DescribePlan(solver.plan())));
+  log.Write(Severity::kInfo, StrCat("net \"", solver.plan().name, "\" for training:\n",
+                                    DescribePlan(solver.plan())));
   for (size_t i = 0; i < solver.test_count(); ++i) {
     log.Write(Severity::kInfo, StrCat("test net #", i, ":\n", DescribePlan(solver.test_plan(i))));
   }
@@ -121,9 +126,11 @@ int Run() {
   CaffeLog caffe_log(log, solver_param.lr_policy(), solver_param.display());
   LiveLine live_line(stderr);
   BothObservers both(caffe_log, live_line);
-  SolverOptions options{.threads = FLAGS_threads, .log = &log, .poll = WatchSignals(), .seed = {}};
+  SolverOptions options{
+      .threads = CheckedThreads(FLAGS_threads), .log = &log, .poll = WatchSignals(), .seed = {}};
   options.observer = &caffe_log;
-  if (on_terminal) options.observer = FLAGS_log_dir.empty() ? static_cast<TrainingObserver*>(&live_line) : &both;
+  if (on_terminal && FLAGS_log_dir.empty()) options.observer = &live_line;
+  if (on_terminal && !FLAGS_log_dir.empty()) options.observer = &both;
   if (!FLAGS_snapshot.empty()) {
     const SolverState state = ReadSolverState(FLAGS_snapshot);
     if (state.has_seed()) options.seed = state.seed();
@@ -133,11 +140,9 @@ int Run() {
   if (!FLAGS_quiet) Describe(solver, log);
   solver.LoadWeights(WeightFiles(solver_param));
   if (!FLAGS_snapshot.empty()) solver.Restore(FLAGS_snapshot);
-  if (on_terminal && !FLAGS_log_dir.empty()) {
-    // The terminal belongs to the live line; the log goes to its files.
-    FLAGS_alsologtostderr = false;
-    FLAGS_stderrthreshold = google::GLOG_ERROR;
-  }
+  // The terminal belongs to the live line.
+  if (on_terminal && !FLAGS_log_dir.empty()) KeepLogOffTerminal();
+  CatchSignals();
   solver.Solve();
   std::printf("trained to iteration %ld\n", solver.iteration());
   return 0;
@@ -148,5 +153,8 @@ int Run() {
 
 int main(int argc, char** argv) {
   return crema::tools::RunTool(argc, argv, crema::tools::kUsage,
-                               [](const std::vector<std::string>&) { return crema::tools::Run(); });
+                               [](const std::vector<std::string>& arguments) {
+                                 crema::tools::RefusePositional(arguments);
+                                 return crema::tools::Run();
+                               });
 }

@@ -8,11 +8,14 @@ prepare_lint_build
 # Included, not compiled itself: #pragma once in a main file is a warning. -fopenmp as in the build.
 check_header() {
   g++ -std=c++20 -fsyntax-only -Wall -Wextra -Wshadow -Werror -fopenmp -Isrc -Itools -Itests \
-    -isystem "$1/proto" -isystem /usr/include/opencv4 -x c++ - <<<"#include \"$2\"" || {
-    echo "$2:1: does not compile alone"
+    $vendor_paths -x c++ - <<<"#include \"$1\"" || {
+    echo "$1:1: does not compile alone"
     return 1
   }
 }
 export -f check_header
+# Folders of the libraries and of the generated schema, as the build has them.
+vendor_paths=$(grep -o -e '-isystem [^ "]*' "$lint_build/compile_commands.json" | sort -u | tr '\n' ' ')
+export vendor_paths
 list_files 'src/*.h' 'tools/*.h' 'tests/*.h' |
-  xargs -P "$(nproc)" -I{} bash -c 'check_header "$@"' _ "$lint_build" {}
+  xargs -P "$(nproc)" -I{} bash -c 'check_header "$1"' _ {}

@@ -19,8 +19,8 @@ class HeapAllocator final : public Allocator {
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     void* pointer = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
     if (pointer == nullptr) {
-      Fail(ErrorCode::kOutOfMemory,
-           StrCat("out of memory: ", bytes >> 20, " MiB (", bytes, " bytes) could not be allocated"));
+      Fail(ErrorCode::kOutOfMemory, StrCat("out of memory: ", bytes >> 20, " MiB (", bytes,
+                                           " bytes) could not be allocated"));
     }
     std::memset(pointer, 0, rounded);
     return pointer;

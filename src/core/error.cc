@@ -65,9 +65,8 @@ int ExitCode(ErrorCode code) {
 namespace internal {
 
 void CheckFailed(const char* condition, const char* file, int line) {
-  Fail(ErrorCode::kInternal,
-       StrCat("internal error: ", condition, " does not hold at ", file, ":", line,
-              "; please report this"));
+  Fail(ErrorCode::kInternal, StrCat("internal error: ", condition, " does not hold at ", file, ":",
+                                    line, "; please report this"));
 }
 
 }  // namespace internal

@@ -38,8 +38,8 @@ int64_t Shape::count(int begin, int end) const {
 int Shape::CanonicalAxis(int64_t axis) const {
   if (axis < -axes_ || axis >= axes_) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("axis ", axis, " is outside a blob of shape ", ToString(*this), " (allowed: ",
-                -axes_, " to ", axes_ - 1, ")"));
+         StrCat("axis ", axis, " is outside a blob of shape ", ToString(*this),
+                " (allowed: ", -axes_, " to ", axes_ - 1, ")"));
   }
   return static_cast<int>(axis < 0 ? axis + axes_ : axis);
 }
@@ -50,9 +50,7 @@ Shape Shape::With(int axis, int64_t extent) const {
   return Shape(std::span<const int64_t>(dims));
 }
 
-bool operator==(const Shape& a, const Shape& b) {
-  return std::ranges::equal(a.dims(), b.dims());
-}
+bool operator==(const Shape& a, const Shape& b) { return std::ranges::equal(a.dims(), b.dims()); }
 
 std::string ToString(const Shape& shape) {
   if (shape.axes() == 0) return "scalar";

@@ -9,8 +9,8 @@
 
 namespace crema {
 
-// Up to 32 axes, row-major, last axis fastest. No axes means a scalar with one element; an extent of
-// zero is legal. Immutable but for assignment; copies allocate nothing.
+// Up to 32 axes, row-major, last axis fastest. No axes means a scalar with one element; an extent
+// of zero is legal. Immutable but for assignment; copies allocate nothing.
 class Shape {
  public:
   static constexpr int kMaxAxes = 32;

@@ -11,6 +11,12 @@
 
 namespace crema {
 
+// What a tensor will be, before there is one.
+struct BlobSpec {
+  Shape shape;
+  DType dtype = DType::kF32;
+};
+
 // Read-only view of dense row-major elements. A default one is empty(): the caller does not want or
 // may not see that tensor. Copying is cheap and allocates nothing.
 class ConstTensorView {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/exec_context.h"
 
 namespace crema {
 namespace {

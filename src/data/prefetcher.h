@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/exec_context.h"
 #include "core/tensor.h"
-#include "graph/layer.h"
 
 namespace crema {
 

@@ -88,6 +88,14 @@ int OpenForReading(const std::string& path) {
   return file;
 }
 
+// A pipe can be read once, from its beginning to its end; a device may have no end at all.
+void RefuseDevices(int file, const std::string& path, bool pipe_will_do) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) return;
+  if (S_ISFIFO(status.st_mode) && pipe_will_do) return;
+  Fail(ErrorCode::kInvalidArgument, "is a pipe or a device; give a file", In(path));
+}
+
 // 0 at the end of the file.
 size_t ReadSome(int file, const std::string& path, char* out, size_t most) {
   ssize_t count = 0;
@@ -114,6 +122,7 @@ std::string FreeSpace(const std::string& path) {
 
 std::string ReadFile(const std::string& path) {
   const Descriptor file(OpenForReading(path));
+  RefuseDevices(file.get(), path, true);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) FailRead(path, errno);
   const bool has_size = S_ISREG(status.st_mode);
@@ -134,6 +143,7 @@ std::string ReadFile(const std::string& path) {
 
 std::string ReadFileStart(const std::string& path, size_t most_bytes) {
   const Descriptor file(OpenForReading(path));
+  RefuseDevices(file.get(), path, false);
   std::string bytes(most_bytes, '\0');
   bytes.resize(ReadSome(file.get(), path, bytes.data(), bytes.size()));
   return bytes;

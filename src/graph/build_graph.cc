@@ -74,9 +74,7 @@ class Builder {
     }
   }
 
-  std::vector<int>& Readers(int value) {
-    return graph_.values[static_cast<size_t>(value)].readers;
-  }
+  std::vector<int>& Readers(int value) { return graph_.values[static_cast<size_t>(value)].readers; }
 
   // Records a problem of the current layer, with its position in the text.
   void Report(const std::string& field, std::string message,
@@ -134,24 +132,28 @@ class Builder {
     if (const auto found = excluded_.find(blob); found != excluded_.end()) {
       hint = StrCat("; layer \"", found->second, "\" would, but its rules leave it out of phase ",
                     Phase_Name(graph_.state.phase()));
-    } else if (ProducedLater(blob)) {
-      hint = "; a later layer does: move that layer up";
+    } else if (const std::string later = ProducedLater(blob); !later.empty()) {
+      hint = later == layer_name_ ? "; it is this layer's own top"
+                                  : StrCat("; layer \"", later,
+                                           "\" further down does, but layers run in the order in "
+                                           "which they are written");
     }
     Report(StrCat("bottom[", bottom, "]"),
            StrCat("no layer before this one produces bottom '", blob, "'", hint));
   }
 
-  bool ProducedLater(const std::string& blob) const {
-    return std::ranges::any_of(net_.layer(), [&](const LayerParameter& layer) {
-      return std::ranges::find(layer.top(), blob) != layer.top().end();
-    });
+  // The name of a layer that produces it, wherever it stands; empty when none does.
+  std::string ProducedLater(const std::string& blob) const {
+    for (const LayerParameter& layer : net_.layer()) {
+      if (std::ranges::find(layer.top(), blob) != layer.top().end()) return layer.name();
+    }
+    return "";
   }
 
   bool CheckArity(const LayerParameter& param, const LayerType& type) {
     const bool inputs = CheckCount("bottom", param.bottom_size(), type.inputs, type);
     const bool outputs = CheckCount("top", param.top_size(), type.outputs, type);
-    if (inputs && outputs && type.outputs_equal_inputs &&
-        param.top_size() != param.bottom_size()) {
+    if (inputs && outputs && type.outputs_equal_inputs && param.top_size() != param.bottom_size()) {
       Report("top", StrCat(type.name, " needs as many tops as bottoms: it has ",
                            param.bottom_size(), " bottoms and ", param.top_size(), " tops"));
       return false;
@@ -178,17 +180,17 @@ class Builder {
     for (const FieldDescriptor* field : fields) {
       const bool is_param = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
                             field->name().ends_with("_param");
-      if (!is_param || std::ranges::find(type.param_fields, field->name()) !=
-                           type.param_fields.end()) {
+      if (!is_param ||
+          std::ranges::find(type.param_fields, field->name()) != type.param_fields.end()) {
         continue;
       }
       Where where = graph_.source.Locate(path_ + "." + field->name());
       where.layer = layer_name_;
       std::string hint = type.param_fields.empty() ? " (it has no parameters)" : "";
       if (!type.param_fields.empty()) hint = " (it reads " + Join(type.param_fields, ", ") + ")";
-      warnings_->push_back({ErrorCode::kInvalidArgument, std::move(where),
-                            StrCat("'", field->name(), "' has no effect on a layer of type ",
-                                   type.name, hint)});
+      warnings_->push_back(
+          {ErrorCode::kInvalidArgument, std::move(where),
+           StrCat("'", field->name(), "' has no effect on a layer of type ", type.name, hint)});
     }
   }
 
@@ -227,7 +229,10 @@ class Builder {
       if (whole) {
         produced.value = static_cast<int>(graph_.values.size());
         node->outputs.push_back(produced.value);
-        graph_.values.push_back({name, static_cast<int>(graph_.nodes.size()), t, {},
+        graph_.values.push_back({name,
+                                 static_cast<int>(graph_.nodes.size()),
+                                 t,
+                                 {},
                                  LossWeight(param, *node->type, t)});
       }
       produced_[name] = produced;
@@ -247,8 +252,8 @@ class Builder {
   std::map<std::string, Produced> produced_;
   std::map<std::string, std::string> excluded_;     // blob -> layer left out
   std::map<std::string, std::string> layer_paths_;  // name -> path
-  std::string path_;        // of the current layer
-  std::string layer_name_;  // of the current layer
+  std::string path_;                                // of the current layer
+  std::string layer_name_;                          // of the current layer
 };
 
 }  // namespace

@@ -58,8 +58,8 @@ class Flow {
     const bool contributes = std::ranges::any_of(node.outputs, [&](int v) {
       return graph_.values[value(v)].loss_weight != 0 || under_loss_[value(v)];
     });
-    const bool all_cut = std::ranges::all_of(
-        node.outputs, [&](int v) { return bool{skipped_[value(v)]}; });
+    const bool all_cut =
+        std::ranges::all_of(node.outputs, [&](int v) { return bool{skipped_[value(v)]}; });
     if ((of.backward && all_cut) || !contributes) {
       of.backward = false;
       of.to_input.assign(of.to_input.size(), false);

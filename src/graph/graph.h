@@ -53,9 +53,9 @@ struct Graph {
 // exclude rules.
 bool IsIncluded(const LayerParameter& layer, const NetState& state);
 
-// Builds the graph of an upgraded net for one state: drops layers by their rules, makes and validates
-// each layer, resolves names. Throws Error with all problems found. Warnings (fields without effect)
-// are appended.
+// Builds the graph of an upgraded net for one state: drops layers by their rules, makes and
+// validates each layer, resolves names. Throws Error with all problems found. Warnings (fields
+// without effect) are appended.
 Graph BuildGraph(const NetParameter& net, const SourceMap& source, const NetState& state,
                  const Registry& registry, std::vector<Problem>* warnings);
 

@@ -8,8 +8,8 @@
 namespace crema {
 
 void Layer::Backward(const BackwardArgs&) const {
-  Fail(ErrorCode::kUnsupported,
-       StrCat("a layer of type ", param_.type(), " has no gradient"), {.layer = param_.name()});
+  Fail(ErrorCode::kUnsupported, StrCat("a layer of type ", param_.type(), " has no gradient"),
+       {.layer = param_.name()});
 }
 
 void FailField(const Layer& layer, std::string field, std::string message) {

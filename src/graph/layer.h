@@ -15,11 +15,6 @@
 
 namespace crema {
 
-struct BlobSpec {
-  Shape shape;
-  DType dtype = DType::kF32;
-};
-
 // A blob that is learned and stored in a caffemodel.
 struct LearnedBlob {
   std::string role;  // "weight", "bias"

@@ -23,15 +23,19 @@ class Assigner {
   void AddNode(size_t n) {
     const LayerParameter& param = graph_.nodes[n].layer->param();
     const size_t count = infos_[n].learned.size();
+    if (count > 0 && param.name().empty() && std::exchange(has_unnamed_, true)) {
+      Report(n, "",
+             "a second layer with learned blobs and without a name; weights are stored by "
+             "name, so give each its own");
+    }
     if (static_cast<size_t>(param.param_size()) > count) {
       Report(n, StrCat("param[", count, "]"),
              StrCat("has ", param.param_size(), " param entries, but the layer has ", count,
                     " learned blobs"));
     }
     for (size_t i = 0; i < count; ++i) {
-      const ParamSpec spec = static_cast<int>(i) < param.param_size()
-                                 ? param.param(static_cast<int>(i))
-                                 : ParamSpec();
+      const ParamSpec spec =
+          static_cast<int>(i) < param.param_size() ? param.param(static_cast<int>(i)) : ParamSpec();
       AddSlot(n, i, spec);
     }
   }
@@ -49,8 +53,8 @@ class Assigner {
                      .decay_mult = spec.decay_mult(),
                      .wants_gradient = flow_.nodes[n].backward && flow_.nodes[n].to_learned[i]};
     if (!spec.name().empty()) {
-      const auto [found, is_first] =
-          owners_.emplace(spec.name(), Owner{slot.owner, spec.has_lr_mult(), spec.has_decay_mult()});
+      const auto [found, is_first] = owners_.emplace(
+          spec.name(), Owner{slot.owner, spec.has_lr_mult(), spec.has_decay_mult()});
       if (!is_first) Share(n, i, spec, &found->second, &slot);
     }
     slots_.push_back(std::move(slot));
@@ -86,16 +90,17 @@ class Assigner {
              float* owner_value, const std::string& first_layer) {
     if (!given) return;
     if (*owner_given && *owner_value != value) {
-      Report(n, field, StrCat("is ", value, ", but layer \"", first_layer,
-                              "\", which shares the blob, says ", *owner_value));
+      Report(n, field,
+             StrCat("is ", value, ", but layer \"", first_layer, "\", which shares the blob, says ",
+                    *owner_value));
     }
     if (!*owner_given) *owner_value = value;
     *owner_given = true;
   }
 
   void Report(size_t n, const std::string& field, std::string message) {
-    problems_.push_back({ErrorCode::kInvalidArgument, graph_.Locate(graph_.nodes[n], field),
-                         std::move(message)});
+    problems_.push_back(
+        {ErrorCode::kInvalidArgument, graph_.Locate(graph_.nodes[n], field), std::move(message)});
   }
 
   const Graph& graph_;
@@ -103,13 +108,13 @@ class Assigner {
   const GradientFlow& flow_;
   std::vector<LearnedSlot> slots_;
   std::map<std::string, Owner> owners_;
+  bool has_unnamed_ = false;  // a layer with learned blobs
   std::vector<Problem> problems_;
 };
 
 }  // namespace
 
-std::vector<LearnedSlot> AssignLearnedSlots(const Graph& graph,
-                                            const std::vector<LayerInfo>& infos,
+std::vector<LearnedSlot> AssignLearnedSlots(const Graph& graph, const std::vector<LayerInfo>& infos,
                                             const GradientFlow& flow) {
   return Assigner(graph, infos, flow).Assign();
 }

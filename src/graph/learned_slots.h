@@ -12,8 +12,7 @@ namespace crema {
 // non-empty name share the first one's memory. Throws kInvalidArgument, with all problems: more
 // `param` entries than blobs, shapes that differ (STRICT) or counts that differ (PERMISSIVE),
 // multipliers that contradict each other.
-std::vector<LearnedSlot> AssignLearnedSlots(const Graph& graph,
-                                            const std::vector<LayerInfo>& infos,
+std::vector<LearnedSlot> AssignLearnedSlots(const Graph& graph, const std::vector<LayerInfo>& infos,
                                             const GradientFlow& flow);
 
 }  // namespace crema

@@ -16,9 +16,7 @@ bool At(const std::vector<bool>& flags, int i) {
 // Union-find: values that lie in the same memory.
 class Classes {
  public:
-  explicit Classes(size_t count) : parent_(count) {
-    std::iota(parent_.begin(), parent_.end(), 0);
-  }
+  explicit Classes(size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
   int Find(int v) const {
     while (parent_[static_cast<size_t>(v)] != v) v = parent_[static_cast<size_t>(v)];
     return v;
@@ -78,7 +76,7 @@ class Placer {
     const int output = layer.outputs[0];
     if (layer.info.view || layer.info.share) {
       for (int v : layer.outputs) data_.Join(input, v);
-      if (layer.info.view) gradients_.Join(input, output);
+      if (layer.info.view && layer.backward) gradients_.Join(input, output);
       layer.forward = false;
       return;
     }
@@ -91,7 +89,7 @@ class Placer {
     }
     // Each gradient has one writer and one reader, so these may share; with several inputs the
     // first gradient would overwrite what the others are computed from.
-    if (layer.inputs.size() == 1) gradients_.Join(input, output);
+    if (layer.inputs.size() == 1 && layer.backward) gradients_.Join(input, output);
   }
 
   // Nobody reads what lies where `v` lies after layer n has overwritten it.
@@ -175,8 +173,8 @@ class Placer {
       if (!read && !value.gradient_written) continue;
       const int root = gradients_.Find(static_cast<int>(v));
       const int last = read ? BackwardStep(value.producer) : end_;
-      const int first =
-          value.gradient_written ? BackwardStep(readers_[v][0].layer) : BackwardStep(value.producer);
+      const int first = value.gradient_written ? BackwardStep(readers_[v][0].layer)
+                                               : BackwardStep(value.producer);
       Extend(&RequestOf(root, &of_root), Bytes(value.spec), first, last);
       value.gradient.bytes = Bytes(value.spec);
       slots_.emplace_back(&value.gradient, Index(of_root[Index(root)]));

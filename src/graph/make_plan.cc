@@ -28,11 +28,12 @@ class Planner {
       : graph_(graph), options_(options), plan_(*plan) {}
 
   void Run() {
-    infos_ = InferShapes(
-        graph_, {.dtype = options_.dtype, .rank = options_.rank, .world = options_.world});
+    infos_ = InferShapes(graph_,
+                         {.dtype = options_.dtype, .rank = options_.rank, .world = options_.world});
     flow_ = options_.backward ? ComputeGradientFlow(graph_, infos_) : NoGradients(graph_);
     for (GradientFlow::OfNode& node : flow_.nodes) {
-      node.to_learned.resize(infos_[static_cast<size_t>(&node - flow_.nodes.data())].learned.size());
+      node.to_learned.resize(
+          infos_[static_cast<size_t>(&node - flow_.nodes.data())].learned.size());
     }
     plan_.learned = AssignLearnedSlots(graph_, infos_, flow_);
     AddValues();
@@ -122,12 +123,12 @@ class Planner {
     if (layer->kernel == nullptr) return;
     layer->forward_scratch = static_cast<int64_t>(
         layer->kernel->forward_scratch ? layer->kernel->forward_scratch(query)
-        : layer->kernel->forward       ? 0
-                                 : node.layer->ForwardScratch(context, layer->info, options_.threads));
+        : layer->kernel->forward
+            ? 0
+            : node.layer->ForwardScratch(context, layer->info, options_.threads));
     if (layer->backward) {
       layer->backward_scratch = static_cast<int64_t>(
-          layer->kernel->backward_scratch
-              ? layer->kernel->backward_scratch(query)
+          layer->kernel->backward_scratch ? layer->kernel->backward_scratch(query)
           : layer->kernel->backward
               ? 0
               : node.layer->BackwardScratch(context, layer->info, options_.threads));

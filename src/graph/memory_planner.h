@@ -18,8 +18,9 @@ struct Placement {
   int64_t arena_bytes = 0;
 };
 
-// Greedy by size: the largest first, each at the lowest offset that no buffer alive at the same time
-// covers (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020).
+// Greedy by size: the largest first, each at the lowest offset that no buffer alive at the same
+// time covers (Pisarchyk and Lee, "Efficient memory management for deep neural net inference",
+// 2020).
 Placement PlaceBuffers(const std::vector<BufferRequest>& requests);
 
 }  // namespace crema

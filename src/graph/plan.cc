@@ -33,8 +33,9 @@ namespace {
 std::string Row(const std::string& name, const std::string& type, const std::string& shape,
                 const std::string& learned, const std::string& bytes, const std::string& kernel) {
   char line[512];
-  std::snprintf(line, sizeof(line), "  %-20.60s %-18.40s %-24.80s %12.20s %10.20s  %.60s", name.c_str(),
-                type.c_str(), shape.c_str(), learned.c_str(), bytes.c_str(), kernel.c_str());
+  std::snprintf(line, sizeof(line), "  %-20.60s %-18.40s %-24.80s %12.20s %10.20s  %.60s",
+                name.c_str(), type.c_str(), shape.c_str(), learned.c_str(), bytes.c_str(),
+                kernel.c_str());
   return std::string(line) + "\n";
 }
 
@@ -57,14 +58,15 @@ std::string DescribePlan(const Plan& plan) {
       const LearnedSlot& slot = plan.learned[static_cast<size_t>(s)];
       learned += slot.owner == s ? slot.shape.count() : 0;
     }
-    const std::string kernel = !layer.forward           ? "view"
+    const std::string kernel = !layer.forward            ? "view"
                                : layer.kernel == nullptr ? "none"
                                                          : layer.kernel->name;
     text += Row(layer.name(), layer.type->name, shapes, std::to_string(learned), Kibibytes(bytes),
                 layer.in_place ? kernel + ", in place" : kernel);
   }
-  text += StrCat("  learned elements: ", plan.LearnedCount(), "; activations and gradients: ",
-                 Kibibytes(plan.arena_bytes), " (", Kibibytes(plan.unshared_bytes),
+  text += StrCat("  learned elements: ", plan.LearnedCount(),
+                 "; activations and gradients: ", Kibibytes(plan.arena_bytes), " (",
+                 Kibibytes(plan.unshared_bytes),
                  " without sharing); scratch: ", Kibibytes(plan.scratch_bytes), "\n");
   return text;
 }

@@ -23,7 +23,7 @@ struct PlannedValue {
   float loss_weight = 0;
   int producer = -1;
   ArenaSlot data;
-  ArenaSlot gradient;            // none when nobody wants it
+  ArenaSlot gradient;             // none when nobody wants it
   bool gradient_written = false;  // by its reader; otherwise backward starts from loss_weight
   bool is_output = false;
 };

@@ -78,10 +78,10 @@ struct BadSample {
 };
 
 struct LayerType {
-  std::string name;      // as in `type: "..."`
-  std::string category;  // family folder, for the reference
-  std::string summary;   // one sentence
-  std::string formula;   // plain text
+  std::string name;                       // as in `type: "..."`
+  std::string category;                   // family folder, for the reference
+  std::string summary;                    // one sentence
+  std::string formula;                    // plain text
   std::vector<std::string> param_fields;  // messages of LayerParameter that it reads
   Arity inputs;
   Arity outputs;

@@ -7,8 +7,9 @@
 
 namespace crema {
 
-// columns[(c, k...), o...] = image[c, o * stride - pad + k * dilation], 0 in the padding. Row-major:
-// channels * KernelSize() rows of OutSize() elements. T is float or double. Thread safety: any.
+// columns[(c, k...), o...] = image[c, o * stride - pad + k * dilation], 0 in the padding.
+// Row-major: channels * KernelSize() rows of OutSize() elements. T is float or double. Thread
+// safety: any.
 template <typename T>
 void Im2col(const ConvWindow& window, int64_t channels, const T* image, T* columns);
 

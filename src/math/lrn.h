@@ -23,8 +23,8 @@ struct LrnParam {
 int64_t LrnAcrossScratch(const LrnShape& shape);
 int64_t LrnWithinScratch(const LrnShape& shape);
 
-// Over neighbouring channels: scale = k + alpha / size * sum of x^2, y = x * scale^-beta. T is float
-// or double. Thread safety: any, with scratch of its own.
+// Over neighbouring channels: scale = k + alpha / size * sum of x^2, y = x * scale^-beta. T is
+// float or double. Thread safety: any, with scratch of its own.
 template <typename T>
 void LrnAcross(const LrnShape& shape, const LrnParam& param, const T* x, T* scale, T* y,
                double* scratch);
@@ -32,7 +32,8 @@ template <typename T>
 void LrnAcrossBackward(const LrnShape& shape, const LrnParam& param, const T* x, const T* scale,
                        const T* dy, T* dx, double* scratch);
 
-// Over size x size neighbouring pixels of the same channel: scale = 1 + alpha / size^2 * sum of x^2.
+// Over size x size neighbouring pixels of the same channel: scale = 1 + alpha / size^2 * sum of
+// x^2.
 template <typename T>
 void LrnWithin(const LrnShape& shape, const LrnParam& param, const T* x, T* scale, T* y,
                double* scratch);

@@ -1,5 +1,6 @@
 // Convolution in single precision with one or two spatial axes, as products of packed panels: the
-// patches of 32 pixels are laid out just before they are multiplied, so no column matrix is written.
+// patches of 32 pixels are laid out just before they are multiplied, so no column matrix is
+// written.
 #pragma once
 
 #include <cstddef>
@@ -31,9 +32,7 @@ struct PackedConvShape {
   int64_t OutImage() const { return groups * outputs * Pixels(); }
   int64_t WeightCount() const { return groups * outputs * Depth(); }
   // The patches are read from a copy of the image with its padding, unless it is the same.
-  bool NeedsCopy() const {
-    return h.pad != 0 || w.pad != 0 || h.reach != h.in || w.reach != w.in;
-  }
+  bool NeedsCopy() const { return h.pad != 0 || w.pad != 0 || h.reach != h.in || w.reach != w.in; }
   int64_t ViewImage() const { return groups * channels * h.reach * w.reach; }
   bool IsPointwise() const {
     return h.kernel == 1 && w.kernel == 1 && h.stride == 1 && w.stride == 1 && !NeedsCopy();
@@ -50,13 +49,13 @@ void PackedConvForward(const PackedConvShape& shape, int64_t batch, int threads,
                        std::span<std::byte> scratch);
 
 struct PackedConvGrads {
-  const float* x = nullptr;       // may be null where dweight is
-  const float* y = nullptr;       // read where a ReLU is fused
+  const float* x = nullptr;  // may be null where dweight is
+  const float* y = nullptr;  // read where a ReLU is fused
   const float* dy = nullptr;
   const float* weight = nullptr;
-  float* dx = nullptr;            // null: not wanted; overwritten
-  float* dweight = nullptr;       // null: not wanted; added to
-  float* dbias = nullptr;         // null: not wanted; added to
+  float* dx = nullptr;       // null: not wanted; overwritten
+  float* dweight = nullptr;  // null: not wanted; added to
+  float* dbias = nullptr;    // null: not wanted; added to
 };
 size_t PackedConvBackwardScratch(const PackedConvShape& shape, int64_t batch, int threads,
                                  FusedRelu relu);

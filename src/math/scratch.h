@@ -9,8 +9,8 @@
 
 namespace crema {
 
-// Book with ScratchBytes once a piece plus kScratchSlack once; then take the same pieces. Pieces are
-// aligned to a cache line. Thread safety: one thread at a time.
+// Book with ScratchBytes once a piece plus kScratchSlack once; then take the same pieces. Pieces
+// are aligned to a cache line. Thread safety: one thread at a time.
 class ScratchCutter {
  public:
   explicit ScratchCutter(std::span<std::byte> memory) : memory_(memory) {

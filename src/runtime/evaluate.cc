@@ -1,5 +1,6 @@
 #include "runtime/evaluate.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -29,14 +30,15 @@ class Evaluator {
     if (options_.log != nullptr) {
       options_.log->Write(Severity::kInfo, DescribeLoad(report, model_path));
     }
-    const int64_t batch = BatchOf(session->plan());
     if (options_.iterations > 0) {
+      const int64_t batch = std::max<int64_t>(1, FirstBatch(session->plan()));
       for (int64_t i = 0; i < options_.iterations; ++i) RunBatch(session.get(), batch);
       return Finish();
     }
-    const int64_t samples = EpochOf(session.get());
-    for (int64_t i = 0; i < samples / batch; ++i) RunBatch(session.get(), batch);
-    if (samples % batch > 0) RunRest(*session, *weights, samples % batch);
+    const Epoch epoch = EpochOf(session.get());
+    for (int64_t i = 0; i < epoch.samples / epoch.batch; ++i) RunBatch(session.get(), epoch.batch);
+    const int64_t rest = epoch.samples % epoch.batch;
+    if (rest > 0) RunRest(*session, *weights, rest);
     return Finish();
   }
 
@@ -55,46 +57,90 @@ class Evaluator {
     return std::make_unique<Session>(plan, *weights, ExecContext(options_.threads, 1));
   }
 
-  static int64_t BatchOf(const Plan& plan) {
+  struct Epoch {
+    int64_t samples = 0;
+    int64_t batch = 0;
+  };
+
+  static int64_t BatchOf(const Plan& plan, const PlannedLayer& layer) {
+    if (layer.outputs.empty()) return 0;
+    const Shape& shape = plan.values[static_cast<size_t>(layer.outputs[0])].spec.shape;
+    return shape.axes() > 0 ? shape[0] : 0;
+  }
+
+  // Of the first layer that has no inputs.
+  static int64_t FirstBatch(const Plan& plan) {
     for (const PlannedLayer& layer : plan.layers) {
-      if (!layer.inputs.empty() || layer.outputs.empty()) continue;
-      const Shape& shape = plan.values[static_cast<size_t>(layer.outputs[0])].spec.shape;
-      if (shape.axes() > 0 && shape[0] > 0) return shape[0];
+      if (layer.inputs.empty()) return BatchOf(plan, layer);
     }
     return 1;
   }
 
-  int64_t EpochOf(Session* session) const {
-    const LayerSessionState* source = session->source();
-    if (source == nullptr) {
+  // One pass over the sources of the net, which must agree on what that is.
+  static Epoch EpochOf(Session* session) {
+    Epoch epoch;
+    for (size_t i = 0; i < session->plan().layers.size(); ++i) {
+      const LayerSessionState* state = session->state(i);
+      if (state == nullptr || state->EpochSize() == 0) continue;
+      const int64_t batch = BatchOf(session->plan(), session->plan().layers[i]);
+      if (epoch.samples == 0) epoch = {state->EpochSize(), batch};
+      if (epoch.samples != state->EpochSize() || epoch.batch != batch) {
+        Fail(ErrorCode::kInvalidArgument,
+             "the data layers of the TEST phase have different numbers of samples or batch sizes; "
+             "say how many batches with --iterations");
+      }
+    }
+    if (epoch.samples == 0 || epoch.batch == 0) {
       Fail(ErrorCode::kInvalidArgument,
            "no layer of the TEST phase reads a data set with an end; say how many batches with "
            "--iterations");
     }
-    return source->EpochSize();
+    return epoch;
   }
 
-  // Outputs whose first axis is the batch are averaged over it too.
+  // Where the elements of one output of the net stand in the result.
+  struct OutputRange {
+    std::string blob;
+    size_t first = 0;
+    size_t count = 0;
+    bool per_sample = false;  // the first axis is the batch, and is averaged over too
+    double weight = 0;        // samples so far
+  };
+
+  // What a data layer gives and nobody reads (a label) is no result.
+  static bool IsResult(const Plan& plan, int v) {
+    const PlannedValue& value = plan.values[static_cast<size_t>(v)];
+    return !plan.layers[static_cast<size_t>(value.producer)].inputs.empty();
+  }
+
+  void PrepareOutputs(const Plan& plan, int64_t batch) {
+    for (int v : plan.outputs) {
+      if (!IsResult(plan, v)) continue;
+      const PlannedValue& value = plan.values[static_cast<size_t>(v)];
+      const Shape& shape = value.spec.shape;
+      const bool per_sample = shape.axes() > 1 && shape[0] == batch;
+      const auto count = static_cast<size_t>(per_sample ? shape.count(1) : shape.count());
+      ranges_.push_back({value.name, result_.outputs.size(), count, per_sample, 0});
+      for (size_t i = 0; i < count; ++i) {
+        result_.outputs.push_back({value.name, static_cast<int64_t>(i), 0, value.loss_weight});
+      }
+    }
+  }
+
   void RunBatch(Session* session, int64_t batch) {
+    if (result_.batches == 0) PrepareOutputs(session->plan(), batch);
     result_.loss += session->Forward() * static_cast<double>(batch);
     result_.samples += batch;
     ++result_.batches;
-    size_t first = 0;
-    for (int v : session->plan().outputs) {
-      const PlannedValue& value = session->plan().values[static_cast<size_t>(v)];
-      const std::span<const float> data = session->DataOf(v).span<float>();
-      const Shape& shape = value.spec.shape;
-      const bool per_sample = shape.axes() > 1 && shape[0] == batch;
-      const size_t elements = per_sample ? data.size() / static_cast<size_t>(batch) : data.size();
-      const double weight = per_sample ? 1 : static_cast<double>(batch);
-      while (result_.batches == 1 && result_.outputs.size() < first + elements) {
-        const auto element = static_cast<int64_t>(result_.outputs.size() - first);
-        result_.outputs.push_back({value.name, element, 0, value.loss_weight});
-      }
+    for (OutputRange& range : ranges_) {
+      const std::span<const float> data = session->Data(range.blob).span<float>();
+      // In the smaller last batch, one value a sample without further axes is another size.
+      if (data.size() != range.count * static_cast<size_t>(range.per_sample ? batch : 1)) continue;
+      range.weight += static_cast<double>(batch);
+      const double weight = range.per_sample ? 1 : static_cast<double>(batch);
       for (size_t i = 0; i < data.size(); ++i) {
-        result_.outputs.at(first + i % elements).mean += data[i] * weight;
+        result_.outputs[range.first + i % range.count].mean += data[i] * weight;
       }
-      first += elements;
     }
   }
 
@@ -118,9 +164,11 @@ class Evaluator {
   }
 
   Evaluation Finish() {
-    const auto samples = static_cast<double>(result_.samples);
-    for (EvaluatedOutput& output : result_.outputs) output.mean /= samples;
-    result_.loss /= samples;
+    for (const OutputRange& range : ranges_) {
+      for (size_t i = 0; i < range.count; ++i)
+        result_.outputs[range.first + i].mean /= range.weight;
+    }
+    result_.loss /= static_cast<double>(result_.samples);
     return std::move(result_);
   }
 
@@ -129,6 +177,7 @@ class Evaluator {
   EvaluationOptions options_;
   NetState state_;
   Evaluation result_;
+  std::vector<OutputRange> ranges_;
 };
 
 }  // namespace

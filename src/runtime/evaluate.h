@@ -15,7 +15,7 @@ namespace crema {
 struct EvaluationOptions {
   int64_t iterations = 0;  // batches; 0: every sample of the source exactly once
   int threads = 0;
-  int level = 0;                     // NetState
+  int level = 0;                    // NetState
   std::vector<std::string> stages;  // NetState
   LogSink* log = nullptr;
 };
@@ -35,8 +35,8 @@ struct Evaluation {
 };
 
 // Evaluates the TEST phase of a net with the weights of a caffemodel. Without `iterations` the last
-// batch is as small as it must be. Throws kInvalidArgument when the net has no source with an end and
-// `iterations` is not given, or when a learned layer is missing in the file.
+// batch is as small as it must be. Throws kInvalidArgument when the net has no source with an end
+// and `iterations` is not given, or when a learned layer is missing in the file.
 Evaluation Evaluate(const NetFile& net, const NetParameter& model, const std::string& model_path,
                     const Registry& registry, const EvaluationOptions& options);
 

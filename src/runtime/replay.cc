@@ -28,9 +28,7 @@ Records ReadRecords(const NetParameter& recording) {
   return records;
 }
 
-bool HasDiff(const BlobProto& blob) {
-  return blob.diff_size() > 0 || blob.double_diff_size() > 0;
-}
+bool HasDiff(const BlobProto& blob) { return blob.diff_size() > 0 || blob.double_diff_size() > 0; }
 
 // The net, with each Input layer in the recorded shape.
 NetParameter WithRecordedShapes(const NetParameter& net, const Records& records) {
@@ -70,8 +68,8 @@ Runner MakeRunner(const ReplayNet& net, const NetParameter& shaped, const Regist
   if (net.weights != nullptr) {
     runner.weights->Load(*runner.plan, *net.weights, net.weights_file, MissingLayers::kError);
   }
-  runner.session = std::make_unique<Session>(runner.plan, runner.weights,
-                                             ExecContext(options.threads, seed));
+  runner.session =
+      std::make_unique<Session>(runner.plan, runner.weights, ExecContext(options.threads, seed));
   return runner;
 }
 
@@ -105,6 +103,7 @@ class Comparer {
       : records_(records), plan_(*runner.plan), runner_(runner), options_(options) {}
 
   ReplayResult Compare(double loss) {
+    RefuseUnknownParameters();
     CompareBlobs();
     if (const auto found = records_.find("loss"); found != records_.end()) {
       CompareOne("loss", "", {loss}, Elements(*found->second, false));
@@ -125,13 +124,33 @@ class Comparer {
     return plan_.layers[static_cast<size_t>(plan_.values[static_cast<size_t>(v)].producer)];
   }
 
+  // Of the net as it was written, before passes.
+  bool IsBlobOfNet(const std::string& name) const {
+    return std::ranges::any_of(plan_.written.layer(), [&](const LayerParameter& layer) {
+      return std::ranges::find(layer.top(), name) != layer.top().end();
+    });
+  }
+
+  void RefuseUnknownParameters() const {
+    for (const auto& [key, blob] : records_) {
+      if (!key.starts_with("param:")) continue;
+      const bool known = std::ranges::any_of(plan_.learned, [&](const LearnedSlot& slot) {
+        const PlannedLayer& layer = plan_.layers[static_cast<size_t>(slot.layer)];
+        return key == StrCat("param:", layer.name(), ":", slot.index);
+      });
+      if (known) continue;
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("the recording has '", key, "', which the net does not have"));
+    }
+  }
+
   std::vector<std::pair<int, std::string>> RecordedBlobs(bool last_value) {
     std::vector<std::pair<int, std::string>> blobs;
     for (const auto& [key, blob] : records_) {
       if (!key.starts_with("blob:")) continue;
       const std::string name = key.substr(5);
       const int v = last_value ? plan_.FindValue(name) : plan_.FindFirstValue(name);
-      if (v < 0 && !plan_.options.optimize) {
+      if (v < 0 && (!plan_.options.optimize || !IsBlobOfNet(name))) {
         Fail(ErrorCode::kInvalidArgument,
              StrCat("the recording has a blob '", name, "' that the net does not have"));
       }
@@ -200,8 +219,8 @@ class Comparer {
     }
   }
 
-  void CompareOne(const std::string& what, const std::string& layer,
-                  const std::vector<double>& got, const std::vector<double>& expected) {
+  void CompareOne(const std::string& what, const std::string& layer, const std::vector<double>& got,
+                  const std::vector<double>& expected) {
     if (!result_.fits) return;
     ReplayLine line{.what = what, .layer = layer};
     double largest = 0;
@@ -243,12 +262,12 @@ ReplayResult Replay(const ReplayNet& net, const NetParameter& recording, const R
   const bool gradients =
       std::ranges::any_of(records, [](const auto& entry) { return HasDiff(*entry.second); });
   const NetParameter shaped = WithRecordedShapes(net.net.net, records);
-  Runner runner = MakeRunner(net, shaped, registry,
-                             {.threads = options.threads > 0 ? options.threads
-                                                             : AvailableProcessors(),
-                              .backward = gradients,
-                              .optimize = options.optimize},
-                             1);
+  Runner runner =
+      MakeRunner(net, shaped, registry,
+                 {.threads = options.threads > 0 ? options.threads : AvailableProcessors(),
+                  .backward = gradients,
+                  .optimize = options.optimize},
+                 1);
   for (const std::string& name : InputBlobs(*runner.plan)) {
     const auto found = records.find("blob:" + name);
     if (found == records.end()) {
@@ -289,16 +308,18 @@ void SetInputs(const Records* inputs, uint64_t seed, Session* session) {
 }  // namespace
 
 NetParameter Record(const ReplayNet& net, const NetParameter* inputs, const Registry& registry,
-                    bool gradients, uint64_t seed) {
+                    const RecordOptions& options) {
   const Records records = inputs != nullptr ? ReadRecords(*inputs) : Records();
   const NetParameter shaped = WithRecordedShapes(net.net.net, records);
-  Runner runner = MakeRunner(net, shaped, registry,
-                             {.threads = AvailableProcessors(), .backward = gradients,
-                              .optimize = false},
-                             seed);
-  SetInputs(inputs != nullptr ? &records : nullptr, seed, runner.session.get());
+  Runner runner =
+      MakeRunner(net, shaped, registry,
+                 {.threads = options.threads > 0 ? options.threads : AvailableProcessors(),
+                  .backward = options.gradients,
+                  .optimize = false},
+                 options.seed);
+  SetInputs(inputs != nullptr ? &records : nullptr, options.seed, runner.session.get());
   const double loss = runner.session->Forward();
-  if (gradients) {
+  if (options.gradients) {
     runner.session->ZeroLearnedGradients();
     runner.session->Backward();
   }

@@ -21,15 +21,15 @@ struct ReplayOptions {
 
 // One compared thing.
 struct ReplayLine {
-  std::string what;   // "blob:conv1", "diff:conv1", "param:conv1:0", "loss"
-  std::string layer;  // which layer makes it
+  std::string what;         // "blob:conv1", "diff:conv1", "param:conv1:0", "loss"
+  std::string layer;        // which layer makes it
   double max_absolute = 0;  // largest |b - g|
   double max_relative = 0;  // that, divided by max|g|
   bool fits = false;
 };
 
 struct ReplayResult {
-  std::vector<ReplayLine> lines;  // in running order; ends with the first that does not fit
+  std::vector<ReplayLine> lines;          // in running order; ends with the first that does not fit
   std::vector<std::string> not_compared;  // recorded, but not to be seen in this plan
   bool fits = true;
 };
@@ -47,9 +47,15 @@ struct ReplayNet {
 ReplayResult Replay(const ReplayNet& net, const NetParameter& recording, const Registry& registry,
                     const ReplayOptions& options);
 
-// Runs the net once, inputs drawn from a normal distribution or taken from `inputs` (a recording, may
-// be null), and records all blobs, parameters, the loss, and with `gradients` all gradients.
+struct RecordOptions {
+  bool gradients = true;  // run backward and record them
+  int threads = 0;        // 0: all processors
+  uint64_t seed = 1;      // of random inputs and fillers
+};
+
+// Runs the net once, inputs drawn from a normal distribution or taken from `inputs` (a recording,
+// may be null), and records all blobs, parameters, the loss, and all gradients where asked.
 NetParameter Record(const ReplayNet& net, const NetParameter* inputs, const Registry& registry,
-                    bool gradients, uint64_t seed);
+                    const RecordOptions& options);
 
 }  // namespace crema

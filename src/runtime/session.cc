@@ -112,9 +112,9 @@ void Session::BindBackward(const PlannedLayer& layer, Step* step) {
     }
   }
   for (size_t i = 0; i < layer.learned.size(); ++i) {
-    step->learned_grads.push_back(
-        layer.to_learned[i] ? learned_gradients_[static_cast<size_t>(layer.learned[i])]
-                            : TensorView());
+    step->learned_grads.push_back(layer.to_learned[i]
+                                      ? learned_gradients_[static_cast<size_t>(layer.learned[i])]
+                                      : TensorView());
   }
   step->saved_const.assign(step->saved.begin(), step->saved.end());
 }
@@ -263,13 +263,6 @@ void Session::RestoreState(const std::string& net, const SolverState& state) {
       }
     }
   }
-}
-
-LayerSessionState* Session::source() {
-  for (Step& step : steps_) {
-    if (step.state != nullptr && step.state->EpochSize() > 0) return step.state.get();
-  }
-  return nullptr;
 }
 
 }  // namespace crema

@@ -37,16 +37,16 @@ class Session {
   TensorView LearnedGradient(size_t slot) { return learned_gradients_[slot]; }
   void ZeroLearnedGradients();
 
-  // Position of data readers and the number of forward passes, for snapshots. `net` says which net of
-  // the run this is ("train", "test#0").
+  // Position of data readers and the number of forward passes, for snapshots. `net` says which net
+  // of the run this is ("train", "test#0").
   void SaveState(const std::string& net, SolverState* state) const;
   void RestoreState(const std::string& net, const SolverState& state);
   // Forward passes so far; random draws depend on it.
   uint64_t step() const { return next_step_; }
   void set_step(uint64_t step) { next_step_ = step; }
 
-  // The reader of the first layer that has a source, or null.
-  LayerSessionState* source();
+  // The state of a layer (an index into the plan), such as its data reader; null when it has none.
+  const LayerSessionState* state(size_t layer) const { return steps_[layer].state.get(); }
 
   const Plan& plan() const { return *plan_; }
   const ExecContext& context() const { return context_; }

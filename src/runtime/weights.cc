@@ -22,6 +22,13 @@ std::shared_ptr<Tensor> MakeBlob(const Plan& plan, const LearnedSlot& slot, uint
   const PlannedLayer& layer = plan.layers[static_cast<size_t>(slot.layer)];
   const LayerParameter& param = layer.layer->param();
   if (slot.index < param.blobs_size()) {
+    const BlobProto& given = param.blobs(slot.index);
+    if (!ShapeMatches(given, slot.shape) || DataCount(given) != slot.shape.count()) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("'blobs' entry ", slot.index, " of the net's text is ", ToString(ShapeOf(given)),
+                  " with ", DataCount(given), " values; the layer needs ", ToString(slot.shape)),
+           {.layer = param.name()});
+    }
     CopyTo(param.blobs(slot.index), tensor->view());
   } else {
     const RandomStream stream(seed, MixBits(layer.layer_id, static_cast<uint64_t>(slot.index)));
@@ -51,13 +58,16 @@ std::shared_ptr<Weights> Weights::ShareWith(const Plan& plan, const Weights& oth
     const LearnedSlot& slot = plan.learned[s];
     const auto found = other.by_key_.find(KeyOf(plan, slot));
     if (found == other.by_key_.end()) continue;
-    if (found->second->shape().count() != slot.shape.count()) {
-      problems.push_back(
-          {ErrorCode::kInvalidArgument,
-           {.layer = plan.layers[static_cast<size_t>(slot.layer)].name()},
-           StrCat(slot.role, " is ", ToString(slot.shape), " in phase ",
-                  Phase_Name(plan.state.phase()), " but ", ToString(found->second->shape()),
-                  " in the net that is trained")});
+    // A blob that the owner shares PERMISSIVEly may have another shape here.
+    const bool fits = slot.owner == static_cast<int>(s)
+                          ? found->second->shape() == slot.shape
+                          : found->second->shape().count() == slot.shape.count();
+    if (!fits) {
+      problems.push_back({ErrorCode::kInvalidArgument,
+                          {.layer = plan.layers[static_cast<size_t>(slot.layer)].name()},
+                          StrCat(slot.role, " is ", ToString(slot.shape), " in phase ",
+                                 Phase_Name(plan.state.phase()), " but ",
+                                 ToString(found->second->shape()), " in the net that is trained")});
       continue;
     }
     weights->blobs_[s] = found->second;
@@ -106,8 +116,9 @@ class Loader {
  private:
   bool MatchBlobs(const PlannedLayer& layer, const LayerParameter& source) {
     if (!HasRightCount(layer, source)) {
-      Report(layer, StrCat("the file has ", source.blobs_size(), " blobs for this layer, the net has ",
-                           layer.learned.size(), " (", Roles(layer), ")"));
+      Report(layer,
+             StrCat("the file has ", source.blobs_size(), " blobs for this layer, the net has ",
+                    layer.learned.size(), " (", Roles(layer), ")"));
       return false;
     }
     bool fits = true;
@@ -127,8 +138,9 @@ class Loader {
       }
       const int64_t count = DataCount(blob);
       if (count != slot.shape.count()) {
-        Report(layer, StrCat("blob ", i, " (", slot.role, ") holds ", count, " values, but needs ",
-                             slot.shape.count()),
+        Report(layer,
+               StrCat("blob ", i, " (", slot.role, ") holds ", count, " values, but needs ",
+                      slot.shape.count()),
                ErrorCode::kDataLoss);
         fits = false;
         continue;
@@ -143,7 +155,8 @@ class Loader {
     const auto count = static_cast<size_t>(source.blobs_size());
     if (count > layer.learned.size()) return false;
     for (size_t i = count; i < layer.learned.size(); ++i) {
-      if (plan_.learned[static_cast<size_t>(layer.learned[i])].owner == layer.learned[i]) return false;
+      if (plan_.learned[static_cast<size_t>(layer.learned[i])].owner == layer.learned[i])
+        return false;
     }
     return true;
   }
@@ -156,8 +169,7 @@ class Loader {
 
   void ReportMissing(const PlannedLayer& layer) {
     std::vector<std::string> names(unused_.begin(), unused_.end());
-    Report(layer, StrCat("the file has no blobs for this layer",
-                         DidYouMean(layer.name(), names)));
+    Report(layer, StrCat("the file has no blobs for this layer", DidYouMean(layer.name(), names)));
   }
 
   void Report(const PlannedLayer& layer, std::string message,

@@ -14,9 +14,9 @@ namespace crema {
 
 // What Load did, for people to read.
 struct LoadReport {
-  std::vector<std::string> loaded;       // layers whose blobs came from the file
-  std::vector<std::string> at_fillers;   // layers with learned blobs that the file does not hold
-  std::vector<std::string> not_in_net;   // layers of the file that the net has no use for
+  std::vector<std::string> loaded;      // layers whose blobs came from the file
+  std::vector<std::string> at_fillers;  // layers with learned blobs that the file does not hold
+  std::vector<std::string> not_in_net;  // layers of the file that the net has no use for
 };
 
 enum class MissingLayers {
@@ -28,8 +28,8 @@ enum class MissingLayers {
 // Thread safety: const ones, any number of threads; otherwise one thread.
 class Weights {
  public:
-  // Filled by the fillers, each blob from a random stream of its own. Blobs written in the net's text
-  // replace the filler.
+  // Filled by the fillers, each blob from a random stream of its own. Blobs written in the net's
+  // text replace the filler.
   static std::shared_ptr<Weights> Make(const Plan& plan, uint64_t seed,
                                        Allocator& allocator = CpuAllocator());
   // As Make, but layers that `other` knows by name use its memory: a test net sees what a training
@@ -41,8 +41,8 @@ class Weights {
   size_t size() const { return blobs_.size(); }
 
   // Copies blobs of a caffemodel by layer name. Throws with all problems, having changed nothing:
-  // shapes or numbers of blobs that differ, and missing layers where they are an error. `file` is for
-  // messages.
+  // shapes or numbers of blobs that differ, and missing layers where they are an error. `file` is
+  // for messages.
   LoadReport Load(const Plan& plan, const NetParameter& model, const std::string& file,
                   MissingLayers missing);
 

@@ -19,7 +19,8 @@ std::string FindInput(const Plan& plan, const std::string& file) {
     if (!layer.inputs.empty()) continue;
     if (layer.type->name != "Input") {
       Fail(ErrorCode::kInvalidArgument,
-           StrCat("layer \"", layer.name(), "\" reads a data set: this is a net for training; give "
+           StrCat("layer \"", layer.name(),
+                  "\" reads a data set: this is a net for training; give "
                   "the deploy net, which begins with an Input layer"),
            {.file = file});
     }
@@ -51,23 +52,35 @@ std::string FindOutput(const Plan& plan, const std::string& wanted, const std::s
   return outputs[0];
 }
 
+// Images are classified one by one, whatever batch the text says.
+NetParameter ForOneImage(const NetParameter& net) {
+  NetParameter one = net;
+  for (LayerParameter& layer : *one.mutable_layer()) {
+    if (layer.type() != "Input") continue;
+    for (BlobShape& shape : *layer.mutable_input_param()->mutable_shape()) {
+      if (shape.dim_size() == 4 && shape.dim(0) > 0) shape.set_dim(0, 1);
+    }
+  }
+  return one;
+}
+
 }  // namespace
 
-Classifier::Classifier(const NetFile& net, const NetParameter& model,
-                       const std::string& model_path, const std::string& output,
-                       const Registry& registry, LogSink& log) {
+Classifier::Classifier(const NetFile& net, const NetParameter& model, const std::string& model_path,
+                       const std::string& output, const Registry& registry, LogSink& log) {
   NetState state;
   state.set_phase(TEST);
   state.MergeFrom(net.net.state());
   std::vector<Problem> warnings = net.warnings;
-  plan_ = MakePlan(net.net, net.source, state, registry, {.backward = false}, &warnings);
+  plan_ =
+      MakePlan(ForOneImage(net.net), net.source, state, registry, {.backward = false}, &warnings);
   for (const Problem& warning : warnings) log.Write(Severity::kWarning, ToString(warning));
   const std::string file = net.source.Locate("").file;
   input_ = FindInput(*plan_, file);
   output_ = FindOutput(*plan_, output, file);
   input_shape_ = plan_->values[static_cast<size_t>(plan_->FindFirstValue(input_))].spec.shape;
   const Shape& scores = plan_->values[static_cast<size_t>(plan_->FindValue(output_))].spec.shape;
-  const bool fits = input_shape_.axes() == 4 && input_shape_[0] > 0 &&
+  const bool fits = input_shape_.axes() == 4 && input_shape_.count() > 0 && scores.count() > 0 &&
                     (input_shape_[1] == 1 || input_shape_[1] == 3) && scores.axes() > 0 &&
                     scores[0] == input_shape_[0];
   if (!fits) {
@@ -126,7 +139,7 @@ std::vector<Prediction> Classifier::Worker::Classify(const std::string& bytes,
   for (size_t i = 0; i < image.pixels.size(); ++i) {
     const auto pixel = static_cast<float>(image.pixels[i]);
     const float value = preprocessing.invert ? 255 - pixel : pixel;
-    const float subtract = mean.empty()                          ? 0
+    const float subtract = mean.empty()                         ? 0
                            : mean.size() == image.pixels.size() ? mean[i]
                                                                 : mean[i / plane];
     input[i] = (value - subtract) * preprocessing.scale;

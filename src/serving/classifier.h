@@ -28,8 +28,8 @@ struct Prediction {
 class Classifier {
  public:
   // Requires a net with one input of shape N x C x H x W, C 1 (gray) or 3 (blue, green, red).
-  // `output` names the blob with the scores; empty: the only output. Throws kInvalidArgument where the
-  // net does not fit, for example a training net.
+  // `output` names the blob with the scores; empty: the only output. Throws kInvalidArgument where
+  // the net does not fit, for example a training net.
   Classifier(const NetFile& net, const NetParameter& model, const std::string& model_path,
              const std::string& output, const Registry& registry, LogSink& log);
 

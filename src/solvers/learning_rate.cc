@@ -44,7 +44,7 @@ class Checker {
     Finite("power", param_.power());
     if (!param_.has_base_lr()) Report("", "missing required field 'base_lr'");
     const std::string& policy = param_.lr_policy();
-    const std::vector<std::string> known = {"fixed", "step",      "exp",    "inv",
+    const std::vector<std::string> known = {"fixed",     "step", "exp",    "inv",
                                             "multistep", "poly", "sigmoid"};
     if (policy.empty()) {
       Report("", "missing required field 'lr_policy'; one of: " + Join(known, " "));

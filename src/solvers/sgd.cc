@@ -39,11 +39,12 @@ inline void RunL1(const SgdPass<T>& p, int64_t begin, int64_t end) {
   }
 }
 
-// A frozen blob whose history still moves it.
+// A blob that no loss depends on: decay and its history still move it.
 template <typename T>
-void RunWithoutGradient(const SgdPass<T>& p, int64_t begin, int64_t end) {
+void RunWithoutGradient(const SgdPass<T>& p, bool l1, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
-    p.h[i] = p.momentum * p.h[i];
+    const T pull = l1 ? static_cast<T>((p.w[i] > 0) - (p.w[i] < 0)) : p.w[i];
+    p.h[i] = p.momentum * p.h[i] + p.rate * p.decay * pull;
     p.w[i] -= p.h[i];
   }
 }
@@ -65,9 +66,10 @@ void ApplySgd(const UpdateArgs& args) {
                           .decay = static_cast<T>(args.decay)};
     ParallelFor(args.context.threads(), args.weights.count(), kGrain,
                 [&](int64_t begin, int64_t end, int) {
+                  const bool l1 = args.regularization == Regularization::kL1;
                   if (pass.gradient == nullptr) {
-                    RunWithoutGradient(pass, begin, end);
-                  } else if (args.regularization == Regularization::kL1 && pass.decay != 0) {
+                    RunWithoutGradient(pass, l1, begin, end);
+                  } else if (l1 && pass.decay != 0) {
                     LoopL1(pass, begin, end);
                   } else {
                     LoopL2(pass, begin, end);
@@ -82,7 +84,7 @@ std::vector<Problem> CheckSgd(const SolverParameter& param) {
     Where where;
     where.field = "momentum";
     problems.push_back({ErrorCode::kInvalidArgument, where,
-                        StrCat("momentum is ", param.momentum(), "; use 0 or more, below 1")});
+                        StrCat("momentum is ", param.momentum(), "; use 0 or more")});
   }
   return problems;
 }

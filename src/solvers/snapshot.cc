@@ -70,9 +70,10 @@ void LoadModelOfState(const SolverState& state, const std::string& state_path, c
   if (path.empty()) {
     Fail(ErrorCode::kDataLoss, "the state names no model file", {.file = state_path});
   }
-  if (!fs::exists(path)) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
     const fs::path beside = fs::path(state_path).parent_path() / fs::path(path).filename();
-    if (!fs::exists(beside)) {
+    if (!fs::exists(beside, ignored)) {
       Fail(ErrorCode::kNotFound,
            StrCat("the state needs the model ", path, ", which is not there, nor is ",
                   beside.string()),
@@ -83,7 +84,8 @@ void LoadModelOfState(const SolverState& state, const std::string& state_path, c
   weights->Load(plan, ReadCaffemodel(path), path, MissingLayers::kError);
   if (state.has_weights_crc32() && state.weights_crc32() != ChecksumOf(plan, *weights)) {
     Fail(ErrorCode::kDataLoss,
-         StrCat("the model ", path, " is not the one that was saved with this state; it was "
+         StrCat("the model ", path,
+                " is not the one that was saved with this state; it was "
                 "replaced since"),
          {.file = state_path});
   }

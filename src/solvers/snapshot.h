@@ -20,8 +20,8 @@ SnapshotPaths PathsOf(const SolverParameter& param, int64_t iteration);
 // Throws kIoFailure or kNotFound unless files can be made beside the prefix.
 void ProbeSnapshotFolder(const std::string& prefix);
 
-// Writes the model, then the state that names it, each atomically. Completes `state` with the path of
-// the model and the checksum of the weights.
+// Writes the model, then the state that names it, each atomically. Completes `state` with the path
+// of the model and the checksum of the weights.
 SnapshotPaths WriteSnapshot(const SolverParameter& param, const Plan& plan, const Weights& weights,
                             int64_t iteration, SolverState state);
 

@@ -1,5 +1,6 @@
 #include "solvers/solver.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <utility>
@@ -36,7 +37,8 @@ Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options
   if (options_.log == nullptr) options_.log = &NullSink();
   if (options_.observer == nullptr) options_.observer = &NullObserver();
   if (options_.threads <= 0) options_.threads = AvailableProcessors();
-  if (param_.snapshot() > 0) ProbeSnapshotFolder(param_.snapshot_prefix());
+  const bool writes = param_.snapshot() > 0 || param_.snapshot_after_train();
+  if (writes && !param_.snapshot_prefix().empty()) ProbeSnapshotFolder(param_.snapshot_prefix());
   PlanNets(registry);
   AllocateHistory();
 }
@@ -54,6 +56,12 @@ void Solver::PlanNets(const Registry& registry) {
   PlanOptions plan_options{.threads = options_.threads};
   train_plan_ = MakePlan(config_.train.file.net, config_.train.file.source, config_.train.state,
                          registry, plan_options, &warnings);
+  if (std::ranges::none_of(train_plan_->layers, &PlannedLayer::backward)) {
+    warnings.push_back({ErrorCode::kInvalidArgument,
+                        {},
+                        "this net learns nothing: no learned blob with an lr_mult has a loss above "
+                        "it"});
+  }
   Warn(warnings);
   weights_ = Weights::Make(*train_plan_, seed_);
   train_ = std::make_unique<Session>(train_plan_, weights_, ExecContext(options_.threads, seed_));
@@ -67,6 +75,21 @@ void Solver::PlanNets(const Registry& registry) {
     const uint64_t seed = MixBits(seed_, i + 1);
     tests_.push_back(std::make_unique<Session>(plan, Weights::ShareWith(*plan, *weights_, seed),
                                                ExecContext(options_.threads, seed)));
+    WarnWhereNothingIsLearned(*tests_.back(), i);
+  }
+}
+
+void Solver::WarnWhereNothingIsLearned(const Session& test, size_t net) const {
+  const auto has_layer = [&](const std::string& name) {
+    return std::ranges::any_of(train_plan_->layers, [&](const PlannedLayer& layer) {
+      return layer.name() == name && !layer.learned.empty();
+    });
+  };
+  for (const PlannedLayer& layer : test.plan().layers) {
+    if (layer.learned.empty() || has_layer(layer.name())) continue;
+    options_.log->Write(Severity::kWarning,
+                        StrCat("test net #", net, ": layer \"", layer.name(),
+                               "\" is not in the training net; it stays at its fillers"));
   }
 }
 
@@ -104,6 +127,7 @@ void Solver::Solve() {
   }
   if (param_.display() > 0 && iteration_ % param_.display() == 0) {
     const double loss = train_->Forward();
+    RefuseBrokenLoss(loss);
     losses_.Add(loss);
     options_.observer->OnFinalLoss(iteration_, losses_.Mean());
   }
@@ -139,16 +163,19 @@ double Solver::ForwardBackward() {
   double loss = 0;
   for (int pass = 0; pass < param_.iter_size(); ++pass) {
     const double pass_loss = train_->Forward();
-    if (!std::isfinite(pass_loss)) {
-      Fail(ErrorCode::kDiverged,
-           StrCat("training diverged: the loss is ", pass_loss, " in iteration ", iteration_,
-                  " (learning rate ", rate_.At(iteration_),
-                  "); lower base_lr or set clip_gradients. Snapshots written before are whole"));
-    }
+    RefuseBrokenLoss(pass_loss);
     loss += pass_loss;
     train_->Backward();
   }
   return loss / param_.iter_size();
+}
+
+void Solver::RefuseBrokenLoss(double loss) const {
+  if (std::isfinite(loss)) return;
+  Fail(ErrorCode::kDiverged,
+       StrCat("training diverged: the loss is ", loss, " in iteration ", iteration_, " (base_lr ",
+              param_.base_lr(),
+              "); lower base_lr or set clip_gradients. Snapshots written before are whole"));
 }
 
 namespace {
@@ -183,7 +210,9 @@ void Solver::ApplyUpdate(double rate) {
     const LearnedSlot& slot = train_plan_->learned[s];
     if (slot.owner != static_cast<int>(s)) continue;
     const TensorView gradient = train_->LearnedGradient(s);
-    if (gradient.empty() && !restored_) continue;  // frozen, and its history is zero
+    const double decay = static_cast<double>(param_.weight_decay()) * slot.decay_mult;
+    const bool still = rate * slot.lr_mult * decay == 0 && !restored_;
+    if (gradient.empty() && still) continue;  // no gradient, no decay, and its history is zero
     rule_.apply({.context = train_->context(),
                  .param = param_,
                  .iteration = iteration_,
@@ -192,7 +221,7 @@ void Solver::ApplyUpdate(double rate) {
                  .history = history_[s],
                  .rate = rate * slot.lr_mult,
                  .gradient_scale = scale,
-                 .decay = static_cast<double>(param_.weight_decay()) * slot.decay_mult,
+                 .decay = decay,
                  .regularization = param_.regularization_type() == "L1" ? Regularization::kL1
                                                                         : Regularization::kL2});
   }

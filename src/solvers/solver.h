@@ -68,11 +68,15 @@ class Solver {
   double ForwardBackward();
   void ApplyUpdate(double rate);
   double GradientScale();
+  void RefuseBrokenLoss(double loss) const;
   void Report(double loss, double rate);
   bool TestAll();  // false: a stop was asked meanwhile
   bool IsTestDue() const;
   Request Poll() { return options_.poll ? options_.poll() : Request::kNone; }
   SolverState MakeState() const;
+  void RefuseBrokenWeights() const;
+  void CheckSchedule(const SolverState& state, const std::string& path) const;
+  void WarnWhereNothingIsLearned(const Session& test, size_t net) const;
   void RestoreHistory(const SolverState& state, const std::string& path);
   void Warn(const std::vector<Problem>& warnings);
   std::vector<OutputValue> OutputsOf(const Session& session) const;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "format/upgrade.h"
 #include "solvers/learning_rate.h"
 #include "solvers/update_rule.h"
 
@@ -53,9 +54,11 @@ class Resolver {
     if (!std::isfinite(param_.weight_decay())) {
       Report("weight_decay", StrCat("weight_decay is ", param_.weight_decay()));
     }
+    if (std::isnan(param_.clip_gradients())) Report("clip_gradients", "clip_gradients is nan");
     if (param_.test_iter_size() > 0 && param_.test_interval() == 0) {
-      Report("test_iter", "test_iter is set, but test_interval is not: say every how many "
-                          "iterations the test nets run");
+      Report("test_iter",
+             "test_iter is set, but test_interval is not: say every how many "
+             "iterations the test nets run");
     }
     if (param_.snapshot() > 0 && param_.snapshot_prefix().empty()) {
       Report("snapshot", "snapshot is set, but snapshot_prefix is not");
@@ -67,9 +70,9 @@ class Resolver {
     if (rule == nullptr) {
       std::vector<std::string> names;
       for (const UpdateRule& known : UpdateRules()) names.push_back(known.name);
-      Report("type", StrCat("unknown solver type '", param_.type(), "'",
-                            DidYouMean(param_.type(), names), "; this version has: ",
-                            Join(names, " ")),
+      Report("type",
+             StrCat("unknown solver type '", param_.type(), "'", DidYouMean(param_.type(), names),
+                    "; this version has: ", Join(names, " ")),
              ErrorCode::kUnsupported);
       return;
     }
@@ -89,11 +92,12 @@ class Resolver {
                             "train_net_param");
   }
 
-  // A net written inside the solver is used as it is, without upgrades, as in Caffe; but positions
-  // of its fields are not kept below the solver's.
+  // A net written inside the solver. Positions of its fields are not kept, only the file.
   NetFile Embedded(const NetParameter& net) const {
     NetFile file;
     file.net = net;
+    file.source.file = config_.solver.source.file;
+    UpgradeNet(&file.net, &file.source, &file.warnings);
     return file;
   }
 

@@ -1,4 +1,7 @@
 // The state of a run: written to and read from snapshots.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "core/strings.h"
@@ -31,10 +34,26 @@ void Solver::Snapshot() {
   if (param_.snapshot_prefix().empty()) {
     Fail(ErrorCode::kInvalidArgument, "a snapshot needs the field snapshot_prefix in the solver");
   }
+  RefuseBrokenWeights();
   const SnapshotPaths paths =
       WriteSnapshot(param_, *train_plan_, *weights_, iteration_, MakeState());
   snapshot_iteration_ = iteration_;
   options_.observer->OnSnapshot(paths.model, paths.state);
+}
+
+// A snapshot of NaN would be the newest, and worth nothing.
+void Solver::RefuseBrokenWeights() const {
+  for (size_t s = 0; s < train_plan_->learned.size(); ++s) {
+    const std::span<const float> values = std::as_const(*weights_).blob(s).span<float>();
+    if (std::ranges::all_of(values, [](float w) { return std::isfinite(w); })) continue;
+    const PlannedLayer& layer =
+        train_plan_->layers[static_cast<size_t>(train_plan_->learned[s].layer)];
+    Fail(ErrorCode::kDiverged,
+         StrCat("training diverged: after iteration ", iteration_ - 1,
+                " the weights are no longer finite; no snapshot was written. Lower base_lr or set "
+                "clip_gradients. Snapshots written before are whole"),
+         {.layer = layer.name()});
+  }
 }
 
 void Solver::Restore(const std::string& path) {
@@ -46,22 +65,38 @@ void Solver::Restore(const std::string& path) {
          {.file = path});
   }
   if (state.has_seed() && state.seed() != seed_) {
-    options_.log->Write(Severity::kWarning,
-                        StrCat("resuming with seed ", seed_, ", but the run so far had ",
-                               state.seed(), ": random draws will differ from an uninterrupted run"));
+    options_.log->Write(
+        Severity::kWarning,
+        StrCat("resuming with seed ", seed_, ", but the run so far had ", state.seed(),
+               ": random draws will differ from an uninterrupted run"));
   }
+  CheckSchedule(state, path);
   RestoreHistory(state, path);
   LoadModelOfState(state, path, *train_plan_, weights_.get());
   iteration_ = state.iter();
   snapshot_iteration_ = iteration_;
   rate_.set_current_step(state.current_step());
   losses_.Restore(state);
-  const uint64_t passes = static_cast<uint64_t>(state.iter()) *
-                          static_cast<uint64_t>(param_.iter_size());
+  const uint64_t passes =
+      static_cast<uint64_t>(state.iter()) * static_cast<uint64_t>(param_.iter_size());
   train_->set_step(state.has_step() ? state.step() : passes);
   train_->RestoreState("train", state);
   for (size_t i = 0; i < tests_.size(); ++i) tests_[i]->RestoreState(StrCat("test#", i), state);
   restored_ = true;
+  if (iteration_ >= param_.max_iter()) {
+    options_.log->Write(Severity::kWarning,
+                        StrCat("the state is of iteration ", iteration_, ", and max_iter is ",
+                               param_.max_iter(), ": there is nothing left to train"));
+  }
+}
+
+void Solver::CheckSchedule(const SolverState& state, const std::string& path) const {
+  const int most = param_.lr_policy() == "multistep" ? param_.stepvalue_size() : INT32_MAX;
+  if (state.iter() >= 0 && state.current_step() >= 0 && state.current_step() <= most) return;
+  Fail(ErrorCode::kDataLoss,
+       StrCat("the state is damaged or of another schedule: iteration ", state.iter(),
+              ", current_step ", state.current_step()),
+       {.file = path});
 }
 
 void Solver::RestoreHistory(const SolverState& state, const std::string& path) {

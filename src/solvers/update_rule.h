@@ -22,7 +22,7 @@ struct UpdateArgs {
   const SolverParameter& param;
   int64_t iteration = 0;
   TensorView weights;
-  ConstTensorView gradient;            // empty: zero (a blob that is not learned)
+  ConstTensorView gradient;             // empty: zero (a blob that is not learned)
   std::span<const TensorView> history;  // as many as the rule keeps, each of the blob's shape
   double rate = 0;                      // learning rate times lr_mult
   double gradient_scale = 1;            // clipping and 1 / iter_size
@@ -32,7 +32,7 @@ struct UpdateArgs {
 
 // One solver type. Thread safety: const.
 struct UpdateRule {
-  std::string name;  // SolverParameter.type
+  std::string name;   // SolverParameter.type
   int histories = 0;  // blobs of state for each learned blob
   // Problems with the solver's fields; where.field names the field.
   std::vector<Problem> (*check)(const SolverParameter& param) = nullptr;

@@ -47,10 +47,9 @@ class OpCase : public ::testing::Test {
     std::optional<NetParameter> weights;
     const std::string weights_file = (folder_ / "weights.caffemodel").string();
     if (fs::exists(weights_file)) weights = ReadCaffemodel(weights_file);
-    const ReplayResult result =
-        Replay({net, weights ? &*weights : nullptr, weights_file},
-               ReadNetBinary((folder_ / "golden.binaryproto").string()), test::TestRegistry(),
-               {.optimize = optimize_});
+    const ReplayResult result = Replay({net, weights ? &*weights : nullptr, weights_file},
+                                       ReadNetBinary((folder_ / "golden.binaryproto").string()),
+                                       test::TestRegistry(), {.optimize = optimize_});
     EXPECT_FALSE(result.lines.empty());
     for (const ReplayLine& line : result.lines) {
       EXPECT_TRUE(line.fits) << line.what << ": max abs " << line.max_absolute << ", max rel "

@@ -14,8 +14,8 @@ constexpr const char* kHead =
     "layer { name: \"t\" type: \"Input\" top: \"t\" input_param { shape { dim: 2 dim: 3 } } }\n";
 
 std::string Ip(const std::string& name, const std::string& bottom, const std::string& extra = "") {
-  return "layer { name: \"" + name + "\" type: \"InnerProduct\" bottom: \"" + bottom + "\" top: \"" +
-         name + "\" inner_product_param { num_output: 3 } " + extra + "}\n";
+  return "layer { name: \"" + name + "\" type: \"InnerProduct\" bottom: \"" + bottom +
+         "\" top: \"" + name + "\" inner_product_param { num_output: 3 } " + extra + "}\n";
 }
 
 std::string Loss(const std::string& bottom) {
@@ -58,17 +58,18 @@ TEST(GradientFlow, BranchesWithoutLossRunNoBackward) {
 }
 
 TEST(GradientFlow, ForceBackwardReachesTheInputs) {
-  const auto plan = PlanText("force_backward: true\n" + std::string(kHead) + Ip("a", "x") +
-                             Loss("a"));
+  const auto plan =
+      PlanText("force_backward: true\n" + std::string(kHead) + Ip("a", "x") + Loss("a"));
   EXPECT_TRUE(LayerOf(*plan, "a").to_input[0]);
   EXPECT_TRUE(LayerOf(*plan, "loss").to_input[1]);
 }
 
 TEST(GradientFlow, LabelsThatDependOnLearnedBlobsAreRefused) {
-  const std::string error = test::PlanError(
-      std::string(kHead) + Ip("a", "x") +
-      "layer { name: \"r\" type: \"Reduction\" bottom: \"a\" top: \"r\" reduction_param { axis: 1 } }\n"
-      "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"a\" bottom: \"r\" top: \"loss\" }\n");
+  const std::string error = test::PlanError(std::string(kHead) + Ip("a", "x") +
+                                            "layer { name: \"r\" type: \"Reduction\" bottom: \"a\" "
+                                            "top: \"r\" reduction_param { axis: 1 } }\n"
+                                            "layer { name: \"loss\" type: \"SoftmaxWithLoss\" "
+                                            "bottom: \"a\" bottom: \"r\" top: \"loss\" }\n");
   EXPECT_NE(error.find("bottom 'r"), std::string::npos) << error;
   EXPECT_NE(error.find("propagate_down: false"), std::string::npos) << error;
 }

@@ -14,9 +14,8 @@ void ExpectNoOverlap(const std::vector<BufferRequest>& requests, const Placement
     for (size_t b = 0; b < a; ++b) {
       const bool same_time =
           requests[a].first <= requests[b].last && requests[b].first <= requests[a].last;
-      const bool same_place =
-          placement.offsets[a] < placement.offsets[b] + requests[b].bytes &&
-          placement.offsets[b] < placement.offsets[a] + requests[a].bytes;
+      const bool same_place = placement.offsets[a] < placement.offsets[b] + requests[b].bytes &&
+                              placement.offsets[b] < placement.offsets[a] + requests[a].bytes;
       EXPECT_FALSE(same_time && same_place) << a << " and " << b;
     }
   }

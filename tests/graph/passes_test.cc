@@ -28,7 +28,8 @@ void ExpectSameNet(const Graph& graph, const std::string& after) {
 }
 
 constexpr const char* kData =
-    "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 2 dim: 3 } } }\n";
+    "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 2 dim: 3 } } "
+    "}\n";
 
 TEST(InsertSplits, NamesAsCaffeDoes) {
   Graph graph = GraphOf(std::string(kData) +
@@ -45,9 +46,10 @@ TEST(InsertSplits, NamesAsCaffeDoes) {
 }
 
 TEST(InsertSplits, LossWeightTakesTheFirstOutput) {
-  Graph graph = GraphOf(std::string(kData) +
-                        "layer { name: \"a\" type: \"ReLU\" bottom: \"data\" top: \"a\" loss_weight: 2 }\n"
-                        "layer { name: \"b\" type: \"TanH\" bottom: \"a\" top: \"b\" }\n");
+  Graph graph =
+      GraphOf(std::string(kData) +
+              "layer { name: \"a\" type: \"ReLU\" bottom: \"data\" top: \"a\" loss_weight: 2 }\n"
+              "layer { name: \"b\" type: \"TanH\" bottom: \"a\" top: \"b\" }\n");
   InsertSplits(&graph, test::TestRegistry());
   ASSERT_EQ(graph.nodes.size(), 4U);
   EXPECT_EQ(graph.nodes[2].name(), "a_a_0_split");
@@ -59,8 +61,9 @@ TEST(InsertSplits, LossWeightTakesTheFirstOutput) {
 }
 
 TEST(InsertSplits, ALayerThatReadsABlobTwiceGetsTwoOutputs) {
-  Graph graph = GraphOf(std::string(kData) +
-                        "layer { name: \"s\" type: \"Eltwise\" bottom: \"data\" bottom: \"data\" top: \"s\" }\n");
+  Graph graph = GraphOf(
+      std::string(kData) +
+      "layer { name: \"s\" type: \"Eltwise\" bottom: \"data\" bottom: \"data\" top: \"s\" }\n");
   InsertSplits(&graph, test::TestRegistry());
   ASSERT_EQ(graph.nodes.size(), 3U);
   EXPECT_NE(graph.nodes[2].inputs[0], graph.nodes[2].inputs[1]);
@@ -77,25 +80,28 @@ TEST(InsertSplits, InPlaceChainsStayWhole) {
 const char* kIp = "inner_product_param { num_output: 4 } ";
 
 TEST(FuseRelu, BecomesOneNode) {
-  Graph graph = GraphOf(std::string(kData) +
-                        "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" " +
-                        kIp + "}\n" +
-                        "layer { name: \"r\" type: \"ReLU\" bottom: \"ip\" top: \"ip\" "
-                        "relu_param { negative_slope: 0.25 } }\n");
+  Graph graph = GraphOf(
+      std::string(kData) +
+      "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" " + kIp + "}\n" +
+      "layer { name: \"r\" type: \"ReLU\" bottom: \"ip\" top: \"ip\" "
+      "relu_param { negative_slope: 0.25 } }\n");
   FuseRelu(&graph);
-  ExpectSameNet(graph, std::string(kData) +
-                           "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" " +
-                           kIp + "fused_relu_param { negative_slope: 0.25 } }\n");
+  ExpectSameNet(
+      graph, std::string(kData) +
+                 "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" " + kIp +
+                 "fused_relu_param { negative_slope: 0.25 } }\n");
 }
 
 TEST(FuseRelu, LeavesOthersAlone) {
   const std::vector<std::string> untouched = {
       // Somebody else reads the value before the ReLU.
-      std::string("layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" ") + kIp +
+      std::string("layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" ") +
+          kIp +
           "}\nlayer { name: \"r\" type: \"ReLU\" bottom: \"ip\" top: \"r\" }\n"
           "layer { name: \"t\" type: \"TanH\" bottom: \"ip\" top: \"t\" }\n",
       // A negative slope: the sign of the output does not tell the sign of the input.
-      std::string("layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" ") + kIp +
+      std::string("layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" ") +
+          kIp +
           "}\nlayer { name: \"r\" type: \"ReLU\" bottom: \"ip\" top: \"r\" relu_param { "
           "negative_slope: -1 } }\n",
       // Not a layer that can carry it.

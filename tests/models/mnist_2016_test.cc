@@ -35,9 +35,8 @@ TEST_F(Mnist2016, RecordedOutputsAreReproduced) {
   const NetParameter weights = ReadCaffemodel(weights_file);
   const NetParameter golden = ReadNetBinary(Model("golden.binaryproto"));
   for (const bool optimize : {false, true}) {
-    const ReplayResult result =
-        Replay({net, &weights, weights_file}, golden, test::TestRegistry(),
-               {.rtol = 0, .atol = 1e-5, .optimize = optimize});
+    const ReplayResult result = Replay({net, &weights, weights_file}, golden, test::TestRegistry(),
+                                       {.rtol = 0, .atol = 1e-5, .optimize = optimize});
     EXPECT_GE(result.lines.size(), 1U);
     EXPECT_TRUE(result.fits) << result.lines.back().what << " differs by "
                              << result.lines.back().max_absolute;
@@ -76,8 +75,8 @@ TEST_F(Mnist2016, AccuracyOnTheTestImages) {
   accuracy->add_top("accuracy");
 
   const std::string weights_file = Model("snapshot_iter_28140.caffemodel");
-  const Evaluation result = Evaluate(net, ReadCaffemodel(weights_file), weights_file,
-                                     test::TestRegistry(), {});
+  const Evaluation result =
+      Evaluate(net, ReadCaffemodel(weights_file), weights_file, test::TestRegistry(), {});
   EXPECT_EQ(result.samples, 10000);
   ASSERT_EQ(result.outputs.size(), 1U);
   EXPECT_NEAR(result.outputs[0].mean, 0.9921, 1e-6);

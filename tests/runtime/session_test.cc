@@ -164,7 +164,9 @@ TEST(Session, NoAllocationAfterTheFirstIteration) {
       ++calls;
       return CpuAllocator().Allocate(bytes);
     }
-    void Free(void* pointer, size_t bytes) noexcept override { CpuAllocator().Free(pointer, bytes); }
+    void Free(void* pointer, size_t bytes) noexcept override {
+      CpuAllocator().Free(pointer, bytes);
+    }
     int calls = 0;
   };
   Counting allocator;
@@ -187,7 +189,9 @@ TEST(Session, OutOfMemoryIsAnError) {
       if (left-- <= 0) Fail(ErrorCode::kOutOfMemory, StrCat("out of memory: ", bytes));
       return CpuAllocator().Allocate(bytes);
     }
-    void Free(void* pointer, size_t bytes) noexcept override { CpuAllocator().Free(pointer, bytes); }
+    void Free(void* pointer, size_t bytes) noexcept override {
+      CpuAllocator().Free(pointer, bytes);
+    }
     int left = 0;
   };
   const auto plan = PlanText(kNet, TRAIN);

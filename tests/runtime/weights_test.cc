@@ -13,9 +13,11 @@ using test::PlanText;
 using test::ValuesOf;
 
 std::string Net(int outputs, const std::string& name = "ip") {
-  return "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 dim: 3 } } }\n"
+  return "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 dim: 3 } } "
+         "}\n"
          "layer { name: \"" +
-         name + "\" type: \"InnerProduct\" bottom: \"x\" top: \"y\"\n  inner_product_param { "
+         name +
+         "\" type: \"InnerProduct\" bottom: \"x\" top: \"y\"\n  inner_product_param { "
          "num_output: " +
          std::to_string(outputs) + " weight_filler { type: \"xavier\" } } }\n";
 }
@@ -46,7 +48,8 @@ TEST(Weights, ExportAndLoadRoundTrip) {
   const LoadReport report = weights->Load(*plan, model, "m", MissingLayers::kError);
   EXPECT_EQ(report.loaded, std::vector<std::string>{"ip"});
   for (size_t s = 0; s < weights->size(); ++s) {
-    EXPECT_EQ(ValuesOf(std::as_const(*weights).blob(s)), ValuesOf(std::as_const(*original).blob(s)));
+    EXPECT_EQ(ValuesOf(std::as_const(*weights).blob(s)),
+              ValuesOf(std::as_const(*original).blob(s)));
   }
 }
 
@@ -66,8 +69,7 @@ TEST(Weights, MissingLayerIsAnErrorOrKeptAsAsked) {
             std::string::npos)
       << error;
   const auto plan = PlanText(Net(4, "ip_0ne"));
-  const LoadReport report =
-      Weights::Make(*plan, 1)->Load(*plan, model, "m", MissingLayers::kKeep);
+  const LoadReport report = Weights::Make(*plan, 1)->Load(*plan, model, "m", MissingLayers::kKeep);
   EXPECT_EQ(report.at_fillers, std::vector<std::string>{"ip_0ne"});
   EXPECT_EQ(report.not_in_net, std::vector<std::string>{"ip_one"});
 }
@@ -113,7 +115,8 @@ TEST(Weights, SharedBlobsComeBackFromHdf5) {
   const auto plan = PlanText(
       "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 dim: 4 } } }\n"
       "layer { name: \"a\" type: \"InnerProduct\" bottom: \"x\" top: \"a\" param { name: \"w\" }\n"
-      "  inner_product_param { num_output: 4 bias_term: false weight_filler { type: \"xavier\" } } }\n"
+      "  inner_product_param { num_output: 4 bias_term: false weight_filler { type: \"xavier\" } } "
+      "}\n"
       "layer { name: \"b\" type: \"InnerProduct\" bottom: \"a\" top: \"b\" param { name: \"w\" }\n"
       "  inner_product_param { num_output: 4 bias_term: false } }\n");
   const auto weights = Weights::Make(*plan, 1);
@@ -135,9 +138,9 @@ TEST(Weights, ATestNetSeesWhatTheTrainingNetLearns) {
 
 TEST(Weights, FillersDoNotDependOnOtherLayers) {
   const auto alone = PlanText(Net(4));
-  const auto more = PlanText(
-      Net(4) + "layer { name: \"z\" type: \"InnerProduct\" bottom: \"y\" top: \"z\"\n"
-               "  inner_product_param { num_output: 2 } }\n");
+  const auto more = PlanText(Net(4) +
+                             "layer { name: \"z\" type: \"InnerProduct\" bottom: \"y\" top: \"z\"\n"
+                             "  inner_product_param { num_output: 2 } }\n");
   EXPECT_EQ(ValuesOf(std::as_const(*Weights::Make(*alone, 9)).blob(0)),
             ValuesOf(std::as_const(*Weights::Make(*more, 9)).blob(0)));
 }

@@ -24,8 +24,8 @@ TEST(LearningRate, EveryPolicy) {
   EXPECT_DOUBLE_EQ(LearningRate(Param(base + "lr_policy: \"exp\" gamma: 0.5")).At(3), 0.0625);
   EXPECT_NEAR(LearningRate(Param(base + "lr_policy: \"inv\" gamma: 0.25 power: 2")).At(4),
               0.5 * std::pow(2.0, -2), 1e-9);
-  EXPECT_NEAR(LearningRate(Param(base + "lr_policy: \"poly\" power: 2 max_iter: 10")).At(5),
-              0.125, 1e-9);
+  EXPECT_NEAR(LearningRate(Param(base + "lr_policy: \"poly\" power: 2 max_iter: 10")).At(5), 0.125,
+              1e-9);
   EXPECT_NEAR(LearningRate(Param(base + "lr_policy: \"sigmoid\" gamma: 2 stepsize: 5")).At(6),
               0.5 / (1 + std::exp(-2.0)), 1e-9);
 }
@@ -50,10 +50,12 @@ std::string Problems(const std::string& text) {
 TEST(LearningRate, ProblemsAreNamed) {
   EXPECT_EQ(Problems("base_lr: 1 lr_policy: \"fixed\""), "");
   EXPECT_NE(Problems("base_lr: 1").find("missing required field 'lr_policy'"), std::string::npos);
-  EXPECT_NE(Problems("base_lr: 1 lr_policy: \"stepp\" stepsize: 1 gamma: 1").find("did you mean 'step'"),
-            std::string::npos);
-  EXPECT_NE(Problems("base_lr: 1 lr_policy: \"step\" gamma: 0.1").find("needs the field 'stepsize'"),
-            std::string::npos);
+  EXPECT_NE(
+      Problems("base_lr: 1 lr_policy: \"stepp\" stepsize: 1 gamma: 1").find("did you mean 'step'"),
+      std::string::npos);
+  EXPECT_NE(
+      Problems("base_lr: 1 lr_policy: \"step\" gamma: 0.1").find("needs the field 'stepsize'"),
+      std::string::npos);
   EXPECT_NE(Problems("base_lr: 1 lr_policy: \"step\" gamma: 0.1 stepsize: 0").find("not above 0"),
             std::string::npos);
   EXPECT_NE(Problems("base_lr: nan lr_policy: \"fixed\"").find("not a finite number"),

@@ -106,9 +106,9 @@ TEST(Solver, ClippingBoundsTheStep) {
 }
 
 TEST(Solver, L1DecayPullsTowardsZero) {
-  const auto l1 =
-      MakeSolver("max_iter: 1 weight_decay: 0.5 regularization_type: \"L1\" "
-                 "snapshot_after_train: false");
+  const auto l1 = MakeSolver(
+      "max_iter: 1 weight_decay: 0.5 regularization_type: \"L1\" "
+      "snapshot_after_train: false");
   const auto plain = MakeSolver("max_iter: 1 snapshot_after_train: false");
   const auto before = WeightsOf(*l1);
   l1->Step(1);
@@ -123,8 +123,10 @@ TEST(Solver, L1DecayPullsTowardsZero) {
 
 TEST(Solver, ResumingIsBitForBit) {
   const TempDir temp;
-  const std::string rest = StrCat("max_iter: 20 iter_size: 2 average_loss: 7 display: 1 snapshot: 7 "
-                                  "snapshot_prefix: \"", temp.path(), "/s\"");
+  const std::string rest = StrCat(
+      "max_iter: 20 iter_size: 2 average_loss: 7 display: 1 snapshot: 7 "
+      "snapshot_prefix: \"",
+      temp.path(), "/s\"");
   class Losses : public TrainingObserver {
    public:
     void OnIteration(const IterationReport& r) override { values[r.iteration] = r.smoothed_loss; }
@@ -155,8 +157,10 @@ TEST(Solver, ResumingFromHdf5IsBitForBit) {
   GTEST_SKIP() << "this build has no HDF5";
 #else
   const TempDir temp;
-  const std::string rest = StrCat("max_iter: 12 snapshot: 5 snapshot_format: HDF5 "
-                                  "snapshot_prefix: \"", temp.path(), "/s\"");
+  const std::string rest = StrCat(
+      "max_iter: 12 snapshot: 5 snapshot_format: HDF5 "
+      "snapshot_prefix: \"",
+      temp.path(), "/s\"");
   const auto whole = MakeSolver(rest);
   whole->Solve();
   const auto resumed = MakeSolver(rest);
@@ -168,8 +172,7 @@ TEST(Solver, ResumingFromHdf5IsBitForBit) {
 
 TEST(Solver, StateOfAnotherTypeIsRefusedByName) {
   const TempDir temp;
-  const std::string rest =
-      StrCat("max_iter: 2 snapshot_prefix: \"", temp.path(), "/s\"");
+  const std::string rest = StrCat("max_iter: 2 snapshot_prefix: \"", temp.path(), "/s\"");
   const auto solver = MakeSolver(rest);
   solver->Solve();
   const std::string path = temp.path() + "/s_iter_2.solverstate";
@@ -187,7 +190,8 @@ TEST(Solver, StateOfAnotherTypeIsRefusedByName) {
 
 TEST(Solver, AStateOfAnotherNetOrAnotherModelIsRefused) {
   const TempDir temp;
-  const std::string rest = StrCat("max_iter: 4 snapshot: 2 snapshot_prefix: \"", temp.path(), "/s\"");
+  const std::string rest =
+      StrCat("max_iter: 4 snapshot: 2 snapshot_prefix: \"", temp.path(), "/s\"");
   MakeSolver(rest)->Solve();
   namespace fs = std::filesystem;
   // The model of iteration 4 under the name of iteration 2.
@@ -212,7 +216,8 @@ TEST(Solver, AStateOfAnotherNetOrAnotherModelIsRefused) {
 
 TEST(Solver, ACaffeStateWithoutOurFieldsResumes) {
   const TempDir temp;
-  const std::string rest = StrCat("max_iter: 4 snapshot: 2 snapshot_prefix: \"", temp.path(), "/s\"");
+  const std::string rest =
+      StrCat("max_iter: 4 snapshot: 2 snapshot_prefix: \"", temp.path(), "/s\"");
   MakeSolver(rest)->Solve();
   const SolverState full = ReadSolverState(temp.path() + "/s_iter_2.solverstate");
   SolverState plain;
@@ -287,8 +292,11 @@ TEST(Solver, TestInitializationCanBeLeftOut) {
   Tests tests;
   SolverOptions options;
   options.observer = &tests;
-  MakeSolver("max_iter: 4 test_iter: 1 test_interval: 2 test_initialization: false "
-             "snapshot_after_train: false", std::move(options))->Solve();
+  MakeSolver(
+      "max_iter: 4 test_iter: 1 test_interval: 2 test_initialization: false "
+      "snapshot_after_train: false",
+      std::move(options))
+      ->Solve();
   EXPECT_EQ(tests.first, 2);
 }
 
@@ -300,8 +308,8 @@ TEST(Solver, RequestsSnapshotAndStop) {
     ++polls;
     return polls == 3 ? Request::kSnapshot : polls == 5 ? Request::kStop : Request::kNone;
   };
-  const auto solver = MakeSolver(
-      StrCat("max_iter: 100 snapshot_prefix: \"", temp.path(), "/s\""), std::move(options));
+  const auto solver = MakeSolver(StrCat("max_iter: 100 snapshot_prefix: \"", temp.path(), "/s\""),
+                                 std::move(options));
   solver->Solve();
   EXPECT_EQ(solver->iteration(), 5);
   EXPECT_TRUE(std::filesystem::exists(temp.path() + "/s_iter_3.solverstate"));
@@ -336,8 +344,8 @@ TEST(SolverConfig, TestFieldsMustAgree) {
 }
 
 TEST(SolverConfig, MissingNetFileIsReportedWhereItIsNamed) {
-  const std::string error = ErrorOf(
-      "net: \"not_there.prototxt\"\nbase_lr: 1 lr_policy: \"fixed\" max_iter: 1");
+  const std::string error =
+      ErrorOf("net: \"not_there.prototxt\"\nbase_lr: 1 lr_policy: \"fixed\" max_iter: 1");
   EXPECT_NE(error.find("solver.prototxt:1:1: "), std::string::npos) << error;
   EXPECT_NE(error.find("not_there.prototxt"), std::string::npos) << error;
 }

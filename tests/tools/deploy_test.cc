@@ -45,9 +45,9 @@ class Deploy : public ::testing::Test {
 
   // A portable graymap of one value.
   void WriteImage(const std::string& name, int width, int height, int value) const {
-    temp_.Write(name, "P5\n" + std::to_string(width) + " " + std::to_string(height) + "\n255\n" +
-                          std::string(static_cast<size_t>(width * height),
-                                      static_cast<char>(value)));
+    temp_.Write(name,
+                "P5\n" + std::to_string(width) + " " + std::to_string(height) + "\n255\n" +
+                    std::string(static_cast<size_t>(width * height), static_cast<char>(value)));
   }
 
   ProcessResult Classify(std::vector<std::string> arguments) const {
@@ -74,8 +74,7 @@ TEST_F(Deploy, InvertMeanAndTop) {
 }
 
 TEST_F(Deploy, JsonIsOneObjectALine) {
-  const std::string out =
-      Classify({"--json", "--top=1", "--labels=labels.txt", "light.pgm"}).out;
+  const std::string out = Classify({"--json", "--top=1", "--labels=labels.txt", "light.pgm"}).out;
   const std::string head =
       "{\"image\": \"light.pgm\", \"predictions\": [{\"label\": \"light\", \"index\": 1, "
       "\"score\": 0.99999";
@@ -134,9 +133,9 @@ TEST_F(Deploy, MistakesAreExplained) {
 }
 
 TEST_F(Deploy, SwappedFilesAreRecognised) {
-  const ProcessResult swapped = RunProcess({Bin("deploy"), "classify", "--model=m.caffemodel",
-                                            "--weights=deploy.prototxt", "dark.pgm"},
-                                           temp_.path());
+  const ProcessResult swapped = RunProcess(
+      {Bin("deploy"), "classify", "--model=m.caffemodel", "--weights=deploy.prototxt", "dark.pgm"},
+      temp_.path());
   EXPECT_EQ(swapped.exit_code, 2);
   EXPECT_NE(swapped.err.find("m.caffemodel"), std::string::npos) << swapped.err;
 }
@@ -160,9 +159,8 @@ TEST_F(Deploy, ReplayRecordsAndComparesAndFindsTheFirstMisfit) {
   EXPECT_EQ(changed.exit_code, 1);
   EXPECT_NE(changed.out.find("first misfit: blob:ip of layer \"ip\""), std::string::npos)
       << changed.out;
-  const ProcessResult wrong = RunProcess({Bin("replay"), "--model=deploy.prototxt",
-                                          "--golden=m.caffemodel"},
-                                         temp_.path());
+  const ProcessResult wrong =
+      RunProcess({Bin("replay"), "--model=deploy.prototxt", "--golden=m.caffemodel"}, temp_.path());
   EXPECT_EQ(wrong.exit_code, 3);
   EXPECT_NE(wrong.err.find("is not a recording"), std::string::npos) << wrong.err;
 }

@@ -279,8 +279,8 @@ TEST_F(Train, RecordThatIsNotADatum) {
 TEST_F(Train, LabelOutsideTheClasses) {
   fs::remove_all(Path("train_lmdb"));
   WriteQuarters(Path("train_lmdb"), 20, 1);
-  ExpectFailure(3, {"layer \"loss\": label 4", "\"ip2\" has 4", "labels 0..3",
-                    "does your set start at 1?"});
+  ExpectFailure(
+      3, {"layer \"loss\": label 4", "\"ip2\" has 4", "labels 0..3", "does your set start at 1?"});
 }
 
 TEST_F(Train, BrokenModelFiles) {
@@ -321,8 +321,8 @@ TEST_F(Train, SnapshotFolderMissing) {
 TEST_F(Train, DiskFullStopsWithTheReasonAndKeepsTheLastSnapshot) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   // A file size limit stands in for a full disk: writes fail in the same place.
-  const std::string script = "ulimit -f 12; trap '' XFSZ; exec " + Bin("train") +
-                             " --solver=solver.prototxt --threads=1";
+  const std::string script =
+      "ulimit -f 12; trap '' XFSZ; exec " + Bin("train") + " --solver=solver.prototxt --threads=1";
   Edit("net.prototxt", "num_output: 16", "num_output: 200");
   const ProcessResult result = RunProcess({"/bin/sh", "-c", script}, temp_.path());
   EXPECT_EQ(result.exit_code, 3) << result.err;

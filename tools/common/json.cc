@@ -5,9 +5,36 @@
 
 namespace crema::tools {
 
+namespace {
+
+// Length of the UTF-8 sequence that `text` begins with; 0 when it is none.
+size_t Utf8Length(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const size_t length = lead < 0x80             ? 1
+                        : (lead & 0xE0) == 0xC0 ? 2
+                        : (lead & 0xF0) == 0xE0 ? 3
+                        : (lead & 0xF8) == 0xF0 ? 4
+                                                : 0;
+  if (length > text.size() || lead == 0xC0 || lead == 0xC1) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
+  }
+  return length;
+}
+
+}  // namespace
+
 std::string JsonString(std::string_view text) {
   std::string out = "\"";
-  for (char c : text) {
+  while (!text.empty()) {
+    const char c = text[0];
+    const size_t length = Utf8Length(text);
+    if (length != 1) {
+      out += length == 0 ? "\\ufffd" : std::string(text.substr(0, length));
+      text.remove_prefix(length == 0 ? 1 : length);
+      continue;
+    }
+    text.remove_prefix(1);
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;

@@ -2,14 +2,16 @@
 
 #include <gflags/gflags.h>
 #include <glog/logging.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
 
 #include "core/error.h"
+#include "core/exec_context.h"
 #include "core/strings.h"
-
 
 namespace crema::tools {
 namespace {
@@ -20,7 +22,12 @@ class GlogSinkImpl final : public LogSink {
     const int level = severity == Severity::kInfo      ? google::GLOG_INFO
                       : severity == Severity::kWarning ? google::GLOG_WARNING
                                                        : google::GLOG_ERROR;
-    google::LogMessage("crema", 0, level).stream() << message;
+    // A line each: glog cuts messages at 30,000 characters.
+    while (!message.empty()) {
+      const size_t end = std::min(message.find('\n'), message.size());
+      google::LogMessage("crema", 0, level).stream() << message.substr(0, end);
+      message.remove_prefix(std::min(end + 1, message.size()));
+    }
   }
 };
 
@@ -33,7 +40,8 @@ void PrintHelp(const char* program, const char* usage) {
   for (const google::CommandLineFlagInfo& flag : flags) {
     if (!std::string_view(flag.filename).ends_with(own) && flag.name != "log_dir") continue;
     std::printf("  --%s  %s (%s", flag.name.c_str(), flag.description.c_str(), flag.type.c_str());
-    std::printf(", default %s)\n", flag.default_value.empty() ? "none" : flag.default_value.c_str());
+    std::printf(", default %s)\n",
+                flag.default_value.empty() ? "none" : flag.default_value.c_str());
   }
 }
 
@@ -51,10 +59,13 @@ void RefuseUnknownFlags(int argc, char** argv) {
     const size_t equals = word.find('=');
     const std::string name(word.substr(0, equals));
     google::CommandLineFlagInfo info;
-    const bool negated =
-        name.starts_with("no") && google::GetCommandLineFlagInfo(name.c_str() + 2, &info) &&
-        info.type == "bool";
+    const bool negated = name.starts_with("no") &&
+                         google::GetCommandLineFlagInfo(name.c_str() + 2, &info) &&
+                         info.type == "bool";
     if (negated) continue;
+    if (name == "flagfile" || name == "fromenv" || name == "tryfromenv") {
+      Fail(ErrorCode::kInvalidArgument, StrCat("--", name, " is not supported; give the flags"));
+    }
     if (!google::GetCommandLineFlagInfo(name.c_str(), &info)) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("unknown flag --", name, DidYouMean(name, names), "; --help lists the flags"));
@@ -64,8 +75,8 @@ void RefuseUnknownFlags(int argc, char** argv) {
       Fail(ErrorCode::kInvalidArgument, StrCat("flag --", name, " needs a value"));
     }
     if (equals != std::string_view::npos || takes_next) {
-      const std::string value(equals == std::string_view::npos ? argv[i + 1]
-                                                               : std::string(word.substr(equals + 1)));
+      const std::string value(
+          equals == std::string_view::npos ? argv[i + 1] : std::string(word.substr(equals + 1)));
       if (google::SetCommandLineOption(name.c_str(), value.c_str()).empty()) {
         Fail(ErrorCode::kInvalidArgument,
              StrCat("flag --", name, ": '", value, "' is not a ", info.type));
@@ -86,6 +97,21 @@ int Report(const Error& error) {
 LogSink& GlogSink() {
   static GlogSinkImpl sink;  // has no state of its own
   return sink;
+}
+
+int CheckedThreads(int threads) {
+  constexpr int kMost = 1024;
+  if (threads < 0 || threads > kMost) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--threads is ", threads, "; use 1 to ", kMost, ", or 0 for one a processor"));
+  }
+  return threads > 0 ? threads : AvailableProcessors();
+}
+
+void RefusePositional(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("unexpected argument '", arguments[0], "'; flags are written --name=value"));
 }
 
 void RequireFlag(const std::string& value, const char* name) {
@@ -109,6 +135,10 @@ int RunTool(int argc, char** argv, const char* usage,
     FLAGS_logtostderr = true;
     google::ParseCommandLineFlags(&argc, &argv, true);
     if (!FLAGS_log_dir.empty()) {
+      if (access(FLAGS_log_dir.c_str(), W_OK | X_OK) != 0) {
+        Fail(ErrorCode::kInvalidArgument,
+             StrCat("--log_dir: '", FLAGS_log_dir, "' is not a folder that can be written to"));
+      }
       FLAGS_logtostderr = false;
       FLAGS_alsologtostderr = true;
     }
@@ -121,6 +151,11 @@ int RunTool(int argc, char** argv, const char* usage,
   } catch (const std::exception& error) {
     return Report(Error({ErrorCode::kInternal, {}, StrCat("internal error: ", error.what())}));
   }
+}
+
+void KeepLogOffTerminal() {
+  FLAGS_alsologtostderr = false;
+  FLAGS_stderrthreshold = google::GLOG_ERROR;
 }
 
 }  // namespace crema::tools

@@ -21,5 +21,14 @@ int RunTool(int argc, char** argv, const char* usage,
 // Throws kInvalidArgument unless the flag `name` was given.
 void RequireFlag(const std::string& value, const char* name);
 
+// The value of --threads: 0 becomes the number of processors. Throws kInvalidArgument outside
+// 0..1024.
+int CheckedThreads(int threads);
+
+// For commands that take flags only: throws kInvalidArgument for anything else.
+void RefusePositional(const std::vector<std::string>& arguments);
+
+// Sends the log to its files only (--log_dir), for commands that draw on the terminal themselves.
+void KeepLogOffTerminal();
 
 }  // namespace crema::tools

@@ -25,6 +25,7 @@ void FuseRelu(Graph* graph) {
                              : nullptr;
       if (relu != nullptr && relu->layer->param().type() == "ReLU" &&
           relu->layer->param().relu_param().negative_slope() >= 0 &&
+          relu->layer->param().param_size() == 0 &&
           relu->layer->param().propagate_down_size() == 0) {
         LayerParameter param = node.layer->param();
         param.mutable_fused_relu_param()->set_negative_slope(

@@ -12,8 +12,8 @@ namespace crema {
 void InsertSplits(Graph* graph, const Registry& registry);
 
 // Convolution or InnerProduct followed by a ReLU that alone reads it becomes one node with
-// fused_relu_param: one pass over the output less. Only for slopes >= 0, where the sign of the output
-// tells the sign of the input.
+// fused_relu_param: one pass over the output less. Only for slopes >= 0, where the sign of the
+// output tells the sign of the input.
 void FuseRelu(Graph* graph);
 
 }  // namespace crema

@@ -42,8 +42,8 @@ class InnerProduct final : public Layer {
   size_t BackwardScratch(const InferContext& context, const LayerInfo& info, int) const override {
     if (!relu().on) return 0;
     const int64_t count = info.outputs[0].shape.count();
-    return kScratchSlack +
-           (context.dtype == DType::kF32 ? ScratchBytes<float>(count) : ScratchBytes<double>(count));
+    return kScratchSlack + (context.dtype == DType::kF32 ? ScratchBytes<float>(count)
+                                                         : ScratchBytes<double>(count));
   }
 
  private:
@@ -70,7 +70,8 @@ LayerInfo InnerProduct::Infer(const InferContext& context) const {
   dims.push_back(outputs);
   LayerInfo info;
   info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
-  info.learned.push_back({"weight", ip_.transpose() ? Shape{columns, outputs} : Shape{outputs, columns},
+  info.learned.push_back({"weight",
+                          ip_.transpose() ? Shape{columns, outputs} : Shape{outputs, columns},
                           ip_.weight_filler()});
   if (ip_.bias_term()) info.learned.push_back({"bias", Shape{outputs}, ip_.bias_filler()});
   info.backward_reads_input = {true};

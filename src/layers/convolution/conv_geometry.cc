@@ -13,7 +13,8 @@ constexpr std::string_view kPath = "convolution_param.";
 
 using RepeatedUint = google::protobuf::RepeatedField<uint32_t>;
 
-// One quantity that is given as `field` (none, one for all, one per axis) or as field_h and field_w.
+// One quantity that is given as `field` (none, one for all, one per axis) or as field_h and
+// field_w.
 struct PerAxis {
   std::string_view field;  // "kernel_size"
   std::string_view stem;   // "kernel"
@@ -30,11 +31,12 @@ Extents ReadPerAxis(const Layer& layer, const PerAxis& p, int axes) {
   if (p.has_h || p.has_w) {
     if (axes != 2) {
       FailField(layer, StrCat(kPath, p.stem, p.has_h ? "_h" : "_w"),
-                StrCat(p.stem, "_h and ", p.stem, "_w are for two spatial axes, but the input has ", axes, "; use ",
-                       p.field));
+                StrCat(p.stem, "_h and ", p.stem, "_w are for two spatial axes, but the input has ",
+                       axes, "; use ", p.field));
     }
     if (!p.values.empty()) {
-      FailField(layer, StrCat(kPath, p.field), StrCat("give ", p.field, " or ", p.stem, "_h and ", p.stem, "_w, not both"));
+      FailField(layer, StrCat(kPath, p.field),
+                StrCat("give ", p.field, " or ", p.stem, "_h and ", p.stem, "_w, not both"));
     }
     result[0] = p.h;
     result[1] = p.w;
@@ -107,14 +109,14 @@ ConvGeometry MakeConvGeometry(const Layer& layer, const Shape& input) {
   g.in_channels = input[g.channel_axis];
   g.out_channels = p.num_output();
   if (g.in_channels == 0 || g.in_channels % g.groups != 0) {
-    FailField(layer, "convolution_param.group",
-              StrCat("the input of shape ", ToString(input), " has ", g.in_channels,
-                     " channels on axis ", g.channel_axis, ", which is not a positive multiple of ",
-                     "group ", g.groups));
+    FailField(
+        layer, "convolution_param.group",
+        StrCat("the input of shape ", ToString(input), " has ", g.in_channels, " channels on axis ",
+               g.channel_axis, ", which is not a positive multiple of ", "group ", g.groups));
   }
   ConvWindow& w = g.window;
   w.axes = input.axes() - g.channel_axis - 1;
-  const PerAxis kernel{"kernel_size",      "kernel",     p.kernel_size(), p.has_kernel_h(),
+  const PerAxis kernel{"kernel_size",    "kernel",     p.kernel_size(), p.has_kernel_h(),
                        p.has_kernel_w(), p.kernel_h(), p.kernel_w(),    -1};
   const PerAxis stride{"stride",         "stride",     p.stride(),   p.has_stride_h(),
                        p.has_stride_w(), p.stride_h(), p.stride_w(), 1};

@@ -2,7 +2,8 @@
 // k * dilation], for any number of spatial axes; with groups, output channels of group g see input
 // channels of group g only. The kernel is not flipped. Several inputs share the weights.
 // With fused_relu_param the output is ReLU'd; backward then takes the mask from the output.
-// This file is the plain implementation: each image as columns (Im2col), one matrix product a group.
+// This file is the plain implementation: each image as columns (Im2col), one matrix product a
+// group.
 #include "layers/convolution/convolution.h"
 
 #include <algorithm>
@@ -63,7 +64,8 @@ void WeightGradient(const ConvGeometry& g, const T* columns, const T* dy, T* dwe
 
 int64_t WeightCount(const ConvGeometry& g) { return g.out_channels * g.GroupDepth(); }
 
-// Memory of the workers of a backward pass: partial sums, so that they need not wait for each other.
+// Memory of the workers of a backward pass: partial sums, so that they need not wait for each
+// other.
 template <typename T>
 class BackwardWorkers {
  public:
@@ -144,9 +146,9 @@ size_t Convolution::ForwardScratch(const InferContext& context, const LayerInfo&
                                    int threads) const {
   const ConvGeometry g = MakeConvGeometry(*this, context.inputs[0].shape);
   const int workers = ParallelWorkers(threads, g.batch, 1);
-  return static_cast<size_t>(workers) *
-             (context.dtype == DType::kF32 ? ScratchBytes<float>(ColumnCount(g))
-                                           : ScratchBytes<double>(ColumnCount(g))) +
+  return static_cast<size_t>(workers) * (context.dtype == DType::kF32
+                                             ? ScratchBytes<float>(ColumnCount(g))
+                                             : ScratchBytes<double>(ColumnCount(g))) +
          kScratchSlack;
 }
 

@@ -49,7 +49,8 @@ class DataState final : public LayerSessionState {
   }
 
   int64_t EpochSize() const override {
-    const uint64_t records = records_ > 0 ? records_ : LmdbReader(param_.data_param().source()).count();
+    const uint64_t records =
+        records_ > 0 ? records_ : LmdbReader(param_.data_param().source()).count();
     return static_cast<int64_t>(records / shard_.world);
   }
 

@@ -3,6 +3,8 @@
 //   WITHIN_CHANNEL   1 + alpha / n^2 * sum of x^2 over n x n pixels around this one (k is not used)
 // and what lies beyond the edges is 0. Backward reads x and the saved scale:
 // dx = dy * scale^-beta - 2 alpha beta / n (or n^2) * x * sum over the window of dy * y / scale.
+#include "math/lrn.h"
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,7 +12,6 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "math/lrn.h"
 #include "math/scratch.h"
 
 namespace crema {
@@ -142,7 +143,8 @@ void RegisterLRN(Registry& registry) {
       {.name = "across_one",
        .prototxt = "lrn_param { local_size: 1 beta: 0.6 k: 1.5 }",
        .inputs = {input}},
-      {.name = "within", .prototxt = "lrn_param { " + within + " local_size: 3 }",
+      {.name = "within",
+       .prototxt = "lrn_param { " + within + " local_size: 3 }",
        .inputs = {{.shape = {2, 2, 5, 6}}}},
       {.name = "within_wider_than_plane",
        .prototxt = "lrn_param { " + within + " local_size: 9 alpha: 3 beta: 0.9 k: 7 }",

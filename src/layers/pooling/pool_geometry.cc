@@ -75,8 +75,8 @@ bool RoundsDown(const PoolingParameter& p) {
 
 // As Caffe computes it, in single precision.
 int64_t OutExtent(const PoolAxis& axis, bool rounds_down) {
-  const float steps = static_cast<float>(axis.in + 2 * axis.pad - axis.kernel) /
-                      static_cast<float>(axis.stride);
+  const float steps =
+      static_cast<float>(axis.in + 2 * axis.pad - axis.kernel) / static_cast<float>(axis.stride);
   return static_cast<int64_t>(rounds_down ? std::floor(steps) : std::ceil(steps)) + 1;
 }
 
@@ -117,9 +117,9 @@ PoolWindow MakePoolWindow(const Layer& layer, const Shape& input) {
     // The last window must start inside the image or the padding before it.
     if (padded && (axis->out - 1) * axis->stride >= axis->in + axis->pad) --axis->out;
     if (axis->out < 1 || axis->in < 1) {
-      FailInputs(layer, StrCat("a window of ", window.h.kernel, "x", window.w.kernel, " with pad ",
-                               pad.h, "x", pad.w, " does not fit the input of shape ",
-                               ToString(input)));
+      FailInputs(layer,
+                 StrCat("a window of ", window.h.kernel, "x", window.w.kernel, " with pad ", pad.h,
+                        "x", pad.w, " does not fit the input of shape ", ToString(input)));
     }
   }
   return window;

@@ -51,9 +51,7 @@ class Pooling final : public Layer {
 bool SmallWindow(const PoolWindow& window) {
   return window.h.kernel * window.w.kernel <= kMaxSmallWindow;
 }
-DType IndexType(const PoolWindow& window) {
-  return SmallWindow(window) ? DType::kU8 : DType::kI32;
-}
+DType IndexType(const PoolWindow& window) { return SmallWindow(window) ? DType::kU8 : DType::kI32; }
 int64_t Planes(const Shape& shape) { return shape.count(0, 2); }
 
 // Calls body(first, last) on pieces of the planes.
@@ -108,8 +106,8 @@ template <typename T, typename Index>
 void Pooling::ForwardOneCell(const ForwardArgs& args, const PoolWindow& w, Index* index) const {
   const T* x = args.inputs[0].data<T>();
   T* y = args.outputs[0].data<T>();
-  T* position = args.outputs.size() > 1 && !args.outputs[1].empty() ? args.outputs[1].data<T>()
-                                                                     : nullptr;
+  T* position =
+      args.outputs.size() > 1 && !args.outputs[1].empty() ? args.outputs[1].data<T>() : nullptr;
   if (position != nullptr && index == nullptr) {
     index = ScratchCutter(args.scratch).Take<Index>(args.outputs[0].count());
   }
@@ -218,8 +216,8 @@ std::vector<LayerSample> Samples() {
 std::vector<BadSample> BadSamples() {
   const auto bad = [](const char* fields, const char* expect, int outputs = 1,
                       std::vector<int64_t> shape = {1, 2, 4, 4}) {
-    return BadSample{std::string("pooling_param { ") + fields + " }", {std::move(shape)}, expect,
-                     outputs};
+    return BadSample{
+        std::string("pooling_param { ") + fields + " }", {std::move(shape)}, expect, outputs};
   };
   return {
       bad("", "kernel_size is missing"),

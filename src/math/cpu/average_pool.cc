@@ -7,7 +7,8 @@ namespace crema {
 namespace {
 
 template <typename T>
-T Divisor(const PoolWindow& w, bool exclude_pad, int64_t oh, int64_t ow) {
+[[gnu::always_inline]] inline T Divisor(const PoolWindow& w, bool exclude_pad, int64_t oh,
+                                        int64_t ow) {
   const int64_t cells = exclude_pad ? (w.h.End(oh) - w.h.Begin(oh)) * (w.w.End(ow) - w.w.Begin(ow))
                                     : w.h.Padded(oh) * w.w.Padded(ow);
   return static_cast<T>(cells);
@@ -29,16 +30,30 @@ template <typename T>
   return sum;
 }
 
+// The cells of a window as rows that lie apart; one row where it spans the whole width.
+struct Cells {
+  int64_t first;  // in the plane
+  int64_t rows;
+  int64_t columns;
+};
+[[gnu::always_inline]] inline Cells WindowCells(const PoolWindow& w, int64_t oh, int64_t ow) {
+  const int64_t top = w.h.Begin(oh), left = w.w.Begin(ow);
+  const int64_t rows = w.h.End(oh) - top, columns = w.w.End(ow) - left;
+  if (columns == w.w.in) return {top * w.w.in, 1, rows * columns};
+  return {top * w.w.in + left, rows, columns};
+}
+
 template <typename T>
 [[gnu::always_inline]] inline void Average(const PoolWindow& w, bool exclude_pad, int64_t planes,
                                            const T* x, T* y) {
+  const int64_t width = w.w.in;
   for (int64_t p = 0; p < planes; ++p, x += w.InSize()) {
     for (int64_t oh = 0; oh < w.h.out; ++oh) {
       for (int64_t ow = 0; ow < w.w.out; ++ow) {
-        const int64_t begin = w.w.Begin(ow);
+        const Cells cells = WindowCells(w, oh, ow);
         T sum = 0;
-        for (int64_t ih = w.h.Begin(oh); ih < w.h.End(oh); ++ih) {
-          sum += RowSum(x + ih * w.w.in + begin, w.w.End(ow) - begin);
+        for (int64_t r = 0; r < cells.rows; ++r) {
+          sum += RowSum(x + cells.first + r * width, cells.columns);
         }
         *y++ = sum / Divisor<T>(w, exclude_pad, oh, ow);
       }
@@ -49,14 +64,16 @@ template <typename T>
 template <typename T>
 [[gnu::always_inline]] inline void AverageBackward(const PoolWindow& w, bool exclude_pad,
                                                    int64_t planes, const T* dy, T* dx) {
+  const int64_t width = w.w.in;
   std::fill(dx, dx + planes * w.InSize(), T(0));
   for (int64_t p = 0; p < planes; ++p, dx += w.InSize()) {
     for (int64_t oh = 0; oh < w.h.out; ++oh) {
       for (int64_t ow = 0; ow < w.w.out; ++ow) {
+        const Cells cells = WindowCells(w, oh, ow);
         const T share = *dy++ / Divisor<T>(w, exclude_pad, oh, ow);
-        for (int64_t ih = w.h.Begin(oh); ih < w.h.End(oh); ++ih) {
-          T* row = dx + ih * w.w.in;
-          for (int64_t iw = w.w.Begin(ow); iw < w.w.End(ow); ++iw) row[iw] += share;
+        for (int64_t r = 0; r < cells.rows; ++r) {
+          T* row = dx + cells.first + r * width;
+          for (int64_t i = 0; i < cells.columns; ++i) row[i] += share;
         }
       }
     }

@@ -55,10 +55,10 @@ void Mask(int64_t count, double slope, const double* y, const double* dy, double
   MaskLoop(count, slope, y, dy, masked);
 }
 
-// Sixteen running sums, so that the additions do not wait for each other.
+// Many running sums, so that the additions do not wait for each other.
 template <typename T>
 inline T SumLoop(int64_t count, const T* x) {
-  constexpr int kLanes = 16;
+  constexpr int kLanes = 64;
   T lanes[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {

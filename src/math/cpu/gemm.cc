@@ -22,8 +22,8 @@ void KeepBlasOnCallingThread() {
 CBLAS_TRANSPOSE Op(bool transpose) { return transpose ? CblasTrans : CblasNoTrans; }
 
 template <typename T>
-void BlasGemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a,
-                      int64_t lda, const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
+void BlasGemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda,
+              const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
   const auto i = [](int64_t v) { return static_cast<blasint>(v); };
   const auto ld = [](int64_t v) { return static_cast<blasint>(std::max<int64_t>(1, v)); };
   if constexpr (sizeof(T) == sizeof(float)) {

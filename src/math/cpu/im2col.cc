@@ -22,8 +22,8 @@ Range Inside(int64_t out, int64_t in, int64_t stride, int64_t offset) {
 }
 
 // One plane and one kernel position: calls row(image_offset, column_offset, inside) for each row of
-// outputs along the last axis; image_offset is that of output 0, and `inside` is empty where the row
-// lies in the padding. Recursion over axes; the last one is handed to `row`.
+// outputs along the last axis; image_offset is that of output 0, and `inside` is empty where the
+// row lies in the padding. Recursion over axes; the last one is handed to `row`.
 template <typename Row>
 void VisitRows(const ConvWindow& w, const Extents& k, int axis, int64_t image_offset,
                int64_t column_offset, bool padding, Row&& row) {

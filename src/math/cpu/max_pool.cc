@@ -15,7 +15,7 @@ struct Columns {
   int64_t begin;
   int64_t end;
 };
-Columns ComputeInside(const PoolAxis& axis, int64_t k) {
+[[gnu::always_inline]] inline Columns ComputeInside(const PoolAxis& axis, int64_t k) {
   const int64_t offset = k - axis.pad;
   const int64_t begin = offset >= 0 ? 0 : (-offset + axis.stride - 1) / axis.stride;
   const int64_t end = axis.in <= offset ? 0 : (axis.in - 1 - offset) / axis.stride + 1;
@@ -30,7 +30,7 @@ class InsideTable {
       kept_[static_cast<size_t>(k)] = ComputeInside(axis, k);
     }
   }
-  Columns At(int64_t k) const {
+  [[gnu::always_inline]] Columns At(int64_t k) const {
     return k < kKept ? kept_[static_cast<size_t>(k)] : ComputeInside(axis_, k);
   }
 
@@ -76,8 +76,7 @@ template <int kStride>
 // nothing.
 template <int kStride>
 [[gnu::always_inline]] inline int64_t TakeLargerVectors(const float* x, Columns columns,
-                                                        int32_t cell, float* best,
-                                                        int32_t* place) {
+                                                        int32_t cell, float* best, int32_t* place) {
   if (columns.end - columns.begin <= kLanes) return columns.begin;
   for (int64_t o = columns.begin; o + kLanes < columns.end; o += kLanes) {
     TakeLargerBlock<kStride>(x, o, false, cell, best, place);

@@ -21,8 +21,7 @@ constexpr Integers kOdd{1, 3, 5, 7};
 constexpr Integers kLow{0, 4, 1, 5};
 constexpr Integers kHigh{2, 6, 3, 7};
 
-[[gnu::always_inline]] inline void TakeLarger(const Values& value, int cell,
-                                              Values* best,
+[[gnu::always_inline]] inline void TakeLarger(const Values& value, int cell, Values* best,
                                               Integers* place) {
   const auto larger = value > *best;
   *best = larger ? value : *best;

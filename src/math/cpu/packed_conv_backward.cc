@@ -3,7 +3,6 @@
 // added to the places that the patches were read from.
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "core/parallel_for.h"
 #include "math/cpu/packed_conv_view.h"
@@ -85,35 +84,48 @@ struct Shared {
   std::span<const InputRun> runs;
 };
 
-// panel[pixel, column] = patch input, for the inputs of `runs`. Runs are copied in pieces of four or
-// eight: what is written too much is overwritten by the next run or pixel, and what is read too much
-// lies behind the image.
-template <int kPiece>
-[[gnu::always_inline]] inline void CopyRuns(std::span<const InputRun> runs, const float* patch,
-                                            float* to) {
-  for (const InputRun& run : runs) {
-    for (int i = 0; i < run.length; i += kPiece) {
-      std::memcpy(to + run.column + i, patch + run.from + i, kPiece * sizeof(float));
+// panel[pixel, column..] = kCount patch inputs from `from` on, for each pixel: pieces of a fixed
+// size, because a copy of unknown size takes longer than one of eight elements.
+template <int kCount>
+[[gnu::always_inline]] inline void FillPiece(const PackedConvShape& s, const float* from,
+                                             int64_t first, int64_t count, int64_t panel_columns,
+                                             float* panel) {
+  const int64_t stride = s.w.stride;
+  ForPixelRuns(s, first, count, [&](int64_t, int64_t offset, int64_t, int64_t length) {
+    const float* patch = from + offset;
+    for (int64_t i = 0; i < length; ++i, panel += panel_columns, patch += stride) {
+      std::memcpy(panel, patch, kCount * sizeof(float));
     }
-  }
+  });
 }
+
+// panel[pixel, column] = patch input, for the inputs of `runs`. Where reading past the image is
+// allowed, runs are copied in eights or fours: what is written too much is overwritten by the next
+// run. It must not reach the inputs of the next pixel, which are there already.
 CREMA_MULTIVERSION void FillPatches(const PackedConvShape& s, std::span<const InputRun> runs,
                                     bool may_read_past, const float* image, int64_t first,
                                     int64_t count, int64_t panel_columns, float* panel) {
-  ForPixelRuns(s, first, count, [&](int64_t, int64_t offset, int64_t, int64_t length) {
-    for (int64_t i = 0; i < length; ++i, panel += panel_columns) {
-      const float* patch = image + offset + i * s.w.stride;
-      if (!may_read_past) {
-        for (const InputRun& run : runs) {
-          std::copy_n(patch + run.from, run.length, panel + run.column);
-        }
-      } else if (s.w.kernel <= 4) {
-        CopyRuns<4>(runs, patch, panel);
-      } else {
-        CopyRuns<8>(runs, patch, panel);
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const float* from = image + runs[r].from;
+    float* to = panel + runs[r].column;
+    const int length = runs[r].length;
+    int i = 0;
+    const int written = (length + 3) / 4 * 4;
+    if (may_read_past && runs[r].column + written <= panel_columns) {
+      for (; i + 4 < length; i += 8) {
+        FillPiece<8>(s, from + i, first, count, panel_columns, to + i);
       }
+      if (i < length) FillPiece<4>(s, from + i, first, count, panel_columns, to + i);
+      continue;
     }
-  });
+    for (; i + 8 <= length; i += 8) {
+      FillPiece<8>(s, from + i, first, count, panel_columns, to + i);
+    }
+    for (; i + 4 <= length; i += 4) {
+      FillPiece<4>(s, from + i, first, count, panel_columns, to + i);
+    }
+    for (; i < length; ++i) FillPiece<1>(s, from + i, first, count, panel_columns, to + i);
+  }
 }
 
 // The gradients of the patches of a panel go back to where the patches came from.
@@ -128,18 +140,24 @@ CREMA_MULTIVERSION void AddPatches(const PackedConvShape& s, std::span<const int
   ForPixelRuns(s, first, count, [&](int64_t, int64_t to, int64_t column, int64_t length) {
     runs[run_count++] = {to, column, length};
   });
-  for (const int32_t offset : offsets) {
-    for (size_t r = 0; r < run_count; ++r) {
-      float* to = image + offset + runs[r].to;
-      const float* from = columns + runs[r].column;
-      const int64_t stride = s.w.stride, length = runs[r].length;
-      if (stride == 1) {
-        for (int64_t i = 0; i < length; ++i) to[i] += from[i];
-      } else {
-        for (int64_t i = 0; i < length; ++i) to[i * stride] += from[i];
+  const int64_t stride = s.w.stride;
+  const auto depth = static_cast<int64_t>(offsets.size());
+  // Kernel columns outermost: neighbouring ones add to places that overlap but are not the same,
+  // and a load that overlaps a store just made has to wait for it.
+  for (int64_t kw = 0; kw < s.w.kernel; ++kw) {
+    for (int64_t k = kw; k < depth; k += s.w.kernel) {
+      float* patch = image + offsets[static_cast<size_t>(k)];
+      for (size_t r = 0; r < run_count; ++r) {
+        float* to = patch + runs[r].to;
+        const float* from = columns + k * panel_columns + runs[r].column;
+        const int64_t length = runs[r].length;
+        if (stride == 1) {
+          AddExactly(from, length, to);
+        } else {
+          for (int64_t i = 0; i < length; ++i) to[i * stride] += from[i];
+        }
       }
     }
-    columns += panel_columns;
   }
 }
 
@@ -158,6 +176,8 @@ class Worker {
         panel_(rows_ + shared.layout.rows),
         columns_(panel_ + shared.layout.panel),
         data_(columns_ + shared.layout.columns) {
+    // Unused columns of a panel are multiplied too: numbers near 0 left there would be slow.
+    std::fill_n(panel_, shared.layout.panel, 0.0F);
     // The first worker adds to the result itself, the others to partial sums.
     if (first) {
       dweight_ = shared.grads.dweight;
@@ -261,7 +281,6 @@ class Worker {
 
   void FillPanel(const float* view, int64_t k0, int64_t begin, int64_t count, int columns,
                  std::span<const InputRun> runs, bool may_read_past) {
-    if (columns < simd_.columns) std::fill_n(panel_, count * simd_.columns, 0.0F);
     for (int64_t done = 0; done < count;) {
       const int64_t pixel = (begin + done) % s_.Pixels();
       const int64_t length = std::min(count - done, s_.Pixels() - pixel);
@@ -363,8 +382,9 @@ void PackedConvBackward(const PackedConvShape& s, int64_t batch, int threads, Fu
   const int workers = ParallelWorkers(threads, batch, 1);
   const int64_t piece = Lines(layout.worker);
   float* memory = cutter.Take<float>(piece * workers);
-  const Shared shared{s,     simd,   layout,      grads, relu,
-                      batch, weight, all_offsets, {runs, static_cast<size_t>(run_count)}};
+  const Shared shared{s,      simd,        layout,
+                      grads,  relu,        batch,
+                      weight, all_offsets, {runs, static_cast<size_t>(run_count)}};
   ParallelFor(threads, batch, 1, [&](int64_t begin, int64_t end, int worker) {
     Worker(shared, memory + worker * piece, worker == 0).Run(begin, end);
   });

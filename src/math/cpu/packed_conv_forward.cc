@@ -41,21 +41,42 @@ struct PixelRun {
   int64_t length;
 };
 
+// panel[k, column..] = kCount inputs from `from` on, for each k: pieces of a fixed size, because a
+// copy of unknown size takes longer than one of eight elements.
+template <int kCount>
+[[gnu::always_inline]] inline void FillPiece(const float* from, std::span<const int32_t> offsets,
+                                             int64_t panel_columns, float* panel) {
+  for (const int32_t offset : offsets) {
+    std::memcpy(panel, from + offset, kCount * sizeof(float));
+    panel += panel_columns;
+  }
+}
+
 // panel[k, column] = patch input k of that pixel.
 CREMA_MULTIVERSION void FillPanel(std::span<const PixelRun> runs, int64_t stride,
                                   std::span<const int32_t> offsets, int64_t panel_columns,
                                   float* panel) {
-  for (const int32_t offset : offsets) {
-    for (const PixelRun& run : runs) {
-      const float* from = run.from + offset;
-      float* to = panel + run.column;
-      if (stride == 1) {
-        CopyExactly(from, run.length, to);
-      } else {
-        for (int64_t i = 0; i < run.length; ++i) to[i] = from[i * stride];
+  for (const PixelRun& run : runs) {
+    float* to = panel + run.column;
+    int64_t i = 0;
+    if (stride == 1 && run.length >= 8) {
+      for (; i + 16 <= run.length; i += 16) {
+        FillPiece<16>(run.from + i, offsets, panel_columns, to + i);
+      }
+      // The last pieces may overlap: what is written twice is the same.
+      for (; i < run.length; i += 8) {
+        const int64_t at = std::min(i, run.length - 8);
+        FillPiece<8>(run.from + at, offsets, panel_columns, to + at);
+      }
+    } else if (stride == 1 && run.length >= 4) {
+      for (; i < run.length; i += 4) {
+        const int64_t at = std::min(i, run.length - 4);
+        FillPiece<4>(run.from + at, offsets, panel_columns, to + at);
       }
     }
-    panel += panel_columns;
+    for (; i < run.length; ++i) {
+      FillPiece<1>(run.from + i * stride, offsets, panel_columns, to + i);
+    }
   }
 }
 
@@ -78,7 +99,10 @@ class Worker {
         s_(shared.shape),
         simd_(shared.simd),
         panel_(scratch),
-        copies_(scratch + PanelSize(s_, simd_)) {}
+        copies_(scratch + PanelSize(s_, simd_)) {
+    // Unused columns of a panel are multiplied too: numbers near 0 left there would be slow.
+    std::fill_n(panel_, PanelSize(s_, simd_), 0.0F);
+  }
 
   // Pixels [begin, end) of the batch.
   void Run(int64_t begin, int64_t end) {
@@ -137,9 +161,6 @@ class Worker {
                  [&](int64_t image, int64_t offset, int64_t column, int64_t length) {
                    runs[run_count++] = {View(image) + base + offset, column, length};
                  });
-    if (tile->columns < simd_.columns) {
-      std::fill(panel_, panel_ + tile->depth * simd_.columns, 0.0F);
-    }
     FillPanel({runs.data(), run_count}, s_.w.stride,
               {shared_.offsets + k0, static_cast<size_t>(tile->depth)}, simd_.columns, panel_);
     tile->b = panel_;
@@ -149,8 +170,8 @@ class Worker {
   void RunPanel(int64_t group, int64_t first, int64_t k0, bool last_part, GemmTile* tile) {
     const int64_t pixel = first % s_.Pixels();
     const int64_t tiles = RowTiles(simd_, s_.outputs);
-    const float* weight = shared_.weight + group * (s_.outputs * s_.Depth() + kPackSlack) +
-                          s_.outputs * k0;
+    const float* weight =
+        shared_.weight + group * (s_.outputs * s_.Depth() + kPackSlack) + s_.outputs * k0;
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t row = RowTile(s_.outputs, tiles, t);
       const auto rows = static_cast<int>(RowTile(s_.outputs, tiles, t + 1) - row);

@@ -5,8 +5,8 @@
 
 namespace crema {
 
-PackedConvShape::PackedConvShape(const ConvWindow& window, int64_t group_count,
-                                 int64_t in_channels, int64_t out_channels)
+PackedConvShape::PackedConvShape(const ConvWindow& window, int64_t group_count, int64_t in_channels,
+                                 int64_t out_channels)
     : groups(group_count),
       channels(in_channels / group_count),
       outputs(out_channels / group_count) {
@@ -14,8 +14,13 @@ PackedConvShape::PackedConvShape(const ConvWindow& window, int64_t group_count,
   for (int i = 0; i < window.axes; ++i) {
     const auto a = static_cast<size_t>(i);
     Axis& axis = i == window.axes - 1 ? w : h;
-    axis = {window.in[a],  window.out[a],      window.kernel[a], window.stride[a],
-            window.pad[a], window.dilation[a], 1};
+    axis = {window.in[a],
+            window.out[a],
+            window.kernel[a],
+            window.stride[a],
+            window.pad[a],
+            window.dilation[a],
+            1};
     axis.reach = (axis.out - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1;
   }
 }

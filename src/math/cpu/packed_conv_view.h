@@ -23,7 +23,8 @@ void CopyWithoutPadding(const PackedConvShape& shape, const float* view, float* 
 // Pixels of consecutive images as pieces of output rows: image, offset of the first patch in the
 // image, first column, length.
 template <typename Visit>
-void ForPixelRuns(const PackedConvShape& s, int64_t first, int64_t count, Visit&& visit) {
+[[gnu::always_inline]] inline void ForPixelRuns(const PackedConvShape& s, int64_t first,
+                                                int64_t count, Visit&& visit) {
   int64_t image = first / s.Pixels();
   int64_t oh = first % s.Pixels() / s.w.out;
   int64_t ow = first % s.w.out;
@@ -47,6 +48,16 @@ void ForPixelRuns(const PackedConvShape& s, int64_t first, int64_t count, Visit&
     i += 4;
   }
   for (; i < count; ++i) to[i] = from[i];
+}
+
+[[gnu::always_inline]] inline void AddExactly(const float* from, int64_t count, float* to) {
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    float sum[8];
+    for (int lane = 0; lane < 8; ++lane) sum[lane] = to[i + lane] + from[i + lane];
+    std::memcpy(to + i, sum, sizeof(sum));
+  }
+  for (; i < count; ++i) to[i] += from[i];
 }
 
 }  // namespace crema::packed_conv

@@ -1,5 +1,6 @@
-// The inner loops of single-precision matrix products, for processors with AVX-512 or AVX2. OpenBLAS
-// only knows processors older than itself by name, and falls back to SSE code on newer ones.
+// The inner loops of single-precision matrix products, for processors with AVX-512 or AVX2.
+// OpenBLAS only knows processors older than itself by name, and falls back to SSE code on newer
+// ones.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +9,14 @@ namespace crema {
 
 // A tile of C, held in registers: C[r, n] = (start +) sum over k of a[k, r] * b[k, n].
 struct GemmTile {
-  int64_t depth = 0;          // k
-  const float* a = nullptr;   // packed: depth rows of `rows` elements
-  const float* b = nullptr;   // depth rows, each readable up to a multiple of SimdGemm::vector
-  int64_t b_stride = 0;       // elements between rows of b
+  int64_t depth = 0;         // k
+  const float* a = nullptr;  // packed: depth rows of `rows` elements
+  const float* b = nullptr;  // depth rows, each readable up to a multiple of SimdGemm::vector
+  int64_t b_stride = 0;      // elements between rows of b
   float* c = nullptr;
   int64_t c_stride = 0;
-  int columns = 0;            // at most SimdGemm::columns
-  bool accumulate = false;    // start from C instead of 0
+  int columns = 0;          // at most SimdGemm::columns
+  bool accumulate = false;  // start from C instead of 0
   // For the last part of k: add to row r, then apply a leaky ReLU.
   const float* row_bias = nullptr;
   bool relu = false;

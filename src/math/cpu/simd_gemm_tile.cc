@@ -41,8 +41,8 @@ template <typename V, int kRows, int kVectors>
 
 // Bias, ReLU and the way to C, for one register of a row. `c` has room for all of it.
 template <typename V>
-[[gnu::always_inline]] inline void Finish(const GemmTile& t, int row, const V& sum, const float* start,
-                                          float* c) {
+[[gnu::always_inline]] inline void Finish(const GemmTile& t, int row, const V& sum,
+                                          const float* start, float* c) {
   V value = sum;
   if (start != nullptr) {
     V before;
@@ -105,9 +105,9 @@ template <int kRows>
 }
 
 using TileFunction = void (*)(const GemmTile&);
-constexpr TileFunction kAvx512[] = {RunAvx512<1>,  RunAvx512<2>,  RunAvx512<3>,  RunAvx512<4>,
-                                    RunAvx512<5>,  RunAvx512<6>,  RunAvx512<7>,  RunAvx512<8>,
-                                    RunAvx512<9>,  RunAvx512<10>, RunAvx512<11>, RunAvx512<12>};
+constexpr TileFunction kAvx512[] = {RunAvx512<1>, RunAvx512<2>,  RunAvx512<3>,  RunAvx512<4>,
+                                    RunAvx512<5>, RunAvx512<6>,  RunAvx512<7>,  RunAvx512<8>,
+                                    RunAvx512<9>, RunAvx512<10>, RunAvx512<11>, RunAvx512<12>};
 constexpr TileFunction kAvx2[] = {RunAvx2<1>, RunAvx2<2>, RunAvx2<3>,
                                   RunAvx2<4>, RunAvx2<5>, RunAvx2<6>};
 

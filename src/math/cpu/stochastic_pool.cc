@@ -47,7 +47,8 @@ void StochasticPool(const PoolWindow& w, int64_t planes, const RandomStream& ran
     ForWindows(w, [&](int64_t o, int64_t oh, int64_t ow) {
       const int64_t element = p * w.OutSize() + o;
       const double total = WindowSums(w, oh, ow, x).values;
-      const double threshold = random.Uniform(static_cast<uint64_t>(first_element + element)) * total;
+      const double threshold =
+          random.Uniform(static_cast<uint64_t>(first_element + element)) * total;
       double running = 0;
       int64_t drawn = -1;
       ForCells(w, oh, ow, [&](int64_t cell) {
@@ -59,8 +60,7 @@ void StochasticPool(const PoolWindow& w, int64_t planes, const RandomStream& ran
       if (index == nullptr) return;
       const int64_t row = drawn / w.w.in - w.h.Start(oh);
       const int64_t column = drawn % w.w.in - w.w.Start(ow);
-      index[element] =
-          drawn < 0 ? kNoIndex<Index> : static_cast<Index>(row * w.w.kernel + column);
+      index[element] = drawn < 0 ? kNoIndex<Index> : static_cast<Index>(row * w.w.kernel + column);
     });
   }
 }

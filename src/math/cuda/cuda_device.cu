@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <string>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "math/cuda/check.h"
+#include "math/cuda/cuda_device.h"
+#include "math/cuda/cuda_queue.h"
+
+namespace crema {
+
+void CheckCuda(cudaError_t status, std::string_view call) {
+  if (status == cudaSuccess) return;
+  const ErrorCode code =
+      status == cudaErrorMemoryAllocation ? ErrorCode::kOutOfMemory : ErrorCode::kDeviceFailure;
+  Fail(code,
+       StrCat(call, " failed: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
+}
+
+void CheckCublas(cublasStatus_t status, std::string_view call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  const ErrorCode code =
+      status == CUBLAS_STATUS_ALLOC_FAILED ? ErrorCode::kOutOfMemory : ErrorCode::kDeviceFailure;
+  Fail(code, StrCat(call, " failed: ", cublasGetStatusString(status)));
+}
+
+void CheckLaunch(std::string_view kernel) {
+  CheckCuda(cudaGetLastError(), StrCat("launching ", kernel));
+}
+
+int CudaDeviceCount() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  cudaGetLastError();  // forget it: no driver is no failure here
+  return 0;
+}
+
+CudaQueue::CudaQueue(int ordinal) : ordinal_(ordinal) {
+  const int count = CudaDeviceCount();
+  if (ordinal < 0 || ordinal >= count) {
+    Fail(ErrorCode::kNotFound,
+         StrCat("there is no GPU ", ordinal, "; ", count, " can be used here"));
+  }
+  Bind();
+  CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  try {
+    CheckCublas(cublasCreate(&cublas_), "cublasCreate");
+    CheckCublas(cublasSetStream(cublas_, stream_), "cublasSetStream");
+  } catch (...) {
+    if (cublas_ != nullptr) cublasDestroy(cublas_);
+    cudaStreamDestroy(stream_);
+    throw;
+  }
+}
+
+CudaQueue::~CudaQueue() {
+  // A dead device refuses all of these; there is nobody to tell.
+  cudaSetDevice(ordinal_);
+  cudaStreamSynchronize(stream_);
+  cublasDestroy(cublas_);
+  cudaStreamDestroy(stream_);
+}
+
+void CudaQueue::Synchronize() {
+  Bind();
+  CheckCuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+}
+
+void CudaQueue::Bind() const { CheckCuda(cudaSetDevice(ordinal_), "cudaSetDevice"); }
+
+CudaQueue& BoundQueue(const ExecContext& context) {
+  CREMA_CHECK(context.queue() != nullptr && context.device().type == DeviceType::kCuda);
+  auto& queue = static_cast<CudaQueue&>(*context.queue());
+  queue.Bind();
+  return queue;
+}
+
+std::unique_ptr<DeviceQueue> MakeCudaQueue(int ordinal) {
+  return std::make_unique<CudaQueue>(ordinal);
+}
+
+namespace {
+
+class CudaAllocator final : public Allocator {
+ public:
+  explicit CudaAllocator(int ordinal) : ordinal_(ordinal) {}
+
+  Device device() const override { return {DeviceType::kCuda, ordinal_}; }
+
+  void* Allocate(size_t bytes) override {
+    CheckCuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+    void* pointer = nullptr;
+    const size_t size = std::max<size_t>(1, bytes);
+    const cudaError_t status = cudaMalloc(&pointer, size);
+    if (status != cudaSuccess) {
+      cudaGetLastError();  // an allocation that failed does not spoil the device
+      CheckCuda(status, StrCat("cudaMalloc of ", bytes, " bytes on ", ToString(device())));
+    }
+    // The queues' streams do not wait for the stream of this call, so wait here.
+    cudaError_t zeroed = cudaMemsetAsync(pointer, 0, size, cudaStreamPerThread);
+    if (zeroed == cudaSuccess) zeroed = cudaStreamSynchronize(cudaStreamPerThread);
+    if (zeroed != cudaSuccess) cudaFree(pointer);
+    CheckCuda(zeroed, "cudaMemset");
+    return pointer;
+  }
+
+  void Free(void* pointer, size_t) noexcept override {
+    cudaSetDevice(ordinal_);
+    cudaFree(pointer);
+  }
+
+ private:
+  const int ordinal_;
+};
+
+CudaQueue& Bound(DeviceQueue& queue) {
+  auto& cuda = static_cast<CudaQueue&>(queue);
+  cuda.Bind();
+  return cuda;
+}
+
+}  // namespace
+
+std::unique_ptr<Allocator> MakeCudaAllocator(int ordinal) {
+  return std::make_unique<CudaAllocator>(ordinal);
+}
+
+void CopyToDevice(DeviceQueue& queue, void* to, const void* from, size_t bytes) {
+  const CudaQueue& cuda = Bound(queue);
+  CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, cuda.stream()),
+            "cudaMemcpyAsync to the GPU");
+  // Memory that is not page-locked has been read by now; page-locked memory has not.
+  CheckCuda(cudaStreamSynchronize(cuda.stream()), "cudaStreamSynchronize");
+}
+
+void CopyToHost(DeviceQueue& queue, void* to, const void* from, size_t bytes) {
+  const CudaQueue& cuda = Bound(queue);
+  CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, cuda.stream()),
+            "cudaMemcpyAsync from the GPU");
+  CheckCuda(cudaStreamSynchronize(cuda.stream()), "cudaStreamSynchronize");
+}
+
+void CopyOnDevice(DeviceQueue& queue, void* to, const void* from, size_t bytes) {
+  CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, Bound(queue).stream()),
+            "cudaMemcpyAsync on the GPU");
+}
+
+void FillZero(DeviceQueue& queue, void* to, size_t bytes) {
+  CheckCuda(cudaMemsetAsync(to, 0, bytes, Bound(queue).stream()), "cudaMemsetAsync");
+}
+
+}  // namespace crema

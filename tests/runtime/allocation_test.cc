@@ -1,0 +1,63 @@
+// After the first iteration, running a net asks the heap for nothing.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "support/net.h"
+
+#ifndef CREMA_SANITIZED  // sanitizers count and check allocations themselves
+
+namespace {
+std::atomic<int64_t> g_allocations{0};
+}  // namespace
+
+void* operator new(std::size_t size) {
+  ++g_allocations;
+  if (void* pointer = std::malloc(size == 0 ? 1 : size)) return pointer;
+  throw std::bad_alloc();
+}
+void operator delete(void* pointer) noexcept { std::free(pointer); }
+void operator delete(void* pointer, std::size_t) noexcept { std::free(pointer); }
+
+namespace crema {
+namespace {
+
+const char* kNet = R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 8 dim: 3 dim: 12 dim: 12 } } }
+layer { name: "label" type: "DummyData" top: "label" dummy_data_param { shape { dim: 8 } } }
+layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
+  convolution_param { num_output: 6 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool"
+  pooling_param { kernel_size: 2 stride: 2 } }
+layer { name: "lrn" type: "LRN" bottom: "pool" top: "lrn" }
+layer { name: "a" type: "Sigmoid" bottom: "lrn" top: "a" }
+layer { name: "b" type: "TanH" bottom: "lrn" top: "b" }
+layer { name: "cat" type: "Concat" bottom: "a" bottom: "b" top: "cat" }
+layer { name: "drop" type: "Dropout" bottom: "cat" top: "drop" }
+layer { name: "ip" type: "InnerProduct" bottom: "drop" top: "ip"
+  inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "ip" top: "ip" }
+layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy" }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+
+TEST(Allocation, NoneAfterTheFirstIteration) {
+  const auto plan = test::PlanText(kNet, TRAIN, {.threads = 2});
+  Session session(plan, Weights::Make(*plan, 1), ExecContext(2, 1));
+  session.Forward();
+  session.Backward();
+  const int64_t before = g_allocations;
+  for (int i = 0; i < 5; ++i) {
+    session.Forward();
+    session.ZeroLearnedGradients();
+    session.Backward();
+  }
+  EXPECT_EQ(g_allocations - before, 0);
+}
+
+}  // namespace
+}  // namespace crema
+
+#endif
