@@ -40,7 +40,8 @@ NetParameter WithRecordedShapes(const NetParameter& net, const Records& records)
       const auto found = records.find("blob:" + top);
       if (found == records.end()) break;
       BlobShape shape;
-      for (int64_t dim : ShapeOf(*found->second).dims()) shape.add_dim(dim);
+      const Shape recorded = ShapeOf(*found->second);
+      for (int64_t dim : recorded.dims()) shape.add_dim(dim);
       shapes.push_back(shape);
     }
     if (static_cast<int>(shapes.size()) != layer.top_size()) continue;

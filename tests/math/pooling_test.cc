@@ -96,7 +96,8 @@ TEST(Pooling, AverageBackwardSharesByTheSameDivisor) {
 
 TEST(Pooling, MaxOfAnEmptyWindowIsTheLowestFloatFromNowhere) {
   // 3 wide, kernel 1, stride 4: ceil(2 / 4) + 1 = 2 windows, starting at 0 and 4, past the end.
-  const RunResult result = Pool("kernel_size: 1 stride: 4", Counting(3, 3), 2, {{1, 2, 3, 4}, Values(4)});
+  const RunResult result =
+      Pool("kernel_size: 1 stride: 4", Counting(3, 3), 2, {{1, 2, 3, 4}, Values(4)});
   EXPECT_EQ(result.outputs[0], (Values{0, kNone, kNone, kNone}));
   EXPECT_EQ(result.outputs[1], (Values{0, -1, -1, -1}));
   EXPECT_EQ(result.input_grads[0], (Values{1, 0, 0, 0, 0, 0, 0, 0, 0}));

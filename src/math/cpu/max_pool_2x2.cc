@@ -111,7 +111,10 @@ constexpr bool kHaveVectors = false;
     }
   }
   for (; o < count; ++o) {
-    for (int k = 0; k < 4; ++k) (k < 2 ? top : low)[2 * o + k % 2] = index[o] == k ? dy[o] : 0.0F;
+    top[2 * o] = index[o] == 0 ? dy[o] : 0.0F;
+    top[2 * o + 1] = index[o] == 1 ? dy[o] : 0.0F;
+    low[2 * o] = index[o] == 2 ? dy[o] : 0.0F;
+    low[2 * o + 1] = index[o] == 3 ? dy[o] : 0.0F;
   }
 }
 

@@ -141,23 +141,18 @@ CREMA_MULTIVERSION void AddPatches(const PackedConvShape& s, std::span<const int
     runs[run_count++] = {to, column, length};
   });
   const int64_t stride = s.w.stride;
-  const auto depth = static_cast<int64_t>(offsets.size());
-  // Kernel columns outermost: neighbouring ones add to places that overlap but are not the same,
-  // and a load that overlaps a store just made has to wait for it.
-  for (int64_t kw = 0; kw < s.w.kernel; ++kw) {
-    for (int64_t k = kw; k < depth; k += s.w.kernel) {
-      float* patch = image + offsets[static_cast<size_t>(k)];
-      for (size_t r = 0; r < run_count; ++r) {
-        float* to = patch + runs[r].to;
-        const float* from = columns + k * panel_columns + runs[r].column;
-        const int64_t length = runs[r].length;
-        if (stride == 1) {
-          AddExactly(from, length, to);
-        } else {
-          for (int64_t i = 0; i < length; ++i) to[i * stride] += from[i];
-        }
+  for (const int32_t offset : offsets) {
+    for (size_t r = 0; r < run_count; ++r) {
+      float* to = image + offset + runs[r].to;
+      const float* from = columns + runs[r].column;
+      const int64_t length = runs[r].length;
+      if (stride == 1) {
+        AddExactly(from, length, to);
+      } else {
+        for (int64_t i = 0; i < length; ++i) to[i * stride] += from[i];
       }
     }
+    columns += panel_columns;
   }
 }
 
