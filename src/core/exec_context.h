@@ -33,6 +33,8 @@ class ExecContext {
   Allocator& allocator() const { return *allocator_; }
   DeviceQueue* queue() const { return queue_.get(); }  // null on the CPU
   int threads() const { return threads_; }
+  // Scratch is booked for a number of threads; more must not run.
+  void LimitThreads(int most) { threads_ = threads_ < most ? threads_ : most; }
 
   // Random draws are a function of (seed, step, layer, element). `step` counts forward passes.
   uint64_t seed() const { return seed_; }

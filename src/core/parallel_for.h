@@ -20,28 +20,29 @@ void ParallelFor(int threads, int64_t count, int64_t grain, Body&& body) {
   const int64_t most = grain > 0 ? std::max<int64_t>(1, count / grain) : count;
   const int workers = static_cast<int>(std::clamp<int64_t>(most, 1, std::max(1, threads)));
   if (count <= 0) return;
-#ifdef _OPENMP
-  if (workers > 1) {
-    std::exception_ptr failure;
-#pragma omp parallel num_threads(workers)
-    {
-      // A nested or refused team may be smaller than asked: each thread takes every n-th piece.
-      for (int worker = omp_get_thread_num(); worker < workers; worker += omp_get_num_threads()) {
-        try {
-          body(count * worker / workers, count * (worker + 1) / workers, worker);
-        } catch (...) {
-#pragma omp critical(crema_parallel_for)
-          if (!failure) failure = std::current_exception();
-        }
-      }
-    }
-    if (failure) std::rethrow_exception(failure);
+  if (workers == 1) {
+    body(int64_t{0}, count, 0);
     return;
   }
-#endif
-  for (int worker = 0; worker < workers; ++worker) {
-    body(count * worker / workers, count * (worker + 1) / workers, worker);
+  std::exception_ptr failure;
+  const auto run_piece = [&](int worker) {
+    try {
+      body(count * worker / workers, count * (worker + 1) / workers, worker);
+    } catch (...) {
+#pragma omp critical(crema_parallel_for)
+      if (!failure) failure = std::current_exception();
+    }
+  };
+#ifdef _OPENMP
+#pragma omp parallel num_threads(workers)
+  // A nested or refused team may be smaller than asked: each thread takes every n-th piece.
+  for (int worker = omp_get_thread_num(); worker < workers; worker += omp_get_num_threads()) {
+    run_piece(worker);
   }
+#else
+  for (int worker = 0; worker < workers; ++worker) run_piece(worker);
+#endif
+  if (failure) std::rethrow_exception(failure);
 }
 
 // How many pieces ParallelFor makes with the same arguments.

@@ -133,7 +133,8 @@ class Comparer {
   }
 
   void RefuseUnknownParameters() const {
-    for (const auto& [key, blob] : records_) {
+    for (const auto& record : records_) {
+      const std::string& key = record.first;
       if (!key.starts_with("param:")) continue;
       const bool known = std::ranges::any_of(plan_.learned, [&](const LearnedSlot& slot) {
         const PlannedLayer& layer = plan_.layers[static_cast<size_t>(slot.layer)];

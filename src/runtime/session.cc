@@ -30,6 +30,7 @@ Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<const Weights
   if (context_.device().type != DeviceType::kCpu) {
     Fail(ErrorCode::kUnsupported, "sessions on a GPU are not there yet; run on the CPU");
   }
+  context_.LimitThreads(plan_->options.threads);
   arena_ = Bytes(plan_->arena_bytes, context_.allocator());
   scratch_ = Bytes(plan_->scratch_bytes, context_.allocator());
   AllocateLearnedGradients();

@@ -17,7 +17,8 @@ namespace crema {
 // that nobody changes meanwhile.
 class Session {
  public:
-  // Allocates everything that running needs; later calls allocate nothing.
+  // Allocates everything that running needs; later calls allocate nothing. Runs on as many threads
+  // as the context has, but not on more than the plan was made for.
   Session(std::shared_ptr<const Plan> plan, std::shared_ptr<const Weights> weights,
           ExecContext context);
 

@@ -99,6 +99,12 @@ TEST(Session, ThreadCountChangesRoundingOnly) {
   ExpectNear(RunOnce({.threads = 1}), RunOnce({.threads = 3}), 1e-5F);
 }
 
+TEST(Session, NeverRunsMoreThreadsThanThePlanBookedScratchFor) {
+  const auto plan = PlanText(kNet, TRAIN, {.threads = 2});
+  EXPECT_EQ(Session(plan, Weights::Make(*plan, 1), ExecContext(8)).context().threads(), 2);
+  EXPECT_EQ(Session(plan, Weights::Make(*plan, 1), ExecContext(1)).context().threads(), 1);
+}
+
 TEST(Session, TwoNetsInTwoThreads) {
   const Outcome expected = RunOnce({.threads = 1});
   Outcome a;

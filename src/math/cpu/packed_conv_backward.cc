@@ -105,13 +105,13 @@ template <int kCount>
 CREMA_MULTIVERSION void FillPatches(const PackedConvShape& s, std::span<const InputRun> runs,
                                     bool may_read_past, const float* image, int64_t first,
                                     int64_t count, int64_t panel_columns, float* panel) {
-  for (size_t r = 0; r < runs.size(); ++r) {
-    const float* from = image + runs[r].from;
-    float* to = panel + runs[r].column;
-    const int length = runs[r].length;
+  for (const InputRun& run : runs) {
+    const float* from = image + run.from;
+    float* to = panel + run.column;
+    const int length = run.length;
     int i = 0;
     const int written = (length + 3) / 4 * 4;
-    if (may_read_past && runs[r].column + written <= panel_columns) {
+    if (may_read_past && run.column + written <= panel_columns) {
       for (; i + 4 < length; i += 8) {
         FillPiece<8>(s, from + i, first, count, panel_columns, to + i);
       }

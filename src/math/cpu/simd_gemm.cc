@@ -12,20 +12,19 @@ namespace {
 void Transpose4x4(const float* a, const float* b, const float* c, const float* d, float* to,
                   int64_t to_stride) {
   typedef float Vector __attribute__((vector_size(16)));  // NOLINT: `using` drops the attribute
-  typedef int32_t Mask __attribute__((vector_size(16)));  // NOLINT
   Vector rows[4];
   std::memcpy(&rows[0], a, sizeof(Vector));
   std::memcpy(&rows[1], b, sizeof(Vector));
   std::memcpy(&rows[2], c, sizeof(Vector));
   std::memcpy(&rows[3], d, sizeof(Vector));
-  const Vector low01 = __builtin_shuffle(rows[0], rows[1], Mask{0, 4, 1, 5});
-  const Vector high01 = __builtin_shuffle(rows[0], rows[1], Mask{2, 6, 3, 7});
-  const Vector low23 = __builtin_shuffle(rows[2], rows[3], Mask{0, 4, 1, 5});
-  const Vector high23 = __builtin_shuffle(rows[2], rows[3], Mask{2, 6, 3, 7});
-  const Vector columns[4] = {__builtin_shuffle(low01, low23, Mask{0, 1, 4, 5}),
-                             __builtin_shuffle(low01, low23, Mask{2, 3, 6, 7}),
-                             __builtin_shuffle(high01, high23, Mask{0, 1, 4, 5}),
-                             __builtin_shuffle(high01, high23, Mask{2, 3, 6, 7})};
+  const Vector low01 = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5);
+  const Vector high01 = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
+  const Vector low23 = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
+  const Vector high23 = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+  const Vector columns[4] = {__builtin_shufflevector(low01, low23, 0, 1, 4, 5),
+                             __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+                             __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
+                             __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
   for (int i = 0; i < 4; ++i) std::memcpy(to + i * to_stride, &columns[i], sizeof(Vector));
 }
 
