@@ -116,6 +116,13 @@ Shape Hdf5File::ShapeOf(const std::string& dataset) const {
     Fail(ErrorCode::kDataLoss, StrCat("the dataset '", dataset, "' of '", impl_->path,
                                       "' has no axes; the first must count the samples"));
   }
+  // A file of a kilobyte may claim a dataset of gigabytes; a small one without values is harmless.
+  constexpr hssize_t kHarmless = 1 << 24;
+  if (H5Dget_storage_size(set.get()) == 0 &&
+      H5Sget_simple_extent_npoints(space.get()) > kHarmless) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat("the dataset '", dataset, "' of '", impl_->path, "' has a shape but no values"));
+  }
   try {
     const std::vector<int64_t> dims(extents.begin(), extents.begin() + axes);
     return Shape(dims);

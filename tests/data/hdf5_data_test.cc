@@ -164,6 +164,8 @@ TEST(Hdf5DataLayer, FilesThatDoNotFitAreRefused) {
   expect(ErrorCode::kDataLoss, "has no axes");
   WriteHdf5(bad, {{"data", {2, 2}, {}, H5T_C_S1}, {"label", {2}, {}}});
   expect(ErrorCode::kDataLoss, "neither floating-point numbers nor integers");
+  WriteHdf5(bad, {{"data", {1 << 24, 2}, {}}, {"label", {1 << 24}, {}}});
+  expect(ErrorCode::kDataLoss, "has a shape but no values");
   WriteRows(good, 0, 0);
   WriteRows(bad, 0, 0);
   expect(ErrorCode::kDataLoss, "hold no rows");

@@ -1,6 +1,8 @@
 // ReLU: y = max(x, 0) + slope * min(x, 0), element by element.
 // dx = dy where x > 0, slope * dy elsewhere. The sign of y tells the sign of x when slope >= 0, so
 // backward reads y then, and the layer may run in place.
+#include <cmath>
+
 #include "core/parallel_for.h"
 #include "graph/registry.h"
 #include "math/vectorize.h"
@@ -37,7 +39,11 @@ constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
 class ReLU final : public Layer {
  public:
   explicit ReLU(const LayerParameter& param)
-      : Layer(param), slope_(param.relu_param().negative_slope()) {}
+      : Layer(param), slope_(param.relu_param().negative_slope()) {
+    if (!std::isfinite(slope_)) {
+      FailField(*this, "relu_param.negative_slope", "negative_slope is not a finite number");
+    }
+  }
 
   LayerInfo Infer(const InferContext& context) const override {
     LayerInfo info;
@@ -89,6 +95,9 @@ void RegisterReLU(Registry& registry) {
       {.name = "negative", .prototxt = "relu_param { negative_slope: -0.5 }", .inputs = {input}},
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
   };
+  type.bad_samples = {{.prototxt = "relu_param { negative_slope: nan }",
+                       .input_shapes = {{2, 3}},
+                       .expect = "negative_slope is not a finite number"}};
   registry.Add(std::move(type));
 }
 

@@ -28,7 +28,7 @@ class InnerProduct final : public Layer {
       FailField(*this, "inner_product_param.num_output",
                 "num_output is missing or 0; it is the number of outputs");
     }
-    if (param.fused_relu_param().negative_slope() < 0) {
+    if (!(param.fused_relu_param().negative_slope() >= 0)) {
       FailField(*this, "fused_relu_param.negative_slope",
                 "negative_slope of a fused ReLU must be 0 or more");
     }

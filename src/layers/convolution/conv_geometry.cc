@@ -94,7 +94,7 @@ void ValidateConvParam(const Layer& layer) {
     FailField(layer, "convolution_param.group",
               StrCat("num_output ", p.num_output(), " is not a multiple of group ", p.group()));
   }
-  if (layer.param().fused_relu_param().negative_slope() < 0) {
+  if (!(layer.param().fused_relu_param().negative_slope() >= 0)) {
     FailField(layer, "fused_relu_param.negative_slope",
               "negative_slope of a fused ReLU must be 0 or more");
   }

@@ -1,5 +1,6 @@
 #include "layers/pooling/pool_geometry.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/strings.h"
@@ -121,6 +122,10 @@ PoolWindow MakePoolWindow(const Layer& layer, const Shape& input) {
                  StrCat("a window of ", window.h.kernel, "x", window.w.kernel, " with pad ", pad.h,
                         "x", pad.w, " does not fit the input of shape ", ToString(input)));
     }
+  }
+  // What lies behind the padding is in no window: a shorter kernel takes the same values.
+  for (PoolAxis* axis : {&window.h, &window.w}) {
+    axis->kernel = std::min(axis->kernel, axis->in + 2 * axis->pad);
   }
   return window;
 }

@@ -49,7 +49,7 @@ template <typename T>
 template <typename T>
 [[gnu::always_inline]] inline void AcrossLoop(const LrnShape& s, const LrnParam& p, const T* x,
                                               T* scale, T* y, double* sum) {
-  const int64_t half = (p.size - 1) / 2;
+  const int64_t half = std::min((p.size - 1) / 2, s.channels);
   const double factor = p.alpha / static_cast<double>(p.size);
   const Exponent kind = Kind(p.beta);
   for (int64_t first = 0; first < s.Plane(); first += kPixels) {
@@ -91,7 +91,7 @@ template <typename T>
 [[gnu::always_inline]] inline void AcrossBackwardLoop(const LrnShape& s, const LrnParam& p,
                                                       const T* x, const T* scale, const T* dy,
                                                       T* dx, double* sum) {
-  const int64_t half = (p.size - 1) / 2;
+  const int64_t half = std::min((p.size - 1) / 2, s.channels);
   const double factor = 2 * p.alpha * p.beta / static_cast<double>(p.size);
   const Exponent kind = Kind(p.beta);
   double* ratio = sum + kPixels;
@@ -134,6 +134,11 @@ inline void BoxSums(const LrnShape& s, int64_t half, const double* values, doubl
       AddTo(s.width, 1, rows + from * s.width, sum);
     }
   }
+}
+
+// A window wider than the plane takes the same values as one that just covers it.
+int64_t WithinHalf(const LrnShape& s, const LrnParam& p) {
+  return std::min((p.size - 1) / 2, std::max(s.height, s.width));
 }
 
 double WithinFactor(const LrnParam& p) {
@@ -184,7 +189,7 @@ void LrnWithin(const LrnShape& s, const LrnParam& p, const T* x, T* scale, T* y,
     for (int64_t i = 0; i < s.Plane(); ++i) {
       squares[i] = static_cast<double>(x[at + i]) * x[at + i];
     }
-    BoxSums(s, (p.size - 1) / 2, squares, sums + s.Plane(), sums);
+    BoxSums(s, WithinHalf(s, p), squares, sums + s.Plane(), sums);
     for (int64_t i = 0; i < s.Plane(); ++i) scale[at + i] = static_cast<T>(1 + factor * sums[i]);
     PowerLoop(s.Plane(), Kind(p.beta), p.beta, scale + at, y + at);
     for (int64_t i = 0; i < s.Plane(); ++i) y[at + i] *= x[at + i];
@@ -200,7 +205,7 @@ void LrnWithinBackward(const LrnShape& s, const LrnParam& p, const T* x, const T
     const int64_t at = c * s.Plane();
     PowerLoop(s.Plane(), Kind(p.beta), p.beta, scale + at, dx + at);
     RatioLoop(s.Plane(), x + at, scale + at, dy + at, dx + at, ratio);
-    BoxSums(s, (p.size - 1) / 2, ratio, sums + s.Plane(), sums);
+    BoxSums(s, WithinHalf(s, p), ratio, sums + s.Plane(), sums);
     SubtractLoop(s.Plane(), 2 * p.beta * WithinFactor(p), sums, x + at, dx + at);
   }
 }

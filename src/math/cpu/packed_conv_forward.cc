@@ -232,7 +232,8 @@ int64_t Units(const PackedConvShape& s, const SimdGemm& simd, int64_t batch, int
 
 size_t PackedConvForwardScratch(const PackedConvShape& s, int64_t batch, int threads) {
   const SimdGemm& simd = *FindSimdGemm();
-  const int workers = ParallelWorkers(threads, Units(s, simd, batch, threads), 1);
+  // With fewer threads there may be more units, so the most is booked.
+  const int workers = ParallelWorkers(threads, batch * s.Pixels(), 1);
   return ScratchBytes<float>(PackedWeights(s)) + ScratchBytes<int32_t>(s.Depth()) +
          ScratchBytes<float>(WorkerScratch(s, simd)) * static_cast<size_t>(workers) + kScratchSlack;
 }
