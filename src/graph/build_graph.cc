@@ -63,6 +63,7 @@ class Builder {
     std::shared_ptr<const Layer> layer;
     if (arity_fits) {
       WarnAboutFieldsWithoutEffect(param, *type);
+      WarnAboutUnreadFields(param, *type);
       layer = MakeLayer(param, *type);
     }
     const bool whole = layer != nullptr && inputs_known;
@@ -191,6 +192,27 @@ class Builder {
       warnings_->push_back(
           {ErrorCode::kInvalidArgument, std::move(where),
            StrCat("'", field->name(), "' has no effect on a layer of type ", type.name, hint)});
+    }
+  }
+
+  // The same, one level down.
+  void WarnAboutUnreadFields(const LayerParameter& param, const LayerType& type) {
+    for (const std::string& path : type.unread_fields) {
+      const size_t dot = path.find('.');
+      const FieldDescriptor* outer = param.GetDescriptor()->FindFieldByName(path.substr(0, dot));
+      CREMA_CHECK(outer != nullptr);
+      if (!param.GetReflection()->HasField(param, outer)) continue;
+      const google::protobuf::Message& message = param.GetReflection()->GetMessage(param, outer);
+      const FieldDescriptor* inner = message.GetDescriptor()->FindFieldByName(path.substr(dot + 1));
+      CREMA_CHECK(inner != nullptr);
+      const bool is_set = inner->is_repeated()
+                              ? message.GetReflection()->FieldSize(message, inner) > 0
+                              : message.GetReflection()->HasField(message, inner);
+      if (!is_set) continue;
+      Where where = graph_.source.Locate(path_ + "." + path);
+      where.layer = layer_name_;
+      warnings_->push_back({ErrorCode::kInvalidArgument, std::move(where),
+                            StrCat("'", path, "' has no effect on a layer of type ", type.name)});
     }
   }
 

@@ -83,6 +83,8 @@ struct LayerType {
   std::string summary;                    // one sentence
   std::string formula;                    // plain text
   std::vector<std::string> param_fields;  // messages of LayerParameter that it reads
+  // Fields of these messages that it does not read ("data_param.mirror"); setting one warns.
+  std::vector<std::string> unread_fields;
   Arity inputs;
   Arity outputs;
   bool outputs_equal_inputs = false;  // as many tops as bottoms

@@ -93,6 +93,16 @@ TEST(BuildGraph, ParameterWithoutEffectWarns) {
             "(it reads relu_param)\n");
 }
 
+TEST(BuildGraph, FieldThatItsLayerDoesNotReadWarns) {
+  EXPECT_EQ(PlanWarnings("layer { name: \"data\" type: \"Input\" top: \"data\"\n"
+                         "  input_param { shape { dim: 1 dim: 1 dim: 4 dim: 4 } } }\n"
+                         "layer { name: \"p\" type: \"Pooling\" bottom: \"data\" top: \"p\"\n"
+                         "  pooling_param { kernel_size: 2\n"
+                         "    torch_pooling: true } }"),
+            "net.prototxt:5:5: layer \"p\": 'pooling_param.torch_pooling' has no effect on a layer "
+            "of type Pooling\n");
+}
+
 TEST(BuildGraph, IncludeAndExcludeTogetherAreRefused) {
   const std::string error =
       PlanError(Net("layer { name: \"a\" type: \"ReLU\" bottom: \"data\" top: \"a\"\n"

@@ -87,6 +87,9 @@ void RegisterConvolution(Registry& registry) {
       "y[n, o, p] = bias[o] + sum over c, k of weight[o, c, k] * x[n, c, p * stride - pad + k * "
       "dilation]";
   type.param_fields = {"convolution_param", "fused_relu_param"};
+  type.unread_fields = {"convolution_param.relu", "convolution_param.negative_slope",
+                        "convolution_param.hole", "convolution_param.hole_h",
+                        "convolution_param.hole_w"};
   type.inputs = {1, Arity::kAny};
   type.outputs = {1, Arity::kAny};
   type.outputs_equal_inputs = true;

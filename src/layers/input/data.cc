@@ -186,6 +186,10 @@ void RegisterData(Registry& registry) {
       "and shuffle have no effect.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.param_fields = {"data_param", "transform_param"};
+  type.unread_fields = {"data_param.scale",     "data_param.mean_file",
+                        "data_param.crop_size", "data_param.mirror",
+                        "data_param.rand_skip", "data_param.cache",
+                        "data_param.shuffle",   "data_param.force_encoded_color"};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Data>(p); };

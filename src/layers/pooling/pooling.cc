@@ -250,6 +250,9 @@ void RegisterPooling(Registry& registry) {
       "y[n, c, p] = max or mean of x[n, c, p * stride - pad + 0..kernel-1]; size = ceil((in + 2 "
       "pad - kernel) / stride) + 1";
   type.param_fields = {"pooling_param"};
+  type.unread_fields = {"pooling_param.axis", "pooling_param.pad_3d",
+                        "pooling_param.kernel_size_3d", "pooling_param.stride_3d",
+                        "pooling_param.torch_pooling"};
   type.outputs = {1, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Pooling>(p); };
   type.samples = Samples();
