@@ -16,10 +16,8 @@ macro_rows() {
   awk -v start="#define $1(" 'index($0, start) == 1 { on = 1; next } on { print } on && !/\\$/ { on = 0 }' \
     "$list" | sed -n 's/^ *LAYER(\([A-Za-z0-9]*\)).*/\1/p'
 }
-# Layers that exist in some builds only are named one by one.
-single_rows() {
-  sed -n 's/^ *CREMA_\(DECLARE\|REGISTER\)(\([A-Z][A-Za-z0-9]*\)).*/\2/p' "$list"
-}
+defs=src/layers/builtin_layers.def
+listed() { sed -n 's/^LAYER(\([A-Za-z0-9]*\)).*/\1/p' "$defs" | sort -u; }
 compare() {  # what, defined, listed
   local name failed=0
   for name in $(comm -23 <(echo "$2") <(echo "$3")); do
@@ -34,7 +32,7 @@ compare() {  # what, defined, listed
 }
 
 status=0
-compare "layer" "$(defined cc '')" "$({ macro_rows CREMA_BUILTIN_LAYERS; single_rows; } | sort -u)" ||
+compare "layer" "$(defined cc '')" "$(listed)" ||
   status=1
 compare "CUDA layer" "$(defined cu Cuda)" "$(macro_rows CREMA_BUILTIN_CUDA_LAYERS | sort -u)" ||
   status=1

@@ -45,7 +45,8 @@ class Flow {
     of.to_learned.assign(infos_[n].learned.size(), false);
     for (size_t i = 0; i < of.to_learned.size(); ++i) {
       const int index = static_cast<int>(i);
-      of.to_learned[i] = index >= param.param_size() || param.param(index).lr_mult() != 0;
+      of.to_learned[i] = !infos_[n].learned[i].statistic &&
+                         (index >= param.param_size() || param.param(index).lr_mult() != 0);
       of.backward = of.backward || of.to_learned[i];
     }
     for (int v : node.outputs) needed_[static_cast<size_t>(v)] = of.backward;
@@ -76,7 +77,9 @@ class Flow {
     for (size_t i = 0; i < of.to_input.size(); ++i) {
       of.to_input[i] = of.to_input[i] || !IsForbidden(infos_[n], i);
     }
-    of.to_learned.assign(of.to_learned.size(), true);
+    for (size_t i = 0; i < of.to_learned.size(); ++i) {
+      of.to_learned[i] = !infos_[n].learned[i].statistic;
+    }
   }
 
   void CheckForbidden(size_t n) {

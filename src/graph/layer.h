@@ -19,7 +19,9 @@ namespace crema {
 struct LearnedBlob {
   std::string role;  // "weight", "bias"
   Shape shape;
-  FillerParameter filler;
+  FillerParameter filler = {};
+  // Set by Forward and not by a solver (running means): no gradient, lr_mult 0.
+  bool statistic = false;
 };
 
 // What Infer is told. Thread safety: const.
@@ -51,6 +53,9 @@ struct LayerInfo {
   bool view = false;
   // Every output is a read-only view of input 0 (Split): Forward is not called.
   bool share = false;
+  // `outputs` are the largest extents there can be; Forward says how large they are this time
+  // (ForwardArgs::output_shapes). Layers behind are asked again by Infer when that changes.
+  bool dynamic_outputs = false;
 
   int64_t macs = 0;  // multiply-adds of one forward pass, for tables
 };
@@ -77,14 +82,21 @@ struct ForwardArgs {
   std::span<const TensorView> saved;  // empty views when no backward pass will follow
   std::span<std::byte> scratch;       // as booked by the kernel; contents undefined
   LayerSessionState* state;           // null when MakeState gave none
+  // Statistics to update, by learned blob; empty views: not a statistic, or the weights of this
+  // session may not change. They are the memory of `learned`.
+  std::span<const TensorView> statistics = {};
+  // By output, as planned. A layer that declared dynamic_outputs writes the extents that it used;
+  // each output may not have more elements than planned.
+  std::span<Shape> output_shapes = {};
 };
 
 struct BackwardArgs {
   ExecContext& context;
   Phase phase;
   uint64_t layer_id;
-  std::span<const ConstTensorView> inputs;   // empty view: not declared as read
-  std::span<const ConstTensorView> outputs;  // empty view: not declared as read
+  // An empty view, which still has the shape: not declared as read.
+  std::span<const ConstTensorView> inputs;
+  std::span<const ConstTensorView> outputs;
   std::span<const ConstTensorView> output_grads;
   std::span<const TensorView> input_grads;  // empty view: not wanted. Overwritten, not added to
   std::span<const ConstTensorView> learned;
@@ -107,8 +119,9 @@ class Layer {
 
   const LayerParameter& param() const { return param_; }
 
-  // Shapes and needs for these inputs. Throws kInvalidArgument when they do not fit. Only called
-  // while planning.
+  // Shapes and needs for these inputs. Throws kInvalidArgument when they do not fit. Called while
+  // planning, and by a session when the extents of inputs change; everything but extents must then
+  // stay as it was.
   virtual LayerInfo Infer(const InferContext& context) const = 0;
 
   // The plain native CPU implementation, for f32 and f64: the fallback and the oracle of all other

@@ -49,8 +49,9 @@ class Assigner {
                      .filler = blob.filler,
                      .share_name = spec.name(),
                      .owner = static_cast<int>(slots_.size()),
-                     .lr_mult = spec.lr_mult(),
-                     .decay_mult = spec.decay_mult(),
+                     .lr_mult = blob.statistic ? 0 : spec.lr_mult(),
+                     .decay_mult = blob.statistic ? 0 : spec.decay_mult(),
+                     .statistic = blob.statistic,
                      .wants_gradient = flow_.nodes[n].backward && flow_.nodes[n].to_learned[i]};
     if (!spec.name().empty()) {
       const auto [found, is_first] = owners_.emplace(

@@ -67,6 +67,7 @@ struct LearnedSlot {
   int owner = -1;          // slot; itself when it owns
   float lr_mult = 1;       // of the owner after merging
   float decay_mult = 1;
+  bool statistic = false;  // LearnedBlob::statistic
   bool wants_gradient = false;
 };
 

@@ -67,6 +67,11 @@ struct LayerSample {
   int outputs = 1;
   Phase phase = TRAIN;
   bool gradient = true;  // false: the layer has none (Accuracy, data)
+  // false: what it adds to learned gradients is an update rule of its own and not the derivative
+  // (CenterLoss); Backward runs, values are not compared with numeric ones.
+  bool learned_gradient = true;
+  // Forward updates learned blobs or sources, so running again gives other outputs.
+  bool stateful = false;
 };
 
 // Parameters or inputs that must be refused with a message that contains `expect`.
@@ -78,13 +83,20 @@ struct BadSample {
 };
 
 struct LayerType {
-  std::string name;                       // as in `type: "..."`
-  std::string category;                   // family folder, for the reference
-  std::string summary;                    // one sentence
-  std::string formula;                    // plain text
-  std::vector<std::string> param_fields;  // messages of LayerParameter that it reads
+  std::string name;      // as in `type: "..."`
+  std::string category;  // family folder, for the reference
+  std::string summary;   // one sentence: what it is for
+  std::string formula;   // plain text
+  // For docs/layers.md, one text each: "x: N x C x H x W, any number of axes from 2".
+  std::vector<std::string> input_docs = {};
+  std::vector<std::string> output_docs = {};
+  std::vector<std::string> learned_docs = {};  // in the order of the blobs
+  std::vector<std::string> differences = {};   // from Caffe, or from the fork that it comes from
+  std::string origin = "Caffe";                // "Caffe", "SSD", "SegNet", "Crema"
+  std::string alias_of = {};                   // another name of that type
+  std::vector<std::string> param_fields;       // messages of LayerParameter that it reads
   // Fields of these messages that it does not read ("data_param.mirror"); setting one warns.
-  std::vector<std::string> unread_fields;
+  std::vector<std::string> unread_fields = {};
   Arity inputs;
   Arity outputs;
   bool outputs_equal_inputs = false;  // as many tops as bottoms
@@ -94,6 +106,11 @@ struct LayerType {
   std::vector<Kernel> kernels;  // in order of preference; a native CPU row is appended by Add
   std::vector<LayerSample> samples;
   std::vector<BadSample> bad_samples;
+  // Brings the blobs of a layer of a file (any age, any fork) into the order and meaning of
+  // `learned_docs` before they are matched; empty: they are taken as they are. May throw.
+  std::function<void(const LayerParameter& written, const LayerInfo& info,
+                     std::vector<BlobProto>* blobs)>
+      adapt_blobs = {};
 };
 
 // Built by main, then read only. Thread safety: const once filled.

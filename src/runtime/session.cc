@@ -5,17 +5,12 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "runtime/naming_layer.h"
 
 namespace crema {
 namespace {
 
 bool At(const std::vector<bool>& flags, size_t i) { return i < flags.size() && flags[i]; }
-
-Tensor Bytes(int64_t bytes, Allocator& allocator) {
-  // Element counts of one shape end at 2^31-1, arenas do not: count in kibibytes.
-  const int64_t rows = (bytes + 1023) / 1024;
-  return Tensor(Shape{rows, 1024 / 8}, DType::kF64, allocator);
-}
 
 void FillWith(const TensorView& view, float value) {
   DispatchFloat(view.dtype(), [&]<typename T>(T) { std::ranges::fill(view.span<T>(), T(value)); });
@@ -25,22 +20,44 @@ void FillWith(const TensorView& view, float value) {
 
 Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<const Weights> weights,
                  ExecContext context)
-    : plan_(std::move(plan)), weights_(std::move(weights)), context_(std::move(context)) {
+    : Session(std::move(plan), std::const_pointer_cast<Weights>(weights), std::move(context),
+              Statistics::kFixed) {}
+
+Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weights,
+                 ExecContext context)
+    : Session(std::move(plan), std::move(weights), std::move(context), Statistics::kUpdated) {}
+
+Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weights,
+                 ExecContext context, Statistics statistics)
+    : plan_(std::move(plan)), weights_(weights), context_(std::move(context)) {
+  if (statistics == Statistics::kUpdated) mutable_weights_ = std::move(weights);
   CREMA_CHECK(weights_->size() == plan_->learned.size());
   if (context_.device().type != DeviceType::kCpu) {
     Fail(ErrorCode::kUnsupported, "sessions on a GPU are not there yet; run on the CPU");
   }
   context_.LimitThreads(plan_->options.threads);
-  arena_ = Bytes(plan_->arena_bytes, context_.allocator());
-  scratch_ = Bytes(plan_->scratch_bytes, context_.allocator());
+  arena_ = ByteTensor(static_cast<size_t>(plan_->arena_bytes));
+  scratch_ = ByteTensor(static_cast<size_t>(plan_->scratch_bytes));
   AllocateLearnedGradients();
+  for (const PlannedValue& value : plan_->values) shapes_.push_back(value.spec.shape);
   steps_.resize(plan_->layers.size());
   for (size_t i = 0; i < steps_.size(); ++i) {
     const PlannedLayer& layer = plan_->layers[i];
-    BindForward(layer, &steps_[i]);
-    if (layer.backward) BindBackward(layer, &steps_[i]);
-    steps_[i].state = layer.layer->MakeState(context_, layer.layer->param().phase());
+    Step& step = steps_[i];
+    step.info = &layer.info;
+    step.kernel = layer.kernel;
+    step.forward_scratch = static_cast<size_t>(layer.forward_scratch);
+    step.backward_scratch = static_cast<size_t>(layer.backward_scratch);
+    BindForward(layer, &step);
+    if (layer.backward) BindBackward(layer, &step);
+    step.state = layer.layer->MakeState(context_, layer.layer->param().phase());
   }
+}
+
+Tensor Session::ByteTensor(size_t bytes) const {
+  // Element counts of one shape end at 2^31-1, arenas do not: count in kibibytes.
+  const auto rows = static_cast<int64_t>((bytes + 1023) / 1024);
+  return Tensor(Shape{rows, 1024 / 8}, DType::kF64, context_.allocator());
 }
 
 TensorView Session::ViewOf(const ArenaSlot& slot, const BlobSpec& spec) const {
@@ -59,7 +76,7 @@ void Session::AllocateLearnedGradients() {
     offsets[s] = bytes;
     bytes += (slot.shape.count() * size + 63) / 64 * 64;
   }
-  gradient_memory_ = Bytes(bytes, context_.allocator());
+  gradient_memory_ = ByteTensor(static_cast<size_t>(bytes));
   auto* base = static_cast<std::byte*>(gradient_memory_.view().raw());
   for (const LearnedSlot& slot : plan_->learned) {
     const int64_t offset = offsets[static_cast<size_t>(slot.owner)];
@@ -69,38 +86,69 @@ void Session::AllocateLearnedGradients() {
   }
 }
 
+BlobSpec Session::SpecOf(int v) const {
+  const auto index = static_cast<size_t>(v);
+  return {shapes_[index], plan_->values[index].spec.dtype};
+}
+
 void Session::BindForward(const PlannedLayer& layer, Step* step) {
+  step->forward_inputs.clear();
+  step->forward_outputs.clear();
+  step->output_shapes.clear();
+  step->learned.clear();
+  step->statistics.clear();
+  step->saved.clear();
   for (int v : layer.inputs) step->forward_inputs.push_back(DataOf(v));
-  for (int v : layer.outputs) {
-    const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
-    step->forward_outputs.push_back(ViewOf(value.data, value.spec));
+  for (size_t o = 0; o < layer.outputs.size(); ++o) {
+    const PlannedValue& value = plan_->values[static_cast<size_t>(layer.outputs[o])];
+    // A source has the extents that Reshape gave it.
+    const BlobSpec spec = layer.inputs.empty() ? SpecOf(layer.outputs[o]) : step->info->outputs[o];
+    step->forward_outputs.push_back(ViewOf(value.data, spec));
+    step->output_shapes.push_back(spec.shape);
   }
-  for (int s : layer.learned) {
-    const ConstTensorView blob = weights_->blob(static_cast<size_t>(s));
+  for (size_t i = 0; i < layer.learned.size(); ++i) {
+    const auto slot = static_cast<size_t>(layer.learned[i]);
+    const ConstTensorView blob = weights_->blob(slot);
     // A blob that is shared PERMISSIVEly has this layer's shape here.
-    step->learned.emplace_back(blob.raw(), plan_->learned[static_cast<size_t>(s)].shape,
-                               blob.dtype(), blob.device());
+    const Shape& shape = plan_->learned[slot].shape;
+    step->learned.emplace_back(blob.raw(), shape, blob.dtype(), blob.device());
+    const bool updated = layer.info.learned[i].statistic && mutable_weights_ != nullptr;
+    step->statistics.push_back(
+        updated ? TensorView(mutable_weights_->blob(slot).raw(), shape, blob.dtype(), blob.device())
+                : TensorView());
   }
-  for (size_t i = 0; i < layer.info.saved.size(); ++i) {
-    step->saved.push_back(i < layer.saved.size() ? ViewOf(layer.saved[i], layer.info.saved[i])
+  for (size_t i = 0; i < step->info->saved.size(); ++i) {
+    step->saved.push_back(i < layer.saved.size() ? ViewOf(layer.saved[i], step->info->saved[i])
                                                  : TensorView());
   }
 }
 
 void Session::BindBackward(const PlannedLayer& layer, Step* step) {
+  step->backward_inputs.clear();
+  step->backward_outputs.clear();
+  step->output_grads.clear();
+  step->input_grads.clear();
+  step->learned_grads.clear();
+  step->seeds.clear();
+  step->seed_values.clear();
+  const auto unread = [&](const BlobSpec& spec) {
+    return ConstTensorView(nullptr, spec.shape, spec.dtype, context_.device());
+  };
   for (size_t i = 0; i < layer.inputs.size(); ++i) {
     const PlannedValue& value = plan_->values[static_cast<size_t>(layer.inputs[i])];
+    const BlobSpec spec = SpecOf(layer.inputs[i]);
     const bool reads = At(layer.info.backward_reads_input, i);
-    step->backward_inputs.push_back(reads ? step->forward_inputs[i] : ConstTensorView());
-    step->input_grads.push_back(layer.to_input[i] ? ViewOf(value.gradient, value.spec)
-                                                  : TensorView());
+    step->backward_inputs.push_back(reads ? ConstTensorView(ViewOf(value.data, spec))
+                                          : unread(spec));
+    step->input_grads.push_back(layer.to_input[i] ? ViewOf(value.gradient, spec) : TensorView());
   }
   for (size_t o = 0; o < layer.outputs.size(); ++o) {
     const PlannedValue& value = plan_->values[static_cast<size_t>(layer.outputs[o])];
+    const BlobSpec spec = SpecOf(layer.outputs[o]);
     const bool reads = At(layer.info.backward_reads_output, o);
-    step->backward_outputs.push_back(reads ? ConstTensorView(step->forward_outputs[o])
-                                           : ConstTensorView());
-    const TensorView gradient = ViewOf(value.gradient, value.spec);
+    step->backward_outputs.push_back(reads ? ConstTensorView(ViewOf(value.data, spec))
+                                           : unread(spec));
+    const TensorView gradient = ViewOf(value.gradient, spec);
     const bool seeded = !value.gradient_written;
     if (seeded && layer.info.share && value.loss_weight == 0) {
       step->output_grads.emplace_back();  // Split adds up what is there
@@ -120,53 +168,45 @@ void Session::BindBackward(const PlannedLayer& layer, Step* step) {
   step->saved_const.assign(step->saved.begin(), step->saved.end());
 }
 
-namespace {
-
-// Errors of running layers say which layer; the layer itself need not.
-template <typename Body>
-void NamingLayer(const PlannedLayer& layer, Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    std::vector<Problem> problems = error.problems();
-    for (Problem& problem : problems) {
-      if (problem.where.layer.empty()) problem.where.layer = layer.name();
-    }
-    throw Error(std::move(problems));
-  }
-}
-
-}  // namespace
-
 double Session::Forward() {
   context_.set_step(next_step_++);
   double loss = 0;
   for (size_t i = 0; i < steps_.size(); ++i) {
     const PlannedLayer& layer = plan_->layers[i];
-    if (layer.forward) RunForward(layer, steps_[i]);
+    Step& step = steps_[i];
+    if (step.forward_epoch != shape_epoch_) Refit(layer, &step);
+    if (layer.forward) RunForward(layer, &step);
     loss += LossOf(layer);
   }
   return loss;
 }
 
-void Session::RunForward(const PlannedLayer& layer, const Step& step) {
+void Session::RunForward(const PlannedLayer& layer, Step* step) {
+  if (step->info->dynamic_outputs) {
+    for (size_t o = 0; o < step->output_shapes.size(); ++o) {
+      step->output_shapes[o] = step->forward_outputs[o].shape();
+    }
+  }
   auto* scratch = static_cast<std::byte*>(scratch_.view().raw());
   const ForwardArgs args{.context = context_,
                          .phase = layer.layer->param().phase(),
                          .layer_id = layer.layer_id,
-                         .inputs = step.forward_inputs,
-                         .outputs = step.forward_outputs,
-                         .learned = step.learned,
-                         .saved = step.saved,
-                         .scratch = {scratch, static_cast<size_t>(layer.forward_scratch)},
-                         .state = step.state.get()};
+                         .inputs = step->forward_inputs,
+                         .outputs = step->forward_outputs,
+                         .learned = step->learned,
+                         .saved = step->saved,
+                         .scratch = {scratch, step->forward_scratch},
+                         .state = step->state.get(),
+                         .statistics = step->statistics,
+                         .output_shapes = step->output_shapes};
   NamingLayer(layer, [&] {
-    if (layer.kernel != nullptr && layer.kernel->forward) {
-      layer.kernel->forward(*layer.layer, args);
+    if (step->kernel != nullptr && step->kernel->forward) {
+      step->kernel->forward(*layer.layer, args);
     } else {
       layer.layer->Forward(args);
     }
   });
+  if (step->info->dynamic_outputs) TakeDynamicShapes(layer, *step);
 }
 
 double Session::LossOf(const PlannedLayer& layer) const {
@@ -187,7 +227,14 @@ double Session::LossOf(const PlannedLayer& layer) const {
 void Session::Backward() {
   CREMA_CHECK(plan_->options.backward);
   for (size_t i = steps_.size(); i-- > 0;) {
-    if (plan_->layers[i].backward) RunBackward(plan_->layers[i], steps_[i]);
+    const PlannedLayer& layer = plan_->layers[i];
+    if (!layer.backward) continue;
+    Step& step = steps_[i];
+    if (step.backward_epoch != shape_epoch_) {
+      BindBackward(layer, &step);
+      step.backward_epoch = shape_epoch_;
+    }
+    RunBackward(layer, step);
   }
 }
 
@@ -205,11 +252,11 @@ void Session::RunBackward(const PlannedLayer& layer, const Step& step) {
                           .learned = step.learned,
                           .learned_grads = step.learned_grads,
                           .saved = step.saved_const,
-                          .scratch = {scratch, static_cast<size_t>(layer.backward_scratch)},
+                          .scratch = {scratch, step.backward_scratch},
                           .state = step.state.get()};
   NamingLayer(layer, [&] {
-    if (layer.kernel != nullptr && layer.kernel->backward) {
-      layer.kernel->backward(*layer.layer, args);
+    if (step.kernel != nullptr && step.kernel->backward) {
+      step.kernel->backward(*layer.layer, args);
     } else {
       layer.layer->Backward(args);
     }
@@ -218,7 +265,7 @@ void Session::RunBackward(const PlannedLayer& layer, const Step& step) {
 
 ConstTensorView Session::DataOf(int v) const {
   const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
-  return ViewOf(value.data, value.spec);
+  return ViewOf(value.data, SpecOf(v));
 }
 
 ConstTensorView Session::Data(const std::string& name) const {
@@ -230,14 +277,14 @@ TensorView Session::MutableData(const std::string& name) {
   const int v = plan_->FindFirstValue(name);
   if (v < 0) return {};
   const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
-  return ViewOf(value.data, value.spec);
+  return ViewOf(value.data, SpecOf(v));
 }
 
 ConstTensorView Session::Gradient(const std::string& name) const {
   const int v = plan_->FindFirstValue(name);
   if (v < 0) return {};
   const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
-  return ViewOf(value.gradient, value.spec);
+  return ViewOf(value.gradient, SpecOf(v));
 }
 
 void Session::ZeroLearnedGradients() {

@@ -21,6 +21,14 @@ class Session {
   // as the context has, but not on more than the plan was made for.
   Session(std::shared_ptr<const Plan> plan, std::shared_ptr<const Weights> weights,
           ExecContext context);
+  // The same, and layers of the TRAIN phase update their statistics (running means) in `weights`.
+  Session(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weights, ExecContext context);
+
+  // Gives an input of the net other extents from the next Forward on: at most as many elements as
+  // it was planned with. Nothing is planned anew: layers behind it are asked for their shapes again
+  // during that Forward, which throws kInvalidArgument when one needs more memory than it was
+  // planned with. The view of MutableData has the new shape at once.
+  void Reshape(const std::string& input, const Shape& shape);
 
   // Runs all layers. Returns the total loss: the sum over weighted values of weight * sum(value).
   double Forward();
@@ -28,7 +36,8 @@ class Session {
   void Backward();
 
   // By blob name; empty view when there is none of that name (or no gradient was planned). Data is
-  // that of the last value of the name, MutableData of the first: set inputs there.
+  // that of the last value of the name, MutableData of the first: set inputs there. Shapes are
+  // those of the last Forward, which may be smaller than planned.
   ConstTensorView Data(const std::string& name) const;
   TensorView MutableData(const std::string& name);
   ConstTensorView Gradient(const std::string& name) const;
@@ -53,11 +62,21 @@ class Session {
   const ExecContext& context() const { return context_; }
 
  private:
-  // The arguments of one layer, made once.
+  // The arguments of one layer, made once and when extents change.
   struct Step {
+    const LayerInfo* info = nullptr;      // of the plan, or own_info
+    std::unique_ptr<LayerInfo> own_info;  // for extents that differ from the plan's
+    const Kernel* kernel = nullptr;
+    size_t forward_scratch = 0;
+    size_t backward_scratch = 0;
+    uint64_t forward_epoch = 0;  // shape_epoch_ that the forward arguments were compared with
+    uint64_t backward_epoch = 0;
+
     std::vector<ConstTensorView> forward_inputs;
     std::vector<TensorView> forward_outputs;
+    std::vector<Shape> output_shapes;  // what a layer with dynamic outputs says
     std::vector<ConstTensorView> learned;
+    std::vector<TensorView> statistics;
     std::vector<TensorView> saved;
     std::vector<ConstTensorView> backward_inputs;
     std::vector<ConstTensorView> backward_outputs;
@@ -70,22 +89,37 @@ class Session {
     std::unique_ptr<LayerSessionState> state;
   };
 
+  enum class Statistics { kFixed, kUpdated };
+  Session(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weights, ExecContext context,
+          Statistics statistics);
+
   TensorView ViewOf(const ArenaSlot& slot, const BlobSpec& spec) const;
+  BlobSpec SpecOf(int value) const;
   void AllocateLearnedGradients();
   void BindForward(const PlannedLayer& layer, Step* step);
   void BindBackward(const PlannedLayer& layer, Step* step);
-  void RunForward(const PlannedLayer& layer, const Step& step);
+  // Brings the arguments of a layer in line with the extents of its inputs.
+  void Refit(const PlannedLayer& layer, Step* step);
+  void InferAgain(const PlannedLayer& layer, Step* step);
+  void ChooseKernelAgain(const PlannedLayer& layer, const KernelQuery& query, Step* step);
+  Tensor ByteTensor(size_t bytes) const;
+  void SetShape(int value, const Shape& shape);
+  void TakeDynamicShapes(const PlannedLayer& layer, const Step& step);
+  void RunForward(const PlannedLayer& layer, Step* step);
   void RunBackward(const PlannedLayer& layer, const Step& step);
   double LossOf(const PlannedLayer& layer) const;
 
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<const Weights> weights_;
+  std::shared_ptr<Weights> mutable_weights_;  // null when statistics may not change
   ExecContext context_;
   Tensor arena_;
   Tensor scratch_;
   Tensor gradient_memory_;
   std::vector<TensorView> learned_gradients_;  // by slot
   std::vector<Step> steps_;                    // by layer
+  std::vector<Shape> shapes_;                  // by value, now
+  uint64_t shape_epoch_ = 0;                   // counts changes of shapes_
   uint64_t next_step_ = 0;
 };
 

@@ -46,6 +46,11 @@ std::vector<double> GuardedTensor::Values() const {
   });
 }
 
+void GuardedTensor::Shrink(const Shape& shape) {
+  CREMA_CHECK(shape.count() <= view_.count());
+  view_ = TensorView(view_.raw(), shape, view_.dtype());
+}
+
 std::vector<std::byte> GuardedTensor::Bytes() const {
   const auto* data = static_cast<const std::byte*>(view_.raw());
   return {data, data + view_.bytes()};

@@ -34,6 +34,8 @@ class GuardedTensor {
   bool Intact() const { return buffer_.Intact(); }
   void Set(std::span<const double> values);  // f32 and f64
   std::vector<double> Values() const;        // f32 and f64
+  // From now on only the first elements count. Requires: no more than there are.
+  void Shrink(const Shape& shape);
   std::vector<std::byte> Bytes() const;
   // Whether an element still has the bytes it was made with.
   bool HasUnwritten() const;

@@ -158,7 +158,8 @@ void SampleChecker::CheckGradients(const LayerCase& wide, const CaseValues& valu
     if (!wide.Differentiable(i)) continue;
     CheckOneBlob(wide, moved, moved.inputs[i], analytic.input_grads[i], StrCat("input ", i));
   }
-  for (size_t i = 0; i < moved.learned.size(); ++i) {
+  for (size_t i = 0; i < moved.learned.size() && sample_.learned_gradient; ++i) {
+    if (wide.info().learned[i].statistic) continue;
     CheckOneBlob(wide, moved, moved.learned[i], analytic.learned_grads[i],
                  StrCat("learned blob ", i, " (", wide.info().learned[i].role, ")"));
   }

@@ -23,7 +23,7 @@ bool At(const std::vector<bool>& flags, size_t index) {
 }
 
 // Looks empty; unlike a default view, reading it as floats throws instead of crashing.
-ConstTensorView Undeclared() { return {nullptr, Shape{}, DType::kU8}; }
+ConstTensorView Undeclared(const Shape& shape) { return {nullptr, shape, DType::kU8}; }
 
 // What gradients of learned blobs hold before they are added to.
 double KnownGradient(size_t index) { return 0.5 + static_cast<double>(index % 4); }
@@ -89,6 +89,7 @@ class Workspace {
   void MakeGradients();
   void Forward();
   void Backward();
+  void TakeShapes(const std::vector<Shape>& shapes);
   void CallBackward(std::span<std::byte> scratch);
   bool Wanted(size_t input) const;
   void CheckGuards(const std::string& when);
@@ -202,7 +203,14 @@ void Workspace::Forward() {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (i > 0 || !options_.in_place) frozen.emplace_back(StrCat("input ", i), &inputs_[i]);
   }
-  for (const GuardedTensor& blob : learned_) frozen.emplace_back("a learned blob", &blob);
+  std::vector<TensorView> statistics;
+  for (size_t i = 0; i < learned_.size(); ++i) {
+    const bool statistic = info_.learned[i].statistic;
+    statistics.push_back(statistic ? learned_[i].view() : TensorView());
+    if (!statistic) frozen.emplace_back("a learned blob", &learned_[i]);
+  }
+  std::vector<Shape> output_shapes;
+  for (const TensorView& view : output_views_) output_shapes.push_back(view.shape());
   const auto before = BytesOf(frozen);
   GuardedBuffer scratch = MakeScratch(true);
   std::vector<TensorView> saved;
@@ -213,12 +221,14 @@ void Workspace::Forward() {
                          layer_id_,     input_views_,
                          output_views_, learned_views_,
                          saved,         scratch.bytes(),
-                         state_.get()};
+                         state_.get(),  statistics,
+                         output_shapes};
   if (options_.kernel != nullptr && options_.kernel->forward) {
     options_.kernel->forward(case_.layer(), args);
   } else {
     case_.layer().Forward(args);
   }
+  TakeShapes(output_shapes);
   if (!scratch.Intact()) Complain("forward wrote outside scratch");
   CheckGuards("forward");
   CheckUnchanged(frozen, before, "forward");
@@ -230,10 +240,28 @@ void Workspace::Forward() {
   }
 }
 
+// What a layer with dynamic outputs said.
+void Workspace::TakeShapes(const std::vector<Shape>& shapes) {
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (shapes[i] == output_views_[i].shape()) continue;
+    if (!info_.dynamic_outputs) {
+      Complain(StrCat("changed the shape of output ", i, ", which it did not declare"));
+    } else if (shapes[i].count() > output_views_[i].count()) {
+      Complain(StrCat("output ", i, " became larger than planned"));
+    } else {
+      outputs_[i].Shrink(shapes[i]);
+      output_views_[i] = outputs_[i].view();
+    }
+  }
+}
+
 void Workspace::MakeGradients() {
   const InferContext& infer = case_.infer_context();
   for (size_t i = 0; i < info_.outputs.size(); ++i) {
-    output_grads_.emplace_back(info_.outputs[i].shape, infer.dtype).Set(values_.output_grads[i]);
+    const Shape& shape = output_views_[i].shape();
+    const auto count = static_cast<size_t>(shape.count());
+    output_grads_.emplace_back(shape, infer.dtype)
+        .Set(std::span(values_.output_grads[i]).first(count));
   }
   for (const BlobSpec& input : infer.inputs) input_grads_.emplace_back(input.shape, input.dtype);
   for (const LearnedBlob& blob : info_.learned) {
@@ -269,17 +297,20 @@ void Workspace::CallBackward(std::span<std::byte> scratch) {
   std::vector<ConstTensorView> inputs, outputs, output_grads, saved;
   std::vector<TensorView> input_grads, learned_grads;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    inputs.push_back(At(info_.backward_reads_input, i) ? input_views_[i] : Undeclared());
+    inputs.push_back(At(info_.backward_reads_input, i) ? input_views_[i]
+                                                       : Undeclared(input_views_[i].shape()));
     input_grads.push_back(Wanted(i) ? InputGrad(i).view() : TensorView());
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const bool reads = At(info_.backward_reads_output, i);
-    outputs.push_back(reads ? ConstTensorView(output_views_[i]) : Undeclared());
+    outputs.push_back(reads ? ConstTensorView(output_views_[i])
+                            : Undeclared(output_views_[i].shape()));
     output_grads.push_back(output_grads_[i].view());
   }
   for (const GuardedTensor& blob : saved_) saved.push_back(blob.view());
-  for (const GuardedTensor& grad : learned_grads_) {
-    learned_grads.push_back(options_.learned_grads ? grad.view() : TensorView());
+  for (size_t i = 0; i < learned_grads_.size(); ++i) {
+    const bool wanted = options_.learned_grads && !info_.learned[i].statistic;
+    learned_grads.push_back(wanted ? learned_grads_[i].view() : TensorView());
   }
   const BackwardArgs args{context_,      case_.infer_context().phase,
                           layer_id_,     inputs,
@@ -376,8 +407,10 @@ CaseValues DrawValues(const LayerCase& layer_case) {
   DrawDistinct(inputs, RandomStream(seed, 1000), values.inputs);
   for (const LearnedBlob& blob : layer_case.info().learned) {
     FillerParameter filler;
-    filler.set_type("gaussian");
+    filler.set_type(blob.statistic ? "uniform" : "gaussian");
     filler.set_std(0.5F);
+    filler.set_min(0.5F);  // variances are positive
+    filler.set_max(1.5F);
     GuardedTensor tensor(blob.shape, DType::kF32);
     Fill(filler, blob.shape, RandomStream(seed, 2000 + values.learned.size()), tensor.view());
     values.learned.push_back(tensor.Values());
