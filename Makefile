@@ -3,7 +3,7 @@
 #   make demo             set up, build, train LeNet on drawn digits, evaluate, classify
 #   make test             set up, build, run the tests
 #   make                  build/bin/train and the other commands
-#   make bench | lint | soak | install PREFIX=/usr/local | clean | gpu-check
+#   make bench | docs | lint | soak | install PREFIX=/usr/local | clean | gpu-check
 #
 # PRESET=debug|asan|tsan|ci chooses another of CMakePresets.json (build folder: build-PRESET),
 # JOBS=N the number of jobs, CMAKE_FLAGS="-DCREMA_OPENCV=OFF …" any option of cmake/options.cmake.
@@ -13,7 +13,7 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all packages configure build demo test bench lint install clean gpu-check soak
+.PHONY: all packages configure build demo test bench docs lint install clean gpu-check soak
 
 all: build
 
@@ -37,6 +37,10 @@ bench: packages
 	cmake --preset $(PRESET) -DCREMA_BUILD_BENCH=ON $(CMAKE_FLAGS)
 	cmake --build $(BUILD) --parallel $(JOBS)
 	@scripts/bench.sh $(BUILD)
+
+# docs/layers.md, from the registry and the comments of the schema; a test says when it is stale.
+docs: build
+	$(BUILD)/bin/layer_reference $(BUILD)/proto/crema.desc >docs/layers.md
 
 lint:
 	@scripts/install_packages.sh --lint

@@ -1,0 +1,32 @@
+// docs/layers.md says what the code says.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "support/process.h"
+
+namespace crema::test {
+namespace {
+
+std::string Read(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST(LayersMd, IsNotStale) {
+#if !defined(CREMA_HAVE_HDF5) || !defined(CREMA_HAVE_OPENCV)
+  GTEST_SKIP() << "some layers are not in this build";
+#endif
+  const std::string source = CREMA_SOURCE_DIR;
+  const ProcessResult made =
+      RunProcess({CREMA_BIN_DIR "/layer_reference", CREMA_BIN_DIR "/../proto/crema.desc"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_TRUE(made.out == Read(source + "/docs/layers.md"))
+      << "docs/layers.md is stale; `make docs` writes it anew";
+}
+
+}  // namespace
+}  // namespace crema::test
