@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/layer_checker.h"
+#include "support/layer_run.h"
 
 namespace crema::test {
 namespace {
@@ -85,6 +86,12 @@ TEST_P(LayerTypeTest, IsDocumented) {
   EXPECT_FALSE(type.category.empty());
   EXPECT_FALSE(type.summary.empty());
   EXPECT_FALSE(type.formula.empty());
+  EXPECT_EQ(type.input_docs.empty(), type.inputs.max == 0);
+  EXPECT_EQ(type.output_docs.empty(), type.outputs.max == 0);
+  for (const LayerSample& sample : type.samples) {
+    const LayerCase layer_case(type, sample, DType::kF32);
+    EXPECT_GE(type.learned_docs.size(), layer_case.info().learned.size()) << sample.name;
+  }
   for (const std::string& field : type.param_fields) {
     EXPECT_NE(LayerParameter::descriptor()->FindFieldByName(field), nullptr) << field;
   }

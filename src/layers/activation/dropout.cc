@@ -156,6 +156,11 @@ void RegisterDropout(Registry& registry) {
   type.formula =
       "TRAIN: y = x * m / (1 - dropout_ratio), m ~ Bernoulli(1 - dropout_ratio); "
       "TEST: y = x";
+  type.input_docs = {"x: any shape"};
+  type.output_docs = {"y: the shape of x; may lie where x lies"};
+  type.differences = {
+      "Random draws are addressed by seed, layer, pass and element, so they do not depend on the "
+      "number of threads; they are not Caffe's Mersenne Twister's."};
   type.param_fields = {"dropout_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Dropout>(p); };
   type.samples = Samples();

@@ -86,6 +86,11 @@ void RegisterReLU(Registry& registry) {
   type.category = "activation";
   type.summary = "Rectified linear unit, optionally leaky.";
   type.formula = "y = max(x, 0) + negative_slope * min(x, 0)";
+  type.input_docs = {"x: any shape"};
+  type.output_docs = {"y: the shape of x; may lie where x lies"};
+  type.differences = {
+      "A negative slope below 0 is not computed in place (the sign of x could not be told from "
+      "y)."};
   type.param_fields = {"relu_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const ReLU>(p); };
   const SampleInput input{.shape = {2, 3, 4, 5}, .has_kink = true};

@@ -233,6 +233,9 @@ void RegisterEltwise(Registry& registry) {
   type.category = "arithmetic";
   type.summary = "Sum, product or maximum of blobs of one shape.";
   type.formula = "SUM: y = sum_i coeff_i x_i; PROD: y = prod_i x_i; MAX: y = max_i x_i";
+  type.input_docs = {"x_i: two or more blobs of one shape"};
+  type.output_docs = {"y: that shape"};
+  type.differences = {"MAX gives the gradient to the first of equal inputs."};
   type.param_fields = {"eltwise_param"};
   type.inputs = {2, Arity::kAny};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Eltwise>(p); };

@@ -192,6 +192,8 @@ void RegisterReduction(Registry& registry) {
   type.category = "arithmetic";
   type.summary = "Sum, sum of magnitudes, sum of squares or mean over the last axes.";
   type.formula = "y = coeff * f(x) over the axes from `axis` on, f: SUM, ASUM, SUMSQ, MEAN";
+  type.input_docs = {"x: any shape"};
+  type.output_docs = {"y: the axes of x before `axis`; a scalar for axis 0"};
   type.param_fields = {"reduction_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Reduction>(p); };
   type.samples = Samples();

@@ -169,6 +169,9 @@ void RegisterDummyData(Registry& registry) {
   type.category = "input";
   type.summary = "Constant or random blobs, for trials and benchmarks.";
   type.formula = "y = filler";
+  type.output_docs = {"one for each shape (one shape or filler serves all)"};
+  type.differences = {
+      "Fillers draw anew in each pass from the counter of passes; constants are filled once."};
   type.param_fields = {"dummy_data_param"};
   type.inputs = {0, 0};
   type.outputs = {1, Arity::kAny};

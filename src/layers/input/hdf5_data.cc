@@ -133,6 +133,10 @@ void RegisterHDF5Data(Registry& registry) {
       "path, "
       "and those in it, are relative to the current folder.";
   type.formula = "output[n] = row of the dataset, numbers converted to the type of the net";
+  type.output_docs = {"one for each dataset: batch_size x the extents of a row"};
+  type.differences = {
+      "Files may hold different numbers of rows; a dataset that is missing or of another shape is "
+      "an error that names file and dataset."};
   type.param_fields = {"hdf5_data_param"};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = Arity::kAny};

@@ -50,6 +50,9 @@ void RegisterInput(Registry& registry) {
   type.category = "input";
   type.summary = "Blobs that the program sets from outside.";
   type.formula = "y = what was set";
+  type.output_docs = {"one for each shape (one shape serves all tops)"};
+  type.differences = {
+      "A blob may be given smaller extents later (Session::Reshape) without planning anew."};
   type.param_fields = {"input_param"};
   type.inputs = {0, 0};
   type.outputs = {1, Arity::kAny};

@@ -45,6 +45,8 @@ void RegisterFlatten(Registry& registry) {
   type.category = "shape";
   type.summary = "Merges neighbouring axes into one.";
   type.formula = "y = x with axes axis..end_axis merged";
+  type.input_docs = {"x: any shape with the axes"};
+  type.output_docs = {"y: the same elements in the same memory"};
   type.param_fields = {"flatten_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Flatten>(p); };
   const SampleInput input{.shape = {2, 3, 4, 5}};

@@ -30,6 +30,7 @@ void RegisterSilence(Registry& registry) {
   type.category = "shape";
   type.summary = "Swallows blobs that nobody else reads.";
   type.formula = "no output";
+  type.input_docs = {"any number of blobs of any shape"};
   type.inputs = {1, Arity::kAny};
   type.outputs = {0, 0};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Silence>(p); };
