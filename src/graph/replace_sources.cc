@@ -1,0 +1,140 @@
+#include "graph/replace_sources.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+// What the text of a data layer says about its tops; 0: nothing.
+struct Source {
+  std::string path;
+  int64_t batch = 0;
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t channels = 3;
+};
+
+Source Describe(const LayerParameter& layer) {
+  Source source;
+  const TransformationParameter& transform = layer.transform_param();
+  if (layer.has_image_data_param()) {
+    const ImageDataParameter& p = layer.image_data_param();
+    source = {p.source(), p.batch_size(), p.new_height(), p.new_width(), p.is_color() ? 3 : 1};
+  } else if (layer.has_window_data_param()) {
+    const WindowDataParameter& p = layer.window_data_param();
+    source = {p.source(), p.batch_size(), p.crop_size(), p.crop_size(), 3};
+  } else if (layer.has_hdf5_data_param()) {
+    source = {layer.hdf5_data_param().source(), layer.hdf5_data_param().batch_size(), 0, 0, 3};
+  } else {
+    source = {layer.data_param().source(), layer.data_param().batch_size(), 0, 0, 3};
+  }
+  if (transform.has_resize_param()) {
+    source.height = transform.resize_param().height();
+    source.width = transform.resize_param().width();
+  }
+  if (transform.crop_size() > 0) source.height = source.width = transform.crop_size();
+  if (transform.crop_h() > 0) source.height = transform.crop_h();
+  if (transform.crop_w() > 0) source.width = transform.crop_w();
+  if (transform.force_gray()) source.channels = 1;
+  return source;
+}
+
+bool ReadsFiles(const std::string& type) {
+  static const std::set<std::string> kTypes = {"Data",       "ImageData",     "HDF5Data",
+                                               "WindowData", "AnnotatedData", "VideoData"};
+  return kTypes.contains(type);
+}
+
+Shape ShapeOfTop(const LayerParameter& layer, int top, const Source& source) {
+  const int64_t batch = std::max<int64_t>(source.batch, 1);
+  if (top > 0) return layer.type() == "AnnotatedData" ? Shape{1, 1, batch, 8} : Shape{batch};
+  if (source.height > 0 && source.width > 0) {
+    return {batch, source.channels, source.height, source.width};
+  }
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("the source '", source.path, "' of layer \"", layer.name(),
+              "\" does not exist and its text does not say how large '", layer.top(top),
+              "' is; give its shape: ", layer.top(top), ":N,C,H,W"));
+}
+
+Shape WithBatch(const Shape& shape, int64_t batch) {
+  return batch > 0 && shape.axes() > 0 ? shape.With(0, batch) : shape;
+}
+
+void BecomeInput(const SourceShapes& shapes, Source source, LayerParameter* layer) {
+  // Labels are as many as the images that are given.
+  const auto first = shapes.given.find(layer->top_size() > 0 ? layer->top(0) : "");
+  if (first != shapes.given.end() && first->second.axes() > 0) source.batch = first->second[0];
+  LayerParameter input;
+  input.set_name(layer->name());
+  input.set_type("Input");
+  *input.mutable_top() = layer->top();
+  *input.mutable_include() = layer->include();
+  *input.mutable_exclude() = layer->exclude();
+  if (layer->has_phase()) input.set_phase(layer->phase());
+  for (int t = 0; t < layer->top_size(); ++t) {
+    const auto given = shapes.given.find(layer->top(t));
+    const Shape shape = given != shapes.given.end()
+                            ? given->second
+                            : WithBatch(ShapeOfTop(*layer, t, source), shapes.batch);
+    BlobShape* text = input.mutable_input_param()->add_shape();
+    for (int64_t extent : shape.dims()) text->add_dim(extent);
+  }
+  *layer = std::move(input);
+}
+
+void SetBatch(const SourceShapes& shapes, LayerParameter* layer) {
+  if (layer->type() == "Input") {
+    for (int s = 0; s < layer->input_param().shape_size(); ++s) {
+      BlobShape* shape = layer->mutable_input_param()->mutable_shape(s);
+      if (shapes.batch > 0 && shape->dim_size() > 0) shape->set_dim(0, shapes.batch);
+      if (s >= layer->top_size() || !shapes.given.contains(layer->top(s))) continue;
+      shape->clear_dim();
+      for (int64_t extent : shapes.given.at(layer->top(s)).dims()) shape->add_dim(extent);
+    }
+  } else if (shapes.batch > 0) {
+    const auto batch = static_cast<uint32_t>(shapes.batch);
+    if (layer->has_data_param()) layer->mutable_data_param()->set_batch_size(batch);
+    if (layer->has_image_data_param()) layer->mutable_image_data_param()->set_batch_size(batch);
+    if (layer->has_hdf5_data_param()) layer->mutable_hdf5_data_param()->set_batch_size(batch);
+    if (layer->has_window_data_param()) layer->mutable_window_data_param()->set_batch_size(batch);
+  }
+}
+
+}  // namespace
+
+void ReplaceSources(const SourceShapes& shapes, NetParameter* net) {
+  std::set<std::string> unused;
+  for (const auto& [blob, shape] : shapes.given) unused.insert(blob);
+  for (LayerParameter& layer : *net->mutable_layer()) {
+    bool given = false;
+    for (const std::string& top : layer.top()) {
+      given = given || (shapes.given.contains(top) && layer.bottom_size() == 0);
+      if (layer.bottom_size() == 0) unused.erase(top);
+    }
+    if (!ReadsFiles(layer.type())) {
+      SetBatch(shapes, &layer);
+      continue;
+    }
+    const Source source = Describe(layer);
+    std::error_code ignored;
+    if (given || !std::filesystem::exists(source.path, ignored)) {
+      BecomeInput(shapes, source, &layer);
+    } else {
+      SetBatch(shapes, &layer);
+    }
+  }
+  if (!unused.empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("a shape is given for '", *unused.begin(), "', but no data layer makes it"));
+  }
+}
+
+}  // namespace crema

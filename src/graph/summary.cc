@@ -1,0 +1,48 @@
+#include "graph/summary.h"
+
+#include "core/dtype.h"
+
+namespace crema {
+namespace {
+
+LayerSummary OfLayer(const Plan& plan, const PlannedLayer& layer) {
+  LayerSummary summary{.name = layer.name(), .type = layer.type->name, .outputs = {}};
+  summary.macs = layer.info.macs;
+  for (int v : layer.outputs) {
+    const BlobSpec& spec = plan.values[static_cast<size_t>(v)].spec;
+    summary.outputs.push_back(spec.shape);
+    if (!layer.forward || layer.in_place) continue;
+    summary.activation_bytes += spec.shape.count() * static_cast<int64_t>(SizeOf(spec.dtype));
+  }
+  for (int s : layer.learned) {
+    const LearnedSlot& slot = plan.learned[static_cast<size_t>(s)];
+    if (slot.owner != s) continue;
+    (slot.statistic ? summary.statistics : summary.learned) += slot.shape.count();
+  }
+  return summary;
+}
+
+}  // namespace
+
+NetSummary Summarize(const Plan& plan) {
+  NetSummary net;
+  for (const PlannedLayer& layer : plan.layers) {
+    net.layers.push_back(OfLayer(plan, layer));
+    const LayerSummary& added = net.layers.back();
+    net.total.learned += added.learned;
+    net.total.statistics += added.statistics;
+    net.total.macs += added.macs;
+    net.total.activation_bytes += added.activation_bytes;
+  }
+  const auto size = static_cast<int64_t>(SizeOf(plan.options.dtype));
+  net.weight_bytes = (net.total.learned + net.total.statistics) * size;
+  int64_t gradients = 0;
+  for (const LearnedSlot& slot : plan.learned) {
+    const bool owns = &slot - plan.learned.data() == slot.owner;
+    if (owns && slot.wants_gradient) gradients += slot.shape.count() * size;
+  }
+  net.peak_bytes = net.weight_bytes + gradients + plan.arena_bytes + plan.scratch_bytes;
+  return net;
+}
+
+}  // namespace crema

@@ -1,0 +1,31 @@
+// What a net costs, layer by layer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/plan.h"
+
+namespace crema {
+
+struct LayerSummary {
+  std::string name;
+  std::string type;
+  std::vector<Shape> outputs;
+  int64_t learned = 0;           // elements that a solver changes; a shared blob counts once
+  int64_t statistics = 0;        // elements that Forward updates (BatchNorm's running means)
+  int64_t macs = 0;              // multiply-adds of products, one forward pass of the whole batch
+  int64_t activation_bytes = 0;  // of outputs that have memory of their own
+};
+
+struct NetSummary {
+  std::vector<LayerSummary> layers;
+  LayerSummary total;  // sums; name, type and outputs are empty
+  int64_t weight_bytes = 0;
+  int64_t peak_bytes = 0;  // weights, gradients of weights, activations and scratch of this plan
+};
+
+NetSummary Summarize(const Plan& plan);
+
+}  // namespace crema

@@ -1,0 +1,60 @@
+#include "common/net_flags.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <vector>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace crema::tools {
+namespace {
+
+int64_t ParseExtent(const std::string& text, const std::string& where) {
+  int64_t extent = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, extent);
+  if (error != std::errc() || stop != end || extent < 0) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("'", text, "' in --shape '", where, "' is not an extent (0 or more)"));
+  }
+  return extent;
+}
+
+}  // namespace
+
+std::map<std::string, Shape> ParseShapes(const std::string& text) {
+  std::map<std::string, Shape> shapes;
+  if (text.empty()) return shapes;
+  for (const std::string& entry : Split(text, ';')) {
+    const size_t colon = entry.rfind(':');
+    if (colon == std::string::npos || colon == 0) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("--shape '", entry, "' is not BLOB:EXTENTS, such as data:1,3,224,224"));
+    }
+    std::vector<int64_t> extents;
+    for (const std::string& extent : Split(entry.substr(colon + 1), ',')) {
+      extents.push_back(ParseExtent(extent, entry));
+    }
+    shapes[entry.substr(0, colon)] = Shape(std::span<const int64_t>(extents));
+  }
+  return shapes;
+}
+
+NetState ParseState(const std::string& phase, int level, const std::string& stages) {
+  NetState state;
+  std::string name = phase;
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (name != "test" && name != "train") {
+    Fail(ErrorCode::kInvalidArgument, StrCat("--phase is '", phase, "'; it is test or train"));
+  }
+  state.set_phase(name == "test" ? TEST : TRAIN);
+  state.set_level(level);
+  for (const std::string& stage : Split(stages, ',')) {
+    if (!stage.empty()) state.add_stage(stage);
+  }
+  return state;
+}
+
+}  // namespace crema::tools

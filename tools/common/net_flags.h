@@ -1,0 +1,19 @@
+// Flags about nets that several commands read.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "core/shape.h"
+#include "crema.pb.h"
+
+namespace crema::tools {
+
+// "data:1,3,224,224;label:1". Throws kInvalidArgument.
+std::map<std::string, Shape> ParseShapes(const std::string& text);
+
+// "test" or "train" (any case), NetState.level and its stages, separated by commas. Throws
+// kInvalidArgument.
+NetState ParseState(const std::string& phase, int level, const std::string& stages);
+
+}  // namespace crema::tools
