@@ -17,6 +17,7 @@ deploy         classify images: crema deploy classify --model=net --weights=file
 convert_mnist  MNIST's IDX files to LMDB: crema convert_mnist images labels output
 make_digits    draw a data set of digits: crema make_digits --count=1000 output
 summary        what a net costs, a layer a line: crema summary --model=net
+draw           a net as a picture: crema draw --model=net -o net.svg
 replay         compare a net with recorded numbers: crema replay --model=net --golden=file
 LIST
 }

@@ -1,5 +1,8 @@
 #include "graph/summary.h"
 
+#include <set>
+#include <string>
+
 #include "core/dtype.h"
 
 namespace crema {
@@ -26,7 +29,11 @@ LayerSummary OfLayer(const Plan& plan, const PlannedLayer& layer) {
 
 NetSummary Summarize(const Plan& plan) {
   NetSummary net;
+  std::set<std::string> written;
+  for (const LayerParameter& layer : plan.written.layer()) written.insert(layer.name());
   for (const PlannedLayer& layer : plan.layers) {
+    // Splits that planning put in cost nothing.
+    if (layer.info.share && !written.contains(layer.name())) continue;
     net.layers.push_back(OfLayer(plan, layer));
     const LayerSummary& added = net.layers.back();
     net.total.learned += added.learned;

@@ -1,0 +1,99 @@
+// draw: a net as a picture.
+#include <gflags/gflags.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "common/net_flags.h"
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "format/file.h"
+#include "format/prototxt.h"
+#include "graph/dot.h"
+#include "graph/infer.h"
+#include "graph/replace_sources.h"
+
+DEFINE_string(model, "", "the net, a prototxt");
+DEFINE_string(o, "", "the picture: .svg, .png, .pdf or .dot");
+DEFINE_string(phase, "test", "test or train");
+DEFINE_int64(batch, 0, "batch size; 0: as written");
+DEFINE_string(shape, "", "extents of inputs: data:1,3,224,224;label:1");
+DEFINE_int32(level, 0, "NetState.level");
+DEFINE_string(stage, "", "NetState.stage, separated by commas");
+
+extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX has no header for it
+
+namespace crema::tools {
+namespace {
+
+constexpr const char* kUsage =
+    "draw --model=NET -o FILE.svg|png|pdf|dot [--phase=train]: layers, their shapes and "
+    "parameters\n"
+    "as a picture. Pictures other than .dot are laid out by Graphviz's `dot`.";
+
+std::string Dot() {
+  NetFile file = ReadNet(FLAGS_model);
+  ReplaceSources({.given = ParseShapes(FLAGS_shape), .batch = FLAGS_batch}, &file.net);
+  std::vector<Problem> warnings;
+  const NetState state = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage);
+  const Registry registry = BuiltinRegistry();
+  const Graph graph = BuildGraph(file.net, file.source, state, registry, &warnings);
+  return ToDot(graph, InferShapes(graph, {}));
+}
+
+// Runs Graphviz; the picture appears whole or not at all, and the source for it goes away again.
+void LayOut(const std::string& dot, const std::string& format, const std::string& path) {
+  AtomicFile source(path + ".dot");
+  source.Write(dot);
+  AtomicFile picture(path);
+  const std::string type = "-T" + format;
+  const char* arguments[] = {
+      "dot", type.c_str(), "-o", picture.temporary().c_str(), source.temporary().c_str(), nullptr};
+  pid_t child = 0;
+  const int error =
+      posix_spawnp(&child, "dot", nullptr, nullptr, const_cast<char**>(arguments), environ);
+  int status = 0;
+  if (error == 0) {
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (error != 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 127)) {
+    Fail(ErrorCode::kNotFound,
+         "Graphviz's program `dot` is not here; install graphviz, or write a .dot file");
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    Fail(ErrorCode::kIoFailure, StrCat("Graphviz could not write ", path));
+  }
+  picture.Commit();
+}
+
+int Run() {
+  RequireFlag(FLAGS_model, "model");
+  RequireFlag(FLAGS_o, "o");
+  const std::string extension = std::filesystem::path(FLAGS_o).extension();
+  if (extension != ".svg" && extension != ".png" && extension != ".pdf" && extension != ".dot") {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("-o is '", FLAGS_o, "'; it ends in .svg, .png, .pdf or .dot"));
+  }
+  const std::string dot = Dot();
+  if (extension == ".dot") {
+    WriteFileAtomically(FLAGS_o, dot);
+    return 0;
+  }
+  LayOut(dot, extension.substr(1), FLAGS_o);
+  return 0;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage,
+                               [](const std::vector<std::string>& arguments) {
+                                 crema::tools::RefusePositional(arguments);
+                                 return crema::tools::Run();
+                               });
+}
