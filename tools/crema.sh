@@ -9,7 +9,7 @@ commands=$here/../libexec/crema
 # One line a command; the ones that this build left out are not shown.
 list() {
   while read -r name text; do
-    if [ -x "$commands/$name" ]; then printf '  %-14s %s\n' "$name" "$text"; fi
+    if [ -x "$commands/$name" ]; then printf '  %-16s %s\n' "$name" "$text"; fi
   done <<'LIST'
 train          learn the weights of a net: crema train --solver=solver.prototxt
 evaluate       measure weights on the test data: crema evaluate --model=net --weights=file
@@ -18,6 +18,7 @@ convert_mnist  MNIST's IDX files to LMDB: crema convert_mnist images labels outp
 make_digits    draw a data set of digits: crema make_digits --count=1000 output
 summary        what a net costs, a layer a line: crema summary --model=net
 draw           a net as a picture: crema draw --model=net -o net.svg
+extract_features  values of blobs for each sample, as .npy, .h5 or LMDB
 replay         compare a net with recorded numbers: crema replay --model=net --golden=file
 LIST
 }

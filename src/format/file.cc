@@ -192,6 +192,16 @@ void AtomicFile::Write(std::string_view bytes) {
   }
 }
 
+void AtomicFile::WriteAt(int64_t offset, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::pwrite(descriptor_, bytes.data(), bytes.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) FailWrite(path_, errno, expected_bytes_);
+    bytes.remove_prefix(static_cast<size_t>(count));
+    offset += count;
+  }
+}
+
 void AtomicFile::Commit() {
   if (::fsync(descriptor_) != 0) FailWrite(path_, errno, expected_bytes_);
   if (::close(std::exchange(descriptor_, -1)) != 0) FailWrite(path_, errno, expected_bytes_);

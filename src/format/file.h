@@ -32,6 +32,8 @@ class AtomicFile {
   // For libraries that write by file name. It exists, and may be truncated but not replaced.
   const std::string& temporary() const { return temporary_; }
   void Write(std::string_view bytes);
+  // Overwrites what is there from `offset` on; Write goes on where it was.
+  void WriteAt(int64_t offset, std::string_view bytes);
   void Commit();
 
  private:

@@ -46,8 +46,10 @@ class Evaluator {
   std::unique_ptr<Session> Open(const NetParameter& net, const Weights* shared,
                                 std::shared_ptr<Weights>* weights) {
     std::vector<Problem> warnings = file_.warnings;
-    const auto plan = MakePlan(net, file_.source, state_, registry_,
-                               {.threads = options_.threads, .backward = false}, &warnings);
+    const auto plan =
+        MakePlan(net, file_.source, state_, registry_,
+                 {.threads = options_.threads, .backward = false, .optimize = !options_.keep_blobs},
+                 &warnings);
     if (options_.log != nullptr && shared == nullptr) {
       for (const Problem& warning : warnings) {
         options_.log->Write(Severity::kWarning, ToString(warning));
@@ -132,6 +134,7 @@ class Evaluator {
     result_.loss += session->Forward() * static_cast<double>(batch);
     result_.samples += batch;
     ++result_.batches;
+    if (options_.on_batch) options_.on_batch(*session, batch);
     for (OutputRange& range : ranges_) {
       const std::span<const float> data = session->Data(range.blob).span<float>();
       // In the smaller last batch, one value a sample without further axes is another size.

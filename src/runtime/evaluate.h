@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "core/log.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
+#include "runtime/session.h"
 #include "runtime/weights.h"
 
 namespace crema {
@@ -18,6 +20,9 @@ struct EvaluationOptions {
   int level = 0;                    // NetState
   std::vector<std::string> stages;  // NetState
   LogSink* log = nullptr;
+  // Called after each batch with the number of its samples, for those who want more than means.
+  std::function<void(const Session&, int64_t)> on_batch = {};
+  bool keep_blobs = false;  // every blob can be looked at in on_batch
 };
 
 struct EvaluatedOutput {

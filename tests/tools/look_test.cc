@@ -1,0 +1,168 @@
+// The commands that look at a net: summary, draw, extract_features.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include "data/lmdb.h"
+#include "format/caffemodel.h"
+#include "format/file.h"
+#include "runtime/weights.h"
+#include "support/net.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace crema {
+namespace {
+
+namespace fs = std::filesystem;
+using test::ProcessResult;
+using test::RunProcess;
+using test::TempDir;
+
+std::string Bin(const std::string& name) { return std::string(CREMA_BIN_DIR) + "/" + name; }
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+constexpr const char* kTraining = R"(name: "small"
+layer { name: "d" type: "Data" top: "data" top: "label" data_param { source: "nowhere" batch_size: 4 } transform_param { crop_size: 6 } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param { num_output: 2 kernel_size: 3 } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip" inner_product_param { num_output: 5 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+
+// Two rows a batch; x is 0.5 everywhere, y = 3 x + 1 for one weight of 3.
+constexpr const char* kFeatures = R"(name: "features"
+layer { name: "d" type: "DummyData" top: "x" dummy_data_param { shape { dim: 2 dim: 3 } data_filler { value: 0.5 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param { num_output: 1 weight_filler { value: 1 } bias_filler { value: 1 } } }
+layer { name: "relu" type: "ReLU" bottom: "y" top: "z" }
+)";
+
+class Look : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    temp_.Write("train.prototxt", kTraining);
+    temp_.Write("features.prototxt", kFeatures);
+    const auto plan = test::PlanText(kFeatures, TEST);
+    WriteCaffemodel(Weights::Make(*plan, 1)->Export(*plan), temp_.File("m.caffemodel"));
+  }
+  ProcessResult Run(std::vector<std::string> command) const {
+    command[0] = Bin(command[0]);
+    return RunProcess(command, temp_.path());
+  }
+  ProcessResult Extract(const std::string& blobs, const std::string& outputs) const {
+    return Run({"extract_features", "--model=features.prototxt", "--weights=m.caffemodel",
+                "--blobs=" + blobs, "--outputs=" + outputs, "--iterations=3"});
+  }
+  TempDir temp_;
+};
+
+TEST_F(Look, SummaryCountsWithoutTheData) {
+  const ProcessResult result = Run({"summary", "--model=train.prototxt"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  // 2*3*3*3 + 2 and 32*5 + 5; 16 places * 27 * 2 * 4 items and 32 * 5 * 4.
+  EXPECT_TRUE(Contains(result.out, "learned parameters: 221")) << result.out;
+  EXPECT_TRUE(Contains(result.out, "MACs: 4096 ")) << result.out;
+  EXPECT_TRUE(Contains(result.out, "4x2x4x4")) << result.out;
+  EXPECT_TRUE(Contains(result.out, "peak for training: 0.0 MiB")) << result.out;
+}
+
+TEST_F(Look, SummaryTakesBatchAndShapes) {
+  const ProcessResult batch = Run({"summary", "--model=train.prototxt", "--batch=7", "--json"});
+  ASSERT_EQ(batch.exit_code, 0) << batch.err;
+  EXPECT_TRUE(Contains(batch.out, "[7, 2, 4, 4]")) << batch.out;
+  EXPECT_TRUE(Contains(batch.out, "\"parameters\": 221")) << batch.out;
+  const ProcessResult shape =
+      Run({"summary", "--model=train.prototxt", "--shape=data:2,3,5,5", "--json"});
+  ASSERT_EQ(shape.exit_code, 0) << shape.err;
+  EXPECT_TRUE(Contains(shape.out, "[2, 2, 3, 3]")) << shape.out;
+}
+
+TEST_F(Look, SummaryRefusesBadShapes) {
+  for (const std::string flag : {"--shape=data", "--shape=data:1,x", "--shape=other:1",
+                                 "--shape=data:-1,3,5,5", "--batch=-1", "--phase=deploy"}) {
+    const ProcessResult result = Run({"summary", "--model=train.prototxt", flag});
+    EXPECT_EQ(result.exit_code, 2) << flag << result.out;
+    EXPECT_FALSE(result.err.empty()) << flag;
+  }
+}
+
+TEST_F(Look, DrawNamesLayersAndShapes) {
+  const ProcessResult result = Run({"draw", "--model=train.prototxt", "-o", "net.dot"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string dot = ReadFile(temp_.File("net.dot"));
+  EXPECT_TRUE(Contains(dot, "Convolution 3x3, 2 outputs\\n+ relu (ReLU)")) << dot;
+  EXPECT_TRUE(Contains(dot, "4x2x4x4")) << dot;
+  EXPECT_TRUE(Contains(dot, "small, TEST")) << dot;
+}
+
+TEST_F(Look, DrawMakesPicturesWithGraphviz) {
+  if (std::system("dot -V 2>/dev/null") != 0) GTEST_SKIP() << "no Graphviz here";
+  ASSERT_EQ(Run({"draw", "--model=train.prototxt", "-o", "net.svg"}).exit_code, 0);
+  EXPECT_TRUE(Contains(ReadFile(temp_.File("net.svg")), "</svg>"));
+  ASSERT_EQ(Run({"draw", "--model=train.prototxt", "-o", "net.png"}).exit_code, 0);
+  EXPECT_EQ(ReadFile(temp_.File("net.png")).substr(1, 3), "PNG");
+  EXPECT_EQ(Run({"draw", "--model=train.prototxt", "-o", "net.bmp"}).exit_code, 2);
+  for (const auto& entry : fs::directory_iterator(temp_.path())) {
+    EXPECT_FALSE(Contains(entry.path().string(), ".tmp.")) << entry.path();
+  }
+}
+
+TEST_F(Look, ExtractWritesNpy) {
+  const ProcessResult result = Extract("y", "y.npy");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string file = ReadFile(temp_.File("y.npy"));
+  EXPECT_TRUE(Contains(file, "'shape': (6, 1,)")) << file.substr(0, 128);
+  ASSERT_EQ(file.size(), 256 + 6 * sizeof(float));
+  for (size_t i = 0; i < 6; ++i) {
+    float value = 0;
+    std::memcpy(&value, file.data() + 256 + i * sizeof(float), sizeof(float));
+    EXPECT_FLOAT_EQ(value, 2.5F);
+  }
+}
+
+TEST_F(Look, ExtractWritesAnLmdbAsCaffeDoes) {
+  const ProcessResult result = Run({"extract_features", "m.caffemodel", "features.prototxt", "x,y",
+                                    "x_lmdb,y_lmdb", "2", "lmdb", "CPU"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  LmdbReader reader(temp_.File("x_lmdb"));
+  EXPECT_EQ(reader.count(), 4U);
+  const LmdbRecord record = reader.Next();
+  EXPECT_EQ(record.key, "0000000000");
+  Datum datum;
+  ASSERT_TRUE(datum.ParseFromString(std::string(record.value)));
+  EXPECT_EQ(datum.channels(), 3);
+  EXPECT_EQ(datum.height(), 1);
+  ASSERT_EQ(datum.float_data_size(), 3);
+  EXPECT_FLOAT_EQ(datum.float_data(0), 0.5F);
+}
+
+#ifdef CREMA_HAVE_HDF5
+TEST_F(Look, ExtractedHdf5CanBeReadAsData) {
+  ASSERT_EQ(Extract("y", "y.h5").exit_code, 0);
+  temp_.Write("list.txt", temp_.File("y.h5") + "\n");
+  const auto plan =
+      test::PlanText("layer { name: 'h' type: 'HDF5Data' top: 'y' hdf5_data_param { source: '" +
+                         temp_.File("list.txt") + "' batch_size: 6 } }",
+                     TEST);
+  Session session(plan, Weights::Make(*plan, 1), ExecContext(1));
+  session.Forward();
+  EXPECT_EQ(ToString(session.Data("y").shape()), "6x1");
+  for (const float value : session.Data("y").span<float>()) EXPECT_FLOAT_EQ(value, 2.5F);
+}
+#endif
+
+TEST_F(Look, ExtractRefusesWhatIsNotThere) {
+  const ProcessResult blob = Extract("yy", "a.npy");
+  EXPECT_EQ(blob.exit_code, 2) << blob.err;
+  EXPECT_TRUE(Contains(blob.err, "did you mean 'y'")) << blob.err;
+  EXPECT_FALSE(fs::exists(temp_.File("a.npy")));
+  EXPECT_EQ(Extract("x,y", "a.npy").exit_code, 2);
+  EXPECT_EQ(Run({"extract_features", "one", "two"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace crema

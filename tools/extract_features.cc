@@ -1,0 +1,120 @@
+// extract_features: what a net computes for each sample of its data set, as a file.
+#include <gflags/gflags.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "common/net_flags.h"
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "data/feature_writer.h"
+#include "format/caffemodel.h"
+#include "runtime/evaluate.h"
+
+DEFINE_string(model, "", "the net with its data layer, a prototxt");
+DEFINE_string(weights, "", "its learned blobs, a caffemodel");
+DEFINE_string(blobs, "", "blobs to write, separated by commas");
+DEFINE_string(outputs, "", "a file for each: .npy, .h5, or the folder of a new LMDB");
+DEFINE_int64(iterations, 0, "batches; 0: every sample exactly once");
+DEFINE_int32(threads, 0, "threads; 0: one for each processor");
+DEFINE_int32(level, 0, "NetState.level");
+DEFINE_string(stage, "", "NetState.stage, separated by commas");
+
+namespace crema::tools {
+namespace {
+
+constexpr const char* kUsage =
+    "extract_features --model=NET --weights=W --blobs=A,B --outputs=a.npy,b.h5: runs the TEST\n"
+    "phase of a net over its data set and writes the values of blobs, a row a sample.\n"
+    "Caffe's way of calling it works too:\n"
+    "extract_features WEIGHTS NET BLOB[,BLOB] LMDB[,LMDB] NUM_BATCHES [lmdb] [CPU]";
+
+struct Job {
+  std::vector<std::string> blobs;
+  std::vector<std::unique_ptr<FeatureWriter>> writers;
+};
+
+// Caffe's positional arguments become flags.
+void TakeCaffeArguments(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return;
+  if (arguments.size() < 5) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("unexpected '", arguments[0], "'; see --help"));
+  }
+  FLAGS_weights = arguments[0];
+  FLAGS_model = arguments[1];
+  FLAGS_blobs = arguments[2];
+  FLAGS_outputs = arguments[3];
+  if (google::SetCommandLineOption("iterations", arguments[4].c_str()).empty()) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("'", arguments[4], "' is not a number of batches"));
+  }
+  if (arguments.size() > 5 && arguments[5] != "lmdb") {
+    Fail(ErrorCode::kUnsupported,
+         StrCat("'", arguments[5], "' data sets cannot be written; lmdb, .npy and .h5 can"));
+  }
+  if (arguments.size() > 6 && arguments[6] != "CPU") {
+    Fail(ErrorCode::kUnsupported, "it runs on the CPU only so far");
+  }
+}
+
+Job Prepare() {
+  Job job{.blobs = Split(FLAGS_blobs, ','), .writers = {}};
+  const std::vector<std::string> outputs = Split(FLAGS_outputs, ',');
+  if (outputs.size() != job.blobs.size()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--blobs names ", job.blobs.size(), " and --outputs ", outputs.size(),
+                "; each blob needs a file of its own"));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    job.writers.push_back(NewFeatureWriter(outputs[i], job.blobs[i]));
+  }
+  return job;
+}
+
+void WriteBatch(const Session& session, Job* job) {
+  for (size_t i = 0; i < job->blobs.size(); ++i) {
+    const ConstTensorView data = session.Data(job->blobs[i]);
+    if (data.empty()) {
+      std::vector<std::string> names;
+      for (const PlannedValue& value : session.plan().values) names.push_back(value.name);
+      Fail(ErrorCode::kNotFound,
+           StrCat("the net has no blob '", job->blobs[i], "'", DidYouMean(job->blobs[i], names)));
+    }
+    const Shape& shape = data.shape();
+    const ConstTensorView rows(data.raw(), shape.axes() > 0 ? shape : Shape{1}, data.dtype());
+    job->writers[i]->Append(rows);
+  }
+}
+
+int Run(const std::vector<std::string>& arguments) {
+  TakeCaffeArguments(arguments);
+  RequireFlag(FLAGS_model, "model");
+  RequireFlag(FLAGS_weights, "weights");
+  RequireFlag(FLAGS_blobs, "blobs");
+  RequireFlag(FLAGS_outputs, "outputs");
+  if (FLAGS_iterations < 0) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("--iterations is ", FLAGS_iterations));
+  }
+  const NetFile net = ReadNet(FLAGS_model);
+  const NetParameter model = ReadCaffemodel(FLAGS_weights);
+  Job job = Prepare();
+  const Evaluation result = Evaluate(
+      net, model, FLAGS_weights, BuiltinRegistry(),
+      {.iterations = FLAGS_iterations,
+       .threads = CheckedThreads(FLAGS_threads),
+       .level = FLAGS_level,
+       .stages = FLAGS_stage.empty() ? std::vector<std::string>() : Split(FLAGS_stage, ','),
+       .log = &GlogSink(),
+       .on_batch = [&](const Session& session, int64_t) { WriteBatch(session, &job); },
+       .keep_blobs = true});
+  for (const std::unique_ptr<FeatureWriter>& writer : job.writers) writer->Close();
+  std::printf("%ld samples\n", result.samples);
+  return 0;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage, crema::tools::Run);
+}
