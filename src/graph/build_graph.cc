@@ -282,6 +282,10 @@ class Builder {
 
 Graph BuildGraph(const NetParameter& net, const SourceMap& source, const NetState& state,
                  const Registry& registry, std::vector<Problem>* warnings) {
+  if (net.layer_size() > kMaxLayers) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("the net has ", net.layer_size(), " layers; the most is ", kMaxLayers));
+  }
   return Builder(net, source, state, registry, warnings).Build();
 }
 

@@ -53,6 +53,9 @@ struct Graph {
 // exclude rules.
 bool IsIncluded(const LayerParameter& layer, const NetState& state);
 
+// Far beyond any net that was ever written; planning takes a few seconds then.
+inline constexpr int kMaxLayers = 100'000;
+
 // Builds the graph of an upgraded net for one state: drops layers by their rules, makes and
 // validates each layer, resolves names. Throws Error with all problems found. Warnings (fields
 // without effect) are appended.

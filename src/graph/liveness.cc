@@ -13,18 +13,35 @@ bool At(const std::vector<bool>& flags, int i) {
   return static_cast<size_t>(i) < flags.size() && flags[static_cast<size_t>(i)];
 }
 
-// Union-find: values that lie in the same memory.
+// Union-find: values that lie in the same memory, and when that memory is needed.
 class Classes {
  public:
-  explicit Classes(size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
-  int Find(int v) const {
-    while (parent_[static_cast<size_t>(v)] != v) v = parent_[static_cast<size_t>(v)];
+  struct Needs {
+    int last_read = -1;     // step
+    bool for_ever = false;  // by somebody outside
+  };
+
+  explicit Classes(size_t count) : parent_(count), needs_(count) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+  int Find(int v) {
+    while (Parent(v) != v) v = Parent(v) = Parent(Parent(v));  // halves the path
     return v;
   }
-  void Join(int a, int b) { parent_[static_cast<size_t>(Find(b))] = Find(a); }
+  Needs& NeedsOf(int v) { return needs_[static_cast<size_t>(Find(v))]; }
+  void Join(int a, int b) {
+    const int from = Find(b);
+    const Needs taken = NeedsOf(from);
+    Parent(from) = Find(a);
+    Needs& needs = NeedsOf(a);
+    needs.last_read = std::max(needs.last_read, taken.last_read);
+    needs.for_ever = needs.for_ever || taken.for_ever;
+  }
 
  private:
+  int& Parent(int v) { return parent_[static_cast<size_t>(v)]; }
   std::vector<int> parent_;
+  std::vector<Needs> needs_;  // of the root
 };
 
 class Placer {
@@ -44,6 +61,11 @@ class Placer {
   }
 
   void Place() {
+    for (size_t v = 0; v < plan_.values.size(); ++v) {
+      const int value = static_cast<int>(v);
+      data_.NeedsOf(value) = {.last_read = LastRead(value),
+                              .for_ever = IsSetFromOutside(value) || readers_[v].empty()};
+    }
     for (size_t n = 0; n < plan_.layers.size(); ++n) ShareMemory(static_cast<int>(n));
     AddDataRequests();
     AddGradientRequests();
@@ -93,19 +115,14 @@ class Placer {
   }
 
   // Nobody reads what lies where `v` lies after layer n has overwritten it.
-  bool IsDeadAfter(int n, int v) const {
+  bool IsDeadAfter(int n, int v) {
     const int mine = data_.Find(v);
     const PlannedLayer& layer = LayerOf(n);
     for (size_t i = 1; i < layer.inputs.size(); ++i) {
       if (data_.Find(layer.inputs[i]) == mine) return false;
     }
-    for (size_t u = 0; u < plan_.values.size(); ++u) {
-      const int value = static_cast<int>(u);
-      if (data_.Find(value) != mine) continue;
-      if (IsSetFromOutside(value) || readers_[u].empty()) return false;
-      if (LastRead(value) > n) return false;
-    }
-    return true;
+    const Classes::Needs& needs = data_.NeedsOf(mine);
+    return !needs.for_ever && needs.last_read <= n;
   }
 
   // The last step that reads the data of this value; its producer's step when none does.

@@ -77,6 +77,7 @@ class Planner {
   }
 
   void AddLayers() {
+    size_t slot = 0;
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
       PlannedLayer layer;
@@ -89,10 +90,10 @@ class Planner {
       layer.to_input = flow_.nodes[n].to_input;
       layer.to_learned = flow_.nodes[n].to_learned;
       layer.layer_id = HashName(node.name().empty() ? StrCat("#", n) : node.name());
-      for (size_t s = 0; s < plan_.learned.size(); ++s) {
-        if (plan_.learned[s].layer == static_cast<int>(n)) {
-          layer.learned.push_back(static_cast<int>(s));
-        }
+      // Slots are in the order of the layers.
+      for (; slot < plan_.learned.size() && plan_.learned[slot].layer == static_cast<int>(n);
+           ++slot) {
+        layer.learned.push_back(static_cast<int>(slot));
       }
       ChooseKernel(node, &layer);
       plan_.layers.push_back(std::move(layer));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 namespace crema {
 namespace {
@@ -12,9 +14,21 @@ int64_t Aligned(int64_t bytes) {
   return std::max<int64_t>(1, (bytes + kAlignment - 1) / kAlignment) * kAlignment;
 }
 
+// All live at the same time: one behind the other.
+std::optional<Placement> PlaceInARow(const std::vector<BufferRequest>& requests) {
+  Placement placement{{}, 0};
+  for (const BufferRequest& request : requests) {
+    if (request.first != requests[0].first || request.last != requests[0].last) return {};
+    placement.offsets.push_back(placement.arena_bytes);
+    placement.arena_bytes += Aligned(request.bytes);
+  }
+  return placement;
+}
+
 }  // namespace
 
 Placement PlaceBuffers(const std::vector<BufferRequest>& requests) {
+  if (std::optional<Placement> row = PlaceInARow(requests)) return *std::move(row);
   std::vector<size_t> order(requests.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, std::ranges::greater{},
