@@ -3,7 +3,7 @@
 #   make demo             set up, build, train LeNet on drawn digits, evaluate, classify
 #   make test             set up, build, run the tests
 #   make                  build/bin/train and the other commands
-#   make bench | docs | lint | soak | install PREFIX=/usr/local | clean | gpu-check
+#   make bench | docs | lint | soak | install PREFIX=/usr/local | clean | fuzz | gpu-check
 #
 # PRESET=debug|asan|tsan|ci chooses another of CMakePresets.json (build folder: build-PRESET),
 # JOBS=N the number of jobs, CMAKE_FLAGS="-DCREMA_OPENCV=OFF …" any option of cmake/options.cmake.
@@ -13,7 +13,7 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all packages configure build demo test bench docs lint install clean gpu-check soak
+.PHONY: all packages configure build demo test bench docs lint install clean gpu-check soak fuzz
 
 all: build
 
@@ -55,6 +55,11 @@ clean:
 # Slow, and not part of the tests: 200 kills of a training run; results in bench/results/soak.md.
 soak: build
 	@tests/soak/kill_resume.sh $(BUILD)/bin 200
+
+# Ten minutes a target, by hand; results in bench/results/fuzz.md.
+fuzz:
+	@$(MAKE) build PRESET=fuzz
+	@scripts/fuzz.sh build-fuzz $(or $(SECONDS_EACH),600)
 
 gpu-check:
 	@scripts/gpu_check.sh

@@ -5,16 +5,33 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace crema {
 
-// The arguments, streamed one after the other.
+// Appends as a stream would print; without one for what is frequent, since streams are slow to make.
+template <typename T>
+void AppendTo(std::string* text, const T& value) {
+  if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+    *text += std::string_view(value);
+  } else if constexpr (std::is_same_v<T, char>) {
+    *text += value;
+  } else if constexpr (std::is_integral_v<T> && sizeof(T) > 1 && !std::is_same_v<T, wchar_t>) {
+    *text += std::to_string(value);
+  } else {
+    std::ostringstream stream;
+    stream << value;
+    *text += stream.str();
+  }
+}
+
+// The arguments, printed one after the other.
 template <typename... Args>
 std::string StrCat(const Args&... args) {
-  std::ostringstream stream;
-  (stream << ... << args);
-  return stream.str();
+  std::string text;
+  (AppendTo(&text, args), ...);
+  return text;
 }
 
 std::string Join(std::span<const std::string> parts, std::string_view separator);

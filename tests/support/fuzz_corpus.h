@@ -1,0 +1,24 @@
+// Files that are broken in every way we could think of, made on the spot from whole ones.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace crema::test {
+
+struct CorpusFile {
+  std::string name;    // what was done to it
+  std::string target;  // prototxt, solver, caffemodel, solverstate, hdf5, datum
+  std::string bytes;
+  // Part of the message that it must end with; empty: it may be accepted, but nothing may break.
+  std::string expect;
+};
+
+// Whole files, accepted by their targets.
+std::vector<CorpusFile> WholeFiles();
+
+// Truncated at every field of the wire format and every line of a text, bits flipped, extents huge,
+// negative or overflowing, deep nesting, loops among blob names, far too many layers.
+std::vector<CorpusFile> BrokenFiles();
+
+}  // namespace crema::test

@@ -1,0 +1,31 @@
+// What a stranger's file goes through, for libFuzzer and for the corpus of broken files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace crema::test {
+
+// What reading a file may allocate with new at most, whatever is in it: live bytes above those at
+// the start. Tensors of nets that planning accepts come on top of it. The factor is that of
+// "layer{}": seven bytes make a LayerParameter with places for a hundred messages.
+constexpr int64_t MostBytesFor(size_t file_bytes) {
+  return (int64_t{64} << 20) + 256 * static_cast<int64_t>(file_bytes);
+}
+
+// Each returns the text of the Error that the bytes end with, empty when they are accepted. Any
+// other exception passes through: it is a bug.
+// A net: parsed, planned for both phases, and run once if it is small and reads no files.
+std::string TryPrototxt(std::string_view bytes);
+std::string TrySolver(std::string_view bytes);
+// A caffemodel: read, and loaded into a small net.
+std::string TryCaffemodel(std::string_view bytes);
+std::string TrySolverState(std::string_view bytes);
+// An HDF5 file: read as a caffemodel, a solver state, and data. The error is that of the first,
+// unless it is a solver state.
+std::string TryHdf5(std::string_view bytes);
+// A record of a data set, raw or with an encoded image.
+std::string TryDatum(std::string_view bytes);
+
+}  // namespace crema::test
