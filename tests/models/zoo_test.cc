@@ -1,0 +1,161 @@
+// Every net of models/: it builds, its parameters are as many as published, it runs both ways.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <ostream>
+#include <string>
+
+#include "format/prototxt.h"
+#include "graph/replace_sources.h"
+#include "graph/summary.h"
+#include "runtime/session.h"
+#include "runtime/weights.h"
+#include "support/net.h"
+
+namespace crema::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Model {
+  std::string folder;
+  int64_t learned;                           // as published, of the net for use
+  std::map<std::string, Shape> shapes = {};  // of the data, where the text does not say
+  int64_t trained = 0;                       // of the training net, if it has more
+
+  friend std::ostream& operator<<(std::ostream& out, const Model& model) {
+    return out << model.folder;
+  }
+};
+
+// Numbers and their sources: README.md of each folder. LRCN's is the sum over its layers:
+// convolutions 14,208 + 460,?: see there.
+const std::vector<Model>& Models() {
+  static const std::vector<Model> models = {
+      {.folder = "alexnet", .learned = 60'965'224},
+      {.folder = "autoencoder", .learned = 2'837'314, .shapes = {{"data", {2, 1, 28, 28}}}},
+      {.folder = "caffenet", .learned = 60'965'224},
+      {.folder = "char_rnn",
+       .learned = 240'321 - 2 * 512,
+       .shapes = {{"data", {5, 3, 65}}, {"cont", {5, 3}}, {"label", {5, 3}}}},
+      {.folder = "fcn8s",
+       .learned = 134'489'759,
+       .shapes = {{"data", {1, 3, 32, 32}}, {"label", {1, 1, 32, 32}}}},
+      {.folder = "googlenet", .learned = 6'998'552, .trained = 13'378'280},
+      {.folder = "lenet", .learned = 431'080, .shapes = {{"data", {2, 1, 28, 28}}, {"label", {2}}}},
+      {.folder = "lrcn",
+       .learned = 0,
+       .shapes = {{"data", {16, 3, 227, 227}}, {"cont", {16}}, {"label", {16}}}},
+      {.folder = "mobilenet_v1", .learned = 4'231'976},
+      {.folder = "mobilenet_v2", .learned = 3'504'872},
+      {.folder = "resnet50", .learned = 25'557'032},
+      {.folder = "resnet101", .learned = 44'549'160},
+      {.folder = "resnet152", .learned = 60'192'808},
+      {.folder = "siamese",
+       .learned = 431'102,
+       .shapes = {{"pair_data", {2, 2, 28, 28}}, {"sim", {2}}}},
+      {.folder = "squeezenet", .learned = 1'248'424},
+      {.folder = "ssd300", .learned = 26'285'486, .shapes = {{"label", {1, 1, 2, 8}}}},
+      {.folder = "vgg16", .learned = 138'357'544},
+  };
+  return models;
+}
+
+std::string FileOf(const Model& model, const std::string& name) {
+  return std::string(CREMA_SOURCE_DIR) + "/models/" + model.folder + "/" + name;
+}
+
+std::shared_ptr<const Plan> PlanOf(const Model& model, const std::string& name, Phase phase) {
+  NetFile file = ReadNet(FileOf(model, name));
+  ReplaceSources(
+      {.given = name == "deploy.prototxt" ? std::map<std::string, Shape>() : model.shapes,
+       .batch = model.shapes.empty() || model.folder == "ssd300" ? 1 : 0},
+      &file.net);
+  NetState state;
+  state.set_phase(phase);
+  if (phase == TEST) state.add_stage("test-on-test");
+  std::vector<Problem> warnings;
+  return MakePlan(file.net, file.source, state, TestRegistry(),
+                  {.threads = 2, .backward = phase == TRAIN}, &warnings);
+}
+
+class Zoo : public testing::TestWithParam<Model> {};
+
+TEST_P(Zoo, HasItsFiles) {
+  for (const char* name :
+       {"train_val.prototxt", "solver.prototxt", "deploy.prototxt", "README.md"}) {
+    EXPECT_TRUE(fs::exists(FileOf(GetParam(), name))) << name;
+  }
+  const SolverFile solver = ReadSolver(FileOf(GetParam(), "solver.prototxt"));
+  EXPECT_EQ(solver.solver.net(), "models/" + GetParam().folder + "/train_val.prototxt");
+}
+
+TEST_P(Zoo, HasThePublishedNumberOfParameters) {
+  const auto deploy = PlanOf(GetParam(), "deploy.prototxt", TEST);
+  EXPECT_EQ(Summarize(*deploy).total.learned, GetParam().learned);
+  const auto training = PlanOf(GetParam(), "train_val.prototxt", TRAIN);
+  const int64_t trained = GetParam().trained > 0 ? GetParam().trained : GetParam().learned;
+  EXPECT_EQ(Summarize(*training).total.learned, trained);
+}
+
+TEST_P(Zoo, TestPhasePlans) {
+  EXPECT_FALSE(PlanOf(GetParam(), "train_val.prototxt", TEST)->outputs.empty());
+}
+
+// A box of class 3 for SSD, 1 where a sequence goes on, class 1 everywhere else.
+void SetLabels(const Model& model, Session* session) {
+  for (const PlannedLayer& layer : session->plan().layers) {
+    if (!layer.inputs.empty()) continue;
+    for (const int v : layer.outputs) {
+      const std::string& name = session->plan().values[static_cast<size_t>(v)].name;
+      const TensorView blob = session->MutableData(name);
+      if (name == "label" && model.folder == "ssd300") {
+        const float row[] = {0, 3, 0, 0.2F, 0.2F, 0.7F, 0.6F, 0};
+        for (int64_t i = 0; i < blob.count(); ++i) blob.data<float>()[i] = row[i % 8];
+      } else if (name == "label" || name == "cont" || name == "sim") {
+        std::ranges::fill(blob.span<float>(), 1.0F);
+      } else {
+        FillInput(session, name, 5);
+      }
+    }
+  }
+}
+
+TEST_P(Zoo, RunsForwardAndBackward) {
+  const auto plan = PlanOf(GetParam(), "train_val.prototxt", TRAIN);
+  const std::shared_ptr<Weights> weights = Weights::Make(*plan, 1);
+  Session session(plan, weights, ExecContext(2, 1));
+  SetLabels(GetParam(), &session);
+  const double loss = session.Forward();
+  EXPECT_TRUE(std::isfinite(loss)) << loss;
+  EXPECT_GT(loss, 0);
+  session.Backward();
+  size_t wanted = 0;
+  for (size_t s = 0; s < plan->learned.size(); ++s) {
+    const LearnedSlot& slot = plan->learned[s];
+    if (!slot.wants_gradient || slot.owner != static_cast<int>(s)) continue;
+    ++wanted;
+    double sum = 0;
+    for (const float g : session.LearnedGradient(s).span<float>()) sum += std::abs(g);
+    EXPECT_TRUE(std::isfinite(sum)) << plan->layers[static_cast<size_t>(slot.layer)].name();
+  }
+  EXPECT_GT(wanted, 0U);
+}
+
+TEST_P(Zoo, DeployNetRuns) {
+  const auto plan = PlanOf(GetParam(), "deploy.prototxt", TEST);
+  Session session(plan, Weights::Make(*plan, 1), ExecContext(2, 1));
+  SetLabels(GetParam(), &session);
+  session.Forward();
+  for (const int v : plan->outputs) {
+    for (const float value : session.DataOf(v).span<float>()) ASSERT_TRUE(std::isfinite(value));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Zoo, testing::ValuesIn(Models()),
+                         [](const auto& param) { return param.param.folder; });
+
+}  // namespace
+}  // namespace crema::test
