@@ -98,19 +98,23 @@ TEST(SoftmaxWithLossTest, ImpossibleLabelCostsAtMostTheLogarithmOfTheSmallestFlo
   ExpectNear(result.input_grads[0], {-1, 1});
 }
 
-TEST(SoftmaxWithLossTest, SecondOutputHoldsTheProbabilitiesAndChangesNoGradient) {
+TEST(SoftmaxWithLossTest, SecondOutputHoldsTheProbabilitiesAndItsGradientCounts) {
   LayerCall call{.inputs = {{{2, 3}, {1, 2, 3, 0, -1, 4}}, {{2}, {2, 0}}}, .output_grads = {{1}}};
   const RunResult one = Call(RegisterSoftmaxWithLoss, call);
   call.outputs = 2;
-  call.output_grads = {{1}, Values(6, 5.0)};
+  call.output_grads = {{1}, Values(6, 0.0)};
   const RunResult two = Call(RegisterSoftmaxWithLoss, call);
   EXPECT_EQ(one.outputs[0], two.outputs[0]);
   EXPECT_EQ(one.input_grads[0], two.input_grads[0]);
-  EXPECT_NEAR(two.outputs[1][0] + two.outputs[1][1] + two.outputs[1][2], 1, 1e-6);
-  EXPECT_NEAR(two.outputs[1][2], 1 / (1 + std::exp(-1.0) + std::exp(-2.0)), 1e-6);
+  const Values& p = two.outputs[1];
+  EXPECT_NEAR(p[0] + p[1] + p[2], 1, 1e-6);
+  EXPECT_NEAR(p[2], 1 / (1 + std::exp(-1.0) + std::exp(-2.0)), 1e-6);
+  call.output_grads = {{0}, {0, 0, 1, 0, 0, 0}};
+  ExpectNear(Call(RegisterSoftmaxWithLoss, call).input_grads[0],
+             {-p[2] * p[0], -p[2] * p[1], p[2] * (1 - p[2]), 0, 0, 0});
 }
 
-TEST(SoftmaxWithLossTest, LabelSmoothingMovesTheTargetOfTheGradient) {
+TEST(SoftmaxWithLossTest, LabelSmoothingMovesTheTarget) {
   const RunResult result =
       Call(RegisterSoftmaxWithLoss, {.prototxt = "loss_param { label_smoothing: 0.2 }",
                                      .inputs = {{{1, 3}, {0, 0, 0}}, {{1}, {1}}},
