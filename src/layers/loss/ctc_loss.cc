@@ -59,7 +59,10 @@ class CTCLoss final : public Layer {
     double* work = scratch.Take<double>(ParallelWorkers(threads, sizes.items, 1) * each);
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       // One after the other, so that it is the first bad item that is reported.
-      for (int64_t n = 0; n < sizes.items; ++n) CheckItem(SequenceOf<T>(args, sizes, n), n);
+      for (int64_t n = 0; n < sizes.items; ++n) {
+        CheckPadding<T>(args, sizes, n);
+        CheckItem(SequenceOf<T>(args, sizes, n), n);
+      }
       ParallelFor(threads, sizes.items, 1, [&](int64_t begin, int64_t end, int worker) {
         for (int64_t n = begin; n < end; ++n) {
           losses[n] = RunItem(SequenceOf<T>(args, sizes, n), sizes, work + worker * each,
@@ -140,10 +143,32 @@ class CTCLoss final : public Layer {
     const T* first = args.inputs[1].data<T>() + item * sizes.labels;
     const T* last = first + LengthOf<T>(args, kLabelLengths, item, sizes.labels);
     if (args.inputs.size() <= kLabelLengths) {
-      const auto is_padding = [&](T label) { return label == T(-1) || label == T(Blank(sizes)); };
-      last = std::find_if(first, last, is_padding);
+      last = std::find_if(first, last, [&](T label) { return IsPadding(label, sizes); });
     }
     return {first, last};
+  }
+
+  template <typename T>
+  bool IsPadding(T label, const Sizes& sizes) const {
+    return label == T(-1) || label == static_cast<T>(Blank(sizes));
+  }
+
+  // Without lengths, nothing but padding may follow padding.
+  template <typename T>
+  void CheckPadding(const ForwardArgs& args, const Sizes& sizes, int64_t item) const {
+    if (args.inputs.size() > kLabelLengths) return;
+    const T* row = args.inputs[1].data<T>() + item * sizes.labels;
+    const auto first = static_cast<int64_t>(LabelsOf<T>(args, sizes, item).size());
+    for (int64_t i = first; i < sizes.labels; ++i) {
+      if (IsPadding(row[i], sizes)) continue;
+      Where where{.layer = param().name()};
+      where.blob = BottomName(*this, 1);
+      Fail(ErrorCode::kDataLoss,
+           StrCat("label ", row[i], " at item ", item, ", position ", i,
+                  " comes after the padding (-1 or the blank, ", Blank(sizes),
+                  "), which ends the labels"),
+           where);
+    }
   }
 
   template <typename T>
@@ -205,14 +230,16 @@ class CTCLoss final : public Layer {
 std::vector<LayerSample> Samples() {
   const SampleInput logits{.shape = {7, 3, 5}, .low = -2, .high = 2};
   const SampleInput labels{.shape = {3, 4}, .low = 1, .high = 4, .integer = true};
-  const SampleInput padded{.shape = {3, 3}, .low = -1, .high = 3, .integer = true};
   const SampleInput steps{.shape = {3}, .low = 5, .high = 7, .integer = true};
   const SampleInput lengths{.shape = {3, 1}, .low = 0, .high = 3, .integer = true};
   return {
       {.name = "full_length", .prototxt = "", .inputs = {logits, labels}},
       {.name = "last_class_is_blank",
        .prototxt = "ctc_loss_param { blank_label: -1 }",
-       .inputs = {logits, padded}},
+       .inputs = {logits, {.shape = {3, 3}, .low = 0, .high = 3, .integer = true}}},
+      {.name = "padding_alone",
+       .prototxt = "",
+       .inputs = {logits, {.shape = {3, 2}, .low = -1, .high = 0, .integer = true}}},
       {.name = "input_lengths",
        .prototxt = "",
        .inputs = {logits, {.shape = {3, 3}, .low = 1, .high = 4, .integer = true}, steps}},
