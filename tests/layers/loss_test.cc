@@ -6,41 +6,12 @@
 #include <limits>
 #include <string>
 
-#include "core/error.h"
-#include "support/layer_fixture.h"
-
-namespace crema {
-void RegisterSoftmaxWithLoss(Registry&);
-void RegisterEuclideanLoss(Registry&);
-void RegisterAccuracy(Registry&);
-}  // namespace crema
+#include "support/layer_expect.h"
 
 namespace crema::test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-RunResult Call(void (*add)(Registry&), const LayerCall& call) {
-  Registry registry;
-  add(registry);
-  return CallLayer(*registry.Find(registry.Names().front()), call);
-}
-
-void ExpectNear(const Values& got, const Values& expected, double tolerance = 1e-6) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << i;
-}
-
-std::string MessageOf(void (*add)(Registry&), const LayerCall& call,
-                      ErrorCode code = ErrorCode::kDataLoss) {
-  try {
-    Call(add, call);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code);
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 // Two positions and two classes a batch item; with equal scores each position costs ln 2.
 LayerCall Spatial(const std::string& loss_param) {
@@ -51,8 +22,8 @@ LayerCall Spatial(const std::string& loss_param) {
 
 TEST(SoftmaxWithLossTest, LossAndGradientOfTwoClasses) {
   const RunResult result =
-      Call(RegisterSoftmaxWithLoss,
-           {.inputs = {{{1, 2}, {0, std::log(3.0)}}, {{1}, {0}}}, .output_grads = {{2}}});
+      CallBuiltin("SoftmaxWithLoss",
+                  {.inputs = {{{1, 2}, {0, std::log(3.0)}}, {{1}, {0}}}, .output_grads = {{2}}});
   ExpectNear(result.outputs[0], {std::log(4.0)});
   ExpectNear(result.input_grads[0], {2 * (0.25 - 1), 2 * 0.75});
   EXPECT_TRUE(result.input_grads[1].empty());
@@ -61,7 +32,7 @@ TEST(SoftmaxWithLossTest, LossAndGradientOfTwoClasses) {
 TEST(SoftmaxWithLossTest, NormalizesAsAsked) {
   const double three = 3 * std::log(2.0);  // positions that are not ignored
   const auto loss = [](const std::string& rule) {
-    return Call(RegisterSoftmaxWithLoss, Spatial("loss_param { ignore_label: 2 " + rule + " }"))
+    return CallBuiltin("SoftmaxWithLoss", Spatial("loss_param { ignore_label: 2 " + rule + " }"))
         .outputs[0][0];
   };
   EXPECT_NEAR(loss(""), three / 3, 1e-6);
@@ -77,44 +48,47 @@ TEST(SoftmaxWithLossTest, NormalizesAsAsked) {
 
 TEST(SoftmaxWithLossTest, IgnoredPositionsGetNoGradient) {
   const RunResult result =
-      Call(RegisterSoftmaxWithLoss, Spatial("loss_param { ignore_label: 2 normalization: NONE }"));
+      CallBuiltin("SoftmaxWithLoss", Spatial("loss_param { ignore_label: 2 normalization: NONE }"));
   ExpectNear(result.input_grads[0], {-.5, .5, .5, -.5, 0, .5, 0, -.5});
 }
 
 TEST(SoftmaxWithLossTest, AllIgnoredGivesZeroLossAndZeroGradient) {
   const RunResult result =
-      Call(RegisterSoftmaxWithLoss, {.prototxt = "loss_param { ignore_label: 255 }",
-                                     .inputs = {{{2, 2}, {1, 2, 3, 4}}, {{2}, {255, 255}}},
-                                     .output_grads = {{1}}});
+      CallBuiltin("SoftmaxWithLoss", {.prototxt = "loss_param { ignore_label: 255 }",
+                                      .inputs = {{{2, 2}, {1, 2, 3, 4}}, {{2}, {255, 255}}},
+                                      .output_grads = {{1}}});
   ExpectNear(result.outputs[0], {0});
   ExpectNear(result.input_grads[0], {0, 0, 0, 0});
 }
 
 TEST(SoftmaxWithLossTest, ImpossibleLabelCostsAtMostTheLogarithmOfTheSmallestFloat) {
-  const RunResult result =
-      Call(RegisterSoftmaxWithLoss,
-           {.inputs = {{{1, 2}, {0, 1000}}, {{1}, {0}}}, .output_grads = {{1}}});
+  const RunResult result = CallBuiltin(
+      "SoftmaxWithLoss", {.inputs = {{{1, 2}, {0, 1000}}, {{1}, {0}}}, .output_grads = {{1}}});
   ExpectNear(result.outputs[0], {-std::log(FLT_MIN)}, 1e-4);
   ExpectNear(result.input_grads[0], {-1, 1});
 }
 
-TEST(SoftmaxWithLossTest, SecondOutputHoldsTheProbabilitiesAndChangesNoGradient) {
+TEST(SoftmaxWithLossTest, SecondOutputHoldsTheProbabilitiesAndItsGradientCounts) {
   LayerCall call{.inputs = {{{2, 3}, {1, 2, 3, 0, -1, 4}}, {{2}, {2, 0}}}, .output_grads = {{1}}};
-  const RunResult one = Call(RegisterSoftmaxWithLoss, call);
+  const RunResult one = CallBuiltin("SoftmaxWithLoss", call);
   call.outputs = 2;
-  call.output_grads = {{1}, Values(6, 5.0)};
-  const RunResult two = Call(RegisterSoftmaxWithLoss, call);
+  call.output_grads = {{1}, Values(6, 0.0)};
+  const RunResult two = CallBuiltin("SoftmaxWithLoss", call);
   EXPECT_EQ(one.outputs[0], two.outputs[0]);
   EXPECT_EQ(one.input_grads[0], two.input_grads[0]);
-  EXPECT_NEAR(two.outputs[1][0] + two.outputs[1][1] + two.outputs[1][2], 1, 1e-6);
-  EXPECT_NEAR(two.outputs[1][2], 1 / (1 + std::exp(-1.0) + std::exp(-2.0)), 1e-6);
+  const Values& p = two.outputs[1];
+  EXPECT_NEAR(p[0] + p[1] + p[2], 1, 1e-6);
+  EXPECT_NEAR(p[2], 1 / (1 + std::exp(-1.0) + std::exp(-2.0)), 1e-6);
+  call.output_grads = {{0}, {0, 0, 1, 0, 0, 0}};
+  ExpectNear(CallBuiltin("SoftmaxWithLoss", call).input_grads[0],
+             {-p[2] * p[0], -p[2] * p[1], p[2] * (1 - p[2]), 0, 0, 0});
 }
 
-TEST(SoftmaxWithLossTest, LabelSmoothingMovesTheTargetOfTheGradient) {
+TEST(SoftmaxWithLossTest, LabelSmoothingMovesTheTarget) {
   const RunResult result =
-      Call(RegisterSoftmaxWithLoss, {.prototxt = "loss_param { label_smoothing: 0.2 }",
-                                     .inputs = {{{1, 3}, {0, 0, 0}}, {{1}, {1}}},
-                                     .output_grads = {{1}}});
+      CallBuiltin("SoftmaxWithLoss", {.prototxt = "loss_param { label_smoothing: 0.2 }",
+                                      .inputs = {{{1, 3}, {0, 0, 0}}, {{1}, {1}}},
+                                      .output_grads = {{1}}});
   const double third = 1 / 3.0;
   ExpectNear(result.outputs[0], {std::log(3.0)});
   ExpectNear(result.input_grads[0], {third - 0.1, third - 0.8, third - 0.1});
@@ -122,55 +96,54 @@ TEST(SoftmaxWithLossTest, LabelSmoothingMovesTheTargetOfTheGradient) {
 
 TEST(SoftmaxWithLossTest, LabelsOutsideTheClassesAreReportedWithTheItem) {
   LayerCall call{.inputs = {{{4, 21}, Values(84, 0.0)}, {{4}, {0, 20, 3, 94}}}};
-  const std::string text = MessageOf(RegisterSoftmaxWithLoss, call);
+  const std::string text = ErrorOf("SoftmaxWithLoss", call);
   EXPECT_NE(text.find("label 94 at item 3 but \"in0\" has 21 classes (labels 0..20; does your set "
                       "start at 1?)"),
             std::string::npos)
       << text;
   call.inputs[1].values[3] = -1;
-  EXPECT_NE(MessageOf(RegisterSoftmaxWithLoss, call).find("label -1 at item 3"), std::string::npos);
+  EXPECT_NE(ErrorOf("SoftmaxWithLoss", call).find("label -1 at item 3"), std::string::npos);
   call.inputs[1].values[3] = 21;
-  EXPECT_NE(MessageOf(RegisterSoftmaxWithLoss, call).find("label 21"), std::string::npos);
+  EXPECT_NE(ErrorOf("SoftmaxWithLoss", call).find("label 21"), std::string::npos);
   for (double bad : {2.5, kNan, std::numeric_limits<double>::infinity()}) {
     call.inputs[1].values[3] = bad;
-    EXPECT_NE(MessageOf(RegisterSoftmaxWithLoss, call).find("not a whole number"),
-              std::string::npos);
+    EXPECT_NE(ErrorOf("SoftmaxWithLoss", call).find("not a whole number"), std::string::npos);
   }
   call.inputs[1].values[3] = 3e9;
-  EXPECT_NE(MessageOf(RegisterSoftmaxWithLoss, call).find("at item 3"), std::string::npos);
+  EXPECT_NE(ErrorOf("SoftmaxWithLoss", call).find("at item 3"), std::string::npos);
 }
 
 TEST(SoftmaxWithLossTest, LabelsInMapsAreReportedWithItemAndPosition) {
   LayerCall call = Spatial("");
-  EXPECT_NE(MessageOf(RegisterSoftmaxWithLoss, call).find("label 2 at item 1, position 0 but"),
+  EXPECT_NE(ErrorOf("SoftmaxWithLoss", call).find("label 2 at item 1, position 0 but"),
             std::string::npos);
 }
 
 TEST(SoftmaxWithLossTest, NanScoresGiveNanLoss) {
   const RunResult result =
-      Call(RegisterSoftmaxWithLoss, {.inputs = {{{1, 2}, {kNan, 1}}, {{1}, {1}}}});
+      CallBuiltin("SoftmaxWithLoss", {.inputs = {{{1, 2}, {kNan, 1}}, {{1}, {1}}}});
   EXPECT_TRUE(std::isnan(result.outputs[0][0]));
 }
 
 TEST(EuclideanLossTest, HalfTheMeanSquaredDistanceWithBothGradients) {
-  const RunResult result =
-      Call(RegisterEuclideanLoss,
-           {.inputs = {{{2, 2}, {1, 2, 3, 4}}, {{2, 2}, {0, 2, 5, 1}}}, .output_grads = {{3}}});
+  const RunResult result = CallBuiltin(
+      "EuclideanLoss",
+      {.inputs = {{{2, 2}, {1, 2, 3, 4}}, {{2, 2}, {0, 2, 5, 1}}}, .output_grads = {{3}}});
   ExpectNear(result.outputs[0], {(1 + 0 + 4 + 9) / 4.0});
   ExpectNear(result.input_grads[0], {1.5, 0, -3, 4.5});
   ExpectNear(result.input_grads[1], {-1.5, 0, 3, -4.5});
 }
 
 TEST(EuclideanLossTest, EmptyBatchCostsNothing) {
-  const RunResult result = Call(RegisterEuclideanLoss, {.inputs = {{{0, 2}, {}}, {{0, 2}, {}}}});
+  const RunResult result = CallBuiltin("EuclideanLoss", {.inputs = {{{0, 2}, {}}, {{0, 2}, {}}}});
   ExpectNear(result.outputs[0], {0});
 }
 
 double AccuracyOf(const std::string& prototxt, const Values& scores, const Values& labels) {
   const auto items = static_cast<int64_t>(labels.size());
   const auto classes = static_cast<int64_t>(scores.size()) / items;
-  return Call(RegisterAccuracy,
-              {.prototxt = prototxt, .inputs = {{{items, classes}, scores}, {{items}, labels}}})
+  return CallBuiltin("Accuracy", {.prototxt = prototxt,
+                                  .inputs = {{{items, classes}, scores}, {{items}, labels}}})
       .outputs[0][0];
 }
 
@@ -199,17 +172,16 @@ TEST(AccuracyTest, IgnoredItemsDoNotCount) {
 }
 
 TEST(AccuracyTest, SecondOutputIsTheShareOfEachClass) {
-  const RunResult result =
-      Call(RegisterAccuracy,
-           {.inputs = {{{4, 3}, {9, 0, 0, 0, 9, 0, 9, 0, 0, 0, 9, 0}}, {{4}, {0, 1, 1, 0}}},
-            .outputs = 2});
+  const RunResult result = CallBuiltin(
+      "Accuracy", {.inputs = {{{4, 3}, {9, 0, 0, 0, 9, 0, 9, 0, 0, 0, 9, 0}}, {{4}, {0, 1, 1, 0}}},
+                   .outputs = 2});
   ExpectNear(result.outputs[0], {0.5});
   ExpectNear(result.outputs[1], {0.5, 0.5, 0});
 }
 
 TEST(AccuracyTest, LabelsOutsideTheClassesAreReported) {
   const LayerCall call{.inputs = {{{2, 3}, Values(6, 0.0)}, {{2}, {0, 3}}}};
-  EXPECT_NE(MessageOf(RegisterAccuracy, call).find("label 3 at item 1 but \"in0\" has 3 classes"),
+  EXPECT_NE(ErrorOf("Accuracy", call).find("label 3 at item 1 but \"in0\" has 3 classes"),
             std::string::npos);
 }
 

@@ -13,8 +13,12 @@ RunResult CallLayer(const LayerType& type, const LayerCall& call) {
     sample.inputs.push_back({.shape = input.shape});
     values.inputs.push_back(input.values);
   }
+  values.learned = call.learned;
   values.output_grads = call.output_grads;
   const LayerCase layer_case(type, sample, call.dtype);
+  if (call.learned.size() != layer_case.info().learned.size()) {
+    throw std::logic_error("the call does not give the learned blobs of the layer");
+  }
   RunResult result = RunLayer(layer_case, values, {.backward = !call.output_grads.empty()});
   if (!result.failures.empty()) throw std::logic_error(result.failures.front());
   return result;

@@ -23,6 +23,8 @@ struct LayerCall {
   std::vector<Values> output_grads = {};
   Phase phase = TRAIN;
   DType dtype = DType::kF32;
+  // Learned blobs in their order; as many as the layer has.
+  std::vector<Values> learned = {};
 };
 
 // The outputs and, where asked for, the gradients of one call. Throws what the layer throws, and

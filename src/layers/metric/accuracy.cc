@@ -10,7 +10,6 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/layer_axis.h"
 #include "layers/loss/labels.h"
 #include "math/softmax.h"
 
@@ -45,14 +44,8 @@ class Accuracy final : public Layer {
 
   LayerInfo Infer(const InferContext& context) const override {
     const BlobSpec& scores = context.inputs[0];
-    const Shape& labels = context.inputs[1].shape;
     const SoftmaxExtent extent = Extent(scores.shape);
-    if (labels.count() != extent.outer * extent.inner) {
-      FailInputs(
-          *this,
-          StrCat("scores of shape ", ToString(scores.shape), " need ", extent.outer * extent.inner,
-                 " labels, one for each position, but the labels have shape ", ToString(labels)));
-    }
+    CheckLabelShape(*this, scores.shape, extent, context.inputs[1].shape, false);
     if (top_k_ > extent.classes) {
       FailField(*this, "accuracy_param.top_k",
                 StrCat("top_k is ", top_k_, ", but there are only ", extent.classes, " classes"));
@@ -125,9 +118,7 @@ class Accuracy final : public Layer {
   }
 
   SoftmaxExtent Extent(const Shape& shape) const {
-    const int axis =
-        LayerAxis(*this, shape, param().accuracy_param().axis(), "accuracy_param.axis");
-    return {shape.count(0, axis), shape[axis], shape.count(axis + 1)};
+    return ClassExtent(*this, shape, param().accuracy_param().axis(), "accuracy_param.axis");
   }
 
   const uint32_t top_k_;
@@ -169,8 +160,16 @@ void RegisterAccuracy(Registry& registry) {
   LayerType type;
   type.name = "Accuracy";
   type.category = "metric";
-  type.summary = "Share of items whose label is among the best scores; inputs: scores, labels.";
+  type.summary = "Share of items whose label is among the best scores.";
   type.formula = "accuracy = right / counted; right when #{k: x_k >= x_label} <= top_k";
+  type.input_docs = {
+      "scores: the K classes on axis accuracy_param.axis, any axes before and behind it",
+      "labels: one for each position, in any shape; whole numbers 0..K-1, or ignore_label"};
+  type.output_docs = {"accuracy: scalar; 0 when no label counts",
+                      "accuracy of each class: K values, 0 for classes without labels; optional"};
+  type.differences = {
+      "Labels that are no whole number, or outside the classes, are an error that names the item.",
+      "Scores and labels take no gradient: a net that asks for one is refused when it is planned."};
   type.param_fields = {"accuracy_param"};
   type.inputs = {2, 2};
   type.outputs = {1, 2};

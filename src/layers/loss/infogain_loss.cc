@@ -1,0 +1,227 @@
+// InfogainLoss: p = softmax(scores), H a K x K matrix with a row for each label;
+//   loss = -sum_i sum_c H[label_i, c] ln max(p_ic, 1e-20) / normalizer
+//   dscores_ic = (p_ic sum_k H[label_i, k] - H[label_i, c]) * dloss / normalizer, 0 where ignored.
+// H is the third bottom, or comes from a BlobProto file.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "core/parallel_for.h"
+#include "core/strings.h"
+#include "format/blob_proto.h"
+#include "format/caffemodel.h"
+#include "graph/registry.h"
+#include "layers/loss/item_batch.h"
+#include "layers/loss/softmax_loss.h"
+#include "math/reduce.h"
+
+namespace crema {
+namespace {
+
+constexpr double kSmallest = 1e-20;  // Caffe's kLOG_THRESHOLD
+
+std::vector<double> ReadMatrix(const Layer& layer) {
+  const InfogainLossParameter& param = layer.param().infogain_loss_param();
+  if (!param.has_source()) return {};
+  try {
+    const BlobProto blob = ReadBlobProtoFile(param.source());
+    CheckBlob(blob);
+    Tensor tensor(ShapeOf(blob), DType::kF64);
+    CopyTo(blob, tensor.view());
+    const auto values = std::as_const(tensor).view().span<double>();
+    return {values.begin(), values.end()};
+  } catch (const Error& error) {
+    Problem problem = error.problems().front();
+    problem.where.layer = layer.param().name();
+    problem.where.field = "infogain_loss_param.source";
+    throw Error(std::move(problem));
+  }
+}
+
+class InfogainLoss final : public SoftmaxLoss {
+ public:
+  explicit InfogainLoss(const LayerParameter& param)
+      : SoftmaxLoss(param, param.infogain_loss_param().axis(), "infogain_loss_param.axis"),
+        matrix_(param.bottom_size() > 2 ? std::vector<double>() : ReadMatrix(*this)) {
+    if (param.loss_param().has_normalize()) {
+      FailField(*this, "loss_param.normalize",
+                "InfogainLoss takes no `normalize`; write `normalization: VALID` for true and "
+                "`normalization: BATCH_SIZE` for false");
+    }
+  }
+
+ private:
+  void CheckRule(const InferContext& context, const SoftmaxExtent& extent) const override {
+    const bool given = context.inputs.size() > 2;
+    if (!given && !param().infogain_loss_param().has_source()) {
+      FailInputs(*this,
+                 "there is no matrix: give a third bottom, or infogain_loss_param { source: ... }");
+    }
+    const int64_t values =
+        given ? context.inputs[2].shape.count() : static_cast<int64_t>(matrix_.size());
+    if (values == extent.classes * extent.classes) return;
+    const std::string message =
+        StrCat("the matrix has ", values, " values, but ", extent.classes, " classes need ",
+               extent.classes, "x", extent.classes, " = ", extent.classes * extent.classes);
+    if (given) FailInputs(*this, message);
+    FailField(*this, "infogain_loss_param.source", message);
+  }
+
+  double Sum(const SoftmaxBatch<float>& batch) const override { return SumOf(batch); }
+  double Sum(const SoftmaxBatch<double>& batch) const override { return SumOf(batch); }
+  void Gradient(const SoftmaxBatch<float>& batch, double scale, float* dx) const override {
+    WriteGradient(batch, scale, dx);
+  }
+  void Gradient(const SoftmaxBatch<double>& batch, double scale, double* dx) const override {
+    WriteGradient(batch, scale, dx);
+  }
+
+  // Calls body(matrix) with values of the type in which the matrix is there.
+  template <typename T, typename Body>
+  auto WithMatrix(const SoftmaxBatch<T>& batch, Body&& body) const {
+    return batch.inputs.size() > 2 ? body(batch.inputs[2].template data<T>())
+                                   : body(matrix_.data());
+  }
+
+  template <typename T>
+  double SumOf(const SoftmaxBatch<T>& batch) const {
+    const SoftmaxExtent& extent = batch.extent;
+    return WithMatrix(batch, [&](const auto* matrix) {
+      return OrderedSum(batch.threads, batch.positions(), ItemGrain(extent.classes),
+                        [&](int64_t begin, int64_t end) {
+                          double sum = 0;
+                          for (int64_t at = begin; at < end; ++at) {
+                            if (batch.Ignores(at)) continue;
+                            const auto* row = matrix + batch.Label(at) * extent.classes;
+                            const T* prob = batch.prob + batch.First(at);
+                            for (int64_t c = 0; c < extent.classes; ++c) {
+                              const auto p = static_cast<double>(prob[c * extent.inner]);
+                              sum -= static_cast<double>(row[c]) * std::log(std::max(p, kSmallest));
+                            }
+                          }
+                          return sum;
+                        });
+    });
+  }
+
+  template <typename T>
+  void WriteGradient(const SoftmaxBatch<T>& batch, double scale, T* dx) const {
+    const SoftmaxExtent& extent = batch.extent;
+    WithMatrix(batch, [&](const auto* matrix) {
+      ParallelFor(batch.threads, batch.positions(), ItemGrain(extent.classes),
+                  [&](int64_t begin, int64_t end, int) {
+                    for (int64_t at = begin; at < end; ++at) {
+                      const auto* row =
+                          batch.Ignores(at) ? nullptr : matrix + batch.Label(at) * extent.classes;
+                      GradientOfPosition(batch, row, scale, at, dx);
+                    }
+                  });
+    });
+  }
+
+  // `row` is that of the label; null where it is ignored.
+  template <typename T, typename M>
+  static void GradientOfPosition(const SoftmaxBatch<T>& batch, const M* row, double scale,
+                                 int64_t position, T* dx) {
+    const SoftmaxExtent& extent = batch.extent;
+    const double sum = row == nullptr ? 0 : std::accumulate(row, row + extent.classes, 0.0);
+    for (int64_t c = 0; c < extent.classes; ++c) {
+      const int64_t i = batch.First(position) + c * extent.inner;
+      dx[i] = row == nullptr ? T(0)
+                             : static_cast<T>(scale * (static_cast<double>(batch.prob[i]) * sum -
+                                                       static_cast<double>(row[c])));
+    }
+  }
+
+  const std::vector<double> matrix_;
+};
+
+std::vector<LayerSample> Samples() {
+  const SampleInput rows{.shape = {5, 4}};
+  const SampleInput labels{.shape = {5}, .low = 0, .high = 3, .integer = true};
+  const SampleInput matrix{.shape = {1, 1, 4, 4}, .low = 0, .high = 1};
+  const SampleInput maps{.shape = {2, 4, 3, 5}};
+  const SampleInput map_labels{.shape = {2, 3, 5}, .low = 0, .high = 3, .integer = true};
+  std::vector<LayerSample> samples = {
+      {.name = "rows", .prototxt = "", .inputs = {rows, labels, matrix}},
+      {.name = "signed_matrix",
+       .prototxt = "",
+       .inputs = {rows, labels, {.shape = {16}}},
+       .outputs = 2},
+      {.name = "last_axis",
+       .prototxt = "infogain_loss_param { axis: -1 }",
+       .inputs = {{.shape = {2, 3, 4}},
+                  {.shape = {2, 3}, .low = 0, .high = 3, .integer = true},
+                  matrix}},
+      {.name = "large",
+       .prototxt = "",
+       .inputs = {{.shape = {1031, 4}},
+                  {.shape = {1031}, .low = 0, .high = 3, .integer = true},
+                  matrix}},
+      {.name = "empty_batch",
+       .prototxt = "",
+       .inputs = {{.shape = {0, 3}}, {.shape = {0}}, {.shape = {3, 3}}}},
+  };
+  for (const char* rule :
+       {"", "normalization: FULL", "normalization: BATCH_SIZE", "normalization: NONE"}) {
+    samples.push_back({.name = StrCat("ignore_", rule),
+                       .prototxt = StrCat("loss_param { ignore_label: 2 ", rule, " }"),
+                       .inputs = {maps, map_labels, matrix}});
+  }
+  return samples;
+}
+
+}  // namespace
+
+void RegisterInfogainLoss(Registry& registry) {
+  LayerType type;
+  type.name = "InfogainLoss";
+  type.category = "loss";
+  type.summary = "Cross entropy of the softmax of scores, weighted by a matrix of label and class.";
+  type.formula =
+      "p = softmax(scores); loss = -sum_i sum_c H[label_i, c] ln max(p_ic, 1e-20) / normalizer "
+      "over "
+      "positions i that are not ignored";
+  type.input_docs = {
+      "scores: the K classes on axis infogain_loss_param.axis, any axes before and behind it",
+      "labels: one for each position, in any shape with the same axis 0; whole numbers 0..K-1, or "
+      "ignore_label; no gradient",
+      "H: K * K values, a row for each label; optional where a source is named; no gradient"};
+  type.output_docs = {"loss: scalar",
+                      "probabilities: softmax of the scores, in their shape; optional"};
+  type.differences = {
+      "Labels that are no whole number, or outside the classes, are an error that names the item.",
+      "The second output needs no loss_weight of its own, and a gradient that arrives there "
+      "counts.",
+      "Versions of Caffe from before 2017 took probabilities; this one takes scores, as Caffe "
+      "1.0."};
+  type.param_fields = {"infogain_loss_param", "loss_param"};
+  type.unread_fields = {"loss_param.class_weight", "loss_param.class_weighting",
+                        "loss_param.class_weighting_mode", "loss_param.weight_by_label_freqs",
+                        "loss_param.label_smoothing"};
+  type.inputs = {2, 3};
+  type.outputs = {1, 2};
+  type.default_loss_weight = 1;
+  type.make = [](const LayerParameter& p) { return std::make_unique<const InfogainLoss>(p); };
+  type.samples = Samples();
+  type.bad_samples = {
+      {.prototxt = "", .input_shapes = {{4, 3}, {5}, {3, 3}}, .expect = "need 4 labels"},
+      {.prototxt = "", .input_shapes = {{4, 3}, {4}, {3, 2}}, .expect = "3x3 = 9"},
+      {.prototxt = "", .input_shapes = {{4, 3}, {4}}, .expect = "there is no matrix"},
+      {.prototxt = "infogain_loss_param { source: \"/nonexistent/h.binaryproto\" }",
+       .input_shapes = {{4, 3}, {4}},
+       .expect = "h.binaryproto"},
+      {.prototxt = "infogain_loss_param { axis: 2 }",
+       .input_shapes = {{4, 3}, {4}, {3, 3}},
+       .expect = "axis 2 is outside"},
+      {.prototxt = "loss_param { normalize: true }",
+       .input_shapes = {{4, 3}, {4}, {3, 3}},
+       .expect = "takes no `normalize`"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

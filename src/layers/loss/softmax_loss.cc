@@ -1,0 +1,136 @@
+#include "layers/loss/softmax_loss.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/parallel_for.h"
+#include "layers/loss/labels.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kGrain = 1 << 12;  // elements that pay for a thread
+
+// dx += p * (dp - sum dp * p): what arrives at the probabilities.
+template <typename T>
+void AddSoftmaxGradient(const SoftmaxBatch<T>& batch, const T* dp, T* dx) {
+  const SoftmaxExtent& extent = batch.extent;
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.classes));
+  ParallelFor(batch.threads, batch.positions(), grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t first = batch.First(at);
+      const int64_t last = first + extent.classes * extent.inner;
+      T dot = 0;
+      for (int64_t i = first; i < last; i += extent.inner) dot += dp[i] * batch.prob[i];
+      for (int64_t i = first; i < last; i += extent.inner) dx[i] += batch.prob[i] * (dp[i] - dot);
+    }
+  });
+}
+
+}  // namespace
+
+SoftmaxLoss::SoftmaxLoss(const LayerParameter& param, int axis, std::string axis_field)
+    : Layer(param),
+      axis_(axis),
+      axis_field_(std::move(axis_field)),
+      ignored_(IgnoredLabel(param.loss_param())),
+      normalizer_(*this) {}
+
+LayerInfo SoftmaxLoss::Infer(const InferContext& context) const {
+  const BlobSpec& scores = context.inputs[0];
+  const SoftmaxExtent extent = Extent(scores.shape);
+  CheckLabelShape(*this, scores.shape, extent, context.inputs[1].shape, axis_ != 0);
+  CheckRule(context, extent);
+  LayerInfo info;
+  info.outputs = {{Shape{}, scores.dtype}};
+  if (context.output_count > 1) {
+    info.outputs.push_back(scores);
+    info.backward_reads_output = {false, true};
+  } else {
+    info.saved = {scores};
+  }
+  info.backward_reads_input.assign(context.inputs.size(), true);
+  info.backward_reads_input[0] = false;
+  info.gradient_forbidden.assign(context.inputs.size(), true);
+  info.gradient_forbidden[0] = false;
+  return info;
+}
+
+// The probabilities need a place where neither an output nor a blob for backward holds them.
+size_t SoftmaxLoss::ForwardScratch(const InferContext& context, const LayerInfo& info, int) const {
+  const BlobSpec& scores = context.inputs[0];
+  const int64_t bytes = scores.shape.count() * static_cast<int64_t>(SizeOf(scores.dtype));
+  return ScratchBytes<double>(Extent(scores.shape).classes) +
+         (info.outputs.size() > 1 ? 0 : ScratchBytes<std::byte>(bytes)) + kScratchSlack;
+}
+
+size_t SoftmaxLoss::BackwardScratch(const InferContext& context, const LayerInfo&, int) const {
+  return ScratchBytes<double>(Extent(context.inputs[0].shape).classes) + kScratchSlack;
+}
+
+void SoftmaxLoss::Forward(const ForwardArgs& args) const {
+  const SoftmaxExtent extent = Extent(args.inputs[0].shape());
+  const double divisor = Divisor(extent, args.inputs[1]);
+  ScratchCutter scratch(args.scratch);
+  const std::span<double> class_scratch(scratch.Take<double>(extent.classes),
+                                        static_cast<size_t>(extent.classes));
+  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    T* prob = nullptr;
+    if (args.outputs.size() > 1) {
+      prob = args.outputs[1].data<T>();
+    } else if (!args.saved[0].empty()) {
+      prob = args.saved[0].data<T>();
+    } else {
+      prob = scratch.Take<T>(args.inputs[0].count());
+    }
+    const int threads = args.context.threads();
+    SoftmaxForward(threads, extent, args.inputs[0].data<T>(), prob);
+    const double sum = Sum(SoftmaxBatch<T>{.threads = threads,
+                                           .extent = extent,
+                                           .ignored = ignored_,
+                                           .prob = prob,
+                                           .labels = args.inputs[1].data<T>(),
+                                           .inputs = args.inputs,
+                                           .class_scratch = class_scratch});
+    args.outputs[0].data<T>()[0] = static_cast<T>(sum / divisor);
+  });
+}
+
+void SoftmaxLoss::Backward(const BackwardArgs& args) const {
+  const ConstTensorView& probabilities =
+      args.output_grads.size() > 1 ? args.outputs[1] : args.saved[0];
+  const SoftmaxExtent extent = Extent(probabilities.shape());
+  const double divisor = Divisor(extent, args.inputs[1]);
+  ScratchCutter scratch(args.scratch);
+  const std::span<double> class_scratch(scratch.Take<double>(extent.classes),
+                                        static_cast<size_t>(extent.classes));
+  DispatchFloat(probabilities.dtype(), [&]<typename T>(T) {
+    const SoftmaxBatch<T> batch{.threads = args.context.threads(),
+                                .extent = extent,
+                                .ignored = ignored_,
+                                .prob = probabilities.data<T>(),
+                                .labels = args.inputs[1].data<T>(),
+                                .inputs = args.inputs,
+                                .class_scratch = class_scratch};
+    const double weight = args.output_grads[0].data<T>()[0];
+    T* dx = args.input_grads[0].data<T>();
+    Gradient(batch, weight / divisor, dx);
+    if (args.output_grads.size() > 1) {
+      AddSoftmaxGradient(batch, args.output_grads[1].data<T>(), dx);
+    }
+  });
+}
+
+SoftmaxExtent SoftmaxLoss::Extent(const Shape& scores) const {
+  return ClassExtent(*this, scores, axis_, axis_field_);
+}
+
+double SoftmaxLoss::Divisor(const SoftmaxExtent& extent, const ConstTensorView& labels) const {
+  const int64_t counted = CheckLabels(
+      *this, labels, {.classes = extent.classes, .inner = extent.inner, .ignored = ignored_});
+  return normalizer_.Divisor(
+      {.outer = extent.outer, .all = extent.outer * extent.inner, .counted = counted});
+}
+
+}  // namespace crema

@@ -1,0 +1,70 @@
+// What the losses of softmax(scores) share: SoftmaxWithLoss, InfogainLoss, FocalLoss.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "graph/layer.h"
+#include "layers/loss/loss_normalizer.h"
+#include "math/softmax.h"
+
+namespace crema {
+
+// One batch, as the rule of a loss sees it.
+template <typename T>
+struct SoftmaxBatch {
+  int threads = 1;
+  SoftmaxExtent extent;
+  std::optional<int32_t> ignored;
+  const T* prob = nullptr;
+  const T* labels = nullptr;  // valid, one a position
+  std::span<const ConstTensorView> inputs;
+  std::span<double> class_scratch;  // one a class
+
+  int64_t positions() const { return extent.outer * extent.inner; }
+  // The element of class 0 at a position; classes are extent.inner apart.
+  int64_t First(int64_t position) const {
+    return position / extent.inner * extent.classes * extent.inner + position % extent.inner;
+  }
+  bool Ignores(int64_t position) const {
+    return ignored && static_cast<double>(labels[position]) == *ignored;
+  }
+  int64_t Label(int64_t position) const { return static_cast<int64_t>(labels[position]); }
+};
+
+// Inputs: scores, labels, and what a rule adds to them. Output 0 is the sum of the rule over the
+// positions that are not ignored, divided by the normalizer; output 1, where there is one, is the
+// softmax of the scores, and a gradient that arrives there counts.
+class SoftmaxLoss : public Layer {
+ public:
+  LayerInfo Infer(const InferContext& context) const final;
+  size_t ForwardScratch(const InferContext& context, const LayerInfo& info, int) const final;
+  size_t BackwardScratch(const InferContext& context, const LayerInfo& info, int) const final;
+  void Forward(const ForwardArgs& args) const final;
+  void Backward(const BackwardArgs& args) const final;
+
+ protected:
+  SoftmaxLoss(const LayerParameter& param, int axis, std::string axis_field);
+
+  // Checks of inputs from 2 on, and of the number of classes.
+  virtual void CheckRule(const InferContext&, const SoftmaxExtent&) const {}
+  virtual double Sum(const SoftmaxBatch<float>& batch) const = 0;
+  virtual double Sum(const SoftmaxBatch<double>& batch) const = 0;
+  // dx = scale * d sum / d scores, 0 at ignored positions.
+  virtual void Gradient(const SoftmaxBatch<float>& batch, double scale, float* dx) const = 0;
+  virtual void Gradient(const SoftmaxBatch<double>& batch, double scale, double* dx) const = 0;
+
+ private:
+  SoftmaxExtent Extent(const Shape& scores) const;
+  // Checks the labels. Returns the normalizer.
+  double Divisor(const SoftmaxExtent& extent, const ConstTensorView& labels) const;
+
+  const int axis_;
+  const std::string axis_field_;
+  const std::optional<int32_t> ignored_;
+  const LossNormalizer normalizer_;
+};
+
+}  // namespace crema
