@@ -23,6 +23,7 @@ class SampleWriter {
     DType dtype = DType::kF32;
     uint64_t seed = 1;
     uint64_t layer_id = 0;
+    std::string who_decides = "the first record is";  // what the shape of a sample comes from
   };
   // `transformer` is shared by the decoders of a layer.
   SampleWriter(Options options, std::shared_ptr<const Transformer> transformer)
