@@ -41,6 +41,15 @@ PixelView DatumReader::Read(std::string_view key, std::string_view value) {
     Fail(ErrorCode::kDataLoss,
          StrCat(RecordName(data_set_, key), " is not a Datum (", value.size(), " bytes)"));
   }
+  return View(key);
+}
+
+PixelView DatumReader::Take(std::string_view key, Datum* datum) {
+  datum_.Swap(datum);
+  return View(key);
+}
+
+PixelView DatumReader::View(std::string_view key) {
   if (!datum_.encoded()) return ReadRaw(key);
   DecodeImage(datum_.data(), mode_, RecordName(data_set_, key), &image_);
   return {image_.channels, image_.height, image_.width, image_.pixels.data(), nullptr};
