@@ -31,7 +31,8 @@ void ImageFileSource::Read(Record* record) {
     record->value = files_.Read(entry.path, &record->storage);
   } catch (const Error& error) {
     Problem problem = error.problems().front();
-    problem.message += StrCat(" (line ", entry.line, " of '", list_->source(), "')");
+    if (entry.line > 0)
+      problem.message += StrCat(" (line ", entry.line, " of '", list_->source(), "')");
     throw Error(std::move(problem));
   }
 }
@@ -51,6 +52,14 @@ Image ReadShaped(std::string_view bytes, const ImageShaping& shaping, const std:
   }
   if (height == 0 || (height == image.height && width == image.width)) return image;
   return Resize(image, height, width);
+}
+
+Shape ShapeOfFirst(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping) {
+  ImageFileSource source(list, {});
+  Record record;
+  source.Read(&record);
+  const Image image = ReadShaped(record.value, shaping, list->Name(list->entries().front()));
+  return {image.channels, image.height, image.width};
 }
 
 void ImageFileDecoder::Decode(const Record& record, std::span<std::byte* const> places) {

@@ -53,6 +53,9 @@ struct ImageShaping {
 // Decodes and resizes. Throws what DecodeImage throws; `name` begins the message.
 Image ReadShaped(std::string_view bytes, const ImageShaping& shaping, const std::string& name);
 
+// C x H x W of the first image of a list. Throws as reading and decoding it.
+Shape ShapeOfFirst(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping);
+
 class ImageFileDecoder final : public SampleDecoder {
  public:
   ImageFileDecoder(std::shared_ptr<const ImageList> list, ImageShaping shaping, SampleWriter writer)

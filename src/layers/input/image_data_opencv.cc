@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/rng.h"
@@ -125,13 +126,7 @@ class ImageData final : public Layer {
   // The shape, after resizing and cropping, of the first image of the list.
   Shape FirstSample(Phase phase) const {
     return Naming(*this, "image_data_param.source", [&] {
-      const auto list = OpenList(param());
-      ImageFileSource source(list, {});
-      Record record;
-      source.Read(&record);
-      const Image image = ReadShaped(record.value, Shaping(param().image_data_param()),
-                                     list->Name(list->entries().front()));
-      const Shape shape{image.channels, image.height, image.width};
+      const Shape shape = ShapeOfFirst(OpenList(param()), Shaping(param().image_data_param()));
       const Transformer transformer(param().transform_param(), phase, param().name());
       if (const auto misfit = transformer.FindMisfit(shape)) {
         FailField(*this, misfit->field, misfit->message);
