@@ -163,6 +163,23 @@ TEST(ImageDataLayer, BrokenImagesNameFileAndLine) {
   expect(cut, ErrorCode::kDataLoss, "truncated");
 }
 
+TEST(ImageDataLayer, ErrorsOfPlanningNameFileAndNet) {
+  TempDir temp;
+  const auto plan = [&](const std::string& list) {
+    return test::PlanError(
+        "layer { name: 'd' type: 'ImageData' top: 'data'\n"
+        "image_data_param { source: '" +
+        list + "' } }");
+  };
+  const std::string list = temp.Write("list", "\nnone.png cat\n");
+  EXPECT_NE(plan(list).find("net.prototxt:2:20: layer \"d\": '" + list + ":2' the label 'cat'"),
+            std::string::npos)
+      << plan(list);
+  temp.Write("list", "none.png 1\n");
+  EXPECT_NE(plan(list).find("'none.png' there is no such file"), std::string::npos) << plan(list);
+  EXPECT_NE(plan(list).find("(line 1 of '" + list + "')"), std::string::npos) << plan(list);
+}
+
 TEST(ImageDataLayer, OldFieldsOfTheSecondFormatAreRead) {
   TempDir temp;
   const std::string list = WriteSet(temp, 3);

@@ -46,6 +46,15 @@ int64_t PrefetchedState::EpochSize() const {
   return static_cast<int64_t>(epoch_size_ > 0 ? epoch_size_ : options_.epoch_size());
 }
 
+void TellFile(Problem* problem) {
+  Where& where = problem->where;
+  if (where.file.empty()) return;
+  const std::string line = where.line > 0 ? StrCat(":", where.line) : "";
+  problem->message = StrCat("'", where.file, line, "' ", problem->message);
+  where.file.clear();
+  where.line = where.column = 0;
+}
+
 uint64_t DrawSkip(uint32_t rand_skip, uint64_t seed, const std::string& layer) {
   if (rand_skip == 0) return 0;
   const RandomStream random(seed, MixBits(HashName(layer), HashName("rand_skip")));

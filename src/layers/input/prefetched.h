@@ -53,6 +53,10 @@ class PrefetchedState final : public LayerSessionState {
 // How many samples rand_skip leaves out at the start: 0 .. rand_skip - 1, from seed and layer.
 uint64_t DrawSkip(uint32_t rand_skip, uint64_t seed, const std::string& layer);
 
+// Puts the file that a problem is about into the message: the place of a problem of planning is
+// that of the net's text.
+void TellFile(Problem* problem);
+
 // Throws what `body` throws, with the name of the layer and, where none is named, the field.
 template <typename Body>
 auto Naming(const Layer& layer, const std::string& field, Body&& body) {
@@ -60,6 +64,7 @@ auto Naming(const Layer& layer, const std::string& field, Body&& body) {
     return body();
   } catch (const Error& error) {
     Problem problem = error.problems().front();
+    TellFile(&problem);
     problem.where.layer = layer.param().name();
     if (problem.where.field.empty()) problem.where.field = field;
     throw Error(std::move(problem));
