@@ -15,7 +15,8 @@ void SampleWriter::CheckShape(const Shape& image, const std::function<std::strin
   }
   if (const Shape sample = transformer_->OutputShape(image); sample != options_.sample) {
     Fail(ErrorCode::kDataLoss,
-         StrCat(name(), " is ", ToString(sample), ", but ", options_.who_decides, " ", ToString(options_.sample),
+         StrCat(name(), " is ", ToString(sample), ", but ", options_.who_decides, " ",
+                ToString(options_.sample),
                 ": all must have one size; transform_param.crop_size can cut them to it, and "
                 "force_color or force_gray give encoded images the same number of channels"));
   }

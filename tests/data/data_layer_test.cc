@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/strings.h"
@@ -10,6 +12,7 @@
 #include "data/expect_error.h"
 #include "data/layer_runner.h"
 #include "data/lmdb.h"
+#include "support/net.h"
 #include "support/temp_dir.h"
 
 namespace crema {
@@ -217,6 +220,41 @@ TEST(DataLayer, AnAnnotatedDatumIsNamedAsSuch) {
               [&] { LayerRunner(registry, Layer(temp.File("set"))); });
   ExpectError(ErrorCode::kDataLoss, "a layer of type AnnotatedData",
               [&] { LayerRunner(registry, Layer(temp.File("set"))); });
+}
+
+// What the data layer of a net makes of the first record, and its number of warnings.
+std::pair<std::vector<float>, size_t> FirstOfNet(const std::string& text) {
+  const auto plan = test::PlanText(text);
+  Session session(plan, Weights::Make(*plan, 1), ExecContext(1));
+  session.Forward();
+  return {test::ValuesOf(session.Data("d")), test::PlanWarnings(text).size()};
+}
+
+TEST(DataLayer, TransformationsOfAllFormats) {
+  TempDir temp;
+  const std::string source = WriteSet(temp, 1);
+  const std::string fields = "scale: 0.5 crop_size: 2 mirror: false";
+  auto [values, warnings] =
+      FirstOfNet(StrCat("layers { layer { name: 'd' type: 'data' source: '", source,
+                        "' batchsize: 1 scale: 0.5 cropsize: 2 mirror: false } top: 'd' }"));
+  EXPECT_EQ(values.size(), 4u);
+  EXPECT_EQ(values[1] - values[0], 0.5);
+  EXPECT_EQ(warnings, 0u);
+  std::tie(values, warnings) =
+      FirstOfNet(StrCat("layers { name: 'd' type: DATA top: 'd' data_param { source: '", source,
+                        "' batch_size: 1 ", fields, " } }"));
+  EXPECT_EQ(values.size(), 4u);
+  EXPECT_EQ(values[1] - values[0], 0.5);
+  EXPECT_EQ(warnings, 0u);
+  // In the present format the layer does not look at them, as in Caffe, and says so.
+  const std::string present =
+      StrCat("layer { name: 'd' type: 'Data' top: 'd' data_param { source: '", source,
+             "' batch_size: 1 ", fields, " } }");
+  EXPECT_EQ(FirstOfNet(present).first.size(), 12u);
+  for (const char* field : {"scale", "crop_size", "mirror"}) {
+    EXPECT_NE(test::PlanWarnings(present).find(StrCat("'data_param.", field, "' has no effect")),
+              std::string::npos);
+  }
 }
 
 TEST(DataLayer, ShardsPartTheSequenceAndRotate) {
