@@ -1,5 +1,7 @@
 #include "data/datum.h"
 
+#include <google/protobuf/unknown_field_set.h>
+
 #include <cctype>
 #include <climits>
 
@@ -7,6 +9,17 @@
 #include "core/strings.h"
 
 namespace crema {
+
+namespace {
+
+// Field 1 of a Datum is a number; that of an AnnotatedDatum is a message, which is kept as unknown.
+bool LooksAnnotated(const Datum& datum) {
+  const google::protobuf::UnknownFieldSet& unknown = datum.GetReflection()->GetUnknownFields(datum);
+  return unknown.field_count() > 0 && unknown.field(0).number() == Datum::kChannelsFieldNumber &&
+         unknown.field(0).type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED;
+}
+
+}  // namespace
 
 std::string RecordName(const std::string& data_set, std::string_view key) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -28,12 +41,27 @@ PixelView DatumReader::Read(std::string_view key, std::string_view value) {
     Fail(ErrorCode::kDataLoss,
          StrCat(RecordName(data_set_, key), " is not a Datum (", value.size(), " bytes)"));
   }
+  return View(key);
+}
+
+PixelView DatumReader::Take(std::string_view key, Datum* datum) {
+  datum_.Swap(datum);
+  return View(key);
+}
+
+PixelView DatumReader::View(std::string_view key) {
   if (!datum_.encoded()) return ReadRaw(key);
   DecodeImage(datum_.data(), mode_, RecordName(data_set_, key), &image_);
   return {image_.channels, image_.height, image_.width, image_.pixels.data(), nullptr};
 }
 
 PixelView DatumReader::ReadRaw(std::string_view key) const {
+  if (LooksAnnotated(datum_)) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat(RecordName(data_set_, key),
+                " is an AnnotatedDatum (an image with boxes), not a Datum: read this data set with "
+                "a layer of type AnnotatedData"));
+  }
   PixelView view{datum_.channels(), datum_.height(), datum_.width(), nullptr, nullptr};
   if (view.channels <= 0 || view.height <= 0 || view.width <= 0) {
     Fail(ErrorCode::kDataLoss,

@@ -34,9 +34,12 @@ class DatumReader {
   // applied to raw pixels. Throws kDataLoss (not a Datum, sizes that do not fit, an image that
   // cannot be decoded), naming the data set and the key.
   PixelView Read(std::string_view key, std::string_view value);
+  // The same for a Datum that is there already; takes its contents.
+  PixelView Take(std::string_view key, Datum* datum);
   int label() const { return datum_.label(); }  // of the record that was read last
 
  private:
+  PixelView View(std::string_view key);
   PixelView ReadRaw(std::string_view key) const;
 
   const std::string data_set_;

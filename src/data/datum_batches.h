@@ -2,15 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
+#include <utility>
 
-#include "core/dtype.h"
-#include "core/shape.h"
 #include "data/datum.h"
 #include "data/lmdb.h"
 #include "data/prefetcher.h"
-#include "data/transformer.h"
+#include "data/sample_writer.h"
 
 namespace crema {
 
@@ -41,27 +39,19 @@ class LmdbSource final : public RecordSource {
 // Decodes and transforms records to samples of one shape.
 class DatumDecoder final : public SampleDecoder {
  public:
-  struct Options {
-    std::string data_set;  // for messages
-    Shape sample;          // C x H x W of every sample
-    DType dtype = DType::kF32;
-    uint64_t seed = 1;
-    uint64_t layer_id = 0;
-  };
-  // `transformer` is shared by the decoders of a layer.
-  DatumDecoder(Options options, std::shared_ptr<const Transformer> transformer);
+  DatumDecoder(const std::string& data_set, SampleWriter writer)
+      : data_set_(data_set),
+        writer_(std::move(writer)),
+        reader_(data_set, writer_.transformer().color_mode()) {}
 
   // places[0] takes the image, places[1], where there is one, the label. Throws kDataLoss, naming
   // the record, for an image of another shape, besides what DatumReader throws.
   void Decode(const Record& record, std::span<std::byte* const> places) override;
 
  private:
-  void CheckShape(const Record& record, const Shape& image) const;
-
-  const Options options_;
-  const std::shared_ptr<const Transformer> transformer_;
+  const std::string data_set_;
+  SampleWriter writer_;
   DatumReader reader_;
-  Shape last_image_;  // passed the checks already
 };
 
 }  // namespace crema

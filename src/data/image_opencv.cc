@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/image.h"
+#include "data/mat_opencv.h"
 
 namespace crema {
 namespace {
@@ -20,19 +21,6 @@ cv::Mat Decode(std::string_view bytes, ColorMode mode, const std::string& name) 
     return cv::imdecode(buffer, flags);
   } catch (const cv::Exception& failure) {
     Fail(ErrorCode::kDataLoss, StrCat(name, ": the image cannot be decoded: ", failure.err));
-  }
-}
-
-void Deinterleave(const cv::Mat& decoded, Image* image) {
-  const int channels = image->channels;
-  const auto plane = static_cast<size_t>(image->height) * static_cast<size_t>(image->width);
-  for (int y = 0; y < image->height; ++y) {
-    const uint8_t* row = decoded.ptr<uint8_t>(y);
-    for (int c = 0; c < channels; ++c) {
-      uint8_t* out = image->pixels.data() + static_cast<size_t>(c) * plane +
-                     static_cast<size_t>(y) * static_cast<size_t>(image->width);
-      for (int x = 0; x < image->width; ++x) out[x] = row[x * channels + c];
-    }
   }
 }
 
@@ -55,11 +43,7 @@ void DecodeImage(std::string_view bytes, ColorMode mode, const std::string& name
     Fail(ErrorCode::kDataLoss,
          StrCat(name, ": the image has more than 8 bits a channel; convert it to 8 bits"));
   }
-  image->channels = decoded.channels();
-  image->height = decoded.rows;
-  image->width = decoded.cols;
-  image->pixels.resize(decoded.total() * static_cast<size_t>(decoded.channels()));
-  Deinterleave(decoded, image);
+  SplitPlanes(decoded, image);
 }
 
 }  // namespace crema

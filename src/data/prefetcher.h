@@ -23,6 +23,7 @@ namespace crema {
 // source does.
 struct Record {
   uint64_t ordinal = 0;  // counts the samples of all shards; goes on growing after a wrap
+  uint64_t entry = 0;    // which one of the data set, where the source has a list of them
   std::string_view key;
   std::string_view value;
   std::string storage;

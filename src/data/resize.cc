@@ -6,7 +6,7 @@
 namespace crema {
 
 #ifndef CREMA_HAVE_OPENCV
-Image Resize(const Image&, int, int) {
+Image Resize(const Image&, int, int, Interpolation) {
   Fail(ErrorCode::kUnsupported, "this build has no OpenCV, so images cannot be resized");
 }
 #endif

@@ -1,9 +1,11 @@
 // What transform_param may say, and the mean image that it names.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -20,9 +22,26 @@ namespace {
   Fail(code, std::move(message), std::move(where));
 }
 
-// Fields of forks that do not change what the net sees.
-bool IsHarmless(const std::string& field) {
-  return field == "display" || field == "use_gpu_transform" || field == "random_seed";
+// Fields of forks that are read, or that do not change what the net sees.
+bool IsAllowed(const std::string& field, TransformSteps steps) {
+  constexpr std::string_view kAlways[] = {"crop_h", "crop_w", "display", "use_gpu_transform",
+                                          "random_seed"};
+  constexpr std::string_view kOfBoxes[] = {"resize_param", "noise_param", "emit_constraint",
+                                           "distort_param", "expand_param"};
+  return std::ranges::find(kAlways, field) != std::end(kAlways) ||
+         (steps == TransformSteps::kAnnotated &&
+          std::ranges::find(kOfBoxes, field) != std::end(kOfBoxes));
+}
+
+void ValidateCrop(const TransformationParameter& param, const std::string& layer) {
+  if ((param.crop_h() > 0) != (param.crop_w() > 0)) {
+    FailTransform(ErrorCode::kInvalidArgument, layer, param.crop_h() > 0 ? "crop_h" : "crop_w",
+                  "crop_h and crop_w go together: give both, or crop_size for a square");
+  }
+  if (param.crop_size() > 0 && param.crop_h() > 0) {
+    FailTransform(ErrorCode::kInvalidArgument, layer, "crop_size",
+                  "crop_size and crop_h, crop_w exclude each other: remove one");
+  }
 }
 
 // Extents of the stored image, or empty when the blob is of another kind.
@@ -43,7 +62,8 @@ std::vector<int64_t> ImageExtents(const BlobProto& blob) {
 
 }  // namespace
 
-void ValidateTransform(const TransformationParameter& param, const std::string& layer) {
+void ValidateTransform(const TransformationParameter& param, const std::string& layer,
+                       TransformSteps steps) {
   if (param.has_mean_file() && param.mean_value_size() > 0) {
     FailTransform(ErrorCode::kInvalidArgument, layer, "mean_value",
                   "mean_file and mean_value exclude each other: remove one");
@@ -52,15 +72,16 @@ void ValidateTransform(const TransformationParameter& param, const std::string& 
     FailTransform(ErrorCode::kInvalidArgument, layer, "force_gray",
                   "force_color and force_gray exclude each other: remove one");
   }
+  ValidateCrop(param, layer);
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   param.GetReflection()->ListFields(param, &fields);
   constexpr int kLastOfCaffe = TransformationParameter::kForceGrayFieldNumber;
   for (const auto* field : fields) {
-    if (field->number() <= kLastOfCaffe || IsHarmless(field->name())) continue;
+    if (field->number() <= kLastOfCaffe || IsAllowed(field->name(), steps)) continue;
     FailTransform(ErrorCode::kUnsupported, layer, field->name(),
                   StrCat("'", field->name(),
-                         "' is a transformation of another Caffe fork, which "
-                         "this version cannot do yet: remove it"));
+                         "' is a transformation of a Caffe fork, which a "
+                         "layer of this type cannot do: remove it"));
   }
 }
 

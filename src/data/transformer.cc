@@ -70,9 +70,12 @@ void TransformPlane(const Plane<float, double>& plane) { TransformRows(plane); }
 }  // namespace
 
 Transformer::Transformer(const TransformationParameter& param, Phase phase,
-                         const std::string& layer)
-    : param_(param), phase_(phase), crop_(param.crop_size()) {
-  ValidateTransform(param, layer);
+                         const std::string& layer, TransformSteps steps)
+    : param_(param),
+      phase_(phase),
+      crop_height_(param.crop_size() > 0 ? param.crop_size() : param.crop_h()),
+      crop_width_(param.crop_size() > 0 ? param.crop_size() : param.crop_w()) {
+  ValidateTransform(param, layer, steps);
   if (!param.has_mean_file()) return;
   try {
     mean_ = ReadMeanImage(param.mean_file());
@@ -84,9 +87,12 @@ Transformer::Transformer(const TransformationParameter& param, Phase phase,
 }
 
 std::optional<Transformer::Misfit> Transformer::FindMisfit(const Shape& image) const {
-  if (crop_ > image[1] || crop_ > image[2]) {
-    return Misfit{"transform_param.crop_size", StrCat("crop_size is ", crop_, ", but the image is ",
-                                                      image[1], " high and ", image[2], " wide")};
+  if (crop_height_ > image[1] || crop_width_ > image[2]) {
+    const bool square = param_.crop_size() > 0;
+    return Misfit{square ? "transform_param.crop_size" : "transform_param.crop_h",
+                  StrCat(square ? StrCat("crop_size is ", crop_height_)
+                                : StrCat("crop_h is ", crop_height_, " and crop_w ", crop_width_),
+                         ", but the image is ", image[1], " high and ", image[2], " wide")};
   }
   if (mean_ && mean_->shape != image) {
     return Misfit{"transform_param.mean_file",
@@ -103,7 +109,7 @@ std::optional<Transformer::Misfit> Transformer::FindMisfit(const Shape& image) c
 }
 
 Shape Transformer::OutputShape(const Shape& image) const {
-  return crop_ == 0 ? image : Shape{image[0], crop_, crop_};
+  return crop_height_ == 0 ? image : Shape{image[0], crop_height_, crop_width_};
 }
 
 ColorMode Transformer::color_mode() const {
@@ -119,8 +125,9 @@ Transformer::Placement Transformer::Place(const PixelView& image,
                                           const RandomStream& random) const {
   Placement place{.height = image.height, .width = image.width};
   place.mirror = param_.mirror() && random.Below(0, 2) == 1;
-  if (crop_ == 0) return place;
-  place.height = place.width = static_cast<int>(crop_);
+  if (crop_height_ == 0) return place;
+  place.height = static_cast<int>(crop_height_);
+  place.width = static_cast<int>(crop_width_);
   const int spare_rows = image.height - place.height;
   const int spare_columns = image.width - place.width;
   if (phase_ == TRAIN) {
@@ -158,8 +165,7 @@ void Transformer::ApplyTyped(const S* pixels, const PixelView& image, const Plac
 }
 
 template <typename T>
-void Transformer::Apply(const PixelView& image, const RandomStream& random, T* out) const {
-  const Placement place = Place(image, random);
+void Transformer::ApplyAt(const PixelView& image, const Placement& place, T* out) const {
   if (image.bytes != nullptr) {
     ApplyTyped(image.bytes, image, place, out);
   } else {
@@ -167,7 +173,18 @@ void Transformer::Apply(const PixelView& image, const RandomStream& random, T* o
   }
 }
 
-template void Transformer::Apply(const PixelView&, const RandomStream&, float*) const;
-template void Transformer::Apply(const PixelView&, const RandomStream&, double*) const;
+template void Transformer::ApplyAt(const PixelView&, const Placement&, float*) const;
+template void Transformer::ApplyAt(const PixelView&, const Placement&, double*) const;
+
+float Transformer::ChannelMean(int channel) const {
+  const int means = param_.mean_value_size();
+  if (means > 0) return param_.mean_value(means == 1 ? 0 : std::min(channel, means - 1));
+  if (!mean_ || channel >= mean_->shape[0]) return 0;
+  const auto plane = static_cast<size_t>(mean_->shape.count(1));
+  const float* first = mean_->values.data() + plane * static_cast<size_t>(channel);
+  double sum = 0;
+  for (size_t i = 0; i < plane; ++i) sum += first[i];
+  return static_cast<float>(sum / static_cast<double>(plane));
+}
 
 }  // namespace crema

@@ -14,9 +14,16 @@
 
 namespace crema {
 
+// Which steps of transform_param a layer can do.
+enum class TransformSteps {
+  kPlain,      // what Transformer does
+  kAnnotated,  // also those of SSD that need the boxes: see augment/
+};
+
 // Throws Error with where.layer and where.field: fields that exclude each other (kInvalidArgument),
-// fields of forks that change pixels in ways this version cannot (kUnsupported).
-void ValidateTransform(const TransformationParameter& param, const std::string& layer);
+// fields of forks that change pixels in ways this layer cannot (kUnsupported).
+void ValidateTransform(const TransformationParameter& param, const std::string& layer,
+                       TransformSteps steps = TransformSteps::kPlain);
 
 // A mean image as stored in a BlobProto file.
 struct MeanImage {
@@ -35,7 +42,8 @@ MeanImage ReadMeanImage(const std::string& path);
 class Transformer {
  public:
   // Reads mean_file. `layer` names the layer in errors; also throws what ValidateTransform does.
-  Transformer(const TransformationParameter& param, Phase phase, const std::string& layer);
+  Transformer(const TransformationParameter& param, Phase phase, const std::string& layer,
+              TransformSteps steps = TransformSteps::kPlain);
 
   struct Misfit {
     std::string field;  // "transform_param.crop_size"
@@ -50,11 +58,7 @@ class Transformer {
   // epoch gets draws of its own.
   static RandomStream SampleStream(uint64_t seed, uint64_t layer_id, uint64_t ordinal);
 
-  // Requires: no misfit, room for OutputShape at `out`. T is float or double.
-  template <typename T>
-  void Apply(const PixelView& image, const RandomStream& random, T* out) const;
-
- private:
+  // Which part of an image is kept, and whether it is turned over.
   struct Placement {
     int top = 0;
     int left = 0;
@@ -62,13 +66,28 @@ class Transformer {
     int width = 0;
     bool mirror = false;
   };
+  // Requires: no misfit.
   Placement Place(const PixelView& image, const RandomStream& random) const;
+
+  // Requires: no misfit, room for OutputShape at `out`. T is float or double.
+  template <typename T>
+  void Apply(const PixelView& image, const RandomStream& random, T* out) const {
+    ApplyAt(image, Place(image, random), out);
+  }
+  template <typename T>
+  void ApplyAt(const PixelView& image, const Placement& place, T* out) const;
+
+  // The mean of one channel: mean_value, the average of the mean image, or 0.
+  float ChannelMean(int channel) const;
+
+ private:
   template <typename S, typename T>
   void ApplyTyped(const S* pixels, const PixelView& image, const Placement& place, T* out) const;
 
   const TransformationParameter param_;
   const Phase phase_;
-  const int64_t crop_;
+  const int64_t crop_height_;  // 0: no crop
+  const int64_t crop_width_;
   std::optional<MeanImage> mean_;
 };
 

@@ -101,8 +101,9 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
   for (int v : layer.inputs) step->forward_inputs.push_back(DataOf(v));
   for (size_t o = 0; o < layer.outputs.size(); ++o) {
     const PlannedValue& value = plan_->values[static_cast<size_t>(layer.outputs[o])];
-    // A source has the extents that Reshape gave it.
-    const BlobSpec spec = layer.inputs.empty() ? SpecOf(layer.outputs[o]) : step->info->outputs[o];
+    // A source has the extents that Reshape gave it, but one that chooses them may grow again.
+    const bool reshaped = layer.inputs.empty() && !step->info->dynamic_outputs;
+    const BlobSpec spec = reshaped ? SpecOf(layer.outputs[o]) : step->info->outputs[o];
     step->forward_outputs.push_back(ViewOf(value.data, spec));
     step->output_shapes.push_back(spec.shape);
   }
@@ -290,6 +291,13 @@ ConstTensorView Session::Gradient(const std::string& name) const {
 void Session::ZeroLearnedGradients() {
   const TensorView view = gradient_memory_.view();
   std::memset(view.raw(), 0, view.bytes());
+}
+
+LayerSessionState* Session::MutableState(const std::string& layer) {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (plan_->layers[i].name() == layer) return steps_[i].state.get();
+  }
+  return nullptr;
 }
 
 void Session::SaveState(const std::string& net, SolverState* state) const {

@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/strings.h"
@@ -9,7 +12,8 @@
 #include "data/expect_error.h"
 #include "data/layer_runner.h"
 #include "data/lmdb.h"
-#include "data/temp_dir.h"
+#include "support/net.h"
+#include "support/temp_dir.h"
 
 namespace crema {
 
@@ -17,9 +21,9 @@ void RegisterData(Registry&);
 
 namespace {
 
+using test::TempDir;
 using testing::ExpectError;
 using testing::LayerRunner;
-using testing::TempDir;
 
 Registry DataRegistry() {
   Registry registry;
@@ -41,7 +45,7 @@ Datum GrayDatum(int height, int width, int label) {
 
 // `records` images of 3x4; image n holds 10n, 10n + 1, …, and its label is n.
 std::string WriteSet(const TempDir& temp, int records) {
-  const std::string path = temp / "set";
+  const std::string path = temp.File("set");
   LmdbWriter writer(path);
   for (int i = 0; i < records; ++i) {
     writer.Put(StrCat("key", i), GrayDatum(3, 4, i).SerializeAsString());
@@ -135,17 +139,17 @@ TEST(DataLayer, AnLmdbIsReadWhateverTheBackendSays) {
   const std::string source = WriteSet(temp, 3);
   LayerRunner(registry, Layer(source, "batch_size: 1 backend: LMDB")).Forward();
   LayerRunner(registry, Layer(source, "batch_size: 1 backend: LEVELDB")).Forward();
-  std::filesystem::create_directory(temp / "level");
+  std::filesystem::create_directory(temp.File("level"));
   temp.Write("level/CURRENT", "MANIFEST-000004\n");
   ExpectError(ErrorCode::kUnsupported, "backend: LMDB",
-              [&] { LayerRunner(registry, Layer(temp / "level")); });
+              [&] { LayerRunner(registry, Layer(temp.File("level"))); });
 }
 
 TEST(DataLayer, ErrorsNameTheLayerAndTheProblem) {
   TempDir temp;
   const Registry registry = DataRegistry();
   ExpectError(ErrorCode::kNotFound, "layer \"digits\": there is no data set",
-              [&] { LayerRunner(registry, Layer(temp / "none")); });
+              [&] { LayerRunner(registry, Layer(temp.File("none"))); });
   const std::string source = WriteSet(temp, 3);
   ExpectError(ErrorCode::kInvalidArgument, "prefetch is 0",
               [&] { LayerRunner(registry, Layer(source, "batch_size: 1 prefetch: 0")); });
@@ -158,28 +162,99 @@ TEST(DataLayer, ErrorsNameTheLayerAndTheProblem) {
 TEST(DataLayer, RecordOfAnotherShapeNamesKeyAndBothShapes) {
   TempDir temp;
   const Registry registry = DataRegistry();
-  LmdbWriter writer(temp / "set");
+  LmdbWriter writer(temp.File("set"));
   writer.Put("a", GrayDatum(3, 4, 0).SerializeAsString());
   writer.Put("b", GrayDatum(5, 5, 1).SerializeAsString());
   writer.Close();
-  LayerRunner runner(registry, Layer(temp / "set", "batch_size: 1"));
+  LayerRunner runner(registry, Layer(temp.File("set"), "batch_size: 1"));
   runner.Forward();
   ExpectError(ErrorCode::kDataLoss, "layer \"digits\": record \"b\"", [&] { runner.Forward(); });
   ExpectError(ErrorCode::kDataLoss, "is 1x5x5, but the first record is 1x3x4",
               [&] { runner.Forward(); });
-  LayerRunner cropped(registry, Layer(temp / "set", "batch_size: 1", "crop_size: 3"));
+  LayerRunner cropped(registry, Layer(temp.File("set"), "batch_size: 1", "crop_size: 3"));
   EXPECT_EQ(cropped.Collect(1, 3), (std::vector<float>{0, 1, 0}));
 }
 
 TEST(DataLayer, DamagedRecordNamesKey) {
   TempDir temp;
   const Registry registry = DataRegistry();
-  LmdbWriter writer(temp / "set");
+  LmdbWriter writer(temp.File("set"));
   writer.Put("a", GrayDatum(3, 4, 0).SerializeAsString());
   writer.Put("b", "\xFF\xFF");
   writer.Close();
-  LayerRunner runner(registry, Layer(temp / "set", "batch_size: 2"));
+  LayerRunner runner(registry, Layer(temp.File("set"), "batch_size: 2"));
   ExpectError(ErrorCode::kDataLoss, "record \"b\"", [&] { runner.Forward(); });
+}
+
+TEST(DataLayer, RandSkipStartsWithinItsBoundAndResumes) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  const std::string text = Layer(WriteSet(temp, 7), "batch_size: 1 rand_skip: 5");
+  std::set<float> firsts;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    LayerRunner runner(registry, text, TRAIN, DType::kF32, seed);
+    firsts.insert(runner.Collect(1, 1)[0]);
+  }
+  EXPECT_EQ(firsts, (std::set<float>{0, 1, 2, 3, 4}));
+  LayerRunner runner(registry, text);
+  const float start = runner.Collect(1, 3)[0];
+  LayerState saved;
+  runner.state().Save(&saved);
+  EXPECT_EQ(saved.position(), static_cast<uint64_t>(start) + 3);
+  const std::vector<float> expected = runner.Collect(1, 9);
+  LayerRunner resumed(registry, text);
+  resumed.state().Restore(saved);
+  EXPECT_EQ(resumed.Collect(1, 9), expected);
+}
+
+TEST(DataLayer, AnAnnotatedDatumIsNamedAsSuch) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  AnnotatedDatum annotated;
+  *annotated.mutable_datum() = GrayDatum(3, 4, 0);
+  annotated.set_type(AnnotatedDatum::BBOX);
+  LmdbWriter writer(temp.File("set"));
+  writer.Put("a", annotated.SerializeAsString());
+  writer.Close();
+  ExpectError(ErrorCode::kDataLoss, "record \"a\" of",
+              [&] { LayerRunner(registry, Layer(temp.File("set"))); });
+  ExpectError(ErrorCode::kDataLoss, "a layer of type AnnotatedData",
+              [&] { LayerRunner(registry, Layer(temp.File("set"))); });
+}
+
+// What the data layer of a net makes of the first record, and its number of warnings.
+std::pair<std::vector<float>, size_t> FirstOfNet(const std::string& text) {
+  const auto plan = test::PlanText(text);
+  Session session(plan, Weights::Make(*plan, 1), ExecContext(1));
+  session.Forward();
+  return {test::ValuesOf(session.Data("d")), test::PlanWarnings(text).size()};
+}
+
+TEST(DataLayer, TransformationsOfAllFormats) {
+  TempDir temp;
+  const std::string source = WriteSet(temp, 1);
+  const std::string fields = "scale: 0.5 crop_size: 2 mirror: false";
+  auto [values, warnings] =
+      FirstOfNet(StrCat("layers { layer { name: 'd' type: 'data' source: '", source,
+                        "' batchsize: 1 scale: 0.5 cropsize: 2 mirror: false } top: 'd' }"));
+  EXPECT_EQ(values.size(), 4u);
+  EXPECT_EQ(values[1] - values[0], 0.5);
+  EXPECT_EQ(warnings, 0u);
+  std::tie(values, warnings) =
+      FirstOfNet(StrCat("layers { name: 'd' type: DATA top: 'd' data_param { source: '", source,
+                        "' batch_size: 1 ", fields, " } }"));
+  EXPECT_EQ(values.size(), 4u);
+  EXPECT_EQ(values[1] - values[0], 0.5);
+  EXPECT_EQ(warnings, 0u);
+  // In the present format the layer does not look at them, as in Caffe, and says so.
+  const std::string present =
+      StrCat("layer { name: 'd' type: 'Data' top: 'd' data_param { source: '", source,
+             "' batch_size: 1 ", fields, " } }");
+  EXPECT_EQ(FirstOfNet(present).first.size(), 12u);
+  for (const char* field : {"scale", "crop_size", "mirror"}) {
+    EXPECT_NE(test::PlanWarnings(present).find(StrCat("'data_param.", field, "' has no effect")),
+              std::string::npos);
+  }
 }
 
 TEST(DataLayer, ShardsPartTheSequenceAndRotate) {

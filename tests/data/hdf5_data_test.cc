@@ -11,7 +11,7 @@
 #include "data/expect_error.h"
 #include "data/layer_runner.h"
 #include "data/shuffle.h"
-#include "data/temp_dir.h"
+#include "support/temp_dir.h"
 
 namespace crema {
 
@@ -19,9 +19,9 @@ void RegisterHDF5Data(Registry&);
 
 namespace {
 
+using test::TempDir;
 using testing::ExpectError;
 using testing::LayerRunner;
-using testing::TempDir;
 
 Registry Hdf5Registry() {
   Registry registry;
@@ -65,10 +65,11 @@ void WriteRows(const std::string& path, int first, int rows) {
 
 // Files of 3, 0 and 4 rows: numbers 0 to 6.
 std::string WriteList(const TempDir& temp) {
-  WriteRows(temp / "a.h5", 0, 3);
-  WriteRows(temp / "b.h5", 3, 0);
-  WriteRows(temp / "c.h5", 3, 4);
-  return temp.Write("list.txt", StrCat(temp / "a.h5", "\n", temp / "b.h5", " ", temp / "c.h5"));
+  WriteRows(temp.File("a.h5"), 0, 3);
+  WriteRows(temp.File("b.h5"), 3, 0);
+  WriteRows(temp.File("c.h5"), 3, 4);
+  return temp.Write("list.txt",
+                    StrCat(temp.File("a.h5"), "\n", temp.File("b.h5"), " ", temp.File("c.h5")));
 }
 
 std::string Layer(const std::string& list, const std::string& more = "batch_size: 2",
@@ -146,8 +147,8 @@ TEST(Hdf5DataLayer, MissingDatasetListsWhatTheFileHolds) {
 TEST(Hdf5DataLayer, FilesThatDoNotFitAreRefused) {
   TempDir temp;
   const Registry registry = Hdf5Registry();
-  const std::string good = temp / "good.h5";
-  const std::string bad = temp / "bad.h5";
+  const std::string good = temp.File("good.h5");
+  const std::string bad = temp.File("bad.h5");
   WriteRows(good, 0, 2);
   const std::string list = temp.Write("list", good + "\n" + bad);
   const auto expect = [&](ErrorCode code, const std::string& text) {
@@ -178,7 +179,7 @@ TEST(Hdf5DataLayer, BadParametersAreRefused) {
   ExpectError(ErrorCode::kInvalidArgument, "does not transform",
               [&] { LayerRunner(registry, Layer(list) + " transform_param { scale: 2 }"); });
   ExpectError(ErrorCode::kNotFound, "layer \"rows\": the list of HDF5 files",
-              [&] { LayerRunner(registry, Layer(temp / "none")); });
+              [&] { LayerRunner(registry, Layer(temp.File("none"))); });
   ExpectError(ErrorCode::kDataLoss, "names no files",
               [&] { LayerRunner(registry, Layer(temp.Write("empty", " \n"))); });
 }

@@ -35,6 +35,8 @@ class LayerRunner {
 
   void Forward() {
     std::vector<TensorView> views;
+    shapes.clear();
+    for (const Tensor& output : outputs) shapes.push_back(output.shape());
     for (Tensor& output : outputs) views.push_back(output.view());
     layer_->Forward({.context = context_,
                      .phase = phase_,
@@ -44,7 +46,8 @@ class LayerRunner {
                      .learned = {},
                      .saved = {},
                      .scratch = {},
-                     .state = state_.get()});
+                     .state = state_.get(),
+                     .output_shapes = shapes});
   }
 
   // The values of output `i` after `batches` more forward passes, one batch after the other.
@@ -62,6 +65,7 @@ class LayerRunner {
   LayerSessionState& state() { return *state_; }
 
   std::vector<Tensor> outputs;
+  std::vector<Shape> shapes;  // of the outputs, after the last Forward
 
  private:
   const Phase phase_;

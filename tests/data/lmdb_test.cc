@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "data/expect_error.h"
-#include "data/temp_dir.h"
+#include "support/temp_dir.h"
 
 namespace crema {
 namespace {
 
+using test::TempDir;
 using testing::ExpectError;
-using testing::TempDir;
 
 std::string Key(int i) {
   char key[16];
@@ -52,13 +52,13 @@ class AsOrdinaryUser {
 TEST(Lmdb, ReadsInOrderOfKeysAndWraps) {
   TempDir temp;
   {
-    LmdbWriter writer(temp / "set");
+    LmdbWriter writer(temp.File("set"));
     writer.Put("b", "2");
     writer.Put("a", "1");
     writer.Put("c", "3");
     writer.Close();
   }
-  LmdbReader reader(temp / "set");
+  LmdbReader reader(temp.File("set"));
   EXPECT_EQ(reader.count(), 3u);
   std::string seen;
   for (int i = 0; i < 7; ++i) {
@@ -71,8 +71,8 @@ TEST(Lmdb, ReadsInOrderOfKeysAndWraps) {
 
 TEST(Lmdb, SeekCountsModuloTheRecords) {
   TempDir temp;
-  WriteSet(temp / "set", 5);
-  LmdbReader reader(temp / "set");
+  WriteSet(temp.File("set"), 5);
+  LmdbReader reader(temp.File("set"));
   for (const int ordinal : {3, 0, 4, 5, 13, 2}) {
     reader.Seek(static_cast<uint64_t>(ordinal));
     EXPECT_EQ(reader.Next().key, Key(ordinal % 5));
@@ -83,8 +83,8 @@ TEST(Lmdb, SeekCountsModuloTheRecords) {
 TEST(Lmdb, MapGrowsAndNothingIsLost) {
   TempDir temp;
   // 20 MB: the map begins at 1 MiB and must double several times, inside and between commits.
-  WriteSet(temp / "set", 2500, 8000);
-  LmdbReader reader(temp / "set");
+  WriteSet(temp.File("set"), 2500, 8000);
+  LmdbReader reader(temp.File("set"));
   ASSERT_EQ(reader.count(), 2500u);
   for (int i = 0; i < 2500; ++i) {
     const LmdbRecord record = reader.Next();
@@ -95,11 +95,11 @@ TEST(Lmdb, MapGrowsAndNothingIsLost) {
 
 TEST(Lmdb, SeveralReadersOfOneSetShareIt) {
   TempDir temp;
-  WriteSet(temp / "set", 4);
-  auto first = std::make_unique<LmdbReader>(temp / "set");
-  LmdbReader second(temp / "set");
-  std::filesystem::create_directory_symlink(temp / "set", temp / "link");
-  LmdbReader third(temp / "link");
+  WriteSet(temp.File("set"), 4);
+  auto first = std::make_unique<LmdbReader>(temp.File("set"));
+  LmdbReader second(temp.File("set"));
+  std::filesystem::create_directory_symlink(temp.File("set"), temp.File("link"));
+  LmdbReader third(temp.File("link"));
   EXPECT_EQ(first->Next().key, Key(0));
   EXPECT_EQ(second.Next().key, Key(0));
   EXPECT_EQ(first->Next().key, Key(1));
@@ -110,79 +110,79 @@ TEST(Lmdb, SeveralReadersOfOneSetShareIt) {
 
 TEST(Lmdb, ReadsWhereNoLockFileCanBeMade) {
   TempDir temp;
-  WriteSet(temp / "set", 4);
-  std::filesystem::remove(temp / "set/lock.mdb");
-  chmod((temp / "").c_str(), 0755);
-  chmod((temp / "set").c_str(), 0555);
+  WriteSet(temp.File("set"), 4);
+  std::filesystem::remove(temp.File("set/lock.mdb"));
+  chmod((temp.File("")).c_str(), 0755);
+  chmod((temp.File("set")).c_str(), 0555);
   {
     const AsOrdinaryUser user;
-    LmdbReader reader(temp / "set");
+    LmdbReader reader(temp.File("set"));
     EXPECT_EQ(reader.Next().key, Key(0));
-    EXPECT_FALSE(std::filesystem::exists(temp / "set/lock.mdb"));
+    EXPECT_FALSE(std::filesystem::exists(temp.File("set/lock.mdb")));
   }
-  chmod((temp / "set").c_str(), 0755);
+  chmod((temp.File("set")).c_str(), 0755);
 }
 
 TEST(Lmdb, SetThatMayNotBeReadIsIoFailure) {
   TempDir temp;
-  WriteSet(temp / "set", 4);
-  chmod((temp / "").c_str(), 0755);
-  chmod((temp / "set/data.mdb").c_str(), 0);
+  WriteSet(temp.File("set"), 4);
+  chmod((temp.File("")).c_str(), 0755);
+  chmod((temp.File("set/data.mdb")).c_str(), 0);
   const AsOrdinaryUser user;
-  ExpectError(ErrorCode::kIoFailure, "no permission", [&] { LmdbReader(temp / "set"); });
+  ExpectError(ErrorCode::kIoFailure, "no permission", [&] { LmdbReader(temp.File("set")); });
 }
 
 TEST(Lmdb, ErrorsSayWhatIsWrong) {
   TempDir temp;
-  ExpectError(ErrorCode::kNotFound, "there is no data set", [&] { LmdbReader(temp / "none"); });
+  ExpectError(ErrorCode::kNotFound, "there is no data set", [&] { LmdbReader(temp.File("none")); });
   const std::string file = temp.Write("file", "text");
   ExpectError(ErrorCode::kDataLoss, "ordinary file", [&] { LmdbReader{file}; });
   ExpectError(ErrorCode::kNotFound, "there is no data set", [&] { LmdbReader(file + "/below"); });
-  std::filesystem::create_directory(temp / "folder");
-  ExpectError(ErrorCode::kDataLoss, "no data.mdb", [&] { LmdbReader(temp / "folder"); });
+  std::filesystem::create_directory(temp.File("folder"));
+  ExpectError(ErrorCode::kDataLoss, "no data.mdb", [&] { LmdbReader(temp.File("folder")); });
   temp.Write("folder/data.mdb", "");
-  ExpectError(ErrorCode::kDataLoss, "is empty", [&] { LmdbReader(temp / "folder"); });
+  ExpectError(ErrorCode::kDataLoss, "is empty", [&] { LmdbReader(temp.File("folder")); });
   temp.Write("folder/data.mdb", std::string(20000, 'x'));
-  ExpectError(ErrorCode::kDataLoss, "not an LMDB", [&] { LmdbReader(temp / "folder"); });
+  ExpectError(ErrorCode::kDataLoss, "not an LMDB", [&] { LmdbReader(temp.File("folder")); });
 }
 
 TEST(Lmdb, SetWithoutRecordsIsDataLoss) {
   TempDir temp;
-  WriteSet(temp / "set", 0);
-  ExpectError(ErrorCode::kDataLoss, "holds no records", [&] { LmdbReader(temp / "set"); });
+  WriteSet(temp.File("set"), 0);
+  ExpectError(ErrorCode::kDataLoss, "holds no records", [&] { LmdbReader(temp.File("set")); });
   EXPECT_EQ(ExitCode(ErrorCode::kDataLoss), 3);
 }
 
 TEST(Lmdb, TruncatedFileIsRefusedAndDoesNotKill) {
   TempDir temp;
-  WriteSet(temp / "set", 100, 8000);
-  const std::string file = temp / "set/data.mdb";
+  WriteSet(temp.File("set"), 100, 8000);
+  const std::string file = temp.File("set/data.mdb");
   std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
-  ExpectError(ErrorCode::kDataLoss, "cut short", [&] { LmdbReader(temp / "set"); });
+  ExpectError(ErrorCode::kDataLoss, "cut short", [&] { LmdbReader(temp.File("set")); });
 }
 
 TEST(LmdbWriter, RefusesAnExistingPathAndLeavesItAlone) {
   TempDir temp;
-  WriteSet(temp / "set", 3);
+  WriteSet(temp.File("set"), 3);
   ExpectError(ErrorCode::kInvalidArgument, "remove it or choose another",
-              [&] { LmdbWriter(temp / "set"); });
-  EXPECT_EQ(LmdbReader(temp / "set").count(), 3u);
+              [&] { LmdbWriter(temp.File("set")); });
+  EXPECT_EQ(LmdbReader(temp.File("set")).count(), 3u);
   ExpectError(ErrorCode::kIoFailure, "cannot make the folder",
-              [&] { LmdbWriter(temp / "none/set"); });
+              [&] { LmdbWriter(temp.File("none/set")); });
 }
 
 TEST(LmdbWriter, UnfinishedSetIsRemoved) {
   TempDir temp;
   {
-    LmdbWriter writer(temp / "set");
+    LmdbWriter writer(temp.File("set"));
     for (int i = 0; i < 1500; ++i) writer.Put(Key(i), "value");  // the first 1000 are committed
   }
-  EXPECT_FALSE(std::filesystem::exists(temp / "set"));
+  EXPECT_FALSE(std::filesystem::exists(temp.File("set")));
 }
 
 TEST(LmdbWriter, RefusesKeysThatCannotBe) {
   TempDir temp;
-  LmdbWriter writer(temp / "set");
+  LmdbWriter writer(temp.File("set"));
   ExpectError(ErrorCode::kInvalidArgument, "a key of 0 bytes", [&] { writer.Put("", "x"); });
   ExpectError(ErrorCode::kInvalidArgument, "a key of 512 bytes",
               [&] { writer.Put(std::string(512, 'k'), "x"); });

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "data/expect_error.h"
-#include "data/temp_dir.h"
+#include "support/temp_dir.h"
 
 namespace crema {
 namespace {
 
+using test::TempDir;
 using testing::ExpectError;
-using testing::TempDir;
 
 constexpr int kChannels = 2;
 constexpr int kHeight = 3;
@@ -104,6 +104,14 @@ TEST(Transformer, TestCropsTheCentreRoundedDown) {
             (std::vector<float>{1, 2, 11, 12, 101, 102, 111, 112}));
   // To 1: top 1, left 1.
   EXPECT_EQ(Transform(Param("crop_size: 1"), TEST), (std::vector<float>{11, 111}));
+}
+
+TEST(Transformer, CropsMayHaveTwoSides) {
+  EXPECT_EQ(Transform(Param("crop_h: 1 crop_w: 2"), TEST), (std::vector<float>{11, 12, 111, 112}));
+  const PixelView view{kChannels, kHeight, kWidth, nullptr, nullptr};
+  const Transformer wide(Param("crop_h: 1 crop_w: 5"), TEST, "data");
+  EXPECT_EQ(wide.FindMisfit(view.shape())->message,
+            "crop_h is 1 and crop_w 5, but the image is 3 high and 4 wide");
 }
 
 TEST(Transformer, TrainCropsEverywhere) {
@@ -196,14 +204,18 @@ TEST(Transformer, ContradictionsAndForkFieldsAreRefused) {
   ExpectError(ErrorCode::kInvalidArgument, "force_color and force_gray",
               [&] { make("force_color: true force_gray: true"); });
   ExpectError(ErrorCode::kUnsupported, "resize_param", [&] { make("resize_param {}"); });
-  ExpectError(ErrorCode::kUnsupported, "crop_h", [&] { make("crop_h: 3"); });
+  ExpectError(ErrorCode::kInvalidArgument, "crop_h and crop_w go together",
+              [&] { make("crop_h: 3"); });
+  ExpectError(ErrorCode::kInvalidArgument, "crop_size and crop_h",
+              [&] { make("crop_size: 2 crop_h: 3 crop_w: 3"); });
   make("display: true");
 }
 
 TEST(MeanImage, ErrorsSayWhatIsWrong) {
   TempDir temp;
-  ExpectError(ErrorCode::kNotFound, "there is no mean file", [&] { ReadMeanImage(temp / "none"); });
-  ExpectError(ErrorCode::kIoFailure, "it is a folder", [&] { ReadMeanImage(temp / ""); });
+  ExpectError(ErrorCode::kNotFound, "there is no mean file",
+              [&] { ReadMeanImage(temp.File("none")); });
+  ExpectError(ErrorCode::kIoFailure, "it is a folder", [&] { ReadMeanImage(temp.File("")); });
   ExpectError(ErrorCode::kDataLoss, "not a mean file",
               [&] { ReadMeanImage(temp.Write("mean", "\xFF\xFF")); });
   ExpectError(ErrorCode::kDataLoss, "one mean image",

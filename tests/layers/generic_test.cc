@@ -15,8 +15,10 @@
 namespace crema::test {
 namespace {
 
-// Layers that need files to run; their own tests make them.
-constexpr std::array<std::string_view, 2> kNeedFiles = {"Data", "HDF5Data"};
+// Layers that need files to run, or a program that feeds them; their own tests do so.
+constexpr std::array<std::string_view, 8> kNeedFiles = {"AnnotatedData", "Data",      "HDF5Data",
+                                                        "HDF5Output",    "ImageData", "MemoryData",
+                                                        "VideoData",     "WindowData"};
 
 const Registry& Layers() {
   static const Registry registry = BuiltinRegistry();

@@ -8,87 +8,13 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/rng.h"
 #include "core/strings.h"
 #include "data/datum_batches.h"
 #include "graph/registry.h"
+#include "layers/input/prefetched.h"
 
 namespace crema {
 namespace {
-
-constexpr uint32_t kMaxPrefetch = 4096;  // batches
-constexpr uint32_t kMaxDecodeThreads = 256;
-
-// Where the data layer of one session stands. The prefetcher starts with the first batch that is
-// asked for, so that a net which is only looked at starts no threads.
-class DataState final : public LayerSessionState {
- public:
-  DataState(const LayerParameter& param, Phase phase, uint64_t seed, Shard shard)
-      : param_(param), phase_(phase), seed_(seed), shard_(shard) {}
-
-  void Next(uint64_t layer_id, std::span<const TensorView> outputs) {
-    if (!prefetcher_) Open(layer_id, outputs);
-    try {
-      prefetcher_->Pop(outputs);
-    } catch (const Error& error) {  // thrown by a thread that does not know the layer
-      Problem problem = error.problems().front();
-      problem.where.layer = param_.name();
-      throw Error(std::move(problem));
-    }
-    position_ = prefetcher_->position();
-  }
-
-  void Save(LayerState* state) const override {
-    state->set_position(position_);
-    if (records_ > 0) state->set_epoch(shard_.Ordinal(position_) / records_);
-  }
-
-  void Restore(const LayerState& state) override {
-    position_ = state.position();
-    if (prefetcher_) prefetcher_->Restore(position_);
-  }
-
-  int64_t EpochSize() const override {
-    const uint64_t records =
-        records_ > 0 ? records_ : LmdbReader(param_.data_param().source()).count();
-    return static_cast<int64_t>(records / shard_.world);
-  }
-
- private:
-  void Open(uint64_t layer_id, std::span<const TensorView> outputs) {
-    const DataParameter& data = param_.data_param();
-    const TransformationParameter& transform = param_.transform_param();
-    PrefetchOptions options{.outputs = {},
-                            .depth = data.prefetch(),
-                            .decode_threads = static_cast<int>(data.threads())};
-    for (const TensorView& output : outputs) {
-      options.outputs.push_back({output.shape(), output.dtype()});
-    }
-    const Shape& images = outputs[0].shape();
-    DatumDecoder::Options decoding{.data_set = data.source(),
-                                   .sample = {images[1], images[2], images[3]},
-                                   .dtype = outputs[0].dtype(),
-                                   .seed = seed_,
-                                   .layer_id = layer_id};
-    if (transform.random_seed() >= 0)
-      decoding.seed = static_cast<uint64_t>(transform.random_seed());
-    auto transformer = std::make_shared<const Transformer>(transform, phase_, param_.name());
-    auto source = std::make_unique<LmdbSource>(data.source(), shard_);
-    records_ = source->count();
-    prefetcher_ = std::make_unique<Prefetcher>(
-        std::move(options), std::move(source),
-        [decoding, transformer] { return std::make_unique<DatumDecoder>(decoding, transformer); });
-    prefetcher_->Restore(position_);
-  }
-
-  const LayerParameter param_;
-  const Phase phase_;
-  const uint64_t seed_;
-  const Shard shard_;
-  uint64_t position_ = 0;
-  uint64_t records_ = 0;  // of the data set; 0 until it is open
-  std::unique_ptr<Prefetcher> prefetcher_;
-};
 
 class Data final : public Layer {
  public:
@@ -98,19 +24,9 @@ class Data final : public Layer {
       FailField(*this, "data_param.source",
                 "data_param.source is missing: give the path of an LMDB");
     }
-    if (data.batch_size() == 0) {
-      FailField(*this, "data_param.batch_size", "data_param.batch_size must be 1 or more");
-    }
-    if (data.prefetch() == 0 || data.prefetch() > kMaxPrefetch) {
-      FailField(*this, "data_param.prefetch",
-                StrCat("data_param.prefetch is ", data.prefetch(), ", but must be 1 to ",
-                       kMaxPrefetch, " batches"));
-    }
-    if (data.threads() > kMaxDecodeThreads) {
-      FailField(*this, "data_param.threads",
-                StrCat("data_param.threads is ", data.threads(), ", but must be 0 to ",
-                       kMaxDecodeThreads));
-    }
+    CheckBatchSize(*this, "data_param.batch_size", data.batch_size());
+    CheckPrefetch(*this, "data_param.prefetch", data.prefetch());
+    CheckThreads(*this, "data_param.threads", data.threads());
     ValidateTransform(param.transform_param(), param.name());
   }
 
@@ -124,19 +40,45 @@ class Data final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    static_cast<DataState*>(args.state)->Next(args.layer_id, args.outputs);
+    static_cast<PrefetchedState*>(args.state)->Next(args.outputs);
   }
 
   // A session is one process of one so far; in TRAIN, rank and world belong into the shard here.
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,
                                                Phase phase) const override {
-    return std::make_unique<DataState>(param(), phase, context.seed(), Shard{});
+    const Shard shard;
+    const std::string& source = param().data_param().source();
+    return std::make_unique<PrefetchedState>(PrefetchedState::Options{
+        .layer = param().name(),
+        .first = DrawSkip(param().data_param().rand_skip(), context.seed(), param().name()),
+        .open =
+            [param = param(), phase, seed = context.seed(),
+             shard](std::span<const BlobSpec> outputs) {
+              return Open(param, phase, seed, shard, outputs);
+            },
+        .epoch_size = [source, shard] { return LmdbReader(source).count() / shard.world; }});
   }
 
  private:
+  static BatchReader Open(const LayerParameter& param, Phase phase, uint64_t seed, Shard shard,
+                          std::span<const BlobSpec> outputs) {
+    const DataParameter& data = param.data_param();
+    const TransformationParameter& transform = param.transform_param();
+    auto transformer = std::make_shared<const Transformer>(transform, phase, param.name());
+    const SampleWriter writer(WriterOptions(outputs[0], transform, seed, param.name()),
+                              std::move(transformer));
+    return {.options = {.outputs = {},
+                        .depth = data.prefetch(),
+                        .decode_threads = static_cast<int>(data.threads())},
+            .source = std::make_unique<LmdbSource>(data.source(), shard),
+            .make_decoder = [writer, set = data.source()] {
+              return std::make_unique<DatumDecoder>(set, writer);
+            }};
+  }
+
   // The shape, after cropping, of the first record.
   Shape FirstSample(Phase phase) const {
-    try {
+    return Naming(*this, "data_param.source", [&] {
       const std::string& source = param().data_param().source();
       CheckBackend(source);
       LmdbReader reader(source);
@@ -148,12 +90,7 @@ class Data final : public Layer {
         FailField(*this, misfit->field, misfit->message);
       }
       return transformer.OutputShape(image);
-    } catch (const Error& error) {
-      Problem problem = error.problems().front();
-      problem.where.layer = param().name();
-      if (problem.where.field.empty()) problem.where.field = "data_param.source";
-      throw Error(std::move(problem));
-    }
+    });
   }
 
   // LEVELDB is the field's default, so what lies at the path decides, not what the text says.
@@ -180,16 +117,21 @@ void RegisterData(Registry& registry) {
   type.summary =
       "Images and labels from an LMDB of Datum records, in the order of the keys, again and again. "
       "A folder with data.mdb is read as LMDB whatever `backend` says; LevelDB is not read yet. "
-      "Of data_param, only source, batch_size, prefetch and threads are looked at: scale, "
-      "mean_file, "
-      "crop_size and mirror belong into transform_param, and rand_skip, force_encoded_color, cache "
-      "and shuffle have no effect.";
+      "rand_skip starts at a random record. In nets of the present format, scale, mean_file, "
+      "crop_size and mirror belong into transform_param; in older formats they are moved there.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.param_fields = {"data_param", "transform_param"};
   type.unread_fields = {"data_param.scale",     "data_param.mean_file",
                         "data_param.crop_size", "data_param.mirror",
-                        "data_param.rand_skip", "data_param.cache",
-                        "data_param.shuffle",   "data_param.force_encoded_color"};
+                        "data_param.cache",     "data_param.precache",
+                        "data_param.shuffle",   "data_param.force_encoded_color",
+                        "data_param.side",      "data_param.parser_threads"};
+  type.output_docs = {"images: batch x C x H x W", "labels, where there is a second top: batch"};
+  type.differences = {
+      "rand_skip is read (Caffe 1.0 leaves it out): 0 .. rand_skip - 1 records are skipped.",
+      "What lies at `source` decides about the kind of database, not `backend`.",
+      "A record of another shape than the first is an error naming its key; crop_size can cut "
+      "images of several sizes to one."};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Data>(p); };

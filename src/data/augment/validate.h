@@ -1,0 +1,16 @@
+// Whether the parameters of augmentations make sense.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "crema.pb.h"
+#include "data/transformer.h"
+
+namespace crema {
+
+// The first field that is out of range, and why; `field` is the path below the layer.
+std::optional<Transformer::Misfit> FindBadSampler(const AnnotatedDataParameter& param);
+std::optional<Transformer::Misfit> FindBadAugmentation(const TransformationParameter& param);
+
+}  // namespace crema

@@ -1,0 +1,74 @@
+#include "data/image_batches.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/rng.h"
+#include "core/strings.h"
+#include "data/resize.h"
+#include "data/shuffle.h"
+
+namespace crema {
+
+uint64_t ImageFileSource::EntryAt(uint64_t position) {
+  const uint64_t count = list_->entries().size();
+  if (!options_.shuffle) return position % count;
+  const uint64_t epoch = position / count;
+  if (order_.empty() || epoch != epoch_) {
+    const uint64_t stream = MixBits(options_.layer_id, HashName("image order"));
+    order_ = Permutation(static_cast<uint32_t>(count), RandomStream(options_.seed, stream, epoch));
+    epoch_ = epoch;
+  }
+  return order_[position % count];
+}
+
+void ImageFileSource::Read(Record* record) {
+  record->entry = EntryAt(position_);
+  record->ordinal = position_++;
+  const ImageList::Entry& entry = list_->entries()[record->entry];
+  try {
+    record->value = files_.Read(entry.path, &record->storage);
+  } catch (const Error& error) {
+    Problem problem = error.problems().front();
+    if (entry.line > 0)
+      problem.message += StrCat(" (line ", entry.line, " of '", list_->source(), "')");
+    throw Error(std::move(problem));
+  }
+}
+
+Image ReadShaped(std::string_view bytes, const ImageShaping& shaping, const std::string& name) {
+  Image image;
+  DecodeImage(bytes, shaping.mode, name, &image);
+  int height = shaping.height;
+  int width = shaping.width;
+  if (shaping.short_side > 0) {
+    const double factor = static_cast<double>(shaping.short_side) /
+                          static_cast<double>(std::min(image.height, image.width));
+    height = std::max(shaping.short_side, static_cast<int>(std::lround(image.height * factor)));
+    width = std::max(shaping.short_side, static_cast<int>(std::lround(image.width * factor)));
+    if (image.height < image.width) height = shaping.short_side;
+    if (image.width < image.height) width = shaping.short_side;
+  }
+  if (height == 0 || (height == image.height && width == image.width)) return image;
+  return Resize(image, height, width);
+}
+
+Shape ShapeOfFirst(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping) {
+  ImageFileSource source(list, {});
+  Record record;
+  source.Read(&record);
+  const Image image = ReadShaped(record.value, shaping, list->Name(list->entries().front()));
+  return {image.channels, image.height, image.width};
+}
+
+void ImageFileDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
+  const ImageList::Entry& entry = list_->entries()[record.entry];
+  const auto name = [&] { return list_->Name(entry); };
+  const Image image = ReadShaped(record.value, shaping_, name());
+  const PixelView view{image.channels, image.height, image.width, image.pixels.data(), nullptr};
+  writer_.Write(view, record.ordinal, name, places[0]);
+  if (places.size() > 1) writer_.WriteLabel(entry.label, places[1]);
+}
+
+}  // namespace crema

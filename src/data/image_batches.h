@@ -1,0 +1,73 @@
+// Batches of images and labels from a list of image files.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/file_reader.h"
+#include "data/image.h"
+#include "data/image_list.h"
+#include "data/prefetcher.h"
+#include "data/sample_writer.h"
+
+namespace crema {
+
+// The files of a list, in its order or, with `shuffle`, in an order that depends on seed, layer and
+// epoch only. Throws what reading a file throws, naming the line of the list.
+class ImageFileSource final : public RecordSource {
+ public:
+  struct Options {
+    bool shuffle = false;
+    bool cache = false;  // keep files in memory
+    uint64_t seed = 1;
+    uint64_t layer_id = 0;
+  };
+  ImageFileSource(std::shared_ptr<const ImageList> list, Options options)
+      : list_(std::move(list)), options_(options), files_(options.cache) {}
+
+  void Seek(uint64_t position) override { position_ = position; }
+  void Read(Record* record) override;
+
+ private:
+  uint64_t EntryAt(uint64_t position);
+
+  const std::shared_ptr<const ImageList> list_;
+  const Options options_;
+  FileReader files_;
+  uint64_t position_ = 0;
+  uint64_t epoch_ = 0;           // that order_ belongs to
+  std::vector<uint32_t> order_;  // empty: none yet
+};
+
+// How the images of a list are brought to one kind.
+struct ImageShaping {
+  ColorMode mode = ColorMode::kColor;
+  int height = 0;  // with width; 0: leave the size
+  int width = 0;
+  int short_side = 0;  // resize to this shorter side; 0: do not
+};
+
+// Decodes and resizes. Throws what DecodeImage throws; `name` begins the message.
+Image ReadShaped(std::string_view bytes, const ImageShaping& shaping, const std::string& name);
+
+// C x H x W of the first image of a list. Throws as reading and decoding it.
+Shape ShapeOfFirst(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping);
+
+class ImageFileDecoder final : public SampleDecoder {
+ public:
+  ImageFileDecoder(std::shared_ptr<const ImageList> list, ImageShaping shaping, SampleWriter writer)
+      : list_(std::move(list)), shaping_(shaping), writer_(std::move(writer)) {}
+
+  // As DatumDecoder.
+  void Decode(const Record& record, std::span<std::byte* const> places) override;
+
+ private:
+  const std::shared_ptr<const ImageList> list_;
+  const ImageShaping shaping_;
+  SampleWriter writer_;
+};
+
+}  // namespace crema

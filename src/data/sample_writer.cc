@@ -1,0 +1,50 @@
+#include "data/sample_writer.h"
+
+#include "core/error.h"
+#include "core/rng.h"
+#include "core/strings.h"
+
+namespace crema {
+
+void SampleWriter::CheckShape(const Shape& image, const std::function<std::string()>& name) {
+  if (image == last_image_) return;
+  if (const auto misfit = transformer_->FindMisfit(image)) {
+    Where where;
+    where.field = misfit->field;
+    Fail(ErrorCode::kDataLoss, StrCat(name(), ": ", misfit->message), std::move(where));
+  }
+  if (const Shape sample = transformer_->OutputShape(image); sample != options_.sample) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat(name(), " is ", ToString(sample), ", but ", options_.who_decides, " ",
+                ToString(options_.sample),
+                ": all must have one size; transform_param.crop_size can cut them to it, and "
+                "force_color or force_gray give encoded images the same number of channels"));
+  }
+  last_image_ = image;
+}
+
+void SampleWriter::Write(const PixelView& image, uint64_t ordinal,
+                         const std::function<std::string()>& name, std::byte* place) {
+  CheckShape(image.shape(), name);
+  const RandomStream random = Transformer::SampleStream(options_.seed, options_.layer_id, ordinal);
+  DispatchFloat(options_.dtype, [&]<typename T>(T) {
+    transformer_->Apply(image, random, reinterpret_cast<T*>(place));
+  });
+}
+
+void SampleWriter::WriteLabel(int label, std::byte* place) const {
+  DispatchFloat(options_.dtype,
+                [&]<typename T>(T) { *reinterpret_cast<T*>(place) = static_cast<T>(label); });
+}
+
+SampleWriter::Options WriterOptions(const BlobSpec& images,
+                                    const TransformationParameter& transform, uint64_t seed,
+                                    const std::string& layer) {
+  const int64_t chosen = transform.random_seed();
+  return {.sample = {images.shape[1], images.shape[2], images.shape[3]},
+          .dtype = images.dtype,
+          .seed = chosen >= 0 ? static_cast<uint64_t>(chosen) : seed,
+          .layer_id = HashName(layer)};
+}
+
+}  // namespace crema

@@ -1,0 +1,54 @@
+// The last step of decoding: pixels of a record to one sample of a batch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
+#include "data/datum.h"
+#include "data/transformer.h"
+
+namespace crema {
+
+// Thread safety: one thread at a time.
+class SampleWriter {
+ public:
+  struct Options {
+    Shape sample;  // C x H x W of every sample
+    DType dtype = DType::kF32;
+    uint64_t seed = 1;
+    uint64_t layer_id = 0;
+    std::string who_decides = "the first record is";  // what the shape of a sample comes from
+  };
+  // `transformer` is shared by the decoders of a layer.
+  SampleWriter(Options options, std::shared_ptr<const Transformer> transformer)
+      : options_(std::move(options)), transformer_(std::move(transformer)), last_image_{0, 0, 0} {}
+
+  // Transforms sample `ordinal` to `place`. Throws kDataLoss for an image that does not give the
+  // shape of a sample; `name` says which one it is.
+  void Write(const PixelView& image, uint64_t ordinal, const std::function<std::string()>& name,
+             std::byte* place);
+  void WriteLabel(int label, std::byte* place) const;
+
+  const Options& options() const { return options_; }
+  const Transformer& transformer() const { return *transformer_; }
+  // Throws as Write; for those who transform themselves.
+  void CheckShape(const Shape& image, const std::function<std::string()>& name);
+
+ private:
+  const Options options_;
+  const std::shared_ptr<const Transformer> transformer_;
+  Shape last_image_;  // passed the checks already
+};
+
+// The options of a layer's writers: transform_param.random_seed, where it is set, is the seed.
+SampleWriter::Options WriterOptions(const BlobSpec& images,
+                                    const TransformationParameter& transform, uint64_t seed,
+                                    const std::string& layer);
+
+}  // namespace crema

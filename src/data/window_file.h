@@ -1,0 +1,50 @@
+// Window files of R-CNN: images, and labelled boxes in them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace crema {
+
+// Corners in pixels; the right and lower ones are part of the box.
+struct PixelBox {
+  int x1 = 0;
+  int y1 = 0;
+  int x2 = 0;
+  int y2 = 0;
+};
+
+struct LabelledWindow {
+  uint32_t image = 0;  // index into WindowFile::images
+  int label = 0;
+  PixelBox box;
+};
+
+struct WindowFile {
+  struct Image {
+    std::string path;  // with the root in front
+    int channels = 0;
+    int height = 0;
+    int width = 0;
+    int line = 0;  // of the path, from 1
+  };
+  std::string source;
+  std::vector<Image> images;
+  std::vector<LabelledWindow> foreground;
+  std::vector<LabelledWindow> background;  // label 0
+};
+
+struct WindowThresholds {
+  float foreground = 0.5f;  // overlap from which a window is foreground
+  float background = 0.5f;  // overlap below which it is background; between the two it is dropped
+};
+
+// Blocks of `# index`, path, channels, height, width, number of windows, and for each window
+// `label overlap x1 y1 x2 y2`. `root` is put before each path as it is. Throws kNotFound,
+// kIoFailure, or kDataLoss with file and line: a number that is none or misses, windows outside
+// their image, images of several numbers of channels, foreground without a label above 0.
+WindowFile ReadWindowFile(const std::string& source, const std::string& root,
+                          const WindowThresholds& thresholds);
+
+}  // namespace crema

@@ -1,0 +1,310 @@
+// AnnotatedData: images with boxes from an LMDB of AnnotatedDatum records, augmented for detectors.
+// Outputs: images (batch x C x H x W) and, where a second top is given, the boxes of the batch
+// (1 x 1 x B x 8: image, label, instance, xmin, ymin, xmax, ymax, difficult), one row of -1 where
+// there are none; or labels (batch) where the records have no annotations. B differs from batch to
+// batch; planned for are the most boxes that a batch of this data set can have. No gradient.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "data/annotated_batches.h"
+#include "data/augment/fit.h"
+#include "data/augment/validate.h"
+#include "data/datum_batches.h"
+#include "graph/registry.h"
+#include "layers/input/prefetched.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kRow = 1 + kBoxValues;  // the image's number within the batch comes first
+
+std::shared_ptr<const Transformer> MakeTransformer(const LayerParameter& param, Phase phase) {
+  return std::make_shared<const Transformer>(param.transform_param(), phase, param.name(),
+                                             TransformSteps::kAnnotated);
+}
+
+std::set<int> LabelsOf(const LayerParameter& param) {
+  const std::string& path = param.annotated_data_param().label_map_file();
+  return path.empty() ? std::set<int>() : ReadLabelMap(path);
+}
+
+// What the first record and the walk over all of them say.
+struct Survey {
+  Shape sample;
+  bool boxes = false;
+  BoxBounds bounds;
+};
+
+// The batches of images, and the boxes of each image before they are brought together.
+class AnnotatedDataState final : public LayerSessionState {
+ public:
+  AnnotatedDataState(PrefetchedState::Options options, std::string source, uint64_t batch)
+      : source_(std::move(source)), batch_(batch), images_(std::move(options)) {}
+
+  void Next(const ForwardArgs& args) {
+    const bool boxes = args.outputs.size() > 1 && args.outputs[1].shape().axes() == 4;
+    if (!boxes) return images_.Next(args.outputs);
+    const TensorView& out = args.outputs[1];
+    if (boxes_.shape().axes() == 0) {
+      // The walk was made while planning, too; here it is the bound of one record that counts.
+      const auto most = static_cast<int64_t>(FindBoxBounds(source_, batch_).record);
+      boxes_ = Tensor(Shape{args.outputs[0].shape()[0], 1 + most * kBoxValues}, out.dtype());
+    }
+    const TensorView both[] = {args.outputs[0], boxes_.view()};
+    images_.Next(both);
+    DispatchFloat(out.dtype(), [&]<typename T>(T) {
+      args.output_shapes[1] = Shape{1, 1, Collect<T>(out), kRow};
+    });
+  }
+
+  void Save(LayerState* state) const override { images_.Save(state); }
+  void Restore(const LayerState& state) override { images_.Restore(state); }
+  int64_t EpochSize() const override { return images_.EpochSize(); }
+
+ private:
+  // Returns the number of rows.
+  template <typename T>
+  int64_t Collect(const TensorView& out) {
+    const TensorView in = boxes_.view();
+    T* row = out.data<T>();
+    int64_t rows = 0;
+    for (int64_t image = 0; image < in.shape()[0]; ++image) {
+      const T* values = in.data<T>() + image * in.shape()[1];
+      const auto count = static_cast<int64_t>(*values++);
+      if ((rows + count) * kRow > out.count()) {
+        Fail(ErrorCode::kDataLoss,
+             StrCat("a batch has more than ", out.count() / kRow,
+                    " boxes, the most of any when the net was built: the data set has changed"));
+      }
+      for (int64_t i = 0; i < count; ++i, values += kBoxValues, row += kRow) {
+        row[0] = static_cast<T>(image);
+        std::copy_n(values, kBoxValues, row + 1);
+      }
+      rows += count;
+    }
+    if (rows > 0) return rows;
+    std::fill_n(row, kRow, T(-1));
+    return 1;
+  }
+
+  const std::string source_;
+  const uint64_t batch_;
+  PrefetchedState images_;
+  Tensor boxes_;  // (batch, how many and their values); made with the first batch
+};
+
+class AnnotatedData final : public Layer {
+ public:
+  explicit AnnotatedData(const LayerParameter& param) : Layer(param) {
+    const DataParameter& data = param.data_param();
+    if (data.source().empty()) {
+      FailField(*this, "data_param.source",
+                "data_param.source is missing: give the path of an LMDB");
+    }
+    CheckBatchSize(*this, "data_param.batch_size", data.batch_size());
+    CheckPrefetch(*this, "data_param.prefetch", data.prefetch());
+    CheckThreads(*this, "data_param.threads", data.threads());
+    const TransformationParameter& transform = param.transform_param();
+    ValidateTransform(transform, param.name(), TransformSteps::kAnnotated);
+    Complain(FindBadSampler(param.annotated_data_param()));
+    Complain(FindBadAugmentation(transform));
+    const bool cut = param.annotated_data_param().batch_sampler_size() > 0;
+    if ((cut || transform.has_expand_param()) && !transform.has_resize_param() &&
+        transform.crop_size() == 0 && transform.crop_h() == 0) {
+      FailField(*this, cut ? "annotated_data_param.batch_sampler" : "transform_param.expand_param",
+                "this gives images of many sizes: add transform_param { resize_param }, which "
+                "brings them to one");
+    }
+  }
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const int64_t batch = param().data_param().batch_size();
+    const Survey survey = Look(context.phase, context.output_count > 1);
+    const Shape& sample = survey.sample;
+    LayerInfo info;
+    info.outputs.push_back({Shape{batch, sample[0], sample[1], sample[2]}, context.dtype});
+    if (context.output_count > 1 && survey.boxes) {
+      info.dynamic_outputs = true;
+      const auto rows = static_cast<int64_t>(std::max<uint64_t>(1, survey.bounds.batch));
+      info.outputs.push_back({Shape{1, 1, rows, kRow}, context.dtype});
+    } else if (context.output_count > 1) {
+      info.outputs.push_back({Shape{batch}, context.dtype});
+    }
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    static_cast<AnnotatedDataState*>(args.state)->Next(args);
+  }
+
+  std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,
+                                               Phase phase) const override {
+    const DataParameter& data = param().data_param();
+    PrefetchedState::Options options{
+        .layer = param().name(),
+        .first = DrawSkip(data.rand_skip(), context.seed(), param().name()),
+        .open =
+            [param = param(), phase, seed = context.seed()](std::span<const BlobSpec> outputs) {
+              return Open(param, phase, seed, outputs);
+            },
+        .epoch_size = [source = data.source()] { return LmdbReader(source).count(); }};
+    return std::make_unique<AnnotatedDataState>(std::move(options), data.source(),
+                                                data.batch_size());
+  }
+
+ private:
+  void Complain(const std::optional<Transformer::Misfit>& misfit) const {
+    if (misfit) FailField(*this, misfit->field, misfit->message);
+  }
+
+  static BatchReader Open(const LayerParameter& param, Phase phase, uint64_t seed,
+                          std::span<const BlobSpec> outputs) {
+    const DataParameter& data = param.data_param();
+    const TransformationParameter& transform = param.transform_param();
+    const auto transformer = MakeTransformer(param, phase);
+    const auto augmenter =
+        std::make_shared<const Augmenter>(transform, param.annotated_data_param(), transformer);
+    const bool boxes = outputs.size() > 1 && outputs[1].shape.axes() == 2;
+    const AnnotatedDecoder::Options options{
+        .data_set = data.source(),
+        .boxes = boxes,
+        .capacity = boxes ? static_cast<uint64_t>(outputs[1].shape[1] / kBoxValues) : 0,
+        .labels = LabelsOf(param)};
+    const SampleWriter writer(WriterOptions(outputs[0], transform, seed, param.name()),
+                              transformer);
+    return {.options = {.outputs = {},
+                        .depth = data.prefetch(),
+                        .decode_threads = static_cast<int>(data.threads())},
+            .source = std::make_unique<LmdbSource>(data.source(), Shard{}),
+            .make_decoder = [options, augmenter, writer] {
+              return std::make_unique<AnnotatedDecoder>(options, augmenter, writer);
+            }};
+  }
+
+  Survey Look(Phase phase, bool labels) const {
+    const std::string& source = param().data_param().source();
+    return Naming(*this, "data_param.source", [&] {
+      LmdbReader lmdb(source);
+      const auto transformer = MakeTransformer(param(), phase);
+      AnnotatedDatumReader reader(source, transformer->color_mode());
+      const LmdbRecord record = lmdb.Next();
+      Shape image = reader.Read(record.key, record.value).shape();
+      Survey survey;
+      survey.boxes = reader.has_type() || param().annotated_data_param().has_anno_type();
+      image = BeforeCrop(image);
+      Complain(transformer->FindMisfit(image));
+      survey.sample = transformer->OutputShape(image);
+      if (labels && survey.boxes) {
+        survey.bounds = FindBoxBounds(source, param().data_param().batch_size());
+      }
+      Naming(*this, "annotated_data_param.label_map_file", [&] { return LabelsOf(param()); });
+      return survey;
+    });
+  }
+
+  // The size that an image has when it comes to the crop. Random crops and canvases without
+  // resizing have any size; the crop behind them has to fit.
+  Shape BeforeCrop(const Shape& image) const {
+    const TransformationParameter& transform = param().transform_param();
+    if (!transform.has_resize_param()) return image;
+    const Fit fit =
+        FitTo(transform.resize_param(), static_cast<int>(image[1]), static_cast<int>(image[2]));
+    return {image[0], fit.height, fit.width};
+  }
+};
+
+std::vector<BadSample> BadSamples() {
+  const std::string data = "data_param { source: 'no/such/set' batch_size: 2 } ";
+  const auto sampler = [&](const std::string& text) {
+    return data + "annotated_data_param { batch_sampler { " + text + " } } " +
+           "transform_param { resize_param { height: 4 width: 4 } }";
+  };
+  const auto transform = [&](const std::string& text) {
+    return data + "transform_param { " + text + " }";
+  };
+  std::vector<std::pair<std::string, std::string>> cases = {
+      {"data_param { batch_size: 2 }", "source is missing"},
+      {"data_param { source: 'no/such/set' }", "batch_size must be 1 or more"},
+      {"data_param { source: 'no/such/set' batch_size: 2 prefetch: 0 }", "prefetch is 0"},
+      {data, "no/such/set"},
+      {sampler("sampler { min_scale: 0 }"), "sampler.min_scale is 0"},
+      {sampler("sampler { min_scale: 0.5 max_scale: 0.3 }"), "sampler.max_scale is 0.3"},
+      {sampler("sampler { max_scale: 1.5 }"), "sampler.max_scale is 1.5"},
+      {sampler("sampler { min_aspect_ratio: 2 }"), "sampler.max_aspect_ratio is 1"},
+      {sampler("max_trials: 2000000"), "max_trials is 2e+06"},
+      {data + "annotated_data_param { batch_sampler { } }", "add transform_param { resize_param"},
+      {transform("expand_param { max_expand_ratio: 2 }"), "add transform_param { resize_param"},
+      {transform("expand_param { max_expand_ratio: 0.5 } crop_size: 2"), "max_expand_ratio is 0.5"},
+      {transform("resize_param { height: 4 }"), "width is 0"},
+      {transform("resize_param { height: 4 width: 4 height_scale: 3 }"), "height_scale is 3"},
+      {transform("distort_param { hue_prob: 2 }"), "hue_prob is 2"},
+      {transform("distort_param { contrast_lower: 2 contrast_upper: 1 }"), "contrast_upper is 1"},
+      {transform("bgr2rgb: true"), "bgr2rgb"},
+  };
+  std::vector<BadSample> samples;
+  for (auto& [text, expect] : cases) {
+    samples.push_back({.prototxt = text, .input_shapes = {}, .expect = expect});
+  }
+  return samples;
+}
+
+}  // namespace
+
+void RegisterAnnotatedData(Registry& registry) {
+  LayerType type;
+  type.name = "AnnotatedData";
+  type.category = "input";
+  type.origin = "SSD";
+  type.summary =
+      "Images with boxes from an LMDB of AnnotatedDatum records, with the random crops, canvases "
+      "and "
+      "colours that detectors are trained with. Needs a build with OpenCV.";
+  type.formula =
+      "each record: distort_param, expand_param, one crop of batch_sampler, resize_param, "
+      "noise_param, crop_size or crop_h and crop_w, mirror; output = (pixel - mean) * scale. Boxes "
+      "follow the image";
+  type.output_docs = {
+      "images: batch x C x H x W",
+      "boxes, where there is a second top: 1 x 1 x B x 8 with image, label, instance, xmin, ymin, "
+      "xmax, ymax, difficult; corners in units of the image, 0 to 1. B changes from batch to "
+      "batch: "
+      "planned are the most boxes that a batch can have, for which all records are looked at (not "
+      "their images) when the net is built. A batch without boxes has one row of -1. Records "
+      "without annotations give their labels (batch)"};
+  type.differences = {
+      "Images are not compressed to JPEG again between the steps, and raw pixels take part in all.",
+      "All parts of a sample_constraint must hold for one object; the fork lets a failed later "
+      "part "
+      "pass.",
+      "The canvas of expand_param is filled with mean_value, or the average of mean_file in each "
+      "channel, or 0.",
+      "A mean image is as large as the image before crop_size, and is read at the unmirrored "
+      "place, "
+      "as Caffe does.",
+      "Boxes are projected by the whole pixels of a crop; the fork uses the fractions.",
+      "FIT_SMALL_SIZE must give one size, or be followed by a crop; the fork runs it with batches "
+      "of "
+      "one.",
+      "A label that is not in label_map_file, a box outside of its image or turned inside out, and "
+      "a plain Datum are errors naming the record."};
+  type.param_fields = {"data_param", "annotated_data_param", "transform_param"};
+  type.unread_fields = {"data_param.scale",     "data_param.mean_file",
+                        "data_param.crop_size", "data_param.mirror",
+                        "data_param.cache",     "data_param.precache",
+                        "data_param.shuffle",   "data_param.force_encoded_color",
+                        "data_param.side",      "data_param.parser_threads"};
+  type.inputs = {.min = 0, .max = 0};
+  type.outputs = {.min = 1, .max = 2};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const AnnotatedData>(p); };
+  type.bad_samples = BadSamples();
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

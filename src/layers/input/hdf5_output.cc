@@ -1,0 +1,110 @@
+// HDF5Output: writes its two inputs into the datasets `data` and `label` of an HDF5 file, each
+// forward pass behind the one before. Blobs of up to four axes are written with four, as Caffe
+// does. No output, no gradient.
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "data/hdf5_appender.h"
+#include "graph/registry.h"
+
+namespace crema {
+namespace {
+
+constexpr int kAxes = 4;
+
+// Axes of extent 1 are added behind.
+ConstTensorView WithFourAxes(const ConstTensorView& view) {
+  if (view.shape().axes() >= kAxes) return view;
+  std::array<int64_t, kAxes> dims{1, 1, 1, 1};
+  for (int i = 0; i < view.shape().axes(); ++i) dims[static_cast<size_t>(i)] = view.shape()[i];
+  return {view.raw(), Shape(dims), view.dtype(), view.device()};
+}
+
+// The file is made with the first batch, so that a net which is only looked at destroys nothing.
+class HDF5OutputState final : public LayerSessionState {
+ public:
+  explicit HDF5OutputState(std::string path) : path_(std::move(path)) {}
+
+  void Write(std::span<const ConstTensorView> inputs) {
+    if (!file_) file_ = std::make_unique<Hdf5Appender>(path_);
+    file_->Append("data", WithFourAxes(inputs[0]));
+    file_->Append("label", WithFourAxes(inputs[1]));
+    file_->Flush();
+  }
+
+ private:
+  const std::string path_;
+  std::unique_ptr<Hdf5Appender> file_;
+};
+
+class HDF5Output final : public Layer {
+ public:
+  explicit HDF5Output(const LayerParameter& param) : Layer(param) {
+    if (param.hdf5_output_param().file_name().empty()) {
+      FailField(*this, "hdf5_output_param.file_name",
+                "hdf5_output_param.file_name is missing: give the file to write");
+    }
+  }
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const Shape& data = context.inputs[0].shape;
+    const Shape& labels = context.inputs[1].shape;
+    const int64_t rows = data.axes() == 0 ? 1 : data[0];
+    if (rows != (labels.axes() == 0 ? 1 : labels[0])) {
+      FailInputs(*this, StrCat("the inputs must have as many samples as each other, but are ",
+                               ToString(data), " and ", ToString(labels)));
+    }
+    LayerInfo info;
+    info.gradient_forbidden = {true, true};
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    static_cast<HDF5OutputState*>(args.state)->Write(args.inputs);
+  }
+
+  std::unique_ptr<LayerSessionState> MakeState(const ExecContext&, Phase) const override {
+    return std::make_unique<HDF5OutputState>(param().hdf5_output_param().file_name());
+  }
+};
+
+}  // namespace
+
+void RegisterHDF5Output(Registry& registry) {
+  LayerType type;
+  type.name = "HDF5Output";
+  type.category = "input";
+  type.summary =
+      "Writes two blobs into an HDF5 file, as the datasets `data` and `label`, which HDF5Data "
+      "reads. "
+      "Needs a build with HDF5.";
+  type.formula = "data = data, input 0 below it; label = label, input 1 below it";
+  type.input_docs = {"data: any shape, the first axis counts the samples",
+                     "label: as many samples"};
+  type.differences = {
+      "Each forward pass adds its rows; Caffe fails in the second one, since the datasets exist.",
+      "The file is made by the first forward pass and not when the net is built. A run that is "
+      "resumed begins it anew.",
+      "Blobs of more than four axes are written as they are; Caffe refuses them."};
+  type.param_fields = {"hdf5_output_param"};
+  type.inputs = {.min = 2, .max = 2};
+  type.outputs = {.min = 0, .max = 0};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const HDF5Output>(p); };
+  type.bad_samples = {
+      {.prototxt = "",
+       .input_shapes = {{2, 3}, {2}},
+       .expect = "file_name is missing",
+       .outputs = 0},
+      {.prototxt = "hdf5_output_param { file_name: 'out.h5' }",
+       .input_shapes = {{2, 3}, {3}},
+       .expect = "2x3 and 3",
+       .outputs = 0},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

@@ -1,0 +1,212 @@
+// ImageData: images and labels from a text file with lines of `path label`.
+// Outputs: images (batch x C x H x W) and, where a second top is given, labels (batch).
+// Each line is split at its last space; the files are read again and again, in the order of the
+// list or, with `shuffle`, in another order each epoch. No input, no gradient.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/rng.h"
+#include "core/strings.h"
+#include "data/image_batches.h"
+#include "graph/registry.h"
+#include "layers/input/prefetched.h"
+
+namespace crema {
+namespace {
+
+ImageShaping Shaping(const ImageDataParameter& data) {
+  return {.mode = data.is_color() ? ColorMode::kColor : ColorMode::kGray,
+          .height = static_cast<int>(data.new_height()),
+          .width = static_cast<int>(data.new_width()),
+          .short_side = static_cast<int>(data.short_side())};
+}
+
+std::shared_ptr<const ImageList> OpenList(const LayerParameter& param) {
+  const ImageDataParameter& data = param.image_data_param();
+  return std::make_shared<const ImageList>(data.source(), data.root_folder());
+}
+
+class ImageData final : public Layer {
+ public:
+  explicit ImageData(const LayerParameter& param) : Layer(param) {
+    const ImageDataParameter& data = param.image_data_param();
+    if (data.source().empty()) {
+      FailField(*this, "image_data_param.source",
+                "image_data_param.source is missing: give a text file with lines `path label`");
+    }
+    CheckBatchSize(*this, "image_data_param.batch_size", data.batch_size());
+    CheckThreads(*this, "image_data_param.threads", data.threads());
+    CheckSize(data);
+    if (data.label_type() == ImageDataParameter::PIXEL) {
+      FailField(*this, "image_data_param.label_type",
+                "label_type PIXEL (a label for each pixel) is not there; use IMAGE or NONE");
+    }
+    ValidateTransform(param.transform_param(), param.name());
+  }
+
+  LayerInfo Infer(const InferContext& context) const override {
+    CheckOutputs(context);
+    const int64_t batch = param().image_data_param().batch_size();
+    const Shape sample = FirstSample(context.phase);
+    LayerInfo info;
+    info.outputs.push_back({Shape{batch, sample[0], sample[1], sample[2]}, context.dtype});
+    if (context.output_count > 1) info.outputs.push_back({Shape{batch}, context.dtype});
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    static_cast<PrefetchedState*>(args.state)->Next(args.outputs);
+  }
+
+  std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,
+                                               Phase phase) const override {
+    return std::make_unique<PrefetchedState>(PrefetchedState::Options{
+        .layer = param().name(),
+        .first = DrawSkip(param().image_data_param().rand_skip(), context.seed(), param().name()),
+        .open =
+            [param = param(), phase, seed = context.seed()](std::span<const BlobSpec> outputs) {
+              return Open(param, phase, seed, outputs);
+            },
+        .epoch_size = [param = param()] { return OpenList(param)->entries().size(); }});
+  }
+
+ private:
+  void CheckSize(const ImageDataParameter& data) const {
+    constexpr uint32_t kMost = 1 << 16;
+    if ((data.new_height() > 0) != (data.new_width() > 0)) {
+      FailField(
+          *this,
+          data.new_height() > 0 ? "image_data_param.new_height" : "image_data_param.new_width",
+          "new_height and new_width go together: give both, or none");
+    }
+    if (data.short_side() > 0 && data.new_height() > 0) {
+      FailField(*this, "image_data_param.short_side",
+                "short_side and new_height, new_width exclude each other: remove one");
+    }
+    if (std::max({data.new_height(), data.new_width(), data.short_side()}) > kMost) {
+      FailField(*this, "image_data_param.new_height",
+                StrCat("images are resized to at most ", kMost, " pixels a side"));
+    }
+  }
+
+  void CheckOutputs(const InferContext& context) const {
+    if (param().image_data_param().label_type() == ImageDataParameter::NONE &&
+        context.output_count > 1) {
+      FailField(*this, "image_data_param.label_type",
+                "label_type is NONE, so there is no second top: remove it, or set IMAGE");
+    }
+  }
+
+  static BatchReader Open(const LayerParameter& param, Phase phase, uint64_t seed,
+                          std::span<const BlobSpec> outputs) {
+    const ImageDataParameter& data = param.image_data_param();
+    const auto list = OpenList(param);
+    auto transformer =
+        std::make_shared<const Transformer>(param.transform_param(), phase, param.name());
+    const SampleWriter writer(
+        WriterOptions(outputs[0], param.transform_param(), seed, param.name()),
+        std::move(transformer));
+    const ImageFileSource::Options options{.shuffle = data.shuffle(),
+                                           .cache = data.cache(),
+                                           .seed = seed,
+                                           .layer_id = HashName(param.name())};
+    return {
+        .options = {.outputs = {},
+                    .decode_threads = data.has_threads() ? static_cast<int>(data.threads()) : 0},
+        .source = std::make_unique<ImageFileSource>(list, options),
+        .make_decoder = [list, shaping = Shaping(data), writer] {
+          return std::make_unique<ImageFileDecoder>(list, shaping, writer);
+        }};
+  }
+
+  // The shape, after resizing and cropping, of the first image of the list.
+  Shape FirstSample(Phase phase) const {
+    return Naming(*this, "image_data_param.source", [&] {
+      const Shape shape = ShapeOfFirst(OpenList(param()), Shaping(param().image_data_param()));
+      const Transformer transformer(param().transform_param(), phase, param().name());
+      if (const auto misfit = transformer.FindMisfit(shape)) {
+        FailField(*this, misfit->field, misfit->message);
+      }
+      return transformer.OutputShape(shape);
+    });
+  }
+};
+
+std::vector<BadSample> BadSamples() {
+  return {
+      {.prototxt = "", .input_shapes = {}, .expect = "source is missing"},
+      {.prototxt = "image_data_param { source: 'no/such/list' batch_size: 0 }",
+       .input_shapes = {},
+       .expect = "batch_size must be 1 or more"},
+      {.prototxt = "image_data_param { source: 'no/such/list' }",
+       .input_shapes = {},
+       .expect = "no/such/list"},
+      {.prototxt = "image_data_param { source: 'no/such/list' new_height: 4 }",
+       .input_shapes = {},
+       .expect = "new_height and new_width go together"},
+      {.prototxt = "image_data_param { source: 'no/such/list' new_height: 4 new_width: 4 "
+                   "short_side: 4 }",
+       .input_shapes = {},
+       .expect = "short_side"},
+      {.prototxt = "image_data_param { source: 'no/such/list' short_side: 4000000000 }",
+       .input_shapes = {},
+       .expect = "at most 65536"},
+      {.prototxt = "image_data_param { source: 'no/such/list' threads: 1000 }",
+       .input_shapes = {},
+       .expect = "threads is 1000"},
+      {.prototxt = "image_data_param { source: 'no/such/list' label_type: PIXEL }",
+       .input_shapes = {},
+       .expect = "label_type PIXEL"},
+      {.prototxt = "image_data_param { source: 'no/such/list' label_type: NONE }",
+       .input_shapes = {},
+       .expect = "label_type is NONE",
+       .outputs = 2},
+      {.prototxt = "image_data_param { source: 'no/such/list' } "
+                   "transform_param { mean_file: 'm' mean_value: 1 }",
+       .input_shapes = {},
+       .expect = "mean_file and mean_value"},
+  };
+}
+
+}  // namespace
+
+void RegisterImageData(Registry& registry) {
+  LayerType type;
+  type.name = "ImageData";
+  type.category = "input";
+  type.summary =
+      "Images and labels from a text file with lines of `path label`, read and decoded ahead of "
+      "the "
+      "net. Needs a build with OpenCV.";
+  type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
+  type.output_docs = {
+      "images: batch x C x H x W, as large as the first image after resizing and "
+      "cropping; three channels (blue, green, red), or one where is_color is false",
+      "labels, where there is a second top: batch"};
+  type.differences = {
+      "A label that is not a whole number is an error with its line; Caffe reads 0.",
+      "The second top may be left out.",
+      "Random orders are drawn by seed, layer and epoch, so that a resumed run goes on with the "
+      "same ones; rand_skip may be larger than the list.",
+      "An image of another size than the first (after new_height and new_width, or crop_size) is "
+      "an "
+      "error; Caffe allows another size in each batch."};
+  type.param_fields = {"image_data_param", "transform_param"};
+  type.unread_fields = {"image_data_param.scale",        "image_data_param.mean_file",
+                        "image_data_param.crop_size",    "image_data_param.mirror",
+                        "image_data_param.precache",     "image_data_param.dataset_share_per_node",
+                        "image_data_param.min_height",   "image_data_param.min_width",
+                        "image_data_param.ignore_label", "transform_param.force_color",
+                        "transform_param.force_gray"};
+  type.inputs = {.min = 0, .max = 0};
+  type.outputs = {.min = 1, .max = 2};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const ImageData>(p); };
+  type.bad_samples = BadSamples();
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

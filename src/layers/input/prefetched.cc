@@ -1,0 +1,82 @@
+#include "layers/input/prefetched.h"
+
+#include <climits>
+#include <utility>
+
+#include "core/error.h"
+#include "core/rng.h"
+#include "core/strings.h"
+
+namespace crema {
+
+void PrefetchedState::Next(std::span<const TensorView> outputs) {
+  try {
+    if (!prefetcher_) Open(outputs);
+    prefetcher_->Pop(outputs);
+  } catch (const Error& error) {  // thrown by a thread that does not know the layer
+    Problem problem = error.problems().front();
+    problem.where.layer = options_.layer;
+    throw Error(std::move(problem));
+  }
+  position_ = prefetcher_->position();
+}
+
+void PrefetchedState::Open(std::span<const TensorView> outputs) {
+  std::vector<BlobSpec> specs;
+  for (const TensorView& output : outputs) specs.push_back({output.shape(), output.dtype()});
+  BatchReader reader = options_.open(specs);
+  reader.options.outputs = std::move(specs);
+  epoch_size_ = options_.epoch_size();
+  prefetcher_ = std::make_unique<Prefetcher>(std::move(reader.options), std::move(reader.source),
+                                             std::move(reader.make_decoder));
+  prefetcher_->Restore(position_);
+}
+
+void PrefetchedState::Save(LayerState* state) const {
+  state->set_position(position_);
+  if (epoch_size_ > 0) state->set_epoch(position_ / epoch_size_);
+}
+
+void PrefetchedState::Restore(const LayerState& state) {
+  position_ = state.position();
+  if (prefetcher_) prefetcher_->Restore(position_);
+}
+
+int64_t PrefetchedState::EpochSize() const {
+  return static_cast<int64_t>(epoch_size_ > 0 ? epoch_size_ : options_.epoch_size());
+}
+
+void TellFile(Problem* problem) {
+  Where& where = problem->where;
+  if (where.file.empty()) return;
+  const std::string line = where.line > 0 ? StrCat(":", where.line) : "";
+  problem->message = StrCat("'", where.file, line, "' ", problem->message);
+  where.file.clear();
+  where.line = where.column = 0;
+}
+
+uint64_t DrawSkip(uint32_t rand_skip, uint64_t seed, const std::string& layer) {
+  if (rand_skip == 0) return 0;
+  const RandomStream random(seed, MixBits(HashName(layer), HashName("rand_skip")));
+  return random.Below(0, rand_skip);
+}
+
+void CheckPrefetch(const Layer& layer, const std::string& field, uint32_t batches) {
+  constexpr uint32_t kMost = 4096;
+  if (batches >= 1 && batches <= kMost) return;
+  FailField(layer, field, StrCat(field, " is ", batches, ", but must be 1 to ", kMost, " batches"));
+}
+
+void CheckThreads(const Layer& layer, const std::string& field, uint32_t threads) {
+  constexpr uint32_t kMost = 256;
+  if (threads <= kMost) return;
+  FailField(layer, field, StrCat(field, " is ", threads, ", but must be 0 to ", kMost));
+}
+
+void CheckBatchSize(const Layer& layer, const std::string& field, uint32_t batch_size) {
+  if (batch_size >= 1 && batch_size <= INT_MAX) return;
+  FailField(layer, field,
+            StrCat(field, " must be 1 or more", batch_size == 0 ? "" : ", and below 2^31"));
+}
+
+}  // namespace crema
