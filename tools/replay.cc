@@ -42,8 +42,9 @@ int Compare(const ReplayNet& net, const Registry& registry) {
                                       .optimize = FLAGS_optimize != 0,
                                       .threads = CheckedThreads(FLAGS_threads)});
   for (const ReplayLine& line : result.lines) {
-    std::printf("%-40s max abs %-12.6g max rel %-12.6g %s\n", line.what.c_str(), line.max_absolute,
-                line.max_relative, line.fits ? "ok" : "OUT OF TOLERANCE");
+    std::printf("%-40s max abs %-12.6g max rel %-12.6g %s%s%s\n", line.what.c_str(),
+                line.max_absolute, line.max_relative, line.fits ? "ok" : "OUT OF TOLERANCE",
+                line.note.empty() ? "" : ": ", line.note.c_str());
   }
   for (const std::string& name : result.not_compared) {
     std::printf("%-40s not compared: gone in the optimised plan\n", name.c_str());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace crema {
 
@@ -9,6 +10,9 @@ struct LrnShape {
   int64_t channels = 0;
   int64_t height = 0;
   int64_t width = 0;
+  // For LrnWithin, the spatial extents where there are not two of them; height * width is their
+  // product then.
+  std::span<const int64_t> spatial = {};
   int64_t Plane() const { return height * width; }
 };
 
@@ -33,7 +37,7 @@ void LrnAcrossBackward(const LrnShape& shape, const LrnParam& param, const T* x,
                        const T* dy, T* dx, double* scratch);
 
 // Over size x size neighbouring pixels of the same channel: scale = 1 + alpha / size^2 * sum of
-// x^2.
+// x^2; with d spatial axes size^d in place of size^2.
 template <typename T>
 void LrnWithin(const LrnShape& shape, const LrnParam& param, const T* x, T* scale, T* y,
                double* scratch);

@@ -26,6 +26,8 @@ struct ReplayLine {
   double max_absolute = 0;  // largest |b - g|
   double max_relative = 0;  // that, divided by max|g|
   bool fits = false;
+  // Why it does not fit, where that is not the values: "shape 2x3, recorded 3x2".
+  std::string note = {};
 };
 
 struct ReplayResult {

@@ -53,7 +53,7 @@ class OpCase : public ::testing::Test {
     EXPECT_FALSE(result.lines.empty());
     for (const ReplayLine& line : result.lines) {
       EXPECT_TRUE(line.fits) << line.what << ": max abs " << line.max_absolute << ", max rel "
-                             << line.max_relative;
+                             << line.max_relative << " " << line.note;
     }
     if (!optimize_) {
       EXPECT_TRUE(result.not_compared.empty()) << result.not_compared.front();

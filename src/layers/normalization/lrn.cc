@@ -1,6 +1,8 @@
 // LRN: y = x * scale^-beta, where scale is
 //   ACROSS_CHANNELS  k + alpha / n * sum of x^2 over n channels around this one
-//   WITHIN_CHANNEL   1 + alpha / n^2 * sum of x^2 over n x n pixels around this one (k is not used)
+//   WITHIN_CHANNEL   1 + alpha / n^2 * sum of x^2 over n x n pixels around this one (k is not
+//   used);
+//                    with d spatial axes n^d
 // and what lies beyond the edges is 0. Backward reads x and the saved scale:
 // dx = dy * scale^-beta - 2 alpha beta / n (or n^2) * x * sum over the window of dy * y / scale.
 #include "math/lrn.h"
@@ -34,9 +36,11 @@ class LRN final : public Layer {
 
   LayerInfo Infer(const InferContext& context) const override {
     const Shape& input = context.inputs[0].shape;
-    if (input.axes() != 4) {
-      FailInputs(*this, StrCat("LRN works on inputs of 4 axes (batch, channels, height, width), ",
-                               "but the input is ", ToString(input)));
+    const int least = within_ ? 3 : 2;
+    if (input.axes() < least) {
+      FailInputs(*this, StrCat("LRN needs inputs of ", least, " axes or more (batch, channels",
+                               within_ ? ", and what is within a channel" : "",
+                               "), but the input is ", ToString(input)));
     }
     LayerInfo info;
     info.outputs = {context.inputs[0]};
@@ -105,7 +109,11 @@ class LRN final : public Layer {
   }
 
  private:
-  static LrnShape Image(const Shape& shape) { return {shape[1], shape[2], shape[3]}; }
+  // Refers to the extents in `shape`.
+  static LrnShape Image(const Shape& shape) {
+    if (shape.axes() == 4) return {shape[1], shape[2], shape[3]};
+    return {shape[1], 1, shape.count(2), shape.dims().subspan(2)};
+  }
   static int Workers(int threads, const Shape& shape) {
     return ParallelWorkers(threads, shape[0], 1);
   }
@@ -125,6 +133,13 @@ void RegisterLRN(Registry& registry) {
   type.category = "normalization";
   type.summary = "Local response normalisation over neighbouring channels or pixels.";
   type.formula = "y = x * (k + alpha / n * sum of x^2 over the neighbourhood)^-beta";
+  type.input_docs = {
+      "x: N x C x spatial axes; WITHIN_CHANNEL needs one or more, ACROSS_CHANNELS "
+      "none"};
+  type.output_docs = {"y: the shape of x"};
+  type.differences = {
+      "Any number of spatial axes; Caffe takes two.",
+      "`engine` changes nothing: WITHIN_CHANNEL is Caffe's own, not cuDNN's divisive one."};
   type.param_fields = {"lrn_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const LRN>(p); };
   const SampleInput input{.shape = {2, 7, 3, 4}};
@@ -149,13 +164,35 @@ void RegisterLRN(Registry& registry) {
       {.name = "within_wider_than_plane",
        .prototxt = "lrn_param { " + within + " local_size: 9 alpha: 3 beta: 0.9 k: 7 }",
        .inputs = {input}},
+      {.name = "across_no_spatial",
+       .prototxt = "lrn_param { local_size: 3 }",
+       .inputs = {{.shape = {3, 6}}}},
+      {.name = "across_line", .prototxt = "", .inputs = {{.shape = {2, 6, 5}}}},
+      {.name = "across_volume",
+       .prototxt = "lrn_param { local_size: 3 alpha: 0.5 }",
+       .inputs = {{.shape = {1, 5, 2, 3, 4}}}},
+      {.name = "within_line",
+       .prototxt = "lrn_param { " + within + " local_size: 3 alpha: 2 }",
+       .inputs = {{.shape = {2, 2, 7}}}},
+      {.name = "within_volume",
+       .prototxt = "lrn_param { " + within + " local_size: 3 alpha: 2 beta: 0.5 }",
+       .inputs = {{.shape = {1, 2, 3, 4, 5}}}},
+      {.name = "within_volume_wide",
+       .prototxt = "lrn_param { " + within + " local_size: 4294967295 alpha: 1e20 }",
+       .inputs = {{.shape = {1, 2, 2, 3, 2}}}},
+      {.name = "within_empty",
+       .prototxt = "lrn_param { " + within + " }",
+       .inputs = {{.shape = {1, 2, 0, 3, 2}}}},
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3, 2, 2}}}},
   };
   type.bad_samples = {
       {.prototxt = "lrn_param { local_size: 4 }",
        .input_shapes = {{1, 5, 2, 2}},
        .expect = "must be odd"},
-      {.prototxt = "", .input_shapes = {{1, 5, 2}}, .expect = "4 axes"},
+      {.prototxt = "", .input_shapes = {{5}}, .expect = "2 axes or more"},
+      {.prototxt = "lrn_param { " + within + " }",
+       .input_shapes = {{1, 5}},
+       .expect = "3 axes or more"},
   };
   registry.Add(std::move(type));
 }

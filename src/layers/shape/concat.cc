@@ -1,30 +1,12 @@
 // Concat: the inputs one after the other along an axis; all other extents are equal.
 // Each input's gradient is its part of the output's. One input alone is passed on as a view.
-// Backward is not told the shape of an input whose gradient nobody wants: the extents are saved.
-#include <algorithm>
-#include <cstring>
-
-#include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
 #include "layers/layer_axis.h"
+#include "layers/shape/strided_block.h"
 
 namespace crema {
 namespace {
-
-constexpr int64_t kGrainBytes = 1 << 16;  // bytes that pay for a thread
-
-// Copies a block of `rows` rows between places where rows are differently far apart.
-void CopyRows(int threads, int64_t rows, int64_t row_bytes, const std::byte* from,
-              int64_t from_stride, std::byte* to, int64_t to_stride) {
-  if (row_bytes == 0) return;
-  const int64_t grain = std::max<int64_t>(1, kGrainBytes / row_bytes);
-  ParallelFor(threads, rows, grain, [&](int64_t begin, int64_t end, int) {
-    for (int64_t r = begin; r < end; ++r) {
-      std::memcpy(to + r * to_stride, from + r * from_stride, static_cast<size_t>(row_bytes));
-    }
-  });
-}
 
 class Concat final : public Layer {
  public:
@@ -50,42 +32,36 @@ class Concat final : public Layer {
     LayerInfo info;
     info.outputs = {{first.With(axis, extent), context.inputs[0].dtype}};
     info.view = context.inputs.size() == 1;
-    info.saved = {{Shape{static_cast<int64_t>(context.inputs.size())}, DType::kI32}};
     return info;
   }
 
   void Forward(const ForwardArgs& args) const override {
     const Shape& whole = args.outputs[0].shape();
     const int axis = Axis(whole);
-    const auto size = static_cast<int64_t>(SizeOf(args.outputs[0].dtype()));
-    const int64_t stride = whole.count(axis) * size;
-    auto* to = static_cast<std::byte*>(args.outputs[0].raw());
-    for (size_t i = 0; i < args.inputs.size(); ++i) {
-      const ConstTensorView& input = args.inputs[i];
-      const int64_t row = input.shape().count(axis) * size;
-      CopyRows(args.context.threads(), whole.count(0, axis), row,
-               static_cast<const std::byte*>(input.raw()), row, to, stride);
-      to += row;
-      if (!args.saved[0].empty())
-        args.saved[0].data<int>()[i] = static_cast<int>(input.shape()[axis]);
-    }
+    DispatchFloat(args.outputs[0].dtype(), [&]<typename T>(T) {
+      T* to = args.outputs[0].data<T>();
+      for (const ConstTensorView& input : args.inputs) {
+        CopyStrided(args.context.threads(), Part(input.shape(), whole, axis), input.data<T>(), to);
+        to += input.shape().count(axis);
+      }
+    });
   }
 
   void Backward(const BackwardArgs& args) const override {
     const Shape& whole = args.output_grads[0].shape();
     const int axis = Axis(whole);
-    const auto size = static_cast<int64_t>(SizeOf(args.output_grads[0].dtype()));
-    const int64_t stride = whole.count(axis) * size;
-    const auto* from = static_cast<const std::byte*>(args.output_grads[0].raw());
-    for (size_t i = 0; i < args.input_grads.size(); ++i) {
-      const TensorView& dx = args.input_grads[i];
-      const int64_t row = args.saved[0].data<int>()[i] * whole.count(axis + 1) * size;
-      if (!dx.empty()) {
-        CopyRows(args.context.threads(), whole.count(0, axis), row, from, stride,
-                 static_cast<std::byte*>(dx.raw()), row);
+    DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+      const T* from = args.output_grads[0].data<T>();
+      for (size_t i = 0; i < args.input_grads.size(); ++i) {
+        const TensorView& dx = args.input_grads[i];
+        const Shape& part = args.inputs[i].shape();
+        if (!dx.empty()) {
+          CopyStrided(args.context.threads(), Part(part, whole, axis).Reversed(), from,
+                      dx.data<T>());
+        }
+        from += part.count(axis);
       }
-      from += row;
-    }
+    });
   }
 
  private:
@@ -94,6 +70,14 @@ class Concat final : public Layer {
     return concat.has_concat_dim()
                ? LayerAxis(*this, shape, concat.concat_dim(), "concat_param.concat_dim")
                : LayerAxis(*this, shape, concat.axis(), "concat_param.axis");
+  }
+
+  // From one input into its part of the output.
+  static StridedBlock Part(const Shape& part, const Shape& whole, int axis) {
+    StridedBlock block;
+    block.Add(part.count(0, axis), part.count(axis), whole.count(axis));
+    block.Add(part.count(axis), 1, 1);
+    return block;
   }
 };
 
@@ -105,6 +89,9 @@ void RegisterConcat(Registry& registry) {
   type.category = "shape";
   type.summary = "Joins blobs along an axis.";
   type.formula = "y = [x_0, x_1, ...] along axis";
+  type.input_docs = {
+      "x_i: blobs whose extents are equal in all axes but the one they are joined at"};
+  type.output_docs = {"y: that axis is as long as those of the inputs together"};
   type.param_fields = {"concat_param"};
   type.inputs = {1, Arity::kAny};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Concat>(p); };
@@ -112,7 +99,8 @@ void RegisterConcat(Registry& registry) {
   const SampleInput b{.shape = {2, 1, 4}};
   const SampleInput c{.shape = {2, 5, 4}};
   type.samples = {
-      {.name = "channels", .prototxt = "", .inputs = {a, b, c}},
+      {.name = "channels", .prototxt = "concat_param { axis: 1 }", .inputs = {a, b, c}},
+      {.name = "default", .prototxt = "", .inputs = {a, b}},
       {.name = "axis_0",
        .prototxt = "concat_param { axis: 0 }",
        .inputs = {a, {.shape = {1, 3, 4}}}},
@@ -123,6 +111,7 @@ void RegisterConcat(Registry& registry) {
        .prototxt = "concat_param { concat_dim: 2 }",
        .inputs = {a, {.shape = {2, 3, 1}}}},
       {.name = "single", .prototxt = "", .inputs = {a}},
+      {.name = "large", .prototxt = "", .inputs = {{.shape = {3, 5000}}, {.shape = {3, 20001}}}},
       {.name = "one_is_empty", .prototxt = "", .inputs = {a, {.shape = {2, 0, 4}}, b}},
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}, {.shape = {0, 2}}}},
   };

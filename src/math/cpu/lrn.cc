@@ -141,8 +141,36 @@ int64_t WithinHalf(const LrnShape& s, const LrnParam& p) {
   return std::min((p.size - 1) / 2, std::max(s.height, s.width));
 }
 
-double WithinFactor(const LrnParam& p) {
-  return p.alpha / (static_cast<double>(p.size) * static_cast<double>(p.size));
+// The same over any number of axes, one after the other; `values` is used up.
+void BoxSumsNd(const LrnShape& s, int64_t half, double* values, double* sums) {
+  int64_t inner = s.Plane();
+  for (int64_t extent : s.spatial) {
+    inner /= extent;
+    std::fill(sums, sums + s.Plane(), 0.0);
+    for (int64_t first = 0; first < s.Plane(); first += extent * inner) {
+      for (int64_t i = 0; i < extent; ++i) {
+        const int64_t end = std::min(extent, i + half + 1);
+        for (int64_t from = std::max<int64_t>(0, i - half); from < end; ++from) {
+          AddTo(inner, 1, values + first + from * inner, sums + first + i * inner);
+        }
+      }
+    }
+    std::copy(sums, sums + s.Plane(), values);
+  }
+}
+
+// `values`, `sums` and a third plane lie one after the other.
+void WindowSums(const LrnShape& s, const LrnParam& p, double* values, double* sums) {
+  if (s.Plane() == 0) return;
+  if (!s.spatial.empty()) return BoxSumsNd(s, std::min((p.size - 1) / 2, s.Plane()), values, sums);
+  BoxSums(s, WithinHalf(s, p), values, sums + s.Plane(), sums);
+}
+
+double WithinFactor(const LrnShape& s, const LrnParam& p) {
+  const size_t axes = s.spatial.empty() ? 2 : s.spatial.size();
+  double cells = 1;
+  for (size_t a = 0; a < axes; ++a) cells *= static_cast<double>(p.size);
+  return p.alpha / cells;
 }
 
 CREMA_MULTIVERSION void Across(const LrnShape& s, const LrnParam& p, const float* x, float* scale,
@@ -183,13 +211,13 @@ template <typename T>
 void LrnWithin(const LrnShape& s, const LrnParam& p, const T* x, T* scale, T* y, double* scratch) {
   double* squares = scratch;
   double* sums = scratch + s.Plane();
-  const double factor = WithinFactor(p);
+  const double factor = WithinFactor(s, p);
   for (int64_t c = 0; c < s.channels; ++c) {
     const int64_t at = c * s.Plane();
     for (int64_t i = 0; i < s.Plane(); ++i) {
       squares[i] = static_cast<double>(x[at + i]) * x[at + i];
     }
-    BoxSums(s, WithinHalf(s, p), squares, sums + s.Plane(), sums);
+    WindowSums(s, p, squares, sums);
     for (int64_t i = 0; i < s.Plane(); ++i) scale[at + i] = static_cast<T>(1 + factor * sums[i]);
     PowerLoop(s.Plane(), Kind(p.beta), p.beta, scale + at, y + at);
     for (int64_t i = 0; i < s.Plane(); ++i) y[at + i] *= x[at + i];
@@ -205,8 +233,8 @@ void LrnWithinBackward(const LrnShape& s, const LrnParam& p, const T* x, const T
     const int64_t at = c * s.Plane();
     PowerLoop(s.Plane(), Kind(p.beta), p.beta, scale + at, dx + at);
     RatioLoop(s.Plane(), x + at, scale + at, dy + at, dx + at, ratio);
-    BoxSums(s, WithinHalf(s, p), ratio, sums + s.Plane(), sums);
-    SubtractLoop(s.Plane(), 2 * p.beta * WithinFactor(p), sums, x + at, dx + at);
+    WindowSums(s, p, ratio, sums);
+    SubtractLoop(s.Plane(), 2 * p.beta * WithinFactor(s, p), sums, x + at, dx + at);
   }
 }
 

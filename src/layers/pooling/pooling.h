@@ -1,0 +1,44 @@
+// Pooling: one value for each window of each plane: the first largest (MAX), the mean (AVE, which
+// counts padding but not what lies beyond it), or one drawn in proportion to the values
+// (STOCHASTIC, in TRAIN; in TEST the mean weighted by the values themselves).
+// MAX and STOCHASTIC send a gradient to the cell that was taken, AVE to all cells of the window.
+// A window may be empty, or hold NaN only: MAX then gives -FLT_MAX, from nowhere (position -1).
+#pragma once
+
+#include "graph/layer.h"
+#include "layers/pooling/pool_geometry.h"
+#include "layers/pooling/pool_planes.h"
+
+namespace crema {
+
+class Pooling final : public Layer {
+ public:
+  // `read` is for the names that the type uses.
+  Pooling(const LayerParameter& param, PoolSettings (*read)(const Layer&));
+
+  LayerInfo Infer(const InferContext& context) const override;
+  void Forward(const ForwardArgs& args) const override;
+  void Backward(const BackwardArgs& args) const override;
+  size_t ForwardScratch(const InferContext& context, const LayerInfo& info, int) const override;
+
+ private:
+  PoolPlanes Planes(const PoolWindowNd& window, Phase phase) const;
+  PoolPlanes Planes(const Shape& input, Phase phase) const {
+    return Planes(MakePoolWindow(*this, settings_, input), phase);
+  }
+  // The first spatial axis of an input that Infer accepted.
+  int FirstSpatial(const Shape& input) const { return input.CanonicalAxis(settings_.axis) + 1; }
+
+  const PoolingParameter::PoolMethod method_;
+  const PoolSettings settings_;
+};
+
+// The method of a layer in a phase; T has MAX, AVE and STOCHASTIC.
+template <typename Enum>
+PoolPlanes::Method PoolMethodOf(Enum pool, Phase phase) {
+  if (pool == 0) return PoolPlanes::Method::kMax;
+  if (pool == 1) return PoolPlanes::Method::kAverage;
+  return phase == TRAIN ? PoolPlanes::Method::kDrawn : PoolPlanes::Method::kWeighted;
+}
+
+}  // namespace crema

@@ -1,0 +1,239 @@
+// SPP (spatial pyramid pooling): level i pools into 2^i bins per side, and all bins of all levels
+// lie one after the other, so that planes of any size give the same number of values.
+// With B bins over an extent H: kernel = stride = ceil(H / B), pad = (kernel B - H + 1) / 2.
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/parallel_for.h"
+#include "core/strings.h"
+#include "graph/registry.h"
+#include "layers/pooling/pooling.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+constexpr size_t kMostLevels = 16;  // 2^15 bins per side
+
+// One level, and where its values begin in an item of the output.
+struct Level {
+  PoolPlanes pool;
+  int64_t first;
+};
+
+// The levels of one input shape; made anew where they are needed, without allocating.
+class Levels {
+ public:
+  void Add(const PoolPlanes& pool, int64_t channels) {
+    levels_[size_].emplace(Level{pool, values_});
+    ++size_;
+    values_ += channels * pool.out();
+  }
+  size_t size() const { return size_; }
+  const Level& operator[](size_t i) const { return *levels_[i]; }
+  int64_t values() const { return values_; }  // of an item, in all levels
+
+ private:
+  std::array<std::optional<Level>, kMostLevels> levels_;
+  size_t size_ = 0;
+  int64_t values_ = 0;
+};
+
+class SPP final : public Layer {
+ public:
+  explicit SPP(const LayerParameter& param) : Layer(param) {
+    const SPPParameter& p = param.spp_param();
+    if (p.pyramid_height() < 1 || p.pyramid_height() > kMostLevels) {
+      FailField(*this, "spp_param.pyramid_height",
+                p.has_pyramid_height()
+                    ? StrCat("pyramid_height must be 1 to ", kMostLevels, ", but it is ",
+                             p.pyramid_height())
+                    : std::string("pyramid_height, the number of levels, is missing"));
+    }
+  }
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const Shape& shape = context.inputs[0].shape;
+    if (shape.axes() != 4) {
+      FailInputs(*this, StrCat("SPP works on inputs of 4 axes (batch, channels, height, width), ",
+                               "but the input is ", ToString(shape)));
+    }
+    LayerInfo info;
+    const Levels levels = MakeLevels(shape, context.phase);
+    for (size_t i = 0; i < levels.size(); ++i) {
+      const PoolPlanes& pool = levels[i].pool;
+      if (!pool.TakesOneCell()) continue;
+      info.saved.push_back({Shape{shape[0], shape[1], pool.out()}, pool.IndexType()});
+    }
+    const bool one = param().spp_param().pyramid_height() == 1;
+    info.outputs = {{one ? Shape{shape[0], shape[1], 1, 1} : Shape{shape[0], levels.values()},
+                     context.inputs[0].dtype}};
+    info.backward_reads_input = {param().spp_param().pool() == SPPParameter::STOCHASTIC &&
+                                 context.phase != TRAIN};
+    return info;
+  }
+
+  // The gradients of one plane from one level.
+  size_t BackwardScratch(const InferContext& context, const LayerInfo&,
+                         int threads) const override {
+    const Shape& shape = context.inputs[0].shape;
+    return ScratchBytes<double>(shape.count(2) * ParallelWorkers(threads, shape.count(0, 2), 1)) +
+           kScratchSlack;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const Shape& shape = args.inputs[0].shape();
+    const Levels levels = MakeLevels(shape, args.phase);
+    const int64_t item = args.outputs[0].shape().count(1);
+    const RandomStream random(args.context.seed(), args.layer_id, args.context.step());
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const T* x = args.inputs[0].data<T>();
+      T* y = args.outputs[0].data<T>();
+      ParallelFor(args.context.threads(), shape.count(0, 2), 1, [&](int64_t b, int64_t e, int) {
+        for (int64_t p = b; p < e; ++p) {
+          for (size_t i = 0; i < levels.size(); ++i) {
+            const auto& [pool, first] = levels[i];
+            const int64_t at = p / shape[1] * item + first + p % shape[1] * pool.out();
+            void* index = i < args.saved.size() ? args.saved[i].raw() : nullptr;
+            pool.Forward(1, x + p * pool.in(), y + at, pool.IndexAt(index, p * pool.out()), random,
+                         at);
+          }
+        }
+      });
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    if (args.input_grads[0].empty()) return;
+    const Shape& shape = args.input_grads[0].shape();
+    const Levels levels = MakeLevels(shape, args.phase);
+    DispatchFloat(args.input_grads[0].dtype(), [&]<typename T>(T) {
+      const int threads = args.context.threads();
+      const int64_t cells = shape.count(2);
+      T* parts = ScratchCutter(args.scratch)
+                     .Take<T>(cells * ParallelWorkers(threads, shape.count(0, 2), 1));
+      ParallelFor(threads, shape.count(0, 2), 1, [&](int64_t b, int64_t e, int worker) {
+        for (int64_t p = b; p < e; ++p) AddLevels(args, levels, p, parts + worker * cells);
+      });
+    });
+  }
+
+ private:
+  // The gradient of plane p; `part` is that of one level.
+  template <typename T>
+  static void AddLevels(const BackwardArgs& args, const Levels& levels, int64_t p, T* part) {
+    const Shape& shape = args.input_grads[0].shape();
+    const int64_t item = args.output_grads[0].shape().count(1);
+    const int64_t cells = shape.count(2);
+    const T* x = args.inputs[0].empty() ? nullptr : args.inputs[0].data<T>() + p * cells;
+    T* dx = args.input_grads[0].data<T>() + p * cells;
+    for (size_t i = 0; i < levels.size(); ++i) {
+      const auto& [pool, first] = levels[i];
+      const T* dy =
+          args.output_grads[0].data<T>() + p / shape[1] * item + first + p % shape[1] * pool.out();
+      const void* index = i < args.saved.size() ? args.saved[i].raw() : nullptr;
+      pool.Backward(1, x, dy, i == 0 ? dx : part, pool.IndexAt(index, p * pool.out()));
+      for (int64_t j = 0; i > 0 && j < cells; ++j) dx[j] += part[j];
+    }
+  }
+
+  Levels MakeLevels(const Shape& shape, Phase phase) const {
+    Levels levels;
+    const SPPParameter& p = param().spp_param();
+    for (uint32_t i = 0; i < p.pyramid_height(); ++i) {
+      const PoolWindowNd window = Window(shape, int64_t{1} << i);
+      levels.Add(PoolPlanes(window, PoolMethodOf(p.pool(), phase), false), shape[1]);
+    }
+    return levels;
+  }
+
+  PoolWindowNd Window(const Shape& shape, int64_t bins) const {
+    PoolWindowNd window{.size = 2};
+    window.axes[0] = Axis(shape, 2, bins);
+    window.axes[1] = Axis(shape, 3, bins);
+    const SPPParameter::PoolMethod method = param().spp_param().pool();
+    if (method == SPPParameter::STOCHASTIC && window.axes[0].pad + window.axes[1].pad > 0) {
+      FailField(*this, "spp_param.pool",
+                StrCat("STOCHASTIC takes no padding, so ", bins,
+                       " bins must divide the sides of the input of shape ", ToString(shape)));
+    }
+    FitWindow(*this, shape, false, &window);
+    if (method == SPPParameter::AVE) CheckAverageWindows(*this, window, shape);
+    return window;
+  }
+
+  PoolAxis Axis(const Shape& shape, int axis, int64_t bins) const {
+    const int64_t kernel = (shape[axis] + bins - 1) / bins;
+    const int64_t pad = (kernel * bins - shape[axis] + 1) / 2;
+    if (pad >= kernel) {
+      FailField(*this, "spp_param.pyramid_height",
+                StrCat("axis ", axis, " of the input of shape ", ToString(shape),
+                       " cannot be cut into ", bins, " bins: bins of ", kernel,
+                       " would need padding of ", pad, "; use fewer levels, or larger inputs"));
+    }
+    return {.in = shape[axis], .kernel = kernel, .stride = kernel, .pad = pad};
+  }
+};
+
+std::vector<LayerSample> Samples() {
+  const auto sample = [](const char* name, const char* fields, std::vector<int64_t> shape) {
+    LayerSample made;
+    made.name = name;
+    made.prototxt = std::string("spp_param { ") + fields + " }";
+    made.inputs = {{.shape = std::move(shape), .distinct = true}};
+    return made;
+  };
+  std::vector<LayerSample> samples = {
+      sample("max", "pyramid_height: 3", {2, 3, 9, 8}),
+      sample("average", "pyramid_height: 3 pool: AVE", {1, 2, 7, 6}),
+      sample("one_level", "pyramid_height: 1", {2, 3, 5, 4}),
+      sample("large_windows", "pyramid_height: 2", {1, 1, 40, 33}),
+      sample("drawn", "pyramid_height: 2 pool: STOCHASTIC", {1, 2, 4, 6}),
+      sample("drawn_test", "pyramid_height: 2 pool: STOCHASTIC", {1, 2, 4, 2}),
+      sample("empty_batch", "pyramid_height: 2", {0, 2, 4, 4}),
+  };
+  for (size_t i = 4; i < 6; ++i) {
+    samples[i].inputs[0].low = 0.1;
+    samples[i].inputs[0].high = 4;
+  }
+  samples[5].phase = TEST;
+  return samples;
+}
+
+}  // namespace
+
+void RegisterSPP(Registry& registry) {
+  LayerType type;
+  type.name = "SPP";
+  type.category = "pooling";
+  type.summary = "Spatial pyramid pooling: as many values from planes of any size.";
+  type.formula =
+      "y[n] = for level i = 0, 1, ..: for each channel: 2^i x 2^i bins, each the largest, the mean "
+      "or a drawn value";
+  type.input_docs = {"x: N x C x H x W"};
+  type.output_docs = {"y: N x (C * sum of 4^i over the levels); N x C x 1 x 1 for one level"};
+  type.differences = {"STOCHASTIC runs on the CPU too.",
+                      "Sizes that Caffe's own check of padding refuses are refused here as well."};
+  type.param_fields = {"spp_param"};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const SPP>(p); };
+  type.samples = Samples();
+  const auto bad = [](const char* fields, const char* expect,
+                      std::vector<int64_t> shape = {1, 2, 5, 5}) {
+    return BadSample{std::string("spp_param { ") + fields + " }", {std::move(shape)}, expect};
+  };
+  type.bad_samples = {
+      bad("", "pyramid_height, the number of levels, is missing"),
+      bad("pyramid_height: 0", "it is 0"),
+      bad("pyramid_height: 40", "it is 40"),
+      bad("pyramid_height: 3", "cannot be cut into 4 bins"),
+      bad("pyramid_height: 2 pool: STOCHASTIC", "takes no padding"),
+      bad("pyramid_height: 2", "4 axes", {1, 2, 5}),
+      bad("pyramid_height: 1", "cannot be cut into 1 bins", {1, 2, 0, 5}),
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

@@ -1,0 +1,23 @@
+// Unpooling by a mask: each value goes to the place in the plane that the mask of MAX pooling (its
+// second output) says.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "graph/layer.h"
+
+namespace crema {
+
+// Throws unless the mask has the shape of the input, with 4 axes.
+void CheckMaskShape(const Layer& layer, const Shape& input, const Shape& mask);
+
+// y = 0 but for y[mask[i]] = x[i]; of several for one place the last counts. A mask of -1 (an empty
+// window) drops the value. Throws where the mask is no place of the output. Thread safety: any.
+void ForwardMaskUnpool(const Layer& layer, const ForwardArgs& args);
+
+// dx[i] = dy[mask[i]] where x[i] was the one that counted, else 0. Reads input 1.
+void BackwardMaskUnpool(const Layer& layer, const BackwardArgs& args);
+size_t BackwardMaskUnpoolScratch(const Shape& output, int threads);
+
+}  // namespace crema

@@ -1,0 +1,240 @@
+#include "layers/sampling/resample.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/parallel_for.h"
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kGrain = 1 << 13;  // multiplications that pay for a thread
+
+int TapCount(Interpolation interpolation) {
+  if (interpolation == Interpolation::kNearest) return 1;
+  return interpolation == Interpolation::kLinear ? 2 : 4;
+}
+
+// Where output `o` lies in the input, in elements from its start.
+double Place(const SampledAxis& axis, bool align_corners, int64_t o) {
+  const auto position = static_cast<double>(o);
+  if (align_corners) {
+    if (axis.out <= 1) return 0;
+    return position * static_cast<double>(axis.length - 1) / static_cast<double>(axis.out - 1);
+  }
+  return (position + 0.5) * static_cast<double>(axis.length) / static_cast<double>(axis.out) - 0.5;
+}
+
+// Keys' cubic with a = -0.75: the weight at distance d.
+double Cubic(double d) {
+  constexpr double a = -0.75;
+  d = std::abs(d);
+  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+  return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+}
+
+struct Taps {
+  int count = 0;
+  int32_t* index = nullptr;  // out x count
+  double* weight = nullptr;
+};
+
+void FillTaps(const Sampling& s, const SampledAxis& axis, const Taps& taps) {
+  for (int64_t o = 0; o < axis.out; ++o) {
+    const double place = Place(axis, s.align_corners, o);
+    // Nearest: of two equally near ones the later.
+    const bool nearest = s.interpolation == Interpolation::kNearest;
+    const double base = std::floor(nearest ? place + 0.5 : place);
+    const double fraction = place - base;
+    for (int t = 0; t < taps.count; ++t) {
+      const int64_t at = o * taps.count + t;
+      const int offset = taps.count == 4 ? t - 1 : t;
+      const int64_t source =
+          std::clamp<int64_t>(static_cast<int64_t>(base) + offset, 0, axis.length - 1);
+      taps.index[at] = static_cast<int32_t>(axis.start + source);
+      double weight = 1;
+      if (taps.count == 2) weight = t == 0 ? 1 - fraction : fraction;
+      if (taps.count == 4) weight = Cubic(fraction - offset);
+      taps.weight[at] = weight;
+    }
+  }
+}
+
+struct Tables {
+  Taps h;
+  Taps w;
+};
+
+Tables MakeTables(const Sampling& s, std::span<std::byte> scratch) {
+  ScratchCutter cutter(scratch);
+  const int count = TapCount(s.interpolation);
+  Tables tables;
+  const auto make = [&](const SampledAxis& axis) {
+    Taps taps{.count = count,
+              .index = cutter.Take<int32_t>(axis.out * count),
+              .weight = cutter.Take<double>(axis.out * count)};
+    FillTaps(s, axis, taps);
+    return taps;
+  };
+  tables.h = make(s.h);
+  tables.w = make(s.w);
+  return tables;
+}
+
+template <int kTaps, typename T>
+void ForwardRow(const Tables& tables, int64_t row, int64_t width, int64_t in_width, const T* plane,
+                T* y) {
+  const int32_t* rows = tables.h.index + row * kTaps;
+  const double* row_weights = tables.h.weight + row * kTaps;
+  for (int64_t o = 0; o < width; ++o) {
+    const int32_t* columns = tables.w.index + o * kTaps;
+    const double* weights = tables.w.weight + o * kTaps;
+    double sum = 0;
+    for (int a = 0; a < kTaps; ++a) {
+      const T* line = plane + rows[a] * in_width;
+      double part = 0;
+      for (int b = 0; b < kTaps; ++b) part += weights[b] * line[columns[b]];
+      sum += row_weights[a] * part;
+    }
+    y[o] = static_cast<T>(sum);
+  }
+}
+
+template <int kTaps, typename T>
+void BackwardRow(const Tables& tables, int64_t row, int64_t width, int64_t in_width, const T* dy,
+                 T* plane) {
+  const int32_t* rows = tables.h.index + row * kTaps;
+  const double* row_weights = tables.h.weight + row * kTaps;
+  for (int64_t o = 0; o < width; ++o) {
+    const int32_t* columns = tables.w.index + o * kTaps;
+    const double* weights = tables.w.weight + o * kTaps;
+    for (int a = 0; a < kTaps; ++a) {
+      T* line = plane + rows[a] * in_width;
+      const double share = row_weights[a] * dy[o];
+      for (int b = 0; b < kTaps; ++b) line[columns[b]] += static_cast<T>(share * weights[b]);
+    }
+  }
+}
+
+// Calls body with the number of taps as a constant.
+template <typename Body>
+void WithTaps(Interpolation interpolation, Body&& body) {
+  switch (interpolation) {
+    case Interpolation::kNearest:
+      return body.template operator()<1>();
+    case Interpolation::kLinear:
+      return body.template operator()<2>();
+    case Interpolation::kCubic:
+      return body.template operator()<4>();
+  }
+}
+
+const Shape* Reference(std::span<const BlobSpec> inputs) {
+  return inputs.size() > 1 ? &inputs[1].shape : nullptr;
+}
+const Shape* Reference(std::span<const ConstTensorView> inputs) {
+  return inputs.size() > 1 ? &inputs[1].shape() : nullptr;
+}
+
+}  // namespace
+
+size_t ResampleScratch(const Sampling& s) {
+  const int count = TapCount(s.interpolation);
+  const auto bytes = [&](const SampledAxis& axis) {
+    return ScratchBytes<int32_t>(axis.out * count) + ScratchBytes<double>(axis.out * count);
+  };
+  return bytes(s.h) + bytes(s.w) + kScratchSlack;
+}
+
+template <typename T>
+void ForwardResample(int threads, const Sampling& s, int64_t planes, const T* x, T* y,
+                     std::span<std::byte> scratch) {
+  if (planes * s.OutSize() == 0) return;
+  const Tables tables = MakeTables(s, scratch);
+  const int64_t work = s.w.out * tables.h.count * tables.w.count;
+  WithTaps(s.interpolation, [&]<int kTaps>() {
+    ParallelFor(threads, planes * s.h.out, std::max<int64_t>(1, kGrain / work),
+                [&](int64_t begin, int64_t end, int) {
+                  for (int64_t row = begin; row < end; ++row) {
+                    ForwardRow<kTaps>(tables, row % s.h.out, s.w.out, s.w.in,
+                                      x + row / s.h.out * s.InSize(), y + row * s.w.out);
+                  }
+                });
+  });
+}
+
+template <typename T>
+void BackwardResample(int threads, const Sampling& s, int64_t planes, const T* dy, T* dx,
+                      std::span<std::byte> scratch) {
+  const Tables tables = MakeTables(s, scratch);
+  const int64_t work = std::max<int64_t>(1, s.OutSize() * tables.h.count * tables.w.count);
+  WithTaps(s.interpolation, [&]<int kTaps>() {
+    ParallelFor(threads, planes, std::max<int64_t>(1, kGrain / work),
+                [&](int64_t begin, int64_t end, int) {
+                  std::fill(dx + begin * s.InSize(), dx + end * s.InSize(), T(0));
+                  for (int64_t row = begin * s.h.out; row < end * s.h.out; ++row) {
+                    BackwardRow<kTaps>(tables, row % s.h.out, s.w.out, s.w.in, dy + row * s.w.out,
+                                       dx + row / s.h.out * s.InSize());
+                  }
+                });
+  });
+}
+
+template void ForwardResample(int, const Sampling&, int64_t, const float*, float*,
+                              std::span<std::byte>);
+template void ForwardResample(int, const Sampling&, int64_t, const double*, double*,
+                              std::span<std::byte>);
+template void BackwardResample(int, const Sampling&, int64_t, const float*, float*,
+                               std::span<std::byte>);
+template void BackwardResample(int, const Sampling&, int64_t, const double*, double*,
+                               std::span<std::byte>);
+
+LayerInfo ResampleLayer::Infer(const InferContext& context) const {
+  const Shape& input = context.inputs[0].shape;
+  if (input.axes() != 4) {
+    FailInputs(*this, StrCat("the input needs 4 axes (batch, channels, height, width), but it is ",
+                             ToString(input)));
+  }
+  if (input[2] == 0 || input[3] == 0) {
+    FailInputs(*this,
+               StrCat("planes without pixels cannot be resized; the input is ", ToString(input)));
+  }
+  const Sampling sampling = Plan(input, Reference(context.inputs));
+  LayerInfo info;
+  info.outputs = {
+      {Shape{input[0], input[1], sampling.h.out, sampling.w.out}, context.inputs[0].dtype}};
+  info.gradient_forbidden.assign(context.inputs.size(), true);
+  info.gradient_forbidden[0] = false;
+  return info;
+}
+
+void ResampleLayer::Forward(const ForwardArgs& args) const {
+  const Shape& shape = args.inputs[0].shape();
+  const Sampling sampling = Plan(shape, Reference(args.inputs));
+  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    ForwardResample(args.context.threads(), sampling, shape.count(0, 2), args.inputs[0].data<T>(),
+                    args.outputs[0].data<T>(), args.scratch);
+  });
+}
+
+void ResampleLayer::Backward(const BackwardArgs& args) const {
+  if (args.input_grads[0].empty()) return;
+  const Shape& shape = args.input_grads[0].shape();
+  const Sampling sampling = Plan(shape, Reference(args.inputs));
+  DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+    BackwardResample(args.context.threads(), sampling, shape.count(0, 2),
+                     args.output_grads[0].data<T>(), args.input_grads[0].data<T>(), args.scratch);
+  });
+}
+
+size_t ResampleLayer::ForwardScratch(const InferContext& context, const LayerInfo&, int) const {
+  return ResampleScratch(Plan(context.inputs[0].shape, Reference(context.inputs)));
+}
+
+size_t ResampleLayer::BackwardScratch(const InferContext& context, const LayerInfo& info,
+                                      int threads) const {
+  return ForwardScratch(context, info, threads);
+}
+
+}  // namespace crema

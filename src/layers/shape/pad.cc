@@ -1,0 +1,250 @@
+// Pad: elements around a blob, in any of its axes from `axis` on: a constant, the mirror image
+// without the border element, or the border element. The gradient of an element is the sum of those
+// of all its copies.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/parallel_for.h"
+#include "core/strings.h"
+#include "graph/registry.h"
+#include "layers/layer_axis.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+
+// Rows (lines along the last axis) of the padded blob, and where they come from.
+struct PadPlan {
+  int axes = 0;
+  std::array<int64_t, Shape::kMaxAxes> before{};
+  Shape in;
+  Shape out;
+  PadParameter::PadMode mode = PadParameter::CONSTANT;
+
+  int64_t Rows() const { return out.count(0, axes - 1); }
+  int64_t InRow() const { return in[axes - 1]; }
+  int64_t OutRow() const { return out[axes - 1]; }
+
+  // Which element of an axis stands at a place that may lie outside; -1: none, the constant.
+  int64_t Source(int axis, int64_t place) const {
+    const int64_t last = in[axis] - 1;
+    if (place >= 0 && place <= last) return place;
+    if (mode == PadParameter::CONSTANT) return -1;
+    if (mode == PadParameter::REPLICATE) return place < 0 ? 0 : last;
+    return place < 0 ? -place : 2 * last - place;
+  }
+
+  // The first element of the input row behind an output row; -1: none.
+  int64_t RowSource(int64_t row) const {
+    int64_t source = 0;
+    for (int a = axes - 2; a >= 0; --a) {
+      const int64_t place = Source(a, row % out[a] - before[static_cast<size_t>(a)]);
+      if (place < 0) return -1;
+      source += place * in.count(a + 1);
+      row /= out[a];
+    }
+    return source;
+  }
+};
+
+template <typename T>
+void PadRow(const PadPlan& plan, const T* x, T value, T* y) {
+  const int last = plan.axes - 1;
+  const int64_t before = plan.before[static_cast<size_t>(last)];
+  const auto outside = [&](int64_t i) {
+    const int64_t source = x == nullptr ? -1 : plan.Source(last, i - before);
+    y[i] = source < 0 ? value : x[source];
+  };
+  const int64_t inside = x == nullptr ? 0 : plan.InRow();
+  for (int64_t i = 0; i < before; ++i) outside(i);
+  if (inside > 0) std::memcpy(y + before, x, static_cast<size_t>(inside) * sizeof(T));
+  for (int64_t i = before + inside; i < plan.OutRow(); ++i) outside(i);
+}
+
+template <typename T>
+void AddRow(const PadPlan& plan, const T* dy, T* dx) {
+  const int last = plan.axes - 1;
+  for (int64_t i = 0; i < plan.OutRow(); ++i) {
+    const int64_t source = plan.Source(last, i - plan.before[static_cast<size_t>(last)]);
+    if (source >= 0) dx[source] += dy[i];
+  }
+}
+
+class Pad final : public Layer {
+ public:
+  explicit Pad(const LayerParameter& param) : Layer(param) {
+    const PadParameter& pad = param.pad_param();
+    if (pad.pad_size() > 0 && pad.pad_before_size() + pad.pad_after_size() > 0) {
+      FailField(*this, "pad_param.pad",
+                "pad is for both sides; give it, or pad_before and pad_after");
+    }
+    if (pad.pad_size() + pad.pad_before_size() + pad.pad_after_size() == 0) {
+      FailField(*this, "pad_param.pad", "pad is missing; give it, pad_before or pad_after");
+    }
+  }
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const Shape& shape = context.inputs[0].shape;
+    const PadParameter& pad = param().pad_param();
+    const int axis = Axis(shape);
+    CheckCount(pad.pad_size(), "pad", shape, axis);
+    CheckCount(pad.pad_before_size(), "pad_before", shape, axis);
+    CheckCount(pad.pad_after_size(), "pad_after", shape, axis);
+    std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+    for (int a = axis; a < shape.axes(); ++a) {
+      CheckMirror(shape, a, std::max(Before(a - axis), After(a - axis)));
+      dims[static_cast<size_t>(a)] += Before(a - axis) + After(a - axis);
+    }
+    LayerInfo info;
+    info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const PadPlan plan = MakePlan(args.inputs[0].shape(), args.outputs[0].shape());
+    if (args.outputs[0].count() == 0) return;
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const T* x = args.inputs[0].data<T>();
+      T* y = args.outputs[0].data<T>();
+      const auto value = static_cast<T>(param().pad_param().value());
+      ParallelFor(args.context.threads(), plan.Rows(), std::max<int64_t>(1, kGrain / plan.OutRow()),
+                  [&](int64_t begin, int64_t end, int) {
+                    for (int64_t row = begin; row < end; ++row) {
+                      const int64_t source = plan.RowSource(row);
+                      PadRow(plan, source < 0 ? nullptr : x + source, value,
+                             y + row * plan.OutRow());
+                    }
+                  });
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    const TensorView& dx = args.input_grads[0];
+    const PadPlan plan = MakePlan(dx.shape(), args.output_grads[0].shape());
+    if (dx.count() == 0) return;
+    const int64_t items = plan.out.count(0, Axis(plan.in));
+    const int64_t rows = plan.Rows() / items;
+    DispatchFloat(dx.dtype(), [&]<typename T>(T) {
+      const T* dy = args.output_grads[0].data<T>();
+      T* grad = dx.data<T>();
+      const int64_t size = dx.count() / items;
+      // An item is one thread's: its rows meet in the same elements.
+      ParallelFor(args.context.threads(), items, 1, [&](int64_t begin, int64_t end, int) {
+        std::fill(grad + begin * size, grad + end * size, T(0));
+        for (int64_t row = begin * rows; row < end * rows; ++row) {
+          const int64_t source = plan.RowSource(row);
+          if (source >= 0) AddRow(plan, dy + row * plan.OutRow(), grad + source);
+        }
+      });
+    });
+  }
+
+ private:
+  int Axis(const Shape& shape) const {
+    return LayerAxis(*this, shape, param().pad_param().axis(), "pad_param.axis");
+  }
+
+  static int64_t Entry(const google::protobuf::RepeatedField<uint32_t>& entries, int index) {
+    if (entries.empty()) return 0;
+    return entries.Get(entries.size() == 1 ? 0 : index);
+  }
+  int64_t Before(int index) const {
+    const PadParameter& pad = param().pad_param();
+    return Entry(pad.pad_size() > 0 ? pad.pad() : pad.pad_before(), index);
+  }
+  int64_t After(int index) const {
+    const PadParameter& pad = param().pad_param();
+    return Entry(pad.pad_size() > 0 ? pad.pad() : pad.pad_after(), index);
+  }
+
+  void CheckCount(int given, const char* name, const Shape& shape, int axis) const {
+    if (given <= 1 || given == shape.axes() - axis) return;
+    FailField(*this, std::string("pad_param.") + name,
+              StrCat("there are ", given, " entries of ", name, " for the ", shape.axes() - axis,
+                     " axes from axis ", axis, " on; give one for all, or one each"));
+  }
+
+  void CheckMirror(const Shape& shape, int axis, int64_t pad) const {
+    const PadParameter::PadMode mode = param().pad_param().mode();
+    if (mode == PadParameter::CONSTANT || pad == 0) return;
+    const int64_t most = mode == PadParameter::REFLECT ? shape[axis] - 1 : shape[axis] * pad;
+    if (pad <= most) return;
+    FailInputs(*this,
+               StrCat("axis ", axis, " of the input of shape ", ToString(shape), " has no ", pad,
+                      " elements to ", mode == PadParameter::REFLECT ? "mirror" : "repeat"));
+  }
+
+  PadPlan MakePlan(const Shape& in, const Shape& out) const {
+    PadPlan plan{.axes = in.axes(), .in = in, .out = out, .mode = param().pad_param().mode()};
+    const int axis = Axis(in);
+    for (int a = axis; a < in.axes(); ++a) plan.before[static_cast<size_t>(a)] = Before(a - axis);
+    return plan;
+  }
+};
+
+std::vector<LayerSample> Samples() {
+  const SampleInput input{.shape = {2, 3, 4, 5}};
+  const auto sample = [&](const char* name, const char* fields) {
+    LayerSample made;
+    made.name = name;
+    made.prototxt = std::string("pad_param { ") + fields + " }";
+    made.inputs = {input};
+    return made;
+  };
+  std::vector<LayerSample> samples = {
+      sample("constant", "pad: 1 value: 0.5"),
+      sample("reflect", "mode: REFLECT pad: 3 pad: 2"),
+      sample("replicate", "mode: REPLICATE pad: 2"),
+      sample("sides", "mode: REFLECT pad_before: 0 pad_before: 2 pad_after: 3 pad_after: 1"),
+      sample("before_only", "pad_before: 2 axis: 3"),
+      sample("after_only", "mode: REPLICATE pad_after: 2 axis: -1"),
+      sample("all_axes", "mode: REPLICATE axis: 0 pad: 1"),
+      sample("channels", "axis: 1 pad: 1 pad: 0 pad: 0"),
+      sample("five_axes", "mode: REFLECT pad: 1 pad: 0 pad: 2"),
+      sample("one_axis", "axis: 0 pad: 2"),
+      sample("empty_batch", "mode: REFLECT pad: 1"),
+      sample("large", "mode: REFLECT pad: 20"),
+      sample("empty_plane", "pad: 1 value: 2"),
+  };
+  samples[8].inputs = {{.shape = {1, 2, 3, 2, 4}}};
+  samples[9].inputs = {{.shape = {3}}};
+  samples[10].inputs = {{.shape = {0, 2, 3, 3}}};
+  samples[11].inputs = {{.shape = {2, 2, 60, 70}}};
+  samples[12].inputs = {{.shape = {1, 2, 0, 1}}};
+  return samples;
+}
+
+}  // namespace
+
+void RegisterPad(Registry& registry) {
+  LayerType type;
+  type.name = "Pad";
+  type.category = "shape";
+  type.summary = "Puts elements around a blob: a constant, its mirror image or its border.";
+  type.formula = "y[i] = x[i - before] inside; outside: value, x[|i - before|] or the border's";
+  type.input_docs = {"x: any shape with the axis"};
+  type.output_docs = {"y: the shape of x, longer by both paddings in each axis from `axis` on"};
+  type.origin = "Crema";
+  type.param_fields = {"pad_param"};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const Pad>(p); };
+  type.samples = Samples();
+  const auto bad = [](const char* fields, const char* expect) {
+    return BadSample{std::string("pad_param { ") + fields + " }", {{1, 2, 3, 0}}, expect};
+  };
+  type.bad_samples = {
+      bad("", "pad is missing"),
+      bad("pad: 1 pad_after: 1", "pad is for both sides"),
+      bad("pad: 1 axis: 4", "axis 4 is outside"),
+      bad("pad: 1 pad: 1 pad: 1", "3 entries of pad for the 2 axes"),
+      bad("axis: 1 pad_before: 1 pad_before: 1", "2 entries of pad_before for the 3 axes"),
+      bad("mode: REFLECT pad: 3 pad: 0", "has no 3 elements to mirror"),
+      bad("mode: REPLICATE pad: 1", "to repeat"),
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

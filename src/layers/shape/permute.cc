@@ -1,0 +1,193 @@
+// Permute, Transpose: axis j of the output is axis order[j] of the input. An order that changes
+// nothing makes a view. Backward goes the way back.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/strings.h"
+#include "graph/registry.h"
+#include "layers/layer_axis.h"
+#include "layers/shape/strided_block.h"
+
+namespace crema {
+namespace {
+
+// The axes that the text gives, in whichever field the type has.
+struct GivenOrder {
+  std::string field;
+  std::vector<int64_t> axes;
+};
+
+GivenOrder PermuteOrder(const Layer& layer) {
+  const auto& order = layer.param().permute_param().order();
+  return {"permute_param.order", {order.begin(), order.end()}};
+}
+
+GivenOrder TransposeOrder(const Layer& layer) {
+  const auto& dim = layer.param().transpose_param().dim();
+  if (dim.empty()) return PermuteOrder(layer);
+  if (layer.param().permute_param().order_size() > 0) {
+    FailField(layer, "permute_param.order",
+              "transpose_param.dim and permute_param.order say the same thing; give one of them");
+  }
+  return {"transpose_param.dim", {dim.begin(), dim.end()}};
+}
+
+class Permute final : public Layer {
+ public:
+  Permute(const LayerParameter& param, GivenOrder (*given)(const Layer&))
+      : Layer(param), given_(given(*this)) {}
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const Shape& shape = context.inputs[0].shape;
+    const AxisOrder order = Order(shape);
+    std::vector<int64_t> dims;
+    for (int j = 0; j < shape.axes(); ++j) dims.push_back(shape[order[static_cast<size_t>(j)]]);
+    LayerInfo info;
+    info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
+    info.view = std::is_sorted(order.begin(), order.begin() + shape.axes());
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const StridedBlock block = Block(args.inputs[0].shape(), args.outputs[0].shape());
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      CopyStrided(args.context.threads(), block, args.inputs[0].data<T>(),
+                  args.outputs[0].data<T>());
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    const StridedBlock block = Block(args.inputs[0].shape(), args.output_grads[0].shape());
+    DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+      CopyStrided(args.context.threads(), block.Reversed(), args.output_grads[0].data<T>(),
+                  args.input_grads[0].data<T>());
+    });
+  }
+
+ private:
+  using AxisOrder = std::array<int, Shape::kMaxAxes>;
+
+  // The input axis of each output axis; those that are not given follow in their order.
+  AxisOrder Order(const Shape& shape) const {
+    AxisOrder order{};
+    size_t size = 0;
+    std::array<bool, Shape::kMaxAxes> taken{};
+    for (int64_t given : given_.axes) {
+      const int axis = LayerAxis(*this, shape, given, given_.field);
+      if (taken[static_cast<size_t>(axis)]) {
+        FailField(*this, given_.field, StrCat("axis ", given, " is given twice"));
+      }
+      taken[static_cast<size_t>(axis)] = true;
+      order[size++] = axis;
+    }
+    for (int axis = 0; axis < shape.axes(); ++axis) {
+      if (!taken[static_cast<size_t>(axis)]) order[size++] = axis;
+    }
+    return order;
+  }
+
+  // From the input into the output.
+  StridedBlock Block(const Shape& from, const Shape& to) const {
+    StridedBlock block;
+    const AxisOrder order = Order(from);
+    for (int j = 0; j < to.axes(); ++j) {
+      block.Add(to[j], from.count(order[static_cast<size_t>(j)] + 1), to.count(j + 1));
+    }
+    return block;
+  }
+
+  const GivenOrder given_;
+};
+
+// Samples for a type that names the order in `field` of `message`.
+std::vector<LayerSample> Samples(const std::string& message, const std::string& field) {
+  const SampleInput input{.shape = {2, 3, 4, 5}};
+  const auto sample = [&](const char* name, const std::vector<int>& order, SampleInput from) {
+    LayerSample made;
+    made.name = name;
+    made.prototxt = message + " {";
+    for (int axis : order) made.prototxt += StrCat(" ", field, ": ", axis);
+    made.prototxt += " }";
+    made.inputs = {std::move(from)};
+    return made;
+  };
+  return {
+      sample("channels_last", {0, 2, 3, 1}, input),
+      sample("some_axes", {2, 0}, input),
+      sample("reversed", {3, 2, 1, 0}, input),
+      sample("nothing_changes", {0, 1}, input),
+      sample("no_order", {}, input),
+      sample("five_axes", {0, 3, 1, 4, 2}, {.shape = {2, 3, 1, 2, 3}}),
+      sample("large", {1, 0}, {.shape = {130, 250}}),
+      sample("empty_batch", {1, 0}, {.shape = {0, 3}}),
+  };
+}
+
+LayerType CommonType() {
+  LayerType type;
+  type.category = "shape";
+  type.formula = "y[i_order(0), i_order(1), ..] = x[i_0, i_1, ..]";
+  type.input_docs = {"x: any shape"};
+  type.output_docs = {"y: axis j has the extent of axis order[j] of x"};
+  return type;
+}
+
+}  // namespace
+
+void RegisterPermute(Registry& registry) {
+  LayerType type = CommonType();
+  type.name = "Permute";
+  type.summary = "Puts the axes of a blob into another order.";
+  type.origin = "SSD";
+  type.param_fields = {"permute_param"};
+  type.make = [](const LayerParameter& p) {
+    return std::make_unique<const Permute>(p, PermuteOrder);
+  };
+  type.samples = Samples("permute_param", "order");
+  type.bad_samples = {
+      {.prototxt = "permute_param { order: 2 }",
+       .input_shapes = {{2, 3}},
+       .expect = "axis 2 is outside"},
+      {.prototxt = "permute_param { order: 1 order: 1 }",
+       .input_shapes = {{2, 3}},
+       .expect = "axis 1 is given twice"},
+  };
+  registry.Add(std::move(type));
+}
+
+void RegisterTranspose(Registry& registry) {
+  LayerType type = CommonType();
+  type.name = "Transpose";
+  type.summary = "Puts the axes of a blob into another order; takes either form of the order.";
+  type.origin = "OCR ports";
+  type.differences = {"Axes that are not given follow in their order; the ports want all of them.",
+                      "permute_param.order is read as well, and negative axes count from the end."};
+  type.param_fields = {"transpose_param", "permute_param"};
+  type.make = [](const LayerParameter& p) {
+    return std::make_unique<const Permute>(p, TransposeOrder);
+  };
+  type.samples = Samples("transpose_param", "dim");
+  type.samples.push_back({.name = "permute_param",
+                          .prototxt = "permute_param { order: 2 order: 0 }",
+                          .inputs = {{.shape = {2, 3, 4}}}});
+  type.samples.push_back({.name = "negative",
+                          .prototxt = "transpose_param { dim: -1 dim: 1 dim: 0 }",
+                          .inputs = {{.shape = {2, 3, 4}}}});
+  type.bad_samples = {
+      {.prototxt = "transpose_param { dim: -3 }",
+       .input_shapes = {{2, 3}},
+       .expect = "axis -3 is outside"},
+      {.prototxt = "transpose_param { dim: 1 dim: -1 }",
+       .input_shapes = {{2, 3}},
+       .expect = "axis -1 is given twice"},
+      {.prototxt = "transpose_param { dim: 1 } permute_param { order: 1 }",
+       .input_shapes = {{2, 3}},
+       .expect = "give one of them"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

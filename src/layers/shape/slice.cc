@@ -1,0 +1,177 @@
+// Slice: cuts a blob along an axis, one piece for each output: at the slice points, or into equal
+// pieces. The gradient of the input is those of the pieces, put together.
+#include <vector>
+
+#include "core/strings.h"
+#include "graph/registry.h"
+#include "layers/layer_axis.h"
+#include "layers/shape/strided_block.h"
+
+namespace crema {
+namespace {
+
+class Slice final : public Layer {
+ public:
+  explicit Slice(const LayerParameter& param) : Layer(param) {
+    const SliceParameter& slice = param.slice_param();
+    if (slice.has_axis() && slice.has_slice_dim()) {
+      FailField(*this, "slice_param.slice_dim",
+                "axis and slice_dim say the same thing; give one of them (axis is the newer)");
+    }
+    int64_t before = 0;
+    for (uint32_t point : slice.slice_point()) {
+      if (point <= before) {
+        FailField(
+            *this, "slice_param.slice_point",
+            StrCat("slice points must be above 0 and ascend, but ", point, " follows ", before));
+      }
+      before = point;
+    }
+  }
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const Shape& shape = context.inputs[0].shape;
+    const int axis = Axis(shape);
+    LayerInfo info;
+    for (int64_t extent : Extents(shape, axis, context.output_count)) {
+      info.outputs.push_back({shape.With(axis, extent), context.inputs[0].dtype});
+    }
+    info.view = context.output_count == 1;
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const Shape& whole = args.inputs[0].shape();
+    const int axis = Axis(whole);
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const T* from = args.inputs[0].data<T>();
+      for (const TensorView& output : args.outputs) {
+        CopyStrided(args.context.threads(), Part(output.shape(), whole, axis).Reversed(), from,
+                    output.data<T>());
+        from += output.shape().count(axis);
+      }
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    const TensorView& dx = args.input_grads[0];
+    const int axis = Axis(dx.shape());
+    DispatchFloat(dx.dtype(), [&]<typename T>(T) {
+      T* to = dx.data<T>();
+      for (const ConstTensorView& dy : args.output_grads) {
+        CopyStrided(args.context.threads(), Part(dy.shape(), dx.shape(), axis), dy.data<T>(), to);
+        to += dy.shape().count(axis);
+      }
+    });
+  }
+
+ private:
+  int Axis(const Shape& shape) const {
+    const SliceParameter& slice = param().slice_param();
+    return slice.has_slice_dim()
+               ? LayerAxis(*this, shape, slice.slice_dim(), "slice_param.slice_dim")
+               : LayerAxis(*this, shape, slice.axis(), "slice_param.axis");
+  }
+
+  // Of the pieces along the axis.
+  std::vector<int64_t> Extents(const Shape& shape, int axis, size_t count) const {
+    const SliceParameter& slice = param().slice_param();
+    const auto pieces = static_cast<int64_t>(count);
+    const int64_t whole = shape[axis];
+    if (slice.slice_point_size() == 0) {
+      if (whole % pieces != 0) {
+        FailInputs(*this, StrCat("axis ", axis, " of the input of shape ", ToString(shape),
+                                 " cannot be cut into ", pieces,
+                                 " equal pieces; give slice_point, or other tops"));
+      }
+      return std::vector<int64_t>(count, whole / pieces);
+    }
+    if (slice.slice_point_size() != pieces - 1) {
+      FailField(*this, "slice_param.slice_point",
+                StrCat(slice.slice_point_size(), " slice points make ",
+                       slice.slice_point_size() + 1, " pieces, but there are ", pieces, " tops"));
+    }
+    std::vector<int64_t> extents;
+    int64_t before = 0;
+    for (int64_t point : slice.slice_point()) {
+      extents.push_back(point - before);
+      before = point;
+    }
+    if (before > whole) {
+      FailField(*this, "slice_param.slice_point",
+                StrCat("slice point ", before, " lies behind the end of axis ", axis,
+                       " of the input of shape ", ToString(shape)));
+    }
+    extents.push_back(whole - before);
+    return extents;
+  }
+
+  // From one piece into its place in the whole.
+  static StridedBlock Part(const Shape& part, const Shape& whole, int axis) {
+    StridedBlock block;
+    block.Add(part.count(0, axis), part.count(axis), whole.count(axis));
+    block.Add(part.count(axis), 1, 1);
+    return block;
+  }
+};
+
+std::vector<LayerSample> Samples() {
+  const SampleInput input{.shape = {2, 6, 4}};
+  return {
+      {.name = "points",
+       .prototxt = "slice_param { axis: 1 slice_point: 1 slice_point: 4 }",
+       .inputs = {input},
+       .outputs = 3},
+      {.name = "equal", .prototxt = "", .inputs = {input}, .outputs = 3},
+      {.name = "axis_0", .prototxt = "slice_param { axis: 0 }", .inputs = {input}, .outputs = 2},
+      {.name = "negative_axis",
+       .prototxt = "slice_param { axis: -1 slice_point: 3 }",
+       .inputs = {input},
+       .outputs = 2},
+      {.name = "slice_dim",
+       .prototxt = "slice_param { slice_dim: 2 }",
+       .inputs = {input},
+       .outputs = 2},
+      {.name = "one", .prototxt = "", .inputs = {input}},
+      {.name = "last_piece_is_empty",
+       .prototxt = "slice_param { slice_point: 6 }",
+       .inputs = {input},
+       .outputs = 2},
+      {.name = "large",
+       .prototxt = "slice_param { slice_point: 7 }",
+       .inputs = {{.shape = {3, 20001}}},
+       .outputs = 2},
+      {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 4}}}, .outputs = 2},
+  };
+}
+
+}  // namespace
+
+void RegisterSlice(Registry& registry) {
+  LayerType type;
+  type.name = "Slice";
+  type.category = "shape";
+  type.summary = "Cuts a blob into pieces along an axis.";
+  type.formula = "y_i = x[.., point_i .. point_(i+1) - 1, ..] along axis";
+  type.input_docs = {"x: any shape with the axis"};
+  type.output_docs = {"y_i: the shape of x with its piece of the axis"};
+  type.param_fields = {"slice_param"};
+  type.outputs = {1, Arity::kAny};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const Slice>(p); };
+  type.samples = Samples();
+  const auto bad = [](const char* fields, const char* expect, int outputs) {
+    return BadSample{std::string("slice_param { ") + fields + " }", {{2, 6}}, expect, outputs};
+  };
+  type.bad_samples = {
+      bad("axis: 1 slice_dim: 1", "give one of them", 2),
+      bad("axis: 2", "axis 2 is outside", 2),
+      bad("slice_point: 0", "above 0 and ascend", 2),
+      bad("slice_point: 3 slice_point: 3", "3 follows 3", 3),
+      bad("slice_point: 3", "1 slice points make 2 pieces, but there are 3", 3),
+      bad("slice_point: 7", "slice point 7 lies behind the end", 2),
+      bad("", "into 4 equal pieces", 4),
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

@@ -1,0 +1,109 @@
+// Tile: a blob `tiles` times in a row along an axis. dx = the sum of the gradients of the copies.
+#include <algorithm>
+
+#include "core/parallel_for.h"
+#include "core/strings.h"
+#include "graph/registry.h"
+#include "layers/layer_axis.h"
+#include "layers/shape/strided_block.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+
+class Tile final : public Layer {
+ public:
+  explicit Tile(const LayerParameter& param) : Layer(param), tiles_(param.tile_param().tiles()) {
+    if (tiles_ < 1) {
+      FailField(*this, "tile_param.tiles",
+                param.tile_param().has_tiles()
+                    ? StrCat("tiles must be above 0, but it is ", tiles_)
+                    : std::string("tiles is missing; say how often the blob is repeated"));
+    }
+  }
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const Shape& shape = context.inputs[0].shape;
+    const int axis = Axis(shape);
+    LayerInfo info;
+    info.outputs = {{shape.With(axis, shape[axis] * tiles_), context.inputs[0].dtype}};
+    info.view = tiles_ == 1;
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const Shape& shape = args.inputs[0].shape();
+    const int axis = Axis(shape);
+    const int64_t row = shape.count(axis);
+    StridedBlock block;
+    block.Add(shape.count(0, axis), row, row * tiles_);
+    block.Add(tiles_, 0, row);
+    block.Add(row, 1, 1);
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      CopyStrided(args.context.threads(), block, args.inputs[0].data<T>(),
+                  args.outputs[0].data<T>());
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    const TensorView& dx = args.input_grads[0];
+    const int64_t row = dx.shape().count(Axis(dx.shape()));
+    DispatchFloat(dx.dtype(), [&]<typename T>(T) {
+      const T* dy = args.output_grads[0].data<T>();
+      T* sums = dx.data<T>();
+      ParallelFor(args.context.threads(), dx.count(), std::max<int64_t>(1, kGrain / tiles_),
+                  [&](int64_t begin, int64_t end, int) {
+                    for (int64_t i = begin; i < end; ++i) {
+                      const T* copy = dy + i / row * row * tiles_ + i % row;
+                      double sum = 0;
+                      for (int64_t t = 0; t < tiles_; ++t) sum += copy[t * row];
+                      sums[i] = static_cast<T>(sum);
+                    }
+                  });
+    });
+  }
+
+ private:
+  int Axis(const Shape& shape) const {
+    return LayerAxis(*this, shape, param().tile_param().axis(), "tile_param.axis");
+  }
+
+  const int64_t tiles_;
+};
+
+}  // namespace
+
+void RegisterTile(Registry& registry) {
+  LayerType type;
+  type.name = "Tile";
+  type.category = "shape";
+  type.summary = "Repeats a blob along an axis.";
+  type.formula = "y = [x, x, ...] along axis, `tiles` times";
+  type.input_docs = {"x: any shape with the axis"};
+  type.output_docs = {"y: the axis is `tiles` times as long"};
+  type.param_fields = {"tile_param"};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const Tile>(p); };
+  const SampleInput input{.shape = {2, 3, 4}};
+  type.samples = {
+      {.name = "channels", .prototxt = "tile_param { axis: 1 tiles: 3 }", .inputs = {input}},
+      {.name = "default_axis", .prototxt = "tile_param { tiles: 2 }", .inputs = {input}},
+      {.name = "batch", .prototxt = "tile_param { axis: 0 tiles: 2 }", .inputs = {input}},
+      {.name = "last", .prototxt = "tile_param { axis: -1 tiles: 5 }", .inputs = {input}},
+      {.name = "once", .prototxt = "tile_param { tiles: 1 }", .inputs = {input}},
+      {.name = "large", .prototxt = "tile_param { tiles: 3 }", .inputs = {{.shape = {2, 9001}}}},
+      {.name = "empty_batch", .prototxt = "tile_param { tiles: 2 }", .inputs = {{.shape = {0, 3}}}},
+      {.name = "empty_axis", .prototxt = "tile_param { tiles: 2 }", .inputs = {{.shape = {3, 0}}}},
+  };
+  type.bad_samples = {
+      {.prototxt = "", .input_shapes = {{2, 3}}, .expect = "tiles is missing"},
+      {.prototxt = "tile_param { tiles: 0 }", .input_shapes = {{2, 3}}, .expect = "it is 0"},
+      {.prototxt = "tile_param { tiles: -1 }", .input_shapes = {{2, 3}}, .expect = "it is -1"},
+      {.prototxt = "tile_param { tiles: 2 axis: 2 }",
+       .input_shapes = {{2, 3}},
+       .expect = "axis 2 is outside"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema
