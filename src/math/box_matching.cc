@@ -1,17 +1,23 @@
 #include "math/box_matching.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace crema {
 namespace {
 
 constexpr double kLeastOverlap = 1e-6;
+// Priors on a grid often overlap an object equally but for rounding; what is nearer counts as
+// equal.
+constexpr double kEqualOverlaps = 1e-6;
 
 struct Pair {
   double overlap;
   int64_t box;
   int64_t object;
 };
+
+double Rank(const Pair& pair) { return -std::round(pair.overlap / kEqualOverlaps); }
 
 // All pairs that may match, the best first. Of equal ones the first box comes first, as in Caffe.
 std::vector<Pair> RankedPairs(std::span<const Box> boxes, std::span<const Box> objects,
@@ -27,7 +33,7 @@ std::vector<Pair> RankedPairs(std::span<const Box> boxes, std::span<const Box> o
       pairs.push_back({overlap, static_cast<int64_t>(b), static_cast<int64_t>(o)});
     }
   }
-  std::ranges::stable_sort(pairs, std::ranges::greater{}, &Pair::overlap);
+  std::ranges::stable_sort(pairs, std::ranges::less{}, Rank);
   return pairs;
 }
 

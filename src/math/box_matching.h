@@ -24,9 +24,9 @@ struct BoxMatches {
 };
 
 // First each object gets a box of its own: again and again the pair that overlaps most, among the
-// boxes and objects still free, as long as it overlaps by more than 1e-6. Then, per_prediction,
-// every free box gets the object that it overlaps most, if by overlap_threshold or more. Boxes and
-// objects without area match nothing.
+// boxes and objects still free, as long as it overlaps by more than 1e-6; of pairs that are equal
+// up to 1e-6, the first box. Then, per_prediction, every free box gets the object that it overlaps
+// most, if by overlap_threshold or more. Boxes and objects without area match nothing.
 BoxMatches MatchBoxes(std::span<const Box> boxes, std::span<const Box> objects,
                       const MatchRule& rule);
 
