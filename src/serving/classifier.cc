@@ -4,35 +4,11 @@
 #include <utility>
 
 #include "core/strings.h"
-#include "data/image.h"
-#include "data/resize.h"
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
 
 namespace crema {
 namespace {
-
-// The one Input layer of a deploy net; a training net is told apart from it.
-std::string FindInput(const Plan& plan, const std::string& file) {
-  std::vector<std::string> inputs;
-  for (const PlannedLayer& layer : plan.layers) {
-    if (!layer.inputs.empty()) continue;
-    if (layer.type->name != "Input") {
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat("layer \"", layer.name(),
-                  "\" reads a data set: this is a net for training; give "
-                  "the deploy net, which begins with an Input layer"),
-           {.file = file});
-    }
-    for (int v : layer.outputs) inputs.push_back(plan.values[static_cast<size_t>(v)].name);
-  }
-  if (inputs.size() != 1) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("a net for classification has one input; this one has ", inputs.size()),
-         {.file = file});
-  }
-  return inputs[0];
-}
 
 std::string FindOutput(const Plan& plan, const std::string& wanted, const std::string& file) {
   std::vector<std::string> outputs;
@@ -52,18 +28,6 @@ std::string FindOutput(const Plan& plan, const std::string& wanted, const std::s
   return outputs[0];
 }
 
-// Images are classified one by one, whatever batch the text says.
-NetParameter ForOneImage(const NetParameter& net) {
-  NetParameter one = net;
-  for (LayerParameter& layer : *one.mutable_layer()) {
-    if (layer.type() != "Input") continue;
-    for (BlobShape& shape : *layer.mutable_input_param()->mutable_shape()) {
-      if (shape.dim_size() == 4 && shape.dim(0) > 0) shape.set_dim(0, 1);
-    }
-  }
-  return one;
-}
-
 }  // namespace
 
 Classifier::Classifier(const NetFile& net, const NetParameter& model, const std::string& model_path,
@@ -76,7 +40,7 @@ Classifier::Classifier(const NetFile& net, const NetParameter& model, const std:
       MakePlan(ForOneImage(net.net), net.source, state, registry, {.backward = false}, &warnings);
   for (const Problem& warning : warnings) log.Write(Severity::kWarning, ToString(warning));
   const std::string file = net.source.Locate("").file;
-  input_ = FindInput(*plan_, file);
+  input_ = FindImageInput(*plan_, file, "classification");
   output_ = FindOutput(*plan_, output, file);
   input_shape_ = plan_->values[static_cast<size_t>(plan_->FindFirstValue(input_))].spec.shape;
   const Shape& scores = plan_->values[static_cast<size_t>(plan_->FindValue(output_))].spec.shape;
@@ -126,24 +90,7 @@ std::vector<Prediction> Classifier::Worker::Classify(const std::string& bytes,
                                                      const std::string& name,
                                                      const Preprocessing& preprocessing) {
   const Classifier& c = classifier_;
-  Image image;
-  DecodeImage(bytes, c.channels() == 1 ? ColorMode::kGray : ColorMode::kColor, name, &image);
-  if (image.height != c.height() || image.width != c.width()) {
-    image = Resize(image, c.height(), c.width());
-  }
-  const std::span<float> input = session_.MutableData(c.input_).span<float>();
-  const size_t plane = image.pixels.size() / static_cast<size_t>(c.channels());
-  const std::vector<float>& mean = preprocessing.mean;
-  CREMA_CHECK(mean.empty() || mean.size() == static_cast<size_t>(c.channels()) ||
-              mean.size() == image.pixels.size());
-  for (size_t i = 0; i < image.pixels.size(); ++i) {
-    const auto pixel = static_cast<float>(image.pixels[i]);
-    const float value = preprocessing.invert ? 255 - pixel : pixel;
-    const float subtract = mean.empty()                         ? 0
-                           : mean.size() == image.pixels.size() ? mean[i]
-                                                                : mean[i / plane];
-    input[i] = (value - subtract) * preprocessing.scale;
-  }
+  FillImageInput(bytes, name, preprocessing, session_.MutableData(c.input_));
   session_.Forward();
   const std::span<const float> scores = session_.Data(c.output_).span<float>();
   std::vector<Prediction> predictions;

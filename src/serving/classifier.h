@@ -9,15 +9,9 @@
 #include "format/prototxt.h"
 #include "graph/registry.h"
 #include "runtime/session.h"
+#include "serving/image_input.h"
 
 namespace crema {
-
-// What happens to a pixel v: ((invert ? 255 - v : v) - mean) * scale.
-struct Preprocessing {
-  bool invert = false;
-  float scale = 1;
-  std::vector<float> mean;  // one a channel; or one for each element of the input; or none
-};
 
 struct Prediction {
   int index = 0;

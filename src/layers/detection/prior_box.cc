@@ -1,0 +1,357 @@
+// PriorBox: the same set of boxes around every place of a feature map, in units of the image:
+// row 0 of the output, with places row by row; row 1 has the variances of the encoding.
+// For each min_size s: a square of side s; with a max_size S, one of side sqrt(s S); for each ratio
+// r other than 1 a box of s sqrt(r) x s / sqrt(r). s and S are cut to whole numbers first, as the
+// nets that exist were trained with. Nothing of the inputs but their shapes is looked at.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/parallel_for.h"
+#include "core/strings.h"
+#include "graph/registry.h"
+#include "math/boxes.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kGrain = 1 << 12;  // boxes that pay for a thread
+constexpr double kSameRatio = 1e-6;
+
+struct Size {
+  double width;
+  double height;
+};
+
+struct Offset {
+  double x;
+  double y;
+};
+
+// 1, then each listed ratio that is new, followed by its reciprocal where boxes are flipped.
+std::vector<double> AspectRatios(const PriorBoxParameter& param) {
+  std::vector<double> ratios = {1};
+  for (const float ratio : param.aspect_ratio()) {
+    const bool known = std::ranges::any_of(
+        ratios, [&](double r) { return std::abs(r - double{ratio}) < kSameRatio; });
+    if (known) continue;
+    ratios.push_back(ratio);
+    if (param.flip()) ratios.push_back(1 / double{ratio});
+  }
+  return ratios;
+}
+
+std::vector<Size> BoxSizes(const PriorBoxParameter& param) {
+  std::vector<Size> sizes;
+  for (int i = 0; i < param.width_size(); ++i) sizes.push_back({param.width(i), param.height(i)});
+  const std::vector<double> ratios = AspectRatios(param);
+  for (int i = 0; i < param.min_size_size(); ++i) {
+    const double least = std::trunc(double{param.min_size(i)});
+    sizes.push_back({least, least});
+    if (param.max_size_size() > 0) {
+      const double side = std::sqrt(least * std::trunc(double{param.max_size(i)}));
+      sizes.push_back({side, side});
+    }
+    for (const double ratio : ratios) {
+      if (std::abs(ratio - 1) < kSameRatio) continue;
+      sizes.push_back({least * std::sqrt(ratio), least / std::sqrt(ratio)});
+    }
+  }
+  return sizes;
+}
+
+std::vector<Offset> Offsets(const PriorBoxParameter& param) {
+  std::vector<Offset> offsets;
+  for (int i = 0; i < param.offset_h_size(); ++i) {
+    offsets.push_back({param.offset_w(i), param.offset_h(i)});
+  }
+  if (offsets.empty()) offsets.push_back({param.offset(), param.offset()});
+  return offsets;
+}
+
+class PriorBox final : public Layer {
+ public:
+  explicit PriorBox(const LayerParameter& param) : Layer(param) {
+    CheckSizes();
+    CheckRatios();
+    CheckVariance();
+    CheckImageAndStep();
+    CheckOffsets();
+    sizes_ = BoxSizes(param.prior_box_param());
+    offsets_ = Offsets(param.prior_box_param());
+  }
+
+  LayerInfo Infer(const InferContext& context) const override {
+    for (int i = 0; i < 2; ++i) {
+      const Shape& shape = context.inputs[static_cast<size_t>(i)].shape;
+      if (shape.axes() == 4) continue;
+      FailInputs(*this, StrCat(i == 0 ? "the feature map" : "the image", " has shape ",
+                               ToString(shape), ", expected N x C x H x W"));
+    }
+    const Shape& map = context.inputs[0].shape;
+    const Grid grid = MakeGrid(map, context.inputs[1].shape);
+    if (grid.image_height == 0 || grid.image_width == 0) {
+      FailInputs(*this, StrCat("the image has shape ", ToString(context.inputs[1].shape),
+                               ", and boxes in units of nothing have no value"));
+    }
+    const int64_t places = Shape({map[2], map[3]}).count();
+    LayerInfo info;
+    info.outputs = {{Shape({1, 2, places * PerPlace() * 4}), context.inputs[0].dtype}};
+    info.gradient_forbidden = {true, true};
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const Grid grid = MakeGrid(args.inputs[0].shape(), args.inputs[1].shape());
+    DispatchFloat(args.outputs[0].dtype(), [&]<typename T>(T) {
+      T* out = args.outputs[0].data<T>();
+      const int64_t places = grid.height * grid.width;
+      const int64_t grain = std::max<int64_t>(1, kGrain / PerPlace());
+      T* variance = out + places * PerPlace() * 4;
+      ParallelFor(args.context.threads(), places, grain, [&](int64_t begin, int64_t end, int) {
+        for (int64_t at = begin; at < end; ++at) {
+          WritePlace(grid, at, out + at * PerPlace() * 4);
+          T* v = variance + at * PerPlace() * 4;
+          for (int64_t i = 0; i < PerPlace() * 4; ++i) v[i] = static_cast<T>(Variance(i % 4));
+        }
+      });
+    });
+  }
+
+ private:
+  struct Grid {
+    int64_t height, width;             // of the feature map
+    double image_height, image_width;  // in pixels
+    double step_y, step_x;             // pixels from place to place
+  };
+
+  const PriorBoxParameter& prior() const { return param().prior_box_param(); }
+  int64_t PerPlace() const { return static_cast<int64_t>(sizes_.size() * offsets_.size()); }
+
+  double Variance(int64_t k) const {
+    const PriorBoxParameter& p = prior();
+    if (p.variance_size() == 0) return 0.1;
+    return p.variance(p.variance_size() == 1 ? 0 : static_cast<int>(k));
+  }
+
+  Grid MakeGrid(const Shape& map, const Shape& image) const {
+    const PriorBoxParameter& p = prior();
+    Grid grid{};
+    grid.height = map[2];
+    grid.width = map[3];
+    grid.image_height = static_cast<double>(image[2]);
+    grid.image_width = static_cast<double>(image[3]);
+    if (p.has_img_size()) grid.image_height = grid.image_width = p.img_size();
+    if (p.has_img_h()) grid.image_height = p.img_h();
+    if (p.has_img_w()) grid.image_width = p.img_w();
+    grid.step_y = grid.image_height / static_cast<double>(grid.height);
+    grid.step_x = grid.image_width / static_cast<double>(grid.width);
+    if (p.has_step()) grid.step_y = grid.step_x = p.step();
+    if (p.has_step_h()) grid.step_y = p.step_h();
+    if (p.has_step_w()) grid.step_x = p.step_w();
+    return grid;
+  }
+
+  template <typename T>
+  void WritePlace(const Grid& grid, int64_t at, T* out) const {
+    const auto row = static_cast<double>(at / grid.width);
+    const auto column = static_cast<double>(at % grid.width);
+    for (const Size& size : sizes_) {
+      for (const Offset& offset : offsets_) {
+        const double x = (column + offset.x) * grid.step_x;
+        const double y = (row + offset.y) * grid.step_y;
+        Box box{x - size.width / 2, y - size.height / 2, x + size.width / 2, y + size.height / 2};
+        box = crema::Scale(box, 1 / grid.image_width, 1 / grid.image_height);
+        if (prior().clip()) box = Clip(box, 1, 1);
+        for (const double v : {box.xmin, box.ymin, box.xmax, box.ymax}) *out++ = static_cast<T>(v);
+      }
+    }
+  }
+
+  void CheckSizes() const;
+  void CheckRatios() const;
+  void CheckVariance() const;
+  void CheckImageAndStep() const;
+  void CheckOffsets() const;
+
+  std::vector<Size> sizes_;
+  std::vector<Offset> offsets_;
+};
+
+void PriorBox::CheckSizes() const {
+  const PriorBoxParameter& p = prior();
+  if (p.min_size_size() == 0 && p.width_size() == 0) {
+    FailField(*this, "prior_box_param.min_size", "give min_size: the sides of the boxes in pixels");
+  }
+  for (const float size : p.min_size()) {
+    if (size >= 1 && std::isfinite(size)) continue;
+    FailField(*this, "prior_box_param.min_size",
+              StrCat("min_size is ", size, ", expected 1 pixel or more"));
+  }
+  if (p.max_size_size() > 0 && p.max_size_size() != p.min_size_size()) {
+    FailField(*this, "prior_box_param.max_size",
+              StrCat(p.max_size_size(), " max_size for ", p.min_size_size(),
+                     " min_size, expected none or one for each"));
+  }
+  for (int i = 0; i < p.max_size_size(); ++i) {
+    if (p.max_size(i) > p.min_size(i) && std::isfinite(p.max_size(i))) continue;
+    FailField(
+        *this, "prior_box_param.max_size",
+        StrCat("max_size is ", p.max_size(i), ", expected more than its min_size ", p.min_size(i)));
+  }
+  if (p.width_size() != p.height_size()) {
+    FailField(*this, "prior_box_param.width",
+              StrCat(p.width_size(), " width and ", p.height_size(), " height, expected as many"));
+  }
+  for (int i = 0; i < p.width_size(); ++i) {
+    if (p.width(i) > 0 && p.height(i) > 0 && std::isfinite(p.width(i) * p.height(i))) continue;
+    FailField(*this, "prior_box_param.width",
+              StrCat("a box of ", p.width(i), " x ", p.height(i), ", expected sides above 0"));
+  }
+}
+
+void PriorBox::CheckRatios() const {
+  for (const float ratio : prior().aspect_ratio()) {
+    if (ratio > 0 && std::isfinite(ratio)) continue;
+    FailField(*this, "prior_box_param.aspect_ratio",
+              StrCat("aspect_ratio is ", ratio, ", expected more than 0"));
+  }
+}
+
+void PriorBox::CheckVariance() const {
+  const int count = prior().variance_size();
+  if (count != 0 && count != 1 && count != 4) {
+    FailField(*this, "prior_box_param.variance",
+              StrCat(count, " variances, expected none (0.1), one, or four"));
+  }
+  for (const float variance : prior().variance()) {
+    if (variance > 0 && std::isfinite(variance)) continue;
+    FailField(*this, "prior_box_param.variance",
+              StrCat("variance is ", variance, ", expected more than 0"));
+  }
+}
+
+void PriorBox::CheckImageAndStep() const {
+  const PriorBoxParameter& p = prior();
+  if (p.has_img_size() && (p.has_img_h() || p.has_img_w())) {
+    FailField(*this, "prior_box_param.img_size", "give img_size, or img_h and img_w, not both");
+  }
+  if (p.has_img_h() != p.has_img_w()) {
+    FailField(*this, "prior_box_param.img_h", "img_h and img_w must be given together");
+  }
+  if ((p.has_img_size() && p.img_size() == 0) ||
+      (p.has_img_h() && (p.img_h() == 0 || p.img_w() == 0))) {
+    FailField(*this, "prior_box_param.img_size", "the image size is 0, expected 1 or more");
+  }
+  if (p.has_step() && (p.has_step_h() || p.has_step_w())) {
+    FailField(*this, "prior_box_param.step", "give step, or step_h and step_w, not both");
+  }
+  if (p.has_step_h() != p.has_step_w()) {
+    FailField(*this, "prior_box_param.step_h", "step_h and step_w must be given together");
+  }
+  for (const float step : {p.has_step() ? p.step() : 1.0F, p.has_step_h() ? p.step_h() : 1.0F,
+                           p.has_step_w() ? p.step_w() : 1.0F}) {
+    if (step > 0 && std::isfinite(step)) continue;
+    FailField(*this, "prior_box_param.step", StrCat("step is ", step, ", expected more than 0"));
+  }
+}
+
+void PriorBox::CheckOffsets() const {
+  if (prior().offset_h_size() != prior().offset_w_size()) {
+    FailField(*this, "prior_box_param.offset_h",
+              StrCat(prior().offset_h_size(), " offset_h and ", prior().offset_w_size(),
+                     " offset_w, expected as many"));
+  }
+}
+
+std::vector<LayerSample> Samples() {
+  const SampleInput map{.shape = {2, 3, 4, 5}};
+  const SampleInput image{.shape = {2, 3, 60, 80}};
+  std::vector<LayerSample> samples;
+  const auto add = [&](const char* name, const char* text) {
+    samples.push_back({.name = name,
+                       .prototxt = StrCat("prior_box_param { ", text, " }"),
+                       .inputs = {map, image}});
+  };
+  add("ratios",
+      "min_size: 12 max_size: 25 aspect_ratio: 2 aspect_ratio: 3 "
+      "variance: 0.1 variance: 0.1 variance: 0.2 variance: 0.2");
+  add("one_square", "min_size: 30.6");
+  add("two_sizes", "min_size: 10 min_size: 20 max_size: 20 max_size: 30 aspect_ratio: 2");
+  add("unflipped", "min_size: 12 aspect_ratio: 2 flip: false clip: true");
+  add("image_size", "min_size: 12 img_size: 100 step: 16 offset: 0.25 variance: 0.2");
+  add("image_sides", "min_size: 12 img_h: 50 img_w: 90 step_h: 12 step_w: 18");
+  add("widths",
+      "width: 20 width: 30 height: 10 height: 15 offset_h: 0 offset_h: 0.5 "
+      "offset_w: 0 offset_w: 0.5");
+  samples.push_back({.name = "empty_map",
+                     .prototxt = "prior_box_param { min_size: 12 }",
+                     .inputs = {{.shape = {1, 3, 0, 5}}, image}});
+  samples.push_back({.name = "many_places",
+                     .prototxt = "prior_box_param { min_size: 12 aspect_ratio: 2 }",
+                     .inputs = {{.shape = {1, 1, 70, 90}}, {.shape = {1, 1, 700, 900}}}});
+  for (LayerSample& sample : samples) sample.gradient = false;
+  return samples;
+}
+
+std::vector<BadSample> BadSamples() {
+  const std::vector<std::vector<int64_t>> shapes = {{1, 3, 4, 5}, {1, 3, 60, 80}};
+  std::vector<BadSample> bad;
+  const auto add = [&](const char* text, const char* expect) {
+    bad.push_back({.prototxt = StrCat("prior_box_param { ", text, " }"),
+                   .input_shapes = shapes,
+                   .expect = expect});
+  };
+  add("", "give min_size");
+  add("min_size: 0.5", "min_size is 0.5");
+  add("min_size: nan", "expected 1 pixel or more");
+  add("min_size: 10 max_size: 10", "max_size is 10, expected more than its min_size 10");
+  add("min_size: 10 max_size: 20 max_size: 30", "2 max_size for 1 min_size");
+  add("min_size: 10 aspect_ratio: -1", "aspect_ratio is -1");
+  add("min_size: 10 variance: 1 variance: 2", "2 variances");
+  add("min_size: 10 variance: 0", "variance is 0");
+  add("min_size: 10 img_size: 5 img_h: 5 img_w: 5", "not both");
+  add("min_size: 10 img_h: 5", "img_h and img_w must be given together");
+  add("min_size: 10 img_size: 0", "the image size is 0");
+  add("min_size: 10 step: 0", "step is 0");
+  add("min_size: 10 step: 8 step_h: 8 step_w: 8", "not both");
+  add("min_size: 10 step_w: 8", "step_h and step_w must be given together");
+  add("width: 3", "1 width and 0 height");
+  add("width: 3 height: 0", "expected sides above 0");
+  add("min_size: 10 offset_h: 0.5", "1 offset_h and 0 offset_w");
+  bad.push_back({.prototxt = "prior_box_param { min_size: 10 }",
+                 .input_shapes = {{1, 3, 4}, {1, 3, 60, 80}},
+                 .expect = "the feature map has shape 1x3x4"});
+  return bad;
+}
+
+}  // namespace
+
+void RegisterPriorBox(Registry& registry) {
+  LayerType type;
+  type.name = "PriorBox";
+  type.category = "detection";
+  type.summary = "Default boxes at every place of a feature map, for a single-shot detector (SSD).";
+  type.formula =
+      "boxes of s x s, sqrt(s S) x sqrt(s S) and s sqrt(r) x s / sqrt(r) around "
+      "((x + offset) step, (y + offset) step), divided by the image size";
+  type.input_docs = {"feature map: N x C x Hf x Wf; only its shape counts",
+                     "image: N x C x H x W, the input of the net; only its shape counts"};
+  type.output_docs = {
+      "priors: 1 x 2 x 4 Hf Wf P; row 0: xmin, ymin, xmax, ymax of each box in units of the image, "
+      "places row by row and P boxes each; row 1: their variances"};
+  type.differences = {
+      "min_size and max_size are cut to whole pixels, as in the SSD fork.",
+      "width, height, offset_h and offset_w are OpenCV's: they add boxes given by their sides, and "
+      "place each box at several points of a cell.",
+      "A min_size below 1 is refused: its boxes would have no area."};
+  type.origin = "SSD";
+  type.param_fields = {"prior_box_param"};
+  type.inputs = {2, 2};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const PriorBox>(p); };
+  type.samples = Samples();
+  type.bad_samples = BadSamples();
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

@@ -1,0 +1,187 @@
+// PSROIPooling: the mean of each of group_size x group_size bins of each region, where bin (i, j)
+// of output channel c reads channel (c group_size + i) group_size + j of the map; 0 for a bin
+// without places. Corners are rounded, the last pixel belongs to the region, and a region is a
+// tenth of a place long at least. The gradient of a bin is spread evenly over its places; regions
+// receive none.
+#include <algorithm>
+#include <cmath>
+
+#include "core/strings.h"
+#include "graph/registry.h"
+#include "layers/detection/regions.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+constexpr double kLeastSide = 0.1;  // places
+
+class PSROIPooling final : public Layer {
+ public:
+  explicit PSROIPooling(const LayerParameter& param)
+      : Layer(param),
+        channels_(param.psroi_pooling_param().output_dim()),
+        group_(param.psroi_pooling_param().group_size()),
+        scale_(param.psroi_pooling_param().spatial_scale()) {
+    CheckSpatialScale(*this, param.psroi_pooling_param().spatial_scale(),
+                      "psroi_pooling_param.spatial_scale");
+    if (channels_ < 1) {
+      FailField(*this, "psroi_pooling_param.output_dim",
+                StrCat("output_dim is ", channels_, ", expected 1 or more"));
+    }
+    if (group_ < 1) {
+      FailField(*this, "psroi_pooling_param.group_size",
+                StrCat("group_size is ", group_, ", expected 1 or more"));
+    }
+  }
+
+  LayerInfo Infer(const InferContext& context) const override {
+    CheckRegionInputs(*this, context.inputs);
+    const Shape& map = context.inputs[0].shape;
+    // Divided, so that nothing overflows.
+    if (map[1] % channels_ != 0 || map[1] / channels_ % group_ != 0 ||
+        map[1] / channels_ / group_ != group_) {
+      FailInputs(*this, StrCat("output_dim ", channels_, " and group_size ", group_,
+                               " need output_dim x group_size x group_size channels, but the "
+                               "feature map has shape ",
+                               ToString(map)));
+    }
+    LayerInfo info;
+    info.outputs = {{Shape({CountRegions(context.inputs[1].shape), channels_, group_, group_}),
+                     context.inputs[0].dtype}};
+    info.backward_reads_input = {false, true};
+    info.gradient_forbidden = {false, true};
+    return info;
+  }
+
+  size_t ForwardScratch(const InferContext& context, const LayerInfo&, int) const override {
+    return kScratchSlack + ScratchBytes<Region>(CountRegions(context.inputs[1].shape));
+  }
+  size_t BackwardScratch(const InferContext& context, const LayerInfo&, int) const override {
+    return kScratchSlack + ScratchBytes<Region>(CountRegions(context.inputs[1].shape));
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const Shape& map = args.inputs[0].shape();
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const T* x = args.inputs[0].data<T>();
+      T* y = args.outputs[0].data<T>();
+      ForEachBin(args,
+                 [&](int64_t plane, int64_t out, const BinRange& rows, const BinRange& columns) {
+                   double sum = 0;
+                   for (int64_t i = rows.begin; i < rows.end; ++i) {
+                     for (int64_t j = columns.begin; j < columns.end; ++j) {
+                       sum += double{x[(plane * map[2] + i) * map[3] + j]};
+                     }
+                   }
+                   const int64_t count = rows.size() * columns.size();
+                   y[out] = count == 0 ? T(0) : static_cast<T>(sum / static_cast<double>(count));
+                 });
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    const Shape& map = args.inputs[0].shape();
+    DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+      const T* dy = args.output_grads[0].data<T>();
+      T* dx = args.input_grads[0].data<T>();
+      std::fill_n(dx, args.input_grads[0].count(), T(0));
+      ForEachBin(args,
+                 [&](int64_t plane, int64_t out, const BinRange& rows, const BinRange& columns) {
+                   const int64_t count = rows.size() * columns.size();
+                   for (int64_t i = rows.begin; i < rows.end; ++i) {
+                     for (int64_t j = columns.begin; j < columns.end; ++j) {
+                       dx[(plane * map[2] + i) * map[3] + j] += dy[out] / static_cast<T>(count);
+                     }
+                   }
+                 });
+    });
+  }
+
+ private:
+  // Calls body(input plane, output element, rows, columns) for each bin of each region. Different
+  // output channels read different planes.
+  template <typename Args, typename Body>
+  void ForEachBin(const Args& args, Body&& body) const {
+    const Shape& map = args.inputs[0].shape();
+    const int64_t count = CountRegions(args.inputs[1].shape());
+    Region* const regions = ScratchCutter(args.scratch).template Take<Region>(count);
+    ReadRegions(*this, args.inputs[1], map[0], scale_, regions);
+    ForEachChannel(args.context.threads(), channels_, [&](int64_t c) {
+      for (int64_t r = 0; r < count; ++r) {
+        const Box& box = regions[r].box;
+        const double y = std::round(box.ymin) * scale_;
+        const double x = std::round(box.xmin) * scale_;
+        const auto bins = static_cast<double>(group_);
+        const double bin_h = std::max((std::round(box.ymax) + 1) * scale_ - y, kLeastSide) / bins;
+        const double bin_w = std::max((std::round(box.xmax) + 1) * scale_ - x, kLeastSide) / bins;
+        for (int64_t bin = 0; bin < group_ * group_; ++bin) {
+          const int64_t channel = c * group_ * group_ + bin;
+          body(regions[r].image * map[1] + channel, r * channels_ * group_ * group_ + channel,
+               BinOf(y, bin_h, bin / group_, map[2]), BinOf(x, bin_w, bin % group_, map[3]));
+        }
+      }
+    });
+  }
+
+  const int64_t channels_;
+  const int64_t group_;
+  const double scale_;
+};
+
+}  // namespace
+
+void RegisterPSROIPooling(Registry& registry) {
+  LayerType type;
+  type.name = "PSROIPooling";
+  type.category = "detection";
+  type.summary = "Region pooling in which each bin has channels of its own (R-FCN).";
+  type.formula =
+      "y[r, c, i, j] = mean of x[image(r), (c g + i) g + j] over bin (i, j) of region r, g = "
+      "group_size";
+  type.input_docs = {"x: N x (output_dim group_size group_size) x H x W, the score maps",
+                     "regions: R x 5, rows image (index in the batch), x1, y1, x2, y2 in pixels"};
+  type.output_docs = {"y: R x output_dim x group_size x group_size"};
+  type.differences = {
+      "An image index outside the batch, or a corner that is no number, is an error."};
+  type.origin = "R-FCN";
+  type.param_fields = {"psroi_pooling_param"};
+  type.inputs = {2, 2};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const PSROIPooling>(p); };
+  const SampleInput map{.shape = {3, 8, 6, 7}};
+  const SampleInput whole{.shape = {8, 5}, .low = 0, .high = 2, .integer = true};
+  type.samples = {
+      {.name = "typical",
+       .prototxt = "psroi_pooling_param { spatial_scale: 1.5 output_dim: 2 group_size: 2 }",
+       .inputs = {map, whole}},
+      {.name = "outside",
+       .prototxt = "psroi_pooling_param { spatial_scale: 7 output_dim: 2 group_size: 2 }",
+       .inputs = {map, whole}},
+      {.name = "one_bin",
+       .prototxt = "psroi_pooling_param { spatial_scale: 0.02 output_dim: 8 group_size: 1 }",
+       .inputs = {map, whole}},
+      {.name = "no_regions",
+       .prototxt = "psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: 2 }",
+       .inputs = {map, {.shape = {0, 5}}}},
+  };
+  type.bad_samples = {
+      {.prototxt = "psroi_pooling_param { spatial_scale: 1 output_dim: 3 group_size: 2 }",
+       .input_shapes = {{1, 8, 3, 4}, {2, 5}},
+       .expect = "output_dim 3 and group_size 2 need"},
+      {.prototxt = "psroi_pooling_param { spatial_scale: 1 output_dim: 0 group_size: 2 }",
+       .input_shapes = {{1, 8, 3, 4}, {2, 5}},
+       .expect = "output_dim is 0"},
+      {.prototxt = "psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: -2 }",
+       .input_shapes = {{1, 8, 3, 4}, {2, 5}},
+       .expect = "group_size is -2"},
+      {.prototxt = "psroi_pooling_param { spatial_scale: 0 output_dim: 2 group_size: 2 }",
+       .input_shapes = {{1, 8, 3, 4}, {2, 5}},
+       .expect = "spatial_scale is 0"},
+      {.prototxt = "psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: 2 }",
+       .input_shapes = {{1, 8, 3, 4}, {5}},
+       .expect = "the regions have shape 5"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

@@ -1,0 +1,226 @@
+// ROIAlign: the mean of samples in each of pooled_h x pooled_w bins of each region; a sample is
+// interpolated between the four places around it. No rounding: corners are times spatial_scale and
+// no more, a region is one place long at least. There are ceil(bin size) samples along each side of
+// a bin, in the middles of equal parts. Place i stands for coordinate i (the older convention, not
+// shifted by half a place); a sample further than one place outside the map counts as 0. The
+// gradient goes to the four places; regions receive none.
+#include <algorithm>
+#include <cmath>
+
+#include "core/strings.h"
+#include "graph/registry.h"
+#include "layers/detection/regions.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+// One sample along one axis: between two places.
+struct AxisSample {
+  int64_t low;
+  int64_t high;
+  double high_weight;
+};
+
+AxisSample SampleAt(double at, int64_t extent) {
+  const double inside = std::max(at, 0.0);
+  const auto low = static_cast<int64_t>(inside);
+  if (low >= extent - 1) return {extent - 1, extent - 1, 0};
+  return {low, low + 1, inside - static_cast<double>(low)};
+}
+
+// The samples of one bin along one axis.
+struct AxisSamples {
+  double first = 0;  // where the first one lies
+  double step = 1;
+  int64_t count = 1;  // also those outside the map
+  int64_t begin = 0;  // those that can be on the map: [begin, end)
+  int64_t end = 1;
+};
+
+AxisSamples SamplesOf(double start, double size, int64_t bin, int64_t extent) {
+  AxisSamples s;
+  s.count = static_cast<int64_t>(std::max(1.0, std::ceil(size)));
+  s.step = size / static_cast<double>(s.count);
+  s.first = start + static_cast<double>(bin) * size + s.step / 2;
+  const double count = static_cast<double>(s.count);
+  s.begin = static_cast<int64_t>(std::clamp(std::floor((-1 - s.first) / s.step), 0.0, count));
+  s.end = static_cast<int64_t>(
+      std::clamp(std::ceil((static_cast<double>(extent) - s.first) / s.step) + 1, 0.0, count));
+  return s;
+}
+
+// Calls body(place, weight) for the four places of each sample of a bin.
+template <typename Body>
+void ForEachWeight(const AxisSamples& ys, const AxisSamples& xs, int64_t height, int64_t width,
+                   Body&& body) {
+  const double share = 1 / (static_cast<double>(ys.count) * static_cast<double>(xs.count));
+  for (int64_t i = ys.begin; i < ys.end; ++i) {
+    const double y = ys.first + static_cast<double>(i) * ys.step;
+    if (y < -1 || y > static_cast<double>(height)) continue;
+    const AxisSample v = SampleAt(y, height);
+    for (int64_t j = xs.begin; j < xs.end; ++j) {
+      const double x = xs.first + static_cast<double>(j) * xs.step;
+      if (x < -1 || x > static_cast<double>(width)) continue;
+      const AxisSample h = SampleAt(x, width);
+      body(v.low * width + h.low, share * (1 - v.high_weight) * (1 - h.high_weight));
+      body(v.low * width + h.high, share * (1 - v.high_weight) * h.high_weight);
+      body(v.high * width + h.low, share * v.high_weight * (1 - h.high_weight));
+      body(v.high * width + h.high, share * v.high_weight * h.high_weight);
+    }
+  }
+}
+
+class ROIAlign final : public Layer {
+ public:
+  explicit ROIAlign(const LayerParameter& param)
+      : Layer(param),
+        rows_(param.roi_align_param().pooled_h()),
+        columns_(param.roi_align_param().pooled_w()),
+        scale_(param.roi_align_param().spatial_scale()) {
+    CheckSpatialScale(*this, param.roi_align_param().spatial_scale(),
+                      "roi_align_param.spatial_scale");
+    if (rows_ > 0 && columns_ > 0) return;
+    FailField(*this, "roi_align_param.pooled_h",
+              StrCat("the output is ", rows_, " x ", columns_,
+                     " bins; give pooled_h and pooled_w, 1 or more"));
+  }
+
+  LayerInfo Infer(const InferContext& context) const override {
+    CheckRegionInputs(*this, context.inputs);
+    const Shape& map = context.inputs[0].shape;
+    LayerInfo info;
+    info.outputs = {{Shape({CountRegions(context.inputs[1].shape), map[1], rows_, columns_}),
+                     context.inputs[0].dtype}};
+    info.backward_reads_input = {false, true};
+    info.gradient_forbidden = {false, true};
+    return info;
+  }
+
+  size_t ForwardScratch(const InferContext& context, const LayerInfo&, int) const override {
+    return kScratchSlack + ScratchBytes<Region>(CountRegions(context.inputs[1].shape));
+  }
+  size_t BackwardScratch(const InferContext& context, const LayerInfo&, int) const override {
+    return kScratchSlack + ScratchBytes<Region>(CountRegions(context.inputs[1].shape));
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const Shape& map = args.inputs[0].shape();
+    const int64_t count = CountRegions(args.inputs[1].shape());
+    Region* const regions = ScratchCutter(args.scratch).Take<Region>(count);
+    ReadRegions(*this, args.inputs[1], map[0], scale_, regions);
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const T* x = args.inputs[0].data<T>();
+      T* y = args.outputs[0].data<T>();
+      ForEachChannel(args.context.threads(), map[1], [&](int64_t c) {
+        for (int64_t r = 0; r < count; ++r) {
+          const T* plane = x + (regions[r].image * map[1] + c) * map[2] * map[3];
+          T* out = y + (r * map[1] + c) * rows_ * columns_;
+          ForEachBin(regions[r].box, map, [&](const AxisSamples& ys, const AxisSamples& xs) {
+            double sum = 0;
+            ForEachWeight(ys, xs, map[2], map[3],
+                          [&](int64_t at, double weight) { sum += weight * double{plane[at]}; });
+            *out++ = static_cast<T>(sum);
+          });
+        }
+      });
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    const Shape& map = args.inputs[0].shape();
+    const int64_t count = CountRegions(args.inputs[1].shape());
+    Region* const regions = ScratchCutter(args.scratch).Take<Region>(count);
+    ReadRegions(*this, args.inputs[1], map[0], scale_, regions);
+    DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+      const T* dy = args.output_grads[0].data<T>();
+      T* dx = args.input_grads[0].data<T>();
+      std::fill_n(dx, args.input_grads[0].count(), T(0));
+      ForEachChannel(args.context.threads(), map[1], [&](int64_t c) {
+        for (int64_t r = 0; r < count; ++r) {
+          T* plane = dx + (regions[r].image * map[1] + c) * map[2] * map[3];
+          const T* in = dy + (r * map[1] + c) * rows_ * columns_;
+          ForEachBin(regions[r].box, map, [&](const AxisSamples& ys, const AxisSamples& xs) {
+            const double gradient = double{*in++};
+            ForEachWeight(ys, xs, map[2], map[3], [&](int64_t at, double weight) {
+              plane[at] += static_cast<T>(weight * gradient);
+            });
+          });
+        }
+      });
+    });
+  }
+
+ private:
+  template <typename Body>
+  void ForEachBin(const Box& box, const Shape& map, Body&& body) const {
+    const double bin_h = std::max(box.height() * scale_, 1.0) / static_cast<double>(rows_);
+    const double bin_w = std::max(box.width() * scale_, 1.0) / static_cast<double>(columns_);
+    const bool empty = map[2] == 0 || map[3] == 0;
+    for (int64_t i = 0; i < rows_; ++i) {
+      const AxisSamples ys =
+          empty ? AxisSamples{.end = 0} : SamplesOf(box.ymin * scale_, bin_h, i, map[2]);
+      for (int64_t j = 0; j < columns_; ++j) {
+        body(ys, SamplesOf(box.xmin * scale_, bin_w, j, map[3]));
+      }
+    }
+  }
+
+  const int64_t rows_;
+  const int64_t columns_;
+  const double scale_;
+};
+
+}  // namespace
+
+void RegisterROIAlign(Registry& registry) {
+  LayerType type;
+  type.name = "ROIAlign";
+  type.category = "detection";
+  type.summary = "Interpolated feature maps of a fixed size for regions of any size (Mask R-CNN).";
+  type.formula =
+      "y[r, c, i, j] = mean over samples s of bin (i, j) of region r of x[image(r), c] at s, "
+      "bilinear";
+  type.input_docs = {"x: N x C x H x W, the feature map",
+                     "regions: R x 5, rows image (index in the batch), x1, y1, x2, y2 in pixels"};
+  type.output_docs = {"y: R x C x pooled_h x pooled_w"};
+  type.differences = {
+      "Place i lies at coordinate i, as in the first versions (aligned = false); later ones shift "
+      "by half a place.",
+      "The number of samples follows the size of the bin; it cannot be set."};
+  type.origin = "Mask R-CNN";
+  type.param_fields = {"roi_align_param"};
+  type.inputs = {2, 2};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const ROIAlign>(p); };
+  const SampleInput map{.shape = {3, 2, 6, 7}};
+  const SampleInput whole{.shape = {8, 5}, .low = 0, .high = 2, .integer = true};
+  type.samples = {
+      {.name = "bins",
+       .prototxt = "roi_align_param { pooled_h: 2 pooled_w: 3 spatial_scale: 1.7 }",
+       .inputs = {map, whole}},
+      {.name = "small",
+       .prototxt = "roi_align_param { pooled_h: 2 pooled_w: 2 spatial_scale: 0.3 }",
+       .inputs = {map, {.shape = {4, 5, 1, 1}, .low = 0, .high = 2, .integer = true}}},
+      {.name = "outside",
+       .prototxt = "roi_align_param { pooled_h: 3 pooled_w: 2 spatial_scale: 9 }",
+       .inputs = {map, whole}},
+      {.name = "no_regions",
+       .prototxt = "roi_align_param { pooled_h: 2 pooled_w: 2 }",
+       .inputs = {map, {.shape = {0, 5}}}},
+      {.name = "empty_map",
+       .prototxt = "roi_align_param { pooled_h: 2 pooled_w: 2 }",
+       .inputs = {{.shape = {3, 2, 4, 0}}, whole}},
+  };
+  type.bad_samples = {
+      {.prototxt = "", .input_shapes = {{1, 2, 3, 4}, {2, 5}}, .expect = "0 x 0 bins"},
+      {.prototxt = "roi_align_param { pooled_h: 2 pooled_w: 2 spatial_scale: -1 }",
+       .input_shapes = {{1, 2, 3, 4}, {2, 5}},
+       .expect = "spatial_scale is -1"},
+      {.prototxt = "roi_align_param { pooled_h: 2 pooled_w: 2 }",
+       .input_shapes = {{1, 2, 3, 4}, {2, 4}},
+       .expect = "the regions have shape 2x4"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

@@ -1,0 +1,197 @@
+// ROIPooling: the largest value in each of pooled_h x pooled_w bins of each region, for every
+// channel; 0 for a bin without places. Corners times spatial_scale are rounded to whole places, the
+// last one belongs to the region, and a region is one place long at least. The gradient goes to the
+// place that was taken; regions receive none.
+#include <algorithm>
+#include <cmath>
+
+#include "core/strings.h"
+#include "graph/registry.h"
+#include "layers/detection/regions.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+struct Bins {
+  int64_t h = 0;
+  int64_t w = 0;
+  int64_t count() const { return h * w; }
+};
+
+class ROIPooling final : public Layer {
+ public:
+  explicit ROIPooling(const LayerParameter& param)
+      : Layer(param), bins_(ReadBins()), scale_(param.roi_pooling_param().spatial_scale()) {
+    CheckSpatialScale(*this, param.roi_pooling_param().spatial_scale(),
+                      "roi_pooling_param.spatial_scale");
+  }
+
+  LayerInfo Infer(const InferContext& context) const override {
+    CheckRegionInputs(*this, context.inputs);
+    const Shape& map = context.inputs[0].shape;
+    const Shape output({CountRegions(context.inputs[1].shape), map[1], bins_.h, bins_.w});
+    LayerInfo info;
+    info.outputs = {{output, context.inputs[0].dtype}};
+    info.saved = {{output, DType::kI32}};  // the place taken, in its plane; -1: none
+    info.backward_reads_input = {false, true};
+    info.gradient_forbidden = {false, true};
+    return info;
+  }
+
+  size_t ForwardScratch(const InferContext& context, const LayerInfo&, int) const override {
+    return kScratchSlack + ScratchBytes<Region>(CountRegions(context.inputs[1].shape));
+  }
+  size_t BackwardScratch(const InferContext& context, const LayerInfo&, int) const override {
+    return kScratchSlack + ScratchBytes<Region>(CountRegions(context.inputs[1].shape));
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const Shape& map = args.inputs[0].shape();
+    const int64_t count = CountRegions(args.inputs[1].shape());
+    Region* const regions = ScratchCutter(args.scratch).Take<Region>(count);
+    ReadRegions(*this, args.inputs[1], map[0], scale_, regions);
+    const int64_t channels = map[1];
+    const int64_t plane = map[2] * map[3];
+    int32_t* const taken = args.saved[0].empty() ? nullptr : args.saved[0].data<int32_t>();
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const T* x = args.inputs[0].data<T>();
+      T* y = args.outputs[0].data<T>();
+      ForEachChannel(args.context.threads(), channels, [&](int64_t c) {
+        for (int64_t r = 0; r < count; ++r) {
+          const int64_t at = (r * channels + c) * bins_.count();
+          PoolRegion(regions[r].box, map, x + (regions[r].image * channels + c) * plane, y + at,
+                     taken == nullptr ? nullptr : taken + at);
+        }
+      });
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    const Shape& map = args.inputs[0].shape();
+    const int64_t count = CountRegions(args.inputs[1].shape());
+    Region* const regions = ScratchCutter(args.scratch).Take<Region>(count);
+    ReadRegions(*this, args.inputs[1], map[0], scale_, regions);
+    const int64_t channels = map[1];
+    const int64_t plane = map[2] * map[3];
+    const int32_t* taken = args.saved[0].data<int32_t>();
+    DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+      const T* dy = args.output_grads[0].data<T>();
+      T* dx = args.input_grads[0].data<T>();
+      std::fill_n(dx, args.input_grads[0].count(), T(0));
+      ForEachChannel(args.context.threads(), channels, [&](int64_t c) {
+        for (int64_t r = 0; r < count; ++r) {
+          const int64_t at = (r * channels + c) * bins_.count();
+          T* own = dx + (regions[r].image * channels + c) * plane;
+          for (int64_t b = at; b < at + bins_.count(); ++b) {
+            if (taken[b] >= 0) own[taken[b]] += dy[b];
+          }
+        }
+      });
+    });
+  }
+
+ private:
+  Bins ReadBins() const {
+    const ROIPoolingParameter& p = param().roi_pooling_param();
+    const int sizes = p.pooled_size_size();
+    if (sizes > 2 || (sizes > 0 && (p.has_pooled_h() || p.has_pooled_w()))) {
+      FailField(*this, "roi_pooling_param.pooled_size",
+                "give pooled_size once or twice, or pooled_h and pooled_w");
+    }
+    const Bins bins = sizes > 0 ? Bins{p.pooled_size(0), p.pooled_size(sizes - 1)}
+                                : Bins{p.pooled_h(), p.pooled_w()};
+    if (bins.h > 0 && bins.w > 0) return bins;
+    FailField(*this, "roi_pooling_param.pooled_h",
+              StrCat("the output is ", bins.h, " x ", bins.w,
+                     " bins; give pooled_h and pooled_w, 1 or more"));
+  }
+
+  template <typename T>
+  void PoolRegion(const Box& box, const Shape& map, const T* x, T* y, int32_t* taken) const {
+    const Box places{std::round(box.xmin * scale_), std::round(box.ymin * scale_),
+                     std::round(box.xmax * scale_), std::round(box.ymax * scale_)};
+    const double bin_h = std::max(places.height() + 1, 1.0) / static_cast<double>(bins_.h);
+    const double bin_w = std::max(places.width() + 1, 1.0) / static_cast<double>(bins_.w);
+    for (int64_t h = 0; h < bins_.h; ++h) {
+      const BinRange rows = BinOf(places.ymin, bin_h, h, map[2]);
+      for (int64_t w = 0; w < bins_.w; ++w) {
+        const BinRange columns = BinOf(places.xmin, bin_w, w, map[3]);
+        int64_t best = -1;
+        for (int64_t i = rows.begin; i < rows.end; ++i) {
+          for (int64_t j = columns.begin; j < columns.end; ++j) {
+            const int64_t at = i * map[3] + j;
+            if (best < 0 || x[at] > x[best]) best = at;
+          }
+        }
+        *y++ = best < 0 ? T(0) : x[best];
+        if (taken != nullptr) *taken++ = static_cast<int32_t>(best);
+      }
+    }
+  }
+
+  const Bins bins_;
+  const double scale_;
+};
+
+}  // namespace
+
+void RegisterROIPooling(Registry& registry) {
+  LayerType type;
+  type.name = "ROIPooling";
+  type.category = "detection";
+  type.summary = "Feature maps of a fixed size for regions of any size (Fast R-CNN).";
+  type.formula = "y[r, c, i, j] = max of x[image(r), c] over bin (i, j) of region r";
+  type.input_docs = {"x: N x C x H x W, the feature map",
+                     "regions: R x 5, rows image (index in the batch), x1, y1, x2, y2 in pixels"};
+  type.output_docs = {"y: R x C x pooled_h x pooled_w"};
+  type.differences = {
+      "An image index outside the batch, or a corner that is no number, is an error; the forks "
+      "read "
+      "other memory.",
+      "pooled_size (IntelCaffe) gives both sides, or height and width."};
+  type.origin = "Fast R-CNN";
+  type.param_fields = {"roi_pooling_param"};
+  type.inputs = {2, 2};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const ROIPooling>(p); };
+  const SampleInput map{.shape = {3, 2, 6, 7}, .distinct = true};
+  const SampleInput whole{.shape = {8, 5}, .low = 0, .high = 2, .integer = true};
+  type.samples = {
+      {.name = "bins",
+       .prototxt = "roi_pooling_param { pooled_h: 2 pooled_w: 3 spatial_scale: 2 }",
+       .inputs = {map, whole}},
+      {.name = "one_size",
+       .prototxt = "roi_pooling_param { pooled_size: 3 }",
+       .inputs = {map, whole}},
+      {.name = "two_sizes",
+       .prototxt = "roi_pooling_param { pooled_size: 1 pooled_size: 2 spatial_scale: 3 }",
+       .inputs = {map, {.shape = {4, 5, 1, 1}, .low = 0, .high = 2, .integer = true}}},
+      {.name = "outside",
+       .prototxt = "roi_pooling_param { pooled_h: 2 pooled_w: 2 spatial_scale: 30 }",
+       .inputs = {map, whole}},
+      {.name = "no_regions",
+       .prototxt = "roi_pooling_param { pooled_h: 2 pooled_w: 2 }",
+       .inputs = {map, {.shape = {0, 5}}}},
+      {.name = "empty_map",
+       .prototxt = "roi_pooling_param { pooled_h: 2 pooled_w: 2 }",
+       .inputs = {{.shape = {3, 2, 0, 4}}, whole}},
+  };
+  type.bad_samples = {
+      {.prototxt = "", .input_shapes = {{1, 2, 3, 4}, {2, 5}}, .expect = "0 x 0 bins"},
+      {.prototxt = "roi_pooling_param { pooled_size: 2 pooled_h: 2 }",
+       .input_shapes = {{1, 2, 3, 4}, {2, 5}},
+       .expect = "give pooled_size once or twice"},
+      {.prototxt = "roi_pooling_param { pooled_size: 2 spatial_scale: 0 }",
+       .input_shapes = {{1, 2, 3, 4}, {2, 5}},
+       .expect = "spatial_scale is 0"},
+      {.prototxt = "roi_pooling_param { pooled_size: 2 }",
+       .input_shapes = {{1, 2, 3, 4}, {2, 4}},
+       .expect = "the regions have shape 2x4"},
+      {.prototxt = "roi_pooling_param { pooled_size: 2 }",
+       .input_shapes = {{1, 2, 3}, {2, 5}},
+       .expect = "the feature map has shape 1x2x3"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

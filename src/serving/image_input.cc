@@ -1,0 +1,66 @@
+#include "serving/image_input.h"
+
+#include "core/strings.h"
+#include "data/resize.h"
+
+namespace crema {
+
+NetParameter ForOneImage(const NetParameter& net) {
+  NetParameter one = net;
+  for (LayerParameter& layer : *one.mutable_layer()) {
+    if (layer.type() != "Input") continue;
+    for (BlobShape& shape : *layer.mutable_input_param()->mutable_shape()) {
+      if (shape.dim_size() == 4 && shape.dim(0) > 0) shape.set_dim(0, 1);
+    }
+  }
+  return one;
+}
+
+std::string FindImageInput(const Plan& plan, const std::string& file, const std::string& task) {
+  std::vector<std::string> inputs;
+  for (const PlannedLayer& layer : plan.layers) {
+    if (!layer.inputs.empty()) continue;
+    if (layer.type->name != "Input") {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("layer \"", layer.name(),
+                  "\" reads a data set: this is a net for training; give "
+                  "the deploy net, which begins with an Input layer"),
+           {.file = file});
+    }
+    for (int v : layer.outputs) inputs.push_back(plan.values[static_cast<size_t>(v)].name);
+  }
+  if (inputs.size() != 1) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("a net for ", task, " has one input; this one has ", inputs.size()),
+         {.file = file});
+  }
+  return inputs[0];
+}
+
+PictureSize FillImageInput(const std::string& bytes, const std::string& name,
+                           const Preprocessing& preprocessing, const TensorView& input) {
+  const auto channels = static_cast<size_t>(input.shape()[1]);
+  const auto height = static_cast<int>(input.shape()[2]);
+  const auto width = static_cast<int>(input.shape()[3]);
+  Image image;
+  DecodeImage(bytes, channels == 1 ? ColorMode::kGray : ColorMode::kColor, name, &image);
+  const PictureSize size{image.height, image.width};
+  if (image.height != height || image.width != width) image = Resize(image, height, width);
+  const std::span<float> values = input.span<float>();
+  const size_t plane = image.pixels.size() / channels;
+  const std::vector<float>& mean = preprocessing.mean;
+  CREMA_CHECK(mean.empty() || mean.size() == channels || mean.size() == values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t channel = i / plane;
+    const size_t source = preprocessing.rgb ? channels - 1 - channel : channel;
+    const auto pixel = static_cast<float>(image.pixels[source * plane + i % plane]);
+    const float value = preprocessing.invert ? 255 - pixel : pixel;
+    const float subtract = mean.empty()                   ? 0
+                           : mean.size() == values.size() ? mean[i]
+                                                          : mean[channel];
+    values[i] = (value - subtract) * preprocessing.scale;
+  }
+  return size;
+}
+
+}  // namespace crema

@@ -1,0 +1,119 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "format/caffemodel.h"
+#include "runtime/weights.h"
+#include "support/net.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace crema {
+namespace {
+
+namespace fs = std::filesystem;
+using test::ProcessResult;
+using test::RunProcess;
+using test::TempDir;
+
+std::string Bin(const std::string& name) { return std::string(CREMA_BIN_DIR) + "/" + name; }
+
+// Two priors, the left and the right half of the picture. The score of class 1 grows with the mean
+// of the picture, the boxes are the priors.
+constexpr const char* kRaw = R"(name: "halves"
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 4 dim: 1 dim: 4 dim: 4 } } }
+layer { name: "scores" type: "InnerProduct" bottom: "data" top: "scores" inner_product_param { num_output: 4 } }
+layer { name: "boxes" type: "InnerProduct" bottom: "data" top: "boxes" inner_product_param { num_output: 8 } }
+)";
+constexpr const char* kTail = R"(
+layer { name: "map" type: "Pooling" bottom: "data" top: "map" pooling_param { pool: AVE kernel_h: 4 kernel_w: 2 stride_h: 4 stride_w: 2 } }
+layer { name: "priors" type: "PriorBox" bottom: "map" bottom: "data" top: "priors" prior_box_param { width: 2 height: 4 } }
+layer { name: "found" type: "DetectionOutput" bottom: "boxes" bottom: "scores" bottom: "priors" top: "found" detection_output_param { num_classes: 2 } }
+)";
+
+class DeployDetect : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#ifndef CREMA_HAVE_OPENCV
+    GTEST_SKIP() << "this build has no OpenCV";
+#endif
+    temp_.Write("raw.prototxt", kRaw);
+    temp_.Write("tail.prototxt", kTail);
+    temp_.Write("whole.prototxt", std::string(kRaw) + kTail);
+    const auto plan = test::PlanText(kRaw, TEST);
+    const auto weights = Weights::Make(*plan, 1);
+    // Scores: background 0, class 1 the mean of the left or right half.
+    const std::span<float> score = weights->blob(0).span<float>();
+    std::ranges::fill(score, 0.0F);
+    for (size_t i = 0; i < 16; ++i) score[(i % 4 < 2 ? 16U : 48U) + i] = 1.0F / 8;
+    for (size_t b = 1; b < 4; ++b) std::ranges::fill(weights->blob(b).span<float>(), 0.0F);
+    WriteCaffemodel(weights->Export(*plan), temp_.File("m.caffemodel"));
+    // Bright on the left.
+    std::string pixels;
+    for (int i = 0; i < 8 * 8; ++i) pixels += static_cast<char>(i % 8 < 4 ? 255 : 0);
+    temp_.Write("left.pgm", "P5\n8 8\n255\n" + pixels);
+    temp_.Write("dark.pgm", "P5\n8 8\n255\n" + std::string(64, '\0'));
+    temp_.Write("labels.txt", "nothing\nlamp\n");
+  }
+
+  ProcessResult Detect(std::vector<std::string> arguments) const {
+    std::vector<std::string> command = {Bin("deploy"), "detect", "--weights=m.caffemodel",
+                                        "--scale=0.00392156862745"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return RunProcess(command, temp_.path());
+  }
+
+  TempDir temp_;
+};
+
+TEST_F(DeployDetect, PrintsBoxesInPixelsOfThePicture) {
+  const ProcessResult result =
+      Detect({"--model=whole.prototxt", "--labels=labels.txt", "left.pgm", "dark.pgm"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "left.pgm: 1 box\n  lamp 1.0000 0.0 0.0 4.0 8.0\ndark.pgm: 0 boxes\n");
+}
+
+TEST_F(DeployDetect, ATailDecodesRawBoxes) {
+  const std::string whole = Detect({"--model=whole.prototxt", "left.pgm"}).out;
+  const ProcessResult tail = Detect({"--model=raw.prototxt", "--tail=tail.prototxt", "left.pgm"});
+  EXPECT_EQ(tail.exit_code, 0) << tail.err;
+  EXPECT_EQ(tail.out, whole);
+  const ProcessResult raw = Detect({"--model=raw.prototxt", "left.pgm"});
+  EXPECT_EQ(raw.exit_code, 2);
+  EXPECT_NE(raw.err.find("--tail"), std::string::npos) << raw.err;
+}
+
+TEST_F(DeployDetect, JsonConfidenceAndDrawing) {
+  const ProcessResult result =
+      Detect({"--model=whole.prototxt", "--json", "--confidence=0", "--draw=out.png", "left.pgm"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(
+      result.out.starts_with("{\"image\": \"left.pgm\", \"detections\": [{\"label\": \"1\", "
+                             "\"index\": 1, \"score\": "))
+      << result.out;
+  EXPECT_NE(result.out.find("\"box\": [0, 0, 4, 8]}]}"), std::string::npos) << result.out;
+  EXPECT_TRUE(fs::exists(temp_.File("out.png")));
+  EXPECT_EQ(Detect({"--model=whole.prototxt", "--draw=drawn", "left.pgm", "dark.pgm"}).exit_code, 3)
+      << "no one writes .pgm in color, and each image says so";
+}
+
+TEST_F(DeployDetect, MistakesAreExplained) {
+  const auto expect = [&](std::vector<std::string> arguments, const std::string& text, int code) {
+    const ProcessResult result = Detect(std::move(arguments));
+    EXPECT_EQ(result.exit_code, code) << result.err;
+    EXPECT_NE(result.err.find(text), std::string::npos) << text << "\n" << result.err;
+  };
+  const std::string model = "--model=whole.prototxt";
+  expect({model}, "no images", 2);
+  expect({model, "--confidence=2", "left.pgm"}, "--confidence is 2", 2);
+  expect({model, "--nms=-1", "left.pgm"}, "--nms is -1", 2);
+  expect({model, "--mean=1,2", "left.pgm"}, "--mean has 2 numbers for 1 channels", 2);
+  expect({model, "--draw=out.xyz", "left.pgm"}, "no picture format", 3);
+  temp_.Write("labels.txt", "one\n");
+  expect({model, "--labels=labels.txt", "left.pgm"}, "background included", 2);
+  temp_.Write("broken.png", "\x89PNG\r\n\x1a\n and nothing behind it");
+  expect({model, "broken.png", "left.pgm"}, "broken.png", 3);
+}
+
+}  // namespace
+}  // namespace crema
