@@ -58,7 +58,12 @@ void Standardize(int threads, const NormLayout& layout, const StandardizeForward
     if (pass.normal != nullptr) std::copy_n(pass.y, layout.groups.Count(), pass.normal);
     return;
   }
-  if (pass.normal == nullptr && layout.groups == layout.channels) {  // both in one
+  if (layout.groups == layout.channels) {
+    // Both at once, from x and not from `normal`: the same bits whether that is wanted or not.
+    if (pass.normal != nullptr) {
+      GroupStandardize(threads, layout.groups, pass.x, pass.center, pass.inverse, nullptr,
+                       pass.normal);
+    }
     double* product = scratch + 2 * channels;
     for (int64_t g = 0; g < channels; ++g) {
       product[g] =
