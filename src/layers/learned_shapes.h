@@ -1,0 +1,30 @@
+// Blobs of files whose shapes say the same in other words.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "format/blob_proto.h"
+#include "graph/layer.h"
+
+namespace crema {
+
+// Gives `blob` the shape where it holds as many values: 1 x C x 1 x 1 becomes C.
+inline void GiveShape(const Shape& shape, BlobProto* blob) {
+  if (DataCount(*blob) != shape.count()) return;
+  blob->clear_num();
+  blob->clear_channels();
+  blob->clear_height();
+  blob->clear_width();
+  blob->mutable_shape()->clear_dim();
+  for (int64_t extent : shape.dims()) blob->mutable_shape()->add_dim(extent);
+}
+
+// The same for each blob of a layer.
+inline void GiveLearnedShapes(const LayerInfo& info, std::vector<BlobProto>* blobs) {
+  for (size_t i = 0; i < std::min(blobs->size(), info.learned.size()); ++i) {
+    GiveShape(info.learned[i].shape, &(*blobs)[i]);
+  }
+}
+
+}  // namespace crema

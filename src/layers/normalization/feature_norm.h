@@ -1,0 +1,61 @@
+// The common part of layers that normalise groups of features of each sample on its own: LayerNorm,
+// GroupNorm, InstanceNorm, RMSNorm, MVN and Normalize.
+#pragma once
+
+#include <string>
+
+#include "graph/registry.h"
+#include "layers/normalization/standardize.h"
+
+namespace crema {
+
+// What a group is divided by.
+enum class NormMeasure {
+  kVariance,      // sqrt(variance + eps), mean subtracted
+  kDeviation,     // sqrt(variance) + eps, mean subtracted
+  kMean,          // nothing; the mean is subtracted
+  kMeanSquare,    // sqrt(mean of x^2 + eps)
+  kSumOfSquares,  // sqrt(sum of x^2 + eps)
+};
+
+struct FeatureNormRule {
+  NormMeasure measure = NormMeasure::kVariance;
+  double eps = 0;
+  bool scale = false;
+  bool shift = false;
+  FillerParameter scale_filler = {};
+  FillerParameter shift_filler = {};
+};
+
+class FeatureNorm : public Layer {
+ public:
+  LayerInfo Infer(const InferContext& context) const final;
+  void Forward(const ForwardArgs& args) const final;
+  void Backward(const BackwardArgs& args) const final;
+  size_t ForwardScratch(const InferContext& context, const LayerInfo& info,
+                        int threads) const final;
+  size_t BackwardScratch(const InferContext& context, const LayerInfo& info,
+                         int threads) const final;
+
+ protected:
+  FeatureNorm(const LayerParameter& param, FeatureNormRule rule)
+      : Layer(param), rule_(std::move(rule)) {}
+
+  // Throws where the layer does not take this shape.
+  virtual NormLayout Arrange(const Shape& input) const = 0;
+  virtual Shape AffineShape(const Shape& input) const = 0;
+
+ private:
+  bool Affine() const { return rule_.scale || rule_.shift; }
+  bool Centered() const;
+  // Turns variances or sums of squares into factors.
+  void Invert(const NormLayout& layout, const double* measure, double* inverse,
+              double* spread) const;
+
+  const FeatureNormRule rule_;
+};
+
+// Throws about `field` unless eps is finite and not negative.
+void ValidateEps(const Layer& layer, double eps, const std::string& field);
+
+}  // namespace crema

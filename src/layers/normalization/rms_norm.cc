@@ -1,0 +1,71 @@
+// RMSNorm: y = x / sqrt(mean of x^2 + eps) * scale, over the axes from `axis` on (Zhang and
+// Sennrich 2019). LayerNorm without the mean and the bias.
+#include <memory>
+
+#include "layers/layer_axis.h"
+#include "layers/normalization/feature_norm.h"
+
+namespace crema {
+namespace {
+
+FeatureNormRule RuleOf(const RMSNormParameter& p) {
+  return {.measure = NormMeasure::kMeanSquare,
+          .eps = p.eps(),
+          .scale = p.affine(),
+          .scale_filler = FillerOr(p.has_weight_filler(), p.weight_filler(), 1)};
+}
+
+class RMSNorm final : public FeatureNorm {
+ public:
+  explicit RMSNorm(const LayerParameter& param)
+      : FeatureNorm(param, RuleOf(param.rms_norm_param())) {
+    ValidateEps(*this, param.rms_norm_param().eps(), "rms_norm_param.eps");
+  }
+
+ private:
+  int Axis(const Shape& input) const {
+    return LayerAxis(*this, input, param().rms_norm_param().axis(), "rms_norm_param.axis");
+  }
+  NormLayout Arrange(const Shape& input) const override {
+    const int axis = Axis(input);
+    return {LeadingLayout(input, axis), {1, input.count(0, axis), input.count(axis), 1}};
+  }
+  Shape AffineShape(const Shape& input) const override {
+    return Shape(input.dims().subspan(static_cast<size_t>(Axis(input))));
+  }
+};
+
+}  // namespace
+
+void RegisterRMSNorm(Registry& registry) {
+  LayerType type;
+  type.name = "RMSNorm";
+  type.category = "normalization";
+  type.summary =
+      "Unit root mean square over the last axes of each sample, then a learned scale for each "
+      "element (Zhang, Sennrich: Root Mean Square Layer Normalization, 2019).";
+  type.formula = "y = x / sqrt(mean(x^2) + eps) * scale; the mean is over the axes from axis on";
+  type.input_docs = {"x: any shape with at least one axis"};
+  type.output_docs = {"y: the shape of x"};
+  type.learned_docs = {"scale: the extents of x from axis on; only with affine"};
+  type.origin = "Crema";
+  type.param_fields = {"rms_norm_param"};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const RMSNorm>(p); };
+  type.samples = {
+      {.name = "last_axis", .prototxt = "", .inputs = {{.shape = {3, 4, 6}}}},
+      {.name = "two_axes",
+       .prototxt = "rms_norm_param { axis: -2 eps: 0.1 weight_filler { value: 2 } }",
+       .inputs = {{.shape = {2, 3, 5}}}},
+      {.name = "no_affine",
+       .prototxt = "rms_norm_param { affine: false }",
+       .inputs = {{.shape = {4, 70}}}},
+      {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 4}}}},
+  };
+  type.bad_samples = {
+      {.prototxt = "rms_norm_param { axis: -3 }", .input_shapes = {{2, 3}}, .expect = "axis -3"},
+      {.prototxt = "rms_norm_param { eps: -1 }", .input_shapes = {{2, 3}}, .expect = "eps is -1"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

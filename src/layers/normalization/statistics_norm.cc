@@ -1,0 +1,194 @@
+#include "layers/normalization/statistics_norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/strings.h"
+#include "layers/layer_axis.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+enum Saved : size_t { kInverse, kNormal };
+
+Shape ShapeOfBlob(int axes, int64_t channel_axis, int64_t channels) {
+  std::vector<int64_t> dims(static_cast<size_t>(axes), 1);
+  const int64_t at = axes == 1 ? 0 : std::min<int64_t>(channel_axis, axes - 1);
+  dims[static_cast<size_t>(at)] = channels;
+  return Shape(std::span<const int64_t>(dims));
+}
+
+template <typename T, typename View>
+auto DataOrNull(const View& view) {
+  return view.empty() ? nullptr : view.template data<T>();
+}
+
+template <typename Args>
+auto At(const Args& views, int index) {
+  using View = std::remove_cvref_t<decltype(views[0])>;
+  return index == StatisticsNormRule::kNone ? View() : views[static_cast<size_t>(index)];
+}
+
+}  // namespace
+
+bool StatisticsNorm::UsesBatch(Phase phase) const {
+  if (rule_.identity || rule_.stored == StatisticsNormRule::Stored::kAlways) return false;
+  return rule_.stored == StatisticsNormRule::Stored::kNever || phase == TRAIN;
+}
+
+bool StatisticsNorm::KeepsNormal() const {
+  return rule_.scale != StatisticsNormRule::kNone || rule_.shift != StatisticsNormRule::kNone ||
+         rule_.relu.on;
+}
+
+NormLayout StatisticsNorm::Layout(const Shape& input) const {
+  const GroupLayout channels = ChannelLayout(input, static_cast<int>(rule_.axis));
+  return {channels, channels};
+}
+
+LayerInfo StatisticsNorm::Infer(const InferContext& context) const {
+  const BlobSpec& input = context.inputs[0];
+  const int64_t channels = Layout(input.shape).groups.Groups();
+  LayerInfo info;
+  info.outputs = {input};
+  info.in_place = true;
+  for (const StatisticsNormRule::Blob& blob : rule_.blobs) {
+    info.learned.push_back(
+        {.role = blob.role,
+         .shape = blob.single ? Shape{1} : ShapeOfBlob(rule_.blob_axes, rule_.axis, channels),
+         .filler = blob.filler,
+         .statistic = blob.statistic});
+  }
+  info.saved = {{{channels}, DType::kF64}};
+  if (KeepsNormal()) info.saved.push_back(input);
+  info.backward_reads_output = {rule_.relu.on || (!KeepsNormal() && UsesBatch(context.phase))};
+  return info;
+}
+
+size_t StatisticsNorm::ForwardScratch(const InferContext& context, const LayerInfo&, int) const {
+  const NormLayout layout = Layout(context.inputs[0].shape);
+  return ScratchBytes<double>(StandardizeForwardScratch(layout) + 3 * layout.groups.Groups()) +
+         kScratchSlack;
+}
+
+size_t StatisticsNorm::BackwardScratch(const InferContext& context, const LayerInfo&, int) const {
+  const NormLayout layout = Layout(context.inputs[0].shape);
+  const int64_t masked = rule_.relu.on ? context.inputs[0].shape.count() : 0;
+  return ScratchBytes<double>(StandardizeBackwardScratch(layout)) + ScratchBytes<double>(masked) +
+         kScratchSlack;
+}
+
+template <typename T>
+void StatisticsNorm::ReadStored(const ForwardArgs& args, int64_t channels, double* mean,
+                                double* variance) const {
+  double factor = 1;
+  if (rule_.factor != StatisticsNormRule::kNone) {
+    factor = static_cast<double>(At(args.learned, rule_.factor).template data<T>()[0]);
+    factor = factor == 0 ? 0 : 1 / factor;
+  }
+  const T* stored_mean = At(args.learned, rule_.mean).template data<T>();
+  const T* stored_variance = At(args.learned, rule_.variance).template data<T>();
+  for (int64_t c = 0; c < channels; ++c) {
+    mean[c] = factor * static_cast<double>(stored_mean[c]);
+    variance[c] = factor * static_cast<double>(stored_variance[c]);
+  }
+}
+
+template <typename T>
+void StatisticsNorm::Update(const ForwardArgs& args, const GroupLayout& groups, const double* mean,
+                            const double* variance) const {
+  if (args.statistics.empty() || rule_.mean == StatisticsNormRule::kNone ||
+      groups.GroupSize() == 0) {
+    return;
+  }
+  T* means = DataOrNull<T>(At(args.statistics, rule_.mean));
+  T* variances = DataOrNull<T>(At(args.statistics, rule_.variance));
+  if (means == nullptr || variances == nullptr) return;
+  double keep = rule_.keep;
+  double add = rule_.add;
+  if (rule_.factor != StatisticsNormRule::kNone) {
+    T* factor = At(args.statistics, rule_.factor).template data<T>();
+    if (rule_.first_replaces && *factor == T(0)) {
+      keep = 0;
+      add = 1;
+    }
+    *factor = rule_.factor_add == 0
+                  ? T(1)
+                  : static_cast<T>(rule_.keep * static_cast<double>(*factor) + rule_.factor_add);
+  }
+  const auto size = static_cast<double>(groups.GroupSize());
+  const double correction = rule_.unbiased && size > 1 ? size / (size - 1) : 1;
+  for (int64_t c = 0; c < groups.Groups(); ++c) {
+    means[c] = static_cast<T>(keep * static_cast<double>(means[c]) + add * mean[c]);
+    variances[c] =
+        static_cast<T>(keep * static_cast<double>(variances[c]) + add * correction * variance[c]);
+  }
+}
+
+void StatisticsNorm::Forward(const ForwardArgs& args) const {
+  const NormLayout layout = Layout(args.inputs[0].shape());
+  const int64_t channels = layout.groups.Groups();
+  const int threads = args.context.threads();
+  const bool saves = !args.saved.empty() && !args.saved[kInverse].empty();
+  double* scratch =
+      ScratchCutter(args.scratch).Take<double>(StandardizeForwardScratch(layout) + 3 * channels);
+  double* mean = scratch;
+  double* variance = scratch + channels;
+  double* inverse = saves ? args.saved[kInverse].data<double>() : scratch + 2 * channels;
+  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    StandardizeForward<T> pass;
+    pass.x = args.inputs[0].data<T>();
+    pass.y = args.outputs[0].data<T>();
+    std::fill_n(inverse, channels, 1.0);
+    if (!rule_.identity) {
+      if (UsesBatch(args.phase)) {
+        GroupMoments(threads, layout.groups, pass.x, mean, variance);
+        Update<T>(args, layout.groups, mean, variance);
+      } else {
+        ReadStored<T>(args, channels, mean, variance);
+      }
+      pass.center = mean;
+      for (int64_t c = 0; c < channels; ++c) inverse[c] = 1 / std::sqrt(variance[c] + rule_.eps);
+    }
+    pass.inverse = inverse;
+    pass.scale = DataOrNull<T>(At(args.learned, rule_.scale));
+    pass.shift = DataOrNull<T>(At(args.learned, rule_.shift));
+    if (saves && KeepsNormal()) pass.normal = args.saved[kNormal].data<T>();
+    Standardize(threads, layout, pass, scratch + 3 * channels);
+    if (rule_.relu.on) {
+      AddRowBiasRelu<T>(1, args.outputs[0].count(), nullptr, rule_.relu, pass.y);
+    }
+  });
+}
+
+void StatisticsNorm::Backward(const BackwardArgs& args) const {
+  const Shape& shape = args.output_grads[0].shape();
+  const NormLayout layout = Layout(shape);
+  ScratchCutter cutter(args.scratch);
+  double* scratch = cutter.Take<double>(StandardizeBackwardScratch(layout));
+  DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+    StandardizeBackward<T> pass;
+    pass.dy = args.output_grads[0].data<T>();
+    pass.dx = DataOrNull<T>(args.input_grads[0]);
+    pass.inverse = args.saved[kInverse].data<double>();
+    pass.measured = UsesBatch(args.phase);
+    pass.divisor = static_cast<double>(std::max<int64_t>(1, layout.groups.GroupSize()));
+    pass.scale = DataOrNull<T>(At(args.learned, rule_.scale));
+    pass.dscale = DataOrNull<T>(At(args.learned_grads, rule_.scale));
+    pass.dshift = DataOrNull<T>(At(args.learned_grads, rule_.shift));
+    if (rule_.relu.on) {
+      T* masked = cutter.Take<T>(shape.count());
+      MaskByOutput<T>(shape.count(), rule_.relu.slope, args.outputs[0].data<T>(), pass.dy, masked);
+      pass.dy = masked;
+    }
+    if (KeepsNormal()) {
+      pass.normal = args.saved[kNormal].data<T>();
+    } else if (pass.measured) {
+      pass.normal = args.outputs[0].data<T>();
+    }
+    Standardize(args.context.threads(), layout, pass, scratch);
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,76 @@
+// The common part of BatchNorm and BN: normalisation of channels by statistics of the batch or by
+// stored ones, with an optional scale and shift.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/registry.h"
+#include "layers/normalization/standardize.h"
+#include "math/bias_activation.h"
+
+namespace crema {
+
+struct StatisticsNormRule {
+  static constexpr int kNone = -1;
+
+  int64_t axis = 1;  // of the channels; inputs without it are one channel
+  double eps = 0;
+  FusedRelu relu = {};
+
+  struct Blob {
+    std::string role;
+    FillerParameter filler;
+    bool statistic = false;
+    bool single = false;  // one value, and not one a channel
+  };
+  std::vector<Blob> blobs;
+  int blob_axes = 1;  // C, 1 x C, or ones around C on its axis
+  // Their places among the blobs.
+  int mean = kNone;
+  int variance = kNone;
+  int factor = kNone;  // stored mean and variance are divided by it; 0: they are 0
+  int scale = kNone;
+  int shift = kNone;
+
+  enum class Stored { kInTest, kAlways, kNever };
+  Stored stored = Stored::kInTest;  // when the stored statistics are used
+  bool identity = false;            // no statistics at all: scale and shift only
+
+  // Where the statistics of the batch are used, stored = keep * stored + add * new ones.
+  double keep = 0;
+  double add = 0;
+  bool unbiased = false;        // the variance that is stored divides by N - 1
+  bool first_replaces = false;  // while the factor is 0, new ones replace the stored ones
+  double factor_add = 0;        // factor = keep * factor + factor_add; 0: it becomes 1
+};
+
+class StatisticsNorm : public Layer {
+ public:
+  LayerInfo Infer(const InferContext& context) const final;
+  void Forward(const ForwardArgs& args) const final;
+  void Backward(const BackwardArgs& args) const final;
+  size_t ForwardScratch(const InferContext& context, const LayerInfo& info,
+                        int threads) const final;
+  size_t BackwardScratch(const InferContext& context, const LayerInfo& info,
+                         int threads) const final;
+
+ protected:
+  StatisticsNorm(const LayerParameter& param, StatisticsNormRule rule)
+      : Layer(param), rule_(std::move(rule)) {}
+
+ private:
+  bool UsesBatch(Phase phase) const;
+  // y is something else than the normalised input.
+  bool KeepsNormal() const;
+  NormLayout Layout(const Shape& input) const;
+  template <typename T>
+  void ReadStored(const ForwardArgs& args, int64_t channels, double* mean, double* variance) const;
+  template <typename T>
+  void Update(const ForwardArgs& args, const GroupLayout& groups, const double* mean,
+              const double* variance) const;
+
+  const StatisticsNormRule rule_;
+};
+
+}  // namespace crema
