@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -291,6 +292,14 @@ void FitWindow(const Layer& layer, const Shape& input, bool rounds_down, PoolWin
     FailInputs(layer, StrCat("a window of ", Times(axes, &PoolAxis::kernel), " with pad ",
                              Times(axes, &PoolAxis::pad), " does not fit the input of shape ",
                              ToString(input)));
+  }
+  int64_t windows = 1;
+  for (const PoolAxis& axis : axes) {
+    if (axis.out > std::numeric_limits<int32_t>::max() / windows) {
+      FailInputs(layer, StrCat("a padding of ", Times(axes, &PoolAxis::pad),
+                               " makes more windows than a blob can hold"));
+    }
+    windows *= axis.out;
   }
   // What lies behind the padding is in no window: a shorter kernel takes the same values.
   for (PoolAxis& axis : axes) axis.kernel = std::min(axis.kernel, axis.in + 2 * axis.pad);

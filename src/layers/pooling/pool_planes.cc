@@ -1,10 +1,26 @@
 #include "layers/pooling/pool_planes.h"
 
+#include <limits>
+
 namespace crema {
+namespace {
+
+// Whether the code for planes can do it: it numbers the cells of a window in 32 bits.
+bool IsPlane(const PoolWindowNd& window) {
+  int64_t cells = 1;
+  for (int a = 0; a < window.size; ++a) {
+    const int64_t kernel = window.axes[static_cast<size_t>(a)].kernel;
+    if (kernel > std::numeric_limits<int32_t>::max() / cells) return false;
+    cells *= kernel;
+  }
+  return window.size <= 2;
+}
+
+}  // namespace
 
 PoolPlanes::PoolPlanes(const PoolWindowNd& window, Method method, bool exclude_pad)
     : window_(window),
-      is_plane_(window.size <= 2),
+      is_plane_(IsPlane(window)),
       plane_(is_plane_ ? window.Plane() : PoolWindow{}),
       method_(method),
       exclude_pad_(exclude_pad),

@@ -167,6 +167,7 @@ void ForwardResample(int threads, const Sampling& s, int64_t planes, const T* x,
 template <typename T>
 void BackwardResample(int threads, const Sampling& s, int64_t planes, const T* dy, T* dx,
                       std::span<std::byte> scratch) {
+  if (planes == 0) return;
   const Tables tables = MakeTables(s, scratch);
   const int64_t work = std::max<int64_t>(1, s.OutSize() * tables.h.count * tables.w.count);
   WithTaps(s.interpolation, [&]<int kTaps>() {

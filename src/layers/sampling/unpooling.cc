@@ -3,6 +3,7 @@
 //   AVE   each value is spread over its window: y = the gradient of AVE pooling, dx = AVE pooling
 //   TILE  each value stands in all places of its window; where windows overlap they are added
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "core/parallel_for.h"
@@ -64,6 +65,10 @@ class UnPooling final : public Layer {
                   p.has_unpool_w());
     if (Kernel().h == 0 || Kernel().w == 0) {
       FailField(*this, message + ".kernel_size", "the kernel size must be above 0");
+    }
+    if (Kernel().h > std::numeric_limits<int32_t>::max() / Kernel().w) {
+      FailField(*this, message + ".kernel_size",
+                StrCat("a window of ", Kernel().h, "x", Kernel().w, " is too large"));
     }
     if (Stride().h == 0 || Stride().w == 0) {
       FailField(*this, message + ".stride", "stride must be above 0");
@@ -252,6 +257,7 @@ void RegisterUnPooling(Registry& registry) {
       bad("kernel_h: 2", "must both be given"),
       bad("kernel_size: 2 kernel_h: 2 kernel_w: 2", "not both"),
       bad("kernel_size: 0", "above 0"),
+      bad("kernel_size: 4294967295", "is too large"),
       bad("kernel_size: 2 stride: 0", "stride must be above 0"),
       bad("kernel_size: 2 pad: 2", "smaller than the kernel"),
       bad("kernel_size: 2", "MAX needs a mask"),
