@@ -1,73 +1,33 @@
-// TanH: y = tanh(x), element by element.
-// dx = dy * (1 - y * y): backward reads y alone, so the layer may run in place.
+// TanH: y = tanh(x), element by element. dx = dy * (1 - y * y).
 #include <cmath>
 
-#include "core/parallel_for.h"
-#include "graph/registry.h"
-#include "math/vectorize.h"
+#include "layers/activation/elementwise.h"
 
 namespace crema {
 namespace {
 
-template <typename T>
-inline void TanHBackward(const T* y, const T* dy, T* dx, int64_t begin, int64_t end) {
-  for (int64_t i = begin; i < end; ++i) dx[i] = dy[i] * (T(1) - y[i] * y[i]);
-}
-CREMA_MULTIVERSION void BackwardLoop(const float* y, const float* dy, float* dx, int64_t b,
-                                     int64_t e) {
-  TanHBackward(y, dy, dx, b, e);
-}
-void BackwardLoop(const double* y, const double* dy, double* dx, int64_t b, int64_t e) {
-  TanHBackward(y, dy, dx, b, e);
-}
+struct TanHFormula {
+  static constexpr int64_t kForwardGrain = kCostlyGrain;
+  static constexpr int64_t kBackwardGrain = kCheapGrain;
 
-constexpr int64_t kForwardGrain = 1 << 11;  // elements that pay for a thread; tanh is slow
-constexpr int64_t kBackwardGrain = 1 << 14;
+  explicit TanHFormula(const Layer&) {}
+  bool reads_output() const { return true; }
 
-class TanH final : public Layer {
- public:
-  using Layer::Layer;
-
-  LayerInfo Infer(const InferContext& context) const override {
-    LayerInfo info;
-    info.outputs = {context.inputs[0]};
-    info.in_place = true;
-    info.backward_reads_output = {true};
-    return info;
+  template <typename T>
+  T Value(T x) const {
+    return std::tanh(x);
   }
-
-  void Forward(const ForwardArgs& args) const override {
-    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-      const T* x = args.inputs[0].data<T>();
-      T* y = args.outputs[0].data<T>();
-      ParallelFor(args.context.threads(), args.inputs[0].count(), kForwardGrain,
-                  [&](int64_t begin, int64_t end, int) {
-                    for (int64_t i = begin; i < end; ++i) y[i] = std::tanh(x[i]);
-                  });
-    });
-  }
-
-  void Backward(const BackwardArgs& args) const override {
-    DispatchFloat(args.outputs[0].dtype(), [&]<typename T>(T) {
-      const T* y = args.outputs[0].data<T>();
-      const T* dy = args.output_grads[0].data<T>();
-      T* dx = args.input_grads[0].data<T>();
-      ParallelFor(args.context.threads(), args.outputs[0].count(), kBackwardGrain,
-                  [&](int64_t b, int64_t e, int) { BackwardLoop(y, dy, dx, b, e); });
-    });
+  template <typename T>
+  T Gradient(T y, T dy) const {
+    return dy * (T(1) - y * y);
   }
 };
 
 }  // namespace
 
 void RegisterTanH(Registry& registry) {
-  LayerType type;
-  type.name = "TanH";
-  type.category = "activation";
-  type.summary = "Hyperbolic tangent.";
-  type.formula = "y = tanh(x)";
+  auto type = ElementwiseType<TanHFormula>("TanH", "Hyperbolic tangent.", "y = tanh(x)");
   type.param_fields = {"tanh_param"};
-  type.make = [](const LayerParameter& p) { return std::make_unique<const TanH>(p); };
   type.samples = {
       {.name = "plain", .prototxt = "", .inputs = {{.shape = {2, 3, 4, 5}, .low = -3, .high = 3}}},
       {.name = "large", .prototxt = "", .inputs = {{.shape = {3, 6007}}}},

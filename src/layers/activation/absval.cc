@@ -1,0 +1,40 @@
+// AbsVal: y = |x|, element by element. dx = dy * sign(x), 0 where x is 0. The sign is only in x.
+#include <cmath>
+
+#include "layers/activation/elementwise.h"
+
+namespace crema {
+namespace {
+
+struct AbsValFormula {
+  static constexpr int64_t kForwardGrain = kCheapGrain;
+  static constexpr int64_t kBackwardGrain = kCheapGrain;
+
+  explicit AbsValFormula(const Layer&) {}
+  bool reads_output() const { return false; }
+
+  template <typename T>
+  T Value(T x) const {
+    return std::abs(x);
+  }
+  template <typename T>
+  T Gradient(T x, T dy) const {
+    return dy * static_cast<T>((x > 0) - (x < 0));
+  }
+};
+
+}  // namespace
+
+void RegisterAbsVal(Registry& registry) {
+  auto type = ElementwiseType<AbsValFormula>("AbsVal", "Absolute value.", "y = |x|");
+  type.differences = {"Top and bottom may have one name; Caffe refuses that."};
+  type.samples = {
+      {.name = "plain", .prototxt = "", .inputs = {{.shape = {2, 3, 4, 5}, .has_kink = true}}},
+      {.name = "large", .prototxt = "", .inputs = {{.shape = {5, 9001}, .has_kink = true}}},
+      {.name = "scalar", .prototxt = "", .inputs = {{.shape = {}, .low = 0.5}}},
+      {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

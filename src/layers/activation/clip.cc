@@ -1,0 +1,76 @@
+// Clip: y = min(max(x, low), high), element by element. dx = dy where low <= x <= high, else 0.
+// Whether x was a bound itself or lay beyond it is only in x.
+#include <algorithm>
+#include <cmath>
+
+#include "core/strings.h"
+#include "layers/activation/elementwise.h"
+
+namespace crema {
+namespace {
+
+struct ClipFormula {
+  static constexpr int64_t kForwardGrain = kCheapGrain;
+  static constexpr int64_t kBackwardGrain = kCheapGrain;
+
+  explicit ClipFormula(const Layer& layer) {
+    const ClipParameter& param = layer.param().clip_param();
+    if (!param.has_min()) FailField(layer, "clip_param.min", "min is missing; it has no default");
+    if (!param.has_max()) FailField(layer, "clip_param.max", "max is missing; it has no default");
+    low = param.min();
+    high = param.max();
+    if (!(low <= high)) {  // also when one is NaN
+      FailField(layer, "clip_param.max",
+                StrCat("max is ", high, " and min is ", low, "; expected min <= max"));
+    }
+  }
+  bool reads_output() const { return false; }
+
+  // NaN stays NaN: no comparison with it holds.
+  template <typename T>
+  T Value(T x) const {
+    return std::min(std::max(x, T(low)), T(high));
+  }
+  template <typename T>
+  T Gradient(T x, T dy) const {
+    return x >= T(low) && x <= T(high) ? dy : T(0);
+  }
+
+  float low = 0;
+  float high = 0;
+};
+
+}  // namespace
+
+void RegisterClip(Registry& registry) {
+  auto type = ElementwiseType<ClipFormula>("Clip", "Limits values to a range.",
+                                           "y = min(max(x, min), max)");
+  type.differences = {
+      "min above max is an error; Caffe gives min everywhere.",
+      "With one name for top and bottom the gradient is still 0 outside the range; in Caffe it "
+      "then passes everywhere."};
+  type.param_fields = {"clip_param"};
+  const SampleInput low{.shape = {2, 3, 4, 5}, .has_kink = true, .kink = -0.5};
+  const SampleInput high{.shape = {2, 31}, .has_kink = true, .kink = 0.25};
+  type.samples = {
+      {.name = "below", .prototxt = "clip_param { min: -0.5 max: 2 }", .inputs = {low}},
+      {.name = "above", .prototxt = "clip_param { min: -2 max: 0.25 }", .inputs = {high}},
+      {.name = "one_sided", .prototxt = "clip_param { min: -inf max: 0.25 }", .inputs = {high}},
+      {.name = "constant", .prototxt = "clip_param { min: 2 max: 2 }", .inputs = {low}},
+      {.name = "empty_batch",
+       .prototxt = "clip_param { min: 0 max: 1 }",
+       .inputs = {{.shape = {0, 3}}}},
+  };
+  type.bad_samples = {
+      {.prototxt = "clip_param { min: 2 max: 1 }",
+       .input_shapes = {{2}},
+       .expect = "max is 1 and min is 2"},
+      {.prototxt = "clip_param { min: nan max: 1 }",
+       .input_shapes = {{2}},
+       .expect = "expected min <= max"},
+      {.prototxt = "", .input_shapes = {{2}}, .expect = "min is missing"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

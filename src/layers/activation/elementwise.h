@@ -1,0 +1,99 @@
+// Layers of one input and one output whose elements depend on nothing but the same element of the
+// input: y = f(x). Such a layer is its formula:
+//
+//   struct Formula {
+//     static constexpr int64_t kForwardGrain = kCheapGrain;   // or kCostlyGrain
+//     static constexpr int64_t kBackwardGrain = kCheapGrain;
+//     explicit Formula(const Layer& layer);  // reads and checks the parameters
+//     bool reads_output() const;             // Gradient wants y; otherwise x
+//     template <typename T> T Value(T x) const;
+//     template <typename T> T Gradient(T x_or_y, T dy) const;
+//   };
+//
+// A layer whose gradient wants y may run in place.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/parallel_for.h"
+#include "graph/registry.h"
+#include "math/vectorize.h"
+
+namespace crema {
+
+// Elements that pay for a thread: of a few additions and products, or of exp and its like.
+constexpr int64_t kCheapGrain = 1 << 14;
+constexpr int64_t kCostlyGrain = 1 << 11;
+
+// The formula is copied so that the loop can keep its numbers in registers.
+template <typename Formula, typename T>
+CREMA_MULTIVERSION void ElementwiseForward(Formula formula, const T* x, T* y, int64_t begin,
+                                           int64_t end) {
+  for (int64_t i = begin; i < end; ++i) y[i] = formula.Value(x[i]);
+}
+
+template <typename Formula, typename T>
+CREMA_MULTIVERSION void ElementwiseBackward(Formula formula, const T* x_or_y, const T* dy, T* dx,
+                                            int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) dx[i] = formula.Gradient(x_or_y[i], dy[i]);
+}
+
+template <typename Formula>
+class Elementwise final : public Layer {
+ public:
+  explicit Elementwise(const LayerParameter& param) : Layer(param), formula_(*this) {}
+
+  LayerInfo Infer(const InferContext& context) const override {
+    LayerInfo info;
+    info.outputs = {context.inputs[0]};
+    info.in_place = formula_.reads_output();
+    info.backward_reads_output = {formula_.reads_output()};
+    info.backward_reads_input = {!formula_.reads_output()};
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const T* x = args.inputs[0].data<T>();
+      T* y = args.outputs[0].data<T>();
+      ParallelFor(args.context.threads(), args.inputs[0].count(), Formula::kForwardGrain,
+                  [&](int64_t b, int64_t e, int) { ElementwiseForward(formula_, x, y, b, e); });
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    const ConstTensorView& read = formula_.reads_output() ? args.outputs[0] : args.inputs[0];
+    DispatchFloat(read.dtype(), [&]<typename T>(T) {
+      const T* x_or_y = read.data<T>();
+      const T* dy = args.output_grads[0].data<T>();
+      T* dx = args.input_grads[0].data<T>();
+      ParallelFor(
+          args.context.threads(), read.count(), Formula::kBackwardGrain,
+          [&](int64_t b, int64_t e, int) { ElementwiseBackward(formula_, x_or_y, dy, dx, b, e); });
+    });
+  }
+
+ private:
+  const Formula formula_;
+};
+
+// What the types of such layers have in common.
+template <typename Formula>
+LayerType ElementwiseType(std::string name, std::string summary, std::string formula) {
+  LayerType type;
+  type.name = std::move(name);
+  type.category = "activation";
+  type.summary = std::move(summary);
+  type.formula = std::move(formula);
+  type.input_docs = {"x: any shape"};
+  type.output_docs = {"y: the shape of x"};
+  type.make = [](const LayerParameter& p) {
+    return std::make_unique<const Elementwise<Formula>>(p);
+  };
+  return type;
+}
+
+}  // namespace crema

@@ -1,0 +1,71 @@
+// ELU: y = lambda * x where x > 0, lambda * alpha * (exp(x) - 1) elsewhere.
+// dx = dy * lambda where x > 0, dy * (y + lambda * alpha) elsewhere. With alpha >= 0 and lambda > 0
+// the sign of y tells the sign of x: backward reads y alone then. Otherwise it reads x.
+#include <cmath>
+
+#include "layers/activation/elementwise.h"
+#include "layers/layer_number.h"
+
+namespace crema {
+namespace {
+
+struct EluFormula {
+  static constexpr int64_t kForwardGrain = kCostlyGrain;
+  static constexpr int64_t kBackwardGrain = kCheapGrain;
+
+  explicit EluFormula(const Layer& layer)
+      : alpha(FiniteNumber(layer, layer.param().elu_param().alpha(), "elu_param.alpha")),
+        lambda(FiniteNumber(layer, layer.param().elu_param().lambda(), "elu_param.lambda")) {}
+  bool reads_output() const { return alpha >= 0 && lambda > 0; }
+
+  template <typename T>
+  T Value(T x) const {
+    return T(lambda) * (x > 0 ? x : T(alpha) * std::expm1(x));
+  }
+  template <typename T>
+  T Gradient(T x_or_y, T dy) const {
+    if (x_or_y > 0) return dy * T(lambda);
+    if (reads_output()) return dy * (x_or_y + T(lambda) * T(alpha));
+    return dy * (T(lambda) * T(alpha) * std::exp(x_or_y));
+  }
+
+  float alpha;
+  float lambda;
+};
+
+}  // namespace
+
+void RegisterELU(Registry& registry) {
+  auto type = ElementwiseType<EluFormula>(
+      "ELU", "Exponential linear unit; with alpha 1.6732632 and lambda 1.050701 it is SELU.",
+      "y = lambda * x where x > 0, lambda * alpha * (exp(x) - 1) elsewhere");
+  type.differences = {
+      "Negative alpha is differentiated right also with one name for top and "
+      "bottom; Caffe is wrong there."};
+  type.param_fields = {"elu_param"};
+  const SampleInput input{.shape = {2, 3, 4, 5}, .low = -3, .high = 3, .has_kink = true};
+  type.samples = {
+      {.name = "plain", .prototxt = "", .inputs = {input}},
+      {.name = "alpha", .prototxt = "elu_param { alpha: 0.3 }", .inputs = {input}},
+      {.name = "selu",
+       .prototxt = "elu_param { alpha: 1.6732632 lambda: 1.050701 }",
+       .inputs = {input}},
+      {.name = "alpha_0", .prototxt = "elu_param { alpha: 0 }", .inputs = {input}},
+      {.name = "negative_alpha", .prototxt = "elu_param { alpha: -0.7 }", .inputs = {input}},
+      {.name = "negative_lambda",
+       .prototxt = "elu_param { alpha: 0.5 lambda: -2 }",
+       .inputs = {input}},
+      {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
+  };
+  type.bad_samples = {
+      {.prototxt = "elu_param { alpha: nan }",
+       .input_shapes = {{2}},
+       .expect = "alpha is nan, expected a finite number"},
+      {.prototxt = "elu_param { lambda: inf }",
+       .input_shapes = {{2}},
+       .expect = "lambda is inf, expected a finite number"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

@@ -1,0 +1,72 @@
+// Exp: y = base ^ (shift + scale * x), element by element; base -1 stands for e.
+// dx = dy * y * log(base) * scale: backward reads y alone, so the layer may run in place.
+#include <cmath>
+
+#include "core/strings.h"
+#include "layers/activation/elementwise.h"
+#include "layers/layer_number.h"
+
+namespace crema {
+namespace {
+
+struct ExpFormula {
+  static constexpr int64_t kForwardGrain = kCostlyGrain;
+  static constexpr int64_t kBackwardGrain = kCheapGrain;
+
+  explicit ExpFormula(const Layer& layer) {
+    const ExpParameter& param = layer.param().exp_param();
+    const double base = FiniteNumber(layer, param.base(), "exp_param.base");
+    const double scale = FiniteNumber(layer, param.scale(), "exp_param.scale");
+    const double shift = FiniteNumber(layer, param.shift(), "exp_param.shift");
+    if (!(base > 0 || base == -1)) {
+      FailField(layer, "exp_param.base",
+                StrCat("base is ", base, ", expected more than 0, or -1 for e"));
+    }
+    const double log_base = base == -1 ? 1 : std::log(base);
+    slope = log_base * scale;
+    offset = log_base * shift;
+  }
+  bool reads_output() const { return true; }
+
+  template <typename T>
+  T Value(T x) const {
+    return std::exp(T(slope) * x + T(offset));
+  }
+  template <typename T>
+  T Gradient(T y, T dy) const {
+    return dy * y * T(slope);
+  }
+
+  double slope = 1;  // y = exp(slope * x + offset)
+  double offset = 0;
+};
+
+}  // namespace
+
+void RegisterExp(Registry& registry) {
+  auto type = ElementwiseType<ExpFormula>("Exp", "Exponential function of any base.",
+                                          "y = base ^ (shift + scale * x)");
+  type.param_fields = {"exp_param"};
+  const SampleInput input{.shape = {2, 3, 4, 5}, .low = -2, .high = 2};
+  type.samples = {
+      {.name = "e", .prototxt = "", .inputs = {input}},
+      {.name = "base_2",
+       .prototxt = "exp_param { base: 2 scale: 0.5 shift: -1 }",
+       .inputs = {input}},
+      {.name = "small_base", .prototxt = "exp_param { base: 0.3 shift: 1 }", .inputs = {input}},
+      {.name = "base_1", .prototxt = "exp_param { base: 1 scale: 3 }", .inputs = {input}},
+      {.name = "scale_shift", .prototxt = "exp_param { scale: -1.5 shift: 2 }", .inputs = {input}},
+      {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
+  };
+  type.bad_samples = {
+      {.prototxt = "exp_param { base: 0 }",
+       .input_shapes = {{2}},
+       .expect = "base is 0, expected more than 0, or -1 for e"},
+      {.prototxt = "exp_param { base: -2 }", .input_shapes = {{2}}, .expect = "base is -2"},
+      {.prototxt = "exp_param { scale: nan }", .input_shapes = {{2}}, .expect = "scale is nan"},
+      {.prototxt = "exp_param { shift: inf }", .input_shapes = {{2}}, .expect = "shift is inf"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

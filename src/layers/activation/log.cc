@@ -1,0 +1,70 @@
+// Log: y = log_base(shift + scale * x), element by element; base -1 stands for e.
+// dx = dy * scale / (log(base) * (shift + scale * x)). Backward reads x: the argument computed back
+// from y would have lost digits.
+#include <cmath>
+
+#include "core/strings.h"
+#include "layers/activation/elementwise.h"
+#include "layers/layer_number.h"
+
+namespace crema {
+namespace {
+
+struct LogFormula {
+  static constexpr int64_t kForwardGrain = kCostlyGrain;
+  static constexpr int64_t kBackwardGrain = kCheapGrain;
+
+  explicit LogFormula(const Layer& layer)
+      : scale(FiniteNumber(layer, layer.param().log_param().scale(), "log_param.scale")),
+        shift(FiniteNumber(layer, layer.param().log_param().shift(), "log_param.shift")) {
+    const double base = FiniteNumber(layer, layer.param().log_param().base(), "log_param.base");
+    if (!(base > 0 || base == -1) || base == 1) {
+      FailField(layer, "log_param.base",
+                StrCat("base is ", base, ", expected more than 0 and not 1, or -1 for e"));
+    }
+    factor = base == -1 ? 1 : 1 / std::log(base);
+  }
+  bool reads_output() const { return false; }
+
+  template <typename T>
+  T Value(T x) const {
+    return T(factor) * std::log(T(shift) + T(scale) * x);
+  }
+  template <typename T>
+  T Gradient(T x, T dy) const {
+    return dy * (T(factor) * T(scale)) / (T(shift) + T(scale) * x);
+  }
+
+  float scale;
+  float shift;
+  double factor = 1;  // 1 / log(base)
+};
+
+}  // namespace
+
+void RegisterLog(Registry& registry) {
+  auto type = ElementwiseType<LogFormula>(
+      "Log", "Logarithm of any base; NaN where its argument is negative.",
+      "y = log_base(shift + scale * x)");
+  type.param_fields = {"log_param"};
+  const SampleInput input{.shape = {2, 3, 4, 5}, .low = 0.3, .high = 2};
+  const SampleInput any{.shape = {2, 31}};
+  type.samples = {
+      {.name = "e", .prototxt = "", .inputs = {input}},
+      {.name = "base_10", .prototxt = "log_param { base: 10 scale: 2 }", .inputs = {input}},
+      {.name = "small_base", .prototxt = "log_param { base: 0.5 }", .inputs = {input}},
+      {.name = "scale_shift", .prototxt = "log_param { scale: -1.5 shift: 3 }", .inputs = {any}},
+      {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
+  };
+  type.bad_samples = {
+      {.prototxt = "log_param { base: 1 }",
+       .input_shapes = {{2}},
+       .expect = "base is 1, expected more than 0 and not 1, or -1 for e"},
+      {.prototxt = "log_param { base: -3 }", .input_shapes = {{2}}, .expect = "base is -3"},
+      {.prototxt = "log_param { scale: nan }", .input_shapes = {{2}}, .expect = "scale is nan"},
+      {.prototxt = "log_param { shift: inf }", .input_shapes = {{2}}, .expect = "shift is inf"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

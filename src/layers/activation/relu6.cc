@@ -1,0 +1,57 @@
+// ReLU6: y = min(max(x, 0), 6) + slope * min(x, 0), element by element.
+// dx = dy where 0 < x < 6, slope * dy where x <= 0, 0 from 6 on. With slope >= 0 that can be seen
+// from y, so backward reads y then, and the layer may run in place.
+#include <algorithm>
+
+#include "layers/activation/elementwise.h"
+#include "layers/layer_number.h"
+
+namespace crema {
+namespace {
+
+struct Relu6Formula {
+  static constexpr int64_t kForwardGrain = kCheapGrain;
+  static constexpr int64_t kBackwardGrain = kCheapGrain;
+
+  explicit Relu6Formula(const Layer& layer)
+      : slope(FiniteNumber(layer, layer.param().relu6_param().negative_slope(),
+                           "relu6_param.negative_slope")) {}
+  bool reads_output() const { return slope >= 0; }
+
+  template <typename T>
+  T Value(T x) const {
+    return x > 0 ? std::min(x, T(6)) : T(slope) * x;
+  }
+  template <typename T>
+  T Gradient(T x_or_y, T dy) const {
+    if (x_or_y >= 6) return T(0);
+    return x_or_y > 0 ? dy : T(slope) * dy;
+  }
+
+  float slope;
+};
+
+}  // namespace
+
+void RegisterReLU6(Registry& registry) {
+  auto type =
+      ElementwiseType<Relu6Formula>("ReLU6", "ReLU that is flat from 6 on, as in MobileNet.",
+                                    "y = min(max(x, 0), 6) + negative_slope * min(x, 0)");
+  type.origin = "MobileNet ports";
+  type.param_fields = {"relu6_param"};
+  const SampleInput zero{.shape = {2, 3, 4, 5}, .low = -3, .high = 5, .has_kink = true};
+  const SampleInput six{.shape = {2, 31}, .low = 1, .high = 9, .has_kink = true, .kink = 6};
+  type.samples = {
+      {.name = "around_0", .prototxt = "", .inputs = {zero}},
+      {.name = "around_6", .prototxt = "", .inputs = {six}},
+      {.name = "leaky", .prototxt = "relu6_param { negative_slope: 0.1 }", .inputs = {zero}},
+      {.name = "negative", .prototxt = "relu6_param { negative_slope: -0.5 }", .inputs = {zero}},
+      {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
+  };
+  type.bad_samples = {{.prototxt = "relu6_param { negative_slope: inf }",
+                       .input_shapes = {{2}},
+                       .expect = "negative_slope is inf, expected a finite number"}};
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

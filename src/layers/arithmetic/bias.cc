@@ -1,0 +1,126 @@
+// Bias: y = x + b, where b covers some axes of x and is repeated along the others; it is learned,
+// or the second bottom. dx = dy, db = sum of dy along the axes that b does not cover. Nothing is
+// read by backward, so the layer may run in place.
+#include <cstring>
+#include <memory>
+
+#include "graph/registry.h"
+#include "layers/arithmetic/broadcast_axes.h"
+
+namespace crema {
+namespace {
+
+class Bias final : public Layer {
+ public:
+  using Layer::Layer;
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const Shape& x = context.inputs[0].shape;
+    LayerInfo info;
+    info.outputs = {context.inputs[0]};
+    info.in_place = true;
+    if (context.inputs.size() == 1) {
+      info.learned = {{"bias", CoveredShape(*this, x, Covered()), param().bias_param().filler()}};
+    } else {
+      CoveredExtent(*this, x, context.inputs[1].shape, Covered());
+    }
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const ConstTensorView& bias = args.inputs.size() > 1 ? args.inputs[1] : args.learned[0];
+    const BroadcastExtent extent =
+        CoveredExtent(*this, args.inputs[0].shape(), bias.shape(), Covered());
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const T* x = args.inputs[0].data<T>();
+      const auto add = [](T v, T, T b) { return v + b; };
+      Broadcast(args.context.threads(), extent, add, x, x, args.outputs[0].data<T>(),
+                bias.data<T>());
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    const bool learns = args.inputs.size() == 1;
+    const TensorView& bias = learns ? args.learned_grads[0] : args.input_grads[1];
+    DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+      const T* dy = args.output_grads[0].data<T>();
+      if (!bias.empty()) {
+        const BroadcastExtent extent =
+            CoveredExtent(*this, args.output_grads[0].shape(), bias.shape(), Covered());
+        if (!learns) std::memset(bias.raw(), 0, bias.bytes());
+        const auto first = [](T d, T) { return d; };
+        AddBroadcastSums(args.context.threads(), extent, first, dy, dy, bias.data<T>());
+      }
+      // Last: it may lie where dy lies.
+      if (!args.input_grads[0].empty() && args.input_grads[0].raw() != dy) {
+        std::memcpy(args.input_grads[0].raw(), dy, args.output_grads[0].bytes());
+      }
+    });
+  }
+
+ private:
+  CoveredAxes Covered() const {
+    return {param().bias_param().axis(), param().bias_param().num_axes(), "bias_param"};
+  }
+};
+
+std::vector<LayerSample> Samples() {
+  const SampleInput image{.shape = {2, 3, 4, 5}};
+  const auto with = [](const std::string& fields) {
+    return "bias_param { " + fields + " filler { type: \"gaussian\" } }";
+  };
+  return {
+      {.name = "channel", .prototxt = with(""), .inputs = {image}},
+      {.name = "two_axes", .prototxt = with("axis: 1 num_axes: 2"), .inputs = {image}},
+      {.name = "to_the_end", .prototxt = with("axis: -2 num_axes: -1"), .inputs = {image}},
+      {.name = "everything", .prototxt = with("axis: 0 num_axes: -1"), .inputs = {image}},
+      {.name = "scalar", .prototxt = with("num_axes: 0"), .inputs = {image}},
+      {.name = "large", .prototxt = with(""), .inputs = {{.shape = {3, 2, 20011}}}},
+      {.name = "large_rows", .prototxt = with(""), .inputs = {{.shape = {40, 1201}}}},
+      {.name = "two_bottoms", .prototxt = "", .inputs = {image, {.shape = {3, 4}}}},
+      {.name = "two_bottoms_rows",
+       .prototxt = "bias_param { axis: 0 }",
+       .inputs = {image, {.shape = {2}}}},
+      {.name = "two_bottoms_scalar", .prototxt = "", .inputs = {image, {.shape = {}}}},
+      {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},
+      {.name = "empty_batch_two_bottoms",
+       .prototxt = "",
+       .inputs = {{.shape = {0, 3}}, {.shape = {3}}}},
+  };
+}
+
+}  // namespace
+
+void RegisterBias(Registry& registry) {
+  LayerType type;
+  type.name = "Bias";
+  type.category = "arithmetic";
+  type.summary = "Adds a blob to some axes of another: learned, or the second bottom.";
+  type.formula = "y[o, m, i] = x[o, m, i] + b[m]; m: the axes that b covers";
+  type.input_docs = {"x: any shape that has the covered axes",
+                     "b (optional): the extents of x from axis on, or a scalar"};
+  type.output_docs = {"y: the shape of x"};
+  type.learned_docs = {"bias: the covered axes of x; with one bottom only"};
+  type.param_fields = {"bias_param"};
+  type.inputs = {1, 2};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const Bias>(p); };
+  type.samples = Samples();
+  type.bad_samples = {
+      {.prototxt = "bias_param { axis: 2 }",
+       .input_shapes = {{2, 3}},
+       .expect = "axis 2 is outside"},
+      {.prototxt = "bias_param { num_axes: 2 }",
+       .input_shapes = {{2, 3}},
+       .expect = "has 1 axes from axis 1 on"},
+      {.prototxt = "bias_param { num_axes: -2 }",
+       .input_shapes = {{2, 3}},
+       .expect = "num_axes is -2"},
+      {.prototxt = "",
+       .input_shapes = {{2, 3}, {2}},
+       .expect = "a blob of 2 cannot be laid over 2x3 from axis 1 on"},
+      {.prototxt = "", .input_shapes = {{2, 3}, {3, 1}}, .expect = "a blob of 3x1"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

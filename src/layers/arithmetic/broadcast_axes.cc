@@ -1,0 +1,43 @@
+#include "layers/arithmetic/broadcast_axes.h"
+
+#include <algorithm>
+
+#include "core/strings.h"
+#include "layers/layer_axis.h"
+
+namespace crema {
+
+Shape CoveredShape(const Layer& layer, const Shape& x, const CoveredAxes& covered) {
+  const std::string field = covered.message + ".num_axes";
+  if (covered.num_axes < -1) {
+    FailField(layer, field,
+              StrCat("num_axes is ", covered.num_axes,
+                     ", expected 0 or more, or -1 for all axes "
+                     "from axis on"));
+  }
+  if (covered.num_axes == 0) return {};
+  const int axis = LayerAxis(layer, x, covered.axis, covered.message + ".axis");
+  const int64_t left = x.axes() - axis;
+  const int64_t count = covered.num_axes == -1 ? left : covered.num_axes;
+  if (count > left) {
+    FailField(layer, field,
+              StrCat("num_axes is ", count, ", but the input ", ToString(x), " has ", left,
+                     " axes from axis ", axis, " on"));
+  }
+  return Shape(x.dims().subspan(static_cast<size_t>(axis), static_cast<size_t>(count)));
+}
+
+BroadcastExtent CoveredExtent(const Layer& layer, const Shape& x, const Shape& small,
+                              const CoveredAxes& covered) {
+  if (small.axes() == 0) return {1, 1, x.count()};
+  const int axis = LayerAxis(layer, x, covered.axis, covered.message + ".axis");
+  const int end = axis + small.axes();
+  const auto over = x.dims().subspan(static_cast<size_t>(axis));
+  if (end > x.axes() || !std::ranges::equal(small.dims(), over.first(small.dims().size()))) {
+    FailInputs(layer, StrCat("a blob of ", ToString(small), " cannot be laid over ", ToString(x),
+                             " from axis ", axis, " on; the extents must be equal"));
+  }
+  return {x.count(0, axis), small.count(), x.count(end)};
+}
+
+}  // namespace crema

@@ -1,0 +1,27 @@
+// How Scale and Bias lay a small blob over axes of a large one.
+#pragma once
+
+#include <string>
+
+#include "graph/layer.h"
+#include "math/broadcast.h"
+
+namespace crema {
+
+// Fields `axis` and `num_axes` of `message` ("scale_param").
+struct CoveredAxes {
+  int64_t axis = 1;
+  int64_t num_axes = 1;
+  std::string message;
+};
+
+// One bottom: the shape of the learned blob over `x`: axes [axis, axis + num_axes), to the end for
+// -1, a scalar for 0. Throws about the field that does not fit.
+Shape CoveredShape(const Layer& layer, const Shape& x, const CoveredAxes& covered);
+
+// The extents of `x` for a blob of shape `small`, laid from `axis` on; a scalar covers everything.
+// Throws when `small` does not equal the axes that it is laid over.
+BroadcastExtent CoveredExtent(const Layer& layer, const Shape& x, const Shape& small,
+                              const CoveredAxes& covered);
+
+}  // namespace crema

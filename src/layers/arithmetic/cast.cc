@@ -1,0 +1,123 @@
+// Cast: the values that x would have in another type, given on in the type of the net.
+//   FLOAT16, FLOAT: the nearest such number, ties to even; beyond the largest one infinity
+//   DOUBLE: x (nets compute in single precision; the gradient check in double)
+//   INT, UINT: cut towards 0; beyond the 32-bit range its end; 0 for NaN
+//   BOOL: 0 where x is 0, else 1
+// dx = dy, straight through: nothing is read by backward, and the layer may run in place.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include "core/parallel_for.h"
+#include "graph/registry.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kGrain = 1 << 12;  // elements that pay for a thread
+
+template <typename T>
+T ToHalf(T x) {
+  if (!(std::abs(x) < 65520)) {  // from here on the nearest even number would be 65536
+    return std::isnan(x) ? x : std::copysign(std::numeric_limits<T>::infinity(), x);
+  }
+  if (x == 0) return x;
+  // 10 bits behind the leading one; below 2^-14 all steps are 2^-24.
+  const int exponent = std::max(std::ilogb(x), -14) - 10;
+  return std::ldexp(std::nearbyint(std::ldexp(x, -exponent)), exponent);
+}
+
+template <typename Int, typename T>
+T ToInteger(T x) {
+  if (std::isnan(x)) return T(0);
+  constexpr auto kLow = static_cast<double>(std::numeric_limits<Int>::min());
+  constexpr auto kHigh = static_cast<double>(std::numeric_limits<Int>::max());
+  // + 0 makes 0 of -0.
+  return static_cast<T>(std::clamp(std::trunc(static_cast<double>(x)), kLow, kHigh) + 0.0);
+}
+
+template <typename T>
+T Convert(Type to, T x) {
+  switch (to) {
+    case FLOAT:
+      return static_cast<T>(static_cast<float>(x));
+    case FLOAT16:
+      return ToHalf(x);
+    case INT:
+      return ToInteger<int32_t>(x);
+    case UINT:
+      return ToInteger<uint32_t>(x);
+    case BOOL:
+      return x != 0 ? T(1) : T(0);
+    default:
+      return x;
+  }
+}
+
+class Cast final : public Layer {
+ public:
+  using Layer::Layer;
+
+  LayerInfo Infer(const InferContext& context) const override {
+    LayerInfo info;
+    info.outputs = {context.inputs[0]};
+    info.in_place = true;
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const Type to = param().cast_param().to();
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const T* x = args.inputs[0].data<T>();
+      T* y = args.outputs[0].data<T>();
+      ParallelFor(args.context.threads(), args.inputs[0].count(), kGrain,
+                  [&](int64_t begin, int64_t end, int) {
+                    for (int64_t i = begin; i < end; ++i) y[i] = Convert(to, x[i]);
+                  });
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    const ConstTensorView& dy = args.output_grads[0];
+    void* dx = args.input_grads[0].raw();
+    if (dx != dy.raw()) std::memcpy(dx, dy.raw(), dy.bytes());
+  }
+};
+
+}  // namespace
+
+void RegisterCast(Registry& registry) {
+  LayerType type;
+  type.name = "Cast";
+  type.category = "arithmetic";
+  type.summary =
+      "Rounds values to what another type can hold; blobs keep the type of the net, and gradients "
+      "pass straight through.";
+  type.formula =
+      "y = to(x); FLOAT16: nearest, ties to even; INT, UINT: cut towards 0, kept within 32 bits, 0 "
+      "for NaN; BOOL: 1 where x is not 0; FLOAT, DOUBLE: x; dx = dy";
+  type.input_docs = {"x: any shape"};
+  type.output_docs = {"y: the shape of x"};
+  type.origin = "Crema";
+  type.param_fields = {"cast_param"};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const Cast>(p); };
+  // Only DOUBLE is smooth in the double precision of the check.
+  const auto sample = [](const std::string& to, std::vector<int64_t> shape) {
+    const std::string name = to;
+    return LayerSample{.name = name,
+                       .prototxt = "cast_param { to: " + to + " }",
+                       .inputs = {{.shape = std::move(shape), .low = -9, .high = 9}},
+                       .gradient = to == "DOUBLE"};
+  };
+  type.samples = {sample("FLOAT16", {2, 3, 4, 5}), sample("INT", {2, 3, 4, 5}),
+                  sample("UINT", {3, 6007}),       sample("BOOL", {7}),
+                  sample("FLOAT", {2, 3}),         sample("DOUBLE", {3, 4}),
+                  sample("DOUBLE", {0, 3})};
+  type.samples.back().name = "empty_batch";
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

@@ -1,0 +1,85 @@
+#include "layers/arithmetic/indices.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/parallel_for.h"
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+
+[[noreturn]] void FailIndex(const Layer& layer, double value, int64_t position, int bottom,
+                            int64_t limit, std::string_view what) {
+  Where where{.layer = layer.param().name()};
+  where.blob = bottom < layer.param().bottom_size() ? layer.param().bottom(bottom)
+                                                    : StrCat("bottom ", bottom);
+  const bool whole = std::isfinite(value) && value == std::trunc(value);
+  std::string message = StrCat("index ", value, " at element ", position, " of \"", where.blob,
+                               "\" is ", whole ? "outside" : "not a whole number in");
+  // An empty range has no last number.
+  message += limit > 0 ? StrCat(" 0..", limit - 1) : std::string(" an empty range");
+  message += StrCat(": there are ", limit, " ", what);
+  Fail(ErrorCode::kDataLoss, std::move(message), std::move(where));
+}
+
+}  // namespace
+
+void CheckIndices(const Layer& layer, const ConstTensorView& indices, int bottom, int64_t limit,
+                  std::string_view what) {
+  DispatchFloat(indices.dtype(), [&]<typename T>(T) {
+    const T* data = indices.data<T>();
+    for (int64_t i = 0; i < indices.count(); ++i) {
+      const auto value = static_cast<double>(data[i]);
+      // Not the other way round: NaN must fail.
+      if (value >= 0 && value < static_cast<double>(limit) && value == std::trunc(value)) continue;
+      FailIndex(layer, value, i, bottom, limit, what);
+    }
+  });
+}
+
+template <typename T>
+void GatherRows(int threads, const GatherExtent& extent, const T* indices, const T* x, T* y) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.inner));
+  ParallelFor(threads, extent.outer * extent.picked, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t at = begin; at < end; ++at) {
+      const auto index = static_cast<int64_t>(indices[at % extent.picked]);
+      const int64_t row = at / extent.picked * extent.rows + index;
+      std::copy_n(x + row * extent.inner, extent.inner, y + at * extent.inner);
+    }
+  });
+}
+
+template <typename T>
+void ScatterAddRows(int threads, const GatherExtent& extent, const T* indices, const T* dy, T* dx) {
+  const auto add = [&](int64_t o, int64_t begin, int64_t end) {
+    for (int64_t k = 0; k < extent.picked; ++k) {
+      const int64_t row = o * extent.rows + static_cast<int64_t>(indices[k]);
+      const T* from = dy + (o * extent.picked + k) * extent.inner;
+      T* to = dx + row * extent.inner;
+      for (int64_t i = begin; i < end; ++i) to[i] += from[i];
+    }
+  };
+  // Threads never share a row of one o, so that equal indices are added in order.
+  const int64_t each = std::max<int64_t>(1, extent.picked);
+  if (extent.outer > 1) {
+    const int64_t slab = std::max<int64_t>(1, each * extent.inner);
+    ParallelFor(threads, extent.outer, std::max<int64_t>(1, kGrain / slab),
+                [&](int64_t begin, int64_t end, int) {
+                  for (int64_t o = begin; o < end; ++o) add(o, 0, extent.inner);
+                });
+  } else if (extent.outer == 1) {
+    ParallelFor(threads, extent.inner, std::max<int64_t>(1, kGrain / each),
+                [&](int64_t begin, int64_t end, int) { add(0, begin, end); });
+  }
+}
+
+template void GatherRows(int, const GatherExtent&, const float*, const float*, float*);
+template void GatherRows(int, const GatherExtent&, const double*, const double*, double*);
+template void ScatterAddRows(int, const GatherExtent&, const float*, const float*, float*);
+template void ScatterAddRows(int, const GatherExtent&, const double*, const double*, double*);
+
+}  // namespace crema

@@ -1,0 +1,245 @@
+// MatMul: C = scale * op(A) op(B) over the last two axes; op swaps them where asked. The axes
+// before them count matrices and must be equal, or of extent 1, which is repeated; missing ones
+// are 1. dA = scale * dC op(B)^T and dB = scale * op(A)^T dC, or their transposes, summed over
+// repetitions.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "core/parallel_for.h"
+#include "core/strings.h"
+#include "graph/registry.h"
+#include "layers/layer_number.h"
+#include "math/gemm.h"
+
+namespace crema {
+namespace {
+
+// A batch of products. A and B have `products` matrices or fewer, which are repeated.
+struct Extent {
+  int64_t m = 0, n = 0, k = 0;
+  Shape batch;  // axes of C before the last two
+  Shape batch_a;
+  Shape batch_b;
+  int64_t products() const { return batch.count(); }
+  bool empty() const { return m == 0 || n == 0 || k == 0 || products() == 0; }
+};
+
+Shape Leading(const Shape& shape) {
+  return Shape(shape.dims().first(static_cast<size_t>(shape.axes() - 2)));
+}
+
+// Which matrix of an operand product number `at` takes.
+int64_t MatrixOf(const Shape& batch, const Shape& own, int64_t at) {
+  int64_t matrix = 0;
+  int64_t step = 1;
+  for (int i = 1; i <= own.axes(); ++i) {
+    const int64_t extent = batch[batch.axes() - i];
+    const int64_t mine = own[own.axes() - i];
+    if (mine > 1) matrix += at % extent * step;
+    step *= mine;
+    at /= extent;
+  }
+  return matrix;
+}
+
+class MatMul final : public Layer {
+ public:
+  explicit MatMul(const LayerParameter& param)
+      : Layer(param),
+        scale_(FiniteNumber(*this, param.matmul_param().scale(), "matmul_param.scale")) {}
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const Extent e = Extents(context.inputs[0].shape, context.inputs[1].shape);
+    std::vector<int64_t> dims(e.batch.dims().begin(), e.batch.dims().end());
+    dims.push_back(e.m);
+    dims.push_back(e.n);
+    LayerInfo info;
+    info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
+    info.backward_reads_input = {true, true};
+    info.macs = info.outputs[0].shape.count() * e.k;
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const Extent e = Merged(Extents(args.inputs[0].shape(), args.inputs[1].shape()));
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const T* from_a = args.inputs[0].data<T>();
+      const T* from_b = args.inputs[1].data<T>();
+      T* c = args.outputs[0].data<T>();
+      if (e.k == 0) std::fill_n(c, args.outputs[0].count(), T(0));
+      if (e.empty()) return;
+      ForEachProduct(args.context.threads(), e, true, [&](int64_t at, int threads) {
+        const T* pa = from_a + MatrixOf(e.batch, e.batch_a, at) * e.m * e.k;
+        const T* pb = from_b + MatrixOf(e.batch, e.batch_b, at) * e.k * e.n;
+        Gemm<T>(threads, TransposeA(), TransposeB(), e.m, e.n, e.k, T(scale_), pa, StrideA(e), pb,
+                StrideB(e), T(0), c + at * e.m * e.n, e.n);
+      });
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    const Extent e = Merged(Extents(args.inputs[0].shape(), args.inputs[1].shape()));
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const T* dc = args.output_grads[0].data<T>();
+      for (const TensorView& grad : args.input_grads) {
+        if (!grad.empty()) std::fill_n(grad.data<T>(), grad.count(), T(0));
+      }
+      if (e.empty()) return;
+      if (const TensorView& da = args.input_grads[0]; !da.empty()) {
+        const T* from_b = args.inputs[1].data<T>();
+        ForEachProduct(args.context.threads(), e, e.batch_a.count() == e.products(),
+                       [&](int64_t at, int threads) {
+                         AddGradientA(e, threads, dc + at * e.m * e.n,
+                                      from_b + MatrixOf(e.batch, e.batch_b, at) * e.k * e.n,
+                                      da.data<T>() + MatrixOf(e.batch, e.batch_a, at) * e.m * e.k);
+                       });
+      }
+      if (const TensorView& db = args.input_grads[1]; !db.empty()) {
+        const T* from_a = args.inputs[0].data<T>();
+        ForEachProduct(args.context.threads(), e, e.batch_b.count() == e.products(),
+                       [&](int64_t at, int threads) {
+                         AddGradientB(e, threads, dc + at * e.m * e.n,
+                                      from_a + MatrixOf(e.batch, e.batch_a, at) * e.m * e.k,
+                                      db.data<T>() + MatrixOf(e.batch, e.batch_b, at) * e.k * e.n);
+                       });
+      }
+    });
+  }
+
+ private:
+  bool TransposeA() const { return param().matmul_param().transpose_a(); }
+  bool TransposeB() const { return param().matmul_param().transpose_b(); }
+  int64_t StrideA(const Extent& e) const { return TransposeA() ? e.m : e.k; }
+  int64_t StrideB(const Extent& e) const { return TransposeB() ? e.k : e.n; }
+
+  Extent Extents(const Shape& a, const Shape& b) const;
+
+  // One large product where B is one matrix: the rows of all A together.
+  Extent Merged(Extent e) const {
+    if (e.batch_b.axes() > 0 || TransposeA()) return e;
+    e.m *= e.products();
+    e.batch = e.batch_a = Shape();
+    return e;
+  }
+
+  // Calls body(product, threads): many products with a thread each, or one after the other with all
+  // threads. `independent`: no two products write to one place.
+  template <typename Body>
+  static void ForEachProduct(int threads, const Extent& e, bool independent, Body&& body) {
+    if (independent && e.products() >= threads && threads > 1) {
+      ParallelFor(threads, e.products(), 1, [&](int64_t begin, int64_t end, int) {
+        for (int64_t at = begin; at < end; ++at) body(at, 1);
+      });
+    } else {
+      for (int64_t at = 0; at < e.products(); ++at) body(at, threads);
+    }
+  }
+
+  template <typename T>
+  void AddGradientA(const Extent& e, int threads, const T* dc, const T* b, T* da) const {
+    if (TransposeA()) {
+      Gemm<T>(threads, TransposeB(), true, e.k, e.m, e.n, T(scale_), b, StrideB(e), dc, e.n, T(1),
+              da, e.m);
+    } else {
+      Gemm<T>(threads, false, !TransposeB(), e.m, e.k, e.n, T(scale_), dc, e.n, b, StrideB(e), T(1),
+              da, e.k);
+    }
+  }
+  template <typename T>
+  void AddGradientB(const Extent& e, int threads, const T* dc, const T* a, T* db) const {
+    if (TransposeB()) {
+      Gemm<T>(threads, true, TransposeA(), e.n, e.k, e.m, T(scale_), dc, e.n, a, StrideA(e), T(1),
+              db, e.k);
+    } else {
+      Gemm<T>(threads, !TransposeA(), false, e.k, e.n, e.m, T(scale_), a, StrideA(e), dc, e.n, T(1),
+              db, e.n);
+    }
+  }
+
+  const float scale_;
+};
+
+Extent MatMul::Extents(const Shape& a, const Shape& b) const {
+  const auto fail = [&](const char* why) {
+    FailInputs(*this, StrCat("cannot multiply ", ToString(a), TransposeA() ? " (transposed)" : "",
+                             " by ", ToString(b), TransposeB() ? " (transposed)" : "", ": ", why));
+  };
+  if (a.axes() < 2 || b.axes() < 2) fail("matrices have 2 axes or more");
+  const int a_rows = a.axes() - (TransposeA() ? 1 : 2);
+  const int b_rows = b.axes() - (TransposeB() ? 1 : 2);
+  const int a_columns = 2 * a.axes() - 3 - a_rows;
+  const int b_columns = 2 * b.axes() - 3 - b_rows;
+  if (b[b_rows] != a[a_columns]) {
+    fail("the first must have as many columns as the second has rows");
+  }
+  const Shape batch_a = Leading(a);
+  const Shape batch_b = Leading(b);
+  Shape batch = batch_a.axes() >= batch_b.axes() ? batch_a : batch_b;
+  const Shape& shorter = batch_a.axes() >= batch_b.axes() ? batch_b : batch_a;
+  for (int i = 1; i <= shorter.axes(); ++i) {
+    const int axis = batch.axes() - i;
+    const int64_t extent = shorter[shorter.axes() - i];
+    if (batch[axis] == 1) batch = batch.With(axis, extent);
+    if (extent != batch[axis] && extent != 1) fail("axes before the last two must be equal, or 1");
+  }
+  return {a[a_rows], b[b_columns], a[a_columns], batch, batch_a, batch_b};
+}
+
+}  // namespace
+
+void RegisterMatMul(Registry& registry) {
+  LayerType type;
+  type.name = "MatMul";
+  type.category = "arithmetic";
+  type.summary = "Product of two matrices, or of many pairs of them.";
+  type.formula = "C = scale * op(A) op(B) over the last two axes; op swaps them where asked";
+  type.input_docs = {"A: ... x M x K, or ... x K x M with transpose_a",
+                     "B: ... x K x N, or ... x N x K with transpose_b; axes before the matrices "
+                     "equal those of A, are 1 (repeated), or are missing"};
+  type.output_docs = {"C: ... x M x N"};
+  type.origin = "Crema";
+  type.param_fields = {"matmul_param"};
+  type.inputs = {2, 2};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const MatMul>(p); };
+  const auto sample = [](std::string name, const std::string& fields, std::vector<int64_t> a,
+                         std::vector<int64_t> b) {
+    return LayerSample{.name = std::move(name),
+                       .prototxt = fields.empty() ? "" : "matmul_param { " + fields + " }",
+                       .inputs = {{.shape = std::move(a)}, {.shape = std::move(b)}}};
+  };
+  type.samples = {
+      sample("matrices", "", {3, 4}, {4, 5}),
+      sample("scaled_dot_product", "transpose_b: true scale: 0.5", {2, 3, 4, 5}, {2, 3, 6, 5}),
+      sample("transpose_a", "transpose_a: true", {2, 4, 3}, {2, 4, 5}),
+      sample("transpose_both", "transpose_a: true transpose_b: true", {4, 3}, {5, 4}),
+      sample("one_b", "", {2, 3, 4, 5}, {5, 6}),
+      sample("one_b_transposed_a", "transpose_a: true scale: -2", {2, 3, 4}, {3, 5}),
+      sample("one_a", "", {3, 4}, {2, 2, 4, 5}),
+      sample("repeated", "", {2, 1, 3, 4}, {1, 3, 4, 2}),
+      sample("repeated_inner", "transpose_b: true", {3, 1, 2, 4}, {2, 5, 4}),
+      sample("many", "", {17, 8, 9}, {17, 9, 7}),
+      sample("large", "transpose_b: true", {2, 70, 33}, {2, 65, 33}),
+      sample("no_columns", "", {3, 0}, {0, 2}),
+      sample("empty_batch", "", {0, 3, 4}, {0, 4, 2}),
+      sample("empty_batch_one_b", "", {0, 3, 4}, {4, 2}),
+  };
+  type.bad_samples = {
+      {.prototxt = "",
+       .input_shapes = {{3, 4}, {5, 4}},
+       .expect = "cannot multiply 3x4 by 5x4: the first must have as many columns"},
+      {.prototxt = "matmul_param { transpose_a: true }",
+       .input_shapes = {{3, 4}, {4, 5}},
+       .expect = "3x4 (transposed) by 4x5"},
+      {.prototxt = "", .input_shapes = {{4}, {4, 5}}, .expect = "matrices have 2 axes or more"},
+      {.prototxt = "",
+       .input_shapes = {{2, 3, 4}, {3, 4, 5}},
+       .expect = "axes before the last two must be equal, or 1"},
+      {.prototxt = "matmul_param { scale: nan }",
+       .input_shapes = {{3, 4}, {4, 5}},
+       .expect = "scale is nan, expected a finite number"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

@@ -1,0 +1,165 @@
+// Scale: y = x * s + b, where s and b cover some axes of x and are repeated along the others. s is
+// learned, or the second bottom; b is learned and there with bias_term only.
+// dx = dy * s; ds = sum of dy * x and db = sum of dy along the axes that they do not cover.
+// Backward reads x for ds, so the layer has a blob of its own even where its text says in place.
+#include <cstring>
+#include <memory>
+
+#include "graph/registry.h"
+#include "layers/arithmetic/broadcast_axes.h"
+
+namespace crema {
+namespace {
+
+class Scale final : public Layer {
+ public:
+  using Layer::Layer;
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const Shape& x = context.inputs[0].shape;
+    const bool learns = context.inputs.size() == 1;
+    const Shape small = learns ? CoveredShape(*this, x, Covered()) : context.inputs[1].shape;
+    CoveredExtent(*this, x, small, Covered());
+    LayerInfo info;
+    info.outputs = {context.inputs[0]};
+    if (learns) info.learned.push_back({"scale", small, Filler()});
+    if (HasBias()) info.learned.push_back({"bias", small, param().scale_param().bias_filler()});
+    info.backward_reads_input.assign(context.inputs.size(), true);
+    info.macs = x.count();
+    return info;
+  }
+
+  void Forward(const ForwardArgs& args) const override {
+    const bool learns = args.inputs.size() == 1;
+    const ConstTensorView& scale = learns ? args.learned[0] : args.inputs[1];
+    const BroadcastExtent extent =
+        CoveredExtent(*this, args.inputs[0].shape(), scale.shape(), Covered());
+    const int threads = args.context.threads();
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const T* x = args.inputs[0].data<T>();
+      T* y = args.outputs[0].data<T>();
+      if (HasBias()) {
+        const auto apply = [](T v, T, T s, T b) { return v * s + b; };
+        Broadcast(threads, extent, apply, x, x, y, scale.data<T>(), args.learned.back().data<T>());
+      } else {
+        const auto apply = [](T v, T, T s) { return v * s; };
+        Broadcast(threads, extent, apply, x, x, y, scale.data<T>());
+      }
+    });
+  }
+
+  void Backward(const BackwardArgs& args) const override {
+    const bool learns = args.inputs.size() == 1;
+    const ConstTensorView& scale = learns ? args.learned[0] : args.inputs[1];
+    const TensorView& dscale = learns ? args.learned_grads[0] : args.input_grads[1];
+    const BroadcastExtent extent =
+        CoveredExtent(*this, args.inputs[0].shape(), scale.shape(), Covered());
+    const int threads = args.context.threads();
+    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+      const T* x = args.inputs[0].data<T>();
+      const T* dy = args.output_grads[0].data<T>();
+      if (!dscale.empty()) {
+        if (!learns) std::memset(dscale.raw(), 0, dscale.bytes());
+        const auto product = [](T d, T v) { return d * v; };
+        AddBroadcastSums(threads, extent, product, dy, x, dscale.data<T>());
+      }
+      if (HasBias() && !args.learned_grads.back().empty()) {
+        const auto first = [](T d, T) { return d; };
+        AddBroadcastSums(threads, extent, first, dy, dy, args.learned_grads.back().data<T>());
+      }
+      if (!args.input_grads[0].empty()) {
+        const auto apply = [](T d, T, T s) { return d * s; };
+        Broadcast(threads, extent, apply, dy, dy, args.input_grads[0].data<T>(), scale.data<T>());
+      }
+    });
+  }
+
+ private:
+  bool HasBias() const { return param().scale_param().bias_term(); }
+
+  CoveredAxes Covered() const {
+    return {param().scale_param().axis(), param().scale_param().num_axes(), "scale_param"};
+  }
+
+  // 1 unless the text says otherwise: the layer begins as the identity.
+  FillerParameter Filler() const {
+    if (param().scale_param().has_filler()) return param().scale_param().filler();
+    FillerParameter one;
+    one.set_value(1);
+    return one;
+  }
+};
+
+std::vector<LayerSample> Samples() {
+  const SampleInput image{.shape = {2, 3, 4, 5}};
+  const auto with = [](const std::string& fields) {
+    return "scale_param { " + fields + " filler { type: \"gaussian\" } }";
+  };
+  const std::string bias = "bias_term: true bias_filler { type: \"gaussian\" }";
+  return {
+      {.name = "after_batch_norm", .prototxt = with(bias), .inputs = {image}},
+      {.name = "channel", .prototxt = with(""), .inputs = {image}},
+      {.name = "identity", .prototxt = "", .inputs = {image}},
+      {.name = "two_axes", .prototxt = with("axis: 1 num_axes: 2 " + bias), .inputs = {image}},
+      {.name = "to_the_end", .prototxt = with("axis: -2 num_axes: -1"), .inputs = {image}},
+      {.name = "everything", .prototxt = with("axis: 0 num_axes: -1 " + bias), .inputs = {image}},
+      {.name = "scalar", .prototxt = with("num_axes: 0 " + bias), .inputs = {image}},
+      {.name = "large", .prototxt = with(bias), .inputs = {{.shape = {3, 2, 20011}}}},
+      {.name = "large_rows", .prototxt = with(bias), .inputs = {{.shape = {40, 1201}}}},
+      {.name = "two_bottoms", .prototxt = "", .inputs = {image, {.shape = {3, 4}}}},
+      {.name = "two_bottoms_bias",
+       .prototxt = "scale_param { axis: 0 " + bias + " }",
+       .inputs = {image, {.shape = {2, 3}}}},
+      {.name = "two_bottoms_scalar",
+       .prototxt = "scale_param { " + bias + " }",
+       .inputs = {image, {.shape = {}}}},
+      {.name = "two_bottoms_all",
+       .prototxt = "scale_param { axis: 0 }",
+       .inputs = {{.shape = {4, 3}}, {.shape = {4, 3}}}},
+      {.name = "empty_batch", .prototxt = with(bias), .inputs = {{.shape = {0, 3}}}},
+      {.name = "empty_batch_two_bottoms",
+       .prototxt = "",
+       .inputs = {{.shape = {0, 3}}, {.shape = {3}}}},
+  };
+}
+
+}  // namespace
+
+void RegisterScale(Registry& registry) {
+  LayerType type;
+  type.name = "Scale";
+  type.category = "arithmetic";
+  type.summary =
+      "Multiplies some axes of a blob by another, learned or the second bottom, and adds a bias.";
+  type.formula = "y[o, m, i] = x[o, m, i] * s[m] + b[m]; m: the axes that s covers";
+  type.input_docs = {"x: any shape that has the covered axes",
+                     "s (optional): the extents of x from axis on, or a scalar"};
+  type.output_docs = {"y: the shape of x"};
+  type.learned_docs = {"scale: the covered axes of x; with one bottom only",
+                       "bias: the shape of the scale; with bias_term only"};
+  type.differences = {
+      "In place, Caffe keeps a copy of its input; here the top has memory of its "
+      "own."};
+  type.param_fields = {"scale_param"};
+  type.inputs = {1, 2};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const Scale>(p); };
+  type.samples = Samples();
+  type.bad_samples = {
+      {.prototxt = "scale_param { axis: 2 }",
+       .input_shapes = {{2, 3}},
+       .expect = "axis 2 is outside"},
+      {.prototxt = "scale_param { num_axes: 2 }",
+       .input_shapes = {{2, 3}},
+       .expect = "has 1 axes from axis 1 on"},
+      {.prototxt = "scale_param { num_axes: -2 }",
+       .input_shapes = {{2, 3}},
+       .expect = "num_axes is -2"},
+      {.prototxt = "",
+       .input_shapes = {{2, 3}, {2}},
+       .expect = "a blob of 2 cannot be laid over 2x3 from axis 1 on"},
+      {.prototxt = "", .input_shapes = {{2, 3}, {3, 1}}, .expect = "a blob of 3x1"},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

@@ -1,0 +1,19 @@
+// Number parameters, as many layers have one.
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "core/strings.h"
+#include "graph/layer.h"
+
+namespace crema {
+
+// `value`, unless it is NaN or infinite: then an error of `field`, the path below the layer.
+inline float FiniteNumber(const Layer& layer, float value, const std::string& field) {
+  if (std::isfinite(value)) return value;
+  const std::string name = field.substr(field.rfind('.') + 1);
+  FailField(layer, field, StrCat(name, " is ", value, ", expected a finite number"));
+}
+
+}  // namespace crema
