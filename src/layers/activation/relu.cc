@@ -31,21 +31,11 @@ struct ReluFormula {
 }  // namespace
 
 void RegisterReLU(Registry& registry) {
-<<<<<<< HEAD
-  LayerType type;
-  type.name = "ReLU";
-  type.category = "activation";
-  type.summary = "Rectified linear unit, optionally leaky.";
-  type.formula = "y = max(x, 0) + negative_slope * min(x, 0)";
-  type.input_docs = {"x: any shape"};
-  type.output_docs = {"y: the shape of x; may lie where x lies"};
+  auto type = ElementwiseType<ReluFormula>("ReLU", "Rectified linear unit, optionally leaky.",
+                                           "y = max(x, 0) + negative_slope * min(x, 0)");
   type.differences = {
       "A negative slope below 0 is not computed in place (the sign of x could not be told from "
       "y)."};
-=======
-  auto type = ElementwiseType<ReluFormula>("ReLU", "Rectified linear unit, optionally leaky.",
-                                           "y = max(x, 0) + negative_slope * min(x, 0)");
->>>>>>> w/neuron
   type.param_fields = {"relu_param"};
   const SampleInput input{.shape = {2, 3, 4, 5}, .has_kink = true};
   type.samples = {
