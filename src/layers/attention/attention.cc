@@ -1,0 +1,390 @@
+// Attention: y = softmax(scale Q K^T + mask) V, for each item and head.
+//   P = softmax(...):  dV = P^T dy;  dP = dy V^T;  dS = P (dP - sum dP P);
+//   dQ = scale dS K;   dK = scale dS^T Q
+// A. Vaswani et al.: Attention Is All You Need, NeurIPS 2017 (arXiv:1706.03762). Fewer heads of
+// keys and values: J. Ainslie et al.: GQA, EMNLP 2023 (arXiv:2305.13245).
+// P is kept for backward; without one, each thread holds that of one head. Threads take (item,
+// head) pairs forward, and (item, head of keys) pairs backward, since dK and dV are sums over the
+// heads that share them. A query that sees no key at all gives 0.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "core/parallel_for.h"
+#include "core/strings.h"
+#include "graph/registry.h"
+#include "layers/attention/attention_geometry.h"
+#include "math/gemm.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+class Attention final : public Layer {
+ public:
+  explicit Attention(const LayerParameter& param);
+
+  LayerInfo Infer(const InferContext& context) const override;
+  void Forward(const ForwardArgs& args) const override;
+  void Backward(const BackwardArgs& args) const override;
+  size_t ForwardScratch(const InferContext& context, const LayerInfo&, int threads) const override;
+  size_t BackwardScratch(const InferContext& context, const LayerInfo&, int threads) const override;
+
+ private:
+  template <typename Views>
+  AttentionExtent ExtentOf(const Views& inputs) const;
+  double Scale(const AttentionExtent& e) const {
+    const AttentionParameter& attention = param().attention_param();
+    return attention.has_scale() ? attention.scale() : 1 / std::sqrt(static_cast<double>(e.size));
+  }
+  bool Causal() const { return param().attention_param().causal(); }
+};
+
+const Shape& ShapeOf(const BlobSpec& spec) { return spec.shape; }
+const Shape& ShapeOf(const ConstTensorView& view) { return view.shape(); }
+
+template <typename Views>
+AttentionExtent Attention::ExtentOf(const Views& inputs) const {
+  std::array<Shape, 3> shapes;
+  const size_t count = inputs.size() < 3 ? 1 : 3;
+  for (size_t i = 0; i < count; ++i) shapes[i] = ShapeOf(inputs[i]);
+  return AttentionExtentOf(*this, std::span(shapes).first(count));
+}
+
+Attention::Attention(const LayerParameter& param) : Layer(param) {
+  const AttentionParameter& attention = this->param().attention_param();
+  constexpr uint32_t kMost = 1 << 16;
+  if (attention.num_heads() == 0 || attention.num_heads() > kMost) {
+    FailField(*this, "attention_param.num_heads",
+              StrCat("num_heads is ", attention.num_heads(), ", expected 1 to ", kMost));
+  }
+  if (attention.num_kv_heads() > 0 && attention.num_heads() % attention.num_kv_heads() != 0) {
+    FailField(*this, "attention_param.num_kv_heads",
+              StrCat("num_kv_heads is ", attention.num_kv_heads(), ", which does not divide ",
+                     "num_heads, ", attention.num_heads()));
+  }
+  if (!std::isfinite(attention.scale())) {
+    FailField(*this, "attention_param.scale", "scale is not a finite number");
+  }
+}
+
+LayerInfo Attention::Infer(const InferContext& context) const {
+  const AttentionExtent e = ExtentOf(context.inputs);
+  const int mask = AttentionMask(context.inputs.size());
+  const DType dtype = context.inputs[0].dtype;
+  if (mask >= 0) MaskStrides(*this, e, context.inputs[static_cast<size_t>(mask)].shape);
+  LayerInfo info;
+  info.outputs = {{{e.items, e.queries, e.output_stride()}, dtype}};
+  info.saved = {{{e.items * e.heads, e.queries, e.keys}, dtype}};
+  info.backward_reads_input.assign(e.packed ? 1 : 3, true);
+  if (mask >= 0) {
+    info.gradient_forbidden.assign(static_cast<size_t>(mask), false);
+    info.gradient_forbidden.push_back(true);
+  }
+  info.macs = e.items * e.heads * e.products() * (e.size + e.value_size);
+  return info;
+}
+
+size_t PieceBytes(DType dtype, int64_t count) {
+  return dtype == DType::kF32 ? ScratchBytes<float>(count) : ScratchBytes<double>(count);
+}
+
+// P of one head a worker, where it is not saved.
+size_t Attention::ForwardScratch(const InferContext& context, const LayerInfo&, int threads) const {
+  const AttentionExtent e = ExtentOf(context.inputs);
+  const int workers = ParallelWorkers(threads, e.items * e.heads, 1);
+  return PieceBytes(context.dtype, e.products()) * static_cast<size_t>(workers) + kScratchSlack;
+}
+
+// dP of one head a worker.
+size_t Attention::BackwardScratch(const InferContext& context, const LayerInfo&,
+                                  int threads) const {
+  const AttentionExtent e = ExtentOf(context.inputs);
+  const int workers = ParallelWorkers(threads, e.items * e.kv_heads, 1);
+  return PieceBytes(context.dtype, e.products()) * static_cast<size_t>(workers) + kScratchSlack;
+}
+
+// The mask as one head of one item sees it.
+template <typename T>
+struct HeadMask {
+  const T* data = nullptr;  // null: there is none
+  int64_t query_step = 0;
+  int64_t key_step = 0;
+};
+
+// One row of products -> probabilities. The first `visible` keys are seen.
+template <typename T>
+void MaskedSoftmax(const T* mask, int64_t mask_step, int64_t visible, int64_t keys, T* row) {
+  if (mask != nullptr) {
+    for (int64_t k = 0; k < visible; ++k) row[k] += mask[k * mask_step];
+  }
+  std::fill(row + visible, row + keys, T(0));
+  const T lowest = -std::numeric_limits<T>::infinity();
+  T most = lowest;
+  for (int64_t k = 0; k < visible; ++k) most = std::max(most, row[k]);
+  if (most == lowest) {  // sees nothing; what is NaN stays so
+    for (int64_t k = 0; k < visible; ++k) row[k] = std::isnan(row[k]) ? row[k] : T(0);
+    return;
+  }
+  double sum = 0;
+  for (int64_t k = 0; k < visible; ++k) {
+    row[k] = std::exp(row[k] - most);
+    sum += row[k];
+  }
+  const T factor = static_cast<T>(1 / sum);
+  for (int64_t k = 0; k < visible; ++k) row[k] *= factor;
+}
+
+template <typename T>
+struct Tensors {
+  const T* query = nullptr;
+  const T* key = nullptr;
+  const T* value = nullptr;
+};
+
+template <typename T>
+Tensors<T> TensorsOf(const AttentionExtent& e, std::span<const ConstTensorView> inputs) {
+  const size_t key = e.packed ? 0 : 1, value = e.packed ? 0 : 2;
+  return {inputs[0].data<T>(), inputs[key].data<T>() + e.key_begin(),
+          inputs[value].data<T>() + e.value_begin()};
+}
+
+// Offsets of one head of one item.
+struct HeadOffsets {
+  HeadOffsets(const AttentionExtent& e, int64_t item, int64_t head)
+      : query(item * e.queries * e.query_stride() + head * e.size),
+        key(item * e.keys * e.key_stride() + head / e.group() * e.size),
+        value(item * e.keys * e.value_stride() + head / e.group() * e.value_size),
+        output(item * e.queries * e.output_stride() + head * e.value_size),
+        saved((item * e.heads + head) * e.products()) {}
+  int64_t query, key, value, output, saved;
+};
+
+template <typename T>
+void ForwardHead(const AttentionExtent& e, const Tensors<T>& in, const HeadOffsets& at, T scale,
+                 bool causal, const HeadMask<T>& mask, T* p, T* y) {
+  Gemm<T>(1, false, true, e.queries, e.keys, e.size, scale, in.query + at.query, e.query_stride(),
+          in.key + at.key, e.key_stride(), T(0), p, e.keys);
+  for (int64_t q = 0; q < e.queries; ++q) {
+    const int64_t visible = causal ? std::min(e.keys, q + 1) : e.keys;
+    const T* row_mask = mask.data == nullptr ? nullptr : mask.data + q * mask.query_step;
+    MaskedSoftmax<T>(row_mask, mask.key_step, visible, e.keys, p + q * e.keys);
+  }
+  Gemm<T>(1, false, false, e.queries, e.value_size, e.keys, T(1), p, e.keys, in.value + at.value,
+          e.value_stride(), T(0), y + at.output, e.output_stride());
+}
+
+void Attention::Forward(const ForwardArgs& args) const {
+  const AttentionExtent e = ExtentOf(args.inputs);
+  const int mask_input = AttentionMask(args.inputs.size());
+  std::array<int64_t, 4> steps{};
+  if (mask_input >= 0) {
+    steps = MaskStrides(*this, e, args.inputs[static_cast<size_t>(mask_input)].shape());
+  }
+  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    const Tensors<T> in = TensorsOf<T>(e, args.inputs);
+    T* saved = args.saved[0].empty() ? nullptr : args.saved[0].data<T>();
+    const int threads = args.context.threads();
+    const int64_t jobs = e.items * e.heads;
+    const int64_t piece = static_cast<int64_t>(ScratchBytes<T>(e.products()) / sizeof(T));
+    T* scratch =
+        saved != nullptr
+            ? nullptr
+            : ScratchCutter(args.scratch).Take<T>(piece * ParallelWorkers(threads, jobs, 1));
+    ParallelFor(threads, jobs, 1, [&](int64_t begin, int64_t end, int worker) {
+      for (int64_t job = begin; job < end; ++job) {
+        const int64_t item = job / e.heads, head = job % e.heads;
+        const HeadOffsets at(e, item, head);
+        HeadMask<T> mask{nullptr, steps[2], steps[3]};
+        if (mask_input >= 0) {
+          mask.data = args.inputs[static_cast<size_t>(mask_input)].data<T>() + item * steps[0] +
+                      head * steps[1];
+        }
+        T* p = saved != nullptr ? saved + at.saved : scratch + worker * piece;
+        ForwardHead<T>(e, in, at, T(Scale(e)), Causal(), mask, p, args.outputs[0].data<T>());
+      }
+    });
+  });
+}
+
+// Null where a gradient is not wanted.
+template <typename T>
+struct Gradients {
+  T* query = nullptr;
+  T* key = nullptr;
+  T* value = nullptr;
+};
+
+template <typename T>
+Gradients<T> GradientsOf(const AttentionExtent& e, std::span<const TensorView> grads) {
+  const auto begin = [&](size_t i, int64_t offset) {
+    const TensorView& view = grads[e.packed ? 0 : i];
+    return view.empty() ? nullptr : view.data<T>() + offset;
+  };
+  return {begin(0, 0), begin(1, e.key_begin()), begin(2, e.value_begin())};
+}
+
+// `dp` is scratch of Tq x Tk. The gradients of key and value are sums over the heads of a group:
+// `beta` is 0 for the first of them.
+template <typename T>
+void BackwardHead(const AttentionExtent& e, const Tensors<T>& in, const HeadOffsets& at, T scale,
+                  T beta, const T* p, const T* dy, const Gradients<T>& out, T* dp) {
+  if (out.value != nullptr) {
+    Gemm<T>(1, true, false, e.keys, e.value_size, e.queries, T(1), p, e.keys, dy + at.output,
+            e.output_stride(), beta, out.value + at.value, e.value_stride());
+  }
+  if (out.query == nullptr && out.key == nullptr) return;
+  Gemm<T>(1, false, true, e.queries, e.keys, e.value_size, T(1), dy + at.output, e.output_stride(),
+          in.value + at.value, e.value_stride(), T(0), dp, e.keys);
+  for (int64_t q = 0; q < e.queries; ++q) {
+    const T* probability = p + q * e.keys;
+    T* row = dp + q * e.keys;
+    double sum = 0;
+    for (int64_t k = 0; k < e.keys; ++k) sum += double{row[k]} * double{probability[k]};
+    for (int64_t k = 0; k < e.keys; ++k) {
+      // What is not seen has no part in it, whatever the value there is.
+      row[k] = probability[k] == T(0) ? T(0) : probability[k] * (row[k] - static_cast<T>(sum));
+    }
+  }
+  if (out.query != nullptr) {
+    Gemm<T>(1, false, false, e.queries, e.size, e.keys, scale, dp, e.keys, in.key + at.key,
+            e.key_stride(), T(0), out.query + at.query, e.query_stride());
+  }
+  if (out.key != nullptr) {
+    Gemm<T>(1, true, false, e.keys, e.size, e.queries, scale, dp, e.keys, in.query + at.query,
+            e.query_stride(), beta, out.key + at.key, e.key_stride());
+  }
+}
+
+void Attention::Backward(const BackwardArgs& args) const {
+  const AttentionExtent e = ExtentOf(args.inputs);
+  DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+    const Tensors<T> in = TensorsOf<T>(e, args.inputs);
+    const Gradients<T> out = GradientsOf<T>(e, args.input_grads);
+    const int threads = args.context.threads();
+    const int64_t jobs = e.items * e.kv_heads;
+    const int64_t piece = static_cast<int64_t>(ScratchBytes<T>(e.products()) / sizeof(T));
+    T* scratch = ScratchCutter(args.scratch).Take<T>(piece * ParallelWorkers(threads, jobs, 1));
+    ParallelFor(threads, jobs, 1, [&](int64_t begin, int64_t end, int worker) {
+      for (int64_t job = begin; job < end; ++job) {
+        for (int64_t g = 0; g < e.group(); ++g) {
+          const HeadOffsets at(e, job / e.kv_heads, job % e.kv_heads * e.group() + g);
+          BackwardHead<T>(e, in, at, T(Scale(e)), T(g == 0 ? 0 : 1),
+                          args.saved[0].data<T>() + at.saved, args.output_grads[0].data<T>(), out,
+                          scratch + worker * piece);
+        }
+      }
+    });
+  });
+}
+
+std::vector<LayerSample> Samples() {
+  const auto param = [](const std::string& fields) { return "attention_param { " + fields + " }"; };
+  const SampleInput q{.shape = {2, 3, 4}}, k{.shape = {2, 5, 4}}, v{.shape = {2, 5, 6}};
+  const SampleInput one_q{.shape = {1, 3, 4}};
+  return {
+      {.name = "self", .prototxt = param("num_heads: 2"), .inputs = {{.shape = {2, 4, 12}}}},
+      {.name = "self_causal",
+       .prototxt = param("num_heads: 2 causal: true"),
+       .inputs = {{.shape = {2, 4, 12}}}},
+      {.name = "self_grouped",
+       .prototxt = param("num_heads: 4 num_kv_heads: 2"),
+       .inputs = {{.shape = {1, 4, 16}}}},
+      {.name = "self_mask",
+       .prototxt = param("num_heads: 2"),
+       .inputs = {{.shape = {2, 4, 12}}, {.shape = {4, 4}}}},
+      {.name = "cross", .prototxt = param("num_heads: 2"), .inputs = {q, k, v}},
+      {.name = "one_head_scale", .prototxt = param("scale: 0.7"), .inputs = {q, k, v}},
+      {.name = "grouped",
+       .prototxt = param("num_heads: 4 num_kv_heads: 2"),
+       .inputs = {q, {.shape = {2, 5, 2}}, {.shape = {2, 5, 6}}}},
+      {.name = "causal_more_keys",
+       .prototxt = param("num_heads: 2 causal: true"),
+       .inputs = {q, k, v}},
+      {.name = "causal_more_queries",
+       .prototxt = param("num_heads: 2 causal: true"),
+       .inputs = {{.shape = {2, 5, 4}}, {.shape = {2, 3, 4}}, {.shape = {2, 3, 6}}}},
+      {.name = "mask_of_items",
+       .prototxt = param("num_heads: 2"),
+       .inputs = {q, k, v, {.shape = {2, 1, 5}}}},
+      {.name = "mask_of_heads",
+       .prototxt = param("num_heads: 2 causal: true"),
+       .inputs = {q, k, v, {.shape = {1, 2, 3, 5}}}},
+      {.name = "no_items",
+       .prototxt = param("num_heads: 2"),
+       .inputs = {{.shape = {0, 3, 4}}, {.shape = {0, 5, 4}}, {.shape = {0, 5, 4}}}},
+      {.name = "no_keys",
+       .prototxt = param("num_heads: 2"),
+       .inputs = {one_q, {.shape = {1, 0, 4}}, {.shape = {1, 0, 4}}}},
+      {.name = "no_queries",
+       .prototxt = param("num_heads: 2"),
+       .inputs = {{.shape = {1, 0, 4}}, {.shape = {1, 3, 4}}, {.shape = {1, 3, 4}}}},
+  };
+}
+
+std::vector<BadSample> BadSamples() {
+  const std::string two = "attention_param { num_heads: 2 }";
+  return {
+      {.prototxt = "attention_param { num_heads: 0 }",
+       .input_shapes = {{1, 2, 6}},
+       .expect = "num_heads is 0"},
+      {.prototxt = "attention_param { num_heads: 4 num_kv_heads: 3 }",
+       .input_shapes = {{1, 2, 6}},
+       .expect = "does not divide num_heads"},
+      {.prototxt = "attention_param { scale: nan }",
+       .input_shapes = {{1, 2, 6}},
+       .expect = "scale is not a finite number"},
+      {.prototxt = two, .input_shapes = {{1, 2, 7}}, .expect = "divide into 6 heads"},
+      {.prototxt = two, .input_shapes = {{1, 2}}, .expect = "3 axes"},
+      {.prototxt = two, .input_shapes = {{1, 2, 4}, {2, 2, 4}, {1, 2, 4}}, .expect = "items"},
+      {.prototxt = two,
+       .input_shapes = {{1, 2, 4}, {1, 2, 4}, {1, 3, 4}},
+       .expect = "a value for each key"},
+      {.prototxt = two,
+       .input_shapes = {{1, 2, 5}, {1, 2, 4}, {1, 2, 4}},
+       .expect = "of the queries must divide into 2 heads"},
+      {.prototxt = two,
+       .input_shapes = {{1, 2, 4}, {1, 2, 6}, {1, 2, 4}},
+       .expect = "of the keys must be 4"},
+      {.prototxt = two,
+       .input_shapes = {{1, 2, 4}, {1, 2, 4}, {1, 2, 3}},
+       .expect = "of the values must divide"},
+      {.prototxt = two,
+       .input_shapes = {{2, 3, 4}, {2, 5, 4}, {2, 5, 4}, {5, 3}},
+       .expect = "the mask must be 3x5"},
+      {.prototxt = two, .input_shapes = {{2, 3, 6}, {3}}, .expect = "the mask must be 3x3"},
+  };
+}
+
+}  // namespace
+
+void RegisterAttention(Registry& registry) {
+  LayerType type;
+  type.name = "Attention";
+  type.category = "attention";
+  type.origin = "Crema";
+  type.summary = "Scaled dot-product attention of several heads, also grouped, causal or masked.";
+  type.formula = "y = softmax(scale Q K^T + mask) V, for each item and head";
+  type.param_fields = {"attention_param"};
+  type.inputs = {1, 4};
+  type.outputs = {1, 1};
+  type.input_docs = {
+      "queries: N x Tq x (num_heads * D); or, as the only one besides a mask, queries, keys and "
+      "values behind each other on the last axis, N x T x 3C for equal numbers of heads",
+      "keys: N x Tk x (num_kv_heads * D)",
+      "values: N x Tk x (num_kv_heads * Dv)",
+      "mask (optional): added before the softmax, -inf hides a key; Tq x Tk, N x Tq x Tk or "
+      "N x num_heads x Tq x Tk, with 1 where it is the same for all. Gets no gradient",
+  };
+  type.output_docs = {"y: N x Tq x (num_heads * Dv), heads behind each other on the last axis"};
+  type.differences = {
+      "Caffe has no attention. causal lets query i see keys 0 to i, counted from the first, also "
+      "where Tq and Tk differ. A query that sees no key gives zeros."};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const Attention>(p); };
+  type.samples = Samples();
+  type.bad_samples = BadSamples();
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

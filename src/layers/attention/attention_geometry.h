@@ -1,0 +1,46 @@
+// Where the heads of queries, keys, values and mask lie.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "core/shape.h"
+#include "graph/layer.h"
+
+namespace crema {
+
+struct AttentionExtent {
+  int64_t items = 0;       // N
+  int64_t queries = 0;     // Tq
+  int64_t keys = 0;        // Tk
+  int64_t heads = 1;       // of queries
+  int64_t kv_heads = 1;    // of keys and values
+  int64_t size = 0;        // of a head of queries and keys
+  int64_t value_size = 0;  // of a head of values
+  bool packed = false;     // one bottom: queries, keys and values behind each other in a row
+
+  int64_t group() const { return heads / kv_heads; }  // heads of queries to one of keys
+  int64_t products() const { return queries * keys; }
+  // From one row of queries, keys or values to the next, and where they begin in it.
+  int64_t query_stride() const { return packed ? packed_width() : heads * size; }
+  int64_t key_stride() const { return packed ? packed_width() : kv_heads * size; }
+  int64_t value_stride() const { return packed ? packed_width() : kv_heads * value_size; }
+  int64_t packed_width() const { return (heads + 2 * kv_heads) * size; }
+  int64_t key_begin() const { return packed ? heads * size : 0; }
+  int64_t value_begin() const { return packed ? (heads + kv_heads) * size : 0; }
+  int64_t output_stride() const { return heads * value_size; }
+};
+
+// Index of the mask among `inputs` bottoms; -1: there is none.
+inline int AttentionMask(size_t inputs) { return inputs == 2 ? 1 : inputs == 4 ? 3 : -1; }
+
+// Checks the shapes of queries, keys and values (or the packed one) against attention_param.
+// Throws kInvalidArgument.
+AttentionExtent AttentionExtentOf(const Layer& layer, std::span<const Shape> inputs);
+
+// Steps of the mask along item, head, query and key; 0 where it is the same for all. Throws when
+// it is not of 2 to 4 axes that broadcast to N x heads x Tq x Tk; 3 axes are N x Tq x Tk.
+std::array<int64_t, 4> MaskStrides(const Layer& layer, const AttentionExtent& extent,
+                                   const Shape& mask);
+
+}  // namespace crema

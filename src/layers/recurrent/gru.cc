@@ -1,0 +1,293 @@
+// GRU: a gated recurrent unit, blob for blob as in PyTorch and cuDNN (gates r, z, n):
+//   r = sigmoid(W_xr x + b_r + W_hr h' + b_hr),  z = sigmoid(W_xz x + b_z + W_hz h' + b_hz)
+//   reset_after: true   n = tanh(W_xn x + b_n + r (W_hn h' + b_hn))
+//   reset_after: false  n = tanh(W_xn x + b_n + W_hn (r h')), and there is no b_h
+//   h = (1 - z) n + z h', where h' counts `cont` times.
+// K. Cho et al.: Learning Phrase Representations using RNN Encoder-Decoder for Statistical Machine
+// Translation, EMNLP 2014 (arXiv:1406.1078; its third version has reset_after).
+// Kept for backward: the gates after their activations, and W_hn h' + b_hn.
+#include <algorithm>
+#include <cmath>
+
+#include "layers/recurrent/for_rows.h"
+#include "layers/recurrent/lstm_cell.h"
+#include "layers/recurrent/recurrent_layer.h"
+#include "math/bias_activation.h"
+#include "math/gemm.h"
+
+namespace crema {
+namespace {
+
+constexpr size_t kGates = 0;    // tapes
+constexpr size_t kProduct = 1;  // W_hn h' + b_hn
+
+struct GruSteps {
+  explicit GruSteps(const LayerParameter& param)
+      : reset_after(param.recurrent_param().reset_after()) {}
+
+  RecurrentCell Describe() const {
+    return {.gates = 3,
+            .states = 1,
+            .needs_cont = false,
+            .roles = {"W_x", "b_x", "W_x_static", "W_h", nullptr, reset_after ? "b_h" : nullptr},
+            .extra_bias = 3,
+            .tapes = {3, reset_after ? 1 : 0}};
+  }
+
+  // h' and what the gates get from it.
+  static int64_t ForwardElements(const SequenceExtent& e) { return 4 * e.state(); }
+  // dz; the gradient of n's product with W_hn; h' and what W_hn is multiplied with: of all steps.
+  // dh and the gradient of r h' of one step.
+  static int64_t BackwardElements(const SequenceExtent& e) {
+    return e.rows() * 6 * e.hidden + 2 * e.state();
+  }
+
+  template <typename T>
+  void Forward(const ForwardPass<T>& pass) const;
+  template <typename T>
+  void Backward(const BackwardPass<T>& pass) const;
+
+  const bool reset_after;
+};
+
+// One step with the reset behind the product: `from_h` is W_h h' + b_h.
+template <typename T>
+void StepResetAfter(const ForwardPass<T>& pass, int64_t t, const T* before, const T* from_h) {
+  const SequenceExtent& e = pass.extent;
+  const int64_t size = e.hidden;
+  ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t s, int64_t begin, int64_t end) {
+    const int64_t row = t * e.streams + s;
+    T* gates = pass.tape[kGates] + row * 3 * size;
+    T* product = pass.tape[kProduct] + row * size;
+    T* h = pass.y + row * pass.y_stride;
+    const T* u = from_h + s * 3 * size;
+    for (int64_t d = begin; d < end; ++d) {
+      const T r = LogisticSigmoid(gates[d] + u[d]);
+      const T z = LogisticSigmoid(gates[size + d] + u[size + d]);
+      product[d] = u[2 * size + d];
+      const T n = std::tanh(gates[2 * size + d] + r * product[d]);
+      gates[d] = r;
+      gates[size + d] = z;
+      gates[2 * size + d] = n;
+      h[d] = (T(1) - z) * n + z * before[s * size + d];
+    }
+  });
+}
+
+// One step with the reset before the product; the gates hold what comes from x.
+template <typename T>
+void StepResetBefore(const ForwardPass<T>& pass, int64_t t, const T* before, T* reset) {
+  const SequenceExtent& e = pass.extent;
+  const int64_t size = e.hidden;
+  const T* weight = pass.Learned(RecurrentBlob::kHidden);
+  T* step = pass.tape[kGates] + t * e.streams * 3 * size;
+  Gemm<T>(pass.threads, false, true, e.streams, 2 * size, size, T(1), before, size, weight, size,
+          T(1), step, 3 * size);
+  ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t s, int64_t begin, int64_t end) {
+    T* gates = step + s * 3 * size;
+    for (int64_t d = begin; d < end; ++d) {
+      gates[d] = LogisticSigmoid(gates[d]);
+      gates[size + d] = LogisticSigmoid(gates[size + d]);
+      reset[s * size + d] = gates[d] * before[s * size + d];
+    }
+  });
+  Gemm<T>(pass.threads, false, true, e.streams, size, size, T(1), reset, size,
+          weight + 2 * size * size, size, T(1), step + 2 * size, 3 * size);
+  ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t s, int64_t begin, int64_t end) {
+    T* gates = step + s * 3 * size;
+    T* h = pass.y + (t * e.streams + s) * pass.y_stride;
+    for (int64_t d = begin; d < end; ++d) {
+      const T n = std::tanh(gates[2 * size + d]);
+      gates[2 * size + d] = n;
+      h[d] = (T(1) - gates[size + d]) * n + gates[size + d] * before[s * size + d];
+    }
+  });
+}
+
+template <typename T>
+void GruSteps::Forward(const ForwardPass<T>& pass) const {
+  const SequenceExtent& e = pass.extent;
+  const int64_t width = 3 * e.hidden;
+  const HiddenRows<T> hidden{pass.y, pass.y_stride};
+  T* before = pass.scratch;
+  T* from_h = before + e.state();
+  ProjectInput(pass, width, pass.tape[kGates]);
+  for (int64_t k = 0; k < e.steps; ++k) {
+    LoadHidden(pass, k, hidden, before);
+    if (!reset_after) {
+      StepResetBefore(pass, pass.Time(k), before, from_h);
+      continue;
+    }
+    const T* bias = pass.Learned(RecurrentBlob::kExtraBias);
+    for (int64_t n = 0; n < e.streams; ++n) std::copy(bias, bias + width, from_h + n * width);
+    Gemm<T>(pass.threads, false, true, e.streams, width, e.hidden, T(1), before, e.hidden,
+            pass.Learned(RecurrentBlob::kHidden), e.hidden, T(1), from_h, width);
+    StepResetAfter(pass, pass.Time(k), before, from_h);
+  }
+  StoreFinal(pass, 0, hidden);
+}
+
+// Pieces of scratch memory.
+template <typename T>
+struct GruGradients {
+  explicit GruGradients(const BackwardPass<T>& pass)
+      : dz(pass.scratch),
+        dproduct(dz + pass.extent.rows() * 3 * pass.extent.hidden),
+        before(dproduct + pass.extent.rows() * pass.extent.hidden),
+        factor(before + pass.extent.rows() * pass.extent.hidden),
+        dh(factor + pass.extent.rows() * pass.extent.hidden),
+        dreset(dh + pass.extent.state()) {}
+
+  T* dz;        // of the gates before their activations
+  T* dproduct;  // of W_hn times `factor`
+  T* before;    // h'
+  T* factor;    // reset before: r h'
+  T* dh;        // of one step
+  T* dreset;    // of r h', one step
+};
+
+// What comes before the gradient of r is known: dz of z and n, and the direct part of dh'.
+template <typename T>
+void GateGradients(const BackwardPass<T>& pass, int64_t t, bool reset_after,
+                   const GruGradients<T>& at) {
+  const SequenceExtent& e = pass.extent;
+  const int64_t size = e.hidden;
+  ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t s, int64_t begin, int64_t end) {
+    const int64_t row = t * e.streams + s;
+    const T* gates = pass.tapes[kGates] + row * 3 * size;
+    const T* before = at.before + row * size;
+    const T* dy = pass.dy + row * pass.y_stride;
+    T* dz = at.dz + row * 3 * size;
+    T* dh = at.dh + s * size;
+    for (int64_t d = begin; d < end; ++d) {
+      const T r = gates[d], z = gates[size + d], n = gates[2 * size + d];
+      const T total = dh[d] + dy[d];
+      const T dn = total * (T(1) - z) * (T(1) - n * n);
+      dz[size + d] = total * (before[d] - n) * z * (T(1) - z);
+      dz[2 * size + d] = dn;
+      dh[d] = total * z;
+      at.dproduct[row * size + d] = reset_after ? dn * r : dn;
+      if (!reset_after) {
+        at.factor[row * size + d] = r * before[d];
+        continue;
+      }
+      dz[d] = dn * pass.tapes[kProduct][row * size + d] * r * (T(1) - r);
+    }
+  });
+}
+
+// reset before: the way back through r h'.
+template <typename T>
+void ResetGradients(const BackwardPass<T>& pass, int64_t t, const GruGradients<T>& at) {
+  const SequenceExtent& e = pass.extent;
+  const int64_t size = e.hidden;
+  Gemm<T>(pass.threads, false, false, e.streams, size, size, T(1), at.dproduct + t * e.state(),
+          size, pass.Learned(RecurrentBlob::kHidden) + 2 * size * size, size, T(0), at.dreset,
+          size);
+  ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t s, int64_t begin, int64_t end) {
+    const int64_t row = t * e.streams + s;
+    for (int64_t d = begin; d < end; ++d) {
+      const T r = pass.tapes[kGates][row * 3 * size + d];
+      const T dr = at.dreset[s * size + d];
+      at.dz[row * 3 * size + d] = dr * at.before[row * size + d] * r * (T(1) - r);
+      at.dh[s * size + d] += dr * r;
+    }
+  });
+}
+
+// Gradients of W_h and b_h, from all steps at once.
+template <typename T>
+void HiddenWeightGradients(const BackwardPass<T>& pass, bool reset_after,
+                           const GruGradients<T>& at) {
+  const SequenceExtent& e = pass.extent;
+  const int64_t size = e.hidden;
+  if (T* grad = pass.LearnedGrad(RecurrentBlob::kHidden)) {
+    Gemm<T>(pass.threads, true, false, 2 * size, size, e.rows(), T(1), at.dz, 3 * size, at.before,
+            size, T(1), grad, size);
+    Gemm<T>(pass.threads, true, false, size, size, e.rows(), T(1), at.dproduct, size,
+            reset_after ? at.before : at.factor, size, T(1), grad + 2 * size * size, size);
+  }
+  T* grad = pass.LearnedGrad(RecurrentBlob::kExtraBias);
+  if (grad == nullptr) return;
+  for (int64_t row = 0; row < e.rows(); ++row) {
+    for (int64_t d = 0; d < 2 * size; ++d) grad[d] += at.dz[row * 3 * size + d];
+  }
+  AddColumnSums<T>(e.rows(), size, at.dproduct, grad + 2 * size);
+}
+
+template <typename T>
+void GruSteps::Backward(const BackwardPass<T>& pass) const {
+  const SequenceExtent& e = pass.extent;
+  const int64_t size = e.hidden;
+  const T* weight = pass.Learned(RecurrentBlob::kHidden);
+  const GruGradients<T> at(pass);
+  LoadAllHidden(pass, HiddenRows<T>{pass.y, pass.y_stride}, at.before);
+  CopyOrZero(pass.final_grads[0], e.state(), at.dh);
+  for (int64_t k = e.steps - 1; k >= 0; --k) {
+    const int64_t t = pass.Time(k);
+    GateGradients(pass, t, reset_after, at);
+    if (!reset_after) ResetGradients(pass, t, at);
+    Gemm<T>(pass.threads, false, false, e.streams, size, 2 * size, T(1),
+            at.dz + t * e.streams * 3 * size, 3 * size, weight, size, T(1), at.dh, size);
+    if (reset_after) {
+      Gemm<T>(pass.threads, false, false, e.streams, size, size, T(1), at.dproduct + t * e.state(),
+              size, weight + 2 * size * size, size, T(1), at.dh, size);
+    }
+    ApplyFactors(pass, k, at.dh);
+  }
+  if (pass.initial_grads[0] != nullptr) CopyOrZero<T>(at.dh, e.state(), pass.initial_grads[0]);
+  ProjectInputBackward(pass, 3 * size, at.dz);
+  HiddenWeightGradients(pass, reset_after, at);
+}
+
+std::vector<LayerSample> Samples() {
+  const SampleInput x{.shape = {5, 2, 3}};
+  const SampleInput cont{.shape = {5, 2}, .low = 0, .high = 1, .integer = true};
+  const SampleInput any_cont{.shape = {5, 2}, .low = 0, .high = 1};
+  const SampleInput x_static{.shape = {2, 2}};
+  const SampleInput state{.shape = {1, 2, 3}};
+  const std::string both = "direction: BIDIRECTIONAL expose_hidden: true";
+  return {
+      RecurrentSample("plain", "", {x}),
+      RecurrentSample("cont", "", {x, cont}),
+      RecurrentSample("static", "", {x, cont, x_static}),
+      RecurrentSample("expose_hidden", "expose_hidden: true", {x, state}, 2),
+      RecurrentSample("cont_between_0_and_1", "expose_hidden: true", {x, any_cont, state}, 2),
+      RecurrentSample("reverse", "direction: REVERSE", {x, cont}),
+      RecurrentSample("bidirectional", both, {x, cont, x_static, {.shape = {2, 2, 3}}}, 2),
+      RecurrentSample("reset_before", "reset_after: false", {x}),
+      RecurrentSample("reset_before_all", "reset_after: false " + both,
+                      {x, any_cont, x_static, {.shape = {2, 2, 3}}}, 2),
+      RecurrentSample("no_streams", "", {{.shape = {3, 0, 2}}}),
+      RecurrentSample("no_steps", "expose_hidden: true", {{.shape = {0, 2, 2}}, state}, 2),
+  };
+}
+
+}  // namespace
+
+void RegisterGRU(Registry& registry) {
+  LayerType type = RecurrentType("GRU", GruSteps(LayerParameter()).Describe());
+  type.summary = "Gated recurrent unit over whole sequences, forward, backward or both in time.";
+  type.formula =
+      "r, z = sigmoid(W_x x + b_x (+ W_x_static s) + W_h h' + b_h), "
+      "n = tanh(W_x x + b_x (+ W_x_static s) + r (W_h h' + b_h)), h = (1 - z) n + z h', with the "
+      "rows of each gate; reset_after: false: n = tanh(W_x x + b_x + W_h (r h')) without b_h";
+  type.learned_docs = {
+      "W_x: 3D x I, rows in the order r, z, n (PyTorch's weight_ih)",
+      "b_x: 3D (bias_ih)",
+      "W_x_static: 3D x S, only with x_static",
+      "W_h: 3D x D (weight_hh)",
+      "b_h: 3D, only with reset_after (bias_hh)",
+      "BIDIRECTIONAL: the same blobs again for the reverse direction",
+  };
+  type.differences = {
+      "Caffe has no GRU. Bottoms, cont and states are those of LSTM; without cont, every batch "
+      "begins with zeros."};
+  type.make = [](const LayerParameter& p) {
+    return std::make_unique<const RecurrentLayerOf<GruSteps>>(p);
+  };
+  type.samples = Samples();
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

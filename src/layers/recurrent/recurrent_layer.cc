@@ -1,0 +1,196 @@
+#include "layers/recurrent/recurrent_layer.h"
+
+#include <algorithm>
+
+#include "core/strings.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+// Elements from one direction to the next in a tape: steps x streams x width.
+int64_t TapeSize(const SequenceExtent& e, int64_t width) { return e.rows() * width * e.hidden; }
+
+}  // namespace
+
+SequenceExtent RecurrentLayer::ExtentOf(const Shape& x, const Shape* x_static) const {
+  return {.steps = x[0],
+          .streams = x[1],
+          .inputs = x.count(2),
+          .hidden = Hidden(),
+          .statics = x_static != nullptr ? x_static->count(1) : 0};
+}
+
+size_t RecurrentLayer::ScratchSize(const InferContext& context, int64_t cell, bool forward) const {
+  const SequenceExtent e = ExtentOf(context);
+  const auto bytes = [&](int64_t count) {
+    return context.dtype == DType::kF32 ? ScratchBytes<float>(count) : ScratchBytes<double>(count);
+  };
+  size_t total = kScratchSlack + bytes(cell);
+  if (e.statics > 0) total += bytes(e.streams * cell_.gates * e.hidden);
+  const int64_t states = static_cast<int64_t>(cell_.states) * e.state();
+  if (!forward) return total;
+  for (int64_t width : cell_.tapes) total += bytes(TapeSize(e, width));
+  return total + 2 * bytes(states);  // initial and final states that are carried
+}
+
+size_t RecurrentLayer::ForwardScratch(const InferContext& context, const LayerInfo&, int) const {
+  return ScratchSize(context, ForwardElements(ExtentOf(context)), true);
+}
+
+size_t RecurrentLayer::BackwardScratch(const InferContext& context, const LayerInfo&, int) const {
+  return ScratchSize(context, BackwardElements(ExtentOf(context)), false);
+}
+
+std::unique_ptr<LayerSessionState> RecurrentLayer::MakeState(const ExecContext&, Phase) const {
+  if (recurrent_.expose_hidden() || Reverse(0)) return nullptr;
+  return std::make_unique<RecurrentState>(param().name(),
+                                          static_cast<int64_t>(cell_.states) * Hidden());
+}
+
+template <typename T, typename Args>
+void RecurrentLayer::FillPass(const Args& args, const Bottoms& bottoms, int direction,
+                              SequencePass<T>* pass) const {
+  const auto input = [&](int i) {
+    return i < 0 ? nullptr : args.inputs[static_cast<size_t>(i)].template data<T>();
+  };
+  const Shape* x_static =
+      bottoms.x_static < 0 ? nullptr : &args.inputs[static_cast<size_t>(bottoms.x_static)].shape();
+  const SequenceExtent e = ExtentOf(args.inputs[0].shape(), x_static);
+  pass->threads = args.context.threads();
+  pass->extent = e;
+  pass->reverse = Reverse(direction);
+  pass->x = input(0);
+  pass->cont = input(bottoms.cont);
+  pass->x_static = input(bottoms.x_static);
+  pass->y_stride = Directions() * e.hidden;
+  for (size_t s = 0; bottoms.initial >= 0 && s < cell_.states; ++s) {
+    pass->initial[s] = input(bottoms.initial + static_cast<int>(s)) + direction * e.state();
+  }
+  size_t blob =
+      args.learned.size() / static_cast<size_t>(Directions()) * static_cast<size_t>(direction);
+  for (size_t b = 0; b < kRecurrentBlobs; ++b) {
+    if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
+    pass->learned[b] = args.learned[blob++].template data<T>();
+  }
+}
+
+// The states behind the last batch; zeros where there was none.
+template <typename T>
+void RecurrentLayer::LoadCarried(const ForwardArgs& args, const SequenceExtent& e,
+                                 T* initial) const {
+  const int64_t count = static_cast<int64_t>(cell_.states) * e.state();
+  const auto* state = static_cast<const RecurrentState*>(args.state);
+  if (state == nullptr || state->streams() == 0) return CopyOrZero<T>(nullptr, count, initial);
+  if (state->streams() == e.streams) return state->Load(initial);
+  const T* cont = args.inputs[1].data<T>();
+  if (e.steps > 0 && std::any_of(cont, cont + e.streams, [](T c) { return c != T(0); })) {
+    FailInputs(*this, StrCat("this batch has ", e.streams, " streams and the last one had ",
+                             state->streams(), ", so that it is not known which go on; set cont ",
+                             "to 0 in the first step of all streams when their number changes"));
+  }
+  CopyOrZero<T>(nullptr, count, initial);
+}
+
+template <typename T>
+void RecurrentLayer::ForwardAs(const ForwardArgs& args) const {
+  const Bottoms bottoms = BottomsOf(args.inputs.size());
+  ScratchCutter cutter(args.scratch);
+  for (int direction = 0; direction < Directions(); ++direction) {
+    ForwardPass<T> pass;
+    FillPass<T>(args, bottoms, direction, &pass);
+    const SequenceExtent& e = pass.extent;
+    cutter = ScratchCutter(args.scratch);
+    pass.scratch = cutter.Take<T>(ForwardElements(e));
+    if (e.statics > 0) pass.static_scratch = cutter.Take<T>(e.streams * cell_.gates * e.hidden);
+    pass.y = args.outputs[0].data<T>() + direction * e.hidden;
+    size_t saved = 0;
+    // Where nothing is saved, each piece needs a place all the same.
+    const auto place = [&](int64_t count, int64_t offset) {
+      const bool save = saved < args.saved.size() && !args.saved[saved].empty();
+      T* at = save ? args.saved[saved].data<T>() + offset : cutter.Take<T>(count);
+      ++saved;
+      return at;
+    };
+    for (size_t t = 0; t < kMostTapes; ++t) {
+      const int64_t size = TapeSize(e, cell_.tapes[t]);
+      if (cell_.tapes[t] > 0) pass.tape[t] = place(size, direction * size);
+    }
+    const int64_t states = static_cast<int64_t>(cell_.states) * e.state();
+    const bool carries = direction == 0 && Carries(bottoms);
+    T* finals = nullptr;
+    if (carries) {
+      T* initial = place(states, 0);
+      LoadCarried(args, e, initial);
+      finals = cutter.Take<T>(states);
+      for (size_t s = 0; s < cell_.states; ++s) {
+        pass.initial[s] = initial + static_cast<int64_t>(s) * e.state();
+        pass.final[s] = finals + static_cast<int64_t>(s) * e.state();
+      }
+    }
+    for (size_t s = 0; bottoms.initial >= 0 && s < cell_.states; ++s) {
+      pass.final[s] = args.outputs[1 + s].data<T>() + direction * e.state();
+    }
+    Run(pass);
+    if (carries && args.state != nullptr && e.streams > 0) {
+      static_cast<RecurrentState*>(args.state)->Store(finals, e.streams);
+    }
+  }
+}
+
+template <typename T>
+void RecurrentLayer::BackwardAs(const BackwardArgs& args) const {
+  const Bottoms bottoms = BottomsOf(args.inputs.size());
+  const auto gradient = [](const TensorView& view) {
+    return view.empty() ? nullptr : view.data<T>();
+  };
+  const auto input_gradient = [&](int i) {
+    return i < 0 ? nullptr : gradient(args.input_grads[static_cast<size_t>(i)]);
+  };
+  for (int direction = 0; direction < Directions(); ++direction) {
+    BackwardPass<T> pass;
+    FillPass<T>(args, bottoms, direction, &pass);
+    const SequenceExtent& e = pass.extent;
+    ScratchCutter cutter(args.scratch);
+    pass.scratch = cutter.Take<T>(BackwardElements(e));
+    if (e.statics > 0) pass.static_scratch = cutter.Take<T>(e.streams * cell_.gates * e.hidden);
+    pass.y = args.outputs[0].data<T>() + direction * e.hidden;
+    pass.dy = args.output_grads[0].data<T>() + direction * e.hidden;
+    size_t saved = 0;
+    for (size_t t = 0; t < kMostTapes; ++t) {
+      if (cell_.tapes[t] == 0) continue;
+      pass.tapes[t] = args.saved[saved++].data<T>() + direction * TapeSize(e, cell_.tapes[t]);
+    }
+    for (size_t s = 0; s < cell_.states; ++s) {
+      const int64_t offset = static_cast<int64_t>(s) * e.state();
+      if (direction == 0 && Carries(bottoms)) {
+        pass.initial[s] = args.saved[saved].data<T>() + offset;
+      }
+      if (bottoms.initial < 0) continue;
+      T* grad = input_gradient(bottoms.initial + static_cast<int>(s));
+      if (grad != nullptr) pass.initial_grads[s] = grad + direction * e.state();
+      const ConstTensorView& final = args.output_grads[1 + s];
+      if (!final.empty()) pass.final_grads[s] = final.data<T>() + direction * e.state();
+    }
+    pass.dx = input_gradient(0);
+    pass.dstatic = input_gradient(bottoms.x_static);
+    pass.accumulate = direction > 0;
+    size_t blob =
+        args.learned.size() / static_cast<size_t>(Directions()) * static_cast<size_t>(direction);
+    for (size_t b = 0; b < kRecurrentBlobs; ++b) {
+      if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
+      pass.learned_grads[b] = gradient(args.learned_grads[blob++]);
+    }
+    Run(pass);
+  }
+}
+
+void RecurrentLayer::Forward(const ForwardArgs& args) const {
+  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) { ForwardAs<T>(args); });
+}
+
+void RecurrentLayer::Backward(const BackwardArgs& args) const {
+  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) { BackwardAs<T>(args); });
+}
+
+}  // namespace crema

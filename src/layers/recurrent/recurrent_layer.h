@@ -1,0 +1,115 @@
+// What RNN, LSTM and GRU have in common: bottoms, tops, blobs, directions, the state between
+// batches. A cell (lstm.cc, rnn.cc, gru.cc) adds the mathematics of its steps.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/layer.h"
+#include "graph/registry.h"
+#include "layers/recurrent/recurrent_state.h"
+#include "layers/recurrent/sequence_pass.h"
+
+namespace crema {
+
+// What sets one cell apart; sizes are multiples of num_output.
+struct RecurrentCell {
+  int64_t gates = 1;  // width of the input projection
+  size_t states = 1;  // h, c
+  bool needs_cont = true;
+  std::array<const char*, kRecurrentBlobs> roles{};  // null: the cell has no such blob
+  int64_t extra_bias = 1;                            // length of kExtraBias
+  std::array<int64_t, kMostTapes> tapes{};           // what is kept of a row; 0: nothing
+};
+
+// Thread safety: const after construction.
+class RecurrentLayer : public Layer {
+ public:
+  RecurrentLayer(const LayerParameter& param, const RecurrentCell& cell);
+
+  LayerInfo Infer(const InferContext& context) const override;
+  void Forward(const ForwardArgs& args) const override;
+  void Backward(const BackwardArgs& args) const override;
+  size_t ForwardScratch(const InferContext& context, const LayerInfo& info,
+                        int threads) const override;
+  size_t BackwardScratch(const InferContext& context, const LayerInfo& info,
+                         int threads) const override;
+  std::unique_ptr<LayerSessionState> MakeState(const ExecContext&, Phase) const override;
+
+ protected:
+  // Scratch elements of the cell itself.
+  virtual int64_t ForwardElements(const SequenceExtent& extent) const = 0;
+  virtual int64_t BackwardElements(const SequenceExtent& extent) const = 0;
+  virtual void Run(const ForwardPass<float>& pass) const = 0;
+  virtual void Run(const ForwardPass<double>& pass) const = 0;
+  virtual void Run(const BackwardPass<float>& pass) const = 0;
+  virtual void Run(const BackwardPass<double>& pass) const = 0;
+
+ private:
+  // Indices of the bottoms; -1: not there.
+  struct Bottoms {
+    int cont = -1;
+    int x_static = -1;
+    int initial = -1;  // first of the initial states
+  };
+  Bottoms BottomsOf(size_t count) const;
+  int64_t Hidden() const { return recurrent_.num_output(); }
+  int Directions() const;
+  bool Reverse(int direction) const;
+  bool Carries(const Bottoms& bottoms) const;
+  void CheckInputs(const InferContext& context, const Bottoms& bottoms) const;
+  std::vector<LearnedBlob> LearnedBlobs(const SequenceExtent& extent) const;
+  bool Has(RecurrentBlob blob, const SequenceExtent& extent) const;
+  SequenceExtent ExtentOf(const Shape& x, const Shape* x_static) const;
+  SequenceExtent ExtentOf(const InferContext& context) const;
+  size_t ScratchSize(const InferContext& context, int64_t cell, bool forward) const;
+
+  // What the passes of both ways have in common.
+  template <typename T, typename Args>
+  void FillPass(const Args& args, const Bottoms& bottoms, int direction,
+                SequencePass<T>* pass) const;
+  template <typename T>
+  void ForwardAs(const ForwardArgs& args) const;
+  template <typename T>
+  void BackwardAs(const BackwardArgs& args) const;
+  template <typename T>
+  void LoadCarried(const ForwardArgs& args, const SequenceExtent& extent, T* initial) const;
+
+  const RecurrentCell cell_;
+  const RecurrentParameter& recurrent_;
+};
+
+// A layer whose steps are Cell::Forward(pass) and Cell::Backward(pass), function templates over
+// the element type; the numbers of scratch elements are Cell::ForwardElements(extent), ...
+template <typename Cell>
+class RecurrentLayerOf final : public RecurrentLayer {
+ public:
+  explicit RecurrentLayerOf(const LayerParameter& param)
+      : RecurrentLayer(param, Cell(param).Describe()), steps_(param) {}
+
+ protected:
+  int64_t ForwardElements(const SequenceExtent& e) const override {
+    return steps_.ForwardElements(e);
+  }
+  int64_t BackwardElements(const SequenceExtent& e) const override {
+    return steps_.BackwardElements(e);
+  }
+  void Run(const ForwardPass<float>& pass) const override { steps_.Forward(pass); }
+  void Run(const ForwardPass<double>& pass) const override { steps_.Forward(pass); }
+  void Run(const BackwardPass<float>& pass) const override { steps_.Backward(pass); }
+  void Run(const BackwardPass<double>& pass) const override { steps_.Backward(pass); }
+
+ private:
+  const Cell steps_;
+};
+
+// What the registrations of the three types share: arity, documents of common bottoms and tops,
+// bad samples.
+LayerType RecurrentType(const std::string& name, const RecurrentCell& cell);
+// A sample; `fields` go into recurrent_param beside the fillers.
+LayerSample RecurrentSample(std::string name, const std::string& fields,
+                            std::vector<SampleInput> inputs, int outputs = 1);
+
+}  // namespace crema

@@ -1,0 +1,96 @@
+// What the registrations of RNN, LSTM and GRU share.
+#include "core/strings.h"
+#include "layers/recurrent/recurrent_layer.h"
+
+namespace crema {
+namespace {
+
+std::vector<BadSample> BadSamples(const RecurrentCell& cell) {
+  const std::string good = "recurrent_param { num_output: 3 }";
+  const std::string expose = "recurrent_param { num_output: 3 expose_hidden: true }";
+  std::vector<std::vector<int64_t>> states(cell.states, {1, 2, 3});
+  const int tops = 1 + static_cast<int>(cell.states);
+  std::vector<std::vector<int64_t>> exposed = {{4, 2, 5}, {4, 2}};
+  exposed.insert(exposed.end(), states.begin(), states.end());
+  auto wrong = exposed;
+  wrong.back() = {1, 2, 4};
+  return {
+      {.prototxt = "", .input_shapes = {{4, 2, 5}, {4, 2}}, .expect = "num_output is missing or 0"},
+      {.prototxt = "recurrent_param { num_output: 99999999 }",
+       .input_shapes = {{4, 2, 5}, {4, 2}},
+       .expect = "num_output is 99999999"},
+      {.prototxt = good, .input_shapes = {{4}, {4, 2}}, .expect = "2 axes or more"},
+      {.prototxt = good, .input_shapes = {{4, 2, 0}, {4, 2}}, .expect = "no features"},
+      {.prototxt = good, .input_shapes = {{4, 2, 5}, {2, 4}}, .expect = "cont must be"},
+      {.prototxt = good, .input_shapes = {{4, 2, 5}, {4, 2}, {4, 2}}, .expect = "x_static must be"},
+      {.prototxt = good,
+       .input_shapes = {{4, 2, 5}, {4, 2}, {2, 2}, {1, 2, 3}},
+       .expect = "4 bottoms"},
+      {.prototxt = good,
+       .input_shapes = {{4, 2, 5}, {4, 2}},
+       .expect = StrCat(tops, " tops"),
+       .outputs = tops},
+      {.prototxt = expose, .input_shapes = exposed, .expect = "1 tops"},
+      {.prototxt = expose, .input_shapes = wrong, .expect = "initial state", .outputs = tops},
+      {.prototxt = expose, .input_shapes = {{4, 2, 5}}, .expect = "bottoms", .outputs = tops},
+  };
+}
+
+}  // namespace
+
+LayerType RecurrentType(const std::string& name, const RecurrentCell& cell) {
+  const auto states = static_cast<int>(cell.states);
+  const std::string names = states == 2 ? "h and c" : "h";
+  LayerType type;
+  type.name = name;
+  type.category = "recurrent";
+  type.param_fields = {"recurrent_param"};
+  type.unread_fields = {"recurrent_param.debug_info"};
+  type.inputs = {cell.needs_cont ? 2 : 1, 3 + states};
+  type.outputs = {1, 1 + states};
+  type.input_docs = {
+      "x: T x N x ..., T steps of N streams; the axes behind are I features",
+      StrCat("cont", cell.needs_cont ? "" : " (optional)",
+             ": T x N, 0 where a sequence begins, 1 where it goes on; a factor on the state from "
+             "the step before (in the reverse direction, on the state from the step behind, where "
+             "that begins a sequence). Gets no gradient"),
+      "x_static (optional): N x ..., S features that every step of a stream sees",
+      StrCat("with expose_hidden, the initial states ", names,
+             ": 1 x N x D each, D = num_output; BIDIRECTIONAL: 2 x N x D, forward first"),
+  };
+  type.output_docs = {
+      "y: T x N x D; BIDIRECTIONAL: T x N x 2D, forward first on the last axis",
+      StrCat("with expose_hidden, the final states ", names, ": as the initial ones"),
+  };
+  type.differences = {
+      "The number of steps T may change from batch to batch; Caffe fixes it.",
+      "With expose_hidden, gradients flow into the initial states and from the final ones; Caffe "
+      "cuts them off.",
+      "Without expose_hidden a batch goes on from the states of the last one, as in Caffe. When "
+      "the "
+      "number of streams changes, cont must be 0 in the first step of all streams, otherwise it is "
+      "an error; Caffe mixes up streams. Snapshots hold these states. In the reverse direction "
+      "every batch begins with zeros.",
+      "A cont of 0 gives a state of 0 even where the state was NaN; Caffe gets NaN.",
+      "recurrent_param.direction is Crema's own.",
+  };
+  if (!cell.needs_cont) {
+    type.differences.pop_back();
+    type.origin = "Crema";
+  }
+  type.bad_samples = BadSamples(cell);
+  return type;
+}
+
+LayerSample RecurrentSample(std::string name, const std::string& fields,
+                            std::vector<SampleInput> inputs, int outputs) {
+  LayerSample sample;
+  sample.name = std::move(name);
+  sample.prototxt = StrCat("recurrent_param { num_output: 3 ", fields, fields.empty() ? "" : " ",
+                           "weight_filler { type: \"uniform\" min: -0.1 max: 0.1 } }");
+  sample.inputs = std::move(inputs);
+  sample.outputs = outputs;
+  return sample;
+}
+
+}  // namespace crema

@@ -1,0 +1,146 @@
+#include "layers/recurrent/sequence_pass.h"
+
+#include <algorithm>
+
+#include "core/parallel_for.h"
+#include "math/bias_activation.h"
+#include "math/gemm.h"
+
+namespace crema {
+
+template <typename T>
+void CopyOrZero(const T* src, int64_t count, T* dst) {
+  if (src == nullptr) {
+    std::fill(dst, dst + count, T(0));
+  } else {
+    std::copy(src, src + count, dst);
+  }
+}
+
+template <typename T>
+void ProjectInput(const ForwardPass<T>& pass, int64_t width, T* z) {
+  const SequenceExtent& e = pass.extent;
+  const T* bias = pass.Learned(RecurrentBlob::kBias);
+  T* first = pass.static_scratch;  // what every step of a stream begins with
+  if (pass.x_static != nullptr) {
+    for (int64_t n = 0; n < e.streams; ++n) std::copy(bias, bias + width, first + n * width);
+    Gemm<T>(pass.threads, false, true, e.streams, width, e.statics, T(1), pass.x_static, e.statics,
+            pass.Learned(RecurrentBlob::kStatic), e.statics, T(1), first, width);
+  }
+  for (int64_t row = 0; row < e.rows(); ++row) {
+    const T* from = pass.x_static != nullptr ? first + row % e.streams * width : bias;
+    std::copy(from, from + width, z + row * width);
+  }
+  Gemm<T>(pass.threads, false, true, e.rows(), width, e.inputs, T(1), pass.x, e.inputs,
+          pass.Learned(RecurrentBlob::kInput), e.inputs, T(1), z, width);
+}
+
+namespace {
+
+template <typename T>
+void StaticBackward(const BackwardPass<T>& pass, int64_t width, const T* dz) {
+  const SequenceExtent& e = pass.extent;
+  T* sum = pass.static_scratch;
+  std::fill(sum, sum + e.streams * width, T(0));
+  AddColumnSums<T>(e.steps, e.streams * width, dz, sum);
+  if (T* grad = pass.LearnedGrad(RecurrentBlob::kStatic)) {
+    Gemm<T>(pass.threads, true, false, width, e.statics, e.streams, T(1), sum, width, pass.x_static,
+            e.statics, T(1), grad, e.statics);
+  }
+  if (pass.dstatic == nullptr) return;
+  Gemm<T>(pass.threads, false, false, e.streams, e.statics, width, T(1), sum, width,
+          pass.Learned(RecurrentBlob::kStatic), e.statics, T(pass.accumulate ? 1 : 0), pass.dstatic,
+          e.statics);
+}
+
+}  // namespace
+
+template <typename T>
+void ProjectInputBackward(const BackwardPass<T>& pass, int64_t width, const T* dz) {
+  const SequenceExtent& e = pass.extent;
+  if (T* grad = pass.LearnedGrad(RecurrentBlob::kInput)) {
+    Gemm<T>(pass.threads, true, false, width, e.inputs, e.rows(), T(1), dz, width, pass.x, e.inputs,
+            T(1), grad, e.inputs);
+  }
+  if (T* grad = pass.LearnedGrad(RecurrentBlob::kBias)) AddColumnSums<T>(e.rows(), width, dz, grad);
+  if (pass.x_static != nullptr) StaticBackward(pass, width, dz);
+  if (pass.dx == nullptr) return;
+  Gemm<T>(pass.threads, false, false, e.rows(), e.inputs, width, T(1), dz, width,
+          pass.Learned(RecurrentBlob::kInput), e.inputs, T(pass.accumulate ? 1 : 0), pass.dx,
+          e.inputs);
+}
+
+template <typename T>
+void LoadHidden(const SequencePass<T>& pass, int64_t k, const HiddenRows<T>& hidden, T* out) {
+  const int64_t streams = pass.extent.streams, size = pass.extent.hidden;
+  if (k == 0 && pass.initial[0] == nullptr) {
+    std::fill(out, out + streams * size, T(0));
+    return;
+  }
+  const T* from =
+      k == 0 ? pass.initial[0] : hidden.data + pass.Time(k - 1) * streams * hidden.stride;
+  const int64_t stride = k == 0 ? size : hidden.stride;
+  const T* factors = pass.Factors(k);
+  for (int64_t n = 0; n < streams; ++n) {
+    const T* row = from + n * stride;
+    T* to = out + n * size;
+    if (factors == nullptr || factors[n] == T(1)) {
+      std::copy(row, row + size, to);
+    } else if (factors[n] == T(0)) {
+      std::fill(to, to + size, T(0));
+    } else {
+      for (int64_t d = 0; d < size; ++d) to[d] = factors[n] * row[d];
+    }
+  }
+}
+
+template <typename T>
+void LoadAllHidden(const SequencePass<T>& pass, const HiddenRows<T>& hidden, T* out) {
+  ParallelFor(pass.threads, pass.extent.steps, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t k = begin; k < end; ++k) {
+      LoadHidden(pass, k, hidden, out + pass.Time(k) * pass.extent.state());
+    }
+  });
+}
+
+template <typename T>
+void ApplyFactors(const SequencePass<T>& pass, int64_t k, T* grad) {
+  const T* factors = pass.Factors(k);
+  if (factors == nullptr) return;
+  const int64_t size = pass.extent.hidden;
+  for (int64_t n = 0; n < pass.extent.streams; ++n) {
+    T* row = grad + n * size;
+    if (factors[n] == T(0)) {
+      std::fill(row, row + size, T(0));
+    } else if (factors[n] != T(1)) {
+      for (int64_t d = 0; d < size; ++d) row[d] *= factors[n];
+    }
+  }
+}
+
+template <typename T>
+void StoreFinal(const ForwardPass<T>& pass, size_t state, const HiddenRows<T>& rows) {
+  T* to = pass.final[state];
+  if (to == nullptr) return;
+  const SequenceExtent& e = pass.extent;
+  if (e.steps == 0) return CopyOrZero(pass.initial[state], e.state(), to);
+  const T* from = rows.data + pass.Time(e.steps - 1) * e.streams * rows.stride;
+  for (int64_t n = 0; n < e.streams; ++n) {
+    std::copy(from + n * rows.stride, from + n * rows.stride + e.hidden, to + n * e.hidden);
+  }
+}
+
+#define CREMA_INSTANTIATE(T)                                                           \
+  template void CopyOrZero(const T*, int64_t, T*);                                     \
+  template void ProjectInput(const ForwardPass<T>&, int64_t, T*);                      \
+  template void ProjectInputBackward(const BackwardPass<T>&, int64_t, const T*);       \
+  template void LoadHidden(const SequencePass<T>&, int64_t, const HiddenRows<T>&, T*); \
+  template void LoadAllHidden(const SequencePass<T>&, const HiddenRows<T>&, T*);       \
+  template void ApplyFactors(const SequencePass<T>&, int64_t, T*);                     \
+  template void StoreFinal(const ForwardPass<T>&, size_t, const HiddenRows<T>&);
+
+CREMA_INSTANTIATE(float)
+CREMA_INSTANTIATE(double)
+#undef CREMA_INSTANTIATE
+
+}  // namespace crema
