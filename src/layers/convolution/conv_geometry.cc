@@ -1,6 +1,8 @@
 #include "layers/convolution/conv_geometry.h"
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "core/strings.h"
 #include "layers/layer_axis.h"
@@ -67,10 +69,12 @@ void RequirePositive(const Layer& layer, const Extents& values, int axes, const 
   }
 }
 
+int64_t Reach(const ConvWindow& w, size_t i) { return w.dilation[i] * (w.kernel[i] - 1) + 1; }
+
 // Division truncates as in Caffe: a kernel that is larger than the padded input by less than one
 // step still gives one output.
 int64_t OutExtent(const Layer& layer, const ConvWindow& w, size_t i, const Shape& input) {
-  const int64_t reach = w.dilation[i] * (w.kernel[i] - 1) + 1;
+  const int64_t reach = Reach(w, i);
   const int64_t out = (w.in[i] + 2 * w.pad[i] - reach) / w.stride[i] + 1;
   if (out < 1) {
     FailInputs(layer, StrCat("the kernel covers ", reach, " along spatial axis ", i,
@@ -79,6 +83,65 @@ int64_t OutExtent(const Layer& layer, const ConvWindow& w, size_t i, const Shape
                              " there; use a smaller kernel, more padding or a larger input"));
   }
   return out;
+}
+
+// Everything but `in` and `out`.
+ConvWindow ReadWindow(const Layer& layer, int axes) {
+  const ConvolutionParameter& p = layer.param().convolution_param();
+  const PerAxis kernel{"kernel_size",    "kernel",     p.kernel_size(), p.has_kernel_h(),
+                       p.has_kernel_w(), p.kernel_h(), p.kernel_w(),    -1};
+  const PerAxis stride{"stride",         "stride",     p.stride(),   p.has_stride_h(),
+                       p.has_stride_w(), p.stride_h(), p.stride_w(), 1};
+  const PerAxis pad{"pad", "pad", p.pad(), p.has_pad_h(), p.has_pad_w(), p.pad_h(), p.pad_w(), 0};
+  RepeatedUint holes;  // DeepLab's word for dilation
+  if (p.has_hole()) holes.Add(p.hole());
+  const bool has_hole = p.has_hole() || p.has_hole_h() || p.has_hole_w();
+  if (has_hole && !p.dilation().empty()) {
+    FailField(layer, "convolution_param.hole",
+              "hole is another word for dilation; give one of them");
+  }
+  const PerAxis dilation{"dilation", "dilation", p.dilation(), false, false, 1, 1, 1};
+  const PerAxis hole{"hole",         "hole",     holes,      p.has_hole_h(),
+                     p.has_hole_w(), p.hole_h(), p.hole_w(), 1};
+  ConvWindow w;
+  w.axes = axes;
+  w.kernel = ReadPerAxis(layer, kernel, axes);
+  w.stride = ReadPerAxis(layer, stride, axes);
+  w.pad = ReadPerAxis(layer, pad, axes);
+  w.dilation = ReadPerAxis(layer, has_hole ? hole : dilation, axes);
+  RequirePositive(layer, w.kernel, axes, kernel);
+  RequirePositive(layer, w.stride, axes, stride);
+  RequirePositive(layer, w.dilation, axes, has_hole ? hole : dilation);
+  return w;
+}
+
+bool IsDepthwise(const Layer& layer) {
+  const std::string& type = layer.param().type();
+  return type == "ConvolutionDepthwise" || type == "DepthwiseConvolution";
+}
+
+// One group a channel, whether or not the text says so.
+int64_t DepthwiseGroups(const Layer& layer, const Shape& input, int64_t channels) {
+  const ConvolutionParameter& p = layer.param().convolution_param();
+  if (p.group() != 1 && p.group() != channels) {
+    FailField(layer, "convolution_param.group",
+              StrCat("the input of shape ", ToString(input), " has ", channels, " channels, and ",
+                     layer.param().type(), " has one group for each; remove group ", p.group()));
+  }
+  if (channels > 0 && p.num_output() % channels != 0) {
+    FailField(layer, "convolution_param.num_output",
+              StrCat("num_output ", p.num_output(), " is not a multiple of the ", channels,
+                     " channels of the input of shape ", ToString(input)));
+  }
+  return channels;
+}
+
+void RequireGroups(const Layer& layer, const Shape& input, int axis, int64_t groups) {
+  const int64_t channels = input[axis];
+  if (channels != 0 && channels % groups == 0) return;
+  FailField(layer, "convolution_param.group",
+            StrCat("the input of shape ", ToString(input), " has ", channels, " channels on axis ",
+                   axis, ", which is not a positive multiple of group ", groups));
 }
 
 }  // namespace
@@ -94,10 +157,23 @@ void ValidateConvParam(const Layer& layer) {
     FailField(layer, "convolution_param.group",
               StrCat("num_output ", p.num_output(), " is not a multiple of group ", p.group()));
   }
+  if (!(p.negative_slope() >= 0)) {
+    FailField(layer, "convolution_param.negative_slope",
+              "negative_slope of the ReLU must be 0 or more");
+  }
   if (!(layer.param().fused_relu_param().negative_slope() >= 0)) {
     FailField(layer, "fused_relu_param.negative_slope",
               "negative_slope of a fused ReLU must be 0 or more");
   }
+}
+
+ConvWindow MakeConvWindow(const Layer& layer, const Shape& input, int channel_axis) {
+  ConvWindow w = ReadWindow(layer, input.axes() - channel_axis - 1);
+  for (size_t i = 0; i < static_cast<size_t>(w.axes); ++i) {
+    w.in[i] = input[channel_axis + 1 + static_cast<int>(i)];
+    w.out[i] = OutExtent(layer, w, i, input);
+  }
+  return w;
 }
 
 ConvGeometry MakeConvGeometry(const Layer& layer, const Shape& input) {
@@ -105,34 +181,70 @@ ConvGeometry MakeConvGeometry(const Layer& layer, const Shape& input) {
   ConvGeometry g;
   g.channel_axis = LayerAxis(layer, input, p.axis(), "convolution_param.axis");
   g.batch = input.count(0, g.channel_axis);
-  g.groups = p.group();
   g.in_channels = input[g.channel_axis];
   g.out_channels = p.num_output();
-  if (g.in_channels == 0 || g.in_channels % g.groups != 0) {
-    FailField(
-        layer, "convolution_param.group",
-        StrCat("the input of shape ", ToString(input), " has ", g.in_channels, " channels on axis ",
-               g.channel_axis, ", which is not a positive multiple of ", "group ", g.groups));
-  }
+  g.groups = IsDepthwise(layer) ? DepthwiseGroups(layer, input, g.in_channels) : p.group();
+  RequireGroups(layer, input, g.channel_axis, std::max<int64_t>(1, g.groups));
+  g.window = MakeConvWindow(layer, input, g.channel_axis);
+  return g;
+}
+
+ConvGeometry MakeDeconvGeometry(const Layer& layer, const Shape& input) {
+  const ConvolutionParameter& p = layer.param().convolution_param();
+  ConvGeometry g;
+  g.channel_axis = LayerAxis(layer, input, p.axis(), "convolution_param.axis");
+  g.batch = input.count(0, g.channel_axis);
+  g.in_channels = p.num_output();
+  g.out_channels = input[g.channel_axis];
+  g.groups = p.group();
+  RequireGroups(layer, input, g.channel_axis, g.groups);
   ConvWindow& w = g.window;
-  w.axes = input.axes() - g.channel_axis - 1;
-  const PerAxis kernel{"kernel_size",    "kernel",     p.kernel_size(), p.has_kernel_h(),
-                       p.has_kernel_w(), p.kernel_h(), p.kernel_w(),    -1};
-  const PerAxis stride{"stride",         "stride",     p.stride(),   p.has_stride_h(),
-                       p.has_stride_w(), p.stride_h(), p.stride_w(), 1};
-  const PerAxis pad{"pad", "pad", p.pad(), p.has_pad_h(), p.has_pad_w(), p.pad_h(), p.pad_w(), 0};
-  const PerAxis dilation{"dilation", "dilation", p.dilation(), false, false, 1, 1, 1};
-  w.kernel = ReadPerAxis(layer, kernel, w.axes);
-  w.stride = ReadPerAxis(layer, stride, w.axes);
-  w.pad = ReadPerAxis(layer, pad, w.axes);
-  w.dilation = ReadPerAxis(layer, dilation, w.axes);
-  RequirePositive(layer, w.kernel, w.axes, kernel);
-  RequirePositive(layer, w.stride, w.axes, stride);
+  w = ReadWindow(layer, input.axes() - g.channel_axis - 1);
   for (size_t i = 0; i < static_cast<size_t>(w.axes); ++i) {
-    w.in[i] = input[g.channel_axis + 1 + static_cast<int>(i)];
-    w.out[i] = OutExtent(layer, w, i, input);
+    w.out[i] = input[g.channel_axis + 1 + static_cast<int>(i)];
+    w.in[i] = w.stride[i] * (w.out[i] - 1) + Reach(w, i) - 2 * w.pad[i];
+    if (w.out[i] > 0 && w.in[i] > 0) continue;
+    FailInputs(layer, StrCat("the output would have ", w.in[i], " elements along spatial axis ", i,
+                             ": ", w.stride[i], " * (", w.out[i], " - 1) + ", Reach(w, i),
+                             " - 2 * ", w.pad[i], "; use less padding or a larger input"));
   }
   return g;
+}
+
+Shape ConvOutputShape(const Shape& input, int channel_axis, int64_t channels, int axes,
+                      const ConvWindow::Extents& spatial) {
+  std::vector<int64_t> dims(input.dims().begin(), input.dims().begin() + channel_axis);
+  dims.push_back(channels);
+  dims.insert(dims.end(), spatial.begin(), spatial.begin() + axes);
+  return Shape(std::span<const int64_t>(dims));
+}
+
+Shape ConvFilterShape(const ConvGeometry& g) {
+  std::vector<int64_t> dims{g.out_channels, g.in_channels / g.groups};
+  dims.insert(dims.end(), g.window.kernel.begin(), g.window.kernel.begin() + g.window.axes);
+  return Shape(std::span<const int64_t>(dims));
+}
+
+// In doubles, since products may overflow.
+bool PaddedViewIsReasonable(const ConvGeometry& g) {
+  double view = static_cast<double>(g.in_channels);
+  double image = view;
+  for (size_t i = 0; i < static_cast<size_t>(g.window.axes); ++i) {
+    const ConvWindow& w = g.window;
+    const auto kernel = static_cast<double>(w.kernel[i] - 1) * static_cast<double>(w.dilation[i]);
+    view *= static_cast<double>(w.out[i] - 1) * static_cast<double>(w.stride[i]) + kernel + 1;
+    image *= static_cast<double>(w.in[i]);
+  }
+  constexpr double kMost = 1 << 30;
+  return view <= kMost && view <= 64 * image + (1 << 20);
+}
+
+void RequireEqualShapes(const Layer& layer, std::span<const BlobSpec> inputs) {
+  for (const BlobSpec& other : inputs) {
+    if (other.shape == inputs[0].shape) continue;
+    FailInputs(layer, StrCat("all inputs must have the same shape, but two are ",
+                             ToString(inputs[0].shape), " and ", ToString(other.shape)));
+  }
 }
 
 }  // namespace crema

@@ -1,6 +1,8 @@
 // Sizes of one convolution, from its parameters and the shape of its input.
 #pragma once
 
+#include <span>
+
 #include "graph/layer.h"
 #include "math/conv_window.h"
 
@@ -24,7 +26,23 @@ struct ConvGeometry {
 // Checks that need no input; throws as the constructor of a layer does.
 void ValidateConvParam(const Layer& layer);
 
-// Throws kInvalidArgument where the input does not fit the parameters.
+// Throw kInvalidArgument where the input does not fit the parameters.
+// The window alone, for layers without filters.
+ConvWindow MakeConvWindow(const Layer& layer, const Shape& input, int channel_axis);
 ConvGeometry MakeConvGeometry(const Layer& layer, const Shape& input);
+// Of the convolution that a Deconvolution transposes: `input` is its output.
+ConvGeometry MakeDeconvGeometry(const Layer& layer, const Shape& input);
+
+// Whether a copy of an image with all that its windows reach is of a reasonable size: pad, stride
+// and dilation may reach far beyond it.
+bool PaddedViewIsReasonable(const ConvGeometry& geometry);
+
+// The extents of `input` before the channel axis, then channels and spatial extents.
+Shape ConvOutputShape(const Shape& input, int channel_axis, int64_t channels, int axes,
+                      const ConvWindow::Extents& spatial);
+// Out channels, in channels of a group, kernel.
+Shape ConvFilterShape(const ConvGeometry& geometry);
+// Throws unless they are all alike.
+void RequireEqualShapes(const Layer& layer, std::span<const BlobSpec> inputs);
 
 }  // namespace crema

@@ -10,101 +10,10 @@
 #include <vector>
 
 #include "core/parallel_for.h"
-#include "core/strings.h"
-#include "math/gemm.h"
-#include "math/im2col.h"
-#include "math/scratch.h"
+#include "layers/convolution/conv_matmul.h"
 
 namespace crema {
 namespace {
-
-// Elements of one image as columns.
-int64_t ColumnCount(const ConvGeometry& g) {
-  return g.window.IsPointwise() ? 0 : g.in_channels * g.window.KernelSize() * g.window.OutSize();
-}
-
-// The image as columns; the image itself where that is the same.
-template <typename T>
-const T* Columns(const ConvGeometry& g, const T* image, T* columns) {
-  if (g.window.IsPointwise()) return image;
-  Im2col(g.window, g.in_channels, image, columns);
-  return columns;
-}
-
-template <typename T>
-void ForwardImage(const ConvGeometry& g, int threads, const T* columns, const T* weight, T* y) {
-  const int64_t m = g.GroupOutputs(), n = g.window.OutSize(), k = g.GroupDepth();
-  for (int64_t group = 0; group < g.groups; ++group) {
-    Gemm<T>(threads, false, false, m, n, k, T(1), weight + group * m * k, k,
-            columns + group * k * n, n, T(0), y + group * m * n, n);
-  }
-}
-
-// dx = the sum over the columns of weight^T dy.
-template <typename T>
-void DataGradient(const ConvGeometry& g, const T* weight, const T* dy, T* columns, T* dx) {
-  const int64_t m = g.GroupOutputs(), n = g.window.OutSize(), k = g.GroupDepth();
-  const bool pointwise = g.window.IsPointwise();
-  for (int64_t group = 0; group < g.groups; ++group) {
-    Gemm<T>(1, true, false, k, n, m, T(1), weight + group * m * k, k, dy + group * m * n, n, T(0),
-            (pointwise ? dx : columns) + group * k * n, n);
-  }
-  if (!pointwise) Col2im(g.window, g.in_channels, columns, dx);
-}
-
-// dweight += dy columns^T
-template <typename T>
-void WeightGradient(const ConvGeometry& g, const T* columns, const T* dy, T* dweight) {
-  const int64_t m = g.GroupOutputs(), n = g.window.OutSize(), k = g.GroupDepth();
-  for (int64_t group = 0; group < g.groups; ++group) {
-    Gemm<T>(1, false, true, m, k, n, T(1), dy + group * m * n, n, columns + group * k * n, n, T(1),
-            dweight + group * m * k, k);
-  }
-}
-
-int64_t WeightCount(const ConvGeometry& g) { return g.out_channels * g.GroupDepth(); }
-
-// Memory of the workers of a backward pass: partial sums, so that they need not wait for each
-// other.
-template <typename T>
-class BackwardWorkers {
- public:
-  BackwardWorkers(const ConvGeometry& g, bool relu, int workers, std::span<std::byte> scratch)
-      : geometry_(g), workers_(workers), masked_(relu ? g.OutImage() : 0) {
-    base_ = ScratchCutter(scratch).Take<T>(Piece() * workers);
-    for (int i = 0; i < workers; ++i) {
-      std::fill_n(WeightGrad(i), WeightCount(g) + g.out_channels, T(0));
-    }
-  }
-  static size_t Bytes(const ConvGeometry& g, bool relu, int workers) {
-    return ScratchBytes<T>(BackwardWorkers(g, relu).Piece() * workers) + kScratchSlack;
-  }
-
-  T* WeightGrad(int worker) const { return base_ + worker * Piece(); }
-  T* BiasGrad(int worker) const { return WeightGrad(worker) + WeightCount(geometry_); }
-  T* Masked(int worker) const { return BiasGrad(worker) + geometry_.out_channels; }
-  T* Columns(int worker) const { return Masked(worker) + masked_; }
-
-  // In the order of the workers: the same bits for the same number of threads. Null: not wanted.
-  void AddTo(T* dweight, T* dbias) const {
-    for (int i = 0; i < workers_; ++i) {
-      if (dweight != nullptr) AddColumnSums<T>(1, WeightCount(geometry_), WeightGrad(i), dweight);
-      if (dbias != nullptr) AddColumnSums<T>(1, geometry_.out_channels, BiasGrad(i), dbias);
-    }
-  }
-
- private:
-  BackwardWorkers(const ConvGeometry& g, bool relu)
-      : geometry_(g), masked_(relu ? g.OutImage() : 0) {}
-  int64_t Piece() const {
-    return WeightCount(geometry_) + geometry_.out_channels + masked_ + ColumnCount(geometry_);
-  }
-
-  const ConvGeometry& geometry_;
-  int workers_ = 0;
-  int64_t masked_;
-  T* base_ = nullptr;
-};
 
 template <typename T>
 T* DataOrNull(const TensorView& view) {
@@ -117,24 +26,14 @@ Convolution::Convolution(const LayerParameter& param) : Layer(param) { ValidateC
 
 LayerInfo Convolution::Infer(const InferContext& context) const {
   const Shape& input = context.inputs[0].shape;
-  for (const BlobSpec& other : context.inputs) {
-    if (other.shape != input) {
-      FailInputs(*this, StrCat("all inputs must have the same shape, but two are ", ToString(input),
-                               " and ", ToString(other.shape)));
-    }
-  }
+  RequireEqualShapes(*this, context.inputs);
   const ConvGeometry g = MakeConvGeometry(*this, input);
-  std::vector<int64_t> dims(input.dims().begin(), input.dims().begin() + g.channel_axis);
-  dims.push_back(g.out_channels);
-  dims.insert(dims.end(), g.window.out.begin(), g.window.out.begin() + g.window.axes);
-  const Shape output{std::span<const int64_t>(dims)};
-  std::vector<int64_t> filter{g.out_channels, g.in_channels / g.groups};
-  filter.insert(filter.end(), g.window.kernel.begin(), g.window.kernel.begin() + g.window.axes);
-
+  const Shape output =
+      ConvOutputShape(input, g.channel_axis, g.out_channels, g.window.axes, g.window.out);
   const ConvolutionParameter& p = param().convolution_param();
   LayerInfo info;
   info.outputs.assign(context.inputs.size(), BlobSpec{output, context.inputs[0].dtype});
-  info.learned.push_back({"weight", Shape(std::span<const int64_t>(filter)), p.weight_filler()});
+  info.learned.push_back({"weight", ConvFilterShape(g), p.weight_filler()});
   if (has_bias()) info.learned.push_back({"bias", Shape{g.out_channels}, p.bias_filler()});
   info.backward_reads_input.assign(context.inputs.size(), true);
   info.backward_reads_output.assign(context.inputs.size(), relu().on);
@@ -147,8 +46,8 @@ size_t Convolution::ForwardScratch(const InferContext& context, const LayerInfo&
   const ConvGeometry g = MakeConvGeometry(*this, context.inputs[0].shape);
   const int workers = ParallelWorkers(threads, g.batch, 1);
   return static_cast<size_t>(workers) * (context.dtype == DType::kF32
-                                             ? ScratchBytes<float>(ColumnCount(g))
-                                             : ScratchBytes<double>(ColumnCount(g))) +
+                                             ? ScratchBytes<float>(ConvColumnCount(g))
+                                             : ScratchBytes<double>(ConvColumnCount(g))) +
          kScratchSlack;
 }
 
@@ -160,7 +59,7 @@ void Convolution::Forward(const ForwardArgs& args) const {
     const T* bias = has_bias() ? args.learned[1].data<T>() : nullptr;
     ScratchCutter cutter(args.scratch);
     const int workers = ParallelWorkers(threads, g.batch, 1);
-    const int64_t piece = static_cast<int64_t>(ScratchBytes<T>(ColumnCount(g)) / sizeof(T));
+    const int64_t piece = static_cast<int64_t>(ScratchBytes<T>(ConvColumnCount(g)) / sizeof(T));
     T* columns = cutter.Take<T>(piece * workers);
     for (size_t i = 0; i < args.inputs.size(); ++i) {
       const T* x = args.inputs[i].data<T>();
@@ -168,9 +67,9 @@ void Convolution::Forward(const ForwardArgs& args) const {
       ParallelFor(threads, g.batch, 1, [&](int64_t begin, int64_t end, int worker) {
         for (int64_t n = begin; n < end; ++n) {
           T* image = y + n * g.OutImage();
-          ForwardImage<T>(g, workers == 1 ? threads : 1,
-                          Columns<T>(g, x + n * g.InImage(), columns + worker * piece), weight,
-                          image);
+          ConvProduct<T>(g, workers == 1 ? threads : 1,
+                         ConvColumns<T>(g, x + n * g.InImage(), columns + worker * piece), weight,
+                         image);
           AddRowBiasRelu<T>(g.out_channels, g.window.OutSize(), bias, relu(), image);
         }
       });
@@ -182,8 +81,10 @@ size_t Convolution::BackwardScratch(const InferContext& context, const LayerInfo
                                     int threads) const {
   const ConvGeometry g = MakeConvGeometry(*this, context.inputs[0].shape);
   const int workers = ParallelWorkers(threads, g.batch, 1);
-  return context.dtype == DType::kF32 ? BackwardWorkers<float>::Bytes(g, relu().on, workers)
-                                      : BackwardWorkers<double>::Bytes(g, relu().on, workers);
+  const int64_t masked = relu().on ? g.OutImage() : 0;
+  return context.dtype == DType::kF32
+             ? ConvBackwardWorkers<float>::Bytes(g, g.out_channels, masked, workers)
+             : ConvBackwardWorkers<double>::Bytes(g, g.out_channels, masked, workers);
 }
 
 void Convolution::Backward(const BackwardArgs& args) const {
@@ -193,8 +94,8 @@ void Convolution::Backward(const BackwardArgs& args) const {
     const T* weight = args.learned[0].data<T>();
     T* dweight = DataOrNull<T>(args.learned_grads[0]);
     T* dbias = has_bias() ? DataOrNull<T>(args.learned_grads[1]) : nullptr;
-    const BackwardWorkers<T> memory(g, relu().on, ParallelWorkers(threads, g.batch, 1),
-                                    args.scratch);
+    const ConvBackwardWorkers<T> memory(g, g.out_channels, relu().on ? g.OutImage() : 0,
+                                        ParallelWorkers(threads, g.batch, 1), args.scratch);
     for (size_t i = 0; i < args.inputs.size(); ++i) {
       const T* x = args.inputs[i].data<T>();
       const T* y = relu().on ? args.outputs[i].data<T>() : nullptr;
@@ -213,10 +114,10 @@ void Convolution::Backward(const BackwardArgs& args) const {
             AddRowSums<T>(g.out_channels, g.window.OutSize(), dy, memory.BiasGrad(worker));
           }
           if (dweight != nullptr) {
-            WeightGradient<T>(g, Columns<T>(g, x + n * g.InImage(), columns), dy,
-                              memory.WeightGrad(worker));
+            ConvWeightGradient<T>(g, ConvColumns<T>(g, x + n * g.InImage(), columns), dy,
+                                  memory.WeightGrad(worker));
           }
-          if (dx != nullptr) DataGradient<T>(g, weight, dy, columns, dx + n * g.InImage());
+          if (dx != nullptr) ConvTransposed<T>(g, 1, weight, dy, columns, dx + n * g.InImage());
         }
       });
     }

@@ -7,7 +7,7 @@
 
 namespace crema {
 
-class Convolution final : public Layer {
+class Convolution : public Layer {
  public:
   explicit Convolution(const LayerParameter& param);
 
@@ -20,10 +20,20 @@ class Convolution final : public Layer {
                          int threads) const override;
 
   bool has_bias() const { return param().convolution_param().bias_term(); }
+  // Of the fusion pass, and IntelCaffe's; where both are there, one behind the other.
   FusedRelu relu() const {
-    return {param().has_fused_relu_param(), param().fused_relu_param().negative_slope()};
+    const ConvolutionParameter& own = param().convolution_param();
+    const float fused = param().fused_relu_param().negative_slope();
+    if (!own.relu()) return {param().has_fused_relu_param(), fused};
+    return {true, own.negative_slope() * (param().has_fused_relu_param() ? fused : 1)};
   }
 };
+
+// Row "depthwise": f32, one input channel a group, at most two spatial axes.
+Kernel DepthwiseConvolutionKernel();
+
+// A LayerType of the family, with all but name, docs and samples.
+LayerType ConvolutionType();
 
 // Row "packed": f32, at most two spatial axes, on processors with AVX2 or AVX-512.
 Kernel PackedConvolutionKernel();

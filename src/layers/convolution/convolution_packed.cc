@@ -10,21 +10,6 @@ PackedConvShape PackedShape(const ConvGeometry& g) {
   return PackedConvShape(g.window, g.groups, g.in_channels, g.out_channels);
 }
 
-// The row copies each image with all that its windows reach; in doubles, since products may
-// overflow.
-bool ViewIsReasonable(const ConvGeometry& g) {
-  double view = static_cast<double>(g.in_channels);
-  double image = view;
-  for (size_t i = 0; i < static_cast<size_t>(g.window.axes); ++i) {
-    const ConvWindow& w = g.window;
-    const auto kernel = static_cast<double>(w.kernel[i] - 1) * static_cast<double>(w.dilation[i]);
-    view *= static_cast<double>(w.out[i] - 1) * static_cast<double>(w.stride[i]) + kernel + 1;
-    image *= static_cast<double>(w.in[i]);
-  }
-  constexpr double kMost = 1 << 30;
-  return view <= kMost && view <= 64 * image + (1 << 20);
-}
-
 Support Supports(const KernelQuery& query) {
   if (!HavePackedConv()) return Support::No("needs a processor with AVX2 or AVX-512");
   if (query.context.dtype != DType::kF32) return Support::No("is for f32");
@@ -32,7 +17,7 @@ Support Supports(const KernelQuery& query) {
   if (g.window.axes > 2) {
     return Support::No(StrCat("is for at most 2 spatial axes, not ", g.window.axes));
   }
-  if (!ViewIsReasonable(g)) {
+  if (!PaddedViewIsReasonable(g)) {
     return Support::No("pad, stride or dilation reach far beyond the image");
   }
   return {};

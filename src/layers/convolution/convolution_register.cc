@@ -43,6 +43,12 @@ std::vector<LayerSample> Samples() {
       Sample("relu", "num_output: 4 kernel_size: 3 pad: 1", {{2, 2, 5, 5}}, "fused_relu_param {}"),
       Sample("leaky_relu", "num_output: 3 kernel_size: 2 group: 3", {{2, 3, 4, 5}},
              "fused_relu_param { negative_slope: 0.25 }"),
+      Sample("intel_relu", "num_output: 2 kernel_size: 2 relu: true negative_slope: 0.5",
+             {{2, 2, 4, 4}}),
+      Sample("intel_relu_and_fused", "num_output: 2 kernel_size: 2 relu: true negative_slope: 0.5",
+             {{2, 2, 4, 4}}, "fused_relu_param { negative_slope: 0.5 }"),
+      Sample("hole", "num_output: 2 kernel_size: 3 hole: 2", {{2, 2, 7, 6}}),
+      Sample("hole_apart", "num_output: 2 kernel_size: 2 hole_h: 3 hole_w: 1", {{2, 2, 6, 4}}),
       Sample("empty_batch", "num_output: 2 kernel_size: 3", {{0, 2, 4, 4}}),
   };
 }
@@ -69,6 +75,12 @@ std::vector<BadSample> BadSamples() {
       bad("num_output: 2 kernel_size: 3 axis: 4", {{1, 2, 5, 5}}, "axis 4"),
       bad("num_output: 2 kernel_size: 9", {{1, 2, 5, 5}}, "smaller kernel"),
       bad("num_output: 2 kernel_size: 3", {{1, 2, 5, 5}, {1, 2, 6, 5}}, "same shape", 2),
+      bad("num_output: 2 kernel_size: 3 hole: 2 dilation: 2", {{1, 2, 9, 9}},
+          "another word for dilation"),
+      bad("num_output: 2 kernel_size: 3 hole: 0", {{1, 2, 9, 9}}, "hole must be above 0"),
+      bad("num_output: 2 kernel_size: 3 dilation: 0", {{1, 2, 9, 9}}, "dilation must be above 0"),
+      bad("num_output: 2 kernel_size: 3 relu: true negative_slope: -1", {{1, 2, 9, 9}},
+          "must be 0 or more"),
       BadSample{"convolution_param { num_output: 2 kernel_size: 3 } "
                 "fused_relu_param { negative_slope: -1 }",
                 {{1, 2, 5, 5}},
@@ -78,23 +90,37 @@ std::vector<BadSample> BadSamples() {
 
 }  // namespace
 
-void RegisterConvolution(Registry& registry) {
+LayerType ConvolutionType() {
   LayerType type;
-  type.name = "Convolution";
   type.category = "convolution";
-  type.summary = "Learned filters slid over any number of spatial axes.";
-  type.formula =
-      "y[n, o, p] = bias[o] + sum over c, k of weight[o, c, k] * x[n, c, p * stride - pad + k * "
-      "dilation]";
+  type.input_docs = {"x: N x C x spatial axes; several inputs of one shape share the filters"};
+  type.output_docs = {"y: N x num_output x spatial axes, one for each input"};
+  type.learned_docs = {"weight: num_output x C / group x kernel",
+                       "bias: num_output; only with bias_term"};
+  type.differences = {
+      "An extent that would be 0 or less is refused; Caffe refuses it later, when it allocates.",
+      "stride_h without stride_w, or the reverse, is refused; Caffe divides by 0.",
+      "relu and negative_slope are IntelCaffe's fused ReLU, hole is DeepLab's word for dilation.",
+      "engine and the fields about algorithms are hints."};
   type.param_fields = {"convolution_param", "fused_relu_param"};
-  type.unread_fields = {"convolution_param.relu", "convolution_param.negative_slope",
-                        "convolution_param.hole", "convolution_param.hole_h",
-                        "convolution_param.hole_w"};
+  type.unread_fields = {"convolution_param.coeff", "convolution_param.fusion_type",
+                        "convolution_param.kernel_depth", "convolution_param.temporal_stride",
+                        "convolution_param.temporal_pad"};
   type.inputs = {1, Arity::kAny};
   type.outputs = {1, Arity::kAny};
   type.outputs_equal_inputs = true;
   type.make = [](const LayerParameter& p) { return std::make_unique<const Convolution>(p); };
-  type.kernels = {PackedConvolutionKernel()};
+  type.kernels = {DepthwiseConvolutionKernel(), PackedConvolutionKernel()};
+  return type;
+}
+
+void RegisterConvolution(Registry& registry) {
+  LayerType type = ConvolutionType();
+  type.name = "Convolution";
+  type.summary = "Learned filters slid over any number of spatial axes.";
+  type.formula =
+      "y[n, o, p] = bias[o] + sum over c, k of weight[o, c, k] * x[n, c, p * stride - pad + k * "
+      "dilation]; extent: (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1";
   type.samples = Samples();
   type.bad_samples = BadSamples();
   registry.Add(std::move(type));
