@@ -1,4 +1,5 @@
-// Gradients of inputs that a layer takes a shape or places from, which are 0 wherever there are any.
+// Gradients of inputs that a layer takes a shape or places from, which are 0 wherever there are
+// any.
 #pragma once
 
 #include <cstring>
