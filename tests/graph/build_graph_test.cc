@@ -98,8 +98,8 @@ TEST(BuildGraph, FieldThatItsLayerDoesNotReadWarns) {
                          "  input_param { shape { dim: 1 dim: 1 dim: 4 dim: 4 } } }\n"
                          "layer { name: \"p\" type: \"Pooling\" bottom: \"data\" top: \"p\"\n"
                          "  pooling_param { kernel_size: 2\n"
-                         "    torch_pooling: true } }"),
-            "net.prototxt:5:5: layer \"p\": 'pooling_param.torch_pooling' has no effect on a layer "
+                         "    kernel_depth: 2 } }"),
+            "net.prototxt:5:5: layer \"p\": 'pooling_param.kernel_depth' has no effect on a layer "
             "of type Pooling\n");
 }
 

@@ -43,8 +43,42 @@ layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "acc
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
 
-TEST(Allocation, NoneAfterTheFirstIteration) {
-  const auto plan = test::PlanText(kNet, TRAIN, {.threads = 2});
+// Layers that move elements: N x 4 x 6 x 6 all the way.
+const char* kMovingNet = R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 4 dim: 6 dim: 6 } } }
+layer { name: "ip" type: "Convolution" bottom: "x" top: "ip"
+  convolution_param { num_output: 4 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "pool" type: "Pooling" bottom: "ip" top: "pool" top: "mask"
+  pooling_param { kernel_size: 2 stride: 2 } }
+layer { name: "up" type: "Upsample" bottom: "pool" bottom: "mask" top: "up" }
+layer { name: "slice" type: "Slice" bottom: "up" top: "s1" top: "s2" }
+layer { name: "cat" type: "Concat" bottom: "s2" bottom: "s1" top: "cat" }
+layer { name: "permute" type: "Permute" bottom: "cat" top: "permute"
+  permute_param { order: 0 order: 1 order: 3 order: 2 } }
+layer { name: "pad" type: "Pad" bottom: "permute" top: "pad" pad_param { pad: 1 mode: REFLECT } }
+layer { name: "crop" type: "Crop" bottom: "pad" bottom: "x" top: "crop"
+  crop_param { offset: 1 offset: 0 } }
+layer { name: "shuffle" type: "ShuffleChannel" bottom: "crop" top: "shuffle"
+  shuffle_channel_param { group: 2 } }
+layer { name: "resize" type: "Resize" bottom: "shuffle" top: "resize"
+  resize_param { height: 5 width: 7 interpolation: CUBIC } }
+layer { name: "interp" type: "Interp" bottom: "resize" bottom: "x" top: "interp" }
+layer { name: "volume" type: "Reshape" bottom: "interp" top: "volume"
+  reshape_param { axis: 1 num_axes: 0 shape { dim: 1 } } }
+layer { name: "pool3d" type: "Pooling3D" bottom: "volume" top: "pool3d"
+  pooling_param { kernel_depth: 1 kernel_size: 3 pad: 1 } }
+layer { name: "plane" type: "Reshape" bottom: "pool3d" top: "plane"
+  reshape_param { shape { dim: 2 dim: 4 dim: 6 dim: 6 } } }
+layer { name: "tile" type: "Tile" bottom: "plane" top: "tile" tile_param { tiles: 2 } }
+layer { name: "select" type: "DummyData" top: "select"
+  dummy_data_param { shape { dim: 2 } data_filler { value: 1 } } }
+layer { name: "filter" type: "Filter" bottom: "tile" bottom: "select" top: "filter" }
+layer { name: "spp" type: "SPP" bottom: "filter" top: "spp" spp_param { pyramid_height: 2 } }
+layer { name: "sum" type: "Reduction" bottom: "spp" top: "sum" loss_weight: 1 }
+)";
+
+void ExpectNoAllocations(const char* net) {
+  const auto plan = test::PlanText(net, TRAIN, {.threads = 2});
   Session session(plan, Weights::Make(*plan, 1), ExecContext(2, 1));
   session.Forward();
   session.Backward();
@@ -56,6 +90,9 @@ TEST(Allocation, NoneAfterTheFirstIteration) {
   }
   EXPECT_EQ(g_allocations - before, 0);
 }
+
+TEST(Allocation, NoneAfterTheFirstIteration) { ExpectNoAllocations(kNet); }
+TEST(Allocation, NoneInLayersThatMoveElements) { ExpectNoAllocations(kMovingNet); }
 
 }  // namespace
 }  // namespace crema

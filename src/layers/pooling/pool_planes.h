@@ -2,6 +2,9 @@
 // loops.
 #pragma once
 
+#include <cstdint>
+#include <type_traits>
+
 #include "core/dtype.h"
 #include "math/pool_nd.h"
 

@@ -5,6 +5,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "layers/zero_gradient.h"
 #include "math/scratch.h"
 
 namespace crema {
@@ -55,6 +56,7 @@ size_t BackwardMaskUnpoolScratch(const Shape& output, int threads) {
 }
 
 void BackwardMaskUnpool(const Layer& layer, const BackwardArgs& args) {
+  ZeroGradients(args.input_grads.subspan(1));
   if (args.input_grads[0].empty()) return;
   const Shape& in = args.input_grads[0].shape();
   const Shape& out = args.output_grads[0].shape();

@@ -16,7 +16,8 @@ void CheckMaskShape(const Layer& layer, const Shape& input, const Shape& mask);
 // window) drops the value. Throws where the mask is no place of the output. Thread safety: any.
 void ForwardMaskUnpool(const Layer& layer, const ForwardArgs& args);
 
-// dx[i] = dy[mask[i]] where x[i] was the one that counted, else 0. Reads input 1.
+// dx[i] = dy[mask[i]] where x[i] was the one that counted, else 0; that of the mask is 0. Reads
+// input 1.
 void BackwardMaskUnpool(const Layer& layer, const BackwardArgs& args);
 size_t BackwardMaskUnpoolScratch(const Shape& output, int threads);
 

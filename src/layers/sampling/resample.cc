@@ -5,6 +5,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "layers/zero_gradient.h"
 
 namespace crema {
 namespace {
@@ -205,8 +206,6 @@ LayerInfo ResampleLayer::Infer(const InferContext& context) const {
   LayerInfo info;
   info.outputs = {
       {Shape{input[0], input[1], sampling.h.out, sampling.w.out}, context.inputs[0].dtype}};
-  info.gradient_forbidden.assign(context.inputs.size(), true);
-  info.gradient_forbidden[0] = false;
   return info;
 }
 
@@ -220,6 +219,7 @@ void ResampleLayer::Forward(const ForwardArgs& args) const {
 }
 
 void ResampleLayer::Backward(const BackwardArgs& args) const {
+  ZeroGradients(args.input_grads.subspan(1));
   if (args.input_grads[0].empty()) return;
   const Shape& shape = args.input_grads[0].shape();
   const Sampling sampling = Plan(shape, Reference(args.inputs));

@@ -97,10 +97,7 @@ class UnPooling final : public Layer {
     LayerInfo info;
     const PoolWindow window = Window(input);
     info.outputs = {{Shape{input[0], input[1], window.h.in, window.w.in}, context.inputs[0].dtype}};
-    info.backward_reads_input.assign(context.inputs.size(), masked);
-    info.backward_reads_input[0] = false;
-    info.gradient_forbidden.assign(context.inputs.size(), masked);
-    info.gradient_forbidden[0] = false;
+    if (masked) info.backward_reads_input = {false, true};
     return info;
   }
 

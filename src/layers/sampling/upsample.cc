@@ -66,12 +66,7 @@ class Upsample final : public Layer {
     }
     LayerInfo info;
     info.outputs = {{Shape{input[0], input[1], height, width}, context.inputs[0].dtype}};
-    info.backward_reads_input = {false};
-    info.gradient_forbidden = {false};
-    if (masked) {
-      info.backward_reads_input.push_back(true);
-      info.gradient_forbidden.push_back(true);
-    }
+    if (masked) info.backward_reads_input = {false, true};
     return info;
   }
 

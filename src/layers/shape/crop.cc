@@ -1,5 +1,6 @@
 // Crop: the part of input 0, from `axis` on, that has the extents of input 1 and starts at the
-// offsets. The gradient is 0 outside of that part; input 1 is only asked for its shape.
+// offsets. The gradient is 0 outside of that part; input 1 is only asked for its shape,
+// so its gradient is 0.
 #include <algorithm>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "graph/registry.h"
 #include "layers/layer_axis.h"
 #include "layers/shape/strided_block.h"
+#include "layers/zero_gradient.h"
 
 namespace crema {
 namespace {
@@ -48,7 +50,6 @@ class Crop final : public Layer {
     }
     LayerInfo info;
     info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
-    info.gradient_forbidden = {false, true};
     return info;
   }
 
@@ -61,7 +62,9 @@ class Crop final : public Layer {
   }
 
   void Backward(const BackwardArgs& args) const override {
+    ZeroGradients(args.input_grads.subspan(1));
     const TensorView& dx = args.input_grads[0];
+    if (dx.empty()) return;
     const ConstTensorView& dy = args.output_grads[0];
     const Part part = MakePart(dx.shape(), dy.shape());
     DispatchFloat(dx.dtype(), [&]<typename T>(T) {

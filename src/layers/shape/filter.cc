@@ -2,8 +2,9 @@
 // not 0. How many there are is known when the layer runs only: the outputs are planned for all.
 // Gradients go back to the items that were kept; those of the others are 0.
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstring>
+#include <span>
 
 #include "core/error.h"
 #include "core/strings.h"
@@ -11,6 +12,14 @@
 
 namespace crema {
 namespace {
+
+// Shape::With, without allocating.
+Shape WithItems(const Shape& shape, int64_t items) {
+  std::array<int64_t, Shape::kMaxAxes> dims{};
+  std::ranges::copy(shape.dims(), dims.begin());
+  dims[0] = items;
+  return Shape(std::span<const int64_t>(dims.data(), shape.dims().size()));
+}
 
 class Filter final : public Layer {
  public:
@@ -59,7 +68,7 @@ class Filter final : public Layer {
           if (selected != 0) y = std::copy(x, x + size, y);
           x += size;
         }
-        args.output_shapes[i] = shape.With(0, kept);
+        args.output_shapes[i] = WithItems(shape, kept);
       }
     });
   }
@@ -111,7 +120,9 @@ void RegisterFilter(Registry& registry) {
   type.input_docs = {"x_i: N items of any shape, one blob or several",
                      "selector, the last bottom: N values, 0 drops the item"};
   type.output_docs = {"y_i: the kept items, one top for each x_i; none may be kept"};
-  type.differences = {"A selector that is not a number is an error; Caffe keeps such an item."};
+  type.differences = {"A selector that is not a number is an error; Caffe keeps such an item.",
+                      "A selector that depends on learned blobs needs propagate_down: false; Caffe "
+                      "ends when it runs backward."};
   type.inputs = {2, Arity::kAny};
   type.outputs = {1, Arity::kAny};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Filter>(p); };

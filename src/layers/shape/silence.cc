@@ -1,8 +1,7 @@
 // Silence: reads blobs and makes none, so that they are not listed as outputs of the net.
 // The gradients of its inputs are 0.
-#include <cstring>
-
 #include "graph/registry.h"
+#include "layers/zero_gradient.h"
 
 namespace crema {
 namespace {
@@ -15,11 +14,7 @@ class Silence final : public Layer {
 
   void Forward(const ForwardArgs&) const override {}
 
-  void Backward(const BackwardArgs& args) const override {
-    for (const TensorView& dx : args.input_grads) {
-      if (!dx.empty()) std::memset(dx.raw(), 0, dx.bytes());
-    }
-  }
+  void Backward(const BackwardArgs& args) const override { ZeroGradients(args.input_grads); }
 };
 
 }  // namespace
