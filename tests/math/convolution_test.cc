@@ -183,7 +183,7 @@ TEST(Convolution, EveryRowAgreesWithDirectLoopsBeyondBlockSizes) {
 }
 
 TEST(Convolution, PackedRowSaysWhyItIsNotUsed) {
-  const Kernel& packed = ConvolutionType().kernels.front();
+  const Kernel& packed = ConvolutionType().kernels.at(1);
   ASSERT_EQ(packed.name, "packed");
   LayerSample sample;
   sample.prototxt = "convolution_param { num_output: 2 kernel_size: 1 }";

@@ -11,6 +11,7 @@ namespace crema {
 namespace {
 
 using Extents = ConvWindow::Extents;
+constexpr double kMostElements = 2147483647;  // of a blob
 constexpr std::string_view kPath = "convolution_param.";
 
 using RepeatedUint = google::protobuf::RepeatedField<uint32_t>;
@@ -112,6 +113,12 @@ ConvWindow ReadWindow(const Layer& layer, int axes) {
   RequirePositive(layer, w.kernel, axes, kernel);
   RequirePositive(layer, w.stride, axes, stride);
   RequirePositive(layer, w.dilation, axes, has_hole ? hole : dilation);
+  double elements = 1;
+  for (int i = 0; i < axes; ++i) elements *= static_cast<double>(w.kernel[static_cast<size_t>(i)]);
+  if (elements > kMostElements) {
+    FailField(layer, "convolution_param.kernel_size",
+              StrCat("a kernel of ", elements, " elements is larger than any blob may be"));
+  }
   return w;
 }
 
@@ -202,6 +209,13 @@ ConvGeometry MakeDeconvGeometry(const Layer& layer, const Shape& input) {
   w = ReadWindow(layer, input.axes() - g.channel_axis - 1);
   for (size_t i = 0; i < static_cast<size_t>(w.axes); ++i) {
     w.out[i] = input[g.channel_axis + 1 + static_cast<int>(i)];
+    const double estimate = static_cast<double>(w.stride[i]) * static_cast<double>(w.out[i]) +
+                            static_cast<double>(Reach(w, i));
+    if (estimate > 2 * kMostElements + 2 * static_cast<double>(w.pad[i])) {
+      FailInputs(layer,
+                 StrCat("the output would have about ", estimate, " elements along spatial axis ",
+                        i, ", more than any blob may have; use a smaller stride or kernel"));
+    }
     w.in[i] = w.stride[i] * (w.out[i] - 1) + Reach(w, i) - 2 * w.pad[i];
     if (w.out[i] > 0 && w.in[i] > 0) continue;
     FailInputs(layer, StrCat("the output would have ", w.in[i], " elements along spatial axis ", i,

@@ -138,7 +138,7 @@ void RegisterBatchNorm(Registry& registry) {
       "scale: C; only with scale_bias or use_weight_bias",
       "bias: C; only with scale_bias or use_weight_bias"};
   type.differences = {
-      "Statistics never change in TEST, nor with use_global_stats: false there; Caffe's do then.",
+      "A test net never changes the statistics; Caffe's does with use_global_stats: false.",
       "Caffe refuses multipliers other than 0 for the three statistics; here they have no effect.",
       "scale_bias: true is NVCaffe's layer: averages in place of sums, the first pass replaces "
       "them, eps is at least 1e-5, TEST always uses the stored ones.",

@@ -115,7 +115,7 @@ void ApplyAlternating(const GroupLayout& g, const Tables& tables, const T* x, co
 template <typename T>
 void Apply(int threads, const GroupLayout& g, const Tables& tables, const T* x, const T* z, T* y) {
   if (g.Count() == 0) return;
-  const bool rows = g.run > 1 || g.inner == 1;
+  const bool rows = g.run != 1 || g.inner == 1;
   const int64_t pieces = g.outer * g.runs * (rows ? g.inner : 1);
   const int64_t cost = rows ? g.run : g.inner;
   ParallelFor(threads, pieces, std::max<int64_t>(1, kGrain / cost),

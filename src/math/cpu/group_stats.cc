@@ -101,7 +101,7 @@ void Reduce(int threads, const GroupLayout& g, const T* a, const T* b, const dou
             double* sums) {
   const int64_t stride = g.inner * g.run;
   const int64_t cost = std::max<int64_t>(1, g.GroupSize());
-  if (g.run > 1 || g.inner == 1) {
+  if (g.run != 1 || g.inner == 1) {
     ParallelFor(threads, g.Groups(), std::max<int64_t>(1, kGrain / cost),
                 [&](int64_t begin, int64_t end, int) {
                   for (int64_t i = begin; i < end; ++i) {
