@@ -16,6 +16,7 @@ evaluate       measure weights on the test data: crema evaluate --model=net --we
 deploy         classify images: crema deploy classify --model=net --weights=file image...
 convert_mnist  MNIST's IDX files to LMDB: crema convert_mnist images labels output
 make_digits    draw a data set of digits: crema make_digits --count=1000 output
+upgrade        old nets, solvers and weights in the present format: crema upgrade net -o new
 replay         compare a net with recorded numbers: crema replay --model=net --golden=file
 LIST
 }

@@ -14,15 +14,16 @@
 
 #include "common/json.h"
 #include "common/tool.h"
+#include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/exec_context.h"
 #include "core/strings.h"
-#include "format/caffemodel.h"
 #include "format/file.h"
 #include "serving/classifier.h"
 
 DEFINE_string(model, "", "the deploy net, a prototxt that begins with an Input layer");
-DEFINE_string(weights, "", "its learned blobs, a caffemodel");
+DEFINE_string(weights, "",
+              "its learned blobs: caffemodels, separated by commas; later ones add and override");
 DEFINE_string(mean, "",
               "mean to subtract: a binaryproto file, or one number a channel with commas");
 DEFINE_string(labels, "", "text file with the name of a class on each line");
@@ -202,8 +203,8 @@ int Classify(const std::vector<std::string>& arguments) {
   const std::vector<std::string> images = ImagesOf(arguments);
   const Registry registry = BuiltinRegistry();
   const NetFile net = ReadNet(FLAGS_model);
-  const NetParameter model = ReadCaffemodel(FLAGS_weights);
-  const Classifier classifier(net, model, FLAGS_weights, FLAGS_output, registry, GlogSink());
+  const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);
+  const Classifier classifier(net, weights, FLAGS_output, registry, GlogSink());
   const Preprocessing preprocessing{
       .invert = FLAGS_invert, .scale = static_cast<float>(FLAGS_scale), .mean = MeanOf(classifier)};
   const std::vector<std::string> labels = LabelsOf(classifier);

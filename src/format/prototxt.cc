@@ -174,11 +174,11 @@ std::string DescribeWrongText(const std::string& text, std::string_view expected
   }
   if (HasLayersOrInputs(net)) {
     return StrCat("is a net as text (a prototxt), not ", expected,
-                  ": give it with --model, and here the binary file, such as a .caffemodel");
+                  ": give it with --model, and the binary file here");
   }
   if (solver.has_net() || solver.has_train_net() || solver.has_base_lr()) {
     return StrCat("is a solver as text (a prototxt), not ", expected,
-                  ": give it with --solver, and here the binary file, such as a .caffemodel");
+                  ": give it with --solver, and the binary file here");
   }
   return DescribeWrongContent(Content::kText, expected) +
          (text.find('{') == std::string::npos

@@ -9,6 +9,7 @@
 #include "format/prototxt.h"
 #include "graph/registry.h"
 #include "runtime/weights.h"
+#include "runtime/weights_files.h"
 
 namespace crema {
 
@@ -39,5 +40,8 @@ struct Evaluation {
 // and `iterations` is not given, or when a learned layer is missing in the file.
 Evaluation Evaluate(const NetFile& net, const NetParameter& model, const std::string& model_path,
                     const Registry& registry, const EvaluationOptions& options);
+// The same with the weights of files.
+Evaluation Evaluate(const NetFile& net, const WeightsFiles& weights, const Registry& registry,
+                    const EvaluationOptions& options);
 
 }  // namespace crema

@@ -123,7 +123,18 @@ TEST(Caffemodel, WrongFilesAreNamed) {
   EXPECT_TRUE(Contains(error(""), "is empty"));
   EXPECT_TRUE(Contains(error("<html><body>404</body></html>"), "is an HTML page"));
   EXPECT_TRUE(Contains(error("version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"));
-  EXPECT_TRUE(Contains(error("layer { name: \"a\" type: \"ReLU\" }"), "(a prototxt?)"));
+  EXPECT_TRUE(Contains(
+      error("layer { name: \"a\" type: \"ReLU\" }"),
+      "is a net as text (a prototxt), not a weights file (caffemodel): give it with --model"));
+  EXPECT_TRUE(Contains(error("net: \"a\" base_lr: 0.1"), "is a solver as text (a prototxt)"));
+  EXPECT_TRUE(Contains(error("nothing { known: 1 }"), "is a text file"));
+  EXPECT_TRUE(Contains(error("GIF89a\x01"), "is an image"));
+  EXPECT_TRUE(Contains(error("RIFF\x01\x02\x03\x04WEBPVP8"), "is an image"));
+  EXPECT_TRUE(Contains(error("\x1F\x8B\x08 gzip"), "is a compressed file"));
+  EXPECT_TRUE(Contains(error("PK\x03\x04 zip"), "is a compressed file"));
+  EXPECT_TRUE(Contains(error("PK\x03\x04 archive/data.pkl"), "is a PyTorch file"));
+  EXPECT_TRUE(Contains(error("\x93NUMPY\x01"), "is a NumPy array"));
+  EXPECT_TRUE(Contains(error("a.prototxt" + std::string(247, '\0') + "ustar"), "a tar archive"));
   EXPECT_TRUE(Contains(error(std::string(100, '\x07')), "is not a weights file, or damaged"));
   SolverState state;
   state.set_iter(5);
