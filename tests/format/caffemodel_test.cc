@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/tensor.h"
+#include "format/blob_proto.h"
 #include "format/error_text.h"
 #include "format/file.h"
 #include "format/seal.h"
@@ -115,6 +117,22 @@ TEST(Caffemodel, OldFormatIsUpgraded) {
   EXPECT_EQ(read.layer(0).blobs(0).data(1), 2);
 }
 
+// NVCaffe has element types where Caffe has parameter blocks, and values as bytes.
+TEST(Caffemodel, ForksWithOtherFieldsAtOurNumbersAreRead) {
+  const TempDir folder;
+  const std::string forward_type = "\x88\x09\x01";  // field 145, a number
+  const std::string blob("\x3A\x03\x0A\x01\x02\x50\x02\x62\x04\x00\x38\x00\xBC", 13);
+  const std::string layer = std::string("\x0A\x01") + "a" + "\x3A\x0D" + blob + forward_type;
+  const std::string net = std::string("\xA2\x06") + static_cast<char>(layer.size()) + layer;
+  const NetParameter read = ReadCaffemodel(folder.Write("f", net));
+  ASSERT_EQ(read.layer_size(), 1);
+  EXPECT_FALSE(read.layer(0).has_parameter_param());
+  Tensor values(Shape({2}), DType::kF32);
+  CopyTo(read.layer(0).blobs(0), values.view());
+  EXPECT_EQ(values.view().data<float>()[0], 0.5F);
+  EXPECT_EQ(values.view().data<float>()[1], -1.0F);
+}
+
 TEST(Caffemodel, WrongFilesAreNamed) {
   const TempDir folder;
   const auto error = [&](const std::string& bytes) {
@@ -225,6 +243,21 @@ TEST(CaffemodelHdf5, NamesThatHdf5CannotHoldAreRefused) {
   net.mutable_layer(0)->set_name("conv2");
   EXPECT_TRUE(Contains(ErrorOf([&] { WriteCaffemodelHdf5(net, folder.File("a")); }), "two layers"));
   EXPECT_EQ(folder.FileCount(), 0u);
+}
+
+TEST(CaffemodelHdf5, ModelsAndStatesAreToldApart) {
+  const TempDir folder;
+  SolverState state;
+  state.set_iter(5);
+  state.set_learned_net("a_iter_5.caffemodel.h5");
+  state.set_current_step(0);
+  WriteSolverStateHdf5(state, folder.File("s"));
+  WriteCaffemodelHdf5(Example(), folder.File("m"));
+  EXPECT_TRUE(Contains(ErrorOf([&] { ReadCaffemodel(folder.File("s")); }),
+                       "is a solver state, not a weights file: give it with --snapshot; its "
+                       "weights are in 'a_iter_5.caffemodel.h5'"));
+  EXPECT_TRUE(Contains(ErrorOf([&] { ReadSolverState(folder.File("m")); }),
+                       "is a weights file (caffemodel), not a solver state"));
 }
 
 TEST(CaffemodelHdf5, TruncatedFilesAreRefusedInSilence) {
