@@ -7,12 +7,13 @@
 #include <cstdio>
 
 #include "common/tool.h"
+#include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "format/caffemodel.h"
 
 DEFINE_string(model, "", "the net with its data layer, a prototxt");
-DEFINE_string(weights, "", "its learned blobs, a caffemodel");
+DEFINE_string(weights, "",
+              "its learned blobs: caffemodels, separated by commas; later ones add and override");
 DEFINE_int64(iterations, 0, "batches; 0: every sample exactly once");
 DEFINE_int32(threads, 0, "threads; 0: one for each processor");
 DEFINE_int32(level, 0, "NetState.level");
@@ -33,14 +34,14 @@ int Run() {
   }
   const Registry registry = BuiltinRegistry();
   const NetFile net = ReadNet(FLAGS_model);
-  const NetParameter model = ReadCaffemodel(FLAGS_weights);
+  const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);
   EvaluationOptions options{.iterations = FLAGS_iterations,
                             .threads = CheckedThreads(FLAGS_threads),
                             .level = FLAGS_level,
                             .stages = {},
                             .log = &GlogSink()};
   if (!FLAGS_stage.empty()) options.stages = Split(FLAGS_stage, ',');
-  const Evaluation result = Evaluate(net, model, FLAGS_weights, registry, options);
+  const Evaluation result = Evaluate(net, weights, registry, options);
   std::printf("%ld samples in %ld batches\n", result.samples, result.batches);
   std::printf("Loss: %g\n", result.loss);
   for (const EvaluatedOutput& output : result.outputs) {

@@ -9,6 +9,7 @@
 
 #include "common/live_line.h"
 #include "common/tool.h"
+#include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "format/solver_state.h"
@@ -82,16 +83,6 @@ SolverFile ReadSolverWithFlags() {
   return file;
 }
 
-std::vector<std::string> WeightFiles(const SolverParameter& solver) {
-  std::vector<std::string> paths;
-  for (const std::string& entry : solver.weights()) {
-    for (const std::string& path : Split(entry, ',')) {
-      if (!Trim(path).empty()) paths.emplace_back(Trim(path));
-    }
-  }
-  return paths;
-}
-
 void Describe(const Solver& solver, LogSink& log) {
   log.Write(Severity::kInfo, "effective solver configuration:\n" +
                                  PrintText(solver.config().solver.solver) +
@@ -121,6 +112,8 @@ int Run() {
   RunConfig config = MakeRunConfig(ReadSolverWithFlags());
   const SolverParameter solver_param = config.solver.solver;
   WarnAboutMode(solver_param, log);
+  const WeightsFiles weights = WeightsOfFlags(
+      {solver_param.weights().begin(), solver_param.weights().end()}, MissingLayers::kKeep);
 
   const bool on_terminal = isatty(STDERR_FILENO) != 0;
   CaffeLog caffe_log(log, solver_param.lr_policy(), solver_param.display());
@@ -138,7 +131,7 @@ int Run() {
 
   Solver solver(std::move(config), registry, std::move(options));
   if (!FLAGS_quiet) Describe(solver, log);
-  solver.LoadWeights(WeightFiles(solver_param));
+  solver.LoadWeights(weights.paths, weights.on_mismatch);
   if (!FLAGS_snapshot.empty()) solver.Restore(FLAGS_snapshot);
   // The terminal belongs to the live line.
   if (on_terminal && !FLAGS_log_dir.empty()) KeepLogOffTerminal();

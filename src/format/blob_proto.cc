@@ -136,8 +136,8 @@ Shape ShapeOf(const BlobProto& proto) {
 
 bool ShapeMatches(const BlobProto& proto, const Shape& target) {
   const Shape stored = ShapeOf(proto);
-  if (!IsLegacyShape(proto)) return stored == target;
-  if (target.axes() > 4) return false;
+  if (stored == target) return true;
+  if (stored.axes() != 4 || target.axes() > 4) return false;
   for (int axis = 0; axis < 4; ++axis) {
     const int target_axis = axis - (4 - target.axes());
     if (stored[axis] != (target_axis < 0 ? 1 : target[target_axis])) return false;

@@ -13,8 +13,8 @@ bool IsLegacyShape(const BlobProto& proto);
 // Throws kDataLoss for what cannot be a shape. Allocates nothing.
 Shape ShapeOf(const BlobProto& proto);
 
-// Whether the stored array fits a blob of shape `target`. A legacy shape fits any shape of up to
-// four axes that is the same once filled up with ones on the left; a new one must be equal.
+// Whether the stored array fits a blob of shape `target`: it is equal, or has four axes and is the
+// same once the target is filled up with ones on the left, as Caffe stored all arrays once.
 bool ShapeMatches(const BlobProto& proto, const Shape& target);
 
 // Values stored, whatever the shape says: double_data if there is any, else data, else NVCaffe's

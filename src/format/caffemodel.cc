@@ -9,6 +9,7 @@
 #include "format/blob_proto.h"
 #include "format/file.h"
 #include "format/hdf5_format.h"
+#include "format/net_stream.h"
 #include "format/seal.h"
 #include "format/sealed_file.h"
 #include "format/sniff.h"
@@ -61,19 +62,20 @@ void FailIfOtherMessage(std::string_view body, const std::string& path) {
   }
 }
 
-NetParameter ParseNetBinary(std::string_view bytes, const std::string& path) {
-  const std::string_view body = Unseal(bytes, path);
-  if (body.data() == bytes.data()) CheckIsBinary(bytes, path, kExpected);
-  NetParameter net;
-  const bool parsed = ParseBinary(body, &net);
-  if (!parsed || net.layer_size() + net.layers_size() == 0) FailIfOtherMessage(body, path);
-  if (!parsed) FailFile(path, DescribeDamagedNet(body) + "; take another copy of the file");
-  SourceMap source;
-  source.file = path;
-  std::vector<Problem> warnings;  // about fields that weights do not need
-  UpgradeNet(&net, &source, &warnings);
-  CheckBlobs(net, path);
-  return net;
+uint32_t CrcOf(const RandomFile& file, const FileRange& range) {
+  constexpr uint64_t kChunk = uint64_t{1} << 20;
+  uint32_t crc = Crc32("");
+  for (uint64_t at = 0; at < range.size; at += kChunk) {
+    crc = Crc32(file.Read(range.begin + at, std::min(kChunk, range.size - at)), crc);
+  }
+  return crc;
+}
+
+FileRange Unseal(const RandomFile& file) {
+  const uint64_t end_size = std::min<uint64_t>(file.size(), 2 * kSealBytes);
+  return CheckSeals(
+      file.Read(0, kSealBytes), file.Read(file.size() - end_size, end_size), file.size(),
+      [&](const FileRange& range) { return CrcOf(file, range); }, file.path());
 }
 
 }  // namespace
@@ -89,7 +91,25 @@ NetParameter ReadCaffemodel(const std::string& path) {
   return net;
 }
 
-NetParameter ReadNetBinary(const std::string& path) { return ParseNetBinary(ReadFile(path), path); }
+NetParameter ReadNetBinary(const std::string& path) {
+  constexpr size_t kLooked = size_t{1} << 20;
+  const RandomFile file(path);
+  const FileRange body = Unseal(file);
+  if (body.size == file.size()) CheckIsBinary(file.Read(0, kLooked), path, kExpected);
+  StreamedNet streamed = StreamNet(file, body);
+  NetParameter& net = streamed.net;
+  const bool has_layers = net.layer_size() + net.layers_size() > 0;
+  if (!has_layers && body.size <= kMaxFileBytes) {
+    FailIfOtherMessage(file.Read(body.begin, static_cast<size_t>(body.size)), path);
+  }
+  if (!streamed.damage.empty()) FailFile(path, streamed.damage + "; take another copy of the file");
+  SourceMap source;
+  source.file = path;
+  std::vector<Problem> warnings;  // about fields that weights do not need
+  UpgradeNet(&net, &source, &warnings);
+  CheckBlobs(net, path);
+  return std::move(streamed.net);
+}
 
 BlobProto ReadBlobProtoFile(const std::string& path) {
   constexpr const char* kArray = "a single array in binary (a mean file)";
@@ -116,6 +136,9 @@ BlobProto ReadBlobProtoFile(const std::string& path) {
 
 void WriteCaffemodel(const NetParameter& net, const std::string& path) { WriteSealed(net, path); }
 
-uint32_t FileCrc32(const std::string& path) { return Crc32(ReadFile(path)); }
+uint32_t FileCrc32(const std::string& path) {
+  const RandomFile file(path);
+  return CrcOf(file, {0, file.size()});
+}
 
 }  // namespace crema

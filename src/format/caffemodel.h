@@ -9,8 +9,9 @@ namespace crema {
 
 // A weights file of Caffe or of ours: HDF5 (told by its contents), or binary and then upgraded to
 // the present format. Of HDF5 only names and blobs of the layers are there, in no special order; a
-// blob that another layer owns is there without shape and values. Throws kNotFound, kDataLoss for
-// what is damaged or not a weights file, kUnsupported for HDF5 in a build without it.
+// blob that another layer owns is there without shape and values. Files may be larger than
+// protobuf's 2 GiB, a single layer not. Throws kNotFound, kDataLoss for what is damaged or not a
+// weights file, kUnsupported for HDF5 in a build without it.
 NetParameter ReadCaffemodel(const std::string& path);
 
 // A NetParameter in binary, such as a recording, which need not have weights. Checked for damage

@@ -36,6 +36,7 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return value_; }
+  int Release() { return std::exchange(value_, -1); }
 
  private:
   int value_;
@@ -72,7 +73,7 @@ fs::path FolderOf(const std::string& path) {
 }
 
 [[noreturn]] void FailTooLarge(const std::string& path) {
-  Fail(ErrorCode::kDataLoss, "is larger than 2 GiB; no file of ours or of Caffe's is", In(path));
+  Fail(ErrorCode::kDataLoss, "is larger than 2 GiB, which only weights may be", In(path));
 }
 
 [[noreturn]] void FailRead(const std::string& path, int error) {
@@ -146,6 +147,34 @@ std::string ReadFileStart(const std::string& path, size_t most_bytes) {
   RefuseDevices(file.get(), path, false);
   std::string bytes(most_bytes, '\0');
   bytes.resize(ReadSome(file.get(), path, bytes.data(), bytes.size()));
+  return bytes;
+}
+
+RandomFile::RandomFile(const std::string& path) : path_(path) {
+  Descriptor file(OpenForReading(path));
+  RefuseDevices(file.get(), path, false);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) FailRead(path, errno);
+  if (S_ISDIR(status.st_mode)) FailRead(path, EISDIR);
+  size_ = static_cast<uint64_t>(status.st_size);
+  descriptor_ = file.Release();
+}
+
+RandomFile::~RandomFile() { ::close(descriptor_); }
+
+std::string RandomFile::Read(uint64_t offset, size_t most) const {
+  const uint64_t rest = size_ - std::min(offset, size_);
+  std::string bytes(static_cast<size_t>(std::min<uint64_t>(most, rest)), '\0');
+  size_t size = 0;
+  while (size < bytes.size()) {
+    const ssize_t count = ::pread(descriptor_, bytes.data() + size, bytes.size() - size,
+                                  static_cast<off_t>(offset + size));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) FailRead(path_, errno);
+    if (count == 0) break;  // it has shrunk since
+    size += static_cast<size_t>(count);
+  }
+  bytes.resize(size);
   return bytes;
 }
 

@@ -7,7 +7,8 @@
 
 namespace crema {
 
-// The largest file that is read: protobuf cannot parse more.
+// The largest file that is read whole: protobuf cannot parse more at once. Weights may be larger,
+// see RandomFile.
 inline constexpr uint64_t kMaxFileBytes = (uint64_t{1} << 31) - 1;
 
 // The whole file. Throws kNotFound (naming a similar file of that folder, if there is one),
@@ -16,6 +17,26 @@ std::string ReadFile(const std::string& path);
 
 // The first bytes of a file of any size, to see what it is; throws as ReadFile.
 std::string ReadFileStart(const std::string& path, size_t most_bytes);
+
+// A file of any size, read in parts. Throws as ReadFile; pipes are refused. Thread safety: one
+// thread.
+class RandomFile {
+ public:
+  explicit RandomFile(const std::string& path);
+  ~RandomFile();
+  RandomFile(const RandomFile&) = delete;
+  RandomFile& operator=(const RandomFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  uint64_t size() const { return size_; }
+  // Up to `most` bytes from `offset`: fewer only where the file ends.
+  std::string Read(uint64_t offset, size_t most) const;
+
+ private:
+  std::string path_;
+  uint64_t size_ = 0;
+  int descriptor_ = -1;
+};
 
 // A file that appears under its name only when it is whole and on the disk: written to
 // "<path>.tmp.<pid>" in the same folder, flushed, and renamed by Commit. Without Commit the

@@ -91,7 +91,12 @@ NetParameter ReadHdf5Caffemodel(const std::string& path) {
   if (!reader.Has("/data") || !reader.IsGroup("/data")) {
     Where where;
     where.file = path;
-    Fail(ErrorCode::kDataLoss, "is an HDF5 file, but not of weights: it has no group 'data'",
+    const bool is_state = reader.Has("iter") && reader.Has("learned_net");
+    Fail(ErrorCode::kDataLoss,
+         is_state ? StrCat("is a solver state, not a weights file: give it with --snapshot; its "
+                           "weights are in '",
+                           reader.ReadString("learned_net"), "'")
+                  : "is an HDF5 file, but not of weights: it has no group 'data'",
          where);
   }
   NetParameter net;

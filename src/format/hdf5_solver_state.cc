@@ -41,8 +41,12 @@ SolverState ReadHdf5SolverState(const std::string& path) {
     if (reader.Has(name)) continue;
     Where where;
     where.file = path;
+    const bool is_model = reader.Has("data") && reader.IsGroup("data");
     Fail(ErrorCode::kDataLoss,
-         StrCat("is an HDF5 file, but not a solver state: it has no '", name, "'"), where);
+         is_model ? "is a weights file (caffemodel), not a solver state: give it with --weights, "
+                    "and the .solverstate with --snapshot"
+                  : StrCat("is an HDF5 file, but not a solver state: it has no '", name, "'"),
+         where);
   }
   SolverState state;
   if (reader.Has(kOwn)) {

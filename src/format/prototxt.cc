@@ -47,6 +47,10 @@ void CheckIsText(const std::string& text, const std::string& file, std::string_v
       net.layer_size() + net.layers_size() > 0) {
     message = StrCat("is a binary weights file (caffemodel), not ", expected,
                      ": give it with --weights, and the .prototxt here");
+  } else if (SolverState state; content == Content::kBinary && state.ParsePartialFromString(text) &&
+                                state.has_iter() && state.has_learned_net()) {
+    message = StrCat("is a solver state, not ", expected,
+                     ": give it with --snapshot, and the .prototxt here");
   } else if (content == Content::kHdf5) {
     message += ": it may be a weights file, to be given with --weights";
   }
@@ -157,6 +161,29 @@ SolverFile ReadSolver(const std::string& path) {
   SolverFile file = ParseSolver(ReadFile(path), path);
   CompleteSnapshotPrefix(path, &file.solver);
   return file;
+}
+
+std::string DescribeWrongText(const std::string& text, std::string_view expected) {
+  constexpr size_t kMostParsed = size_t{1} << 24;
+  NetParameter net;
+  SolverParameter solver;
+  std::vector<Problem> ignored;
+  if (text.size() <= kMostParsed) {
+    ParseText(text, "", &net, nullptr, &ignored);
+    ParseText(text, "", &solver, nullptr, &ignored);
+  }
+  if (HasLayersOrInputs(net)) {
+    return StrCat("is a net as text (a prototxt), not ", expected,
+                  ": give it with --model, and the binary file here");
+  }
+  if (solver.has_net() || solver.has_train_net() || solver.has_base_lr()) {
+    return StrCat("is a solver as text (a prototxt), not ", expected,
+                  ": give it with --solver, and the binary file here");
+  }
+  return DescribeWrongContent(Content::kText, expected) +
+         (text.find('{') == std::string::npos
+              ? ": give the binary file"
+              : " (a prototxt?): give the binary file, such as a .caffemodel");
 }
 
 std::string PrintText(const Message& message) {

@@ -4,6 +4,7 @@
 #include <google/protobuf/message.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -40,6 +41,10 @@ SolverFile ParseSolver(const std::string& text, const std::string& file_name);
 void ParseText(const std::string& text, const std::string& file_name,
                google::protobuf::Message* message, SourceMap* source,
                std::vector<Problem>* problems);
+
+// Of a text file where `expected` (with its article: "a weights file") is needed: what it is
+// instead and where that belongs: "is a net as text (a prototxt), not a weights file: ...".
+std::string DescribeWrongText(const std::string& text, std::string_view expected);
 
 std::string PrintText(const google::protobuf::Message& message);
 

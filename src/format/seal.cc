@@ -59,17 +59,16 @@ std::optional<SealValues> Decode(std::string_view start, std::string_view bytes)
 }
 
 // Less than a whole head: the file was cut within it.
-bool IsStartOfHead(std::string_view bytes) {
-  const size_t size = std::min(bytes.size(), kHeadStart.size());
-  return size > 0 && bytes.size() < kSealBytes &&
-         bytes.substr(0, size) == kHeadStart.substr(0, size);
+bool IsStartOfHead(std::string_view start, uint64_t file_size) {
+  const size_t size = std::min(start.size(), kHeadStart.size());
+  return size > 0 && file_size < kSealBytes && start.substr(0, size) == kHeadStart.substr(0, size);
 }
 
 }  // namespace
 
-uint32_t Crc32(std::string_view bytes) {
+uint32_t Crc32(std::string_view bytes, uint32_t running) {
   return static_cast<uint32_t>(
-      ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+      ::crc32_z(running, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 SealParts SealOf(std::string_view body) {
@@ -85,33 +84,43 @@ std::string Seal(std::string_view body) {
   return bytes;
 }
 
-std::string_view Unseal(std::string_view bytes, const std::string& path) {
-  if (IsStartOfHead(bytes)) {
-    FailSeal(path, StrCat("is truncated: only ", bytes.size(), " bytes of it are left"));
+FileRange CheckSeals(std::string_view start, std::string_view end, uint64_t size,
+                     const RangeCrc& crc, const std::string& path) {
+  if (IsStartOfHead(start, size)) {
+    FailSeal(path, StrCat("is truncated: only ", size, " bytes of it are left"));
   }
-  const auto head = Decode(kHeadStart, bytes);
-  const size_t tail_at = bytes.size() - std::min(bytes.size(), kSealBytes);
-  const auto tail = Decode(kTailStart, bytes.substr(tail_at));
-  if (!head && !tail) return bytes;
+  const auto head = Decode(kHeadStart, start);
+  const auto tail = Decode(kTailStart, end.substr(end.size() - std::min(end.size(), kSealBytes)));
+  if (!head && !tail) return {0, size};
   if (!head) {
     // Another program has read our file, changed it and written it again: it puts what it does not
     // know, both seals, at the end. They no longer speak of this file. Damage never looks so.
-    const bool rewritten = bytes.size() > 2 * kSealBytes &&
-                           Decode(kHeadStart, bytes.substr(bytes.size() - 2 * kSealBytes));
-    if (rewritten) return bytes.substr(0, bytes.size() - 2 * kSealBytes);
+    const bool rewritten = size > 2 * kSealBytes && end.size() >= 2 * kSealBytes &&
+                           Decode(kHeadStart, end.substr(end.size() - 2 * kSealBytes));
+    if (rewritten) return {0, size - 2 * kSealBytes};
     FailSeal(path, "is damaged: its beginning has been altered or is missing");
   }
+  constexpr uint64_t kPossible = uint64_t{1} << 48;  // more is damage of the head
   const uint64_t whole = head->length + 2 * kSealBytes;
-  if (bytes.size() < whole && head->length <= uint64_t{1} << 31) {
-    FailSeal(path, StrCat("is truncated: it has ", bytes.size(), " bytes of ", whole));
+  if (head->length <= kPossible && size < whole) {
+    FailSeal(path, StrCat("is truncated: it has ", size, " bytes of ", whole));
   }
   if (!tail) FailSeal(path, "is damaged: its end has been altered");
-  const std::string_view body = bytes.substr(kSealBytes, tail_at - kSealBytes);
-  if (whole != bytes.size() || tail->length != head->length || tail->crc != head->crc ||
-      Crc32(body) != head->crc) {
+  if (whole != size || tail->length != head->length || tail->crc != head->crc ||
+      crc({kSealBytes, head->length}) != head->crc) {
     FailSeal(path, "is damaged: its contents do not match their checksum");
   }
-  return body;
+  return {kSealBytes, head->length};
+}
+
+std::string_view Unseal(std::string_view bytes, const std::string& path) {
+  const size_t end_size = std::min(bytes.size(), 2 * kSealBytes);
+  const auto crc = [&](const FileRange& range) {
+    return Crc32(bytes.substr(range.begin, range.size));
+  };
+  const FileRange body = CheckSeals(bytes.substr(0, kSealBytes),
+                                    bytes.substr(bytes.size() - end_size), bytes.size(), crc, path);
+  return bytes.substr(body.begin, body.size);
 }
 
 }  // namespace crema

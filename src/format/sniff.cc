@@ -17,6 +17,17 @@ bool StartsWithAny(std::string_view bytes, std::initializer_list<std::string_vie
                      [&](std::string_view start) { return bytes.starts_with(start); });
 }
 
+bool HasAt(std::string_view bytes, size_t at, std::string_view part) {
+  return bytes.size() > at && bytes.substr(at).starts_with(part);
+}
+
+// A zip file of its own making, or in old versions a pickled number.
+bool IsPyTorch(std::string_view bytes) {
+  if (bytes.starts_with("\x80\x02\x8A\x0A\x6C\xFC\x9C\x46"sv)) return true;
+  return bytes.starts_with("PK\x03\x04"sv) &&
+         bytes.substr(0, kSniffBytes).find("/data.pkl") != std::string_view::npos;
+}
+
 bool IsTextByte(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return (byte >= 0x20 && byte != 0x7F) || (byte >= '\t' && byte <= '\r');
@@ -28,11 +39,18 @@ Content Sniff(std::string_view bytes) {
   if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
   if (Trim(bytes.substr(0, kLooked)).empty() && Trim(bytes).empty()) return Content::kEmpty;
   if (bytes.starts_with("\x89HDF\r\n\x1A\n"sv)) return Content::kHdf5;
-  if (StartsWithAny(bytes, {"\xFF\xD8\xFF"sv, "\x89PNG\r\n"sv, "GIF8"sv})) return Content::kImage;
-  if (StartsWithAny(bytes, {"\x1F\x8B\x08"sv, "PK\x03\x04"sv,
-                            "\xFD"
-                            "7zXZ\0"sv,
-                            "BZh"sv, "\x28\xB5\x2F\xFD"sv})) {
+  if (StartsWithAny(bytes, {"\xFF\xD8\xFF"sv, "\x89PNG\r\n"sv, "GIF8"sv, "II*\0"sv, "MM\0*"sv}) ||
+      (bytes.starts_with("RIFF") && HasAt(bytes, 8, "WEBP"))) {
+    return Content::kImage;
+  }
+  if (bytes.starts_with("\x93NUMPY"sv)) return Content::kNumpy;
+  if (IsPyTorch(bytes)) return Content::kPyTorch;
+  if (HasAt(bytes, 257, "ustar")) return Content::kTar;
+  if (StartsWithAny(bytes,
+                    {"\x1F\x8B\x08"sv, "PK\x03\x04"sv,
+                     "\xFD"
+                     "7zXZ\0"sv,
+                     "BZh"sv, "\x28\xB5\x2F\xFD"sv, "7z\xBC\xAF\x27\x1C"sv, "Rar!\x1A\x07"sv})) {
     return Content::kCompressed;
   }
   if (StartsWithAny(bytes, {"\xFF\xFE"sv, "\xFE\xFF"sv})) return Content::kUtf16;
@@ -64,6 +82,12 @@ std::string DescribeWrongContent(Content content, std::string_view expected) {
       return StrCat("is an image, not ", expected, ": give another file");
     case Content::kCompressed:
       return StrCat("is a compressed file, not ", expected, ": unpack it first");
+    case Content::kTar:
+      return StrCat("is a tar archive, not ", expected, ": unpack it first");
+    case Content::kNumpy:
+      return StrCat("is a NumPy array, not ", expected, ": give a file of Caffe");
+    case Content::kPyTorch:
+      return StrCat("is a PyTorch file, not ", expected, ": convert it to a caffemodel first");
     case Content::kText:
       return StrCat("is a text file, not ", expected);
     case Content::kBinary:

@@ -14,13 +14,16 @@ enum class Content {
   kHtml,        // also XML
   kLfsPointer,  // what Git leaves in place of a large file that was not fetched
   kHdf5,
-  kImage,       // JPEG, PNG, GIF
-  kCompressed,  // gzip, zip, xz, bzip2, zstd
-  kBinary,      // anything else
+  kImage,       // JPEG, PNG, GIF, TIFF, WebP
+  kCompressed,  // gzip, zip, xz, bzip2, zstd, 7z, rar
+  kTar,
+  kNumpy,    // .npy
+  kPyTorch,  // .pt, .pth
+  kBinary,   // anything else
 };
 
-// Enough of a file's start to tell HDF5.
-inline constexpr size_t kSniffBytes = 64;
+// Enough of a file's start to tell the kinds that are not text.
+inline constexpr size_t kSniffBytes = 512;
 
 Content Sniff(std::string_view bytes);
 

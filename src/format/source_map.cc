@@ -60,6 +60,27 @@ std::vector<std::pair<std::string, Position>> SourceMap::Take(std::string_view p
   return taken;
 }
 
+SourceMap SourceMap::Below(std::string_view path) const {
+  SourceMap below;
+  below.file = file;
+  const std::string start = std::string(path) + '.';
+  for (auto entry = positions_.lower_bound(start);
+       entry != positions_.end() && entry->first.starts_with(start); ++entry) {
+    below.positions_.emplace(entry->first.substr(start.size()), entry->second);
+  }
+  return below;
+}
+
+void SourceMap::SetBelow(std::string_view path, const SourceMap& below) {
+  const auto kept = positions_.find(path);
+  const Position own = kept == positions_.end() ? Position() : kept->second;
+  Take(path);
+  if (own.line > 0) Add(std::string(path), own);
+  for (const auto& [inner, position] : below.positions_) {
+    positions_.insert_or_assign(StrCat(path, ".", inner), position);
+  }
+}
+
 void SourceMap::ShiftUp(std::string_view repeated_field) {
   const std::string start = std::string(repeated_field) + '[';
   std::vector<std::pair<std::string, Position>> moved;

@@ -39,6 +39,10 @@ class SourceMap {
   void Remove(std::string_view path);  // and everything below it
   // Makes room in a top-level repeated field: element i becomes element i + 1, for every i.
   void ShiftUp(std::string_view repeated_field);
+  // The entries below a field, as paths of the message in it; and the way back, replacing what is
+  // there: of a net inside of a solver.
+  SourceMap Below(std::string_view path) const;
+  void SetBelow(std::string_view path, const SourceMap& below);
   size_t size() const { return positions_.size(); }
 
  private:

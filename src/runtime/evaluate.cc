@@ -1,6 +1,7 @@
 #include "runtime/evaluate.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -22,14 +23,12 @@ class Evaluator {
     for (const std::string& stage : options.stages) state_.add_stage(stage);
   }
 
-  Evaluation Run(const NetParameter& model, const std::string& model_path) {
+  using Load = std::function<void(const Plan&, Weights*)>;
+
+  Evaluation Run(const Load& load) {
     std::shared_ptr<Weights> weights;
     std::unique_ptr<Session> session = Open(file_.net, nullptr, &weights);
-    const LoadReport report =
-        weights->Load(session->plan(), model, model_path, MissingLayers::kError);
-    if (options_.log != nullptr) {
-      options_.log->Write(Severity::kInfo, DescribeLoad(report, model_path));
-    }
+    load(session->plan(), weights.get());
     if (options_.iterations > 0) {
       const int64_t batch = std::max<int64_t>(1, FirstBatch(session->plan()));
       for (int64_t i = 0; i < options_.iterations; ++i) RunBatch(session.get(), batch);
@@ -187,7 +186,19 @@ class Evaluator {
 
 Evaluation Evaluate(const NetFile& net, const NetParameter& model, const std::string& model_path,
                     const Registry& registry, const EvaluationOptions& options) {
-  return Evaluator(net, registry, options).Run(model, model_path);
+  return Evaluator(net, registry, options).Run([&](const Plan& plan, Weights* weights) {
+    const LoadReport report = weights->Load(plan, model, model_path, MissingLayers::kError);
+    if (options.log != nullptr) {
+      options.log->Write(Severity::kInfo, DescribeLoad(report, model_path));
+    }
+  });
+}
+
+Evaluation Evaluate(const NetFile& net, const WeightsFiles& weights, const Registry& registry,
+                    const EvaluationOptions& options) {
+  return Evaluator(net, registry, options).Run([&](const Plan& plan, Weights* blobs) {
+    LoadFiles(weights, plan, blobs, options.log);
+  });
 }
 
 }  // namespace crema

@@ -11,6 +11,7 @@
 #include "graph/registry.h"
 #include "runtime/session.h"
 #include "runtime/weights.h"
+#include "runtime/weights_files.h"
 
 namespace crema {
 
@@ -44,5 +45,8 @@ struct Evaluation {
 // and `iterations` is not given, or when a learned layer is missing in the file.
 Evaluation Evaluate(const NetFile& net, const NetParameter& model, const std::string& model_path,
                     const Registry& registry, const EvaluationOptions& options);
+// The same with the weights of files.
+Evaluation Evaluate(const NetFile& net, const WeightsFiles& weights, const Registry& registry,
+                    const EvaluationOptions& options);
 
 }  // namespace crema

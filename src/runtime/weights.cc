@@ -1,13 +1,13 @@
 #include "runtime/weights.h"
 
 #include <cstring>
-#include <set>
 #include <utility>
 
 #include "core/rng.h"
 #include "core/strings.h"
 #include "format/blob_proto.h"
 #include "math/filler.h"
+#include "runtime/weights_matcher.h"
 
 namespace crema {
 namespace {
@@ -77,122 +77,11 @@ std::shared_ptr<Weights> Weights::ShareWith(const Plan& plan, const Weights& oth
   return weights;
 }
 
-namespace {
-
-// One pass over plan and file that only looks; blobs are copied when no problem was found.
-class Loader {
- public:
-  Loader(const Plan& plan, const NetParameter& model, const std::string& file,
-         MissingLayers missing)
-      : plan_(plan), file_(file), missing_(missing) {
-    for (const LayerParameter& layer : model.layer()) {
-      by_name_.emplace(layer.name(), &layer);  // the first of a name, should there be two
-    }
-    for (const LayerParameter& layer : model.layer()) {
-      if (layer.blobs_size() > 0) unused_.insert(layer.name());
-    }
-  }
-
-  LoadReport Match() {
-    LoadReport report;
-    for (const PlannedLayer& layer : plan_.layers) {
-      if (layer.learned.empty()) continue;
-      const auto found = by_name_.find(layer.name());
-      unused_.erase(layer.name());
-      if (found == by_name_.end()) {
-        report.at_fillers.push_back(layer.name());
-        if (missing_ == MissingLayers::kError) ReportMissing(layer);
-      } else if (MatchBlobs(layer, *found->second)) {
-        report.loaded.push_back(layer.name());
-      }
-    }
-    report.not_in_net.assign(unused_.begin(), unused_.end());
-    if (!problems_.empty()) throw Error(std::move(problems_));
-    return report;
-  }
-
-  const std::vector<std::pair<int, const BlobProto*>>& matches() const { return matches_; }
-
- private:
-  bool MatchBlobs(const PlannedLayer& layer, const LayerParameter& source) {
-    if (!HasRightCount(layer, source)) {
-      Report(layer,
-             StrCat("the file has ", source.blobs_size(), " blobs for this layer, the net has ",
-                    layer.learned.size(), " (", Roles(layer), ")"));
-      return false;
-    }
-    bool fits = true;
-    for (int i = 0; i < source.blobs_size(); ++i) {
-      const int slot_index = layer.learned[static_cast<size_t>(i)];
-      const LearnedSlot& slot = plan_.learned[static_cast<size_t>(slot_index)];
-      const BlobProto& blob = source.blobs(i);
-      // HDF5 files hold a shared blob once, with its owner.
-      if (slot.owner != slot_index && DataCount(blob) == 0) continue;
-      if (!ShapeMatches(blob, slot.shape)) {
-        Report(layer, StrCat("blob ", i, " (", slot.role, ") is ", ToString(ShapeOf(blob)),
-                             " in the file, but ", ToString(slot.shape),
-                             " in the net; give the layer another name to train it anew, or make "
-                             "the net as it was when the file was written"));
-        fits = false;
-        continue;
-      }
-      const int64_t count = DataCount(blob);
-      if (count != slot.shape.count()) {
-        Report(layer,
-               StrCat("blob ", i, " (", slot.role, ") holds ", count, " values, but needs ",
-                      slot.shape.count()),
-               ErrorCode::kDataLoss);
-        fits = false;
-        continue;
-      }
-      matches_.emplace_back(slot_index, &blob);
-    }
-    return fits;
-  }
-
-  // As many as the layer has; blobs that others own may be missing at the end.
-  bool HasRightCount(const PlannedLayer& layer, const LayerParameter& source) const {
-    const auto count = static_cast<size_t>(source.blobs_size());
-    if (count > layer.learned.size()) return false;
-    for (size_t i = count; i < layer.learned.size(); ++i) {
-      if (plan_.learned[static_cast<size_t>(layer.learned[i])].owner == layer.learned[i])
-        return false;
-    }
-    return true;
-  }
-
-  std::string Roles(const PlannedLayer& layer) const {
-    std::vector<std::string> roles;
-    for (int s : layer.learned) roles.push_back(plan_.learned[static_cast<size_t>(s)].role);
-    return Join(roles, ", ");
-  }
-
-  void ReportMissing(const PlannedLayer& layer) {
-    std::vector<std::string> names(unused_.begin(), unused_.end());
-    Report(layer, StrCat("the file has no blobs for this layer", DidYouMean(layer.name(), names)));
-  }
-
-  void Report(const PlannedLayer& layer, std::string message,
-              ErrorCode code = ErrorCode::kInvalidArgument) {
-    problems_.push_back({code, {.file = file_, .layer = layer.name()}, std::move(message)});
-  }
-
-  const Plan& plan_;
-  const std::string& file_;
-  MissingLayers missing_;
-  std::map<std::string, const LayerParameter*> by_name_;
-  std::set<std::string> unused_;
-  std::vector<Problem> problems_;
-  std::vector<std::pair<int, const BlobProto*>> matches_;
-};
-
-}  // namespace
-
 LoadReport Weights::Load(const Plan& plan, const NetParameter& model, const std::string& file,
-                         MissingLayers missing) {
-  Loader loader(plan, model, file, missing);
-  LoadReport report = loader.Match();
-  for (const auto& [slot, blob] : loader.matches()) {
+                         MissingLayers missing, OnMismatch on_mismatch) {
+  WeightsMatcher matcher(plan, model, file, missing, on_mismatch);
+  LoadReport report = matcher.Match();
+  for (const auto& [slot, blob] : matcher.matches()) {
     CopyTo(*blob, blobs_[static_cast<size_t>(slot)]->view());
   }
   return report;
@@ -210,17 +99,6 @@ NetParameter Weights::Export(const Plan& plan) const {
     }
   }
   return net;
-}
-
-std::string DescribeLoad(const LoadReport& report, const std::string& file) {
-  std::string text = StrCat("weights from ", file, ":\n");
-  const auto list = [&](const char* what, const std::vector<std::string>& names) {
-    for (const std::string& name : names) text += StrCat("  ", what, "  ", name, "\n");
-  };
-  list("loaded    ", report.loaded);
-  list("at fillers", report.at_fillers);
-  list("not used  ", report.not_in_net);
-  return text;
 }
 
 }  // namespace crema

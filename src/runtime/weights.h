@@ -9,19 +9,20 @@
 
 #include "core/tensor.h"
 #include "graph/plan.h"
+#include "runtime/load_report.h"
 
 namespace crema {
-
-// What Load did, for people to read.
-struct LoadReport {
-  std::vector<std::string> loaded;      // layers whose blobs came from the file
-  std::vector<std::string> at_fillers;  // layers with learned blobs that the file does not hold
-  std::vector<std::string> not_in_net;  // layers of the file that the net has no use for
-};
 
 enum class MissingLayers {
   kError,  // evaluate, deploy: a layer with learned blobs must be in the file
   kKeep,   // train: such a layer keeps its values
+};
+
+// What to do with a layer whose blobs in the file do not fit.
+enum class OnMismatch {
+  kError,
+  kSkip,     // it keeps its values; so does, always, a layer that is missing
+  kReshape,  // blobs of as many values are taken in their order; others are errors
 };
 
 // Blobs by learned slot of a plan; slots that share have the same memory.
@@ -40,11 +41,12 @@ class Weights {
   ConstTensorView blob(size_t slot) const { return std::as_const(*blobs_[slot]).view(); }
   size_t size() const { return blobs_.size(); }
 
-  // Copies blobs of a caffemodel by layer name. Throws with all problems, having changed nothing:
-  // shapes or numbers of blobs that differ, and missing layers where they are an error. `file` is
-  // for messages.
+  // Copies blobs of a caffemodel by layer name, brought into our layout by LayerType::adapt_blobs.
+  // Of layers of one name in the file the last with blobs counts, as in Caffe. Throws with all
+  // problems, having changed nothing: shapes or numbers of blobs that differ, and missing layers,
+  // where they are errors. `file` is for messages.
   LoadReport Load(const Plan& plan, const NetParameter& model, const std::string& file,
-                  MissingLayers missing);
+                  MissingLayers missing, OnMismatch on_mismatch = OnMismatch::kError);
 
   // The net with its blobs, as written to a caffemodel.
   NetParameter Export(const Plan& plan) const;
@@ -53,8 +55,5 @@ class Weights {
   std::vector<std::shared_ptr<Tensor>> blobs_;             // by slot
   std::map<std::string, std::shared_ptr<Tensor>> by_key_;  // "<layer>\n<index>"
 };
-
-// A table of what was loaded, a line a layer.
-std::string DescribeLoad(const LoadReport& report, const std::string& file);
 
 }  // namespace crema

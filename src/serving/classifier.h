@@ -9,7 +9,11 @@
 #include "format/prototxt.h"
 #include "graph/registry.h"
 #include "runtime/session.h"
+<<<<<<< HEAD
 #include "serving/image_input.h"
+=======
+#include "runtime/weights_files.h"
+>>>>>>> w/files
 
 namespace crema {
 
@@ -24,8 +28,8 @@ class Classifier {
   // Requires a net with one input of shape N x C x H x W, C 1 (gray) or 3 (blue, green, red).
   // `output` names the blob with the scores; empty: the only output. Throws kInvalidArgument where
   // the net does not fit, for example a training net.
-  Classifier(const NetFile& net, const NetParameter& model, const std::string& model_path,
-             const std::string& output, const Registry& registry, LogSink& log);
+  Classifier(const NetFile& net, const WeightsFiles& weights, const std::string& output,
+             const Registry& registry, LogSink& log);
 
   int channels() const { return static_cast<int>(input_shape_[1]); }
   int height() const { return static_cast<int>(input_shape_[2]); }

@@ -7,7 +7,8 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
-#include "format/caffemodel.h"
+#include "format/stock_caffe.h"
+#include "runtime/weights_files.h"
 #include "solvers/snapshot.h"
 
 namespace crema {
@@ -40,6 +41,10 @@ Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options
   const bool writes = param_.snapshot() > 0 || param_.snapshot_after_train();
   if (writes && !param_.snapshot_prefix().empty()) ProbeSnapshotFolder(param_.snapshot_prefix());
   PlanNets(registry);
+  const std::string not_stock = DescribeLayersNotStock(train_plan_->written);
+  if (writes && !not_stock.empty()) {
+    options_.log->Write(Severity::kWarning, "snapshots: " + not_stock);
+  }
   AllocateHistory();
 }
 
@@ -105,13 +110,9 @@ void Solver::AllocateHistory() {
   }
 }
 
-void Solver::LoadWeights(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
-    const NetParameter model = ReadCaffemodel(path);
-    const LoadReport report = weights_->Load(*train_plan_, model, path, MissingLayers::kKeep);
-    const bool whole = report.at_fillers.empty() && report.not_in_net.empty();
-    options_.log->Write(whole ? Severity::kInfo : Severity::kWarning, DescribeLoad(report, path));
-  }
+void Solver::LoadWeights(const std::vector<std::string>& paths, OnMismatch on_mismatch) {
+  LoadFiles({.paths = paths, .on_mismatch = on_mismatch, .missing = MissingLayers::kKeep},
+            *train_plan_, weights_.get(), options_.log);
 }
 
 void Solver::Solve() {

@@ -40,7 +40,8 @@ class Solver {
   Solver(RunConfig config, const Registry& registry, SolverOptions options);
 
   // Starts from the weights of caffemodels, in order; layers they do not hold keep their values.
-  void LoadWeights(const std::vector<std::string>& paths);
+  void LoadWeights(const std::vector<std::string>& paths,
+                   OnMismatch on_mismatch = OnMismatch::kError);
   // Goes on where a snapshot was taken.
   void Restore(const std::string& state_path);
 

@@ -92,11 +92,11 @@ class Resolver {
                             "train_net_param");
   }
 
-  // A net written inside the solver. Positions of its fields are not kept, only the file.
-  NetFile Embedded(const NetParameter& net) const {
+  // A net written inside the solver, in its field `path`.
+  NetFile Embedded(const NetParameter& net, const std::string& path) const {
     NetFile file;
     file.net = net;
-    file.source.file = config_.solver.source.file;
+    file.source = config_.solver.source.Below(path);
     UpgradeNet(&file.net, &file.source, &file.warnings);
     return file;
   }
@@ -112,9 +112,9 @@ class Resolver {
   void ReadTrainNet() {
     NetOfRun& train = config_.train;
     if (param_.has_train_net_param()) {
-      train.file = Embedded(param_.train_net_param());
+      train.file = Embedded(param_.train_net_param(), "train_net_param");
     } else if (param_.has_net_param()) {
-      train.file = Embedded(param_.net_param());
+      train.file = Embedded(param_.net_param(), "net_param");
     } else {
       train.file = Read(param_.has_train_net() ? "train_net" : "net",
                         param_.has_train_net() ? param_.train_net() : param_.net());
@@ -140,7 +140,9 @@ class Resolver {
 
   void ReadTestNets() {
     std::vector<NetFile> files;
-    for (const NetParameter& net : param_.test_net_param()) files.push_back(Embedded(net));
+    for (int i = 0; i < param_.test_net_param_size(); ++i) {
+      files.push_back(Embedded(param_.test_net_param(i), StrCat("test_net_param[", i, "]")));
+    }
     for (int i = 0; i < param_.test_net_size(); ++i) {
       files.push_back(Read(StrCat("test_net[", i, "]"), param_.test_net(i)));
     }

@@ -50,9 +50,13 @@ TEST(BlobProto, LegacyShapeMatchesRightAligned) {
   EXPECT_FALSE(ShapeMatches(Legacy(1, 2, 3, 4), Shape({1, 1, 2, 3, 4})));
 }
 
-TEST(BlobProto, NewShapeMatchesExactly) {
+TEST(BlobProto, NewShapeMatchesExactlyButForFourAxes) {
   EXPECT_TRUE(ShapeMatches(Shaped({7}, 0), Shape({7})));
-  EXPECT_FALSE(ShapeMatches(Shaped({1, 1, 1, 7}, 0), Shape({7})));
+  EXPECT_TRUE(ShapeMatches(Shaped({1, 1, 1, 7}, 0), Shape({7})));
+  EXPECT_TRUE(ShapeMatches(Shaped({1, 1, 5, 7}, 0), Shape({5, 7})));
+  EXPECT_FALSE(ShapeMatches(Shaped({1, 7}, 0), Shape({7})));
+  EXPECT_FALSE(ShapeMatches(Shaped({7, 1, 1, 1}, 0), Shape({7})));
+  EXPECT_FALSE(ShapeMatches(Shaped({7}, 0), Shape({1, 1, 1, 7})));
 }
 
 TEST(BlobProto, ImpossibleShapesAreDataLoss) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/tensor.h"
+#include "format/blob_proto.h"
 #include "format/error_text.h"
 #include "format/file.h"
 #include "format/seal.h"
@@ -115,6 +117,22 @@ TEST(Caffemodel, OldFormatIsUpgraded) {
   EXPECT_EQ(read.layer(0).blobs(0).data(1), 2);
 }
 
+// NVCaffe has element types where Caffe has parameter blocks, and values as bytes.
+TEST(Caffemodel, ForksWithOtherFieldsAtOurNumbersAreRead) {
+  const TempDir folder;
+  const std::string forward_type = "\x88\x09\x01";  // field 145, a number
+  const std::string blob("\x3A\x03\x0A\x01\x02\x50\x02\x62\x04\x00\x38\x00\xBC", 13);
+  const std::string layer = std::string("\x0A\x01") + "a" + "\x3A\x0D" + blob + forward_type;
+  const std::string net = std::string("\xA2\x06") + static_cast<char>(layer.size()) + layer;
+  const NetParameter read = ReadCaffemodel(folder.Write("f", net));
+  ASSERT_EQ(read.layer_size(), 1);
+  EXPECT_FALSE(read.layer(0).has_parameter_param());
+  Tensor values(Shape({2}), DType::kF32);
+  CopyTo(read.layer(0).blobs(0), values.view());
+  EXPECT_EQ(values.view().data<float>()[0], 0.5F);
+  EXPECT_EQ(values.view().data<float>()[1], -1.0F);
+}
+
 TEST(Caffemodel, WrongFilesAreNamed) {
   const TempDir folder;
   const auto error = [&](const std::string& bytes) {
@@ -123,7 +141,18 @@ TEST(Caffemodel, WrongFilesAreNamed) {
   EXPECT_TRUE(Contains(error(""), "is empty"));
   EXPECT_TRUE(Contains(error("<html><body>404</body></html>"), "is an HTML page"));
   EXPECT_TRUE(Contains(error("version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"));
-  EXPECT_TRUE(Contains(error("layer { name: \"a\" type: \"ReLU\" }"), "(a prototxt?)"));
+  EXPECT_TRUE(Contains(
+      error("layer { name: \"a\" type: \"ReLU\" }"),
+      "is a net as text (a prototxt), not a weights file (caffemodel): give it with --model"));
+  EXPECT_TRUE(Contains(error("net: \"a\" base_lr: 0.1"), "is a solver as text (a prototxt)"));
+  EXPECT_TRUE(Contains(error("nothing { known: 1 }"), "is a text file"));
+  EXPECT_TRUE(Contains(error("GIF89a\x01"), "is an image"));
+  EXPECT_TRUE(Contains(error("RIFF\x01\x02\x03\x04WEBPVP8"), "is an image"));
+  EXPECT_TRUE(Contains(error("\x1F\x8B\x08 gzip"), "is a compressed file"));
+  EXPECT_TRUE(Contains(error("PK\x03\x04 zip"), "is a compressed file"));
+  EXPECT_TRUE(Contains(error("PK\x03\x04 archive/data.pkl"), "is a PyTorch file"));
+  EXPECT_TRUE(Contains(error("\x93NUMPY\x01"), "is a NumPy array"));
+  EXPECT_TRUE(Contains(error("a.prototxt" + std::string(247, '\0') + "ustar"), "a tar archive"));
   EXPECT_TRUE(Contains(error(std::string(100, '\x07')), "is not a weights file, or damaged"));
   SolverState state;
   state.set_iter(5);
@@ -214,6 +243,21 @@ TEST(CaffemodelHdf5, NamesThatHdf5CannotHoldAreRefused) {
   net.mutable_layer(0)->set_name("conv2");
   EXPECT_TRUE(Contains(ErrorOf([&] { WriteCaffemodelHdf5(net, folder.File("a")); }), "two layers"));
   EXPECT_EQ(folder.FileCount(), 0u);
+}
+
+TEST(CaffemodelHdf5, ModelsAndStatesAreToldApart) {
+  const TempDir folder;
+  SolverState state;
+  state.set_iter(5);
+  state.set_learned_net("a_iter_5.caffemodel.h5");
+  state.set_current_step(0);
+  WriteSolverStateHdf5(state, folder.File("s"));
+  WriteCaffemodelHdf5(Example(), folder.File("m"));
+  EXPECT_TRUE(Contains(ErrorOf([&] { ReadCaffemodel(folder.File("s")); }),
+                       "is a solver state, not a weights file: give it with --snapshot; its "
+                       "weights are in 'a_iter_5.caffemodel.h5'"));
+  EXPECT_TRUE(Contains(ErrorOf([&] { ReadSolverState(folder.File("m")); }),
+                       "is a weights file (caffemodel), not a solver state"));
 }
 
 TEST(CaffemodelHdf5, TruncatedFilesAreRefusedInSilence) {

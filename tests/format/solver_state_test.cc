@@ -87,7 +87,7 @@ TEST(SolverState, WrongFilesAreNamed) {
   const std::string weights = folder.Write("w", net.SerializeAsString());
   EXPECT_TRUE(Contains(ErrorOf([&] { ReadSolverState(weights); }), "is a weights file"));
   const std::string text = folder.Write("t", "base_lr: 0.1 # a solver { }");
-  EXPECT_TRUE(Contains(ErrorOf([&] { ReadSolverState(text); }), "is a text file"));
+  EXPECT_TRUE(Contains(ErrorOf([&] { ReadSolverState(text); }), "is a solver as text"));
 }
 
 #ifdef CREMA_HAVE_HDF5

@@ -64,5 +64,23 @@ TEST(SourceMap, ShiftMakesRoomInFront) {
   EXPECT_EQ(map.size(), Example().size());
 }
 
+TEST(SourceMap, BelowAndBack) {
+  SourceMap map;
+  map.file = "f";
+  map.Add("net_param", {1, 1});
+  map.Add("net_param.layers[0].name", {2, 3});
+  map.Add("net_params", {9, 9});
+  SourceMap below = map.Below("net_param");
+  EXPECT_EQ(below.Locate("layers[0].name").line, 2);
+  EXPECT_EQ(below.file, "f");
+  EXPECT_EQ(below.size(), 1u);
+  below.Move("layers", "layer");
+  map.SetBelow("net_param", below);
+  EXPECT_EQ(map.Locate("net_param.layer[0].name").column, 3);
+  EXPECT_FALSE(map.Has("net_param.layers[0].name"));
+  EXPECT_EQ(map.Locate("net_param").line, 1);
+  EXPECT_EQ(map.size(), 3u);
+}
+
 }  // namespace
 }  // namespace crema

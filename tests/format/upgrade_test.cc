@@ -60,6 +60,21 @@ TEST(UpgradeV1, EveryTypeHasItsName) {
   EXPECT_EQ(ParseNet("layers { type: HDF5_OUTPUT }", "n").net.layer(0).type(), "HDF5Output");
 }
 
+TEST(UpgradeV1, EveryParameterBlockIsMoved) {
+  const auto* fields = V1LayerParameter::descriptor();
+  int moved = 0;
+  for (int i = 0; i < fields->field_count(); ++i) {
+    const auto* field = fields->field(i);
+    const bool is_block = field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE &&
+                          !field->is_repeated() && field->name() != "layer";
+    if (!is_block) continue;
+    const NetFile file = ParseNet("layers { type: RELU " + field->name() + " { } }", "n");
+    EXPECT_EQ(PrintText(file.net.layer(0)), "type: \"ReLU\"\n" + field->name() + " {\n}\n");
+    ++moved;
+  }
+  EXPECT_EQ(moved, 30);
+}
+
 TEST(UpgradeV1, DataTransformsMove) {
   for (const auto& [type, block, name] : {std::tuple("DATA", "data_param", "Data"),
                                           {"IMAGE_DATA", "image_data_param", "ImageData"},

@@ -66,6 +66,15 @@ std::string ErrorOf(const std::string& text) {
   return "";
 }
 
+TEST(Solver, NetsInsideOfItKeepTheirLines) {
+  EXPECT_EQ(ErrorOf("net_param {\n layers { name: 'd' type: DUMMY_DATA\n"
+                    "  dummy_data_param { num: 1 channels: 1 height: 1 width: 1 } top: 'x' }\n"
+                    " layers { name: 'i' type: INNER_PRODUCT bottom: 'y' top: 'i'\n"
+                    "  inner_product_param { num_output: 1 } } }\n"
+                    "base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 snapshot_after_train: false"),
+            "solver.prototxt:4:41: layer \"i\": no layer before this one produces bottom 'y'");
+}
+
 TEST(Solver, LossFalls) {
   const auto solver = MakeSolver("max_iter: 200 snapshot_after_train: false");
   const double before = solver->session().Forward();

@@ -1,0 +1,84 @@
+// upgrade: nets, solvers and weights of any age become ones of the present format.
+#include <gflags/gflags.h>
+
+#include <cstdio>
+
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "format/upgrade_file.h"
+
+DEFINE_string(o, "", "the file to write; - or nothing: a text goes to the standard output");
+DEFINE_bool(in_place, false, "write over the file itself, through a temporary file and a rename");
+DEFINE_string(dialect, "", "bvlc: refuse, listing all of it, what Caffe 1.0 (BVLC) would not read");
+
+namespace crema::tools {
+namespace {
+
+constexpr const char* kUsage =
+    "upgrade IN [-o OUT | --in_place] [--dialect=bvlc]: writes a net, a solver or weights of any\n"
+    "old format (V0, V1, input fields, solver_type) in the present one, as other commands read "
+    "it.\n"
+    "IN is a prototxt or a caffemodel. A text that needs no upgrade stays as it is; of one that\n"
+    "does, comments are lost.";
+
+void CheckFlags(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 1) {
+    Fail(ErrorCode::kInvalidArgument,
+         arguments.empty()
+             ? "name the file: upgrade IN [-o OUT | --in_place]"
+             : StrCat("one file at a time; got also '", arguments[1], "' (the output is -o OUT)"));
+  }
+  if (!FLAGS_dialect.empty() && FLAGS_dialect != "bvlc") {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--dialect: '", FLAGS_dialect, "' is not known; this version has: bvlc"));
+  }
+  if (FLAGS_in_place && !FLAGS_o.empty()) {
+    Fail(ErrorCode::kInvalidArgument, "give -o or --in_place, not both");
+  }
+}
+
+void RefuseWhatIsNotStock(const UpgradedFile& file) {
+  if (FLAGS_dialect.empty()) return;
+  std::vector<Problem> problems = FindNotStock(file);
+  if (!problems.empty()) throw Error(std::move(problems));
+}
+
+void Tell(const UpgradedFile& file, const std::string& path) {
+  for (const Problem& warning : file.warnings) {
+    GlogSink().Write(Severity::kWarning, ToString(warning));
+  }
+  if (!file.changed) {
+    GlogSink().Write(Severity::kInfo, path + ": is in the present format; nothing was to do");
+  }
+  if (file.lost_comments > 0) {
+    GlogSink().Write(Severity::kWarning,
+                     StrCat(path, ": ", file.lost_comments,
+                            file.lost_comments == 1 ? " comment is" : " comments are", " lost"));
+  }
+}
+
+int Run(const std::vector<std::string>& arguments) {
+  CheckFlags(arguments);
+  const std::string& in = arguments[0];
+  const UpgradedFile file = ReadUpgraded(in);
+  RefuseWhatIsNotStock(file);
+  const bool to_stdout = !FLAGS_in_place && (FLAGS_o.empty() || FLAGS_o == "-");
+  if (to_stdout && file.kind == UpgradedFile::Kind::kNetBinary) {
+    Fail(ErrorCode::kInvalidArgument, "a binary file is not printed: give -o OUT or --in_place");
+  }
+  Tell(file, in);
+  if (to_stdout) {
+    std::fwrite(file.text.data(), 1, file.text.size(), stdout);
+  } else if (!FLAGS_in_place || file.changed) {
+    WriteUpgraded(file, FLAGS_in_place ? in : FLAGS_o);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage, crema::tools::Run);
+}
