@@ -3,11 +3,7 @@
 #   make demo             set up, build, train LeNet on drawn digits, evaluate, classify
 #   make test             set up, build, run the tests
 #   make                  build/bin/train and the other commands
-<<<<<<< HEAD
-#   make bench | docs | lint | soak | install PREFIX=/usr/local | clean | fuzz | gpu-check
-=======
-#   make bench | lint | soak | soak-big | install PREFIX=/usr/local | clean | gpu-check
->>>>>>> w/files
+#   make bench | docs | lint | soak | soak-big | install PREFIX=/usr/local | clean | fuzz | gpu-check
 #
 # PRESET=debug|asan|tsan|ci chooses another of CMakePresets.json (build folder: build-PRESET),
 # JOBS=N the number of jobs, CMAKE_FLAGS="-DCREMA_OPENCV=OFF …" any option of cmake/options.cmake.
@@ -17,11 +13,7 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-<<<<<<< HEAD
-.PHONY: all packages configure build demo test bench docs lint install clean gpu-check soak fuzz
-=======
-.PHONY: all packages configure build demo test bench lint install clean gpu-check soak soak-big
->>>>>>> w/files
+.PHONY: all packages configure build demo test bench docs lint install clean gpu-check soak soak-big fuzz
 
 all: build
 
@@ -64,16 +56,14 @@ clean:
 soak: build
 	@tests/soak/kill_resume.sh $(BUILD)/bin 200
 
-<<<<<<< HEAD
 # Ten minutes a target, by hand; results in bench/results/fuzz.md.
 fuzz:
 	@$(MAKE) build PRESET=fuzz
 	@scripts/fuzz.sh build-fuzz $(or $(SECONDS_EACH),600)
-=======
+
 # Needs 3 GB of memory: reads a weights file of 3 GB, most of it holes.
 soak-big: build
 	$(BUILD)/bin/format_test --gtest_also_run_disabled_tests --gtest_filter='NetStream.DISABLED_*'
->>>>>>> w/files
 
 gpu-check:
 	@scripts/gpu_check.sh

@@ -16,13 +16,10 @@ evaluate       measure weights on the test data: crema evaluate --model=net --we
 deploy         classify images, detect objects: crema deploy classify --model=net --weights=file image...
 convert_mnist  MNIST's IDX files to LMDB: crema convert_mnist images labels output
 make_digits    draw a data set of digits: crema make_digits --count=1000 output
-<<<<<<< HEAD
 summary        what a net costs, a layer a line: crema summary --model=net
 draw           a net as a picture: crema draw --model=net -o net.svg
 extract_features  values of blobs for each sample, as .npy, .h5 or LMDB
-=======
 upgrade        old nets, solvers and weights in the present format: crema upgrade net -o new
->>>>>>> w/files
 replay         compare a net with recorded numbers: crema replay --model=net --golden=file
 LIST
 }

@@ -6,10 +6,10 @@
 
 #include "common/net_flags.h"
 #include "common/tool.h"
+#include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/feature_writer.h"
-#include "format/caffemodel.h"
 #include "runtime/evaluate.h"
 
 DEFINE_string(model, "", "the net with its data layer, a prototxt");
@@ -96,10 +96,10 @@ int Run(const std::vector<std::string>& arguments) {
     Fail(ErrorCode::kInvalidArgument, StrCat("--iterations is ", FLAGS_iterations));
   }
   const NetFile net = ReadNet(FLAGS_model);
-  const NetParameter model = ReadCaffemodel(FLAGS_weights);
+  const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);
   Job job = Prepare();
   const Evaluation result = Evaluate(
-      net, model, FLAGS_weights, BuiltinRegistry(),
+      net, weights, BuiltinRegistry(),
       {.iterations = FLAGS_iterations,
        .threads = CheckedThreads(FLAGS_threads),
        .level = FLAGS_level,

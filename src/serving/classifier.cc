@@ -1,7 +1,6 @@
 #include "serving/classifier.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "core/strings.h"
@@ -11,59 +10,6 @@
 namespace crema {
 namespace {
 
-<<<<<<< HEAD
-=======
-// A net that reads a data set or computes a loss from labels is told before it is planned, when it
-// would fail for the lack of just these.
-void RefuseTrainingNet(const NetFile& net, const NetState& state) {
-  constexpr const char* kRemedy =
-      ": this is a net for training; give the deploy net, which begins with an Input layer and has "
-      "no loss";
-  std::set<std::string> blobs;
-  for (int i = 0; i < net.net.layer_size(); ++i) {
-    const LayerParameter& layer = net.net.layer(i);
-    Where where = net.source.Locate(StrCat("layer[", i, "]"));
-    where.layer = layer.name();
-    const bool both_rules = layer.include_size() > 0 && layer.exclude_size() > 0;  // reported later
-    if (both_rules || !IsIncluded(layer, state)) continue;
-    blobs.insert(layer.top().begin(), layer.top().end());
-    if (layer.bottom_size() == 0 && layer.type().ends_with("Data")) {
-      Fail(ErrorCode::kInvalidArgument, StrCat("reads a data set (", layer.type(), ")", kRemedy),
-           where);
-    }
-    if (layer.type().find("Loss") == std::string::npos) continue;
-    for (const std::string& bottom : layer.bottom()) {
-      if (blobs.contains(bottom)) continue;
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat("computes a loss from '", bottom, "', which is not there", kRemedy), where);
-    }
-  }
-}
-
-// The one Input layer of a deploy net; a training net is told apart from it.
-std::string FindInput(const Plan& plan, const std::string& file) {
-  std::vector<std::string> inputs;
-  for (const PlannedLayer& layer : plan.layers) {
-    if (!layer.inputs.empty() || layer.type->name == "Parameter") continue;
-    if (layer.type->name != "Input") {
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat("layer \"", layer.name(),
-                  "\" reads a data set: this is a net for training; give "
-                  "the deploy net, which begins with an Input layer"),
-           {.file = file});
-    }
-    for (int v : layer.outputs) inputs.push_back(plan.values[static_cast<size_t>(v)].name);
-  }
-  if (inputs.size() != 1) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("a net for classification has one input; this one has ", inputs.size(),
-                inputs.empty() ? ": give the deploy net, which begins with an Input layer" : ""),
-         {.file = file});
-  }
-  return inputs[0];
-}
-
->>>>>>> w/files
 std::string FindOutput(const Plan& plan, const std::string& wanted, const std::string& file) {
   std::vector<std::string> outputs;
   for (int v : plan.outputs) outputs.push_back(plan.values[static_cast<size_t>(v)].name);

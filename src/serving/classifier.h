@@ -9,11 +9,8 @@
 #include "format/prototxt.h"
 #include "graph/registry.h"
 #include "runtime/session.h"
-<<<<<<< HEAD
-#include "serving/image_input.h"
-=======
 #include "runtime/weights_files.h"
->>>>>>> w/files
+#include "serving/image_input.h"
 
 namespace crema {
 

@@ -46,8 +46,8 @@ NetFile WithTail(NetFile net, const NetFile& tail) {
   return net;
 }
 
-Detector::Detector(const NetFile& net, const NetParameter& model, const std::string& model_path,
-                   const DetectorOptions& options, const Registry& registry, LogSink& log) {
+Detector::Detector(const NetFile& net, const WeightsFiles& files, const DetectorOptions& options,
+                   const Registry& registry, LogSink& log) {
   const std::string file = net.source.Locate("").file;
   NetParameter one = ForOneImage(net.net);
   LayerParameter* decoder = FindDecoder(&one, file);
@@ -57,6 +57,7 @@ Detector::Detector(const NetFile& net, const NetParameter& model, const std::str
   NetState state;
   state.set_phase(TEST);
   state.MergeFrom(one.state());
+  RefuseTrainingNet(net, state);
   std::vector<Problem> warnings = net.warnings;
   plan_ = MakePlan(one, net.source, state, registry, {.backward = false}, &warnings);
   for (const Problem& warning : warnings) log.Write(Severity::kWarning, ToString(warning));
@@ -73,7 +74,7 @@ Detector::Detector(const NetFile& net, const NetParameter& model, const std::str
          {.file = file});
   }
   auto weights = Weights::Make(*plan_, 1);
-  weights->Load(*plan_, model, model_path, MissingLayers::kError);
+  LoadFiles(files, *plan_, weights.get(), &log);
   weights_ = std::move(weights);
 }
 

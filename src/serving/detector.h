@@ -11,6 +11,7 @@
 #include "format/prototxt.h"
 #include "graph/registry.h"
 #include "runtime/session.h"
+#include "runtime/weights_files.h"
 #include "serving/image_input.h"
 
 namespace crema {
@@ -33,8 +34,8 @@ class Detector {
   // Requires a net with one input of shape N x C x H x W, C 1 (gray) or 3, and one DetectionOutput
   // whose output is an output of the net. Its confidence_threshold (and nms_threshold) become those
   // of the options, and it writes no files. Throws kInvalidArgument where the net does not fit.
-  Detector(const NetFile& net, const NetParameter& model, const std::string& model_path,
-           const DetectorOptions& options, const Registry& registry, LogSink& log);
+  Detector(const NetFile& net, const WeightsFiles& files, const DetectorOptions& options,
+           const Registry& registry, LogSink& log);
 
   int channels() const { return static_cast<int>(input_shape_[1]); }
   int classes() const { return classes_; }

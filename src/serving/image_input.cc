@@ -1,7 +1,10 @@
 #include "serving/image_input.h"
 
+#include <set>
+
 #include "core/strings.h"
 #include "data/resize.h"
+#include "graph/graph.h"
 
 namespace crema {
 
@@ -16,10 +19,35 @@ NetParameter ForOneImage(const NetParameter& net) {
   return one;
 }
 
+void RefuseTrainingNet(const NetFile& net, const NetState& state) {
+  constexpr const char* kRemedy =
+      ": this is a net for training; give the deploy net, which begins with an Input layer and has "
+      "no loss";
+  std::set<std::string> blobs;
+  for (int i = 0; i < net.net.layer_size(); ++i) {
+    const LayerParameter& layer = net.net.layer(i);
+    Where where = net.source.Locate(StrCat("layer[", i, "]"));
+    where.layer = layer.name();
+    const bool both_rules = layer.include_size() > 0 && layer.exclude_size() > 0;  // reported later
+    if (both_rules || !IsIncluded(layer, state)) continue;
+    blobs.insert(layer.top().begin(), layer.top().end());
+    if (layer.bottom_size() == 0 && layer.type().ends_with("Data")) {
+      Fail(ErrorCode::kInvalidArgument, StrCat("reads a data set (", layer.type(), ")", kRemedy),
+           where);
+    }
+    if (layer.type().find("Loss") == std::string::npos) continue;
+    for (const std::string& bottom : layer.bottom()) {
+      if (blobs.contains(bottom)) continue;
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("computes a loss from '", bottom, "', which is not there", kRemedy), where);
+    }
+  }
+}
+
 std::string FindImageInput(const Plan& plan, const std::string& file, const std::string& task) {
   std::vector<std::string> inputs;
   for (const PlannedLayer& layer : plan.layers) {
-    if (!layer.inputs.empty()) continue;
+    if (!layer.inputs.empty() || layer.type->name == "Parameter") continue;
     if (layer.type->name != "Input") {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("layer \"", layer.name(),
@@ -31,7 +59,8 @@ std::string FindImageInput(const Plan& plan, const std::string& file, const std:
   }
   if (inputs.size() != 1) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("a net for ", task, " has one input; this one has ", inputs.size()),
+         StrCat("a net for ", task, " has one input; this one has ", inputs.size(),
+                inputs.empty() ? ": give the deploy net, which begins with an Input layer" : ""),
          {.file = file});
   }
   return inputs[0];

@@ -22,6 +22,10 @@ struct Preprocessing {
 // The net with a batch of one: images are worked on one by one, whatever the text says.
 NetParameter ForOneImage(const NetParameter& net);
 
+// A net that reads a data set or computes a loss from labels is told before it is planned, when it
+// would fail for the lack of just these. Throws kInvalidArgument.
+void RefuseTrainingNet(const NetFile& net, const NetState& state);
+
 // The one Input blob of a deploy net. `task` is for messages ("classification"). Throws
 // kInvalidArgument for a training net, and for several inputs.
 std::string FindImageInput(const Plan& plan, const std::string& file, const std::string& task);

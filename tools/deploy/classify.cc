@@ -5,10 +5,10 @@
 
 #include "common/json.h"
 #include "common/tool.h"
+#include "common/weights_flags.h"
 #include "core/strings.h"
 #include "deploy/actions.h"
 #include "deploy/options.h"
-#include "format/caffemodel.h"
 #include "serving/classifier.h"
 
 DECLARE_string(mean);
@@ -66,8 +66,8 @@ int Classify(const std::vector<std::string>& arguments) {
   const std::vector<std::string> images = ImagesOf(arguments);
   const Registry registry = BuiltinRegistry();
   const NetFile net = ReadNet(FLAGS_model);
-  const NetParameter model = ReadCaffemodel(FLAGS_weights);
-  const Classifier classifier(net, model, FLAGS_weights, FLAGS_output, registry, GlogSink());
+  const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);
+  const Classifier classifier(net, weights, FLAGS_output, registry, GlogSink());
   const Preprocessing preprocessing{
       .invert = FLAGS_invert, .scale = static_cast<float>(FLAGS_scale), .mean = MeanOf(classifier)};
   const std::vector<std::string> labels = LabelsOf(classifier);

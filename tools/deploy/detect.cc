@@ -6,11 +6,11 @@
 
 #include "common/json.h"
 #include "common/tool.h"
+#include "common/weights_flags.h"
 #include "core/strings.h"
 #include "data/draw_boxes.h"
 #include "deploy/actions.h"
 #include "deploy/options.h"
-#include "format/caffemodel.h"
 #include "format/file.h"
 #include "serving/detector.h"
 
@@ -152,9 +152,9 @@ int Detect(const std::vector<std::string>& arguments) {
   const std::vector<std::string> images = ImagesOf(arguments);
   NetFile net = ReadNet(FLAGS_model);
   if (!FLAGS_tail.empty()) net = WithTail(std::move(net), ReadNet(FLAGS_tail));
-  const NetParameter model = ReadCaffemodel(FLAGS_weights);
+  const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);
   const Registry registry = BuiltinRegistry();
-  const Detector detector(net, model, FLAGS_weights, options, registry, GlogSink());
+  const Detector detector(net, weights, options, registry, GlogSink());
   const Preprocessing preprocessing{.invert = FLAGS_invert,
                                     .scale = static_cast<float>(FLAGS_scale),
                                     .mean = MeanNumbers(detector.channels()),

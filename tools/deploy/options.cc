@@ -15,7 +15,8 @@
 #include "format/file.h"
 
 DEFINE_string(model, "", "the deploy net, a prototxt that begins with an Input layer");
-DEFINE_string(weights, "", "its learned blobs, a caffemodel");
+DEFINE_string(weights, "",
+              "its learned blobs: caffemodels, separated by commas; later ones add and override");
 DEFINE_string(mean, "",
               "mean to subtract: a binaryproto file, or one number a channel with commas");
 DEFINE_string(labels, "", "text file with the name of a class on each line");
