@@ -91,8 +91,44 @@ void ExpectNoAllocations(const char* net) {
   EXPECT_EQ(g_allocations - before, 0);
 }
 
+<<<<<<< HEAD
 TEST(Allocation, NoneAfterTheFirstIteration) { ExpectNoAllocations(kNet); }
 TEST(Allocation, NoneInLayersThatMoveElements) { ExpectNoAllocations(kMovingNet); }
+=======
+const char* kSequences = R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 6 dim: 4 dim: 5 } } }
+layer { name: "cont" type: "Input" top: "cont" input_param { shape { dim: 6 dim: 4 } } }
+layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" top: "lstm"
+  recurrent_param { num_output: 6 weight_filler { type: "xavier" } } }
+layer { name: "gru" type: "GRU" bottom: "lstm" bottom: "cont" top: "gru"
+  recurrent_param { num_output: 6 direction: BIDIRECTIONAL weight_filler { type: "xavier" } } }
+layer { name: "rnn" type: "RNN" bottom: "gru" bottom: "cont" top: "rnn"
+  recurrent_param { num_output: 6 weight_filler { type: "xavier" } } }
+layer { name: "attention" type: "Attention" bottom: "rnn" top: "y" }
+layer { name: "loss" type: "Reduction" bottom: "y" top: "loss" loss_weight: 1 }
+)";
+
+TEST(Allocation, NoneBetweenChangesOfTheExtents) {
+  const auto plan = test::PlanText(kSequences, TRAIN, {.threads = 2});
+  Session session(plan, Weights::Make(*plan, 1), ExecContext(2, 1));
+  for (const Shape& shape : {Shape{6, 4}, Shape{3, 2}, Shape{6, 4}}) {
+    const Shape x{shape[0], shape[1], 5};
+    session.Reshape("x", x);
+    session.Reshape("cont", shape);
+    session.Forward();
+    session.Backward();
+    const int64_t before = g_allocations;
+    for (int i = 0; i < 5; ++i) {
+      session.Reshape("x", x);
+      session.Reshape("cont", shape);
+      session.Forward();
+      session.ZeroLearnedGradients();
+      session.Backward();
+    }
+    EXPECT_EQ(g_allocations - before, 0) << ToString(shape);
+  }
+}
+>>>>>>> w/seq
 
 }  // namespace
 }  // namespace crema

@@ -9,13 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
 #include "layers/attention/attention_geometry.h"
-#include "math/gemm.h"
+#include "layers/attention/attention_head.h"
 #include "math/scratch.h"
 
 namespace crema {
@@ -105,74 +104,20 @@ size_t Attention::BackwardScratch(const InferContext& context, const LayerInfo&,
   return PieceBytes(context.dtype, e.products()) * static_cast<size_t>(workers) + kScratchSlack;
 }
 
-// The mask as one head of one item sees it.
 template <typename T>
-struct HeadMask {
-  const T* data = nullptr;  // null: there is none
-  int64_t query_step = 0;
-  int64_t key_step = 0;
-};
-
-// One row of products -> probabilities. The first `visible` keys are seen.
-template <typename T>
-void MaskedSoftmax(const T* mask, int64_t mask_step, int64_t visible, int64_t keys, T* row) {
-  if (mask != nullptr) {
-    for (int64_t k = 0; k < visible; ++k) row[k] += mask[k * mask_step];
-  }
-  std::fill(row + visible, row + keys, T(0));
-  const T lowest = -std::numeric_limits<T>::infinity();
-  T most = lowest;
-  for (int64_t k = 0; k < visible; ++k) most = std::max(most, row[k]);
-  if (most == lowest) {  // sees nothing; what is NaN stays so
-    for (int64_t k = 0; k < visible; ++k) row[k] = std::isnan(row[k]) ? row[k] : T(0);
-    return;
-  }
-  double sum = 0;
-  for (int64_t k = 0; k < visible; ++k) {
-    row[k] = std::exp(row[k] - most);
-    sum += row[k];
-  }
-  const T factor = static_cast<T>(1 / sum);
-  for (int64_t k = 0; k < visible; ++k) row[k] *= factor;
-}
-
-template <typename T>
-struct Tensors {
-  const T* query = nullptr;
-  const T* key = nullptr;
-  const T* value = nullptr;
-};
-
-template <typename T>
-Tensors<T> TensorsOf(const AttentionExtent& e, std::span<const ConstTensorView> inputs) {
+AttentionTensors<T> TensorsOf(const AttentionExtent& e, std::span<const ConstTensorView> inputs) {
   const size_t key = e.packed ? 0 : 1, value = e.packed ? 0 : 2;
   return {inputs[0].data<T>(), inputs[key].data<T>() + e.key_begin(),
           inputs[value].data<T>() + e.value_begin()};
 }
 
-// Offsets of one head of one item.
-struct HeadOffsets {
-  HeadOffsets(const AttentionExtent& e, int64_t item, int64_t head)
-      : query(item * e.queries * e.query_stride() + head * e.size),
-        key(item * e.keys * e.key_stride() + head / e.group() * e.size),
-        value(item * e.keys * e.value_stride() + head / e.group() * e.value_size),
-        output(item * e.queries * e.output_stride() + head * e.value_size),
-        saved((item * e.heads + head) * e.products()) {}
-  int64_t query, key, value, output, saved;
-};
-
 template <typename T>
-void ForwardHead(const AttentionExtent& e, const Tensors<T>& in, const HeadOffsets& at, T scale,
-                 bool causal, const HeadMask<T>& mask, T* p, T* y) {
-  Gemm<T>(1, false, true, e.queries, e.keys, e.size, scale, in.query + at.query, e.query_stride(),
-          in.key + at.key, e.key_stride(), T(0), p, e.keys);
-  for (int64_t q = 0; q < e.queries; ++q) {
-    const int64_t visible = causal ? std::min(e.keys, q + 1) : e.keys;
-    const T* row_mask = mask.data == nullptr ? nullptr : mask.data + q * mask.query_step;
-    MaskedSoftmax<T>(row_mask, mask.key_step, visible, e.keys, p + q * e.keys);
-  }
-  Gemm<T>(1, false, false, e.queries, e.value_size, e.keys, T(1), p, e.keys, in.value + at.value,
-          e.value_stride(), T(0), y + at.output, e.output_stride());
+AttentionGradients<T> GradientsOf(const AttentionExtent& e, std::span<const TensorView> grads) {
+  const auto begin = [&](size_t i, int64_t offset) {
+    const TensorView& view = grads[e.packed ? 0 : i];
+    return view.empty() ? nullptr : view.data<T>() + offset;
+  };
+  return {begin(0, 0), begin(1, e.key_begin()), begin(2, e.value_begin())};
 }
 
 void Attention::Forward(const ForwardArgs& args) const {
@@ -183,7 +128,7 @@ void Attention::Forward(const ForwardArgs& args) const {
     steps = MaskStrides(*this, e, args.inputs[static_cast<size_t>(mask_input)].shape());
   }
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    const Tensors<T> in = TensorsOf<T>(e, args.inputs);
+    const AttentionTensors<T> in = TensorsOf<T>(e, args.inputs);
     T* saved = args.saved[0].empty() ? nullptr : args.saved[0].data<T>();
     const int threads = args.context.threads();
     const int64_t jobs = e.items * e.heads;
@@ -202,66 +147,17 @@ void Attention::Forward(const ForwardArgs& args) const {
                       head * steps[1];
         }
         T* p = saved != nullptr ? saved + at.saved : scratch + worker * piece;
-        ForwardHead<T>(e, in, at, T(Scale(e)), Causal(), mask, p, args.outputs[0].data<T>());
+        AttentionForward<T>(e, in, at, T(Scale(e)), Causal(), mask, p, args.outputs[0].data<T>());
       }
     });
   });
 }
 
-// Null where a gradient is not wanted.
-template <typename T>
-struct Gradients {
-  T* query = nullptr;
-  T* key = nullptr;
-  T* value = nullptr;
-};
-
-template <typename T>
-Gradients<T> GradientsOf(const AttentionExtent& e, std::span<const TensorView> grads) {
-  const auto begin = [&](size_t i, int64_t offset) {
-    const TensorView& view = grads[e.packed ? 0 : i];
-    return view.empty() ? nullptr : view.data<T>() + offset;
-  };
-  return {begin(0, 0), begin(1, e.key_begin()), begin(2, e.value_begin())};
-}
-
-// `dp` is scratch of Tq x Tk. The gradients of key and value are sums over the heads of a group:
-// `beta` is 0 for the first of them.
-template <typename T>
-void BackwardHead(const AttentionExtent& e, const Tensors<T>& in, const HeadOffsets& at, T scale,
-                  T beta, const T* p, const T* dy, const Gradients<T>& out, T* dp) {
-  if (out.value != nullptr) {
-    Gemm<T>(1, true, false, e.keys, e.value_size, e.queries, T(1), p, e.keys, dy + at.output,
-            e.output_stride(), beta, out.value + at.value, e.value_stride());
-  }
-  if (out.query == nullptr && out.key == nullptr) return;
-  Gemm<T>(1, false, true, e.queries, e.keys, e.value_size, T(1), dy + at.output, e.output_stride(),
-          in.value + at.value, e.value_stride(), T(0), dp, e.keys);
-  for (int64_t q = 0; q < e.queries; ++q) {
-    const T* probability = p + q * e.keys;
-    T* row = dp + q * e.keys;
-    double sum = 0;
-    for (int64_t k = 0; k < e.keys; ++k) sum += double{row[k]} * double{probability[k]};
-    for (int64_t k = 0; k < e.keys; ++k) {
-      // What is not seen has no part in it, whatever the value there is.
-      row[k] = probability[k] == T(0) ? T(0) : probability[k] * (row[k] - static_cast<T>(sum));
-    }
-  }
-  if (out.query != nullptr) {
-    Gemm<T>(1, false, false, e.queries, e.size, e.keys, scale, dp, e.keys, in.key + at.key,
-            e.key_stride(), T(0), out.query + at.query, e.query_stride());
-  }
-  if (out.key != nullptr) {
-    Gemm<T>(1, true, false, e.keys, e.size, e.queries, scale, dp, e.keys, in.query + at.query,
-            e.query_stride(), beta, out.key + at.key, e.key_stride());
-  }
-}
-
 void Attention::Backward(const BackwardArgs& args) const {
   const AttentionExtent e = ExtentOf(args.inputs);
   DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
-    const Tensors<T> in = TensorsOf<T>(e, args.inputs);
-    const Gradients<T> out = GradientsOf<T>(e, args.input_grads);
+    const AttentionTensors<T> in = TensorsOf<T>(e, args.inputs);
+    const AttentionGradients<T> out = GradientsOf<T>(e, args.input_grads);
     const int threads = args.context.threads();
     const int64_t jobs = e.items * e.kv_heads;
     const int64_t piece = static_cast<int64_t>(ScratchBytes<T>(e.products()) / sizeof(T));
@@ -270,9 +166,9 @@ void Attention::Backward(const BackwardArgs& args) const {
       for (int64_t job = begin; job < end; ++job) {
         for (int64_t g = 0; g < e.group(); ++g) {
           const HeadOffsets at(e, job / e.kv_heads, job % e.kv_heads * e.group() + g);
-          BackwardHead<T>(e, in, at, T(Scale(e)), T(g == 0 ? 0 : 1),
-                          args.saved[0].data<T>() + at.saved, args.output_grads[0].data<T>(), out,
-                          scratch + worker * piece);
+          AttentionBackward<T>(e, in, at, T(Scale(e)), T(g == 0 ? 0 : 1),
+                               args.saved[0].data<T>() + at.saved, args.output_grads[0].data<T>(),
+                               out, scratch + worker * piece);
         }
       }
     });

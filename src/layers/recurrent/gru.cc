@@ -258,6 +258,11 @@ std::vector<LayerSample> Samples() {
       RecurrentSample("reset_before", "reset_after: false", {x}),
       RecurrentSample("reset_before_all", "reset_after: false " + both,
                       {x, any_cont, x_static, {.shape = {2, 2, 3}}}, 2),
+      // Enough elements for several threads.
+      RecurrentSample("reset_before_many", "reset_after: false", {{.shape = {2, 750, 2}}}),
+      RecurrentSample(
+          "many_streams", "",
+          {{.shape = {2, 750, 2}}, {.shape = {2, 750}, .low = 0, .high = 1, .integer = true}}),
       RecurrentSample("no_streams", "", {{.shape = {3, 0, 2}}}),
       RecurrentSample("no_steps", "expose_hidden: true", {{.shape = {0, 2, 2}}, state}, 2),
   };

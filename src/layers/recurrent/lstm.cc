@@ -136,6 +136,10 @@ std::vector<LayerSample> Samples() {
       RecurrentSample(
           "features_of_two_axes", "",
           {{.shape = {2, 3, 2, 2}}, {.shape = {2, 3}, .low = 0, .high = 1, .integer = true}}),
+      // Enough elements for several threads.
+      RecurrentSample(
+          "many_streams", "",
+          {{.shape = {2, 750, 2}}, {.shape = {2, 750}, .low = 0, .high = 1, .integer = true}}),
       RecurrentSample("no_streams", "", {{.shape = {3, 0, 2}}, {.shape = {3, 0}}}),
       RecurrentSample("no_steps", "expose_hidden: true",
                       {{.shape = {0, 2, 2}}, {.shape = {0, 2}}, state, state}, 3),

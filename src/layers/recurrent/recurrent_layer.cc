@@ -1,9 +1,9 @@
 #include "layers/recurrent/recurrent_layer.h"
 
 #include <algorithm>
+#include <span>
 
 #include "core/strings.h"
-#include "math/scratch.h"
 
 namespace crema {
 namespace {
@@ -67,12 +67,22 @@ void RecurrentLayer::FillPass(const Args& args, const Bottoms& bottoms, int dire
   for (size_t s = 0; bottoms.initial >= 0 && s < cell_.states; ++s) {
     pass->initial[s] = input(bottoms.initial + static_cast<int>(s)) + direction * e.state();
   }
-  size_t blob =
-      args.learned.size() / static_cast<size_t>(Directions()) * static_cast<size_t>(direction);
+  size_t blob = FirstBlob(args.learned.size(), direction);
   for (size_t b = 0; b < kRecurrentBlobs; ++b) {
     if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
     pass->learned[b] = args.learned[blob++].template data<T>();
   }
+}
+
+size_t RecurrentLayer::FirstBlob(size_t blobs, int direction) const {
+  return blobs / static_cast<size_t>(Directions()) * static_cast<size_t>(direction);
+}
+
+template <typename T>
+void RecurrentLayer::CutScratch(int64_t cell, ScratchCutter* cutter, SequencePass<T>* pass) const {
+  const SequenceExtent& e = pass->extent;
+  pass->scratch = cutter->Take<T>(cell);
+  if (e.statics > 0) pass->static_scratch = cutter->Take<T>(e.streams * cell_.gates * e.hidden);
 }
 
 // The states behind the last batch; zeros where there was none.
@@ -92,105 +102,115 @@ void RecurrentLayer::LoadCarried(const ForwardArgs& args, const SequenceExtent& 
   CopyOrZero<T>(nullptr, count, initial);
 }
 
+// Hands out the saved blobs in their order; where nothing is saved, scratch in their place.
 template <typename T>
-void RecurrentLayer::ForwardAs(const ForwardArgs& args) const {
-  const Bottoms bottoms = BottomsOf(args.inputs.size());
+class Places {
+ public:
+  Places(std::span<const TensorView> saved, ScratchCutter* cutter)
+      : saved_(saved), cutter_(cutter) {}
+
+  // `count` elements, `offset` into the next saved blob.
+  T* Next(int64_t count, int64_t offset) {
+    const size_t i = next_++;
+    if (i >= saved_.size() || saved_[i].empty()) return cutter_->Take<T>(count);
+    return saved_[i].template data<T>() + offset;
+  }
+
+ private:
+  std::span<const TensorView> saved_;
+  ScratchCutter* cutter_;
+  size_t next_ = 0;
+};
+
+template <typename T>
+void RecurrentLayer::ForwardDirection(const ForwardArgs& args, const Bottoms& bottoms,
+                                      int direction) const {
+  ForwardPass<T> pass;
+  FillPass<T>(args, bottoms, direction, &pass);
+  const SequenceExtent& e = pass.extent;
   ScratchCutter cutter(args.scratch);
-  for (int direction = 0; direction < Directions(); ++direction) {
-    ForwardPass<T> pass;
-    FillPass<T>(args, bottoms, direction, &pass);
-    const SequenceExtent& e = pass.extent;
-    cutter = ScratchCutter(args.scratch);
-    pass.scratch = cutter.Take<T>(ForwardElements(e));
-    if (e.statics > 0) pass.static_scratch = cutter.Take<T>(e.streams * cell_.gates * e.hidden);
-    pass.y = args.outputs[0].data<T>() + direction * e.hidden;
-    size_t saved = 0;
-    // Where nothing is saved, each piece needs a place all the same.
-    const auto place = [&](int64_t count, int64_t offset) {
-      const bool save = saved < args.saved.size() && !args.saved[saved].empty();
-      T* at = save ? args.saved[saved].data<T>() + offset : cutter.Take<T>(count);
-      ++saved;
-      return at;
-    };
-    for (size_t t = 0; t < kMostTapes; ++t) {
-      const int64_t size = TapeSize(e, cell_.tapes[t]);
-      if (cell_.tapes[t] > 0) pass.tape[t] = place(size, direction * size);
-    }
-    const int64_t states = static_cast<int64_t>(cell_.states) * e.state();
-    const bool carries = direction == 0 && Carries(bottoms);
-    T* finals = nullptr;
+  CutScratch(ForwardElements(e), &cutter, &pass);
+  pass.y = args.outputs[0].data<T>() + direction * e.hidden;
+  Places<T> places(args.saved, &cutter);
+  for (size_t t = 0; t < kMostTapes; ++t) {
+    const int64_t size = TapeSize(e, cell_.tapes[t]);
+    if (cell_.tapes[t] > 0) pass.tape[t] = places.Next(size, direction * size);
+  }
+  const bool carries = direction == 0 && Carries(bottoms);
+  const int64_t states = static_cast<int64_t>(cell_.states) * e.state();
+  T* initial = carries ? places.Next(states, 0) : nullptr;
+  T* finals = carries ? cutter.Take<T>(states) : nullptr;
+  if (carries) LoadCarried(args, e, initial);
+  for (size_t s = 0; s < cell_.states; ++s) {
+    const int64_t offset = static_cast<int64_t>(s) * e.state();
     if (carries) {
-      T* initial = place(states, 0);
-      LoadCarried(args, e, initial);
-      finals = cutter.Take<T>(states);
-      for (size_t s = 0; s < cell_.states; ++s) {
-        pass.initial[s] = initial + static_cast<int64_t>(s) * e.state();
-        pass.final[s] = finals + static_cast<int64_t>(s) * e.state();
-      }
-    }
-    for (size_t s = 0; bottoms.initial >= 0 && s < cell_.states; ++s) {
+      pass.initial[s] = initial + offset;
+      pass.final[s] = finals + offset;
+    } else if (bottoms.initial >= 0) {
       pass.final[s] = args.outputs[1 + s].data<T>() + direction * e.state();
     }
-    Run(pass);
-    if (carries && args.state != nullptr && e.streams > 0) {
-      static_cast<RecurrentState*>(args.state)->Store(finals, e.streams);
-    }
+  }
+  Run(pass);
+  if (carries && args.state != nullptr && e.streams > 0) {
+    static_cast<RecurrentState*>(args.state)->Store(finals, e.streams);
   }
 }
 
 template <typename T>
-void RecurrentLayer::BackwardAs(const BackwardArgs& args) const {
-  const Bottoms bottoms = BottomsOf(args.inputs.size());
-  const auto gradient = [](const TensorView& view) {
-    return view.empty() ? nullptr : view.data<T>();
+T* GradientOf(const TensorView& view) {
+  return view.empty() ? nullptr : view.data<T>();
+}
+
+template <typename T>
+void RecurrentLayer::BackwardDirection(const BackwardArgs& args, const Bottoms& bottoms,
+                                       int direction) const {
+  const auto input_grad = [&](int i) {
+    return i < 0 ? nullptr : GradientOf<T>(args.input_grads[static_cast<size_t>(i)]);
   };
-  const auto input_gradient = [&](int i) {
-    return i < 0 ? nullptr : gradient(args.input_grads[static_cast<size_t>(i)]);
-  };
-  for (int direction = 0; direction < Directions(); ++direction) {
-    BackwardPass<T> pass;
-    FillPass<T>(args, bottoms, direction, &pass);
-    const SequenceExtent& e = pass.extent;
-    ScratchCutter cutter(args.scratch);
-    pass.scratch = cutter.Take<T>(BackwardElements(e));
-    if (e.statics > 0) pass.static_scratch = cutter.Take<T>(e.streams * cell_.gates * e.hidden);
-    pass.y = args.outputs[0].data<T>() + direction * e.hidden;
-    pass.dy = args.output_grads[0].data<T>() + direction * e.hidden;
-    size_t saved = 0;
-    for (size_t t = 0; t < kMostTapes; ++t) {
-      if (cell_.tapes[t] == 0) continue;
-      pass.tapes[t] = args.saved[saved++].data<T>() + direction * TapeSize(e, cell_.tapes[t]);
-    }
-    for (size_t s = 0; s < cell_.states; ++s) {
-      const int64_t offset = static_cast<int64_t>(s) * e.state();
-      if (direction == 0 && Carries(bottoms)) {
-        pass.initial[s] = args.saved[saved].data<T>() + offset;
-      }
-      if (bottoms.initial < 0) continue;
-      T* grad = input_gradient(bottoms.initial + static_cast<int>(s));
-      if (grad != nullptr) pass.initial_grads[s] = grad + direction * e.state();
-      const ConstTensorView& final = args.output_grads[1 + s];
-      if (!final.empty()) pass.final_grads[s] = final.data<T>() + direction * e.state();
-    }
-    pass.dx = input_gradient(0);
-    pass.dstatic = input_gradient(bottoms.x_static);
-    pass.accumulate = direction > 0;
-    size_t blob =
-        args.learned.size() / static_cast<size_t>(Directions()) * static_cast<size_t>(direction);
-    for (size_t b = 0; b < kRecurrentBlobs; ++b) {
-      if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
-      pass.learned_grads[b] = gradient(args.learned_grads[blob++]);
-    }
-    Run(pass);
+  BackwardPass<T> pass;
+  FillPass<T>(args, bottoms, direction, &pass);
+  const SequenceExtent& e = pass.extent;
+  ScratchCutter cutter(args.scratch);
+  CutScratch(BackwardElements(e), &cutter, &pass);
+  pass.y = args.outputs[0].data<T>() + direction * e.hidden;
+  pass.dy = args.output_grads[0].data<T>() + direction * e.hidden;
+  size_t saved = 0;
+  for (size_t t = 0; t < kMostTapes; ++t) {
+    if (cell_.tapes[t] == 0) continue;
+    pass.tapes[t] = args.saved[saved++].data<T>() + direction * TapeSize(e, cell_.tapes[t]);
   }
+  for (size_t s = 0; s < cell_.states; ++s) {
+    if (direction == 0 && Carries(bottoms)) {
+      pass.initial[s] = args.saved[saved].data<T>() + static_cast<int64_t>(s) * e.state();
+    } else if (bottoms.initial >= 0) {
+      T* grad = input_grad(bottoms.initial + static_cast<int>(s));
+      if (grad != nullptr) pass.initial_grads[s] = grad + direction * e.state();
+      pass.final_grads[s] = args.output_grads[1 + s].data<T>() + direction * e.state();
+    }
+  }
+  pass.dx = input_grad(0);
+  pass.dstatic = input_grad(bottoms.x_static);
+  pass.accumulate = direction > 0;
+  size_t blob = FirstBlob(args.learned.size(), direction);
+  for (size_t b = 0; b < kRecurrentBlobs; ++b) {
+    if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
+    pass.learned_grads[b] = GradientOf<T>(args.learned_grads[blob++]);
+  }
+  Run(pass);
 }
 
 void RecurrentLayer::Forward(const ForwardArgs& args) const {
-  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) { ForwardAs<T>(args); });
+  const Bottoms bottoms = BottomsOf(args.inputs.size());
+  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    for (int d = 0; d < Directions(); ++d) ForwardDirection<T>(args, bottoms, d);
+  });
 }
 
 void RecurrentLayer::Backward(const BackwardArgs& args) const {
-  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) { BackwardAs<T>(args); });
+  const Bottoms bottoms = BottomsOf(args.inputs.size());
+  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    for (int d = 0; d < Directions(); ++d) BackwardDirection<T>(args, bottoms, d);
+  });
 }
 
 }  // namespace crema

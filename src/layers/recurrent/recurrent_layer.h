@@ -11,6 +11,7 @@
 #include "graph/registry.h"
 #include "layers/recurrent/recurrent_state.h"
 #include "layers/recurrent/sequence_pass.h"
+#include "math/scratch.h"
 
 namespace crema {
 
@@ -71,9 +72,12 @@ class RecurrentLayer : public Layer {
   void FillPass(const Args& args, const Bottoms& bottoms, int direction,
                 SequencePass<T>* pass) const;
   template <typename T>
-  void ForwardAs(const ForwardArgs& args) const;
+  void CutScratch(int64_t cell, ScratchCutter* cutter, SequencePass<T>* pass) const;
+  size_t FirstBlob(size_t blobs, int direction) const;
   template <typename T>
-  void BackwardAs(const BackwardArgs& args) const;
+  void ForwardDirection(const ForwardArgs& args, const Bottoms& bottoms, int direction) const;
+  template <typename T>
+  void BackwardDirection(const BackwardArgs& args, const Bottoms& bottoms, int direction) const;
   template <typename T>
   void LoadCarried(const ForwardArgs& args, const SequenceExtent& extent, T* initial) const;
 

@@ -46,6 +46,7 @@ LayerType RecurrentType(const std::string& name, const RecurrentCell& cell) {
   type.category = "recurrent";
   type.param_fields = {"recurrent_param"};
   type.unread_fields = {"recurrent_param.debug_info"};
+  if (name != "GRU") type.unread_fields.push_back("recurrent_param.reset_after");
   type.inputs = {cell.needs_cont ? 2 : 1, 3 + states};
   type.outputs = {1, 1 + states};
   type.input_docs = {

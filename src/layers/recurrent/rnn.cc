@@ -127,6 +127,10 @@ std::vector<LayerSample> Samples() {
       RecurrentSample("reverse", "direction: REVERSE", {x, cont}),
       RecurrentSample("bidirectional", "direction: BIDIRECTIONAL expose_hidden: true",
                       {x, cont, x_static, {.shape = {2, 2, 3}}}, 2),
+      // Enough elements for several threads.
+      RecurrentSample(
+          "many_streams", "",
+          {{.shape = {2, 750, 2}}, {.shape = {2, 750}, .low = 0, .high = 1, .integer = true}}),
       RecurrentSample("no_streams", "", {{.shape = {3, 0, 2}}, {.shape = {3, 0}}}),
   };
 }

@@ -1,0 +1,93 @@
+#include "layers/attention/attention_head.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "math/gemm.h"
+
+namespace crema {
+namespace {
+
+// One row of products -> probabilities. The first `visible` keys are seen.
+template <typename T>
+void MaskedSoftmax(const T* mask, int64_t mask_step, int64_t visible, int64_t keys, T* row) {
+  if (mask != nullptr) {
+    for (int64_t k = 0; k < visible; ++k) row[k] += mask[k * mask_step];
+  }
+  std::fill(row + visible, row + keys, T(0));
+  const T lowest = -std::numeric_limits<T>::infinity();
+  T most = lowest;
+  for (int64_t k = 0; k < visible; ++k) most = std::max(most, row[k]);
+  if (most == lowest) {  // sees nothing; what is NaN stays so
+    for (int64_t k = 0; k < visible; ++k) row[k] = std::isnan(row[k]) ? row[k] : T(0);
+    return;
+  }
+  double sum = 0;
+  for (int64_t k = 0; k < visible; ++k) {
+    row[k] = std::exp(row[k] - most);
+    sum += row[k];
+  }
+  const T factor = static_cast<T>(1 / sum);
+  for (int64_t k = 0; k < visible; ++k) row[k] *= factor;
+}
+
+}  // namespace
+
+template <typename T>
+void AttentionForward(const AttentionExtent& e, const AttentionTensors<T>& in,
+                      const HeadOffsets& at, T scale, bool causal, const HeadMask<T>& mask, T* p,
+                      T* y) {
+  Gemm<T>(1, false, true, e.queries, e.keys, e.size, scale, in.query + at.query, e.query_stride(),
+          in.key + at.key, e.key_stride(), T(0), p, e.keys);
+  for (int64_t q = 0; q < e.queries; ++q) {
+    const int64_t visible = causal ? std::min(e.keys, q + 1) : e.keys;
+    const T* row_mask = mask.data == nullptr ? nullptr : mask.data + q * mask.query_step;
+    MaskedSoftmax<T>(row_mask, mask.key_step, visible, e.keys, p + q * e.keys);
+  }
+  Gemm<T>(1, false, false, e.queries, e.value_size, e.keys, T(1), p, e.keys, in.value + at.value,
+          e.value_stride(), T(0), y + at.output, e.output_stride());
+}
+
+template <typename T>
+void AttentionBackward(const AttentionExtent& e, const AttentionTensors<T>& in,
+                       const HeadOffsets& at, T scale, T beta, const T* p, const T* dy,
+                       const AttentionGradients<T>& out, T* dp) {
+  if (out.value != nullptr) {
+    Gemm<T>(1, true, false, e.keys, e.value_size, e.queries, T(1), p, e.keys, dy + at.output,
+            e.output_stride(), beta, out.value + at.value, e.value_stride());
+  }
+  if (out.query == nullptr && out.key == nullptr) return;
+  Gemm<T>(1, false, true, e.queries, e.keys, e.value_size, T(1), dy + at.output, e.output_stride(),
+          in.value + at.value, e.value_stride(), T(0), dp, e.keys);
+  for (int64_t q = 0; q < e.queries; ++q) {
+    const T* probability = p + q * e.keys;
+    T* row = dp + q * e.keys;
+    double sum = 0;
+    for (int64_t k = 0; k < e.keys; ++k) sum += double{row[k]} * double{probability[k]};
+    for (int64_t k = 0; k < e.keys; ++k) {
+      // What is not seen has no part in it, whatever the value there is.
+      row[k] = probability[k] == T(0) ? T(0) : probability[k] * (row[k] - static_cast<T>(sum));
+    }
+  }
+  if (out.query != nullptr) {
+    Gemm<T>(1, false, false, e.queries, e.size, e.keys, scale, dp, e.keys, in.key + at.key,
+            e.key_stride(), T(0), out.query + at.query, e.query_stride());
+  }
+  if (out.key != nullptr) {
+    Gemm<T>(1, true, false, e.keys, e.size, e.queries, scale, dp, e.keys, in.query + at.query,
+            e.query_stride(), beta, out.key + at.key, e.key_stride());
+  }
+}
+
+#define CREMA_INSTANTIATE(T)                                                               \
+  template void AttentionForward(const AttentionExtent&, const AttentionTensors<T>&,       \
+                                 const HeadOffsets&, T, bool, const HeadMask<T>&, T*, T*); \
+  template void AttentionBackward(const AttentionExtent&, const AttentionTensors<T>&,      \
+                                  const HeadOffsets&, T, T, const T*, const T*,            \
+                                  const AttentionGradients<T>&, T*);
+CREMA_INSTANTIATE(float)
+CREMA_INSTANTIATE(double)
+#undef CREMA_INSTANTIATE
+
+}  // namespace crema
