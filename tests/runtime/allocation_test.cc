@@ -91,10 +91,9 @@ void ExpectNoAllocations(const char* net) {
   EXPECT_EQ(g_allocations - before, 0);
 }
 
-<<<<<<< HEAD
 TEST(Allocation, NoneAfterTheFirstIteration) { ExpectNoAllocations(kNet); }
 TEST(Allocation, NoneInLayersThatMoveElements) { ExpectNoAllocations(kMovingNet); }
-=======
+
 const char* kSequences = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 6 dim: 4 dim: 5 } } }
 layer { name: "cont" type: "Input" top: "cont" input_param { shape { dim: 6 dim: 4 } } }
@@ -128,7 +127,6 @@ TEST(Allocation, NoneBetweenChangesOfTheExtents) {
     EXPECT_EQ(g_allocations - before, 0) << ToString(shape);
   }
 }
->>>>>>> w/seq
 
 }  // namespace
 }  // namespace crema
