@@ -106,8 +106,7 @@ void RegisterCast(Registry& registry) {
   type.make = [](const LayerParameter& p) { return std::make_unique<const Cast>(p); };
   // Only DOUBLE is smooth in the double precision of the check.
   const auto sample = [](const std::string& to, std::vector<int64_t> shape) {
-    const std::string name = to;
-    return LayerSample{.name = name,
+    return LayerSample{.name = to,
                        .prototxt = "cast_param { to: " + to + " }",
                        .inputs = {{.shape = std::move(shape), .low = -9, .high = 9}},
                        .gradient = to == "DOUBLE"};

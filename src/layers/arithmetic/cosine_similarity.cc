@@ -134,7 +134,7 @@ void RegisterCosineSimilarity(Registry& registry) {
   type.param_fields = {"cosine_similarity_param"};
   type.inputs = {2, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const CosineSimilarity>(p); };
-  const auto sample = [](std::string name, std::string text, std::vector<int64_t> shape) {
+  const auto sample = [](std::string name, std::string text, const std::vector<int64_t>& shape) {
     return LayerSample{.name = std::move(name),
                        .prototxt = std::move(text),
                        .inputs = {{.shape = shape}, {.shape = shape}}};

@@ -63,7 +63,8 @@ CREMA_MULTIVERSION void AddPosition(const Extent& e, int64_t p, int64_t first, i
 template <typename T>
 void FillSinusoids(const Extent& e, T* table) {
   for (int64_t f = 0; f < e.features; ++f) {
-    const double exponent = static_cast<double>(f / 2 * 2) / static_cast<double>(e.features);
+    const int64_t even = f - f % 2;
+    const double exponent = static_cast<double>(even) / static_cast<double>(e.features);
     const double frequency = std::pow(10000.0, -exponent);
     for (int64_t p = 0; p < e.positions; ++p) {
       const double angle = static_cast<double>(p) * frequency;
