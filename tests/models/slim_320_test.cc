@@ -56,9 +56,8 @@ TEST_F(Slim320, FindsTheFacesOfThePicture) {
       WithTail(ReadNet(Model("slim-320.prototxt")),
                ReadNet((source_ / "models" / "ultra_light_face" / "tail.prototxt").string()));
   NoLog log;
-  const std::string weights_file = Model("slim-320.caffemodel");
-  const Detector detector(net, ReadCaffemodel(weights_file), weights_file, {}, test::TestRegistry(),
-                          log);
+  const Detector detector(net, WeightsFiles{.paths = {Model("slim-320.caffemodel")}}, {},
+                          test::TestRegistry(), log);
   EXPECT_EQ(detector.classes(), 2);
   Detector::Worker worker(detector, 1);
   const std::vector<FoundBox> faces =
