@@ -17,12 +17,15 @@ Shape::Shape(std::span<const int64_t> dims) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("a shape has ", dims.size(), " axes; at most ", int{kMaxAxes}, " are possible"));
   }
+  // Extents beside a zero count too: layers multiply some of them without it.
+  int64_t others = 1;
   for (int64_t dim : dims) {
     if (dim < 0) Fail(ErrorCode::kInvalidArgument, StrCat("negative extent ", dim, " in a shape"));
-    if (count_ != 0 && dim > std::numeric_limits<int32_t>::max() / count_) {
+    if (dim > std::numeric_limits<int32_t>::max() / others) {
       Fail(ErrorCode::kInvalidArgument,
            "a blob of more than 2147483647 elements is not possible; use a smaller shape or batch");
     }
+    others *= std::max<int64_t>(dim, 1);
     count_ *= dim;
     dims_[static_cast<size_t>(axes_++)] = dim;
   }

@@ -18,7 +18,7 @@ class Shape {
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims);
   // Throws kInvalidArgument: more than 32 axes, a negative extent, or more than 2^31-1 elements
-  // (Caffe's limit for one blob).
+  // (Caffe's limit for one blob), extents of zero left out.
   explicit Shape(std::span<const int64_t> dims);
 
   int axes() const { return axes_; }

@@ -37,9 +37,12 @@ TEST(ShapeTest, CountsRangesOfAxes) {
   EXPECT_EQ(ToString(shape), "2x3x4x5");
 }
 
-TEST(ShapeTest, ZeroExtentsAreLegalWhateverTheOthersAre) {
-  EXPECT_EQ(Shape({0, 3}).count(), 0);
-  EXPECT_EQ(Shape({0, int64_t{1} << 40}).count(), 0);
+TEST(ShapeTest, ZeroExtentsAreLegal) { EXPECT_EQ(Shape({0, 3}).count(), 0); }
+
+// Layers multiply extents without that of the batch, which must not overflow.
+TEST(ShapeTest, ExtentsBesideAZeroAreLimitedAsWell) {
+  EXPECT_NE(MessageOf([] { Shape({0, int64_t{1} << 40}); }).find("more than"), std::string::npos);
+  EXPECT_NE(MessageOf([] { Shape({1 << 20, 0, 1 << 20}); }).find("more than"), std::string::npos);
 }
 
 TEST(ShapeTest, RefusesMoreElementsThanCaffesBlobs) {

@@ -243,6 +243,11 @@ void AddNets(std::vector<CorpusFile>* files) {
   add("the smallest extent", InputOf("dim: -9223372036854775808"), "-9223372036854775808");
   add("40 axes", InputOf(Repeat("dim: 1 ", 40)), "axes");
   add("an extent of zero", InputOf("dim: 0 dim: 3"), "");
+  add("an empty batch of huge planes",
+      InputOf("dim: 0 dim: 3 dim: 4 dim: 4") +
+          "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' "
+          "convolution_param { num_output: 1 kernel_size: 3 pad: 4294967295 } }",
+      "2147483647");
   add("a huge number of outputs", conv("num_output: 4294967295 kernel_size: 3"), "2147483647");
   add("a huge kernel", conv("num_output: 1 kernel_size: 4294967295"), "kernel");
   add("huge padding", conv("num_output: 1 kernel_size: 3 pad: 4294967295"), "");

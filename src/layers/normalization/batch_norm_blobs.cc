@@ -81,7 +81,8 @@ void AdaptBatchNormBlobs(const LayerParameter& written, const LayerInfo& info,
       std::ranges::all_of(*blobs, [](const BlobProto& blob) { return DataCount(blob) > 0; });
   if (complete && blobs->size() >= kPlain && blobs->size() <= kWithBias) {
     if (IsDigitsOrder(*blobs)) {
-      std::ranges::rotate(*blobs, blobs->begin() + 2);  // mean, variance, reserved, scale, bias
+      std::rotate(blobs->begin(), blobs->begin() + 2,
+                  blobs->end());  // mean, variance, reserved, scale, bias
       (*blobs)[kFactor] = BlobOf({1}, {1});
     }
     if (blobs->size() > info.learned.size()) DropScaleAndBias(written, blobs);
