@@ -2,6 +2,7 @@
 #ifdef CREMA_HAVE_VIDEO
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <opencv2/core.hpp>
 #include <opencv2/videoio.hpp>
 #include <string>
@@ -13,6 +14,8 @@
 #include "data/layer_runner.h"
 #include "data/video_batches.h"
 #include "format/file.h"
+#include "runtime/session.h"
+#include "support/net.h"
 #include "support/temp_dir.h"
 
 namespace crema {
@@ -131,6 +134,26 @@ TEST_F(VideoFile, ResumesWhereItWasSaved) {
   LayerRunner far(registry_, Layer(film_, "skip_frames: 1000000"));
   far.state().Restore(saved);
   EXPECT_EQ(Shown(far, 1), (std::vector<int>{0, 0}));
+}
+
+TEST_F(VideoFile, ANetReadsItAndResumes) {
+  const std::string net =
+      StrCat("layer { ", Layer(film_), " } layer { name: 'half' type: 'Power' bottom: 'data' ",
+             "top: 'half' power_param { scale: 0.05 } }");
+  const auto plan = test::PlanText(net, TEST);
+  const auto weights = Weights::Make(*plan, 1);
+  Session session(plan, weights, ExecContext(2, 1));
+  for (int i = 0; i < 4; ++i) session.Forward();
+  const std::vector<float> shown = test::ValuesOf(session.Data("half"));
+  EXPECT_NEAR(shown.front(), 6, 0.2);
+  EXPECT_NEAR(shown.back(), 7, 0.2);
+  SolverState state;
+  session.SaveState("test#0", &state);
+  Session resumed(plan, weights, ExecContext(1, 1));
+  resumed.RestoreState("test#0", state);
+  session.Forward();
+  resumed.Forward();
+  EXPECT_EQ(test::ValuesOf(session.Data("half")), test::ValuesOf(resumed.Data("half")));
 }
 
 TEST_F(VideoFile, ATruncatedFilmIsNoShortFilm) {
