@@ -29,6 +29,12 @@ endif()
 crema_decide(OPENCV "${_found}")
 
 set(_found FALSE)
+if(NOT CREMA_VIDEO STREQUAL "OFF" AND CREMA_HAVE_OPENCV)
+  set(_found ${OpenCV_VIDEOIO_FOUND})
+endif()
+crema_decide(VIDEO "${_found}")
+
+set(_found FALSE)
 if(NOT CREMA_HDF5 STREQUAL "OFF")
   find_package(HDF5 QUIET COMPONENTS C)
   set(_found ${HDF5_FOUND})

@@ -1,6 +1,6 @@
-// VideoData: the frames of a film, one after the other. Outputs: frames (batch x C x H x W) and,
-// where a second top is given, zeros (batch). The film is a sequence of image files: OpenCV's
-// reader of video files and cameras (videoio) is not part of this build. No input, no gradient.
+// VideoData: the frames of a film or a camera, one after the other. Outputs: frames (batch x C x H
+// x W) and, where a second top is given, zeros (batch). A film is a video file or a sequence of
+// image files. No input, no gradient.
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/image_batches.h"
+#include "data/video_batches.h"
 #include "format/file.h"
 #include "graph/registry.h"
 #include "layers/input/prefetched.h"
@@ -16,14 +17,57 @@
 namespace crema {
 namespace {
 
-std::shared_ptr<const ImageList> OpenFrames(const LayerParameter& param) {
+constexpr char kFile[] = "video_data_param.video_file";
+constexpr char kDevice[] = "video_data_param.device_id";
+
+bool IsCamera(const LayerParameter& param) {
+  return param.video_data_param().video_type() == VideoDataParameter::WEBCAM;
+}
+
+bool IsImageSequence(const LayerParameter& param) {
+  return !IsCamera(param) && param.video_data_param().video_file().find('%') != std::string::npos;
+}
+
+std::shared_ptr<const ImageList> ImagesOf(const LayerParameter& param) {
   const VideoDataParameter& video = param.video_data_param();
   return std::make_shared<const ImageList>(
       ImageList::OfFrames(video.video_file(), video.skip_frames()));
 }
 
-ImageShaping Shaping(const LayerParameter& param) {
-  return {.mode = param.transform_param().force_gray() ? ColorMode::kGray : ColorMode::kColor};
+VideoOrigin OriginOf(const LayerParameter& param) {
+  const VideoDataParameter& video = param.video_data_param();
+  if (IsCamera(param)) return {.file = "", .camera = video.device_id()};
+  return {.file = video.video_file()};
+}
+
+ColorMode ModeOf(const LayerParameter& param) {
+  return param.transform_param().force_gray() ? ColorMode::kGray : ColorMode::kColor;
+}
+
+Shape FirstFrame(const LayerParameter& param) {
+  if (!IsImageSequence(param)) return ShapeOfFirst(OriginOf(param), ModeOf(param));
+  return ShapeOfFirst(ImagesOf(param), {.mode = ModeOf(param)});
+}
+
+uint64_t EpochSize(const LayerParameter& param) {
+  if (IsImageSequence(param)) return ImagesOf(param)->entries().size();
+  return SamplesInOnePass(OriginOf(param), param.video_data_param().skip_frames());
+}
+
+void ReadFrom(const LayerParameter& param, const SampleWriter& writer, BatchReader* reader) {
+  if (IsImageSequence(param)) {
+    const auto images = ImagesOf(param);
+    reader->source = std::make_unique<ImageFileSource>(images, ImageFileSource::Options{});
+    reader->make_decoder = [images, mode = ModeOf(param), writer] {
+      return std::make_unique<ImageFileDecoder>(images, ImageShaping{.mode = mode}, writer);
+    };
+    return;
+  }
+  const VideoOrigin origin = OriginOf(param);
+  reader->source = std::make_unique<VideoSource>(origin, param.video_data_param().skip_frames());
+  reader->make_decoder = [origin, mode = ModeOf(param), writer] {
+    return std::make_unique<VideoDecoder>(origin, mode, writer);
+  };
 }
 
 class VideoData final : public Layer {
@@ -57,58 +101,48 @@ class VideoData final : public Layer {
             [param = param(), phase, seed = context.seed()](std::span<const BlobSpec> outputs) {
               return Open(param, phase, seed, outputs);
             },
-        .epoch_size = [param = param()] { return OpenFrames(param)->entries().size(); }});
+        .epoch_size = [param = param()] { return EpochSize(param); }});
   }
 
  private:
   void CheckSource() const {
     const VideoDataParameter& video = param().video_data_param();
-    Where where{.layer = param().name()};
-    if (video.video_type() == VideoDataParameter::WEBCAM) {
-      where.field = "video_data_param.video_type";
-      Fail(ErrorCode::kUnsupported,
-           StrCat("camera ", video.device_id(),
-                  " cannot be read: this build does without OpenCV's "
-                  "videoio. Give video_type: VIDEO and a sequence of images as video_file"),
-           std::move(where));
+    if (IsCamera(param())) {
+      constexpr int kMost = 99;  // OpenCV takes the hundreds for the number of a backend
+      if (video.device_id() >= 0 && video.device_id() <= kMost) return;
+      FailField(*this, kDevice,
+                StrCat(kDevice, " is ", video.device_id(), ", but must be 0 to ", kMost));
     }
     if (video.video_file().empty()) {
-      FailField(*this, "video_data_param.video_file",
-                "video_data_param.video_file is missing: give a sequence of images, such as "
-                "'frames/%06d.png'");
+      FailField(*this, kFile,
+                StrCat(kFile,
+                       " is missing: give a film, or a sequence of images, such as "
+                       "'frames/%06d.png'"));
     }
-    if (video.video_file().find('%') != std::string::npos) return;
-    Naming(*this, "video_data_param.video_file", [&] { ReadFileStart(video.video_file(), 1); });
-    where.field = "video_data_param.video_file";
-    Fail(ErrorCode::kUnsupported,
-         StrCat("'", video.video_file(),
-                "' cannot be read: this build does without OpenCV's "
-                "videoio. Write its frames to image files, and give them as "
-                "video_file: 'frames/%06d.png'"),
-         std::move(where));
+    if (IsImageSequence(param())) return;
+    Naming(*this, kFile, [&] { ReadFileStart(video.video_file(), 1); });
   }
 
   static BatchReader Open(const LayerParameter& param, Phase phase, uint64_t seed,
                           std::span<const BlobSpec> outputs) {
-    const auto frames = OpenFrames(param);
     auto transformer =
         std::make_shared<const Transformer>(param.transform_param(), phase, param.name());
     const SampleWriter writer(
         WriterOptions(outputs[0], param.transform_param(), seed, param.name()),
         std::move(transformer));
-    return {.options = {.outputs = {},
-                        .depth = param.data_param().prefetch(),
-                        .decode_threads = static_cast<int>(param.data_param().threads())},
-            .source = std::make_unique<ImageFileSource>(frames, ImageFileSource::Options{}),
-            .make_decoder = [frames, shaping = Shaping(param), writer] {
-              return std::make_unique<ImageFileDecoder>(frames, shaping, writer);
-            }};
+    BatchReader reader{
+        .options = {.outputs = {},
+                    .depth = param.data_param().prefetch(),
+                    .decode_threads = static_cast<int>(param.data_param().threads())},
+        .source = nullptr,
+        .make_decoder = nullptr};
+    ReadFrom(param, writer, &reader);
+    return reader;
   }
 
   Shape FirstSample(Phase phase) const {
-    return Naming(*this, "video_data_param.video_file", [&] {
-      const auto frames = OpenFrames(param());
-      const Shape shape = ShapeOfFirst(frames, Shaping(param()));
+    return Naming(*this, IsCamera(param()) ? kDevice : kFile, [&] {
+      const Shape shape = FirstFrame(param());
       const Transformer transformer(param().transform_param(), phase, param().name());
       if (const auto misfit = transformer.FindMisfit(shape)) {
         FailField(*this, misfit->field, misfit->message);
@@ -127,7 +161,9 @@ std::vector<BadSample> BadSamples() {
       {.prototxt = film("f/%d.png").substr(data.size()),
        .input_shapes = {},
        .expect = "batch_size must be 1 or more"},
-      {.prototxt = data, .input_shapes = {}, .expect = "camera 0 cannot be read"},
+      {.prototxt = data + "video_data_param { device_id: -1 }",
+       .input_shapes = {},
+       .expect = "device_id is -1, but must be 0 to 99"},
       {.prototxt = film(""), .input_shapes = {}, .expect = "video_file is missing"},
       {.prototxt = film("no/such/film.avi"), .input_shapes = {}, .expect = "no/such/film.avi"},
       {.prototxt = film("no/such/%d.png"),
@@ -146,16 +182,18 @@ void RegisterVideoData(Registry& registry) {
   type.category = "input";
   type.origin = "SSD";
   type.summary =
-      "Frames of a film, given as a sequence of image files (video_file: 'frames/%06d.png'). Needs "
-      "a "
-      "build with OpenCV. Video files and cameras are refused: they need OpenCV's videoio, which "
-      "no "
-      "build links.";
+      "Frames of a film, which is a video file or a sequence of image files (video_file: "
+      "'frames/%06d.png'), or of a camera. Needs a build with OpenCV; video files and cameras need "
+      "its videoio as well, which decodes what its own backends (FFmpeg, GStreamer, Motion JPEG) "
+      "know. Frames are read ahead: data_param { prefetch: 1 } keeps a camera's delay small. A run "
+      "that is resumed reads the film up to its position, and a long one takes a while.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.output_docs = {"frames: batch x C x H x W, blue, green and red, or grey with force_gray",
                       "zeros, where there is a second top: batch"};
   type.differences = {
-      "video_file is a sequence of images; films and cameras are not read.",
+      "video_file may be a sequence of images; it must be a file, not the address of a stream.",
+      "An AVI or MP4 file of which a tenth or more of the frames cannot be read is an error; the "
+      "fork takes it for a shorter film.",
       "Behind the last frame comes the first; the fork interrupts the process.",
       "skip_frames frames are left out between two; the fork fails when it skips the first of a "
       "batch. Each frame is transformed once, not twice."};
