@@ -42,14 +42,16 @@ struct Report {
   std::string no_training;      // why not
 };
 
-std::shared_ptr<const Plan> PlanOf(const NetFile& file, Phase phase, bool backward, bool optimize) {
+// The plan points into the registry, which must live as long.
+std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry, Phase phase,
+                                   bool backward, bool optimize) {
   NetParameter net = file.net;
   ReplaceSources({.given = ParseShapes(FLAGS_shape), .batch = FLAGS_batch}, &net);
   NetState state = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage);
   state.set_phase(phase);
   std::vector<Problem> warnings;
   return MakePlan(
-      net, file.source, state, BuiltinRegistry(),
+      net, file.source, state, registry,
       {.threads = CheckedThreads(FLAGS_threads), .backward = backward, .optimize = optimize},
       &warnings);
 }
@@ -58,9 +60,9 @@ bool Learns(const Plan& plan) {
   return std::ranges::any_of(plan.learned, &LearnedSlot::wants_gradient);
 }
 
-void AddTraining(const NetFile& file, Report* report) {
+void AddTraining(const NetFile& file, const Registry& registry, Report* report) {
   try {
-    const auto plan = PlanOf(file, TRAIN, true, true);
+    const auto plan = PlanOf(file, registry, TRAIN, true, true);
     const NetSummary training = Summarize(*plan);
     if (!Learns(*plan)) {
       report->no_training = "it has no loss above learned blobs";
@@ -73,10 +75,11 @@ void AddTraining(const NetFile& file, Report* report) {
 }
 
 Report Look(const NetFile& file) {
+  const Registry registry = BuiltinRegistry();
   const Phase phase = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage).phase();
-  Report report{.net = Summarize(*PlanOf(file, phase, false, false)), .no_training = {}};
-  report.inference_bytes = Summarize(*PlanOf(file, phase, false, true)).peak_bytes;
-  AddTraining(file, &report);
+  Report report{.net = Summarize(*PlanOf(file, registry, phase, false, false)), .no_training = {}};
+  report.inference_bytes = Summarize(*PlanOf(file, registry, phase, false, true)).peak_bytes;
+  AddTraining(file, registry, &report);
   return report;
 }
 

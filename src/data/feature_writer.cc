@@ -77,6 +77,11 @@ std::unique_ptr<FeatureWriter> NewFeatureWriter(const std::string& path, const s
   const std::string extension = std::filesystem::path(path).extension();
   if (extension == ".npy") return NewNpyWriter(path);
   if (extension == ".h5" || extension == ".hdf5") return NewHdf5FeatureWriter(path, name);
+  if (!extension.empty() && extension != ".lmdb" && extension != ".mdb") {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("features are written as .npy, .h5, or an LMDB (no extension, or .lmdb); '", path,
+                "' is none of them"));
+  }
   return NewLmdbFeatureWriter(path);
 }
 

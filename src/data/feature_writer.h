@@ -18,8 +18,8 @@ class FeatureWriter {
   virtual void Close() = 0;
 };
 
-// By the end of the name: .npy, one array; .h5 or .hdf5, one dataset called `name`; anything else,
-// an LMDB of Datums with float_data and the keys 0000000000, 0000000001, ..., as Caffe's
+// By the end of the name: .npy, one array; .h5 or .hdf5, one dataset called `name`; no extension
+// or .lmdb, an LMDB of Datums with float_data and the keys 0000000000, 0000000001, ..., as Caffe's
 // extract_features makes. Throws kInvalidArgument (nothing may be under the name of an LMDB),
 // kUnsupported (this build has no HDF5), kIoFailure.
 std::unique_ptr<FeatureWriter> NewFeatureWriter(const std::string& path, const std::string& name);

@@ -55,8 +55,8 @@ class Builder {
       return;
     }
     if (!param.has_phase()) param.set_phase(graph_.state.phase());
-    CheckName(param);
     const LayerType* type = FindType(param);
+    if (type != nullptr) AddAutomaticTop(*type, &param);
     std::vector<int> inputs = ResolveInputs(param);
     const bool inputs_known = std::ranges::find(inputs, -1) == inputs.end();
     const bool arity_fits = type != nullptr && CheckArity(param, *type);
@@ -92,13 +92,12 @@ class Builder {
     }
   }
 
-  void CheckName(const LayerParameter& param) {
-    if (param.name().empty()) return;  // allowed by Caffe
-    const auto [found, added] = layer_paths_.emplace(param.name(), path_);
-    if (added) return;
-    const Where first = graph_.source.Locate(found->second);
-    Report("name", StrCat("another layer has this name (line ", first.line,
-                          "); weights are stored by name, so give each layer its own"));
+  // Caffe makes the tops of a loss layer that has none. Here the loss gets the name of its layer.
+  void AddAutomaticTop(const LayerType& type, LayerParameter* param) {
+    if (type.default_loss_weight == 0 || param->top_size() > 0) return;
+    std::string top = param->name();
+    while (top.empty() || produced_.contains(top)) top += "(automatic)";
+    param->add_top(top);
   }
 
   const LayerType* FindType(const LayerParameter& param) {
@@ -272,10 +271,9 @@ class Builder {
   Graph graph_;
   std::vector<Problem> problems_;
   std::map<std::string, Produced> produced_;
-  std::map<std::string, std::string> excluded_;     // blob -> layer left out
-  std::map<std::string, std::string> layer_paths_;  // name -> path
-  std::string path_;                                // of the current layer
-  std::string layer_name_;                          // of the current layer
+  std::map<std::string, std::string> excluded_;  // blob -> layer left out
+  std::string path_;                             // of the current layer
+  std::string layer_name_;                       // of the current layer
 };
 
 }  // namespace

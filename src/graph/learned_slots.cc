@@ -28,6 +28,15 @@ class Assigner {
              "a second layer with learned blobs and without a name; weights are stored by "
              "name, so give each its own");
     }
+    if (count > 0 && !param.name().empty()) {
+      const auto [first, added] = named_.emplace(param.name(), n);
+      if (!added) {
+        const Where where = graph_.Locate(graph_.nodes[first->second], "");
+        Report(n, "name",
+               StrCat("another layer with learned blobs has this name (line ", where.line,
+                      "); weights are stored by name, so give each layer its own"));
+      }
+    }
     if (static_cast<size_t>(param.param_size()) > count) {
       Report(n, StrCat("param[", count, "]"),
              StrCat("has ", param.param_size(), " param entries, but the layer has ", count,
@@ -109,7 +118,8 @@ class Assigner {
   const GradientFlow& flow_;
   std::vector<LearnedSlot> slots_;
   std::map<std::string, Owner> owners_;
-  bool has_unnamed_ = false;  // a layer with learned blobs
+  std::map<std::string, size_t> named_;  // layers with learned blobs
+  bool has_unnamed_ = false;             // a layer with learned blobs
   std::vector<Problem> problems_;
 };
 

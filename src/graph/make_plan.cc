@@ -1,5 +1,7 @@
 // NetParameter -> Plan: the one place where passes and decisions are put in order.
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "core/rng.h"
@@ -78,6 +80,7 @@ class Planner {
 
   void AddLayers() {
     size_t slot = 0;
+    std::set<std::string> names;
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
       PlannedLayer layer;
@@ -89,7 +92,9 @@ class Planner {
       layer.backward = flow_.nodes[n].backward;
       layer.to_input = flow_.nodes[n].to_input;
       layer.to_learned = flow_.nodes[n].to_learned;
-      layer.layer_id = HashName(node.name().empty() ? StrCat("#", n) : node.name());
+      // Names may repeat where nothing is learned; random streams may not.
+      const bool unique = !node.name().empty() && names.insert(node.name()).second;
+      layer.layer_id = HashName(unique ? node.name() : StrCat(node.name(), "#", n));
       // Slots are in the order of the layers.
       for (; slot < plan_.learned.size() && plan_.learned[slot].layer == static_cast<int>(n);
            ++slot) {

@@ -83,7 +83,8 @@ struct PlanOptions {
   int world = 1;
 };
 
-// Immutable once made. Thread safety: any number of threads, any number of sessions.
+// Immutable once made. Points into the registry that it was made with, which must live as long.
+// Thread safety: any number of threads, any number of sessions.
 struct Plan {
   std::string name;
   NetState state;

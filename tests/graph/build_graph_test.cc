@@ -177,5 +177,36 @@ TEST(BuildGraph, SharedBlobsOfDifferentShapesAreRefused) {
       << error;
 }
 
+// As Caffe's AutoTopBlobs, in the nets of its first years.
+TEST(BuildGraph, LossWithoutTopGetsOne) {
+  const auto plan = PlanText(
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }\n"
+      "layer { name: 't' type: 'Input' top: 't' input_param { shape { dim: 2 } } }\n"
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'\n"
+      "  inner_product_param { num_output: 3 } }\n"
+      "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'y' bottom: 't' }");
+  const int loss = plan->FindValue("loss");
+  ASSERT_GE(loss, 0);
+  EXPECT_EQ(plan->values[static_cast<size_t>(loss)].loss_weight, 1);
+}
+
+TEST(BuildGraph, NamesMayRepeatWhereNothingIsLearned) {
+  const std::string input =
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }\n";
+  const auto plan = PlanText(input +
+                             "layer { name: 'drop' type: 'Dropout' bottom: 'x' top: 'a' }\n"
+                             "layer { name: 'drop' type: 'Dropout' bottom: 'a' top: 'b' }");
+  EXPECT_NE(plan->layers[1].layer_id, plan->layers[2].layer_id);
+  const std::string error =
+      PlanError(input +
+                "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'a'\n"
+                "  inner_product_param { num_output: 3 } }\n"
+                "layer { name: 'ip' type: 'InnerProduct' bottom: 'a' top: 'b'\n"
+                "  inner_product_param { num_output: 3 } }");
+  EXPECT_NE(error.find("another layer with learned blobs has this name (line 2)"),
+            std::string::npos)
+      << error;
+}
+
 }  // namespace
 }  // namespace crema

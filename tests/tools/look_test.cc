@@ -70,6 +70,15 @@ TEST_F(Look, SummaryCountsWithoutTheData) {
   EXPECT_TRUE(Contains(result.out, "peak for training: 0.0 MiB")) << result.out;
 }
 
+TEST_F(Look, SummaryOfAWholeNet) {
+  const std::string model = std::string(CREMA_SOURCE_DIR) + "/models/resnet50/deploy.prototxt";
+  const ProcessResult result = Run({"summary", "--model=" + model});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(Contains(result.out, "learned parameters: 25557032 ")) << result.out;
+  EXPECT_TRUE(Contains(result.out, "MACs: 3857973248 (3.858 G)")) << result.out;
+  EXPECT_TRUE(Contains(result.out, "bn_conv1                BatchNorm ")) << result.out;
+}
+
 TEST_F(Look, SummaryTakesBatchAndShapes) {
   const ProcessResult batch = Run({"summary", "--model=train.prototxt", "--batch=7", "--json"});
   ASSERT_EQ(batch.exit_code, 0) << batch.err;
@@ -161,6 +170,8 @@ TEST_F(Look, ExtractRefusesWhatIsNotThere) {
   EXPECT_TRUE(Contains(blob.err, "did you mean 'y'")) << blob.err;
   EXPECT_FALSE(fs::exists(temp_.File("a.npy")));
   EXPECT_EQ(Extract("x,y", "a.npy").exit_code, 2);
+  EXPECT_EQ(Extract("x", "a.csv").exit_code, 2);
+  EXPECT_FALSE(fs::exists(temp_.File("a.csv")));
   EXPECT_EQ(Run({"extract_features", "one", "two"}).exit_code, 2);
 }
 

@@ -31,15 +31,17 @@ class GlogSinkImpl final : public LogSink {
   }
 };
 
-// Flags of this command only: those declared in the file with main or in a part of tools/common
-// that it uses, and the log folder.
+// Flags of this command only: those declared in the file with main, in the folder of its name or in
+// a part of tools/common that it uses, and the log folder.
 void PrintHelp(const char* program, const char* usage) {
   std::printf("%s\n\nFlags:\n", usage);
   std::vector<google::CommandLineFlagInfo> flags;
   google::GetAllFlags(&flags);
   const std::string own = StrCat("/", Split(program, '/').back(), ".cc");
+  const std::string parts = StrCat("tools/", Split(program, '/').back(), "/");
   for (const google::CommandLineFlagInfo& flag : flags) {
     const bool is_own = std::string_view(flag.filename).ends_with(own) ||
+                        flag.filename.find(parts) != std::string::npos ||
                         flag.filename.find("tools/common/") != std::string::npos;
     if (!is_own && flag.name != "log_dir") continue;
     std::printf("  --%s  %s (%s", flag.name.c_str(), flag.description.c_str(), flag.type.c_str());

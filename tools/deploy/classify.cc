@@ -28,7 +28,7 @@ std::vector<std::string> LabelsOf(const Classifier& classifier) {
   if (FLAGS_labels.empty()) return {};
   std::vector<std::string> labels = ReadLines(FLAGS_labels);
   if (static_cast<int>(labels.size()) != classifier.classes()) {
-    Fail(ErrorCode::kInvalidArgument, StrCat(FLAGS_labels, " has ", labels.size(), " labels, but '",
+    Fail(ErrorCode::kInvalidArgument, StrCat(FLAGS_labels, " has ", labels.size(), " labels, but ",
                                              "the net has ", classifier.classes(), " classes"));
   }
   return labels;
