@@ -78,6 +78,30 @@ TEST(DetectionOutputTest, WritesResultFiles) {
   }
 }
 
+TEST(DetectionOutputTest, ResultFilesHoldNumbersOnly) {
+  const TempDir temp;
+  temp.Write("map.txt", "item { name: 'dog' label: 1 }");
+  temp.Write("sizes.txt", "first 100 200\n");
+  const auto message = [&](double offset, double score) -> std::string {
+    try {
+      Call("DetectionOutput",
+           {.prototxt = "detection_output_param { num_classes: 2 confidence_threshold: 0.2 "
+                        "save_output_param { output_directory: '" +
+                        temp.File("results") + "' output_format: 'COCO' label_map_file: '" +
+                        temp.File("map.txt") + "' name_size_file: '" + temp.File("sizes.txt") +
+                        "' } }",
+            .inputs = {{{1, 8}, Values(8, offset)}, {{1, 4}, {0, score, 0, 0}}, kHalves}});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message(NAN, 0.5).find("image 'first' has score 0.5 and the box (nan"),
+            std::string::npos);
+  EXPECT_NE(message(0, INFINITY).find("score inf"), std::string::npos);
+  EXPECT_EQ(message(INFINITY, 0.5), "");  // limited to the image
+}
+
 TEST(MultiBoxLossTest, OneMatchAndOneNegative) {
   const LayerCall call{
       .prototxt = "multibox_loss_param { num_classes: 2 neg_pos_ratio: 1 loc_weight: 2 }",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 
@@ -67,7 +68,15 @@ void DetectionFiles::Add(const std::vector<Detection>& detections) {
   const ImageSize& image = images_[next_image_];
   const ResizeParameter* resize = param_.has_resize_param() ? &param_.resize_param() : nullptr;
   for (const Detection& d : detections) {
-    rows_.push_back({next_image_, d.label, d.score, ToPixels(d.box, image, resize)});
+    const Box pixels = ToPixels(d.box, image, resize);
+    // Neither whole pixels nor JSON can hold them. An infinite corner has been clipped.
+    if (!std::isfinite(d.score) || !std::isfinite(pixels.width() + pixels.height())) {
+      Fail(ErrorCode::kDataLoss,
+           StrCat("a detection of image '", image.name, "' has score ", d.score, " and the box (",
+                  d.box.xmin, ", ", d.box.ymin, ", ", d.box.xmax, ", ", d.box.ymax,
+                  "), which cannot be written: it must be made of numbers"));
+    }
+    rows_.push_back({next_image_, d.label, d.score, pixels});
   }
   if (++next_image_ < images_per_file_) return;
   Write();

@@ -116,6 +116,10 @@ class CTCLoss final : public Layer {
       FailInputs(*this, StrCat("bottom ", i, " holds a length for each of the ", logits[1],
                                " items, but its shape is ", ToString(inputs[i].shape)));
     }
+    if (logits[2] == 0) {
+      FailInputs(*this, StrCat("there is no class, not even the blank, in logits of shape ",
+                               ToString(logits)));
+    }
     if (blank_ < -1 || blank_ >= logits[2]) {
       FailField(*this, "ctc_loss_param.blank_label",
                 StrCat("blank_label is ", blank_, ", but there are ", logits[2],
@@ -298,6 +302,9 @@ void RegisterCTCLoss(Registry& registry) {
       {.prototxt = "ctc_loss_param { blank_label: -2 }",
        .input_shapes = {{7, 3, 5}, {3, 4}},
        .expect = "blank_label is -2"},
+      {.prototxt = "ctc_loss_param { blank_label: -1 }",
+       .input_shapes = {{7, 3, 0}, {3, 4}},
+       .expect = "there is no class"},
   };
   registry.Add(std::move(type));
 }
