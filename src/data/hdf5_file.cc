@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "format/hdf5_probe.h"
 
 namespace crema {
 namespace {
@@ -73,10 +74,15 @@ herr_t CollectName(hid_t, const char* name, const H5L_info_t*, void* names) {
   return 0;
 }
 
+hid_t OpenProbed(const std::string& path) {
+  ProbeHdf5(path);
+  return OpenFile(path);
+}
+
 }  // namespace
 
 struct Hdf5File::Impl {
-  explicit Impl(const std::string& file) : path(file), id(OpenFile(file), H5Fclose) {}
+  explicit Impl(const std::string& file) : path(file), id(OpenProbed(file), H5Fclose) {}
   const std::string path;
   const Handle id;
 };

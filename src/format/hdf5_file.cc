@@ -12,6 +12,7 @@
 #include "core/tensor.h"
 #include "format/blob_proto.h"
 #include "format/file.h"
+#include "format/hdf5_probe.h"
 
 namespace crema {
 namespace {
@@ -58,9 +59,19 @@ Hdf5Session::~Hdf5Session() {
   Hdf5Mutex().unlock();
 }
 
+namespace {
+
+uint64_t ProbedBytes(const std::string& path) {
+  const uint64_t bytes = FileBytes(path);
+  ProbeHdf5(path);
+  return bytes;
+}
+
+}  // namespace
+
 Hdf5Reader::Hdf5Reader(const std::string& path)
     : path_(path),
-      file_bytes_(FileBytes(path)),
+      file_bytes_(ProbedBytes(path)),
       file_(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose) {
   if (!file_.ok()) FailDamaged("it cannot be opened as HDF5");
 }

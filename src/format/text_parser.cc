@@ -345,7 +345,10 @@ void TextParser::CheckForkFields(const Message& layer) {
     const Where where = first_.Locate(path);
     Report({where.line, where.column},
            StrCat("unknown field '", fork.field, "' (did you mean '", fork.meant, "'?)"));
-    problems_.back().where.field = fork.field;
+    // None was added where too many problems, or one of this line, were there already.
+    if (!problems_.empty() && problems_.back().where.line == where.line) {
+      problems_.back().where.field = fork.field;
+    }
   }
 }
 

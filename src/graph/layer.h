@@ -57,7 +57,7 @@ struct LayerInfo {
   // (ForwardArgs::output_shapes). Layers behind are asked again by Infer when that changes.
   bool dynamic_outputs = false;
 
-  int64_t macs = 0;  // multiply-adds of one forward pass, for tables
+  int64_t macs = 0;  // multiply-adds of products (not elementwise) of one forward pass, for tables
 };
 
 // Mutable state of one layer in one session, such as a data reader. Made by Layer::MakeState.

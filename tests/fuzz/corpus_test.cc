@@ -1,9 +1,11 @@
 // Every broken file ends in an Error or is accepted; none crashes, hangs or takes all memory.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <string>
 
+#include "format/file.h"
 #include "fuzz/heap_peak.h"
 #include "support/fuzz_corpus.h"
 #include "support/fuzz_targets.h"
@@ -56,6 +58,20 @@ INSTANTIATE_TEST_SUITE_P(Corpus, Broken,
                          testing::Values("prototxt", "solver", "caffemodel", "solverstate", "hdf5",
                                          "datum"),
                          [](const auto& param) { return param.param; });
+
+// What fuzzing found, before it was mended: <target>-<what it was>.
+TEST(Corpus, FoundFilesBreakNothing) {
+  size_t count = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(CREMA_SOURCE_DIR) + "/tests/fuzz/found")) {
+    const std::string name = entry.path().filename();
+    const std::string target = name.substr(0, name.find('-'));
+    ASSERT_TRUE(Targets().contains(target)) << name;
+    Check({name, target, ReadFile(entry.path()), ""});
+    ++count;
+  }
+  EXPECT_GT(count, 0U);
+}
 
 TEST(Corpus, HasAtLeast150BrokenFiles) { EXPECT_GE(BrokenFiles().size(), 150U); }
 

@@ -76,7 +76,7 @@ TEST_F(Look, SummaryOfAWholeNet) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(Contains(result.out, "learned parameters: 25557032 ")) << result.out;
   EXPECT_TRUE(Contains(result.out, "MACs: 3857973248 (3.858 G)")) << result.out;
-  EXPECT_TRUE(Contains(result.out, "bn_conv1                BatchNorm ")) << result.out;
+  EXPECT_TRUE(Contains(result.out, "bn_conv1            BatchNorm ")) << result.out;
 }
 
 TEST_F(Look, SummaryTakesBatchAndShapes) {

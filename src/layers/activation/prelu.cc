@@ -25,7 +25,6 @@ class PReLU final : public Layer {
     info.learned = {
         {.role = "slope", .shape = Shared() ? Shape() : Shape{shape[1]}, .filler = Filler()}};
     info.backward_reads_input = {true};
-    info.macs = shape.count();
     return info;
   }
 

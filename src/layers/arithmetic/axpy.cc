@@ -32,7 +32,6 @@ class Axpy final : public Layer {
     LayerInfo info;
     info.outputs = {context.inputs[1]};
     info.backward_reads_input = {true, true};
-    info.macs = x.count();
     return info;
   }
 

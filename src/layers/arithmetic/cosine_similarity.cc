@@ -58,7 +58,6 @@ class CosineSimilarity final : public Layer {
     LayerInfo info;
     info.outputs = {{Shape(vectors), context.inputs[0].dtype}};
     info.backward_reads_input = {true, true};
-    info.macs = 3 * a.count();
     return info;
   }
 

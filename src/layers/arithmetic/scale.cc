@@ -25,7 +25,6 @@ class Scale final : public Layer {
     if (learns) info.learned.push_back({"scale", small, Filler()});
     if (HasBias()) info.learned.push_back({"bias", small, param().scale_param().bias_filler()});
     info.backward_reads_input.assign(context.inputs.size(), true);
-    info.macs = x.count();
     return info;
   }
 

@@ -35,7 +35,6 @@ class MultiBoxLoss final : public Layer {
     info.saved = {
         {context.inputs[0].shape, dtype}, {context.inputs[1].shape, dtype}, {Shape{}, dtype}};
     info.gradient_forbidden = {false, false, true, true};
-    info.macs = extent.images * extent.priors * extent.classes;
     return info;
   }
 
