@@ -26,7 +26,7 @@ class MultiBoxLoss final : public Layer {
   explicit MultiBoxLoss(const LayerParameter& param) : Layer(param), rule_(MakeRule()) {}
 
   LayerInfo Infer(const InferContext& context) const override {
-    const BoxExtent extent = Extent(context.inputs);
+    Extent(context.inputs);  // throws where they do not fit
     CountRows(*this, context.inputs[3].shape, 8, "objects");
     const DType dtype = context.inputs[0].dtype;
     LayerInfo info;
