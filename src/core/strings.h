@@ -10,7 +10,8 @@
 
 namespace crema {
 
-// Appends as a stream would print; without one for what is frequent, since streams are slow to make.
+// Appends as a stream would print; without one for what is frequent, since streams are slow to
+// make.
 template <typename T>
 void AppendTo(std::string* text, const T& value) {
   if constexpr (std::is_convertible_v<const T&, std::string_view>) {

@@ -17,9 +17,10 @@ struct SourceShapes {
 
 // Turns data layers whose source does not exist (and those with given shapes) into Input layers of
 // the same name, tops and phase rules. What is not given is read off the text: batch_size and
-// crop_size (or new_height and new_width), 3 channels, or 1 where the text asks for gray; the second
-// top holds one label an item. With `batch`, the first extent of data and Input layers becomes that.
-// Throws kInvalidArgument, naming the blob, where the text does not say how large the images are.
+// crop_size (or new_height and new_width), 3 channels, or 1 where the text asks for gray; the
+// second top holds one label an item. With `batch`, the first extent of data and Input layers
+// becomes that. Throws kInvalidArgument, naming the blob, where the text does not say how large the
+// images are.
 void ReplaceSources(const SourceShapes& shapes, NetParameter* net);
 
 }  // namespace crema
