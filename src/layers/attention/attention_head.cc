@@ -80,14 +80,17 @@ void AttentionBackward(const AttentionExtent& e, const AttentionTensors<T>& in,
   }
 }
 
-#define CREMA_INSTANTIATE(T)                                                               \
-  template void AttentionForward(const AttentionExtent&, const AttentionTensors<T>&,       \
-                                 const HeadOffsets&, T, bool, const HeadMask<T>&, T*, T*); \
-  template void AttentionBackward(const AttentionExtent&, const AttentionTensors<T>&,      \
-                                  const HeadOffsets&, T, T, const T*, const T*,            \
-                                  const AttentionGradients<T>&, T*);
-CREMA_INSTANTIATE(float)
-CREMA_INSTANTIATE(double)
-#undef CREMA_INSTANTIATE
+template void AttentionForward(const AttentionExtent&, const AttentionTensors<float>&,
+                               const HeadOffsets&, float, bool, const HeadMask<float>&, float*,
+                               float*);
+template void AttentionBackward(const AttentionExtent&, const AttentionTensors<float>&,
+                                const HeadOffsets&, float, float, const float*, const float*,
+                                const AttentionGradients<float>&, float*);
+template void AttentionForward(const AttentionExtent&, const AttentionTensors<double>&,
+                               const HeadOffsets&, double, bool, const HeadMask<double>&, double*,
+                               double*);
+template void AttentionBackward(const AttentionExtent&, const AttentionTensors<double>&,
+                                const HeadOffsets&, double, double, const double*, const double*,
+                                const AttentionGradients<double>&, double*);
 
 }  // namespace crema
