@@ -316,8 +316,8 @@ void RegisterMultiBoxLoss(Registry& registry) {
   type.output_docs = {"loss: scalar"};
   type.differences = {
       "A forward pass starts anew; the fork keeps matches of earlier ones until Backward has run.",
-      "LOGISTIC without mining: each prior has its own targets and background is a class like the "
-      "others; the fork mixes up the targets of images.",
+      ("LOGISTIC without mining: each prior has its own targets and background is a class like the "
+       "others; the fork mixes up the targets of images."),
       "An object or prior without area matches nothing; the fork encodes infinite targets.",
       "An object with the label of the background, or of an image beyond the batch, is an error.",
       "ignore_difficult_gt (NVCaffe) does what use_difficult_gt: false does."};

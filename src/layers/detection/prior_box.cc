@@ -154,7 +154,8 @@ class PriorBox final : public Layer {
 
   template <typename T>
   void WritePlace(const Grid& grid, int64_t at, T* out) const {
-    const auto row = static_cast<double>(at / grid.width);
+    const int64_t row_index = at / grid.width;
+    const auto row = static_cast<double>(row_index);
     const auto column = static_cast<double>(at % grid.width);
     for (const Size& size : sizes_) {
       for (const Offset& offset : offsets_) {

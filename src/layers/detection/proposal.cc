@@ -123,8 +123,10 @@ class Proposal final : public Layer {
     const double least = double{image[2]} * proposal().min_size();
     Candidates candidates;
     for (int64_t at = 0; at < plane; ++at) {
-      const auto x = static_cast<double>(at % shape[3] * proposal().feat_stride());
-      const auto y = static_cast<double>(at / shape[3] * proposal().feat_stride());
+      const int64_t column = at % shape[3];
+      const int64_t row = at / shape[3];
+      const auto x = static_cast<double>(column * proposal().feat_stride());
+      const auto y = static_cast<double>(row * proposal().feat_stride());
       for (int64_t a = 0; a < Count(); ++a) {
         BoxOffsets move;
         for (int64_t k = 0; k < 4; ++k) {

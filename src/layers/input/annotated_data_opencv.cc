@@ -280,14 +280,12 @@ void RegisterAnnotatedData(Registry& registry) {
       "without annotations give their labels (batch)"};
   type.differences = {
       "Images are not compressed to JPEG again between the steps, and raw pixels take part in all.",
-      "All parts of a sample_constraint must hold for one object; the fork lets a failed later "
-      "part "
-      "pass.",
-      "The canvas of expand_param is filled with mean_value, or the average of mean_file in each "
-      "channel, or 0.",
-      "A mean image is as large as the image before crop_size, and is read at the unmirrored "
-      "place, "
-      "as Caffe does.",
+      ("All parts of a sample_constraint must hold for one object; the fork lets a failed later "
+       "part pass."),
+      ("The canvas of expand_param is filled with mean_value, or the average of mean_file in each "
+       "channel, or 0."),
+      ("A mean image is as large as the image before crop_size, and is read at the unmirrored "
+       "place, as Caffe does."),
       "Boxes are projected by the whole pixels of a crop; the fork uses the fractions.",
       "FIT_SMALL_SIZE must give one size, or be followed by a crop; the fork runs it with batches "
       "of "
