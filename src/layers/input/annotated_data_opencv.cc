@@ -279,7 +279,8 @@ void RegisterAnnotatedData(Registry& registry) {
       "their images) when the net is built. A batch without boxes has one row of -1. Records "
       "without annotations give their labels (batch)"};
   type.differences = {
-      "Images are not compressed to JPEG again between the steps, and raw pixels take part in all.",
+      ("Images are not compressed to JPEG again between the steps, and raw pixels take part in "
+       "all."),
       ("All parts of a sample_constraint must hold for one object; the fork lets a failed later "
        "part pass."),
       ("The canvas of expand_param is filled with mean_value, or the average of mean_file in each "
@@ -287,11 +288,10 @@ void RegisterAnnotatedData(Registry& registry) {
       ("A mean image is as large as the image before crop_size, and is read at the unmirrored "
        "place, as Caffe does."),
       "Boxes are projected by the whole pixels of a crop; the fork uses the fractions.",
-      "FIT_SMALL_SIZE must give one size, or be followed by a crop; the fork runs it with batches "
-      "of "
-      "one.",
-      "A label that is not in label_map_file, a box outside of its image or turned inside out, and "
-      "a plain Datum are errors naming the record."};
+      ("FIT_SMALL_SIZE must give one size, or be followed by a crop; the fork runs it with batches "
+       "of one."),
+      ("A label that is not in label_map_file, a box outside of its image or turned inside out, "
+       "and a plain Datum are errors naming the record.")};
   type.param_fields = {"data_param", "annotated_data_param", "transform_param"};
   type.unread_fields = {"data_param.scale",     "data_param.mean_file",
                         "data_param.crop_size", "data_param.mirror",
