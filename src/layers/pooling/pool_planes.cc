@@ -109,13 +109,14 @@ void PoolPlanes::Backward(int64_t planes, const T* x, const T* dy, T* dx, const 
   }
 }
 
-#define CREMA_POOL_PLANES(T)                                                                    \
-  template void PoolPlanes::Forward(int64_t, const T*, T*, void*, const RandomStream&, int64_t) \
-      const;                                                                                    \
-  template void PoolPlanes::Positions(int64_t, const void*, T*) const;                          \
-  template void PoolPlanes::Backward(int64_t, const T*, const T*, T*, const void*) const;
-CREMA_POOL_PLANES(float)
-CREMA_POOL_PLANES(double)
-#undef CREMA_POOL_PLANES
+template void PoolPlanes::Forward(int64_t, const float*, float*, void*, const RandomStream&,
+                                  int64_t) const;
+template void PoolPlanes::Positions(int64_t, const void*, float*) const;
+template void PoolPlanes::Backward(int64_t, const float*, const float*, float*, const void*) const;
+template void PoolPlanes::Forward(int64_t, const double*, double*, void*, const RandomStream&,
+                                  int64_t) const;
+template void PoolPlanes::Positions(int64_t, const void*, double*) const;
+template void PoolPlanes::Backward(int64_t, const double*, const double*, double*,
+                                   const void*) const;
 
 }  // namespace crema

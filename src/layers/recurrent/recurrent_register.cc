@@ -65,13 +65,14 @@ LayerType RecurrentType(const std::string& name, const RecurrentCell& cell) {
   };
   type.differences = {
       "The number of steps T may change from batch to batch; Caffe fixes it.",
-      "With expose_hidden, gradients flow into the initial states and from the final ones; Caffe "
-      "cuts them off.",
-      "Without expose_hidden a batch goes on from the states of the last one, as in Caffe. When "
-      "the "
-      "number of streams changes, cont must be 0 in the first step of all streams, otherwise it is "
-      "an error; Caffe mixes up streams. Snapshots hold these states. In the reverse direction "
-      "every batch begins with zeros.",
+      ("With expose_hidden, gradients flow into the initial states and from the final ones; Caffe "
+       "cuts them off."),
+      ("Without expose_hidden a batch goes on from the states of the last one, as in Caffe. When "
+       "the "
+       "number of streams changes, cont must be 0 in the first step of all streams, otherwise it "
+       "is "
+       "an error; Caffe mixes up streams. Snapshots hold these states. In the reverse direction "
+       "every batch begins with zeros."),
       "A cont of 0 gives a state of 0 even where the state was NaN; Caffe gets NaN.",
       "recurrent_param.direction is Crema's own.",
   };
