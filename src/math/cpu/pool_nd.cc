@@ -213,17 +213,24 @@ void WeightedPoolNdBackward(const PoolWindowNd& w, int64_t blocks, const T* x, c
   }
 }
 
-#define CREMA_POOL_ND(T)                                                                       \
-  template void MaxPoolNd(const PoolWindowNd&, int64_t, const T*, T*, int32_t*);               \
-  template void StochasticPoolNd(const PoolWindowNd&, int64_t, const RandomStream&, int64_t,   \
-                                 const T*, T*, int32_t*);                                      \
-  template void OneCellBackwardNd(const PoolWindowNd&, int64_t, const int32_t*, const T*, T*); \
-  template void AveragePoolNd(const PoolWindowNd&, bool, int64_t, const T*, T*);               \
-  template void AveragePoolNdBackward(const PoolWindowNd&, bool, int64_t, const T*, T*);       \
-  template void WeightedPoolNd(const PoolWindowNd&, int64_t, const T*, T*);                    \
-  template void WeightedPoolNdBackward(const PoolWindowNd&, int64_t, const T*, const T*, T*);
-CREMA_POOL_ND(float)
-CREMA_POOL_ND(double)
-#undef CREMA_POOL_ND
+template void MaxPoolNd(const PoolWindowNd&, int64_t, const float*, float*, int32_t*);
+template void StochasticPoolNd(const PoolWindowNd&, int64_t, const RandomStream&, int64_t,
+                               const float*, float*, int32_t*);
+template void OneCellBackwardNd(const PoolWindowNd&, int64_t, const int32_t*, const float*, float*);
+template void AveragePoolNd(const PoolWindowNd&, bool, int64_t, const float*, float*);
+template void AveragePoolNdBackward(const PoolWindowNd&, bool, int64_t, const float*, float*);
+template void WeightedPoolNd(const PoolWindowNd&, int64_t, const float*, float*);
+template void WeightedPoolNdBackward(const PoolWindowNd&, int64_t, const float*, const float*,
+                                     float*);
+template void MaxPoolNd(const PoolWindowNd&, int64_t, const double*, double*, int32_t*);
+template void StochasticPoolNd(const PoolWindowNd&, int64_t, const RandomStream&, int64_t,
+                               const double*, double*, int32_t*);
+template void OneCellBackwardNd(const PoolWindowNd&, int64_t, const int32_t*, const double*,
+                                double*);
+template void AveragePoolNd(const PoolWindowNd&, bool, int64_t, const double*, double*);
+template void AveragePoolNdBackward(const PoolWindowNd&, bool, int64_t, const double*, double*);
+template void WeightedPoolNd(const PoolWindowNd&, int64_t, const double*, double*);
+template void WeightedPoolNdBackward(const PoolWindowNd&, int64_t, const double*, const double*,
+                                     double*);
 
 }  // namespace crema
