@@ -20,8 +20,8 @@ void FillWith(const TensorView& view, float value) {
 
 Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<const Weights> weights,
                  ExecContext context)
-    : Session(std::move(plan), std::const_pointer_cast<Weights>(weights), std::move(context),
-              Statistics::kFixed) {}
+    : Session(std::move(plan), std::const_pointer_cast<Weights>(std::move(weights)),
+              std::move(context), Statistics::kFixed) {}
 
 Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weights,
                  ExecContext context)
