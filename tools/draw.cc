@@ -24,7 +24,8 @@ DEFINE_string(shape, "", "extents of inputs: data:1,3,224,224;label:1");
 DEFINE_int32(level, 0, "NetState.level");
 DEFINE_string(stage, "", "NetState.stage, separated by commas");
 
-extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX has no header for it
+// POSIX has no header for it.
+extern char** environ;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 namespace crema::tools {
 namespace {

@@ -189,7 +189,7 @@ class Reference {
   static std::string ValuesOf(const pb::EnumDescriptor& type) {
     std::string text;
     for (int i = 0; i < type.value_count(); ++i) {
-      text += StrCat(i == 0 ? " " : " ", "`", type.value(i)->name(), "`");
+      text += StrCat(" `", type.value(i)->name(), "`");
       const std::string comment = Cell(CommentOf(*type.value(i)));
       text += comment.empty() ? ";" : StrCat(": ", comment);
     }
@@ -198,7 +198,7 @@ class Reference {
 
   // Grows while it is printed: messages hold messages.
   void PrintNested() {
-    for (size_t i = 0; i < nested_.size(); ++i) {
+    for (size_t i = 0; i < nested_.size(); ++i) {  // NOLINT(modernize-loop-convert)
       const pb::Descriptor& message = *nested_[i];
       std::cout << "\n## " << message.name() << "\n\n";
       const std::string comment = Cell(CommentOf(message));
