@@ -12,7 +12,8 @@ namespace crema {
 class FeatureWriter {
  public:
   virtual ~FeatureWriter() = default;
-  // `rows` samples, all of the extents of the first call: rows x ..., f32 or f64 (written as f32).
+  // `rows` samples, all of the extents of the first call: rows x ..., f32 or f64 (which .npy and
+  // LMDB hold as f32).
   // Throws kInvalidArgument (other extents), kIoFailure.
   virtual void Append(const ConstTensorView& rows) = 0;
   virtual void Close() = 0;
