@@ -127,17 +127,9 @@ class Planner {
     const bool runs = !layer->info.view && !layer->info.share;
     if (layer->kernel == nullptr && runs && !node.inputs.empty()) FailWithoutKernel(node, *layer);
     if (layer->kernel == nullptr) return;
-    layer->forward_scratch = static_cast<int64_t>(
-        layer->kernel->forward_scratch ? layer->kernel->forward_scratch(query)
-        : layer->kernel->forward
-            ? 0
-            : node.layer->ForwardScratch(context, layer->info, options_.threads));
+    layer->forward_scratch = static_cast<int64_t>(ForwardScratchOf(layer->kernel, query));
     if (layer->backward) {
-      layer->backward_scratch = static_cast<int64_t>(
-          layer->kernel->backward_scratch ? layer->kernel->backward_scratch(query)
-          : layer->kernel->backward
-              ? 0
-              : node.layer->BackwardScratch(context, layer->info, options_.threads));
+      layer->backward_scratch = static_cast<int64_t>(BackwardScratchOf(layer->kernel, query));
     }
     plan_.scratch_bytes =
         std::max({plan_.scratch_bytes, layer->forward_scratch, layer->backward_scratch});

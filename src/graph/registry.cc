@@ -7,6 +7,18 @@
 
 namespace crema {
 
+size_t ForwardScratchOf(const Kernel* kernel, const KernelQuery& query) {
+  if (kernel != nullptr && kernel->forward_scratch) return kernel->forward_scratch(query);
+  if (kernel != nullptr && kernel->forward) return 0;
+  return query.layer.ForwardScratch(query.context, query.info, query.threads);
+}
+
+size_t BackwardScratchOf(const Kernel* kernel, const KernelQuery& query) {
+  if (kernel != nullptr && kernel->backward_scratch) return kernel->backward_scratch(query);
+  if (kernel != nullptr && kernel->backward) return 0;
+  return query.layer.BackwardScratch(query.context, query.info, query.threads);
+}
+
 void Registry::Add(LayerType type) {
   CREMA_CHECK(type.make != nullptr);
   type.kernels.push_back(Kernel{.name = "native"});

@@ -47,6 +47,11 @@ struct Kernel {
   std::function<size_t(const KernelQuery&)> backward_scratch = {};
 };
 
+// Scratch bytes that a row asks for. A row with a function of its own and no word on scratch needs
+// none; null, and rows that leave it to the layer, are the native implementation.
+size_t ForwardScratchOf(const Kernel* kernel, const KernelQuery& query);
+size_t BackwardScratchOf(const Kernel* kernel, const KernelQuery& query);
+
 // How the generic checker draws one input of a sample.
 struct SampleInput {
   std::vector<int64_t> shape;

@@ -100,20 +100,8 @@ void Session::ChooseKernelAgain(const PlannedLayer& layer, const KernelQuery& qu
   const Kernel* kernel = layer.kernel;
   if (kernel != nullptr && kernel->supports && !kernel->supports(query).yes) kernel = nullptr;
   step->kernel = kernel;
-  const Layer& native = *layer.layer;
-  step->forward_scratch = kernel != nullptr && kernel->forward_scratch
-                              ? kernel->forward_scratch(query)
-                          : kernel != nullptr && kernel->forward
-                              ? 0
-                              : native.ForwardScratch(query.context, query.info, query.threads);
-  step->backward_scratch = 0;
-  if (layer.backward) {
-    step->backward_scratch = kernel != nullptr && kernel->backward_scratch
-                                 ? kernel->backward_scratch(query)
-                             : kernel != nullptr && kernel->backward
-                                 ? 0
-                                 : native.BackwardScratch(query.context, query.info, query.threads);
-  }
+  step->forward_scratch = ForwardScratchOf(kernel, query);
+  step->backward_scratch = layer.backward ? BackwardScratchOf(kernel, query) : 0;
   const size_t needed = std::max(step->forward_scratch, step->backward_scratch);
   if (needed > scratch_.view().bytes()) scratch_ = ByteTensor(needed);
 }

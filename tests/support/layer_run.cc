@@ -158,15 +158,8 @@ void Workspace::MakeOutputs() {
 
 GuardedBuffer Workspace::MakeScratch(bool forward) const {
   const KernelQuery query{case_.layer(), case_.infer_context(), info_, options_.threads};
-  if (options_.kernel != nullptr) {
-    const auto& custom =
-        forward ? options_.kernel->forward_scratch : options_.kernel->backward_scratch;
-    if (custom) return GuardedBuffer(custom(query));
-  }
-  const Layer& layer = case_.layer();
-  return GuardedBuffer(forward
-                           ? layer.ForwardScratch(case_.infer_context(), info_, options_.threads)
-                           : layer.BackwardScratch(case_.infer_context(), info_, options_.threads));
+  return GuardedBuffer(forward ? ForwardScratchOf(options_.kernel, query)
+                               : BackwardScratchOf(options_.kernel, query));
 }
 
 std::vector<std::vector<std::byte>> Workspace::BytesOf(const Frozen& frozen) {
