@@ -27,6 +27,17 @@ void Registry::Add(LayerType type) {
   CREMA_CHECK(added);
 }
 
+void Registry::AddAlias(const std::string& name, std::string_view of) {
+  const auto found = types_.find(of);
+  CREMA_CHECK(found != types_.end());
+  LayerType alias = found->second;
+  alias.name = name;
+  alias.summary = "Another name of " + std::string(of) + ".";
+  alias.alias_of = std::string(of);
+  const bool added = types_.emplace(name, std::move(alias)).second;
+  CREMA_CHECK(added);
+}
+
 void Registry::AddKernel(std::string_view type, Kernel kernel) {
   const auto found = types_.find(type);
   CREMA_CHECK(found != types_.end());

@@ -123,6 +123,9 @@ class Registry {
  public:
   // Throws kInternal for a name that is taken.
   void Add(LayerType type);
+  // Another name of a type that is there: the same in everything but its name and summary. Throws
+  // kInternal for an unknown type or a name that is taken.
+  void AddAlias(const std::string& name, std::string_view of);
   // Puts a row in front of the rows of that device that are there. Throws kInternal for an unknown
   // type.
   void AddKernel(std::string_view type, Kernel kernel);

@@ -63,12 +63,8 @@ void RegisterHardSigmoid(Registry& registry) {
        .input_shapes = {{2}},
        .expect = "beta is inf, expected a finite number"},
   };
-  LayerType alias = type;
-  alias.name = "HSigmoid";
-  alias.summary = "Another name of HardSigmoid.";
-  alias.alias_of = "HardSigmoid";
   registry.Add(std::move(type));
-  registry.Add(std::move(alias));
+  registry.AddAlias("HSigmoid", "HardSigmoid");
 }
 
 }  // namespace crema

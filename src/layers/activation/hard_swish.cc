@@ -60,12 +60,8 @@ void RegisterHardSwish(Registry& registry) {
        .input_shapes = {{2}},
        .expect = "beta is inf, expected a finite number"},
   };
-  LayerType alias = type;
-  alias.name = "HSwish";
-  alias.summary = "Another name of HardSwish.";
-  alias.alias_of = "HardSwish";
   registry.Add(std::move(type));
-  registry.Add(std::move(alias));
+  registry.AddAlias("HSwish", "HardSwish");
 }
 
 }  // namespace crema

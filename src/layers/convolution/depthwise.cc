@@ -41,8 +41,13 @@ std::vector<LayerSample> Samples() {
   };
 }
 
-LayerType DepthwiseType() {
+}  // namespace
+
+void RegisterConvolutionDepthwise(Registry& registry) {
   LayerType type = ConvolutionType();
+  type.name = "ConvolutionDepthwise";
+  type.summary = "Convolution of each channel on its own; `group` need not be given.";
+  type.origin = "forks for MobileNet";
   type.formula =
       "y[n, o, p] = bias[o] + sum over k of weight[o, 0, k] * x[n, o / (num_output / C), p * "
       "stride "
@@ -62,26 +67,11 @@ LayerType DepthwiseType() {
        .input_shapes = {{1, 0, 5, 5}},
        .expect = "0 channels"},
   };
-  return type;
-}
-
-}  // namespace
-
-void RegisterConvolutionDepthwise(Registry& registry) {
-  LayerType type = DepthwiseType();
-  type.name = "ConvolutionDepthwise";
-  type.summary = "Convolution of each channel on its own; `group` need not be given.";
-  type.origin = "forks for MobileNet";
   registry.Add(std::move(type));
 }
 
 void RegisterDepthwiseConvolution(Registry& registry) {
-  LayerType type = DepthwiseType();
-  type.name = "DepthwiseConvolution";
-  type.alias_of = "ConvolutionDepthwise";
-  type.summary = "Another name of ConvolutionDepthwise.";
-  type.origin = "forks for MobileNet";
-  registry.Add(std::move(type));
+  registry.AddAlias("DepthwiseConvolution", "ConvolutionDepthwise");
 }
 
 }  // namespace crema
