@@ -47,14 +47,7 @@ void RefuseTrainingNet(const NetFile& net, const NetState& state) {
 std::string FindImageInput(const Plan& plan, const std::string& file, const std::string& task) {
   std::vector<std::string> inputs;
   for (const PlannedLayer& layer : plan.layers) {
-    if (!layer.inputs.empty() || layer.type->name == "Parameter") continue;
-    if (layer.type->name != "Input") {
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat("layer \"", layer.name(),
-                  "\" reads a data set: this is a net for training; give "
-                  "the deploy net, which begins with an Input layer"),
-           {.file = file});
-    }
+    if (layer.type->name != "Input") continue;
     for (int v : layer.outputs) inputs.push_back(plan.values[static_cast<size_t>(v)].name);
   }
   if (inputs.size() != 1) {
