@@ -1,6 +1,7 @@
 // What a user can cause is reported by throwing Error; see docs/design.md, "Errors".
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ struct Where {
   std::string layer = {};
   std::string blob = {};
   std::string field = {};  // path below the layer, e.g. "convolution_param.kernel_size"
+  // Index in the batch, where a running layer objects to a value; the session finds its name.
+  int64_t sample = -1;
 };
 
 struct Problem {

@@ -70,6 +70,11 @@ class LayerSessionState {
   virtual void Restore(const LayerState&) {}
   // Samples in one pass over the source; 0 when it has no end or is no source.
   virtual int64_t EpochSize() const { return 0; }
+  // What the source calls sample `index` of the batch that Forward gave last: a key, a path; empty
+  // when it has no name for it. For messages.
+  virtual std::string SampleName(int64_t /*index*/) const { return {}; }
+  // Seconds that Forward has spent so far waiting for its source.
+  virtual double WaitedSeconds() const { return 0; }
 };
 
 struct ForwardArgs {
