@@ -24,6 +24,9 @@ struct IterationReport {
   double smoothed_loss = 0;  // over average_loss iterations
   double rate = 0;           // learning rate
   int64_t samples = 0;       // of one iteration; 0 when the net has no batch axis to tell it
+  double seconds = 0;        // wall-clock time since the iteration before, tests left out
+  double wait_seconds = 0;   // of those, waiting for data
+  double epoch = 0;          // passes over the training data so far; 0 when it has no end
   bool displayed = false;    // iteration % display == 0
   std::vector<OutputValue> outputs;  // filled when displayed
 };
@@ -34,6 +37,8 @@ struct TestReport {
   std::vector<OutputValue> outputs;  // means over the batches
   bool has_loss = false;             // test_compute_loss
   double loss = 0;
+  double seconds = 0;  // wall-clock time
+  int64_t samples = 0;
 };
 
 // Called by the thread that trains, between its steps. The default does nothing.
@@ -45,6 +50,9 @@ class TrainingObserver {
   virtual void OnTestStart(int64_t /*iteration*/, size_t /*net*/) {}
   virtual void OnTest(const TestReport&) {}
   virtual void OnSnapshot(const std::string& /*model*/, const std::string& /*state*/) {}
+  // A test was better than all before; `model` holds its weights. `metric` is "test#0:accuracy".
+  virtual void OnBest(const std::string& /*model*/, const std::string& /*metric*/,
+                      double /*value*/) {}
   virtual void OnFinalLoss(int64_t /*iteration*/, double /*loss*/) {}
   virtual void OnEnd(bool /*stopped_early*/) {}
 };
