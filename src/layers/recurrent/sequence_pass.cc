@@ -130,17 +130,20 @@ void StoreFinal(const ForwardPass<T>& pass, size_t state, const HiddenRows<T>& r
   }
 }
 
-#define CREMA_INSTANTIATE(T)                                                           \
-  template void CopyOrZero(const T*, int64_t, T*);                                     \
-  template void ProjectInput(const ForwardPass<T>&, int64_t, T*);                      \
-  template void ProjectInputBackward(const BackwardPass<T>&, int64_t, const T*);       \
-  template void LoadHidden(const SequencePass<T>&, int64_t, const HiddenRows<T>&, T*); \
-  template void LoadAllHidden(const SequencePass<T>&, const HiddenRows<T>&, T*);       \
-  template void ApplyFactors(const SequencePass<T>&, int64_t, T*);                     \
-  template void StoreFinal(const ForwardPass<T>&, size_t, const HiddenRows<T>&);
+template void CopyOrZero(const float*, int64_t, float*);
+template void ProjectInput(const ForwardPass<float>&, int64_t, float*);
+template void ProjectInputBackward(const BackwardPass<float>&, int64_t, const float*);
+template void LoadHidden(const SequencePass<float>&, int64_t, const HiddenRows<float>&, float*);
+template void LoadAllHidden(const SequencePass<float>&, const HiddenRows<float>&, float*);
+template void ApplyFactors(const SequencePass<float>&, int64_t, float*);
+template void StoreFinal(const ForwardPass<float>&, size_t, const HiddenRows<float>&);
 
-CREMA_INSTANTIATE(float)
-CREMA_INSTANTIATE(double)
-#undef CREMA_INSTANTIATE
+template void CopyOrZero(const double*, int64_t, double*);
+template void ProjectInput(const ForwardPass<double>&, int64_t, double*);
+template void ProjectInputBackward(const BackwardPass<double>&, int64_t, const double*);
+template void LoadHidden(const SequencePass<double>&, int64_t, const HiddenRows<double>&, double*);
+template void LoadAllHidden(const SequencePass<double>&, const HiddenRows<double>&, double*);
+template void ApplyFactors(const SequencePass<double>&, int64_t, double*);
+template void StoreFinal(const ForwardPass<double>&, size_t, const HiddenRows<double>&);
 
 }  // namespace crema
