@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Trains models/cifar10_quick or cifar10_full on CIFAR-10, or a part of it, as image files, and
+# records accuracy, wall time and the curve of the tests.
+# Usage: bench/cifar10.sh BUILD_DIR IMAGES MODEL [THREADS]
+# IMAGES holds train/<class>/*.jpg and test/<class>/*.jpg. Appends to bench/results/cifar10.md and
+# writes bench/results/cifar10_curves/MODEL.csv.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bin=$(cd "$1/bin" && pwd)
+images=$(cd "$2" && pwd)
+model=$3
+threads=${4:-2}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Classes are numbered in the order of their names.
+for part in train test; do
+  (cd "$images" && find "$part" -name '*.jpg' | LC_ALL=C sort |
+    awk -F/ '!($2 in label) { label[$2] = count++ } { print $0, label[$2] }') >"$work/$part.txt"
+done
+test_images=$(wc -l <"$work/test.txt")
+sed -e "s#build/data/cifar10/\(train\|test\).txt#$work/\1.txt#; s#root_folder: .*#root_folder: \"$images/\"#" \
+  "models/$model/train_val.prototxt" >"$work/net.prototxt"
+sed -e "s#^net:.*#net: \"$work/net.prototxt\"#; s#^snapshot_prefix:.*#snapshot_prefix: \"$work/net\"#" \
+  -e "s#^test_iter:.*#test_iter: $((test_images / 100))#" \
+  "models/$model/solver.prototxt" >"$work/solver.prototxt"
+
+begin=$(date +%s.%N)
+"$bin/train" --solver="$work/solver.prototxt" --threads="$threads" --quiet >"$work/out" 2>"$work/log"
+end=$(date +%s.%N)
+seconds=$(awk -v a="$begin" -v b="$end" 'BEGIN { printf "%.0f", b - a }')
+
+curves=bench/results/cifar10_curves
+mkdir -p "$curves"
+awk 'BEGIN { print "iteration,accuracy,loss" }
+  /Testing net/ { for (i = 1; i <= NF; ++i) if ($i == "Iteration") { n = $(i + 1); sub(",", "", n) } }
+  /Test net output.*accuracy/ { accuracy = $NF }
+  /Test net output.*loss = / { for (i = 1; i <= NF; ++i) if ($i == "loss" && $(i + 1) == "=") { print n "," accuracy "," $(i + 2); break } }
+' "$work/log" >"$curves/$model.csv"
+accuracy=$(tail -n 1 "$curves/$model.csv" | cut -d, -f2)
+iterations=$(sed -n 's/^max_iter: //p' "models/$model/solver.prototxt")
+
+results=bench/results/cifar10.md
+if [ ! -e "$results" ]; then
+  cat >"$results" <<'HEAD'
+# CIFAR-10 nets, trained with the published settings
+
+Whole runs of `train` (`bench/cifar10.sh`); the curve of the tests is in `cifar10_curves/`. Fewer
+images than the 50,000 of the whole set give a lower accuracy than the published one.
+
+| date | net | training images | test images | iterations | threads | wall s | accuracy |
+|---|---|---|---|---|---|---|---|
+HEAD
+fi
+echo "| $(date +%F) | $model | $(wc -l <"$work/train.txt") | $test_images | $iterations | $threads | $seconds | $accuracy |" |
+  tee -a "$results"
