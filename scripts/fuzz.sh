@@ -16,8 +16,8 @@ for target in ${FUZZ_TARGETS:-prototxt solver caffemodel solverstate hdf5 datum}
   # The HDF5 library leaks on its own error paths; what is lost there is not ours to mend.
   leaks=1
   [ "$target" = hdf5 ] && leaks=0
-  "$build/bin/fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 \
-    -malloc_limit_mb=1024 -max_len=65536 -print_final_stats=1 -verbosity=0 -detect_leaks="$leaks" \
+  ASAN_OPTIONS="detect_leaks=$leaks" "$build/bin/fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 \
+    -malloc_limit_mb=1024 -max_len=65536 -print_final_stats=1 -verbosity=0 \
     -artifact_prefix="$build/fuzz/$target-" "$build/fuzz/corpus/$target" 2>"$build/fuzz/$target.log" ||
     { status=1; echo "fuzz: $target broke; see $build/fuzz/$target.log"; }
   grep -E '^stat::(number_of_executed_units|new_units_added|peak_rss_mb)' "$build/fuzz/$target.log" || true
