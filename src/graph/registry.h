@@ -111,6 +111,9 @@ struct LayerType {
   std::vector<Kernel> kernels;  // in order of preference; a native CPU row is appended by Add
   std::vector<LayerSample> samples;
   std::vector<BadSample> bad_samples;
+  // For the reference, bottoms and tops too, a line each: where samples would need files. Others
+  // are shown by their first sample.
+  std::string example = {};
   // Brings the blobs of a layer of a file (any age, any fork) into the order and meaning of
   // `learned_docs` before they are matched; empty: they are taken as they are. May throw.
   std::function<void(const LayerParameter& written, const LayerInfo& info,

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/strings.h"
+#include "format/prototxt.h"
 #include "support/layer_checker.h"
 #include "support/layer_run.h"
 
@@ -81,6 +83,19 @@ TEST_P(LayerTypeTest, HasSamplesWithDistinctNames) {
   for (const LayerSample& sample : type.samples) names.push_back(sample.name);
   std::ranges::sort(names);
   EXPECT_EQ(std::ranges::adjacent_find(names), names.end());
+}
+
+// Types without samples are shown by a text that must be right as well.
+TEST_P(LayerTypeTest, HasAnExample) {
+  const LayerType& type = *Layers().Find(GetParam());
+  if (type.example.empty()) {
+    EXPECT_FALSE(type.samples.empty());
+    return;
+  }
+  const NetFile net =
+      ParseNet(StrCat("layer { name: 'x' type: '", type.name, "' ", type.example, " }"), "example");
+  EXPECT_TRUE(net.warnings.empty()) << ToString(net.warnings.front());
+  EXPECT_NO_THROW(type.make(net.net.layer(0)));
 }
 
 TEST_P(LayerTypeTest, IsDocumented) {

@@ -136,7 +136,7 @@ class Reference {
                 << " if the text gives none.\n";
     }
     PrintList("Differences from " + type.origin, type.differences);
-    if (!type.samples.empty()) PrintExample(type);
+    PrintExample(type);
   }
 
   static void PrintList(const std::string& title, const std::vector<std::string>& texts) {
@@ -208,16 +208,24 @@ class Reference {
   }
 
   static void PrintExample(const LayerType& type) {
-    const LayerSample& sample = type.samples.front();
+    if (type.samples.empty() && type.example.empty()) return;
     std::cout << "\nExample:\n\n```\nlayer {\n  name: \"" << Anchor(type.name) << "\"\n  type: \""
               << type.name << "\"\n";
+    if (!type.example.empty()) {
+      for (const std::string& line : Split(type.example, '\n')) std::cout << "  " << line << "\n";
+    } else {
+      PrintSample(type.samples.front());
+    }
+    std::cout << "}\n```\n";
+  }
+
+  static void PrintSample(const LayerSample& sample) {
     for (size_t i = 0; i < sample.inputs.size(); ++i) {
       std::cout << "  bottom: \"in" << i << "\"  # "
                 << ToString(Shape(std::span<const int64_t>(sample.inputs[i].shape))) << "\n";
     }
     for (int i = 0; i < sample.outputs; ++i) std::cout << "  top: \"out" << i << "\"\n";
     if (!sample.prototxt.empty()) std::cout << "  " << sample.prototxt << "\n";
-    std::cout << "}\n```\n";
   }
 
   const Registry& registry_;

@@ -300,6 +300,14 @@ void RegisterAnnotatedData(Registry& registry) {
                         "data_param.side",      "data_param.parser_threads"};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};
+  type.example =
+      "top: \"data\"\n"
+      "top: \"label\"\n"
+      "data_param { source: \"voc_train_lmdb\" backend: LMDB batch_size: 32 }\n"
+      "transform_param { mirror: true mean_value: 104 mean_value: 117 mean_value: 123 resize_param "
+      "{ prob: 1 resize_mode: WARP height: 300 width: 300 } }\n"
+      "annotated_data_param { batch_sampler { max_sample: 1 max_trials: 1 } label_map_file: "
+      "\"labelmap_voc.prototxt\" }";
   type.make = [](const LayerParameter& p) { return std::make_unique<const AnnotatedData>(p); };
   type.bad_samples = BadSamples();
   registry.Add(std::move(type));

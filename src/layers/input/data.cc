@@ -134,6 +134,11 @@ void RegisterData(Registry& registry) {
       "images of several sizes to one."};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};
+  type.example =
+      "top: \"data\"\n"
+      "top: \"label\"\n"
+      "data_param { source: \"train_lmdb\" backend: LMDB batch_size: 64 }\n"
+      "transform_param { scale: 0.00390625 mirror: true crop_size: 28 }";
   type.make = [](const LayerParameter& p) { return std::make_unique<const Data>(p); };
   type.bad_samples = {
       {.prototxt = "data_param { batch_size: 4 }", .input_shapes = {}, .expect = "source"},

@@ -140,6 +140,10 @@ void RegisterHDF5Data(Registry& registry) {
   type.param_fields = {"hdf5_data_param"};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = Arity::kAny};
+  type.example =
+      "top: \"data\"\n"
+      "top: \"label\"\n"
+      "hdf5_data_param { source: \"train_h5_files.txt\" batch_size: 64 shuffle: true }";
   type.make = [](const LayerParameter& p) { return std::make_unique<const HDF5Data>(p); };
   type.bad_samples = {
       {.prototxt = "hdf5_data_param { batch_size: 4 }", .input_shapes = {}, .expect = "source"},

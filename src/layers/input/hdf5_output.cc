@@ -93,6 +93,10 @@ void RegisterHDF5Output(Registry& registry) {
   type.param_fields = {"hdf5_output_param"};
   type.inputs = {.min = 2, .max = 2};
   type.outputs = {.min = 0, .max = 0};
+  type.example =
+      "bottom: \"features\"\n"
+      "bottom: \"label\"\n"
+      "hdf5_output_param { file_name: \"features.h5\" }";
   type.make = [](const LayerParameter& p) { return std::make_unique<const HDF5Output>(p); };
   type.bad_samples = {
       {.prototxt = "",

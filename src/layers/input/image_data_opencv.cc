@@ -204,6 +204,13 @@ void RegisterImageData(Registry& registry) {
                         "transform_param.force_gray"};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};
+  type.example =
+      "top: \"data\"\n"
+      "top: \"label\"\n"
+      "image_data_param { source: \"train.txt\" root_folder: \"images/\" batch_size: 32 shuffle: "
+      "true new_height: 256 new_width: 256 }\n"
+      "transform_param { crop_size: 224 mirror: true mean_value: 104 mean_value: 117 mean_value: "
+      "123 }";
   type.make = [](const LayerParameter& p) { return std::make_unique<const ImageData>(p); };
   type.bad_samples = BadSamples();
   registry.Add(std::move(type));

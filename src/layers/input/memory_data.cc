@@ -235,6 +235,10 @@ void RegisterMemoryData(Registry& registry) {
   type.param_fields = {"memory_data_param", "transform_param"};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};
+  type.example =
+      "top: \"data\"\n"
+      "top: \"label\"\n"
+      "memory_data_param { batch_size: 10 channels: 3 height: 32 width: 32 }";
   type.make = [](const LayerParameter& p) { return std::make_unique<const MemoryData>(p); };
   type.bad_samples = BadSamples();
   registry.Add(std::move(type));

@@ -213,6 +213,11 @@ void RegisterVideoData(Registry& registry) {
                         "data_param.force_encoded_color"};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};
+  type.example =
+      "top: \"data\"\n"
+      "video_data_param { video_type: VIDEO video_file: \"frames/%06d.png\" }\n"
+      "data_param { batch_size: 1 }\n"
+      "transform_param { mean_value: 104 mean_value: 117 mean_value: 123 }";
   type.make = [](const LayerParameter& p) { return std::make_unique<const VideoData>(p); };
   type.bad_samples = BadSamples();
   registry.Add(std::move(type));

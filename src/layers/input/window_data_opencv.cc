@@ -211,6 +211,12 @@ void RegisterWindowData(Registry& registry) {
                         "transform_param.crop_h",      "transform_param.crop_w"};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};
+  type.example =
+      "top: \"data\"\n"
+      "top: \"label\"\n"
+      "window_data_param { source: \"windows.txt\" batch_size: 128 fg_threshold: 0.5 bg_threshold: "
+      "0.5 fg_fraction: 0.25 context_pad: 16 crop_mode: \"warp\" }\n"
+      "transform_param { crop_size: 227 mirror: true }";
   type.make = [](const LayerParameter& p) { return std::make_unique<const WindowData>(p); };
   type.bad_samples = BadSamples();
   registry.Add(std::move(type));
