@@ -1,5 +1,9 @@
 // Layer-wise adaptive moments; see LambRule.
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <vector>
 
 #include "solvers/rules/field_checks.h"
@@ -37,32 +41,30 @@ struct Direction {
 
 // First pass: the means go on, and the squares of weights and directions are summed.
 template <typename T>
-inline std::array<double, 2> RunFirst(const Moments<T>& moments, const Direction<T>& direction,
-                                      const Piece<T, 2>& p) {
-  constexpr int64_t kLanes = 16;
-  std::array<double, kLanes> weights{};
-  std::array<double, kLanes> directions{};
-  const auto add = [&](int64_t i, size_t lane) {
-    const T w = p.weights[i];
-    T mean = p.history[0][i];
-    T square = p.history[1][i];
-    moments.Add(Clamp(p.scale * p.gradient[i], p.limit), mean, square);
-    p.history[0][i] = mean;
-    p.history[1][i] = square;
-    const double u = direction(w, mean, square);
-    weights[lane] += double{w} * w;
-    directions[lane] += u * u;
-  };
-  int64_t i = 0;
-  for (; i + kLanes <= p.count; i += kLanes) {
-#pragma GCC ivdep
-    for (int64_t l = 0; l < kLanes; ++l) add(i + l, static_cast<size_t>(l));
-  }
-  for (; i < p.count; ++i) add(i, 0);
+[[gnu::always_inline]] inline std::array<double, 2> RunFirst(const Moments<T>& moments,
+                                                             const Direction<T>& direction,
+                                                             const Piece<T, 2>& p) {
+  constexpr T kNoLimit = std::numeric_limits<T>::infinity();
+  std::array<T, 256> directions;
   std::array<double, 2> sums{};
-  for (size_t l = 0; l < kLanes; ++l) {
-    sums[0] += weights[l];
-    sums[1] += directions[l];
+  for (int64_t at = 0; at < p.count; at += std::ssize(directions)) {
+    const int64_t count = std::min(p.count - at, int64_t{std::ssize(directions)});
+    const T* const weights = p.weights + at;
+    const T* const gradient = p.gradient + at;
+    T* const means = p.history[0] + at;
+    T* const squares = p.history[1] + at;
+    T* const u = directions.data();
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) {
+      T mean = means[i];
+      T square = squares[i];
+      moments.Add(Clamp(p.scale * gradient[i], p.limit), mean, square);
+      means[i] = mean;
+      squares[i] = square;
+      u[i] = direction(weights[i], mean, square);
+    }
+    sums[0] += RunSumOfSquares(weights, count, T{1}, kNoLimit);
+    sums[1] += RunSumOfSquares(u, count, T{1}, kNoLimit);
   }
   return sums;
 }

@@ -12,6 +12,7 @@
 
 #include "core/parallel_for.h"
 #include "core/tensor.h"
+#include "solvers/rules/update_pass.h"
 
 namespace crema {
 
@@ -47,7 +48,27 @@ std::vector<std::array<double, kSums>> SumByBlob(int threads, std::span<const in
   return sums;
 }
 
-// The sum of clamp(scale * x, +-limit)^2.
+// The sum of clamp(scale * x, +-limit)^2. The first is to be inlined into a function that is
+// compiled for several processors.
+template <typename T>
+[[gnu::always_inline]] inline double RunSumOfSquares(const T* x, int64_t count, T scale, T limit) {
+  constexpr int64_t kLanes = 16;
+  std::array<double, kLanes> lanes{};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t l = 0; l < kLanes; ++l) {
+      const double value = Clamp(scale * x[i + l], limit);
+      lanes[static_cast<size_t>(l)] += value * value;
+    }
+  }
+  double sum = 0;
+  for (; i < count; ++i) {
+    const double value = Clamp(scale * x[i], limit);
+    sum += value * value;
+  }
+  for (double lane : lanes) sum += lane;
+  return sum;
+}
 double SumOfSquares(std::span<const float> x, double scale = 1,
                     double limit = std::numeric_limits<double>::infinity());
 double SumOfSquares(std::span<const double> x, double scale = 1,

@@ -46,7 +46,7 @@ inline T Sign(T x) {
 // NaN stays NaN.
 template <typename T>
 inline T Clamp(T x, T limit) {
-  return std::min(std::max(x, -limit), limit);
+  return x < -limit ? -limit : x > limit ? limit : x;
 }
 
 template <typename T>
@@ -60,10 +60,9 @@ inline BitsOf<T> MarkNonFinite(T x) {
   return (std::bit_cast<BitsOf<T>>(x) & kExponent) + kLowest;
 }
 
-// Updates a piece; false when a weight or history is not finite then. To be inlined into a function
-// that is compiled for several processors.
-template <typename Step, typename T, size_t kHistories>
-inline bool RunPiece(const Step& shared_step, const Piece<T, kHistories>& shared_piece) {
+template <bool kL1, typename Step, typename T, size_t kHistories>
+[[gnu::always_inline]] inline bool RunLoop(const Step& shared_step,
+                                           const Piece<T, kHistories>& shared_piece) {
   static_assert(kHistories == 1 || kHistories == 2);
   const Step step = shared_step;  // copies: no store in the loop can change them
   const Piece<T, kHistories> p = shared_piece;
@@ -73,7 +72,7 @@ inline bool RunPiece(const Step& shared_step, const Piece<T, kHistories>& shared
 #pragma GCC ivdep  // a missing gradient is read from the weights (see PieceOf): same index, no harm
   for (int64_t i = 0; i < p.count; ++i) {
     const T w = p.weights[i];
-    const T g = Clamp(p.scale * p.gradient[i], p.limit) + p.decay * (p.l1 ? Sign(w) : w);
+    const T g = Clamp(p.scale * p.gradient[i], p.limit) + p.decay * (kL1 ? Sign(w) : w);
     T h = first[i];
     T next;
     if constexpr (kHistories == 2) {
@@ -89,6 +88,13 @@ inline bool RunPiece(const Step& shared_step, const Piece<T, kHistories>& shared
     marks |= MarkNonFinite(h) | MarkNonFinite(next);
   }
   return (marks >> (8 * sizeof(T) - 1)) == 0;
+}
+
+// Updates a piece; false when a weight or history is not finite then. To be inlined into a function
+// that is compiled for several processors.
+template <typename Step, typename T, size_t kHistories>
+[[gnu::always_inline]] inline bool RunPiece(const Step& step, const Piece<T, kHistories>& piece) {
+  return piece.l1 ? RunLoop<true>(step, piece) : RunLoop<false>(step, piece);
 }
 
 // Elements [begin, end) of a blob. A missing gradient becomes 0 * w, which is zero.
