@@ -72,8 +72,8 @@ void ExpectRule(const UpdateRule& rule, const std::string& fields, double rate, 
   const auto after = WeightsOf(*toy);
   if (scale < 0) scale = -scale / NormOfGradients(*toy);
   for (size_t s = 0; s < before.size(); ++s) {
-    const LearnedSlot& slot = toy->plan().learned[s];
-    const auto owner = static_cast<size_t>(slot.owner);
+    const auto owner = static_cast<size_t>(toy->plan().learned[s].owner);
+    const LearnedSlot& slot = toy->plan().learned[owner];
     std::vector<UpdateBlob<float>> blob(1);
     blob[0].weights = before[owner];
     blob[0].gradient = ValuesOf(toy->session().LearnedGradient(owner));
@@ -116,8 +116,7 @@ TEST(SolverUpdate, ClippingToNothingLeavesDecayAlone) {
   EXPECT_EQ(WeightsOf(*still), before);
   Toy decayed(8, "base_lr: 0.5 clip_gradients: 0 weight_decay: 0.5");
   decayed->Step(1);
-  const float last = before.back().empty() ? 0 : before[3][0];  // weights of "out"
-  EXPECT_FLOAT_EQ(WeightsOf(*decayed)[3][0], last * 0.75F);
+  EXPECT_FLOAT_EQ(WeightsOf(*decayed)[3][0], 0.75F * before[3][0]);  // of "out"
 }
 
 TEST(SolverUpdate, BothWaysOfClippingAreRefusedWhereTheyStand) {
