@@ -50,14 +50,12 @@ inline T Clamp(T x, T limit) {
 }
 
 template <typename T>
-using BitsOf = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+using BitsOf = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
-// The top bit is set when x is infinite or NaN: then all bits of its exponent are.
+// The bits of x without its sign grow with its size; those of NaN are above those of infinity.
 template <typename T>
-inline BitsOf<T> MarkNonFinite(T x) {
-  constexpr BitsOf<T> kExponent = std::bit_cast<BitsOf<T>>(std::numeric_limits<T>::infinity());
-  constexpr BitsOf<T> kLowest = kExponent & (~kExponent + 1);
-  return (std::bit_cast<BitsOf<T>>(x) & kExponent) + kLowest;
+inline BitsOf<T> SizeBits(T x) {
+  return std::bit_cast<BitsOf<T>>(x) & std::numeric_limits<BitsOf<T>>::max();
 }
 
 template <bool kL1, typename Step, typename T, size_t kHistories>
@@ -68,7 +66,7 @@ template <bool kL1, typename Step, typename T, size_t kHistories>
   const Piece<T, kHistories> p = shared_piece;
   T* const first = p.history[0];
   T* const second = p.history[kHistories - 1];
-  BitsOf<T> marks = 0;
+  BitsOf<T> largest = 0;
 #pragma GCC ivdep  // a missing gradient is read from the weights (see PieceOf): same index, no harm
   for (int64_t i = 0; i < p.count; ++i) {
     const T w = p.weights[i];
@@ -79,15 +77,15 @@ template <bool kL1, typename Step, typename T, size_t kHistories>
       T k = second[i];
       next = step(w, g, h, k);
       second[i] = k;
-      marks |= MarkNonFinite(k);
+      largest = std::max(largest, SizeBits(k));
     } else {
       next = step(w, g, h);
     }
     first[i] = h;
     p.weights[i] = next;
-    marks |= MarkNonFinite(h) | MarkNonFinite(next);
+    largest = std::max(largest, std::max(SizeBits(h), SizeBits(next)));
   }
-  return (marks >> (8 * sizeof(T) - 1)) == 0;
+  return largest < SizeBits(std::numeric_limits<T>::infinity());
 }
 
 // Updates a piece; false when a weight or history is not finite then. To be inlined into a function
