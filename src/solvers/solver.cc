@@ -179,55 +179,6 @@ void Solver::RefuseBrokenLoss(double loss) const {
               "); lower base_lr or set clip_gradients. Snapshots written before are whole"));
 }
 
-namespace {
-
-double SumOfSquares(const ConstTensorView& view) {
-  return DispatchFloat(view.dtype(), [&]<typename T>(T) {
-    double sum = 0;
-    for (T x : view.span<T>()) sum += static_cast<double>(x) * x;
-    return sum;
-  });
-}
-
-}  // namespace
-
-// Clipping works on the sum over iter_size, before division and before weight decay, as in Caffe.
-double Solver::GradientScale() {
-  double scale = 1.0 / param_.iter_size();
-  if (param_.clip_gradients() < 0) return scale;
-  double sum = 0;
-  for (size_t s = 0; s < history_.size(); ++s) {
-    const TensorView gradient = train_->LearnedGradient(s);
-    if (!history_[s].empty() && !gradient.empty()) sum += SumOfSquares(gradient);
-  }
-  const double norm = std::sqrt(sum);
-  if (norm > param_.clip_gradients()) scale *= param_.clip_gradients() / norm;
-  return scale;
-}
-
-void Solver::ApplyUpdate(double rate) {
-  const double scale = GradientScale();
-  for (size_t s = 0; s < history_.size(); ++s) {
-    const LearnedSlot& slot = train_plan_->learned[s];
-    if (slot.owner != static_cast<int>(s)) continue;
-    const TensorView gradient = train_->LearnedGradient(s);
-    const double decay = static_cast<double>(param_.weight_decay()) * slot.decay_mult;
-    const bool still = rate * slot.lr_mult * decay == 0 && !restored_;
-    if (gradient.empty() && still) continue;  // no gradient, no decay, and its history is zero
-    rule_.apply({.context = train_->context(),
-                 .param = param_,
-                 .iteration = iteration_,
-                 .weights = weights_->blob(s),
-                 .gradient = gradient,
-                 .history = history_[s],
-                 .rate = rate * slot.lr_mult,
-                 .gradient_scale = scale,
-                 .decay = decay,
-                 .regularization = param_.regularization_type() == "L1" ? Regularization::kL1
-                                                                        : Regularization::kL2});
-  }
-}
-
 std::vector<OutputValue> Solver::OutputsOf(const Session& session) const {
   std::vector<OutputValue> values;
   for (int v : session.plan().outputs) {

@@ -67,8 +67,11 @@ class Solver {
   void PlanNets(const Registry& registry);
   void AllocateHistory();
   double ForwardBackward();
+  // Throws kDiverged when a weight or history is not finite after it.
   void ApplyUpdate(double rate);
   double GradientScale();
+  bool StandsStill(size_t slot);
+  [[noreturn]] void RefuseBrokenUpdate(size_t slot, double rate) const;
   void RefuseBrokenLoss(double loss) const;
   void Report(double loss, double rate);
   bool TestAll();  // false: a stop was asked meanwhile
