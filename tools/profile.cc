@@ -2,8 +2,11 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -87,16 +90,36 @@ std::string WhyNoBackward(const Plan& plan) {
   return "no learned blob or input below a loss wants a gradient";
 }
 
-// Images are drawn from 0..1; labels and other inputs stay 0.
-void FillImages(const Plan& plan, Session* session) {
+// Rows of SSD's labels: item, class, instance, xmin, ymin, xmax, ymax, difficult.
+void FillBoxes(int64_t batch, std::span<float> rows) {
+  constexpr std::array<float, 8> kRow = {0, 1, 0, 0.25F, 0.25F, 0.75F, 0.75F, 0};
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = kRow[i % 8];
+  const auto count = static_cast<int64_t>(rows.size() / 8);
+  for (int64_t r = 0; r < count; ++r) {
+    rows[static_cast<size_t>(r) * 8] = static_cast<float>(r * batch / count);
+  }
+}
+
+// Images are drawn from 0..1, an object is on each where boxes are wanted; labels and other inputs
+// stay 0. `net` has the sources that became inputs.
+void FillInputs(const NetParameter& net, const Plan& plan, Session* session) {
+  std::set<std::string> boxes;
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.type() == "AnnotatedData" && layer.top_size() > 1) boxes.insert(layer.top(1));
+  }
   for (const PlannedLayer& layer : plan.layers) {
-    if (layer.type->name != "Input" || layer.outputs.empty()) continue;
-    const PlannedValue& value = plan.values[static_cast<size_t>(layer.outputs[0])];
-    if (value.spec.shape.axes() < 4) continue;
-    const RandomStream stream(1, HashName(value.name));
-    uint64_t i = 0;
-    for (float& x : session->MutableData(value.name).span<float>()) {
-      x = static_cast<float>(stream.Uniform(i++));
+    if (layer.type->name != "Input") continue;
+    for (int v : layer.outputs) {
+      const PlannedValue& value = plan.values[static_cast<size_t>(v)];
+      const std::span<float> values = session->MutableData(value.name).span<float>();
+      if (boxes.contains(value.name)) {
+        const Shape& first = plan.values[static_cast<size_t>(layer.outputs[0])].spec.shape;
+        FillBoxes(first[0], values);
+      } else if (v == layer.outputs[0] && value.spec.shape.axes() >= 4) {
+        const RandomStream stream(1, HashName(value.name));
+        for (size_t i = 0; i < values.size(); ++i)
+          values[i] = static_cast<float>(stream.Uniform(i));
+      }
     }
   }
 }
@@ -122,7 +145,7 @@ int Run() {
               &GlogSink());
   }
   Session session(plan, weights, ExecContext(threads));
-  FillImages(*plan, &session);
+  FillInputs(file.net, *plan, &session);
   const ProfileOptions options{
       .iterations = FLAGS_iterations, .warmup = FLAGS_warmup, .heap_use = HeapCounter()};
   const MachinePeak peak = PeakOf(threads);

@@ -65,23 +65,27 @@ void FillStatistics(PassProfile* pass) {
 class Recorder final : public LayerObserver {
  public:
   Recorder(const Plan& plan, const ProfileOptions& options)
-      : heap_use_(options.heap_use), layers_(plan.layers.size()), start_(Clock::now()) {
+      : plan_(plan),
+        heap_use_(options.heap_use),
+        layers_(plan.layers.size()),
+        start_(Clock::now()) {
     for (size_t i = 0; i < layers_.size(); ++i) {
       const PlannedLayer& layer = plan.layers[i];
       layers_[i].layer = i;
-      if (!layer.forward) continue;
-      layers_[i].forward.runs.reserve(static_cast<size_t>(options.iterations));
       layers_[i].forward.macs = layer.info.macs;
-      if (!layer.backward) continue;
-      layers_[i].backward.runs.reserve(static_cast<size_t>(options.iterations));
       layers_[i].backward.macs = BackwardMacs(layer);
+      const auto runs = static_cast<size_t>(options.iterations);
+      if (layer.forward) layers_[i].forward.runs.reserve(runs);
+      if (layer.backward) layers_[i].backward.runs.reserve(runs);
     }
   }
 
   void BeforeForward(size_t, const ForwardArgs&) override { layer_begin_ = Begin(); }
   void AfterForward(size_t layer, const ForwardArgs& args) override {
     End(layer_begin_, &layers_[layer].forward);
-    layers_[layer].forward.bytes = BytesOf(args);
+    // An Input hands over what is there.
+    const bool moves = plan_.layers[layer].type->name != "Input";
+    layers_[layer].forward.bytes = moves ? BytesOf(args) : 0;
   }
   void BeforeBackward(size_t, const BackwardArgs&) override { layer_begin_ = Begin(); }
   void AfterBackward(size_t layer, const BackwardArgs& args) override {
@@ -111,6 +115,7 @@ class Recorder final : public LayerObserver {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count();
   }
 
+  const Plan& plan_;
   const std::function<HeapUse()>& heap_use_;
   std::vector<LayerProfile> layers_;  // by layer of the plan
   Clock::time_point start_;
