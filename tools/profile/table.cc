@@ -7,7 +7,7 @@
 namespace crema::tools {
 namespace {
 
-constexpr size_t kNameWidth = 26;
+constexpr size_t kNameWidth = 24;
 constexpr size_t kTypeWidth = 15;
 constexpr size_t kLineWidth = 100;
 
@@ -19,19 +19,26 @@ std::string Cut(const std::string& text, size_t width) {
 std::string PeakText(const PassProfile& pass, const MachinePeak& peak) {
   const double flops = FlopShare(pass, peak);
   const double memory = MemoryShare(pass, peak);
+  const double percent = 100 * std::max(flops, memory);
   char text[32];
-  std::snprintf(text, sizeof(text), "%.0f%% %s", 100 * std::max(flops, memory),
-                flops >= memory ? "cpu" : "mem");
+  std::snprintf(text, sizeof(text), "%s%.0f%% %s", percent > 999 ? ">" : "",
+                std::min(percent, 999.0), flops >= memory ? "cpu" : "mem");
+  return text;
+}
+
+std::string Milliseconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof(text), seconds < 1 ? "%.4f" : "%.1f", 1e3 * seconds);
   return text;
 }
 
 void PrintPass(const std::string& name, const std::string& type, const char* pass_name,
                const PassProfile& pass, const ProfileReport& report) {
   const double total = report.profile.total();
-  std::printf("%-*s %-*s %-3s %10.4f %10.4f %5.1f%% %8.2f %8.2f %8s\n",
-              static_cast<int>(kNameWidth), Cut(name, kNameWidth).c_str(),
-              static_cast<int>(kTypeWidth), type.substr(0, kTypeWidth).c_str(), pass_name,
-              pass.median * 1e3, pass.p95 * 1e3, total > 0 ? 100 * pass.total / total : 0,
+  std::printf("%-*s %-*s %-3s %9s %9s %5.1f%% %8.2f %8.2f %9s\n", static_cast<int>(kNameWidth),
+              Cut(name, kNameWidth).c_str(), static_cast<int>(kTypeWidth),
+              type.substr(0, kTypeWidth).c_str(), pass_name, Milliseconds(pass.median).c_str(),
+              Milliseconds(pass.p95).c_str(), total > 0 ? 100 * pass.total / total : 0,
               pass.gflops(), pass.gbs(), PeakText(pass, report.peak).c_str());
 }
 
@@ -54,7 +61,7 @@ void PrintHead(const ProfileReport& report) {
 }
 
 void PrintLayers(const ProfileReport& report, const std::vector<const LayerProfile*>& layers) {
-  std::printf("%-*s %-*s %-3s %10s %10s %6s %8s %8s %8s\n", static_cast<int>(kNameWidth), "layer",
+  std::printf("%-*s %-*s %-3s %9s %9s %6s %8s %8s %9s\n", static_cast<int>(kNameWidth), "layer",
               static_cast<int>(kTypeWidth), "type", "", "median ms", "p95 ms", "share", "GFLOP/s",
               "GB/s", "peak");
   double inside = 0;
@@ -67,9 +74,9 @@ void PrintLayers(const ProfileReport& report, const std::vector<const LayerProfi
   }
   const double total = report.profile.total();
   const double between = std::max(0.0, total - inside);
-  std::printf("%-*s %-*s %-3s %10.4f %10s %5.1f%%\n", static_cast<int>(kNameWidth),
-              "(between layers)", static_cast<int>(kTypeWidth), "", "",
-              1e3 * between / static_cast<double>(report.options.iterations), "",
+  std::printf("%-*s %-*s %-3s %9s %9s %5.1f%%\n", static_cast<int>(kNameWidth), "(between layers)",
+              static_cast<int>(kTypeWidth), "", "",
+              Milliseconds(between / static_cast<double>(report.options.iterations)).c_str(), "",
               total > 0 ? 100 * between / total : 0);
 }
 
