@@ -14,7 +14,7 @@ namespace {
 template <typename Body>
 double BestRate(double work, Body&& body) {
   using Clock = std::chrono::steady_clock;
-  const std::chrono::duration<double> budget(0.4);
+  const std::chrono::duration<double> budget(0.25);
   body();  // fetches pages and caches
   double best = 0;
   const auto begin = Clock::now();

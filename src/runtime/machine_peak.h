@@ -8,10 +8,10 @@ struct MachinePeak {
   double gbs = 0;     // 1e9 bytes a second to and from memory
 };
 
-// The best rate of our own matrix product on matrices that fit the cache; about 0.4 seconds.
+// The best rate of our own matrix product on matrices that fit the cache; about 0.25 seconds.
 double MeasurePeakGflops(int threads);
 // The best rate of a = b + s * c on arrays far larger than the cache, bytes read and written; about
-// 0.4 seconds and 192 MiB. Throws kOutOfMemory.
+// 0.25 seconds and 192 MiB. Throws kOutOfMemory.
 double MeasurePeakGbs(int threads);
 
 }  // namespace crema

@@ -185,6 +185,12 @@ TEST_F(ProfileTool, MeasuresThePeakWhenItIsNotGiven) {
   EXPECT_GT(Number(At(report, "peak").struct_value(), "gbs"), 0);
 }
 
+TEST_F(ProfileTool, SaysSoWhenThePeakCannotBeRight) {
+  const std::string doubt = "the peak of operations is too low";
+  EXPECT_TRUE(Contains(Run({"--peak_gflops=0.000001"}).out, doubt));
+  EXPECT_FALSE(Contains(Run({"--peak_gflops=1e9"}).out, doubt));
+}
+
 // Nanoseconds, exact in the three decimals that are written.
 int64_t Nanoseconds(const Struct& event, const std::string& name) {
   return std::llround(Number(event, name) * 1000);

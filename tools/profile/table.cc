@@ -96,6 +96,19 @@ void PrintAllocations(const ProfileReport& report) {
   }
 }
 
+// No layer is faster than the peak, unless that was measured in a bad moment.
+void PrintDoubts(const ProfileReport& report) {
+  constexpr double kDoubtful = 1.2;
+  const bool doubtful = std::ranges::any_of(report.profile.layers, [&](const LayerProfile& layer) {
+    return std::max(FlopShare(layer.forward, report.peak), FlopShare(layer.backward, report.peak)) >
+           kDoubtful;
+  });
+  if (!doubtful) return;
+  std::printf(
+      "the peak of operations is too low: other programs used the cores while it was\n"
+      "measured; run again, or give --peak_gflops\n");
+}
+
 void PrintTotals(const ProfileReport& report) {
   const Profile& profile = report.profile;
   std::printf("\n");
@@ -108,6 +121,7 @@ void PrintTotals(const ProfileReport& report) {
   }
   if (profile.batch > 0) std::printf("images/s: %.1f\n", profile.images_per_second());
   PrintAllocations(report);
+  PrintDoubts(report);
 }
 
 // Words in lines of 100 columns, behind `indent` blanks.
