@@ -96,7 +96,8 @@ void FillBoxes(int64_t batch, std::span<float> rows) {
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = kRow[i % 8];
   const auto count = static_cast<int64_t>(rows.size() / 8);
   for (int64_t r = 0; r < count; ++r) {
-    rows[static_cast<size_t>(r) * 8] = static_cast<float>(r * batch / count);
+    const int64_t item = r * batch / count;
+    rows[static_cast<size_t>(r) * 8] = static_cast<float>(item);
   }
 }
 

@@ -34,13 +34,13 @@ struct DepthwiseMaths {
   static DepthwiseShape ShapeOf(const ConvGeometry& g) {
     return DepthwiseShape(g.window, g.in_channels, g.out_channels);
   }
-  static size_t BackwardScratch(const DepthwiseShape& shape, int64_t /*batch*/, int threads,
-                                FusedRelu) {
+  static constexpr auto kForward = DepthwiseForward;
+  static constexpr auto kBackward = DepthwiseBackward;
+  static constexpr auto kForwardScratch = DepthwiseForwardScratch;
+  static constexpr auto kBackwardScratch = [](const DepthwiseShape& shape, int64_t /*batch*/,
+                                              int threads, FusedRelu) {
     return DepthwiseBackwardScratch(shape, threads);
-  }
-  static constexpr auto Forward = DepthwiseForward;
-  static constexpr auto Backward = DepthwiseBackward;
-  static constexpr auto ForwardScratch = DepthwiseForwardScratch;
+  };
 };
 
 }  // namespace

@@ -23,10 +23,10 @@ struct PackedMaths {
   static PackedConvShape ShapeOf(const ConvGeometry& g) {
     return PackedConvShape(g.window, g.groups, g.in_channels, g.out_channels);
   }
-  static constexpr auto Forward = PackedConvForward;
-  static constexpr auto Backward = PackedConvBackward;
-  static constexpr auto ForwardScratch = PackedConvForwardScratch;
-  static constexpr auto BackwardScratch = PackedConvBackwardScratch;
+  static constexpr auto kForward = PackedConvForward;
+  static constexpr auto kBackward = PackedConvBackward;
+  static constexpr auto kForwardScratch = PackedConvForwardScratch;
+  static constexpr auto kBackwardScratch = PackedConvBackwardScratch;
 };
 
 }  // namespace

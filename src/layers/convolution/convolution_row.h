@@ -11,8 +11,8 @@
 namespace crema {
 
 // A template because shape and functions differ by row and nothing else does. `Maths` has static
-// members: ShapeOf(geometry); Forward and Backward, as in math/packed_conv.h;
-// ForwardScratch(shape, batch, threads) and BackwardScratch(shape, batch, threads, relu).
+// members: ShapeOf(geometry), and functions as in math/packed_conv.h: kForward, kBackward,
+// kForwardScratch(shape, batch, threads) and kBackwardScratch(shape, batch, threads, relu).
 template <typename Maths>
 class ConvolutionRow {
  public:
@@ -24,12 +24,12 @@ class ConvolutionRow {
     kernel.backward = Backward;
     kernel.forward_scratch = [](const KernelQuery& query) {
       const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
-      return Maths::ForwardScratch(Maths::ShapeOf(g), g.batch, query.threads);
+      return Maths::kForwardScratch(Maths::ShapeOf(g), g.batch, query.threads);
     };
     kernel.backward_scratch = [](const KernelQuery& query) {
       const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
-      return Maths::BackwardScratch(Maths::ShapeOf(g), g.batch, query.threads,
-                                    static_cast<const Convolution&>(query.layer).relu());
+      return Maths::kBackwardScratch(Maths::ShapeOf(g), g.batch, query.threads,
+                                     static_cast<const Convolution&>(query.layer).relu());
     };
     return kernel;
   }
@@ -40,9 +40,9 @@ class ConvolutionRow {
     const ConvGeometry g = MakeConvGeometry(layer, args.inputs[0].shape());
     const float* bias = convolution.has_bias() ? args.learned[1].data<float>() : nullptr;
     for (size_t i = 0; i < args.inputs.size(); ++i) {
-      Maths::Forward(Maths::ShapeOf(g), g.batch, args.context.threads(),
-                     args.inputs[i].data<float>(), args.learned[0].data<float>(), bias,
-                     convolution.relu(), args.outputs[i].data<float>(), args.scratch);
+      Maths::kForward(Maths::ShapeOf(g), g.batch, args.context.threads(),
+                      args.inputs[i].data<float>(), args.learned[0].data<float>(), bias,
+                      convolution.relu(), args.outputs[i].data<float>(), args.scratch);
     }
   }
 
@@ -58,8 +58,8 @@ class ConvolutionRow {
       grads.y = convolution.relu().on ? args.outputs[i].data<float>() : nullptr;
       grads.dy = args.output_grads[i].data<float>();
       grads.dx = DataOrNull(args.input_grads[i]);
-      Maths::Backward(Maths::ShapeOf(g), g.batch, args.context.threads(), convolution.relu(), grads,
-                      args.scratch);
+      Maths::kBackward(Maths::ShapeOf(g), g.batch, args.context.threads(), convolution.relu(),
+                       grads, args.scratch);
     }
   }
 
