@@ -17,6 +17,7 @@ deploy         classify images, detect objects: crema deploy classify --model=ne
 convert_mnist  MNIST's IDX files to LMDB: crema convert_mnist images labels output
 make_digits    draw a data set of digits: crema make_digits --count=1000 output
 summary        what a net costs, a layer a line: crema summary --model=net
+profile        how long each layer of a net takes: crema profile --model=net
 draw           a net as a picture: crema draw --model=net -o net.svg
 extract_features  values of blobs for each sample, as .npy, .h5 or LMDB
 upgrade        old nets, solvers and weights in the present format: crema upgrade net -o new
@@ -51,6 +52,12 @@ nearest() {
     { d = distance(tolower(word), $1); if (d < least) { least = d; name = $1 } }
     END { if (least <= 2 || least * 2 <= length(name)) print name }'
 }
+
+# Caffe's name for it.
+if [ "${1:-}" = time ]; then
+  shift
+  set -- profile "$@"
+fi
 
 case ${1:-help} in
   help | --help | -h)

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "math/bias_activation.h"
+#include "math/conv_grads.h"
 #include "math/conv_window.h"
 
 namespace crema {
@@ -41,18 +42,9 @@ void DepthwiseForward(const DepthwiseShape& shape, int64_t batch, int threads, c
                       const float* weight, const float* bias, FusedRelu relu, float* y,
                       std::span<std::byte> scratch);
 
-struct DepthwiseGrads {
-  const float* x = nullptr;  // may be null where dweight is
-  const float* y = nullptr;  // read where a ReLU is fused
-  const float* dy = nullptr;
-  const float* weight = nullptr;
-  float* dx = nullptr;       // null: not wanted; overwritten
-  float* dweight = nullptr;  // null: not wanted; added to
-  float* dbias = nullptr;    // null: not wanted; added to
-};
 size_t DepthwiseBackwardScratch(const DepthwiseShape& shape, int threads);
 // The same bits for any number of threads.
 void DepthwiseBackward(const DepthwiseShape& shape, int64_t batch, int threads, FusedRelu relu,
-                       const DepthwiseGrads& grads, std::span<std::byte> scratch);
+                       const ConvGrads& grads, std::span<std::byte> scratch);
 
 }  // namespace crema

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "math/bias_activation.h"
+#include "math/conv_grads.h"
 #include "math/conv_window.h"
 
 namespace crema {
@@ -48,18 +49,9 @@ void PackedConvForward(const PackedConvShape& shape, int64_t batch, int threads,
                        const float* weight, const float* bias, FusedRelu relu, float* y,
                        std::span<std::byte> scratch);
 
-struct PackedConvGrads {
-  const float* x = nullptr;  // may be null where dweight is
-  const float* y = nullptr;  // read where a ReLU is fused
-  const float* dy = nullptr;
-  const float* weight = nullptr;
-  float* dx = nullptr;       // null: not wanted; overwritten
-  float* dweight = nullptr;  // null: not wanted; added to
-  float* dbias = nullptr;    // null: not wanted; added to
-};
 size_t PackedConvBackwardScratch(const PackedConvShape& shape, int64_t batch, int threads,
                                  FusedRelu relu);
 void PackedConvBackward(const PackedConvShape& shape, int64_t batch, int threads, FusedRelu relu,
-                        const PackedConvGrads& grads, std::span<std::byte> scratch);
+                        const ConvGrads& grads, std::span<std::byte> scratch);
 
 }  // namespace crema

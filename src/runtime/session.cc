@@ -201,11 +201,13 @@ void Session::RunForward(const PlannedLayer& layer, Step* step) {
                          .statistics = step->statistics,
                          .output_shapes = step->output_shapes};
   NamingLayer(layer, [&] {
+    if (observer_ != nullptr) observer_->BeforeForward(IndexOf(layer), args);
     if (step->kernel != nullptr && step->kernel->forward) {
       step->kernel->forward(*layer.layer, args);
     } else {
       layer.layer->Forward(args);
     }
+    if (observer_ != nullptr) observer_->AfterForward(IndexOf(layer), args);
   });
   if (step->info->dynamic_outputs) TakeDynamicShapes(layer, *step);
 }
@@ -256,11 +258,13 @@ void Session::RunBackward(const PlannedLayer& layer, const Step& step) {
                           .scratch = {scratch, step.backward_scratch},
                           .state = step.state.get()};
   NamingLayer(layer, [&] {
+    if (observer_ != nullptr) observer_->BeforeBackward(IndexOf(layer), args);
     if (step.kernel != nullptr && step.kernel->backward) {
       step.kernel->backward(*layer.layer, args);
     } else {
       layer.layer->Backward(args);
     }
+    if (observer_ != nullptr) observer_->AfterBackward(IndexOf(layer), args);
   });
 }
 

@@ -9,6 +9,7 @@
 #include "core/exec_context.h"
 #include "core/tensor.h"
 #include "graph/plan.h"
+#include "runtime/layer_observer.h"
 #include "runtime/weights.h"
 
 namespace crema {
@@ -54,6 +55,9 @@ class Session {
   // Forward passes so far; random draws depend on it.
   uint64_t step() const { return next_step_; }
   void set_step(uint64_t step) { next_step_ = step; }
+
+  // Hears of each layer from the next pass on; must live until another is set. Null: nobody.
+  void set_observer(LayerObserver* observer) { observer_ = observer; }
 
   // The state of a layer (an index into the plan), such as its data reader; null when it has none.
   const LayerSessionState* state(size_t layer) const { return steps_[layer].state.get(); }
@@ -111,11 +115,15 @@ class Session {
   void RunForward(const PlannedLayer& layer, Step* step);
   void RunBackward(const PlannedLayer& layer, const Step& step);
   double LossOf(const PlannedLayer& layer) const;
+  size_t IndexOf(const PlannedLayer& layer) const {
+    return static_cast<size_t>(&layer - plan_->layers.data());
+  }
 
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<const Weights> weights_;
   std::shared_ptr<Weights> mutable_weights_;  // null when statistics may not change
   ExecContext context_;
+  LayerObserver* observer_ = nullptr;
   Tensor arena_;
   Tensor scratch_;
   Tensor gradient_memory_;

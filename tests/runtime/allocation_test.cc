@@ -31,7 +31,9 @@ layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
   convolution_param { num_output: 6 kernel_size: 3 weight_filler { type: "xavier" } } }
 layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool"
   pooling_param { kernel_size: 2 stride: 2 } }
-layer { name: "lrn" type: "LRN" bottom: "pool" top: "lrn" }
+layer { name: "scale" type: "Scale" bottom: "pool" top: "scale" scale_param { bias_term: true } }
+layer { name: "bias" type: "Bias" bottom: "scale" top: "bias" bias_param { num_axes: 2 } }
+layer { name: "lrn" type: "LRN" bottom: "bias" top: "lrn" }
 layer { name: "a" type: "Sigmoid" bottom: "lrn" top: "a" }
 layer { name: "b" type: "TanH" bottom: "lrn" top: "b" }
 layer { name: "cat" type: "Concat" bottom: "a" bottom: "b" top: "cat" }

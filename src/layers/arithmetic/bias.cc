@@ -60,7 +60,8 @@ class Bias final : public Layer {
 
  private:
   CoveredAxes Covered() const {
-    return {param().bias_param().axis(), param().bias_param().num_axes(), "bias_param"};
+    return {param().bias_param().axis(), param().bias_param().num_axes(), "bias_param.axis",
+            "bias_param.num_axes"};
   }
 };
 

@@ -8,7 +8,7 @@
 namespace crema {
 
 Shape CoveredShape(const Layer& layer, const Shape& x, const CoveredAxes& covered) {
-  const std::string field = covered.message + ".num_axes";
+  const std::string field(covered.num_axes_field);
   if (covered.num_axes < -1) {
     FailField(layer, field,
               StrCat("num_axes is ", covered.num_axes,
@@ -16,7 +16,7 @@ Shape CoveredShape(const Layer& layer, const Shape& x, const CoveredAxes& covere
                      "from axis on"));
   }
   if (covered.num_axes == 0) return {};
-  const int axis = LayerAxis(layer, x, covered.axis, covered.message + ".axis");
+  const int axis = LayerAxis(layer, x, covered.axis, covered.axis_field);
   const int64_t left = x.axes() - axis;
   const int64_t count = covered.num_axes == -1 ? left : covered.num_axes;
   if (count > left) {
@@ -30,7 +30,7 @@ Shape CoveredShape(const Layer& layer, const Shape& x, const CoveredAxes& covere
 BroadcastExtent CoveredExtent(const Layer& layer, const Shape& x, const Shape& small,
                               const CoveredAxes& covered) {
   if (small.axes() == 0) return {1, 1, x.count()};
-  const int axis = LayerAxis(layer, x, covered.axis, covered.message + ".axis");
+  const int axis = LayerAxis(layer, x, covered.axis, covered.axis_field);
   const int end = axis + small.axes();
   const auto over = x.dims().subspan(static_cast<size_t>(axis));
   if (end > x.axes() || !std::ranges::equal(small.dims(), over.first(small.dims().size()))) {

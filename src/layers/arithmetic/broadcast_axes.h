@@ -1,18 +1,19 @@
 // How Scale and Bias lay a small blob over axes of a large one.
 #pragma once
 
-#include <string>
+#include <string_view>
 
 #include "graph/layer.h"
 #include "math/broadcast.h"
 
 namespace crema {
 
-// Fields `axis` and `num_axes` of `message` ("scale_param").
+// The fields `axis` and `num_axes` of a layer, and their paths ("scale_param.axis").
 struct CoveredAxes {
   int64_t axis = 1;
   int64_t num_axes = 1;
-  std::string message;
+  std::string_view axis_field;
+  std::string_view num_axes_field;
 };
 
 // One bottom: the shape of the learned blob over `x`: axes [axis, axis + num_axes), to the end for

@@ -77,7 +77,8 @@ class Scale final : public Layer {
   bool HasBias() const { return param().scale_param().bias_term(); }
 
   CoveredAxes Covered() const {
-    return {param().scale_param().axis(), param().scale_param().num_axes(), "scale_param"};
+    return {param().scale_param().axis(), param().scale_param().num_axes(), "scale_param.axis",
+            "scale_param.num_axes"};
   }
 
   // 1 unless the text says otherwise: the layer begins as the identity.

@@ -1,15 +1,11 @@
 // Convolution with one input channel a group, without a product of matrices
 // (math/depthwise_conv.h).
 #include "core/strings.h"
-#include "layers/convolution/convolution.h"
+#include "layers/convolution/convolution_row.h"
 #include "math/depthwise_conv.h"
 
 namespace crema {
 namespace {
-
-DepthwiseShape ShapeOf(const ConvGeometry& g) {
-  return DepthwiseShape(g.window, g.in_channels, g.out_channels);
-}
 
 bool HasGaps(const ConvWindow& w) {
   for (size_t i = 0; i < static_cast<size_t>(w.axes); ++i) {
@@ -34,53 +30,23 @@ Support Supports(const KernelQuery& query) {
   return {};
 }
 
-void Forward(const Layer& layer, const ForwardArgs& args) {
-  const auto& convolution = static_cast<const Convolution&>(layer);
-  const ConvGeometry g = MakeConvGeometry(layer, args.inputs[0].shape());
-  const float* bias = convolution.has_bias() ? args.learned[1].data<float>() : nullptr;
-  for (size_t i = 0; i < args.inputs.size(); ++i) {
-    DepthwiseForward(ShapeOf(g), g.batch, args.context.threads(), args.inputs[i].data<float>(),
-                     args.learned[0].data<float>(), bias, convolution.relu(),
-                     args.outputs[i].data<float>(), args.scratch);
+struct DepthwiseMaths {
+  static DepthwiseShape ShapeOf(const ConvGeometry& g) {
+    return DepthwiseShape(g.window, g.in_channels, g.out_channels);
   }
-}
-
-float* DataOrNull(const TensorView& view) { return view.empty() ? nullptr : view.data<float>(); }
-
-void Backward(const Layer& layer, const BackwardArgs& args) {
-  const auto& convolution = static_cast<const Convolution&>(layer);
-  const ConvGeometry g = MakeConvGeometry(layer, args.inputs[0].shape());
-  DepthwiseGrads grads;
-  grads.weight = args.learned[0].data<float>();
-  grads.dweight = DataOrNull(args.learned_grads[0]);
-  grads.dbias = convolution.has_bias() ? DataOrNull(args.learned_grads[1]) : nullptr;
-  for (size_t i = 0; i < args.inputs.size(); ++i) {
-    grads.x = args.inputs[i].data<float>();
-    grads.y = convolution.relu().on ? args.outputs[i].data<float>() : nullptr;
-    grads.dy = args.output_grads[i].data<float>();
-    grads.dx = DataOrNull(args.input_grads[i]);
-    DepthwiseBackward(ShapeOf(g), g.batch, args.context.threads(), convolution.relu(), grads,
-                      args.scratch);
-  }
-}
+  static constexpr auto kForward = DepthwiseForward;
+  static constexpr auto kBackward = DepthwiseBackward;
+  static constexpr auto kForwardScratch = DepthwiseForwardScratch;
+  static constexpr auto kBackwardScratch = [](const DepthwiseShape& shape, int64_t /*batch*/,
+                                              int threads, FusedRelu) {
+    return DepthwiseBackwardScratch(shape, threads);
+  };
+};
 
 }  // namespace
 
 Kernel DepthwiseConvolutionKernel() {
-  Kernel kernel;
-  kernel.name = "depthwise";
-  kernel.supports = Supports;
-  kernel.forward = Forward;
-  kernel.backward = Backward;
-  kernel.forward_scratch = [](const KernelQuery& query) {
-    const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
-    return DepthwiseForwardScratch(ShapeOf(g), g.batch, query.threads);
-  };
-  kernel.backward_scratch = [](const KernelQuery& query) {
-    const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
-    return DepthwiseBackwardScratch(ShapeOf(g), query.threads);
-  };
-  return kernel;
+  return ConvolutionRow<DepthwiseMaths>::Make("depthwise", Supports);
 }
 
 }  // namespace crema

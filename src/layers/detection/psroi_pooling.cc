@@ -8,23 +8,20 @@
 
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/detection/regions.h"
-#include "math/scratch.h"
+#include "layers/detection/region_pooling.h"
 
 namespace crema {
 namespace {
 
 constexpr double kLeastSide = 0.1;  // places
 
-class PSROIPooling final : public Layer {
+class PSROIPooling final : public RegionPooling {
  public:
   explicit PSROIPooling(const LayerParameter& param)
-      : Layer(param),
+      : RegionPooling(param, param.psroi_pooling_param().spatial_scale(),
+                      "psroi_pooling_param.spatial_scale"),
         channels_(param.psroi_pooling_param().output_dim()),
-        group_(param.psroi_pooling_param().group_size()),
-        scale_(param.psroi_pooling_param().spatial_scale()) {
-    CheckSpatialScale(*this, param.psroi_pooling_param().spatial_scale(),
-                      "psroi_pooling_param.spatial_scale");
+        group_(param.psroi_pooling_param().group_size()) {
     if (channels_ < 1) {
       FailField(*this, "psroi_pooling_param.output_dim",
                 StrCat("output_dim is ", channels_, ", expected 1 or more"));
@@ -36,7 +33,7 @@ class PSROIPooling final : public Layer {
   }
 
   LayerInfo Infer(const InferContext& context) const override {
-    CheckRegionInputs(*this, context.inputs);
+    CheckInputs(context);
     const Shape& map = context.inputs[0].shape;
     // Divided, so that nothing overflows.
     if (map[1] % channels_ != 0 || map[1] / channels_ % group_ != 0 ||
@@ -46,19 +43,7 @@ class PSROIPooling final : public Layer {
                                "feature map has shape ",
                                ToString(map)));
     }
-    LayerInfo info;
-    info.outputs = {{Shape({CountRegions(context.inputs[1].shape), channels_, group_, group_}),
-                     context.inputs[0].dtype}};
-    info.backward_reads_input = {false, true};
-    info.gradient_forbidden = {false, true};
-    return info;
-  }
-
-  size_t ForwardScratch(const InferContext& context, const LayerInfo&, int) const override {
-    return kScratchSlack + ScratchBytes<Region>(CountRegions(context.inputs[1].shape));
-  }
-  size_t BackwardScratch(const InferContext& context, const LayerInfo&, int) const override {
-    return kScratchSlack + ScratchBytes<Region>(CountRegions(context.inputs[1].shape));
+    return InfoOf(context, channels_, group_, group_);
   }
 
   void Forward(const ForwardArgs& args) const override {
@@ -104,29 +89,23 @@ class PSROIPooling final : public Layer {
   template <typename Args, typename Body>
   void ForEachBin(const Args& args, Body&& body) const {
     const Shape& map = args.inputs[0].shape();
-    const int64_t count = CountRegions(args.inputs[1].shape());
-    Region* const regions = ScratchCutter(args.scratch).template Take<Region>(count);
-    ReadRegions(*this, args.inputs[1], map[0], scale_, regions);
-    ForEachChannel(args.context.threads(), channels_, [&](int64_t c) {
-      for (int64_t r = 0; r < count; ++r) {
-        const Box& box = regions[r].box;
-        const double y = std::round(box.ymin) * scale_;
-        const double x = std::round(box.xmin) * scale_;
-        const auto bins = static_cast<double>(group_);
-        const double bin_h = std::max((std::round(box.ymax) + 1) * scale_ - y, kLeastSide) / bins;
-        const double bin_w = std::max((std::round(box.xmax) + 1) * scale_ - x, kLeastSide) / bins;
-        for (int64_t bin = 0; bin < group_ * group_; ++bin) {
-          const int64_t channel = c * group_ * group_ + bin;
-          body(regions[r].image * map[1] + channel, r * channels_ * group_ * group_ + channel,
-               BinOf(y, bin_h, bin / group_, map[2]), BinOf(x, bin_w, bin % group_, map[3]));
-        }
+    ForEachRegion(args, channels_, [&](int64_t c, int64_t r, const Region& region) {
+      const Box& box = region.box;
+      const double y = std::round(box.ymin) * scale();
+      const double x = std::round(box.xmin) * scale();
+      const auto bins = static_cast<double>(group_);
+      const double bin_h = std::max((std::round(box.ymax) + 1) * scale() - y, kLeastSide) / bins;
+      const double bin_w = std::max((std::round(box.xmax) + 1) * scale() - x, kLeastSide) / bins;
+      for (int64_t bin = 0; bin < group_ * group_; ++bin) {
+        const int64_t channel = c * group_ * group_ + bin;
+        body(region.image * map[1] + channel, r * channels_ * group_ * group_ + channel,
+             BinOf(y, bin_h, bin / group_, map[2]), BinOf(x, bin_w, bin % group_, map[3]));
       }
     });
   }
 
   const int64_t channels_;
   const int64_t group_;
-  const double scale_;
 };
 
 }  // namespace

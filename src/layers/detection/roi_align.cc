@@ -9,8 +9,7 @@
 
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/detection/regions.h"
-#include "math/scratch.h"
+#include "layers/detection/region_pooling.h"
 
 namespace crema {
 namespace {
@@ -71,15 +70,13 @@ void ForEachWeight(const AxisSamples& ys, const AxisSamples& xs, int64_t height,
   }
 }
 
-class ROIAlign final : public Layer {
+class ROIAlign final : public RegionPooling {
  public:
   explicit ROIAlign(const LayerParameter& param)
-      : Layer(param),
+      : RegionPooling(param, param.roi_align_param().spatial_scale(),
+                      "roi_align_param.spatial_scale"),
         rows_(param.roi_align_param().pooled_h()),
-        columns_(param.roi_align_param().pooled_w()),
-        scale_(param.roi_align_param().spatial_scale()) {
-    CheckSpatialScale(*this, param.roi_align_param().spatial_scale(),
-                      "roi_align_param.spatial_scale");
+        columns_(param.roi_align_param().pooled_w()) {
     if (rows_ > 0 && columns_ > 0) return;
     FailField(*this, "roi_align_param.pooled_h",
               StrCat("the output is ", rows_, " x ", columns_,
@@ -87,66 +84,43 @@ class ROIAlign final : public Layer {
   }
 
   LayerInfo Infer(const InferContext& context) const override {
-    CheckRegionInputs(*this, context.inputs);
-    const Shape& map = context.inputs[0].shape;
-    LayerInfo info;
-    info.outputs = {{Shape({CountRegions(context.inputs[1].shape), map[1], rows_, columns_}),
-                     context.inputs[0].dtype}};
-    info.backward_reads_input = {false, true};
-    info.gradient_forbidden = {false, true};
-    return info;
-  }
-
-  size_t ForwardScratch(const InferContext& context, const LayerInfo&, int) const override {
-    return kScratchSlack + ScratchBytes<Region>(CountRegions(context.inputs[1].shape));
-  }
-  size_t BackwardScratch(const InferContext& context, const LayerInfo&, int) const override {
-    return kScratchSlack + ScratchBytes<Region>(CountRegions(context.inputs[1].shape));
+    CheckInputs(context);
+    return InfoOf(context, context.inputs[0].shape[1], rows_, columns_);
   }
 
   void Forward(const ForwardArgs& args) const override {
     const Shape& map = args.inputs[0].shape();
-    const int64_t count = CountRegions(args.inputs[1].shape());
-    Region* const regions = ScratchCutter(args.scratch).Take<Region>(count);
-    ReadRegions(*this, args.inputs[1], map[0], scale_, regions);
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       T* y = args.outputs[0].data<T>();
-      ForEachChannel(args.context.threads(), map[1], [&](int64_t c) {
-        for (int64_t r = 0; r < count; ++r) {
-          const T* plane = x + (regions[r].image * map[1] + c) * map[2] * map[3];
-          T* out = y + (r * map[1] + c) * rows_ * columns_;
-          ForEachBin(regions[r].box, map, [&](const AxisSamples& ys, const AxisSamples& xs) {
-            double sum = 0;
-            ForEachWeight(ys, xs, map[2], map[3],
-                          [&](int64_t at, double weight) { sum += weight * double{plane[at]}; });
-            *out++ = static_cast<T>(sum);
-          });
-        }
+      ForEachRegion(args, map[1], [&](int64_t c, int64_t r, const Region& region) {
+        const T* plane = x + (region.image * map[1] + c) * map[2] * map[3];
+        T* out = y + (r * map[1] + c) * rows_ * columns_;
+        ForEachBin(region.box, map, [&](const AxisSamples& ys, const AxisSamples& xs) {
+          double sum = 0;
+          ForEachWeight(ys, xs, map[2], map[3],
+                        [&](int64_t at, double weight) { sum += weight * double{plane[at]}; });
+          *out++ = static_cast<T>(sum);
+        });
       });
     });
   }
 
   void Backward(const BackwardArgs& args) const override {
     const Shape& map = args.inputs[0].shape();
-    const int64_t count = CountRegions(args.inputs[1].shape());
-    Region* const regions = ScratchCutter(args.scratch).Take<Region>(count);
-    ReadRegions(*this, args.inputs[1], map[0], scale_, regions);
     DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
       const T* dy = args.output_grads[0].data<T>();
       T* dx = args.input_grads[0].data<T>();
       std::fill_n(dx, args.input_grads[0].count(), T(0));
-      ForEachChannel(args.context.threads(), map[1], [&](int64_t c) {
-        for (int64_t r = 0; r < count; ++r) {
-          T* plane = dx + (regions[r].image * map[1] + c) * map[2] * map[3];
-          const T* in = dy + (r * map[1] + c) * rows_ * columns_;
-          ForEachBin(regions[r].box, map, [&](const AxisSamples& ys, const AxisSamples& xs) {
-            const double gradient = double{*in++};
-            ForEachWeight(ys, xs, map[2], map[3], [&](int64_t at, double weight) {
-              plane[at] += static_cast<T>(weight * gradient);
-            });
+      ForEachRegion(args, map[1], [&](int64_t c, int64_t r, const Region& region) {
+        T* plane = dx + (region.image * map[1] + c) * map[2] * map[3];
+        const T* in = dy + (r * map[1] + c) * rows_ * columns_;
+        ForEachBin(region.box, map, [&](const AxisSamples& ys, const AxisSamples& xs) {
+          const double gradient = double{*in++};
+          ForEachWeight(ys, xs, map[2], map[3], [&](int64_t at, double weight) {
+            plane[at] += static_cast<T>(weight * gradient);
           });
-        }
+        });
       });
     });
   }
@@ -154,21 +128,20 @@ class ROIAlign final : public Layer {
  private:
   template <typename Body>
   void ForEachBin(const Box& box, const Shape& map, Body&& body) const {
-    const double bin_h = std::max(box.height() * scale_, 1.0) / static_cast<double>(rows_);
-    const double bin_w = std::max(box.width() * scale_, 1.0) / static_cast<double>(columns_);
+    const double bin_h = std::max(box.height() * scale(), 1.0) / static_cast<double>(rows_);
+    const double bin_w = std::max(box.width() * scale(), 1.0) / static_cast<double>(columns_);
     const bool empty = map[2] == 0 || map[3] == 0;
     for (int64_t i = 0; i < rows_; ++i) {
       const AxisSamples ys =
-          empty ? AxisSamples{.end = 0} : SamplesOf(box.ymin * scale_, bin_h, i, map[2]);
+          empty ? AxisSamples{.end = 0} : SamplesOf(box.ymin * scale(), bin_h, i, map[2]);
       for (int64_t j = 0; j < columns_; ++j) {
-        body(ys, SamplesOf(box.xmin * scale_, bin_w, j, map[3]));
+        body(ys, SamplesOf(box.xmin * scale(), bin_w, j, map[3]));
       }
     }
   }
 
   const int64_t rows_;
   const int64_t columns_;
-  const double scale_;
 };
 
 }  // namespace

@@ -7,8 +7,7 @@
 
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/detection/regions.h"
-#include "math/scratch.h"
+#include "layers/detection/region_pooling.h"
 
 namespace crema {
 namespace {
@@ -19,59 +18,39 @@ struct Bins {
   int64_t count() const { return h * w; }
 };
 
-class ROIPooling final : public Layer {
+class ROIPooling final : public RegionPooling {
  public:
   explicit ROIPooling(const LayerParameter& param)
-      : Layer(param), bins_(ReadBins()), scale_(param.roi_pooling_param().spatial_scale()) {
-    CheckSpatialScale(*this, param.roi_pooling_param().spatial_scale(),
-                      "roi_pooling_param.spatial_scale");
-  }
+      : RegionPooling(param, param.roi_pooling_param().spatial_scale(),
+                      "roi_pooling_param.spatial_scale"),
+        bins_(ReadBins()) {}
 
   LayerInfo Infer(const InferContext& context) const override {
-    CheckRegionInputs(*this, context.inputs);
-    const Shape& map = context.inputs[0].shape;
-    const Shape output({CountRegions(context.inputs[1].shape), map[1], bins_.h, bins_.w});
-    LayerInfo info;
-    info.outputs = {{output, context.inputs[0].dtype}};
-    info.saved = {{output, DType::kI32}};  // the place taken, in its plane; -1: none
-    info.backward_reads_input = {false, true};
-    info.gradient_forbidden = {false, true};
+    CheckInputs(context);
+    LayerInfo info = InfoOf(context, context.inputs[0].shape[1], bins_.h, bins_.w);
+    // The place taken, in its plane; -1: none.
+    info.saved = {{info.outputs[0].shape, DType::kI32}};
     return info;
-  }
-
-  size_t ForwardScratch(const InferContext& context, const LayerInfo&, int) const override {
-    return kScratchSlack + ScratchBytes<Region>(CountRegions(context.inputs[1].shape));
-  }
-  size_t BackwardScratch(const InferContext& context, const LayerInfo&, int) const override {
-    return kScratchSlack + ScratchBytes<Region>(CountRegions(context.inputs[1].shape));
   }
 
   void Forward(const ForwardArgs& args) const override {
     const Shape& map = args.inputs[0].shape();
-    const int64_t count = CountRegions(args.inputs[1].shape());
-    Region* const regions = ScratchCutter(args.scratch).Take<Region>(count);
-    ReadRegions(*this, args.inputs[1], map[0], scale_, regions);
     const int64_t channels = map[1];
     const int64_t plane = map[2] * map[3];
     int32_t* const taken = args.saved[0].empty() ? nullptr : args.saved[0].data<int32_t>();
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       T* y = args.outputs[0].data<T>();
-      ForEachChannel(args.context.threads(), channels, [&](int64_t c) {
-        for (int64_t r = 0; r < count; ++r) {
-          const int64_t at = (r * channels + c) * bins_.count();
-          PoolRegion(regions[r].box, map, x + (regions[r].image * channels + c) * plane, y + at,
-                     taken == nullptr ? nullptr : taken + at);
-        }
+      ForEachRegion(args, channels, [&](int64_t c, int64_t r, const Region& region) {
+        const int64_t at = (r * channels + c) * bins_.count();
+        PoolRegion(region.box, map, x + (region.image * channels + c) * plane, y + at,
+                   taken == nullptr ? nullptr : taken + at);
       });
     });
   }
 
   void Backward(const BackwardArgs& args) const override {
     const Shape& map = args.inputs[0].shape();
-    const int64_t count = CountRegions(args.inputs[1].shape());
-    Region* const regions = ScratchCutter(args.scratch).Take<Region>(count);
-    ReadRegions(*this, args.inputs[1], map[0], scale_, regions);
     const int64_t channels = map[1];
     const int64_t plane = map[2] * map[3];
     const int32_t* taken = args.saved[0].data<int32_t>();
@@ -79,13 +58,11 @@ class ROIPooling final : public Layer {
       const T* dy = args.output_grads[0].data<T>();
       T* dx = args.input_grads[0].data<T>();
       std::fill_n(dx, args.input_grads[0].count(), T(0));
-      ForEachChannel(args.context.threads(), channels, [&](int64_t c) {
-        for (int64_t r = 0; r < count; ++r) {
-          const int64_t at = (r * channels + c) * bins_.count();
-          T* own = dx + (regions[r].image * channels + c) * plane;
-          for (int64_t b = at; b < at + bins_.count(); ++b) {
-            if (taken[b] >= 0) own[taken[b]] += dy[b];
-          }
+      ForEachRegion(args, channels, [&](int64_t c, int64_t r, const Region& region) {
+        const int64_t at = (r * channels + c) * bins_.count();
+        T* own = dx + (region.image * channels + c) * plane;
+        for (int64_t b = at; b < at + bins_.count(); ++b) {
+          if (taken[b] >= 0) own[taken[b]] += dy[b];
         }
       });
     });
@@ -109,8 +86,8 @@ class ROIPooling final : public Layer {
 
   template <typename T>
   void PoolRegion(const Box& box, const Shape& map, const T* x, T* y, int32_t* taken) const {
-    const Box places{std::round(box.xmin * scale_), std::round(box.ymin * scale_),
-                     std::round(box.xmax * scale_), std::round(box.ymax * scale_)};
+    const Box places{std::round(box.xmin * scale()), std::round(box.ymin * scale()),
+                     std::round(box.xmax * scale()), std::round(box.ymax * scale())};
     const double bin_h = std::max(places.height() + 1, 1.0) / static_cast<double>(bins_.h);
     const double bin_w = std::max(places.width() + 1, 1.0) / static_cast<double>(bins_.w);
     for (int64_t h = 0; h < bins_.h; ++h) {
@@ -131,7 +108,6 @@ class ROIPooling final : public Layer {
   }
 
   const Bins bins_;
-  const double scale_;
 };
 
 }  // namespace

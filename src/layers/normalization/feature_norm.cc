@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/strings.h"
+#include "layers/layer_axis.h"
 #include "math/scratch.h"
 
 namespace crema {
@@ -133,6 +134,16 @@ void FeatureNorm::Backward(const BackwardArgs& args) const {
     }
     Standardize(args.context.threads(), layout, pass, scratch);
   });
+}
+
+NormLayout TrailingNorm::Arrange(const Shape& input) const {
+  const int axis = LayerAxis(*this, input, axis_, field_);
+  return {LeadingLayout(input, axis), {1, input.count(0, axis), input.count(axis), 1}};
+}
+
+Shape TrailingNorm::AffineShape(const Shape& input) const {
+  const int axis = LayerAxis(*this, input, axis_, field_);
+  return Shape(input.dims().subspan(static_cast<size_t>(axis)));
 }
 
 }  // namespace crema

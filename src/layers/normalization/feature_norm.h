@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "graph/registry.h"
 #include "layers/normalization/standardize.h"
@@ -53,6 +55,22 @@ class FeatureNorm : public Layer {
               double* spread) const;
 
   const FeatureNormRule rule_;
+};
+
+// Over the axes from one on, with a scale and a bias for each element of them: LayerNorm, RMSNorm.
+class TrailingNorm : public FeatureNorm {
+ protected:
+  // `field` is the path of the axis, for messages.
+  TrailingNorm(const LayerParameter& param, FeatureNormRule rule, int64_t axis,
+               std::string_view field)
+      : FeatureNorm(param, std::move(rule)), axis_(axis), field_(field) {}
+
+ private:
+  NormLayout Arrange(const Shape& input) const final;
+  Shape AffineShape(const Shape& input) const final;
+
+  const int64_t axis_;
+  const std::string_view field_;
 };
 
 // Throws about `field` unless eps is finite and not negative.

@@ -2,7 +2,6 @@
 // axes from `axis` on and a scale and a bias for each element of them (Ba, Kiros and Hinton 2016).
 #include <memory>
 
-#include "layers/layer_axis.h"
 #include "layers/normalization/feature_norm.h"
 
 namespace crema {
@@ -17,28 +16,17 @@ FeatureNormRule RuleOf(const LayerNormParameter& p) {
           .shift_filler = FillerOr(p.has_bias_filler(), p.bias_filler(), 0)};
 }
 
-class LayerNorm final : public FeatureNorm {
+class LayerNorm final : public TrailingNorm {
  public:
   explicit LayerNorm(const LayerParameter& param)
-      : FeatureNorm(param, RuleOf(param.layer_norm_param())) {
+      : TrailingNorm(param, RuleOf(param.layer_norm_param()), param.layer_norm_param().axis(),
+                     "layer_norm_param.axis") {
     ValidateEps(*this, param.layer_norm_param().eps(), "layer_norm_param.eps");
     if (!param.layer_norm_param().affine() && param.layer_norm_param().has_bias_term() &&
         param.layer_norm_param().bias_term()) {
       FailField(*this, "layer_norm_param.bias_term",
                 "bias_term: true needs affine: true; remove one of them");
     }
-  }
-
- private:
-  int Axis(const Shape& input) const {
-    return LayerAxis(*this, input, param().layer_norm_param().axis(), "layer_norm_param.axis");
-  }
-  NormLayout Arrange(const Shape& input) const override {
-    const int axis = Axis(input);
-    return {LeadingLayout(input, axis), {1, input.count(0, axis), input.count(axis), 1}};
-  }
-  Shape AffineShape(const Shape& input) const override {
-    return Shape(input.dims().subspan(static_cast<size_t>(Axis(input))));
   }
 };
 

@@ -2,7 +2,6 @@
 // Sennrich 2019). LayerNorm without the mean and the bias.
 #include <memory>
 
-#include "layers/layer_axis.h"
 #include "layers/normalization/feature_norm.h"
 
 namespace crema {
@@ -15,23 +14,12 @@ FeatureNormRule RuleOf(const RMSNormParameter& p) {
           .scale_filler = FillerOr(p.has_weight_filler(), p.weight_filler(), 1)};
 }
 
-class RMSNorm final : public FeatureNorm {
+class RMSNorm final : public TrailingNorm {
  public:
   explicit RMSNorm(const LayerParameter& param)
-      : FeatureNorm(param, RuleOf(param.rms_norm_param())) {
+      : TrailingNorm(param, RuleOf(param.rms_norm_param()), param.rms_norm_param().axis(),
+                     "rms_norm_param.axis") {
     ValidateEps(*this, param.rms_norm_param().eps(), "rms_norm_param.eps");
-  }
-
- private:
-  int Axis(const Shape& input) const {
-    return LayerAxis(*this, input, param().rms_norm_param().axis(), "rms_norm_param.axis");
-  }
-  NormLayout Arrange(const Shape& input) const override {
-    const int axis = Axis(input);
-    return {LeadingLayout(input, axis), {1, input.count(0, axis), input.count(axis), 1}};
-  }
-  Shape AffineShape(const Shape& input) const override {
-    return Shape(input.dims().subspan(static_cast<size_t>(Axis(input))));
   }
 };
 

@@ -39,7 +39,7 @@ struct BackwardMemory {
 
 // All that one image adds to one input channel.
 void BackwardPlane(const DepthwiseShape& s, int64_t n, int64_t channel, FusedRelu relu,
-                   const DepthwiseGrads& g, const BackwardMemory& memory) {
+                   const ConvGrads& g, const BackwardMemory& memory) {
   const int64_t in = (n * s.channels + channel) * s.InPlane();
   if (g.dweight != nullptr) SplitPhases(s, g.x + in, memory.x);
   if (g.dx != nullptr) std::fill_n(memory.dx, s.Phases(), 0.0F);
@@ -122,7 +122,7 @@ size_t DepthwiseBackwardScratch(const DepthwiseShape& s, int threads) {
 }
 
 void DepthwiseBackward(const DepthwiseShape& s, int64_t batch, int threads, FusedRelu relu,
-                       const DepthwiseGrads& grads, std::span<std::byte> scratch) {
+                       const ConvGrads& grads, std::span<std::byte> scratch) {
   ParallelFor(threads, s.channels, 1, [&](int64_t begin, int64_t end, int worker) {
     ScratchCutter cutter(scratch);
     for (int before = 0; before < worker; ++before) BackwardMemory(s, &cutter);

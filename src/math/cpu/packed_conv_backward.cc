@@ -76,7 +76,7 @@ struct Shared {
   const PackedConvShape& shape;
   const SimdGemm& simd;
   const Layout& layout;
-  const PackedConvGrads& grads;
+  const ConvGrads& grads;
   FusedRelu relu;
   int64_t batch;
   const float* weight;  // packed; null: no data gradient
@@ -190,7 +190,7 @@ class Worker {
 
  private:
   void RunImages(int64_t first, int64_t images) {
-    const PackedConvGrads& g = shared_.grads;
+    const ConvGrads& g = shared_.grads;
     const float* dy = g.dy + first * s_.OutImage();
     if (shared_.relu.on) {
       MaskByOutput(images * s_.OutImage(), shared_.relu.slope, g.y + first * s_.OutImage(), dy,
@@ -358,7 +358,7 @@ size_t PackedConvBackwardScratch(const PackedConvShape& s, int64_t batch, int th
 }
 
 void PackedConvBackward(const PackedConvShape& s, int64_t batch, int threads, FusedRelu relu,
-                        const PackedConvGrads& grads, std::span<std::byte> scratch) {
+                        const ConvGrads& grads, std::span<std::byte> scratch) {
   if (batch == 0) return;
   const SimdGemm& simd = *FindSimdGemm();
   const Layout layout(s, simd, batch, relu);

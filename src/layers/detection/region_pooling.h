@@ -1,0 +1,76 @@
+// What the layers that pool over regions of images (rois) share: ROIPooling, ROIAlign and
+// PSROIPooling.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/parallel_for.h"
+#include "graph/layer.h"
+#include "math/boxes.h"
+#include "math/scratch.h"
+
+namespace crema {
+
+struct Region {
+  int64_t image = 0;
+  Box box;  // in pixels of the image
+};
+
+// Inputs are a feature map N x C x H x W and rows of five values (R x 5, axes of 1 behind that are
+// fine); backward reads the regions, which receive no gradient.
+class RegionPooling : public Layer {
+ public:
+  size_t ForwardScratch(const InferContext& context, const LayerInfo& info,
+                        int threads) const final;
+  size_t BackwardScratch(const InferContext& context, const LayerInfo& info,
+                         int threads) const final;
+
+ protected:
+  // Throws about `field`, the path of the scale, unless that is finite and above 0.
+  RegionPooling(const LayerParameter& param, float scale, const char* field);
+
+  // Throws kInvalidArgument unless the inputs are as above.
+  void CheckInputs(const InferContext& context) const;
+  // One output, R x channels x rows x columns.
+  LayerInfo InfoOf(const InferContext& context, int64_t channels, int64_t rows,
+                   int64_t columns) const;
+
+  // Calls body(channel, index of the region, region) for all channels and regions. Channels run on
+  // several threads and share nothing, so gradients of regions that overlap are added in the same
+  // order on any number of threads. Throws kDataLoss, naming the region, for an image that is not a
+  // whole number 0..N-1, for corners that are not finite, and for corners further than 10^6 places
+  // from the map.
+  template <typename Args, typename Body>
+  void ForEachRegion(const Args& args, int64_t channels, Body&& body) const {
+    const ConstTensorView& blob = args.inputs[1];
+    const int64_t count = blob.shape()[0];
+    Region* const regions = ScratchCutter(args.scratch).template Take<Region>(count);
+    Read(blob, args.inputs[0].shape()[0], regions);
+    ParallelFor(args.context.threads(), channels, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t c = begin; c < end; ++c) {
+        for (int64_t r = 0; r < count; ++r) body(c, r, regions[r]);
+      }
+    });
+  }
+
+  double scale() const { return scale_; }  // places of the map in a pixel
+
+ private:
+  void Read(const ConstTensorView& blob, int64_t images, Region* regions) const;
+
+  const double scale_;
+};
+
+// Places [begin, end) of one axis.
+struct BinRange {
+  int64_t begin;
+  int64_t end;
+  int64_t size() const { return end > begin ? end - begin : 0; }
+};
+
+// The places that bin `bin` covers: bins of `size` from `start`, cut to whole places outwards and
+// to 0..extent.
+BinRange BinOf(double start, double size, int64_t bin, int64_t extent);
+
+}  // namespace crema

@@ -1,0 +1,16 @@
+// What the backward pass of a convolution in single precision reads and writes.
+#pragma once
+
+namespace crema {
+
+struct ConvGrads {
+  const float* x = nullptr;  // may be null where dweight is
+  const float* y = nullptr;  // read where a ReLU is fused
+  const float* dy = nullptr;
+  const float* weight = nullptr;
+  float* dx = nullptr;       // null: not wanted; overwritten
+  float* dweight = nullptr;  // null: not wanted; added to
+  float* dbias = nullptr;    // null: not wanted; added to
+};
+
+}  // namespace crema

@@ -1,0 +1,183 @@
+// profile: how long each layer of a net takes, and how that compares with what the machine can do.
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/net_flags.h"
+#include "common/tool.h"
+#include "common/weights_flags.h"
+#include "core/error.h"
+#include "core/rng.h"
+#include "core/strings.h"
+#include "format/file.h"
+#include "format/prototxt.h"
+#include "graph/replace_sources.h"
+#include "profile/heap_counter.h"
+#include "profile/report.h"
+#include "runtime/profiler.h"
+#include "runtime/weights_files.h"
+
+DEFINE_string(model, "", "the net, a prototxt");
+DEFINE_string(weights, "", "its learned blobs, a caffemodel; none: as its fillers make them");
+DEFINE_string(phase, "TRAIN", "layers of which phase run: TRAIN (with backward) or TEST");
+DEFINE_int64(iterations, 50, "passes that are timed");
+DEFINE_int64(warmup, 5, "passes before them");
+DEFINE_int64(batch, 0, "batch size; 0: as written");
+DEFINE_string(shape, "", "extents of inputs: data:1,3,224,224;label:1");
+DEFINE_int32(level, 0, "NetState.level");
+DEFINE_string(stage, "", "NetState.stage, separated by commas");
+DEFINE_int32(threads, 0, "threads; 0: one for each processor");
+DEFINE_string(sort, "time", "order of the table: time or net");
+DEFINE_string(trace, "", "file for the timed passes as Chrome's trace events (Perfetto reads it)");
+DEFINE_bool(json, false, "print one JSON object");
+DEFINE_double(peak_gflops, 0, "what the machine can do, 1e9 operations a second; 0: measured");
+DEFINE_double(peak_gbs, 0, "what its memory can do, 1e9 bytes a second; 0: measured");
+
+namespace crema::tools {
+namespace {
+
+constexpr const char* kUsage =
+    "profile --model=NET [--weights=W] [--phase=TRAIN|TEST] [--trace=t.json] [--json]: median and\n"
+    "95th percentile of the time of each layer, forward and backward, its rate of operations and\n"
+    "of bytes as a share of what this machine can do, allocations, and which implementation was\n"
+    "chosen and why others were not. Data sets need not be there: sizes are read off the text or\n"
+    "given by --shape. docs/profile.md explains the columns.";
+
+void CheckFlags() {
+  RequireFlag(FLAGS_model, "model");
+  if (FLAGS_batch < 0) Fail(ErrorCode::kInvalidArgument, StrCat("--batch is ", FLAGS_batch));
+  if (FLAGS_iterations < 1) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--iterations is ", FLAGS_iterations, "; time at least 1 pass"));
+  }
+  if (FLAGS_warmup < 0) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("--warmup is ", FLAGS_warmup, "; use 0 or more"));
+  }
+  for (const double peak : {FLAGS_peak_gflops, FLAGS_peak_gbs}) {
+    if (std::isfinite(peak) && peak >= 0) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--peak_gflops and --peak_gbs are rates above 0, not ", peak));
+  }
+}
+
+LayerOrder OrderOfFlag() {
+  if (FLAGS_sort == "time") return LayerOrder::kTime;
+  if (FLAGS_sort == "net") return LayerOrder::kNet;
+  const std::vector<std::string> known = {"time", "net"};
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("--sort: '", FLAGS_sort, "' is not one of time, net", DidYouMean(FLAGS_sort, known)));
+}
+
+std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry, int threads,
+                                   bool backward) {
+  NetParameter net = file.net;
+  ReplaceSources({.given = ParseShapes(FLAGS_shape), .batch = FLAGS_batch}, &net);
+  std::vector<Problem> warnings;
+  return MakePlan(net, file.source, ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage), registry,
+                  {.threads = threads, .backward = backward}, &warnings);
+}
+
+// Why a plan with backward has nothing to do there; empty when it has.
+std::string WhyNoBackward(const Plan& plan) {
+  if (std::ranges::any_of(plan.layers, &PlannedLayer::backward)) return "";
+  return "no learned blob or input below a loss wants a gradient";
+}
+
+// Rows of SSD's labels: item, class, instance, xmin, ymin, xmax, ymax, difficult.
+void FillBoxes(int64_t batch, std::span<float> rows) {
+  constexpr std::array<float, 8> kRow = {0, 1, 0, 0.25F, 0.25F, 0.75F, 0.75F, 0};
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = kRow[i % 8];
+  const auto count = static_cast<int64_t>(rows.size() / 8);
+  for (int64_t r = 0; r < count; ++r) {
+    const int64_t item = r * batch / count;
+    rows[static_cast<size_t>(r) * 8] = static_cast<float>(item);
+  }
+}
+
+// Images are drawn from 0..1, an object is on each where boxes are wanted; labels and other inputs
+// stay 0. `net` has the sources that became inputs.
+void FillInputs(const NetParameter& net, const Plan& plan, Session* session) {
+  std::set<std::string> boxes;
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.type() == "AnnotatedData" && layer.top_size() > 1) boxes.insert(layer.top(1));
+  }
+  for (const PlannedLayer& layer : plan.layers) {
+    if (layer.type->name != "Input") continue;
+    for (int v : layer.outputs) {
+      const PlannedValue& value = plan.values[static_cast<size_t>(v)];
+      const std::span<float> values = session->MutableData(value.name).span<float>();
+      if (boxes.contains(value.name)) {
+        const Shape& first = plan.values[static_cast<size_t>(layer.outputs[0])].spec.shape;
+        FillBoxes(first[0], values);
+      } else if (v == layer.outputs[0] && value.spec.shape.axes() >= 4) {
+        const RandomStream stream(1, HashName(value.name));
+        for (size_t i = 0; i < values.size(); ++i)
+          values[i] = static_cast<float>(stream.Uniform(i));
+      }
+    }
+  }
+}
+
+MachinePeak PeakOf(int threads) {
+  return {.gflops = FLAGS_peak_gflops > 0 ? FLAGS_peak_gflops : MeasurePeakGflops(threads),
+          .gbs = FLAGS_peak_gbs > 0 ? FLAGS_peak_gbs : MeasurePeakGbs(threads)};
+}
+
+// Measured before and after the passes: other programs may have had the cores one time.
+MachinePeak Larger(const MachinePeak& a, const MachinePeak& b) {
+  return {.gflops = std::max(a.gflops, b.gflops), .gbs = std::max(a.gbs, b.gbs)};
+}
+
+int Run() {
+  CheckFlags();
+  const LayerOrder order = OrderOfFlag();
+  const int threads = CheckedThreads(FLAGS_threads);
+  const Registry registry = BuiltinRegistry();
+  const NetFile file = ReadNet(FLAGS_model);
+  const bool train = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage).phase() == TRAIN;
+  std::shared_ptr<const Plan> plan = PlanOf(file, registry, threads, train);
+  const std::string no_backward = train ? WhyNoBackward(*plan) : "the phase is TEST";
+  if (train && !no_backward.empty()) plan = PlanOf(file, registry, threads, false);
+  const std::shared_ptr<Weights> weights = Weights::Make(*plan, 1);
+  if (!FLAGS_weights.empty()) {
+    LoadFiles(WeightsOfFlags({FLAGS_weights}, MissingLayers::kKeep), *plan, weights.get(),
+              &GlogSink());
+  }
+  Session session(plan, weights, ExecContext(threads));
+  FillInputs(file.net, *plan, &session);
+  const ProfileOptions options{
+      .iterations = FLAGS_iterations, .warmup = FLAGS_warmup, .heap_use = HeapCounter()};
+  const MachinePeak before = PeakOf(threads);
+  const Profile profile = ProfileSession(&session, options);
+  const ProfileReport report{.plan = *plan,
+                             .profile = profile,
+                             .options = options,
+                             .threads = threads,
+                             .peak = Larger(before, PeakOf(threads)),
+                             .no_backward = no_backward};
+  if (!FLAGS_trace.empty()) WriteFileAtomically(FLAGS_trace, ChromeTrace(report));
+  if (FLAGS_json) {
+    PrintJson(report);
+  } else {
+    PrintTable(report, order);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage,
+                               [](const std::vector<std::string>& arguments) {
+                                 crema::tools::RefusePositional(arguments);
+                                 return crema::tools::Run();
+                               });
+}
