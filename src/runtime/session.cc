@@ -6,6 +6,7 @@
 
 #include "core/strings.h"
 #include "runtime/naming_layer.h"
+#include "runtime/sample_names.h"
 
 namespace crema {
 namespace {
@@ -200,13 +201,17 @@ void Session::RunForward(const PlannedLayer& layer, Step* step) {
                          .state = step->state.get(),
                          .statistics = step->statistics,
                          .output_shapes = step->output_shapes};
-  NamingLayer(layer, [&] {
-    if (step->kernel != nullptr && step->kernel->forward) {
-      step->kernel->forward(*layer.layer, args);
-    } else {
-      layer.layer->Forward(args);
-    }
-  });
+  try {
+    NamingLayer(layer, [&] {
+      if (step->kernel != nullptr && step->kernel->forward) {
+        step->kernel->forward(*layer.layer, args);
+      } else {
+        layer.layer->Forward(args);
+      }
+    });
+  } catch (const Error& error) {
+    throw NameSamples(*this, static_cast<size_t>(step - steps_.data()), error);
+  }
   if (step->info->dynamic_outputs) TakeDynamicShapes(layer, *step);
 }
 
