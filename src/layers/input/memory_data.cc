@@ -87,8 +87,9 @@ class MemoryDataState final : public LayerSessionState, public MemoryFeed {
   int64_t EpochSize() const override { return static_cast<int64_t>(labels_.size()); }
 
   std::string SampleName(int64_t index) const override {
-    if (index < 0 || static_cast<size_t>(index) >= batch_) return {};
-    return Name(last_ + static_cast<size_t>(index))();
+    const size_t sample = last_ + static_cast<size_t>(index);
+    if (index < 0 || static_cast<size_t>(index) >= batch_ || sample >= labels_.size()) return {};
+    return Name(sample)();
   }
 
  private:
