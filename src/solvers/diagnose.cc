@@ -88,6 +88,7 @@ std::string TellRows(const Sessions& sessions, int value, double limit) {
   if (rows.empty() || view.shape().axes() == 1 || view.shape()[0] == 1) {
     return rows.size() == 1 ? StrCat(", in sample ", NameOf(sessions, value, rows[0])) : "";
   }
+  if (static_cast<int64_t>(rows.size()) == view.shape()[0]) return ", in all samples";
   std::vector<std::string> names;
   for (const int64_t row : rows) {
     if (names.size() < kNamed) names.push_back(NameOf(sessions, value, row));
@@ -118,8 +119,11 @@ std::string BlobName(const LearnedSlot& slot) {
   return StrCat("blob ", slot.index, slot.role.empty() ? "" : " (" + slot.role + ")");
 }
 
+// Without the sign of a NaN, which means nothing.
+std::string Number(double value) { return std::isnan(value) ? "nan" : StrCat(value); }
+
 std::string TellBroken(const Extremes& extremes, int64_t count) {
-  return StrCat(extremes.first, " in ", extremes.broken, " of ", count, " values");
+  return StrCat(Number(extremes.first), " in ", extremes.broken, " of ", count, " values");
 }
 
 // Looks at one pass of a session that keeps every blob.
@@ -321,10 +325,10 @@ void PassMark::Take(const Session& session) {
 Error DiagnoseDivergence(const NetOfRun& net, const Registry& registry, const Session& session,
                          std::shared_ptr<const Weights> weights, const PassMark& mark, double loss,
                          const DivergedRun& run) {
-  const std::string what = StrCat("the loss is ", loss);
+  const std::string what = "the loss is " + Number(loss);
   try {
     Finding finding = Replay(net, registry, session, *weights, mark, run);
-    if (finding.text.find("in sample") == std::string::npos) finding.text += TellBatch(session);
+    if (finding.text.find(", in sample") == std::string::npos) finding.text += TellBatch(session);
     return MakeError(run, what, finding);
   } catch (const std::exception& error) {
     const std::string why =
