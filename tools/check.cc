@@ -64,6 +64,10 @@ void PrintNet(const CheckedNet& net) {
   std::printf("\n");
 }
 
+std::string Count(const std::vector<Problem>& problems, const char* what) {
+  return StrCat(problems.size(), " ", what, problems.size() == 1 ? "" : "s");
+}
+
 void PrintText(const CheckReport& report) {
   for (const CheckedNet& net : report.nets) PrintNet(net);
   if (!report.policy.empty()) {
@@ -87,8 +91,8 @@ void PrintText(const CheckReport& report) {
   for (const Problem& problem : report.problems) {
     std::fprintf(stderr, "error: %s\n", ToString(problem).c_str());
   }
-  std::printf("%ld problems, %ld warnings in %.1f s\n", std::ssize(report.problems),
-              std::ssize(report.warnings), report.seconds);
+  std::printf("%s, %s in %.1f s\n", Count(report.problems, "problem").c_str(),
+              Count(report.warnings, "warning").c_str(), report.seconds);
 }
 
 std::string JsonProblems(const std::vector<Problem>& problems) {

@@ -139,7 +139,7 @@ class RunChecker {
     if (plan == nullptr) return;
     report_.nets.push_back({.role = role,
                             .name = plan->name,
-                            .layers = static_cast<int64_t>(plan->layers.size()),
+                            .layers = int64_t{plan->written.layer_size()},
                             .parameters = plan->LearnedCount()});
     nets->push_back({role, &net, std::move(plan)});
   }
@@ -217,13 +217,7 @@ class RunChecker {
   }
 
   void CheckSnapshots() {
-    if (param_.snapshot_prefix().empty()) {
-      report_.warnings.push_back({ErrorCode::kInvalidArgument,
-                                  {},
-                                  "snapshot_prefix is not set: what is learned will be lost"});
-      return;
-    }
-    if (SnapshotsAtEnd() == 0) return;
+    if (param_.snapshot_prefix().empty() || SnapshotsAtEnd() == 0) return;
     report_.snapshot_prefix = param_.snapshot_prefix();
     report_.snapshots = SnapshotsAtEnd();
     const int64_t models = param_.ema_decay() > 0 ? 2 : 1;

@@ -177,7 +177,8 @@ TEST(Diagnose, DataThatAProgramHandsOverAreLookedAtToo) {
   const std::vector<float> data = {1, 2, 3, 4, 5, 6, kNan, 1};
   const std::vector<float> labels = {0, 1, 1, 0};
   dynamic_cast<MemoryFeed*>(solver->session().MutableState("feed"))->SetArrays(data, labels);
-  ExpectContains(DivergenceOf(*solver), {"layer \"feed\"", "The data are at fault", "in sample 'image 3 of those handed over'"});
+  ExpectContains(DivergenceOf(*solver), {"layer \"feed\"", "The data are at fault",
+                                         "in sample 'image 3 of those handed over'"});
 }
 
 TEST(Diagnose, TheFirstGradientThatIsNotFiniteIsNamed) {
