@@ -75,8 +75,9 @@ void PrintText(const CheckReport& report) {
                 report.first_rate, report.last_rate, report.iterations);
   }
   if (!report.snapshot_prefix.empty()) {
-    std::printf("snapshots: %ld of %s each at %s", report.snapshots,
-                Size(report.snapshot_bytes).c_str(), report.snapshot_prefix.c_str());
+    std::printf("snapshots: %ld", report.snapshots);
+    if (report.snapshot_bytes > 0) std::printf(" of %s each", Size(report.snapshot_bytes).c_str());
+    std::printf(" at %s", report.snapshot_prefix.c_str());
     if (report.free_bytes >= 0) std::printf(", %s free", Size(report.free_bytes).c_str());
     std::printf("\n");
   }

@@ -9,6 +9,7 @@
 
 #include "core/log.h"
 #include "core/strings.h"
+#include "graph/replace_sources.h"
 #include "graph/summary.h"
 #include "runtime/session.h"
 #include "solvers/check_data.h"
@@ -61,6 +62,7 @@ class RunChecker {
     std::string role;
     const NetOfRun* net;
     std::shared_ptr<const Plan> plan;
+    bool can_run = true;  // its data are there
   };
 
   static void Add(const std::vector<Problem>& more, std::vector<Problem>* to) {
@@ -129,19 +131,35 @@ class RunChecker {
 
   void PlanNet(const std::string& role, const NetOfRun& net, bool backward,
                std::vector<PlannedNet>* nets) {
+    const PlanOptions options{.threads = options_.threads, .backward = backward};
     std::vector<Problem> warnings = net.file.warnings;
     std::shared_ptr<const Plan> plan;
-    Collect([&] {
-      plan = MakePlan(net.file.net, net.file.source, net.state, registry_,
-                      {.threads = options_.threads, .backward = backward}, &warnings);
+    const bool whole = Collect([&] {
+      plan = MakePlan(net.file.net, net.file.source, net.state, registry_, options, &warnings);
     });
     Add(warnings, &report_.warnings);
+    if (!whole) plan = PlanWithoutData(net, options);
     if (plan == nullptr) return;
     report_.nets.push_back({.role = role,
                             .name = plan->name,
                             .layers = int64_t{plan->written.layer_size()},
                             .parameters = plan->LearnedCount()});
-    nets->push_back({role, &net, std::move(plan)});
+    nets->push_back({.role = role, .net = &net, .plan = std::move(plan), .can_run = whole});
+  }
+
+  // Data that are not there hide what is wrong behind them. Null when there is nothing to plan.
+  std::shared_ptr<const Plan> PlanWithoutData(const NetOfRun& net, const PlanOptions& options) {
+    NetParameter text = net.file.net;
+    try {
+      ReplaceSources({}, &text);
+    } catch (const Error&) {
+      return nullptr;  // the text does not say how large the images are
+    }
+    std::vector<Problem> warnings;
+    std::shared_ptr<const Plan> plan;
+    Collect(
+        [&] { plan = MakePlan(text, net.file.source, net.state, registry_, options, &warnings); });
+    return plan;
   }
 
   int Histories() const {
@@ -168,6 +186,8 @@ class RunChecker {
   }
 
   void RunNets(const std::vector<PlannedNet>& nets) {
+    const bool any_runs = std::ranges::any_of(nets, &PlannedNet::can_run);
+    if (!any_runs && options_.weights.paths.empty()) return;
     const PlannedNet& first = nets.front();  // the training net, unless that is what is wrong
     const uint64_t seed =
         param_.random_seed() < 0 ? 1 : static_cast<uint64_t>(param_.random_seed());
@@ -177,6 +197,7 @@ class RunChecker {
       Collect([&] { LoadFiles(options_.weights, *first.plan, weights.get(), &log); });
     }
     for (size_t i = 0; i < nets.size(); ++i) {
+      if (!nets[i].can_run) continue;
       Collect([&] {
         const DataCheck check{.net = *nets[i].net,
                               .registry = registry_,

@@ -92,6 +92,16 @@ TEST_F(Check, ATestNetIsLookedAtThoughTheTrainingNetIsBroken) {
   ExpectChecked(2, {"train_lmdb", "label 4 at sample '00000009'"});
 }
 
+TEST_F(Check, WhatIsWrongBehindMissingDataIsFoundToo) {
+  Edit("net.prototxt", "scale: 0.00390625", "crop_size: 6 force_gray: true");
+  fs::remove_all(temp_.File("train_lmdb"));
+  ExpectChecked(2, {"net.prototxt:4:16: layer \"data\": ", "train_lmdb", "1 problem,",
+                    "train: net \"small\", 5 layers, 660 parameters\n"});
+  Edit("net.prototxt", "\"SoftmaxWithLoss\" bottom: \"ip2\"",
+       "\"SoftmaxWithLoss\" bottom: \"data\"");
+  ExpectChecked(2, {"train_lmdb", "net.prototxt:13:46: layer \"loss\": scores of shape 8x1x6x6"});
+}
+
 TEST_F(Check, WeightsAreMatched) {
   ASSERT_EQ(Run("train", {"--solver=solver.prototxt"}).exit_code, 0);
   ExpectChecked(0, {"0 problems"}, {"--weights=snap_iter_8.caffemodel"});
