@@ -68,7 +68,7 @@ std::vector<Problem> CheckData(const DataCheck& check, const Weights& weights,
       const double loss = session.Forward();
       if (!std::isfinite(loss)) {
         const DivergedRun run{.iteration = done / checked->batch};
-        throw DiagnoseDivergence(check.net, check.registry, session, shared, mark, loss, run);
+        throw DiagnoseDivergence(check.net, check.registry, session, *shared, mark, loss, run);
       }
       if (checked->samples == 0) checked->loss = loss;
       checked->samples += checked->batch;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -323,11 +324,11 @@ void PassMark::Take(const Session& session) {
 }
 
 Error DiagnoseDivergence(const NetOfRun& net, const Registry& registry, const Session& session,
-                         std::shared_ptr<const Weights> weights, const PassMark& mark, double loss,
+                         const Weights& weights, const PassMark& mark, double loss,
                          const DivergedRun& run) {
   const std::string what = "the loss is " + Number(loss);
   try {
-    Finding finding = Replay(net, registry, session, *weights, mark, run);
+    Finding finding = Replay(net, registry, session, weights, mark, run);
     if (finding.text.find(", in sample") == std::string::npos) finding.text += TellBatch(session);
     return MakeError(run, what, finding);
   } catch (const std::exception& error) {

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "core/error.h"
@@ -42,7 +41,7 @@ struct DivergedRun {
 // it leaves so). Needs memory for that; where it cannot be had, or the data cannot be read again,
 // the error says less.
 Error DiagnoseDivergence(const NetOfRun& net, const Registry& registry, const Session& session,
-                         std::shared_ptr<const Weights> weights, const PassMark& mark, double loss,
+                         const Weights& weights, const PassMark& mark, double loss,
                          const DivergedRun& run);
 
 // The error of a run where the update of learned slot `slot` gave values that are not finite.

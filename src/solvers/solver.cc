@@ -173,7 +173,7 @@ double Solver::ForwardOnce() {
   mark_.Take(*train_);
   const double loss = train_->Forward();
   if (std::isfinite(loss)) return loss;
-  throw DiagnoseDivergence(config_.train, registry_, *train_, weights_, mark_, loss, RunSoFar());
+  throw DiagnoseDivergence(config_.train, registry_, *train_, *weights_, mark_, loss, RunSoFar());
 }
 
 DivergedRun Solver::RunSoFar() const {
