@@ -12,6 +12,7 @@ list() {
     if [ -x "$commands/$name" ]; then printf '  %-16s %s\n' "$name" "$text"; fi
   done <<'LIST'
 train          learn the weights of a net: crema train --solver=solver.prototxt
+check          look for what would stop train: crema check --solver=solver.prototxt
 evaluate       measure weights on the test data: crema evaluate --model=net --weights=file
 deploy         classify images, detect objects: crema deploy classify --model=net --weights=file image...
 convert_mnist  MNIST's IDX files to LMDB: crema convert_mnist images labels output

@@ -21,9 +21,9 @@ bool LooksAnnotated(const Datum& datum) {
 
 }  // namespace
 
-std::string RecordName(const std::string& data_set, std::string_view key) {
+std::string PrintableKey(std::string_view key) {
   constexpr char kDigits[] = "0123456789abcdef";
-  std::string name = "record \"";
+  std::string name;
   for (const char c : key) {
     const auto byte = static_cast<unsigned char>(c);
     if (std::isprint(byte)) {
@@ -32,7 +32,11 @@ std::string RecordName(const std::string& data_set, std::string_view key) {
       name += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
     }
   }
-  return name + "\" of '" + data_set + "'";
+  return name;
+}
+
+std::string RecordName(const std::string& data_set, std::string_view key) {
+  return StrCat("record \"", PrintableKey(key), "\" of '", data_set, "'");
 }
 
 PixelView DatumReader::Read(std::string_view key, std::string_view value) {

@@ -21,6 +21,9 @@ struct PixelView {
   Shape shape() const { return {channels, height, width}; }
 };
 
+// A key with \x0a and the like for what cannot be printed.
+std::string PrintableKey(std::string_view key);
+
 // How messages call a record: `record "00000012" of 'train_lmdb'`. Unprintable bytes are escaped.
 std::string RecordName(const std::string& data_set, std::string_view key);
 

@@ -28,6 +28,7 @@ class LmdbSource final : public RecordSource {
 
   void Seek(uint64_t position) override;
   void Read(Record* record) override;
+  std::string Name(const Record& record) const override { return PrintableKey(record.key); }
   uint64_t count() const { return reader_.count(); }
 
  private:

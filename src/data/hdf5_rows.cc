@@ -84,7 +84,7 @@ Hdf5RowReader::Hdf5RowReader(Hdf5Set set, Options options)
   }
 }
 
-void Hdf5RowReader::Read(uint64_t number, std::span<std::byte* const> places) {
+Hdf5RowReader::Place Hdf5RowReader::Read(uint64_t number, std::span<std::byte* const> places) {
   CREMA_CHECK(places.size() == data_.size());
   if (number < begin_ || number >= end_) Locate(number);
   uint64_t row = number - begin_;
@@ -92,6 +92,7 @@ void Hdf5RowReader::Read(uint64_t number, std::span<std::byte* const> places) {
   for (size_t i = 0; i < places.size(); ++i) {
     std::memcpy(places[i], data_[i].data() + row * row_bytes_[i], row_bytes_[i]);
   }
+  return {loaded_, row};
 }
 
 void Hdf5RowReader::OrderFiles(uint64_t epoch) {

@@ -51,8 +51,13 @@ class Hdf5RowReader {
   };
   Hdf5RowReader(Hdf5Set set, Options options);
 
-  // Copies row `number` of each dataset to places[dataset]. Throws what reading a file throws.
-  void Read(uint64_t number, std::span<std::byte* const> places);
+  struct Place {
+    uint32_t file = 0;  // index into set().files()
+    uint64_t row = 0;   // of that file, from 0
+  };
+  // Copies row `number` of each dataset to places[dataset], and says where it was. Throws what
+  // reading a file throws.
+  Place Read(uint64_t number, std::span<std::byte* const> places);
   const Hdf5Set& set() const { return set_; }
 
  private:

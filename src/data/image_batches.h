@@ -30,6 +30,9 @@ class ImageFileSource final : public RecordSource {
 
   void Seek(uint64_t position) override { position_ = position; }
   void Read(Record* record) override;
+  std::string Name(const Record& record) const override {
+    return list_->entries()[record.entry].path;
+  }
 
  private:
   uint64_t EntryAt(uint64_t position);

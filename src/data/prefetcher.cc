@@ -1,6 +1,7 @@
 #include "data/prefetcher.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -89,16 +90,14 @@ void Prefetcher::Pop(std::span<const TensorView> outputs) {
   CREMA_CHECK(outputs.size() == options_.outputs.size());
   if (threads_.empty()) Start();
   Slot& slot = SlotOf(popped_);
-  {
-    std::unique_lock lock(mutex_);
-    batch_ready_.wait(lock, [&] { return slot.decoded == slot.pieces; });
-    if (slot.error) std::rethrow_exception(slot.error);
-  }
+  WaitFor(slot);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const ConstTensorView from = std::as_const(slot.outputs[i]).view();
     CREMA_CHECK(from.bytes() == outputs[i].bytes() && from.dtype() == outputs[i].dtype());
     std::memcpy(outputs[i].raw(), from.raw(), from.bytes());
   }
+  popped_records_.resize(batch_);
+  popped_records_.swap(slot.records);  // the records know the names of the samples
   {
     const std::lock_guard lock(mutex_);
     slot.decoded = 0;
@@ -106,6 +105,20 @@ void Prefetcher::Pop(std::span<const TensorView> outputs) {
   }
   free_slot_.notify_one();
   position_ += batch_;
+}
+
+void Prefetcher::WaitFor(Slot& slot) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  std::unique_lock lock(mutex_);
+  batch_ready_.wait(lock, [&] { return slot.decoded == slot.pieces; });
+  waited_seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
+  if (slot.error) std::rethrow_exception(slot.error);
+}
+
+std::string Prefetcher::SampleName(int64_t index) const {
+  if (index < 0 || static_cast<size_t>(index) >= popped_records_.size()) return {};
+  return source_->Name(popped_records_[static_cast<size_t>(index)]);
 }
 
 void Prefetcher::NoteError(Slot* slot, size_t index) {

@@ -37,6 +37,9 @@ class RecordSource {
   virtual void Seek(uint64_t position) = 0;
   // Reuses the memory of `record`. Throws Error.
   virtual void Read(Record* record) = 0;
+  // What people call a record that was read: its key, the path of its file. Any thread, while
+  // another reads.
+  virtual std::string Name(const Record& record) const { return std::string(record.key); }
 };
 
 // Turns one record into one sample. One object a thread.
@@ -77,6 +80,11 @@ class Prefetcher {
   // The next Pop begins with this sample. Drops what was read ahead, and an error.
   void Restore(uint64_t position);
 
+  // The name of sample `index` of the batch that was popped last; empty when there is none.
+  std::string SampleName(int64_t index) const;
+  // Seconds that Pop has waited so far.
+  double WaitedSeconds() const { return waited_seconds_; }
+
  private:
   struct Slot {
     std::vector<Tensor> outputs;
@@ -89,6 +97,7 @@ class Prefetcher {
 
   void Start();
   void Stop();
+  void WaitFor(Slot& slot);
   void ReadLoop();
   bool WaitForFreeSlot(uint64_t batch);
   void ReadBatch(uint64_t batch);
@@ -107,6 +116,8 @@ class Prefetcher {
   uint64_t position_ = 0;
   uint64_t first_position_ = 0;  // where the threads started
   std::vector<Slot> slots_;
+  std::vector<Record> popped_records_;  // of the last batch; their memory goes round
+  double waited_seconds_ = 0;
 
   std::mutex mutex_;  // guards what follows, and the counters in slots_
   std::condition_variable free_slot_;

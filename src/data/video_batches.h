@@ -27,6 +27,7 @@ class VideoSource final : public RecordSource {
   // Opens with the first call. Throws as VideoReader; kDataLoss for a film without frames or one
   // that ends long before it should, kIoFailure for a camera that gives no frame.
   void Read(Record* record) override;
+  std::string Name(const Record& record) const override;
 
  private:
   void Open();

@@ -43,6 +43,11 @@ void VideoSource::Read(Record* record) {
   record->ordinal = position_++;
 }
 
+std::string VideoSource::Name(const Record& record) const {
+  const std::string film = origin_.is_camera() ? origin_.Name() : origin_.file;
+  return StrCat(film, " frame ", record.entry);
+}
+
 // Returns the number of the frame.
 uint64_t VideoSource::GoToSample(uint64_t position) {
   while (true) {

@@ -43,6 +43,13 @@ void WindowSource::Read(Record* record) {
   }
 }
 
+std::string WindowSource::Name(const Record& record) const {
+  const LabelledWindow& window = draw_.Window(record.ordinal);
+  const PixelBox& box = window.box;
+  return StrCat(draw_.file().images[window.image].path, " window ", box.x1, ",", box.y1, " to ",
+                box.x2, ",", box.y2);
+}
+
 void WindowDecoder::DecodeImage(const Record& record, const WindowFile::Image& image) {
   const std::string name = NameOf(draw_.file(), image);
   crema::DecodeImage(record.value, image.channels == 1 ? ColorMode::kGray : ColorMode::kColor, name,

@@ -51,6 +51,8 @@ class WindowSource final : public RecordSource {
 
   void Seek(uint64_t position) override { position_ = position; }
   void Read(Record* record) override;
+  // The image that the window is cut out of, and the window.
+  std::string Name(const Record& record) const override;
 
  private:
   const WindowDraw draw_;

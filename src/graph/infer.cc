@@ -8,11 +8,18 @@
 namespace crema {
 namespace {
 
+// Nobody wrote the Split layers that are put in where a value has several readers.
+const Value& BeforeSplit(const Graph& graph, const Value& value) {
+  const Node& producer = graph.nodes[static_cast<size_t>(value.producer)];
+  const bool inserted = producer.source_path.empty() && producer.type->name == "Split";
+  return inserted ? graph.values[static_cast<size_t>(producer.inputs[0])] : value;
+}
+
 std::string DescribeInputs(const Graph& graph, const Node& node,
                            const std::vector<BlobSpec>& inputs) {
   std::string text;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const Value& value = graph.values[static_cast<size_t>(node.inputs[i])];
+    const Value& value = BeforeSplit(graph, graph.values[static_cast<size_t>(node.inputs[i])]);
     const Node& producer = graph.nodes[static_cast<size_t>(value.producer)];
     const Where where = graph.Locate(producer, "");
     text += StrCat(i == 0 ? "" : ", ", "'", value.name, "' is ", ToString(inputs[i].shape),

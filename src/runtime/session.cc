@@ -6,6 +6,7 @@
 
 #include "core/strings.h"
 #include "runtime/naming_layer.h"
+#include "runtime/sample_names.h"
 
 namespace crema {
 namespace {
@@ -200,15 +201,20 @@ void Session::RunForward(const PlannedLayer& layer, Step* step) {
                          .state = step->state.get(),
                          .statistics = step->statistics,
                          .output_shapes = step->output_shapes};
-  NamingLayer(layer, [&] {
-    if (observer_ != nullptr) observer_->BeforeForward(IndexOf(layer), args);
-    if (step->kernel != nullptr && step->kernel->forward) {
-      step->kernel->forward(*layer.layer, args);
-    } else {
-      layer.layer->Forward(args);
-    }
-    if (observer_ != nullptr) observer_->AfterForward(IndexOf(layer), args);
-  });
+  const size_t index = IndexOf(layer);
+  try {
+    NamingLayer(layer, [&] {
+      if (observer_ != nullptr) observer_->BeforeForward(index, args);
+      if (step->kernel != nullptr && step->kernel->forward) {
+        step->kernel->forward(*layer.layer, args);
+      } else {
+        layer.layer->Forward(args);
+      }
+      if (observer_ != nullptr) observer_->AfterForward(index, args);
+    });
+  } catch (const Error& error) {
+    throw NameSamples(*this, index, error);
+  }
   if (step->info->dynamic_outputs) TakeDynamicShapes(layer, *step);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <random>
 #include <utility>
 
@@ -32,6 +33,7 @@ Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options
       options_(std::move(options)),
       param_(config_.solver.solver),
       rule_(*FindUpdateRule(param_.type())),
+      registry_(registry),
       seed_(options_.seed ? *options_.seed : SeedOf(param_)),
       rate_(param_),
       losses_(param_.average_loss()) {
@@ -127,9 +129,7 @@ void Solver::Solve() {
     return;
   }
   if (param_.display() > 0 && iteration_ % param_.display() == 0) {
-    const double loss = train_->Forward();
-    RefuseBrokenLoss(loss);
-    losses_.Add(loss);
+    losses_.Add(ForwardOnce());
     options_.observer->OnFinalLoss(iteration_, losses_.Mean());
   }
   if (param_.test_interval() > 0 && iteration_ % param_.test_interval() == 0) TestAll();
@@ -163,20 +163,26 @@ double Solver::ForwardBackward() {
   train_->ZeroLearnedGradients();
   double loss = 0;
   for (int pass = 0; pass < param_.iter_size(); ++pass) {
-    const double pass_loss = train_->Forward();
-    RefuseBrokenLoss(pass_loss);
-    loss += pass_loss;
+    loss += ForwardOnce();
     train_->Backward();
   }
   return loss / param_.iter_size();
 }
 
-void Solver::RefuseBrokenLoss(double loss) const {
-  if (std::isfinite(loss)) return;
-  Fail(ErrorCode::kDiverged,
-       StrCat("training diverged: the loss is ", loss, " in iteration ", iteration_, " (base_lr ",
-              param_.base_lr(),
-              "); lower base_lr or set clip_gradients. Snapshots written before are whole"));
+double Solver::ForwardOnce() {
+  mark_.Take(*train_);
+  const double loss = train_->Forward();
+  if (std::isfinite(loss)) return loss;
+  throw DiagnoseDivergence(config_.train, registry_, *train_, *weights_, mark_, loss, RunSoFar());
+}
+
+DivergedRun Solver::RunSoFar() const {
+  DivergedRun run{.iteration = iteration_, .rate = LearningRate(rate_).At(iteration_)};
+  const std::string model = PathsOf(param_, std::max<int64_t>(0, snapshot_iteration_)).model;
+  std::error_code ignored;
+  const bool written = snapshot_iteration_ >= 0 && std::filesystem::exists(model, ignored);
+  if (written) run.last_snapshot = model;
+  return run;
 }
 
 std::vector<OutputValue> Solver::OutputsOf(const Session& session) const {

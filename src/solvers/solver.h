@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "graph/registry.h"
 #include "runtime/session.h"
+#include "solvers/diagnose.h"
 #include "solvers/learning_rate.h"
 #include "solvers/loss_window.h"
 #include "solvers/solver_config.h"
@@ -71,8 +72,9 @@ class Solver {
   void ApplyUpdate(double rate);
   double GradientScale();
   bool StandsStill(size_t slot);
-  [[noreturn]] void RefuseBrokenUpdate(size_t slot, double rate) const;
-  void RefuseBrokenLoss(double loss) const;
+  [[noreturn]] void RefuseBrokenUpdate(size_t slot) const;
+  double ForwardOnce();  // throws kDiverged for a loss that is not finite
+  DivergedRun RunSoFar() const;
   void Report(double loss, double rate);
   bool TestAll();  // false: a stop was asked meanwhile
   bool IsTestDue() const;
@@ -89,6 +91,7 @@ class Solver {
   SolverOptions options_;
   const SolverParameter& param_;
   const UpdateRule& rule_;
+  const Registry& registry_;
   uint64_t seed_;
   std::shared_ptr<const Plan> train_plan_;
   std::shared_ptr<Weights> weights_;
@@ -98,6 +101,7 @@ class Solver {
   std::vector<std::vector<TensorView>> history_;  // by learned slot; empty when it is shared
   LearningRate rate_;
   LossWindow losses_;
+  PassMark mark_;  // before the last forward pass
   int64_t iteration_ = 0;
   int64_t snapshot_iteration_ = -1;  // of the last snapshot
   bool restored_ = false;

@@ -80,7 +80,7 @@ class Resolver {
   }
 
   void AtLeast(const std::string& field, int64_t value, int64_t least) {
-    if (value < least) Report(field, StrCat("is ", value, "; use ", least, " or more"));
+    if (value < least) Report(field, StrCat(field, " is ", value, "; use ", least, " or more"));
   }
 
   void CheckNetChoice() {
@@ -150,14 +150,14 @@ class Resolver {
     const bool generic = param_.has_net() || param_.has_net_param();
     const int count = param_.test_iter_size();
     if (generic ? count < explicit_nets : count != explicit_nets) {
-      Report("test_iter", StrCat("has ", count, " entries for ", explicit_nets,
+      Report("test_iter", StrCat("test_iter has ", count, " entries for ", explicit_nets,
                                  " test nets; give one for each"));
       return;
     }
     while (generic && static_cast<int>(files.size()) < count) files.push_back(config_.train.file);
     if (param_.test_state_size() != 0 && param_.test_state_size() != count) {
-      Report("test_state", StrCat("has ", param_.test_state_size(), " entries for ", count,
-                                  " test nets; give none or one each"));
+      Report("test_state", StrCat("test_state has ", param_.test_state_size(), " entries for ",
+                                  count, " test nets; give none or one each"));
       return;
     }
     for (int i = 0; i < count; ++i) {

@@ -2,7 +2,6 @@
 #include <limits>
 #include <vector>
 
-#include "core/strings.h"
 #include "solvers/rules/norms.h"
 #include "solvers/solver.h"
 
@@ -56,18 +55,11 @@ void Solver::ApplyUpdate(double rate) {
                    .momentum = MomentumAt(rule_, param_, iteration_),
                    .regularization = param_.regularization_type() == "L1" ? Regularization::kL1
                                                                           : Regularization::kL2});
-  if (broken >= 0) RefuseBrokenUpdate(slots[static_cast<size_t>(broken)], rate);
+  if (broken >= 0) RefuseBrokenUpdate(slots[static_cast<size_t>(broken)]);
 }
 
-void Solver::RefuseBrokenUpdate(size_t slot, double rate) const {
-  const LearnedSlot& learned = train_plan_->learned[slot];
-  const PlannedLayer& layer = train_plan_->layers[static_cast<size_t>(learned.layer)];
-  Fail(ErrorCode::kDiverged,
-       StrCat("training diverged: the update of iteration ", iteration_, " (learning rate ", rate,
-              ") left blob ", learned.index,
-              " or its history with numbers that are not finite; lower base_lr or set "
-              "clip_gradients. Snapshots written before are whole"),
-       {.layer = layer.name()});
+void Solver::RefuseBrokenUpdate(size_t slot) const {
+  throw DiagnoseUpdate(*train_, slot, RunSoFar());
 }
 
 }  // namespace crema

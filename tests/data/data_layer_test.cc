@@ -75,6 +75,20 @@ TEST(DataLayer, BatchesFollowTheKeysAndWrap) {
   EXPECT_EQ(pixels[23], 21);
 }
 
+TEST(DataLayer, SamplesAreNamedByTheirKey) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  LayerRunner runner(registry, Layer(WriteSet(temp, 3)));
+  EXPECT_EQ(runner.state().SampleName(0), "");
+  EXPECT_EQ(runner.state().WaitedSeconds(), 0);
+  runner.Forward();
+  runner.Forward();
+  EXPECT_EQ(runner.state().SampleName(0), "key2");
+  EXPECT_EQ(runner.state().SampleName(1), "key0");
+  EXPECT_EQ(runner.state().SampleName(2), "");
+  EXPECT_GT(runner.state().WaitedSeconds(), 0);
+}
+
 TEST(DataLayer, LabelsAreOptionalAndDoublesWork) {
   TempDir temp;
   const Registry registry = DataRegistry();

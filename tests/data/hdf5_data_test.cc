@@ -134,6 +134,27 @@ TEST(Hdf5DataLayer, ResumesWhereItWasSaved) {
   EXPECT_EQ(second.Collect(1, 9), expected);
 }
 
+TEST(Hdf5DataLayer, SamplesAreNamedByFileAndRow) {
+  TempDir temp;
+  const Registry registry = Hdf5Registry();
+  LayerRunner runner(registry, Layer(WriteList(temp), "batch_size: 4"));
+  EXPECT_EQ(runner.state().SampleName(0), "");
+  runner.Forward();
+  EXPECT_EQ(runner.state().SampleName(2), temp.File("a.h5") + " row 2");
+  EXPECT_EQ(runner.state().SampleName(3), temp.File("c.h5") + " row 0");
+  EXPECT_EQ(runner.state().SampleName(4), "");
+  LayerRunner shuffled(registry, Layer(temp.File("list.txt"), "batch_size: 7 shuffle: true"));
+  for (int epoch = 0; epoch < 5; ++epoch) {
+    const std::vector<float> rows = shuffled.Collect(1, 1);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const std::string expected =
+          rows[i] < 3 ? StrCat("a.h5 row ", rows[i]) : StrCat("c.h5 row ", rows[i] - 3);
+      ASSERT_EQ(shuffled.state().SampleName(static_cast<int64_t>(i)), temp.File(expected));
+    }
+  }
+  EXPECT_GT(shuffled.state().WaitedSeconds(), 0);
+}
+
 TEST(Hdf5DataLayer, MissingDatasetListsWhatTheFileHolds) {
   TempDir temp;
   const Registry registry = Hdf5Registry();

@@ -144,6 +144,22 @@ TEST(ImageDataLayer, ShuffledEpochsHoldEachImageOnceAndResume) {
   EXPECT_EQ(resumed.Collect(1, 6), expected);
 }
 
+TEST(ImageDataLayer, SamplesAreNamedByTheirPath) {
+  TempDir temp;
+  const Registry registry = Images();
+  LayerRunner runner(registry, Layer(WriteSet(temp, 9), "batch_size: 3 shuffle: true"));
+  EXPECT_EQ(runner.state().SampleName(0), "");
+  for (int batch = 0; batch < 20; ++batch) {
+    const std::vector<float> labels = runner.Collect(1, 1);
+    for (size_t i = 0; i < labels.size(); ++i) {
+      ASSERT_EQ(runner.state().SampleName(static_cast<int64_t>(i)),
+                temp.File(StrCat("an image ", labels[i], ".png")));
+    }
+  }
+  EXPECT_EQ(runner.state().SampleName(3), "");
+  EXPECT_EQ(runner.state().SampleName(-1), "");
+}
+
 TEST(ImageDataLayer, BrokenImagesNameFileAndLine) {
   TempDir temp;
   const Registry registry = Images();

@@ -59,6 +59,17 @@ TEST_F(MemoryDataTest, ArraysAreTakenBatchByBatchAndWrap) {
   EXPECT_EQ(session_->state(0)->EpochSize(), 4);
 }
 
+TEST_F(MemoryDataTest, SamplesAreNamedByTheirNumber) {
+  Build();
+  const std::vector<float> data(16);
+  const std::vector<float> labels{5, 6, 7, 8};
+  feed_->SetArrays(data, labels);
+  session_->Forward();
+  session_->Forward();
+  EXPECT_EQ(session_->state(0)->SampleName(1), "image 3 of those handed over");
+  EXPECT_EQ(session_->state(0)->SampleName(2), "");
+}
+
 TEST_F(MemoryDataTest, ForwardWithoutDataIsAnError) {
   Build();
   ExpectError(ErrorCode::kInvalidArgument, "layer \"feed\": has no data",

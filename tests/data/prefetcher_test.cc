@@ -126,6 +126,40 @@ TEST(Prefetcher, BytesDoNotDependOnThreadsOrDepth) {
   }
 }
 
+// With keys in the memory of the record, which goes round with the batches.
+class KeyedSource final : public RecordSource {
+ public:
+  void Seek(uint64_t position) override { position_ = position; }
+  void Read(Record* record) override {
+    record->ordinal = position_++;
+    record->storage = StrCat("a key that is longer than a short string ", record->ordinal);
+    record->key = record->value = record->storage;
+  }
+
+ private:
+  uint64_t position_ = 0;
+};
+
+TEST(Prefetcher, SampleNamesAreThoseOfTheBatchThatWasPopped) {
+  for (const size_t depth : {1, 2, 5}) {
+    Prefetcher prefetcher(Options(2, depth), std::make_unique<KeyedSource>(),
+                          [] { return std::make_unique<HashingDecoder>(); });
+    EXPECT_EQ(prefetcher.SampleName(0), "");
+    Batch batch;
+    for (int64_t n = 0; n < 30; ++n) {
+      if (n == 20) prefetcher.Restore(7 * kBatch);
+      batch.Pop(&prefetcher);
+      for (int64_t i = 0; i < kBatch; ++i) {
+        const float ordinal = batch.labels.view().data<float>()[i];
+        ASSERT_EQ(prefetcher.SampleName(i),
+                  StrCat("a key that is longer than a short string ", ordinal));
+      }
+      EXPECT_EQ(prefetcher.SampleName(kBatch), "");
+    }
+    EXPECT_GT(prefetcher.WaitedSeconds(), 0);
+  }
+}
+
 TEST(Prefetcher, RestoredPositionGivesTheSameBytes) {
   Prefetcher reference = Make(2);
   const std::vector<std::string> expected = PopMany(&reference, 12);

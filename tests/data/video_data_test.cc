@@ -66,6 +66,15 @@ TEST(VideoDataLayer, FramesFollowEachOtherAndWrap) {
   EXPECT_EQ(FirstPixels(skipping, 2), (std::vector<float>{1, 5, 9, 1}));
 }
 
+TEST(VideoDataLayer, SamplesAreNamedByTheirFile) {
+  TempDir temp;
+  WriteFrames(temp, 1, 11);
+  const Registry registry = Videos();
+  LayerRunner runner(registry, Layer(temp.File("f_%03d.png")));
+  FirstPixels(runner, 2);
+  EXPECT_EQ(runner.state().SampleName(1), temp.File("f_004.png"));
+}
+
 TEST(VideoDataLayer, ResumesWhereItWasSaved) {
   TempDir temp;
   WriteFrames(temp, 0, 4);

@@ -137,6 +137,13 @@ TEST_F(WindowDataTest, BackgroundComesBeforeForeground) {
             (std::vector<float>{0, 0, 0, 0, 0, 7, 7, 7, 0, 0, 0, 0, 0, 7, 7, 7}));
 }
 
+TEST_F(WindowDataTest, SamplesAreNamedByImageAndWindow) {
+  source_ = temp_.Write("one", "# 0\na b.png\n3 10 20 1\n7 0.9 2 1 4 3\n");
+  LayerRunner runner(registry_, Layer("batch_size: 1 fg_fraction: 1", "crop_size: 3"));
+  runner.Forward();
+  EXPECT_EQ(runner.state().SampleName(0), temp_.path() + "/a b.png window 2,1 to 4,3");
+}
+
 TEST_F(WindowDataTest, PixelsAreThoseOfTheWindow) {
   source_ = temp_.Write("one", "# 0\na b.png\n3 10 20 1\n7 0.9 2 1 4 3\n");
   LayerRunner runner(registry_, Layer("batch_size: 1 fg_fraction: 1 scale: 0.5 cache_images: true",

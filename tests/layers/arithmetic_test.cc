@@ -155,11 +155,13 @@ TEST(EmbedTest, IndicesAreChecked) {
                   {.inputs = {{3, index}}, .learned = {Values(7), {0}}, .output_grads = {}});
     });
   };
-  EXPECT_NE(error(7).find("index 7 at element 1 of \"in0\" is outside 0..6: there are 7 rows"),
+  EXPECT_NE(error(7).find("index 7 at element 1 of \"in0\" (sample 1 of the batch) is outside "
+                          "0..6: there are 7 rows"),
             std::string::npos)
       << error(7);
   EXPECT_NE(error(-1).find("index -1"), std::string::npos);
-  EXPECT_NE(error(1.5).find("index 1.5 at element 1 of \"in0\" is not a whole number in 0..6"),
+  EXPECT_NE(error(1.5).find("index 1.5 at element 1 of \"in0\" (sample 1 of the batch) is not a "
+                            "whole number in 0..6"),
             std::string::npos);
   EXPECT_NE(error(kNan).find("not a whole number"), std::string::npos);
   EXPECT_NE(error(kInfinity).find("not a whole number"), std::string::npos);
@@ -176,7 +178,8 @@ TEST(GatherTest, TakesTheAxisOfTheIndex) {
   const std::string error = ErrorOf([] {
     Call("Gather", {.inputs = {{{2, 3}, {1, 2, 3, 4, 5, 6}}, {{1}, {2}}}});
   });
-  EXPECT_NE(error.find("index 2 at element 0 of \"in1\" is outside 0..1"), std::string::npos);
+  EXPECT_NE(error.find("index 2 at element 0 of \"in1\" (sample 0 of the batch) is outside 0..1"),
+            std::string::npos);
 }
 
 TEST(BatchReindexTest, SumsTheGradientsOfRepeatedRows) {

@@ -124,10 +124,12 @@ TEST(CTCLossTest, LargeLogitsDoNotOverflow) {
 
 TEST(CTCLossTest, TooFewStepsAreReportedWithTheItem) {
   const LayerCall call{.inputs = {{{4, 2, 3}, Values(24, 0.0)}, {{2, 3}, {1, 2, -1, 1, 1, 1}}}};
-  ExpectContains(ErrorOf("CTCLoss", call), "item 1 has 4 steps, but its 3 labels need at least 5");
+  ExpectContains(ErrorOf("CTCLoss", call),
+                 "sample 1 of the batch has 4 steps, but its 3 labels need at least 5");
   LayerCall lengths = call;
   lengths.inputs.push_back({{2}, {1, 4}});
-  ExpectContains(ErrorOf("CTCLoss", lengths), "item 0 has 1 steps, but its 2 labels");
+  ExpectContains(ErrorOf("CTCLoss", lengths),
+                 "sample 0 of the batch has 1 steps, but its 2 labels");
 }
 
 TEST(CTCLossTest, ZeroInfinityLeavesImpossibleItemsOut) {
@@ -173,17 +175,23 @@ TEST(CTCLossTest, BadLabelsAndLengthsAreReported) {
     if (!lengths.empty()) call.inputs.push_back({{1}, lengths});
     return ErrorOf("CTCLoss", call);
   };
-  ExpectContains(error({1, 3}, {}, {}), "label 3 at item 0, position 1 but \"in0\" has 3 classes");
-  ExpectContains(error({1, -2}, {}, {}), "label -2 at item 0, position 1");
+  ExpectContains(error({1, 3}, {}, {}),
+                 "label 3 at sample 0 of the batch, position 1 but \"in0\" has 3 outputs");
+  ExpectContains(error({1, -2}, {}, {}), "label -2 at sample 0 of the batch, position 1");
   ExpectContains(error({1.5, 1}, {}, {}), "is not a whole number");
-  ExpectContains(error({1, 2}, {5}, {}), "length 5 at item 0 is not a whole number 0..4");
-  ExpectContains(error({1, 2}, {-1}, {}), "length -1 at item 0");
-  ExpectContains(error({1, 2}, {2.5}, {}), "length 2.5 at item 0");
-  ExpectContains(error({1, 2}, {4}, {3}), "length 3 at item 0 is not a whole number 0..2");
-  ExpectContains(error({1, 2}, {4}, {std::nan("")}), "length nan at item 0");
-  ExpectContains(error({1, 0}, {4}, {2}), "label 0 at item 0 is padding or the blank");
-  ExpectContains(error({-1, 1}, {4}, {1}), "label -1 at item 0 is padding or the blank");
-  ExpectContains(error({-1, 1}, {}, {}), "label 1 at item 0, position 1 comes after the padding");
+  ExpectContains(error({1, 2}, {5}, {}),
+                 "length 5 at sample 0 of the batch is not a whole number 0..4");
+  ExpectContains(error({1, 2}, {-1}, {}), "length -1 at sample 0 of the batch");
+  ExpectContains(error({1, 2}, {2.5}, {}), "length 2.5 at sample 0 of the batch");
+  ExpectContains(error({1, 2}, {4}, {3}),
+                 "length 3 at sample 0 of the batch is not a whole number 0..2");
+  ExpectContains(error({1, 2}, {4}, {std::nan("")}), "length nan at sample 0 of the batch");
+  ExpectContains(error({1, 0}, {4}, {2}),
+                 "label 0 at sample 0 of the batch is padding or the blank");
+  ExpectContains(error({-1, 1}, {4}, {1}),
+                 "label -1 at sample 0 of the batch is padding or the blank");
+  ExpectContains(error({-1, 1}, {}, {}),
+                 "label 1 at sample 0 of the batch, position 1 comes after the padding");
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST(LabelLossesTest, BadLabelsAreReportedWithTheItem) {
     EXPECT_NO_THROW(CallBuiltin(one.type, call));
     for (const double bad : {3.0, -1.0, 0.5, kNan, 1e20}) {
       call.inputs[1].values[1] = bad;
-      ExpectContains(ErrorOf(one.type, call), "at item 1");
+      ExpectContains(ErrorOf(one.type, call), "at sample 1 of the batch");
     }
   }
 }
@@ -101,7 +101,8 @@ TEST(ContrastiveLossTest, EqualFeaturesHaveNoDirection) {
   ExpectNear(result.outputs[0], {0.5});
   ExpectNear(result.input_grads[0], {0, 0});
   call.inputs[2].values = {0.5};
-  ExpectContains(ErrorOf("ContrastiveLoss", call), "0.5 at item 0 is not a whole number");
+  ExpectContains(ErrorOf("ContrastiveLoss", call),
+                 "0.5 at sample 0 of the batch is not a whole number");
 }
 
 TEST(TripletLossTest, EqualFeaturesHaveNoDirection) {

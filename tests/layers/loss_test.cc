@@ -97,26 +97,34 @@ TEST(SoftmaxWithLossTest, LabelSmoothingMovesTheTarget) {
 TEST(SoftmaxWithLossTest, LabelsOutsideTheClassesAreReportedWithTheItem) {
   LayerCall call{.inputs = {{{4, 21}, Values(84, 0.0)}, {{4}, {0, 20, 3, 94}}}};
   const std::string text = ErrorOf("SoftmaxWithLoss", call);
-  EXPECT_NE(text.find("label 94 at item 3 but \"in0\" has 21 classes (labels 0..20; does your set "
-                      "start at 1?)"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("label 94 at sample 3 of the batch but \"in0\" has 21 outputs (labels 0..20; this "
+                "label needs 95)"),
+      std::string::npos)
       << text;
   call.inputs[1].values[3] = -1;
-  EXPECT_NE(ErrorOf("SoftmaxWithLoss", call).find("label -1 at item 3"), std::string::npos);
+  EXPECT_NE(ErrorOf("SoftmaxWithLoss", call).find("label -1 at sample 3 of the batch"),
+            std::string::npos);
   call.inputs[1].values[3] = 21;
-  EXPECT_NE(ErrorOf("SoftmaxWithLoss", call).find("label 21"), std::string::npos);
+  EXPECT_NE(ErrorOf("SoftmaxWithLoss", call)
+                .find("label 21 at sample 3 of the batch but \"in0\" has 21 outputs (labels 0..20; "
+                      "does your set start at 1?)"),
+            std::string::npos);
+  call.inputs[1].values[3] = 255;
+  EXPECT_NE(ErrorOf("SoftmaxWithLoss", call).find("is it an ignore_label?"), std::string::npos);
   for (double bad : {2.5, kNan, std::numeric_limits<double>::infinity()}) {
     call.inputs[1].values[3] = bad;
     EXPECT_NE(ErrorOf("SoftmaxWithLoss", call).find("not a whole number"), std::string::npos);
   }
   call.inputs[1].values[3] = 3e9;
-  EXPECT_NE(ErrorOf("SoftmaxWithLoss", call).find("at item 3"), std::string::npos);
+  EXPECT_NE(ErrorOf("SoftmaxWithLoss", call).find("at sample 3 of the batch"), std::string::npos);
 }
 
 TEST(SoftmaxWithLossTest, LabelsInMapsAreReportedWithItemAndPosition) {
   LayerCall call = Spatial("");
-  EXPECT_NE(ErrorOf("SoftmaxWithLoss", call).find("label 2 at item 1, position 0 but"),
-            std::string::npos);
+  EXPECT_NE(
+      ErrorOf("SoftmaxWithLoss", call).find("label 2 at sample 1 of the batch, position 0 but"),
+      std::string::npos);
 }
 
 TEST(SoftmaxWithLossTest, NanScoresGiveNanLoss) {
@@ -181,8 +189,9 @@ TEST(AccuracyTest, SecondOutputIsTheShareOfEachClass) {
 
 TEST(AccuracyTest, LabelsOutsideTheClassesAreReported) {
   const LayerCall call{.inputs = {{{2, 3}, Values(6, 0.0)}, {{2}, {0, 3}}}};
-  EXPECT_NE(ErrorOf("Accuracy", call).find("label 3 at item 1 but \"in0\" has 3 classes"),
-            std::string::npos);
+  EXPECT_NE(
+      ErrorOf("Accuracy", call).find("label 3 at sample 1 of the batch but \"in0\" has 3 outputs"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -336,8 +336,8 @@ TEST(SolverConfig, AllProblemsOfTheFileAtOnce) {
       ErrorOf("base_lr: -nan\nlr_policy: \"nope\"\niter_size: 0\ntype: \"SDG\"\n");
   for (const char* expected :
        {"solver.prototxt:1:1: base_lr is", "solver.prototxt:2:1: unknown lr_policy 'nope'",
-        "solver.prototxt:3:1: is 0; use 1 or more", "(did you mean 'SGD'?)", "no net: set one of",
-        "missing required field 'max_iter'"}) {
+        "solver.prototxt:3:1: iter_size is 0; use 1 or more", "(did you mean 'SGD'?)",
+        "no net: set one of", "missing required field 'max_iter'"}) {
     EXPECT_NE(error.find(expected), std::string::npos) << expected << "\n" << error;
   }
 }

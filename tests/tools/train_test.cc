@@ -334,7 +334,8 @@ TEST_F(Train, DiskFullStopsWithTheReasonAndKeepsTheLastSnapshot) {
 }
 
 TEST_F(Train, HelpIsShortAndTrue) {
-  for (const char* tool : {"train", "evaluate", "deploy", "replay", "upgrade", "convert_mnist"}) {
+  for (const char* tool :
+       {"train", "check", "evaluate", "deploy", "replay", "upgrade", "convert_mnist"}) {
     const ProcessResult help = RunProcess({Bin(tool), "--help"});
     EXPECT_EQ(help.exit_code, 0) << tool;
     EXPECT_NE(help.out.find("Flags:"), std::string::npos) << tool;

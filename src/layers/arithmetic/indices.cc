@@ -6,6 +6,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "graph/sample_place.h"
 
 namespace crema {
 namespace {
@@ -13,13 +14,16 @@ namespace {
 constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
 
 [[noreturn]] void FailIndex(const Layer& layer, double value, int64_t position, int bottom,
-                            int64_t limit, std::string_view what) {
+                            int64_t limit, const Shape& indices, std::string_view what) {
   Where where{.layer = layer.param().name()};
+  if (indices.axes() > 0) where.sample = position / indices.count(1);
   where.blob = bottom < layer.param().bottom_size() ? layer.param().bottom(bottom)
                                                     : StrCat("bottom ", bottom);
   const bool whole = std::isfinite(value) && value == std::trunc(value);
-  std::string message = StrCat("index ", value, " at element ", position, " of \"", where.blob,
-                               "\" is ", whole ? "outside" : "not a whole number in");
+  std::string message =
+      StrCat("index ", value, " at element ", position, " of \"", where.blob, "\" ");
+  if (where.sample >= 0) message += StrCat("(", SamplePlace(where.sample), ") ");
+  message += StrCat("is ", whole ? "outside" : "not a whole number in");
   // An empty range has no last number.
   message += limit > 0 ? StrCat(" 0..", limit - 1) : std::string(" an empty range");
   message += StrCat(": there are ", limit, " ", what);
@@ -36,7 +40,7 @@ void CheckIndices(const Layer& layer, const ConstTensorView& indices, int bottom
       const auto value = static_cast<double>(data[i]);
       // Not the other way round: NaN must fail.
       if (value >= 0 && value < static_cast<double>(limit) && value == std::trunc(value)) continue;
-      FailIndex(layer, value, i, bottom, limit, what);
+      FailIndex(layer, value, i, bottom, limit, indices.shape(), what);
     }
   });
 }

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "graph/sample_place.h"
 
 namespace crema {
 namespace {
@@ -15,22 +16,26 @@ bool IsFinite(const Box& box) {
          std::isfinite(box.ymax);
 }
 
+[[noreturn]] void FailObject(const Layer& layer, const LabelledObject& object, int64_t index,
+                             const std::string& what) {
+  Fail(ErrorCode::kDataLoss, StrCat("object ", index, " of ", SamplePlace(object.image), " ", what),
+       {.layer = layer.param().name(), .sample = object.image});
+}
+
 template <typename T>
 LabelledObject ReadObject(const Layer& layer, const T* row, int64_t index, const ObjectRule& rule) {
   LabelledObject object;
   object.image = WholeNumber(layer, row[0], rule.images, index, "item");
-  object.label = WholeNumber(layer, row[1], rule.classes, index, "label");
+  object.label = WholeNumber(layer, row[1], rule.classes, index, "label", object.image);
   object.difficult = row[7] != T(0);
   object.box = {double{row[3]}, double{row[4]}, double{row[5]}, double{row[6]}};
   if (object.label == rule.background) {
-    Fail(ErrorCode::kDataLoss,
-         StrCat("object ", index, " has label ", object.label,
-                ", which is the background (background_label_id)"),
-         {.layer = layer.param().name()});
+    FailObject(
+        layer, object, index,
+        StrCat("has label ", object.label, ", which is the background (background_label_id)"));
   }
   if (!IsFinite(object.box)) {
-    Fail(ErrorCode::kDataLoss, StrCat("object ", index, " has a corner that is not a number"),
-         {.layer = layer.param().name()});
+    FailObject(layer, object, index, "has a corner that is not a number");
   }
   return object;
 }
@@ -127,15 +132,16 @@ int64_t CountRows(const Layer& layer, const Shape& shape, int64_t width, const s
 }
 
 int64_t WholeNumber(const Layer& layer, double value, int64_t end, int64_t row,
-                    const std::string& what) {
+                    const std::string& what, int64_t sample) {
   const double limit = end < 0 ? kLargestWhole : static_cast<double>(end);
   if (value >= 0 && value < limit && value == std::trunc(value)) {
     return static_cast<int64_t>(value);
   }
+  const std::string owner = sample < 0 ? std::string() : " of " + SamplePlace(sample);
   Fail(ErrorCode::kDataLoss,
-       StrCat(what, " ", value, " in row ", row, " is not a whole number from 0",
+       StrCat(what, " ", value, " in row ", row, owner, " is not a whole number from 0",
               end < 0 ? std::string() : StrCat(" to ", end - 1)),
-       {.layer = layer.param().name()});
+       {.layer = layer.param().name(), .sample = sample});
 }
 
 std::vector<LabelledObject> ReadObjects(const Layer& layer, const ConstTensorView& blob,

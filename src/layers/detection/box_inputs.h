@@ -72,8 +72,9 @@ int64_t CountRows(const Layer& layer, const Shape& shape, int64_t width, const s
 std::vector<LabelledObject> ReadObjects(const Layer& layer, const ConstTensorView& blob,
                                         const ObjectRule& rule);
 
-// `value` as a whole number 0..end-1 (end -1: no end). Throws kDataLoss, naming row and column.
+// `value` as a whole number 0..end-1 (end -1: no end). Throws kDataLoss, naming row and column,
+// and the sample of the batch that the row is about, where it is known.
 int64_t WholeNumber(const Layer& layer, double value, int64_t end, int64_t row,
-                    const std::string& what);
+                    const std::string& what, int64_t sample = -1);
 
 }  // namespace crema

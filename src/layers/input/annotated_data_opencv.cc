@@ -67,6 +67,8 @@ class AnnotatedDataState final : public LayerSessionState {
   void Save(LayerState* state) const override { images_.Save(state); }
   void Restore(const LayerState& state) override { images_.Restore(state); }
   int64_t EpochSize() const override { return images_.EpochSize(); }
+  std::string SampleName(int64_t index) const override { return images_.SampleName(index); }
+  double WaitedSeconds() const override { return images_.WaitedSeconds(); }
 
  private:
   // Returns the number of rows.

@@ -1,6 +1,7 @@
 // HDF5Data: rows of datasets of HDF5 files, as they are. The names of the tops are those of the
 // datasets; output i is (batch, axes of a row of dataset i). Batches span files and wrap to the
 // first. With `shuffle`, files and rows come in another order each epoch. No input, no gradient.
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,24 +32,10 @@ class HDF5DataState final : public LayerSessionState {
   HDF5DataState(const LayerParameter& param, uint64_t seed) : param_(param), seed_(seed) {}
 
   void Next(uint64_t layer_id, std::span<const TensorView> outputs) {
-    if (!reader_) {
-      reader_ = std::make_unique<Hdf5RowReader>(
-          OpenSet(param_), Hdf5RowReader::Options{.dtype = outputs[0].dtype(),
-                                                  .shuffle = param_.hdf5_data_param().shuffle(),
-                                                  .seed = seed_,
-                                                  .layer_id = layer_id});
-      places_.resize(outputs.size());
-    }
-    CheckShapes(outputs);
-    const int64_t batch = outputs[0].shape()[0];
-    for (int64_t row = 0; row < batch; ++row) {
-      for (size_t i = 0; i < outputs.size(); ++i) {
-        const size_t bytes = outputs[i].bytes() / static_cast<size_t>(batch);
-        places_[i] = static_cast<std::byte*>(outputs[i].raw()) + bytes * static_cast<size_t>(row);
-      }
-      reader_->Read(position_ + static_cast<uint64_t>(row), places_);
-    }
-    position_ += static_cast<uint64_t>(batch);
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point begin = Clock::now();
+    ReadBatch(layer_id, outputs);
+    waited_seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
   void Save(LayerState* state) const override {
@@ -62,7 +49,39 @@ class HDF5DataState final : public LayerSessionState {
     return static_cast<int64_t>(reader_ ? reader_->set().rows() : OpenSet(param_).rows());
   }
 
+  std::string SampleName(int64_t index) const override {
+    if (index < 0 || static_cast<size_t>(index) >= batch_rows_.size()) return {};
+    const Hdf5RowReader::Place& place = batch_rows_[static_cast<size_t>(index)];
+    return StrCat(reader_->set().files()[place.file].path, " row ", place.row);
+  }
+
+  // Reading is all that Forward does here.
+  double WaitedSeconds() const override { return waited_seconds_; }
+
  private:
+  void ReadBatch(uint64_t layer_id, std::span<const TensorView> outputs) {
+    if (!reader_) {
+      reader_ = std::make_unique<Hdf5RowReader>(
+          OpenSet(param_), Hdf5RowReader::Options{.dtype = outputs[0].dtype(),
+                                                  .shuffle = param_.hdf5_data_param().shuffle(),
+                                                  .seed = seed_,
+                                                  .layer_id = layer_id});
+      places_.resize(outputs.size());
+    }
+    CheckShapes(outputs);
+    const int64_t batch = outputs[0].shape()[0];
+    batch_rows_.resize(static_cast<size_t>(batch));
+    for (int64_t row = 0; row < batch; ++row) {
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        const size_t bytes = outputs[i].bytes() / static_cast<size_t>(batch);
+        places_[i] = static_cast<std::byte*>(outputs[i].raw()) + bytes * static_cast<size_t>(row);
+      }
+      batch_rows_[static_cast<size_t>(row)] =
+          reader_->Read(position_ + static_cast<uint64_t>(row), places_);
+    }
+    position_ += static_cast<uint64_t>(batch);
+  }
+
   // The files may have changed between planning and the first batch.
   void CheckShapes(std::span<const TensorView> outputs) const {
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -81,6 +100,8 @@ class HDF5DataState final : public LayerSessionState {
   uint64_t position_ = 0;  // rows
   std::unique_ptr<Hdf5RowReader> reader_;
   std::vector<std::byte*> places_;
+  std::vector<Hdf5RowReader::Place> batch_rows_;  // of the last batch
+  double waited_seconds_ = 0;
 };
 
 class HDF5Data final : public Layer {

@@ -76,6 +76,7 @@ class MemoryDataState final : public LayerSessionState, public MemoryFeed {
     const auto size = static_cast<size_t>(sample_.count());
     Copy(data_.subspan(next_ * size, batch_ * size), outputs[0]);
     if (outputs.size() > 1) Copy(labels_.subspan(next_, batch_), outputs[1]);
+    last_ = next_;
     next_ += batch_;
     if (next_ == labels_.size()) {
       next_ = 0;
@@ -84,6 +85,12 @@ class MemoryDataState final : public LayerSessionState, public MemoryFeed {
   }
 
   int64_t EpochSize() const override { return static_cast<int64_t>(labels_.size()); }
+
+  std::string SampleName(int64_t index) const override {
+    const size_t sample = last_ + static_cast<size_t>(index);
+    if (index < 0 || static_cast<size_t>(index) >= batch_ || sample >= labels_.size()) return {};
+    return Name(sample)();
+  }
 
  private:
   static SampleWriter::Options WriterOptionsFor(const LayerParameter& param, const Shape& sample,
@@ -145,6 +152,7 @@ class MemoryDataState final : public LayerSessionState, public MemoryFeed {
   std::span<const float> data_;  // own_data_, or the program's
   std::span<const float> labels_;
   size_t next_ = 0;      // sample of the next batch
+  size_t last_ = 0;      // sample that the last batch began with
   bool unused_ = false;  // samples were added and not all of them taken
   uint64_t added_ = 0;   // counts samples, for the random draws
 };

@@ -46,6 +46,14 @@ int64_t PrefetchedState::EpochSize() const {
   return static_cast<int64_t>(epoch_size_ > 0 ? epoch_size_ : options_.epoch_size());
 }
 
+std::string PrefetchedState::SampleName(int64_t index) const {
+  return prefetcher_ ? prefetcher_->SampleName(index) : std::string();
+}
+
+double PrefetchedState::WaitedSeconds() const {
+  return prefetcher_ ? prefetcher_->WaitedSeconds() : 0;
+}
+
 void TellFile(Problem* problem) {
   Where& where = problem->where;
   if (where.file.empty()) return;

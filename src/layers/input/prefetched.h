@@ -40,6 +40,8 @@ class PrefetchedState final : public LayerSessionState {
   void Save(LayerState* state) const override;
   void Restore(const LayerState& state) override;
   int64_t EpochSize() const override;
+  std::string SampleName(int64_t index) const override;
+  double WaitedSeconds() const override;
 
  private:
   void Open(std::span<const TensorView> outputs);

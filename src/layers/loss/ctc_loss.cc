@@ -9,6 +9,7 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
+#include "graph/sample_place.h"
 #include "layers/loss/item_batch.h"
 #include "layers/loss/labels.h"
 #include "math/ctc.h"
@@ -133,10 +134,11 @@ class CTCLoss final : public Layer {
     if (args.inputs.size() <= input) return most;
     const auto length = static_cast<double>(args.inputs[input].data<T>()[item]);
     if (!(length >= 0 && length <= static_cast<double>(most) && length == std::trunc(length))) {
-      Where where{.layer = param().name()};
+      Where where{.layer = param().name(), .sample = item};
       where.blob = BottomName(*this, input);
       Fail(ErrorCode::kDataLoss,
-           StrCat("length ", length, " at item ", item, " is not a whole number 0..", most), where);
+           StrCat("length ", length, " at ", SamplePlace(item), " is not a whole number 0..", most),
+           where);
     }
     return static_cast<int64_t>(length);
   }
@@ -165,10 +167,10 @@ class CTCLoss final : public Layer {
     const auto first = static_cast<int64_t>(LabelsOf<T>(args, sizes, item).size());
     for (int64_t i = first; i < sizes.labels; ++i) {
       if (IsPadding(row[i], sizes)) continue;
-      Where where{.layer = param().name()};
+      Where where{.layer = param().name(), .sample = item};
       where.blob = BottomName(*this, 1);
       Fail(ErrorCode::kDataLoss,
-           StrCat("label ", row[i], " at item ", item, ", position ", i,
+           StrCat("label ", row[i], " at ", SamplePlace(item), ", position ", i,
                   " comes after the padding (-1 or the blank, ", Blank(sizes),
                   "), which ends the labels"),
            where);
@@ -194,20 +196,20 @@ class CTCLoss final : public Layer {
 
   template <typename T>
   void CheckItem(const CtcSequence<T>& sequence, int64_t item) const {
-    Where where{.layer = param().name()};
+    Where where{.layer = param().name(), .sample = item};
     where.blob = BottomName(*this, 1);
     for (const T label : sequence.labels) {
       if (label != T(-1) && label != static_cast<T>(sequence.blank)) continue;
       Fail(ErrorCode::kDataLoss,
-           StrCat("label ", label, " at item ", item, " is padding or the blank (", sequence.blank,
-                  "), within the length of its labels"),
+           StrCat("label ", label, " at ", SamplePlace(item), " is padding or the blank (",
+                  sequence.blank, "), within the length of its labels"),
            where);
     }
     const int64_t needed = CtcFewestSteps(sequence.labels);
     if (sequence.steps >= needed || zero_infinity_) return;
     Fail(ErrorCode::kDataLoss,
-         StrCat("item ", item, " has ", sequence.steps, " steps, but its ", sequence.labels.size(),
-                " labels need at least ", needed,
+         StrCat(SamplePlace(item), " has ", sequence.steps, " steps, but its ",
+                sequence.labels.size(), " labels need at least ", needed,
                 " (with a blank between equal neighbours); zero_infinity: true leaves such items "
                 "out"),
          where);

@@ -6,6 +6,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "graph/sample_place.h"
 #include "layers/layer_axis.h"
 
 namespace crema {
@@ -13,24 +14,33 @@ namespace {
 
 bool IsWhole(double value) { return value == std::trunc(value) && std::isfinite(value); }
 
-[[noreturn]] void FailLabel(const Layer& layer, double label, int64_t index,
+// What the reader of a message should look at first. 255 marks what counts for nothing in most sets
+// of segmentation.
+std::string Hint(double label, int64_t classes) {
+  if (label < 0 || (label == 255 && classes < 255)) return "; is it an ignore_label?";
+  if (label < 1e9) return "; does your set start at 1?";
+  return "";
+}
+
+[[noreturn]] void FailLabel(const Layer& layer, double label, int64_t index, const Shape& labels,
                             const LabelRule& rule) {
-  std::string place = StrCat("item ", index / rule.inner);
-  if (rule.inner > 1) place += StrCat(", position ", index % rule.inner);
-  const std::string owner = rule.classes_from.empty() ? StrCat("\"", BottomName(layer, 0), "\"")
-                                                      : std::string(rule.classes_from);
-  const std::string classes =
-      StrCat(owner, " has ", rule.classes, " classes (labels 0..", rule.classes - 1);
-  Where where{.layer = layer.param().name()};
+  // Along axis 0, whatever axes of the scores lie before the classes.
+  const int64_t each = labels.axes() > 1 ? labels.count(1) : rule.inner;
+  Where where{.layer = layer.param().name(), .sample = index / each};
   where.blob = BottomName(layer, rule.input);
+  std::string place = SamplePlace(where.sample);
+  if (each > 1) place += StrCat(", position ", index % each);
+  const std::string classes =
+      rule.classes_from.empty()
+          ? StrCat("\"", BottomName(layer, 0), "\" has ", rule.classes, " outputs")
+          : StrCat(rule.classes_from, " is ", rule.classes);
+  const std::string range = StrCat(classes, " (labels 0..", rule.classes - 1);
   if (!IsWhole(label)) {
     Fail(ErrorCode::kDataLoss,
-         StrCat("label ", label, " at ", place, " is not a whole number; ", classes, ")"), where);
+         StrCat("label ", label, " at ", place, " is not a whole number; ", range, ")"), where);
   }
-  const bool past_end = label >= static_cast<double>(rule.classes);
   Fail(ErrorCode::kDataLoss,
-       StrCat("label ", label, " at ", place, " but ", classes,
-              past_end ? "; does your set start at 1?)" : "; is it an ignore_label?)"),
+       StrCat("label ", label, " at ", place, " but ", range, Hint(label, rule.classes), ")"),
        where);
 }
 
@@ -51,7 +61,7 @@ int64_t CheckLabels(const Layer& layer, const ConstTensorView& labels, const Lab
       // Not the other way round: NaN must fail.
       if (!(label >= 0 && label < static_cast<double>(rule.classes)) ||
           label != std::trunc(label)) {
-        FailLabel(layer, label, i, rule);
+        FailLabel(layer, label, i, labels.shape(), rule);
       }
       ++counted;
     }
@@ -64,10 +74,12 @@ void CheckWholeNumbers(const Layer& layer, const ConstTensorView& values, size_t
     const T* data = values.data<T>();
     for (int64_t i = 0; i < values.count(); ++i) {
       if (IsWhole(static_cast<double>(data[i]))) continue;
-      Where where{.layer = layer.param().name()};
+      Where where{.layer = layer.param().name(), .sample = i};
+      if (values.shape().axes() > 1) where.sample /= values.shape().count(1);
       where.blob = BottomName(layer, input);
       Fail(ErrorCode::kDataLoss,
-           StrCat("value ", data[i], " at item ", i, " is not a whole number"), where);
+           StrCat("value ", data[i], " at ", SamplePlace(where.sample), " is not a whole number"),
+           where);
     }
   });
 }

@@ -24,11 +24,11 @@ struct LabelRule {
   size_t input = 1;  // which input of the layer the labels are
 };
 
-// Throws kDataLoss, naming the item, when a label is not a whole number 0..classes-1 or the ignored
-// one. Returns how many labels are not ignored. `labels` are f32 or f64.
+// Throws kDataLoss, naming the sample, when a label is not a whole number 0..classes-1 or the
+// ignored one. Returns how many labels are not ignored. `labels` are f32 or f64.
 int64_t CheckLabels(const Layer& layer, const ConstTensorView& labels, const LabelRule& rule);
 
-// Throws kDataLoss, naming the item, when a value of input `input` is not a whole number.
+// Throws kDataLoss, naming the sample, when a value of input `input` is not a whole number.
 void CheckWholeNumbers(const Layer& layer, const ConstTensorView& values, size_t input);
 
 // The classes on axis `axis` and the positions before and behind it; an axis that is outside is an

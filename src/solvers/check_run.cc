@@ -1,0 +1,290 @@
+#include "solvers/check_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "core/log.h"
+#include "core/strings.h"
+#include "graph/replace_sources.h"
+#include "graph/summary.h"
+#include "runtime/session.h"
+#include "solvers/check_data.h"
+#include "solvers/learning_rate.h"
+#include "solvers/machine_limits.h"
+#include "solvers/snapshot.h"
+#include "solvers/update_rule.h"
+
+namespace crema {
+namespace {
+
+std::string Mebibytes(int64_t bytes) {
+  const double tenths = std::round(static_cast<double>(bytes) * 10 / (1 << 20));
+  return StrCat(tenths / 10, " MiB");
+}
+
+// What LoadFiles writes to the log besides its tables.
+class WarningsToReport final : public LogSink {
+ public:
+  explicit WarningsToReport(CheckReport* report) : report_(report) {}
+  void Write(Severity severity, std::string_view message) override {
+    if (severity == Severity::kInfo) return;
+    report_->warnings.push_back({ErrorCode::kInvalidArgument, {}, std::string(message)});
+  }
+
+ private:
+  CheckReport* const report_;
+};
+
+class RunChecker {
+ public:
+  RunChecker(const SolverFile& solver, const Registry& registry, const CheckOptions& options)
+      : solver_(solver), param_(solver_.solver), registry_(registry), options_(options) {
+    if (options_.threads <= 0) options_.threads = AvailableProcessors();
+    if (options_.memory < 0) options_.memory = AvailableMemory();
+  }
+
+  CheckReport Check() {
+    Add(solver_.warnings, &report_.warnings);
+    std::unique_ptr<RunConfig> config = Configure();
+    // A schedule is only walked when all of its fields are right.
+    if (CheckLearningRate(param_).empty() && param_.has_max_iter()) CheckSchedule();
+    if (config) CheckNets(*config);
+    CheckSnapshots();
+    return std::move(report_);
+  }
+
+ private:
+  struct PlannedNet {
+    std::string role;
+    const NetOfRun* net;
+    std::shared_ptr<const Plan> plan;
+    bool can_run = true;  // its data are there
+  };
+
+  static void Add(const std::vector<Problem>& more, std::vector<Problem>* to) {
+    for (const Problem& problem : more) {
+      // Nets of one file have the same problems.
+      const auto same = [&](const Problem& p) { return ToString(p) == ToString(problem); };
+      if (std::ranges::none_of(*to, same)) to->push_back(problem);
+    }
+  }
+
+  // Adds what `body` throws about the run to the report. False when it threw.
+  template <typename Body>
+  bool Collect(Body&& body) {
+    try {
+      body();
+      return true;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kInternal) throw;
+      Add(error.problems(), &report_.problems);
+      return false;
+    }
+  }
+
+  std::unique_ptr<RunConfig> Configure() {
+    std::unique_ptr<RunConfig> config;
+    const auto read = [&](const SolverFile& file) {
+      return Collect([&] { config = std::make_unique<RunConfig>(MakeRunConfig(file)); });
+    };
+    if (!read(solver_)) read(NetsOnly());
+    return config;
+  }
+
+  // The nets can be looked at although other fields are wrong.
+  SolverFile NetsOnly() const {
+    static constexpr std::string_view kKept[] = {
+        "net",      "net_param",      "train_net", "train_net_param", "train_state",
+        "test_net", "test_net_param", "test_iter", "test_state"};
+    SolverFile file = solver_;
+    SolverParameter& only = file.solver;
+    std::vector<const google::protobuf::FieldDescriptor*> fields;
+    only.GetReflection()->ListFields(only, &fields);
+    for (const auto* field : fields) {
+      if (std::ranges::find(kKept, std::string_view(field->name())) == std::end(kKept)) {
+        only.GetReflection()->ClearField(&only, field);
+      }
+    }
+    only.set_base_lr(1);
+    only.set_lr_policy("fixed");
+    only.set_max_iter(1);
+    if (only.test_iter_size() > 0) only.set_test_interval(1);
+    for (int& iterations : *only.mutable_test_iter()) iterations = std::max(1, iterations);
+    return file;
+  }
+
+  void CheckNets(const RunConfig& config) {
+    std::vector<PlannedNet> nets;
+    PlanNet("train", config.train, true, &nets);
+    for (size_t i = 0; i < config.tests.size(); ++i) {
+      PlanNet(StrCat("test#", i), config.tests[i], false, &nets);
+    }
+    if (nets.empty()) return;
+    const bool fits = CheckMemory(nets);
+    if (nets.front().role == "train") parameters_ = nets.front().plan->LearnedCount();
+    if (fits) RunNets(nets);
+  }
+
+  void PlanNet(const std::string& role, const NetOfRun& net, bool backward,
+               std::vector<PlannedNet>* nets) {
+    const PlanOptions options{.threads = options_.threads, .backward = backward};
+    std::vector<Problem> warnings = net.file.warnings;
+    std::shared_ptr<const Plan> plan;
+    const bool whole = Collect([&] {
+      plan = MakePlan(net.file.net, net.file.source, net.state, registry_, options, &warnings);
+    });
+    Add(warnings, &report_.warnings);
+    if (!whole) plan = PlanWithoutData(net, options);
+    if (plan == nullptr) return;
+    report_.nets.push_back({.role = role,
+                            .name = plan->name,
+                            .layers = int64_t{plan->written.layer_size()},
+                            .parameters = plan->LearnedCount()});
+    nets->push_back({.role = role, .net = &net, .plan = std::move(plan), .can_run = whole});
+  }
+
+  // Data that are not there hide what is wrong behind them. Null when there is nothing to plan.
+  std::shared_ptr<const Plan> PlanWithoutData(const NetOfRun& net, const PlanOptions& options) {
+    NetParameter text = net.file.net;
+    try {
+      ReplaceSources({}, &text);
+    } catch (const Error&) {
+      return nullptr;  // the text does not say how large the images are
+    }
+    std::vector<Problem> warnings;
+    std::shared_ptr<const Plan> plan;
+    Collect(
+        [&] { plan = MakePlan(text, net.file.source, net.state, registry_, options, &warnings); });
+    return plan;
+  }
+
+  int Histories() const {
+    const UpdateRule* rule = FindUpdateRule(param_.type());
+    return rule == nullptr ? 0 : rule->histories;
+  }
+
+  bool CheckMemory(const std::vector<PlannedNet>& nets) {
+    const int64_t copies = Histories() + (param_.ema_decay() > 0 ? 1 : 0);
+    for (const PlannedNet& net : nets) {
+      // Test nets use the weights of the training net.
+      report_.memory_bytes += net.role == "train" ? Summarize(*net.plan).peak_bytes +
+                                                        copies * net.plan->LearnedCount() * 4
+                                                  : net.plan->arena_bytes + net.plan->scratch_bytes;
+    }
+    report_.available_memory = options_.memory;
+    if (options_.memory == 0 || report_.memory_bytes <= options_.memory) return true;
+    report_.problems.push_back(
+        {ErrorCode::kInvalidArgument,
+         {},
+         StrCat("the nets need ", Mebibytes(report_.memory_bytes), " of memory, but there are ",
+                Mebibytes(options_.memory), ": lower batch_size (iter_size makes up for it)")});
+    return false;
+  }
+
+  void RunNets(const std::vector<PlannedNet>& nets) {
+    const bool any_runs = std::ranges::any_of(nets, &PlannedNet::can_run);
+    if (!any_runs && options_.weights.paths.empty()) return;
+    const PlannedNet& first = nets.front();  // the training net, unless that is what is wrong
+    const uint64_t seed =
+        param_.random_seed() < 0 ? 1 : static_cast<uint64_t>(param_.random_seed());
+    const std::shared_ptr<Weights> weights = Weights::Make(*first.plan, seed);
+    WarningsToReport log(&report_);
+    if (first.role == "train") {
+      Collect([&] { LoadFiles(options_.weights, *first.plan, weights.get(), &log); });
+    }
+    for (size_t i = 0; i < nets.size(); ++i) {
+      if (!nets[i].can_run) continue;
+      Collect([&] {
+        const DataCheck check{.net = *nets[i].net,
+                              .registry = registry_,
+                              .threads = options_.threads,
+                              .seed = seed,
+                              .samples = options_.samples};
+        Add(CheckData(check, *weights, &report_.nets[i]), &report_.problems);
+      });
+    }
+  }
+
+  // Every iteration, since the rate may leave the numbers anywhere.
+  void CheckSchedule() {
+    constexpr int64_t kMost = 10'000'000;
+    report_.policy = param_.lr_policy();
+    report_.iterations = param_.max_iter();
+    LearningRate rate(param_);
+    report_.first_rate = rate.At(0);
+    for (int64_t i = 0; i < std::min<int64_t>(param_.max_iter(), kMost); ++i) {
+      report_.last_rate = rate.At(i);
+      if (std::isfinite(report_.last_rate) && report_.last_rate >= 0) continue;
+      report_.problems.push_back(
+          {ErrorCode::kInvalidArgument, solver_.source.Locate("base_lr"),
+           StrCat("the learning rate of iteration ", i, " is ", report_.last_rate,
+                  "; change the fields of lr_policy \"", param_.lr_policy(), "\"")});
+      return;
+    }
+  }
+
+  int64_t SnapshotsAtEnd() const {
+    const int64_t most = param_.max_iter();
+    int64_t count = param_.snapshot() > 0 ? most / param_.snapshot() : 0;
+    const bool last = param_.snapshot() == 0 || most % param_.snapshot() != 0;
+    if (param_.snapshot_after_train() && last) ++count;
+    // The oldest goes when the new one is whole.
+    const int64_t kept = param_.snapshot_keep();
+    return kept > 0 ? std::min(count, kept + 1) : count;
+  }
+
+  void CheckSnapshots() {
+    if (param_.snapshot_prefix().empty() || SnapshotsAtEnd() == 0) return;
+    report_.snapshot_prefix = param_.snapshot_prefix();
+    report_.snapshots = SnapshotsAtEnd();
+    const int64_t models = param_.ema_decay() > 0 ? 2 : 1;
+    report_.snapshot_bytes = parameters_ * 4 * (models + Histories());
+    if (!Collect([&] { ProbeSnapshotFolder(param_.snapshot_prefix()); })) return;
+    report_.free_bytes = FreeDiskBytes(param_.snapshot_prefix());
+    const int64_t needed = report_.snapshots * report_.snapshot_bytes;
+    if (report_.free_bytes < 0 || needed <= report_.free_bytes) return;
+    report_.problems.push_back(
+        {ErrorCode::kIoFailure, solver_.source.Locate("snapshot_prefix"),
+         StrCat(report_.snapshots, " snapshots of ", Mebibytes(report_.snapshot_bytes), " need ",
+                Mebibytes(needed), ", but there are ", Mebibytes(report_.free_bytes),
+                " free on the disk: make room, or set snapshot_keep")});
+  }
+
+  const SolverFile solver_;
+  const SolverParameter& param_;
+  const Registry& registry_;
+  CheckOptions options_;
+  CheckReport report_;
+  int64_t parameters_ = 0;  // of the training net
+};
+
+template <typename Body>
+CheckReport Timed(Body&& body) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  CheckReport report = body();
+  report.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return report;
+}
+
+}  // namespace
+
+CheckReport CheckRun(const SolverFile& solver, const Registry& registry,
+                     const CheckOptions& options) {
+  return Timed([&] { return RunChecker(solver, registry, options).Check(); });
+}
+
+int ExitCode(const CheckReport& report) {
+  int code = 0;
+  for (const Problem& problem : report.problems) {
+    if (ExitCode(problem.code) != 3) return 2;
+    code = 3;
+  }
+  return code;
+}
+
+}  // namespace crema

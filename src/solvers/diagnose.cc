@@ -1,0 +1,368 @@
+#include "solvers/diagnose.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/strings.h"
+#include "runtime/sample_names.h"
+
+namespace crema {
+namespace {
+
+// Data beyond this overflow in a few layers, and are never meant.
+constexpr double kAbsurdData = 1e12;
+// Learned values that no filler gives and no training needs.
+constexpr double kAbsurdWeight = 1e6;
+
+constexpr char kLowerRate[] = "lower base_lr, begin with warmup_iter, or set clip_gradients";
+
+// What was found: which layer, and the sentences about it.
+struct Finding {
+  std::string layer;
+  std::string text;
+};
+
+struct Extremes {
+  int64_t broken = 0;  // values that are not finite
+  double first = 0;    // the first of them
+  double largest = 0;  // magnitude of the finite ones
+};
+
+Extremes Look(const ConstTensorView& view) {
+  Extremes extremes;
+  DispatchFloat(view.dtype(), [&]<typename T>(T) {
+    for (const T x : view.span<T>()) {
+      if (std::isfinite(x)) {
+        extremes.largest = std::max(extremes.largest, std::abs(static_cast<double>(x)));
+      } else if (extremes.broken++ == 0) {
+        extremes.first = x;
+      }
+    }
+  });
+  return extremes;
+}
+
+// Rows along axis 0 that hold a value which is not finite, or at least as large as `limit`.
+std::vector<int64_t> BrokenRows(const ConstTensorView& view, double limit) {
+  std::vector<int64_t> rows;
+  if (view.shape().axes() == 0 || view.count() == 0) return rows;
+  const auto each = static_cast<size_t>(view.count() / view.shape()[0]);
+  DispatchFloat(view.dtype(), [&]<typename T>(T) {
+    const std::span<const T> values = view.span<T>();
+    for (int64_t row = 0; row < view.shape()[0]; ++row) {
+      const auto part = values.subspan(static_cast<size_t>(row) * each, each);
+      // Not the other way round: NaN counts.
+      const auto fine = [&](T x) { return std::abs(static_cast<double>(x)) < limit; };
+      if (!std::ranges::all_of(part, fine)) rows.push_back(row);
+    }
+  });
+  return rows;
+}
+
+// The pass once more, and the session that it is a copy of.
+struct Sessions {
+  const Session& again;
+  const Session& original;
+};
+
+std::string NameOf(const Sessions& sessions, int value, int64_t row) {
+  std::string name = FindSampleName(sessions.again, value, row);
+  const Plan& plan = sessions.original.plan();
+  const int same =
+      plan.FindFirstValue(sessions.again.plan().values[static_cast<size_t>(value)].name);
+  if (name.empty() && same >= 0) name = FindSampleName(sessions.original, same, row);
+  return name.empty() ? StrCat(row, " of the batch") : StrCat("'", name, "'");
+}
+
+// " in sample 'x', 'y', 'z' and 4 more"; " in all samples"; nothing where rows are no samples.
+std::string TellRows(const Sessions& sessions, int value, double limit) {
+  constexpr size_t kNamed = 3;
+  const ConstTensorView view = sessions.again.DataOf(value);
+  const std::vector<int64_t> rows = BrokenRows(view, limit);
+  if (rows.empty() || view.shape().axes() == 1 || view.shape()[0] == 1) {
+    return rows.size() == 1 ? StrCat(", in sample ", NameOf(sessions, value, rows[0])) : "";
+  }
+  if (static_cast<int64_t>(rows.size()) == view.shape()[0]) return ", in all samples";
+  std::vector<std::string> names;
+  for (const int64_t row : rows) {
+    if (names.size() < kNamed) names.push_back(NameOf(sessions, value, row));
+  }
+  std::string text = StrCat(rows.size() == 1 ? ", in sample " : ", in samples ", Join(names, ", "));
+  if (rows.size() > names.size()) text += StrCat(" and ", rows.size() - names.size(), " more");
+  return text;
+}
+
+// ". The batch has the samples 'a' to 'b'"; nothing where they have no names.
+std::string TellBatch(const Session& session) {
+  for (const PlannedLayer& layer : session.plan().layers) {
+    if (!layer.inputs.empty() || layer.outputs.empty()) continue;
+    const Shape shape = session.DataOf(layer.outputs[0]).shape();
+    if (shape.axes() == 0) continue;
+    const std::string first = FindSampleName(session, layer.outputs[0], 0);
+    const std::string last = FindSampleName(session, layer.outputs[0], shape[0] - 1);
+    if (!first.empty()) return StrCat(". The batch has the samples '", first, "' to '", last, "'");
+  }
+  return "";
+}
+
+const PlannedLayer& LayerOf(const Plan& plan, const LearnedSlot& slot) {
+  return plan.layers[static_cast<size_t>(slot.layer)];
+}
+
+std::string BlobName(const LearnedSlot& slot) {
+  return StrCat("blob ", slot.index, slot.role.empty() ? "" : " (" + slot.role + ")");
+}
+
+// Without the sign of a NaN, which means nothing.
+std::string Number(double value) { return std::isnan(value) ? "nan" : StrCat(value); }
+
+std::string TellBroken(const Extremes& extremes, int64_t count) {
+  return StrCat(Number(extremes.first), " in ", extremes.broken, " of ", count, " values");
+}
+
+// Looks at one pass of a session that keeps every blob.
+class Inquiry {
+ public:
+  Inquiry(const Sessions& sessions, const Weights& weights, const DivergedRun& run)
+      : sessions_(sessions), plan_(sessions.again.plan()), weights_(weights), run_(run) {}
+
+  // Nothing when all is finite.
+  std::optional<Finding> Find() const {
+    if (auto weights = FindWeights()) return weights;
+    if (auto data = FindData()) return data;
+    return FindLayer();
+  }
+
+  // Before anything has run.
+  std::optional<Finding> FindWeights() const {
+    for (size_t s = 0; s < plan_.learned.size(); ++s) {
+      const LearnedSlot& slot = plan_.learned[s];
+      // The pass itself brought its NaN into the running means; they are no cause.
+      if (slot.statistic || slot.owner != static_cast<int>(s)) continue;
+      const ConstTensorView blob = weights_.blob(s);
+      const Extremes extremes = Look(blob);
+      if (extremes.broken == 0) continue;
+      const std::string what = StrCat("The weights are at fault: ", BlobName(slot), " holds ",
+                                      TellBroken(extremes, blob.count()));
+      if (run_.iteration == 0) {
+        return Finding{LayerOf(plan_, slot).name(),
+                       what + " before the first update: start from other weights"};
+      }
+      return Finding{
+          LayerOf(plan_, slot).name(),
+          StrCat(what, ", so the update of iteration ", run_.iteration - 1,
+                 " overflowed: its gradient or the learning rate is too large; ", kLowerRate)};
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<Finding> FindData() const {
+    for (const PlannedLayer& layer : plan_.layers) {
+      if (!layer.inputs.empty()) continue;
+      for (const int v : layer.outputs) {
+        const ConstTensorView data = sessions_.again.DataOf(v);
+        const Extremes extremes = Look(data);
+        const std::string& name = plan_.values[static_cast<size_t>(v)].name;
+        if (extremes.broken > 0) {
+          return Finding{layer.name(),
+                         StrCat("The data are at fault: \"", name, "\" holds ",
+                                TellBroken(extremes, data.count()),
+                                TellRows(sessions_, v, std::numeric_limits<double>::infinity()),
+                                "; mend these samples or leave them out")};
+        }
+        if (extremes.largest >= kAbsurdData) {
+          return Finding{
+              layer.name(),
+              StrCat("The data are at fault: \"", name, "\" holds values up to ", extremes.largest,
+                     TellRows(sessions_, v, kAbsurdData), "; mend these samples, or scale them")};
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Finding> FindLayer() const {
+    for (size_t i = 0; i < plan_.layers.size(); ++i) {
+      const PlannedLayer& layer = plan_.layers[i];
+      for (const int v : layer.outputs) {
+        const ConstTensorView output = sessions_.again.DataOf(v);
+        const Extremes extremes = Look(output);
+        if (extremes.broken == 0) continue;
+        return Finding{layer.name(),
+                       Blame(i, StrCat("its output \"", plan_.values[static_cast<size_t>(v)].name,
+                                       "\" holds ", TellBroken(extremes, output.count()),
+                                       TellRows(sessions_, v, kInfinity)))};
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Weights that grew without end overflow here or in a layer below.
+  std::string Blame(size_t at, const std::string& what) const {
+    double input = 0;
+    for (const int v : plan_.layers[at].inputs) {
+      input = std::max(input, Look(sessions_.again.DataOf(v)).largest);
+    }
+    double weight = 0;
+    std::string owner;
+    for (size_t s = 0; s < plan_.learned.size(); ++s) {
+      const LearnedSlot& slot = plan_.learned[s];
+      if (slot.statistic || slot.layer > static_cast<int>(at)) continue;
+      const double largest = Look(weights_.blob(s)).largest;
+      if (largest <= weight) continue;
+      weight = largest;
+      owner = LayerOf(plan_, slot).name();
+    }
+    if (weight >= kAbsurdWeight) {
+      return StrCat("The weights are at fault: those of \"", owner, "\" have grown to ", weight,
+                    ", and ", what, "; ", kLowerRate);
+    }
+    return StrCat("The layer's arithmetic is at fault: ", what,
+                  ", although data and weights are "
+                  "finite (its inputs up to ",
+                  input, ", weights up to ", weight, ")", TellStatistics(at));
+  }
+
+  // Means and variances of a file can be broken too.
+  std::string TellStatistics(size_t at) const {
+    for (const int s : plan_.layers[at].learned) {
+      const LearnedSlot& slot = plan_.learned[static_cast<size_t>(s)];
+      if (slot.statistic && Look(weights_.blob(static_cast<size_t>(s))).broken > 0) {
+        return StrCat("; of its statistics, ", BlobName(slot), " is not finite");
+      }
+    }
+    return "";
+  }
+
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+  const Sessions sessions_;
+  const Plan& plan_;
+  const Weights& weights_;
+  const DivergedRun& run_;
+};
+
+Error MakeError(const DivergedRun& run, const std::string& what, const Finding& finding) {
+  const std::string snapshot =
+      run.last_snapshot.empty()
+          ? "No snapshot was written before"
+          : StrCat("The last snapshot with finite weights is ", run.last_snapshot);
+  return Error(Problem{ErrorCode::kDiverged,
+                       {.layer = finding.layer},
+                       StrCat("training diverged: ", what, " in iteration ", run.iteration,
+                              " (learning rate ", run.rate, "). ", finding.text, ". ", snapshot)});
+}
+
+// What a program hands over cannot be read again, but still lies in the session: the memory of
+// sources is never used for anything else.
+bool IsHandedOver(const PlannedLayer& layer) {
+  return layer.type->name == "Input" || layer.type->name == "MemoryData";
+}
+
+// The plan of the net with every blob kept, where such layers do not run.
+std::shared_ptr<const Plan> PlanToLookAt(const NetOfRun& net, const Registry& registry,
+                                         int threads) {
+  std::vector<Problem> warnings;
+  const auto plan = MakePlan(net.file.net, net.file.source, net.state, registry,
+                             {.threads = threads, .backward = false, .optimize = false}, &warnings);
+  auto changed = std::make_shared<Plan>(*plan);
+  for (PlannedLayer& layer : changed->layers) {
+    if (IsHandedOver(layer)) layer.forward = false;
+  }
+  return changed;
+}
+
+void CopyHandedOver(const Session& from, Session* to) {
+  for (const PlannedLayer& layer : to->plan().layers) {
+    if (!IsHandedOver(layer)) continue;
+    for (const std::string& top : layer.layer->param().top()) {
+      const int value = from.plan().FindFirstValue(top);
+      if (value < 0) continue;
+      const ConstTensorView data = from.DataOf(value);
+      if (layer.type->name == "Input") to->Reshape(top, data.shape());
+      std::memcpy(to->MutableData(top).raw(), data.raw(), data.bytes());
+    }
+  }
+}
+
+Finding Replay(const NetOfRun& net, const Registry& registry, const Session& session,
+               const Weights& weights, const PassMark& mark, const DivergedRun& run) {
+  const int threads = session.context().threads();
+  const uint64_t seed = session.context().seed();
+  const auto plan = PlanToLookAt(net, registry, threads);
+  const std::shared_ptr<const Weights> shared = Weights::ShareWith(*plan, weights, seed);
+  Session again(plan, shared, ExecContext(threads, seed));
+  const Inquiry inquiry({again, session}, *shared, run);
+  if (auto finding = inquiry.FindWeights()) return *std::move(finding);  // it may not run
+  CopyHandedOver(session, &again);
+  again.set_step(mark.step());
+  again.RestoreState("train", mark.readers());
+  const double loss = again.Forward();
+  std::optional<Finding> finding = inquiry.Find();
+  if (!finding) {
+    finding = Finding{
+        "", StrCat("The same batch run again gives a loss of ", loss,
+                   ", so the values were at the edge of what numbers can hold; ", kLowerRate)};
+  }
+  return *std::move(finding);
+}
+
+}  // namespace
+
+void PassMark::Take(const Session& session) {
+  step_ = session.step();
+  readers_.clear_layer_state();
+  session.SaveState("train", &readers_);
+}
+
+Error DiagnoseDivergence(const NetOfRun& net, const Registry& registry, const Session& session,
+                         const Weights& weights, const PassMark& mark, double loss,
+                         const DivergedRun& run) {
+  const std::string what = "the loss is " + Number(loss);
+  try {
+    Finding finding = Replay(net, registry, session, weights, mark, run);
+    if (finding.text.find(", in sample") == std::string::npos) finding.text += TellBatch(session);
+    return MakeError(run, what, finding);
+  } catch (const std::exception& error) {
+    const std::string why =
+        StrCat("The batch cannot be run again to see more (", error.what(), "); ", kLowerRate);
+    return MakeError(run, what, {"", why});
+  }
+}
+
+Error DiagnoseUpdate(Session& session, size_t slot, const DivergedRun& run) {
+  const Plan& plan = session.plan();
+  const LearnedSlot& broken = plan.learned[slot];
+  const std::string what = StrCat("the update gave values of ", BlobName(broken), " of \"",
+                                  LayerOf(plan, broken).name(), "\" that are not finite");
+  double largest = 0;
+  for (size_t s = plan.learned.size(); s-- > 0;) {
+    const LearnedSlot& at = plan.learned[s];
+    const TensorView gradient = session.LearnedGradient(s);
+    if (at.owner != static_cast<int>(s) || gradient.empty()) continue;
+    const Extremes extremes = Look(gradient);
+    if (extremes.broken > 0) {
+      return MakeError(
+          run, what,
+          {LayerOf(plan, at).name(),
+           StrCat("The gradient is at fault: that of ", BlobName(at), " holds ",
+                  TellBroken(extremes, gradient.count()),
+                  ", and it is the first on the way back from the loss; ", kLowerRate)});
+    }
+    largest = std::max(largest, extremes.largest);
+  }
+  return MakeError(run, what,
+                   {LayerOf(plan, broken).name(),
+                    StrCat("The learning rate is at fault: the gradients are finite (up to ",
+                           largest, "), but the step is too large; ", kLowerRate)});
+}
+
+}  // namespace crema

@@ -1,0 +1,52 @@
+// Why a training run is no longer finite: the same batch once more, looked at layer by layer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/error.h"
+#include "crema.pb.h"
+#include "graph/registry.h"
+#include "runtime/session.h"
+#include "runtime/weights.h"
+#include "solvers/solver_config.h"
+
+namespace crema {
+
+// Where a session stands before a forward pass. Taking it costs less than a microsecond and, after
+// the first time, no memory. Thread safety: one thread at a time.
+class PassMark {
+ public:
+  void Take(const Session& session);
+
+  uint64_t step() const { return step_; }
+  const SolverState& readers() const { return readers_; }  // of the net "train"
+
+ private:
+  uint64_t step_ = 0;
+  SolverState readers_;
+};
+
+// What messages say about the run.
+struct DivergedRun {
+  int64_t iteration = 0;
+  double rate = 0;                 // learning rate of that iteration
+  std::string last_snapshot = {};  // the model written last, whose weights are finite; empty: none
+};
+
+// The error of a run whose loss was not finite in the pass that began at `mark`: kDiverged, naming
+// the first layer and whether data, weights or the layer's own arithmetic are at fault. Plans the
+// net once more with every blob kept, and runs that pass again with the weights as they are (which
+// it leaves so). Needs memory for that; where it cannot be had, or the data cannot be read again,
+// the error says less.
+Error DiagnoseDivergence(const NetOfRun& net, const Registry& registry, const Session& session,
+                         const Weights& weights, const PassMark& mark, double loss,
+                         const DivergedRun& run);
+
+// The error of a run where the update of learned slot `slot` gave values that are not finite.
+// Looks at the gradients of the session in the order of backward and names the first layer whose
+// gradient is not finite; where all are finite, the step was too large.
+Error DiagnoseUpdate(Session& session, size_t slot, const DivergedRun& run);
+
+}  // namespace crema

@@ -1,0 +1,47 @@
+#include "solvers/machine_limits.h"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+namespace crema {
+namespace {
+
+// -1 where the file is missing or says "max".
+int64_t ReadNumber(const char* path) {
+  std::ifstream file(path);
+  int64_t number = -1;
+  return file >> number ? number : -1;
+}
+
+int64_t AvailableInMachine() {
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  while (file >> word) {
+    int64_t kibibytes = 0;
+    if (word == "MemAvailable:" && file >> kibibytes) return kibibytes * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int64_t AvailableMemory() {
+  const int64_t machine = AvailableInMachine();
+  const int64_t limit = ReadNumber("/sys/fs/cgroup/memory.max");
+  const int64_t used = ReadNumber("/sys/fs/cgroup/memory.current");
+  if (limit < 0 || used < 0) return machine;
+  const int64_t group = std::max<int64_t>(0, limit - used);
+  return machine == 0 ? group : std::min(machine, group);
+}
+
+int64_t FreeDiskBytes(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  struct statvfs stats {};
+  if (statvfs(folder.empty() ? "." : folder.c_str(), &stats) != 0) return -1;
+  return static_cast<int64_t>(stats.f_bavail) * static_cast<int64_t>(stats.f_frsize);
+}
+
+}  // namespace crema
