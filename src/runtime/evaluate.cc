@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "graph/replace_sources.h"
 #include "runtime/session.h"
 
 namespace crema {
@@ -150,12 +151,7 @@ class Evaluator {
   void RunRest(const Session& session, const Weights& weights, int64_t rest) {
     NetParameter net = file_.net;
     for (LayerParameter& layer : *net.mutable_layer()) {
-      if (layer.has_data_param()) {
-        layer.mutable_data_param()->set_batch_size(static_cast<uint32_t>(rest));
-      }
-      if (layer.has_hdf5_data_param()) {
-        layer.mutable_hdf5_data_param()->set_batch_size(static_cast<uint32_t>(rest));
-      }
+      SetBatchSize(static_cast<uint32_t>(rest), &layer);
     }
     std::shared_ptr<Weights> shared;
     const std::unique_ptr<Session> last = Open(net, &weights, &shared);
