@@ -8,12 +8,14 @@
 
 namespace crema {
 
-// The mean of all losses until `size` of them are there, then of the last `size`.
+// The mean of all losses until `size` of them are there, then of the last `size`. They are kept as
+// float, as a snapshot has them: what depends on the mean goes on alike in a resumed run.
 class LossWindow {
  public:
   explicit LossWindow(int size) : size_(static_cast<size_t>(size)) {}
 
-  void Add(double loss) {
+  void Add(double value) {
+    const auto loss = static_cast<float>(value);
     if (losses_.size() < size_) {
       losses_.push_back(loss);
     } else {
@@ -30,7 +32,7 @@ class LossWindow {
 
   void Save(SolverState* state) const {
     for (size_t i = 0; i < losses_.size(); ++i) {
-      state->add_recent_losses(static_cast<float>(losses_[(oldest_ + i) % losses_.size()]));
+      state->add_recent_losses(losses_[(oldest_ + i) % losses_.size()]);
     }
   }
 
@@ -42,7 +44,7 @@ class LossWindow {
 
  private:
   size_t size_;
-  std::vector<double> losses_;
+  std::vector<float> losses_;
   size_t oldest_ = 0;
 };
 

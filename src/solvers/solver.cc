@@ -82,6 +82,11 @@ void Solver::PlanNets(const Registry& registry) {
                                                ExecContext(options_.threads, seed)));
     WarnWhereNothingIsLearned(*tests_.back(), i);
   }
+  if (rate_.wants_metric()) {
+    std::vector<const Plan*> plans;
+    for (const auto& test : tests_) plans.push_back(&test->plan());
+    rate_.BindTests(plans);
+  }
 }
 
 void Solver::WarnWhereNothingIsLearned(const Session& test, size_t net) const {
@@ -147,6 +152,7 @@ bool Solver::Step(int64_t count) {
     if (IsTestDue() && !TestAll()) return false;
     const double loss = ForwardBackward();
     losses_.Add(loss);
+    rate_.ObserveLoss(iteration_, losses_.Mean());
     const double rate = rate_.At(iteration_);
     Report(loss, rate);
     ApplyUpdate(rate);
@@ -221,6 +227,7 @@ void Solver::ApplyUpdate(double rate) {
                  .gradient = gradient,
                  .history = history_[s],
                  .rate = rate * slot.lr_mult,
+                 .momentum_factor = rate_.WarmupMomentumFactor(iteration_),
                  .gradient_scale = scale,
                  .decay = decay,
                  .regularization = param_.regularization_type() == "L1" ? Regularization::kL1
@@ -256,15 +263,18 @@ void Solver::Report(double loss, double rate) {
 }
 
 bool Solver::TestAll() {
+  std::vector<TestReport> reports;
   for (size_t net = 0; net < tests_.size(); ++net) {
     options_.observer->OnTestStart(iteration_, net);
     try {
-      options_.observer->OnTest(Test(net));
+      reports.push_back(Test(net));
+      options_.observer->OnTest(reports.back());
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kCancelled) throw;
       return false;
     }
   }
+  rate_.ObserveTests(iteration_, reports);
   return true;
 }
 

@@ -15,7 +15,7 @@ namespace crema {
 SolverState Solver::MakeState() const {
   SolverState state;
   state.set_iter(static_cast<int>(iteration_));
-  state.set_current_step(rate_.current_step());
+  rate_.Save(&state);
   state.set_solver_type(rule_.name);
   state.set_seed(seed_);
   state.set_step(train_->step());
@@ -75,7 +75,7 @@ void Solver::Restore(const std::string& path) {
   LoadModelOfState(state, path, *train_plan_, weights_.get());
   iteration_ = state.iter();
   snapshot_iteration_ = iteration_;
-  rate_.set_current_step(state.current_step());
+  rate_.Restore(state);
   losses_.Restore(state);
   const uint64_t passes =
       static_cast<uint64_t>(state.iter()) * static_cast<uint64_t>(param_.iter_size());
@@ -91,8 +91,8 @@ void Solver::Restore(const std::string& path) {
 }
 
 void Solver::CheckSchedule(const SolverState& state, const std::string& path) const {
-  const int most = param_.lr_policy() == "multistep" ? param_.stepvalue_size() : INT32_MAX;
-  if (state.iter() >= 0 && state.current_step() >= 0 && state.current_step() <= most) return;
+  const int steps = state.current_step();
+  if (state.iter() >= 0 && steps >= 0 && steps <= rate_.most_steps()) return;
   Fail(ErrorCode::kDataLoss,
        StrCat("the state is damaged or of another schedule: iteration ", state.iter(),
               ", current_step ", state.current_step()),
