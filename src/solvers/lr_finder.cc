@@ -12,22 +12,6 @@ namespace {
 
 constexpr int64_t kFewest = 10;
 
-void Check(const LrFinderOptions& options) {
-  const auto refuse = [](const std::string& message) {
-    Fail(ErrorCode::kInvalidArgument, message);
-  };
-  if (!(options.start > 0) || !std::isfinite(options.start)) {
-    refuse(StrCat("the first rate is ", options.start, "; use a number above 0"));
-  }
-  if (!(options.end > options.start) || !std::isfinite(options.end)) {
-    refuse(StrCat("the last rate is ", options.end, "; use a number above the first, ",
-                  options.start));
-  }
-  if (options.iterations < kFewest || options.iterations > 1'000'000) {
-    refuse(StrCat("there are ", options.iterations, " iterations; use ", kFewest, " to 1000000"));
-  }
-}
-
 void RefuseOutputs(const Plan& plan) {
   for (const PlannedLayer& layer : plan.layers) {
     if (layer.layer->param().type() != "HDF5Output") continue;
@@ -101,6 +85,22 @@ double Smooth(const std::vector<LrFinding::Point>& points, int64_t middle, int64
 
 }  // namespace
 
+void CheckOptions(const LrFinderOptions& options) {
+  const auto refuse = [](const std::string& message) {
+    Fail(ErrorCode::kInvalidArgument, message);
+  };
+  if (!(options.start > 0) || !std::isfinite(options.start)) {
+    refuse(StrCat("the first rate is ", options.start, "; use a number above 0"));
+  }
+  if (!(options.end > options.start) || !std::isfinite(options.end)) {
+    refuse(StrCat("the last rate is ", options.end, "; use a number above the first, ",
+                  options.start));
+  }
+  if (options.iterations < kFewest || options.iterations > 1'000'000) {
+    refuse(StrCat("there are ", options.iterations, " iterations; use ", kFewest, " to 1000000"));
+  }
+}
+
 void JudgeLosses(LrFinding* finding) {
   std::vector<LrFinding::Point>& points = finding->points;
   finding->suggested.reset();
@@ -133,7 +133,7 @@ void JudgeLosses(LrFinding* finding) {
 }
 
 LrFinding FindLearningRate(const LrFinderOptions& options, Solver* solver) {
-  Check(options);
+  CheckOptions(options);
   RefuseOutputs(solver->plan());
   LrFinding finding;
   solver->WithoutTrace([&] { Search(options, solver, &finding); });

@@ -38,6 +38,9 @@ struct LrFinding {
 // a file (HDF5Output).
 LrFinding FindLearningRate(const LrFinderOptions& options, Solver* solver);
 
+// Throws kInvalidArgument for options out of range.
+void CheckOptions(const LrFinderOptions& options);
+
 // Fills in `smoothed`, `lowest`, `suggested` and `reason` from the losses.
 void JudgeLosses(LrFinding* finding);
 
