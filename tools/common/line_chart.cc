@@ -116,6 +116,7 @@ class Painter {
     return {x_.Place(x) * plot_.width, (1 - y_.Place(y)) * plot_.height};
   }
 
+  // With a white rim, to be read above lines.
   void Text(const std::string& text, cv::Point at, Align align, double scale,
             const cv::Scalar& color) {
     int base = 0;
@@ -124,6 +125,8 @@ class Painter {
         cv::getTextSize(text, cv::FONT_HERSHEY_SIMPLEX, scale * kZoom, thickness, &base);
     if (align == Align::kCenter) at.x -= size.width / 2;
     if (align == Align::kRight) at.x -= size.width;
+    cv::putText(image_, text, at, cv::FONT_HERSHEY_SIMPLEX, scale * kZoom,
+                cv::Scalar(255, 255, 255), thickness + 4 * kZoom, cv::LINE_AA);
     cv::putText(image_, text, at, cv::FONT_HERSHEY_SIMPLEX, scale * kZoom, color, thickness,
                 cv::LINE_AA);
   }
@@ -188,7 +191,6 @@ class Painter {
   }
 
   void PaintMarks() {
-    int row = 0;
     for (const ChartMark& mark : chart_.marks) {
       const double place = x_.Place(mark.x);
       if (!(place >= 0 && place <= 1)) continue;
@@ -197,11 +199,14 @@ class Painter {
         const int end = std::min(y + 4 * kZoom, plot_.br().y);
         cv::line(image_, {x, y}, {x, end}, kMarkColor, kZoom + 1, cv::LINE_AA);
       }
+      // The last label is at the right of its line, the others at the left, where there is room.
       const int gap = 6 * kZoom;
-      const bool fits = x + gap + WidthOf(mark.label, kBody) < plot_.br().x;
-      Text(mark.label, {fits ? x + gap : x - gap, plot_.y + (18 + 18 * row) * kZoom},
-           fits ? Align::kLeft : Align::kRight, kBody, kMarkColor);
-      ++row;
+      const int width = WidthOf(mark.label, kBody) + gap;
+      bool right = &mark == &chart_.marks.back();
+      if (right && x + width > plot_.br().x) right = false;
+      if (!right && x - width < plot_.x) right = true;
+      Text(mark.label, {right ? x + gap : x - gap, plot_.y + 18 * kZoom},
+           right ? Align::kLeft : Align::kRight, kBody, kMarkColor);
     }
   }
 
