@@ -208,15 +208,21 @@ std::pair<std::map<int64_t, double>, std::vector<float>> Train(const std::string
 
 TEST(Plateau, AResumedRunDropsWhereTheWholeRunDoes) {
   for (const std::string policy : {"plateau_winsize: [4, 4, 4, 4, 4, 4]",
+#ifdef CREMA_HAVE_HDF5
+                                   "plateau_winsize: [4, 4, 4, 4, 4, 4] snapshot_format: HDF5",
+                                   "test_iter: 1 test_interval: 2 plateau { patience: 2 } "
+                                   "snapshot_format: HDF5",
+#endif
                                    "test_iter: 1 test_interval: 2 plateau { patience: 2 }"}) {
     const TempDir temp;
+    const char* suffix = policy.find("HDF5") != std::string::npos ? ".h5" : "";
     const std::string rest =
         StrCat(policy, " snapshot: 7 snapshot_prefix: \"", temp.path(), "/s\"");
     const auto [rates, weights] = Train(rest, "");
     EXPECT_LE(rates.at(39), 0.05 / 8) << policy;  // three drops at least
     for (const int cut : {7, 14, 21, 28, 35}) {
       const auto [resumed_rates, resumed_weights] =
-          Train(rest, StrCat(temp.path(), "/s_iter_", cut, ".solverstate"));
+          Train(rest, StrCat(temp.path(), "/s_iter_", cut, ".solverstate", suffix));
       EXPECT_EQ(resumed_weights, weights) << policy << " " << cut;
       for (const auto& [iteration, rate] : resumed_rates) {
         EXPECT_EQ(rate, rates.at(iteration)) << policy << " " << cut << " " << iteration;
