@@ -159,6 +159,7 @@ void Solver::MakeRules() {
   std::vector<const Plan*> plans;
   for (const auto& test : tests_) plans.push_back(&test->plan());
   try {
+    if (rate_->wants_metric()) rate_->BindTests(plans);
     if (param_.has_snapshot_best()) best_.emplace("snapshot_best", param_.snapshot_best(), plans);
     if (param_.has_early_stop()) early_.emplace("early_stop", param_.early_stop(), plans);
   } catch (const Error& error) {
@@ -261,6 +262,7 @@ void Solver::ApplyUpdate(double rate) {
                  .gradient = gradient,
                  .history = history_[s],
                  .rate = rate * slot.lr_mult,
+                 .momentum_factor = rate_->WarmupMomentumFactor(iteration_),
                  .gradient_scale = scale,
                  .decay = decay,
                  .regularization = param_.regularization_type() == "L1" ? Regularization::kL1

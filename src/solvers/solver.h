@@ -69,6 +69,12 @@ class Solver {
   TestReport Test(size_t net);
   void Snapshot();
 
+  // One iteration at this rate, without test, snapshot and report; its loss. Throws kDiverged.
+  double Iterate(double rate);
+  // Runs `body`, then puts back what iterations change: weights, history, data position, random
+  // state, number of the iteration; also when it throws.
+  void WithoutTrace(const std::function<void()>& body);
+
   int64_t iteration() const { return iteration_; }
   uint64_t seed() const { return seed_; }
   // With max_iter set where the text counts epochs.

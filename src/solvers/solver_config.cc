@@ -35,6 +35,10 @@ class Resolver {
     CheckFields();
     CheckNetChoice();
     if (!problems_.empty()) throw Error(std::move(problems_));
+    for (const Problem& p : WarnAboutLearningRate(param_)) {
+      config_.solver.warnings.push_back(
+          {p.code, config_.solver.source.Locate(p.where.field), p.message});
+    }
     ReadTrainNet();
     ReadTestNets();
     if (!problems_.empty()) throw Error(std::move(problems_));

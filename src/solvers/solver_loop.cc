@@ -117,6 +117,7 @@ Solver::Ending Solver::RunTo(int64_t end) {
 void Solver::Train() {
   const double loss = ForwardBackward();
   losses_.Add(loss);
+  rate_->ObserveLoss(iteration_, losses_.Mean());
   const double rate = rate_->At(iteration_);
   Report(loss, rate);
   ApplyUpdate(rate);
@@ -173,6 +174,7 @@ Solver::Ending Solver::TestAll() {
     }
     options_.observer->OnTest(reports.back());
   }
+  rate_->ObserveTests(iteration_, reports);
   const bool ended = Judge(reports);
   test_seconds_ += SecondsSince(start);
   return ended ? Ending::kRule : Ending::kDone;

@@ -15,7 +15,7 @@ namespace crema {
 
 // What tests change; all of it is as it was before the tests of this iteration.
 void Solver::SaveDecisions(SolverState* state) const {
-  state->set_current_step(rate_->current_step());
+  rate_->Save(state);
   if (best_) best_->Save(state);
   if (early_) early_->Save(state);
   for (const auto& test : tests_) test->Save(state);
@@ -110,7 +110,7 @@ void Solver::Restore(const std::string& path) {
   RestoreAverage(state, path);
   iteration_ = state.iter();
   snapshot_iteration_ = iteration_;
-  rate_->set_current_step(state.current_step());
+  rate_->Restore(state);
   losses_.Restore(state);
   if (best_) best_->Restore(state);
   if (early_) early_->Restore(state);
@@ -146,8 +146,8 @@ void Solver::RestorePositions(const SolverState& state) {
 }
 
 void Solver::CheckSchedule(const SolverState& state, const std::string& path) const {
-  const int most = param_.lr_policy() == "multistep" ? param_.stepvalue_size() : INT32_MAX;
-  if (state.iter() >= 0 && state.current_step() >= 0 && state.current_step() <= most) return;
+  const int steps = state.current_step();
+  if (state.iter() >= 0 && steps >= 0 && steps <= rate_->most_steps()) return;
   Fail(ErrorCode::kDataLoss,
        StrCat("the state is damaged or of another schedule: iteration ", state.iter(),
               ", current_step ", state.current_step()),
