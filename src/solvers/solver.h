@@ -102,8 +102,11 @@ class Solver {
   void MakeRules();
   void AllocateHistory();
   double ForwardBackward();
+  // Throws kDiverged when a weight or history is not finite after it.
   void ApplyUpdate(double rate);
   double GradientScale();
+  bool StandsStill(size_t slot);
+  [[noreturn]] void RefuseBrokenUpdate(size_t slot, double rate) const;
   void RefuseBrokenLoss(double loss) const;
   void WarnWhereNothingIsLearned(const Plan& test, size_t net) const;
   void Warn(const std::vector<Problem>& warnings);

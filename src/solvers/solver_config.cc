@@ -125,7 +125,7 @@ class Resolver {
              ErrorCode::kUnsupported);
       return;
     }
-    for (const Problem& p : rule->check(param_)) Report(p.where.field, p.message, p.code);
+    for (const Problem& p : CheckUpdate(*rule, param_)) Report(p.where.field, p.message, p.code);
   }
 
   void AtLeast(const std::string& field, int64_t value, int64_t least) {

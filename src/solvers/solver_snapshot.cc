@@ -154,6 +154,34 @@ void Solver::CheckSchedule(const SolverState& state, const std::string& path) co
        {.file = path});
 }
 
+namespace {
+
+// Caffe's states carry no solver type; the number of blobs tells something.
+std::string DescribeHistoryCount(const SolverState& state, const UpdateRule& rule,
+                                 size_t expected) {
+  const std::string start = StrCat("the state holds ", state.history_size(), " history blobs, but ",
+                                   rule.name, " keeps ", expected, " for this net");
+  const size_t learned = expected / static_cast<size_t>(rule.histories);
+  std::vector<std::string> types;
+  for (const UpdateRule& other : UpdateRules()) {
+    const size_t kept = learned * static_cast<size_t>(other.histories);
+    if (other.in_caffe && kept == static_cast<size_t>(state.history_size())) {
+      types.push_back(other.name);
+    }
+  }
+  if (types.empty()) return start + "; it is of another net";
+  return StrCat(start, "; that many are of these solver types: ", Join(types, ", "),
+                ". Resume with the type of the run, or start from the model with --weights");
+}
+
+bool HasNegative(const BlobProto& blob) {
+  Tensor values(ShapeOf(blob), DType::kF32);
+  CopyTo(blob, values.view());
+  return std::ranges::any_of(values.view().span<float>(), [](float x) { return x < 0; });
+}
+
+}  // namespace
+
 void Solver::RestoreHistory(const SolverState& state, const std::string& path) {
   std::vector<TensorView> targets;
   std::vector<std::string> layers;
@@ -166,10 +194,7 @@ void Solver::RestoreHistory(const SolverState& state, const std::string& path) {
     }
   }
   if (static_cast<size_t>(state.history_size()) != targets.size()) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("the state holds ", state.history_size(), " history blobs, but a ", rule_.name,
-                " solver of this net has ", targets.size(),
-                "; it is of another solver type or another net"),
+    Fail(ErrorCode::kInvalidArgument, DescribeHistoryCount(state, rule_, targets.size()),
          {.file = path});
   }
   for (size_t i = 0; i < targets.size(); ++i) {
@@ -178,6 +203,13 @@ void Solver::RestoreHistory(const SolverState& state, const std::string& path) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("history blob ", i, " is ", ToString(ShapeOf(blob)), " in the state, but ",
                   ToString(targets[i].shape()), " in the net; the state is of another net"),
+           {.file = path, .layer = layers[i]});
+    }
+    const size_t h = i * static_cast<size_t>(rule_.histories) / targets.size();
+    if ((rule_.squares >> h & 1U) != 0 && HasNegative(blob)) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("history blob ", i, " holds negative numbers, but ", rule_.name,
+                  " keeps sums of squares there; the state is of another solver type"),
            {.file = path, .layer = layers[i]});
     }
   }
