@@ -236,7 +236,7 @@ TEST(Plateau, ARunWithoutTestNetsSaysSo) {
     Train("plateau { patience: 2 } snapshot_after_train: false", "");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("plateau looks at tests, but this run has no test"),
+    EXPECT_NE(std::string(error.what()).find("plateau looks at tests, but neither test_interval"),
               std::string::npos)
         << error.what();
   }
