@@ -9,17 +9,17 @@
 namespace crema {
 
 // The mean of all losses until `size` of them are there, then of the last `size`. They are kept as
-// float, as a snapshot has them: what depends on the mean goes on alike in a resumed run.
+// a snapshot holds them, so that a resumed run has the same means to the last bit.
 class LossWindow {
  public:
   explicit LossWindow(int size) : size_(static_cast<size_t>(size)) {}
 
-  void Add(double value) {
-    const auto loss = static_cast<float>(value);
+  void Add(double loss) {
+    const auto kept = static_cast<float>(loss);
     if (losses_.size() < size_) {
-      losses_.push_back(loss);
+      losses_.push_back(kept);
     } else {
-      losses_[oldest_] = loss;
+      losses_[oldest_] = kept;
       oldest_ = (oldest_ + 1) % size_;
     }
   }

@@ -60,7 +60,7 @@ void ApplySgd(const UpdateArgs& args) {
     const SgdPass<T> pass{.w = args.weights.data<T>(),
                           .gradient = args.gradient.empty() ? nullptr : args.gradient.data<T>(),
                           .h = args.history[0].data<T>(),
-                          .momentum = static_cast<T>(args.param.momentum() * args.momentum_factor),
+                          .momentum = static_cast<T>(args.param.momentum()),
                           .rate = static_cast<T>(args.rate),
                           .scale = static_cast<T>(args.gradient_scale),
                           .decay = static_cast<T>(args.decay)};

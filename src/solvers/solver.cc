@@ -227,7 +227,6 @@ void Solver::ApplyUpdate(double rate) {
                  .gradient = gradient,
                  .history = history_[s],
                  .rate = rate * slot.lr_mult,
-                 .momentum_factor = rate_.WarmupMomentumFactor(iteration_),
                  .gradient_scale = scale,
                  .decay = decay,
                  .regularization = param_.regularization_type() == "L1" ? Regularization::kL1

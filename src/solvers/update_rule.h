@@ -25,7 +25,6 @@ struct UpdateArgs {
   ConstTensorView gradient;             // empty: zero (a blob that is not learned)
   std::span<const TensorView> history;  // as many as the rule keeps, each of the blob's shape
   double rate = 0;                      // learning rate times lr_mult
-  double momentum_factor = 1;           // on momentum, in SGD and Nesterov only
   double gradient_scale = 1;            // clipping and 1 / iter_size
   double decay = 0;                     // weight_decay times decay_mult
   Regularization regularization = Regularization::kL2;
