@@ -2,11 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+
+#include "core/strings.h"
+#include "solvers/learning_rate.h"
+#include "solvers/rules/field_checks.h"
+#include "solvers/rules/rules.h"
 
 namespace crema {
 
 std::span<const UpdateRule> UpdateRules() {
-  static const std::array<UpdateRule, 1> rules = {SgdRule()};
+  static const std::array<UpdateRule, 10> rules = {
+      SgdRule(),  NesterovRule(), AdaGradRule(), RmsPropRule(), AdaDeltaRule(),
+      AdamRule(), AdamWRule(),    LarsRule(),    LambRule(),    LionRule()};
   return rules;
 }
 
@@ -14,6 +22,29 @@ const UpdateRule* FindUpdateRule(const std::string& name) {
   const std::span<const UpdateRule> rules = UpdateRules();
   const auto found = std::ranges::find(rules, name, &UpdateRule::name);
   return found == rules.end() ? nullptr : &*found;
+}
+
+std::vector<Problem> CheckUpdate(const UpdateRule& rule, const SolverParameter& param) {
+  FieldChecks checks;
+  const double limit = param.clip_gradient_value();
+  if (std::isnan(limit)) checks.Report("clip_gradient_value", "clip_gradient_value is nan");
+  if (limit >= 0 && param.clip_gradients() >= 0) {
+    checks.Report("clip_gradient_value",
+                  "clip_gradient_value and clip_gradients are both set; keep one of them");
+  }
+  if (!rule.takes_l1 && param.regularization_type() == "L1") {
+    checks.Report("regularization_type",
+                  StrCat("solver type '", rule.name,
+                         "' has no L1 regularisation; use \"L2\" or another solver type"));
+  }
+  std::vector<Problem> problems = checks.Take();
+  for (Problem& problem : rule.check(param)) problems.push_back(std::move(problem));
+  return problems;
+}
+
+double MomentumAt(const UpdateRule& rule, const SolverParameter& param, int64_t iteration) {
+  const double momentum = param.has_momentum() ? double{param.momentum()} : rule.default_momentum;
+  return rule.rate_in_history ? momentum * WarmupMomentumFactor(param, iteration) : momentum;
 }
 
 }  // namespace crema

@@ -233,7 +233,7 @@ TEST(Plateau, AResumedRunDropsWhereTheWholeRunDoes) {
 
 TEST(Plateau, ARunWithoutTestNetsSaysSo) {
   try {
-    Train("test_interval: 2 plateau { patience: 2 } snapshot_after_train: false", "");
+    Train("plateau { patience: 2 } snapshot_after_train: false", "");
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("plateau looks at tests, but this run has no test"),
