@@ -8,14 +8,22 @@
 #include "format/blob_proto.h"
 #include "format/solver_state.h"
 #include "solvers/snapshot.h"
+#include "solvers/snapshot_set.h"
 #include "solvers/solver.h"
 
 namespace crema {
 
+// What tests change; all of it is as it was before the tests of this iteration.
+void Solver::SaveDecisions(SolverState* state) const {
+  rate_->Save(state);
+  if (best_) best_->Save(state);
+  if (early_) early_->Save(state);
+  for (const auto& test : tests_) test->Save(state);
+}
+
 SolverState Solver::MakeState() const {
   SolverState state;
   state.set_iter(static_cast<int>(iteration_));
-  state.set_current_step(rate_.current_step());
   state.set_solver_type(rule_.name);
   state.set_seed(seed_);
   state.set_step(train_->step());
@@ -26,7 +34,11 @@ SolverState Solver::MakeState() const {
     }
   }
   train_->SaveState("train", &state);
-  for (size_t i = 0; i < tests_.size(); ++i) tests_[i]->SaveState(StrCat("test#", i), &state);
+  if (before_tests_) {
+    state.MergeFrom(*before_tests_);
+  } else {
+    SaveDecisions(&state);
+  }
   return state;
 }
 
@@ -34,11 +46,33 @@ void Solver::Snapshot() {
   if (param_.snapshot_prefix().empty()) {
     Fail(ErrorCode::kInvalidArgument, "a snapshot needs the field snapshot_prefix in the solver");
   }
+  StartAverage();
   RefuseBrokenWeights();
+  WriteSnapshotFiles();
+  if (param_.snapshot_keep() > 0) {
+    RemoveOldSnapshots(param_.snapshot_prefix(), iteration_, param_.snapshot_keep(), *options_.log);
+  }
+}
+
+void Solver::WriteSnapshotFiles() {
   const SnapshotPaths paths =
-      WriteSnapshot(param_, *train_plan_, *weights_, iteration_, MakeState());
+      WriteSnapshot(param_, *train_plan_, *weights_, average_ ? &average_->weights() : nullptr,
+                    iteration_, MakeState());
   snapshot_iteration_ = iteration_;
   options_.observer->OnSnapshot(paths.model, paths.state);
+}
+
+// The disk may have room again at the next one; what was computed so far is not thrown away.
+void Solver::TrySnapshot() {
+  if (snapshot_iteration_ == iteration_) return;
+  try {
+    Snapshot();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kIoFailure) throw;
+    options_.log->Write(Severity::kError,
+                        StrCat("no snapshot at iteration ", iteration_, ": ", error.what(),
+                               "; snapshots written before are whole; training goes on"));
+  }
 }
 
 // A snapshot of NaN would be the newest, and worth nothing.
@@ -73,15 +107,14 @@ void Solver::Restore(const std::string& path) {
   CheckSchedule(state, path);
   RestoreHistory(state, path);
   LoadModelOfState(state, path, *train_plan_, weights_.get());
+  RestoreAverage(state, path);
   iteration_ = state.iter();
   snapshot_iteration_ = iteration_;
-  rate_.set_current_step(state.current_step());
+  rate_->Restore(state);
   losses_.Restore(state);
-  const uint64_t passes =
-      static_cast<uint64_t>(state.iter()) * static_cast<uint64_t>(param_.iter_size());
-  train_->set_step(state.has_step() ? state.step() : passes);
-  train_->RestoreState("train", state);
-  for (size_t i = 0; i < tests_.size(); ++i) tests_[i]->RestoreState(StrCat("test#", i), state);
+  if (best_) best_->Restore(state);
+  if (early_) early_->Restore(state);
+  RestorePositions(state);
   restored_ = true;
   if (iteration_ >= param_.max_iter()) {
     options_.log->Write(Severity::kWarning,
@@ -90,9 +123,31 @@ void Solver::Restore(const std::string& path) {
   }
 }
 
+void Solver::RestoreAverage(const SolverState& state, const std::string& path) {
+  average_started_ = false;
+  before_tests_.reset();
+  if (!average_) return;
+  if (state.ema_net().empty()) {
+    options_.log->Write(Severity::kWarning,
+                        StrCat("ema_decay is set, but ", path,
+                               " has no averaged weights; the average starts from its weights"));
+    return;
+  }
+  LoadAverageOfState(state, path, *train_plan_, &average_->weights());
+  average_started_ = true;
+}
+
+void Solver::RestorePositions(const SolverState& state) {
+  const uint64_t passes =
+      static_cast<uint64_t>(state.iter()) * static_cast<uint64_t>(param_.iter_size());
+  train_->set_step(state.has_step() ? state.step() : passes);
+  train_->RestoreState("train", state);
+  for (const auto& test : tests_) test->Restore(state);
+}
+
 void Solver::CheckSchedule(const SolverState& state, const std::string& path) const {
-  const int most = param_.lr_policy() == "multistep" ? param_.stepvalue_size() : INT32_MAX;
-  if (state.iter() >= 0 && state.current_step() >= 0 && state.current_step() <= most) return;
+  const int steps = state.current_step();
+  if (state.iter() >= 0 && steps >= 0 && steps <= rate_->most_steps()) return;
   Fail(ErrorCode::kDataLoss,
        StrCat("the state is damaged or of another schedule: iteration ", state.iter(),
               ", current_step ", state.current_step()),
@@ -160,6 +215,10 @@ void Solver::RestoreHistory(const SolverState& state, const std::string& path) {
   }
   for (size_t i = 0; i < targets.size(); ++i) {
     CopyTo(state.history(static_cast<int>(i)), targets[i]);
+    // Momentum of a run in which it was learned would move it on.
+    if (std::ranges::find(frozen_, layers[i]) != frozen_.end()) {
+      std::ranges::fill(targets[i].span<float>(), 0.0F);
+    }
   }
 }
 
