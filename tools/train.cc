@@ -1,28 +1,23 @@
 // train: trains a net from a solver file.
 #include <gflags/gflags.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <memory>
 
-#include "common/live_line.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "format/solver_state.h"
-#include "solvers/caffe_log.h"
 #include "solvers/solver.h"
-
-DECLARE_string(log_dir);
+#include "train/observers.h"
 
 DEFINE_string(solver, "", "the solver, a prototxt");
 DEFINE_string(weights, "", "caffemodels to start from, separated by commas; by layer name");
 DEFINE_string(snapshot, "", "a .solverstate to go on from, bit for bit");
 DEFINE_int32(threads, 0, "threads; 0: one for each processor");
-DEFINE_bool(quiet, false, "leave out the configuration and the table of layers");
 DEFINE_int32(level, 0, "NetState.level of the training net");
 DEFINE_string(stage, "", "NetState.stage of the training net, separated by commas");
 DEFINE_string(sigint_effect, "stop", "what SIGINT does: stop (with a snapshot), snapshot or none");
@@ -107,7 +102,7 @@ int Run() {
     Fail(ErrorCode::kInvalidArgument,
          "give --snapshot to resume or --weights to start from, not both");
   }
-  LogSink& log = GlogSink();
+  LogSink& log = ToolLog();
   const Registry registry = BuiltinRegistry();
   RunConfig config = MakeRunConfig(ReadSolverWithFlags());
   const SolverParameter solver_param = config.solver.solver;
@@ -115,26 +110,24 @@ int Run() {
   const WeightsFiles weights = WeightsOfFlags(
       {solver_param.weights().begin(), solver_param.weights().end()}, MissingLayers::kKeep);
 
-  const bool on_terminal = isatty(STDERR_FILENO) != 0;
-  CaffeLog caffe_log(log, solver_param.lr_policy(), solver_param.display());
-  LiveLine live_line(stderr);
-  BothObservers both(caffe_log, live_line);
-  SolverOptions options{
-      .threads = CheckedThreads(FLAGS_threads), .log = &log, .poll = WatchSignals(), .seed = {}};
-  options.observer = &caffe_log;
-  if (on_terminal && FLAGS_log_dir.empty()) options.observer = &live_line;
-  if (on_terminal && !FLAGS_log_dir.empty()) options.observer = &both;
+  TrainObservers observers(solver_param);
+  SolverOptions options{.threads = CheckedThreads(FLAGS_threads),
+                        .log = &observers.log(),
+                        .observer = &observers.observer(),
+                        .poll = WatchSignals(),
+                        .seed = {}};
   if (!FLAGS_snapshot.empty()) {
     const SolverState state = ReadSolverState(FLAGS_snapshot);
     if (state.has_seed()) options.seed = state.seed();
   }
 
   Solver solver(std::move(config), registry, std::move(options));
-  if (!FLAGS_quiet) Describe(solver, log);
+  Describe(solver, log);
   solver.LoadWeights(weights.paths, weights.on_mismatch);
   if (!FLAGS_snapshot.empty()) solver.Restore(FLAGS_snapshot);
-  // The terminal belongs to the live line.
-  if (on_terminal && !FLAGS_log_dir.empty()) KeepLogOffTerminal();
+  observers.Record(solver, FLAGS_snapshot.empty() ? RunStart::kFresh : RunStart::kContinued,
+                   solver.session().context().threads());
+  observers.TakeTerminal();
   CatchSignals();
   solver.Solve();
   std::printf("trained to iteration %ld\n", solver.iteration());
