@@ -35,7 +35,8 @@ std::map<std::string, std::string> RunTexts(const RunConfig& config, const RunFa
       {"net.prototxt", PrintText(config.train.file.net)},
       {"solver.prototxt", PrintText(solver)},
   };
-  const auto own = static_cast<size_t>(solver.test_net_param_size() + solver.test_net_size());
+  const size_t own = static_cast<size_t>(solver.test_net_param_size()) +
+                     static_cast<size_t>(solver.test_net_size());
   for (size_t i = 0; i < own && i < config.tests.size(); ++i) {
     texts[StrCat("test_net_", i, ".prototxt")] = PrintText(config.tests[i].file.net);
   }

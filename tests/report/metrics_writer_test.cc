@@ -1,7 +1,9 @@
 #include "report/metrics_writer.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 #include <regex>
 
@@ -161,6 +163,46 @@ TEST(MetricsWriter, AFolderThatCannotBeMadeAnewEndsNothing) {
   metrics.OnIteration(Iteration(2));
   EXPECT_EQ(log.warnings.size(), 1U);
   EXPECT_EQ(temp.Read("run"), "a file in the way");
+}
+
+// A limit on the size of files stands in for a full disk: writes fail in the same place.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(size_t bytes) {
+    old_handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old_);
+    rlimit limit = old_;
+    limit.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, old_handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit old_{};
+  void (*old_handler_)(int) = nullptr;
+};
+
+TEST(GrowingFile, LeavesOutWhatDoesNotFitAndHasNoHalfPieces) {
+  const TempDir temp;
+  LogLines log;
+  RunFolder folder(temp.File("run"), RunStart::kFresh, {}, log);
+  GrowingFile file(folder, "rows", [] { return "header\n"; });
+  file.Append("first\n");
+  {
+    const FileSizeLimit limit(18);  // five bytes more
+    file.Append("second row\n");
+    file.Append("third row\n");
+  }
+  file.Append("fourth\n");
+  EXPECT_EQ(temp.Read("run/rows"), "header\nfirst\nfourth\n");
+  ASSERT_EQ(log.warnings.size(), 1U);
+  EXPECT_NE(log.warnings[0].find("run/rows: cannot be written: "), std::string::npos)
+      << log.warnings[0];
 }
 
 TEST(RunFolder, FreshRunsAreNumberedAndContinuedOnesGoOnInTheLast) {
