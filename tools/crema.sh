@@ -20,6 +20,8 @@ summary        what a net costs, a layer a line: crema summary --model=net
 draw           a net as a picture: crema draw --model=net -o net.svg
 extract_features  values of blobs for each sample, as .npy, .h5 or LMDB
 upgrade        old nets, solvers and weights in the present format: crema upgrade net -o new
+plot_lr        the learning rate of every iteration: crema plot_lr --solver=s --png=lr.png
+lr_find        search for a learning rate: crema lr_find --solver=solver.prototxt
 replay         compare a net with recorded numbers: crema replay --model=net --golden=file
 LIST
 }

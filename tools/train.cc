@@ -1,65 +1,54 @@
 // train: trains a net from a solver file.
 #include <gflags/gflags.h>
 
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 
+#include "common/gpu_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "format/solver_state.h"
+#include "solvers/resume.h"
 #include "solvers/solver.h"
 #include "train/observers.h"
+#include "train/signals.h"
 
 DEFINE_string(solver, "", "the solver, a prototxt");
 DEFINE_string(weights, "", "caffemodels to start from, separated by commas; by layer name");
-DEFINE_string(snapshot, "", "a .solverstate to go on from, bit for bit");
+DEFINE_string(resume, "",
+              "go on bit for bit: auto, from the newest whole snapshot of the prefix (from the "
+              "beginning where there is none); or a .solverstate");
+DEFINE_string(snapshot, "", "the same as --resume=STATE");
 DEFINE_int32(threads, 0, "threads; 0: one for each processor");
 DEFINE_int32(level, 0, "NetState.level of the training net");
 DEFINE_string(stage, "", "NetState.stage of the training net, separated by commas");
-DEFINE_string(sigint_effect, "stop", "what SIGINT does: stop (with a snapshot), snapshot or none");
-DEFINE_string(sighup_effect, "snapshot", "what SIGHUP does: stop, snapshot or none");
+DEFINE_bool(deterministic, false, "the same bytes on any number of threads (16 at most are used)");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "train --solver=S [--weights=W[,W2]] [--snapshot=STATE]: trains the net of a solver file.\n"
-    "Ctrl-C snapshots and stops, SIGHUP snapshots and goes on.";
+    "train --solver=S [--weights=W[,W2]] [--resume=auto|STATE]: trains the net of a solver file.\n"
+    "Ctrl-C and SIGTERM snapshot and stop (exit code 0), SIGHUP snapshots and goes on.";
 
-std::atomic<bool> g_interrupted{false};  // NOLINT: a signal handler can reach nothing else
-std::atomic<bool> g_hung_up{false};      // NOLINT
+constexpr const char* kAuto = "auto";
 
-void OnSignal(int signal) { (signal == SIGHUP ? g_hung_up : g_interrupted) = true; }
-
-Request EffectOf(const std::string& flag, const std::string& value) {
-  if (value == "stop") return Request::kStop;
-  if (value == "snapshot") return Request::kSnapshot;
-  if (value == "none") return Request::kNone;
-  Fail(ErrorCode::kInvalidArgument,
-       StrCat("--", flag, ": '", value, "' is not one of stop, snapshot, none"));
+// Empty: from the beginning, or from what is found.
+std::string StateToResume() {
+  if (!FLAGS_snapshot.empty()) return FLAGS_snapshot;
+  return FLAGS_resume == kAuto ? "" : FLAGS_resume;
 }
 
-std::function<Request()> WatchSignals() {
-  const Request on_interrupt = EffectOf("sigint_effect", FLAGS_sigint_effect);
-  const Request on_hangup = EffectOf("sighup_effect", FLAGS_sighup_effect);
-  return [on_interrupt, on_hangup] {
-    if (g_hung_up.exchange(false)) return on_hangup;
-    if (g_interrupted.exchange(false)) return on_interrupt;
-    return Request::kNone;
-  };
-}
-
-// Only once training begins: until then Ctrl-C ends the command at once.
-void CatchSignals() {
-  struct sigaction action {};
-  action.sa_handler = OnSignal;
-  action.sa_flags = SA_RESTART;
-  sigfillset(&action.sa_mask);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+void CheckResumeFlags() {
+  if (!FLAGS_snapshot.empty() && !FLAGS_resume.empty()) {
+    Fail(ErrorCode::kInvalidArgument, "--snapshot and --resume are the same: give one of them");
+  }
+  if (!StateToResume().empty() && !FLAGS_weights.empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         "give --resume to go on or --weights to start from, not both (but --resume=auto, which "
+         "starts from --weights where there is no snapshot)");
+  }
 }
 
 SolverFile ReadSolverWithFlags() {
@@ -74,7 +63,7 @@ SolverFile ReadSolverWithFlags() {
     file.solver.clear_weights();
     file.solver.add_weights(FLAGS_weights);
   }
-  if (!FLAGS_snapshot.empty()) file.solver.clear_weights();
+  if (!StateToResume().empty()) file.solver.clear_weights();
   return file;
 }
 
@@ -96,12 +85,28 @@ void WarnAboutMode(const SolverParameter& solver, LogSink& log) {
   }
 }
 
+// At the beginning, or where a snapshot was taken.
+std::unique_ptr<Solver> MakeSolver(RunConfig config, const Registry& registry,
+                                   SolverOptions options, const WeightsFiles& weights) {
+  Resumed run;
+  LogSink& log = *options.log;
+  if (FLAGS_resume == kAuto) {
+    run = ResumeNewest(config, registry, options);
+  } else if (!StateToResume().empty()) {
+    run.state = StateToResume();
+    run.solver = ResumeFrom(run.state, std::move(config), registry, std::move(options));
+  } else {
+    run.solver = std::make_unique<Solver>(std::move(config), registry, std::move(options));
+  }
+  Describe(*run.solver, log);
+  if (run.state.empty()) run.solver->LoadWeights(weights.paths, weights.on_mismatch);
+  return std::move(run.solver);
+}
+
 int Run() {
   RequireFlag(FLAGS_solver, "solver");
-  if (!FLAGS_snapshot.empty() && !FLAGS_weights.empty()) {
-    Fail(ErrorCode::kInvalidArgument,
-         "give --snapshot to resume or --weights to start from, not both");
-  }
+  RefuseGpuFlag();
+  CheckResumeFlags();
   LogSink& log = ToolLog();
   const Registry registry = BuiltinRegistry();
   RunConfig config = MakeRunConfig(ReadSolverWithFlags());
@@ -112,20 +117,16 @@ int Run() {
 
   TrainObservers observers(solver_param);
   SolverOptions options{.threads = CheckedThreads(FLAGS_threads),
+                        .deterministic = FLAGS_deterministic,
                         .log = &observers.log(),
                         .observer = &observers.observer(),
                         .poll = WatchSignals(),
                         .seed = {}};
-  if (!FLAGS_snapshot.empty()) {
-    const SolverState state = ReadSolverState(FLAGS_snapshot);
-    if (state.has_seed()) options.seed = state.seed();
-  }
-
-  Solver solver(std::move(config), registry, std::move(options));
-  Describe(solver, log);
-  solver.LoadWeights(weights.paths, weights.on_mismatch);
-  if (!FLAGS_snapshot.empty()) solver.Restore(FLAGS_snapshot);
-  observers.Record(solver, FLAGS_snapshot.empty() ? RunStart::kFresh : RunStart::kContinued,
+  const std::unique_ptr<Solver> made =
+      MakeSolver(std::move(config), registry, std::move(options), weights);
+  Solver& solver = *made;
+  const bool resumes = !FLAGS_resume.empty() || !FLAGS_snapshot.empty();
+  observers.Record(solver, resumes ? RunStart::kContinued : RunStart::kFresh,
                    solver.session().context().threads());
   observers.TakeTerminal();
   CatchSignals();

@@ -100,15 +100,18 @@ void SetBatch(const SourceShapes& shapes, LayerParameter* layer) {
       for (int64_t extent : shapes.given.at(layer->top(s)).dims()) shape->add_dim(extent);
     }
   } else if (shapes.batch > 0) {
-    const auto batch = static_cast<uint32_t>(shapes.batch);
-    if (layer->has_data_param()) layer->mutable_data_param()->set_batch_size(batch);
-    if (layer->has_image_data_param()) layer->mutable_image_data_param()->set_batch_size(batch);
-    if (layer->has_hdf5_data_param()) layer->mutable_hdf5_data_param()->set_batch_size(batch);
-    if (layer->has_window_data_param()) layer->mutable_window_data_param()->set_batch_size(batch);
+    SetBatchSize(static_cast<uint32_t>(shapes.batch), layer);
   }
 }
 
 }  // namespace
+
+void SetBatchSize(uint32_t batch, LayerParameter* layer) {
+  if (layer->has_data_param()) layer->mutable_data_param()->set_batch_size(batch);
+  if (layer->has_image_data_param()) layer->mutable_image_data_param()->set_batch_size(batch);
+  if (layer->has_hdf5_data_param()) layer->mutable_hdf5_data_param()->set_batch_size(batch);
+  if (layer->has_window_data_param()) layer->mutable_window_data_param()->set_batch_size(batch);
+}
 
 void ReplaceSources(const SourceShapes& shapes, NetParameter* net) {
   std::set<std::string> unused;

@@ -23,4 +23,7 @@ struct SourceShapes {
 // images are.
 void ReplaceSources(const SourceShapes& shapes, NetParameter* net);
 
+// Samples a batch of a layer that reads a data set, in whichever message it has; others keep theirs.
+void SetBatchSize(uint32_t batch, LayerParameter* layer);
+
 }  // namespace crema

@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
+#include "runtime/epoch_runner.h"
 #include "runtime/session.h"
 #include "runtime/weights.h"
 #include "runtime/weights_files.h"
@@ -24,20 +25,6 @@ struct EvaluationOptions {
   // Called after each batch with the number of its samples, for those who want more than means.
   std::function<void(const Session&, int64_t)> on_batch = {};
   bool keep_blobs = false;  // every blob can be looked at in on_batch
-};
-
-struct EvaluatedOutput {
-  std::string blob;
-  int64_t element = 0;
-  double mean = 0;
-  double loss_weight = 0;
-};
-
-struct Evaluation {
-  std::vector<EvaluatedOutput> outputs;  // means, weighted by samples
-  double loss = 0;                       // total loss, likewise
-  int64_t samples = 0;
-  int64_t batches = 0;
 };
 
 // Evaluates the TEST phase of a net with the weights of a caffemodel. Without `iterations` the last

@@ -1,103 +1,101 @@
 #include "solvers/learning_rate.h"
 
 #include <algorithm>
-#include <cmath>
-#include <utility>
-
-#include "core/strings.h"
+#include <limits>
 
 namespace crema {
 
-double LearningRate::At(int64_t iteration) {
-  const double base = param_.base_lr();
-  const double gamma = param_.gamma();
-  const double power = param_.power();
-  const auto iter = static_cast<double>(iteration);
-  const std::string& policy = param_.lr_policy();
-  if (policy == "fixed") return base;
-  if (policy == "step") {
-    current_step_ = static_cast<int>(iteration / param_.stepsize());
-    return base * std::pow(gamma, current_step_);
-  }
-  if (policy == "exp") return base * std::pow(gamma, iter);
-  if (policy == "inv") return base * std::pow(1 + gamma * iter, -power);
-  if (policy == "multistep") {
-    if (current_step_ < param_.stepvalue_size() && iteration >= param_.stepvalue(current_step_)) {
-      ++current_step_;
-    }
-    return base * std::pow(gamma, current_step_);
-  }
-  if (policy == "poly") return base * std::pow(1 - iter / param_.max_iter(), power);
-  CREMA_CHECK(policy == "sigmoid");
-  return base / (1 + std::exp(-gamma * (iter - param_.stepsize())));
+LearningRate::LearningRate(const SolverParameter& param)
+    : param_(param),
+      policy_(FindLrPolicy(param.lr_policy())),
+      minimum_loss_(SolverState::default_instance().minimum_loss()) {
+  CREMA_CHECK(policy_ != nullptr);
 }
 
-namespace {
+double LearningRate::At(int64_t iteration) {
+  if (iteration < param_.warmup_iter()) return WarmUp(iteration);
+  if (iteration < param_.rampup_interval()) return RampUp(iteration);
+  return Floored(policy_->rate(param_, iteration, &current_step_));
+}
 
-class Checker {
- public:
-  explicit Checker(const SolverParameter& param) : param_(param) {}
+bool LearningRate::IsRising(int64_t iteration) const {
+  return iteration < std::max(param_.warmup_iter(), param_.rampup_interval());
+}
 
-  std::vector<Problem> Check() {
-    Finite("base_lr", param_.base_lr());
-    Finite("gamma", param_.gamma());
-    Finite("power", param_.power());
-    if (!param_.has_base_lr()) Report("", "missing required field 'base_lr'");
-    const std::string& policy = param_.lr_policy();
-    const std::vector<std::string> known = {"fixed",     "step", "exp",    "inv",
-                                            "multistep", "poly", "sigmoid"};
-    if (policy.empty()) {
-      Report("", "missing required field 'lr_policy'; one of: " + Join(known, " "));
-    } else if (std::ranges::find(known, policy) == known.end()) {
-      Report("lr_policy", StrCat("unknown lr_policy '", policy, "'", DidYouMean(policy, known),
-                                 "; one of: ", Join(known, " ")));
-    } else {
-      CheckFieldsOf(policy);
-    }
-    return std::move(problems_);
+// Not without the field: base_lr may be negative in Caffe.
+double LearningRate::Floored(double rate) const {
+  return param_.has_min_lr() ? std::max<double>(rate, param_.min_lr()) : rate;
+}
+
+double LearningRate::WarmUp(int64_t iteration) const {
+  const double share = static_cast<double>(iteration) / param_.warmup_iter();
+  const double start = param_.warmup_start_lr();
+  return Floored(start + (param_.base_lr() - start) * share);
+}
+
+double LearningRate::RampUp(int64_t iteration) const {
+  const double share = static_cast<double>(iteration) / param_.rampup_interval();
+  const double start = param_.rampup_lr();
+  return Floored(start + (param_.base_lr() - start) * share * share);
+}
+
+// In single precision, in the order of SSD's solver, so that it drops where SSD drops.
+bool LearningRate::ObserveLoss(int64_t iteration, double smoothed_loss) {
+  if (param_.lr_policy() != "plateau" || wants_metric() || IsRising(iteration)) return false;
+  const auto loss = static_cast<float>(smoothed_loss);
+  if (loss < minimum_loss_) {
+    minimum_loss_ = loss;
+    last_event_ = iteration;
   }
+  if (current_step_ >= param_.plateau_winsize_size()) return false;
+  if (iteration < last_event_ + param_.plateau_winsize(current_step_)) return false;
+  ++current_step_;
+  last_event_ = iteration;
+  return true;
+}
 
- private:
-  void CheckFieldsOf(const std::string& policy) {
-    const bool uses_gamma = policy != "fixed" && policy != "poly";
-    if (uses_gamma && !param_.has_gamma()) Missing("gamma");
-    if (uses_gamma && param_.gamma() < 0) Report("gamma", StrCat(param_.gamma(), " is negative"));
-    if ((policy == "inv" || policy == "poly") && !param_.has_power()) Missing("power");
-    if (policy == "step" || policy == "sigmoid") {
-      if (!param_.has_stepsize()) {
-        Missing("stepsize");
-      } else if (param_.stepsize() <= 0) {
-        Report("stepsize", StrCat(param_.stepsize(), " is not above 0"));
-      }
-    }
-    if (policy == "multistep" &&
-        !std::is_sorted(param_.stepvalue().begin(), param_.stepvalue().end())) {
-      Report("stepvalue", "the stepvalues are not in ascending order");
-    }
+void LearningRate::BindTests(std::span<const Plan* const> tests) {
+  if (wants_metric()) tests_.emplace("plateau", param_.plateau(), tests);
+}
+
+bool LearningRate::ObserveTests(int64_t iteration, std::span<const TestReport> reports) {
+  if (!wants_metric()) return false;
+  CREMA_CHECK(tests_.has_value());
+  tests_->Update(iteration, reports);
+  if (IsRising(iteration)) tests_->ResetWait();
+  if (!tests_->OutOfPatience()) return false;
+  tests_->ResetWait();
+  ++current_step_;
+  return true;
+}
+
+double LearningRate::WarmupMomentumFactor(int64_t iteration) const {
+  if (iteration <= 0 || iteration >= param_.warmup_iter()) return 1;
+  const double before = WarmUp(iteration - 1);
+  return before == 0 ? 1 : WarmUp(iteration) / before;  // from 0: the history holds nothing
+}
+
+void LearningRate::Save(SolverState* state) const {
+  state->set_current_step(current_step_);
+  if (param_.lr_policy() != "plateau") return;
+  if (tests_) {
+    tests_->Save(state);
+    return;
   }
+  state->set_minimum_loss(minimum_loss_);
+  state->set_iter_last_event(static_cast<int>(last_event_));
+}
 
-  void Missing(const std::string& field) {
-    Report("", StrCat("lr_policy '", param_.lr_policy(), "' needs the field '", field, "'"));
-  }
+void LearningRate::Restore(const SolverState& state) {
+  current_step_ = state.current_step();
+  minimum_loss_ = state.minimum_loss();
+  last_event_ = state.iter_last_event();
+  if (tests_) tests_->Restore(state);
+}
 
-  void Finite(const std::string& field, double value) {
-    if (!std::isfinite(value)) Report(field, StrCat(field, " is ", value, ", not a finite number"));
-  }
-
-  void Report(const std::string& field, std::string message) {
-    Where where;
-    where.field = field;
-    problems_.push_back({ErrorCode::kInvalidArgument, std::move(where), std::move(message)});
-  }
-
-  const SolverParameter& param_;
-  std::vector<Problem> problems_;
-};
-
-}  // namespace
-
-std::vector<Problem> CheckLearningRate(const SolverParameter& param) {
-  return Checker(param).Check();
+int LearningRate::most_steps() const {
+  return policy_->most_steps != nullptr ? policy_->most_steps(param_)
+                                        : std::numeric_limits<int>::max();
 }
 
 }  // namespace crema

@@ -1,40 +1,89 @@
-// lr_policy: the learning rate as a function of the iteration.
+// The learning rate of each iteration: lr_policy, warm-up, floor.
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "core/error.h"
 #include "crema.pb.h"
+#include "graph/plan.h"
+#include "solvers/lr_policies.h"
+#include "solvers/metric_tracker.h"
+#include "solvers/training_observer.h"
 
 namespace crema {
 
-// fixed     base_lr
-// step      base_lr * gamma ^ floor(iter / stepsize)
-// exp       base_lr * gamma ^ iter
-// inv       base_lr * (1 + gamma * iter) ^ (-power)
-// multistep base_lr * gamma ^ (number of stepvalues reached; at most one more an iteration)
-// poly      base_lr * (1 - iter / max_iter) ^ power
-// sigmoid   base_lr / (1 + exp(-gamma * (iter - stepsize)))
+// The schedule of one run, in double; docs/learning_rate.md has every formula. The first iterations
+// may rise to base_lr instead of asking the policy, which counts them all the same:
+//   warmup_iter      warmup_start_lr + (base_lr - warmup_start_lr) * iter / warmup_iter
+//   [IntelCaffe] rampup_interval  rampup_lr + (base_lr - rampup_lr) * (iter / rampup_interval)^2
+//   [NVCaffe]
+// No rate is below min_lr where that is set. A copy goes on from the same point on its own.
 // Thread safety: one thread.
 class LearningRate {
  public:
   // Requires: CheckLearningRate found no problem.
-  explicit LearningRate(const SolverParameter& param) : param_(param) {}
+  explicit LearningRate(const SolverParameter& param);
 
-  // The rate of this iteration. Advances current_step of `multistep` by at most one, as Caffe does.
+  // The rate of this iteration. Advances current_step of `multistep` by at most one, as Caffe does:
+  // call it once an iteration, after ObserveLoss and ObserveTests.
   double At(int64_t iteration);
 
+  // `plateau` with plateau_winsize: the smoothed training loss of this iteration. True: the rate
+  // drops from this iteration on. Other policies do not look at it.
+  bool ObserveLoss(int64_t iteration, double smoothed_loss);
+
+  // `plateau` on a test: BindTests must be called before the first round of tests and before
+  // Restore, ObserveTests after each round.
+  bool wants_metric() const { return param_.lr_policy() == "plateau" && param_.has_plateau(); }
+  // The plans of all test nets, in order. Throws as MetricTracker does.
+  void BindTests(std::span<const Plan* const> tests);
+  // The reports of all test nets, in order. True: the rate drops from this iteration on. Rounds
+  // while the rate still rises do not count as waiting. Other policies do not look at it.
+  bool ObserveTests(int64_t iteration, std::span<const TestReport> reports);
+
+  // What momentum is multiplied by, in SGD and Nesterov: rate / rate of the iteration before, while
+  // warmup_iter lasts (the history holds the older rate), as in IntelCaffe. Otherwise 1.
+  double WarmupMomentumFactor(int64_t iteration) const;
+
+  void Save(SolverState* state) const;
+  // current_step of the state must be in 0..most_steps().
+  void Restore(const SolverState& state);
+
   int current_step() const { return current_step_; }
-  void set_current_step(int step) { current_step_ = step; }
+  // Largest current_step that the policy comes to.
+  int most_steps() const;
+
+  // For runs whose length is not in the file (max_epoch).
+  void set_max_iter(int max_iter) { param_.set_max_iter(max_iter); }
 
  private:
+  bool IsRising(int64_t iteration) const;
+  double Floored(double rate) const;
+  double WarmUp(int64_t iteration) const;
+  double RampUp(int64_t iteration) const;
+
   SolverParameter param_;
+  const LrPolicy* policy_;
   int current_step_ = 0;
+  float minimum_loss_;      // plateau_winsize: float, as in the state
+  int64_t last_event_ = 0;  // plateau_winsize: iteration of minimum_loss_ or of the last drop
+  std::optional<MetricTracker> tests_;  // plateau on a test
 };
 
-// What is wrong with the fields of the policy; where.field names the field of the solver.
+// What is wrong with the fields of the policy; where.field names the field of the solver. Empty:
+// the schedule can be computed.
 std::vector<Problem> CheckLearningRate(const SolverParameter& param);
+
+// What is allowed and probably not meant, such as a warm-up longer than the run. Requires: no
+// problem of CheckLearningRate.
+std::vector<Problem> WarnAboutLearningRate(const SolverParameter& param);
+
+// Whether every rate of 0..max_iter is finite and not negative; of longer runs than 10^7
+// iterations, so many samples. `plateau` is taken with all drops of plateau_winsize and with none.
+// Nothing to say about a run whose max_iter is not set. Requires: no problem of CheckLearningRate.
+std::vector<Problem> CheckSchedule(const SolverParameter& param);
 
 }  // namespace crema

@@ -8,16 +8,18 @@
 
 namespace crema {
 
-// The mean of all losses until `size` of them are there, then of the last `size`.
+// The mean of all losses until `size` of them are there, then of the last `size`. They are kept as
+// a snapshot holds them, so that a resumed run has the same means to the last bit.
 class LossWindow {
  public:
   explicit LossWindow(int size) : size_(static_cast<size_t>(size)) {}
 
   void Add(double loss) {
+    const auto kept = static_cast<float>(loss);
     if (losses_.size() < size_) {
-      losses_.push_back(loss);
+      losses_.push_back(kept);
     } else {
-      losses_[oldest_] = loss;
+      losses_[oldest_] = kept;
       oldest_ = (oldest_ + 1) % size_;
     }
   }
@@ -30,7 +32,7 @@ class LossWindow {
 
   void Save(SolverState* state) const {
     for (size_t i = 0; i < losses_.size(); ++i) {
-      state->add_recent_losses(static_cast<float>(losses_[(oldest_ + i) % losses_.size()]));
+      state->add_recent_losses(losses_[(oldest_ + i) % losses_.size()]);
     }
   }
 
@@ -42,7 +44,7 @@ class LossWindow {
 
  private:
   size_t size_;
-  std::vector<double> losses_;
+  std::vector<float> losses_;
   size_t oldest_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "core/strings.h"
@@ -30,9 +31,21 @@ bool IsHdf5(const SolverParameter& param) {
 }  // namespace
 
 SnapshotPaths PathsOf(const SolverParameter& param, int64_t iteration) {
-  const std::string stem = StrCat(param.snapshot_prefix(), "_iter_", iteration);
   const std::string suffix = IsHdf5(param) ? ".h5" : "";
-  return {stem + ".caffemodel" + suffix, stem + ".solverstate" + suffix};
+  return PathsOfState(StrCat(param.snapshot_prefix(), "_iter_", iteration, ".solverstate", suffix));
+}
+
+SnapshotPaths PathsOfState(const std::string& state_path) {
+  constexpr std::string_view kState = ".solverstate";
+  const size_t at = state_path.rfind(kState);
+  CREMA_CHECK(at != std::string::npos);
+  const std::string stem = state_path.substr(0, at);
+  const std::string suffix = state_path.substr(at + kState.size());
+  return {stem + ".caffemodel" + suffix, state_path, stem + "_ema.caffemodel" + suffix};
+}
+
+std::string BestPath(const SolverParameter& param) {
+  return param.snapshot_prefix() + "_best.caffemodel" + (IsHdf5(param) ? ".h5" : "");
 }
 
 void ProbeSnapshotFolder(const std::string& prefix) {
@@ -47,47 +60,77 @@ void ProbeSnapshotFolder(const std::string& prefix) {
   std::filesystem::remove(probe, ignored);
 }
 
-SnapshotPaths WriteSnapshot(const SolverParameter& param, const Plan& plan, const Weights& weights,
-                            int64_t iteration, SolverState state) {
-  const SnapshotPaths paths = PathsOf(param, iteration);
+void WriteModel(const SolverParameter& param, const Plan& plan, const Weights& weights,
+                const std::string& path) {
   const NetParameter model = weights.Export(plan);
+  if (IsHdf5(param)) {
+    WriteCaffemodelHdf5(model, path);
+  } else {
+    WriteCaffemodel(model, path);
+  }
+}
+
+SnapshotPaths WriteSnapshot(const SolverParameter& param, const Plan& plan, const Weights& weights,
+                            const Weights* averaged, int64_t iteration, SolverState state) {
+  SnapshotPaths paths = PathsOf(param, iteration);
+  WriteModel(param, plan, weights, paths.model);
   state.set_learned_net(paths.model);
   state.set_weights_crc32(ChecksumOf(plan, weights));
+  if (averaged == nullptr) {
+    paths.ema.clear();
+  } else {
+    WriteModel(param, plan, *averaged, paths.ema);
+    state.set_ema_net(paths.ema);
+    state.set_ema_crc32(ChecksumOf(plan, *averaged));
+  }
   if (IsHdf5(param)) {
-    WriteCaffemodelHdf5(model, paths.model);
     WriteSolverStateHdf5(state, paths.state);
   } else {
-    WriteCaffemodel(model, paths.model);
     WriteSolverState(state, paths.state);
   }
   return paths;
 }
 
+namespace {
+
+// Where the file is now: at its path, or beside the state.
+std::string Locate(const std::string& path, const std::string& state_path) {
+  namespace fs = std::filesystem;
+  if (path.empty())
+    Fail(ErrorCode::kDataLoss, "the state names no model file", {.file = state_path});
+  std::error_code ignored;
+  if (fs::exists(path, ignored)) return path;
+  const fs::path beside = fs::path(state_path).parent_path() / fs::path(path).filename();
+  if (fs::exists(beside, ignored)) return beside.string();
+  Fail(ErrorCode::kNotFound,
+       StrCat("the state needs the model ", path, ", which is not there, nor is ", beside.string()),
+       {.file = state_path});
+}
+
+void RefuseOther(const std::string& path, const std::string& state_path) {
+  Fail(ErrorCode::kDataLoss,
+       StrCat("the model ", path,
+              " is not the one that was saved with this state; it was replaced since"),
+       {.file = state_path});
+}
+
+}  // namespace
+
 void LoadModelOfState(const SolverState& state, const std::string& state_path, const Plan& plan,
                       Weights* weights) {
-  namespace fs = std::filesystem;
-  std::string path = state.learned_net();
-  if (path.empty()) {
-    Fail(ErrorCode::kDataLoss, "the state names no model file", {.file = state_path});
-  }
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) {
-    const fs::path beside = fs::path(state_path).parent_path() / fs::path(path).filename();
-    if (!fs::exists(beside, ignored)) {
-      Fail(ErrorCode::kNotFound,
-           StrCat("the state needs the model ", path, ", which is not there, nor is ",
-                  beside.string()),
-           {.file = state_path});
-    }
-    path = beside.string();
-  }
+  const std::string path = Locate(state.learned_net(), state_path);
   weights->Load(plan, ReadCaffemodel(path), path, MissingLayers::kError);
   if (state.has_weights_crc32() && state.weights_crc32() != ChecksumOf(plan, *weights)) {
-    Fail(ErrorCode::kDataLoss,
-         StrCat("the model ", path,
-                " is not the one that was saved with this state; it was "
-                "replaced since"),
-         {.file = state_path});
+    RefuseOther(path, state_path);
+  }
+}
+
+void LoadAverageOfState(const SolverState& state, const std::string& state_path, const Plan& plan,
+                        Weights* averaged) {
+  const std::string path = Locate(state.ema_net(), state_path);
+  averaged->Load(plan, ReadCaffemodel(path), path, MissingLayers::kError);
+  if (state.has_ema_crc32() && state.ema_crc32() != ChecksumOf(plan, *averaged)) {
+    RefuseOther(path, state_path);
   }
 }
 

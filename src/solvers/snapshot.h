@@ -1,4 +1,5 @@
-// The two files of a snapshot: <prefix>_iter_N.caffemodel and .solverstate, or both with .h5.
+// The files of a snapshot: <prefix>_iter_N.caffemodel and .solverstate, or both with .h5, and
+// _ema.caffemodel where averaged weights belong to it.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +14,34 @@ namespace crema {
 struct SnapshotPaths {
   std::string model;
   std::string state;
+  std::string ema;
 };
 
 SnapshotPaths PathsOf(const SolverParameter& param, int64_t iteration);
+// The files that belong to the state of this name.
+SnapshotPaths PathsOfState(const std::string& state_path);
+// Where snapshot_best writes: <prefix>_best.caffemodel, or with .h5.
+std::string BestPath(const SolverParameter& param);
 
 // Throws kIoFailure or kNotFound unless files can be made beside the prefix.
 void ProbeSnapshotFolder(const std::string& prefix);
 
-// Writes the model, then the state that names it, each atomically. Completes `state` with the path
-// of the model and the checksum of the weights.
+// Writes weights alone, atomically, in the format of the solver's snapshots.
+void WriteModel(const SolverParameter& param, const Plan& plan, const Weights& weights,
+                const std::string& path);
+
+// Writes the model (and the averaged weights, unless null), then the state that names them, each
+// atomically. Completes `state` with the paths and the checksums of the weights.
 SnapshotPaths WriteSnapshot(const SolverParameter& param, const Plan& plan, const Weights& weights,
-                            int64_t iteration, SolverState state);
+                            const Weights* averaged, int64_t iteration, SolverState state);
 
 // Reads the model that `state` (read from `state_path`) names into the weights: at its path, or
 // beside the state file when it is no longer there. Throws kDataLoss when it is not the model that
 // was saved with this state.
 void LoadModelOfState(const SolverState& state, const std::string& state_path, const Plan& plan,
                       Weights* weights);
+// The same for the averaged weights. Requires: the state names some.
+void LoadAverageOfState(const SolverState& state, const std::string& state_path, const Plan& plan,
+                        Weights* averaged);
 
 }  // namespace crema

@@ -1,6 +1,8 @@
-// A training run: nets, weights, update rule, schedule, snapshots.
+// A training run: nets, weights, update rule, schedule, snapshots. docs/training.md tells it to
+// users.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,9 +13,14 @@
 #include "core/log.h"
 #include "graph/registry.h"
 #include "runtime/session.h"
+#include "solvers/ema.h"
+#include "solvers/epochs.h"
 #include "solvers/learning_rate.h"
 #include "solvers/loss_window.h"
+#include "solvers/metric_tracker.h"
 #include "solvers/solver_config.h"
+#include "solvers/test_net.h"
+#include "solvers/time_limit.h"
 #include "solvers/training_observer.h"
 #include "solvers/update_rule.h"
 
@@ -24,6 +31,9 @@ enum class Request { kNone, kSnapshot, kStop };
 
 struct SolverOptions {
   int threads = 0;  // 0: all processors
+  // The same bytes on any number of threads: everything is cut into kDeterministicPieces, whichever
+  // threads compute them. Refuses by name what cannot be.
+  bool deterministic = false;
   LogSink* log = nullptr;
   TrainingObserver* observer = nullptr;
   std::function<Request()> poll;  // empty: nobody asks
@@ -31,6 +41,8 @@ struct SolverOptions {
   // resume bit for bit, give the seed of the state.
   std::optional<uint64_t> seed;
 };
+
+inline constexpr int kDeterministicPieces = 16;
 
 // Thread safety: one thread; several solvers may run in threads of one process.
 class Solver {
@@ -42,45 +54,90 @@ class Solver {
   // Starts from the weights of caffemodels, in order; layers they do not hold keep their values.
   void LoadWeights(const std::vector<std::string>& paths,
                    OnMismatch on_mismatch = OnMismatch::kError);
-  // Goes on where a snapshot was taken.
+  // Goes on where a snapshot was taken. After an error the solver is of no use.
   void Restore(const std::string& state_path);
 
-  // Trains to max_iter, with tests and snapshots, and the closing test. Throws kDiverged when the
-  // loss is no longer finite; snapshots written before stay.
+  // Trains to max_iter (or max_epoch), with tests and snapshots, and the closing test. A snapshot
+  // on the way that cannot be written is logged as an error and training goes on; the last one
+  // throws kIoFailure. Throws kDiverged when the loss is no longer finite; snapshots written before
+  // stay.
   void Solve();
-  // Runs `count` iterations, with tests and snapshots. False: stopped by a request.
+  // Runs `count` iterations, with tests and snapshots. False: stopped by a request, by time_limit
+  // or by early_stop.
   bool Step(int64_t count);
-  // Runs one test net for its test_iter batches.
+  // Runs one test net; with the averaged weights where ema_decay is set.
   TestReport Test(size_t net);
   void Snapshot();
 
+  // One iteration at this rate, without test, snapshot and report; its loss. Throws kDiverged.
+  double Iterate(double rate);
+  // Runs `body`, then puts back what iterations change: weights, history, data position, random
+  // state, number of the iteration; also when it throws.
+  void WithoutTrace(const std::function<void()>& body);
+
   int64_t iteration() const { return iteration_; }
   uint64_t seed() const { return seed_; }
+  // With max_iter set where the text counts epochs.
   const RunConfig& config() const { return config_; }
   const Plan& plan() const { return *train_plan_; }
   const Plan& test_plan(size_t net) const { return tests_[net]->plan(); }
   size_t test_count() const { return tests_.size(); }
   Session& session() { return *train_; }
   Weights& weights() { return *weights_; }
+  // Null without ema_decay.
+  Weights* averaged_weights() { return average_ ? &average_->weights() : nullptr; }
+  // Layers that `freeze` holds still, in order.
+  const std::vector<std::string>& frozen_layers() const { return frozen_; }
 
  private:
+  // How one call of the loop ended.
+  enum class Ending { kDone, kRequest, kRule };
+
+  // solver.cc: what a run is made of, and one update.
   void PlanNets(const Registry& registry);
+  void PlanTrainNet(const Registry& registry, const PlanOptions& options);
+  void PlanTestNets(const Registry& registry, const PlanOptions& options);
+  void RefuseUndetermined() const;
+  void CountEpochs();
+  void MakeRules();
   void AllocateHistory();
   double ForwardBackward();
+  // Throws kDiverged when a weight or history is not finite after it.
   void ApplyUpdate(double rate);
   double GradientScale();
+  bool StandsStill(size_t slot);
+  [[noreturn]] void RefuseBrokenUpdate(size_t slot, double rate) const;
   void RefuseBrokenLoss(double loss) const;
+  void WarnWhereNothingIsLearned(const Plan& test, size_t net) const;
+  void Warn(const std::vector<Problem>& warnings);
+
+  // solver_loop.cc
+  void Limited(const std::function<void()>& body);
+  void SolveAll();
+  Ending RunTo(int64_t end);
+  void Train();
   void Report(double loss, double rate);
-  bool TestAll();  // false: a stop was asked meanwhile
+  void StartAverage();
   bool IsTestDue() const;
-  Request Poll() { return options_.poll ? options_.poll() : Request::kNone; }
+  bool IsSnapshotDue() const;
+  Ending TestAll();
+  TestReport RunTest(size_t net);
+  bool Judge(const std::vector<TestReport>& reports);  // true: early_stop ends the run
+  void SaveBest();
+  Request Poll();
+  bool WritesSnapshots() const;
+  double WaitedSeconds() const;
+
+  // solver_snapshot.cc
+  void WriteSnapshotFiles();
+  void TrySnapshot();
+  void SaveDecisions(SolverState* state) const;
   SolverState MakeState() const;
   void RefuseBrokenWeights() const;
   void CheckSchedule(const SolverState& state, const std::string& path) const;
-  void WarnWhereNothingIsLearned(const Session& test, size_t net) const;
   void RestoreHistory(const SolverState& state, const std::string& path);
-  void Warn(const std::vector<Problem>& warnings);
-  std::vector<OutputValue> OutputsOf(const Session& session) const;
+  void RestoreAverage(const SolverState& state, const std::string& path);
+  void RestorePositions(const SolverState& state);
 
   RunConfig config_;
   SolverOptions options_;
@@ -90,14 +147,29 @@ class Solver {
   std::shared_ptr<const Plan> train_plan_;
   std::shared_ptr<Weights> weights_;
   std::unique_ptr<Session> train_;
-  std::vector<std::unique_ptr<Session>> tests_;
+  std::vector<std::string> frozen_;
+  std::unique_ptr<WeightAverage> average_;  // null without ema_decay
+  bool average_started_ = false;
+  std::vector<std::unique_ptr<TestNet>> tests_;
   std::vector<Tensor> history_memory_;
   std::vector<std::vector<TensorView>> history_;  // by learned slot; empty when it is shared
-  LearningRate rate_;
+  Epochs epochs_;
+  bool epochs_counted_ = false;
+  std::optional<LearningRate> rate_;  // once max_iter is known
   LossWindow losses_;
+  std::optional<MetricTracker> best_;
+  std::optional<MetricTracker> early_;
+  // What tests may change, as it was before those of this iteration: a run that is resumed here
+  // makes them again. Unset when there were none.
+  std::optional<SolverState> before_tests_;
+  Deadline deadline_;
+  bool deadline_told_ = false;
   int64_t iteration_ = 0;
   int64_t snapshot_iteration_ = -1;  // of the last snapshot
   bool restored_ = false;
+  std::chrono::steady_clock::time_point last_report_;
+  double test_seconds_ = 0;  // since then
+  double waited_ = 0;        // for data, until then
 };
 
 }  // namespace crema

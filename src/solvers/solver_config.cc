@@ -1,15 +1,29 @@
 #include "solvers/solver_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "core/strings.h"
 #include "format/upgrade.h"
+#include "solvers/freeze.h"
 #include "solvers/learning_rate.h"
+#include "solvers/time_limit.h"
 #include "solvers/update_rule.h"
 
 namespace crema {
 namespace {
+
+// Some layer is there for TEST only.
+bool HasTestPhase(const NetParameter& net) {
+  const auto names = [](const auto& rules, Phase phase) {
+    return std::ranges::any_of(
+        rules, [&](const NetStateRule& rule) { return rule.has_phase() && rule.phase() == phase; });
+  };
+  return std::ranges::any_of(net.layer(), [&](const LayerParameter& layer) {
+    return names(layer.include(), TEST) || names(layer.exclude(), TRAIN);
+  });
+}
 
 class Resolver {
  public:
@@ -21,6 +35,10 @@ class Resolver {
     CheckFields();
     CheckNetChoice();
     if (!problems_.empty()) throw Error(std::move(problems_));
+    for (const Problem& p : WarnAboutLearningRate(param_)) {
+      config_.solver.warnings.push_back(
+          {p.code, config_.solver.source.Locate(p.where.field), p.message});
+    }
     ReadTrainNet();
     ReadTestNets();
     if (!problems_.empty()) throw Error(std::move(problems_));
@@ -45,7 +63,7 @@ class Resolver {
     for (int i = 0; i < param_.test_iter_size(); ++i) {
       AtLeast(StrCat("test_iter[", i, "]"), param_.test_iter(i), 1);
     }
-    if (!param_.has_max_iter()) Report("", "missing required field 'max_iter'");
+    CheckRun();
     if (param_.regularization_type() != "L2" && param_.regularization_type() != "L1") {
       Report("regularization_type",
              StrCat("unknown regularization_type '", param_.regularization_type(),
@@ -55,13 +73,44 @@ class Resolver {
       Report("weight_decay", StrCat("weight_decay is ", param_.weight_decay()));
     }
     if (std::isnan(param_.clip_gradients())) Report("clip_gradients", "clip_gradients is nan");
-    if (param_.test_iter_size() > 0 && param_.test_interval() == 0) {
+    if (param_.test_iter_size() > 0 && !WantsTests()) {
       Report("test_iter",
              "test_iter is set, but test_interval is not: say every how many "
              "iterations the test nets run");
     }
-    if (param_.snapshot() > 0 && param_.snapshot_prefix().empty()) {
-      Report("snapshot", "snapshot is set, but snapshot_prefix is not");
+  }
+
+  bool WantsTests() const { return param_.test_interval() > 0 || param_.test_interval_epoch() > 0; }
+
+  // How long a run is, what it keeps, what it changes.
+  void CheckRun() {
+    for (const Problem& p : CheckFreeze(param_)) Report(p.where.field, p.message, p.code);
+    AtLeast("max_epoch", param_.max_epoch(), 0);
+    AtLeast("test_interval_epoch", param_.test_interval_epoch(), 0);
+    AtLeast("snapshot_epoch", param_.snapshot_epoch(), 0);
+    AtLeast("snapshot_keep", param_.snapshot_keep(), 0);
+    if (!param_.has_max_iter() && param_.max_epoch() == 0) {
+      Report("", "missing required field 'max_iter' (or max_epoch)");
+    } else if (param_.has_max_iter() && param_.max_epoch() > 0) {
+      Report("max_epoch", "max_iter and max_epoch are both set: keep the one that ends the run");
+    }
+    if (!(param_.ema_decay() >= 0 && param_.ema_decay() < 1)) {
+      Report("ema_decay", StrCat("is ", param_.ema_decay(), "; use 0 (none) or more, and below 1"));
+    }
+    if (param_.has_time_limit()) CheckTimeLimit();
+    for (const auto& [field, is_set] : {std::pair("snapshot", param_.snapshot() > 0),
+                                        std::pair("snapshot_epoch", param_.snapshot_epoch() > 0),
+                                        std::pair("snapshot_best", param_.has_snapshot_best())}) {
+      if (!is_set || !param_.snapshot_prefix().empty()) continue;
+      Report(field, StrCat(field, " is set, but snapshot_prefix is not"));
+    }
+  }
+
+  void CheckTimeLimit() {
+    try {
+      ParseTimeLimit(param_.time_limit());
+    } catch (const Error& error) {
+      Report("time_limit", error.problems().front().message);
     }
   }
 
@@ -76,7 +125,7 @@ class Resolver {
              ErrorCode::kUnsupported);
       return;
     }
-    for (const Problem& p : rule->check(param_)) Report(p.where.field, p.message, p.code);
+    for (const Problem& p : CheckUpdate(*rule, param_)) Report(p.where.field, p.message, p.code);
   }
 
   void AtLeast(const std::string& field, int64_t value, int64_t least) {
@@ -138,6 +187,18 @@ class Resolver {
     }
   }
 
+  // Without test_iter every test net sees all of its data. The one net of a run is its own test net
+  // when it says what its TEST phase is.
+  int CountWholeTests(int explicit_nets, bool generic) {
+    if (explicit_nets > 0 || !generic || !WantsTests()) return explicit_nets;
+    if (HasTestPhase(config_.train.file.net)) return 1;
+    config_.solver.warnings.push_back(
+        {ErrorCode::kInvalidArgument, config_.solver.source.Locate("test_interval"),
+         "a test interval is set, but there is no test_iter, no test net, and the net has no layer "
+         "of the TEST phase: nothing is tested"});
+    return 0;
+  }
+
   void ReadTestNets() {
     std::vector<NetFile> files;
     for (int i = 0; i < param_.test_net_param_size(); ++i) {
@@ -148,10 +209,16 @@ class Resolver {
     }
     const auto explicit_nets = static_cast<int>(files.size());
     const bool generic = param_.has_net() || param_.has_net_param();
-    const int count = param_.test_iter_size();
+    if (explicit_nets > 0 && !WantsTests()) {
+      Report("",
+             "there are test nets, but no test_interval: say every how many iterations they run");
+      return;
+    }
+    const bool whole = param_.test_iter_size() == 0;
+    const int count = whole ? CountWholeTests(explicit_nets, generic) : param_.test_iter_size();
     if (generic ? count < explicit_nets : count != explicit_nets) {
       Report("test_iter", StrCat("has ", count, " entries for ", explicit_nets,
-                                 " test nets; give one for each"));
+                                 " test nets; give one for each, or none to test on every sample"));
       return;
     }
     while (generic && static_cast<int>(files.size()) < count) files.push_back(config_.train.file);
@@ -165,7 +232,7 @@ class Resolver {
       test.state = Merge(TEST, test.file.net,
                          param_.test_state_size() > 0 ? &param_.test_state(i) : nullptr);
       config_.tests.push_back(std::move(test));
-      config_.test_iterations.push_back(param_.test_iter(i));
+      config_.test_iterations.push_back(whole ? 0 : param_.test_iter(i));
     }
   }
 

@@ -20,7 +20,7 @@ struct RunConfig {
   SolverFile solver;
   NetOfRun train;
   std::vector<NetOfRun> tests;
-  std::vector<int> test_iterations;  // by test net
+  std::vector<int> test_iterations;  // by test net; 0: every sample once
 };
 
 // Reads the nets that a solver names (paths are relative to the working folder, as in Caffe) and

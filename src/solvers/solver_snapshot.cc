@@ -8,14 +8,22 @@
 #include "format/blob_proto.h"
 #include "format/solver_state.h"
 #include "solvers/snapshot.h"
+#include "solvers/snapshot_set.h"
 #include "solvers/solver.h"
 
 namespace crema {
 
+// What tests change; all of it is as it was before the tests of this iteration.
+void Solver::SaveDecisions(SolverState* state) const {
+  rate_->Save(state);
+  if (best_) best_->Save(state);
+  if (early_) early_->Save(state);
+  for (const auto& test : tests_) test->Save(state);
+}
+
 SolverState Solver::MakeState() const {
   SolverState state;
   state.set_iter(static_cast<int>(iteration_));
-  state.set_current_step(rate_.current_step());
   state.set_solver_type(rule_.name);
   state.set_seed(seed_);
   state.set_step(train_->step());
@@ -26,7 +34,11 @@ SolverState Solver::MakeState() const {
     }
   }
   train_->SaveState("train", &state);
-  for (size_t i = 0; i < tests_.size(); ++i) tests_[i]->SaveState(StrCat("test#", i), &state);
+  if (before_tests_) {
+    state.MergeFrom(*before_tests_);
+  } else {
+    SaveDecisions(&state);
+  }
   return state;
 }
 
@@ -34,11 +46,33 @@ void Solver::Snapshot() {
   if (param_.snapshot_prefix().empty()) {
     Fail(ErrorCode::kInvalidArgument, "a snapshot needs the field snapshot_prefix in the solver");
   }
+  StartAverage();
   RefuseBrokenWeights();
+  WriteSnapshotFiles();
+  if (param_.snapshot_keep() > 0) {
+    RemoveOldSnapshots(param_.snapshot_prefix(), iteration_, param_.snapshot_keep(), *options_.log);
+  }
+}
+
+void Solver::WriteSnapshotFiles() {
   const SnapshotPaths paths =
-      WriteSnapshot(param_, *train_plan_, *weights_, iteration_, MakeState());
+      WriteSnapshot(param_, *train_plan_, *weights_, average_ ? &average_->weights() : nullptr,
+                    iteration_, MakeState());
   snapshot_iteration_ = iteration_;
   options_.observer->OnSnapshot(paths.model, paths.state);
+}
+
+// The disk may have room again at the next one; what was computed so far is not thrown away.
+void Solver::TrySnapshot() {
+  if (snapshot_iteration_ == iteration_) return;
+  try {
+    Snapshot();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kIoFailure) throw;
+    options_.log->Write(Severity::kError,
+                        StrCat("no snapshot at iteration ", iteration_, ": ", error.what(),
+                               "; snapshots written before are whole; training goes on"));
+  }
 }
 
 // A snapshot of NaN would be the newest, and worth nothing.
@@ -73,15 +107,14 @@ void Solver::Restore(const std::string& path) {
   CheckSchedule(state, path);
   RestoreHistory(state, path);
   LoadModelOfState(state, path, *train_plan_, weights_.get());
+  RestoreAverage(state, path);
   iteration_ = state.iter();
   snapshot_iteration_ = iteration_;
-  rate_.set_current_step(state.current_step());
+  rate_->Restore(state);
   losses_.Restore(state);
-  const uint64_t passes =
-      static_cast<uint64_t>(state.iter()) * static_cast<uint64_t>(param_.iter_size());
-  train_->set_step(state.has_step() ? state.step() : passes);
-  train_->RestoreState("train", state);
-  for (size_t i = 0; i < tests_.size(); ++i) tests_[i]->RestoreState(StrCat("test#", i), state);
+  if (best_) best_->Restore(state);
+  if (early_) early_->Restore(state);
+  RestorePositions(state);
   restored_ = true;
   if (iteration_ >= param_.max_iter()) {
     options_.log->Write(Severity::kWarning,
@@ -90,14 +123,64 @@ void Solver::Restore(const std::string& path) {
   }
 }
 
+void Solver::RestoreAverage(const SolverState& state, const std::string& path) {
+  average_started_ = false;
+  before_tests_.reset();
+  if (!average_) return;
+  if (state.ema_net().empty()) {
+    options_.log->Write(Severity::kWarning,
+                        StrCat("ema_decay is set, but ", path,
+                               " has no averaged weights; the average starts from its weights"));
+    return;
+  }
+  LoadAverageOfState(state, path, *train_plan_, &average_->weights());
+  average_started_ = true;
+}
+
+void Solver::RestorePositions(const SolverState& state) {
+  const uint64_t passes =
+      static_cast<uint64_t>(state.iter()) * static_cast<uint64_t>(param_.iter_size());
+  train_->set_step(state.has_step() ? state.step() : passes);
+  train_->RestoreState("train", state);
+  for (const auto& test : tests_) test->Restore(state);
+}
+
 void Solver::CheckSchedule(const SolverState& state, const std::string& path) const {
-  const int most = param_.lr_policy() == "multistep" ? param_.stepvalue_size() : INT32_MAX;
-  if (state.iter() >= 0 && state.current_step() >= 0 && state.current_step() <= most) return;
+  const int steps = state.current_step();
+  if (state.iter() >= 0 && steps >= 0 && steps <= rate_->most_steps()) return;
   Fail(ErrorCode::kDataLoss,
        StrCat("the state is damaged or of another schedule: iteration ", state.iter(),
               ", current_step ", state.current_step()),
        {.file = path});
 }
+
+namespace {
+
+// Caffe's states carry no solver type; the number of blobs tells something.
+std::string DescribeHistoryCount(const SolverState& state, const UpdateRule& rule,
+                                 size_t expected) {
+  const std::string start = StrCat("the state holds ", state.history_size(), " history blobs, but ",
+                                   rule.name, " keeps ", expected, " for this net");
+  const size_t learned = expected / static_cast<size_t>(rule.histories);
+  std::vector<std::string> types;
+  for (const UpdateRule& other : UpdateRules()) {
+    const size_t kept = learned * static_cast<size_t>(other.histories);
+    if (other.in_caffe && kept == static_cast<size_t>(state.history_size())) {
+      types.push_back(other.name);
+    }
+  }
+  if (types.empty()) return start + "; it is of another net";
+  return StrCat(start, "; that many are of these solver types: ", Join(types, ", "),
+                ". Resume with the type of the run, or start from the model with --weights");
+}
+
+bool HasNegative(const BlobProto& blob) {
+  Tensor values(ShapeOf(blob), DType::kF32);
+  CopyTo(blob, values.view());
+  return std::ranges::any_of(values.view().span<float>(), [](float x) { return x < 0; });
+}
+
+}  // namespace
 
 void Solver::RestoreHistory(const SolverState& state, const std::string& path) {
   std::vector<TensorView> targets;
@@ -111,10 +194,7 @@ void Solver::RestoreHistory(const SolverState& state, const std::string& path) {
     }
   }
   if (static_cast<size_t>(state.history_size()) != targets.size()) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("the state holds ", state.history_size(), " history blobs, but a ", rule_.name,
-                " solver of this net has ", targets.size(),
-                "; it is of another solver type or another net"),
+    Fail(ErrorCode::kInvalidArgument, DescribeHistoryCount(state, rule_, targets.size()),
          {.file = path});
   }
   for (size_t i = 0; i < targets.size(); ++i) {
@@ -125,9 +205,20 @@ void Solver::RestoreHistory(const SolverState& state, const std::string& path) {
                   ToString(targets[i].shape()), " in the net; the state is of another net"),
            {.file = path, .layer = layers[i]});
     }
+    const size_t h = i * static_cast<size_t>(rule_.histories) / targets.size();
+    if ((rule_.squares >> h & 1U) != 0 && HasNegative(blob)) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("history blob ", i, " holds negative numbers, but ", rule_.name,
+                  " keeps sums of squares there; the state is of another solver type"),
+           {.file = path, .layer = layers[i]});
+    }
   }
   for (size_t i = 0; i < targets.size(); ++i) {
     CopyTo(state.history(static_cast<int>(i)), targets[i]);
+    // Momentum of a run in which it was learned would move it on.
+    if (std::ranges::find(frozen_, layers[i]) != frozen_.end()) {
+      std::ranges::fill(targets[i].span<float>(), 0.0F);
+    }
   }
 }
 

@@ -2,11 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+
+#include "core/strings.h"
+#include "solvers/rules/field_checks.h"
+#include "solvers/rules/rules.h"
 
 namespace crema {
 
 std::span<const UpdateRule> UpdateRules() {
-  static const std::array<UpdateRule, 1> rules = {SgdRule()};
+  static const std::array<UpdateRule, 10> rules = {
+      SgdRule(),  NesterovRule(), AdaGradRule(), RmsPropRule(), AdaDeltaRule(),
+      AdamRule(), AdamWRule(),    LarsRule(),    LambRule(),    LionRule()};
   return rules;
 }
 
@@ -14,6 +21,42 @@ const UpdateRule* FindUpdateRule(const std::string& name) {
   const std::span<const UpdateRule> rules = UpdateRules();
   const auto found = std::ranges::find(rules, name, &UpdateRule::name);
   return found == rules.end() ? nullptr : &*found;
+}
+
+std::vector<Problem> CheckUpdate(const UpdateRule& rule, const SolverParameter& param) {
+  FieldChecks checks;
+  const double limit = param.clip_gradient_value();
+  if (std::isnan(limit)) checks.Report("clip_gradient_value", "clip_gradient_value is nan");
+  if (limit >= 0 && param.clip_gradients() >= 0) {
+    checks.Report("clip_gradient_value",
+                  "clip_gradient_value and clip_gradients are both set; keep one of them");
+  }
+  if (!rule.takes_l1 && param.regularization_type() == "L1") {
+    checks.Report("regularization_type",
+                  StrCat("solver type '", rule.name,
+                         "' has no L1 regularisation; use \"L2\" or another solver type"));
+  }
+  std::vector<Problem> problems = checks.Take();
+  for (Problem& problem : rule.check(param)) problems.push_back(std::move(problem));
+  return problems;
+}
+
+namespace {
+
+// The rate of warm-up, which rises linearly to base_lr.
+double WarmUpRate(const SolverParameter& param, int64_t iteration) {
+  const double progress = static_cast<double>(iteration) / param.warmup_iter();
+  return progress * param.base_lr() + (1 - progress) * param.warmup_start_lr();
+}
+
+}  // namespace
+
+double MomentumAt(const UpdateRule& rule, const SolverParameter& param, int64_t iteration) {
+  const double momentum = param.has_momentum() ? double{param.momentum()} : rule.default_momentum;
+  if (!rule.rate_in_history || iteration <= 0 || iteration >= param.warmup_iter()) return momentum;
+  const double before = WarmUpRate(param, iteration - 1);
+  if (before == 0) return momentum;  // the history is still zero
+  return momentum * WarmUpRate(param, iteration) / before;
 }
 
 }  // namespace crema

@@ -1,7 +1,9 @@
-// How a gradient changes a learned blob: the list of solver types.
+// How gradients change learned blobs: the list of solver types.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,29 +17,44 @@ namespace crema {
 
 enum class Regularization { kL2, kL1 };
 
-// Everything an update of one blob needs. Before the rule proper, the gradient becomes
-//   g = gradient_scale * gradient + decay * w   (L2), or + decay * sign(w) (L1).
+// One learned blob in an update.
+struct BlobUpdate {
+  TensorView weights;
+  ConstTensorView gradient;             // empty: zero (a blob that no loss depends on)
+  std::span<const TensorView> history;  // as many as the rule keeps, each of the blob's shape
+  double rate = 0;                      // learning rate times lr_mult
+  double decay = 0;                     // weight_decay times decay_mult
+};
+
+// One update of a net. Before the rule proper, each gradient becomes
+//   g = clamp(gradient_scale * gradient, +-gradient_limit)
+// and, where the rule does not decouple the decay, g += decay * w (L2) or decay * sign(w) (L1).
 struct UpdateArgs {
   const ExecContext& context;
   const SolverParameter& param;
   int64_t iteration = 0;
-  TensorView weights;
-  ConstTensorView gradient;             // empty: zero (a blob that is not learned)
-  std::span<const TensorView> history;  // as many as the rule keeps, each of the blob's shape
-  double rate = 0;                      // learning rate times lr_mult
-  double gradient_scale = 1;            // clipping and 1 / iter_size
-  double decay = 0;                     // weight_decay times decay_mult
+  std::span<const BlobUpdate> blobs;  // of one element type
+  double gradient_scale = 1;          // clipping by norm and 1 / iter_size
+  double gradient_limit = std::numeric_limits<double>::infinity();  // clip_gradient_value
+  double momentum = 0;                                              // MomentumAt
   Regularization regularization = Regularization::kL2;
 };
 
 // One solver type. Thread safety: const.
 struct UpdateRule {
-  std::string name;   // SolverParameter.type
-  int histories = 0;  // blobs of state for each learned blob
-  // Problems with the solver's fields; where.field names the field.
+  std::string name;              // SolverParameter.type
+  int histories = 0;             // blobs of state for each learned blob
+  unsigned squares = 0;          // bit h: history h holds means of squares, never negative
+  double default_momentum = 0;   // where the field is not set
+  bool rate_in_history = false;  // the history moves weights even where the rate is 0
+  bool takes_l1 = true;          // can regularise with L1
+  bool in_caffe = false;         // a type of BVLC Caffe
+  // Problems with the fields of this rule; where.field names the field.
   std::vector<Problem> (*check)(const SolverParameter& param) = nullptr;
-  // One fused pass over the blob: regularise, update history and weights.
-  void (*apply)(const UpdateArgs& args) = nullptr;
+  // One pass over all blobs, split evenly over the threads of the context: regularise, update
+  // history and weights. The result does not depend on the number of threads. Returns the index of
+  // the first blob that then holds a weight or history that is not finite; -1: there is none.
+  int64_t (*apply)(const UpdateArgs& args) = nullptr;
 };
 
 // All of them, in the order in which they are listed to people.
@@ -45,7 +62,12 @@ std::span<const UpdateRule> UpdateRules();
 // Null when there is none of that name.
 const UpdateRule* FindUpdateRule(const std::string& name);
 
-// SGD with momentum m: h = m * h + rate * g; w = w - h. (Caffe's form: the rate is inside h.)
-UpdateRule SgdRule();
+// Problems with the fields that an update by `rule` reads; where.field names the field.
+std::vector<Problem> CheckUpdate(const UpdateRule& rule, const SolverParameter& param);
+
+// The momentum of this iteration: the field, or the default of the rule. While warmup_iter lasts
+// and the history holds the rate, times rate / rate of the iteration before (IntelCaffe; Goyal et
+// al., arXiv:1706.02677, section 2.1).
+double MomentumAt(const UpdateRule& rule, const SolverParameter& param, int64_t iteration);
 
 }  // namespace crema

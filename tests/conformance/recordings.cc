@@ -1,20 +1,15 @@
 // Recorded results of Caffe: every case in $CREMA_CONFORMANCE (or ../shared/conformance beside the
-// source). A case with a layer type or solver type that does not exist yet is skipped by name.
+// source). A case with a layer type that does not exist yet is skipped by name.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
-#include "core/strings.h"
-#include "format/blob_proto.h"
+#include "conformance/trajectories.h"
 #include "format/caffemodel.h"
 #include "runtime/replay.h"
-#include "solvers/solver.h"
 #include "support/net.h"
-#include "support/temp_dir.h"
 
 namespace crema {
 namespace {
@@ -65,98 +60,6 @@ class OpCase : public ::testing::Test {
   bool optimize_;
 };
 
-class LossRecorder : public TrainingObserver {
- public:
-  void OnIteration(const IterationReport& report) override {
-    for (const OutputValue& output : report.outputs) {
-      if (output.blob == "loss") losses.push_back(output.value);
-    }
-  }
-  std::vector<double> losses;
-};
-
-std::vector<double> ReadLosses(const fs::path& path) {
-  std::vector<double> losses;
-  std::ifstream stream(path);
-  int64_t iteration = 0;
-  double loss = 0;
-  std::string line;
-  while (std::getline(stream, line)) {
-    std::istringstream fields(line);
-    if (fields >> iteration >> loss) losses.push_back(loss);
-  }
-  return losses;
-}
-
-class TrajectoryCase : public ::testing::Test {
- public:
-  explicit TrajectoryCase(fs::path folder) : folder_(std::move(folder)) {}
-
-  void TestBody() override {
-    // The nets name their data relative to the folder, which may be read-only.
-    const test::TempDir temp;
-    for (const auto& entry : fs::directory_iterator(folder_)) {
-      fs::copy(entry.path(), fs::path(temp.path()) / entry.path().filename());
-    }
-    const fs::path before = fs::current_path();
-    fs::current_path(temp.path());
-    Run();
-    fs::current_path(before);
-  }
-
- private:
-  void Run() {
-    const SolverFile solver_file = ReadSolver("solver.prototxt");
-    if (FindUpdateRule(solver_file.solver.type()) == nullptr) {
-      GTEST_SKIP() << "solver type not built yet: " << solver_file.solver.type();
-    }
-    LossRecorder recorder;
-    SolverOptions options;
-    options.observer = &recorder;
-    const Registry& registry = test::TestRegistry();
-    Solver solver(MakeRunConfig(solver_file), registry, std::move(options));
-    solver.LoadWeights({"init.caffemodel"});
-    solver.Solve();
-    const std::vector<double> expected = ReadLosses("losses.tsv");
-    ASSERT_GE(recorder.losses.size(), expected.size());
-    ASSERT_FALSE(expected.empty());
-    for (size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_NEAR(recorder.losses[i], expected[i], 1e-5 + 2e-4 * std::abs(expected[i]) + 1e-4)
-          << "iteration " << i;
-    }
-    CompareWeights(solver);
-  }
-
-  static void CompareWeights(Solver& solver) {
-    const NetParameter golden = ReadCaffemodel("golden.caffemodel");
-    const NetParameter got = solver.weights().Export(solver.plan());
-    int compared = 0;
-    for (const LayerParameter& layer : golden.layer()) {
-      for (const LayerParameter& ours : got.layer()) {
-        if (ours.name() != layer.name()) continue;
-        ASSERT_EQ(ours.blobs_size(), layer.blobs_size());
-        for (int b = 0; b < layer.blobs_size(); ++b, ++compared) {
-          CompareBlob(ours.blobs(b), layer.blobs(b), StrCat(layer.name(), ":", b));
-        }
-      }
-    }
-    EXPECT_GT(compared, 0);
-  }
-
-  static void CompareBlob(const BlobProto& got, const BlobProto& golden, const std::string& name) {
-    ASSERT_EQ(got.data_size(), golden.data_size()) << name;
-    double largest = 0;
-    double difference = 0;
-    for (int i = 0; i < golden.data_size(); ++i) {
-      largest = std::max(largest, std::abs(double{golden.data(i)}));
-      difference = std::max(difference, std::abs(double{golden.data(i)} - double{got.data(i)}));
-    }
-    EXPECT_LE(difference, 1e-5 + 2e-4 * largest) << name;
-  }
-
-  fs::path folder_;
-};
-
 template <typename Case, typename... Args>
 void Register(const char* suite, const std::string& name, const fs::path& folder, Args... args) {
   ::testing::RegisterTest(suite, name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
@@ -182,7 +85,7 @@ void RegisterAll() {
     Register<OpCase>("Optimised", name, entry.path(), true);
   }
   for (const auto& entry : fs::directory_iterator(Root() / "trajectories")) {
-    Register<TrajectoryCase>("Trajectory", entry.path().filename().string(), entry.path());
+    test::RegisterTrajectory(entry.path());
   }
 }
 

@@ -1,0 +1,87 @@
+// Runs a net over its data set and averages its outputs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "crema.pb.h"
+#include "runtime/session.h"
+
+namespace crema {
+
+struct EvaluatedOutput {
+  std::string blob;
+  int64_t element = 0;
+  double mean = 0;
+  double loss_weight = 0;
+};
+
+struct Evaluation {
+  std::vector<EvaluatedOutput> outputs;  // means, weighted by samples
+  double loss = 0;                       // total loss, likewise
+  int64_t samples = 0;
+  int64_t batches = 0;
+};
+
+// One pass over a source: `samples` of them, in batches of `batch`.
+struct DataEpoch {
+  int64_t samples = 0;
+  int64_t batch = 0;
+};
+
+// Samples of the first layer that has no inputs; at least 1.
+int64_t FirstBatch(const Plan& plan);
+// Of the layers that read a data set with an end; they must agree on what one pass is. Throws
+// kInvalidArgument when they do not, or there are none; `advice` ends the message: "say how many
+// batches with --iterations".
+DataEpoch EpochOf(const Session& session, const std::string& advice);
+
+// Thread safety: one thread.
+class EpochRunner {
+ public:
+  struct Options {
+    // The same net, whose batches have other sizes, over the same weights.
+    std::function<std::unique_ptr<Session>(const NetParameter&)> open;
+    // Called after each batch with the number of its samples; may be empty.
+    std::function<void(const Session&, int64_t)> on_batch;
+    std::string advice;  // see EpochOf
+  };
+  // `net` is the text of the session; both must outlive this.
+  EpochRunner(const NetParameter& net, Session* session, Options options)
+      : net_(net), session_(session), options_(std::move(options)) {}
+
+  // So many whole batches, from where the source stands.
+  Evaluation RunBatches(int64_t batches);
+  // Every sample of the source exactly once, from where it stands; the last batch is as small as it
+  // must be. The session for that is kept for the next time.
+  Evaluation RunEpoch();
+
+ private:
+  // Where the elements of one output of the net stand in the result.
+  struct OutputRange {
+    std::string blob;
+    size_t first = 0;
+    size_t count = 0;
+    bool per_sample = false;  // the first axis is the batch, and is averaged over too
+    double weight = 0;        // samples so far
+  };
+
+  void Start(int64_t batch);
+  void RunBatch(Session* session, int64_t batch);
+  void RunRest(int64_t rest);
+  Evaluation Finish();
+
+  const NetParameter& net_;
+  Session* session_;
+  Options options_;
+  Evaluation result_;
+  std::vector<OutputRange> ranges_;
+  std::unique_ptr<Session> rest_;  // for the smaller last batch
+  int64_t rest_samples_ = 0;
+};
+
+}  // namespace crema

@@ -1,0 +1,145 @@
+// Layer-wise adaptive moments; see LambRule.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <vector>
+
+#include "solvers/rules/field_checks.h"
+#include "solvers/rules/moments.h"
+#include "solvers/rules/norms.h"
+#include "solvers/rules/rules.h"
+#include "solvers/rules/update_pass.h"
+
+namespace crema {
+namespace {
+
+double DeltaOf(const SolverParameter& param) {
+  return param.has_delta() ? double{param.delta()} : 1e-6;
+}
+
+// The direction u of one weight, from its two means.
+template <typename T>
+struct Direction {
+  T mean_factor;  // 1 over the bias of the mean
+  T root_factor;  // 1 over the root of the bias of the square
+  T delta;
+  T decay;
+
+  Direction(const UpdateArgs& args, const BlobUpdate& blob)
+      : delta(static_cast<T>(DeltaOf(args.param))), decay(static_cast<T>(blob.decay)) {
+    const BiasCorrection bias(args);
+    mean_factor = static_cast<T>(1 / bias.first);
+    root_factor = static_cast<T>(1 / std::sqrt(bias.second));
+  }
+
+  T operator()(T w, T mean, T square) const {
+    return mean_factor * mean / (std::sqrt(square) * root_factor + delta) + decay * w;
+  }
+};
+
+// First pass: the means go on, and the squares of weights and directions are summed.
+template <typename T>
+[[gnu::always_inline]] inline std::array<double, 2> RunFirst(const Moments<T>& moments,
+                                                             const Direction<T>& direction,
+                                                             const Piece<T, 2>& p) {
+  constexpr T kNoLimit = std::numeric_limits<T>::infinity();
+  std::array<T, 256> directions;
+  std::array<double, 2> sums{};
+  for (int64_t at = 0; at < p.count; at += std::ssize(directions)) {
+    const int64_t count = std::min(p.count - at, int64_t{std::ssize(directions)});
+    const T* const weights = p.weights + at;
+    const T* const gradient = p.gradient + at;
+    T* const means = p.history[0] + at;
+    T* const squares = p.history[1] + at;
+    T* const u = directions.data();
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) {
+      T mean = means[i];
+      T square = squares[i];
+      moments.Add(Clamp(p.scale * gradient[i], p.limit), mean, square);
+      means[i] = mean;
+      squares[i] = square;
+      u[i] = direction(weights[i], mean, square);
+    }
+    sums[0] += RunSumOfSquares(weights, count, T{1}, kNoLimit);
+    sums[1] += RunSumOfSquares(u, count, T{1}, kNoLimit);
+  }
+  return sums;
+}
+
+CREMA_MULTIVERSION std::array<double, 2> First(const Moments<float>& moments,
+                                               const Direction<float>& direction,
+                                               const Piece<float, 2>& piece) {
+  return RunFirst(moments, direction, piece);
+}
+std::array<double, 2> First(const Moments<double>& moments, const Direction<double>& direction,
+                            const Piece<double, 2>& piece) {
+  return RunFirst(moments, direction, piece);
+}
+
+// Second pass: the weights.
+template <typename T>
+struct LambStep {
+  Direction<T> direction;
+  T rate;  // times the ratio of the blob
+
+  T operator()(T w, T /*g*/, const T& mean, const T& square) const {
+    return w - rate * direction(w, mean, square);
+  }
+};
+
+CREMA_MULTIVERSION bool Run(const LambStep<float>& step, const Piece<float, 2>& piece) {
+  return RunPiece(step, piece);
+}
+bool Run(const LambStep<double>& step, const Piece<double, 2>& piece) {
+  return RunPiece(step, piece);
+}
+
+template <typename T>
+std::vector<double> Ratios(const UpdateArgs& args) {
+  std::vector<int64_t> counts;
+  for (const BlobUpdate& blob : args.blobs) counts.push_back(blob.weights.count());
+  const Moments<T> moments(args);
+  const auto sums =
+      SumByBlob<2>(args.context.threads(), counts, [&](size_t b, int64_t begin, int64_t end) {
+        const BlobUpdate& blob = args.blobs[b];
+        return First(moments, Direction<T>(args, blob), PieceOf<T, 2>(args, blob, 0, begin, end));
+      });
+  std::vector<double> ratios;
+  for (const std::array<double, 2>& of_blob : sums) {
+    const bool defined = of_blob[0] != 0 && of_blob[1] != 0;
+    ratios.push_back(defined ? std::sqrt(of_blob[0] / of_blob[1]) : 1);
+  }
+  return ratios;
+}
+
+int64_t Apply(const UpdateArgs& args) {
+  if (args.blobs.empty()) return -1;
+  return DispatchFloat(args.blobs[0].weights.dtype(), [&]<typename T>(T) {
+    const std::vector<double> ratios = Ratios<T>(args);
+    return UpdateBlobs<T, 2, Decay::kDecoupled>(
+        args,
+        [&](size_t b) {
+          const BlobUpdate& blob = args.blobs[b];
+          return LambStep<T>{.direction = Direction<T>(args, blob),
+                             .rate = static_cast<T>(blob.rate * ratios[b])};
+        },
+        [](const auto& step, const auto& piece) { return Run(step, piece); });
+  });
+}
+
+}  // namespace
+
+UpdateRule LambRule() {
+  return {.name = "LAMB",
+          .histories = 2,
+          .squares = 0b10,
+          .default_momentum = 0.9,
+          .takes_l1 = false,
+          .check = CheckMoments,
+          .apply = Apply};
+}
+
+}  // namespace crema

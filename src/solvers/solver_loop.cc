@@ -1,0 +1,230 @@
+// The training loop.
+#include <utility>
+
+#include "core/strings.h"
+#include "core/thread_limit.h"
+#include "solvers/snapshot.h"
+#include "solvers/snapshot_space.h"
+#include "solvers/solver.h"
+
+namespace crema {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+void Solver::Limited(const std::function<void()>& body) {
+  if (options_.deterministic) {
+    WithThreadLimit(options_.threads, body);
+  } else {
+    body();
+  }
+}
+
+void Solver::Solve() {
+  Limited([this] { SolveAll(); });
+}
+
+bool Solver::Step(int64_t count) {
+  bool done = false;
+  Limited([&] { done = RunTo(iteration_ + count) == Ending::kDone; });
+  return done;
+}
+
+TestReport Solver::Test(size_t net) {
+  TestReport report;
+  Limited([&] { report = RunTest(net); });
+  return report;
+}
+
+bool Solver::WritesSnapshots() const {
+  return !param_.snapshot_prefix().empty() &&
+         (param_.snapshot() > 0 || param_.snapshot_epoch() > 0 || param_.snapshot_after_train() ||
+          param_.has_snapshot_best());
+}
+
+void Solver::SolveAll() {
+  if (!param_.time_limit().empty()) deadline_ = Deadline(ParseTimeLimit(param_.time_limit()));
+  for (const auto& test : tests_) test->RefuseSourceWithoutEnd();
+  if (WritesSnapshots() && iteration_ < param_.max_iter()) {
+    const double epoch = epochs_.known() ? static_cast<double>(epochs_.IterationsOf(1)) : 0;
+    CheckSnapshotSpace(SnapshotNeedOf(param_, *train_plan_, rule_.histories, iteration_, epoch),
+                       FreeBytes(param_.snapshot_prefix()), param_.snapshot_prefix(),
+                       *options_.log);
+  }
+  options_.observer->OnStart(train_plan_->name, iteration_);
+  const Ending ending = RunTo(param_.max_iter());
+  if (param_.snapshot_after_train() && !param_.snapshot_prefix().empty() &&
+      snapshot_iteration_ != iteration_) {
+    Snapshot();
+  }
+  if (ending != Ending::kDone) {
+    options_.observer->OnEnd(true);
+    return;
+  }
+  if (param_.display() > 0 && iteration_ % param_.display() == 0) {
+    const double loss = train_->Forward();
+    RefuseBrokenLoss(loss);
+    losses_.Add(loss);
+    options_.observer->OnFinalLoss(iteration_, losses_.Mean());
+  }
+  const bool interrupted = IsTestDue() && TestAll() == Ending::kRequest;
+  options_.observer->OnEnd(interrupted);
+}
+
+bool Solver::IsTestDue() const {
+  if (iteration_ == 0 && !param_.test_initialization()) return false;
+  const bool due = param_.test_interval() > 0 && iteration_ % param_.test_interval() == 0;
+  return due || epochs_.EndsAt(iteration_, param_.test_interval_epoch());
+}
+
+bool Solver::IsSnapshotDue() const {
+  const bool due = param_.snapshot() > 0 && iteration_ % param_.snapshot() == 0;
+  return due || epochs_.EndsAt(iteration_, param_.snapshot_epoch());
+}
+
+// The average begins with the weights that training begins with, wherever they came from.
+void Solver::StartAverage() {
+  if (average_started_ || !average_) return;
+  average_->Reset(*weights_);
+  average_started_ = true;
+}
+
+Solver::Ending Solver::RunTo(int64_t end) {
+  StartAverage();
+  last_report_ = Clock::now();
+  test_seconds_ = 0;
+  waited_ = WaitedSeconds();
+  while (iteration_ < end) {
+    if (IsTestDue()) {
+      const Ending ending = TestAll();
+      if (ending != Ending::kDone) return ending;
+    }
+    Train();
+    const Request request = Poll();
+    if (IsSnapshotDue() || request == Request::kSnapshot) TrySnapshot();
+    if (request == Request::kStop) return Ending::kRequest;
+  }
+  return Ending::kDone;
+}
+
+// One iteration.
+void Solver::Train() {
+  const double loss = ForwardBackward();
+  losses_.Add(loss);
+  rate_->ObserveLoss(iteration_, losses_.Mean());
+  const double rate = rate_->At(iteration_);
+  Report(loss, rate);
+  ApplyUpdate(rate);
+  if (average_) average_->Update(train_->context(), *weights_);
+  ++iteration_;
+  before_tests_.reset();
+}
+
+double Solver::WaitedSeconds() const {
+  double seconds = 0;
+  for (size_t i = 0; i < train_plan_->layers.size(); ++i) {
+    if (train_->state(i) != nullptr) seconds += train_->state(i)->WaitedSeconds();
+  }
+  return seconds;
+}
+
+void Solver::Report(double loss, double rate) {
+  if (!epochs_counted_) {  // after the first batch, when the sources are open
+    epochs_ = EpochsOf(*train_, param_.iter_size());
+    epochs_counted_ = true;
+  }
+  IterationReport report{.iteration = iteration_,
+                         .max_iterations = param_.max_iter(),
+                         .loss = loss,
+                         .smoothed_loss = losses_.Mean(),
+                         .rate = rate,
+                         .samples = 0,
+                         .epoch = epochs_.After(iteration_ + 1),
+                         .displayed = param_.display() > 0 && iteration_ % param_.display() == 0,
+                         .outputs = {}};
+  const PlannedValue& first = train_plan_->values.front();
+  if (first.spec.shape.axes() > 0) report.samples = first.spec.shape[0] * param_.iter_size();
+  report.seconds = SecondsSince(last_report_) - std::exchange(test_seconds_, 0);
+  const double waited = WaitedSeconds();
+  report.wait_seconds = waited - std::exchange(waited_, waited);
+  last_report_ = Clock::now();
+  if (report.displayed) report.outputs = OutputsOf(*train_);
+  options_.observer->OnIteration(report);
+}
+
+Solver::Ending Solver::TestAll() {
+  if (tests_.empty()) return Ending::kDone;
+  before_tests_.emplace();
+  SaveDecisions(&*before_tests_);
+  const Clock::time_point start = Clock::now();
+  std::vector<TestReport> reports;
+  for (size_t net = 0; net < tests_.size(); ++net) {
+    options_.observer->OnTestStart(iteration_, net);
+    try {
+      reports.push_back(RunTest(net));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCancelled) throw;
+      return Ending::kRequest;
+    }
+    options_.observer->OnTest(reports.back());
+  }
+  rate_->ObserveTests(iteration_, reports);
+  const bool ended = Judge(reports);
+  test_seconds_ += SecondsSince(start);
+  return ended ? Ending::kRule : Ending::kDone;
+}
+
+TestReport Solver::RunTest(size_t net) {
+  StartAverage();
+  return tests_.at(net)->Run(iteration_, [this] {
+    const Request request = Poll();
+    if (request == Request::kSnapshot) TrySnapshot();
+    if (request == Request::kStop) Fail(ErrorCode::kCancelled, "Test interrupted.");
+  });
+}
+
+bool Solver::Judge(const std::vector<TestReport>& reports) {
+  if (best_ && best_->Update(iteration_, reports)) SaveBest();
+  if (!early_) return false;
+  early_->Update(iteration_, reports);
+  if (!early_->OutOfPatience()) return false;
+  const std::string best = early_->best() ? StrCat(": ", *early_->best()) : "";
+  options_.log->Write(
+      Severity::kInfo,
+      StrCat("early_stop: ", early_->metric(), " was best at iteration ", early_->best_iteration(),
+             best, ", and no better in ", early_->waited(), " tests since; training ends"));
+  return true;
+}
+
+void Solver::SaveBest() {
+  const std::string path = BestPath(param_);
+  try {
+    WriteModel(param_, *train_plan_, average_ ? average_->weights() : *weights_, path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kIoFailure) throw;
+    options_.log->Write(Severity::kError,
+                        StrCat("snapshot_best: ", error.what(), "; training goes on without it"));
+    return;
+  }
+  options_.observer->OnBest(path, best_->metric(), best_->best().value_or(0));
+}
+
+Request Solver::Poll() {
+  if (deadline_.IsOver()) {
+    if (!std::exchange(deadline_told_, true)) {
+      options_.log->Write(Severity::kInfo,
+                          StrCat("time_limit: ", param_.time_limit(),
+                                 " are over; training stops after iteration ", iteration_));
+    }
+    return Request::kStop;
+  }
+  return options_.poll ? options_.poll() : Request::kNone;
+}
+
+}  // namespace crema

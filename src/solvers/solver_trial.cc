@@ -1,0 +1,55 @@
+// Training that leaves no trace, for the search for a learning rate.
+#include <cstring>
+#include <utility>
+
+#include "solvers/solver.h"
+
+namespace crema {
+namespace {
+
+std::vector<Tensor> CopiesOf(const std::vector<TensorView>& views) {
+  std::vector<Tensor> copies;
+  for (const TensorView& view : views) {
+    Tensor& copy = copies.emplace_back(view.shape(), view.dtype());
+    std::memcpy(copy.view().raw(), view.raw(), view.bytes());
+  }
+  return copies;
+}
+
+}  // namespace
+
+double Solver::Iterate(double rate) {
+  const double loss = ForwardBackward();
+  ApplyUpdate(rate);
+  ++iteration_;
+  return loss;
+}
+
+void Solver::WithoutTrace(const std::function<void()>& body) {
+  std::vector<TensorView> changed;
+  for (size_t s = 0; s < weights_->size(); ++s) changed.push_back(weights_->blob(s));
+  for (Tensor& history : history_memory_) changed.push_back(history.view());
+  std::vector<Tensor> values = CopiesOf(changed);
+  SolverState state;
+  train_->SaveState("train", &state);
+  const uint64_t step = train_->step();
+  const int64_t iteration = iteration_;
+
+  const auto put_back = [&] {
+    for (size_t i = 0; i < changed.size(); ++i) {
+      std::memcpy(changed[i].raw(), values[i].view().raw(), changed[i].bytes());
+    }
+    train_->RestoreState("train", state);
+    train_->set_step(step);
+    iteration_ = iteration;
+  };
+  try {
+    body();
+  } catch (...) {
+    put_back();
+    throw;
+  }
+  put_back();
+}
+
+}  // namespace crema

@@ -1,0 +1,73 @@
+// One update of a solver: from the gradients of an iteration to new weights.
+#include <limits>
+#include <vector>
+
+#include "core/strings.h"
+#include "solvers/rules/norms.h"
+#include "solvers/solver.h"
+
+namespace crema {
+
+// Clipping works on the sum over iter_size, before division and before weight decay, as in Caffe.
+double Solver::GradientScale() {
+  const double scale = 1.0 / param_.iter_size();
+  const double largest = param_.clip_gradients();
+  if (largest < 0) return scale;
+  std::vector<ConstTensorView> gradients;
+  for (size_t s = 0; s < history_.size(); ++s) {
+    const TensorView gradient = train_->LearnedGradient(s);
+    if (!history_[s].empty() && !gradient.empty()) gradients.emplace_back(gradient);
+  }
+  const double norm = NormOf(train_->context().threads(), gradients);
+  return norm > largest ? scale * largest / norm : scale;
+}
+
+// Neither gradient nor decay moves this blob. Its history is zero unless it was restored, and even
+// then moves a blob that is not learned only where the rate is part of it. Caffe updates the
+// history of such blobs, which changes no weight.
+bool Solver::StandsStill(size_t slot) {
+  const LearnedSlot& learned = train_plan_->learned[slot];
+  if (!train_->LearnedGradient(slot).empty()) return false;
+  if (learned.lr_mult != 0 && param_.weight_decay() * learned.decay_mult != 0) return false;
+  return !restored_ || (learned.lr_mult == 0 && !rule_.rate_in_history);
+}
+
+void Solver::ApplyUpdate(double rate) {
+  std::vector<BlobUpdate> blobs;
+  std::vector<size_t> slots;
+  for (size_t s = 0; s < history_.size(); ++s) {
+    const LearnedSlot& slot = train_plan_->learned[s];
+    if (slot.owner != static_cast<int>(s) || StandsStill(s)) continue;
+    slots.push_back(s);
+    blobs.push_back({.weights = weights_->blob(s),
+                     .gradient = train_->LearnedGradient(s),
+                     .history = history_[s],
+                     .rate = rate * slot.lr_mult,
+                     .decay = static_cast<double>(param_.weight_decay()) * slot.decay_mult});
+  }
+  const double limit = param_.clip_gradient_value();
+  const int64_t broken =
+      rule_.apply({.context = train_->context(),
+                   .param = param_,
+                   .iteration = iteration_,
+                   .blobs = blobs,
+                   .gradient_scale = GradientScale(),
+                   .gradient_limit = limit >= 0 ? limit : std::numeric_limits<double>::infinity(),
+                   .momentum = MomentumAt(rule_, param_, iteration_),
+                   .regularization = param_.regularization_type() == "L1" ? Regularization::kL1
+                                                                          : Regularization::kL2});
+  if (broken >= 0) RefuseBrokenUpdate(slots[static_cast<size_t>(broken)], rate);
+}
+
+void Solver::RefuseBrokenUpdate(size_t slot, double rate) const {
+  const LearnedSlot& learned = train_plan_->learned[slot];
+  const PlannedLayer& layer = train_plan_->layers[static_cast<size_t>(learned.layer)];
+  Fail(ErrorCode::kDiverged,
+       StrCat("training diverged: the update of iteration ", iteration_, " (learning rate ", rate,
+              ") left blob ", learned.index,
+              " or its history with numbers that are not finite; lower base_lr or set "
+              "clip_gradients. Snapshots written before are whole"),
+       {.layer = layer.name()});
+}
+
+}  // namespace crema

@@ -1,0 +1,108 @@
+#include "solvers/test_net.h"
+
+#include <chrono>
+#include <utility>
+
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+constexpr const char* kAdvice = "say how many batches with test_iter";
+constexpr const char* kStart = "start";
+
+}  // namespace
+
+std::vector<OutputValue> OutputsOf(const Session& session) {
+  std::vector<OutputValue> values;
+  for (int v : session.plan().outputs) {
+    const PlannedValue& value = session.plan().values[static_cast<size_t>(v)];
+    const ConstTensorView data = session.DataOf(v);
+    for (float element : data.span<float>()) {
+      values.push_back({value.name, element, value.loss_weight});
+    }
+  }
+  return values;
+}
+
+TestNet::TestNet(const NetOfRun& net, const Registry& registry, const Weights& trained,
+                 Options options)
+    : net_(net),
+      registry_(registry),
+      trained_(trained),
+      options_(std::move(options)),
+      name_(StrCat("test#", options_.index)),
+      session_(Open(net.file.net, options_.warnings)) {
+  session_->SaveState(kStart, &start_);
+  if (options_.batches > 0) return;
+  epoch_ = std::make_unique<EpochRunner>(
+      net_.file.net, session_.get(),
+      EpochRunner::Options{.open =
+                               [this](const NetParameter& rest) {
+                                 std::vector<Problem> told_before;
+                                 return Open(rest, &told_before);
+                               },
+                           .on_batch = [this](const Session&, int64_t) { after_batch_(); },
+                           .advice = kAdvice});
+}
+
+std::unique_ptr<Session> TestNet::Open(const NetParameter& net,
+                                       std::vector<Problem>* warnings) const {
+  PlanOptions plan_options = options_.plan;
+  plan_options.backward = false;
+  const auto plan = MakePlan(net, net_.file.source, net_.state, registry_, plan_options, warnings);
+  const std::shared_ptr<const Weights> weights = Weights::ShareWith(*plan, trained_, options_.seed);
+  return std::make_unique<Session>(plan, weights, ExecContext(plan_options.threads, options_.seed));
+}
+
+void TestNet::RefuseSourceWithoutEnd() const {
+  if (options_.batches > 0) return;
+  try {
+    EpochOf(*session_, kAdvice);
+  } catch (const Error& error) {
+    Fail(error.code(), StrCat("test net #", options_.index, ": ", error.what()),
+         net_.file.source.Locate(""));
+  }
+}
+
+TestReport TestNet::Run(int64_t iteration, const std::function<void()>& after_batch) {
+  const auto start = std::chrono::steady_clock::now();
+  TestReport report{.iteration = iteration, .net = options_.index, .outputs = {}};
+  report.has_loss = options_.report_loss;
+  session_->set_step(static_cast<uint64_t>(iteration) << 32);  // a test has fewer passes
+  if (options_.batches > 0) {
+    RunBatches(after_batch, &report);
+  } else {
+    RunEpoch(after_batch, &report);
+  }
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+void TestNet::RunBatches(const std::function<void()>& after_batch, TestReport* report) {
+  for (int batch = 0; batch < options_.batches; ++batch) {
+    report->loss += session_->Forward() / options_.batches;
+    std::vector<OutputValue> outputs = OutputsOf(*session_);
+    if (batch == 0) {
+      report->outputs = std::move(outputs);
+    } else {
+      for (size_t k = 0; k < outputs.size(); ++k) report->outputs[k].value += outputs[k].value;
+    }
+    after_batch();
+  }
+  for (OutputValue& output : report->outputs) output.value /= options_.batches;
+  report->samples = FirstBatch(plan()) * options_.batches;
+}
+
+void TestNet::RunEpoch(const std::function<void()>& after_batch, TestReport* report) {
+  session_->RestoreState(kStart, start_);
+  after_batch_ = after_batch;
+  const Evaluation all = epoch_->RunEpoch();
+  report->loss = all.loss;
+  report->samples = all.samples;
+  for (const EvaluatedOutput& output : all.outputs) {
+    report->outputs.push_back({output.blob, output.mean, output.loss_weight});
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,142 @@
+// lr_find: which learning rate a net can take, by a short training with a growing one.
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "common/line_chart.h"
+#include "common/tool.h"
+#include "common/weights_flags.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "format/file.h"
+#include "format/prototxt.h"
+#include "solvers/lr_finder.h"
+
+DEFINE_string(solver, "", "the solver, a prototxt; its lr_policy does not matter");
+DEFINE_string(weights, "", "caffemodels to start from, separated by commas; by layer name");
+DEFINE_double(start_lr, 1e-7, "first rate");
+DEFINE_double(end_lr, 10, "last rate");
+DEFINE_int64(iterations, 100, "iterations from the first rate to the last");
+DEFINE_string(csv, "", "losses by rate, as a file");
+DEFINE_string(png, "", "losses by rate, as a picture");
+DEFINE_int32(threads, 0, "threads; 0: one for each processor");
+
+namespace crema::tools {
+namespace {
+
+constexpr const char* kUsage =
+    "lr_find --solver=S [--start_lr=1e-7 --end_lr=10 --iterations=100] [--csv=FILE] [--png=FILE]:\n"
+    "trains for some iterations, each with a higher learning rate, until the loss is four times\n"
+    "its best, and suggests the rate at which the smoothed loss fell fastest. Nothing of this\n"
+    "training is kept, and no file is written but those of --csv and --png.";
+
+std::string Csv(const LrFinding& finding) {
+  std::string text = "iteration,lr,loss,smoothed_loss\n";
+  for (size_t i = 0; i < finding.points.size(); ++i) {
+    const LrFinding::Point& point = finding.points[i];
+    char row[128];
+    std::snprintf(row, sizeof(row), "%zu,%.9g,%.9g,%.9g\n", i, point.rate, point.loss,
+                  point.smoothed);
+    text += row;
+  }
+  return text;
+}
+
+std::string Short(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2g", value);
+  return text;
+}
+
+LineChart Draw(const LrFinding& finding) {
+  LineChart chart;
+  chart.title = "Loss by learning rate";
+  chart.note = FLAGS_solver;
+  chart.x_label = "learning rate";
+  chart.y_label = "loss";
+  chart.x_scale = AxisScale::kLog;
+  ChartSeries loss{.name = "loss", .x = {}, .y = {}, .faint = true};
+  ChartSeries smoothed{.name = "smoothed", .x = {}, .y = {}};
+  double first = 0;
+  for (const LrFinding::Point& point : finding.points) {
+    loss.x.push_back(point.rate);
+    loss.y.push_back(point.loss);
+    smoothed.x.push_back(point.rate);
+    smoothed.y.push_back(point.smoothed);
+    if (point.rate <= finding.points[finding.lowest].rate) first = std::max(first, point.loss);
+  }
+  // The wall at the end would press the rest flat.
+  chart.y_most = first + (first - finding.points[finding.lowest].smoothed) / 2;
+  chart.series = {std::move(loss), std::move(smoothed)};
+  if (finding.suggested) {
+    const double rate = finding.points[*finding.suggested].rate;
+    chart.marks.push_back({rate, "steepest " + Short(rate)});
+    const double lowest = finding.points[finding.lowest].rate;
+    chart.marks.push_back({lowest, "lowest " + Short(lowest)});
+  }
+  return chart;
+}
+
+void Print(const LrFinding& finding) {
+  const size_t count = finding.points.size();
+  std::printf("%zu iterations, rates %g to %g", count, FLAGS_start_lr,
+              count == 0 ? FLAGS_start_lr : finding.points.back().rate);
+  std::printf(finding.diverged ? ": stopped where the loss blew up\n" : "\n");
+  if (!finding.suggested) {
+    std::printf("no suggestion: %s\n", finding.reason.c_str());
+    return;
+  }
+  const LrFinding::Point& steepest = finding.points[*finding.suggested];
+  const LrFinding::Point& lowest = finding.points[finding.lowest];
+  std::printf("lowest smoothed loss: %.4g at rate %s\n", lowest.smoothed,
+              Short(lowest.rate).c_str());
+  std::printf("suggestion: base_lr: %s  (where the smoothed loss falls fastest)\n",
+              Short(steepest.rate).c_str());
+  if (!finding.diverged) {
+    std::printf("the loss did not blow up: a higher --end_lr may show more\n");
+  }
+}
+
+LrFinding Find() {
+  const LrFinderOptions search{
+      .start = FLAGS_start_lr, .end = FLAGS_end_lr, .iterations = FLAGS_iterations};
+  CheckOptions(search);
+  SolverFile file = SolverForFinding(ReadSolver(FLAGS_solver), search);
+  if (!FLAGS_weights.empty()) {
+    file.solver.clear_weights();
+    file.solver.add_weights(FLAGS_weights);
+  }
+  const WeightsFiles weights = WeightsOfFlags(
+      {file.solver.weights().begin(), file.solver.weights().end()}, MissingLayers::kKeep);
+  const Registry registry = BuiltinRegistry();
+  SolverOptions options;
+  options.threads = CheckedThreads(FLAGS_threads);
+  options.log = &ToolLog();
+  Solver solver(MakeRunConfig(std::move(file)), registry, std::move(options));
+  solver.LoadWeights(weights.paths, weights.on_mismatch);
+  return FindLearningRate(search, &solver);
+}
+
+int Run() {
+  RequireFlag(FLAGS_solver, "solver");
+  if (!FLAGS_png.empty()) CheckPng(FLAGS_png);
+  const LrFinding finding = Find();
+  Print(finding);
+  if (!FLAGS_csv.empty()) WriteFileAtomically(FLAGS_csv, Csv(finding));
+  if (!FLAGS_png.empty()) WritePng(Draw(finding), FLAGS_png);
+  return 0;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage,
+                               [](const std::vector<std::string>& arguments) {
+                                 crema::tools::RefusePositional(arguments);
+                                 return crema::tools::Run();
+                               });
+}

@@ -1,0 +1,146 @@
+// plot_lr: the learning rate of every iteration, without training.
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "common/line_chart.h"
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "format/file.h"
+#include "format/prototxt.h"
+#include "solvers/learning_rate.h"
+
+DEFINE_string(solver, "", "the solver, a prototxt");
+DEFINE_int64(iterations, 0, "iterations to show; 0: max_iter of the solver");
+DEFINE_string(csv, "", "the table as a file; without it and --png it goes to stdout");
+DEFINE_string(png, "", "the schedule as a picture");
+DEFINE_string(scale, "auto",
+              "rates of the picture: linear, log, or auto: log where the policy works by factors");
+
+namespace crema::tools {
+namespace {
+
+constexpr const char* kUsage =
+    "plot_lr --solver=S [--iterations=N] [--csv=FILE] [--png=FILE]: the learning rate of every\n"
+    "iteration as lr_policy, warm-up and min_lr say. Reads the solver file only: neither nets nor\n"
+    "data need to be there. lr_policy plateau depends on the training: its upper bound, without\n"
+    "any drop, is shown.";
+
+struct Schedule {
+  SolverParameter solver;
+  std::vector<double> rates;  // by iteration
+  std::string note;           // what has to be known about it; may be empty
+};
+
+SolverParameter ReadChecked() {
+  const SolverFile file = ReadSolver(FLAGS_solver);
+  const auto located = [&](std::vector<Problem> problems) {
+    for (Problem& problem : problems) problem.where = file.source.Locate(problem.where.field);
+    return problems;
+  };
+  const std::vector<Problem> problems = located(CheckLearningRate(file.solver));
+  if (!problems.empty()) throw Error(problems);
+  for (const Problem& warning : file.warnings) {
+    ToolLog().Write(Severity::kWarning, ToString(warning));
+  }
+  for (const Problem& warning : located(WarnAboutLearningRate(file.solver))) {
+    ToolLog().Write(Severity::kWarning, ToString(warning));
+  }
+  return file.solver;
+}
+
+int64_t CountOfFlags(const SolverParameter& solver) {
+  constexpr int64_t kMost = 100'000'000;
+  if (FLAGS_iterations < 0 || FLAGS_iterations > kMost) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--iterations is ", FLAGS_iterations, "; use 1 to ", kMost));
+  }
+  if (FLAGS_iterations == 0 && solver.max_iter() <= 0) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat(FLAGS_solver,
+                solver.has_max_epoch() ? " counts in epochs, whose length depends on the data"
+                                       : " has no max_iter above 0",
+                ": say with --iterations how long the run is"));
+  }
+  return FLAGS_iterations > 0 ? FLAGS_iterations : std::min<int64_t>(solver.max_iter(), kMost);
+}
+
+Schedule MakeSchedule() {
+  Schedule schedule{.solver = ReadChecked(), .rates = {}, .note = {}};
+  const int64_t count = CountOfFlags(schedule.solver);
+  LearningRate rate(schedule.solver);
+  if (!schedule.solver.has_max_iter()) rate.set_max_iter(static_cast<int>(count));
+  schedule.rates.reserve(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) schedule.rates.push_back(rate.At(i));
+  if (schedule.solver.lr_policy() == "plateau") {
+    schedule.note = "plateau: upper bound; when the rate drops depends on the training";
+  }
+  return schedule;
+}
+
+void AppendRow(int64_t iteration, double rate, std::string* text) {
+  char row[64];
+  std::snprintf(row, sizeof(row), "%ld,%.9g\n", iteration, rate);
+  *text += row;
+}
+
+std::string Csv(const std::vector<double>& rates) {
+  std::string text = "iteration,lr\n";
+  for (size_t i = 0; i < rates.size(); ++i) AppendRow(static_cast<int64_t>(i), rates[i], &text);
+  return text;
+}
+
+AxisScale ScaleOfFlag(const SolverParameter& solver) {
+  if (FLAGS_scale == "linear") return AxisScale::kLinear;
+  if (FLAGS_scale == "log") return AxisScale::kLog;
+  if (FLAGS_scale != "auto") {
+    const std::vector<std::string> known = {"auto", "linear", "log"};
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--scale is '", FLAGS_scale, "'", DidYouMean(FLAGS_scale, known),
+                "; use auto, linear or log"));
+  }
+  const std::vector<std::string> by_factors = {"step", "exp", "multistep", "multifixed", "plateau"};
+  const bool is_log = std::ranges::find(by_factors, solver.lr_policy()) != by_factors.end();
+  return is_log ? AxisScale::kLog : AxisScale::kLinear;
+}
+
+LineChart Draw(const Schedule& schedule, AxisScale scale) {
+  LineChart chart;
+  chart.title = StrCat("Learning rate: ", schedule.solver.lr_policy());
+  chart.note = schedule.note.empty() ? FLAGS_solver : schedule.note;
+  chart.x_label = "iteration";
+  chart.y_label = "lr";
+  chart.y_scale = scale;
+  chart.y_from_zero = true;
+  ChartSeries& series = chart.series.emplace_back();
+  series.y = schedule.rates;
+  for (size_t i = 0; i < schedule.rates.size(); ++i) series.x.push_back(static_cast<double>(i));
+  return chart;
+}
+
+int Run() {
+  RequireFlag(FLAGS_solver, "solver");
+  if (!FLAGS_png.empty()) CheckPng(FLAGS_png);
+  const Schedule schedule = MakeSchedule();
+  const AxisScale scale = ScaleOfFlag(schedule.solver);
+  if (!schedule.note.empty()) ToolLog().Write(Severity::kWarning, schedule.note);
+  if (!FLAGS_csv.empty()) WriteFileAtomically(FLAGS_csv, Csv(schedule.rates));
+  if (!FLAGS_png.empty()) WritePng(Draw(schedule, scale), FLAGS_png);
+  if (FLAGS_csv.empty() && FLAGS_png.empty()) std::fputs(Csv(schedule.rates).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage,
+                               [](const std::vector<std::string>& arguments) {
+                                 crema::tools::RefusePositional(arguments);
+                                 return crema::tools::Run();
+                               });
+}
