@@ -106,7 +106,7 @@ TEST_F(TrainRun, KilledRunsEndAsOneThatWasNot) {
   std::vector<std::string> expected;
   for (const std::string& file : files) expected.push_back(temp_.Read(file));
   for (const auto& entry : fs::directory_iterator(temp_.path())) {
-    if (entry.path().filename().string().starts_with("s_")) fs::remove(entry);
+    if (entry.path().filename().string().starts_with("s_")) fs::remove_all(entry.path());
   }
   for (const char* seen :
        {"s_iter_4.solverstate", "s_iter_18.caffemodel", "s_iter_30.solverstate"}) {
