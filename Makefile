@@ -52,7 +52,7 @@ install: build
 clean:
 	cmake -E rm -rf $(BUILD) build-lint
 
-# Slow, and not part of the tests: 200 kills of a training run; results in bench/results/soak.md.
+# Slow, and not part of the tests: 200 kills of training runs of each solver type; results in bench/results/soak.md.
 soak: build
 	@tests/soak/kill_resume.sh $(BUILD)/bin 200
 

@@ -72,8 +72,8 @@ int64_t CountOfFlags(const SolverParameter& solver) {
 Schedule MakeSchedule() {
   Schedule schedule{.solver = ReadChecked(), .rates = {}, .note = {}};
   const int64_t count = CountOfFlags(schedule.solver);
+  if (!schedule.solver.has_max_iter()) schedule.solver.set_max_iter(static_cast<int>(count));
   LearningRate rate(schedule.solver);
-  if (!schedule.solver.has_max_iter()) rate.set_max_iter(static_cast<int>(count));
   schedule.rates.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) schedule.rates.push_back(rate.At(i));
   if (schedule.solver.lr_policy() == "plateau") {

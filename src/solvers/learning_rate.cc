@@ -4,6 +4,26 @@
 #include <limits>
 
 namespace crema {
+namespace {
+
+// Not without the field: base_lr may be negative in Caffe.
+double Floored(const SolverParameter& param, double rate) {
+  return param.has_min_lr() ? std::max<double>(rate, param.min_lr()) : rate;
+}
+
+double WarmUp(const SolverParameter& param, int64_t iteration) {
+  const double share = static_cast<double>(iteration) / param.warmup_iter();
+  const double start = param.warmup_start_lr();
+  return Floored(param, start + (param.base_lr() - start) * share);
+}
+
+double RampUp(const SolverParameter& param, int64_t iteration) {
+  const double share = static_cast<double>(iteration) / param.rampup_interval();
+  const double start = param.rampup_lr();
+  return Floored(param, start + (param.base_lr() - start) * share * share);
+}
+
+}  // namespace
 
 LearningRate::LearningRate(const SolverParameter& param)
     : param_(param),
@@ -13,30 +33,13 @@ LearningRate::LearningRate(const SolverParameter& param)
 }
 
 double LearningRate::At(int64_t iteration) {
-  if (iteration < param_.warmup_iter()) return WarmUp(iteration);
-  if (iteration < param_.rampup_interval()) return RampUp(iteration);
-  return Floored(policy_->rate(param_, iteration, &current_step_));
+  if (iteration < param_.warmup_iter()) return WarmUp(param_, iteration);
+  if (iteration < param_.rampup_interval()) return RampUp(param_, iteration);
+  return Floored(param_, policy_->rate(param_, iteration, &current_step_));
 }
 
 bool LearningRate::IsRising(int64_t iteration) const {
   return iteration < std::max(param_.warmup_iter(), param_.rampup_interval());
-}
-
-// Not without the field: base_lr may be negative in Caffe.
-double LearningRate::Floored(double rate) const {
-  return param_.has_min_lr() ? std::max<double>(rate, param_.min_lr()) : rate;
-}
-
-double LearningRate::WarmUp(int64_t iteration) const {
-  const double share = static_cast<double>(iteration) / param_.warmup_iter();
-  const double start = param_.warmup_start_lr();
-  return Floored(start + (param_.base_lr() - start) * share);
-}
-
-double LearningRate::RampUp(int64_t iteration) const {
-  const double share = static_cast<double>(iteration) / param_.rampup_interval();
-  const double start = param_.rampup_lr();
-  return Floored(start + (param_.base_lr() - start) * share * share);
 }
 
 // In single precision, in the order of SSD's solver, so that it drops where SSD drops.
@@ -69,12 +72,6 @@ bool LearningRate::ObserveTests(int64_t iteration, std::span<const TestReport> r
   return true;
 }
 
-double LearningRate::WarmupMomentumFactor(int64_t iteration) const {
-  if (iteration <= 0 || iteration >= param_.warmup_iter()) return 1;
-  const double before = WarmUp(iteration - 1);
-  return before == 0 ? 1 : WarmUp(iteration) / before;  // from 0: the history holds nothing
-}
-
 void LearningRate::Save(SolverState* state) const {
   state->set_current_step(current_step_);
   if (param_.lr_policy() != "plateau") return;
@@ -96,6 +93,12 @@ void LearningRate::Restore(const SolverState& state) {
 int LearningRate::most_steps() const {
   return policy_->most_steps != nullptr ? policy_->most_steps(param_)
                                         : std::numeric_limits<int>::max();
+}
+
+double WarmupMomentumFactor(const SolverParameter& param, int64_t iteration) {
+  if (iteration <= 0 || iteration >= param.warmup_iter()) return 1;
+  const double before = WarmUp(param, iteration - 1);
+  return before == 0 ? 1 : WarmUp(param, iteration) / before;  // from 0: the history holds nothing
 }
 
 }  // namespace crema

@@ -15,16 +15,17 @@
 
 namespace crema {
 
-// The schedule of one run, in double; docs/learning_rate.md has every formula. The first iterations
-// may rise to base_lr instead of asking the policy, which counts them all the same:
-//   warmup_iter      warmup_start_lr + (base_lr - warmup_start_lr) * iter / warmup_iter
-//   [IntelCaffe] rampup_interval  rampup_lr + (base_lr - rampup_lr) * (iter / rampup_interval)^2
-//   [NVCaffe]
+// The schedule of one run, in double; docs/learning_rate.md has every formula. At the start the
+// rate may rise to base_lr instead of following the policy, which counts these iterations all the
+// same:
+//   warmup_iter, as IntelCaffe      start + (base_lr - start) * iteration / warmup_iter
+//   rampup_interval, as NVCaffe     start + (base_lr - start) * (iteration / rampup_interval)^2
 // No rate is below min_lr where that is set. A copy goes on from the same point on its own.
 // Thread safety: one thread.
 class LearningRate {
  public:
-  // Requires: CheckLearningRate found no problem.
+  // Requires: CheckLearningRate found no problem, and max_iter is set where the policy needs it:
+  // for max_epoch, to the iterations that the epochs have.
   explicit LearningRate(const SolverParameter& param);
 
   // The rate of this iteration. Advances current_step of `multistep` by at most one, as Caffe does:
@@ -44,10 +45,6 @@ class LearningRate {
   // while the rate still rises do not count as waiting. Other policies do not look at it.
   bool ObserveTests(int64_t iteration, std::span<const TestReport> reports);
 
-  // What momentum is multiplied by, in SGD and Nesterov: rate / rate of the iteration before, while
-  // warmup_iter lasts (the history holds the older rate), as in IntelCaffe. Otherwise 1.
-  double WarmupMomentumFactor(int64_t iteration) const;
-
   void Save(SolverState* state) const;
   // current_step of the state must be in 0..most_steps().
   void Restore(const SolverState& state);
@@ -56,14 +53,8 @@ class LearningRate {
   // Largest current_step that the policy comes to.
   int most_steps() const;
 
-  // For runs whose length is not in the file (max_epoch).
-  void set_max_iter(int max_iter) { param_.set_max_iter(max_iter); }
-
  private:
   bool IsRising(int64_t iteration) const;
-  double Floored(double rate) const;
-  double WarmUp(int64_t iteration) const;
-  double RampUp(int64_t iteration) const;
 
   SolverParameter param_;
   const LrPolicy* policy_;
@@ -72,6 +63,10 @@ class LearningRate {
   int64_t last_event_ = 0;  // plateau_winsize: iteration of minimum_loss_ or of the last drop
   std::optional<MetricTracker> tests_;  // plateau on a test
 };
+
+// What momentum is multiplied by, in rules whose history holds the rate (SGD, Nesterov): the rate
+// over that of the iteration before, while warmup_iter lasts, as in IntelCaffe. Otherwise 1.
+double WarmupMomentumFactor(const SolverParameter& param, int64_t iteration);
 
 // What is wrong with the fields of the policy; where.field names the field of the solver. Empty:
 // the schedule can be computed.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/strings.h"
+#include "solvers/learning_rate.h"
 #include "solvers/rules/field_checks.h"
 #include "solvers/rules/rules.h"
 
@@ -41,22 +42,9 @@ std::vector<Problem> CheckUpdate(const UpdateRule& rule, const SolverParameter& 
   return problems;
 }
 
-namespace {
-
-// The rate of warm-up, which rises linearly to base_lr.
-double WarmUpRate(const SolverParameter& param, int64_t iteration) {
-  const double progress = static_cast<double>(iteration) / param.warmup_iter();
-  return progress * param.base_lr() + (1 - progress) * param.warmup_start_lr();
-}
-
-}  // namespace
-
 double MomentumAt(const UpdateRule& rule, const SolverParameter& param, int64_t iteration) {
   const double momentum = param.has_momentum() ? double{param.momentum()} : rule.default_momentum;
-  if (!rule.rate_in_history || iteration <= 0 || iteration >= param.warmup_iter()) return momentum;
-  const double before = WarmUpRate(param, iteration - 1);
-  if (before == 0) return momentum;  // the history is still zero
-  return momentum * WarmUpRate(param, iteration) / before;
+  return rule.rate_in_history ? momentum * WarmupMomentumFactor(param, iteration) : momentum;
 }
 
 }  // namespace crema

@@ -1,18 +1,26 @@
 #!/bin/sh
-# Kills a training run that snapshots each 5 iterations at random moments, again and again; after each
-# kill every file under its final name must be whole, and the run must go on from the newest snapshot.
-# Usage: kill_resume.sh BIN_FOLDER [KILLS]     (default 200)
+# Kills training runs of every solver type at random moments, again and again; each goes on with
+# --resume=auto. After each kill every file under its final name must be whole, and when the run has
+# come to its end, weights, averaged weights, state and best model must be those of a run that nobody
+# killed, byte for byte.
+# Usage: kill_resume.sh BIN_FOLDER [KILLS [TYPE...]]     (default: 200 of each type)
 set -eu
 bin=$(cd "$1" && pwd)
 kills=${2:-200}
+[ "$#" -lt 2 ] || shift
+shift
+types=${*:-SGD Nesterov AdaGrad RMSProp AdaDelta Adam AdamW LARS LAMB Lion}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 "$bin/make_digits" --count=500 --seed=1 digits_lmdb >/dev/null 2>&1
+"$bin/make_digits" --count=70 --seed=2 test_lmdb >/dev/null 2>&1
 cat >net.prototxt <<'NET'
 name: "soak"
 layer { name: "data" type: "Data" top: "data" top: "label" transform_param { scale: 0.00390625 }
-  data_param { source: "digits_lmdb" batch_size: 16 backend: LMDB } }
+  data_param { source: "digits_lmdb" batch_size: 16 backend: LMDB } include { phase: TRAIN } }
+layer { name: "data" type: "Data" top: "data" top: "label" transform_param { scale: 0.00390625 }
+  data_param { source: "test_lmdb" batch_size: 16 backend: LMDB } include { phase: TEST } }
 layer { name: "ip1" type: "InnerProduct" bottom: "data" top: "ip1"
   inner_product_param { num_output: 100 weight_filler { type: "xavier" } } }
 layer { name: "relu1" type: "ReLU" bottom: "ip1" top: "ip1" }
@@ -21,51 +29,63 @@ layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
   inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
 NET
+
+# solver TYPE MAX_ITER PREFIX
 solver() {
+  case $1 in
+    AdaGrad | RMSProp) fields='' ;;
+    *) fields='momentum: 0.9' ;;
+  esac
   cat <<SOLVER
-net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" momentum: 0.9 max_iter: $1 random_seed: 1
-snapshot: $2 snapshot_prefix: "$3" snapshot_after_train: true
+net: "net.prototxt" type: "$1" base_lr: 0.001 lr_policy: "fixed" $fields max_iter: $2 random_seed: 1
+snapshot: 5 snapshot_prefix: "$3" snapshot_keep: 3 test_interval: 50 average_loss: 20
+ema_decay: 0.99 snapshot_best { } early_stop { patience: 100000 }
 SOLVER
 }
-solver 1000000 5 run >solver.prototxt
 
-newest() { ls run_iter_*.solverstate 2>/dev/null | sed 's/.*_iter_\([0-9]*\)\..*/\1/' | sort -n | tail -1; }
+train() { "$bin/train" --solver="$1" --quiet --threads=1 --resume="$2"; }
 
 # A file is whole when a run can start from it; max_iter is behind us, so nothing is trained.
 check() {
-  solver 0 0 unused | sed 's/snapshot_after_train: true/snapshot_after_train: false/' >check.prototxt
-  for state in run_iter_*.solverstate; do
+  solver "$1" 0 unused |
+    sed 's/snapshot: 5//; s/snapshot_best { }/snapshot_after_train: false/' >check.prototxt
+  for state in "run_$1"_iter_*.solverstate; do
     [ -e "$state" ] || continue
-    "$bin/train" --solver=check.prototxt --snapshot="$state" --quiet --threads=1 >check.log 2>&1 ||
+    train check.prototxt "$state" >check.log 2>&1 ||
       { echo "broken: $state"; cat check.log; exit 1; }
   done
 }
 
-i=0
-resumed=0
-while [ "$i" -lt "$kills" ]; do
-  last=$(newest)
-  if [ -n "$last" ]; then
-    set -- --snapshot="run_iter_$last.solverstate"
-    resumed=$((resumed + 1))
-  else
-    set --
-  fi
-  "$bin/train" --solver=solver.prototxt --quiet --threads=1 "$@" >run.log 2>&1 &
-  pid=$!
-  # 50 to 450 ms, from the kernel's random bytes.
-  ms=$(($(od -An -N2 -tu2 /dev/urandom) % 400 + 50))
-  sleep "$(printf '0.%03d' "$ms")"
-  kill -9 "$pid" 2>/dev/null || { echo "the run ended by itself:"; cat run.log; exit 1; }
-  wait "$pid" 2>/dev/null || true
-  i=$((i + 1))
-  check
-  # Keep the newest three, so that a check stays short.
-  ls run_iter_*.solverstate 2>/dev/null | sed 's/.*_iter_\([0-9]*\)\..*/\1/' | sort -n | head -n -3 |
-    while read -r n; do rm -f "run_iter_$n.solverstate" "run_iter_$n.caffemodel"; done
-done
-last=$(newest)
-solver "$last" 0 whole >whole.prototxt
-"$bin/train" --solver=whole.prototxt --quiet --threads=1 >whole.log 2>&1
-cmp "whole_iter_$last.caffemodel" "run_iter_$last.caffemodel"
-echo "$kills kills, $resumed resumed, all files whole; iteration $last equals an uninterrupted run"
+newest() {
+  ls "run_$1"_iter_*.solverstate 2>/dev/null | sed 's/.*_iter_\([0-9]*\)\..*/\1/' | sort -n | tail -1
+}
+
+soak() {
+  solver "$1" 1000000 "run_$1" >run.prototxt
+  i=0
+  while [ "$i" -lt "$kills" ]; do
+    # Not through a function: that would be a shell of its own, which dies in place of the run.
+    "$bin/train" --solver=run.prototxt --quiet --threads=1 --resume=auto >run.log 2>&1 &
+    pid=$!
+    # 50 to 450 ms, from the kernel's random bytes.
+    ms=$(($(od -An -N2 -tu2 /dev/urandom) % 400 + 50))
+    sleep "$(printf '0.%03d' "$ms")"
+    kill -9 "$pid" 2>/dev/null || { echo "the run ended by itself:"; cat run.log; exit 1; }
+    wait "$pid" 2>/dev/null || true
+    i=$((i + 1))
+    check "$1"
+  done
+  last=$(newest "$1")
+
+  last=$((${last:-0} + 5))
+  solver "$1" "$last" "run_$1" >run.prototxt
+  train run.prototxt auto >run.log 2>&1
+  solver "$1" "$last" "whole_$1" >whole.prototxt
+  train whole.prototxt auto >whole.log 2>&1
+  cmp "whole_$1_iter_$last.caffemodel" "run_$1_iter_$last.caffemodel"
+  cmp "whole_$1_iter_${last}_ema.caffemodel" "run_$1_iter_${last}_ema.caffemodel"
+  cmp "whole_$1_best.caffemodel" "run_$1_best.caffemodel"
+  echo "$1: $kills kills, all files whole; iteration $last equals a run that nobody killed"
+}
+
+for type in $types; do soak "$type"; done

@@ -233,7 +233,12 @@ TEST(Plateau, AResumedRunDropsWhereTheWholeRunDoes) {
 
 TEST(Plateau, ARunWithoutTestNetsSaysSo) {
   try {
-    Train("test_interval: 2 plateau { patience: 2 } snapshot_after_train: false", "");
+    Solver(MakeRunConfig(ParseSolver(
+               StrCat("train_net_param { ", kNoise,
+                      " } base_lr: 1 gamma: 0.5 lr_policy: \"plateau\" max_iter: 1\n"
+                      "test_interval: 2 plateau { patience: 2 } snapshot_after_train: false"),
+               "s")),
+           TestRegistry(), {});
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("plateau looks at tests, but this run has no test"),
