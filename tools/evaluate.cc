@@ -39,7 +39,7 @@ int Run() {
                             .threads = CheckedThreads(FLAGS_threads),
                             .level = FLAGS_level,
                             .stages = {},
-                            .log = &GlogSink()};
+                            .log = &ToolLog()};
   if (!FLAGS_stage.empty()) options.stages = Split(FLAGS_stage, ',');
   const Evaluation result = Evaluate(net, weights, registry, options);
   std::printf("%ld samples in %ld batches\n", result.samples, result.batches);

@@ -104,7 +104,7 @@ int Run(const std::vector<std::string>& arguments) {
        .threads = CheckedThreads(FLAGS_threads),
        .level = FLAGS_level,
        .stages = FLAGS_stage.empty() ? std::vector<std::string>() : Split(FLAGS_stage, ','),
-       .log = &GlogSink(),
+       .log = &ToolLog(),
        .on_batch = [&](const Session& session, int64_t) { WriteBatch(session, &job); },
        .keep_blobs = true});
   for (const std::unique_ptr<FeatureWriter>& writer : job.writers) writer->Close();

@@ -114,7 +114,7 @@ LrFinding Find() {
   const Registry registry = BuiltinRegistry();
   SolverOptions options;
   options.threads = CheckedThreads(FLAGS_threads);
-  options.log = &GlogSink();
+  options.log = &ToolLog();
   Solver solver(MakeRunConfig(std::move(file)), registry, std::move(options));
   solver.LoadWeights(weights.paths, weights.on_mismatch);
   return FindLearningRate(search, &solver);

@@ -45,10 +45,10 @@ SolverParameter ReadChecked() {
   const std::vector<Problem> problems = located(CheckLearningRate(file.solver));
   if (!problems.empty()) throw Error(problems);
   for (const Problem& warning : file.warnings) {
-    GlogSink().Write(Severity::kWarning, ToString(warning));
+    ToolLog().Write(Severity::kWarning, ToString(warning));
   }
   for (const Problem& warning : located(WarnAboutLearningRate(file.solver))) {
-    GlogSink().Write(Severity::kWarning, ToString(warning));
+    ToolLog().Write(Severity::kWarning, ToString(warning));
   }
   return file.solver;
 }
@@ -127,7 +127,7 @@ int Run() {
   if (!FLAGS_png.empty()) CheckPng(FLAGS_png);
   const Schedule schedule = MakeSchedule();
   const AxisScale scale = ScaleOfFlag(schedule.solver);
-  if (!schedule.note.empty()) GlogSink().Write(Severity::kWarning, schedule.note);
+  if (!schedule.note.empty()) ToolLog().Write(Severity::kWarning, schedule.note);
   if (!FLAGS_csv.empty()) WriteFileAtomically(FLAGS_csv, Csv(schedule.rates));
   if (!FLAGS_png.empty()) WritePng(Draw(schedule, scale), FLAGS_png);
   if (FLAGS_csv.empty() && FLAGS_png.empty()) std::fputs(Csv(schedule.rates).c_str(), stdout);

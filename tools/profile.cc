@@ -148,7 +148,7 @@ int Run() {
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 1);
   if (!FLAGS_weights.empty()) {
     LoadFiles(WeightsOfFlags({FLAGS_weights}, MissingLayers::kKeep), *plan, weights.get(),
-              &GlogSink());
+              &ToolLog());
   }
   Session session(plan, weights, ExecContext(threads));
   FillInputs(file.net, *plan, &session);

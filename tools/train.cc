@@ -1,22 +1,18 @@
 // train: trains a net from a solver file.
 #include <gflags/gflags.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <memory>
 
 #include "common/gpu_flag.h"
-#include "common/live_line.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "solvers/caffe_log.h"
 #include "solvers/resume.h"
 #include "solvers/solver.h"
+#include "train/observers.h"
 #include "train/signals.h"
-
-DECLARE_string(log_dir);
 
 DEFINE_string(solver, "", "the solver, a prototxt");
 DEFINE_string(weights, "", "caffemodels to start from, separated by commas; by layer name");
@@ -25,7 +21,6 @@ DEFINE_string(resume, "",
               "beginning where there is none); or a .solverstate");
 DEFINE_string(snapshot, "", "the same as --resume=STATE");
 DEFINE_int32(threads, 0, "threads; 0: one for each processor");
-DEFINE_bool(quiet, false, "leave out the configuration and the table of layers");
 DEFINE_int32(level, 0, "NetState.level of the training net");
 DEFINE_string(stage, "", "NetState.stage of the training net, separated by commas");
 DEFINE_bool(deterministic, false, "the same bytes on any number of threads (16 at most are used)");
@@ -103,7 +98,7 @@ std::unique_ptr<Solver> MakeSolver(RunConfig config, const Registry& registry,
   } else {
     run.solver = std::make_unique<Solver>(std::move(config), registry, std::move(options));
   }
-  if (!FLAGS_quiet) Describe(*run.solver, log);
+  Describe(*run.solver, log);
   if (run.state.empty()) run.solver->LoadWeights(weights.paths, weights.on_mismatch);
   return std::move(run.solver);
 }
@@ -112,7 +107,7 @@ int Run() {
   RequireFlag(FLAGS_solver, "solver");
   RefuseGpuFlag();
   CheckResumeFlags();
-  LogSink& log = GlogSink();
+  LogSink& log = ToolLog();
   const Registry registry = BuiltinRegistry();
   RunConfig config = MakeRunConfig(ReadSolverWithFlags());
   const SolverParameter solver_param = config.solver.solver;
@@ -120,24 +115,20 @@ int Run() {
   const WeightsFiles weights = WeightsOfFlags(
       {solver_param.weights().begin(), solver_param.weights().end()}, MissingLayers::kKeep);
 
-  const bool on_terminal = isatty(STDERR_FILENO) != 0;
-  CaffeLog caffe_log(log, solver_param.lr_policy(), solver_param.display());
-  LiveLine live_line(stderr);
-  BothObservers both(caffe_log, live_line);
+  TrainObservers observers(solver_param);
   SolverOptions options{.threads = CheckedThreads(FLAGS_threads),
                         .deterministic = FLAGS_deterministic,
-                        .log = &log,
+                        .log = &observers.log(),
+                        .observer = &observers.observer(),
                         .poll = WatchSignals(),
                         .seed = {}};
-  options.observer = &caffe_log;
-  if (on_terminal && FLAGS_log_dir.empty()) options.observer = &live_line;
-  if (on_terminal && !FLAGS_log_dir.empty()) options.observer = &both;
-
   const std::unique_ptr<Solver> made =
       MakeSolver(std::move(config), registry, std::move(options), weights);
   Solver& solver = *made;
-  // The terminal belongs to the live line.
-  if (on_terminal && !FLAGS_log_dir.empty()) KeepLogOffTerminal();
+  const bool resumes = !FLAGS_resume.empty() || !FLAGS_snapshot.empty();
+  observers.Record(solver, resumes ? RunStart::kContinued : RunStart::kFresh,
+                   solver.session().context().threads());
+  observers.TakeTerminal();
   CatchSignals();
   solver.Solve();
   std::printf("trained to iteration %ld\n", solver.iteration());

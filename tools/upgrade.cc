@@ -46,15 +46,15 @@ void RefuseWhatIsNotStock(const UpgradedFile& file) {
 
 void Tell(const UpgradedFile& file, const std::string& path) {
   for (const Problem& warning : file.warnings) {
-    GlogSink().Write(Severity::kWarning, ToString(warning));
+    ToolLog().Write(Severity::kWarning, ToString(warning));
   }
   if (!file.changed) {
-    GlogSink().Write(Severity::kInfo, path + ": is in the present format; nothing was to do");
+    ToolLog().Write(Severity::kInfo, path + ": is in the present format; nothing was to do");
   }
   if (file.lost_comments > 0) {
-    GlogSink().Write(Severity::kWarning,
-                     StrCat(path, ": ", file.lost_comments,
-                            file.lost_comments == 1 ? " comment is" : " comments are", " lost"));
+    ToolLog().Write(Severity::kWarning,
+                    StrCat(path, ": ", file.lost_comments,
+                           file.lost_comments == 1 ? " comment is" : " comments are", " lost"));
   }
 }
 

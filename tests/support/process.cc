@@ -26,6 +26,13 @@ std::string Slurp(const std::string& path) {
 
 }  // namespace
 
+std::string CommandPath(const std::string& name, const std::string& bin_folder) {
+  const char* other = std::getenv("CREMA_TEST_BIN");
+  const std::string in_other = other == nullptr ? "" : std::string(other) + "/" + name;
+  return !in_other.empty() && access(in_other.c_str(), X_OK) == 0 ? in_other
+                                                                  : bin_folder + "/" + name;
+}
+
 Process::Process(const std::vector<std::string>& command, const std::string& folder,
                  const std::string& out_file, const std::string& err_file) {
   std::vector<char*> arguments;

@@ -45,7 +45,7 @@ class TrainRun : public ::testing::Test {
                        "random_seed: 1 snapshot_prefix: 's' ", rest, "\n"));
   }
   std::vector<std::string> Command(const std::vector<std::string>& flags) const {
-    std::vector<std::string> command = {Bin("train"), "--solver=solver.prototxt", "--quiet"};
+    std::vector<std::string> command = {Bin("train"), "--solver=solver.prototxt"};
     if (std::ranges::none_of(flags, [](const std::string& f) { return f.starts_with("--thr"); })) {
       command.emplace_back("--threads=1");
     }
@@ -106,7 +106,7 @@ TEST_F(TrainRun, KilledRunsEndAsOneThatWasNot) {
   std::vector<std::string> expected;
   for (const std::string& file : files) expected.push_back(temp_.Read(file));
   for (const auto& entry : fs::directory_iterator(temp_.path())) {
-    if (entry.path().filename().string().starts_with("s_")) fs::remove(entry);
+    if (entry.path().filename().string().starts_with("s_")) fs::remove_all(entry.path());
   }
   for (const char* seen :
        {"s_iter_4.solverstate", "s_iter_18.caffemodel", "s_iter_30.solverstate"}) {

@@ -1,12 +1,11 @@
-// The little JSON that commands print.
+// JSON under the names that commands use.
 #pragma once
 
-#include <string>
-#include <string_view>
+#include "core/json.h"
 
 namespace crema::tools {
 
-std::string JsonString(std::string_view text);  // quoted and escaped
-std::string JsonNumber(double value);           // "null" for what JSON cannot say
+using crema::JsonNumber;
+using crema::JsonString;
 
 }  // namespace crema::tools

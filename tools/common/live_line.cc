@@ -1,14 +1,21 @@
 #include "common/live_line.h"
 
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <vector>
 
 #include "core/strings.h"
 #include "solvers/caffe_log.h"
 
 namespace crema::tools {
 namespace {
+
+constexpr const char* kClearRest = "\033[K";
 
 std::string Duration(double seconds) {
   const auto whole = static_cast<int64_t>(std::clamp(seconds, 0.0, 1e8));
@@ -21,51 +28,105 @@ std::string Duration(double seconds) {
   return text;
 }
 
+std::string Format(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof(text), format, value);
+  return text;
+}
+
+// The most important first. `speed` is in iterations a second of wall-clock time, tests and all.
+std::vector<std::string> PartsOf(const IterationReport& r, const Pace& pace, double speed) {
+  const auto left = static_cast<double>(r.max_iterations - r.iteration);
+  std::vector<std::string> parts = {Format("loss %.4g", r.smoothed_loss)};
+  parts.push_back("ETA " + (speed > 0 ? Duration(left / speed) : std::string("?")));
+  const double waiting = pace.WaitShare();
+  if (std::isfinite(waiting)) {
+    const long share = std::lround(100 * std::clamp(waiting, 0.0, 1.0));
+    parts.push_back(StrCat("data ", share, " % compute ", 100 - share, " %"));
+  }
+  parts.push_back(Format("lr %.3g", r.rate));
+  const double iterations =
+      std::isfinite(pace.IterationsPerSecond()) ? pace.IterationsPerSecond() : speed;
+  if (r.samples > 0) {
+    parts.push_back(Format("%.0f images/s", iterations * static_cast<double>(r.samples)));
+  }
+  parts.push_back(Format("%.1f it/s", iterations));
+  if (r.epoch > 0) parts.push_back(Format("epoch %.2f", r.epoch));
+  return parts;
+}
+
 }  // namespace
 
-int LiveLine::Width() const {
+std::string FitParts(std::span<const std::string> parts, size_t columns) {
+  if (parts.empty()) return "";
+  std::string line = parts[0].substr(0, columns);
+  for (const std::string& part : parts.subspan(1)) {
+    if (line.size() + 2 + part.size() > columns) break;
+    line += "  " + part;
+  }
+  return line;
+}
+
+LiveLine::~LiveLine() {
+  if (!shown_.empty()) Write(StrCat("\r", kClearRest));
+}
+
+// Room is left for the "^C" that a terminal shows, and for the cursor behind it.
+size_t LiveLine::Columns() const {
+  constexpr size_t kUnknown = 80;
+  constexpr size_t kRoom = 3;
   winsize size{};
-  if (ioctl(fileno(terminal_), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
+  const bool known = ioctl(terminal_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  const size_t columns = known ? size.ws_col : kUnknown;
+  return columns > kRoom ? columns - kRoom : 1;
 }
 
-void LiveLine::Clear() {
-  if (visible_) std::fprintf(terminal_, "\r\033[K");
-  visible_ = false;
+void LiveLine::Write(const std::string& bytes) const {
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t count = ::write(terminal_, bytes.data() + done, bytes.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return;  // the terminal is gone; training goes on
+    done += static_cast<size_t>(count);
+  }
 }
 
-void LiveLine::Line(const std::string& text) {
-  Clear();
-  std::fprintf(terminal_, "%s\n", text.c_str());
-  std::fflush(terminal_);
+void LiveLine::Draw(std::span<const std::string> parts) {
+  const std::lock_guard lock(mutex_);
+  shown_ = FitParts(parts, Columns());
+  Write(StrCat("\r", shown_, kClearRest));
+}
+
+void LiveLine::Print(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  shown_ = shown_.substr(0, Columns());
+  Write(shown_.empty() ? text + "\n" : StrCat("\r", text, kClearRest, "\n", shown_));
 }
 
 void LiveLine::OnStart(const std::string& net, int64_t iteration) {
   first_iteration_ = iteration;
   start_ = std::chrono::steady_clock::now();
-  Line("training " + net);
+  Print("training " + net);
 }
 
 void LiveLine::OnIteration(const IterationReport& r) {
+  window_.Add(r);
+  progress_ = StrCat("iter ", r.iteration, "/", r.max_iterations);
   const auto now = std::chrono::steady_clock::now();
   const bool last = r.iteration + 1 >= r.max_iterations;
-  if (!last && now - drawn_ < std::chrono::milliseconds(100)) return;
+  if (!last && now - drawn_ < interval_) return;
   drawn_ = now;
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const auto done = static_cast<double>(r.iteration - first_iteration_);
   const double speed = done > 0 && seconds > 0 ? done / seconds : 0;
-  const auto left = static_cast<double>(r.max_iterations - r.iteration);
-  const auto total = static_cast<double>(std::max<int64_t>(1, r.max_iterations));
-  char text[256];
-  std::snprintf(text, sizeof(text),
-                "iter %ld/%ld %3.0f%%  loss %.4g  lr %.3g  %.1f it/s  %.0f images/s  ETA %s",
-                r.iteration, r.max_iterations, 100 * static_cast<double>(r.iteration) / total,
-                r.smoothed_loss, r.rate, speed, speed * static_cast<double>(r.samples),
-                speed > 0 ? Duration(left / speed).c_str() : "?");
-  const std::string shown = std::string(text).substr(0, static_cast<size_t>(Width() - 1));
-  std::fprintf(terminal_, "\r%s\033[K", shown.c_str());
-  std::fflush(terminal_);
-  visible_ = true;
+  std::vector<std::string> parts = PartsOf(r, window_.Total(), speed);
+  parts.insert(parts.begin(), progress_);
+  Draw(parts);
+}
+
+void LiveLine::OnTestStart(int64_t iteration, size_t net) {
+  const std::vector<std::string> parts = {
+      progress_.empty() ? StrCat("iter ", iteration) : progress_, StrCat("testing net #", net)};
+  Draw(parts);
 }
 
 void LiveLine::OnTest(const TestReport& report) {
@@ -75,13 +136,22 @@ void LiveLine::OnTest(const TestReport& report) {
   for (size_t k = 0; k < std::min(kMost, report.outputs.size()); ++k) {
     text += StrCat(k == 0 ? " " : ", ", DescribeOutput(report.outputs[k]));
   }
-  Line(text);
+  Print(text);
 }
 
 void LiveLine::OnSnapshot(const std::string& model, const std::string&) {
-  Line("snapshot " + model);
+  Print("snapshot " + model);
 }
 
-void LiveLine::OnEnd(bool stopped_early) { Line(stopped_early ? "stopped" : "done"); }
+void LiveLine::OnBest(const std::string& model, const std::string& metric, double value) {
+  Print(StrCat("best so far: ", metric, " = ", value, ", in ", model));
+}
+
+void LiveLine::OnEnd(bool stopped_early) {
+  Print(stopped_early ? "stopped" : "done");
+  const std::lock_guard lock(mutex_);
+  if (!shown_.empty()) Write(StrCat("\r", kClearRest));
+  shown_.clear();
+}
 
 }  // namespace crema::tools

@@ -2,74 +2,59 @@
 #pragma once
 
 #include <chrono>
-#include <cstdio>
+#include <mutex>
+#include <span>
 #include <string>
 
+#include "report/pace.h"
 #include "solvers/training_observer.h"
 
 namespace crema::tools {
 
-// Draws at most ten times a second; cut to the width of the terminal. Tests and snapshots are lines
-// of their own. Thread safety: one thread.
+// As many of the parts, the most important first, as fit into `columns`, two spaces between them;
+// the first is cut where it does not fit alone. Text of one column a byte.
+std::string FitParts(std::span<const std::string> parts, size_t columns);
+
+// Draws at most once in an interval and as wide as the terminal is at that moment. A redraw is one
+// write that goes over what is there and clears the rest, so that nothing flickers. Tests and
+// snapshots are lines of their own. The cursor stays visible and the line never wraps.
+// Thread safety: events come from one thread; Print may be called by any.
 class LiveLine final : public TrainingObserver {
  public:
-  explicit LiveLine(std::FILE* terminal) : terminal_(terminal) {}
-  ~LiveLine() override { Clear(); }
+  // `terminal` is a file descriptor; 80 columns where it does not tell.
+  explicit LiveLine(int terminal,
+                    std::chrono::milliseconds interval = std::chrono::milliseconds(100))
+      : terminal_(terminal), interval_(interval) {}
+  // Leaves the cursor at the beginning of an empty line.
+  ~LiveLine() override;
+  LiveLine(const LiveLine&) = delete;
+  LiveLine& operator=(const LiveLine&) = delete;
 
   void OnStart(const std::string& net, int64_t iteration) override;
   void OnIteration(const IterationReport& report) override;
+  void OnTestStart(int64_t iteration, size_t net) override;
   void OnTest(const TestReport& report) override;
   void OnSnapshot(const std::string& model, const std::string& state) override;
+  void OnBest(const std::string& model, const std::string& metric, double value) override;
   void OnEnd(bool stopped_early) override;
 
- private:
-  void Clear();
-  void Line(const std::string& text);
-  int Width() const;
+  // A line above the live one.
+  void Print(const std::string& text);
 
-  std::FILE* terminal_;
+ private:
+  void Draw(std::span<const std::string> parts);
+  size_t Columns() const;
+  void Write(const std::string& bytes) const;
+
+  int terminal_;
+  std::chrono::milliseconds interval_;
+  std::mutex mutex_;  // of what is on the terminal
+  std::string shown_;
+  PaceWindow window_;
   int64_t first_iteration_ = 0;
+  std::string progress_;  // "iter 20/100"
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point drawn_;
-  bool visible_ = false;
-};
-
-// Passes every event to two observers.
-class BothObservers final : public TrainingObserver {
- public:
-  BothObservers(TrainingObserver& a, TrainingObserver& b) : a_(a), b_(b) {}
-  void OnStart(const std::string& net, int64_t iteration) override {
-    a_.OnStart(net, iteration);
-    b_.OnStart(net, iteration);
-  }
-  void OnIteration(const IterationReport& r) override {
-    a_.OnIteration(r);
-    b_.OnIteration(r);
-  }
-  void OnTestStart(int64_t iteration, size_t net) override {
-    a_.OnTestStart(iteration, net);
-    b_.OnTestStart(iteration, net);
-  }
-  void OnTest(const TestReport& r) override {
-    a_.OnTest(r);
-    b_.OnTest(r);
-  }
-  void OnSnapshot(const std::string& model, const std::string& state) override {
-    a_.OnSnapshot(model, state);
-    b_.OnSnapshot(model, state);
-  }
-  void OnFinalLoss(int64_t iteration, double loss) override {
-    a_.OnFinalLoss(iteration, loss);
-    b_.OnFinalLoss(iteration, loss);
-  }
-  void OnEnd(bool stopped_early) override {
-    a_.OnEnd(stopped_early);
-    b_.OnEnd(stopped_early);
-  }
-
- private:
-  TrainingObserver& a_;
-  TrainingObserver& b_;
 };
 
 }  // namespace crema::tools

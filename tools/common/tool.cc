@@ -1,10 +1,9 @@
 #include "common/tool.h"
 
 #include <gflags/gflags.h>
-#include <glog/logging.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
-#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -12,24 +11,10 @@
 #include "core/error.h"
 #include "core/exec_context.h"
 #include "core/strings.h"
+#include "report/build_info.h"
 
 namespace crema::tools {
 namespace {
-
-class GlogSinkImpl final : public LogSink {
- public:
-  void Write(Severity severity, std::string_view message) override {
-    const int level = severity == Severity::kInfo      ? google::GLOG_INFO
-                      : severity == Severity::kWarning ? google::GLOG_WARNING
-                                                       : google::GLOG_ERROR;
-    // A line each: glog cuts messages at 30,000 characters.
-    while (!message.empty()) {
-      const size_t end = std::min(message.find('\n'), message.size());
-      google::LogMessage("crema", 0, level).stream() << message.substr(0, end);
-      message.remove_prefix(std::min(end + 1, message.size()));
-    }
-  }
-};
 
 // Flags of this command only: those declared in the file with main, in the folder of its name or in
 // a part of tools/common that it uses, and the log folder.
@@ -91,18 +76,68 @@ void RefuseUnknownFlags(int argc, char** argv) {
   }
 }
 
+// One line a problem, for programs that read the log.
+void ReportAsJson(const Error& error) {
+  for (const Problem& problem : error.problems()) {
+    std::vector<LogField> fields = {{"exit_code", int64_t{ExitCode(problem.code)}}};
+    const Where& where = problem.where;
+    for (const auto& [name, text] : {std::pair{"file", &where.file},
+                                     {"layer", &where.layer},
+                                     {"blob", &where.blob},
+                                     {"field", &where.field}}) {
+      if (!text->empty()) fields.emplace_back(name, *text);
+    }
+    if (where.line > 0) fields.emplace_back("line", int64_t{where.line});
+    if (where.column > 0) fields.emplace_back("column", int64_t{where.column});
+    LogEvent(Severity::kError, problem.message, fields);
+  }
+}
+
 int Report(const Error& error) {
   std::fflush(stdout);
-  std::fprintf(stderr, "error: %s\n", error.what());
+  if (IsJsonLog()) {
+    ReportAsJson(error);
+  } else {
+    std::fprintf(stderr, "error: %s\n", error.what());
+  }
   return ExitCode(error.code());
 }
 
-}  // namespace
-
-LogSink& GlogSink() {
-  static GlogSinkImpl sink;  // has no state of its own
-  return sink;
+// -q and -v, which gflags would take for flags of these names (glog has a --v of its own).
+void LengthenFlags(int argc, char** argv) {
+  static char quiet[] = "--quiet";
+  static char verbose[] = "--verbose";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--") return;
+    if (word == "-q") argv[i] = quiet;
+    if (word == "-v") argv[i] = verbose;
+  }
 }
+
+// With --verbose the log says which build did what, how long it took and in how much memory.
+int RunAndMeasure(const std::vector<std::string>& arguments,
+                  const std::function<int(std::vector<std::string>)>& body) {
+  if (!IsVerbose()) return body(arguments);
+  const BuildInfo build = ThisBuild();
+  LogEvent(
+      Severity::kInfo,
+      StrCat("crema ", build.version, " ", build.revision, " (", build.compiler, ", ", build.type,
+             "), ", AvailableProcessors(), " processors: ", Join(google::GetArgvs(), " ")),
+      {{"version", build.version}, {"revision", build.revision}});
+  const auto start = std::chrono::steady_clock::now();
+  const int code = body(arguments);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto megabytes = static_cast<int64_t>(usage.ru_maxrss / 1024);
+  LogEvent(Severity::kInfo, StrCat("took ", seconds, " s and ", megabytes, " MiB at most"),
+           {{"seconds", seconds}, {"peak_mib", megabytes}});
+  return code;
+}
+
+}  // namespace
 
 int CheckedThreads(int threads) {
   constexpr int kMost = 1024;
@@ -136,19 +171,11 @@ int RunTool(int argc, char** argv, const char* usage,
       }
       if (word == "--") break;
     }
+    LengthenFlags(argc, argv);
     RefuseUnknownFlags(argc, argv);
-    FLAGS_logtostderr = true;
     google::ParseCommandLineFlags(&argc, &argv, true);
-    if (!FLAGS_log_dir.empty()) {
-      if (access(FLAGS_log_dir.c_str(), W_OK | X_OK) != 0) {
-        Fail(ErrorCode::kInvalidArgument,
-             StrCat("--log_dir: '", FLAGS_log_dir, "' is not a folder that can be written to"));
-      }
-      FLAGS_logtostderr = false;
-      FLAGS_alsologtostderr = true;
-    }
-    google::InitGoogleLogging(argv[0]);
-    return body(std::vector<std::string>(argv + 1, argv + argc));
+    StartLog(argv[0]);
+    return RunAndMeasure(std::vector<std::string>(argv + 1, argv + argc), body);
   } catch (const Error& error) {
     return Report(error);
   } catch (const std::bad_alloc&) {
@@ -156,11 +183,6 @@ int RunTool(int argc, char** argv, const char* usage,
   } catch (const std::exception& error) {
     return Report(Error({ErrorCode::kInternal, {}, StrCat("internal error: ", error.what())}));
   }
-}
-
-void KeepLogOffTerminal() {
-  FLAGS_alsologtostderr = false;
-  FLAGS_stderrthreshold = google::GLOG_ERROR;
 }
 
 }  // namespace crema::tools

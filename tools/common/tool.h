@@ -5,12 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/log.h"
+#include "common/log.h"
 
 namespace crema::tools {
-
-// A log sink over glog: stderr, and files where --log_dir is given. Made once by main.
-LogSink& GlogSink();
 
 // Parses gflags, starts the log, calls `body` with the positional arguments, and returns the exit
 // code: what `body` returns, or the code of an Error (printed on stderr). `usage` is what --help
@@ -27,8 +24,5 @@ int CheckedThreads(int threads);
 
 // For commands that take flags only: throws kInvalidArgument for anything else.
 void RefusePositional(const std::vector<std::string>& arguments);
-
-// Sends the log to its files only (--log_dir), for commands that draw on the terminal themselves.
-void KeepLogOffTerminal();
 
 }  // namespace crema::tools

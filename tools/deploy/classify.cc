@@ -67,7 +67,7 @@ int Classify(const std::vector<std::string>& arguments) {
   const Registry registry = BuiltinRegistry();
   const NetFile net = ReadNet(FLAGS_model);
   const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);
-  const Classifier classifier(net, weights, FLAGS_output, registry, GlogSink());
+  const Classifier classifier(net, weights, FLAGS_output, registry, ToolLog());
   const Preprocessing preprocessing{
       .invert = FLAGS_invert, .scale = static_cast<float>(FLAGS_scale), .mean = MeanOf(classifier)};
   const std::vector<std::string> labels = LabelsOf(classifier);

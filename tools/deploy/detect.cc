@@ -154,7 +154,7 @@ int Detect(const std::vector<std::string>& arguments) {
   if (!FLAGS_tail.empty()) net = WithTail(std::move(net), ReadNet(FLAGS_tail));
   const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);
   const Registry registry = BuiltinRegistry();
-  const Detector detector(net, weights, options, registry, GlogSink());
+  const Detector detector(net, weights, options, registry, ToolLog());
   const Preprocessing preprocessing{.invert = FLAGS_invert,
                                     .scale = static_cast<float>(FLAGS_scale),
                                     .mean = MeanNumbers(detector.channels()),

@@ -1,9 +1,9 @@
-#include "common/json.h"
+#include "core/json.h"
 
 #include <cmath>
 #include <cstdio>
 
-namespace crema::tools {
+namespace crema {
 
 namespace {
 
@@ -56,4 +56,4 @@ std::string JsonNumber(double value) {
   return text;
 }
 
-}  // namespace crema::tools
+}  // namespace crema

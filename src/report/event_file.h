@@ -1,0 +1,43 @@
+// TensorBoard's event files: TFRecords of Event messages.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "report/histogram.h"
+
+namespace crema {
+
+// CRC-32C (Castagnoli). The record format stores it rotated and offset ("masked").
+uint32_t Crc32c(std::string_view bytes);
+uint32_t MaskedCrc32c(std::string_view bytes);
+
+// length (8 bytes), masked CRC of the length, data, masked CRC of the data.
+std::string TfRecord(std::string_view data);
+
+struct EventTime {
+  double wall = 0;  // seconds since 1970
+  int64_t step = 0;
+};
+
+struct NamedScalar {
+  std::string tag;
+  double value = 0;  // stored as f32
+};
+
+struct NamedHistogram {
+  std::string tag;
+  Histogram histogram;
+};
+
+// The records of one event each, ready to be appended.
+std::string FileVersionEvent(double wall);  // the first of every file
+// Tells readers to forget what earlier files of the folder say about this step and later ones.
+std::string RestartEvent(EventTime time);
+std::string GraphEvent(double wall, std::string_view graph_def);
+std::string ScalarsEvent(EventTime time, std::span<const NamedScalar> scalars);
+std::string HistogramsEvent(EventTime time, std::span<const NamedHistogram> histograms);
+
+}  // namespace crema

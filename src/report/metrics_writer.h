@@ -1,0 +1,65 @@
+// metrics.csv and metrics.jsonl of a run folder; docs/run_folder.md has the schema.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "report/pace.h"
+#include "report/run_folder.h"
+#include "solvers/training_observer.h"
+
+namespace crema {
+
+// One row. What a kind does not have is left empty (CSV) or out (JSON).
+struct MetricsRow {
+  enum class Kind { kTrain, kOutput, kTest };
+  Kind kind = Kind::kTrain;
+  int64_t iteration = 0;
+  double epoch = 0;
+  double time = 0;  // seconds since 1970
+  // kTrain. NaN: not known.
+  double loss = 0;
+  double smoothed_loss = 0;
+  double rate = 0;
+  double samples_per_second = 0;
+  double wait_share = 0;
+  // kOutput, kTest: one element of an output blob. Without a blob, the total loss of the test net.
+  size_t net = 0;
+  std::string blob = {};
+  size_t element = 0;
+  double value = 0;
+};
+
+std::string MetricsCsvHeader();  // with its line end, as all three
+std::string CsvLine(const MetricsRow& row);
+std::string JsonLine(const MetricsRow& row);
+
+// The lines of either file that tell of iterations before `iteration`; what is behind it, and a
+// last line without an end, is left out.
+std::string MetricsBefore(const std::string& text, int64_t iteration);
+
+// Which iterations get a row: multiples of `interval`; 0: those that are displayed. And the last.
+bool IsRowDue(const IterationReport& report, int64_t interval);
+
+// Thread safety: one thread.
+class MetricsWriter final : public TrainingObserver {
+ public:
+  // Rows of `first_iteration` and later that stand in the files (of a run that goes on from a
+  // snapshot) are cut. `folder` must outlive this.
+  MetricsWriter(RunFolder& folder, int64_t first_iteration, int64_t interval);
+
+  void OnIteration(const IterationReport& report) override;
+  void OnTest(const TestReport& report) override;
+
+ private:
+  void Write(const std::vector<MetricsRow>& rows);
+
+  int64_t interval_;
+  Pace pace_;     // since the last row
+  double epoch_;  // of the last iteration; the files are cut before they are opened below
+  GrowingFile csv_;
+  GrowingFile json_;
+};
+
+}  // namespace crema

@@ -1,0 +1,129 @@
+#include "report/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "format/file.h"
+
+namespace crema {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kRunFile = "run.json";
+
+}  // namespace
+
+bool HoldsRun(const std::string& folder) {
+  std::error_code ignored;
+  return fs::exists(fs::path(folder) / kRunFile, ignored);
+}
+
+std::string RunFolderOfPrefix(const std::string& prefix, RunStart start) {
+  const std::string first = prefix + "_run";
+  std::string last = first;
+  std::string next = first;
+  for (int i = 2; HoldsRun(next); ++i) {
+    last = next;
+    next = StrCat(first, "_", i);
+  }
+  return start == RunStart::kFresh ? next : last;
+}
+
+RunFolder::RunFolder(std::string path, RunStart start, std::map<std::string, std::string> texts,
+                     LogSink& log)
+    : path_(std::move(path)), texts_(std::move(texts)), log_(log) {
+  if (start == RunStart::kFresh && HoldsRun(path_)) {
+    Fail(ErrorCode::kInvalidArgument,
+         "the folder holds a run already; name another one, or resume that run", {.file = path_});
+  }
+  MakeAnew();
+}
+
+void RunFolder::MakeAnew() const {
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error) {
+    Fail(ErrorCode::kIoFailure, "the folder cannot be made: " + error.message(), {.file = path_});
+  }
+  for (const auto& [name, text] : texts_) WriteFileAtomically(File(name), text);
+}
+
+void RunFolder::WarnOnce(const std::string& message) {
+  if (warned_) return;
+  warned_ = true;
+  log_.Write(Severity::kWarning, message + "; the run goes on (this is said once)");
+}
+
+GrowingFile::GrowingFile(RunFolder& folder, const std::string& name,
+                         std::function<std::string()> beginning)
+    : folder_(folder), path_(folder.File(name)), beginning_(std::move(beginning)) {
+  try {
+    Open();
+  } catch (const Error& error) {
+    folder_.WarnOnce(error.what());
+  }
+}
+
+GrowingFile::~GrowingFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+// The descriptor of a deleted file takes everything and keeps nothing.
+bool GrowingFile::IsThere() const {
+  struct stat by_name {};
+  struct stat opened {};
+  return descriptor_ >= 0 && ::stat(path_.c_str(), &by_name) == 0 &&
+         ::fstat(descriptor_, &opened) == 0 && by_name.st_ino == opened.st_ino &&
+         by_name.st_dev == opened.st_dev;
+}
+
+void GrowingFile::Open() {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  constexpr mode_t kMode = 0666;  // less the umask
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kMode);
+  if (descriptor_ < 0) FailWrite(path_, errno, 0);
+  struct stat status {};
+  if (::fstat(descriptor_, &status) == 0 && status.st_size == 0) Write(beginning_());
+}
+
+void GrowingFile::Write(std::string_view bytes) {
+  struct stat before {};
+  if (::fstat(descriptor_, &before) != 0) FailWrite(path_, errno, 0);
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      const int error = errno;
+      // Half a row would break the next one.
+      if (::ftruncate(descriptor_, before.st_size) != 0) ::close(std::exchange(descriptor_, -1));
+      FailWrite(path_, error, 0);
+    }
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+void GrowingFile::Append(std::string_view piece) {
+  try {
+    if (!IsThere()) {
+      folder_.WarnOnce(StrCat("'", path_,
+                              "' was deleted while the run writes to it; it is made "
+                              "anew, without what it held"));
+      folder_.MakeAnew();
+      Open();
+    }
+    Write(piece);
+  } catch (const Error& error) {
+    folder_.WarnOnce(error.what());
+  }
+}
+
+}  // namespace crema

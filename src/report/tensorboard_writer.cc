@@ -1,0 +1,126 @@
+#include "report/tensorboard_writer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "core/strings.h"
+#include "report/clock.h"
+#include "report/metrics_writer.h"
+#include "report/tensorboard_graph.h"
+
+namespace crema {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kEventPrefix = "events.out.tfevents.";
+
+std::string HostName() {
+  char name[256] = {};
+  if (::gethostname(name, sizeof(name) - 1) != 0) return "host";
+  std::string text(name);
+  std::ranges::replace(text, '/', '_');
+  return text.empty() ? "host" : text;
+}
+
+void AddKnown(const char* tag, double value, std::vector<NamedScalar>* scalars) {
+  if (std::isfinite(value)) scalars->push_back({tag, value});
+}
+
+// "<group>/<blob>", with the element behind it where a blob has several.
+std::vector<NamedScalar> ScalarsOf(const std::string& group,
+                                   const std::vector<OutputValue>& outputs) {
+  std::vector<NamedScalar> scalars;
+  size_t element = 0;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const bool again = k > 0 && outputs[k - 1].blob == outputs[k].blob;
+    const bool more = k + 1 < outputs.size() && outputs[k + 1].blob == outputs[k].blob;
+    element = again ? element + 1 : 0;
+    std::string tag = group + "/" + outputs[k].blob;
+    if (again || more) tag += StrCat("/", element);
+    scalars.push_back({std::move(tag), outputs[k].value});
+  }
+  return scalars;
+}
+
+}  // namespace
+
+std::string NextEventFile(const std::string& folder) {
+  auto seconds = static_cast<int64_t>(UnixTime());
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(kEventPrefix)) continue;
+    int64_t other = 0;
+    std::from_chars(name.data() + kEventPrefix.size(), name.data() + name.size(), other);
+    seconds = std::max(seconds, other + 1);
+  }
+  char number[32];
+  std::snprintf(number, sizeof(number), "%010ld", seconds);
+  return StrCat(kEventPrefix, number, ".", HostName(), ".", ::getpid());
+}
+
+TensorboardWriter::TensorboardWriter(RunFolder& folder, Session& session, const Weights& weights,
+                                     EventOptions options)
+    : session_(session),
+      weights_(weights),
+      options_(options),
+      file_(folder, NextEventFile(folder.path()), [this] { return Beginning(); }) {}
+
+std::string TensorboardWriter::Beginning() const {
+  const double now = UnixTime();
+  std::string bytes = FileVersionEvent(now);
+  if (options_.start == RunStart::kContinued) {
+    bytes += RestartEvent({.wall = now, .step = options_.first_iteration});
+  }
+  return bytes + GraphEvent(now, GraphDefOf(session_.plan()));
+}
+
+void TensorboardWriter::OnIteration(const IterationReport& report) {
+  pace_.Add(report);
+  const int64_t every = options_.histogram_interval;
+  if (every > 0 && report.iteration % every == 0) WriteHistograms(report.iteration);
+  if (!IsRowDue(report, options_.interval)) return;
+  std::vector<NamedScalar> scalars = ScalarsOf("train_output", report.outputs);
+  AddKnown("train/loss", report.loss, &scalars);
+  AddKnown("train/smoothed_loss", report.smoothed_loss, &scalars);
+  AddKnown("train/lr", report.rate, &scalars);
+  AddKnown("train/samples_per_second", pace_.SamplesPerSecond(), &scalars);
+  AddKnown("train/wait_share", pace_.WaitShare(), &scalars);
+  if (report.epoch > 0) AddKnown("train/epoch", report.epoch, &scalars);
+  pace_ = {};
+  file_.Append(ScalarsEvent({UnixTime(), report.iteration}, scalars));
+}
+
+void TensorboardWriter::OnTest(const TestReport& report) {
+  const std::string group = StrCat("test_", report.net);
+  std::vector<NamedScalar> scalars = ScalarsOf(group, report.outputs);
+  if (report.has_loss) scalars.push_back({group + "/total_loss", report.loss});
+  if (!scalars.empty()) file_.Append(ScalarsEvent({UnixTime(), report.iteration}, scalars));
+}
+
+void TensorboardWriter::WriteHistograms(int64_t iteration) {
+  std::vector<NamedHistogram> histograms;
+  const Plan& plan = session_.plan();
+  for (size_t s = 0; s < plan.learned.size(); ++s) {
+    const LearnedSlot& slot = plan.learned[s];
+    if (slot.owner != static_cast<int>(s)) continue;
+    const std::string& layer = plan.layers[static_cast<size_t>(slot.layer)].name();
+    const std::string name = StrCat(layer, "/", slot.role.empty() ? StrCat(slot.index) : slot.role);
+    histograms.push_back({"weights/" + name, HistogramOf(weights_.blob(s).span<float>())});
+    const ConstTensorView gradient = session_.LearnedGradient(s);
+    if (gradient.empty()) continue;
+    histograms.push_back({"gradients/" + name, HistogramOf(gradient.span<float>())});
+  }
+  file_.Append(HistogramsEvent({UnixTime(), iteration}, histograms));
+}
+
+}  // namespace crema

@@ -1,0 +1,52 @@
+// The event file of a run folder, as TensorBoard reads it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/plan.h"
+#include "report/event_file.h"
+#include "report/pace.h"
+#include "report/run_folder.h"
+#include "runtime/session.h"
+#include "runtime/weights.h"
+#include "solvers/training_observer.h"
+
+namespace crema {
+
+struct EventOptions {
+  RunStart start = RunStart::kFresh;
+  int64_t first_iteration = 0;     // of a continued run: earlier files are superseded from here on
+  int64_t interval = 0;            // of scalars; 0: displayed iterations
+  int64_t histogram_interval = 0;  // of weights and gradients; 0: none
+};
+
+// Scalars, the graph, and on request histograms of learned blobs and their gradients, those that
+// the iteration has summed up and not yet applied. Thread safety: one thread.
+class TensorboardWriter final : public TrainingObserver {
+ public:
+  // A file of its own for each start. All arguments must outlive this.
+  TensorboardWriter(RunFolder& folder, Session& session, const Weights& weights,
+                    EventOptions options);
+
+  void OnIteration(const IterationReport& report) override;
+  void OnTest(const TestReport& report) override;
+
+ private:
+  std::string Beginning() const;
+  void WriteHistograms(int64_t iteration);
+
+  Session& session_;
+  const Weights& weights_;
+  EventOptions options_;
+  Pace pace_;  // since the last scalars
+  GrowingFile file_;
+};
+
+// A name that TensorBoard sorts behind the event files which are in `folder`, whatever the clock
+// says: events.out.tfevents.<seconds>.<host>.<process>.
+std::string NextEventFile(const std::string& folder);
+
+}  // namespace crema

@@ -1,0 +1,27 @@
+// Says once what to change when training waits for its data.
+#pragma once
+
+#include "core/log.h"
+#include "report/pace.h"
+#include "solvers/training_observer.h"
+
+namespace crema {
+
+// One warning a run, when more than a fifth of the time of 100 iterations in a row went into
+// waiting. Thread safety: one thread.
+class WaitHint final : public TrainingObserver {
+ public:
+  explicit WaitHint(LogSink& log) : log_(log) {}
+
+  void OnIteration(const IterationReport& report) override;
+
+ private:
+  LogSink& log_;
+  PaceWindow window_{kIterations};
+  bool first_ = true;
+  bool said_ = false;
+
+  static constexpr size_t kIterations = 100;
+};
+
+}  // namespace crema

@@ -1,0 +1,101 @@
+#include "train/observers.h"
+
+#include <gflags/gflags.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include "common/log.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "train/json_lines.h"
+
+DECLARE_string(log_dir);
+
+DEFINE_string(run, "",
+              "the run's folder, for its nets, metrics and TensorBoard events; default: the "
+              "snapshot prefix with _run; none: no folder");
+DEFINE_int64(histograms, 0, "TensorBoard histograms of weights and gradients every N iterations");
+DEFINE_int64(metrics_interval, 0,
+             "iterations between rows of the metrics; 0: those displayed, or every 100th where "
+             "display is 0");
+
+namespace crema::tools {
+
+// Messages while the live line is drawn: above it, and in the files of --log_dir.
+class TrainObservers::TerminalLog final : public LogSink {
+ public:
+  explicit TerminalLog(LiveLine& line) : line_(line) {}
+
+  void TakeTerminal() { taken_ = true; }
+  void Write(Severity severity, std::string_view message) override {
+    if (!taken_ || !FLAGS_log_dir.empty()) ToolLog().Write(severity, message);
+    if (!taken_) return;
+    const char* prefix = severity == Severity::kInfo      ? ""
+                         : severity == Severity::kWarning ? "warning: "
+                                                          : "error: ";
+    line_.Print(StrCat(prefix, message));
+  }
+
+ private:
+  LiveLine& line_;
+  std::atomic<bool> taken_{false};
+};
+
+TrainObservers::~TrainObservers() = default;
+
+TrainObservers::TrainObservers(const SolverParameter& solver) : log_(&ToolLog()) {
+  const bool on_terminal = isatty(STDERR_FILENO) != 0 && !IsQuiet() && !IsJsonLog();
+  if (on_terminal) {
+    live_line_ = std::make_unique<LiveLine>(STDERR_FILENO);
+    terminal_log_ = std::make_unique<TerminalLog>(*live_line_);
+    log_ = terminal_log_.get();
+    observers_.Add(*live_line_);
+  }
+  if (IsJsonLog()) {
+    lines_ = std::make_unique<JsonLines>();
+  } else if (!on_terminal || !FLAGS_log_dir.empty()) {
+    lines_ = std::make_unique<CaffeLog>(ToolLog(), solver.lr_policy(), solver.display());
+  }
+  if (lines_ != nullptr) observers_.Add(*lines_);
+  wait_hint_ = std::make_unique<WaitHint>(*log_);
+  observers_.Add(*wait_hint_);
+}
+
+void TrainObservers::Record(Solver& solver, RunStart start, int threads) {
+  if (FLAGS_histograms < 0 || FLAGS_metrics_interval < 0) {
+    Fail(ErrorCode::kInvalidArgument, "--histograms and --metrics_interval are 0 or more");
+  }
+  const SolverParameter& param = solver.config().solver.solver;
+  if (FLAGS_run == "none" || (FLAGS_run.empty() && param.snapshot_prefix().empty())) return;
+  constexpr int64_t kWithoutDisplay = 100;
+  const int64_t unset = param.display() > 0 ? 0 : kWithoutDisplay;
+  const RecorderOptions options{
+      .folder = FLAGS_run.empty() ? RunFolderOfPrefix(param.snapshot_prefix(), start) : FLAGS_run,
+      .start = start,
+      .command = google::GetArgvs(),
+      .threads = threads,
+      .interval = FLAGS_metrics_interval > 0 ? FLAGS_metrics_interval : unset,
+      .histogram_interval = FLAGS_histograms};
+  try {
+    recorder_ = std::make_unique<RunRecorder>(solver, options, *log_);
+  } catch (const Error& error) {
+    if (!FLAGS_run.empty()) throw;
+    log_->Write(Severity::kWarning, StrCat("this run is not recorded: ", error.what(),
+                                           "; --run=DIR names another "
+                                           "folder"));
+    return;
+  }
+  observers_.Add(recorder_->observer());
+  log_->Write(Severity::kInfo, "metrics and TensorBoard events are in " + options.folder);
+}
+
+void TrainObservers::TakeTerminal() {
+  if (live_line_ == nullptr) return;
+  terminal_log_->TakeTerminal();
+  if (!FLAGS_log_dir.empty()) KeepLogOffTerminal();
+}
+
+}  // namespace crema::tools
