@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/strings.h"
+#include "runtime/epoch_runner.h"
 #include "runtime/session.h"
 #include "solvers/diagnose.h"
 
@@ -13,18 +14,8 @@ namespace {
 
 constexpr size_t kMostProblems = 10;  // of one net
 
-// Of the first layer that has no inputs; at least 1.
-int64_t BatchOf(const Plan& plan) {
-  for (const PlannedLayer& layer : plan.layers) {
-    if (!layer.inputs.empty() || layer.outputs.empty()) continue;
-    const Shape& shape = plan.values[static_cast<size_t>(layer.outputs[0])].spec.shape;
-    return shape.axes() > 0 ? std::max<int64_t>(1, shape[0]) : 1;
-  }
-  return 1;
-}
-
 // The shortest source; 0 when none has an end.
-int64_t EpochOf(const Session& session) {
+int64_t ShortestEpoch(const Session& session) {
   int64_t epoch = 0;
   for (size_t i = 0; i < session.plan().layers.size(); ++i) {
     const LayerSessionState* state = session.state(i);
@@ -55,8 +46,8 @@ std::vector<Problem> CheckData(const DataCheck& check, const Weights& weights,
                {.threads = check.threads, .backward = false}, &warnings);
   const std::shared_ptr<const Weights> shared = Weights::ShareWith(*plan, weights, check.seed);
   Session session(plan, shared, ExecContext(check.threads, check.seed));
-  checked->batch = BatchOf(*plan);
-  checked->epoch = EpochOf(session);
+  checked->batch = FirstBatch(*plan);
+  checked->epoch = ShortestEpoch(session);
   int64_t samples = check.samples;
   if (checked->epoch > 0) samples = std::min(samples, checked->epoch);
   std::vector<Problem> problems;

@@ -16,6 +16,7 @@
 #include "solvers/learning_rate.h"
 #include "solvers/machine_limits.h"
 #include "solvers/snapshot.h"
+#include "solvers/snapshot_space.h"
 #include "solvers/update_rule.h"
 
 namespace crema {
@@ -51,7 +52,7 @@ class RunChecker {
     Add(solver_.warnings, &report_.warnings);
     std::unique_ptr<RunConfig> config = Configure();
     // A schedule is only walked when all of its fields are right.
-    if (CheckLearningRate(param_).empty() && param_.has_max_iter()) CheckSchedule();
+    if (CheckLearningRate(param_).empty() && param_.has_max_iter()) CheckRates();
     if (config) CheckNets(*config);
     CheckSnapshots();
     return std::move(report_);
@@ -125,7 +126,7 @@ class RunChecker {
     }
     if (nets.empty()) return;
     const bool fits = CheckMemory(nets);
-    if (nets.front().role == "train") parameters_ = nets.front().plan->LearnedCount();
+    if (nets.front().role == "train") train_plan_ = nets.front().plan;
     if (fits) RunNets(nets);
   }
 
@@ -209,48 +210,38 @@ class RunChecker {
     }
   }
 
-  // Every iteration, since the rate may leave the numbers anywhere.
-  void CheckSchedule() {
-    constexpr int64_t kMost = 10'000'000;
+  void CheckRates() {
     report_.policy = param_.lr_policy();
     report_.iterations = param_.max_iter();
+    for (Problem problem : CheckSchedule(param_)) {
+      problem.where = solver_.source.Locate(problem.where.field);
+      report_.problems.push_back(std::move(problem));
+    }
     LearningRate rate(param_);
     report_.first_rate = rate.At(0);
-    for (int64_t i = 0; i < std::min<int64_t>(param_.max_iter(), kMost); ++i) {
-      report_.last_rate = rate.At(i);
-      if (std::isfinite(report_.last_rate) && report_.last_rate >= 0) continue;
-      report_.problems.push_back(
-          {ErrorCode::kInvalidArgument, solver_.source.Locate("base_lr"),
-           StrCat("the learning rate of iteration ", i, " is ", report_.last_rate,
-                  "; change the fields of lr_policy \"", param_.lr_policy(), "\"")});
-      return;
-    }
-  }
-
-  int64_t SnapshotsAtEnd() const {
-    const int64_t most = param_.max_iter();
-    int64_t count = param_.snapshot() > 0 ? most / param_.snapshot() : 0;
-    const bool last = param_.snapshot() == 0 || most % param_.snapshot() != 0;
-    if (param_.snapshot_after_train() && last) ++count;
-    // The oldest goes when the new one is whole.
-    const int64_t kept = param_.snapshot_keep();
-    return kept > 0 ? std::min(count, kept + 1) : count;
+    constexpr int64_t kMost = 10'000'000;
+    const int64_t iterations = std::min<int64_t>(param_.max_iter(), kMost);
+    for (int64_t i = 0; i < iterations; ++i) report_.last_rate = rate.At(i);
   }
 
   void CheckSnapshots() {
-    if (param_.snapshot_prefix().empty() || SnapshotsAtEnd() == 0) return;
+    if (param_.snapshot_prefix().empty() || train_plan_ == nullptr) return;
+    constexpr double kUnknown = 0;  // iterations of an epoch
+    const SnapshotNeed need = SnapshotNeedOf(param_, *train_plan_, Histories(), 0, kUnknown);
+    if (need.all == 0) return;
     report_.snapshot_prefix = param_.snapshot_prefix();
-    report_.snapshots = SnapshotsAtEnd();
-    const int64_t models = param_.ema_decay() > 0 ? 2 : 1;
-    report_.snapshot_bytes = parameters_ * 4 * (models + Histories());
+    report_.snapshots = need.count;
+    report_.snapshot_bytes = static_cast<int64_t>(need.once);
     if (!Collect([&] { ProbeSnapshotFolder(param_.snapshot_prefix()); })) return;
-    report_.free_bytes = FreeDiskBytes(param_.snapshot_prefix());
-    const int64_t needed = report_.snapshots * report_.snapshot_bytes;
-    if (report_.free_bytes < 0 || needed <= report_.free_bytes) return;
+    const uint64_t free = FreeBytes(param_.snapshot_prefix());
+    if (free > uint64_t{INT64_MAX}) return;  // not known
+    report_.free_bytes = static_cast<int64_t>(free);
+    if (need.all <= free) return;
     report_.problems.push_back(
         {ErrorCode::kIoFailure, solver_.source.Locate("snapshot_prefix"),
-         StrCat(report_.snapshots, " snapshots of ", Mebibytes(report_.snapshot_bytes), " need ",
-                Mebibytes(needed), ", but there are ", Mebibytes(report_.free_bytes),
+         StrCat(need.count, " snapshots of ", Mebibytes(report_.snapshot_bytes), " need ",
+                Mebibytes(static_cast<int64_t>(need.all)), ", but there are ",
+                Mebibytes(report_.free_bytes),
                 " free on the disk: make room, or set snapshot_keep")});
   }
 
@@ -259,7 +250,7 @@ class RunChecker {
   const Registry& registry_;
   CheckOptions options_;
   CheckReport report_;
-  int64_t parameters_ = 0;  // of the training net
+  std::shared_ptr<const Plan> train_plan_;  // null when it could not be made
 };
 
 template <typename Body>

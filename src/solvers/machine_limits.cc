@@ -1,10 +1,8 @@
 #include "solvers/machine_limits.h"
 
-#include <sys/statvfs.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
+#include <string>
 
 namespace crema {
 namespace {
@@ -35,13 +33,6 @@ int64_t AvailableMemory() {
   if (limit < 0 || used < 0) return machine;
   const int64_t group = std::max<int64_t>(0, limit - used);
   return machine == 0 ? group : std::min(machine, group);
-}
-
-int64_t FreeDiskBytes(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  struct statvfs stats {};
-  if (statvfs(folder.empty() ? "." : folder.c_str(), &stats) != 0) return -1;
-  return static_cast<int64_t>(stats.f_bavail) * static_cast<int64_t>(stats.f_frsize);
 }
 
 }  // namespace crema

@@ -42,15 +42,18 @@ SnapshotNeed SnapshotNeedOf(const SolverParameter& param, const Plan& plan, int 
                             int64_t iteration, double epoch_iterations) {
   SnapshotNeed need;
   need.once = SnapshotBytes(plan, histories, param.ema_decay() > 0);
-  const auto left = static_cast<double>(std::max<int64_t>(0, param.max_iter() - iteration));
-  double count = param.snapshot_after_train() ? 1 : 0;
-  if (param.snapshot() > 0) count += left / param.snapshot();
+  const int64_t most = std::max<int64_t>(param.max_iter(), iteration);
+  const int64_t every = param.snapshot();
+  if (every > 0) need.count += most / every - iteration / every;
   if (param.snapshot_epoch() > 0 && epoch_iterations > 0) {
-    count += left / (epoch_iterations * param.snapshot_epoch());
+    need.count += static_cast<int64_t>(static_cast<double>(most - iteration) /
+                                       (epoch_iterations * param.snapshot_epoch()));
   }
+  if (param.snapshot_after_train() && (every <= 0 || most % every != 0)) ++need.count;
   // The new one is there before an old one goes.
-  if (param.snapshot_keep() > 0) count = std::min(count, param.snapshot_keep() + 1.0);
-  need.all = static_cast<uint64_t>(count * static_cast<double>(need.once));
+  const int64_t kept = param.snapshot_keep();
+  if (kept > 0) need.count = std::min(need.count, kept + 1);
+  need.all = static_cast<uint64_t>(need.count) * need.once;
   if (param.has_snapshot_best()) need.all += SnapshotBytes(plan, 0, false);
   return need;
 }

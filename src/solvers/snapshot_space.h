@@ -15,8 +15,9 @@ namespace crema {
 uint64_t SnapshotBytes(const Plan& plan, int histories, bool averaged);
 
 struct SnapshotNeed {
+  int64_t count = 0;  // snapshots that this run will keep
   uint64_t once = 0;  // bytes of one snapshot
-  uint64_t all = 0;   // of all that this run will keep, and the best model
+  uint64_t all = 0;   // of all of them, and the best model
 };
 // From `iteration` to max_iter. `epoch_iterations` is what an epoch takes; 0: not known.
 SnapshotNeed SnapshotNeedOf(const SolverParameter& param, const Plan& plan, int histories,

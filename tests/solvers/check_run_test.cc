@@ -50,18 +50,13 @@ TEST(CheckRun, ARateThatLeavesTheNumbersIsFound) {
   const CheckReport report = CheckRun(ParseSolver(text, "solver.prototxt"), test::TestRegistry(),
                                       {.threads = 1, .weights = {}});
   ASSERT_EQ(report.problems.size(), 1U);
-  EXPECT_NE(ToString(report.problems[0]).find("the learning rate of iteration 11 is inf"),
+  EXPECT_NE(ToString(report.problems[0]).find("the learning rate is inf in iteration 11"),
             std::string::npos)
       << ToString(report.problems[0]);
   EXPECT_EQ(ExitCode(report), 2);
 }
 
-TEST(MachineLimits, AreThoseOfTheFolder) {
-  const test::TempDir temp;
-  EXPECT_GT(FreeDiskBytes(temp.File("snap")), 0);
-  EXPECT_EQ(FreeDiskBytes("/proc/no/such/folder/snap"), -1);
-  EXPECT_GT(AvailableMemory(), 0);
-}
+TEST(MachineLimits, MemoryIsKnown) { EXPECT_GT(AvailableMemory(), 0); }
 
 }  // namespace
 }  // namespace crema
