@@ -256,5 +256,40 @@ TEST_F(EvaluateReport, DetectionByEachRule) {
   EXPECT_TRUE(Contains(temp_.Read("out/summary.json"), "\"kind\": \"detection\""));
 }
 
+// Two priors, of which the boxes are exactly those; the first shows an object.
+TEST_F(EvaluateReport, DetectionOutputWithoutAJudge) {
+  WriteSet("loc", {8, 1, 1}, {std::vector<float>(8, 0)}, {});
+  WriteSet("conf", {4, 1, 1}, {{0.1F, 0.9F, 0.6F, 0.4F}}, {});
+  WriteSet("prior", {2, 8, 1},
+           {{0.1F, 0.1F, 0.5F, 0.5F, 0.6F, 0.6F, 0.9F, 0.9F, 0.1F, 0.1F, 0.2F, 0.2F, 0.1F, 0.1F,
+             0.2F, 0.2F}},
+           {});
+  WriteSet("truth", {1, 1, 8}, {{0, 1, 0, 0.1F, 0.1F, 0.5F, 0.5F, 0}}, {});
+  std::string net;
+  for (const char* set : {"loc", "conf", "prior", "truth"}) {
+    net += DataLayer(set, "top: '" + std::string(set) + "'", 1);
+  }
+  net += R"(
+layer { name: 'l' type: 'Flatten' bottom: 'loc' top: 'l' }
+layer { name: 'c' type: 'Flatten' bottom: 'conf' top: 'c' }
+layer { name: 'p' type: 'Reshape' bottom: 'prior' top: 'p' reshape_param { shape { dim: 1 dim: 2 dim: 8 } } }
+layer { name: 'found' type: 'DetectionOutput' bottom: 'l' bottom: 'c' bottom: 'p' top: 'found'
+  detection_output_param { num_classes: 2 nms_param { nms_threshold: 0.45 } confidence_threshold: 0.01
+    keep_top_k: 10 code_type: CENTER_SIZE } }
+)";
+  const ProcessResult without = Evaluate(net, {"--report=out"});
+  EXPECT_EQ(without.exit_code, 2);
+  EXPECT_TRUE(Contains(without.err, "name the blob of true boxes with --label")) << without.err;
+  const ProcessResult result = Evaluate(net, {"--report=out", "--label=truth"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Table table = Csv("out/per_class.csv");
+  EXPECT_EQ(table[1][2], "1");
+  EXPECT_EQ(table[1][3], "2");
+  EXPECT_EQ(table[1][4], "1");
+  EXPECT_TRUE(Contains(result.out, "mAP VOC07 1.0000")) << result.out;
+  const ProcessResult other = Evaluate(net, {"--report=out", "--label=loc"});
+  EXPECT_TRUE(Contains(other.err, "expected boxes 1 x 1 x D x 7 and objects")) << other.err;
+}
+
 }  // namespace
 }  // namespace crema

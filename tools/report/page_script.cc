@@ -37,8 +37,8 @@ function short(value) {
 }
 
 function duration(seconds) {
-  if (seconds < 60) return +seconds.toFixed(1) + ' s';
-  if (seconds < 3600) return +(seconds / 60).toFixed(1) + ' min';
+  if (seconds < 120) return +seconds.toFixed(1) + ' s';
+  if (seconds < 7200) return +(seconds / 60).toFixed(1) + ' min';
   return +(seconds / 3600).toFixed(2) + ' h';
 }
 

@@ -33,9 +33,9 @@ table{border-collapse:collapse}
 .results{min-width:min(100%,420px)}
 .results th,.results td{text-align:left;padding:5px 20px 5px 0;vertical-align:baseline}
 .results tbody tr{border-top:1px solid var(--grid)}
-.results tbody th{position:sticky;left:0;background:var(--card);font-weight:400;color:var(--soft);min-width:120px}
-.results th,.results td{overflow-wrap:normal}
-.results thead th{white-space:nowrap;font-weight:600}
+.results tbody th{position:sticky;left:0;background:var(--card);font-weight:400;color:var(--soft);min-width:120px;max-width:260px}
+.results td{overflow-wrap:normal}
+.results thead th{font-weight:600;min-width:104px;max-width:260px}
 .results td{white-space:nowrap}
 .best{font-weight:700}
 .bar{display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;gap:4px 16px}
@@ -54,7 +54,7 @@ button[aria-pressed=true]{color:var(--ink);background:var(--card);border-color:v
 .chart{margin:0;position:relative;padding:12px 12px 10px}
 .chart figcaption{display:flex;align-items:center;gap:10px;padding:0 2px}
 .chart h3{min-width:0}
-.chart .log{margin-left:auto}
+.chart .log{margin-left:auto;flex:none}
 .plot{position:relative;touch-action:pan-y;min-height:230px}
 .plot svg{display:block;width:100%}
 .grid{stroke:var(--grid)}.edge{stroke:var(--line)}
@@ -119,7 +119,7 @@ border-radius:6px;margin:0}
 .tiles{grid-template-columns:repeat(2,1fr)}.heat{font-size:11px;border-spacing:1px}
 .heat td{min-width:22px;height:26px;padding:0 1px}.heat th{padding:2px 4px}
 .heat .corner{white-space:normal;min-width:0;max-width:64px}
-.results th,.results td{padding-right:14px}.results tbody th{min-width:92px}}
+.results th,.results td{padding-right:14px}.results tbody th{min-width:92px;max-width:116px}}
 )";
 
 }  // namespace crema::tools

@@ -80,15 +80,18 @@ class SeriesBuilder {
          .value = NumberOf(row, kind == Kind::kTrain ? name : "value")});
   }
 
+  // Time that has passed; a clock that is set back takes none.
   double SecondsOf(const JsonMembers& row) {
     const double time = NumberOf(row, "time");
     if (std::isnan(time)) return NumberOf(row, "seconds");
-    if (std::isnan(start_)) start_ = time;
-    return time - start_;
+    if (time > clock_) seconds_ += time - clock_;
+    clock_ = time;
+    return seconds_;
   }
 
   RunData* run_;
-  double start_ = kUnknown;
+  double clock_ = kUnknown;  // of the row before
+  double seconds_ = 0;
   std::map<std::tuple<Kind, int64_t, std::string, int64_t>, size_t> index_;
 };
 
