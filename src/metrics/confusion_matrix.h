@@ -1,6 +1,7 @@
 // Which classes are taken for which, and the rates that follow from it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // evaluate --report: whole runs on small data sets whose answers are known.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "common/csv.h"
+#include "data/image.h"
 #include "data/lmdb.h"
 #include "format/caffemodel.h"
 #include "runtime/weights.h"
@@ -185,6 +187,29 @@ TEST_F(ClassReport, AFolderThatCannotBeWrittenIsSaidBeforeTheRun) {
   EXPECT_EQ(result.exit_code, 3) << result.err;
   EXPECT_TRUE(Contains(result.err, "'file' is not a folder")) << result.err;
   EXPECT_FALSE(Contains(result.out, "samples")) << result.out;
+}
+
+// 200 x 150 pixels of one color become a thumbnail of half the size.
+TEST_F(EvaluateReport, PicturesOfSamplesAreSmall) {
+  std::vector<float> pixels(3 * 150 * 200, 10);
+  std::fill(pixels.begin(), pixels.begin() + 150 * 200, 200.0F);  // blue
+  WriteSet("set", {3, 150, 200}, {pixels}, {1});
+  const ProcessResult result = Evaluate(
+      DataLayer("set", "top: 'data' top: 'label'", 1) +
+          "layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' pooling_param { pool: AVE "
+          "global_pooling: true } }\n"
+          "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'p' bottom: 'label' top: 'l' }\n",
+      {"--report=out"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string png = temp_.Read("out/worst/001.png");
+  ASSERT_EQ(png.substr(1, 3), "PNG");
+  EXPECT_EQ(png.substr(16, 8), std::string("\0\0\0\x64\0\0\0\x4b", 8));  // 100 x 75
+#ifdef CREMA_HAVE_OPENCV
+  Image image;
+  DecodeImage(png, ColorMode::kAsStored, "thumbnail", &image);
+  EXPECT_EQ(image.pixels[0], 200);  // blue comes first
+  EXPECT_EQ(image.pixels.back(), 10);
+#endif
 }
 
 TEST_F(EvaluateReport, OneSigmoidIsTwoClasses) {

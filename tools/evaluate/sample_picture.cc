@@ -31,6 +31,20 @@ void StretchIfNeeded(std::span<float> pixels) {
   for (float& pixel : pixels) pixel = (pixel - low) / range * 255;
 }
 
+// The mean of one channel over a square, as far as it lies in the picture.
+uint8_t BlockMean(const Picture& picture, int left, int top, int side, int channel) {
+  int64_t sum = 0;
+  int64_t pixels = 0;
+  for (int64_t y = top; y < std::min(picture.height, top + side); ++y) {
+    for (int64_t x = left; x < std::min(picture.width, left + side); ++x) {
+      sum += picture.pixels[static_cast<size_t>((y * picture.width + x) * picture.channels) +
+                            static_cast<size_t>(channel)];
+      ++pixels;
+    }
+  }
+  return static_cast<uint8_t>(sum / std::max<int64_t>(1, pixels));
+}
+
 }  // namespace
 
 SamplePicture::SamplePicture(const Plan& plan, int data_layer) {
@@ -81,16 +95,7 @@ Picture Shrink(const Picture& picture, int side) {
   for (int y = 0; y < small.height; ++y) {
     for (int x = 0; x < small.width; ++x) {
       for (int c = 0; c < picture.channels; ++c) {
-        int sum = 0;
-        int pixels = 0;
-        for (int v = y * block; v < std::min(picture.height, (y + 1) * block); ++v) {
-          for (int u = x * block; u < std::min(picture.width, (x + 1) * block); ++u) {
-            sum +=
-                picture.pixels[static_cast<size_t>((v * picture.width + u) * picture.channels + c)];
-            ++pixels;
-          }
-        }
-        small.pixels.push_back(static_cast<uint8_t>(sum / std::max(1, pixels)));
+        small.pixels.push_back(BlockMean(picture, x * block, y * block, block, c));
       }
     }
   }
