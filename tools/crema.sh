@@ -15,6 +15,7 @@ train          learn the weights of a net: crema train --solver=solver.prototxt
 check          look for what would stop train: crema check --solver=solver.prototxt
 evaluate       measure weights on the test data: crema evaluate --model=net --weights=file
 deploy         classify images, detect objects: crema deploy classify --model=net --weights=file image...
+report         curves and results of runs as one page: crema report run... -o report.html
 convert_mnist  MNIST's IDX files to LMDB: crema convert_mnist images labels output
 make_digits    draw a data set of digits: crema make_digits --count=1000 output
 summary        what a net costs, a layer a line: crema summary --model=net

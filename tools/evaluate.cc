@@ -5,11 +5,13 @@
 
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "evaluate/evaluation_report.h"
 
 DEFINE_string(model, "", "the net with its data layer, a prototxt");
 DEFINE_string(weights, "",
@@ -18,13 +20,39 @@ DEFINE_int64(iterations, 0, "batches; 0: every sample exactly once");
 DEFINE_int32(threads, 0, "threads; 0: one for each processor");
 DEFINE_int32(level, 0, "NetState.level");
 DEFINE_string(stage, "", "NetState.stage, separated by commas");
+DEFINE_string(report, "", "folder for tables and pictures: docs/evaluation.md");
+DEFINE_string(labels, "", "text file with the name of a class on each line, for --report");
+DEFINE_string(prediction, "", "blob of predictions for --report; none: what the net's loss reads");
+DEFINE_string(label, "", "blob of labels for --report; none: what the net's loss reads");
+DEFINE_int32(worst, 24, "samples of the highest loss that --report shows");
 
 namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
     "evaluate --model=NET --weights=W [--iterations=K]: prints the mean of each output of the net\n"
-    "over its data set.";
+    "over its data set. --report=DIR writes what can be said beyond means: confusion matrix,\n"
+    "precision and recall of each class, the worst samples; average precision of detectors;\n"
+    "intersection over union of segmentations.";
+
+std::optional<EvaluationReport> ReportOfFlags() {
+  if (FLAGS_worst < 0 || FLAGS_worst > 1000) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("--worst is ", FLAGS_worst, ", expected 0..1000"));
+  }
+  if (FLAGS_report.empty()) {
+    const bool without = FLAGS_labels.empty() && FLAGS_prediction.empty() && FLAGS_label.empty();
+    if (without) return std::nullopt;
+    Fail(ErrorCode::kInvalidArgument,
+         "--labels, --prediction and --label are about a report: say where with --report=DIR");
+  }
+  return EvaluationReport({.folder = FLAGS_report,
+                           .model = FLAGS_model,
+                           .weights = FLAGS_weights,
+                           .prediction = FLAGS_prediction,
+                           .label = FLAGS_label,
+                           .labels = FLAGS_labels,
+                           .worst = static_cast<size_t>(FLAGS_worst)});
+}
 
 int Run() {
   RequireFlag(FLAGS_model, "model");
@@ -41,6 +69,13 @@ int Run() {
                             .stages = {},
                             .log = &ToolLog()};
   if (!FLAGS_stage.empty()) options.stages = Split(FLAGS_stage, ',');
+  std::optional<EvaluationReport> report = ReportOfFlags();
+  if (report) {
+    options.keep_blobs = true;
+    options.on_batch = [&](const Session& session, int64_t samples) {
+      report->OnBatch(session, samples);
+    };
+  }
   const Evaluation result = Evaluate(net, weights, registry, options);
   std::printf("%ld samples in %ld batches\n", result.samples, result.batches);
   std::printf("Loss: %g\n", result.loss);
@@ -51,6 +86,7 @@ int Run() {
     }
     std::printf("\n");
   }
+  if (report) std::printf("%s", report->Write(result).c_str());
   if (std::isfinite(result.loss)) return 0;
   std::fprintf(stderr,
                "error: the loss is not finite: these weights come from a run that diverged\n");

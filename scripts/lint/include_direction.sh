@@ -16,6 +16,7 @@ awk '
     allowed["format"] = "core format"
     allowed["graph"] = "core format math graph"
     allowed["data"] = "core format math data"
+    allowed["metrics"] = "core math metrics"
     allowed["layers"] = "core format math graph data layers"
     allowed["runtime"] = "core format math graph runtime"
     allowed["parallel"] = "core math parallel"

@@ -55,14 +55,6 @@ Answer AnswerOf(const Answerer& answerer, const std::string& image) {
 
 }  // namespace
 
-std::vector<std::string> ReadLines(const std::string& path) {
-  std::vector<std::string> lines;
-  for (const std::string& line : Split(ReadFile(path), '\n')) {
-    if (!Trim(line).empty()) lines.emplace_back(Trim(line));
-  }
-  return lines;
-}
-
 std::vector<std::string> ImagesOf(const std::vector<std::string>& arguments) {
   std::vector<std::string> images;
   for (const std::string& argument : arguments) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/lines.h"
 #include "core/error.h"
 
 DECLARE_string(model);
@@ -20,9 +21,6 @@ DECLARE_bool(json);
 DECLARE_int32(threads);
 
 namespace crema::tools {
-
-// The lines of a file that are not empty.
-std::vector<std::string> ReadLines(const std::string& path);
 
 // The images that the arguments and --list name; those of a folder sorted. Throws kInvalidArgument
 // when there are none.

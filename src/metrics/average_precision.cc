@@ -1,0 +1,96 @@
+#include "metrics/average_precision.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <span>
+
+namespace crema {
+namespace {
+
+struct CurvePoint {
+  double recall = 0;
+  double precision = 0;
+};
+
+// One point a detection, best first.
+std::vector<CurvePoint> Curve(const std::vector<JudgedDetection>& detections, int64_t objects) {
+  std::vector<CurvePoint> curve;
+  double hits = 0;
+  double misses = 0;
+  for (const JudgedDetection& detection : detections) {
+    if (detection.verdict == Verdict::kIgnored) continue;
+    (detection.verdict == Verdict::kHit ? hits : misses) += 1;
+    curve.push_back({hits / static_cast<double>(objects), hits / (hits + misses)});
+  }
+  return curve;
+}
+
+// Each precision becomes the best one at this recall or more.
+void TakeBestBehind(std::vector<CurvePoint>* curve) {
+  double best = 0;
+  for (size_t i = curve->size(); i-- > 0;) {
+    best = std::max(best, (*curve)[i].precision);
+    (*curve)[i].precision = best;
+  }
+}
+
+double AreaOf(const std::vector<CurvePoint>& curve) {
+  double area = 0;
+  double recall = 0;
+  for (const CurvePoint& point : curve) {
+    area += (point.recall - recall) * point.precision;
+    recall = point.recall;
+  }
+  return area;
+}
+
+// The mean of the precisions at equidistant recalls from 0 to 1; 0 where one is not reached.
+double MeanAt(const std::vector<CurvePoint>& curve, std::span<const double> recalls) {
+  double sum = 0;
+  for (const double recall : recalls) {
+    const auto point = std::ranges::lower_bound(curve, recall, {}, &CurvePoint::recall);
+    if (point != curve.end()) sum += point->precision;
+  }
+  return sum / static_cast<double>(recalls.size());
+}
+
+std::vector<double> Tenths() {
+  std::vector<double> recalls;
+  for (int i = 0; i <= 10; ++i) recalls.push_back(i / 10.0);
+  return recalls;
+}
+
+// Multiples of 0.01 as pycocotools computes them: some lie a rounding error above i / 100.
+std::vector<double> Hundredths() {
+  std::vector<double> recalls;
+  for (int i = 0; i < 100; ++i) recalls.push_back(i * 0.01);
+  recalls.push_back(1);
+  return recalls;
+}
+
+}  // namespace
+
+double AveragePrecision(std::vector<JudgedDetection> detections, int64_t objects, ApRule rule) {
+  if (objects == 0) return std::numeric_limits<double>::quiet_NaN();
+  for (JudgedDetection& detection : detections) {
+    // A score that is no number has no place in an order: behind all others.
+    if (std::isnan(detection.score)) detection.score = -std::numeric_limits<double>::infinity();
+  }
+  std::ranges::stable_sort(detections, std::ranges::greater{}, &JudgedDetection::score);
+  std::vector<CurvePoint> curve = Curve(detections, objects);
+  if (rule != ApRule::kIntegral) TakeBestBehind(&curve);
+  switch (rule) {
+    case ApRule::kVoc07:
+      return MeanAt(curve, Tenths());
+    case ApRule::kCoco:
+      return MeanAt(curve, Hundredths());
+    case ApRule::kVoc12:
+    case ApRule::kIntegral:
+      return AreaOf(curve);
+  }
+  return 0;
+}
+
+}  // namespace crema

@@ -1,0 +1,105 @@
+#include "evaluate/sample_picture.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "data/transformer.h"
+
+namespace crema::tools {
+namespace {
+
+constexpr int kMostSide = 128;
+
+bool IsImages(const Plan& plan, const PlannedLayer& layer) {
+  if (!layer.inputs.empty() || layer.outputs.empty()) return false;
+  const Shape& shape = plan.values[static_cast<size_t>(layer.outputs[0])].spec.shape;
+  return shape.axes() == 4 && (shape[1] == 1 || shape[1] == 3) && shape.count() > 0;
+}
+
+uint8_t Byte(float value) {
+  return std::isfinite(value) ? static_cast<uint8_t>(std::clamp(value + 0.5F, 0.0F, 255.0F)) : 0;
+}
+
+// Values that are no bytes of an image (features, whitened images) are stretched to be seen.
+void StretchIfNeeded(std::span<float> pixels) {
+  const auto [least, most] = std::ranges::minmax(pixels);
+  const bool bytes = least > -2 && most < 257 && most > 1;
+  if (bytes) return;
+  const float range = most > least ? most - least : 1;
+  const float low = least;
+  for (float& pixel : pixels) pixel = (pixel - low) / range * 255;
+}
+
+// The mean of one channel over a square, as far as it lies in the picture.
+uint8_t BlockMean(const Picture& picture, int left, int top, int side, int channel) {
+  int64_t sum = 0;
+  int64_t pixels = 0;
+  for (int64_t y = top; y < std::min(picture.height, top + side); ++y) {
+    for (int64_t x = left; x < std::min(picture.width, left + side); ++x) {
+      sum += picture.pixels[static_cast<size_t>((y * picture.width + x) * picture.channels) +
+                            static_cast<size_t>(channel)];
+      ++pixels;
+    }
+  }
+  return static_cast<uint8_t>(sum / std::max<int64_t>(1, pixels));
+}
+
+}  // namespace
+
+SamplePicture::SamplePicture(const Plan& plan, int data_layer) {
+  const PlannedLayer* source = nullptr;
+  if (data_layer >= 0 && IsImages(plan, plan.layers[static_cast<size_t>(data_layer)])) {
+    source = &plan.layers[static_cast<size_t>(data_layer)];
+  }
+  for (const PlannedLayer& layer : plan.layers) {
+    if (source == nullptr && IsImages(plan, layer)) source = &layer;
+  }
+  if (source == nullptr) return;
+  const PlannedValue& value = plan.values[static_cast<size_t>(source->outputs[0])];
+  blob_ = value.name;
+  const TransformationParameter& param = source->layer->param().transform_param();
+  if (param.scale() != 0) scale_ = param.scale();
+  const Transformer transformer(param, TEST, source->name(), TransformSteps::kAnnotated);
+  for (int c = 0; c < value.spec.shape[1]; ++c) means_.push_back(transformer.ChannelMean(c));
+}
+
+std::string SamplePicture::Png(const Session& session, int64_t index) const {
+  const ConstTensorView blob = session.Data(blob_);
+  const auto count = static_cast<size_t>(blob.shape().count(1));
+  const std::span<const float> own =
+      blob.span<float>().subspan(static_cast<size_t>(index) * count, count);
+  Picture picture{.width = static_cast<int>(blob.shape()[3]),
+                  .height = static_cast<int>(blob.shape()[2]),
+                  .channels = static_cast<int>(blob.shape()[1]),
+                  .pixels = std::vector<uint8_t>(count)};
+  std::vector<float> pixels(own.begin(), own.end());
+  const size_t plane = count / means_.size();
+  for (size_t i = 0; i < count; ++i) pixels[i] = pixels[i] / scale_ + means_[i / plane];
+  StretchIfNeeded(pixels);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t channel = means_.size() - 1 - i / plane;  // blue, green, red turn round
+    picture.pixels[i % plane * means_.size() + channel] = Byte(pixels[i]);
+  }
+  return EncodePng(Shrink(picture, kMostSide));
+}
+
+Picture Shrink(const Picture& picture, int side) {
+  const int longest = std::max(picture.width, picture.height);
+  if (longest <= side) return picture;
+  const int block = (longest + side - 1) / side;
+  Picture small{.width = std::max(1, picture.width / block),
+                .height = std::max(1, picture.height / block),
+                .channels = picture.channels,
+                .pixels = {}};
+  for (int y = 0; y < small.height; ++y) {
+    for (int x = 0; x < small.width; ++x) {
+      for (int c = 0; c < picture.channels; ++c) {
+        small.pixels.push_back(BlockMean(picture, x * block, y * block, block, c));
+      }
+    }
+  }
+  return small;
+}
+
+}  // namespace crema::tools

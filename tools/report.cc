@@ -1,0 +1,44 @@
+// report: runs side by side, as one page for a browser.
+#include <gflags/gflags.h>
+
+#include <cstdio>
+
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "format/file.h"
+#include "report/page.h"
+
+DEFINE_string(o, "report.html", "the page");
+DEFINE_string(title, "", "its heading; none: the names of the runs");
+
+namespace crema::tools {
+namespace {
+
+constexpr const char* kUsage =
+    "report RUN... [-o report.html]: draws the curves of runs (the folders of train --run=DIR) "
+    "over\n"
+    "each other, and tells their results, in one page that needs nothing else. What `evaluate\n"
+    "--report=RUN/evaluation` wrote is shown as well; a RUN may also be such a folder alone.";
+
+int Run(const std::vector<std::string>& folders) {
+  if (folders.empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         "which runs? Give their folders: report RUN... -o report.html; --help tells more");
+  }
+  RequireFlag(FLAGS_o, "o");
+  const std::vector<ReportedRun> runs = ReadRuns(folders);
+  std::vector<std::string> names;
+  for (const ReportedRun& reported : runs) names.push_back(reported.run.name);
+  WriteFileAtomically(FLAGS_o,
+                      ReportPage(FLAGS_title.empty() ? Join(names, ", ") : FLAGS_title, runs));
+  std::printf("%s: %zu run%s\n", FLAGS_o.c_str(), runs.size(), runs.size() == 1 ? "" : "s");
+  return 0;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage, crema::tools::Run);
+}

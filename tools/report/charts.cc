@@ -1,0 +1,206 @@
+#include "report/charts.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdio>
+
+#include "common/json.h"
+#include "core/strings.h"
+
+namespace crema::tools {
+namespace {
+
+using Kind = MetricSeries::Kind;
+using Style = ChartSeries::Style;
+
+constexpr size_t kMostPoints = 1200;    // of a curve; more than a screen has columns
+constexpr int64_t kMostElements = 8;    // of one output
+constexpr const char* kTotalLoss = "";  // name of its series in a test
+
+bool SameValues(const MetricSeries& a, const MetricSeries& b) {
+  if (a.points.size() != b.points.size()) return false;
+  for (size_t i = 0; i < a.points.size(); ++i) {
+    const double x = a.points[i].value;
+    const double y = b.points[i].value;
+    if (std::isnan(x) != std::isnan(y)) return false;
+    // The total loss is the same number on another way.
+    if (std::abs(x - y) > 1e-4 * std::max(1.0, std::abs(x))) return false;
+  }
+  return true;
+}
+
+const MetricSeries* TotalLoss(const RunData& run, Kind kind, int64_t net) {
+  const std::string name = kind == Kind::kTest ? kTotalLoss : "loss";
+  const Kind of = kind == Kind::kTest ? Kind::kTest : Kind::kTrain;
+  for (const MetricSeries& series : run.series) {
+    if (series.kind == of && series.name == name && series.net == net) return &series;
+  }
+  return nullptr;
+}
+
+// An output that says what the total loss says.
+bool IsTotalLossAgain(const RunData& run, const MetricSeries& series) {
+  if (series.kind == Kind::kTrain || series.name == kTotalLoss) return false;
+  const MetricSeries* total = TotalLoss(run, series.kind, series.net);
+  return total != nullptr && total != &series && SameValues(*total, series);
+}
+
+bool HasSeveral(const RunData& run, int64_t MetricSeries::*member, const MetricSeries& like) {
+  return std::ranges::any_of(run.series, [&](const MetricSeries& s) {
+    const bool same_output = member == &MetricSeries::net || s.name == like.name;
+    return s.kind == like.kind && same_output && s.*member > 0;
+  });
+}
+
+std::string Label(const RunData& run, const MetricSeries& series, const std::string& word) {
+  std::string label = word;
+  if (HasSeveral(run, &MetricSeries::net, series)) label += StrCat(" net ", series.net);
+  if (HasSeveral(run, &MetricSeries::element, series)) label += StrCat(" [", series.element, "]");
+  return label;
+}
+
+void Append(const std::vector<RunData>& runs, size_t r, const MetricSeries* series,
+            const std::string& label, Style style, Chart* chart) {
+  if (series == nullptr) return;
+  const bool known = std::ranges::any_of(
+      series->points, [](const MetricPoint& p) { return std::isfinite(p.value); });
+  if (!known) return;
+  chart->series.push_back({.run = r,
+                           .label = Label(runs[r], *series, label),
+                           .style = style,
+                           .points = Thinned(series->points, kMostPoints)});
+}
+
+Chart LossChart(const std::vector<RunData>& runs) {
+  Chart chart{.title = "Loss", .note = {}, .series = {}};
+  for (size_t r = 0; r < runs.size(); ++r) {
+    Append(runs, r, runs[r].Find(Kind::kTrain, "loss"), "train, each", Style::kFaint, &chart);
+    Append(runs, r, runs[r].Find(Kind::kTrain, "smoothed_loss"), "train", Style::kLine, &chart);
+    for (const MetricSeries& series : runs[r].series) {
+      if (series.kind != Kind::kTest || series.name != kTotalLoss) continue;
+      Append(runs, r, &series, "test", Style::kMarked, &chart);
+    }
+  }
+  return chart;
+}
+
+Chart TrainChart(const std::vector<RunData>& runs, const std::string& column,
+                 const std::string& title) {
+  Chart chart{.title = title, .note = {}, .series = {}};
+  for (size_t r = 0; r < runs.size(); ++r) {
+    Append(runs, r, runs[r].Find(Kind::kTrain, column), "train", Style::kLine, &chart);
+  }
+  return chart;
+}
+
+Chart OutputChart(const std::vector<RunData>& runs, const std::string& blob) {
+  Chart chart{.title = blob, .note = {}, .series = {}};
+  for (size_t r = 0; r < runs.size(); ++r) {
+    int64_t elements = 0;
+    for (const MetricSeries& series : runs[r].series) {
+      if (series.kind == Kind::kTrain || series.name != blob) continue;
+      if (IsTotalLossAgain(runs[r], series)) continue;
+      elements = std::max(elements, series.element + 1);
+      if (series.element >= kMostElements) continue;
+      const bool test = series.kind == Kind::kTest;
+      Append(runs, r, &series, test ? "test" : "train", test ? Style::kMarked : Style::kLine,
+             &chart);
+    }
+    if (elements > kMostElements) {
+      chart.note = StrCat("the first ", kMostElements, " of ", elements, " elements");
+    }
+  }
+  return chart;
+}
+
+// Of tests first.
+std::vector<std::string> OutputNames(const std::vector<RunData>& runs) {
+  std::vector<std::string> names;
+  for (const Kind kind : {Kind::kTest, Kind::kTrainOutput}) {
+    for (const RunData& run : runs) {
+      for (const MetricSeries& series : run.series) {
+        if (series.kind != kind || series.name == kTotalLoss) continue;
+        if (std::ranges::find(names, series.name) == names.end()) names.push_back(series.name);
+      }
+    }
+  }
+  return names;
+}
+
+std::string ShortNumber(double value) {
+  if (!std::isfinite(value)) return "null";
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6g", value);
+  return text;
+}
+
+// The numbers of one column, in brackets.
+std::string Column(const std::vector<MetricPoint>& points, double MetricPoint::*member) {
+  std::string text = "[";
+  for (const MetricPoint& point : points) {
+    if (text.size() > 1) text += ',';
+    text += member == &MetricPoint::iteration ? std::to_string(static_cast<int64_t>(point.*member))
+                                              : ShortNumber(point.*member);
+  }
+  return text + "]";
+}
+
+std::string SeriesJson(const ChartSeries& series) {
+  const char* style = series.style == Style::kLine    ? "line"
+                      : series.style == Style::kFaint ? "faint"
+                                                      : "marked";
+  return StrCat("{\"run\":", series.run, ",\"label\":", JsonString(series.label), ",\"style\":\"",
+                style, "\",\"iteration\":", Column(series.points, &MetricPoint::iteration),
+                ",\"epoch\":", Column(series.points, &MetricPoint::epoch),
+                ",\"seconds\":", Column(series.points, &MetricPoint::seconds),
+                ",\"value\":", Column(series.points, &MetricPoint::value), "}");
+}
+
+}  // namespace
+
+std::vector<Chart> ChartsOf(const std::vector<RunData>& runs) {
+  std::vector<Chart> charts = {LossChart(runs)};
+  for (const std::string& blob : OutputNames(runs)) charts.push_back(OutputChart(runs, blob));
+  charts.push_back(TrainChart(runs, "lr", "Learning rate"));
+  charts.push_back(TrainChart(runs, "samples_per_second", "Samples per second"));
+  charts.push_back(TrainChart(runs, "wait_share", "Share of time waiting for data"));
+  std::erase_if(charts, [](const Chart& chart) { return chart.series.empty(); });
+  return charts;
+}
+
+std::string ChartsJson(const std::vector<RunData>& runs, const std::vector<Chart>& charts) {
+  std::vector<std::string> names;
+  for (const RunData& run : runs) names.push_back(JsonString(run.name));
+  std::vector<std::string> texts;
+  for (const Chart& chart : charts) {
+    std::vector<std::string> series;
+    for (const ChartSeries& one : chart.series) series.push_back(SeriesJson(one));
+    texts.push_back(
+        StrCat("{\"title\":", JsonString(chart.title), ",\"series\":[", Join(series, ","), "]}"));
+  }
+  return StrCat("{\"runs\":[", Join(names, ","), "],\"charts\":[", Join(texts, ",\n"), "]}");
+}
+
+bool SmallerIsBetter(const std::string& name) {
+  std::string lower = name;
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return lower.empty() || lower.find("loss") != std::string::npos ||
+         lower.find("err") != std::string::npos;
+}
+
+std::vector<const MetricSeries*> TestResults(const RunData& run) {
+  std::vector<const MetricSeries*> results;
+  for (const MetricSeries& series : run.series) {
+    if (series.kind != Kind::kTest || series.element >= kMostElements) continue;
+    if (IsTotalLossAgain(run, series)) continue;
+    results.push_back(&series);
+  }
+  return results;
+}
+
+std::string ResultName(const MetricSeries& series, const RunData& run) {
+  return Label(run, series, series.name == kTotalLoss ? "loss" : series.name);
+}
+
+}  // namespace crema::tools

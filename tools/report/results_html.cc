@@ -1,0 +1,213 @@
+// The table of results: a column a run, a row a fact.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <optional>
+
+#include "core/strings.h"
+#include "report/charts.h"
+#include "report/html_text.h"
+#include "report/page.h"
+
+namespace crema::tools {
+namespace {
+
+using Kind = MetricSeries::Kind;
+
+struct Cell {
+  std::string text;
+  std::string small = {};                                   // beside it
+  double value = std::numeric_limits<double>::quiet_NaN();  // to find the best of a row
+};
+
+struct Row {
+  std::string name;
+  std::vector<Cell> cells;
+  enum class Best { kNone, kSmallest, kLargest } best = Best::kNone;
+};
+
+std::optional<MetricPoint> LastOf(const MetricSeries* series) {
+  if (series == nullptr) return std::nullopt;
+  for (size_t i = series->points.size(); i-- > 0;) {
+    if (std::isfinite(series->points[i].value)) return series->points[i];
+  }
+  return std::nullopt;
+}
+
+std::optional<MetricPoint> BestOf(const MetricSeries& series, bool smallest) {
+  std::optional<MetricPoint> best;
+  for (const MetricPoint& point : series.points) {
+    if (!std::isfinite(point.value)) continue;
+    const bool better = !best || (smallest ? point.value < best->value : point.value > best->value);
+    if (better) best = point;
+  }
+  return best;
+}
+
+// The furthest that any row of the run tells of.
+MetricPoint EndOf(const RunData& run) {
+  MetricPoint end{.iteration = -1, .epoch = 0, .seconds = 0, .value = 0};
+  for (const MetricSeries& series : run.series) {
+    if (series.points.empty()) continue;
+    const MetricPoint& last = series.points.back();
+    if (last.iteration >= end.iteration) end = last;
+  }
+  return end;
+}
+
+Cell NumberCell(const std::optional<MetricPoint>& point, bool with_place) {
+  if (!point) return {.text = "–"};
+  Cell cell{.text = NumberForPeople(point->value), .value = point->value};
+  if (with_place) cell.small = "at " + NumberForPeople(point->iteration);
+  return cell;
+}
+
+Row FactRow(const std::vector<RunData>& runs, const std::string& name, const std::string& fact) {
+  Row row{.name = name, .cells = {}};
+  for (const RunData& run : runs) {
+    const auto found = run.facts.find(fact);
+    row.cells.push_back({.text = found == run.facts.end() ? "–" : found->second});
+  }
+  return row;
+}
+
+Row RowOf(const std::vector<RunData>& runs, const std::string& name,
+          const std::function<Cell(const RunData&)>& cell) {
+  Row row{.name = name, .cells = {}};
+  for (const RunData& run : runs) row.cells.push_back(cell(run));
+  return row;
+}
+
+std::string IterationText(const RunData& run) {
+  const MetricPoint end = EndOf(run);
+  if (end.iteration < 0) return "–";
+  const std::string done = NumberForPeople(end.iteration);
+  const auto most = run.facts.find("max_iter");
+  if (most == run.facts.end() || most->second.empty() || most->second == "0") return done;
+  return StrCat(done, " of ", NumberForPeople(std::strtod(most->second.c_str(), nullptr)));
+}
+
+double MeanOf(const MetricSeries* series) {
+  if (series == nullptr) return std::numeric_limits<double>::quiet_NaN();
+  double sum = 0;
+  int count = 0;
+  for (const MetricPoint& point : series->points) {
+    if (!std::isfinite(point.value)) continue;
+    sum += point.value;
+    ++count;
+  }
+  return count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / count;
+}
+
+void AddRunRows(const std::vector<RunData>& runs, std::vector<Row>* rows) {
+  rows->push_back(FactRow(runs, "Net", "net"));
+  rows->push_back(FactRow(runs, "Solver", "solver_type"));
+  rows->push_back(FactRow(runs, "Seed", "seed"));
+  rows->push_back(RowOf(runs, "Iterations",
+                        [](const RunData& run) { return Cell{.text = IterationText(run)}; }));
+  rows->push_back(RowOf(runs, "Epochs", [](const RunData& run) {
+    return Cell{.text = NumberForPeople(EndOf(run).epoch)};
+  }));
+  rows->push_back(RowOf(runs, "Time", [](const RunData& run) {
+    return Cell{.text = DurationForPeople(EndOf(run).seconds)};
+  }));
+  rows->push_back(RowOf(runs, "Samples per second", [](const RunData& run) {
+    return Cell{
+        .text = NumberForPeople(std::round(MeanOf(run.Find(Kind::kTrain, "samples_per_second"))))};
+  }));
+  rows->push_back(RowOf(runs, "Training loss, last", [](const RunData& run) {
+    const MetricSeries* smoothed = run.Find(Kind::kTrain, "smoothed_loss");
+    return NumberCell(LastOf(smoothed != nullptr ? smoothed : run.Find(Kind::kTrain, "loss")),
+                      false);
+  }));
+  rows->back().best = Row::Best::kSmallest;
+}
+
+const MetricSeries* ResultNamed(const RunData& run, const std::string& name) {
+  for (const MetricSeries* series : TestResults(run)) {
+    if (ResultName(*series, run) == name) return series;
+  }
+  return nullptr;
+}
+
+void AddTestRows(const std::vector<RunData>& runs, std::vector<Row>* rows) {
+  std::vector<std::string> names;
+  for (const RunData& run : runs) {
+    for (const MetricSeries* series : TestResults(run)) {
+      const std::string name = ResultName(*series, run);
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  }
+  for (const std::string& name : names) {
+    const bool smallest = SmallerIsBetter(name);
+    for (const bool best : {true, false}) {
+      Row row =
+          RowOf(runs, StrCat("Test ", name, best ? ", best" : ", last"), [&](const RunData& run) {
+            const MetricSeries* series = ResultNamed(run, name);
+            if (series == nullptr) return Cell{.text = "–"};
+            return NumberCell(best ? BestOf(*series, smallest) : LastOf(series), best);
+          });
+      row.best = smallest ? Row::Best::kSmallest : Row::Best::kLargest;
+      rows->push_back(std::move(row));
+    }
+  }
+}
+
+// Which cells are the best of several, as far as can be read; none where there is nothing to
+// compare.
+std::vector<bool> BestCells(const Row& row) {
+  std::vector<bool> best(row.cells.size(), false);
+  const Cell* top = nullptr;
+  size_t known = 0;
+  for (const Cell& cell : row.cells) {
+    if (std::isnan(cell.value)) continue;
+    ++known;
+    const bool smallest = row.best == Row::Best::kSmallest;
+    if (top == nullptr || (smallest ? cell.value < top->value : cell.value > top->value)) {
+      top = &cell;
+    }
+  }
+  if (row.best == Row::Best::kNone || known < 2) return best;
+  for (size_t i = 0; i < best.size(); ++i) best[i] = row.cells[i].text == top->text;
+  return best;
+}
+
+bool IsEmpty(const Row& row) {
+  return std::ranges::all_of(row.cells, [](const Cell& cell) { return cell.text == "–"; });
+}
+
+}  // namespace
+
+std::string ResultsHtml(const std::vector<RunData>& runs) {
+  std::vector<Row> rows;
+  AddRunRows(runs, &rows);
+  AddTestRows(runs, &rows);
+  std::erase_if(rows, IsEmpty);
+  const bool no_metrics =
+      std::ranges::all_of(runs, [](const RunData& r) { return r.series.empty(); });
+  if (rows.empty() || no_metrics) return {};
+  std::string html =
+      "<section id=\"results\"><h2>Results</h2><div class=\"card scroll\"><table class=\"results\">"
+      "<thead><tr><th></th>";
+  for (size_t r = 0; r < runs.size(); ++r) {
+    html +=
+        StrCat("<th scope=\"col\" class=\"c", r % 8, "\"><i></i>", HtmlText(runs[r].name), "</th>");
+  }
+  html += "</tr></thead><tbody>";
+  for (const Row& row : rows) {
+    const std::vector<bool> best = BestCells(row);
+    html += StrCat("<tr><th scope=\"row\">", HtmlText(row.name), "</th>");
+    for (size_t i = 0; i < row.cells.size(); ++i) {
+      html += StrCat(best[i] ? "<td class=\"best\">" : "<td>", HtmlText(row.cells[i].text));
+      if (!row.cells[i].small.empty()) {
+        html += StrCat(" <small>", HtmlText(row.cells[i].small), "</small>");
+      }
+      html += "</td>";
+    }
+    html += "</tr>";
+  }
+  return html + "</tbody></table></div></section>\n";
+}
+
+}  // namespace crema::tools

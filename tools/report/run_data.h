@@ -1,0 +1,55 @@
+// What a run folder tells: docs/run_folder.md has its files. Read tolerantly: a run may still be
+// going on, or be of another version.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace crema::tools {
+
+struct MetricPoint {
+  double iteration = 0;
+  double epoch = 0;
+  double seconds = 0;  // since the first row of the run
+  double value = 0;    // NaN: not finite, or not known
+};
+
+struct MetricSeries {
+  enum class Kind { kTrain, kTrainOutput, kTest };
+  Kind kind = Kind::kTrain;
+  // kTrain: "loss", "smoothed_loss", "lr", "samples_per_second", "wait_share". Else the blob; "" is
+  // the total loss of a test net.
+  std::string name;
+  int64_t net = 0;
+  int64_t element = 0;
+  std::vector<MetricPoint> points;
+};
+
+struct RunData {
+  std::string name;    // of the folder; unique in a report
+  std::string folder;  // as given
+  // Members of run.json as text ("seed", "net", ...), as far as they are there.
+  std::map<std::string, std::string> facts;
+  std::string solver_text;  // solver.prototxt; may be empty
+  std::vector<MetricSeries> series;
+  int64_t unreadable = 0;  // rows passed over
+
+  // Null when there is none.
+  const MetricSeries* Find(MetricSeries::Kind kind, const std::string& name) const;
+};
+
+// Whether the folder holds metrics.csv or metrics.jsonl.
+bool HoldsMetrics(const std::string& folder);
+
+// Throws kNotFound for a folder that does not exist, kIoFailure. A folder without metrics gives a
+// run without series.
+RunData ReadRun(const std::string& folder);
+
+// At most about `most` points: the smallest and the largest of each stretch, the first and the
+// last.
+std::vector<MetricPoint> Thinned(const std::vector<MetricPoint>& points, size_t most);
+
+}  // namespace crema::tools
