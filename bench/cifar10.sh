@@ -3,7 +3,7 @@
 # records accuracy, wall time and the curve of the tests.
 # Usage: bench/cifar10.sh BUILD_DIR IMAGES MODEL [THREADS]
 # IMAGES holds train/<class>/*.jpg and test/<class>/*.jpg. Appends to bench/results/cifar10.md and
-# writes bench/results/cifar10_curves/MODEL.csv.
+# writes bench/results/cifar10_curves/MODEL.csv and .html.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=$(cd "$1/bin" && pwd)
@@ -26,17 +26,18 @@ sed -e "s#^net:.*#net: \"$work/net.prototxt\"#; s#^snapshot_prefix:.*#snapshot_p
   "models/$model/solver.prototxt" >"$work/solver.prototxt"
 
 begin=$(date +%s.%N)
-"$bin/train" --solver="$work/solver.prototxt" --threads="$threads" --quiet >"$work/out" 2>"$work/log"
+"$bin/train" --solver="$work/solver.prototxt" --threads="$threads" --quiet --run="$work/run" \
+  >"$work/out" 2>"$work/log"
 end=$(date +%s.%N)
 seconds=$(awk -v a="$begin" -v b="$end" 'BEGIN { printf "%.0f", b - a }')
 
 curves=bench/results/cifar10_curves
 mkdir -p "$curves"
-awk 'BEGIN { print "iteration,accuracy,loss" }
-  /Testing net/ { for (i = 1; i <= NF; ++i) if ($i == "Iteration") { n = $(i + 1); sub(",", "", n) } }
-  /Test net output.*accuracy/ { accuracy = $NF }
-  /Test net output.*loss = / { for (i = 1; i <= NF; ++i) if ($i == "loss" && $(i + 1) == "=") { print n "," accuracy "," $(i + 2); break } }
-' "$work/log" >"$curves/$model.csv"
+"$bin/report" "$work/run" -o "$curves/$model.html" --quiet
+awk -F, 'BEGIN { print "iteration,accuracy,loss" }
+  $1 == "test" && $11 == "accuracy" { accuracy = $13 }
+  $1 == "test" && $11 == "loss" { print $2 "," accuracy "," $13 }
+' "$work/run/metrics.csv" >"$curves/$model.csv"
 accuracy=$(tail -n 1 "$curves/$model.csv" | cut -d, -f2)
 iterations=$(sed -n 's/^max_iter: //p' "models/$model/solver.prototxt")
 

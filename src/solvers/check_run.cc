@@ -23,6 +23,8 @@ namespace crema {
 namespace {
 
 std::string Mebibytes(int64_t bytes) {
+  constexpr int64_t kGibibyte = int64_t{1} << 30;
+  if (bytes >= 10 * kGibibyte) return StrCat(bytes / kGibibyte, " GiB");
   const double tenths = std::round(static_cast<double>(bytes) * 10 / (1 << 20));
   return StrCat(tenths / 10, " MiB");
 }

@@ -131,10 +131,10 @@ TEST_F(Check, DiskThatIsTooSmallIsAProblem) {
   Edit("net.prototxt", "num_output: 16", "num_output: 20000");
   Edit("solver.prototxt", "snapshot: 4", "snapshot: 1");
   Edit("solver.prototxt", "max_iter: 8", "max_iter: 9000000");
-  ExpectChecked(3, {"solver.prototxt:5:", "9000000 snapshots of 6.4 MiB need ",
+  ExpectChecked(3, {"solver.prototxt:5:", "9000000 snapshots of 6.3 MiB need ",
                     "free on the disk: make room, or set snapshot_keep"});
   Edit("solver.prototxt", "snapshot: 1", "snapshot: 1 snapshot_keep: 3");
-  ExpectChecked(0, {"snapshots: 4 of 6.4 MiB"});
+  ExpectChecked(0, {"snapshots: 4 of 6.3 MiB"});
 }
 
 TEST_F(Check, JsonHasAFixedSchema) {
