@@ -109,9 +109,8 @@ TEST_F(Faults, LabelOfARecordOutsideTheClasses) {
 
 TEST_F(Faults, LabelOfTheTestSetOutsideTheClasses) {
   WriteLmdb("test_lmdb", 16, 9, Image(94).SerializeAsString());
-  ExpectFault(3,
-              {"label 94 at sample '00000009' but \"ip2\" has 4 outputs (labels 0..3; this label "
-               "needs 95)"});
+  ExpectFault(3, {"label 94 at sample '00000009' but \"ip2\" has 4 outputs (labels 0..3; does your "
+                  "set start at 1?)"});
 }
 
 #ifdef CREMA_HAVE_OPENCV
