@@ -26,11 +26,11 @@ std::string Slurp(const std::string& path) {
 
 }  // namespace
 
-std::string CommandPath(const std::string& name, const std::string& bin_folder) {
+std::string Bin(const std::string& name) {
   const char* other = std::getenv("CREMA_TEST_BIN");
   const std::string in_other = other == nullptr ? "" : std::string(other) + "/" + name;
-  return !in_other.empty() && access(in_other.c_str(), X_OK) == 0 ? in_other
-                                                                  : bin_folder + "/" + name;
+  const bool there = !in_other.empty() && access(in_other.c_str(), X_OK) == 0;
+  return there ? in_other : std::string(CREMA_BIN_DIR) + "/" + name;
 }
 
 Process::Process(const std::vector<std::string>& command, const std::string& folder,

@@ -13,8 +13,8 @@ struct ProcessResult {
 };
 
 // The path of a command of ours: in the folder that CREMA_TEST_BIN names, if it is there, else in
-// `bin_folder` (CREMA_BIN_DIR of the test).
-std::string CommandPath(const std::string& name, const std::string& bin_folder);
+// this build.
+std::string Bin(const std::string& name);
 
 // Runs a program with its arguments in `folder` (empty: here) and waits for it.
 ProcessResult RunProcess(const std::vector<std::string>& command, const std::string& folder = "");

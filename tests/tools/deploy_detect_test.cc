@@ -12,11 +12,10 @@ namespace crema {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Bin;
 using test::ProcessResult;
 using test::RunProcess;
 using test::TempDir;
-
-std::string Bin(const std::string& name) { return std::string(CREMA_BIN_DIR) + "/" + name; }
 
 // Two priors, the left and the right half of the picture. The score of class 1 grows with the mean
 // of the picture, the boxes are the priors.

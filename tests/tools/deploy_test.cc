@@ -12,11 +12,10 @@ namespace crema {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Bin;
 using test::ProcessResult;
 using test::RunProcess;
 using test::TempDir;
-
-std::string Bin(const std::string& name) { return std::string(CREMA_BIN_DIR) + "/" + name; }
 
 constexpr const char* kDeploy = R"(name: "bright"
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 1 dim: 4 dim: 4 } } }

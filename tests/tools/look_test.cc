@@ -17,11 +17,11 @@ namespace crema {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Bin;
 using test::ProcessResult;
 using test::RunProcess;
 using test::TempDir;
 
-std::string Bin(const std::string& name) { return std::string(CREMA_BIN_DIR) + "/" + name; }
 bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }

@@ -49,9 +49,7 @@ class LrFind : public ::testing::Test {
     temp_.Write("s.prototxt", "net: \"net.prototxt\" random_seed: 3 momentum: 0.9 " + fields);
   }
   ProcessResult Run(std::vector<std::string> flags = {}) const {
-    const char* other = std::getenv("CREMA_TEST_BIN");
-    const std::string bin = other != nullptr ? other : CREMA_BIN_DIR;
-    flags.insert(flags.begin(), {bin + "/lr_find", "--solver=s.prototxt", "--threads=1"});
+    flags.insert(flags.begin(), {test::Bin("lr_find"), "--solver=s.prototxt", "--threads=1"});
     return test::RunProcess(flags, temp_.path());
   }
   // The number behind "base_lr: "; 0 when there is none.

@@ -25,9 +25,7 @@ class PlotLr : public ::testing::Test {
  protected:
   ProcessResult Run(const std::string& solver, std::vector<std::string> flags = {}) const {
     temp_.Write("s.prototxt", solver);
-    const char* other = std::getenv("CREMA_TEST_BIN");
-    const std::string bin = other != nullptr ? other : CREMA_BIN_DIR;
-    flags.insert(flags.begin(), {bin + "/plot_lr", "--solver=s.prototxt"});
+    flags.insert(flags.begin(), {test::Bin("plot_lr"), "--solver=s.prototxt"});
     return test::RunProcess(flags, temp_.path());
   }
   TempDir temp_;

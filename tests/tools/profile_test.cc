@@ -23,6 +23,7 @@ namespace {
 
 using google::protobuf::Struct;
 using google::protobuf::Value;
+using test::Bin;
 using test::ProcessResult;
 
 constexpr const char* kNet = R"(name: "small"
@@ -33,11 +34,6 @@ layer { name: "scale" type: "Scale" bottom: "tanh" top: "scale" }
 layer { name: "ip \"quoted\"" type: "InnerProduct" bottom: "scale" top: "ip" inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
-
-std::string Bin(const std::string& name) {
-  const char* given = std::getenv("CREMA_TEST_BIN");
-  return std::string(given != nullptr ? given : CREMA_BIN_DIR) + "/" + name;
-}
 
 bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;

@@ -17,6 +17,7 @@ namespace crema {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Bin;
 using test::ProcessResult;
 using test::TempDir;
 
@@ -24,11 +25,6 @@ constexpr const char* kHeader =
     "kind,iteration,epoch,time,loss,smoothed_loss,lr,samples_per_second,wait_share,net,blob,"
     "element,value\n";
 
-// CREMA_TEST_BIN: a folder with commands to test instead of those of the build.
-std::string Bin(const std::string& name) {
-  const char* other = std::getenv("CREMA_TEST_BIN");
-  return std::string(other != nullptr ? other : CREMA_BIN_DIR) + "/" + name;
-}
 bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }

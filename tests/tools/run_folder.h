@@ -3,11 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/lmdb.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -85,9 +86,7 @@ snapshot: 4 snapshot_prefix: "snap" snapshot_format: BINARYPROTO
   }
 
   ProcessResult Run(const std::string& command, std::vector<std::string> flags = {}) {
-    const char* elsewhere = std::getenv("CREMA_TEST_BIN");  // programs that were built elsewhere
-    const std::string folder = elsewhere == nullptr ? CREMA_BIN_DIR : elsewhere;
-    flags.insert(flags.begin(), {folder + "/" + command, "--threads=1"});
+    flags.insert(flags.begin(), {Bin(command), "--threads=1"});
     return RunProcess(flags, temp_.path());
   }
 

@@ -53,8 +53,7 @@ class Seeing : public ::testing::Test {
 
   static std::vector<std::string> Command(const std::string& solver,
                                           const std::vector<std::string>& flags = {}) {
-    std::vector<std::string> command = {test::CommandPath("train", CREMA_BIN_DIR),
-                                        "--solver=" + solver, "--threads=1"};
+    std::vector<std::string> command = {test::Bin("train"), "--solver=" + solver, "--threads=1"};
     command.insert(command.end(), flags.begin(), flags.end());
     return command;
   }
@@ -268,7 +267,7 @@ TEST_F(Seeing, JsonLogHasErrorsToo) {
 
 TEST_F(Seeing, EveryCommandHasTheLogFlags) {
   for (const char* tool : {"train", "evaluate", "summary", "deploy", "upgrade"}) {
-    const ProcessResult help = RunProcess({test::CommandPath(tool, CREMA_BIN_DIR), "--help"});
+    const ProcessResult help = RunProcess({test::Bin(tool), "--help"});
     for (const char* flag : {"--quiet ", "--verbose ", "--log_format "}) {
       EXPECT_NE(help.out.find(flag), std::string::npos) << tool << " " << flag;
     }

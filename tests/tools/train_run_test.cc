@@ -19,16 +19,11 @@ namespace crema {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Bin;
 using test::Process;
 using test::ProcessResult;
 using test::RunProcess;
 using test::TempDir;
-
-// CREMA_TEST_BIN: a folder with commands to test instead of those of the build.
-std::string Bin(const std::string& name) {
-  const char* other = std::getenv("CREMA_TEST_BIN");
-  return StrCat(other != nullptr ? other : CREMA_BIN_DIR, "/", name);
-}
 
 class TrainRun : public ::testing::Test {
  protected:

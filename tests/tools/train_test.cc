@@ -20,12 +20,11 @@ namespace crema {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Bin;
 using test::Process;
 using test::ProcessResult;
 using test::RunProcess;
 using test::TempDir;
-
-std::string Bin(const std::string& name) { return std::string(CREMA_BIN_DIR) + "/" + name; }
 
 void Write(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;

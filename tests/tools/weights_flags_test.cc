@@ -12,11 +12,10 @@
 namespace crema {
 namespace {
 
+using test::Bin;
 using test::ProcessResult;
 using test::RunProcess;
 using test::TempDir;
-
-std::string Bin(const std::string& name) { return std::string(CREMA_BIN_DIR) + "/" + name; }
 
 std::string Net(const std::string& last_name, int last_size) {
   return "layer { name: 'd' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 2 dim: 3 }\n"
