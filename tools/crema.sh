@@ -57,15 +57,25 @@ nearest() {
     END { if (least <= 2 || least * 2 <= length(name)) print name }'
 }
 
-# Caffe's name for it.
-if [ "${1:-}" = time ]; then
+# Caffe's names.
+renamed() {
+  case $1 in
+    time) echo profile ;;
+    test) echo evaluate ;;
+    *) echo "$1" ;;
+  esac
+}
+if [ $# -gt 0 ]; then
+  first=$(renamed "$1")
   shift
-  set -- profile "$@"
+  set -- "$first" "$@"
 fi
 
 case ${1:-help} in
   help | --help | -h)
-    if [ $# -gt 1 ] && [ -x "$commands/$2" ]; then exec "$commands/$2" --help; fi
+    if [ $# -gt 1 ] && [ -x "$commands/$(renamed "$2")" ]; then
+      exec "$commands/$(renamed "$2")" --help
+    fi
     usage
     exit 0
     ;;
@@ -83,7 +93,8 @@ case ${1:-help} in
     ;;
 esac
 
+# What to read at the end, below the list.
 near=$(nearest "$1")
-echo "crema: unknown command '$1'${near:+ (did you mean '$near'?)}" >&2
 usage >&2
+echo "crema: unknown command '$1'${near:+ (did you mean '$near'?)}" >&2
 exit 2

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "common/gpu_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -55,6 +56,7 @@ std::optional<EvaluationReport> ReportOfFlags() {
 }
 
 int Run() {
+  RefuseGpuFlag();
   RequireFlag(FLAGS_model, "model");
   RequireFlag(FLAGS_weights, "weights");
   if (FLAGS_iterations < 0) {

@@ -75,7 +75,9 @@ LineChart Draw(const LrFinding& finding) {
     const double rate = finding.points[*finding.suggested].rate;
     chart.marks.push_back({rate, "steepest " + Short(rate)});
     const double lowest = finding.points[finding.lowest].rate;
-    chart.marks.push_back({lowest, "lowest " + Short(lowest)});
+    if (!finding.still_falling && lowest != rate) {
+      chart.marks.push_back({lowest, "lowest " + Short(lowest)});
+    }
   }
   return chart;
 }
@@ -91,11 +93,15 @@ void Print(const LrFinding& finding) {
   }
   const LrFinding::Point& steepest = finding.points[*finding.suggested];
   const LrFinding::Point& lowest = finding.points[finding.lowest];
-  std::printf("lowest smoothed loss: %.4g at rate %s\n", lowest.smoothed,
-              Short(lowest.rate).c_str());
+  if (finding.still_falling) {
+    std::printf("the loss still falls at the last rates: raise --end_lr before you trust this\n");
+  } else {
+    std::printf("lowest smoothed loss: %.4g at rate %s\n", lowest.smoothed,
+                Short(lowest.rate).c_str());
+  }
   std::printf("suggestion: base_lr: %s  (where the smoothed loss falls fastest)\n",
               Short(steepest.rate).c_str());
-  if (!finding.diverged) {
+  if (!finding.diverged && !finding.still_falling) {
     std::printf("the loss did not blow up: a higher --end_lr may show more\n");
   }
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/gpu_flag.h"
 #include "common/net_flags.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
@@ -136,6 +137,7 @@ MachinePeak Larger(const MachinePeak& a, const MachinePeak& b) {
 }
 
 int Run() {
+  RefuseGpuFlag();
   CheckFlags();
   const LayerOrder order = OrderOfFlag();
   const int threads = CheckedThreads(FLAGS_threads);

@@ -59,6 +59,10 @@ void CaffeLog::OnSnapshot(const std::string& model, const std::string& state) {
   Info(StrCat("Snapshotting solver state to ", format, " file ", state));
 }
 
+void CaffeLog::OnBest(const std::string& model, const std::string& metric, double value) {
+  Info(StrCat("Best ", metric, " so far: ", value, ", weights in ", model));
+}
+
 void CaffeLog::OnFinalLoss(int64_t iteration, double loss) {
   Info(StrCat("Iteration ", iteration, ", loss = ", loss));
 }

@@ -19,6 +19,7 @@ class CaffeLog final : public TrainingObserver {
   void OnTestStart(int64_t iteration, size_t net) override;
   void OnTest(const TestReport& report) override;
   void OnSnapshot(const std::string& model, const std::string& state) override;
+  void OnBest(const std::string& model, const std::string& metric, double value) override;
   void OnFinalLoss(int64_t iteration, double loss) override;
   void OnEnd(bool stopped_early) override;
 

@@ -117,6 +117,8 @@ void JudgeLosses(LrFinding* finding) {
   const auto lowest = std::ranges::min_element(points.begin() + reach, points.end() - reach, {},
                                                &LrFinding::Point::smoothed);
   finding->lowest = static_cast<size_t>(lowest - points.begin());
+  finding->still_falling =
+      !finding->diverged && static_cast<int64_t>(finding->lowest) == count - reach - 1;
   const double first = points[static_cast<size_t>(reach)].smoothed;
   constexpr double kWorthNaming = 0.02;
   if (!(first - lowest->smoothed > kWorthNaming * std::abs(first))) {

@@ -24,9 +24,10 @@ struct LrFinding {
     double loss = 0;      // before the update with this rate
     double smoothed = 0;  // over its neighbours on both sides, so that it does not lag
   };
-  std::vector<Point> points;  // finite losses only
-  bool diverged = false;      // ended early: the loss was four times its best, or not finite
-  size_t lowest = 0;          // the point of the lowest smoothed loss, but for the ends
+  std::vector<Point> points;   // finite losses only
+  bool diverged = false;       // ended early: the loss was four times its best, or not finite
+  size_t lowest = 0;           // the point of the lowest smoothed loss, but for the ends
+  bool still_falling = false;  // ... and the search ended before the loss rose again
   // The point up to `lowest` where the smoothed loss falls fastest in log(rate); unset: none can be
   // named, and `reason` says why.
   std::optional<size_t> suggested;

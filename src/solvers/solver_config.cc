@@ -9,6 +9,7 @@
 #include "solvers/freeze.h"
 #include "solvers/learning_rate.h"
 #include "solvers/time_limit.h"
+#include "solvers/unread_fields.h"
 #include "solvers/update_rule.h"
 
 namespace crema {
@@ -35,10 +36,8 @@ class Resolver {
     CheckFields();
     CheckNetChoice();
     if (!problems_.empty()) throw Error(std::move(problems_));
-    for (const Problem& p : WarnAboutLearningRate(param_)) {
-      config_.solver.warnings.push_back(
-          {p.code, config_.solver.source.Locate(p.where.field), p.message});
-    }
+    Warn(WarnAboutUnreadFields(param_));
+    Warn(WarnAboutLearningRate(param_));
     ReadTrainNet();
     ReadTestNets();
     if (!problems_.empty()) throw Error(std::move(problems_));
@@ -46,6 +45,13 @@ class Resolver {
   }
 
  private:
+  void Warn(const std::vector<Problem>& warnings) {
+    for (const Problem& p : warnings) {
+      config_.solver.warnings.push_back(
+          {p.code, config_.solver.source.Locate(p.where.field), p.message});
+    }
+  }
+
   void Report(const std::string& field, std::string message,
               ErrorCode code = ErrorCode::kInvalidArgument) {
     problems_.push_back({code, config_.solver.source.Locate(field), std::move(message)});

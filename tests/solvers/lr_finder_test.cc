@@ -208,6 +208,7 @@ TEST(JudgeLosses, SuggestsWhereTheLossFallsFastest) {
   ASSERT_TRUE(clean.suggested.has_value()) << clean.reason;
   EXPECT_EQ(*clean.suggested, 40U);
   EXPECT_NEAR(static_cast<double>(clean.lowest), 58, 3);
+  EXPECT_FALSE(clean.still_falling);
   const LrFinding noisy = Judge(Curve(80, 40, 60, 0.1));
   ASSERT_TRUE(noisy.suggested.has_value()) << noisy.reason;
   EXPECT_NEAR(static_cast<double>(*noisy.suggested), 40, 4);
@@ -220,6 +221,7 @@ TEST(JudgeLosses, SmoothingKeepsALineAndDoesNotLag) {
   for (size_t i = 0; i < line.size(); ++i) {
     EXPECT_NEAR(finding.points[i].smoothed, line[i], 1e-12);
   }
+  EXPECT_TRUE(finding.still_falling);
 }
 
 TEST(JudgeLosses, ALossThatDoesNotFallGivesNoSuggestion) {
