@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ranges>
 #include <utility>
+#include <vector>
 
 #include "core/strings.h"
 #include "format/solver_state.h"
@@ -20,6 +21,20 @@ void TakeSeed(const std::string& state_path, SolverOptions* options) {
 bool IsDamage(const Error& error) {
   return error.code() == ErrorCode::kDataLoss || error.code() == ErrorCode::kNotFound ||
          error.code() == ErrorCode::kIoFailure;
+}
+
+// A run from the beginning would write over what may still be saved.
+[[noreturn]] void FailWithoutWholeOne(const std::string& prefix,
+                                      const std::vector<std::string>& refused) {
+  constexpr size_t kShown = 5;
+  std::vector<std::string> shown = refused;
+  if (shown.size() > kShown) shown.resize(kShown);
+  const std::string more =
+      refused.size() > kShown ? StrCat(" and ", refused.size() - kShown, " more") : "";
+  Fail(ErrorCode::kDataLoss,
+       StrCat("no snapshot of '", prefix, "' can be used: ", Join(shown, ", "), more,
+              " (the warnings say why). Training does not start over beside them: set another "
+              "snapshot_prefix, name a snapshot with --snapshot=STATE, or remove them"));
 }
 
 }  // namespace
@@ -40,9 +55,11 @@ Resumed ResumeNewest(const RunConfig& config, const Registry& registry,
          "to resume from the newest snapshot, the solver needs the field snapshot_prefix");
   }
   LogSink& log = options.log != nullptr ? *options.log : NullSink();
+  std::vector<std::string> refused;
   for (const SnapshotFile& snapshot : ListSnapshots(prefix) | std::views::reverse) {
     const auto skip = [&](const Error& error) {
       if (!IsDamage(error)) throw error;
+      refused.push_back(snapshot.state);
       log.Write(Severity::kWarning, StrCat("the snapshot ", snapshot.state, " cannot be used: ",
                                            error.what(), "; looking for the one before"));
     };
@@ -63,6 +80,7 @@ Resumed ResumeNewest(const RunConfig& config, const Registry& registry,
     log.Write(Severity::kInfo, "resuming from " + snapshot.state);
     return {std::move(solver), snapshot.state};
   }
+  if (!refused.empty()) FailWithoutWholeOne(prefix, refused);
   log.Write(Severity::kInfo, StrCat("no snapshot of '", prefix,
                                     "' to resume from: training starts at the beginning"));
   return {std::make_unique<Solver>(config, registry, options), ""};

@@ -22,8 +22,9 @@ struct Resumed {
 
 // Restored from the newest snapshot beside snapshot_prefix (the highest iteration) whose files are
 // whole: state, model and averaged weights, by their checksums. A newer one that is not is named in
-// a warning. Throws kInvalidArgument for a snapshot of another net or solver type, and where there
-// is no snapshot_prefix.
+// a warning. Throws kDataLoss where there are snapshots and none of them can be used,
+// kInvalidArgument for a snapshot of another net, solver type or schedule, and where there is no
+// snapshot_prefix.
 Resumed ResumeNewest(const RunConfig& config, const Registry& registry,
                      const SolverOptions& options);
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/strings.h"
 #include "format/caffemodel.h"
@@ -70,16 +71,43 @@ void WriteModel(const SolverParameter& param, const Plan& plan, const Weights& w
   }
 }
 
+namespace {
+
+// Models of a snapshot whose state is not written would never be removed: nothing names them. With
+// an older state of that iteration they stay.
+class ModelsInWriting {
+ public:
+  explicit ModelsInWriting(std::string state_path) : state_path_(std::move(state_path)) {}
+  ~ModelsInWriting() {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(state_path_, ignored)) return;
+    for (const std::string& path : written_) std::filesystem::remove(path, ignored);
+  }
+  ModelsInWriting(const ModelsInWriting&) = delete;
+  ModelsInWriting& operator=(const ModelsInWriting&) = delete;
+
+  void Add(const std::string& path) { written_.push_back(path); }
+
+ private:
+  std::string state_path_;
+  std::vector<std::string> written_;
+};
+
+}  // namespace
+
 SnapshotPaths WriteSnapshot(const SolverParameter& param, const Plan& plan, const Weights& weights,
                             const Weights* averaged, int64_t iteration, SolverState state) {
   SnapshotPaths paths = PathsOf(param, iteration);
+  ModelsInWriting models(paths.state);
   WriteModel(param, plan, weights, paths.model);
+  models.Add(paths.model);
   state.set_learned_net(paths.model);
   state.set_weights_crc32(ChecksumOf(plan, weights));
   if (averaged == nullptr) {
     paths.ema.clear();
   } else {
     WriteModel(param, plan, *averaged, paths.ema);
+    models.Add(paths.ema);
     state.set_ema_net(paths.ema);
     state.set_ema_crc32(ChecksumOf(plan, *averaged));
   }
@@ -93,17 +121,18 @@ SnapshotPaths WriteSnapshot(const SolverParameter& param, const Plan& plan, cons
 
 namespace {
 
-// Where the file is now: at its path, or beside the state.
+// Where the file is now. Folders of runs are copied and moved, and another run may be where this
+// one was: the file beside the state comes first, then that at the path as it was written.
 std::string Locate(const std::string& path, const std::string& state_path) {
   namespace fs = std::filesystem;
   if (path.empty())
     Fail(ErrorCode::kDataLoss, "the state names no model file", {.file = state_path});
   std::error_code ignored;
-  if (fs::exists(path, ignored)) return path;
   const fs::path beside = fs::path(state_path).parent_path() / fs::path(path).filename();
-  if (fs::exists(beside, ignored)) return beside.string();
+  if (fs::is_regular_file(beside, ignored)) return beside.string();
+  if (fs::is_regular_file(path, ignored)) return path;
   Fail(ErrorCode::kNotFound,
-       StrCat("the state needs the model ", path, ", which is not there, nor is ", beside.string()),
+       StrCat("the state needs the model ", beside.string(), ", which is not there, nor is ", path),
        {.file = state_path});
 }
 

@@ -31,13 +31,14 @@ void WriteModel(const SolverParameter& param, const Plan& plan, const Weights& w
                 const std::string& path);
 
 // Writes the model (and the averaged weights, unless null), then the state that names them, each
-// atomically. Completes `state` with the paths and the checksums of the weights.
+// atomically. Completes `state` with the paths and the checksums of the weights. When one cannot be
+// written, those before it go again, unless there is a state of this iteration.
 SnapshotPaths WriteSnapshot(const SolverParameter& param, const Plan& plan, const Weights& weights,
                             const Weights* averaged, int64_t iteration, SolverState state);
 
-// Reads the model that `state` (read from `state_path`) names into the weights: at its path, or
-// beside the state file when it is no longer there. Throws kDataLoss when it is not the model that
-// was saved with this state.
+// Reads the model that `state` (read from `state_path`) names into the weights: beside the state
+// file, or at its path when there is none. Throws kDataLoss when it is not the model that was saved
+// with this state.
 void LoadModelOfState(const SolverState& state, const std::string& state_path, const Plan& plan,
                       Weights* weights);
 // The same for the averaged weights. Requires: the state names some.

@@ -1,24 +1,35 @@
 #include "solvers/snapshot_set.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <optional>
 #include <string_view>
 
-#include "core/error.h"
 #include "core/strings.h"
-#include "format/solver_state.h"
 #include "solvers/snapshot.h"
 
 namespace crema {
 namespace fs = std::filesystem;
 namespace {
 
-// N of "<stem>_iter_N.solverstate[.h5]".
-std::optional<int64_t> IterationOf(std::string_view name, std::string_view start) {
-  if (!name.starts_with(start)) return std::nullopt;
-  name.remove_prefix(start.size());
+// What follows "<stem>_iter_" in the name of a file: N, and the rest.
+struct Numbered {
+  int64_t iteration = 0;
+  std::string_view rest;
+};
+
+std::optional<Numbered> NumberedName(std::string_view name, std::string_view stem) {
+  constexpr std::string_view kIter = "_iter_";
+  if (!name.starts_with(stem)) return std::nullopt;
+  name.remove_prefix(stem.size());
+  if (!name.starts_with(kIter)) return std::nullopt;
+  name.remove_prefix(kIter.size());
   int64_t iteration = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), iteration);
   if (error != std::errc() || iteration < 0) return std::nullopt;
@@ -26,44 +37,90 @@ std::optional<int64_t> IterationOf(std::string_view name, std::string_view start
   const auto digits = static_cast<size_t>(end - name.data());
   if (digits != std::to_string(iteration).size()) return std::nullopt;
   name.remove_prefix(digits);
-  if (name != ".solverstate" && name != ".solverstate.h5") return std::nullopt;
-  return iteration;
+  return Numbered{iteration, name};
 }
 
-// The files of a whole snapshot, the state first; empty when it is not one.
-std::vector<std::string> FilesOf(const std::string& state_path) {
-  std::vector<std::string> files = {state_path};
-  try {
-    const SolverState state = ReadSolverState(state_path);
-    // Where it was written is of no matter: folders are moved.
-    const SnapshotPaths paths = PathsOfState(state_path);
-    if (fs::path(state.learned_net()).filename() != fs::path(paths.model).filename()) return {};
-    if (!fs::is_regular_file(paths.model)) return {};
-    files.push_back(paths.model);
-    if (!state.ema_net().empty() && fs::is_regular_file(paths.ema)) files.push_back(paths.ema);
-  } catch (const Error&) {
-    return {};
-  } catch (const fs::filesystem_error&) {
-    return {};
+std::string StemOf(const std::string& prefix) { return fs::path(prefix).filename().string(); }
+
+// The path of the file of this name in the folder of the prefix.
+std::string Beside(const std::string& prefix, const std::string& name) {
+  return (fs::path(prefix).parent_path() / name).string();
+}
+
+// Names of the files (no folders, pipes, devices) beside the prefix that begin as it does.
+std::vector<std::string> NamesBeside(const std::string& prefix) {
+  const fs::path folder = fs::path(prefix).parent_path();
+  const std::string stem = StemOf(prefix);
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
+       !error && entry != end; entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    std::error_code ignored;
+    if (name.starts_with(stem) && entry->is_regular_file(ignored)) names.push_back(std::move(name));
   }
-  return files;
+  return names;
+}
+
+// "<name>.tmp.<pid>", as AtomicFile writes.
+struct TemporaryName {
+  std::string_view name;
+  pid_t process = 0;
+};
+
+std::optional<TemporaryName> ParseTemporary(std::string_view name) {
+  constexpr std::string_view kMark = ".tmp.";
+  const size_t at = name.rfind(kMark);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = name.substr(at + kMark.size());
+  TemporaryName found{name.substr(0, at), 0};
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), found.process);
+  if (error != std::errc() || end != digits.data() + digits.size() || found.process <= 0) {
+    return std::nullopt;
+  }
+  return found;
+}
+
+// Whether a run of this prefix writes files of this name.
+bool IsOfRun(std::string_view name, std::string_view stem) {
+  constexpr std::array<std::string_view, 7> kEnds = {
+      ".solverstate",    ".solverstate.h5",    ".caffemodel", ".caffemodel.h5",
+      "_ema.caffemodel", "_ema.caffemodel.h5", ".tempfile"};
+  const std::optional<Numbered> numbered = NumberedName(name, stem);
+  if (numbered) return std::ranges::find(kEnds, numbered->rest) != kEnds.end();
+  if (!name.starts_with(stem)) return false;
+  name.remove_prefix(stem.size());
+  return name == "_best.caffemodel" || name == "_best.caffemodel.h5";
+}
+
+// Our own number is that of a dead run as well: this run has not written yet, and in a container
+// each run may have the same.
+bool IsRunning(pid_t process) {
+  return process != ::getpid() && (::kill(process, 0) == 0 || errno != ESRCH);
+}
+
+// False, with a warning: it cannot be removed. What is no file, or not there, is left alone.
+bool RemoveFile(const std::string& path, LogSink& log) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return true;
+  fs::remove(path, error);
+  if (!error) return true;
+  log.Write(Severity::kWarning,
+            StrCat("snapshot_keep: cannot remove '", path, "': ", error.message()));
+  return false;
 }
 
 }  // namespace
 
 std::vector<SnapshotFile> ListSnapshots(const std::string& prefix) {
-  const fs::path path(prefix);
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  const std::string start = path.filename().string() + "_iter_";
+  const std::string stem = StemOf(prefix);
   std::vector<SnapshotFile> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    const std::optional<int64_t> iteration = IterationOf(name, start);
-    if (!iteration) continue;
-    const std::string shown = path.has_parent_path() ? (folder / name).string() : name;
-    found.push_back({*iteration, shown});
+  for (const std::string& name : NamesBeside(prefix)) {
+    const std::optional<Numbered> numbered = NumberedName(name, stem);
+    if (!numbered) continue;
+    if (numbered->rest != ".solverstate" && numbered->rest != ".solverstate.h5") continue;
+    found.push_back({numbered->iteration, Beside(prefix, name)});
   }
   std::ranges::sort(found, [](const SnapshotFile& a, const SnapshotFile& b) {
     return a.iteration != b.iteration ? a.iteration < b.iteration : a.state < b.state;
@@ -79,15 +136,24 @@ void RemoveOldSnapshots(const std::string& prefix, int64_t newest, int keep, Log
   snapshots.resize(snapshots.size() - kept);
   for (const SnapshotFile& snapshot : snapshots) {
     if (snapshot.iteration == newest) continue;
-    for (const std::string& file : FilesOf(snapshot.state)) {
-      std::error_code error;
-      fs::remove(file, error);
-      if (!error) continue;
-      log.Write(Severity::kWarning,
-                StrCat("snapshot_keep: cannot remove '", file, "': ", error.message()));
-      break;
+    const SnapshotPaths paths = PathsOfState(snapshot.state);
+    // The state last: by it the next removal finds what this one leaves where it is interrupted.
+    for (const std::string& file : {paths.ema, paths.model, paths.state}) {
+      if (!RemoveFile(file, log)) break;
     }
   }
+}
+
+int RemoveTemporaryFiles(const std::string& prefix) {
+  const std::string stem = StemOf(prefix);
+  int removed = 0;
+  for (const std::string& name : NamesBeside(prefix)) {
+    const std::optional<TemporaryName> temporary = ParseTemporary(name);
+    if (!temporary || !IsOfRun(temporary->name, stem) || IsRunning(temporary->process)) continue;
+    std::error_code error;
+    if (fs::remove(Beside(prefix, name), error)) ++removed;
+  }
+  return removed;
 }
 
 }  // namespace crema

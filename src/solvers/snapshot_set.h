@@ -14,14 +14,19 @@ struct SnapshotFile {
   std::string state;  // path of the .solverstate or .solverstate.h5
 };
 
-// The states <prefix>_iter_N.solverstate and .solverstate.h5, oldest iteration first. What cannot
-// be listed is empty.
+// The files <prefix>_iter_N.solverstate and .solverstate.h5, oldest iteration first. What cannot be
+// listed is empty.
 std::vector<SnapshotFile> ListSnapshots(const std::string& prefix);
 
-// Of the snapshots of iterations up to `newest`, keeps the `keep` newest and that of `newest`.
-// Others are removed when they are whole: a state that can be read, beside the model that it names.
-// Everything else stays: what has other names, later iterations, damaged or lone files. A file that
-// cannot be removed is a warning.
+// Of the snapshots of iterations up to `newest`, keeps the `keep` newest and that of `newest`. Of
+// the others, each state goes, with the model and the averaged weights of its name, whole or not.
+// Everything else stays: what has other names, later iterations, models without a state. A file
+// that cannot be removed is a warning.
 void RemoveOldSnapshots(const std::string& prefix, int64_t newest, int keep, LogSink& log);
+
+// Removes what runs of exactly this prefix were writing when they were killed:
+// "<prefix>_iter_N.<...>.tmp.<pid>" and that of the best model, where no such process runs.
+// Requires: nothing of this process writes there. Returns how many.
+int RemoveTemporaryFiles(const std::string& prefix);
 
 }  // namespace crema

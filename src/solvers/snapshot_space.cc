@@ -49,7 +49,8 @@ SnapshotNeed SnapshotNeedOf(const SolverParameter& param, const Plan& plan, int 
     need.count += static_cast<int64_t>(static_cast<double>(most - iteration) /
                                        (epoch_iterations * param.snapshot_epoch()));
   }
-  if (param.snapshot_after_train() && (every <= 0 || most % every != 0)) ++need.count;
+  const bool at_end = param.snapshot_after_train() || !param.time_limit().empty();
+  if (at_end && (every <= 0 || most % every != 0)) ++need.count;
   // The new one is there before an old one goes.
   const int64_t kept = param.snapshot_keep();
   if (kept > 0) need.count = std::min(need.count, kept + 1);

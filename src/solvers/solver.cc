@@ -41,7 +41,7 @@ Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options
   if (options_.log == nullptr) options_.log = &NullSink();
   if (options_.observer == nullptr) options_.observer = &NullObserver();
   if (options_.threads <= 0) options_.threads = AvailableProcessors();
-  if (WritesSnapshots()) ProbeSnapshotFolder(param_.snapshot_prefix());
+  CheckSnapshots([this] { ProbeSnapshotFolder(param_.snapshot_prefix()); });
   if (options_.deterministic) RefuseUndetermined();
   PlanNets(registry);
   const std::string not_stock = DescribeLayersNotStock(train_plan_->written);

@@ -127,7 +127,10 @@ class Solver {
   bool Judge(const std::vector<TestReport>& reports);  // true: early_stop ends the run
   void SaveBest();
   Request Poll();
-  bool WritesSnapshots() const;
+  bool WritesSnapshots() const;  // also without being asked by a signal
+  void CheckSnapshots(const std::function<void()>& check) const;
+  void PrepareSnapshots();
+  void LastSnapshot();
   double WaitedSeconds() const;
 
   // solver_snapshot.cc

@@ -4,6 +4,7 @@
 #include "core/strings.h"
 #include "core/thread_limit.h"
 #include "solvers/snapshot.h"
+#include "solvers/snapshot_set.h"
 #include "solvers/snapshot_space.h"
 #include "solvers/solver.h"
 
@@ -45,24 +46,52 @@ TestReport Solver::Test(size_t net) {
 bool Solver::WritesSnapshots() const {
   return !param_.snapshot_prefix().empty() &&
          (param_.snapshot() > 0 || param_.snapshot_epoch() > 0 || param_.snapshot_after_train() ||
-          param_.has_snapshot_best());
+          param_.has_snapshot_best() || !param_.time_limit().empty());
+}
+
+// What a snapshot needs, where one is planned; where only a signal may ask for one, a lack of it
+// must not keep the run from starting.
+void Solver::CheckSnapshots(const std::function<void()>& check) const {
+  const bool planned = WritesSnapshots();
+  if (!planned && (!options_.poll || param_.snapshot_prefix().empty())) return;
+  try {
+    check();
+  } catch (const Error& error) {
+    if (planned) throw;
+    options_.log->Write(Severity::kWarning,
+                        StrCat("this run makes no snapshot when it is stopped: ", error.what()));
+  }
+}
+
+void Solver::PrepareSnapshots() {
+  const std::string& prefix = param_.snapshot_prefix();
+  if (prefix.empty() || iteration_ >= param_.max_iter()) return;
+  if (const int removed = RemoveTemporaryFiles(prefix); removed > 0) {
+    options_.log->Write(Severity::kInfo, StrCat("removed ", removed, " temporary files of '",
+                                                prefix, "' that killed runs left behind"));
+  }
+  CheckSnapshots([&] {
+    const double epoch = epochs_.known() ? static_cast<double>(epochs_.IterationsOf(1)) : 0;
+    CheckSnapshotSpace(SnapshotNeedOf(param_, *train_plan_, rule_.histories, iteration_, epoch),
+                       FreeBytes(prefix), prefix, *options_.log);
+  });
+  if (restored_ || iteration_ > 0) return;
+  const std::vector<SnapshotFile> others = ListSnapshots(prefix);
+  if (others.empty() || others.back().iteration == 0) return;
+  options_.log->Write(
+      Severity::kWarning,
+      StrCat("this run starts at the beginning, but there are snapshots of another run of '",
+             prefix, "': --resume=auto would go on from ", others.back().state,
+             "; set another snapshot_prefix, or remove them"));
 }
 
 void Solver::SolveAll() {
   if (!param_.time_limit().empty()) deadline_ = Deadline(ParseTimeLimit(param_.time_limit()));
   for (const auto& test : tests_) test->RefuseSourceWithoutEnd();
-  if (WritesSnapshots() && iteration_ < param_.max_iter()) {
-    const double epoch = epochs_.known() ? static_cast<double>(epochs_.IterationsOf(1)) : 0;
-    CheckSnapshotSpace(SnapshotNeedOf(param_, *train_plan_, rule_.histories, iteration_, epoch),
-                       FreeBytes(param_.snapshot_prefix()), param_.snapshot_prefix(),
-                       *options_.log);
-  }
+  PrepareSnapshots();
   options_.observer->OnStart(train_plan_->name, iteration_);
   const Ending ending = RunTo(param_.max_iter());
-  if (param_.snapshot_after_train() && !param_.snapshot_prefix().empty() &&
-      snapshot_iteration_ != iteration_) {
-    Snapshot();
-  }
+  if (param_.snapshot_after_train() || ending == Ending::kRequest) LastSnapshot();
   if (ending != Ending::kDone) {
     options_.observer->OnEnd(true);
     return;
@@ -72,7 +101,12 @@ void Solver::SolveAll() {
     options_.observer->OnFinalLoss(iteration_, losses_.Mean());
   }
   const bool interrupted = IsTestDue() && TestAll() == Ending::kRequest;
+  if (interrupted) LastSnapshot();
   options_.observer->OnEnd(interrupted);
+}
+
+void Solver::LastSnapshot() {
+  if (!param_.snapshot_prefix().empty() && snapshot_iteration_ != iteration_) Snapshot();
 }
 
 bool Solver::IsTestDue() const {

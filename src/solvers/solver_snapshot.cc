@@ -103,6 +103,12 @@ void Solver::Restore(const std::string& path) {
         Severity::kWarning,
         StrCat("resuming with seed ", seed_, ", but the run so far had ", state.seed(),
                ": random draws will differ from an uninterrupted run"));
+  } else if (state.has_seed() && param_.random_seed() >= 0 &&
+             static_cast<uint64_t>(param_.random_seed()) != state.seed()) {
+    options_.log->Write(
+        Severity::kWarning,
+        StrCat("the solver file says random_seed: ", param_.random_seed(),
+               ", but the run so far had ", state.seed(), "; it goes on with that"));
   }
   CheckSchedule(state, path);
   RestoreHistory(state, path);
@@ -145,13 +151,46 @@ void Solver::RestorePositions(const SolverState& state) {
   for (const auto& test : tests_) test->Restore(state);
 }
 
+namespace {
+
+// False: the drops that the state counts are surely not of this schedule. A state does not name its
+// policy, but `plateau` leaves more behind than others, and `multistep` drops at known iterations.
+bool HasDropsOfSchedule(const SolverParameter& param, const SolverState& state) {
+  const std::string& policy = param.lr_policy();
+  if (state.current_step() == 0 || (policy != "plateau" && policy != "multistep")) return true;
+  const bool of_plateau = state.has_minimum_loss() ||
+                          std::ranges::any_of(state.metric_state(), [](const MetricState& rule) {
+                            return rule.rule() == "plateau";
+                          });
+  if (policy == "plateau") return of_plateau;
+  const auto passed =
+      std::ranges::count_if(param.stepvalue(), [&](int value) { return value < state.iter(); });
+  return !of_plateau && state.current_step() <= passed;
+}
+
+}  // namespace
+
 void Solver::CheckSchedule(const SolverState& state, const std::string& path) const {
   const int steps = state.current_step();
-  if (state.iter() >= 0 && steps >= 0 && steps <= rate_->most_steps()) return;
-  Fail(ErrorCode::kDataLoss,
-       StrCat("the state is damaged or of another schedule: iteration ", state.iter(),
-              ", current_step ", state.current_step()),
-       {.file = path});
+  if (state.iter() < 0 || steps < 0) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat("the state is damaged: iteration ", state.iter(), ", current_step ", steps),
+         {.file = path});
+  }
+  if (steps > rate_->most_steps()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("the learning rate of the run so far dropped ", steps,
+                " times, but the solver file has only ", rate_->most_steps(),
+                " entries of stepvalue: the schedule was changed since. Put it back, or start from "
+                "the model with --weights"),
+         {.file = path});
+  }
+  if (!HasDropsOfSchedule(param_, state)) {
+    options_.log->Write(Severity::kWarning,
+                        StrCat("the learning rate of the run so far dropped ", steps,
+                               " times by another lr_policy or other stepvalues; ",
+                               param_.lr_policy(), " counts these drops as its own"));
+  }
 }
 
 namespace {

@@ -212,11 +212,13 @@ TEST_F(Resume, DamagedOnesAreNamedAndPassedOver) {
   EXPECT_EQ(temp_.Read("s_iter_14.caffemodel"), expected);
 }
 
-TEST_F(Resume, AllDamagedBeginsAnew) {
+TEST_F(Resume, AllDamagedIsAnErrorAndNotANewBeginning) {
   const std::string text = Text("max_iter: 2 snapshot: 2");
   MakeSolver(text, OptionsFor(&recorder_))->Solve();
   const std::string expected = temp_.Read("s_iter_2.caffemodel");
   Damage("s_iter_2.caffemodel");
+  EXPECT_THROW(Newest(text), Error);
+  fs::remove(temp_.File("s_iter_2.solverstate"));
   const Resumed run = Newest(text);
   EXPECT_EQ(run.solver->iteration(), 0);
   run.solver->Solve();

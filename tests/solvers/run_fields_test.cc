@@ -270,14 +270,16 @@ TEST_F(RunFields, EarlyStopEndsTheRunWithASnapshot) {
 }
 
 TEST_F(RunFields, OldSnapshotsGoAndNothingElse) {
-  // Of another run, of a later iteration, half a snapshot, damaged ones, the user's own files.
-  for (const char* name :
-       {"s_iter_1.solverstate", "s_iter_2.caffemodel", "s_iter_x.solverstate",
-        "s_iter_03.solverstate", "other_iter_2.solverstate", "s_iter_1.caffemodel",
-        "s_iter_999.solverstate", "s_iter_999.caffemodel", "s_best.caffemodel"}) {
+  // Of another run, of a later iteration, a model alone, the user's own files.
+  for (const char* name : {"s_iter_2.caffemodel", "s_iter_x.solverstate", "s_iter_03.solverstate",
+                           "other_iter_2.solverstate", "s_iter_999.solverstate",
+                           "s_iter_999.caffemodel", "s_best.caffemodel"}) {
     temp_.Write(name, "mine");
   }
   const std::vector<std::string> mine = Files();
+  // An old one goes also where it is damaged.
+  temp_.Write("s_iter_1.solverstate", "damaged");
+  temp_.Write("s_iter_1.caffemodel", "damaged");
   Make("max_iter: 20 snapshot: 4 snapshot_keep: 2 ema_decay: 0.9")->Solve();
   std::vector<std::string> expected = mine;
   for (const char* iteration : {"16", "20"}) {

@@ -114,6 +114,19 @@ TEST_F(TrainRun, KilledRunsEndAsOneThatWasNot) {
   for (size_t i = 0; i < files.size(); ++i) {
     EXPECT_TRUE(temp_.Read(files[i]) == expected[i]) << files[i];
   }
+  States();  // expects no temporary files
+}
+
+TEST_F(TrainRun, RefusedSnapshotsAreNotWrittenOver) {
+  ASSERT_EQ(Run().exit_code, 0);
+  const std::string expected = temp_.Read("s_iter_40.solverstate");
+  for (const int iteration : {10, 20, 30, 40}) {
+    temp_.Write(StrCat("s_iter_", iteration, ".caffemodel"), "damaged");
+  }
+  ExpectFailure(3, "no snapshot of 's' can be used: s_iter_40.solverstate, s_iter_30",
+                {"--resume=auto"});
+  EXPECT_EQ(temp_.Read("s_iter_40.solverstate"), expected);
+  EXPECT_EQ(temp_.Read("s_iter_40.caffemodel"), "damaged");
 }
 
 TEST_F(TrainRun, ResumeFlagsAreChecked) {
@@ -197,7 +210,7 @@ TEST_F(TrainRun, SigtermStopsWhateverSigintDoes) {
 }
 
 TEST_F(TrainRun, TimeLimitStopsWithASnapshot) {
-  WriteSolver("max_iter: 2000000000 time_limit: '1s'");
+  WriteSolver("max_iter: 2000000000 time_limit: '1s' snapshot_after_train: false");
   const ProcessResult result = Run();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err.find("Optimization stopped early."), std::string::npos) << result.err;
