@@ -1,7 +1,6 @@
 #include "solvers/resume.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -56,7 +55,9 @@ Resumed ResumeNewest(const RunConfig& config, const Registry& registry,
   }
   LogSink& log = options.log != nullptr ? *options.log : NullSink();
   std::vector<std::string> refused;
-  for (const SnapshotFile& snapshot : ListSnapshots(prefix) | std::views::reverse) {
+  std::vector<SnapshotFile> snapshots = ListSnapshots(prefix);
+  std::ranges::reverse(snapshots);  // the newest first
+  for (const SnapshotFile& snapshot : snapshots) {
     const auto skip = [&](const Error& error) {
       if (!IsDamage(error)) throw error;
       refused.push_back(snapshot.state);
