@@ -56,7 +56,7 @@ struct Hdf5Appender::Impl {
     std::vector<hsize_t> chunk = Extents(static_cast<hsize_t>(rows.shape()[0]), row);
     for (hsize_t& extent : chunk) extent = std::max<hsize_t>(1, extent);
     chunk[0] = std::clamp<hsize_t>(kMostBytes / row_bytes, 1, chunk[0]);
-    const Hdf5Id properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    const Hdf5Id properties = PropertiesWithoutTimes(H5P_DATASET_CREATE);
     H5Pset_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data());
     Hdf5Id id(H5Dcreate2(file.get(), name.c_str(), TypeOf(rows.dtype()), space.get(), H5P_DEFAULT,
                          properties.get(), H5P_DEFAULT),
@@ -93,7 +93,8 @@ struct Hdf5Appender::Impl {
 Hdf5Appender::Hdf5Appender(const std::string& path) {
   const Hdf5Session session;
   errno = 0;
-  const hid_t id = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t id = H5Fcreate(path.c_str(), H5F_ACC_TRUNC,
+                             PropertiesWithoutTimes(H5P_FILE_CREATE).get(), H5P_DEFAULT);
   // errno of the failing call is often overwritten while HDF5 cleans up.
   if (id < 0) FailWrite(path, errno == 0 ? EIO : errno, 0);
   impl_ = std::make_unique<Impl>(path, id);

@@ -108,6 +108,7 @@ NetParameter ReadHdf5Caffemodel(const std::string& path) {
     layer->set_name(name);
     ReadLayer(reader, layer);
   }
+  reader.CheckSum();
   return net;
 }
 

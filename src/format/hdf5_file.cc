@@ -7,9 +7,7 @@
 #include <limits>
 #include <mutex>
 
-#include "core/shape.h"
 #include "core/strings.h"
-#include "core/tensor.h"
 #include "format/blob_proto.h"
 #include "format/file.h"
 #include "format/hdf5_probe.h"
@@ -46,7 +44,19 @@ herr_t AddName(hid_t, const char* name, const H5L_info_t*, void* names) {
   return 0;
 }
 
+std::string_view ViewOf(const void* values, size_t bytes) {
+  return {static_cast<const char*>(values), bytes};
+}
+
+std::string_view UpToZero(std::string_view text) { return text.substr(0, text.find('\0')); }
+
 }  // namespace
+
+Hdf5Id PropertiesWithoutTimes(hid_t list_class) {
+  Hdf5Id list(H5Pcreate(list_class), H5Pclose);
+  H5Pset_obj_track_times(list.get(), false);
+  return list;
+}
 
 Hdf5Session::Hdf5Session() {
   Hdf5Mutex().lock();
@@ -74,6 +84,9 @@ Hdf5Reader::Hdf5Reader(const std::string& path)
       file_bytes_(ProbedBytes(path)),
       file_(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose) {
   if (!file_.ok()) FailDamaged("it cannot be opened as HDF5");
+  if (!HasHdf5Sum(file_.get())) return;  // as Caffe writes it
+  expected_sum_ = ReadHdf5Sum(file_.get());
+  if (!expected_sum_) FailDamaged("its checksum cannot be read");
 }
 
 void Hdf5Reader::FailDamaged(const std::string& what) const {
@@ -131,20 +144,52 @@ std::vector<int64_t> Hdf5Reader::Extents(hid_t dataset, const std::string& name)
   return result;
 }
 
+void Hdf5Reader::ReadRest(const std::string& group, int depth) const {
+  constexpr int kMostDepth = 3;  // data/<layer>/<i>; damage can make a group its own child
+  for (const std::string& name : Names(group)) {
+    const std::string path = group == "/" ? name : StrCat(group, "/", name);
+    if (sum_.Has(path)) continue;
+    if (!IsGroup(path)) {
+      ReadArray(path);
+      continue;
+    }
+    if (depth >= kMostDepth) FailDamaged("the group '" + path + "' should not be there");
+    sum_.AddGroup(path);
+    ReadRest(path, depth + 1);
+  }
+}
+
+void Hdf5Reader::CheckSum() const {
+  if (!expected_sum_) return;
+  ReadRest("/", 1);
+  if (sum_.Total() == *expected_sum_) return;
+  Where where;
+  where.file = path_;
+  Fail(ErrorCode::kDataLoss,
+       StrCat("its checksum does not fit: the file is damaged; take another copy or an earlier "
+              "snapshot (if it was changed on purpose, delete its attribute '",
+              kHdf5SumName, "')"),
+       where);
+}
+
 BlobProto Hdf5Reader::ReadArray(const std::string& dataset) const {
   const Hdf5Id opened = Open(dataset);
   BlobProto blob;
   blob.mutable_shape();
-  for (int64_t extent : Extents(opened.get(), dataset)) blob.mutable_shape()->add_dim(extent);
+  const std::vector<int64_t> extents = Extents(opened.get(), dataset);
+  for (int64_t extent : extents) blob.mutable_shape()->add_dim(extent);
   const int count = static_cast<int>(ShapeOf(blob).count());
   const Hdf5Id type(H5Dget_type(opened.get()), H5Tclose);
   const H5T_class_t kind = H5Tget_class(type.get());
   if (kind != H5T_FLOAT && kind != H5T_INTEGER) {
     FailDamaged("the data set '" + dataset + "' does not hold numbers");
   }
-  if (count == 0) return blob;
   const bool wide = H5Tget_size(type.get()) == 8;
   void* values = nullptr;
+  if (count == 0) {
+    if (expected_sum_) sum_.AddArray(dataset, extents, wide, "");
+    return blob;
+  }
   if (wide) {
     blob.mutable_double_data()->Resize(count, 0);
     values = blob.mutable_double_data()->mutable_data();
@@ -156,6 +201,8 @@ BlobProto Hdf5Reader::ReadArray(const std::string& dataset) const {
               H5P_DEFAULT, values) < 0) {
     FailDamaged("the values of the data set '" + dataset + "' cannot be read");
   }
+  const size_t bytes = static_cast<size_t>(count) * (wide ? sizeof(double) : sizeof(float));
+  if (expected_sum_) sum_.AddArray(dataset, extents, wide, ViewOf(values, bytes));
   return blob;
 }
 
@@ -174,6 +221,7 @@ double Hdf5Reader::ReadReal(const std::string& dataset) const {
       H5Dread(opened.get(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) < 0) {
     FailDamaged("the data set '" + dataset + "' is not one number");
   }
+  sum_.AddNumber(dataset, value);
   return value;
 }
 
@@ -189,7 +237,9 @@ std::string Hdf5Reader::ReadString(const std::string& dataset) const {
   if (H5Dread(opened.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.data()) < 0) {
     FailDamaged("the data set '" + dataset + "' cannot be read");
   }
-  return value.substr(0, value.find('\0'));
+  value.resize(UpToZero(value).size());
+  sum_.AddBytes(dataset, value);
+  return value;
 }
 
 std::string Hdf5Reader::ReadBytes(const std::string& dataset) const {
@@ -198,6 +248,7 @@ std::string Hdf5Reader::ReadBytes(const std::string& dataset) const {
   if (H5Dread(opened.get(), H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, value.data()) < 0) {
     FailDamaged("the data set '" + dataset + "' cannot be read");
   }
+  sum_.AddBytes(dataset, value);
   return value;
 }
 
@@ -205,7 +256,9 @@ Hdf5Writer::Hdf5Writer(const std::string& path, const std::string& temporary,
                        uint64_t expected_bytes)
     : path_(path),
       expected_bytes_(expected_bytes),
-      file_(H5Fcreate(temporary.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose) {
+      file_(H5Fcreate(temporary.c_str(), H5F_ACC_TRUNC,
+                      PropertiesWithoutTimes(H5P_FILE_CREATE).get(), H5P_DEFAULT),
+            H5Fclose) {
   if (!file_.ok()) FailWriting();
 }
 
@@ -220,9 +273,11 @@ void Hdf5Writer::FailWriting() const {
 }
 
 void Hdf5Writer::MakeGroup(const std::string& name) {
-  const Hdf5Id group(H5Gcreate2(file_.get(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-                     H5Gclose);
+  const Hdf5Id properties = PropertiesWithoutTimes(H5P_GROUP_CREATE);
+  const Hdf5Id group(
+      H5Gcreate2(file_.get(), name.c_str(), H5P_DEFAULT, properties.get(), H5P_DEFAULT), H5Gclose);
   if (!group.ok()) FailWriting();
+  sum_.AddGroup(name);
 }
 
 void Hdf5Writer::Write(const std::string& dataset, const std::vector<hsize_t>& extents,
@@ -230,8 +285,9 @@ void Hdf5Writer::Write(const std::string& dataset, const std::vector<hsize_t>& e
   errno = 0;
   const Hdf5Id space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
                      H5Sclose);
+  const Hdf5Id properties = PropertiesWithoutTimes(H5P_DATASET_CREATE);
   Hdf5Id created(H5Dcreate2(file_.get(), dataset.c_str(), stored_type, space.get(), H5P_DEFAULT,
-                            H5P_DEFAULT, H5P_DEFAULT),
+                            properties.get(), H5P_DEFAULT),
                  H5Dclose);
   const bool empty = std::find(extents.begin(), extents.end(), hsize_t{0}) != extents.end();
   const bool written = created.ok() && (empty || H5Dwrite(created.get(), memory_type, H5S_ALL,
@@ -239,57 +295,60 @@ void Hdf5Writer::Write(const std::string& dataset, const std::vector<hsize_t>& e
   if (!written || !created.CloseNow()) FailWriting();
 }
 
-namespace {
-
-std::vector<hsize_t> ExtentsOf(const BlobProto& blob) {
-  const Shape shape = ShapeOf(blob);
-  return {shape.dims().begin(), shape.dims().end()};
+void Hdf5Writer::WriteValues(const std::string& dataset, const Shape& shape, DType dtype,
+                             const void* values) {
+  const hid_t type = dtype == DType::kF64 ? H5T_NATIVE_DOUBLE : H5T_NATIVE_FLOAT;
+  Write(dataset, {shape.dims().begin(), shape.dims().end()}, type, type, values);
+  const size_t bytes = static_cast<size_t>(shape.count()) * SizeOf(dtype);
+  sum_.AddArray(dataset, {shape.dims().begin(), shape.dims().end()}, dtype == DType::kF64,
+                ViewOf(values, bytes));
 }
-
-}  // namespace
 
 void Hdf5Writer::WriteData(const std::string& dataset, const BlobProto& blob) {
   CheckBlob(blob);
   if (!blob.double_data().empty()) {
-    return Write(dataset, ExtentsOf(blob), H5T_NATIVE_DOUBLE, H5T_NATIVE_DOUBLE,
-                 blob.double_data().data());
+    return WriteValues(dataset, ShapeOf(blob), DType::kF64, blob.double_data().data());
   }
   // By way of a tensor, since the values may be stored in other ways.
   Tensor values(ShapeOf(blob), DType::kF32);
   CopyTo(blob, values.view());
-  Write(dataset, ExtentsOf(blob), H5T_NATIVE_FLOAT, H5T_NATIVE_FLOAT, values.view().raw());
+  WriteValues(dataset, values.view().shape(), DType::kF32, values.view().raw());
 }
 
 void Hdf5Writer::WriteDiff(const std::string& dataset, const BlobProto& blob) {
   if (!blob.double_diff().empty()) {
-    return Write(dataset, ExtentsOf(blob), H5T_NATIVE_DOUBLE, H5T_NATIVE_DOUBLE,
-                 blob.double_diff().data());
+    return WriteValues(dataset, ShapeOf(blob), DType::kF64, blob.double_diff().data());
   }
   Tensor values(ShapeOf(blob), DType::kF32);
   CopyDiffTo(blob, values.view());
-  Write(dataset, ExtentsOf(blob), H5T_NATIVE_FLOAT, H5T_NATIVE_FLOAT, values.view().raw());
+  WriteValues(dataset, values.view().shape(), DType::kF32, values.view().raw());
 }
 
 void Hdf5Writer::WriteInteger(const std::string& dataset, int32_t value) {
   Write(dataset, {1}, H5T_NATIVE_INT32, H5T_NATIVE_INT32, &value);
+  sum_.AddNumber(dataset, value);
 }
 
 void Hdf5Writer::WriteReal(const std::string& dataset, float value) {
   Write(dataset, {1}, H5T_NATIVE_FLOAT, H5T_NATIVE_FLOAT, &value);
+  sum_.AddNumber(dataset, value);
 }
 
 void Hdf5Writer::WriteString(const std::string& dataset, const std::string& value) {
   const Hdf5Id type(H5Tcopy(H5T_C_S1), H5Tclose);
   H5Tset_size(type.get(), value.size() + 1);
   Write(dataset, {}, type.get(), type.get(), value.c_str());
+  sum_.AddBytes(dataset, UpToZero(value));
 }
 
 void Hdf5Writer::WriteBytes(const std::string& dataset, const std::string& value) {
   Write(dataset, {value.size()}, H5T_NATIVE_UINT8, H5T_NATIVE_UINT8, value.data());
+  sum_.AddBytes(dataset, value);
 }
 
 void Hdf5Writer::Close() {
   errno = 0;
+  if (!WriteHdf5Sum(file_.get(), sum_.Total())) FailWriting();
   if (H5Fflush(file_.get(), H5F_SCOPE_GLOBAL) < 0 || !file_.CloseNow()) FailWriting();
 }
 

@@ -5,12 +5,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "crema.pb.h"
+#include "format/hdf5_sum.h"
 
 namespace crema {
 
@@ -33,6 +37,10 @@ class Hdf5Id {
   hid_t id_;
   Close close_;
 };
+
+// Properties for files, groups or data sets to be created, without the times of creation and change
+// that the library would store: equal contents make equal bytes.
+Hdf5Id PropertiesWithoutTimes(hid_t list_class);
 
 // The library is not made for threads and reports errors on stderr: while one of these lives, the
 // calling thread has it for itself, and it is silent. Not recursive.
@@ -63,17 +71,23 @@ class Hdf5Reader {
   double ReadReal(const std::string& dataset) const;
   std::string ReadString(const std::string& dataset) const;
   std::string ReadBytes(const std::string& dataset) const;
+  // Compares the file with its checksum, if it has one, after the caller has read what it needs.
+  // Reads what is left.
+  void CheckSum() const;
   [[noreturn]] void FailDamaged(const std::string& what) const;
 
  private:
   Hdf5Id Open(const std::string& dataset) const;
   // Extents, after checking that so many values can be in this file.
   std::vector<int64_t> Extents(hid_t dataset, const std::string& name) const;
+  void ReadRest(const std::string& group, int depth) const;
 
   std::string path_;
   uint64_t file_bytes_;
   Hdf5Session session_;
   Hdf5Id file_;
+  std::optional<uint32_t> expected_sum_;
+  mutable Hdf5Sum sum_;  // of what has been read, so that nothing is read twice
 };
 
 // A file being written under a temporary name; see AtomicFile. Methods throw kIoFailure.
@@ -89,9 +103,11 @@ class Hdf5Writer {
   void WriteReal(const std::string& dataset, float value);
   void WriteString(const std::string& dataset, const std::string& value);
   void WriteBytes(const std::string& dataset, const std::string& value);
+  // Adds the checksum of it all.
   void Close();
 
  private:
+  void WriteValues(const std::string& dataset, const Shape& shape, DType dtype, const void* values);
   void Write(const std::string& dataset, const std::vector<hsize_t>& extents, hid_t stored_type,
              hid_t memory_type, const void* values);
   [[noreturn]] void FailWriting() const;
@@ -100,6 +116,7 @@ class Hdf5Writer {
   uint64_t expected_bytes_;
   Hdf5Session session_;
   Hdf5Id file_;
+  Hdf5Sum sum_;
 };
 
 // Writes an HDF5 file atomically: `fill` puts the contents in.

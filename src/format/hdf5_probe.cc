@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "format/hdf5_file.h"
+#include "format/hdf5_sum.h"
 
 namespace crema {
 namespace {
@@ -72,6 +73,7 @@ herr_t Touch(hid_t group, const char* name, const H5L_info_t*, void* depth) {
   alarm(kMostSeconds);
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   int depth = 0;
+  if (file >= 0 && HasHdf5Sum(file)) ReadHdf5Sum(file);
   if (file >= 0) H5Literate(file, H5_INDEX_NAME, H5_ITER_INC, nullptr, Touch, &depth);
   _exit(0);  // the library's own clean-up may loop for ever after damage
 }

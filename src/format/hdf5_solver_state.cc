@@ -62,6 +62,7 @@ SolverState ReadHdf5SolverState(const std::string& path) {
     if (names[i] != StrCat(i)) reader.FailDamaged(StrCat("history ", i, " is missing"));
     *state.add_history() = reader.ReadArray("history/" + names[i]);
   }
+  reader.CheckSum();
   return state;
 }
 

@@ -1,5 +1,6 @@
 #ifdef CREMA_HAVE_HDF5
 #include <gtest/gtest.h>
+#include <hdf5.h>
 
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include "data/expect_error.h"
 #include "data/hdf5_appender.h"
 #include "data/hdf5_file.h"
+#include "format/hdf5_file.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
 
@@ -79,6 +81,21 @@ TEST(HDF5OutputLayer, AFileThatCannotBeWrittenIsAnError) {
   ExpectError(ErrorCode::kIoFailure, "layer \"out\"", [&] { session->Forward(); });
   auto onto_folder = Build(Net(temp.path(), "dim: 2"));
   ExpectError(ErrorCode::kIoFailure, temp.path(), [&] { onto_folder->Forward(); });
+}
+
+TEST(Hdf5Appender, NoTimesAreStored) {
+  TempDir temp;
+  const std::vector<float> values(6);
+  const auto write = [&](const std::string& name) {
+    Hdf5Appender(temp.File(name)).Append("x", {values.data(), Shape{2, 3}, DType::kF32});
+    return temp.Read(name);
+  };
+  EXPECT_EQ(write("a.h5"), write("b.h5"));
+  const Hdf5Session session;
+  const Hdf5Id file(H5Fopen(temp.File("a.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  H5G_stat_t about = {};
+  ASSERT_GE(H5Gget_objinfo(file.get(), "x", false, &about), 0);
+  EXPECT_EQ(about.mtime, 0);
 }
 
 TEST(Hdf5Appender, RowsOfAnotherShapeAreRefused) {
