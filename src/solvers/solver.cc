@@ -120,14 +120,17 @@ void Solver::PlanTestNets(const Registry& registry, const PlanOptions& options) 
   for (size_t i = 0; i < config_.tests.size(); ++i) {
     std::vector<Problem> warnings;
     const Weights& tested = average_ ? average_->weights() : *weights_;
-    tests_.push_back(
-        std::make_unique<TestNet>(config_.tests[i], registry, tested,
-                                  TestNet::Options{.index = i,
-                                                   .batches = config_.test_iterations[i],
-                                                   .report_loss = param_.test_compute_loss(),
-                                                   .plan = options,
-                                                   .seed = MixBits(seed_, i + 1),
-                                                   .warnings = &warnings}));
+    tests_.push_back(std::make_unique<TestNet>(
+        config_.tests[i], registry, tested,
+        TestNet::Options{.index = i,
+                         .batches = config_.test_iterations[i],
+                         .report_loss = param_.test_compute_loss(),
+                         .plan = options,
+                         .seed = MixBits(seed_, i + 1),
+                         .warnings = &warnings,
+                         .log = options_.log,
+                         .precision = FindApRule(param_.ap_version()).value_or(ApRule::kIntegral),
+                         .log_classes = param_.show_per_class_result()}));
     // The one file of both nets was warned about before.
     if (!param_.has_net() && !param_.has_net_param()) Warn(warnings);
     WarnWhereNothingIsLearned(tests_.back()->plan(), i);
