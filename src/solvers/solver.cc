@@ -51,6 +51,7 @@ Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options
   CountEpochs();
   rate_.emplace(param_);
   MakeRules();
+  WarnOfIdleRules();
   AllocateHistory();
 }
 
@@ -170,6 +171,28 @@ void Solver::MakeRules() {
   } catch (const Error& error) {
     const Problem& problem = error.problems().front();
     Fail(problem.code, problem.message, config_.solver.source.Locate(problem.where.field));
+  }
+}
+
+// Tests after training began are what rules decide on.
+void Solver::WarnOfIdleRules() const {
+  if (tests_.empty() || param_.max_iter() == 0) return;
+  int64_t first = INT64_MAX;
+  if (param_.test_interval() > 0) first = param_.test_interval();
+  if (param_.test_interval_epoch() > 0) {
+    first = std::min(first, epochs_.IterationsOf(param_.test_interval_epoch()));
+  }
+  if (first <= param_.max_iter()) return;
+  for (const auto& [rule, is_set] :
+       {std::pair("snapshot_best", best_.has_value()), std::pair("early_stop", early_.has_value()),
+        std::pair("plateau", rate_->wants_metric())}) {
+    if (!is_set) continue;
+    options_.log->Write(
+        Severity::kWarning,
+        StrCat(rule,
+               " never acts: the first test after training began would be at "
+               "iteration ",
+               first, ", but the run ends at ", param_.max_iter(), "; lower test_interval"));
   }
 }
 
