@@ -20,7 +20,7 @@ awk '
     allowed["layers"] = "core format math graph data layers"
     allowed["runtime"] = "core format math graph runtime"
     allowed["parallel"] = "core math parallel"
-    allowed["solvers"] = "core format math graph data runtime parallel solvers"
+    allowed["solvers"] = "core format math graph data metrics runtime parallel solvers"
     allowed["report"] = "core format math graph data runtime solvers report"
     allowed["serving"] = "core format math graph data runtime serving"
   }

@@ -64,21 +64,8 @@ int64_t IterationOf(std::string_view line) {
   return NumberAt(line, std::min(line.find(','), line.size()) + 1);
 }
 
-// Of the last row of a CSV.
-double LastEpoch(std::string_view csv) {
-  const size_t before = csv.substr(0, csv.size() - std::min<size_t>(1, csv.size())).rfind('\n');
-  const std::vector<std::string> columns =
-      Split(before == std::string_view::npos ? "" : csv.substr(before + 1), ',');
-  double epoch = 0;
-  if (columns.size() > 2) {
-    std::from_chars(columns[2].data(), columns[2].data() + columns[2].size(), epoch);
-  }
-  return epoch;
-}
-
-// Cuts both files; the epoch that the last row tells.
-double CutFiles(RunFolder& folder, int64_t first_iteration) {
-  double epoch = 0;
+// Before they are opened.
+RunFolder& CutFiles(RunFolder& folder, int64_t first_iteration) {
   for (const std::string_view name : {kCsv, kJson}) {
     const std::string path = folder.File(std::string(name));
     std::error_code ignored;
@@ -86,13 +73,12 @@ double CutFiles(RunFolder& folder, int64_t first_iteration) {
     try {
       const std::string text = ReadFile(path);
       const std::string kept = MetricsBefore(text, first_iteration);
-      if (name == kCsv) epoch = LastEpoch(kept);
       if (kept.size() != text.size()) WriteFileAtomically(path, kept);
     } catch (const Error& error) {
       folder.WarnOnce(error.what());
     }
   }
-  return epoch;
+  return folder;
 }
 
 std::vector<MetricsRow> RowsOf(const std::vector<OutputValue>& outputs, const MetricsRow& common) {
@@ -161,8 +147,7 @@ bool IsRowDue(const IterationReport& report, int64_t interval) {
 
 MetricsWriter::MetricsWriter(RunFolder& folder, int64_t first_iteration, int64_t interval)
     : interval_(interval),
-      epoch_(CutFiles(folder, first_iteration)),
-      csv_(folder, std::string(kCsv), MetricsCsvHeader),
+      csv_(CutFiles(folder, first_iteration), std::string(kCsv), MetricsCsvHeader),
       json_(folder, std::string(kJson), [] { return std::string(); }) {}
 
 void MetricsWriter::Write(const std::vector<MetricsRow>& rows) {
@@ -179,9 +164,8 @@ void MetricsWriter::Write(const std::vector<MetricsRow>& rows) {
 
 void MetricsWriter::OnIteration(const IterationReport& report) {
   pace_.Add(report);
-  epoch_ = report.epoch;
   if (!IsRowDue(report, interval_)) return;
-  MetricsRow common{.iteration = report.iteration, .epoch = epoch_, .time = UnixTime()};
+  MetricsRow common{.iteration = report.iteration, .epoch = report.epoch, .time = UnixTime()};
   common.kind = MetricsRow::Kind::kOutput;
   std::vector<MetricsRow> rows = RowsOf(report.outputs, common);
   MetricsRow row = common;
@@ -199,7 +183,7 @@ void MetricsWriter::OnIteration(const IterationReport& report) {
 void MetricsWriter::OnTest(const TestReport& report) {
   const MetricsRow common{.kind = MetricsRow::Kind::kTest,
                           .iteration = report.iteration,
-                          .epoch = epoch_,
+                          .epoch = report.epoch,
                           .time = UnixTime(),
                           .net = report.net};
   std::vector<MetricsRow> rows = RowsOf(report.outputs, common);

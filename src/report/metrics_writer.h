@@ -56,8 +56,7 @@ class MetricsWriter final : public TrainingObserver {
   void Write(const std::vector<MetricsRow>& rows);
 
   int64_t interval_;
-  Pace pace_;     // since the last row
-  double epoch_;  // of the last iteration; the files are cut before they are opened below
+  Pace pace_;  // since the last row
   GrowingFile csv_;
   GrowingFile json_;
 };

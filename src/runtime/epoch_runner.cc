@@ -1,7 +1,6 @@
 #include "runtime/epoch_runner.h"
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include "core/error.h"
@@ -15,6 +14,14 @@ int64_t BatchOf(const Plan& plan, const PlannedLayer& layer) {
   if (layer.outputs.empty()) return 0;
   const Shape& shape = plan.values[static_cast<size_t>(layer.outputs[0])].spec.shape;
   return shape.axes() > 0 ? shape[0] : 0;
+}
+
+// Of an output, which is there in every plan of the same net.
+const Shape& ShapeOf(const Plan& plan, const std::string& blob) {
+  const auto found = std::ranges::find_if(
+      plan.outputs, [&](int v) { return plan.values[static_cast<size_t>(v)].name == blob; });
+  CREMA_CHECK(found != plan.outputs.end());
+  return plan.values[static_cast<size_t>(*found)].spec.shape;
 }
 
 // What a data layer gives and nobody reads (a label) is no result.
@@ -57,35 +64,39 @@ DataEpoch EpochOf(const Session& session, const std::string& advice) {
 
 Evaluation EpochRunner::RunBatches(int64_t batches) {
   const int64_t batch = FirstBatch(session_->plan());
-  Start(batch);
+  Start(batch, nullptr);
   for (int64_t i = 0; i < batches; ++i) RunBatch(session_, batch);
   return Finish();
 }
 
 Evaluation EpochRunner::RunEpoch() {
   const DataEpoch epoch = EpochOf(*session_, options_.advice);
-  Start(epoch.batch);
-  for (int64_t i = 0; i < epoch.samples / epoch.batch; ++i) RunBatch(session_, epoch.batch);
   const int64_t rest = epoch.samples % epoch.batch;
+  const Plan* smaller = rest > 0                       ? &Smaller(rest)->plan()
+                        : HasRowOfNumbers(epoch.batch) ? TrySmaller()
+                                                       : nullptr;
+  Start(epoch.batch, smaller);
+  for (int64_t i = 0; i < epoch.samples / epoch.batch; ++i) RunBatch(session_, epoch.batch);
   if (rest > 0) RunRest(rest);
   return Finish();
 }
 
-void EpochRunner::Start(int64_t batch) {
+// An output has one row a sample when its first axis is as long as the batch, also in a net of
+// smaller batches; without one to ask, a blob of one axis may as well be one number a class.
+void EpochRunner::Start(int64_t batch, const Plan* smaller) {
   result_ = {};
-  ranges_.clear();
   const Plan& plan = session_->plan();
+  std::vector<int> results;
   for (int v : plan.outputs) {
-    if (!IsResult(plan, v)) continue;
-    const PlannedValue& value = plan.values[static_cast<size_t>(v)];
-    const Shape& shape = value.spec.shape;
-    const bool per_sample = shape.axes() > 1 && shape[0] == batch;
-    const auto count = static_cast<size_t>(per_sample ? shape.count(1) : shape.count());
-    ranges_.push_back({value.name, result_.outputs.size(), count, per_sample, 0});
-    for (size_t i = 0; i < count; ++i) {
-      result_.outputs.push_back({value.name, static_cast<int64_t>(i), 0, value.loss_weight});
-    }
+    if (IsResult(plan, v)) results.push_back(v);
   }
+  means_.Start(plan, results, [&](const PlannedValue& value) {
+    const Shape& shape = value.spec.shape;
+    if (shape.axes() < 1 || shape[0] != batch) return false;
+    if (smaller == nullptr) return shape.axes() > 1;
+    const Shape& less = ShapeOf(*smaller, value.name);
+    return less.axes() == shape.axes() && less[0] == rest_samples_;
+  });
 }
 
 void EpochRunner::RunBatch(Session* session, int64_t batch) {
@@ -93,39 +104,52 @@ void EpochRunner::RunBatch(Session* session, int64_t batch) {
   result_.samples += batch;
   ++result_.batches;
   if (options_.on_batch) options_.on_batch(*session, batch);
-  for (OutputRange& range : ranges_) {
-    const std::span<const float> data = session->Data(range.blob).span<float>();
-    // In the smaller last batch, one value a sample without further axes is another size.
-    if (data.size() != range.count * static_cast<size_t>(range.per_sample ? batch : 1)) continue;
-    range.weight += static_cast<double>(batch);
-    const double weight = range.per_sample ? 1 : static_cast<double>(batch);
-    for (size_t i = 0; i < data.size(); ++i) {
-      result_.outputs[range.first + i % range.count].mean += data[i] * weight;
-    }
+  means_.Add(*session, batch);
+}
+
+bool EpochRunner::HasRowOfNumbers(int64_t batch) const {
+  const Plan& plan = session_->plan();
+  return batch > 1 && std::ranges::any_of(plan.outputs, [&](int v) {
+           const Shape& shape = plan.values[static_cast<size_t>(v)].spec.shape;
+           return IsResult(plan, v) && shape.axes() == 1 && shape[0] == batch;
+         });
+}
+
+// Only to ask it; a net whose text holds its batch size elsewhere too cannot be planned.
+const Plan* EpochRunner::TrySmaller() {
+  try {
+    return &Smaller(1)->plan();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInternal) throw;
+    return nullptr;
   }
 }
 
-// The same net planned for fewer samples, reading on where we are.
-void EpochRunner::RunRest(int64_t rest) {
-  if (rest_ == nullptr || rest_samples_ != rest) {
+// The same net planned for fewer samples.
+Session* EpochRunner::Smaller(int64_t samples) {
+  if (rest_ == nullptr || rest_samples_ != samples) {
     NetParameter net = net_;
     for (LayerParameter& layer : *net.mutable_layer()) {
-      SetBatchSize(static_cast<uint32_t>(rest), &layer);
+      SetBatchSize(static_cast<uint32_t>(samples), &layer);
     }
     rest_ = options_.open(net);
-    rest_samples_ = rest;
+    rest_samples_ = samples;
   }
+  return rest_.get();
+}
+
+// Reads on where the session is.
+void EpochRunner::RunRest(int64_t rest) {
   SolverState position;
   session_->SaveState("rest", &position);
-  rest_->RestoreState("rest", position);
+  Smaller(rest)->RestoreState("rest", position);
   rest_->set_step(session_->step());
   RunBatch(rest_.get(), rest);
 }
 
 Evaluation EpochRunner::Finish() {
-  for (const OutputRange& range : ranges_) {
-    for (size_t i = 0; i < range.count; ++i) result_.outputs[range.first + i].mean /= range.weight;
-  }
+  result_.outputs = means_.Means();
+  result_.left_out = means_.LeftOut();
   result_.loss /= static_cast<double>(result_.samples);
   return std::move(result_);
 }

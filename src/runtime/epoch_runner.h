@@ -9,19 +9,14 @@
 #include <vector>
 
 #include "crema.pb.h"
+#include "runtime/output_means.h"
 #include "runtime/session.h"
 
 namespace crema {
 
-struct EvaluatedOutput {
-  std::string blob;
-  int64_t element = 0;
-  double mean = 0;
-  double loss_weight = 0;
-};
-
 struct Evaluation {
   std::vector<EvaluatedOutput> outputs;  // means, weighted by samples
+  std::vector<std::string> left_out;     // outputs whose size changes from batch to batch
   double loss = 0;                       // total loss, likewise
   int64_t samples = 0;
   int64_t batches = 0;
@@ -61,17 +56,12 @@ class EpochRunner {
   Evaluation RunEpoch();
 
  private:
-  // Where the elements of one output of the net stand in the result.
-  struct OutputRange {
-    std::string blob;
-    size_t first = 0;
-    size_t count = 0;
-    bool per_sample = false;  // the first axis is the batch, and is averaged over too
-    double weight = 0;        // samples so far
-  };
-
-  void Start(int64_t batch);
+  // `smaller`: the plan of rest_; null: there is none.
+  void Start(int64_t batch, const Plan* smaller);
   void RunBatch(Session* session, int64_t batch);
+  bool HasRowOfNumbers(int64_t batch) const;
+  const Plan* TrySmaller();
+  Session* Smaller(int64_t samples);
   void RunRest(int64_t rest);
   Evaluation Finish();
 
@@ -79,7 +69,7 @@ class EpochRunner {
   Session* session_;
   Options options_;
   Evaluation result_;
-  std::vector<OutputRange> ranges_;
+  OutputMeans means_;
   std::unique_ptr<Session> rest_;  // for the smaller last batch
   int64_t rest_samples_ = 0;
 };

@@ -35,7 +35,12 @@ class Evaluator {
                             },
                         .on_batch = options_.on_batch,
                         .advice = "say how many batches with --iterations"});
-    return options_.iterations > 0 ? runner.RunBatches(options_.iterations) : runner.RunEpoch();
+    Evaluation all =
+        options_.iterations > 0 ? runner.RunBatches(options_.iterations) : runner.RunEpoch();
+    for (const std::string& blob : all.left_out) {
+      if (options_.log != nullptr) options_.log->Write(Severity::kWarning, DescribeLeftOut(blob));
+    }
+    return all;
   }
 
  private:

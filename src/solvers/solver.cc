@@ -51,6 +51,7 @@ Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options
   CountEpochs();
   rate_.emplace(param_);
   MakeRules();
+  WarnOfIdleRules();
   AllocateHistory();
 }
 
@@ -120,14 +121,17 @@ void Solver::PlanTestNets(const Registry& registry, const PlanOptions& options) 
   for (size_t i = 0; i < config_.tests.size(); ++i) {
     std::vector<Problem> warnings;
     const Weights& tested = average_ ? average_->weights() : *weights_;
-    tests_.push_back(
-        std::make_unique<TestNet>(config_.tests[i], registry, tested,
-                                  TestNet::Options{.index = i,
-                                                   .batches = config_.test_iterations[i],
-                                                   .report_loss = param_.test_compute_loss(),
-                                                   .plan = options,
-                                                   .seed = MixBits(seed_, i + 1),
-                                                   .warnings = &warnings}));
+    tests_.push_back(std::make_unique<TestNet>(
+        config_.tests[i], registry, tested,
+        TestNet::Options{.index = i,
+                         .batches = config_.test_iterations[i],
+                         .report_loss = param_.test_compute_loss(),
+                         .plan = options,
+                         .seed = MixBits(seed_, i + 1),
+                         .warnings = &warnings,
+                         .log = options_.log,
+                         .precision = FindApRule(param_.ap_version()).value_or(ApRule::kIntegral),
+                         .log_classes = param_.show_per_class_result()}));
     // The one file of both nets was warned about before.
     if (!param_.has_net() && !param_.has_net_param()) Warn(warnings);
     WarnWhereNothingIsLearned(tests_.back()->plan(), i);
@@ -167,6 +171,28 @@ void Solver::MakeRules() {
   } catch (const Error& error) {
     const Problem& problem = error.problems().front();
     Fail(problem.code, problem.message, config_.solver.source.Locate(problem.where.field));
+  }
+}
+
+// Tests after training began are what rules decide on.
+void Solver::WarnOfIdleRules() const {
+  if (tests_.empty() || param_.max_iter() == 0) return;
+  int64_t first = INT64_MAX;
+  if (param_.test_interval() > 0) first = param_.test_interval();
+  if (param_.test_interval_epoch() > 0) {
+    first = std::min(first, epochs_.IterationsOf(param_.test_interval_epoch()));
+  }
+  if (first <= param_.max_iter()) return;
+  for (const auto& [rule, is_set] :
+       {std::pair("snapshot_best", best_.has_value()), std::pair("early_stop", early_.has_value()),
+        std::pair("plateau", rate_->wants_metric())}) {
+    if (!is_set) continue;
+    options_.log->Write(
+        Severity::kWarning,
+        StrCat(rule,
+               " never acts: the first test after training began would be at "
+               "iteration ",
+               first, ", but the run ends at ", param_.max_iter(), "; lower test_interval"));
   }
 }
 

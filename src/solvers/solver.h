@@ -100,7 +100,9 @@ class Solver {
   void PlanTestNets(const Registry& registry, const PlanOptions& options);
   void RefuseUndetermined() const;
   void CountEpochs();
+  void CountEpochsOnce();
   void MakeRules();
+  void WarnOfIdleRules() const;
   void AllocateHistory();
   double ForwardBackward();
   // Throws kDiverged when a weight or history is not finite after it.
@@ -125,7 +127,9 @@ class Solver {
   Ending TestAll();
   TestReport RunTest(size_t net);
   bool Judge(const std::vector<TestReport>& reports);  // true: early_stop ends the run
-  void SaveBest();
+  bool SaveBest();                                     // false: it could not be written
+  void UpdateBest(const std::vector<TestReport>& reports);
+  void WarnOfLoss(const TestReport& report);
   Request Poll();
   bool WritesSnapshots() const;  // also without being asked by a signal
   void CheckSnapshots(const std::function<void()>& check) const;
@@ -163,7 +167,8 @@ class Solver {
   bool epochs_counted_ = false;
   std::optional<LearningRate> rate_;  // once max_iter is known
   LossWindow losses_;
-  PassMark mark_;  // before the last forward pass
+  PassMark mark_;                // before the last forward pass
+  bool test_loss_told_ = false;  // that one was not finite
   std::optional<MetricTracker> best_;
   std::optional<MetricTracker> early_;
   // What tests may change, as it was before those of this iteration: a run that is resumed here

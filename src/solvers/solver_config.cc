@@ -6,6 +6,7 @@
 
 #include "core/strings.h"
 #include "format/upgrade.h"
+#include "solvers/detection_precision.h"
 #include "solvers/freeze.h"
 #include "solvers/learning_rate.h"
 #include "solvers/time_limit.h"
@@ -70,6 +71,7 @@ class Resolver {
       AtLeast(StrCat("test_iter[", i, "]"), param_.test_iter(i), 1);
     }
     CheckRun();
+    CheckEvaluation();
     if (param_.regularization_type() != "L2" && param_.regularization_type() != "L1") {
       Report("regularization_type",
              StrCat("unknown regularization_type '", param_.regularization_type(),
@@ -83,6 +85,17 @@ class Resolver {
       Report("test_iter",
              "test_iter is set, but test_interval is not: say every how many "
              "iterations the test nets run");
+    }
+  }
+
+  void CheckEvaluation() {
+    if (param_.eval_type() != "classification" && param_.eval_type() != "detection") {
+      Report("eval_type", StrCat("unknown eval_type '", param_.eval_type(),
+                                 "'; use \"classification\" or \"detection\""));
+    }
+    if (!FindApRule(param_.ap_version())) {
+      Report("ap_version", StrCat("unknown ap_version '", param_.ap_version(),
+                                  "'; use \"11point\", \"MaxIntegral\" or \"Integral\""));
     }
   }
 

@@ -1,4 +1,5 @@
 // The training loop.
+#include <cmath>
 #include <utility>
 
 #include "core/strings.h"
@@ -166,11 +167,15 @@ double Solver::WaitedSeconds() const {
   return seconds;
 }
 
+// Where no field counts in them, when they are first told.
+void Solver::CountEpochsOnce() {
+  if (epochs_counted_) return;
+  epochs_ = EpochsOf(*train_, param_.iter_size());
+  epochs_counted_ = true;
+}
+
 void Solver::Report(double loss, double rate) {
-  if (!epochs_counted_) {  // after the first batch, when the sources are open
-    epochs_ = EpochsOf(*train_, param_.iter_size());
-    epochs_counted_ = true;
-  }
+  CountEpochsOnce();
   IterationReport report{.iteration = iteration_,
                          .max_iterations = param_.max_iter(),
                          .loss = loss,
@@ -214,27 +219,47 @@ Solver::Ending Solver::TestAll() {
 
 TestReport Solver::RunTest(size_t net) {
   StartAverage();
-  return tests_.at(net)->Run(iteration_, [this] {
+  TestReport report = tests_.at(net)->Run(iteration_, [this] {
     const Request request = Poll();
     if (request == Request::kSnapshot) TrySnapshot();
     if (request == Request::kStop) Fail(ErrorCode::kCancelled, "Test interrupted.");
   });
+  CountEpochsOnce();
+  report.epoch = epochs_.After(iteration_);
+  WarnOfLoss(report);
+  return report;
+}
+
+void Solver::WarnOfLoss(const TestReport& report) {
+  if (std::isfinite(report.loss) || std::exchange(test_loss_told_, true)) return;
+  options_.log->Write(
+      Severity::kWarning,
+      StrCat("test net #", report.net, ": the loss of the test at iteration ", report.iteration,
+             " is ", report.loss, "; training goes on, but these weights may be of no use"));
 }
 
 bool Solver::Judge(const std::vector<TestReport>& reports) {
-  if (best_ && best_->Update(iteration_, reports)) SaveBest();
+  if (best_) UpdateBest(reports);
   if (!early_) return false;
   early_->Update(iteration_, reports);
   if (!early_->OutOfPatience()) return false;
-  const std::string best = early_->best() ? StrCat(": ", *early_->best()) : "";
-  options_.log->Write(
-      Severity::kInfo,
-      StrCat("early_stop: ", early_->metric(), " was best at iteration ", early_->best_iteration(),
-             best, ", and no better in ", early_->waited(), " tests since; training ends"));
+  const std::string waited = StrCat(early_->waited(), " tests");
+  const std::string why = early_->best()
+                              ? StrCat(" was best at iteration ", early_->best_iteration(), ": ",
+                                       *early_->best(), ", and no better in ", waited, " since")
+                              : StrCat(" was never a number in ", waited);
+  options_.log->Write(Severity::kInfo,
+                      StrCat("early_stop: ", early_->metric(), why, "; training ends"));
   return true;
 }
 
-void Solver::SaveBest() {
+// What is not on the disk is not the best: a test that is better than the file writes it again.
+void Solver::UpdateBest(const std::vector<TestReport>& reports) {
+  const MetricTracker before = *best_;
+  if (best_->Update(iteration_, reports) && !SaveBest()) best_ = before;
+}
+
+bool Solver::SaveBest() {
   const std::string path = BestPath(param_);
   try {
     WriteModel(param_, *train_plan_, average_ ? average_->weights() : *weights_, path);
@@ -242,9 +267,10 @@ void Solver::SaveBest() {
     if (error.code() != ErrorCode::kIoFailure) throw;
     options_.log->Write(Severity::kError,
                         StrCat("snapshot_best: ", error.what(), "; training goes on without it"));
-    return;
+    return false;
   }
   options_.observer->OnBest(path, best_->metric(), best_->best().value_or(0));
+  return true;
 }
 
 Request Solver::Poll() {

@@ -32,7 +32,8 @@ TestNet::TestNet(const NetOfRun& net, const Registry& registry, const Weights& t
       trained_(trained),
       options_(std::move(options)),
       name_(StrCat("test#", options_.index)),
-      session_(Open(net.file.net, options_.warnings)) {
+      session_(Open(net.file.net, options_.warnings)),
+      detection_(session_->plan(), options_.precision) {
   session_->SaveState(kStart, &start_);
   if (options_.batches > 0) return;
   epoch_ = std::make_unique<EpochRunner>(
@@ -42,7 +43,11 @@ TestNet::TestNet(const NetOfRun& net, const Registry& registry, const Weights& t
                                  std::vector<Problem> told_before;
                                  return Open(rest, &told_before);
                                },
-                           .on_batch = [this](const Session&, int64_t) { after_batch_(); },
+                           .on_batch =
+                               [this](const Session& session, int64_t) {
+                                 detection_.Add(session);
+                                 after_batch_();
+                               },
                            .advice = kAdvice});
 }
 
@@ -70,6 +75,7 @@ TestReport TestNet::Run(int64_t iteration, const std::function<void()>& after_ba
   TestReport report{.iteration = iteration, .net = options_.index, .outputs = {}};
   report.has_loss = options_.report_loss;
   session_->set_step(static_cast<uint64_t>(iteration) << 32);  // a test has fewer passes
+  detection_.Start();
   if (options_.batches > 0) {
     RunBatches(after_batch, &report);
   } else {
@@ -80,17 +86,16 @@ TestReport TestNet::Run(int64_t iteration, const std::function<void()>& after_ba
 }
 
 void TestNet::RunBatches(const std::function<void()>& after_batch, TestReport* report) {
+  OutputMeans means;
+  means.Start(plan(), plan().outputs, [](const PlannedValue&) { return false; });
   for (int batch = 0; batch < options_.batches; ++batch) {
     report->loss += session_->Forward() / options_.batches;
-    std::vector<OutputValue> outputs = OutputsOf(*session_);
-    if (batch == 0) {
-      report->outputs = std::move(outputs);
-    } else {
-      for (size_t k = 0; k < outputs.size(); ++k) report->outputs[k].value += outputs[k].value;
-    }
+    constexpr int64_t kSameWeight = 1;
+    means.Add(*session_, kSameWeight);
+    detection_.Add(*session_);
     after_batch();
   }
-  for (OutputValue& output : report->outputs) output.value /= options_.batches;
+  AddOutputs(means.Means(), means.LeftOut(), report);
   report->samples = FirstBatch(plan()) * options_.batches;
 }
 
@@ -100,8 +105,22 @@ void TestNet::RunEpoch(const std::function<void()>& after_batch, TestReport* rep
   const Evaluation all = epoch_->RunEpoch();
   report->loss = all.loss;
   report->samples = all.samples;
-  for (const EvaluatedOutput& output : all.outputs) {
+  AddOutputs(all.outputs, all.left_out, report);
+}
+
+void TestNet::AddOutputs(const std::vector<EvaluatedOutput>& means,
+                         const std::vector<std::string>& left_out, TestReport* report) {
+  for (const EvaluatedOutput& output : means) {
+    if (detection_.Has(output.blob)) continue;
     report->outputs.push_back({output.blob, output.mean, output.loss_weight});
+  }
+  for (const OutputValue& mean : detection_.Means(options_.log_classes ? options_.log : nullptr)) {
+    report->outputs.push_back(mean);
+  }
+  for (const std::string& blob : left_out) {
+    if (detection_.Has(blob) || options_.log == nullptr || !told_.insert(blob).second) continue;
+    options_.log->Write(Severity::kWarning,
+                        StrCat("test net #", options_.index, ": ", DescribeLeftOut(blob)));
   }
 }
 

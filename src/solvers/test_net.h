@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "core/log.h"
 #include "graph/registry.h"
 #include "runtime/epoch_runner.h"
 #include "runtime/session.h"
+#include "solvers/detection_precision.h"
 #include "solvers/solver_config.h"
 #include "solvers/training_observer.h"
 
@@ -28,6 +31,9 @@ class TestNet {
     PlanOptions plan;
     uint64_t seed = 1;
     std::vector<Problem>* warnings = nullptr;
+    LogSink* log = nullptr;  // may be null
+    ApRule precision = ApRule::kIntegral;
+    bool log_classes = false;  // the average precision of each
   };
   // Plans and allocates; layers that `trained` has are shared with it. `net`, `registry` and
   // `trained` must outlive this. Throws Error with all problems of the net.
@@ -39,7 +45,9 @@ class TestNet {
   // One test; `after_batch` is called after each batch and may throw to end it. Means over
   // `batches` as Caffe computes them, going on in the source where the test before ended; or over
   // all samples, each with the same weight, from the start of the source. Random draws depend on
-  // the iteration, so that a resumed run sees the same.
+  // the iteration, so that a resumed run sees the same. Outputs whose size changes from batch to
+  // batch are left out, with one warning each; those of DetectionEvaluate are one mean average
+  // precision.
   TestReport Run(int64_t iteration, const std::function<void()>& after_batch);
 
   const Plan& plan() const { return session_->plan(); }
@@ -51,6 +59,8 @@ class TestNet {
   std::unique_ptr<Session> Open(const NetParameter& net, std::vector<Problem>* warnings) const;
   void RunBatches(const std::function<void()>& after_batch, TestReport* report);
   void RunEpoch(const std::function<void()>& after_batch, TestReport* report);
+  void AddOutputs(const std::vector<EvaluatedOutput>& means,
+                  const std::vector<std::string>& left_out, TestReport* report);
 
   const NetOfRun& net_;
   const Registry& registry_;
@@ -59,6 +69,8 @@ class TestNet {
   const std::string name_;  // in snapshots: "test#0"
   std::unique_ptr<Session> session_;
   SolverState start_;  // of the data readers, as opened
+  DetectionPrecision detection_;
+  std::set<std::string> told_;  // outputs that are left out
   std::function<void()> after_batch_;
   std::unique_ptr<EpochRunner> epoch_;
 };

@@ -39,6 +39,7 @@ struct TestReport {
   double loss = 0;
   double seconds = 0;  // wall-clock time
   int64_t samples = 0;
+  double epoch = 0;  // passes over the training data so far; 0 when it has no end
 };
 
 // Called by the thread that trains, between its steps. The default does nothing.

@@ -40,7 +40,8 @@ TestReport Tested(int64_t iteration) {
           .net = 1,
           .outputs = {{"accuracy", 0.5, 0}, {"per,class", 0.25, 0}, {"per,class", 0.125, 0}},
           .has_loss = true,
-          .loss = 1.5};
+          .loss = 1.5,
+          .epoch = 0.5};
 }
 
 // Times of day differ from run to run.
@@ -63,18 +64,18 @@ TEST(MetricsWriter, WritesTheDocumentedSchema) {
             std::string(kHeader) +
                 "train,20,0.75,T,2.5,2.25,0.01,16,0.25,,,,\n"
                 "output,20,0.75,T,,,,,,,loss,0,2.5\n"
-                "test,21,0.75,T,,,,,,1,accuracy,0,0.5\n"
-                "test,21,0.75,T,,,,,,1,\"per,class\",0,0.25\n"
-                "test,21,0.75,T,,,,,,1,\"per,class\",1,0.125\n"
-                "test,21,0.75,T,,,,,,1,,0,1.5\n");
+                "test,21,0.5,T,,,,,,1,accuracy,0,0.5\n"
+                "test,21,0.5,T,,,,,,1,\"per,class\",0,0.25\n"
+                "test,21,0.5,T,,,,,,1,\"per,class\",1,0.125\n"
+                "test,21,0.5,T,,,,,,1,,0,1.5\n");
   EXPECT_EQ(
       WithoutTime(temp.Read("run/metrics.jsonl")),
       R"({"kind":"train","iteration":20,"epoch":0.75,"time":T,"loss":2.5,"smoothed_loss":2.25,"lr":0.01,"samples_per_second":16,"wait_share":0.25}
 {"kind":"output","iteration":20,"epoch":0.75,"time":T,"blob":"loss","element":0,"value":2.5}
-{"kind":"test","iteration":21,"epoch":0.75,"time":T,"net":1,"blob":"accuracy","element":0,"value":0.5}
-{"kind":"test","iteration":21,"epoch":0.75,"time":T,"net":1,"blob":"per,class","element":0,"value":0.25}
-{"kind":"test","iteration":21,"epoch":0.75,"time":T,"net":1,"blob":"per,class","element":1,"value":0.125}
-{"kind":"test","iteration":21,"epoch":0.75,"time":T,"net":1,"blob":"","element":0,"value":1.5}
+{"kind":"test","iteration":21,"epoch":0.5,"time":T,"net":1,"blob":"accuracy","element":0,"value":0.5}
+{"kind":"test","iteration":21,"epoch":0.5,"time":T,"net":1,"blob":"per,class","element":0,"value":0.25}
+{"kind":"test","iteration":21,"epoch":0.5,"time":T,"net":1,"blob":"per,class","element":1,"value":0.125}
+{"kind":"test","iteration":21,"epoch":0.5,"time":T,"net":1,"blob":"","element":0,"value":1.5}
 )");
   EXPECT_TRUE(log.warnings.empty());
 }

@@ -269,6 +269,75 @@ TEST_F(RunFields, EarlyStopEndsTheRunWithASnapshot) {
   EXPECT_EQ(resumed->iteration(), 25);
 }
 
+TEST_F(RunFields, EarlyStopSaysThatTestsWereNeverNumbers) {
+  std::string text =
+      Text("max_iter: 100 test_interval: 2 early_stop { metric: 'bad' patience: 3 }");
+  const std::string log_layers =
+      "layer { name: 'log' type: 'Log' bottom: 'label' top: 'log' log_param { shift: -100 } "
+      "include { phase: TEST } } layer { name: 'bad' type: 'Reduction' bottom: 'log' top: 'bad' "
+      "loss_weight: 1 include { phase: TEST } } ";
+  text.insert(text.find("} base_lr"), log_layers);
+  MakeSolver(text, OptionsFor(&recorder_))->Solve();
+  EXPECT_NE(recorder_.log.find("was never a number in 3 tests"), std::string::npos)
+      << recorder_.log;
+  const std::string said = "the loss of the test at iteration";
+  const size_t at = recorder_.log.find(said);
+  ASSERT_NE(at, std::string::npos) << recorder_.log;
+  EXPECT_EQ(recorder_.log.find(said, at + 1), std::string::npos) << recorder_.log;
+}
+
+TEST_F(RunFields, RulesThatNoTestReachesAreToldSo) {
+  Make("max_iter: 3 test_interval: 5 early_stop { } snapshot_best { }");
+  for (const char* rule : {"early_stop", "snapshot_best"}) {
+    EXPECT_NE(recorder_.log.find(StrCat(rule,
+                                        " never acts: the first test after training began "
+                                        "would be at iteration 5, but the run ends at 3")),
+              std::string::npos)
+        << recorder_.log;
+  }
+  recorder_.log.clear();
+  Make("max_iter: 5 test_interval: 5 early_stop { }");
+  EXPECT_EQ(recorder_.log.find("never acts"), std::string::npos) << recorder_.log;
+}
+
+TEST_F(RunFields, TestsSayTheirEpochAlsoAfterAResume) {
+  Make("max_iter: 6 test_interval: 3 snapshot: 3")->Solve();
+  ASSERT_EQ(recorder_.tests.size(), 3U);
+  EXPECT_EQ(recorder_.tests[0].epoch, 0);
+  EXPECT_GT(recorder_.tests[1].epoch, 0);
+  EXPECT_DOUBLE_EQ(recorder_.tests[1].epoch, recorder_.iterations[2].epoch);
+  Recorder again;
+  const auto resumed = MakeSolver(Text("max_iter: 6 test_interval: 3"), OptionsFor(&again));
+  resumed->Restore(temp_.File("s_iter_3.solverstate"));
+  resumed->Solve();
+  ASSERT_EQ(again.tests.size(), 2U);
+  EXPECT_DOUBLE_EQ(again.tests[0].epoch, recorder_.tests[1].epoch);
+}
+
+TEST_F(RunFields, ABestModelThatCouldNotBeWrittenIsNotTheBest) {
+  const std::string away = temp_.File("away");
+  fs::create_directory(away);
+  // Nothing is learned: only the first test can be the best, and its file cannot be written.
+  std::string text =
+      Text("max_iter: 6 test_interval: 2 freeze: '.*' snapshot_best { metric: 'loss' mode: MIN }");
+  const std::string prefix = temp_.File("s");
+  text.replace(text.find("'" + prefix + "'"), prefix.size() + 2, "'" + away + "/s'");
+  class Remover : public Recorder {
+   public:
+    void OnStart(const std::string&, int64_t) override { fs::rename(folder, folder + ".moved"); }
+    void OnIteration(const IterationReport& report) override {
+      if (report.iteration == 0) fs::rename(folder + ".moved", folder);
+    }
+    std::string folder;
+  };
+  Remover remover;
+  remover.folder = away;
+  MakeSolver(text, OptionsFor(&remover))->Solve();
+  EXPECT_NE(remover.log.find("snapshot_best: "), std::string::npos) << remover.log;
+  ASSERT_EQ(remover.bests.size(), 1U);
+  EXPECT_TRUE(fs::exists(away + "/s_best.caffemodel"));
+}
+
 TEST_F(RunFields, OldSnapshotsGoAndNothingElse) {
   // Of another run, of a later iteration, a model alone, the user's own files.
   for (const char* name : {"s_iter_2.caffemodel", "s_iter_x.solverstate", "s_iter_03.solverstate",

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "core/strings.h"
 #include "support/solver_runs.h"
 #include "support/temp_dir.h"
@@ -117,6 +120,150 @@ TEST_F(TestOfARun, TestNetsWithoutAnIntervalAreRefused) {
   const std::string error =
       Solve(LabelNet(temp_.path(), 4), "max_iter: 2 test_net: 'other.prototxt'", &recorder_);
   EXPECT_NE(error.find("no test_interval"), std::string::npos) << error;
+}
+
+// Rows of a blob, one record a batch.
+void WriteRows(const std::string& path, int columns,
+               const std::vector<std::vector<float>>& records) {
+  LmdbWriter writer(path);
+  for (size_t i = 0; i < records.size(); ++i) {
+    Datum datum;
+    datum.set_channels(1);
+    datum.set_height(static_cast<int>(records[i].size()) / columns);
+    datum.set_width(columns);
+    for (const float value : records[i]) datum.add_float_data(value);
+    writer.Put(std::to_string(i), datum.SerializeAsString());
+  }
+  writer.Close();
+}
+
+// Records of which a threshold on their number lets some through.
+std::string FilterNet(const std::string& folder, int batch) {
+  return LabelNet(folder, batch) + R"(
+layer { name: "sel" type: "Threshold" bottom: "label" top: "sel" include { phase: TEST }
+  threshold_param { threshold: 5.5 } }
+layer { name: "some" type: "Filter" bottom: "label" bottom: "sel" top: "some"
+  include { phase: TEST } }
+)";
+}
+
+TEST_F(TestOfARun, AnOutputWhoseSizeChangesIsLeftOutByName) {
+  // Of 0..4 none passes, of 5..9 four do.
+  for (const char* batches : {"", " test_iter: 2"}) {
+    Recorder recorder;
+    ASSERT_EQ(Solve(FilterNet(temp_.path(), 5), StrCat("max_iter: 2 test_interval: 1", batches),
+                    &recorder),
+              "");
+    ASSERT_EQ(recorder.tests.size(), 3U);
+    for (const TestReport& report : recorder.tests) {
+      const auto named = [&](const std::string& blob) {
+        return std::ranges::count(report.outputs, blob, &OutputValue::blob);
+      };
+      EXPECT_EQ(named("some"), 0);
+      EXPECT_EQ(named("mean"), 1);
+      EXPECT_NEAR(std::ranges::find(report.outputs, "mean", &OutputValue::blob)->value, 4.5, 1e-6);
+    }
+    const std::string said = "test net #0: output 'some' has another size in some batches";
+    const size_t at = recorder.log.find(said);
+    ASSERT_NE(at, std::string::npos) << recorder.log;
+    EXPECT_EQ(recorder.log.find(said, at + 1), std::string::npos) << recorder.log;
+  }
+}
+
+TEST_F(TestOfARun, OneNumberASampleIsAveragedOverTheSamples) {
+  const std::string net = R"(
+layer { name: "sums" type: "Reduction" bottom: "data" top: "sums" include { phase: TEST }
+  reduction_param { axis: 1 } }
+)";
+  double expected = 0;
+  for (int i = 0; i < 10; ++i) expected += (4 * i * 9 + 240) / 10.0;
+  for (const int batch : {4, 5, 10, 1, 64}) {  // with and without a smaller last batch
+    Recorder recorder;
+    ASSERT_EQ(Solve(LabelNet(temp_.path(), batch) + net, "max_iter: 1 test_interval: 1", &recorder),
+              "");
+    ASSERT_EQ(recorder.tests.size(), 2U);
+    ASSERT_EQ(recorder.tests[1].outputs.size(), 2U) << batch;
+    EXPECT_EQ(recorder.tests[1].outputs[1].blob, "sums");
+    EXPECT_NEAR(recorder.tests[1].outputs[1].value, expected, 1e-3) << batch;
+  }
+}
+
+TEST_F(TestOfARun, OneNumberAClassIsNoBatchOfTheSameLength) {
+  // Four numbers, four samples a batch.
+  const std::string net = R"(
+layer { name: "columns" type: "Permute" bottom: "data" top: "columns" include { phase: TEST }
+  permute_param { order: 2 order: 3 order: 0 order: 1 } }
+layer { name: "flat" type: "Reshape" bottom: "columns" top: "flat" include { phase: TEST }
+  reshape_param { shape { dim: 4 dim: -1 } } }
+layer { name: "pixel" type: "Reduction" bottom: "flat" top: "pixel" include { phase: TEST }
+  reduction_param { axis: 1 operation: MEAN } }
+)";
+  Recorder recorder;
+  ASSERT_EQ(Solve(LabelNet(temp_.path(), 4) + net, "max_iter: 1 test_interval: 1", &recorder), "");
+  ASSERT_EQ(recorder.tests.at(1).outputs.size(), 5U);
+  for (size_t p = 0; p < 4; ++p) {
+    EXPECT_NEAR(recorder.tests[1].outputs[1 + p].value, 40.5 + 40.0 * static_cast<double>(p), 1e-3);
+  }
+}
+
+class DetectionTestOfARun : public TestOfARun {
+ protected:
+  void SetUp() override {
+    // Image, label, score, box; image, label, instance, box, difficult. Of label 1 both objects are
+    // found, behind a wrong box; that of label 2 is not.
+    WriteRows(temp_.File("found"), 7,
+              {{0, 1, 0.9F, 0, 0, 1, 1, -1, -1, 0, 0, 0, 0, 0},
+               {0, 1, 0.95F, 5, 5, 6, 6, 0, 1, 0.5F, 0, 0, 1, 1}});
+    WriteRows(temp_.File("objects"), 8,
+              {{0, 1, 0, 0, 0, 1, 1, 0, 0, 2, 0, 3, 3, 4, 4, 0},
+               {0, 1, 0, 0, 0, 1, 1, 0, -1, 0, 0, 0, 0, 0, 0, 0}});
+  }
+  std::string Net() const {
+    const auto data = [&](const std::string& name) {
+      return StrCat("layer { name: '", name, "' type: 'Data' top: '", name,
+                    "' include { phase: TEST } data_param { source: '", temp_.File(name),
+                    "' batch_size: 1 backend: LMDB } } ");
+    };
+    return data("found") + data("objects") + R"(
+layer { name: "d" type: "DummyData" top: "x" dummy_data_param { shape { dim: 2 dim: 3 } }
+  include { phase: TRAIN } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" loss_weight: 1
+  inner_product_param { num_output: 1 } include { phase: TRAIN } }
+layer { name: "eval" type: "DetectionEvaluate" bottom: "found" bottom: "objects" top: "eval"
+  detection_evaluate_param { num_classes: 3 background_label_id: 0 } include { phase: TEST } }
+)";
+  }
+};
+
+TEST_F(DetectionTestOfARun, GivesTheMeanAveragePrecision) {
+  const std::pair<const char*, double> rules[] = {
+      {"Integral", 0.25 + 1.0 / 3}, {"MaxIntegral", 2.0 / 3}, {"11point", 2.0 / 3}};
+  for (const auto& [rule, precision] : rules) {
+    Recorder recorder;
+    ASSERT_EQ(Solve(Net(),
+                    StrCat("max_iter: 2 test_interval: 1 test_iter: 2 eval_type: 'detection' "
+                           "show_per_class_result: true early_stop { metric: 'eval' } "
+                           "ap_version: '",
+                           rule, "'"),
+                    &recorder),
+              "");
+    ASSERT_EQ(recorder.tests.size(), 3U);
+    for (const TestReport& report : recorder.tests) {
+      ASSERT_EQ(report.outputs.size(), 1U);
+      EXPECT_EQ(report.outputs[0].blob, "eval");
+      EXPECT_NEAR(report.outputs[0].value, precision / 2, 1e-6) << rule;
+    }
+    EXPECT_NE(recorder.log.find("class2: 0\n"), std::string::npos) << recorder.log;
+    EXPECT_EQ(recorder.log.find("another size"), std::string::npos) << recorder.log;
+  }
+}
+
+TEST_F(DetectionTestOfARun, UnknownRulesAreRefused) {
+  const std::string error =
+      Solve(Net(), "max_iter: 2 test_interval: 1 test_iter: 2 ap_version: 'x' eval_type: 'y'",
+            &recorder_);
+  EXPECT_NE(error.find("unknown ap_version 'x'"), std::string::npos) << error;
+  EXPECT_NE(error.find("unknown eval_type 'y'"), std::string::npos) << error;
 }
 
 }  // namespace

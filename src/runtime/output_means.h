@@ -1,0 +1,51 @@
+// Means of the outputs of a net over many batches.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/session.h"
+
+namespace crema {
+
+struct EvaluatedOutput {
+  std::string blob;
+  int64_t element = 0;
+  double mean = 0;
+  double loss_weight = 0;
+};
+
+// One sum for each element of each output. A blob whose size changes from batch to batch has no
+// such elements: it is left out, by name. Thread safety: one thread.
+class OutputMeans {
+ public:
+  // Whether the first axis of a blob is the batch and is averaged over too.
+  using PerSample = std::function<bool(const PlannedValue&)>;
+
+  // Sums over these outputs of a plan from now on.
+  void Start(const Plan& plan, const std::vector<int>& outputs, const PerSample& per_sample);
+  // A batch of `samples`, which is also its weight.
+  void Add(const Session& session, int64_t samples);
+  std::vector<EvaluatedOutput> Means() const;
+  std::vector<std::string> LeftOut() const;
+
+ private:
+  struct Output {
+    std::string blob;
+    double loss_weight = 0;
+    bool per_sample = false;
+    bool changes = false;  // its size
+    double weight = 0;     // so far
+    std::vector<double> sums;
+  };
+  static void AddTo(Output* output, const ConstTensorView& blob, int64_t samples);
+
+  std::vector<Output> outputs_;
+};
+
+// What to say of an output that is left out.
+std::string DescribeLeftOut(const std::string& blob);
+
+}  // namespace crema

@@ -1,0 +1,52 @@
+// Mean average precision of the tests of a net that finds boxes, as SSD's solver computes it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/log.h"
+#include "metrics/average_precision.h"
+#include "runtime/session.h"
+#include "solvers/training_observer.h"
+
+namespace crema {
+
+// Of the field ap_version: 11point, MaxIntegral or Integral.
+std::optional<ApRule> FindApRule(const std::string& ap_version);
+
+// Whether this output of a net holds the rows of a DetectionEvaluate layer.
+bool HoldsVerdicts(const Plan& plan, int output);
+
+// Thread safety: one thread.
+class DetectionPrecision {
+ public:
+  DetectionPrecision(const Plan& plan, ApRule rule);
+
+  bool Has(const std::string& blob) const { return outputs_.contains(blob); }
+  // A test begins.
+  void Start();
+  void Add(const Session& session);
+  // One value an output: the mean over the classes. A class without objects counts 0, as in SSD.
+  // The value of each class goes to `log` where it is not null.
+  std::vector<OutputValue> Means(LogSink* log) const;
+
+ private:
+  struct OfClass {
+    std::vector<JudgedDetection> detections;
+    int64_t objects = 0;
+  };
+  using Classes = std::map<int64_t, OfClass>;
+  struct Output {
+    double loss_weight = 0;
+    Classes classes;
+  };
+  double PrecisionOf(const OfClass& scores) const;
+
+  ApRule rule_;
+  std::map<std::string, Output> outputs_;  // by blob
+};
+
+}  // namespace crema
