@@ -1,5 +1,6 @@
 #include "graph/learned_slots.h"
 
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -50,6 +51,9 @@ class Assigner {
   }
 
   void AddSlot(size_t n, size_t i, const ParamSpec& spec) {
+    // Before they spread to layers that share the blob.
+    RequireFinite(n, i, "lr_mult", spec.lr_mult());
+    RequireFinite(n, i, "decay_mult", spec.decay_mult());
     const LearnedBlob& blob = infos_[n].learned[i];
     LearnedSlot slot{.layer = static_cast<int>(n),
                      .index = static_cast<int>(i),
@@ -68,6 +72,14 @@ class Assigner {
       if (!is_first) Share(n, i, spec, &found->second, &slot);
     }
     slots_.push_back(std::move(slot));
+  }
+
+  void RequireFinite(size_t n, size_t i, const char* field, float value) {
+    if (std::isfinite(value)) return;
+    // Not the sign of a NaN, which means nothing.
+    const std::string told = std::isnan(value) ? "nan" : StrCat(value);
+    Report(n, StrCat("param[", i, "].", field),
+           StrCat(field, " is ", told, ", not a finite number"));
   }
 
   struct Owner {
@@ -98,7 +110,7 @@ class Assigner {
 
   void Merge(size_t n, const std::string& field, bool given, float value, bool* owner_given,
              float* owner_value, const std::string& first_layer) {
-    if (!given) return;
+    if (!given || !std::isfinite(value) || !std::isfinite(*owner_value)) return;  // told before
     if (*owner_given && *owner_value != value) {
       Report(n, field,
              StrCat("is ", value, ", but layer \"", first_layer, "\", which shares the blob, says ",

@@ -13,6 +13,8 @@ namespace crema {
 namespace {
 
 constexpr size_t kMostProblems = 10;  // of one net
+// A net that breaks in every batch would be planned and run once more for each.
+constexpr int64_t kMostBadBatches = 100;
 
 // The shortest source; 0 when none has an end.
 int64_t ShortestEpoch(const Session& session) {
@@ -34,7 +36,99 @@ void GoBehind(const PassMark& bad, int64_t batch, Session* session) {
   session->RestoreState("train", readers);
 }
 
-bool IsAboutData(const Error& error) { return ExitCode(error.code()) == 3; }
+bool IsAboutData(const Problem& problem) { return ExitCode(problem.code) == 3; }
+
+// What is wrong with batches, each problem once.
+class BadBatches {
+ public:
+  // `begin` is what the first of the batches that have this problem is told with.
+  void Add(const Problem& problem, const std::string& begin = "") {
+    ++batches_;
+    for (Entry& entry : entries_) {
+      if (ToString(entry.problem) != ToString(problem)) continue;
+      ++entry.more;
+      return;
+    }
+    entries_.push_back({problem, begin});
+  }
+
+  bool IsFull() const { return entries_.size() >= kMostProblems || batches_ >= kMostBadBatches; }
+
+  std::vector<Problem> Tell() const {
+    std::vector<Problem> problems;
+    for (const Entry& entry : entries_) {
+      Problem& told = problems.emplace_back(entry.problem);
+      told.message = entry.begin + told.message;
+      if (entry.more == 0) continue;
+      told.message +=
+          StrCat("; the same in ", entry.more, entry.more == 1 ? " more batch" : " more batches");
+    }
+    return problems;
+  }
+
+ private:
+  struct Entry {
+    Problem problem;
+    std::string begin;
+    int64_t more = 0;  // batches, besides the first
+  };
+
+  std::vector<Entry> entries_;
+  int64_t batches_ = 0;
+};
+
+// The session, its data, and what was found.
+class BatchChecker {
+ public:
+  BatchChecker(const DataCheck& check, const Weights& weights, Session* session,
+               CheckedNet* checked)
+      : check_(check), weights_(weights), session_(*session), checked_(*checked) {}
+
+  std::vector<Problem> Check(int64_t samples) {
+    for (int64_t done = 0; done < samples && !bad_.IsFull(); done += checked_.batch) {
+      mark_.Take(session_);
+      if (!Run(done / checked_.batch)) break;
+    }
+    return bad_.Tell();
+  }
+
+ private:
+  // False: what is behind this batch cannot be looked at.
+  bool Run(int64_t batch) {
+    try {
+      const double loss = session_.Forward();
+      if (!std::isfinite(loss)) {
+        AddBroken(batch, loss);
+        return true;
+      }
+      if (checked_.samples == 0) checked_.loss = loss;
+      checked_.samples += checked_.batch;
+      return true;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kInternal) throw;
+      bad_.Add(error.problems().front());
+      if (!IsAboutData(error.problems().front())) return false;
+      GoBehind(mark_, checked_.batch, &session_);
+      return true;
+    }
+  }
+
+  // Nothing was trained yet: neither a rate nor a snapshot has to do with it.
+  void AddBroken(int64_t batch, double loss) {
+    const BrokenPass pass =
+        DiagnosePass(check_.net, check_.registry, session_, weights_, mark_, /*iteration=*/0);
+    const std::string samples = pass.samples.empty() ? "" : StrCat(" (samples ", pass.samples, ")");
+    bad_.Add({ErrorCode::kDataLoss, {.layer = pass.layer}, pass.text},
+             StrCat("the loss of batch ", batch, samples, " is ", TellNumber(loss), ". "));
+  }
+
+  const DataCheck& check_;
+  const Weights& weights_;
+  Session& session_;
+  CheckedNet& checked_;
+  BadBatches bad_;
+  PassMark mark_;
+};
 
 }  // namespace
 
@@ -48,30 +142,10 @@ std::vector<Problem> CheckData(const DataCheck& check, const Weights& weights,
   Session session(plan, shared, ExecContext(check.threads, check.seed));
   checked->batch = FirstBatch(*plan);
   checked->epoch = ShortestEpoch(session);
+  if (check.on_open) check.on_open(session);
   int64_t samples = check.samples;
   if (checked->epoch > 0) samples = std::min(samples, checked->epoch);
-  std::vector<Problem> problems;
-  PassMark mark;
-  for (int64_t done = 0; done < samples && problems.size() < kMostProblems;
-       done += checked->batch) {
-    mark.Take(session);
-    try {
-      const double loss = session.Forward();
-      if (!std::isfinite(loss)) {
-        const DivergedRun run{.iteration = done / checked->batch};
-        throw DiagnoseDivergence(check.net, check.registry, session, *shared, mark, loss, run);
-      }
-      if (checked->samples == 0) checked->loss = loss;
-      checked->samples += checked->batch;
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::kInternal) throw;
-      problems.push_back(error.problems().front());
-      if (error.code() == ErrorCode::kDiverged) problems.back().code = ErrorCode::kDataLoss;
-      if (!IsAboutData(Error(problems.back()))) return problems;
-      GoBehind(mark, checked->batch, &session);
-    }
-  }
-  return problems;
+  return BatchChecker(check, *shared, &session, checked).Check(samples);
 }
 
 }  // namespace crema

@@ -44,7 +44,8 @@ class Checker {
 
  private:
   void CheckNumbers() {
-    Finite("base_lr", param_.base_lr());
+    // Caffe takes a negative one, and climbs.
+    NotNegative("base_lr", param_.base_lr());
     Finite("gamma", param_.gamma());
     Finite("power", param_.power());
     NotNegative("min_lr", param_.min_lr());
@@ -227,7 +228,7 @@ std::vector<Problem> WarnAboutLearningRate(const SolverParameter& param) {
                                ": the rate never reaches base_lr"));
     }
   }
-  if (param.has_base_lr() && param.min_lr() > param.base_lr()) {
+  if (param.has_base_lr() && param.has_min_lr() && param.min_lr() > param.base_lr()) {
     report.Add("min_lr", StrCat("min_lr ", param.min_lr(), " is above base_lr ", param.base_lr(),
                                 ": no rate is below it"));
   }

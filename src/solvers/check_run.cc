@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -13,10 +14,15 @@
 #include "graph/summary.h"
 #include "runtime/session.h"
 #include "solvers/check_data.h"
+#include "solvers/epochs.h"
+#include "solvers/freeze.h"
 #include "solvers/learning_rate.h"
 #include "solvers/machine_limits.h"
+#include "solvers/run_rules.h"
 #include "solvers/snapshot.h"
 #include "solvers/snapshot_space.h"
+#include "solvers/test_net.h"
+#include "solvers/train_plan.h"
 #include "solvers/update_rule.h"
 
 namespace crema {
@@ -53,9 +59,8 @@ class RunChecker {
   CheckReport Check() {
     Add(solver_.warnings, &report_.warnings);
     std::unique_ptr<RunConfig> config = Configure();
-    // A schedule is only walked when all of its fields are right.
-    if (CheckLearningRate(param_).empty() && param_.has_max_iter()) CheckRates();
-    if (config) CheckNets(*config);
+    if (config) CheckNets(config.get());  // says how long the run is, where it counts epochs
+    if (RatesAreKnown() && param_.has_max_iter()) CheckRates();
     CheckSnapshots();
     return std::move(report_);
   }
@@ -63,7 +68,7 @@ class RunChecker {
  private:
   struct PlannedNet {
     std::string role;
-    const NetOfRun* net;
+    NetOfRun* net;
     std::shared_ptr<const Plan> plan;
     bool can_run = true;  // its data are there
   };
@@ -95,14 +100,18 @@ class RunChecker {
       return Collect([&] { config = std::make_unique<RunConfig>(MakeRunConfig(file)); });
     };
     if (!read(solver_)) read(NetsOnly());
+    if (config) Add(config->solver.warnings, &report_.warnings);
     return config;
   }
+
+  // A schedule can be computed when all of its fields are right.
+  bool RatesAreKnown() const { return CheckLearningRate(param_).empty(); }
 
   // The nets can be looked at although other fields are wrong.
   SolverFile NetsOnly() const {
     static constexpr std::string_view kKept[] = {
         "net",      "net_param",      "train_net", "train_net_param", "train_state",
-        "test_net", "test_net_param", "test_iter", "test_state"};
+        "test_net", "test_net_param", "test_iter", "test_state",      "freeze"};
     SolverFile file = solver_;
     SolverParameter& only = file.solver;
     std::vector<const google::protobuf::FieldDescriptor*> fields;
@@ -112,6 +121,7 @@ class RunChecker {
         only.GetReflection()->ClearField(&only, field);
       }
     }
+    if (!CheckFreeze(only).empty()) only.clear_freeze();
     only.set_base_lr(1);
     only.set_lr_policy("fixed");
     only.set_max_iter(1);
@@ -120,34 +130,55 @@ class RunChecker {
     return file;
   }
 
-  void CheckNets(const RunConfig& config) {
+  void CheckNets(RunConfig* config) {
     std::vector<PlannedNet> nets;
-    PlanNet("train", config.train, true, &nets);
-    for (size_t i = 0; i < config.tests.size(); ++i) {
-      PlanNet(StrCat("test#", i), config.tests[i], false, &nets);
+    PlanNet("train", true, &config->train, &nets);
+    if (!nets.empty()) HoldFrozen(config->solver, &nets.front());
+    for (size_t i = 0; i < config->tests.size(); ++i) {
+      PlanNet(StrCat("test#", i), false, &config->tests[i], &nets);
     }
+    CheckRules(*config, nets);
     if (nets.empty()) return;
     const bool fits = CheckMemory(nets);
     if (nets.front().role == "train") train_plan_ = nets.front().plan;
-    if (fits) RunNets(nets);
+    if (fits) RunNets(*config, nets);
   }
 
-  void PlanNet(const std::string& role, const NetOfRun& net, bool backward,
+  void PlanNet(const std::string& role, bool backward, NetOfRun* net,
                std::vector<PlannedNet>* nets) {
     const PlanOptions options{.threads = options_.threads, .backward = backward};
-    std::vector<Problem> warnings = net.file.warnings;
+    std::vector<Problem> warnings;
     std::shared_ptr<const Plan> plan;
-    const bool whole = Collect([&] {
-      plan = MakePlan(net.file.net, net.file.source, net.state, registry_, options, &warnings);
-    });
+    const bool whole = Collect([&] { plan = PlanNetOfRun(*net, registry_, options, &warnings); });
     Add(warnings, &report_.warnings);
-    if (!whole) plan = PlanWithoutData(net, options);
+    if (!whole) plan = PlanWithoutData(*net, options);
     if (plan == nullptr) return;
     report_.nets.push_back({.role = role,
                             .name = plan->name,
                             .layers = int64_t{plan->written.layer_size()},
                             .parameters = plan->LearnedCount()});
-    nets->push_back({.role = role, .net = &net, .plan = std::move(plan), .can_run = whole});
+    nets->push_back({.role = role, .net = net, .plan = std::move(plan), .can_run = whole});
+  }
+
+  void HoldFrozen(const SolverFile& solver, PlannedNet* train) {
+    if (!train->can_run) {  // it cannot be planned again; the names are known
+      Collect([&] { FrozenLayers(solver, *train->plan); });
+      return;
+    }
+    Collect(
+        [&] { train->plan = HoldFrozenLayers(solver, train->plan, registry_, train->net).plan; });
+    Add(WarnAboutTraining(*train->plan), &report_.warnings);
+  }
+
+  void CheckRules(const RunConfig& config, const std::vector<PlannedNet>& nets) {
+    std::vector<const Plan*> tests;
+    for (const PlannedNet& net : nets) {
+      if (net.role != "train") tests.push_back(net.plan.get());
+    }
+    if (tests.size() < config.tests.size()) return;  // there is more wrong with them
+    std::optional<LearningRate> rate;
+    if (RatesAreKnown()) rate.emplace(param_);
+    Collect([&] { MakeRunRules(solver_, tests, rate ? &*rate : nullptr); });
   }
 
   // Data that are not there hide what is wrong behind them. Null when there is nothing to plan.
@@ -188,7 +219,7 @@ class RunChecker {
     return false;
   }
 
-  void RunNets(const std::vector<PlannedNet>& nets) {
+  void RunNets(const RunConfig& config, const std::vector<PlannedNet>& nets) {
     const bool any_runs = std::ranges::any_of(nets, &PlannedNet::can_run);
     if (!any_runs && options_.weights.paths.empty()) return;
     const PlannedNet& first = nets.front();  // the training net, unless that is what is wrong
@@ -206,10 +237,23 @@ class RunChecker {
                               .registry = registry_,
                               .threads = options_.threads,
                               .seed = seed,
-                              .samples = options_.samples};
+                              .samples = options_.samples,
+                              .on_open = [&](const Session& session) {
+                                Collect([&] { CheckEnd(config, nets[i], session); });
+                              }};
         Add(CheckData(check, *weights, &report_.nets[i]), &report_.problems);
       });
     }
+  }
+
+  // Epochs are counted where the source says how large they are.
+  void CheckEnd(const RunConfig& config, const PlannedNet& net, const Session& session) {
+    if (net.role == "train") {
+      if (param_.iter_size() > 0) epochs_ = CountEpochs(session, &solver_);
+      return;
+    }
+    const auto index = static_cast<size_t>(net.net - config.tests.data());
+    if (config.test_iterations[index] == 0) RefuseTestWithoutEnd(*net.net, session, index);
   }
 
   void CheckRates() {
@@ -228,8 +272,8 @@ class RunChecker {
 
   void CheckSnapshots() {
     if (param_.snapshot_prefix().empty() || train_plan_ == nullptr) return;
-    constexpr double kUnknown = 0;  // iterations of an epoch
-    const SnapshotNeed need = SnapshotNeedOf(param_, *train_plan_, Histories(), 0, kUnknown);
+    const double epoch = epochs_.known() ? static_cast<double>(epochs_.IterationsOf(1)) : 0;
+    const SnapshotNeed need = SnapshotNeedOf(param_, *train_plan_, Histories(), 0, epoch);
     if (need.all == 0) return;
     report_.snapshot_prefix = param_.snapshot_prefix();
     report_.snapshots = need.count;
@@ -247,11 +291,12 @@ class RunChecker {
                 " free on the disk: make room, or set snapshot_keep")});
   }
 
-  const SolverFile solver_;
+  SolverFile solver_;  // with max_iter, once its epochs are counted
   const SolverParameter& param_;
   const Registry& registry_;
   CheckOptions options_;
   CheckReport report_;
+  Epochs epochs_;
   std::shared_ptr<const Plan> train_plan_;  // null when it could not be made
 };
 

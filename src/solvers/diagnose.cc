@@ -23,11 +23,7 @@ constexpr double kAbsurdWeight = 1e6;
 
 constexpr char kLowerRate[] = "lower base_lr, begin with warmup_iter, or set clip_gradients";
 
-// What was found: which layer, and the sentences about it.
-struct Finding {
-  std::string layer;
-  std::string text;
-};
+using Finding = BrokenPass;
 
 struct Extremes {
   int64_t broken = 0;  // values that are not finite
@@ -99,7 +95,7 @@ std::string TellRows(const Sessions& sessions, int value, double limit) {
   return text;
 }
 
-// ". The batch has the samples 'a' to 'b'"; nothing where they have no names.
+// "'a' to 'b'"; nothing where they have no names.
 std::string TellBatch(const Session& session) {
   for (const PlannedLayer& layer : session.plan().layers) {
     if (!layer.inputs.empty() || layer.outputs.empty()) continue;
@@ -107,7 +103,7 @@ std::string TellBatch(const Session& session) {
     if (shape.axes() == 0) continue;
     const std::string first = FindSampleName(session, layer.outputs[0], 0);
     const std::string last = FindSampleName(session, layer.outputs[0], shape[0] - 1);
-    if (!first.empty()) return StrCat(". The batch has the samples '", first, "' to '", last, "'");
+    if (!first.empty()) return StrCat("'", first, "' to '", last, "'");
   }
   return "";
 }
@@ -120,18 +116,18 @@ std::string BlobName(const LearnedSlot& slot) {
   return StrCat("blob ", slot.index, slot.role.empty() ? "" : " (" + slot.role + ")");
 }
 
-// Without the sign of a NaN, which means nothing.
-std::string Number(double value) { return std::isnan(value) ? "nan" : StrCat(value); }
-
 std::string TellBroken(const Extremes& extremes, int64_t count) {
-  return StrCat(Number(extremes.first), " in ", extremes.broken, " of ", count, " values");
+  return StrCat(TellNumber(extremes.first), " in ", extremes.broken, " of ", count, " values");
 }
 
 // Looks at one pass of a session that keeps every blob.
 class Inquiry {
  public:
-  Inquiry(const Sessions& sessions, const Weights& weights, const DivergedRun& run)
-      : sessions_(sessions), plan_(sessions.again.plan()), weights_(weights), run_(run) {}
+  Inquiry(const Sessions& sessions, const Weights& weights, int64_t iteration)
+      : sessions_(sessions),
+        plan_(sessions.again.plan()),
+        weights_(weights),
+        iteration_(iteration) {}
 
   // Nothing when all is finite.
   std::optional<Finding> Find() const {
@@ -151,13 +147,13 @@ class Inquiry {
       if (extremes.broken == 0) continue;
       const std::string what = StrCat("The weights are at fault: ", BlobName(slot), " holds ",
                                       TellBroken(extremes, blob.count()));
-      if (run_.iteration == 0) {
+      if (iteration_ == 0) {
         return Finding{LayerOf(plan_, slot).name(),
                        what + " before the first update: start from other weights"};
       }
       return Finding{
           LayerOf(plan_, slot).name(),
-          StrCat(what, ", so the update of iteration ", run_.iteration - 1,
+          StrCat(what, ", so the update of iteration ", iteration_ - 1,
                  " overflowed: its gradient or the learning rate is too large; ", kLowerRate)};
     }
     return std::nullopt;
@@ -247,7 +243,7 @@ class Inquiry {
   const Sessions sessions_;
   const Plan& plan_;
   const Weights& weights_;
-  const DivergedRun& run_;
+  const int64_t iteration_;
 };
 
 Error MakeError(const DivergedRun& run, const std::string& what, const Finding& finding) {
@@ -294,13 +290,13 @@ void CopyHandedOver(const Session& from, Session* to) {
 }
 
 Finding Replay(const NetOfRun& net, const Registry& registry, const Session& session,
-               const Weights& weights, const PassMark& mark, const DivergedRun& run) {
+               const Weights& weights, const PassMark& mark, int64_t iteration) {
   const int threads = session.context().threads();
   const uint64_t seed = session.context().seed();
   const auto plan = PlanToLookAt(net, registry, threads);
   const std::shared_ptr<const Weights> shared = Weights::ShareWith(*plan, weights, seed);
   Session again(plan, shared, ExecContext(threads, seed));
-  const Inquiry inquiry({again, session}, *shared, run);
+  const Inquiry inquiry({again, session}, *shared, iteration);
   if (auto finding = inquiry.FindWeights()) return *std::move(finding);  // it may not run
   CopyHandedOver(session, &again);
   again.set_step(mark.step());
@@ -323,19 +319,27 @@ void PassMark::Take(const Session& session) {
   session.SaveState("train", &readers_);
 }
 
+std::string TellNumber(double value) { return std::isnan(value) ? "nan" : StrCat(value); }
+
+BrokenPass DiagnosePass(const NetOfRun& net, const Registry& registry, const Session& session,
+                        const Weights& weights, const PassMark& mark, int64_t iteration) {
+  try {
+    Finding finding = Replay(net, registry, session, weights, mark, iteration);
+    if (finding.text.find(", in sample") == std::string::npos) finding.samples = TellBatch(session);
+    return finding;
+  } catch (const std::exception& error) {
+    return {.layer = {},
+            .text = StrCat("The batch cannot be run again to see more (", error.what(), "); ",
+                           kLowerRate)};
+  }
+}
+
 Error DiagnoseDivergence(const NetOfRun& net, const Registry& registry, const Session& session,
                          const Weights& weights, const PassMark& mark, double loss,
                          const DivergedRun& run) {
-  const std::string what = "the loss is " + Number(loss);
-  try {
-    Finding finding = Replay(net, registry, session, weights, mark, run);
-    if (finding.text.find(", in sample") == std::string::npos) finding.text += TellBatch(session);
-    return MakeError(run, what, finding);
-  } catch (const std::exception& error) {
-    const std::string why =
-        StrCat("The batch cannot be run again to see more (", error.what(), "); ", kLowerRate);
-    return MakeError(run, what, {"", why});
-  }
+  BrokenPass pass = DiagnosePass(net, registry, session, weights, mark, run.iteration);
+  if (!pass.samples.empty()) pass.text += ". The batch has the samples " + pass.samples;
+  return MakeError(run, "the loss is " + TellNumber(loss), pass);
 }
 
 Error DiagnoseUpdate(Session& session, size_t slot, const DivergedRun& run) {

@@ -35,6 +35,22 @@ struct DivergedRun {
   std::string last_snapshot = {};  // the model written last, whose weights are finite; empty: none
 };
 
+// Which layer of such a pass is at fault.
+struct BrokenPass {
+  std::string layer = {};  // empty: not known
+  std::string text = {};   // why, in sentences without the last full stop
+  std::string samples =
+      {};  // of the batch, "'a' to 'b'"; empty: they have no names, or `text` has them
+};
+
+// Of a pass that began at `mark`, whose loss was not finite; see DiagnoseDivergence. `iteration` is
+// the number of updates that the weights have behind them.
+BrokenPass DiagnosePass(const NetOfRun& net, const Registry& registry, const Session& session,
+                        const Weights& weights, const PassMark& mark, int64_t iteration);
+
+// "nan" or "-inf": without the sign of a NaN, which means nothing.
+std::string TellNumber(double value);
+
 // The error of a run whose loss was not finite in the pass that began at `mark`: kDiverged, naming
 // the first layer and whether data, weights or the layer's own arithmetic are at fault. Plans the
 // net once more with every blob kept, and runs that pass again with the weights as they are (which

@@ -41,4 +41,28 @@ Epochs EpochsOf(const Session& train, int iter_size) {
   }
 }
 
+Epochs CountEpochs(const Session& train, SolverFile* solver) {
+  SolverParameter& param = solver->solver;
+  const char* field = param.max_epoch() > 0             ? "max_epoch"
+                      : param.snapshot_epoch() > 0      ? "snapshot_epoch"
+                      : param.test_interval_epoch() > 0 ? "test_interval_epoch"
+                                                        : nullptr;
+  if (field == nullptr) return {};
+  Epochs epochs;
+  try {
+    epochs = RequireEpochs(train, param.iter_size(), field);
+  } catch (const Error& error) {
+    Fail(error.code(), error.problems().front().message, solver->source.Locate(field));
+  }
+  if (param.max_epoch() == 0) return epochs;
+  const int64_t iterations = epochs.IterationsOf(param.max_epoch());
+  if (iterations > INT32_MAX) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("max_epoch is ", iterations, " iterations; at most ", INT32_MAX, " can be counted"),
+         solver->source.Locate("max_epoch"));
+  }
+  param.set_max_iter(static_cast<int>(iterations));
+  return epochs;
+}
+
 }  // namespace crema

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "format/prototxt.h"
 #include "runtime/session.h"
 
 namespace crema {
@@ -35,5 +36,11 @@ class Epochs {
 Epochs EpochsOf(const Session& train, int iter_size);
 // The same; throws kInvalidArgument that names `field`, which counts in epochs, where not known.
 Epochs RequireEpochs(const Session& train, int iter_size, const char* field);
+
+// Those that the fields of a solver count in, and not known where none does; train and check share
+// this. Sets max_iter where max_epoch is: policies that know the end of the run want it before the
+// first iteration. Throws kInvalidArgument, with the place of the field, where the data have no end
+// or the iterations cannot be counted.
+Epochs CountEpochs(const Session& train, SolverFile* solver);
 
 }  // namespace crema

@@ -6,7 +6,7 @@
 namespace crema {
 namespace {
 
-// Not without the field: base_lr may be negative in Caffe.
+// Only where the field is set: 0, its default, would be a floor too.
 double Floored(const SolverParameter& param, double rate) {
   return param.has_min_lr() ? std::max<double>(rate, param.min_lr()) : rate;
 }

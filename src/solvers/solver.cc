@@ -11,8 +11,9 @@
 #include "core/strings.h"
 #include "format/stock_caffe.h"
 #include "runtime/weights_files.h"
-#include "solvers/freeze.h"
+#include "solvers/run_rules.h"
 #include "solvers/snapshot.h"
+#include "solvers/train_plan.h"
 
 namespace crema {
 namespace {
@@ -48,7 +49,8 @@ Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options
   if (WritesSnapshots() && !not_stock.empty()) {
     options_.log->Write(Severity::kWarning, "snapshots: " + not_stock);
   }
-  CountEpochs();
+  epochs_ = CountEpochs(*train_, &config_.solver);
+  epochs_counted_ = epochs_.known();
   rate_.emplace(param_);
   MakeRules();
   WarnOfIdleRules();
@@ -93,28 +95,17 @@ void Solver::PlanNets(const Registry& registry) {
 }
 
 void Solver::PlanTrainNet(const Registry& registry, const PlanOptions& options) {
-  NetOfRun& train = config_.train;
   std::vector<Problem> warnings = config_.solver.warnings;
-  const auto plan = [&] {
-    std::vector<Problem> all = train.file.warnings;
-    train_plan_ = MakePlan(train.file.net, train.file.source, train.state, registry, options, &all);
-    return all;
-  };
-  std::vector<Problem> of_net = plan();
-  if (param_.freeze_size() > 0) {
-    frozen_ = FrozenLayers(config_.solver, *train_plan_);
-    Freeze(frozen_, *train_plan_, &train.file.net);
-    of_net = plan();
+  TrainPlan made =
+      HoldFrozenLayers(config_.solver, PlanNetOfRun(config_.train, registry, options, &warnings),
+                       registry, &config_.train);
+  train_plan_ = std::move(made.plan);
+  frozen_ = std::move(made.frozen);
+  if (!frozen_.empty()) {
     options_.log->Write(Severity::kInfo, "frozen layers: " + Join(frozen_, " "));
   }
-  warnings.insert(warnings.end(), of_net.begin(), of_net.end());
-  if (std::ranges::none_of(train_plan_->layers, &PlannedLayer::backward)) {
-    warnings.push_back({ErrorCode::kInvalidArgument,
-                        {},
-                        "this net learns nothing: no learned blob with an lr_mult has a loss above "
-                        "it"});
-  }
   Warn(warnings);
+  Warn(WarnAboutTraining(*train_plan_));
 }
 
 void Solver::PlanTestNets(const Registry& registry, const PlanOptions& options) {
@@ -138,40 +129,12 @@ void Solver::PlanTestNets(const Registry& registry, const PlanOptions& options) 
   }
 }
 
-// Policies that know the end of the run want max_iter before the first iteration.
-void Solver::CountEpochs() {
-  const char* field = param_.max_epoch() > 0             ? "max_epoch"
-                      : param_.snapshot_epoch() > 0      ? "snapshot_epoch"
-                      : param_.test_interval_epoch() > 0 ? "test_interval_epoch"
-                                                         : nullptr;
-  if (field == nullptr) return;
-  try {
-    epochs_ = RequireEpochs(*train_, param_.iter_size(), field);
-  } catch (const Error& error) {
-    Fail(error.code(), error.problems().front().message, config_.solver.source.Locate(field));
-  }
-  epochs_counted_ = true;
-  if (param_.max_epoch() == 0) return;
-  const int64_t iterations = epochs_.IterationsOf(param_.max_epoch());
-  if (iterations > INT32_MAX) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("max_epoch is ", iterations, " iterations; at most ", INT32_MAX, " can be counted"),
-         config_.solver.source.Locate("max_epoch"));
-  }
-  config_.solver.solver.set_max_iter(static_cast<int>(iterations));
-}
-
 void Solver::MakeRules() {
   std::vector<const Plan*> plans;
   for (const auto& test : tests_) plans.push_back(&test->plan());
-  try {
-    if (rate_->wants_metric()) rate_->BindTests(plans);
-    if (param_.has_snapshot_best()) best_.emplace("snapshot_best", param_.snapshot_best(), plans);
-    if (param_.has_early_stop()) early_.emplace("early_stop", param_.early_stop(), plans);
-  } catch (const Error& error) {
-    const Problem& problem = error.problems().front();
-    Fail(problem.code, problem.message, config_.solver.source.Locate(problem.where.field));
-  }
+  RunRules rules = MakeRunRules(config_.solver, plans, &*rate_);
+  best_ = std::move(rules.best);
+  early_ = std::move(rules.early);
 }
 
 // Tests after training began are what rules decide on.

@@ -99,7 +99,6 @@ class Solver {
   void PlanTrainNet(const Registry& registry, const PlanOptions& options);
   void PlanTestNets(const Registry& registry, const PlanOptions& options);
   void RefuseUndetermined() const;
-  void CountEpochs();
   void CountEpochsOnce();
   void MakeRules();
   void WarnOfIdleRules() const;

@@ -25,12 +25,20 @@ std::vector<OutputValue> OutputsOf(const Session& session) {
   return values;
 }
 
+void RefuseTestWithoutEnd(const NetOfRun& net, const Session& session, size_t index) {
+  try {
+    EpochOf(session, kAdvice);
+  } catch (const Error& error) {
+    Fail(error.code(), StrCat("test net #", index, ": ", error.what()), net.file.source.Locate(""));
+  }
+}
+
 TestNet::TestNet(const NetOfRun& net, const Registry& registry, const Weights& trained,
                  Options options)
     : net_(net),
       registry_(registry),
       trained_(trained),
-      options_(std::move(options)),
+      options_(options),
       name_(StrCat("test#", options_.index)),
       session_(Open(net.file.net, options_.warnings)),
       detection_(session_->plan(), options_.precision) {
@@ -61,13 +69,7 @@ std::unique_ptr<Session> TestNet::Open(const NetParameter& net,
 }
 
 void TestNet::RefuseSourceWithoutEnd() const {
-  if (options_.batches > 0) return;
-  try {
-    EpochOf(*session_, kAdvice);
-  } catch (const Error& error) {
-    Fail(error.code(), StrCat("test net #", options_.index, ": ", error.what()),
-         net_.file.source.Locate(""));
-  }
+  if (options_.batches == 0) RefuseTestWithoutEnd(net_, *session_, options_.index);
 }
 
 TestReport TestNet::Run(int64_t iteration, const std::function<void()>& after_batch) {

@@ -21,6 +21,10 @@ namespace crema {
 // Every element of every output of a net, in the order of their names.
 std::vector<OutputValue> OutputsOf(const Session& session);
 
+// Throws kInvalidArgument when test net `index`, which is to see every sample once, reads a source
+// that has no end; train and check share this.
+void RefuseTestWithoutEnd(const NetOfRun& net, const Session& session, size_t index);
+
 // Thread safety: one thread.
 class TestNet {
  public:

@@ -88,6 +88,7 @@ TEST(CheckLearningRate, RangesAreKept) {
       {"base_lr: 1 lr_policy: \"step\" gamma: 0.1\nstepsize: 0", "2:1: 0 is not above 0"},
       {"base_lr: 1 lr_policy: \"exp\"\ngamma: -1", "2:1: gamma -1 is negative"},
       {"base_lr: 1 lr_policy: \"fixed\" gamma: -1", ""},
+      {"base_lr: -0.01 lr_policy: \"fixed\"", "1:1: base_lr -0.01 is negative; use 0 or more"},
       {"base_lr: 1 lr_policy: \"multistep\" gamma: 1\nstepvalue: 5 stepvalue: 2",
        "2:1: the stepvalues are not in ascending order"},
       {"base_lr: 1 lr_policy: \"fixed\"\nmin_lr: -1", "2:1: min_lr -1 is negative"},
@@ -144,6 +145,7 @@ TEST(CheckLearningRate, OddSchedulesAreWarnedAbout) {
   EXPECT_EQ(
       Problems("base_lr: 1 lr_policy: \"fixed\" max_iter: 9\nmin_lr: 2", WarnAboutLearningRate),
       "2:1: min_lr 2 is above base_lr 1: no rate is below it\n");
+  EXPECT_EQ(Problems("base_lr: -1 lr_policy: \"fixed\" max_iter: 9", WarnAboutLearningRate), "");
   EXPECT_EQ(
       Problems("base_lr: 1 lr_policy: \"fixed\" max_iter: 9 warmup_iter: 9", WarnAboutLearningRate),
       "");

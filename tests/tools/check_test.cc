@@ -126,6 +126,43 @@ TEST_F(Check, ALossThatIsNotFiniteIsExplained) {
   ExpectChecked(3, {"The data are at fault: \"data\" holds inf in 144 of 144 values"});
 }
 
+TEST_F(Check, WhatSeveralBatchesHaveIsToldOnceAndWithoutTheRun) {
+  ReplaceData(
+      "type: \"DummyData\" dummy_data_param { shape { dim: 4 dim: 36 } shape { dim: 4 } "
+      "data_filler { type: \"constant\" value: nan } data_filler { type: \"constant\" } }");
+  Edit("solver.prototxt", "test_iter: 2 test_interval: 4", "");
+  ExpectChecked(3,
+                {"error: layer \"data\": the loss of batch 0 is nan. The data are at fault: "
+                 "\"data\" holds nan in 144 of 144 values, in all samples; mend these samples or "
+                 "leave them out; the same in 24 more batches\n",
+                 "1 problem, "});
+  const ProcessResult result = Run("check", {"--solver=solver.prototxt"});
+  for (const char* other : {"diverged", "iteration 0", "learning rate 0)", "snapshot was"}) {
+    EXPECT_EQ(result.err.find(other), std::string::npos) << result.err;
+  }
+}
+
+TEST_F(Check, EpochsSayHowLongTheRunIs) {
+  Edit("solver.prototxt", "max_iter: 8", "max_epoch: 3");
+  Edit("solver.prototxt", "snapshot: 4", "snapshot_epoch: 1");
+  ExpectChecked(0, {"learning rate 0.1 to 0.1 over 12 iterations", "snapshots: 4 of "});
+  Edit("solver.prototxt", "\"fixed\"", "\"exp\" gamma: 1e40");
+  ExpectChecked(2, {"gamma is inf"});
+  Edit("solver.prototxt", "1e40", "1e30");
+  ExpectChecked(2, {"the learning rate is inf in iteration 11"});
+}
+
+TEST_F(Check, WarningsOfTheFieldsAreTold) {
+  Edit("solver.prototxt", "max_iter: 8", "max_iter: 8 warmup_iter: 9");
+  ExpectChecked(0, {"warning: solver.prototxt:3:13: warmup_iter 9 is more than max_iter 8",
+                    "0 problems, 1 warning"});
+}
+
+TEST_F(Check, RulesAreLookedAtThoughAFieldIsWrong) {
+  Edit("solver.prototxt", "\"fixed\"", "\"fixxed\" freeze: \"ip3\" early_stop { patience: 0 }");
+  ExpectChecked(2, {"unknown lr_policy", "freeze: 'ip3'", "is 0; use 1 or more", "3 problems"});
+}
+
 TEST_F(Check, DiskThatIsTooSmallIsAProblem) {
   // A million snapshots of this net fill no disk, but a hundred million of a larger one would.
   Edit("net.prototxt", "num_output: 16", "num_output: 20000");

@@ -1,0 +1,25 @@
+// The rules of a run that look at its tests; train and check share this.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "format/prototxt.h"
+#include "graph/plan.h"
+#include "solvers/learning_rate.h"
+#include "solvers/metric_tracker.h"
+
+namespace crema {
+
+struct RunRules {
+  std::optional<MetricTracker> best;   // snapshot_best
+  std::optional<MetricTracker> early;  // early_stop
+};
+
+// `tests` are the plans of all test nets, in order. Binds `rate` to them, where it looks at tests;
+// null: there is none. Throws Error with the problems of all rules, each with its place in the
+// solver's text.
+RunRules MakeRunRules(const SolverFile& solver, std::span<const Plan* const> tests,
+                      LearningRate* rate);
+
+}  // namespace crema
