@@ -1,12 +1,12 @@
 #include "solvers/snapshot_set.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <string_view>
