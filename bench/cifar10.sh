@@ -33,7 +33,8 @@ seconds=$(awk -v a="$begin" -v b="$end" 'BEGIN { printf "%.0f", b - a }')
 
 curves=bench/results/cifar10_curves
 mkdir -p "$curves"
-"$bin/report" "$work/run" -o "$curves/$model.html" --quiet
+"$bin/report" "$work/run" -o "$curves/$model.html" --quiet >/dev/null
+sed -i -e "s#$work/##g; s#$PWD/##g; s#$PWD#.#g" "$curves/$model.html"
 awk -F, 'BEGIN { print "iteration,accuracy,loss" }
   $1 == "test" && $11 == "accuracy" { accuracy = $13 }
   $1 == "test" && $11 == "loss" { print $2 "," accuracy "," $13 }
@@ -47,11 +48,12 @@ if [ ! -e "$results" ]; then
 # CIFAR-10 nets, trained with the published settings
 
 Whole runs of `train` (`bench/cifar10.sh`); the curve of the tests is in `cifar10_curves/`. Fewer
-images than the 50,000 of the whole set give a lower accuracy than the published one.
+images than the 50,000 of the whole set give a lower accuracy than the published one (about 75 % for cifar10_quick, 81 % for cifar10_full).
+Two-core AVX-512 machine.
 
 | date | net | training images | test images | iterations | threads | wall s | accuracy |
 |---|---|---|---|---|---|---|---|
 HEAD
 fi
-echo "| $(date +%F) | $model | $(wc -l <"$work/train.txt") | $test_images | $iterations | $threads | $seconds | $accuracy |" |
+echo "| $(date +%F) | $model | $(wc -l <"$work/train.txt") | $test_images | $iterations | $threads | $seconds | $(printf '%.4f' "$accuracy") |" |
   tee -a "$results"

@@ -76,4 +76,5 @@ SOLVER
     END { printf "| %s | `%s` | %s | %s | %.0f |\n", type, settings, last, best, b - a }
   ' "$folder/$type.csv" | tee -a "$results"
 done
-"$bin/report" "${runs[@]}" -o "$folder/report.html" --quiet
+"$bin/report" "${runs[@]}" -o "$folder/report.html" --quiet >/dev/null
+sed -i -e "s#$work/##g; s#$PWD/##g; s#$PWD#.#g" "$folder/report.html"
