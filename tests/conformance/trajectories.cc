@@ -134,8 +134,7 @@ class ByCommand : public TrajectoryCase {
 
   void TestBody() override {
     const ProcessResult result =
-        RunProcess({std::string(CREMA_BIN_DIR) + "/train", "--solver=solver.prototxt",
-                    "--weights=init.caffemodel"},
+        RunProcess({test::Bin("train"), "--solver=solver.prototxt", "--weights=init.caffemodel"},
                    Folder().string());
     ASSERT_EQ(result.exit_code, 0) << result.err;
     ExpectLosses(LoggedLosses(result.err), Folder());

@@ -48,8 +48,7 @@ TEST_F(Mnist2016, AccuracyOnTheTestImages) {
   if (!fs::exists(mnist)) GTEST_SKIP() << "data/mnist is not there";
   const test::TempDir temp;
   const test::ProcessResult converted =
-      test::RunProcess({std::string(CREMA_BIN_DIR) + "/convert_mnist",
-                        (mnist / "t10k-images-idx3-ubyte.gz").string(),
+      test::RunProcess({test::Bin("convert_mnist"), (mnist / "t10k-images-idx3-ubyte.gz").string(),
                         (mnist / "t10k-labels-idx1-ubyte.gz").string(), temp.File("test_lmdb")});
   ASSERT_EQ(converted.exit_code, 0) << converted.err;
   // 255 - v - mean is (v - (255 - mean)) * -1: a mean of its own and a scale.

@@ -19,7 +19,7 @@ constexpr const char* kOldNet =
 class Upgrade : public ::testing::Test {
  protected:
   ProcessResult Run(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), std::string(CREMA_BIN_DIR) + "/upgrade");
+    arguments.insert(arguments.begin(), test::Bin("upgrade"));
     return RunProcess(arguments, temp_.path());
   }
   void ExpectRefusal(std::vector<std::string> arguments, const std::string& text,
