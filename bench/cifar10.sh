@@ -1,17 +1,23 @@
 #!/usr/bin/env bash
 # Trains models/cifar10_quick or cifar10_full on CIFAR-10, or a part of it, as image files, and
 # records accuracy, wall time and the curve of the tests.
-# Usage: bench/cifar10.sh BUILD_DIR IMAGES MODEL [THREADS]
+# Usage: bench/cifar10.sh BUILD_DIR IMAGES MODEL [THREADS [WORK]]
 # IMAGES holds train/<class>/*.jpg and test/<class>/*.jpg. Appends to bench/results/cifar10.md and
-# writes bench/results/cifar10_curves/MODEL.csv and .html.
+# writes bench/results/cifar10_curves/MODEL.csv and .html. The folder WORK is kept, and a run that was
+# cut off goes on in it; the wall time is then that of the last start.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=$(cd "$1/bin" && pwd)
 images=$(cd "$2" && pwd)
 model=$3
 threads=${4:-2}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+if [ -n "${5:-}" ]; then
+  mkdir -p "$5"
+  work=$(cd "$5" && pwd)
+else
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+fi
 
 # Classes are numbered in the order of their names.
 for part in train test; do
@@ -26,7 +32,7 @@ sed -e "s#^net:.*#net: \"$work/net.prototxt\"#; s#^snapshot_prefix:.*#snapshot_p
   "models/$model/solver.prototxt" >"$work/solver.prototxt"
 
 begin=$(date +%s.%N)
-"$bin/train" --solver="$work/solver.prototxt" --threads="$threads" --quiet --run="$work/run" \
+"$bin/train" --solver="$work/solver.prototxt" --threads="$threads" --quiet --run="$work/run" --resume=auto \
   >"$work/out" 2>"$work/log"
 end=$(date +%s.%N)
 seconds=$(awk -v a="$begin" -v b="$end" 'BEGIN { printf "%.0f", b - a }')
@@ -39,6 +45,9 @@ awk -F, 'BEGIN { print "iteration,accuracy,loss" }
   $1 == "test" && $11 == "accuracy" { accuracy = $13 }
   $1 == "test" && $11 == "loss" { print $2 "," accuracy "," $13 }
 ' "$work/run/metrics.csv" >"$curves/$model.csv"
+# What the run does while it trains, whatever else the machine does now and then.
+rate=$(awk -F, '$1 == "train" && $8 > 0 { print $8 }' "$work/run/metrics.csv" | sort -g |
+  awk '{ rate[NR] = $1 } END { printf "%.0f", rate[int((NR + 1) / 2)] }')
 accuracy=$(tail -n 1 "$curves/$model.csv" | cut -d, -f2)
 iterations=$(sed -n 's/^max_iter: //p' "models/$model/solver.prototxt")
 
@@ -51,9 +60,9 @@ Whole runs of `train` (`bench/cifar10.sh`); the curve of the tests is in `cifar1
 images than the 50,000 of the whole set give a lower accuracy than the published one (about 75 % for cifar10_quick, 81 % for cifar10_full).
 Two-core AVX-512 machine.
 
-| date | net | training images | test images | iterations | threads | wall s | accuracy |
-|---|---|---|---|---|---|---|---|
+| date | net | training images | test images | iterations | threads | wall s | images/s, median | accuracy |
+|---|---|---|---|---|---|---|---|---|
 HEAD
 fi
-echo "| $(date +%F) | $model | $(wc -l <"$work/train.txt") | $test_images | $iterations | $threads | $seconds | $(printf '%.4f' "$accuracy") |" |
+echo "| $(date +%F) | $model | $(wc -l <"$work/train.txt") | $test_images | $iterations | $threads | $seconds | $rate | $(printf '%.4f' "$accuracy") |" |
   tee -a "$results"

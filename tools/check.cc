@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/json.h"
+#include "common/net_flags.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -17,6 +18,8 @@ DEFINE_string(solver, "", "the solver, a prototxt");
 DEFINE_string(weights, "", "caffemodels to start from, separated by commas; as for train");
 DEFINE_int64(samples, 100, "samples that each net reads and runs");
 DEFINE_int32(threads, 0, "threads; 0: one for each processor");
+DEFINE_int32(level, 0, "NetState.level of the training net");
+DEFINE_string(stage, "", "NetState.stage of the training net, separated by commas");
 DEFINE_bool(json, false, "print one JSON object");
 
 namespace crema::tools {
@@ -30,7 +33,8 @@ constexpr const char* kUsage =
 
 CheckReport Check() {
   try {
-    const SolverFile solver = ReadSolver(FLAGS_solver);
+    SolverFile solver = ReadSolver(FLAGS_solver);
+    SetTrainState(FLAGS_level, FLAGS_stage, &solver.solver);
     std::vector<std::string> weights(solver.solver.weights().begin(),
                                      solver.solver.weights().end());
     if (!FLAGS_weights.empty()) weights = {FLAGS_weights};

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "evaluate/evaluation_report.h"
+#include "solvers/detection_precision.h"
 
 DEFINE_string(model, "", "the net with its data layer, a prototxt");
 DEFINE_string(weights, "",
@@ -25,6 +26,8 @@ DEFINE_string(report, "", "folder for tables and pictures: docs/evaluation.md");
 DEFINE_string(labels, "", "text file with the name of a class on each line, for --report");
 DEFINE_string(prediction, "", "blob of predictions for --report; none: what the net's loss reads");
 DEFINE_string(label, "", "blob of labels for --report; none: what the net's loss reads");
+DEFINE_string(ap_version, "Integral",
+              "of DetectionEvaluate: 11point (VOC 2007), MaxIntegral (VOC 2012) or Integral");
 DEFINE_int32(worst, 24, "samples of the highest loss that --report shows");
 
 namespace crema::tools {
@@ -55,6 +58,28 @@ std::optional<EvaluationReport> ReportOfFlags() {
                            .worst = static_cast<size_t>(FLAGS_worst)});
 }
 
+ApRule RuleOfFlag() {
+  const std::optional<ApRule> rule = FindApRule(FLAGS_ap_version);
+  if (rule) return *rule;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("--ap_version: '", FLAGS_ap_version, "' is not 11point, MaxIntegral or Integral"));
+}
+
+void PrintOutputs(const Evaluation& result, const std::optional<DetectionPrecision>& detection) {
+  for (const EvaluatedOutput& output : result.outputs) {
+    std::printf("%s = %g", output.blob.c_str(), output.mean);
+    if (output.loss_weight != 0) {
+      std::printf(" (* %g = %g loss)", output.loss_weight, output.loss_weight * output.mean);
+    }
+    std::printf("\n");
+  }
+  if (!detection) return;
+  for (const OutputValue& mean : detection->Means(nullptr)) {
+    std::printf("%s = %g (mean average precision, %s)\n", mean.blob.c_str(), mean.value,
+                FLAGS_ap_version.c_str());
+  }
+}
+
 int Run() {
   RefuseGpuFlag();
   RequireFlag(FLAGS_model, "model");
@@ -72,22 +97,18 @@ int Run() {
                             .log = &ToolLog()};
   if (!FLAGS_stage.empty()) options.stages = Split(FLAGS_stage, ',');
   std::optional<EvaluationReport> report = ReportOfFlags();
-  if (report) {
-    options.keep_blobs = true;
-    options.on_batch = [&](const Session& session, int64_t samples) {
-      report->OnBatch(session, samples);
-    };
-  }
+  if (report) options.keep_blobs = true;
+  const ApRule rule = RuleOfFlag();
+  std::optional<DetectionPrecision> detection;
+  options.on_batch = [&](const Session& session, int64_t samples) {
+    if (report) report->OnBatch(session, samples);
+    if (!detection) detection.emplace(session.plan(), rule);
+    detection->Add(session);
+  };
   const Evaluation result = Evaluate(net, weights, registry, options);
   std::printf("%ld samples in %ld batches\n", result.samples, result.batches);
   std::printf("Loss: %g\n", result.loss);
-  for (const EvaluatedOutput& output : result.outputs) {
-    std::printf("%s = %g", output.blob.c_str(), output.mean);
-    if (output.loss_weight != 0) {
-      std::printf(" (* %g = %g loss)", output.loss_weight, output.loss_weight * output.mean);
-    }
-    std::printf("\n");
-  }
+  PrintOutputs(result, detection);
   if (report) std::printf("%s", report->Write(result).c_str());
   if (std::isfinite(result.loss)) return 0;
   std::fprintf(stderr,

@@ -84,7 +84,7 @@ Schedule MakeSchedule() {
 
 void AppendRow(int64_t iteration, double rate, std::string* text) {
   char row[64];
-  std::snprintf(row, sizeof(row), "%ld,%.9g\n", iteration, rate);
+  std::snprintf(row, sizeof(row), "%ld,%.7g\n", iteration, rate);
   *text += row;
 }
 

@@ -2,9 +2,11 @@
 #include <gflags/gflags.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "common/gpu_flag.h"
+#include "common/net_flags.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -40,10 +42,31 @@ std::string StateToResume() {
   return FLAGS_resume == kAuto ? "" : FLAGS_resume;
 }
 
+void CheckState(const std::string& path) {
+  if (path.empty()) return;
+  if (path.starts_with('-')) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--resume needs a value, auto or a .solverstate, but '", path, "' follows it"));
+  }
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+  if (std::filesystem::is_regular_file(status)) return;
+  if (std::filesystem::exists(status)) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--resume: '", path, "' is a folder, a pipe or a device; give auto or a file"));
+  }
+  const std::vector<std::string> words = {kAuto};
+  const std::string hint = DidYouMean(path, words);
+  if (!hint.empty()) {
+    Fail(ErrorCode::kNotFound, StrCat("--resume: there is no file '", path, "'", hint));
+  }
+}
+
 void CheckResumeFlags() {
   if (!FLAGS_snapshot.empty() && !FLAGS_resume.empty()) {
     Fail(ErrorCode::kInvalidArgument, "--snapshot and --resume are the same: give one of them");
   }
+  CheckState(StateToResume());
   if (!StateToResume().empty() && !FLAGS_weights.empty()) {
     Fail(ErrorCode::kInvalidArgument,
          "give --resume to go on or --weights to start from, not both (but --resume=auto, which "
@@ -53,12 +76,7 @@ void CheckResumeFlags() {
 
 SolverFile ReadSolverWithFlags() {
   SolverFile file = ReadSolver(FLAGS_solver);
-  if (FLAGS_level != 0) file.solver.mutable_train_state()->set_level(FLAGS_level);
-  if (!FLAGS_stage.empty()) {
-    for (const std::string& stage : Split(FLAGS_stage, ',')) {
-      file.solver.mutable_train_state()->add_stage(stage);
-    }
-  }
+  SetTrainState(FLAGS_level, FLAGS_stage, &file.solver);
   if (!FLAGS_weights.empty()) {
     file.solver.clear_weights();
     file.solver.add_weights(FLAGS_weights);

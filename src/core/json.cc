@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 namespace crema {
 
@@ -51,8 +52,13 @@ std::string JsonString(std::string_view text) {
 
 std::string JsonNumber(double value) {
   if (!std::isfinite(value)) return "null";
+  // The fewest digits that read back as the same float, where it is one.
+  constexpr int kMostDigits = 9;
   char text[32];
-  std::snprintf(text, sizeof(text), "%.9g", value);
+  for (int digits = 6; digits <= kMostDigits; ++digits) {
+    std::snprintf(text, sizeof(text), "%.*g", digits, value);
+    if (static_cast<double>(std::strtof(text, nullptr)) == value) break;
+  }
   return text;
 }
 

@@ -86,9 +86,15 @@ bool MatchesAbbreviation(std::string_view word, std::string_view candidate) {
 }  // namespace
 
 std::string Nearest(std::string_view word, std::span<const std::string> candidates) {
+  constexpr size_t kLeast = 2;
+  return Nearest(word, candidates, std::max(kLeast, Normalised(word.substr(0, 200)).size() / 3));
+}
+
+std::string Nearest(std::string_view word, std::span<const std::string> candidates,
+                    size_t most_edits) {
   const std::string plain = Normalised(word.substr(0, 200));
   std::string best;
-  size_t best_distance = std::max<size_t>(2, plain.size() / 3) + 1;
+  size_t best_distance = most_edits + 1;
   for (const std::string& candidate : candidates) {
     if (candidate == word) continue;
     if (MatchesAbbreviation(word, candidate)) return candidate;

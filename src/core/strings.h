@@ -43,6 +43,10 @@ std::string_view Trim(std::string_view text);
 // underscores; empty when none is near.
 std::string Nearest(std::string_view word, std::span<const std::string> candidates);
 
+// The same, of what is at most `most_edits` edits away.
+std::string Nearest(std::string_view word, std::span<const std::string> candidates,
+                    size_t most_edits);
+
 // " (did you mean 'x'?)" or nothing.
 std::string DidYouMean(std::string_view word, std::span<const std::string> candidates);
 

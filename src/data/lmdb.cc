@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "format/file.h"
 
 namespace crema {
 namespace {
@@ -80,7 +81,7 @@ struct stat ExamineFolder(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) {
-      Fail(ErrorCode::kNotFound, StrCat("there is no data set '", path, "'"));
+      Fail(ErrorCode::kNotFound, StrCat("there is no data set '", path, "'", DidYouMeanPath(path)));
     }
     FailLmdb(path, "opening it", errno);
   }

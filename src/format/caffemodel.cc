@@ -53,8 +53,9 @@ bool HasBlobs(const NetParameter& net) {
 void FailIfOtherMessage(std::string_view body, const std::string& path) {
   SolverState state;
   if (ParseBinary(body, &state) && state.has_learned_net() && state.has_iter()) {
-    FailFile(path, StrCat("is a solver state, not ", kExpected, ": give it with --snapshot; its ",
-                          "weights are in '", state.learned_net(), "'"));
+    FailFile(path,
+             StrCat("is a solver state, not ", kExpected, ": train takes it with --resume; its ",
+                    "weights are in '", state.learned_net(), "'"));
   }
   BlobProto blob;
   if (ParseBinary(body, &blob) && DataCount(blob) > 0 && DataCount(blob) == ShapeOf(blob).count()) {

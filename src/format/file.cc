@@ -55,21 +55,7 @@ fs::path FolderOf(const std::string& path) {
          StrCat("there is no such file: the folder '", folder.string(), "' does not exist"),
          In(path));
   }
-  std::vector<std::string> names;
-  constexpr size_t kEnough = 10000;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
-    if (names.size() == kEnough) break;
-  }
-  std::sort(names.begin(), names.end());
-  const std::string near = Nearest(fs::path(path).filename().string(), names);
-  std::string hint;
-  if (!near.empty()) {
-    const fs::path parent = fs::path(path).parent_path();
-    hint = " (did you mean '" + (parent / near).string() + "'?)";
-  }
-  Fail(ErrorCode::kNotFound, "there is no such file" + hint, In(path));
+  Fail(ErrorCode::kNotFound, "there is no such file" + DidYouMeanPath(path), In(path));
 }
 
 [[noreturn]] void FailTooLarge(const std::string& path) {
@@ -120,6 +106,23 @@ std::string FreeSpace(const std::string& path) {
 }
 
 }  // namespace
+
+std::string DidYouMeanPath(const std::string& path) {
+  constexpr size_t kEnough = 10000;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(FolderOf(path), error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+    if (names.size() == kEnough) break;
+  }
+  std::sort(names.begin(), names.end());
+  // Names of data sets and snapshots differ by little; one that is further off is another file.
+  const fs::path name = fs::path(path).filename();
+  const std::string near = Nearest(name.string(), names, 1 + name.stem().string().size() / 6);
+  if (near.empty()) return "";
+  return " (did you mean '" + (fs::path(path).parent_path() / near).string() + "'?)";
+}
 
 std::string ReadFile(const std::string& path) {
   const Descriptor file(OpenForReading(path));
@@ -187,7 +190,11 @@ void FailWrite(const std::string& path, int error, uint64_t needed_bytes) {
     }
     reason += "; free some space or write elsewhere";
   } else if (error == ENOENT || error == ENOTDIR) {
-    reason = StrCat("the folder '", FolderOf(path).string(), "' does not exist; create it first");
+    std::error_code ignored;
+    const fs::path folder = FolderOf(path);
+    reason = fs::is_directory(folder, ignored)
+                 ? StrCat("the folder '", folder.string(), "' takes no files")
+                 : StrCat("the folder '", folder.string(), "' does not exist; create it first");
   }
   Fail(ErrorCode::kIoFailure, "cannot be written: " + reason, In(path));
 }

@@ -11,6 +11,9 @@ namespace crema {
 // see RandomFile.
 inline constexpr uint64_t kMaxFileBytes = (uint64_t{1} << 31) - 1;
 
+// " (did you mean 'x'?)", where something beside `path` has nearly its name; or nothing.
+std::string DidYouMeanPath(const std::string& path);
+
 // The whole file. Throws kNotFound (naming a similar file of that folder, if there is one),
 // kInvalidArgument for a folder, kIoFailure, or kDataLoss if it is larger than kMaxFileBytes.
 std::string ReadFile(const std::string& path);

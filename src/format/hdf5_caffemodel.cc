@@ -93,10 +93,11 @@ NetParameter ReadHdf5Caffemodel(const std::string& path) {
     where.file = path;
     const bool is_state = reader.Has("iter") && reader.Has("learned_net");
     Fail(ErrorCode::kDataLoss,
-         is_state ? StrCat("is a solver state, not a weights file: give it with --snapshot; its "
-                           "weights are in '",
-                           reader.ReadString("learned_net"), "'")
-                  : "is an HDF5 file, but not of weights: it has no group 'data'",
+         is_state
+             ? StrCat("is a solver state, not a weights file: train takes it with --resume; its "
+                      "weights are in '",
+                      reader.ReadString("learned_net"), "'")
+             : "is an HDF5 file, but not of weights: it has no group 'data'",
          where);
   }
   NetParameter net;

@@ -5,9 +5,30 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "math/filler.h"
 
 namespace crema {
 namespace {
+
+// "inner_product_param.weight_filler" of the filler that is this one; empty: it is not in the text.
+std::string PathOfFiller(const LayerParameter& param, const FillerParameter& filler) {
+  std::vector<const google::protobuf::FieldDescriptor*> parts;
+  param.GetReflection()->ListFields(param, &parts);
+  for (const auto* part : parts) {
+    if (part->is_repeated() || part->message_type() == nullptr) continue;
+    const google::protobuf::Message& message = param.GetReflection()->GetMessage(param, part);
+    std::vector<const google::protobuf::FieldDescriptor*> fields;
+    message.GetReflection()->ListFields(message, &fields);
+    for (const auto* field : fields) {
+      if (field->is_repeated() || field->message_type() != FillerParameter::descriptor()) continue;
+      const auto& found = message.GetReflection()->GetMessage(message, field);
+      if (found.SerializeAsString() == filler.SerializeAsString()) {
+        return StrCat(part->name(), ".", field->name());
+      }
+    }
+  }
+  return "";
+}
 
 class Assigner {
  public:
@@ -50,6 +71,22 @@ class Assigner {
     }
   }
 
+  // When weights are made it is too late to say where in the text the filler is.
+  void CheckFiller(size_t n, size_t i) {
+    const LayerParameter& param = graph_.nodes[n].layer->param();
+    if (static_cast<int>(i) < param.blobs_size()) return;  // holds the values
+    const LearnedBlob& blob = infos_[n].learned[i];
+    Where where;
+    where.field = PathOfFiller(param, blob.filler);
+    try {
+      ValidateFiller(blob.filler, blob.shape, where);
+    } catch (const Error& error) {
+      for (const Problem& problem : error.problems()) {
+        Report(n, problem.where.field, problem.message);
+      }
+    }
+  }
+
   void AddSlot(size_t n, size_t i, const ParamSpec& spec) {
     // Before they spread to layers that share the blob.
     RequireFinite(n, i, "lr_mult", spec.lr_mult());
@@ -71,6 +108,7 @@ class Assigner {
           spec.name(), Owner{slot.owner, spec.has_lr_mult(), spec.has_decay_mult()});
       if (!is_first) Share(n, i, spec, &found->second, &slot);
     }
+    if (slot.owner == static_cast<int>(slots_.size())) CheckFiller(n, i);
     slots_.push_back(std::move(slot));
   }
 

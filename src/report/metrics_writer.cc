@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,13 @@ std::string Milliseconds(double time) {
 
 std::string CsvNumber(double value) {
   return std::isfinite(value) ? JsonNumber(value) : std::string();
+}
+
+// Of 7 digits, as a float has them: 0.001, and not what a float makes of it.
+double RateOf(const MetricsRow& row) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.7g", row.rate);
+  return std::strtod(text, nullptr);
 }
 
 // Line ends are none of a row's business, so that files can be cut by lines.
@@ -106,7 +114,7 @@ std::string CsvLine(const MetricsRow& row) {
                             Milliseconds(row.time), ",");
   if (row.kind == MetricsRow::Kind::kTrain) {
     return line + StrCat(CsvNumber(row.loss), ",", CsvNumber(row.smoothed_loss), ",",
-                         CsvNumber(row.rate), ",", CsvNumber(row.samples_per_second), ",",
+                         CsvNumber(RateOf(row)), ",", CsvNumber(row.samples_per_second), ",",
                          CsvNumber(row.wait_share), ",,,,\n");
   }
   const std::string net = row.kind == MetricsRow::Kind::kTest ? StrCat(row.net) : std::string();
@@ -121,7 +129,7 @@ std::string JsonLine(const MetricsRow& row) {
   if (row.kind == MetricsRow::Kind::kTrain) {
     return line + StrCat(",\"loss\":", JsonNumber(row.loss),
                          ",\"smoothed_loss\":", JsonNumber(row.smoothed_loss),
-                         ",\"lr\":", JsonNumber(row.rate),
+                         ",\"lr\":", JsonNumber(RateOf(row)),
                          ",\"samples_per_second\":", JsonNumber(row.samples_per_second),
                          ",\"wait_share\":", JsonNumber(row.wait_share), "}\n");
   }

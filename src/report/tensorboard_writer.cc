@@ -50,6 +50,15 @@ std::vector<NamedScalar> ScalarsOf(const std::string& group,
   return scalars;
 }
 
+bool HasEventFile(const std::string& folder) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().filename().string().starts_with(kEventPrefix)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string NextEventFile(const std::string& folder) {
@@ -73,6 +82,7 @@ TensorboardWriter::TensorboardWriter(RunFolder& folder, Session& session, const 
     : session_(session),
       weights_(weights),
       options_(options),
+      graph_is_there_(HasEventFile(folder.path())),
       file_(folder, NextEventFile(folder.path()), [this] { return Beginning(); }) {}
 
 std::string TensorboardWriter::Beginning() const {
@@ -81,6 +91,7 @@ std::string TensorboardWriter::Beginning() const {
   if (options_.start == RunStart::kContinued) {
     bytes += RestartEvent({.wall = now, .step = options_.first_iteration});
   }
+  if (graph_is_there_) return bytes;  // TensorBoard complains of a second one
   return bytes + GraphEvent(now, GraphDefOf(session_.plan()));
 }
 

@@ -41,7 +41,8 @@ class TensorboardWriter final : public TrainingObserver {
   Session& session_;
   const Weights& weights_;
   EventOptions options_;
-  Pace pace_;  // since the last scalars
+  bool graph_is_there_;  // in the file of an earlier start
+  Pace pace_;            // since the last scalars
   GrowingFile file_;
 };
 

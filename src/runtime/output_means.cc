@@ -6,10 +6,17 @@
 
 namespace crema {
 
+bool HoldsVerdicts(const Plan& plan, int output) {
+  const PlannedValue& value = plan.values[static_cast<size_t>(output)];
+  return plan.layers[static_cast<size_t>(value.producer)].layer->param().type() ==
+         "DetectionEvaluate";
+}
+
 void OutputMeans::Start(const Plan& plan, const std::vector<int>& outputs,
                         const PerSample& per_sample) {
   outputs_.clear();
   for (int v : outputs) {
+    if (HoldsVerdicts(plan, v)) continue;
     const PlannedValue& value = plan.values[static_cast<size_t>(v)];
     outputs_.push_back({.blob = value.name,
                         .loss_weight = value.loss_weight,

@@ -17,6 +17,10 @@ struct EvaluatedOutput {
   double loss_weight = 0;
 };
 
+// Whether this output of a plan holds the rows of a DetectionEvaluate layer, which are no scores
+// but verdicts on boxes, as many as there are: what they come to is a matter of all batches.
+bool HoldsVerdicts(const Plan& plan, int output);
+
 // One sum for each element of each output. A blob whose size changes from batch to batch has no
 // such elements: it is left out, by name. Thread safety: one thread.
 class OutputMeans {
@@ -24,7 +28,7 @@ class OutputMeans {
   // Whether the first axis of a blob is the batch and is averaged over too.
   using PerSample = std::function<bool(const PlannedValue&)>;
 
-  // Sums over these outputs of a plan from now on.
+  // Sums over these outputs of a plan from now on, less those that hold verdicts.
   void Start(const Plan& plan, const std::vector<int>& outputs, const PerSample& per_sample);
   // A batch of `samples`, which is also its weight.
   void Add(const Session& session, int64_t samples);

@@ -93,7 +93,7 @@ class Checker {
     }
     if (Needs(*policy, "gamma")) NotNegative("gamma", param_.gamma());
     if (Needs(*policy, "stepsize") && param_.has_stepsize() && param_.stepsize() <= 0) {
-      report_.Add("stepsize", StrCat(param_.stepsize(), " is not above 0"));
+      report_.Add("stepsize", StrCat("stepsize ", param_.stepsize(), " is not above 0"));
     }
     if (name == "multistep") Ascending("stepvalue", param_.stepvalue());
     if (name == "multifixed") CheckStages();
@@ -116,7 +116,8 @@ class Checker {
     const OneCycleParameter& cycle = param_.one_cycle_param();
     if (!(cycle.pct_start() >= 0 && cycle.pct_start() <= 1)) {
       report_.Add("one_cycle_param.pct_start",
-                  StrCat("is ", cycle.pct_start(), "; it is a share of max_iter, 0 to 1"));
+                  StrCat("one_cycle_param.pct_start is ", cycle.pct_start(),
+                         "; it is a share of max_iter, 0 to 1"));
     }
     AboveZero("one_cycle_param.div_factor", cycle.div_factor());
     AboveZero("one_cycle_param.final_div_factor", cycle.final_div_factor());
@@ -136,7 +137,7 @@ class Checker {
     for (int i = 0; i < param_.plateau_winsize_size(); ++i) {
       if (param_.plateau_winsize(i) < 1) {
         report_.Add(StrCat("plateau_winsize[", i, "]"),
-                    StrCat("is ", param_.plateau_winsize(i), "; use 1 or more"));
+                    StrCat("plateau_winsize is ", param_.plateau_winsize(i), "; use 1 or more"));
       }
     }
     if (param_.has_plateau()) CheckPlateauOnTests();
@@ -146,11 +147,11 @@ class Checker {
   void CheckPlateauOnTests() {
     if (param_.plateau().patience() < 1) {
       report_.Add("plateau.patience",
-                  StrCat("is ", param_.plateau().patience(), "; use 1 or more"));
+                  StrCat("plateau.patience is ", param_.plateau().patience(), "; use 1 or more"));
     }
     const double delta = param_.plateau().min_delta();
     if (!(delta >= 0) || !std::isfinite(delta)) {
-      report_.Add("plateau.min_delta", StrCat("is ", delta, "; use 0 or more"));
+      report_.Add("plateau.min_delta", StrCat("plateau.min_delta is ", delta, "; use 0 or more"));
     }
     if (param_.test_interval() == 0 && param_.test_interval_epoch() == 0) {
       report_.Add("plateau",
@@ -189,7 +190,7 @@ class Checker {
 
   void AboveZero(const std::string& field, double value) {
     if (value > 0 && std::isfinite(value)) return;
-    report_.Add(field, StrCat("is ", value, "; use a number above 0"));
+    report_.Add(field, StrCat(field, " is ", value, "; use a number above 0"));
   }
 
   void Ascending(const std::string& field, const google::protobuf::RepeatedField<int>& values) {
@@ -227,6 +228,12 @@ std::vector<Problem> WarnAboutLearningRate(const SolverParameter& param) {
       report.Add(field, StrCat(field, " ", length, " is more than max_iter ", param.max_iter(),
                                ": the rate never reaches base_lr"));
     }
+  }
+  if (param.lr_policy() == "one_cycle" && param.warmup_iter() > 0) {
+    report.Add("warmup_iter",
+               StrCat("the rate rises to base_lr twice: over warmup_iter ", param.warmup_iter(),
+                      ", and then from where one_cycle is by then; leave warmup_iter out, or use "
+                      "lr_policy \"cosine\""));
   }
   if (param.has_base_lr() && param.has_min_lr() && param.min_lr() > param.base_lr()) {
     report.Add("min_lr", StrCat("min_lr ", param.min_lr(), " is above base_lr ", param.base_lr(),

@@ -142,6 +142,7 @@ class RunChecker {
     const bool fits = CheckMemory(nets);
     if (nets.front().role == "train") train_plan_ = nets.front().plan;
     if (fits) RunNets(*config, nets);
+    if (nets.size() > 1) Add(WarnAboutIdleRules(solver_, epochs_), &report_.warnings);
   }
 
   void PlanNet(const std::string& role, bool backward, NetOfRun* net,
@@ -285,10 +286,11 @@ class RunChecker {
     if (need.all <= free) return;
     report_.problems.push_back(
         {ErrorCode::kIoFailure, solver_.source.Locate("snapshot_prefix"),
-         StrCat(need.count, " snapshots of ", Mebibytes(report_.snapshot_bytes), " need ",
+         StrCat(need.count, need.count == 1 ? " snapshot of " : " snapshots of ",
+                Mebibytes(report_.snapshot_bytes), need.count == 1 ? " needs " : " need ",
                 Mebibytes(static_cast<int64_t>(need.all)), ", but there are ",
-                Mebibytes(report_.free_bytes),
-                " free on the disk: make room, or set snapshot_keep")});
+                Mebibytes(report_.free_bytes), " free on the disk: make room",
+                need.count == 1 ? "" : ", or set snapshot_keep")});
   }
 
   SolverFile solver_;  // with max_iter, once its epochs are counted

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "core/strings.h"
+#include "runtime/output_means.h"
 
 namespace crema {
 namespace {
@@ -21,12 +22,6 @@ std::optional<ApRule> FindApRule(const std::string& ap_version) {
   if (ap_version == "MaxIntegral") return ApRule::kVoc12;
   if (ap_version == "Integral") return ApRule::kIntegral;
   return std::nullopt;
-}
-
-bool HoldsVerdicts(const Plan& plan, int output) {
-  const PlannedValue& value = plan.values[static_cast<size_t>(output)];
-  return plan.layers[static_cast<size_t>(value.producer)].layer->param().type() ==
-         "DetectionEvaluate";
 }
 
 DetectionPrecision::DetectionPrecision(const Plan& plan, ApRule rule) : rule_(rule) {

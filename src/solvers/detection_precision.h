@@ -17,15 +17,11 @@ namespace crema {
 // Of the field ap_version: 11point, MaxIntegral or Integral.
 std::optional<ApRule> FindApRule(const std::string& ap_version);
 
-// Whether this output of a net holds the rows of a DetectionEvaluate layer.
-bool HoldsVerdicts(const Plan& plan, int output);
-
 // Thread safety: one thread.
 class DetectionPrecision {
  public:
   DetectionPrecision(const Plan& plan, ApRule rule);
 
-  bool Has(const std::string& blob) const { return outputs_.contains(blob); }
   // A test begins.
   void Start();
   void Add(const Session& session);

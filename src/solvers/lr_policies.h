@@ -14,7 +14,8 @@ namespace crema {
 // Thread safety: const.
 struct LrPolicy {
   std::string name;
-  std::vector<std::string> needs;  // fields that must be set
+  std::vector<std::string> needs;       // fields that must be set
+  std::vector<std::string> reads = {};  // and those that may be
   // Requires: no problem of CheckLearningRate. `step` is current_step of the solver state.
   double (*rate)(const SolverParameter& param, int64_t iteration, int* step) = nullptr;
   bool reads_step = false;  // the rate depends on `step`, so on what was before

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/strings.h"
-#include "solvers/detection_precision.h"
+#include "runtime/output_means.h"
 
 namespace crema {
 namespace {
@@ -55,10 +55,12 @@ MetricTracker::MetricTracker(std::string field, const MetricRule& rule,
     FailRule(field_, StrCat(field_, " looks at tests, but this run has no test net"));
   }
   if (rule_.patience() < 1) {
-    FailRule(field_ + ".patience", StrCat("is ", rule_.patience(), "; use 1 or more"));
+    FailRule(field_ + ".patience",
+             StrCat(field_, ".patience is ", rule_.patience(), "; use 1 or more"));
   }
   if (!(rule_.min_delta() >= 0) || !std::isfinite(rule_.min_delta())) {
-    FailRule(field_ + ".min_delta", StrCat("is ", rule_.min_delta(), "; use 0 or more"));
+    FailRule(field_ + ".min_delta",
+             StrCat(field_, ".min_delta is ", rule_.min_delta(), "; use 0 or more"));
   }
   ChooseMetric(tests);
   const std::string name = blob_.empty() ? kLoss : Lower(blob_);
@@ -72,8 +74,8 @@ void MetricTracker::ChooseMetric(std::span<const Plan* const> tests) {
   std::string metric = rule_.metric();
   net_ = TakeNet(&metric);
   if (net_ >= tests.size()) {
-    FailRule(field_ + ".metric", StrCat("there is no test net #", net_, "; this run has ",
-                                        tests.size(), ", counted from 0"));
+    FailRule(field_ + ".metric", StrCat(field_, ".metric: there is no test net #", net_,
+                                        "; this run has ", tests.size(), ", counted from 0"));
   }
   const std::vector<std::string> outputs = OutputsOf(*tests[net_]);
   if (metric.empty()) metric = std::ranges::count(outputs, "accuracy") == 1 ? "accuracy" : kLoss;
@@ -91,13 +93,14 @@ void MetricTracker::FindBlob(const Plan& plan) {
     const PlannedValue& value = plan.values[static_cast<size_t>(v)];
     if (value.name != blob_) continue;
     if (value.spec.shape.count() == 1 || HoldsVerdicts(plan, v)) return;
-    FailRule(field_ + ".metric", StrCat("'", blob_, "' is ", ToString(value.spec.shape),
-                                        ", but a metric is one number"));
+    FailRule(field_ + ".metric",
+             StrCat(field_, ".metric: '", blob_, "' is ", ToString(value.spec.shape),
+                    ", but a metric is one number"));
   }
   const std::vector<std::string> outputs = OutputsOf(plan);
   FailRule(field_ + ".metric",
-           StrCat("test net #", net_, " has no output '", blob_, "'", DidYouMean(blob_, outputs),
-                  "; its outputs: ", Join(outputs, " ")));
+           StrCat(field_, ".metric: test net #", net_, " has no output '", blob_, "'",
+                  DidYouMean(blob_, outputs), "; its outputs: ", Join(outputs, " ")));
 }
 
 std::string MetricTracker::metric() const {

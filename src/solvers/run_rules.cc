@@ -1,9 +1,11 @@
 #include "solvers/run_rules.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "core/strings.h"
 
 namespace crema {
 
@@ -35,6 +37,28 @@ RunRules MakeRunRules(const SolverFile& solver, std::span<const Plan* const> tes
   });
   if (!problems.empty()) throw Error(std::move(problems));
   return rules;
+}
+
+std::vector<Problem> WarnAboutIdleRules(const SolverFile& solver, const Epochs& epochs) {
+  const SolverParameter& param = solver.solver;
+  int64_t first = INT64_MAX;
+  if (param.test_interval() > 0) first = param.test_interval();
+  if (param.test_interval_epoch() > 0 && epochs.known()) {
+    first = std::min(first, epochs.IterationsOf(param.test_interval_epoch()));
+  }
+  std::vector<Problem> warnings;
+  if (first == INT64_MAX || first <= param.max_iter() || param.max_iter() == 0) return warnings;
+  const bool on_tests = param.lr_policy() == "plateau" && param.has_plateau();
+  for (const auto& [rule, is_set] :
+       {std::pair("snapshot_best", param.has_snapshot_best()),
+        std::pair("early_stop", param.has_early_stop()), std::pair("plateau", on_tests)}) {
+    if (!is_set) continue;
+    warnings.push_back(
+        {ErrorCode::kInvalidArgument, solver.source.Locate(rule),
+         StrCat(rule, " never acts: the first test after training began would be at iteration ",
+                first, ", but the run ends at ", param.max_iter(), "; lower test_interval")});
+  }
+  return warnings;
 }
 
 }  // namespace crema

@@ -3,9 +3,11 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "format/prototxt.h"
 #include "graph/plan.h"
+#include "solvers/epochs.h"
 #include "solvers/learning_rate.h"
 #include "solvers/metric_tracker.h"
 
@@ -21,5 +23,9 @@ struct RunRules {
 // solver's text.
 RunRules MakeRunRules(const SolverFile& solver, std::span<const Plan* const> tests,
                       LearningRate* rate);
+
+// A warning for each rule of a run with test nets that ends before the first test after it began:
+// those are what rules decide on.
+std::vector<Problem> WarnAboutIdleRules(const SolverFile& solver, const Epochs& epochs);
 
 }  // namespace crema

@@ -138,9 +138,10 @@ void RemoveOldSnapshots(const std::string& prefix, int64_t newest, int keep, Log
     if (snapshot.iteration == newest) continue;
     const SnapshotPaths paths = PathsOfState(snapshot.state);
     // The state last: by it the next removal finds what this one leaves where it is interrupted.
-    for (const std::string& file : {paths.ema, paths.model, paths.state}) {
-      if (!RemoveFile(file, log)) break;
-    }
+    const std::array<std::string, 3> files = {paths.ema, paths.model, paths.state};
+    if (!std::ranges::all_of(files, [&](const auto& file) { return RemoveFile(file, log); }))
+      continue;
+    log.Write(Severity::kInfo, StrCat("snapshot_keep: removed ", snapshot.state, " and its model"));
   }
 }
 

@@ -53,7 +53,7 @@ Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options
   epochs_counted_ = epochs_.known();
   rate_.emplace(param_);
   MakeRules();
-  WarnOfIdleRules();
+  if (!tests_.empty()) Warn(WarnAboutIdleRules(config_.solver, epochs_));
   AllocateHistory();
 }
 
@@ -90,6 +90,8 @@ void Solver::PlanNets(const Registry& registry) {
   train_ = std::make_unique<Session>(train_plan_, weights_, ExecContext(threads, seed_));
   if (param_.ema_decay() > 0) {
     average_ = std::make_unique<WeightAverage>(train_plan_, param_.ema_decay(), seed_);
+    options_.log->Write(Severity::kInfo, StrCat("ema_decay ", param_.ema_decay(),
+                                                ": tests and the best model use averaged weights"));
   }
   PlanTestNets(registry, plan_options);
 }
@@ -135,28 +137,6 @@ void Solver::MakeRules() {
   RunRules rules = MakeRunRules(config_.solver, plans, &*rate_);
   best_ = std::move(rules.best);
   early_ = std::move(rules.early);
-}
-
-// Tests after training began are what rules decide on.
-void Solver::WarnOfIdleRules() const {
-  if (tests_.empty() || param_.max_iter() == 0) return;
-  int64_t first = INT64_MAX;
-  if (param_.test_interval() > 0) first = param_.test_interval();
-  if (param_.test_interval_epoch() > 0) {
-    first = std::min(first, epochs_.IterationsOf(param_.test_interval_epoch()));
-  }
-  if (first <= param_.max_iter()) return;
-  for (const auto& [rule, is_set] :
-       {std::pair("snapshot_best", best_.has_value()), std::pair("early_stop", early_.has_value()),
-        std::pair("plateau", rate_->wants_metric())}) {
-    if (!is_set) continue;
-    options_.log->Write(
-        Severity::kWarning,
-        StrCat(rule,
-               " never acts: the first test after training began would be at "
-               "iteration ",
-               first, ", but the run ends at ", param_.max_iter(), "; lower test_interval"));
-  }
 }
 
 void Solver::WarnWhereNothingIsLearned(const Plan& test, size_t net) const {

@@ -101,7 +101,6 @@ class Solver {
   void RefuseUndetermined() const;
   void CountEpochsOnce();
   void MakeRules();
-  void WarnOfIdleRules() const;
   void AllocateHistory();
   double ForwardBackward();
   // Throws kDiverged when a weight or history is not finite after it.
@@ -119,6 +118,7 @@ class Solver {
   void SolveAll();
   Ending RunTo(int64_t end);
   void Train();
+  void TellDrop(double rate);  // of plateau
   void Report(double loss, double rate);
   void StartAverage();
   bool IsTestDue() const;

@@ -39,6 +39,7 @@ class Resolver {
     if (!problems_.empty()) throw Error(std::move(problems_));
     Warn(WarnAboutUnreadFields(param_));
     Warn(WarnAboutLearningRate(param_));
+    Warn(WarnAboutUpdate(param_));
     ReadTrainNet();
     ReadTestNets();
     if (!problems_.empty()) throw Error(std::move(problems_));
@@ -114,7 +115,8 @@ class Resolver {
       Report("max_epoch", "max_iter and max_epoch are both set: keep the one that ends the run");
     }
     if (!(param_.ema_decay() >= 0 && param_.ema_decay() < 1)) {
-      Report("ema_decay", StrCat("is ", param_.ema_decay(), "; use 0 (none) or more, and below 1"));
+      Report("ema_decay",
+             StrCat("ema_decay is ", param_.ema_decay(), "; use 0 (none) or more, and below 1"));
     }
     if (param_.has_time_limit()) CheckTimeLimit();
     for (const auto& [field, is_set] : {std::pair("snapshot", param_.snapshot() > 0),

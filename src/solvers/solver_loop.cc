@@ -150,13 +150,20 @@ Solver::Ending Solver::RunTo(int64_t end) {
 void Solver::Train() {
   const double loss = ForwardBackward();
   losses_.Add(loss);
-  rate_->ObserveLoss(iteration_, losses_.Mean());
+  const bool drops = rate_->ObserveLoss(iteration_, losses_.Mean());
   const double rate = rate_->At(iteration_);
+  if (drops) TellDrop(rate);
   Report(loss, rate);
   ApplyUpdate(rate);
   if (average_) average_->Update(train_->context(), *weights_);
   ++iteration_;
   before_tests_.reset();
+}
+
+void Solver::TellDrop(double rate) {
+  options_.log->Write(Severity::kInfo, StrCat("plateau: nothing better for a while; the learning "
+                                              "rate is ",
+                                              rate, " from iteration ", iteration_));
 }
 
 double Solver::WaitedSeconds() const {
@@ -211,7 +218,7 @@ Solver::Ending Solver::TestAll() {
     }
     options_.observer->OnTest(reports.back());
   }
-  rate_->ObserveTests(iteration_, reports);
+  if (rate_->ObserveTests(iteration_, reports)) TellDrop(rate_->At(iteration_));
   const bool ended = Judge(reports);
   test_seconds_ += SecondsSince(start);
   return ended ? Ending::kRule : Ending::kDone;

@@ -113,14 +113,13 @@ void TestNet::RunEpoch(const std::function<void()>& after_batch, TestReport* rep
 void TestNet::AddOutputs(const std::vector<EvaluatedOutput>& means,
                          const std::vector<std::string>& left_out, TestReport* report) {
   for (const EvaluatedOutput& output : means) {
-    if (detection_.Has(output.blob)) continue;
     report->outputs.push_back({output.blob, output.mean, output.loss_weight});
   }
   for (const OutputValue& mean : detection_.Means(options_.log_classes ? options_.log : nullptr)) {
     report->outputs.push_back(mean);
   }
   for (const std::string& blob : left_out) {
-    if (detection_.Has(blob) || options_.log == nullptr || !told_.insert(blob).second) continue;
+    if (options_.log == nullptr || !told_.insert(blob).second) continue;
     options_.log->Write(Severity::kWarning,
                         StrCat("test net #", options_.index, ": ", DescribeLeftOut(blob)));
   }

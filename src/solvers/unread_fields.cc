@@ -1,9 +1,12 @@
 #include "solvers/unread_fields.h"
 
+#include <set>
 #include <string>
 #include <utility>
 
 #include "core/strings.h"
+#include "solvers/lr_policies.h"
+#include "solvers/update_rule.h"
 
 namespace crema {
 namespace {
@@ -30,6 +33,7 @@ constexpr UnreadField kUnread[] = {
 // Written out, and not as what it is without being written.
 bool IsSet(const SolverParameter& param, const google::protobuf::FieldDescriptor& field) {
   const google::protobuf::Reflection& reflection = *param.GetReflection();
+  if (field.is_repeated()) return reflection.FieldSize(param, &field) > 0;
   if (!reflection.HasField(param, &field)) return false;
   using Descriptor = google::protobuf::FieldDescriptor;
   switch (field.cpp_type()) {
@@ -37,6 +41,8 @@ bool IsSet(const SolverParameter& param, const google::protobuf::FieldDescriptor
       return reflection.GetBool(param, &field) != field.default_value_bool();
     case Descriptor::CPPTYPE_INT32:
       return reflection.GetInt32(param, &field) != field.default_value_int32();
+    case Descriptor::CPPTYPE_FLOAT:
+      return reflection.GetFloat(param, &field) != field.default_value_float();
     case Descriptor::CPPTYPE_STRING:
       return reflection.GetString(param, &field) != field.default_value_string();
     case Descriptor::CPPTYPE_ENUM:
@@ -46,18 +52,68 @@ bool IsSet(const SolverParameter& param, const google::protobuf::FieldDescriptor
   }
 }
 
+bool IsSet(const SolverParameter& param, const std::string& name) {
+  const auto* field = SolverParameter::descriptor()->FindFieldByName(name);
+  CREMA_CHECK(field != nullptr);
+  return IsSet(param, *field);
+}
+
+Problem Warning(ErrorCode code, const std::string& field, std::string message) {
+  Where where;
+  where.field = field;
+  return {code, std::move(where), std::move(message)};
+}
+
+std::set<std::string> FieldsOf(const LrPolicy& policy) {
+  std::set<std::string> fields(policy.reads.begin(), policy.reads.end());
+  fields.insert(policy.needs.begin(), policy.needs.end());
+  return fields;
+}
+
+// Those that some policy reads and this one does not. How long a run is, and how fast it begins, is
+// more than a matter of its policy.
+std::set<std::string> FieldsOfOthers(const LrPolicy& chosen) {
+  std::set<std::string> all;
+  for (const LrPolicy& policy : LrPolicies()) all.merge(FieldsOf(policy));
+  for (const std::string& field : FieldsOf(chosen)) all.erase(field);
+  all.erase("base_lr");
+  all.erase("max_iter");
+  return all;
+}
+
+std::set<std::string> FieldsOfOthers(const UpdateRule& chosen) {
+  std::set<std::string> all;
+  for (const UpdateRule& rule : UpdateRules()) all.insert(rule.reads.begin(), rule.reads.end());
+  for (const std::string& field : chosen.reads) all.erase(field);
+  return all;
+}
+
+void WarnAboutFieldsOfOthers(const SolverParameter& param, const std::set<std::string>& fields,
+                             const std::string& reader, std::vector<Problem>* warnings) {
+  for (const std::string& field : fields) {
+    if (!IsSet(param, field)) continue;
+    warnings->push_back(Warning(ErrorCode::kInvalidArgument, field,
+                                StrCat(field, " has no effect: ", reader, " does not read it")));
+  }
+}
+
 }  // namespace
 
 std::vector<Problem> WarnAboutUnreadFields(const SolverParameter& param) {
   std::vector<Problem> warnings;
   for (const UnreadField& unread : kUnread) {
-    const auto* field = SolverParameter::descriptor()->FindFieldByName(unread.name);
-    CREMA_CHECK(field != nullptr);
-    if (!IsSet(param, *field)) continue;
-    Where where;
-    where.field = unread.name;
-    warnings.push_back({ErrorCode::kUnsupported, std::move(where),
-                        StrCat(unread.name, " has no effect in this version: ", unread.effect)});
+    if (!IsSet(param, unread.name)) continue;
+    warnings.push_back(
+        Warning(ErrorCode::kUnsupported, unread.name,
+                StrCat(unread.name, " has no effect in this version: ", unread.effect)));
+  }
+  if (const LrPolicy* policy = FindLrPolicy(param.lr_policy())) {
+    WarnAboutFieldsOfOthers(param, FieldsOfOthers(*policy),
+                            StrCat("lr_policy '", policy->name, "'"), &warnings);
+  }
+  if (const UpdateRule* rule = FindUpdateRule(param.type())) {
+    WarnAboutFieldsOfOthers(param, FieldsOfOthers(*rule), StrCat("type '", rule->name, "'"),
+                            &warnings);
   }
   return warnings;
 }

@@ -42,6 +42,19 @@ std::vector<Problem> CheckUpdate(const UpdateRule& rule, const SolverParameter& 
   return problems;
 }
 
+std::vector<Problem> WarnAboutUpdate(const SolverParameter& param) {
+  FieldChecks warnings;
+  if (param.momentum() >= 1) {
+    warnings.Report("momentum", StrCat("momentum is ", param.momentum(),
+                                       ": steps add up without end; use less than 1"));
+  }
+  if (param.weight_decay() < 0) {
+    warnings.Report("weight_decay", StrCat("weight_decay is ", param.weight_decay(),
+                                           ": weights are driven away from 0; use 0 or more"));
+  }
+  return warnings.Take();
+}
+
 double MomentumAt(const UpdateRule& rule, const SolverParameter& param, int64_t iteration) {
   const double momentum = param.has_momentum() ? double{param.momentum()} : rule.default_momentum;
   return rule.rate_in_history ? momentum * WarmupMomentumFactor(param, iteration) : momentum;

@@ -42,13 +42,14 @@ struct UpdateArgs {
 
 // One solver type. Thread safety: const.
 struct UpdateRule {
-  std::string name;              // SolverParameter.type
-  int histories = 0;             // blobs of state for each learned blob
-  unsigned squares = 0;          // bit h: history h holds means of squares, never negative
-  double default_momentum = 0;   // where the field is not set
-  bool rate_in_history = false;  // the history moves weights even where the rate is 0
-  bool takes_l1 = true;          // can regularise with L1
-  bool in_caffe = false;         // a type of BVLC Caffe
+  std::string name;                     // SolverParameter.type
+  int histories = 0;                    // blobs of state for each learned blob
+  unsigned squares = 0;                 // bit h: history h holds means of squares, never negative
+  double default_momentum = 0;          // where the field is not set
+  bool rate_in_history = false;         // the history moves weights even where the rate is 0
+  bool takes_l1 = true;                 // can regularise with L1
+  bool in_caffe = false;                // a type of BVLC Caffe
+  std::vector<std::string> reads = {};  // of the fields that only some rules read
   // Problems with the fields of this rule; where.field names the field.
   std::vector<Problem> (*check)(const SolverParameter& param) = nullptr;
   // One pass over all blobs, split evenly over the threads of the context: regularise, update
@@ -64,6 +65,9 @@ const UpdateRule* FindUpdateRule(const std::string& name);
 
 // Problems with the fields that an update by `rule` reads; where.field names the field.
 std::vector<Problem> CheckUpdate(const UpdateRule& rule, const SolverParameter& param);
+
+// Values that are allowed, as in Caffe, and make weights grow without end.
+std::vector<Problem> WarnAboutUpdate(const SolverParameter& param);
 
 // The momentum of this iteration: the field, or the default of the rule. While warmup_iter lasts
 // and the history holds the rate, times rate / rate of the iteration before (IntelCaffe; Goyal et

@@ -28,6 +28,12 @@ TEST(StringsTest, NearestIsEmptyWhenNothingIsNear) {
   EXPECT_EQ(DidYouMean("zebra", kFields), "");
 }
 
+TEST(StringsTest, NearestWithinSoManyEdits) {
+  const std::vector<std::string> names = {"train_lmdb", "test_lmdb"};
+  EXPECT_EQ(Nearest("trian_lmdb", names, 2), "train_lmdb");
+  EXPECT_EQ(Nearest("trian_lmdb", names, 1), "");
+}
+
 TEST(StringsTest, NearestSurvivesVeryLongWords) {
   EXPECT_EQ(Nearest(std::string(100000, 'q'), kFields), "");
 }

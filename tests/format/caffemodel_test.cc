@@ -254,7 +254,7 @@ TEST(CaffemodelHdf5, ModelsAndStatesAreToldApart) {
   WriteSolverStateHdf5(state, folder.File("s"));
   WriteCaffemodelHdf5(Example(), folder.File("m"));
   EXPECT_TRUE(Contains(ErrorOf([&] { ReadCaffemodel(folder.File("s")); }),
-                       "is a solver state, not a weights file: give it with --snapshot; its "
+                       "is a solver state, not a weights file: train takes it with --resume; its "
                        "weights are in 'a_iter_5.caffemodel.h5'"));
   EXPECT_TRUE(Contains(ErrorOf([&] { ReadSolverState(folder.File("m")); }),
                        "is a weights file (caffemodel), not a solver state"));

@@ -95,6 +95,26 @@ TEST(AtomicFile, MissingFolderIsNamed) {
                        "the folder '" + folder.File("no") + "' does not exist; create it first"));
 }
 
+TEST(AtomicFile, AFolderThatTakesNoFilesIsNotCalledMissing) {
+  try {
+    WriteFileAtomically("/proc/x", "abc");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("the folder '/proc' takes no files"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(ReadFile, NamesOnlyWhatIsNearlyTheSame) {
+  const test::TempDir temp;
+  temp.Write("solver.prototxt", "");
+  EXPECT_EQ(DidYouMeanPath(temp.File("sovler.prototxt")),
+            " (did you mean '" + temp.File("solver.prototxt") + "'?)");
+  EXPECT_EQ(DidYouMeanPath(temp.File("trains.prototxt")), "");
+  EXPECT_EQ(DidYouMeanPath(temp.File("none/solver.prototxt")), "");
+}
+
 TEST(AtomicFile, FoldersAndDevicesAreNotReplaced) {
   const TempDir folder;
   EXPECT_TRUE(Contains(ErrorOf([&] { WriteFileAtomically("/dev/null", "x"); }), "not a file"));

@@ -5,11 +5,12 @@
 namespace crema {
 namespace {
 
-std::string ErrorOf(const std::string& params) {
+// `fields` of the InnerProduct begin in the third line.
+std::string ErrorOf(const std::string& params, const std::string& fields = "") {
   return test::PlanError(
       "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 dim: 3 } } }\n"
       "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"x\" top: \"y\"\n" +
-      params + "\ninner_product_param { num_output: 3 } }\n");
+      params + "\ninner_product_param { num_output: 3 " + fields + "} }\n");
 }
 
 TEST(LearnedSlots, MultipliersThatAreNotFiniteAreRefusedWithTheirLine) {
@@ -23,6 +24,25 @@ TEST(LearnedSlots, MultipliersThatAreNotFiniteAreRefusedWithTheirLine) {
 
 TEST(LearnedSlots, OtherMultipliersAreKept) {
   EXPECT_EQ(ErrorOf("param { lr_mult: -1 decay_mult: 0 }"), "");
+}
+
+TEST(LearnedSlots, FillersThatCannotFillAreRefusedWithTheirLine) {
+  const std::string rest = "\nbias_filler { type: 'constant' }\nweight_filler { ";
+  EXPECT_EQ(ErrorOf("", rest + "type: 'xaviar' } ")
+                .find("net.prototxt:6:17: layer \"ip\": unknown filler type 'xaviar' (did you mean "
+                      "'xavier'?); the types are"),
+            0U)
+      << ErrorOf("", rest + "type: 'xaviar' } ");
+  EXPECT_EQ(ErrorOf("", rest + "type: 'gaussian' sparse: 9 } ")
+                .find("net.prototxt:6:34: layer \"ip\": sparse is 9"),
+            0U)
+      << ErrorOf("", rest + "type: 'gaussian' sparse: 9 } ");
+}
+
+TEST(LearnedSlots, FillersOfGivenBlobsDoNotMatter) {
+  EXPECT_EQ(ErrorOf("blobs { shape { dim: 3 dim: 3 } data: [1, 2, 3, 4, 5, 6, 7, 8, 9] }\n",
+                    "weight_filler { type: 'none_of_ours' } bias_term: false "),
+            "");
 }
 
 // One problem, not also that the two do not agree.

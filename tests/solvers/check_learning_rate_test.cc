@@ -71,9 +71,9 @@ TEST(CheckLearningRate, NumbersMustBeFinite) {
       {"lr_policy: \"multifixed\" stageiter: 1 stageiter: 2 stagelr: 1\nstagelr: nan",
        "2:1: stagelr[1] is nan"},
       {"base_lr: 1 lr_policy: \"one_cycle\" max_iter: 1\none_cycle_param {\n div_factor: nan }",
-       "3:2: is nan; use a number above 0"},
+       "3:2: one_cycle_param.div_factor is nan; use a number above 0"},
       {"base_lr: 1 lr_policy: \"one_cycle\" max_iter: 1\none_cycle_param {\n pct_start: nan }",
-       "3:2: is nan; it is a share"},
+       "3:2: one_cycle_param.pct_start is nan; it is a share"},
   });
 }
 
@@ -85,7 +85,7 @@ TEST(CheckLearningRate, ANumberIsReportedOnce) {
 
 TEST(CheckLearningRate, RangesAreKept) {
   Expect({
-      {"base_lr: 1 lr_policy: \"step\" gamma: 0.1\nstepsize: 0", "2:1: 0 is not above 0"},
+      {"base_lr: 1 lr_policy: \"step\" gamma: 0.1\nstepsize: 0", "2:1: stepsize 0 is not above 0"},
       {"base_lr: 1 lr_policy: \"exp\"\ngamma: -1", "2:1: gamma -1 is negative"},
       {"base_lr: 1 lr_policy: \"fixed\" gamma: -1", ""},
       {"base_lr: -0.01 lr_policy: \"fixed\"", "1:1: base_lr -0.01 is negative; use 0 or more"},
@@ -100,9 +100,9 @@ TEST(CheckLearningRate, RangesAreKept) {
       {"base_lr: 1 lr_policy: \"fixed\" warmup_iter: 1\nrampup_interval: 1",
        "2:1: warmup_iter and rampup_interval both say how the rate rises"},
       {"base_lr: 1 lr_policy: \"one_cycle\" max_iter: 1 one_cycle_param {\n pct_start: 1.5 }",
-       "2:2: is 1.5; it is a share of max_iter, 0 to 1"},
+       "2:2: one_cycle_param.pct_start is 1.5; it is a share of max_iter, 0 to 1"},
       {"base_lr: 1 lr_policy: \"one_cycle\" max_iter: 1 one_cycle_param {\n final_div_factor: 0 }",
-       "2:2: is 0; use a number above 0"},
+       "2:2: one_cycle_param.final_div_factor is 0; use a number above 0"},
   });
 }
 
@@ -128,10 +128,13 @@ TEST(CheckLearningRate, PlateauLooksAtOneThing) {
       {plateau, "2:1: lr_policy 'plateau' needs one of plateau_winsize"},
       {plateau + "plateau_winsize: 5\nplateau { }",
        "4:1: lr_policy 'plateau' needs one, not both, of plateau_winsize"},
-      {plateau + "plateau_winsize: 5\nplateau_winsize: 0", "4:1: is 0; use 1 or more"},
+      {plateau + "plateau_winsize: 5\nplateau_winsize: 0",
+       "4:1: plateau_winsize is 0; use 1 or more"},
       {plateau + "plateau { }", "3:1: the rate would never drop: plateau looks at tests"},
-      {plateau + "plateau {\n patience: 0 } test_interval: 5", "4:2: is 0; use 1 or more"},
-      {plateau + "plateau {\n min_delta: -1 } test_interval: 5", "4:2: is -1; use 0 or more"},
+      {plateau + "plateau {\n patience: 0 } test_interval: 5",
+       "4:2: plateau.patience is 0; use 1 or more"},
+      {plateau + "plateau {\n min_delta: -1 } test_interval: 5",
+       "4:2: plateau.min_delta is -1; use 0 or more"},
   });
 }
 

@@ -57,6 +57,20 @@ TEST(UpdateFields, TheRestIsNotNegative) {
             "trust_coefficient: trust_coefficient is 0; use a number above 0\n");
 }
 
+TEST(UpdateFields, ValuesThatLetWeightsGrowAreWarnedOf) {
+  SolverParameter param;
+  EXPECT_TRUE(WarnAboutUpdate(param).empty());
+  param.set_momentum(0.99F);
+  param.set_weight_decay(0);
+  EXPECT_TRUE(WarnAboutUpdate(param).empty());
+  param.set_momentum(1.5F);
+  param.set_weight_decay(-0.25F);
+  const std::vector<Problem> warnings = WarnAboutUpdate(param);
+  ASSERT_EQ(warnings.size(), 2U);
+  EXPECT_EQ(warnings[0].message, "momentum is 1.5: steps add up without end; use less than 1");
+  EXPECT_EQ(warnings[1].where.field, "weight_decay");
+}
+
 TEST(UpdateFields, SomeTypesHaveNoL1) {
   for (const UpdateRule& rule : UpdateRules()) {
     const std::string problems = ProblemsOf(rule.name, "regularization_type: 'L1'");

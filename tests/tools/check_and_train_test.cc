@@ -84,9 +84,9 @@ TEST_F(CheckAndTrain, FrozenLayersAreInTheNet) {
 TEST_F(CheckAndTrain, RulesLookAtTestsThatThereAre) {
   ExpectBothRefuse({
       {kTests, "test_iter: 2 test_interval: 4\nearly_stop { metric: \"nosuch\" }",
-       "solver.prototxt:5:14: test net #0 has no output 'nosuch'"},
+       "solver.prototxt:5:14: early_stop.metric: test net #0 has no output 'nosuch'"},
       {kTests, "test_iter: 2 test_interval: 4\nearly_stop { patience: 0 }",
-       "solver.prototxt:5:14: is 0; use 1 or more"},
+       "solver.prototxt:5:14: early_stop.patience is 0; use 1 or more"},
       {kTests, "early_stop { }", "early_stop looks at tests, but this run has no test net"},
       {"snapshot: 4", "snapshot_best { metric: \"test#3:loss\" }", "there is no test net #3"},
       {"\"fixed\"", "\"plateau\" gamma: 0.1 plateau { metric: \"nosuch\" }",

@@ -158,6 +158,20 @@ TEST_F(Check, WarningsOfTheFieldsAreTold) {
                     "0 problems, 1 warning"});
 }
 
+TEST_F(Check, RulesThatNeverActAreTold) {
+  Edit("solver.prototxt", "test_interval: 4", "test_interval: 9 early_stop { }");
+  ExpectChecked(0, {"solver.prototxt:4:31: early_stop never acts: the first test after training "
+                    "began would be at iteration 9, but the run ends at 8",
+                    "0 problems, 1 warning"});
+}
+
+TEST_F(Check, TheNetIsThatOfLevelAndStage) {
+  Edit("net.prototxt", "name: \"relu\" type: \"ReLU\"",
+       "include { stage: \"wide\" min_level: 2 } name: \"relu\" type: \"ReLU\"");
+  ExpectChecked(0, {"train: net \"small\", 4 layers"});
+  ExpectChecked(0, {"train: net \"small\", 5 layers"}, {"--stage=wide", "--level=2"});
+}
+
 TEST_F(Check, RulesAreLookedAtThoughAFieldIsWrong) {
   Edit("solver.prototxt", "\"fixed\"", "\"fixxed\" freeze: \"ip3\" early_stop { patience: 0 }");
   ExpectChecked(2, {"unknown lr_policy", "freeze: 'ip3'", "is 0; use 1 or more", "3 problems"});

@@ -275,6 +275,10 @@ TEST_F(EvaluateReport, DetectionByEachRule) {
       << coco;
   EXPECT_EQ(table[2][4], "");
   EXPECT_TRUE(Contains(temp_.Read("out/summary.json"), "\"kind\": \"detection\""));
+  // SSD's way: the class that is not there counts 0.
+  EXPECT_TRUE(Contains(result.out, "judged = 0.416667 (mean average precision, Integral)"))
+      << result.out;
+  EXPECT_FALSE(Contains(result.err, "left out")) << result.err;
 }
 
 // Two priors, of which the boxes are exactly those; the first shows an object.

@@ -62,7 +62,7 @@ TEST(LiveLine, ShowsDataAndComputeShareAt80Columns) {
   for (int64_t i = 0; i < 5; ++i) line.OnIteration(Iteration(i));
   terminal.Drain();
   const std::string shown = terminal.screen().lines().back();
-  EXPECT_TRUE(shown.starts_with("iter 4/450000  loss 0.4321  ETA ")) << shown;
+  EXPECT_TRUE(shown.starts_with("iter 5/450000  loss 0.4321  ETA ")) << shown;
   EXPECT_NE(shown.find("  data 4 % compute 96 %"), std::string::npos) << shown;
   EXPECT_NE(shown.find("  lr 0.00123"), std::string::npos) << shown;
 }
@@ -123,7 +123,7 @@ TEST(LiveLine, ARedrawIsOneWriteThatGoesOverWhatIsThere) {
     EXPECT_EQ(writes[i].find('\033'), writes[i].size() - 3) << "the rest is cleared at the end";
     EXPECT_TRUE(writes[i].ends_with("\033[K"));
   }
-  EXPECT_TRUE(writes[10].starts_with("\rabove\033[K\niter 10/")) << writes[10];
+  EXPECT_TRUE(writes[10].starts_with("\rabove\033[K\niter 11/")) << writes[10];
   close(ends[0]);
   close(ends[1]);
 }
@@ -140,7 +140,7 @@ TEST(LiveLine, DrawsOnceInAnInterval) {
   IterationReport last = Iteration(449999);
   line.OnIteration(last);
   terminal.Drain();
-  EXPECT_TRUE(terminal.screen().lines().back().starts_with("iter 449999/450000"));
+  EXPECT_TRUE(terminal.screen().lines().back().starts_with("iter 450000/450000"));
 }
 
 TEST(LiveLine, TestsAndSnapshotsAreLinesOfTheirOwn) {

@@ -104,7 +104,7 @@ TEST_F(Seeing, OnTerminalsOfAnyWidthTheLiveLineNeverWraps) {
     const std::string shown = terminal.screen().text();
     EXPECT_NE(shown.find("training toy\n"), std::string::npos) << shown;
     EXPECT_NE(shown.find("done\ntrained to iteration 40\n\n"), std::string::npos) << shown;
-    EXPECT_NE(terminal.bytes().find("\riter 39/40"), std::string::npos) << terminal.bytes();
+    EXPECT_NE(terminal.bytes().find("\riter 40/40"), std::string::npos) << terminal.bytes();
     EXPECT_EQ(terminal.bytes().find("Train net output"), std::string::npos) << "Caffe's lines";
   }
 }
@@ -177,7 +177,7 @@ TEST_F(Seeing, InAPipeThereAreCaffesLinesAndNoControls) {
   EXPECT_EQ(result.err.find(' '), 5U) << result.err.substr(0, 40);
   EXPECT_EQ(result.err.find('\r'), std::string::npos);
   EXPECT_EQ(result.err.find('\033'), std::string::npos);
-  EXPECT_EQ(result.err.find("iter 39/40"), std::string::npos);
+  EXPECT_EQ(result.err.find("iter 40/40"), std::string::npos);
 }
 
 TEST_F(Seeing, QuietInAPipeShowsWarningsOnly) {

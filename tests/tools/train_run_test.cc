@@ -1,11 +1,13 @@
 // Runs of `train` that are stopped, killed, resumed, short of room.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "core/strings.h"
@@ -137,6 +139,14 @@ TEST_F(TrainRun, ResumeFlagsAreChecked) {
   ExpectFailure(2, "are the same", {"--resume=auto", "--snapshot=s_iter_10.solverstate"});
   ExpectFailure(2, "not both", {"--resume=s_iter_10.solverstate", "--weights=w"});
   ExpectFailure(2, "other.solverstate", {"--resume=other.solverstate"});
+  ExpectFailure(2, "there is no file 'atuo' (did you mean 'auto'?)", {"--resume=atuo"});
+  ExpectFailure(2, "--resume needs a value, auto or a .solverstate, but '--quiet' follows it",
+                {"--resume", "--quiet"});
+  ASSERT_EQ(mkfifo(temp_.File("pipe").c_str(), 0600), 0);
+  for (const char* no_file : {"pipe", "."}) {
+    ExpectFailure(2, StrCat("'", no_file, "' is a folder, a pipe or a device"),
+                  {StrCat("--resume=", no_file)});
+  }
 }
 
 TEST_F(TrainRun, ResumeAutoStartsFromWeightsWhereThereIsNoSnapshot) {
@@ -216,6 +226,36 @@ TEST_F(TrainRun, TimeLimitStopsWithASnapshot) {
   EXPECT_NE(result.err.find("Optimization stopped early."), std::string::npos) << result.err;
   EXPECT_EQ(States().size(), 1U);
 }
+
+#ifdef CREMA_CLOCK_BACK
+TEST_F(TrainRun, AClockThatIsSetBackChangesNothing) {
+  WriteSolver("max_iter: 40 snapshot: 10 display: 1 time_limit: '1h'");
+  ASSERT_EQ(Run({"--run=straight"}).exit_code, 0);
+  const std::string expected = temp_.Read("s_iter_40.solverstate");
+  for (const auto& entry : fs::directory_iterator(temp_.path())) {
+    if (entry.path().filename().string().starts_with("s_iter_")) fs::remove(entry);
+  }
+
+  std::vector<std::string> command = {"/usr/bin/env", "LD_PRELOAD=" CREMA_CLOCK_BACK,
+                                      "CLOCK_BACK_AFTER=60"};
+  for (const std::string& part : Command({"--resume=auto", "--run=back"})) command.push_back(part);
+  const ProcessResult result = RunProcess(command, temp_.path());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(temp_.Read("s_iter_40.solverstate"), expected);
+  EXPECT_EQ(States().size(), 4U);
+
+  std::istringstream rows(temp_.Read("back/metrics.csv"));
+  std::vector<double> times;
+  for (std::string row; std::getline(rows, row);) {
+    if (row.starts_with("train,")) times.push_back(std::stod(Split(row, ',').at(3)));
+  }
+  ASSERT_EQ(times.size(), 40U);
+  EXPECT_LT(times.back(), times.front() - 3000) << "the clock was not set back";
+  // Where it is right again, the run goes on in the same folder.
+  EXPECT_EQ(Run({"--resume=s_iter_10.solverstate", "--run=back"}).exit_code, 0);
+  EXPECT_EQ(temp_.Read("s_iter_40.solverstate"), expected);
+}
+#endif
 
 TEST_F(TrainRun, DeterministicRunsAreTheSameFilesOnAnyThreads) {
   std::string expected;

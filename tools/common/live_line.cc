@@ -36,7 +36,7 @@ std::string Format(const char* format, double value) {
 
 // The most important first. `speed` is in iterations a second of wall-clock time, tests and all.
 std::vector<std::string> PartsOf(const IterationReport& r, const Pace& pace, double speed) {
-  const auto left = static_cast<double>(r.max_iterations - r.iteration);
+  const auto left = static_cast<double>(r.max_iterations - r.iteration - 1);
   std::vector<std::string> parts = {Format("loss %.4g", r.smoothed_loss)};
   parts.push_back("ETA " + (speed > 0 ? Duration(left / speed) : std::string("?")));
   const double waiting = pace.WaitShare();
@@ -110,7 +110,7 @@ void LiveLine::OnStart(const std::string& net, int64_t iteration) {
 
 void LiveLine::OnIteration(const IterationReport& r) {
   window_.Add(r);
-  progress_ = StrCat("iter ", r.iteration, "/", r.max_iterations);
+  progress_ = StrCat("iter ", r.iteration + 1, "/", r.max_iterations);
   const auto now = std::chrono::steady_clock::now();
   const bool last = r.iteration + 1 >= r.max_iterations;
   if (!last && now - drawn_ < interval_) return;

@@ -57,4 +57,11 @@ NetState ParseState(const std::string& phase, int level, const std::string& stag
   return state;
 }
 
+void SetTrainState(int level, const std::string& stages, SolverParameter* solver) {
+  if (level != 0) solver->mutable_train_state()->set_level(level);
+  for (const std::string& stage : Split(stages, ',')) {
+    if (!stage.empty()) solver->mutable_train_state()->add_stage(stage);
+  }
+}
+
 }  // namespace crema::tools

@@ -16,4 +16,7 @@ std::map<std::string, Shape> ParseShapes(const std::string& text);
 // kInvalidArgument.
 NetState ParseState(const std::string& phase, int level, const std::string& stages);
 
+// The same for the training net of a solver, on top of what its text says.
+void SetTrainState(int level, const std::string& stages, SolverParameter* solver);
+
 }  // namespace crema::tools

@@ -55,6 +55,7 @@ UpdateRule AdaDeltaRule() {
           .histories = 2,
           .squares = 0b11,
           .in_caffe = true,
+          .reads = {"delta"},
           .check = Check,
           .apply = Apply};
 }

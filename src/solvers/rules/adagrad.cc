@@ -50,6 +50,7 @@ UpdateRule AdaGradRule() {
           .histories = 1,
           .squares = 1,
           .in_caffe = true,
+          .reads = {"delta"},
           .check = Check,
           .apply = Apply};
 }

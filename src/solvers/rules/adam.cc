@@ -48,6 +48,7 @@ UpdateRule AdamRule() {
           .histories = 2,
           .squares = 0b10,
           .in_caffe = true,
+          .reads = {"momentum2", "delta"},
           .check = CheckMoments,
           .apply = Apply};
 }

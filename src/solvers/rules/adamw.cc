@@ -54,6 +54,7 @@ UpdateRule AdamWRule() {
           .squares = 0b10,
           .default_momentum = 0.9,
           .takes_l1 = false,
+          .reads = {"momentum2", "delta"},
           .check = CheckMoments,
           .apply = Apply};
 }

@@ -138,6 +138,7 @@ UpdateRule LambRule() {
           .squares = 0b10,
           .default_momentum = 0.9,
           .takes_l1 = false,
+          .reads = {"momentum2", "delta"},
           .check = CheckMoments,
           .apply = Apply};
 }

@@ -87,6 +87,7 @@ UpdateRule LarsRule() {
           .default_momentum = 0.9,
           .rate_in_history = true,
           .takes_l1 = false,
+          .reads = {"trust_coefficient"},
           .check = Check,
           .apply = Apply};
 }

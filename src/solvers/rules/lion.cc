@@ -58,6 +58,7 @@ UpdateRule LionRule() {
           .histories = 1,
           .default_momentum = 0.9,
           .takes_l1 = false,
+          .reads = {"momentum2"},
           .check = Check,
           .apply = Apply};
 }

@@ -54,6 +54,7 @@ UpdateRule RmsPropRule() {
           .histories = 1,
           .squares = 1,
           .in_caffe = true,
+          .reads = {"rms_decay", "delta"},
           .check = Check,
           .apply = Apply};
 }
