@@ -1,0 +1,48 @@
+// Data sets of (key, value) records, whatever they are kept in.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "crema.pb.h"
+
+namespace crema {
+
+struct KeyedRecord {
+  std::string_view key;
+  std::string_view value;
+};
+
+// Reads the records in ascending order of their keys, for ever: after the last comes the first.
+// What it returns stays valid until the next call. Thread safety: one thread at a time; any number
+// of readers of one data set in a process.
+class RecordReader {
+ public:
+  virtual ~RecordReader() = default;
+  virtual uint64_t count() const = 0;  // records; never 0
+  virtual KeyedRecord Next() = 0;
+  // The next record is number `ordinal` modulo count().
+  virtual void Seek(uint64_t ordinal) = 0;
+};
+
+// Writes a new data set. What is not closed is removed again, so that nobody trains on half a set.
+// Thread safety: one thread at a time.
+class RecordWriter {
+ public:
+  virtual ~RecordWriter() = default;
+  // Throws kInvalidArgument for a key that is there, kIoFailure.
+  virtual void Put(std::string_view key, std::string_view value) = 0;
+  // Commits what is left and syncs it to disk. No Put after it.
+  virtual void Close() = 0;
+};
+
+// What lies at `path` decides which kind it is. Throws kNotFound (no such path), kDataLoss (no data
+// set, damaged, empty), kIoFailure (may not be read), kUnsupported (a kind that this build lacks).
+std::unique_ptr<RecordReader> OpenRecords(const std::string& path);
+
+// Throws kInvalidArgument where `path` exists, kIoFailure where it cannot be made, kUnsupported.
+std::unique_ptr<RecordWriter> CreateRecords(const std::string& path, DataParameter::DB backend);
+
+}  // namespace crema
