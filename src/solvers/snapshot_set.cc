@@ -40,6 +40,10 @@ std::optional<Numbered> NumberedName(std::string_view name, std::string_view ste
   return Numbered{iteration, name};
 }
 
+bool IsState(const Numbered& name) {
+  return name.rest == ".solverstate" || name.rest == ".solverstate.h5";
+}
+
 std::string StemOf(const std::string& prefix) { return fs::path(prefix).filename().string(); }
 
 // The path of the file of this name in the folder of the prefix.
@@ -100,15 +104,43 @@ bool IsRunning(pid_t process) {
   return process != ::getpid() && (::kill(process, 0) == 0 || errno != ESRCH);
 }
 
+void WarnOfRemoval(const std::string& path, const std::error_code& error, LogSink& log) {
+  log.Write(Severity::kWarning,
+            StrCat("snapshot_keep: cannot remove '", path, "': ", error.message()));
+}
+
 // False, with a warning: it cannot be removed. What is no file, or not there, is left alone.
 bool RemoveFile(const std::string& path, LogSink& log) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return true;
   fs::remove(path, error);
-  if (!error) return true;
-  log.Write(Severity::kWarning,
-            StrCat("snapshot_keep: cannot remove '", path, "': ", error.message()));
-  return false;
+  if (error) WarnOfRemoval(path, error, log);
+  return !error;
+}
+
+// A state goes under this name first, so that whoever is killed here leaves no state that lacks its
+// model; and last, so that by it the next removal finds what this one left.
+constexpr const char* kRemoved = ".removed";
+
+// False: something could not be removed.
+bool FinishRemoval(const std::string& state, LogSink& log) {
+  std::error_code ignored;
+  if (!fs::exists(state, ignored)) {  // else it was written again since, and the model is its own
+    const SnapshotPaths paths = PathsOfState(state);
+    if (!RemoveFile(paths.ema, log) || !RemoveFile(paths.model, log)) return false;
+  }
+  return RemoveFile(state + kRemoved, log);
+}
+
+// Of runs that were killed in the middle of one.
+void FinishRemovals(const std::string& prefix, LogSink& log) {
+  const std::string stem = StemOf(prefix);
+  for (std::string name : NamesBeside(prefix)) {
+    if (!name.ends_with(kRemoved)) continue;
+    name.resize(name.size() - std::string_view(kRemoved).size());
+    const std::optional<Numbered> numbered = NumberedName(name, stem);
+    if (numbered && IsState(*numbered)) FinishRemoval(Beside(prefix, name), log);
+  }
 }
 
 }  // namespace
@@ -118,8 +150,7 @@ std::vector<SnapshotFile> ListSnapshots(const std::string& prefix) {
   std::vector<SnapshotFile> found;
   for (const std::string& name : NamesBeside(prefix)) {
     const std::optional<Numbered> numbered = NumberedName(name, stem);
-    if (!numbered) continue;
-    if (numbered->rest != ".solverstate" && numbered->rest != ".solverstate.h5") continue;
+    if (!numbered || !IsState(*numbered)) continue;
     found.push_back({numbered->iteration, Beside(prefix, name)});
   }
   std::ranges::sort(found, [](const SnapshotFile& a, const SnapshotFile& b) {
@@ -129,6 +160,7 @@ std::vector<SnapshotFile> ListSnapshots(const std::string& prefix) {
 }
 
 void RemoveOldSnapshots(const std::string& prefix, int64_t newest, int keep, LogSink& log) {
+  FinishRemovals(prefix, log);
   std::vector<SnapshotFile> snapshots = ListSnapshots(prefix);
   std::erase_if(snapshots, [&](const SnapshotFile& s) { return s.iteration > newest; });
   const auto kept = static_cast<size_t>(std::max(keep, 1));
@@ -136,12 +168,14 @@ void RemoveOldSnapshots(const std::string& prefix, int64_t newest, int keep, Log
   snapshots.resize(snapshots.size() - kept);
   for (const SnapshotFile& snapshot : snapshots) {
     if (snapshot.iteration == newest) continue;
-    const SnapshotPaths paths = PathsOfState(snapshot.state);
-    // The state last: by it the next removal finds what this one leaves where it is interrupted.
-    const std::array<std::string, 3> files = {paths.ema, paths.model, paths.state};
-    if (!std::ranges::all_of(files, [&](const auto& file) { return RemoveFile(file, log); }))
-      continue;
-    log.Write(Severity::kInfo, StrCat("snapshot_keep: removed ", snapshot.state, " and its model"));
+    std::error_code error;
+    fs::rename(snapshot.state, snapshot.state + kRemoved, error);
+    if (error) {
+      WarnOfRemoval(snapshot.state, error, log);
+    } else if (FinishRemoval(snapshot.state, log)) {
+      log.Write(Severity::kInfo,
+                StrCat("snapshot_keep: removed ", snapshot.state, " and its model"));
+    }
   }
 }
 

@@ -21,7 +21,8 @@ std::vector<SnapshotFile> ListSnapshots(const std::string& prefix);
 // Of the snapshots of iterations up to `newest`, keeps the `keep` newest and that of `newest`. Of
 // the others, each state goes, with the model and the averaged weights of its name, whole or not.
 // Everything else stays: what has other names, later iterations, models without a state. A file
-// that cannot be removed is a warning.
+// that cannot be removed is a warning. Whoever is killed meanwhile leaves no state without its
+// model, but perhaps a "<state>.removed", which the next removal goes on with.
 void RemoveOldSnapshots(const std::string& prefix, int64_t newest, int keep, LogSink& log);
 
 // Removes what runs of exactly this prefix were writing when they were killed:

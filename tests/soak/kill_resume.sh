@@ -11,7 +11,8 @@ kills=${2:-200}
 shift
 types=${*:-SGD Nesterov AdaGrad RMSProp AdaDelta Adam AdamW LARS LAMB Lion}
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+pid=
+trap '[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null; rm -rf "$work"' EXIT
 cd "$work"
 "$bin/make_digits" --count=500 --seed=1 digits_lmdb >/dev/null 2>&1
 "$bin/make_digits" --count=70 --seed=2 test_lmdb >/dev/null 2>&1
@@ -72,6 +73,7 @@ soak() {
     sleep "$(printf '0.%03d' "$ms")"
     kill -9 "$pid" 2>/dev/null || { echo "the run ended by itself:"; cat run.log; exit 1; }
     wait "$pid" 2>/dev/null || true
+    pid=
     i=$((i + 1))
     check "$1"
   done

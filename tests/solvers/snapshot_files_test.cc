@@ -228,6 +228,24 @@ TEST_F(SnapshotFiles, FailedSnapshotLeavesTheModelOfAStateThatIsThere) {
 
 TEST_F(SnapshotFiles, RestsOfAnInterruptedRemovalGo) {
   Solve(Fixed("max_iter: 8 snapshot: 2 ema_decay: 0.9"));
+  const auto interrupt = [&](const std::string& state) {
+    fs::rename(temp_.File(state), temp_.File(state + ".removed"));
+  };
+  interrupt("a/s_iter_2.solverstate");
+  interrupt("a/s_iter_4.solverstate");
+  fs::remove(temp_.File("a/s_iter_4_ema.caffemodel"));
+  fs::remove(temp_.File("a/s_iter_4.caffemodel"));
+  temp_.Write("a/s_iter_8.solverstate.removed", "");  // and since then it was written again
+  temp_.Write("a/notes.removed", "mine");
+  RemoveOldSnapshots(temp_.File("a/s"), 8, 2, recorder_);
+  EXPECT_EQ(Files(), (std::vector<std::string>{"notes.removed", "s_iter_6.caffemodel",
+                                               "s_iter_6.solverstate", "s_iter_6_ema.caffemodel",
+                                               "s_iter_8.caffemodel", "s_iter_8.solverstate",
+                                               "s_iter_8_ema.caffemodel"}));
+}
+
+TEST_F(SnapshotFiles, DamagedOnesGoToo) {
+  Solve(Fixed("max_iter: 8 snapshot: 2 ema_decay: 0.9"));
   fs::remove(temp_.File("a/s_iter_2_ema.caffemodel"));
   fs::remove(temp_.File("a/s_iter_4_ema.caffemodel"));
   fs::remove(temp_.File("a/s_iter_4.caffemodel"));
