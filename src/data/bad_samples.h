@@ -27,7 +27,7 @@ bool IsAboutSample(const Error& error);
 std::vector<size_t> ReplaceBadSamples(std::span<const uint8_t> bad, OnBadSample how);
 
 // One bad sample of a batch.
-struct BadSample {
+struct FailedSample {
   size_t index = 0;    // in the batch
   std::string reason;  // names the sample
 };

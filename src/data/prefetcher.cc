@@ -134,9 +134,9 @@ void Prefetcher::CountBad(Slot* slot) {
   const char* outcome = options_.on_bad_sample == OnBadSample::kSkip
                             ? "the next good one of its batch takes its place"
                             : "the good one before it in its batch is there twice";
-  std::ranges::sort(slot->bad, {}, &BadSample::index);
+  std::ranges::sort(slot->bad, {}, &FailedSample::index);
   try {
-    for (const BadSample& bad : slot->bad) {
+    for (const FailedSample& bad : slot->bad) {
       ++bad_samples_;
       if (options_.notices) {
         options_.notices->Add(StrCat("bad sample ", bad_samples_, ": ", bad.reason, "; ", outcome));
@@ -165,7 +165,7 @@ void Prefetcher::Replace(Slot* slot) {
   popped_from_ = ReplaceBadSamples(slot->is_bad, options_.on_bad_sample);
   for (size_t k = 0; k < slot->outputs.size(); ++k) {
     auto* samples = static_cast<std::byte*>(slot->outputs[k].view().raw());
-    for (const BadSample& bad : slot->bad) {
+    for (const FailedSample& bad : slot->bad) {
       std::memcpy(samples + strides_[k] * bad.index,
                   samples + strides_[k] * popped_from_[bad.index], strides_[k]);
     }

@@ -107,7 +107,7 @@ class Prefetcher {
     size_t error_index = 0;  // of the sample inside the batch; the first one wins
     // Bad samples that will be replaced. A flag is written by the thread that works on the sample.
     std::vector<uint8_t> is_bad;
-    std::vector<BadSample> bad;
+    std::vector<FailedSample> bad;
   };
 
   void Start();
