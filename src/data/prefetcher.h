@@ -59,8 +59,8 @@ struct PrefetchOptions {
   size_t depth = 4;               // batches that may be ready or in work
   int decode_threads = 0;         // 0: two, or one where there is only one processor
   OnBadSample on_bad_sample = OnBadSample::kError;
-  uint64_t max_bad = 0;              // more bad samples than this are an error; 0: any number
-  std::shared_ptr<Notices> notices;  // hears of bad samples; may be null
+  uint64_t max_bad = 0;  // more bad samples than this are an error; 0: any number
+  std::shared_ptr<Notices> notices = nullptr;  // hears of bad samples; may be null
 };
 
 // A bounded ring of batches. One thread reads records in order; others decode pieces of a batch.

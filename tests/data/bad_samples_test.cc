@@ -22,8 +22,8 @@ using testing::ExpectError;
 constexpr int64_t kBatch = 5;
 
 struct Trouble {
-  std::set<uint64_t> unreadable;
-  std::set<uint64_t> broken;
+  std::set<uint64_t> unreadable = {};
+  std::set<uint64_t> broken = {};
   ErrorCode code = ErrorCode::kDataLoss;
 };
 
@@ -94,16 +94,16 @@ TEST(BadSamples, AreSkippedOrRepeatedTheSameForAnyNumberOfThreads) {
                                        .decode_threads = threads,
                                        .on_bad_sample = OnBadSample::kSkip});
       EXPECT_EQ(PopMany(&skip, 5),
-                (std::vector<int>{0, 3, 3, 3, 4, 5, 6, 7, 8, 5, 12, 12, 12, 13, 12,
-                                  15, 16, 17, 18, 19, 20, 22, 22, 23, 24}));
+                (std::vector<int>{0,  3,  3,  3,  4,  5,  6,  7,  8,  5,  12, 12, 12,
+                                  13, 12, 15, 16, 17, 18, 19, 20, 22, 22, 23, 24}));
       EXPECT_EQ(skip.bad_samples(), 7u);
       Prefetcher repeat = Make(trouble, {.outputs = {},
                                          .depth = depth,
                                          .decode_threads = threads,
                                          .on_bad_sample = OnBadSample::kRepeat});
       EXPECT_EQ(PopMany(&repeat, 5),
-                (std::vector<int>{0, 0, 0, 3, 4, 5, 6, 7, 8, 8, 13, 13, 12, 13, 13,
-                                  15, 16, 17, 18, 19, 20, 20, 22, 23, 24}));
+                (std::vector<int>{0,  0,  0,  3,  4,  5,  6,  7,  8,  8,  13, 13, 12,
+                                  13, 13, 15, 16, 17, 18, 19, 20, 20, 22, 23, 24}));
     }
   }
 }
@@ -157,11 +157,9 @@ TEST(BadSamples, EachIsToldWithItsNameAndReasonInOrder) {
 
 TEST(BadSamples, TooManyEndTheRunAndNameTheLast) {
   const auto notices = std::make_shared<Notices>();
-  Prefetcher prefetcher = Make({.unreadable = {7}, .broken = {2, 13}},
-                               {.outputs = {},
-                                .on_bad_sample = OnBadSample::kSkip,
-                                .max_bad = 2,
-                                .notices = notices});
+  Prefetcher prefetcher =
+      Make({.unreadable = {7}, .broken = {2, 13}},
+           {.outputs = {}, .on_bad_sample = OnBadSample::kSkip, .max_bad = 2, .notices = notices});
   PopMany(&prefetcher, 2);
   for (int again = 0; again < 2; ++again) {
     ExpectError(ErrorCode::kDataLoss,
@@ -183,8 +181,7 @@ TEST(BadSamples, ABatchWithoutAGoodOneIsAnError) {
 }
 
 TEST(BadSamples, MissingAndUnreadableOnesAreBadAndOtherErrorsAreNot) {
-  for (const ErrorCode code :
-       {ErrorCode::kNotFound, ErrorCode::kIoFailure, ErrorCode::kDataLoss}) {
+  for (const ErrorCode code : {ErrorCode::kNotFound, ErrorCode::kIoFailure, ErrorCode::kDataLoss}) {
     Prefetcher prefetcher = Make({.unreadable = {1}, .broken = {3}, .code = code},
                                  {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
     EXPECT_EQ(PopMany(&prefetcher, 1), (std::vector<int>{0, 2, 2, 4, 4}));

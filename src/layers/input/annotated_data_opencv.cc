@@ -294,12 +294,13 @@ void RegisterAnnotatedData(Registry& registry) {
       ("A label that is not in label_map_file, a box outside of its image or turned inside out, "
        "and a plain Datum are errors naming the record.")};
   type.param_fields = {"data_param", "annotated_data_param", "transform_param", "pipeline_param"};
-  type.unread_fields = {"data_param.scale",     "data_param.mean_file",
-                        "data_param.crop_size", "data_param.mirror",
-                        "data_param.cache",     "data_param.precache",
-                        "data_param.shuffle",   "data_param.force_encoded_color",
-                        "data_param.side",      "data_param.parser_threads",
-"pipeline_param.shuffle", "pipeline_param.shuffle_buffer", "pipeline_param.cache", "pipeline_param.cache_mb"};
+  type.unread_fields = {"data_param.scale",       "data_param.mean_file",
+                        "data_param.crop_size",   "data_param.mirror",
+                        "data_param.cache",       "data_param.precache",
+                        "data_param.shuffle",     "data_param.force_encoded_color",
+                        "data_param.side",        "data_param.parser_threads",
+                        "pipeline_param.shuffle", "pipeline_param.shuffle_buffer",
+                        "pipeline_param.cache",   "pipeline_param.cache_mb"};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};
   type.example =

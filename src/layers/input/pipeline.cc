@@ -74,6 +74,17 @@ Pipeline MakePipeline(const LayerParameter& param, const OwnPipelineFields& own)
   return pipeline;
 }
 
+SampleCaches MakeCaches(const Pipeline& pipeline) {
+  SampleCaches caches;
+  if (pipeline.cache == PipelineParameter::ENCODED) {
+    caches.encoded = std::make_shared<FileCache>(pipeline.cache_bytes, pipeline.options.notices);
+  }
+  if (pipeline.cache == PipelineParameter::DECODED) {
+    caches.decoded = std::make_shared<ImageCache>(pipeline.cache_bytes, pipeline.options.notices);
+  }
+  return caches;
+}
+
 void CheckPipeline(const Layer& layer, const OwnPipelineFields& own) {
   const PipelineParameter& common = layer.param().pipeline_param();
   CheckThreads(layer, StrCat(own.message, ".threads"), own.threads);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "data/bounded_cache.h"
 #include "data/prefetcher.h"
 #include "graph/layer.h"
 
@@ -34,6 +35,10 @@ struct Pipeline {
 };
 // Looks at the memory that is free now, where cache_mb leaves it to that. Requires: CheckPipeline.
 Pipeline MakePipeline(const LayerParameter& param, const OwnPipelineFields& own);
+
+// What it keeps in memory: none, files and records, or images. One set for a layer, shared by what
+// reads and what decodes.
+SampleCaches MakeCaches(const Pipeline& pipeline);
 
 // Fails, naming the field, unless numbers are in range. For constructors of layers.
 void CheckPipeline(const Layer& layer, const OwnPipelineFields& own);

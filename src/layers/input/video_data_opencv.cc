@@ -130,10 +130,9 @@ class VideoData final : public Layer {
     const SampleWriter writer(
         WriterOptions(outputs[0], param.transform_param(), seed, param.name()),
         std::move(transformer));
-    BatchReader reader{
-        .options = MakePipeline(param, PipelineFieldsOf(param.data_param())).options,
-        .source = nullptr,
-        .make_decoder = nullptr};
+    BatchReader reader{.options = MakePipeline(param, PipelineFieldsOf(param.data_param())).options,
+                       .source = nullptr,
+                       .make_decoder = nullptr};
     ReadFrom(param, writer, &reader);
     return reader;
   }
@@ -208,7 +207,11 @@ void RegisterVideoData(Registry& registry) {
                         "data_param.shuffle",
                         "data_param.side",
                         "data_param.parser_threads",
-                        "data_param.force_encoded_color", "pipeline_param.shuffle", "pipeline_param.shuffle_buffer", "pipeline_param.cache", "pipeline_param.cache_mb"};
+                        "data_param.force_encoded_color",
+                        "pipeline_param.shuffle",
+                        "pipeline_param.shuffle_buffer",
+                        "pipeline_param.cache",
+                        "pipeline_param.cache_mb"};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};
   type.example =
