@@ -33,8 +33,8 @@ bool LooksLikeImage(std::string_view path) {
   return std::ranges::find(kExtensions, ExtensionOf(path)) != kExtensions.end();
 }
 
-ImageList::ImageList(const std::string& source, const Options& options)
-    : source_(source), options_(options) {
+ImageList::ImageList(const std::string& source, const std::string& root, size_t labels)
+    : source_(source), root_(root), labels_(labels) {
   std::error_code ignored;
   if (std::filesystem::is_directory(source, ignored)) {
     ReadFolder();
@@ -42,10 +42,10 @@ ImageList::ImageList(const std::string& source, const Options& options)
   }
   const bool csv = ExtensionOf(source) == ".csv";
   if (csv) {
-    form_ = options.labels > 1 ? "path,label,label" : "path,label";
+    form_ = labels > 1 ? "path,label,label" : "path,label";
     ReadCsv(ReadFile(source));
   } else {
-    form_ = options.labels > 1 ? "path label label" : "path label";
+    form_ = labels > 1 ? "path label label" : "path label";
     ReadLines(ReadFile(source));
   }
   if (entries_.empty()) {
@@ -64,9 +64,9 @@ void ImageList::FailLine(uint32_t line, std::string message) const {
 // Requires: as many labels as there should be.
 void ImageList::Add(std::string_view path, std::span<const std::string_view> labels,
                     uint32_t line) {
-  Entry entry{.path = options_.root, .line = line};
+  Entry entry{.path = root_, .line = line};
   entry.path += path;
-  if (options_.labels == 0) {
+  if (labels_ == 0) {
     entry.label = WholeNumber(labels[0], entry);
   } else {
     for (const std::string_view label : labels) numbers_.push_back(Number(label, entry));

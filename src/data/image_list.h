@@ -19,12 +19,8 @@ class ImageList {
     int label = 0;      // where a line has one whole number, else 0
     uint32_t line = 0;  // from 1; 0: of no list
   };
-  struct Options {
-    std::string root;  // put before each path of a list as it is
-    // Numbers a line, which may be fractions; 0: one whole number, as in Caffe.
-    size_t labels = 0;
-  };
-
+  // `root` is put before each path of a list as it is. `labels` are the numbers of an image, which
+  // may be fractions; 0: one whole number, as in Caffe.
   // What lies at `source` decides how it is read; throws kNotFound, kIoFailure, or kDataLoss naming
   // file and line.
   //   A folder: it has a folder for each class, whose images, at any depth, are taken by their
@@ -35,9 +31,7 @@ class ImageList {
   //     without a number that does not name an image is a heading.
   //   Another file: `path label[ label...]`, split at its last spaces, so paths may contain some.
   // Empty lines are passed over; a list without images is an error.
-  ImageList(const std::string& source, const Options& options);
-  ImageList(const std::string& source, const std::string& root)
-      : ImageList(source, Options{.root = root}) {}
+  ImageList(const std::string& source, const std::string& root, size_t labels = 0);
 
   // The frames of a film as image files: `pattern` has one %d, or %06d and the like, for the number
   // of the frame. They begin with number 0 or 1 and end before the first that is missing; `skip`
@@ -49,9 +43,9 @@ class ImageList {
   const std::string& source() const { return source_; }
   // Of classes, where the source is a folder; else empty.
   const std::vector<std::string>& classes() const { return classes_; }
-  size_t label_count() const { return options_.labels > 0 ? options_.labels : 1; }
+  size_t label_count() const { return labels_ > 0 ? labels_ : 1; }
   double Label(size_t entry, size_t index) const {
-    return options_.labels > 0 ? numbers_[entry * options_.labels + index] : entries_[entry].label;
+    return labels_ > 0 ? numbers_[entry * labels_ + index] : entries_[entry].label;
   }
   // "'a.jpg' (line 3 of 'list.txt')", for messages.
   std::string Name(const Entry& entry) const;
@@ -71,10 +65,11 @@ class ImageList {
   [[noreturn]] void FailLine(uint32_t line, std::string message) const;
 
   std::string source_;
-  Options options_;
+  std::string root_;
+  size_t labels_ = 0;
   const char* form_ = "";  // how a line is written, for messages
   std::vector<Entry> entries_;
-  std::vector<double> numbers_;  // options_.labels for each entry
+  std::vector<double> numbers_;  // labels_ for each entry
   std::vector<std::string> classes_;
 };
 

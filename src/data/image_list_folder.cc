@@ -47,18 +47,18 @@ void FindImages(const std::string& folder, std::vector<std::string>* paths) {
 }  // namespace
 
 void ImageList::ReadFolder() {
-  if (!options_.root.empty()) {
+  if (!root_.empty()) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("'", source_,
                 "' is a folder of classes, for which there is no root_folder: remove "
                 "that, and give the whole path as source"));
   }
-  if (options_.labels > 1) {
+  if (labels_ > 1) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("'", source_,
                 "' is a folder of classes, which gives one label an image, but "
                 "label_count is ",
-                options_.labels));
+                labels_));
   }
   bool has_images = false;
   VisitFolder(source_, [&](const fs::directory_entry& entry) {
@@ -89,7 +89,7 @@ void ImageList::AddClass(const std::string& folder, int label) {
   }
   std::ranges::sort(paths);
   for (std::string& path : paths) {
-    if (options_.labels > 0) numbers_.push_back(label);
+    if (labels_ > 0) numbers_.push_back(label);
     entries_.push_back({.path = std::move(path), .label = label, .line = 0});
   }
 }

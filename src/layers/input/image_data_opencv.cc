@@ -29,8 +29,7 @@ ImageShaping Shaping(const ImageDataParameter& data) {
 std::shared_ptr<const ImageList> OpenList(const LayerParameter& param) {
   const ImageDataParameter& data = param.image_data_param();
   const size_t labels = data.has_label_count() ? data.label_count() : 0;
-  return std::make_shared<const ImageList>(
-      data.source(), ImageList::Options{.root = data.root_folder(), .labels = labels});
+  return std::make_shared<const ImageList>(data.source(), data.root_folder(), labels);
 }
 
 class ImageData final : public Layer {
