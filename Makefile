@@ -52,9 +52,10 @@ install: build
 clean:
 	cmake -E rm -rf $(BUILD) build-lint
 
-# Slow, and not part of the tests: 200 kills of training runs of each solver type; results in bench/results/soak.md.
+# Slow, and not part of the tests: 200 kills of training runs of each solver type, and the memory of a million batches; results in bench/results/soak.md.
 soak: build
 	@tests/soak/kill_resume.sh $(BUILD)/bin 200
+	@tests/soak/data_memory.sh $(BUILD)/bin
 
 # Ten minutes a target, by hand; results in bench/results/fuzz.md.
 fuzz:

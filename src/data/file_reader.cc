@@ -4,14 +4,13 @@
 
 namespace crema {
 
-std::string_view FileReader::Read(const std::string& path, std::string* storage) {
-  if (!cache_) {
-    *storage = ReadFile(path);
-    return *storage;
+std::string_view FileReader::Read(uint64_t number, const std::string& path, std::string* storage) {
+  if (cache_) {
+    if (const std::string* kept = cache_->Find(number)) return *kept;
   }
-  auto found = files_.find(path);
-  if (found == files_.end()) found = files_.emplace(path, ReadFile(path)).first;
-  return found->second;
+  *storage = ReadFile(path);
+  if (cache_) cache_->Keep(number, *storage, storage->size());
+  return *storage;
 }
 
 }  // namespace crema

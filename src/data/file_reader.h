@@ -1,24 +1,28 @@
 // Whole files, kept in memory where that is wanted.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
+
+#include "data/bounded_cache.h"
 
 namespace crema {
 
 // Thread safety: one thread at a time.
 class FileReader {
  public:
-  explicit FileReader(bool cache) : cache_(cache) {}
+  // `cache` may be null.
+  explicit FileReader(std::shared_ptr<FileCache> cache) : cache_(std::move(cache)) {}
 
-  // The bytes of a file; they lie in `storage`, or in the cache, which lives as long as this.
-  // Throws what ReadFile throws.
-  std::string_view Read(const std::string& path, std::string* storage);
+  // The bytes of file `number`; they lie in `storage`, or in the cache. Throws what ReadFile
+  // throws.
+  std::string_view Read(uint64_t number, const std::string& path, std::string* storage);
 
  private:
-  const bool cache_;
-  std::unordered_map<std::string, std::string> files_;
+  const std::shared_ptr<FileCache> cache_;
 };
 
 }  // namespace crema

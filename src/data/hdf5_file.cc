@@ -7,46 +7,16 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "format/hdf5_file.h"
 #include "format/hdf5_probe.h"
 
 namespace crema {
 namespace {
-
-// HDF5 prints its errors on stderr unless told not to; ours say more.
-class Quiet {
- public:
-  Quiet() {
-    H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  }
-  ~Quiet() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
-  Quiet(const Quiet&) = delete;
-  Quiet& operator=(const Quiet&) = delete;
-
- private:
-  H5E_auto2_t function_ = nullptr;
-  void* data_ = nullptr;
-};
-
-class Handle {
- public:
-  Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
-  ~Handle() {
-    if (id_ >= 0) close_(id_);
-  }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  hid_t get() const { return id_; }
-  bool valid() const { return id_ >= 0; }
-
- private:
-  const hid_t id_;
-  herr_t (*const close_)(hid_t);
-};
 
 hid_t OpenFile(const std::string& path) {
   std::error_code failure;
@@ -60,7 +30,6 @@ hid_t OpenFile(const std::string& path) {
   if (access(path.c_str(), R_OK) != 0) {
     Fail(ErrorCode::kIoFailure, StrCat("'", path, "' cannot be read: ", std::strerror(errno)));
   }
-  const Quiet quiet;
   const hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   if (id < 0) {
     Fail(ErrorCode::kDataLoss,
@@ -74,78 +43,141 @@ herr_t CollectName(hid_t, const char* name, const H5L_info_t*, void* names) {
   return 0;
 }
 
-hid_t OpenProbed(const std::string& path) {
-  ProbeHdf5(path);
-  return OpenFile(path);
+// Those that follow require a session.
+
+std::vector<std::string> NamesIn(hid_t file) {
+  std::vector<std::string> names;
+  H5Literate(file, H5_INDEX_NAME, H5_ITER_INC, nullptr, CollectName, &names);
+  return names;
+}
+
+hid_t OpenDataset(hid_t file, const std::string& path, const std::string& name) {
+  // Rows of a chunk are read one after the other, and it should be unpacked once for all of them.
+  constexpr size_t kChunkCacheBytes = size_t{32} << 20;
+  const Hdf5Id access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
+  H5Pset_chunk_cache(access.get(), H5D_CHUNK_CACHE_NSLOTS_DEFAULT, kChunkCacheBytes,
+                     H5D_CHUNK_CACHE_W0_DEFAULT);
+  const hid_t id = H5Dopen2(file, name.c_str(), access.get());
+  if (id >= 0) return id;
+  const std::vector<std::string> names = NamesIn(file);
+  Fail(ErrorCode::kDataLoss, StrCat("'", path, "' has no dataset '", name, "', it holds ",
+                                    names.empty() ? "nothing" : "'" + Join(names, "', '") + "'",
+                                    DidYouMean(name, names)));
+}
+
+// `what` names dataset and file.
+std::vector<int64_t> ExtentsOf(hid_t dataset, const std::string& what) {
+  const Hdf5Id type(H5Dget_type(dataset), H5Tclose);
+  const H5T_class_t kind = H5Tget_class(type.get());
+  if (kind != H5T_FLOAT && kind != H5T_INTEGER) {
+    Fail(ErrorCode::kDataLoss, what + " holds neither floating-point numbers nor integers");
+  }
+  const Hdf5Id space(H5Dget_space(dataset), H5Sclose);
+  std::array<hsize_t, H5S_MAX_RANK> extents{};
+  const int axes = H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
+  if (axes < 1) {
+    Fail(ErrorCode::kDataLoss, what + " has no axes; the first must count the samples");
+  }
+  // A file of a kilobyte may claim a dataset of gigabytes; a small one without values is harmless.
+  constexpr hssize_t kHarmless = 1 << 24;
+  if (H5Dget_storage_size(dataset) == 0 && H5Sget_simple_extent_npoints(space.get()) > kHarmless) {
+    Fail(ErrorCode::kDataLoss, what + " has a shape but no values");
+  }
+  return {extents.begin(), extents.begin() + axes};
+}
+
+Shape ShapeFrom(std::span<const int64_t> dims, const std::string& what) {
+  try {
+    return Shape(dims);
+  } catch (const Error& error) {
+    Fail(ErrorCode::kDataLoss, StrCat(what, " is too large: ", error.what()));
+  }
 }
 
 }  // namespace
 
 struct Hdf5File::Impl {
-  explicit Impl(const std::string& file) : path(file), id(OpenProbed(file), H5Fclose) {}
-  const std::string path;
-  const Handle id;
+  std::string path;
+  hid_t id = -1;
+  ~Impl() {
+    const Hdf5Session session;
+    if (id >= 0) H5Fclose(id);
+  }
 };
 
-Hdf5File::Hdf5File(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
+Hdf5File::Hdf5File(const std::string& path) : impl_(std::make_unique<Impl>()) {
+  impl_->path = path;
+  ProbeHdf5(path);
+  const Hdf5Session session;
+  impl_->id = OpenFile(path);
+}
+
 Hdf5File::~Hdf5File() = default;
 Hdf5File::Hdf5File(Hdf5File&&) noexcept = default;
 Hdf5File& Hdf5File::operator=(Hdf5File&&) noexcept = default;
 
 std::vector<std::string> Hdf5File::Names() const {
-  const Quiet quiet;
-  std::vector<std::string> names;
-  H5Literate(impl_->id.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, CollectName, &names);
-  return names;
+  const Hdf5Session session;
+  return NamesIn(impl_->id);
 }
 
 Shape Hdf5File::ShapeOf(const std::string& dataset) const {
-  const Quiet quiet;
-  const Handle set(H5Dopen2(impl_->id.get(), dataset.c_str(), H5P_DEFAULT), H5Dclose);
-  if (!set.valid()) {
-    const std::vector<std::string> names = Names();
-    Fail(ErrorCode::kDataLoss,
-         StrCat("'", impl_->path, "' has no dataset '", dataset, "', it holds ",
-                names.empty() ? "nothing" : "'" + Join(names, "', '") + "'",
-                DidYouMean(dataset, names)));
-  }
-  const Handle type(H5Dget_type(set.get()), H5Tclose);
-  const H5T_class_t kind = H5Tget_class(type.get());
-  if (kind != H5T_FLOAT && kind != H5T_INTEGER) {
-    Fail(ErrorCode::kDataLoss, StrCat("the dataset '", dataset, "' of '", impl_->path,
-                                      "' holds neither floating-point numbers nor integers"));
-  }
-  const Handle space(H5Dget_space(set.get()), H5Sclose);
-  std::array<hsize_t, H5S_MAX_RANK> extents{};
-  const int axes = H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
-  if (axes < 1) {
-    Fail(ErrorCode::kDataLoss, StrCat("the dataset '", dataset, "' of '", impl_->path,
-                                      "' has no axes; the first must count the samples"));
-  }
-  // A file of a kilobyte may claim a dataset of gigabytes; a small one without values is harmless.
-  constexpr hssize_t kHarmless = 1 << 24;
-  if (H5Dget_storage_size(set.get()) == 0 &&
-      H5Sget_simple_extent_npoints(space.get()) > kHarmless) {
-    Fail(ErrorCode::kDataLoss,
-         StrCat("the dataset '", dataset, "' of '", impl_->path, "' has a shape but no values"));
-  }
-  try {
-    const std::vector<int64_t> dims(extents.begin(), extents.begin() + axes);
-    return Shape(dims);
-  } catch (const Error& error) {
-    Fail(ErrorCode::kDataLoss,
-         StrCat("the dataset '", dataset, "' of '", impl_->path, "' is too large: ", error.what()));
-  }
+  const Hdf5Dataset set(*this, dataset);
+  return ShapeFrom(set.extents(), StrCat("the dataset '", dataset, "' of '", impl_->path, "'"));
 }
 
 void Hdf5File::Read(const std::string& dataset, DType dtype, void* out) const {
+  const Hdf5Dataset set(*this, dataset);
+  set.ReadRows(0, set.rows(), dtype, out);
+}
+
+struct Hdf5Dataset::Impl {
+  std::string what;  // names dataset and file
+  std::vector<int64_t> extents;
+  hid_t id = -1;
+  ~Impl() {
+    const Hdf5Session session;
+    if (id >= 0) H5Dclose(id);
+  }
+};
+
+Hdf5Dataset::Hdf5Dataset(const Hdf5File& file, const std::string& name)
+    : impl_(std::make_unique<Impl>()) {
+  const std::string& path = file.impl_->path;
+  impl_->what = StrCat("the dataset '", name, "' of '", path, "'");
+  const Hdf5Session session;
+  impl_->id = OpenDataset(file.impl_->id, path, name);
+  impl_->extents = ExtentsOf(impl_->id, impl_->what);
+}
+
+Hdf5Dataset::~Hdf5Dataset() = default;
+Hdf5Dataset::Hdf5Dataset(Hdf5Dataset&&) noexcept = default;
+Hdf5Dataset& Hdf5Dataset::operator=(Hdf5Dataset&&) noexcept = default;
+
+const std::vector<int64_t>& Hdf5Dataset::extents() const { return impl_->extents; }
+
+Shape Hdf5Dataset::RowShape() const {
+  return ShapeFrom(std::span(impl_->extents).subspan(1), "a row of " + impl_->what);
+}
+
+void Hdf5Dataset::ReadRows(uint64_t first, uint64_t count, DType dtype, void* out) const {
   CREMA_CHECK(dtype == DType::kF32 || dtype == DType::kF64);
-  const Quiet quiet;
-  const Handle set(H5Dopen2(impl_->id.get(), dataset.c_str(), H5P_DEFAULT), H5Dclose);
+  CREMA_CHECK(first + count <= rows());
+  if (count == 0) return;
+  std::vector<hsize_t> start(impl_->extents.size(), 0);
+  std::vector<hsize_t> part(impl_->extents.begin(), impl_->extents.end());
+  start[0] = first;
+  part[0] = count;
+  const Hdf5Session session;
+  const Hdf5Id file(H5Dget_space(impl_->id), H5Sclose);
+  const Hdf5Id memory(H5Screate_simple(static_cast<int>(part.size()), part.data(), nullptr),
+                      H5Sclose);
   const hid_t type = dtype == DType::kF32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE;
-  if (!set.valid() || H5Dread(set.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out) < 0) {
-    Fail(ErrorCode::kDataLoss, StrCat("the dataset '", dataset, "' of '", impl_->path,
-                                      "' cannot be read: the file is damaged or cut short"));
+  if (H5Sselect_hyperslab(file.get(), H5S_SELECT_SET, start.data(), nullptr, part.data(), nullptr) <
+          0 ||
+      H5Dread(impl_->id, type, memory.get(), file.get(), H5P_DEFAULT, out) < 0) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat(impl_->what, " cannot be read: the file is damaged or cut short"));
   }
 }
 

@@ -27,8 +27,11 @@ void ImageFileSource::Read(Record* record) {
   record->entry = EntryAt(position_);
   record->ordinal = position_++;
   const ImageList::Entry& entry = list_->entries()[record->entry];
+  record->value = {};
+  const auto& decoded = options_.caches.decoded;
+  if (decoded && decoded->Find(record->entry) != nullptr) return;
   try {
-    record->value = files_.Read(entry.path, &record->storage);
+    record->value = files_.Read(record->entry, entry.path, &record->storage);
   } catch (const Error& error) {
     Problem problem = error.problems().front();
     if (entry.line > 0)
@@ -65,10 +68,28 @@ Shape ShapeOfFirst(const std::shared_ptr<const ImageList>& list, const ImageShap
 void ImageFileDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
   const ImageList::Entry& entry = list_->entries()[record.entry];
   const auto name = [&] { return list_->Name(entry); };
-  const Image image = ReadShaped(record.value, shaping_, name());
+  const Image& image = Shaped(record, name());
   const PixelView view{image.channels, image.height, image.width, image.pixels.data(), nullptr};
   writer_.Write(view, record.ordinal, name, places[0]);
-  if (places.size() > 1) writer_.WriteLabel(entry.label, places[1]);
+  if (places.size() > 1) WriteLabels(record.entry, places[1]);
+}
+
+const Image& ImageFileDecoder::Shaped(const Record& record, const std::string& name) {
+  if (cache_) {
+    if (const Image* kept = cache_->Find(record.entry)) return *kept;
+  }
+  image_ = ReadShaped(record.value, shaping_, name);
+  if (cache_) cache_->Keep(record.entry, image_, image_.pixels.size());
+  return image_;
+}
+
+void ImageFileDecoder::WriteLabels(uint64_t entry, std::byte* place) const {
+  DispatchFloat(writer_.options().dtype, [&]<typename T>(T) {
+    T* labels = reinterpret_cast<T*>(place);
+    for (size_t i = 0; i < list_->label_count(); ++i) {
+      labels[i] = static_cast<T>(list_->Label(entry, i));
+    }
+  });
 }
 
 }  // namespace crema

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/bounded_cache.h"
 #include "data/file_reader.h"
 #include "data/image.h"
 #include "data/image_list.h"
@@ -21,14 +22,15 @@ class ImageFileSource final : public RecordSource {
  public:
   struct Options {
     bool shuffle = false;
-    bool cache = false;  // keep files in memory
+    SampleCaches caches = {};
     uint64_t seed = 1;
     uint64_t layer_id = 0;
   };
   ImageFileSource(std::shared_ptr<const ImageList> list, Options options)
-      : list_(std::move(list)), options_(options), files_(options.cache) {}
+      : list_(std::move(list)), options_(std::move(options)), files_(options_.caches.encoded) {}
 
   void Seek(uint64_t position) override { position_ = position; }
+  // The value stays empty where the decoder finds the image in the cache.
   void Read(Record* record) override;
   std::string Name(const Record& record) const override {
     return list_->entries()[record.entry].path;
@@ -61,16 +63,26 @@ Shape ShapeOfFirst(const std::shared_ptr<const ImageList>& list, const ImageShap
 
 class ImageFileDecoder final : public SampleDecoder {
  public:
-  ImageFileDecoder(std::shared_ptr<const ImageList> list, ImageShaping shaping, SampleWriter writer)
-      : list_(std::move(list)), shaping_(shaping), writer_(std::move(writer)) {}
+  // `cache`, of images after shaping, may be null.
+  ImageFileDecoder(std::shared_ptr<const ImageList> list, ImageShaping shaping, SampleWriter writer,
+                   std::shared_ptr<ImageCache> cache = nullptr)
+      : list_(std::move(list)),
+        shaping_(shaping),
+        writer_(std::move(writer)),
+        cache_(std::move(cache)) {}
 
-  // As DatumDecoder.
+  // As DatumDecoder; places[1] takes as many labels as the list has for each image.
   void Decode(const Record& record, std::span<std::byte* const> places) override;
 
  private:
+  const Image& Shaped(const Record& record, const std::string& name);
+  void WriteLabels(uint64_t entry, std::byte* place) const;
+
   const std::shared_ptr<const ImageList> list_;
   const ImageShaping shaping_;
   SampleWriter writer_;
+  const std::shared_ptr<ImageCache> cache_;
+  Image image_;  // where it is not in the cache
 };
 
 }  // namespace crema

@@ -1,11 +1,11 @@
 #include "data/image_list.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <charconv>
-#include <cstddef>
+#include <cmath>
 #include <filesystem>
-#include <string_view>
-#include <utility>
 
 #include "core/error.h"
 #include "core/strings.h"
@@ -14,108 +14,85 @@
 namespace crema {
 namespace {
 
-[[noreturn]] void FailLine(const std::string& source, uint32_t line, std::string message) {
-  Where where{.file = source};
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+std::string ExtensionOf(std::string_view path) {
+  const size_t dot = path.find_last_of("./");
+  return dot == std::string_view::npos || path[dot] == '/' ? "" : Lower(path.substr(dot));
+}
+
+}  // namespace
+
+bool LooksLikeImage(std::string_view path) {
+  static constexpr std::array<std::string_view, 11> kExtensions = {
+      ".jpg", ".jpeg", ".jpe", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pnm"};
+  return std::ranges::find(kExtensions, ExtensionOf(path)) != kExtensions.end();
+}
+
+ImageList::ImageList(const std::string& source, const std::string& root, size_t labels)
+    : source_(source), root_(root), labels_(labels) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(source, ignored)) {
+    ReadFolder();
+    return;
+  }
+  const bool csv = ExtensionOf(source) == ".csv";
+  if (csv) {
+    form_ = labels > 1 ? "path,label,label" : "path,label";
+    ReadCsv(ReadFile(source));
+  } else {
+    form_ = labels > 1 ? "path label label" : "path label";
+    ReadLines(ReadFile(source));
+  }
+  if (entries_.empty()) {
+    Fail(ErrorCode::kDataLoss, StrCat("lists no images: write `", form_, "`, one image a line"),
+         {.file = source});
+  }
+}
+
+void ImageList::FailLine(uint32_t line, std::string message) const {
+  Where where{.file = source_};
   where.line = static_cast<int>(line);
   where.column = 1;
   Fail(ErrorCode::kDataLoss, std::move(message), std::move(where));
 }
 
-ImageList::Entry ParseLine(std::string_view text, uint32_t line, const std::string& source,
-                           const std::string& root) {
-  const size_t space = text.rfind(' ');
-  if (space == std::string_view::npos) {
-    FailLine(source, line,
-             StrCat("'", text, "' is not `path label`: there is no space before the label"));
+// Requires: as many labels as there should be.
+void ImageList::Add(std::string_view path, std::span<const std::string_view> labels,
+                    uint32_t line) {
+  Entry entry{.path = root_, .line = line};
+  entry.path += path;
+  if (labels_ == 0) {
+    entry.label = WholeNumber(labels[0], entry);
+  } else {
+    for (const std::string_view label : labels) numbers_.push_back(Number(label, entry));
   }
-  const std::string_view label = text.substr(space + 1);
-  ImageList::Entry entry{.path = root, .line = line};
-  entry.path += Trim(text.substr(0, space));
-  const auto [end, error] = std::from_chars(label.begin(), label.end(), entry.label);
-  if (error != std::errc() || end != label.end()) {
-    FailLine(source, line,
-             StrCat("the label '", label, "' behind '", entry.path,
-                    "' is not a whole number; write `path label`, one image a line"));
-  }
-  return entry;
+  entries_.push_back(std::move(entry));
 }
 
-}  // namespace
-
-ImageList::ImageList(const std::string& source, const std::string& root) : source_(source) {
-  const std::string text = ReadFile(source);
-  uint32_t line = 0;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view trimmed = Trim(std::string_view(text).substr(begin, end - begin));
-    ++line;
-    if (!trimmed.empty()) entries_.push_back(ParseLine(trimmed, line, source, root));
-    begin = end + 1;
-  }
-  if (entries_.empty()) {
-    Fail(ErrorCode::kDataLoss, "lists no images: write `path label`, one image a line",
-         {.file = source});
-  }
+int ImageList::WholeNumber(std::string_view text, const Entry& entry) const {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.begin(), text.end(), number);
+  if (error == std::errc() && end == text.end()) return number;
+  double fraction = 0;
+  const auto [stop, trouble] = std::from_chars(text.begin(), text.end(), fraction);
+  const bool is_number = trouble == std::errc() && stop == text.end() && std::isfinite(fraction);
+  FailLine(entry.line,
+           StrCat("the label '", text, "' behind '", entry.path, "' is not a whole number",
+                  is_number ? " of 32 bits; label_count: 1 allows any number"
+                            : StrCat("; write `", form_, "`, one image a line")));
 }
 
-namespace {
-
-// The text before and after the number of a pattern, and how many digits that has at least.
-struct FramePattern {
-  std::string before;
-  std::string after;
-  size_t digits = 0;
-
-  std::string Path(uint64_t number) const {
-    const std::string text = std::to_string(number);
-    const size_t zeros = digits > text.size() ? digits - text.size() : 0;
-    return before + std::string(zeros, '0') + text + after;
-  }
-};
-
-FramePattern ParsePattern(const std::string& pattern) {
-  constexpr size_t kMostDigits = 20;
-  const size_t percent = pattern.find('%');
-  const size_t end = pattern.find_first_not_of("0123456789", percent + 1);
-  FramePattern parsed;
-  bool fine = percent != std::string::npos && end != std::string::npos && pattern[end] == 'd' &&
-              pattern.find('%', end) == std::string::npos;
-  if (fine && end > percent + 1) {
-    const auto [stop, error] =
-        std::from_chars(pattern.data() + percent + 1, pattern.data() + end, parsed.digits);
-    fine = error == std::errc() && stop == pattern.data() + end && parsed.digits <= kMostDigits &&
-           pattern[percent + 1] == '0';
-  }
-  if (!fine) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("'", pattern,
-                "' is no pattern of image files: it must have one %d, or %06d and "
-                "the like, for the number of the frame"));
-  }
-  parsed.before = pattern.substr(0, percent);
-  parsed.after = pattern.substr(end + 1);
-  return parsed;
-}
-
-}  // namespace
-
-ImageList ImageList::OfFrames(const std::string& pattern, uint32_t skip) {
-  const FramePattern frames = ParsePattern(pattern);
-  const auto exists = [&](uint64_t number) {
-    std::error_code ignored;
-    return std::filesystem::exists(frames.Path(number), ignored);
-  };
-  ImageList list(pattern);
-  const uint64_t first = exists(0) ? 0 : 1;
-  for (uint64_t number = first; exists(number); ++number) {
-    if ((number - first) % (uint64_t{skip} + 1) != 0) continue;
-    list.entries_.push_back({.path = frames.Path(number), .label = 0, .line = 0});
-  }
-  if (list.entries_.empty()) {
-    Fail(ErrorCode::kNotFound, StrCat("there are no frames '", frames.Path(0), "' or '",
-                                      frames.Path(1), "', with which '", pattern, "' would begin"));
-  }
-  return list;
+double ImageList::Number(std::string_view text, const Entry& entry) const {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.begin(), text.end(), number);
+  if (error == std::errc() && end == text.end() && std::isfinite(number)) return number;
+  FailLine(entry.line, StrCat("the label '", text, "' behind '", entry.path,
+                              "' is not a number; write `", form_, "`, one image a line"));
 }
 
 std::string ImageList::Name(const Entry& entry) const {

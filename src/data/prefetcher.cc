@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/exec_context.h"
+#include "core/strings.h"
 
 namespace crema {
 namespace {
@@ -44,6 +45,7 @@ Prefetcher::Prefetcher(PrefetchOptions options, std::unique_ptr<RecordSource> so
   for (Slot& slot : slots_) {
     for (const BlobSpec& spec : options_.outputs) slot.outputs.emplace_back(spec.shape, spec.dtype);
     slot.records.resize(batch_);
+    slot.is_bad.resize(batch_);
   }
 }
 
@@ -81,9 +83,10 @@ void Prefetcher::Stop() {
   threads_.clear();
 }
 
-void Prefetcher::Restore(uint64_t position) {
+void Prefetcher::Restore(uint64_t position, uint64_t bad_samples) {
   Stop();
   position_ = position;
+  bad_samples_ = bad_samples;
 }
 
 void Prefetcher::Pop(std::span<const TensorView> outputs) {
@@ -91,6 +94,8 @@ void Prefetcher::Pop(std::span<const TensorView> outputs) {
   if (threads_.empty()) Start();
   Slot& slot = SlotOf(popped_);
   WaitFor(slot);
+  CountBad(&slot);
+  Replace(&slot);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const ConstTensorView from = std::as_const(slot.outputs[i]).view();
     CREMA_CHECK(from.bytes() == outputs[i].bytes() && from.dtype() == outputs[i].dtype());
@@ -118,13 +123,68 @@ void Prefetcher::WaitFor(Slot& slot) {
 
 std::string Prefetcher::SampleName(int64_t index) const {
   if (index < 0 || static_cast<size_t>(index) >= popped_records_.size()) return {};
-  return source_->Name(popped_records_[static_cast<size_t>(index)]);
+  const auto place = static_cast<size_t>(index);
+  return source_->Name(popped_records_[popped_from_.empty() ? place : popped_from_[place]]);
+}
+
+// Counted with the batch and not when it is met, so that the count does not depend on what is read
+// ahead.
+void Prefetcher::CountBad(Slot* slot) {
+  if (slot->bad.empty()) return;
+  const char* outcome = options_.on_bad_sample == OnBadSample::kSkip
+                            ? "the next good one of its batch takes its place"
+                            : "the good one before it in its batch is there twice";
+  std::ranges::sort(slot->bad, {}, &FailedSample::index);
+  try {
+    for (const FailedSample& bad : slot->bad) {
+      ++bad_samples_;
+      if (options_.notices) {
+        options_.notices->Add(StrCat("bad sample ", bad_samples_, ": ", bad.reason, "; ", outcome));
+      }
+      if (options_.max_bad == 0 || bad_samples_ <= options_.max_bad) continue;
+      Fail(ErrorCode::kDataLoss,
+           StrCat("there are ", bad_samples_, " bad samples, and max_bad allows ", options_.max_bad,
+                  "; the last is: ", bad.reason));
+    }
+    if (slot->bad.size() == batch_) {
+      Fail(ErrorCode::kDataLoss,
+           StrCat("all ", batch_,
+                  " samples of a batch are bad, so none can take their place; the "
+                  "last is: ",
+                  slot->bad.back().reason));
+    }
+  } catch (const Error&) {
+    slot->error = std::current_exception();
+    throw;
+  }
+}
+
+void Prefetcher::Replace(Slot* slot) {
+  popped_from_.clear();
+  if (slot->bad.empty()) return;
+  popped_from_ = ReplaceBadSamples(slot->is_bad, options_.on_bad_sample);
+  for (size_t k = 0; k < slot->outputs.size(); ++k) {
+    auto* samples = static_cast<std::byte*>(slot->outputs[k].view().raw());
+    for (const FailedSample& bad : slot->bad) {
+      std::memcpy(samples + strides_[k] * bad.index,
+                  samples + strides_[k] * popped_from_[bad.index], strides_[k]);
+    }
+  }
 }
 
 void Prefetcher::NoteError(Slot* slot, size_t index) {
   if (slot->error && slot->error_index <= index) return;
   slot->error = std::current_exception();
   slot->error_index = index;
+}
+
+void Prefetcher::NoteBad(Slot* slot, size_t index, const std::string& name, const Error& error) {
+  if (options_.on_bad_sample == OnBadSample::kError || !IsAboutSample(error)) throw;
+  std::string reason = ToString(error.problems().front());
+  if (reason.find(name) == std::string::npos) reason = StrCat("'", name, "': ", reason);
+  slot->is_bad[index] = 1;
+  const std::lock_guard lock(mutex_);
+  slot->bad.push_back({index, std::move(reason)});
 }
 
 bool Prefetcher::WaitForFreeSlot(uint64_t batch) {
@@ -143,11 +203,13 @@ void Prefetcher::ReadLoop() {
 
 void Prefetcher::ReadBatch(uint64_t batch) {
   Slot& slot = SlotOf(batch);
+  slot.is_bad.assign(batch_, 0);
+  slot.bad.clear();
   for (size_t piece = 0; piece < pieces_per_batch_; ++piece) {
     size_t i = piece * piece_;
     const size_t end = std::min(batch_, i + piece_);
     try {
-      for (; i < end; ++i) source_->Read(&slot.records[i]);
+      for (; i < end; ++i) ReadSample(batch, i);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       NoteError(&slot, i);
@@ -159,6 +221,16 @@ void Prefetcher::ReadBatch(uint64_t batch) {
     if (stop_) return;
     ++pieces_read_;
     piece_read_.notify_one();
+  }
+}
+
+void Prefetcher::ReadSample(uint64_t batch, size_t index) {
+  Slot& slot = SlotOf(batch);
+  try {
+    source_->Read(&slot.records[index]);
+  } catch (const Error& error) {
+    NoteBad(&slot, index, /*name=*/"", error);  // the record may not have a name yet
+    source_->Seek(first_position_ + batch * batch_ + index + 1);
   }
 }
 
@@ -196,13 +268,23 @@ void Prefetcher::DecodePiece(uint64_t ticket, SampleDecoder& decoder,
   }
   for (size_t i = begin; i < end; ++i) {
     try {
-      decoder.Decode(slot.records[i], *places);
+      if (slot.is_bad[i] == 0) DecodeSample(&slot, i, decoder, *places);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       NoteError(&slot, i);
       return;  // the batch is lost; the rest of the piece need not be decoded
     }
     for (size_t k = 0; k < places->size(); ++k) (*places)[k] += strides_[k];
+  }
+}
+
+void Prefetcher::DecodeSample(Slot* slot, size_t index, SampleDecoder& decoder,
+                              std::span<std::byte* const> places) {
+  const Record& record = slot->records[index];
+  try {
+    decoder.Decode(record, places);
+  } catch (const Error& error) {
+    NoteBad(slot, index, source_->Name(record), error);
   }
 }
 

@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "core/exec_context.h"
+#include "core/notices.h"
 #include "core/tensor.h"
+#include "data/bad_samples.h"
 
 namespace crema {
 
@@ -35,7 +37,8 @@ class RecordSource {
   virtual ~RecordSource() = default;
   // The next Read gives sample `position` of this source.
   virtual void Seek(uint64_t position) = 0;
-  // Reuses the memory of `record`. Throws Error.
+  // Reuses the memory of `record`. Throws Error, which names the sample where it is about one;
+  // after that Seek says what comes next.
   virtual void Read(Record* record) = 0;
   // What people call a record that was read: its key, the path of its file. Any thread, while
   // another reads.
@@ -55,6 +58,9 @@ struct PrefetchOptions {
   std::vector<BlobSpec> outputs;  // with the batch as first axis, the same in all
   size_t depth = 4;               // batches that may be ready or in work
   int decode_threads = 0;         // 0: two, or one where there is only one processor
+  OnBadSample on_bad_sample = OnBadSample::kError;
+  uint64_t max_bad = 0;  // more bad samples than this are an error; 0: any number
+  std::shared_ptr<Notices> notices = nullptr;  // hears of bad samples; may be null
 };
 
 // A bounded ring of batches. One thread reads records in order; others decode pieces of a batch.
@@ -72,15 +78,21 @@ class Prefetcher {
   Prefetcher& operator=(const Prefetcher&) = delete;
 
   // Waits for the next batch and copies it. Rethrows what reading or decoding it threw; the
-  // position stays before the bad batch then, and every later Pop throws the same.
+  // position stays before the bad batch then, and every later Pop throws the same. Where bad
+  // samples are replaced, it throws kDataLoss for a batch without a good one, and for too many bad
+  // ones.
   void Pop(std::span<const TensorView> outputs);
 
   // Samples that were popped, not those that were read ahead.
   uint64_t position() const { return position_; }
-  // The next Pop begins with this sample. Drops what was read ahead, and an error.
-  void Restore(uint64_t position);
+  // Bad samples among those that were popped and those that a Pop threw about.
+  uint64_t bad_samples() const { return bad_samples_; }
+  // The next Pop begins with this sample, and counts on from these bad ones. Drops what was read
+  // ahead, and an error.
+  void Restore(uint64_t position, uint64_t bad_samples = 0);
 
-  // The name of sample `index` of the batch that was popped last; empty when there is none.
+  // The name of sample `index` of the batch that was popped last, of the one that took its place if
+  // it was bad; empty when there is none.
   std::string SampleName(int64_t index) const;
   // Seconds that Pop has waited so far.
   double WaitedSeconds() const { return waited_seconds_; }
@@ -93,6 +105,9 @@ class Prefetcher {
     size_t decoded = 0;
     std::exception_ptr error;
     size_t error_index = 0;  // of the sample inside the batch; the first one wins
+    // Bad samples that will be replaced. A flag is written by the thread that works on the sample.
+    std::vector<uint8_t> is_bad;
+    std::vector<FailedSample> bad;
   };
 
   void Start();
@@ -101,10 +116,17 @@ class Prefetcher {
   void ReadLoop();
   bool WaitForFreeSlot(uint64_t batch);
   void ReadBatch(uint64_t batch);
+  void ReadSample(uint64_t batch, size_t index);
   void DecodeLoop();
   void DecodePiece(uint64_t ticket, SampleDecoder& decoder, std::vector<std::byte*>* places);
   Slot& SlotOf(uint64_t batch) { return slots_[batch % slots_.size()]; }
+  void DecodeSample(Slot* slot, size_t index, SampleDecoder& decoder,
+                    std::span<std::byte* const> places);
   static void NoteError(Slot* slot, size_t index);
+  // Rethrows an error that may not be passed over. Requires: `error` is being handled.
+  void NoteBad(Slot* slot, size_t index, const std::string& name, const Error& error);
+  void CountBad(Slot* slot);
+  void Replace(Slot* slot);
 
   const PrefetchOptions options_;
   const std::unique_ptr<RecordSource> source_;
@@ -116,7 +138,9 @@ class Prefetcher {
   uint64_t position_ = 0;
   uint64_t first_position_ = 0;  // where the threads started
   std::vector<Slot> slots_;
+  uint64_t bad_samples_ = 0;
   std::vector<Record> popped_records_;  // of the last batch; their memory goes round
+  std::vector<size_t> popped_from_;     // which of them stands where; empty: each at its place
   double waited_seconds_ = 0;
 
   std::mutex mutex_;  // guards what follows, and the counters in slots_

@@ -33,9 +33,12 @@ bool WindowDraw::Mirrored(uint64_t ordinal) const {
 void WindowSource::Read(Record* record) {
   record->ordinal = position_++;
   const WindowFile& file = draw_.file();
-  const WindowFile::Image& image = file.images[draw_.Window(record->ordinal).image];
+  record->entry = draw_.Window(record->ordinal).image;
+  record->value = {};
+  if (decoded_ && decoded_->Find(record->entry) != nullptr) return;
+  const WindowFile::Image& image = file.images[record->entry];
   try {
-    record->value = files_.Read(image.path, &record->storage);
+    record->value = files_.Read(record->entry, image.path, &record->storage);
   } catch (const Error& error) {
     Problem problem = error.problems().front();
     problem.message += StrCat(" (line ", image.line, " of '", file.source, "')");
@@ -50,14 +53,20 @@ std::string WindowSource::Name(const Record& record) const {
                 box.x2, ",", box.y2);
 }
 
-void WindowDecoder::DecodeImage(const Record& record, const WindowFile::Image& image) {
+const Image& WindowDecoder::DecodeImage(const Record& record, const WindowFile::Image& image) {
+  if (options_.cache) {
+    if (const Image* kept = options_.cache->Find(record.entry)) return *kept;
+  }
   const std::string name = NameOf(draw_.file(), image);
   crema::DecodeImage(record.value, image.channels == 1 ? ColorMode::kGray : ColorMode::kColor, name,
                      &image_);
-  if (image_.height == image.height && image_.width == image.width) return;
-  Fail(ErrorCode::kDataLoss,
-       StrCat(name, " is ", image_.height, " high and ", image_.width,
-              " wide, but the window file says ", image.height, " and ", image.width));
+  if (image_.height != image.height || image_.width != image.width) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat(name, " is ", image_.height, " high and ", image_.width,
+                " wide, but the window file says ", image.height, " and ", image.width));
+  }
+  if (options_.cache) options_.cache->Keep(record.entry, image_, image_.pixels.size());
+  return image_;
 }
 
 float WindowDecoder::Mean(int channel, int y, int x) const {
@@ -94,13 +103,13 @@ void WindowDecoder::Fill(const Image& warped, const WindowPlacement& place, T* o
 
 void WindowDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
   const LabelledWindow& window = draw_.Window(record.ordinal);
-  DecodeImage(record, draw_.file().images[window.image]);
+  const Image& image = DecodeImage(record, draw_.file().images[window.image]);
   const bool mirror = draw_.Mirrored(record.ordinal);
   const WindowPlacement place =
-      PlaceWindow(window.box, image_.height, image_.width, mirror, options_.crop);
+      PlaceWindow(window.box, image.height, image.width, mirror, options_.crop);
   Image warped =
-      Resize(Crop(image_, {place.part.y1, place.part.x1, place.part.y2 - place.part.y1 + 1,
-                           place.part.x2 - place.part.x1 + 1}),
+      Resize(Crop(image, {place.part.y1, place.part.x1, place.part.y2 - place.part.y1 + 1,
+                          place.part.x2 - place.part.x1 + 1}),
              place.height, place.width);
   if (mirror) Mirror(&warped);
   DispatchFloat(options_.dtype, [&]<typename T>(T) {

@@ -12,6 +12,7 @@
 #include "core/rng.h"
 #include "core/tensor.h"
 #include "crema.pb.h"
+#include "data/bounded_cache.h"
 #include "data/file_reader.h"
 #include "data/prefetcher.h"
 #include "data/transformer.h"
@@ -47,15 +48,18 @@ class WindowDraw {
 
 class WindowSource final : public RecordSource {
  public:
-  WindowSource(WindowDraw draw, bool cache) : draw_(std::move(draw)), files_(cache) {}
+  WindowSource(WindowDraw draw, SampleCaches caches)
+      : draw_(std::move(draw)), decoded_(caches.decoded), files_(std::move(caches.encoded)) {}
 
   void Seek(uint64_t position) override { position_ = position; }
+  // The value stays empty where the decoder finds the image in the cache.
   void Read(Record* record) override;
   // The image that the window is cut out of, and the window.
   std::string Name(const Record& record) const override;
 
  private:
   const WindowDraw draw_;
+  const std::shared_ptr<ImageCache> decoded_;
   FileReader files_;
   uint64_t position_ = 0;
 };
@@ -67,8 +71,9 @@ class WindowDecoder final : public SampleDecoder {
     WindowCropOptions crop;
     DType dtype = DType::kF32;
     double scale = 1;
-    std::vector<float> mean_values;         // none, one, or one a channel
-    std::shared_ptr<const MeanImage> mean;  // null: none. At least as large as the sample
+    std::vector<float> mean_values;               // none, one, or one a channel
+    std::shared_ptr<const MeanImage> mean;        // null: none. At least as large as the sample
+    std::shared_ptr<ImageCache> cache = nullptr;  // of whole images; may be null
   };
   WindowDecoder(WindowDraw draw, Options options)
       : draw_(std::move(draw)), options_(std::move(options)) {}
@@ -76,14 +81,14 @@ class WindowDecoder final : public SampleDecoder {
   void Decode(const Record& record, std::span<std::byte* const> places) override;
 
  private:
-  void DecodeImage(const Record& record, const WindowFile::Image& image);
+  const Image& DecodeImage(const Record& record, const WindowFile::Image& image);
   template <typename T>
   void Fill(const Image& warped, const WindowPlacement& place, T* out) const;
   float Mean(int channel, int y, int x) const;
 
   const WindowDraw draw_;
   const Options options_;
-  Image image_;
+  Image image_;  // where it is not in the cache
 };
 
 }  // namespace crema

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "graph/replace_sources.h"
+#include "runtime/forward_telling.h"
 
 namespace crema {
 namespace {
@@ -100,7 +101,7 @@ void EpochRunner::Start(int64_t batch, const Plan* smaller) {
 }
 
 void EpochRunner::RunBatch(Session* session, int64_t batch) {
-  result_.loss += session->Forward() * static_cast<double>(batch);
+  result_.loss += ForwardTelling(session, options_.log) * static_cast<double>(batch);
   result_.samples += batch;
   ++result_.batches;
   if (options_.on_batch) options_.on_batch(*session, batch);

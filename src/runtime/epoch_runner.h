@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/log.h"
 #include "crema.pb.h"
 #include "runtime/output_means.h"
 #include "runtime/session.h"
@@ -43,7 +44,8 @@ class EpochRunner {
     std::function<std::unique_ptr<Session>(const NetParameter&)> open;
     // Called after each batch with the number of its samples; may be empty.
     std::function<void(const Session&, int64_t)> on_batch;
-    std::string advice;  // see EpochOf
+    std::string advice;      // see EpochOf
+    LogSink* log = nullptr;  // hears what data layers have to tell; may be null
   };
   // `net` is the text of the session; both must outlive this.
   EpochRunner(const NetParameter& net, Session* session, Options options)

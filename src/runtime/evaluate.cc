@@ -34,7 +34,8 @@ class Evaluator {
                               return Open(net, weights.get(), &shared);
                             },
                         .on_batch = options_.on_batch,
-                        .advice = "say how many batches with --iterations"});
+                        .advice = "say how many batches with --iterations",
+                        .log = options_.log});
     Evaluation all =
         options_.iterations > 0 ? runner.RunBatches(options_.iterations) : runner.RunEpoch();
     for (const std::string& blob : all.left_out) {

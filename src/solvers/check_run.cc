@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/machine_limits.h"
 #include "core/strings.h"
 #include "graph/replace_sources.h"
 #include "graph/summary.h"
@@ -17,7 +18,6 @@
 #include "solvers/epochs.h"
 #include "solvers/freeze.h"
 #include "solvers/learning_rate.h"
-#include "solvers/machine_limits.h"
 #include "solvers/run_rules.h"
 #include "solvers/snapshot.h"
 #include "solvers/snapshot_space.h"

@@ -10,6 +10,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "format/stock_caffe.h"
+#include "runtime/forward_telling.h"
 #include "runtime/weights_files.h"
 #include "solvers/run_rules.h"
 #include "solvers/snapshot.h"
@@ -183,7 +184,7 @@ double Solver::ForwardBackward() {
 
 double Solver::ForwardOnce() {
   mark_.Take(*train_);
-  const double loss = train_->Forward();
+  const double loss = ForwardTelling(train_.get(), options_.log);
   if (std::isfinite(loss)) return loss;
   throw DiagnoseDivergence(config_.train, registry_, *train_, *weights_, mark_, loss, RunSoFar());
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "runtime/forward_telling.h"
 
 namespace crema {
 namespace {
@@ -56,7 +57,8 @@ TestNet::TestNet(const NetOfRun& net, const Registry& registry, const Weights& t
                                  detection_.Add(session);
                                  after_batch_();
                                },
-                           .advice = kAdvice});
+                           .advice = kAdvice,
+                           .log = options_.log});
 }
 
 std::unique_ptr<Session> TestNet::Open(const NetParameter& net,
@@ -91,7 +93,7 @@ void TestNet::RunBatches(const std::function<void()>& after_batch, TestReport* r
   OutputMeans means;
   means.Start(plan(), plan().outputs, [](const PlannedValue&) { return false; });
   for (int batch = 0; batch < options_.batches; ++batch) {
-    report->loss += session_->Forward() / options_.batches;
+    report->loss += ForwardTelling(session_.get(), options_.log) / options_.batches;
     constexpr int64_t kSameWeight = 1;
     means.Add(*session_, kSameWeight);
     detection_.Add(*session_);

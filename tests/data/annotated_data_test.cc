@@ -295,6 +295,66 @@ TEST(BoxBounds, CountWithoutDecoding) {
   EXPECT_EQ(FindBoxBounds(temp.File("set"), 7).record, 2u);
 }
 
+TEST_F(AnnotatedDataTest, BatchesAreTheSameForAnyWorkersAndFromAnySample) {
+  const std::string net = Net(
+      WriteFour(), 3, "mirror: true resize_param { height: 6 width: 6 } noise_param { prob: 0 }",
+      "batch_sampler { sampler { min_scale: 0.3 } max_sample: 1 max_trials: 5 }");
+  const auto build = [&](int threads) {
+    std::string text = net;
+    text.insert(text.rfind('}'), StrCat("pipeline_param { threads: ", threads, " }"));
+    return Build(text);
+  };
+  const auto pass = [](Session& session) {
+    session.Forward();
+    return test::ValuesOf(session.Data("data"));
+  };
+  std::vector<float> images;
+  std::vector<std::vector<float>> labels;
+  for (const int threads : {1, 2, 3, 8}) {
+    const auto session = build(threads);
+    std::vector<float> all;
+    for (size_t n = 0; n < 8; ++n) {
+      const std::vector<float> batch = pass(*session);
+      all.insert(all.end(), batch.begin(), batch.end());
+      if (threads == 1) labels.push_back(test::ValuesOf(session->Data("label")));
+      EXPECT_EQ(test::ValuesOf(session->Data("label")), labels[n]) << threads << " threads";
+    }
+    if (threads == 1) images = all;
+    EXPECT_EQ(all, images) << threads << " threads";
+    const size_t sample = images.size() / 24;
+    for (const uint64_t from : {6, 10, 17}) {
+      const auto resumed = build(threads);
+      LayerState state;
+      state.set_position(from);
+      resumed->MutableState("boxes")->Restore(state);
+      const std::vector<float> batch = pass(*resumed);
+      EXPECT_TRUE(std::equal(batch.begin(), batch.end(),
+                             images.begin() + static_cast<ptrdiff_t>(from * sample)));
+      if (from % 3 == 0) {
+        EXPECT_EQ(test::ValuesOf(resumed->Data("label")), labels[from / 3]);
+      }
+    }
+  }
+}
+
+TEST_F(AnnotatedDataTest, BadRecordsAreReplacedWithTheirBoxes) {
+  AnnotatedDatum broken = Annotated(Flat(4, 8, 7), {{1, 0, 0, 1, 1}});
+  broken.mutable_datum()->set_data("no image");
+  const std::string source =
+      Write("bad", {Annotated(Flat(4, 8, 5), {{3, 0, 0, 1, 1}}), broken,
+                    Annotated(Flat(4, 8, 9), {{4, 0, 0, 1, 1}, {5, 0, 0, 0.5f, 1}})});
+  std::string text = Net(source, 3);
+  text.insert(text.rfind('}'), "pipeline_param { on_bad_sample: REPEAT }");
+  const auto session = Build(text);
+  session->Forward();
+  const std::vector<float> rows = test::ValuesOf(session->Data("label"));
+  ASSERT_EQ(rows.size(), 32u);
+  EXPECT_EQ(rows[1], 3);
+  EXPECT_EQ(rows[9], 3);
+  EXPECT_EQ(rows[17], 4);
+  EXPECT_EQ(session->state(0)->SampleName(1), "key0");
+}
+
 }  // namespace
 }  // namespace crema
 #endif

@@ -235,6 +235,25 @@ TEST(Prefetcher, StopsWhileFullAndWhileWorking) {
   }
 }
 
+TEST(Prefetcher, AConsumerThatStopsStopsTheReading) {
+  constexpr size_t kDepth = 3;
+  for (const int threads : {1, 8}) {
+    std::atomic<uint64_t> reads = 0;
+    std::counting_semaphore<> begun(0);
+    Prefetcher prefetcher(Options(threads, kDepth),
+                          std::make_unique<CountingSource>(kNever, &reads),
+                          [&] { return std::make_unique<AnnouncingDecoder>(&begun); });
+    for (uint64_t pops = 1; pops <= 5; ++pops) {
+      PopMany(&prefetcher, 1);
+      // The ring fills up: all that there is room for was decoded, and no more was read.
+      const uint64_t room = (kDepth + pops) * kBatch;
+      for (uint64_t n = pops == 1 ? 0 : room - kBatch; n < room; ++n) begun.acquire();
+      EXPECT_EQ(reads, room);
+    }
+    EXPECT_FALSE(begun.try_acquire());
+  }
+}
+
 TEST(Prefetcher, StopsWithoutEverStarting) {
   Prefetcher prefetcher = Make(2);
   EXPECT_EQ(prefetcher.position(), 0u);

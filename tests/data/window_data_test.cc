@@ -9,6 +9,7 @@
 #include "data/expect_error.h"
 #include "data/image_files.h"
 #include "data/layer_runner.h"
+#include "data/same_batches.h"
 #include "data/window_crop.h"
 #include "data/window_file.h"
 #include "support/temp_dir.h"
@@ -191,6 +192,32 @@ TEST_F(WindowDataTest, ResumesAndErrorsNameTheFile) {
   source_ = temp_.Write("one", "# 0\nnone.png\n3 7 6 1\n7 0.9 0 0 3 3\n");
   LayerRunner missing(registry_, Layer("batch_size: 1 fg_fraction: 1", "crop_size: 2"));
   ExpectError(ErrorCode::kNotFound, "(line 2 of '", [&] { missing.Forward(); });
+}
+
+TEST_F(WindowDataTest, BatchesAreTheSameForAnyWorkersAndFromAnySample) {
+  const std::string layer =
+      Layer("batch_size: 5 bg_threshold: 0.3 context_pad: 1", "crop_size: 4 mirror: true");
+  testing::ExpectSameBatches(registry_, layer);
+  testing::ExpectSameBatches(registry_, layer, "cache: ENCODED prefetch: 2");
+  testing::ExpectSameBatches(registry_, layer, "cache: DECODED cache_mb: 1");
+}
+
+TEST_F(WindowDataTest, CachesChangeNothingAndBadImagesAreReplaced) {
+  const std::string layer =
+      Layer("batch_size: 6 fg_fraction: 0.5 bg_threshold: 0.3", "crop_size: 4 mirror: true");
+  const std::vector<float> expected = LayerRunner(registry_, layer).Collect(0, 6);
+  for (const char* cache : {"ENCODED", "DECODED"}) {
+    LayerRunner cached(registry_, StrCat(layer, " pipeline_param { cache: ", cache, " }"));
+    EXPECT_EQ(cached.Collect(0, 6), expected);
+  }
+  temp_.Write("b.png", "no image");  // of one background window
+  LayerRunner runner(registry_, layer + " pipeline_param { on_bad_sample: SKIP }");
+  for (int n = 0; n < 6; ++n) {
+    runner.Forward();
+    for (int64_t i = 0; i < 6; ++i) {
+      EXPECT_NE(runner.state().SampleName(i).find("a b.png"), std::string::npos);
+    }
+  }
 }
 
 }  // namespace

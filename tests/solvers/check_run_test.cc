@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "solvers/machine_limits.h"
+#include "core/machine_limits.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
 

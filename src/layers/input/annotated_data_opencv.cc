@@ -18,6 +18,7 @@
 #include "data/augment/validate.h"
 #include "data/datum_batches.h"
 #include "graph/registry.h"
+#include "layers/input/pipeline.h"
 #include "layers/input/prefetched.h"
 
 namespace crema {
@@ -43,7 +44,7 @@ struct Survey {
 };
 
 // The batches of images, and the boxes of each image before they are brought together.
-class AnnotatedDataState final : public LayerSessionState {
+class AnnotatedDataState final : public LayerSessionState, public NoticeTeller {
  public:
   AnnotatedDataState(PrefetchedState::Options options, std::string source, uint64_t batch)
       : source_(std::move(source)), batch_(batch), images_(std::move(options)) {}
@@ -69,6 +70,7 @@ class AnnotatedDataState final : public LayerSessionState {
   int64_t EpochSize() const override { return images_.EpochSize(); }
   std::string SampleName(int64_t index) const override { return images_.SampleName(index); }
   double WaitedSeconds() const override { return images_.WaitedSeconds(); }
+  std::vector<std::string> TakeNotices() const override { return images_.TakeNotices(); }
 
  private:
   // Returns the number of rows.
@@ -111,8 +113,7 @@ class AnnotatedData final : public Layer {
                 "data_param.source is missing: give the path of an LMDB");
     }
     CheckBatchSize(*this, "data_param.batch_size", data.batch_size());
-    CheckPrefetch(*this, "data_param.prefetch", data.prefetch());
-    CheckThreads(*this, "data_param.threads", data.threads());
+    CheckPipeline(*this, PipelineFieldsOf(data));
     const TransformationParameter& transform = param.transform_param();
     ValidateTransform(transform, param.name(), TransformSteps::kAnnotated);
     Complain(FindBadSampler(param.annotated_data_param()));
@@ -181,9 +182,7 @@ class AnnotatedData final : public Layer {
         .labels = LabelsOf(param)};
     const SampleWriter writer(WriterOptions(outputs[0], transform, seed, param.name()),
                               transformer);
-    return {.options = {.outputs = {},
-                        .depth = data.prefetch(),
-                        .decode_threads = static_cast<int>(data.threads())},
+    return {.options = MakePipeline(param, PipelineFieldsOf(data)).options,
             .source = std::make_unique<LmdbSource>(data.source(), Shard{}),
             .make_decoder = [options, augmenter, writer] {
               return std::make_unique<AnnotatedDecoder>(options, augmenter, writer);
@@ -294,12 +293,14 @@ void RegisterAnnotatedData(Registry& registry) {
        "of one."),
       ("A label that is not in label_map_file, a box outside of its image or turned inside out, "
        "and a plain Datum are errors naming the record.")};
-  type.param_fields = {"data_param", "annotated_data_param", "transform_param"};
-  type.unread_fields = {"data_param.scale",     "data_param.mean_file",
-                        "data_param.crop_size", "data_param.mirror",
-                        "data_param.cache",     "data_param.precache",
-                        "data_param.shuffle",   "data_param.force_encoded_color",
-                        "data_param.side",      "data_param.parser_threads"};
+  type.param_fields = {"data_param", "annotated_data_param", "transform_param", "pipeline_param"};
+  type.unread_fields = {"data_param.scale",       "data_param.mean_file",
+                        "data_param.crop_size",   "data_param.mirror",
+                        "data_param.cache",       "data_param.precache",
+                        "data_param.shuffle",     "data_param.force_encoded_color",
+                        "data_param.side",        "data_param.parser_threads",
+                        "pipeline_param.shuffle", "pipeline_param.shuffle_buffer",
+                        "pipeline_param.cache",   "pipeline_param.cache_mb"};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};
   type.example =

@@ -1,6 +1,6 @@
-// ImageData: images and labels from a text file with lines of `path label`.
-// Outputs: images (batch x C x H x W) and, where a second top is given, labels (batch).
-// Each line is split at its last space; the files are read again and again, in the order of the
+// ImageData: images and labels from a list of files (data/image_list.h) or a folder of classes.
+// Outputs: images (batch x C x H x W) and, where a second top is given, labels (batch, or batch x
+// label_count where that is more than 1). The files are read again and again, in the order of the
 // list or, with `shuffle`, in another order each epoch. No input, no gradient.
 #include <algorithm>
 #include <memory>
@@ -13,6 +13,7 @@
 #include "core/strings.h"
 #include "data/image_batches.h"
 #include "graph/registry.h"
+#include "layers/input/pipeline.h"
 #include "layers/input/prefetched.h"
 
 namespace crema {
@@ -27,7 +28,8 @@ ImageShaping Shaping(const ImageDataParameter& data) {
 
 std::shared_ptr<const ImageList> OpenList(const LayerParameter& param) {
   const ImageDataParameter& data = param.image_data_param();
-  return std::make_shared<const ImageList>(data.source(), data.root_folder());
+  const size_t labels = data.has_label_count() ? data.label_count() : 0;
+  return std::make_shared<const ImageList>(data.source(), data.root_folder(), labels);
 }
 
 class ImageData final : public Layer {
@@ -36,10 +38,12 @@ class ImageData final : public Layer {
     const ImageDataParameter& data = param.image_data_param();
     if (data.source().empty()) {
       FailField(*this, "image_data_param.source",
-                "image_data_param.source is missing: give a text file with lines `path label`");
+                "image_data_param.source is missing: give a text file with lines `path label`, or "
+                "a folder with a folder of images for each class");
     }
     CheckBatchSize(*this, "image_data_param.batch_size", data.batch_size());
-    CheckThreads(*this, "image_data_param.threads", data.threads());
+    CheckPipeline(*this, PipelineFieldsOf(data));
+    CheckLabelCount(data);
     CheckSize(data);
     if (data.label_type() == ImageDataParameter::PIXEL) {
       FailField(*this, "image_data_param.label_type",
@@ -54,7 +58,10 @@ class ImageData final : public Layer {
     const Shape sample = FirstSample(context.phase);
     LayerInfo info;
     info.outputs.push_back({Shape{batch, sample[0], sample[1], sample[2]}, context.dtype});
-    if (context.output_count > 1) info.outputs.push_back({Shape{batch}, context.dtype});
+    if (context.output_count > 1) {
+      const int64_t labels = param().image_data_param().label_count();
+      info.outputs.push_back({labels > 1 ? Shape{batch, labels} : Shape{batch}, context.dtype});
+    }
     return info;
   }
 
@@ -75,6 +82,13 @@ class ImageData final : public Layer {
   }
 
  private:
+  void CheckLabelCount(const ImageDataParameter& data) const {
+    constexpr uint32_t kMost = 1 << 16;
+    if (data.label_count() >= 1 && data.label_count() <= kMost) return;
+    FailField(*this, "image_data_param.label_count",
+              StrCat("label_count is ", data.label_count(), ", but must be 1 to ", kMost));
+  }
+
   void CheckSize(const ImageDataParameter& data) const {
     constexpr uint32_t kMost = 1 << 16;
     if ((data.new_height() > 0) != (data.new_width() > 0)) {
@@ -110,17 +124,17 @@ class ImageData final : public Layer {
     const SampleWriter writer(
         WriterOptions(outputs[0], param.transform_param(), seed, param.name()),
         std::move(transformer));
-    const ImageFileSource::Options options{.shuffle = data.shuffle(),
-                                           .cache = data.cache(),
-                                           .seed = seed,
-                                           .layer_id = HashName(param.name())};
-    return {
-        .options = {.outputs = {},
-                    .decode_threads = data.has_threads() ? static_cast<int>(data.threads()) : 0},
-        .source = std::make_unique<ImageFileSource>(list, options),
-        .make_decoder = [list, shaping = Shaping(data), writer] {
-          return std::make_unique<ImageFileDecoder>(list, shaping, writer);
-        }};
+    const Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
+    const SampleCaches caches = MakeCaches(pipeline);
+    return {.options = pipeline.options,
+            .source = std::make_unique<ImageFileSource>(
+                list, ImageFileSource::Options{.shuffle = pipeline.shuffle,
+                                               .caches = caches,
+                                               .seed = seed,
+                                               .layer_id = HashName(param.name())}),
+            .make_decoder = [list, shaping = Shaping(data), writer, cache = caches.decoded] {
+              return std::make_unique<ImageFileDecoder>(list, shaping, writer, cache);
+            }};
   }
 
   // The shape, after resizing and cropping, of the first image of the list.
@@ -158,6 +172,15 @@ std::vector<BadSample> BadSamples() {
       {.prototxt = "image_data_param { source: 'no/such/list' threads: 1000 }",
        .input_shapes = {},
        .expect = "threads is 1000"},
+      {.prototxt = "image_data_param { source: 'no/such/list' label_count: 0 }",
+       .input_shapes = {},
+       .expect = "label_count is 0"},
+      {.prototxt = "image_data_param { source: 'no/such/list' } pipeline_param { prefetch: 0 }",
+       .input_shapes = {},
+       .expect = "pipeline_param.prefetch is 0"},
+      {.prototxt = "image_data_param { source: 'no/such/list' } pipeline_param { max_bad: 3 }",
+       .input_shapes = {},
+       .expect = "max_bad has no effect"},
       {.prototxt = "image_data_param { source: 'no/such/list' label_type: PIXEL }",
        .input_shapes = {},
        .expect = "label_type PIXEL"},
@@ -179,14 +202,16 @@ void RegisterImageData(Registry& registry) {
   type.name = "ImageData";
   type.category = "input";
   type.summary =
-      "Images and labels from a text file with lines of `path label`, read and decoded ahead of "
-      "the "
-      "net. Needs a build with OpenCV.";
+      "Images and labels, read and decoded ahead of the net. `source` is a text file with lines of "
+      "`path label`; a file that ends with .csv, with lines of `path,label`, quoted fields and a "
+      "heading or none; or a folder with a folder of images for each class, which are labelled "
+      "from 0 in the order of their names. With label_count, lines have as many numbers, fractions "
+      "too. Needs a build with OpenCV.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.output_docs = {
       "images: batch x C x H x W, as large as the first image after resizing and "
       "cropping; three channels (blue, green, red), or one where is_color is false",
-      "labels, where there is a second top: batch"};
+      "labels, where there is a second top: batch, or batch x label_count where that is above 1"};
   type.differences = {
       "A label that is not a whole number is an error with its line; Caffe reads 0.",
       "The second top may be left out.",
@@ -195,13 +220,13 @@ void RegisterImageData(Registry& registry) {
       "An image of another size than the first (after new_height and new_width, or crop_size) is "
       "an "
       "error; Caffe allows another size in each batch."};
-  type.param_fields = {"image_data_param", "transform_param"};
+  type.param_fields = {"image_data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"image_data_param.scale",        "image_data_param.mean_file",
                         "image_data_param.crop_size",    "image_data_param.mirror",
                         "image_data_param.precache",     "image_data_param.dataset_share_per_node",
                         "image_data_param.min_height",   "image_data_param.min_width",
                         "image_data_param.ignore_label", "transform_param.force_color",
-                        "transform_param.force_gray"};
+                        "transform_param.force_gray",    "pipeline_param.shuffle_buffer"};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};
   type.example =

@@ -19,6 +19,7 @@ void PrefetchedState::Next(std::span<const TensorView> outputs) {
     throw Error(std::move(problem));
   }
   position_ = prefetcher_->position();
+  bad_samples_ = prefetcher_->bad_samples();
 }
 
 void PrefetchedState::Open(std::span<const TensorView> outputs) {
@@ -26,20 +27,24 @@ void PrefetchedState::Open(std::span<const TensorView> outputs) {
   for (const TensorView& output : outputs) specs.push_back({output.shape(), output.dtype()});
   BatchReader reader = options_.open(specs);
   reader.options.outputs = std::move(specs);
+  if (!reader.options.notices) reader.options.notices = std::make_shared<Notices>();
+  notices_ = reader.options.notices;
   epoch_size_ = options_.epoch_size();
   prefetcher_ = std::make_unique<Prefetcher>(std::move(reader.options), std::move(reader.source),
                                              std::move(reader.make_decoder));
-  prefetcher_->Restore(position_);
+  prefetcher_->Restore(position_, bad_samples_);
 }
 
 void PrefetchedState::Save(LayerState* state) const {
   state->set_position(position_);
   if (epoch_size_ > 0) state->set_epoch(position_ / epoch_size_);
+  if (bad_samples_ > 0) state->add_counters(bad_samples_);
 }
 
 void PrefetchedState::Restore(const LayerState& state) {
   position_ = state.position();
-  if (prefetcher_) prefetcher_->Restore(position_);
+  bad_samples_ = state.counters_size() > 0 ? state.counters(0) : 0;
+  if (prefetcher_) prefetcher_->Restore(position_, bad_samples_);
 }
 
 int64_t PrefetchedState::EpochSize() const {
@@ -52,6 +57,10 @@ std::string PrefetchedState::SampleName(int64_t index) const {
 
 double PrefetchedState::WaitedSeconds() const {
   return prefetcher_ ? prefetcher_->WaitedSeconds() : 0;
+}
+
+std::vector<std::string> PrefetchedState::TakeNotices() const {
+  return notices_ ? notices_->Take() : std::vector<std::string>();
 }
 
 void TellFile(Problem* problem) {

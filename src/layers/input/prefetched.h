@@ -6,7 +6,9 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "core/notices.h"
 #include "data/prefetcher.h"
 #include "graph/layer.h"
 
@@ -14,14 +16,14 @@ namespace crema {
 
 // What such a layer opens with its first batch.
 struct BatchReader {
-  PrefetchOptions options;  // outputs are filled in by the state
+  PrefetchOptions options;  // outputs and, where there are none, notices are the state's affair
   std::unique_ptr<RecordSource> source;
   Prefetcher::MakeDecoder make_decoder;
 };
 
 // Where a layer stands. The prefetcher starts with the first batch that is asked for, so that a net
 // which is only looked at starts no threads. Thread safety: one thread at a time.
-class PrefetchedState final : public LayerSessionState {
+class PrefetchedState final : public LayerSessionState, public NoticeTeller {
  public:
   struct Options {
     std::string layer;   // for messages
@@ -42,13 +44,16 @@ class PrefetchedState final : public LayerSessionState {
   int64_t EpochSize() const override;
   std::string SampleName(int64_t index) const override;
   double WaitedSeconds() const override;
+  std::vector<std::string> TakeNotices() const override;
 
  private:
   void Open(std::span<const TensorView> outputs);
 
   const Options options_;
   uint64_t position_;
+  uint64_t bad_samples_ = 0;
   uint64_t epoch_size_ = 0;  // 0 until it is open
+  std::shared_ptr<Notices> notices_;
   std::unique_ptr<Prefetcher> prefetcher_;
 };
 

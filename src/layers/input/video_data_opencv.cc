@@ -12,6 +12,7 @@
 #include "data/video_batches.h"
 #include "format/file.h"
 #include "graph/registry.h"
+#include "layers/input/pipeline.h"
 #include "layers/input/prefetched.h"
 
 namespace crema {
@@ -74,8 +75,7 @@ class VideoData final : public Layer {
  public:
   explicit VideoData(const LayerParameter& param) : Layer(param) {
     CheckBatchSize(*this, "data_param.batch_size", param.data_param().batch_size());
-    CheckPrefetch(*this, "data_param.prefetch", param.data_param().prefetch());
-    CheckThreads(*this, "data_param.threads", param.data_param().threads());
+    CheckPipeline(*this, PipelineFieldsOf(param.data_param()));
     ValidateTransform(param.transform_param(), param.name());
     CheckSource();
   }
@@ -130,12 +130,9 @@ class VideoData final : public Layer {
     const SampleWriter writer(
         WriterOptions(outputs[0], param.transform_param(), seed, param.name()),
         std::move(transformer));
-    BatchReader reader{
-        .options = {.outputs = {},
-                    .depth = param.data_param().prefetch(),
-                    .decode_threads = static_cast<int>(param.data_param().threads())},
-        .source = nullptr,
-        .make_decoder = nullptr};
+    BatchReader reader{.options = MakePipeline(param, PipelineFieldsOf(param.data_param())).options,
+                       .source = nullptr,
+                       .make_decoder = nullptr};
     ReadFrom(param, writer, &reader);
     return reader;
   }
@@ -197,7 +194,7 @@ void RegisterVideoData(Registry& registry) {
       "Behind the last frame comes the first; the fork interrupts the process.",
       "skip_frames frames are left out between two; the fork fails when it skips the first of a "
       "batch. Each frame is transformed once, not twice."};
-  type.param_fields = {"data_param", "video_data_param", "transform_param"};
+  type.param_fields = {"data_param", "video_data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"data_param.source",
                         "data_param.backend",
                         "data_param.scale",
@@ -210,7 +207,11 @@ void RegisterVideoData(Registry& registry) {
                         "data_param.shuffle",
                         "data_param.side",
                         "data_param.parser_threads",
-                        "data_param.force_encoded_color"};
+                        "data_param.force_encoded_color",
+                        "pipeline_param.shuffle",
+                        "pipeline_param.shuffle_buffer",
+                        "pipeline_param.cache",
+                        "pipeline_param.cache_mb"};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};
   type.example =

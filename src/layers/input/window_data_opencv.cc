@@ -12,6 +12,7 @@
 #include "core/strings.h"
 #include "data/window_batches.h"
 #include "graph/registry.h"
+#include "layers/input/pipeline.h"
 #include "layers/input/prefetched.h"
 
 namespace crema {
@@ -37,6 +38,7 @@ class WindowData final : public Layer {
                 "window_data_param.source is missing: give a window file");
     }
     CheckBatchSize(*this, "window_data_param.batch_size", data.batch_size());
+    CheckPipeline(*this, PipelineFieldsOf(data));
     CheckRanges(data);
     ValidateTransform(param.transform_param(), param.name());
     CheckCrop();
@@ -72,6 +74,8 @@ class WindowData final : public Layer {
                           std::span<const BlobSpec> outputs) {
     const WindowDataParameter& data = param.window_data_param();
     const TransformationParameter& transform = param.transform_param();
+    const Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
+    const SampleCaches caches = MakeCaches(pipeline);
     const WindowDraw draw(OpenFile(param), {.batch = data.batch_size(),
                                             .foreground = ForegroundOf(data),
                                             .mirror = transform.mirror(),
@@ -84,13 +88,14 @@ class WindowData final : public Layer {
         .dtype = outputs[0].dtype,
         .scale = data.scale(),
         .mean_values = {transform.mean_value().begin(), transform.mean_value().end()},
-        .mean = nullptr};
+        .mean = nullptr,
+        .cache = caches.decoded};
     if (transform.has_mean_file()) {
       options.mean = std::make_shared<const MeanImage>(ReadMeanImage(transform.mean_file()));
     }
     return {
-        .options = {},
-        .source = std::make_unique<WindowSource>(draw, data.cache_images()),
+        .options = pipeline.options,
+        .source = std::make_unique<WindowSource>(draw, caches),
         .make_decoder = [draw, options] { return std::make_unique<WindowDecoder>(draw, options); }};
   }
 
@@ -204,11 +209,12 @@ void RegisterWindowData(Registry& registry) {
       "Images with one channel in the file are read as grey; Caffe always reads three.",
       "The order of the draws is a function of seed and layer, so that a resumed run goes on with "
       "the same windows."};
-  type.param_fields = {"window_data_param", "transform_param"};
+  type.param_fields = {"window_data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"window_data_param.mean_file", "window_data_param.crop_size",
                         "window_data_param.mirror",    "transform_param.scale",
                         "transform_param.force_color", "transform_param.force_gray",
-                        "transform_param.crop_h",      "transform_param.crop_w"};
+                        "transform_param.crop_h",      "transform_param.crop_w",
+                        "pipeline_param.shuffle",      "pipeline_param.shuffle_buffer"};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};
   type.example =

@@ -1,4 +1,4 @@
-#include "solvers/machine_limits.h"
+#include "core/machine_limits.h"
 
 #include <algorithm>
 #include <fstream>

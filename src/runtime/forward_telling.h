@@ -1,0 +1,13 @@
+// A forward pass whose data layers may have something for the log.
+#pragma once
+
+#include "core/log.h"
+#include "runtime/session.h"
+
+namespace crema {
+
+// Session::Forward. What layers have to tell (NoticeTeller: bad samples that were passed over, a
+// cache that is full) is written to `log` as warnings, also when the pass throws. Null: it waits.
+double ForwardTelling(Session* session, LogSink* log);
+
+}  // namespace crema

@@ -1,0 +1,210 @@
+#include "data/bad_samples.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/notices.h"
+#include "core/strings.h"
+#include "data/expect_error.h"
+#include "data/prefetcher.h"
+
+namespace crema {
+namespace {
+
+using testing::ExpectError;
+
+constexpr int64_t kBatch = 5;
+
+struct Trouble {
+  std::set<uint64_t> unreadable = {};
+  std::set<uint64_t> broken = {};
+  ErrorCode code = ErrorCode::kDataLoss;
+};
+
+// Samples are their ordinals. A read that fails leaves the source where it was.
+class NumberSource final : public RecordSource {
+ public:
+  explicit NumberSource(Trouble trouble) : trouble_(std::move(trouble)) {}
+  void Seek(uint64_t position) override { position_ = position; }
+  void Read(Record* record) override {
+    if (trouble_.unreadable.contains(position_)) {
+      Fail(trouble_.code, StrCat("cannot read ", position_));
+    }
+    record->ordinal = position_++;
+    record->storage = StrCat("number ", record->ordinal);
+    record->key = record->storage;
+  }
+
+ private:
+  const Trouble trouble_;
+  uint64_t position_ = 0;
+};
+
+class NumberDecoder final : public SampleDecoder {
+ public:
+  explicit NumberDecoder(Trouble trouble) : trouble_(std::move(trouble)) {}
+  void Decode(const Record& record, std::span<std::byte* const> places) override {
+    const auto value = static_cast<float>(record.ordinal);
+    std::memcpy(places[0], &value, sizeof value);  // half written samples must not be seen
+    if (trouble_.broken.contains(record.ordinal)) Fail(trouble_.code, "it is broken");
+    std::memcpy(places[1], &value, sizeof value);
+  }
+
+ private:
+  const Trouble trouble_;
+};
+
+Prefetcher Make(const Trouble& trouble, PrefetchOptions options) {
+  options.outputs = {{Shape{kBatch}, DType::kF32}, {Shape{kBatch}, DType::kF32}};
+  return Prefetcher(std::move(options), std::make_unique<NumberSource>(trouble),
+                    [trouble] { return std::make_unique<NumberDecoder>(trouble); });
+}
+
+std::vector<int> PopMany(Prefetcher* prefetcher, int batches) {
+  Tensor values{Shape{kBatch}, DType::kF32};
+  Tensor labels{Shape{kBatch}, DType::kF32};
+  const TensorView views[] = {values.view(), labels.view()};
+  std::vector<int> all;
+  for (int n = 0; n < batches; ++n) {
+    prefetcher->Pop(views);
+    for (const float value : values.view().span<float>()) all.push_back(static_cast<int>(value));
+    EXPECT_EQ(std::memcmp(values.view().raw(), labels.view().raw(), values.view().bytes()), 0);
+  }
+  return all;
+}
+
+TEST(ReplaceBadSamples, TakesTheNearestGoodOneAndGoesRound) {
+  const std::vector<uint8_t> bad = {1, 0, 1, 1, 0, 1};
+  EXPECT_EQ(ReplaceBadSamples(bad, OnBadSample::kSkip), (std::vector<size_t>{1, 1, 4, 4, 4, 1}));
+  EXPECT_EQ(ReplaceBadSamples(bad, OnBadSample::kRepeat), (std::vector<size_t>{4, 1, 1, 1, 4, 4}));
+}
+
+TEST(BadSamples, AreSkippedOrRepeatedTheSameForAnyNumberOfThreads) {
+  const Trouble trouble{.unreadable = {1, 10, 11}, .broken = {2, 9, 14, 21}};
+  for (const int threads : {1, 2, 3, 8}) {
+    for (const size_t depth : {1, 4}) {
+      Prefetcher skip = Make(trouble, {.outputs = {},
+                                       .depth = depth,
+                                       .decode_threads = threads,
+                                       .on_bad_sample = OnBadSample::kSkip});
+      EXPECT_EQ(PopMany(&skip, 5),
+                (std::vector<int>{0,  3,  3,  3,  4,  5,  6,  7,  8,  5,  12, 12, 12,
+                                  13, 12, 15, 16, 17, 18, 19, 20, 22, 22, 23, 24}));
+      EXPECT_EQ(skip.bad_samples(), 7u);
+      Prefetcher repeat = Make(trouble, {.outputs = {},
+                                         .depth = depth,
+                                         .decode_threads = threads,
+                                         .on_bad_sample = OnBadSample::kRepeat});
+      EXPECT_EQ(PopMany(&repeat, 5),
+                (std::vector<int>{0,  0,  0,  3,  4,  5,  6,  7,  8,  8,  13, 13, 12,
+                                  13, 13, 15, 16, 17, 18, 19, 20, 20, 22, 23, 24}));
+    }
+  }
+}
+
+TEST(BadSamples, ResumedRunsGoOnTheSame) {
+  const Trouble trouble{.unreadable = {1, 10, 11}, .broken = {2, 9, 14, 21}};
+  const PrefetchOptions options{
+      .outputs = {}, .decode_threads = 3, .on_bad_sample = OnBadSample::kSkip, .max_bad = 6};
+  Prefetcher whole = Make(trouble, options);
+  PopMany(&whole, 2);
+  const uint64_t bad = whole.bad_samples();
+  EXPECT_EQ(bad, 3u);
+  const std::vector<int> expected = PopMany(&whole, 2);
+  Prefetcher resumed = Make(trouble, options);
+  resumed.Restore(2 * kBatch, bad);
+  EXPECT_EQ(PopMany(&resumed, 2), expected);
+  EXPECT_EQ(resumed.bad_samples(), whole.bad_samples());
+  // The seventh is one too many, in both.
+  for (Prefetcher* prefetcher : {&whole, &resumed}) {
+    ExpectError(ErrorCode::kDataLoss, "there are 7 bad samples, and max_bad allows 6",
+                [&] { PopMany(prefetcher, 1); });
+  }
+}
+
+TEST(BadSamples, NamesOfReplacedSamplesAreThoseOfWhatIsThere) {
+  Prefetcher prefetcher = Make({.unreadable = {1}, .broken = {2}},
+                               {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
+  PopMany(&prefetcher, 1);
+  EXPECT_EQ(prefetcher.SampleName(1), "number 3");
+  EXPECT_EQ(prefetcher.SampleName(2), "number 3");
+  EXPECT_EQ(prefetcher.SampleName(4), "number 4");
+  PopMany(&prefetcher, 1);
+  EXPECT_EQ(prefetcher.SampleName(1), "number 6");
+}
+
+TEST(BadSamples, EachIsToldWithItsNameAndReasonInOrder) {
+  const auto notices = std::make_shared<Notices>();
+  Prefetcher prefetcher =
+      Make({.unreadable = {7}, .broken = {2, 6}},
+           {.outputs = {}, .on_bad_sample = OnBadSample::kRepeat, .notices = notices});
+  PopMany(&prefetcher, 2);
+  const std::vector<std::string> told = notices->Take();
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_EQ(told[0],
+            "bad sample 1: 'number 2': it is broken; the good one before it in its batch is there "
+            "twice");
+  EXPECT_NE(told[1].find("bad sample 2: 'number 6': it is broken"), std::string::npos) << told[1];
+  EXPECT_NE(told[2].find("bad sample 3: cannot read 7"), std::string::npos) << told[2];
+  EXPECT_TRUE(notices->Take().empty());
+}
+
+TEST(BadSamples, TooManyEndTheRunAndNameTheLast) {
+  const auto notices = std::make_shared<Notices>();
+  Prefetcher prefetcher =
+      Make({.unreadable = {7}, .broken = {2, 13}},
+           {.outputs = {}, .on_bad_sample = OnBadSample::kSkip, .max_bad = 2, .notices = notices});
+  PopMany(&prefetcher, 2);
+  for (int again = 0; again < 2; ++again) {
+    ExpectError(ErrorCode::kDataLoss,
+                "there are 3 bad samples, and max_bad allows 2; the last is: 'number 13': it is "
+                "broken",
+                [&] { PopMany(&prefetcher, 1); });
+    EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>(2 * kBatch));
+    EXPECT_EQ(prefetcher.bad_samples(), 3u);
+  }
+  EXPECT_EQ(notices->Take().size(), 3u);
+}
+
+TEST(BadSamples, ABatchWithoutAGoodOneIsAnError) {
+  Prefetcher prefetcher = Make({.unreadable = {5, 6}, .broken = {7, 8, 9}},
+                               {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
+  PopMany(&prefetcher, 1);
+  ExpectError(ErrorCode::kDataLoss, "all 5 samples of a batch are bad",
+              [&] { PopMany(&prefetcher, 1); });
+}
+
+TEST(BadSamples, MissingAndUnreadableOnesAreBadAndOtherErrorsAreNot) {
+  for (const ErrorCode code : {ErrorCode::kNotFound, ErrorCode::kIoFailure, ErrorCode::kDataLoss}) {
+    Prefetcher prefetcher = Make({.unreadable = {1}, .broken = {3}, .code = code},
+                                 {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
+    EXPECT_EQ(PopMany(&prefetcher, 1), (std::vector<int>{0, 2, 2, 4, 4}));
+  }
+  for (const ErrorCode code : {ErrorCode::kInvalidArgument, ErrorCode::kUnsupported,
+                               ErrorCode::kOutOfMemory, ErrorCode::kInternal}) {
+    Prefetcher reading = Make({.unreadable = {1}, .code = code},
+                              {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
+    ExpectError(code, "cannot read 1", [&] { PopMany(&reading, 1); });
+    Prefetcher decoding =
+        Make({.broken = {1}, .code = code}, {.outputs = {}, .on_bad_sample = OnBadSample::kSkip});
+    ExpectError(code, "it is broken", [&] { PopMany(&decoding, 1); });
+  }
+}
+
+TEST(Notices, AreBoundedWhereNobodyTakesThem) {
+  Notices notices;
+  for (size_t i = 0; i < Notices::kMost + 7; ++i) notices.Add(std::to_string(i));
+  const std::vector<std::string> taken = notices.Take();
+  ASSERT_EQ(taken.size(), Notices::kMost + 1);
+  EXPECT_EQ(taken.front(), "0");
+  EXPECT_EQ(taken.back(), "7 more messages were left out");
+}
+
+}  // namespace
+}  // namespace crema
