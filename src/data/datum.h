@@ -6,6 +6,7 @@
 
 #include "core/shape.h"
 #include "crema.pb.h"
+#include "data/datum_wire.h"
 #include "data/image.h"
 
 namespace crema {
@@ -27,7 +28,8 @@ std::string PrintableKey(std::string_view key);
 // How messages call a record: `record "00000012" of 'train_lmdb'`. Unprintable bytes are escaped.
 std::string RecordName(const std::string& data_set, std::string_view key);
 
-// Parses and decodes, reusing its memory. Thread safety: one thread at a time.
+// Parses where the record lies, and decodes, reusing its memory. Thread safety: one thread at a
+// time.
 class DatumReader {
  public:
   explicit DatumReader(std::string data_set, ColorMode mode = ColorMode::kAsStored)
@@ -39,7 +41,7 @@ class DatumReader {
   PixelView Read(std::string_view key, std::string_view value);
   // The same for a Datum that is there already; takes its contents.
   PixelView Take(std::string_view key, Datum* datum);
-  int label() const { return datum_.label(); }  // of the record that was read last
+  int label() const { return view_.label; }  // of the record that was read last
 
  private:
   PixelView View(std::string_view key);
@@ -47,7 +49,9 @@ class DatumReader {
 
   const std::string data_set_;
   const ColorMode mode_;
-  Datum datum_;
+  DatumParser parser_;
+  DatumView view_;  // of the record that was read last
+  Datum datum_;     // that was taken last
   Image image_;
 };
 
