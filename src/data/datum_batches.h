@@ -1,40 +1,66 @@
-// Batches of images and labels from an LMDB of Datum records.
+// Batches of images and labels from a data set of Datum records.
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "data/datum.h"
-#include "data/lmdb.h"
 #include "data/prefetcher.h"
+#include "data/record_db.h"
 #include "data/sample_writer.h"
+#include "data/shuffle.h"
 
 namespace crema {
 
-// Which samples of an endless sequence belong to one process: those whose ordinal % world == rank.
-struct Shard {
-  uint64_t rank = 0;
-  uint64_t world = 1;
-
-  uint64_t Ordinal(uint64_t position) const { return position * world + rank; }
-};
-
-// The records of one shard. As the ordinal goes on counting after a wrap, shards rotate from epoch
-// to epoch unless the number of records is a multiple of `world`.
-class LmdbSource final : public RecordSource {
+// The records of one shard of a data set, in the order that the options say.
+class DataSetSource final : public RecordSource {
  public:
-  LmdbSource(const std::string& path, Shard shard) : reader_(path), shard_(shard) {}
+  struct Options {
+    Shard shard = {};
+    OrderOptions order = {};
+  };
+  DataSetSource(std::unique_ptr<RecordReader> reader, Options options)
+      : reader_(std::move(reader)), options_(options), skip_(options.shard.rank) {}
+  // In the order of the keys.
+  DataSetSource(const std::string& path, Shard shard)
+      : DataSetSource(OpenRecords(path), {.shard = shard}) {}
 
   void Seek(uint64_t position) override;
   void Read(Record* record) override;
   std::string Name(const Record& record) const override { return PrintableKey(record.key); }
-  uint64_t count() const { return reader_.count(); }
 
  private:
-  LmdbReader reader_;
-  const Shard shard_;
+  // A record of a block that was read before it is asked for.
+  struct Held {
+    std::string storage;  // key and value, unless records last
+    size_t key_bytes = 0;
+    KeyedRecord lasting;
+    std::exception_ptr error;
+  };
+
+  void ReadInOrder(Record* record);
+  void ReadFromBlock(uint64_t position, Record* record);
+  void LoadBlock(uint64_t position);
+  void MoveReaderTo(uint64_t sample);
+  void Hold(Held* held);
+  void Give(const KeyedRecord& read, Record* record) const;
+  SampleOrder& Order();
+
+  const std::unique_ptr<RecordReader> reader_;
+  const Options options_;
+  std::optional<SampleOrder> order_;  // made when it is needed: it has to know the count
   uint64_t position_ = 0;
+  uint64_t skip_;  // records of other shards that lie before the next one
+
+  std::vector<Held> held_;                 // of the block, by position
+  uint64_t held_begin_ = 0;                // position of the first
+  uint64_t held_end_ = 0;                  // begin: none
+  std::optional<uint64_t> reader_stands_;  // at this sample, where that is known
 };
 
 // Decodes and transforms records to samples of one shape.
