@@ -5,7 +5,16 @@
 
 namespace crema {
 
+namespace {
+
 using Kind = OrderOptions::Kind;
+
+void GiveDecoded(const DecodedDatum& decoded, Record* record) {
+  record->key = decoded.key;
+  record->value = {};
+}
+
+}  // namespace
 
 void DataSetSource::Seek(uint64_t position) {
   // What is held of a block can still be given, up to where it was given already.
@@ -22,13 +31,32 @@ void DataSetSource::Read(Record* record) {
     case Kind::kInOrder:
       return ReadInOrder(record);
     case Kind::kShuffled:
-      return Give(reader_->At(Order().SampleAt(record->ordinal)), record);
+      return ReadShuffled(record);
     case Kind::kBlocks:
       return ReadFromBlock(position, record);
   }
 }
 
+const DecodedDatum* DataSetSource::FindDecoded(uint64_t sample) const {
+  return options_.decoded ? options_.decoded->Find(sample) : nullptr;
+}
+
+void DataSetSource::ReadShuffled(Record* record) {
+  record->entry = Order().SampleAt(record->ordinal);
+  if (const DecodedDatum* decoded = FindDecoded(record->entry)) {
+    return GiveDecoded(*decoded, record);
+  }
+  Give(reader_->At(record->entry), record);
+}
+
 void DataSetSource::ReadInOrder(Record* record) {
+  if (options_.decoded) {  // else nobody asks for the number, and a LevelDB need not count
+    record->entry = record->ordinal % reader_->count();
+    if (const DecodedDatum* decoded = FindDecoded(record->entry)) {
+      skip_ += options_.shard.world;
+      return GiveDecoded(*decoded, record);
+    }
+  }
   reader_->Skip(skip_);
   skip_ = options_.shard.world - 1;
   Give(reader_->Next(), record);
@@ -53,6 +81,8 @@ SampleOrder& DataSetSource::Order() {
 void DataSetSource::ReadFromBlock(uint64_t position, Record* record) {
   if (position < held_begin_ || position >= held_end_) LoadBlock(position);
   Held& held = held_[position - held_begin_];
+  record->entry = Order().SampleAt(record->ordinal);
+  if (held.decoded != nullptr) return GiveDecoded(*held.decoded, record);
   if (held.error) std::rethrow_exception(held.error);
   if (reader_->lasting()) return Give(held.lasting, record);
   record->storage.swap(held.storage);  // its memory goes round
@@ -77,8 +107,11 @@ void DataSetSource::LoadBlock(uint64_t position) {
   std::ranges::sort(wanted, {}, &Wanted::sample);
   if (held_.size() < wanted.size()) held_.resize(wanted.size());
   for (const Wanted& want : wanted) {
+    Held& held = held_[want.place];
+    held.decoded = FindDecoded(want.sample);
+    if (held.decoded != nullptr) continue;
     MoveReaderTo(want.sample);
-    Hold(&held_[want.place]);
+    Hold(&held);
     reader_stands_ = (want.sample + 1) % Order().count();
   }
   held_begin_ = position;
@@ -111,10 +144,39 @@ void DataSetSource::Hold(Held* held) {
 }
 
 void DatumDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
+  if (cache_) return DecodeOnce(record, places);
+  const auto name = [&] { return NameOf(record); };
   const PixelView image = reader_.Read(record.key, record.value);
-  writer_.Write(
-      image, record.ordinal, [&] { return RecordName(data_set_, record.key); }, places[0]);
+  writer_.Write(image, record.ordinal, name, places[0]);
   if (places.size() > 1) writer_.WriteLabel(reader_.label(), places[1]);
+}
+
+void DatumDecoder::DecodeOnce(const Record& record, std::span<std::byte* const> places) {
+  const auto name = [&] { return NameOf(record); };
+  int label = 0;
+  if (const DecodedDatum* kept = cache_->Find(record.entry)) {
+    const Image& image = kept->image;
+    writer_.Write({image.channels, image.height, image.width, image.pixels.data(), nullptr},
+                  record.ordinal, name, places[0]);
+    label = kept->label;
+  } else {
+    const PixelView image = reader_.Read(record.key, record.value);
+    writer_.Write(image, record.ordinal, name, places[0]);
+    label = reader_.label();
+    Keep(record, image);
+  }
+  if (places.size() > 1) writer_.WriteLabel(label, places[1]);
+}
+
+void DatumDecoder::Keep(const Record& record, const PixelView& image) {
+  if (image.bytes == nullptr) return;  // floats need no decoding
+  const uint64_t bytes = uint64_t{static_cast<uint32_t>(image.channels)} *
+                         static_cast<uint32_t>(image.height) * static_cast<uint32_t>(image.width);
+  const DecodedDatum decoded{
+      .key = std::string(record.key),
+      .image = {image.channels, image.height, image.width, {image.bytes, image.bytes + bytes}},
+      .label = reader_.label()};
+  cache_->Keep(record.entry, decoded, bytes + decoded.key.size());
 }
 
 }  // namespace crema

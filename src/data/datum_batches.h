@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/bounded_cache.h"
 #include "data/datum.h"
 #include "data/prefetcher.h"
 #include "data/record_db.h"
@@ -17,15 +18,25 @@
 
 namespace crema {
 
+// A record after decoding, before random steps. A value is a copy of what was decoded.
+struct DecodedDatum {
+  std::string key;
+  Image image;
+  int label = 0;
+};
+using DecodedCache = BoundedCache<DecodedDatum>;
+
 // The records of one shard of a data set, in the order that the options say.
 class DataSetSource final : public RecordSource {
  public:
   struct Options {
     Shard shard = {};
     OrderOptions order = {};
+    // Records that are here are not read: only their number and key are given. May be null.
+    std::shared_ptr<const DecodedCache> decoded = {};
   };
   DataSetSource(std::unique_ptr<RecordReader> reader, Options options)
-      : reader_(std::move(reader)), options_(options), skip_(options.shard.rank) {}
+      : reader_(std::move(reader)), options_(std::move(options)), skip_(options_.shard.rank) {}
   // In the order of the keys.
   DataSetSource(const std::string& path, Shard shard)
       : DataSetSource(OpenRecords(path), {.shard = shard}) {}
@@ -41,9 +52,12 @@ class DataSetSource final : public RecordSource {
     size_t key_bytes = 0;
     KeyedRecord lasting;
     std::exception_ptr error;
+    const DecodedDatum* decoded = nullptr;
   };
 
   void ReadInOrder(Record* record);
+  void ReadShuffled(Record* record);
+  const DecodedDatum* FindDecoded(uint64_t sample) const;
   void ReadFromBlock(uint64_t position, Record* record);
   void LoadBlock(uint64_t position);
   void MoveReaderTo(uint64_t sample);
@@ -66,9 +80,12 @@ class DataSetSource final : public RecordSource {
 // Decodes and transforms records to samples of one shape.
 class DatumDecoder final : public SampleDecoder {
  public:
-  DatumDecoder(const std::string& data_set, SampleWriter writer)
+  // `cache` may be null.
+  DatumDecoder(const std::string& data_set, SampleWriter writer,
+               std::shared_ptr<DecodedCache> cache = nullptr)
       : data_set_(data_set),
         writer_(std::move(writer)),
+        cache_(std::move(cache)),
         reader_(data_set, writer_.transformer().color_mode()) {}
 
   // places[0] takes the image, places[1], where there is one, the label. Throws kDataLoss, naming
@@ -76,8 +93,14 @@ class DatumDecoder final : public SampleDecoder {
   void Decode(const Record& record, std::span<std::byte* const> places) override;
 
  private:
+  // What is in the cache, or is put there.
+  void DecodeOnce(const Record& record, std::span<std::byte* const> places);
+  void Keep(const Record& record, const PixelView& image);
+  std::string NameOf(const Record& record) const { return RecordName(data_set_, record.key); }
+
   const std::string data_set_;
   SampleWriter writer_;
+  const std::shared_ptr<DecodedCache> cache_;
   DatumReader reader_;
 };
 

@@ -195,6 +195,28 @@ TEST(DataLayer, AllKindsOfDataSetsGiveTheSameBatches) {
   }
 }
 
+TEST(DataLayer, CachedRecordsAndPixelsGiveTheSameBatches) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  for (const char* order : {"", "shuffle: true", "shuffle_buffer: 4"}) {
+    for (const DataParameter::DB backend : ReadableBackends(temp)) {
+      const TempDir folder;
+      const std::string text = StrCat(
+          Layer(WriteRawSet(folder, backend, 10), "batch_size: 4", "mirror: true crop_size: 2"),
+          " pipeline_param { ", order, " ");
+      LayerRunner plain(registry, text + "}");
+      const std::vector<float> labels = plain.Collect(1, 12);
+      const std::vector<float> values = plain.Collect(0, 12);
+      for (const char* cache : {"ENCODED cache_mb: 64", "DECODED cache_mb: 64", "DECODED"}) {
+        LayerRunner runner(registry, StrCat(text, "cache: ", cache, " }"));
+        ASSERT_EQ(runner.Collect(1, 12), labels) << cache << order;
+        ASSERT_EQ(runner.Collect(0, 12), values) << cache << order;
+        EXPECT_EQ(runner.state().SampleName(0).substr(0, 3), "key");
+      }
+    }
+  }
+}
+
 TEST(DataLayer, ShuffledEpochsAreDifferentPermutations) {
   TempDir temp;
   const Registry registry = DataRegistry();

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "data/cached_records.h"
 #include "data/datum_batches.h"
 #include "graph/registry.h"
 #include "layers/input/pipeline.h"
@@ -97,12 +98,19 @@ class Data final : public Layer {
     const SampleWriter writer(WriterOptions(outputs[0], transform, seed, param.name()),
                               std::move(transformer));
     const Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
-    const DataSetSource::Options options{.shard = shard,
-                                         .order = OrderOf(pipeline, seed, param.name())};
+    std::unique_ptr<RecordReader> reader = records.NewReader();
+    std::shared_ptr<DecodedCache> decoded;
+    if (pipeline.cache == PipelineParameter::ENCODED) {
+      reader = CacheRecords(std::move(reader), MakeCaches(pipeline).encoded);
+    } else if (pipeline.cache == PipelineParameter::DECODED) {
+      decoded = std::make_shared<DecodedCache>(pipeline.cache_bytes, pipeline.options.notices);
+    }
+    const DataSetSource::Options options{
+        .shard = shard, .order = OrderOf(pipeline, seed, param.name()), .decoded = decoded};
     return {.options = pipeline.options,
-            .source = std::make_unique<DataSetSource>(records.NewReader(), options),
-            .make_decoder = [writer, set = data.source()] {
-              return std::make_unique<DatumDecoder>(set, writer);
+            .source = std::make_unique<DataSetSource>(std::move(reader), options),
+            .make_decoder = [writer, set = data.source(), decoded] {
+              return std::make_unique<DatumDecoder>(set, writer, decoded);
             }};
   }
 
@@ -153,12 +161,10 @@ void RegisterData(Registry& registry) {
       "transform_param; in older formats they are moved there.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.param_fields = {"data_param", "transform_param", "pipeline_param"};
-  type.unread_fields = {"data_param.scale",       "data_param.mean_file",
-                        "data_param.crop_size",   "data_param.mirror",
-                        "data_param.cache",       "data_param.precache",
-                        "data_param.side",        "data_param.force_encoded_color",
-                        "pipeline_param.cache",   "data_param.parser_threads",
-                        "pipeline_param.cache_mb"};
+  type.unread_fields = {"data_param.scale",     "data_param.mean_file",
+                        "data_param.crop_size", "data_param.mirror",
+                        "data_param.precache",  "data_param.force_encoded_color",
+                        "data_param.side",      "data_param.parser_threads"};
   type.output_docs = {"images: batch x C x H x W", "labels, where there is a second top: batch"};
   type.differences = {
       "rand_skip is read (Caffe 1.0 leaves it out): 0 .. rand_skip - 1 records are skipped.",
