@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/lmdb.h"
+#include "data/record_db.h"
 #include "format/file.h"
 #include "format/prototxt.h"
 
@@ -103,10 +103,10 @@ uint64_t CountBoxes(std::string_view value) {
   return boxes;
 }
 
-BoxBounds FindBoxBounds(const std::string& lmdb, uint64_t batch) {
-  LmdbReader reader(lmdb);
-  std::vector<uint64_t> counts(reader.count());
-  for (uint64_t& count : counts) count = CountBoxes(reader.Next().value);
+BoxBounds FindBoxBounds(const std::string& data_set, uint64_t batch) {
+  const auto reader = OpenRecords(data_set);
+  std::vector<uint64_t> counts(reader->count());
+  for (uint64_t& count : counts) count = CountBoxes(reader->Next().value);
   std::ranges::sort(counts, std::greater<>());
   BoxBounds bounds{.record = counts.front()};
   // Records come in a circle: each counts once a round, and the largest may be in the last round.

@@ -47,7 +47,7 @@ struct BoxBounds {
   uint64_t record = 0;
   uint64_t batch = 0;
 };
-BoxBounds FindBoxBounds(const std::string& lmdb, uint64_t batch);
+BoxBounds FindBoxBounds(const std::string& data_set, uint64_t batch);
 
 // The labels of a LabelMap file in text form. Throws kInvalidArgument, or what ReadFile throws.
 std::set<int> ReadLabelMap(const std::string& path);

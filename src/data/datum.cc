@@ -1,25 +1,11 @@
 #include "data/datum.h"
 
-#include <google/protobuf/unknown_field_set.h>
-
 #include <cctype>
-#include <climits>
 
 #include "core/error.h"
 #include "core/strings.h"
 
 namespace crema {
-
-namespace {
-
-// Field 1 of a Datum is a number; that of an AnnotatedDatum is a message, which is kept as unknown.
-bool LooksAnnotated(const Datum& datum) {
-  const google::protobuf::UnknownFieldSet& unknown = datum.GetReflection()->GetUnknownFields(datum);
-  return unknown.field_count() > 0 && unknown.field(0).number() == Datum::kChannelsFieldNumber &&
-         unknown.field(0).type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED;
-}
-
-}  // namespace
 
 std::string PrintableKey(std::string_view key) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -39,44 +25,54 @@ std::string RecordName(const std::string& data_set, std::string_view key) {
   return StrCat("record \"", PrintableKey(key), "\" of '", data_set, "'");
 }
 
-PixelView DatumReader::Read(std::string_view key, std::string_view value) {
-  if (value.size() > INT_MAX ||
-      !datum_.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
+std::string_view DatumReader::FindFile(std::string_view key, std::string_view value) {
+  if (!parser_.Parse(value, &view_)) {
     Fail(ErrorCode::kDataLoss,
          StrCat(RecordName(data_set_, key), " is not a Datum (", value.size(), " bytes)"));
   }
+  return view_.encoded ? view_.data : std::string_view();
+}
+
+PixelView DatumReader::Read(std::string_view key, std::string_view value) {
+  FindFile(key, value);
   return View(key);
 }
 
 PixelView DatumReader::Take(std::string_view key, Datum* datum) {
   datum_.Swap(datum);
+  view_ = {.channels = datum_.channels(),
+           .height = datum_.height(),
+           .width = datum_.width(),
+           .label = datum_.label(),
+           .encoded = datum_.encoded(),
+           .data = datum_.data(),
+           .float_data = {datum_.float_data().data(), size_t(datum_.float_data_size())}};
   return View(key);
 }
 
 PixelView DatumReader::View(std::string_view key) {
-  if (!datum_.encoded()) return ReadRaw(key);
-  DecodeImage(datum_.data(), mode_, RecordName(data_set_, key), &image_);
+  if (!view_.encoded) return ReadRaw(key);
+  DecodeImage(view_.data, mode_, RecordName(data_set_, key), &image_);
   return {image_.channels, image_.height, image_.width, image_.pixels.data(), nullptr};
 }
 
 PixelView DatumReader::ReadRaw(std::string_view key) const {
-  if (LooksAnnotated(datum_)) {
+  if (view_.annotated) {
     Fail(ErrorCode::kDataLoss,
          StrCat(RecordName(data_set_, key),
                 " is an AnnotatedDatum (an image with boxes), not a Datum: read this data set with "
                 "a layer of type AnnotatedData"));
   }
-  PixelView view{datum_.channels(), datum_.height(), datum_.width(), nullptr, nullptr};
+  PixelView view{view_.channels, view_.height, view_.width, nullptr, nullptr};
   if (view.channels <= 0 || view.height <= 0 || view.width <= 0) {
     Fail(ErrorCode::kDataLoss,
          StrCat(RecordName(data_set_, key), " is not a Datum with pixels: its size is ",
                 view.channels, "x", view.height, "x", view.width));
   }
-  const bool bytes = !datum_.data().empty();
+  const bool bytes = !view_.data.empty();
   const uint64_t expected =
       uint64_t{static_cast<uint32_t>(view.height)} * static_cast<uint32_t>(view.width);
-  const uint64_t got =
-      bytes ? datum_.data().size() : static_cast<uint64_t>(datum_.float_data_size());
+  const uint64_t got = bytes ? view_.data.size() : view_.float_data.size();
   // In this order nothing overflows.
   if (got % expected != 0 || got / expected != static_cast<uint64_t>(view.channels)) {
     Fail(ErrorCode::kDataLoss,
@@ -84,9 +80,9 @@ PixelView DatumReader::ReadRaw(std::string_view key) const {
                 view.width, " but holds ", got, bytes ? " bytes" : " floats"));
   }
   if (bytes) {
-    view.bytes = reinterpret_cast<const uint8_t*>(datum_.data().data());
+    view.bytes = reinterpret_cast<const uint8_t*>(view_.data.data());
   } else {
-    view.floats = datum_.float_data().data();
+    view.floats = view_.float_data.data();
   }
   return view;
 }

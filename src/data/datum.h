@@ -6,6 +6,7 @@
 
 #include "core/shape.h"
 #include "crema.pb.h"
+#include "data/datum_wire.h"
 #include "data/image.h"
 
 namespace crema {
@@ -27,7 +28,8 @@ std::string PrintableKey(std::string_view key);
 // How messages call a record: `record "00000012" of 'train_lmdb'`. Unprintable bytes are escaped.
 std::string RecordName(const std::string& data_set, std::string_view key);
 
-// Parses and decodes, reusing its memory. Thread safety: one thread at a time.
+// Parses where the record lies, and decodes, reusing its memory. Thread safety: one thread at a
+// time.
 class DatumReader {
  public:
   explicit DatumReader(std::string data_set, ColorMode mode = ColorMode::kAsStored)
@@ -37,9 +39,13 @@ class DatumReader {
   // applied to raw pixels. Throws kDataLoss (not a Datum, sizes that do not fit, an image that
   // cannot be decoded), naming the data set and the key.
   PixelView Read(std::string_view key, std::string_view value);
-  // The same for a Datum that is there already; takes its contents.
+  // In two steps: the image file inside, for those who decode it themselves, or nothing, and then
+  // Pixels gives the rest.
+  std::string_view FindFile(std::string_view key, std::string_view value);
+  PixelView Pixels(std::string_view key) { return View(key); }
+  // The same as Read for a Datum that is there already; takes its contents.
   PixelView Take(std::string_view key, Datum* datum);
-  int label() const { return datum_.label(); }  // of the record that was read last
+  int label() const { return view_.label; }  // of the record that was read last
 
  private:
   PixelView View(std::string_view key);
@@ -47,7 +53,9 @@ class DatumReader {
 
   const std::string data_set_;
   const ColorMode mode_;
-  Datum datum_;
+  DatumParser parser_;
+  DatumView view_;  // of the record that was read last
+  Datum datum_;     // that was taken last
   Image image_;
 };
 

@@ -1,48 +1,91 @@
-// Batches of images and labels from an LMDB of Datum records.
+// Batches of images and labels from a data set of Datum records.
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "data/bounded_cache.h"
 #include "data/datum.h"
-#include "data/lmdb.h"
 #include "data/prefetcher.h"
+#include "data/record_db.h"
 #include "data/sample_writer.h"
+#include "data/shuffle.h"
 
 namespace crema {
 
-// Which samples of an endless sequence belong to one process: those whose ordinal % world == rank.
-struct Shard {
-  uint64_t rank = 0;
-  uint64_t world = 1;
-
-  uint64_t Ordinal(uint64_t position) const { return position * world + rank; }
+// A record after decoding, before random steps. A value is a copy of what was decoded.
+struct DecodedDatum {
+  std::string key;
+  Image image;
+  int label = 0;
 };
+using DecodedCache = BoundedCache<DecodedDatum>;
 
-// The records of one shard. As the ordinal goes on counting after a wrap, shards rotate from epoch
-// to epoch unless the number of records is a multiple of `world`.
-class LmdbSource final : public RecordSource {
+// The records of one shard of a data set, in the order that the options say.
+class DataSetSource final : public RecordSource {
  public:
-  LmdbSource(const std::string& path, Shard shard) : reader_(path), shard_(shard) {}
+  struct Options {
+    Shard shard = {};
+    OrderOptions order = {};
+    // Records that are here are not read: only their number and key are given. May be null.
+    std::shared_ptr<const DecodedCache> decoded = {};
+  };
+  DataSetSource(std::unique_ptr<RecordReader> reader, Options options)
+      : reader_(std::move(reader)), options_(std::move(options)), skip_(options_.shard.rank) {}
+  // In the order of the keys.
+  DataSetSource(const std::string& path, Shard shard)
+      : DataSetSource(OpenRecords(path), {.shard = shard}) {}
 
   void Seek(uint64_t position) override;
   void Read(Record* record) override;
   std::string Name(const Record& record) const override { return PrintableKey(record.key); }
-  uint64_t count() const { return reader_.count(); }
 
  private:
-  LmdbReader reader_;
-  const Shard shard_;
+  // A record of a block that was read before it is asked for.
+  struct Held {
+    std::string storage;  // key and value, unless records last
+    size_t key_bytes = 0;
+    KeyedRecord lasting;
+    std::exception_ptr error;
+    const DecodedDatum* decoded = nullptr;
+  };
+
+  void ReadInOrder(Record* record);
+  void ReadShuffled(Record* record);
+  const DecodedDatum* FindDecoded(uint64_t sample) const;
+  void ReadFromBlock(uint64_t position, Record* record);
+  void LoadBlock(uint64_t position);
+  void MoveReaderTo(uint64_t sample);
+  void Hold(Held* held);
+  void Give(const KeyedRecord& read, Record* record) const;
+  SampleOrder& Order();
+
+  const std::unique_ptr<RecordReader> reader_;
+  const Options options_;
+  std::optional<SampleOrder> order_;  // made when it is needed: it has to know the count
   uint64_t position_ = 0;
+  uint64_t skip_;  // records of other shards that lie before the next one
+
+  std::vector<Held> held_;                 // of the block, by position
+  uint64_t held_begin_ = 0;                // position of the first
+  uint64_t held_end_ = 0;                  // begin: none
+  std::optional<uint64_t> reader_stands_;  // at this sample, where that is known
 };
 
 // Decodes and transforms records to samples of one shape.
 class DatumDecoder final : public SampleDecoder {
  public:
-  DatumDecoder(const std::string& data_set, SampleWriter writer)
+  // `cache` may be null.
+  DatumDecoder(const std::string& data_set, SampleWriter writer,
+               std::shared_ptr<DecodedCache> cache = nullptr)
       : data_set_(data_set),
         writer_(std::move(writer)),
+        cache_(std::move(cache)),
         reader_(data_set, writer_.transformer().color_mode()) {}
 
   // places[0] takes the image, places[1], where there is one, the label. Throws kDataLoss, naming
@@ -50,8 +93,14 @@ class DatumDecoder final : public SampleDecoder {
   void Decode(const Record& record, std::span<std::byte* const> places) override;
 
  private:
+  // What is in the cache, or is put there.
+  void DecodeOnce(const Record& record, std::span<std::byte* const> places);
+  void Keep(const Record& record, const PixelView& image);
+  std::string NameOf(const Record& record) const { return RecordName(data_set_, record.key); }
+
   const std::string data_set_;
   SampleWriter writer_;
+  const std::shared_ptr<DecodedCache> cache_;
   DatumReader reader_;
 };
 

@@ -5,16 +5,13 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "format/file.h"
+#include "data/data_set_folder.h"
 
 namespace crema {
 namespace {
@@ -55,6 +52,11 @@ MDB_val Val(std::string_view text) { return {text.size(), const_cast<char*>(text
                                         mdb_strerror(code), "): write the data set again"));
     case MDB_READERS_FULL:
       Fail(ErrorCode::kIoFailure, StrCat("too many processes read '", path, "' at once"));
+    case MDB_MAP_RESIZED:
+      Fail(ErrorCode::kIoFailure,
+           StrCat("'", path,
+                  "' has grown since this process began to read it: start again when "
+                  "nobody writes there"));
     case EACCES:
     case EPERM:
       Fail(ErrorCode::kIoFailure,
@@ -78,13 +80,7 @@ Environment MakeEnvironment(const std::string& path) {
 
 // The size of data.mdb, after checks whose messages LMDB's own could not match.
 struct stat ExamineFolder(const std::string& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR) {
-      Fail(ErrorCode::kNotFound, StrCat("there is no data set '", path, "'", DidYouMeanPath(path)));
-    }
-    FailLmdb(path, "opening it", errno);
-  }
+  struct stat status = ExamineDataSet(path);
   if (!S_ISDIR(status.st_mode)) {
     Fail(ErrorCode::kDataLoss,
          StrCat("'", path, "' is an ordinary file; an LMDB is a folder that holds data.mdb"));
@@ -115,71 +111,37 @@ Environment OpenForReading(const std::string& path) {
 }
 
 // LMDB forbids opening one environment twice in a process: its locks are POSIX record locks, which
-// belong to the process, and closing one handle drops those of the other. As the locks are the
-// process's, so is this table; it is the only one. An environment closes with its last user.
-class EnvironmentTable {
- public:
-  using Identity = std::pair<dev_t, ino_t>;  // of data.mdb: one file may have several paths
+// belong to the process, and closing one handle drops those of the other.
+using SharedEnvironment = SharedHandle<Environment>;
 
-  static EnvironmentTable& Instance() {
-    static EnvironmentTable table;
-    return table;
-  }
-
-  MDB_env* Acquire(const Identity& identity, const std::string& path) {
-    const std::lock_guard lock(mutex_);
-    auto found = entries_.find(identity);
-    if (found == entries_.end()) {
-      found = entries_.emplace(identity, Entry{OpenForReading(path)}).first;
-    }
-    ++found->second.users;
-    return found->second.env.get();
-  }
-
-  void Release(const Identity& identity) {
-    const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(identity);
-    if (--found->second.users == 0) entries_.erase(found);
-  }
-
- private:
-  struct Entry {
-    Environment env;
-    int users = 0;
-  };
-  std::mutex mutex_;
-  std::map<Identity, Entry> entries_;
-};
-
-// One user's share of an environment in the table.
-class SharedEnvironment {
- public:
-  SharedEnvironment(const std::string& path, const struct stat& status)
-      : identity_(status.st_dev, status.st_ino),
-        env_(EnvironmentTable::Instance().Acquire(identity_, path)) {}
-  ~SharedEnvironment() { EnvironmentTable::Instance().Release(identity_); }
-  SharedEnvironment(const SharedEnvironment&) = delete;
-  SharedEnvironment& operator=(const SharedEnvironment&) = delete;
-
-  MDB_env* get() const { return env_; }
-
- private:
-  EnvironmentTable::Identity identity_;
-  MDB_env* env_;
-};
-
-// Reading a mapped page behind the end of the file would kill the process.
-void CheckWhole(MDB_env* env, const std::string& path, const struct stat& status) {
+// The bytes that the file must have.
+uint64_t BytesInUse(MDB_env* env, const std::string& path) {
   MDB_envinfo info{};
   MDB_stat pages{};
   Check(mdb_env_info(env, &info), path, "examining it");
   Check(mdb_env_stat(env, &pages), path, "examining it");
-  const uint64_t needed = (uint64_t{info.me_last_pgno} + 1) * pages.ms_psize;
+  return (uint64_t{info.me_last_pgno} + 1) * pages.ms_psize;
+}
+
+// Reading a mapped page behind the end of the file would kill the process.
+void CheckWhole(MDB_env* env, const std::string& path, uint64_t needed) {
+  mdb_filehandle_t file = -1;
+  struct stat status {};
+  Check(mdb_env_get_fd(env, &file), path, "examining it");
+  if (fstat(file, &status) != 0) FailLmdb(path, "examining it", errno);
   if (static_cast<uint64_t>(status.st_size) < needed) {
     Fail(ErrorCode::kDataLoss, StrCat("'", path, "/data.mdb' is cut short: it has ", status.st_size,
                                       " bytes, ", needed, " are needed; copy or write it again"));
   }
 }
+
+// Where a record lies in the mapped file.
+struct RecordPlace {
+  const char* key;
+  const char* value;
+  uint32_t value_bytes;  // LMDB's values are below 4 GiB
+  uint16_t key_bytes;    // and its keys below 512 bytes
+};
 
 }  // namespace
 
@@ -194,22 +156,45 @@ struct LmdbReader::Impl {
   Transaction txn;
   Cursor cursor;
   uint64_t count = 0;
-  bool positioned = false;  // the cursor stands on the record that was read last
+  uint64_t bytes_in_use = 0;
+  bool positioned = false;          // the cursor stands on the record that was read last
+  std::vector<RecordPlace> places;  // empty: not looked for yet
 
-  MDB_val Move(MDB_cursor_op operation, MDB_val* value) {
+  // The record behind the last one.
+  MDB_val Step(MDB_val* value) {
+    const MDB_cursor_op operation = positioned ? MDB_NEXT : MDB_FIRST;
+    positioned = true;
     MDB_val key{};
     int code = mdb_cursor_get(cursor.get(), &key, value, operation);
     if (code == MDB_NOTFOUND) code = mdb_cursor_get(cursor.get(), &key, value, MDB_FIRST);
     Check(code, path, "reading a record");
     return key;
   }
+
+  void FindPlaces() {
+    MDB_cursor* raw = nullptr;
+    Check(mdb_cursor_open(txn.get(), mdb_cursor_dbi(cursor.get()), &raw), path, "listing its keys");
+    const Cursor walker(raw);
+    places.reserve(count);
+    MDB_val key{};
+    MDB_val value{};
+    int code = mdb_cursor_get(raw, &key, &value, MDB_FIRST);
+    for (; code == MDB_SUCCESS; code = mdb_cursor_get(raw, &key, &value, MDB_NEXT)) {
+      places.push_back({static_cast<const char*>(key.mv_data),
+                        static_cast<const char*>(value.mv_data),
+                        static_cast<uint32_t>(value.mv_size), static_cast<uint16_t>(key.mv_size)});
+    }
+    if (code != MDB_NOTFOUND) FailLmdb(path, "listing its keys", code);
+    if (places.size() != count) FailLmdb(path, "listing its keys", MDB_CORRUPTED);
+  }
 };
 
 LmdbReader::LmdbReader(const std::string& path) : impl_(std::make_unique<Impl>()) {
   impl_->path = path;
   const struct stat status = ExamineFolder(path);
-  impl_->env = std::make_unique<SharedEnvironment>(path, status);
-  CheckWhole(impl_->env->get(), path, status);
+  impl_->env = std::make_unique<SharedEnvironment>(status, [&] { return OpenForReading(path); });
+  impl_->bytes_in_use = BytesInUse(impl_->env->get(), path);
+  CheckWhole(impl_->env->get(), path, impl_->bytes_in_use);
 
   MDB_txn* txn = nullptr;
   Check(mdb_txn_begin(impl_->env->get(), nullptr, MDB_RDONLY, &txn), path, "opening it");
@@ -235,19 +220,37 @@ const std::string& LmdbReader::path() const { return impl_->path; }
 uint64_t LmdbReader::count() const { return impl_->count; }
 
 LmdbRecord LmdbReader::Next() {
+  CheckWhole(impl_->env->get(), impl_->path, impl_->bytes_in_use);
   MDB_val value{};
-  const MDB_val key = impl_->Move(impl_->positioned ? MDB_NEXT : MDB_FIRST, &value);
-  impl_->positioned = true;
+  const MDB_val key = impl_->Step(&value);
   return {View(key), View(value)};
 }
 
 void LmdbReader::Seek(uint64_t ordinal) {
+  ordinal %= impl_->count;
   impl_->positioned = false;
-  MDB_val value{};
-  for (uint64_t passed = ordinal % impl_->count; passed > 0; --passed) {
-    impl_->Move(impl_->positioned ? MDB_NEXT : MDB_FIRST, &value);
-    impl_->positioned = true;
+  if (ordinal == 0 || impl_->places.empty()) {
+    Skip(ordinal);
+    return;
   }
+  const RecordPlace& before = impl_->places[ordinal - 1];
+  MDB_val key = Val({before.key, before.key_bytes});
+  Check(mdb_cursor_get(impl_->cursor.get(), &key, nullptr, MDB_SET), impl_->path, "seeking");
+  impl_->positioned = true;
+}
+
+void LmdbReader::Skip(uint64_t records) {
+  CheckWhole(impl_->env->get(), impl_->path, impl_->bytes_in_use);
+  MDB_val value{};
+  for (; records > 0; --records) impl_->Step(&value);
+}
+
+LmdbRecord LmdbReader::At(uint64_t ordinal) {
+  CREMA_CHECK(ordinal < impl_->count);
+  CheckWhole(impl_->env->get(), impl_->path, impl_->bytes_in_use);
+  if (impl_->places.empty()) impl_->FindPlaces();
+  const RecordPlace& place = impl_->places[ordinal];
+  return {{place.key, place.key_bytes}, {place.value, place.value_bytes}};
 }
 
 struct LmdbWriter::Impl {
@@ -295,14 +298,7 @@ struct LmdbWriter::Impl {
 LmdbWriter::LmdbWriter(const std::string& path) : impl_(std::make_unique<Impl>()) {
   impl_->path = path;
   impl_->closed = true;  // until the folder is ours
-  if (mkdir(path.c_str(), 0755) != 0) {
-    if (errno == EEXIST) {
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat("'", path, "' exists already: remove it or choose another path"));
-    }
-    Fail(ErrorCode::kIoFailure,
-         StrCat("cannot make the folder '", path, "' for the data set: ", std::strerror(errno)));
-  }
+  MakeDataSetFolder(path);
   impl_->closed = false;
   try {
     impl_->env = MakeEnvironment(path);

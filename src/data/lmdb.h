@@ -31,9 +31,16 @@ class LmdbReader {
   const std::string& path() const;
   uint64_t count() const;  // records; never 0
 
+  // Reading throws kDataLoss where the file was cut since it was opened. That is looked at before
+  // each record; who reads a record while its file is cut is killed by SIGBUS all the same.
   LmdbRecord Next();
-  // The next record is number `ordinal` modulo count(). Walks the keys, not the values.
+  // The next record is number `ordinal` modulo count(). Walks the keys, not the values, unless At
+  // was called before.
   void Seek(uint64_t ordinal);
+  void Skip(uint64_t records);  // walks the keys
+  // Record number `ordinal`, below count(); Next goes on where it was. The first call walks all
+  // keys and notes 24 bytes for each.
+  LmdbRecord At(uint64_t ordinal);
 
  private:
   struct Impl;

@@ -1,8 +1,21 @@
 #include "data/record_db.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
 #include "core/error.h"
 #include "core/strings.h"
+#include "data/data_set_folder.h"
+#include "data/leveldb.h"
 #include "data/lmdb.h"
+#include "data/tar_shards.h"
+#include "data/tar_writer.h"
 
 namespace crema {
 namespace {
@@ -10,14 +23,20 @@ namespace {
 class LmdbRecords final : public RecordReader {
  public:
   explicit LmdbRecords(const std::string& path) : reader_(path) {}
+
   uint64_t count() const override { return reader_.count(); }
-  KeyedRecord Next() override {
-    const LmdbRecord record = reader_.Next();
-    return {record.key, record.value};
-  }
+  KeyedRecord Next() override { return ToKeyed(reader_.Next()); }
   void Seek(uint64_t ordinal) override { reader_.Seek(ordinal); }
+  void Skip(uint64_t records) override { reader_.Skip(records); }
+  KeyedRecord At(uint64_t ordinal) override { return ToKeyed(reader_.At(ordinal)); }
+  bool lasting() const override { return true; }
+  std::unique_ptr<RecordReader> Clone() const override {
+    return std::make_unique<LmdbRecords>(reader_.path());
+  }
 
  private:
+  static KeyedRecord ToKeyed(const LmdbRecord& record) { return {record.key, record.value}; }
+
   LmdbReader reader_;
 };
 
@@ -31,16 +50,63 @@ class LmdbNewRecords final : public RecordWriter {
   LmdbWriter writer_;
 };
 
+bool LooksLikeLevelDb(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path + "/CURRENT", ignored);
+}
+
 }  // namespace
 
+#ifndef CREMA_HAVE_LEVELDB
+std::unique_ptr<RecordReader> OpenLevelDb(const std::string& path) {
+  Where where;
+  where.field = "data_param.backend";
+  Fail(ErrorCode::kUnsupported,
+       StrCat("'", path,
+              "' is a LevelDB, and this program was built without it: build with "
+              "CREMA_LEVELDB=ON, or convert the data set to LMDB and set `backend: LMDB`"),
+       std::move(where));
+}
+
+std::unique_ptr<RecordWriter> CreateLevelDb(const std::string& path) {
+  Fail(ErrorCode::kUnsupported, StrCat("'", path,
+                                       "' cannot be a LevelDB, since this program was built "
+                                       "without it: build with CREMA_LEVELDB=ON, or use LMDB"));
+}
+#endif
+
 std::unique_ptr<RecordReader> OpenRecords(const std::string& path) {
-  return std::make_unique<LmdbRecords>(path);
+  if (LooksLikeLmdb(path)) return std::make_unique<LmdbRecords>(path);
+  if (LooksLikeLevelDb(path)) return OpenLevelDb(path);
+  if (LooksLikeTarShards(path)) return OpenTarShards(path);
+  const struct stat status = ExamineDataSet(path);
+  if (faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) != 0) {
+    Fail(ErrorCode::kIoFailure,
+         StrCat("the data set '", path, "' cannot be read: ", std::strerror(errno)));
+  }
+  if (!S_ISDIR(status.st_mode)) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat("'", path,
+                "' is an ordinary file and no tar archive; data sets are LMDB or "
+                "LevelDB folders or tar shards"));
+  }
+  Fail(ErrorCode::kDataLoss,
+       StrCat("the folder '", path,
+              "' is no data set: it holds neither data.mdb (LMDB) nor CURRENT (LevelDB) nor .tar "
+              "files"));
 }
 
 std::unique_ptr<RecordWriter> CreateRecords(const std::string& path, DataParameter::DB backend) {
-  if (backend == DataParameter::LMDB) return std::make_unique<LmdbNewRecords>(path);
-  Fail(ErrorCode::kUnsupported, StrCat("no data sets of the kind ", DataParameter::DB_Name(backend),
-                                       " can be written by this build; use LMDB"));
+  switch (backend) {
+    case DataParameter::LMDB:
+      return std::make_unique<LmdbNewRecords>(path);
+    case DataParameter::LEVELDB:
+      return CreateLevelDb(path);
+    case DataParameter::TAR:
+      return CreateTarShards(path);
+  }
+  Fail(ErrorCode::kUnsupported,
+       StrCat("no data sets of the kind ", static_cast<int>(backend), " can be written; use LMDB"));
 }
 
 }  // namespace crema

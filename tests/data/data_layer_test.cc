@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include <algorithm>
 #include <set>
 #include <string>
 #include <tuple>
@@ -12,6 +12,7 @@
 #include "data/expect_error.h"
 #include "data/layer_runner.h"
 #include "data/lmdb.h"
+#include "data/record_sets.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
 
@@ -23,24 +24,13 @@ namespace {
 
 using test::TempDir;
 using testing::ExpectError;
+using testing::GrayDatum;
 using testing::LayerRunner;
 
 Registry DataRegistry() {
   Registry registry;
   RegisterData(registry);
   return registry;
-}
-
-Datum GrayDatum(int height, int width, int label) {
-  Datum datum;
-  datum.set_channels(1);
-  datum.set_height(height);
-  datum.set_width(width);
-  datum.set_label(label);
-  for (int i = 0; i < height * width; ++i) {
-    datum.mutable_data()->push_back(static_cast<char>(10 * label + i));
-  }
-  return datum;
 }
 
 // `records` images of 3x4; image n holds 10n, 10n + 1, …, and its label is n.
@@ -153,10 +143,145 @@ TEST(DataLayer, AnLmdbIsReadWhateverTheBackendSays) {
   const std::string source = WriteSet(temp, 3);
   LayerRunner(registry, Layer(source, "batch_size: 1 backend: LMDB")).Forward();
   LayerRunner(registry, Layer(source, "batch_size: 1 backend: LEVELDB")).Forward();
-  std::filesystem::create_directory(temp.File("level"));
-  temp.Write("level/CURRENT", "MANIFEST-000004\n");
-  ExpectError(ErrorCode::kUnsupported, "backend: LMDB",
-              [&] { LayerRunner(registry, Layer(temp.File("level"))); });
+}
+
+// Raw records, which tar shards would hold as image files.
+std::string WriteRawSet(const TempDir& temp, DataParameter::DB backend, int records) {
+  const std::string path = temp.File(StrCat("raw", DataParameter::DB_Name(backend)));
+  const auto writer = CreateRecords(path, backend);
+  for (int i = 0; i < records; ++i) {
+    writer->Put(StrCat("key", i), GrayDatum(3, 4, i).SerializeAsString());
+  }
+  writer->Close();
+  return path;
+}
+
+std::vector<DataParameter::DB> ReadableBackends(const TempDir& temp) {
+  std::vector<DataParameter::DB> backends = testing::Backends(temp);
+#ifndef CREMA_HAVE_OPENCV
+  std::erase(backends, DataParameter::TAR);  // image files need OpenCV
+#endif
+  return backends;
+}
+
+// The batches of all kinds of data sets, read with any number of threads, resumed anywhere.
+TEST(DataLayer, AllKindsOfDataSetsGiveTheSameBatches) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  for (const char* order :
+       {"", "shuffle: true", "shuffle_buffer: 4", "shuffle: true shuffle_buffer: 3"}) {
+    std::vector<float> expected;
+    for (const DataParameter::DB backend : ReadableBackends(temp)) {
+      const TempDir folder;
+      const std::string source = WriteRawSet(folder, backend, 10);
+      for (const int threads : {1, 2, 3, 8}) {
+        const std::string text =
+            StrCat(Layer(source, "batch_size: 4", "mirror: true crop_size: 2"),
+                   " pipeline_param { threads: ", threads, " prefetch: 2 ", order, " }");
+        LayerRunner runner(registry, text);
+        const std::vector<float> values = runner.Collect(0, 12);
+        if (expected.empty()) expected = values;
+        ASSERT_EQ(values, expected) << source << " " << threads;
+        for (const uint64_t position : {12, 20, 4}) {
+          LayerState state;
+          state.set_position(position);
+          LayerRunner resumed(registry, text);
+          resumed.state().Restore(state);
+          const auto from = expected.begin() + static_cast<int64_t>(position) * 4;
+          ASSERT_EQ(resumed.Collect(0, 5), std::vector<float>(from, from + 5 * 4 * 4)) << source;
+        }
+      }
+    }
+  }
+}
+
+TEST(DataLayer, CachedRecordsAndPixelsGiveTheSameBatches) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  for (const char* order : {"", "shuffle: true", "shuffle_buffer: 4"}) {
+    for (const DataParameter::DB backend : ReadableBackends(temp)) {
+      const TempDir folder;
+      const std::string text = StrCat(
+          Layer(WriteRawSet(folder, backend, 10), "batch_size: 4", "mirror: true crop_size: 2"),
+          " pipeline_param { ", order, " ");
+      LayerRunner plain(registry, text + "}");
+      const std::vector<float> labels = plain.Collect(1, 12);
+      const std::vector<float> values = plain.Collect(0, 12);
+      for (const char* cache : {"ENCODED cache_mb: 64", "DECODED cache_mb: 64", "DECODED"}) {
+        LayerRunner runner(registry, StrCat(text, "cache: ", cache, " }"));
+        ASSERT_EQ(runner.Collect(1, 12), labels) << cache << order;
+        ASSERT_EQ(runner.Collect(0, 12), values) << cache << order;
+        EXPECT_EQ(runner.state().SampleName(0).substr(0, 3), "key");
+      }
+    }
+  }
+}
+
+TEST(DataLayer, ShuffledEpochsAreDifferentPermutations) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  const std::string source = WriteSet(temp, 20);
+  const std::string shuffled = Layer(source, "batch_size: 20 shuffle: true");
+  LayerRunner runner(registry, shuffled);
+  std::vector<float> first = runner.Collect(1, 1);
+  std::vector<float> second = runner.Collect(1, 1);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(
+      LayerRunner(registry, Layer(source, "batch_size: 20") + " pipeline_param { shuffle: true }")
+          .Collect(1, 1),
+      first);
+  EXPECT_NE(LayerRunner(registry, shuffled, TRAIN, DType::kF32, 2).Collect(1, 1), first);
+  for (std::vector<float>* epoch : {&first, &second}) {
+    std::ranges::sort(*epoch);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ((*epoch)[static_cast<size_t>(i)], i);
+  }
+}
+
+TEST(DataLayer, BlocksAreShuffledWithinThemselves) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  const std::string text =
+      Layer(WriteSet(temp, 10), "batch_size: 5") + " pipeline_param { shuffle_buffer: 5 }";
+  LayerRunner runner(registry, text);
+  bool permuted = false;
+  for (int block = 0; block < 8; ++block) {
+    std::vector<float> labels = runner.Collect(1, 1);
+    permuted |= !std::ranges::is_sorted(labels);
+    std::ranges::sort(labels);
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_EQ(labels[static_cast<size_t>(i)], block % 2 * 5 + i);
+    }
+  }
+  EXPECT_TRUE(permuted);
+}
+
+TEST(DataLayer, BadRecordsMayBeSkippedWhileTheyAreShuffled) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  LmdbWriter writer(temp.File("set"));
+  for (int i = 0; i < 8; ++i) {
+    writer.Put(StrCat("key", i), i == 3 ? "\xFF\xFF" : GrayDatum(3, 4, i).SerializeAsString());
+  }
+  writer.Close();
+  for (const char* order : {"", "shuffle: true", "shuffle_buffer: 4"}) {
+    LayerRunner runner(registry, StrCat(Layer(temp.File("set"), "batch_size: 8"),
+                                        " pipeline_param { on_bad_sample: SKIP ", order, " }"));
+    std::vector<float> labels = runner.Collect(1, 1);
+    EXPECT_EQ(std::set<float>(labels.begin(), labels.end()),
+              (std::set<float>{0, 1, 2, 4, 5, 6, 7}));
+  }
+}
+
+TEST(DataLayer, TarShardsWithoutLabelsHaveNoSecondTop) {
+  TempDir temp;
+  const Registry registry = DataRegistry();
+  Datum datum = testing::EncodedDatum(testing::FakeJpeg(0), 0);
+  datum.clear_label();
+  const auto writer = CreateRecords(temp.File("set"), DataParameter::TAR);
+  writer->Put("a", datum.SerializeAsString());
+  writer->Close();
+  ExpectError(ErrorCode::kInvalidArgument, "has no labels",
+              [&] { LayerRunner(registry, Layer(temp.File("set"))); });
 }
 
 TEST(DataLayer, ErrorsNameTheLayerAndTheProblem) {
@@ -275,7 +400,7 @@ TEST(DataLayer, ShardsPartTheSequenceAndRotate) {
   TempDir temp;
   const std::string path = WriteSet(temp, 5);
   for (uint64_t rank = 0; rank < 3; ++rank) {
-    LmdbSource source(path, {.rank = rank, .world = 3});
+    DataSetSource source(path, {.rank = rank, .world = 3});
     for (const uint64_t start : {0, 4}) {
       source.Seek(start);
       for (uint64_t position = start; position < start + 10; ++position) {

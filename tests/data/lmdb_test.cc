@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "data/as_ordinary_user.h"
 #include "data/expect_error.h"
 #include "support/temp_dir.h"
 
@@ -31,23 +31,6 @@ void WriteSet(const std::string& path, int records, size_t value_bytes = 10) {
   }
   writer.Close();
 }
-
-// File permissions do not bind root, so a test that needs them gives root up for a while.
-class AsOrdinaryUser {
- public:
-  AsOrdinaryUser() {
-    if (root_ && seteuid(kNobody) != 0) ADD_FAILURE() << "cannot give root up";
-  }
-  ~AsOrdinaryUser() {
-    if (root_ && seteuid(0) != 0) ADD_FAILURE() << "cannot become root again";
-  }
-  AsOrdinaryUser(const AsOrdinaryUser&) = delete;
-  AsOrdinaryUser& operator=(const AsOrdinaryUser&) = delete;
-
- private:
-  static constexpr uid_t kNobody = 65534;
-  const bool root_ = geteuid() == 0;
-};
 
 TEST(Lmdb, ReadsInOrderOfKeysAndWraps) {
   TempDir temp;
@@ -115,7 +98,7 @@ TEST(Lmdb, ReadsWhereNoLockFileCanBeMade) {
   chmod((temp.File("")).c_str(), 0755);
   chmod((temp.File("set")).c_str(), 0555);
   {
-    const AsOrdinaryUser user;
+    const testing::AsOrdinaryUser user;
     LmdbReader reader(temp.File("set"));
     EXPECT_EQ(reader.Next().key, Key(0));
     EXPECT_FALSE(std::filesystem::exists(temp.File("set/lock.mdb")));
@@ -128,7 +111,7 @@ TEST(Lmdb, SetThatMayNotBeReadIsIoFailure) {
   WriteSet(temp.File("set"), 4);
   chmod((temp.File("")).c_str(), 0755);
   chmod((temp.File("set/data.mdb")).c_str(), 0);
-  const AsOrdinaryUser user;
+  const testing::AsOrdinaryUser user;
   ExpectError(ErrorCode::kIoFailure, "no permission", [&] { LmdbReader(temp.File("set")); });
 }
 
@@ -159,6 +142,32 @@ TEST(Lmdb, TruncatedFileIsRefusedAndDoesNotKill) {
   const std::string file = temp.File("set/data.mdb");
   std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
   ExpectError(ErrorCode::kDataLoss, "cut short", [&] { LmdbReader(temp.File("set")); });
+}
+
+// What is mapped behind the end of a file kills who looks at it.
+TEST(Lmdb, FileThatIsCutWhileItIsReadIsAnErrorAndDoesNotKill) {
+  TempDir temp;
+  WriteSet(temp.File("set"), 100, 8000);
+  LmdbReader reader(temp.File("set"));
+  reader.Next();
+  const std::string file = temp.File("set/data.mdb");
+  std::filesystem::resize_file(file, 8192);
+  ExpectError(ErrorCode::kDataLoss, "cut short", [&] { reader.Next(); });
+  ExpectError(ErrorCode::kDataLoss, "cut short", [&] { reader.At(50); });
+  ExpectError(ErrorCode::kDataLoss, "cut short", [&] { reader.Skip(1); });
+}
+
+TEST(Lmdb, SetThatIsReplacedIsReadOnAsItWas) {
+  TempDir temp;
+  WriteSet(temp.File("set"), 100, 8000);
+  WriteSet(temp.File("new"), 3);
+  LmdbReader reader(temp.File("set"));
+  reader.Next();
+  std::filesystem::rename(temp.File("set"), temp.File("old"));
+  std::filesystem::rename(temp.File("new"), temp.File("set"));
+  std::filesystem::remove_all(temp.File("old"));
+  for (int i = 1; i < 100; ++i) ASSERT_EQ(reader.Next().value.size(), 8000u);
+  EXPECT_EQ(LmdbReader(temp.File("set")).count(), 3u);
 }
 
 TEST(LmdbWriter, RefusesAnExistingPathAndLeavesItAlone) {

@@ -157,7 +157,7 @@ class AnnotatedData final : public Layer {
             [param = param(), phase, seed = context.seed()](std::span<const BlobSpec> outputs) {
               return Open(param, phase, seed, outputs);
             },
-        .epoch_size = [source = data.source()] { return LmdbReader(source).count(); }};
+        .epoch_size = [source = data.source()] { return OpenRecords(source)->count(); }};
     return std::make_unique<AnnotatedDataState>(std::move(options), data.source(),
                                                 data.batch_size());
   }
@@ -183,7 +183,7 @@ class AnnotatedData final : public Layer {
     const SampleWriter writer(WriterOptions(outputs[0], transform, seed, param.name()),
                               transformer);
     return {.options = MakePipeline(param, PipelineFieldsOf(data)).options,
-            .source = std::make_unique<LmdbSource>(data.source(), Shard{}),
+            .source = std::make_unique<DataSetSource>(data.source(), Shard{}),
             .make_decoder = [options, augmenter, writer] {
               return std::make_unique<AnnotatedDecoder>(options, augmenter, writer);
             }};
@@ -192,10 +192,10 @@ class AnnotatedData final : public Layer {
   Survey Look(Phase phase, bool labels) const {
     const std::string& source = param().data_param().source();
     return Naming(*this, "data_param.source", [&] {
-      LmdbReader lmdb(source);
+      const auto records = OpenRecords(source);
       const auto transformer = MakeTransformer(param(), phase);
       AnnotatedDatumReader reader(source, transformer->color_mode());
-      const LmdbRecord record = lmdb.Next();
+      const KeyedRecord record = records->Next();
       Shape image = reader.Read(record.key, record.value).shape();
       Survey survey;
       survey.boxes = reader.has_type() || param().annotated_data_param().has_anno_type();

@@ -1,38 +1,69 @@
-// Data: images and labels from a database of Datum records, read and transformed ahead of the net.
+// Data: images and labels from a data set of Datum records, read and transformed ahead of the net.
 // Outputs: images (batch x C x H x W) and, where a second top is given, labels (batch).
-// Records come in the order of their keys and wrap to the first. The shape is that of the first
-// record after cropping; a record that differs is an error. No input, no gradient.
-#include <filesystem>
+// Records come in the order of their keys and wrap to the first, or shuffled. The shape is that of
+// the first record after cropping; a record that differs is an error. No input, no gradient.
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
 #include "core/error.h"
+#include "core/rng.h"
 #include "core/strings.h"
+#include "data/cached_records.h"
 #include "data/datum_batches.h"
 #include "graph/registry.h"
+#include "layers/input/pipeline.h"
 #include "layers/input/prefetched.h"
 
 namespace crema {
 namespace {
 
+// A data set that a layer opens once, since to open one can take a while: the headers of tar shards
+// are read, the records of a LevelDB counted. Thread safety: any thread.
+class OpenedOnce {
+ public:
+  explicit OpenedOnce(std::string path) : path_(std::move(path)) {}
+
+  // Throws as OpenRecords; the next call tries again then.
+  std::unique_ptr<RecordReader> NewReader() {
+    const std::lock_guard lock(mutex_);
+    Open();
+    return first_->Clone();
+  }
+  uint64_t Count() {
+    const std::lock_guard lock(mutex_);
+    Open();
+    return first_->count();
+  }
+
+ private:
+  void Open() {
+    if (!first_) first_ = OpenRecords(path_);
+  }
+
+  const std::string path_;
+  std::mutex mutex_;
+  std::unique_ptr<RecordReader> first_;
+};
+
 class Data final : public Layer {
  public:
-  explicit Data(const LayerParameter& param) : Layer(param) {
+  explicit Data(const LayerParameter& param)
+      : Layer(param), records_(std::make_shared<OpenedOnce>(param.data_param().source())) {
     const DataParameter& data = param.data_param();
     if (data.source().empty()) {
       FailField(*this, "data_param.source",
-                "data_param.source is missing: give the path of an LMDB");
+                "data_param.source is missing: give the path of an LMDB, a LevelDB or tar shards");
     }
     CheckBatchSize(*this, "data_param.batch_size", data.batch_size());
-    CheckPrefetch(*this, "data_param.prefetch", data.prefetch());
-    CheckThreads(*this, "data_param.threads", data.threads());
+    CheckPipeline(*this, PipelineFieldsOf(data));
     ValidateTransform(param.transform_param(), param.name());
   }
 
   LayerInfo Infer(const InferContext& context) const override {
     const int64_t batch = param().data_param().batch_size();
-    const Shape sample = FirstSample(context.phase);
+    const Shape sample = FirstSample(context.phase, context.output_count > 1);
     LayerInfo info;
     info.outputs.push_back({Shape{batch, sample[0], sample[1], sample[2]}, context.dtype});
     if (context.output_count > 1) info.outputs.push_back({Shape{batch}, context.dtype});
@@ -47,44 +78,62 @@ class Data final : public Layer {
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,
                                                Phase phase) const override {
     const Shard shard;
-    const std::string& source = param().data_param().source();
     return std::make_unique<PrefetchedState>(PrefetchedState::Options{
         .layer = param().name(),
         .first = DrawSkip(param().data_param().rand_skip(), context.seed(), param().name()),
         .open =
-            [param = param(), phase, seed = context.seed(),
+            [param = param(), records = records_, phase, seed = context.seed(),
              shard](std::span<const BlobSpec> outputs) {
-              return Open(param, phase, seed, shard, outputs);
+              return Open(param, *records, phase, seed, shard, outputs);
             },
-        .epoch_size = [source, shard] { return LmdbReader(source).count() / shard.world; }});
+        .epoch_size = [records = records_, shard] { return records->Count() / shard.world; }});
   }
 
  private:
-  static BatchReader Open(const LayerParameter& param, Phase phase, uint64_t seed, Shard shard,
-                          std::span<const BlobSpec> outputs) {
+  static BatchReader Open(const LayerParameter& param, OpenedOnce& records, Phase phase,
+                          uint64_t seed, Shard shard, std::span<const BlobSpec> outputs) {
     const DataParameter& data = param.data_param();
     const TransformationParameter& transform = param.transform_param();
     auto transformer = std::make_shared<const Transformer>(transform, phase, param.name());
     const SampleWriter writer(WriterOptions(outputs[0], transform, seed, param.name()),
                               std::move(transformer));
-    return {.options = {.outputs = {},
-                        .depth = data.prefetch(),
-                        .decode_threads = static_cast<int>(data.threads())},
-            .source = std::make_unique<LmdbSource>(data.source(), shard),
-            .make_decoder = [writer, set = data.source()] {
-              return std::make_unique<DatumDecoder>(set, writer);
+    const Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
+    std::unique_ptr<RecordReader> reader = records.NewReader();
+    std::shared_ptr<DecodedCache> decoded;
+    if (pipeline.cache == PipelineParameter::ENCODED) {
+      reader = CacheRecords(std::move(reader), MakeCaches(pipeline).encoded);
+    } else if (pipeline.cache == PipelineParameter::DECODED) {
+      decoded = std::make_shared<DecodedCache>(pipeline.cache_bytes, pipeline.options.notices);
+    }
+    const DataSetSource::Options options{
+        .shard = shard, .order = OrderOf(pipeline, seed, param.name()), .decoded = decoded};
+    return {.options = pipeline.options,
+            .source = std::make_unique<DataSetSource>(std::move(reader), options),
+            .make_decoder = [writer, set = data.source(), decoded] {
+              return std::make_unique<DatumDecoder>(set, writer, decoded);
             }};
   }
 
+  static OrderOptions OrderOf(const Pipeline& pipeline, uint64_t seed, const std::string& layer) {
+    using Kind = OrderOptions::Kind;
+    OrderOptions order{.block = pipeline.shuffle_buffer, .seed = seed, .layer_id = HashName(layer)};
+    if (pipeline.shuffle) order.kind = Kind::kShuffled;
+    if (pipeline.shuffle_buffer > 0) order.kind = Kind::kBlocks;
+    return order;
+  }
+
   // The shape, after cropping, of the first record.
-  Shape FirstSample(Phase phase) const {
+  Shape FirstSample(Phase phase, bool labels) const {
     return Naming(*this, "data_param.source", [&] {
       const std::string& source = param().data_param().source();
-      CheckBackend(source);
-      LmdbReader reader(source);
+      const auto reader = records_->NewReader();
+      if (labels && !reader->labelled()) {
+        FailField(*this, "data_param.source",
+                  StrCat("'", source, "' has no labels (NAME.cls files): remove the second top"));
+      }
       const Transformer transformer(param().transform_param(), phase, param().name());
       DatumReader decoder(source, transformer.color_mode());
-      const LmdbRecord record = reader.Next();
+      const KeyedRecord record = reader->Next();
       const Shape image = decoder.Read(record.key, record.value).shape();
       if (const auto misfit = transformer.FindMisfit(image)) {
         FailField(*this, misfit->field, misfit->message);
@@ -93,19 +142,7 @@ class Data final : public Layer {
     });
   }
 
-  // LEVELDB is the field's default, so what lies at the path decides, not what the text says.
-  void CheckBackend(const std::string& source) const {
-    std::error_code ignored;
-    const bool leveldb = std::filesystem::exists(source + "/CURRENT", ignored);
-    if (!leveldb || LooksLikeLmdb(source)) return;
-    Where where;
-    where.field = "data_param.backend";
-    Fail(ErrorCode::kUnsupported,
-         StrCat("'", source,
-                "' is a LevelDB, which this version cannot read: convert the data set "
-                "to LMDB and set `backend: LMDB`"),
-         std::move(where));
-  }
+  const std::shared_ptr<OpenedOnce> records_;
 };
 
 }  // namespace
@@ -115,21 +152,26 @@ void RegisterData(Registry& registry) {
   type.name = "Data";
   type.category = "input";
   type.summary =
-      "Images and labels from an LMDB of Datum records, in the order of the keys, again and again. "
-      "A folder with data.mdb is read as LMDB whatever `backend` says; LevelDB is not read yet. "
-      "rand_skip starts at a random record. In nets of the present format, scale, mean_file, "
-      "crop_size and mirror belong into transform_param; in older formats they are moved there.";
+      "Images and labels from Datum records of an LMDB or a LevelDB, or from tar shards of image "
+      "files (docs/data_sets.md), again and again: in the order of the keys or, with `shuffle` of "
+      "pipeline_param or data_param, in another random order each epoch; shuffle_buffer: N "
+      "shuffles "
+      "within blocks of N records and reads them one after the other. rand_skip starts at a random "
+      "record. In nets of the present format, scale, mean_file, crop_size and mirror belong into "
+      "transform_param; in older formats they are moved there.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
-  type.param_fields = {"data_param", "transform_param"};
+  type.param_fields = {"data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"data_param.scale",     "data_param.mean_file",
                         "data_param.crop_size", "data_param.mirror",
-                        "data_param.cache",     "data_param.precache",
-                        "data_param.shuffle",   "data_param.force_encoded_color",
+                        "data_param.precache",  "data_param.force_encoded_color",
                         "data_param.side",      "data_param.parser_threads"};
   type.output_docs = {"images: batch x C x H x W", "labels, where there is a second top: batch"};
   type.differences = {
       "rand_skip is read (Caffe 1.0 leaves it out): 0 .. rand_skip - 1 records are skipped.",
-      "What lies at `source` decides about the kind of database, not `backend`.",
+      "What lies at `source` decides about the kind of data set, not `backend`. Besides databases "
+      "it may be a .tar file, a folder of them, or a pattern such as train-{000..009}.tar.",
+      "Records can be shuffled, in an order that depends on seed, name of the layer and epoch "
+      "only.",
       "A record of another shape than the first is an error naming its key; crop_size can cut "
       "images of several sizes to one."};
   type.inputs = {.min = 0, .max = 0};
@@ -151,6 +193,12 @@ void RegisterData(Registry& registry) {
       {.prototxt = "data_param { source: 'no/such/set' batch_size: 4 backend: LMDB }",
        .input_shapes = {},
        .expect = "no/such/set"},
+      {.prototxt = "data_param { source: 'no/such/{0..' batch_size: 4 }",
+       .input_shapes = {},
+       .expect = "is not closed"},
+      {.prototxt = "data_param { source: 'x' batch_size: 4 } pipeline_param { prefetch: 0 }",
+       .input_shapes = {},
+       .expect = "pipeline_param.prefetch is 0"},
   };
   registry.Add(std::move(type));
 }

@@ -1,0 +1,81 @@
+// Small data sets of each kind.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "data/record_db.h"
+#include "data/tar_writer.h"
+#include "support/temp_dir.h"
+
+namespace crema::testing {
+
+inline bool CanWrite(DataParameter::DB backend, const test::TempDir& temp) {
+  try {
+    CreateRecords(temp.File("probe"), backend);  // removed again, as it is not closed
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupported) throw;
+    return false;
+  }
+}
+
+// The kinds that this build has.
+inline std::vector<DataParameter::DB> Backends(const test::TempDir& temp) {
+  std::vector<DataParameter::DB> backends;
+  for (const DataParameter::DB backend :
+       {DataParameter::LMDB, DataParameter::LEVELDB, DataParameter::TAR}) {
+    if (CanWrite(backend, temp)) backends.push_back(backend);
+  }
+  return backends;
+}
+
+inline std::string NumberedKey(int n) {
+  const std::string digits = std::to_string(n);
+  return std::string(6 - digits.size(), '0') + digits;
+}
+
+// What passes for an image file as long as nobody decodes it; of several sizes.
+inline std::string FakeJpeg(int n) {
+  return "\xFF\xD8\xFF" + std::string(static_cast<size_t>(n % 7) * 100, static_cast<char>(n)) +
+         std::to_string(n);
+}
+
+inline Datum EncodedDatum(std::string image, int label) {
+  Datum datum;
+  datum.set_encoded(true);
+  datum.set_data(std::move(image));
+  datum.set_label(label);
+  return datum;
+}
+
+inline Datum GrayDatum(int height, int width, int label) {
+  Datum datum;
+  datum.set_channels(1);
+  datum.set_height(height);
+  datum.set_width(width);
+  datum.set_label(label);
+  for (int i = 0; i < height * width; ++i) {
+    datum.mutable_data()->push_back(static_cast<char>(10 * label + i));
+  }
+  return datum;
+}
+
+// Records 000000, 000001, ... whose label is their number, in one or, of shards, several files.
+inline std::string WriteRecords(const test::TempDir& temp, DataParameter::DB backend, int records) {
+  const std::string path = temp.File(StrCat(DataParameter::DB_Name(backend), records));
+  const auto writer =
+      backend == DataParameter::TAR ? CreateTarShards(path, 8000) : CreateRecords(path, backend);
+  for (int n = 0; n < records; ++n) {
+    writer->Put(NumberedKey(n), EncodedDatum(FakeJpeg(n), n).SerializeAsString());
+  }
+  writer->Close();
+  return path;
+}
+
+}  // namespace crema::testing
