@@ -39,12 +39,17 @@ std::string RecordName(const std::string& data_set, std::string_view key) {
   return StrCat("record \"", PrintableKey(key), "\" of '", data_set, "'");
 }
 
-PixelView DatumReader::Read(std::string_view key, std::string_view value) {
+std::string_view DatumReader::FindFile(std::string_view key, std::string_view value) {
   if (value.size() > INT_MAX ||
       !datum_.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
     Fail(ErrorCode::kDataLoss,
          StrCat(RecordName(data_set_, key), " is not a Datum (", value.size(), " bytes)"));
   }
+  return datum_.encoded() ? std::string_view(datum_.data()) : std::string_view();
+}
+
+PixelView DatumReader::Read(std::string_view key, std::string_view value) {
+  FindFile(key, value);
   return View(key);
 }
 

@@ -37,7 +37,11 @@ class DatumReader {
   // applied to raw pixels. Throws kDataLoss (not a Datum, sizes that do not fit, an image that
   // cannot be decoded), naming the data set and the key.
   PixelView Read(std::string_view key, std::string_view value);
-  // The same for a Datum that is there already; takes its contents.
+  // In two steps: the image file inside, for those who decode it themselves, or nothing, and then
+  // Pixels gives the rest.
+  std::string_view FindFile(std::string_view key, std::string_view value);
+  PixelView Pixels(std::string_view key) { return View(key); }
+  // The same as Read for a Datum that is there already; takes its contents.
   PixelView Take(std::string_view key, Datum* datum);
   int label() const { return datum_.label(); }  // of the record that was read last
 

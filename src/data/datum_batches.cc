@@ -17,9 +17,13 @@ void LmdbSource::Read(Record* record) {
 }
 
 void DatumDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
-  const PixelView image = reader_.Read(record.key, record.value);
-  writer_.Write(
-      image, record.ordinal, [&] { return RecordName(data_set_, record.key); }, places[0]);
+  const auto name = [&] { return RecordName(data_set_, record.key); };
+  const std::string_view file = reader_.FindFile(record.key, record.value);
+  if (file.empty()) {
+    writer_.Write(reader_.Pixels(record.key), record.ordinal, name, places[0]);
+  } else {
+    writer_.WriteEncoded(file, writer_.transformer().color_mode(), record.ordinal, name, places[0]);
+  }
   if (places.size() > 1) writer_.WriteLabel(reader_.label(), places[1]);
 }
 
