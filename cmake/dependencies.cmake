@@ -29,6 +29,30 @@ endif()
 crema_decide(OPENCV "${_found}")
 
 set(_found FALSE)
+if(NOT CREMA_JPEG STREQUAL "OFF")
+  find_package(JPEG QUIET)
+  if(JPEG_FOUND)
+    # Other libraries of that name decode neither parts of images nor to blue, green, red.
+    include(CheckCXXSourceCompiles)
+    set(CMAKE_REQUIRED_LIBRARIES JPEG::JPEG)
+    check_cxx_source_compiles("#include <cstdio>
+      #include <jpeglib.h>
+      int main() {
+        jpeg_decompress_struct info = {};
+        JDIMENSION from = 0, count = 1;
+        info.out_color_space = JCS_EXT_BGR;
+        jpeg_crop_scanline(&info, &from, &count);
+        return jpeg_skip_scanlines(&info, 1);
+      }" CREMA_JPEG_IS_TURBO)
+    unset(CMAKE_REQUIRED_LIBRARIES)
+    if(CREMA_JPEG_IS_TURBO)
+      set(_found TRUE)
+    endif()
+  endif()
+endif()
+crema_decide(JPEG "${_found}")
+
+set(_found FALSE)
 if(NOT CREMA_VIDEO STREQUAL "OFF" AND CREMA_HAVE_OPENCV)
   set(_found ${OpenCV_VIDEOIO_FOUND})
 endif()

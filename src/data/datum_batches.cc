@@ -146,8 +146,12 @@ void DataSetSource::Hold(Held* held) {
 void DatumDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
   if (cache_) return DecodeOnce(record, places);
   const auto name = [&] { return NameOf(record); };
-  const PixelView image = reader_.Read(record.key, record.value);
-  writer_.Write(image, record.ordinal, name, places[0]);
+  const std::string_view file = reader_.FindFile(record.key, record.value);
+  if (file.empty()) {
+    writer_.Write(reader_.Pixels(record.key), record.ordinal, name, places[0]);
+  } else {
+    writer_.WriteEncoded(file, writer_.transformer().color_mode(), record.ordinal, name, places[0]);
+  }
   if (places.size() > 1) writer_.WriteLabel(reader_.label(), places[1]);
 }
 

@@ -1,8 +1,12 @@
 #include "data/image.h"
 
+#include <climits>
 #include <cstddef>
 
 #include "core/error.h"
+#include "core/strings.h"
+#include "data/decode_image.h"
+#include "data/image_jpeg.h"
 
 namespace crema {
 namespace {
@@ -56,12 +60,34 @@ std::string FindTruncation(std::string_view bytes) {
 }
 
 #ifndef CREMA_HAVE_OPENCV
-void DecodeImage(std::string_view, ColorMode, const std::string& name, Image*) {
+void DecodeByOpenCv(std::string_view, ColorMode, const std::string& name, Image*) {
+#ifdef CREMA_HAVE_JPEG
+  Fail(
+      ErrorCode::kUnsupported,
+      name +
+          ": encoded images that are no JPEG files need OpenCV, and this program was built without "
+          "it: build with CREMA_OPENCV=ON, or write the data set with raw pixels");
+#else
   Fail(ErrorCode::kUnsupported,
        name +
            ": encoded images need OpenCV, and this program was built without it: build with "
            "CREMA_OPENCV=ON, or write the data set with raw pixels");
+#endif
 }
 #endif
+
+void DecodeImage(std::string_view bytes, ColorMode mode, const std::string& name, Image* image) {
+  if (bytes.empty() || bytes.size() > INT_MAX) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat(name, ": an encoded image of ", bytes.size(), " bytes cannot be decoded"));
+  }
+#ifdef CREMA_HAVE_JPEG
+  if (IsJpeg(bytes)) return JpegFile(bytes, mode, name).Decode(image);
+#endif
+  if (const std::string truncation = FindTruncation(bytes); !truncation.empty()) {
+    Fail(ErrorCode::kDataLoss, StrCat(name, ": ", truncation));
+  }
+  DecodeByOpenCv(bytes, mode, name, image);
+}
 
 }  // namespace crema

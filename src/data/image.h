@@ -22,8 +22,25 @@ struct Image {
   std::vector<uint8_t> pixels;
 };
 
+// As Image, but pixel by pixel: the channels of one lie together.
+struct PackedImage {
+  int channels = 0;
+  int height = 0;
+  int width = 0;
+  std::vector<uint8_t> pixels;
+};
+
+struct ImagePart {
+  int top = 0;
+  int left = 0;
+  int height = 0;
+  int width = 0;
+};
+
 // Decodes a JPEG, PNG or any other file that OpenCV reads; reuses the memory of `image`. Only
-// 8-bit images. Throws kDataLoss (`name` begins the message), kUnsupported without OpenCV.
+// 8-bit images. EXIF's orientation counts for kColor and kGray, as in OpenCV. JPEG files are
+// decoded by libjpeg-turbo itself where the build has it (see image_jpeg.h), the others by OpenCV.
+// Throws kDataLoss (`name` begins the message), kUnsupported for what the build has no decoder for.
 void DecodeImage(std::string_view bytes, ColorMode mode, const std::string& name, Image* image);
 
 // Decoders fill the missing end of a truncated file with gray and say nothing, so the structure is

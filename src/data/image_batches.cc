@@ -68,9 +68,14 @@ Shape ShapeOfFirst(const std::shared_ptr<const ImageList>& list, const ImageShap
 void ImageFileDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
   const ImageList::Entry& entry = list_->entries()[record.entry];
   const auto name = [&] { return list_->Name(entry); };
-  const Image& image = Shaped(record, name());
-  const PixelView view{image.channels, image.height, image.width, image.pixels.data(), nullptr};
-  writer_.Write(view, record.ordinal, name, places[0]);
+  const bool as_it_is = shaping_.height == 0 && shaping_.short_side == 0;
+  if (as_it_is && !cache_) {
+    writer_.WriteEncoded(record.value, shaping_.mode, record.ordinal, name, places[0]);
+  } else {
+    const Image& image = Shaped(record, name());
+    const PixelView view{image.channels, image.height, image.width, image.pixels.data(), nullptr};
+    writer_.Write(view, record.ordinal, name, places[0]);
+  }
   if (places.size() > 1) WriteLabels(record.entry, places[1]);
 }
 

@@ -1,11 +1,10 @@
 // Left out where OpenCV is off; image.cc has the answer then.
-#include <climits>
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/image.h"
+#include "data/decode_image.h"
 #include "data/mat_opencv.h"
 
 namespace crema {
@@ -26,14 +25,7 @@ cv::Mat Decode(std::string_view bytes, ColorMode mode, const std::string& name) 
 
 }  // namespace
 
-void DecodeImage(std::string_view bytes, ColorMode mode, const std::string& name, Image* image) {
-  if (bytes.empty() || bytes.size() > INT_MAX) {
-    Fail(ErrorCode::kDataLoss,
-         StrCat(name, ": an encoded image of ", bytes.size(), " bytes cannot be decoded"));
-  }
-  if (const std::string truncation = FindTruncation(bytes); !truncation.empty()) {
-    Fail(ErrorCode::kDataLoss, StrCat(name, ": ", truncation));
-  }
+void DecodeByOpenCv(std::string_view bytes, ColorMode mode, const std::string& name, Image* image) {
   const cv::Mat decoded = Decode(bytes, mode, name);
   if (decoded.empty()) {
     Fail(ErrorCode::kDataLoss,

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "data/image_jpeg.h"
 
 namespace crema {
 
@@ -26,10 +27,42 @@ void SampleWriter::CheckShape(const Shape& image, const std::function<std::strin
 void SampleWriter::Write(const PixelView& image, uint64_t ordinal,
                          const std::function<std::string()>& name, std::byte* place) {
   CheckShape(image.shape(), name);
-  const RandomStream random = Transformer::SampleStream(options_.seed, options_.layer_id, ordinal);
+  const RandomStream random = StreamOf(ordinal);
   DispatchFloat(options_.dtype, [&]<typename T>(T) {
     transformer_->Apply(image, random, reinterpret_cast<T*>(place));
   });
+}
+
+void SampleWriter::WriteEncoded(std::string_view file, ColorMode mode, uint64_t ordinal,
+                                const std::function<std::string()>& name, std::byte* place) {
+#ifdef CREMA_HAVE_JPEG
+  if (IsJpeg(file)) return WriteJpeg(file, mode, ordinal, name, place);
+#endif
+  DecodeImage(file, mode, name(), &image_);
+  Write({image_.channels, image_.height, image_.width, image_.pixels.data(), nullptr}, ordinal,
+        name, place);
+}
+
+#ifdef CREMA_HAVE_JPEG
+void SampleWriter::WriteJpeg(std::string_view file, ColorMode mode, uint64_t ordinal,
+                             const std::function<std::string()>& name, std::byte* place) {
+  JpegFile jpeg(file, mode, name());
+  const Shape shape = jpeg.shape();
+  CheckShape(shape, name);
+  const PixelView size{static_cast<int>(shape[0]), static_cast<int>(shape[1]),
+                       static_cast<int>(shape[2]), nullptr, nullptr};
+  const Transformer::Placement kept = transformer_->Place(size, StreamOf(ordinal));
+  jpeg.Decode({kept.top, kept.left, kept.height, kept.width}, &part_);
+  const Transformer::PackedView view{part_.pixels.data(), ptrdiff_t{part_.width} * part_.channels,
+                                     part_.channels};
+  DispatchFloat(options_.dtype, [&]<typename T>(T) {
+    transformer_->ApplyPacked(view, kept, reinterpret_cast<T*>(place));
+  });
+}
+#endif
+
+RandomStream SampleWriter::StreamOf(uint64_t ordinal) const {
+  return Transformer::SampleStream(options_.seed, options_.layer_id, ordinal);
 }
 
 void SampleWriter::WriteLabel(int label, std::byte* place) const {

@@ -6,11 +6,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/dtype.h"
 #include "core/shape.h"
 #include "core/tensor.h"
 #include "data/datum.h"
+#include "data/image.h"
 #include "data/transformer.h"
 
 namespace crema {
@@ -33,6 +35,10 @@ class SampleWriter {
   // shape of a sample; `name` says which one it is.
   void Write(const PixelView& image, uint64_t ordinal, const std::function<std::string()>& name,
              std::byte* place);
+  // The same for a whole image file. Of a JPEG only what the crop keeps is decoded, which gives the
+  // same values. Throws also what DecodeImage throws.
+  void WriteEncoded(std::string_view file, ColorMode mode, uint64_t ordinal,
+                    const std::function<std::string()>& name, std::byte* place);
   void WriteLabel(int label, std::byte* place) const;
 
   const Options& options() const { return options_; }
@@ -41,9 +47,15 @@ class SampleWriter {
   void CheckShape(const Shape& image, const std::function<std::string()>& name);
 
  private:
+  void WriteJpeg(std::string_view file, ColorMode mode, uint64_t ordinal,
+                 const std::function<std::string()>& name, std::byte* place);
+  RandomStream StreamOf(uint64_t ordinal) const;
+
   const Options options_;
   const std::shared_ptr<const Transformer> transformer_;
   Shape last_image_;  // passed the checks already
+  PackedImage part_;
+  Image image_;
 };
 
 // The options of a layer's writers: transform_param.random_seed, where it is set, is the seed.

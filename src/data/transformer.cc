@@ -5,69 +5,9 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "math/vectorize.h"
+#include "data/pixel_kernels.h"
 
 namespace crema {
-namespace {
-
-// One channel of one sample.
-template <typename S, typename T>
-struct Plane {
-  const S* pixels;    // first pixel inside the crop
-  const float* mean;  // first value inside the crop, or null: then `mean_value`
-  int stride;         // of rows, in pixels and in the mean
-  T mean_value;
-  T scale;
-  int height;
-  int width;
-  bool mirror;
-  T* out;
-};
-
-template <typename S, typename T>
-inline void RowWithMeanImage(const S* in, const float* mean, T scale, int width, bool mirror,
-                             T* out) {
-  if (mirror) {
-    for (int x = 0; x < width; ++x) {
-      out[width - 1 - x] = (static_cast<T>(in[x]) - static_cast<T>(mean[x])) * scale;
-    }
-  } else {
-    for (int x = 0; x < width; ++x) {
-      out[x] = (static_cast<T>(in[x]) - static_cast<T>(mean[x])) * scale;
-    }
-  }
-}
-
-template <typename S, typename T>
-inline void RowWithMeanValue(const S* in, T mean, T scale, int width, bool mirror, T* out) {
-  if (mirror) {
-    for (int x = 0; x < width; ++x) out[width - 1 - x] = (static_cast<T>(in[x]) - mean) * scale;
-  } else {
-    for (int x = 0; x < width; ++x) out[x] = (static_cast<T>(in[x]) - mean) * scale;
-  }
-}
-
-template <typename S, typename T>
-inline void TransformRows(const Plane<S, T>& plane) {
-  for (int y = 0; y < plane.height; ++y) {
-    const ptrdiff_t start = static_cast<ptrdiff_t>(y) * plane.stride;
-    T* out = plane.out + static_cast<ptrdiff_t>(y) * plane.width;
-    if (plane.mean != nullptr) {
-      RowWithMeanImage(plane.pixels + start, plane.mean + start, plane.scale, plane.width,
-                       plane.mirror, out);
-    } else {
-      RowWithMeanValue(plane.pixels + start, plane.mean_value, plane.scale, plane.width,
-                       plane.mirror, out);
-    }
-  }
-}
-
-CREMA_MULTIVERSION void TransformPlane(const Plane<uint8_t, float>& plane) { TransformRows(plane); }
-void TransformPlane(const Plane<uint8_t, double>& plane) { TransformRows(plane); }
-void TransformPlane(const Plane<float, float>& plane) { TransformRows(plane); }
-void TransformPlane(const Plane<float, double>& plane) { TransformRows(plane); }
-
-}  // namespace
 
 Transformer::Transformer(const TransformationParameter& param, Phase phase,
                          const std::string& layer, TransformSteps steps)
@@ -140,24 +80,29 @@ Transformer::Placement Transformer::Place(const PixelView& image,
   return place;
 }
 
+template <typename T>
+T Transformer::MeanValue(int channel) const {
+  const int means = param_.mean_value_size();
+  return means == 0 ? T{0} : static_cast<T>(param_.mean_value(means == 1 ? 0 : channel));
+}
+
 template <typename S, typename T>
 void Transformer::ApplyTyped(const S* pixels, const PixelView& image, const Placement& place,
                              T* out) const {
   const ptrdiff_t plane_size = static_cast<ptrdiff_t>(image.height) * image.width;
   const ptrdiff_t origin = static_cast<ptrdiff_t>(place.top) * image.width + place.left;
-  Plane<S, T> plane{.pixels = pixels + origin,
-                    .mean = mean_ ? mean_->values.data() + origin : nullptr,
-                    .stride = image.width,
-                    .mean_value = 0,
-                    .scale = static_cast<T>(param_.scale()),
-                    .height = place.height,
-                    .width = place.width,
-                    .mirror = place.mirror,
-                    .out = out};
-  const int means = param_.mean_value_size();
+  PlaneRows<S, T> plane{.pixels = pixels + origin,
+                        .mean = mean_ ? mean_->values.data() + origin : nullptr,
+                        .stride = image.width,
+                        .mean_value = 0,
+                        .scale = static_cast<T>(param_.scale()),
+                        .height = place.height,
+                        .width = place.width,
+                        .mirror = place.mirror,
+                        .out = out};
   for (int c = 0; c < image.channels; ++c) {
-    if (means > 0) plane.mean_value = static_cast<T>(param_.mean_value(means == 1 ? 0 : c));
-    TransformPlane(plane);
+    plane.mean_value = MeanValue<T>(c);
+    ConvertPlane(plane);
     plane.pixels += plane_size;
     if (plane.mean != nullptr) plane.mean += plane_size;
     plane.out += static_cast<ptrdiff_t>(place.height) * place.width;
@@ -175,6 +120,32 @@ void Transformer::ApplyAt(const PixelView& image, const Placement& place, T* out
 
 template void Transformer::ApplyAt(const PixelView&, const Placement&, float*) const;
 template void Transformer::ApplyAt(const PixelView&, const Placement&, double*) const;
+
+template <typename T>
+void Transformer::ApplyPacked(const PackedView& part, const Placement& place, T* out) const {
+  PackedRows<T> rows{.pixels = part.pixels,
+                     .row_bytes = part.row_bytes,
+                     .channels = part.channels,
+                     .mean = nullptr,
+                     .mean_stride = 0,
+                     .mean_plane = 0,
+                     .mean_values = {},
+                     .scale = static_cast<T>(param_.scale()),
+                     .height = place.height,
+                     .width = place.width,
+                     .mirror = place.mirror,
+                     .out = out};
+  if (mean_) {
+    rows.mean_stride = static_cast<ptrdiff_t>(mean_->shape[2]);
+    rows.mean_plane = static_cast<ptrdiff_t>(mean_->shape.count(1));
+    rows.mean = mean_->values.data() + place.top * rows.mean_stride + place.left;
+  }
+  for (int c = 0; c < part.channels; ++c) rows.mean_values[c] = MeanValue<T>(c);
+  ConvertPacked(rows);
+}
+
+template void Transformer::ApplyPacked(const PackedView&, const Placement&, float*) const;
+template void Transformer::ApplyPacked(const PackedView&, const Placement&, double*) const;
 
 float Transformer::ChannelMean(int channel) const {
   const int means = param_.mean_value_size();

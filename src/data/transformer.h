@@ -1,6 +1,7 @@
 // transform_param: from the pixels of a record to the values that a net sees.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -77,12 +78,25 @@ class Transformer {
   template <typename T>
   void ApplyAt(const PixelView& image, const Placement& place, T* out) const;
 
+  // Pixels whose channels lie together (BGRBGR...), 1 or 3 of them.
+  struct PackedView {
+    const uint8_t* pixels = nullptr;
+    ptrdiff_t row_bytes = 0;  // from one row to the next
+    int channels = 0;
+  };
+  // As ApplyAt for the image of which `part` is what `place` keeps: its first pixel is the one at
+  // (place.top, place.left). Requires also: the image has no misfit.
+  template <typename T>
+  void ApplyPacked(const PackedView& part, const Placement& place, T* out) const;
+
   // The mean of one channel: mean_value, the average of the mean image, or 0.
   float ChannelMean(int channel) const;
 
  private:
   template <typename S, typename T>
   void ApplyTyped(const S* pixels, const PixelView& image, const Placement& place, T* out) const;
+  template <typename T>
+  T MeanValue(int channel) const;  // of mean_value; 0 where there is none
 
   const TransformationParameter param_;
   const Phase phase_;
