@@ -1,4 +1,4 @@
-// Turns the IDX files of MNIST, compressed or not, into an LMDB for the Data layer.
+// Turns the IDX files of MNIST, compressed or not, into a data set for the Data layer.
 #include <zlib.h>
 
 #include <array>
@@ -11,19 +11,22 @@
 #include <string>
 #include <vector>
 
+#include "common/conversion.h"
+#include "common/data_flags.h"
+#include "common/interrupt.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "data/lmdb.h"
 
 namespace crema::tools {
 namespace {
 
 constexpr char kUsage[] =
-    "convert_mnist IMAGES LABELS OUTPUT\n\n"
-    "Writes the images and labels of two IDX files (gzipped or not) to the new LMDB OUTPUT:\n"
+    "convert_mnist [--backend=lmdb] [--resume] IMAGES LABELS OUTPUT\n\n"
+    "Writes the images and labels of two IDX files (gzipped or not) to the new data set OUTPUT:\n"
     "one Datum each, in the order of the files, under keys of eight digits.\n"
+    "Ctrl-C leaves a data set that --resume goes on with.\n"
     "Example: convert_mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz mnist_train_lmdb";
 
 constexpr uint32_t kImagesMagic = 2051;
@@ -97,8 +100,42 @@ void CheckMagic(IdxFile& images, IdxFile& labels) {
   }
 }
 
-void Convert(const std::string& images_path, const std::string& labels_path,
-             const std::string& output) {
+struct Size {
+  uint32_t count = 0;
+  uint32_t height = 0;
+  uint32_t width = 0;
+};
+
+// False when Ctrl-C came before the end.
+bool WriteAll(IdxFile* images, IdxFile* labels, const Size& size, Conversion* conversion) {
+  const uint64_t begin = NumberBehind(conversion->last_key());
+  conversion->StartFrom(begin);
+  Datum datum;
+  datum.set_channels(1);
+  datum.set_height(static_cast<int>(size.height));
+  datum.set_width(static_cast<int>(size.width));
+  std::string pixels(size_t{size.height} * size.width, '\0');
+  std::string value;
+  std::array<char, 16> key{};
+  for (uint32_t i = 0; i < size.count; ++i) {
+    if (Interrupted()) return false;
+    uint8_t label = 0;
+    images->Read(pixels.data(), pixels.size());
+    labels->Read(&label, 1);
+    if (i < begin) continue;
+    datum.set_data(pixels);
+    datum.set_label(label);
+    datum.SerializeToString(&value);
+    std::snprintf(key.data(), key.size(), "%08u", i);
+    conversion->Put(key.data(), value);
+  }
+  images->ExpectEnd();
+  labels->ExpectEnd();
+  return true;
+}
+
+int Convert(const std::string& images_path, const std::string& labels_path,
+            const std::string& output) {
   IdxFile images(images_path);
   IdxFile labels(labels_path);
   CheckMagic(images, labels);
@@ -115,29 +152,22 @@ void Convert(const std::string& images_path, const std::string& labels_path,
                                       " images of ", height, "x", width));
   }
 
-  LmdbWriter writer(output);
-  Datum datum;
-  datum.set_channels(1);
-  datum.set_height(static_cast<int>(height));
-  datum.set_width(static_cast<int>(width));
-  std::string pixels(size_t{height} * width, '\0');
-  std::string value;
-  std::array<char, 16> key{};
-  for (uint32_t i = 0; i < count; ++i) {
-    uint8_t label = 0;
-    images.Read(pixels.data(), pixels.size());
-    labels.Read(&label, 1);
-    datum.set_data(pixels);
-    datum.set_label(label);
-    datum.SerializeToString(&value);
-    std::snprintf(key.data(), key.size(), "%08u", i);
-    writer.Put(key.data(), value);
+  Conversion conversion({.path = output,
+                         .backend = BackendOfFlag(),
+                         .resume = ResumeOfFlag(),
+                         .origin = StrCat("images: ", images_path, "\nlabels: ", labels_path,
+                                          "\nbackend: ", FLAGS_backend, "\n"),
+                         .total = count});
+  if (conversion.complete()) {
+    std::cout << output << " is complete already\n";
+    return 0;
   }
-  images.ExpectEnd();
-  labels.ExpectEnd();
-  writer.Close();
-  std::cout << "Wrote " << count << " images of " << height << "x" << width << " to " << output
-            << "\n";
+  const Size size{.count = count, .height = height, .width = width};
+  const bool all = WriteAll(&images, &labels, size, &conversion);
+  const int code = conversion.Finish(all);
+  std::cout << "Wrote " << conversion.written() << " images of " << height << "x" << width << " to "
+            << output << "\n";
+  return code;
 }
 
 int Run(const std::vector<std::string>& arguments) {
@@ -145,8 +175,7 @@ int Run(const std::vector<std::string>& arguments) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("expected IMAGES LABELS OUTPUT, got ", arguments.size(), " arguments; see --help"));
   }
-  Convert(arguments[0], arguments[1], arguments[2]);
-  return 0;
+  return Convert(arguments[0], arguments[1], arguments[2]);
 }
 
 }  // namespace

@@ -22,18 +22,6 @@ std::string BoxText(const NormalizedBBox& box) {
   return StrCat(box.xmin(), " ", box.ymin(), " ", box.xmax(), " ", box.ymax());
 }
 
-// What is wrong with a box; parts of it may lie outside of the image.
-std::string FindFault(const NormalizedBBox& box) {
-  for (const float corner : {box.xmin(), box.ymin(), box.xmax(), box.ymax()}) {
-    if (!std::isfinite(corner)) return "has a corner that is not a number";
-  }
-  if (box.xmax() < box.xmin() || box.ymax() < box.ymin()) return "is turned inside out";
-  if (box.xmax() < 0 || box.ymax() < 0 || box.xmin() > 1 || box.ymin() > 1) {
-    return "lies outside of the image (boxes are in units of the image, 0 to 1)";
-  }
-  return "";
-}
-
 ObjectBox ToObject(const Annotation& annotation, int label) {
   const NormalizedBBox& box = annotation.bbox();
   return {.box = {.xmin = static_cast<double>(box.xmin()),
@@ -46,6 +34,17 @@ ObjectBox ToObject(const Annotation& annotation, int label) {
 }
 
 }  // namespace
+
+std::string FindBoxFault(const NormalizedBBox& box) {
+  for (const float corner : {box.xmin(), box.ymin(), box.xmax(), box.ymax()}) {
+    if (!std::isfinite(corner)) return "has a corner that is not a number";
+  }
+  if (box.xmax() < box.xmin() || box.ymax() < box.ymin()) return "is turned inside out";
+  if (box.xmax() < 0 || box.ymax() < 0 || box.xmin() > 1 || box.ymin() > 1) {
+    return "lies outside of the image (boxes are in units of the image, 0 to 1)";
+  }
+  return "";
+}
 
 PixelView AnnotatedDatumReader::Read(std::string_view key, std::string_view value) {
   if (value.size() > INT_MAX ||
@@ -67,7 +66,7 @@ void AnnotatedDatumReader::TakeObjects(std::string_view key) {
   objects_.clear();
   for (const AnnotationGroup& group : datum_.annotation_group()) {
     for (const Annotation& annotation : group.annotation()) {
-      const std::string fault = FindFault(annotation.bbox());
+      const std::string fault = FindBoxFault(annotation.bbox());
       if (!fault.empty()) {
         Fail(ErrorCode::kDataLoss,
              StrCat(RecordName(data_set_, key), ": the box ", BoxText(annotation.bbox()),

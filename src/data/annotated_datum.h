@@ -38,6 +38,9 @@ class AnnotatedDatumReader {
   std::vector<ObjectBox> objects_;
 };
 
+// Why no box of an image can look like this; empty: it can. Parts of it may lie outside.
+std::string FindBoxFault(const NormalizedBBox& box);
+
 // The boxes in a serialized AnnotatedDatum, without looking at its image; 0 for what is damaged.
 uint64_t CountBoxes(std::string_view value);
 

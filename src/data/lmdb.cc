@@ -4,6 +4,7 @@
 #include <lmdb.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <utility>
@@ -260,6 +261,7 @@ struct LmdbWriter::Impl {
   size_t pending_bytes = 0;
   size_t map_bytes = kFirstMapBytes;
   bool closed = false;
+  bool appends = false;  // to what was there before
 
   // One attempt; nothing is written unless it returns MDB_SUCCESS.
   int TryCommit() {
@@ -293,6 +295,24 @@ struct LmdbWriter::Impl {
     pending.clear();
     pending_bytes = 0;
   }
+
+  // Empty without records.
+  std::string LastKey() const {
+    MDB_txn* raw = nullptr;
+    Check(mdb_txn_begin(env.get(), nullptr, MDB_RDONLY, &raw), path, "opening it");
+    const Transaction txn(raw);
+    MDB_dbi dbi = 0;
+    Check(mdb_dbi_open(raw, nullptr, 0, &dbi), path, "opening it");
+    MDB_cursor* opened = nullptr;
+    Check(mdb_cursor_open(raw, dbi, &opened), path, "opening it");
+    const Cursor cursor(opened);
+    MDB_val key{};
+    MDB_val value{};
+    const int code = mdb_cursor_get(opened, &key, &value, MDB_LAST);
+    if (code == MDB_NOTFOUND) return "";
+    Check(code, path, "reading its last key");
+    return std::string(View(key));
+  }
 };
 
 LmdbWriter::LmdbWriter(const std::string& path) : impl_(std::make_unique<Impl>()) {
@@ -311,8 +331,22 @@ LmdbWriter::LmdbWriter(const std::string& path) : impl_(std::make_unique<Impl>()
   }
 }
 
+LmdbWriter::LmdbWriter(const std::string& path, std::string* last_key)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->path = path;
+  impl_->appends = true;
+  const struct stat status = ExamineFolder(path);
+  impl_->env = MakeEnvironment(path);
+  Check(mdb_env_open(impl_->env.get(), path.c_str(), 0, kFileMode), path, "opening it");
+  CheckWhole(impl_->env.get(), path, status);
+  MDB_envinfo info{};
+  Check(mdb_env_info(impl_->env.get(), &info), path, "examining it");
+  impl_->map_bytes = std::max(kFirstMapBytes, info.me_mapsize);
+  *last_key = impl_->LastKey();
+}
+
 LmdbWriter::~LmdbWriter() {
-  if (impl_->closed) return;
+  if (impl_->closed || impl_->appends) return;
   impl_->env.reset();
   std::error_code ignored;
   for (const char* file : {"/data.mdb", "/lock.mdb", ""}) {

@@ -54,6 +54,9 @@ class LmdbWriter {
   // Makes the folder. Throws kInvalidArgument where `path` exists, kIoFailure where it cannot be
   // made.
   explicit LmdbWriter(const std::string& path);
+  // Goes on with a data set and says what its last key is, empty if there is none. What is not
+  // closed stays as far as it was committed. Throws as LmdbReader, but takes an empty one.
+  LmdbWriter(const std::string& path, std::string* last_key);
   ~LmdbWriter();
   LmdbWriter(const LmdbWriter&) = delete;
   LmdbWriter& operator=(const LmdbWriter&) = delete;

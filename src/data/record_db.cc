@@ -43,6 +43,7 @@ class LmdbRecords final : public RecordReader {
 class LmdbNewRecords final : public RecordWriter {
  public:
   explicit LmdbNewRecords(const std::string& path) : writer_(path) {}
+  LmdbNewRecords(const std::string& path, std::string* last_key) : writer_(path, last_key) {}
   void Put(std::string_view key, std::string_view value) override { writer_.Put(key, value); }
   void Close() override { writer_.Close(); }
 
@@ -107,6 +108,17 @@ std::unique_ptr<RecordWriter> CreateRecords(const std::string& path, DataParamet
   }
   Fail(ErrorCode::kUnsupported,
        StrCat("no data sets of the kind ", static_cast<int>(backend), " can be written; use LMDB"));
+}
+
+RecordAppender AppendRecords(const std::string& path, DataParameter::DB backend) {
+  if (backend == DataParameter::LMDB) {
+    RecordAppender appender;
+    appender.writer = std::make_unique<LmdbNewRecords>(path, &appender.last_key);
+    return appender;
+  }
+  Fail(ErrorCode::kUnsupported,
+       StrCat("'", path, "' cannot be continued: data sets of the kind ",
+              DataParameter::DB_Name(backend), " are written at once; remove it and start again"));
 }
 
 }  // namespace crema

@@ -64,4 +64,13 @@ std::unique_ptr<RecordReader> OpenRecords(const std::string& path);
 // `path` exists, kIoFailure where it cannot be made, kUnsupported.
 std::unique_ptr<RecordWriter> CreateRecords(const std::string& path, DataParameter::DB backend);
 
+// Goes on with a data set that was closed, or left when its writer was killed. What is not closed
+// stays, up to where it was committed. Throws what OpenRecords throws (it may be empty, though),
+// kUnsupported for kinds that cannot be continued.
+struct RecordAppender {
+  std::unique_ptr<RecordWriter> writer;
+  std::string last_key;  // empty: no record yet
+};
+RecordAppender AppendRecords(const std::string& path, DataParameter::DB backend);
+
 }  // namespace crema

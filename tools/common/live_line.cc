@@ -1,10 +1,6 @@
 #include "common/live_line.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <vector>
@@ -14,19 +10,6 @@
 
 namespace crema::tools {
 namespace {
-
-constexpr const char* kClearRest = "\033[K";
-
-std::string Duration(double seconds) {
-  const auto whole = static_cast<int64_t>(std::clamp(seconds, 0.0, 1e8));
-  char text[32];
-  if (whole >= 3600) {
-    std::snprintf(text, sizeof(text), "%ldh%02ldm", whole / 3600, whole / 60 % 60);
-  } else {
-    std::snprintf(text, sizeof(text), "%ldm%02lds", whole / 60, whole % 60);
-  }
-  return text;
-}
 
 std::string Format(const char* format, double value) {
   char text[64];
@@ -38,7 +21,7 @@ std::string Format(const char* format, double value) {
 std::vector<std::string> PartsOf(const IterationReport& r, const Pace& pace, double speed) {
   const auto left = static_cast<double>(r.max_iterations - r.iteration - 1);
   std::vector<std::string> parts = {Format("loss %.4g", r.smoothed_loss)};
-  parts.push_back("ETA " + (speed > 0 ? Duration(left / speed) : std::string("?")));
+  parts.push_back("ETA " + (speed > 0 ? DurationText(left / speed) : std::string("?")));
   const double waiting = pace.WaitShare();
   if (std::isfinite(waiting)) {
     const long share = std::lround(100 * std::clamp(waiting, 0.0, 1.0));
@@ -56,51 +39,6 @@ std::vector<std::string> PartsOf(const IterationReport& r, const Pace& pace, dou
 }
 
 }  // namespace
-
-std::string FitParts(std::span<const std::string> parts, size_t columns) {
-  if (parts.empty()) return "";
-  std::string line = parts[0].substr(0, columns);
-  for (const std::string& part : parts.subspan(1)) {
-    if (line.size() + 2 + part.size() > columns) break;
-    line += "  " + part;
-  }
-  return line;
-}
-
-LiveLine::~LiveLine() {
-  if (!shown_.empty()) Write(StrCat("\r", kClearRest));
-}
-
-// Room is left for the "^C" that a terminal shows, and for the cursor behind it.
-size_t LiveLine::Columns() const {
-  constexpr size_t kUnknown = 80;
-  constexpr size_t kRoom = 3;
-  winsize size{};
-  const bool known = ioctl(terminal_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  const size_t columns = known ? size.ws_col : kUnknown;
-  return columns > kRoom ? columns - kRoom : 1;
-}
-
-void LiveLine::Write(const std::string& bytes) const {
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t count = ::write(terminal_, bytes.data() + done, bytes.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return;  // the terminal is gone; training goes on
-    done += static_cast<size_t>(count);
-  }
-}
-
-void LiveLine::Draw(std::span<const std::string> parts) {
-  const std::lock_guard lock(mutex_);
-  shown_ = FitParts(parts, Columns());
-  Write(StrCat("\r", shown_, kClearRest));
-}
-
-void LiveLine::Print(const std::string& text) {
-  const std::lock_guard lock(mutex_);
-  shown_ = shown_.substr(0, Columns());
-  Write(shown_.empty() ? text + "\n" : StrCat("\r", text, kClearRest, "\n", shown_));
-}
 
 void LiveLine::OnStart(const std::string& net, int64_t iteration) {
   first_iteration_ = iteration;
@@ -120,13 +58,13 @@ void LiveLine::OnIteration(const IterationReport& r) {
   const double speed = done > 0 && seconds > 0 ? done / seconds : 0;
   std::vector<std::string> parts = PartsOf(r, window_.Total(), speed);
   parts.insert(parts.begin(), progress_);
-  Draw(parts);
+  line_.Draw(parts);
 }
 
 void LiveLine::OnTestStart(int64_t iteration, size_t net) {
   const std::vector<std::string> parts = {
       progress_.empty() ? StrCat("iter ", iteration) : progress_, StrCat("testing net #", net)};
-  Draw(parts);
+  line_.Draw(parts);
 }
 
 void LiveLine::OnTest(const TestReport& report) {
@@ -149,9 +87,7 @@ void LiveLine::OnBest(const std::string& model, const std::string& metric, doubl
 
 void LiveLine::OnEnd(bool stopped_early) {
   Print(stopped_early ? "stopped" : "done");
-  const std::lock_guard lock(mutex_);
-  if (!shown_.empty()) Write(StrCat("\r", kClearRest));
-  shown_.clear();
+  line_.Clear();
 }
 
 }  // namespace crema::tools

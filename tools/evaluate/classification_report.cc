@@ -11,7 +11,7 @@
 #include "common/csv.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "evaluate/sample_picture.h"
+#include "common/sample_picture.h"
 #include "evaluate/task_report.h"
 #include "evaluate/worst_samples.h"
 #include "metrics/confusion_matrix.h"

@@ -19,12 +19,16 @@ class SamplePicture {
 
   // No images, no pictures.
   bool exists() const { return !blob_.empty(); }
-  // A PNG file of sample `index` of the last batch, mean and scale undone, no side longer than 128
-  // pixels. Requires: exists().
+  const std::string& blob() const { return blob_; }
+  int layer() const { return layer_; }  // of the plan
+  // Sample `index` of the last batch, mean and scale undone. Requires: exists().
+  Picture Pixels(const Session& session, int64_t index) const;
+  // The same as a PNG file, no side longer than 128 pixels.
   std::string Png(const Session& session, int64_t index) const;
 
  private:
   std::string blob_;
+  int layer_ = -1;
   float scale_ = 1;
   std::vector<float> means_;  // a channel
 };

@@ -1,4 +1,4 @@
-#include "evaluate/sample_picture.h"
+#include "common/sample_picture.h"
 
 #include <algorithm>
 #include <cmath>
@@ -58,13 +58,14 @@ SamplePicture::SamplePicture(const Plan& plan, int data_layer) {
   if (source == nullptr) return;
   const PlannedValue& value = plan.values[static_cast<size_t>(source->outputs[0])];
   blob_ = value.name;
+  layer_ = static_cast<int>(source - plan.layers.data());
   const TransformationParameter& param = source->layer->param().transform_param();
   if (param.scale() != 0) scale_ = param.scale();
   const Transformer transformer(param, TEST, source->name(), TransformSteps::kAnnotated);
   for (int c = 0; c < value.spec.shape[1]; ++c) means_.push_back(transformer.ChannelMean(c));
 }
 
-std::string SamplePicture::Png(const Session& session, int64_t index) const {
+Picture SamplePicture::Pixels(const Session& session, int64_t index) const {
   const ConstTensorView blob = session.Data(blob_);
   const auto count = static_cast<size_t>(blob.shape().count(1));
   const std::span<const float> own =
@@ -81,7 +82,11 @@ std::string SamplePicture::Png(const Session& session, int64_t index) const {
     const size_t channel = means_.size() - 1 - i / plane;  // blue, green, red turn round
     picture.pixels[i % plane * means_.size() + channel] = Byte(pixels[i]);
   }
-  return EncodePng(Shrink(picture, kMostSide));
+  return picture;
+}
+
+std::string SamplePicture::Png(const Session& session, int64_t index) const {
+  return EncodePng(Shrink(Pixels(session, index), kMostSide));
 }
 
 Picture Shrink(const Picture& picture, int side) {

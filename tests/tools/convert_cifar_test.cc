@@ -1,0 +1,160 @@
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "core/strings.h"
+#include "support/temp_dir.h"
+#include "tools/data_set.h"
+
+namespace crema::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string PixelsOf(int seed) {
+  std::string pixels(3072, '\0');
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    pixels[i] = static_cast<char>(static_cast<size_t>(seed) * 31 + i);
+  }
+  return pixels;
+}
+
+// Images first..first+count-1, each with its label bytes.
+std::string Batch(int first, int count, bool coarse = false) {
+  std::string bytes;
+  for (int i = first; i < first + count; ++i) {
+    if (coarse) bytes += static_cast<char>(i % 20);
+    bytes += static_cast<char>(coarse ? i % 100 : i % 10);
+    bytes += PixelsOf(i);
+  }
+  return bytes;
+}
+
+TEST(ConvertCifar, Cifar10AsCaffeWritesIt) {
+  const TempDir temp;
+  for (int i = 0; i < 5; ++i) temp.Write(StrCat("data_batch_", i + 1, ".bin"), Batch(10 * i, 10));
+  temp.Write("test_batch.bin", Batch(70, 5));
+  const ProcessResult result =
+      RunTool("convert_cifar", {temp.path(), temp.File("new/out"), "lmdb"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Records train = ReadAll(temp.File("new/out/cifar10_train_lmdb"));
+  ASSERT_EQ(train.size(), 50U);
+  EXPECT_EQ(train[37].first, "00037");
+  const Datum datum = ParseDatum(train[37].second);
+  EXPECT_EQ(datum.label(), 7);
+  EXPECT_EQ(datum.channels(), 3);
+  EXPECT_EQ(datum.height(), 32);
+  EXPECT_EQ(datum.width(), 32);
+  EXPECT_EQ(datum.data(), PixelsOf(37)) << "in the order of the file";
+  EXPECT_EQ(ReadAll(temp.File("new/out/cifar10_test_lmdb")).size(), 5U);
+  EXPECT_EQ(RunTool("convert_cifar", {temp.path(), temp.File("new/out")}).exit_code, 2);
+  EXPECT_EQ(RunTool("convert_cifar", {"--resume", temp.path(), temp.File("new/out")}).exit_code, 0);
+}
+
+TEST(ConvertCifar, Cifar100HasTwoLabels) {
+  const TempDir temp;
+  temp.Write("train.bin", Batch(0, 90, true));
+  temp.Write("test.bin", Batch(30, 5, true));
+  ASSERT_EQ(RunTool("convert_cifar", {temp.path(), temp.File("fine")}).exit_code, 0);
+  ASSERT_EQ(
+      RunTool("convert_cifar", {"--labels=coarse", temp.path(), temp.File("coarse")}).exit_code, 0);
+  const Records fine = ReadAll(temp.File("fine/cifar100_train_lmdb"));
+  const Records coarse = ReadAll(temp.File("coarse/cifar100_train_lmdb"));
+  EXPECT_EQ(ParseDatum(fine[85].second).label(), 85);
+  EXPECT_EQ(ParseDatum(coarse[85].second).label(), 5);
+  EXPECT_EQ(ParseDatum(coarse[85].second).data(), PixelsOf(85));
+  EXPECT_EQ(RunTool("convert_cifar", {"--labels=all", temp.path(), temp.File("x")}).exit_code, 2);
+}
+
+TEST(ConvertCifar, RefusesOtherFiles) {
+  const TempDir temp;
+  const ProcessResult nothing = RunTool("convert_cifar", {temp.path(), temp.File("out")});
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_TRUE(Contains(nothing.err, "test_batch.bin")) << nothing.err;
+  for (int i = 0; i < 5; ++i) temp.Write(StrCat("data_batch_", i + 1, ".bin"), Batch(0, 2));
+  temp.Write("test_batch.bin", Batch(0, 1));
+  temp.Write("data_batch_4.bin", Batch(0, 2).substr(1));
+  const ProcessResult cut = RunTool("convert_cifar", {temp.path(), temp.File("out")});
+  EXPECT_EQ(cut.exit_code, 3);
+  EXPECT_TRUE(Contains(cut.err, "data_batch_4.bin' has 6145 bytes")) << cut.err;
+  EXPECT_FALSE(fs::exists(temp.File("out/cifar10_train_lmdb")));
+  EXPECT_EQ(RunTool("convert_cifar", {temp.path(), temp.File("out"), "lmbd"}).exit_code, 2);
+}
+
+std::string BigEndian(uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xFF);
+  return bytes;
+}
+
+std::string Images(uint32_t count) {
+  std::string bytes = BigEndian(2051) + BigEndian(count) + BigEndian(2) + BigEndian(3);
+  for (uint32_t i = 0; i < 6 * count; ++i) bytes += static_cast<char>(i);
+  return bytes;
+}
+
+std::string Labels(uint32_t count) {
+  std::string bytes = BigEndian(2049) + BigEndian(count);
+  for (uint32_t i = 0; i < count; ++i) bytes += static_cast<char>(i % 10);
+  return bytes;
+}
+
+void WriteGzip(const std::string& path, const std::string& bytes) {
+  gzFile_s* file = gzopen(path.c_str(), "wb");
+  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+  gzclose(file);
+}
+
+TEST(ConvertMnist, WritesTheImagesInOrder) {
+  const TempDir temp;
+  WriteGzip(temp.File("images.gz"), Images(25));
+  temp.Write("labels", Labels(25));
+  const ProcessResult result = RunTool("convert_mnist", {"--backend=lmdb", temp.File("images.gz"),
+                                                         temp.File("labels"), temp.File("db")});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, StrCat("Wrote 25 images of 2x3 to ", temp.File("db"), "\n"));
+  const Records records = ReadAll(temp.File("db"));
+  EXPECT_EQ(records[24].first, "00000024");
+  const Datum datum = ParseDatum(records[24].second);
+  EXPECT_EQ(datum.channels(), 1);
+  EXPECT_EQ(datum.height(), 2);
+  EXPECT_EQ(datum.width(), 3);
+  EXPECT_EQ(datum.label(), 4);
+  EXPECT_EQ(datum.data(), Images(25).substr(16 + 24 * 6));
+}
+
+TEST(ConvertMnist, DamagedFilesLeaveNothing) {
+  const TempDir temp;
+  temp.Write("images", Images(25).substr(0, 100));
+  temp.Write("labels", Labels(25));
+  const ProcessResult result =
+      RunTool("convert_mnist", {temp.File("images"), temp.File("labels"), temp.File("db")});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_TRUE(Contains(result.err, "cut short")) << result.err;
+  EXPECT_EQ(temp.FileCount(), 2U);
+}
+
+TEST(ConvertMnist, GoesOnBehindTheLastKey) {
+  const TempDir temp;
+  temp.Write("images", Images(25));
+  temp.Write("labels", Labels(25));
+  const std::vector<std::string> command = {"--resume", temp.File("images"), temp.File("labels"),
+                                            temp.File("db")};
+  ASSERT_EQ(RunTool("convert_mnist", command).exit_code, 0);
+  const Records whole = ReadAll(temp.File("db"));
+  fs::remove_all(temp.File("db"));
+  std::vector<Datum> first;
+  for (size_t i = 0; i < 7; ++i) first.push_back(ParseDatum(whole[i].second));
+  WriteSet(temp.File("db"), first);
+  temp.Write("db.unfinished", StrCat("images: ", temp.File("images"),
+                                     "\nlabels: ", temp.File("labels"), "\nbackend: lmdb\n"));
+  const ProcessResult result = RunTool("convert_mnist", command);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(Contains(result.out, "Wrote 18 images")) << result.out;
+  EXPECT_EQ(ReadAll(temp.File("db")), whole);
+}
+
+}  // namespace
+}  // namespace crema::test

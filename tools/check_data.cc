@@ -1,0 +1,51 @@
+// Looks for what is wrong with data sets, before a net learns it.
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "check_data/findings.h"
+#include "check_data/print.h"
+#include "common/data_flags.h"
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/strings.h"
+
+DEFINE_bool(json, false, "one JSON object instead of text");
+DEFINE_bool(strict, false, "notes count as problems");
+
+namespace crema::tools {
+namespace {
+
+constexpr char kUsage[] =
+    "check_data [flags] TRAIN_DB [TEST_DB]\n\n"
+    "Reads and decodes every record and tells how many there are of each label, which sizes the\n"
+    "images have, and what is wrong. Problems: broken records, negative labels, bad boxes, equal\n"
+    "images with different labels, test images that are in the training set, test labels that it\n"
+    "lacks. Notes: gaps in the labels, duplicates, gray and alpha images, sizes that differ.\n"
+    "Exit code 0, or 3 when there are problems.\n"
+    "Example: check_data train_lmdb test_lmdb";
+
+int Run(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.size() > 2) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("expected TRAIN_DB [TEST_DB], got ", arguments.size(), " arguments; see --help"));
+  }
+  BackendOfFlag();
+  std::vector<SetSummary> sets;
+  for (const std::string& path : arguments) sets.push_back(SummarizeSet(path, WorkersOfFlags()));
+  const std::vector<Finding> findings = FindAll(sets);
+  std::cout << (FLAGS_json ? ReportJson(sets, findings) : ReportText(sets, findings));
+  const bool bad = std::ranges::any_of(
+      findings, [](const Finding& finding) { return finding.problem || FLAGS_strict; });
+  return bad ? ExitCode(ErrorCode::kDataLoss) : 0;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage, crema::tools::Run);
+}

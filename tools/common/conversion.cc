@@ -1,0 +1,176 @@
+#include "common/conversion.h"
+
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <charconv>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+
+#include "common/interrupt.h"
+#include "common/log.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "data/datum.h"
+#include "format/file.h"
+
+DEFINE_bool(resume, false, "go on with a data set that an earlier command left unfinished");
+
+namespace crema::tools {
+namespace {
+
+bool Exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+void Remove(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+}
+
+std::string MarkerOf(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path + ".unfinished";
+}
+
+// The first line that differs, as "was ..., is ...".
+std::string Difference(const std::string& before, const std::string& now) {
+  const std::vector<std::string> old_lines = Split(before, '\n');
+  const std::vector<std::string> new_lines = Split(now, '\n');
+  for (size_t i = 0; i < std::max(old_lines.size(), new_lines.size()); ++i) {
+    const std::string old_line = i < old_lines.size() ? old_lines[i] : "";
+    const std::string new_line = i < new_lines.size() ? new_lines[i] : "";
+    if (old_line != new_line) return StrCat("it was '", old_line, "', now it is '", new_line, "'");
+  }
+  return "";
+}
+
+}  // namespace
+
+bool ResumeOfFlag() { return FLAGS_resume; }
+
+uint64_t NumberBehind(const std::string& key) {
+  uint64_t number = 0;
+  if (key.empty()) return 0;
+  std::from_chars(key.data(), key.data() + key.size(), number);
+  return number + 1;
+}
+
+Conversion::Conversion(Options options)
+    : options_(std::move(options)), marker_(MarkerOf(options_.path)) {
+  CatchInterrupt();
+  Open();
+}
+
+void Conversion::Open() {
+  const bool there = Exists(options_.path);
+  const bool unfinished = Exists(marker_);
+  if (there && !options_.resume) {
+    Fail(
+        ErrorCode::kInvalidArgument,
+        unfinished
+            ? StrCat("'", options_.path, "' was left unfinished: go on with --resume, or remove it")
+            : StrCat("'", options_.path, "' exists already: remove it or choose another path"));
+  }
+  if (there && !unfinished) return;  // complete
+  if (there) {
+    CheckMarker();
+    RecordAppender appender = AppendRecords(options_.path, options_.backend);
+    writer_ = std::move(appender.writer);
+    last_key_ = std::move(appender.last_key);
+    resumed_ = true;
+    return;
+  }
+  // Before the data set, so that there is never an unfinished one without it.
+  WriteFileAtomically(marker_, options_.origin);
+  try {
+    writer_ = CreateRecords(options_.path, options_.backend);
+  } catch (...) {
+    Remove(marker_);
+    throw;
+  }
+}
+
+void Conversion::CheckMarker() const {
+  const std::string before = ReadFile(marker_);
+  if (before == options_.origin) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("'", options_.path,
+              "' was begun from something else: ", Difference(before, options_.origin),
+              "; go on with the same files and flags, or remove the data set"));
+}
+
+Conversion::~Conversion() {
+  if (writer_ == nullptr) return;
+  if (progress_ != nullptr) progress_->Clear();
+  const bool keep = options_.keep_on_error && written_ > 0;
+  if (!resumed_ && !keep) {
+    writer_.reset();
+    Remove(marker_);
+    return;
+  }
+  try {
+    writer_->Close();
+    LogEvent(Severity::kWarning,
+             StrCat("'", options_.path, "' keeps the ", written_, " ", options_.unit,
+                    " that were written before the error; --resume goes on behind them"),
+             {});
+  } catch (const std::exception&) {  // the first error is the one to tell
+  }
+}
+
+void Conversion::StartFrom(uint64_t items) { done_before_ = items; }
+
+ProgressLine& Conversion::progress() {
+  if (progress_ == nullptr) {
+    progress_ = std::make_unique<ProgressLine>(ProgressLine::Options{
+        .unit = options_.unit, .total = options_.total, .done = done_before_});
+  }
+  return *progress_;
+}
+
+void Conversion::Put(std::string_view key, std::string_view value) {
+  if (key <= last_key_ && !last_key_.empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("the key '", PrintableKey(key), "' is not behind '", PrintableKey(last_key_),
+                "', the last one of '", options_.path, "'"));
+  }
+  writer_->Put(key, value);
+  ++written_;
+  progress().Add();
+}
+
+void Conversion::Skip(const std::string& reason) {
+  ++skipped_;
+  progress().Warn("skipped: " + reason);
+  progress().Add();
+}
+
+int Conversion::Finish(bool all) {
+  progress().Clear();
+  if (!all && written_ == 0 && !resumed_) {
+    writer_.reset();
+    Remove(marker_);
+    std::cerr << "stopped before the first record: nothing was written\n";
+    return ExitCode(ErrorCode::kCancelled);
+  }
+  if (all && written_ == 0 && last_key_.empty()) {
+    Fail(ErrorCode::kDataLoss, StrCat("none of the ", skipped_, " ", options_.unit,
+                                      " can be used, so there is nothing to write"));
+  }
+  writer_->Close();
+  writer_.reset();
+  if (all) {
+    Remove(marker_);
+    return 0;
+  }
+  const std::string of_total = options_.total > 0 ? StrCat(" of ", options_.total) : "";
+  std::cerr << "stopped: '" << options_.path << "' is whole so far, with "
+            << done_before_ + written_ + skipped_ << of_total << " " << options_.unit
+            << " done; --resume goes on\n";
+  return ExitCode(ErrorCode::kCancelled);
+}
+
+}  // namespace crema::tools

@@ -1,0 +1,78 @@
+#include "common/terminal_line.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+
+#include "core/strings.h"
+
+namespace crema::tools {
+namespace {
+
+constexpr const char* kClearRest = "\033[K";
+
+}  // namespace
+
+std::string DurationText(double seconds) {
+  const auto whole = static_cast<int64_t>(std::clamp(seconds, 0.0, 1e8));
+  char text[32];
+  if (whole >= 3600) {
+    std::snprintf(text, sizeof(text), "%ldh%02ldm", whole / 3600, whole / 60 % 60);
+  } else {
+    std::snprintf(text, sizeof(text), "%ldm%02lds", whole / 60, whole % 60);
+  }
+  return text;
+}
+
+std::string FitParts(std::span<const std::string> parts, size_t columns) {
+  if (parts.empty()) return "";
+  std::string line = parts[0].substr(0, columns);
+  for (const std::string& part : parts.subspan(1)) {
+    if (line.size() + 2 + part.size() > columns) break;
+    line += "  " + part;
+  }
+  return line;
+}
+
+// Room is left for the "^C" that a terminal shows, and for the cursor behind it.
+size_t TerminalLine::Columns() const {
+  constexpr size_t kUnknown = 80;
+  constexpr size_t kRoom = 3;
+  winsize size{};
+  const bool known = ioctl(terminal_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  const size_t columns = known ? size.ws_col : kUnknown;
+  return columns > kRoom ? columns - kRoom : 1;
+}
+
+void TerminalLine::Write(const std::string& bytes) const {
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t count = ::write(terminal_, bytes.data() + done, bytes.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return;  // the terminal is gone; the work goes on
+    done += static_cast<size_t>(count);
+  }
+}
+
+void TerminalLine::Draw(std::span<const std::string> parts) {
+  const std::lock_guard lock(mutex_);
+  shown_ = FitParts(parts, Columns());
+  Write(StrCat("\r", shown_, kClearRest));
+}
+
+void TerminalLine::Print(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  shown_ = shown_.substr(0, Columns());
+  Write(shown_.empty() ? text + "\n" : StrCat("\r", text, kClearRest, "\n", shown_));
+}
+
+void TerminalLine::Clear() {
+  const std::lock_guard lock(mutex_);
+  if (!shown_.empty()) Write(StrCat("\r", kClearRest));
+  shown_.clear();
+}
+
+}  // namespace crema::tools

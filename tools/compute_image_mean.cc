@@ -1,0 +1,113 @@
+// The mean of a data set. Caffe's command, and the standard deviation of each channel.
+#include <gflags/gflags.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "common/data_flags.h"
+#include "common/ordered_work.h"
+#include "common/progress_line.h"
+#include "common/record_pixels.h"
+#include "common/tool.h"
+#include "compute_image_mean/image_sums.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "data/datum.h"
+#include "format/file.h"
+
+DEFINE_bool(channels_only, false, "means of channels only, so that the sizes of images may differ");
+
+namespace crema::tools {
+namespace {
+
+constexpr char kUsage[] =
+    "compute_image_mean [flags] INPUT_DB [OUTPUT_FILE]\n\n"
+    "Writes the mean image of a data set to OUTPUT_FILE, a BlobProto for "
+    "transform_param.mean_file,\n"
+    "and prints the mean and the standard deviation of each channel. What lies at INPUT_DB tells\n"
+    "its kind, whatever --backend says.\n"
+    "Example: compute_image_mean train_lmdb mean.binaryproto";
+
+// What a worker knows of one image.
+struct Summed {
+  std::string name;
+  ChannelSums sums;
+  Shape size;
+  std::vector<uint8_t> bytes;  // its pixels, unless only channels count
+  std::vector<float> floats;   // the same, where they are no bytes
+
+  PixelView View() const {
+    return {static_cast<int>(size[0]), static_cast<int>(size[1]), static_cast<int>(size[2]),
+            bytes.empty() ? nullptr : bytes.data(), floats.empty() ? nullptr : floats.data()};
+  }
+};
+
+Summed Sum(const OwnedRecord& record, const std::string& path) {
+  RecordPixels reader(path);
+  const PixelView view = reader.Read(record.key, record.value);
+  Summed summed{.name = RecordName(path, record.key),
+                .sums = SumChannels(view),
+                .size = view.shape(),
+                .bytes = {},
+                .floats = {}};
+  if (FLAGS_channels_only) return summed;
+  const auto count = static_cast<size_t>(summed.size.count());
+  if (view.bytes != nullptr) {
+    summed.bytes.assign(view.bytes, view.bytes + count);
+  } else {
+    summed.floats.assign(view.floats, view.floats + count);
+  }
+  return summed;
+}
+
+ImageSums SumAll(const std::string& path) {
+  RecordPass records(path);
+  ProgressLine progress({.unit = "images", .total = records.count()});
+  ImageSums sums(FLAGS_channels_only);
+  RunInOrder(
+      WorkersOfFlags(), [&] { return records.Next(); },
+      [&](const OwnedRecord& record) { return Sum(record, path); },
+      [&](const Summed& image) {
+        sums.Add(image.View(), image.sums, image.name);
+        progress.Add();
+      });
+  return sums;
+}
+
+void Print(const ImageSums& sums) {
+  std::printf("%lu images%s\n", sums.count(),
+              sums.one_size() ? StrCat(" of ", ToString(sums.first_size())).c_str() : "");
+  const std::vector<ImageSums::Moments> channels = sums.Channels();
+  for (size_t c = 0; c < channels.size(); ++c) {
+    std::printf("mean_value channel [%zu]: %.6g\n", c, channels[c].mean);
+  }
+  for (size_t c = 0; c < channels.size(); ++c) {
+    std::printf("std channel [%zu]: %.6g\n", c, channels[c].deviation);
+  }
+}
+
+int Run(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.size() > 2) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("expected INPUT_DB [OUTPUT_FILE], got ",
+                                             arguments.size(), " arguments; see --help"));
+  }
+  BackendOfFlag();
+  if (FLAGS_channels_only && arguments.size() == 2) {
+    Fail(ErrorCode::kInvalidArgument,
+         "--channels_only makes no mean image, so there is nothing to write to OUTPUT_FILE");
+  }
+  const ImageSums sums = SumAll(arguments[0]);
+  Print(sums);
+  if (arguments.size() == 2) {
+    WriteFileAtomically(arguments[1], sums.MeanImage().SerializeAsString());
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage, crema::tools::Run);
+}

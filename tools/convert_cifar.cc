@@ -1,0 +1,166 @@
+// Turns the binary files of CIFAR-10 and CIFAR-100 into data sets for the Data layer.
+#include <gflags/gflags.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "common/conversion.h"
+#include "common/data_flags.h"
+#include "common/interrupt.h"
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "crema.pb.h"
+#include "format/file.h"
+
+DEFINE_string(labels, "fine", "of CIFAR-100: fine (100 classes) or coarse (20)");
+
+namespace crema::tools {
+namespace {
+
+constexpr char kUsage[] =
+    "convert_cifar [flags] INPUT_FOLDER OUTPUT_FOLDER [BACKEND]\n\n"
+    "Writes the binary batches of CIFAR-10 (data_batch_1.bin to data_batch_5.bin, test_batch.bin)\n"
+    "or CIFAR-100 (train.bin, test.bin) in INPUT_FOLDER as the data sets cifar10_train_BACKEND "
+    "and\n"
+    "cifar10_test_BACKEND (cifar100_...) in OUTPUT_FOLDER: a Datum of 3x32x32 bytes each, in the\n"
+    "order of the files (red, green, blue), under keys of five digits, as Caffe does.\n"
+    "compute_image_mean makes the mean. Ctrl-C leaves data sets that --resume goes on with.\n"
+    "Example: convert_cifar cifar-10-batches-bin build/data";
+
+constexpr int kSide = 32;
+constexpr size_t kPixels = size_t{3} * kSide * kSide;
+
+// What a folder holds.
+struct Layout {
+  std::string name;
+  size_t labels = 1;  // bytes before the pixels of an image
+  size_t label = 0;   // which of them
+  std::vector<std::string> train;
+  std::vector<std::string> test;
+};
+
+Layout Cifar10() {
+  Layout layout{.name = "cifar10", .train = {}, .test = {"test_batch.bin"}};
+  for (int i = 1; i <= 5; ++i) layout.train.push_back(StrCat("data_batch_", i, ".bin"));
+  return layout;
+}
+
+Layout Cifar100() {
+  if (FLAGS_labels != "fine" && FLAGS_labels != "coarse") {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--labels: '", FLAGS_labels, "' is not fine or coarse"));
+  }
+  return {.name = "cifar100",
+          .labels = 2,
+          .label = FLAGS_labels == "fine" ? size_t{1} : size_t{0},
+          .train = {"train.bin"},
+          .test = {"test.bin"}};
+}
+
+Layout FindLayout(const std::string& folder) {
+  for (const Layout& layout : {Cifar10(), Cifar100()}) {
+    std::error_code ignored;
+    if (std::filesystem::exists(folder + "/" + layout.test[0], ignored)) return layout;
+  }
+  Fail(ErrorCode::kNotFound,
+       StrCat("'", folder, "' holds neither test_batch.bin (CIFAR-10) nor test.bin (CIFAR-100): ",
+              "unpack the archive with the binary version there"));
+}
+
+// The records of one file. Throws kDataLoss where it does not hold whole images.
+std::string ReadBatch(const std::string& path, const Layout& layout) {
+  std::string bytes = ReadFile(path);
+  const size_t record = layout.labels + kPixels;
+  if (bytes.empty() || bytes.size() % record != 0) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat("'", path, "' has ", bytes.size(), " bytes, which are not whole images of ", record,
+                " bytes: it is cut short or no file of ", layout.name));
+  }
+  return bytes;
+}
+
+// One data set; the images of several files are counted on. False when Ctrl-C came before the end.
+bool WriteAll(const std::string& folder, const std::vector<std::string>& files,
+              const Layout& layout, Conversion* conversion) {
+  const uint64_t begin = NumberBehind(conversion->last_key());
+  conversion->StartFrom(begin);
+  const size_t record = layout.labels + kPixels;
+  Datum datum;
+  datum.set_channels(3);
+  datum.set_height(kSide);
+  datum.set_width(kSide);
+  uint64_t index = 0;
+  for (const std::string& file : files) {
+    const std::string bytes = ReadBatch(StrCat(folder, "/", file), layout);
+    for (size_t at = 0; at < bytes.size(); at += record, ++index) {
+      if (Interrupted()) return false;
+      if (index < begin) continue;
+      datum.set_label(static_cast<uint8_t>(bytes[at + layout.label]));
+      datum.set_data(bytes.data() + at + layout.labels, kPixels);
+      char key[24];
+      std::snprintf(key, sizeof(key), "%05lu", index);
+      conversion->Put(key, datum.SerializeAsString());
+    }
+  }
+  return true;
+}
+
+uint64_t CountImages(const std::string& folder, const std::vector<std::string>& files,
+                     const Layout& layout) {
+  uint64_t bytes = 0;
+  for (const std::string& file : files) bytes += RandomFile(StrCat(folder, "/", file)).size();
+  return bytes / (layout.labels + kPixels);
+}
+
+int Convert(const std::string& folder, const std::vector<std::string>& files, const Layout& layout,
+            const std::string& output) {
+  Conversion conversion({.path = output,
+                         .backend = BackendOfFlag(),
+                         .resume = ResumeOfFlag(),
+                         .origin = StrCat("images: ", layout.name, " in ", folder, "\nbackend: ",
+                                          FLAGS_backend, "\nlabels: ", layout.label, "\n"),
+                         .total = CountImages(folder, files, layout)});
+  if (conversion.complete()) {
+    std::cout << output << " is complete already\n";
+    return 0;
+  }
+  const bool all = WriteAll(folder, files, layout, &conversion);
+  const int code = conversion.Finish(all);
+  std::cout << "Wrote " << conversion.written() << " images to " << output << "\n";
+  return code;
+}
+
+int Run(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 2 && arguments.size() != 3) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("expected INPUT_FOLDER OUTPUT_FOLDER, got ",
+                                             arguments.size(), " arguments; see --help"));
+  }
+  if (arguments.size() == 3) FLAGS_backend = arguments[2];  // where Caffe's command has it
+  BackendOfFlag();
+  const std::string& folder = arguments[0];
+  const Layout layout = FindLayout(folder);
+  std::error_code failure;
+  std::filesystem::create_directories(arguments[1], failure);
+  if (failure) {
+    Fail(ErrorCode::kIoFailure,
+         StrCat("cannot make the folder '", arguments[1], "': ", failure.message()));
+  }
+  for (const auto& [part, files] : {std::pair{"train", &layout.train}, {"test", &layout.test}}) {
+    const std::string output =
+        StrCat(arguments[1], "/", layout.name, "_", part, "_", FLAGS_backend);
+    if (const int code = Convert(folder, *files, layout, output); code != 0) return code;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage, crema::tools::Run);
+}

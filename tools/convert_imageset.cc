@@ -1,0 +1,270 @@
+// Turns image files into a data set for the Data layer. Caffe's command, and more.
+#include <gflags/gflags.h>
+
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/conversion.h"
+#include "common/data_flags.h"
+#include "common/interrupt.h"
+#include "common/ordered_work.h"
+#include "common/tool.h"
+#include "convert_imageset/image_entries.h"
+#include "convert_imageset/image_record.h"
+#include "core/error.h"
+#include "core/rng.h"
+#include "core/strings.h"
+#include "data/shuffle.h"
+#include "format/file.h"
+
+DEFINE_bool(gray, false, "make the images gray");
+DEFINE_bool(shuffle, false, "shuffle the images");
+DEFINE_uint64(seed, 1, "of --shuffle: another seed, another order");
+DEFINE_int32(resize_width, 0, "width that images are resized to, with --resize_height");
+DEFINE_int32(resize_height, 0, "height that images are resized to, with --resize_width");
+DEFINE_int32(short_side, 0, "resize so that the shorter side has this length; keeps the aspect");
+DEFINE_bool(check_size, false, "refuse images of another size than the first");
+DEFINE_bool(encoded, false, "store image files, not pixels");
+DEFINE_string(encode_type, "", "jpg, png, ...: what image files are stored as (means --encoded)");
+DEFINE_int32(quality, 0, "1 to 100: encode JPEG or WebP with this quality (with --encoded)");
+DEFINE_string(on_bad, "error", "an image that cannot be used: error, or skip (as in Caffe)");
+DEFINE_string(classes, "", "write the names of class folders to this file, a line each");
+
+namespace crema::tools {
+namespace {
+
+constexpr char kUsage[] =
+    "convert_imageset [flags] ROOTFOLDER LISTFILE DB_NAME\n"
+    "convert_imageset [flags] ROOTFOLDER DB_NAME\n\n"
+    "Writes the images that LISTFILE names (`path label` a line, or CSV if it ends with .csv) to\n"
+    "the new data set DB_NAME, one Datum each. Without a list, each folder in ROOTFOLDER is a\n"
+    "class, labelled in the order of their names.\n"
+    "Ctrl-C leaves a data set that --resume goes on with.\n"
+    "Example: convert_imageset --resize_width=256 --resize_height=256 train/ train.txt train_lmdb";
+
+constexpr uint64_t kMostImages = 99999999;  // keys of eight digits
+
+struct Outcome {
+  uint64_t index = 0;
+  ImageRecord record;
+  std::optional<Error> fault;
+};
+
+void CheckFlags() {
+  for (const auto& [name, value] : {std::pair{"resize_width", FLAGS_resize_width},
+                                    {"resize_height", FLAGS_resize_height},
+                                    {"short_side", FLAGS_short_side}}) {
+    if (value >= 0 && value <= 65535) continue;
+    Fail(ErrorCode::kInvalidArgument, StrCat("--", name, " is ", value, ", expected 0..65535"));
+  }
+  if ((FLAGS_resize_width > 0) != (FLAGS_resize_height > 0)) {
+    Fail(ErrorCode::kInvalidArgument,
+         "--resize_width and --resize_height go together (Caffe does not resize with one of them); "
+         "--short_side keeps the aspect");
+  }
+  if (FLAGS_short_side > 0 && FLAGS_resize_width > 0) {
+    Fail(ErrorCode::kInvalidArgument,
+         "--short_side and --resize_width, --resize_height contradict each other");
+  }
+  if (FLAGS_quality < 0 || FLAGS_quality > 100) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("--quality is ", FLAGS_quality, ", expected 1..100"));
+  }
+  const bool encoded = FLAGS_encoded || !FLAGS_encode_type.empty();
+  if (FLAGS_quality > 0 && (!encoded || FLAGS_encode_type == "png")) {
+    Fail(ErrorCode::kInvalidArgument, "--quality is about JPEG and WebP: add --encode_type=jpg");
+  }
+  if (FLAGS_on_bad != "error" && FLAGS_on_bad != "skip") {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--on_bad: '", FLAGS_on_bad, "' is not error or skip"));
+  }
+}
+
+ImageRecordOptions RecordOptions() {
+  return {.gray = FLAGS_gray,
+          .height = FLAGS_resize_height,
+          .width = FLAGS_resize_width,
+          .short_side = FLAGS_short_side,
+          .encoded = FLAGS_encoded || !FLAGS_encode_type.empty(),
+          .encode_type = FLAGS_encode_type,
+          .quality = FLAGS_quality};
+}
+
+std::vector<ImageEntry> FindEntries(const std::vector<std::string>& arguments) {
+  if (arguments.size() == 3) {
+    if (!FLAGS_classes.empty()) {
+      Fail(ErrorCode::kInvalidArgument, "--classes is about class folders; a list has no names");
+    }
+    return ReadImageEntries(arguments[1], arguments[0]);
+  }
+  ClassFolders folders = ReadClassFolders(arguments[0]);
+  if (!FLAGS_classes.empty()) {
+    WriteFileAtomically(FLAGS_classes, Join(folders.classes, "\n") + "\n");
+  }
+  return std::move(folders.entries);
+}
+
+std::vector<ImageEntry> Shuffled(std::vector<ImageEntry> entries) {
+  std::vector<ImageEntry> shuffled;
+  const RandomStream random(FLAGS_seed, HashName("convert_imageset"));
+  for (const uint32_t i : Permutation(static_cast<uint32_t>(entries.size()), random)) {
+    shuffled.push_back(std::move(entries[i]));
+  }
+  return shuffled;
+}
+
+// What the records depend on.
+std::string Origin(const std::vector<ImageEntry>& entries) {
+  uint64_t hash = 0;
+  for (const ImageEntry& entry : entries) {
+    hash = MixBits(MixBits(hash, HashName(entry.path)), static_cast<uint64_t>(entry.label));
+  }
+  return StrCat("images: ", entries.size(), ", list ", hash, "\nbackend: ", FLAGS_backend,
+                "\ngray: ", FLAGS_gray, "\nresize_height: ", FLAGS_resize_height,
+                "\nresize_width: ", FLAGS_resize_width, "\nshort_side: ", FLAGS_short_side,
+                "\nencoded: ", FLAGS_encoded, "\nencode_type: ", FLAGS_encode_type,
+                "\nquality: ", FLAGS_quality, "\n");
+}
+
+// The entry behind the one with this key.
+uint64_t IndexBehind(const std::string& key, const std::vector<ImageEntry>& entries,
+                     const std::string& path) {
+  const uint64_t next = NumberBehind(key);
+  if (next == 0) return 0;
+  if (next <= entries.size() && ImageKey(next - 1, entries[next - 1].name) == key) return next;
+  Fail(ErrorCode::kInvalidArgument, StrCat("'", path, "' ends with the key '", key,
+                                           "', which these images do not have: remove it"));
+}
+
+// Of --check_size: that of the first image that is fine.
+class SizeCheck {
+ public:
+  // What is wrong with the size of this image, or nothing.
+  std::string Fault(const ImageEntry& entry, const Shape& size) {
+    if (first_.empty()) {
+      first_ = entry.Describe();
+      size_ = size;
+    }
+    if (size == size_) return "";
+    return StrCat(entry.Describe(), ": the image is ", ToString(size), " (channels x height x ",
+                  "width), but the first one, ", first_, ", is ", ToString(size_));
+  }
+
+ private:
+  std::string first_;
+  Shape size_;
+};
+
+// Writes the images from `begin` on; true when none is left.
+class Converter {
+ public:
+  Converter(const std::vector<ImageEntry>& entries, Conversion* conversion)
+      : entries_(entries), conversion_(*conversion) {}
+
+  // True at the end, false after Ctrl-C.
+  bool Run(uint64_t begin) {
+    if (begin > 0 && FLAGS_check_size) LearnFirstSize(begin);
+    uint64_t next = begin;
+    const auto read = [&]() -> std::optional<uint64_t> {
+      if (next == entries_.size() || Interrupted()) return std::nullopt;
+      return next++;
+    };
+    RunInOrder(
+        WorkersOfFlags(), read, [this](uint64_t index) { return Make(index); },
+        [this](Outcome outcome) { Write(std::move(outcome)); });
+    return next == entries_.size();
+  }
+
+ private:
+  Outcome Make(uint64_t index) const {
+    Outcome outcome{.index = index, .record = {}, .fault = {}};
+    const ImageEntry& entry = entries_[index];
+    try {
+      outcome.record = MakeImageRecord(entry.path, entry.label, entry.Describe(), options_);
+    } catch (const Error& error) {
+      const bool of_image = error.code() == ErrorCode::kDataLoss ||
+                            error.code() == ErrorCode::kNotFound ||
+                            error.code() == ErrorCode::kIoFailure;
+      if (!of_image) throw;
+      outcome.fault = error;
+    }
+    return outcome;
+  }
+
+  void Write(Outcome outcome) {
+    const ImageEntry& entry = entries_[outcome.index];
+    if (!outcome.fault && FLAGS_check_size) {
+      const std::string fault = size_check_.Fault(entry, outcome.record.size);
+      if (!fault.empty()) outcome.fault = Error({ErrorCode::kDataLoss, {}, fault});
+    }
+    if (!outcome.fault) {
+      conversion_.Put(ImageKey(outcome.index, entry.name), outcome.record.value);
+      return;
+    }
+    if (FLAGS_on_bad == "skip") {
+      conversion_.Skip(outcome.fault->what());
+      return;
+    }
+    Fail(ErrorCode::kDataLoss,
+         StrCat(outcome.fault->what(), "; --on_bad=skip leaves such images out, as Caffe does"));
+  }
+
+  // Of what an earlier command wrote.
+  void LearnFirstSize(uint64_t end) {
+    for (uint64_t index = 0; index < end; ++index) {
+      const Outcome outcome = Make(index);
+      if (outcome.fault) continue;
+      size_check_.Fault(entries_[index], outcome.record.size);
+      return;
+    }
+  }
+
+  const std::vector<ImageEntry>& entries_;
+  Conversion& conversion_;
+  const ImageRecordOptions options_ = RecordOptions();
+  SizeCheck size_check_;
+};
+
+int Run(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 2 && arguments.size() != 3) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("expected ROOTFOLDER LISTFILE DB_NAME, got ",
+                                             arguments.size(), " arguments; see --help"));
+  }
+  CheckFlags();
+  const DataParameter::DB backend = BackendOfFlag();
+  std::vector<ImageEntry> entries = FindEntries(arguments);
+  if (entries.size() > kMostImages) {
+    Fail(ErrorCode::kUnsupported, StrCat(entries.size(), " images are too many for keys of eight ",
+                                         "digits; split the list"));
+  }
+  if (FLAGS_shuffle) entries = Shuffled(std::move(entries));
+
+  const std::string& path = arguments.back();
+  Conversion conversion({.path = path,
+                         .backend = backend,
+                         .resume = ResumeOfFlag(),
+                         .origin = Origin(entries),
+                         .keep_on_error = true,
+                         .unit = "images",
+                         .total = entries.size()});
+  if (conversion.complete()) {
+    std::cout << path << " is complete already\n";
+    return 0;
+  }
+  const uint64_t begin = IndexBehind(conversion.last_key(), entries, path);
+  conversion.StartFrom(begin);
+  const bool all = Converter(entries, &conversion).Run(begin);
+  const int code = conversion.Finish(all);
+  std::cout << "Wrote " << conversion.written() << " images to " << path;
+  if (conversion.skipped() > 0) std::cout << "; skipped " << conversion.skipped();
+  std::cout << "\n";
+  return code;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage, crema::tools::Run);
+}

@@ -1,0 +1,150 @@
+// show_batch: a picture of exactly what a net sees.
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/data_flags.h"
+#include "common/lines.h"
+#include "common/net_flags.h"
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/rng.h"
+#include "core/strings.h"
+#include "format/file.h"
+#include "format/prototxt.h"
+#include "show_batch/batch_tiles.h"
+#include "show_batch/sheet.h"
+#include "solvers/solver_config.h"
+
+DEFINE_string(model, "", "the net with its data layer, a prototxt");
+DEFINE_string(solver, "", "or a solver, whose net and random_seed are taken");
+DEFINE_string(phase, "train", "train or test");
+DEFINE_int32(level, 0, "NetState.level, with --model");
+DEFINE_string(stage, "", "NetState.stage, separated by commas, with --model");
+DEFINE_int32(batches, 1, "how many batches");
+DEFINE_int32(count, 0, "samples that are shown of each batch; 0: all");
+DEFINE_int32(columns, 0, "samples in a row; 0: about a square");
+DEFINE_int64(seed, -1, "of random draws; -1: that of the solver, or 1");
+DEFINE_string(labels, "", "text file with the name of a class on each line");
+DEFINE_string(o, "", "the picture: sheet.png");
+
+namespace crema::tools {
+namespace {
+
+constexpr const char* kUsage =
+    "show_batch --solver=S|--model=NET [flags] -o sheet.png\n\n"
+    "Draws the first batches of a net as its data layer gives them, after cropping, mirroring and\n"
+    "all augmentation, with labels and boxes. Only for the picture, mean and scale are undone, "
+    "and\n"
+    "values that are no bytes then are stretched. stdout has a line for each sample.\n"
+    "Example: show_batch --solver=models/lenet/solver.prototxt --count=32 -o sheet.png";
+
+// What is shown.
+struct Source {
+  NetFile file;
+  NetState state;
+  uint64_t seed = 1;
+};
+
+Source OfSolver() {
+  RunConfig config = MakeRunConfig(ReadSolver(FLAGS_solver));
+  const SolverParameter& solver = config.solver.solver;
+  const uint64_t seed =
+      solver.random_seed() >= 0 ? static_cast<uint64_t>(solver.random_seed()) : uint64_t{1};
+  if (ParseState(FLAGS_phase, 0, "").phase() == TRAIN) {
+    return {std::move(config.train.file), std::move(config.train.state), seed};
+  }
+  if (config.tests.empty()) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("'", FLAGS_solver, "' has no test net"));
+  }
+  return {std::move(config.tests[0].file), std::move(config.tests[0].state), MixBits(seed, 1)};
+}
+
+Source SourceOfFlags() {
+  if (FLAGS_model.empty() == FLAGS_solver.empty()) {
+    Fail(ErrorCode::kInvalidArgument, "give --model or --solver; --help tells more");
+  }
+  Source source;
+  if (!FLAGS_solver.empty()) {
+    source = OfSolver();
+  } else {
+    source = {ReadNet(FLAGS_model), ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage)};
+  }
+  if (FLAGS_seed >= 0) source.seed = static_cast<uint64_t>(FLAGS_seed);
+  return source;
+}
+
+// What gives data: nothing else needs to run for it. Random draws depend on the names of layers,
+// so they stay the same.
+NetParameter DataLayersOf(const NetParameter& net) {
+  NetParameter data = net;
+  data.clear_layer();
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.bottom_size() == 0 && layer.type() != "Input") *data.add_layer() = layer;
+  }
+  if (data.layer_size() == 0) {
+    Fail(ErrorCode::kInvalidArgument,
+         "this net has no data layer, so there is nothing that it sees; give the net for training");
+  }
+  return data;
+}
+
+std::unique_ptr<Session> Open(const Source& source) {
+  const Registry registry = BuiltinRegistry();
+  std::vector<Problem> warnings;  // train tells them
+  const int threads = WorkersOfFlags();
+  const auto plan = MakePlan(DataLayersOf(source.file.net), {}, source.state, registry,
+                             {.threads = threads, .backward = false}, &warnings);
+  std::shared_ptr<const Weights> weights = Weights::Make(*plan, source.seed);
+  return std::make_unique<Session>(plan, weights, ExecContext(threads, source.seed));
+}
+
+void CheckFlags() {
+  RequireFlag(FLAGS_o, "o");
+  for (const auto& [name, value, least] : {std::tuple{"batches", FLAGS_batches, 1},
+                                           {"count", FLAGS_count, 0},
+                                           {"columns", FLAGS_columns, 0}}) {
+    if (value >= least && value <= 10000) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--", name, " is ", value, ", expected ", least, "..10000"));
+  }
+}
+
+int Run() {
+  CheckFlags();
+  const std::vector<std::string> names =
+      FLAGS_labels.empty() ? std::vector<std::string>() : ReadLines(FLAGS_labels);
+  const std::unique_ptr<Session> session = Open(SourceOfFlags());
+  const BatchTiles samples(session->plan(), names);
+  const int64_t count =
+      FLAGS_count > 0 ? std::min<int64_t>(FLAGS_count, samples.batch()) : samples.batch();
+  std::vector<Tile> tiles;
+  for (int batch = 0; batch < FLAGS_batches; ++batch) {
+    session->Forward();
+    const ConstTensorView data = session->Data(samples.blob());
+    const auto [least, most] = std::ranges::minmax(data.span<float>());
+    std::printf("batch %d: %s is %s, from %g to %g\n", batch, samples.blob().c_str(),
+                ToString(data.shape()).c_str(), least, most);
+    for (int64_t i = 0; i < count; ++i) {
+      std::printf("%s\n", samples.Describe(*session, i).c_str());
+      tiles.push_back(samples.MakeTile(*session, i));
+    }
+  }
+  WriteFileAtomically(FLAGS_o, EncodeSheet(tiles, FLAGS_columns, FLAGS_o));
+  return 0;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage,
+                               [](const std::vector<std::string>& arguments) {
+                                 crema::tools::RefusePositional(arguments);
+                                 return crema::tools::Run();
+                               });
+}
