@@ -335,10 +335,10 @@ LmdbWriter::LmdbWriter(const std::string& path, std::string* last_key)
     : impl_(std::make_unique<Impl>()) {
   impl_->path = path;
   impl_->appends = true;
-  const struct stat status = ExamineFolder(path);
+  ExamineFolder(path);
   impl_->env = MakeEnvironment(path);
   Check(mdb_env_open(impl_->env.get(), path.c_str(), 0, kFileMode), path, "opening it");
-  CheckWhole(impl_->env.get(), path, status);
+  CheckWhole(impl_->env.get(), path, BytesInUse(impl_->env.get(), path));
   MDB_envinfo info{};
   Check(mdb_env_info(impl_->env.get(), &info), path, "examining it");
   impl_->map_bytes = std::max(kFirstMapBytes, info.me_mapsize);
