@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "common/csv.h"
+#include "common/sample_picture.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "common/sample_picture.h"
 #include "evaluate/task_report.h"
 #include "evaluate/worst_samples.h"
 #include "metrics/confusion_matrix.h"
