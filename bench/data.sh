@@ -39,6 +39,24 @@ peer() {
   echo "| (d) photographs in files, two workers | the whole pipeline | $(median_of "$work/rates.ours") images/s | PyTorch's DataLoader, $1 | $(median_of "$work/rates.theirs") images/s | $(awk -v r="$(median_of "$work/rates.ratio")" 'BEGIN { printf "%.2f", r }') | $(sort -g "$work/rates.ratio" | sed -n '2p;4p' | awk '{ printf "%s%.2f", NR == 1 ? "" : " to ", $1 }') |"
 }
 
+# LeNet's training: the share of its time that it waits for the LMDB that it reads.
+waiting() {
+  "$bin/make_digits" --count=5000 --seed=1 "$work/digits" >/dev/null
+  sed -e "s#build/data/mnist_[a-z]*_lmdb#$work/digits#" models/lenet/train_val.prototxt \
+    >"$work/net.prototxt"
+  printf '%s\n' "net: '$work/net.prototxt' test_iter: 1 test_interval: 100000 base_lr: 0.01" \
+    "lr_policy: 'fixed' momentum: 0.9 max_iter: 1500 display: 100 snapshot_prefix: '$work/lenet'" \
+    >"$work/solver.prototxt"
+  "$bin/train" --solver="$work/solver.prototxt" --run="$work/run" --quiet >/dev/null 2>&1
+  awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) column[$i] = i; next }
+    $column["kind"] == "train" && $column["iteration"] > 0 { print 100 * $column["wait_share"] }' \
+    "$work/run/metrics.csv" >"$work/shares"
+  echo
+  echo "(f) LeNet (models/lenet, batches of 64, $(nproc) threads) waits for its LMDB for" \
+    "$(median_of "$work/shares") % of its time (median of $(wc -l <"$work/shares") times 100" \
+    "iterations; worst $(sort -g "$work/shares" | tail -n 1) %)."
+}
+
 results=bench/results/data.md
 mkdir -p bench/results
 if [ ! -e "$results" ]; then
@@ -63,4 +81,5 @@ fi
     peer torchvision torchvision
     peer OpenCV opencv
   fi
+  waiting
 } | tee -a "$results"

@@ -138,12 +138,11 @@ void DecodeFully(const std::string& file, std::vector<uint8_t>* pixels) {
   jpeg_destroy_decompress(&info);
 }
 
-SampleWriter MakeWriter(const std::string& transform_text = "") {
+SampleWriter MakeWriter() {
   TransformationParameter param;
   param.set_crop_size(kCrop);
   param.set_mirror(true);
   for (const float mean : {104.F, 117.F, 123.F}) param.add_mean_value(mean);
-  if (!transform_text.empty()) param.set_force_color(true);
   return SampleWriter({.sample = {3, kCrop, kCrop}},
                       std::make_shared<const Transformer>(param, TRAIN, "data"));
 }
@@ -250,12 +249,12 @@ void CompareImread(const std::vector<std::string>& paths) {
   std::vector<float> sample(3 * kCrop * kCrop);
   SampleWriter writer = MakeWriter();
   uint64_t ordinal = 0;
-  FileReader reader(false);
+  FileReader reader(nullptr);
   std::string storage;
   const Work ours{"files to samples", [&] {
                     for (const std::string& path : paths) {
                       writer.WriteEncoded(
-                          reader.Read(path, &storage), ColorMode::kColor, ordinal++,
+                          reader.Read(0, path, &storage), ColorMode::kColor, ordinal++,
                           [&] { return path; }, reinterpret_cast<std::byte*>(sample.data()));
                     }
                   }};
