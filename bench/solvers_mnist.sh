@@ -73,7 +73,7 @@ SOLVER
   runs+=("$work/runs/$type")
   awk -F, -v type="$type" -v settings="${settings[$type]}" -v a="$begin" -v b="$end" '
     NR > 1 { last = $2; if ($2 > best) best = $2 }
-    END { printf "| %s | `%s` | %s | %s | %.0f |\n", type, settings, last, best, b - a }
+    END { printf "| %s | `%s` | %.4f | %.4f | %.0f |\n", type, settings, last, best, b - a }
   ' "$folder/$type.csv" | tee -a "$results"
 done
 "$bin/report" "${runs[@]}" -o "$folder/report.html" --quiet >/dev/null
