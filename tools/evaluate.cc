@@ -62,7 +62,7 @@ ApRule RuleOfFlag() {
   const std::optional<ApRule> rule = FindApRule(FLAGS_ap_version);
   if (rule) return *rule;
   Fail(ErrorCode::kInvalidArgument,
-       StrCat("--ap_version: '", FLAGS_ap_version, "' is not 11point, MaxIntegral or Integral"));
+       StrCat("--ap_version: '", FLAGS_ap_version, "' is not ", kApRules));
 }
 
 void PrintOutputs(const Evaluation& result, const std::optional<DetectionPrecision>& detection) {

@@ -42,21 +42,28 @@ std::string StateToResume() {
   return FLAGS_resume == kAuto ? "" : FLAGS_resume;
 }
 
-void CheckState(const std::string& path) {
+// `flag` is --resume, which takes "auto" too, or its old name --snapshot.
+void CheckState(const std::string& flag, const std::string& path) {
   if (path.empty()) return;
+  const bool takes_auto = flag == "--resume";
+  const char* const auto_or = takes_auto ? "auto or " : "";
   if (path.starts_with('-')) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("--resume needs a value, auto or a .solverstate, but '", path, "' follows it"));
+         StrCat(flag, " needs a value, ", auto_or, "a .solverstate, but '", path, "' follows it"));
   }
   std::error_code ignored;
   const std::filesystem::file_status status = std::filesystem::status(path, ignored);
   if (std::filesystem::is_regular_file(status)) return;
   if (std::filesystem::exists(status)) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("--resume: '", path, "' is a folder, a pipe or a device; give auto or a file"));
+         StrCat(flag, ": '", path, "' is a folder, a pipe or a device; give ", auto_or,
+                "a .solverstate"));
+  }
+  if (!takes_auto && path == kAuto) {
+    Fail(ErrorCode::kInvalidArgument, "--snapshot takes a .solverstate; give --resume=auto");
   }
   const std::vector<std::string> words = {kAuto};
-  const std::string hint = DidYouMean(path, words);
+  const std::string hint = takes_auto ? DidYouMean(path, words) : "";
   if (!hint.empty()) {
     Fail(ErrorCode::kNotFound, StrCat("--resume: there is no file '", path, "'", hint));
   }
@@ -66,7 +73,7 @@ void CheckResumeFlags() {
   if (!FLAGS_snapshot.empty() && !FLAGS_resume.empty()) {
     Fail(ErrorCode::kInvalidArgument, "--snapshot and --resume are the same: give one of them");
   }
-  CheckState(StateToResume());
+  CheckState(FLAGS_snapshot.empty() ? "--resume" : "--snapshot", StateToResume());
   if (!StateToResume().empty() && !FLAGS_weights.empty()) {
     Fail(ErrorCode::kInvalidArgument,
          "give --resume to go on or --weights to start from, not both (but --resume=auto, which "

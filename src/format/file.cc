@@ -105,23 +105,54 @@ std::string FreeSpace(const std::string& path) {
   return error ? "" : StrCat(", ", space.available, " are free");
 }
 
+constexpr std::string_view kParts[] = {"train", "test", "val"};
+
+std::string_view PartOf(std::string_view name) {
+  for (const std::string_view part : kParts) {
+    if (name.find(part) != std::string_view::npos) return part;
+  }
+  return "";
+}
+
+std::string DigitsOf(std::string_view name) {
+  std::string digits;
+  std::ranges::copy_if(name, std::back_inserter(digits),
+                       [](char c) { return c >= '0' && c <= '9'; });
+  return digits;
+}
+
+// One is of training and the other of tests, or they are of a row (iterations, shards): whoever
+// took the hint would get wrong results and not another error.
+bool IsAnotherOfItsKind(const std::string& name, const std::string& other) {
+  const std::string_view part = PartOf(name);
+  const std::string_view other_part = PartOf(other);
+  if (!part.empty() && !other_part.empty() && part != other_part) return true;
+  const std::string digits = DigitsOf(name);
+  const std::string other_digits = DigitsOf(other);
+  return digits.size() == other_digits.size() && digits != other_digits;
+}
+
 }  // namespace
 
 std::string DidYouMeanPath(const std::string& path) {
+  const fs::path given(path);
+  const fs::path whole = given.has_filename() ? given : given.parent_path();  // "set/" is "set"
   constexpr size_t kEnough = 10000;
   std::vector<std::string> names;
   std::error_code error;
-  for (fs::directory_iterator entry(FolderOf(path), error), end; !error && entry != end;
+  for (fs::directory_iterator entry(FolderOf(whole.string()), error), end; !error && entry != end;
        entry.increment(error)) {
     names.push_back(entry->path().filename().string());
     if (names.size() == kEnough) break;
   }
   std::sort(names.begin(), names.end());
   // Names of data sets and snapshots differ by little; one that is further off is another file.
-  const fs::path name = fs::path(path).filename();
-  const std::string near = Nearest(name.string(), names, 1 + name.stem().string().size() / 6);
+  const std::string name = whole.filename().string();
+  const size_t most_edits = whole.stem().string().size() < 6 ? 1 : 2;
+  std::erase_if(names, [&](const std::string& other) { return IsAnotherOfItsKind(name, other); });
+  const std::string near = Nearest(name, names, most_edits);
   if (near.empty()) return "";
-  return " (did you mean '" + (fs::path(path).parent_path() / near).string() + "'?)";
+  return " (did you mean '" + (whole.parent_path() / near).string() + "'?)";
 }
 
 std::string ReadFile(const std::string& path) {

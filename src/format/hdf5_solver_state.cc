@@ -44,7 +44,7 @@ SolverState ReadHdf5SolverState(const std::string& path) {
     const bool is_model = reader.Has("data") && reader.IsGroup("data");
     Fail(ErrorCode::kDataLoss,
          is_model ? "is a weights file (caffemodel), not a solver state: give it with --weights, "
-                    "and the .solverstate with --snapshot"
+                    "and the .solverstate with --resume"
                   : StrCat("is an HDF5 file, but not a solver state: it has no '", name, "'"),
          where);
   }

@@ -50,7 +50,7 @@ void CheckIsText(const std::string& text, const std::string& file, std::string_v
   } else if (SolverState state; content == Content::kBinary && state.ParsePartialFromString(text) &&
                                 state.has_iter() && state.has_learned_net()) {
     message = StrCat("is a solver state, not ", expected,
-                     ": give it with --snapshot, and the .prototxt here");
+                     ": give it with --resume, and the .prototxt here");
   } else if (content == Content::kHdf5) {
     message += ": it may be a weights file, to be given with --weights";
   }

@@ -58,7 +58,7 @@ SolverState ReadSolverState(const std::string& path) {
     NetParameter net;
     if (ParseBinary(body, &net) && net.layer_size() > 0) {
       FailFile(path, StrCat("is a weights file (caffemodel), not ", kExpected,
-                            ": give it with --weights, and the .solverstate with --snapshot"));
+                            ": give it with --weights, and the .solverstate with --resume"));
     }
     if (!ParseBinary(body, &state)) {
       FailFile(path, StrCat("is damaged or truncated, or not ", kExpected,

@@ -11,7 +11,10 @@ namespace crema {
 namespace {
 
 // "inner_product_param.weight_filler" of the filler that is this one; empty: it is not in the text.
-std::string PathOfFiller(const LayerParameter& param, const FillerParameter& filler) {
+// Of equal ones, that with the role ("weight", "bias") in its name.
+std::string PathOfFiller(const LayerParameter& param, const FillerParameter& filler,
+                         const std::string& role) {
+  std::string path;
   std::vector<const google::protobuf::FieldDescriptor*> parts;
   param.GetReflection()->ListFields(param, &parts);
   for (const auto* part : parts) {
@@ -22,12 +25,13 @@ std::string PathOfFiller(const LayerParameter& param, const FillerParameter& fil
     for (const auto* field : fields) {
       if (field->is_repeated() || field->message_type() != FillerParameter::descriptor()) continue;
       const auto& found = message.GetReflection()->GetMessage(message, field);
-      if (found.SerializeAsString() == filler.SerializeAsString()) {
-        return StrCat(part->name(), ".", field->name());
-      }
+      if (found.SerializeAsString() != filler.SerializeAsString()) continue;
+      const bool named = field->name().starts_with(role);
+      if (path.empty() || named) path = StrCat(part->name(), ".", field->name());
+      if (named) return path;
     }
   }
-  return "";
+  return path;
 }
 
 class Assigner {
@@ -77,7 +81,7 @@ class Assigner {
     if (static_cast<int>(i) < param.blobs_size()) return;  // holds the values
     const LearnedBlob& blob = infos_[n].learned[i];
     Where where;
-    where.field = PathOfFiller(param, blob.filler);
+    where.field = PathOfFiller(param, blob.filler, blob.role);
     try {
       ValidateFiller(blob.filler, blob.shape, where);
     } catch (const Error& error) {

@@ -50,11 +50,14 @@ std::vector<NamedScalar> ScalarsOf(const std::string& group,
   return scalars;
 }
 
-bool HasEventFile(const std::string& folder) {
+// Each event file that is not empty says what the graph is, unless one before it did.
+bool HasGraph(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (entry->path().filename().string().starts_with(kEventPrefix)) return true;
+    const bool is_event_file = entry->path().filename().string().starts_with(kEventPrefix);
+    std::error_code ignored;
+    if (is_event_file && entry->file_size(ignored) > 0 && !ignored) return true;
   }
   return false;
 }
@@ -82,7 +85,7 @@ TensorboardWriter::TensorboardWriter(RunFolder& folder, Session& session, const 
     : session_(session),
       weights_(weights),
       options_(options),
-      graph_is_there_(HasEventFile(folder.path())),
+      folder_(folder.path()),
       file_(folder, NextEventFile(folder.path()), [this] { return Beginning(); }) {}
 
 std::string TensorboardWriter::Beginning() const {
@@ -91,7 +94,7 @@ std::string TensorboardWriter::Beginning() const {
   if (options_.start == RunStart::kContinued) {
     bytes += RestartEvent({.wall = now, .step = options_.first_iteration});
   }
-  if (graph_is_there_) return bytes;  // TensorBoard complains of a second one
+  if (HasGraph(folder_)) return bytes;  // TensorBoard complains of a second one
   return bytes + GraphEvent(now, GraphDefOf(session_.plan()));
 }
 

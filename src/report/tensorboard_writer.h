@@ -41,8 +41,8 @@ class TensorboardWriter final : public TrainingObserver {
   Session& session_;
   const Weights& weights_;
   EventOptions options_;
-  bool graph_is_there_;  // in the file of an earlier start
-  Pace pace_;            // since the last scalars
+  const std::string folder_;
+  Pace pace_;  // since the last scalars
   GrowingFile file_;
 };
 

@@ -231,9 +231,9 @@ std::vector<Problem> WarnAboutLearningRate(const SolverParameter& param) {
   }
   if (param.lr_policy() == "one_cycle" && param.warmup_iter() > 0) {
     report.Add("warmup_iter",
-               StrCat("the rate rises to base_lr twice: over warmup_iter ", param.warmup_iter(),
-                      ", and then from where one_cycle is by then; leave warmup_iter out, or use "
-                      "lr_policy \"cosine\""));
+               StrCat("the rate rises over warmup_iter ", param.warmup_iter(),
+                      " and goes on from where one_cycle, which rises by itself, is by then; leave "
+                      "warmup_iter out, or use lr_policy \"cosine\""));
   }
   if (param.has_base_lr() && param.has_min_lr() && param.min_lr() > param.base_lr()) {
     report.Add("min_lr", StrCat("min_lr ", param.min_lr(), " is above base_lr ", param.base_lr(),

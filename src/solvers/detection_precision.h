@@ -16,6 +16,7 @@ namespace crema {
 
 // Of the field ap_version: 11point, MaxIntegral or Integral.
 std::optional<ApRule> FindApRule(const std::string& ap_version);
+inline constexpr const char* kApRules = "11point, MaxIntegral or Integral";  // that it knows
 
 // Thread safety: one thread.
 class DetectionPrecision {

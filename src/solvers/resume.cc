@@ -33,7 +33,7 @@ bool IsDamage(const Error& error) {
   Fail(ErrorCode::kDataLoss,
        StrCat("no snapshot of '", prefix, "' can be used: ", Join(shown, ", "), more,
               " (the warnings say why). Training does not start over beside them: set another "
-              "snapshot_prefix, name a snapshot with --snapshot=STATE, or remove them"));
+              "snapshot_prefix, name a snapshot with --resume=STATE, or remove them"));
 }
 
 }  // namespace

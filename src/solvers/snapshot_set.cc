@@ -132,7 +132,8 @@ bool FinishRemoval(const std::string& state, LogSink& log) {
   return RemoveFile(state + kRemoved, log);
 }
 
-// Of runs that were killed in the middle of one.
+}  // namespace
+
 void FinishRemovals(const std::string& prefix, LogSink& log) {
   const std::string stem = StemOf(prefix);
   for (std::string name : NamesBeside(prefix)) {
@@ -142,8 +143,6 @@ void FinishRemovals(const std::string& prefix, LogSink& log) {
     if (numbered && IsState(*numbered)) FinishRemoval(Beside(prefix, name), log);
   }
 }
-
-}  // namespace
 
 std::vector<SnapshotFile> ListSnapshots(const std::string& prefix) {
   const std::string stem = StemOf(prefix);
@@ -170,8 +169,9 @@ void RemoveOldSnapshots(const std::string& prefix, int64_t newest, int keep, Log
     if (snapshot.iteration == newest) continue;
     std::error_code error;
     fs::rename(snapshot.state, snapshot.state + kRemoved, error);
+    if (error == std::errc::no_such_file_or_directory) continue;  // another run removed it
     if (error) {
-      WarnOfRemoval(snapshot.state, error, log);
+      WarnOfRemoval(StrCat(snapshot.state, "' by way of '", snapshot.state, kRemoved), error, log);
     } else if (FinishRemoval(snapshot.state, log)) {
       log.Write(Severity::kInfo,
                 StrCat("snapshot_keep: removed ", snapshot.state, " and its model"));

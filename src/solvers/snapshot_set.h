@@ -24,6 +24,8 @@ std::vector<SnapshotFile> ListSnapshots(const std::string& prefix);
 // that cannot be removed is a warning. Whoever is killed meanwhile leaves no state without its
 // model, but perhaps a "<state>.removed", which the next removal goes on with.
 void RemoveOldSnapshots(const std::string& prefix, int64_t newest, int keep, LogSink& log);
+// Only what killed runs left of that.
+void FinishRemovals(const std::string& prefix, LogSink& log);
 
 // Removes what runs of exactly this prefix were writing when they were killed:
 // "<prefix>_iter_N.<...>.tmp.<pid>" and that of the best model, where no such process runs.

@@ -95,8 +95,8 @@ class Resolver {
                                  "'; use \"classification\" or \"detection\""));
     }
     if (!FindApRule(param_.ap_version())) {
-      Report("ap_version", StrCat("unknown ap_version '", param_.ap_version(),
-                                  "'; use \"11point\", \"MaxIntegral\" or \"Integral\""));
+      Report("ap_version",
+             StrCat("unknown ap_version '", param_.ap_version(), "'; use ", kApRules));
     }
   }
 

@@ -66,7 +66,9 @@ void Solver::CheckSnapshots(const std::function<void()>& check) const {
 
 void Solver::PrepareSnapshots() {
   const std::string& prefix = param_.snapshot_prefix();
-  if (prefix.empty() || iteration_ >= param_.max_iter()) return;
+  if (prefix.empty()) return;
+  FinishRemovals(prefix, *options_.log);
+  if (iteration_ >= param_.max_iter()) return;
   if (const int removed = RemoveTemporaryFiles(prefix); removed > 0) {
     options_.log->Write(Severity::kInfo, StrCat("removed ", removed, " temporary files of '",
                                                 prefix, "' that killed runs left behind"));

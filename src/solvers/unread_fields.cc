@@ -26,7 +26,6 @@ constexpr UnreadField kUnread[] = {
     {"test_and_snapshot_last_epochs", "use test_interval_epoch and snapshot_epoch"},
     {"disabled_update", "weights are updated"},
     {"test_offset", "tests run at multiples of test_interval"},
-    {"show_per_class_result", "use evaluate --report"},
     {"debug_info", "profile and replay look into a net"},
 };
 

@@ -113,6 +113,21 @@ TEST(ReadFile, NamesOnlyWhatIsNearlyTheSame) {
             " (did you mean '" + temp.File("solver.prototxt") + "'?)");
   EXPECT_EQ(DidYouMeanPath(temp.File("trains.prototxt")), "");
   EXPECT_EQ(DidYouMeanPath(temp.File("none/solver.prototxt")), "");
+  EXPECT_EQ(DidYouMeanPath(temp.File("sovler.prototxt/")),
+            " (did you mean '" + temp.File("solver.prototxt") + "'?)");
+}
+
+TEST(ReadFile, DoesNotLeadToAnotherPartOrAnotherIteration) {
+  const test::TempDir temp;
+  for (const char* name : {"set_test_lmdb", "set_val_lmdb", "iter_200.caffemodel", "x9"}) {
+    temp.Write(name, "");
+  }
+  EXPECT_EQ(DidYouMeanPath(temp.File("set_tran_lmdb")), "");
+  EXPECT_EQ(DidYouMeanPath(temp.File("set_train_lmdb")), "");
+  EXPECT_EQ(DidYouMeanPath(temp.File("iter_100.caffemodel")), "");
+  EXPECT_EQ(DidYouMeanPath(temp.File("x8")), "");
+  EXPECT_NE(DidYouMeanPath(temp.File("set_tst_lmdb")), "");
+  EXPECT_NE(DidYouMeanPath(temp.File("iter_20.caffemodel")), "");
 }
 
 TEST(AtomicFile, FoldersAndDevicesAreNotReplaced) {

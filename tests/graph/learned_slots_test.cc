@@ -39,6 +39,12 @@ TEST(LearnedSlots, FillersThatCannotFillAreRefusedWithTheirLine) {
       << ErrorOf("", rest + "type: 'gaussian' sparse: 9 } ");
 }
 
+TEST(LearnedSlots, OfEqualFillersThatOfTheBlobIsNamed) {
+  const std::string both = "\nweight_filler { type: 'xaviar' }\nbias_filler { type: 'xaviar' } ";
+  EXPECT_NE(ErrorOf("", both).find("net.prototxt:5:17"), std::string::npos) << ErrorOf("", both);
+  EXPECT_NE(ErrorOf("", both).find("net.prototxt:6:15"), std::string::npos) << ErrorOf("", both);
+}
+
 TEST(LearnedSlots, FillersOfGivenBlobsDoNotMatter) {
   EXPECT_EQ(ErrorOf("blobs { shape { dim: 3 dim: 3 } data: [1, 2, 3, 4, 5, 6, 7, 8, 9] }\n",
                     "weight_filler { type: 'none_of_ours' } bias_term: false "),

@@ -71,9 +71,10 @@ TEST_F(RunRules, EarlyStopSaysThatTestsWereNeverNumbers) {
 TEST_F(RunRules, RulesThatNoTestReachesAreToldSo) {
   Make("max_iter: 3 test_interval: 5 early_stop { } snapshot_best { }");
   for (const char* rule : {"early_stop", "snapshot_best"}) {
-    EXPECT_NE(recorder_.log.find(StrCat(rule,
-                                        " never acts: the first test after training began "
-                                        "would be at iteration 5, but the run ends at 3")),
+    EXPECT_NE(recorder_.log.find(
+                  StrCat(rule,
+                         " never acts on what was learned: the first test after training began "
+                         "would be at iteration 5, but the run ends at 3")),
               std::string::npos)
         << recorder_.log;
   }

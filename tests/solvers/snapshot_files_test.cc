@@ -101,7 +101,7 @@ TEST_F(SnapshotFiles, WhereNoneCanBeUsedNothingIsWrittenOver) {
   temp_.Write("a/s_iter_4.caffemodel", temp_.Read("a/s_iter_4.caffemodel").substr(0, 50));
   ExpectError(Fixed("max_iter: 4 snapshot: 2"), ErrorCode::kDataLoss,
               {temp_.File("a/s_iter_2.solverstate"), temp_.File("a/s_iter_4.solverstate"),
-               "another snapshot_prefix", "--snapshot=", "remove them"});
+               "another snapshot_prefix", "--resume=", "remove them"});
   EXPECT_EQ(ExitCode(ErrorCode::kDataLoss), 3);
 }
 
@@ -242,6 +242,13 @@ TEST_F(SnapshotFiles, RestsOfAnInterruptedRemovalGo) {
                                                "s_iter_6.solverstate", "s_iter_6_ema.caffemodel",
                                                "s_iter_8.caffemodel", "s_iter_8.solverstate",
                                                "s_iter_8_ema.caffemodel"}));
+}
+
+TEST_F(SnapshotFiles, ARunThatIsAtItsEndFinishesThemToo) {
+  Solve(Fixed("max_iter: 4 snapshot: 2"));
+  fs::rename(temp_.File("a/s_iter_2.solverstate"), temp_.File("a/s_iter_2.solverstate.removed"));
+  FinishRemovals(temp_.File("a/s"), recorder_);
+  EXPECT_EQ(Files(), (std::vector<std::string>{"s_iter_4.caffemodel", "s_iter_4.solverstate"}));
 }
 
 TEST_F(SnapshotFiles, DamagedOnesGoToo) {

@@ -254,6 +254,7 @@ TEST_F(DetectionTestOfARun, GivesTheMeanAveragePrecision) {
       EXPECT_NEAR(report.outputs[0].value, precision / 2, 1e-6) << rule;
     }
     EXPECT_NE(recorder.log.find("class2: 0\n"), std::string::npos) << recorder.log;
+    EXPECT_EQ(recorder.log.find("has no effect"), std::string::npos) << recorder.log;
     EXPECT_EQ(recorder.log.find("another size"), std::string::npos) << recorder.log;
   }
 }

@@ -160,7 +160,8 @@ TEST_F(Check, WarningsOfTheFieldsAreTold) {
 
 TEST_F(Check, RulesThatNeverActAreTold) {
   Edit("solver.prototxt", "test_interval: 4", "test_interval: 9 early_stop { }");
-  ExpectChecked(0, {"solver.prototxt:4:31: early_stop never acts: the first test after training "
+  ExpectChecked(0, {"solver.prototxt:4:31: early_stop never acts on what was learned: the first "
+                    "test after training "
                     "began would be at iteration 9, but the run ends at 8",
                     "0 problems, 1 warning"});
 }

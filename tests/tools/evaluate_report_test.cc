@@ -254,11 +254,11 @@ TEST_F(EvaluateReport, DetectionByEachRule) {
            {});
   WriteSet("truth", {1, 1, 8},
            {{0, 1, 0, 0.1F, 0.1F, 0.5F, 0.5F, 0}, {0, 1, 0, 0.2F, 0.2F, 0.7F, 0.7F, 0}}, {});
-  const ProcessResult result = Evaluate(
+  const std::string net =
       DataLayer("boxes", "top: 'found'", 1) + DataLayer("truth", "top: 'objects'", 1) +
-          "layer { name: 'judge' type: 'DetectionEvaluate' bottom: 'found' bottom: 'objects' "
-          "top: 'judged' detection_evaluate_param { num_classes: 3 background_label_id: 0 } }\n",
-      {"--report=out"});
+      "layer { name: 'judge' type: 'DetectionEvaluate' bottom: 'found' bottom: 'objects' "
+      "top: 'judged' detection_evaluate_param { num_classes: 3 background_label_id: 0 } }\n";
+  const ProcessResult result = Evaluate(net, {"--report=out"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Table table = Csv("out/per_class.csv");
   ASSERT_EQ(table.size(), 3U);
@@ -279,6 +279,13 @@ TEST_F(EvaluateReport, DetectionByEachRule) {
   EXPECT_TRUE(Contains(result.out, "judged = 0.416667 (mean average precision, Integral)"))
       << result.out;
   EXPECT_FALSE(Contains(result.err, "left out")) << result.err;
+  const ProcessResult voc07 = Evaluate(net, {"--ap_version=11point"});
+  EXPECT_TRUE(Contains(voc07.out, "judged = 0.424242 (mean average precision, 11point)"))
+      << voc07.out;
+  const ProcessResult unknown = Evaluate(net, {"--ap_version=VOC"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_TRUE(Contains(unknown.err, "'VOC' is not 11point, MaxIntegral or Integral"))
+      << unknown.err;
 }
 
 // Two priors, of which the boxes are exactly those; the first shows an object.

@@ -140,6 +140,8 @@ TEST_F(TrainRun, ResumeFlagsAreChecked) {
   ExpectFailure(2, "not both", {"--resume=s_iter_10.solverstate", "--weights=w"});
   ExpectFailure(2, "other.solverstate", {"--resume=other.solverstate"});
   ExpectFailure(2, "there is no file 'atuo' (did you mean 'auto'?)", {"--resume=atuo"});
+  ExpectFailure(2, "--snapshot takes a .solverstate; give --resume=auto", {"--snapshot=auto"});
+  ExpectFailure(2, "--snapshot: '.' is a folder", {"--snapshot=."});
   ExpectFailure(2, "--resume needs a value, auto or a .solverstate, but '--quiet' follows it",
                 {"--resume", "--quiet"});
   ASSERT_EQ(mkfifo(temp_.File("pipe").c_str(), 0600), 0);
@@ -244,7 +246,8 @@ TEST_F(TrainRun, AClockThatIsSetBackChangesNothing) {
   EXPECT_EQ(temp_.Read("s_iter_40.solverstate"), expected);
   EXPECT_EQ(States().size(), 4U);
 
-  std::istringstream rows(temp_.Read("back/metrics.csv"));
+  const std::string metrics = temp_.Read("back/metrics.csv");
+  std::istringstream rows(metrics);
   std::vector<double> times;
   for (std::string row; std::getline(rows, row);) {
     if (row.starts_with("train,")) times.push_back(std::stod(Split(row, ',').at(3)));
@@ -252,8 +255,12 @@ TEST_F(TrainRun, AClockThatIsSetBackChangesNothing) {
   ASSERT_EQ(times.size(), 40U);
   EXPECT_LT(times.back(), times.front() - 3000) << "the clock was not set back";
   // Where it is right again, the run goes on in the same folder.
+  fs::remove(temp_.File("s_iter_40.solverstate"));
   EXPECT_EQ(Run({"--resume=s_iter_10.solverstate", "--run=back"}).exit_code, 0);
   EXPECT_EQ(temp_.Read("s_iter_40.solverstate"), expected);
+  const std::string after = temp_.Read("back/metrics.csv");
+  EXPECT_EQ(std::ranges::count(after, '\n'), std::ranges::count(metrics, '\n'));
+  EXPECT_NE(after, metrics) << "the times of the last iterations are others";
 }
 #endif
 
