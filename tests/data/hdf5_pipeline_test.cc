@@ -208,6 +208,20 @@ TEST(Hdf5Pipeline, ADamagedChunkSpoilsItsRowsOnly) {
   EXPECT_EQ(dynamic_cast<NoticeTeller&>(runner.state()).TakeNotices().size(), 2u);
 }
 
+TEST(Hdf5Pipeline, DamagedRowsAreReplacedTheSameWayForAnyWorkers) {
+  TempDir temp;
+  WriteFile(temp.File("a.h5"), {"data", 9, 3, 1});
+  WriteFile(temp.File("b.h5"), {"data", 4, 3, 4});
+  Damage(temp.File("a.h5"), 4);
+  const std::string list = temp.Write("list", temp.File("a.h5") + "\n" + temp.File("b.h5") + "\n");
+  const Registry registry = Hdf5Registry();
+  const std::string layer = Layer(list, "batch_size: 3", "top: 'data'");
+  for (const char* pipeline : {"on_bad_sample: SKIP", "on_bad_sample: REPEAT prefetch: 1",
+                               "on_bad_sample: SKIP shuffle: true"}) {
+    ExpectSameBatches(registry, layer, pipeline, 12, testing::Resume::kBetweenBatches);
+  }
+}
+
 TEST(LargePermutation, HoldsEachNumberOnceWithAndWithoutATable) {
   for (const uint64_t n :
        {uint64_t{1}, uint64_t{1000}, LargePermutation::kLargestTable,
