@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csetjmp>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -79,6 +82,27 @@ Environment MakeEnvironment(const std::string& path) {
   return Environment(env);
 }
 
+// Where an assertion of liblmdb about a damaged page goes on, in place of abort().
+thread_local std::jmp_buf* t_escape = nullptr;
+
+void OnAssertion(MDB_env*, const char*) {
+  if (t_escape != nullptr) std::longjmp(*t_escape, 1);
+}
+
+// mdb_cursor_get, with MDB_CORRUPTED for assertions that fail in it. Owns nothing, since longjmp
+// runs no destructors.
+int Get(MDB_cursor* cursor, MDB_val* key, MDB_val* value, MDB_cursor_op operation) {
+  std::jmp_buf escape;
+  t_escape = &escape;
+  if (setjmp(escape) != 0) {  // NOLINT: liblmdb is C
+    t_escape = nullptr;
+    return MDB_CORRUPTED;
+  }
+  const int code = mdb_cursor_get(cursor, key, value, operation);
+  t_escape = nullptr;
+  return code;
+}
+
 // The size of data.mdb, after checks whose messages LMDB's own could not match.
 struct stat ExamineFolder(const std::string& path) {
   struct stat status = ExamineDataSet(path);
@@ -108,6 +132,7 @@ Environment OpenForReading(const std::string& path) {
     code = mdb_env_open(env.get(), path.c_str(), kFlags | MDB_NOLOCK, kFileMode);
   }
   Check(code, path, "opening it");
+  mdb_env_set_assert(env.get(), OnAssertion);
   return env;
 }
 
@@ -136,6 +161,16 @@ void CheckWhole(MDB_env* env, const std::string& path, uint64_t needed) {
   }
 }
 
+// Where data.mdb is mapped, which liblmdb does not tell: each page begins with its number, and
+// `key` lies in one.
+uintptr_t MapOf(const MDB_val& key, uint64_t page_bytes) {
+  const auto at = reinterpret_cast<uintptr_t>(key.mv_data);
+  const uintptr_t page = at - at % page_bytes;
+  uint64_t number = 0;
+  std::memcpy(&number, reinterpret_cast<const void*>(page), sizeof number);
+  return page - number * page_bytes;
+}
+
 // Where a record lies in the mapped file.
 struct RecordPlace {
   const char* key;
@@ -158,17 +193,37 @@ struct LmdbReader::Impl {
   Cursor cursor;
   uint64_t count = 0;
   uint64_t bytes_in_use = 0;
+  uintptr_t map = 0;                // where the file is mapped
   bool positioned = false;          // the cursor stands on the record that was read last
   std::vector<RecordPlace> places;  // empty: not looked for yet
+
+  // liblmdb does not look whether what a page says lies in the file; what lies behind its end kills
+  // who reads it.
+  void CheckInside(const MDB_val& part) const {
+    const uint64_t offset = reinterpret_cast<uintptr_t>(part.mv_data) - map;
+    if (offset <= bytes_in_use && part.mv_size <= bytes_in_use - offset) return;
+    FailLmdb(path, "reading a record", MDB_CORRUPTED);
+  }
+
+  void FindMap() {
+    MDB_stat pages{};
+    Check(mdb_env_stat(env->get(), &pages), path, "examining it");
+    MDB_val key{};
+    MDB_val value{};
+    Check(Get(cursor.get(), &key, &value, MDB_FIRST), path, "reading a record");
+    map = MapOf(key, pages.ms_psize);
+  }
 
   // The record behind the last one.
   MDB_val Step(MDB_val* value) {
     const MDB_cursor_op operation = positioned ? MDB_NEXT : MDB_FIRST;
     positioned = true;
     MDB_val key{};
-    int code = mdb_cursor_get(cursor.get(), &key, value, operation);
-    if (code == MDB_NOTFOUND) code = mdb_cursor_get(cursor.get(), &key, value, MDB_FIRST);
+    int code = Get(cursor.get(), &key, value, operation);
+    if (code == MDB_NOTFOUND) code = Get(cursor.get(), &key, value, MDB_FIRST);
     Check(code, path, "reading a record");
+    CheckInside(key);
+    CheckInside(*value);
     return key;
   }
 
@@ -176,17 +231,22 @@ struct LmdbReader::Impl {
     MDB_cursor* raw = nullptr;
     Check(mdb_cursor_open(txn.get(), mdb_cursor_dbi(cursor.get()), &raw), path, "listing its keys");
     const Cursor walker(raw);
-    places.reserve(count);
+    std::vector<RecordPlace> found;
+    found.reserve(count);
     MDB_val key{};
     MDB_val value{};
-    int code = mdb_cursor_get(raw, &key, &value, MDB_FIRST);
-    for (; code == MDB_SUCCESS; code = mdb_cursor_get(raw, &key, &value, MDB_NEXT)) {
-      places.push_back({static_cast<const char*>(key.mv_data),
-                        static_cast<const char*>(value.mv_data),
-                        static_cast<uint32_t>(value.mv_size), static_cast<uint16_t>(key.mv_size)});
+    int code = Get(raw, &key, &value, MDB_FIRST);
+    for (; code == MDB_SUCCESS; code = Get(raw, &key, &value, MDB_NEXT)) {
+      if (found.size() == count) FailLmdb(path, "listing its keys", MDB_CORRUPTED);
+      CheckInside(key);
+      CheckInside(value);
+      found.push_back({static_cast<const char*>(key.mv_data),
+                       static_cast<const char*>(value.mv_data),
+                       static_cast<uint32_t>(value.mv_size), static_cast<uint16_t>(key.mv_size)});
     }
     if (code != MDB_NOTFOUND) FailLmdb(path, "listing its keys", code);
-    if (places.size() != count) FailLmdb(path, "listing its keys", MDB_CORRUPTED);
+    if (found.size() != count) FailLmdb(path, "listing its keys", MDB_CORRUPTED);
+    places = std::move(found);
   }
 };
 
@@ -205,12 +265,14 @@ LmdbReader::LmdbReader(const std::string& path) : impl_(std::make_unique<Impl>()
   MDB_stat contents{};
   Check(mdb_stat(txn, dbi, &contents), path, "counting its records");
   impl_->count = contents.ms_entries;
+  if (impl_->count > impl_->bytes_in_use) FailLmdb(path, "counting its records", MDB_CORRUPTED);
   if (impl_->count == 0) {
     Fail(ErrorCode::kDataLoss, StrCat("the data set '", path, "' holds no records"));
   }
   MDB_cursor* cursor = nullptr;
   Check(mdb_cursor_open(txn, dbi, &cursor), path, "opening it");
   impl_->cursor.reset(cursor);
+  impl_->FindMap();
 }
 
 LmdbReader::~LmdbReader() = default;
@@ -236,7 +298,7 @@ void LmdbReader::Seek(uint64_t ordinal) {
   }
   const RecordPlace& before = impl_->places[ordinal - 1];
   MDB_val key = Val({before.key, before.key_bytes});
-  Check(mdb_cursor_get(impl_->cursor.get(), &key, nullptr, MDB_SET), impl_->path, "seeking");
+  Check(Get(impl_->cursor.get(), &key, nullptr, MDB_SET), impl_->path, "seeking");
   impl_->positioned = true;
 }
 
