@@ -2,6 +2,7 @@
 
 #include <google/protobuf/io/coded_stream.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/rng.h"
@@ -333,6 +334,12 @@ void AddData(std::vector<CorpusFile>* files) {
   add("a datum whose image is none", broken);
 }
 
+// Those whose fields are of protobuf's wire format.
+bool IsMessage(const std::string& target) {
+  return target == "caffemodel" || target == "solverstate" || target == "datum" ||
+         target == "annotated";
+}
+
 }  // namespace
 
 std::vector<CorpusFile> WholeFiles() {
@@ -363,24 +370,26 @@ std::vector<CorpusFile> WholeFiles() {
                                 [](const std::string& p) { WriteSolverStateHdf5(State(), p); }),
                    ""});
 #endif
+  AddWholeData(&files);
   return files;
 }
 
 std::vector<CorpusFile> BrokenFiles() {
   std::vector<CorpusFile> files;
   for (const CorpusFile& whole : WholeFiles()) {
-    FlipBits(whole, whole.target == "hdf5" ? 200 : 64, &files);
-    if (whole.target == "prototxt" || whole.target == "solver") {
+    const bool text = whole.target == "prototxt" || whole.target == "solver" ||
+                      whole.target == "list" || whole.target == "windows";
+    FlipBits(whole, text || IsMessage(whole.target) ? 64 : 200, &files);
+    if (text) {
       TruncateText(whole, &files);
       continue;
     }
     std::vector<size_t> offsets;
-    if (whole.target == "hdf5") {
-      for (size_t at = 0; at < whole.bytes.size(); at += whole.bytes.size() / 50) {
-        offsets.push_back(at);
-      }
-    } else {
+    if (IsMessage(whole.target)) {
       FieldOffsets(whole.bytes, 0, 3, &offsets);
+    } else {
+      const size_t step = std::max<size_t>(1, whole.bytes.size() / 50);
+      for (size_t at = 0; at < whole.bytes.size(); at += step) offsets.push_back(at);
     }
     Truncate(whole, offsets, &files);
   }
