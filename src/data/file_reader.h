@@ -18,7 +18,7 @@ class FileReader {
   explicit FileReader(std::shared_ptr<FileCache> cache) : cache_(std::move(cache)) {}
 
   // The bytes of file `number`; they lie in `storage`, or in the cache. Throws what ReadFile
-  // throws.
+  // throws, and kInvalidArgument for a pipe.
   std::string_view Read(uint64_t number, const std::string& path, std::string* storage);
 
  private:

@@ -115,21 +115,30 @@ struct stat ExamineFolder(const std::string& path) {
     Fail(ErrorCode::kDataLoss,
          StrCat("the folder '", path, "' is not an LMDB: it holds no data.mdb"));
   }
+  if (!S_ISREG(status.st_mode)) {
+    Fail(ErrorCode::kDataLoss, StrCat("'", path, "/data.mdb' is not a file, so this is no LMDB"));
+  }
   if (status.st_size == 0) {
     Fail(ErrorCode::kDataLoss, StrCat("'", path, "/data.mdb' is empty: write the data set again"));
   }
   return status;
 }
 
-Environment OpenForReading(const std::string& path) {
+Environment OpenForReading(const std::string& path, uint64_t file_bytes) {
   // A folder on a read-only mount, or of another user, has no room for a lock file; nobody writes
   // there either, so reading without locks is sound.
-  constexpr unsigned kFlags = MDB_RDONLY | MDB_NOTLS;
+  unsigned flags = MDB_RDONLY | MDB_NOTLS;
   Environment env = MakeEnvironment(path);
-  int code = mdb_env_open(env.get(), path.c_str(), kFlags, kFileMode);
+  int code = mdb_env_open(env.get(), path.c_str(), flags, kFileMode);
   if (code == EACCES || code == EROFS || code == EPERM) {
+    flags |= MDB_NOLOCK;
     env = MakeEnvironment(path);
-    code = mdb_env_open(env.get(), path.c_str(), kFlags | MDB_NOLOCK, kFileMode);
+    code = mdb_env_open(env.get(), path.c_str(), flags, kFileMode);
+  }
+  if (code == ENOMEM) {  // it reserves what its writer did: a terabyte for those of Caffe
+    env = MakeEnvironment(path);
+    Check(mdb_env_set_mapsize(env.get(), file_bytes), path, "sizing it");
+    code = mdb_env_open(env.get(), path.c_str(), flags, kFileMode);
   }
   Check(code, path, "opening it");
   mdb_env_set_assert(env.get(), OnAssertion);
@@ -253,7 +262,8 @@ struct LmdbReader::Impl {
 LmdbReader::LmdbReader(const std::string& path) : impl_(std::make_unique<Impl>()) {
   impl_->path = path;
   const struct stat status = ExamineFolder(path);
-  impl_->env = std::make_unique<SharedEnvironment>(status, [&] { return OpenForReading(path); });
+  impl_->env = std::make_unique<SharedEnvironment>(
+      status, [&] { return OpenForReading(path, static_cast<uint64_t>(status.st_size)); });
   impl_->bytes_in_use = BytesInUse(impl_->env->get(), path);
   CheckWhole(impl_->env->get(), path, impl_->bytes_in_use);
 
