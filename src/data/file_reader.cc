@@ -6,13 +6,19 @@
 namespace crema {
 namespace {
 
-// As ReadFile, but a pipe is an error: nobody may ever write into it, and it can be read once only.
+// As ReadFile, but a pipe is not waited for. What is no file is a fault of the data, not of the
+// net.
 std::string ReadSample(const std::string& path) {
-  const RandomFile file(path);
-  if (file.size() > kMaxFileBytes) {
-    Fail(ErrorCode::kDataLoss, "is larger than 2 GiB", {.file = path});
+  try {
+    const RandomFile file(path);
+    if (file.size() > kMaxFileBytes) {
+      Fail(ErrorCode::kDataLoss, "is larger than 2 GiB", {.file = path});
+    }
+    return file.Read(0, static_cast<size_t>(file.size()));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidArgument) throw;
+    Fail(ErrorCode::kDataLoss, error.problems().front().message, {.file = path});
   }
-  return file.Read(0, static_cast<size_t>(file.size()));
 }
 
 }  // namespace

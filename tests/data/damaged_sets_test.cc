@@ -13,6 +13,8 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "data/expect_error.h"
+#include "data/image.h"
 #include "data/image_files.h"
 #include "data/layer_runner.h"
 #include "data/record_sets.h"
@@ -22,6 +24,9 @@
 #include "support/temp_dir.h"
 #ifdef CREMA_HAVE_JPEG
 #include "data/jpeg_files.h"
+#endif
+#ifdef CREMA_HAVE_HDF5
+#include "data/hdf5_appender.h"
 #endif
 
 namespace crema {
@@ -231,6 +236,110 @@ TEST(DamagedSets, LevelDbTables) {
       if (victim.file.empty()) victim.file = path + "/CURRENT";
       return victim;
     });
+  }
+}
+
+std::string WindowText() {
+  std::string text;
+  for (int i = 0; i < kSamples; ++i) {
+    text += StrCat("# ", i, "\n", i, ".png\n3\n9\n11\n2\n7 0.9 2 1 5 8\n0 0.1 1 3 9 7\n");
+  }
+  return text;
+}
+
+Victim WindowSet(const TempDir& temp, const std::string& damaged) {
+  for (int i = 0; i < kSamples; ++i) {
+    temp.Write(StrCat(i, ".png"), testing::Encode(testing::Pattern(9, 11, 3, i)));
+  }
+  const std::string source = temp.Write("windows", WindowText());
+  return {.layer = StrCat("name: 'd' type: 'WindowData' top: 'data' top: 'label' ",
+                          "window_data_param { batch_size: 3 fg_fraction: 0.4 context_pad: 1 "
+                          "source: '",
+                          source, "' root_folder: '", temp.path(),
+                          "/' } transform_param { crop_size: 5 mirror: true }"),
+          .file = temp.File(damaged)};
+}
+
+TEST(DamagedSets, ListsAndWindowFiles) {
+  ExpectNoCrash("windows", 60, [](const TempDir& temp) { return WindowSet(temp, "windows"); });
+  ExpectNoCrash("image", 30, [](const TempDir& temp) { return WindowSet(temp, "2.png"); });
+  ExpectNoCrash("list", 60, [](const TempDir& temp) {
+    Victim victim =
+        ImageSet(temp, ".png",
+                 std::vector<std::string>(kSamples, testing::Encode(testing::Pattern(9, 11, 3))));
+    victim.file = temp.File("list");
+    victim.sample = -1;
+    return victim;
+  });
+}
+
+TEST(DamagedSets, RecordsWithBoxes) {
+  for (uint64_t n = 0; n < 60; ++n) {
+    const TempDir temp;
+    const auto writer = CreateRecords(temp.File("set"), DataParameter::LMDB);
+    for (int i = 0; i < kSamples; ++i) {
+      AnnotatedDatum record;
+      record.set_type(AnnotatedDatum::BBOX);
+      *record.mutable_datum() = SampleDatum(i, true);
+      AnnotationGroup* group = record.add_annotation_group();
+      group->set_group_label(1);
+      group->add_annotation()->mutable_bbox()->set_xmax(0.5f);
+      group->mutable_annotation(0)->mutable_bbox()->set_ymax(0.7f);
+      std::string value = record.SerializeAsString();
+      if (i == 2) test::DamageBytes(&value, n);
+      writer->Put(testing::NumberedKey(i), value);
+    }
+    writer->Close();
+    const Victim victim{
+        .layer = StrCat("name: 'd' type: 'AnnotatedData' top: 'data' top: 'label' data_param { ",
+                        "source: '", temp.File("set"), "' batch_size: 3 } transform_param { ",
+                        "resize_param { height: 6 width: 6 } expand_param { prob: 0.5 ",
+                        "max_expand_ratio: 3 } mirror: true } annotated_data_param { ",
+                        "batch_sampler { sampler { min_scale: 0.3 } max_trials: 5 } }"),
+        .file = ""};
+    for (const char* policy : kPolicies) {
+      const Outcome outcome = RunLayer(victim, policy, {});
+      if (std::string(policy) != "ERROR") {
+        EXPECT_EQ(outcome.error, "") << n;
+      }
+    }
+  }
+}
+
+#ifdef CREMA_HAVE_HDF5
+TEST(DamagedSets, Hdf5Files) {
+  ExpectNoCrash("hdf5", 24, [](const TempDir& temp) {
+    std::string list;
+    for (const int rows : {4, 2}) {
+      const std::string path = temp.File(StrCat(rows, ".h5"));
+      Tensor values(Shape{rows, 5}, DType::kF32);
+      for (int i = 0; i < 5 * rows; ++i) {
+        values.view().data<float>()[i] = static_cast<float>(rows * 100 + i);
+      }
+      Hdf5Appender appender(path);
+      appender.Append("data", values.view());
+      appender.Append("label", values.view());
+      list += path + "\n";
+    }
+    return Victim{.layer = StrCat("name: 'd' type: 'HDF5Data' top: 'data' top: 'label' ",
+                                  "hdf5_data_param { batch_size: 3 source: '",
+                                  temp.Write("list", list), "' }"),
+                  .file = temp.File("4.h5")};
+  });
+}
+#endif
+
+// A few bytes that say they are an image of gigabytes.
+TEST(DamagedSets, SizesThatAnImageFileCannotHoldAreAnErrorBeforeMemoryIsTaken) {
+  const std::vector<std::string> files = {
+      "P5\n32000 32000\n255\n1234",  // 1 GB
+      "P6\n32000 32000\n255\n1234",
+      "P4\n32000 32000\n1234",
+  };
+  for (const std::string& file : files) {
+    Image image;
+    testing::ExpectError(ErrorCode::kDataLoss, "cannot hold",
+                         [&] { DecodeImage(file, ColorMode::kColor, "record 5", &image); });
   }
 }
 

@@ -98,7 +98,7 @@ TEST(SourceErrors, PipesAreRefusedAndNotWaitedFor) {
   const std::string layer = ImageLayer(temp, {good, pipe});
   const std::string text = "is a pipe or a device";
   EXPECT_EQ(InAnotherProcess([&] {
-              return ErrorIs(ErrorCode::kInvalidArgument, text,
+              return ErrorIs(ErrorCode::kDataLoss, text,
                              [&] { LayerRunner(TestRegistry(), layer).Forward(); });
             }),
             0);
@@ -117,6 +117,26 @@ TEST(SourceErrors, PipesAreRefusedAndNotWaitedFor) {
                 [&] { return ErrorIs(ErrorCode::kDataLoss, text, [&] { Hdf5File file(pipe); }); }),
             0);
 #endif
+}
+
+TEST(SourceErrors, FoldersAndPipesInAListAreBadSamples) {
+  const TempDir temp;
+  const std::string good = WriteImage(temp, "a.png");
+  ASSERT_EQ(mkfifo(temp.File("pipe").c_str(), 0600), 0);
+  for (const std::string& path : {temp.path(), temp.File("pipe")}) {
+    const std::string layer = ImageLayer(temp, {good, path});
+    LayerRunner strict(TestRegistry(), layer);
+    ExpectError(ErrorCode::kDataLoss, "(line 2 of", [&] { strict.Forward(); });
+    LayerRunner skipping(TestRegistry(), layer + " pipeline_param { on_bad_sample: SKIP }");
+    EXPECT_EQ(skipping.Collect(0, 1), std::vector<float>(2 * 27, 7));
+  }
+}
+
+TEST(SourceErrors, ListsWithZeroBytesAreNone) {
+  const TempDir temp;
+  const std::string list = temp.Write("list", temp.path() + std::string("/a.png\0 1\n", 10));
+  ExpectError(ErrorCode::kDataLoss, "list:1:1: the path holds a zero byte",
+              [&] { ImageList(list, ""); });
 }
 
 TEST(SourceErrors, LinksThatGoRoundAreAnErrorOrPassedOver) {
