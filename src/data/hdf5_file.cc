@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <span>
@@ -89,6 +90,12 @@ std::vector<int64_t> ExtentsOf(hid_t dataset, const std::string& what) {
   constexpr hssize_t kHarmless = 1 << 24;
   if (H5Dget_storage_size(dataset) == 0 && H5Sget_simple_extent_npoints(space.get()) > kHarmless) {
     Fail(ErrorCode::kDataLoss, what + " has a shape but no values");
+  }
+  for (int axis = 0; axis < axes; ++axis) {
+    if (extents[static_cast<size_t>(axis)] <= static_cast<hsize_t>(INT64_MAX)) continue;
+    Fail(ErrorCode::kDataLoss,
+         StrCat(what, " says that it has ", extents[static_cast<size_t>(axis)],
+                " entries along axis ", axis, ": the file is damaged"));
   }
   return {extents.begin(), extents.begin() + axes};
 }

@@ -338,7 +338,7 @@ TEST(DamagedSets, SizesThatAnImageFileCannotHoldAreAnErrorBeforeMemoryIsTaken) {
   };
   for (const std::string& file : files) {
     Image image;
-    testing::ExpectError(ErrorCode::kDataLoss, "cannot hold",
+    testing::ExpectError(ErrorCode::kDataLoss, "cannot be decoded",
                          [&] { DecodeImage(file, ColorMode::kColor, "record 5", &image); });
   }
 }
