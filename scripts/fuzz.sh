@@ -11,11 +11,11 @@ mkdir -p "$build/fuzz"
 "$build/bin/write_corpus" "$build/fuzz/corpus"
 
 status=0
-for target in ${FUZZ_TARGETS:-prototxt solver caffemodel solverstate hdf5 datum}; do
+for target in ${FUZZ_TARGETS:-prototxt solver caffemodel solverstate hdf5 datum image annotated tar list windows hdf5rows}; do
   echo "fuzz: $target, $seconds s"
   # The HDF5 library leaks on its own error paths; what is lost there is not ours to mend.
   leaks=1
-  [ "$target" = hdf5 ] && leaks=0
+  [[ "$target" == hdf5* ]] && leaks=0
   ASAN_OPTIONS="detect_leaks=$leaks" "$build/bin/fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 \
     -malloc_limit_mb=1024 -max_len=65536 -print_final_stats=1 -verbosity=0 \
     -artifact_prefix="$build/fuzz/$target-" "$build/fuzz/corpus/$target" 2>"$build/fuzz/$target.log" ||

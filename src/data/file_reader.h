@@ -17,8 +17,8 @@ class FileReader {
   // `cache` may be null.
   explicit FileReader(std::shared_ptr<FileCache> cache) : cache_(std::move(cache)) {}
 
-  // The bytes of file `number`; they lie in `storage`, or in the cache. Throws what ReadFile
-  // throws.
+  // The bytes of file `number`; they lie in `storage`, or in the cache. Throws kNotFound,
+  // kIoFailure, or kDataLoss for what is no file, or larger than kMaxFileBytes.
   std::string_view Read(uint64_t number, const std::string& path, std::string* storage);
 
  private:

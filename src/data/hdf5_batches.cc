@@ -13,10 +13,11 @@ std::vector<size_t> RowBytes(const Hdf5Set& set, DType dtype) {
   return bytes;
 }
 
-Hdf5Source::Hdf5Source(Hdf5Set set, Hdf5RowReader::Options options)
+Hdf5Source::Hdf5Source(Hdf5Set set, Hdf5RowReader::Options options, Shard shard)
     : reader_(std::move(set), options),
       row_bytes_(RowBytes(reader_.set(), options.dtype)),
-      places_(row_bytes_.size()) {}
+      places_(row_bytes_.size()),
+      shard_(shard) {}
 
 void Hdf5Source::Read(Record* record) {
   record->storage.resize(std::accumulate(row_bytes_.begin(), row_bytes_.end(), size_t{0}));
@@ -25,8 +26,8 @@ void Hdf5Source::Read(Record* record) {
     places_[i] = place;
     place += row_bytes_[i];
   }
-  record->ordinal = position_;
-  record->entry = reader_.Read(position_, places_);
+  record->ordinal = shard_.Ordinal(position_);
+  record->entry = reader_.Read(record->ordinal, places_);
   record->value = record->storage;
   ++position_;
 }

@@ -9,13 +9,15 @@
 
 #include "data/hdf5_rows.h"
 #include "data/prefetcher.h"
+#include "data/shuffle.h"
 
 namespace crema {
 
-// Rows one after the other; a record's value holds that of each dataset.
+// The rows that belong to one shard, one after the other; a record's value holds that of each
+// dataset.
 class Hdf5Source final : public RecordSource {
  public:
-  Hdf5Source(Hdf5Set set, Hdf5RowReader::Options options);
+  Hdf5Source(Hdf5Set set, Hdf5RowReader::Options options, Shard shard = {});
 
   void Seek(uint64_t position) override { position_ = position; }
   void Read(Record* record) override;
@@ -25,6 +27,7 @@ class Hdf5Source final : public RecordSource {
   Hdf5RowReader reader_;
   const std::vector<size_t> row_bytes_;  // by dataset
   std::vector<std::byte*> places_;
+  const Shard shard_;
   uint64_t position_ = 0;
 };
 

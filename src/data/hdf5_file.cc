@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <span>
@@ -18,7 +19,8 @@
 namespace crema {
 namespace {
 
-hid_t OpenFile(const std::string& path) {
+// What lies at `path` can be opened and is a file.
+void CheckFile(const std::string& path) {
   std::error_code failure;
   const auto status = std::filesystem::status(path, failure);
   if (!std::filesystem::exists(status)) {
@@ -27,9 +29,15 @@ hid_t OpenFile(const std::string& path) {
   if (std::filesystem::is_directory(status)) {
     Fail(ErrorCode::kDataLoss, StrCat("'", path, "' is a folder, not an HDF5 file"));
   }
+  if (!std::filesystem::is_regular_file(status)) {
+    Fail(ErrorCode::kDataLoss, StrCat("'", path, "' is a pipe or a device, not an HDF5 file"));
+  }
   if (access(path.c_str(), R_OK) != 0) {
     Fail(ErrorCode::kIoFailure, StrCat("'", path, "' cannot be read: ", std::strerror(errno)));
   }
+}
+
+hid_t OpenFile(const std::string& path) {
   const hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   if (id < 0) {
     Fail(ErrorCode::kDataLoss,
@@ -83,6 +91,12 @@ std::vector<int64_t> ExtentsOf(hid_t dataset, const std::string& what) {
   if (H5Dget_storage_size(dataset) == 0 && H5Sget_simple_extent_npoints(space.get()) > kHarmless) {
     Fail(ErrorCode::kDataLoss, what + " has a shape but no values");
   }
+  for (int axis = 0; axis < axes; ++axis) {
+    if (extents[static_cast<size_t>(axis)] <= static_cast<hsize_t>(INT64_MAX)) continue;
+    Fail(ErrorCode::kDataLoss,
+         StrCat(what, " says that it has ", extents[static_cast<size_t>(axis)],
+                " entries along axis ", axis, ": the file is damaged"));
+  }
   return {extents.begin(), extents.begin() + axes};
 }
 
@@ -107,6 +121,7 @@ struct Hdf5File::Impl {
 
 Hdf5File::Hdf5File(const std::string& path) : impl_(std::make_unique<Impl>()) {
   impl_->path = path;
+  CheckFile(path);
   ProbeHdf5(path);
   const Hdf5Session session;
   impl_->id = OpenFile(path);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -72,6 +73,11 @@ void Hdf5Set::AddFile(const std::string& path) {
                                         "' is ", ToString(dataset.RowShape()), ", but in '",
                                         files_[0].path, "' it is ", ToString(row_shapes_[i])));
     }
+  }
+  if (static_cast<uint64_t>(rows) > static_cast<uint64_t>(INT64_MAX) - rows_) {
+    Fail(ErrorCode::kDataLoss, StrCat("'", path, "' says that it has ", rows,
+                                      " rows, with which there are too many to count: it may be "
+                                      "damaged"));
   }
   files_.push_back({path, static_cast<uint64_t>(rows), rows_});
   rows_ += static_cast<uint64_t>(rows);

@@ -7,25 +7,24 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "data/resize.h"
-#include "data/shuffle.h"
 
 namespace crema {
 
-uint64_t ImageFileSource::EntryAt(uint64_t position) {
+uint64_t ImageFileSource::EntryAt(uint64_t ordinal) {
   const uint64_t count = list_->entries().size();
-  if (!options_.shuffle) return position % count;
-  const uint64_t epoch = position / count;
+  if (!options_.shuffle) return ordinal % count;
+  const uint64_t epoch = ordinal / count;
   if (order_.empty() || epoch != epoch_) {
     const uint64_t stream = MixBits(options_.layer_id, HashName("image order"));
     order_ = Permutation(static_cast<uint32_t>(count), RandomStream(options_.seed, stream, epoch));
     epoch_ = epoch;
   }
-  return order_[position % count];
+  return order_[ordinal % count];
 }
 
 void ImageFileSource::Read(Record* record) {
-  record->entry = EntryAt(position_);
-  record->ordinal = position_++;
+  record->ordinal = options_.shard.Ordinal(position_++);
+  record->entry = EntryAt(record->ordinal);
   const ImageList::Entry& entry = list_->entries()[record->entry];
   record->value = {};
   const auto& decoded = options_.caches.decoded;

@@ -13,14 +13,17 @@
 #include "data/image_list.h"
 #include "data/prefetcher.h"
 #include "data/sample_writer.h"
+#include "data/shuffle.h"
 
 namespace crema {
 
-// The files of a list, in its order or, with `shuffle`, in an order that depends on seed, layer and
-// epoch only. Throws what reading a file throws, naming the line of the list.
+// The files of a list that belong to one shard, in its order or, with `shuffle`, in an order that
+// depends on seed, layer and epoch only. Throws what reading a file throws, naming the line of the
+// list.
 class ImageFileSource final : public RecordSource {
  public:
   struct Options {
+    Shard shard = {};
     bool shuffle = false;
     SampleCaches caches = {};
     uint64_t seed = 1;
@@ -37,7 +40,7 @@ class ImageFileSource final : public RecordSource {
   }
 
  private:
-  uint64_t EntryAt(uint64_t position);
+  uint64_t EntryAt(uint64_t ordinal);
 
   const std::shared_ptr<const ImageList> list_;
   const Options options_;

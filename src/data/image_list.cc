@@ -66,6 +66,9 @@ void ImageList::Add(std::string_view path, std::span<const std::string_view> lab
                     uint32_t line) {
   Entry entry{.path = root_, .line = line};
   entry.path += path;
+  if (path.find('\0') != std::string_view::npos) {
+    FailLine(line, "the path holds a zero byte: the list is damaged, or no text");
+  }
   if (labels_ == 0) {
     entry.label = WholeNumber(labels[0], entry);
   } else {

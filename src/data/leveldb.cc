@@ -160,6 +160,7 @@ class LevelDbReader final : public RecordReader {
       at = 0;
       ToFirst();
     }
+    CheckWalker();
   }
 
   void Skip(uint64_t records) override {
@@ -173,7 +174,7 @@ class LevelDbReader final : public RecordReader {
     const std::string_view key = db_->Key(ordinal);
     if (!finder_) finder_ = db_->NewIterator();
     finder_->Seek(Slice(key));
-    if (!finder_->Valid()) {
+    if (!finder_->Valid() || View(finder_->key()) != key) {
       FailLevelDb(db_->path(), "reading a record",
                   finder_->status().ok() ? leveldb::Status::Corruption("a record is gone")
                                          : finder_->status());
@@ -186,21 +187,21 @@ class LevelDbReader final : public RecordReader {
   }
 
  private:
+  // A walker goes on behind a damaged block as if nothing had been there, and keeps the status.
   void CheckWalker() { Check(walker_->status(), db_->path(), "reading a record"); }
 
   void ToFirst() {
     walker_->SeekToFirst();
     pending_ = true;
-    if (walker_->Valid()) return;
     CheckWalker();
+    if (walker_->Valid()) return;
     Fail(ErrorCode::kDataLoss, StrCat("the data set '", db_->path(), "' holds no records"));
   }
 
   void Step() {
     if (walker_->Valid()) walker_->Next();
-    if (walker_->Valid()) return;
     CheckWalker();
-    ToFirst();
+    if (!walker_->Valid()) ToFirst();
   }
 
   const std::shared_ptr<SharedLevelDb> shared_;  // destroyed last

@@ -85,6 +85,9 @@ std::unique_ptr<RecordReader> OpenRecords(const std::string& path) {
     Fail(ErrorCode::kIoFailure,
          StrCat("the data set '", path, "' cannot be read: ", std::strerror(errno)));
   }
+  if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode)) {
+    Fail(ErrorCode::kDataLoss, StrCat("'", path, "' is a pipe or a device and no data set"));
+  }
   if (!S_ISDIR(status.st_mode)) {
     Fail(ErrorCode::kDataLoss,
          StrCat("'", path,

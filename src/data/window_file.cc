@@ -82,6 +82,9 @@ WindowFile::Image ReadImage(WordReader& reader, const std::string& root) {
   image.path = root;
   image.path += reader.Line("the path of an image");
   image.line = reader.line();
+  if (image.path.find('\0') != std::string::npos) {
+    reader.Fail("the path of an image holds a zero byte: the file is damaged, or no text");
+  }
   image.channels = reader.Number<int>("the number of channels");
   image.height = reader.Number<int>("the height of the image");
   image.width = reader.Number<int>("the width of the image");

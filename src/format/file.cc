@@ -68,8 +68,9 @@ fs::path FolderOf(const std::string& path) {
   Fail(ErrorCode::kIoFailure, StrCat("cannot be read: ", std::strerror(error)), In(path));
 }
 
-int OpenForReading(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+// Opening a pipe waits until somebody writes into it, unless `wait` is false.
+int OpenForReading(const std::string& path, bool wait) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (wait ? 0 : O_NONBLOCK));
   if (file < 0 && (errno == ENOENT || errno == ENOTDIR)) FailMissing(path);
   if (file < 0) FailRead(path, errno);
   return file;
@@ -156,7 +157,7 @@ std::string DidYouMeanPath(const std::string& path) {
 }
 
 std::string ReadFile(const std::string& path) {
-  const Descriptor file(OpenForReading(path));
+  const Descriptor file(OpenForReading(path, true));
   RefuseDevices(file.get(), path, true);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) FailRead(path, errno);
@@ -177,7 +178,7 @@ std::string ReadFile(const std::string& path) {
 }
 
 std::string ReadFileStart(const std::string& path, size_t most_bytes) {
-  const Descriptor file(OpenForReading(path));
+  const Descriptor file(OpenForReading(path, false));
   RefuseDevices(file.get(), path, false);
   std::string bytes(most_bytes, '\0');
   bytes.resize(ReadSome(file.get(), path, bytes.data(), bytes.size()));
@@ -185,7 +186,7 @@ std::string ReadFileStart(const std::string& path, size_t most_bytes) {
 }
 
 RandomFile::RandomFile(const std::string& path) : path_(path) {
-  Descriptor file(OpenForReading(path));
+  Descriptor file(OpenForReading(path, false));
   RefuseDevices(file.get(), path, false);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) FailRead(path, errno);

@@ -295,14 +295,14 @@ TEST(BoxBounds, CountWithoutDecoding) {
   EXPECT_EQ(FindBoxBounds(temp.File("set"), 7).record, 2u);
 }
 
-TEST_F(AnnotatedDataTest, BatchesAreTheSameForAnyWorkersAndFromAnySample) {
-  const std::string net = Net(
-      WriteFour(), 3, "mirror: true resize_param { height: 6 width: 6 } noise_param { prob: 0 }",
-      "batch_sampler { sampler { min_scale: 0.3 } max_sample: 1 max_trials: 5 }");
+// `starts` are where runs are resumed; `net` has batches of 3.
+void ExpectSameBoxes(const std::string& net, const std::string& pipeline,
+                     const std::vector<uint64_t>& starts) {
   const auto build = [&](int threads) {
     std::string text = net;
-    text.insert(text.rfind('}'), StrCat("pipeline_param { threads: ", threads, " }"));
-    return Build(text);
+    text.insert(text.rfind('}'), StrCat("pipeline_param { threads: ", threads, pipeline, " }"));
+    const auto plan = test::PlanText(text);
+    return std::make_unique<Session>(plan, Weights::Make(*plan, 1), ExecContext(1));
   };
   const auto pass = [](Session& session) {
     session.Forward();
@@ -317,23 +317,43 @@ TEST_F(AnnotatedDataTest, BatchesAreTheSameForAnyWorkersAndFromAnySample) {
       const std::vector<float> batch = pass(*session);
       all.insert(all.end(), batch.begin(), batch.end());
       if (threads == 1) labels.push_back(test::ValuesOf(session->Data("label")));
-      EXPECT_EQ(test::ValuesOf(session->Data("label")), labels[n]) << threads << " threads";
+      EXPECT_EQ(test::ValuesOf(session->Data("label")), labels[n]) << threads << pipeline;
     }
     if (threads == 1) images = all;
-    EXPECT_EQ(all, images) << threads << " threads";
+    EXPECT_EQ(all, images) << threads << pipeline;
     const size_t sample = images.size() / 24;
-    for (const uint64_t from : {6, 10, 17}) {
+    for (const uint64_t from : starts) {
       const auto resumed = build(threads);
       LayerState state;
       state.set_position(from);
       resumed->MutableState("boxes")->Restore(state);
       const std::vector<float> batch = pass(*resumed);
       EXPECT_TRUE(std::equal(batch.begin(), batch.end(),
-                             images.begin() + static_cast<ptrdiff_t>(from * sample)));
+                             images.begin() + static_cast<ptrdiff_t>(from * sample)))
+          << threads << pipeline << " from " << from;
       if (from % 3 == 0) {
         EXPECT_EQ(test::ValuesOf(resumed->Data("label")), labels[from / 3]);
       }
     }
+  }
+}
+
+TEST_F(AnnotatedDataTest, BatchesAreTheSameForAnyWorkersAndFromAnySample) {
+  const std::string sampler =
+      "batch_sampler { sampler { min_scale: 0.3 } max_sample: 1 max_trials: 5 }";
+  const std::string transform =
+      "mirror: true resize_param { height: 6 width: 6 } noise_param { prob: 0 }";
+  const std::string net = Net(WriteFour(), 3, transform, sampler);
+  for (const char* pipeline : {"", " prefetch: 1"}) {
+    ExpectSameBoxes(net, pipeline, {6, 10, 17});
+  }
+  AnnotatedDatum broken = Annotated(Flat(4, 8, 7), {{1, 0, 0, 1, 1}});
+  broken.mutable_datum()->set_data("no image");
+  const AnnotatedDatum good = Annotated(Pattern(4, 8, 3), {{3, 0, 0, 1, 1}, {4, 0, 0, 0.5f, 1}});
+  const std::string bad =
+      Net(Write("bad", {good, good, broken, good, good}), 3, transform, sampler);
+  for (const char* policy : {" on_bad_sample: SKIP", " on_bad_sample: REPEAT"}) {
+    ExpectSameBoxes(bad, policy, {6, 9, 18});
   }
 }
 

@@ -208,6 +208,42 @@ TEST(Hdf5Pipeline, ADamagedChunkSpoilsItsRowsOnly) {
   EXPECT_EQ(dynamic_cast<NoticeTeller&>(runner.state()).TakeNotices().size(), 2u);
 }
 
+// Extents are numbers in the file's head, which nothing checks.
+TEST(Hdf5Pipeline, NumbersOfRowsThatCannotBeAreAnError) {
+  TempDir temp;
+  for (const uint64_t claim : {uint64_t{1} << 62, (uint64_t{1} << 63) + 5, UINT64_MAX}) {
+    WriteFile(temp.File("a.h5"), {"data", 777, 3, 2});
+    std::string bytes = temp.Read("a.h5");
+    const uint64_t rows = 777;
+    const std::string pattern(reinterpret_cast<const char*>(&rows), sizeof rows);
+    size_t at = bytes.find(pattern);
+    ASSERT_NE(at, std::string::npos);
+    for (; at != std::string::npos; at = bytes.find(pattern, at + 1)) {
+      bytes.replace(at, sizeof claim, reinterpret_cast<const char*>(&claim), sizeof claim);
+    }
+    temp.Write("a.h5", bytes);
+    const std::string list = temp.Write(
+        "list", StrCat(temp.File("a.h5"), " ", temp.File("a.h5"), " ", temp.File("a.h5"), "\n"));
+    const Registry registry = Hdf5Registry();
+    ExpectError(ErrorCode::kDataLoss, temp.File("a.h5"),
+                [&] { LayerRunner runner(registry, Layer(list, "batch_size: 3", "top: 'data'")); });
+  }
+}
+
+TEST(Hdf5Pipeline, DamagedRowsAreReplacedTheSameWayForAnyWorkers) {
+  TempDir temp;
+  WriteFile(temp.File("a.h5"), {"data", 9, 3, 1});
+  WriteFile(temp.File("b.h5"), {"data", 4, 3, 4});
+  Damage(temp.File("a.h5"), 4);
+  const std::string list = temp.Write("list", temp.File("a.h5") + "\n" + temp.File("b.h5") + "\n");
+  const Registry registry = Hdf5Registry();
+  const std::string layer = Layer(list, "batch_size: 3", "top: 'data'");
+  for (const char* pipeline : {"on_bad_sample: SKIP", "on_bad_sample: REPEAT prefetch: 1",
+                               "on_bad_sample: SKIP shuffle: true"}) {
+    ExpectSameBatches(registry, layer, pipeline, 12, testing::Resume::kBetweenBatches);
+  }
+}
+
 TEST(LargePermutation, HoldsEachNumberOnceWithAndWithoutATable) {
   for (const uint64_t n :
        {uint64_t{1}, uint64_t{1000}, LargePermutation::kLargestTable,

@@ -74,6 +74,21 @@ TEST(ImagePipeline, BatchesAreTheSameForAnyWorkersAndFromAnySample) {
   ExpectSameBatches(registry, Layer(pets.list), "shuffle: true cache: DECODED cache_mb: 1");
 }
 
+TEST(ImagePipeline, BadImagesAreReplacedTheSameWayForAnyWorkersAndCaches) {
+  const PetSet pets;
+  const Registry registry = Images();
+  pets.temp.Write("pets/dog/3.png", "no image");
+  std::filesystem::remove(pets.folder + "/cat/8.png");
+  for (const char* order : {"", "shuffle: true"}) {
+    for (const char* cache : {"", "cache: ENCODED cache_mb: 1", "cache: DECODED cache_mb: 1"}) {
+      for (const char* policy : {"on_bad_sample: SKIP", "on_bad_sample: REPEAT"}) {
+        ExpectSameBatches(registry, Layer(pets.list), StrCat(order, " ", cache, " ", policy), 12,
+                          testing::Resume::kBetweenBatches);
+      }
+    }
+  }
+}
+
 TEST(ImagePipeline, FoldersAndTablesGiveWhatAListGives) {
   const PetSet pets;
   const Registry registry = Images();

@@ -14,6 +14,7 @@
 #include "data/as_ordinary_user.h"
 #include "data/expect_error.h"
 #include "data/record_sets.h"
+#include "format/file.h"
 #include "support/temp_dir.h"
 
 namespace crema {
@@ -257,6 +258,41 @@ TEST_F(LevelDb, DamageIsDataLoss) {
   ExpectError(ErrorCode::kDataLoss, path, [&] { OpenRecords(path)->count(); });
   temp_.Write(fs::relative(path, temp_.path()).string() + "/CURRENT", "x");
   ExpectError(ErrorCode::kDataLoss, path, [&] { OpenRecords(path)->count(); });
+}
+
+// LevelDB itself goes on behind a damaged block, and tells at the end of all.
+TEST_F(LevelDb, NoRecordIsPassedOverWhereABlockIsDamaged) {
+  const std::string path = temp_.File("set");
+  constexpr int kRecords = 600;
+  const auto writer = CreateRecords(path, DataParameter::LEVELDB);
+  for (int n = 0; n < kRecords; ++n) {
+    writer->Put(
+        NumberedKey(n),
+        testing::EncodedDatum(std::string(2000, static_cast<char>(n)), n).SerializeAsString());
+  }
+  writer->Close();
+  OpenRecords(path)->count();  // records go from the log into a table
+  for (const auto& entry : fs::directory_iterator(path)) {
+    if (entry.path().extension() != ".ldb") continue;
+    std::string bytes = ReadFile(entry.path());
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+    WriteFileAtomically(entry.path(), bytes);
+  }
+  const auto reader = OpenRecords(path);
+  int next = 0;
+  ExpectError(ErrorCode::kDataLoss, "copy or write the data set again", [&] {
+    for (; next < kRecords; ++next) ASSERT_EQ(reader->Next().key, NumberedKey(next));
+  });
+  EXPECT_GT(next, 0);
+  EXPECT_LT(next, kRecords - 1);
+  const auto seeker = OpenRecords(path);
+  seeker->Seek(static_cast<uint64_t>(next) - 1);
+  EXPECT_EQ(seeker->Next().key, NumberedKey(next - 1));
+  ExpectError(ErrorCode::kDataLoss, "copy or write the data set again",
+              [&] { seeker->Seek(kRecords - 1); });
+  const auto skipper = OpenRecords(path);
+  ExpectError(ErrorCode::kDataLoss, "copy or write the data set again",
+              [&] { skipper->Skip(kRecords - 1); });
 }
 
 TEST(LevelDbMissing, SaysWhatToDo) {

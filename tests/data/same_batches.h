@@ -34,9 +34,14 @@ inline std::vector<std::string> SamplesFrom(LayerRunner* runner, uint64_t positi
   return samples;
 }
 
+// What a run may be resumed at. What takes the place of a bad sample depends on its batch, so there
+// runs are resumed between batches, as snapshots are.
+enum class Resume { kAtAnySample, kBetweenBatches };
+
 // `layer` is its text without pipeline_param, `pipeline` what stands in that besides `threads`.
 inline void ExpectSameBatches(const Registry& registry, const std::string& layer,
-                              const std::string& pipeline = "", int batches = 12) {
+                              const std::string& pipeline = "", int batches = 12,
+                              Resume resume = Resume::kAtAnySample) {
   const auto text = [&](int threads) {
     return StrCat(layer, " pipeline_param { threads: ", threads, " ", pipeline, " }");
   };
@@ -47,7 +52,10 @@ inline void ExpectSameBatches(const Registry& registry, const std::string& layer
     LayerRunner runner(registry, text(threads));
     ASSERT_EQ(SamplesFrom(&runner, 0, batches), expected) << threads << " threads";
     for (uint64_t i = 0; i < 3; ++i) {
-      const uint32_t from = random.Below(i, static_cast<uint32_t>(expected.size() / 2));
+      const auto half = static_cast<uint32_t>(expected.size() / 2);
+      const uint32_t step =
+          resume == Resume::kAtAnySample ? 1 : half * 2 / static_cast<uint32_t>(batches);
+      const uint32_t from = random.Below(i, half / step) * step;
       LayerRunner resumed(registry, text(threads));
       const std::vector<std::string> samples = SamplesFrom(&resumed, from, batches / 2);
       ASSERT_TRUE(std::equal(samples.begin(), samples.end(), expected.begin() + from))

@@ -202,6 +202,16 @@ TEST_F(WindowDataTest, BatchesAreTheSameForAnyWorkersAndFromAnySample) {
   testing::ExpectSameBatches(registry_, layer, "cache: DECODED cache_mb: 1");
 }
 
+TEST_F(WindowDataTest, BadImagesAreReplacedTheSameWayForAnyWorkers) {
+  temp_.Write("b.png", "no image");
+  const std::string layer =
+      Layer("batch_size: 6 bg_threshold: 0.3 context_pad: 1", "crop_size: 4 mirror: true");
+  for (const char* pipeline :
+       {"on_bad_sample: SKIP", "on_bad_sample: REPEAT cache: DECODED cache_mb: 1"}) {
+    testing::ExpectSameBatches(registry_, layer, pipeline, 12, testing::Resume::kBetweenBatches);
+  }
+}
+
 TEST_F(WindowDataTest, CachesChangeNothingAndBadImagesAreReplaced) {
   const std::string layer =
       Layer("batch_size: 6 fg_fraction: 0.5 bg_threshold: 0.3", "crop_size: 4 mirror: true");

@@ -17,8 +17,18 @@ using Target = std::string (*)(std::string_view);
 
 const std::map<std::string, Target>& Targets() {
   static const std::map<std::string, Target> targets = {
-      {"prototxt", TryPrototxt},       {"solver", TrySolver}, {"caffemodel", TryCaffemodel},
-      {"solverstate", TrySolverState}, {"hdf5", TryHdf5},     {"datum", TryDatum},
+      {"prototxt", TryPrototxt},
+      {"solver", TrySolver},
+      {"caffemodel", TryCaffemodel},
+      {"solverstate", TrySolverState},
+      {"hdf5", TryHdf5},
+      {"datum", TryDatum},
+      {"image", TryImage},
+      {"annotated", TryAnnotated},
+      {"tar", TryTar},
+      {"list", TryList},
+      {"windows", TryWindows},
+      {"hdf5rows", TryHdf5Rows},
   };
   return targets;
 }
@@ -56,7 +66,8 @@ TEST_P(Broken, EndsInAnErrorOrNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Corpus, Broken,
                          testing::Values("prototxt", "solver", "caffemodel", "solverstate", "hdf5",
-                                         "datum"),
+                                         "datum", "image", "annotated", "tar", "list", "windows",
+                                         "hdf5rows"),
                          [](const auto& param) { return param.param; });
 
 // What fuzzing found, before it was mended: <target>-<what it was>.

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/io/coded_stream.h>
 
+#include <set>
 #include <utility>
 
 #include "core/rng.h"
@@ -333,6 +334,11 @@ void AddData(std::vector<CorpusFile>* files) {
   add("a datum whose image is none", broken);
 }
 
+// Those whose fields are of protobuf's wire format.
+bool IsMessage(const std::string& target) {
+  return std::set<std::string>{"caffemodel", "solverstate", "datum", "annotated"}.contains(target);
+}
+
 }  // namespace
 
 std::vector<CorpusFile> WholeFiles() {
@@ -363,24 +369,27 @@ std::vector<CorpusFile> WholeFiles() {
                                 [](const std::string& p) { WriteSolverStateHdf5(State(), p); }),
                    ""});
 #endif
+  AddWholeData(&files);
   return files;
 }
 
 std::vector<CorpusFile> BrokenFiles() {
   std::vector<CorpusFile> files;
   for (const CorpusFile& whole : WholeFiles()) {
-    FlipBits(whole, whole.target == "hdf5" ? 200 : 64, &files);
-    if (whole.target == "prototxt" || whole.target == "solver") {
+    const bool text =
+        std::set<std::string>{"prototxt", "solver", "list", "windows"}.contains(whole.target);
+    const bool few = text || IsMessage(whole.target) || whole.target == "hdf5rows";  // slow
+    FlipBits(whole, few ? 64 : 200, &files);
+    if (text) {
       TruncateText(whole, &files);
       continue;
     }
     std::vector<size_t> offsets;
-    if (whole.target == "hdf5") {
-      for (size_t at = 0; at < whole.bytes.size(); at += whole.bytes.size() / 50) {
-        offsets.push_back(at);
-      }
-    } else {
+    if (IsMessage(whole.target)) {
       FieldOffsets(whole.bytes, 0, 3, &offsets);
+    } else {
+      const size_t step = whole.bytes.size() / 50 + 1;
+      for (size_t at = 0; at < whole.bytes.size(); at += step) offsets.push_back(at);
     }
     Truncate(whole, offsets, &files);
   }

@@ -8,11 +8,14 @@ namespace crema::test {
 
 struct CorpusFile {
   std::string name;    // what was done to it
-  std::string target;  // prototxt, solver, caffemodel, solverstate, hdf5, datum
+  std::string target;  // as in fuzz_targets.h, in lower case
   std::string bytes;
   // Part of the message that it must end with; empty: it may be accepted, but nothing may break.
   std::string expect;
 };
+
+// Those of data sets, for WholeFiles.
+void AddWholeData(std::vector<CorpusFile>* files);
 
 // Whole files, accepted by their targets.
 std::vector<CorpusFile> WholeFiles();

@@ -27,5 +27,19 @@ std::string TrySolverState(std::string_view bytes);
 std::string TryHdf5(std::string_view bytes);
 // A record of a data set, raw or with an encoded image.
 std::string TryDatum(std::string_view bytes);
+// An image file: whole in each colour mode; of a JPEG also a part, which must be that of the whole,
+// and a small version. The error is that of the last mode.
+std::string TryImage(std::string_view bytes);
+// A record with boxes: counted, read and, where it is small, augmented.
+std::string TryAnnotated(std::string_view bytes);
+// A tar shard: opened, and all its samples read. The error is that of opening it.
+std::string TryTar(std::string_view bytes);
+// A list of image files behind a byte whose first bit is set for CSV; the next two are the number
+// of labels.
+std::string TryList(std::string_view bytes);
+// A window file, and where its windows go.
+std::string TryWindows(std::string_view bytes);
+// An HDF5 file with a dataset `data`, read row by row as HDF5Data does.
+std::string TryHdf5Rows(std::string_view bytes);
 
 }  // namespace crema::test

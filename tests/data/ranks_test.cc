@@ -1,0 +1,108 @@
+// Several processes that train together: in each epoch each image of a list, and each row of HDF5
+// files, is in one of them, once. data_set_source_test.cc has the same for data sets of records.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/strings.h"
+#include "core/tensor.h"
+#include "data/image_batches.h"
+#include "support/temp_dir.h"
+#ifdef CREMA_HAVE_HDF5
+#include "data/hdf5_appender.h"
+#include "data/hdf5_batches.h"
+#endif
+
+namespace crema {
+namespace {
+
+using test::TempDir;
+
+constexpr int kSamples = 23;  // a multiple of no number of processes above 1
+constexpr int kEpochs = 3;
+
+// `make` opens the source of one process; `number` says which sample a record is.
+template <typename Make, typename Number>
+void ExpectEachOnce(Make&& make, Number&& number) {
+  for (uint64_t world = 1; world <= 4; ++world) {
+    std::vector<std::multiset<int>> epochs(kEpochs);
+    for (uint64_t rank = 0; rank < world; ++rank) {
+      const Shard shard{.rank = rank, .world = world};
+      const std::unique_ptr<RecordSource> source = make(shard);
+      std::vector<int> mine;
+      for (uint64_t p = 0; shard.Ordinal(p) < kEpochs * kSamples; ++p) {
+        Record record;
+        source->Read(&record);
+        EXPECT_EQ(record.ordinal, shard.Ordinal(p));
+        mine.push_back(number(record));
+        epochs[record.ordinal / kSamples].insert(mine.back());
+      }
+      const std::unique_ptr<RecordSource> resumed = make(shard);
+      for (const size_t start : {size_t{5}, mine.size() - 1, size_t{0}, mine.size() / 2}) {
+        resumed->Seek(start);
+        Record record;
+        resumed->Read(&record);
+        EXPECT_EQ(number(record), mine[start]) << rank << " of " << world;
+      }
+    }
+    for (const std::multiset<int>& epoch : epochs) {
+      ASSERT_EQ(epoch.size(), static_cast<size_t>(kSamples));
+      for (int n = 0; n < kSamples; ++n) ASSERT_EQ(epoch.count(n), 1U) << world << " processes";
+    }
+  }
+}
+
+TEST(Ranks, SeeEachImageOfAListOnceInAnEpoch) {
+  const TempDir temp;
+  std::string lines;
+  for (int n = 0; n < kSamples; ++n) lines += StrCat(temp.Write(StrCat(n), StrCat(n)), " 1\n");
+  const auto list = std::make_shared<const ImageList>(temp.Write("list", lines), "");
+  for (const bool shuffle : {false, true}) {
+    ExpectEachOnce(
+        [&](Shard shard) {
+          return std::make_unique<ImageFileSource>(
+              list, ImageFileSource::Options{.shard = shard, .shuffle = shuffle});
+        },
+        [](const Record& record) { return std::stoi(std::string(record.value)); });
+  }
+}
+
+#ifdef CREMA_HAVE_HDF5
+TEST(Ranks, SeeEachRowOfHdf5FilesOnceInAnEpoch) {
+  const TempDir temp;
+  std::string lines;
+  int next = 0;
+  for (const int count : {9, 1, kSamples - 10}) {
+    Tensor rows(Shape{count, 2}, DType::kF32);
+    for (int i = 0; i < count; ++i, ++next) {
+      rows.view().data<float>()[2 * i] = rows.view().data<float>()[2 * i + 1] =
+          static_cast<float>(next);
+    }
+    const std::string path = temp.File(StrCat(count, ".h5"));
+    Hdf5Appender(path).Append("data", rows.view());
+    lines += path + "\n";
+  }
+  const std::string list = temp.Write("list", lines);
+  for (const bool shuffle : {false, true}) {
+    const uint64_t whole_bytes = shuffle ? 0 : uint64_t{1} << 20;
+    ExpectEachOnce(
+        [&](Shard shard) {
+          return std::make_unique<Hdf5Source>(
+              Hdf5Set(list, {"data"}),
+              Hdf5RowReader::Options{
+                  .shuffle = shuffle, .whole_bytes = whole_bytes, .block_bytes = 24},
+              shard);
+        },
+        [](const Record& record) {
+          return static_cast<int>(*reinterpret_cast<const float*>(record.value.data()));
+        });
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace crema

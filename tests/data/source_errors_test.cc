@@ -1,0 +1,221 @@
+// What keeps a data set from being read or written although nothing in it is damaged: permissions,
+// pipes, links that go round, address space, full disks.
+#ifdef CREMA_HAVE_OPENCV
+#include <gtest/gtest.h>
+#include <lmdb.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/strings.h"
+#include "data/as_ordinary_user.h"
+#include "data/expect_error.h"
+#include "data/image_files.h"
+#include "data/image_list.h"
+#include "data/layer_runner.h"
+#include "data/record_sets.h"
+#include "support/net.h"
+#include "support/temp_dir.h"
+#ifdef CREMA_HAVE_HDF5
+#include "data/hdf5_file.h"
+#endif
+
+namespace crema {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TempDir;
+using test::TestRegistry;
+using testing::ExpectError;
+using testing::LayerRunner;
+
+std::string ImageLayer(const TempDir& temp, const std::vector<std::string>& paths) {
+  std::string lines;
+  for (const std::string& path : paths) lines += path + " 1\n";
+  return StrCat("name: 'd' type: 'ImageData' top: 'd' image_data_param { batch_size: 2 source: '",
+                temp.Write("list", lines), "' }");
+}
+
+std::string WriteImage(const TempDir& temp, const std::string& name) {
+  return temp.Write(name, testing::Encode(testing::Flat(3, 3, 7)));
+}
+
+// Runs `body` in a process of its own, which is killed after some seconds; returns its exit code,
+// or -1 where a signal ended it.
+template <typename Body>
+int InAnotherProcess(Body&& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    _exit(body());
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// What `body` throws is of this code and has this text: 0; else something else.
+template <typename Body>
+int ErrorIs(ErrorCode code, const std::string& text, Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    const bool right =
+        error.code() == code && std::string(error.what()).find(text) != std::string::npos;
+    if (!right) std::fprintf(stderr, "%s\n", error.what());
+    return right ? 0 : 1;
+  }
+  return 2;
+}
+
+TEST(SourceErrors, AnImageThatMayNotBeReadIsABadSample) {
+  const TempDir temp;
+  const std::string good = WriteImage(temp, "a.png");
+  const std::string secret = WriteImage(temp, "b.png");
+  const std::string layer = ImageLayer(temp, {good, secret});
+  for (const std::string& path : {temp.path(), good, temp.File("list")}) chmod(path.c_str(), 0755);
+  chmod(secret.c_str(), 0);
+  const testing::AsOrdinaryUser user;
+  LayerRunner strict(TestRegistry(), layer);
+  ExpectError(ErrorCode::kIoFailure, "cannot be read: Permission denied (line 2 of",
+              [&] { strict.Forward(); });
+  LayerRunner skipping(TestRegistry(), layer + " pipeline_param { on_bad_sample: SKIP }");
+  EXPECT_EQ(skipping.Collect(0, 2), std::vector<float>(2 * 2 * 27, 7));
+}
+
+// Nobody writes into these pipes, so opening one would wait for ever.
+TEST(SourceErrors, PipesAreRefusedAndNotWaitedFor) {
+  const TempDir temp;
+  const std::string pipe = temp.File("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string good = WriteImage(temp, "a.png");
+  const std::string layer = ImageLayer(temp, {good, pipe});
+  const std::string text = "is a pipe or a device";
+  EXPECT_EQ(InAnotherProcess([&] {
+              return ErrorIs(ErrorCode::kDataLoss, text,
+                             [&] { LayerRunner(TestRegistry(), layer).Forward(); });
+            }),
+            0);
+  EXPECT_EQ(InAnotherProcess(
+                [&] { return ErrorIs(ErrorCode::kDataLoss, text, [&] { OpenRecords(pipe); }); }),
+            0);
+  fs::create_directory(temp.File("set"));
+  ASSERT_EQ(mkfifo(temp.File("set/data.mdb").c_str(), 0600), 0);
+  EXPECT_EQ(InAnotherProcess([&] {
+              return ErrorIs(ErrorCode::kDataLoss, "data.mdb' is not a file",
+                             [&] { OpenRecords(temp.File("set")); });
+            }),
+            0);
+#ifdef CREMA_HAVE_HDF5
+  EXPECT_EQ(InAnotherProcess(
+                [&] { return ErrorIs(ErrorCode::kDataLoss, text, [&] { Hdf5File file(pipe); }); }),
+            0);
+#endif
+}
+
+TEST(SourceErrors, FoldersAndPipesInAListAreBadSamples) {
+  const TempDir temp;
+  const std::string good = WriteImage(temp, "a.png");
+  ASSERT_EQ(mkfifo(temp.File("pipe").c_str(), 0600), 0);
+  for (const std::string& path : {temp.path(), temp.File("pipe")}) {
+    const std::string layer = ImageLayer(temp, {good, path});
+    LayerRunner strict(TestRegistry(), layer);
+    ExpectError(ErrorCode::kDataLoss, "(line 2 of", [&] { strict.Forward(); });
+    LayerRunner skipping(TestRegistry(), layer + " pipeline_param { on_bad_sample: SKIP }");
+    EXPECT_EQ(skipping.Collect(0, 1), std::vector<float>(2 * 27, 7));
+  }
+}
+
+TEST(SourceErrors, ListsWithZeroBytesAreNone) {
+  const TempDir temp;
+  const std::string list = temp.Write("list", temp.path() + std::string("/a.png\0 1\n", 10));
+  ExpectError(ErrorCode::kDataLoss, "list:1:1: the path holds a zero byte",
+              [&] { ImageList(list, ""); });
+}
+
+TEST(SourceErrors, LinksThatGoRoundAreAnErrorOrPassedOver) {
+  const TempDir temp;
+  fs::create_symlink(temp.File("round"), temp.File("round"));
+  ExpectError(ErrorCode::kIoFailure, "cannot be opened: Too many levels of symbolic links",
+              [&] { OpenRecords(temp.File("round")); });
+  const std::string good = WriteImage(temp, "a.png");
+  LayerRunner runner(TestRegistry(), ImageLayer(temp, {good, temp.File("round")}));
+  ExpectError(ErrorCode::kIoFailure, "Too many levels of symbolic links (line 2 of",
+              [&] { runner.Forward(); });
+  fs::create_directories(temp.File("pets/cat"));
+  WriteImage(temp, "pets/cat/1.png");
+  fs::create_directory_symlink("..", temp.File("pets/cat/up"));
+  EXPECT_EQ(ImageList(temp.File("pets"), "").entries().size(), 1u);
+}
+
+// Caffe reserves a terabyte of addresses for each LMDB that it writes.
+TEST(SourceErrors, AnLmdbOfALargeMapIsReadWithFewAddresses) {
+  const TempDir temp;
+  const std::string path = temp.File("set");
+  fs::create_directory(path);
+  MDB_env* env = nullptr;
+  MDB_txn* txn = nullptr;
+  MDB_dbi dbi = 0;
+  ASSERT_EQ(mdb_env_create(&env), 0);
+  ASSERT_EQ(mdb_env_set_mapsize(env, size_t{1} << 40), 0);
+  if (mdb_env_open(env, path.c_str(), 0, 0644) != 0) {
+    mdb_env_close(env);
+    GTEST_SKIP() << "no terabyte of addresses here";
+  }
+  ASSERT_EQ(mdb_txn_begin(env, nullptr, 0, &txn), 0);
+  ASSERT_EQ(mdb_dbi_open(txn, nullptr, 0, &dbi), 0);
+  MDB_val key{3, const_cast<char*>("key")};
+  MDB_val value{5, const_cast<char*>("value")};
+  ASSERT_EQ(mdb_put(txn, dbi, &key, &value, 0), 0);
+  ASSERT_EQ(mdb_txn_commit(txn), 0);
+  mdb_env_close(env);
+  EXPECT_EQ(OpenRecords(path)->Next().value, "value");
+#ifndef CREMA_SANITIZED  // sanitizers need the addresses themselves
+  EXPECT_EQ(InAnotherProcess([&] {
+              const rlimit limit{rlim_t{16} << 30, rlim_t{16} << 30};
+              if (setrlimit(RLIMIT_AS, &limit) != 0) return 3;
+              try {
+                return OpenRecords(path)->Next().value == "value" ? 0 : 1;
+              } catch (const Error& error) {
+                std::fprintf(stderr, "%s\n", error.what());
+                return 2;
+              }
+            }),
+            0);
+#endif
+}
+
+// As a full disk does, this limit ends writing in the middle.
+TEST(SourceErrors, WhatDoesNotFitOnTheDiskIsAnErrorAndIsRemoved) {
+  const TempDir temp;
+  for (const DataParameter::DB backend : testing::Backends(temp)) {
+    const std::string path = temp.File("full");
+    EXPECT_EQ(InAnotherProcess([&] {
+                std::signal(SIGXFSZ, SIG_IGN);
+                const rlimit limit{300'000, 300'000};  // bytes
+                if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 3;
+                return ErrorIs(ErrorCode::kIoFailure, path, [&] {
+                  const auto writer = CreateRecords(path, backend);
+                  for (int n = 0; n < 2000; ++n) {
+                    const std::string image = testing::FakeJpeg(n) + std::string(1000, 'x');
+                    writer->Put(testing::NumberedKey(n),
+                                testing::EncodedDatum(image, n).SerializeAsString());
+                  }
+                  writer->Close();
+                });
+              }),
+              0)
+        << DataParameter::DB_Name(backend);
+    EXPECT_FALSE(fs::exists(path)) << DataParameter::DB_Name(backend);
+  }
+}
+
+}  // namespace
+}  // namespace crema
+#endif
