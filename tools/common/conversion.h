@@ -45,6 +45,8 @@ class Conversion {
   void Put(std::string_view key, std::string_view value);
   // One item less to do, without a record; `reason` is a warning.
   void Skip(const std::string& reason);
+  // About an item; counts nothing.
+  void Warn(const std::string& text) { progress().Warn(text); }
   uint64_t written() const { return written_; }  // records of this command
   uint64_t skipped() const { return skipped_; }
 
