@@ -41,7 +41,7 @@ constexpr char kUsage[] =
     "where\n"
     "they are image files: OUTPUT is a folder, and OUTPUT/list.txt what HDF5Data reads.\n"
     "Out of HDF5 come Datums of floats, or of bytes with --bytes.\n"
-    "Ctrl-C leaves a valid data set; --resume goes on with an LMDB and with HDF5.\n"
+    "Ctrl-C leaves a valid data set; --resume goes on with all but tar.\n"
     "Example: convert_db --backend=hdf5 mnist_train_lmdb mnist_train_h5";
 
 struct Target {

@@ -95,7 +95,7 @@ void Conversion::Open() {
 }
 
 bool Conversion::CanGoOn() const {
-  return options_.append || options_.backend == DataParameter::LMDB;
+  return options_.append || options_.backend != DataParameter::TAR;
 }
 
 void Conversion::CheckMarker() const {

@@ -33,9 +33,9 @@ bool IsSampleName(std::string_view key) {
 std::string Numbered(uint64_t index, std::string_view name) {
   const std::string number = RowKey(index);
   if (std::ranges::any_of(name, IsControl)) return number;  // binary keys
-  name = name.substr(0, kLongestName);
-  if (name == number || name.starts_with(number + "_")) return std::string(name);
-  return StrCat(number, "_", name);
+  const bool has_number = name == number || name.starts_with(number + "_");
+  const std::string whole = has_number ? std::string(name) : StrCat(number, "_", name);
+  return whole.substr(0, kLongestName);
 }
 
 std::string KeyFor(SetKind from, SetKind to, uint64_t index, std::string key) {
