@@ -73,6 +73,13 @@ endif()
 crema_decide(LEVELDB "${_found}")
 
 set(_found FALSE)
+if(NOT CREMA_EXPAT STREQUAL "OFF")
+  find_package(EXPAT QUIET)
+  set(_found ${EXPAT_FOUND})
+endif()
+crema_decide(EXPAT "${_found}")
+
+set(_found FALSE)
 if(NOT CREMA_ONEDNN STREQUAL "OFF")
   # Not find_package(dnnl): Debian's insists on OpenCL, which we do not use.
   find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)

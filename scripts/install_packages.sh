@@ -9,7 +9,8 @@ required=(build-essential cmake ninja-build pkg-config protobuf-compiler libprot
   libopenblas-openmp-dev liblmdb-dev libgoogle-glog-dev libgflags-dev zlib1g-dev
   libgtest-dev libgmock-dev libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev)
 # The build leaves out what these give when a distribution does not have them.
-optional=(libjpeg-dev libopencv-videoio-dev libbenchmark-dev libhdf5-dev libleveldb-dev libdnnl-dev)
+optional=(libjpeg-dev libopencv-videoio-dev libbenchmark-dev libhdf5-dev libleveldb-dev libdnnl-dev
+  libexpat1-dev)
 lint=(clang-format clang-tidy)
 
 installed() {

@@ -8,28 +8,17 @@
 
 #include "common/conversion.h"
 #include "common/data_flags.h"
+#include "common/image_flags.h"
 #include "common/interrupt.h"
 #include "common/ordered_work.h"
 #include "common/tool.h"
 #include "convert_imageset/image_entries.h"
-#include "convert_imageset/image_record.h"
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
-#include "data/shuffle.h"
 #include "format/file.h"
 
-DEFINE_bool(gray, false, "make the images gray");
-DEFINE_bool(shuffle, false, "shuffle the images");
-DEFINE_uint64(seed, 1, "of --shuffle: another seed, another order");
-DEFINE_int32(resize_width, 0, "width that images are resized to, with --resize_height");
-DEFINE_int32(resize_height, 0, "height that images are resized to, with --resize_width");
-DEFINE_int32(short_side, 0, "resize so that the shorter side has this length; keeps the aspect");
 DEFINE_bool(check_size, false, "refuse images of another size than the first");
-DEFINE_bool(encoded, false, "store image files, not pixels");
-DEFINE_string(encode_type, "", "jpg, png, ...: what image files are stored as (means --encoded)");
-DEFINE_int32(quality, 0, "1 to 100: encode JPEG or WebP with this quality (with --encoded)");
-DEFINE_string(on_bad, "error", "an image that cannot be used: error, or skip (as in Caffe)");
 DEFINE_string(classes, "", "write the names of class folders to this file, a line each");
 
 namespace crema::tools {
@@ -44,52 +33,11 @@ constexpr char kUsage[] =
     "Ctrl-C leaves a data set that --resume goes on with.\n"
     "Example: convert_imageset --resize_width=256 --resize_height=256 train/ train.txt train_lmdb";
 
-constexpr uint64_t kMostImages = 99999999;  // keys of eight digits
-
 struct Outcome {
   uint64_t index = 0;
   ImageRecord record;
   std::optional<Error> fault;
 };
-
-void CheckFlags() {
-  for (const auto& [name, value] : {std::pair{"resize_width", FLAGS_resize_width},
-                                    {"resize_height", FLAGS_resize_height},
-                                    {"short_side", FLAGS_short_side}}) {
-    if (value >= 0 && value <= 65535) continue;
-    Fail(ErrorCode::kInvalidArgument, StrCat("--", name, " is ", value, ", expected 0..65535"));
-  }
-  if ((FLAGS_resize_width > 0) != (FLAGS_resize_height > 0)) {
-    Fail(ErrorCode::kInvalidArgument,
-         "--resize_width and --resize_height go together (Caffe does not resize with one of them); "
-         "--short_side keeps the aspect");
-  }
-  if (FLAGS_short_side > 0 && FLAGS_resize_width > 0) {
-    Fail(ErrorCode::kInvalidArgument,
-         "--short_side and --resize_width, --resize_height contradict each other");
-  }
-  if (FLAGS_quality < 0 || FLAGS_quality > 100) {
-    Fail(ErrorCode::kInvalidArgument, StrCat("--quality is ", FLAGS_quality, ", expected 1..100"));
-  }
-  const bool encoded = FLAGS_encoded || !FLAGS_encode_type.empty();
-  if (FLAGS_quality > 0 && (!encoded || FLAGS_encode_type == "png")) {
-    Fail(ErrorCode::kInvalidArgument, "--quality is about JPEG and WebP: add --encode_type=jpg");
-  }
-  if (FLAGS_on_bad != "error" && FLAGS_on_bad != "skip") {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("--on_bad: '", FLAGS_on_bad, "' is not error or skip"));
-  }
-}
-
-ImageRecordOptions RecordOptions() {
-  return {.gray = FLAGS_gray,
-          .height = FLAGS_resize_height,
-          .width = FLAGS_resize_width,
-          .short_side = FLAGS_short_side,
-          .encoded = FLAGS_encoded || !FLAGS_encode_type.empty(),
-          .encode_type = FLAGS_encode_type,
-          .quality = FLAGS_quality};
-}
 
 std::vector<ImageEntry> FindEntries(const std::vector<std::string>& arguments) {
   if (arguments.size() == 3) {
@@ -105,26 +53,14 @@ std::vector<ImageEntry> FindEntries(const std::vector<std::string>& arguments) {
   return std::move(folders.entries);
 }
 
-std::vector<ImageEntry> Shuffled(std::vector<ImageEntry> entries) {
-  std::vector<ImageEntry> shuffled;
-  const RandomStream random(FLAGS_seed, HashName("convert_imageset"));
-  for (const uint32_t i : Permutation(static_cast<uint32_t>(entries.size()), random)) {
-    shuffled.push_back(std::move(entries[i]));
-  }
-  return shuffled;
-}
-
 // What the records depend on.
 std::string Origin(const std::vector<ImageEntry>& entries) {
   uint64_t hash = 0;
   for (const ImageEntry& entry : entries) {
     hash = MixBits(MixBits(hash, HashName(entry.path)), static_cast<uint64_t>(entry.label));
   }
-  return StrCat("images: ", entries.size(), ", list ", hash, "\nbackend: ", FLAGS_backend,
-                "\ngray: ", FLAGS_gray, "\nresize_height: ", FLAGS_resize_height,
-                "\nresize_width: ", FLAGS_resize_width, "\nshort_side: ", FLAGS_short_side,
-                "\nencoded: ", FLAGS_encoded, "\nencode_type: ", FLAGS_encode_type,
-                "\nquality: ", FLAGS_quality, "\n");
+  return StrCat("images: ", entries.size(), ", list ", hash, "\nbackend: ", FLAGS_backend, "\n",
+                DescribeImageFlags());
 }
 
 // The entry behind the one with this key.
@@ -159,8 +95,9 @@ class SizeCheck {
 // Writes the images from `begin` on; true when none is left.
 class Converter {
  public:
-  Converter(const std::vector<ImageEntry>& entries, Conversion* conversion)
-      : entries_(entries), conversion_(*conversion) {}
+  Converter(const std::vector<ImageEntry>& entries, const ImageRecordOptions& options,
+            Conversion* conversion)
+      : entries_(entries), options_(options), conversion_(*conversion) {}
 
   // True at the end, false after Ctrl-C.
   bool Run(uint64_t begin) {
@@ -183,10 +120,7 @@ class Converter {
     try {
       outcome.record = MakeImageRecord(entry.path, entry.label, entry.Describe(), options_);
     } catch (const Error& error) {
-      const bool of_image = error.code() == ErrorCode::kDataLoss ||
-                            error.code() == ErrorCode::kNotFound ||
-                            error.code() == ErrorCode::kIoFailure;
-      if (!of_image) throw;
+      if (!IsFaultOfImage(error)) throw;
       outcome.fault = error;
     }
     return outcome;
@@ -199,10 +133,11 @@ class Converter {
       if (!fault.empty()) outcome.fault = Error({ErrorCode::kDataLoss, {}, fault});
     }
     if (!outcome.fault) {
-      conversion_.Put(ImageKey(outcome.index, entry.name), outcome.record.value);
+      conversion_.Put(ImageKey(outcome.index, entry.name),
+                      outcome.record.datum.SerializeAsString());
       return;
     }
-    if (FLAGS_on_bad == "skip") {
+    if (SkipsBadImages()) {
       conversion_.Skip(outcome.fault->what());
       return;
     }
@@ -221,8 +156,8 @@ class Converter {
   }
 
   const std::vector<ImageEntry>& entries_;
+  const ImageRecordOptions options_;
   Conversion& conversion_;
-  const ImageRecordOptions options_ = RecordOptions();
   SizeCheck size_check_;
 };
 
@@ -231,14 +166,11 @@ int Run(const std::vector<std::string>& arguments) {
     Fail(ErrorCode::kInvalidArgument, StrCat("expected ROOTFOLDER LISTFILE DB_NAME, got ",
                                              arguments.size(), " arguments; see --help"));
   }
-  CheckFlags();
+  const ImageRecordOptions options = ImageOptionsOfFlags();
   const DataParameter::DB backend = BackendOfFlag();
   std::vector<ImageEntry> entries = FindEntries(arguments);
-  if (entries.size() > kMostImages) {
-    Fail(ErrorCode::kUnsupported, StrCat(entries.size(), " images are too many for keys of eight ",
-                                         "digits; split the list"));
-  }
-  if (FLAGS_shuffle) entries = Shuffled(std::move(entries));
+  CheckImageCount(entries.size());
+  ShuffleByFlags(&entries);
 
   const std::string& path = arguments.back();
   Conversion conversion({.path = path,
@@ -254,7 +186,7 @@ int Run(const std::vector<std::string>& arguments) {
   }
   const uint64_t begin = IndexBehind(conversion.last_key(), entries, path);
   conversion.StartFrom(begin);
-  const bool all = Converter(entries, &conversion).Run(begin);
+  const bool all = Converter(entries, options, &conversion).Run(begin);
   const int code = conversion.Finish(all);
   std::cout << "Wrote " << conversion.written() << " images to " << path;
   if (conversion.skipped() > 0) std::cout << "; skipped " << conversion.skipped();

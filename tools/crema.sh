@@ -17,6 +17,8 @@ evaluate       measure weights on the test data: crema evaluate --model=net --we
 deploy         classify images, detect objects: crema deploy classify --model=net --weights=file image...
 report         curves and results of runs as one page: crema report run... -o report.html
 convert_mnist  MNIST's IDX files to LMDB: crema convert_mnist images labels output
+convert_voc    PASCAL VOC with its boxes to LMDB: crema convert_voc VOCdevkit/VOC2007 output
+convert_db     LMDB, LevelDB, tar and HDF5, one to the other: crema convert_db --backend=tar in out
 make_digits    draw a data set of digits: crema make_digits --count=1000 output
 summary        what a net costs, a layer a line: crema summary --model=net
 profile        how long each layer of a net takes: crema profile --model=net

@@ -17,7 +17,14 @@
 namespace crema {
 namespace {
 
-std::vector<std::string> ReadList(const std::string& list) {
+// Adds who asked for the file to the message.
+[[noreturn]] void FailListed(const Error& error, const std::string& list) {
+  Fail(error.code(), StrCat(error.problems().front().message, " (listed in '", list, "')"));
+}
+
+}  // namespace
+
+std::vector<std::string> ReadHdf5List(const std::string& list) {
   errno = 0;
   std::ifstream file(list);
   if (!file) {
@@ -33,17 +40,14 @@ std::vector<std::string> ReadList(const std::string& list) {
   return paths;
 }
 
-// Adds who asked for the file to the message.
-[[noreturn]] void FailListed(const Error& error, const std::string& list) {
-  Fail(error.code(), StrCat(error.problems().front().message, " (listed in '", list, "')"));
-}
-
-}  // namespace
-
 Hdf5Set::Hdf5Set(const std::string& list, std::vector<std::string> datasets)
+    : Hdf5Set(list, ReadHdf5List(list), std::move(datasets)) {}
+
+Hdf5Set::Hdf5Set(const std::string& list, const std::vector<std::string>& files,
+                 std::vector<std::string> datasets)
     : datasets_(std::move(datasets)) {
   CREMA_CHECK(!datasets_.empty());
-  for (const std::string& path : ReadList(list)) {
+  for (const std::string& path : files) {
     try {
       AddFile(path);
     } catch (const Error& error) {

@@ -14,6 +14,9 @@
 
 namespace crema {
 
+// The paths in a list of HDF5 files, see Hdf5Set. Throws kNotFound, kIoFailure, kDataLoss (empty).
+std::vector<std::string> ReadHdf5List(const std::string& list);
+
 // What a list of HDF5 files holds. Thread safety: const.
 class Hdf5Set {
  public:
@@ -21,6 +24,9 @@ class Hdf5Set {
   // relative to the current folder. Each file must have all `datasets`, with equal first axes, and
   // the other axes as in the first file. Throws kNotFound, kIoFailure, kDataLoss.
   Hdf5Set(const std::string& list, std::vector<std::string> datasets);
+  // The same for files that were read from a list already; `list` is for messages.
+  Hdf5Set(const std::string& list, const std::vector<std::string>& files,
+          std::vector<std::string> datasets);
 
   struct File {
     std::string path;

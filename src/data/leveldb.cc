@@ -228,10 +228,24 @@ class LevelDbWriter final : public RecordWriter {
     }
   }
 
+  LevelDbWriter(const std::string& path, std::string* last_key) : path_(path), appends_(true) {
+    ExamineDataSet(path);
+    leveldb::Options options;
+    options.block_size = kBlockBytes;
+    options.write_buffer_size = kCommitBytes;
+    options.paranoid_checks = true;
+    db_ = Open(path, options);
+    const std::unique_ptr<leveldb::Iterator> last(db_->NewIterator({}));
+    last->SeekToLast();
+    Check(last->status(), path, "looking for its last key");
+    if (last->Valid()) last_committed_ = View(last->key());
+    *last_key = last_committed_;
+  }
+
   ~LevelDbWriter() override {
     if (!db_) return;
     db_.reset();
-    Remove();
+    if (!appends_) Remove();
   }
   LevelDbWriter(const LevelDbWriter&) = delete;
   LevelDbWriter& operator=(const LevelDbWriter&) = delete;
@@ -284,6 +298,7 @@ class LevelDbWriter final : public RecordWriter {
   }
 
   const std::string path_;
+  const bool appends_ = false;
   std::unique_ptr<leveldb::DB> db_;
   leveldb::WriteBatch batch_;
   std::set<std::string, std::less<>> pending_keys_;
@@ -300,6 +315,12 @@ std::unique_ptr<RecordReader> OpenLevelDb(const std::string& path) {
 
 std::unique_ptr<RecordWriter> CreateLevelDb(const std::string& path) {
   return std::make_unique<LevelDbWriter>(path);
+}
+
+RecordAppender AppendLevelDb(const std::string& path) {
+  RecordAppender appender;
+  appender.writer = std::make_unique<LevelDbWriter>(path, &appender.last_key);
+  return appender;
 }
 
 }  // namespace crema

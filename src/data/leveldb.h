@@ -18,4 +18,7 @@ std::unique_ptr<RecordReader> OpenLevelDb(const std::string& path);
 // Makes the folder. Throws kInvalidArgument where `path` exists, kIoFailure.
 std::unique_ptr<RecordWriter> CreateLevelDb(const std::string& path);
 
+// Goes on behind its last key. Throws as OpenLevelDb, but takes an empty one.
+RecordAppender AppendLevelDb(const std::string& path);
+
 }  // namespace crema

@@ -74,6 +74,11 @@ std::unique_ptr<RecordWriter> CreateLevelDb(const std::string& path) {
                                        "' cannot be a LevelDB, since this program was built "
                                        "without it: build with CREMA_LEVELDB=ON, or use LMDB"));
 }
+
+RecordAppender AppendLevelDb(const std::string& path) {
+  CreateLevelDb(path);
+  return {};
+}
 #endif
 
 std::unique_ptr<RecordReader> OpenRecords(const std::string& path) {
@@ -119,6 +124,7 @@ RecordAppender AppendRecords(const std::string& path, DataParameter::DB backend)
     appender.writer = std::make_unique<LmdbNewRecords>(path, &appender.last_key);
     return appender;
   }
+  if (backend == DataParameter::LEVELDB) return AppendLevelDb(path);
   Fail(ErrorCode::kUnsupported,
        StrCat("'", path, "' cannot be continued: data sets of the kind ",
               DataParameter::DB_Name(backend), " are written at once; remove it and start again"));

@@ -77,7 +77,8 @@ void Conversion::Open() {
   if (there && !unfinished) return;  // complete
   if (there) {
     CheckMarker();
-    RecordAppender appender = AppendRecords(options_.path, options_.backend);
+    RecordAppender appender =
+        options_.append ? options_.append() : AppendRecords(options_.path, options_.backend);
     writer_ = std::move(appender.writer);
     last_key_ = std::move(appender.last_key);
     resumed_ = true;
@@ -86,11 +87,15 @@ void Conversion::Open() {
   // Before the data set, so that there is never an unfinished one without it.
   WriteFileAtomically(marker_, options_.origin);
   try {
-    writer_ = CreateRecords(options_.path, options_.backend);
+    writer_ = options_.create ? options_.create() : CreateRecords(options_.path, options_.backend);
   } catch (...) {
     Remove(marker_);
     throw;
   }
+}
+
+bool Conversion::CanGoOn() const {
+  return options_.append || options_.backend != DataParameter::TAR;
 }
 
 void Conversion::CheckMarker() const {
@@ -168,8 +173,9 @@ int Conversion::Finish(bool all) {
   }
   const std::string of_total = options_.total > 0 ? StrCat(" of ", options_.total) : "";
   std::cerr << "stopped: '" << options_.path << "' is whole so far, with "
-            << done_before_ + written_ + skipped_ << of_total << " " << options_.unit
-            << " done; --resume goes on\n";
+            << done_before_ + written_ + skipped_ << of_total << " " << options_.unit << " done; "
+            << (CanGoOn() ? "--resume goes on" : "data sets of its kind cannot be continued")
+            << "\n";
   return ExitCode(ErrorCode::kCancelled);
 }
 

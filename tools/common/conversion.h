@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,6 +22,9 @@ class Conversion {
   struct Options {
     std::string path;
     DataParameter::DB backend = DataParameter::LMDB;
+    // In place of those of record_db.h for `backend`; both or none.
+    std::function<std::unique_ptr<RecordWriter>()> create = {};
+    std::function<RecordAppender()> append = {};
     bool resume = false;
     std::string origin;           // what the records are made from and how; lines of text
     bool keep_on_error = false;   // else an error removes what this command wrote
@@ -45,6 +49,8 @@ class Conversion {
   void Put(std::string_view key, std::string_view value);
   // One item less to do, without a record; `reason` is a warning.
   void Skip(const std::string& reason);
+  // About an item; counts nothing.
+  void Warn(const std::string& text) { progress().Warn(text); }
   uint64_t written() const { return written_; }  // records of this command
   uint64_t skipped() const { return skipped_; }
 
@@ -54,6 +60,7 @@ class Conversion {
 
  private:
   void Open();
+  bool CanGoOn() const;
   void CheckMarker() const;
   ProgressLine& progress();
 

@@ -1,9 +1,10 @@
-// Image files to Datum records, as Caffe's convert_imageset makes them.
+// Image files to Datums, as Caffe's convert_imageset makes them.
 #pragma once
 
 #include <string>
 
 #include "core/shape.h"
+#include "crema.pb.h"
 #include "data/image.h"
 
 namespace crema::tools {
@@ -18,10 +19,11 @@ struct ImageRecordOptions {
   int quality = 0;          // of JPEG and WebP; 0: that of the library
 };
 
-// A serialized Datum and the size of its image.
+// A Datum and the size of its image: channels, height, width.
 struct ImageRecord {
-  std::string value;
-  Shape size;  // channels, height, width
+  Datum datum;
+  Shape size;
+  Shape file_size;  // before it was resized
 };
 
 // Reads and decodes the file, so that a record never holds a broken image. `description` begins

@@ -1,4 +1,4 @@
-#include "convert_imageset/image_record.h"
+#include "common/image_record.h"
 
 #include <algorithm>
 #include <cctype>
@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "crema.pb.h"
 #include "data/encode_image.h"
 #include "data/resize.h"
 #include "format/file.h"
@@ -42,6 +41,8 @@ Image Resized(Image image, const ImageRecordOptions& options) {
   return as_it_is ? std::move(image) : Resize(image, height, width);
 }
 
+Shape SizeOf(const Image& image) { return {image.channels, image.height, image.width}; }
+
 void SetSize(const Image& image, Datum* datum) {
   datum->set_channels(image.channels);
   datum->set_height(image.height);
@@ -60,10 +61,14 @@ ImageRecord MakeImageRecord(const std::string& path, int label, const std::strin
   }
   Image image;
   DecodeImage(bytes, options.gray ? ColorMode::kGray : ColorMode::kColor, description, &image);
+  ImageRecord record;
+  record.file_size = SizeOf(image);
   const bool resizes = options.height > 0 || options.short_side > 0;
   if (resizes) image = Resized(std::move(image), options);
 
-  Datum datum;
+  record.size = SizeOf(image);
+
+  Datum& datum = record.datum;
   datum.set_label(label);
   const std::string own_type = TypeOf(std::filesystem::path(path).extension().string());
   const std::string type = options.encode_type.empty() ? own_type : TypeOf(options.encode_type);
@@ -83,7 +88,7 @@ ImageRecord MakeImageRecord(const std::string& path, int label, const std::strin
     datum.set_data(EncodeImage(image, type, options.quality));
     datum.set_encoded(true);
   }
-  return {.value = datum.SerializeAsString(), .size = {image.channels, image.height, image.width}};
+  return record;
 }
 
 std::string ImageKey(uint64_t index, const std::string& name) {

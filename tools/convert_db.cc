@@ -1,0 +1,171 @@
+// Data sets of one kind from those of another: LMDB, LevelDB, tar shards, HDF5.
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <array>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/conversion.h"
+#include "common/data_flags.h"
+#include "common/interrupt.h"
+#include "common/ordered_work.h"
+#include "common/tool.h"
+#include "convert_db/record_change.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "data/hdf5_records.h"
+#include "data/lmdb.h"
+#include "data/record_db.h"
+#include "data/tar_shards.h"
+
+DEFINE_string(hdf5_data, "data", "name of the HDF5 dataset with the samples");
+DEFINE_string(hdf5_label, "label", "name of the HDF5 dataset with the labels");
+DEFINE_uint64(rows_per_file, 0, "rows of an HDF5 file that is written; 0: as many as make a GiB");
+DEFINE_bool(bytes, false, "store the floats of HDF5 as bytes, which all of them must be");
+
+namespace crema::tools {
+namespace {
+
+constexpr char kUsage[] =
+    "convert_db [--backend=lmdb|leveldb|tar|hdf5] [flags] INPUT OUTPUT\n\n"
+    "Writes the records of a data set to the new data set OUTPUT, of the kind that --backend "
+    "says.\n"
+    "INPUT is an LMDB, a LevelDB, tar shards (file, folder or pattern), an HDF5 file, a list of\n"
+    "them, or a folder that this command wrote. Between LMDB and LevelDB records are copied as\n"
+    "they are. Into tar go image files, and raw pixels as PNG; into HDF5 raw pixels, decoded "
+    "where\n"
+    "they are image files: OUTPUT is a folder, and OUTPUT/list.txt what HDF5Data reads.\n"
+    "Out of HDF5 come Datums of floats, or of bytes with --bytes.\n"
+    "Ctrl-C leaves a valid data set; --resume goes on with all but tar.\n"
+    "Example: convert_db --backend=hdf5 mnist_train_lmdb mnist_train_h5";
+
+struct Target {
+  SetKind kind = SetKind::kDatabase;
+  DataParameter::DB backend = DataParameter::LMDB;
+};
+
+Target TargetOfFlags() {
+  if (FLAGS_backend == "hdf5") return {.kind = SetKind::kHdf5};
+  const std::array<std::string, 4> names = {"lmdb", "leveldb", "tar", "hdf5"};
+  if (std::ranges::find(names, FLAGS_backend) == names.end()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--backend: '", FLAGS_backend, "' is not lmdb, leveldb, tar or hdf5",
+                DidYouMean(FLAGS_backend, names)));
+  }
+  const DataParameter::DB backend = BackendOfFlag();
+  return {.kind = backend == DataParameter::TAR ? SetKind::kTar : SetKind::kDatabase,
+          .backend = backend};
+}
+
+Hdf5RecordOptions Hdf5Options() {
+  return {.data = FLAGS_hdf5_data,
+          .label = FLAGS_hdf5_label,
+          .bytes = FLAGS_bytes,
+          .rows_per_file = FLAGS_rows_per_file};
+}
+
+struct Source {
+  SetKind kind = SetKind::kDatabase;
+  std::unique_ptr<RecordReader> reader;
+};
+
+Source OpenSource(const std::string& path) {
+  if (LooksLikeHdf5Records(path)) {
+    return {.kind = SetKind::kHdf5, .reader = OpenHdf5Records(path, Hdf5Options())};
+  }
+  if (FLAGS_bytes) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--bytes is about the floats of HDF5, which '", path, "' is not"));
+  }
+  Source source{.kind = SetKind::kDatabase, .reader = OpenRecords(path)};
+  const bool database = LooksLikeLmdb(path) || !LooksLikeTarShards(path);
+  if (!database) source.kind = SetKind::kTar;
+  return source;
+}
+
+// Number of the first record that is not in the output yet; the reader stands there.
+uint64_t FindBegin(const Source& source, SetKind target, const std::string& last_key) {
+  const bool numbered = target == SetKind::kHdf5 || source.kind != SetKind::kDatabase;
+  uint64_t begin = 0;
+  if (numbered) {
+    begin = NumberBehind(last_key);
+  } else if (!last_key.empty()) {
+    while (begin < source.reader->count() && source.reader->Next().key <= last_key) ++begin;
+  }
+  if (begin < source.reader->count()) source.reader->Seek(begin);
+  return begin;
+}
+
+// Writes the records from `begin` on. True at the end, false after Ctrl-C.
+bool WriteAll(const std::string& name, const Source& source, SetKind target, uint64_t begin,
+              Conversion* conversion) {
+  struct Item {
+    uint64_t index;
+    KeyedValue record;
+  };
+  const uint64_t count = source.reader->count();
+  uint64_t next = begin;
+  const auto read = [&]() -> std::optional<Item> {
+    if (next >= count || Interrupted()) return std::nullopt;
+    const KeyedRecord record = source.reader->Next();
+    return Item{next++, {std::string(record.key), std::string(record.value)}};
+  };
+  const auto change = [&](Item item) {
+    return ChangeRecord(source.kind, target, name, item.index, std::move(item.record));
+  };
+  RunInOrder(WorkersOfFlags(), read, change,
+             [&](const KeyedValue& record) { conversion->Put(record.key, record.value); });
+  return next >= count;
+}
+
+Conversion::Options OptionsOf(const std::string& input, const std::string& output,
+                              const Target& target, uint64_t count) {
+  Conversion::Options options{
+      .path = output,
+      .backend = target.backend,
+      .resume = ResumeOfFlag(),
+      .origin = StrCat("input: ", input, "\nrecords: ", count, "\nbackend: ", FLAGS_backend,
+                       "\nbytes: ", FLAGS_bytes, "\nrows_per_file: ", FLAGS_rows_per_file,
+                       "\nhdf5_data: ", FLAGS_hdf5_data, "\nhdf5_label: ", FLAGS_hdf5_label, "\n"),
+      .unit = "records",
+      .total = count};
+  if (target.kind == SetKind::kHdf5) {
+    options.create = [output] { return CreateHdf5Records(output, Hdf5Options()); };
+    options.append = [output] { return AppendHdf5Records(output, Hdf5Options()); };
+  }
+  return options;
+}
+
+int Run(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 2) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("expected INPUT OUTPUT, got ", arguments.size(), " arguments; see --help"));
+  }
+  const std::string& input = arguments[0];
+  const std::string& output = arguments[1];
+  const Target target = TargetOfFlags();
+  const Source source = OpenSource(input);
+  Conversion conversion(OptionsOf(input, output, target, source.reader->count()));
+  if (conversion.complete()) {
+    std::cout << output << " is complete already\n";
+    return 0;
+  }
+  const uint64_t begin = FindBegin(source, target.kind, conversion.last_key());
+  conversion.StartFrom(begin);
+  const bool all = WriteAll(input, source, target.kind, begin, &conversion);
+  const int code = conversion.Finish(all);
+  std::cout << "Wrote " << conversion.written() << " records to " << output << "\n";
+  return code;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage, crema::tools::Run);
+}

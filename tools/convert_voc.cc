@@ -1,0 +1,255 @@
+// Turns PASCAL VOC, or what is laid out like it, into a data set for AnnotatedData.
+#include <gflags/gflags.h>
+
+#include <iostream>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/conversion.h"
+#include "common/data_flags.h"
+#include "common/image_flags.h"
+#include "common/interrupt.h"
+#include "common/ordered_work.h"
+#include "common/tool.h"
+#include "convert_voc/annotation.h"
+#include "convert_voc/image_set.h"
+#include "convert_voc/label_map.h"
+#include "core/error.h"
+#include "core/rng.h"
+#include "core/strings.h"
+#include "format/file.h"
+#include "format/prototxt.h"
+
+DEFINE_string(image_set, "trainval",
+              "names of files in ImageSets/Main, with commas between them, without .txt");
+DEFINE_string(labelmap, "", "LabelMap with the labels of the classes; empty: those of VOC");
+DEFINE_bool(find_classes, false,
+            "number the classes that the annotations have, from 1 on in the order of their names");
+DEFINE_string(write_labelmap, "", "write the LabelMap that was used to this file");
+DEFINE_bool(check_size, false,
+            "refuse images of another size than their annotation says; without it, a warning");
+
+namespace crema::tools {
+namespace {
+
+constexpr char kUsage[] =
+    "convert_voc [flags] FOLDER... DB_NAME\n\n"
+    "Writes the images of an image set of each FOLDER (VOCdevkit/VOC2007: Annotations, "
+    "JPEGImages,\n"
+    "ImageSets/Main) and their boxes to the new data set DB_NAME: AnnotatedDatums, as SSD's\n"
+    "convert_annoset makes them, for the layer AnnotatedData. Image files are stored as they are;\n"
+    "--noencoded stores pixels. --labelmap is for sets of other classes than VOC's.\n"
+    "Ctrl-C leaves a data set that --resume goes on with.\n"
+    "Example: convert_voc --shuffle --write_labelmap=labelmap_voc.prototxt VOCdevkit/VOC2007 "
+    "VOCdevkit/VOC2012 trainval_lmdb";
+
+using Labels = std::map<std::string, int>;
+
+struct Outcome {
+  uint64_t index = 0;
+  std::string value;
+  std::vector<std::string> warnings;
+  std::optional<Error> fault;
+};
+
+DataParameter::DB CheckedBackend() {
+  const DataParameter::DB backend = BackendOfFlag();
+  if (backend == DataParameter::TAR) {
+    Fail(ErrorCode::kUnsupported,
+         "--backend=tar: tar shards hold labels, not boxes; use lmdb or leveldb");
+  }
+  return backend;
+}
+
+std::vector<VocEntry> FindEntries(const std::vector<std::string>& folders) {
+  std::vector<VocEntry> entries;
+  for (const std::string& folder : folders) {
+    for (const std::string& set : Split(FLAGS_image_set, ',')) {
+      std::vector<VocEntry> more = ReadImageSet(folder, std::string(Trim(set)));
+      for (VocEntry& entry : more) entries.push_back(std::move(entry));
+    }
+  }
+  return entries;
+}
+
+// Those that cannot be read are told when their image is converted.
+std::set<std::string> ClassesIn(const std::vector<VocEntry>& entries) {
+  std::set<std::string> names;
+  for (const VocEntry& entry : entries) {
+    try {
+      for (const VocObject& object : ReadVocAnnotation(entry.annotation).objects) {
+        names.insert(object.name);
+      }
+    } catch (const Error& error) {
+      if (!IsFaultOfImage(error)) throw;
+    }
+  }
+  if (names.empty()) Fail(ErrorCode::kDataLoss, "--find_classes: no annotation has an object");
+  return names;
+}
+
+LabelMap ChooseLabelMap(const std::vector<VocEntry>& entries) {
+  if (FLAGS_find_classes && !FLAGS_labelmap.empty()) {
+    Fail(ErrorCode::kInvalidArgument, "--labelmap and --find_classes contradict each other");
+  }
+  if (FLAGS_find_classes && FLAGS_write_labelmap.empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         "--find_classes needs --write_labelmap, or nobody knows what the labels mean");
+  }
+  if (FLAGS_find_classes) return LabelMapOf(ClassesIn(entries));
+  return FLAGS_labelmap.empty() ? VocLabelMap() : ReadLabelMapFile(FLAGS_labelmap);
+}
+
+// What the records depend on.
+std::string Origin(const std::vector<VocEntry>& entries, const LabelMap& map) {
+  uint64_t hash = 0;
+  for (const VocEntry& entry : entries) hash = MixBits(hash, HashName(entry.name));
+  return StrCat("images: ", entries.size(), ", list ", hash,
+                "\nlabel map: ", HashName(PrintText(map)), "\nbackend: ", FLAGS_backend, "\n",
+                DescribeImageFlags());
+}
+
+// The entry behind the one with this key.
+uint64_t IndexBehind(const std::string& key, const std::vector<VocEntry>& entries,
+                     const std::string& path) {
+  const uint64_t next = NumberBehind(key);
+  if (next == 0) return 0;
+  if (next <= entries.size() && ImageKey(next - 1, entries[next - 1].name) == key) return next;
+  Fail(ErrorCode::kInvalidArgument, StrCat("'", path, "' ends with the key '", key,
+                                           "', which these images do not have: remove it"));
+}
+
+// Writes the images from `begin` on.
+class Converter {
+ public:
+  Converter(const std::vector<VocEntry>& entries, Labels labels, const ImageRecordOptions& options,
+            Conversion* conversion)
+      : entries_(entries),
+        labels_(std::move(labels)),
+        options_(options),
+        conversion_(*conversion) {}
+
+  // True at the end, false after Ctrl-C.
+  bool Run(uint64_t begin) {
+    uint64_t next = begin;
+    const auto read = [&]() -> std::optional<uint64_t> {
+      if (next == entries_.size() || Interrupted()) return std::nullopt;
+      return next++;
+    };
+    RunInOrder(
+        WorkersOfFlags(), read, [this](uint64_t index) { return Make(index); },
+        [this](const Outcome& outcome) { Write(outcome); });
+    return next == entries_.size();
+  }
+
+ private:
+  Outcome Make(uint64_t index) const {
+    Outcome outcome{.index = index, .value = "", .warnings = {}, .fault = {}};
+    try {
+      MakeRecord(entries_[index], &outcome);
+    } catch (const Error& error) {
+      if (!IsFaultOfImage(error)) throw;
+      outcome.fault = error;
+    }
+    return outcome;
+  }
+
+  void MakeRecord(const VocEntry& entry, Outcome* outcome) const {
+    const VocAnnotation annotation = ReadAnnotation(entry);
+    constexpr int kNoLabel = -1;  // of the image as a whole, as in SSD
+    const std::string name = StrCat("'", entry.image, "' (", entry.place, ")");
+    ImageRecord image = MakeImageRecord(entry.image, kNoLabel, name, options_);
+    CheckSize(annotation, image.file_size, outcome);
+    AnnotatedDatum record;
+    const std::vector<std::string> warnings =
+        AddBoxes(annotation, labels_, image.file_size, &record);
+    outcome->warnings.insert(outcome->warnings.end(), warnings.begin(), warnings.end());
+    record.mutable_datum()->Swap(&image.datum);
+    outcome->value = record.SerializeAsString();
+  }
+
+  static VocAnnotation ReadAnnotation(const VocEntry& entry) {
+    try {
+      return ReadVocAnnotation(entry.annotation);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNotFound) throw;
+      Fail(error.code(), StrCat("'", entry.image, "' (", entry.place,
+                                ") has no annotation: there is no file '", entry.annotation, "'"));
+    }
+  }
+
+  static void CheckSize(const VocAnnotation& annotation, const Shape& image, Outcome* outcome) {
+    if (annotation.width == 0 || annotation.height == 0) return;
+    if (annotation.width == image[2] && annotation.height == image[1]) return;
+    const std::string text =
+        StrCat(annotation.path, ": says that the image is ", annotation.width, "x",
+               annotation.height, ", but it is ", image[2], "x", image[1]);
+    if (FLAGS_check_size) Fail(ErrorCode::kDataLoss, text);
+    outcome->warnings.push_back(text + "; boxes are taken for parts of the former");
+  }
+
+  void Write(const Outcome& outcome) {
+    for (const std::string& warning : outcome.warnings) conversion_.Warn(warning);
+    if (!outcome.fault) {
+      conversion_.Put(ImageKey(outcome.index, entries_[outcome.index].name), outcome.value);
+    } else if (SkipsBadImages()) {
+      conversion_.Skip(outcome.fault->what());
+    } else {
+      Fail(ErrorCode::kDataLoss,
+           StrCat(outcome.fault->what(), "; --on_bad=skip leaves such images out"));
+    }
+  }
+
+  const std::vector<VocEntry>& entries_;
+  const Labels labels_;
+  const ImageRecordOptions options_;
+  Conversion& conversion_;
+};
+
+int Run(std::vector<std::string> arguments) {
+  if (arguments.size() < 2) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("expected FOLDER... DB_NAME, got ", arguments.size(), " arguments; see --help"));
+  }
+  const ImageRecordOptions options = ImageOptionsOfFlags();
+  const DataParameter::DB backend = CheckedBackend();
+  const std::string path = arguments.back();
+  arguments.pop_back();
+  std::vector<VocEntry> entries = FindEntries(arguments);
+  CheckImageCount(entries.size());
+  ShuffleByFlags(&entries);
+  const LabelMap map = ChooseLabelMap(entries);
+
+  Conversion conversion({.path = path,
+                         .backend = backend,
+                         .resume = ResumeOfFlag(),
+                         .origin = Origin(entries, map),
+                         .keep_on_error = true,
+                         .unit = "images",
+                         .total = entries.size()});
+  if (!FLAGS_write_labelmap.empty()) WriteFileAtomically(FLAGS_write_labelmap, PrintText(map));
+  if (conversion.complete()) {
+    std::cout << path << " is complete already\n";
+    return 0;
+  }
+  const uint64_t begin = IndexBehind(conversion.last_key(), entries, path);
+  conversion.StartFrom(begin);
+  const bool all = Converter(entries, LabelsByName(map), options, &conversion).Run(begin);
+  const int code = conversion.Finish(all);
+  std::cout << "Wrote " << conversion.written() << " images to " << path;
+  if (conversion.skipped() > 0) std::cout << "; skipped " << conversion.skipped();
+  std::cout << "\n";
+  return code;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  gflags::SetCommandLineOptionWithMode("encoded", "true", gflags::SET_FLAGS_DEFAULT);
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage, crema::tools::Run);
+}
