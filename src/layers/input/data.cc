@@ -13,6 +13,7 @@
 #include "data/cached_records.h"
 #include "data/datum_batches.h"
 #include "graph/registry.h"
+#include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"
 #include "layers/input/prefetched.h"
 
@@ -58,15 +59,17 @@ class Data final : public Layer {
     }
     CheckBatchSize(*this, "data_param.batch_size", data.batch_size());
     CheckPipeline(*this, PipelineFieldsOf(data));
-    ValidateTransform(param.transform_param(), param.name());
+    ValidateTransform(param.transform_param(), param.name(), TransformSteps::kAugmented);
+    CheckMixing(*this, data.batch_size());
   }
 
   LayerInfo Infer(const InferContext& context) const override {
     const int64_t batch = param().data_param().batch_size();
     const Shape sample = FirstSample(context.phase, context.output_count > 1);
+    const Shape labels = LabelShape(*this, context, batch);
     LayerInfo info;
     info.outputs.push_back({Shape{batch, sample[0], sample[1], sample[2]}, context.dtype});
-    if (context.output_count > 1) info.outputs.push_back({Shape{batch}, context.dtype});
+    if (context.output_count > 1) info.outputs.push_back({labels, context.dtype});
     return info;
   }
 
@@ -94,10 +97,12 @@ class Data final : public Layer {
                           uint64_t seed, Shard shard, std::span<const BlobSpec> outputs) {
     const DataParameter& data = param.data_param();
     const TransformationParameter& transform = param.transform_param();
-    auto transformer = std::make_shared<const Transformer>(transform, phase, param.name());
-    const SampleWriter writer(WriterOptions(outputs[0], transform, seed, param.name()),
-                              std::move(transformer));
-    const Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
+    auto transformer = std::make_shared<const Transformer>(transform, phase, param.name(),
+                                                           TransformSteps::kAugmented);
+    Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
+    SampleWriter::Options writing = WriterOptions(outputs[0], transform, seed, param.name());
+    AddMixing(param, phase, &writing, &pipeline.options);
+    const SampleWriter writer(std::move(writing), std::move(transformer));
     std::unique_ptr<RecordReader> reader = records.NewReader();
     std::shared_ptr<DecodedCache> decoded;
     if (pipeline.cache == PipelineParameter::ENCODED) {
@@ -131,10 +136,17 @@ class Data final : public Layer {
         FailField(*this, "data_param.source",
                   StrCat("'", source, "' has no labels (NAME.cls files): remove the second top"));
       }
-      const Transformer transformer(param().transform_param(), phase, param().name());
+      const Transformer transformer(param().transform_param(), phase, param().name(),
+                                    TransformSteps::kAugmented);
       DatumReader decoder(source, transformer.color_mode());
       const KeyedRecord record = reader->Next();
-      const Shape image = decoder.Read(record.key, record.value).shape();
+      const PixelView first = decoder.Read(record.key, record.value);
+      const Shape image = first.shape();
+      if (first.bytes == nullptr && phase == TRAIN &&
+          param().transform_param().has_augment_param()) {
+        FailField(*this, "transform_param.augment_param",
+                  StrCat("'", source, "' holds floats; augment_param needs images of bytes"));
+      }
       if (const auto misfit = transformer.FindMisfit(image)) {
         FailField(*this, misfit->field, misfit->message);
       }
