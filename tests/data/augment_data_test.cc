@@ -285,6 +285,27 @@ TEST(AugmentData, WhatCannotBeDoneIsRefusedWhenTheNetIsBuilt) {
          "holds floats; augment_param needs images of bytes");
 }
 
+TEST(AugmentData, OneTextTrainsOnMixedLabelsAndTestsOnPlainOnes) {
+  const Photos photos;
+  const std::string net = StrCat(
+      "layer { ", photos.ImageData("mixup: 0.5 cutmix: 1 classes: 3", "scale: 0.01"), " } ",
+      "layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'fc' inner_product_param { "
+      "num_output: 3 weight_filler { type: 'xavier' } } } "
+      "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'fc' bottom: 'label' top: 'loss' } ");
+  const auto accuracy = [](const std::string& include) {
+    return "layer { name: 'a' type: 'Accuracy' bottom: 'fc' bottom: 'label' top: 'a' " + include +
+           " }";
+  };
+  for (const Phase phase : {TRAIN, TEST}) {
+    const auto plan = test::PlanText(net + accuracy("include { phase: TEST }"), phase, {});
+    Session session(plan, Weights::Make(*plan, 1), ExecContext(1, 1));
+    session.Forward();
+    EXPECT_TRUE(std::isfinite(test::ValuesOf(session.Data("loss"))[0]));
+  }
+  ExpectError(ErrorCode::kInvalidArgument, "add include { phase: TEST } to this layer",
+              [&] { test::PlanText(net + accuracy(""), TRAIN, {}); });
+}
+
 // A bright rectangle in a dark image, and its box.
 std::string WriteBoxed(const TempDir& temp) {
   cv::Mat image = testing::Flat(96, 128, 0);
@@ -365,6 +386,30 @@ TEST(AugmentData, BoxesFollowTheGeometry) {
       }
     }
     EXPECT_GT(boxes, 40);
+  }
+}
+
+TEST(AugmentData, BatchesWithBoxesAreTheSameForAnyWorkersAndFromAnySample) {
+  TempDir temp;
+  const std::string layer = StrCat(
+      "name: 'boxes' type: 'AnnotatedData' top: 'data' data_param { source: '", WriteBoxed(temp),
+      "' batch_size: 3 } transform_param { crop_size: 24 mirror: true distort_param { "
+      "brightness_prob: 1 brightness_delta: 30 } augment_param { ",
+      kAll, " } }");
+  ExpectSameBatches(Layers(), layer, "", 4);
+  std::vector<std::vector<float>> expected;
+  for (const int threads : {1, 2, 3, 8}) {
+    const auto plan = test::PlanText(
+        StrCat("layer { ", layer, " top: 'label' pipeline_param { ", "threads: ", threads, " } }"),
+        TRAIN, {});
+    Session session(plan, Weights::Make(*plan, 1), ExecContext(1, 1));
+    std::vector<std::vector<float>> boxes;
+    for (int pass = 0; pass < 4; ++pass) {
+      session.Forward();
+      boxes.push_back(test::ValuesOf(session.Data("label")));
+    }
+    if (threads == 1) expected = boxes;
+    EXPECT_EQ(boxes, expected) << threads << " threads";
   }
 }
 

@@ -170,14 +170,17 @@ void RegisterData(Registry& registry) {
       "shuffles "
       "within blocks of N records and reads them one after the other. rand_skip starts at a random "
       "record. In nets of the present format, scale, mean_file, crop_size and mirror belong into "
-      "transform_param; in older formats they are moved there.";
+      "transform_param; in older formats they are moved there. augment_param is told in "
+      "docs/augmentation.md.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.param_fields = {"data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"data_param.scale",     "data_param.mean_file",
                         "data_param.crop_size", "data_param.mirror",
                         "data_param.precache",  "data_param.force_encoded_color",
                         "data_param.side",      "data_param.parser_threads"};
-  type.output_docs = {"images: batch x C x H x W", "labels, where there is a second top: batch"};
+  type.output_docs = {
+      "images: batch x C x H x W",
+      "labels, where there is a second top: batch; in TRAIN batch x classes with mixup or cutmix"};
   type.differences = {
       "rand_skip is read (Caffe 1.0 leaves it out): 0 .. rand_skip - 1 records are skipped.",
       "What lies at `source` decides about the kind of data set, not `backend`. Besides databases "

@@ -225,7 +225,8 @@ void RegisterImageData(Registry& registry) {
   type.output_docs = {
       "images: batch x C x H x W, as large as the first image after resizing and "
       "cropping; three channels (blue, green, red), or one where is_color is false",
-      "labels, where there is a second top: batch, or batch x label_count where that is above 1"};
+      "labels, where there is a second top: batch, or batch x label_count where that is above "
+      "1; in TRAIN batch x classes with mixup or cutmix"};
   type.differences = {
       "A label that is not a whole number is an error with its line; Caffe reads 0.",
       "The second top may be left out.",
