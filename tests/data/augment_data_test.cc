@@ -279,6 +279,10 @@ TEST(AugmentData, WhatCannotBeDoneIsRefusedWhenTheNetIsBuilt) {
   const auto writer = CreateRecords(path, DataParameter::LMDB);
   writer->Put("a", datum.SerializeAsString());
   writer->Close();
+  const std::string floats =
+      StrCat("name: 'f' type: 'Data' top: 'data' top: 'label' data_param { batch_size: 2 source: '",
+             path, "' } transform_param { augment_param { ");
+  EXPECT_NO_THROW(LayerRunner(registry, floats + "mixup: 1 classes: 2 } }").Forward());
   expect(StrCat("name: 'f' type: 'Data' top: 'data' data_param { batch_size: 2 source: '", path,
                 "' } transform_param { augment_param { contrast: 0.5 } }"),
          "holds floats; augment_param needs images of bytes");

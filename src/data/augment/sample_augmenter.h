@@ -59,7 +59,8 @@ class SampleAugmenter {
   void Recolor(uint64_t ordinal, Image* image) const;
   void BlurSome(uint64_t ordinal, Image* image) const;
   void EraseSome(uint64_t ordinal, Image* image) const;
-  // What is left of the objects when only the window is left; see Options of emit_constraint.
+  // What is left of the objects when only the window is left, which is so many pixels high and
+  // wide.
   std::vector<ObjectBox> Keep(const std::vector<ObjectBox>& objects, const Box& window, int height,
                               int width) const;
 

@@ -142,16 +142,22 @@ class Data final : public Layer {
       const KeyedRecord record = reader->Next();
       const PixelView first = decoder.Read(record.key, record.value);
       const Shape image = first.shape();
-      if (first.bytes == nullptr && phase == TRAIN &&
-          param().transform_param().has_augment_param()) {
-        FailField(*this, "transform_param.augment_param",
-                  StrCat("'", source, "' holds floats; augment_param needs images of bytes"));
-      }
+      CheckBytes(transformer, first);
       if (const auto misfit = transformer.FindMisfit(image)) {
         FailField(*this, misfit->field, misfit->message);
       }
       return transformer.OutputShape(image);
     });
+  }
+
+  void CheckBytes(const Transformer& transformer, const PixelView& image) const {
+    if (image.bytes != nullptr) return;
+    const auto augmenter = SampleAugmenter::Make(transformer, {.channels = image.channels});
+    if (!augmenter || !augmenter->Changes(image.shape())) return;
+    FailField(*this, "transform_param.augment_param",
+              StrCat("'", param().data_param().source(),
+                     "' holds floats; augment_param needs images of bytes for all but mixup and "
+                     "cutmix"));
   }
 
   const std::shared_ptr<OpenedOnce> records_;
