@@ -70,6 +70,8 @@ class AnnotatedDecoder final : public SampleDecoder {
  private:
   std::string Name(const Record& record) const { return RecordName(options_.data_set, record.key); }
   PixelView Augment(const Record& record, const PixelView& pixels);
+  // Puts a copy into sample_, unless it is that already.
+  void TakeImage(const Record& record, const PixelView& pixels);
   void CheckLabels(const Record& record) const;
   void WriteBoxes(const Record& record, const PixelView& pixels,
                   const Transformer::Placement& place, std::byte* out);

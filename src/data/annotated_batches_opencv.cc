@@ -71,18 +71,18 @@ AnnotatedDecoder::AnnotatedDecoder(Options options, std::shared_ptr<const Augmen
 PixelView AnnotatedDecoder::Augment(const Record& record, const PixelView& pixels) {
   sample_.objects = reader_.objects();
   if (!augmenter_->HasWork()) return pixels;
+  TakeImage(record, pixels);
+  const uint64_t stream = MixBits(writer_.options().layer_id, HashName("augment"));
+  augmenter_->Apply(Draws(RandomStream(writer_.options().seed, stream, record.ordinal)), &sample_);
+  return ViewOf(sample_.image);
+}
+
+void AnnotatedDecoder::TakeImage(const Record& record, const PixelView& pixels) {
   if (pixels.bytes == nullptr) {
     Fail(ErrorCode::kDataLoss,
          StrCat(Name(record), " holds floats; resizing and changes of colour need bytes"));
   }
-  Image& image = sample_.image;
-  image.channels = pixels.channels;
-  image.height = pixels.height;
-  image.width = pixels.width;
-  image.pixels.assign(pixels.bytes, pixels.bytes + pixels.shape().count());
-  const uint64_t stream = MixBits(writer_.options().layer_id, HashName("augment"));
-  augmenter_->Apply(Draws(RandomStream(writer_.options().seed, stream, record.ordinal)), &sample_);
-  return {image.channels, image.height, image.width, image.pixels.data(), nullptr};
+  CopyPixels(pixels, &sample_.image);
 }
 
 void AnnotatedDecoder::CheckLabels(const Record& record) const {
@@ -97,8 +97,13 @@ void AnnotatedDecoder::CheckLabels(const Record& record) const {
 void AnnotatedDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
   const PixelView stored = reader_.Read(record.key, record.value);
   CheckLabels(record);
-  const PixelView pixels = Augment(record, stored);
+  PixelView pixels = Augment(record, stored);
   writer_.CheckShape(pixels.shape(), [&] { return Name(record); });
+  if (const SampleAugmenter* augmenter = writer_.AugmenterFor(pixels.shape())) {
+    TakeImage(record, pixels);
+    augmenter->Apply(record.ordinal, &sample_.image, &sample_.objects);
+    pixels = ViewOf(sample_.image);
+  }
   const Transformer& transformer = writer_.transformer();
   const Transformer::Placement place = transformer.Place(
       pixels, Transformer::SampleStream(writer_.options().seed, writer_.options().layer_id,
@@ -110,7 +115,8 @@ void AnnotatedDecoder::Decode(const Record& record, std::span<std::byte* const> 
   if (options_.boxes) {
     WriteBoxes(record, pixels, place, places[1]);
   } else {
-    writer_.WriteLabel(reader_.label(), places[1]);
+    writer_.WriteLabel(
+        reader_.label(), [&] { return Name(record); }, places[1]);
   }
 }
 

@@ -7,6 +7,18 @@
 
 namespace crema {
 
+PixelView ViewOf(const Image& image) {
+  return {image.channels, image.height, image.width, image.pixels.data(), nullptr};
+}
+
+void CopyPixels(const PixelView& view, Image* image) {
+  if (view.bytes == image->pixels.data()) return;
+  image->channels = view.channels;
+  image->height = view.height;
+  image->width = view.width;
+  image->pixels.assign(view.bytes, view.bytes + view.shape().count());
+}
+
 std::string PrintableKey(std::string_view key) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string name;

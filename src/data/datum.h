@@ -22,6 +22,10 @@ struct PixelView {
   Shape shape() const { return {channels, height, width}; }
 };
 
+PixelView ViewOf(const Image& image);
+// Nothing to do where the view is one of `image` already. Requires: bytes.
+void CopyPixels(const PixelView& view, Image* image);
+
 // A key with \x0a and the like for what cannot be printed.
 std::string PrintableKey(std::string_view key);
 

@@ -152,7 +152,7 @@ void DatumDecoder::Decode(const Record& record, std::span<std::byte* const> plac
   } else {
     writer_.WriteEncoded(file, writer_.transformer().color_mode(), record.ordinal, name, places[0]);
   }
-  if (places.size() > 1) writer_.WriteLabel(reader_.label(), places[1]);
+  if (places.size() > 1) writer_.WriteLabel(reader_.label(), name, places[1]);
 }
 
 void DatumDecoder::DecodeOnce(const Record& record, std::span<std::byte* const> places) {
@@ -169,7 +169,7 @@ void DatumDecoder::DecodeOnce(const Record& record, std::span<std::byte* const> 
     label = reader_.label();
     Keep(record, image);
   }
-  if (places.size() > 1) writer_.WriteLabel(label, places[1]);
+  if (places.size() > 1) writer_.WriteLabel(label, name, places[1]);
 }
 
 void DatumDecoder::Keep(const Record& record, const PixelView& image) {

@@ -7,6 +7,7 @@
 #include "core/strings.h"
 #include "data/decode_image.h"
 #include "data/image_jpeg.h"
+#include "data/pixel_kernels.h"
 
 namespace crema {
 namespace {
@@ -88,6 +89,21 @@ void DecodeImage(std::string_view bytes, ColorMode mode, const std::string& name
     Fail(ErrorCode::kDataLoss, StrCat(name, ": ", truncation));
   }
   DecodeByOpenCv(bytes, mode, name, image);
+}
+
+void UnpackImage(const PackedImage& packed, Image* image) {
+  image->channels = packed.channels;
+  image->height = packed.height;
+  image->width = packed.width;
+  if (packed.channels == 1) {
+    image->pixels = packed.pixels;
+    return;
+  }
+  image->pixels.resize(packed.pixels.size());
+  const size_t plane = packed.pixels.size() / 3;
+  uint8_t* out = image->pixels.data();
+  SplitPixels(packed.pixels.data(), static_cast<ptrdiff_t>(plane), out, out + plane,
+              out + 2 * plane);
 }
 
 }  // namespace crema

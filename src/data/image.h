@@ -30,6 +30,9 @@ struct PackedImage {
   std::vector<uint8_t> pixels;
 };
 
+// Requires: one or three channels. Reuses the memory of `image`.
+void UnpackImage(const PackedImage& packed, Image* image);
+
 struct ImagePart {
   int top = 0;
   int left = 0;

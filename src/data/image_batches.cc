@@ -72,8 +72,7 @@ void ImageFileDecoder::Decode(const Record& record, std::span<std::byte* const> 
     writer_.WriteEncoded(record.value, shaping_.mode, record.ordinal, name, places[0]);
   } else {
     const Image& image = Shaped(record, name());
-    const PixelView view{image.channels, image.height, image.width, image.pixels.data(), nullptr};
-    writer_.Write(view, record.ordinal, name, places[0]);
+    writer_.Write(ViewOf(image), record.ordinal, name, places[0]);
   }
   if (places.size() > 1) WriteLabels(record.entry, places[1]);
 }
@@ -88,6 +87,10 @@ const Image& ImageFileDecoder::Shaped(const Record& record, const std::string& n
 }
 
 void ImageFileDecoder::WriteLabels(uint64_t entry, std::byte* place) const {
+  if (writer_.options().classes > 0) {
+    const auto name = [&] { return list_->Name(list_->entries()[entry]); };
+    return writer_.WriteLabel(list_->Label(entry, 0), name, place);
+  }
   DispatchFloat(writer_.options().dtype, [&]<typename T>(T) {
     T* labels = reinterpret_cast<T*>(place);
     for (size_t i = 0; i < list_->label_count(); ++i) {

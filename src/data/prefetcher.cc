@@ -96,11 +96,7 @@ void Prefetcher::Pop(std::span<const TensorView> outputs) {
   WaitFor(slot);
   CountBad(&slot);
   Replace(&slot);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const ConstTensorView from = std::as_const(slot.outputs[i]).view();
-    CREMA_CHECK(from.bytes() == outputs[i].bytes() && from.dtype() == outputs[i].dtype());
-    std::memcpy(outputs[i].raw(), from.raw(), from.bytes());
-  }
+  Copy(slot, outputs);
   popped_records_.resize(batch_);
   popped_records_.swap(slot.records);  // the records know the names of the samples
   {
@@ -110,6 +106,18 @@ void Prefetcher::Pop(std::span<const TensorView> outputs) {
   }
   free_slot_.notify_one();
   position_ += batch_;
+}
+
+void Prefetcher::Copy(const Slot& slot, std::span<const TensorView> outputs) const {
+  std::vector<ConstTensorView> from;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    from.push_back(slot.outputs[i].view());
+    CREMA_CHECK(from[i].bytes() == outputs[i].bytes() && from[i].dtype() == outputs[i].dtype());
+  }
+  if (options_.copy) return options_.copy(from, position_, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    std::memcpy(outputs[i].raw(), from[i].raw(), from[i].bytes());
+  }
 }
 
 void Prefetcher::WaitFor(Slot& slot) {

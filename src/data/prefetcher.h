@@ -61,6 +61,11 @@ struct PrefetchOptions {
   OnBadSample on_bad_sample = OnBadSample::kError;
   uint64_t max_bad = 0;  // more bad samples than this are an error; 0: any number
   std::shared_ptr<Notices> notices = nullptr;  // hears of bad samples; may be null
+  // Copies the batch that begins with sample `position` to the consumer, on its thread; empty: as
+  // it is. What it changes must be a function of batch and position.
+  std::function<void(std::span<const ConstTensorView> from, uint64_t position,
+                     std::span<const TensorView> to)>
+      copy = {};
 };
 
 // A bounded ring of batches. One thread reads records in order; others decode pieces of a batch.
@@ -127,6 +132,7 @@ class Prefetcher {
   void NoteBad(Slot* slot, size_t index, const std::string& name, const Error& error);
   void CountBad(Slot* slot);
   void Replace(Slot* slot);
+  void Copy(const Slot& slot, std::span<const TensorView> outputs) const;
 
   const PrefetchOptions options_;
   const std::unique_ptr<RecordSource> source_;

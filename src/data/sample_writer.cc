@@ -1,11 +1,23 @@
 #include "data/sample_writer.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
 #include "data/image_jpeg.h"
 
 namespace crema {
+
+SampleWriter::SampleWriter(Options options, std::shared_ptr<const Transformer> transformer)
+    : options_(std::move(options)),
+      transformer_(std::move(transformer)),
+      augmenter_(
+          SampleAugmenter::Make(*transformer_, {.channels = static_cast<int>(options_.sample[0]),
+                                                .seed = options_.seed,
+                                                .layer_id = options_.layer_id})),
+      last_image_{0, 0, 0} {}
 
 void SampleWriter::CheckShape(const Shape& image, const std::function<std::string()>& name) {
   if (image == last_image_) return;
@@ -27,6 +39,17 @@ void SampleWriter::CheckShape(const Shape& image, const std::function<std::strin
 void SampleWriter::Write(const PixelView& image, uint64_t ordinal,
                          const std::function<std::string()>& name, std::byte* place) {
   CheckShape(image.shape(), name);
+  const SampleAugmenter* augmenter = AugmenterFor(image.shape());
+  if (augmenter == nullptr) return Transform(image, ordinal, place);
+  if (image.bytes == nullptr) {
+    Fail(ErrorCode::kDataLoss, StrCat(name(), " holds floats; augment_param needs bytes"));
+  }
+  CopyPixels(image, &image_);
+  augmenter->Apply(ordinal, &image_);
+  Transform(ViewOf(image_), ordinal, place);
+}
+
+void SampleWriter::Transform(const PixelView& image, uint64_t ordinal, std::byte* place) const {
   const RandomStream random = StreamOf(ordinal);
   DispatchFloat(options_.dtype, [&]<typename T>(T) {
     transformer_->Apply(image, random, reinterpret_cast<T*>(place));
@@ -39,8 +62,7 @@ void SampleWriter::WriteEncoded(std::string_view file, ColorMode mode, uint64_t 
   if (IsJpeg(file)) return WriteJpeg(file, mode, ordinal, name, place);
 #endif
   DecodeImage(file, mode, name(), &image_);
-  Write({image_.channels, image_.height, image_.width, image_.pixels.data(), nullptr}, ordinal,
-        name, place);
+  Write(ViewOf(image_), ordinal, name, place);
 }
 
 #ifdef CREMA_HAVE_JPEG
@@ -49,6 +71,10 @@ void SampleWriter::WriteJpeg(std::string_view file, ColorMode mode, uint64_t ord
   JpegFile jpeg(file, mode, name());
   const Shape shape = jpeg.shape();
   CheckShape(shape, name);
+  if (const SampleAugmenter* augmenter = AugmenterFor(shape)) {
+    AugmentJpeg(*augmenter, &jpeg, ordinal);
+    return Transform(ViewOf(image_), ordinal, place);
+  }
   const PixelView size{static_cast<int>(shape[0]), static_cast<int>(shape[1]),
                        static_cast<int>(shape[2]), nullptr, nullptr};
   const Transformer::Placement kept = transformer_->Place(size, StreamOf(ordinal));
@@ -59,15 +85,47 @@ void SampleWriter::WriteJpeg(std::string_view file, ColorMode mode, uint64_t ord
     transformer_->ApplyPacked(view, kept, reinterpret_cast<T*>(place));
   });
 }
+
+// Leaves the result in image_.
+void SampleWriter::AugmentJpeg(const SampleAugmenter& augmenter, JpegFile* jpeg, uint64_t ordinal) {
+  const Shape shape = jpeg->shape();
+  const auto part =
+      augmenter.FirstPart(ordinal, static_cast<int>(shape[1]), static_cast<int>(shape[2]));
+  if (!part) {
+    jpeg->Decode(&image_);
+    return augmenter.Apply(ordinal, &image_);
+  }
+  jpeg->Decode({part->top, part->left, part->height, part->width}, &part_);
+  UnpackImage(part_, &image_);
+  augmenter.ApplyToPart(ordinal, &image_);
+}
 #endif
 
 RandomStream SampleWriter::StreamOf(uint64_t ordinal) const {
   return Transformer::SampleStream(options_.seed, options_.layer_id, ordinal);
 }
 
-void SampleWriter::WriteLabel(int label, std::byte* place) const {
-  DispatchFloat(options_.dtype,
-                [&]<typename T>(T) { *reinterpret_cast<T*>(place) = static_cast<T>(label); });
+void SampleWriter::WriteLabel(double label, const std::function<std::string()>& name,
+                              std::byte* place) const {
+  const int64_t classes = options_.classes;
+  if (classes > 0 &&
+      !(label >= 0 && label < static_cast<double>(classes) && label == std::trunc(label))) {
+    Where where;
+    where.field = "transform_param.augment_param.classes";
+    Fail(ErrorCode::kDataLoss,
+         StrCat(name(), " has label ", label, ", but augment_param.classes is ", classes,
+                " (labels 0..", classes - 1, ")"),
+         std::move(where));
+  }
+  DispatchFloat(options_.dtype, [&]<typename T>(T) {
+    T* values = reinterpret_cast<T*>(place);
+    if (classes == 0) {
+      values[0] = static_cast<T>(label);
+    } else {
+      std::fill_n(values, classes, T(0));
+      values[static_cast<ptrdiff_t>(label)] = T(1);
+    }
+  });
 }
 
 SampleWriter::Options WriterOptions(const BlobSpec& images,

@@ -11,11 +11,14 @@
 #include "core/dtype.h"
 #include "core/shape.h"
 #include "core/tensor.h"
+#include "data/augment/sample_augmenter.h"
 #include "data/datum.h"
 #include "data/image.h"
 #include "data/transformer.h"
 
 namespace crema {
+
+class JpegFile;
 
 // Thread safety: one thread at a time.
 class SampleWriter {
@@ -26,34 +29,44 @@ class SampleWriter {
     uint64_t seed = 1;
     uint64_t layer_id = 0;
     std::string who_decides = "the first record is";  // what the shape of a sample comes from
+    // Labels are written as a probability for each of so many classes; 0: as they are.
+    int64_t classes = 0;
   };
   // `transformer` is shared by the decoders of a layer.
-  SampleWriter(Options options, std::shared_ptr<const Transformer> transformer)
-      : options_(std::move(options)), transformer_(std::move(transformer)), last_image_{0, 0, 0} {}
+  SampleWriter(Options options, std::shared_ptr<const Transformer> transformer);
 
-  // Transforms sample `ordinal` to `place`. Throws kDataLoss for an image that does not give the
-  // shape of a sample; `name` says which one it is.
+  // Augments and transforms sample `ordinal` to `place`. Throws kDataLoss for an image that does
+  // not give the shape of a sample, or of floats where bytes are needed; `name` says which one it
+  // is.
   void Write(const PixelView& image, uint64_t ordinal, const std::function<std::string()>& name,
              std::byte* place);
   // The same for a whole image file. Of a JPEG only what the crop keeps is decoded, which gives the
   // same values. Throws also what DecodeImage throws.
   void WriteEncoded(std::string_view file, ColorMode mode, uint64_t ordinal,
                     const std::function<std::string()>& name, std::byte* place);
-  void WriteLabel(int label, std::byte* place) const;
+  // Throws kDataLoss for a label that is none of Options::classes.
+  void WriteLabel(double label, const std::function<std::string()>& name, std::byte* place) const;
 
   const Options& options() const { return options_; }
   const Transformer& transformer() const { return *transformer_; }
+  // Null where nothing is to be done to an image of this shape.
+  const SampleAugmenter* AugmenterFor(const Shape& image) const {
+    return augmenter_ && augmenter_->Changes(image) ? augmenter_.get() : nullptr;
+  }
   // Throws as Write; for those who transform themselves.
   void CheckShape(const Shape& image, const std::function<std::string()>& name);
 
  private:
   void WriteJpeg(std::string_view file, ColorMode mode, uint64_t ordinal,
                  const std::function<std::string()>& name, std::byte* place);
+  void AugmentJpeg(const SampleAugmenter& augmenter, JpegFile* jpeg, uint64_t ordinal);
+  void Transform(const PixelView& image, uint64_t ordinal, std::byte* place) const;
   RandomStream StreamOf(uint64_t ordinal) const;
 
   const Options options_;
   const std::shared_ptr<const Transformer> transformer_;
-  Shape last_image_;  // passed the checks already
+  const std::shared_ptr<const SampleAugmenter> augmenter_;  // may be null
+  Shape last_image_;                                        // passed the checks already
   PackedImage part_;
   Image image_;
 };

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "data/augment/validate.h"
 #include "data/transformer.h"
 
 namespace crema {
@@ -29,6 +30,7 @@ bool IsAllowed(const std::string& field, TransformSteps steps) {
   constexpr std::string_view kOfBoxes[] = {"resize_param", "noise_param", "emit_constraint",
                                            "distort_param", "expand_param"};
   return std::ranges::find(kAlways, field) != std::end(kAlways) ||
+         (steps != TransformSteps::kPlain && field == "augment_param") ||
          (steps == TransformSteps::kAnnotated &&
           std::ranges::find(kOfBoxes, field) != std::end(kOfBoxes));
 }
@@ -42,6 +44,19 @@ void ValidateCrop(const TransformationParameter& param, const std::string& layer
     FailTransform(ErrorCode::kInvalidArgument, layer, "crop_size",
                   "crop_size and crop_h, crop_w exclude each other: remove one");
   }
+}
+
+void ValidateAugmentation(const TransformationParameter& param, const std::string& layer) {
+  const auto complain = [&](ErrorCode code, const std::optional<Transformer::Misfit>& misfit) {
+    if (!misfit) return;
+    Where where{.layer = layer};
+    where.field = misfit->field;
+    Fail(code, misfit->message, std::move(where));
+  };
+  complain(ErrorCode::kInvalidArgument, FindBadAugmentParam(param));
+#ifndef CREMA_HAVE_OPENCV
+  complain(ErrorCode::kUnsupported, FindOpenCvStep(param.augment_param()));
+#endif
 }
 
 // Extents of the stored image, or empty when the blob is of another kind.
@@ -78,11 +93,13 @@ void ValidateTransform(const TransformationParameter& param, const std::string& 
   constexpr int kLastOfCaffe = TransformationParameter::kForceGrayFieldNumber;
   for (const auto* field : fields) {
     if (field->number() <= kLastOfCaffe || IsAllowed(field->name(), steps)) continue;
+    const bool of_fork = field->number() != TransformationParameter::kAugmentParamFieldNumber;
     FailTransform(ErrorCode::kUnsupported, layer, field->name(),
-                  StrCat("'", field->name(),
-                         "' is a transformation of a Caffe fork, which a "
-                         "layer of this type cannot do: remove it"));
+                  StrCat("'", field->name(), "' is ",
+                         of_fork ? "a transformation of a Caffe fork, which" : "something that",
+                         " a layer of this type cannot do: remove it"));
   }
+  if (param.has_augment_param()) ValidateAugmentation(param, layer);
 }
 
 MeanImage ReadMeanImage(const std::string& path) {

@@ -27,7 +27,8 @@ Transformer::Transformer(const TransformationParameter& param, Phase phase,
 }
 
 std::optional<Transformer::Misfit> Transformer::FindMisfit(const Shape& image) const {
-  if (crop_height_ > image[1] || crop_width_ > image[2]) {
+  const bool too_small = crop_height_ > image[1] || crop_width_ > image[2];
+  if (too_small && !param_.augment_param().has_resized_crop()) {
     const bool square = param_.crop_size() > 0;
     return Misfit{square ? "transform_param.crop_size" : "transform_param.crop_h",
                   StrCat(square ? StrCat("crop_size is ", crop_height_)

@@ -18,11 +18,12 @@ namespace crema {
 // Which steps of transform_param a layer can do.
 enum class TransformSteps {
   kPlain,      // what Transformer does
+  kAugmented,  // also augment_param, which SampleWriter does
   kAnnotated,  // also those of SSD that need the boxes: see augment/
 };
 
-// Throws Error with where.layer and where.field: fields that exclude each other (kInvalidArgument),
-// fields of forks that change pixels in ways this layer cannot (kUnsupported).
+// Throws Error with where.layer and where.field: fields that exclude each other or are out of range
+// (kInvalidArgument), fields that change pixels in ways this layer or build cannot (kUnsupported).
 void ValidateTransform(const TransformationParameter& param, const std::string& layer,
                        TransformSteps steps = TransformSteps::kPlain);
 
@@ -50,10 +51,15 @@ class Transformer {
     std::string field;  // "transform_param.crop_size"
     std::string message;
   };
-  // Why images of this size (C x H x W) cannot be transformed; nothing when they can.
+  // Why images of this size (C x H x W) cannot be transformed; nothing when they can. With
+  // resized_crop any size will do: SampleAugmenter comes first and brings it to the crop.
   std::optional<Misfit> FindMisfit(const Shape& image) const;
   Shape OutputShape(const Shape& image) const;
   ColorMode color_mode() const;
+  const TransformationParameter& param() const { return param_; }
+  Phase phase() const { return phase_; }
+  int crop_height() const { return static_cast<int>(crop_height_); }  // 0: no crop
+  int crop_width() const { return static_cast<int>(crop_width_); }
 
   // The random numbers of one sample; `ordinal` counts samples and never starts again, so that each
   // epoch gets draws of its own.
@@ -67,7 +73,7 @@ class Transformer {
     int width = 0;
     bool mirror = false;
   };
-  // Requires: no misfit.
+  // Requires: no misfit, and not smaller than the crop.
   Placement Place(const PixelView& image, const RandomStream& random) const;
 
   // Requires: no misfit, room for OutputShape at `out`. T is float or double.

@@ -102,7 +102,7 @@ void VideoDecoder::Decode(const Record& record, std::span<std::byte* const> plac
   const PixelView view{image_.channels, image_.height, image_.width, image_.pixels.data(), nullptr};
   const auto name = [&] { return StrCat(origin_.Name(), " (frame ", record.entry, ")"); };
   writer_.Write(view, record.ordinal, name, places[0]);
-  if (places.size() > 1) writer_.WriteLabel(0, places[1]);
+  if (places.size() > 1) writer_.WriteLabel(0, name, places[1]);
 }
 
 }  // namespace crema

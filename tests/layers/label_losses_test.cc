@@ -49,6 +49,43 @@ TEST(LabelLossesTest, BadLabelsAreReportedWithTheItem) {
   }
 }
 
+// A target for each class: what mixup gives.
+TEST(SoftmaxWithLossTest, TargetsOfOneClassAreLabelsAndOthersAreWeighted) {
+  const Values scores = {1, -1, 0.5, 2, 0, -0.5};
+  const auto run = [&](const std::string& prototxt, const Blob& labels) {
+    return CallBuiltin(
+        "SoftmaxWithLoss",
+        {.prototxt = prototxt, .inputs = {{{2, 3}, scores}, labels}, .output_grads = {{1}}});
+  };
+  for (const std::string prototxt :
+       {"", "loss_param { label_smoothing: 0.2 normalization: NONE }"}) {
+    const RunResult labels = run(prototxt, {{2}, {2, 0}});
+    const RunResult targets = run(prototxt, {{2, 3}, {0, 0, 1, 1, 0, 0}});
+    ExpectNear(targets.outputs[0], labels.outputs[0]);
+    ExpectNear(targets.input_grads[0], labels.input_grads[0]);
+    // The loss is linear in the targets.
+    const RunResult other = run(prototxt, {{2}, {1, 2}});
+    const RunResult mixed = run(prototxt, {{2, 3}, {0, 0.3, 0.7, 0.7, 0, 0.3}});
+    ExpectNear(mixed.outputs[0], {0.7 * labels.outputs[0][0] + 0.3 * other.outputs[0][0]});
+  }
+  // No position is ignored: 0 would be here otherwise.
+  ExpectNear(run("loss_param { ignore_label: 1 }", {{2, 3}, {0, 0, 1, 1, 0, 0}}).outputs[0],
+             run("", {{2}, {2, 0}}).outputs[0]);
+}
+
+TEST(SoftmaxWithLossTest, BadTargetsNameTheItemAndOtherLayersRefuseTargets) {
+  LayerCall call{.inputs = {{{2, 3}, Values(6, 0.5)}, {{2, 3}, Values(6, 0.5)}},
+                 .output_grads = {{1}}};
+  ExpectContains(ErrorOf("FocalLoss", call, ErrorCode::kInvalidArgument),
+                 "add include { phase: TEST } to this layer");
+  for (const double bad : {-0.1, kNan, std::numeric_limits<double>::infinity()}) {
+    call.inputs[1].values[4] = bad;
+    const std::string error = ErrorOf("SoftmaxWithLoss", call);
+    ExpectContains(error, "at sample 1 of the batch");
+    ExpectContains(error, "must be 0 or more");
+  }
+}
+
 TEST(CenterLossTest, LossAndGradientAreThoseOfTheDistance) {
   const RunResult result =
       CallBuiltin("CenterLoss", {.prototxt = "center_loss_param { num_output: 2 }",

@@ -77,6 +77,15 @@ TEST_F(ShowBatch, CountBatchesAndNames) {
   EXPECT_EQ(Sheet().height, 3 * (120 + 24 + 6) + 6);
 }
 
+TEST_F(ShowBatch, MixedLabelsNameTheirClassesAndShares) {
+  const std::string labels = temp_.Write("labels.txt", "cat\ndog\n");
+  const ProcessResult result =
+      Run({"--model=" + Net("augment_param { mixup: 100 classes: 5 }"), "--labels=" + labels});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(Contains(result.out, "1  00000001  label cat:0.")) << result.out;
+  EXPECT_TRUE(Contains(result.out, " dog:0.")) << result.out;
+}
+
 TEST_F(ShowBatch, BoxesAreDrawn) {
   std::vector<AnnotatedDatum> set(2);
   for (AnnotatedDatum& datum : set) {

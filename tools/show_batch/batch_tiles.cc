@@ -31,6 +31,8 @@ BatchTiles::BatchTiles(const Plan& plan, std::vector<std::string> class_names)
   const PlannedValue& labels = plan.values[static_cast<size_t>(layer.outputs[1])];
   labels_ = labels.name;
   const Shape& shape = labels.spec.shape;
+  const AugmentParameter& augment = layer.layer->param().transform_param().augment_param();
+  mixed_ = shape.axes() == 2 && (augment.mixup() > 0 || augment.cutmix() > 0);
   boxes_ = layer.layer->param().type() == "AnnotatedData" && shape.axes() == 4 && shape[3] == kRow;
 }
 
@@ -46,6 +48,13 @@ std::vector<std::string> BatchTiles::LabelsOf(const Session& session, int64_t in
   if (labels_.empty() || boxes_) return names;
   const ConstTensorView labels = session.Data(labels_);
   const int64_t each = labels.shape().count() / batch_;
+  if (mixed_) {
+    for (int64_t i = 0; i < each; ++i) {
+      const float share = labels.span<float>()[static_cast<size_t>(index * each + i)];
+      if (share > 0) names.push_back(StrCat(NameOf(static_cast<float>(i)), ":", share));
+    }
+    return names;
+  }
   constexpr int64_t kMost = 16;  // not a mask
   for (int64_t i = 0; i < std::min(each, kMost); ++i) {
     const float label = labels.span<float>()[static_cast<size_t>(index * each + i)];

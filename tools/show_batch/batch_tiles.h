@@ -34,6 +34,7 @@ class BatchTiles {
   int value_ = -1;      // of the images
   std::string labels_;  // blob; empty: none
   bool boxes_ = false;  // it holds rows of boxes
+  bool mixed_ = false;  // it holds a probability for each class
 };
 
 }  // namespace crema::tools

@@ -1,7 +1,9 @@
 // Random numbers of one sample, one after the other.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <numbers>
 
 #include "core/rng.h"
 
@@ -14,6 +16,11 @@ class Draws {
 
   double Uniform(double low, double high) { return low + (high - low) * stream_.Uniform(next_++); }
   bool Chance(double probability) { return stream_.Uniform(next_++) < probability; }
+  // Mean 0, deviation 1 (Box-Muller).
+  double Gaussian() {
+    const double radius = std::sqrt(-2 * std::log(Uniform(1, 0)));  // of (0, 1]
+    return radius * std::cos(Uniform(0, 2 * std::numbers::pi));
+  }
   uint32_t Below(uint32_t n) { return stream_.Below(next_++, n); }
 
  private:

@@ -18,6 +18,7 @@
 #include "data/augment/validate.h"
 #include "data/datum_batches.h"
 #include "graph/registry.h"
+#include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"
 #include "layers/input/prefetched.h"
 
@@ -116,6 +117,7 @@ class AnnotatedData final : public Layer {
     CheckPipeline(*this, PipelineFieldsOf(data));
     const TransformationParameter& transform = param.transform_param();
     ValidateTransform(transform, param.name(), TransformSteps::kAnnotated);
+    RefuseMixing(*this);
     Complain(FindBadSampler(param.annotated_data_param()));
     Complain(FindBadAugmentation(transform));
     const bool cut = param.annotated_data_param().batch_sampler_size() > 0;

@@ -13,6 +13,7 @@
 #include "data/cached_records.h"
 #include "data/datum_batches.h"
 #include "graph/registry.h"
+#include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"
 #include "layers/input/prefetched.h"
 
@@ -58,15 +59,17 @@ class Data final : public Layer {
     }
     CheckBatchSize(*this, "data_param.batch_size", data.batch_size());
     CheckPipeline(*this, PipelineFieldsOf(data));
-    ValidateTransform(param.transform_param(), param.name());
+    ValidateTransform(param.transform_param(), param.name(), TransformSteps::kAugmented);
+    CheckMixing(*this, data.batch_size());
   }
 
   LayerInfo Infer(const InferContext& context) const override {
     const int64_t batch = param().data_param().batch_size();
     const Shape sample = FirstSample(context.phase, context.output_count > 1);
+    const Shape labels = LabelShape(*this, context, batch);
     LayerInfo info;
     info.outputs.push_back({Shape{batch, sample[0], sample[1], sample[2]}, context.dtype});
-    if (context.output_count > 1) info.outputs.push_back({Shape{batch}, context.dtype});
+    if (context.output_count > 1) info.outputs.push_back({labels, context.dtype});
     return info;
   }
 
@@ -94,10 +97,12 @@ class Data final : public Layer {
                           uint64_t seed, Shard shard, std::span<const BlobSpec> outputs) {
     const DataParameter& data = param.data_param();
     const TransformationParameter& transform = param.transform_param();
-    auto transformer = std::make_shared<const Transformer>(transform, phase, param.name());
-    const SampleWriter writer(WriterOptions(outputs[0], transform, seed, param.name()),
-                              std::move(transformer));
-    const Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
+    auto transformer = std::make_shared<const Transformer>(transform, phase, param.name(),
+                                                           TransformSteps::kAugmented);
+    Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
+    SampleWriter::Options writing = WriterOptions(outputs[0], transform, seed, param.name());
+    AddMixing(param, phase, &writing, &pipeline.options);
+    const SampleWriter writer(std::move(writing), std::move(transformer));
     std::unique_ptr<RecordReader> reader = records.NewReader();
     std::shared_ptr<DecodedCache> decoded;
     if (pipeline.cache == PipelineParameter::ENCODED) {
@@ -131,15 +136,28 @@ class Data final : public Layer {
         FailField(*this, "data_param.source",
                   StrCat("'", source, "' has no labels (NAME.cls files): remove the second top"));
       }
-      const Transformer transformer(param().transform_param(), phase, param().name());
+      const Transformer transformer(param().transform_param(), phase, param().name(),
+                                    TransformSteps::kAugmented);
       DatumReader decoder(source, transformer.color_mode());
       const KeyedRecord record = reader->Next();
-      const Shape image = decoder.Read(record.key, record.value).shape();
+      const PixelView first = decoder.Read(record.key, record.value);
+      const Shape image = first.shape();
+      CheckBytes(transformer, first);
       if (const auto misfit = transformer.FindMisfit(image)) {
         FailField(*this, misfit->field, misfit->message);
       }
       return transformer.OutputShape(image);
     });
+  }
+
+  void CheckBytes(const Transformer& transformer, const PixelView& image) const {
+    if (image.bytes != nullptr) return;
+    const auto augmenter = SampleAugmenter::Make(transformer, {.channels = image.channels});
+    if (!augmenter || !augmenter->Changes(image.shape())) return;
+    FailField(*this, "transform_param.augment_param",
+              StrCat("'", param().data_param().source(),
+                     "' holds floats; augment_param needs images of bytes for all but mixup and "
+                     "cutmix"));
   }
 
   const std::shared_ptr<OpenedOnce> records_;
@@ -158,14 +176,17 @@ void RegisterData(Registry& registry) {
       "shuffles "
       "within blocks of N records and reads them one after the other. rand_skip starts at a random "
       "record. In nets of the present format, scale, mean_file, crop_size and mirror belong into "
-      "transform_param; in older formats they are moved there.";
+      "transform_param; in older formats they are moved there. augment_param is told in "
+      "docs/augmentation.md.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.param_fields = {"data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"data_param.scale",     "data_param.mean_file",
                         "data_param.crop_size", "data_param.mirror",
                         "data_param.precache",  "data_param.force_encoded_color",
                         "data_param.side",      "data_param.parser_threads"};
-  type.output_docs = {"images: batch x C x H x W", "labels, where there is a second top: batch"};
+  type.output_docs = {
+      "images: batch x C x H x W",
+      "labels, where there is a second top: batch; in TRAIN batch x classes with mixup or cutmix"};
   type.differences = {
       "rand_skip is read (Caffe 1.0 leaves it out): 0 .. rand_skip - 1 records are skipped.",
       "What lies at `source` decides about the kind of data set, not `backend`. Besides databases "

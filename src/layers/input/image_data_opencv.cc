@@ -13,6 +13,7 @@
 #include "core/strings.h"
 #include "data/image_batches.h"
 #include "graph/registry.h"
+#include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"
 #include "layers/input/prefetched.h"
 
@@ -44,23 +45,26 @@ class ImageData final : public Layer {
     CheckBatchSize(*this, "image_data_param.batch_size", data.batch_size());
     CheckPipeline(*this, PipelineFieldsOf(data));
     CheckLabelCount(data);
+    CheckOneLabel(data);
     CheckSize(data);
     if (data.label_type() == ImageDataParameter::PIXEL) {
       FailField(*this, "image_data_param.label_type",
                 "label_type PIXEL (a label for each pixel) is not there; use IMAGE or NONE");
     }
-    ValidateTransform(param.transform_param(), param.name());
+    ValidateTransform(param.transform_param(), param.name(), TransformSteps::kAugmented);
+    CheckMixing(*this, data.batch_size());
   }
 
   LayerInfo Infer(const InferContext& context) const override {
     CheckOutputs(context);
     const int64_t batch = param().image_data_param().batch_size();
     const Shape sample = FirstSample(context.phase);
+    const Shape one_label = LabelShape(*this, context, batch);
     LayerInfo info;
     info.outputs.push_back({Shape{batch, sample[0], sample[1], sample[2]}, context.dtype});
     if (context.output_count > 1) {
       const int64_t labels = param().image_data_param().label_count();
-      info.outputs.push_back({labels > 1 ? Shape{batch, labels} : Shape{batch}, context.dtype});
+      info.outputs.push_back({labels > 1 ? Shape{batch, labels} : one_label, context.dtype});
     }
     return info;
   }
@@ -87,6 +91,14 @@ class ImageData final : public Layer {
     if (data.label_count() >= 1 && data.label_count() <= kMost) return;
     FailField(*this, "image_data_param.label_count",
               StrCat("label_count is ", data.label_count(), ", but must be 1 to ", kMost));
+  }
+
+  void CheckOneLabel(const ImageDataParameter& data) const {
+    const AugmentParameter& augment = param().transform_param().augment_param();
+    if (data.label_count() == 1 || (augment.mixup() == 0 && augment.cutmix() == 0)) return;
+    FailField(*this, "image_data_param.label_count",
+              StrCat("mixup and cutmix need one label a sample, its class, but label_count is ",
+                     data.label_count()));
   }
 
   void CheckSize(const ImageDataParameter& data) const {
@@ -119,12 +131,13 @@ class ImageData final : public Layer {
                           std::span<const BlobSpec> outputs) {
     const ImageDataParameter& data = param.image_data_param();
     const auto list = OpenList(param);
-    auto transformer =
-        std::make_shared<const Transformer>(param.transform_param(), phase, param.name());
-    const SampleWriter writer(
-        WriterOptions(outputs[0], param.transform_param(), seed, param.name()),
-        std::move(transformer));
-    const Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
+    auto transformer = std::make_shared<const Transformer>(
+        param.transform_param(), phase, param.name(), TransformSteps::kAugmented);
+    Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
+    SampleWriter::Options writing =
+        WriterOptions(outputs[0], param.transform_param(), seed, param.name());
+    AddMixing(param, phase, &writing, &pipeline.options);
+    const SampleWriter writer(std::move(writing), std::move(transformer));
     const SampleCaches caches = MakeCaches(pipeline);
     return {.options = pipeline.options,
             .source = std::make_unique<ImageFileSource>(
@@ -141,7 +154,8 @@ class ImageData final : public Layer {
   Shape FirstSample(Phase phase) const {
     return Naming(*this, "image_data_param.source", [&] {
       const Shape shape = ShapeOfFirst(OpenList(param()), Shaping(param().image_data_param()));
-      const Transformer transformer(param().transform_param(), phase, param().name());
+      const Transformer transformer(param().transform_param(), phase, param().name(),
+                                    TransformSteps::kAugmented);
       if (const auto misfit = transformer.FindMisfit(shape)) {
         FailField(*this, misfit->field, misfit->message);
       }
@@ -211,7 +225,8 @@ void RegisterImageData(Registry& registry) {
   type.output_docs = {
       "images: batch x C x H x W, as large as the first image after resizing and "
       "cropping; three channels (blue, green, red), or one where is_color is false",
-      "labels, where there is a second top: batch, or batch x label_count where that is above 1"};
+      "labels, where there is a second top: batch, or batch x label_count where that is above "
+      "1; in TRAIN batch x classes with mixup or cutmix"};
   type.differences = {
       "A label that is not a whole number is an error with its line; Caffe reads 0.",
       "The second top may be left out.",

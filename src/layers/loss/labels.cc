@@ -69,6 +69,22 @@ int64_t CheckLabels(const Layer& layer, const ConstTensorView& labels, const Lab
   return counted;
 }
 
+void CheckTargets(const Layer& layer, const ConstTensorView& targets) {
+  DispatchFloat(targets.dtype(), [&]<typename T>(T) {
+    const T* data = targets.data<T>();
+    for (int64_t i = 0; i < targets.count(); ++i) {
+      if (data[i] >= 0 && std::isfinite(data[i])) continue;
+      const int64_t each = targets.shape().count(1);
+      Where where{.layer = layer.param().name(), .sample = i / each};
+      where.blob = BottomName(layer, 1);
+      Fail(ErrorCode::kDataLoss,
+           StrCat("target ", data[i], " at ", SamplePlace(where.sample), ", value ", i % each,
+                  ", but targets of classes must be 0 or more"),
+           where);
+    }
+  });
+}
+
 void CheckWholeNumbers(const Layer& layer, const ConstTensorView& values, size_t input) {
   DispatchFloat(values.dtype(), [&]<typename T>(T) {
     const T* data = values.data<T>();
@@ -100,10 +116,14 @@ void CheckLabelShape(const Layer& layer, const Shape& scores, const SoftmaxExten
                      const Shape& labels, bool same_batch) {
   const bool batch_fits = !same_batch || (labels.axes() > 0 && labels[0] == scores[0]);
   if (labels.count() == extent.outer * extent.inner && batch_fits) return;
+  const char* mixed = labels == scores
+                          ? "; labels that mixup or cutmix made probabilities are for "
+                            "SoftmaxWithLoss alone: add include { phase: TEST } to this layer"
+                          : "";
   FailInputs(layer, StrCat("scores of shape ", ToString(scores), " with ", extent.classes,
                            " classes need ", extent.outer * extent.inner,
                            " labels, one for each position, but the labels have shape ",
-                           ToString(labels)));
+                           ToString(labels), mixed));
 }
 
 }  // namespace crema

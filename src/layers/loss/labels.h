@@ -28,6 +28,10 @@ struct LabelRule {
 // ignored one. Returns how many labels are not ignored. `labels` are f32 or f64.
 int64_t CheckLabels(const Layer& layer, const ConstTensorView& labels, const LabelRule& rule);
 
+// Throws kDataLoss, naming the sample, when one of the targets of classes (input 1, the batch on
+// axis 0) is not a finite number of 0 or more.
+void CheckTargets(const Layer& layer, const ConstTensorView& targets);
+
 // Throws kDataLoss, naming the sample, when a value of input `input` is not a whole number.
 void CheckWholeNumbers(const Layer& layer, const ConstTensorView& values, size_t input);
 

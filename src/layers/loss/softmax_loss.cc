@@ -40,7 +40,9 @@ SoftmaxLoss::SoftmaxLoss(const LayerParameter& param, int axis, std::string axis
 LayerInfo SoftmaxLoss::Infer(const InferContext& context) const {
   const BlobSpec& scores = context.inputs[0];
   const SoftmaxExtent extent = Extent(scores.shape);
-  CheckLabelShape(*this, scores.shape, extent, context.inputs[1].shape, axis_ != 0);
+  if (!AreTargets(scores.shape, context.inputs[1].shape)) {
+    CheckLabelShape(*this, scores.shape, extent, context.inputs[1].shape, axis_ != 0);
+  }
   CheckRule(context, extent);
   LayerInfo info;
   info.outputs = {{Shape{}, scores.dtype}};
@@ -71,7 +73,7 @@ size_t SoftmaxLoss::BackwardScratch(const InferContext& context, const LayerInfo
 
 void SoftmaxLoss::Forward(const ForwardArgs& args) const {
   const SoftmaxExtent extent = Extent(args.inputs[0].shape());
-  const double divisor = Divisor(extent, args.inputs[1]);
+  const double divisor = Divisor(args.inputs[0].shape(), args.inputs[1]);
   ScratchCutter scratch(args.scratch);
   const std::span<double> class_scratch(scratch.Take<double>(extent.classes),
                                         static_cast<size_t>(extent.classes));
@@ -86,14 +88,14 @@ void SoftmaxLoss::Forward(const ForwardArgs& args) const {
     }
     const int threads = args.context.threads();
     SoftmaxForward(threads, extent, args.inputs[0].data<T>(), prob);
-    const double sum = Sum(SoftmaxBatch<T>{.threads = threads,
-                                           .extent = extent,
-                                           .ignored = ignored_,
-                                           .prob = prob,
-                                           .labels = args.inputs[1].data<T>(),
-                                           .inputs = args.inputs,
-                                           .class_scratch = class_scratch});
-    args.outputs[0].data<T>()[0] = static_cast<T>(sum / divisor);
+    SoftmaxBatch<T> batch{.threads = threads,
+                          .extent = extent,
+                          .ignored = ignored_,
+                          .prob = prob,
+                          .inputs = args.inputs,
+                          .class_scratch = class_scratch};
+    SetLabels(args.inputs[0].shape(), args.inputs[1], &batch);
+    args.outputs[0].data<T>()[0] = static_cast<T>(Sum(batch) / divisor);
   });
 }
 
@@ -101,18 +103,18 @@ void SoftmaxLoss::Backward(const BackwardArgs& args) const {
   const ConstTensorView& probabilities =
       args.output_grads.size() > 1 ? args.outputs[1] : args.saved[0];
   const SoftmaxExtent extent = Extent(probabilities.shape());
-  const double divisor = Divisor(extent, args.inputs[1]);
+  const double divisor = Divisor(probabilities.shape(), args.inputs[1]);
   ScratchCutter scratch(args.scratch);
   const std::span<double> class_scratch(scratch.Take<double>(extent.classes),
                                         static_cast<size_t>(extent.classes));
   DispatchFloat(probabilities.dtype(), [&]<typename T>(T) {
-    const SoftmaxBatch<T> batch{.threads = args.context.threads(),
-                                .extent = extent,
-                                .ignored = ignored_,
-                                .prob = probabilities.data<T>(),
-                                .labels = args.inputs[1].data<T>(),
-                                .inputs = args.inputs,
-                                .class_scratch = class_scratch};
+    SoftmaxBatch<T> batch{.threads = args.context.threads(),
+                          .extent = extent,
+                          .ignored = ignored_,
+                          .prob = probabilities.data<T>(),
+                          .inputs = args.inputs,
+                          .class_scratch = class_scratch};
+    SetLabels(probabilities.shape(), args.inputs[1], &batch);
     const double weight = args.output_grads[0].data<T>()[0];
     T* dx = args.input_grads[0].data<T>();
     Gradient(batch, weight / divisor, dx);
@@ -126,11 +128,23 @@ SoftmaxExtent SoftmaxLoss::Extent(const Shape& scores) const {
   return ClassExtent(*this, scores, axis_, axis_field_);
 }
 
-double SoftmaxLoss::Divisor(const SoftmaxExtent& extent, const ConstTensorView& labels) const {
-  const int64_t counted = CheckLabels(
-      *this, labels, {.classes = extent.classes, .inner = extent.inner, .ignored = ignored_});
-  return normalizer_.Divisor(
-      {.outer = extent.outer, .all = extent.outer * extent.inner, .counted = counted});
+template <typename T>
+void SoftmaxLoss::SetLabels(const Shape& scores, const ConstTensorView& labels,
+                            SoftmaxBatch<T>* batch) const {
+  (AreTargets(scores, labels.shape()) ? batch->targets : batch->labels) = labels.data<T>();
+}
+
+double SoftmaxLoss::Divisor(const Shape& scores, const ConstTensorView& labels) const {
+  const SoftmaxExtent extent = Extent(scores);
+  const int64_t all = extent.outer * extent.inner;
+  int64_t counted = all;
+  if (AreTargets(scores, labels.shape())) {
+    CheckTargets(*this, labels);
+  } else {
+    counted = CheckLabels(*this, labels,
+                          {.classes = extent.classes, .inner = extent.inner, .ignored = ignored_});
+  }
+  return normalizer_.Divisor({.outer = extent.outer, .all = all, .counted = counted});
 }
 
 }  // namespace crema

@@ -19,7 +19,9 @@ struct SoftmaxBatch {
   SoftmaxExtent extent;
   std::optional<int32_t> ignored;
   const T* prob = nullptr;
-  const T* labels = nullptr;  // valid, one a position
+  const T* labels = nullptr;  // valid, one a position; null where there are targets
+  // Of a rule that takes them: valid, in the shape of the scores. No position is ignored then.
+  const T* targets = nullptr;
   std::span<const ConstTensorView> inputs;
   std::span<double> class_scratch;  // one a class
 
@@ -29,14 +31,14 @@ struct SoftmaxBatch {
     return position / extent.inner * extent.classes * extent.inner + position % extent.inner;
   }
   bool Ignores(int64_t position) const {
-    return ignored && static_cast<double>(labels[position]) == *ignored;
+    return ignored && targets == nullptr && static_cast<double>(labels[position]) == *ignored;
   }
   int64_t Label(int64_t position) const { return static_cast<int64_t>(labels[position]); }
 };
 
-// Inputs: scores, labels, and what a rule adds to them. Output 0 is the sum of the rule over the
-// positions that are not ignored, divided by the normalizer; output 1, where there is one, is the
-// softmax of the scores, and a gradient that arrives there counts.
+// Inputs: scores, labels (or targets of all classes), and what a rule adds to them. Output 0 is the
+// sum of the rule over the positions that are not ignored, divided by the normalizer; output 1,
+// where there is one, is the softmax of the scores, and a gradient that arrives there counts.
 class SoftmaxLoss : public Layer {
  public:
   LayerInfo Infer(const InferContext& context) const final;
@@ -48,6 +50,8 @@ class SoftmaxLoss : public Layer {
  protected:
   SoftmaxLoss(const LayerParameter& param, int axis, std::string axis_field);
 
+  // Whether the labels may be a target for each class, in the shape of the scores.
+  virtual bool takes_targets() const { return false; }
   // Checks of inputs from 2 on, and of the number of classes.
   virtual void CheckRule(const InferContext&, const SoftmaxExtent&) const {}
   virtual double Sum(const SoftmaxBatch<float>& batch) const = 0;
@@ -58,8 +62,15 @@ class SoftmaxLoss : public Layer {
 
  private:
   SoftmaxExtent Extent(const Shape& scores) const;
+  // With one class, labels of the scores' shape are labels.
+  bool AreTargets(const Shape& scores, const Shape& labels) const {
+    return takes_targets() && scores == labels && Extent(scores).classes > 1;
+  }
+  // Sets `labels` or `targets` of the batch.
+  template <typename T>
+  void SetLabels(const Shape& scores, const ConstTensorView& labels, SoftmaxBatch<T>* batch) const;
   // Checks the labels. Returns the normalizer.
-  double Divisor(const SoftmaxExtent& extent, const ConstTensorView& labels) const;
+  double Divisor(const Shape& scores, const ConstTensorView& labels) const;
 
   const int axis_;
   const std::string axis_field_;

@@ -4,6 +4,9 @@
 // label_smoothing. The weight w_i is the factor of the class of the label (class_weights.h) times
 // the value of input 2 at the position, where there is an input 2.
 // dscores_ic = w_i (p_ic - t_ic) * dloss / normalizer, 0 at ignored positions.
+// Labels in the shape of the scores are targets g_ic themselves, such as mixed ones: G_i = sum_c
+// g_ic, t_ic = (1 - s) g_ic + s / (K - 1) (G_i - g_ic), which is the rule above where g_i is 1 at
+// one class and 0 elsewhere. dscores_ic = w_i (p_ic G_i - t_ic) * dloss / normalizer.
 #include "layers/loss/softmax_with_loss.h"
 
 #include <algorithm>
@@ -27,6 +30,11 @@ double LogOf(T p) {
   return std::log(static_cast<double>(std::max(p, T(FLT_MIN))));
 }
 
+template <typename T>
+int64_t PositionGrain(const SoftmaxBatch<T>& batch) {
+  return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, batch.extent.classes));
+}
+
 struct Target {
   double at_label;
   double elsewhere;
@@ -44,6 +52,47 @@ double Cost(const SoftmaxBatch<T>& batch, const Target& target, int64_t position
     if (c != label) cost -= target.elsewhere * LogOf(prob[c * extent.inner]);
   }
   return cost;
+}
+
+// What each position gives for each class, where targets are given.
+template <typename T>
+class GivenTargets {
+ public:
+  GivenTargets(const SoftmaxBatch<T>& batch, const Target& target, int64_t position)
+      : values_(batch.targets + batch.First(position)), step_(batch.extent.inner), target_(target) {
+    for (int64_t c = 0; c < batch.extent.classes; ++c) sum_ += Value(c);
+  }
+  double sum() const { return sum_; }
+  double Of(int64_t c) const {
+    return target_.at_label * Value(c) + target_.elsewhere * (sum_ - Value(c));
+  }
+
+ private:
+  double Value(int64_t c) const { return static_cast<double>(values_[c * step_]); }
+
+  const T* values_;
+  const int64_t step_;
+  const Target target_;
+  double sum_ = 0;
+};
+
+template <typename T>
+double CostOfTargets(const SoftmaxBatch<T>& batch, const Target& target, int64_t position) {
+  const GivenTargets<T> given(batch, target, position);
+  const T* prob = batch.prob + batch.First(position);
+  double cost = 0;
+  for (int64_t c = 0; c < batch.extent.classes; ++c) {
+    const double t = given.Of(c);
+    if (t > 0) cost -= t * LogOf(prob[c * batch.extent.inner]);
+  }
+  return cost;
+}
+
+// The value of input 2 at a position, where there is one: no label tells a class with a factor.
+template <typename T>
+double GivenWeight(const SoftmaxBatch<T>& batch, int64_t position) {
+  if (batch.inputs.size() < 3) return 1;
+  return static_cast<double>(batch.inputs[2].template data<T>()[position]);
 }
 
 // What the cost of each position is multiplied by.
@@ -95,8 +144,17 @@ class SoftmaxWithLoss final : public SoftmaxLoss {
   }
 
  private:
+  bool takes_targets() const override { return true; }
+
   void CheckRule(const InferContext& context, const SoftmaxExtent& extent) const override {
     class_weights_.CheckCount(*this, extent.classes);
+    if (class_weights_.any() && extent.classes > 1 &&
+        context.inputs[1].shape == context.inputs[0].shape) {
+      FailField(
+          *this, "loss_param.class_weight",
+          "weights of classes need one label for each position, but the labels have the shape "
+          "of the scores, a target for each class (from mixup or cutmix?): remove the weights");
+    }
     if (context.inputs.size() < 3) return;
     const Shape& weights = context.inputs[2].shape;
     if (weights.count() == extent.outer * extent.inner) return;
@@ -122,6 +180,7 @@ class SoftmaxWithLoss final : public SoftmaxLoss {
   template <typename T>
   double SumOf(const SoftmaxBatch<T>& batch) const {
     const Target target = TargetOf(batch.extent);
+    if (batch.targets != nullptr) return SumOfTargets(batch, target);
     const PositionWeights<T> weights(class_weights_, batch);
     return OrderedSum(batch.threads, batch.positions(), kGrain, [&](int64_t begin, int64_t end) {
       double sum = 0;
@@ -132,10 +191,41 @@ class SoftmaxWithLoss final : public SoftmaxLoss {
     });
   }
 
+  template <typename T>
+  static double SumOfTargets(const SoftmaxBatch<T>& batch, const Target& target) {
+    return OrderedSum(batch.threads, batch.positions(), PositionGrain(batch),
+                      [&](int64_t begin, int64_t end) {
+                        double sum = 0;
+                        for (int64_t at = begin; at < end; ++at) {
+                          sum += GivenWeight(batch, at) * CostOfTargets(batch, target, at);
+                        }
+                        return sum;
+                      });
+  }
+
+  template <typename T>
+  static void WriteGradientOfTargets(const SoftmaxBatch<T>& batch, const Target& target,
+                                     double scale, T* dx) {
+    const SoftmaxExtent& extent = batch.extent;
+    ParallelFor(batch.threads, batch.positions(), PositionGrain(batch),
+                [&](int64_t begin, int64_t end, int) {
+                  for (int64_t at = begin; at < end; ++at) {
+                    const GivenTargets<T> given(batch, target, at);
+                    const double factor = scale * GivenWeight(batch, at);
+                    for (int64_t c = 0; c < extent.classes; ++c) {
+                      const int64_t i = batch.First(at) + c * extent.inner;
+                      const double p = static_cast<double>(batch.prob[i]);
+                      dx[i] = static_cast<T>(factor * (p * given.sum() - given.Of(c)));
+                    }
+                  }
+                });
+  }
+
   // One plain pass over everything, then what differs.
   template <typename T>
   void WriteGradient(const SoftmaxBatch<T>& batch, double scale, T* dx) const {
     const Target target = TargetOf(batch.extent);
+    if (batch.targets != nullptr) return WriteGradientOfTargets(batch, target, scale, dx);
     const PositionWeights<T> weights(class_weights_, batch);
     const T elsewhere = static_cast<T>(target.elsewhere);
     const T factor = static_cast<T>(scale);

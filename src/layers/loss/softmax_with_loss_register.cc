@@ -12,6 +12,10 @@ SampleInput Labels(std::vector<int64_t> shape, double high) {
   return {.shape = std::move(shape), .low = 0, .high = high, .integer = true};
 }
 
+SampleInput Targets(std::vector<int64_t> shape) {
+  return {.shape = std::move(shape), .low = 0, .high = 1};
+}
+
 // Of one weighting rule after the other.
 std::vector<LayerSample> RuleSamples() {
   const SampleInput maps{.shape = {2, 4, 3, 5}};
@@ -57,6 +61,20 @@ std::vector<LayerSample> Samples() {
        .prototxt = "loss_param { ignore_label: 1 class_weight: [1, 2, 3, 4] }",
        .inputs = {{.shape = {2, 4, 3, 5}}, Labels({2, 3, 5}, 3)},
        .outputs = 2},
+      {.name = "targets", .prototxt = "", .inputs = {rows, Targets({5, 7})}},
+      {.name = "targets_of_maps",
+       .prototxt = "loss_param { label_smoothing: 0.1 normalization: FULL ignore_label: 1 }",
+       .inputs = {{.shape = {2, 4, 3, 5}}, Targets({2, 4, 3, 5})}},
+      {.name = "targets_and_probabilities",
+       .prototxt = "loss_param { normalization: BATCH_SIZE }",
+       .inputs = {{.shape = {2, 3, 4}}, Targets({2, 3, 4})},
+       .outputs = 2},
+      {.name = "targets_large",
+       .prototxt = "",
+       .inputs = {{.shape = {1031, 9}}, Targets({1031, 9})}},
+      {.name = "empty_batch_of_targets",
+       .prototxt = "",
+       .inputs = {{.shape = {0, 3}}, {.shape = {0, 3}}}},
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}, {.shape = {0}}}},
       {.name = "empty_batch_balanced",
        .prototxt = "loss_param { class_weighting_mode: \"balanced\" }",
@@ -78,6 +96,9 @@ std::vector<LayerSample> WeightedSamples() {
       {.name = "classes_alone",
        .prototxt = "loss_param { class_weight: [0.5, 2, 1, 3] }",
        .inputs = {maps, map_labels}},
+      {.name = "weights_and_targets",
+       .prototxt = "loss_param { label_smoothing: 0.3 }",
+       .inputs = {maps, Targets({2, 4, 3, 5}), weights}},
       {.name = "probabilities",
        .prototxt = "loss_param { label_smoothing: 0.2 }",
        .inputs = {{.shape = {5, 3}}, Labels({5}, 2), {.shape = {5, 1}}},
@@ -99,6 +120,9 @@ std::vector<BadSample> BadSamples() {
       {.prototxt = "", .input_shapes = {{4, 3}, {5}}, .expect = "need 4 labels"},
       {.prototxt = "", .input_shapes = {{4, 3}, {1, 4}}, .expect = "need 4 labels"},
       {.prototxt = "", .input_shapes = {{4}, {4}}, .expect = "axis 1 is outside"},
+      {.prototxt = "loss_param { class_weight: [1, 2, 3] }",
+       .input_shapes = {{4, 3}, {4, 3}},
+       .expect = "a target for each class"},
       Bad("normalization: PRE_FIXED pre_fixed_normalizer: 0", "expected more than 0"),
       Bad("label_smoothing: 1", "less than 1"),
       Bad("class_weight: 1 class_weight: 2", "there are 2 values of class_weight for 3 classes"),
@@ -121,7 +145,9 @@ LayerType Common() {
   type.input_docs = {
       "scores: the K classes on axis softmax_param.axis, any axes before and behind it",
       "labels: one for each position, in any shape with the same axis 0; whole numbers 0..K-1, or "
-      "ignore_label; no gradient"};
+      "ignore_label. Or, in the shape of the scores, a target g_ic of 0 or more for each class, as "
+      "mixup and cutmix give them: t_ic = (1 - s) g_ic + s / (K - 1) (sum_c g_ic - g_ic). Then no "
+      "position is ignored, VALID counts all, and there are no class weights. No gradient"};
   type.output_docs = {"loss: scalar",
                       "probabilities: softmax of the scores, in their shape; optional"};
   type.param_fields = {"softmax_param", "loss_param"};

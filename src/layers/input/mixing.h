@@ -1,0 +1,27 @@
+// mixup and cutmix of augment_param, in the layers that can.
+#pragma once
+
+#include <cstdint>
+
+#include "core/shape.h"
+#include "data/prefetcher.h"
+#include "data/sample_writer.h"
+#include "graph/layer.h"
+
+namespace crema {
+
+// Fails, naming the field, where batches cannot be mixed. For constructors.
+void CheckMixing(const Layer& layer, uint32_t batch_size);
+// The same for layers that never mix.
+void RefuseMixing(const Layer& layer);
+
+// The shape of the labels, one for each sample: batch, or batch x classes where they are mixed,
+// which is in TRAIN only. Fails, naming the field, where there is no top for them then.
+Shape LabelShape(const Layer& layer, const InferContext& context, int64_t batch);
+
+// What mixing needs of reading: labels as probabilities, and a step that copies batches. Does
+// nothing where batches are not mixed.
+void AddMixing(const LayerParameter& param, Phase phase, SampleWriter::Options* writer,
+               PrefetchOptions* reader);
+
+}  // namespace crema
