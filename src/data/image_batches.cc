@@ -89,7 +89,7 @@ const Image& ImageFileDecoder::Shaped(const Record& record, const std::string& n
 }
 
 void ImageFileDecoder::WriteLabels(uint64_t entry, std::byte* place) const {
-  DispatchFloat(writer_.options().dtype, [&]<typename T>(T) {
+  DispatchFloat(writer_.options().label_dtype, [&]<typename T>(T) {
     T* labels = reinterpret_cast<T*>(place);
     for (size_t i = 0; i < list_->label_count(); ++i) {
       labels[i] = static_cast<T>(list_->Label(entry, i));

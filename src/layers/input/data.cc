@@ -58,6 +58,7 @@ class Data final : public Layer {
     }
     CheckBatchSize(*this, "data_param.batch_size", data.batch_size());
     CheckPipeline(*this, PipelineFieldsOf(data));
+    CheckByteOutput(*this);
     ValidateTransform(param.transform_param(), param.name());
   }
 
@@ -65,7 +66,7 @@ class Data final : public Layer {
     const int64_t batch = param().data_param().batch_size();
     const Shape sample = FirstSample(context.phase, context.output_count > 1);
     LayerInfo info;
-    info.outputs.push_back({Shape{batch, sample[0], sample[1], sample[2]}, context.dtype});
+    info.outputs.push_back(ImageOutput(param(), batch, sample, context.dtype));
     if (context.output_count > 1) info.outputs.push_back({Shape{batch}, context.dtype});
     return info;
   }
@@ -95,7 +96,7 @@ class Data final : public Layer {
     const DataParameter& data = param.data_param();
     const TransformationParameter& transform = param.transform_param();
     auto transformer = std::make_shared<const Transformer>(transform, phase, param.name());
-    const SampleWriter writer(WriterOptions(outputs[0], transform, seed, param.name()),
+    const SampleWriter writer(WriterOptions(outputs, transform, seed, param.name()),
                               std::move(transformer));
     const Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
     std::unique_ptr<RecordReader> reader = records.NewReader();
@@ -134,7 +135,9 @@ class Data final : public Layer {
       const Transformer transformer(param().transform_param(), phase, param().name());
       DatumReader decoder(source, transformer.color_mode());
       const KeyedRecord record = reader->Next();
-      const Shape image = decoder.Read(record.key, record.value).shape();
+      const PixelView pixels = decoder.Read(record.key, record.value);
+      CheckFirstImage(*this, pixels);
+      const Shape image = pixels.shape();
       if (const auto misfit = transformer.FindMisfit(image)) {
         FailField(*this, misfit->field, misfit->message);
       }
@@ -165,7 +168,11 @@ void RegisterData(Registry& registry) {
                         "data_param.crop_size", "data_param.mirror",
                         "data_param.precache",  "data_param.force_encoded_color",
                         "data_param.side",      "data_param.parser_threads"};
-  type.output_docs = {"images: batch x C x H x W", "labels, where there is a second top: batch"};
+  type.output_docs = {
+      "images: batch x C x H x W; with pipeline_param { output: U8 } bytes, batch x H x W x C, for "
+      "a "
+      "PixelsToFloat layer",
+      "labels, where there is a second top: batch"};
   type.differences = {
       "rand_skip is read (Caffe 1.0 leaves it out): 0 .. rand_skip - 1 records are skipped.",
       "What lies at `source` decides about the kind of data set, not `backend`. Besides databases "

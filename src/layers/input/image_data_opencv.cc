@@ -43,6 +43,7 @@ class ImageData final : public Layer {
     }
     CheckBatchSize(*this, "image_data_param.batch_size", data.batch_size());
     CheckPipeline(*this, PipelineFieldsOf(data));
+    CheckByteOutput(*this);
     CheckLabelCount(data);
     CheckSize(data);
     if (data.label_type() == ImageDataParameter::PIXEL) {
@@ -57,7 +58,7 @@ class ImageData final : public Layer {
     const int64_t batch = param().image_data_param().batch_size();
     const Shape sample = FirstSample(context.phase);
     LayerInfo info;
-    info.outputs.push_back({Shape{batch, sample[0], sample[1], sample[2]}, context.dtype});
+    info.outputs.push_back(ImageOutput(param(), batch, sample, context.dtype));
     if (context.output_count > 1) {
       const int64_t labels = param().image_data_param().label_count();
       info.outputs.push_back({labels > 1 ? Shape{batch, labels} : Shape{batch}, context.dtype});
@@ -121,9 +122,8 @@ class ImageData final : public Layer {
     const auto list = OpenList(param);
     auto transformer =
         std::make_shared<const Transformer>(param.transform_param(), phase, param.name());
-    const SampleWriter writer(
-        WriterOptions(outputs[0], param.transform_param(), seed, param.name()),
-        std::move(transformer));
+    const SampleWriter writer(WriterOptions(outputs, param.transform_param(), seed, param.name()),
+                              std::move(transformer));
     const Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
     const SampleCaches caches = MakeCaches(pipeline);
     return {.options = pipeline.options,

@@ -76,6 +76,7 @@ class VideoData final : public Layer {
   explicit VideoData(const LayerParameter& param) : Layer(param) {
     CheckBatchSize(*this, "data_param.batch_size", param.data_param().batch_size());
     CheckPipeline(*this, PipelineFieldsOf(param.data_param()));
+    CheckByteOutput(*this);
     ValidateTransform(param.transform_param(), param.name());
     CheckSource();
   }
@@ -84,7 +85,7 @@ class VideoData final : public Layer {
     const int64_t batch = param().data_param().batch_size();
     const Shape sample = FirstSample(context.phase);
     LayerInfo info;
-    info.outputs.push_back({Shape{batch, sample[0], sample[1], sample[2]}, context.dtype});
+    info.outputs.push_back(ImageOutput(param(), batch, sample, context.dtype));
     if (context.output_count > 1) info.outputs.push_back({Shape{batch}, context.dtype});
     return info;
   }
@@ -127,9 +128,8 @@ class VideoData final : public Layer {
                           std::span<const BlobSpec> outputs) {
     auto transformer =
         std::make_shared<const Transformer>(param.transform_param(), phase, param.name());
-    const SampleWriter writer(
-        WriterOptions(outputs[0], param.transform_param(), seed, param.name()),
-        std::move(transformer));
+    const SampleWriter writer(WriterOptions(outputs, param.transform_param(), seed, param.name()),
+                              std::move(transformer));
     BatchReader reader{.options = MakePipeline(param, PipelineFieldsOf(param.data_param())).options,
                        .source = nullptr,
                        .make_decoder = nullptr};
