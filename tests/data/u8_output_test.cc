@@ -13,6 +13,7 @@
 #include "data/image_files.h"
 #include "data/layer_runner.h"
 #include "data/lmdb.h"
+#include "data/record_sets.h"
 #include "data/same_batches.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
@@ -188,19 +189,20 @@ TEST_F(U8OutputTest, PlanesArePutTogetherPixelByPixel) {
 }
 
 TEST_F(U8OutputTest, NumbersAreThoseOfTheFloatPath) {
+  const std::string colour = WriteRaw(3);
   const std::string placing = "crop_size: 5 mirror: true";
   const auto data = [](const std::string& set) {
     return [set](const std::string& transform, const std::string& pipeline) {
       return DataText(set, transform, pipeline);
     };
   };
-  ExpectSameNumbers(data(WriteRaw(3)), placing, std::string(kColourMeans) + "scale: 0.017");
+  ExpectSameNumbers(data(colour), placing, std::string(kColourMeans) + "scale: 0.017");
   ExpectSameNumbers(data(WriteRaw(1)), placing, "mean_value: 33.3");
   ExpectSameNumbers(data(WriteRaw(5)), placing, "scale: 0.00390625");
-  ExpectSameNumbers(data(WriteRaw(3)), "mirror: true", "");
+  ExpectSameNumbers(data(colour), "mirror: true", "");
   ExpectSameNumbers(data(WriteEncoded(".jpg")), "crop_size: 31 mirror: true", kColourMeans);
   ExpectSameNumbers(data(WriteEncoded(".png", 1)), placing, "scale: 0.3", "cache: DECODED");
-  ExpectSameNumbers(data(WriteRaw(3)), placing, "scale: 0.3", "shuffle: true threads: 3");
+  ExpectSameNumbers(data(colour), placing, "scale: 0.3", "shuffle: true threads: 3");
 }
 
 TEST_F(U8OutputTest, ImageDataToo) {
@@ -298,7 +300,7 @@ TEST_F(U8OutputTest, StepsThatBelongBehindAreRefused) {
   const auto error = [&](const std::string& transform) {
     return PlanError("layer { " + DataText(set, transform, "output: U8") + " }");
   };
-  for (const std::string& text : {"mean_value: 104", "mean_file: 'm'", "scale: 0.5"}) {
+  for (const std::string text : {"mean_value: 104", "mean_file: 'm'", "scale: 0.5"}) {
     const std::string message = error(text);
     const std::string field = text.substr(0, text.find(':'));
     EXPECT_NE(message.find(field + " cannot be together with pipeline_param { output: U8 }"),

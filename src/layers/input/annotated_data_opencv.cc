@@ -274,7 +274,7 @@ void RegisterAnnotatedData(Registry& registry) {
       "noise_param, crop_size or crop_h and crop_w, mirror; output = (pixel - mean) * scale. Boxes "
       "follow the image";
   type.output_docs = {
-      "images: batch x C x H x W",
+      StrCat("images: batch x C x H x W", kBytesDoc),
       "boxes, where there is a second top: 1 x 1 x B x 8 with image, label, instance, xmin, ymin, "
       "xmax, ymax, difficult; corners in units of the image, 0 to 1. B changes from batch to "
       "batch: "

@@ -168,11 +168,8 @@ void RegisterData(Registry& registry) {
                         "data_param.crop_size", "data_param.mirror",
                         "data_param.precache",  "data_param.force_encoded_color",
                         "data_param.side",      "data_param.parser_threads"};
-  type.output_docs = {
-      "images: batch x C x H x W; with pipeline_param { output: U8 } bytes, batch x H x W x C, for "
-      "a "
-      "PixelsToFloat layer",
-      "labels, where there is a second top: batch"};
+  type.output_docs = {StrCat("images: batch x C x H x W", kBytesDoc),
+                      "labels, where there is a second top: batch"};
   type.differences = {
       "rand_skip is read (Caffe 1.0 leaves it out): 0 .. rand_skip - 1 records are skipped.",
       "What lies at `source` decides about the kind of data set, not `backend`. Besides databases "

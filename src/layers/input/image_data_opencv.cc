@@ -209,8 +209,9 @@ void RegisterImageData(Registry& registry) {
       "too. Needs a build with OpenCV.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.output_docs = {
-      "images: batch x C x H x W, as large as the first image after resizing and "
-      "cropping; three channels (blue, green, red), or one where is_color is false",
+      StrCat("images: batch x C x H x W, as large as the first image after resizing and "
+             "cropping; three channels (blue, green, red), or one where is_color is false",
+             kBytesDoc),
       "labels, where there is a second top: batch, or batch x label_count where that is above 1"};
   type.differences = {
       "A label that is not a whole number is an error with its line; Caffe reads 0.",

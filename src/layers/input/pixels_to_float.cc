@@ -205,15 +205,13 @@ void RegisterPixelsToFloat(Registry& registry) {
   type.summary =
       "The numbers of pixels that a data layer gives as bytes, with pipeline_param { output: U8 } "
       "(docs/pipeline.md): subtracts the mean, scales, and puts the channels first. The values are "
-      "those that the data layer gives with the same mean_value and scale of its own.";
+      "those that the data layer gives with the same mean_value and scale of its own. Of "
+      "transform_param it reads mean_value, mean_file and scale; the others are an error. A mean "
+      "image must be as large as the pixels, which are cropped already, and is not mirrored with "
+      "them. Bytes get no gradient.";
   type.formula = "y[n][c][h][w] = (x[n][h][w][c] - mean) * scale";
   type.input_docs = {"x: bytes, batch x H x W x C"};
   type.output_docs = {"y: batch x C x H x W"};
-  type.differences = {
-      "Of transform_param it reads mean_value, mean_file and scale; the others are an error.",
-      "A mean image must be as large as the pixels, which are cropped already, and is not mirrored "
-      "with them: with `crop_size` or `mirror` in the data layer, use mean_value for the numbers "
-      "that the data layer itself would give."};
   type.param_fields = {"transform_param"};
   type.example =
       "bottom: \"pixels\"\n"

@@ -185,8 +185,9 @@ void RegisterVideoData(Registry& registry) {
       "know. Frames are read ahead: data_param { prefetch: 1 } keeps a camera's delay small. A run "
       "that is resumed reads the film up to its position, and a long one takes a while.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
-  type.output_docs = {"frames: batch x C x H x W, blue, green and red, or grey with force_gray",
-                      "zeros, where there is a second top: batch"};
+  type.output_docs = {
+      StrCat("frames: batch x C x H x W, blue, green and red, or grey with force_gray", kBytesDoc),
+      "zeros, where there is a second top: batch"};
   type.differences = {
       "video_file may be a sequence of images; it must be a file, not the address of a stream.",
       "An AVI or MP4 file of which a tenth or more of the frames cannot be read is an error; the "
