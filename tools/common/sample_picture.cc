@@ -62,8 +62,8 @@ SamplePicture::SamplePicture(const Plan& plan, int data_layer) {
   const PlannedValue& value = plan.values[static_cast<size_t>(source->outputs[0])];
   blob_ = value.name;
   value_ = source->outputs[0];
-  if (value.spec.dtype == DType::kU8) return;  // nothing is to be undone
   layer_ = static_cast<int>(source - plan.layers.data());
+  if (value.spec.dtype == DType::kU8) return;  // nothing is to be undone
   const TransformationParameter& param = source->layer->param().transform_param();
   if (param.scale() != 0) scale_ = param.scale();
   const Transformer transformer(param, TEST, source->name(), TransformSteps::kAnnotated);
