@@ -65,8 +65,8 @@ if [ ! -e "$results" ]; then
 
 `bench/data.sh`. The two of a row take turns in one run, 15 times (those with PyTorch, which are
 programs of their own, five times). Rates are medians; the ratio is the median of those of the turns,
-beside its quartiles. (a) to (c) and OpenCV's loop count the processor time of their one thread, (e)
-and PyTorch the time on the clock. The page cache is warm. Photographs are of ImageNet: 40, most of
+beside its quartiles. (a) to (c) and OpenCV's loop count the processor time of their one thread, (e),
+(f) and PyTorch the time on the clock. The page cache is warm. Photographs are of ImageNet: 40, most of
 them 500 x 375, 110 KB, without reduced colours.
 HEAD
 fi

@@ -138,12 +138,12 @@ void DecodeFully(const std::string& file, std::vector<uint8_t>* pixels) {
   jpeg_destroy_decompress(&info);
 }
 
-SampleWriter MakeWriter() {
+SampleWriter MakeWriter(DType dtype = DType::kF32) {
   TransformationParameter param;
   param.set_crop_size(kCrop);
   param.set_mirror(true);
-  for (const float mean : {104.F, 117.F, 123.F}) param.add_mean_value(mean);
-  return SampleWriter({.sample = {3, kCrop, kCrop}},
+  for (const float mean : {104.F, 117.F, 123.F}) param.add_mean_value(mean);  // not of bytes
+  return SampleWriter({.sample = {3, kCrop, kCrop}, .dtype = dtype},
                       std::make_shared<const Transformer>(param, TRAIN, "data"));
 }
 
@@ -280,18 +280,21 @@ void CompareImread(const std::vector<std::string>& paths) {
 // The pipeline with its threads, over the files of a list.
 class Pipeline {
  public:
-  Pipeline(const std::vector<std::string>& paths, const std::string& work, int workers) {
+  Pipeline(const std::vector<std::string>& paths, const std::string& work, int workers,
+           DType dtype = DType::kF32)
+      : batch_(ShapeOf(dtype), dtype) {
     const std::string source = work + "/list.txt";
     std::ofstream list(source);
     for (const std::string& path : paths) list << path << " 0\n";
     list.close();
     const auto images = std::make_shared<const ImageList>(source, "");
     PrefetchOptions options;
-    options.outputs = {{.shape = {kBatch, 3, kCrop, kCrop}, .dtype = DType::kF32}};
+    options.outputs = {{.shape = ShapeOf(dtype), .dtype = dtype}};
     options.decode_threads = workers;
     prefetcher_ = std::make_unique<Prefetcher>(
-        options, std::make_unique<ImageFileSource>(images, ImageFileSource::Options{}), [images] {
-          return std::make_unique<ImageFileDecoder>(images, ImageShaping{}, MakeWriter());
+        options, std::make_unique<ImageFileSource>(images, ImageFileSource::Options{}),
+        [images, dtype] {
+          return std::make_unique<ImageFileDecoder>(images, ImageShaping{}, MakeWriter(dtype));
         });
   }
   static constexpr int64_t kBatch = 32;
@@ -306,8 +309,12 @@ class Pipeline {
   }
 
  private:
+  static Shape ShapeOf(DType dtype) {
+    return dtype == DType::kU8 ? Shape{kBatch, kCrop, kCrop, 3} : Shape{kBatch, 3, kCrop, kCrop};
+  }
+
   std::unique_ptr<Prefetcher> prefetcher_;
-  Tensor batch_{Shape{kBatch, 3, kCrop, kCrop}, DType::kF32};
+  Tensor batch_;
 };
 
 // (e)
@@ -318,6 +325,17 @@ void CompareWorkers(const std::vector<std::string>& paths, const std::string& wo
   Compare("(e) photographs in files, the whole pipeline",
           {"two workers", [&] { two.PopFresh(kBatches); }},
           {"one", [&] { one.PopFresh(kBatches); }}, kBatches * Pipeline::kBatch, "images/s",
+          CLOCK_MONOTONIC);
+}
+
+// (f)
+void CompareBytes(const std::vector<std::string>& paths, const std::string& work) {
+  constexpr int kBatches = 20;
+  Pipeline bytes(paths, work, 1, DType::kU8);
+  Pipeline floats(paths, work, 1);
+  Compare("(f) photographs in files, the whole pipeline with one worker",
+          {"bytes (output: U8)", [&] { bytes.PopFresh(kBatches); }},
+          {"numbers", [&] { floats.PopFresh(kBatches); }}, kBatches * Pipeline::kBatch, "images/s",
           CLOCK_MONOTONIC);
 }
 
@@ -357,5 +375,6 @@ int main(int argc, char** argv) {
   CompareRaw(work);
   CompareImread(paths);
   CompareWorkers(paths, work);
+  CompareBytes(paths, work);
   return 0;
 }

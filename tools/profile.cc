@@ -102,8 +102,14 @@ void FillBoxes(int64_t batch, std::span<float> rows) {
   }
 }
 
-// Images are drawn from 0..1, an object is on each where boxes are wanted; labels and other inputs
-// stay 0. `net` has the sources that became inputs.
+void FillPixels(const TensorView& pixels) {
+  const RandomStream stream(1, 1);
+  const std::span<uint8_t> bytes = pixels.span<uint8_t>();
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(stream.Below(i, 256));
+}
+
+// Images are drawn from 0..1, or bytes from 0..255; an object is on each where boxes are wanted;
+// labels and other inputs stay 0. `net` has the sources that became inputs.
 void FillInputs(const NetParameter& net, const Plan& plan, Session* session) {
   std::set<std::string> boxes;
   for (const LayerParameter& layer : net.layer()) {
@@ -113,6 +119,10 @@ void FillInputs(const NetParameter& net, const Plan& plan, Session* session) {
     if (layer.type->name != "Input") continue;
     for (int v : layer.outputs) {
       const PlannedValue& value = plan.values[static_cast<size_t>(v)];
+      if (value.spec.dtype == DType::kU8) {
+        FillPixels(session->MutableData(value.name));
+        continue;
+      }
       const std::span<float> values = session->MutableData(value.name).span<float>();
       if (boxes.contains(value.name)) {
         const Shape& first = plan.values[static_cast<size_t>(layer.outputs[0])].spec.shape;

@@ -11,6 +11,7 @@
 #include "common/lines.h"
 #include "common/net_flags.h"
 #include "common/tool.h"
+#include "core/blob_types.h"
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
@@ -126,9 +127,13 @@ int Run() {
   for (int batch = 0; batch < FLAGS_batches; ++batch) {
     session->Forward();
     const ConstTensorView data = session->Data(samples.blob());
-    const auto [least, most] = std::ranges::minmax(data.span<float>());
-    std::printf("batch %d: %s is %s, from %g to %g\n", batch, samples.blob().c_str(),
-                ToString(data.shape()).c_str(), least, most);
+    const auto [least, most] = DispatchBlob(data.dtype(), [&]<typename T>(T) {
+      const auto [low, high] = std::ranges::minmax(data.span<T>());
+      return std::pair(static_cast<double>(low), static_cast<double>(high));
+    });
+    std::printf("batch %d: %s is %s%s, from %g to %g\n", batch, samples.blob().c_str(),
+                ToString(data.shape()).c_str(), data.dtype() == DType::kU8 ? " bytes" : "", least,
+                most);
     for (int64_t i = 0; i < count; ++i) {
       std::printf("%s\n", samples.Describe(*session, i).c_str());
       tiles.push_back(samples.MakeTile(*session, i));

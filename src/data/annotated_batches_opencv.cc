@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/blob_types.h"
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
@@ -99,6 +100,7 @@ void AnnotatedDecoder::Decode(const Record& record, std::span<std::byte* const> 
   CheckLabels(record);
   PixelView pixels = Augment(record, stored);
   writer_.CheckShape(pixels.shape(), [&] { return Name(record); });
+  writer_.CheckElements(pixels, [&] { return Name(record); });
   if (const SampleAugmenter* augmenter = writer_.AugmenterFor(pixels.shape())) {
     TakeImage(record, pixels);
     augmenter->Apply(record.ordinal, &sample_.image, &sample_.objects);
@@ -108,7 +110,7 @@ void AnnotatedDecoder::Decode(const Record& record, std::span<std::byte* const> 
   const Transformer::Placement place = transformer.Place(
       pixels, Transformer::SampleStream(writer_.options().seed, writer_.options().layer_id,
                                         record.ordinal));
-  DispatchFloat(writer_.options().dtype, [&]<typename T>(T) {
+  DispatchBlob(writer_.options().dtype, [&]<typename T>(T) {
     transformer.ApplyAt(pixels, place, reinterpret_cast<T*>(places[0]));
   });
   if (places.size() < 2) return;
@@ -132,7 +134,7 @@ void AnnotatedDecoder::WriteBoxes(const Record& record, const PixelView& pixels,
          StrCat(Name(record), " has ", objects.size(), " boxes, more than any record had (",
                 options_.capacity, ") when the net was built"));
   }
-  DispatchFloat(writer_.options().dtype, [&]<typename T>(T) {
+  DispatchFloat(writer_.options().label_dtype, [&]<typename T>(T) {
     T* value = reinterpret_cast<T*>(out);
     *value++ = static_cast<T>(objects.size());
     for (const ObjectBox& object : objects) {

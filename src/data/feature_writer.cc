@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/blob_types.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
@@ -31,7 +32,7 @@ class LmdbFeatures : public FeatureWriter {
     datum.set_width(static_cast<int>(shape.axes() > 3 ? shape.count(3) : 1));
     const auto size = static_cast<size_t>(shape.axes() > 1 ? shape.count(1) : 1);
     const int64_t items = shape.axes() > 0 ? shape[0] : 1;
-    DispatchFloat(rows.dtype(), [&]<typename T>(T) {
+    DispatchBlob(rows.dtype(), [&]<typename T>(T) {
       for (int64_t i = 0; i < items; ++i) {
         const auto row = rows.span<T>().subspan(static_cast<size_t>(i) * size, size);
         datum.mutable_float_data()->Assign(row.begin(), row.end());

@@ -25,9 +25,13 @@ struct Dataset {
 Shape RowOf(const Shape& shape) { return Shape(shape.dims().subspan(1)); }
 
 hid_t TypeOf(DType dtype) {
+  if (dtype == DType::kU8) return H5T_NATIVE_UCHAR;
   CREMA_CHECK(dtype == DType::kF32 || dtype == DType::kF64);
   return dtype == DType::kF32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE;
 }
+
+// Bytes are stored as numbers, which HDF5Data reads; HDF5 converts them.
+hid_t StoredTypeOf(DType dtype) { return TypeOf(dtype == DType::kU8 ? DType::kF32 : dtype); }
 
 std::vector<hsize_t> Extents(hsize_t first, const Shape& row) {
   std::vector<hsize_t> extents{first};
@@ -51,15 +55,15 @@ struct Hdf5Appender::Impl {
         H5Screate_simple(static_cast<int>(extents.size()), extents.data(), most.data()), H5Sclose);
     // One batch a chunk; chunks have no empty side and less than 4 GiB, as HDF5 asks.
     constexpr hsize_t kMostBytes = hsize_t{1} << 30;
-    const hsize_t row_bytes =
-        std::max<hsize_t>(1, static_cast<hsize_t>(row.count()) * SizeOf(rows.dtype()));
+    const hsize_t row_bytes = std::max<hsize_t>(
+        1, static_cast<hsize_t>(row.count()) * H5Tget_size(StoredTypeOf(rows.dtype())));
     std::vector<hsize_t> chunk = Extents(static_cast<hsize_t>(rows.shape()[0]), row);
     for (hsize_t& extent : chunk) extent = std::max<hsize_t>(1, extent);
     chunk[0] = std::clamp<hsize_t>(kMostBytes / row_bytes, 1, chunk[0]);
     const Hdf5Id properties = PropertiesWithoutTimes(H5P_DATASET_CREATE);
     H5Pset_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data());
-    Hdf5Id id(H5Dcreate2(file.get(), name.c_str(), TypeOf(rows.dtype()), space.get(), H5P_DEFAULT,
-                         properties.get(), H5P_DEFAULT),
+    Hdf5Id id(H5Dcreate2(file.get(), name.c_str(), StoredTypeOf(rows.dtype()), space.get(),
+                         H5P_DEFAULT, properties.get(), H5P_DEFAULT),
               H5Dclose);
     if (!id.ok()) FailWriting();
     return datasets.emplace(name, Dataset{std::move(id), row}).first->second;

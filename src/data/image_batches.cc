@@ -91,7 +91,7 @@ void ImageFileDecoder::WriteLabels(uint64_t entry, std::byte* place) const {
     const auto name = [&] { return list_->Name(list_->entries()[entry]); };
     return writer_.WriteLabel(list_->Label(entry, 0), name, place);
   }
-  DispatchFloat(writer_.options().dtype, [&]<typename T>(T) {
+  DispatchFloat(writer_.options().label_dtype, [&]<typename T>(T) {
     T* labels = reinterpret_cast<T*>(place);
     for (size_t i = 0; i < list_->label_count(); ++i) {
       labels[i] = static_cast<T>(list_->Label(entry, i));

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/blob_types.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/feature_writer.h"
@@ -41,7 +42,7 @@ class NpyWriter : public FeatureWriter {
     if (!first_) first_ = rows.shape();
     CheckSameRows(*first_, rows.shape(), path_);
     rows_ += rows.shape().axes() > 0 ? rows.shape()[0] : 0;
-    DispatchFloat(rows.dtype(), [&]<typename T>(T) {
+    DispatchBlob(rows.dtype(), [&]<typename T>(T) {
       const auto values = rows.span<T>();
       buffer_.assign(values.begin(), values.end());
     });

@@ -1,6 +1,7 @@
 #include "data/pixel_kernels.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "math/vectorize.h"
 
@@ -86,7 +87,84 @@ CREMA_MULTIVERSION void SplitThree(const uint8_t* __restrict packed, ptrdiff_t c
   }
 }
 
+// Mirrored pixels are read backwards; a width that is known lets the compiler vectorise.
+template <int kChannels>
+inline void ReverseLoop(const uint8_t* __restrict in, ptrdiff_t count, uint8_t* __restrict out) {
+  for (ptrdiff_t x = 0; x < count; ++x) {
+    for (int c = 0; c < kChannels; ++c) {
+      out[x * kChannels + c] = in[(count - 1 - x) * kChannels + c];
+    }
+  }
+}
+CREMA_MULTIVERSION void ReverseOne(const uint8_t* in, ptrdiff_t count, uint8_t* out) {
+  ReverseLoop<1>(in, count, out);
+}
+CREMA_MULTIVERSION void ReverseThree(const uint8_t* in, ptrdiff_t count, uint8_t* out) {
+  ReverseLoop<3>(in, count, out);
+}
+
+void CopyPackedRow(const uint8_t* in, const ByteRows& rows, uint8_t* out) {
+  if (!rows.mirror) {
+    std::memcpy(out, in, static_cast<size_t>(rows.width) * static_cast<size_t>(rows.channels));
+  } else if (rows.channels == 1) {
+    ReverseOne(in, rows.width, out);
+  } else if (rows.channels == 3) {
+    ReverseThree(in, rows.width, out);
+  } else {
+    for (int x = 0; x < rows.width; ++x) {
+      std::copy_n(in + ptrdiff_t{rows.width - 1 - x} * rows.channels, rows.channels,
+                  out + ptrdiff_t{x} * rows.channels);
+    }
+  }
+}
+
+CREMA_MULTIVERSION void JoinThree(const uint8_t* __restrict first, const uint8_t* __restrict second,
+                                  const uint8_t* __restrict third, ptrdiff_t count,
+                                  uint8_t* __restrict packed) {
+  for (ptrdiff_t x = 0; x < count; ++x) {
+    packed[3 * x] = first[x];
+    packed[3 * x + 1] = second[x];
+    packed[3 * x + 2] = third[x];
+  }
+}
+
+CREMA_MULTIVERSION void JoinThreeMirrored(const uint8_t* __restrict first,
+                                          const uint8_t* __restrict second,
+                                          const uint8_t* __restrict third, ptrdiff_t count,
+                                          uint8_t* __restrict packed) {
+  for (ptrdiff_t x = 0; x < count; ++x) {
+    packed[3 * x] = first[count - 1 - x];
+    packed[3 * x + 1] = second[count - 1 - x];
+    packed[3 * x + 2] = third[count - 1 - x];
+  }
+}
+
+void JoinPlanes(const uint8_t* in, const ByteRows& rows, uint8_t* out) {
+  if (rows.channels == 3) {
+    const auto join = rows.mirror ? JoinThreeMirrored : JoinThree;
+    return join(in, in + rows.plane, in + 2 * rows.plane, rows.width, out);
+  }
+  for (int c = 0; c < rows.channels; ++c, in += rows.plane) {
+    for (int x = 0; x < rows.width; ++x) {
+      out[ptrdiff_t{x} * rows.channels + c] = in[rows.mirror ? rows.width - 1 - x : x];
+    }
+  }
+}
+
 }  // namespace
+
+void CopyBytes(const ByteRows& rows) {
+  const bool together = rows.plane == 0 || rows.channels == 1;
+  for (int y = 0; y < rows.height; ++y) {
+    const uint8_t* in = rows.pixels + y * rows.row_bytes;
+    uint8_t* out = rows.out + ptrdiff_t{y} * rows.width * rows.channels;
+    if (together) {
+      CopyPackedRow(in, rows, out);
+    } else {
+      JoinPlanes(in, rows, out);
+    }
+  }
+}
 
 void SplitPixels(const uint8_t* packed, ptrdiff_t count, uint8_t* first, uint8_t* second,
                  uint8_t* third) {

@@ -48,6 +48,19 @@ struct PackedRows {
 template <typename T>
 void ConvertPacked(const PackedRows<T>& rows);
 
+// All channels of one sample as they are, put together pixel by pixel (BGRBGR...).
+struct ByteRows {
+  const uint8_t* pixels;  // first pixel inside the crop
+  ptrdiff_t row_bytes;    // from one row to the next
+  ptrdiff_t plane;        // from one channel to the next; 0: they lie together already
+  int channels;
+  int height;
+  int width;
+  bool mirror;
+  uint8_t* out;  // height x width x channels
+};
+void CopyBytes(const ByteRows& rows);
+
 // Takes `count` pixels of 3 channels apart.
 void SplitPixels(const uint8_t* packed, ptrdiff_t count, uint8_t* first, uint8_t* second,
                  uint8_t* third);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/blob_types.h"
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
@@ -36,10 +37,20 @@ void SampleWriter::CheckShape(const Shape& image, const std::function<std::strin
   last_image_ = image;
 }
 
+void SampleWriter::CheckElements(const PixelView& image,
+                                 const std::function<std::string()>& name) const {
+  if (options_.dtype != DType::kU8 || image.bytes != nullptr) return;
+  Fail(ErrorCode::kDataLoss,
+       StrCat(name(),
+              " holds floats, of which pipeline_param { output: U8 } can make no bytes: set FLOAT, "
+              "or write the data set with bytes"));
+}
+
 void SampleWriter::Write(const PixelView& image, uint64_t ordinal,
                          const std::function<std::string()>& name, std::byte* place) {
   CheckShape(image.shape(), name);
   const SampleAugmenter* augmenter = AugmenterFor(image.shape());
+  CheckElements(image, name);
   if (augmenter == nullptr) return Transform(image, ordinal, place);
   if (image.bytes == nullptr) {
     Fail(ErrorCode::kDataLoss, StrCat(name(), " holds floats; augment_param needs bytes"));
@@ -51,7 +62,7 @@ void SampleWriter::Write(const PixelView& image, uint64_t ordinal,
 
 void SampleWriter::Transform(const PixelView& image, uint64_t ordinal, std::byte* place) const {
   const RandomStream random = StreamOf(ordinal);
-  DispatchFloat(options_.dtype, [&]<typename T>(T) {
+  DispatchBlob(options_.dtype, [&]<typename T>(T) {
     transformer_->Apply(image, random, reinterpret_cast<T*>(place));
   });
 }
@@ -81,7 +92,7 @@ void SampleWriter::WriteJpeg(std::string_view file, ColorMode mode, uint64_t ord
   jpeg.Decode({kept.top, kept.left, kept.height, kept.width}, &part_);
   const Transformer::PackedView view{part_.pixels.data(), ptrdiff_t{part_.width} * part_.channels,
                                      part_.channels};
-  DispatchFloat(options_.dtype, [&]<typename T>(T) {
+  DispatchBlob(options_.dtype, [&]<typename T>(T) {
     transformer_->ApplyPacked(view, kept, reinterpret_cast<T*>(place));
   });
 }
@@ -117,7 +128,7 @@ void SampleWriter::WriteLabel(double label, const std::function<std::string()>& 
                 " (labels 0..", classes - 1, ")"),
          std::move(where));
   }
-  DispatchFloat(options_.dtype, [&]<typename T>(T) {
+  DispatchFloat(options_.label_dtype, [&]<typename T>(T) {
     T* values = reinterpret_cast<T*>(place);
     if (classes == 0) {
       values[0] = static_cast<T>(label);
@@ -128,14 +139,19 @@ void SampleWriter::WriteLabel(double label, const std::function<std::string()>& 
   });
 }
 
-SampleWriter::Options WriterOptions(const BlobSpec& images,
+SampleWriter::Options WriterOptions(std::span<const BlobSpec> outputs,
                                     const TransformationParameter& transform, uint64_t seed,
                                     const std::string& layer) {
   const int64_t chosen = transform.random_seed();
-  return {.sample = {images.shape[1], images.shape[2], images.shape[3]},
-          .dtype = images.dtype,
-          .seed = chosen >= 0 ? static_cast<uint64_t>(chosen) : seed,
-          .layer_id = HashName(layer)};
+  const BlobSpec& images = outputs[0];
+  const Shape& shape = images.shape;
+  const bool bytes = images.dtype == DType::kU8;
+  return {
+      .sample = bytes ? Shape{shape[3], shape[1], shape[2]} : Shape{shape[1], shape[2], shape[3]},
+      .dtype = images.dtype,
+      .label_dtype = outputs.size() > 1 ? outputs[1].dtype : DType::kF32,
+      .seed = chosen >= 0 ? static_cast<uint64_t>(chosen) : seed,
+      .layer_id = HashName(layer)};
 }
 
 }  // namespace crema

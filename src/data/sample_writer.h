@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,8 +25,9 @@ class JpegFile;
 class SampleWriter {
  public:
   struct Options {
-    Shape sample;  // C x H x W of every sample
-    DType dtype = DType::kF32;
+    Shape sample;               // C x H x W of every sample
+    DType dtype = DType::kF32;  // of images; u8: bytes as they are, H x W x C
+    DType label_dtype = DType::kF32;
     uint64_t seed = 1;
     uint64_t layer_id = 0;
     std::string who_decides = "the first record is";  // what the shape of a sample comes from
@@ -53,8 +55,9 @@ class SampleWriter {
   const SampleAugmenter* AugmenterFor(const Shape& image) const {
     return augmenter_ && augmenter_->Changes(image) ? augmenter_.get() : nullptr;
   }
-  // Throws as Write; for those who transform themselves.
+  // Both throw as Write; for those who transform themselves.
   void CheckShape(const Shape& image, const std::function<std::string()>& name);
+  void CheckElements(const PixelView& image, const std::function<std::string()>& name) const;
 
  private:
   void WriteJpeg(std::string_view file, ColorMode mode, uint64_t ordinal,
@@ -72,7 +75,8 @@ class SampleWriter {
 };
 
 // The options of a layer's writers: transform_param.random_seed, where it is set, is the seed.
-SampleWriter::Options WriterOptions(const BlobSpec& images,
+// `outputs` are images and, where there are any, labels.
+SampleWriter::Options WriterOptions(std::span<const BlobSpec> outputs,
                                     const TransformationParameter& transform, uint64_t seed,
                                     const std::string& layer);
 

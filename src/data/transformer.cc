@@ -119,6 +119,20 @@ void Transformer::ApplyAt(const PixelView& image, const Placement& place, T* out
   }
 }
 
+template <>
+void Transformer::ApplyAt(const PixelView& image, const Placement& place, uint8_t* out) const {
+  CREMA_CHECK(image.bytes != nullptr);
+  const ptrdiff_t origin = static_cast<ptrdiff_t>(place.top) * image.width + place.left;
+  CopyBytes({.pixels = image.bytes + origin,
+             .row_bytes = image.width,
+             .plane = static_cast<ptrdiff_t>(image.height) * image.width,
+             .channels = image.channels,
+             .height = place.height,
+             .width = place.width,
+             .mirror = place.mirror,
+             .out = out});
+}
+
 template void Transformer::ApplyAt(const PixelView&, const Placement&, float*) const;
 template void Transformer::ApplyAt(const PixelView&, const Placement&, double*) const;
 
@@ -143,6 +157,18 @@ void Transformer::ApplyPacked(const PackedView& part, const Placement& place, T*
   }
   for (int c = 0; c < part.channels; ++c) rows.mean_values[c] = MeanValue<T>(c);
   ConvertPacked(rows);
+}
+
+template <>
+void Transformer::ApplyPacked(const PackedView& part, const Placement& place, uint8_t* out) const {
+  CopyBytes({.pixels = part.pixels,
+             .row_bytes = part.row_bytes,
+             .plane = 0,
+             .channels = part.channels,
+             .height = place.height,
+             .width = place.width,
+             .mirror = place.mirror,
+             .out = out});
 }
 
 template void Transformer::ApplyPacked(const PackedView&, const Placement&, float*) const;

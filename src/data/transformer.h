@@ -76,7 +76,9 @@ class Transformer {
   // Requires: no misfit, and not smaller than the crop.
   Placement Place(const PixelView& image, const RandomStream& random) const;
 
-  // Requires: no misfit, room for OutputShape at `out`. T is float or double.
+  // Requires: no misfit, room for OutputShape at `out`. T is float or double; or uint8_t for the
+  // bytes as they are, cropped and mirrored only, height x width x channels: requires then an image
+  // of bytes.
   template <typename T>
   void Apply(const PixelView& image, const RandomStream& random, T* out) const {
     ApplyAt(image, Place(image, random), out);
@@ -110,5 +112,10 @@ class Transformer {
   const int64_t crop_width_;
   std::optional<MeanImage> mean_;
 };
+
+template <>
+void Transformer::ApplyAt(const PixelView&, const Placement&, uint8_t*) const;
+template <>
+void Transformer::ApplyPacked(const PackedView&, const Placement&, uint8_t*) const;
 
 }  // namespace crema

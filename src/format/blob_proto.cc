@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "core/error.h"
@@ -75,6 +76,21 @@ int64_t CountOf(const RepeatedField<double>& doubles, const RepeatedField<float>
   return !floats.empty() ? floats.size() : RawCount(raw);
 }
 
+// Bytes of images are stored as numbers.
+void CopyBytes(const RepeatedField<double>& doubles, const RepeatedField<float>& floats,
+               const TensorView& out, const char* what) {
+  for (int i = 0; i < static_cast<int>(out.count()); ++i) {
+    const double value = !doubles.empty() ? doubles.Get(i) : floats.empty() ? -1 : floats.Get(i);
+    if (!(value >= 0 && value <= 255 && value == std::floor(value))) {
+      Fail(ErrorCode::kDataLoss, StrCat("the file holds ", what,
+                                        " that are no bytes, whole numbers 0 to 255, for a blob "
+                                        "of bytes (",
+                                        ToString(out.shape()), ")"));
+    }
+    out.data<uint8_t>()[i] = static_cast<uint8_t>(value);
+  }
+}
+
 void CopyArray(const RepeatedField<double>& doubles, const RepeatedField<float>& floats,
                const RawArray& raw, const TensorView& out, const char* what) {
   CREMA_CHECK(out.device().type == DeviceType::kCpu);
@@ -83,6 +99,7 @@ void CopyArray(const RepeatedField<double>& doubles, const RepeatedField<float>&
     Fail(ErrorCode::kDataLoss, StrCat("the file holds ", count, " ", what, " for a blob of ",
                                       out.count(), " (", ToString(out.shape()), ")"));
   }
+  if (out.dtype() == DType::kU8) return CopyBytes(doubles, floats, out, what);
   DispatchFloat(out.dtype(), [&]<typename T>(T) {
     if (!doubles.empty()) {
       for (int i = 0; i < doubles.size(); ++i) out.data<T>()[i] = static_cast<T>(doubles.Get(i));
@@ -104,6 +121,9 @@ void StoreArray(const ConstTensorView& in, RepeatedField<double>* doubles,
   if (in.dtype() == DType::kF64) {
     doubles->Resize(count, 0);
     std::memcpy(doubles->mutable_data(), in.raw(), in.bytes());
+  } else if (in.dtype() == DType::kU8) {
+    const auto bytes = in.span<uint8_t>();
+    floats->Assign(bytes.begin(), bytes.end());
   } else {
     CREMA_CHECK(in.dtype() == DType::kF32);
     floats->Resize(count, 0);

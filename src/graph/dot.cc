@@ -123,7 +123,7 @@ class Drawer {
     const Value& value = ValueOf(v);
     const Node& producer = graph_.nodes[Index(value.producer)];
     const BlobSpec& spec = infos_[Index(value.producer)].outputs[Index(value.output)];
-    std::string label = ToString(spec.shape);
+    std::string label = ToString(spec.shape) + (spec.dtype == DType::kU8 ? " u8" : "");
     if (value.name != producer.name() && producer.outputs.size() > 1) {
       label = StrCat(Escape(value.name), " ", label);
     }

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/blob_types.h"
 #include "core/strings.h"
 
 namespace crema {
 namespace {
-
-bool IsForbidden(const LayerInfo& info, size_t input) {
-  return input < info.gradient_forbidden.size() && info.gradient_forbidden[input];
-}
 
 class Flow {
  public:
@@ -32,6 +29,18 @@ class Flow {
   }
 
  private:
+  bool HoldsNumbers(int value) const {
+    const Value& of = graph_.values[static_cast<size_t>(value)];
+    const LayerInfo& producer = infos_[static_cast<size_t>(of.producer)];
+    return IsFloatType(producer.outputs[static_cast<size_t>(of.output)].dtype);
+  }
+
+  bool IsForbidden(size_t n, size_t input) const {
+    const std::vector<bool>& forbidden = infos_[n].gradient_forbidden;
+    return (input < forbidden.size() && forbidden[input]) ||
+           !HoldsNumbers(graph_.nodes[n].inputs[input]);
+  }
+
   void NeedsOf(size_t n) {
     const Node& node = graph_.nodes[n];
     const LayerParameter& param = node.layer->param();
@@ -75,7 +84,7 @@ class Flow {
     GradientFlow::OfNode& of = flow_.nodes[n];
     of.backward = true;
     for (size_t i = 0; i < of.to_input.size(); ++i) {
-      of.to_input[i] = of.to_input[i] || !IsForbidden(infos_[n], i);
+      of.to_input[i] = of.to_input[i] || !IsForbidden(n, i);
     }
     for (size_t i = 0; i < of.to_learned.size(); ++i) {
       of.to_learned[i] = !infos_[n].learned[i].statistic;
@@ -86,9 +95,10 @@ class Flow {
     const Node& node = graph_.nodes[n];
     GradientFlow::OfNode& of = flow_.nodes[n];
     for (size_t i = 0; i < of.to_input.size(); ++i) {
-      if (!of.backward || !of.to_input[i] || !IsForbidden(infos_[n], i)) continue;
+      if (!of.backward || !of.to_input[i] || !IsForbidden(n, i)) continue;
       const Value& value = graph_.values[static_cast<size_t>(node.inputs[i])];
-      if (graph_.nodes[static_cast<size_t>(value.producer)].inputs.empty()) {
+      if (graph_.nodes[static_cast<size_t>(value.producer)].inputs.empty() ||
+          !HoldsNumbers(node.inputs[i])) {
         of.to_input[i] = false;  // data: nobody wants this gradient
         continue;
       }

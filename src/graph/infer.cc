@@ -3,7 +3,9 @@
 #include <optional>
 #include <utility>
 
+#include "core/blob_types.h"
 #include "core/strings.h"
+#include "graph/input_types.h"
 
 namespace crema {
 namespace {
@@ -30,6 +32,45 @@ std::string DescribeInputs(const Graph& graph, const Node& node,
   return text;
 }
 
+// What a layer holds that takes other elements than it is given, and what to put between.
+std::optional<Problem> FindWrongType(const Graph& graph, const Node& node,
+                                     const std::vector<BlobSpec>& inputs, DType net) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const DType given = inputs[i].dtype;
+    const DType wanted = InputTypeOf(*node.layer, i, given, net);
+    if (wanted == given) continue;
+    const Value& value = BeforeSplit(graph, graph.values[static_cast<size_t>(node.inputs[i])]);
+    const LayerParameter& producer =
+        graph.nodes[static_cast<size_t>(value.producer)].layer->param();
+    std::string text = StrCat("bottom \"", value.name, "\" holds ");
+    if (given == DType::kU8) {
+      const bool asked = producer.pipeline_param().output() == PipelineParameter::U8;
+      text += StrCat("bytes (u8, from ", asked ? "pipeline_param.output of " : "", "layer \"",
+                     producer.name(), "\"): put a PixelsToFloat layer between");
+    } else {
+      text += StrCat("numbers (", ToString(given), ", from layer \"", producer.name(),
+                     "\"), but a layer of type ", node.layer->param().type(), " takes ",
+                     ToString(wanted));
+      if (wanted == DType::kU8) {
+        text += ": set pipeline_param { output: U8 } in the data layer, or remove this layer";
+      }
+    }
+    return Problem{ErrorCode::kInvalidArgument, graph.Locate(node, StrCat("bottom[", i, "]")),
+                   std::move(text)};
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> FindLossOfBytes(const Graph& graph, const Node& node, size_t output,
+                                       const BlobSpec& spec) {
+  const Value& value = graph.values[static_cast<size_t>(node.outputs[output])];
+  if (value.loss_weight == 0 || IsFloatType(spec.dtype)) return std::nullopt;
+  return Problem{ErrorCode::kInvalidArgument, graph.Locate(node, "loss_weight"),
+                 StrCat("top \"", value.name,
+                        "\" holds bytes, which are no loss: remove "
+                        "loss_weight")};
+}
+
 }  // namespace
 
 std::vector<LayerInfo> InferShapes(const Graph& graph, const InferOptions& options) {
@@ -43,6 +84,10 @@ std::vector<LayerInfo> InferShapes(const Graph& graph, const InferOptions& optio
       if (specs[static_cast<size_t>(v)]) inputs.push_back(*specs[static_cast<size_t>(v)]);
     }
     if (inputs.size() != node.inputs.size()) continue;  // the cause is reported already
+    if (auto problem = FindWrongType(graph, node, inputs, options.dtype)) {
+      problems.push_back(*std::move(problem));
+      continue;
+    }
     try {
       infos[n] = node.layer->Infer({.phase = node.layer->param().phase(),
                                     .inputs = inputs,
@@ -61,6 +106,9 @@ std::vector<LayerInfo> InferShapes(const Graph& graph, const InferOptions& optio
     }
     CREMA_CHECK(infos[n].outputs.size() == node.outputs.size());
     for (size_t o = 0; o < node.outputs.size(); ++o) {
+      if (auto problem = FindLossOfBytes(graph, node, o, infos[n].outputs[o])) {
+        problems.push_back(*std::move(problem));
+      }
       specs[static_cast<size_t>(node.outputs[o])] = infos[n].outputs[o];
     }
   }

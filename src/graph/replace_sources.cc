@@ -52,16 +52,24 @@ bool ReadsFiles(const std::string& type) {
   return kTypes.contains(type);
 }
 
+bool GivesBytes(const LayerParameter& layer) {
+  return layer.pipeline_param().output() == PipelineParameter::U8;
+}
+
 Shape ShapeOfTop(const LayerParameter& layer, int top, const Source& source) {
   const int64_t batch = std::max<int64_t>(source.batch, 1);
   if (top > 0) return layer.type() == "AnnotatedData" ? Shape{1, 1, batch, 8} : Shape{batch};
+  if (source.height > 0 && source.width > 0 && GivesBytes(layer)) {
+    return {batch, source.height, source.width, source.channels};
+  }
   if (source.height > 0 && source.width > 0) {
     return {batch, source.channels, source.height, source.width};
   }
   Fail(ErrorCode::kInvalidArgument,
        StrCat("the source '", source.path, "' of layer \"", layer.name(),
               "\" does not exist and its text does not say how large '", layer.top(top),
-              "' is; give its shape: ", layer.top(top), ":N,C,H,W"));
+              "' is; give its shape: ", layer.top(top),
+              GivesBytes(layer) ? ":N,H,W,C" : ":N,C,H,W"));
 }
 
 Shape WithBatch(const Shape& shape, int64_t batch) {
@@ -78,6 +86,7 @@ void BecomeInput(const SourceShapes& shapes, Source source, LayerParameter* laye
   *input.mutable_top() = layer->top();
   *input.mutable_include() = layer->include();
   *input.mutable_exclude() = layer->exclude();
+  if (GivesBytes(*layer)) input.mutable_pipeline_param()->set_output(PipelineParameter::U8);
   if (layer->has_phase()) input.set_phase(layer->phase());
   for (int t = 0; t < layer->top_size(); ++t) {
     const auto given = shapes.given.find(layer->top(t));

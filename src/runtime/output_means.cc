@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "core/blob_types.h"
 #include "core/strings.h"
 
 namespace crema {
@@ -30,18 +31,21 @@ void OutputMeans::Add(const Session& session, int64_t samples) {
 }
 
 void OutputMeans::AddTo(Output* output, const ConstTensorView& blob, int64_t samples) {
-  const std::span<const float> data = blob.span<float>();
+  const auto count = static_cast<size_t>(blob.count());
   // The first batch says how many elements there are; a plan only knows how many at most.
   const size_t rows = output->per_sample ? static_cast<size_t>(samples) : 1;
-  if (output->weight == 0) output->sums.assign(data.size() / rows, 0);
+  if (output->weight == 0) output->sums.assign(count / rows, 0);
   const bool whole = !output->per_sample || blob.shape()[0] == samples;
-  output->changes = output->changes || !whole || data.size() != output->sums.size() * rows;
+  output->changes = output->changes || !whole || count != output->sums.size() * rows;
   output->weight += static_cast<double>(samples);
   if (output->changes) return;
   const double weight = output->per_sample ? 1 : static_cast<double>(samples);
-  for (size_t i = 0; i < data.size(); ++i) {
-    output->sums[i % output->sums.size()] += data[i] * weight;
-  }
+  DispatchBlob(blob.dtype(), [&]<typename T>(T) {
+    const std::span<const T> data = blob.span<T>();
+    for (size_t i = 0; i < count; ++i) {
+      output->sums[i % output->sums.size()] += static_cast<double>(data[i]) * weight;
+    }
+  });
 }
 
 std::vector<EvaluatedOutput> OutputMeans::Means() const {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/blob_types.h"
 #include "core/rng.h"
 #include "core/strings.h"
 #include "format/blob_proto.h"
@@ -84,7 +85,7 @@ std::vector<std::string> InputBlobs(const Plan& plan) {
 }
 
 std::vector<double> Elements(const ConstTensorView& view) {
-  return DispatchFloat(view.dtype(), [&]<typename T>(T) {
+  return DispatchBlob(view.dtype(), [&]<typename T>(T) {
     const std::span<const T> span = view.span<T>();
     return std::vector<double>(span.begin(), span.end());
   });
@@ -320,6 +321,13 @@ void SetInputs(const Records* inputs, uint64_t seed, Session* session) {
       continue;
     }
     const RandomStream stream(seed, HashName(name));
+    if (view.dtype() == DType::kU8) {
+      const std::span<uint8_t> bytes = view.span<uint8_t>();
+      for (size_t i = 0; i < bytes.size(); ++i) {
+        bytes[i] = static_cast<uint8_t>(stream.Below(i, 256));
+      }
+      continue;
+    }
     const std::span<float> span = view.span<float>();
     for (size_t i = 0; i < span.size(); ++i) span[i] = static_cast<float>(stream.Gaussian(i));
   }

@@ -56,6 +56,14 @@ std::string FindImageInput(const Plan& plan, const std::string& file, const std:
                 inputs.empty() ? ": give the deploy net, which begins with an Input layer" : ""),
          {.file = file});
   }
+  const int value = plan.FindFirstValue(inputs[0]);
+  if (plan.values[static_cast<size_t>(value)].spec.dtype == DType::kU8) {
+    Fail(ErrorCode::kUnsupported,
+         StrCat("input '", inputs[0],
+                "' holds bytes, but images are handed over as numbers: remove pipeline_param and "
+                "the PixelsToFloat layer, and give mean and scale as flags"),
+         {.file = file});
+  }
   return inputs[0];
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/blob_types.h"
 #include "core/strings.h"
 #include "runtime/sample_names.h"
 
@@ -33,12 +34,12 @@ struct Extremes {
 
 Extremes Look(const ConstTensorView& view) {
   Extremes extremes;
-  DispatchFloat(view.dtype(), [&]<typename T>(T) {
+  DispatchBlob(view.dtype(), [&]<typename T>(T) {
     for (const T x : view.span<T>()) {
-      if (std::isfinite(x)) {
+      if (std::isfinite(static_cast<double>(x))) {
         extremes.largest = std::max(extremes.largest, std::abs(static_cast<double>(x)));
       } else if (extremes.broken++ == 0) {
-        extremes.first = x;
+        extremes.first = static_cast<double>(x);
       }
     }
   });
@@ -50,7 +51,7 @@ std::vector<int64_t> BrokenRows(const ConstTensorView& view, double limit) {
   std::vector<int64_t> rows;
   if (view.shape().axes() == 0 || view.count() == 0) return rows;
   const auto each = static_cast<size_t>(view.count() / view.shape()[0]);
-  DispatchFloat(view.dtype(), [&]<typename T>(T) {
+  DispatchBlob(view.dtype(), [&]<typename T>(T) {
     const std::span<const T> values = view.span<T>();
     for (int64_t row = 0; row < view.shape()[0]; ++row) {
       const auto part = values.subspan(static_cast<size_t>(row) * each, each);

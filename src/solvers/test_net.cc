@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/blob_types.h"
 #include "core/strings.h"
 #include "runtime/forward_telling.h"
 
@@ -19,9 +20,11 @@ std::vector<OutputValue> OutputsOf(const Session& session) {
   for (int v : session.plan().outputs) {
     const PlannedValue& value = session.plan().values[static_cast<size_t>(v)];
     const ConstTensorView data = session.DataOf(v);
-    for (float element : data.span<float>()) {
-      values.push_back({value.name, element, value.loss_weight});
-    }
+    DispatchBlob(data.dtype(), [&]<typename T>(T) {
+      for (const T element : data.span<T>()) {
+        values.push_back({value.name, static_cast<float>(element), value.loss_weight});
+      }
+    });
   }
   return values;
 }

@@ -128,5 +128,47 @@ TEST(PixelKernels, ChannelsAreTakenApart) {
   }
 }
 
+// Pixel (y, x) of channel c is at c * plane + y * row + x * step.
+void CheckBytes(int channels, int width, bool planar, bool mirror) {
+  const ptrdiff_t step = planar ? 1 : channels;
+  const ptrdiff_t row = (width + kMargin) * step;
+  const ptrdiff_t plane = planar ? row * kRows : 1;
+  const auto pixels = Values<uint8_t>(static_cast<size_t>(row * kRows * channels));
+  const size_t size = static_cast<size_t>(kRows) * static_cast<size_t>(width * channels);
+  std::vector<uint8_t> out(size + 1, 0xA5);
+  CopyBytes({.pixels = pixels.data(),
+             .row_bytes = row,
+             .plane = planar ? plane : 0,
+             .channels = channels,
+             .height = kRows,
+             .width = width,
+             .mirror = mirror,
+             .out = out.data()});
+  int wrong = 0;
+  for (int y = 0; y < kRows; ++y) {
+    for (int x = 0; x < width; ++x) {
+      const int place = y * width + (mirror ? width - 1 - x : x);
+      for (int c = 0; c < channels; ++c) {
+        wrong += out[static_cast<size_t>(place * channels + c)] !=
+                 pixels[static_cast<size_t>(c * plane + y * row + x * step)];
+      }
+    }
+  }
+  EXPECT_EQ(wrong, 0) << channels << " channels, " << width << (planar ? ", planes" : "")
+                      << (mirror ? ", mirror" : "");
+  EXPECT_EQ(out[size], 0xA5) << "written behind the end";
+}
+
+TEST(PixelKernels, BytesAreCopiedAndTurned) {
+  for (const int channels : {1, 2, 3, 4, 7}) {
+    for (const int width : {1, 2, 15, 16, 33, 224, 1031}) {
+      for (const bool mirror : {false, true}) {
+        CheckBytes(channels, width, false, mirror);
+        CheckBytes(channels, width, true, mirror);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace crema

@@ -212,5 +212,31 @@ TEST(Diagnose, TheLastSnapshotIsNamed) {
                  {"The last snapshot with finite weights is " + temp.File("s_iter_2.caffemodel")});
 }
 
+TEST(Diagnose, BytesAreNeverAtFault) {
+  TempDir temp;
+  LmdbWriter writer(temp.File("set"));
+  for (int i = 0; i < 6; ++i) {
+    Datum datum;
+    datum.set_channels(2);
+    datum.set_height(1);
+    datum.set_width(1);
+    datum.set_data(std::string(2, static_cast<char>(40 * i)));
+    datum.set_label(i % 2);
+    writer.Put(StrCat("key", i), datum.SerializeAsString());
+  }
+  writer.Close();
+  const auto solver = MakeSolver(
+      StrCat("layer { name: 'data' type: 'Data' top: 'bytes' top: 'label' data_param { source: '",
+             temp.File("set"),
+             "' batch_size: 3 } pipeline_param { output: U8 } } "
+             "layer { name: 'x' type: 'PixelsToFloat' bottom: 'bytes' top: 'x' } "
+             "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { "
+             "num_output: 2 weight_filler { type: 'xavier' } } } "
+             "layer { name: 'flat' type: 'Flatten' bottom: 'x' top: 'flat' } "
+             "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 'flat' } "),
+      "base_lr: 10");
+  ExpectContains(DivergenceOf(*solver), {"training diverged", "lower base_lr"});
+}
+
 }  // namespace
 }  // namespace crema

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/blob_types.h"
+
 namespace crema::test {
 namespace {
 
@@ -34,13 +36,13 @@ GuardedTensor::GuardedTensor(const Shape& shape, DType dtype)
 
 void GuardedTensor::Set(std::span<const double> values) {
   CREMA_CHECK(values.size() == static_cast<size_t>(view_.count()));
-  DispatchFloat(view_.dtype(), [&]<typename T>(T) {
+  DispatchBlob(view_.dtype(), [&]<typename T>(T) {
     std::ranges::transform(values, view_.data<T>(), [](double v) { return static_cast<T>(v); });
   });
 }
 
 std::vector<double> GuardedTensor::Values() const {
-  return DispatchFloat(view_.dtype(), [&]<typename T>(T) {
+  return DispatchBlob(view_.dtype(), [&]<typename T>(T) {
     const std::span<T> values = view_.span<T>();
     return std::vector<double>(values.begin(), values.end());
   });

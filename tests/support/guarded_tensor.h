@@ -32,8 +32,9 @@ class GuardedTensor {
 
   TensorView view() const { return view_; }
   bool Intact() const { return buffer_.Intact(); }
-  void Set(std::span<const double> values);  // f32 and f64
-  std::vector<double> Values() const;        // f32 and f64
+  // Both not for i32; a value that u8 cannot hold must not come.
+  void Set(std::span<const double> values);
+  std::vector<double> Values() const;
   // From now on only the first elements count. Requires: no more than there are.
   void Shrink(const Shape& shape);
   std::vector<std::byte> Bytes() const;

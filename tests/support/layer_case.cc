@@ -7,8 +7,10 @@
 #include <numeric>
 #include <utility>
 
+#include "core/blob_types.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "graph/input_types.h"
 #include "math/filler.h"
 #include "support/guarded_tensor.h"
 
@@ -82,10 +84,11 @@ LayerParameter MakeParameter(const LayerType& type, const std::string& prototxt,
 
 LayerCase::LayerCase(const LayerType& type, const LayerSample& sample, DType dtype)
     : type_(type), sample_(sample) {
+  layer_ = type.make(MakeParameter(type, sample.prototxt, sample.inputs.size(), sample.outputs));
   for (const SampleInput& input : sample.inputs) {
-    inputs_.push_back({Shape(std::span<const int64_t>(input.shape)), dtype});
+    inputs_.push_back({Shape(std::span<const int64_t>(input.shape)),
+                       InputTypeOf(*layer_, inputs_.size(), dtype, dtype)});
   }
-  layer_ = type.make(MakeParameter(type, sample.prototxt, inputs_.size(), sample.outputs));
   context_ = {.phase = sample.phase,
               .inputs = inputs_,
               .output_count = static_cast<size_t>(sample.outputs),
@@ -95,7 +98,7 @@ LayerCase::LayerCase(const LayerType& type, const LayerSample& sample, DType dty
 
 bool LayerCase::Differentiable(size_t input) const {
   const std::vector<bool>& forbidden = info_.gradient_forbidden;
-  return sample_.gradient && !sample_.inputs[input].integer &&
+  return sample_.gradient && !sample_.inputs[input].integer && IsFloatType(inputs_[input].dtype) &&
          !(input < forbidden.size() && forbidden[input]);
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "graph/input_types.h"
 #include "support/layer_run.h"
 
 namespace crema::test {
@@ -273,15 +274,15 @@ std::vector<std::string> CheckLayerSample(const LayerType& type, const LayerSamp
 
 std::vector<std::string> CheckBadSample(const LayerType& type, const BadSample& sample) {
   const std::string name = StrCat(type.name, " { ", sample.prototxt, " }: ");
-  std::vector<BlobSpec> inputs;
-  for (const std::vector<int64_t>& shape : sample.input_shapes) {
-    inputs.push_back({Shape(std::span<const int64_t>(shape)), DType::kF32});
-  }
   try {
-    const LayerParameter param =
-        MakeParameter(type, sample.prototxt, inputs.size(), sample.outputs);
-    type.make(param)->Infer(
-        {.inputs = inputs, .output_count = static_cast<size_t>(sample.outputs)});
+    const auto layer =
+        type.make(MakeParameter(type, sample.prototxt, sample.input_shapes.size(), sample.outputs));
+    std::vector<BlobSpec> inputs;
+    for (const std::vector<int64_t>& shape : sample.input_shapes) {
+      inputs.push_back({Shape(std::span<const int64_t>(shape)),
+                        InputTypeOf(*layer, inputs.size(), DType::kF32, DType::kF32)});
+    }
+    layer->Infer({.inputs = inputs, .output_count = static_cast<size_t>(sample.outputs)});
   } catch (const Error& error) {
     std::vector<std::string> failures;
     const std::string text = error.what();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include "data/transformer.h"
 
@@ -13,8 +14,10 @@ constexpr int kMostSide = 128;
 
 bool IsImages(const Plan& plan, const PlannedLayer& layer) {
   if (!layer.inputs.empty() || layer.outputs.empty()) return false;
-  const Shape& shape = plan.values[static_cast<size_t>(layer.outputs[0])].spec.shape;
-  return shape.axes() == 4 && (shape[1] == 1 || shape[1] == 3) && shape.count() > 0;
+  const BlobSpec& spec = plan.values[static_cast<size_t>(layer.outputs[0])].spec;
+  if (spec.shape.axes() != 4 || spec.shape.count() == 0) return false;
+  const int64_t channels = spec.shape[spec.dtype == DType::kU8 ? 3 : 1];
+  return channels == 1 || channels == 3;
 }
 
 uint8_t Byte(float value) {
@@ -58,15 +61,30 @@ SamplePicture::SamplePicture(const Plan& plan, int data_layer) {
   if (source == nullptr) return;
   const PlannedValue& value = plan.values[static_cast<size_t>(source->outputs[0])];
   blob_ = value.name;
+  value_ = source->outputs[0];
   layer_ = static_cast<int>(source - plan.layers.data());
+  if (value.spec.dtype == DType::kU8) return;  // nothing is to be undone
   const TransformationParameter& param = source->layer->param().transform_param();
   if (param.scale() != 0) scale_ = param.scale();
   const Transformer transformer(param, TEST, source->name(), TransformSteps::kAnnotated);
   for (int c = 0; c < value.spec.shape[1]; ++c) means_.push_back(transformer.ChannelMean(c));
 }
 
+Picture SamplePicture::Bytes(const ConstTensorView& blob, int64_t index) {
+  const auto count = static_cast<size_t>(blob.shape().count(1));
+  const auto own = blob.span<uint8_t>().subspan(static_cast<size_t>(index) * count, count);
+  Picture picture{.width = static_cast<int>(blob.shape()[2]),
+                  .height = static_cast<int>(blob.shape()[1]),
+                  .channels = static_cast<int>(blob.shape()[3]),
+                  .pixels = {own.begin(), own.end()}};
+  if (picture.channels == 1) return picture;
+  for (size_t i = 0; i < count; i += 3) std::swap(picture.pixels[i], picture.pixels[i + 2]);
+  return picture;
+}
+
 Picture SamplePicture::Pixels(const Session& session, int64_t index) const {
-  const ConstTensorView blob = session.Data(blob_);
+  const ConstTensorView blob = session.DataOf(value_);
+  if (blob.dtype() == DType::kU8) return Bytes(blob, index);
   const auto count = static_cast<size_t>(blob.shape().count(1));
   const std::span<const float> own =
       blob.span<float>().subspan(static_cast<size_t>(index) * count, count);

@@ -115,6 +115,7 @@ class AnnotatedData final : public Layer {
     }
     CheckBatchSize(*this, "data_param.batch_size", data.batch_size());
     CheckPipeline(*this, PipelineFieldsOf(data));
+    CheckByteOutput(*this);
     const TransformationParameter& transform = param.transform_param();
     ValidateTransform(transform, param.name(), TransformSteps::kAnnotated);
     RefuseMixing(*this);
@@ -134,7 +135,7 @@ class AnnotatedData final : public Layer {
     const Survey survey = Look(context.phase, context.output_count > 1);
     const Shape& sample = survey.sample;
     LayerInfo info;
-    info.outputs.push_back({Shape{batch, sample[0], sample[1], sample[2]}, context.dtype});
+    info.outputs.push_back(ImageOutput(param(), batch, sample, context.dtype));
     if (context.output_count > 1 && survey.boxes) {
       info.dynamic_outputs = true;
       const auto rows = static_cast<int64_t>(std::max<uint64_t>(1, survey.bounds.batch));
@@ -182,8 +183,7 @@ class AnnotatedData final : public Layer {
         .boxes = boxes,
         .capacity = boxes ? static_cast<uint64_t>(outputs[1].shape[1] / kBoxValues) : 0,
         .labels = LabelsOf(param)};
-    const SampleWriter writer(WriterOptions(outputs[0], transform, seed, param.name()),
-                              transformer);
+    const SampleWriter writer(WriterOptions(outputs, transform, seed, param.name()), transformer);
     return {.options = MakePipeline(param, PipelineFieldsOf(data)).options,
             .source = std::make_unique<DataSetSource>(data.source(), Shard{}),
             .make_decoder = [options, augmenter, writer] {
@@ -198,7 +198,9 @@ class AnnotatedData final : public Layer {
       const auto transformer = MakeTransformer(param(), phase);
       AnnotatedDatumReader reader(source, transformer->color_mode());
       const KeyedRecord record = records->Next();
-      Shape image = reader.Read(record.key, record.value).shape();
+      const PixelView pixels = reader.Read(record.key, record.value);
+      CheckFirstImage(*this, pixels);
+      Shape image = pixels.shape();
       Survey survey;
       survey.boxes = reader.has_type() || param().annotated_data_param().has_anno_type();
       image = BeforeCrop(image);
@@ -274,7 +276,7 @@ void RegisterAnnotatedData(Registry& registry) {
       "noise_param, crop_size or crop_h and crop_w, mirror; output = (pixel - mean) * scale. Boxes "
       "follow the image";
   type.output_docs = {
-      "images: batch x C x H x W",
+      StrCat("images: batch x C x H x W", kBytesDoc),
       "boxes, where there is a second top: 1 x 1 x B x 8 with image, label, instance, xmin, ymin, "
       "xmax, ymax, difficult; corners in units of the image, 0 to 1. B changes from batch to "
       "batch: "

@@ -59,6 +59,7 @@ class Data final : public Layer {
     }
     CheckBatchSize(*this, "data_param.batch_size", data.batch_size());
     CheckPipeline(*this, PipelineFieldsOf(data));
+    CheckByteOutput(*this);
     ValidateTransform(param.transform_param(), param.name(), TransformSteps::kAugmented);
     CheckMixing(*this, data.batch_size());
   }
@@ -68,7 +69,7 @@ class Data final : public Layer {
     const Shape sample = FirstSample(context.phase, context.output_count > 1);
     const Shape labels = LabelShape(*this, context, batch);
     LayerInfo info;
-    info.outputs.push_back({Shape{batch, sample[0], sample[1], sample[2]}, context.dtype});
+    info.outputs.push_back(ImageOutput(param(), batch, sample, context.dtype));
     if (context.output_count > 1) info.outputs.push_back({labels, context.dtype});
     return info;
   }
@@ -100,7 +101,7 @@ class Data final : public Layer {
     auto transformer = std::make_shared<const Transformer>(transform, phase, param.name(),
                                                            TransformSteps::kAugmented);
     Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
-    SampleWriter::Options writing = WriterOptions(outputs[0], transform, seed, param.name());
+    SampleWriter::Options writing = WriterOptions(outputs, transform, seed, param.name());
     AddMixing(param, phase, &writing, &pipeline.options);
     const SampleWriter writer(std::move(writing), std::move(transformer));
     std::unique_ptr<RecordReader> reader = records.NewReader();
@@ -142,6 +143,7 @@ class Data final : public Layer {
       const KeyedRecord record = reader->Next();
       const PixelView first = decoder.Read(record.key, record.value);
       const Shape image = first.shape();
+      CheckFirstImage(*this, first);
       CheckBytes(transformer, first);
       if (const auto misfit = transformer.FindMisfit(image)) {
         FailField(*this, misfit->field, misfit->message);
@@ -185,7 +187,7 @@ void RegisterData(Registry& registry) {
                         "data_param.precache",  "data_param.force_encoded_color",
                         "data_param.side",      "data_param.parser_threads"};
   type.output_docs = {
-      "images: batch x C x H x W",
+      StrCat("images: batch x C x H x W", kBytesDoc),
       "labels, where there is a second top: batch; in TRAIN batch x classes with mixup or cutmix"};
   type.differences = {
       "rand_skip is read (Caffe 1.0 leaves it out): 0 .. rand_skip - 1 records are skipped.",

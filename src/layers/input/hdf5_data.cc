@@ -69,6 +69,7 @@ class HDF5Data final : public Layer {
     }
     CheckBatchSize(*this, "hdf5_data_param.batch_size", data.batch_size());
     CheckPipeline(*this, PipelineFieldsOf(data));
+    RefuseByteOutput(*this, "its datasets are numbers");
   }
 
   LayerInfo Infer(const InferContext& context) const override {

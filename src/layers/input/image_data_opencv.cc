@@ -44,6 +44,7 @@ class ImageData final : public Layer {
     }
     CheckBatchSize(*this, "image_data_param.batch_size", data.batch_size());
     CheckPipeline(*this, PipelineFieldsOf(data));
+    CheckByteOutput(*this);
     CheckLabelCount(data);
     CheckOneLabel(data);
     CheckSize(data);
@@ -61,7 +62,7 @@ class ImageData final : public Layer {
     const Shape sample = FirstSample(context.phase);
     const Shape one_label = LabelShape(*this, context, batch);
     LayerInfo info;
-    info.outputs.push_back({Shape{batch, sample[0], sample[1], sample[2]}, context.dtype});
+    info.outputs.push_back(ImageOutput(param(), batch, sample, context.dtype));
     if (context.output_count > 1) {
       const int64_t labels = param().image_data_param().label_count();
       info.outputs.push_back({labels > 1 ? Shape{batch, labels} : one_label, context.dtype});
@@ -135,7 +136,7 @@ class ImageData final : public Layer {
         param.transform_param(), phase, param.name(), TransformSteps::kAugmented);
     Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
     SampleWriter::Options writing =
-        WriterOptions(outputs[0], param.transform_param(), seed, param.name());
+        WriterOptions(outputs, param.transform_param(), seed, param.name());
     AddMixing(param, phase, &writing, &pipeline.options);
     const SampleWriter writer(std::move(writing), std::move(transformer));
     const SampleCaches caches = MakeCaches(pipeline);
@@ -223,8 +224,9 @@ void RegisterImageData(Registry& registry) {
       "too. Needs a build with OpenCV.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.output_docs = {
-      "images: batch x C x H x W, as large as the first image after resizing and "
-      "cropping; three channels (blue, green, red), or one where is_color is false",
+      StrCat("images: batch x C x H x W, as large as the first image after resizing and "
+             "cropping; three channels (blue, green, red), or one where is_color is false",
+             kBytesDoc),
       "labels, where there is a second top: batch, or batch x label_count where that is above "
       "1; in TRAIN batch x classes with mixup or cutmix"};
   type.differences = {

@@ -1,7 +1,9 @@
 // Input: blobs that the program sets from outside before each forward pass. Shapes: one for all
-// tops, or one for each. Has nothing to compute.
+// tops, or one for each; with pipeline_param { output: U8 } the first top holds bytes. Has nothing
+// to compute.
 #include "core/strings.h"
 #include "graph/registry.h"
+#include "layers/input/pipeline.h"
 
 namespace crema {
 namespace {
@@ -25,7 +27,8 @@ class Input final : public Layer {
     }
     LayerInfo info;
     for (int i = 0; i < tops; ++i) {
-      info.outputs.push_back({ShapeOf(shapes.Get(shapes.size() == 1 ? 0 : i)), context.dtype});
+      info.outputs.push_back({ShapeOf(shapes.Get(shapes.size() == 1 ? 0 : i)),
+                              i == 0 && GivesBytes(param()) ? DType::kU8 : context.dtype});
     }
     return info;
   }
@@ -50,10 +53,17 @@ void RegisterInput(Registry& registry) {
   type.category = "input";
   type.summary = "Blobs that the program sets from outside.";
   type.formula = "y = what was set";
-  type.output_docs = {"one for each shape (one shape serves all tops)"};
+  type.output_docs = {
+      "one for each shape (one shape serves all tops); with pipeline_param { output: U8 } the "
+      "first "
+      "holds bytes, in the place of a data layer that gives them"};
   type.differences = {
       "A blob may be given smaller extents later (Session::Reshape) without planning anew."};
-  type.param_fields = {"input_param"};
+  type.param_fields = {"input_param", "pipeline_param"};
+  type.unread_fields = {"pipeline_param.threads",       "pipeline_param.prefetch",
+                        "pipeline_param.shuffle",       "pipeline_param.shuffle_buffer",
+                        "pipeline_param.on_bad_sample", "pipeline_param.max_bad",
+                        "pipeline_param.cache",         "pipeline_param.cache_mb"};
   type.inputs = {0, 0};
   type.outputs = {1, Arity::kAny};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Input>(p); };
@@ -69,6 +79,12 @@ void RegisterInput(Registry& registry) {
        .gradient = false},
       {.name = "two_shapes",
        .prototxt = "input_param { shape { dim: 1 dim: 3 dim: 5 dim: 5 } shape { } }",
+       .inputs = {},
+       .outputs = 2,
+       .gradient = false},
+      {.name = "bytes",
+       .prototxt = "input_param { shape { dim: 2 dim: 4 dim: 4 dim: 3 } shape { dim: 2 } } "
+                   "pipeline_param { output: U8 }",
        .inputs = {},
        .outputs = 2,
        .gradient = false},

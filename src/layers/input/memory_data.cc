@@ -95,9 +95,9 @@ class MemoryDataState final : public LayerSessionState, public MemoryFeed {
  private:
   static SampleWriter::Options WriterOptionsFor(const LayerParameter& param, const Shape& sample,
                                                 uint64_t seed) {
+    const BlobSpec images{Shape{1, sample[0], sample[1], sample[2]}, DType::kF32};
     SampleWriter::Options options =
-        WriterOptions({Shape{1, sample[0], sample[1], sample[2]}, DType::kF32},
-                      param.transform_param(), seed, param.name());
+        WriterOptions({&images, 1}, param.transform_param(), seed, param.name());
     options.who_decides = "memory_data_param says";
     return options;
   }

@@ -28,6 +28,11 @@ PipelineParameter::Cache CacheOf(const PipelineParameter& param, const OwnPipeli
   return own.cache ? PipelineParameter::ENCODED : PipelineParameter::NONE;
 }
 
+[[noreturn]] void FailStep(const Layer& layer, const std::string& step, const std::string& what) {
+  FailField(layer, "transform_param." + step,
+            StrCat(step, " cannot be together with pipeline_param { output: U8 }, ", what));
+}
+
 uint64_t CacheBytes(const PipelineParameter& param) {
   if (param.cache_mb() > 0) return param.cache_mb() * kMebibyte;
   return static_cast<uint64_t>(AvailableMemory()) / 2;
@@ -83,6 +88,42 @@ SampleCaches MakeCaches(const Pipeline& pipeline) {
     caches.decoded = std::make_shared<ImageCache>(pipeline.cache_bytes, pipeline.options.notices);
   }
   return caches;
+}
+
+void CheckByteOutput(const Layer& layer) {
+  if (!GivesBytes(layer.param())) return;
+  constexpr const char* kMove =
+      "which leaves pixels as they are: move it to the transform_param of a PixelsToFloat layer";
+  constexpr const char* kFills =
+      "since it fills with the mean, which only a PixelsToFloat layer knows: set FLOAT";
+  constexpr const char* kMixes = "since it mixes numbers: set FLOAT";
+  const TransformationParameter& transform = layer.param().transform_param();
+  if (transform.mean_value_size() > 0) FailStep(layer, "mean_value", kMove);
+  if (transform.has_mean_file()) FailStep(layer, "mean_file", kMove);
+  if (transform.scale() != 1) FailStep(layer, "scale", kMove);
+  if (transform.has_expand_param()) FailStep(layer, "expand_param", kFills);
+  const AugmentParameter& augment = transform.augment_param();
+  if (augment.has_erase()) FailStep(layer, "augment_param.erase", kFills);
+  if (augment.mixup() > 0) FailStep(layer, "augment_param.mixup", kMixes);
+  if (augment.cutmix() > 0) FailStep(layer, "augment_param.cutmix", kMixes);
+}
+
+void RefuseByteOutput(const Layer& layer, const std::string& why) {
+  if (!GivesBytes(layer.param())) return;
+  FailField(layer, "pipeline_param.output",
+            StrCat("pipeline_param.output is U8, which ", layer.param().type(),
+                   " cannot give: ", why, "; remove it"));
+}
+
+void CheckFirstImage(const Layer& layer, const PixelView& image) {
+  if (!GivesBytes(layer.param()) || image.bytes != nullptr) return;
+  FailField(layer, "pipeline_param.output",
+            "pipeline_param.output is U8, but the first record holds floats, not bytes: set FLOAT");
+}
+
+BlobSpec ImageOutput(const LayerParameter& param, int64_t batch, const Shape& sample, DType dtype) {
+  if (!GivesBytes(param)) return {Shape{batch, sample[0], sample[1], sample[2]}, dtype};
+  return {Shape{batch, sample[1], sample[2], sample[0]}, DType::kU8};
 }
 
 void CheckPipeline(const Layer& layer, const OwnPipelineFields& own) {

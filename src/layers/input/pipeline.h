@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <string>
 
+#include "core/tensor.h"
 #include "data/bounded_cache.h"
+#include "data/datum.h"
 #include "data/prefetcher.h"
 #include "graph/layer.h"
 
@@ -42,5 +44,22 @@ SampleCaches MakeCaches(const Pipeline& pipeline);
 
 // Fails, naming the field, unless numbers are in range. For constructors of layers.
 void CheckPipeline(const Layer& layer, const OwnPipelineFields& own);
+
+// pipeline_param { output: U8 }: the images are bytes, batch x H x W x C.
+inline bool GivesBytes(const LayerParameter& param) {
+  return param.pipeline_param().output() == PipelineParameter::U8;
+}
+// Fails, naming the field, for steps that bytes exclude. For constructors of layers that can give
+// bytes.
+void CheckByteOutput(const Layer& layer);
+// Fails, naming the field, where bytes are asked for; `why` says why the layer cannot give them.
+void RefuseByteOutput(const Layer& layer, const std::string& why);
+// Fails, naming the field, where bytes are asked for and the first image holds floats.
+void CheckFirstImage(const Layer& layer, const PixelView& image);
+// For output_docs: what follows "batch x C x H x W".
+inline constexpr const char* kBytesDoc =
+    "; with pipeline_param { output: U8 } bytes, batch x H x W x C, for a PixelsToFloat layer";
+// What the first top is. `sample` is C x H x W, `dtype` that of the net.
+BlobSpec ImageOutput(const LayerParameter& param, int64_t batch, const Shape& sample, DType dtype);
 
 }  // namespace crema

@@ -76,6 +76,7 @@ class VideoData final : public Layer {
   explicit VideoData(const LayerParameter& param) : Layer(param) {
     CheckBatchSize(*this, "data_param.batch_size", param.data_param().batch_size());
     CheckPipeline(*this, PipelineFieldsOf(param.data_param()));
+    CheckByteOutput(*this);
     ValidateTransform(param.transform_param(), param.name());
     CheckSource();
   }
@@ -84,7 +85,7 @@ class VideoData final : public Layer {
     const int64_t batch = param().data_param().batch_size();
     const Shape sample = FirstSample(context.phase);
     LayerInfo info;
-    info.outputs.push_back({Shape{batch, sample[0], sample[1], sample[2]}, context.dtype});
+    info.outputs.push_back(ImageOutput(param(), batch, sample, context.dtype));
     if (context.output_count > 1) info.outputs.push_back({Shape{batch}, context.dtype});
     return info;
   }
@@ -127,9 +128,8 @@ class VideoData final : public Layer {
                           std::span<const BlobSpec> outputs) {
     auto transformer =
         std::make_shared<const Transformer>(param.transform_param(), phase, param.name());
-    const SampleWriter writer(
-        WriterOptions(outputs[0], param.transform_param(), seed, param.name()),
-        std::move(transformer));
+    const SampleWriter writer(WriterOptions(outputs, param.transform_param(), seed, param.name()),
+                              std::move(transformer));
     BatchReader reader{.options = MakePipeline(param, PipelineFieldsOf(param.data_param())).options,
                        .source = nullptr,
                        .make_decoder = nullptr};
@@ -185,8 +185,9 @@ void RegisterVideoData(Registry& registry) {
       "know. Frames are read ahead: data_param { prefetch: 1 } keeps a camera's delay small. A run "
       "that is resumed reads the film up to its position, and a long one takes a while.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
-  type.output_docs = {"frames: batch x C x H x W, blue, green and red, or grey with force_gray",
-                      "zeros, where there is a second top: batch"};
+  type.output_docs = {
+      StrCat("frames: batch x C x H x W, blue, green and red, or grey with force_gray", kBytesDoc),
+      "zeros, where there is a second top: batch"};
   type.differences = {
       "video_file may be a sequence of images; it must be a file, not the address of a stream.",
       "An AVI or MP4 file of which a tenth or more of the frames cannot be read is an error; the "

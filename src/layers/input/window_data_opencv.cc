@@ -39,6 +39,7 @@ class WindowData final : public Layer {
     }
     CheckBatchSize(*this, "window_data_param.batch_size", data.batch_size());
     CheckPipeline(*this, PipelineFieldsOf(data));
+    RefuseByteOutput(*this, "what lies outside of an image is 0 after the mean is subtracted");
     CheckRanges(data);
     ValidateTransform(param.transform_param(), param.name());
     CheckCrop();

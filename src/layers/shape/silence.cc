@@ -1,12 +1,13 @@
 // Silence: reads blobs and makes none, so that they are not listed as outputs of the net.
 // The gradients of its inputs are 0.
+#include "graph/input_types.h"
 #include "graph/registry.h"
 #include "layers/zero_gradient.h"
 
 namespace crema {
 namespace {
 
-class Silence final : public Layer {
+class Silence final : public Layer, public AnyInputType {
  public:
   using Layer::Layer;
 

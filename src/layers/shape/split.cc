@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/parallel_for.h"
+#include "graph/input_types.h"
 #include "graph/registry.h"
 #include "math/vectorize.h"
 
@@ -45,7 +46,7 @@ void SumGradients(std::span<const ConstTensorView> grads, T* dx, int64_t begin, 
   if (!started && first != dx) std::copy(first + begin, first + end, dx + begin);
 }
 
-class Split final : public Layer {
+class Split final : public Layer, public AnyInputType {
  public:
   using Layer::Layer;
 
