@@ -45,7 +45,7 @@ awk '
   header ~ /^gflags\// && !tool { report("gflags belongs in tools/") }
   header ~ /^glog\// && FILENAME !~ /^tools\/common\// { report("glog belongs in tools/common") }
   header ~ /^opencv2?\// && !tool && folder != "data" { report("OpenCV belongs in src/data and tools/") }
-  header == "lmdb.h" { if (lmdb && lmdb != FILENAME) report("lmdb.h is already included by " lmdb); lmdb = FILENAME }
+  header == "lmdb.h" && FILENAME !~ /^src\/data\/lmdb/ { report("lmdb.h belongs in src/data/lmdb*") }
   header ~ /^(cblas|openblas|dnnl|oneapi|cuda|cublas|cudnn|nccl|curand)/ && folder != "math" && !gpu {
     report("vendor header <" header "> belongs in src/math or a .cu file")
   }

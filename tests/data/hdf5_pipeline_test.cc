@@ -129,6 +129,12 @@ std::string WriteLarge(const TempDir& temp) {
   return temp.Write("list", path);
 }
 
+#ifdef CREMA_SANITIZED
+constexpr bool kMemoryIsOurs = false;  // sanitizers keep books of what is freed
+#else
+constexpr bool kMemoryIsOurs = true;
+#endif
+
 TEST(Hdf5Pipeline, FilesBeyondTwoGigabytesAreReadInConstantMemory) {
   TempDir temp;
   const std::string list = WriteLarge(temp);
@@ -143,7 +149,9 @@ TEST(Hdf5Pipeline, FilesBeyondTwoGigabytesAreReadInConstantMemory) {
     ASSERT_EQ(labels[999], static_cast<float>(n * 1000 + 999));
     most = std::max(most, ResidentKib());
   }
-  EXPECT_LT(most - before, kAllowedKib);
+  if (kMemoryIsOurs) {
+    EXPECT_LT(most - before, kAllowedKib);
+  }
   LayerState state;
   state.set_position(kLargeRows - 1000);
   runner.state().Restore(state);
@@ -169,7 +177,9 @@ TEST(Hdf5Pipeline, LargeFilesAreShuffledInConstantMemory) {
     }
     all.insert(all.end(), labels.begin(), labels.end());
   }
-  EXPECT_LT(ResidentKib() - before, 200 << 10);
+  if (kMemoryIsOurs) {
+    EXPECT_LT(ResidentKib() - before, 200 << 10);
+  }
   EXPECT_GT(*std::ranges::max_element(all), kLargeRows * 0.9);
   EXPECT_LT(*std::ranges::min_element(all), kLargeRows * 0.1);
   std::ranges::sort(all);

@@ -18,12 +18,6 @@
 #include "support/net.h"
 #include "support/temp_dir.h"
 
-#ifdef CREMA_SANITIZED
-// OpenCV asks for USB cameras through a library that keeps what it finds.
-extern "C" const char* __lsan_default_suppressions();  // NOLINT: the name is the sanitizer's
-const char* __lsan_default_suppressions() { return "leak:libusb"; }
-#endif
-
 namespace crema {
 
 void RegisterVideoData(Registry&);
