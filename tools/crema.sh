@@ -16,9 +16,14 @@ check          look for what would stop train: crema check --solver=solver.proto
 evaluate       measure weights on the test data: crema evaluate --model=net --weights=file
 deploy         classify images, detect objects: crema deploy classify --model=net --weights=file image...
 report         curves and results of runs as one page: crema report run... -o report.html
+convert_imageset  image files to LMDB: crema convert_imageset root/ list.txt output
 convert_mnist  MNIST's IDX files to LMDB: crema convert_mnist images labels output
+convert_cifar  CIFAR-10 and CIFAR-100 to LMDB: crema convert_cifar cifar-10-batches-bin output
 convert_voc    PASCAL VOC with its boxes to LMDB: crema convert_voc VOCdevkit/VOC2007 output
 convert_db     LMDB, LevelDB, tar and HDF5, one to the other: crema convert_db --backend=tar in out
+check_data     what is in data sets, and what is wrong: crema check_data train_lmdb test_lmdb
+compute_image_mean  mean image and channel means: crema compute_image_mean train_lmdb mean.binaryproto
+show_batch     a picture of what a net sees: crema show_batch --model=net -o sheet.png
 make_digits    draw a data set of digits: crema make_digits --count=1000 output
 summary        what a net costs, a layer a line: crema summary --model=net
 profile        how long each layer of a net takes: crema profile --model=net
