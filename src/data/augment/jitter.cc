@@ -8,7 +8,9 @@
 namespace crema {
 namespace {
 
-uint8_t ToByte(double value) { return static_cast<uint8_t>(std::clamp(value, 0.0, 255.0) + 0.5); }
+uint8_t ToByte(double value) {
+  return static_cast<uint8_t>(std::lround(std::clamp(value, 0.0, 255.0)));
+}
 
 size_t PlaneSize(const Image& image) {
   return static_cast<size_t>(image.height) * static_cast<size_t>(image.width);
