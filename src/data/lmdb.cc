@@ -19,24 +19,27 @@
 namespace crema {
 namespace {
 
-// Where an assertion of liblmdb about a damaged page goes on, in place of abort().
-thread_local std::jmp_buf* t_escape = nullptr;
+// Where an assertion of liblmdb about a damaged page goes on, in place of abort(). Of this thread.
+std::jmp_buf*& EscapeOfThread() {
+  thread_local std::jmp_buf* escape = nullptr;
+  return escape;
+}
 
 void OnAssertion(MDB_env*, const char*) {
-  if (t_escape != nullptr) std::longjmp(*t_escape, 1);
+  if (EscapeOfThread() != nullptr) std::longjmp(*EscapeOfThread(), 1);
 }
 
 // mdb_cursor_get, with MDB_CORRUPTED for assertions that fail in it. Owns nothing, since longjmp
 // runs no destructors.
 int Get(MDB_cursor* cursor, MDB_val* key, MDB_val* value, MDB_cursor_op operation) {
   std::jmp_buf escape;
-  t_escape = &escape;
+  EscapeOfThread() = &escape;
   if (setjmp(escape) != 0) {  // NOLINT: liblmdb is C
-    t_escape = nullptr;
+    EscapeOfThread() = nullptr;
     return MDB_CORRUPTED;
   }
   const int code = mdb_cursor_get(cursor, key, value, operation);
-  t_escape = nullptr;
+  EscapeOfThread() = nullptr;
   return code;
 }
 
