@@ -21,7 +21,7 @@ namespace {
 
 // Where an assertion of liblmdb about a damaged page goes on, in place of abort(). Of this thread.
 std::jmp_buf*& EscapeOfThread() {
-  thread_local std::jmp_buf* escape = nullptr;
+  thread_local std::jmp_buf* escape = nullptr;  // NOLINT: liblmdb does not say for whom it calls
   return escape;
 }
 

@@ -23,10 +23,10 @@ Picture Enlarge(const Picture& picture, int factor) {
                 .pixels = {}};
   for (int y = 0; y < large.height; ++y) {
     for (int x = 0; x < large.width; ++x) {
-      const int from = (y / factor * picture.width + x / factor) * picture.channels;
+      const int pixel = y / factor * picture.width + x / factor;
       for (int c = 0; c < 3; ++c) {
-        large.pixels.push_back(
-            picture.pixels[static_cast<size_t>(from + std::min(c, picture.channels - 1))]);
+        const int value = pixel * picture.channels + std::min(c, picture.channels - 1);
+        large.pixels.push_back(picture.pixels[static_cast<size_t>(value)]);
       }
     }
   }
