@@ -375,6 +375,19 @@ TEST_F(AnnotatedDataTest, BadRecordsAreReplacedWithTheirBoxes) {
   EXPECT_EQ(session->state(0)->SampleName(1), "key0");
 }
 
+// The one with the most boxes is there twice.
+TEST_F(AnnotatedDataTest, ReplacedRecordsHaveRoomForTheirBoxes) {
+  AnnotatedDatum broken = Annotated(Flat(4, 8, 7), {{1, 0, 0, 1, 1}});
+  broken.mutable_datum()->set_data("no image");
+  const std::vector<AnnotatedDatum> records = {
+      Annotated(Flat(4, 8, 5), {{3, 0, 0, 1, 1}, {4, 0, 0, 1, 1}, {5, 0, 0, 1, 1}}), broken};
+  std::string text = Net(Write("bad", records), 2);
+  text.insert(text.rfind('}'), "pipeline_param { on_bad_sample: REPEAT }");
+  const auto session = Build(text);
+  session->Forward();
+  EXPECT_EQ(test::ValuesOf(session->Data("label")).size(), 6 * 8u);
+}
+
 }  // namespace
 }  // namespace crema
 #endif

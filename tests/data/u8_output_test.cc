@@ -311,6 +311,10 @@ TEST_F(U8OutputTest, StepsThatBelongBehindAreRefused) {
         << message;
   }
   EXPECT_EQ(error("scale: 1"), "");
+  for (const std::string step : {"rotate: 5", "min_scale: 0.5", "aspect: 2", "erase { }"}) {
+    const std::string message = error("crop_size: 2 augment_param { " + step + " }");
+    EXPECT_NE(message.find("since it fills with the mean"), std::string::npos) << message;
+  }
 }
 
 TEST_F(U8OutputTest, LayersThatHaveNoBytesSaySo) {

@@ -156,7 +156,7 @@ TEST_F(ConvertImageset, CheckSizeNamesBothImages) {
 
 TEST_F(ConvertImageset, BadImagesAreErrorsOrSkipped) {
   temp_.Write("root/b c.png", temp_.Read("root/a.png").substr(0, 60));
-  list_ = temp_.Write("list.txt", "a.png 3\nb c.png 0\nmissing.png 1\nsub/d.png 7\n");
+  list_ = temp_.Write("list.txt", "a.png 3\nb c.png 0\nmissing.png 1\nsub/d.png 7\nsub 1\n");
   const ProcessResult stopped = Run({});
   EXPECT_EQ(stopped.exit_code, 3);
   EXPECT_TRUE(Contains(stopped.err, "b c.png' (line 2 of '" + list_ + "')")) << stopped.err;
@@ -165,7 +165,7 @@ TEST_F(ConvertImageset, BadImagesAreErrorsOrSkipped) {
   const ProcessResult skipped = Run({"--on_bad=skip"}, "skipped");
   EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
   EXPECT_TRUE(Contains(skipped.out, "Wrote 2 images")) << skipped.out;
-  EXPECT_TRUE(Contains(skipped.out, "skipped 2")) << skipped.out;
+  EXPECT_TRUE(Contains(skipped.out, "skipped 3")) << skipped.out;
   EXPECT_TRUE(Contains(skipped.err, "missing.png' (line 3")) << skipped.err;
   EXPECT_EQ(Keys(ReadAll(temp_.File("skipped"))),
             (std::vector<std::string>{"00000000_a.png", "00000003_sub/d.png"}))

@@ -57,7 +57,10 @@ ImageRecord MakeImageRecord(const std::string& path, int label, const std::strin
   try {
     bytes = ReadFile(path);
   } catch (const Error& error) {
-    Fail(error.code(), StrCat(description, ": ", error.problems().front().message));
+    // What is no file is a fault of the images, not of the command.
+    const bool no_file = error.code() == ErrorCode::kInvalidArgument;
+    Fail(no_file ? ErrorCode::kDataLoss : error.code(),
+         StrCat(description, ": ", error.problems().front().message));
   }
   Image image;
   DecodeImage(bytes, options.gray ? ColorMode::kGray : ColorMode::kColor, description, &image);

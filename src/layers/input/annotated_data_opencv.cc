@@ -207,7 +207,11 @@ class AnnotatedData final : public Layer {
       Complain(transformer->FindMisfit(image));
       survey.sample = transformer->OutputShape(image);
       if (labels && survey.boxes) {
-        survey.bounds = FindBoxBounds(source, param().data_param().batch_size());
+        const uint32_t batch = param().data_param().batch_size();
+        survey.bounds = FindBoxBounds(source, batch);
+        // What takes the place of a bad sample is there twice.
+        const bool replaces = param().pipeline_param().on_bad_sample() != PipelineParameter::ERROR;
+        if (replaces) survey.bounds.batch = batch * survey.bounds.record;
       }
       Naming(*this, "annotated_data_param.label_map_file", [&] { return LabelsOf(param()); });
       return survey;

@@ -104,6 +104,9 @@ void CheckByteOutput(const Layer& layer) {
   if (transform.has_expand_param()) FailStep(layer, "expand_param", kFills);
   const AugmentParameter& augment = transform.augment_param();
   if (augment.has_erase()) FailStep(layer, "augment_param.erase", kFills);
+  if (augment.rotate() != 0) FailStep(layer, "augment_param.rotate", kFills);
+  if (augment.min_scale() < 1) FailStep(layer, "augment_param.min_scale", kFills);
+  if (augment.aspect() != 1) FailStep(layer, "augment_param.aspect", kFills);
   if (augment.mixup() > 0) FailStep(layer, "augment_param.mixup", kMixes);
   if (augment.cutmix() > 0) FailStep(layer, "augment_param.cutmix", kMixes);
 }
