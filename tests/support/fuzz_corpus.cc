@@ -334,6 +334,9 @@ void AddData(std::vector<CorpusFile>* files) {
   add("a datum whose image is none", broken);
 }
 
+bool IsText(const std::string& target) {
+  return std::set<std::string>{"prototxt", "solver", "list", "windows"}.contains(target);
+}
 // Those whose fields are of protobuf's wire format.
 bool IsMessage(const std::string& target) {
   return std::set<std::string>{"caffemodel", "solverstate", "datum", "annotated"}.contains(target);
@@ -376,11 +379,9 @@ std::vector<CorpusFile> WholeFiles() {
 std::vector<CorpusFile> BrokenFiles() {
   std::vector<CorpusFile> files;
   for (const CorpusFile& whole : WholeFiles()) {
-    const bool text =
-        std::set<std::string>{"prototxt", "solver", "list", "windows"}.contains(whole.target);
-    const bool few = text || IsMessage(whole.target) || whole.target == "hdf5rows";  // slow
+    const bool few = IsText(whole.target) || IsMessage(whole.target) || whole.target == "hdf5rows";
     FlipBits(whole, few ? 64 : 200, &files);
-    if (text) {
+    if (IsText(whole.target)) {
       TruncateText(whole, &files);
       continue;
     }
