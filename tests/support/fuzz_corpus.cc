@@ -45,8 +45,7 @@ layer {
   pooling_param { pool: MAX kernel_size: 2 stride: 2 }
 }
 layer {
-  name: "ip"
-  type: "InnerProduct"
+  name: "ip" type: "InnerProduct"
   bottom: "pool"
   top: "ip"
   inner_product_param { num_output: 3 }
@@ -56,10 +55,8 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 
 constexpr const char* kOldNet = R"(name: "old"
 input: "data" input_dim: 1 input_dim: 2 input_dim: 5 input_dim: 5
-layers {
-  name: "conv1" type: CONVOLUTION bottom: "data" top: "c" blobs_lr: 1 blobs_lr: 2
-  convolution_param { num_output: 3 kernel_size: 3 }
-}
+layers { name: "conv1" type: CONVOLUTION bottom: "data" top: "c" blobs_lr: 1 blobs_lr: 2
+  convolution_param { num_output: 3 kernel_size: 3 } }
 layers { name: "relu1" type: RELU bottom: "c" top: "c" }
 )";
 
