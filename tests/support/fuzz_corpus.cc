@@ -45,8 +45,7 @@ layer {
   pooling_param { pool: MAX kernel_size: 2 stride: 2 }
 }
 layer {
-  name: "ip"
-  type: "InnerProduct"
+  name: "ip" type: "InnerProduct"
   bottom: "pool"
   top: "ip"
   inner_product_param { num_output: 3 }
@@ -56,10 +55,8 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 
 constexpr const char* kOldNet = R"(name: "old"
 input: "data" input_dim: 1 input_dim: 2 input_dim: 5 input_dim: 5
-layers {
-  name: "conv1" type: CONVOLUTION bottom: "data" top: "c" blobs_lr: 1 blobs_lr: 2
-  convolution_param { num_output: 3 kernel_size: 3 }
-}
+layers { name: "conv1" type: CONVOLUTION bottom: "data" top: "c" blobs_lr: 1 blobs_lr: 2
+  convolution_param { num_output: 3 kernel_size: 3 } }
 layers { name: "relu1" type: RELU bottom: "c" top: "c" }
 )";
 
@@ -334,6 +331,9 @@ void AddData(std::vector<CorpusFile>* files) {
   add("a datum whose image is none", broken);
 }
 
+bool IsText(const std::string& target) {
+  return std::set<std::string>{"prototxt", "solver", "list", "windows"}.contains(target);
+}
 // Those whose fields are of protobuf's wire format.
 bool IsMessage(const std::string& target) {
   return std::set<std::string>{"caffemodel", "solverstate", "datum", "annotated"}.contains(target);
@@ -376,11 +376,9 @@ std::vector<CorpusFile> WholeFiles() {
 std::vector<CorpusFile> BrokenFiles() {
   std::vector<CorpusFile> files;
   for (const CorpusFile& whole : WholeFiles()) {
-    const bool text =
-        std::set<std::string>{"prototxt", "solver", "list", "windows"}.contains(whole.target);
-    const bool few = text || IsMessage(whole.target) || whole.target == "hdf5rows";  // slow
+    const bool few = IsText(whole.target) || IsMessage(whole.target) || whole.target == "hdf5rows";
     FlipBits(whole, few ? 64 : 200, &files);
-    if (text) {
+    if (IsText(whole.target)) {
       TruncateText(whole, &files);
       continue;
     }
