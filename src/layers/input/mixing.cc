@@ -26,9 +26,6 @@ void CheckMixing(const Layer& layer, uint32_t batch_size) {
   if (batch_size < 2) {
     FailMixing(layer, "mixes samples of one batch, but batch_size is 1: make it 2 or more");
   }
-  if (layer.param().pipeline_param().output() == PipelineParameter::U8) {
-    FailMixing(layer, "gives fractions, which pipeline_param { output: U8 } cannot hold");
-  }
 }
 
 void RefuseMixing(const Layer& layer) {
