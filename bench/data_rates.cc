@@ -23,12 +23,12 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
-#include "data/datum.h"
-#include "data/image_batches.h"
-#include "data/image_jpeg.h"
-#include "data/prefetcher.h"
-#include "data/record_db.h"
-#include "data/sample_writer.h"
+#include "data/batches/image_batches.h"
+#include "data/batches/sample_writer.h"
+#include "data/image/image_jpeg.h"
+#include "data/pipeline/prefetcher.h"
+#include "data/records/datum.h"
+#include "data/records/record_db.h"
 
 namespace {
 

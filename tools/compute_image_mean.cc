@@ -13,7 +13,7 @@
 #include "compute_image_mean/image_sums.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/datum.h"
+#include "data/records/datum.h"
 #include "format/file.h"
 
 DEFINE_bool(channels_only, false, "means of channels only, so that the sizes of images may differ");

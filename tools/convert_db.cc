@@ -18,10 +18,10 @@
 #include "convert_db/record_change.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/hdf5_records.h"
-#include "data/lmdb.h"
-#include "data/record_db.h"
-#include "data/tar_shards.h"
+#include "data/records/hdf5_records.h"
+#include "data/records/lmdb.h"
+#include "data/records/record_db.h"
+#include "data/records/tar_shards.h"
 
 DEFINE_string(hdf5_data, "data", "name of the HDF5 dataset with the samples");
 DEFINE_string(hdf5_label, "label", "name of the HDF5 dataset with the labels");

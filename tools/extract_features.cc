@@ -9,7 +9,7 @@
 #include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/feature_writer.h"
+#include "data/features/feature_writer.h"
 #include "runtime/evaluate.h"
 
 DEFINE_string(model, "", "the net with its data layer, a prototxt");

@@ -20,8 +20,8 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "data/lmdb.h"
-#include "data/shuffle.h"
+#include "data/pipeline/shuffle.h"
+#include "data/records/lmdb.h"
 
 DEFINE_int32(count, 10000, "how many digits to draw");
 DEFINE_uint64(seed, 1, "another seed, other digits; the same seed, the same digits");

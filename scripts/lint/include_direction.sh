@@ -23,6 +23,16 @@ awk '
     allowed["solvers"] = "core format math graph data metrics runtime parallel solvers"
     allowed["report"] = "core format math graph data runtime solvers report"
     allowed["serving"] = "core format math graph data runtime serving"
+    # The folders of src/data that each of them may include.
+    data["image"] = "image"
+    data["pipeline"] = "image pipeline"
+    data["hdf5"] = "pipeline hdf5"
+    data["lists"] = "image pipeline lists"
+    data["transform"] = "image transform"
+    data["augment"] = "image transform augment"
+    data["records"] = "image pipeline hdf5 augment records"
+    data["features"] = "hdf5 records features"
+    data["batches"] = "image pipeline hdf5 lists transform augment records batches"
   }
   FNR == 1 {
     split(FILENAME, part, "/")
@@ -41,11 +51,16 @@ awk '
     if (index(" " allowed[folder] " ", " " target[1] " ") == 0)
       report("src/" folder " must not include \"" header "\" (it may: " allowed[folder] ")")
   }
+  quoted && folder == "data" && !tool && header ~ /^data\// {
+    split(header, target, "/")
+    if (index(" " data[part[3]] " ", " " target[2] " ") == 0)
+      report("src/data/" part[3] " must not include \"" header "\" (it may: " data[part[3]] ")")
+  }
   quoted && header ~ /^\.\.?\// { report("write includes relative to src/: \"" header "\"") }
   header ~ /^gflags\// && !tool { report("gflags belongs in tools/") }
   header ~ /^glog\// && FILENAME !~ /^tools\/common\// { report("glog belongs in tools/common") }
   header ~ /^opencv2?\// && !tool && folder != "data" { report("OpenCV belongs in src/data and tools/") }
-  header == "lmdb.h" && FILENAME !~ /^src\/data\/lmdb/ { report("lmdb.h belongs in src/data/lmdb*") }
+  header == "lmdb.h" && FILENAME !~ /^src\/data\/records\/lmdb/ { report("lmdb.h belongs in src/data/records/lmdb*") }
   header ~ /^(cblas|openblas|dnnl|oneapi|cuda|cublas|cudnn|nccl|curand)/ && folder != "math" && !gpu {
     report("vendor header <" header "> belongs in src/math or a .cu file")
   }

@@ -61,8 +61,8 @@ class Session {
 
   // The state of a layer (an index into the plan), such as its data reader; null when it has none.
   const LayerSessionState* state(size_t layer) const { return steps_[layer].state.get(); }
-  // The same by name, to be cast to what the layer's type offers (data/memory_feed.h); null also
-  // when there is no such layer.
+  // The same by name, to be cast to what the layer's type offers (data/batches/memory_feed.h); null
+  // also when there is no such layer.
   LayerSessionState* MutableState(const std::string& layer);
 
   const Plan& plan() const { return *plan_; }

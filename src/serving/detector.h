@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/log.h"
-#include "data/draw_boxes.h"
+#include "data/image/draw_boxes.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
 #include "runtime/session.h"

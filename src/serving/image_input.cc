@@ -3,7 +3,7 @@
 #include <set>
 
 #include "core/strings.h"
-#include "data/resize.h"
+#include "data/image/resize.h"
 #include "graph/graph.h"
 
 namespace crema {

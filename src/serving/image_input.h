@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/image.h"
+#include "data/image/image.h"
 #include "format/prototxt.h"
 #include "graph/plan.h"
 

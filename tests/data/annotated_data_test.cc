@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "core/strings.h"
-#include "data/annotated_datum.h"
 #include "data/expect_error.h"
 #include "data/image_files.h"
-#include "data/lmdb.h"
+#include "data/records/annotated_datum.h"
+#include "data/records/lmdb.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
 

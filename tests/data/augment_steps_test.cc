@@ -13,7 +13,7 @@
 #include "data/augment/random_part.h"
 #include "data/augment/warp.h"
 #include "data/expect_error.h"
-#include "data/transformer.h"
+#include "data/transform/transformer.h"
 
 namespace crema {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/bad_samples.h"
+#include "data/pipeline/bad_samples.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "core/notices.h"
 #include "core/strings.h"
 #include "data/expect_error.h"
-#include "data/prefetcher.h"
+#include "data/pipeline/prefetcher.h"
 
 namespace crema {
 namespace {

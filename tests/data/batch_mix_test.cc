@@ -1,5 +1,5 @@
 // mixup and cutmix of a batch in memory.
-#include "data/batch_mix.h"
+#include "data/batches/batch_mix.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "data/bounded_cache.h"
+#include "data/pipeline/bounded_cache.h"
 
 #include <gtest/gtest.h>
 

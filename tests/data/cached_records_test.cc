@@ -1,4 +1,4 @@
-#include "data/cached_records.h"
+#include "data/records/cached_records.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "data/datum_batches.h"
+#include "data/batches/datum_batches.h"
 #include "data/record_sets.h"
 #include "support/temp_dir.h"
 

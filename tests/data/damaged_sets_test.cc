@@ -14,7 +14,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "data/expect_error.h"
-#include "data/image.h"
+#include "data/image/image.h"
 #include "data/image_files.h"
 #include "data/layer_runner.h"
 #include "data/record_sets.h"
@@ -26,7 +26,7 @@
 #include "data/jpeg_files.h"
 #endif
 #ifdef CREMA_HAVE_HDF5
-#include "data/hdf5_appender.h"
+#include "data/hdf5/hdf5_appender.h"
 #endif
 
 namespace crema {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/datum_batches.h"
+#include "data/batches/datum_batches.h"
 #include "data/record_sets.h"
 #include "support/temp_dir.h"
 

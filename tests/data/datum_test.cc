@@ -1,4 +1,4 @@
-#include "data/datum.h"
+#include "data/records/datum.h"
 
 #include <gtest/gtest.h>
 

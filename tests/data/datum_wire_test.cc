@@ -1,4 +1,4 @@
-#include "data/datum_wire.h"
+#include "data/records/datum_wire.h"
 
 #include <google/protobuf/unknown_field_set.h>
 #include <gtest/gtest.h>

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "data/datum.h"
 #include "data/expect_error.h"
+#include "data/records/datum.h"
 
 #ifdef __SANITIZE_THREAD__
 // OpenCV loads GDAL, whose own start-up takes two of its locks in both orders.

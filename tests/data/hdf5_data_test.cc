@@ -10,7 +10,7 @@
 #include "core/strings.h"
 #include "data/expect_error.h"
 #include "data/layer_runner.h"
-#include "data/shuffle.h"
+#include "data/pipeline/shuffle.h"
 #include "support/temp_dir.h"
 
 namespace crema {

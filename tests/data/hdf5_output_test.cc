@@ -8,8 +8,8 @@
 
 #include "core/strings.h"
 #include "data/expect_error.h"
-#include "data/hdf5_appender.h"
-#include "data/hdf5_file.h"
+#include "data/hdf5/hdf5_appender.h"
+#include "data/hdf5/hdf5_file.h"
 #include "format/hdf5_file.h"
 #include "support/net.h"
 #include "support/temp_dir.h"

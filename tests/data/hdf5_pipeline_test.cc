@@ -13,8 +13,8 @@
 #include "core/notices.h"
 #include "core/strings.h"
 #include "data/expect_error.h"
-#include "data/large_permutation.h"
 #include "data/layer_runner.h"
+#include "data/pipeline/large_permutation.h"
 #include "data/same_batches.h"
 #include "support/temp_dir.h"
 

@@ -9,8 +9,8 @@
 #include "core/strings.h"
 #include "data/expect_error.h"
 #include "data/image_files.h"
-#include "data/image_list.h"
 #include "data/layer_runner.h"
+#include "data/lists/image_list.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
 

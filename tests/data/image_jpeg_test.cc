@@ -1,6 +1,6 @@
 // The decoder of our own for JPEG files against OpenCV's, and parts against the whole.
 #if defined(CREMA_HAVE_OPENCV) && defined(CREMA_HAVE_JPEG)
-#include "data/image_jpeg.h"
+#include "data/image/image_jpeg.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 
 #include "core/rng.h"
 #include "data/expect_error.h"
+#include "data/image/mat_opencv.h"
 #include "data/jpeg_files.h"
-#include "data/mat_opencv.h"
 #include "format/file.h"
 
 namespace crema {

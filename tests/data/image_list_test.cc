@@ -1,4 +1,4 @@
-#include "data/image_list.h"
+#include "data/lists/image_list.h"
 
 #include <gtest/gtest.h>
 

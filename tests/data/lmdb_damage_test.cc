@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/error.h"
-#include "data/datum.h"
 #include "data/record_sets.h"
+#include "data/records/datum.h"
 #include "format/file.h"
 #include "support/damaged_files.h"
 #include "support/temp_dir.h"

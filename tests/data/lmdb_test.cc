@@ -1,4 +1,4 @@
-#include "data/lmdb.h"
+#include "data/records/lmdb.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

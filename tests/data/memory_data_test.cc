@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "data/batches/memory_feed.h"
 #include "data/expect_error.h"
-#include "data/memory_feed.h"
 #include "support/net.h"
 
 namespace crema {

@@ -1,5 +1,5 @@
 // The vectorised loops against one multiplication at a time.
-#include "data/pixel_kernels.h"
+#include "data/image/pixel_kernels.h"
 
 #include <gtest/gtest.h>
 

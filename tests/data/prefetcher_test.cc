@@ -1,4 +1,4 @@
-#include "data/prefetcher.h"
+#include "data/pipeline/prefetcher.h"
 
 #include <gtest/gtest.h>
 

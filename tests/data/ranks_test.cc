@@ -10,11 +10,11 @@
 
 #include "core/strings.h"
 #include "core/tensor.h"
-#include "data/image_batches.h"
+#include "data/batches/image_batches.h"
 #include "support/temp_dir.h"
 #ifdef CREMA_HAVE_HDF5
-#include "data/hdf5_appender.h"
-#include "data/hdf5_batches.h"
+#include "data/batches/hdf5_batches.h"
+#include "data/hdf5/hdf5_appender.h"
 #endif
 
 namespace crema {

@@ -1,4 +1,4 @@
-#include "data/record_db.h"
+#include "data/records/record_db.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

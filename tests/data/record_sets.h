@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/record_db.h"
-#include "data/tar_writer.h"
+#include "data/records/record_db.h"
+#include "data/records/tar_writer.h"
 #include "support/temp_dir.h"
 
 namespace crema::testing {

@@ -1,6 +1,6 @@
 // Image files to samples: whatever is decoded of a file, the values are those of the whole image.
 #if defined(CREMA_HAVE_OPENCV) && defined(CREMA_HAVE_JPEG)
-#include "data/sample_writer.h"
+#include "data/batches/sample_writer.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>

@@ -17,13 +17,13 @@
 #include "data/as_ordinary_user.h"
 #include "data/expect_error.h"
 #include "data/image_files.h"
-#include "data/image_list.h"
 #include "data/layer_runner.h"
+#include "data/lists/image_list.h"
 #include "data/record_sets.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
 #ifdef CREMA_HAVE_HDF5
-#include "data/hdf5_file.h"
+#include "data/hdf5/hdf5_file.h"
 #endif
 
 namespace crema {

@@ -1,4 +1,4 @@
-#include "data/tar_shards.h"
+#include "data/records/tar_shards.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "data/datum.h"
 #include "data/expect_error.h"
 #include "data/record_sets.h"
-#include "data/tar_archive.h"
-#include "data/tar_writer.h"
+#include "data/records/datum.h"
+#include "data/records/tar_archive.h"
+#include "data/records/tar_writer.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

@@ -1,5 +1,5 @@
 // What transform_param does to a 2 x 3 x 4 image whose pixel (c, y, x) is 100c + 10y + x.
-#include "data/transformer.h"
+#include "data/transform/transformer.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@
 #include "data/image_files.h"
 #include "data/layer_runner.h"
 #include "data/record_sets.h"
-#include "data/transformer.h"
+#include "data/transform/transformer.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
 

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "core/strings.h"
-#include "data/datum_batches.h"
+#include "data/batches/datum_batches.h"
 #include "data/expect_error.h"
 #include "data/image_files.h"
 #include "data/layer_runner.h"
-#include "data/lmdb.h"
 #include "data/record_sets.h"
+#include "data/records/lmdb.h"
 #include "data/same_batches.h"
 #include "support/net.h"
 #include "support/temp_dir.h"

@@ -7,8 +7,8 @@
 #include "core/strings.h"
 #include "data/expect_error.h"
 #include "data/image_files.h"
-#include "data/image_list.h"
 #include "data/layer_runner.h"
+#include "data/lists/image_list.h"
 #include "support/temp_dir.h"
 
 namespace crema {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "data/batches/video_batches.h"
 #include "data/expect_error.h"
 #include "data/image_files.h"
 #include "data/layer_runner.h"
-#include "data/video_batches.h"
 #include "format/file.h"
 #include "runtime/session.h"
 #include "support/net.h"

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "data/batches/window_crop.h"
 #include "data/expect_error.h"
 #include "data/image_files.h"
 #include "data/layer_runner.h"
+#include "data/lists/window_file.h"
 #include "data/same_batches.h"
-#include "data/window_crop.h"
-#include "data/window_file.h"
 #include "support/temp_dir.h"
 
 namespace crema {

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "core/strings.h"
-#include "data/lmdb.h"
-#include "data/memory_feed.h"
+#include "data/batches/memory_feed.h"
+#include "data/records/lmdb.h"
 #include "solvers/solver.h"
 #include "support/net.h"
 #include "support/temp_dir.h"

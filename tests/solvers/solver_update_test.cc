@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/strings.h"
-#include "data/memory_feed.h"
+#include "data/batches/memory_feed.h"
 #include "support/toy_solver.h"
 #include "support/update_call.h"
 

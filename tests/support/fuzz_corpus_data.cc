@@ -1,15 +1,15 @@
 // Whole files of data sets.
 #include "core/strings.h"
 #include "core/tensor.h"
-#include "data/encode_image.h"
-#include "data/record_db.h"
+#include "data/image/encode_image.h"
+#include "data/records/record_db.h"
 #include "support/fuzz_corpus.h"
 #include "support/temp_dir.h"
 #ifdef CREMA_HAVE_JPEG
 #include "data/jpeg_files.h"
 #endif
 #ifdef CREMA_HAVE_HDF5
-#include "data/hdf5_appender.h"
+#include "data/hdf5/hdf5_appender.h"
 #endif
 
 namespace crema::test {

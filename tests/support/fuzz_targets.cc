@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/datum.h"
+#include "data/records/datum.h"
 #include "format/caffemodel.h"
 #include "format/file.h"
 #include "format/prototxt.h"
@@ -15,7 +15,7 @@
 #include "support/net.h"
 #include "support/temp_dir.h"
 #ifdef CREMA_HAVE_HDF5
-#include "data/hdf5_file.h"
+#include "data/hdf5/hdf5_file.h"
 #endif
 
 namespace crema::test {

@@ -6,17 +6,17 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
-#include "data/annotated_batches.h"
-#include "data/image_jpeg.h"
-#include "data/image_list.h"
-#include "data/record_db.h"
-#include "data/tar_shards.h"
-#include "data/window_crop.h"
-#include "data/window_file.h"
+#include "data/batches/annotated_batches.h"
+#include "data/batches/window_crop.h"
+#include "data/image/image_jpeg.h"
+#include "data/lists/image_list.h"
+#include "data/lists/window_file.h"
+#include "data/records/record_db.h"
+#include "data/records/tar_shards.h"
 #include "support/fuzz_targets.h"
 #include "support/temp_dir.h"
 #ifdef CREMA_HAVE_HDF5
-#include "data/hdf5_rows.h"
+#include "data/hdf5/hdf5_rows.h"
 #endif
 
 namespace crema::test {

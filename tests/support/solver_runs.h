@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/lmdb.h"
+#include "data/records/lmdb.h"
 #include "solvers/solver.h"
 #include "support/net.h"
 

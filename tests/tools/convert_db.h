@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/strings.h"
-#include "data/hdf5_appender.h"
-#include "data/hdf5_records.h"
+#include "data/hdf5/hdf5_appender.h"
 #include "data/layer_runner.h"
+#include "data/records/hdf5_records.h"
 #include "support/temp_dir.h"
 #include "tools/data_set.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "core/strings.h"
-#include "data/image.h"
-#include "data/resize.h"
+#include "data/image/image.h"
+#include "data/image/resize.h"
 #include "support/temp_dir.h"
 #include "support/terminal.h"
 #include "tools/data_set.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/strings.h"
-#include "data/annotated_datum.h"
+#include "data/records/annotated_datum.h"
 #include "support/temp_dir.h"
 #include "tools/data_set.h"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "crema.pb.h"
-#include "data/encode_image.h"
-#include "data/record_db.h"
+#include "data/image/encode_image.h"
+#include "data/records/record_db.h"
 #include "support/process.h"
 
 namespace crema::test {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "common/csv.h"
-#include "data/image.h"
-#include "data/lmdb.h"
+#include "data/image/image.h"
+#include "data/records/lmdb.h"
 #include "format/caffemodel.h"
 #include "runtime/weights.h"
 #include "support/net.h"

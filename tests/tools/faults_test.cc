@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/tensor.h"
-#include "data/hdf5_appender.h"
+#include "data/hdf5/hdf5_appender.h"
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
 #include "format/solver_state.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "data/lmdb.h"
+#include "data/records/lmdb.h"
 #include "format/caffemodel.h"
 #include "format/file.h"
 #include "runtime/weights.h"

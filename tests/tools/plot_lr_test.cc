@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/strings.h"
-#include "data/image.h"
+#include "data/image/image.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

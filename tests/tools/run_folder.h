@@ -9,7 +9,7 @@
 
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "data/lmdb.h"
+#include "data/records/lmdb.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

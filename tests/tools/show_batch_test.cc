@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/strings.h"
-#include "data/image.h"
+#include "data/image/image.h"
 #include "support/temp_dir.h"
 #include "tools/data_set.h"
 

@@ -7,7 +7,7 @@
 #include "common/csv.h"
 #include "common/png.h"
 #ifdef CREMA_HAVE_OPENCV
-#include "data/image.h"
+#include "data/image/image.h"
 #endif
 
 namespace crema {

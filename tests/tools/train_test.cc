@@ -10,7 +10,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
-#include "data/lmdb.h"
+#include "data/records/lmdb.h"
 #include "format/caffemodel.h"
 #include "format/solver_state.h"
 #include "support/process.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/strings.h"
-#include "data/image.h"
-#include "data/lmdb.h"
+#include "data/image/image.h"
+#include "data/records/lmdb.h"
 #include "format/caffemodel.h"
 #include "support/net.h"
 #include "support/temp_dir.h"

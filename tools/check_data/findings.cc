@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "core/strings.h"
-#include "data/datum.h"
+#include "data/records/datum.h"
 
 namespace crema::tools {
 namespace {

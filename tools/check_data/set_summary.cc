@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
-#include "data/annotated_datum.h"
+#include "data/records/annotated_datum.h"
 
 namespace crema::tools {
 namespace {

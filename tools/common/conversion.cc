@@ -12,7 +12,7 @@
 #include "common/log.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/datum.h"
+#include "data/records/datum.h"
 #include "format/file.h"
 
 DEFINE_bool(resume, false, "go on with a data set that an earlier command left unfinished");

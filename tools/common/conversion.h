@@ -9,7 +9,7 @@
 
 #include "common/progress_line.h"
 #include "crema.pb.h"
-#include "data/record_db.h"
+#include "data/records/record_db.h"
 
 namespace crema::tools {
 

@@ -7,7 +7,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
-#include "data/shuffle.h"
+#include "data/pipeline/shuffle.h"
 
 DEFINE_bool(gray, false, "make the images gray");
 DEFINE_bool(shuffle, false, "shuffle the images");

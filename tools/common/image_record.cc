@@ -7,8 +7,8 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/encode_image.h"
-#include "data/resize.h"
+#include "data/image/encode_image.h"
+#include "data/image/resize.h"
 #include "format/file.h"
 
 namespace crema::tools {

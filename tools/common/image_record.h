@@ -5,7 +5,7 @@
 
 #include "core/shape.h"
 #include "crema.pb.h"
-#include "data/image.h"
+#include "data/image/image.h"
 
 namespace crema::tools {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "crema.pb.h"
-#include "data/datum.h"
-#include "data/record_db.h"
+#include "data/records/datum.h"
+#include "data/records/record_db.h"
 
 namespace crema::tools {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "data/transformer.h"
+#include "data/transform/transformer.h"
 
 namespace crema::tools {
 namespace {

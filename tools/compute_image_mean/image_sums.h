@@ -7,7 +7,7 @@
 
 #include "core/shape.h"
 #include "crema.pb.h"
-#include "data/datum.h"
+#include "data/records/datum.h"
 
 namespace crema::tools {
 

@@ -6,9 +6,9 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "data/datum.h"
-#include "data/encode_image.h"
-#include "data/hdf5_records.h"
+#include "data/image/encode_image.h"
+#include "data/records/datum.h"
+#include "data/records/hdf5_records.h"
 
 namespace crema::tools {
 namespace {

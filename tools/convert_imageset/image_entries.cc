@@ -8,7 +8,7 @@
 #include "common/csv.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/image_list.h"
+#include "data/lists/image_list.h"
 #include "format/file.h"
 
 namespace crema::tools {

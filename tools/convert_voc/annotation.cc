@@ -8,7 +8,7 @@
 #include "convert_voc/xml.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/annotated_datum.h"
+#include "data/records/annotated_datum.h"
 #include "format/file.h"
 
 namespace crema::tools {

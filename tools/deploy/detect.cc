@@ -8,7 +8,7 @@
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/strings.h"
-#include "data/draw_boxes.h"
+#include "data/image/draw_boxes.h"
 #include "deploy/actions.h"
 #include "deploy/options.h"
 #include "format/file.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/png.h"
-#include "data/draw_boxes.h"
+#include "data/image/draw_boxes.h"
 
 namespace crema::tools {
 

@@ -7,7 +7,7 @@
 #include "crema.pb.h"
 #include "data/augment/box.h"
 #include "data/augment/draws.h"
-#include "data/image.h"
+#include "data/image/image.h"
 
 namespace crema {
 

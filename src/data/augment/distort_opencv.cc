@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "data/augment/colour.h"
-#include "data/mat_opencv.h"
+#include "data/image/mat_opencv.h"
 
 namespace crema {
 namespace {

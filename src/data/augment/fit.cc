@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "data/resize.h"
+#include "data/image/resize.h"
 
 namespace crema {
 namespace {

@@ -5,7 +5,7 @@
 #include "data/augment/box.h"
 #include "data/augment/canvas.h"
 #include "data/augment/draws.h"
-#include "data/image.h"
+#include "data/image/image.h"
 
 namespace crema {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/augment/canvas.h"
-#include "data/image.h"
+#include "data/image/image.h"
 
 namespace crema {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/augment/colour.h"
-#include "data/mat_opencv.h"
+#include "data/image/mat_opencv.h"
 
 namespace crema {
 namespace {

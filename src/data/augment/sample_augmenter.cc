@@ -5,7 +5,7 @@
 
 #include "data/augment/jitter.h"
 #include "data/augment/random_part.h"
-#include "data/resize.h"
+#include "data/image/resize.h"
 
 namespace crema {
 

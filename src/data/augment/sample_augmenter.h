@@ -13,8 +13,8 @@
 #include "data/augment/canvas.h"
 #include "data/augment/draws.h"
 #include "data/augment/warp.h"
-#include "data/image.h"
-#include "data/transformer.h"
+#include "data/image/image.h"
+#include "data/transform/transformer.h"
 
 namespace crema {
 

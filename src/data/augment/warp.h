@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "data/augment/box.h"
-#include "data/image.h"
+#include "data/image/image.h"
 
 namespace crema {
 

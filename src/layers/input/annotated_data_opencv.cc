@@ -13,10 +13,10 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/annotated_batches.h"
 #include "data/augment/fit.h"
-#include "data/augment/validate.h"
-#include "data/datum_batches.h"
+#include "data/batches/annotated_batches.h"
+#include "data/batches/datum_batches.h"
+#include "data/transform/validate.h"
 #include "graph/registry.h"
 #include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
-#include "data/hdf5_batches.h"
+#include "data/batches/hdf5_batches.h"
 #include "graph/registry.h"
 #include "layers/input/pipeline.h"
 #include "layers/input/prefetched.h"

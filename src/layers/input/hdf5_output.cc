@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/hdf5_appender.h"
+#include "data/hdf5/hdf5_appender.h"
 #include "graph/registry.h"
 
 namespace crema {

@@ -1,7 +1,7 @@
-// ImageData: images and labels from a list of files (data/image_list.h) or a folder of classes.
-// Outputs: images (batch x C x H x W) and, where a second top is given, labels (batch, or batch x
-// label_count where that is more than 1). The files are read again and again, in the order of the
-// list or, with `shuffle`, in another order each epoch. No input, no gradient.
+// ImageData: images and labels from a list of files (data/lists/image_list.h) or a folder of
+// classes. Outputs: images (batch x C x H x W) and, where a second top is given, labels (batch, or
+// batch x label_count where that is more than 1). The files are read again and again, in the order
+// of the list or, with `shuffle`, in another order each epoch. No input, no gradient.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
-#include "data/image_batches.h"
+#include "data/batches/image_batches.h"
 #include "graph/registry.h"
 #include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"

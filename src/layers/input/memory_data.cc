@@ -1,4 +1,4 @@
-// MemoryData: samples that the program hands over; see data/memory_feed.h.
+// MemoryData: samples that the program hands over; see data/batches/memory_feed.h.
 // Outputs: data (batch x channels x height x width) and, where a second top is given, labels
 // (batch). Batches follow each other and wrap to the first. No input, no gradient.
 #include <algorithm>
@@ -12,8 +12,8 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
-#include "data/memory_feed.h"
-#include "data/sample_writer.h"
+#include "data/batches/memory_feed.h"
+#include "data/batches/sample_writer.h"
 #include "graph/registry.h"
 #include "layers/input/prefetched.h"
 
@@ -232,7 +232,8 @@ void RegisterMemoryData(Registry& registry) {
   type.name = "MemoryData";
   type.category = "input";
   type.summary =
-      "Data and labels that the program hands over through the session (see data/memory_feed.h): "
+      "Data and labels that the program hands over through the session (see "
+      "data/batches/memory_feed.h): "
       "whole arrays as they are, or images that are transformed.";
   type.formula = "output = the next batch of what was handed over";
   type.output_docs = {"data: batch_size x channels x height x width",

@@ -1,7 +1,7 @@
 #include "layers/input/mixing.h"
 
 #include "core/strings.h"
-#include "data/batch_mix.h"
+#include "data/batches/batch_mix.h"
 
 namespace crema {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "core/shape.h"
-#include "data/prefetcher.h"
-#include "data/sample_writer.h"
+#include "data/batches/sample_writer.h"
+#include "data/pipeline/prefetcher.h"
 #include "graph/layer.h"
 
 namespace crema {

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "core/tensor.h"
-#include "data/bounded_cache.h"
-#include "data/datum.h"
-#include "data/prefetcher.h"
+#include "data/pipeline/bounded_cache.h"
+#include "data/pipeline/prefetcher.h"
+#include "data/records/datum.h"
 #include "graph/layer.h"
 
 namespace crema {

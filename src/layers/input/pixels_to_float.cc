@@ -12,8 +12,8 @@
 #include "core/error.h"
 #include "core/parallel_for.h"
 #include "core/strings.h"
-#include "data/pixel_kernels.h"
-#include "data/transformer.h"
+#include "data/image/pixel_kernels.h"
+#include "data/transform/transformer.h"
 #include "graph/input_types.h"
 #include "graph/registry.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/notices.h"
-#include "data/prefetcher.h"
+#include "data/pipeline/prefetcher.h"
 #include "graph/layer.h"
 
 namespace crema {

@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/image_batches.h"
-#include "data/video_batches.h"
+#include "data/batches/image_batches.h"
+#include "data/batches/video_batches.h"
 #include "format/file.h"
 #include "graph/registry.h"
 #include "layers/input/pipeline.h"

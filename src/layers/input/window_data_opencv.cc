@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
-#include "data/window_batches.h"
+#include "data/batches/window_batches.h"
 #include "graph/registry.h"
 #include "layers/input/pipeline.h"
 #include "layers/input/prefetched.h"

@@ -1,0 +1,102 @@
+#include "data/batches/image_batches.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/rng.h"
+#include "core/strings.h"
+#include "data/image/resize.h"
+
+namespace crema {
+
+uint64_t ImageFileSource::EntryAt(uint64_t ordinal) {
+  const uint64_t count = list_->entries().size();
+  if (!options_.shuffle) return ordinal % count;
+  const uint64_t epoch = ordinal / count;
+  if (order_.empty() || epoch != epoch_) {
+    const uint64_t stream = MixBits(options_.layer_id, HashName("image order"));
+    order_ = Permutation(static_cast<uint32_t>(count), RandomStream(options_.seed, stream, epoch));
+    epoch_ = epoch;
+  }
+  return order_[ordinal % count];
+}
+
+void ImageFileSource::Read(Record* record) {
+  record->ordinal = options_.shard.Ordinal(position_++);
+  record->entry = EntryAt(record->ordinal);
+  const ImageList::Entry& entry = list_->entries()[record->entry];
+  record->value = {};
+  const auto& decoded = options_.caches.decoded;
+  if (decoded && decoded->Find(record->entry) != nullptr) return;
+  try {
+    record->value = files_.Read(record->entry, entry.path, &record->storage);
+  } catch (const Error& error) {
+    Problem problem = error.problems().front();
+    if (entry.line > 0)
+      problem.message += StrCat(" (line ", entry.line, " of '", list_->source(), "')");
+    throw Error(std::move(problem));
+  }
+}
+
+Image ReadShaped(std::string_view bytes, const ImageShaping& shaping, const std::string& name) {
+  Image image;
+  DecodeImage(bytes, shaping.mode, name, &image);
+  int height = shaping.height;
+  int width = shaping.width;
+  if (shaping.short_side > 0) {
+    const double factor = static_cast<double>(shaping.short_side) /
+                          static_cast<double>(std::min(image.height, image.width));
+    height = std::max(shaping.short_side, static_cast<int>(std::lround(image.height * factor)));
+    width = std::max(shaping.short_side, static_cast<int>(std::lround(image.width * factor)));
+    if (image.height < image.width) height = shaping.short_side;
+    if (image.width < image.height) width = shaping.short_side;
+  }
+  if (height == 0 || (height == image.height && width == image.width)) return image;
+  return Resize(image, height, width);
+}
+
+Shape ShapeOfFirst(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping) {
+  ImageFileSource source(list, {});
+  Record record;
+  source.Read(&record);
+  const Image image = ReadShaped(record.value, shaping, list->Name(list->entries().front()));
+  return {image.channels, image.height, image.width};
+}
+
+void ImageFileDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
+  const ImageList::Entry& entry = list_->entries()[record.entry];
+  const auto name = [&] { return list_->Name(entry); };
+  const bool as_it_is = shaping_.height == 0 && shaping_.short_side == 0;
+  if (as_it_is && !cache_) {
+    writer_.WriteEncoded(record.value, shaping_.mode, record.ordinal, name, places[0]);
+  } else {
+    const Image& image = Shaped(record, name());
+    writer_.Write(ViewOf(image), record.ordinal, name, places[0]);
+  }
+  if (places.size() > 1) WriteLabels(record.entry, places[1]);
+}
+
+const Image& ImageFileDecoder::Shaped(const Record& record, const std::string& name) {
+  if (cache_) {
+    if (const Image* kept = cache_->Find(record.entry)) return *kept;
+  }
+  image_ = ReadShaped(record.value, shaping_, name);
+  if (cache_) cache_->Keep(record.entry, image_, image_.pixels.size());
+  return image_;
+}
+
+void ImageFileDecoder::WriteLabels(uint64_t entry, std::byte* place) const {
+  if (writer_.options().classes > 0) {
+    const auto name = [&] { return list_->Name(list_->entries()[entry]); };
+    return writer_.WriteLabel(list_->Label(entry, 0), name, place);
+  }
+  DispatchFloat(writer_.options().label_dtype, [&]<typename T>(T) {
+    T* labels = reinterpret_cast<T*>(place);
+    for (size_t i = 0; i < list_->label_count(); ++i) {
+      labels[i] = static_cast<T>(list_->Label(entry, i));
+    }
+  });
+}
+
+}  // namespace crema

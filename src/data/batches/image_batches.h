@@ -1,0 +1,91 @@
+// Batches of images and labels from a list of image files.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/batches/sample_writer.h"
+#include "data/image/image.h"
+#include "data/lists/file_reader.h"
+#include "data/lists/image_list.h"
+#include "data/pipeline/bounded_cache.h"
+#include "data/pipeline/prefetcher.h"
+#include "data/pipeline/shuffle.h"
+
+namespace crema {
+
+// The files of a list that belong to one shard, in its order or, with `shuffle`, in an order that
+// depends on seed, layer and epoch only. Throws what reading a file throws, naming the line of the
+// list.
+class ImageFileSource final : public RecordSource {
+ public:
+  struct Options {
+    Shard shard = {};
+    bool shuffle = false;
+    SampleCaches caches = {};
+    uint64_t seed = 1;
+    uint64_t layer_id = 0;
+  };
+  ImageFileSource(std::shared_ptr<const ImageList> list, Options options)
+      : list_(std::move(list)), options_(std::move(options)), files_(options_.caches.encoded) {}
+
+  void Seek(uint64_t position) override { position_ = position; }
+  // The value stays empty where the decoder finds the image in the cache.
+  void Read(Record* record) override;
+  std::string Name(const Record& record) const override {
+    return list_->entries()[record.entry].path;
+  }
+
+ private:
+  uint64_t EntryAt(uint64_t ordinal);
+
+  const std::shared_ptr<const ImageList> list_;
+  const Options options_;
+  FileReader files_;
+  uint64_t position_ = 0;
+  uint64_t epoch_ = 0;           // that order_ belongs to
+  std::vector<uint32_t> order_;  // empty: none yet
+};
+
+// How the images of a list are brought to one kind.
+struct ImageShaping {
+  ColorMode mode = ColorMode::kColor;
+  int height = 0;  // with width; 0: leave the size
+  int width = 0;
+  int short_side = 0;  // resize to this shorter side; 0: do not
+};
+
+// Decodes and resizes. Throws what DecodeImage throws; `name` begins the message.
+Image ReadShaped(std::string_view bytes, const ImageShaping& shaping, const std::string& name);
+
+// C x H x W of the first image of a list. Throws as reading and decoding it.
+Shape ShapeOfFirst(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping);
+
+class ImageFileDecoder final : public SampleDecoder {
+ public:
+  // `cache`, of images after shaping, may be null.
+  ImageFileDecoder(std::shared_ptr<const ImageList> list, ImageShaping shaping, SampleWriter writer,
+                   std::shared_ptr<ImageCache> cache = nullptr)
+      : list_(std::move(list)),
+        shaping_(shaping),
+        writer_(std::move(writer)),
+        cache_(std::move(cache)) {}
+
+  // As DatumDecoder; places[1] takes as many labels as the list has for each image.
+  void Decode(const Record& record, std::span<std::byte* const> places) override;
+
+ private:
+  const Image& Shaped(const Record& record, const std::string& name);
+  void WriteLabels(uint64_t entry, std::byte* place) const;
+
+  const std::shared_ptr<const ImageList> list_;
+  const ImageShaping shaping_;
+  SampleWriter writer_;
+  const std::shared_ptr<ImageCache> cache_;
+  Image image_;  // where it is not in the cache
+};
+
+}  // namespace crema

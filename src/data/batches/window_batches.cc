@@ -1,0 +1,121 @@
+#include "data/batches/window_batches.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "data/augment/canvas.h"
+#include "data/image/resize.h"
+
+namespace crema {
+namespace {
+
+std::string NameOf(const WindowFile& file, const WindowFile::Image& image) {
+  return StrCat("'", image.path, "' (line ", image.line, " of '", file.source, "')");
+}
+
+}  // namespace
+
+RandomStream WindowDraw::Stream(uint64_t ordinal) const {
+  return RandomStream(options_.seed, MixBits(options_.layer_id, HashName("windows")), ordinal);
+}
+
+const LabelledWindow& WindowDraw::Window(uint64_t ordinal) const {
+  const bool foreground = ordinal % options_.batch >= options_.batch - options_.foreground;
+  const std::vector<LabelledWindow>& windows = foreground ? file_->foreground : file_->background;
+  return windows[Stream(ordinal).Below(0, static_cast<uint32_t>(windows.size()))];
+}
+
+bool WindowDraw::Mirrored(uint64_t ordinal) const {
+  return options_.mirror && Stream(ordinal).Below(1, 2) == 1;
+}
+
+void WindowSource::Read(Record* record) {
+  record->ordinal = position_++;
+  const WindowFile& file = draw_.file();
+  record->entry = draw_.Window(record->ordinal).image;
+  record->value = {};
+  if (decoded_ && decoded_->Find(record->entry) != nullptr) return;
+  const WindowFile::Image& image = file.images[record->entry];
+  try {
+    record->value = files_.Read(record->entry, image.path, &record->storage);
+  } catch (const Error& error) {
+    Problem problem = error.problems().front();
+    problem.message += StrCat(" (line ", image.line, " of '", file.source, "')");
+    throw Error(std::move(problem));
+  }
+}
+
+std::string WindowSource::Name(const Record& record) const {
+  const LabelledWindow& window = draw_.Window(record.ordinal);
+  const PixelBox& box = window.box;
+  return StrCat(draw_.file().images[window.image].path, " window ", box.x1, ",", box.y1, " to ",
+                box.x2, ",", box.y2);
+}
+
+const Image& WindowDecoder::DecodeImage(const Record& record, const WindowFile::Image& image) {
+  if (options_.cache) {
+    if (const Image* kept = options_.cache->Find(record.entry)) return *kept;
+  }
+  const std::string name = NameOf(draw_.file(), image);
+  crema::DecodeImage(record.value, image.channels == 1 ? ColorMode::kGray : ColorMode::kColor, name,
+                     &image_);
+  if (image_.height != image.height || image_.width != image.width) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat(name, " is ", image_.height, " high and ", image_.width,
+                " wide, but the window file says ", image.height, " and ", image.width));
+  }
+  if (options_.cache) options_.cache->Keep(record.entry, image_, image_.pixels.size());
+  return image_;
+}
+
+float WindowDecoder::Mean(int channel, int y, int x) const {
+  if (options_.mean) {
+    const Shape& shape = options_.mean->shape;
+    // The sample lies in the middle of the mean image.
+    const int64_t row = y + (shape[1] - options_.crop.size) / 2;
+    const int64_t column = x + (shape[2] - options_.crop.size) / 2;
+    return options_.mean
+        ->values[static_cast<size_t>((channel * shape[1] + row) * shape[2] + column)];
+  }
+  if (options_.mean_values.empty()) return 0;
+  return options_.mean_values[options_.mean_values.size() == 1 ? 0 : static_cast<size_t>(channel)];
+}
+
+template <typename T>
+void WindowDecoder::Fill(const Image& warped, const WindowPlacement& place, T* out) const {
+  const int size = options_.crop.size;
+  std::fill_n(
+      out,
+      static_cast<size_t>(size) * static_cast<size_t>(size) * static_cast<size_t>(warped.channels),
+      T(0));
+  const uint8_t* pixel = warped.pixels.data();
+  for (int c = 0; c < warped.channels; ++c) {
+    for (int y = place.top; y < place.top + warped.height; ++y) {
+      T* row = out + (static_cast<ptrdiff_t>(c) * size + y) * size + place.left;
+      for (int x = 0; x < warped.width; ++x) {
+        const T mean = static_cast<T>(Mean(c, y, place.left + x));
+        row[x] = (static_cast<T>(*pixel++) - mean) * static_cast<T>(options_.scale);
+      }
+    }
+  }
+}
+
+void WindowDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
+  const LabelledWindow& window = draw_.Window(record.ordinal);
+  const Image& image = DecodeImage(record, draw_.file().images[window.image]);
+  const bool mirror = draw_.Mirrored(record.ordinal);
+  const WindowPlacement place =
+      PlaceWindow(window.box, image.height, image.width, mirror, options_.crop);
+  Image warped =
+      Resize(Crop(image, {place.part.y1, place.part.x1, place.part.y2 - place.part.y1 + 1,
+                          place.part.x2 - place.part.x1 + 1}),
+             place.height, place.width);
+  if (mirror) Mirror(&warped);
+  DispatchFloat(options_.dtype, [&]<typename T>(T) {
+    Fill(warped, place, reinterpret_cast<T*>(places[0]));
+    if (places.size() > 1) *reinterpret_cast<T*>(places[1]) = static_cast<T>(window.label);
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,94 @@
+// Batches of windows: background first, then foreground, drawn with replacement.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/rng.h"
+#include "core/tensor.h"
+#include "crema.pb.h"
+#include "data/batches/window_crop.h"
+#include "data/lists/file_reader.h"
+#include "data/lists/window_file.h"
+#include "data/pipeline/bounded_cache.h"
+#include "data/pipeline/prefetcher.h"
+#include "data/transform/transformer.h"
+
+namespace crema {
+
+// Which window sample `ordinal` shows, and whether it is mirrored: a function of seed, layer and
+// ordinal. Thread safety: const.
+class WindowDraw {
+ public:
+  struct Options {
+    uint64_t batch = 1;
+    uint64_t foreground = 0;  // samples of a batch, at its end
+    bool mirror = false;
+    uint64_t seed = 1;
+    uint64_t layer_id = 0;
+  };
+  WindowDraw(std::shared_ptr<const WindowFile> file, Options options)
+      : file_(std::move(file)), options_(options) {}
+
+  const LabelledWindow& Window(uint64_t ordinal) const;
+  bool Mirrored(uint64_t ordinal) const;
+  const WindowFile& file() const { return *file_; }
+
+ private:
+  RandomStream Stream(uint64_t ordinal) const;
+
+  const std::shared_ptr<const WindowFile> file_;
+  const Options options_;
+};
+
+class WindowSource final : public RecordSource {
+ public:
+  WindowSource(WindowDraw draw, SampleCaches caches)
+      : draw_(std::move(draw)), decoded_(caches.decoded), files_(std::move(caches.encoded)) {}
+
+  void Seek(uint64_t position) override { position_ = position; }
+  // The value stays empty where the decoder finds the image in the cache.
+  void Read(Record* record) override;
+  // The image that the window is cut out of, and the window.
+  std::string Name(const Record& record) const override;
+
+ private:
+  const WindowDraw draw_;
+  const std::shared_ptr<ImageCache> decoded_;
+  FileReader files_;
+  uint64_t position_ = 0;
+};
+
+// Cuts, warps, mirrors, subtracts the mean and scales.
+class WindowDecoder final : public SampleDecoder {
+ public:
+  struct Options {
+    WindowCropOptions crop;
+    DType dtype = DType::kF32;
+    double scale = 1;
+    std::vector<float> mean_values;               // none, one, or one a channel
+    std::shared_ptr<const MeanImage> mean;        // null: none. At least as large as the sample
+    std::shared_ptr<ImageCache> cache = nullptr;  // of whole images; may be null
+  };
+  WindowDecoder(WindowDraw draw, Options options)
+      : draw_(std::move(draw)), options_(std::move(options)) {}
+
+  void Decode(const Record& record, std::span<std::byte* const> places) override;
+
+ private:
+  const Image& DecodeImage(const Record& record, const WindowFile::Image& image);
+  template <typename T>
+  void Fill(const Image& warped, const WindowPlacement& place, T* out) const;
+  float Mean(int channel, int y, int x) const;
+
+  const WindowDraw draw_;
+  const Options options_;
+  Image image_;  // where it is not in the cache
+};
+
+}  // namespace crema

@@ -1,0 +1,94 @@
+// Left out where OpenCV is off; draw_boxes.cc has the answer then.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <opencv2/imgcodecs.hpp>
+#include <opencv2/imgproc.hpp>
+#include <vector>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "data/image/draw_boxes.h"
+#include "data/image/image.h"
+
+namespace crema {
+namespace {
+
+// Blue, green, red; bright enough for black letters.
+const std::array<cv::Scalar, 6> kColors = {cv::Scalar(80, 220, 80),  cv::Scalar(60, 180, 255),
+                                           cv::Scalar(255, 190, 80), cv::Scalar(210, 140, 255),
+                                           cv::Scalar(80, 240, 240), cv::Scalar(230, 230, 110)};
+
+cv::Mat Interleaved(const Image& image) {
+  cv::Mat picture(image.height, image.width, CV_8UC3);
+  const size_t plane = image.pixels.size() / 3;
+  for (int y = 0; y < image.height; ++y) {
+    for (int x = 0; x < image.width; ++x) {
+      const size_t at =
+          static_cast<size_t>(y) * static_cast<size_t>(image.width) + static_cast<size_t>(x);
+      picture.at<cv::Vec3b>(y, x) = {image.pixels[at], image.pixels[plane + at],
+                                     image.pixels[2 * plane + at]};
+    }
+  }
+  return picture;
+}
+
+const cv::Scalar& ColorOf(const CaptionedBox& box) {
+  return kColors[static_cast<size_t>(std::abs(static_cast<int64_t>(box.color))) % kColors.size()];
+}
+
+int Pixel(double v) { return static_cast<int>(std::lround(v)); }
+
+cv::Size TextSize(const std::string& text, double scale, int* baseline) {
+  return cv::getTextSize(text, cv::FONT_HERSHEY_SIMPLEX, scale, 1, baseline);
+}
+
+// As wide as its box, within what can be read and does not shout. It stands above the box, or
+// inside where there is no room above.
+void DrawCaption(const CaptionedBox& box, cv::Mat* picture) {
+  int baseline = 0;
+  const double full = std::max(1, TextSize(box.caption, 1, &baseline).width);
+  const double scale = std::clamp((box.box.xmax - box.box.xmin) / full, 0.3, 0.8);
+  const cv::Size size = TextSize(box.caption, scale, &baseline);
+  const int height = size.height + 4;
+  const int left = std::clamp(Pixel(box.box.xmin), 0, std::max(0, picture->cols - size.width));
+  const int from = Pixel(box.box.ymin);
+  const int top = from >= height ? from - height : from;
+  cv::rectangle(*picture, cv::Rect(left, top, size.width, height), ColorOf(box), cv::FILLED);
+  cv::putText(*picture, box.caption, {left, top + size.height + 2}, cv::FONT_HERSHEY_SIMPLEX, scale,
+              cv::Scalar(0, 0, 0), 1, cv::LINE_AA);
+}
+
+void DrawFrame(const CaptionedBox& box, cv::Mat* picture) {
+  const int thickness = std::max(1, std::min(picture->rows, picture->cols) / 400);
+  cv::rectangle(*picture, cv::Point(Pixel(box.box.xmin), Pixel(box.box.ymin)),
+                cv::Point(Pixel(box.box.xmax), Pixel(box.box.ymax)), ColorOf(box), thickness);
+}
+
+}  // namespace
+
+std::string DrawBoxes(std::string_view bytes, const std::string& name,
+                      std::span<const CaptionedBox> boxes, const std::string& path) {
+  Image image;
+  DecodeImage(bytes, ColorMode::kColor, name, &image);
+  cv::Mat picture = Interleaved(image);
+  for (const CaptionedBox& box : boxes) DrawCaption(box, &picture);
+  for (const CaptionedBox& box : boxes) DrawFrame(box, &picture);
+  const std::string extension = std::filesystem::path(path).extension().string();
+  std::vector<uint8_t> file;
+  bool written = false;
+  try {
+    written = cv::imencode(extension, picture, file);
+  } catch (const cv::Exception&) {
+    written = false;  // said below
+  }
+  if (!written) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("no picture format has the extension '", extension, "'; .png or .jpg will do"),
+         {.file = path});
+  }
+  return {file.begin(), file.end()};
+}
+
+}  // namespace crema

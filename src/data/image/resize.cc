@@ -1,0 +1,14 @@
+// Stands in where OpenCV is left out of the build.
+#include "data/image/resize.h"
+
+#include "core/error.h"
+
+namespace crema {
+
+#ifndef CREMA_HAVE_OPENCV
+Image Resize(const Image&, int, int, Interpolation) {
+  Fail(ErrorCode::kUnsupported, "this build has no OpenCV, so images cannot be resized");
+}
+#endif
+
+}  // namespace crema

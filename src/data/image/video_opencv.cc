@@ -1,0 +1,149 @@
+// Left out where OpenCV is off; without its videoio, every film and camera is refused.
+#include "data/image/video_opencv.h"
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <opencv2/core.hpp>
+#include <opencv2/imgproc.hpp>
+#ifdef CREMA_HAVE_VIDEO
+#include <opencv2/videoio.hpp>
+#endif
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "data/image/mat_opencv.h"
+#include "format/file.h"
+
+namespace crema {
+namespace {
+
+// A packed frame: height and width, then rows of blue, green and red bytes.
+using FrameSize = std::array<int32_t, 2>;
+
+}  // namespace
+
+std::string VideoOrigin::Name() const {
+  return is_camera() ? StrCat("camera ", camera) : StrCat("'", file, "'");
+}
+
+void UnpackFrame(std::string_view frame, ColorMode mode, Image* image) {
+  FrameSize size{};
+  std::memcpy(size.data(), frame.data(), sizeof(size));
+  // OpenCV takes a matrix that it does not write to, without a const type for it.
+  const cv::Mat color(size[0], size[1], CV_8UC3, const_cast<char*>(frame.data() + sizeof(size)));
+  if (mode != ColorMode::kGray) {
+    SplitPlanes(color, image);
+    return;
+  }
+  cv::Mat gray;
+  cv::cvtColor(color, gray, cv::COLOR_BGR2GRAY);
+  SplitPlanes(gray, image);
+}
+
+#ifdef CREMA_HAVE_VIDEO
+
+struct VideoReader::Capture {
+  cv::VideoCapture video;
+  cv::Mat frame;
+};
+
+namespace {
+
+// OpenCV's functions, whose exceptions are problems of the file or the camera.
+template <typename Body>
+auto Guarded(const std::string& name, Body&& body) {
+  try {
+    return body();
+  } catch (const cv::Exception& failure) {
+    Fail(ErrorCode::kDataLoss, StrCat(name, ": the frame cannot be decoded: ", failure.err));
+  }
+}
+
+// One backend after the other, and not OpenCV's own choice: that goes on to take the digits in the
+// name of any file for the number of an image.
+bool OpenFilm(const std::string& file, cv::VideoCapture* video) {
+  for (const int backend : {cv::CAP_FFMPEG, cv::CAP_OPENCV_MJPEG, cv::CAP_GSTREAMER}) {
+    if (video->open(file, backend)) return true;
+  }
+  return false;
+}
+
+cv::Mat ToColor(const cv::Mat& frame, const std::string& name) {
+  if (frame.empty()) Fail(ErrorCode::kDataLoss, StrCat(name, ": a frame cannot be decoded"));
+  if (frame.depth() != CV_8U) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat(name, ": the frames have more than 8 bits a channel; convert them to 8 bits"));
+  }
+  cv::Mat color = frame;
+  if (frame.channels() == 1) cv::cvtColor(frame, color, cv::COLOR_GRAY2BGR);
+  if (frame.channels() == 4) cv::cvtColor(frame, color, cv::COLOR_BGRA2BGR);
+  if (color.channels() == 3) return color;
+  Fail(ErrorCode::kDataLoss,
+       StrCat(name, ": frames of ", frame.channels(), " channels; they must be in color or gray"));
+}
+
+}  // namespace
+
+VideoReader::VideoReader(const VideoOrigin& origin)
+    : name_(origin.Name()), capture_(std::make_unique<Capture>()) {
+  if (origin.is_camera()) {
+    if (Guarded(name_, [&] { return capture_->video.open(origin.camera, cv::CAP_ANY); })) return;
+    Fail(ErrorCode::kNotFound,
+         StrCat(name_, " cannot be opened: there is none of this number, or it is in use"));
+  }
+  ReadFileStart(origin.file, 1);  // throws for a file that is not there, and says why
+  if (Guarded(name_, [&] { return OpenFilm(origin.file, &capture_->video); })) return;
+  Fail(ErrorCode::kDataLoss,
+       StrCat(name_,
+              " cannot be read: it is damaged, no film, or in a codec that this OpenCV "
+              "does not know"));
+}
+
+bool VideoReader::Grab() {
+  return Guarded(name_, [&] { return capture_->video.grab(); });
+}
+
+void VideoReader::Retrieve(std::string* frame) {
+  Guarded(name_, [&] {
+    capture_->video.retrieve(capture_->frame);
+    const cv::Mat color = ToColor(capture_->frame, name_);
+    const FrameSize size{color.rows, color.cols};
+    const size_t row = static_cast<size_t>(color.cols) * 3;
+    frame->resize(sizeof(size) + row * static_cast<size_t>(color.rows));
+    std::memcpy(frame->data(), size.data(), sizeof(size));
+    char* to = frame->data() + sizeof(size);
+    for (int y = 0; y < color.rows; ++y, to += row) std::memcpy(to, color.ptr(y), row);
+  });
+}
+
+uint64_t VideoReader::PromisedFrames() const {
+  constexpr double kMost = 1e12;  // more is nonsense from a damaged header
+  const double count = capture_->video.get(cv::CAP_PROP_FRAME_COUNT);
+  return count >= 1 && count < kMost ? static_cast<uint64_t>(std::llround(count)) : 0;
+}
+
+#else
+
+struct VideoReader::Capture {};
+
+VideoReader::VideoReader(const VideoOrigin& origin) : name_(origin.Name()) {
+  const char* remedy = origin.is_camera()
+                           ? "Give video_type: VIDEO and a sequence of images as video_file"
+                           : "Write its frames to image files, and give them as video_file: "
+                             "'frames/%06d.png'";
+  Fail(ErrorCode::kUnsupported,
+       StrCat(name_, " cannot be read: this build does without OpenCV's videoio (CREMA_VIDEO). ",
+              remedy));
+}
+
+bool VideoReader::Grab() { return false; }
+void VideoReader::Retrieve(std::string*) {}
+uint64_t VideoReader::PromisedFrames() const { return 0; }
+
+#endif
+
+VideoReader::~VideoReader() = default;
+
+}  // namespace crema

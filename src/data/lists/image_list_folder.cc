@@ -1,0 +1,97 @@
+// A folder with a folder of images for each class.
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "data/lists/image_list.h"
+
+namespace crema {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Visit = std::function<void(const fs::directory_entry&)>;
+
+// What is in a folder, in no order, without what begins with a dot.
+void VisitFolder(const std::string& folder, const Visit& visit) {
+  try {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      if (!entry.path().filename().native().starts_with('.')) visit(entry);
+    }
+  } catch (const fs::filesystem_error& error) {
+    Fail(ErrorCode::kIoFailure,
+         StrCat("the folder '", folder, "' cannot be read: ", error.code().message()));
+  }
+}
+
+bool IsFolder(const fs::directory_entry& entry) {
+  std::error_code ignored;
+  return entry.is_directory(ignored);
+}
+
+// Links to folders are followed for classes only: below, they may go round.
+void FindImages(const std::string& folder, std::vector<std::string>* paths) {
+  VisitFolder(folder, [&](const fs::directory_entry& entry) {
+    std::error_code ignored;
+    const std::string& path = entry.path().native();
+    if (IsFolder(entry)) {
+      if (!entry.is_symlink(ignored)) FindImages(path, paths);
+    } else if (LooksLikeImage(path)) {
+      paths->push_back(path);
+    }
+  });
+}
+
+}  // namespace
+
+void ImageList::ReadFolder() {
+  if (!root_.empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("'", source_,
+                "' is a folder of classes, for which there is no root_folder: remove "
+                "that, and give the whole path as source"));
+  }
+  if (labels_ > 1) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("'", source_,
+                "' is a folder of classes, which gives one label an image, but "
+                "label_count is ",
+                labels_));
+  }
+  bool has_images = false;
+  VisitFolder(source_, [&](const fs::directory_entry& entry) {
+    if (IsFolder(entry)) {
+      classes_.push_back(entry.path().filename().native());
+    } else {
+      has_images = has_images || LooksLikeImage(entry.path().native());
+    }
+  });
+  if (classes_.empty()) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat("the folder '", source_, "' is ", has_images ? "full of images" : "empty",
+                ": it should hold a folder of images for each class"));
+  }
+  std::ranges::sort(classes_);  // by bytes, whatever the locale
+  for (size_t i = 0; i < classes_.size(); ++i) {
+    AddClass((fs::path(source_) / classes_[i]).native(), static_cast<int>(i));
+  }
+}
+
+void ImageList::AddClass(const std::string& folder, int label) {
+  std::vector<std::string> paths;
+  FindImages(folder, &paths);
+  if (paths.empty()) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat("the folder '", folder, "' of class ", label,
+                " holds no images (.jpg, .png and so on): remove it, or add some"));
+  }
+  std::ranges::sort(paths);
+  for (std::string& path : paths) {
+    if (labels_ > 0) numbers_.push_back(label);
+    entries_.push_back({.path = std::move(path), .label = label, .line = 0});
+  }
+}
+
+}  // namespace crema

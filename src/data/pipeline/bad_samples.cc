@@ -1,0 +1,31 @@
+#include "data/pipeline/bad_samples.h"
+
+namespace crema {
+
+bool IsAboutSample(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::kDataLoss:
+    case ErrorCode::kIoFailure:
+    case ErrorCode::kNotFound:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::vector<size_t> ReplaceBadSamples(std::span<const uint8_t> bad, OnBadSample how) {
+  const size_t count = bad.size();
+  const size_t step = how == OnBadSample::kSkip ? 1 : count - 1;  // backwards, modulo count
+  std::vector<size_t> from(count);
+  for (size_t i = 0; i < count; ++i) {
+    size_t at = i;
+    for (size_t tries = 0; bad[at] != 0; ++tries) {
+      CREMA_CHECK(tries < count);
+      at = (at + step) % count;
+    }
+    from[i] = at;
+  }
+  return from;
+}
+
+}  // namespace crema
