@@ -56,6 +56,9 @@ struct LayerInfo {
   // `outputs` are the largest extents there can be; Forward says how large they are this time
   // (ForwardArgs::output_shapes). Layers behind are asked again by Infer when that changes.
   bool dynamic_outputs = false;
+  // Outputs that lie in memory of the layer's own (a batch that was read ahead) instead of the
+  // arena, by output; absent entries are false. For layers without inputs.
+  std::vector<bool> lends_output;
 
   int64_t macs = 0;  // multiply-adds of products (not elementwise) of one forward pass, for tables
 };
@@ -93,6 +96,10 @@ struct ForwardArgs {
   // By output, as planned. A layer that declared dynamic_outputs writes the extents that it used;
   // each output may not have more elements than planned.
   std::span<Shape> output_shapes = {};
+  // By output: Forward puts the address of what it lends here (LayerInfo::lends_output), and leaves
+  // the memory alone until its next call; those behind may write to it. The view in `outputs` has
+  // no memory then. Empty: nobody borrows, so that it writes to `outputs` as for any other.
+  std::span<std::byte*> lent = {};
 };
 
 struct BackwardArgs {

@@ -15,6 +15,8 @@ namespace crema {
 struct ArenaSlot {
   int64_t offset = -1;
   int64_t bytes = 0;
+  // Not in the arena, but in what a layer lends: the value whose memory that is, else -1.
+  int lender = -1;
 };
 
 struct PlannedValue {

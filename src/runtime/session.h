@@ -82,6 +82,7 @@ class Session {
     std::vector<ConstTensorView> forward_inputs;
     std::vector<TensorView> forward_outputs;
     std::vector<Shape> output_shapes;  // what a layer with dynamic outputs says
+    std::vector<std::byte*> lent;      // by output, of a layer that lends; else empty
     std::vector<ConstTensorView> learned;
     std::vector<TensorView> statistics;
     std::vector<TensorView> saved;
@@ -111,6 +112,7 @@ class Session {
   void ChooseKernelAgain(const PlannedLayer& layer, const KernelQuery& query, Step* step);
   Tensor ByteTensor(size_t bytes) const;
   void SetShape(int value, const Shape& shape);
+  void TakeLent(size_t index);
   void TakeDynamicShapes(const PlannedLayer& layer, const Step& step);
   void RunForward(const PlannedLayer& layer, Step* step);
   void RunBackward(const PlannedLayer& layer, const Step& step);
@@ -127,10 +129,12 @@ class Session {
   Tensor arena_;
   Tensor scratch_;
   Tensor gradient_memory_;
-  std::vector<TensorView> learned_gradients_;  // by slot
-  std::vector<Step> steps_;                    // by layer
-  std::vector<Shape> shapes_;                  // by value, now
-  uint64_t shape_epoch_ = 0;                   // counts changes of shapes_
+  std::vector<TensorView> learned_gradients_;   // by slot
+  std::vector<Step> steps_;                     // by layer
+  std::vector<Shape> shapes_;                   // by value, now
+  uint64_t shape_epoch_ = 0;                    // counts changes of shapes_
+  std::vector<std::byte*> lent_;                // by value: what its layer lent last
+  std::vector<std::vector<size_t>> borrowers_;  // by value: the layers that see what it lends
   uint64_t next_step_ = 0;
 };
 
