@@ -67,6 +67,7 @@ class Placer {
                               .for_ever = IsSetFromOutside(value) || readers_[v].empty()};
     }
     for (size_t n = 0; n < plan_.layers.size(); ++n) ShareMemory(static_cast<int>(n));
+    FindLenders();
     AddDataRequests();
     AddGradientRequests();
     AddSavedRequests();
@@ -89,6 +90,17 @@ class Placer {
   // A value that a user sets from outside keeps its memory to itself.
   bool IsSetFromOutside(int v) const {
     return LayerOf(plan_.values[Index(v)].producer).inputs.empty();
+  }
+
+  // What a layer lends takes no place in the arena, nor do the values that lie in it.
+  void FindLenders() {
+    lender_.assign(plan_.values.size(), -1);
+    for (const PlannedLayer& layer : plan_.layers) {
+      for (size_t o = 0; o < layer.outputs.size(); ++o) {
+        if (!At(layer.info.lends_output, static_cast<int>(o))) continue;
+        lender_[Index(data_.Find(layer.outputs[o]))] = layer.outputs[o];
+      }
+    }
   }
 
   void ShareMemory(int n) {
@@ -170,10 +182,14 @@ class Placer {
       PlannedValue& value = plan_.values[v];
       const int id = static_cast<int>(v);
       const int root = data_.Find(id);
+      value.data.bytes = Bytes(value.spec);
+      if (lender_[Index(root)] >= 0) {
+        value.data = {.offset = 0, .bytes = value.data.bytes, .lender = lender_[Index(root)]};
+        continue;
+      }
       const bool outside = IsSetFromOutside(id);
       const int last = outside || readers_[v].empty() ? end_ : LastRead(id);
       Extend(&RequestOf(root, &of_root), Bytes(value.spec), outside ? 0 : value.producer, last);
-      value.data.bytes = Bytes(value.spec);
       slots_.emplace_back(&value.data, Index(of_root[Index(root)]));
     }
   }
@@ -216,6 +232,7 @@ class Placer {
   Classes gradients_;
   int end_;
   std::vector<std::vector<Reader>> readers_;  // by value
+  std::vector<int> lender_;                   // by root: the value whose layer lends its memory
   std::vector<BufferRequest> requests_;
   std::vector<std::pair<ArenaSlot*, size_t>> slots_;  // and the request that holds each
 };

@@ -32,4 +32,8 @@ std::string_view FileReader::Read(uint64_t number, const std::string& path, std:
   return *storage;
 }
 
+void FileReader::Announce(uint64_t number, const std::string& path) const {
+  if (!cache_ || cache_->Find(number) == nullptr) AnnounceReading(path);
+}
+
 }  // namespace crema

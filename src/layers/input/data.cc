@@ -71,11 +71,12 @@ class Data final : public Layer {
     LayerInfo info;
     info.outputs.push_back(ImageOutput(param(), batch, sample, context.dtype));
     if (context.output_count > 1) info.outputs.push_back({labels, context.dtype});
+    info.lends_output = LendsUnlessMixed(*this, context);
     return info;
   }
 
   void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args.outputs);
+    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
   // A session is one process of one so far; in TRAIN, rank and world belong into the shard here.

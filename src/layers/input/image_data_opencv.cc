@@ -67,11 +67,12 @@ class ImageData final : public Layer {
       const int64_t labels = param().image_data_param().label_count();
       info.outputs.push_back({labels > 1 ? Shape{batch, labels} : one_label, context.dtype});
     }
+    info.lends_output = LendsUnlessMixed(*this, context);
     return info;
   }
 
   void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args.outputs);
+    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,
@@ -146,8 +147,8 @@ class ImageData final : public Layer {
                                                .caches = caches,
                                                .seed = seed,
                                                .layer_id = HashName(param.name())}),
-            .make_decoder = [list, shaping = Shaping(data), writer, cache = caches.decoded] {
-              return std::make_unique<ImageFileDecoder>(list, shaping, writer, cache);
+            .make_decoder = [list, shaping = Shaping(data), writer, caches] {
+              return std::make_unique<ImageFileDecoder>(list, shaping, writer, caches);
             }};
   }
 
