@@ -56,11 +56,13 @@ Image ReadShaped(std::string_view bytes, const ImageShaping& shaping, const std:
   return Resize(image, height, width);
 }
 
-Shape ShapeOfFirst(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping) {
+Shape ShapeOfEntry(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping,
+                   uint64_t entry) {
   ImageFileSource source(list, {});
+  source.Seek(entry);
   Record record;
   source.Read(&record);
-  const Image image = ReadShaped(record.value, shaping, list->Name(list->entries().front()));
+  const Image image = ReadShaped(record.value, shaping, list->Name(list->entries()[entry]));
   return {image.channels, image.height, image.width};
 }
 
