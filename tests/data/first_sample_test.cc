@@ -2,7 +2,8 @@
 #ifdef CREMA_HAVE_OPENCV
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,5 @@
 #include "layers/input/first_sample.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/strings.h"
