@@ -65,11 +65,12 @@ Image ReadShaped(std::string_view bytes, const ImageShaping& shaping, const std:
   return Resize(image, height, width);
 }
 
-Shape ShapeOfFirst(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping) {
+Shape ShapeOfEntry(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping,
+                   uint64_t entry) {
   FileReader files(nullptr);
   std::string storage;
-  const std::string_view bytes = ReadEntry(*list, 0, &files, &storage);
-  const Image image = ReadShaped(bytes, shaping, list->Name(list->entries().front()));
+  const std::string_view bytes = ReadEntry(*list, entry, &files, &storage);
+  const Image image = ReadShaped(bytes, shaping, list->Name(list->entries()[entry]));
   return {image.channels, image.height, image.width};
 }
 

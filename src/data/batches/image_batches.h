@@ -61,8 +61,9 @@ struct ImageShaping {
 // Decodes and resizes. Throws what DecodeImage throws; `name` begins the message.
 Image ReadShaped(std::string_view bytes, const ImageShaping& shaping, const std::string& name);
 
-// C x H x W of the first image of a list. Throws as reading and decoding it.
-Shape ShapeOfFirst(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping);
+// C x H x W of an image of a list. Throws as reading and decoding it.
+Shape ShapeOfEntry(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping,
+                   uint64_t entry);
 
 class ImageFileDecoder final : public SampleDecoder {
  public:

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/records/data_set_folder.h"
+#include "data/records/hdf5_records.h"
 #include "data/records/leveldb.h"
 #include "data/records/lmdb.h"
 #include "data/records/tar_shards.h"
@@ -92,6 +93,12 @@ std::unique_ptr<RecordReader> OpenRecords(const std::string& path) {
   }
   if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode)) {
     Fail(ErrorCode::kDataLoss, StrCat("'", path, "' is a pipe or a device and no data set"));
+  }
+  if (LooksLikeHdf5Records(path)) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat("'", path,
+                "' is HDF5, or a list of such files, which layers of type HDF5Data read; "
+                "data sets of records are LMDB or LevelDB folders or tar shards"));
   }
   if (!S_ISDIR(status.st_mode)) {
     Fail(ErrorCode::kDataLoss,

@@ -13,6 +13,7 @@
 #include "core/strings.h"
 #include "data/batches/image_batches.h"
 #include "graph/registry.h"
+#include "layers/input/first_sample.h"
 #include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"
 #include "layers/input/prefetched.h"
@@ -152,16 +153,20 @@ class ImageData final : public Layer {
             }};
   }
 
-  // The shape, after resizing and cropping, of the first image of the list.
+  // The shape, after resizing and cropping, of the first good image of the list.
   Shape FirstSample(Phase phase) const {
     return Naming(*this, "image_data_param.source", [&] {
-      const Shape shape = ShapeOfFirst(OpenList(param()), Shaping(param().image_data_param()));
+      const auto list = OpenList(param());
       const Transformer transformer(param().transform_param(), phase, param().name(),
                                     TransformSteps::kAugmented);
-      if (const auto misfit = transformer.FindMisfit(shape)) {
-        FailField(*this, misfit->field, misfit->message);
-      }
-      return transformer.OutputShape(shape);
+      const auto count = [&] { return list->entries().size(); };
+      return LookForFirst(param().pipeline_param(), count, [&](uint64_t entry) {
+        const Shape shape = ShapeOfEntry(list, Shaping(param().image_data_param()), entry);
+        if (const auto misfit = transformer.FindMisfit(shape)) {
+          FailMisfit(*this, *misfit, list->Name(list->entries()[entry]));
+        }
+        return transformer.OutputShape(shape);
+      });
     });
   }
 };

@@ -47,7 +47,7 @@ ColorMode ModeOf(const LayerParameter& param) {
 
 Shape FirstFrame(const LayerParameter& param) {
   if (!IsImageSequence(param)) return ShapeOfFirst(OriginOf(param), ModeOf(param));
-  return ShapeOfFirst(ImagesOf(param), {.mode = ModeOf(param)});
+  return ShapeOfEntry(ImagesOf(param), {.mode = ModeOf(param)}, 0);
 }
 
 uint64_t EpochSize(const LayerParameter& param) {
