@@ -5,6 +5,8 @@
 // there are none; or labels (batch) where the records have no annotations. B differs from batch to
 // batch; planned for are the most boxes that a batch of this data set can have. No gradient.
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -74,16 +76,23 @@ class AnnotatedDataState final : public LayerSessionState, public NoticeTeller {
 
   void Next(const ForwardArgs& args) {
     const bool boxes = args.outputs.size() > 1 && args.outputs[1].shape().axes() == 4;
-    if (!boxes) return images_.Next(args.outputs);
+    if (!boxes) return images_.Next(args);
+    const TensorView& images = args.outputs[0];
     const TensorView& out = args.outputs[1];
-    if (boxes_.shape().axes() == 0) {
-      const auto most = static_cast<int64_t>(most_boxes_());
-      boxes_ = Tensor(Shape{args.outputs[0].shape()[0], 1 + most * kBoxValues}, out.dtype());
+    if (boxes_.axes() == 0) {
+      boxes_ = Shape{images.shape()[0], 1 + static_cast<int64_t>(most_boxes_()) * kBoxValues};
     }
-    const TensorView both[] = {args.outputs[0], boxes_.view()};
-    images_.Next(both);
+    const TensorView both[] = {images, {nullptr, boxes_, out.dtype(), out.device()}};
+    std::byte* places[2] = {};
+    images_.Lend(both, places);
+    if (args.lent.empty()) {
+      std::memcpy(images.raw(), places[0], images.bytes());
+    } else {
+      args.lent[0] = places[0];
+    }
     DispatchFloat(out.dtype(), [&]<typename T>(T) {
-      args.output_shapes[1] = Shape{1, 1, Collect<T>(out), kRow};
+      args.output_shapes[1] =
+          Shape{1, 1, Collect<T>(reinterpret_cast<const T*>(places[1]), out), kRow};
     });
   }
 
@@ -97,12 +106,11 @@ class AnnotatedDataState final : public LayerSessionState, public NoticeTeller {
  private:
   // Returns the number of rows.
   template <typename T>
-  int64_t Collect(const TensorView& out) {
-    const TensorView in = boxes_.view();
+  int64_t Collect(const T* boxes, const TensorView& out) {
     T* row = out.data<T>();
     int64_t rows = 0;
-    for (int64_t image = 0; image < in.shape()[0]; ++image) {
-      const T* values = in.data<T>() + image * in.shape()[1];
+    for (int64_t image = 0; image < boxes_[0]; ++image) {
+      const T* values = boxes + image * boxes_[1];
       const auto count = static_cast<int64_t>(*values++);
       if ((rows + count) * kRow > out.count()) {
         Fail(ErrorCode::kDataLoss,
@@ -122,7 +130,7 @@ class AnnotatedDataState final : public LayerSessionState, public NoticeTeller {
 
   const std::function<uint64_t()> most_boxes_;
   PrefetchedState images_;
-  Tensor boxes_;  // (batch, how many and their values); made with the first batch
+  Shape boxes_;  // (batch, how many and their values) as they are read; set with the first batch
 };
 
 class AnnotatedData final : public Layer {
@@ -162,6 +170,7 @@ class AnnotatedData final : public Layer {
     } else if (context.output_count > 1) {
       info.outputs.push_back({Shape{batch}, context.dtype});
     }
+    info.lends_output = {true, !survey.boxes};
     return info;
   }
 

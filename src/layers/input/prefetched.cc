@@ -11,8 +11,6 @@ namespace crema {
 
 void PrefetchedState::Next(const ForwardArgs& args) { Take(args.outputs, args.lent); }
 
-void PrefetchedState::Next(std::span<const TensorView> outputs) { Take(outputs, {}); }
-
 void PrefetchedState::Take(std::span<const TensorView> outputs, std::span<std::byte*> lent) {
   try {
     if (!prefetcher_) Open(outputs, !lent.empty());

@@ -37,9 +37,11 @@ class PrefetchedState final : public LayerSessionState, public NoticeTeller {
 
   // Waits for the next batch and lends it where the net borrows, else copies it. Throws as below.
   void Next(const ForwardArgs& args);
-  // Waits for the next batch and copies it. Throws what reading and decoding it threw, with the
-  // name of the layer.
-  void Next(std::span<const TensorView> outputs);
+  // Waits for the next batch; see Prefetcher::Lend. Views of `outputs` need not have memory. Throws
+  // what reading and decoding threw, with the name of the layer.
+  void Lend(std::span<const TensorView> outputs, std::span<std::byte*> places) {
+    Take(outputs, places);
+  }
 
   void Save(LayerState* state) const override;
   void Restore(const LayerState& state) override;
