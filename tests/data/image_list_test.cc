@@ -43,7 +43,7 @@ TEST(ImageList, OneLabelMayBeAFractionWhenItIsAskedFor) {
   EXPECT_EQ(LabelsOf(ImageList(path, "", 1), 0), (std::vector<double>{0.25}));
   ExpectError(ErrorCode::kDataLoss,
               "list:1:1: the label '0.25' behind 'a.jpg' is not a whole number of 32 bits; "
-              "label_count: 1 allows any number",
+              "ImageData takes any number with image_data_param.label_count: 1",
               [&] { ImageList(path, ""); });
 }
 
