@@ -45,6 +45,20 @@ TEST_F(FileSizeLimit, ConversionsFailAndLeaveNothing) {
   }
 }
 
+// Images that were written are kept after an error, but not where they cannot be.
+TEST_F(FileSizeLimit, ConvertImagesetFailsAndLeavesNothing) {
+  fs::create_directory(File("root"));
+  temp_.Write("root/a.png", Png(Pattern(16, 16)));
+  std::string list;
+  for (int i = 0; i < 2500; ++i) list += "a.png 1\n";
+  temp_.Write("list.txt", list);
+  const ProcessResult result =
+      RunLimited("1200", {Bin("convert_imageset"), File("root/"), File("list.txt"), File("out")});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_FALSE(fs::exists(File("out")));
+  EXPECT_FALSE(fs::exists(File("out.unfinished")));
+}
+
 TEST_F(FileSizeLimit, AMeanImageFailsAndSaysWhy) {
   WriteSet(File("db"), std::vector<Datum>{RawDatum(Pattern(400, 400), 0)});
   const ProcessResult result =

@@ -137,6 +137,8 @@ Conversion::~Conversion() {
                     CanGoOn() ? "--resume goes on behind them" : kCannotGoOn),
              {});
   } catch (const std::exception&) {  // the first error is the one to tell
+    writer_.reset();
+    if (!Exists(options_.path)) Remove(marker_);
   }
 }
 
