@@ -8,7 +8,9 @@
 #include "core/error.h"
 #include "core/strings.h"
 
-DEFINE_string(backend, "lmdb", "the kind of data set: lmdb, leveldb or tar");
+DEFINE_string(
+    backend, "lmdb",
+    "the kind of data set: lmdb, leveldb or tar (convert_db: also hdf5; convert_voc: no tar)");
 
 namespace crema::tools {
 
