@@ -30,7 +30,7 @@ std::string_view NameOfAbandoned(std::string_view name) {
   return IsRunning(process) ? std::string_view() : name.substr(0, at);
 }
 
-int RemoveAbandoned(const std::string& path) {
+void RemoveAbandoned(const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
   const std::string name = fs::path(path).filename().string();
   std::vector<fs::path> abandoned;
@@ -43,9 +43,7 @@ int RemoveAbandoned(const std::string& path) {
       abandoned.push_back(entry->path());
     }
   }
-  int removed = 0;
-  for (const fs::path& file : abandoned) removed += fs::remove(file, error) ? 1 : 0;
-  return removed;
+  for (const fs::path& file : abandoned) fs::remove(file, error);
 }
 
 }  // namespace crema

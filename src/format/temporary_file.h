@@ -11,7 +11,7 @@ namespace crema {
 // requires that it is not writing that file.
 std::string_view NameOfAbandoned(std::string_view name);
 
-// Removes what is abandoned of exactly this file. Returns how many.
-int RemoveAbandoned(const std::string& path);
+// Removes what is abandoned of exactly this file, as far as that is allowed.
+void RemoveAbandoned(const std::string& path);
 
 }  // namespace crema
