@@ -65,6 +65,8 @@ fs::path FolderOf(const std::string& path) {
 [[noreturn]] void FailRead(const std::string& path, int error) {
   if (error == EISDIR)
     Fail(ErrorCode::kInvalidArgument, "is a folder; name a file in it", In(path));
+  if (error == ENXIO)
+    Fail(ErrorCode::kInvalidArgument, "is a socket or a device; give a file", In(path));
   Fail(ErrorCode::kIoFailure, StrCat("cannot be read: ", std::strerror(error)), In(path));
 }
 
@@ -229,6 +231,8 @@ void FailWrite(const std::string& path, int error, uint64_t needed_bytes) {
       reason += StrCat(": ", needed_bytes, " bytes are needed", FreeSpace(path));
     }
     reason += "; free some space or write elsewhere";
+  } else if (error == EFBIG) {
+    reason = "the file would exceed the limit on the size of files (ulimit -f, or the file system)";
   } else if (error == ENOENT || error == ENOTDIR) {
     std::error_code ignored;
     const fs::path folder = FolderOf(path);
