@@ -28,6 +28,21 @@ TEST(PlaceBuffers, ReusesWhatIsDead) {
   EXPECT_EQ(placement.arena_bytes, 2048);
 }
 
+TEST(PlaceBuffers, TakesTheOrderThatNeedsLeast) {
+  // The largest first puts the second buffer on top of the first, where the third does not fit.
+  const std::vector<BufferRequest> requests = {{256, 0, 3}, {640, 3, 4}, {512, 4, 6},
+                                               {384, 6, 9}, {192, 2, 7}, {320, 0, 1}};
+  const Placement placement = PlaceBuffers(requests);
+  ExpectNoOverlap(requests, placement);
+  EXPECT_EQ(placement.arena_bytes, LargestLiveSet(requests));
+}
+
+TEST(LiveBytes, CountsBothEnds) {
+  EXPECT_EQ(LiveBytes({{64, 0, 1}, {100, 1, 2}}), (std::vector<int64_t>{64, 192, 128}));
+  EXPECT_EQ(LargestLiveSet({{64, 0, 1}, {100, 1, 2}}), 192);
+  EXPECT_EQ(LargestLiveSet({}), 0);
+}
+
 TEST(PlaceBuffers, RandomRequestsNeverOverlap) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     const RandomStream random(seed, 1);

@@ -9,6 +9,8 @@
 #include <string>
 
 #include "format/prototxt.h"
+#include "graph/liveness.h"
+#include "graph/memory_planner.h"
 #include "graph/replace_sources.h"
 #include "graph/summary.h"
 #include "runtime/session.h"
@@ -168,6 +170,19 @@ TEST_P(Zoo, DeployNetRuns) {
   session.Forward();
   for (const int v : plan->outputs) {
     for (const float value : session.DataOf(v).span<float>()) ASSERT_TRUE(std::isfinite(value));
+  }
+}
+
+// What no placement can do with less is what is live at one time.
+TEST_P(Zoo, ActivationsTakeLittleMoreThanTheLargestLiveSet) {
+  for (const Phase phase : {TEST, TRAIN}) {
+    Plan plan =
+        *PlanOf(GetParam(), phase == TEST ? "deploy.prototxt" : "train_val.prototxt", phase);
+    const int64_t bound = LargestLiveSet(FindLifetimes(&plan));
+    EXPECT_GE(plan.arena_bytes, bound);
+    EXPECT_LE(plan.arena_bytes, bound * 11 / 10) << Phase_Name(phase);
+    RecordProperty(Phase_Name(phase) + "_percent_of_bound",
+                   std::to_string(100 * plan.arena_bytes / std::max<int64_t>(bound, 1)));
   }
 }
 

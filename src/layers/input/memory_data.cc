@@ -14,6 +14,7 @@
 #include "core/strings.h"
 #include "data/batches/memory_feed.h"
 #include "data/batches/sample_writer.h"
+#include "data/records/datum.h"
 #include "graph/registry.h"
 #include "layers/input/prefetched.h"
 
