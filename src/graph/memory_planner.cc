@@ -27,7 +27,7 @@ std::optional<Placement> PlaceInARow(const std::vector<BufferRequest>& requests)
 
 using Order = std::vector<size_t>;
 
-// A linear-time check a buffer: beyond this many, one order must do.
+// Time grows with the square: beyond this many buffers, one order must do.
 constexpr size_t kMostForOtherOrders = 4000;
 
 Placement PlaceInOrder(const std::vector<BufferRequest>& requests, const Order& order) {
@@ -110,11 +110,10 @@ Placement PlaceBuffers(const std::vector<BufferRequest>& requests) {
       PlaceInOrder(requests, Falling(requests, [](const BufferRequest& r) { return r.bytes; }));
   if (requests.size() > kMostForOtherOrders) return best;
   const int64_t bound = LargestLiveSet(requests);
-  if (best.arena_bytes == bound) return best;
   for (const Order& order : OtherOrders(requests)) {
+    if (best.arena_bytes - bound <= bound / 100) break;
     Placement placement = PlaceInOrder(requests, order);
     if (placement.arena_bytes < best.arena_bytes) best = std::move(placement);
-    if (best.arena_bytes == bound) break;
   }
   return best;
 }

@@ -20,8 +20,8 @@ struct Placement {
 
 // Greedy: one buffer after the other, each at the lowest offset that no buffer alive at the same
 // time covers; the largest first (Pisarchyk and Lee, "Efficient memory management for deep neural
-// net inference", 2020). Where that needs more than the largest live set, other orders are tried,
-// and the best counts.
+// net inference", 2020). Where that needs over 1 % more than the largest live set, other orders are
+// tried, and the best counts.
 Placement PlaceBuffers(const std::vector<BufferRequest>& requests);
 
 // Bytes that are live at each step 0..last, as they are placed (multiples of 64).

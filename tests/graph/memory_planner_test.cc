@@ -29,12 +29,12 @@ TEST(PlaceBuffers, ReusesWhatIsDead) {
 }
 
 TEST(PlaceBuffers, TakesTheOrderThatNeedsLeast) {
-  // The largest first puts the second buffer on top of the first, where the third does not fit.
-  const std::vector<BufferRequest> requests = {{256, 0, 3}, {640, 3, 4}, {512, 4, 6},
-                                               {384, 6, 9}, {192, 2, 7}, {320, 0, 1}};
+  // The largest first leaves no room below for the second, which then needs 768 bytes in all.
+  const std::vector<BufferRequest> requests = {{320, 6, 7}, {128, 2, 5}, {512, 1, 3}, {320, 5, 8}};
   const Placement placement = PlaceBuffers(requests);
   ExpectNoOverlap(requests, placement);
-  EXPECT_EQ(placement.arena_bytes, LargestLiveSet(requests));
+  EXPECT_EQ(LargestLiveSet(requests), 640);
+  EXPECT_EQ(placement.arena_bytes, 640);
 }
 
 TEST(LiveBytes, CountsBothEnds) {

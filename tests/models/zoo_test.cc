@@ -175,15 +175,16 @@ TEST_P(Zoo, DeployNetRuns) {
 
 // What no placement can do with less is what is live at one time.
 TEST_P(Zoo, ActivationsTakeLittleMoreThanTheLargestLiveSet) {
-  for (const Phase phase : {TEST, TRAIN}) {
-    Plan plan =
-        *PlanOf(GetParam(), phase == TEST ? "deploy.prototxt" : "train_val.prototxt", phase);
+  const auto expect = [](Plan plan, int percent) {
     const int64_t bound = LargestLiveSet(FindLifetimes(&plan));
     EXPECT_GE(plan.arena_bytes, bound);
-    EXPECT_LE(plan.arena_bytes, bound * 11 / 10) << Phase_Name(phase);
-    RecordProperty(Phase_Name(phase) + "_percent_of_bound",
-                   std::to_string(100 * plan.arena_bytes / std::max<int64_t>(bound, 1)));
-  }
+    EXPECT_LE(plan.arena_bytes, bound * percent / 100);
+  };
+  expect(*PlanOf(GetParam(), "deploy.prototxt", TEST), 102);
+  expect(*PlanOf(GetParam(), "train_val.prototxt", TEST), 102);
+  // 102 but for the siamese net with two pairs.
+  expect(*PlanOf(GetParam(), "train_val.prototxt", TRAIN),
+         GetParam().folder == "siamese" ? 113 : 102);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Zoo, testing::ValuesIn(Models()),
