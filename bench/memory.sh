@@ -73,6 +73,7 @@ forward_row() { # net
 \`bench/memory.sh\`, $(date +%F), $threads threads. Predicted: what \`summary\` prints for the peak of training or
 inference plus "the process itself", which it measures on its own process. Measured: the peak resident
 size of \`train\` (two iterations, DummyData, SGD with momentum) and of \`profile --phase=TEST\` (one pass).
+The arena is resident from the start, touched by a layer or not: it is zeroed when it is allocated.
 
 | net | run | predicted MiB | measured MiB | off by |
 |---|---|---|---|---|

@@ -18,6 +18,9 @@ namespace {
 constexpr int64_t kMebibyte = 1 << 20;
 // What moving an element costs, in multiply-adds: the rates of a two-core server processor.
 constexpr double kMacsPerElement = 30;
+// Layers that are looked at while sets of layers are tried: some seconds. Only nets of tens of
+// thousands of layers come near.
+constexpr size_t kMostWork = 50'000'000;
 
 int64_t BytesOf(const BlobSpec& spec) {
   return spec.shape.count() * static_cast<int64_t>(SizeOf(spec.dtype));
@@ -196,6 +199,7 @@ class BudgetFitter {
       Group group = std::move(groups_.front());
       groups_.pop_front();
       if (IsSpent(group)) continue;
+      if (++tried_ * plan_.layers.size() > kMostWork) return false;
       const std::optional<Fill> trial = Try(group);
       if (!trial) {
         aside_.push_back(std::move(group));
@@ -248,7 +252,8 @@ class BudgetFitter {
   Fill fill_;
   std::deque<Group> groups_;  // by rate
   std::deque<Group> aside_;   // freed nothing when it was their turn
-  bool taken_ = false;        // a group, since those were brought back
+  size_t tried_ = 0;
+  bool taken_ = false;  // a group, since those were brought back
   std::vector<Chosen> chosen_;
 };
 
