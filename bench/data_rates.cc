@@ -281,8 +281,7 @@ void CompareImread(const std::vector<std::string>& paths) {
 class Pipeline {
  public:
   Pipeline(const std::vector<std::string>& paths, const std::string& work, int workers,
-           DType dtype = DType::kF32)
-      : batch_(ShapeOf(dtype), dtype) {
+           DType dtype = DType::kF32) {
     const std::string source = work + "/list.txt";
     std::ofstream list(source);
     for (const std::string& path : paths) list << path << " 0\n";
@@ -291,6 +290,7 @@ class Pipeline {
     PrefetchOptions options;
     options.outputs = {{.shape = ShapeOf(dtype), .dtype = dtype}};
     options.decode_threads = workers;
+    options.lends = true;  // as sessions take batches
     prefetcher_ = std::make_unique<Prefetcher>(
         options, std::make_unique<ImageFileSource>(images, ImageFileSource::Options{}),
         [images, dtype] {
@@ -299,8 +299,8 @@ class Pipeline {
   }
   static constexpr int64_t kBatch = 32;
   void Pop(int batches) {
-    const TensorView views[] = {batch_.view()};
-    for (int i = 0; i < batches; ++i) prefetcher_->Pop(views);
+    std::byte* place[1];
+    for (int i = 0; i < batches; ++i) prefetcher_->Lend(place);
   }
   // Begins with nothing that was read ahead, and leaves no thread that works on while others have
   // their turn.
@@ -315,7 +315,6 @@ class Pipeline {
   }
 
   std::unique_ptr<Prefetcher> prefetcher_;
-  Tensor batch_;
 };
 
 // (e) With one worker, reading and handing over have the second core to themselves; with two they

@@ -8,8 +8,8 @@
 
 #include "check_data/findings.h"
 #include "check_data/print.h"
-#include "common/data_flags.h"
 #include "common/tool.h"
+#include "common/worker_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
 
@@ -33,7 +33,6 @@ int Run(const std::vector<std::string>& arguments) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("expected TRAIN_DB [TEST_DB], got ", arguments.size(), " arguments; see --help"));
   }
-  BackendOfFlag();
   std::vector<SetSummary> sets;
   for (const std::string& path : arguments) sets.push_back(SummarizeSet(path, WorkersOfFlags()));
   const std::vector<Finding> findings = FindAll(sets);

@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "common/data_flags.h"
+#include "common/backend_flag.h"
 #include "common/ordered_work.h"
+#include "common/output_file.h"
 #include "common/progress_line.h"
 #include "common/record_pixels.h"
 #include "common/tool.h"
+#include "common/worker_flags.h"
 #include "compute_image_mean/image_sums.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -97,6 +99,7 @@ int Run(const std::vector<std::string>& arguments) {
     Fail(ErrorCode::kInvalidArgument,
          "--channels_only makes no mean image, so there is nothing to write to OUTPUT_FILE");
   }
+  if (arguments.size() == 2) CheckOutputFile(arguments[1]);
   const ImageSums sums = SumAll(arguments[0]);
   Print(sums);
   if (arguments.size() == 2) {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "common/backend_flag.h"
 #include "common/conversion.h"
-#include "common/data_flags.h"
 #include "common/interrupt.h"
 #include "common/tool.h"
 #include "core/error.h"
@@ -29,7 +29,9 @@ constexpr char kUsage[] =
     "and\n"
     "cifar10_test_BACKEND (cifar100_...) in OUTPUT_FOLDER: a Datum of 3x32x32 bytes each, in the\n"
     "order of the files (red, green, blue), under keys of five digits, as Caffe does.\n"
-    "compute_image_mean makes the mean. Ctrl-C leaves data sets that --resume goes on with.\n"
+    "compute_image_mean makes the mean. Ctrl-C leaves data sets that --resume goes on with, "
+    "unless\n"
+    "they are tar.\n"
     "Example: convert_cifar cifar-10-batches-bin build/data";
 
 constexpr int kSide = 32;

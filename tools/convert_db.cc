@@ -10,14 +10,18 @@
 #include <utility>
 #include <vector>
 
+#include "common/backend_flag.h"
+#include "common/bad_flag.h"
 #include "common/conversion.h"
-#include "common/data_flags.h"
 #include "common/interrupt.h"
 #include "common/ordered_work.h"
+#include "common/record_pixels.h"
 #include "common/tool.h"
+#include "common/worker_flags.h"
 #include "convert_db/record_change.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "data/pipeline/bad_samples.h"
 #include "data/records/hdf5_records.h"
 #include "data/records/lmdb.h"
 #include "data/records/record_db.h"
@@ -41,7 +45,9 @@ constexpr char kUsage[] =
     "where\n"
     "they are image files: OUTPUT is a folder, and OUTPUT/list.txt what HDF5Data reads.\n"
     "Out of HDF5 come Datums of floats, or of bytes with --bytes.\n"
-    "Ctrl-C leaves a valid data set; --resume goes on with all but tar.\n"
+    "--on_bad=skip decodes every record, and leaves out those that are broken.\n"
+    "Ctrl-C leaves a valid data set; --resume goes on with all but tar, and HDF5 with "
+    "--on_bad=skip.\n"
     "Example: convert_db --backend=hdf5 mnist_train_lmdb mnist_train_h5";
 
 struct Target {
@@ -101,26 +107,82 @@ uint64_t FindBegin(const Source& source, SetKind target, const std::string& last
   return begin;
 }
 
-// Writes the records from `begin` on. True at the end, false after Ctrl-C.
-bool WriteAll(const std::string& name, const Source& source, SetKind target, uint64_t begin,
-              Conversion* conversion) {
-  struct Item {
-    uint64_t index;
-    KeyedValue record;
-  };
-  const uint64_t count = source.reader->count();
-  uint64_t next = begin;
-  const auto read = [&]() -> std::optional<Item> {
-    if (next >= count || Interrupted()) return std::nullopt;
-    const KeyedRecord record = source.reader->Next();
-    return Item{next++, {std::string(record.key), std::string(record.value)}};
-  };
-  const auto change = [&](Item item) {
-    return ChangeRecord(source.kind, target, name, item.index, std::move(item.record));
-  };
-  RunInOrder(WorkersOfFlags(), read, change,
-             [&](const KeyedValue& record) { conversion->Put(record.key, record.value); });
-  return next >= count;
+// A record on its way, or why there is none.
+struct Item {
+  uint64_t index = 0;
+  KeyedValue record;
+  std::optional<Error> fault;
+};
+
+// Writes the records of a source from one on.
+class Converter {
+ public:
+  Converter(const std::string& name, const Source& source, SetKind target, Conversion* conversion)
+      : name_(name), source_(source), target_(target), conversion_(*conversion) {}
+
+  // True at the end, false after Ctrl-C.
+  bool Run(uint64_t begin) {
+    const uint64_t count = source_.reader->count();
+    uint64_t next = begin;
+    const auto read = [&]() -> std::optional<Item> {
+      if (next >= count || Interrupted()) return std::nullopt;
+      return Read(next++);
+    };
+    RunInOrder(
+        WorkersOfFlags(), read, [this](Item item) { return Change(std::move(item)); },
+        [this](const Item& item) { Write(item); });
+    return next >= count;
+  }
+
+ private:
+  Item Read(uint64_t index) {
+    Item item{.index = index, .record = {}, .fault = {}};
+    try {
+      const KeyedRecord record = source_.reader->Next();
+      item.record = {std::string(record.key), std::string(record.value)};
+    } catch (const Error& error) {
+      // Behind damage to a database, nobody knows which record is the next.
+      if (source_.kind == SetKind::kDatabase || !IsAboutSample(error)) throw;
+      item.fault = error;
+    }
+    return item;
+  }
+
+  Item Change(Item item) const {
+    if (item.fault) return item;
+    try {
+      if (skips_) RecordPixels(name_).Read(item.record.key, item.record.value);
+      item.record = ChangeRecord(source_.kind, target_, name_, item.index, std::move(item.record));
+    } catch (const Error& error) {
+      if (!IsAboutSample(error)) throw;
+      item.fault = error;
+    }
+    return item;
+  }
+
+  void Write(const Item& item) {
+    if (!item.fault) {
+      conversion_.Put(item.record.key, item.record.value);
+    } else if (skips_) {
+      conversion_.Skip(item.fault->what());
+    } else {
+      Fail(item.fault->code(),
+           StrCat(item.fault->what(), "; --on_bad=skip leaves such records out"));
+    }
+  }
+
+  const std::string& name_;
+  const Source& source_;
+  const SetKind target_;
+  Conversion& conversion_;
+  const bool skips_ = SkipsBad();
+};
+
+void RefuseFloatsInTar(const std::string& input, const Source& source, const Target& target) {
+  if (source.kind != SetKind::kHdf5 || target.kind != SetKind::kTar || FLAGS_bytes) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("'", input, "' holds floats, and tar shards hold image files: add --bytes, if all ",
+              "values are whole numbers from 0 to 255, or take another --backend"));
 }
 
 Conversion::Options OptionsOf(const std::string& input, const std::string& output,
@@ -130,13 +192,17 @@ Conversion::Options OptionsOf(const std::string& input, const std::string& outpu
       .backend = target.backend,
       .resume = ResumeOfFlag(),
       .origin = StrCat("input: ", input, "\nrecords: ", count, "\nbackend: ", FLAGS_backend,
-                       "\nbytes: ", FLAGS_bytes, "\nrows_per_file: ", FLAGS_rows_per_file,
-                       "\nhdf5_data: ", FLAGS_hdf5_data, "\nhdf5_label: ", FLAGS_hdf5_label, "\n"),
+                       "\non_bad: ", SkipsBad() ? "skip" : "error", "\nbytes: ", FLAGS_bytes,
+                       "\nrows_per_file: ", FLAGS_rows_per_file, "\nhdf5_data: ", FLAGS_hdf5_data,
+                       "\nhdf5_label: ", FLAGS_hdf5_label, "\n"),
       .unit = "records",
       .total = count};
   if (target.kind == SetKind::kHdf5) {
     options.create = [output] { return CreateHdf5Records(output, Hdf5Options()); };
-    options.append = [output] { return AppendHdf5Records(output, Hdf5Options()); };
+    // Rows do not say which records were left out.
+    if (!SkipsBad()) {
+      options.append = [output] { return AppendHdf5Records(output, Hdf5Options()); };
+    }
   }
   return options;
 }
@@ -149,7 +215,9 @@ int Run(const std::vector<std::string>& arguments) {
   const std::string& input = arguments[0];
   const std::string& output = arguments[1];
   const Target target = TargetOfFlags();
+  SkipsBad();
   const Source source = OpenSource(input);
+  RefuseFloatsInTar(input, source, target);
   Conversion conversion(OptionsOf(input, output, target, source.reader->count()));
   if (conversion.complete()) {
     std::cout << output << " is complete already\n";
@@ -157,9 +225,9 @@ int Run(const std::vector<std::string>& arguments) {
   }
   const uint64_t begin = FindBegin(source, target.kind, conversion.last_key());
   conversion.StartFrom(begin);
-  const bool all = WriteAll(input, source, target.kind, begin, &conversion);
+  const bool all = Converter(input, source, target.kind, &conversion).Run(begin);
   const int code = conversion.Finish(all);
-  std::cout << "Wrote " << conversion.written() << " records to " << output << "\n";
+  std::cout << conversion.Summary() << "\n";
   return code;
 }
 

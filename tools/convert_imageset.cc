@@ -6,16 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "common/backend_flag.h"
+#include "common/bad_flag.h"
 #include "common/conversion.h"
-#include "common/data_flags.h"
 #include "common/image_flags.h"
 #include "common/interrupt.h"
 #include "common/ordered_work.h"
 #include "common/tool.h"
+#include "common/worker_flags.h"
 #include "convert_imageset/image_entries.h"
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "data/pipeline/bad_samples.h"
 #include "format/file.h"
 
 DEFINE_bool(check_size, false, "refuse images of another size than the first");
@@ -30,7 +33,7 @@ constexpr char kUsage[] =
     "Writes the images that LISTFILE names (`path label` a line, or CSV if it ends with .csv) to\n"
     "the new data set DB_NAME, one Datum each. Without a list, each folder in ROOTFOLDER is a\n"
     "class, labelled in the order of their names.\n"
-    "Ctrl-C leaves a data set that --resume goes on with.\n"
+    "Ctrl-C leaves a data set that --resume goes on with, unless it is tar.\n"
     "Example: convert_imageset --resize_width=256 --resize_height=256 train/ train.txt train_lmdb";
 
 struct Outcome {
@@ -120,7 +123,7 @@ class Converter {
     try {
       outcome.record = MakeImageRecord(entry.path, entry.label, entry.Describe(), options_);
     } catch (const Error& error) {
-      if (!IsFaultOfImage(error)) throw;
+      if (!IsAboutSample(error)) throw;
       outcome.fault = error;
     }
     return outcome;
@@ -137,7 +140,7 @@ class Converter {
                       outcome.record.datum.SerializeAsString());
       return;
     }
-    if (SkipsBadImages()) {
+    if (SkipsBad()) {
       conversion_.Skip(outcome.fault->what());
       return;
     }
@@ -188,9 +191,7 @@ int Run(const std::vector<std::string>& arguments) {
   conversion.StartFrom(begin);
   const bool all = Converter(entries, options, &conversion).Run(begin);
   const int code = conversion.Finish(all);
-  std::cout << "Wrote " << conversion.written() << " images to " << path;
-  if (conversion.skipped() > 0) std::cout << "; skipped " << conversion.skipped();
-  std::cout << "\n";
+  std::cout << conversion.Summary() << "\n";
   return code;
 }
 

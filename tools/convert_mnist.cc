@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "common/backend_flag.h"
 #include "common/conversion.h"
-#include "common/data_flags.h"
 #include "common/interrupt.h"
 #include "common/tool.h"
 #include "core/error.h"
@@ -26,7 +26,7 @@ constexpr char kUsage[] =
     "convert_mnist [--backend=lmdb] [--resume] IMAGES LABELS OUTPUT\n\n"
     "Writes the images and labels of two IDX files (gzipped or not) to the new data set OUTPUT:\n"
     "one Datum each, in the order of the files, under keys of eight digits.\n"
-    "Ctrl-C leaves a data set that --resume goes on with.\n"
+    "Ctrl-C leaves a data set that --resume goes on with, unless it is tar.\n"
     "Example: convert_mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz mnist_train_lmdb";
 
 constexpr uint32_t kImagesMagic = 2051;

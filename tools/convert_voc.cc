@@ -9,18 +9,21 @@
 #include <utility>
 #include <vector>
 
+#include "common/backend_flag.h"
+#include "common/bad_flag.h"
 #include "common/conversion.h"
-#include "common/data_flags.h"
 #include "common/image_flags.h"
 #include "common/interrupt.h"
 #include "common/ordered_work.h"
 #include "common/tool.h"
+#include "common/worker_flags.h"
 #include "convert_voc/annotation.h"
 #include "convert_voc/image_set.h"
 #include "convert_voc/label_map.h"
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "data/pipeline/bad_samples.h"
 #include "format/file.h"
 #include "format/prototxt.h"
 
@@ -85,7 +88,7 @@ std::set<std::string> ClassesIn(const std::vector<VocEntry>& entries) {
         names.insert(object.name);
       }
     } catch (const Error& error) {
-      if (!IsFaultOfImage(error)) throw;
+      if (!IsAboutSample(error)) throw;
     }
   }
   if (names.empty()) Fail(ErrorCode::kDataLoss, "--find_classes: no annotation has an object");
@@ -152,7 +155,7 @@ class Converter {
     try {
       MakeRecord(entries_[index], &outcome);
     } catch (const Error& error) {
-      if (!IsFaultOfImage(error)) throw;
+      if (!IsAboutSample(error)) throw;
       outcome.fault = error;
     }
     return outcome;
@@ -196,7 +199,7 @@ class Converter {
     for (const std::string& warning : outcome.warnings) conversion_.Warn(warning);
     if (!outcome.fault) {
       conversion_.Put(ImageKey(outcome.index, entries_[outcome.index].name), outcome.value);
-    } else if (SkipsBadImages()) {
+    } else if (SkipsBad()) {
       conversion_.Skip(outcome.fault->what());
     } else {
       Fail(ErrorCode::kDataLoss,
@@ -240,9 +243,7 @@ int Run(std::vector<std::string> arguments) {
   conversion.StartFrom(begin);
   const bool all = Converter(entries, LabelsByName(map), options, &conversion).Run(begin);
   const int code = conversion.Finish(all);
-  std::cout << "Wrote " << conversion.written() << " images to " << path;
-  if (conversion.skipped() > 0) std::cout << "; skipped " << conversion.skipped();
-  std::cout << "\n";
+  std::cout << conversion.Summary() << "\n";
   return code;
 }
 

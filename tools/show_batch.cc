@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "common/data_flags.h"
 #include "common/lines.h"
+#include "common/log.h"
 #include "common/net_flags.h"
+#include "common/output_file.h"
 #include "common/tool.h"
+#include "common/worker_flags.h"
 #include "core/blob_types.h"
 #include "core/error.h"
 #include "core/rng.h"
@@ -81,25 +83,34 @@ Source SourceOfFlags() {
 
 // What gives data: nothing else needs to run for it. Random draws depend on the names of layers,
 // so they stay the same.
-NetParameter DataLayersOf(const NetParameter& net) {
-  NetParameter data = net;
-  data.clear_layer();
-  for (const LayerParameter& layer : net.layer()) {
-    if (layer.bottom_size() == 0 && layer.type() != "Input") *data.add_layer() = layer;
+NetFile DataLayersOf(const NetFile& whole) {
+  NetFile data = whole;
+  data.net.clear_layer();
+  for (int i = 0; i < whole.net.layer_size(); ++i) {
+    const LayerParameter& layer = whole.net.layer(i);
+    if (layer.bottom_size() > 0 || layer.type() == "Input") continue;
+    const int place = data.net.layer_size();
+    *data.net.add_layer() = layer;
+    if (place == i) continue;
+    data.source.Remove(StrCat("layer[", place, "]"));
+    data.source.Move(StrCat("layer[", i, "]"), StrCat("layer[", place, "]"));
   }
-  if (data.layer_size() == 0) {
+  if (data.net.layer_size() == 0) {
     Fail(ErrorCode::kInvalidArgument,
          "this net has no data layer, so there is nothing that it sees; give the net for training");
   }
   return data;
 }
 
-std::unique_ptr<Session> Open(const Source& source) {
-  const Registry registry = BuiltinRegistry();
-  std::vector<Problem> warnings;  // train tells them
+// The plan of the session points into the registry, which must live as long.
+std::unique_ptr<Session> Open(const Source& source, const Registry& registry) {
   const int threads = WorkersOfFlags();
-  const auto plan = MakePlan(DataLayersOf(source.file.net), {}, source.state, registry,
-                             {.threads = threads, .backward = false}, &warnings);
+  NetFile data = DataLayersOf(source.file);
+  const auto plan = MakePlan(data.net, data.source, source.state, registry,
+                             {.threads = threads, .backward = false}, &data.warnings);
+  for (const Problem& warning : data.warnings) {
+    ToolLog().Write(Severity::kWarning, ToString(warning));
+  }
   std::shared_ptr<const Weights> weights = Weights::Make(*plan, source.seed);
   return std::make_unique<Session>(plan, weights, ExecContext(threads, source.seed));
 }
@@ -113,13 +124,18 @@ void CheckFlags() {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--", name, " is ", value, ", expected ", least, "..10000"));
   }
+  const Tile any{
+      .picture = {.width = 1, .height = 1, .pixels = {0, 0, 0}}, .caption = "", .boxes = {}};
+  EncodeSheet({any}, 1, FLAGS_o);  // whether pictures can have that extension
+  CheckOutputFile(FLAGS_o);
 }
 
 int Run() {
   CheckFlags();
   const std::vector<std::string> names =
       FLAGS_labels.empty() ? std::vector<std::string>() : ReadLines(FLAGS_labels);
-  const std::unique_ptr<Session> session = Open(SourceOfFlags());
+  const Registry registry = BuiltinRegistry();
+  const std::unique_ptr<Session> session = Open(SourceOfFlags(), registry);
   const BatchTiles samples(session->plan(), names);
   const int64_t count =
       FLAGS_count > 0 ? std::min<int64_t>(FLAGS_count, samples.batch()) : samples.batch();

@@ -65,6 +65,8 @@ fs::path FolderOf(const std::string& path) {
 [[noreturn]] void FailRead(const std::string& path, int error) {
   if (error == EISDIR)
     Fail(ErrorCode::kInvalidArgument, "is a folder; name a file in it", In(path));
+  if (error == ENXIO)
+    Fail(ErrorCode::kInvalidArgument, "is a socket or a device; give a file", In(path));
   Fail(ErrorCode::kIoFailure, StrCat("cannot be read: ", std::strerror(error)), In(path));
 }
 
@@ -185,6 +187,14 @@ std::string ReadFileStart(const std::string& path, size_t most_bytes) {
   return bytes;
 }
 
+void AnnounceReading(const std::string& path) {
+  // Without O_NONBLOCK a pipe would be waited for.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return;
+  ::posix_fadvise(file, 0, 0, POSIX_FADV_WILLNEED);
+  ::close(file);
+}
+
 RandomFile::RandomFile(const std::string& path) : path_(path) {
   Descriptor file(OpenForReading(path, false));
   RefuseDevices(file.get(), path, false);
@@ -221,6 +231,8 @@ void FailWrite(const std::string& path, int error, uint64_t needed_bytes) {
       reason += StrCat(": ", needed_bytes, " bytes are needed", FreeSpace(path));
     }
     reason += "; free some space or write elsewhere";
+  } else if (error == EFBIG) {
+    reason = "the file would exceed the limit on the size of files (ulimit -f, or the file system)";
   } else if (error == ENOENT || error == ENOTDIR) {
     std::error_code ignored;
     const fs::path folder = FolderOf(path);

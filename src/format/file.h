@@ -41,6 +41,10 @@ class RandomFile {
   int descriptor_ = -1;
 };
 
+// Tells the system that the whole file will be read soon, so that slow storage works ahead. What is
+// wrong with the file is left to the one who reads it.
+void AnnounceReading(const std::string& path);
+
 // A file that appears under its name only when it is whole and on the disk: written to
 // "<path>.tmp.<pid>" in the same folder, flushed, and renamed by Commit. Without Commit the
 // temporary file is removed and whatever was under the name stays. Everything throws kIoFailure

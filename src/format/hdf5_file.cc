@@ -60,6 +60,9 @@ Hdf5Id PropertiesWithoutTimes(hid_t list_class) {
 
 Hdf5Session::Hdf5Session() {
   Hdf5Mutex().lock();
+  // A file that a full disk keeps from being closed stays open, and the library would crash when it
+  // closes that once more at the exit of the process. Counts before its first use only.
+  H5dont_atexit();
   H5Eget_auto2(H5E_DEFAULT, &report_, &report_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }

@@ -76,6 +76,7 @@ class Placer {
       ShareMemory(static_cast<int>(n));
       ShareMemoryAgain(static_cast<int>(n));
     }
+    FindLenders();
     AddDataRequests();
     AddRequestsAgain();
     AddGradientRequests();
@@ -107,6 +108,17 @@ class Placer {
   // A value that a user sets from outside keeps its memory to itself.
   bool IsSetFromOutside(int v) const {
     return LayerOf(plan_.values[Index(v)].producer).inputs.empty();
+  }
+
+  // What a layer lends takes no place in the arena, nor do the values that lie in it.
+  void FindLenders() {
+    lender_.assign(2 * plan_.values.size(), -1);
+    for (const PlannedLayer& layer : plan_.layers) {
+      for (size_t o = 0; o < layer.outputs.size(); ++o) {
+        if (!At(layer.info.lends_output, static_cast<int>(o))) continue;
+        lender_[Index(data_.Find(layer.outputs[o]))] = layer.outputs[o];
+      }
+    }
   }
 
   void ShareMemory(int n) {
@@ -217,11 +229,15 @@ class Placer {
       PlannedValue& value = plan_.values[v];
       const int id = static_cast<int>(v);
       const int root = data_.Find(id);
+      value.data.bytes = Bytes(value.spec);
+      if (lender_[Index(root)] >= 0) {
+        value.data = {.offset = 0, .bytes = value.data.bytes, .lender = lender_[Index(root)]};
+        continue;
+      }
       const bool outside = IsSetFromOutside(id);
       const int last = outside || readers_[v].empty() ? end_ : LastRead(id);
       Extend(&RequestOf(root, &data_requests_), Bytes(value.spec), outside ? 0 : value.producer,
              last);
-      value.data.bytes = Bytes(value.spec);
       slots_.emplace_back(&value.data, Index(data_requests_[Index(root)]));
     }
   }
@@ -281,6 +297,7 @@ class Placer {
   int end_;
   std::vector<std::vector<Reader>> readers_;                                        // by value
   std::vector<int> data_requests_ = std::vector<int>(2 * plan_.values.size(), -1);  // by root
+  std::vector<int> lender_;  // by root: the value whose layer lends its memory
   std::vector<BufferRequest> requests_;
   std::vector<std::pair<ArenaSlot*, size_t>> slots_;  // and the request that holds each
 };

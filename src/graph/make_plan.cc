@@ -90,6 +90,8 @@ class Planner {
       layer.layer = node.layer;
       layer.type = node.type;
       layer.info = infos_[n];
+      // What is lent cannot be set from outside.
+      if (!options_.optimize) layer.info.lends_output.clear();
       layer.inputs = node.inputs;
       layer.outputs = node.outputs;
       layer.backward = flow_.nodes[n].backward;

@@ -41,6 +41,7 @@ Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weig
   scratch_ = ByteTensor(static_cast<size_t>(plan_->scratch_bytes));
   AllocateLearnedGradients();
   for (const PlannedValue& value : plan_->values) shapes_.push_back(value.spec.shape);
+  FindBorrowers();
   steps_.resize(plan_->layers.size());
   for (size_t i = 0; i < steps_.size(); ++i) {
     const PlannedLayer& layer = plan_->layers[i];
@@ -64,6 +65,9 @@ Tensor Session::ByteTensor(size_t bytes) const {
 
 TensorView Session::ViewOf(const ArenaSlot& slot, const BlobSpec& spec) const {
   if (slot.offset < 0) return {};
+  if (slot.lender >= 0) {
+    return {lent_[static_cast<size_t>(slot.lender)], spec.shape, spec.dtype, context_.device()};
+  }
   auto* base = static_cast<std::byte*>(const_cast<Tensor&>(arena_).view().raw());
   return {base + slot.offset, spec.shape, spec.dtype, context_.device()};
 }
@@ -97,6 +101,7 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
   step->forward_inputs.clear();
   step->forward_outputs.clear();
   step->output_shapes.clear();
+  step->lent.assign(layer.info.lends_output.empty() ? 0 : layer.outputs.size(), nullptr);
   step->learned.clear();
   step->statistics.clear();
   step->saved.clear();
@@ -197,7 +202,8 @@ ForwardArgs Session::ForwardArgsOf(const PlannedLayer& layer, Step* step) {
           .scratch = {scratch, step->forward_scratch},
           .state = step->state.get(),
           .statistics = step->statistics,
-          .output_shapes = step->output_shapes};
+          .output_shapes = step->output_shapes,
+          .lent = step->lent};
 }
 
 void Session::RunForward(const PlannedLayer& layer, Step* step) {
@@ -216,6 +222,7 @@ void Session::RunForward(const PlannedLayer& layer, Step* step) {
       } else {
         layer.layer->Forward(args);
       }
+      TakeLent(index);
       if (observer_ != nullptr) observer_->AfterForward(index, args);
     });
   } catch (const Error& error) {
@@ -288,14 +295,17 @@ ConstTensorView Session::DataOf(int v) const {
 
 ConstTensorView Session::Data(const std::string& name) const {
   const int v = plan_->FindValue(name);
-  return v < 0 ? ConstTensorView() : DataOf(v);
+  if (v < 0) return {};
+  const ConstTensorView view = DataOf(v);
+  return view.raw() == nullptr ? ConstTensorView() : view;
 }
 
 TensorView Session::MutableData(const std::string& name) {
   const int v = plan_->FindFirstValue(name);
   if (v < 0) return {};
   const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
-  return ViewOf(value.data, SpecOf(v));
+  const TensorView view = ViewOf(value.data, SpecOf(v));
+  return view.raw() == nullptr ? TensorView() : view;
 }
 
 ConstTensorView Session::Gradient(const std::string& name) const {

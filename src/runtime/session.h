@@ -36,7 +36,8 @@ class Session {
   // Gradients of the last Forward. Learned gradients are added to. Requires a plan with backward.
   void Backward();
 
-  // By blob name; empty view when there is none of that name (or no gradient was planned). Data is
+  // By blob name; empty view when there is none of that name (or no gradient was planned, or it is
+  // of a batch and none was read yet). Data is
   // that of the last value of the name, MutableData of the first: set inputs there. Shapes are
   // those of the last Forward, which may be smaller than planned.
   ConstTensorView Data(const std::string& name) const;
@@ -69,7 +70,9 @@ class Session {
   const ExecContext& context() const { return context_; }
 
  private:
-  // The arguments of one layer, made once and when extents change.
+  static constexpr uint64_t kUnbound = ~uint64_t{0};  // an epoch that never is
+
+  // The arguments of one layer, made once and when extents change or lent memory moves.
   struct Step {
     const LayerInfo* info = nullptr;      // of the plan, or own_info
     std::unique_ptr<LayerInfo> own_info;  // for extents that differ from the plan's
@@ -120,6 +123,7 @@ class Session {
   void ChooseKernelAgain(const PlannedLayer& layer, const KernelQuery& query, Step* step);
   Tensor ByteTensor(size_t bytes) const;
   void SetShape(int value, const Shape& shape);
+  void FindBorrowers();
   void TakeLent(size_t index);
   void TakeDynamicShapes(const PlannedLayer& layer, const Step& step);
   ForwardArgs ForwardArgsOf(const PlannedLayer& layer, Step* step);

@@ -1,17 +1,14 @@
 #include "solvers/snapshot_set.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <string_view>
 
 #include "core/strings.h"
+#include "format/temporary_file.h"
 #include "solvers/snapshot.h"
 
 namespace crema {
@@ -66,26 +63,6 @@ std::vector<std::string> NamesBeside(const std::string& prefix) {
   return names;
 }
 
-// "<name>.tmp.<pid>", as AtomicFile writes.
-struct TemporaryName {
-  std::string_view name;
-  pid_t process = 0;
-};
-
-std::optional<TemporaryName> ParseTemporary(std::string_view name) {
-  constexpr std::string_view kMark = ".tmp.";
-  const size_t at = name.rfind(kMark);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view digits = name.substr(at + kMark.size());
-  TemporaryName found{name.substr(0, at), 0};
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), found.process);
-  if (error != std::errc() || end != digits.data() + digits.size() || found.process <= 0) {
-    return std::nullopt;
-  }
-  return found;
-}
-
 // Whether a run of this prefix writes files of this name.
 bool IsOfRun(std::string_view name, std::string_view stem) {
   constexpr std::array<std::string_view, 7> kEnds = {
@@ -96,12 +73,6 @@ bool IsOfRun(std::string_view name, std::string_view stem) {
   if (!name.starts_with(stem)) return false;
   name.remove_prefix(stem.size());
   return name == "_best.caffemodel" || name == "_best.caffemodel.h5";
-}
-
-// Our own number is that of a dead run as well: this run has not written yet, and in a container
-// each run may have the same.
-bool IsRunning(pid_t process) {
-  return process != ::getpid() && (::kill(process, 0) == 0 || errno != ESRCH);
 }
 
 void WarnOfRemoval(const std::string& path, const std::error_code& error, LogSink& log) {
@@ -183,8 +154,7 @@ int RemoveTemporaryFiles(const std::string& prefix) {
   const std::string stem = StemOf(prefix);
   int removed = 0;
   for (const std::string& name : NamesBeside(prefix)) {
-    const std::optional<TemporaryName> temporary = ParseTemporary(name);
-    if (!temporary || !IsOfRun(temporary->name, stem) || IsRunning(temporary->process)) continue;
+    if (!IsOfRun(NameOfAbandoned(name), stem)) continue;
     std::error_code error;
     if (fs::remove(Beside(prefix, name), error)) ++removed;
   }

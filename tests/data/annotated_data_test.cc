@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "data/annotated_sets.h"
 #include "data/expect_error.h"
 #include "data/image_files.h"
-#include "data/records/annotated_datum.h"
 #include "data/records/lmdb.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
@@ -20,46 +20,15 @@ namespace crema {
 namespace {
 
 using test::TempDir;
-using testing::Encode;
+using testing::Annotated;
 using testing::ExpectError;
 using testing::Flat;
 using testing::Pattern;
 
-struct TestBox {
-  int label;
-  float xmin, ymin, xmax, ymax;
-};
-
-AnnotatedDatum Annotated(const cv::Mat& image, const std::vector<TestBox>& boxes) {
-  AnnotatedDatum record;
-  record.mutable_datum()->set_encoded(true);
-  record.mutable_datum()->set_data(Encode(image));
-  record.mutable_datum()->set_label(40 + static_cast<int>(boxes.size()));
-  record.set_type(AnnotatedDatum::BBOX);
-  int instance = 0;
-  for (const TestBox& box : boxes) {
-    AnnotationGroup* group = record.add_annotation_group();
-    group->set_group_label(box.label);
-    Annotation* annotation = group->add_annotation();
-    annotation->set_instance_id(instance++);
-    annotation->mutable_bbox()->set_xmin(box.xmin);
-    annotation->mutable_bbox()->set_ymin(box.ymin);
-    annotation->mutable_bbox()->set_xmax(box.xmax);
-    annotation->mutable_bbox()->set_ymax(box.ymax);
-    annotation->mutable_bbox()->set_difficult(box.label == 2);
-  }
-  return record;
-}
-
 class AnnotatedDataTest : public ::testing::Test {
  protected:
   std::string Write(const std::string& name, const std::vector<AnnotatedDatum>& records) {
-    LmdbWriter writer(temp_.File(name));
-    for (size_t i = 0; i < records.size(); ++i) {
-      writer.Put(StrCat("key", i), records[i].SerializeAsString());
-    }
-    writer.Close();
-    return temp_.File(name);
+    return testing::WriteAnnotated(temp_, name, records);
   }
 
   // Images of 4 x 8: two boxes, none, one, three.
@@ -276,92 +245,9 @@ TEST_F(AnnotatedDataTest, RawPixelsTakePartAndFloatsAreRefused) {
   ExpectError(ErrorCode::kDataLoss, "holds floats", [&] { floats->Forward(); });
 }
 
-TEST(BoxBounds, CountWithoutDecoding) {
-  const AnnotatedDatum two = Annotated(Flat(2, 2, 1), {{1, 0, 0, 1, 1}, {1, 0, 0, 1, 1}});
-  const std::string bytes = two.SerializeAsString();
-  EXPECT_EQ(CountBoxes(bytes), 2u);
-  EXPECT_EQ(CountBoxes(""), 0u);
-  EXPECT_EQ(CountBoxes(bytes.substr(0, bytes.size() - 3)), 0u);
-  EXPECT_EQ(CountBoxes("\xFF\xFF\xFF"), 0u);
-  TempDir temp;
-  LmdbWriter writer(temp.File("set"));
-  writer.Put("a", bytes);
-  writer.Put("b", Annotated(Flat(2, 2, 1), {{1, 0, 0, 1, 1}}).SerializeAsString());
-  writer.Put("c", Annotated(Flat(2, 2, 1), {}).SerializeAsString());
-  writer.Close();
-  EXPECT_EQ(FindBoxBounds(temp.File("set"), 1).batch, 2u);
-  EXPECT_EQ(FindBoxBounds(temp.File("set"), 2).batch, 3u);
-  EXPECT_EQ(FindBoxBounds(temp.File("set"), 7).batch, 8u);
-  EXPECT_EQ(FindBoxBounds(temp.File("set"), 7).record, 2u);
-}
-
-// `starts` are where runs are resumed; `net` has batches of 3.
-void ExpectSameBoxes(const std::string& net, const std::string& pipeline,
-                     const std::vector<uint64_t>& starts) {
-  const auto build = [&](int threads) {
-    std::string text = net;
-    text.insert(text.rfind('}'), StrCat("pipeline_param { threads: ", threads, pipeline, " }"));
-    const auto plan = test::PlanText(text);
-    return std::make_unique<Session>(plan, Weights::Make(*plan, 1), ExecContext(1));
-  };
-  const auto pass = [](Session& session) {
-    session.Forward();
-    return test::ValuesOf(session.Data("data"));
-  };
-  std::vector<float> images;
-  std::vector<std::vector<float>> labels;
-  for (const int threads : {1, 2, 3, 8}) {
-    const auto session = build(threads);
-    std::vector<float> all;
-    for (size_t n = 0; n < 8; ++n) {
-      const std::vector<float> batch = pass(*session);
-      all.insert(all.end(), batch.begin(), batch.end());
-      if (threads == 1) labels.push_back(test::ValuesOf(session->Data("label")));
-      EXPECT_EQ(test::ValuesOf(session->Data("label")), labels[n]) << threads << pipeline;
-    }
-    if (threads == 1) images = all;
-    EXPECT_EQ(all, images) << threads << pipeline;
-    const size_t sample = images.size() / 24;
-    for (const uint64_t from : starts) {
-      const auto resumed = build(threads);
-      LayerState state;
-      state.set_position(from);
-      resumed->MutableState("boxes")->Restore(state);
-      const std::vector<float> batch = pass(*resumed);
-      EXPECT_TRUE(std::equal(batch.begin(), batch.end(),
-                             images.begin() + static_cast<ptrdiff_t>(from * sample)))
-          << threads << pipeline << " from " << from;
-      if (from % 3 == 0) {
-        EXPECT_EQ(test::ValuesOf(resumed->Data("label")), labels[from / 3]);
-      }
-    }
-  }
-}
-
-TEST_F(AnnotatedDataTest, BatchesAreTheSameForAnyWorkersAndFromAnySample) {
-  const std::string sampler =
-      "batch_sampler { sampler { min_scale: 0.3 } max_sample: 1 max_trials: 5 }";
-  const std::string transform =
-      "mirror: true resize_param { height: 6 width: 6 } noise_param { prob: 0 }";
-  const std::string net = Net(WriteFour(), 3, transform, sampler);
-  for (const char* pipeline : {"", " prefetch: 1"}) {
-    ExpectSameBoxes(net, pipeline, {6, 10, 17});
-  }
-  AnnotatedDatum broken = Annotated(Flat(4, 8, 7), {{1, 0, 0, 1, 1}});
-  broken.mutable_datum()->set_data("no image");
-  const AnnotatedDatum good = Annotated(Pattern(4, 8, 3), {{3, 0, 0, 1, 1}, {4, 0, 0, 0.5f, 1}});
-  const std::string bad =
-      Net(Write("bad", {good, good, broken, good, good}), 3, transform, sampler);
-  for (const char* policy : {" on_bad_sample: SKIP", " on_bad_sample: REPEAT"}) {
-    ExpectSameBoxes(bad, policy, {6, 9, 18});
-  }
-}
-
 TEST_F(AnnotatedDataTest, BadRecordsAreReplacedWithTheirBoxes) {
-  AnnotatedDatum broken = Annotated(Flat(4, 8, 7), {{1, 0, 0, 1, 1}});
-  broken.mutable_datum()->set_data("no image");
   const std::string source =
-      Write("bad", {Annotated(Flat(4, 8, 5), {{3, 0, 0, 1, 1}}), broken,
+      Write("bad", {Annotated(Flat(4, 8, 5), {{3, 0, 0, 1, 1}}), testing::WithoutImage(),
                     Annotated(Flat(4, 8, 9), {{4, 0, 0, 1, 1}, {5, 0, 0, 0.5f, 1}})});
   std::string text = Net(source, 3);
   text.insert(text.rfind('}'), "pipeline_param { on_bad_sample: REPEAT }");
@@ -377,10 +263,9 @@ TEST_F(AnnotatedDataTest, BadRecordsAreReplacedWithTheirBoxes) {
 
 // The one with the most boxes is there twice.
 TEST_F(AnnotatedDataTest, ReplacedRecordsHaveRoomForTheirBoxes) {
-  AnnotatedDatum broken = Annotated(Flat(4, 8, 7), {{1, 0, 0, 1, 1}});
-  broken.mutable_datum()->set_data("no image");
   const std::vector<AnnotatedDatum> records = {
-      Annotated(Flat(4, 8, 5), {{3, 0, 0, 1, 1}, {4, 0, 0, 1, 1}, {5, 0, 0, 1, 1}}), broken};
+      Annotated(Flat(4, 8, 5), {{3, 0, 0, 1, 1}, {4, 0, 0, 1, 1}, {5, 0, 0, 1, 1}}),
+      testing::WithoutImage()};
   std::string text = Net(Write("bad", records), 2);
   text.insert(text.rfind('}'), "pipeline_param { on_bad_sample: REPEAT }");
   const auto session = Build(text);

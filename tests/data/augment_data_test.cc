@@ -288,6 +288,22 @@ TEST(AugmentData, WhatCannotBeDoneIsRefusedWhenTheNetIsBuilt) {
          "holds floats; augment_param needs images of bytes");
 }
 
+TEST(AugmentData, ClassesThatAreNotThoseOfTheNetAreNamed) {
+  const Photos photos;
+  for (const char* step : {"mixup", "cutmix"}) {
+    const std::string layer = photos.ImageData(StrCat(step, ": 1 classes: 5"));
+    const std::string error = test::PlanError(StrCat(
+        "layer { ", layer, " } layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'fc' ",
+        "inner_product_param { num_output: 3 } } layer { name: 'loss' type: 'SoftmaxWithLoss' ",
+        "bottom: 'fc' bottom: 'label' top: 'loss' }"));
+    EXPECT_NE(error.find("layer \"loss\": "), std::string::npos) << error;
+    EXPECT_NE(error.find("with mixup or cutmix, transform_param.augment_param.classes of the data "
+                         "layer, 5 here, must be 3"),
+              std::string::npos)
+        << error;
+  }
+}
+
 TEST(AugmentData, OneTextTrainsOnMixedLabelsAndTestsOnPlainOnes) {
   const Photos photos;
   const std::string net = StrCat(

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "data/batches/datum_batches.h"
+#include "data/batches/data_set_source.h"
 #include "data/record_sets.h"
 #include "support/temp_dir.h"
 

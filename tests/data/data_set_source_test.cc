@@ -1,4 +1,6 @@
 // Records in order, shuffled and in shards, of each kind of data set.
+#include "data/batches/data_set_source.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "data/batches/datum_batches.h"
 #include "data/record_sets.h"
 #include "support/temp_dir.h"
 

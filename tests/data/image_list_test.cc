@@ -42,8 +42,8 @@ TEST(ImageList, OneLabelMayBeAFractionWhenItIsAskedFor) {
   const std::string path = temp.Write("list", "a.jpg 0.25\n");
   EXPECT_EQ(LabelsOf(ImageList(path, "", 1), 0), (std::vector<double>{0.25}));
   ExpectError(ErrorCode::kDataLoss,
-              "list:1:1: the label '0.25' behind 'a.jpg' is not a whole number of 32 bits; "
-              "label_count: 1 allows any number",
+              "list:1:1: the label '0.25' behind 'a.jpg' is not a whole number of 32 bits (the "
+              "layer ImageData takes any number with image_data_param.label_count: 1)",
               [&] { ImageList(path, ""); });
 }
 
@@ -136,7 +136,7 @@ TEST(ImageListFolder, EmptyOnesAreErrorsThatSaySo) {
   std::filesystem::create_directory(temp.File("cats"));
   Touch(temp, "cats/text.txt");
   expect(ErrorCode::kDataLoss, "the folder '" + temp.File("cats") + "' of class 0 holds no images");
-  expect(ErrorCode::kInvalidArgument, "remove that", "x/");
+  expect(ErrorCode::kInvalidArgument, "give its whole path, and no root folder", "x/");
   expect(ErrorCode::kInvalidArgument, "label_count is 2", "", 2);
 }
 

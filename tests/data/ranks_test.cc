@@ -1,5 +1,6 @@
 // Several processes that train together: in each epoch each image of a list, and each row of HDF5
-// files, is in one of them, once. data_set_source_test.cc has the same for data sets of records.
+// files, and each record with boxes, is in one of them, once. data_set_source_test.cc has the same
+// for all kinds of data sets of records.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -15,6 +16,12 @@
 #ifdef CREMA_HAVE_HDF5
 #include "data/batches/hdf5_batches.h"
 #include "data/hdf5/hdf5_appender.h"
+#endif
+#ifdef CREMA_HAVE_OPENCV
+#include <google/protobuf/text_format.h>
+
+#include "data/annotated_sets.h"
+#include "layers/input/record_layer.h"
 #endif
 
 namespace crema {
@@ -59,7 +66,7 @@ void ExpectEachOnce(Make&& make, Number&& number) {
 TEST(Ranks, SeeEachImageOfAListOnceInAnEpoch) {
   const TempDir temp;
   std::string lines;
-  for (int n = 0; n < kSamples; ++n) lines += StrCat(temp.Write(StrCat(n), StrCat(n)), " 1\n");
+  for (int n = 0; n < kSamples; ++n) lines += StrCat("image", n, " 1\n");
   const auto list = std::make_shared<const ImageList>(temp.Write("list", lines), "");
   for (const bool shuffle : {false, true}) {
     ExpectEachOnce(
@@ -67,7 +74,7 @@ TEST(Ranks, SeeEachImageOfAListOnceInAnEpoch) {
           return std::make_unique<ImageFileSource>(
               list, ImageFileSource::Options{.shard = shard, .shuffle = shuffle});
         },
-        [](const Record& record) { return std::stoi(std::string(record.value)); });
+        [](const Record& record) { return static_cast<int>(record.entry); });
   }
 }
 
@@ -100,6 +107,37 @@ TEST(Ranks, SeeEachRowOfHdf5FilesOnceInAnEpoch) {
         [](const Record& record) {
           return static_cast<int>(*reinterpret_cast<const float*>(record.value.data()));
         });
+  }
+}
+#endif
+
+#ifdef CREMA_HAVE_OPENCV
+// As the layers of Data and AnnotatedData open them.
+TEST(Ranks, SeeEachRecordWithBoxesOnceInAnEpoch) {
+  const TempDir temp;
+  for (const DataParameter::DB backend : {DataParameter::LMDB, DataParameter::LEVELDB}) {
+    if (!testing::CanWrite(backend, temp)) continue;
+    const std::string set = testing::WriteNumbered(temp, backend, kSamples);
+    OpenedOnce records(set);
+    for (const char* order : {"", "shuffle: true", "shuffle_buffer: 5"}) {
+      for (const char* cache : {"", "cache: ENCODED cache_mb: 1", "cache: DECODED cache_mb: 1"}) {
+        LayerParameter param;
+        ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+            StrCat("name: 'boxes' data_param { source: '", set, "' } pipeline_param { ", order, " ",
+                   cache, " }"),
+            &param));
+        ExpectEachOnce(
+            [&](Shard shard) { return OpenStream(param, records, /*seed=*/1, shard).source; },
+            [](const Record& record) {
+              AnnotatedDatum annotated;
+              EXPECT_TRUE(annotated.ParseFromArray(record.value.data(),
+                                                   static_cast<int>(record.value.size())));
+              const int number = std::stoi(std::string(record.key));
+              EXPECT_EQ(annotated.annotation_group_size(), number % 4);
+              return number;
+            });
+      }
+    }
   }
 }
 #endif

@@ -78,4 +78,25 @@ inline std::string WriteRecords(const test::TempDir& temp, DataParameter::DB bac
   return path;
 }
 
+// Raw records key0, key1, ... of 3x4, which tar shards hold as image files; image n holds 10n,
+// 10n + 1, ..., and its label is n.
+inline std::string WriteGraySet(const test::TempDir& temp, int records,
+                                DataParameter::DB backend = DataParameter::LMDB) {
+  const std::string path = temp.File(StrCat("gray", DataParameter::DB_Name(backend)));
+  const auto writer = CreateRecords(path, backend);
+  for (int i = 0; i < records; ++i) {
+    writer->Put(StrCat("key", i), GrayDatum(3, 4, i).SerializeAsString());
+  }
+  writer->Close();
+  return path;
+}
+
+// The text of a Data layer.
+inline std::string DataText(const std::string& source, const std::string& more = "batch_size: 2",
+                            const std::string& transform = "", int tops = 2) {
+  return StrCat("name: 'digits' type: 'Data' top: 'data' ", tops > 1 ? "top: 'label' " : "",
+                "data_param { source: '", source, "' ", more, " } transform_param { ", transform,
+                " }");
+}
+
 }  // namespace crema::testing

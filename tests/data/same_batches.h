@@ -14,24 +14,49 @@
 
 namespace crema::testing {
 
-// The bytes of each sample, over all outputs, of so many batches from a position on.
-inline std::vector<std::string> SamplesFrom(LayerRunner* runner, uint64_t position, int batches) {
-  LayerState state;
-  state.set_position(position);
-  runner->state().Restore(state);
+// Whether an output is rows of boxes, each of which begins with the number of its image.
+inline bool HoldsBoxes(const Shape& shape) {
+  return shape.axes() == 4 && shape[0] == 1 && shape[1] == 1 && shape[3] == 8;
+}
+
+// Puts each box to its image, the first of which is *samples.
+inline void AppendBoxes(const Tensor& output, int64_t rows, std::string* samples) {
+  const float* row = output.view().data<float>();
+  for (const float* const end = row + 8 * rows; row < end; row += 8) {
+    if (row[0] < 0) continue;  // there are none
+    samples[static_cast<size_t>(row[0])].append(reinterpret_cast<const char*>(row + 1),
+                                                7 * sizeof(float));
+  }
+}
+
+// The bytes of each sample, over all outputs, of the next batches.
+inline std::vector<std::string> NextSamples(LayerRunner* runner, int batches) {
   std::vector<std::string> samples;
   for (int n = 0; n < batches; ++n) {
     runner->Forward();
     const auto batch = static_cast<size_t>(runner->outputs[0].shape()[0]);
     const size_t first = samples.size();
     samples.resize(first + batch);
-    for (const Tensor& output : runner->outputs) {
+    for (size_t k = 0; k < runner->outputs.size(); ++k) {
+      const Tensor& output = runner->outputs[k];
+      if (k > 0 && HoldsBoxes(runner->shapes[k])) {
+        AppendBoxes(output, runner->shapes[k][2], &samples[first]);
+        continue;
+      }
       const auto* bytes = static_cast<const char*>(output.view().raw());
       const size_t size = output.view().bytes() / batch;
       for (size_t i = 0; i < batch; ++i) samples[first + i].append(bytes + i * size, size);
     }
   }
   return samples;
+}
+
+// The same from a position on.
+inline std::vector<std::string> SamplesFrom(LayerRunner* runner, uint64_t position, int batches) {
+  LayerState state;
+  state.set_position(position);
+  runner->state().Restore(state);
+  return NextSamples(runner, batches);
 }
 
 // What a run may be resumed at. What takes the place of a bad sample depends on its batch, so there

@@ -19,6 +19,7 @@
 #include "data/image_files.h"
 #include "data/layer_runner.h"
 #include "data/lists/image_list.h"
+#include "data/lists/window_file.h"
 #include "data/record_sets.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
@@ -104,6 +105,13 @@ TEST(SourceErrors, PipesAreRefusedAndNotWaitedFor) {
             0);
   EXPECT_EQ(InAnotherProcess(
                 [&] { return ErrorIs(ErrorCode::kDataLoss, text, [&] { OpenRecords(pipe); }); }),
+            0);
+  EXPECT_EQ(InAnotherProcess(
+                [&] { return ErrorIs(ErrorCode::kDataLoss, text, [&] { ImageList(pipe, ""); }); }),
+            0);
+  EXPECT_EQ(InAnotherProcess([&] {
+              return ErrorIs(ErrorCode::kDataLoss, text, [&] { ReadWindowFile(pipe, "", {}); });
+            }),
             0);
   fs::create_directory(temp.File("set"));
   ASSERT_EQ(mkfifo(temp.File("set/data.mdb").c_str(), 0600), 0);

@@ -60,7 +60,10 @@ Process::~Process() {
   waitpid(pid_, nullptr, 0);
 }
 
-void Process::Signal(int signal) { kill(pid_, signal); }
+// The number -1 would mean all processes of this user.
+void Process::Signal(int signal) {
+  if (pid_ > 0) kill(pid_, signal);
+}
 
 bool Process::IsRunning() {
   if (pid_ < 0) return false;

@@ -125,6 +125,26 @@ TEST(ComputeImageMean, BrokenRecordsAndUsage) {
   EXPECT_EQ(RunTool("compute_image_mean", {temp.File("none")}).exit_code, 2);
 }
 
+// The data set, which may take minutes, is broken, and nobody has looked at it.
+TEST(ComputeImageMean, TheOutputIsLookedAtFirst) {
+  const TempDir temp;
+  Datum broken = RawDatum(Flat(2, 2, {10}), 0);
+  broken.set_data("123");
+  WriteSet(temp.File("db"), std::vector<Datum>{broken});
+  const ProcessResult missing =
+      RunTool("compute_image_mean", {temp.File("db"), temp.File("no/mean")});
+  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_TRUE(Contains(missing.err, "does not exist; create it first")) << missing.err;
+  const ProcessResult folder = RunTool("compute_image_mean", {temp.File("db"), temp.path()});
+  EXPECT_EQ(folder.exit_code, 3);
+  EXPECT_TRUE(Contains(folder.err, "it is a folder or a device")) << folder.err;
+  temp.Write("mean", "of before");
+  EXPECT_TRUE(Contains(RunTool("compute_image_mean", {temp.File("db"), temp.File("mean")}).err,
+                       "00000000"));
+  EXPECT_EQ(temp.Read("mean"), "of before");
+  EXPECT_EQ(temp.FileCount(), 2U);
+}
+
 #ifdef CREMA_HAVE_OPENCV
 TEST(ComputeImageMean, EncodedImagesAreDecoded) {
   const TempDir temp;

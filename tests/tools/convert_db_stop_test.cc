@@ -1,16 +1,17 @@
 #if defined(CREMA_HAVE_OPENCV) && defined(CREMA_HAVE_HDF5)
 #include <gtest/gtest.h>
+#include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <functional>
 #include <string>
-#include <thread>
+#include <vector>
 
 #include "core/strings.h"
 #include "data/record_sets.h"
 #include "tools/convert_db.h"
+#include "tools/stopped.h"
 
 namespace crema::test {
 namespace {
@@ -21,6 +22,7 @@ namespace fs = std::filesystem;
 class ConvertDbStopped : public ConvertDb {
  protected:
   void WriteMany(int records) {
+    fs::remove_all(File("db"));
     const auto writer = CreateRecords(File("db"), DataParameter::LMDB);
     for (int i = 0; i < records; ++i) {
       writer->Put(RowKey(static_cast<uint64_t>(i)),
@@ -28,68 +30,57 @@ class ConvertDbStopped : public ConvertDb {
     }
     writer->Close();
   }
-  // Sends Ctrl-C once `begun` says so; again, where the command was done before that.
+  std::vector<std::string> Command(const std::string& kind, const std::string& output = "out") {
+    return {Bin("convert_db"),   "-j",       "1",         "--rows_per_file=50",
+            "--backend=" + kind, File("db"), File(output)};
+  }
+  // Sends Ctrl-C once `begun` says so.
   void Stop(const std::string& kind, const std::function<bool()>& begun) {
-    int exit_code = 0;
-    for (int attempt = 0; attempt < 10 && exit_code == 0; ++attempt) {
-      fs::remove_all(File("out"));
-      Process process({Bin("convert_db"), "-j", "1", "--rows_per_file=50", "--backend=" + kind,
-                       File("db"), File("out")},
-                      "", File("stdout"), File("stderr"));
-      while (!begun() && process.IsRunning()) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-      process.Signal(SIGINT);
-      exit_code = process.Wait();
-    }
-    ASSERT_EQ(exit_code, 130) << temp_.Read("stderr");
+    ASSERT_EQ(StopInTheMiddle(temp_, Command(kind), File("out"), SIGINT, begun), 130)
+        << temp_.Read("stderr");
     EXPECT_TRUE(fs::exists(File("out.unfinished")));
   }
-  void ResumeAndCompare(const std::string& kind, uint64_t records) {
+  void ExpectRefusals(const std::string& kind) {
     EXPECT_TRUE(Contains(temp_.Read("stderr"), "--resume goes on")) << temp_.Read("stderr");
     EXPECT_EQ(Run("db", "out", {"--backend=" + kind, "--rows_per_file=50"}).exit_code, 2);
-    EXPECT_EQ(Run("db", "out", {"--backend=" + kind, "--rows_per_file=51", "--resume"}).exit_code,
-              2);
-    Convert("db", "out", {"--backend=" + kind, "--rows_per_file=50", "--resume"});
-    Convert("db", "whole", {"--backend=" + kind, "--rows_per_file=50"});
-    if (kind == "hdf5") {
-      for (uint64_t file = 0; file * 50 < records; ++file) {
-        const std::string name = StrCat("/", RowKey(file).substr(2), ".h5");
-        ASSERT_EQ(temp_.Read("out" + name), temp_.Read("whole" + name)) << name;
-      }
-      EXPECT_EQ(Batches("out"), Batches("whole"));
-    } else {
-      EXPECT_EQ(ReadAll(File("out")), ReadAll(File("whole")));
+    for (const char* flag : {"--rows_per_file=51", "--on_bad=skip"}) {
+      EXPECT_EQ(
+          Run("db", "out", {"--backend=" + kind, "--rows_per_file=50", flag, "--resume"}).exit_code,
+          2)
+          << flag;
     }
-    EXPECT_FALSE(fs::exists(File("out.unfinished")));
-    const ProcessResult again =
-        Run("db", "out", {"--backend=" + kind, "--rows_per_file=50", "--resume"});
-    EXPECT_TRUE(Contains(again.out, "complete already")) << again.out << again.err;
+  }
+  void ExpectStartAgain() {
+    for (const std::vector<std::string>& flags :
+         {std::vector<std::string>{"--backend=tar"}, {"--backend=tar", "--resume"}}) {
+      const ProcessResult again = Run("db", "out", flags);
+      EXPECT_EQ(again.exit_code, 2);
+      EXPECT_TRUE(Contains(again.err, "remove it and start again")) << again.err;
+      EXPECT_FALSE(Contains(again.err, "--resume")) << again.err;
+    }
+  }
+  void ResumeAndCompare(const std::string& kind) {
+    ExpectRefusals(kind);
+    Convert("db", "whole", {"--backend=" + kind});
+    ExpectGoesOn(Command(kind), File("out"), ReadAll(File("whole")));
   }
 };
 
 TEST_F(ConvertDbStopped, AnLmdbGoesOn) {
   WriteMany(60000);
-  Stop("lmdb", [&] {
-    std::error_code ignored;
-    return fs::exists(File("out/data.mdb"), ignored) &&
-           fs::file_size(File("out/data.mdb"), ignored) > 200000;
-  });
+  Stop("lmdb", [&] { return HasCommitted(File("out")); });
   const size_t written = ReadAll(File("out")).size();
   EXPECT_GE(written, 1000U);
   EXPECT_LT(written, 60000U);
-  ResumeAndCompare("lmdb", 60000);
+  ResumeAndCompare("lmdb");
 }
 
 TEST_F(ConvertDbStopped, ALevelDbGoesOn) {
   if (!testing::CanWrite(DataParameter::LEVELDB, temp_)) GTEST_SKIP() << "built without LevelDB";
   WriteMany(60000);
-  Stop("leveldb", [&] {
-    std::error_code ignored;
-    return fs::file_size(File("out/000003.log"), ignored) > 0 && !ignored;
-  });
+  Stop("leveldb", [&] { return HasBytes(File("out/000003.log"), 1); });
   EXPECT_LT(ReadAll(File("out")).size(), 60000U);
-  ResumeAndCompare("leveldb", 60000);
+  ResumeAndCompare("leveldb");
 }
 
 TEST_F(ConvertDbStopped, Hdf5GoesOn) {
@@ -102,8 +93,31 @@ TEST_F(ConvertDbStopped, Hdf5GoesOn) {
   // As if it had been killed while it wrote.
   temp_.Write("out/000059.h5.tmp.1", "half a file");
   fs::remove(File("out/list.txt"));
-  ResumeAndCompare("hdf5", kRecords);
+  ExpectRefusals("hdf5");
+  Convert("db", "out", {"--backend=hdf5", "--rows_per_file=50", "--resume"});
+  Convert("db", "whole", {"--backend=hdf5", "--rows_per_file=50"});
+  for (uint64_t file = 0; file * 50 < kRecords; ++file) {
+    const std::string name = StrCat("/", RowKey(file).substr(2), ".h5");
+    ASSERT_EQ(temp_.Read("out" + name), temp_.Read("whole" + name)) << name;
+  }
+  EXPECT_EQ(Batches("out"), Batches("whole"));
+  EXPECT_FALSE(fs::exists(File("out.unfinished")));
   EXPECT_FALSE(fs::exists(File("out/000059.h5.tmp.1")));
+}
+
+// Which records its rows are is known to nobody.
+TEST_F(ConvertDbStopped, Hdf5WithoutTheBadRecordsCannotGoOn) {
+  WriteMany(3025);
+  std::vector<std::string> command = Command("hdf5");
+  command.insert(command.begin() + 1, "--on_bad=skip");
+  ASSERT_EQ(StopInTheMiddle(temp_, command, File("out"), SIGINT,
+                            [&] { return fs::exists(File("out/000001.h5")); }),
+            130);
+  EXPECT_TRUE(Contains(temp_.Read("stderr"), "cannot be continued")) << temp_.Read("stderr");
+  command.insert(command.begin() + 1, "--resume");
+  const ProcessResult resumed = RunProcess(command);
+  EXPECT_EQ(resumed.exit_code, 2);
+  EXPECT_TRUE(Contains(resumed.err, "remove it and start again")) << resumed.err;
 }
 
 TEST_F(ConvertDbStopped, TarCannotGoOn) {
@@ -111,10 +125,42 @@ TEST_F(ConvertDbStopped, TarCannotGoOn) {
   Stop("tar", [&] { return fs::exists(File("out")) && !fs::is_empty(File("out")); });
   EXPECT_TRUE(Contains(temp_.Read("stderr"), "cannot be continued")) << temp_.Read("stderr");
   EXPECT_GT(ReadAll(File("out")).size(), 0U);
-  const ProcessResult resumed =
-      Run("db", "out", {"--backend=tar", "--rows_per_file=50", "--resume"});
-  EXPECT_EQ(resumed.exit_code, 2);
-  EXPECT_TRUE(Contains(resumed.err, "remove it and start again")) << resumed.err;
+  ExpectStartAgain();
+}
+
+TEST_F(ConvertDbStopped, KilledTarIsNotSaidToGoOn) {
+  WriteMany(60000);
+  ASSERT_EQ(StopInTheMiddle(temp_, Command("tar"), File("out"), SIGKILL,
+                            [&] { return fs::exists(File("out")) && !fs::is_empty(File("out")); }),
+            128 + SIGKILL);
+  ExpectStartAgain();
+  WriteMany(10);
+  fs::remove_all(File("out"));
+  Convert("db", "out", {"--backend=tar"});
+  EXPECT_FALSE(fs::exists(File("out.unfinished")));
+}
+
+// Half of it has another name, under which nobody would look for it.
+TEST_F(ConvertDbStopped, WhatIsLeftOfAKilledArchiveGoes) {
+  const auto halves = [&] {
+    int count = 0;
+    for (const auto& entry : fs::directory_iterator(temp_.path())) {
+      count += entry.path().filename().string().starts_with("out.tar.tmp.") ? 1 : 0;
+    }
+    return count;
+  };
+  WriteMany(60000);
+  ASSERT_EQ(StopInTheMiddle(temp_, Command("tar", "out.tar"), File("out.tar"), SIGKILL,
+                            [&] { return halves() > 0; }),
+            128 + SIGKILL);
+  EXPECT_EQ(halves(), 1);
+  const std::string running = StrCat("out.tar.tmp.", ::getppid());
+  temp_.Write(running, "of a command that is busy");
+  WriteMany(10);
+  Convert("db", "out.tar", {"--backend=tar"});
+  EXPECT_EQ(halves(), 1);
+  EXPECT_TRUE(fs::exists(File(running)));
+  EXPECT_EQ(ReadAll(File("out.tar")).size(), 10U);
 }
 
 }  // namespace

@@ -206,6 +206,90 @@ TEST_F(ConvertDb, RefusesWhatTarAndHdf5CannotHold) {
   ExpectFailure("cut", {"--backend=hdf5"}, 3, {"record \"00000000\""});
 }
 
+TEST_F(ConvertDb, FloatsGoIntoTarAsBytes) {
+  WriteHdf5("in.h5", {1, 3, 1, 1}, {1, 2, 3}, {4});
+  ExpectFailure("in.h5", {"--backend=tar"}, 2, {"in.h5' holds floats", "--bytes", "0 to 255"});
+  Convert("in.h5", "out.tar", {"--backend=tar", "--bytes"});
+  EXPECT_EQ(ReadAll(File("out.tar")).size(), 1U);
+}
+
+// The good records of a set whose second is broken, in whatever kind.
+TEST_F(ConvertDb, BrokenRecordsAreErrorsOrSkipped) {
+  const Datum good = FileDatum(Pattern(4, 6), 1);
+  const Datum cut = testing::EncodedDatum(Png(Pattern(9, 9)).substr(0, 60), 0);
+  WriteKeyed("db", {{"a", good.SerializeAsString()},
+                    {"b", cut.SerializeAsString()},
+                    {"c", "no datum"},
+                    {"d", RawDatum(Pattern(4, 6), 2).SerializeAsString()}});
+  ExpectFailure("db", {"--backend=hdf5"}, 3, {"record \"b\"", "--on_bad=skip"});
+  ExpectFailure("db", {"--on_bad=ignore"}, 2, {"--on_bad", "'ignore' is not error or skip"});
+  for (const std::string kind : {"hdf5", "tar", "lmdb"}) {
+    const ProcessResult result = Run("db", kind, {"--on_bad=skip", "--backend=" + kind});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_TRUE(Contains(result.out, "Wrote 2 records to " + File(kind) + "; skipped 2"))
+        << result.out;
+    for (const char* key : {"record \"b\"", "record \"c\""}) {
+      EXPECT_TRUE(Contains(result.err, key)) << result.err;
+    }
+  }
+  EXPECT_EQ(Keys(ReadAll(File("lmdb"))), (std::vector<std::string>{"a", "d"}));
+  EXPECT_EQ(Keys(ReadAll(File("tar"))), (std::vector<std::string>{"a", "d"}));
+  Convert("hdf5", "back");
+  EXPECT_EQ(ParseDatum(ReadAll(File("back"))[1].second).label(), 2);
+
+  WriteKeyed("junk", {{"a", "no datum"}});
+  ExpectFailure("junk", {"--on_bad=skip"}, 3, {"none of the 1 records can be used"});
+}
+
+TEST_F(ConvertDb, BrokenRowsAndSamplesAreErrorsOrSkipped) {
+  WriteHdf5("in.h5", {3, 1}, {1, 0.5F, 3}, {4, 5, 6});
+  ExpectFailure("in.h5", {"--bytes"}, 3, {"in.h5 row 1", "--on_bad=skip"});
+  Convert("in.h5", "rows", {"--bytes", "--on_bad=skip"});
+  EXPECT_EQ(Keys(ReadAll(File("rows"))), (std::vector<std::string>{"00000000", "00000002"}));
+
+  WriteImages("db");
+  Convert("db", "in.tar", {"--backend=tar"});
+  std::string archive = temp_.Read("in.tar");
+  constexpr size_t kHeader = 512;
+  archive[archive.find("00000003.cls") + kHeader] = 'x';  // its label
+  temp_.Write("in.tar", archive);
+  ExpectFailure("in.tar", {}, 3, {"the label (.cls) of '00000003'", "--on_bad=skip"});
+  Convert("in.tar", "samples", {"--on_bad=skip"});
+  const Records records = ReadAll(File("samples"));
+  EXPECT_EQ(records.size(), 6U);
+  EXPECT_EQ(records[3].first, "00000004");
+}
+
+// Boxes in tar are no damage, but a wish that cannot be granted.
+TEST_F(ConvertDb, WhatAKindCannotHoldIsNeverSkipped) {
+  AnnotatedDatum annotated;
+  *annotated.mutable_datum() = FileDatum(Pattern(4, 6), 1);
+  WriteSet(File("boxes"), std::vector<AnnotatedDatum>{annotated});
+  ExpectFailure("boxes", {"--backend=tar", "--on_bad=skip"}, 2, {"not boxes"});
+  Convert("boxes", "copy", {"--on_bad=skip"});
+  EXPECT_EQ(ReadAll(File("copy")), ReadAll(File("boxes")));
+}
+
+// Of the commands that read records.
+TEST_F(ConvertDb, OthersSayWhatToDoWithHdf5) {
+  WriteImages("db");
+  Convert("db", "h5", {"--backend=hdf5"});
+  for (const char* tool : {"check_data", "compute_image_mean"}) {
+    for (const char* path : {"h5", "h5/list.txt", "h5/000000.h5"}) {
+      const ProcessResult result = RunTool(tool, {File(path)});
+      EXPECT_EQ(result.exit_code, 3);
+      EXPECT_TRUE(Contains(result.err, StrCat("'", File(path), "' is HDF5"))) << result.err;
+      EXPECT_TRUE(Contains(result.err, StrCat("`convert_db ", File(path), " OUTPUT`")))
+          << result.err;
+    }
+  }
+  fs::remove(File("h5/list.txt"));
+  const ProcessResult result = RunTool("check_data", {File("h5")});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_TRUE(Contains(result.err, "holds HDF5 files")) << result.err;
+  EXPECT_TRUE(Contains(result.err, "`convert_db LIST OUTPUT`")) << result.err;
+}
+
 TEST_F(ConvertDb, WrongArguments) {
   WriteImages("db");
   ExpectFailure("db", {"--backend=hfd5"}, 2, {"did you mean 'hdf5'"});

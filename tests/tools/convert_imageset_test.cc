@@ -1,12 +1,15 @@
 #ifdef CREMA_HAVE_OPENCV
-#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "core/strings.h"
 #include "data/image/image.h"
@@ -14,11 +17,21 @@
 #include "support/temp_dir.h"
 #include "support/terminal.h"
 #include "tools/data_set.h"
+#include "tools/stopped.h"
 
 namespace crema::test {
 namespace {
 
 namespace fs = std::filesystem;
+
+void MakeSocket(const std::string& path) {
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  ASSERT_LT(path.size(), sizeof(address.sun_path));
+  path.copy(address.sun_path, path.size());
+  const int file = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(file, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  close(file);
+}
 
 class ConvertImageset : public ::testing::Test {
  protected:
@@ -177,6 +190,53 @@ TEST_F(ConvertImageset, BadImagesAreErrorsOrSkipped) {
   EXPECT_FALSE(fs::exists(temp_.File("none.unfinished")));
 }
 
+// Nobody writes into these pipes, so reading one would wait for ever.
+TEST_F(ConvertImageset, PipesAndSocketsAreNoImagesAndNoLists) {
+  ASSERT_EQ(mkfifo(temp_.File("root/pipe.png").c_str(), 0600), 0);
+  MakeSocket(temp_.File("root/socket.png"));
+  list_ = temp_.Write("list.txt", "a.png 3\npipe.png 1\nsocket.png 2\nsub/d.png 7\n");
+  const ProcessResult stopped = Run({});
+  EXPECT_EQ(stopped.exit_code, 3);
+  EXPECT_TRUE(Contains(stopped.err, "pipe.png' (line 2 of '")) << stopped.err;
+  EXPECT_TRUE(Contains(stopped.err, "is a pipe or a device")) << stopped.err;
+  const ProcessResult skipped = Run({"--on_bad=skip"}, "skipped");
+  EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
+  EXPECT_TRUE(Contains(skipped.out, "Wrote 2 images")) << skipped.out;
+  EXPECT_TRUE(Contains(skipped.out, "skipped 2")) << skipped.out;
+  EXPECT_TRUE(Contains(skipped.err, "socket.png' (line 3")) << skipped.err;
+  for (const char* name : {"pipe.txt", "pipe.csv"}) {
+    list_ = temp_.File(name);
+    ASSERT_EQ(mkfifo(list_.c_str(), 0600), 0);
+    const ProcessResult result = Run({}, "other");
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_TRUE(Contains(result.err, StrCat(name, ": is a pipe or a device"))) << result.err;
+    EXPECT_FALSE(fs::exists(temp_.File("other")));
+  }
+}
+
+// What is read as for ImageData, whose fields are not there on a command line.
+TEST_F(ConvertImageset, MessagesAreRightWithoutANet) {
+  const ProcessResult folder =
+      RunTool("convert_imageset", {temp_.File("root/"), temp_.path(), temp_.File("db")});
+  EXPECT_EQ(folder.exit_code, 2);
+  EXPECT_FALSE(Contains(folder.err, "root_folder")) << folder.err;
+  EXPECT_TRUE(Contains(folder.err, "is a folder of classes, not a list")) << folder.err;
+  list_ = temp_.Write("list.txt", "a.png 0.5\n");
+  const ProcessResult half = Run({});
+  EXPECT_EQ(half.exit_code, 3);
+  EXPECT_TRUE(Contains(half.err, "the layer ImageData takes any number")) << half.err;
+}
+
+TEST_F(ConvertImageset, AnErrorKeepsTarShardsThatCannotGoOn) {
+  temp_.Write("root/sub/d.png", "no image");
+  const ProcessResult failed = Run({"--backend=tar", "--encoded"});
+  EXPECT_EQ(failed.exit_code, 3);
+  EXPECT_TRUE(Contains(failed.err, "keeps the 2 images")) << failed.err;
+  EXPECT_TRUE(Contains(failed.err, "cannot be continued")) << failed.err;
+  EXPECT_FALSE(Contains(failed.err, "--resume")) << failed.err;
+  EXPECT_EQ(ReadAll(temp_.File("db")).size(), 2U);
+}
+
 TEST_F(ConvertImageset, AnErrorKeepsWhatWasWrittenForResume) {
   const Records whole = Converted({});
   fs::remove_all(temp_.File("db"));
@@ -248,84 +308,66 @@ TEST_F(ConvertImageset, RefusesFlagsThatMakeNoSense) {
   EXPECT_TRUE(Contains(RunTool("convert_imageset", {"--help"}).out, "--encode_type"));
 }
 
-// The image number `at` of `count` is a pipe, so that the command waits there.
+// A list of small images and, behind them, some that take long.
 class Stopped : public ConvertImageset {
  protected:
-  void Prepare(int count, int at) {
+  void Prepare(int small) {
+    Add("slow.png", SlowImage());
     std::string list;
-    for (int i = 0; i < count; ++i) list += StrCat(i == at ? "pipe.png " : "a.png ", i, "\n");
+    for (int i = 0; i < small + 40; ++i)
+      list += StrCat(i < small ? "a.png " : "slow.png ", i, "\n");
     list_ = temp_.Write("list.txt", list);
-    Add("pipe.png", Pattern(4, 6, 3, 9));
-    whole_ = Converted({});
-    fs::remove_all(temp_.File("db"));
-    fs::remove(temp_.File("root/pipe.png"));
-    ASSERT_EQ(mkfifo(temp_.File("root/pipe.png").c_str(), 0600), 0);
+    whole_ = Converted({"--resize_height=4", "--resize_width=6"});
+    fs::remove_all(db_);
   }
-  // The other end of the pipe, once the command reads from it.
-  int OpenPipe() { return open(temp_.File("root/pipe.png").c_str(), O_WRONLY); }
   std::vector<std::string> Command() {
-    return {Bin("convert_imageset"), "-j", "1", temp_.File("root/"), list_, temp_.File("db")};
+    return {Bin("convert_imageset"),
+            "--resize_height=4",
+            "--resize_width=6",
+            "-j",
+            "1",
+            temp_.File("root/"),
+            temp_.File("list.txt"),
+            db_};
   }
-  void ResumeAndCompare() {
-    fs::remove(temp_.File("root/pipe.png"));
-    Add("pipe.png", Pattern(4, 6, 3, 9));
-    const ProcessResult resumed = Run({"--resume"});
-    EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
-    EXPECT_EQ(ReadAll(temp_.File("db")), whole_);
-    EXPECT_FALSE(fs::exists(temp_.File("db.unfinished")));
+  int Stop(int signal, const std::function<bool()>& begun) {
+    return StopInTheMiddle(temp_, Command(), db_, signal, begun);
   }
+  const std::string db_ = temp_.File("db");
   Records whole_;
 };
 
 TEST_F(Stopped, ByCtrlCLeavesADataSetThatGoesOn) {
+  Prepare(1000);
   for (const int signal : {SIGINT, SIGTERM}) {
-    fs::remove_all(temp_.File("db"));
-    Prepare(60, 20);
-    Process process(Command(), "", temp_.File("out"), temp_.File("err"));
-    const int pipe = OpenPipe();
-    process.Signal(signal);
-    const std::string bytes = Png(Pattern(4, 6, 3, 9));
-    ASSERT_EQ(write(pipe, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
-    close(pipe);
-    EXPECT_EQ(process.Wait(), 130) << temp_.Read("err");
-    EXPECT_TRUE(Contains(temp_.Read("err"), "--resume")) << temp_.Read("err");
-    const size_t written = ReadAll(temp_.File("db")).size();
-    EXPECT_GE(written, 21U);
-    EXPECT_LT(written, 60U);
-    EXPECT_TRUE(fs::exists(temp_.File("db.unfinished")));
-    ResumeAndCompare();
+    ASSERT_EQ(Stop(signal, [&] { return HasCommitted(db_); }), 130) << temp_.Read("stderr");
+    EXPECT_TRUE(Contains(temp_.Read("stderr"), "--resume")) << temp_.Read("stderr");
+    const size_t written = ReadAll(db_).size();
+    EXPECT_GE(written, 1000U);
+    EXPECT_LT(written, 1040U);
+    EXPECT_TRUE(fs::exists(db_ + ".unfinished"));
+    ExpectGoesOn(Command(), db_, whole_);
   }
 }
 
 TEST_F(Stopped, KilledItGoesOnBehindTheLastCommit) {
-  Prepare(1200, 1100);
-  Process process(Command(), "", temp_.File("out"), temp_.File("err"));
-  const int pipe = OpenPipe();
-  process.Signal(SIGKILL);
-  EXPECT_EQ(process.Wait(), 128 + SIGKILL);
-  close(pipe);
-  EXPECT_EQ(ReadAll(temp_.File("db")).size(), 1000U);
-  ResumeAndCompare();
+  Prepare(1000);
+  ASSERT_EQ(Stop(SIGKILL, [&] { return HasCommitted(db_); }), 128 + SIGKILL);
+  EXPECT_EQ(ReadAll(db_).size(), 1000U);
+  ExpectGoesOn(Command(), db_, whole_);
 }
 
 TEST_F(Stopped, KilledBeforeTheFirstCommit) {
-  Prepare(30, 3);
-  Process process(Command(), "", temp_.File("out"), temp_.File("err"));
-  const int pipe = OpenPipe();
-  process.Signal(SIGKILL);
-  process.Wait();
-  close(pipe);
-  ResumeAndCompare();
+  Prepare(0);
+  constexpr uint64_t kEmpty = 8192;  // bytes of an LMDB that is empty
+  ASSERT_EQ(Stop(SIGKILL, [&] { return HasBytes(db_ + "/data.mdb", kEmpty); }), 128 + SIGKILL);
+  ExpectGoesOn(Command(), db_, whole_);
 }
 
 TEST_F(Stopped, ATerminalShowsOneLine) {
-  Prepare(60, 20);
+  Prepare(20);
   Terminal terminal(80);
   terminal.Start(Command(), temp_.path());
-  const int pipe = OpenPipe();
-  const std::string bytes = Png(Pattern(4, 6, 3, 9));
-  ASSERT_EQ(write(pipe, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
-  close(pipe);
   EXPECT_EQ(terminal.Wait(), 0);
   EXPECT_TRUE(terminal.screen().wrapped().empty());
   EXPECT_TRUE(Contains(terminal.screen().text(), "Wrote 60 images")) << terminal.screen().text();

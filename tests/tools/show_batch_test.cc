@@ -123,6 +123,40 @@ TEST_F(ShowBatch, SolverGivesNetAndSeed) {
   EXPECT_EQ(temp_.Read("sheet.png"), first) << "whatever the threads";
 }
 
+// The data set, which may be far away, is not there, and nobody has looked for it.
+TEST_F(ShowBatch, TheOutputIsLookedAtFirst) {
+  const std::string net = "--model=" + Net("", "none");
+  EXPECT_TRUE(Contains(Run({net}).err, "there is no data set"));
+  const ProcessResult missing = RunTool("show_batch", {net, "-o", temp_.File("no/sheet.png")});
+  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_TRUE(Contains(missing.err, "does not exist; create it first")) << missing.err;
+  const ProcessResult kind = RunTool("show_batch", {net, "-o", temp_.File("sheet.xyz")});
+  EXPECT_EQ(kind.exit_code, 2);
+  EXPECT_TRUE(Contains(kind.err, "no picture format has the extension '.xyz'")) << kind.err;
+}
+
+TEST_F(ShowBatch, TellsTheWarningsOfTheNet) {
+  const std::string net = Net("");
+  temp_.Write("net.prototxt",
+              "layer { name: 'i' type: 'Input' top: 'x'\n"
+              "  input_param { shape { dim: 2 } } }\n" +
+                  temp_.Read("net.prototxt") +
+                  "layer { name: 'e' type: 'DummyData' top: 'y'\n"
+                  "  dummy_data_param { shape { dim: 2 } }\n"
+                  "  convolution_param { num_output: 2 } }\n");
+  const ProcessResult result = Run({"--model=" + net});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(Contains(result.err,
+                       "net.prototxt:9:3: layer \"e\": 'convolution_param' has no "
+                       "effect"))
+      << result.err;
+}
+
+TEST_F(ShowBatch, WhatLiesAtTheSourceDecidesAndNoFlag) {
+  EXPECT_FALSE(Contains(RunTool("show_batch", {"--help"}).out, "--backend"));
+  EXPECT_EQ(Run({"--model=" + Net(""), "--backend=tar"}).exit_code, 2);
+}
+
 TEST_F(ShowBatch, RefusesWhatItCannotShow) {
   EXPECT_EQ(RunTool("show_batch", {"--model=" + Net("")}).exit_code, 2) << "no -o";
   EXPECT_EQ(Run({}).exit_code, 2);

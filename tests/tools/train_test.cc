@@ -321,7 +321,7 @@ TEST_F(Train, DiskFullStopsWithTheReasonAndKeepsTheLastSnapshot) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   // A file size limit stands in for a full disk: writes fail in the same place.
   const std::string script =
-      "ulimit -f 12; trap '' XFSZ; exec " + Bin("train") + " --solver=solver.prototxt --threads=1";
+      "ulimit -f 12; exec " + Bin("train") + " --solver=solver.prototxt --threads=1";
   Edit("net.prototxt", "num_output: 16", "num_output: 200");
   const ProcessResult result = RunProcess({"/bin/sh", "-c", script}, temp_.path());
   EXPECT_EQ(result.exit_code, 3) << result.err;

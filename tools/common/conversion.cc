@@ -14,11 +14,14 @@
 #include "core/strings.h"
 #include "data/records/datum.h"
 #include "format/file.h"
+#include "format/temporary_file.h"
 
 DEFINE_bool(resume, false, "go on with a data set that an earlier command left unfinished");
 
 namespace crema::tools {
 namespace {
+
+constexpr const char* kCannotGoOn = "data sets of its kind cannot be continued";
 
 bool Exists(const std::string& path) {
   std::error_code ignored;
@@ -67,16 +70,13 @@ Conversion::Conversion(Options options)
 void Conversion::Open() {
   const bool there = Exists(options_.path);
   const bool unfinished = Exists(marker_);
-  if (there && !options_.resume) {
-    Fail(
-        ErrorCode::kInvalidArgument,
-        unfinished
-            ? StrCat("'", options_.path, "' was left unfinished: go on with --resume, or remove it")
-            : StrCat("'", options_.path, "' exists already: remove it or choose another path"));
+  if (there && unfinished) CheckUnfinished();
+  if (there && !unfinished) {
+    if (options_.resume) return;  // complete
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("'", options_.path, "' exists already: remove it or choose another path"));
   }
-  if (there && !unfinished) return;  // complete
   if (there) {
-    CheckMarker();
     RecordAppender appender =
         options_.append ? options_.append() : AppendRecords(options_.path, options_.backend);
     writer_ = std::move(appender.writer);
@@ -84,6 +84,7 @@ void Conversion::Open() {
     resumed_ = true;
     return;
   }
+  if (unfinished) RemoveAbandoned(options_.path);  // half an archive
   // Before the data set, so that there is never an unfinished one without it.
   WriteFileAtomically(marker_, options_.origin);
   try {
@@ -95,7 +96,19 @@ void Conversion::Open() {
 }
 
 bool Conversion::CanGoOn() const {
-  return options_.append || options_.backend != DataParameter::TAR;
+  return options_.create ? options_.append != nullptr : options_.backend != DataParameter::TAR;
+}
+
+void Conversion::CheckUnfinished() const {
+  if (!CanGoOn()) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("'", options_.path, "' was left unfinished, and ",
+                                             kCannotGoOn, ": remove it and start again"));
+  }
+  if (!options_.resume) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("'", options_.path, "' was left unfinished: go on with --resume, or remove it"));
+  }
+  CheckMarker();
 }
 
 void Conversion::CheckMarker() const {
@@ -120,9 +133,12 @@ Conversion::~Conversion() {
     writer_->Close();
     LogEvent(Severity::kWarning,
              StrCat("'", options_.path, "' keeps the ", written_, " ", options_.unit,
-                    " that were written before the error; --resume goes on behind them"),
+                    " that were written before the error; ",
+                    CanGoOn() ? "--resume goes on behind them" : kCannotGoOn),
              {});
   } catch (const std::exception&) {  // the first error is the one to tell
+    writer_.reset();
+    if (!Exists(options_.path)) Remove(marker_);
   }
 }
 
@@ -153,6 +169,11 @@ void Conversion::Skip(const std::string& reason) {
   progress().Add();
 }
 
+std::string Conversion::Summary() const {
+  return StrCat("Wrote ", written_, " ", options_.unit, " to ", options_.path,
+                skipped_ > 0 ? StrCat("; skipped ", skipped_) : "");
+}
+
 int Conversion::Finish(bool all) {
   progress().Clear();
   if (!all && written_ == 0 && !resumed_) {
@@ -174,8 +195,7 @@ int Conversion::Finish(bool all) {
   const std::string of_total = options_.total > 0 ? StrCat(" of ", options_.total) : "";
   std::cerr << "stopped: '" << options_.path << "' is whole so far, with "
             << done_before_ + written_ + skipped_ << of_total << " " << options_.unit << " done; "
-            << (CanGoOn() ? "--resume goes on" : "data sets of its kind cannot be continued")
-            << "\n";
+            << (CanGoOn() ? "--resume goes on" : kCannotGoOn) << "\n";
   return ExitCode(ErrorCode::kCancelled);
 }
 

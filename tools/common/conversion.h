@@ -16,13 +16,14 @@ namespace crema::tools {
 // While records are missing, "<path>.unfinished" stands beside the data set. It says what the
 // records are made from and how, so that --resume does not go on with something else.
 // Ctrl-C, or an error after which something is worth keeping, leaves a data set that can be read.
+// Tar shards cannot be continued; what a killed command left of an archive is removed by the next.
 // Thread safety: one thread at a time.
 class Conversion {
  public:
   struct Options {
     std::string path;
     DataParameter::DB backend = DataParameter::LMDB;
-    // In place of those of record_db.h for `backend`; both or none.
+    // In place of those of record_db.h for `backend`; without `append` it cannot be continued.
     std::function<std::unique_ptr<RecordWriter>()> create = {};
     std::function<RecordAppender()> append = {};
     bool resume = false;
@@ -52,7 +53,8 @@ class Conversion {
   // About an item; counts nothing.
   void Warn(const std::string& text) { progress().Warn(text); }
   uint64_t written() const { return written_; }  // records of this command
-  uint64_t skipped() const { return skipped_; }
+  // "Wrote 10 images to train_lmdb; skipped 2", of this command.
+  std::string Summary() const;
 
   // Ends it. `all` is false when Interrupted() was the reason to stop. Returns the exit code:
   // 0, or 130 with a message about what there is. Throws kDataLoss when all were skipped.
@@ -61,6 +63,7 @@ class Conversion {
  private:
   void Open();
   bool CanGoOn() const;
+  void CheckUnfinished() const;
   void CheckMarker() const;
   ProgressLine& progress();
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <numeric>
 
+#include "common/bad_flag.h"
+#include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
 #include "data/pipeline/shuffle.h"
@@ -18,7 +20,6 @@ DEFINE_int32(short_side, 0, "resize so that the shorter side has this length; ke
 DEFINE_bool(encoded, false, "store image files, not pixels");
 DEFINE_string(encode_type, "", "jpg, png, ...: what image files are stored as (means --encoded)");
 DEFINE_int32(quality, 0, "1 to 100: encode JPEG or WebP with this quality (with --encoded)");
-DEFINE_string(on_bad, "error", "an image that cannot be used: error, or skip (as in Caffe)");
 
 namespace crema::tools {
 namespace {
@@ -54,10 +55,7 @@ ImageRecordOptions ImageOptionsOfFlags() {
   if (FLAGS_quality > 0 && (!encoded || FLAGS_encode_type == "png")) {
     Fail(ErrorCode::kInvalidArgument, "--quality is about JPEG and WebP: add --encode_type=jpg");
   }
-  if (FLAGS_on_bad != "error" && FLAGS_on_bad != "skip") {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("--on_bad: '", FLAGS_on_bad, "' is not error or skip"));
-  }
+  SkipsBad();
   return {.gray = FLAGS_gray,
           .height = FLAGS_resize_height,
           .width = FLAGS_resize_width,
@@ -72,13 +70,6 @@ std::string DescribeImageFlags() {
                 "\nresize_width: ", FLAGS_resize_width, "\nshort_side: ", FLAGS_short_side,
                 "\nencoded: ", FLAGS_encoded, "\nencode_type: ", FLAGS_encode_type,
                 "\nquality: ", FLAGS_quality, "\n");
-}
-
-bool SkipsBadImages() { return FLAGS_on_bad == "skip"; }
-
-bool IsFaultOfImage(const Error& error) {
-  return error.code() == ErrorCode::kDataLoss || error.code() == ErrorCode::kNotFound ||
-         error.code() == ErrorCode::kIoFailure;
 }
 
 void CheckImageCount(size_t images) {

@@ -7,22 +7,15 @@
 #include <vector>
 
 #include "common/image_record.h"
-#include "core/error.h"
 
 namespace crema::tools {
 
 // What --gray, --resize_height, --encoded and the like say. Throws kInvalidArgument for those that
-// make no sense, or not together; also for the flags below.
+// make no sense, or not together; also for those below and --on_bad.
 ImageRecordOptions ImageOptionsOfFlags();
 
 // The same as text, a line each, for Conversion's `origin`.
 std::string DescribeImageFlags();
-
-// --on_bad=skip
-bool SkipsBadImages();
-
-// Whether it is the image that is missing, cannot be read or is damaged.
-bool IsFaultOfImage(const Error& error);
 
 // Throws kUnsupported for more images than ImageKey has numbers.
 void CheckImageCount(size_t images);

@@ -9,7 +9,7 @@
 #include "core/strings.h"
 #include "data/image/encode_image.h"
 #include "data/image/resize.h"
-#include "format/file.h"
+#include "data/lists/data_file.h"
 
 namespace crema::tools {
 namespace {
@@ -55,12 +55,9 @@ ImageRecord MakeImageRecord(const std::string& path, int label, const std::strin
                             const ImageRecordOptions& options) {
   std::string bytes;
   try {
-    bytes = ReadFile(path);
+    bytes = ReadDataFile(path);
   } catch (const Error& error) {
-    // What is no file is a fault of the images, not of the command.
-    const bool no_file = error.code() == ErrorCode::kInvalidArgument;
-    Fail(no_file ? ErrorCode::kDataLoss : error.code(),
-         StrCat(description, ": ", error.problems().front().message));
+    Fail(error.code(), StrCat(description, ": ", error.problems().front().message));
   }
   Image image;
   DecodeImage(bytes, options.gray ? ColorMode::kGray : ColorMode::kColor, description, &image);

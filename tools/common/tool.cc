@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -162,6 +163,8 @@ void RequireFlag(const std::string& value, const char* name) {
 
 int RunTool(int argc, char** argv, const char* usage,
             const std::function<int(std::vector<std::string>)>& body) {
+  // Writing beyond `ulimit -f` is then an error as on a full disk, and does not kill the command.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     for (int i = 1; i < argc; ++i) {
       const std::string_view word = argv[i];

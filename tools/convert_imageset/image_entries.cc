@@ -8,6 +8,7 @@
 #include "common/csv.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "data/lists/data_file.h"
 #include "data/lists/image_list.h"
 #include "format/file.h"
 
@@ -30,7 +31,7 @@ bool ParseLabel(std::string_view text, int* label) {
 
 std::vector<ImageEntry> ReadCsv(const std::string& list, const std::string& root) {
   std::vector<ImageEntry> entries;
-  const std::vector<std::vector<std::string>> rows = ParseCsv(ReadFile(list));
+  const std::vector<std::vector<std::string>> rows = ParseCsv(ReadDataFile(list));
   for (size_t i = 0; i < rows.size(); ++i) {
     ImageEntry entry;
     const bool fine = rows[i].size() == 2 && ParseLabel(rows[i][1], &entry.label);

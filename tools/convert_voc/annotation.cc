@@ -8,8 +8,8 @@
 #include "convert_voc/xml.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "data/lists/data_file.h"
 #include "data/records/annotated_datum.h"
-#include "format/file.h"
 
 namespace crema::tools {
 namespace {
@@ -101,7 +101,7 @@ std::string Describe(const VocObject& object) {
 }  // namespace
 
 VocAnnotation ReadVocAnnotation(const std::string& path) {
-  const XmlElement root = ParseXml(ReadFile(path), path);
+  const XmlElement root = ParseXml(ReadDataFile(path), path);
   if (root.name != "annotation") {
     FailAt(path, root, StrCat("is no annotation of VOC: it begins with <", root.name, ">"));
   }

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "data/lists/data_file.h"
 #include "format/file.h"
 
 namespace crema::tools {
@@ -74,7 +75,7 @@ std::vector<VocEntry> ReadImageSet(const std::string& folder, const std::string&
   const std::string year = YearOf(folder);
   std::vector<VocEntry> entries;
   int line = 0;
-  for (const std::string& text : Split(ReadFile(list), '\n')) {
+  for (const std::string& text : Split(ReadDataFile(list), '\n')) {
     ++line;
     const std::string name(NameIn(text));
     if (name.empty()) continue;

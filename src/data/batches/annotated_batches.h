@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "crema.pb.h"
 #include "data/augment/draws.h"
+#include "data/batches/data_set_source.h"
 #include "data/batches/sample_writer.h"
 #include "data/image/image.h"
 #include "data/pipeline/prefetcher.h"
@@ -60,25 +62,37 @@ class AnnotatedDecoder final : public SampleDecoder {
     uint64_t capacity = 0;  // boxes of one sample
     std::set<int> labels;   // those that are known; empty: all
   };
-  AnnotatedDecoder(Options options, std::shared_ptr<const Augmenter> augmenter,
-                   SampleWriter writer);
+  // `cache` may be null.
+  AnnotatedDecoder(Options options, std::shared_ptr<const Augmenter> augmenter, SampleWriter writer,
+                   std::shared_ptr<DecodedCache> cache = nullptr);
 
   // places[0] takes the image; places[1], where there is one, boxes or the label. Throws kDataLoss,
   // naming the record.
   void Decode(const Record& record, std::span<std::byte* const> places) override;
 
  private:
+  // What a record holds, before random steps.
+  struct Stored {
+    PixelView pixels;
+    std::span<const ObjectBox> objects;
+    int label = 0;
+    bool cached = false;
+  };
+
+  // Valid until the next call.
+  Stored Find(const Record& record);
   std::string Name(const Record& record) const { return RecordName(options_.data_set, record.key); }
-  PixelView Augment(const Record& record, const PixelView& pixels);
+  PixelView Augment(const Record& record, const Stored& stored);
   // Puts a copy into sample_, unless it is that already.
   void TakeImage(const Record& record, const PixelView& pixels);
-  void CheckLabels(const Record& record) const;
+  void CheckLabels(const Record& record, std::span<const ObjectBox> objects) const;
   void WriteBoxes(const Record& record, const PixelView& pixels,
                   const Transformer::Placement& place, std::byte* out);
 
   const Options options_;
   const std::shared_ptr<const Augmenter> augmenter_;
   SampleWriter writer_;
+  const std::shared_ptr<DecodedCache> cache_;
   AnnotatedDatumReader reader_;
   AnnotatedImage sample_;
 };

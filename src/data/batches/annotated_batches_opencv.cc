@@ -63,16 +63,27 @@ void Augmenter::ResizeAll(Draws& draws, AnnotatedImage* sample) const {
 }
 
 AnnotatedDecoder::AnnotatedDecoder(Options options, std::shared_ptr<const Augmenter> augmenter,
-                                   SampleWriter writer)
+                                   SampleWriter writer, std::shared_ptr<DecodedCache> cache)
     : options_(std::move(options)),
       augmenter_(std::move(augmenter)),
       writer_(std::move(writer)),
+      cache_(std::move(cache)),
       reader_(options_.data_set, writer_.transformer().color_mode()) {}
 
-PixelView AnnotatedDecoder::Augment(const Record& record, const PixelView& pixels) {
-  sample_.objects = reader_.objects();
-  if (!augmenter_->HasWork()) return pixels;
-  TakeImage(record, pixels);
+AnnotatedDecoder::Stored AnnotatedDecoder::Find(const Record& record) {
+  if (cache_) {
+    if (const DecodedDatum* kept = cache_->Find(record.entry)) {
+      return {ViewOf(kept->image), kept->objects, kept->label, true};
+    }
+  }
+  const PixelView pixels = reader_.Read(record.key, record.value);
+  return {pixels, reader_.objects(), reader_.label(), false};
+}
+
+PixelView AnnotatedDecoder::Augment(const Record& record, const Stored& stored) {
+  sample_.objects.assign(stored.objects.begin(), stored.objects.end());
+  if (!augmenter_->HasWork()) return stored.pixels;
+  TakeImage(record, stored.pixels);
   const uint64_t stream = MixBits(writer_.options().layer_id, HashName("augment"));
   augmenter_->Apply(Draws(RandomStream(writer_.options().seed, stream, record.ordinal)), &sample_);
   return ViewOf(sample_.image);
@@ -86,9 +97,9 @@ void AnnotatedDecoder::TakeImage(const Record& record, const PixelView& pixels) 
   CopyPixels(pixels, &sample_.image);
 }
 
-void AnnotatedDecoder::CheckLabels(const Record& record) const {
+void AnnotatedDecoder::CheckLabels(const Record& record, std::span<const ObjectBox> objects) const {
   if (options_.labels.empty()) return;
-  for (const ObjectBox& object : reader_.objects()) {
+  for (const ObjectBox& object : objects) {
     if (options_.labels.contains(object.label)) continue;
     Fail(ErrorCode::kDataLoss, StrCat(Name(record), " has a box of label ", object.label,
                                       ", which is not in label_map_file"));
@@ -96,11 +107,14 @@ void AnnotatedDecoder::CheckLabels(const Record& record) const {
 }
 
 void AnnotatedDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
-  const PixelView stored = reader_.Read(record.key, record.value);
-  CheckLabels(record);
+  const Stored stored = Find(record);
+  CheckLabels(record, stored.objects);
   PixelView pixels = Augment(record, stored);
   writer_.CheckShape(pixels.shape(), [&] { return Name(record); });
   writer_.CheckElements(pixels, [&] { return Name(record); });
+  if (cache_ && !stored.cached) {
+    KeepDecoded(record, stored.pixels, stored.label, stored.objects, cache_.get());
+  }
   if (const SampleAugmenter* augmenter = writer_.AugmenterFor(pixels.shape())) {
     TakeImage(record, pixels);
     augmenter->Apply(record.ordinal, &sample_.image, &sample_.objects);
@@ -118,7 +132,7 @@ void AnnotatedDecoder::Decode(const Record& record, std::span<std::byte* const> 
     WriteBoxes(record, pixels, place, places[1]);
   } else {
     writer_.WriteLabel(
-        reader_.label(), [&] { return Name(record); }, places[1]);
+        stored.label, [&] { return Name(record); }, places[1]);
   }
 }
 

@@ -1,147 +1,8 @@
 #include "data/batches/datum_batches.h"
 
-#include <algorithm>
 #include <string_view>
 
 namespace crema {
-
-namespace {
-
-using Kind = OrderOptions::Kind;
-
-void GiveDecoded(const DecodedDatum& decoded, Record* record) {
-  record->key = decoded.key;
-  record->value = {};
-}
-
-}  // namespace
-
-void DataSetSource::Seek(uint64_t position) {
-  // What is held of a block can still be given, up to where it was given already.
-  if (position < position_ || position >= held_end_) held_end_ = held_begin_;
-  position_ = position;
-  skip_ = 0;
-  if (options_.order.kind == Kind::kInOrder) reader_->Seek(options_.shard.Ordinal(position));
-}
-
-void DataSetSource::Read(Record* record) {
-  const uint64_t position = position_++;
-  record->ordinal = options_.shard.Ordinal(position);
-  switch (options_.order.kind) {
-    case Kind::kInOrder:
-      return ReadInOrder(record);
-    case Kind::kShuffled:
-      return ReadShuffled(record);
-    case Kind::kBlocks:
-      return ReadFromBlock(position, record);
-  }
-}
-
-const DecodedDatum* DataSetSource::FindDecoded(uint64_t sample) const {
-  return options_.decoded ? options_.decoded->Find(sample) : nullptr;
-}
-
-void DataSetSource::ReadShuffled(Record* record) {
-  record->entry = Order().SampleAt(record->ordinal);
-  if (const DecodedDatum* decoded = FindDecoded(record->entry)) {
-    return GiveDecoded(*decoded, record);
-  }
-  Give(reader_->At(record->entry), record);
-}
-
-void DataSetSource::ReadInOrder(Record* record) {
-  if (options_.decoded) {  // else nobody asks for the number, and a LevelDB need not count
-    record->entry = record->ordinal % reader_->count();
-    if (const DecodedDatum* decoded = FindDecoded(record->entry)) {
-      skip_ += options_.shard.world;
-      return GiveDecoded(*decoded, record);
-    }
-  }
-  reader_->Skip(skip_);
-  skip_ = options_.shard.world - 1;
-  Give(reader_->Next(), record);
-}
-
-void DataSetSource::Give(const KeyedRecord& read, Record* record) const {
-  if (reader_->lasting()) {  // nothing is copied
-    record->key = read.key;
-    record->value = read.value;
-    return;
-  }
-  record->storage.assign(read.key).append(read.value);
-  record->key = std::string_view(record->storage).substr(0, read.key.size());
-  record->value = std::string_view(record->storage).substr(read.key.size());
-}
-
-SampleOrder& DataSetSource::Order() {
-  if (!order_) order_.emplace(reader_->count(), options_.order);
-  return *order_;
-}
-
-void DataSetSource::ReadFromBlock(uint64_t position, Record* record) {
-  if (position < held_begin_ || position >= held_end_) LoadBlock(position);
-  Held& held = held_[position - held_begin_];
-  record->entry = Order().SampleAt(record->ordinal);
-  if (held.decoded != nullptr) return GiveDecoded(*held.decoded, record);
-  if (held.error) std::rethrow_exception(held.error);
-  if (reader_->lasting()) return Give(held.lasting, record);
-  record->storage.swap(held.storage);  // its memory goes round
-  record->key = std::string_view(record->storage).substr(0, held.key_bytes);
-  record->value = std::string_view(record->storage).substr(held.key_bytes);
-}
-
-// Reads what this shard has in a block, from `position` on, in the order in which it lies.
-void DataSetSource::LoadBlock(uint64_t position) {
-  held_end_ = held_begin_;
-  const Shard& shard = options_.shard;
-  const SampleOrder::Range range = Order().BlockOf(shard.Ordinal(position));
-  const uint64_t end = shard.PositionFrom(range.end);
-  struct Wanted {
-    uint64_t sample;
-    size_t place;  // in held_
-  };
-  std::vector<Wanted> wanted;
-  for (uint64_t p = position; p < end; ++p) {
-    wanted.push_back({Order().SampleAt(shard.Ordinal(p)), static_cast<size_t>(p - position)});
-  }
-  std::ranges::sort(wanted, {}, &Wanted::sample);
-  if (held_.size() < wanted.size()) held_.resize(wanted.size());
-  for (const Wanted& want : wanted) {
-    Held& held = held_[want.place];
-    held.decoded = FindDecoded(want.sample);
-    if (held.decoded != nullptr) continue;
-    MoveReaderTo(want.sample);
-    Hold(&held);
-    reader_stands_ = (want.sample + 1) % Order().count();
-  }
-  held_begin_ = position;
-  held_end_ = end;
-}
-
-void DataSetSource::MoveReaderTo(uint64_t sample) {
-  const std::optional<uint64_t> stands = std::exchange(reader_stands_, std::nullopt);
-  if (stands && *stands <= sample) {
-    reader_->Skip(sample - *stands);
-  } else {
-    reader_->Seek(sample);
-  }
-}
-
-// A record that cannot be read is an error when its turn comes.
-void DataSetSource::Hold(Held* held) {
-  held->error = nullptr;
-  try {
-    const KeyedRecord read = reader_->Next();
-    if (reader_->lasting()) {
-      held->lasting = read;
-    } else {
-      held->storage.assign(read.key).append(read.value);
-      held->key_bytes = read.key.size();
-    }
-  } catch (...) {
-    held->error = std::current_exception();
-  }
-}
 
 void DatumDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
   if (cache_) return DecodeOnce(record, places);
@@ -159,28 +20,15 @@ void DatumDecoder::DecodeOnce(const Record& record, std::span<std::byte* const> 
   const auto name = [&] { return NameOf(record); };
   int label = 0;
   if (const DecodedDatum* kept = cache_->Find(record.entry)) {
-    const Image& image = kept->image;
-    writer_.Write({image.channels, image.height, image.width, image.pixels.data(), nullptr},
-                  record.ordinal, name, places[0]);
+    writer_.Write(ViewOf(kept->image), record.ordinal, name, places[0]);
     label = kept->label;
   } else {
     const PixelView image = reader_.Read(record.key, record.value);
     writer_.Write(image, record.ordinal, name, places[0]);
     label = reader_.label();
-    Keep(record, image);
+    KeepDecoded(record, image, label, {}, cache_.get());
   }
   if (places.size() > 1) writer_.WriteLabel(label, name, places[1]);
-}
-
-void DatumDecoder::Keep(const Record& record, const PixelView& image) {
-  if (image.bytes == nullptr) return;  // floats need no decoding
-  const uint64_t bytes = uint64_t{static_cast<uint32_t>(image.channels)} *
-                         static_cast<uint32_t>(image.height) * static_cast<uint32_t>(image.width);
-  const DecodedDatum decoded{
-      .key = std::string(record.key),
-      .image = {image.channels, image.height, image.width, {image.bytes, image.bytes + bytes}},
-      .label = reader_.label()};
-  cache_->Keep(record.entry, decoded, bytes + decoded.key.size());
 }
 
 }  // namespace crema

@@ -10,6 +10,23 @@
 
 namespace crema {
 
+namespace {
+
+std::string_view ReadEntry(const ImageList& list, uint64_t number, FileReader* files,
+                           std::string* storage) {
+  const ImageList::Entry& entry = list.entries()[number];
+  try {
+    return files->Read(number, entry.path, storage);
+  } catch (const Error& error) {
+    Problem problem = error.problems().front();
+    if (entry.line > 0)
+      problem.message += StrCat(" (line ", entry.line, " of '", list.source(), "')");
+    throw Error(std::move(problem));
+  }
+}
+
+}  // namespace
+
 uint64_t ImageFileSource::EntryAt(uint64_t ordinal) {
   const uint64_t count = list_->entries().size();
   if (!options_.shuffle) return ordinal % count;
@@ -25,18 +42,10 @@ uint64_t ImageFileSource::EntryAt(uint64_t ordinal) {
 void ImageFileSource::Read(Record* record) {
   record->ordinal = options_.shard.Ordinal(position_++);
   record->entry = EntryAt(record->ordinal);
-  const ImageList::Entry& entry = list_->entries()[record->entry];
   record->value = {};
   const auto& decoded = options_.caches.decoded;
   if (decoded && decoded->Find(record->entry) != nullptr) return;
-  try {
-    record->value = files_.Read(record->entry, entry.path, &record->storage);
-  } catch (const Error& error) {
-    Problem problem = error.problems().front();
-    if (entry.line > 0)
-      problem.message += StrCat(" (line ", entry.line, " of '", list_->source(), "')");
-    throw Error(std::move(problem));
-  }
+  files_.Announce(record->entry, list_->entries()[record->entry].path);
 }
 
 Image ReadShaped(std::string_view bytes, const ImageShaping& shaping, const std::string& name) {
@@ -56,11 +65,12 @@ Image ReadShaped(std::string_view bytes, const ImageShaping& shaping, const std:
   return Resize(image, height, width);
 }
 
-Shape ShapeOfFirst(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping) {
-  ImageFileSource source(list, {});
-  Record record;
-  source.Read(&record);
-  const Image image = ReadShaped(record.value, shaping, list->Name(list->entries().front()));
+Shape ShapeOfEntry(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping,
+                   uint64_t entry) {
+  FileReader files(nullptr);
+  std::string storage;
+  const std::string_view bytes = ReadEntry(*list, entry, &files, &storage);
+  const Image image = ReadShaped(bytes, shaping, list->Name(list->entries()[entry]));
   return {image.channels, image.height, image.width};
 }
 
@@ -69,20 +79,21 @@ void ImageFileDecoder::Decode(const Record& record, std::span<std::byte* const> 
   const auto name = [&] { return list_->Name(entry); };
   const bool as_it_is = shaping_.height == 0 && shaping_.short_side == 0;
   if (as_it_is && !cache_) {
-    writer_.WriteEncoded(record.value, shaping_.mode, record.ordinal, name, places[0]);
+    writer_.WriteEncoded(ReadEntry(*list_, record.entry, &files_, &storage_), shaping_.mode,
+                         record.ordinal, name, places[0]);
   } else {
-    const Image& image = Shaped(record, name());
+    const Image& image = Shaped(record.entry, name());
     writer_.Write(ViewOf(image), record.ordinal, name, places[0]);
   }
   if (places.size() > 1) WriteLabels(record.entry, places[1]);
 }
 
-const Image& ImageFileDecoder::Shaped(const Record& record, const std::string& name) {
+const Image& ImageFileDecoder::Shaped(uint64_t entry, const std::string& name) {
   if (cache_) {
-    if (const Image* kept = cache_->Find(record.entry)) return *kept;
+    if (const Image* kept = cache_->Find(entry)) return *kept;
   }
-  image_ = ReadShaped(record.value, shaping_, name);
-  if (cache_) cache_->Keep(record.entry, image_, image_.pixels.size());
+  image_ = ReadShaped(ReadEntry(*list_, entry, &files_, &storage_), shaping_, name);
+  if (cache_) cache_->Keep(entry, image_, image_.pixels.size());
   return image_;
 }
 

@@ -17,9 +17,9 @@
 
 namespace crema {
 
-// The files of a list that belong to one shard, in its order or, with `shuffle`, in an order that
-// depends on seed, layer and epoch only. Throws what reading a file throws, naming the line of the
-// list.
+// The entries of a list that belong to one shard, in its order or, with `shuffle`, in an order that
+// depends on seed, layer and epoch only. The decoders read the files, so that as many are read at a
+// time as there are decoders; here the system is told which ones come.
 class ImageFileSource final : public RecordSource {
  public:
   struct Options {
@@ -33,7 +33,7 @@ class ImageFileSource final : public RecordSource {
       : list_(std::move(list)), options_(std::move(options)), files_(options_.caches.encoded) {}
 
   void Seek(uint64_t position) override { position_ = position; }
-  // The value stays empty where the decoder finds the image in the cache.
+  // The value stays empty.
   void Read(Record* record) override;
   std::string Name(const Record& record) const override {
     return list_->entries()[record.entry].path;
@@ -44,7 +44,7 @@ class ImageFileSource final : public RecordSource {
 
   const std::shared_ptr<const ImageList> list_;
   const Options options_;
-  FileReader files_;
+  const FileReader files_;
   uint64_t position_ = 0;
   uint64_t epoch_ = 0;           // that order_ belongs to
   std::vector<uint32_t> order_;  // empty: none yet
@@ -61,30 +61,35 @@ struct ImageShaping {
 // Decodes and resizes. Throws what DecodeImage throws; `name` begins the message.
 Image ReadShaped(std::string_view bytes, const ImageShaping& shaping, const std::string& name);
 
-// C x H x W of the first image of a list. Throws as reading and decoding it.
-Shape ShapeOfFirst(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping);
+// C x H x W of an image of a list. Throws as reading and decoding it.
+Shape ShapeOfEntry(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping,
+                   uint64_t entry);
 
 class ImageFileDecoder final : public SampleDecoder {
  public:
-  // `cache`, of images after shaping, may be null.
+  // `caches` are of files and of images after shaping.
   ImageFileDecoder(std::shared_ptr<const ImageList> list, ImageShaping shaping, SampleWriter writer,
-                   std::shared_ptr<ImageCache> cache = nullptr)
+                   const SampleCaches& caches = {})
       : list_(std::move(list)),
         shaping_(shaping),
         writer_(std::move(writer)),
-        cache_(std::move(cache)) {}
+        cache_(caches.decoded),
+        files_(caches.encoded) {}
 
-  // As DatumDecoder; places[1] takes as many labels as the list has for each image.
+  // As DatumDecoder; also throws what reading the file throws, naming the line of the list.
+  // places[1] takes as many labels as the list has for each image.
   void Decode(const Record& record, std::span<std::byte* const> places) override;
 
  private:
-  const Image& Shaped(const Record& record, const std::string& name);
+  const Image& Shaped(uint64_t entry, const std::string& name);
   void WriteLabels(uint64_t entry, std::byte* place) const;
 
   const std::shared_ptr<const ImageList> list_;
   const ImageShaping shaping_;
   SampleWriter writer_;
   const std::shared_ptr<ImageCache> cache_;
+  FileReader files_;
+  std::string storage_;
   Image image_;  // where it is not in the cache
 };
 

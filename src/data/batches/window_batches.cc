@@ -14,6 +14,18 @@ std::string NameOf(const WindowFile& file, const WindowFile::Image& image) {
   return StrCat("'", image.path, "' (line ", image.line, " of '", file.source, "')");
 }
 
+std::string_view ReadFileOf(const WindowFile& file, uint64_t number, FileReader* files,
+                            std::string* storage) {
+  const WindowFile::Image& image = file.images[number];
+  try {
+    return files->Read(number, image.path, storage);
+  } catch (const Error& error) {
+    Problem problem = error.problems().front();
+    problem.message += StrCat(" (line ", image.line, " of '", file.source, "')");
+    throw Error(std::move(problem));
+  }
+}
+
 }  // namespace
 
 RandomStream WindowDraw::Stream(uint64_t ordinal) const {
@@ -36,14 +48,7 @@ void WindowSource::Read(Record* record) {
   record->entry = draw_.Window(record->ordinal).image;
   record->value = {};
   if (decoded_ && decoded_->Find(record->entry) != nullptr) return;
-  const WindowFile::Image& image = file.images[record->entry];
-  try {
-    record->value = files_.Read(record->entry, image.path, &record->storage);
-  } catch (const Error& error) {
-    Problem problem = error.problems().front();
-    problem.message += StrCat(" (line ", image.line, " of '", file.source, "')");
-    throw Error(std::move(problem));
-  }
+  files_.Announce(record->entry, file.images[record->entry].path);
 }
 
 std::string WindowSource::Name(const Record& record) const {
@@ -53,19 +58,21 @@ std::string WindowSource::Name(const Record& record) const {
                 box.x2, ",", box.y2);
 }
 
-const Image& WindowDecoder::DecodeImage(const Record& record, const WindowFile::Image& image) {
-  if (options_.cache) {
-    if (const Image* kept = options_.cache->Find(record.entry)) return *kept;
+const Image& WindowDecoder::ReadImage(uint64_t number) {
+  const auto& cache = options_.caches.decoded;
+  if (cache) {
+    if (const Image* kept = cache->Find(number)) return *kept;
   }
+  const WindowFile::Image& image = draw_.file().images[number];
   const std::string name = NameOf(draw_.file(), image);
-  crema::DecodeImage(record.value, image.channels == 1 ? ColorMode::kGray : ColorMode::kColor, name,
-                     &image_);
+  DecodeImage(ReadFileOf(draw_.file(), number, &files_, &storage_),
+              image.channels == 1 ? ColorMode::kGray : ColorMode::kColor, name, &image_);
   if (image_.height != image.height || image_.width != image.width) {
     Fail(ErrorCode::kDataLoss,
          StrCat(name, " is ", image_.height, " high and ", image_.width,
                 " wide, but the window file says ", image.height, " and ", image.width));
   }
-  if (options_.cache) options_.cache->Keep(record.entry, image_, image_.pixels.size());
+  if (cache) cache->Keep(number, image_, image_.pixels.size());
   return image_;
 }
 
@@ -103,7 +110,7 @@ void WindowDecoder::Fill(const Image& warped, const WindowPlacement& place, T* o
 
 void WindowDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
   const LabelledWindow& window = draw_.Window(record.ordinal);
-  const Image& image = DecodeImage(record, draw_.file().images[window.image]);
+  const Image& image = ReadImage(record.entry);
   const bool mirror = draw_.Mirrored(record.ordinal);
   const WindowPlacement place =
       PlaceWindow(window.box, image.height, image.width, mirror, options_.crop);

@@ -46,13 +46,14 @@ class WindowDraw {
   const Options options_;
 };
 
+// Draws windows; the decoders read the files.
 class WindowSource final : public RecordSource {
  public:
   WindowSource(WindowDraw draw, SampleCaches caches)
       : draw_(std::move(draw)), decoded_(caches.decoded), files_(std::move(caches.encoded)) {}
 
   void Seek(uint64_t position) override { position_ = position; }
-  // The value stays empty where the decoder finds the image in the cache.
+  // The value stays empty.
   void Read(Record* record) override;
   // The image that the window is cut out of, and the window.
   std::string Name(const Record& record) const override;
@@ -60,7 +61,7 @@ class WindowSource final : public RecordSource {
  private:
   const WindowDraw draw_;
   const std::shared_ptr<ImageCache> decoded_;
-  FileReader files_;
+  const FileReader files_;
   uint64_t position_ = 0;
 };
 
@@ -71,23 +72,25 @@ class WindowDecoder final : public SampleDecoder {
     WindowCropOptions crop;
     DType dtype = DType::kF32;
     double scale = 1;
-    std::vector<float> mean_values;               // none, one, or one a channel
-    std::shared_ptr<const MeanImage> mean;        // null: none. At least as large as the sample
-    std::shared_ptr<ImageCache> cache = nullptr;  // of whole images; may be null
+    std::vector<float> mean_values;         // none, one, or one a channel
+    std::shared_ptr<const MeanImage> mean;  // null: none. At least as large as the sample
+    SampleCaches caches = {};               // of files and of whole images
   };
   WindowDecoder(WindowDraw draw, Options options)
-      : draw_(std::move(draw)), options_(std::move(options)) {}
+      : draw_(std::move(draw)), options_(std::move(options)), files_(options_.caches.encoded) {}
 
   void Decode(const Record& record, std::span<std::byte* const> places) override;
 
  private:
-  const Image& DecodeImage(const Record& record, const WindowFile::Image& image);
+  const Image& ReadImage(uint64_t number);
   template <typename T>
   void Fill(const Image& warped, const WindowPlacement& place, T* out) const;
   float Mean(int channel, int y, int x) const;
 
   const WindowDraw draw_;
   const Options options_;
+  FileReader files_;
+  std::string storage_;
   Image image_;  // where it is not in the cache
 };
 

@@ -11,7 +11,7 @@
 
 namespace crema {
 
-// Thread safety: one thread at a time.
+// Thread safety: one thread at a time; any number of them share a cache.
 class FileReader {
  public:
   // `cache` may be null.
@@ -20,6 +20,8 @@ class FileReader {
   // The bytes of file `number`; they lie in `storage`, or in the cache. Throws kNotFound,
   // kIoFailure, or kDataLoss for what is no file, or larger than kMaxFileBytes.
   std::string_view Read(uint64_t number, const std::string& path, std::string* storage);
+  // Says that file `number` will be read soon, perhaps by another reader of the same cache.
+  void Announce(uint64_t number, const std::string& path) const;
 
  private:
   const std::shared_ptr<FileCache> cache_;

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "format/file.h"
+#include "data/lists/data_file.h"
 
 namespace crema {
 namespace {
@@ -43,10 +43,10 @@ ImageList::ImageList(const std::string& source, const std::string& root, size_t 
   const bool csv = ExtensionOf(source) == ".csv";
   if (csv) {
     form_ = labels > 1 ? "path,label,label" : "path,label";
-    ReadCsv(ReadFile(source));
+    ReadCsv(ReadDataFile(source));
   } else {
     form_ = labels > 1 ? "path label label" : "path label";
-    ReadLines(ReadFile(source));
+    ReadLines(ReadDataFile(source));
   }
   if (entries_.empty()) {
     Fail(ErrorCode::kDataLoss, StrCat("lists no images: write `", form_, "`, one image a line"),
@@ -86,7 +86,8 @@ int ImageList::WholeNumber(std::string_view text, const Entry& entry) const {
   const bool is_number = trouble == std::errc() && stop == text.end() && std::isfinite(fraction);
   FailLine(entry.line,
            StrCat("the label '", text, "' behind '", entry.path, "' is not a whole number",
-                  is_number ? " of 32 bits; label_count: 1 allows any number"
+                  is_number ? " of 32 bits (the layer ImageData takes any number with "
+                              "image_data_param.label_count: 1)"
                             : StrCat("; write `", form_, "`, one image a line")));
 }
 

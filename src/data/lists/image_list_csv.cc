@@ -83,7 +83,8 @@ void ImageList::AddCsvLine(std::string_view line, uint32_t number) {
         number,
         StrCat("there are ", fields->size(), fields->size() == 1 ? " field" : " fields", " in '",
                line, "', but a path and ", label_count(), label_count() == 1 ? " label" : " labels",
-               " are wanted (image_data_param.label_count)"));
+               " are wanted (the layer ImageData takes as many labels as "
+               "image_data_param.label_count says)"));
   }
   Add(fields->front(), std::vector<std::string_view>(fields->begin() + 1, fields->end()), number);
 }

@@ -50,8 +50,8 @@ void ImageList::ReadFolder() {
   if (!root_.empty()) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("'", source_,
-                "' is a folder of classes, for which there is no root_folder: remove "
-                "that, and give the whole path as source"));
+                "' is a folder of classes, not a list: give its whole path, and no root folder "
+                "to put before it"));
   }
   if (labels_ > 1) {
     Fail(ErrorCode::kInvalidArgument,

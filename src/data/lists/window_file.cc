@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "format/file.h"
+#include "data/lists/data_file.h"
 
 namespace crema {
 namespace {
@@ -133,7 +133,7 @@ void ReadWindow(WordReader& reader, const WindowThresholds& thresholds, WindowFi
 
 WindowFile ReadWindowFile(const std::string& source, const std::string& root,
                           const WindowThresholds& thresholds) {
-  const std::string text = ReadFile(source);
+  const std::string text = ReadDataFile(source);
   WindowFile file;
   file.source = source;
   WordReader reader(text, source);

@@ -41,7 +41,7 @@ Prefetcher::Prefetcher(PrefetchOptions options, std::unique_ptr<RecordSource> so
   for (const BlobSpec& spec : options_.outputs) {
     strides_.push_back(static_cast<size_t>(spec.shape.count(1)) * SizeOf(spec.dtype));
   }
-  slots_.resize(options_.depth);
+  slots_.resize(options_.depth + (options_.lends ? 1 : 0));
   for (Slot& slot : slots_) {
     for (const BlobSpec& spec : options_.outputs) slot.outputs.emplace_back(spec.shape, spec.dtype);
     slot.records.resize(batch_);
@@ -55,7 +55,7 @@ void Prefetcher::Start() {
   first_position_ = position_;
   source_->Seek(position_);
   stop_ = false;
-  popped_ = pieces_read_ = pieces_taken_ = 0;
+  popped_ = freed_ = pieces_read_ = pieces_taken_ = 0;
   for (Slot& slot : slots_) {
     slot.pieces = pieces_per_batch_;
     slot.decoded = 0;
@@ -91,21 +91,42 @@ void Prefetcher::Restore(uint64_t position, uint64_t bad_samples) {
 
 void Prefetcher::Pop(std::span<const TensorView> outputs) {
   CREMA_CHECK(outputs.size() == options_.outputs.size());
+  Copy(TakeBatch(), outputs);
+  FreeSlots();
+  position_ += batch_;
+}
+
+void Prefetcher::Lend(std::span<std::byte*> places) {
+  CREMA_CHECK(places.size() == options_.outputs.size() && options_.lends && !options_.copy);
+  Slot& slot = TakeBatch();
+  for (size_t i = 0; i < places.size(); ++i) {
+    places[i] = static_cast<std::byte*>(slot.outputs[i].view().raw());
+  }
+  position_ += batch_;
+}
+
+// Waits for the next batch before it takes the one back that is out, so that an error leaves that
+// as it is.
+Prefetcher::Slot& Prefetcher::TakeBatch() {
   if (threads_.empty()) Start();
   Slot& slot = SlotOf(popped_);
   WaitFor(slot);
   CountBad(&slot);
   Replace(&slot);
-  Copy(slot, outputs);
+  FreeSlots();
   popped_records_.resize(batch_);
   popped_records_.swap(slot.records);  // the records know the names of the samples
+  ++popped_;
+  return slot;
+}
+
+// Those of all batches that were popped.
+void Prefetcher::FreeSlots() {
   {
     const std::lock_guard lock(mutex_);
-    slot.decoded = 0;
-    ++popped_;
+    for (; freed_ < popped_; ++freed_) SlotOf(freed_).decoded = 0;
   }
   free_slot_.notify_one();
-  position_ += batch_;
 }
 
 void Prefetcher::Copy(const Slot& slot, std::span<const TensorView> outputs) const {
@@ -197,7 +218,7 @@ void Prefetcher::NoteBad(Slot* slot, size_t index, const std::string& name, cons
 
 bool Prefetcher::WaitForFreeSlot(uint64_t batch) {
   std::unique_lock lock(mutex_);
-  free_slot_.wait(lock, [&] { return stop_ || batch < popped_ + slots_.size(); });
+  free_slot_.wait(lock, [&] { return stop_ || batch < freed_ + slots_.size(); });
   return !stop_;
 }
 

@@ -57,12 +57,13 @@ class SampleDecoder {
 struct PrefetchOptions {
   std::vector<BlobSpec> outputs;  // with the batch as first axis, the same in all
   size_t depth = 4;               // batches that may be ready or in work
+  bool lends = false;             // Lend will be called: makes room for the batch that is out
   int decode_threads = 0;         // 0: two, or one where there is only one processor
   OnBadSample on_bad_sample = OnBadSample::kError;
   uint64_t max_bad = 0;  // more bad samples than this are an error; 0: any number
   std::shared_ptr<Notices> notices = nullptr;  // hears of bad samples; may be null
   // Copies the batch that begins with sample `position` to the consumer, on its thread; empty: as
-  // it is. What it changes must be a function of batch and position.
+  // it is. Then Lend must not be called. What it changes must be a function of batch and position.
   std::function<void(std::span<const ConstTensorView> from, uint64_t position,
                      std::span<const TensorView> to)>
       copy = {};
@@ -87,6 +88,9 @@ class Prefetcher {
   // samples are replaced, it throws kDataLoss for a batch without a good one, and for too many bad
   // ones.
   void Pop(std::span<const TensorView> outputs);
+  // The same without a copy: where each output of the batch lies. It may be written to, and stays
+  // until the next batch is taken or Restore is called.
+  void Lend(std::span<std::byte*> places);
 
   // Samples that were popped, not those that were read ahead.
   uint64_t position() const { return position_; }
@@ -117,6 +121,8 @@ class Prefetcher {
 
   void Start();
   void Stop();
+  Slot& TakeBatch();
+  void FreeSlots();
   void WaitFor(Slot& slot);
   void ReadLoop();
   bool WaitForFreeSlot(uint64_t batch);
@@ -145,6 +151,7 @@ class Prefetcher {
   uint64_t first_position_ = 0;  // where the threads started
   std::vector<Slot> slots_;
   uint64_t bad_samples_ = 0;
+  uint64_t popped_ = 0;                 // batches, since the start
   std::vector<Record> popped_records_;  // of the last batch; their memory goes round
   std::vector<size_t> popped_from_;     // which of them stands where; empty: each at its place
   double waited_seconds_ = 0;
@@ -154,7 +161,7 @@ class Prefetcher {
   std::condition_variable piece_read_;
   std::condition_variable batch_ready_;
   bool stop_ = false;
-  uint64_t popped_ = 0;       // batches, since the start
+  uint64_t freed_ = 0;        // batches whose slot may be filled again, since the start
   uint64_t pieces_read_ = 0;  // pieces ready for decoding, since the start
   uint64_t pieces_taken_ = 0;
   std::vector<std::thread> threads_;

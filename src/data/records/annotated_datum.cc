@@ -3,15 +3,12 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
-#include <algorithm>
 #include <climits>
 #include <cmath>
-#include <functional>
 #include <utility>
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/records/record_db.h"
 #include "format/file.h"
 #include "format/prototxt.h"
 
@@ -100,19 +97,6 @@ uint64_t CountBoxes(std::string_view value) {
     boxes += static_cast<uint64_t>(group.annotation_size());
   }
   return boxes;
-}
-
-BoxBounds FindBoxBounds(const std::string& data_set, uint64_t batch) {
-  const auto reader = OpenRecords(data_set);
-  std::vector<uint64_t> counts(reader->count());
-  for (uint64_t& count : counts) count = CountBoxes(reader->Next().value);
-  std::ranges::sort(counts, std::greater<>());
-  BoxBounds bounds{.record = counts.front()};
-  // Records come in a circle: each counts once a round, and the largest may be in the last round.
-  const uint64_t rounds = batch / counts.size();
-  const uint64_t rest = batch % counts.size();
-  for (size_t i = 0; i < counts.size(); ++i) bounds.batch += counts[i] * (rounds + (i < rest));
-  return bounds;
 }
 
 std::set<int> ReadLabelMap(const std::string& path) {

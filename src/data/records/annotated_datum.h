@@ -44,14 +44,6 @@ std::string FindBoxFault(const NormalizedBBox& box);
 // The boxes in a serialized AnnotatedDatum, without looking at its image; 0 for what is damaged.
 uint64_t CountBoxes(std::string_view value);
 
-// The most boxes that `batch` records in a row can have, all records of the data set being walked
-// in a circle, and the most of one record.
-struct BoxBounds {
-  uint64_t record = 0;
-  uint64_t batch = 0;
-};
-BoxBounds FindBoxBounds(const std::string& data_set, uint64_t batch);
-
 // The labels of a LabelMap file in text form. Throws kInvalidArgument, or what ReadFile throws.
 std::set<int> ReadLabelMap(const std::string& path);
 

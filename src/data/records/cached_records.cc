@@ -35,6 +35,7 @@ class CachedRecords final : public RecordReader {
   uint64_t count() const override { return reader_->count(); }
   bool lasting() const override { return reader_->lasting(); }
   bool labelled() const override { return reader_->labelled(); }
+  bool annotated() const override { return reader_->annotated(); }
 
   KeyedRecord Next() override {
     const uint64_t ordinal = next_;

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/records/data_set_folder.h"
+#include "data/records/hdf5_records.h"
 #include "data/records/leveldb.h"
 #include "data/records/lmdb.h"
 #include "data/records/tar_shards.h"
@@ -56,6 +57,35 @@ bool LooksLikeLevelDb(const std::string& path) {
   return std::filesystem::exists(path + "/CURRENT", ignored);
 }
 
+// Whether HDF5 files lie in a folder that has no list of them.
+bool HoldsHdf5Files(const std::string& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string extension = entry->path().extension().string();
+    if (extension == ".h5" || extension == ".hdf5") return true;
+  }
+  return false;
+}
+
+// HDF5 is no data set of records, but can become one.
+void RefuseHdf5(const std::string& path) {
+  if (LooksLikeHdf5Records(path)) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat("'", path,
+                "' is HDF5 and no data set of records: nets read it with the layer HDF5Data, and "
+                "`convert_db ",
+                path, " OUTPUT` makes records of it"));
+  }
+  if (HoldsHdf5Files(path)) {
+    Fail(ErrorCode::kDataLoss,
+         StrCat("the folder '", path,
+                "' holds HDF5 files and no data set of records: write their paths to a list, one a "
+                "line; nets read that with the layer HDF5Data, and `convert_db LIST OUTPUT` makes "
+                "records of it"));
+  }
+}
+
 }  // namespace
 
 #ifndef CREMA_HAVE_LEVELDB
@@ -93,6 +123,7 @@ std::unique_ptr<RecordReader> OpenRecords(const std::string& path) {
   if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode)) {
     Fail(ErrorCode::kDataLoss, StrCat("'", path, "' is a pipe or a device and no data set"));
   }
+  RefuseHdf5(path);
   if (!S_ISDIR(status.st_mode)) {
     Fail(ErrorCode::kDataLoss,
          StrCat("'", path,

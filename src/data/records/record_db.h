@@ -38,6 +38,8 @@ class RecordReader {
   virtual bool lasting() const { return false; }
   // False where it is known that the Datums have no labels.
   virtual bool labelled() const { return true; }
+  // False where it is known that the records are no AnnotatedDatums: that kind holds no boxes.
+  virtual bool annotated() const { return true; }
   // Another reader of the same data set, which stands at the first record. Nothing is examined a
   // second time.
   virtual std::unique_ptr<RecordReader> Clone() const = 0;

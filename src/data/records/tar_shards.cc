@@ -227,6 +227,7 @@ class TarReader final : public RecordReader {
   uint64_t count() const override { return index_->samples.size(); }
 
   bool labelled() const override { return index_->labels; }
+  bool annotated() const override { return false; }
 
   KeyedRecord Next() override {
     const uint64_t ordinal = next_;

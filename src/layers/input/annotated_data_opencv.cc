@@ -1,10 +1,15 @@
-// AnnotatedData: images with boxes from an LMDB of AnnotatedDatum records, augmented for detectors.
+// AnnotatedData: images with boxes from a data set of AnnotatedDatum records, augmented for
+// detectors.
 // Outputs: images (batch x C x H x W) and, where a second top is given, the boxes of the batch
 // (1 x 1 x B x 8: image, label, instance, xmin, ymin, xmax, ymax, difficult), one row of -1 where
 // there are none; or labels (batch) where the records have no annotations. B differs from batch to
 // batch; planned for are the most boxes that a batch of this data set can have. No gradient.
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,12 +20,13 @@
 #include "core/strings.h"
 #include "data/augment/fit.h"
 #include "data/batches/annotated_batches.h"
-#include "data/batches/datum_batches.h"
+#include "data/records/box_bounds.h"
 #include "data/transform/validate.h"
 #include "graph/registry.h"
 #include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"
 #include "layers/input/prefetched.h"
+#include "layers/input/record_layer.h"
 
 namespace crema {
 namespace {
@@ -37,32 +43,56 @@ std::set<int> LabelsOf(const LayerParameter& param) {
   return path.empty() ? std::set<int>() : ReadLabelMap(path);
 }
 
-// What the first record and the walk over all of them say.
+// What the first good record says.
 struct Survey {
   Shape sample;
   bool boxes = false;
-  BoxBounds bounds;
+};
+
+// The bounds of a data set, which is walked over once. Thread safety: any thread.
+class BoundedOnce {
+ public:
+  BoxBounds Find(const LayerParameter& param, OpenedOnce& records) {
+    const std::lock_guard lock(mutex_);
+    if (!bounds_) {
+      const auto order = OrderOf(param, /*seed=*/0).kind;
+      bounds_ = FindBoxBounds(*records.NewReader(), param.data_param().batch_size(), order,
+                              ShardOfSession());
+    }
+    return *bounds_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<BoxBounds> bounds_;
 };
 
 // The batches of images, and the boxes of each image before they are brought together.
 class AnnotatedDataState final : public LayerSessionState, public NoticeTeller {
  public:
-  AnnotatedDataState(PrefetchedState::Options options, std::string source, uint64_t batch)
-      : source_(std::move(source)), batch_(batch), images_(std::move(options)) {}
+  // `most_boxes` is what one record may have; it is asked with the first batch.
+  AnnotatedDataState(PrefetchedState::Options options, std::function<uint64_t()> most_boxes)
+      : most_boxes_(std::move(most_boxes)), images_(std::move(options)) {}
 
   void Next(const ForwardArgs& args) {
     const bool boxes = args.outputs.size() > 1 && args.outputs[1].shape().axes() == 4;
-    if (!boxes) return images_.Next(args.outputs);
+    if (!boxes) return images_.Next(args);
+    const TensorView& images = args.outputs[0];
     const TensorView& out = args.outputs[1];
-    if (boxes_.shape().axes() == 0) {
-      // The walk was made while planning, too; here it is the bound of one record that counts.
-      const auto most = static_cast<int64_t>(FindBoxBounds(source_, batch_).record);
-      boxes_ = Tensor(Shape{args.outputs[0].shape()[0], 1 + most * kBoxValues}, out.dtype());
+    if (boxes_.axes() == 0) {
+      boxes_ = Shape{images.shape()[0], 1 + static_cast<int64_t>(most_boxes_()) * kBoxValues};
     }
-    const TensorView both[] = {args.outputs[0], boxes_.view()};
-    images_.Next(both);
+    const TensorView both[] = {images, {nullptr, boxes_, out.dtype(), out.device()}};
+    std::byte* places[2] = {};
+    images_.Lend(both, places);
+    if (args.lent.empty()) {
+      std::memcpy(images.raw(), places[0], images.bytes());
+    } else {
+      args.lent[0] = places[0];
+    }
     DispatchFloat(out.dtype(), [&]<typename T>(T) {
-      args.output_shapes[1] = Shape{1, 1, Collect<T>(out), kRow};
+      args.output_shapes[1] =
+          Shape{1, 1, Collect<T>(reinterpret_cast<const T*>(places[1]), out), kRow};
     });
   }
 
@@ -76,12 +106,11 @@ class AnnotatedDataState final : public LayerSessionState, public NoticeTeller {
  private:
   // Returns the number of rows.
   template <typename T>
-  int64_t Collect(const TensorView& out) {
-    const TensorView in = boxes_.view();
+  int64_t Collect(const T* boxes, const TensorView& out) {
     T* row = out.data<T>();
     int64_t rows = 0;
-    for (int64_t image = 0; image < in.shape()[0]; ++image) {
-      const T* values = in.data<T>() + image * in.shape()[1];
+    for (int64_t image = 0; image < boxes_[0]; ++image) {
+      const T* values = boxes + image * boxes_[1];
       const auto count = static_cast<int64_t>(*values++);
       if ((rows + count) * kRow > out.count()) {
         Fail(ErrorCode::kDataLoss,
@@ -99,19 +128,19 @@ class AnnotatedDataState final : public LayerSessionState, public NoticeTeller {
     return 1;
   }
 
-  const std::string source_;
-  const uint64_t batch_;
+  const std::function<uint64_t()> most_boxes_;
   PrefetchedState images_;
-  Tensor boxes_;  // (batch, how many and their values); made with the first batch
+  Shape boxes_;  // (batch, how many and their values) as they are read; set with the first batch
 };
 
 class AnnotatedData final : public Layer {
  public:
-  explicit AnnotatedData(const LayerParameter& param) : Layer(param) {
+  explicit AnnotatedData(const LayerParameter& param)
+      : Layer(param), records_(std::make_shared<OpenedOnce>(param.data_param().source())) {
     const DataParameter& data = param.data_param();
     if (data.source().empty()) {
       FailField(*this, "data_param.source",
-                "data_param.source is missing: give the path of an LMDB");
+                "data_param.source is missing: give the path of an LMDB or a LevelDB");
     }
     CheckBatchSize(*this, "data_param.batch_size", data.batch_size());
     CheckPipeline(*this, PipelineFieldsOf(data));
@@ -132,17 +161,16 @@ class AnnotatedData final : public Layer {
 
   LayerInfo Infer(const InferContext& context) const override {
     const int64_t batch = param().data_param().batch_size();
-    const Survey survey = Look(context.phase, context.output_count > 1);
-    const Shape& sample = survey.sample;
+    const Survey survey = Look(context.phase);
     LayerInfo info;
-    info.outputs.push_back(ImageOutput(param(), batch, sample, context.dtype));
+    info.outputs.push_back(ImageOutput(param(), batch, survey.sample, context.dtype));
     if (context.output_count > 1 && survey.boxes) {
       info.dynamic_outputs = true;
-      const auto rows = static_cast<int64_t>(std::max<uint64_t>(1, survey.bounds.batch));
-      info.outputs.push_back({Shape{1, 1, rows, kRow}, context.dtype});
+      info.outputs.push_back({Shape{1, 1, MostRows(), kRow}, context.dtype});
     } else if (context.output_count > 1) {
       info.outputs.push_back({Shape{batch}, context.dtype});
     }
+    info.lends_output = {true, !survey.boxes};
     return info;
   }
 
@@ -152,17 +180,16 @@ class AnnotatedData final : public Layer {
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,
                                                Phase phase) const override {
-    const DataParameter& data = param().data_param();
-    PrefetchedState::Options options{
-        .layer = param().name(),
-        .first = DrawSkip(data.rand_skip(), context.seed(), param().name()),
-        .open =
-            [param = param(), phase, seed = context.seed()](std::span<const BlobSpec> outputs) {
-              return Open(param, phase, seed, outputs);
-            },
-        .epoch_size = [source = data.source()] { return OpenRecords(source)->count(); }};
-    return std::make_unique<AnnotatedDataState>(std::move(options), data.source(),
-                                                data.batch_size());
+    const uint64_t seed = context.seed();
+    auto options = RecordState(
+        param(), records_, seed,
+        [param = param(), phase, seed](RecordStream stream, std::span<const BlobSpec> outputs) {
+          return Open(param, phase, seed, std::move(stream), outputs);
+        });
+    auto most_boxes = [param = param(), records = records_, bounds = bounds_] {
+      return bounds->Find(param, *records).record;
+    };
+    return std::make_unique<AnnotatedDataState>(std::move(options), std::move(most_boxes));
   }
 
  private:
@@ -171,51 +198,63 @@ class AnnotatedData final : public Layer {
   }
 
   static BatchReader Open(const LayerParameter& param, Phase phase, uint64_t seed,
-                          std::span<const BlobSpec> outputs) {
-    const DataParameter& data = param.data_param();
+                          RecordStream stream, std::span<const BlobSpec> outputs) {
     const TransformationParameter& transform = param.transform_param();
     const auto transformer = MakeTransformer(param, phase);
     const auto augmenter =
         std::make_shared<const Augmenter>(transform, param.annotated_data_param(), transformer);
     const bool boxes = outputs.size() > 1 && outputs[1].shape.axes() == 2;
     const AnnotatedDecoder::Options options{
-        .data_set = data.source(),
+        .data_set = param.data_param().source(),
         .boxes = boxes,
         .capacity = boxes ? static_cast<uint64_t>(outputs[1].shape[1] / kBoxValues) : 0,
         .labels = LabelsOf(param)};
     const SampleWriter writer(WriterOptions(outputs, transform, seed, param.name()), transformer);
-    return {.options = MakePipeline(param, PipelineFieldsOf(data)).options,
-            .source = std::make_unique<DataSetSource>(data.source(), Shard{}),
-            .make_decoder = [options, augmenter, writer] {
-              return std::make_unique<AnnotatedDecoder>(options, augmenter, writer);
+    return {.options = std::move(stream.options),
+            .source = std::move(stream.source),
+            .make_decoder = [options, augmenter, writer, decoded = stream.decoded] {
+              return std::make_unique<AnnotatedDecoder>(options, augmenter, writer, decoded);
             }};
   }
 
-  Survey Look(Phase phase, bool labels) const {
+  Survey Look(Phase phase) const {
     const std::string& source = param().data_param().source();
     return Naming(*this, "data_param.source", [&] {
-      const auto records = OpenRecords(source);
+      const auto records = records_->NewReader();
+      if (!records->annotated()) {
+        FailField(*this, "data_param.source",
+                  StrCat("'", source,
+                         "' is tar shards, which hold images and labels but no boxes: use an LMDB "
+                         "or a LevelDB of AnnotatedDatums, or a layer of type Data"));
+      }
       const auto transformer = MakeTransformer(param(), phase);
       AnnotatedDatumReader reader(source, transformer->color_mode());
-      const KeyedRecord record = records->Next();
-      const PixelView pixels = reader.Read(record.key, record.value);
-      CheckFirstImage(*this, pixels);
-      Shape image = pixels.shape();
-      Survey survey;
-      survey.boxes = reader.has_type() || param().annotated_data_param().has_anno_type();
-      image = BeforeCrop(image);
-      Complain(transformer->FindMisfit(image));
-      survey.sample = transformer->OutputShape(image);
-      if (labels && survey.boxes) {
-        const uint32_t batch = param().data_param().batch_size();
-        survey.bounds = FindBoxBounds(source, batch);
-        // What takes the place of a bad sample is there twice.
-        const bool replaces = param().pipeline_param().on_bad_sample() != PipelineParameter::ERROR;
-        if (replaces) survey.bounds.batch = batch * survey.bounds.record;
-      }
+      const auto survey =
+          LookAtRecords(param().pipeline_param(), *records, [&](const KeyedRecord& record) {
+            const PixelView pixels = reader.Read(record.key, record.value);
+            CheckFirstImage(*this, pixels);
+            const Shape image = BeforeCrop(pixels.shape());
+            if (const auto misfit = transformer->FindMisfit(image)) {
+              FailMisfit(*this, *misfit, RecordName(source, record.key));
+            }
+            return Survey{
+                .sample = transformer->OutputShape(image),
+                .boxes = reader.has_type() || param().annotated_data_param().has_anno_type()};
+          });
       Naming(*this, "annotated_data_param.label_map_file", [&] { return LabelsOf(param()); });
       return survey;
     });
+  }
+
+  // The most rows of boxes that a batch can have.
+  int64_t MostRows() const {
+    const BoxBounds bounds =
+        Naming(*this, "data_param.source", [&] { return bounds_->Find(param(), *records_); });
+    // What takes the place of a bad sample is there twice.
+    const bool replaces = param().pipeline_param().on_bad_sample() != PipelineParameter::ERROR;
+    const uint64_t most =
+        replaces ? param().data_param().batch_size() * bounds.record : bounds.batch;
+    return static_cast<int64_t>(std::max<uint64_t>(1, most));
   }
 
   // The size that an image has when it comes to the crop. Random crops and canvases without
@@ -227,6 +266,9 @@ class AnnotatedData final : public Layer {
         FitTo(transform.resize_param(), static_cast<int>(image[1]), static_cast<int>(image[2]));
     return {image[0], fit.height, fit.width};
   }
+
+  const std::shared_ptr<OpenedOnce> records_;
+  const std::shared_ptr<BoundedOnce> bounds_ = std::make_shared<BoundedOnce>();
 };
 
 std::vector<BadSample> BadSamples() {
@@ -272,9 +314,10 @@ void RegisterAnnotatedData(Registry& registry) {
   type.category = "input";
   type.origin = "SSD";
   type.summary =
-      "Images with boxes from an LMDB of AnnotatedDatum records, with the random crops, canvases "
-      "and "
-      "colours that detectors are trained with. Needs a build with OpenCV.";
+      "Images with boxes from AnnotatedDatum records of an LMDB or a LevelDB (docs/data_sets.md), "
+      "with the random crops, canvases and colours that detectors are trained with. Order, caches "
+      "and bad records are as in Data: `shuffle` and shuffle_buffer of pipeline_param permute the "
+      "records anew each epoch. Needs a build with OpenCV.";
   type.formula =
       "each record: distort_param, expand_param, one crop of batch_sampler, resize_param, "
       "noise_param, crop_size or crop_h and crop_w, mirror; output = (pixel - mean) * scale. Boxes "
@@ -300,15 +343,14 @@ void RegisterAnnotatedData(Registry& registry) {
       ("FIT_SMALL_SIZE must give one size, or be followed by a crop; the fork runs it with batches "
        "of one."),
       ("A label that is not in label_map_file, a box outside of its image or turned inside out, "
-       "and a plain Datum are errors naming the record.")};
+       "and a plain Datum are errors naming the record."),
+      ("What lies at `source` decides about the kind of data set, not `backend`. Tar shards and "
+       "HDF5 hold no boxes.")};
   type.param_fields = {"data_param", "annotated_data_param", "transform_param", "pipeline_param"};
-  type.unread_fields = {"data_param.scale",       "data_param.mean_file",
-                        "data_param.crop_size",   "data_param.mirror",
-                        "data_param.cache",       "data_param.precache",
-                        "data_param.shuffle",     "data_param.force_encoded_color",
-                        "data_param.side",        "data_param.parser_threads",
-                        "pipeline_param.shuffle", "pipeline_param.shuffle_buffer",
-                        "pipeline_param.cache",   "pipeline_param.cache_mb"};
+  type.unread_fields = {"data_param.scale",     "data_param.mean_file",
+                        "data_param.crop_size", "data_param.mirror",
+                        "data_param.precache",  "data_param.force_encoded_color",
+                        "data_param.side",      "data_param.parser_threads"};
   type.inputs = {.min = 0, .max = 0};
   type.outputs = {.min = 1, .max = 2};
   type.example =

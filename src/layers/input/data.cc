@@ -1,52 +1,22 @@
 // Data: images and labels from a data set of Datum records, read and transformed ahead of the net.
 // Outputs: images (batch x C x H x W) and, where a second top is given, labels (batch).
 // Records come in the order of their keys and wrap to the first, or shuffled. The shape is that of
-// the first record after cropping; a record that differs is an error. No input, no gradient.
+// the first good record after cropping; a record that differs is an error. No input, no gradient.
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "core/error.h"
-#include "core/rng.h"
 #include "core/strings.h"
 #include "data/batches/datum_batches.h"
-#include "data/records/cached_records.h"
 #include "graph/registry.h"
 #include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"
 #include "layers/input/prefetched.h"
+#include "layers/input/record_layer.h"
 
 namespace crema {
 namespace {
-
-// A data set that a layer opens once, since to open one can take a while: the headers of tar shards
-// are read, the records of a LevelDB counted. Thread safety: any thread.
-class OpenedOnce {
- public:
-  explicit OpenedOnce(std::string path) : path_(std::move(path)) {}
-
-  // Throws as OpenRecords; the next call tries again then.
-  std::unique_ptr<RecordReader> NewReader() {
-    const std::lock_guard lock(mutex_);
-    Open();
-    return first_->Clone();
-  }
-  uint64_t Count() {
-    const std::lock_guard lock(mutex_);
-    Open();
-    return first_->count();
-  }
-
- private:
-  void Open() {
-    if (!first_) first_ = OpenRecords(path_);
-  }
-
-  const std::string path_;
-  std::mutex mutex_;
-  std::unique_ptr<RecordReader> first_;
-};
 
 class Data final : public Layer {
  public:
@@ -71,64 +41,41 @@ class Data final : public Layer {
     LayerInfo info;
     info.outputs.push_back(ImageOutput(param(), batch, sample, context.dtype));
     if (context.output_count > 1) info.outputs.push_back({labels, context.dtype});
+    info.lends_output = LendsUnlessMixed(*this, context);
     return info;
   }
 
   void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args.outputs);
+    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
-  // A session is one process of one so far; in TRAIN, rank and world belong into the shard here.
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,
                                                Phase phase) const override {
-    const Shard shard;
-    return std::make_unique<PrefetchedState>(PrefetchedState::Options{
-        .layer = param().name(),
-        .first = DrawSkip(param().data_param().rand_skip(), context.seed(), param().name()),
-        .open =
-            [param = param(), records = records_, phase, seed = context.seed(),
-             shard](std::span<const BlobSpec> outputs) {
-              return Open(param, *records, phase, seed, shard, outputs);
-            },
-        .epoch_size = [records = records_, shard] { return records->Count() / shard.world; }});
+    const uint64_t seed = context.seed();
+    return std::make_unique<PrefetchedState>(RecordState(
+        param(), records_, seed,
+        [param = param(), phase, seed](RecordStream stream, std::span<const BlobSpec> outputs) {
+          return Open(param, phase, seed, std::move(stream), outputs);
+        }));
   }
 
  private:
-  static BatchReader Open(const LayerParameter& param, OpenedOnce& records, Phase phase,
-                          uint64_t seed, Shard shard, std::span<const BlobSpec> outputs) {
-    const DataParameter& data = param.data_param();
+  static BatchReader Open(const LayerParameter& param, Phase phase, uint64_t seed,
+                          RecordStream stream, std::span<const BlobSpec> outputs) {
     const TransformationParameter& transform = param.transform_param();
     auto transformer = std::make_shared<const Transformer>(transform, phase, param.name(),
                                                            TransformSteps::kAugmented);
-    Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
     SampleWriter::Options writing = WriterOptions(outputs, transform, seed, param.name());
-    AddMixing(param, phase, &writing, &pipeline.options);
+    AddMixing(param, phase, &writing, &stream.options);
     const SampleWriter writer(std::move(writing), std::move(transformer));
-    std::unique_ptr<RecordReader> reader = records.NewReader();
-    std::shared_ptr<DecodedCache> decoded;
-    if (pipeline.cache == PipelineParameter::ENCODED) {
-      reader = CacheRecords(std::move(reader), MakeCaches(pipeline).encoded);
-    } else if (pipeline.cache == PipelineParameter::DECODED) {
-      decoded = std::make_shared<DecodedCache>(pipeline.cache_bytes, pipeline.options.notices);
-    }
-    const DataSetSource::Options options{
-        .shard = shard, .order = OrderOf(pipeline, seed, param.name()), .decoded = decoded};
-    return {.options = pipeline.options,
-            .source = std::make_unique<DataSetSource>(std::move(reader), options),
-            .make_decoder = [writer, set = data.source(), decoded] {
+    return {.options = std::move(stream.options),
+            .source = std::move(stream.source),
+            .make_decoder = [writer, set = param.data_param().source(), decoded = stream.decoded] {
               return std::make_unique<DatumDecoder>(set, writer, decoded);
             }};
   }
 
-  static OrderOptions OrderOf(const Pipeline& pipeline, uint64_t seed, const std::string& layer) {
-    using Kind = OrderOptions::Kind;
-    OrderOptions order{.block = pipeline.shuffle_buffer, .seed = seed, .layer_id = HashName(layer)};
-    if (pipeline.shuffle) order.kind = Kind::kShuffled;
-    if (pipeline.shuffle_buffer > 0) order.kind = Kind::kBlocks;
-    return order;
-  }
-
-  // The shape, after cropping, of the first record.
+  // The shape, after cropping, of the first good record.
   Shape FirstSample(Phase phase, bool labels) const {
     return Naming(*this, "data_param.source", [&] {
       const std::string& source = param().data_param().source();
@@ -140,15 +87,16 @@ class Data final : public Layer {
       const Transformer transformer(param().transform_param(), phase, param().name(),
                                     TransformSteps::kAugmented);
       DatumReader decoder(source, transformer.color_mode());
-      const KeyedRecord record = reader->Next();
-      const PixelView first = decoder.Read(record.key, record.value);
-      const Shape image = first.shape();
-      CheckFirstImage(*this, first);
-      CheckBytes(transformer, first);
-      if (const auto misfit = transformer.FindMisfit(image)) {
-        FailField(*this, misfit->field, misfit->message);
-      }
-      return transformer.OutputShape(image);
+      return LookAtRecords(param().pipeline_param(), *reader, [&](const KeyedRecord& record) {
+        const PixelView first = decoder.Read(record.key, record.value);
+        const Shape image = first.shape();
+        CheckFirstImage(*this, first);
+        CheckBytes(transformer, first);
+        if (const auto misfit = transformer.FindMisfit(image)) {
+          FailMisfit(*this, *misfit, RecordName(source, record.key));
+        }
+        return transformer.OutputShape(image);
+      });
     });
   }
 

@@ -80,11 +80,12 @@ class HDF5Data final : public Layer {
       dims.insert(dims.end(), row.dims().begin(), row.dims().end());
       info.outputs.push_back({Shape(dims), context.dtype});
     }
+    info.lends_output.assign(info.outputs.size(), true);
     return info;
   }
 
   void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args.outputs);
+    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context, Phase) const override {

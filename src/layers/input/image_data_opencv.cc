@@ -13,6 +13,7 @@
 #include "core/strings.h"
 #include "data/batches/image_batches.h"
 #include "graph/registry.h"
+#include "layers/input/first_sample.h"
 #include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"
 #include "layers/input/prefetched.h"
@@ -67,11 +68,12 @@ class ImageData final : public Layer {
       const int64_t labels = param().image_data_param().label_count();
       info.outputs.push_back({labels > 1 ? Shape{batch, labels} : one_label, context.dtype});
     }
+    info.lends_output = LendsUnlessMixed(*this, context);
     return info;
   }
 
   void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args.outputs);
+    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,
@@ -146,21 +148,25 @@ class ImageData final : public Layer {
                                                .caches = caches,
                                                .seed = seed,
                                                .layer_id = HashName(param.name())}),
-            .make_decoder = [list, shaping = Shaping(data), writer, cache = caches.decoded] {
-              return std::make_unique<ImageFileDecoder>(list, shaping, writer, cache);
+            .make_decoder = [list, shaping = Shaping(data), writer, caches] {
+              return std::make_unique<ImageFileDecoder>(list, shaping, writer, caches);
             }};
   }
 
-  // The shape, after resizing and cropping, of the first image of the list.
+  // The shape, after resizing and cropping, of the first good image of the list.
   Shape FirstSample(Phase phase) const {
     return Naming(*this, "image_data_param.source", [&] {
-      const Shape shape = ShapeOfFirst(OpenList(param()), Shaping(param().image_data_param()));
+      const auto list = OpenList(param());
       const Transformer transformer(param().transform_param(), phase, param().name(),
                                     TransformSteps::kAugmented);
-      if (const auto misfit = transformer.FindMisfit(shape)) {
-        FailField(*this, misfit->field, misfit->message);
-      }
-      return transformer.OutputShape(shape);
+      const auto count = [&] { return list->entries().size(); };
+      return LookForFirst(param().pipeline_param(), count, [&](uint64_t entry) {
+        const Shape shape = ShapeOfEntry(list, Shaping(param().image_data_param()), entry);
+        if (const auto misfit = transformer.FindMisfit(shape)) {
+          FailMisfit(*this, *misfit, list->Name(list->entries()[entry]));
+        }
+        return transformer.OutputShape(shape);
+      });
     });
   }
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/shape.h"
 #include "data/batches/sample_writer.h"
@@ -18,6 +19,9 @@ void RefuseMixing(const Layer& layer);
 // The shape of the labels, one for each sample: batch, or batch x classes where they are mixed,
 // which is in TRAIN only. Fails, naming the field, where there is no top for them then.
 Shape LabelShape(const Layer& layer, const InferContext& context, int64_t batch);
+
+// LayerInfo::lends_output: batches lie where they were decoded, but for those that are mixed.
+std::vector<bool> LendsUnlessMixed(const Layer& layer, const InferContext& context);
 
 // What mixing needs of reading: labels as probabilities, and a step that copies batches. Does
 // nothing where batches are not mixed.

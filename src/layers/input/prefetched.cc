@@ -9,10 +9,16 @@
 
 namespace crema {
 
-void PrefetchedState::Next(std::span<const TensorView> outputs) {
+void PrefetchedState::Next(const ForwardArgs& args) { Take(args.outputs, args.lent); }
+
+void PrefetchedState::Take(std::span<const TensorView> outputs, std::span<std::byte*> lent) {
   try {
-    if (!prefetcher_) Open(outputs);
-    prefetcher_->Pop(outputs);
+    if (!prefetcher_) Open(outputs, !lent.empty());
+    if (lent.empty()) {
+      prefetcher_->Pop(outputs);
+    } else {
+      prefetcher_->Lend(lent);
+    }
   } catch (const Error& error) {  // thrown by a thread that does not know the layer
     Problem problem = error.problems().front();
     problem.where.layer = options_.layer;
@@ -22,11 +28,12 @@ void PrefetchedState::Next(std::span<const TensorView> outputs) {
   bad_samples_ = prefetcher_->bad_samples();
 }
 
-void PrefetchedState::Open(std::span<const TensorView> outputs) {
+void PrefetchedState::Open(std::span<const TensorView> outputs, bool lends) {
   std::vector<BlobSpec> specs;
   for (const TensorView& output : outputs) specs.push_back({output.shape(), output.dtype()});
   BatchReader reader = options_.open(specs);
   reader.options.outputs = std::move(specs);
+  reader.options.lends = lends;
   if (!reader.options.notices) reader.options.notices = std::make_shared<Notices>();
   notices_ = reader.options.notices;
   epoch_size_ = options_.epoch_size();

@@ -35,9 +35,13 @@ class PrefetchedState final : public LayerSessionState, public NoticeTeller {
   explicit PrefetchedState(Options options)
       : options_(std::move(options)), position_(options_.first) {}
 
-  // Waits for the next batch and copies it. Throws what reading and decoding it threw, with the
-  // name of the layer.
-  void Next(std::span<const TensorView> outputs);
+  // Waits for the next batch and lends it where the net borrows, else copies it. Throws as below.
+  void Next(const ForwardArgs& args);
+  // Waits for the next batch; see Prefetcher::Lend. Views of `outputs` need not have memory. Throws
+  // what reading and decoding threw, with the name of the layer.
+  void Lend(std::span<const TensorView> outputs, std::span<std::byte*> places) {
+    Take(outputs, places);
+  }
 
   void Save(LayerState* state) const override;
   void Restore(const LayerState& state) override;
@@ -47,7 +51,8 @@ class PrefetchedState final : public LayerSessionState, public NoticeTeller {
   std::vector<std::string> TakeNotices() const override;
 
  private:
-  void Open(std::span<const TensorView> outputs);
+  void Take(std::span<const TensorView> outputs, std::span<std::byte*> lent);
+  void Open(std::span<const TensorView> outputs, bool lends);
 
   const Options options_;
   uint64_t position_;

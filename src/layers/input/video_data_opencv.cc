@@ -47,7 +47,7 @@ ColorMode ModeOf(const LayerParameter& param) {
 
 Shape FirstFrame(const LayerParameter& param) {
   if (!IsImageSequence(param)) return ShapeOfFirst(OriginOf(param), ModeOf(param));
-  return ShapeOfFirst(ImagesOf(param), {.mode = ModeOf(param)});
+  return ShapeOfEntry(ImagesOf(param), {.mode = ModeOf(param)}, 0);
 }
 
 uint64_t EpochSize(const LayerParameter& param) {
@@ -87,11 +87,12 @@ class VideoData final : public Layer {
     LayerInfo info;
     info.outputs.push_back(ImageOutput(param(), batch, sample, context.dtype));
     if (context.output_count > 1) info.outputs.push_back({Shape{batch}, context.dtype});
+    info.lends_output.assign(context.output_count, true);
     return info;
   }
 
   void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args.outputs);
+    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,

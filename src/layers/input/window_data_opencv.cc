@@ -55,11 +55,12 @@ class WindowData final : public Layer {
     LayerInfo info;
     info.outputs.push_back({Shape{batch, file->images[0].channels, size, size}, context.dtype});
     if (context.output_count > 1) info.outputs.push_back({Shape{batch}, context.dtype});
+    info.lends_output.assign(context.output_count, true);
     return info;
   }
 
   void Forward(const ForwardArgs& args) const override {
-    static_cast<PrefetchedState*>(args.state)->Next(args.outputs);
+    static_cast<PrefetchedState*>(args.state)->Next(args);
   }
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context, Phase) const override {
@@ -90,7 +91,7 @@ class WindowData final : public Layer {
         .scale = data.scale(),
         .mean_values = {transform.mean_value().begin(), transform.mean_value().end()},
         .mean = nullptr,
-        .cache = caches.decoded};
+        .caches = caches};
     if (transform.has_mean_file()) {
       options.mean = std::make_shared<const MeanImage>(ReadMeanImage(transform.mean_file()));
     }

@@ -44,6 +44,18 @@ std::string Hint(double label, int64_t classes) {
        where);
 }
 
+// Labels that mixup or cutmix made probabilities, in a layer that cannot read them, or of another
+// number of classes.
+std::string MixedHint(const Shape& scores, const SoftmaxExtent& extent, const Shape& labels) {
+  if (labels == scores) {
+    return "; labels that mixup or cutmix made probabilities are for SoftmaxWithLoss alone: add "
+           "include { phase: TEST } to this layer";
+  }
+  if (labels.axes() != 2 || labels[0] != extent.outer || extent.inner != 1) return "";
+  return StrCat("; with mixup or cutmix, transform_param.augment_param.classes of the data layer, ",
+                labels[1], " here, must be ", extent.classes);
+}
+
 }  // namespace
 
 std::string BottomName(const Layer& layer, size_t index) {
@@ -116,14 +128,10 @@ void CheckLabelShape(const Layer& layer, const Shape& scores, const SoftmaxExten
                      const Shape& labels, bool same_batch) {
   const bool batch_fits = !same_batch || (labels.axes() > 0 && labels[0] == scores[0]);
   if (labels.count() == extent.outer * extent.inner && batch_fits) return;
-  const char* mixed = labels == scores
-                          ? "; labels that mixup or cutmix made probabilities are for "
-                            "SoftmaxWithLoss alone: add include { phase: TEST } to this layer"
-                          : "";
   FailInputs(layer, StrCat("scores of shape ", ToString(scores), " with ", extent.classes,
                            " classes need ", extent.outer * extent.inner,
                            " labels, one for each position, but the labels have shape ",
-                           ToString(labels), mixed));
+                           ToString(labels), MixedHint(scores, extent, labels)));
 }
 
 }  // namespace crema

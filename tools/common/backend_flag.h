@@ -1,4 +1,4 @@
-// Flags of commands that read and write data sets.
+// Flag of commands that write data sets.
 #pragma once
 
 #include <gflags/gflags_declare.h>
@@ -8,9 +8,6 @@
 DECLARE_string(backend);
 
 namespace crema::tools {
-
-// What --threads or -j says; without them the number of processors. Throws kInvalidArgument.
-int WorkersOfFlags();
 
 // What --backend says. Throws kInvalidArgument.
 DataParameter::DB BackendOfFlag();

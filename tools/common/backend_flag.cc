@@ -1,27 +1,18 @@
-#include "common/data_flags.h"
+#include "common/backend_flag.h"
 
 #include <gflags/gflags.h>
 
 #include <array>
 #include <string>
 
-#include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
 
-DEFINE_int32(threads, 0, "threads that read, decode and encode; 0: one for each processor");
-DEFINE_int32(j, 0, "the same as --threads");
-DEFINE_string(backend, "lmdb", "the kind of data set: lmdb, leveldb or tar");
+DEFINE_string(
+    backend, "lmdb",
+    "the kind of data set: lmdb, leveldb or tar (convert_db: also hdf5; convert_voc: no tar)");
 
 namespace crema::tools {
-
-int WorkersOfFlags() {
-  if (FLAGS_threads != 0 && FLAGS_j != 0 && FLAGS_threads != FLAGS_j) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("--threads is ", FLAGS_threads, ", but -j is ", FLAGS_j, "; give one of them"));
-  }
-  return CheckedThreads(FLAGS_threads != 0 ? FLAGS_threads : FLAGS_j);
-}
 
 DataParameter::DB BackendOfFlag() {
   if (FLAGS_backend == "lmdb") return DataParameter::LMDB;

@@ -1,0 +1,85 @@
+// What Data and AnnotatedData share: a data set of records, read as data_param and pipeline_param
+// say.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "core/exec_context.h"
+#include "data/batches/data_set_source.h"
+#include "data/pipeline/shuffle.h"
+#include "data/records/record_db.h"
+#include "layers/input/first_sample.h"
+#include "layers/input/prefetched.h"
+
+namespace crema {
+
+// A data set that a layer opens once, since to open one can take a while: the headers of tar shards
+// are read, the records of a LevelDB counted. Thread safety: any thread.
+class OpenedOnce {
+ public:
+  explicit OpenedOnce(std::string path) : path_(std::move(path)) {}
+
+  // Throws as OpenRecords; the next call tries again then.
+  std::unique_ptr<RecordReader> NewReader() {
+    const std::lock_guard lock(mutex_);
+    Open();
+    return first_->Clone();
+  }
+  uint64_t Count() {
+    const std::lock_guard lock(mutex_);
+    Open();
+    return first_->count();
+  }
+
+ private:
+  void Open() {
+    if (!first_) first_ = OpenRecords(path_);
+  }
+
+  const std::string path_;
+  std::mutex mutex_;
+  std::unique_ptr<RecordReader> first_;
+};
+
+// A session is one process of one so far; rank and world belong here, in TRAIN.
+inline Shard ShardOfSession() { return {}; }
+
+// Requires, as what follows: a layer with data_param that passed CheckPipeline.
+OrderOptions OrderOf(const LayerParameter& param, uint64_t seed);
+
+// The records of one shard in their order, through the cache that the layer asks for.
+struct RecordStream {
+  PrefetchOptions options;                // all but `outputs`
+  std::unique_ptr<RecordSource> source;   // never null
+  std::shared_ptr<DecodedCache> decoded;  // for the decoders; null unless cache is DECODED
+};
+RecordStream OpenStream(const LayerParameter& param, OpenedOnce& records, uint64_t seed,
+                        const Shard& shard);
+
+// The state of such a layer. `open` makes a BatchReader of the stream that it is given.
+using OpenBatches = std::function<BatchReader(RecordStream, std::span<const BlobSpec> outputs)>;
+PrefetchedState::Options RecordState(const LayerParameter& param,
+                                     const std::shared_ptr<OpenedOnce>& records, uint64_t seed,
+                                     OpenBatches open);
+
+// What `look` gives for the first good record, with its key and value. See LookForFirst.
+template <typename Look>
+auto LookAtRecords(const PipelineParameter& param, RecordReader& reader, Look&& look) {
+  bool stands = false;  // where it should
+  return LookForFirst(
+      param, [&] { return reader.count(); },
+      [&](uint64_t sample) {
+        if (!std::exchange(stands, false)) reader.Seek(sample);
+        const KeyedRecord record = reader.Next();
+        stands = true;
+        return look(record);
+      });
+}
+
+}  // namespace crema

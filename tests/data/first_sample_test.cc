@@ -1,0 +1,191 @@
+// The shape of a data layer comes from its first good sample where bad ones are passed over.
+#ifdef CREMA_HAVE_OPENCV
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "core/notices.h"
+#include "core/strings.h"
+#include "data/annotated_sets.h"
+#include "data/expect_error.h"
+#include "data/layer_runner.h"
+#include "data/record_sets.h"
+#include "support/net.h"
+#include "support/temp_dir.h"
+
+namespace crema {
+namespace {
+
+using test::TempDir;
+using test::TestRegistry;
+using testing::ExpectError;
+using testing::LayerRunner;
+
+// What is wrong with a sample.
+enum class Fault { kNone, kDamaged, kSmall };
+
+// A layer over samples of 6 x 6, the small ones 3 x 6.
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual std::string Layer(const std::vector<Fault>& samples) = 0;
+  virtual std::string NameOfFirst() const = 0;
+
+ protected:
+  static cv::Mat Image(Fault fault) {
+    return testing::Pattern(fault == Fault::kSmall ? 3 : 6, 6, 3);
+  }
+  static std::string File(Fault fault) {
+    return fault == Fault::kDamaged ? "no image" : testing::Encode(Image(fault));
+  }
+
+  const TempDir temp_;
+};
+
+class Records : public Source {
+ public:
+  std::string Layer(const std::vector<Fault>& samples) override {
+    const std::string path = temp_.File(StrCat("set", ++sets_));
+    const auto writer = CreateRecords(path, DataParameter::LMDB);
+    for (size_t i = 0; i < samples.size(); ++i) {
+      writer->Put(testing::NumberedKey(static_cast<int>(i)), Record(samples[i]));
+    }
+    writer->Close();
+    return StrCat("name: 'd' type: '", Type(), "' top: 'data' top: 'label' data_param { source: '",
+                  path, "' batch_size: 2 } ");
+  }
+  std::string NameOfFirst() const override { return "record \"000000\" of"; }
+
+ protected:
+  virtual std::string Type() const { return "Data"; }
+  virtual std::string Record(Fault fault) const {
+    return testing::EncodedDatum(File(fault), 1).SerializeAsString();
+  }
+
+ private:
+  int sets_ = 0;
+};
+
+class Boxes final : public Records {
+ protected:
+  std::string Type() const override { return "AnnotatedData"; }
+  std::string Record(Fault fault) const override {
+    AnnotatedDatum record = testing::Annotated(Image(fault), {{1, 0, 0, 1, 1}});
+    record.mutable_datum()->set_data(File(fault));
+    return record.SerializeAsString();
+  }
+};
+
+class Files final : public Source {
+ public:
+  std::string Layer(const std::vector<Fault>& samples) override {
+    std::string lines;
+    for (size_t i = 0; i < samples.size(); ++i) {
+      lines += temp_.Write(StrCat(i, ".png"), File(samples[i])) + " 1\n";
+    }
+    return StrCat(
+        "name: 'd' type: 'ImageData' top: 'data' top: 'label' image_data_param { source: '",
+        temp_.Write("list", lines), "' batch_size: 2 } ");
+  }
+  std::string NameOfFirst() const override { return "0.png' (line 1 of"; }
+};
+
+template <typename T>
+class FirstSample : public ::testing::Test {};
+
+using Sources = ::testing::Types<Records, Boxes, Files>;
+TYPED_TEST_SUITE(FirstSample, Sources);
+
+std::vector<Fault> Bad(size_t bad, size_t good, Fault fault = Fault::kDamaged) {
+  std::vector<Fault> samples(bad, fault);
+  samples.resize(bad + good, Fault::kNone);
+  return samples;
+}
+
+TYPED_TEST(FirstSample, MayBeBadWhereBadOnesArePassedOver) {
+  TypeParam source;
+  const std::string layer =
+      source.Layer({Fault::kDamaged, Fault::kNone, Fault::kDamaged, Fault::kNone});
+  for (const char* policy : {"SKIP", "REPEAT"}) {
+    LayerRunner runner(TestRegistry(),
+                       StrCat(layer, "pipeline_param { on_bad_sample: ", policy, " max_bad: 20 }"));
+    EXPECT_EQ(runner.outputs[0].shape(), (Shape{2, 3, 6, 6}));
+    const std::vector<float> first = runner.Collect(0, 1);
+    EXPECT_EQ(runner.Collect(0, 1), first);
+    const auto half = static_cast<ptrdiff_t>(first.size() / 2);
+    EXPECT_TRUE(std::equal(first.begin(), first.begin() + half, first.begin() + half));
+    EXPECT_EQ(dynamic_cast<const NoticeTeller&>(runner.state()).TakeNotices().size(), 2u);
+  }
+  ExpectError(ErrorCode::kDataLoss, source.NameOfFirst(),
+              [&] { LayerRunner(TestRegistry(), layer); });
+}
+
+TYPED_TEST(FirstSample, MayBeTooSmallForTheCrop) {
+  TypeParam source;
+  const std::string crop = "transform_param { crop_size: 5 } ";
+  const std::string skip = "pipeline_param { on_bad_sample: SKIP } ";
+  const std::string layer = source.Layer(Bad(1, 3, Fault::kSmall)) + crop;
+  LayerRunner runner(TestRegistry(), layer + skip);
+  EXPECT_EQ(runner.outputs[0].shape(), (Shape{2, 3, 5, 5}));
+  runner.Forward();
+  // The text is wrong where each sample has to do.
+  ExpectError(ErrorCode::kInvalidArgument, "crop_size is 5, but the image is 3 high",
+              [&] { LayerRunner(TestRegistry(), layer); });
+  const std::string none = source.Layer(Bad(4, 0, Fault::kSmall)) + crop + skip;
+  ExpectError(ErrorCode::kDataLoss,
+              "all 4 samples are bad; the first one: ", [&] { LayerRunner(TestRegistry(), none); });
+  ExpectError(ErrorCode::kDataLoss, source.NameOfFirst(),
+              [&] { LayerRunner(TestRegistry(), none); });
+  ExpectError(ErrorCode::kDataLoss, "crop_size is 5, but the image is 3 high",
+              [&] { LayerRunner(TestRegistry(), none); });
+}
+
+TYPED_TEST(FirstSample, IsLookedForWithinBounds) {
+  TypeParam source;
+  const auto expect = [&](const std::vector<Fault>& samples, const std::string& pipeline,
+                          const std::string& message) {
+    const std::string layer =
+        StrCat(source.Layer(samples), "pipeline_param { on_bad_sample: SKIP ", pipeline, " }");
+    ExpectError(ErrorCode::kDataLoss, message, [&] { LayerRunner(TestRegistry(), layer); });
+    ExpectError(ErrorCode::kDataLoss, source.NameOfFirst(),
+                [&] { LayerRunner(TestRegistry(), layer); });
+  };
+  expect(Bad(3, 0), "", "all 3 samples are bad; the first one: ");
+  expect(Bad(1, 0), "", "");
+  expect(Bad(3, 2), "max_bad: 2",
+         "the first 3 samples are bad, and max_bad allows 2; the first one: ");
+  expect(Bad(100, 2), "", "the first 100 samples are bad; the first one: ");
+  const auto plans = [&](const std::vector<Fault>& samples, const std::string& pipeline) {
+    LayerRunner(TestRegistry(), StrCat(source.Layer(samples),
+                                       "pipeline_param { on_bad_sample: SKIP ", pipeline, " }"));
+  };
+  plans(Bad(99, 2), "");
+  plans(Bad(150, 2), "max_bad: 150");
+}
+
+// What is not about a sample is an error at once.
+TYPED_TEST(FirstSample, IsNotPassedOverWhereTheNetIsWrong) {
+  TypeParam source;
+  const std::string layer = source.Layer(Bad(0, 2)) + "pipeline_param { on_bad_sample: SKIP } ";
+  ExpectError(ErrorCode::kNotFound, "no/such/mean", [&] {
+    LayerRunner(TestRegistry(), layer + "transform_param { mean_file: 'no/such/mean' }");
+  });
+}
+
+TEST(FirstImage, MayBeMissing) {
+  const TempDir temp;
+  const std::string good = temp.Write("good.png", testing::Encode(testing::Pattern(6, 6, 3)));
+  const std::string list = temp.Write("list", StrCat(temp.File("none.png"), " 1\n", good, " 1\n"));
+  const std::string layer =
+      StrCat("name: 'd' type: 'ImageData' top: 'data' image_data_param { source: '", list,
+             "' batch_size: 2 } ");
+  LayerRunner(TestRegistry(), layer + "pipeline_param { on_bad_sample: SKIP }").Forward();
+  ExpectError(ErrorCode::kNotFound, "none.png", [&] { LayerRunner(TestRegistry(), layer); });
+}
+
+}  // namespace
+}  // namespace crema
+#endif
