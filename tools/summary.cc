@@ -2,6 +2,7 @@
 #include "graph/summary.h"
 
 #include <gflags/gflags.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -35,11 +36,22 @@ constexpr const char* kUsage =
     "for inference and for training. Data sets need not be there: sizes are read off the text or\n"
     "given by --shape.";
 
+// Copies of each weight besides gradients: the momentum of SGD; and while a snapshot is written the
+// state, the model, and the model as it stands in the file.
+constexpr int64_t kHistories = 1;
+constexpr int64_t kSnapshotCopies = kHistories + 2;
+
 struct Report {
   NetSummary net;               // of the net as it is written
-  int64_t inference_bytes = 0;  // planned for production
-  int64_t training_bytes = 0;   // with one history blob for each weight; 0: cannot be trained
-  std::string no_training;      // why not
+  NetSummary inference;         // planned for production
+  NetSummary training;          // without history
+  std::string no_training;      // why it cannot be trained; then `training` counts nothing
+  int64_t recompute_saves = 0;  // bytes of the peak of training
+  int64_t process_bytes = 0;    // program, libraries, text and plan, as of this process
+
+  int64_t history_bytes() const { return kHistories * training.gradient_bytes; }
+  int64_t training_bytes() const { return training.peak_bytes + history_bytes(); }
+  int64_t snapshot_bytes() const { return kSnapshotCopies * training.gradient_bytes; }
 };
 
 // The plan points into the registry, which must live as long.
@@ -60,25 +72,42 @@ bool Learns(const Plan& plan) {
   return std::ranges::any_of(plan.learned, &LearnedSlot::wants_gradient);
 }
 
+NetFile WithoutRecompute(NetFile file) {
+  file.net.clear_memory_budget();
+  for (LayerParameter& layer : *file.net.mutable_layer()) layer.clear_recompute();
+  return file;
+}
+
 void AddTraining(const NetFile& file, const Registry& registry, Report* report) {
   try {
     const auto plan = PlanOf(file, registry, TRAIN, true, true);
-    const NetSummary training = Summarize(*plan);
     if (!Learns(*plan)) {
       report->no_training = "it has no loss above learned blobs";
       return;
     }
-    report->training_bytes = training.peak_bytes + training.total.learned * 4;
+    report->training = Summarize(*plan);
+    if (report->training.recomputed == 0) return;
+    const auto kept = PlanOf(WithoutRecompute(file), registry, TRAIN, true, true);
+    report->recompute_saves = kept->arena_bytes - plan->arena_bytes;
   } catch (const Error& error) {
     report->no_training = error.problems().front().message;
   }
 }
 
+// The most that this process has had so far.
+int64_t PeakResidentBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
 Report Look(const NetFile& file) {
   const Registry registry = BuiltinRegistry();
   const Phase phase = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage).phase();
-  Report report{.net = Summarize(*PlanOf(file, registry, phase, false, false)), .no_training = {}};
-  report.inference_bytes = Summarize(*PlanOf(file, registry, phase, false, true)).peak_bytes;
+  Report report{.net = {}, .inference = {}, .training = {}, .no_training = {}};
+  report.inference = Summarize(*PlanOf(file, registry, phase, false, true));
+  report.process_bytes = PeakResidentBytes();  // with as many plans as a run has
+  report.net = Summarize(*PlanOf(file, registry, phase, false, false));
   AddTraining(file, registry, &report);
   return report;
 }
@@ -101,6 +130,44 @@ void PrintRow(const LayerSummary& layer, int name_width) {
               layer.macs, layer.activation_bytes);
 }
 
+void PrintTraining(const Report& report) {
+  const NetSummary& training = report.training;
+  std::printf("planned peak for training: %s, with gradients and SGD's momentum\n",
+              Mebibytes(report.training_bytes()).c_str());
+  std::printf("  weights %s, their gradients %s, momentum %s\n",
+              Mebibytes(training.weight_bytes).c_str(), Mebibytes(training.gradient_bytes).c_str(),
+              Mebibytes(report.history_bytes()).c_str());
+  std::printf("  activations and their gradients %s, scratch %s, batches read ahead %s\n",
+              Mebibytes(training.arena_bytes).c_str(), Mebibytes(training.scratch_bytes).c_str(),
+              Mebibytes(training.read_ahead_bytes).c_str());
+  if (training.recomputed > 0) {
+    const double more = training.total.macs > 0
+                            ? 100.0 * static_cast<double>(training.recomputed_macs) /
+                                  static_cast<double>(3 * training.total.macs)
+                            : 0;
+    std::printf("  recompute saves %s: %ld layers run forward again, about %.1f %% more MACs\n",
+                Mebibytes(report.recompute_saves).c_str(), training.recomputed, more);
+  }
+  std::printf("  while a snapshot is written, %s more\n",
+              Mebibytes(report.snapshot_bytes()).c_str());
+}
+
+void PrintMemory(const Report& report) {
+  const NetSummary& inference = report.inference;
+  std::printf("planned peak for inference: %s\n", Mebibytes(inference.peak_bytes).c_str());
+  std::printf("  weights %s, activations %s, scratch %s, batches read ahead %s\n",
+              Mebibytes(inference.weight_bytes).c_str(), Mebibytes(inference.arena_bytes).c_str(),
+              Mebibytes(inference.scratch_bytes).c_str(),
+              Mebibytes(inference.read_ahead_bytes).c_str());
+  if (report.no_training.empty()) {
+    PrintTraining(report);
+  } else {
+    std::printf("planned peak for training: none, %s\n", report.no_training.c_str());
+  }
+  std::printf("the process itself, program and libraries, takes about %s more\n",
+              Mebibytes(report.process_bytes).c_str());
+}
+
 void PrintTable(const Report& report) {
   size_t width = 5;
   for (const LayerSummary& layer : report.net.layers) width = std::max(width, layer.name.size());
@@ -116,13 +183,7 @@ void PrintTable(const Report& report) {
   std::printf("\nMACs: %ld (%.3f G), products of one forward pass\n", total.macs,
               static_cast<double>(total.macs) / 1e9);
   std::printf("activations: %s\n", Mebibytes(total.activation_bytes).c_str());
-  std::printf("planned peak for inference: %s\n", Mebibytes(report.inference_bytes).c_str());
-  if (report.no_training.empty()) {
-    std::printf("planned peak for training: %s, with gradients and SGD's momentum\n",
-                Mebibytes(report.training_bytes).c_str());
-  } else {
-    std::printf("planned peak for training: none, %s\n", report.no_training.c_str());
-  }
+  PrintMemory(report);
 }
 
 void PrintJsonLayer(const LayerSummary& layer) {
@@ -139,6 +200,14 @@ void PrintJsonLayer(const LayerSummary& layer) {
               layer.learned, layer.statistics, layer.macs, layer.activation_bytes);
 }
 
+void PrintJsonParts(const char* of, const NetSummary& net) {
+  std::printf(
+      "\"%s\": {\"weight_bytes\": %ld, \"gradient_bytes\": %ld, \"arena_bytes\": %ld, "
+      "\"scratch_bytes\": %ld, \"read_ahead_bytes\": %ld},\n",
+      of, net.weight_bytes, net.gradient_bytes, net.arena_bytes, net.scratch_bytes,
+      net.read_ahead_bytes);
+}
+
 void PrintJson(const Report& report) {
   std::printf("{\"layers\": [\n");
   for (const LayerSummary& layer : report.net.layers) {
@@ -147,15 +216,22 @@ void PrintJson(const Report& report) {
   }
   const LayerSummary& total = report.net.total;
   std::printf(
-      "],\n\"parameters\": %ld, \"statistics\": %ld, \"macs\": %ld, "
-      "\"activation_bytes\": %ld,\n\"inference_peak_bytes\": %ld, ",
-      total.learned, total.statistics, total.macs, total.activation_bytes, report.inference_bytes);
+      "],\n\"parameters\": %ld, \"statistics\": %ld, \"macs\": %ld, \"activation_bytes\": %ld,\n",
+      total.learned, total.statistics, total.macs, total.activation_bytes);
+  PrintJsonParts("inference", report.inference);
+  std::printf("\"inference_peak_bytes\": %ld,\n", report.inference.peak_bytes);
   if (report.no_training.empty()) {
-    std::printf("\"training_peak_bytes\": %ld}\n", report.training_bytes);
+    PrintJsonParts("training", report.training);
+    std::printf(
+        "\"history_bytes\": %ld, \"snapshot_bytes\": %ld, \"recomputed_layers\": %ld,\n"
+        "\"recomputed_macs\": %ld, \"recompute_saves_bytes\": %ld, \"training_peak_bytes\": %ld,\n",
+        report.history_bytes(), report.snapshot_bytes(), report.training.recomputed,
+        report.training.recomputed_macs, report.recompute_saves, report.training_bytes());
   } else {
-    std::printf("\"training_peak_bytes\": null, \"no_training\": %s}\n",
+    std::printf("\"training_peak_bytes\": null, \"no_training\": %s,\n",
                 JsonString(report.no_training).c_str());
   }
+  std::printf("\"process_bytes\": %ld}\n", report.process_bytes);
 }
 
 int Run() {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "graph/memory_planner.h"
+#include "graph/recompute.h"
 
 namespace crema {
 namespace {
@@ -44,13 +45,16 @@ class Classes {
   std::vector<Needs> needs_;  // of the root
 };
 
+// What a value has memory for: its data, and again its data where the backward pass makes it anew.
+// The latter have the ids behind the former.
 class Placer {
  public:
   explicit Placer(Plan* plan)
       : plan_(*plan),
-        data_(plan->values.size()),
+        timeline_(*plan),
+        data_(2 * plan->values.size()),
         gradients_(plan->values.size()),
-        end_(2 * static_cast<int>(plan->layers.size())) {
+        end_(timeline_.end()) {
     readers_.resize(plan->values.size());
     for (size_t n = 0; n < plan->layers.size(); ++n) {
       const std::vector<int>& inputs = plan->layers[n].inputs;
@@ -60,20 +64,31 @@ class Placer {
     }
   }
 
-  void Place() {
+  const std::vector<BufferRequest>& FindLifetimes() {
     for (size_t v = 0; v < plan_.values.size(); ++v) {
       const int value = static_cast<int>(v);
       data_.NeedsOf(value) = {.last_read = LastRead(value),
                               .for_ever = IsSetFromOutside(value) || readers_[v].empty()};
+      data_.NeedsOf(Again(value)) = {.last_read = LastReadAgain(value)};
     }
-    for (size_t n = 0; n < plan_.layers.size(); ++n) ShareMemory(static_cast<int>(n));
+    for (size_t n = 0; n < plan_.layers.size(); ++n) {
+      plan_.layers[n].runs_again = timeline_.Before(static_cast<int>(n));
+      ShareMemory(static_cast<int>(n));
+      ShareMemoryAgain(static_cast<int>(n));
+    }
     FindLenders();
     AddDataRequests();
+    AddRequestsAgain();
     AddGradientRequests();
     AddSavedRequests();
-    const Placement placement = PlaceBuffers(requests_);
+    return requests_;
+  }
+
+  void Place() {
+    const Placement placement = PlaceBuffers(FindLifetimes());
     for (const auto& [slot, request] : slots_) slot->offset = placement.offsets[request];
     plan_.arena_bytes = placement.arena_bytes;
+    plan_.unshared_bytes = 0;
     for (const BufferRequest& request : requests_) plan_.unshared_bytes += request.bytes;
   }
 
@@ -85,7 +100,10 @@ class Placer {
 
   static size_t Index(int i) { return static_cast<size_t>(i); }
   const PlannedLayer& LayerOf(int n) const { return plan_.layers[Index(n)]; }
-  int BackwardStep(int n) const { return end_ - 1 - n; }
+  int BackwardStep(int n) const { return timeline_.Backward(n); }
+  int Again(int v) const { return v + static_cast<int>(plan_.values.size()); }
+  // The data that the backward pass reads.
+  int Late(int v) const { return timeline_.MadeAgain(v) < 0 ? v : Again(v); }
 
   // A value that a user sets from outside keeps its memory to itself.
   bool IsSetFromOutside(int v) const {
@@ -94,7 +112,7 @@ class Placer {
 
   // What a layer lends takes no place in the arena, nor do the values that lie in it.
   void FindLenders() {
-    lender_.assign(plan_.values.size(), -1);
+    lender_.assign(2 * plan_.values.size(), -1);
     for (const PlannedLayer& layer : plan_.layers) {
       for (size_t o = 0; o < layer.outputs.size(); ++o) {
         if (!At(layer.info.lends_output, static_cast<int>(o))) continue;
@@ -105,6 +123,7 @@ class Placer {
 
   void ShareMemory(int n) {
     PlannedLayer& layer = plan_.layers[Index(n)];
+    layer.in_place = false;
     if (layer.inputs.empty() || layer.outputs.empty()) return;
     const int input = layer.inputs[0];
     const int output = layer.outputs[0];
@@ -117,7 +136,7 @@ class Placer {
     if (!layer.info.in_place) return;
     const bool asked = plan_.values[Index(input)].name == plan_.values[Index(output)].name;
     if (!asked && !plan_.options.optimize) return;
-    if (IsDeadAfter(n, input)) {
+    if (IsDeadAfter(n, layer.inputs)) {
       data_.Join(input, output);
       layer.in_place = true;
     }
@@ -126,22 +145,49 @@ class Placer {
     if (layer.inputs.size() == 1 && layer.backward) gradients_.Join(input, output);
   }
 
-  // Nobody reads what lies where `v` lies after layer n has overwritten it.
-  bool IsDeadAfter(int n, int v) {
-    const int mine = data_.Find(v);
-    const PlannedLayer& layer = LayerOf(n);
-    for (size_t i = 1; i < layer.inputs.size(); ++i) {
-      if (data_.Find(layer.inputs[i]) == mine) return false;
+  // The same for what the backward pass has made again.
+  void ShareMemoryAgain(int n) {
+    const PlannedLayer& layer = plan_.layers[Index(n)];
+    if (layer.info.view || layer.info.share) {
+      if (timeline_.MadeAgain(layer.inputs[0]) < 0) return;
+      for (int v : layer.outputs) data_.Join(Again(layer.inputs[0]), Again(v));
+      return;
+    }
+    const int step = timeline_.Again(n);
+    if (step < 0 || !layer.info.in_place) return;
+    std::vector<int> inputs;
+    for (int v : layer.inputs) inputs.push_back(Late(v));
+    if (IsDeadAfter(step, inputs)) data_.Join(inputs[0], Again(layer.outputs[0]));
+  }
+
+  // Nobody reads what lies where the first of these inputs of a layer lies after the layer has
+  // overwritten it at `step`.
+  bool IsDeadAfter(int step, const std::vector<int>& inputs) {
+    const int mine = data_.Find(inputs[0]);
+    for (size_t i = 1; i < inputs.size(); ++i) {
+      if (data_.Find(inputs[i]) == mine) return false;
     }
     const Classes::Needs& needs = data_.NeedsOf(mine);
-    return !needs.for_ever && needs.last_read <= n;
+    return !needs.for_ever && needs.last_read <= step;
   }
 
   // The last step that reads the data of this value; its producer's step when none does.
   int LastRead(int v) const {
+    int last = plan_.values[Index(v)].producer;
+    for (const Reader& reader : readers_[Index(v)]) last = std::max(last, reader.layer);
+    return timeline_.MadeAgain(v) < 0 ? std::max(last, LastReadInBackward(v)) : last;
+  }
+
+  int LastReadAgain(int v) const {
+    const int made = timeline_.MadeAgain(v);
+    return made < 0 ? -1 : std::max(made, LastReadInBackward(v));
+  }
+
+  // By backward steps and layers that run again; -1: by none.
+  int LastReadInBackward(int v) const {
     const PlannedValue& value = plan_.values[Index(v)];
     const PlannedLayer& producer = LayerOf(value.producer);
-    int last = value.producer;
+    int last = -1;
     for (size_t o = 0; o < producer.outputs.size(); ++o) {
       if (producer.outputs[o] == v && producer.backward &&
           At(producer.info.backward_reads_output, static_cast<int>(o))) {
@@ -150,8 +196,10 @@ class Placer {
     }
     for (const Reader& reader : readers_[Index(v)]) {
       const PlannedLayer& layer = LayerOf(reader.layer);
-      const bool again = layer.backward && At(layer.info.backward_reads_input, reader.input);
-      last = std::max(last, again ? BackwardStep(reader.layer) : reader.layer);
+      last = std::max(last, timeline_.Again(reader.layer));
+      if (layer.backward && At(layer.info.backward_reads_input, reader.input)) {
+        last = std::max(last, BackwardStep(reader.layer));
+      }
     }
     return last;
   }
@@ -177,7 +225,6 @@ class Placer {
   }
 
   void AddDataRequests() {
-    std::vector<int> of_root(plan_.values.size(), -1);
     for (size_t v = 0; v < plan_.values.size(); ++v) {
       PlannedValue& value = plan_.values[v];
       const int id = static_cast<int>(v);
@@ -189,8 +236,23 @@ class Placer {
       }
       const bool outside = IsSetFromOutside(id);
       const int last = outside || readers_[v].empty() ? end_ : LastRead(id);
-      Extend(&RequestOf(root, &of_root), Bytes(value.spec), outside ? 0 : value.producer, last);
-      slots_.emplace_back(&value.data, Index(of_root[Index(root)]));
+      Extend(&RequestOf(root, &data_requests_), Bytes(value.spec), outside ? 0 : value.producer,
+             last);
+      slots_.emplace_back(&value.data, Index(data_requests_[Index(root)]));
+    }
+  }
+
+  void AddRequestsAgain() {
+    for (size_t v = 0; v < plan_.values.size(); ++v) {
+      PlannedValue& value = plan_.values[v];
+      value.again = {};
+      const int made = timeline_.MadeAgain(static_cast<int>(v));
+      if (made < 0) continue;
+      const int root = data_.Find(Again(static_cast<int>(v)));
+      Extend(&RequestOf(root, &data_requests_), Bytes(value.spec), made,
+             LastReadAgain(static_cast<int>(v)));
+      value.again.bytes = Bytes(value.spec);
+      slots_.emplace_back(&value.again, Index(data_requests_[Index(root)]));
     }
   }
 
@@ -222,17 +284,20 @@ class Placer {
         layer.saved[i].bytes = Bytes(layer.info.saved[i]);
         slots_.emplace_back(&layer.saved[i], requests_.size());
         const int step = static_cast<int>(n);
-        requests_.push_back({layer.saved[i].bytes, step, BackwardStep(step)});
+        const int again = timeline_.Again(step);
+        requests_.push_back({layer.saved[i].bytes, again < 0 ? step : again, BackwardStep(step)});
       }
     }
   }
 
   Plan& plan_;
+  Timeline timeline_;
   Classes data_;
   Classes gradients_;
   int end_;
-  std::vector<std::vector<Reader>> readers_;  // by value
-  std::vector<int> lender_;                   // by root: the value whose layer lends its memory
+  std::vector<std::vector<Reader>> readers_;                                        // by value
+  std::vector<int> data_requests_ = std::vector<int>(2 * plan_.values.size(), -1);  // by root
+  std::vector<int> lender_;  // by root: the value whose layer lends its memory
   std::vector<BufferRequest> requests_;
   std::vector<std::pair<ArenaSlot*, size_t>> slots_;  // and the request that holds each
 };
@@ -240,5 +305,7 @@ class Placer {
 }  // namespace
 
 void PlaceMemory(Plan* plan) { Placer(plan).Place(); }
+
+std::vector<BufferRequest> FindLifetimes(Plan* plan) { return Placer(plan).FindLifetimes(); }
 
 }  // namespace crema

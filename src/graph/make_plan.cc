@@ -10,8 +10,10 @@
 #include "graph/infer.h"
 #include "graph/learned_slots.h"
 #include "graph/liveness.h"
+#include "graph/memory_budget.h"
 #include "graph/passes/passes.h"
 #include "graph/plan.h"
+#include "graph/recompute.h"
 
 namespace crema {
 namespace {
@@ -40,7 +42,7 @@ class Planner {
     plan_.learned = AssignLearnedSlots(graph_, infos_, flow_);
     AddValues();
     AddLayers();
-    PlaceMemory(&plan_);
+    MarkRecompute(graph_, &plan_);
   }
 
  private:
@@ -59,6 +61,7 @@ class Planner {
                               .loss_weight = value.loss_weight,
                               .producer = value.producer,
                               .data = {},
+                              .again = {},
                               .gradient = {},
                               .gradient_written = false,
                               .is_output = value.readers.empty()});
@@ -169,6 +172,8 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   if (options.optimize) FuseRelu(&graph);
   InsertSplits(&graph, registry);
   Planner(graph, options, plan.get()).Run();
+  FitMemoryBudget(net.memory_budget(), source, plan.get());
+  PlaceMemory(plan.get());
   return plan;
 }
 

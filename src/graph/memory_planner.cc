@@ -25,14 +25,12 @@ std::optional<Placement> PlaceInARow(const std::vector<BufferRequest>& requests)
   return placement;
 }
 
-}  // namespace
+using Order = std::vector<size_t>;
 
-Placement PlaceBuffers(const std::vector<BufferRequest>& requests) {
-  if (std::optional<Placement> row = PlaceInARow(requests)) return *std::move(row);
-  std::vector<size_t> order(requests.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, std::ranges::greater{},
-                           [&](size_t i) { return requests[i].bytes; });
+// Time grows with the square: beyond this many buffers, one order must do.
+constexpr size_t kMostForOtherOrders = 4000;
+
+Placement PlaceInOrder(const std::vector<BufferRequest>& requests, const Order& order) {
   Placement placement{std::vector<int64_t>(requests.size(), 0), 0};
   std::vector<size_t> placed;  // by offset
   for (size_t i : order) {
@@ -51,6 +49,73 @@ Placement PlaceBuffers(const std::vector<BufferRequest>& requests) {
     placed.insert(after, i);
   }
   return placement;
+}
+
+// The order of falling `key`; equal ones as they come.
+template <typename Key>
+Order Falling(const std::vector<BufferRequest>& requests, const Key& key) {
+  Order order(requests.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater{},
+                           [&](size_t i) { return key(requests[i]); });
+  return order;
+}
+
+// Those around the fullest step first, from it outwards.
+Order AroundThePeak(const std::vector<BufferRequest>& requests) {
+  const std::vector<int64_t> live = LiveBytes(requests);
+  const auto peak = static_cast<int>(std::ranges::max_element(live) - live.begin());
+  return Falling(requests, [peak](const BufferRequest& request) {
+    const int distance = std::max({0, request.first - peak, peak - request.last});
+    return std::pair(-distance, request.bytes);
+  });
+}
+
+std::vector<Order> OtherOrders(const std::vector<BufferRequest>& requests) {
+  const auto length = [](const BufferRequest& request) {
+    return int64_t{request.last} - request.first + 1;
+  };
+  return {
+      AroundThePeak(requests),
+      Falling(requests,
+              [&](const BufferRequest& r) { return static_cast<double>(r.bytes * length(r)); }),
+      Falling(requests, [&](const BufferRequest& r) { return std::pair(length(r), r.bytes); }),
+      Falling(requests, [](const BufferRequest& r) { return std::pair(-r.first, r.bytes); }),
+      Falling(requests, [](const BufferRequest& r) { return std::pair(r.last, r.bytes); }),
+  };
+}
+
+}  // namespace
+
+std::vector<int64_t> LiveBytes(const std::vector<BufferRequest>& requests) {
+  int last = 0;
+  for (const BufferRequest& request : requests) last = std::max(last, request.last);
+  std::vector<int64_t> live(static_cast<size_t>(last) + 2, 0);
+  for (const BufferRequest& request : requests) {
+    live[static_cast<size_t>(request.first)] += Aligned(request.bytes);
+    live[static_cast<size_t>(request.last) + 1] -= Aligned(request.bytes);
+  }
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  live.pop_back();
+  return live;
+}
+
+int64_t LargestLiveSet(const std::vector<BufferRequest>& requests) {
+  return std::ranges::max(LiveBytes(requests));
+}
+
+Placement PlaceBuffers(const std::vector<BufferRequest>& requests) {
+  if (std::optional<Placement> row = PlaceInARow(requests)) return *std::move(row);
+  Placement best =
+      PlaceInOrder(requests, Falling(requests, [](const BufferRequest& r) { return r.bytes; }));
+  if (requests.size() > kMostForOtherOrders) return best;
+  const int64_t bound = LargestLiveSet(requests);
+  for (const Order& order : OtherOrders(requests)) {
+    if (best.arena_bytes - bound <= bound / 100) break;
+    Placement placement = PlaceInOrder(requests, order);
+    if (placement.arena_bytes < best.arena_bytes) best = std::move(placement);
+  }
+  return best;
 }
 
 }  // namespace crema

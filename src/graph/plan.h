@@ -25,6 +25,7 @@ struct PlannedValue {
   float loss_weight = 0;
   int producer = -1;
   ArenaSlot data;
+  ArenaSlot again;                // where its layer writes it when it runs again for backward
   ArenaSlot gradient;             // none when nobody wants it
   bool gradient_written = false;  // by its reader; otherwise backward starts from loss_weight
   bool is_output = false;
@@ -49,10 +50,14 @@ struct PlannedLayer {
   bool forward = true;    // false: outputs are views of the input
   bool backward = false;
   bool in_place = false;
+  // Its outputs and what it saves are not kept for backward: it runs forward again there, without
+  // touching statistics. Its first run gets no memory for what it would save.
+  bool recompute = false;
+  std::vector<int> runs_again;   // layers that do so just before the backward of this one, in order
   std::vector<bool> to_input;    // gradient wanted, by input
   std::vector<bool> to_learned;  // gradient wanted, by learned blob
-  std::vector<ArenaSlot> saved;
-  int64_t forward_scratch = 0;  // bytes
+  std::vector<ArenaSlot> saved;  // of the run that backward follows
+  int64_t forward_scratch = 0;   // bytes
   int64_t backward_scratch = 0;
 
   const std::string& name() const { return layer->param().name(); }

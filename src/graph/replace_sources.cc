@@ -88,6 +88,7 @@ void BecomeInput(const SourceShapes& shapes, Source source, LayerParameter* laye
   *input.mutable_exclude() = layer->exclude();
   if (GivesBytes(*layer)) input.mutable_pipeline_param()->set_output(PipelineParameter::U8);
   if (layer->has_phase()) input.set_phase(layer->phase());
+  input.mutable_pipeline_param()->set_prefetch(ReadAheadDepth(*layer));
   for (int t = 0; t < layer->top_size(); ++t) {
     const auto given = shapes.given.find(layer->top(t));
     const Shape shape = given != shapes.given.end()
@@ -114,6 +115,13 @@ void SetBatch(const SourceShapes& shapes, LayerParameter* layer) {
 }
 
 }  // namespace
+
+uint32_t ReadAheadDepth(const LayerParameter& layer) {
+  const PipelineParameter& pipeline = layer.pipeline_param();
+  if (layer.type() == "Input") return pipeline.has_prefetch() ? pipeline.prefetch() : 0;
+  if (!ReadsFiles(layer.type())) return 0;
+  return pipeline.has_prefetch() ? pipeline.prefetch() : layer.data_param().prefetch();
+}
 
 void SetBatchSize(uint32_t batch, LayerParameter* layer) {
   if (layer->has_data_param()) layer->mutable_data_param()->set_batch_size(batch);

@@ -23,6 +23,10 @@ struct SourceShapes {
 // images are.
 void ReplaceSources(const SourceShapes& shapes, NetParameter* net);
 
+// Batches that a data layer has ready or in work ahead of the net, also where ReplaceSources has
+// made it an input; 0: it reads none ahead.
+uint32_t ReadAheadDepth(const LayerParameter& layer);
+
 // Samples a batch of a layer that reads a data set, in whichever message it has; others keep
 // theirs.
 void SetBatchSize(uint32_t batch, LayerParameter* layer);

@@ -4,9 +4,14 @@
 #include <string>
 
 #include "core/dtype.h"
+#include "graph/replace_sources.h"
 
 namespace crema {
 namespace {
+
+int64_t BytesOf(const BlobSpec& spec) {
+  return spec.shape.count() * static_cast<int64_t>(SizeOf(spec.dtype));
+}
 
 LayerSummary OfLayer(const Plan& plan, const PlannedLayer& layer) {
   LayerSummary summary{.name = layer.name(), .type = layer.type->name, .outputs = {}};
@@ -15,7 +20,7 @@ LayerSummary OfLayer(const Plan& plan, const PlannedLayer& layer) {
     const BlobSpec& spec = plan.values[static_cast<size_t>(v)].spec;
     summary.outputs.push_back(spec.shape);
     if (!layer.forward || layer.in_place) continue;
-    summary.activation_bytes += spec.shape.count() * static_cast<int64_t>(SizeOf(spec.dtype));
+    summary.activation_bytes += BytesOf(spec);
   }
   for (int s : layer.learned) {
     const LearnedSlot& slot = plan.learned[static_cast<size_t>(s)];
@@ -23,6 +28,12 @@ LayerSummary OfLayer(const Plan& plan, const PlannedLayer& layer) {
     (slot.statistic ? summary.statistics : summary.learned) += slot.shape.count();
   }
   return summary;
+}
+
+int64_t ReadAheadBytes(const Plan& plan, const PlannedLayer& layer) {
+  int64_t batch = 0;
+  for (int v : layer.outputs) batch += BytesOf(plan.values[static_cast<size_t>(v)].spec);
+  return batch * ReadAheadDepth(layer.layer->param());
 }
 
 }  // namespace
@@ -43,12 +54,21 @@ NetSummary Summarize(const Plan& plan) {
   }
   const auto size = static_cast<int64_t>(SizeOf(plan.options.dtype));
   net.weight_bytes = (net.total.learned + net.total.statistics) * size;
-  int64_t gradients = 0;
   for (const LearnedSlot& slot : plan.learned) {
     const bool owns = &slot - plan.learned.data() == slot.owner;
-    if (owns && slot.wants_gradient) gradients += slot.shape.count() * size;
+    if (owns && slot.wants_gradient) net.gradient_bytes += slot.shape.count() * size;
   }
-  net.peak_bytes = net.weight_bytes + gradients + plan.arena_bytes + plan.scratch_bytes;
+  for (const PlannedLayer& layer : plan.layers) {
+    net.read_ahead_bytes += ReadAheadBytes(plan, layer);
+    for (int again : layer.runs_again) {
+      ++net.recomputed;
+      net.recomputed_macs += plan.layers[static_cast<size_t>(again)].info.macs;
+    }
+  }
+  net.arena_bytes = plan.arena_bytes;
+  net.scratch_bytes = plan.scratch_bytes;
+  net.peak_bytes = net.weight_bytes + net.gradient_bytes + net.arena_bytes + net.scratch_bytes +
+                   net.read_ahead_bytes;
   return net;
 }
 

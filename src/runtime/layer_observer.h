@@ -19,6 +19,9 @@ class LayerObserver {
   virtual void AfterForward(size_t /*layer*/, const ForwardArgs&) {}
   virtual void BeforeBackward(size_t /*layer*/, const BackwardArgs&) {}
   virtual void AfterBackward(size_t /*layer*/, const BackwardArgs&) {}
+  // A layer runs forward again in the backward pass (`recompute`).
+  virtual void BeforeRecompute(size_t /*layer*/, const ForwardArgs&) {}
+  virtual void AfterRecompute(size_t /*layer*/, const ForwardArgs&) {}
 };
 
 }  // namespace crema

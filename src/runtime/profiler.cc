@@ -74,9 +74,11 @@ class Recorder final : public LayerObserver {
       layers_[i].layer = i;
       layers_[i].forward.macs = layer.info.macs;
       layers_[i].backward.macs = BackwardMacs(layer);
+      layers_[i].recompute.macs = layer.info.macs;
       const auto runs = static_cast<size_t>(options.iterations);
       if (layer.forward) layers_[i].forward.runs.reserve(runs);
       if (layer.backward) layers_[i].backward.runs.reserve(runs);
+      if (layer.recompute) layers_[i].recompute.runs.reserve(runs);
     }
   }
 
@@ -91,6 +93,11 @@ class Recorder final : public LayerObserver {
   void AfterBackward(size_t layer, const BackwardArgs& args) override {
     End(layer_begin_, &layers_[layer].backward);
     layers_[layer].backward.bytes = BytesOf(args);
+  }
+  void BeforeRecompute(size_t, const ForwardArgs&) override { layer_begin_ = Begin(); }
+  void AfterRecompute(size_t layer, const ForwardArgs& args) override {
+    End(layer_begin_, &layers_[layer].recompute);
+    layers_[layer].recompute.bytes = BytesOf(args);
   }
 
   struct Mark {
@@ -185,10 +192,14 @@ void Complete(Profile* profile) {
   for (LayerProfile& layer : profile->layers) {
     FillStatistics(&layer.forward);
     FillStatistics(&layer.backward);
+    FillStatistics(&layer.recompute);
     profile->forward.macs += layer.forward.macs;
     profile->forward.bytes += layer.forward.bytes;
     profile->backward.macs += layer.backward.macs;
     profile->backward.bytes += layer.backward.bytes;
+    if (layer.recompute.runs.empty()) continue;
+    profile->backward.macs += layer.recompute.macs;
+    profile->backward.bytes += layer.recompute.bytes;
   }
   FillStatistics(&profile->forward);
   FillStatistics(&profile->backward);

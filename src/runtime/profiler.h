@@ -47,14 +47,15 @@ struct LayerProfile {
   size_t layer = 0;  // of the plan
   PassProfile forward;
   PassProfile backward;
+  PassProfile recompute;  // forward again, in the backward pass; no runs when it keeps its outputs
 
-  double total() const { return forward.total + backward.total; }
+  double total() const { return forward.total + backward.total + recompute.total; }
 };
 
 struct Profile {
   std::vector<LayerProfile> layers;  // those that run, in running order
   PassProfile forward;               // whole passes; macs and bytes are the sums of the layers
-  PassProfile backward;              // no runs when the plan has no backward
+  PassProfile backward;              // with what runs again; no runs when the plan has none
   PassProfile iteration;             // forward and backward
   int64_t batch = 0;                 // items a pass: the first extent of the first source; 0: none
   bool heap_counted = false;

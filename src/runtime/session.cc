@@ -51,6 +51,7 @@ Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weig
     step.forward_scratch = static_cast<size_t>(layer.forward_scratch);
     step.backward_scratch = static_cast<size_t>(layer.backward_scratch);
     BindForward(layer, &step);
+    BindAgain(layer, &step);
     if (layer.backward) BindBackward(layer, &step);
     step.state = layer.layer->MakeState(context_, layer.layer->param().phase());
   }
@@ -125,8 +126,8 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
                 : TensorView());
   }
   for (size_t i = 0; i < step->info->saved.size(); ++i) {
-    step->saved.push_back(i < layer.saved.size() ? ViewOf(layer.saved[i], step->info->saved[i])
-                                                 : TensorView());
+    const bool kept = i < layer.saved.size() && !layer.recompute;
+    step->saved.push_back(kept ? ViewOf(layer.saved[i], step->info->saved[i]) : TensorView());
   }
 }
 
@@ -145,7 +146,7 @@ void Session::BindBackward(const PlannedLayer& layer, Step* step) {
     const PlannedValue& value = plan_->values[static_cast<size_t>(layer.inputs[i])];
     const BlobSpec spec = SpecOf(layer.inputs[i]);
     const bool reads = At(layer.info.backward_reads_input, i);
-    step->backward_inputs.push_back(reads ? ConstTensorView(ViewOf(value.data, spec))
+    step->backward_inputs.push_back(reads ? ConstTensorView(LateDataOf(layer.inputs[i]))
                                           : unread(spec));
     step->input_grads.push_back(layer.to_input[i] ? ViewOf(value.gradient, spec) : TensorView());
   }
@@ -153,7 +154,7 @@ void Session::BindBackward(const PlannedLayer& layer, Step* step) {
     const PlannedValue& value = plan_->values[static_cast<size_t>(layer.outputs[o])];
     const BlobSpec spec = SpecOf(layer.outputs[o]);
     const bool reads = At(layer.info.backward_reads_output, o);
-    step->backward_outputs.push_back(reads ? ConstTensorView(ViewOf(value.data, spec))
+    step->backward_outputs.push_back(reads ? ConstTensorView(LateDataOf(layer.outputs[o]))
                                            : unread(spec));
     const TensorView gradient = ViewOf(value.gradient, spec);
     const bool seeded = !value.gradient_written;
@@ -172,7 +173,8 @@ void Session::BindBackward(const PlannedLayer& layer, Step* step) {
                                       ? learned_gradients_[static_cast<size_t>(layer.learned[i])]
                                       : TensorView());
   }
-  step->saved_const.assign(step->saved.begin(), step->saved.end());
+  const std::vector<TensorView>& saved = layer.recompute ? step->again_saved : step->saved;
+  step->saved_const.assign(saved.begin(), saved.end());
 }
 
 double Session::Forward() {
@@ -188,25 +190,29 @@ double Session::Forward() {
   return loss;
 }
 
+ForwardArgs Session::ForwardArgsOf(const PlannedLayer& layer, Step* step) {
+  auto* scratch = static_cast<std::byte*>(scratch_.view().raw());
+  return {.context = context_,
+          .phase = layer.layer->param().phase(),
+          .layer_id = layer.layer_id,
+          .inputs = step->forward_inputs,
+          .outputs = step->forward_outputs,
+          .learned = step->learned,
+          .saved = step->saved,
+          .scratch = {scratch, step->forward_scratch},
+          .state = step->state.get(),
+          .statistics = step->statistics,
+          .output_shapes = step->output_shapes,
+          .lent = step->lent};
+}
+
 void Session::RunForward(const PlannedLayer& layer, Step* step) {
   if (step->info->dynamic_outputs) {
     for (size_t o = 0; o < step->output_shapes.size(); ++o) {
       step->output_shapes[o] = step->forward_outputs[o].shape();
     }
   }
-  auto* scratch = static_cast<std::byte*>(scratch_.view().raw());
-  const ForwardArgs args{.context = context_,
-                         .phase = layer.layer->param().phase(),
-                         .layer_id = layer.layer_id,
-                         .inputs = step->forward_inputs,
-                         .outputs = step->forward_outputs,
-                         .learned = step->learned,
-                         .saved = step->saved,
-                         .scratch = {scratch, step->forward_scratch},
-                         .state = step->state.get(),
-                         .statistics = step->statistics,
-                         .output_shapes = step->output_shapes,
-                         .lent = step->lent};
+  const ForwardArgs args = ForwardArgsOf(layer, step);
   const size_t index = IndexOf(layer);
   try {
     NamingLayer(layer, [&] {
@@ -245,6 +251,7 @@ void Session::Backward() {
   for (size_t i = steps_.size(); i-- > 0;) {
     const PlannedLayer& layer = plan_->layers[i];
     if (!layer.backward) continue;
+    RunAgainFor(layer);
     Step& step = steps_[i];
     if (step.backward_epoch != shape_epoch_) {
       BindBackward(layer, &step);

@@ -89,6 +89,11 @@ class Session {
     std::vector<ConstTensorView> learned;
     std::vector<TensorView> statistics;
     std::vector<TensorView> saved;
+    // Of a layer that runs again in the backward pass.
+    std::vector<ConstTensorView> again_inputs;
+    std::vector<TensorView> again_outputs;
+    std::vector<TensorView> again_saved;
+    uint64_t again_epoch = 0;
     std::vector<ConstTensorView> backward_inputs;
     std::vector<ConstTensorView> backward_outputs;
     std::vector<ConstTensorView> output_grads;
@@ -105,9 +110,12 @@ class Session {
           Statistics statistics);
 
   TensorView ViewOf(const ArenaSlot& slot, const BlobSpec& spec) const;
+  // The data of a value that the backward pass reads.
+  TensorView LateDataOf(int value) const;
   BlobSpec SpecOf(int value) const;
   void AllocateLearnedGradients();
   void BindForward(const PlannedLayer& layer, Step* step);
+  void BindAgain(const PlannedLayer& layer, Step* step);
   void BindBackward(const PlannedLayer& layer, Step* step);
   // Brings the arguments of a layer in line with the extents of its inputs.
   void Refit(const PlannedLayer& layer, Step* step);
@@ -118,7 +126,11 @@ class Session {
   void FindBorrowers();
   void TakeLent(size_t index);
   void TakeDynamicShapes(const PlannedLayer& layer, const Step& step);
+  ForwardArgs ForwardArgsOf(const PlannedLayer& layer, Step* step);
   void RunForward(const PlannedLayer& layer, Step* step);
+  // Runs forward again what the backward of this layer reads and was not kept.
+  void RunAgainFor(const PlannedLayer& layer);
+  void RunAgain(const PlannedLayer& layer, Step* step);
   void RunBackward(const PlannedLayer& layer, const Step& step);
   double LossOf(const PlannedLayer& layer) const;
   size_t IndexOf(const PlannedLayer& layer) const {

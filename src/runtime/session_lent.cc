@@ -33,6 +33,7 @@ void Session::TakeLent(size_t index) {
   for (const int v : layer.outputs) {
     for (const size_t borrower : borrowers_[static_cast<size_t>(v)]) {
       BindForward(plan_->layers[borrower], &steps_[borrower]);
+      steps_[borrower].again_epoch = kUnbound;
       steps_[borrower].backward_epoch = kUnbound;
     }
   }

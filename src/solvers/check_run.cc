@@ -206,9 +206,10 @@ class RunChecker {
     const int64_t copies = Histories() + (param_.ema_decay() > 0 ? 1 : 0);
     for (const PlannedNet& net : nets) {
       // Test nets use the weights of the training net.
-      report_.memory_bytes += net.role == "train" ? Summarize(*net.plan).peak_bytes +
-                                                        copies * net.plan->LearnedCount() * 4
-                                                  : net.plan->arena_bytes + net.plan->scratch_bytes;
+      const NetSummary summary = Summarize(*net.plan);
+      report_.memory_bytes += net.role == "train"
+                                  ? summary.peak_bytes + copies * net.plan->LearnedCount() * 4
+                                  : summary.peak_bytes - summary.weight_bytes;
     }
     report_.available_memory = options_.memory;
     if (options_.memory == 0 || report_.memory_bytes <= options_.memory) return true;

@@ -28,6 +28,21 @@ TEST(PlaceBuffers, ReusesWhatIsDead) {
   EXPECT_EQ(placement.arena_bytes, 2048);
 }
 
+TEST(PlaceBuffers, TakesTheOrderThatNeedsLeast) {
+  // The largest first leaves no room below for the second, which then needs 768 bytes in all.
+  const std::vector<BufferRequest> requests = {{320, 6, 7}, {128, 2, 5}, {512, 1, 3}, {320, 5, 8}};
+  const Placement placement = PlaceBuffers(requests);
+  ExpectNoOverlap(requests, placement);
+  EXPECT_EQ(LargestLiveSet(requests), 640);
+  EXPECT_EQ(placement.arena_bytes, 640);
+}
+
+TEST(LiveBytes, CountsBothEnds) {
+  EXPECT_EQ(LiveBytes({{64, 0, 1}, {100, 1, 2}}), (std::vector<int64_t>{64, 192, 128}));
+  EXPECT_EQ(LargestLiveSet({{64, 0, 1}, {100, 1, 2}}), 192);
+  EXPECT_EQ(LargestLiveSet({}), 0);
+}
+
 TEST(PlaceBuffers, RandomRequestsNeverOverlap) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     const RandomStream random(seed, 1);

@@ -9,6 +9,8 @@
 #include <string>
 
 #include "format/prototxt.h"
+#include "graph/liveness.h"
+#include "graph/memory_planner.h"
 #include "graph/replace_sources.h"
 #include "graph/summary.h"
 #include "runtime/session.h"
@@ -169,6 +171,20 @@ TEST_P(Zoo, DeployNetRuns) {
   for (const int v : plan->outputs) {
     for (const float value : session.DataOf(v).span<float>()) ASSERT_TRUE(std::isfinite(value));
   }
+}
+
+// What no placement can do with less is what is live at one time.
+TEST_P(Zoo, ActivationsTakeLittleMoreThanTheLargestLiveSet) {
+  const auto expect = [](Plan plan, int percent) {
+    const int64_t bound = LargestLiveSet(FindLifetimes(&plan));
+    EXPECT_GE(plan.arena_bytes, bound);
+    EXPECT_LE(plan.arena_bytes, bound * percent / 100);
+  };
+  expect(*PlanOf(GetParam(), "deploy.prototxt", TEST), 102);
+  expect(*PlanOf(GetParam(), "train_val.prototxt", TEST), 102);
+  // 102 but for the siamese net with two pairs.
+  expect(*PlanOf(GetParam(), "train_val.prototxt", TRAIN),
+         GetParam().folder == "siamese" ? 113 : 102);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Zoo, testing::ValuesIn(Models()),

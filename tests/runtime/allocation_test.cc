@@ -95,6 +95,14 @@ void ExpectNoAllocations(const char* net) {
 
 TEST(Allocation, NoneAfterTheFirstIteration) { ExpectNoAllocations(kNet); }
 TEST(Allocation, NoneInLayersThatMoveElements) { ExpectNoAllocations(kMovingNet); }
+TEST(Allocation, NoneInLayersThatRunAgain) {
+  std::string net = kNet;
+  for (const char* name : {"pool", "scale", "bias", "lrn", "a", "b", "cat", "drop"}) {
+    const std::string layer = std::string("name: \"") + name + "\"";
+    net.insert(net.find(layer), "recompute: true ");
+  }
+  ExpectNoAllocations(net.c_str());
+}
 
 const char* kSequences = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 6 dim: 4 dim: 5 } } }

@@ -79,6 +79,55 @@ TEST_F(Look, SummaryOfAWholeNet) {
   EXPECT_TRUE(Contains(result.out, "bn_conv1            BatchNorm ")) << result.out;
 }
 
+// Eight convolutions with TanH behind them, which `fields` are put into.
+std::string Deep(const std::string& fields) {
+  std::string net = R"(layer { name: "x" type: "Input" top: "x"
+    input_param { shape { dim: 4 dim: 16 dim: 32 dim: 32 } } }
+)";
+  std::string bottom = "x";
+  for (int i = 0; i < 8; ++i) {
+    const std::string c = "c" + std::to_string(i);
+    const std::string t = "t" + std::to_string(i);
+    net += "layer { name: '" + c + "' type: 'Convolution' bottom: '" + bottom + "' top: '" + c +
+           "' convolution_param { num_output: 16 kernel_size: 3 pad: 1 } }\n" + "layer { name: '" +
+           t + "' type: 'Sigmoid' bottom: '" + c + "' top: '" + t + "' " + fields + " }\n" +
+           "layer { name: 'p" + t + "' type: 'Power' bottom: '" + t + "' top: 'p" + t +
+           "' power_param { power: 2 } }\n";
+    bottom = "p" + t;
+  }
+  return net + "layer { name: 'loss' type: 'Reduction' bottom: '" + bottom +
+         "' top: 'loss' loss_weight: 1 }\n";
+}
+
+TEST_F(Look, SummaryTellsWhatMemoryIsForAndWhatRecomputeSaves) {
+  temp_.Write("kept.prototxt", Deep(""));
+  temp_.Write("budget.prototxt", "memory_budget: 4\n" + Deep(""));
+  temp_.Write("tight.prototxt", "memory_budget: 1\n" + Deep(""));
+  const ProcessResult kept = Run({"summary", "--model=kept.prototxt"});
+  ASSERT_EQ(kept.exit_code, 0) << kept.err;
+  EXPECT_TRUE(Contains(kept.out, "  activations and their gradients ")) << kept.out;
+  EXPECT_TRUE(Contains(kept.out, "the process itself")) << kept.out;
+  EXPECT_TRUE(Contains(kept.out, "while a snapshot is written, ")) << kept.out;
+  EXPECT_FALSE(Contains(kept.out, "recompute saves")) << kept.out;
+  const ProcessResult budget = Run({"summary", "--model=budget.prototxt"});
+  ASSERT_EQ(budget.exit_code, 0) << budget.err;
+  EXPECT_TRUE(Contains(budget.out, "recompute saves ")) << budget.out;
+  EXPECT_TRUE(Contains(budget.out, " layers run forward again")) << budget.out;
+  const ProcessResult json = Run({"summary", "--model=budget.prototxt", "--json"});
+  for (const char* field : {"\"arena_bytes\"", "\"recomputed_layers\"", "\"recompute_saves_bytes\"",
+                            "\"snapshot_bytes\"", "\"process_bytes\"", "\"read_ahead_bytes\""}) {
+    EXPECT_TRUE(Contains(json.out, field)) << field << json.out;
+  }
+  const ProcessResult tight = Run({"summary", "--model=tight.prototxt"});
+  EXPECT_TRUE(Contains(tight.out, "training: none, memory_budget is 1 MiB")) << tight.out;
+}
+
+TEST_F(Look, SummaryCountsBatchesThatAreReadAhead) {
+  // 4 batches of 4 x (3 x 6 x 6 + 1) floats.
+  const ProcessResult json = Run({"summary", "--model=train.prototxt", "--json"});
+  EXPECT_TRUE(Contains(json.out, "\"read_ahead_bytes\": 6976}")) << json.out;
+}
+
 TEST_F(Look, SummaryTakesBatchAndShapes) {
   const ProcessResult batch = Run({"summary", "--model=train.prototxt", "--batch=7", "--json"});
   ASSERT_EQ(batch.exit_code, 0) << batch.err;

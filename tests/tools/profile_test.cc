@@ -122,6 +122,24 @@ TEST_F(ProfileTool, JsonCountsProductsAndSaysWhyRowsWerePassedOver) {
   EXPECT_TRUE(Contains(At(skipped, "reason").string_value(), "more than one group"));
 }
 
+TEST_F(ProfileTool, LayersThatRunAgainHaveALineOfTheirOwn) {
+  std::string net = kNet;
+  net.insert(net.find("name: \"tanh\""), "recompute: true ");
+  temp_.Write("net.prototxt", net);
+  const ProcessResult table = Run({"--sort=net", "--trace=t.json"});
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  const size_t row = table.out.find("\ntanh ");
+  ASSERT_NE(row, std::string::npos) << table.out;
+  const std::string rows = table.out.substr(row, table.out.find("\nscale ") - row);
+  for (const char* pass : {" fwd ", " bwd ", " rec "}) EXPECT_TRUE(Contains(rows, pass)) << rows;
+  EXPECT_TRUE(Contains(ReadFile(temp_.File("t.json")), "\"cat\": \"recompute\""));
+  const Struct report = RunJson({});
+  const Struct& tanh = At(report, "layers").list_value().values(2).struct_value();
+  EXPECT_EQ(Number(At(tanh, "recompute").struct_value(), "runs"), 3);
+  const Struct& scale = At(report, "layers").list_value().values(3).struct_value();
+  EXPECT_EQ(At(scale, "recompute").kind_case(), Value::kNullValue);
+}
+
 #ifndef CREMA_SANITIZED  // sanitizers bring an allocator of their own
 TEST_F(ProfileTool, NothingIsAllocatedInTheTimedPasses) {
   const Struct report = RunJson({});

@@ -56,9 +56,10 @@ void PrintLayer(const LayerProfile& layer, const ProfileReport& report) {
               JsonString(planned.name()).c_str(), JsonString(planned.type->name).c_str(),
               Outputs(report.plan, planned).c_str(), JsonString(KernelName(planned)).c_str(),
               Skipped(planned).c_str());
-  std::printf(" \"share\": %s,\n \"forward\": %s,\n \"backward\": %s}",
+  std::printf(" \"share\": %s,\n \"forward\": %s,\n \"backward\": %s,\n \"recompute\": %s}",
               JsonNumber(total > 0 ? layer.total() / total : 0).c_str(),
-              Pass(layer.forward, report).c_str(), Pass(layer.backward, report).c_str());
+              Pass(layer.forward, report).c_str(), Pass(layer.backward, report).c_str(),
+              Pass(layer.recompute, report).c_str());
 }
 
 }  // namespace

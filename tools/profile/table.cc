@@ -70,6 +70,7 @@ void PrintLayers(const ProfileReport& report, const std::vector<const LayerProfi
     const bool forward = !layer->forward.runs.empty();
     if (forward) PrintPass(planned.name(), planned.type->name, "fwd", layer->forward, report);
     if (!layer->backward.runs.empty()) PrintPass("", "", "bwd", layer->backward, report);
+    if (!layer->recompute.runs.empty()) PrintPass("", "", "rec", layer->recompute, report);
     inside += layer->total();
   }
   const double total = report.profile.total();
@@ -89,10 +90,11 @@ void PrintAllocations(const ProfileReport& report) {
   std::printf("allocations in the timed passes: %ld, %ld bytes (all of the process)\n",
               heap.allocations, heap.bytes);
   for (const LayerProfile& layer : report.profile.layers) {
-    const int64_t count = layer.forward.heap.allocations + layer.backward.heap.allocations;
+    const int64_t count = layer.forward.heap.allocations + layer.backward.heap.allocations +
+                          layer.recompute.heap.allocations;
     if (count == 0) continue;
     std::printf("  %s: %ld, %ld bytes\n", report.plan.layers[layer.layer].name().c_str(), count,
-                layer.forward.heap.bytes + layer.backward.heap.bytes);
+                layer.forward.heap.bytes + layer.backward.heap.bytes + layer.recompute.heap.bytes);
   }
 }
 

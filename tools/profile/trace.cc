@@ -56,6 +56,7 @@ class TraceWriter {
     if (!backward) return;
     Event("backward", "pass", profile.backward.runs[i], "");
     for (size_t l = profile.layers.size(); l-- > 0;) {
+      Layer(profile.layers[l], profile.layers[l].recompute, "recompute", i);
       Layer(profile.layers[l], profile.layers[l].backward, "backward", i);
     }
   }

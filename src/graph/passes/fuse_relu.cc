@@ -30,6 +30,8 @@ void FuseRelu(Graph* graph) {
         LayerParameter param = node.layer->param();
         param.mutable_fused_relu_param()->set_negative_slope(
             relu->layer->param().relu_param().negative_slope());
+        // Only what neither of them keeps is not kept; a ReLU alone would free nothing.
+        if (!relu->layer->param().recompute()) param.clear_recompute();
         node.layer = node.type->make(param);
         node.outputs = relu->outputs;
         gone[static_cast<size_t>(value.readers[0])] = true;
