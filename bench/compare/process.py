@@ -36,20 +36,30 @@ class Process:
         """Ends it; never throws."""
         try:
             self.process.stdin.write("quit\n")
+        except (OSError, ValueError):
+            pass  # it has ended
+        self._end()
+
+    def _end(self):
+        """Waits for its end, not for ever; its status."""
+        try:
             self.process.stdin.close()
-            self.process.wait(timeout=20)
-        except (OSError, ValueError, subprocess.TimeoutExpired):
+        except OSError:
+            pass  # what was written last cannot be delivered
+        try:
+            return self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
+            return self.process.wait()
+        finally:
+            self.process.stdout.close()
 
     def _read(self):
         line = self.process.stdout.readline()
         values = json.loads(line) if line.strip() else {}
         if line.strip() and "error" not in values:
             return values
-        self.process.kill()
-        status = self.process.wait()
+        status = self._end()
         raise Failed(values.get("error") or f"ended with status {status}; see {self.log}")
 
 
