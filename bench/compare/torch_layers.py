@@ -36,7 +36,7 @@ class Embedding(nn.Module):
         self.table = nn.Embedding(rows, columns)
 
     def forward(self, x):
-        return self.table(x.long())
+        return self.table(x if x.dtype == torch.long else x.long())
 
 
 class Positions(nn.Module):
@@ -55,13 +55,21 @@ class Attention(nn.Module):
         super().__init__()
         self.heads = heads
         self.causal = causal
+        self.mask = None  # for converters that know no causal attention
 
     def forward(self, x):
         batch, length, width = x.shape
-        x = x.view(batch, length, 3, self.heads, width // 3 // self.heads)
-        queries, keys, values = x.permute(2, 0, 3, 1, 4).unbind(0)
-        y = functional.scaled_dot_product_attention(queries, keys, values, is_causal=self.causal)
+        queries, keys, values = (
+            part.reshape(batch, length, self.heads, width // 3 // self.heads).transpose(1, 2)
+            for part in x.chunk(3, -1))
+        y = functional.scaled_dot_product_attention(
+            queries, keys, values, self.mask, is_causal=self.causal and self.mask is None)
         return y.transpose(1, 2).reshape(batch, length, width // 3)
+
+    def spell_out_mask(self, length):
+        """Causality as a mask that is added."""
+        if self.causal:
+            self.mask = torch.full((length, length), float("-inf")).triu(1)
 
 
 class SoftmaxLoss(nn.Module):
@@ -125,7 +133,7 @@ _MAKERS = {
     "Attention": lambda l, b: Attention(l.attention_param.num_heads, l.attention_param.causal),
     "Concat": lambda l, b: Concat(l.concat_param.axis),
     "Convolution": _convolution,
-    "Dropout": lambda l, b: nn.Dropout(l.dropout_param.dropout_ratio, _in_place(l)),
+    "Dropout": lambda l, b: nn.Dropout(l.dropout_param.dropout_ratio),  # a ReLU needs its output
     "Eltwise": _eltwise,
     "Embed": lambda l, b: Embedding(*b[0].shape),
     "Flatten": lambda l, b: nn.Flatten(l.flatten_param.axis),
