@@ -152,6 +152,7 @@ def main():
     about = describe(options)
     peers = available(options)
     entries = []
+    failed = []
     options.results.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="compare-") as temporary:
         work = options.work or pathlib.Path(temporary)
@@ -163,7 +164,10 @@ def main():
                     report.write_json(options.results / "compare.json", about, entries)
                     report.write_markdown(options.results / "compare.md", about, entries)
             except process.Failed as error:
-                sys.exit(f"{name}: {error}")
+                print(f"{name}: Crema failed: {error}", flush=True)
+                failed.append(name)
+    if failed:
+        sys.exit(f"not raced, or not to the end: {', '.join(failed)}")
     print(f"written: {options.results}/compare.md and compare.json")
 
 

@@ -172,7 +172,9 @@ void WriteRandomWeights(const RunnerOptions& options, const Registry& registry) 
   NetFile file = ReadNetOf(options);
   SetFillers(&file.net);
   const std::shared_ptr<const Plan> plan = PlanOf(file, options, TRAIN, registry);
-  WriteCaffemodel(MakeRandomWeights(plan, options.threads)->Export(*plan), options.weights);
+  const std::shared_ptr<Weights> weights =
+      MakeRandomWeights(plan, options.integers, options.threads);
+  WriteCaffemodel(weights->Export(*plan), options.weights);
 }
 
 }  // namespace crema::compare

@@ -1,6 +1,10 @@
 // Weights for nets that nobody has trained.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <string>
+
 #include "crema.pb.h"
 #include "graph/registry.h"
 #include "runtime/weights.h"
@@ -12,7 +16,9 @@ namespace crema::compare {
 void SetFillers(NetParameter* net);
 
 // Fills the weights of a net (its TRAIN phase) and takes running means and variances from one pass
-// over random inputs.
-std::shared_ptr<Weights> MakeRandomWeights(std::shared_ptr<const Plan> plan, int threads);
+// over inputs as RunnerInputs draws them.
+std::shared_ptr<Weights> MakeRandomWeights(std::shared_ptr<const Plan> plan,
+                                           const std::map<std::string, Shape>& integers,
+                                           int threads);
 
 }  // namespace crema::compare
