@@ -9,6 +9,7 @@ import os
 import pathlib
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -18,6 +19,7 @@ import nets
 import peer_list
 import process
 import race
+import recorded
 import report
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -36,6 +38,7 @@ def parse_arguments():
     parser.add_argument("--turns", type=int, default=7, help="of each contestant")
     parser.add_argument("--turn-seconds", type=float, default=0.5, help="how long one lasts")
     parser.add_argument("--cold-starts", type=int, default=3, help="fresh processes of each")
+    parser.add_argument("--caffe", type=pathlib.Path, help="table of Caffe's times (recorded.py)")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench/results",
                         help="folder of compare.md and compare.json")
     parser.add_argument("--work", type=pathlib.Path, help="folder to keep everything in")
@@ -135,12 +138,24 @@ def _processor():
     return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "")
 
 
+def _sgemm(options):
+    """The rate of a large product with as many threads, to scale other times by; empty: unknown."""
+    program = options.build / "bin/sgemm_rate"
+    if not program.exists():
+        return ""
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    wanted = f", {options.threads} threads: "
+    return next((line.partition(wanted)[2] for line in done.stdout.splitlines() if wanted in line),
+                "")
+
+
 def describe(options):
     packages = ("torch", "onnxruntime", "openvino", "ncnn", "opencv-python-headless")
     versions = [f"{name} {_version(name)}" for name in packages if _version(name)]
     return {"date": datetime.date.today().isoformat(),
             "machine": f"{_processor()}, {os.cpu_count()} processors; load "
                        f"{os.getloadavg()[0]:.2f} at the start",
+            "sgemm": _sgemm(options) or "not measured",
             "threads": options.threads,
             "turns": f"{options.turns} of at least {options.turn_seconds} s, "
                      f"{options.cold_starts} cold starts",
@@ -153,6 +168,7 @@ def main():
     peers = available(options)
     entries = []
     failed = []
+    caffe = recorded.read(options.caffe, options.threads) if options.caffe else {}
     options.results.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="compare-") as temporary:
         work = options.work or pathlib.Path(temporary)
@@ -162,7 +178,8 @@ def main():
                 for more in race_net(nets.NETS[name], peers, options, work):
                     entries += more
                     report.write_json(options.results / "compare.json", about, entries)
-                    report.write_markdown(options.results / "compare.md", about, entries)
+                    report.write_markdown(options.results / "compare.md", about, entries,
+                                          caffe)
             except process.Failed as error:
                 print(f"{name}: Crema failed: {error}", flush=True)
                 failed.append(name)

@@ -2,6 +2,7 @@
 import json
 
 import race
+import recorded
 
 
 def entry(course, runner, first):
@@ -35,10 +36,11 @@ def write_json(path, about, entries):
                     encoding="utf-8")
 
 
-def write_markdown(path, about, entries):
+def write_markdown(path, about, entries, caffe=None):
+    """`caffe`: recorded times (recorded.read) for a column of their own."""
     lines = ["# Crema and its peers", "", *_ABOUT, ""]
     lines += [f"- {name}: {value}" for name, value in about.items()]
-    lines += ["", "## Times of the peers' time to Crema's", "", *_summary(entries)]
+    lines += ["", "## Times of the peers' time to Crema's", "", *_summary(entries, caffe or {})]
     lines += ["", "## Everything", "", *_details(entries)]
     lines += ["", "## Left out", "", *_skipped(entries)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -48,7 +50,7 @@ _ABOUT = (
     "`bench/compare.sh` (bench/compare/README.md). All of a row took turns in one run, never two at",
     "a time, with the same threads, weights and inputs, after their results were found to agree.",
     "Times are medians over all runs, with their quartiles; a ratio is the median of those of the",
-    "turns, and above 1 where Crema is faster.",
+    "turns, and above 1 where Crema is faster. Recorded times took no turns here: scale them by sgemm.",
 )
 
 
@@ -56,16 +58,22 @@ def _key(values):
     return values["net"], values["mode"], values["batch"], values["precision"]
 
 
-def _summary(entries):
+def _summary(entries, caffe):
     peers = list(dict.fromkeys(e["contestant"] for e in entries if e["contestant"] != "crema"))
-    lines = ["| net | mode | batch | precision | Crema ms | " + " | ".join(peers) + " |",
-             "|---" * (5 + len(peers)) + "|"]
+    lines = ["| net | mode | batch | precision | Crema ms | recorded Caffe | " +
+             " | ".join(peers) + " |", "|---" * (6 + len(peers)) + "|"]
     for key in dict.fromkeys(_key(e) for e in entries):
         row = {e["contestant"]: e for e in entries if _key(e) == key}
         cells = [_ratio(row.get(peer, {})) for peer in peers]
-        ours = row.get("crema", {}).get("median_ms")
-        lines.append("| " + " | ".join([*map(str, key), _number(ours), *cells]) + " |")
+        ours = row.get("crema", {})
+        lines.append("| " + " | ".join([*map(str, key), _number(ours.get("median_ms")),
+                                         _recorded_ratio(ours, caffe), *cells]) + " |")
     return lines
+
+
+def _recorded_ratio(ours, caffe):
+    theirs = recorded.time_of(caffe, ours) if "median_ms" in ours else None
+    return "–" if theirs is None else f"{theirs / ours['median_ms']:.2f} ({_number(theirs)} ms)"
 
 
 def _ratio(values):

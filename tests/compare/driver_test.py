@@ -17,6 +17,7 @@ import nets
 import peer_list
 import process
 import race
+import recorded
 import report
 
 
@@ -132,11 +133,22 @@ class RaceTest(unittest.TestCase):
         path = self.folder / "compare"
         report.write_markdown(path, {"threads": 2}, self.entries(runners))
         text = path.read_text(encoding="utf-8")
-        self.assertIn("| lenet | infer | 8 | fp32 | 1 | 2.00 (2.00 to 2.00) | – |", text)
+        self.assertIn("| lenet | infer | 8 | fp32 | 1 | – | 2.00 (2.00 to 2.00) | – |", text)
         self.assertIn("- lenet infer 8 fp32, liar: results differ", text)
         report.write_json(path, {"threads": 2}, self.entries(runners))
         values = json.loads(path.read_text(encoding="utf-8"))
         self.assertEqual([e["contestant"] for e in values["entries"]], ["crema", "peer", "liar"])
+
+
+    def test_recorded_times_stand_beside_the_raced_ones(self):
+        table = self.folder / "caffe.tsv"
+        table.write_text("# a comment\nnet\tbatch\tthreads\tmode\tfwd_ms\ttotal_ms\n"
+                         "lenet_train_test\t8\t2\tinfer\t3\t4.5\n"
+                         "lenet_train_test\t8\t1\tinfer\t6\t9\n", encoding="utf-8")
+        path = self.folder / "compare"
+        report.write_markdown(path, {}, self.entries(self.hold(Pretender(self, "crema"))),
+                              recorded.read(table, 2))
+        self.assertIn("| fp32 | 1 | 4.50 (4.5 ms) |", path.read_text(encoding="utf-8"))
 
 
 class ListsTest(unittest.TestCase):
