@@ -2,11 +2,13 @@
 import array
 import math
 
-# Largest difference of outputs, against their largest value; of losses, against the loss; of what
-# two steps change in the weights, the length of the difference against the length. bf16 has 8 bits.
+# Largest difference of outputs, against their largest value; of the losses of two steps, against the
+# loss; of what the first step changes in the weights, the length of the difference against the
+# length. Gradients of deep nets with random weights amplify rounding: against f64, Crema and PyTorch
+# are off by 2 % on ResNet-50, and PyTorch in channels_last by 4 %. bf16 has 8 bits.
 TOLERANCE = {
     ("infer", "fp32"): 1e-3,
-    ("train", "fp32"): 2e-2,
+    ("train", "fp32"): 1e-1,
     ("infer", "bf16"): 1e-1,
     ("train", "bf16"): 5e-1,
 }
@@ -41,11 +43,11 @@ def _outputs_error(course, reference, running):
 
 
 def _training_error(course, reference, running):
+    learned = running.ask(f"updates {course.folder / 'learned.caffemodel'}")
     losses = [running.ready["loss"], running.ask("run 1")["loss"]]
     if None in losses:
         raise Disagreement(f"the losses are {losses}")
     error = max(abs(a - b) / abs(b) for a, b in zip(losses, reference))
-    learned = running.ask(f"updates {course.folder / 'learned.caffemodel'}")
     return max(error, learned["difference"])
 
 

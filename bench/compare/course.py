@@ -62,9 +62,8 @@ class Course:
         if self.mode == "infer":
             outputs = crema.ask(f"outputs {self.folder}")["outputs"]
             return [self.folder / output["file"] for output in outputs]
-        losses = [crema.ready["loss"], crema.ask("run 1")["loss"]]
         crema.ask(f"weights {self.folder / 'learned.caffemodel'}")
-        return losses
+        return [crema.ready["loss"], crema.ask("run 1")["loss"]]
 
     def _write_case(self, inputs, net_file):
         values = {"net": str(net_file), "mode": self.mode, "precision": self.precision,

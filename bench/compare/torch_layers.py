@@ -108,9 +108,14 @@ def _pooling(layer, _):
     maximum = param.pool == param.MAX
     if param.global_pooling:
         return nn.AdaptiveMaxPool2d(1) if maximum else nn.AdaptiveAvgPool2d(1)
-    kind = nn.MaxPool2d if maximum else nn.AvgPool2d
-    return kind(_pair(param, "kernel_size", 1), _pair(param, "stride", 1), _pair(param, "pad", 0),
-                ceil_mode=param.round_mode == param.CEIL)
+    window = _pair(param, "kernel_size", 1), _pair(param, "stride", 1)
+    pad = _pair(param, "pad", 0)
+    ceil = param.round_mode == param.CEIL
+    if maximum:
+        return nn.MaxPool2d(*window, pad, ceil_mode=ceil)
+    # Caffe's mean counts padding, but not what lies beyond it. Not all who read ONNX know that
+    # difference, so without padding they are told to count nothing but the image.
+    return nn.AvgPool2d(*window, pad, ceil_mode=ceil, count_include_pad=any(pad))
 
 
 def _norm(layer, _):

@@ -96,13 +96,13 @@ class RaceTest(unittest.TestCase):
         self.course.mode = "train"
         self.reference = [2.0, 1.5]
         runners = self.hold(Pretender(self, "same", losses=[2.0, 1.5] + [1.0] * 100),
-                            Pretender(self, "loss", losses=[2.0, 1.6]),
+                            Pretender(self, "loss", losses=[2.0, 1.8]),
                             Pretender(self, "broken", losses=[2.0, None]),
-                            Pretender(self, "update", losses=[2.0, 1.5], difference=0.1))
+                            Pretender(self, "update", losses=[2.0, 1.5], difference=0.3))
         self.assertEqual(runners[0].why_out, "")
-        self.assertIn("differ by 0.067", runners[1].why_out)
+        self.assertIn("differ by 0.2", runners[1].why_out)
         self.assertIn("the losses are [2.0, None]", runners[2].why_out)
-        self.assertIn("differ by 0.1", runners[3].why_out)
+        self.assertIn("differ by 0.3", runners[3].why_out)
 
     def test_who_fails_is_out_with_its_reason_and_the_others_go_on(self):
         runners = self.hold(Pretender(self, "crema"), Pretender(self, "unable", dies_at="start"),
