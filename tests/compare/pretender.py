@@ -34,8 +34,8 @@ def main():
             return
         if command == "run":
             note("begins")
+            note("stops")  # before the answer: others may begin as soon as that is there
             answer(seconds=[run_seconds] * int(argument), loss=next(losses))
-            note("stops")
         elif command == "outputs":
             with open(f"{argument}/output0.f32", "wb") as file:
                 array.array("f", values["outputs"]).tofile(file)
