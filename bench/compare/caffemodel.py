@@ -1,10 +1,12 @@
 """Caffemodels, as compare_runner writes them, for those who have protobuf but no Crema."""
 import numpy
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 
 def read(path, descriptors):
     """The NetParameter in `path`; `descriptors` is BUILD/proto/crema.desc."""
+    # Who only runs a net needs no protobuf, and its cold start does not pay for it.
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
     files = descriptor_pb2.FileDescriptorSet()
     with open(descriptors, "rb") as file:
         files.ParseFromString(file.read())
