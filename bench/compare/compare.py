@@ -41,6 +41,7 @@ def parse_arguments():
     parser.add_argument("--caffe", type=pathlib.Path, help="table of Caffe's times (recorded.py)")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench/results",
                         help="folder of compare.md and compare.json")
+    parser.add_argument("--add", action="store_true", help="keep the results of other races there")
     parser.add_argument("--work", type=pathlib.Path, help="folder to keep everything in")
     return parser.parse_args()
 
@@ -166,7 +167,7 @@ def main():
     options = parse_arguments()
     about = describe(options)
     peers = available(options)
-    entries = []
+    entries = report.read_json(options.results / "compare.json") if options.add else []
     failed = []
     caffe = recorded.read(options.caffe, options.threads) if options.caffe else {}
     options.results.mkdir(parents=True, exist_ok=True)
@@ -176,7 +177,7 @@ def main():
         for name in options.nets:
             try:
                 for more in race_net(nets.NETS[name], peers, options, work):
-                    entries += more
+                    entries = report.replace(entries, more)
                     report.write_json(options.results / "compare.json", about, entries)
                     report.write_markdown(options.results / "compare.md", about, entries,
                                           caffe)

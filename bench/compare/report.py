@@ -31,6 +31,19 @@ def _ratios(runner, first):
             for theirs, ours in zip(runner.turns, first.turns)]
 
 
+def read_json(path):
+    """The entries that write_json wrote; none where there is no such file."""
+    if not path.exists():
+        return []
+    return json.loads(path.read_text(encoding="utf-8"))["entries"]
+
+
+def replace(entries, newer):
+    """`entries` with all that `newer` has of the same races put in their place."""
+    raced = {_key(e) for e in newer}
+    return [e for e in entries if _key(e) not in raced] + newer
+
+
 def write_json(path, about, entries):
     path.write_text(json.dumps({"about": about, "entries": entries}, indent=1) + "\n",
                     encoding="utf-8")

@@ -152,6 +152,18 @@ class RaceTest(unittest.TestCase):
         self.assertEqual([e["contestant"] for e in values["entries"]], ["crema", "peer", "liar"])
 
 
+    def test_new_results_replace_those_of_the_same_race_only(self):
+        older = self.entries(self.hold(Pretender(self, "crema"), Pretender(self, "gone")))
+        newer = self.entries(self.hold(Pretender(self, "crema", seconds=0.002)))
+        other = [{**entry, "batch": 1} for entry in older]
+        path = self.folder / "compare.json"
+        self.assertEqual(report.read_json(path), [])
+        report.write_json(path, {}, other + older)
+        kept = report.replace(report.read_json(path), newer)
+        self.assertEqual([(e["batch"], e["contestant"]) for e in kept],
+                         [(1, "crema"), (1, "gone"), (8, "crema")])
+        self.assertAlmostEqual(kept[2]["median_ms"], 2)
+
     def test_recorded_times_stand_beside_the_raced_ones(self):
         table = self.folder / "caffe.tsv"
         table.write_text("# a comment\nnet\tbatch\tthreads\tmode\tfwd_ms\ttotal_ms\n"
