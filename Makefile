@@ -3,6 +3,7 @@
 #   make demo             set up, build, train LeNet on drawn digits, evaluate, classify
 #   make test             set up, build, run the tests
 #   make                  build/bin/train and the other commands
+#   make compare PYTHON=P against the peers that P can import (bench/compare/README.md)
 #   make bench | docs | lint | soak | soak-big | install PREFIX=/usr/local | clean | fuzz | gpu-check
 #
 # PRESET=debug|asan|tsan|ci chooses another of CMakePresets.json (build folder: build-PRESET),
@@ -13,7 +14,7 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all packages configure build demo test bench docs lint install clean gpu-check soak soak-big fuzz
+.PHONY: all packages configure build demo test bench compare docs lint install clean gpu-check soak soak-big fuzz
 
 all: build
 
@@ -37,6 +38,11 @@ bench: packages
 	cmake --preset $(PRESET) -DCREMA_BUILD_BENCH=ON $(CMAKE_FLAGS)
 	cmake --build $(BUILD) --parallel $(JOBS)
 	@scripts/bench.sh $(BUILD)
+
+compare: packages
+	cmake --preset $(PRESET) -DCREMA_BUILD_BENCH=ON $(CMAKE_FLAGS)
+	cmake --build $(BUILD) --parallel $(JOBS)
+	@bench/compare.sh $(BUILD) $(PYTHON) $(COMPARE_FLAGS)
 
 # docs/layers.md, from the registry and the comments of the schema; a test says when it is stale.
 docs: build

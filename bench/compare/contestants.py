@@ -1,0 +1,56 @@
+"""Who takes part in a race, and how each is started."""
+import pathlib
+import sys
+
+import process
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+# Learning rate of the steps whose results are compared: changes of weights must stand out from the
+# rounding of the weights.
+CHECKED_RATE = 0.01
+RACE_RATE = 1e-4
+
+
+class Crema:
+    """The runner of one course."""
+
+    name = "crema"
+
+    def __init__(self, course):
+        self.course = course
+
+    def prepare(self):
+        """Nothing to convert."""
+
+    def start(self, checked=False, precision=None):
+        """checked: for comparing results, with large steps and without dropout."""
+        course = self.course
+        command = [
+            str(course.runner), f"mode={course.mode}", f"weights={course.weights}",
+            f"model={course.model}", f"shapes={course.net.shapes(course.batch, course.mode)}",
+            f"integers={course.net.bounds()}", f"threads={course.threads}",
+            f"precision={precision or course.precision}",
+            f"rate={CHECKED_RATE if checked else RACE_RATE}", f"dropout={int(not checked)}"]
+        return process.Process(command, course.threads, course.log(self.name))
+
+
+class Peer:
+    """A worker of one course."""
+
+    def __init__(self, name, course):
+        self.name = name
+        self.course = course
+
+    def prepare(self):
+        """Converts the net. Throws process.Failed."""
+        process.run_once(self._command("prepare", False), self.course.threads,
+                         self.course.log(self.name))
+
+    def start(self, checked=False):
+        return process.Process(self._command("serve", checked), self.course.threads,
+                               self.course.log(self.name))
+
+    def _command(self, action, checked):
+        return [sys.executable, str(HERE / "worker.py"), self.name, action,
+                str(self.course.case_file(checked))]

@@ -1,0 +1,27 @@
+"""Times that were measured elsewhere, to stand beside the raced ones: a table with tabs."""
+
+# Names of nets there.
+_NAMES = {"lenet": "lenet_train_test", "cifar10_quick": "cifar10_quick_train_test",
+          "squeezenet": "squeezenet_v1.1"}
+
+
+def read(path, threads):
+    """{(net, mode, batch): ms} of the rows with that many threads.
+
+    Columns by their names in the first line that is no comment: net, batch, threads, mode, total_ms.
+    """
+    with open(path, encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file if not line.startswith("#")]
+    found = {}
+    for row in rows[1:]:
+        values = dict(zip(rows[0], row))
+        if int(values["threads"]) == threads:
+            key = values["net"], values["mode"], int(values["batch"])
+            found[key] = float(values["total_ms"])
+    return found
+
+
+def time_of(times, values):
+    """Of the net, mode and batch of an entry; None where there is none."""
+    name = _NAMES.get(values["net"], values["net"])
+    return times.get((name, values["mode"], values["batch"]))

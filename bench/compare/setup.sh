@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Makes a virtual environment with the peers of bench/compare. Usage: bench/compare/setup.sh FOLDER
+# FOLDER lies outside the source tree; 6 GB. What cannot be installed is left out, and compare.py
+# leaves those peers out then. One build without GPU is enough: TORCH_INDEX may name an index with
+# such builds of torch.
+set -euo pipefail
+folder=${1:?usage: bench/compare/setup.sh FOLDER}
+[ -x "$folder/bin/python" ] || python3 -m venv "$folder"
+pip=("$folder/bin/python" -m pip install --quiet --disable-pip-version-check)
+"${pip[@]}" numpy protobuf
+"${pip[@]}" ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch || echo "setup: no PyTorch" >&2
+for peer in onnx onnxscript onnxruntime openvino ncnn pnnx opencv-python-headless; do
+  "${pip[@]}" "$peer" || echo "setup: no $peer" >&2
+done
+"$folder/bin/python" -m pip list --disable-pip-version-check 2>/dev/null |
+  grep -iE '^(torch|onnx|onnxruntime|openvino|ncnn|pnnx|opencv-python-headless|numpy|protobuf) '
