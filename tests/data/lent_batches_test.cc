@@ -66,10 +66,10 @@ void CopyInto(const TensorView& to, const Tensor& from) {
   std::memcpy(to.raw(), from.view().raw(), to.bytes());
 }
 
-void ExpectSameAsFromCopies(const PlanOptions& options) {
+void ExpectSameAsFromCopies(const PlanOptions& options, const std::string& rest = kRest) {
   const test::TempDir temp;
   const std::string layer = DataLayer(WriteGray(temp));
-  const auto lent_plan = PlanText(StrCat("layer {", layer, "}", kRest), TRAIN, options);
+  const auto lent_plan = PlanText(StrCat("layer {", layer, "}", rest), TRAIN, options);
   const auto plan =
       PlanText(StrCat("layer { name: 'x' type: 'Input' top: 'data' top: 'label' input_param {",
                       " shape { dim: [3, 1, 4, 5] } shape { dim: 3 } } }", kRest),
@@ -91,6 +91,12 @@ void ExpectSameAsFromCopies(const PlanOptions& options) {
 TEST(LentBatches, NetComputesWhatItComputesFromCopies) {
   ExpectSameAsFromCopies({.optimize = true});
   ExpectSameAsFromCopies({.optimize = false});
+}
+
+TEST(LentBatches, AreReadAgainByLayersThatRunAgain) {
+  std::string again = kRest;
+  again.insert(again.find("name: \"shift\""), "recompute: true ");
+  ExpectSameAsFromCopies({.optimize = true}, again);
 }
 
 TEST(LentBatches, TakeNoPlaceInTheArena) {

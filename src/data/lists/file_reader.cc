@@ -1,6 +1,7 @@
 #include "data/lists/file_reader.h"
 
 #include "data/lists/data_file.h"
+#include "format/file.h"
 
 namespace crema {
 
