@@ -82,8 +82,11 @@ void ExpectSameAsFromCopies(const PlanOptions& options, const std::string& rest 
     CopyInto(copied.MutableData("data"), runner.outputs[0]);
     CopyInto(copied.MutableData("label"), runner.outputs[1]);
     ASSERT_EQ(lent.Forward(), copied.Forward()) << "pass " << n;
-    EXPECT_EQ(ValuesOf(lent.Data("data")), ValuesOf(copied.Data("data")));
     EXPECT_EQ(ValuesOf(lent.Data("label")), ValuesOf(copied.Data("label")));
+    // Not kept by a layer that runs again.
+    if (rest == kRest) {
+      EXPECT_EQ(ValuesOf(lent.Data("data")), ValuesOf(copied.Data("data")));
+    }
     EXPECT_EQ(GradientsOf(&lent), GradientsOf(&copied)) << "pass " << n;
   }
 }
