@@ -45,7 +45,7 @@ row() { # net, what, predicted bytes, measured KiB
 train_row() { # net, what, batch, channels, size, head
   dummy_net "$1" "$3" "$4" "$5" "${6:-}" >"$work/net.prototxt"
   "$bin/summary" --model="$work/net.prototxt" --phase=train --threads="$threads" --json >"$work/json"
-  local snapshot=false predicted
+  local snapshot=false predicted measured
   [ "$2" = "train, snapshot" ] && snapshot=true
   cat >"$work/solver.prototxt" <<SOLVER
 net: "$work/net.prototxt" base_lr: 0.0001 lr_policy: "fixed" momentum: 0.9 max_iter: 2 display: 0
@@ -53,17 +53,17 @@ snapshot_prefix: "$work/it" snapshot_after_train: $snapshot
 SOLVER
   predicted=$(($(number training_peak_bytes <"$work/json") + $(number process_bytes <"$work/json")))
   [ $snapshot = true ] && predicted=$((predicted + $(number snapshot_bytes <"$work/json")))
-  row "$1" "$2, batch $3" "$predicted" \
-    "$(peak_of "$bin/train" --solver="$work/solver.prototxt" --threads="$threads")"
+  measured=$(peak_of "$bin/train" --solver="$work/solver.prototxt" --threads="$threads")
+  row "$1" "$2, batch $3" "$predicted" "$measured"
 }
 
 forward_row() { # net
-  local net="models/$1/deploy.prototxt"
+  local net="models/$1/deploy.prototxt" measured
   "$bin/summary" --model="$net" --threads="$threads" --json >"$work/json"
+  measured=$(peak_of "$bin/profile" --model="$net" --phase=TEST --threads="$threads" --iterations=1 \
+    --warmup=0 --peak_gflops=1 --peak_gbs=1)
   row "$1" "forward, deploy.prototxt" \
-    $(($(number inference_peak_bytes <"$work/json") + $(number process_bytes <"$work/json"))) \
-    "$(peak_of "$bin/profile" --model="$net" --phase=TEST --threads="$threads" --iterations=1 \
-      --warmup=0 --peak_gflops=1 --peak_gbs=1)"
+    $(($(number inference_peak_bytes <"$work/json") + $(number process_bytes <"$work/json"))) "$measured"
 }
 
 {
