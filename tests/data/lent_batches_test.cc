@@ -8,6 +8,7 @@
 #include "core/strings.h"
 #include "data/layer_runner.h"
 #include "data/record_sets.h"
+#include "graph/summary.h"
 #include "runtime/session.h"
 #include "support/net.h"
 
@@ -110,6 +111,13 @@ TEST(LentBatches, TakeNoPlaceInTheArena) {
   EXPECT_EQ(value.data.lender, data);
   EXPECT_EQ(plan->values[static_cast<size_t>(plan->FindValue("flat"))].data.lender, data);
   EXPECT_EQ(plan->values[static_cast<size_t>(plan->FindValue("a"))].data.lender, -1);
+}
+
+TEST(LentBatches, AreCountedWithThoseReadAhead) {
+  const test::TempDir temp;
+  const auto plan = PlanText(StrCat("layer {", DataLayer(WriteGray(temp)), "}", kRest));
+  // Four ahead and one that the net works on, of three images of 4 x 5 and three labels.
+  EXPECT_EQ(Summarize(*plan).read_ahead_bytes, 5 * 3 * (4 * 5 + 1) * 4);
 }
 
 TEST(LentBatches, PlansThatAreNotOptimisedHaveThemInTheArenaWhereTheyCanBeSet) {
