@@ -42,28 +42,50 @@ row() { # net, what, predicted bytes, measured KiB
     printf "| %s | %s | %.1f | %.1f | %+.1f %% |\n", net, what, p, m, 100 * (p - m) / m }'
 }
 
+# A Data layer of 64 images of 3 x 224 x 224, read ahead; the net behind it is small.
+data_net() {
+  mkdir -p "$work/images"
+  for i in $(seq 0 15); do
+    { printf 'P6 256 256 255\n' && head -c $((256 * 256 * 3)) /dev/urandom; } >"$work/images/$i.ppm"
+    echo "$i.ppm $((i % 10))"
+  done >"$work/list.txt"
+  "$bin/convert_imageset" "$work/images/" "$work/list.txt" "$work/set" >/dev/null 2>&1
+  cat <<NET
+layer { name: "data" type: "Data" top: "data" top: "label"
+  data_param { source: "$work/set" batch_size: 64 } transform_param { crop_size: 224 } }
+layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
+  pooling_param { pool: AVE kernel_size: 16 stride: 16 } }
+layer { name: "ip" type: "InnerProduct" bottom: "pool" top: "ip" inner_product_param { num_output: 10 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+NET
+}
+
 train_row() { # net, what, batch, channels, size, head
   dummy_net "$1" "$3" "$4" "$5" "${6:-}" >"$work/net.prototxt"
+  measure_training "$1" "$2, batch $3"
+}
+
+measure_training() { # net, what, iterations; the net is in $work/net.prototxt
   "$bin/summary" --model="$work/net.prototxt" --phase=train --threads="$threads" --json >"$work/json"
-  local snapshot=false predicted
-  [ "$2" = "train, snapshot" ] && snapshot=true
+  local snapshot=false predicted measured
+  [[ "$2" == *snapshot* ]] && snapshot=true
   cat >"$work/solver.prototxt" <<SOLVER
-net: "$work/net.prototxt" base_lr: 0.0001 lr_policy: "fixed" momentum: 0.9 max_iter: 2 display: 0
+net: "$work/net.prototxt" base_lr: 1e-7 lr_policy: "fixed" momentum: 0.9 max_iter: ${3:-2} display: 0
 snapshot_prefix: "$work/it" snapshot_after_train: $snapshot
 SOLVER
   predicted=$(($(number training_peak_bytes <"$work/json") + $(number process_bytes <"$work/json")))
   [ $snapshot = true ] && predicted=$((predicted + $(number snapshot_bytes <"$work/json")))
-  row "$1" "$2, batch $3" "$predicted" \
-    "$(peak_of "$bin/train" --solver="$work/solver.prototxt" --threads="$threads")"
+  measured=$(peak_of "$bin/train" --solver="$work/solver.prototxt" --threads="$threads")
+  row "$1" "$2" "$predicted" "$measured"
 }
 
 forward_row() { # net
-  local net="models/$1/deploy.prototxt"
+  local net="models/$1/deploy.prototxt" measured
   "$bin/summary" --model="$net" --threads="$threads" --json >"$work/json"
+  measured=$(peak_of "$bin/profile" --model="$net" --phase=TEST --threads="$threads" --iterations=1 \
+    --warmup=0 --peak_gflops=1 --peak_gbs=1)
   row "$1" "forward, deploy.prototxt" \
-    $(($(number inference_peak_bytes <"$work/json") + $(number process_bytes <"$work/json"))) \
-    "$(peak_of "$bin/profile" --model="$net" --phase=TEST --threads="$threads" --iterations=1 \
-      --warmup=0 --peak_gflops=1 --peak_gbs=1)"
+    $(($(number inference_peak_bytes <"$work/json") + $(number process_bytes <"$work/json"))) "$measured"
 }
 
 {
@@ -84,6 +106,8 @@ HEAD
   train_row resnet50 train 8 3 224
   train_row resnet50 "train, snapshot" 8 3 224
   train_row resnet50 "train, memory_budget 300 MiB" 8 3 224 "memory_budget: 300"
+  data_net >"$work/net.prototxt"
+  measure_training "Data layer, pooling" "train, batch 64, 5 batches in memory, 3 MiB of LMDB mapped" 12
   for net in lenet googlenet resnet50; do forward_row "$net"; done
 } >"$work/memory.md"
 mkdir -p bench/results

@@ -1,5 +1,6 @@
 #include "graph/summary.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -33,7 +34,11 @@ LayerSummary OfLayer(const Plan& plan, const PlannedLayer& layer) {
 int64_t ReadAheadBytes(const Plan& plan, const PlannedLayer& layer) {
   int64_t batch = 0;
   for (int v : layer.outputs) batch += BytesOf(plan.values[static_cast<size_t>(v)].spec);
-  return batch * ReadAheadDepth(layer.layer->param());
+  // One more is with the net where it is lent; an input that stands for it has a place in the
+  // arena.
+  const bool lends =
+      std::ranges::find(layer.info.lends_output, true) != layer.info.lends_output.end();
+  return batch * (int64_t{ReadAheadDepth(layer.layer->param())} + (lends ? 1 : 0));
 }
 
 }  // namespace
