@@ -2,10 +2,10 @@
 import array
 import math
 
-# Largest difference of outputs, against their largest value; of the losses of two steps, against the
-# loss; of what the first step changes in the weights, the length of the difference against the
-# length. Gradients of deep nets with random weights amplify rounding: against f64, Crema and PyTorch
-# are off by 2 % on ResNet-50, and PyTorch in channels_last by 4 %. bf16 has 8 bits.
+# Largest difference of outputs, against their largest value; of the losses of two steps, against
+# the loss; of what the first step changes in the weights, the length of the difference against the
+# length. Gradients of deep nets with random weights amplify rounding: against f64, Crema and
+# PyTorch are off by 2 % on ResNet-50, and PyTorch in channels_last by 4 %. bf16 has 8 bits.
 TOLERANCE = {
     ("infer", "fp32"): 1e-3,
     ("train", "fp32"): 1e-1,

@@ -8,7 +8,8 @@ _NAMES = {"lenet": "lenet_train_test", "cifar10_quick": "cifar10_quick_train_tes
 def read(path, threads):
     """{(net, mode, batch): ms} of the rows with that many threads.
 
-    Columns by their names in the first line that is no comment: net, batch, threads, mode, total_ms.
+    Columns go by their names in the first line that is no comment: net, batch, threads, mode,
+    total_ms.
     """
     with open(path, encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in file if not line.startswith("#")]

@@ -60,10 +60,11 @@ def write_markdown(path, about, entries, caffe=None):
 
 
 _ABOUT = (
-    "`bench/compare.sh` (bench/compare/README.md). All of a row took turns in one run, never two at",
-    "a time, with the same threads, weights and inputs, after their results were found to agree.",
+    "`bench/compare.sh` (bench/compare/README.md). All of a row took turns in one run, never two",
+    "at a time, with the same threads, weights and inputs, after their results were found to agree.",
     "Times are medians over all runs, with their quartiles; a ratio is the median of those of the",
-    "turns, and above 1 where Crema is faster. Recorded times took no turns here: scale them by sgemm.",
+    "turns, and above 1 where Crema is faster. Recorded times took no turns here: scale them by",
+    "sgemm.",
 )
 
 

@@ -70,7 +70,8 @@ class Training:
             got = parameter.detach().contiguous().numpy().ravel() - before[key].ravel()
             sums = numpy.array([numpy.sum((got - expected)**2), numpy.sum(expected**2)], float)
             squares += sums
-            worst = max(worst, (float(numpy.sqrt(sums[0] / max(sums[1], 1e-30))), f"{layer}[{index}]"))
+            error = float(numpy.sqrt(sums[0] / max(sums[1], 1e-30)))
+            worst = max(worst, (error, f"{layer}[{index}]"))
         return {"difference": float(numpy.sqrt(squares[0] / squares[1])), "worst_blob": worst}
 
 
