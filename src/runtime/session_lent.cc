@@ -1,5 +1,6 @@
 // Outputs that lie in memory of their layer, which moves from one forward pass to the next.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/session.h"
 
@@ -24,15 +25,16 @@ void Session::FindBorrowers() {
 void Session::TakeLent(size_t index) {
   Step& step = steps_[index];
   if (step.lent.empty()) return;
-  // Binding clears step.lent, so all are taken first. It keeps the memory of the vectors, so that
-  // spans over them stay.
   const PlannedLayer& layer = plan_->layers[index];
   for (size_t o = 0; o < layer.outputs.size(); ++o) {
-    if (step.lent[o] != nullptr) lent_[static_cast<size_t>(layer.outputs[o])] = step.lent[o];
-  }
-  for (const int v : layer.outputs) {
+    if (step.lent[o] == nullptr) continue;
+    const int v = layer.outputs[o];
+    lent_[static_cast<size_t>(v)] = std::exchange(step.lent[o], nullptr);
+    // The layer itself is not bound anew: what it says of its extents has to stay.
+    TensorView& output = step.forward_outputs[o];
+    output = ViewOf(plan_->values[static_cast<size_t>(v)].data, {output.shape(), output.dtype()});
     for (const size_t borrower : borrowers_[static_cast<size_t>(v)]) {
-      BindForward(plan_->layers[borrower], &steps_[borrower]);
+      if (borrower != index) BindForward(plan_->layers[borrower], &steps_[borrower]);
       steps_[borrower].again_epoch = kUnbound;
       steps_[borrower].backward_epoch = kUnbound;
     }

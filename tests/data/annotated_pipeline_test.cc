@@ -230,7 +230,7 @@ TEST(AnnotatedSets, KindsWithoutBoxesAreRefused) {
   const std::string hdf5 = temp.Write("set.h5", "\x89HDF\r\n\x1A\n and so on");
   const std::string list = temp.Write("list.txt", hdf5 + "\n");
   for (const std::string& source : {hdf5, list, temp.File("")}) {
-    ExpectError(ErrorCode::kDataLoss, "layers of type HDF5Data",
+    ExpectError(ErrorCode::kDataLoss, "HDF5Data",
                 [&] { LayerRunner(TestRegistry(), Plain(source)); });
   }
 }
