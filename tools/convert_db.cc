@@ -192,12 +192,13 @@ Conversion::Options OptionsOf(const std::string& input, const std::string& outpu
       .backend = target.backend,
       .resume = ResumeOfFlag(),
       .origin = StrCat("input: ", input, "\nrecords: ", count, "\nbackend: ", FLAGS_backend,
-                       "\non_bad: ", SkipsBad() ? "skip" : "error", "\nbytes: ", FLAGS_bytes,
-                       "\nrows_per_file: ", FLAGS_rows_per_file, "\nhdf5_data: ", FLAGS_hdf5_data,
-                       "\nhdf5_label: ", FLAGS_hdf5_label, "\n"),
+                       "\nbytes: ", FLAGS_bytes, "\nrows_per_file: ", FLAGS_rows_per_file,
+                       "\nhdf5_data: ", FLAGS_hdf5_data, "\nhdf5_label: ", FLAGS_hdf5_label, "\n"),
       .unit = "records",
       .total = count};
   if (target.kind == SetKind::kHdf5) {
+    // Other kinds go on behind the last key, whatever was left out before it.
+    options.origin += StrCat("on_bad: ", SkipsBad() ? "skip" : "error", "\n");
     options.create = [output] { return CreateHdf5Records(output, Hdf5Options()); };
     // Rows do not say which records were left out.
     if (!SkipsBad()) {

@@ -67,6 +67,10 @@ fs::path FolderOf(const std::string& path) {
     Fail(ErrorCode::kInvalidArgument, "is a folder; name a file in it", In(path));
   if (error == ENXIO)
     Fail(ErrorCode::kInvalidArgument, "is a socket or a device; give a file", In(path));
+  // Not a fault of the file, so that nobody takes it for a bad sample.
+  if (error == EMFILE || error == ENFILE || error == ENOMEM) {
+    Fail(ErrorCode::kOutOfMemory, StrCat("cannot be read: ", std::strerror(error)), In(path));
+  }
   Fail(ErrorCode::kIoFailure, StrCat("cannot be read: ", std::strerror(error)), In(path));
 }
 

@@ -125,6 +125,7 @@ class Session {
   void SetShape(int value, const Shape& shape);
   void FindBorrowers();
   void TakeLent(size_t index);
+  void Readdress(size_t index);
   void TakeDynamicShapes(const PlannedLayer& layer, const Step& step);
   ForwardArgs ForwardArgsOf(const PlannedLayer& layer, Step* step);
   void RunForward(const PlannedLayer& layer, Step* step);

@@ -28,17 +28,34 @@ void Session::TakeLent(size_t index) {
   const PlannedLayer& layer = plan_->layers[index];
   for (size_t o = 0; o < layer.outputs.size(); ++o) {
     if (step.lent[o] == nullptr) continue;
-    const int v = layer.outputs[o];
-    lent_[static_cast<size_t>(v)] = std::exchange(step.lent[o], nullptr);
-    // The layer itself is not bound anew: what it says of its extents has to stay.
-    TensorView& output = step.forward_outputs[o];
-    output = ViewOf(plan_->values[static_cast<size_t>(v)].data, {output.shape(), output.dtype()});
-    for (const size_t borrower : borrowers_[static_cast<size_t>(v)]) {
-      if (borrower != index) BindForward(plan_->layers[borrower], &steps_[borrower]);
-      steps_[borrower].again_epoch = kUnbound;
-      steps_[borrower].backward_epoch = kUnbound;
+    const auto v = static_cast<size_t>(layer.outputs[o]);
+    lent_[v] = std::exchange(step.lent[o], nullptr);
+    for (const size_t borrower : borrowers_[v]) Readdress(borrower);
+  }
+}
+
+// Extents stay: Refit finds by them what has changed.
+void Session::Readdress(size_t index) {
+  const PlannedLayer& layer = plan_->layers[index];
+  Step& step = steps_[index];
+  const auto lent_slot = [&](int v) -> const ArenaSlot* {
+    const ArenaSlot& slot = plan_->values[static_cast<size_t>(v)].data;
+    return slot.lender < 0 ? nullptr : &slot;
+  };
+  for (size_t i = 0; i < layer.inputs.size(); ++i) {
+    ConstTensorView& view = step.forward_inputs[i];
+    if (const ArenaSlot* slot = lent_slot(layer.inputs[i])) {
+      view = ViewOf(*slot, {view.shape(), view.dtype()});
     }
   }
+  for (size_t o = 0; o < layer.outputs.size(); ++o) {
+    TensorView& view = step.forward_outputs[o];
+    if (const ArenaSlot* slot = lent_slot(layer.outputs[o])) {
+      view = ViewOf(*slot, {view.shape(), view.dtype()});
+    }
+  }
+  step.again_epoch = kUnbound;
+  step.backward_epoch = kUnbound;
 }
 
 }  // namespace crema

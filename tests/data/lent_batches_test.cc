@@ -1,6 +1,7 @@
 // Nets whose data layers lend their batches compute what nets compute that are given copies.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -101,6 +102,28 @@ TEST(LentBatches, AreReadAgainByLayersThatRunAgain) {
   std::string again = kRest;
   again.insert(again.find("name: \"shift\""), "recompute: true ");
   ExpectSameAsFromCopies({.optimize = true}, again);
+}
+
+// A layer that reads a lent batch and a blob whose extents change must notice both.
+TEST(LentBatches, ReadersNoticeThatOtherExtentsChange) {
+  const test::TempDir temp;
+  const auto plan =
+      PlanText(StrCat("layer { name: 'in' type: 'Input' top: 'in' input_param {"
+                      "  shape { dim: [6, 1, 4, 5] } } }",
+                      "layer {", DataLayer(WriteGray(temp)), "}",
+                      "layer { name: 'all' type: 'Concat' bottom: 'data' bottom: 'in' top: 'all'"
+                      "  concat_param { axis: 0 } }"));
+  Session session(plan, Weights::Make(*plan, 3), ExecContext(1, 3));
+  for (const int64_t rows : {6, 2, 5, 5, 1}) {
+    session.Reshape("in", Shape{rows, 1, 4, 5});
+    const TensorView in = session.MutableData("in");
+    std::ranges::fill(in.span<float>(), static_cast<float>(rows));
+    session.Forward();
+    std::vector<float> expected = ValuesOf(session.Data("data"));
+    expected.insert(expected.end(), static_cast<size_t>(rows) * 20, static_cast<float>(rows));
+    EXPECT_EQ(session.Data("all").shape(), (Shape{3 + rows, 1, 4, 5}));
+    EXPECT_EQ(ValuesOf(session.Data("all")), expected) << rows;
+  }
 }
 
 TEST(LentBatches, TakeNoPlaceInTheArena) {

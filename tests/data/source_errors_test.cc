@@ -18,6 +18,7 @@
 #include "data/expect_error.h"
 #include "data/image_files.h"
 #include "data/layer_runner.h"
+#include "data/lists/file_reader.h"
 #include "data/lists/image_list.h"
 #include "data/lists/window_file.h"
 #include "data/record_sets.h"
@@ -125,6 +126,22 @@ TEST(SourceErrors, PipesAreRefusedAndNotWaitedFor) {
                 [&] { return ErrorIs(ErrorCode::kDataLoss, text, [&] { Hdf5File file(pipe); }); }),
             0);
 #endif
+}
+
+TEST(SourceErrors, ALackOfFileDescriptorsIsNoFaultOfTheSample) {
+  const TempDir temp;
+  const std::string path = temp.Write("image", "bytes");
+  FileReader reader(nullptr);
+  std::string storage;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  ExpectError(ErrorCode::kOutOfMemory, "Too many open files",
+              [&] { reader.Read(0, path, &storage); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(reader.Read(0, path, &storage), "bytes");
 }
 
 TEST(SourceErrors, FoldersAndPipesInAListAreBadSamples) {

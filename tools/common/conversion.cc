@@ -100,6 +100,7 @@ bool Conversion::CanGoOn() const {
 }
 
 void Conversion::CheckUnfinished() const {
+  if (options_.resume) CheckMarker();
   if (!CanGoOn()) {
     Fail(ErrorCode::kInvalidArgument, StrCat("'", options_.path, "' was left unfinished, and ",
                                              kCannotGoOn, ": remove it and start again"));
@@ -108,7 +109,6 @@ void Conversion::CheckUnfinished() const {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("'", options_.path, "' was left unfinished: go on with --resume, or remove it"));
   }
-  CheckMarker();
 }
 
 void Conversion::CheckMarker() const {
