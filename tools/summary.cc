@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -145,8 +146,9 @@ void PrintTraining(const Report& report) {
                             ? 100.0 * static_cast<double>(training.recomputed_macs) /
                                   static_cast<double>(3 * training.total.macs)
                             : 0;
-    std::printf("  recompute saves %s: %ld layers run forward again, about %.1f %% more MACs\n",
-                Mebibytes(report.recompute_saves).c_str(), training.recomputed, more);
+    std::printf("  recompute %s %s: %ld layers run forward again, about %.1f %% more MACs\n",
+                report.recompute_saves < 0 ? "takes more," : "saves",
+                Mebibytes(std::abs(report.recompute_saves)).c_str(), training.recomputed, more);
   }
   std::printf("  while a snapshot is written, %s more\n",
               Mebibytes(report.snapshot_bytes()).c_str());

@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t kMebibyte = 1 << 20;
 // What moving an element costs, in multiply-adds: the rates of a two-core server processor.
 constexpr double kMacsPerElement = 30;
-// Layers that are looked at while sets of layers are tried: some seconds. Only nets of tens of
-// thousands of layers come near.
+// Layers that are looked at while sets of layers are tried: some seconds. Chains of thousands of
+// layers come to it, and the error says so.
 constexpr size_t kMostWork = 50'000'000;
 
 int64_t BytesOf(const BlobSpec& spec) {
@@ -59,6 +59,7 @@ class BudgetFitter {
     return false;
   }
 
+  bool gave_up() const { return gave_up_; }
   // Of all sets of layers that were chosen on the way.
   int64_t SmallestArena() {
     std::ranges::stable_sort(chosen_, {}, &Chosen::peak);
@@ -195,11 +196,13 @@ class BudgetFitter {
   // frees anything there. Most rates do not change from one choice to the next, so a group is
   // measured when its turn comes, and put back when another one looks better then.
   bool TakeBest() {
+    if (gave_up_) return false;
     while (!groups_.empty() || BringBack()) {
       Group group = std::move(groups_.front());
       groups_.pop_front();
       if (IsSpent(group)) continue;
-      if (++tried_ * plan_.layers.size() > kMostWork) return false;
+      gave_up_ = ++tried_ * plan_.layers.size() > kMostWork;
+      if (gave_up_) return false;
       const std::optional<Fill> trial = Try(group);
       if (!trial) {
         aside_.push_back(std::move(group));
@@ -253,7 +256,8 @@ class BudgetFitter {
   std::deque<Group> groups_;  // by rate
   std::deque<Group> aside_;   // freed nothing when it was their turn
   size_t tried_ = 0;
-  bool taken_ = false;  // a group, since those were brought back
+  bool gave_up_ = false;  // the search has taken as long as it may
+  bool taken_ = false;    // a group, since those were brought back
   std::vector<Chosen> chosen_;
 };
 
@@ -270,10 +274,15 @@ void FitMemoryBudget(uint64_t mebibytes, const SourceMap& source, Plan* plan) {
   Where where = source.Locate("memory_budget");
   where.field = "memory_budget";
   Fail(ErrorCode::kInvalidArgument,
-       StrCat("memory_budget is ", mebibytes, " MiB, but the values of the net take at least ",
-              (smallest + kMebibyte - 1) / kMebibyte, " MiB (", smallest,
-              " bytes), with all layers computed again that make it smaller; allow that much, or "
-              "lower the batch size (iter_size makes up for it)"),
+       StrCat(
+           "memory_budget is ", mebibytes,
+           " MiB, but the smallest that was found for the "
+           "values of the net is ",
+           (smallest + kMebibyte - 1) / kMebibyte, " MiB (", smallest, " bytes)",
+           fitter.gave_up() ? ", when the search was given up, as the net has too many layers" : "",
+           "; allow that much, lower the batch size (iter_size makes up for it), or mark layers "
+           "with `recompute` yourself: a long chain gets smaller when every so many layers keep "
+           "their values"),
        std::move(where));
 }
 

@@ -13,7 +13,7 @@ namespace crema {
 // for each byte that it frees at the fullest step, then the others. In which order layers are
 // chosen does not depend on the budget: a smaller one has the same layers run again, and more.
 // Plans that have no backward pass or are not optimised stay as they are. Throws kInvalidArgument,
-// with the smallest arena that there is, where the budget is below it.
+// with the smallest arena on that way, where the budget is below it; other sets may be smaller.
 void FitMemoryBudget(uint64_t mebibytes, const SourceMap& source, Plan* plan);
 
 }  // namespace crema

@@ -69,9 +69,13 @@ std::string WhyNotAgain(const Plan& plan, const PlannedLayer& layer) {
   if (layer.inputs.empty()) return "it reads data, and the next time it would read other data";
   if (layer.outputs.empty()) return "it has no outputs";
   if (layer.info.dynamic_outputs) return "how large its outputs are shows only while it runs";
+  // Also as a blob that is no statistic here: the other layer changes it all the same.
   const auto shared = [&](int s) {
-    const LearnedSlot& slot = plan.learned[static_cast<size_t>(s)];
-    return slot.statistic && std::ranges::count(plan.learned, slot.owner, &LearnedSlot::owner) > 1;
+    const int owner = plan.learned[static_cast<size_t>(s)].owner;
+    const auto same = [&](const LearnedSlot& slot) { return slot.owner == owner; };
+    const auto statistic = [&](const LearnedSlot& slot) { return same(slot) && slot.statistic; };
+    return std::ranges::count_if(plan.learned, same) > 1 &&
+           std::ranges::any_of(plan.learned, statistic);
   };
   if (std::ranges::any_of(layer.learned, shared)) {
     return "it shares statistics with another layer, which changes them meanwhile";

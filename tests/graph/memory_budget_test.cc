@@ -74,7 +74,7 @@ TEST(MemoryBudget, ASmallerOneComputesMoreAgainUntilItIsAnErrorThatSaysHowSmallI
   }
   const int64_t refused = budget + 1;
   EXPECT_LT(refused, all * 6 / 10);
-  const std::string smallest = StrCat("at least ", refused + 1, " MiB");
+  const std::string smallest = StrCat("is ", refused + 1, " MiB");
   EXPECT_NE(error.find(smallest), std::string::npos) << error;
   EXPECT_NE(error.find("net.prototxt:1"), std::string::npos) << error;
 }
