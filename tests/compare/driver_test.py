@@ -1,6 +1,7 @@
 """Tests of the driver in bench/compare."""
 import array
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -14,6 +15,7 @@ COMPARE = HERE.parents[1] / "bench" / "compare"
 sys.path.insert(0, str(COMPARE))
 
 # pylint: disable=wrong-import-position
+import agreement
 import nets
 import peer_list
 import process
@@ -40,6 +42,69 @@ class Pretender:
         self.starts += 1
         command = [sys.executable, str(HERE / "pretender.py"), json.dumps(self.values)]
         return process.Process(command, 1, self.log)
+
+
+class AgreementTest(unittest.TestCase):
+
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.folder = pathlib.Path(self.temporary.name)
+        (self.folder / "outputs").mkdir()
+
+    def check(self, mode, reference, ready=None, **answers):
+        course = types.SimpleNamespace(mode=mode, precision="fp32", folder=self.folder)
+        running = types.SimpleNamespace(ready=ready, ask=lambda line: answers[line.split()[0]])
+        return agreement.check(course, reference, running)
+
+    def write(self, name, values):
+        path = self.folder / name
+        with open(path, "wb") as file:
+            array.array("f", values).tofile(file)
+        return path
+
+    def infer(self, reference, outputs):
+        """Lists of lists of floats."""
+        for index, values in enumerate(outputs):
+            self.write(f"outputs/{index}", values)
+        files = [self.write(f"reference{i}", values) for i, values in enumerate(reference)]
+        return self.check("infer", files,
+                          outputs={"outputs": [{"file": str(i)} for i in range(len(outputs))]})
+
+    def train(self, reference, losses, difference):
+        return self.check("train", reference, {"loss": losses[0]}, run={"loss": losses[1]},
+                          updates={"difference": difference})
+
+    def test_a_nan_anywhere_in_the_outputs_differs(self):
+        nan = math.nan
+        for outputs in ([[nan, 2], [3]], [[1, nan], [3]], [[1, 2], [nan]]):
+            with self.assertRaisesRegex(agreement.Disagreement, "nan"):
+                self.infer([[1, 2], [3]], outputs)
+            with self.assertRaisesRegex(agreement.Disagreement, "nan"):
+                self.infer(outputs, outputs)
+        with self.assertRaisesRegex(agreement.Disagreement, "nan"):
+            self.infer([[math.inf]], [[math.inf]])
+
+    def test_a_nan_anywhere_in_training_differs(self):
+        for losses, difference in (((math.nan, 1.5), 0), ((2, math.nan), 0), ((2, 1.5), math.nan)):
+            with self.assertRaisesRegex(agreement.Disagreement, "nan"):
+                self.train([2, 1.5], losses, difference)
+        with self.assertRaisesRegex(agreement.Disagreement, "nan"):
+            self.train([2, math.nan], [2, math.nan], 0)
+        with self.assertRaisesRegex(agreement.Disagreement, "no number"):
+            self.train([2, 1.5], [2, 1.5], None)
+
+    def test_with_a_reference_of_zero_only_zero_agrees(self):
+        self.assertEqual(self.infer([[0, 0]], [[0, 0]]), 0)
+        self.assertEqual(self.infer([[]], [[]]), 0)
+        with self.assertRaisesRegex(agreement.Disagreement, "inf"):
+            self.infer([[1], [0, 0]], [[1], [0, 1e-6]])
+        self.assertEqual(self.train([2, 0], [2, 0], 0), 0)
+        with self.assertRaisesRegex(agreement.Disagreement, "inf"):
+            self.train([2, 0], [2, 1e-6], 0)
+        self.assertEqual(agreement.relative(0, 0), 0)
+        self.assertTrue(math.isnan(agreement.relative(math.nan, 1)))
+        self.assertFalse(agreement.relative(math.nan, 0) <= 1)
 
 
 class RaceTest(unittest.TestCase):
