@@ -33,13 +33,25 @@ def check(course, reference, running):
     return error
 
 
+def relative(difference, size):
+    """Of a size of 0, any difference is an infinite one."""
+    if size == 0:
+        return 0.0 if difference == 0 else math.inf
+    return difference / size
+
+
+def _largest(errors):
+    """NaN if one of them is, which max() may lose."""
+    return math.nan if any(map(math.isnan, errors)) else max(errors, default=0.0)
+
+
 def _outputs_error(course, reference, running):
     folder = course.folder / "outputs"
     folder.mkdir(exist_ok=True)
     files = [folder / output["file"] for output in running.ask(f"outputs {folder}")["outputs"]]
     if len(files) != len(reference):
         raise Disagreement(f"{len(files)} outputs, not {len(reference)}")
-    return max(_difference(_floats(a), _floats(b)) for a, b in zip(files, reference))
+    return _largest([_difference(_floats(a), _floats(b)) for a, b in zip(files, reference)])
 
 
 def _training_error(course, reference, running):
@@ -47,8 +59,10 @@ def _training_error(course, reference, running):
     losses = [running.ready["loss"], running.ask("run 1")["loss"]]
     if None in losses:
         raise Disagreement(f"the losses are {losses}")
-    error = max(abs(a - b) / abs(b) for a, b in zip(losses, reference))
-    return max(error, learned["difference"])
+    if learned["difference"] is None:  # as the runner writes what is no number
+        raise Disagreement("the difference of the weights is no number")
+    return _largest([learned["difference"],
+                     *(relative(abs(a - b), abs(b)) for a, b in zip(losses, reference))])
 
 
 def _floats(path):
@@ -61,7 +75,5 @@ def _floats(path):
 def _difference(got, expected):
     if len(got) != len(expected):
         raise Disagreement(f"{len(got)} values, not {len(expected)}")
-    largest = max(abs(x) for x in expected)
-    if any(math.isnan(x) for x in got):
-        return math.nan  # compares with nothing, so it must not get into a maximum
-    return max(abs(a - b) for a, b in zip(got, expected)) / largest
+    return relative(_largest([abs(a - b) for a, b in zip(got, expected)]),
+                    _largest([abs(x) for x in expected]))

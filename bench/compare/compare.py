@@ -5,6 +5,7 @@ Needs nothing but Python itself; a peer runs where its modules can be imported.
 import argparse
 import datetime
 import importlib.metadata
+import math
 import os
 import pathlib
 import platform
@@ -34,10 +35,12 @@ def parse_arguments():
     parser.add_argument("--batches", type=_numbers, help="of inference; default: 1,8,32")
     parser.add_argument("--precisions", type=_names(("fp32", "bf16")), default=["fp32"])
     parser.add_argument("--peers", type=_names(peer_list.PEERS), default=list(peer_list.PEERS))
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--turns", type=int, default=7, help="of each contestant")
-    parser.add_argument("--turn-seconds", type=float, default=0.5, help="how long one lasts")
-    parser.add_argument("--cold-starts", type=int, default=3, help="fresh processes of each")
+    parser.add_argument("--threads", type=_count, default=2)
+    parser.add_argument("--turns", type=_count, default=7, help="of each contestant")
+    parser.add_argument("--turn-seconds", type=_seconds, default=0.5, help="how long one lasts")
+    parser.add_argument("--cold-starts", type=_count, default=3, help="fresh processes of each")
+    parser.add_argument("--timeout", type=_seconds, default=process.TIMEOUT_SECONDS,
+                        help="seconds; who takes longer for an answer is out")
     parser.add_argument("--caffe", type=pathlib.Path, help="table of Caffe's times (recorded.py)")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench/results",
                         help="folder of compare.md and compare.json")
@@ -56,8 +59,28 @@ def _names(known):
     return parse
 
 
+def _count(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1 on")
+    return int(text)
+
+
 def _numbers(text):
-    return [int(part) for part in text.split(",")]
+    return [_count(part) for part in text.split(",")]
+
+
+def _seconds(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
+    return value
+
+
+class Refused(Exception):
+    """What was asked for cannot be done at all."""
 
 
 def courses_of(net, options):
@@ -81,7 +104,41 @@ def available(options):
     return there
 
 
-def hold_race(track, peers, options):
+def runner_of(options):
+    return options.runner or options.build / "bin/compare_runner"
+
+
+def descriptors_of(options):
+    return options.build / "proto/crema.desc"
+
+
+def check_build(peers, options):
+    """Throws Refused if it lacks a file."""
+    for path in [runner_of(options), *([descriptors_of(options)] if peers else [])]:
+        if not path.is_file():
+            raise Refused(f"there is no {path}; build with -DCREMA_BUILD_BENCH=ON, and give that "
+                          "folder as --build")
+
+
+def read_if_can_be(flag, path, read):
+    """What read(path) returns. Throws Refused if the file is not there, or another than it."""
+    try:
+        return read(path)
+    except OSError as error:
+        raise Refused(f"{flag}: {error}") from None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Refused(f"{flag}: cannot read {path}: {type(error).__name__}: {error}") from None
+
+
+def make_folder(flag, path):
+    """Throws Refused."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"{flag}: {error}") from None
+
+
+def hold_race(track, peers, options, conditions):
     """The entries of one race."""
     able = [name for name in peers if track.mode in peer_list.PEERS[name].modes
             and track.precision in peer_list.PEERS[name].precisions]
@@ -89,7 +146,7 @@ def hold_race(track, peers, options):
     everyone = [contestants.Crema(track), *(contestants.Peer(name, track) for name in able)]
     runners = race.hold(track, reference, everyone, options.turns, options.turn_seconds,
                         options.cold_starts)
-    return [report.entry(track, runner, runners[0]) for runner in runners]
+    return [report.entry(track, runner, runners[0], conditions) for runner in runners]
 
 
 def tell(entries):
@@ -103,18 +160,18 @@ def tell(entries):
               f"after {e['cold_start_ms']:.0f} ms, difference {e['error']:.1g}", flush=True)
 
 
-def race_net(net, peers, options, work):
+def race_net(net, peers, options, work, conditions):
     """Yields the entries of each race of a net."""
-    runner = options.runner or options.build / "bin/compare_runner"
+    runner = runner_of(options)
     weights = work / f"{net.name}.caffemodel"
-    course.make_weights(net, ROOT, runner, options.threads, weights)
+    course.make_weights(net, ROOT, runner, options.threads, weights, options.timeout)
     for mode, batch, precision in courses_of(net, options):
         track = course.Course(
             net=net, mode=mode, batch=batch, precision=precision, threads=options.threads,
-            runner=runner, descriptors=options.build / "proto/crema.desc", root=ROOT,
-            weights=weights, folder=work / f"{net.name}-{mode}-{batch}-{precision}")
+            runner=runner, descriptors=descriptors_of(options), root=ROOT, weights=weights,
+            folder=work / f"{net.name}-{mode}-{batch}-{precision}", timeout=options.timeout)
         print(track.name, flush=True)
-        entries = hold_race(track, peers, options)
+        entries = hold_race(track, peers, options, conditions)
         tell(entries)
         yield entries
         if options.work is None:
@@ -151,42 +208,52 @@ def _sgemm(options):
 
 
 def describe(options):
+    """The conditions of the races that are held now."""
     packages = ("torch", "onnxruntime", "openvino", "ncnn", "opencv-python-headless")
     versions = [f"{name} {_version(name)}" for name in packages if _version(name)]
     return {"date": datetime.date.today().isoformat(),
-            "machine": f"{_processor()}, {os.cpu_count()} processors; load "
-                       f"{os.getloadavg()[0]:.2f} at the start",
+            "machine": f"{_processor()}, {os.cpu_count()} processors",
+            "load at the start": f"{os.getloadavg()[0]:.2f}",
             "sgemm": _sgemm(options) or "not measured",
-            "threads": options.threads,
             "turns": f"{options.turns} of at least {options.turn_seconds} s, "
                      f"{options.cold_starts} cold starts",
             "peers": ", ".join(versions) or "none"}
 
 
-def main():
-    options = parse_arguments()
-    about = describe(options)
+def hold_all(options):
+    """Throws Refused."""
     peers = available(options)
-    entries = report.read_json(options.results / "compare.json") if options.add else []
+    check_build(peers, options)
+    conditions = describe(options)
+    json_file = options.results / "compare.json"
+    entries = read_if_can_be("--add", json_file, report.read_json) if options.add else []
     failed = []
-    caffe = recorded.read(options.caffe, options.threads) if options.caffe else {}
-    options.results.mkdir(parents=True, exist_ok=True)
+    caffe = read_if_can_be("--caffe", options.caffe, recorded.read) if options.caffe else {}
+    make_folder("--results", options.results)
     with tempfile.TemporaryDirectory(prefix="compare-") as temporary:
         work = options.work or pathlib.Path(temporary)
-        work.mkdir(parents=True, exist_ok=True)
+        make_folder("--work", work)
         for name in options.nets:
             try:
-                for more in race_net(nets.NETS[name], peers, options, work):
+                for more in race_net(nets.NETS[name], peers, options, work, conditions):
                     entries = report.replace(entries, more)
-                    report.write_json(options.results / "compare.json", about, entries)
-                    report.write_markdown(options.results / "compare.md", about, entries,
-                                          caffe)
-            except process.Failed as error:
-                print(f"{name}: Crema failed: {error}", flush=True)
+                    report.write_json(json_file, entries)
+                    report.write_markdown(options.results / "compare.md", entries, caffe)
+            except (process.Failed, OSError) as error:
+                print(f"{name}: failed: {error}", flush=True)
                 failed.append(name)
     if failed:
         sys.exit(f"not raced, or not to the end: {', '.join(failed)}")
     print(f"written: {options.results}/compare.md and compare.json")
+
+
+def main():
+    options = parse_arguments()
+    try:
+        hold_all(options)
+    except Refused as error:
+        print(f"compare: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ class Crema:
             f"integers={course.net.bounds()}", f"threads={course.threads}",
             f"precision={precision or course.precision}",
             f"rate={CHECKED_RATE if checked else RACE_RATE}", f"dropout={int(not checked)}"]
-        return process.Process(command, course.threads, course.log(self.name))
+        return process.Process(command, course.threads, course.log(self.name), course.timeout)
 
 
 class Peer:
@@ -45,11 +45,11 @@ class Peer:
     def prepare(self):
         """Converts the net. Throws process.Failed."""
         process.run_once(self._command("prepare", False), self.course.threads,
-                         self.course.log(self.name))
+                         self.course.log(self.name), self.course.timeout)
 
     def start(self, checked=False):
         return process.Process(self._command("serve", checked), self.course.threads,
-                               self.course.log(self.name))
+                               self.course.log(self.name), self.course.timeout)
 
     def _command(self, action, checked):
         return [sys.executable, str(HERE / "worker.py"), self.name, action,

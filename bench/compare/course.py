@@ -2,6 +2,7 @@
 import dataclasses
 import json
 import pathlib
+import shutil
 
 import contestants
 import nets
@@ -20,6 +21,7 @@ class Course:
     root: pathlib.Path  # of the sources
     weights: pathlib.Path  # of the net, as training begins
     folder: pathlib.Path
+    timeout: float = process.TIMEOUT_SECONDS  # of each answer
 
     @property
     def name(self):
@@ -42,6 +44,8 @@ class Course:
 
         Returns them: of inference the files of the outputs, of training the losses of two steps.
         """
+        if self.folder.exists():  # of an earlier run, perhaps of other weights
+            shutil.rmtree(self.folder)
         self.folder.mkdir(parents=True)
         crema = contestants.Crema(self).start(checked=True, precision="fp32")
         try:
@@ -74,9 +78,9 @@ class Course:
             self.case_file(checked).write_text(text, encoding="utf-8")
 
 
-def make_weights(net, root, runner, threads, path):
+def make_weights(net, root, runner, threads, path, timeout=process.TIMEOUT_SECONDS):
     """Random weights for a net, as training begins. Throws process.Failed."""
     process.run_once([str(runner), "mode=weights", f"model={root / net.train}", f"weights={path}",
                       f"shapes={net.shapes(net.train_batch, 'train')}",
                       f"integers={net.bounds()}", f"threads={threads}"],
-                     threads, path.with_suffix(".log"))
+                     threads, path.with_suffix(".log"), timeout)

@@ -1,21 +1,31 @@
 """A process that answers lines with lines of JSON: Crema's runner, or a peer's worker."""
 import json
 import os
+import select
 import subprocess
 import time
 
 
+# How long an answer, or what is to be prepared, may take; compilers take minutes.
+TIMEOUT_SECONDS = 1800
+
+
 class Failed(Exception):
-    """The process said what is wrong, or ended."""
+    """The process said what is wrong, said nothing that can be read, or ended."""
 
 
 class Process:
-    """Started, loaded, and run once: cold_start is the time to that first result, in seconds."""
+    """Started, loaded, and run once: cold_start is the time to that first result, in seconds.
 
-    def __init__(self, command, threads, log):
+    `timeout` is in seconds, for each answer.
+    """
+
+    def __init__(self, command, threads, log, timeout=TIMEOUT_SECONDS):
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads),
                            OPENBLAS_NUM_THREADS=str(threads))
         self.log = log
+        self.timeout = timeout
+        self.unread = b""
         start = time.perf_counter()
         with open(log, "ab") as errors:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -55,22 +65,55 @@ class Process:
             self.process.stdout.close()
 
     def _read(self):
-        line = self.process.stdout.readline()
-        values = json.loads(line) if line.strip() else {}
-        if line.strip() and "error" not in values:
+        line = self._line()
+        values = _values(line)
+        if values is not None and "error" not in values:
             return values
         status = self._end()
-        raise Failed(values.get("error") or f"ended with status {status}; see {self.log}")
+        if values is None and line.strip():
+            raise Failed(f"answered {line[:100]!r}, which is no object of JSON; see {self.log}")
+        reason = values["error"] if values else None
+        raise Failed(str(reason or f"ended with status {status}; see {self.log}"))
+
+    def _line(self):
+        """The next one; what there is of it where the process has ended. Throws Failed."""
+        deadline = time.monotonic() + self.timeout
+        output = self.process.stdout.fileno()
+        while b"\n" not in self.unread:
+            left = max(0, deadline - time.monotonic())
+            if not select.select([output], [], [], left)[0]:
+                self.process.kill()
+                self._end()
+                raise Failed(f"no answer in {self.timeout:g} s; see {self.log}")
+            more = os.read(output, 1 << 16)
+            if not more:
+                break
+            self.unread += more
+        line, _, self.unread = self.unread.partition(b"\n")
+        return line.decode("utf-8", "replace")
 
 
-def run_once(command, threads, log):
+def _values(line):
+    """None if it holds no object of JSON."""
+    try:
+        values = json.loads(line)
+    except ValueError:
+        return None
+    return values if isinstance(values, dict) else None
+
+
+def run_once(command, threads, log, timeout=TIMEOUT_SECONDS):
     """Runs a command that answers nothing unless it fails; throws Failed."""
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
     with open(log, "ab") as errors:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=errors, text=True, env=environment, check=False)
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=errors, text=True, errors="replace", env=environment,
+                                  check=False, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"not done in {timeout:g} s; see {log}") from None
     if done.returncode == 0:
         return
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    reason = json.loads(lines[-1]).get("error") if lines else None
+    answers = [_values(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    reason = (answers[-1] or {}).get("error") if answers else None
     raise Failed(reason or f"ended with status {done.returncode}; see {log}")

@@ -34,14 +34,19 @@ class Runner:
         self.facts = {}
 
     def attempt(self, step):
-        """Does a step unless it is out; a failure puts it out."""
+        """Does a step unless it is out; a failure, whichever it is, puts it out."""
         if self.why_out:
             return
         try:
             step(self)
         except (process.Failed, agreement.Disagreement) as error:
-            self.why_out = str(error)
-            self.stop()
+            self._leave(str(error))
+        except Exception as error:  # pylint: disable=broad-except
+            self._leave(f"{type(error).__name__}: {error}")
+
+    def _leave(self, why):
+        self.why_out = why
+        self.stop()
 
     def stop(self):
         if self.running is not None:
@@ -72,19 +77,27 @@ def _start(runner):
 def _warm_up(seconds):
     def step(runner):
         runner.running.ask("run 1")
-        once = min(runner.running.ask("run 2")["seconds"])
+        once = min(_times(runner, 2))
         runner.count = max(1, math.ceil(seconds / once))
         runner.running.ask(f"run {min(runner.count, 1000)}")
     return step
 
 
+def _times(runner, count):
+    """Seconds of that many runs. Throws process.Failed if they cannot be."""
+    seconds = runner.running.ask(f"run {count}")["seconds"]
+    if len(seconds) != count or not all(0 < x < math.inf for x in seconds):
+        raise process.Failed(f"{count} runs took {str(seconds)[:100]} seconds, it says")
+    return seconds
+
+
 def _turn(runner):
     time.sleep(PAUSE_SECONDS)
-    runner.turns.append(runner.running.ask(f"run {runner.count}")["seconds"])
+    runner.turns.append(_times(runner, runner.count))
 
 
 def _finish(runner):
-    runner.facts = {**runner.running.ready, **runner.running.ask("memory")}
+    runner.facts = {**runner.running.ready, "peak_kb": runner.running.ask("memory")["peak_kb"]}
     runner.stop()
 
 

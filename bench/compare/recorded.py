@@ -5,8 +5,8 @@ _NAMES = {"lenet": "lenet_train_test", "cifar10_quick": "cifar10_quick_train_tes
           "squeezenet": "squeezenet_v1.1"}
 
 
-def read(path, threads):
-    """{(net, mode, batch): ms} of the rows with that many threads.
+def read(path):
+    """{(net, mode, batch, threads): ms} of the rows.
 
     Columns go by their names in the first line that is no comment: net, batch, threads, mode,
     total_ms.
@@ -16,13 +16,12 @@ def read(path, threads):
     found = {}
     for row in rows[1:]:
         values = dict(zip(rows[0], row))
-        if int(values["threads"]) == threads:
-            key = values["net"], values["mode"], int(values["batch"])
-            found[key] = float(values["total_ms"])
+        key = values["net"], values["mode"], int(values["batch"]), int(values["threads"])
+        found[key] = float(values["total_ms"])
     return found
 
 
 def time_of(times, values):
-    """Of the net, mode and batch of an entry; None where there is none."""
+    """Of the net, mode, batch and threads of an entry; None where there is none."""
     name = _NAMES.get(values["net"], values["net"])
-    return times.get((name, values["mode"], values["batch"]))
+    return times.get((name, values["mode"], values["batch"], values["threads"]))

@@ -5,10 +5,15 @@ import race
 import recorded
 
 
-def entry(course, runner, first):
-    """One contestant of one race; `first` is Crema's runner, which the others are compared with."""
+def entry(course, runner, first, conditions):
+    """One contestant of one race; `first` is Crema's runner, which the others are compared with.
+
+    `conditions`: under which the race was held, by name.
+    """
     values = {"net": course.net.name, "mode": course.mode, "batch": course.batch,
-              "precision": course.precision, "contestant": runner.name}
+              "precision": course.precision, "threads": course.threads,
+              "contestant": runner.name}
+    values["conditions"] = conditions
     if runner.why_out:
         return {**values, "skipped": runner.why_out}
     seconds = [time for turn in runner.turns for time in turn]
@@ -35,7 +40,10 @@ def read_json(path):
     """The entries that write_json wrote; none where there is no such file."""
     if not path.exists():
         return []
-    return json.loads(path.read_text(encoding="utf-8"))["entries"]
+    values = json.loads(path.read_text(encoding="utf-8"))
+    about = dict(values.get("about", {}))  # of all entries, in files of older versions
+    older = {"threads": about.pop("threads", None), "conditions": about}
+    return [{**older, **e} for e in values["entries"]]
 
 
 def replace(entries, newer):
@@ -44,15 +52,13 @@ def replace(entries, newer):
     return [e for e in entries if _key(e) not in raced] + newer
 
 
-def write_json(path, about, entries):
-    path.write_text(json.dumps({"about": about, "entries": entries}, indent=1) + "\n",
-                    encoding="utf-8")
+def write_json(path, entries):
+    path.write_text(json.dumps({"entries": entries}, indent=1) + "\n", encoding="utf-8")
 
 
-def write_markdown(path, about, entries, caffe=None):
+def write_markdown(path, entries, caffe=None):
     """`caffe`: recorded times (recorded.read) for a column of their own."""
-    lines = ["# Crema and its peers", "", *_ABOUT, ""]
-    lines += [f"- {name}: {value}" for name, value in about.items()]
+    lines = ["# Crema and its peers", "", *_ABOUT, "", *_conditions(entries)]
     lines += ["", "## Times of the peers' time to Crema's", "", *_summary(entries, caffe or {})]
     lines += ["", "## Everything", "", *_details(entries)]
     lines += ["", "## Left out", "", *_skipped(entries)]
@@ -61,28 +67,49 @@ def write_markdown(path, about, entries, caffe=None):
 
 _ABOUT = (
     "`bench/compare.sh` (bench/compare/README.md). All of a row took turns in one run, never two",
-    "at a time, with the same threads, weights and inputs, after their results were found to agree.",
-    "Times are medians over all runs, with their quartiles; a ratio is the median of those of the",
-    "turns, and above 1 where Crema is faster. Recorded times took no turns here: scale them by",
-    "sgemm.",
+    "at a time, with the same threads, weights and inputs, after their results were found to",
+    "agree. Times are medians over all runs, with their quartiles; a ratio is the median of those",
+    "of the turns, and above 1 where Crema is faster. Recorded times took no turns here: scale",
+    "them by sgemm.",
 )
 
 
+_KEY = ("net", "mode", "batch", "precision", "threads")
+
+
 def _key(values):
-    return values["net"], values["mode"], values["batch"], values["precision"]
+    return tuple(values[name] for name in _KEY)
+
+
+def _table(titles, rows):
+    lines = [titles, ["---"] * len(titles), *rows]
+    return ["| " + " | ".join(map(str, line)) + " |" for line in lines]
+
+
+def _conditions(entries):
+    """Those of all races, then a table of those in which they differ."""
+    races = {_key(e): e["conditions"] for e in entries}
+    names = list(dict.fromkeys(name for values in races.values() for name in values))
+    found = {name: {values.get(name, "–") for values in races.values()} for name in names}
+    differing = [name for name in names if len(found[name]) > 1]
+    lines = [f"- {name}: {found[name].pop()}" for name in names if name not in differing]
+    if differing:
+        rows = [[*key, *(values.get(name, "–") for name in differing)]
+                for key, values in races.items()]
+        lines += ["", "Not all races were held under the same conditions:", "",
+                  *_table([*_KEY, *differing], rows)]
+    return lines
 
 
 def _summary(entries, caffe):
     peers = list(dict.fromkeys(e["contestant"] for e in entries if e["contestant"] != "crema"))
-    lines = ["| net | mode | batch | precision | Crema ms | recorded Caffe | " +
-             " | ".join(peers) + " |", "|---" * (6 + len(peers)) + "|"]
+    rows = []
     for key in dict.fromkeys(_key(e) for e in entries):
         row = {e["contestant"]: e for e in entries if _key(e) == key}
         cells = [_ratio(row.get(peer, {})) for peer in peers]
         ours = row.get("crema", {})
-        lines.append("| " + " | ".join([*map(str, key), _number(ours.get("median_ms")),
-                                         _recorded_ratio(ours, caffe), *cells]) + " |")
-    return lines
+        rows.append([*key, _number(ours.get("median_ms")), _recorded_ratio(ours, caffe), *cells])
+    return _table([*_KEY, "Crema ms", "recorded Caffe", *peers], rows)
 
 
 def _recorded_ratio(ours, caffe):
@@ -98,18 +125,14 @@ def _ratio(values):
 
 
 def _details(entries):
-    lines = ["| net | mode | batch | precision | contestant | ms | quartiles | images/s | peak MB "
-             "| of it libraries | cold start ms | of it after imports | difference |",
-             "|---" * 13 + "|"]
-    for e in entries:
-        if "skipped" in e:
-            continue
-        lines.append("| " + " | ".join([
-            *map(str, _key(e)), e["contestant"], _number(e["median_ms"]),
-            f"{_number(e['q1_ms'])} to {_number(e['q3_ms'])}", _number(e["images_per_second"]),
-            f"{e['peak_rss_mb']:.0f}", f"{e['imported_rss_mb']:.0f}", f"{e['cold_start_ms']:.0f}",
-            _number(e["load_ms"]), f"{e['error']:.1g}"]) + " |")
-    return lines
+    titles = [*_KEY, "contestant", "ms", "quartiles", "images/s", "peak MB", "of it libraries",
+              "cold start ms", "of it after imports", "difference"]
+    rows = [[*_key(e), e["contestant"], _number(e["median_ms"]),
+             f"{_number(e['q1_ms'])} to {_number(e['q3_ms'])}", _number(e["images_per_second"]),
+             f"{e['peak_rss_mb']:.0f}", f"{e['imported_rss_mb']:.0f}", f"{e['cold_start_ms']:.0f}",
+             _number(e["load_ms"]), f"{e['error']:.1g}"]
+            for e in entries if "skipped" not in e]
+    return _table(titles, rows)
 
 
 def _number(value):
@@ -120,6 +143,6 @@ def _number(value):
 
 
 def _skipped(entries):
-    return [f"- {' '.join(map(str, _key(e)))}, {e['contestant']}: " +
+    return [f"- {' '.join(map(str, _key(e)[:-1]))}, {e['threads']} threads, {e['contestant']}: " +
             " ".join(e["skipped"].split())[:300]
             for e in entries if "skipped" in e] or ["Nothing."]

@@ -4,6 +4,7 @@ import contextlib
 import numpy
 import torch
 
+import agreement
 import caffemodel
 import torch_net
 
@@ -72,7 +73,8 @@ class Training:
             squares += sums
             error = float(numpy.sqrt(sums[0] / max(sums[1], 1e-30)))
             worst = max(worst, (error, f"{layer}[{index}]"))
-        return {"difference": float(numpy.sqrt(squares[0] / squares[1])), "worst_blob": worst}
+        difference, size = map(float, numpy.sqrt(squares))
+        return {"difference": agreement.relative(difference, size), "worst_blob": worst}
 
 
 def _blobs_of(case, path):

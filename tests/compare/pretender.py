@@ -1,10 +1,14 @@
 """Speaks the protocol of a contestant and computes nothing.
 
 Usage: pretender.py JSON: name, diary (a file that gets a line when a run begins and ends), outputs
-(floats), losses, seconds (what each run says it took), dies_at (a command that ends it).
+(floats), losses, seconds (what each run says it took), difference, dies_at (a command that ends
+it), hangs_at (one that gets no answer), says ({command: a text instead of the answer}, the
+last one where that has no newline at its end). With compare_runner's mode=weights after the JSON it
+writes a file and ends.
 """
 import array
 import json
+import signal
 import sys
 
 
@@ -20,6 +24,10 @@ def main():
         with open(values["diary"], "a", encoding="utf-8") as diary:
             diary.write(f"{values['name']} {text}\n")
 
+    if "mode=weights" in sys.argv:
+        path = next(a.partition("=")[2] for a in sys.argv if a.startswith("weights="))
+        with open(path, "w", encoding="utf-8"):
+            return
     note("starts")
     if values.get("dies_at") == "start":
         answer(error="cannot read this net")
@@ -29,6 +37,15 @@ def main():
         command, _, argument = line.strip().partition(" ")
         if command == values.get("dies_at"):
             sys.exit(3)
+        if command in values.get("says", {}):
+            text = values["says"][command]
+            print(text, end="", flush=True)
+            if not text.endswith("\n"):
+                return
+            continue
+        if command == values.get("hangs_at"):
+            print('{"half', end="", flush=True)
+            signal.pause()
         if command == "quit":
             note("ends")
             return
@@ -40,6 +57,10 @@ def main():
             with open(f"{argument}/output0.f32", "wb") as file:
                 array.array("f", values["outputs"]).tofile(file)
             answer(outputs=[{"file": "output0.f32"}])
+        elif command == "inputs":
+            answer(inputs=[])
+        elif command == "weights":
+            answer()
         elif command == "updates":
             answer(difference=values.get("difference", 0))
         elif command == "memory":
