@@ -100,7 +100,8 @@ bool Conversion::CanGoOn() const {
 }
 
 void Conversion::CheckUnfinished() const {
-  if (options_.resume) CheckMarker();
+  // It may be the flags of this command that keep a kind that could go on from it.
+  if (options_.resume && options_.create) CheckMarker();
   if (!CanGoOn()) {
     Fail(ErrorCode::kInvalidArgument, StrCat("'", options_.path, "' was left unfinished, and ",
                                              kCannotGoOn, ": remove it and start again"));
@@ -109,6 +110,7 @@ void Conversion::CheckUnfinished() const {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("'", options_.path, "' was left unfinished: go on with --resume, or remove it"));
   }
+  CheckMarker();
 }
 
 void Conversion::CheckMarker() const {
