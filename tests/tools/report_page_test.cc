@@ -230,13 +230,16 @@ TEST_F(ReportPage, RefusesWhatIsNoRun) {
 // The page in a frame of a given width, for browsers do not make narrow windows; and what a visitor
 // with a pointer finds there, as attributes of the outer document.
 constexpr const char* kProbe = R"JS(
-const probe = frame => setTimeout(() => {
+const wait = () => new Promise(done => setTimeout(done, 50));
+const probe = frame => {
+  if (frame.probed) return;  // a frame may load an empty page first
+  frame.probed = true;
   const told = document.body.dataset;
-  const page = frame.contentDocument, view = frame.contentWindow;
-  const all = selector => [...page.querySelectorAll(selector)];
-  const wait = () => new Promise(done => setTimeout(done, 50));
-  const curves = () => all('.plot .curve').filter(p => p.getAttribute('d').length > 20).length;
   (async () => {
+    for (let i = 0; i < 60 && !frame.contentDocument.querySelector('.tip'); ++i) await wait();
+    const page = frame.contentDocument, view = frame.contentWindow;
+    const all = selector => [...page.querySelectorAll(selector)];
+    const curves = () => all('.plot .curve').filter(p => p.getAttribute('d').length > 20).length;
     told.width = view.innerWidth;
     told.overflow = page.documentElement.scrollWidth - view.innerWidth;
     told.charts = all('.chart svg[role=img]').length;
@@ -257,7 +260,7 @@ const probe = frame => setTimeout(() => {
     told.errors = page.documentElement.dataset.errors || 'none';
     told.title = page.title;
   })().catch(error => { told.errors = String(error); });
-}, 300);
+};
 )JS";
 constexpr const char* kListen =
     "<script>for (const kind of ['error', 'securitypolicyviolation']) addEventListener(kind, e => "
