@@ -10,11 +10,6 @@
 #include "data/expect_error.h"
 #include "data/records/datum.h"
 
-#ifdef __SANITIZE_THREAD__
-// OpenCV loads GDAL, whose own start-up takes two of its locks in both orders.
-extern "C" const char* __tsan_default_suppressions() { return "deadlock:libgdal\n"; }
-#endif
-
 namespace crema {
 namespace {
 
