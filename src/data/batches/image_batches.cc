@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
 #include "core/rng.h"
-#include "core/strings.h"
 #include "data/image/resize.h"
 
 namespace crema {
@@ -15,14 +13,7 @@ namespace {
 std::string_view ReadEntry(const ImageList& list, uint64_t number, FileReader* files,
                            std::string* storage) {
   const ImageList::Entry& entry = list.entries()[number];
-  try {
-    return files->Read(number, entry.path, storage);
-  } catch (const Error& error) {
-    Problem problem = error.problems().front();
-    if (entry.line > 0)
-      problem.message += StrCat(" (line ", entry.line, " of '", list.source(), "')");
-    throw Error(std::move(problem));
-  }
+  return files->ReadListed(number, entry.path, list.source(), entry.line, storage);
 }
 
 }  // namespace

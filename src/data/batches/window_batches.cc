@@ -14,18 +14,6 @@ std::string NameOf(const WindowFile& file, const WindowFile::Image& image) {
   return StrCat("'", image.path, "' (line ", image.line, " of '", file.source, "')");
 }
 
-std::string_view ReadFileOf(const WindowFile& file, uint64_t number, FileReader* files,
-                            std::string* storage) {
-  const WindowFile::Image& image = file.images[number];
-  try {
-    return files->Read(number, image.path, storage);
-  } catch (const Error& error) {
-    Problem problem = error.problems().front();
-    problem.message += StrCat(" (line ", image.line, " of '", file.source, "')");
-    throw Error(std::move(problem));
-  }
-}
-
 }  // namespace
 
 RandomStream WindowDraw::Stream(uint64_t ordinal) const {
@@ -65,7 +53,7 @@ const Image& WindowDecoder::ReadImage(uint64_t number) {
   }
   const WindowFile::Image& image = draw_.file().images[number];
   const std::string name = NameOf(draw_.file(), image);
-  DecodeImage(ReadFileOf(draw_.file(), number, &files_, &storage_),
+  DecodeImage(files_.ReadListed(number, image.path, draw_.file().source, image.line, &storage_),
               image.channels == 1 ? ColorMode::kGray : ColorMode::kColor, name, &image_);
   if (image_.height != image.height || image_.width != image.width) {
     Fail(ErrorCode::kDataLoss,

@@ -20,6 +20,9 @@ class FileReader {
   // The bytes of file `number`; they lie in `storage`, or in the cache. Throws kNotFound,
   // kIoFailure, or kDataLoss for what is no file, or larger than kMaxFileBytes.
   std::string_view Read(uint64_t number, const std::string& path, std::string* storage);
+  // The same for a file that stands in line `line` of a list, which errors name; 0: in none.
+  std::string_view ReadListed(uint64_t number, const std::string& path, const std::string& list,
+                              int64_t line, std::string* storage);
   // Says that file `number` will be read soon, perhaps by another reader of the same cache.
   void Announce(uint64_t number, const std::string& path) const;
 
