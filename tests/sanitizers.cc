@@ -4,13 +4,18 @@
 // Here, as the sanitizers look for them by name. NOLINTBEGIN
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions();
+extern "C" const char* __tsan_default_options();
 
 // OpenCV asks for USB cameras through a library that keeps what it finds.
 const char* __lsan_default_suppressions() { return "leak:libusb"; }
 
 // Video files go through GStreamer, whose locks are not seen. GDAL, one of OpenCV's readers of
-// images, takes two locks of its own in either order.
+// images, takes two locks of its own in either order. OpenCV blurs on TBB's threads.
 const char* __tsan_default_suppressions() {
-  return "race:libgstreamer\nrace:libglib\nrace:libgobject\nrace:libgst\ndeadlock:libgdal\n";
+  return "race:libgstreamer\nrace:libglib\nrace:libgobject\nrace:libgst\nrace:libtbb\n"
+         "deadlock:libgdal\n";
 }
+
+// Some tests try what may wait for ever in a child of theirs, which starts threads.
+const char* __tsan_default_options() { return "die_after_fork=0"; }
 // NOLINTEND

@@ -15,7 +15,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
-#include "format/file.h"
+#include "format/data_file.h"
 
 DEFINE_string(labels, "fine", "of CIFAR-100: fine (100 classes) or coarse (20)");
 
@@ -76,7 +76,7 @@ Layout FindLayout(const std::string& folder) {
 
 // The records of one file. Throws kDataLoss where it does not hold whole images.
 std::string ReadBatch(const std::string& path, const Layout& layout) {
-  std::string bytes = ReadFile(path);
+  std::string bytes = ReadDataFile(path);
   const size_t record = layout.labels + kPixels;
   if (bytes.empty() || bytes.size() % record != 0) {
     Fail(ErrorCode::kDataLoss,
@@ -115,7 +115,7 @@ bool WriteAll(const std::string& folder, const std::vector<std::string>& files,
 uint64_t CountImages(const std::string& folder, const std::vector<std::string>& files,
                      const Layout& layout) {
   uint64_t bytes = 0;
-  for (const std::string& file : files) bytes += RandomFile(StrCat(folder, "/", file)).size();
+  for (const std::string& file : files) bytes += OpenDataFile(StrCat(folder, "/", file))->size();
   return bytes / (layout.labels + kPixels);
 }
 

@@ -84,11 +84,11 @@ Source OpenSource(const std::string& path) {
   if (LooksLikeHdf5Records(path)) {
     return {.kind = SetKind::kHdf5, .reader = OpenHdf5Records(path, Hdf5Options())};
   }
+  Source source{.kind = SetKind::kDatabase, .reader = OpenRecords(path)};
   if (FLAGS_bytes) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--bytes is about the floats of HDF5, which '", path, "' is not"));
   }
-  Source source{.kind = SetKind::kDatabase, .reader = OpenRecords(path)};
   const bool database = LooksLikeLmdb(path) || !LooksLikeTarShards(path);
   if (!database) source.kind = SetKind::kTar;
   return source;

@@ -18,6 +18,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "format/data_file.h"
 
 namespace crema::tools {
 namespace {
@@ -68,6 +69,7 @@ class IdxFile {
   };
 
   static gzFile_s* Open(const std::string& path) {
+    OpenDataFile(path);  // throws for what would be waited for
     gzFile_s* file = gzopen(path.c_str(), "rb");
     if (file != nullptr) return file;
     const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIoFailure;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/line_chart.h"
+#include "common/output_file.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -129,6 +130,9 @@ LrFinding Find() {
 int Run() {
   RequireFlag(FLAGS_solver, "solver");
   if (!FLAGS_png.empty()) CheckPng(FLAGS_png);
+  for (const std::string& file : {FLAGS_csv, FLAGS_png}) {
+    if (!file.empty()) CheckOutputFile(file);
+  }
   const LrFinding finding = Find();
   Print(finding);
   if (!FLAGS_csv.empty()) WriteFileAtomically(FLAGS_csv, Csv(finding));

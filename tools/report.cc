@@ -2,6 +2,7 @@
 #include <gflags/gflags.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "common/tool.h"
 #include "core/error.h"
@@ -21,12 +22,22 @@ constexpr const char* kUsage =
     "each other, and tells their results, in one page that needs nothing else. What `evaluate\n"
     "--report=RUN/evaluation` wrote is shown as well; a RUN may also be such a folder alone.";
 
+// It may be about other runs.
+void RefuseUnnamedPage() {
+  std::error_code ignored;
+  const bool named = !gflags::GetCommandLineFlagInfoOrDie("o").is_default;
+  if (named || !std::filesystem::exists(FLAGS_o, ignored)) return;
+  Fail(ErrorCode::kInvalidArgument, StrCat("'", FLAGS_o, "' exists already: -o ", FLAGS_o,
+                                           " writes over it, or name another page"));
+}
+
 int Run(const std::vector<std::string>& folders) {
   if (folders.empty()) {
     Fail(ErrorCode::kInvalidArgument,
          "which runs? Give their folders: report RUN... -o report.html; --help tells more");
   }
   RequireFlag(FLAGS_o, "o");
+  RefuseUnnamedPage();
   const std::vector<ReportedRun> runs = ReadRuns(folders);
   std::vector<std::string> names;
   for (const ReportedRun& reported : runs) names.push_back(reported.run.name);

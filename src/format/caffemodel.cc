@@ -27,6 +27,14 @@ constexpr const char* kExpected = "a weights file (caffemodel)";
   Fail(ErrorCode::kDataLoss, std::move(message), where);
 }
 
+// A pipe is not waited for.
+std::string ReadWhole(const std::string& path) {
+  const RandomFile file(path);
+  if (file.size() > kMaxFileBytes)
+    FailFile(path, "is larger than 2 GiB, which only weights may be");
+  return file.Read(0, static_cast<size_t>(file.size()));
+}
+
 // Every blob has as many values as its shape says.
 void CheckBlobs(const NetParameter& net, const std::string& path) {
   for (const LayerParameter& layer : net.layer()) {
@@ -114,7 +122,7 @@ NetParameter ReadNetBinary(const std::string& path) {
 
 BlobProto ReadBlobProtoFile(const std::string& path) {
   constexpr const char* kArray = "a single array in binary (a mean file)";
-  const std::string bytes = ReadFile(path);
+  const std::string bytes = ReadWhole(path);
   const std::string_view body = Unseal(bytes, path);
   CheckIsBinary(bytes, path, kArray);
   BlobProto blob;

@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "format/temporary_file.h"
 
 namespace crema {
 namespace {
@@ -192,7 +193,9 @@ std::string ReadFileStart(const std::string& path, size_t most_bytes) {
 }
 
 void AnnounceReading(const std::string& path) {
-  // Without O_NONBLOCK a pipe would be waited for.
+  // To open a device may do something. A pipe that comes in between is not waited for.
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return;
   ::posix_fadvise(file, 0, 0, POSIX_FADV_WILLNEED);
@@ -248,9 +251,7 @@ void FailWrite(const std::string& path, int error, uint64_t needed_bytes) {
 }
 
 AtomicFile::AtomicFile(std::string path, uint64_t expected_bytes)
-    : path_(std::move(path)),
-      temporary_(StrCat(path_, ".tmp.", ::getpid())),
-      expected_bytes_(expected_bytes) {
+    : path_(std::move(path)), temporary_(TemporaryPath(path_)), expected_bytes_(expected_bytes) {
   struct stat status {};
   // Renaming onto /dev/null or a folder would be a disaster or fail late.
   if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {

@@ -46,7 +46,7 @@ class RandomFile {
 void AnnounceReading(const std::string& path);
 
 // A file that appears under its name only when it is whole and on the disk: written to
-// "<path>.tmp.<pid>" in the same folder, flushed, and renamed by Commit. Without Commit the
+// TemporaryPath(path) in the same folder, flushed, and renamed by Commit. Without Commit the
 // temporary file is removed and whatever was under the name stays. Everything throws kIoFailure
 // with the reason. Thread safety: one thread; two writers of one path in one process collide.
 class AtomicFile {

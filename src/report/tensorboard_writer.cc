@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/host_name.h"
 #include "core/strings.h"
 #include "report/clock.h"
 #include "report/metrics_writer.h"
@@ -21,14 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEventPrefix = "events.out.tfevents.";
-
-std::string HostName() {
-  char name[256] = {};
-  if (::gethostname(name, sizeof(name) - 1) != 0) return "host";
-  std::string text(name);
-  std::ranges::replace(text, '/', '_');
-  return text.empty() ? "host" : text;
-}
 
 void AddKnown(const char* tag, double value, std::vector<NamedScalar>* scalars) {
   if (std::isfinite(value)) scalars->push_back({tag, value});

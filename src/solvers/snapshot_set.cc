@@ -154,7 +154,7 @@ int RemoveTemporaryFiles(const std::string& prefix) {
   const std::string stem = StemOf(prefix);
   int removed = 0;
   for (const std::string& name : NamesBeside(prefix)) {
-    if (!IsOfRun(NameOfAbandoned(name), stem)) continue;
+    if (!IsOfRun(NameOfAbandoned(Beside(prefix, name)), stem)) continue;
     std::error_code error;
     if (fs::remove(Beside(prefix, name), error)) ++removed;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -93,10 +94,29 @@ class Files final : public Source {
   std::string NameOfFirst() const override { return "0.png' (line 1 of"; }
 };
 
+class Frames final : public Source {
+ public:
+  std::string Layer(const std::vector<Fault>& samples) override {
+    const std::string folder = StrCat("film", ++films_);
+    std::filesystem::create_directory(temp_.File(folder));
+    for (size_t i = 0; i < samples.size(); ++i) {
+      temp_.Write(StrCat(folder, "/", i, ".png"), File(samples[i]));
+    }
+    return StrCat(
+        "name: 'd' type: 'VideoData' top: 'data' top: 'label' data_param { batch_size: 2 } "
+        "video_data_param { video_type: VIDEO video_file: '",
+        temp_.File(folder), "/%d.png' } ");
+  }
+  std::string NameOfFirst() const override { return "/0.png'"; }
+
+ private:
+  int films_ = 0;
+};
+
 template <typename T>
 class FirstSample : public ::testing::Test {};
 
-using Sources = ::testing::Types<Records, Boxes, Files>;
+using Sources = ::testing::Types<Records, Boxes, Files, Frames>;
 TYPED_TEST_SUITE(FirstSample, Sources);
 
 std::vector<Fault> Bad(size_t bad, size_t good, Fault fault = Fault::kDamaged) {
@@ -173,6 +193,32 @@ TYPED_TEST(FirstSample, IsNotPassedOverWhereTheNetIsWrong) {
   ExpectError(ErrorCode::kNotFound, "no/such/mean", [&] {
     LayerRunner(TestRegistry(), layer + "transform_param { mean_file: 'no/such/mean' }");
   });
+}
+
+// A window file says what the images are like: none is looked at.
+TEST(FirstImage, OfAWindowFileMayBeBad) {
+  const TempDir temp;
+  temp.Write("good.png", testing::Encode(testing::Pattern(6, 6, 3)));
+  temp.Write("bad.png", "no image");
+  std::string windows;
+  for (const char* name : {"bad.png", "good.png"}) {
+    windows += StrCat("# 0\n", temp.File(name), "\n3 6 6 1\n1 0.9 0 0 3 3\n");
+  }
+  const std::string layer = StrCat(
+      "name: 'd' type: 'WindowData' top: 'data' window_data_param { fg_fraction: 1 batch_size: 8 "
+      "source: '",
+      temp.Write("windows", windows), "' } transform_param { crop_size: 4 } ");
+  LayerRunner runner(TestRegistry(), layer + "pipeline_param { on_bad_sample: SKIP }");
+  EXPECT_EQ(runner.outputs[0].shape(), (Shape{8, 3, 4, 4}));
+  runner.Forward();
+  const auto notices = dynamic_cast<const NoticeTeller&>(runner.state()).TakeNotices();
+  ASSERT_FALSE(notices.empty());
+  for (const std::string& notice : notices) {
+    const size_t at = notice.find("bad.png window 0,0 to 3,3");
+    ASSERT_NE(at, std::string::npos) << notice;
+    EXPECT_EQ(notice.find("bad.png", at + 1), std::string::npos) << notice;
+    EXPECT_NE(notice.find("(line 2 of"), std::string::npos) << notice;
+  }
 }
 
 TEST(FirstImage, MayBeMissing) {

@@ -3,6 +3,7 @@
 #ifdef CREMA_HAVE_OPENCV
 #include <gtest/gtest.h>
 #include <lmdb.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -22,10 +23,15 @@
 #include "data/lists/image_list.h"
 #include "data/lists/window_file.h"
 #include "data/record_sets.h"
+#include "data/records/annotated_datum.h"
+#include "data/transform/transformer.h"
+#include "format/caffemodel.h"
+#include "format/file.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
 #ifdef CREMA_HAVE_HDF5
 #include "data/hdf5/hdf5_file.h"
+#include "data/hdf5/hdf5_rows.h"
 #endif
 
 namespace crema {
@@ -125,7 +131,52 @@ TEST(SourceErrors, PipesAreRefusedAndNotWaitedFor) {
   EXPECT_EQ(InAnotherProcess(
                 [&] { return ErrorIs(ErrorCode::kDataLoss, text, [&] { Hdf5File file(pipe); }); }),
             0);
+  EXPECT_EQ(InAnotherProcess([&] {
+              return ErrorIs(ErrorCode::kDataLoss, text, [&] { Hdf5Set set(pipe, {"data"}); });
+            }),
+            0);
 #endif
+}
+
+TEST(SourceErrors, PipesAreNoMeansLabelMapsOrDatabases) {
+  const TempDir temp;
+  const std::string pipe = temp.File("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string text = "is a pipe or a device";
+  const auto refused = [&](auto&& read, ErrorCode code = ErrorCode::kDataLoss) {
+    return InAnotherProcess([&] { return ErrorIs(code, text, read); });
+  };
+  EXPECT_EQ(refused([&] { ReadMeanImage(pipe); }), 0);
+  EXPECT_EQ(refused([&] { ReadBlobProtoFile(pipe); }, ErrorCode::kInvalidArgument), 0);
+  EXPECT_EQ(refused([&] { ReadLabelMap(pipe); }), 0);
+  if (!testing::CanWrite(DataParameter::LEVELDB, temp)) return;
+  for (const char* file : {"CURRENT", "000003.log", "LOG"}) {
+    const std::string set = temp.File(StrCat("set_", file));
+    fs::create_directory(set);
+    temp.Write(StrCat("set_", file, "/CURRENT"), "MANIFEST-000002\n");
+    fs::remove(StrCat(set, "/", file));
+    ASSERT_EQ(mkfifo(StrCat(set, "/", file).c_str(), 0600), 0);
+    EXPECT_EQ(refused([&] { OpenRecords(set); }), 0) << file;
+    EXPECT_EQ(refused([&] { AppendRecords(set, DataParameter::LEVELDB); }), 0) << file;
+  }
+}
+
+// To open some devices does something: tapes rewind, terminals are taken.
+TEST(SourceErrors, OnlyFilesAreAnnounced) {
+  const TempDir temp;
+  ASSERT_EQ(mkfifo(temp.File("pipe").c_str(), 0600), 0);
+  temp.Write("file", "bytes");
+  const auto opens = [&](const std::string& name) {
+    const int events = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    EXPECT_GE(inotify_add_watch(events, temp.File(name).c_str(), IN_OPEN), 0);
+    AnnounceReading(temp.File(name));
+    inotify_event event{};
+    const bool opened = read(events, &event, sizeof(event)) > 0;
+    close(events);
+    return opened;
+  };
+  EXPECT_TRUE(opens("file"));
+  EXPECT_FALSE(opens("pipe"));
 }
 
 TEST(SourceErrors, ALackOfFileDescriptorsIsNoFaultOfTheSample) {

@@ -213,9 +213,10 @@ TEST(Transformer, ContradictionsAndForkFieldsAreRefused) {
 
 TEST(MeanImage, ErrorsSayWhatIsWrong) {
   TempDir temp;
-  ExpectError(ErrorCode::kNotFound, "there is no mean file",
+  ExpectError(ErrorCode::kNotFound, "none': there is no such file",
               [&] { ReadMeanImage(temp.File("none")); });
-  ExpectError(ErrorCode::kIoFailure, "it is a folder", [&] { ReadMeanImage(temp.File("")); });
+  ExpectError(ErrorCode::kDataLoss, "the mean file '" + temp.File("") + "' is a folder",
+              [&] { ReadMeanImage(temp.File("")); });
   ExpectError(ErrorCode::kDataLoss, "not a mean file",
               [&] { ReadMeanImage(temp.Write("mean", "\xFF\xFF")); });
   ExpectError(ErrorCode::kDataLoss, "one mean image",

@@ -88,6 +88,19 @@ TEST_F(VideoFile, FramesFollowEachOtherAndWrap) {
   EXPECT_EQ(runner.Collect(1, 1), (std::vector<float>{0, 0}));
 }
 
+// One pass has the frames 0, 2, 4, 6, 8, 10.
+TEST_F(VideoFile, RanksShareTheFrames) {
+  std::vector<uint64_t> frames;
+  VideoSource source({.file = film_}, /*skip=*/1, {.rank = 1, .world = 4});
+  for (int i = 0; i < 4; ++i) {
+    Record record;
+    source.Read(&record);
+    EXPECT_EQ(record.ordinal, 4U * static_cast<uint64_t>(i) + 1);
+    frames.push_back(record.entry);
+  }
+  EXPECT_EQ(frames, (std::vector<uint64_t>{2, 10, 6, 2}));
+}
+
 TEST_F(VideoFile, ChannelsAreBlueGreenRedOrGray) {
   const std::string film = temp_.File("blue.avi");
   {

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 
+#include "core/host_name.h"
 #include "core/strings.h"
 #include "format/solver_state.h"
 #include "solvers/resume.h"
@@ -275,7 +277,7 @@ TEST_F(SnapshotFiles, TheStateGoesLast) {
 
 TEST_F(SnapshotFiles, TemporaryFilesOfDeadRunsGoAtTheStart) {
   const auto tmp = [](const std::string& name, int process) {
-    return StrCat(name, ".tmp.", process);
+    return StrCat(name, ".tmp.", HostName(), ".", process);
   };
   for (const char* name : {"s_iter_2.caffemodel", "s_iter_2.solverstate.h5", "s_best.caffemodel",
                            "s_iter_30_ema.caffemodel", "s_iter_0.tempfile"}) {
@@ -283,12 +285,20 @@ TEST_F(SnapshotFiles, TemporaryFilesOfDeadRunsGoAtTheStart) {
   }
   // Process numbers come again, in containers most of all.
   temp_.Write("a/" + tmp("s_iter_3.caffemodel", ::getpid()), "half");
+  // Of processes elsewhere, nobody knows whether they run.
+  for (const std::string before : {"", "elsewhere.example."}) {
+    const std::string old = StrCat("a/s_iter_4.caffemodel.tmp.", before, kNoProcess);
+    temp_.Write(old, "half");
+    fs::last_write_time(temp_.File(old), fs::file_time_type::clock::now() - std::chrono::hours(25));
+  }
   std::vector<std::string> kept = {tmp("s2_iter_2.caffemodel", kNoProcess),
                                    tmp("s_iter_2.caffemodel", 1),
                                    tmp("s_iter_x.caffemodel", kNoProcess),
                                    tmp("s_iter_2.mine", kNoProcess),
                                    tmp("s_notes.txt", kNoProcess),
                                    "s_iter_2.caffemodel.tmp.12x",
+                                   StrCat("s_iter_2.caffemodel.tmp.", kNoProcess),
+                                   StrCat("s_iter_2.caffemodel.tmp.elsewhere.", kNoProcess),
                                    "s_iter_2.caffemodel.tmp.",
                                    tmp("other_iter_2.solverstate", kNoProcess)};
   for (const std::string& name : kept) temp_.Write("a/" + name, "mine");
@@ -296,7 +306,7 @@ TEST_F(SnapshotFiles, TemporaryFilesOfDeadRunsGoAtTheStart) {
   kept.insert(kept.end(), {"s_iter_1.caffemodel", "s_iter_1.solverstate"});
   std::ranges::sort(kept);
   EXPECT_EQ(Files(), kept);
-  ExpectLog("removed 6 temporary files");
+  ExpectLog("removed 8 temporary files");
 }
 
 }  // namespace

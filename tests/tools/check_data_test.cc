@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
+#include <filesystem>
 #include <string>
 
 #include "core/strings.h"
@@ -64,6 +66,14 @@ TEST_F(CheckData, BrokenRecordsAndNegativeLabels) {
   EXPECT_TRUE(Contains(result.out, "1 records that cannot be read\n    record \"00000001\""))
       << result.out;
   EXPECT_TRUE(Contains(result.out, "1 negative labels\n    00000003: -4")) << result.out;
+}
+
+TEST_F(CheckData, PipesAreAFaultOfTheData) {
+  std::filesystem::create_directory(temp_.File("shards"));
+  ASSERT_EQ(mkfifo(temp_.File("shards/a.tar").c_str(), 0600), 0);
+  const ProcessResult result = Run({temp_.File("shards")});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_TRUE(Contains(result.err, "a.tar: is a pipe or a device")) << result.err;
 }
 
 TEST_F(CheckData, GapsAreNotes) {

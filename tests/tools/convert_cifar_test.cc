@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -81,6 +82,11 @@ TEST(ConvertCifar, RefusesOtherFiles) {
   EXPECT_TRUE(Contains(cut.err, "data_batch_4.bin' has 6145 bytes")) << cut.err;
   EXPECT_FALSE(fs::exists(temp.File("out/cifar10_train_lmdb")));
   EXPECT_EQ(RunTool("convert_cifar", {temp.path(), temp.File("out"), "lmbd"}).exit_code, 2);
+  fs::remove(temp.File("data_batch_1.bin"));
+  ASSERT_EQ(mkfifo(temp.File("data_batch_1.bin").c_str(), 0600), 0);
+  const ProcessResult pipe = RunTool("convert_cifar", {temp.path(), temp.File("out")});
+  EXPECT_EQ(pipe.exit_code, 3);
+  EXPECT_TRUE(Contains(pipe.err, "data_batch_1.bin: is a pipe or a device")) << pipe.err;
 }
 
 std::string BigEndian(uint32_t value) {
@@ -134,6 +140,17 @@ TEST(ConvertMnist, DamagedFilesLeaveNothing) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_TRUE(Contains(result.err, "cut short")) << result.err;
   EXPECT_EQ(temp.FileCount(), 2U);
+}
+
+TEST(ConvertMnist, PipesAreNotWaitedFor) {
+  const TempDir temp;
+  ASSERT_EQ(mkfifo(temp.File("images").c_str(), 0600), 0);
+  temp.Write("labels", Labels(25));
+  const ProcessResult result =
+      RunProcess({"/usr/bin/timeout", "20", Bin("convert_mnist"), temp.File("images"),
+                  temp.File("labels"), temp.File("db")});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_TRUE(Contains(result.err, "images: is a pipe or a device")) << result.err;
 }
 
 TEST(ConvertMnist, GoesOnBehindTheLastKey) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/host_name.h"
 #include "core/strings.h"
 #include "data/record_sets.h"
 #include "tools/convert_db.h"
@@ -156,13 +157,49 @@ TEST_F(ConvertDbStopped, WhatIsLeftOfAKilledArchiveGoes) {
                             [&] { return halves() > 0; }),
             128 + SIGKILL);
   EXPECT_EQ(halves(), 1);
-  const std::string running = StrCat("out.tar.tmp.", ::getppid());
+  const std::string running = StrCat("out.tar.tmp.", HostName(), ".", ::getppid());
   temp_.Write(running, "of a command that is busy");
   WriteMany(10);
   Convert("db", "out.tar", {"--backend=tar"});
   EXPECT_EQ(halves(), 1);
   EXPECT_TRUE(fs::exists(File(running)));
   EXPECT_EQ(ReadAll(File("out.tar")).size(), 10U);
+}
+
+// Whatever the second one is asked to do, the set of the first stays as it is.
+TEST_F(ConvertDbStopped, TwoThatWriteOneSetAreKeptApart) {
+  WriteMany(20000);
+  for (const char* kind : {"lmdb", "leveldb", "hdf5", "tar", "out.tar"}) {
+    if (std::string(kind) == "leveldb" && !testing::CanWrite(DataParameter::LEVELDB, temp_)) {
+      continue;
+    }
+    const bool archive = std::string(kind) == "out.tar";
+    const std::string output = StrCat(kind, "_two", archive ? ".tar" : "");
+    std::vector<std::string> command = Command(archive ? "tar" : kind, output);
+    Process first(command, "", File("stdout"), File("stderr"));
+    while (!HasBytes(File(output + ".unfinished"), 1) && first.IsRunning()) {
+    }
+    first.Signal(SIGSTOP);
+    ASSERT_TRUE(fs::exists(File(output + ".unfinished"))) << temp_.Read("stderr");
+    for (const bool resume : {false, true}) {
+      if (resume) command.insert(command.begin() + 1, "--resume");
+      const ProcessResult second = RunProcess(command);
+      EXPECT_EQ(second.exit_code, 3) << kind << second.err;
+      EXPECT_TRUE(Contains(second.err, "another process is writing '" + File(output)))
+          << second.err;
+    }
+    first.Signal(SIGCONT);
+    EXPECT_EQ(first.Wait(), 0) << temp_.Read("stderr");
+    EXPECT_FALSE(fs::exists(File(output + ".unfinished")));
+  }
+}
+
+// Who was killed holds nothing any more.
+TEST_F(ConvertDbStopped, AMarkThatNobodyHoldsKeepsNobodyOff) {
+  WriteMany(10);
+  temp_.Write("out.unfinished", "");
+  Convert("db", "out");
+  EXPECT_FALSE(fs::exists(File("out.unfinished")));
 }
 
 }  // namespace

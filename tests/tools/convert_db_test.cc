@@ -142,6 +142,7 @@ TEST_F(ConvertDb, FloatsOfHdf5BecomeFloatDatums) {
             FloatDatum({0.5F, -1, 300}, 4).DebugString());
   EXPECT_EQ(ParseDatum(records[1].second).label(), -2);
   ExpectFailure("in.h5", {"--bytes"}, 3, {"in.h5 row 0: the value 0.5 is no byte"});
+  ExpectFailure("nosuch", {"--bytes"}, 2, {"there is no data set '" + File("nosuch")});
   WriteHdf5("bytes.h5", {1, 2, 2}, {0, 255, 7, 8}, {});
   Convert("bytes.h5", "bytes", {"--bytes"});
   const Datum datum = ParseDatum(ReadAll(File("bytes"))[0].second);

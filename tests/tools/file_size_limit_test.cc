@@ -40,6 +40,8 @@ TEST_F(FileSizeLimit, ConversionsFailAndLeaveNothing) {
         "300", {Bin("convert_db"), "--backend=" + backend, "-j", "1", File("db"), output});
     EXPECT_EQ(result.exit_code, 3) << kind << result.err;
     EXPECT_TRUE(Contains(result.err, output)) << result.err;
+    EXPECT_TRUE(Contains(result.err, "the limit on the size of files")) << kind << result.err;
+    EXPECT_FALSE(Contains(result.err, ".tmp.")) << result.err;
     EXPECT_FALSE(fs::exists(output)) << kind;
     EXPECT_FALSE(fs::exists(output + ".unfinished")) << kind;
   }

@@ -70,6 +70,19 @@ TEST_F(Look, SummaryCountsWithoutTheData) {
   EXPECT_TRUE(Contains(result.out, "peak for training: 0.0 MiB")) << result.out;
 }
 
+TEST_F(Look, SummaryPrintsThePlanOfEitherPhase) {
+  const std::string model = std::string(CREMA_SOURCE_DIR) + "/models/resnet50/deploy.prototxt";
+  const ProcessResult plan = Run({"summary", "--model=" + model, "--plan"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  for (const char* text : {"kernel", "res5c_branch2c", "activations and gradients"}) {
+    EXPECT_TRUE(Contains(plan.out, text)) << text << "\n" << plan.out;
+  }
+  const ProcessResult train = Run({"summary", "--model=train.prototxt", "--plan", "--phase=train"});
+  ASSERT_EQ(train.exit_code, 0) << train.err;
+  EXPECT_FALSE(Contains(train.out, "peak for")) << train.out;
+  EXPECT_EQ(Run({"summary", "--model=" + model, "--plan", "--json"}).exit_code, 2);
+}
+
 TEST_F(Look, SummaryOfAWholeNet) {
   const std::string model = std::string(CREMA_SOURCE_DIR) + "/models/resnet50/deploy.prototxt";
   const ProcessResult result = Run({"summary", "--model=" + model});

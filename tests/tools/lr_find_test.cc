@@ -109,6 +109,18 @@ TEST_F(LrFind, StartsFromWeights) {
   EXPECT_EQ(Run({"--weights=gone.caffemodel"}).exit_code, 2);
 }
 
+TEST_F(LrFind, FilesThatCannotBeWrittenEndItBeforeTheTraining) {
+  for (const std::string flag : {"--csv=no/such/f.csv", "--png=no/such/f.png"}) {
+#ifndef CREMA_HAVE_OPENCV
+    if (flag.starts_with("--png")) continue;
+#endif
+    const ProcessResult result = Run({flag});
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    EXPECT_TRUE(Contains(result.err, "no/such")) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+}
+
 TEST_F(LrFind, RefusesFlagsOutOfRange) {
   for (const std::string flag : {"--start_lr=0", "--start_lr=nan", "--end_lr=1e-9", "--end_lr=inf",
                                  "--iterations=3", "--iterations=-5", "--threads=-1"}) {

@@ -116,10 +116,14 @@ TEST_F(ProfileTool, JsonCountsProductsAndSaysWhyRowsWerePassedOver) {
   EXPECT_EQ(Number(forward, "macs"), 4 * 36 * 27 * 4);
   EXPECT_EQ(Number(At(conv, "backward").struct_value(), "macs"), 4 * 36 * 27 * 4);
   EXPECT_FALSE(At(conv, "kernel").string_value().empty());
-  ASSERT_GT(At(conv, "skipped").list_value().values_size(), 0);
-  const Struct& skipped = At(conv, "skipped").list_value().values(0).struct_value();
-  EXPECT_EQ(At(skipped, "kernel").string_value(), "depthwise");
-  EXPECT_TRUE(Contains(At(skipped, "reason").string_value(), "more than one group"));
+  std::string reason;
+  for (const auto& value : At(conv, "skipped").list_value().values()) {
+    const Struct& skipped = value.struct_value();
+    EXPECT_FALSE(At(skipped, "reason").string_value().empty());
+    if (At(skipped, "kernel").string_value() != "depthwise") continue;
+    reason = At(skipped, "reason").string_value();
+  }
+  EXPECT_TRUE(Contains(reason, "more than one group")) << reason;
 }
 
 TEST_F(ProfileTool, LayersThatRunAgainHaveALineOfTheirOwn) {
@@ -319,7 +323,8 @@ TEST_F(ProfileTool, RefusesBadFlagsAndFiles) {
 }
 
 TEST_F(ProfileTool, ATraceThatCannotBeWrittenIsAnErrorOfData) {
-  const ProcessResult result = Run({"--trace=no/such/folder/t.json"});
+  // Before the passes, which would take days.
+  const ProcessResult result = Run({"--trace=no/such/folder/t.json", "--iterations=1000000000"});
   EXPECT_EQ(result.exit_code, 3) << result.err;
   EXPECT_TRUE(Contains(result.err, "no/such/folder")) << result.err;
 }

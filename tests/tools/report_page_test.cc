@@ -115,6 +115,20 @@ TEST_F(ReportPage, TellsTheResultsOfRuns) {
   EXPECT_TRUE(Contains(page, "<h3>Learning rate</h3>"));
 }
 
+TEST_F(ReportPage, APageThatNobodyNamedIsNotOverwritten) {
+  WriteRun("first", Metrics(3, 0.2, "accuracy"));
+  WriteRun("second", Metrics(3, 0.1, "accuracy"));
+  ASSERT_EQ(Report({"first"}).exit_code, 0);
+  const std::string page = temp_.Read("report.html");
+  const ProcessResult refused = Report({"second"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_TRUE(Contains(refused.err, "'report.html' exists already: -o report.html writes"))
+      << refused.err;
+  EXPECT_TRUE(temp_.Read("report.html") == page);
+  EXPECT_EQ(Report({"second", "-o", "report.html"}).exit_code, 0);
+  EXPECT_FALSE(temp_.Read("report.html") == page);
+}
+
 TEST_F(ReportPage, NeedsNothingElse) {
   WriteRun("run", Metrics(11, 0.2, "accuracy"));
   WriteEvaluation("run/evaluation");

@@ -13,7 +13,6 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/records/datum.h"
-#include "format/file.h"
 #include "format/temporary_file.h"
 
 DEFINE_bool(resume, false, "go on with a data set that an earlier command left unfinished");
@@ -26,16 +25,6 @@ constexpr const char* kCannotGoOn = "data sets of its kind cannot be continued";
 bool Exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
-}
-
-void Remove(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::remove(path, ignored);
-}
-
-std::string MarkerOf(std::string path) {
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  return path + ".unfinished";
 }
 
 // The first line that differs, as "was ..., is ...".
@@ -61,15 +50,14 @@ uint64_t NumberBehind(const std::string& key) {
   return number + 1;
 }
 
-Conversion::Conversion(Options options)
-    : options_(std::move(options)), marker_(MarkerOf(options_.path)) {
+Conversion::Conversion(Options options) : options_(std::move(options)), mark_(options_.path) {
   CatchInterrupt();
   Open();
 }
 
 void Conversion::Open() {
+  const bool unfinished = mark_.Take();
   const bool there = Exists(options_.path);
-  const bool unfinished = Exists(marker_);
   if (there && unfinished) CheckUnfinished();
   if (there && !unfinished) {
     if (options_.resume) return;  // complete
@@ -86,11 +74,11 @@ void Conversion::Open() {
   }
   if (unfinished) RemoveAbandoned(options_.path);  // half an archive
   // Before the data set, so that there is never an unfinished one without it.
-  WriteFileAtomically(marker_, options_.origin);
+  mark_.Make(options_.origin);
   try {
     writer_ = options_.create ? options_.create() : CreateRecords(options_.path, options_.backend);
   } catch (...) {
-    Remove(marker_);
+    mark_.Remove();
     throw;
   }
 }
@@ -101,7 +89,7 @@ bool Conversion::CanGoOn() const {
 
 void Conversion::CheckUnfinished() const {
   // It may be the flags of this command that keep a kind that could go on from it.
-  if (options_.resume && options_.create) CheckMarker();
+  if (options_.resume && options_.create) CheckOrigin();
   if (!CanGoOn()) {
     Fail(ErrorCode::kInvalidArgument, StrCat("'", options_.path, "' was left unfinished, and ",
                                              kCannotGoOn, ": remove it and start again"));
@@ -110,11 +98,11 @@ void Conversion::CheckUnfinished() const {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("'", options_.path, "' was left unfinished: go on with --resume, or remove it"));
   }
-  CheckMarker();
+  CheckOrigin();
 }
 
-void Conversion::CheckMarker() const {
-  const std::string before = ReadFile(marker_);
+void Conversion::CheckOrigin() const {
+  const std::string before = mark_.Text();
   if (before == options_.origin) return;
   Fail(ErrorCode::kInvalidArgument,
        StrCat("'", options_.path,
@@ -128,7 +116,7 @@ Conversion::~Conversion() {
   const bool keep = options_.keep_on_error && written_ > 0;
   if (!resumed_ && !keep) {
     writer_.reset();
-    Remove(marker_);
+    mark_.Remove();
     return;
   }
   try {
@@ -140,7 +128,7 @@ Conversion::~Conversion() {
              {});
   } catch (const std::exception&) {  // the first error is the one to tell
     writer_.reset();
-    if (!Exists(options_.path)) Remove(marker_);
+    if (!Exists(options_.path)) mark_.Remove();
   }
 }
 
@@ -180,7 +168,7 @@ int Conversion::Finish(bool all) {
   progress().Clear();
   if (!all && written_ == 0 && !resumed_) {
     writer_.reset();
-    Remove(marker_);
+    mark_.Remove();
     std::cerr << "stopped before the first record: nothing was written\n";
     return ExitCode(ErrorCode::kCancelled);
   }
@@ -191,7 +179,7 @@ int Conversion::Finish(bool all) {
   writer_->Close();
   writer_.reset();
   if (all) {
-    Remove(marker_);
+    mark_.Remove();
     return 0;
   }
   const std::string of_total = options_.total > 0 ? StrCat(" of ", options_.total) : "";

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common/progress_line.h"
+#include "common/unfinished_mark.h"
 #include "crema.pb.h"
 #include "data/records/record_db.h"
 
@@ -33,7 +34,8 @@ class Conversion {
     uint64_t total = 0;           // records; 0: not known
   };
   // Catches Ctrl-C from here on. Throws kInvalidArgument where the data set exists and may not be
-  // continued, and what CreateRecords and AppendRecords throw.
+  // continued, kIoFailure where another process is writing it, and what CreateRecords and
+  // AppendRecords throw.
   explicit Conversion(Options options);
   ~Conversion();
   Conversion(const Conversion&) = delete;
@@ -64,11 +66,11 @@ class Conversion {
   void Open();
   bool CanGoOn() const;
   void CheckUnfinished() const;
-  void CheckMarker() const;
+  void CheckOrigin() const;
   ProgressLine& progress();
 
   const Options options_;
-  const std::string marker_;
+  UnfinishedMark mark_;
   std::unique_ptr<RecordWriter> writer_;
   std::string last_key_;
   bool resumed_ = false;

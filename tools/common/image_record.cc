@@ -9,7 +9,7 @@
 #include "core/strings.h"
 #include "data/image/encode_image.h"
 #include "data/image/resize.h"
-#include "data/lists/data_file.h"
+#include "format/data_file.h"
 
 namespace crema::tools {
 namespace {

@@ -8,8 +8,8 @@
 #include "common/csv.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/lists/data_file.h"
 #include "data/lists/image_list.h"
+#include "format/data_file.h"
 #include "format/file.h"
 
 namespace crema::tools {

@@ -8,8 +8,8 @@
 #include "convert_voc/xml.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/lists/data_file.h"
 #include "data/records/annotated_datum.h"
+#include "format/data_file.h"
 
 namespace crema::tools {
 namespace {

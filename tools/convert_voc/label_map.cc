@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "format/file.h"
+#include "format/data_file.h"
 #include "format/prototxt.h"
 
 namespace crema::tools {
@@ -31,7 +31,7 @@ LabelMap OnlyBackground() {
 LabelMap ReadLabelMapFile(const std::string& path) {
   LabelMap map;
   std::vector<Problem> problems;
-  ParseText(ReadFile(path), path, &map, nullptr, &problems);
+  ParseText(ReadDataFile(path), path, &map, nullptr, &problems);
   if (!problems.empty()) throw Error(std::move(problems));
   std::set<std::string> names;
   for (const LabelMapItem& item : map.item()) {

@@ -73,7 +73,7 @@ void Append(const std::vector<RunData>& runs, size_t r, const MetricSeries* seri
 }
 
 Chart LossChart(const std::vector<RunData>& runs) {
-  Chart chart{.title = "Loss", .note = {}, .series = {}};
+  Chart chart{.title = "Total loss", .note = {}, .series = {}};
   for (size_t r = 0; r < runs.size(); ++r) {
     Append(runs, r, runs[r].Find(Kind::kTrain, "loss"), "train, each", Style::kFaint, &chart);
     Append(runs, r, runs[r].Find(Kind::kTrain, "smoothed_loss"), "train", Style::kLine, &chart);

@@ -12,6 +12,7 @@
 #include "data/image/image.h"
 #include "data/image/video_opencv.h"
 #include "data/pipeline/prefetcher.h"
+#include "data/pipeline/shuffle.h"
 
 namespace crema {
 
@@ -20,8 +21,9 @@ namespace crema {
 // what it shows now, wherever one seeks.
 class VideoSource final : public RecordSource {
  public:
-  VideoSource(VideoOrigin origin, uint32_t skip)
-      : origin_(std::move(origin)), stride_(uint64_t{skip} + 1) {}
+  // A camera has one shard for each process that opens it.
+  VideoSource(VideoOrigin origin, uint32_t skip, Shard shard = {})
+      : origin_(std::move(origin)), stride_(uint64_t{skip} + 1), shard_(shard) {}
 
   void Seek(uint64_t position) override { position_ = position; }
   // Opens with the first call. Throws as VideoReader; kDataLoss for a film without frames or one
@@ -31,11 +33,12 @@ class VideoSource final : public RecordSource {
 
  private:
   void Open();
-  uint64_t GoToSample(uint64_t position);
+  uint64_t GoToSample(uint64_t ordinal);
   void GoToNextOfCamera();
 
   const VideoOrigin origin_;
   const uint64_t stride_;  // from one frame that is used to the next
+  const Shard shard_;
   std::unique_ptr<VideoReader> reader_;
   uint64_t position_ = 0;
   uint64_t next_ = 0;     // number of the frame that the next Grab gives
@@ -46,8 +49,8 @@ class VideoSource final : public RecordSource {
 // is believed. 0: unknown, or a camera. Throws as VideoSource.
 uint64_t SamplesInOnePass(const VideoOrigin& origin, uint32_t skip);
 
-// C x H x W of the first frame. Throws as VideoSource.
-Shape ShapeOfFirst(const VideoOrigin& origin, ColorMode mode);
+// C x H x W of sample `sample`. Throws as VideoSource.
+Shape ShapeOfSample(const VideoOrigin& origin, uint32_t skip, ColorMode mode, uint64_t sample);
 
 class VideoDecoder final : public SampleDecoder {
  public:

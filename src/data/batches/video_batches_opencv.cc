@@ -32,15 +32,16 @@ void VideoSource::Open() {
 
 void VideoSource::Read(Record* record) {
   if (!reader_) Open();
+  record->ordinal = shard_.Ordinal(position_);
   if (origin_.is_camera()) {
     GoToNextOfCamera();
     record->entry = position_;
   } else {
-    record->entry = GoToSample(position_);
+    record->entry = GoToSample(record->ordinal);
   }
   reader_->Retrieve(&record->storage);
   record->value = record->storage;
-  record->ordinal = position_++;
+  ++position_;
 }
 
 std::string VideoSource::Name(const Record& record) const {
@@ -49,9 +50,9 @@ std::string VideoSource::Name(const Record& record) const {
 }
 
 // Returns the number of the frame.
-uint64_t VideoSource::GoToSample(uint64_t position) {
+uint64_t VideoSource::GoToSample(uint64_t ordinal) {
   while (true) {
-    const uint64_t sample = samples_ > 0 ? position % samples_ : position;
+    const uint64_t sample = samples_ > 0 ? ordinal % samples_ : ordinal;
     constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
     const uint64_t frame = sample > kMost / stride_ ? kMost : sample * stride_;
     if (frame < next_) Open();
@@ -88,8 +89,9 @@ uint64_t SamplesInOnePass(const VideoOrigin& origin, uint32_t skip) {
   return frames / stride + (frames % stride > 0 ? 1 : 0);
 }
 
-Shape ShapeOfFirst(const VideoOrigin& origin, ColorMode mode) {
-  VideoSource source(origin, 0);
+Shape ShapeOfSample(const VideoOrigin& origin, uint32_t skip, ColorMode mode, uint64_t sample) {
+  VideoSource source(origin, skip);
+  source.Seek(sample);
   Record record;
   source.Read(&record);
   Image image;

@@ -10,8 +10,10 @@
 namespace crema {
 namespace {
 
-std::string NameOf(const WindowFile& file, const WindowFile::Image& image) {
-  return StrCat("'", image.path, "' (line ", image.line, " of '", file.source, "')");
+std::string NameOf(const WindowFile& file, const LabelledWindow& window) {
+  const PixelBox& box = window.box;
+  return StrCat(file.images[window.image].path, " window ", box.x1, ",", box.y1, " to ", box.x2,
+                ",", box.y2);
 }
 
 }  // namespace
@@ -21,7 +23,8 @@ RandomStream WindowDraw::Stream(uint64_t ordinal) const {
 }
 
 const LabelledWindow& WindowDraw::Window(uint64_t ordinal) const {
-  const bool foreground = ordinal % options_.batch >= options_.batch - options_.foreground;
+  const uint64_t place = ordinal / options_.shard.world % options_.batch;  // in the batch
+  const bool foreground = place >= options_.batch - options_.foreground;
   const std::vector<LabelledWindow>& windows = foreground ? file_->foreground : file_->background;
   return windows[Stream(ordinal).Below(0, static_cast<uint32_t>(windows.size()))];
 }
@@ -31,7 +34,7 @@ bool WindowDraw::Mirrored(uint64_t ordinal) const {
 }
 
 void WindowSource::Read(Record* record) {
-  record->ordinal = position_++;
+  record->ordinal = draw_.OrdinalAt(position_++);
   const WindowFile& file = draw_.file();
   record->entry = draw_.Window(record->ordinal).image;
   record->value = {};
@@ -40,21 +43,29 @@ void WindowSource::Read(Record* record) {
 }
 
 std::string WindowSource::Name(const Record& record) const {
-  const LabelledWindow& window = draw_.Window(record.ordinal);
-  const PixelBox& box = window.box;
-  return StrCat(draw_.file().images[window.image].path, " window ", box.x1, ",", box.y1, " to ",
-                box.x2, ",", box.y2);
+  return NameOf(draw_.file(), draw_.Window(record.ordinal));
 }
 
-const Image& WindowDecoder::ReadImage(uint64_t number) {
+// Errors name the window as WindowSource::Name does.
+std::string_view WindowDecoder::ReadFileOf(const LabelledWindow& window, const std::string& name) {
+  try {
+    return files_.Read(window.image, draw_.file().images[window.image].path, &storage_);
+  } catch (const Error& error) {
+    Fail(error.code(), StrCat(name, ": ", error.problems().front().message));
+  }
+}
+
+const Image& WindowDecoder::ReadImage(const LabelledWindow& window) {
+  const uint32_t number = window.image;
   const auto& cache = options_.caches.decoded;
   if (cache) {
     if (const Image* kept = cache->Find(number)) return *kept;
   }
   const WindowFile::Image& image = draw_.file().images[number];
-  const std::string name = NameOf(draw_.file(), image);
-  DecodeImage(files_.ReadListed(number, image.path, draw_.file().source, image.line, &storage_),
-              image.channels == 1 ? ColorMode::kGray : ColorMode::kColor, name, &image_);
+  const std::string name = StrCat("'", NameOf(draw_.file(), window), "' (line ", image.line,
+                                  " of '", draw_.file().source, "')");
+  DecodeImage(ReadFileOf(window, name), image.channels == 1 ? ColorMode::kGray : ColorMode::kColor,
+              name, &image_);
   if (image_.height != image.height || image_.width != image.width) {
     Fail(ErrorCode::kDataLoss,
          StrCat(name, " is ", image_.height, " high and ", image_.width,
@@ -98,7 +109,7 @@ void WindowDecoder::Fill(const Image& warped, const WindowPlacement& place, T* o
 
 void WindowDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
   const LabelledWindow& window = draw_.Window(record.ordinal);
-  const Image& image = ReadImage(record.entry);
+  const Image& image = ReadImage(window);
   const bool mirror = draw_.Mirrored(record.ordinal);
   const WindowPlacement place =
       PlaceWindow(window.box, image.height, image.width, mirror, options_.crop);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "data/lists/window_file.h"
 #include "data/pipeline/bounded_cache.h"
 #include "data/pipeline/prefetcher.h"
+#include "data/pipeline/shuffle.h"
 #include "data/transform/transformer.h"
 
 namespace crema {
@@ -31,6 +33,7 @@ class WindowDraw {
     bool mirror = false;
     uint64_t seed = 1;
     uint64_t layer_id = 0;
+    Shard shard = {};  // each process draws for itself
   };
   WindowDraw(std::shared_ptr<const WindowFile> file, Options options)
       : file_(std::move(file)), options_(options) {}
@@ -38,6 +41,7 @@ class WindowDraw {
   const LabelledWindow& Window(uint64_t ordinal) const;
   bool Mirrored(uint64_t ordinal) const;
   const WindowFile& file() const { return *file_; }
+  uint64_t OrdinalAt(uint64_t position) const { return options_.shard.Ordinal(position); }
 
  private:
   RandomStream Stream(uint64_t ordinal) const;
@@ -82,7 +86,8 @@ class WindowDecoder final : public SampleDecoder {
   void Decode(const Record& record, std::span<std::byte* const> places) override;
 
  private:
-  const Image& ReadImage(uint64_t number);
+  std::string_view ReadFileOf(const LabelledWindow& window, const std::string& name);
+  const Image& ReadImage(const LabelledWindow& window);
   template <typename T>
   void Fill(const Image& warped, const WindowPlacement& place, T* out) const;
   float Mean(int channel, int y, int x) const;

@@ -11,7 +11,7 @@ namespace {
 class Hdf5Features : public FeatureWriter {
  public:
   Hdf5Features(const std::string& path, const std::string& name)
-      : name_(name), file_(path), appender_(file_.temporary()) {}
+      : name_(name), file_(path), appender_(std::in_place, file_.temporary(), path) {}
 
   void Append(const ConstTensorView& rows) override { appender_->Append(name_, rows); }
 

@@ -94,14 +94,14 @@ struct Hdf5Appender::Impl {
   std::map<std::string, Dataset> datasets;  // closed before the file
 };
 
-Hdf5Appender::Hdf5Appender(const std::string& path) {
+Hdf5Appender::Hdf5Appender(const std::string& path, const std::string& name) {
   const Hdf5Session session;
   errno = 0;
   const hid_t id = H5Fcreate(path.c_str(), H5F_ACC_TRUNC,
                              PropertiesWithoutTimes(H5P_FILE_CREATE).get(), H5P_DEFAULT);
   // errno of the failing call is often overwritten while HDF5 cleans up.
-  if (id < 0) FailWrite(path, errno == 0 ? EIO : errno, 0);
-  impl_ = std::make_unique<Impl>(path, id);
+  if (id < 0) FailWrite(name.empty() ? path : name, errno == 0 ? EIO : errno, 0);
+  impl_ = std::make_unique<Impl>(name.empty() ? path : name, id);
 }
 
 Hdf5Appender::~Hdf5Appender() {

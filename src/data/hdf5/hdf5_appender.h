@@ -12,8 +12,9 @@ namespace crema {
 // early leaves a file that can be read. Thread safety: one thread at a time.
 class Hdf5Appender {
  public:
-  // Makes the file; what was in it is lost. Throws kIoFailure.
-  explicit Hdf5Appender(const std::string& path);
+  // Makes the file; what was in it is lost. Errors call it `name` (empty: by its path), where it is
+  // to have another path when it is whole. Throws kIoFailure.
+  explicit Hdf5Appender(const std::string& path, const std::string& name = "");
   ~Hdf5Appender();  // closes
   Hdf5Appender(const Hdf5Appender&) = delete;
   Hdf5Appender& operator=(const Hdf5Appender&) = delete;

@@ -1,18 +1,18 @@
 #include "data/hdf5/hdf5_rows.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <numeric>
+#include <sstream>
 #include <utility>
 
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
 #include "data/pipeline/shuffle.h"
+#include "format/data_file.h"
 
 namespace crema {
 namespace {
@@ -25,15 +25,9 @@ namespace {
 }  // namespace
 
 std::vector<std::string> ReadHdf5List(const std::string& list) {
-  errno = 0;
-  std::ifstream file(list);
-  if (!file) {
-    const bool missing = errno == ENOENT || errno == ENOTDIR;
-    Fail(missing ? ErrorCode::kNotFound : ErrorCode::kIoFailure,
-         StrCat("the list of HDF5 files '", list, "' cannot be read: ", std::strerror(errno)));
-  }
+  std::istringstream words(ReadDataFile(list, "the list of HDF5 files"));
   std::vector<std::string> paths;
-  for (std::string path; file >> path;) paths.push_back(path);
+  for (std::string path; words >> path;) paths.push_back(path);
   if (paths.empty()) {
     Fail(ErrorCode::kDataLoss, StrCat("the list of HDF5 files '", list, "' names no files"));
   }

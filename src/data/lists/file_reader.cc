@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/lists/data_file.h"
+#include "format/data_file.h"
 #include "format/file.h"
 
 namespace crema {

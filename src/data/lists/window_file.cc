@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "data/lists/data_file.h"
+#include "format/data_file.h"
 
 namespace crema {
 namespace {

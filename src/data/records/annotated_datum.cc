@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "format/file.h"
+#include "format/data_file.h"
 #include "format/prototxt.h"
 
 namespace crema {
@@ -102,7 +102,7 @@ uint64_t CountBoxes(std::string_view value) {
 std::set<int> ReadLabelMap(const std::string& path) {
   LabelMap map;
   std::vector<Problem> problems;
-  ParseText(ReadFile(path), path, &map, nullptr, &problems);
+  ParseText(ReadDataFile(path), path, &map, nullptr, &problems);
   if (!problems.empty()) throw Error(std::move(problems));
   std::set<int> labels;
   for (const LabelMapItem& item : map.item()) labels.insert(item.label());

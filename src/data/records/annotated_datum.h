@@ -44,7 +44,7 @@ std::string FindBoxFault(const NormalizedBBox& box);
 // The boxes in a serialized AnnotatedDatum, without looking at its image; 0 for what is damaged.
 uint64_t CountBoxes(std::string_view value);
 
-// The labels of a LabelMap file in text form. Throws kInvalidArgument, or what ReadFile throws.
+// The labels of a LabelMap file in text form. Throws kInvalidArgument, or what ReadDataFile throws.
 std::set<int> ReadLabelMap(const std::string& path);
 
 }  // namespace crema

@@ -26,7 +26,7 @@ constexpr uint64_t kBlockBytes = uint64_t{1} << 20;  // rows that are written at
 // A file that appears when it is whole.
 struct NewFile {
   explicit NewFile(const std::string& path)
-      : file(path), appender(std::in_place, file.temporary()) {}
+      : file(path), appender(std::in_place, file.temporary(), path) {}
   void Commit() {
     appender->Flush();
     appender.reset();

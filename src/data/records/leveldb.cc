@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/records/data_set_folder.h"
+#include "format/file.h"
 
 namespace crema {
 namespace {
@@ -51,6 +52,9 @@ leveldb::Slice Slice(std::string_view text) { return {text.data(), text.size()};
                 "), and a LevelDB keeps its lock and log there even when it is only read: copy it "
                 "elsewhere, or convert the data set to LMDB"));
   }
+  for (const int error : {EFBIG, ENOSPC, EDQUOT}) {
+    if (text.ends_with(std::strerror(error))) FailWrite(path, error, 0);
+  }
   Fail(ErrorCode::kIoFailure, StrCat("'", path, "': ", text, " while ", doing));
 }
 
@@ -58,7 +62,23 @@ void Check(const leveldb::Status& status, const std::string& path, const char* d
   if (!status.ok()) FailLevelDb(path, doing, status);
 }
 
+// The library would wait for what is in a pipe.
+void RefusePipes(const std::string& path) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code gone;
+    const auto status = entry->status(gone);
+    if (gone || std::filesystem::is_regular_file(status) || std::filesystem::is_directory(status)) {
+      continue;
+    }
+    Fail(ErrorCode::kDataLoss, StrCat("'", entry->path().string(), "' is a pipe or a device, so '",
+                                      path, "' is no LevelDB"));
+  }
+}
+
 std::unique_ptr<leveldb::DB> Open(const std::string& path, const leveldb::Options& options) {
+  RefusePipes(path);
   leveldb::DB* db = nullptr;
   Check(leveldb::DB::Open(options, path, &db), path, "opening it");
   return std::unique_ptr<leveldb::DB>(db);

@@ -1,14 +1,35 @@
 #include "data/records/lmdb_environment.h"
 
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+
 #include <cerrno>
 
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/records/data_set_folder.h"
+#include "format/file.h"
 
 namespace crema {
+namespace {
+
+// What LMDB calls EIO where the system took only a part of what it wrote.
+int ReasonOfShortWrite(const std::string& path) {
+  struct stat file {};
+  rlimit limit{};
+  if (stat((path + "/data.mdb").c_str(), &file) == 0 && getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+      static_cast<rlim_t>(file.st_size) >= limit.rlim_cur) {
+    return EFBIG;
+  }
+  struct statvfs disk {};
+  if (statvfs(path.c_str(), &disk) == 0 && disk.f_bavail == 0) return ENOSPC;
+  return EIO;
+}
+
+}  // namespace
 
 void FailLmdb(const std::string& path, const char* doing, int code) {
+  if (code == EIO) code = ReasonOfShortWrite(path);
   switch (code) {
     case MDB_INVALID:
     case MDB_CORRUPTED:
@@ -28,6 +49,10 @@ void FailLmdb(const std::string& path, const char* doing, int code) {
     case EPERM:
       Fail(ErrorCode::kIoFailure,
            StrCat("no permission to use the data set '", path, "' while ", doing));
+    case EFBIG:
+    case ENOSPC:
+    case EDQUOT:
+      FailWrite(path, code, 0);
     case ENOMEM:
       Fail(ErrorCode::kOutOfMemory, StrCat("no memory left while ", doing, " '", path, "'"));
     default:

@@ -19,6 +19,7 @@
 #include "core/strings.h"
 #include "data/records/data_set_folder.h"
 #include "data/records/tar_archive.h"
+#include "format/data_file.h"
 
 namespace crema {
 namespace {
@@ -75,9 +76,9 @@ class Indexer {
 
   void Add(const std::string& path) {
     struct stat status = ExamineDataSet(path);
-    const RandomFile file(path);
+    const auto file = OpenDataFile(path);
     index_->shards.push_back({path, status});
-    VisitTar(file, [&](const TarMember& member) { Take(member); });
+    VisitTar(*file, [&](const TarMember& member) { Take(member); });
     Finish();
   }
 
@@ -197,7 +198,7 @@ class ShardFiles {
       ::close(std::exchange(descriptors_[open_.front()], -1));
       open_.pop_front();
     }
-    const int file = ::open(shards_[shard].path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int file = ::open(shards_[shard].path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) FailRead(shard, errno);
     descriptors_[shard] = file;
     open_.push_back(shard);

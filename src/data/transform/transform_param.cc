@@ -1,10 +1,5 @@
 // What transform_param may say, and the mean image that it names.
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +7,7 @@
 #include "core/strings.h"
 #include "data/transform/transformer.h"
 #include "data/transform/validate.h"
+#include "format/data_file.h"
 
 namespace crema {
 namespace {
@@ -103,18 +99,8 @@ void ValidateTransform(const TransformationParameter& param, const std::string& 
 }
 
 MeanImage ReadMeanImage(const std::string& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0 && errno == ENOENT) {
-    Fail(ErrorCode::kNotFound, StrCat("there is no mean file '", path, "'"));
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file || S_ISDIR(status.st_mode)) {
-    Fail(ErrorCode::kIoFailure,
-         StrCat("the mean file '", path, "' cannot be read: ",
-                S_ISDIR(status.st_mode) ? "it is a folder" : std::strerror(errno)));
-  }
   BlobProto blob;
-  if (!blob.ParseFromIstream(&file)) {
+  if (!blob.ParseFromString(ReadDataFile(path, "the mean file"))) {
     Fail(ErrorCode::kDataLoss,
          StrCat("'", path, "' is not a mean file (a BlobProto), or it is damaged"));
   }

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "format/data_file.h"
 #include "format/file.h"
 #include "format/prototxt.h"
 
@@ -53,7 +54,7 @@ DetectionFiles::DetectionFiles(const SaveOutputParameter& param, int64_t backgro
     : param_(param), background_(background), images_(ReadImageSizes(param.name_size_file())) {
   LabelMap map;
   std::vector<Problem> problems;
-  ParseText(ReadFile(param.label_map_file()), param.label_map_file(), &map, nullptr, &problems);
+  ParseText(ReadDataFile(param.label_map_file()), param.label_map_file(), &map, nullptr, &problems);
   if (!problems.empty()) throw Error(problems);
   for (const LabelMapItem& item : map.item()) labels_[item.label()] = item.name();
   images_per_file_ = param.has_num_test_image() ? param.num_test_image() : images_.size();

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "format/file.h"
+#include "format/data_file.h"
 
 namespace crema {
 namespace {
@@ -32,7 +32,7 @@ Box CoveredPart(const ImageSize& image, const ResizeParameter& resize) {
 std::vector<ImageSize> ReadImageSizes(const std::string& path) {
   std::vector<ImageSize> sizes;
   int line_number = 0;
-  for (const std::string& line : Split(ReadFile(path), '\n')) {
+  for (const std::string& line : Split(ReadDataFile(path), '\n')) {
     ++line_number;
     if (Trim(line).empty()) continue;
     std::istringstream fields(line);

@@ -25,6 +25,7 @@
 #include "graph/registry.h"
 #include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"
+#include "layers/input/planned_shard.h"
 #include "layers/input/prefetched.h"
 #include "layers/input/record_layer.h"
 
@@ -52,12 +53,11 @@ struct Survey {
 // The bounds of a data set, which is walked over once. Thread safety: any thread.
 class BoundedOnce {
  public:
-  BoxBounds Find(const LayerParameter& param, OpenedOnce& records) {
+  BoxBounds Find(const LayerParameter& param, OpenedOnce& records, const Shard& shard) {
     const std::lock_guard lock(mutex_);
     if (!bounds_) {
       const auto order = OrderOf(param, /*seed=*/0).kind;
-      bounds_ = FindBoxBounds(*records.NewReader(), param.data_param().batch_size(), order,
-                              ShardOfSession());
+      bounds_ = FindBoxBounds(*records.NewReader(), param.data_param().batch_size(), order, shard);
     }
     return *bounds_;
   }
@@ -160,6 +160,7 @@ class AnnotatedData final : public Layer {
   }
 
   LayerInfo Infer(const InferContext& context) const override {
+    shard_.Note(context);
     const int64_t batch = param().data_param().batch_size();
     const Survey survey = Look(context.phase);
     LayerInfo info;
@@ -182,12 +183,13 @@ class AnnotatedData final : public Layer {
                                                Phase phase) const override {
     const uint64_t seed = context.seed();
     auto options = RecordState(
-        param(), records_, seed,
+        param(), records_, seed, shard_.Get(),
         [param = param(), phase, seed](RecordStream stream, std::span<const BlobSpec> outputs) {
           return Open(param, phase, seed, std::move(stream), outputs);
         });
-    auto most_boxes = [param = param(), records = records_, bounds = bounds_] {
-      return bounds->Find(param, *records).record;
+    auto most_boxes = [param = param(), records = records_, bounds = bounds_,
+                       shard = shard_.Get()] {
+      return bounds->Find(param, *records, shard).record;
     };
     return std::make_unique<AnnotatedDataState>(std::move(options), std::move(most_boxes));
   }
@@ -248,8 +250,9 @@ class AnnotatedData final : public Layer {
 
   // The most rows of boxes that a batch can have.
   int64_t MostRows() const {
-    const BoxBounds bounds =
-        Naming(*this, "data_param.source", [&] { return bounds_->Find(param(), *records_); });
+    const BoxBounds bounds = Naming(*this, "data_param.source", [&] {
+      return bounds_->Find(param(), *records_, shard_.Get());
+    });
     // What takes the place of a bad sample is there twice.
     const bool replaces = param().pipeline_param().on_bad_sample() != PipelineParameter::ERROR;
     const uint64_t most =
@@ -268,6 +271,7 @@ class AnnotatedData final : public Layer {
   }
 
   const std::shared_ptr<OpenedOnce> records_;
+  PlannedShard shard_;
   const std::shared_ptr<BoundedOnce> bounds_ = std::make_shared<BoundedOnce>();
 };
 

@@ -12,6 +12,7 @@
 #include "graph/registry.h"
 #include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"
+#include "layers/input/planned_shard.h"
 #include "layers/input/prefetched.h"
 #include "layers/input/record_layer.h"
 
@@ -35,6 +36,7 @@ class Data final : public Layer {
   }
 
   LayerInfo Infer(const InferContext& context) const override {
+    shard_.Note(context);
     const int64_t batch = param().data_param().batch_size();
     const Shape sample = FirstSample(context.phase, context.output_count > 1);
     const Shape labels = LabelShape(*this, context, batch);
@@ -53,7 +55,7 @@ class Data final : public Layer {
                                                Phase phase) const override {
     const uint64_t seed = context.seed();
     return std::make_unique<PrefetchedState>(RecordState(
-        param(), records_, seed,
+        param(), records_, seed, shard_.Get(),
         [param = param(), phase, seed](RecordStream stream, std::span<const BlobSpec> outputs) {
           return Open(param, phase, seed, std::move(stream), outputs);
         }));
@@ -111,6 +113,7 @@ class Data final : public Layer {
   }
 
   const std::shared_ptr<OpenedOnce> records_;
+  PlannedShard shard_;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "data/batches/hdf5_batches.h"
 #include "graph/registry.h"
 #include "layers/input/pipeline.h"
+#include "layers/input/planned_shard.h"
 #include "layers/input/prefetched.h"
 
 namespace crema {
@@ -39,7 +40,8 @@ void CheckRows(const Hdf5Set& set, std::span<const BlobSpec> outputs) {
   }
 }
 
-BatchReader Open(const LayerParameter& param, uint64_t seed, std::span<const BlobSpec> outputs) {
+BatchReader Open(const LayerParameter& param, uint64_t seed, const Shard& shard,
+                 std::span<const BlobSpec> outputs) {
   const Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(param.hdf5_data_param()));
   Hdf5Set set = OpenSet(param);
   CheckRows(set, outputs);
@@ -47,10 +49,12 @@ BatchReader Open(const LayerParameter& param, uint64_t seed, std::span<const Blo
   const std::vector<size_t> row_bytes = RowBytes(set, dtype);
   return {.options = pipeline.options,
           .source = std::make_unique<Hdf5Source>(
-              std::move(set), Hdf5RowReader::Options{.dtype = dtype,
-                                                     .shuffle = pipeline.shuffle,
-                                                     .seed = seed,
-                                                     .layer_id = HashName(param.name())}),
+              std::move(set),
+              Hdf5RowReader::Options{.dtype = dtype,
+                                     .shuffle = pipeline.shuffle,
+                                     .seed = seed,
+                                     .layer_id = HashName(param.name())},
+              shard),
           .make_decoder = [row_bytes] { return std::make_unique<Hdf5Decoder>(row_bytes); }};
 }
 
@@ -73,6 +77,7 @@ class HDF5Data final : public Layer {
   }
 
   LayerInfo Infer(const InferContext& context) const override {
+    shard_.Note(context);
     const Hdf5Set set = OpenSet(param());
     LayerInfo info;
     for (const Shape& row : set.row_shapes()) {
@@ -91,10 +96,15 @@ class HDF5Data final : public Layer {
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context, Phase) const override {
     return std::make_unique<PrefetchedState>(PrefetchedState::Options{
         .layer = param().name(),
-        .open = [param = param(), seed = context.seed()](
-                    std::span<const BlobSpec> outputs) { return Open(param, seed, outputs); },
-        .epoch_size = [param = param()] { return OpenSet(param).rows(); }});
+        .open =
+            [param = param(), seed = context.seed(), shard = shard_.Get()](
+                std::span<const BlobSpec> outputs) { return Open(param, seed, shard, outputs); },
+        .epoch_size = [param = param(),
+                       shard = shard_.Get()] { return EpochOf(shard, OpenSet(param).rows()); }});
   }
+
+ private:
+  PlannedShard shard_;
 };
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "layers/input/first_sample.h"
 #include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"
+#include "layers/input/planned_shard.h"
 #include "layers/input/prefetched.h"
 
 namespace crema {
@@ -58,6 +59,7 @@ class ImageData final : public Layer {
   }
 
   LayerInfo Infer(const InferContext& context) const override {
+    shard_.Note(context);
     CheckOutputs(context);
     const int64_t batch = param().image_data_param().batch_size();
     const Shape sample = FirstSample(context.phase);
@@ -82,10 +84,14 @@ class ImageData final : public Layer {
         .layer = param().name(),
         .first = DrawSkip(param().image_data_param().rand_skip(), context.seed(), param().name()),
         .open =
-            [param = param(), phase, seed = context.seed()](std::span<const BlobSpec> outputs) {
-              return Open(param, phase, seed, outputs);
+            [param = param(), phase, seed = context.seed(),
+             shard = shard_.Get()](std::span<const BlobSpec> outputs) {
+              return Open(param, phase, seed, shard, outputs);
             },
-        .epoch_size = [param = param()] { return OpenList(param)->entries().size(); }});
+        .epoch_size =
+            [param = param(), shard = shard_.Get()] {
+              return EpochOf(shard, OpenList(param)->entries().size());
+            }});
   }
 
  private:
@@ -131,7 +137,7 @@ class ImageData final : public Layer {
   }
 
   static BatchReader Open(const LayerParameter& param, Phase phase, uint64_t seed,
-                          std::span<const BlobSpec> outputs) {
+                          const Shard& shard, std::span<const BlobSpec> outputs) {
     const ImageDataParameter& data = param.image_data_param();
     const auto list = OpenList(param);
     auto transformer = std::make_shared<const Transformer>(
@@ -144,7 +150,8 @@ class ImageData final : public Layer {
     const SampleCaches caches = MakeCaches(pipeline);
     return {.options = pipeline.options,
             .source = std::make_unique<ImageFileSource>(
-                list, ImageFileSource::Options{.shuffle = pipeline.shuffle,
+                list, ImageFileSource::Options{.shard = shard,
+                                               .shuffle = pipeline.shuffle,
                                                .caches = caches,
                                                .seed = seed,
                                                .layer_id = HashName(param.name())}),
@@ -169,6 +176,8 @@ class ImageData final : public Layer {
       });
     });
   }
+
+  PlannedShard shard_;
 };
 
 std::vector<BadSample> BadSamples() {

@@ -3,6 +3,7 @@
 #include "core/rng.h"
 #include "data/records/cached_records.h"
 #include "layers/input/pipeline.h"
+#include "layers/input/planned_shard.h"
 
 namespace crema {
 namespace {
@@ -39,8 +40,7 @@ RecordStream OpenStream(const LayerParameter& param, OpenedOnce& records, uint64
 
 PrefetchedState::Options RecordState(const LayerParameter& param,
                                      const std::shared_ptr<OpenedOnce>& records, uint64_t seed,
-                                     OpenBatches open) {
-  const Shard shard = ShardOfSession();
+                                     const Shard& shard, OpenBatches open) {
   return {
       .layer = param.name(),
       .first = DrawSkip(param.data_param().rand_skip(), seed, param.name()),
@@ -48,7 +48,7 @@ PrefetchedState::Options RecordState(const LayerParameter& param,
           [param, records, seed, shard, open = std::move(open)](std::span<const BlobSpec> outputs) {
             return open(OpenStream(param, *records, seed, shard), outputs);
           },
-      .epoch_size = [records, shard] { return records->Count() / shard.world; }};
+      .epoch_size = [records, shard] { return EpochOf(shard, records->Count()); }};
 }
 
 }  // namespace crema

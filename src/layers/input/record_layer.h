@@ -47,9 +47,6 @@ class OpenedOnce {
   std::unique_ptr<RecordReader> first_;
 };
 
-// A session is one process of one so far; rank and world belong here, in TRAIN.
-inline Shard ShardOfSession() { return {}; }
-
 // Requires, as what follows: a layer with data_param that passed CheckPipeline.
 OrderOptions OrderOf(const LayerParameter& param, uint64_t seed);
 
@@ -66,7 +63,7 @@ RecordStream OpenStream(const LayerParameter& param, OpenedOnce& records, uint64
 using OpenBatches = std::function<BatchReader(RecordStream, std::span<const BlobSpec> outputs)>;
 PrefetchedState::Options RecordState(const LayerParameter& param,
                                      const std::shared_ptr<OpenedOnce>& records, uint64_t seed,
-                                     OpenBatches open);
+                                     const Shard& shard, OpenBatches open);
 
 // What `look` gives for the first good record, with its key and value. See LookForFirst.
 template <typename Look>

@@ -1,6 +1,7 @@
 // VideoData: the frames of a film or a camera, one after the other. Outputs: frames (batch x C x H
 // x W) and, where a second top is given, zeros (batch). A film is a video file or a sequence of
 // image files. No input, no gradient.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,7 +13,9 @@
 #include "data/batches/video_batches.h"
 #include "format/file.h"
 #include "graph/registry.h"
+#include "layers/input/first_sample.h"
 #include "layers/input/pipeline.h"
+#include "layers/input/planned_shard.h"
 #include "layers/input/prefetched.h"
 
 namespace crema {
@@ -45,27 +48,25 @@ ColorMode ModeOf(const LayerParameter& param) {
   return param.transform_param().force_gray() ? ColorMode::kGray : ColorMode::kColor;
 }
 
-Shape FirstFrame(const LayerParameter& param) {
-  if (!IsImageSequence(param)) return ShapeOfFirst(OriginOf(param), ModeOf(param));
-  return ShapeOfEntry(ImagesOf(param), {.mode = ModeOf(param)}, 0);
-}
-
 uint64_t EpochSize(const LayerParameter& param) {
   if (IsImageSequence(param)) return ImagesOf(param)->entries().size();
   return SamplesInOnePass(OriginOf(param), param.video_data_param().skip_frames());
 }
 
-void ReadFrom(const LayerParameter& param, const SampleWriter& writer, BatchReader* reader) {
+void ReadFrom(const LayerParameter& param, const Shard& shard, const SampleWriter& writer,
+              BatchReader* reader) {
   if (IsImageSequence(param)) {
     const auto images = ImagesOf(param);
-    reader->source = std::make_unique<ImageFileSource>(images, ImageFileSource::Options{});
+    reader->source =
+        std::make_unique<ImageFileSource>(images, ImageFileSource::Options{.shard = shard});
     reader->make_decoder = [images, mode = ModeOf(param), writer] {
       return std::make_unique<ImageFileDecoder>(images, ImageShaping{.mode = mode}, writer);
     };
     return;
   }
   const VideoOrigin origin = OriginOf(param);
-  reader->source = std::make_unique<VideoSource>(origin, param.video_data_param().skip_frames());
+  reader->source =
+      std::make_unique<VideoSource>(origin, param.video_data_param().skip_frames(), shard);
   reader->make_decoder = [origin, mode = ModeOf(param), writer] {
     return std::make_unique<VideoDecoder>(origin, mode, writer);
   };
@@ -82,6 +83,7 @@ class VideoData final : public Layer {
   }
 
   LayerInfo Infer(const InferContext& context) const override {
+    shard_.Note(context);
     const int64_t batch = param().data_param().batch_size();
     const Shape sample = FirstSample(context.phase);
     LayerInfo info;
@@ -100,10 +102,12 @@ class VideoData final : public Layer {
     return std::make_unique<PrefetchedState>(PrefetchedState::Options{
         .layer = param().name(),
         .open =
-            [param = param(), phase, seed = context.seed()](std::span<const BlobSpec> outputs) {
-              return Open(param, phase, seed, outputs);
+            [param = param(), phase, seed = context.seed(),
+             shard = shard_.Get()](std::span<const BlobSpec> outputs) {
+              return Open(param, phase, seed, shard, outputs);
             },
-        .epoch_size = [param = param()] { return EpochSize(param); }});
+        .epoch_size = [param = param(),
+                       shard = shard_.Get()] { return EpochOf(shard, EpochSize(param)); }});
   }
 
  private:
@@ -126,7 +130,7 @@ class VideoData final : public Layer {
   }
 
   static BatchReader Open(const LayerParameter& param, Phase phase, uint64_t seed,
-                          std::span<const BlobSpec> outputs) {
+                          const Shard& shard, std::span<const BlobSpec> outputs) {
     auto transformer =
         std::make_shared<const Transformer>(param.transform_param(), phase, param.name());
     const SampleWriter writer(WriterOptions(outputs, param.transform_param(), seed, param.name()),
@@ -134,20 +138,43 @@ class VideoData final : public Layer {
     BatchReader reader{.options = MakePipeline(param, PipelineFieldsOf(param.data_param())).options,
                        .source = nullptr,
                        .make_decoder = nullptr};
-    ReadFrom(param, writer, &reader);
+    ReadFrom(param, shard, writer, &reader);
     return reader;
   }
 
   Shape FirstSample(Phase phase) const {
     return Naming(*this, IsCamera(param()) ? kDevice : kFile, [&] {
-      const Shape shape = FirstFrame(param());
       const Transformer transformer(param().transform_param(), phase, param().name());
-      if (const auto misfit = transformer.FindMisfit(shape)) {
-        FailField(*this, misfit->field, misfit->message);
-      }
-      return transformer.OutputShape(shape);
+      if (!IsImageSequence(param())) return FirstOfFilm(transformer);
+      const auto images = ImagesOf(param());
+      const auto count = [&] { return images->entries().size(); };
+      return LookForFirst(param().pipeline_param(), count, [&](uint64_t sample) {
+        const Shape shape = ShapeOfEntry(images, {.mode = ModeOf(param())}, sample);
+        return ShapeBehind(transformer, shape, images->Name(images->entries()[sample]));
+      });
     });
   }
+
+  Shape FirstOfFilm(const Transformer& transformer) const {
+    const VideoOrigin origin = OriginOf(param());
+    const auto look = [&](uint64_t sample) {
+      const uint32_t skip = param().video_data_param().skip_frames();
+      const Shape shape = ShapeOfSample(origin, skip, ModeOf(param()), sample);
+      return ShapeBehind(transformer, shape, origin.Name());
+    };
+    if (origin.is_camera()) return look(0);
+    // Where nobody knows how many frames there are, the first has to do.
+    const auto count = [&] { return std::max<uint64_t>(1, EpochSize(param())); };
+    return LookForFirst(param().pipeline_param(), count, look);
+  }
+
+  Shape ShapeBehind(const Transformer& transformer, const Shape& frame,
+                    const std::string& name) const {
+    if (const auto misfit = transformer.FindMisfit(frame)) FailMisfit(*this, *misfit, name);
+    return transformer.OutputShape(frame);
+  }
+
+  PlannedShard shard_;
 };
 
 std::vector<BadSample> BadSamples() {

@@ -13,6 +13,7 @@
 #include "data/batches/window_batches.h"
 #include "graph/registry.h"
 #include "layers/input/pipeline.h"
+#include "layers/input/planned_shard.h"
 #include "layers/input/prefetched.h"
 
 namespace crema {
@@ -46,6 +47,7 @@ class WindowData final : public Layer {
   }
 
   LayerInfo Infer(const InferContext& context) const override {
+    shard_.Note(context);
     const WindowDataParameter& data = param().window_data_param();
     const auto file = Naming(*this, "window_data_param.source", [&] { return OpenFile(param()); });
     CheckWindows(*file);
@@ -64,15 +66,16 @@ class WindowData final : public Layer {
   }
 
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context, Phase) const override {
-    return std::make_unique<PrefetchedState>(PrefetchedState::Options{
-        .layer = param().name(),
-        .open = [param = param(), seed = context.seed()](std::span<const BlobSpec> outputs) {
-          return Open(param, seed, outputs);
-        }});
+    return std::make_unique<PrefetchedState>(
+        PrefetchedState::Options{.layer = param().name(),
+                                 .open = [param = param(), seed = context.seed(),
+                                          shard = shard_.Get()](std::span<const BlobSpec> outputs) {
+                                   return Open(param, seed, shard, outputs);
+                                 }});
   }
 
  private:
-  static BatchReader Open(const LayerParameter& param, uint64_t seed,
+  static BatchReader Open(const LayerParameter& param, uint64_t seed, const Shard& shard,
                           std::span<const BlobSpec> outputs) {
     const WindowDataParameter& data = param.window_data_param();
     const TransformationParameter& transform = param.transform_param();
@@ -82,7 +85,8 @@ class WindowData final : public Layer {
                                             .foreground = ForegroundOf(data),
                                             .mirror = transform.mirror(),
                                             .seed = seed,
-                                            .layer_id = HashName(param.name())});
+                                            .layer_id = HashName(param.name()),
+                                            .shard = shard});
     WindowDecoder::Options options{
         .crop = {.size = static_cast<int>(transform.crop_size()),
                  .context_pad = static_cast<int>(data.context_pad()),
@@ -159,6 +163,8 @@ class WindowData final : public Layer {
               StrCat("the mean image is ", ToString(mean), ", but must be a square with ", channels,
                      " channels, and not smaller than crop_size, ", transform.crop_size()));
   }
+
+  PlannedShard shard_;
 };
 
 std::vector<BadSample> BadSamples() {

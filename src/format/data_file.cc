@@ -1,0 +1,34 @@
+#include "format/data_file.h"
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace crema {
+
+std::unique_ptr<RandomFile> OpenDataFile(const std::string& path) {
+  try {
+    return std::make_unique<RandomFile>(path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidArgument) throw;
+    Fail(ErrorCode::kDataLoss, error.problems().front().message, {.file = path});
+  }
+}
+
+std::string ReadDataFile(const std::string& path) {
+  const auto file = OpenDataFile(path);
+  if (file->size() > kMaxFileBytes) {
+    Fail(ErrorCode::kDataLoss, "is larger than 2 GiB", {.file = path});
+  }
+  return file->Read(0, static_cast<size_t>(file->size()));
+}
+
+std::string ReadDataFile(const std::string& path, const std::string& what) {
+  try {
+    return ReadDataFile(path);
+  } catch (const Error& error) {
+    const char* between = error.code() == ErrorCode::kNotFound ? "': " : "' ";
+    Fail(error.code(), StrCat(what, " '", path, between, error.problems().front().message));
+  }
+}
+
+}  // namespace crema
