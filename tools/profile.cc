@@ -12,6 +12,7 @@
 
 #include "common/gpu_flag.h"
 #include "common/net_flags.h"
+#include "common/output_file.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -149,6 +150,7 @@ MachinePeak Larger(const MachinePeak& a, const MachinePeak& b) {
 int Run() {
   RefuseGpuFlag();
   CheckFlags();
+  if (!FLAGS_trace.empty()) CheckOutputFile(FLAGS_trace);
   const LayerOrder order = OrderOfFlag();
   const int threads = CheckedThreads(FLAGS_threads);
   const Registry registry = BuiltinRegistry();
@@ -163,6 +165,7 @@ int Run() {
               &ToolLog());
   }
   Session session(plan, weights, ExecContext(threads));
+  if (!train) session.FixWeights();
   FillInputs(file.net, *plan, &session);
   const ProfileOptions options{
       .iterations = FLAGS_iterations, .warmup = FLAGS_warmup, .heap_use = HeapCounter()};

@@ -27,6 +27,9 @@ DEFINE_int32(level, 0, "NetState.level");
 DEFINE_string(stage, "", "NetState.stage, separated by commas");
 DEFINE_int32(threads, 1, "threads that the memory is planned for; 0: one for each processor");
 DEFINE_bool(json, false, "print one JSON object");
+DEFINE_bool(plan, false,
+            "print the plan instead: which implementation runs each layer, in which memory format, "
+            "and what is fused; of a forward pass, or with --phase=train of training");
 
 namespace crema::tools {
 namespace {
@@ -35,7 +38,7 @@ constexpr const char* kUsage =
     "summary --model=NET [--batch=B] [--shape=BLOB:EXTENTS] [--json]: output shapes, learned\n"
     "parameters, multiply-adds and activation memory of each layer, and the planned peak memory\n"
     "for inference and for training. Data sets need not be there: sizes are read off the text or\n"
-    "given by --shape.";
+    "given by --shape. With --plan: how each layer will run (docs/performance.md).";
 
 // Copies of each weight besides gradients: the momentum of SGD; and while a snapshot is written the
 // state, the model, and the model as it stands in the file.
@@ -157,9 +160,9 @@ void PrintTraining(const Report& report) {
 void PrintMemory(const Report& report) {
   const NetSummary& inference = report.inference;
   std::printf("planned peak for inference: %s\n", Mebibytes(inference.peak_bytes).c_str());
-  std::printf("  weights %s, activations %s, scratch %s, batches read ahead %s\n",
-              Mebibytes(inference.weight_bytes).c_str(), Mebibytes(inference.arena_bytes).c_str(),
-              Mebibytes(inference.scratch_bytes).c_str(),
+  std::printf("  weights %s, packed %s, activations %s, scratch %s, batches read ahead %s\n",
+              Mebibytes(inference.weight_bytes).c_str(), Mebibytes(inference.packed_bytes).c_str(),
+              Mebibytes(inference.arena_bytes).c_str(), Mebibytes(inference.scratch_bytes).c_str(),
               Mebibytes(inference.read_ahead_bytes).c_str());
   if (report.no_training.empty()) {
     PrintTraining(report);
@@ -205,9 +208,9 @@ void PrintJsonLayer(const LayerSummary& layer) {
 void PrintJsonParts(const char* of, const NetSummary& net) {
   std::printf(
       "\"%s\": {\"weight_bytes\": %ld, \"gradient_bytes\": %ld, \"arena_bytes\": %ld, "
-      "\"scratch_bytes\": %ld, \"read_ahead_bytes\": %ld},\n",
+      "\"scratch_bytes\": %ld, \"packed_bytes\": %ld, \"read_ahead_bytes\": %ld},\n",
       of, net.weight_bytes, net.gradient_bytes, net.arena_bytes, net.scratch_bytes,
-      net.read_ahead_bytes);
+      net.packed_bytes, net.read_ahead_bytes);
 }
 
 void PrintJson(const Report& report) {
@@ -239,7 +242,18 @@ void PrintJson(const Report& report) {
 int Run() {
   RequireFlag(FLAGS_model, "model");
   if (FLAGS_batch < 0) Fail(ErrorCode::kInvalidArgument, StrCat("--batch is ", FLAGS_batch));
-  const Report report = Look(ReadNet(FLAGS_model));
+  const NetFile file = ReadNet(FLAGS_model);
+  if (FLAGS_plan && FLAGS_json) {
+    Fail(ErrorCode::kInvalidArgument, "--plan is text; leave --json out");
+  }
+  if (FLAGS_plan) {
+    const Registry registry = BuiltinRegistry();
+    const Phase phase = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage).phase();
+    const auto plan = PlanOf(file, registry, phase, phase == TRAIN, true);
+    std::printf("%s", DescribePlan(*plan).c_str());
+    return 0;
+  }
+  const Report report = Look(file);
   if (FLAGS_json) {
     PrintJson(report);
   } else {

@@ -59,7 +59,9 @@ class InferenceRacer final : public Racer {
       : plan_(PlanOf(ReadNetOf(options), options, TEST, registry)),
         weights_(Load(*plan_, options)),
         session_(plan_, weights_, ExecContext(options.threads)),
-        inputs_(*plan_, options.integers) {}
+        inputs_(*plan_, options.integers) {
+    session_.FixWeights();
+  }
 
   double Run() override {
     inputs_.CopyTo(&session_);

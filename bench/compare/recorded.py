@@ -1,8 +1,7 @@
 """Times that were measured elsewhere, to stand beside the raced ones: a table with tabs."""
 
 # Names of nets there.
-_NAMES = {"lenet": "lenet_train_test", "cifar10_quick": "cifar10_quick_train_test",
-          "squeezenet": "squeezenet_v1.1"}
+_NAMES = {"lenet": "lenet_train_test", "cifar10_quick": "cifar10_quick_train_test"}
 
 
 def read(path):

@@ -1,5 +1,7 @@
 #include "core/allocator.h"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -10,18 +12,39 @@ namespace crema {
 namespace {
 
 constexpr size_t kAlignment = 64;
+// Weights of this size are read from memory, where small pages cost a third of the rate (CaffeNet's
+// inner products). Smaller ones are not worth the time that the system takes to find huge pages.
+constexpr size_t kHugeFrom = size_t{8} << 20;
+constexpr size_t kHugePage = size_t{2} << 20;
+
+void AskForHugePages(void* pointer, size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  madvise(pointer, bytes, MADV_HUGEPAGE);  // a hint: what it answers changes nothing
+#else
+  static_cast<void>(pointer);
+  static_cast<void>(bytes);
+#endif
+}
+
+// posix_memalign and not aligned_alloc, which wants whole multiples of the alignment.
+void* AlignedMemory(size_t alignment, size_t bytes) {
+  void* pointer = nullptr;
+  return posix_memalign(&pointer, alignment, bytes) == 0 ? pointer : nullptr;
+}
 
 class HeapAllocator final : public Allocator {
  public:
   Device device() const override { return {}; }
 
   void* Allocate(size_t bytes) override {
+    const size_t alignment = bytes < kHugeFrom ? kAlignment : kHugePage;
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    void* pointer = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
+    void* pointer = rounded < bytes ? nullptr : AlignedMemory(alignment, rounded);
     if (pointer == nullptr) {
       Fail(ErrorCode::kOutOfMemory, StrCat("out of memory: ", bytes >> 20, " MiB (", bytes,
                                            " bytes) could not be allocated"));
     }
+    if (alignment == kHugePage) AskForHugePages(pointer, rounded);
     std::memset(pointer, 0, rounded);
     return pointer;
   }

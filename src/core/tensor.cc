@@ -5,6 +5,13 @@
 
 namespace crema {
 
+int64_t StoredCount(const BlobSpec& spec) {
+  if (spec.format == MemoryFormat::kPlain) return spec.shape.count();
+  const int64_t block = ChannelBlock();
+  const int64_t channels = (spec.shape[1] + block - 1) / block * block;
+  return spec.shape.With(1, channels).count();
+}
+
 Tensor::Tensor(const Shape& shape, DType dtype, Allocator& allocator)
     : allocator_(&allocator),
       // An empty tensor still has an address, so that its view is not "absent".

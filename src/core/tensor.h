@@ -7,6 +7,7 @@
 #include "core/allocator.h"
 #include "core/device.h"
 #include "core/dtype.h"
+#include "core/memory_format.h"
 #include "core/shape.h"
 
 namespace crema {
@@ -15,10 +16,18 @@ namespace crema {
 struct BlobSpec {
   Shape shape;
   DType dtype = DType::kF32;
+  MemoryFormat format = MemoryFormat::kPlain;
 };
 
-// Read-only view of dense row-major elements. A default one is empty(): the caller does not want or
-// may not see that tensor. Copying is cheap and allocates nothing.
+// Elements in memory, those that fill up blocks of channels included.
+int64_t StoredCount(const BlobSpec& spec);
+inline int64_t StoredBytes(const BlobSpec& spec) {
+  return StoredCount(spec) * static_cast<int64_t>(SizeOf(spec.dtype));
+}
+
+// Read-only view of dense elements, row-major but for those that a row of a kernel list takes in
+// another memory format (the shape is N x C x H x W in each). A default one is empty(): the caller
+// does not want or may not see that tensor. Copying is cheap and allocates nothing.
 class ConstTensorView {
  public:
   ConstTensorView() = default;

@@ -53,6 +53,9 @@ struct LayerInfo {
   bool view = false;
   // Every output is a read-only view of input 0 (Split): Forward is not called.
   bool share = false;
+  // Its blobs may all lie in another memory format, the same for each, as long as their channels
+  // fill whole blocks: what it does goes by elements or by whole channels, in any order.
+  bool any_format = false;
   // `outputs` are the largest extents there can be; Forward says how large they are this time
   // (ForwardArgs::output_shapes). Layers behind are asked again by Infer when that changes.
   bool dynamic_outputs = false;
@@ -80,6 +83,13 @@ class LayerSessionState {
   virtual double WaitedSeconds() const { return 0; }
 };
 
+// What a row of a kernel list keeps for one layer of one session: primitives of a library, weights
+// as it likes them. Made by Kernel::make_state. Thread safety: one thread at a time.
+class KernelState {
+ public:
+  virtual ~KernelState() = default;
+};
+
 struct ForwardArgs {
   ExecContext& context;
   Phase phase;
@@ -100,6 +110,9 @@ struct ForwardArgs {
   // the memory alone until its next call; those behind may write to it. The view in `outputs` has
   // no memory then. Empty: nobody borrows, so that it writes to `outputs` as for any other.
   std::span<std::byte*> lent = {};
+  KernelState* kernel_state = nullptr;  // null when the row has no make_state
+  // Learned blobs are the same in every pass of this session: what is made of them may be kept.
+  bool weights_fixed = false;
 };
 
 struct BackwardArgs {
@@ -116,6 +129,7 @@ struct BackwardArgs {
   std::span<const ConstTensorView> saved;
   std::span<std::byte> scratch;
   LayerSessionState* state;
+  KernelState* kernel_state = nullptr;
 };
 
 // One layer of one net: parameters and maths, no tensors, no state. Made by its LayerType from a

@@ -213,10 +213,6 @@ class Placer {
     return requests_[Index(request)];
   }
 
-  static int64_t Bytes(const BlobSpec& spec) {
-    return spec.shape.count() * static_cast<int64_t>(SizeOf(spec.dtype));
-  }
-
   void Extend(BufferRequest* request, int64_t bytes, int first, int last) const {
     const bool keep = !plan_.options.optimize;
     request->bytes = std::max(request->bytes, bytes);
@@ -229,15 +225,15 @@ class Placer {
       PlannedValue& value = plan_.values[v];
       const int id = static_cast<int>(v);
       const int root = data_.Find(id);
-      value.data.bytes = Bytes(value.spec);
+      value.data.bytes = StoredBytes(value.spec);
       if (lender_[Index(root)] >= 0) {
         value.data = {.offset = 0, .bytes = value.data.bytes, .lender = lender_[Index(root)]};
         continue;
       }
       const bool outside = IsSetFromOutside(id);
       const int last = outside || readers_[v].empty() ? end_ : LastRead(id);
-      Extend(&RequestOf(root, &data_requests_), Bytes(value.spec), outside ? 0 : value.producer,
-             last);
+      Extend(&RequestOf(root, &data_requests_), StoredBytes(value.spec),
+             outside ? 0 : value.producer, last);
       slots_.emplace_back(&value.data, Index(data_requests_[Index(root)]));
     }
   }
@@ -249,9 +245,9 @@ class Placer {
       const int made = timeline_.MadeAgain(static_cast<int>(v));
       if (made < 0) continue;
       const int root = data_.Find(Again(static_cast<int>(v)));
-      Extend(&RequestOf(root, &data_requests_), Bytes(value.spec), made,
+      Extend(&RequestOf(root, &data_requests_), StoredBytes(value.spec), made,
              LastReadAgain(static_cast<int>(v)));
-      value.again.bytes = Bytes(value.spec);
+      value.again.bytes = StoredBytes(value.spec);
       slots_.emplace_back(&value.again, Index(data_requests_[Index(root)]));
     }
   }
@@ -270,8 +266,8 @@ class Placer {
       const int last = read ? BackwardStep(value.producer) : end_;
       const int first = value.gradient_written ? BackwardStep(readers_[v][0].layer)
                                                : BackwardStep(value.producer);
-      Extend(&RequestOf(root, &of_root), Bytes(value.spec), first, last);
-      value.gradient.bytes = Bytes(value.spec);
+      Extend(&RequestOf(root, &of_root), StoredBytes(value.spec), first, last);
+      value.gradient.bytes = StoredBytes(value.spec);
       slots_.emplace_back(&value.gradient, Index(of_root[Index(root)]));
     }
   }
@@ -281,7 +277,7 @@ class Placer {
       PlannedLayer& layer = plan_.layers[n];
       layer.saved.resize(layer.backward ? layer.info.saved.size() : 0);
       for (size_t i = 0; i < layer.saved.size(); ++i) {
-        layer.saved[i].bytes = Bytes(layer.info.saved[i]);
+        layer.saved[i].bytes = StoredBytes(layer.info.saved[i]);
         slots_.emplace_back(&layer.saved[i], requests_.size());
         const int step = static_cast<int>(n);
         const int again = timeline_.Again(step);

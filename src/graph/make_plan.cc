@@ -6,11 +6,13 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "graph/absorb.h"
 #include "graph/gradient_flow.h"
 #include "graph/infer.h"
 #include "graph/learned_slots.h"
 #include "graph/liveness.h"
 #include "graph/memory_budget.h"
+#include "graph/passes/memory_formats.h"
 #include "graph/passes/passes.h"
 #include "graph/plan.h"
 #include "graph/recompute.h"
@@ -56,6 +58,7 @@ class Planner {
     }
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       const Value& value = graph_.values[v];
+      specs[v].format = value.format;
       plan_.values.push_back({.name = value.name,
                               .spec = specs[v],
                               .loss_weight = value.loss_weight,
@@ -66,17 +69,22 @@ class Planner {
                               .gradient_written = false,
                               .is_output = value.readers.empty()});
     }
-    // The first output of a Split that only carries a loss weight is not an output of the net.
     plan_.outputs = OutputsOfNet();
+  }
+
+  // The first output of a Split that only carries a loss weight, plain or not.
+  bool IsOnlyWeighted(const Value& value) const {
+    const Node& producer = graph_.nodes[static_cast<size_t>(value.producer)];
+    if (!producer.source_path.empty()) return false;  // the user's own
+    if (producer.type->name == "Split") return true;
+    return producer.type->name == "Reorder" &&
+           IsOnlyWeighted(graph_.values[static_cast<size_t>(producer.inputs[0])]);
   }
 
   std::vector<int> OutputsOfNet() const {
     std::vector<int> outputs;
     for (int v : graph_.Outputs()) {
-      const Value& value = graph_.values[static_cast<size_t>(v)];
-      const Node& producer = graph_.nodes[static_cast<size_t>(value.producer)];
-      if (producer.source_path.empty() && producer.type->name == "Split") continue;
-      outputs.push_back(v);
+      if (!IsOnlyWeighted(graph_.values[static_cast<size_t>(v)])) outputs.push_back(v);
     }
     return outputs;
   }
@@ -119,10 +127,21 @@ class Planner {
                                .dtype = options_.dtype,
                                .rank = options_.rank,
                                .world = options_.world};
-    const KernelQuery query{*node.layer, context, layer->info, options_.threads};
+    std::vector<BlobSpec> outputs;
+    for (int v : node.outputs) outputs.push_back(plan_.values[static_cast<size_t>(v)].spec);
+    const KernelQuery query{.layer = *node.layer,
+                            .context = context,
+                            .info = layer->info,
+                            .threads = options_.threads,
+                            .backward = layer->backward,
+                            .to_input = WantsInputGradient(*layer),
+                            .deterministic = options_.deterministic};
     for (const Kernel& kernel : node.type->kernels) {
       if (kernel.device != options_.device.type) continue;
-      const Support support = kernel.supports ? kernel.supports(query) : Support{};
+      Support support = kernel.supports ? kernel.supports(query) : Support{};
+      if (support.yes && !FitsFormats(kernel, layer->info, inputs, outputs)) {
+        support = Support::No("is for another memory format");
+      }
       if (support.yes) {
         layer->kernel = &kernel;
         break;
@@ -135,6 +154,10 @@ class Planner {
     layer->forward_scratch = static_cast<int64_t>(ForwardScratchOf(layer->kernel, query));
     if (layer->backward) {
       layer->backward_scratch = static_cast<int64_t>(BackwardScratchOf(layer->kernel, query));
+    }
+    if (layer->kernel->state_bytes) {
+      layer->state_bytes = static_cast<int64_t>(layer->kernel->state_bytes(query));
+      plan_.state_bytes += layer->state_bytes;
     }
     plan_.scratch_bytes =
         std::max({plan_.scratch_bytes, layer->forward_scratch, layer->backward_scratch});
@@ -171,7 +194,9 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   plan->written = WrittenNet(graph);
   if (options.optimize) FuseRelu(&graph);
   InsertSplits(&graph, registry);
+  if (options.optimize) ChooseMemoryFormats(&graph, registry, options);
   Planner(graph, options, plan.get()).Run();
+  AbsorbFollowers(plan.get());
   FitMemoryBudget(net.memory_budget(), source, plan.get());
   PlaceMemory(plan.get());
   return plan;

@@ -10,7 +10,12 @@ namespace crema {
 
 int Plan::FindValue(const std::string& blob) const {
   for (size_t v = values.size(); v-- > 0;) {
-    if (values[v].name == blob) return static_cast<int>(v);
+    if (values[v].name != blob) continue;
+    // What was made for a layer that takes another format is not for users.
+    const PlannedLayer& producer = layers[static_cast<size_t>(values[v].producer)];
+    const bool copy =
+        values[v].spec.format != MemoryFormat::kPlain && producer.type->name == "Reorder";
+    return copy ? producer.inputs[0] : static_cast<int>(v);
   }
   return -1;
 }
@@ -41,6 +46,31 @@ std::string Row(const std::string& name, const std::string& type, const std::str
 
 std::string Kibibytes(int64_t bytes) { return StrCat((bytes + 1023) / 1024, " KiB"); }
 
+// How many there are, and between which layers.
+std::string DescribeReorders(const Plan& plan) {
+  std::string text;
+  int count = 0;
+  std::vector<const PlannedLayer*> reader(plan.values.size(), nullptr);
+  for (const PlannedLayer& layer : plan.layers) {
+    for (int v : layer.inputs) reader[static_cast<size_t>(v)] = &layer;
+  }
+  for (const PlannedLayer& layer : plan.layers) {
+    if (layer.type->name != "Reorder" || layer.kernel == nullptr) continue;
+    const PlannedValue& from = plan.values[static_cast<size_t>(layer.inputs[0])];
+    const PlannedLayer* to = reader[static_cast<size_t>(layer.outputs[0])];
+    text += StrCat("    ", plan.layers[static_cast<size_t>(from.producer)].name(), " gives ",
+                   ToString(from.spec.format), ", ",
+                   to == nullptr ? std::string("the user takes ") : to->name() + " takes ",
+                   ToString(plan.values[static_cast<size_t>(layer.outputs[0])].spec.format), "\n");
+    ++count;
+  }
+  const int blocked = static_cast<int>(std::ranges::count_if(
+      plan.values, [](const PlannedValue& v) { return v.spec.format != MemoryFormat::kPlain; }));
+  if (blocked == 0) return "";
+  return StrCat("  memory formats: ", blocked, " of ", plan.values.size(), " values are blocked, ",
+                count, count == 1 ? " reorder" : " reorders", "\n", text);
+}
+
 }  // namespace
 
 std::string DescribePlan(const Plan& plan) {
@@ -58,12 +88,15 @@ std::string DescribePlan(const Plan& plan) {
       const LearnedSlot& slot = plan.learned[static_cast<size_t>(s)];
       learned += slot.owner == s ? slot.shape.count() : 0;
     }
-    const std::string kernel = !layer.forward            ? "view"
-                               : layer.kernel == nullptr ? "none"
-                                                         : layer.kernel->name;
+    const std::string kernel =
+        layer.absorbed_by >= 0 ? "in " + plan.layers[static_cast<size_t>(layer.absorbed_by)].name()
+        : !layer.forward       ? "view"
+        : layer.kernel == nullptr ? "none"
+                                  : layer.kernel->name;
     text += Row(layer.name(), layer.type->name, shapes, std::to_string(learned), Kibibytes(bytes),
                 layer.in_place ? kernel + ", in place" : kernel);
   }
+  text += DescribeReorders(plan);
   text += StrCat("  learned elements: ", plan.LearnedCount(),
                  "; activations and gradients: ", Kibibytes(plan.arena_bytes), " (",
                  Kibibytes(plan.unshared_bytes),

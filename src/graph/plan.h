@@ -1,6 +1,7 @@
 // Everything that is decided before a net runs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -59,9 +60,21 @@ struct PlannedLayer {
   std::vector<ArenaSlot> saved;  // of the run that backward follows
   int64_t forward_scratch = 0;   // bytes
   int64_t backward_scratch = 0;
+  int64_t state_bytes = 0;  // held by the row's KernelState
+  // Layers behind it whose work its row does too, in order; inputs that they add are behind its
+  // own.
+  std::vector<int> absorbs;
+  std::vector<const Layer*> absorbed_layers;  // the same, for KernelQuery
+  int absorbed_by = -1;     // the layer that does the work of this one, whose output is a view then
+  size_t added_inputs = 0;  // of absorbed layers, at the end of `inputs`
 
   const std::string& name() const { return layer->param().name(); }
 };
+
+inline bool WantsInputGradient(const PlannedLayer& layer) {
+  return layer.backward &&
+         std::find(layer.to_input.begin(), layer.to_input.end(), true) != layer.to_input.end();
+}
 
 // A learned blob of one layer. Blobs that share a name have one owner.
 struct LearnedSlot {
@@ -88,6 +101,7 @@ struct PlanOptions {
   bool optimize = true;
   int rank = 0;
   int world = 1;
+  bool deterministic = false;  // the same bits on any number of threads: no row that cannot
 };
 
 // Immutable once made. Points into the registry that it was made with, which must live as long.
@@ -103,6 +117,7 @@ struct Plan {
   int64_t arena_bytes = 0;     // with reuse
   int64_t unshared_bytes = 0;  // what it would be without
   int64_t scratch_bytes = 0;   // the largest of any layer
+  int64_t state_bytes = 0;     // of all rows
   NetParameter written;        // the net as a caffemodel holds it, without blobs
 
   // The last value of that name, as Caffe's blob of that name after a forward pass; -1: none.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,11 @@ struct KernelQuery {
   const InferContext& context;
   const LayerInfo& info;
   int threads = 1;
+  bool backward = false;       // a backward pass may follow
+  bool to_input = false;       // which makes gradients of inputs
+  bool deterministic = false;  // the same bits are wanted on any number of threads
+  // Layers whose work is to be done too, in order (PlannedLayer::absorbs).
+  std::span<const Layer* const> absorbed = {};
 };
 
 // "yes", or why not; the reason is kept in the plan and printed by `--explain`.
@@ -45,6 +51,24 @@ struct Kernel {
   std::function<void(const Layer&, const BackwardArgs&)> backward = {};
   std::function<size_t(const KernelQuery&)> forward_scratch = {};  // bytes
   std::function<size_t(const KernelQuery&)> backward_scratch = {};
+  // Memory formats of all its inputs and of all its outputs. A session whose inputs change can turn
+  // to rows of the same formats only: of those with others than kPlain, one must not depend on the
+  // batch and on the spatial extents in what it supports.
+  MemoryFormat input_format = MemoryFormat::kPlain;
+  MemoryFormat output_format = MemoryFormat::kPlain;
+  // Estimated seconds of one forward pass, to weigh reorders against; empty: what it takes to move
+  // its inputs and outputs.
+  std::function<double(const KernelQuery&)> seconds = {};
+  std::function<std::unique_ptr<KernelState>(const KernelQuery&)> make_state = {};
+  // What such a state holds, in bytes.
+  std::function<size_t(const KernelQuery&)> state_bytes = {};
+  // Whether it can do the work of `query.absorbed` too. Inputs that these layers add come behind
+  // those of the layer, their learned blobs and the gradients of these behind its own. Empty:
+  // never.
+  std::function<bool(const KernelQuery&)> absorbs = {};
+  // What Infer's answer (`query.info`) becomes with what was absorbed: what is saved and what
+  // backward reads. Empty: it stays.
+  std::function<LayerInfo(const KernelQuery&)> absorbing_info = {};
 };
 
 // Scratch bytes that a row asks for. A row with a function of its own and no word on scratch needs

@@ -10,10 +10,6 @@
 namespace crema {
 namespace {
 
-int64_t BytesOf(const BlobSpec& spec) {
-  return spec.shape.count() * static_cast<int64_t>(SizeOf(spec.dtype));
-}
-
 LayerSummary OfLayer(const Plan& plan, const PlannedLayer& layer) {
   LayerSummary summary{.name = layer.name(), .type = layer.type->name, .outputs = {}};
   summary.macs = layer.info.macs;
@@ -21,7 +17,7 @@ LayerSummary OfLayer(const Plan& plan, const PlannedLayer& layer) {
     const BlobSpec& spec = plan.values[static_cast<size_t>(v)].spec;
     summary.outputs.push_back(spec.shape);
     if (!layer.forward || layer.in_place) continue;
-    summary.activation_bytes += BytesOf(spec);
+    summary.activation_bytes += StoredBytes(spec);
   }
   for (int s : layer.learned) {
     const LearnedSlot& slot = plan.learned[static_cast<size_t>(s)];
@@ -33,7 +29,7 @@ LayerSummary OfLayer(const Plan& plan, const PlannedLayer& layer) {
 
 int64_t ReadAheadBytes(const Plan& plan, const PlannedLayer& layer) {
   int64_t batch = 0;
-  for (int v : layer.outputs) batch += BytesOf(plan.values[static_cast<size_t>(v)].spec);
+  for (int v : layer.outputs) batch += StoredBytes(plan.values[static_cast<size_t>(v)].spec);
   // One more is with the net where it is lent; an input that stands for it has a place in the
   // arena.
   const bool lends =
@@ -48,8 +44,9 @@ NetSummary Summarize(const Plan& plan) {
   std::set<std::string> written;
   for (const LayerParameter& layer : plan.written.layer()) written.insert(layer.name());
   for (const PlannedLayer& layer : plan.layers) {
-    // Splits that planning put in cost nothing.
-    if (layer.info.share && !written.contains(layer.name())) continue;
+    // What planning put in is not the user's; Splits cost nothing, Reorders are in the arena.
+    const bool own = layer.type->name != "Reorder" && !layer.info.share;
+    if (!own && !written.contains(layer.name())) continue;
     net.layers.push_back(OfLayer(plan, layer));
     const LayerSummary& added = net.layers.back();
     net.total.learned += added.learned;
@@ -72,8 +69,9 @@ NetSummary Summarize(const Plan& plan) {
   }
   net.arena_bytes = plan.arena_bytes;
   net.scratch_bytes = plan.scratch_bytes;
+  net.packed_bytes = plan.state_bytes;
   net.peak_bytes = net.weight_bytes + net.gradient_bytes + net.arena_bytes + net.scratch_bytes +
-                   net.read_ahead_bytes;
+                   net.packed_bytes + net.read_ahead_bytes;
   return net;
 }
 

@@ -6,17 +6,20 @@
 
 namespace crema {
 
-// Which elements of a dense array belong together: element ((o * runs + r) * inner + i) * run + k
-// is one of group o * inner + i. Planes of a batch: {planes, 1, 1, pixels}; channels of a batch:
-// {1, batch, channels, pixels}; pixels over their channels: {batch, channels, pixels, 1}.
+// Which elements of a dense array belong together: element
+// (((n * outer + o) * runs + r) * inner + i) * run + k, with n below `repeats`, is one of group
+// o * inner + i. Planes of a batch: {planes, 1, 1, pixels}; channels of a batch:
+// {1, batch, channels, pixels}; pixels over their channels: {batch, channels, pixels, 1}; channels
+// of a batch in blocks of b: {channels / b, pixels, b, 1, batch}.
 struct GroupLayout {
   int64_t outer = 1;
   int64_t runs = 1;
   int64_t inner = 1;
   int64_t run = 1;
+  int64_t repeats = 1;  // 1 where `run` is not 1 or `inner` is
 
   int64_t Groups() const { return outer * inner; }
-  int64_t GroupSize() const { return runs * run; }
+  int64_t GroupSize() const { return repeats * runs * run; }
   int64_t Count() const { return Groups() * GroupSize(); }
   friend bool operator==(const GroupLayout&, const GroupLayout&) = default;
 };

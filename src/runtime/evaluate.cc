@@ -58,7 +58,9 @@ class Evaluator {
       }
     }
     *weights = shared == nullptr ? Weights::Make(*plan, 1) : Weights::ShareWith(*plan, *shared, 1);
-    return std::make_unique<Session>(plan, *weights, ExecContext(options_.threads, 1));
+    auto session = std::make_unique<Session>(plan, *weights, ExecContext(options_.threads, 1));
+    session->FixWeights();  // they are loaded before the first pass
+    return session;
   }
 
   const NetFile& file_;

@@ -54,6 +54,7 @@ Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weig
     BindAgain(layer, &step);
     if (layer.backward) BindBackward(layer, &step);
     step.state = layer.layer->MakeState(context_, layer.layer->param().phase());
+    MakeKernelState(layer, &step);
   }
 }
 
@@ -94,7 +95,8 @@ void Session::AllocateLearnedGradients() {
 
 BlobSpec Session::SpecOf(int v) const {
   const auto index = static_cast<size_t>(v);
-  return {shapes_[index], plan_->values[index].spec.dtype};
+  const BlobSpec& planned = plan_->values[index].spec;
+  return {shapes_[index], planned.dtype, planned.format};
 }
 
 void Session::BindForward(const PlannedLayer& layer, Step* step) {
@@ -124,6 +126,11 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
     step->statistics.push_back(
         updated ? TensorView(mutable_weights_->blob(slot).raw(), shape, blob.dtype(), blob.device())
                 : TensorView());
+  }
+  for (int absorbed : layer.absorbs) {
+    for (int slot : plan_->layers[static_cast<size_t>(absorbed)].learned) {
+      step->learned.push_back(weights_->blob(static_cast<size_t>(slot)));
+    }
   }
   for (size_t i = 0; i < step->info->saved.size(); ++i) {
     const bool kept = i < layer.saved.size() && !layer.recompute;
@@ -173,6 +180,14 @@ void Session::BindBackward(const PlannedLayer& layer, Step* step) {
                                       ? learned_gradients_[static_cast<size_t>(layer.learned[i])]
                                       : TensorView());
   }
+  for (int absorbed : layer.absorbs) {
+    const PlannedLayer& other = plan_->layers[static_cast<size_t>(absorbed)];
+    for (size_t i = 0; i < other.learned.size(); ++i) {
+      step->learned_grads.push_back(other.to_learned[i]
+                                        ? learned_gradients_[static_cast<size_t>(other.learned[i])]
+                                        : TensorView());
+    }
+  }
   const std::vector<TensorView>& saved = layer.recompute ? step->again_saved : step->saved;
   step->saved_const.assign(saved.begin(), saved.end());
 }
@@ -203,7 +218,9 @@ ForwardArgs Session::ForwardArgsOf(const PlannedLayer& layer, Step* step) {
           .state = step->state.get(),
           .statistics = step->statistics,
           .output_shapes = step->output_shapes,
-          .lent = step->lent};
+          .lent = step->lent,
+          .kernel_state = step->kernel_state.get(),
+          .weights_fixed = weights_fixed_};
 }
 
 void Session::RunForward(const PlannedLayer& layer, Step* step) {
@@ -276,7 +293,8 @@ void Session::RunBackward(const PlannedLayer& layer, const Step& step) {
                           .learned_grads = step.learned_grads,
                           .saved = step.saved_const,
                           .scratch = {scratch, step.backward_scratch},
-                          .state = step.state.get()};
+                          .state = step.state.get(),
+                          .kernel_state = step.kernel_state.get()};
   NamingLayer(layer, [&] {
     if (observer_ != nullptr) observer_->BeforeBackward(IndexOf(layer), args);
     if (step.kernel != nullptr && step.kernel->backward) {
@@ -295,7 +313,7 @@ ConstTensorView Session::DataOf(int v) const {
 
 ConstTensorView Session::Data(const std::string& name) const {
   const int v = plan_->FindValue(name);
-  if (v < 0) return {};
+  if (v < 0 || IsBlocked(v)) return {};
   const ConstTensorView view = DataOf(v);
   return view.raw() == nullptr ? ConstTensorView() : view;
 }
@@ -303,6 +321,7 @@ ConstTensorView Session::Data(const std::string& name) const {
 TensorView Session::MutableData(const std::string& name) {
   const int v = plan_->FindFirstValue(name);
   if (v < 0) return {};
+  if (IsBlocked(v)) return {};
   const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
   const TensorView view = ViewOf(value.data, SpecOf(v));
   return view.raw() == nullptr ? TensorView() : view;
@@ -310,7 +329,7 @@ TensorView Session::MutableData(const std::string& name) {
 
 ConstTensorView Session::Gradient(const std::string& name) const {
   const int v = plan_->FindFirstValue(name);
-  if (v < 0) return {};
+  if (v < 0 || IsBlocked(v)) return {};
   const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
   return ViewOf(value.gradient, SpecOf(v));
 }

@@ -33,13 +33,18 @@ class Session {
 
   // Runs all layers. Returns the total loss: the sum over weighted values of weight * sum(value).
   double Forward();
+  // Promises that nobody changes the weights any more: rows of the kernel lists may keep what they
+  // make of them. Otherwise they make it anew in each pass.
+  void FixWeights() { weights_fixed_ = true; }
+
   // Gradients of the last Forward. Learned gradients are added to. Requires a plan with backward.
   void Backward();
 
   // By blob name; empty view when there is none of that name (or no gradient was planned, or it is
-  // of a batch and none was read yet). Data is
-  // that of the last value of the name, MutableData of the first: set inputs there. Shapes are
-  // those of the last Forward, which may be smaller than planned.
+  // of a batch and none was read yet, or the plan has it in another memory format: plans with
+  // optimize = false have every blob as it is). Data is that of the last value of the name,
+  // MutableData of the first: set inputs there. Shapes are those of the last Forward, which may be
+  // smaller than planned.
   ConstTensorView Data(const std::string& name) const;
   TensorView MutableData(const std::string& name);
   ConstTensorView Gradient(const std::string& name) const;
@@ -103,6 +108,7 @@ class Session {
     std::vector<TensorView> seeds;  // output gradients that start from a constant
     std::vector<float> seed_values;
     std::unique_ptr<LayerSessionState> state;
+    std::unique_ptr<KernelState> kernel_state;
   };
 
   enum class Statistics { kFixed, kUpdated };
@@ -110,6 +116,9 @@ class Session {
           Statistics statistics);
 
   TensorView ViewOf(const ArenaSlot& slot, const BlobSpec& spec) const;
+  bool IsBlocked(int value) const {
+    return plan_->values[static_cast<size_t>(value)].spec.format != MemoryFormat::kPlain;
+  }
   // The data of a value that the backward pass reads.
   TensorView LateDataOf(int value) const;
   BlobSpec SpecOf(int value) const;
@@ -121,6 +130,10 @@ class Session {
   void Refit(const PlannedLayer& layer, Step* step);
   void InferAgain(const PlannedLayer& layer, Step* step);
   void ChooseKernelAgain(const PlannedLayer& layer, const KernelQuery& query, Step* step);
+  KernelQuery QueryOf(const PlannedLayer& layer, const InferContext& context,
+                      const LayerInfo& info) const;
+  void MakeKernelState(const PlannedLayer& layer, Step* step);
+  void BookScratch(const PlannedLayer& layer, const KernelQuery& query, Step* step);
   Tensor ByteTensor(size_t bytes) const;
   void SetShape(int value, const Shape& shape);
   void FindBorrowers();
@@ -153,6 +166,7 @@ class Session {
   std::vector<std::byte*> lent_;                // by value: what its layer lent last
   std::vector<std::vector<size_t>> borrowers_;  // by value: the layers that see what it lends
   uint64_t next_step_ = 0;
+  bool weights_fixed_ = false;
 };
 
 }  // namespace crema

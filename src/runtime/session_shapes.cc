@@ -4,15 +4,54 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "graph/passes/memory_formats.h"
 #include "runtime/naming_layer.h"
 #include "runtime/session.h"
 
 namespace crema {
 namespace {
 
+InferContext ContextOf(const Plan& plan, const PlannedLayer& layer,
+                       std::span<const BlobSpec> inputs) {
+  return {.phase = layer.layer->param().phase(),
+          .inputs = inputs,
+          .output_count = layer.outputs.size(),
+          .dtype = plan.options.dtype,
+          .rank = plan.options.rank,
+          .world = plan.options.world};
+}
+
+// In the formats that its inputs and outputs have.
+bool Fits(const Kernel& kernel, const KernelQuery& query, std::span<const BlobSpec> outputs) {
+  if (kernel.supports && !kernel.supports(query).yes) return false;
+  if (!FitsFormats(kernel, query.info, query.context.inputs, outputs)) return false;
+  return query.absorbed.empty() || (kernel.absorbs && kernel.absorbs(query));
+}
+
+const Kernel* FindOther(const PlannedLayer& layer, const KernelQuery& query,
+                        std::span<const BlobSpec> outputs) {
+  for (const Kernel& kernel : layer.type->kernels) {
+    if (kernel.device == layer.kernel->device && Fits(kernel, query, outputs)) return &kernel;
+  }
+  FailInputs(*layer.layer,
+             StrCat("no implementation takes these inputs in the memory format ",
+                    ToString(query.context.inputs[0].format), "; plan a net of these extents"));
+}
+
+// What absorbed layers add is added as it is.
+void CheckAdded(const PlannedLayer& layer, const Shape& added, const Shape& output) {
+  if (added == output) return;
+  const auto adds = [](const Layer* absorbed) { return absorbed->param().bottom_size() > 1; };
+  FailInputs(**std::ranges::find_if(layer.absorbed_layers, adds),
+             StrCat("all inputs must have one shape, but two of them have ", ToString(output),
+                    " and ", ToString(added)));
+}
+
 // A tensor of `spec` must fit where one of `planned` was placed.
-void CheckFits(const BlobSpec& spec, const BlobSpec& planned, const std::string& what) {
-  if (spec.shape.count() <= planned.shape.count() && spec.dtype == planned.dtype) return;
+void CheckFits(BlobSpec spec, const BlobSpec& planned, const std::string& what) {
+  spec.format = planned.format;
+  const bool same_axes = spec.format == MemoryFormat::kPlain || spec.shape.axes() == 4;
+  if (same_axes && StoredCount(spec) <= StoredCount(planned) && spec.dtype == planned.dtype) return;
   Fail(ErrorCode::kInvalidArgument,
        StrCat(what, " would be ", ToString(spec.shape), ", but the net was planned for at most ",
               planned.shape.count(), " elements (", ToString(planned.shape), ")"));
@@ -60,22 +99,27 @@ void Session::Refit(const PlannedLayer& layer, Step* step) {
 }
 
 void Session::InferAgain(const PlannedLayer& layer, Step* step) {
+  if (layer.absorbed_by >= 0) {
+    SetShape(layer.outputs[0], SpecOf(layer.inputs[0]).shape);
+    step->own_info = std::make_unique<LayerInfo>(layer.info);
+    step->own_info->outputs[0].shape = SpecOf(layer.inputs[0]).shape;
+    step->info = step->own_info.get();
+    return BindForward(layer, step);
+  }
   std::vector<BlobSpec> inputs;
   for (int v : layer.inputs) inputs.push_back(SpecOf(v));
-  const InferContext context{.phase = layer.layer->param().phase(),
-                             .inputs = inputs,
-                             .output_count = layer.outputs.size(),
-                             .dtype = plan_->options.dtype,
-                             .rank = plan_->options.rank,
-                             .world = plan_->options.world};
+  inputs.resize(inputs.size() - layer.added_inputs);
+  const InferContext context = ContextOf(*plan_, layer, inputs);
   auto info = std::make_unique<LayerInfo>(layer.layer->Infer(context));
+  if (!layer.absorbs.empty() && layer.kernel->absorbing_info) {
+    *info = layer.kernel->absorbing_info(QueryOf(layer, context, *info));
+  }
   const LayerInfo& planned = layer.info;
   CREMA_CHECK(info->outputs.size() == planned.outputs.size() &&
               info->saved.size() == planned.saved.size());
   for (size_t o = 0; o < info->outputs.size(); ++o) {
-    const int v = layer.outputs[o];
-    CheckFits(info->outputs[o], planned.outputs[o],
-              StrCat("'", plan_->values[static_cast<size_t>(v)].name, "'"));
+    const PlannedValue& value = plan_->values[static_cast<size_t>(layer.outputs[o])];
+    CheckFits(info->outputs[o], value.spec, StrCat("'", value.name, "'"));
   }
   for (size_t s = 0; s < info->saved.size(); ++s) {
     CheckFits(info->saved[s], planned.saved[s], StrCat("what it saves for backward (", s, ")"));
@@ -86,22 +130,63 @@ void Session::InferAgain(const PlannedLayer& layer, Step* step) {
                StrCat("with these inputs its ", planned.learned[i].role,
                       " would need another shape than ", ToString(planned.learned[i].shape)));
   }
+  for (size_t i = inputs.size(); i < layer.inputs.size(); ++i) {
+    CheckAdded(layer, SpecOf(layer.inputs[i]).shape, info->outputs[0].shape);
+  }
   step->own_info = std::move(info);
   step->info = step->own_info.get();
   for (size_t o = 0; o < layer.outputs.size(); ++o) {
     SetShape(layer.outputs[o], step->info->outputs[o].shape);
   }
-  ChooseKernelAgain(layer, {*layer.layer, context, *step->info, plan_->options.threads}, step);
+  ChooseKernelAgain(layer, QueryOf(layer, context, *step->info), step);
   BindForward(layer, step);
 }
 
-// The kernel of the plan if it can do these extents, else the native one.
+KernelQuery Session::QueryOf(const PlannedLayer& layer, const InferContext& context,
+                             const LayerInfo& info) const {
+  return {.layer = *layer.layer,
+          .context = context,
+          .info = info,
+          .threads = context_.threads(),
+          .backward = layer.backward,
+          .to_input = WantsInputGradient(layer),
+          .deterministic = plan_->options.deterministic,
+          .absorbed = layer.absorbed_layers};
+}
+
+// For the extents of now.
+void Session::MakeKernelState(const PlannedLayer& layer, Step* step) {
+  if (step->kernel == nullptr || !step->kernel->make_state) return;
+  std::vector<BlobSpec> inputs;
+  for (int v : layer.inputs) inputs.push_back(SpecOf(v));
+  inputs.resize(inputs.size() - layer.added_inputs);
+  const InferContext context = ContextOf(*plan_, layer, inputs);
+  NamingLayer(layer, [&] {
+    step->kernel_state = step->kernel->make_state(QueryOf(layer, context, *step->info));
+  });
+  // What libraries ask for need not be less on fewer threads.
+  if (context_.threads() != plan_->options.threads) {
+    BookScratch(layer, QueryOf(layer, context, *step->info), step);
+  }
+}
+
+// The kernel of the plan if it can do these extents, else another one for the same blobs.
 void Session::ChooseKernelAgain(const PlannedLayer& layer, const KernelQuery& query, Step* step) {
   const Kernel* kernel = layer.kernel;
-  if (kernel != nullptr && kernel->supports && !kernel->supports(query).yes) kernel = nullptr;
+  std::vector<BlobSpec> outputs;
+  for (int v : layer.outputs) outputs.push_back(SpecOf(v));
+  if (kernel != nullptr && !Fits(*kernel, query, outputs)) {
+    kernel = FindOther(layer, query, outputs);
+  }
   step->kernel = kernel;
-  step->forward_scratch = ForwardScratchOf(kernel, query);
-  step->backward_scratch = layer.backward ? BackwardScratchOf(kernel, query) : 0;
+  step->kernel_state = nullptr;
+  if (kernel != nullptr && kernel->make_state) step->kernel_state = kernel->make_state(query);
+  BookScratch(layer, query, step);
+}
+
+void Session::BookScratch(const PlannedLayer& layer, const KernelQuery& query, Step* step) {
+  step->forward_scratch = ForwardScratchOf(step->kernel, query);
+  step->backward_scratch = layer.backward ? BackwardScratchOf(step->kernel, query) : 0;
   const size_t needed = std::max(step->forward_scratch, step->backward_scratch);
   if (needed > scratch_.view().bytes()) scratch_ = ByteTensor(needed);
 }

@@ -85,7 +85,9 @@ std::vector<float> Classifier::ReadMean(const std::string& path) const {
 
 Classifier::Worker::Worker(const Classifier& classifier, int threads)
     : classifier_(classifier),
-      session_(classifier.plan_, classifier.weights_, ExecContext(threads, 1)) {}
+      session_(classifier.plan_, classifier.weights_, ExecContext(threads, 1)) {
+  session_.FixWeights();
+}
 
 std::vector<Prediction> Classifier::Worker::Classify(const std::string& bytes,
                                                      const std::string& name,

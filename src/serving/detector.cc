@@ -79,7 +79,9 @@ Detector::Detector(const NetFile& net, const WeightsFiles& files, const Detector
 }
 
 Detector::Worker::Worker(const Detector& detector, int threads)
-    : detector_(detector), session_(detector.plan_, detector.weights_, ExecContext(threads, 1)) {}
+    : detector_(detector), session_(detector.plan_, detector.weights_, ExecContext(threads, 1)) {
+  session_.FixWeights();
+}
 
 std::vector<FoundBox> Detector::Worker::Detect(const std::string& bytes, const std::string& name,
                                                const Preprocessing& preprocessing) {

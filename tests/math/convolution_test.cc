@@ -165,7 +165,7 @@ void CheckRows(const Conv& conv, int threads) {
 }
 
 TEST(Convolution, EveryRowAgreesWithDirectLoopsOnRandomShapes) {
-  for (uint64_t number = 0; number < 300; ++number) {
+  for (uint64_t number = 0; number < 500; ++number) {
     ASSERT_NO_FATAL_FAILURE(CheckRows(DrawConv(number), 1 + static_cast<int>(number % 3)));
   }
 }
@@ -183,8 +183,10 @@ TEST(Convolution, EveryRowAgreesWithDirectLoopsBeyondBlockSizes) {
 }
 
 TEST(Convolution, PackedRowSaysWhyItIsNotUsed) {
-  const Kernel& packed = ConvolutionType().kernels.at(1);
-  ASSERT_EQ(packed.name, "packed");
+  const std::vector<Kernel> kernels = ConvolutionType().kernels;
+  const auto found = std::ranges::find(kernels, "packed", &Kernel::name);
+  ASSERT_NE(found, kernels.end());
+  const Kernel& packed = *found;
   LayerSample sample;
   sample.prototxt = "convolution_param { num_output: 2 kernel_size: 1 }";
   sample.inputs = {{.shape = {1, 2, 3, 3, 3}}};

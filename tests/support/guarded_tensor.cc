@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <numeric>
 
 #include "core/blob_types.h"
 
@@ -30,32 +32,65 @@ bool GuardedBuffer::Intact() const {
          std::all_of(end, storage_.end(), is_guard);
 }
 
-GuardedTensor::GuardedTensor(const Shape& shape, DType dtype)
-    : buffer_(static_cast<size_t>(shape.count()) * SizeOf(dtype)),
-      view_(buffer_.bytes().data(), shape, dtype) {}
+GuardedTensor::GuardedTensor(const BlobSpec& spec)
+    : format_(spec.format),
+      stored_bytes_(static_cast<size_t>(StoredBytes(spec))),
+      buffer_(stored_bytes_),
+      view_(buffer_.bytes().data(), spec.shape, spec.dtype) {}
+
+std::vector<int64_t> GuardedTensor::Places() const {
+  std::vector<int64_t> places(static_cast<size_t>(view_.count()));
+  std::iota(places.begin(), places.end(), 0);
+  if (format_ == MemoryFormat::kPlain) return places;
+  const Shape& shape = view_.shape();
+  const int64_t block = ChannelBlock();
+  const int64_t blocks = (shape[1] + block - 1) / block;
+  const int64_t pixels = shape.count(2);
+  for (int64_t& place : places) {
+    const int64_t pixel = place % pixels;
+    const int64_t channel = place / pixels % shape[1];
+    const int64_t image = place / pixels / shape[1];
+    place = ((image * blocks + channel / block) * pixels + pixel) * block + channel % block;
+  }
+  return places;
+}
 
 void GuardedTensor::Set(std::span<const double> values) {
   CREMA_CHECK(values.size() == static_cast<size_t>(view_.count()));
+  if (format_ == MemoryFormat::kBlocked) std::ranges::fill(buffer_.bytes(), std::byte{0});
+  const std::vector<int64_t> places = Places();
   DispatchBlob(view_.dtype(), [&]<typename T>(T) {
-    std::ranges::transform(values, view_.data<T>(), [](double v) { return static_cast<T>(v); });
+    T* data = view_.data<T>();
+    for (size_t i = 0; i < values.size(); ++i) data[places[i]] = static_cast<T>(values[i]);
   });
 }
 
 std::vector<double> GuardedTensor::Values() const {
-  return DispatchBlob(view_.dtype(), [&]<typename T>(T) {
-    const std::span<T> values = view_.span<T>();
-    return std::vector<double>(values.begin(), values.end());
+  std::vector<double> values;
+  DispatchBlob(view_.dtype(), [&]<typename T>(T) {
+    const T* data = view_.data<T>();
+    for (int64_t place : Places()) values.push_back(static_cast<double>(data[place]));
   });
+  return values;
+}
+
+bool GuardedTensor::FillIsZero() const {
+  if (format_ == MemoryFormat::kPlain || stored_bytes_ == 0) return true;
+  std::vector<float> fill(stored_bytes_ / sizeof(float));
+  std::memcpy(fill.data(), view_.raw(), stored_bytes_);
+  for (int64_t place : Places()) fill[static_cast<size_t>(place)] = 0;
+  return std::ranges::all_of(fill, [](float v) { return v == 0; });
 }
 
 void GuardedTensor::Shrink(const Shape& shape) {
-  CREMA_CHECK(shape.count() <= view_.count());
+  CREMA_CHECK(shape.count() <= view_.count() && format_ == MemoryFormat::kPlain);
+  stored_bytes_ = static_cast<size_t>(shape.count()) * SizeOf(view_.dtype());
   view_ = TensorView(view_.raw(), shape, view_.dtype());
 }
 
 std::vector<std::byte> GuardedTensor::Bytes() const {
   const auto* data = static_cast<const std::byte*>(view_.raw());
-  return {data, data + view_.bytes()};
+  return {data, data + stored_bytes_};
 }
 
 bool GuardedTensor::HasUnwritten() const {

@@ -26,13 +26,15 @@ class GuardedBuffer {
 // An f32, f64, u8 or i32 tensor in such bytes. Movable; views stay valid.
 class GuardedTensor {
  public:
-  GuardedTensor(const Shape& shape, DType dtype);
+  GuardedTensor(const Shape& shape, DType dtype) : GuardedTensor(BlobSpec{shape, dtype}) {}
+  explicit GuardedTensor(const BlobSpec& spec);
   GuardedTensor(GuardedTensor&&) noexcept = default;
   GuardedTensor& operator=(GuardedTensor&&) noexcept = default;
 
   TensorView view() const { return view_; }
   bool Intact() const { return buffer_.Intact(); }
-  // Both not for i32; a value that u8 cannot hold must not come.
+  // Both row-major, whatever the format, and not for i32; a value that u8 cannot hold must not
+  // come. What fills up blocks is set to 0.
   void Set(std::span<const double> values);
   std::vector<double> Values() const;
   // From now on only the first elements count. Requires: no more than there are.
@@ -40,8 +42,14 @@ class GuardedTensor {
   std::vector<std::byte> Bytes() const;
   // Whether an element still has the bytes it was made with.
   bool HasUnwritten() const;
+  // Whether what fills up blocks is 0.
+  bool FillIsZero() const;
 
  private:
+  std::vector<int64_t> Places() const;  // in memory, of the elements in row-major order
+
+  MemoryFormat format_;
+  size_t stored_bytes_;
   GuardedBuffer buffer_;
   TensorView view_;
 };

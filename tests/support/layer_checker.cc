@@ -54,6 +54,7 @@ class SampleChecker {
                             const RunResult& all);
   void CheckTwoThreads(const LayerCase& narrow, const CaseValues& values, const RunResult& alone);
   void CheckKernels(const LayerCase& layer_case, const CaseValues& values, double tolerance);
+  void CheckAnyFormat(const LayerCase& layer_case);
 
   RunResult Run(const LayerCase& layer_case, const CaseValues& values, RunOptions options,
                 const std::string& how);
@@ -233,6 +234,25 @@ void SampleChecker::CheckKernels(const LayerCase& layer_case, const CaseValues& 
   }
 }
 
+// With whole blocks of channels in place of each channel.
+void SampleChecker::CheckAnyFormat(const LayerCase& layer_case) {
+  if (!layer_case.info().any_format || ChannelBlock() == 0) return;
+  LayerSample wide = sample_;
+  for (SampleInput& input : wide.inputs) {
+    if (input.shape.size() != 4) return;
+    input.shape[1] *= ChannelBlock();
+  }
+  const LayerCase widened(type_, wide, DType::kF32);
+  const auto whole = [](const BlobSpec& spec) { return spec.shape[1] % ChannelBlock() == 0; };
+  if (!widened.info().any_format || widened.info().view || widened.info().share ||
+      !std::ranges::all_of(widened.info().outputs, whole)) {
+    return;
+  }
+  const CaseValues values = DrawValues(widened);
+  Compare(Run(widened, values, {}, "plain"), Run(widened, values, {.blocked = true}, "blocked"), 0,
+          "blocked against plain");
+}
+
 void SampleChecker::CheckVariants(const LayerCase& narrow, const CaseValues& values) {
   const RunResult single = Run(narrow, values, {}, "f32");
   Compare(single, Run(narrow, values, {}, "f32"), 0, "run again");
@@ -262,6 +282,7 @@ void SampleChecker::CheckAll() {
   Compare(Run(wide, values, {}, "f64"), Run(narrow, values, {}, "f32"), kFloatTolerance,
           "f64 against f32");
   CheckVariants(narrow, values);
+  CheckAnyFormat(narrow);
   CheckKernels(wide, values, 1e-9);
   CheckKernels(narrow, values, kFloatTolerance);
 }

@@ -52,6 +52,24 @@ class Workspace {
     return info_.view || info_.share || (options_.in_place && output == 0);
   }
 
+  // In the format that the row takes or gives.
+  BlobSpec As(const BlobSpec& spec, bool input) const {
+    BlobSpec own{spec.shape, spec.dtype};
+    if (options_.blocked) own.format = MemoryFormat::kBlocked;
+    if (options_.kernel != nullptr) {
+      own.format = input ? options_.kernel->input_format : options_.kernel->output_format;
+    }
+    return own;
+  }
+  KernelQuery Query() const {
+    return {.layer = case_.layer(),
+            .context = case_.infer_context(),
+            .info = info_,
+            .threads = options_.threads,
+            .backward = options_.backward,
+            .to_input = options_.backward};
+  }
+
   const LayerCase& case_;
   const LayerInfo& info_;
   const CaseValues& values_;
@@ -59,6 +77,7 @@ class Workspace {
   ExecContext context_;
   const uint64_t layer_id_ = HashName("sample");
   std::unique_ptr<LayerSessionState> state_;
+  std::unique_ptr<KernelState> kernel_state_;
 
   std::vector<GuardedTensor> inputs_, outputs_, learned_, saved_;
   std::vector<GuardedTensor> output_grads_, input_grads_, learned_grads_;
@@ -78,7 +97,7 @@ Workspace::Workspace(const LayerCase& layer_case, const CaseValues& values,
   context_.set_step(kStep);
   const InferContext& infer = case_.infer_context();
   for (size_t i = 0; i < infer.inputs.size(); ++i) {
-    inputs_.emplace_back(infer.inputs[i].shape, infer.inputs[i].dtype).Set(values_.inputs[i]);
+    inputs_.emplace_back(As(infer.inputs[i], true)).Set(values_.inputs[i]);
     input_views_.push_back(inputs_.back().view());
   }
   for (size_t i = 0; i < info_.learned.size(); ++i) {
@@ -87,13 +106,16 @@ Workspace::Workspace(const LayerCase& layer_case, const CaseValues& values,
   }
   for (const BlobSpec& spec : info_.saved) saved_.emplace_back(spec.shape, spec.dtype);
   MakeOutputs();
+  if (options_.kernel != nullptr && options_.kernel->make_state) {
+    kernel_state_ = options_.kernel->make_state(Query());
+  }
 }
 
 void Workspace::MakeOutputs() {
   for (size_t i = 0; i < info_.outputs.size(); ++i) {
     const BlobSpec& spec = info_.outputs[i];
     // Also made where it is not used, so that indices agree.
-    outputs_.emplace_back(spec.shape, spec.dtype);
+    outputs_.emplace_back(As(spec, false));
     output_views_.push_back(OutputIsInput(i)
                                 ? TensorView(inputs_[0].view().raw(), spec.shape, spec.dtype)
                                 : outputs_.back().view());
@@ -101,9 +123,8 @@ void Workspace::MakeOutputs() {
 }
 
 GuardedBuffer Workspace::MakeScratch(bool forward) const {
-  const KernelQuery query{case_.layer(), case_.infer_context(), info_, options_.threads};
-  return GuardedBuffer(forward ? ForwardScratchOf(options_.kernel, query)
-                               : BackwardScratchOf(options_.kernel, query));
+  return GuardedBuffer(forward ? ForwardScratchOf(options_.kernel, Query())
+                               : BackwardScratchOf(options_.kernel, Query()));
 }
 
 std::vector<std::vector<std::byte>> Workspace::BytesOf(const Frozen& frozen) {
@@ -154,12 +175,19 @@ void Workspace::Forward() {
   for (const GuardedTensor& blob : saved_) {
     saved.push_back(options_.save ? blob.view() : TensorView());
   }
-  const ForwardArgs args{context_,      case_.infer_context().phase,
-                         layer_id_,     input_views_,
-                         output_views_, learned_views_,
-                         saved,         scratch.bytes(),
-                         state_.get(),  statistics,
-                         output_shapes};
+  const ForwardArgs args{context_,
+                         case_.infer_context().phase,
+                         layer_id_,
+                         input_views_,
+                         output_views_,
+                         learned_views_,
+                         saved,
+                         scratch.bytes(),
+                         state_.get(),
+                         statistics,
+                         output_shapes,
+                         {},
+                         kernel_state_.get()};
   if (options_.kernel != nullptr && options_.kernel->forward) {
     options_.kernel->forward(case_.layer(), args);
   } else {
@@ -173,6 +201,9 @@ void Workspace::Forward() {
   for (size_t i = 0; i < outputs_.size() && case_.type().name != "Input"; ++i) {
     if (!OutputIsInput(i) && outputs_[i].HasUnwritten()) {
       Complain(StrCat("forward left elements of output ", i, " unwritten"));
+    }
+    if (!OutputIsInput(i) && !outputs_[i].FillIsZero()) {
+      Complain(StrCat("forward left something behind the last channel of output ", i));
     }
   }
 }
@@ -197,10 +228,10 @@ void Workspace::MakeGradients() {
   for (size_t i = 0; i < info_.outputs.size(); ++i) {
     const Shape& shape = output_views_[i].shape();
     const auto count = static_cast<size_t>(shape.count());
-    output_grads_.emplace_back(shape, infer.dtype)
+    output_grads_.emplace_back(As({shape, infer.dtype}, false))
         .Set(std::span(values_.output_grads[i]).first(count));
   }
-  for (const BlobSpec& input : infer.inputs) input_grads_.emplace_back(input.shape, input.dtype);
+  for (const BlobSpec& input : infer.inputs) input_grads_.emplace_back(As(input, true));
   for (const LearnedBlob& blob : info_.learned) {
     Values known(static_cast<size_t>(blob.shape.count()));
     for (size_t i = 0; i < known.size(); ++i) known[i] = KnownGradient(i);
@@ -249,12 +280,19 @@ void Workspace::CallBackward(std::span<std::byte> scratch) {
     const bool wanted = options_.learned_grads && !info_.learned[i].statistic;
     learned_grads.push_back(wanted ? learned_grads_[i].view() : TensorView());
   }
-  const BackwardArgs args{context_,      case_.infer_context().phase,
-                          layer_id_,     inputs,
-                          outputs,       output_grads,
-                          input_grads,   learned_views_,
-                          learned_grads, saved,
-                          scratch,       state_.get()};
+  const BackwardArgs args{context_,
+                          case_.infer_context().phase,
+                          layer_id_,
+                          inputs,
+                          outputs,
+                          output_grads,
+                          input_grads,
+                          learned_views_,
+                          learned_grads,
+                          saved,
+                          scratch,
+                          state_.get(),
+                          kernel_state_.get()};
   if (options_.kernel != nullptr && options_.kernel->backward) {
     options_.kernel->backward(case_.layer(), args);
   } else {
@@ -276,6 +314,9 @@ void Workspace::Backward() {
     if (!Wanted(i)) continue;
     if (!(options_.in_place && i == 0) && input_grads_[i].HasUnwritten()) {
       Complain(StrCat("backward left elements of input gradient ", i, " unwritten"));
+    }
+    if (!InputGrad(i).FillIsZero()) {
+      Complain(StrCat("backward left something behind the last channel of input gradient ", i));
     }
     result_.input_grads.back() = InputGrad(i).Values();
   }

@@ -17,6 +17,7 @@ struct RunOptions {
   int only_input = kAllInputs;
   bool learned_grads = true;
   const Kernel* kernel = nullptr;  // null: the native methods
+  bool blocked = false;            // native methods on blocked blobs (LayerInfo::any_format)
 
   static constexpr int kAllInputs = -1;
   static constexpr int kNoInput = -2;

@@ -98,10 +98,12 @@ void PrintAllocations(const ProfileReport& report) {
   }
 }
 
-// No layer is faster than the peak, unless that was measured in a bad moment.
+// No layer is faster than the peak, unless that was measured in a bad moment, or products are
+// saved.
 void PrintDoubts(const ProfileReport& report) {
   constexpr double kDoubtful = 1.2;
   const bool doubtful = std::ranges::any_of(report.profile.layers, [&](const LayerProfile& layer) {
+    if (KernelName(report.plan.layers[layer.layer]) == "winograd") return false;
     return std::max(FlopShare(layer.forward, report.peak), FlopShare(layer.backward, report.peak)) >
            kDoubtful;
   });

@@ -65,6 +65,7 @@ class Dropout final : public Layer {
     LayerInfo info;
     info.outputs = {context.inputs[0]};
     info.in_place = true;
+    info.any_format = context.phase != TRAIN;  // draws go by the place of an element
     if (context.phase == TRAIN) info.saved = {{context.inputs[0].shape, DType::kU8}};
     return info;
   }

@@ -50,6 +50,7 @@ class Elementwise final : public Layer {
     LayerInfo info;
     info.outputs = {context.inputs[0]};
     info.in_place = formula_.reads_output();
+    info.any_format = true;
     info.backward_reads_output = {formula_.reads_output()};
     info.backward_reads_input = {!formula_.reads_output()};
     return info;

@@ -115,6 +115,7 @@ class Eltwise final : public Layer {
     LayerInfo info;
     info.outputs = {first};
     info.in_place = operation_ != EltwiseParameter::PROD;
+    info.any_format = true;
     if (operation_ == EltwiseParameter::MAX) info.saved = {{first.shape, DType::kI32}};
     if (operation_ == EltwiseParameter::PROD) {
       info.backward_reads_input.assign(count, true);

@@ -2,16 +2,21 @@
 // learned, or the second bottom; b is learned and there with bias_term only.
 // dx = dy * s; ds = sum of dy * x and db = sum of dy along the axes that they do not cover.
 // Backward reads x for ds, so the layer has a blob of its own even where its text says in place.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
 #include "graph/registry.h"
 #include "layers/arithmetic/broadcast_axes.h"
+#include "layers/blocked_row.h"
+#include "layers/channel_affine.h"
+#include "layers/normalization/standardize.h"
+#include "math/scratch.h"
 
 namespace crema {
 namespace {
 
-class Scale final : public Layer {
+class Scale final : public Layer, public ChannelAffine {
  public:
   using Layer::Layer;
 
@@ -45,6 +50,21 @@ class Scale final : public Layer {
         Broadcast(threads, extent, apply, x, x, y, scale.data<T>());
       }
     });
+  }
+
+  bool IsChannelAffine(Phase) const override {
+    const ScaleParameter& p = param().scale_param();
+    return param().bottom_size() == 1 && p.axis() == 1 && p.num_axes() == 1;
+  }
+  size_t AffineBlobs() const override { return HasBias() ? 2 : 1; }
+  void ReadChannelAffine(std::span<const ConstTensorView> learned, std::span<double> factor,
+                         std::span<double> shift) const override {
+    const float* scale = learned[0].data<float>();
+    const float* bias = HasBias() ? learned[1].data<float>() : nullptr;
+    for (size_t c = 0; c < factor.size(); ++c) {
+      factor[c] = static_cast<double>(scale[c]);
+      shift[c] = bias == nullptr ? 0 : static_cast<double>(bias[c]);
+    }
   }
 
   void Backward(const BackwardArgs& args) const override {
@@ -90,6 +110,63 @@ class Scale final : public Layer {
   }
 };
 
+// Row "blocked": one learned number a channel, or two, on blocked blobs of whole blocks.
+Support SupportsBlocks(const KernelQuery& query) {
+  if (!static_cast<const Scale&>(query.layer).IsChannelAffine(TEST)) {
+    return Support::No("is for learned numbers of the channels on axis 1");
+  }
+  return SupportsWholeBlocks(query);
+}
+
+size_t BlockedScratch(const KernelQuery& query) {
+  return ScratchBytes<double>(2 * query.context.inputs[0].shape[1]) + kScratchSlack;
+}
+
+void ForwardBlocked(const Layer& layer, const ForwardArgs& args) {
+  const Shape& shape = args.inputs[0].shape();
+  const auto channels = static_cast<size_t>(shape[1]);
+  double* factor = ScratchCutter(args.scratch).Take<double>(2 * shape[1]);
+  double* shift = factor + channels;
+  static_cast<const Scale&>(layer).ReadChannelAffine(args.learned, {factor, channels},
+                                                     {shift, channels});
+  GroupStandardize(args.context.threads(), BlockedChannelLayout(shape),
+                   args.inputs[0].data<float>(), nullptr, factor, shift,
+                   args.outputs[0].data<float>());
+}
+
+void AddSums(const double* sums, const TensorView& to) {
+  float* gradient = to.data<float>();
+  for (int64_t c = 0; c < to.count(); ++c) gradient[c] += static_cast<float>(sums[c]);
+}
+
+void BackwardBlocked(const Layer&, const BackwardArgs& args) {
+  const Shape& shape = args.output_grads[0].shape();
+  const GroupLayout channels = BlockedChannelLayout(shape);
+  const int threads = args.context.threads();
+  double* sums = ScratchCutter(args.scratch).Take<double>(shape[1]);
+  const float* dy = args.output_grads[0].data<float>();
+  if (!args.learned_grads[0].empty()) {
+    GroupDots(threads, channels, dy, args.inputs[0].data<float>(), sums);
+    AddSums(sums, args.learned_grads[0]);
+  }
+  if (args.learned_grads.size() > 1 && !args.learned_grads[1].empty()) {
+    GroupSums(threads, channels, dy, sums);
+    AddSums(sums, args.learned_grads[1]);
+  }
+  if (args.input_grads[0].empty()) return;
+  const float* scale = args.learned[0].data<float>();
+  std::copy_n(scale, shape[1], sums);
+  GroupStandardize(threads, channels, dy, nullptr, sums, nullptr,
+                   args.input_grads[0].data<float>());
+}
+
+Kernel BlockedKernel() {
+  Kernel row = MakeBlockedRow(SupportsBlocks, ForwardBlocked, BackwardBlocked);
+  row.forward_scratch = BlockedScratch;
+  row.backward_scratch = BlockedScratch;
+  return row;
+}
+
 std::vector<LayerSample> Samples() {
   const SampleInput image{.shape = {2, 3, 4, 5}};
   const auto with = [](const std::string& fields) {
@@ -116,6 +193,7 @@ std::vector<LayerSample> Samples() {
       {.name = "two_bottoms_all",
        .prototxt = "scale_param { axis: 0 }",
        .inputs = {{.shape = {4, 3}}, {.shape = {4, 3}}}},
+      {.name = "whole_blocks", .prototxt = with(bias), .inputs = {{.shape = {2, 32, 3, 3}}}},
       {.name = "empty_batch", .prototxt = with(bias), .inputs = {{.shape = {0, 3}}}},
       {.name = "empty_batch_two_bottoms",
        .prototxt = "",
@@ -143,6 +221,7 @@ void RegisterScale(Registry& registry) {
   type.param_fields = {"scale_param"};
   type.inputs = {1, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Scale>(p); };
+  type.kernels = {BlockedKernel()};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "scale_param { axis: 2 }",

@@ -1,6 +1,8 @@
 // Internal to the rows of Convolution's kernel list.
 #pragma once
 
+#include <vector>
+
 #include "graph/registry.h"
 #include "layers/convolution/conv_geometry.h"
 #include "math/bias_activation.h"
@@ -34,6 +36,9 @@ Kernel DepthwiseConvolutionKernel();
 
 // A LayerType of the family, with all but name, docs and samples.
 LayerType ConvolutionType();
+
+// Rows on blocked blobs; none when the build has no oneDNN.
+std::vector<Kernel> OneDnnConvolutionKernels();
 
 // Row "packed": f32, at most two spatial axes, on processors with AVX2 or AVX-512.
 Kernel PackedConvolutionKernel();

@@ -41,6 +41,10 @@ std::vector<LayerSample> Samples() {
       Sample("channels_last_but_one", "num_output: 2 kernel_size: 3 axis: -2", {{2, 2, 3, 6}}),
       Sample("kernel_past_the_end", "num_output: 2 kernel_size: 4 stride: 3", {{1, 2, 3, 7}}),
       Sample("relu", "num_output: 4 kernel_size: 3 pad: 1", {{2, 2, 5, 5}}, "fused_relu_param {}"),
+      Sample("whole_blocks", "num_output: 16 kernel_size: 3 pad: 1", {{1, 32, 4, 5}}),
+      Sample("groups_of_whole_blocks", "num_output: 32 group: 2 kernel_size: 3 stride: 2",
+             {{2, 32, 5, 5}}, "fused_relu_param {}"),
+      Sample("depthwise_blocks", "num_output: 16 group: 16 kernel_size: 3 pad: 1", {{2, 16, 4, 5}}),
       Sample("leaky_relu", "num_output: 3 kernel_size: 2 group: 3", {{2, 3, 4, 5}},
              "fused_relu_param { negative_slope: 0.25 }"),
       Sample("intel_relu", "num_output: 2 kernel_size: 2 relu: true negative_slope: 0.5",
@@ -110,7 +114,11 @@ LayerType ConvolutionType() {
   type.outputs = {1, Arity::kAny};
   type.outputs_equal_inputs = true;
   type.make = [](const LayerParameter& p) { return std::make_unique<const Convolution>(p); };
-  type.kernels = {DepthwiseConvolutionKernel(), PackedConvolutionKernel()};
+#ifdef CREMA_HAVE_ONEDNN
+  type.kernels = OneDnnConvolutionKernels();
+#endif
+  type.kernels.push_back(DepthwiseConvolutionKernel());
+  type.kernels.push_back(PackedConvolutionKernel());
   return type;
 }
 

@@ -110,6 +110,17 @@ std::vector<LayerSample> Samples() {
       {.name = "weight_bias_relu",
        .prototxt = param("use_weight_bias: true relu: true"),
        .inputs = {{.shape = {2, 2, 3, 3}}}},
+      {.name = "whole_blocks", .prototxt = "", .inputs = {{.shape = {3, 32, 2, 3}}}},
+      {.name = "whole_blocks_scale",
+       .prototxt = param("scale_bias: true"),
+       .inputs = {{.shape = {2, 16, 3, 3}}}},
+      {.name = "whole_blocks_relu",
+       .prototxt = param("use_weight_bias: true relu: true"),
+       .inputs = {{.shape = {2, 16, 3, 3}}}},
+      {.name = "whole_blocks_test",
+       .prototxt = "",
+       .inputs = {{.shape = {2, 48, 3, 1}}},
+       .phase = TEST},
       {.name = "empty_batch", .prototxt = param("scale_bias: true"), .inputs = {{.shape = {0, 3}}}},
   };
 }
@@ -148,6 +159,7 @@ void RegisterBatchNorm(Registry& registry) {
   type.unread_fields = {"batch_norm_param.stats_batch_size"};
   type.adapt_blobs = AdaptBatchNormBlobs;
   type.make = [](const LayerParameter& p) { return std::make_unique<const BatchNorm>(p); };
+  type.kernels = {StatisticsNorm::BlockedKernel()};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "batch_norm_param { eps: -1 }", .input_shapes = {{2, 3}}, .expect = "eps is -1"},

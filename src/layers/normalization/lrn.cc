@@ -14,6 +14,8 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
+#include "layers/blocked_row.h"
+#include "math/blocked_lrn.h"
 #include "math/scratch.h"
 
 namespace crema {
@@ -108,6 +110,10 @@ class LRN final : public Layer {
     });
   }
 
+  // For the row on blocked blobs.
+  bool within() const { return within_; }
+  const LrnParam& rule() const { return param_; }
+
  private:
   // Refers to the extents in `shape`.
   static LrnShape Image(const Shape& shape) {
@@ -124,6 +130,53 @@ class LRN final : public Layer {
   const bool within_;
   const LrnParam param_;
 };
+
+// Row "blocked": over channels, on blocked blobs of whole blocks.
+Support SupportsBlocks(const KernelQuery& query) {
+  const auto& lrn = static_cast<const LRN&>(query.layer);
+  if (lrn.within()) return Support::No("is for ACROSS_CHANNELS");
+  if (lrn.rule().size > kMostBlockedLrn) {
+    return Support::No(StrCat("is for a local_size of up to ", kMostBlockedLrn));
+  }
+  return SupportsWholeBlocks(query);
+}
+
+LrnShape ImageOf(const Shape& shape) { return {shape[1], shape[2], shape[3]}; }
+
+size_t BlockedScratch(const KernelQuery& query) {
+  const int64_t channels = query.context.inputs[0].shape[1];
+  return ScratchBytes<float>(BlockedLrnScratch(channels) * query.threads) + kScratchSlack;
+}
+
+float* BlockedScratch(const Shape& shape, int threads, std::span<std::byte> scratch) {
+  return ScratchCutter(scratch).Take<float>(BlockedLrnScratch(shape[1]) * threads);
+}
+
+void ForwardBlocked(const Layer& layer, const ForwardArgs& args) {
+  const Shape& shape = args.inputs[0].shape();
+  const int threads = args.context.threads();
+  const bool save = !args.saved.empty() && !args.saved[0].empty();
+  BlockedLrn(threads, shape[0], ImageOf(shape), static_cast<const LRN&>(layer).rule(),
+             args.inputs[0].data<float>(), save ? args.saved[0].data<float>() : nullptr,
+             args.outputs[0].data<float>(), BlockedScratch(shape, threads, args.scratch));
+}
+
+void BackwardBlocked(const Layer& layer, const BackwardArgs& args) {
+  if (args.input_grads[0].empty()) return;
+  const Shape& shape = args.inputs[0].shape();
+  const int threads = args.context.threads();
+  BlockedLrnBackward(threads, shape[0], ImageOf(shape), static_cast<const LRN&>(layer).rule(),
+                     args.inputs[0].data<float>(), args.saved[0].data<float>(),
+                     args.output_grads[0].data<float>(), args.input_grads[0].data<float>(),
+                     BlockedScratch(shape, threads, args.scratch));
+}
+
+Kernel BlockedKernel() {
+  Kernel row = MakeBlockedRow(SupportsBlocks, ForwardBlocked, BackwardBlocked);
+  row.forward_scratch = static_cast<size_t (*)(const KernelQuery&)>(BlockedScratch);
+  row.backward_scratch = static_cast<size_t (*)(const KernelQuery&)>(BlockedScratch);
+  return row;
+}
 
 }  // namespace
 
@@ -144,6 +197,7 @@ void RegisterLRN(Registry& registry) {
   type.make = [](const LayerParameter& p) { return std::make_unique<const LRN>(p); };
   const SampleInput input{.shape = {2, 7, 3, 4}};
   const std::string within = "norm_region: WITHIN_CHANNEL";
+  type.kernels = {BlockedKernel()};
   type.samples = {
       {.name = "across", .prototxt = "", .inputs = {input}},
       {.name = "across_alexnet",
@@ -183,6 +237,12 @@ void RegisterLRN(Registry& registry) {
       {.name = "within_empty",
        .prototxt = "lrn_param { " + within + " }",
        .inputs = {{.shape = {1, 2, 0, 3, 2}}}},
+      {.name = "whole_blocks",
+       .prototxt = "lrn_param { alpha: 2 }",
+       .inputs = {{.shape = {2, 32, 3, 5}}}},
+      {.name = "whole_blocks_of_three",
+       .prototxt = "lrn_param { local_size: 3 alpha: 2 beta: 0.6 k: 2 }",
+       .inputs = {{.shape = {1, 16, 2, 2}}}},
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3, 2, 2}}}},
   };
   type.bad_samples = {

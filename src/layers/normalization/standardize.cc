@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "core/memory_format.h"
+
 namespace crema {
 namespace {
 
@@ -26,6 +28,11 @@ void Add(const double* sums, int64_t count, T* to) {
 GroupLayout ChannelLayout(const Shape& shape, int axis) {
   if (axis >= shape.axes()) return {1, 1, 1, shape.count()};
   return {1, shape.count(0, axis), shape[axis], shape.count(axis + 1)};
+}
+
+GroupLayout BlockedChannelLayout(const Shape& shape) {
+  const int64_t block = ChannelBlock();
+  return {shape[1] / block, shape.count(2), block, 1, shape[0]};
 }
 
 GroupLayout LeadingLayout(const Shape& shape, int axis) {

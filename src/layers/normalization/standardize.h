@@ -18,6 +18,8 @@ struct NormLayout {
 // {1, product of the axes before, extent, product of those behind}; inputs without that axis are
 // one channel.
 GroupLayout ChannelLayout(const Shape& shape, int axis);
+// The same for axis 1 of N x C x H x W in the blocked format. Requires whole blocks.
+GroupLayout BlockedChannelLayout(const Shape& shape);
 // One group for each index of the axes before `axis`.
 GroupLayout LeadingLayout(const Shape& shape, int axis);
 

@@ -42,8 +42,10 @@ bool StatisticsNorm::KeepsNormal() const {
          rule_.relu.on;
 }
 
-NormLayout StatisticsNorm::Layout(const Shape& input) const {
-  const GroupLayout channels = ChannelLayout(input, static_cast<int>(rule_.axis));
+NormLayout StatisticsNorm::Layout(const Shape& input, MemoryFormat format) const {
+  const GroupLayout channels = format == MemoryFormat::kBlocked
+                                   ? BlockedChannelLayout(input)
+                                   : ChannelLayout(input, static_cast<int>(rule_.axis));
   return {channels, channels};
 }
 
@@ -80,18 +82,44 @@ size_t StatisticsNorm::BackwardScratch(const InferContext& context, const LayerI
 }
 
 template <typename T>
-void StatisticsNorm::ReadStored(const ForwardArgs& args, int64_t channels, double* mean,
-                                double* variance) const {
+void StatisticsNorm::ReadStored(std::span<const ConstTensorView> learned, int64_t channels,
+                                double* mean, double* variance) const {
   double factor = 1;
   if (rule_.factor != StatisticsNormRule::kNone) {
-    factor = static_cast<double>(At(args.learned, rule_.factor).template data<T>()[0]);
+    factor = static_cast<double>(At(learned, rule_.factor).template data<T>()[0]);
     factor = factor == 0 ? 0 : 1 / factor;
   }
-  const T* stored_mean = At(args.learned, rule_.mean).template data<T>();
-  const T* stored_variance = At(args.learned, rule_.variance).template data<T>();
+  const T* stored_mean = At(learned, rule_.mean).template data<T>();
+  const T* stored_variance = At(learned, rule_.variance).template data<T>();
   for (int64_t c = 0; c < channels; ++c) {
     mean[c] = factor * static_cast<double>(stored_mean[c]);
     variance[c] = factor * static_cast<double>(stored_variance[c]);
+  }
+}
+
+bool StatisticsNorm::IsChannelAffine(Phase phase) const {
+  return rule_.axis == 1 && !UsesBatch(phase) && !rule_.relu.on;
+}
+
+void StatisticsNorm::ReadChannelAffine(std::span<const ConstTensorView> learned,
+                                       std::span<double> factor, std::span<double> shift) const {
+  const auto channels = static_cast<int64_t>(factor.size());
+  std::ranges::fill(factor, 1.0);
+  std::ranges::fill(shift, 0.0);
+  if (!rule_.identity) {
+    std::vector<double> variance(factor.size());
+    ReadStored<float>(learned, channels, shift.data(), variance.data());
+    for (size_t c = 0; c < factor.size(); ++c) {
+      factor[c] = 1 / std::sqrt(variance[c] + rule_.eps);
+      shift[c] *= -factor[c];
+    }
+  }
+  const float* scale = DataOrNull<float>(At(learned, rule_.scale));
+  const float* bias = DataOrNull<float>(At(learned, rule_.shift));
+  for (size_t c = 0; c < factor.size(); ++c) {
+    const double s = scale == nullptr ? 1 : static_cast<double>(scale[c]);
+    factor[c] *= s;
+    shift[c] = shift[c] * s + (bias == nullptr ? 0 : static_cast<double>(bias[c]));
   }
 }
 
@@ -126,8 +154,8 @@ void StatisticsNorm::Update(const ForwardArgs& args, const GroupLayout& groups, 
   }
 }
 
-void StatisticsNorm::Forward(const ForwardArgs& args) const {
-  const NormLayout layout = Layout(args.inputs[0].shape());
+void StatisticsNorm::Run(const ForwardArgs& args, MemoryFormat format) const {
+  const NormLayout layout = Layout(args.inputs[0].shape(), format);
   const int64_t channels = layout.groups.Groups();
   const int threads = args.context.threads();
   const bool saves = !args.saved.empty() && !args.saved[kInverse].empty();
@@ -146,7 +174,7 @@ void StatisticsNorm::Forward(const ForwardArgs& args) const {
         GroupMoments(threads, layout.groups, pass.x, mean, variance);
         Update<T>(args, layout.groups, mean, variance);
       } else {
-        ReadStored<T>(args, channels, mean, variance);
+        ReadStored<T>(args.learned, channels, mean, variance);
       }
       pass.center = mean;
       for (int64_t c = 0; c < channels; ++c) inverse[c] = 1 / std::sqrt(variance[c] + rule_.eps);
@@ -162,9 +190,9 @@ void StatisticsNorm::Forward(const ForwardArgs& args) const {
   });
 }
 
-void StatisticsNorm::Backward(const BackwardArgs& args) const {
+void StatisticsNorm::Run(const BackwardArgs& args, MemoryFormat format) const {
   const Shape& shape = args.output_grads[0].shape();
-  const NormLayout layout = Layout(shape);
+  const NormLayout layout = Layout(shape, format);
   ScratchCutter cutter(args.scratch);
   double* scratch = cutter.Take<double>(StandardizeBackwardScratch(layout));
   DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
@@ -190,5 +218,8 @@ void StatisticsNorm::Backward(const BackwardArgs& args) const {
     Standardize(args.context.threads(), layout, pass, scratch);
   });
 }
+
+template void StatisticsNorm::Update<float>(const ForwardArgs&, const GroupLayout&, const double*,
+                                            const double*) const;
 
 }  // namespace crema

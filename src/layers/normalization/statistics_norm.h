@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/registry.h"
+#include "layers/channel_affine.h"
 #include "layers/normalization/standardize.h"
 #include "math/bias_activation.h"
 
@@ -45,15 +46,24 @@ struct StatisticsNormRule {
   double factor_add = 0;        // factor = keep * factor + factor_add; 0: it becomes 1
 };
 
-class StatisticsNorm : public Layer {
+class StatisticsNorm : public Layer, public ChannelAffine {
  public:
   LayerInfo Infer(const InferContext& context) const final;
-  void Forward(const ForwardArgs& args) const final;
-  void Backward(const BackwardArgs& args) const final;
+  void Forward(const ForwardArgs& args) const final { Run(args, MemoryFormat::kPlain); }
+  void Backward(const BackwardArgs& args) const final { Run(args, MemoryFormat::kPlain); }
   size_t ForwardScratch(const InferContext& context, const LayerInfo& info,
                         int threads) const final;
   size_t BackwardScratch(const InferContext& context, const LayerInfo& info,
                          int threads) const final;
+
+  bool IsChannelAffine(Phase phase) const final;
+  size_t AffineBlobs() const final { return rule_.blobs.size(); }
+  void ReadChannelAffine(std::span<const ConstTensorView> learned, std::span<double> factor,
+                         std::span<double> shift) const final;
+
+  // Row "blocked": f32, channels on axis 1 that fill whole blocks. With statistics of the batch it
+  // absorbs a Scale and a ReLU.
+  static Kernel BlockedKernel();
 
  protected:
   StatisticsNorm(const LayerParameter& param, StatisticsNormRule rule)
@@ -63,9 +73,17 @@ class StatisticsNorm : public Layer {
   bool UsesBatch(Phase phase) const;
   // y is something else than the normalised input.
   bool KeepsNormal() const;
-  NormLayout Layout(const Shape& input) const;
+  NormLayout Layout(const Shape& input, MemoryFormat format = MemoryFormat::kPlain) const;
+  bool Absorbs(const KernelQuery& query) const;
+  static LayerInfo FusedInfo(const KernelQuery& query);
+  static size_t FusedScratch(const KernelQuery& query);
+  void RunFused(const ForwardArgs& args) const;
+  void RunFused(const BackwardArgs& args) const;
+  void Run(const ForwardArgs& args, MemoryFormat format) const;
+  void Run(const BackwardArgs& args, MemoryFormat format) const;
   template <typename T>
-  void ReadStored(const ForwardArgs& args, int64_t channels, double* mean, double* variance) const;
+  void ReadStored(std::span<const ConstTensorView> learned, int64_t channels, double* mean,
+                  double* variance) const;
   template <typename T>
   void Update(const ForwardArgs& args, const GroupLayout& groups, const double* mean,
               const double* variance) const;

@@ -26,8 +26,18 @@ Pooling::Pooling(const LayerParameter& param, PoolSettings (*read)(const Layer&)
     : Layer(param), method_(param.pooling_param().pool()), settings_(read(*this)) {}
 
 PoolPlanes Pooling::Planes(const PoolWindowNd& window, Phase phase) const {
-  return PoolPlanes(window, PoolMethodOf(method_, phase),
-                    !param().pooling_param().avg_include_pad());
+  return PoolPlanes(window, PoolMethodOf(method_, phase), ExcludesPad());
+}
+
+Support Pooling::SupportsBlocks(const Shape& input) const {
+  if (method_ == PoolingParameter::STOCHASTIC) return Support::No("is for MAX and AVE");
+  if (FirstSpatial(input) != 2) return Support::No("is for channels on axis 1");
+  // Larger ones have an index of their own (PoolPlanes), which depends on the extents where the
+  // whole plane is one window.
+  constexpr int64_t kMostCells = int64_t{1} << 30;
+  const PoolWindow window = PlaneWindow(input);
+  if (window.h.kernel > kMostCells / window.w.kernel) return Support::No("windows are too large");
+  return {};
 }
 
 LayerInfo Pooling::Infer(const InferContext& context) const {

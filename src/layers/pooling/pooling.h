@@ -5,7 +5,7 @@
 // A window may be empty, or hold NaN only: MAX then gives -FLT_MAX, from nowhere (position -1).
 #pragma once
 
-#include "graph/layer.h"
+#include "graph/registry.h"
 #include "layers/pooling/pool_geometry.h"
 #include "layers/pooling/pool_planes.h"
 
@@ -21,6 +21,14 @@ class Pooling final : public Layer {
   void Backward(const BackwardArgs& args) const override;
   size_t ForwardScratch(const InferContext& context, const LayerInfo& info, int) const override;
 
+  // For the row on blocked blobs.
+  Support SupportsBlocks(const Shape& input) const;
+  PoolWindow PlaneWindow(const Shape& input) const {
+    return MakePoolWindow(*this, settings_, input).Plane();
+  }
+  bool IsAverage() const { return method_ == PoolingParameter::AVE; }
+  bool ExcludesPad() const { return !param().pooling_param().avg_include_pad(); }
+
  private:
   PoolPlanes Planes(const PoolWindowNd& window, Phase phase) const;
   PoolPlanes Planes(const Shape& input, Phase phase) const {
@@ -32,6 +40,9 @@ class Pooling final : public Layer {
   const PoolingParameter::PoolMethod method_;
   const PoolSettings settings_;
 };
+
+// Row "blocked": f32, MAX and AVE of planes of whole blocks of channels.
+Kernel BlockedPoolingKernel();
 
 // The method of a layer in a phase; T has MAX, AVE and STOCHASTIC.
 template <typename Enum>

@@ -24,6 +24,11 @@ LayerSample Sample(std::string name, const std::string& fields, std::vector<int6
 
 std::vector<LayerSample> PlaneSamples() {
   return {
+      Sample("whole_blocks", "kernel_size: 3 stride: 2", {2, 32, 7, 6}),
+      Sample("whole_blocks_pad", "kernel_size: 3 stride: 1 pad: 1", {1, 16, 5, 4}),
+      Sample("whole_blocks_average", "pool: AVE kernel_size: 3 stride: 2 pad: 1", {2, 16, 5, 6}),
+      Sample("whole_blocks_global", "pool: AVE global_pooling: true", {2, 48, 5, 3}),
+      Sample("whole_blocks_large", "kernel_size: 16 stride: 3", {1, 16, 20, 17}),
       Sample("max_2x2", "pool: MAX kernel_size: 2 stride: 2", {2, 3, 4, 6}),
       Sample("max_2x2_odd", "kernel_size: 2 stride: 2 round_mode: FLOOR", {1, 2, 5, 7}),
       Sample("max_ceil_mode", "kernel_size: 2 stride: 2 ceil_mode: false", {1, 2, 5, 7}),
@@ -149,6 +154,7 @@ void RegisterPooling(Registry& registry) {
   type.make = [](const LayerParameter& p) {
     return std::make_unique<const Pooling>(p, ReadPoolSettings);
   };
+  type.kernels = {BlockedPoolingKernel()};
   type.samples = PlaneSamples();
   for (LayerSample& sample : NdSamples()) type.samples.push_back(std::move(sample));
   type.bad_samples = BadSamples();

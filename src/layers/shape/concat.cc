@@ -32,6 +32,7 @@ class Concat final : public Layer {
     LayerInfo info;
     info.outputs = {{first.With(axis, extent), context.inputs[0].dtype}};
     info.view = context.inputs.size() == 1;
+    info.any_format = axis <= 1;
     return info;
   }
 

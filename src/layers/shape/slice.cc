@@ -37,6 +37,7 @@ class Slice final : public Layer {
       info.outputs.push_back({shape.With(axis, extent), context.inputs[0].dtype});
     }
     info.view = context.output_count == 1;
+    info.any_format = axis <= 1;
     return info;
   }
 

@@ -54,6 +54,7 @@ class Split final : public Layer, public AnyInputType {
     LayerInfo info;
     info.outputs.assign(context.output_count, context.inputs[0]);
     info.share = true;
+    info.any_format = true;
     return info;
   }
 

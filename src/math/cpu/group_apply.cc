@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/error.h"
 #include "core/parallel_for.h"
 #include "math/group_stats.h"
 #include "math/vectorize.h"
@@ -86,14 +87,14 @@ void ApplyRows(const GroupLayout& g, const Tables& tables, const T* x, const T* 
   }
 }
 
-// Rows [begin, end) of outer * runs, for groups whose elements alternate.
+// Rows [begin, end) of repeats * outer * runs, for groups whose elements alternate.
 template <typename T>
 void ApplyAlternating(const GroupLayout& g, const Tables& tables, const T* x, const T* z, T* y,
                       int64_t begin, int64_t end) {
   ColumnCoefficients<T> k;
   for (int64_t row = begin; row < end;) {
-    const int64_t outer = row / g.runs;
-    const int64_t stop = std::min(end, (outer + 1) * g.runs);
+    const int64_t outer = row / g.runs % g.outer;
+    const int64_t stop = std::min(end, (row / g.runs + 1) * g.runs);
     for (int64_t first = 0; first < g.inner; first += kColumns) {
       const auto width = static_cast<size_t>(std::min(kColumns, g.inner - first));
       for (size_t j = 0; j < width; ++j) {
@@ -116,7 +117,8 @@ template <typename T>
 void Apply(int threads, const GroupLayout& g, const Tables& tables, const T* x, const T* z, T* y) {
   if (g.Count() == 0) return;
   const bool rows = g.run != 1 || g.inner == 1;
-  const int64_t pieces = g.outer * g.runs * (rows ? g.inner : 1);
+  CREMA_CHECK(!rows || g.repeats == 1);
+  const int64_t pieces = g.repeats * g.outer * g.runs * (rows ? g.inner : 1);
   const int64_t cost = rows ? g.run : g.inner;
   ParallelFor(threads, pieces, std::max<int64_t>(1, kGrain / cost),
               [&](int64_t begin, int64_t end, int) {

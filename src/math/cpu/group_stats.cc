@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/error.h"
 #include "core/parallel_for.h"
 #include "math/vectorize.h"
 
@@ -33,6 +34,8 @@ struct Elements {
   int64_t runs;
   int64_t stride;  // between runs
   int64_t run;
+  int64_t repeats = 1;
+  int64_t repeat_stride = 0;
 };
 
 template <typename Op, typename T>
@@ -57,9 +60,10 @@ inline double SumRuns(const Elements<T>& e, double center) {
 template <typename Op, typename T>
 inline void SumColumns(const Elements<T>& e, const double* center, double* sums) {
   std::array<double, kColumns> total{};
-  for (int64_t r = 0; r < e.runs; ++r) {
-    const T* a = e.a + r * e.stride;
-    const T* b = e.b + r * e.stride;
+  for (int64_t row = 0; row < e.repeats * e.runs; ++row) {
+    const int64_t at = row / e.runs * e.repeat_stride + row % e.runs * e.stride;
+    const T* a = e.a + at;
+    const T* b = e.b + at;
     for (int64_t j = 0; j < e.run; ++j) {
       total[static_cast<size_t>(j)] += Op::Of(a[j], b[j], center[j]);
     }
@@ -102,6 +106,7 @@ void Reduce(int threads, const GroupLayout& g, const T* a, const T* b, const dou
   const int64_t stride = g.inner * g.run;
   const int64_t cost = std::max<int64_t>(1, g.GroupSize());
   if (g.run != 1 || g.inner == 1) {
+    CREMA_CHECK(g.repeats == 1);
     ParallelFor(threads, g.Groups(), std::max<int64_t>(1, kGrain / cost),
                 [&](int64_t begin, int64_t end, int) {
                   for (int64_t i = begin; i < end; ++i) {
@@ -122,7 +127,8 @@ void Reduce(int threads, const GroupLayout& g, const T* a, const T* b, const dou
           const int64_t at = i / blocks * g.runs * stride + first;
           const int64_t group = i / blocks * g.inner + first;
           Columns(Op{},
-                  Elements<T>{a + at, b + at, g.runs, stride, std::min(kColumns, g.inner - first)},
+                  Elements<T>{a + at, b + at, g.runs, stride, std::min(kColumns, g.inner - first),
+                              g.repeats, g.outer * g.runs * stride},
                   center == nullptr ? kZeros.data() : center + group, sums + group);
         }
       });

@@ -3,37 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "math/cpu/lrn_power.h"
 #include "math/vectorize.h"
 
 namespace crema {
 namespace {
 
 constexpr int64_t kPixels = 256;  // worked on at a time, so that they stay in the cache
-
-// scale^-beta, where the usual exponents need square roots only.
-enum class Exponent { kThreeQuarters, kHalf, kOne, kOther };
-Exponent Kind(double beta) {
-  if (beta == 0.75) return Exponent::kThreeQuarters;
-  if (beta == 0.5) return Exponent::kHalf;
-  return beta == 1 ? Exponent::kOne : Exponent::kOther;
-}
-
-template <typename T>
-[[gnu::always_inline]] inline void PowerLoop(int64_t count, Exponent kind, double beta,
-                                             const T* scale, T* power) {
-  if (kind == Exponent::kThreeQuarters) {
-    for (int64_t i = 0; i < count; ++i) {
-      const T root = std::sqrt(scale[i]);
-      power[i] = 1 / (root * std::sqrt(root));
-    }
-  } else if (kind == Exponent::kHalf) {
-    for (int64_t i = 0; i < count; ++i) power[i] = 1 / std::sqrt(scale[i]);
-  } else if (kind == Exponent::kOne) {
-    for (int64_t i = 0; i < count; ++i) power[i] = 1 / scale[i];
-  } else {
-    for (int64_t i = 0; i < count; ++i) power[i] = std::pow(scale[i], static_cast<T>(-beta));
-  }
-}
 
 // The running sums are doubles: what a large value adds, its leaving takes away again exactly
 // enough for its small neighbours.
@@ -51,7 +27,7 @@ template <typename T>
                                               T* scale, T* y, double* sum) {
   const int64_t half = std::min((p.size - 1) / 2, s.channels);
   const double factor = p.alpha / static_cast<double>(p.size);
-  const Exponent kind = Kind(p.beta);
+  const LrnExponent kind = LrnExponentOf(p.beta);
   for (int64_t first = 0; first < s.Plane(); first += kPixels) {
     const int64_t count = std::min(kPixels, s.Plane() - first);
     std::fill(sum, sum + count, 0.0);
@@ -64,7 +40,7 @@ template <typename T>
       if (tail >= 0) AddSquares(count, x + tail * s.Plane() + first, -1, sum);
       const int64_t at = c * s.Plane() + first;
       for (int64_t i = 0; i < count; ++i) scale[at + i] = static_cast<T>(p.k + factor * sum[i]);
-      PowerLoop(count, kind, p.beta, scale + at, y + at);
+      LrnPower(count, kind, p.beta, scale + at, y + at);
       for (int64_t i = 0; i < count; ++i) y[at + i] *= x[at + i];
     }
   }
@@ -93,13 +69,13 @@ template <typename T>
                                                       T* dx, double* sum) {
   const int64_t half = std::min((p.size - 1) / 2, s.channels);
   const double factor = 2 * p.alpha * p.beta / static_cast<double>(p.size);
-  const Exponent kind = Kind(p.beta);
+  const LrnExponent kind = LrnExponentOf(p.beta);
   double* ratio = sum + kPixels;
   for (int64_t first = 0; first < s.Plane(); first += kPixels) {
     const int64_t count = std::min(kPixels, s.Plane() - first);
     for (int64_t c = 0; c < s.channels; ++c) {
       const int64_t at = c * s.Plane() + first;
-      PowerLoop(count, kind, p.beta, scale + at, dx + at);
+      LrnPower(count, kind, p.beta, scale + at, dx + at);
       RatioLoop(count, x + at, scale + at, dy + at, dx + at, ratio + c * kPixels);
     }
     std::fill(sum, sum + count, 0.0);
@@ -219,7 +195,7 @@ void LrnWithin(const LrnShape& s, const LrnParam& p, const T* x, T* scale, T* y,
     }
     WindowSums(s, p, squares, sums);
     for (int64_t i = 0; i < s.Plane(); ++i) scale[at + i] = static_cast<T>(1 + factor * sums[i]);
-    PowerLoop(s.Plane(), Kind(p.beta), p.beta, scale + at, y + at);
+    LrnPower(s.Plane(), LrnExponentOf(p.beta), p.beta, scale + at, y + at);
     for (int64_t i = 0; i < s.Plane(); ++i) y[at + i] *= x[at + i];
   }
 }
@@ -231,7 +207,7 @@ void LrnWithinBackward(const LrnShape& s, const LrnParam& p, const T* x, const T
   double* sums = scratch + s.Plane();
   for (int64_t c = 0; c < s.channels; ++c) {
     const int64_t at = c * s.Plane();
-    PowerLoop(s.Plane(), Kind(p.beta), p.beta, scale + at, dx + at);
+    LrnPower(s.Plane(), LrnExponentOf(p.beta), p.beta, scale + at, dx + at);
     RatioLoop(s.Plane(), x + at, scale + at, dy + at, dx + at, ratio);
     WindowSums(s, p, ratio, sums);
     SubtractLoop(s.Plane(), 2 * p.beta * WithinFactor(s, p), sums, x + at, dx + at);

@@ -1,0 +1,22 @@
+#include "core/memory_format.h"
+
+namespace crema {
+
+std::string_view ToString(MemoryFormat format) {
+  if (format == MemoryFormat::kPlain) return "NCHW";
+  return ChannelBlock() == 16 ? "nChw16c" : "nChw8c";
+}
+
+int64_t ChannelBlock() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  static const int64_t block =
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") ? 16
+      : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")       ? 8
+                                                                              : 0;
+  return block;
+#else
+  return 0;
+#endif
+}
+
+}  // namespace crema

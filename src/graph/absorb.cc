@@ -1,0 +1,161 @@
+#include "graph/absorb.h"
+
+#include <algorithm>
+
+namespace crema {
+namespace {
+
+class Absorber {
+ public:
+  explicit Absorber(Plan* plan) : plan_(*plan), readers_(plan->values.size()) {
+    for (size_t n = 0; n < plan_.layers.size(); ++n) {
+      for (int v : plan_.layers[n].inputs) readers_[Index(v)].push_back(static_cast<int>(n));
+    }
+  }
+
+  void Run() {
+    for (size_t n = 0; n < plan_.layers.size(); ++n) {
+      const PlannedLayer& layer = plan_.layers[n];
+      if (layer.absorbed_by >= 0 || layer.kernel == nullptr || !layer.kernel->absorbs) continue;
+      if (layer.recompute) continue;
+      if (layer.outputs.size() == 1) Collect(static_cast<int>(n));
+    }
+    plan_.scratch_bytes = 0;
+    plan_.state_bytes = 0;
+    for (const PlannedLayer& layer : plan_.layers) {
+      plan_.scratch_bytes =
+          std::max({plan_.scratch_bytes, layer.forward_scratch, layer.backward_scratch});
+      plan_.state_bytes += layer.state_bytes;
+    }
+  }
+
+ private:
+  static size_t Index(int i) { return static_cast<size_t>(i); }
+
+  void Collect(int n) {
+    PlannedLayer& layer = plan_.layers[Index(n)];
+    int v = layer.outputs[0];
+    while (true) {
+      const int next = OnlyReader(v);
+      if (next < 0 || !CanFollow(n, next, v)) break;
+      layer.absorbed_layers.push_back(plan_.layers[Index(next)].layer.get());
+      if (!Ask(&layer)) {
+        layer.absorbed_layers.pop_back();
+        break;
+      }
+      layer.absorbs.push_back(next);
+      v = plan_.layers[Index(next)].outputs[0];
+    }
+    if (layer.absorbs.empty()) return;
+    for (int next : layer.absorbs) Absorb(n, next);
+    BookAgain(&layer);
+  }
+
+  // -1: none, or several, or somebody outside too.
+  int OnlyReader(int v) const {
+    const PlannedValue& value = plan_.values[Index(v)];
+    if (readers_[Index(v)].size() != 1 || value.loss_weight != 0) return -1;
+    return readers_[Index(v)][0];
+  }
+
+  // It gives one output of the same kind, and its other inputs are there when layer n runs.
+  bool CanFollow(int n, int next, int v) const {
+    const PlannedLayer& follower = plan_.layers[Index(next)];
+    if (follower.outputs.size() != 1 || follower.info.dynamic_outputs) return false;
+    // Forward and backward of both come together.
+    const PlannedLayer& layer = plan_.layers[Index(n)];
+    if (follower.recompute || follower.backward != layer.backward) return false;
+    if (follower.backward && !follower.to_input[0]) return false;
+    const BlobSpec& from = plan_.values[Index(v)].spec;
+    const BlobSpec& to = plan_.values[Index(follower.outputs[0])].spec;
+    if (from.shape != to.shape || from.dtype != to.dtype || from.format != to.format) return false;
+    return std::ranges::all_of(follower.inputs, [&](int input) {
+      const PlannedValue& value = plan_.values[Index(input)];
+      return input == v || (value.producer < n && value.spec.format == from.format &&
+                            value.spec.shape == from.shape);
+    });
+  }
+
+  template <typename Body>
+  auto WithQuery(const PlannedLayer& layer, Body&& body) const {
+    std::vector<BlobSpec> inputs;
+    for (int v : layer.inputs) inputs.push_back(plan_.values[Index(v)].spec);
+    inputs.resize(inputs.size() - layer.added_inputs);
+    const InferContext context{.phase = layer.layer->param().phase(),
+                               .inputs = inputs,
+                               .output_count = layer.outputs.size(),
+                               .dtype = plan_.options.dtype,
+                               .rank = plan_.options.rank,
+                               .world = plan_.options.world};
+    return body(KernelQuery{.layer = *layer.layer,
+                            .context = context,
+                            .info = layer.info,
+                            .threads = plan_.options.threads,
+                            .backward = layer.backward,
+                            .to_input = WantsInputGradient(layer),
+                            .deterministic = plan_.options.deterministic,
+                            .absorbed = layer.absorbed_layers});
+  }
+
+  bool Ask(PlannedLayer* layer) const {
+    return WithQuery(*layer,
+                     [&](const KernelQuery& query) { return layer->kernel->absorbs(query); });
+  }
+
+  void Absorb(int n, int next) {
+    PlannedLayer& layer = plan_.layers[Index(n)];
+    PlannedLayer& follower = plan_.layers[Index(next)];
+    const int v = InputBehind(n, follower);
+    for (int input : follower.inputs) {
+      if (input == v) continue;
+      layer.inputs.push_back(input);
+      ++layer.added_inputs;
+    }
+    follower.inputs = {v};
+    follower.absorbed_by = n;
+    follower.info.view = true;
+    follower.info.saved.clear();
+    follower.info.backward_reads_input.clear();
+    follower.info.backward_reads_output.clear();
+    follower.kernel = nullptr;
+    follower.forward_scratch = 0;
+    follower.backward_scratch = 0;
+    follower.state_bytes = 0;
+  }
+
+  // The input of a follower that layer n or one that it absorbed makes.
+  int InputBehind(int n, const PlannedLayer& follower) const {
+    for (int input : follower.inputs) {
+      const int producer = plan_.values[Index(input)].producer;
+      if (producer == n || plan_.layers[Index(producer)].absorbed_by == n) return input;
+    }
+    CREMA_CHECK(false);
+    return -1;
+  }
+
+  void BookAgain(PlannedLayer* layer) const {
+    WithQuery(*layer, [&](const KernelQuery& query) {
+      if (layer->kernel->absorbing_info) layer->info = layer->kernel->absorbing_info(query);
+      if (layer->backward) {
+        layer->backward_scratch = static_cast<int64_t>(BackwardScratchOf(layer->kernel, query));
+      }
+      layer->forward_scratch = static_cast<int64_t>(ForwardScratchOf(layer->kernel, query));
+      if (layer->kernel->state_bytes) {
+        layer->state_bytes = static_cast<int64_t>(layer->kernel->state_bytes(query));
+      }
+      return 0;
+    });
+  }
+
+  Plan& plan_;
+  std::vector<std::vector<int>> readers_;  // by value
+};
+
+}  // namespace
+
+void AbsorbFollowers(Plan* plan) {
+  if (!plan->options.optimize) return;
+  Absorber(plan).Run();
+}
+
+}  // namespace crema

@@ -1,0 +1,299 @@
+#include "graph/passes/memory_formats.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/strings.h"
+#include "graph/infer.h"
+
+namespace crema {
+namespace {
+
+constexpr double kBytesPerSecond = 10e9;  // of a copy, as far as reorders and rows are compared
+constexpr double kReorderSeconds = 2e-6;  // to start one
+
+// One way to run a node.
+struct Choice {
+  MemoryFormat in = MemoryFormat::kPlain;
+  MemoryFormat out = MemoryFormat::kPlain;
+  double seconds = 0;
+};
+
+double MoveSeconds(const BlobSpec& spec) {
+  return static_cast<double>(StoredBytes(spec)) / kBytesPerSecond;
+}
+
+bool HasWholeBlocks(const BlobSpec& spec) {
+  return spec.shape.axes() == 4 && spec.shape[1] % ChannelBlock() == 0 && spec.dtype == DType::kF32;
+}
+
+class Chooser {
+ public:
+  Chooser(Graph* graph, const Registry& registry, const PlanOptions& options)
+      : graph_(*graph), registry_(registry), options_(options) {
+    infos_ =
+        InferShapes(graph_, {.dtype = options.dtype, .rank = options.rank, .world = options.world});
+    specs_.resize(graph_.values.size());
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const std::vector<int>& outputs = graph_.nodes[n].outputs;
+      for (size_t o = 0; o < outputs.size(); ++o) specs_[Index(outputs[o])] = infos_[n].outputs[o];
+    }
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) choices_.push_back(ChoicesOf(n));
+  }
+
+  void Run() {
+    const bool any = std::ranges::any_of(choices_, [](const std::vector<Choice>& choices) {
+      return std::ranges::any_of(choices,
+                                 [](const Choice& c) { return c.out == MemoryFormat::kBlocked; });
+    });
+    if (!any) return;
+    chosen_.assign(choices_.size(), 0);  // plain
+    Improve();
+    std::vector<size_t> best = chosen_;
+    double least = Total();
+    for (const bool follow : {true, false}) {
+      Start(follow);
+      Improve();
+      const double total = Total();
+      if (total < least) {
+        least = total;
+        best = chosen_;
+      }
+    }
+    chosen_ = std::move(best);
+    SetFormats();
+    InsertReorders();
+  }
+
+ private:
+  static size_t Index(int i) { return static_cast<size_t>(i); }
+
+  // The plain one is the first.
+  std::vector<Choice> ChoicesOf(size_t n) const {
+    const Node& node = graph_.nodes[n];
+    const LayerInfo& info = infos_[n];
+    std::vector<BlobSpec> inputs;
+    double moved = 0;
+    for (int v : node.inputs) {
+      inputs.push_back(specs_[Index(v)]);
+      moved += MoveSeconds(inputs.back());
+    }
+    for (const BlobSpec& spec : info.outputs) moved += MoveSeconds(spec);
+    if (info.view || info.share) moved = 0;
+    std::vector<Choice> choices{{.seconds = moved}};
+    if (node.inputs.empty() || ChannelBlock() == 0) return choices;
+    const InferContext context{.phase = node.layer->param().phase(),
+                               .inputs = inputs,
+                               .output_count = node.outputs.size(),
+                               .dtype = options_.dtype,
+                               .rank = options_.rank,
+                               .world = options_.world};
+    const KernelQuery query{.layer = *node.layer,
+                            .context = context,
+                            .info = info,
+                            .threads = options_.threads,
+                            .backward = options_.backward,
+                            .deterministic = options_.deterministic};
+    bool has_plain = false;
+    for (const Kernel& kernel : node.type->kernels) {
+      if (kernel.device != options_.device.type) continue;
+      if (kernel.supports && !kernel.supports(query).yes) continue;
+      const double seconds = kernel.seconds ? kernel.seconds(query) : moved;
+      const Choice choice{kernel.input_format, kernel.output_format, seconds};
+      const bool plain = choice.in == MemoryFormat::kPlain && choice.out == MemoryFormat::kPlain;
+      if (plain && !std::exchange(has_plain, true)) {
+        choices[0] = choice;
+      } else if (!plain && FindChoice(choices, choice.in, choice.out) < 0) {
+        choices.push_back(choice);
+      }
+    }
+    if (info.any_format && std::ranges::all_of(inputs, HasWholeBlocks) &&
+        std::ranges::all_of(info.outputs, HasWholeBlocks)) {
+      choices.push_back({MemoryFormat::kBlocked, MemoryFormat::kBlocked, choices[0].seconds});
+    }
+    return choices;
+  }
+
+  static int FindChoice(const std::vector<Choice>& choices, MemoryFormat in, MemoryFormat out) {
+    for (size_t i = 1; i < choices.size(); ++i) {
+      if (choices[i].in == in && choices[i].out == out) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  const Choice& ChosenOf(size_t n) const { return choices_[n][chosen_[n]]; }
+
+  double ReorderSeconds(int v, MemoryFormat from, MemoryFormat to) const {
+    const BlobSpec& spec = specs_[Index(v)];
+    if (from == to) return 0;
+    return kReorderSeconds + 2 * MoveSeconds(spec);
+  }
+
+  // Of the reorders of what node n reads.
+  double InputSeconds(size_t n, const Choice& choice) const {
+    double seconds = 0;
+    for (int v : graph_.nodes[n].inputs) {
+      const int producer = graph_.values[Index(v)].producer;
+      seconds += ReorderSeconds(v, ChosenOf(Index(producer)).out, choice.in);
+    }
+    return seconds;
+  }
+
+  double OutputSeconds(size_t n, const Choice& choice) const {
+    double seconds = 0;
+    for (int v : graph_.nodes[n].outputs) {
+      const Value& value = graph_.values[Index(v)];
+      if (IsPlainForUsers(value)) seconds += ReorderSeconds(v, choice.out, MemoryFormat::kPlain);
+      for (int reader : value.readers) {
+        seconds += ReorderSeconds(v, choice.out, ChosenOf(Index(reader)).in);
+      }
+    }
+    return seconds;
+  }
+
+  static bool IsPlainForUsers(const Value& value) {
+    return value.readers.empty() || value.loss_weight != 0;
+  }
+
+  double Total() const {
+    double total = 0;
+    for (size_t n = 0; n < choices_.size(); ++n) {
+      total += ChosenOf(n).seconds + InputSeconds(n, ChosenOf(n));
+      for (int v : graph_.nodes[n].outputs) {
+        if (!IsPlainForUsers(graph_.values[Index(v)])) continue;
+        total += ReorderSeconds(v, ChosenOf(n).out, MemoryFormat::kPlain);
+      }
+    }
+    return total;
+  }
+
+  // Each node as it likes; `follow`: it looks at the formats of its inputs, which are chosen
+  // before.
+  void Start(bool follow) {
+    chosen_.assign(choices_.size(), 0);
+    for (size_t n = 0; n < choices_.size(); ++n) {
+      double least = 0;
+      for (size_t c = 0; c < choices_[n].size(); ++c) {
+        const Choice& choice = choices_[n][c];
+        // Those that take any format cost the same in each, and always follow.
+        const bool free = infos_[n].any_format;
+        const double seconds = choice.seconds + (follow || free ? InputSeconds(n, choice) : 0);
+        if (c > 0 && seconds >= least) continue;
+        least = seconds;
+        chosen_[n] = c;
+      }
+    }
+  }
+
+  // Changes single nodes as long as that helps.
+  void Improve() {
+    constexpr int kMostSweeps = 50;
+    bool changed = true;
+    for (int sweep = 0; changed && sweep < kMostSweeps; ++sweep) {
+      changed = false;
+      for (size_t i = 0; i < choices_.size(); ++i) {
+        const size_t n = sweep % 2 == 0 ? i : choices_.size() - 1 - i;
+        changed = ImproveNode(n) || changed;
+      }
+    }
+  }
+
+  bool ImproveNode(size_t n) {
+    if (choices_[n].size() == 1) return false;
+    const auto cost = [&](size_t c) {
+      const Choice& choice = choices_[n][c];
+      return choice.seconds + InputSeconds(n, choice) + OutputSeconds(n, choice);
+    };
+    const size_t before = chosen_[n];
+    double least = cost(before);
+    for (size_t c = 0; c < choices_[n].size(); ++c) {
+      const double seconds = cost(c);
+      if (seconds < least * (1 - 1e-9)) {
+        least = seconds;
+        chosen_[n] = c;
+      }
+    }
+    return chosen_[n] != before;
+  }
+
+  void SetFormats() {
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (int v : graph_.nodes[n].outputs) {
+        graph_.values[Index(v)].format = ChosenOf(n).out;
+      }
+    }
+  }
+
+  // One for each reader that wants the other format, and one for users.
+  void InsertReorders() {
+    std::vector<Node> nodes;
+    const size_t count = graph_.nodes.size();
+    for (size_t n = 0; n < count; ++n) {
+      Node node = graph_.nodes[n];
+      for (int& v : node.inputs) v = Reordered(v, ChosenOf(n).in, &nodes);
+      const std::vector<int> outputs = node.outputs;
+      nodes.push_back(std::move(node));
+      for (int v : outputs) {
+        if (IsPlainForUsers(graph_.values[Index(v)])) Reordered(v, MemoryFormat::kPlain, &nodes);
+      }
+    }
+    graph_.nodes = std::move(nodes);
+    graph_.Reindex();
+  }
+
+  // The value in this format: itself, or that of a new node.
+  int Reordered(int v, MemoryFormat format, std::vector<Node>* nodes) {
+    const Value value = graph_.values[Index(v)];
+    if (value.format == format) return v;
+    LayerParameter param;
+    param.set_type("Reorder");
+    param.set_name(StrCat(value.name, "_to_", ToString(format)));
+    param.set_phase(graph_.state.phase());
+    param.add_bottom(value.name);
+    param.add_top(value.name);
+    Node node;
+    node.type = registry_.Find("Reorder");
+    CREMA_CHECK(node.type != nullptr);
+    node.layer = node.type->make(param);
+    node.inputs = {v};
+    node.outputs = {static_cast<int>(graph_.values.size())};
+    Value reordered;
+    reordered.name = value.name;
+    reordered.loss_weight = value.loss_weight;
+    reordered.format = format;
+    graph_.values[Index(v)].loss_weight = 0;
+    graph_.values.push_back(std::move(reordered));
+    nodes->push_back(std::move(node));
+    return static_cast<int>(graph_.values.size()) - 1;
+  }
+
+  Graph& graph_;
+  const Registry& registry_;
+  const PlanOptions& options_;
+  std::vector<LayerInfo> infos_;
+  std::vector<BlobSpec> specs_;               // by value
+  std::vector<std::vector<Choice>> choices_;  // by node
+  std::vector<size_t> chosen_;                // by node
+};
+
+}  // namespace
+
+bool FitsFormats(const Kernel& kernel, const LayerInfo& info, std::span<const BlobSpec> inputs,
+                 std::span<const BlobSpec> outputs) {
+  const auto fits = [](std::span<const BlobSpec> specs, MemoryFormat format) {
+    return std::ranges::all_of(specs, [&](const BlobSpec& spec) { return spec.format == format; });
+  };
+  if (fits(inputs, kernel.input_format) && fits(outputs, kernel.output_format)) return true;
+  return info.any_format && kernel.input_format == MemoryFormat::kPlain &&
+         fits(inputs, MemoryFormat::kBlocked) && fits(outputs, MemoryFormat::kBlocked) &&
+         std::ranges::all_of(inputs, HasWholeBlocks) &&
+         std::ranges::all_of(outputs, HasWholeBlocks);
+}
+
+void ChooseMemoryFormats(Graph* graph, const Registry& registry, const PlanOptions& options) {
+  if (options.device.type != DeviceType::kCpu || ChannelBlock() == 0) return;
+  Chooser(graph, registry, options).Run();
+}
+
+}  // namespace crema

@@ -1,0 +1,85 @@
+#include "layers/convolution/conv_epilogue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "layers/channel_affine.h"
+
+namespace crema {
+namespace {
+
+const ChannelAffine* AffineOf(const Layer& layer) {
+  const auto* affine = dynamic_cast<const ChannelAffine*>(&layer);
+  return affine != nullptr && affine->IsChannelAffine(layer.param().phase()) ? affine : nullptr;
+}
+
+bool AddsOneInput(const LayerParameter& param) {
+  const EltwiseParameter& p = param.eltwise_param();
+  return param.type() == "Eltwise" && param.bottom_size() == 2 &&
+         p.operation() == EltwiseParameter::SUM &&
+         std::ranges::all_of(p.coeff(), [](float c) { return c == 1; });
+}
+
+}  // namespace
+
+ConvEpilogue::ConvEpilogue(const Convolution& convolution, std::span<const Layer* const> absorbed)
+    : relu_(convolution.relu()) {
+  for (const Layer* layer : absorbed) possible_ = possible_ && Take(*layer);
+}
+
+bool ConvEpilogue::Take(const Layer& layer) {
+  if (relu_.on) return false;  // it comes last
+  if (AffineOf(layer) != nullptr && !sum_) {
+    affine_.push_back(&layer);
+    return true;
+  }
+  if (AddsOneInput(layer.param()) && !sum_) {
+    sum_ = true;
+    return true;
+  }
+  if (layer.param().type() != "ReLU") return false;
+  relu_ = {true, layer.param().relu_param().negative_slope()};
+  return true;
+}
+
+void ConvEpilogue::ReadAffine(std::span<const ConstTensorView> learned, std::span<float> factor,
+                              std::span<float> shift) const {
+  std::vector<double> factors(factor.size(), 1);
+  std::vector<double> shifts(factor.size(), 0);
+  std::vector<double> f(factor.size());
+  std::vector<double> s(factor.size());
+  for (const Layer* layer : affine_) {
+    const ChannelAffine& affine = *AffineOf(*layer);
+    affine.ReadChannelAffine(learned.first(affine.AffineBlobs()), f, s);
+    learned = learned.subspan(affine.AffineBlobs());
+    for (size_t c = 0; c < f.size(); ++c) {
+      factors[c] *= f[c];
+      shifts[c] = shifts[c] * f[c] + s[c];
+    }
+  }
+  std::ranges::transform(factors, factor.begin(), [](double v) { return static_cast<float>(v); });
+  std::ranges::transform(shifts, shift.begin(), [](double v) { return static_cast<float>(v); });
+}
+
+ConvEpilogueNumbers::ConvEpilogueNumbers(const KernelQuery& query)
+    : epilogue_(static_cast<const Convolution&>(query.layer), query.absorbed),
+      has_bias_(static_cast<const Convolution&>(query.layer).has_bias()) {
+  if (!epilogue_.affine()) return;
+  factor_.resize(static_cast<size_t>(query.layer.param().convolution_param().num_output()));
+  shift_.resize(factor_.size());
+}
+
+ConvLearned ConvEpilogueNumbers::Read(const ForwardArgs& args) {
+  ConvLearned learned;
+  learned.weight = args.learned[0].data<float>();
+  if (has_bias_) learned.bias = args.learned[1].data<float>();
+  if (!epilogue_.affine()) return learned;
+  if (!args.weights_fixed || !std::exchange(read_, true)) {
+    epilogue_.ReadAffine(args.learned.subspan(has_bias_ ? 2 : 1), factor_, shift_);
+  }
+  learned.factor = factor_.data();
+  learned.shift = shift_.data();
+  return learned;
+}
+
+}  // namespace crema

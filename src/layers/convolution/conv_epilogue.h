@@ -1,0 +1,55 @@
+// What a convolution does besides, for layers behind it (Kernel::absorbs).
+#pragma once
+
+#include <span>
+
+#include "layers/convolution/convolution.h"
+#include "math/blocked_conv.h"
+
+namespace crema {
+
+// In this order, each at most once: BatchNorm, BN or Scale (any number of them), Eltwise SUM with
+// one more input, ReLU. Refers to the layers. Thread safety: const.
+class ConvEpilogue {
+ public:
+  ConvEpilogue(const Convolution& convolution, std::span<const Layer* const> absorbed);
+
+  bool possible() const { return possible_; }
+  bool affine() const { return !affine_.empty(); }
+  bool sum() const { return sum_; }
+  FusedRelu relu() const { return relu_; }
+  // From the learned blobs of the layers, one behind the other: y = factor[c] * x + shift[c].
+  void ReadAffine(std::span<const ConstTensorView> learned, std::span<float> factor,
+                  std::span<float> shift) const;
+
+ private:
+  bool Take(const Layer& layer);
+
+  std::vector<const Layer*> affine_;
+  bool sum_ = false;
+  FusedRelu relu_;
+  bool possible_ = true;
+};
+
+// The numbers of an epilogue in one session. Thread safety: one thread.
+class ConvEpilogueNumbers {
+ public:
+  explicit ConvEpilogueNumbers(const KernelQuery& query);
+
+  const ConvEpilogue& kind() const { return epilogue_; }
+  // Weights, bias, and what absorbed layers do to them, read anew unless weights are fixed.
+  ConvLearned Read(const ForwardArgs& args);
+  // What is added; null: nothing.
+  const float* AddedOf(const ForwardArgs& args) const {
+    return epilogue_.sum() ? args.inputs.back().data<float>() : nullptr;
+  }
+
+ private:
+  ConvEpilogue epilogue_;
+  bool has_bias_;
+  std::vector<float> factor_;
+  std::vector<float> shift_;
+  bool read_ = false;
+};
+
+}  // namespace crema

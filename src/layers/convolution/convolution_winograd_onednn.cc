@@ -1,0 +1,262 @@
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "core/parallel_for.h"
+#include "layers/convolution/convolution_blocked.h"
+#include "layers/normalization/standardize.h"
+#include "math/blocked_winograd.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+PackedConvShape ShapeOf(const ConvGeometry& g) {
+  return PackedConvShape(g.window, g.groups, g.in_channels, g.out_channels);
+}
+
+ConvGeometry GeometryOf(const KernelQuery& query) {
+  return MakeConvGeometry(query.layer, query.context.inputs[0].shape);
+}
+
+// Which passes are done so.
+struct Passes {
+  explicit Passes(const KernelQuery& query) {
+    const ConvGeometry g = GeometryOf(query);
+    const PackedConvShape shape = ShapeOf(g);
+    const bool ready = !query.backward;  // where nothing learns, filters are transformed once
+    forward = BlockedWinogradPays(shape, WinogradPass::kForward, g.batch, query.threads, ready);
+    if (!query.backward) return;
+    to_weight =
+        BlockedWinogradPays(shape, WinogradPass::kWeightGradient, g.batch, query.threads, false);
+    to_input = query.to_input && BlockedWinogradPays(shape, WinogradPass::kDataGradient, g.batch,
+                                                     query.threads, false);
+    other = !to_weight || (query.to_input && !to_input);
+  }
+  bool Any() const { return forward || to_weight || to_input; }
+  bool NeedsOther() const { return !forward || other; }
+
+  bool forward = false;
+  bool to_weight = false;
+  bool to_input = false;
+  bool other = false;  // a backward pass that oneDNN does
+};
+
+Support Supports(const KernelQuery& query) {
+  if (!HaveBlockedWinograd()) return Support::No("needs a processor with AVX-512");
+  const Support blocked = SupportsBlockedConv(query);
+  if (!blocked.yes) return blocked;
+  const ConvGeometry g = GeometryOf(query);
+  if (g.window.axes != 2 || !IsBlockedWinogradShape(ShapeOf(g))) {
+    return Support::No("is for 3 x 3 filters with stride 1");
+  }
+  const int64_t block = ChannelBlock();
+  if (g.in_channels % block != 0 || g.out_channels % block != 0) {
+    return Support::No("is for channels that fill whole blocks");
+  }
+  const Passes passes(query);
+  if (!passes.Any()) return Support::No("does not pay for these extents");
+  if (passes.NeedsOther()) return SupportsFastBlockedConv(query, false);
+  return {};
+}
+
+// One pass after the other uses the same scratch.
+struct ScratchNeeds {
+  explicit ScratchNeeds(const KernelQuery& query)
+      : g(GeometryOf(query)), shape(ShapeOf(g)), threads(query.threads), passes(query) {}
+
+  size_t Filters(WinogradPass pass) const {
+    return ScratchBytes<std::byte>(static_cast<int64_t>(BlockedWinogradWeightBytes(shape, pass)));
+  }
+  size_t Forward(bool keeps_filters) const {
+    return (keeps_filters ? 0 : Filters(WinogradPass::kForward)) +
+           BlockedWinogradForwardScratch(shape, g.batch, threads) + 2 * kScratchSlack;
+  }
+  size_t Backward(bool masks) const {
+    const size_t masked = masks ? ScratchBytes<float>(g.batch * g.OutImage()) : 0;
+    const size_t to_weight =
+        passes.to_weight ? BlockedWinogradWeightGradientScratch(shape, g.batch, threads) : 0;
+    const size_t to_input = passes.to_input
+                                ? Filters(WinogradPass::kDataGradient) +
+                                      BlockedWinogradDataGradientScratch(shape, g.batch, threads)
+                                : 0;
+    const size_t sums = ScratchBytes<double>(g.out_channels);
+    return masked + sums + std::max(to_weight, to_input) + 2 * kScratchSlack;
+  }
+
+  ConvGeometry g;
+  PackedConvShape shape;
+  int threads;
+  Passes passes;
+};
+
+size_t ForwardScratch(const KernelQuery& query) {
+  const ScratchNeeds needs(query);
+  if (needs.passes.forward) return needs.Forward(!query.backward);
+  return BlockedConv(BlockedConfigOf(query, false)).ForwardScratch();
+}
+
+size_t BackwardScratch(const KernelQuery& query) {
+  const ScratchNeeds needs(query);
+  const bool masks = static_cast<const Convolution&>(query.layer).relu().on;
+  const size_t other =
+      needs.passes.other ? BlockedConv(BlockedConfigOf(query, false)).BackwardScratch() : 0;
+  return std::max(needs.Backward(masks), other);
+}
+
+size_t StateBytes(const KernelQuery& query) {
+  const ScratchNeeds needs(query);
+  size_t bytes = 0;
+  if (needs.passes.forward && !query.backward) bytes += needs.Filters(WinogradPass::kForward);
+  if (needs.passes.NeedsOther()) bytes += BlockedConv(BlockedConfigOf(query, false)).KeptBytes();
+  return bytes;
+}
+
+class State final : public KernelState {
+ public:
+  explicit State(const KernelQuery& query)
+      : g_(GeometryOf(query)),
+        shape_(ShapeOf(g_)),
+        passes_(query),
+        keeps_(!query.backward),
+        epilogue_(query) {
+    if (passes_.NeedsOther()) {
+      other_.emplace(BlockedConfigOf(query, false));
+      other_->Prepare();
+    }
+    if (!passes_.forward) return;
+    bias_.resize(static_cast<size_t>(g_.out_channels));
+    if (!keeps_) return;
+    const size_t bytes = BlockedWinogradWeightBytes(shape_, WinogradPass::kForward);
+    kept_ = Tensor(Shape{static_cast<int64_t>((bytes + 63) / 64), 16}, DType::kF32);
+  }
+
+  void Forward(const ForwardArgs& args) {
+    const ConvLearned learned = epilogue_.Read(args);
+    const float* x = args.inputs[0].data<float>();
+    float* y = args.outputs[0].data<float>();
+    const float* added = epilogue_.AddedOf(args);
+    if (!passes_.forward) {
+      return other_->Forward(x, learned, added, y, args.weights_fixed, args.scratch);
+    }
+    const int threads = args.context.threads();
+    ScratchCutter cutter(args.scratch);
+    auto* filters = keeps_ ? kept_.view().data<float>()
+                           : reinterpret_cast<float*>(cutter.Take<std::byte>(static_cast<int64_t>(
+                                 BlockedWinogradWeightBytes(shape_, WinogradPass::kForward))));
+    if (!args.weights_fixed || !keeps_ || !std::exchange(transformed_, true)) {
+      BlockedWinogradWeights(shape_, WinogradPass::kForward, threads, learned.weight,
+                             learned.factor, filters);
+      SetBias(learned);
+    }
+    const bool biased = learned.bias != nullptr || learned.shift != nullptr;
+    const size_t scratch = BlockedWinogradForwardScratch(shape_, g_.batch, threads);
+    BlockedWinogradForward(shape_, g_.batch, threads, x, filters,
+                           {biased ? bias_.data() : nullptr, added, epilogue_.kind().relu()}, y,
+                           {cutter.Take<std::byte>(static_cast<int64_t>(scratch)), scratch});
+  }
+
+  void Backward(const Layer& layer, const BackwardArgs& args) {
+    ConvGrads grads = BlockedGradsOf(layer, args);
+    const float* dy = grads.dy;
+    ScratchCutter cutter(args.scratch);
+    if (passes_.to_weight || passes_.to_input) dy = Masked(layer, args, grads, &cutter);
+    const bool learns = grads.dweight != nullptr || grads.dbias != nullptr;
+    if (passes_.to_weight && learns) {
+      ToWeight(args.context.threads(), grads, dy, cutter);
+      grads.dweight = nullptr;
+      grads.dbias = nullptr;
+    }
+    if (passes_.to_input && grads.dx != nullptr) {
+      ToInput(args.context.threads(), grads, dy, cutter);
+      grads.dx = nullptr;
+    }
+    // What is left, with the gradient as it came: it is masked there.
+    const bool left = grads.dweight != nullptr || grads.dbias != nullptr || grads.dx != nullptr;
+    if (left) other_->Backward(grads, args.scratch);
+  }
+
+ private:
+  void SetBias(const ConvLearned& learned) {
+    for (size_t c = 0; c < bias_.size(); ++c) {
+      const float own = learned.bias == nullptr ? 0 : learned.bias[c];
+      bias_[c] = learned.factor == nullptr ? own : own * learned.factor[c] + learned.shift[c];
+    }
+  }
+
+  const float* Masked(const Layer& layer, const BackwardArgs& args, const ConvGrads& grads,
+                      ScratchCutter* cutter) const {
+    const FusedRelu relu = static_cast<const Convolution&>(layer).relu();
+    if (!relu.on) return grads.dy;
+    const int64_t count = g_.batch * g_.OutImage();
+    auto* masked = cutter->Take<float>(count);
+    ParallelFor(args.context.threads(), count, 1 << 14, [&](int64_t begin, int64_t end, int) {
+      MaskByOutput(end - begin, relu.slope, grads.y + begin, grads.dy + begin, masked + begin);
+    });
+    return masked;
+  }
+
+  void ToWeight(int threads, const ConvGrads& grads, const float* dy, ScratchCutter cutter) const {
+    if (grads.dbias != nullptr) {
+      const Shape shape{g_.batch, g_.out_channels, g_.window.out[0], g_.window.out[1]};
+      auto* sums = cutter.Take<double>(g_.out_channels);
+      GroupSums(threads, BlockedChannelLayout(shape), dy, sums);
+      for (int64_t c = 0; c < g_.out_channels; ++c) grads.dbias[c] += static_cast<float>(sums[c]);
+    }
+    if (grads.dweight == nullptr) return;
+    const size_t scratch = BlockedWinogradWeightGradientScratch(shape_, g_.batch, threads);
+    BlockedWinogradWeightGradient(shape_, g_.batch, threads, grads.x, dy, grads.dweight,
+                                  {cutter.Take<std::byte>(static_cast<int64_t>(scratch)), scratch});
+  }
+
+  void ToInput(int threads, const ConvGrads& grads, const float* dy, ScratchCutter cutter) const {
+    const size_t bytes = BlockedWinogradWeightBytes(shape_, WinogradPass::kDataGradient);
+    auto* filters = reinterpret_cast<float*>(cutter.Take<std::byte>(static_cast<int64_t>(bytes)));
+    BlockedWinogradWeights(shape_, WinogradPass::kDataGradient, threads, grads.weight, nullptr,
+                           filters);
+    const size_t scratch = BlockedWinogradDataGradientScratch(shape_, g_.batch, threads);
+    BlockedWinogradDataGradient(shape_, g_.batch, threads, dy, filters, grads.dx,
+                                {cutter.Take<std::byte>(static_cast<int64_t>(scratch)), scratch});
+  }
+
+  const ConvGeometry g_;
+  const PackedConvShape shape_;
+  const Passes passes_;
+  const bool keeps_;  // transformed filters; else they are scratch
+  ConvEpilogueNumbers epilogue_;
+  std::optional<BlockedConv> other_;
+  Tensor kept_;
+  std::vector<float> bias_;
+  bool transformed_ = false;
+};
+
+}  // namespace
+
+Kernel WinogradConvolutionKernel() {
+  constexpr double kProductsPerSecond = 250e9;  // a thread, of those that it saves too
+  Kernel row;
+  row.name = "winograd";
+  row.supports = Supports;
+  row.input_format = MemoryFormat::kBlocked;
+  row.output_format = MemoryFormat::kBlocked;
+  row.forward = [](const Layer&, const ForwardArgs& args) {
+    static_cast<State*>(args.kernel_state)->Forward(args);
+  };
+  row.backward = [](const Layer& layer, const BackwardArgs& args) {
+    static_cast<State*>(args.kernel_state)->Backward(layer, args);
+  };
+  row.forward_scratch = ForwardScratch;
+  row.backward_scratch = BackwardScratch;
+  row.state_bytes = StateBytes;
+  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    return std::make_unique<State>(query);
+  };
+  row.absorbs = ConvolutionAbsorbs;
+  row.seconds = [](const KernelQuery& query) {
+    return static_cast<double>(query.info.macs) / (kProductsPerSecond * query.threads);
+  };
+  return row;
+}
+
+}  // namespace crema

@@ -1,0 +1,35 @@
+// What BatchNorm does besides in training, for layers behind it (Kernel::absorbs).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/registry.h"
+#include "math/bias_activation.h"
+
+namespace crema {
+
+// A Scale with learned numbers of the channels, a ReLU, or one behind the other.
+struct NormEpilogue {
+  explicit NormEpilogue(std::span<const Layer* const> absorbed);
+
+  bool scale = false;
+  bool bias = false;
+  FusedRelu relu;
+  bool possible = true;
+};
+
+// Of a layer that absorbed some. Thread safety: one thread.
+struct FusedNormState final : KernelState {
+  FusedNormState(std::span<const Layer* const> absorbed, int64_t channels)
+      : epilogue(absorbed),
+        center(static_cast<size_t>(channels)),
+        factor(center.size()),
+        offset(center.size()),
+        slope(center.size()) {}
+
+  NormEpilogue epilogue;
+  std::vector<float> center, factor, offset, slope;  // by channel
+};
+
+}  // namespace crema

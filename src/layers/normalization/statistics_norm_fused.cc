@@ -1,0 +1,173 @@
+// BatchNorm with statistics of the batch, Scale and ReLU in one: two readings of x forward, two of
+// x and dy backward. With n = (x - mean) * inverse, y = relu(scale * n + bias) and d the part of dy
+// that the ReLU lets through:
+//   dscale = sum d * n, dbias = sum d, dx = scale * inverse * (d - dbias / N - n * dscale / N).
+#include <algorithm>
+#include <cmath>
+
+#include "layers/blocked_row.h"
+#include "layers/channel_affine.h"
+#include "layers/normalization/norm_epilogue.h"
+#include "layers/normalization/statistics_norm.h"
+#include "math/blocked_batch_norm.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+ChannelBlocks BlocksOf(const Shape& shape) { return {shape[0], shape[1], shape.count(2)}; }
+
+const float* DataOrNull(std::span<const ConstTensorView> views, size_t index) {
+  return index < views.size() && !views[index].empty() ? views[index].data<float>() : nullptr;
+}
+
+void AddTo(const TensorView& gradient, const double* sums) {
+  if (gradient.empty()) return;
+  float* to = gradient.data<float>();
+  for (int64_t c = 0; c < gradient.count(); ++c) to[c] += static_cast<float>(sums[c]);
+}
+
+}  // namespace
+
+NormEpilogue::NormEpilogue(std::span<const Layer* const> absorbed) {
+  for (const Layer* layer : absorbed) {
+    const LayerParameter& param = layer->param();
+    const auto* affine = dynamic_cast<const ChannelAffine*>(layer);
+    if (param.type() == "Scale" && affine != nullptr && !scale && !relu.on &&
+        affine->IsChannelAffine(param.phase())) {
+      scale = true;
+      bias = affine->AffineBlobs() == 2;
+    } else if (param.type() == "ReLU" && !relu.on && param.relu_param().negative_slope() >= 0) {
+      relu = {true, param.relu_param().negative_slope()};
+    } else {
+      possible = false;
+    }
+  }
+}
+
+bool StatisticsNorm::Absorbs(const KernelQuery& query) const {
+  return UsesBatch(query.context.phase) && !KeepsNormal() && !rule_.identity &&
+         NormEpilogue(query.absorbed).possible;
+}
+
+LayerInfo StatisticsNorm::FusedInfo(const KernelQuery& query) {
+  LayerInfo info = query.info;
+  const int64_t channels = query.context.inputs[0].shape[1];
+  info.in_place = false;
+  info.saved = {{{2 * channels}, DType::kF64}};  // means, then inverses
+  info.backward_reads_input = {true};
+  info.backward_reads_output = {NormEpilogue(query.absorbed).relu.on};
+  return info;
+}
+
+size_t StatisticsNorm::FusedScratch(const KernelQuery& query) {
+  const ChannelBlocks blocks = BlocksOf(query.context.inputs[0].shape);
+  return ScratchBytes<double>(ChannelSumsScratch(blocks)) +
+         ScratchBytes<double>(4 * blocks.channels) + 2 * kScratchSlack;
+}
+
+void StatisticsNorm::RunFused(const ForwardArgs& args) const {
+  auto& state = *static_cast<FusedNormState*>(args.kernel_state);
+  const Shape& shape = args.inputs[0].shape();
+  const ChannelBlocks blocks = BlocksOf(shape);
+  if (blocks.Count() == 0) return;
+  const int threads = args.context.threads();
+  const auto channels = static_cast<size_t>(blocks.channels);
+  ScratchCutter cutter(args.scratch);
+  double* sums = cutter.Take<double>(ChannelSumsScratch(blocks));
+  double* variance = cutter.Take<double>(4 * blocks.channels);
+  const bool saves = !args.saved.empty() && !args.saved[0].empty();
+  double* mean = saves ? args.saved[0].data<double>() : variance + channels;
+  double* inverse = mean + channels;
+  const float* x = args.inputs[0].data<float>();
+  ChannelMoments(threads, blocks, x, mean, variance, sums);
+  Update<float>(args, BlockedChannelLayout(shape), mean, variance);
+  const size_t own = rule_.blobs.size();
+  const float* scale = state.epilogue.scale ? DataOrNull(args.learned, own) : nullptr;
+  const float* bias = state.epilogue.bias ? DataOrNull(args.learned, own + 1) : nullptr;
+  for (size_t c = 0; c < channels; ++c) {
+    inverse[c] = 1 / std::sqrt(variance[c] + rule_.eps);
+    state.center[c] = static_cast<float>(mean[c]);
+    state.factor[c] = static_cast<float>(inverse[c] * (scale == nullptr ? 1 : double{scale[c]}));
+    state.offset[c] = bias == nullptr ? 0 : bias[c];
+  }
+  NormalizeChannels(threads, blocks, x, state.center.data(), state.factor.data(),
+                    state.offset.data(), state.epilogue.relu, args.outputs[0].data<float>());
+}
+
+void StatisticsNorm::RunFused(const BackwardArgs& args) const {
+  auto& state = *static_cast<FusedNormState*>(args.kernel_state);
+  const ChannelBlocks blocks = BlocksOf(args.inputs[0].shape());
+  if (blocks.Count() == 0) return;
+  const int threads = args.context.threads();
+  const auto channels = static_cast<size_t>(blocks.channels);
+  ScratchCutter cutter(args.scratch);
+  double* partial = cutter.Take<double>(ChannelSumsScratch(blocks));
+  double* sums = cutter.Take<double>(4 * blocks.channels);
+  double* products = sums + channels;
+  const double* mean = args.saved[0].data<double>();
+  const double* inverse = mean + channels;
+  std::transform(mean, inverse, state.center.begin(), [](double m) { return float(m); });
+  const FusedRelu relu = state.epilogue.relu;
+  const NormalizedGrads grads{.x = args.inputs[0].data<float>(),
+                              .y = relu.on ? args.outputs[0].data<float>() : nullptr,
+                              .dy = args.output_grads[0].data<float>(),
+                              .center = state.center.data(),
+                              .relu = relu};
+  NormalizedSums(threads, blocks, grads, sums, products, partial);
+  for (size_t c = 0; c < channels; ++c) products[c] *= inverse[c];
+  const size_t own = rule_.blobs.size();
+  if (state.epilogue.scale) AddTo(args.learned_grads[own], products);
+  if (state.epilogue.bias) AddTo(args.learned_grads[own + 1], sums);
+  if (args.input_grads[0].empty()) return;
+  const float* scale = state.epilogue.scale ? DataOrNull(args.learned, own) : nullptr;
+  const auto values = static_cast<double>(blocks.Values());
+  for (size_t c = 0; c < channels; ++c) {
+    const double factor = inverse[c] * (scale == nullptr ? 1 : double{scale[c]});
+    state.factor[c] = static_cast<float>(factor);
+    state.offset[c] = static_cast<float>(factor * sums[c] / values);
+    state.slope[c] = static_cast<float>(factor * inverse[c] * products[c] / values);
+  }
+  NormalizedToInput(threads, blocks, grads, state.factor.data(), state.offset.data(),
+                    state.slope.data(), args.input_grads[0].data<float>());
+}
+
+// Alone it computes as the plain one does; with what it absorbed, as above.
+Kernel StatisticsNorm::BlockedKernel() {
+  const auto norm = [](const Layer& layer) -> const StatisticsNorm& {
+    return static_cast<const StatisticsNorm&>(layer);
+  };
+  Kernel row;
+  row.name = "blocked";
+  row.input_format = MemoryFormat::kBlocked;
+  row.output_format = MemoryFormat::kBlocked;
+  row.supports = [norm](const KernelQuery& query) {
+    if (norm(query.layer).rule_.axis != 1) return Support::No("is for channels on axis 1");
+    return SupportsWholeBlocks(query);
+  };
+  row.forward = [norm](const Layer& layer, const ForwardArgs& args) {
+    if (args.kernel_state != nullptr) return norm(layer).RunFused(args);
+    norm(layer).Run(args, MemoryFormat::kBlocked);
+  };
+  row.backward = [norm](const Layer& layer, const BackwardArgs& args) {
+    if (args.kernel_state != nullptr) return norm(layer).RunFused(args);
+    norm(layer).Run(args, MemoryFormat::kBlocked);
+  };
+  row.forward_scratch = [](const KernelQuery& q) {
+    if (!q.absorbed.empty()) return FusedScratch(q);
+    return q.layer.ForwardScratch(q.context, q.info, q.threads);
+  };
+  row.backward_scratch = [](const KernelQuery& q) {
+    if (!q.absorbed.empty()) return FusedScratch(q);
+    return q.layer.BackwardScratch(q.context, q.info, q.threads);
+  };
+  row.absorbs = [norm](const KernelQuery& query) { return norm(query.layer).Absorbs(query); };
+  row.absorbing_info = FusedInfo;
+  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    if (query.absorbed.empty()) return nullptr;
+    return std::make_unique<FusedNormState>(query.absorbed, query.context.inputs[0].shape[1]);
+  };
+  return row;
+}
+
+}  // namespace crema

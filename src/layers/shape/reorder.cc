@@ -1,0 +1,89 @@
+// Reorder: y = x, in another memory format. The planner puts it where layers meet that want
+// different ones (graph/passes/memory_formats.cc); the row that is chosen says which way it goes.
+#include <cstring>
+
+#include "core/strings.h"
+#include "graph/registry.h"
+#include "math/blocked_copy.h"
+
+namespace crema {
+namespace {
+
+class Reorder final : public Layer {
+ public:
+  using Layer::Layer;
+
+  LayerInfo Infer(const InferContext& context) const override {
+    LayerInfo info;
+    info.outputs = {context.inputs[0]};
+    info.outputs[0].format = MemoryFormat::kPlain;
+    return info;
+  }
+  void Forward(const ForwardArgs& args) const override {
+    std::memcpy(args.outputs[0].raw(), args.inputs[0].raw(), args.inputs[0].bytes());
+  }
+  void Backward(const BackwardArgs& args) const override {
+    const TensorView& dx = args.input_grads[0];
+    std::memcpy(dx.raw(), args.output_grads[0].raw(), dx.bytes());
+  }
+};
+
+Support Supports(const KernelQuery& query) {
+  if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
+  if (query.context.inputs[0].dtype != DType::kF32) return Support::No("is for f32");
+  if (query.context.inputs[0].shape.axes() != 4) return Support::No("is for 4 axes");
+  return {};
+}
+
+using Copy = void (*)(int threads, int64_t batch, int64_t channels, int64_t pixels, const float* x,
+                      float* y);
+
+void Run(Copy copy, int threads, const Shape& shape, const void* x, void* y) {
+  copy(threads, shape[0], shape[1], shape.count(2), static_cast<const float*>(x),
+       static_cast<float*>(y));
+}
+
+Kernel MakeRow(std::string name, MemoryFormat from, MemoryFormat to, Copy there, Copy back) {
+  Kernel row;
+  row.name = std::move(name);
+  row.supports = Supports;
+  row.input_format = from;
+  row.output_format = to;
+  row.forward = [there](const Layer&, const ForwardArgs& args) {
+    Run(there, args.context.threads(), args.inputs[0].shape(), args.inputs[0].raw(),
+        args.outputs[0].raw());
+  };
+  row.backward = [back](const Layer&, const BackwardArgs& args) {
+    Run(back, args.context.threads(), args.input_grads[0].shape(), args.output_grads[0].raw(),
+        args.input_grads[0].raw());
+  };
+  return row;
+}
+
+}  // namespace
+
+void RegisterReorder(Registry& registry) {
+  LayerType type;
+  type.name = "Reorder";
+  type.category = "shape";
+  type.summary = "The same blob in another memory format; nets get it where it is needed.";
+  type.formula = "y = x";
+  type.input_docs = {"x: any shape"};
+  type.output_docs = {"y: the shape of x"};
+  type.origin = "Crema";
+  type.make = [](const LayerParameter& param) -> std::unique_ptr<const Layer> {
+    return std::make_unique<Reorder>(param);
+  };
+  type.kernels = {MakeRow("to blocked", MemoryFormat::kPlain, MemoryFormat::kBlocked,
+                          PlainToBlocked, BlockedToPlain),
+                  MakeRow("to plain", MemoryFormat::kBlocked, MemoryFormat::kPlain, BlockedToPlain,
+                          PlainToBlocked)};
+  type.samples = {
+      {.name = "image", .prototxt = "", .inputs = {{.shape = {2, 19, 3, 5}}}},
+      {.name = "whole_blocks", .prototxt = "", .inputs = {{.shape = {1, 32, 4, 4}}}},
+      {.name = "vector", .prototxt = "", .inputs = {{.shape = {7}}}},
+  };
+  registry.Add(std::move(type));
+}
+
+}  // namespace crema

@@ -1,0 +1,51 @@
+// Normalisation of channels by their mean and variance on blocked blobs of whole blocks
+// (core/memory_format.h), with a ReLU behind it, in as few passes over memory as there can be.
+// Source: Ioffe and Szegedy, "Batch Normalization", 2015.
+#pragma once
+
+#include <cstdint>
+
+#include "math/bias_activation.h"
+
+namespace crema {
+
+// N x C x pixels. Bits do not depend on the number of threads.
+struct ChannelBlocks {
+  int64_t batch = 0;
+  int64_t channels = 0;
+  int64_t pixels = 0;
+  int64_t Values() const { return batch * pixels; }  // of a channel
+  int64_t Count() const { return batch * channels * pixels; }
+};
+
+// Doubles of scratch for the sums below.
+int64_t ChannelSumsScratch(const ChannelBlocks& blocks);
+
+// One reading of x. The variance divides by the number of values. Sums are taken of the differences
+// from one value of the channel, so that a large mean costs no digits. Requires values.
+void ChannelMoments(int threads, const ChannelBlocks& blocks, const float* x, double* mean,
+                    double* variance, double* scratch);
+
+// y = relu((x - center) * factor + shift), one number a channel; y may be x.
+void NormalizeChannels(int threads, const ChannelBlocks& blocks, const float* x,
+                       const float* center, const float* factor, const float* shift, FusedRelu relu,
+                       float* y);
+
+// What the way back reads: d is dy, or with a ReLU what that lets through.
+struct NormalizedGrads {
+  const float* x = nullptr;
+  const float* y = nullptr;  // read with a ReLU only
+  const float* dy = nullptr;
+  const float* center = nullptr;  // by channel
+  FusedRelu relu;
+};
+
+// sums = sum of d, products = sum of d * (x - center), by channel.
+void NormalizedSums(int threads, const ChannelBlocks& blocks, const NormalizedGrads& grads,
+                    double* sums, double* products, double* scratch);
+
+// dx = factor * d - offset - slope * (x - center), by channel; dx may be dy.
+void NormalizedToInput(int threads, const ChannelBlocks& blocks, const NormalizedGrads& grads,
+                       const float* factor, const float* offset, const float* slope, float* dx);
+
+}  // namespace crema

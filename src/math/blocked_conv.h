@@ -1,0 +1,79 @@
+// Convolution in single precision on blocked blobs (core/memory_format.h), by oneDNN.
+// Only there when the build has oneDNN (CREMA_HAVE_ONEDNN).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "math/bias_activation.h"
+#include "math/conv_grads.h"
+
+namespace crema {
+
+struct BlockedConvShape {
+  int64_t batch = 0;
+  int64_t groups = 1;
+  int64_t in_channels = 0;   // of all groups
+  int64_t out_channels = 0;  // of all groups
+  struct Axis {
+    int64_t in = 1, out = 1, kernel = 1, stride = 1, pad = 0, dilation = 1;
+  } h, w;
+
+  int64_t WeightCount() const {
+    return out_channels * (in_channels / groups) * h.kernel * w.kernel;
+  }
+};
+
+struct BlockedConvConfig {
+  BlockedConvShape shape;
+  bool plain_input = false;  // x is N x C x H x W, row-major
+  bool bias = false;
+  bool affine = false;  // ConvLearned::factor and shift are given
+  bool sum = false;     // another blob is added before the ReLU
+  FusedRelu relu;
+  bool backward = false;
+  bool backward_to_input = false;
+  int threads = 1;
+};
+
+// y = relu((weight * x + bias) * factor + shift + added), factor and shift by output channel.
+struct ConvLearned {
+  const float* weight = nullptr;  // out channels x in channels of a group x height x width
+  const float* bias = nullptr;
+  const float* factor = nullptr;
+  const float* shift = nullptr;
+};
+
+// Thread safety: one thread at a time, on at most `threads` threads.
+class BlockedConv {
+ public:
+  // Throws kUnsupported where oneDNN has nothing for it.
+  explicit BlockedConv(const BlockedConvConfig& config);
+  ~BlockedConv();
+  BlockedConv(const BlockedConv&) = delete;
+  BlockedConv& operator=(const BlockedConv&) = delete;
+
+  // Whether oneDNN has no more than its reference for one of the passes, which takes hundreds of
+  // times longer.
+  bool IsReference() const;
+  // Bytes that the calls below need as scratch, and that this keeps for packed weights.
+  size_t ForwardScratch() const;
+  size_t BackwardScratch() const;
+  size_t KeptBytes() const;
+
+  // Makes what running needs; Forward and Backward call it when it was not.
+  void Prepare();
+  // `keep_weights`: learned values are those of the call before, if that said so too.
+  void Forward(const float* x, const ConvLearned& learned, const float* added, float* y,
+               bool keep_weights, std::span<std::byte> scratch);
+  // Requires: neither affine nor sum.
+  void Backward(const ConvGrads& grads, std::span<std::byte> scratch);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace crema

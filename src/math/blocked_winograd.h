@@ -1,0 +1,70 @@
+// Convolution of 3 x 3 filters with stride 1 in single precision by Winograd's minimal filtering
+// F(4 x 4, 3 x 3): a tile of 6 x 6 inputs gives 4 x 4 outputs by 36 products a channel, where the
+// sum takes 144. Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016.
+//
+// Images lie in channel blocks, (image, block, height, width, 16): a vector is 16 channels of a
+// pixel. Channels that fill the last block up are 0 in what is read and in what is written. Filters
+// lie as (output, input, 3, 3).
+//
+// Errors are some ten times those of the plain sum, about 1e-6 of the sum of absolute products.
+// Bits do not depend on the number of threads. Scratch that is booked for some threads suffices for
+// fewer of them. Thread safety: any, with scratch of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "math/bias_activation.h"
+#include "math/packed_conv.h"
+
+namespace crema {
+
+// Whether this processor has AVX-512; all functions that compute require it.
+bool HaveBlockedWinograd();
+
+// 3 x 3, stride 1, dilation 1, padding up to 2; groups only of whole channel blocks.
+bool IsBlockedWinogradShape(const PackedConvShape& shape);
+
+// What is computed: y from x, the gradient of x from that of y, or the gradient of the filters.
+enum class WinogradPass { kForward, kDataGradient, kWeightGradient };
+
+// Whether it is expected to take less time than oneDNN's convolution in the same layout.
+// `weights_ready`: the filters were transformed before; it counts for the first two passes only.
+bool BlockedWinogradPays(const PackedConvShape& shape, WinogradPass pass, int64_t batch,
+                         int threads, bool weights_ready);
+
+// Filters as kForward or kDataGradient (transposed and turned round) multiplies by them; with
+// `factor`, which may be null, those of output channel k times factor[k].
+size_t BlockedWinogradWeightBytes(const PackedConvShape& shape, WinogradPass pass);
+void BlockedWinogradWeights(const PackedConvShape& shape, WinogradPass pass, int threads,
+                            const float* weight, const float* factor, float* transformed);
+
+// What is done to a convolved pixel: y = relu(sum + bias + residual).
+struct WinogradEpilogue {
+  const float* bias = nullptr;      // null, or one an output channel
+  const float* residual = nullptr;  // null, or laid out as y; may be y itself
+  FusedRelu relu;
+};
+
+// y is overwritten. `transformed` are the filters for kForward.
+size_t BlockedWinogradForwardScratch(const PackedConvShape& shape, int64_t batch, int threads);
+void BlockedWinogradForward(const PackedConvShape& shape, int64_t batch, int threads,
+                            const float* x, const float* transformed,
+                            const WinogradEpilogue& epilogue, float* y,
+                            std::span<std::byte> scratch);
+
+// dx is overwritten. `transformed` are the filters for kDataGradient.
+size_t BlockedWinogradDataGradientScratch(const PackedConvShape& shape, int64_t batch, int threads);
+void BlockedWinogradDataGradient(const PackedConvShape& shape, int64_t batch, int threads,
+                                 const float* dy, const float* transformed, float* dx,
+                                 std::span<std::byte> scratch);
+
+// dweight is added to.
+size_t BlockedWinogradWeightGradientScratch(const PackedConvShape& shape, int64_t batch,
+                                            int threads);
+void BlockedWinogradWeightGradient(const PackedConvShape& shape, int64_t batch, int threads,
+                                   const float* x, const float* dy, float* dweight,
+                                   std::span<std::byte> scratch);
+
+}  // namespace crema

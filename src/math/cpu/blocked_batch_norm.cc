@@ -1,0 +1,222 @@
+#include "math/blocked_batch_norm.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/memory_format.h"
+#include "core/parallel_for.h"
+#include "math/cpu/lanes.h"
+#include "math/vectorize.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kGrain = 1 << 13;  // elements that pay for a thread
+constexpr int64_t kChunk = 64;       // pixels that are summed in single precision
+
+// body(plane, first channel of its block); a plane is one block of one image.
+template <typename Body>
+void ForPlanes(int threads, const ChannelBlocks& b, Body&& body) {
+  const int64_t block = ChannelBlock();
+  CREMA_CHECK(block > 0 && b.channels % block == 0);
+  const int64_t blocks = b.channels / block;
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, b.pixels * block));
+  ParallelFor(threads, b.batch * blocks, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t plane = begin; plane < end; ++plane) body(plane, plane % blocks * block);
+  });
+}
+
+// Two sums a channel, of one plane.
+template <int kBlock, typename Terms>
+[[gnu::always_inline]] inline void SumTerms(int64_t pixels, double* first, double* second,
+                                            Terms&& terms) {
+  using L = Lanes<kBlock>;
+  std::fill(first, first + kBlock, 0.0);
+  std::fill(second, second + kBlock, 0.0);
+  for (int64_t begin = 0; begin < pixels; begin += kChunk) {
+    typename L::Floats a{}, b{};
+    const int64_t end = std::min(pixels, begin + kChunk);
+    for (int64_t p = begin; p < end; ++p) terms(p * kBlock, &a, &b);
+    for (int i = 0; i < kBlock; ++i) {
+      first[i] += static_cast<double>(a[i]);
+      second[i] += static_cast<double>(b[i]);
+    }
+  }
+}
+
+template <int kBlock>
+[[gnu::always_inline]] inline void MomentsPlane(int64_t pixels, const float* x, const float* origin,
+                                                double* first, double* second) {
+  using L = Lanes<kBlock>;
+  typename L::Floats zero;
+  L::Load(origin, &zero);
+  SumTerms<kBlock>(pixels, first, second,
+                   [&](int64_t at, typename L::Floats* a, typename L::Floats* b) {
+                     typename L::Floats value;
+                     L::Load(x + at, &value);
+                     value -= zero;
+                     *a += value;
+                     *b += value * value;
+                   });
+}
+
+template <int kBlock>
+[[gnu::always_inline]] inline void Mask(const NormalizedGrads& g, int64_t at,
+                                        typename Lanes<kBlock>::Floats* d) {
+  using L = Lanes<kBlock>;
+  L::Load(g.dy + at, d);
+  if (!g.relu.on) return;
+  typename L::Floats y;
+  L::Load(g.y + at, &y);
+  const typename L::Floats none{};
+  *d = y > none ? *d : *d * g.relu.slope;
+}
+
+template <int kBlock>
+[[gnu::always_inline]] inline void GradSumsPlane(const NormalizedGrads& g, int64_t pixels,
+                                                 int64_t start, const float* center, double* first,
+                                                 double* second) {
+  using L = Lanes<kBlock>;
+  typename L::Floats middle;
+  L::Load(center, &middle);
+  SumTerms<kBlock>(pixels, first, second,
+                   [&](int64_t at, typename L::Floats* a, typename L::Floats* b) {
+                     typename L::Floats d, x;
+                     Mask<kBlock>(g, start + at, &d);
+                     L::Load(g.x + start + at, &x);
+                     *a += d;
+                     *b += d * (x - middle);
+                   });
+}
+
+template <int kBlock>
+[[gnu::always_inline]] inline void NormalizePlane(int64_t pixels, const float* x,
+                                                  const float* center, const float* factor,
+                                                  const float* shift, FusedRelu relu, float* y) {
+  using L = Lanes<kBlock>;
+  typename L::Floats c, f, s;
+  L::Load(center, &c);
+  L::Load(factor, &f);
+  L::Load(shift, &s);
+  const typename L::Floats none{};
+  for (int64_t p = 0; p < pixels; ++p) {
+    typename L::Floats value;
+    L::Load(x + p * kBlock, &value);
+    value = (value - c) * f + s;
+    if (relu.on) value = value > none ? value : value * relu.slope;
+    L::Store(value, y + p * kBlock);
+  }
+}
+
+template <int kBlock>
+[[gnu::always_inline]] inline void ToInputPlane(const NormalizedGrads& g, int64_t pixels,
+                                                int64_t start, int64_t channel, const float* factor,
+                                                const float* offset, const float* slope,
+                                                float* dx) {
+  using L = Lanes<kBlock>;
+  typename L::Floats c, f, o, s;
+  L::Load(g.center + channel, &c);
+  L::Load(factor + channel, &f);
+  L::Load(offset + channel, &o);
+  L::Load(slope + channel, &s);
+  for (int64_t at = start; at < start + pixels * kBlock; at += kBlock) {
+    typename L::Floats d, x;
+    Mask<kBlock>(g, at, &d);
+    L::Load(g.x + at, &x);
+    L::Store(f * d - o - s * (x - c), dx + at);
+  }
+}
+
+// One version a processor, each for both sizes of block.
+CREMA_MULTIVERSION void Moments(int64_t block, int64_t pixels, const float* x, const float* origin,
+                                double* first, double* second) {
+  block == 16 ? MomentsPlane<16>(pixels, x, origin, first, second)
+              : MomentsPlane<8>(pixels, x, origin, first, second);
+}
+CREMA_MULTIVERSION void GradSums(int64_t block, const NormalizedGrads& g, int64_t pixels,
+                                 int64_t start, const float* center, double* first,
+                                 double* second) {
+  block == 16 ? GradSumsPlane<16>(g, pixels, start, center, first, second)
+              : GradSumsPlane<8>(g, pixels, start, center, first, second);
+}
+CREMA_MULTIVERSION void Normalize(int64_t block, int64_t pixels, const float* x,
+                                  const float* center, const float* factor, const float* shift,
+                                  FusedRelu relu, float* y) {
+  block == 16 ? NormalizePlane<16>(pixels, x, center, factor, shift, relu, y)
+              : NormalizePlane<8>(pixels, x, center, factor, shift, relu, y);
+}
+CREMA_MULTIVERSION void ToInput(int64_t block, const NormalizedGrads& g, int64_t pixels,
+                                int64_t start, int64_t channel, const float* factor,
+                                const float* offset, const float* slope, float* dx) {
+  block == 16 ? ToInputPlane<16>(g, pixels, start, channel, factor, offset, slope, dx)
+              : ToInputPlane<8>(g, pixels, start, channel, factor, offset, slope, dx);
+}
+
+// The two sums of the planes, one behind the other in `partial`, become those of the channels.
+void AddImages(const ChannelBlocks& b, const double* partial, double* first, double* second) {
+  const int64_t block = ChannelBlock();
+  std::fill_n(first, b.channels, 0.0);
+  std::fill_n(second, b.channels, 0.0);
+  for (int64_t plane = 0; plane < b.batch * b.channels / block; ++plane) {
+    const double* sums = partial + plane * 2 * block;
+    const int64_t channel = plane * block % b.channels;
+    for (int64_t i = 0; i < block; ++i) {
+      first[channel + i] += sums[i];
+      second[channel + i] += sums[block + i];
+    }
+  }
+}
+
+}  // namespace
+
+int64_t ChannelSumsScratch(const ChannelBlocks& blocks) {
+  return 2 * blocks.batch * blocks.channels;
+}
+
+void ChannelMoments(int threads, const ChannelBlocks& b, const float* x, double* mean,
+                    double* variance, double* scratch) {
+  const int64_t block = ChannelBlock();
+  const auto origin = [&](int64_t channel) { return x + channel * b.pixels; };
+  ForPlanes(threads, b, [&](int64_t plane, int64_t channel) {
+    double* sums = scratch + plane * 2 * block;
+    Moments(block, b.pixels, x + plane * b.pixels * block, origin(channel), sums, sums + block);
+  });
+  AddImages(b, scratch, mean, variance);
+  const auto values = static_cast<double>(b.Values());
+  for (int64_t c = 0; c < b.channels; ++c) {
+    const double off = mean[c] / values;
+    mean[c] = static_cast<double>(origin(c / block * block)[c % block]) + off;
+    variance[c] = std::max(0.0, variance[c] / values - off * off);
+  }
+}
+
+void NormalizeChannels(int threads, const ChannelBlocks& b, const float* x, const float* center,
+                       const float* factor, const float* shift, FusedRelu relu, float* y) {
+  const int64_t block = ChannelBlock();
+  ForPlanes(threads, b, [&](int64_t plane, int64_t channel) {
+    const int64_t at = plane * b.pixels * block;
+    Normalize(block, b.pixels, x + at, center + channel, factor + channel, shift + channel, relu,
+              y + at);
+  });
+}
+
+void NormalizedSums(int threads, const ChannelBlocks& b, const NormalizedGrads& grads, double* sums,
+                    double* products, double* scratch) {
+  const int64_t block = ChannelBlock();
+  ForPlanes(threads, b, [&](int64_t plane, int64_t channel) {
+    double* partial = scratch + plane * 2 * block;
+    GradSums(block, grads, b.pixels, plane * b.pixels * block, grads.center + channel, partial,
+             partial + block);
+  });
+  AddImages(b, scratch, sums, products);
+}
+
+void NormalizedToInput(int threads, const ChannelBlocks& b, const NormalizedGrads& grads,
+                       const float* factor, const float* offset, const float* slope, float* dx) {
+  const int64_t block = ChannelBlock();
+  ForPlanes(threads, b, [&](int64_t plane, int64_t channel) {
+    ToInput(block, grads, b.pixels, plane * b.pixels * block, channel, factor, offset, slope, dx);
+  });
+}
+
+}  // namespace crema

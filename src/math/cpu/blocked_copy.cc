@@ -1,0 +1,105 @@
+#include "math/blocked_copy.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/memory_format.h"
+#include "core/parallel_for.h"
+#include "math/vectorize.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kGrain = 1 << 12;  // pixels of a block that pay for a thread
+constexpr int64_t kTile = 16;        // pixels whose lines are in the cache at once
+
+// Pixels [begin, end) of one block: `used` planes become vectors of kBlock channels.
+template <int kBlock>
+inline void Gather(int64_t pixels, int64_t used, const float* x, float* y, int64_t begin,
+                   int64_t end) {
+  for (int64_t p = begin; p < end; p += kTile) {
+    const int64_t tile = std::min(kTile, end - p);
+    if (used == kBlock) {
+      for (int64_t i = 0; i < tile; ++i) {
+        for (int c = 0; c < kBlock; ++c) y[(p + i) * kBlock + c] = x[c * pixels + p + i];
+      }
+    } else {
+      for (int64_t i = 0; i < tile; ++i) {
+        for (int64_t c = 0; c < kBlock; ++c) {
+          y[(p + i) * kBlock + c] = c < used ? x[c * pixels + p + i] : 0;
+        }
+      }
+    }
+  }
+}
+
+template <int kBlock>
+inline void Scatter(int64_t pixels, int64_t used, const float* x, float* y, int64_t begin,
+                    int64_t end) {
+  for (int64_t p = begin; p < end; p += kTile) {
+    const int64_t tile = std::min(kTile, end - p);
+    for (int64_t c = 0; c < used; ++c) {
+      for (int64_t i = 0; i < tile; ++i) y[c * pixels + p + i] = x[(p + i) * kBlock + c];
+    }
+  }
+}
+
+CREMA_MULTIVERSION void Gather16(int64_t pixels, int64_t used, const float* x, float* y,
+                                 int64_t begin, int64_t end) {
+  Gather<16>(pixels, used, x, y, begin, end);
+}
+CREMA_MULTIVERSION void Gather8(int64_t pixels, int64_t used, const float* x, float* y,
+                                int64_t begin, int64_t end) {
+  Gather<8>(pixels, used, x, y, begin, end);
+}
+CREMA_MULTIVERSION void Scatter16(int64_t pixels, int64_t used, const float* x, float* y,
+                                  int64_t begin, int64_t end) {
+  Scatter<16>(pixels, used, x, y, begin, end);
+}
+CREMA_MULTIVERSION void Scatter8(int64_t pixels, int64_t used, const float* x, float* y,
+                                 int64_t begin, int64_t end) {
+  Scatter<8>(pixels, used, x, y, begin, end);
+}
+
+// body(image, block, begin, end): all pixels of all blocks, cut over the threads.
+template <typename Body>
+void ForBlocks(int threads, int64_t batch, int64_t blocks, int64_t pixels, Body&& body) {
+  ParallelFor(threads, batch * blocks * pixels, kGrain, [&](int64_t begin, int64_t end, int) {
+    while (begin < end) {
+      const int64_t plane = begin / pixels;
+      const int64_t stop = std::min(end, (plane + 1) * pixels);
+      body(plane / blocks, plane % blocks, begin - plane * pixels, stop - plane * pixels);
+      begin = stop;
+    }
+  });
+}
+
+}  // namespace
+
+void PlainToBlocked(int threads, int64_t batch, int64_t channels, int64_t pixels, const float* x,
+                    float* y) {
+  const int64_t block = ChannelBlock();
+  CREMA_CHECK(block > 0);
+  const int64_t blocks = (channels + block - 1) / block;
+  ForBlocks(threads, batch, blocks, pixels, [&](int64_t n, int64_t b, int64_t begin, int64_t end) {
+    const int64_t used = std::min(block, channels - b * block);
+    const float* from = x + (n * channels + b * block) * pixels;
+    float* to = y + (n * blocks + b) * pixels * block;
+    (block == 16 ? Gather16 : Gather8)(pixels, used, from, to, begin, end);
+  });
+}
+
+void BlockedToPlain(int threads, int64_t batch, int64_t channels, int64_t pixels, const float* x,
+                    float* y) {
+  const int64_t block = ChannelBlock();
+  CREMA_CHECK(block > 0);
+  const int64_t blocks = (channels + block - 1) / block;
+  ForBlocks(threads, batch, blocks, pixels, [&](int64_t n, int64_t b, int64_t begin, int64_t end) {
+    const int64_t used = std::min(block, channels - b * block);
+    const float* from = x + (n * blocks + b) * pixels * block;
+    float* to = y + (n * channels + b * block) * pixels;
+    (block == 16 ? Scatter16 : Scatter8)(pixels, used, from, to, begin, end);
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,128 @@
+// Pixel by pixel: the channels of one lie in memory of their own, one behind the other and with
+// zeros around them, so that windows are sums of shifted vectors.
+#include "math/blocked_lrn.h"
+
+#include <algorithm>
+
+#include "core/memory_format.h"
+#include "core/parallel_for.h"
+#include "math/cpu/lrn_power.h"
+#include "math/vectorize.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kHalf = kMostBlockedLrn / 2;
+constexpr int64_t kGrain = 1 << 12;  // elements that pay for a thread
+
+// One image.
+struct Blocks {
+  int64_t channels, block, pixels;
+  int64_t At(int64_t channel, int64_t pixel) const {
+    return (channel / block * pixels + pixel) * block;
+  }
+};
+
+// Pieces of the scratch of one thread.
+struct Row {
+  Row(float* scratch, int64_t channels)
+      : padded(scratch),
+        values(scratch + kHalf),
+        sums(scratch + channels + 2 * kHalf),
+        power(sums + channels),
+        other(power + channels) {
+    std::fill(padded, sums, 0.0F);
+  }
+  float* padded;  // `values` with zeros around
+  float* values;
+  float* sums;
+  float* power;
+  float* other;
+};
+
+[[gnu::always_inline]] inline void WindowSums(int64_t channels, int64_t half, const float* values,
+                                              float* sums) {
+  for (int64_t c = 0; c < channels; ++c) sums[c] = values[c];
+  for (int64_t j = 1; j <= half; ++j) {
+    for (int64_t c = 0; c < channels; ++c) sums[c] += values[c - j] + values[c + j];
+  }
+}
+
+CREMA_MULTIVERSION void Forward(const Blocks& b, const LrnParam& p, int64_t pixel, const float* x,
+                                float* scale, float* y, const Row& row) {
+  const int64_t half = (p.size - 1) / 2;
+  const auto factor = static_cast<float>(p.alpha / static_cast<double>(p.size));
+  const auto k = static_cast<float>(p.k);
+  for (int64_t c = 0; c < b.channels; c += b.block) {
+    const float* from = x + b.At(c, pixel);
+    for (int64_t i = 0; i < b.block; ++i) row.values[c + i] = from[i] * from[i];
+  }
+  WindowSums(b.channels, half, row.values, row.sums);
+  for (int64_t c = 0; c < b.channels; ++c) row.sums[c] = k + factor * row.sums[c];
+  LrnPower(b.channels, LrnExponentOf(p.beta), p.beta, row.sums, row.power);
+  for (int64_t c = 0; c < b.channels; c += b.block) {
+    const int64_t at = b.At(c, pixel);
+    if (scale != nullptr) std::copy_n(row.sums + c, b.block, scale + at);
+    for (int64_t i = 0; i < b.block; ++i) y[at + i] = x[at + i] * row.power[c + i];
+  }
+}
+
+// dx = dy * scale^-beta - 2 alpha beta / size * x * sum over the window of dy * y / scale.
+CREMA_MULTIVERSION void Backward(const Blocks& b, const LrnParam& p, int64_t pixel, const float* x,
+                                 const float* scale, const float* dy, float* dx, const Row& row) {
+  const int64_t half = (p.size - 1) / 2;
+  const auto factor = static_cast<float>(2 * p.alpha * p.beta / static_cast<double>(p.size));
+  for (int64_t c = 0; c < b.channels; c += b.block) {
+    std::copy_n(scale + b.At(c, pixel), b.block, row.sums + c);
+  }
+  LrnPower(b.channels, LrnExponentOf(p.beta), p.beta, row.sums, row.power);
+  for (int64_t c = 0; c < b.channels; c += b.block) {
+    const int64_t at = b.At(c, pixel);
+    for (int64_t i = 0; i < b.block; ++i) {
+      row.other[c + i] = dy[at + i] * row.power[c + i];
+      row.values[c + i] = row.other[c + i] * x[at + i] / row.sums[c + i];
+    }
+  }
+  WindowSums(b.channels, half, row.values, row.sums);
+  for (int64_t c = 0; c < b.channels; c += b.block) {
+    const int64_t at = b.At(c, pixel);
+    for (int64_t i = 0; i < b.block; ++i) {
+      dx[at + i] = row.other[c + i] - factor * row.sums[c + i] * x[at + i];
+    }
+  }
+}
+
+// body(first element of the image, pixel, row)
+template <typename Body>
+void ForPixels(int threads, int64_t batch, const Blocks& b, float* scratch, Body&& body) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, b.channels));
+  ParallelFor(threads, batch * b.pixels, grain, [&](int64_t begin, int64_t end, int worker) {
+    const Row row(scratch + worker * BlockedLrnScratch(b.channels), b.channels);
+    for (int64_t i = begin; i < end; ++i) {
+      body(i / b.pixels * b.channels * b.pixels, i % b.pixels, row);
+    }
+  });
+}
+
+}  // namespace
+
+int64_t BlockedLrnScratch(int64_t channels) { return (4 * channels + 2 * kHalf + 15) / 16 * 16; }
+
+void BlockedLrn(int threads, int64_t batch, const LrnShape& shape, const LrnParam& param,
+                const float* x, float* scale, float* y, float* scratch) {
+  const Blocks b{shape.channels, ChannelBlock(), shape.Plane()};
+  ForPixels(threads, batch, b, scratch, [&](int64_t at, int64_t pixel, const Row& row) {
+    Forward(b, param, pixel, x + at, scale == nullptr ? nullptr : scale + at, y + at, row);
+  });
+}
+
+void BlockedLrnBackward(int threads, int64_t batch, const LrnShape& shape, const LrnParam& param,
+                        const float* x, const float* scale, const float* dy, float* dx,
+                        float* scratch) {
+  const Blocks b{shape.channels, ChannelBlock(), shape.Plane()};
+  ForPixels(threads, batch, b, scratch, [&](int64_t at, int64_t pixel, const Row& row) {
+    Backward(b, param, pixel, x + at, scale + at, dy + at, dx + at, row);
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,232 @@
+#include "math/blocked_pool.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/memory_format.h"
+#include "core/parallel_for.h"
+#include "math/cpu/lanes.h"
+#include "math/vectorize.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kGrain = 1 << 11;  // windows' cells, of a block each, that pay for a thread
+
+template <typename Index, int kBlock>
+struct Places {
+  typedef Index Narrow __attribute__((vector_size(kBlock * sizeof(Index))));
+  using Ints = typename Lanes<kBlock>::Ints;
+
+  [[gnu::always_inline]] static void Store(const Ints& places, Index* to) {
+    const Narrow narrow = __builtin_convertvector(places, Narrow);
+    std::memcpy(to, &narrow, sizeof(narrow));
+  }
+  // "Nowhere" is no cell of a window in either type.
+  [[gnu::always_inline]] static void Load(const Index* from, Ints* places) {
+    Narrow narrow;
+    std::memcpy(&narrow, from, sizeof(narrow));
+    *places = __builtin_convertvector(narrow, Ints);
+  }
+};
+
+// One row of windows of one plane.
+template <int kBlock, typename Index>
+[[gnu::always_inline]] inline void MaxRow(const PoolWindow& w, int64_t oh, const float* x, float* y,
+                                          Index* index) {
+  using L = Lanes<kBlock>;
+  for (int64_t ow = 0; ow < w.w.out; ++ow) {
+    typename L::Floats best = typename L::Floats{} - FLT_MAX;
+    typename L::Ints place = typename L::Ints{} - 1;
+    for (int64_t ih = w.h.Begin(oh); ih < w.h.End(oh); ++ih) {
+      const int64_t row = (ih - w.h.Start(oh)) * w.w.kernel - w.w.Start(ow);
+      for (int64_t iw = w.w.Begin(ow); iw < w.w.End(ow); ++iw) {
+        typename L::Floats value;
+        L::Load(x + (ih * w.w.in + iw) * kBlock, &value);
+        const typename L::Ints larger = value > best;
+        best = larger ? value : best;
+        place = larger ? typename L::Ints{} + static_cast<int32_t>(row + iw) : place;
+      }
+    }
+    L::Store(best, y + ow * kBlock);
+    if (index != nullptr) Places<Index, kBlock>::Store(place, index + ow * kBlock);
+  }
+}
+
+template <int kBlock, typename Index>
+[[gnu::always_inline]] inline void MaxBackwardPlane(const PoolWindow& w, const Index* index,
+                                                    const float* dy, float* dx) {
+  using L = Lanes<kBlock>;
+  std::fill(dx, dx + w.InSize() * kBlock, 0.0F);
+  for (int64_t oh = 0; oh < w.h.out; ++oh) {
+    for (int64_t ow = 0; ow < w.w.out; ++ow) {
+      const int64_t o = (oh * w.w.out + ow) * kBlock;
+      typename L::Ints place;
+      Places<Index, kBlock>::Load(index + o, &place);
+      typename L::Floats gradient;
+      L::Load(dy + o, &gradient);
+      for (int64_t ih = w.h.Begin(oh); ih < w.h.End(oh); ++ih) {
+        const int64_t row = (ih - w.h.Start(oh)) * w.w.kernel - w.w.Start(ow);
+        for (int64_t iw = w.w.Begin(ow); iw < w.w.End(ow); ++iw) {
+          float* cell = dx + (ih * w.w.in + iw) * kBlock;
+          const typename L::Ints taken =
+              place == typename L::Ints{} + static_cast<int32_t>(row + iw);
+          const typename L::Floats none{};
+          typename L::Floats sum;
+          L::Load(cell, &sum);
+          sum += taken ? gradient : none;
+          L::Store(sum, cell);
+        }
+      }
+    }
+  }
+}
+
+inline float Divisor(const PoolWindow& w, bool exclude_pad, int64_t oh, int64_t ow) {
+  const int64_t cells = exclude_pad ? (w.h.End(oh) - w.h.Begin(oh)) * (w.w.End(ow) - w.w.Begin(ow))
+                                    : w.h.Padded(oh) * w.w.Padded(ow);
+  return static_cast<float>(cells);
+}
+
+template <int kBlock>
+[[gnu::always_inline]] inline void AverageRow(const PoolWindow& w, bool exclude_pad, int64_t oh,
+                                              const float* x, float* y) {
+  using L = Lanes<kBlock>;
+  for (int64_t ow = 0; ow < w.w.out; ++ow) {
+    typename L::Floats sum{};
+    for (int64_t ih = w.h.Begin(oh); ih < w.h.End(oh); ++ih) {
+      for (int64_t iw = w.w.Begin(ow); iw < w.w.End(ow); ++iw) {
+        typename L::Floats value;
+        L::Load(x + (ih * w.w.in + iw) * kBlock, &value);
+        sum += value;
+      }
+    }
+    L::Store(sum / Divisor(w, exclude_pad, oh, ow), y + ow * kBlock);
+  }
+}
+
+template <int kBlock>
+[[gnu::always_inline]] inline void AverageBackwardPlane(const PoolWindow& w, bool exclude_pad,
+                                                        const float* dy, float* dx) {
+  using L = Lanes<kBlock>;
+  std::fill(dx, dx + w.InSize() * kBlock, 0.0F);
+  for (int64_t oh = 0; oh < w.h.out; ++oh) {
+    for (int64_t ow = 0; ow < w.w.out; ++ow) {
+      typename L::Floats share;
+      L::Load(dy + (oh * w.w.out + ow) * kBlock, &share);
+      share /= Divisor(w, exclude_pad, oh, ow);
+      for (int64_t ih = w.h.Begin(oh); ih < w.h.End(oh); ++ih) {
+        for (int64_t iw = w.w.Begin(ow); iw < w.w.End(ow); ++iw) {
+          float* cell = dx + (ih * w.w.in + iw) * kBlock;
+          typename L::Floats sum;
+          L::Load(cell, &sum);
+          sum += share;
+          L::Store(sum, cell);
+        }
+      }
+    }
+  }
+}
+
+// The versions for the processors, chosen by block.
+CREMA_MULTIVERSION void MaxOf(int64_t block, const PoolWindow& w, int64_t oh, const float* x,
+                              float* y, uint8_t* index) {
+  block == 16 ? MaxRow<16>(w, oh, x, y, index) : MaxRow<8>(w, oh, x, y, index);
+}
+CREMA_MULTIVERSION void MaxOf(int64_t block, const PoolWindow& w, int64_t oh, const float* x,
+                              float* y, int32_t* index) {
+  block == 16 ? MaxRow<16>(w, oh, x, y, index) : MaxRow<8>(w, oh, x, y, index);
+}
+CREMA_MULTIVERSION void MaxBackwardOf(int64_t block, const PoolWindow& w, const uint8_t* index,
+                                      const float* dy, float* dx) {
+  block == 16 ? MaxBackwardPlane<16>(w, index, dy, dx) : MaxBackwardPlane<8>(w, index, dy, dx);
+}
+CREMA_MULTIVERSION void MaxBackwardOf(int64_t block, const PoolWindow& w, const int32_t* index,
+                                      const float* dy, float* dx) {
+  block == 16 ? MaxBackwardPlane<16>(w, index, dy, dx) : MaxBackwardPlane<8>(w, index, dy, dx);
+}
+CREMA_MULTIVERSION void AverageOf(int64_t block, const PoolWindow& w, bool exclude_pad, int64_t oh,
+                                  const float* x, float* y) {
+  block == 16 ? AverageRow<16>(w, exclude_pad, oh, x, y) : AverageRow<8>(w, exclude_pad, oh, x, y);
+}
+CREMA_MULTIVERSION void AverageBackwardOf(int64_t block, const PoolWindow& w, bool exclude_pad,
+                                          const float* dy, float* dx) {
+  block == 16 ? AverageBackwardPlane<16>(w, exclude_pad, dy, dx)
+              : AverageBackwardPlane<8>(w, exclude_pad, dy, dx);
+}
+
+int64_t GrainFor(int64_t cells) {
+  return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, cells));
+}
+
+// body(plane, oh, row of outputs counted over all planes).
+template <typename Body>
+void ForRows(int threads, const PoolWindow& w, int64_t planes, Body&& body) {
+  const int64_t cells = w.w.out * w.h.kernel * w.w.kernel;
+  ParallelFor(threads, planes * w.h.out, GrainFor(cells), [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) body(row / w.h.out, row % w.h.out, row);
+  });
+}
+
+template <typename Body>
+void ForPlanes(int threads, const PoolWindow& w, int64_t planes, Body&& body) {
+  const int64_t cells = w.OutSize() * w.h.kernel * w.w.kernel;
+  ParallelFor(threads, planes, GrainFor(cells), [&](int64_t begin, int64_t end, int) {
+    for (int64_t plane = begin; plane < end; ++plane) body(plane);
+  });
+}
+
+}  // namespace
+
+template <typename Index>
+void BlockedMaxPool(int threads, const PoolWindow& w, int64_t planes, const float* x, float* y,
+                    Index* index) {
+  const int64_t block = ChannelBlock();
+  CREMA_CHECK(block > 0);
+  ForRows(threads, w, planes, [&](int64_t plane, int64_t oh, int64_t row) {
+    const int64_t at = row * w.w.out * block;
+    MaxOf(block, w, oh, x + plane * w.InSize() * block, y + at,
+          index == nullptr ? nullptr : index + at);
+  });
+}
+
+template <typename Index>
+void BlockedMaxPoolBackward(int threads, const PoolWindow& w, int64_t planes, const Index* index,
+                            const float* dy, float* dx) {
+  const int64_t block = ChannelBlock();
+  CREMA_CHECK(block > 0);
+  ForPlanes(threads, w, planes, [&](int64_t plane) {
+    const int64_t out = plane * w.OutSize() * block;
+    MaxBackwardOf(block, w, index + out, dy + out, dx + plane * w.InSize() * block);
+  });
+}
+
+void BlockedAveragePool(int threads, const PoolWindow& w, bool exclude_pad, int64_t planes,
+                        const float* x, float* y) {
+  const int64_t block = ChannelBlock();
+  CREMA_CHECK(block > 0);
+  ForRows(threads, w, planes, [&](int64_t plane, int64_t oh, int64_t row) {
+    AverageOf(block, w, exclude_pad, oh, x + plane * w.InSize() * block, y + row * w.w.out * block);
+  });
+}
+
+void BlockedAveragePoolBackward(int threads, const PoolWindow& w, bool exclude_pad, int64_t planes,
+                                const float* dy, float* dx) {
+  const int64_t block = ChannelBlock();
+  CREMA_CHECK(block > 0);
+  ForPlanes(threads, w, planes, [&](int64_t plane) {
+    AverageBackwardOf(block, w, exclude_pad, dy + plane * w.OutSize() * block,
+                      dx + plane * w.InSize() * block);
+  });
+}
+
+template void BlockedMaxPool(int, const PoolWindow&, int64_t, const float*, float*, uint8_t*);
+template void BlockedMaxPool(int, const PoolWindow&, int64_t, const float*, float*, int32_t*);
+template void BlockedMaxPoolBackward(int, const PoolWindow&, int64_t, const uint8_t*, const float*,
+                                     float*);
+template void BlockedMaxPoolBackward(int, const PoolWindow&, int64_t, const int32_t*, const float*,
+                                     float*);
+
+}  // namespace crema

@@ -1,0 +1,25 @@
+// Internal: descriptions of the primitives of one convolution, for oneDNN 2 and 3.
+#pragma once
+
+#include "math/blocked_conv.h"
+#include "math/cpu/onednn/primitives.h"
+
+namespace crema::onednn {
+
+using ForwardDesc = dnnl::convolution_forward::primitive_desc;
+using ToInputDesc = dnnl::convolution_backward_data::primitive_desc;
+using ToWeightDesc = dnnl::convolution_backward_weights::primitive_desc;
+
+ForwardDesc MakeForwardDesc(const BlockedConvConfig& config);
+// dx from dy.
+ToInputDesc MakeToInputDesc(const BlockedConvConfig& config, const ForwardDesc& forward);
+// The gradients of weights and bias.
+ToWeightDesc MakeToWeightDesc(const BlockedConvConfig& config, const ForwardDesc& forward);
+
+// As a caffemodel holds them: plain, with the groups as an axis of their own where there are some.
+dnnl::memory::desc PlainWeights(const BlockedConvShape& shape);
+
+// The index of the addition among the operations behind a convolution.
+inline constexpr int kSumOp = 0;
+
+}  // namespace crema::onednn

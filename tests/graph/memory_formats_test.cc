@@ -1,0 +1,167 @@
+// Which values are blocked, where Reorders stand, and which layers are done by those before them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/memory_format.h"
+#include "core/strings.h"
+#include "support/net.h"
+
+namespace crema {
+namespace {
+
+using test::PlanText;
+
+std::string Input(int channels, int extent) {
+  return StrCat("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: ",
+                channels, " dim: ", extent, " dim: ", extent, " } } }\n");
+}
+
+std::string Conv(const std::string& name, const std::string& bottom, int outputs,
+                 const std::string& more = "") {
+  return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '",
+                name, "' convolution_param { kernel_size: 3 num_output: ", outputs,
+                more.find("pad") == std::string::npos ? " pad: 1" : "",
+                " weight_filler { type: 'xavier' } ", more, " } }\n");
+}
+
+std::string Layer(const std::string& type, const std::string& name, const std::string& bottoms,
+                  const std::string& fields = "") {
+  std::string text = StrCat("layer { name: '", name, "' type: '", type, "' top: '", name, "' ");
+  for (const std::string& bottom : Split(bottoms, ' ')) text += StrCat("bottom: '", bottom, "' ");
+  return text + fields + " }\n";
+}
+
+std::vector<std::string> NamesOf(const Plan& plan, const std::string& type) {
+  std::vector<std::string> names;
+  for (const PlannedLayer& layer : plan.layers) {
+    if (layer.type->name == type) names.push_back(layer.name());
+  }
+  return names;
+}
+
+const PlannedLayer& Named(const Plan& plan, const std::string& name) {
+  return *std::ranges::find_if(plan.layers,
+                               [&](const PlannedLayer& layer) { return layer.name() == name; });
+}
+
+class MemoryFormats : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::vector<Kernel>& rows = test::TestRegistry().Find("Convolution")->kernels;
+    if (std::ranges::find(rows, "onednn", &Kernel::name) == rows.end()) {
+      GTEST_SKIP() << "this build has no oneDNN";
+    }
+    if (ChannelBlock() == 0) GTEST_SKIP() << "this processor has no rows on blocked blobs";
+    to_plain_ = "_to_NCHW";
+  }
+  std::string to_plain_;
+};
+
+TEST_F(MemoryFormats, StayBlockedFromLayerToLayer) {
+  const auto plan =
+      PlanText(Input(3, 32) + Conv("a", "x", 32) + Layer("ReLU", "r", "a") +
+               Layer("Pooling", "p", "r", "pooling_param { kernel_size: 2 stride: 2 }") +
+               Conv("b", "p", 32) + Conv("c", "b", 32) + Layer("Eltwise", "e", "b c") +
+               Layer("Concat", "j", "e p") + Layer("LRN", "n", "j") +
+               Layer("InnerProduct", "ip", "n", "inner_product_param { num_output: 5 }"));
+  EXPECT_EQ(NamesOf(*plan, "Reorder"), std::vector<std::string>{"n" + to_plain_});
+  EXPECT_EQ(Named(*plan, "a").kernel->name, "onednn, plain input");
+  EXPECT_EQ(Named(*plan, "c").kernel->input_format, MemoryFormat::kBlocked);
+  EXPECT_EQ(Named(*plan, "p").kernel->name, "blocked");
+  EXPECT_EQ(Named(*plan, "n").kernel->name, "blocked");
+  EXPECT_NE(DescribePlan(*plan).find("1 reorder"), std::string::npos) << DescribePlan(*plan);
+}
+
+TEST_F(MemoryFormats, WhatUsersSeeIsPlain) {
+  const auto plan = PlanText(Input(16, 16) + Conv("a", "x", 16) + Conv("b", "a", 16));
+  for (const std::string& blob : {std::string("x"), std::string("b")}) {
+    const PlannedValue& value = plan->values[static_cast<size_t>(plan->FindValue(blob))];
+    EXPECT_EQ(value.spec.format, MemoryFormat::kPlain) << blob;
+  }
+  EXPECT_EQ(plan->outputs, std::vector<int>{plan->FindValue("b")});
+}
+
+TEST_F(MemoryFormats, ABlobThatOnlyCarriesALossWeightIsNoOutput) {
+  std::string weighted = Conv("a", "x", 32);
+  weighted.insert(weighted.rfind('}'), "loss_weight: 1 ");
+  const auto plan = PlanText(Input(32, 32) + weighted + Conv("b", "a", 32));
+  EXPECT_EQ(plan->outputs, std::vector<int>{plan->FindValue("b")});
+}
+
+TEST_F(MemoryFormats, WhereOneDnnHasItsReferenceOnlyOwnRowsRun) {
+  const auto plan =
+      PlanText(Input(3, 64) + Conv("fcn", "x", 64, "pad: 100") + Conv("b", "fcn", 64));
+  EXPECT_EQ(Named(*plan, "fcn").kernel->name, "packed");
+  EXPECT_EQ(Named(*plan, "b").kernel->output_format, MemoryFormat::kBlocked);
+}
+
+TEST_F(MemoryFormats, APlainNetIsLeftAlone) {
+  const auto plan = PlanText(Input(16, 16) + Layer("ReLU", "r", "x") + Layer("LRN", "n", "r"));
+  EXPECT_TRUE(NamesOf(*plan, "Reorder").empty());
+}
+
+TEST_F(MemoryFormats, NothingIsBlockedWhereAllBlobsCanBeLookedAtOrBitsMayNotDependOnThreads) {
+  const std::string text = Input(16, 16) + Conv("a", "x", 16) + Conv("b", "a", 16);
+  for (const PlanOptions& options :
+       {PlanOptions{.optimize = false}, PlanOptions{.deterministic = true}}) {
+    const auto plan = PlanText(text, TRAIN, options);
+    EXPECT_TRUE(NamesOf(*plan, "Reorder").empty());
+    EXPECT_EQ(Named(*plan, "b").kernel->input_format, MemoryFormat::kPlain);
+  }
+}
+
+TEST_F(MemoryFormats, ALayerThatNeedsOtherChannelsGetsAReorder) {
+  // 40 channels do not fill blocks: a convolution takes them, LRN does not.
+  const auto plan = PlanText(Input(16, 64) + Conv("a", "x", 40) + Conv("b", "a", 40) +
+                             Layer("LRN", "n", "b") + Conv("c", "n", 16) + Conv("d", "c", 16));
+  EXPECT_EQ(Named(*plan, "n").kernel->name, "native");
+  const std::vector<std::string> reorders = NamesOf(*plan, "Reorder");
+  EXPECT_NE(std::ranges::find(reorders, "b" + to_plain_), reorders.end());
+}
+
+TEST_F(MemoryFormats, AConvolutionAbsorbsWhatFollowsIt) {
+  const std::string text =
+      Input(16, 64) + Conv("a", "x", 16, "bias_term: false") + Layer("BatchNorm", "n", "a") +
+      Layer("Scale", "s", "n", "scale_param { bias_term: true }") + Layer("ReLU", "r", "s") +
+      Conv("b", "r", 16) + Layer("BatchNorm", "m", "b") + Layer("Eltwise", "e", "r m") +
+      Layer("ReLU", "q", "e") + Conv("c", "q", 16);
+  const auto plan = PlanText(text, TEST, {.backward = false});
+  const auto absorbed = [&](const std::string& by) {
+    std::vector<std::string> names;
+    for (int n : Named(*plan, by).absorbs) names.push_back(plan->layers[size_t(n)].name());
+    return names;
+  };
+  EXPECT_EQ(absorbed("a"), (std::vector<std::string>{"n", "s", "r"}));
+  EXPECT_EQ(absorbed("b"), (std::vector<std::string>{"m", "e", "q"}));
+  EXPECT_EQ(Named(*plan, "b").added_inputs, 1U);
+  EXPECT_NE(DescribePlan(*plan).find("in a"), std::string::npos);
+  // Statistics of the batch are not known before it, and backward needs what was absorbed.
+  EXPECT_TRUE(Named(*PlanText(text, TRAIN, {.backward = false}), "a").absorbs.empty());
+  const std::string loss = Layer("Reduction", "loss", "c", "loss_weight: 1");
+  EXPECT_TRUE(Named(*PlanText(text + loss, TEST), "a").absorbs.empty());
+}
+
+TEST_F(MemoryFormats, WhatAbsorbedLayersWouldReadIsNotKept) {
+  // The sum needs none of its inputs again, so "s", which "n" writes, may be overwritten.
+  const std::string text = Input(16, 64) + Conv("a", "x", 16) + Layer("BatchNorm", "n", "a") +
+                           Layer("Scale", "s", "n") + Layer("Eltwise", "e", "s x") +
+                           Conv("b", "e", 16) + Layer("Reduction", "l", "b", "loss_weight: 1");
+  const auto plan = PlanText(text, TRAIN);
+  ASSERT_EQ(Named(*plan, "n").absorbs.size(), 1U);
+  EXPECT_TRUE(Named(*plan, "e").in_place);
+}
+
+TEST_F(MemoryFormats, WhatOthersReadIsNotAbsorbed) {
+  const auto plan = PlanText(
+      Input(16, 64) + Conv("a", "x", 16) + Layer("BatchNorm", "n", "a") + Conv("b", "n", 16) +
+          Layer("Eltwise", "e", "n b", "eltwise_param { coeff: 1 coeff: -1 }"),
+      TEST, {.backward = false});
+  EXPECT_EQ(Named(*plan, "a").absorbs.size(), 1U);  // n, whose output has two readers
+  EXPECT_TRUE(Named(*plan, "b").absorbs.empty());   // a difference is no sum
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,309 @@
+// Nets whose values are blocked and whose layers are fused compute what the plain nets do.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/rng.h"
+#include "core/strings.h"
+#include "support/net.h"
+
+namespace crema {
+namespace {
+
+using test::FillInput;
+using test::PlanText;
+using test::ValuesOf;
+
+// A maximum or a sign that rounding turns over changes a gradient by more than any tolerance, and
+// what is drawn goes by the place in memory.
+enum class Kind { kAny, kSmooth };
+
+// Draws nets of convolutions and what stands around them; some channels do not fill blocks.
+class NetMaker {
+ public:
+  explicit NetMaker(uint64_t seed, Kind kind = Kind::kAny)
+      : random_(seed, HashName("blocked")), smooth_(kind == Kind::kSmooth) {}
+
+  std::string Make() {
+    channels_ = Draw(2) == 0 ? 3 : 16;
+    text_ = StrCat("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: ",
+                   channels_, " dim: 9 dim: 8 } } }\n");
+    blob_ = "x";
+    Convolution();
+    const uint32_t steps = 4 + Draw(8);
+    for (uint32_t i = 0; i < steps; ++i) Step();
+    Add("InnerProduct", {blob_}, "inner_product_param { num_output: 3 " + Filler() + " }");
+    const std::string last = blob_;
+    Add("Reduction", {last}, "loss_weight: 1 reduction_param { operation: SUMSQ axis: 0 }");
+    return text_;
+  }
+
+ private:
+  uint32_t Draw(uint32_t below) { return random_.Below(next_++, below); }
+  static std::string Filler() { return "weight_filler { type: 'xavier' }"; }
+
+  void Step() {
+    switch (Draw(11)) {
+      case 0:
+      case 1:
+        return Convolution();
+      case 2:
+        return Residual();
+      case 3:
+        return Add("Pooling", {blob_},
+                   !smooth_ && Draw(2) == 0 ? "pooling_param { kernel_size: 3 pad: 1 }"
+                                            : "pooling_param { pool: AVE kernel_size: 3 pad: 1 }");
+      case 4:
+        return Add("BatchNorm", {blob_}, "");
+      case 5:
+        return Add("Scale", {blob_},
+                   "scale_param { bias_term: true filler { type: 'gaussian' std: 1 } bias_filler { "
+                   "type: 'gaussian' std: 1 } }");
+      case 6:
+        return Add("LRN", {blob_}, "lrn_param { alpha: 0.5 }");
+      case 7: {
+        const std::string before = blob_;
+        const int channels = channels_;
+        Convolution();
+        Add("Concat", {before, blob_}, "");
+        channels_ += channels;
+        return;
+      }
+      case 8:
+        return Add(smooth_ ? "Sigmoid" : "Dropout", {blob_}, "");
+      default:
+        return Add(smooth_ || Draw(4) == 0 ? "TanH" : "ReLU", {blob_}, "");
+    }
+  }
+
+  void Convolution() { Convolution(Draw(4) == 0 ? 20 : Draw(2) == 0 ? 16 : 32); }
+  void Convolution(int outputs) {
+    const int groups = channels_ % 32 == 0 && outputs % 32 == 0 && Draw(3) == 0 ? 2 : 1;
+    const char* kernel = Draw(3) == 0 ? "kernel_size: 1" : "kernel_size: 3 pad: 1";
+    Add("Convolution", {blob_},
+        StrCat("convolution_param { num_output: ", outputs, " group: ", groups, " ", kernel,
+               Draw(2) == 0 ? " bias_term: false " : " bias_filler { type: 'gaussian' std: 1 } ",
+               Filler(), " }"));
+    channels_ = outputs;
+  }
+
+  void Residual() {
+    const std::string before = blob_;
+    Convolution(channels_);
+    if (Draw(2) == 0) Add("BatchNorm", {blob_}, "");
+    const std::vector<std::string> bottoms = {before, blob_};
+    Add("Eltwise", Draw(2) == 0 ? bottoms : std::vector<std::string>{blob_, before}, "");
+    if (Draw(2) == 0) Add(smooth_ ? "TanH" : "ReLU", {blob_}, "");
+  }
+
+  void Add(const std::string& type, const std::vector<std::string>& bottoms,
+           const std::string& fields) {
+    const std::string top = StrCat("b", layers_);
+    text_ += StrCat("layer { name: 'l", layers_++, "' type: '", type, "' top: '", top, "' ");
+    for (const std::string& bottom : bottoms) text_ += StrCat("bottom: '", bottom, "' ");
+    text_ += StrCat(fields, " }\n");
+    blob_ = top;
+  }
+
+  RandomStream random_;
+  const bool smooth_;
+  uint64_t next_ = 0;
+  int layers_ = 0;
+  int channels_ = 3;
+  std::string blob_;
+  std::string text_;
+};
+
+struct Numbers {
+  std::vector<std::vector<float>> outputs;
+  std::vector<std::vector<float>> gradients;
+};
+
+// Statistics that are not 0: what three passes leave.
+std::shared_ptr<Weights> WarmWeights(const std::string& text) {
+  const auto plan = PlanText(text, TRAIN, {.optimize = false});
+  auto weights = Weights::Make(*plan, 3);
+  Session session(plan, weights, ExecContext(1, 3));
+  for (uint64_t i = 0; i < 3; ++i) {
+    FillInput(&session, "x", 50 + i);
+    session.Forward();
+  }
+  return weights;
+}
+
+Numbers RunNet(const std::string& text, Phase phase, const PlanOptions& options,
+               bool fixed = false) {
+  const auto warm = WarmWeights(text);
+  const auto plan = PlanText(text, phase, options);
+  const std::shared_ptr<const Weights> weights = Weights::ShareWith(*plan, *warm, 3);
+  Session session(plan, weights, ExecContext(options.threads, 3));
+  if (fixed) session.FixWeights();
+  Numbers numbers;
+  for (uint64_t i = 0; i < 2; ++i) {
+    FillInput(&session, "x", i);
+    session.Forward();
+    for (int v : plan->outputs) numbers.outputs.push_back(ValuesOf(session.DataOf(v)));
+    if (!options.backward) continue;
+    session.ZeroLearnedGradients();
+    session.Backward();
+    for (size_t s = 0; s < plan->learned.size(); ++s) {
+      const TensorView gradient = session.LearnedGradient(s);
+      numbers.gradients.push_back(gradient.empty() ? std::vector<float>() : ValuesOf(gradient));
+    }
+  }
+  return numbers;
+}
+
+void ExpectNear(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b,
+                double tolerance, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  // Of all, as a gradient may be nothing but rounding: that of a bias in front of BatchNorm.
+  double largest = 0;
+  for (const std::vector<float>& values : a) {
+    for (float value : values) largest = std::max(largest, std::abs(double{value}));
+  }
+  for (size_t k = 0; k < a.size(); ++k) {
+    ASSERT_EQ(a[k].size(), b[k].size()) << what;
+    for (size_t i = 0; i < a[k].size(); ++i) {
+      ASSERT_NEAR(a[k][i], b[k][i], tolerance * largest + 1e-6) << what << " " << k << " at " << i;
+    }
+  }
+}
+
+TEST(BlockedNets, InferAsPlainOnes) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const std::string text = NetMaker(seed).Make();
+    const Numbers plain = RunNet(text, TEST, {.backward = false, .optimize = false});
+    for (int threads : {1, 2}) {
+      const PlanOptions options{.threads = threads, .backward = false};
+      const Numbers blocked = RunNet(text, TEST, options);
+      ASSERT_NO_FATAL_FAILURE(ExpectNear(plain.outputs, blocked.outputs, 1e-4, text));
+      ASSERT_EQ(RunNet(text, TEST, options, true).outputs, blocked.outputs) << text;
+    }
+  }
+}
+
+TEST(BlockedNets, LearnAsPlainOnes) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const std::string text = NetMaker(seed, Kind::kSmooth).Make();
+    const Numbers plain = RunNet(text, TRAIN, {.optimize = false});
+    const Numbers blocked = RunNet(text, TRAIN, {.threads = 2});
+    ASSERT_NO_FATAL_FAILURE(ExpectNear(plain.outputs, blocked.outputs, 1e-3, text));
+    ASSERT_NO_FATAL_FAILURE(ExpectNear(plain.gradients, blocked.gradients, 5e-3, text));
+  }
+}
+
+// What three iterations leave: losses, gradients, and running means and variances.
+std::vector<std::vector<float>> Iterate(const std::string& text, const PlanOptions& options) {
+  const auto plan = PlanText(text, TRAIN, options);
+  const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
+  Session session(plan, weights, ExecContext(options.threads, 3));
+  std::vector<std::vector<float>> numbers;
+  for (uint64_t i = 0; i < 3; ++i) {
+    FillInput(&session, "x", i);
+    session.ZeroLearnedGradients();
+    numbers.push_back({static_cast<float>(session.Forward())});
+    session.Backward();
+  }
+  for (size_t s = 0; s < plan->learned.size(); ++s) {
+    const TensorView gradient = session.LearnedGradient(s);
+    if (!gradient.empty()) numbers.push_back(ValuesOf(gradient));
+    if (plan->learned[s].statistic) numbers.push_back(ValuesOf(weights->blob(s)));
+  }
+  return numbers;
+}
+
+int AbsorbedOf(const std::string& text) {
+  int count = 0;
+  const auto plan = PlanText(text, TRAIN);
+  for (const PlannedLayer& layer : plan->layers) {
+    count += layer.absorbed_by >= 0 ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(BlockedNets, BatchNormTakesScaleAndReluAlongInTraining) {
+  const std::string head = R"(
+layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 3 dim: 16 dim: 24 dim: 22 } } }
+layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 32
+  kernel_size: 3 bias_term: false weight_filler { type: 'xavier' } } }
+)";
+  const std::string norm = "layer { name: 'n' type: 'BatchNorm' bottom: 'a' top: 'a' }\n";
+  const auto scale = [](const std::string& fields) {
+    return "layer { name: 's' type: 'Scale' bottom: 'a' top: 'a' scale_param { filler { type: "
+           "'uniform' min: 0.5 max: 1.5 } bias_filler { type: 'uniform' min: -1 max: 1 } " +
+           fields + " } }\n";
+  };
+  const auto relu = [](const std::string& fields) {
+    return "layer { name: 'r' type: 'ReLU' bottom: 'a' top: 'a' relu_param { " + fields + " } }\n";
+  };
+  const std::string tail = R"(
+layer { name: 'b' type: 'Convolution' bottom: 'a' top: 'b' convolution_param { num_output: 16
+  kernel_size: 3 weight_filler { type: 'xavier' } } }
+layer { name: 'loss' type: 'Reduction' bottom: 'b' top: 'loss' loss_weight: 0.01
+  reduction_param { operation: SUMSQ } }
+)";
+  const bool fuses = AbsorbedOf(head + norm + relu("") + tail) == 1;
+  if (!fuses) GTEST_SKIP() << "no row of this build or processor takes blocked blobs";
+  const std::vector<std::string> bodies = {norm + scale("bias_term: true") + relu(""),
+                                           norm + scale("") + relu("negative_slope: 0.2"),
+                                           norm + scale("bias_term: true"), norm + relu("")};
+  for (const std::string& body : bodies) {
+    const std::string text = head + body + tail;
+    EXPECT_GT(AbsorbedOf(text), 0) << text;
+    const auto plain = Iterate(text, {.optimize = false});
+    for (int threads : {1, 3}) {
+      const auto blocked = Iterate(text, {.threads = threads});
+      ASSERT_NO_FATAL_FAILURE(ExpectNear(plain, blocked, 2e-3, text));
+      EXPECT_EQ(Iterate(text, {.threads = threads}), blocked) << "not the same bytes again";
+    }
+  }
+  // What runs again for the backward pass is left alone, and computes the same.
+  std::string again = head + bodies[0] + tail;
+  again.replace(again.find("type: 'Scale'"), 0, "recompute: true ");
+  EXPECT_EQ(AbsorbedOf(again), 0);
+  ExpectNear(Iterate(again, {.optimize = false}), Iterate(again, {}), 2e-3, again);
+}
+
+TEST(BlockedNets, TakeSmallerInputs) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    std::string text = NetMaker(seed).Make();
+    text.erase(text.find("layer { name: 'l", text.rfind("InnerProduct") - 40));
+    const auto small = [&](bool optimize, const Shape& shape) {
+      const auto plan = PlanText(text, TEST, {.backward = false, .optimize = optimize});
+      const std::shared_ptr<const Weights> weights = Weights::Make(*plan, 3);
+      Session session(plan, weights, ExecContext(1, 3));
+      session.FixWeights();
+      FillInput(&session, "x", 1);
+      session.Forward();
+      session.Reshape("x", shape);
+      FillInput(&session, "x", 1);
+      session.Forward();
+      return std::vector<std::vector<float>>{ValuesOf(session.DataOf(plan->outputs[0]))};
+    };
+    const int64_t channels = text.find("dim: 3 dim: 9") != std::string::npos ? 3 : 16;
+    const Shape shape{1, channels, 7, 5};
+    ASSERT_NO_FATAL_FAILURE(ExpectNear(small(false, shape), small(true, shape), 1e-4, text));
+  }
+}
+
+TEST(BlockedNets, RunOnFewerThreadsThanPlanned) {
+  const std::string text = NetMaker(4).Make();
+  const auto plan = PlanText(text, TRAIN, {.threads = 4});
+  const std::shared_ptr<const Weights> weights = Weights::Make(*plan, 3);
+  std::vector<std::vector<float>> outputs;
+  for (int threads : {4, 1}) {
+    Session session(plan, weights, ExecContext(threads, 3));
+    FillInput(&session, "x", 1);
+    session.Forward();
+    session.Backward();
+    outputs.push_back(ValuesOf(session.DataOf(plan->outputs[0])));
+  }
+  ExpectNear({outputs[0]}, {outputs[1]}, 1e-4, text);
+}
+
+}  // namespace
+}  // namespace crema
