@@ -38,7 +38,7 @@ NETS = {net.name: net for net in (
     _images("caffenet", "caffenet", (3, 227, 227), 1000, 32),
     _images("googlenet", "googlenet", (3, 224, 224), 1000, 10),
     _images("vgg16", "vgg16", (3, 224, 224), 1000, 8),
-    _images("squeezenet", "squeezenet", (3, 227, 227), 1000, 10),
+    _images("squeezenet_v1.1", "squeezenet_v1.1", (3, 227, 227), 1000, 10),
     _images("mobilenet_v1", "mobilenet_v1", (3, 224, 224), 1000, 10),
     _images("resnet50", "resnet50", (3, 224, 224), 1000, 8),
     Net("transformer6", _TRANSFORMER, _TRANSFORMER, {"tokens": (128,), "label": (128,)},

@@ -9,9 +9,11 @@ namespace crema {
 enum class MemoryFormat : uint8_t {
   kPlain,    // row-major: the last axis is the fastest
   kBlocked,  // N x ceil(C / b) x H x W x b with b = ChannelBlock(); channels from C on are zero
+  // As kBlocked, each element rounded to bfloat16. Gradients of the blob too.
+  kBlockedBF16,
 };
 
-std::string_view ToString(MemoryFormat format);  // "NCHW", "nChw16c", "nChw8c"
+std::string_view ToString(MemoryFormat format);  // "NCHW", "nChw16c", "nChw8c", "nChw16c bf16"
 
 // Channels that one vector register of this processor holds in single precision: 16 with AVX-512, 8
 // with AVX2, 0 without either: nothing is blocked then.

@@ -21,8 +21,12 @@ struct BlobSpec {
 
 // Elements in memory, those that fill up blocks of channels included.
 int64_t StoredCount(const BlobSpec& spec);
+// Type of these elements: that of the blob, but for formats of a type of their own.
+inline DType StoredType(const BlobSpec& spec) {
+  return spec.format == MemoryFormat::kBlockedBF16 ? DType::kBF16 : spec.dtype;
+}
 inline int64_t StoredBytes(const BlobSpec& spec) {
-  return StoredCount(spec) * static_cast<int64_t>(SizeOf(spec.dtype));
+  return StoredCount(spec) * static_cast<int64_t>(SizeOf(StoredType(spec)));
 }
 
 // Read-only view of dense elements, row-major but for those that a row of a kernel list takes in

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/precision.h"
+
 namespace crema {
 namespace {
 
@@ -94,6 +96,7 @@ class Absorber {
                             .backward = layer.backward,
                             .to_input = WantsInputGradient(layer),
                             .deterministic = plan_.options.deterministic,
+                            .precision = PrecisionOf(*layer.layer, plan_.options),
                             .absorbed = layer.absorbed_layers});
   }
 
@@ -154,7 +157,7 @@ class Absorber {
 }  // namespace
 
 void AbsorbFollowers(Plan* plan) {
-  if (!plan->options.optimize) return;
+  if (!plan->options.passes.absorb) return;
   Absorber(plan).Run();
 }
 

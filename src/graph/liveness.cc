@@ -135,7 +135,7 @@ class Placer {
     }
     if (!layer.info.in_place) return;
     const bool asked = plan_.values[Index(input)].name == plan_.values[Index(output)].name;
-    if (!asked && !plan_.options.optimize) return;
+    if (!asked && !plan_.options.passes.share_memory) return;
     if (IsDeadAfter(n, layer.inputs)) {
       data_.Join(input, output);
       layer.in_place = true;
@@ -214,7 +214,7 @@ class Placer {
   }
 
   void Extend(BufferRequest* request, int64_t bytes, int first, int last) const {
-    const bool keep = !plan_.options.optimize;
+    const bool keep = !plan_.options.passes.share_memory;
     request->bytes = std::max(request->bytes, bytes);
     request->first = std::min(request->first, keep ? 0 : first);
     request->last = std::max(request->last, keep ? end_ : last);

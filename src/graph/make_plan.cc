@@ -15,6 +15,7 @@
 #include "graph/passes/memory_formats.h"
 #include "graph/passes/passes.h"
 #include "graph/plan.h"
+#include "graph/precision.h"
 #include "graph/recompute.h"
 
 namespace crema {
@@ -135,9 +136,10 @@ class Planner {
                             .threads = options_.threads,
                             .backward = layer->backward,
                             .to_input = WantsInputGradient(*layer),
-                            .deterministic = options_.deterministic};
+                            .deterministic = options_.deterministic,
+                            .precision = PrecisionOf(*node.layer, options_)};
     for (const Kernel& kernel : node.type->kernels) {
-      if (kernel.device != options_.device.type) continue;
+      if (!MayUse(kernel, options_)) continue;
       Support support = kernel.supports ? kernel.supports(query) : Support{};
       if (support.yes && !FitsFormats(kernel, layer->info, inputs, outputs)) {
         support = Support::No("is for another memory format");
@@ -185,16 +187,26 @@ class Planner {
 
 std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& source,
                                      const NetState& state, const Registry& registry,
-                                     const PlanOptions& options, std::vector<Problem>* warnings) {
+                                     const PlanOptions& asked, std::vector<Problem>* warnings) {
+  PlanOptions options = asked;
+  if (!options.optimize) {
+    options.passes = {.fuse_relu = false,
+                      .memory_formats = false,
+                      .absorb = false,
+                      .share_memory = false,
+                      .optimized_rows = asked.passes.optimized_rows};
+  }
+  if (net.has_precision()) options.precision = net.precision();
   Graph graph = BuildGraph(net, source, state, registry, warnings);
   auto plan = std::make_shared<Plan>();
   plan->name = graph.name;
   plan->state = state;
   plan->options = options;
   plan->written = WrittenNet(graph);
-  if (options.optimize) FuseRelu(&graph);
+  CheckPrecisions(graph, net, options);
+  if (options.passes.fuse_relu) FuseRelu(&graph);
   InsertSplits(&graph, registry);
-  if (options.optimize) ChooseMemoryFormats(&graph, registry, options);
+  if (options.passes.memory_formats) ChooseMemoryFormats(&graph, registry, options);
   Planner(graph, options, plan.get()).Run();
   AbsorbFollowers(plan.get());
   FitMemoryBudget(net.memory_budget(), source, plan.get());

@@ -91,6 +91,21 @@ struct LearnedSlot {
   bool wants_gradient = false;
 };
 
+// Each can be left out, to find out what it does; PlanOptions::optimize off leaves out all.
+struct PlanPasses {
+  bool fuse_relu = true;       // a ReLU becomes part of the layer before it
+  bool memory_formats = true;  // blobs lie as the fastest rows like them
+  bool absorb = true;          // rows do the work of the layers behind them
+  bool share_memory = true;    // dead blobs give their memory to others; layers work in place
+  bool optimized_rows = true;  // rows other than the native ones
+};
+
+// How rows of the kernel lists are chosen where several can do a layer.
+struct AutotuneOptions {
+  double seconds = 0;  // at most this long, all layers of a plan together; 0: estimates decide
+  std::string folder;  // where what was measured is kept; empty: nowhere
+};
+
 struct PlanOptions {
   DType dtype = DType::kF32;
   Device device = {};
@@ -102,7 +117,16 @@ struct PlanOptions {
   int rank = 0;
   int world = 1;
   bool deterministic = false;  // the same bits on any number of threads: no row that cannot
+  PlanPasses passes = {};
+  AutotuneOptions autotune = {};
+  Precision precision = FP32;  // of layers that do not say one, where the net says none either
 };
+
+// Whether a plan of these options looks at that row at all.
+inline bool MayUse(const Kernel& kernel, const PlanOptions& options) {
+  return kernel.device == options.device.type &&
+         (options.passes.optimized_rows || kernel.name == kNativeKernel);
+}
 
 // Immutable once made. Points into the registry that it was made with, which must live as long.
 // Thread safety: any number of threads, any number of sessions.

@@ -21,7 +21,7 @@ size_t BackwardScratchOf(const Kernel* kernel, const KernelQuery& query) {
 
 void Registry::Add(LayerType type) {
   CREMA_CHECK(type.make != nullptr);
-  type.kernels.push_back(Kernel{.name = "native"});
+  type.kernels.push_back(Kernel{.name = std::string(kNativeKernel)});
   const std::string name = type.name;
   const bool added = types_.emplace(name, std::move(type)).second;
   CREMA_CHECK(added);

@@ -30,6 +30,7 @@ struct KernelQuery {
   bool backward = false;       // a backward pass may follow
   bool to_input = false;       // which makes gradients of inputs
   bool deterministic = false;  // the same bits are wanted on any number of threads
+  Precision precision = FP32;  // the lowest that this layer may compute in
   // Layers whose work is to be done too, in order (PlannedLayer::absorbs).
   std::span<const Layer* const> absorbed = {};
 };
@@ -70,6 +71,9 @@ struct Kernel {
   // backward reads. Empty: it stays.
   std::function<LayerInfo(const KernelQuery&)> absorbing_info = {};
 };
+
+// The plain implementation, which Add appends for the CPU.
+inline constexpr std::string_view kNativeKernel = "native";
 
 // Scratch bytes that a row asks for. A row with a function of its own and no word on scratch needs
 // none; null, and rows that leave it to the layer, are the native implementation.

@@ -67,10 +67,11 @@ Tensor Session::ByteTensor(size_t bytes) const {
 TensorView Session::ViewOf(const ArenaSlot& slot, const BlobSpec& spec) const {
   if (slot.offset < 0) return {};
   if (slot.lender >= 0) {
-    return {lent_[static_cast<size_t>(slot.lender)], spec.shape, spec.dtype, context_.device()};
+    return {lent_[static_cast<size_t>(slot.lender)], spec.shape, StoredType(spec),
+            context_.device()};
   }
   auto* base = static_cast<std::byte*>(const_cast<Tensor&>(arena_).view().raw());
-  return {base + slot.offset, spec.shape, spec.dtype, context_.device()};
+  return {base + slot.offset, spec.shape, StoredType(spec), context_.device()};
 }
 
 void Session::AllocateLearnedGradients() {
@@ -147,7 +148,7 @@ void Session::BindBackward(const PlannedLayer& layer, Step* step) {
   step->seeds.clear();
   step->seed_values.clear();
   const auto unread = [&](const BlobSpec& spec) {
-    return ConstTensorView(nullptr, spec.shape, spec.dtype, context_.device());
+    return ConstTensorView(nullptr, spec.shape, StoredType(spec), context_.device());
   };
   for (size_t i = 0; i < layer.inputs.size(); ++i) {
     const PlannedValue& value = plan_->values[static_cast<size_t>(layer.inputs[i])];

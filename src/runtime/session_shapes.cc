@@ -5,6 +5,7 @@
 
 #include "core/strings.h"
 #include "graph/passes/memory_formats.h"
+#include "graph/precision.h"
 #include "runtime/naming_layer.h"
 #include "runtime/session.h"
 
@@ -29,9 +30,9 @@ bool Fits(const Kernel& kernel, const KernelQuery& query, std::span<const BlobSp
 }
 
 const Kernel* FindOther(const PlannedLayer& layer, const KernelQuery& query,
-                        std::span<const BlobSpec> outputs) {
+                        std::span<const BlobSpec> outputs, const PlanOptions& options) {
   for (const Kernel& kernel : layer.type->kernels) {
-    if (kernel.device == layer.kernel->device && Fits(kernel, query, outputs)) return &kernel;
+    if (MayUse(kernel, options) && Fits(kernel, query, outputs)) return &kernel;
   }
   FailInputs(*layer.layer,
              StrCat("no implementation takes these inputs in the memory format ",
@@ -151,6 +152,7 @@ KernelQuery Session::QueryOf(const PlannedLayer& layer, const InferContext& cont
           .backward = layer.backward,
           .to_input = WantsInputGradient(layer),
           .deterministic = plan_->options.deterministic,
+          .precision = PrecisionOf(*layer.layer, plan_->options),
           .absorbed = layer.absorbed_layers};
 }
 
@@ -176,7 +178,7 @@ void Session::ChooseKernelAgain(const PlannedLayer& layer, const KernelQuery& qu
   std::vector<BlobSpec> outputs;
   for (int v : layer.outputs) outputs.push_back(SpecOf(v));
   if (kernel != nullptr && !Fits(*kernel, query, outputs)) {
-    kernel = FindOther(layer, query, outputs);
+    kernel = FindOther(layer, query, outputs, plan_->options);
   }
   step->kernel = kernel;
   step->kernel_state = nullptr;

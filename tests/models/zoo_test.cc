@@ -67,6 +67,7 @@ const std::vector<Model>& Models() {
        .learned = 431'102,
        .shapes = {{"pair_data", {2, 2, 28, 28}}, {"sim", {2}}}},
       {.folder = "squeezenet", .learned = 1'248'424},
+      {.folder = "squeezenet_v1.1", .learned = 1'235'496},
       {.folder = "ssd300", .learned = 26'285'486, .shapes = {{"label", {1, 1, 2, 8}}}},
       {.folder = "vgg16", .learned = 138'357'544},
   };
@@ -187,8 +188,11 @@ TEST_P(Zoo, ActivationsTakeLittleMoreThanTheLargestLiveSet) {
          GetParam().folder == "siamese" ? 113 : 103);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Zoo, testing::ValuesIn(Models()),
-                         [](const auto& param) { return param.param.folder; });
+INSTANTIATE_TEST_SUITE_P(Models, Zoo, testing::ValuesIn(Models()), [](const auto& param) {
+  std::string name = param.param.folder;
+  std::ranges::replace(name, '.', '_');
+  return name;
+});
 
 }  // namespace
 }  // namespace crema::test

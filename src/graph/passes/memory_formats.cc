@@ -6,6 +6,7 @@
 
 #include "core/strings.h"
 #include "graph/infer.h"
+#include "graph/precision.h"
 
 namespace crema {
 namespace {
@@ -94,10 +95,11 @@ class Chooser {
                             .info = info,
                             .threads = options_.threads,
                             .backward = options_.backward,
-                            .deterministic = options_.deterministic};
+                            .deterministic = options_.deterministic,
+                            .precision = PrecisionOf(*node.layer, options_)};
     bool has_plain = false;
     for (const Kernel& kernel : node.type->kernels) {
-      if (kernel.device != options_.device.type) continue;
+      if (!MayUse(kernel, options_)) continue;
       if (kernel.supports && !kernel.supports(query).yes) continue;
       const double seconds = kernel.seconds ? kernel.seconds(query) : moved;
       const Choice choice{kernel.input_format, kernel.output_format, seconds};
