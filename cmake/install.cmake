@@ -1,6 +1,7 @@
 # What `make install` puts where:
 #   include/crema/           headers (sources say #include "core/error.h", so this is the include path)
-#   lib/                     libcrema.a, libcrema_proto.a, cmake/Crema/, pkgconfig/crema.pc
+#   lib/                     libcrema.a, libcrema_proto.a, cmake/Crema/, pkgconfig/crema.pc;
+#                            libcrema_images.so, libcrema_films.so: loaded when they are needed
 #   libexec/crema/           the commands; bin/crema is their front
 #   share/crema/             proto/crema.proto, models/
 include(GNUInstallDirs)
@@ -17,6 +18,9 @@ set(_package ${CMAKE_INSTALL_LIBDIR}/cmake/Crema)
 set(_share ${CMAKE_INSTALL_DATADIR}/crema)
 
 install(TARGETS crema crema_proto EXPORT CremaTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(CREMA_MODULES)
+  install(TARGETS ${CREMA_MODULES} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(EXPORT CremaTargets NAMESPACE Crema:: DESTINATION ${_package})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ DESTINATION ${_include} FILES_MATCHING PATTERN *.h)
 install(FILES ${PROJECT_BINARY_DIR}/proto/crema.pb.h DESTINATION ${_include})
@@ -47,12 +51,9 @@ set(CREMA_PC_LIBS "-llmdb -lpthread")
 if(CREMA_OPENMP)
   string(APPEND CREMA_PC_LIBS " ${OpenMP_CXX_FLAGS}")
 endif()
-if(CREMA_HAVE_VIDEO)
-  string(APPEND CREMA_PC_LIBS " -lopencv_videoio")
-endif()
 if(CREMA_HAVE_OPENCV)
   # Not opencv4.pc: it names every module of OpenCV, installed or not.
-  string(APPEND CREMA_PC_LIBS " -lopencv_imgcodecs -lopencv_imgproc -lopencv_core")
+  string(APPEND CREMA_PC_LIBS " -lopencv_imgproc -lopencv_core -l${CMAKE_DL_LIBS} -Wl,-rpath,\${libdir}")
 endif()
 if(CREMA_HAVE_JPEG)
   string(APPEND CREMA_PC_LIBS " -ljpeg")

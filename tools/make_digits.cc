@@ -10,7 +10,6 @@
 #include <iostream>
 #include <numbers>
 #include <opencv2/core.hpp>
-#include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 #include <string>
 #include <vector>
@@ -20,8 +19,10 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "crema.pb.h"
+#include "data/image/codecs_opencv.h"
 #include "data/pipeline/shuffle.h"
 #include "data/records/lmdb.h"
+#include "format/file.h"
 
 DEFINE_int32(count, 10000, "how many digits to draw");
 DEFINE_uint64(seed, 1, "another seed, other digits; the same seed, the same digits");
@@ -183,9 +184,11 @@ int LabelOf(uint64_t seed, uint64_t index) {
 
 void WritePng(const cv::Mat& digit, const std::string& folder, int index, int label) {
   const std::string path = StrCat(folder, "/", index, "_", label, ".png");
-  if (!cv::imwrite(path, digit)) {
-    Fail(ErrorCode::kIoFailure, StrCat("cannot write the image '", path, "'"));
+  std::vector<uint8_t> file;
+  if (!LoadedImageCodecs().Encode(".png", digit, &file, {})) {
+    Fail(ErrorCode::kIoFailure, StrCat("the image '", path, "' cannot be encoded"));
   }
+  WriteFileAtomically(path, {reinterpret_cast<const char*>(file.data()), file.size()});
 }
 
 void MakeFolder(const std::string& folder) {

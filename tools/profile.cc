@@ -159,8 +159,10 @@ int Run() {
   std::shared_ptr<const Plan> plan = PlanOf(file, registry, threads, train);
   const std::string no_backward = train ? WhyNoBackward(*plan) : "the phase is TEST";
   if (train && !no_backward.empty()) plan = PlanOf(file, registry, threads, false);
-  const std::shared_ptr<Weights> weights = Weights::Make(*plan, 1);
-  if (!FLAGS_weights.empty()) {
+  const std::shared_ptr<Weights> weights = Weights::MakeToLoad(*plan, 1);
+  if (FLAGS_weights.empty()) {
+    weights->FillRest(*plan);
+  } else {
     LoadFiles(WeightsOfFlags({FLAGS_weights}, MissingLayers::kKeep), *plan, weights.get(),
               &ToolLog());
   }

@@ -82,7 +82,7 @@ class InferenceRacer final : public Racer {
 
  private:
   static std::shared_ptr<const Weights> Load(const Plan& plan, const RunnerOptions& options) {
-    std::shared_ptr<Weights> weights = Weights::Make(plan, 1);
+    std::shared_ptr<Weights> weights = Weights::MakeToLoad(plan, 1);
     LoadFiles({.paths = {options.weights}}, plan, weights.get(), nullptr);
     return weights;
   }

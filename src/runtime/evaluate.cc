@@ -57,7 +57,7 @@ class Evaluator {
         options_.log->Write(Severity::kWarning, ToString(warning));
       }
     }
-    *weights = shared == nullptr ? Weights::Make(*plan, 1) : Weights::ShareWith(*plan, *shared, 1);
+    *weights = shared == nullptr ? Weights::MakeToLoad(*plan, 1) : Weights::ShareWith(*plan, *shared, 1);
     auto session = std::make_unique<Session>(plan, *weights, ExecContext(options_.threads, 1));
     session->FixWeights();  // they are loaded before the first pass
     return session;
@@ -75,6 +75,7 @@ Evaluation Evaluate(const NetFile& net, const NetParameter& model, const std::st
                     const Registry& registry, const EvaluationOptions& options) {
   return Evaluator(net, registry, options).Run([&](const Plan& plan, Weights* weights) {
     const LoadReport report = weights->Load(plan, model, model_path, MissingLayers::kError);
+    weights->FillRest(plan);
     if (options.log != nullptr) {
       options.log->Write(Severity::kInfo, DescribeLoad(report, model_path));
     }

@@ -1,6 +1,6 @@
 #include "runtime/weights.h"
 
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
 #include "core/rng.h"
@@ -16,43 +16,75 @@ std::string KeyOf(const Plan& plan, const LearnedSlot& slot) {
   return StrCat(plan.layers[static_cast<size_t>(slot.layer)].name(), "\n", slot.index);
 }
 
-std::shared_ptr<Tensor> MakeBlob(const Plan& plan, const LearnedSlot& slot, uint64_t seed,
-                                 Allocator& allocator) {
-  auto tensor = std::make_shared<Tensor>(slot.shape, plan.options.dtype, allocator);
-  const PlannedLayer& layer = plan.layers[static_cast<size_t>(slot.layer)];
-  const LayerParameter& param = layer.layer->param();
-  if (slot.index < param.blobs_size()) {
-    const BlobProto& given = param.blobs(slot.index);
-    if (!ShapeMatches(given, slot.shape) || DataCount(given) != slot.shape.count()) {
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat("'blobs' entry ", slot.index, " of the net's text is ", ToString(ShapeOf(given)),
-                  " with ", DataCount(given), " values; the layer needs ", ToString(slot.shape)),
-           {.layer = param.name()});
-    }
-    CopyTo(param.blobs(slot.index), tensor->view());
-  } else {
-    const RandomStream stream(seed, MixBits(layer.layer_id, static_cast<uint64_t>(slot.index)));
-    Fill(slot.filler, slot.shape, stream, tensor->view());
+const LayerParameter& ParamOf(const Plan& plan, const LearnedSlot& slot) {
+  return plan.layers[static_cast<size_t>(slot.layer)].layer->param();
+}
+
+bool IsGivenInText(const Plan& plan, const LearnedSlot& slot) {
+  return slot.index < ParamOf(plan, slot).blobs_size();
+}
+
+void TakeFromText(const Plan& plan, const LearnedSlot& slot, const TensorView& to) {
+  const LayerParameter& param = ParamOf(plan, slot);
+  const BlobProto& given = param.blobs(slot.index);
+  if (!ShapeMatches(given, slot.shape) || DataCount(given) != slot.shape.count()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("'blobs' entry ", slot.index, " of the net's text is ", ToString(ShapeOf(given)),
+                " with ", DataCount(given), " values; the layer needs ", ToString(slot.shape)),
+         {.layer = param.name()});
   }
-  return tensor;
+  CopyTo(given, to);
+}
+
+void RunFiller(const Plan& plan, const LearnedSlot& slot, uint64_t seed, const TensorView& to) {
+  const PlannedLayer& layer = plan.layers[static_cast<size_t>(slot.layer)];
+  const RandomStream stream(seed, MixBits(layer.layer_id, static_cast<uint64_t>(slot.index)));
+  Fill(slot.filler, slot.shape, stream, to);
 }
 
 }  // namespace
 
-std::shared_ptr<Weights> Weights::Make(const Plan& plan, uint64_t seed, Allocator& allocator) {
+std::shared_ptr<Weights> Weights::MakeToLoad(const Plan& plan, uint64_t seed,
+                                             Allocator& allocator) {
   auto weights = std::make_shared<Weights>();
-  for (const LearnedSlot& slot : plan.learned) {
+  weights->seed_ = seed;
+  weights->to_fill_.resize(plan.learned.size());
+  for (size_t s = 0; s < plan.learned.size(); ++s) {
+    const LearnedSlot& slot = plan.learned[s];
     const auto owner = static_cast<size_t>(slot.owner);
-    weights->blobs_.push_back(owner < weights->blobs_.size()
-                                  ? weights->blobs_[owner]
-                                  : MakeBlob(plan, slot, seed, allocator));
+    if (owner < s) {
+      weights->blobs_.push_back(weights->blobs_[owner]);
+    } else {
+      weights->blobs_.push_back(
+          std::make_shared<Tensor>(slot.shape, plan.options.dtype, allocator));
+      weights->to_fill_[s] = !IsGivenInText(plan, slot);
+      if (!weights->to_fill_[s]) TakeFromText(plan, slot, weights->blob(s));
+    }
     weights->by_key_[KeyOf(plan, slot)] = weights->blobs_.back();
   }
   return weights;
 }
 
+void Weights::FillRest(const Plan& plan) {
+  for (size_t s = 0; s < to_fill_.size(); ++s) {
+    if (to_fill_[s]) RunFiller(plan, plan.learned[s], seed_, blob(s));
+    to_fill_[s] = false;
+  }
+}
+
+std::shared_ptr<Weights> Weights::Make(const Plan& plan, uint64_t seed, Allocator& allocator) {
+  std::shared_ptr<Weights> weights = MakeToLoad(plan, seed, allocator);
+  weights->FillRest(plan);
+  return weights;
+}
+
 std::shared_ptr<Weights> Weights::ShareWith(const Plan& plan, const Weights& other, uint64_t seed) {
-  auto weights = Make(plan, seed);
+  auto weights = MakeToLoad(plan, seed);
+  // Of blobs with several owners' names, some may be taken from `other` and some not.
+  const bool several = std::ranges::any_of(plan.learned, [&](const LearnedSlot& slot) {
+    return &slot != &plan.learned[static_cast<size_t>(slot.owner)];
+  });
+  if (several) weights->FillRest(plan);
   std::vector<Problem> problems;
   for (size_t s = 0; s < plan.learned.size(); ++s) {
     const LearnedSlot& slot = plan.learned[s];
@@ -71,9 +103,11 @@ std::shared_ptr<Weights> Weights::ShareWith(const Plan& plan, const Weights& oth
       continue;
     }
     weights->blobs_[s] = found->second;
+    weights->to_fill_[s] = false;
     weights->by_key_[found->first] = found->second;
   }
   if (!problems.empty()) throw Error(std::move(problems));
+  weights->FillRest(plan);
   return weights;
 }
 
@@ -83,6 +117,7 @@ LoadReport Weights::Load(const Plan& plan, const NetParameter& model, const std:
   LoadReport report = matcher.Match();
   for (const auto& [slot, blob] : matcher.matches()) {
     CopyTo(*blob, blobs_[static_cast<size_t>(slot)]->view());
+    to_fill_[static_cast<size_t>(plan.learned[static_cast<size_t>(slot)].owner)] = false;
   }
   return report;
 }

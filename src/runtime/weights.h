@@ -33,6 +33,12 @@ class Weights {
   // text replace the filler.
   static std::shared_ptr<Weights> Make(const Plan& plan, uint64_t seed,
                                        Allocator& allocator = CpuAllocator());
+  // As Make, but what a filler would fill is zero until FillRest: for nets whose weights come from
+  // files, as drawing them takes longer than reading them.
+  static std::shared_ptr<Weights> MakeToLoad(const Plan& plan, uint64_t seed,
+                                             Allocator& allocator = CpuAllocator());
+  // Runs the fillers of blobs that Load has not set.
+  void FillRest(const Plan& plan);
   // As Make, but layers that `other` knows by name use its memory: a test net sees what a training
   // net learns. Throws kInvalidArgument where shapes differ.
   static std::shared_ptr<Weights> ShareWith(const Plan& plan, const Weights& other, uint64_t seed);
@@ -54,6 +60,8 @@ class Weights {
  private:
   std::vector<std::shared_ptr<Tensor>> blobs_;             // by slot
   std::map<std::string, std::shared_ptr<Tensor>> by_key_;  // "<layer>\n<index>"
+  std::vector<bool> to_fill_;                              // by slot; those that own
+  uint64_t seed_ = 0;                                      // of the fillers
 };
 
 }  // namespace crema

@@ -36,6 +36,7 @@ LoadReport LoadFiles(const WeightsFiles& files, const Plan& plan, Weights* weigh
     }
     MergeInto(&all, report);
   }
+  weights->FillRest(plan);
   const std::string names = Join(files.paths, ", ");
   if (files.missing == MissingLayers::kError && files.on_mismatch != OnMismatch::kSkip) {
     FailWhereMissing(all, names);

@@ -55,7 +55,7 @@ Classifier::Classifier(const NetFile& net, const WeightsFiles& files, const std:
          {.file = file});
   }
   classes_ = scores.count(1);
-  auto weights = Weights::Make(*plan_, 1);
+  auto weights = Weights::MakeToLoad(*plan_, 1);
   LoadFiles(files, *plan_, weights.get(), &log);
   weights_ = std::move(weights);
 }

@@ -73,7 +73,7 @@ Detector::Detector(const NetFile& net, const WeightsFiles& files, const Detector
                 ToString(input_shape_)),
          {.file = file});
   }
-  auto weights = Weights::Make(*plan_, 1);
+  auto weights = Weights::MakeToLoad(*plan_, 1);
   LoadFiles(files, *plan_, weights.get(), &log);
   weights_ = std::move(weights);
 }

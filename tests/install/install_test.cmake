@@ -43,6 +43,12 @@ run(text ${WORK_DIR}/crema help)
 expect("${text}" "train .*evaluate .*deploy .*replay ")
 run(text ${WORK_DIR}/crema train --help)
 expect("${text}" "--solver|-solver")
+# Modules are found from where the commands lie.
+if(EXISTS ${prefix}/libexec/crema/make_digits)
+  run(text ${WORK_DIR}/crema make_digits --count=2 --png=${WORK_DIR}/digits --png_count=1
+      ${WORK_DIR}/digits_lmdb)
+  expect("${text}" "Drew 2 digits")
+endif()
 execute_process(COMMAND ${WORK_DIR}/crema trian RESULT_VARIABLE status ERROR_VARIABLE text)
 expect("${text}" "did you mean 'train'")
 if(NOT status EQUAL 2)

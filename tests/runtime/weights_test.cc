@@ -136,6 +136,22 @@ TEST(Weights, ATestNetSeesWhatTheTrainingNetLearns) {
   EXPECT_EQ(shared->blob(0).raw(), weights->blob(0).raw());
 }
 
+TEST(Weights, FillersLeaveAloneWhatWasLoaded) {
+  const std::string second =
+      "layer { name: \"z\" type: \"InnerProduct\" bottom: \"y\" top: \"z\"\n"
+      "  inner_product_param { num_output: 2 weight_filler { type: \"xavier\" } } }\n";
+  const auto plan = PlanText(Net(4) + second);
+  const auto weights = Weights::MakeToLoad(*plan, 9);
+  const size_t of_z = 2;  // after weight and bias of ip
+  EXPECT_EQ(ValuesOf(std::as_const(*weights).blob(of_z)), std::vector<float>(8, 0.F));
+  weights->Load(*plan, ModelOf(Net(4), 5), "m", MissingLayers::kKeep);
+  weights->FillRest(*plan);
+  EXPECT_EQ(ValuesOf(std::as_const(*weights).blob(0)),
+            ValuesOf(std::as_const(*Weights::Make(*plan, 5)).blob(0)));
+  EXPECT_EQ(ValuesOf(std::as_const(*weights).blob(of_z)),
+            ValuesOf(std::as_const(*Weights::Make(*plan, 9)).blob(of_z)));
+}
+
 TEST(Weights, FillersDoNotDependOnOtherLayers) {
   const auto alone = PlanText(Net(4));
   const auto more = PlanText(Net(4) +

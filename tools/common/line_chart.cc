@@ -11,9 +11,10 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 #include <utility>
+
+#include "data/image/codecs_opencv.h"
 #endif
 
 namespace crema::tools {
@@ -246,7 +247,7 @@ class Painter {
 void WritePng(const LineChart& chart, const std::string& path) {
   CheckPng(path);
   std::vector<uchar> bytes;
-  if (!cv::imencode(".png", Painter(chart).Paint(), bytes)) {
+  if (!LoadedImageCodecs().Encode(".png", Painter(chart).Paint(), &bytes, {})) {
     Fail(ErrorCode::kIoFailure, StrCat("the picture ", path, " could not be encoded"));
   }
   WriteFileAtomically(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});

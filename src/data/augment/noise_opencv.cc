@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/augment/colour.h"
+#include "data/image/codecs_opencv.h"
 #include "data/image/mat_opencv.h"
 
 namespace crema {
@@ -49,9 +50,10 @@ void EqualizeLocally(cv::Mat* image) {
 void CompressJpeg(float quality, cv::Mat* image) {
   if (image->channels() != 1 && image->channels() != 3) return;
   std::vector<uchar> bytes;
-  cv::imencode(".jpg", *image, bytes,
-               {cv::IMWRITE_JPEG_QUALITY, static_cast<int>(std::clamp(quality, 0.f, 100.f))});
-  *image = cv::imdecode(bytes, cv::IMREAD_UNCHANGED);
+  const ImageCodecs& codecs = LoadedImageCodecs();
+  codecs.Encode(".jpg", *image, &bytes,
+                {cv::IMWRITE_JPEG_QUALITY, static_cast<int>(std::clamp(quality, 0.f, 100.f))});
+  *image = codecs.Decode(cv::Mat(bytes), cv::IMREAD_UNCHANGED);
 }
 
 void Posterize(cv::Mat* image) {

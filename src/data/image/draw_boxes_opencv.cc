@@ -3,12 +3,12 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 #include <vector>
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "data/image/codecs_opencv.h"
 #include "data/image/draw_boxes.h"
 #include "data/image/image.h"
 
@@ -79,7 +79,7 @@ std::string DrawBoxes(std::string_view bytes, const std::string& name,
   std::vector<uint8_t> file;
   bool written = false;
   try {
-    written = cv::imencode(extension, picture, file);
+    written = LoadedImageCodecs().Encode(extension, picture, &file, {});
   } catch (const cv::Exception&) {
     written = false;  // said below
   }

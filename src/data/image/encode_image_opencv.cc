@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "data/image/codecs_opencv.h"
 #include "data/image/encode_image.h"
 #include "data/image/mat_opencv.h"
 
@@ -21,7 +22,8 @@ std::string EncodeImage(const Image& image, const std::string& type, int quality
   std::vector<uint8_t> file;
   bool written = false;
   try {
-    written = cv::imencode("." + type, MergePlanes(image), file, OptionsOf(type, quality));
+    written = LoadedImageCodecs().Encode("." + type, MergePlanes(image), &file,
+                                         OptionsOf(type, quality));
   } catch (const cv::Exception&) {
     written = false;  // said below
   }

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "data/image/codecs_opencv.h"
 #include "data/image/decode_image.h"
 #include "data/image/mat_opencv.h"
 
@@ -17,7 +18,7 @@ cv::Mat Decode(std::string_view bytes, ColorMode mode, const std::string& name) 
   // OpenCV takes a matrix that it does not write to, without a const type for it.
   const cv::Mat buffer(1, static_cast<int>(bytes.size()), CV_8U, const_cast<char*>(bytes.data()));
   try {
-    return cv::imdecode(buffer, flags);
+    return LoadedImageCodecs().Decode(buffer, flags);
   } catch (const cv::Exception& failure) {
     Fail(ErrorCode::kDataLoss, StrCat(name, ": the image cannot be decoded: ", failure.err));
   }

@@ -7,12 +7,10 @@
 #include <cstring>
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
-#ifdef CREMA_HAVE_VIDEO
-#include <opencv2/videoio.hpp>
-#endif
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "data/image/codecs_opencv.h"
 #include "data/image/mat_opencv.h"
 #include "format/file.h"
 
@@ -45,7 +43,7 @@ void UnpackFrame(std::string_view frame, ColorMode mode, Image* image) {
 #ifdef CREMA_HAVE_VIDEO
 
 struct VideoReader::Capture {
-  cv::VideoCapture video;
+  const std::unique_ptr<FilmCodec> video = MakeFilmCodec();
   cv::Mat frame;
 };
 
@@ -59,15 +57,6 @@ auto Guarded(const std::string& name, Body&& body) {
   } catch (const cv::Exception& failure) {
     Fail(ErrorCode::kDataLoss, StrCat(name, ": the frame cannot be decoded: ", failure.err));
   }
-}
-
-// One backend after the other, and not OpenCV's own choice: that goes on to take the digits in the
-// name of any file for the number of an image.
-bool OpenFilm(const std::string& file, cv::VideoCapture* video) {
-  for (const int backend : {cv::CAP_FFMPEG, cv::CAP_OPENCV_MJPEG, cv::CAP_GSTREAMER}) {
-    if (video->open(file, backend)) return true;
-  }
-  return false;
 }
 
 cv::Mat ToColor(const cv::Mat& frame, const std::string& name) {
@@ -89,12 +78,12 @@ cv::Mat ToColor(const cv::Mat& frame, const std::string& name) {
 VideoReader::VideoReader(const VideoOrigin& origin)
     : name_(origin.Name()), capture_(std::make_unique<Capture>()) {
   if (origin.is_camera()) {
-    if (Guarded(name_, [&] { return capture_->video.open(origin.camera, cv::CAP_ANY); })) return;
+    if (Guarded(name_, [&] { return capture_->video->OpenCamera(origin.camera); })) return;
     Fail(ErrorCode::kNotFound,
          StrCat(name_, " cannot be opened: there is none of this number, or it is in use"));
   }
   ReadFileStart(origin.file, 1);  // throws for a file that is not there, and says why
-  if (Guarded(name_, [&] { return OpenFilm(origin.file, &capture_->video); })) return;
+  if (Guarded(name_, [&] { return capture_->video->OpenFilm(origin.file); })) return;
   Fail(ErrorCode::kDataLoss,
        StrCat(name_,
               " cannot be read: it is damaged, no film, or in a codec that this OpenCV "
@@ -102,12 +91,12 @@ VideoReader::VideoReader(const VideoOrigin& origin)
 }
 
 bool VideoReader::Grab() {
-  return Guarded(name_, [&] { return capture_->video.grab(); });
+  return Guarded(name_, [&] { return capture_->video->Grab(); });
 }
 
 void VideoReader::Retrieve(std::string* frame) {
   Guarded(name_, [&] {
-    capture_->video.retrieve(capture_->frame);
+    capture_->video->Retrieve(&capture_->frame);
     const cv::Mat color = ToColor(capture_->frame, name_);
     const FrameSize size{color.rows, color.cols};
     const size_t row = static_cast<size_t>(color.cols) * 3;
@@ -120,7 +109,7 @@ void VideoReader::Retrieve(std::string* frame) {
 
 uint64_t VideoReader::PromisedFrames() const {
   constexpr double kMost = 1e12;  // more is nonsense from a damaged header
-  const double count = capture_->video.get(cv::CAP_PROP_FRAME_COUNT);
+  const double count = capture_->video->FrameCount();
   return count >= 1 && count < kMost ? static_cast<uint64_t>(std::llround(count)) : 0;
 }
 

@@ -1,0 +1,7 @@
+# Where programs find libcrema_<name>.so (core/module.h): in the build folder, and installed, from
+# libexec/crema/, beside libcrema.a.
+include(GNUInstallDirs)
+set(CREMA_MODULE_DIR ${CMAKE_BINARY_DIR}/lib)
+file(RELATIVE_PATH _to_lib /${CMAKE_INSTALL_LIBEXECDIR}/crema /${CMAKE_INSTALL_LIBDIR})
+set(CMAKE_BUILD_RPATH ${CREMA_MODULE_DIR})
+set(CMAKE_INSTALL_RPATH "$ORIGIN/${_to_lib}")

@@ -1,0 +1,21 @@
+#include "core/module.h"
+
+#include <dlfcn.h>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace crema {
+
+void* SymbolOfModule(const char* file, const char* symbol) {
+  void* library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  void* address = library == nullptr ? nullptr : dlsym(library, symbol);
+  if (address != nullptr) return address;
+  const char* reason = dlerror();
+  Fail(ErrorCode::kUnsupported,
+       StrCat("a part of Crema cannot be loaded: ", reason == nullptr ? file : reason,
+              ". It is installed in the folder of libcrema.a: name that in LD_LIBRARY_PATH, or "
+              "link the program with -Wl,-rpath"));
+}
+
+}  // namespace crema

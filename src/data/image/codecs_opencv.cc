@@ -1,0 +1,19 @@
+#include "data/image/codecs_opencv.h"
+
+#include "core/module.h"
+
+namespace crema {
+
+const ImageCodecs& LoadedImageCodecs() {
+  static const ImageCodecs* const codecs = reinterpret_cast<GetImageCodecs>(
+      SymbolOfModule("libcrema_images.so", kGetImageCodecs))();
+  return *codecs;
+}
+
+std::unique_ptr<FilmCodec> MakeFilmCodec() {
+  static const auto make =
+      reinterpret_cast<NewFilmCodec>(SymbolOfModule("libcrema_films.so", kNewFilmCodec));
+  return std::unique_ptr<FilmCodec>(make());
+}
+
+}  // namespace crema

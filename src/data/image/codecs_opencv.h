@@ -1,0 +1,45 @@
+// OpenCV's image and film codecs. What they link (a hundred libraries, for map data and medical
+// images among others) takes a tenth of a second to load, so they are modules (core/module.h), and
+// most runs, whose images are JPEG files or raw records, never load them.
+#pragma once
+
+#include <memory>
+#include <opencv2/core.hpp>
+#include <string>
+#include <vector>
+
+namespace crema {
+
+// Functions as OpenCV's of these names; what they throw is cv::Exception. Thread safety: const.
+class ImageCodecs {
+ public:
+  virtual ~ImageCodecs() = default;
+  virtual cv::Mat Decode(const cv::Mat& bytes, int flags) const = 0;
+  virtual bool Encode(const std::string& extension, const cv::Mat& image,
+                      std::vector<uint8_t>* file, const std::vector<int>& options) const = 0;
+};
+
+// Loads the module with the first call. Throws kUnsupported where that cannot be done.
+const ImageCodecs& LoadedImageCodecs();
+
+// As cv::VideoCapture. Thread safety: one thread at a time.
+class FilmCodec {
+ public:
+  virtual ~FilmCodec() = default;
+  virtual bool OpenFilm(const std::string& file) = 0;
+  virtual bool OpenCamera(int camera) = 0;
+  virtual bool Grab() = 0;
+  virtual void Retrieve(cv::Mat* frame) = 0;
+  virtual double FrameCount() const = 0;
+};
+
+// Loads the module with the first call. Throws kUnsupported where that cannot be done.
+std::unique_ptr<FilmCodec> MakeFilmCodec();
+
+// What the modules export under these names; owned by the module, and by the caller.
+using GetImageCodecs = const ImageCodecs* (*)();
+using NewFilmCodec = FilmCodec* (*)();
+inline constexpr char kGetImageCodecs[] = "CremaImageCodecs";
+inline constexpr char kNewFilmCodec[] = "CremaNewFilmCodec";
+
+}  // namespace crema

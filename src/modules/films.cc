@@ -1,0 +1,31 @@
+// libcrema_films.so.
+#include <opencv2/videoio.hpp>
+
+#include "data/image/codecs_opencv.h"
+
+namespace crema {
+namespace {
+
+class OpenCvFilm final : public FilmCodec {
+ public:
+  // One backend after the other, and not OpenCV's own choice: that goes on to take the digits in
+  // the name of any file for the number of an image.
+  bool OpenFilm(const std::string& file) override {
+    for (const int backend : {cv::CAP_FFMPEG, cv::CAP_OPENCV_MJPEG, cv::CAP_GSTREAMER}) {
+      if (video_.open(file, backend)) return true;
+    }
+    return false;
+  }
+  bool OpenCamera(int camera) override { return video_.open(camera, cv::CAP_ANY); }
+  bool Grab() override { return video_.grab(); }
+  void Retrieve(cv::Mat* frame) override { video_.retrieve(*frame); }
+  double FrameCount() const override { return video_.get(cv::CAP_PROP_FRAME_COUNT); }
+
+ private:
+  cv::VideoCapture video_;
+};
+
+}  // namespace
+}  // namespace crema
+
+extern "C" crema::FilmCodec* CremaNewFilmCodec() { return new crema::OpenCvFilm; }
