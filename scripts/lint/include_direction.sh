@@ -59,7 +59,7 @@ awk '
   quoted && header ~ /^\.\.?\// { report("write includes relative to src/: \"" header "\"") }
   header ~ /^gflags\// && !tool { report("gflags belongs in tools/") }
   header ~ /^glog\// && FILENAME !~ /^tools\/common\// { report("glog belongs in tools/common") }
-  header ~ /^opencv2?\// && !tool && folder != "data" { report("OpenCV belongs in src/data and tools/") }
+  header ~ /^opencv2?\// && !tool && folder !~ /^(data|modules)$/ { report("OpenCV belongs in src/data, src/modules and tools/") }
   header == "lmdb.h" && FILENAME !~ /^src\/data\/records\/lmdb/ { report("lmdb.h belongs in src/data/records/lmdb*") }
   header ~ /^(cblas|openblas|dnnl|oneapi|cuda|cublas|cudnn|nccl|curand)/ && folder != "math" && !gpu {
     report("vendor header <" header "> belongs in src/math or a .cu file")

@@ -57,7 +57,8 @@ class Evaluator {
         options_.log->Write(Severity::kWarning, ToString(warning));
       }
     }
-    *weights = shared == nullptr ? Weights::MakeToLoad(*plan, 1) : Weights::ShareWith(*plan, *shared, 1);
+    *weights =
+        shared == nullptr ? Weights::MakeToLoad(*plan, 1) : Weights::ShareWith(*plan, *shared, 1);
     auto session = std::make_unique<Session>(plan, *weights, ExecContext(options_.threads, 1));
     session->FixWeights();  // they are loaded before the first pass
     return session;

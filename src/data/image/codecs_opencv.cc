@@ -5,8 +5,8 @@
 namespace crema {
 
 const ImageCodecs& LoadedImageCodecs() {
-  static const ImageCodecs* const codecs = reinterpret_cast<GetImageCodecs>(
-      SymbolOfModule("libcrema_images.so", kGetImageCodecs))();
+  static const ImageCodecs* const codecs =
+      reinterpret_cast<GetImageCodecs>(SymbolOfModule("libcrema_images.so", kGetImageCodecs))();
   return *codecs;
 }
 

@@ -22,8 +22,8 @@ std::string EncodeImage(const Image& image, const std::string& type, int quality
   std::vector<uint8_t> file;
   bool written = false;
   try {
-    written = LoadedImageCodecs().Encode("." + type, MergePlanes(image), &file,
-                                         OptionsOf(type, quality));
+    written =
+        LoadedImageCodecs().Encode("." + type, MergePlanes(image), &file, OptionsOf(type, quality));
   } catch (const cv::Exception&) {
     written = false;  // said below
   }
