@@ -53,6 +53,9 @@ struct LayerInfo {
   bool view = false;
   // Every output is a read-only view of input 0 (Split): Forward is not called.
   bool share = false;
+  // Output 0 is the inputs in memory, one behind the other, each with whole blocks of channels
+  // where it has any: Forward is not called where they lie so already.
+  bool joins = false;
   // Its blobs may all lie in another memory format, the same for each, as long as their channels
   // fill whole blocks: what it does goes by elements or by whole channels, in any order.
   bool any_format = false;

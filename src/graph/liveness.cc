@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "graph/memory_planner.h"
@@ -14,35 +15,50 @@ bool At(const std::vector<bool>& flags, int i) {
   return static_cast<size_t>(i) < flags.size() && flags[static_cast<size_t>(i)];
 }
 
-// Union-find: values that lie in the same memory, and when that memory is needed.
+// Union-find: values that lie in the same memory, where in it, and when that memory is needed.
 class Classes {
  public:
   struct Needs {
     int last_read = -1;     // step
     bool for_ever = false;  // by somebody outside
+    int64_t bytes = 0;
   };
 
-  explicit Classes(size_t count) : parent_(count), needs_(count) {
+  explicit Classes(size_t count) : parent_(count), offset_(count), needs_(count) {
     std::iota(parent_.begin(), parent_.end(), 0);
   }
   int Find(int v) {
-    while (Parent(v) != v) v = Parent(v) = Parent(Parent(v));  // halves the path
+    while (Parent(v) != v) {
+      Offset(v) += Offset(Parent(v));     // 0 for a root
+      v = Parent(v) = Parent(Parent(v));  // halves the path
+    }
     return v;
   }
+  // Bytes from where the memory of its class starts.
+  int64_t OffsetOf(int v) {
+    int64_t offset = 0;
+    for (; Parent(v) != v; v = Parent(v)) offset += Offset(v);
+    return offset;
+  }
   Needs& NeedsOf(int v) { return needs_[static_cast<size_t>(Find(v))]; }
-  void Join(int a, int b) {
+  // b lies `distance` bytes behind a. Requires: b is at the start of its class.
+  void Join(int a, int b, int64_t distance = 0) {
     const int from = Find(b);
     const Needs taken = NeedsOf(from);
+    Offset(from) = OffsetOf(a) + distance;
     Parent(from) = Find(a);
     Needs& needs = NeedsOf(a);
     needs.last_read = std::max(needs.last_read, taken.last_read);
     needs.for_ever = needs.for_ever || taken.for_ever;
+    needs.bytes = std::max(needs.bytes, OffsetOf(b) + taken.bytes);
   }
 
  private:
   int& Parent(int v) { return parent_[static_cast<size_t>(v)]; }
+  int64_t& Offset(int v) { return offset_[static_cast<size_t>(v)]; }
   std::vector<int> parent_;
-  std::vector<Needs> needs_;  // of the root
+  std::vector<int64_t> offset_;  // from where the parent lies
+  std::vector<Needs> needs_;     // of the root
 };
 
 // What a value has memory for: its data, and again its data where the backward pass makes it anew.
@@ -68,7 +84,8 @@ class Placer {
     for (size_t v = 0; v < plan_.values.size(); ++v) {
       const int value = static_cast<int>(v);
       data_.NeedsOf(value) = {.last_read = LastRead(value),
-                              .for_ever = IsSetFromOutside(value) || readers_[v].empty()};
+                              .for_ever = IsSetFromOutside(value) || readers_[v].empty(),
+                              .bytes = StoredBytes(plan_.values[v].spec)};
       data_.NeedsOf(Again(value)) = {.last_read = LastReadAgain(value)};
     }
     for (size_t n = 0; n < plan_.layers.size(); ++n) {
@@ -86,7 +103,9 @@ class Placer {
 
   void Place() {
     const Placement placement = PlaceBuffers(FindLifetimes());
-    for (const auto& [slot, request] : slots_) slot->offset = placement.offsets[request];
+    for (const Placed& place : slots_) {
+      place.slot->offset = placement.offsets[place.request] + place.offset;
+    }
     plan_.arena_bytes = placement.arena_bytes;
     plan_.unshared_bytes = 0;
     for (const BufferRequest& request : requests_) plan_.unshared_bytes += request.bytes;
@@ -96,6 +115,11 @@ class Placer {
   struct Reader {
     int layer;
     int input;
+  };
+  struct Placed {
+    ArenaSlot* slot;
+    size_t request;  // that holds it
+    int64_t offset = 0;
   };
 
   static size_t Index(int i) { return static_cast<size_t>(i); }
@@ -124,6 +148,7 @@ class Placer {
   void ShareMemory(int n) {
     PlannedLayer& layer = plan_.layers[Index(n)];
     layer.in_place = false;
+    layer.joined = false;
     if (layer.inputs.empty() || layer.outputs.empty()) return;
     const int input = layer.inputs[0];
     const int output = layer.outputs[0];
@@ -133,6 +158,7 @@ class Placer {
       layer.forward = false;
       return;
     }
+    if (layer.info.joins) JoinInputs(n);
     if (!layer.info.in_place) return;
     const bool asked = plan_.values[Index(input)].name == plan_.values[Index(output)].name;
     if (!asked && !plan_.options.passes.share_memory) return;
@@ -143,6 +169,30 @@ class Placer {
     // Each gradient has one writer and one reader, so these may share; with several inputs the
     // first gradient would overwrite what the others are computed from.
     if (layer.inputs.size() == 1 && layer.backward) gradients_.Join(input, output);
+  }
+
+  // Its inputs lie in the output, where nobody else wants them to lie somewhere or reads them
+  // later: a session may then still turn to other extents, at which it copies them away first.
+  // Backward may read them late.
+  void JoinInputs(int n) {
+    PlannedLayer& layer = plan_.layers[Index(n)];
+    if (plan_.options.backward || !plan_.options.passes.share_memory) return;
+    std::set<int> classes;
+    int64_t offset = 0;
+    for (int v : layer.inputs) {
+      const int64_t bytes = StoredBytes(plan_.values[Index(v)].spec);
+      const Classes::Needs& needs = data_.NeedsOf(v);
+      const bool alone = classes.insert(data_.Find(v)).second && needs.bytes == bytes;
+      if (!alone || needs.for_ever || needs.last_read > n || offset % 64 != 0) return;
+      offset += bytes;
+    }
+    if (offset != StoredBytes(plan_.values[Index(layer.outputs[0])].spec)) return;
+    offset = 0;
+    for (int v : layer.inputs) {
+      data_.Join(layer.outputs[0], v, offset);
+      offset += StoredBytes(plan_.values[Index(v)].spec);
+    }
+    layer.joined = layer.in_place = true;
   }
 
   // The same for what the backward pass has made again.
@@ -232,9 +282,10 @@ class Placer {
       }
       const bool outside = IsSetFromOutside(id);
       const int last = outside || readers_[v].empty() ? end_ : LastRead(id);
-      Extend(&RequestOf(root, &data_requests_), StoredBytes(value.spec),
+      const int64_t offset = data_.OffsetOf(id);
+      Extend(&RequestOf(root, &data_requests_), offset + StoredBytes(value.spec),
              outside ? 0 : value.producer, last);
-      slots_.emplace_back(&value.data, Index(data_requests_[Index(root)]));
+      slots_.push_back({&value.data, Index(data_requests_[Index(root)]), offset});
     }
   }
 
@@ -248,7 +299,7 @@ class Placer {
       Extend(&RequestOf(root, &data_requests_), StoredBytes(value.spec), made,
              LastReadAgain(static_cast<int>(v)));
       value.again.bytes = StoredBytes(value.spec);
-      slots_.emplace_back(&value.again, Index(data_requests_[Index(root)]));
+      slots_.push_back({&value.again, Index(data_requests_[Index(root)])});
     }
   }
 
@@ -268,7 +319,7 @@ class Placer {
                                                : BackwardStep(value.producer);
       Extend(&RequestOf(root, &of_root), StoredBytes(value.spec), first, last);
       value.gradient.bytes = StoredBytes(value.spec);
-      slots_.emplace_back(&value.gradient, Index(of_root[Index(root)]));
+      slots_.push_back({&value.gradient, Index(of_root[Index(root)])});
     }
   }
 
@@ -278,7 +329,7 @@ class Placer {
       layer.saved.resize(layer.backward ? layer.info.saved.size() : 0);
       for (size_t i = 0; i < layer.saved.size(); ++i) {
         layer.saved[i].bytes = StoredBytes(layer.info.saved[i]);
-        slots_.emplace_back(&layer.saved[i], requests_.size());
+        slots_.push_back({&layer.saved[i], requests_.size()});
         const int step = static_cast<int>(n);
         const int again = timeline_.Again(step);
         requests_.push_back({layer.saved[i].bytes, again < 0 ? step : again, BackwardStep(step)});
@@ -295,7 +346,7 @@ class Placer {
   std::vector<int> data_requests_ = std::vector<int>(2 * plan_.values.size(), -1);  // by root
   std::vector<int> lender_;  // by root: the value whose layer lends its memory
   std::vector<BufferRequest> requests_;
-  std::vector<std::pair<ArenaSlot*, size_t>> slots_;  // and the request that holds each
+  std::vector<Placed> slots_;
 };
 
 }  // namespace

@@ -51,6 +51,8 @@ struct PlannedLayer {
   bool forward = true;    // false: outputs are views of the input
   bool backward = false;
   bool in_place = false;
+  // Its inputs were placed where its output has them (LayerInfo::joins), for the planned extents.
+  bool joined = false;
   // Its outputs and what it saves are not kept for backward: it runs forward again there, without
   // touching statistics. Its first run gets no memory for what it would save.
   bool recompute = false;

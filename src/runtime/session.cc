@@ -133,6 +133,10 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
       step->learned.push_back(weights_->blob(static_cast<size_t>(slot)));
     }
   }
+  step->joined =
+      layer.joined && std::ranges::all_of(layer.inputs, [&](int v) {
+        return shapes_[static_cast<size_t>(v)] == plan_->values[static_cast<size_t>(v)].spec.shape;
+      });
   for (size_t i = 0; i < step->info->saved.size(); ++i) {
     const bool kept = i < layer.saved.size() && !layer.recompute;
     step->saved.push_back(kept ? ViewOf(layer.saved[i], step->info->saved[i]) : TensorView());
@@ -200,7 +204,7 @@ double Session::Forward() {
     const PlannedLayer& layer = plan_->layers[i];
     Step& step = steps_[i];
     if (step.forward_epoch != shape_epoch_) Refit(layer, &step);
-    if (layer.forward) RunForward(layer, &step);
+    if (layer.forward && !step.joined) RunForward(layer, &step);
     loss += LossOf(layer);
   }
   return loss;
@@ -224,12 +228,30 @@ ForwardArgs Session::ForwardArgsOf(const PlannedLayer& layer, Step* step) {
           .weights_fixed = weights_fixed_};
 }
 
+// Inputs that lie in the output, at places that suit other extents only.
+void Session::CopyInputsAway(const PlannedLayer& layer, Step* step) {
+  const PlannedValue& output = plan_->values[static_cast<size_t>(layer.outputs[0])];
+  if (step->inputs_away.shape().axes() == 0) {
+    const auto bytes = static_cast<size_t>(output.data.bytes);
+    step->inputs_away = ByteTensor(bytes + 64 * layer.inputs.size());
+  }
+  auto* to = static_cast<std::byte*>(step->inputs_away.view().raw());
+  for (size_t i = 0; i < layer.inputs.size(); ++i) {
+    const BlobSpec spec = SpecOf(layer.inputs[i]);
+    const auto bytes = static_cast<size_t>(StoredBytes(spec));
+    std::memcpy(to, DataOf(layer.inputs[i]).raw(), bytes);
+    step->forward_inputs[i] = {to, spec.shape, StoredType(spec), context_.device()};
+    to += (bytes + 63) / 64 * 64;
+  }
+}
+
 void Session::RunForward(const PlannedLayer& layer, Step* step) {
   if (step->info->dynamic_outputs) {
     for (size_t o = 0; o < step->output_shapes.size(); ++o) {
       step->output_shapes[o] = step->forward_outputs[o].shape();
     }
   }
+  if (layer.joined) CopyInputsAway(layer, step);
   const ForwardArgs args = ForwardArgsOf(layer, step);
   const size_t index = IndexOf(layer);
   try {

@@ -86,6 +86,7 @@ class Session {
     size_t backward_scratch = 0;
     uint64_t forward_epoch = 0;  // shape_epoch_ that the forward arguments were compared with
     uint64_t backward_epoch = 0;
+    bool joined = false;  // the inputs are where the output is: nothing to do
 
     std::vector<ConstTensorView> forward_inputs;
     std::vector<TensorView> forward_outputs;
@@ -109,6 +110,7 @@ class Session {
     std::vector<float> seed_values;
     std::unique_ptr<LayerSessionState> state;
     std::unique_ptr<KernelState> kernel_state;
+    Tensor inputs_away;  // copies of inputs that were placed in the output, for other extents
   };
 
   enum class Statistics { kFixed, kUpdated };
@@ -142,6 +144,7 @@ class Session {
   void TakeDynamicShapes(const PlannedLayer& layer, const Step& step);
   ForwardArgs ForwardArgsOf(const PlannedLayer& layer, Step* step);
   void RunForward(const PlannedLayer& layer, Step* step);
+  void CopyInputsAway(const PlannedLayer& layer, Step* step);
   // Runs forward again what the backward of this layer reads and was not kept.
   void RunAgainFor(const PlannedLayer& layer);
   void RunAgain(const PlannedLayer& layer, Step* step);

@@ -33,6 +33,7 @@ class Concat final : public Layer {
     info.outputs = {{first.With(axis, extent), context.inputs[0].dtype}};
     info.view = context.inputs.size() == 1;
     info.any_format = axis <= 1;
+    info.joins = first.count(0, axis) == 1;
     return info;
   }
 
