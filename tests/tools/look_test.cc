@@ -83,6 +83,21 @@ TEST_F(Look, SummaryPrintsThePlanOfEitherPhase) {
   EXPECT_EQ(Run({"summary", "--model=" + model, "--plan", "--json"}).exit_code, 2);
 }
 
+TEST_F(Look, SummaryPlansWithoutAPass) {
+  const std::vector<std::string> plan = {"summary", "--model=train.prototxt", "--plan"};
+  const auto with = [&](const std::string& passes) {
+    std::vector<std::string> command = plan;
+    command.push_back("--passes=" + passes);
+    return Run(command);
+  };
+  EXPECT_FALSE(Contains(Run(plan).out, "ReLU"));
+  EXPECT_TRUE(Contains(with("-fuse_relu").out, "ReLU"));
+  const ProcessResult wrong = with("-fuse_rellu");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_TRUE(Contains(wrong.err, "did you mean 'fuse_relu'?")) << wrong.err;
+  EXPECT_TRUE(Contains(wrong.err, "share_memory")) << wrong.err;
+}
+
 TEST_F(Look, SummaryOfAWholeNet) {
   const std::string model = std::string(CREMA_SOURCE_DIR) + "/models/resnet50/deploy.prototxt";
   const ProcessResult result = Run({"summary", "--model=" + model});
