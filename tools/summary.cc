@@ -70,6 +70,7 @@ std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry
   options.threads = CheckedThreads(FLAGS_threads);
   options.backward = backward;
   options.optimize = optimize;
+  if (!FLAGS_plan) options.row_timer = nullptr;  // memory is what is asked for
   std::vector<Problem> warnings;
   return MakePlan(net, file.source, state, registry, options, &warnings);
 }
