@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kFewestRuns = 3;
 constexpr int kMostRuns = 8;
 constexpr std::chrono::duration<double> kEnough(0.05);
-constexpr int kMostRounds = 40;  // with those that others disturbed
+constexpr int kMostRounds = 16;  // with those that others disturbed
 // Times that others may take the processor away in a second of a run that counts; a program that
 // computes beside this one does so hundreds of times.
 constexpr double kMostSwitches = 40;

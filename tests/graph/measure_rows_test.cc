@@ -135,6 +135,13 @@ TEST_F(MeasuredPlan, FormatsFollowFromTheTimes) {
   EXPECT_EQ(Named(*Make({.backward = true}), "b").kernel->name, "packed");
 }
 
+TEST_F(MeasuredPlan, FormatsThatAreHardlyFasterAreNotWorthIt) {
+  timer_->seconds = {{"onednn", 1.01e-2}, {"winograd", 1.01e-2}, {"packed", 1e-2}};
+  EXPECT_EQ(Named(*Make(), "b").kernel->output_format, MemoryFormat::kBlocked);
+  timer_->seconds["packed"] = 0.9e-2;
+  EXPECT_EQ(Named(*Make(), "b").kernel->output_format, MemoryFormat::kPlain);
+}
+
 TEST_F(MeasuredPlan, WhatIsNotMeasuredIsEstimated) {
   const std::string measured = DescribePlan(*Make());
   timer_ = nullptr;

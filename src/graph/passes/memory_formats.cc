@@ -12,11 +12,13 @@
 namespace crema {
 namespace {
 
-constexpr double kBytesPerSecond = 10e9;  // of a copy, as far as reorders and rows are compared
+// A thread, of a copy in the caches and a little beyond, as far as reorders and rows are compared.
+constexpr double kBytesPerSecond = 20e9;
 constexpr double kReorderSeconds = 2e-6;  // to start one
 // What is measured is forward and backward together, estimates are of forward: backward takes about
 // twice as long. A reorder is done once more, for the gradient.
 constexpr double kPassesOfTraining = 3;
+constexpr double kWorthwhile = 0.97;  // measuring a net twice differs by a percent or two
 
 // One way to run a node.
 struct Choice {
@@ -25,10 +27,6 @@ struct Choice {
   double seconds = 0;
   std::vector<size_t> followers = {};  // nodes whose work is done too
 };
-
-double MoveSeconds(const BlobSpec& spec) {
-  return static_cast<double>(StoredBytes(spec)) / kBytesPerSecond;
-}
 
 bool HasWholeBlocks(const BlobSpec& spec) {
   return spec.shape.axes() == 4 && spec.shape[1] % ChannelBlock() == 0 && spec.dtype == DType::kF32;
@@ -53,12 +51,13 @@ class Chooser {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) ChargeFollowers(n);
   }
 
-  void Run() {
+  // Finds formats; false: no row wants other than plain ones.
+  bool Search() {
     const bool any = std::ranges::any_of(choices_, [](const std::vector<Choice>& choices) {
       return std::ranges::any_of(choices,
                                  [](const Choice& c) { return c.out == MemoryFormat::kBlocked; });
     });
-    if (!any) return;
+    if (!any) return false;
     chosen_.assign(choices_.size(), 0);  // plain
     Improve();
     std::vector<size_t> best = chosen_;
@@ -73,11 +72,32 @@ class Chooser {
       }
     }
     chosen_ = std::move(best);
+    return true;
+  }
+
+  // Of what was found from times: unless it is clearly faster, what estimates find is as good.
+  void PreferThoseOf(const Chooser& estimated) {
+    const double seconds = Total();
+    const std::vector<size_t> found = chosen_;
+    for (size_t n = 0; n < choices_.size(); ++n) {
+      const Choice& choice = estimated.ChosenOf(n);
+      const bool plain = choice.in == MemoryFormat::kPlain && choice.out == MemoryFormat::kPlain;
+      const int same = plain ? 0 : FindChoice(choices_[n], choice.in, choice.out);
+      if (same >= 0) chosen_[n] = static_cast<size_t>(same);
+    }
+    if (seconds < Total() * kWorthwhile) chosen_ = found;
+  }
+
+  void Apply() {
     SetFormats();
     InsertReorders();
   }
 
  private:
+  double MoveSeconds(const BlobSpec& spec) const {
+    return static_cast<double>(StoredBytes(spec)) / (kBytesPerSecond * options_.threads);
+  }
+
   static size_t Index(int i) { return static_cast<size_t>(i); }
 
   // The plain one is the first.
@@ -333,7 +353,14 @@ bool FitsFormats(const Kernel& kernel, const LayerInfo& info, std::span<const Bl
 void ChooseMemoryFormats(Graph* graph, const Registry& registry, const RowTimes& times,
                          const PlanOptions& options) {
   if (options.device.type != DeviceType::kCpu || ChannelBlock() == 0) return;
-  Chooser(graph, registry, times, options).Run();
+  Chooser chooser(graph, registry, times, options);
+  if (!chooser.Search()) return;
+  if (!times.empty()) {
+    const RowTimes none;
+    Chooser estimated(graph, registry, none, options);
+    if (estimated.Search()) chooser.PreferThoseOf(estimated);
+  }
+  chooser.Apply();
 }
 
 }  // namespace crema
