@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "common/gpu_flag.h"
+#include "common/plan_flags.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -94,7 +95,8 @@ int Run() {
                             .threads = CheckedThreads(FLAGS_threads),
                             .level = FLAGS_level,
                             .stages = {},
-                            .log = &ToolLog()};
+                            .log = &ToolLog(),
+                            .plan = PlanOptionsOfFlags()};
   if (!FLAGS_stage.empty()) options.stages = Split(FLAGS_stage, ',');
   std::optional<EvaluationReport> report = ReportOfFlags();
   if (report) options.keep_blobs = true;

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "common/plan_flags.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -40,7 +41,8 @@ int Compare(const ReplayNet& net, const Registry& registry) {
                                      {.rtol = FLAGS_rtol,
                                       .atol = FLAGS_atol,
                                       .optimize = FLAGS_optimize != 0,
-                                      .threads = CheckedThreads(FLAGS_threads)});
+                                      .threads = CheckedThreads(FLAGS_threads),
+                                      .plan = PlanOptionsOfFlags()});
   for (const ReplayLine& line : result.lines) {
     std::printf("%-40s max abs %-12.6g max rel %-12.6g %s%s%s\n", line.what.c_str(),
                 line.max_absolute, line.max_relative, line.fits ? "ok" : "OUT OF TOLERANCE",

@@ -13,6 +13,7 @@
 
 #include "common/json.h"
 #include "common/net_flags.h"
+#include "common/plan_flags.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -65,11 +66,13 @@ std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry
   ReplaceSources({.given = ParseShapes(FLAGS_shape), .batch = FLAGS_batch}, &net);
   NetState state = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage);
   state.set_phase(phase);
+  PlanOptions options = PlanOptionsOfFlags();
+  options.threads = CheckedThreads(FLAGS_threads);
+  options.backward = backward;
+  options.optimize = optimize;
+  if (!FLAGS_plan) options.row_timer = nullptr;  // memory is what is asked for
   std::vector<Problem> warnings;
-  return MakePlan(
-      net, file.source, state, registry,
-      {.threads = CheckedThreads(FLAGS_threads), .backward = backward, .optimize = optimize},
-      &warnings);
+  return MakePlan(net, file.source, state, registry, options, &warnings);
 }
 
 bool Learns(const Plan& plan) {

@@ -7,6 +7,7 @@
 
 #include "common/gpu_flag.h"
 #include "common/net_flags.h"
+#include "common/plan_flags.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -146,7 +147,8 @@ int Run() {
                         .log = &observers.log(),
                         .observer = &observers.observer(),
                         .poll = WatchSignals(),
-                        .seed = {}};
+                        .seed = {},
+                        .plan = PlanOptionsOfFlags()};
   const std::unique_ptr<Solver> made =
       MakeSolver(std::move(config), registry, std::move(options), weights);
   Solver& solver = *made;

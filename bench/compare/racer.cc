@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/plan_flags.h"
 #include "compare/random_weights.h"
 #include "compare/runner_inputs.h"
 #include "core/error.h"
@@ -38,7 +39,10 @@ std::shared_ptr<const Plan> PlanOf(const NetFile& file, const RunnerOptions& opt
                                    const Registry& registry) {
   std::vector<Problem> warnings;
   return MakePlan(file.net, file.source, StateOf(phase), registry,
-                  {.threads = options.threads, .backward = false}, &warnings);
+                  {.threads = options.threads,
+                   .backward = false,
+                   .row_timer = tools::MakeRowTimer(options.autotune)},
+                  &warnings);
 }
 
 std::string WriteOutputsOf(const Session& session, const std::string& folder) {
@@ -134,7 +138,11 @@ class TrainingRacer final : public Racer {
       : rate_(options.rate),
         weights_(options.weights),
         solver_(ConfigOf(options), registry,
-                {.threads = options.threads, .observer = nullptr, .poll = {}, .seed = {}}),
+                {.threads = options.threads,
+                 .observer = nullptr,
+                 .poll = {},
+                 .seed = {},
+                 .plan = {.row_timer = tools::MakeRowTimer(options.autotune)}}),
         inputs_(solver_.plan(), options.integers) {
     solver_.LoadWeights({options.weights});
   }

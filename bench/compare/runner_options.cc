@@ -48,6 +48,8 @@ RunnerOptions ParseRunnerOptions(std::span<char* const> arguments) {
        }},
       {"rate", [&](const std::string& text) { options.rate = ParseNumber("rate", text); }},
       {"dropout", [&](const std::string& text) { options.dropout = text != "0"; }},
+      {"autotune",
+       [&](const std::string& text) { options.autotune = ParseNumber("autotune", text); }},
       {"precision", CheckPrecision}};
   for (const std::string_view argument : arguments) {
     const size_t equals = argument.find('=');

@@ -25,6 +25,7 @@ struct RunnerOptions {
   int threads = 2;
   double rate = 1e-4;   // learning rate
   bool dropout = true;  // false: as if it were not there, to compare results
+  double autotune = 0;  // seconds to measure rows at most; 0: estimates decide
 };
 
 // Throws kInvalidArgument for an unknown key or value, or one that is missing.

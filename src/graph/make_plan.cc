@@ -1,5 +1,6 @@
 // NetParameter -> Plan: the one place where passes and decisions are put in order.
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "graph/infer.h"
 #include "graph/learned_slots.h"
 #include "graph/liveness.h"
+#include "graph/measure_rows.h"
 #include "graph/memory_budget.h"
 #include "graph/passes/memory_formats.h"
 #include "graph/passes/passes.h"
@@ -31,8 +33,8 @@ NetParameter WrittenNet(const Graph& graph) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const PlanOptions& options, Plan* plan)
-      : graph_(graph), options_(options), plan_(*plan) {}
+  Planner(const Graph& graph, const RowTimes& times, const PlanOptions& options, Plan* plan)
+      : graph_(graph), times_(times), options_(options), plan_(*plan) {}
 
   void Run() {
     infos_ = InferShapes(graph_,
@@ -144,11 +146,9 @@ class Planner {
       if (support.yes && !FitsFormats(kernel, layer->info, inputs, outputs)) {
         support = Support::No("is for another memory format");
       }
-      if (support.yes) {
-        layer->kernel = &kernel;
-        break;
-      }
-      layer->skipped.push_back({kernel.name, support.reason});
+      if (support.yes) support = TakeIfFaster(kernel, layer);
+      if (support.yes && !layer->tuned) break;
+      if (!support.yes) layer->skipped.push_back({kernel.name, support.reason});
     }
     const bool runs = !layer->info.view && !layer->info.share;
     if (layer->kernel == nullptr && runs && !node.inputs.empty()) FailWithoutKernel(node, *layer);
@@ -165,6 +165,25 @@ class Planner {
         std::max({plan_.scratch_bytes, layer->forward_scratch, layer->backward_scratch});
   }
 
+  // The first one, or of those that were measured the fastest.
+  Support TakeIfFaster(const Kernel& kernel, PlannedLayer* layer) const {
+    const std::optional<double> seconds = times_.SecondsOf(*layer->layer, kernel);
+    if (!layer->tuned) {
+      layer->kernel = &kernel;
+      layer->tuned = seconds.has_value();
+      return {};
+    }
+    if (!seconds) return Support::No("was not measured");
+    const double best = *times_.SecondsOf(*layer->layer, *layer->kernel);
+    const auto slower = [](double a, double b) {
+      return Support::No(StrCat("takes ", a / b, " times as long"));
+    };
+    if (*seconds >= best) return slower(*seconds, best);
+    layer->skipped.push_back({layer->kernel->name, slower(best, *seconds).reason});
+    layer->kernel = &kernel;
+    return {};
+  }
+
   [[noreturn]] void FailWithoutKernel(const Node& node, const PlannedLayer& layer) {
     std::string reasons;
     for (const SkippedKernel& skipped : layer.skipped) {
@@ -177,6 +196,7 @@ class Planner {
   }
 
   const Graph& graph_;
+  const RowTimes& times_;
   const PlanOptions& options_;
   Plan& plan_;
   std::vector<LayerInfo> infos_;
@@ -206,8 +226,9 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   CheckPrecisions(graph, net, options);
   if (options.passes.fuse_relu) FuseRelu(&graph);
   InsertSplits(&graph, registry);
-  if (options.passes.memory_formats) ChooseMemoryFormats(&graph, registry, options);
-  Planner(graph, options, plan.get()).Run();
+  const RowTimes times = MeasureRows(graph, options);
+  if (options.passes.memory_formats) ChooseMemoryFormats(&graph, registry, times, options);
+  Planner(graph, times, options, plan.get()).Run();
   AbsorbFollowers(plan.get());
   FitMemoryBudget(net.memory_budget(), source, plan.get());
   PlaceMemory(plan.get());

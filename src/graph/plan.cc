@@ -92,7 +92,7 @@ std::string DescribePlan(const Plan& plan) {
         layer.absorbed_by >= 0 ? "in " + plan.layers[static_cast<size_t>(layer.absorbed_by)].name()
         : !layer.forward       ? "view"
         : layer.kernel == nullptr ? "none"
-                                  : layer.kernel->name;
+                                  : layer.kernel->name + (layer.tuned ? ", tuned" : "");
     text += Row(layer.name(), layer.type->name, shapes, std::to_string(learned), Kibibytes(bytes),
                 layer.joined     ? "inputs lie in it"
                 : layer.in_place ? kernel + ", in place"

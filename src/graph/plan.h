@@ -12,6 +12,8 @@
 
 namespace crema {
 
+class RowTimer;  // graph/row_timer.h
+
 // A place in the arena; offset -1 means "none".
 struct ArenaSlot {
   int64_t offset = -1;
@@ -47,6 +49,7 @@ struct PlannedLayer {
   std::vector<int> learned;  // learned slots of the plan
   const Kernel* kernel = nullptr;
   std::vector<SkippedKernel> skipped;
+  bool tuned = false;     // the row was chosen by what a RowTimer measured
   uint64_t layer_id = 0;  // random stream
   bool forward = true;    // false: outputs are views of the input
   bool backward = false;
@@ -102,12 +105,6 @@ struct PlanPasses {
   bool optimized_rows = true;  // rows other than the native ones
 };
 
-// How rows of the kernel lists are chosen where several can do a layer.
-struct AutotuneOptions {
-  double seconds = 0;  // at most this long, all layers of a plan together; 0: estimates decide
-  std::string folder;  // where what was measured is kept; empty: nowhere
-};
-
 struct PlanOptions {
   DType dtype = DType::kF32;
   Device device = {};
@@ -120,7 +117,9 @@ struct PlanOptions {
   int world = 1;
   bool deterministic = false;  // the same bits on any number of threads: no row that cannot
   PlanPasses passes = {};
-  AutotuneOptions autotune = {};
+  // Measures rows of the kernel lists where several can do a layer; null: estimates decide. Not
+  // asked by deterministic plans.
+  std::shared_ptr<RowTimer> row_timer = nullptr;
   Precision precision = FP32;  // of layers that do not say one, where the net says none either
 };
 

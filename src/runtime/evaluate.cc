@@ -48,10 +48,11 @@ class Evaluator {
   std::unique_ptr<Session> Open(const NetParameter& net, const Weights* shared,
                                 std::shared_ptr<Weights>* weights) {
     std::vector<Problem> warnings = file_.warnings;
-    const auto plan =
-        MakePlan(net, file_.source, state_, registry_,
-                 {.threads = options_.threads, .backward = false, .optimize = !options_.keep_blobs},
-                 &warnings);
+    PlanOptions plan_options = options_.plan;
+    plan_options.threads = options_.threads;
+    plan_options.backward = false;
+    plan_options.optimize = !options_.keep_blobs;
+    const auto plan = MakePlan(net, file_.source, state_, registry_, plan_options, &warnings);
     if (options_.log != nullptr && shared == nullptr) {
       for (const Problem& warning : warnings) {
         options_.log->Write(Severity::kWarning, ToString(warning));

@@ -283,12 +283,11 @@ ReplayResult Replay(const ReplayNet& net, const NetParameter& recording, const R
   const bool gradients =
       std::ranges::any_of(records, [](const auto& entry) { return HasDiff(*entry.second); });
   const NetParameter shaped = WithRecordedShapes(net.net.net, records);
-  Runner runner =
-      MakeRunner(net, shaped, registry,
-                 {.threads = options.threads > 0 ? options.threads : AvailableProcessors(),
-                  .backward = gradients,
-                  .optimize = options.optimize},
-                 1);
+  PlanOptions plan_options = options.plan;
+  plan_options.threads = options.threads > 0 ? options.threads : AvailableProcessors();
+  plan_options.backward = gradients;
+  plan_options.optimize = options.optimize;
+  Runner runner = MakeRunner(net, shaped, registry, plan_options, 1);
   for (const std::string& name : InputBlobs(*runner.plan)) {
     const auto found = records.find("blob:" + name);
     if (found == records.end()) {

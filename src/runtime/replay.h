@@ -17,6 +17,7 @@ struct ReplayOptions {
   double atol = 1e-5;
   bool optimize = false;  // plan as for production: only what survives is compared
   int threads = 0;
+  PlanOptions plan = {};  // threads, backward and optimize follow from the rest
 };
 
 // One compared thing.

@@ -31,14 +31,15 @@ std::string FindOutput(const Plan& plan, const std::string& wanted, const std::s
 }  // namespace
 
 Classifier::Classifier(const NetFile& net, const WeightsFiles& files, const std::string& output,
-                       const Registry& registry, LogSink& log) {
+                       const Registry& registry, LogSink& log, const PlanOptions& plan) {
   NetState state;
   state.set_phase(TEST);
   state.MergeFrom(net.net.state());
   RefuseTrainingNet(net, state);
   std::vector<Problem> warnings = net.warnings;
-  plan_ =
-      MakePlan(ForOneImage(net.net), net.source, state, registry, {.backward = false}, &warnings);
+  PlanOptions options = plan;
+  options.backward = false;
+  plan_ = MakePlan(ForOneImage(net.net), net.source, state, registry, options, &warnings);
   for (const Problem& warning : warnings) log.Write(Severity::kWarning, ToString(warning));
   const std::string file = net.source.Locate("").file;
   input_ = FindImageInput(*plan_, file, "classification");

@@ -24,9 +24,9 @@ class Classifier {
  public:
   // Requires a net with one input of shape N x C x H x W, C 1 (gray) or 3 (blue, green, red).
   // `output` names the blob with the scores; empty: the only output. Throws kInvalidArgument where
-  // the net does not fit, for example a training net.
+  // the net does not fit, for example a training net. `plan`: its `backward` counts as false.
   Classifier(const NetFile& net, const WeightsFiles& weights, const std::string& output,
-             const Registry& registry, LogSink& log);
+             const Registry& registry, LogSink& log, const PlanOptions& plan = {});
 
   int channels() const { return static_cast<int>(input_shape_[1]); }
   int height() const { return static_cast<int>(input_shape_[2]); }

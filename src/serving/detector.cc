@@ -59,7 +59,9 @@ Detector::Detector(const NetFile& net, const WeightsFiles& files, const Detector
   state.MergeFrom(one.state());
   RefuseTrainingNet(net, state);
   std::vector<Problem> warnings = net.warnings;
-  plan_ = MakePlan(one, net.source, state, registry, {.backward = false}, &warnings);
+  PlanOptions plan_options = options.plan;
+  plan_options.backward = false;
+  plan_ = MakePlan(one, net.source, state, registry, plan_options, &warnings);
   for (const Problem& warning : warnings) log.Write(Severity::kWarning, ToString(warning));
   const bool is_output = std::ranges::any_of(
       plan_->outputs, [&](int v) { return plan_->values[static_cast<size_t>(v)].name == output_; });

@@ -19,6 +19,7 @@ namespace crema {
 struct DetectorOptions {
   double confidence = 0.6;    // scores must exceed it
   std::optional<double> nms;  // overlap above which the worse box goes; empty: as the net says
+  PlanOptions plan = {};      // its `backward` counts as false
 };
 
 struct FoundBox {

@@ -85,7 +85,9 @@ void Solver::RefuseUndetermined() const {
 
 void Solver::PlanNets(const Registry& registry) {
   const int threads = options_.deterministic ? kDeterministicPieces : options_.threads;
-  const PlanOptions plan_options{.threads = threads, .deterministic = options_.deterministic};
+  PlanOptions plan_options = options_.plan;
+  plan_options.threads = threads;
+  plan_options.deterministic = options_.deterministic;
   PlanTrainNet(registry, plan_options);
   weights_ = Weights::Make(*train_plan_, seed_);
   train_ = std::make_unique<Session>(train_plan_, weights_, ExecContext(threads, seed_));

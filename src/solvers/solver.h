@@ -41,6 +41,8 @@ struct SolverOptions {
   // Seed of the run; unset: random_seed of the solver, or a random one where that is negative. To
   // resume bit for bit, give the seed of the state.
   std::optional<uint64_t> seed;
+  // Of all plans of the run; threads, backward and deterministic are set by the run itself.
+  PlanOptions plan = {};
 };
 
 inline constexpr int kDeterministicPieces = 16;

@@ -10,6 +10,7 @@
 #include "format/caffemodel.h"
 #include "runtime/replay.h"
 #include "support/net.h"
+#include "support/pass_variants.h"
 
 namespace crema {
 namespace {
@@ -32,7 +33,9 @@ std::string MissingTypes(const NetFile& net) {
 
 class OpCase : public ::testing::Test {
  public:
-  OpCase(fs::path folder, bool optimize) : folder_(std::move(folder)), optimize_(optimize) {}
+  // Once for each text of passes.
+  OpCase(fs::path folder, bool optimize, std::vector<std::string> passes = {"all"})
+      : folder_(std::move(folder)), optimize_(optimize), passes_(std::move(passes)) {}
 
   void TestBody() override {
     const NetFile net = ReadNet((folder_ / "net.prototxt").string());
@@ -42,9 +45,17 @@ class OpCase : public ::testing::Test {
     std::optional<NetParameter> weights;
     const std::string weights_file = (folder_ / "weights.caffemodel").string();
     if (fs::exists(weights_file)) weights = ReadCaffemodel(weights_file);
-    const ReplayResult result = Replay({net, weights ? &*weights : nullptr, weights_file},
-                                       ReadNetBinary((folder_ / "golden.binaryproto").string()),
-                                       test::TestRegistry(), {.optimize = optimize_});
+    for (const std::string& passes : passes_) {
+      SCOPED_TRACE(passes);
+      Compare({net, weights ? &*weights : nullptr, weights_file}, ParsePasses(passes));
+    }
+  }
+
+ private:
+  void Compare(const ReplayNet& net, const PlanPasses& passes) const {
+    const ReplayResult result =
+        Replay(net, ReadNetBinary((folder_ / "golden.binaryproto").string()), test::TestRegistry(),
+               {.optimize = optimize_, .plan = {.passes = passes}});
     EXPECT_FALSE(result.lines.empty());
     for (const ReplayLine& line : result.lines) {
       EXPECT_TRUE(line.fits) << line.what << ": max abs " << line.max_absolute << ", max rel "
@@ -55,9 +66,9 @@ class OpCase : public ::testing::Test {
     }
   }
 
- private:
   fs::path folder_;
   bool optimize_;
+  std::vector<std::string> passes_;
 };
 
 template <typename Case, typename... Args>
@@ -83,6 +94,7 @@ void RegisterAll() {
     const std::string name = entry.path().filename().string();
     Register<OpCase>("Plain", name, entry.path(), false);
     Register<OpCase>("Optimised", name, entry.path(), true);
+    Register<OpCase>("EachPass", name, entry.path(), true, test::PassVariants());
   }
   for (const auto& entry : fs::directory_iterator(Root() / "trajectories")) {
     test::RegisterTrajectory(entry.path());

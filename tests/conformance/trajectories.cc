@@ -15,6 +15,7 @@
 #include "format/prototxt.h"
 #include "solvers/solver.h"
 #include "support/net.h"
+#include "support/pass_variants.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -102,18 +103,34 @@ class ByLibrary : public TrajectoryCase {
  public:
   using TrajectoryCase::TrajectoryCase;
 
-  void TestBody() override {
+  void TestBody() override { Train("all"); }
+
+ protected:
+  void Train(const std::string& passes) const {
     const fs::path before = fs::current_path();
     fs::current_path(Folder());
     LossRecorder recorder;
     SolverOptions options;
     options.observer = &recorder;
+    options.plan.passes = ParsePasses(passes);
     Solver solver(MakeRunConfig(ReadSolver("solver.prototxt")), TestRegistry(), std::move(options));
     solver.LoadWeights({"init.caffemodel"});
     solver.Solve();
     fs::current_path(before);
     ExpectLosses(recorder.losses, Folder());
     ExpectWeights(solver.weights().Export(solver.plan()), Folder());
+  }
+};
+
+class WithEachPass : public ByLibrary {
+ public:
+  using ByLibrary::ByLibrary;
+
+  void TestBody() override {
+    for (const std::string& passes : PassVariants()) {
+      SCOPED_TRACE(passes);
+      Train(passes);
+    }
   }
 };
 
@@ -152,6 +169,7 @@ void Register(const char* suite, const fs::path& folder) {
 
 void RegisterTrajectory(const fs::path& folder) {
   Register<ByLibrary>("Trajectory", folder);
+  Register<WithEachPass>("TrajectoryEachPass", folder);
   Register<ByCommand>("TrajectoryOfTrain", folder);
 }
 

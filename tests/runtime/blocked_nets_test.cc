@@ -9,6 +9,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "support/net.h"
+#include "support/pass_variants.h"
 
 namespace crema {
 namespace {
@@ -193,6 +194,24 @@ TEST(BlockedNets, LearnAsPlainOnes) {
     const Numbers blocked = RunNet(text, TRAIN, {.threads = 2});
     ASSERT_NO_FATAL_FAILURE(ExpectNear(plain.outputs, blocked.outputs, 1e-3, text));
     ASSERT_NO_FATAL_FAILURE(ExpectNear(plain.gradients, blocked.gradients, 5e-3, text));
+  }
+}
+
+TEST(BlockedNets, EachPassAloneOnOrOffChangesNothing) {
+  for (uint64_t seed = 100; seed < 112; ++seed) {
+    const std::string infer = NetMaker(seed).Make();
+    const std::string learn = NetMaker(seed, Kind::kSmooth).Make();
+    const Numbers inferred = RunNet(infer, TEST, {.backward = false, .optimize = false});
+    const Numbers learned = RunNet(learn, TRAIN, {.optimize = false});
+    for (const std::string& passes : test::PassVariants()) {
+      SCOPED_TRACE(passes);
+      const Numbers out =
+          RunNet(infer, TEST, {.threads = 2, .backward = false, .passes = ParsePasses(passes)});
+      ASSERT_NO_FATAL_FAILURE(ExpectNear(inferred.outputs, out.outputs, 1e-4, infer));
+      const Numbers got = RunNet(learn, TRAIN, {.threads = 2, .passes = ParsePasses(passes)});
+      ASSERT_NO_FATAL_FAILURE(ExpectNear(learned.outputs, got.outputs, 1e-3, learn));
+      ASSERT_NO_FATAL_FAILURE(ExpectNear(learned.gradients, got.gradients, 5e-3, learn));
+    }
   }
 }
 

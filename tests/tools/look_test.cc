@@ -1,9 +1,12 @@
 // The commands that look at a net: summary, draw, extract_features.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "data/records/lmdb.h"
 #include "format/caffemodel.h"
@@ -40,6 +43,28 @@ layer { name: "d" type: "DummyData" top: "x" dummy_data_param { shape { dim: 2 d
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param { num_output: 1 weight_filler { value: 1 } bias_filler { value: 1 } } }
 layer { name: "relu" type: "ReLU" bottom: "y" top: "z" }
 )";
+
+// Sets a variable for the commands that a test runs.
+class ScopedEnvironment {
+ public:
+  ScopedEnvironment(std::string name, const std::string& value) : name_(std::move(name)) {
+    if (const char* old = std::getenv(name_.c_str())) old_ = old;
+    ::setenv(name_.c_str(), value.c_str(), 1);
+  }
+  ~ScopedEnvironment() {
+    if (old_) {
+      ::setenv(name_.c_str(), old_->c_str(), 1);
+    } else {
+      ::unsetenv(name_.c_str());
+    }
+  }
+  ScopedEnvironment(const ScopedEnvironment&) = delete;
+  ScopedEnvironment& operator=(const ScopedEnvironment&) = delete;
+
+ private:
+  std::string name_;
+  std::optional<std::string> old_;
+};
 
 class Look : public ::testing::Test {
  protected:
@@ -81,6 +106,35 @@ TEST_F(Look, SummaryPrintsThePlanOfEitherPhase) {
   ASSERT_EQ(train.exit_code, 0) << train.err;
   EXPECT_FALSE(Contains(train.out, "peak for")) << train.out;
   EXPECT_EQ(Run({"summary", "--model=" + model, "--plan", "--json"}).exit_code, 2);
+}
+
+TEST_F(Look, SummaryPlansWithoutAPass) {
+  const std::vector<std::string> plan = {"summary", "--model=train.prototxt", "--plan"};
+  const auto with = [&](const std::string& passes) {
+    std::vector<std::string> command = plan;
+    command.push_back("--passes=" + passes);
+    return Run(command);
+  };
+  EXPECT_FALSE(Contains(Run(plan).out, "ReLU"));
+  EXPECT_TRUE(Contains(with("-fuse_relu").out, "ReLU"));
+  const ProcessResult wrong = with("-fuse_rellu");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_TRUE(Contains(wrong.err, "did you mean 'fuse_relu'?")) << wrong.err;
+  EXPECT_TRUE(Contains(wrong.err, "share_memory")) << wrong.err;
+}
+
+TEST_F(Look, SummaryMeasuresRowsOnce) {
+  const ScopedEnvironment cache("XDG_CACHE_HOME", temp_.path());
+  const std::string model = std::string(CREMA_SOURCE_DIR) + "/models/cifar10_full/deploy.prototxt";
+  const std::vector<std::string> command = {"summary", "--model=" + model, "--plan",
+                                            "--autotune=20"};
+  const ProcessResult first = Run(command);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  ASSERT_TRUE(fs::exists(temp_.File("crema/row_times"))) << first.err;
+  const ProcessResult second = Run(command);
+  EXPECT_TRUE(Contains(second.err, "autotune: 0 kinds of layers measured")) << second.err;
+  EXPECT_EQ(first.out, second.out);
+  EXPECT_EQ(Run({"summary", "--model=" + model, "--plan", "--autotune=-1"}).exit_code, 2);
 }
 
 TEST_F(Look, SummaryOfAWholeNet) {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "common/json.h"
+#include "common/plan_flags.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/strings.h"
@@ -67,7 +68,8 @@ int Classify(const std::vector<std::string>& arguments) {
   const Registry registry = BuiltinRegistry();
   const NetFile net = ReadNet(FLAGS_model);
   const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);
-  const Classifier classifier(net, weights, FLAGS_output, registry, ToolLog());
+  const Classifier classifier(net, weights, FLAGS_output, registry, ToolLog(),
+                              PlanOptionsOfFlags());
   const Preprocessing preprocessing{
       .invert = FLAGS_invert, .scale = static_cast<float>(FLAGS_scale), .mean = MeanOf(classifier)};
   const std::vector<std::string> labels = LabelsOf(classifier);

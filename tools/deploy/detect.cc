@@ -5,6 +5,7 @@
 #include <set>
 
 #include "common/json.h"
+#include "common/plan_flags.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/strings.h"
@@ -40,6 +41,7 @@ DetectorOptions OptionsOf() {
   check("nms", FLAGS_nms);
   options.confidence = FLAGS_confidence;
   if (!gflags::GetCommandLineFlagInfoOrDie("nms").is_default) options.nms = FLAGS_nms;
+  options.plan = PlanOptionsOfFlags();
   return options;
 }
 

@@ -6,24 +6,27 @@
 
 #include "core/strings.h"
 #include "graph/infer.h"
+#include "graph/passes/follower_chain.h"
 #include "graph/precision.h"
 
 namespace crema {
 namespace {
 
-constexpr double kBytesPerSecond = 10e9;  // of a copy, as far as reorders and rows are compared
+// A thread, of a copy in the caches and a little beyond, as far as reorders and rows are compared.
+constexpr double kBytesPerSecond = 20e9;
 constexpr double kReorderSeconds = 2e-6;  // to start one
+// What is measured is forward and backward together, estimates are of forward: backward takes about
+// twice as long. A reorder is done once more, for the gradient.
+constexpr double kPassesOfTraining = 3;
+constexpr double kWorthwhile = 0.97;  // measuring a net twice differs by a percent or two
 
 // One way to run a node.
 struct Choice {
   MemoryFormat in = MemoryFormat::kPlain;
   MemoryFormat out = MemoryFormat::kPlain;
   double seconds = 0;
+  std::vector<size_t> followers = {};  // nodes whose work is done too
 };
-
-double MoveSeconds(const BlobSpec& spec) {
-  return static_cast<double>(StoredBytes(spec)) / kBytesPerSecond;
-}
 
 bool HasWholeBlocks(const BlobSpec& spec) {
   return spec.shape.axes() == 4 && spec.shape[1] % ChannelBlock() == 0 && spec.dtype == DType::kF32;
@@ -31,8 +34,12 @@ bool HasWholeBlocks(const BlobSpec& spec) {
 
 class Chooser {
  public:
-  Chooser(Graph* graph, const Registry& registry, const PlanOptions& options)
-      : graph_(*graph), registry_(registry), options_(options) {
+  Chooser(Graph* graph, const Registry& registry, const RowTimes& times, const PlanOptions& options)
+      : graph_(*graph), registry_(registry), times_(times), options_(options) {
+    if (options.backward && !times.empty()) {
+      estimate_scale_ = kPassesOfTraining;
+      reorder_scale_ = 2;
+    }
     infos_ =
         InferShapes(graph_, {.dtype = options.dtype, .rank = options.rank, .world = options.world});
     specs_.resize(graph_.values.size());
@@ -41,14 +48,16 @@ class Chooser {
       for (size_t o = 0; o < outputs.size(); ++o) specs_[Index(outputs[o])] = infos_[n].outputs[o];
     }
     for (size_t n = 0; n < graph_.nodes.size(); ++n) choices_.push_back(ChoicesOf(n));
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) ChargeFollowers(n);
   }
 
-  void Run() {
+  // Finds formats; false: no row wants other than plain ones.
+  bool Search() {
     const bool any = std::ranges::any_of(choices_, [](const std::vector<Choice>& choices) {
       return std::ranges::any_of(choices,
                                  [](const Choice& c) { return c.out == MemoryFormat::kBlocked; });
     });
-    if (!any) return;
+    if (!any) return false;
     chosen_.assign(choices_.size(), 0);  // plain
     Improve();
     std::vector<size_t> best = chosen_;
@@ -63,11 +72,32 @@ class Chooser {
       }
     }
     chosen_ = std::move(best);
+    return true;
+  }
+
+  // Of what was found from times: unless it is clearly faster, what estimates find is as good.
+  void PreferThoseOf(const Chooser& estimated) {
+    const double seconds = Total();
+    const std::vector<size_t> found = chosen_;
+    for (size_t n = 0; n < choices_.size(); ++n) {
+      const Choice& choice = estimated.ChosenOf(n);
+      const bool plain = choice.in == MemoryFormat::kPlain && choice.out == MemoryFormat::kPlain;
+      const int same = plain ? 0 : FindChoice(choices_[n], choice.in, choice.out);
+      if (same >= 0) chosen_[n] = static_cast<size_t>(same);
+    }
+    if (seconds < Total() * kWorthwhile) chosen_ = found;
+  }
+
+  void Apply() {
     SetFormats();
     InsertReorders();
   }
 
  private:
+  double MoveSeconds(const BlobSpec& spec) const {
+    return static_cast<double>(StoredBytes(spec)) / (kBytesPerSecond * options_.threads);
+  }
+
   static size_t Index(int i) { return static_cast<size_t>(i); }
 
   // The plain one is the first.
@@ -82,7 +112,7 @@ class Chooser {
     }
     for (const BlobSpec& spec : info.outputs) moved += MoveSeconds(spec);
     if (info.view || info.share) moved = 0;
-    std::vector<Choice> choices{{.seconds = moved}};
+    std::vector<Choice> choices{{.seconds = moved * estimate_scale_}};
     if (node.inputs.empty() || ChannelBlock() == 0) return choices;
     const InferContext context{.phase = node.layer->param().phase(),
                                .inputs = inputs,
@@ -101,13 +131,22 @@ class Chooser {
     for (const Kernel& kernel : node.type->kernels) {
       if (!MayUse(kernel, options_)) continue;
       if (kernel.supports && !kernel.supports(query).yes) continue;
-      const double seconds = kernel.seconds ? kernel.seconds(query) : moved;
-      const Choice choice{kernel.input_format, kernel.output_format, seconds};
+      const std::optional<double> measured = times_.SecondsOf(*node.layer, kernel);
+      if (times_.Has(*node.layer) && !measured) continue;
+      const double estimate = (kernel.seconds ? kernel.seconds(query) : moved) * estimate_scale_;
+      Choice choice{kernel.input_format, kernel.output_format, measured.value_or(estimate)};
+      if (options_.passes.absorb) {
+        choice.followers = FollowersDoneBy(kernel, query, graph_, infos_, n);
+      }
       const bool plain = choice.in == MemoryFormat::kPlain && choice.out == MemoryFormat::kPlain;
+      const int same = plain ? 0 : FindChoice(choices, choice.in, choice.out);
       if (plain && !std::exchange(has_plain, true)) {
         choices[0] = choice;
-      } else if (!plain && FindChoice(choices, choice.in, choice.out) < 0) {
+      } else if (same < 0) {
         choices.push_back(choice);
+      } else if (measured) {
+        double& seconds = choices[static_cast<size_t>(same)].seconds;
+        seconds = std::min(seconds, choice.seconds);
       }
     }
     if (info.any_format && std::ranges::all_of(inputs, HasWholeBlocks) &&
@@ -115,6 +154,21 @@ class Chooser {
       choices.push_back({MemoryFormat::kBlocked, MemoryFormat::kBlocked, choices[0].seconds});
     }
     return choices;
+  }
+
+  // Layers that some row of node n does the work of are paid for where another one is chosen.
+  void ChargeFollowers(size_t n) {
+    std::vector<size_t> all;
+    for (const Choice& choice : choices_[n]) {
+      if (choice.followers.size() > all.size()) all = choice.followers;
+    }
+    for (size_t k = 0; k < all.size(); ++k) {
+      const double seconds = choices_[all[k]][0].seconds;
+      for (Choice& choice : choices_[n]) {
+        if (choice.followers.size() <= k) choice.seconds += seconds;
+      }
+      for (Choice& choice : choices_[all[k]]) choice.seconds = 0;
+    }
   }
 
   static int FindChoice(const std::vector<Choice>& choices, MemoryFormat in, MemoryFormat out) {
@@ -129,7 +183,7 @@ class Chooser {
   double ReorderSeconds(int v, MemoryFormat from, MemoryFormat to) const {
     const BlobSpec& spec = specs_[Index(v)];
     if (from == to) return 0;
-    return kReorderSeconds + 2 * MoveSeconds(spec);
+    return (kReorderSeconds + 2 * MoveSeconds(spec)) * reorder_scale_;
   }
 
   // Of the reorders of what node n reads.
@@ -272,7 +326,10 @@ class Chooser {
 
   Graph& graph_;
   const Registry& registry_;
+  const RowTimes& times_;
   const PlanOptions& options_;
+  double estimate_scale_ = 1;
+  double reorder_scale_ = 1;
   std::vector<LayerInfo> infos_;
   std::vector<BlobSpec> specs_;               // by value
   std::vector<std::vector<Choice>> choices_;  // by node
@@ -293,9 +350,17 @@ bool FitsFormats(const Kernel& kernel, const LayerInfo& info, std::span<const Bl
          std::ranges::all_of(outputs, HasWholeBlocks);
 }
 
-void ChooseMemoryFormats(Graph* graph, const Registry& registry, const PlanOptions& options) {
+void ChooseMemoryFormats(Graph* graph, const Registry& registry, const RowTimes& times,
+                         const PlanOptions& options) {
   if (options.device.type != DeviceType::kCpu || ChannelBlock() == 0) return;
-  Chooser(graph, registry, options).Run();
+  Chooser chooser(graph, registry, times, options);
+  if (!chooser.Search()) return;
+  if (!times.empty()) {
+    const RowTimes none;
+    Chooser estimated(graph, registry, none, options);
+    if (estimated.Search()) chooser.PreferThoseOf(estimated);
+  }
+  chooser.Apply();
 }
 
 }  // namespace crema

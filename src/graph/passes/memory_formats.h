@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graph/graph.h"
+#include "graph/measure_rows.h"
 #include "graph/plan.h"
 
 namespace crema {
@@ -10,8 +11,11 @@ namespace crema {
 // reorders between them is small, sets Value::format, and puts Reorder nodes where formats meet.
 // Inputs and outputs of the net stay plain. The search starts from a few assignments and changes
 // one node at a time: it finds no optimum, but never anything that is slower by the estimate than a
-// plain net. Does nothing where no row wants another format.
-void ChooseMemoryFormats(Graph* graph, const Registry& registry, const PlanOptions& options);
+// plain net. Does nothing where no row wants another format. Where rows were measured (`times`, of
+// this graph), these times count instead of estimates, as far as that makes a net of other formats
+// faster by more than measuring errs.
+void ChooseMemoryFormats(Graph* graph, const Registry& registry, const RowTimes& times,
+                         const PlanOptions& options);
 
 // Rows of the kernel list fit where the formats of the values do. One pixel is the same in both
 // formats, but sessions may turn to others (Session::Reshape).

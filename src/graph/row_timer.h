@@ -1,0 +1,28 @@
+// Measures rows of the kernel lists, for whoever plans.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/registry.h"
+
+namespace crema {
+
+// Thread safety: any number of threads may plan with one.
+class RowTimer {
+ public:
+  virtual ~RowTimer() = default;
+
+  // Seconds that each of these rows takes for one forward pass of the layer, and for the backward
+  // pass too where `query.backward`, in the order of `rows`. `layer` is a text on one line, the
+  // same for layers that must take the same time. Empty: not measured, estimates decide. Each row
+  // supports the query; the memory formats of its blobs are its own.
+  virtual std::vector<double> Measure(const std::string& layer, const KernelQuery& query,
+                                      std::span<const Kernel* const> rows) = 0;
+
+  // All layers of a plan were asked about: what was measured can be stored.
+  virtual void Keep() {}
+};
+
+}  // namespace crema

@@ -1,0 +1,72 @@
+// Measures rows of the kernel lists within a bound of time, and keeps what it measured.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/log.h"
+#include "graph/row_timer.h"
+#include "runtime/row_times_file.h"
+
+namespace crema {
+
+struct AutotuneOptions {
+  double seconds = 0;  // at most this long for all plans together, but for a pass that was begun
+  std::string folder = {};  // for the file of times; empty: they are not kept
+  std::string build = {};   // of Crema: times of other builds are not used
+  LogSink* log = nullptr;   // null: silent
+};
+
+// Asks the file of times first, so that what was measured once decides ever after: with that file a
+// second run makes the same plans and computes the same bits. A layer whose turn did not come
+// within the bound is kept as such; it is measured when a later run has a larger bound. Trouble
+// with the file is a warning, said once, and no reason not to measure. Thread safety: any number of
+// threads, one measures at a time.
+class Autotuner final : public RowTimer {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using TimeRowsFunction = std::function<std::vector<double>(
+      const KernelQuery&, std::span<const Kernel* const>, Clock::time_point)>;
+
+  // `time_rows` is TimeRows (runtime/row_bench.h), or what a test puts there.
+  explicit Autotuner(AutotuneOptions options, TimeRowsFunction time_rows = {});
+
+  std::vector<double> Measure(const std::string& layer, const KernelQuery& query,
+                              std::span<const Kernel* const> rows) override;
+  // Writes the file, where there is something new, and logs what was done since the last call.
+  void Keep() override;
+
+ private:
+  struct Counts {
+    int measured = 0;
+    int known = 0;
+    int beyond = 0;
+    double seconds = 0;
+  };
+
+  void ReadFile();
+  std::vector<double> TimeWithinBound(const KernelQuery& query,
+                                      std::span<const Kernel* const> rows);
+  void Warn(const std::string& text);
+  void Tell();
+
+  const AutotuneOptions options_;
+  const TimeRowsFunction time_rows_;
+  const std::string machine_;
+  const RowTimesFile file_;
+  std::mutex mutex_;
+  KnownLayers known_;
+  KnownLayers fresh_;  // not written yet
+  Counts counts_;
+  double spent_ = 0;  // seconds
+  bool warned_ = false;
+};
+
+// $XDG_CACHE_HOME/crema, or .cache/crema in the home folder; empty where neither is known.
+std::string AutotuneFolder();
+
+}  // namespace crema

@@ -1,0 +1,138 @@
+// Each pass left out: what it does is not done, and the others do theirs.
+#include "graph/plan_passes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/memory_format.h"
+#include "support/net.h"
+
+namespace crema {
+namespace {
+
+constexpr const char* kNet = R"(
+layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 32 dim: 24 dim: 24 } } }
+layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 32
+  kernel_size: 3 pad: 1 weight_filler { type: 'xavier' } } }
+layer { name: 'n' type: 'BatchNorm' bottom: 'a' top: 'n' }
+layer { name: 'b' type: 'Convolution' bottom: 'n' top: 'b' convolution_param { num_output: 32
+  kernel_size: 3 pad: 1 weight_filler { type: 'xavier' } } }
+layer { name: 'r' type: 'ReLU' bottom: 'b' top: 'r' }
+layer { name: 's' type: 'Sigmoid' bottom: 'r' top: 's' }
+layer { name: 'p' type: 'Pooling' bottom: 's' top: 'p' pooling_param { kernel_size: 2 stride: 2 } }
+)";
+
+struct Facts {
+  bool has_relu = false;  // as a layer of its own
+  bool blocked = false;
+  bool absorbs = false;
+  bool shares = false;
+  bool fast_rows = false;
+  bool operator==(const Facts&) const = default;
+};
+
+Facts FactsOf(const std::string& passes) {
+  const auto plan = test::PlanText(kNet, TEST, {.backward = false, .passes = ParsePasses(passes)});
+  Facts facts;
+  for (const PlannedLayer& layer : plan->layers) {
+    facts.has_relu = facts.has_relu || layer.type->name == "ReLU";
+    facts.absorbs = facts.absorbs || layer.absorbed_by >= 0;
+    facts.shares = facts.shares || layer.in_place;
+    // Reorders have no native row.
+    facts.fast_rows = facts.fast_rows || (layer.kernel != nullptr && layer.type->name != "Input" &&
+                                          layer.kernel->name != kNativeKernel);
+  }
+  facts.shares = facts.shares || plan->arena_bytes < plan->unshared_bytes;
+  facts.blocked = std::ranges::any_of(plan->values, [](const PlannedValue& value) {
+    return value.spec.format != MemoryFormat::kPlain;
+  });
+  return facts;
+}
+
+bool HasBlockedConvolution() {
+  const std::vector<Kernel>& rows = test::TestRegistry().Find("Convolution")->kernels;
+  return ChannelBlock() != 0 && std::ranges::find(rows, "onednn", &Kernel::name) != rows.end();
+}
+
+class Passes : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!HasBlockedConvolution()) GTEST_SKIP() << "no row of this build takes blocked blobs";
+    all_ = FactsOf("all");
+    ASSERT_EQ(all_, (Facts{.blocked = true, .absorbs = true, .shares = true, .fast_rows = true}));
+  }
+  Facts all_;
+};
+
+TEST_F(Passes, WithoutFuseReluItIsALayer) {
+  all_.has_relu = true;
+  EXPECT_EQ(FactsOf("-fuse_relu,-absorb").has_relu, true);
+  EXPECT_EQ(FactsOf("-fuse_relu"), all_);
+}
+
+TEST_F(Passes, WithoutMemoryFormatsAllIsPlain) {
+  const Facts facts = FactsOf("-memory_formats");
+  EXPECT_FALSE(facts.blocked);
+  EXPECT_TRUE(facts.fast_rows);
+  EXPECT_TRUE(facts.shares);
+}
+
+TEST_F(Passes, WithoutAbsorbEachLayerWorks) {
+  all_.absorbs = false;
+  EXPECT_EQ(FactsOf("-absorb"), all_);
+}
+
+TEST_F(Passes, WithoutShareMemoryEachBlobHasItsOwn) {
+  all_.shares = false;
+  EXPECT_EQ(FactsOf("-share_memory"), all_);
+}
+
+TEST_F(Passes, WithoutOptimizedRowsAllIsNative) {
+  const Facts facts = FactsOf("-optimized_rows");
+  EXPECT_FALSE(facts.fast_rows);
+  EXPECT_FALSE(facts.blocked);
+  EXPECT_FALSE(facts.absorbs);
+  EXPECT_TRUE(facts.shares);
+}
+
+TEST_F(Passes, NoneIsWhatItSays) { EXPECT_EQ(FactsOf("none"), (Facts{.has_relu = true})); }
+
+TEST_F(Passes, EachAloneDoesWhatItDoes) {
+  EXPECT_FALSE(FactsOf("none,+fuse_relu").has_relu);
+  EXPECT_TRUE(FactsOf("none,+share_memory").shares);
+  EXPECT_TRUE(FactsOf("none,+optimized_rows").fast_rows);
+  // These two choose among rows, and the native ones are plain and do one layer.
+  EXPECT_TRUE(FactsOf("none,+optimized_rows,+memory_formats").blocked);
+  EXPECT_TRUE(FactsOf("none,+optimized_rows,+memory_formats,+absorb").absorbs);
+}
+
+TEST(ParsePasses, StartsFromAllAndGoesInOrder) {
+  EXPECT_TRUE(ParsePasses("").absorb);
+  EXPECT_TRUE(ParsePasses("all").share_memory);
+  EXPECT_FALSE(ParsePasses("-absorb").absorb);
+  EXPECT_TRUE(ParsePasses("-absorb").fuse_relu);
+  const PlanPasses one = ParsePasses("none,+absorb");
+  EXPECT_TRUE(one.absorb);
+  EXPECT_FALSE(one.fuse_relu || one.memory_formats || one.share_memory || one.optimized_rows);
+  EXPECT_TRUE(ParsePasses("-absorb,all").absorb);
+}
+
+TEST(ParsePasses, SaysWhichNamesThereAre) {
+  for (const std::string wrong : {"-absrob", "absorb", "-", "all,", "+fuse-relu"}) {
+    try {
+      ParsePasses(wrong);
+      ADD_FAILURE() << wrong;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.problems().front().code, ErrorCode::kInvalidArgument);
+      const std::string text = error.what();
+      EXPECT_NE(text.find("fuse_relu memory_formats absorb share_memory optimized_rows"),
+                std::string::npos)
+          << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace crema

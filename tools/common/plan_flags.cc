@@ -1,0 +1,40 @@
+#include "common/plan_flags.h"
+
+#include <gflags/gflags.h>
+
+#include "common/log.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "graph/plan_passes.h"
+#include "report/build_info.h"
+#include "runtime/autotuner.h"
+
+DEFINE_string(passes, "all",
+              "passes of the planner, to see what one does: -absorb is all but that one, "
+              "none,+absorb that one alone; docs/performance.md has their names");
+DEFINE_double(autotune, 0,
+              "seconds to spend at most on measuring which implementation of each layer is the "
+              "fastest here; times are kept in ~/.cache/crema. 0: estimates decide");
+
+namespace crema::tools {
+
+PlanOptions PlanOptionsOfFlags() {
+  return {.passes = ParsePasses(FLAGS_passes), .row_timer = MakeRowTimer(FLAGS_autotune)};
+}
+
+std::shared_ptr<RowTimer> MakeRowTimer(double seconds) {
+  constexpr double kMost = 24 * 3600;
+  if (!(seconds >= 0 && seconds <= kMost)) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("autotune is ", seconds, "; give seconds, 0 to ", kMost));
+  }
+  if (seconds == 0) return nullptr;
+  const BuildInfo build = ThisBuild();
+  return std::make_shared<Autotuner>(
+      AutotuneOptions{.seconds = seconds,
+                      .folder = AutotuneFolder(),
+                      .build = StrCat("Crema ", build.version, " ", build.revision),
+                      .log = &ToolLog()});
+}
+
+}  // namespace crema::tools

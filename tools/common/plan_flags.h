@@ -1,0 +1,19 @@
+// Flags about how nets are planned.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "graph/plan.h"
+#include "graph/row_timer.h"
+
+namespace crema::tools {
+
+// What --passes and --autotune say, of all else the defaults. Throws kInvalidArgument.
+PlanOptions PlanOptionsOfFlags();
+
+// Measures for at most so many seconds, keeps the times in the folder of the user, logs to ToolLog;
+// null for 0. Throws kInvalidArgument below 0 and beyond a day.
+std::shared_ptr<RowTimer> MakeRowTimer(double seconds);
+
+}  // namespace crema::tools
