@@ -109,6 +109,26 @@ RowCase Depthwise(const LayerType&, Draw& draw) {
   return ConvolutionOf(f, x, draw.Chance(25));
 }
 
+RowCase InnerProduct(const LayerType&, Draw& draw) {
+  const Dims x = DrawImage(draw);
+  const int64_t axis = draw.Chance(80) ? 1 : draw.Int(0, 3);
+  const int64_t outputs = draw.Int(1, 70);
+  const bool relu = draw.Chance(25);
+  int64_t rows = 1, columns = 1;
+  for (size_t i = 0; i < x.size(); ++i) (static_cast<int64_t>(i) < axis ? rows : columns) *= x[i];
+  RowCase result =
+      CaseOf(StrCat("inner_product_param { num_output: ", outputs, " axis: ", axis,
+                    " bias_term: ", draw.Chance(75), " transpose: ", draw.Chance(25),
+                    " weight_filler { type: 'gaussian' } bias_filler { type: 'gaussian' } }",
+                    relu ? " fused_relu_param { negative_slope: 0.5 }" : ""),
+             x);
+  result.forward_terms = columns;
+  result.input_terms = outputs;
+  result.learned_terms = rows;
+  result.relu_behind = relu;
+  return result;
+}
+
 RowCase Pooling(const LayerType&, Draw& draw) {
   const bool average = draw.Chance(50);
   const std::string pool = StrCat("pooling_param { pool: ", average ? "AVE" : "MAX",
@@ -234,6 +254,7 @@ RowCase Slice(const LayerType&, Draw& draw) {
 const std::map<std::string, Generator, std::less<>>& Generators() {
   static const std::map<std::string, Generator, std::less<>> generators{
       {"Convolution", Convolution},
+      {"InnerProduct", InnerProduct},
       {"Pooling", Pooling},
       {"LRN", Lrn},
       {"BatchNorm", BatchNorm},
