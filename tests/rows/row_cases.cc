@@ -202,6 +202,16 @@ RowCase Scale(const LayerType&, Draw& draw) {
   return result;
 }
 
+RowCase PRelu(const LayerType&, Draw& draw) {
+  const Dims x = DrawImage(draw);
+  const bool shared = draw.Chance(20);
+  RowCase result = CaseOf(StrCat("prelu_param { channel_shared: ", shared,
+                                 " filler { type: 'uniform' min: -0.5 max: 0.9 } }"),
+                          x);
+  result.learned_terms = x[0] * x[2] * x[3] * (shared ? x[1] : 1);
+  return result;
+}
+
 RowCase Reorder(const LayerType&, Draw& draw) { return CaseOf("", DrawImage(draw)); }
 
 // The parameters of some sample of the type on images of any extents: for layers that do the same
@@ -260,6 +270,7 @@ const std::map<std::string, Generator, std::less<>>& Generators() {
       {"BatchNorm", BatchNorm},
       {"BN", Bn},
       {"Scale", Scale},
+      {"PReLU", PRelu},
       {"Reorder", Reorder},
       {"Eltwise", Eltwise},
       {"Concat", Concat},
