@@ -109,6 +109,23 @@ RowCase Depthwise(const LayerType&, Draw& draw) {
   return ConvolutionOf(f, x, draw.Chance(25));
 }
 
+RowCase Deconvolution(const LayerType&, Draw& draw) {
+  Filters f = DrawFilters(draw);
+  const Dims x{draw.Batch(), f.in, draw.Int(1, 6), draw.Int(1, 6)};
+  // Something must be left of the output.
+  f.pad_h = std::min(f.pad_h, ((x[2] - 1) * f.stride_h + f.ReachH() - 1) / 2);
+  f.pad_w = std::min(f.pad_w, ((x[3] - 1) * f.stride_w + f.ReachW() - 1) / 2);
+  const bool relu = draw.Chance(25);
+  RowCase result = CaseOf(StrCat(f.Text(), relu ? "relu: true negative_slope: 0.5 " : "", "}"), x);
+  const int64_t window = f.kernel_h * f.kernel_w;
+  result.forward_terms = f.in / f.group * window;
+  result.input_terms = f.out / f.group * window;
+  // Those of the bias: one an output pixel.
+  result.learned_terms = x[0] * (x[2] * f.stride_h + f.ReachH()) * (x[3] * f.stride_w + f.ReachW());
+  result.relu_behind = relu;
+  return result;
+}
+
 RowCase InnerProduct(const LayerType&, Draw& draw) {
   const Dims x = DrawImage(draw);
   const int64_t axis = draw.Chance(80) ? 1 : draw.Int(0, 3);
@@ -264,6 +281,7 @@ RowCase Slice(const LayerType&, Draw& draw) {
 const std::map<std::string, Generator, std::less<>>& Generators() {
   static const std::map<std::string, Generator, std::less<>> generators{
       {"Convolution", Convolution},
+      {"Deconvolution", Deconvolution},
       {"InnerProduct", InnerProduct},
       {"Pooling", Pooling},
       {"LRN", Lrn},
