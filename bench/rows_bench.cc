@@ -128,7 +128,11 @@ void GruOneDnn(benchmark::State& state) {
 void Products(benchmark::internal::Benchmark* b) {
   for (const int64_t threads : {1, 2}) {
     b->Args({1, 4096, 9216, threads})->Args({1, 1000, 2048, threads});
-    b->Args({8, 1000, 2048, threads})
+    b->Args({2, 1000, 2048, threads})
+        ->Args({8, 1000, 2048, threads})
+        ->Args({16, 1000, 2048, threads})
+        ->Args({32, 1000, 2048, threads})
+        ->Args({16, 500, 100, threads})
         ->Args({64, 500, 800, threads})
         ->Args({64, 4096, 4096, threads});
   }
