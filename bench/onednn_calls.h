@@ -6,10 +6,12 @@
 #include <omp.h>
 #endif
 
+#include <algorithm>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 #include <utility>
-#include <vector>
+
+#include "core/memory_format.h"
 
 namespace crema::bench {
 
@@ -36,6 +38,16 @@ inline memory Filled(const memory::desc& desc, float value) {
   auto* data = static_cast<float*>(result.get_data_handle());
   std::fill_n(data, desc.get_size() / sizeof(float), value);
   return result;
+}
+
+// The same brought into the format of a primitive, which may be one of its own.
+inline memory Packed(const memory::desc& plain, const memory::desc& desc, float value) {
+  memory from = Filled(plain, value);
+  memory to(desc, Engine());
+  dnnl::stream stream(Engine());
+  dnnl::reorder(from, to).execute(stream, from, to);
+  stream.wait();
+  return to;
 }
 
 // A primitive and what it is called with.
@@ -94,11 +106,12 @@ inline Call SoftmaxCall(int64_t outer, int64_t classes, int64_t inner) {
 }
 
 inline Call LstmCall(int64_t steps, int64_t streams, int64_t inputs, int64_t hidden) {
+  constexpr int64_t kGates = 4;
   const memory::desc x = F32({steps, streams, inputs}, Tag::tnc);
   const memory::desc y = F32({steps, streams, hidden}, Tag::tnc);
   const memory::desc state = F32({1, 1, streams, hidden}, Tag::ldnc);
-  const memory::desc wx = F32({1, 1, inputs, 4, hidden}, Tag::any);
-  const memory::desc wh = F32({1, 1, hidden, 4, hidden}, Tag::any);
+  const memory::desc wx = F32({1, 1, inputs, kGates, hidden}, Tag::any);
+  const memory::desc wh = F32({1, 1, hidden, kGates, hidden}, Tag::any);
   const memory::desc bias = F32({1, 1, 4, hidden}, Tag::ldgo);
   const auto desc =
       Describe<dnnl::lstm_forward>(kInference, dnnl::rnn_direction::unidirectional_left2right, x,
@@ -107,8 +120,10 @@ inline Call LstmCall(int64_t steps, int64_t streams, int64_t inputs, int64_t hid
           {{DNNL_ARG_SRC_LAYER, Filled(x, 0.5F)},
            {DNNL_ARG_SRC_ITER, Filled(state, 0.1F)},
            {DNNL_ARG_SRC_ITER_C, Filled(state, 0.1F)},
-           {DNNL_ARG_WEIGHTS_LAYER, Filled(desc.weights_layer_desc(), 0.01F)},
-           {DNNL_ARG_WEIGHTS_ITER, Filled(desc.weights_iter_desc(), 0.01F)},
+           {DNNL_ARG_WEIGHTS_LAYER, Packed(F32({1, 1, inputs, kGates, hidden}, Tag::ldigo),
+                                           desc.weights_layer_desc(), 0.01F)},
+           {DNNL_ARG_WEIGHTS_ITER, Packed(F32({1, 1, hidden, kGates, hidden}, Tag::ldigo),
+                                          desc.weights_iter_desc(), 0.01F)},
            {DNNL_ARG_BIAS, Filled(bias, 0.01F)},
            {DNNL_ARG_DST_LAYER, Filled(y, 0)},
            {DNNL_ARG_DST_ITER, Filled(state, 0)},
@@ -116,22 +131,71 @@ inline Call LstmCall(int64_t steps, int64_t streams, int64_t inputs, int64_t hid
 }
 
 inline Call GruCall(int64_t steps, int64_t streams, int64_t inputs, int64_t hidden) {
+  constexpr int64_t kGates = 3;
   const memory::desc x = F32({steps, streams, inputs}, Tag::tnc);
   const memory::desc y = F32({steps, streams, hidden}, Tag::tnc);
   const memory::desc state = F32({1, 1, streams, hidden}, Tag::ldnc);
-  const memory::desc wx = F32({1, 1, inputs, 3, hidden}, Tag::any);
-  const memory::desc wh = F32({1, 1, hidden, 3, hidden}, Tag::any);
+  const memory::desc wx = F32({1, 1, inputs, kGates, hidden}, Tag::any);
+  const memory::desc wh = F32({1, 1, hidden, kGates, hidden}, Tag::any);
   const memory::desc bias = F32({1, 1, 4, hidden}, Tag::ldgo);
   const auto desc = Describe<dnnl::lbr_gru_forward>(
       kInference, dnnl::rnn_direction::unidirectional_left2right, x, state, wx, wh, bias, y, state);
   return {dnnl::lbr_gru_forward(desc),
           {{DNNL_ARG_SRC_LAYER, Filled(x, 0.5F)},
            {DNNL_ARG_SRC_ITER, Filled(state, 0.1F)},
-           {DNNL_ARG_WEIGHTS_LAYER, Filled(desc.weights_layer_desc(), 0.01F)},
-           {DNNL_ARG_WEIGHTS_ITER, Filled(desc.weights_iter_desc(), 0.01F)},
+           {DNNL_ARG_WEIGHTS_LAYER, Packed(F32({1, 1, inputs, kGates, hidden}, Tag::ldigo),
+                                           desc.weights_layer_desc(), 0.01F)},
+           {DNNL_ARG_WEIGHTS_ITER, Packed(F32({1, 1, hidden, kGates, hidden}, Tag::ldigo),
+                                          desc.weights_iter_desc(), 0.01F)},
            {DNNL_ARG_BIAS, Filled(bias, 0.01F)},
            {DNNL_ARG_DST_LAYER, Filled(y, 0)},
            {DNNL_ARG_DST_ITER, Filled(state, 0)}}};
+}
+
+inline Tag Blocked() { return ChannelBlock() == 16 ? Tag::nChw16c : Tag::nChw8c; }
+
+// Over channels, on blocked blobs.
+inline Call LrnCall(int64_t batch, int64_t channels, int64_t size) {
+  const memory::desc x = F32({batch, channels, size, size}, Blocked());
+  constexpr auto kAcross = dnnl::algorithm::lrn_across_channels;
+#if DNNL_VERSION_MAJOR >= 3
+  const auto desc = Describe<dnnl::lrn_forward>(kInference, kAcross, x, x, 5, 1e-4F, 0.75F, 1.0F);
+#else
+  const auto desc = Describe<dnnl::lrn_forward>(kInference, kAcross, x, 5, 1e-4F, 0.75F, 1.0F);
+#endif
+  return {dnnl::lrn_forward(desc), {{DNNL_ARG_SRC, Filled(x, 0.5F)}, {DNNL_ARG_DST, Filled(x, 0)}}};
+}
+
+// Maxima of 3 x 3 windows with stride 2 and where they were, on blocked blobs.
+inline Call MaxPoolCall(int64_t batch, int64_t channels, int64_t in, int64_t out) {
+  const memory::desc x = F32({batch, channels, in, in}, Blocked());
+  const memory::desc y = F32({batch, channels, out, out}, Blocked());
+  constexpr auto kMax = dnnl::algorithm::pooling_max;
+  const Dims strides{2, 2}, kernel{3, 3}, before{0, 0},
+      behind{(out - 1) * 2 + 3 - in, (out - 1) * 2 + 3 - in};
+#if DNNL_VERSION_MAJOR >= 3
+  const auto desc = Describe<dnnl::pooling_forward>(dnnl::prop_kind::forward_training, kMax, x, y,
+                                                    strides, kernel, Dims{0, 0}, before, behind);
+#else
+  const auto desc = Describe<dnnl::pooling_forward>(dnnl::prop_kind::forward_training, kMax, x, y,
+                                                    strides, kernel, before, behind);
+#endif
+  return {dnnl::pooling_forward(desc),
+          {{DNNL_ARG_SRC, Filled(x, 0.5F)},
+           {DNNL_ARG_DST, Filled(y, 0)},
+           {DNNL_ARG_WORKSPACE, memory(desc.workspace_desc(), Engine())}}};
+}
+
+// `batch` products of m x k and k x n.
+inline Call MatMulCall(int64_t batch, int64_t m, int64_t n, int64_t k, bool transposed) {
+  const memory::desc a = F32({batch, m, k}, Tag::abc);
+  const memory::desc b = F32({batch, k, n}, transposed ? Tag::acb : Tag::abc);
+  const memory::desc c = F32({batch, m, n}, Tag::abc);
+  const auto desc = Describe<dnnl::matmul>(a, b, c);
+  return {dnnl::matmul(desc),
+          {{DNNL_ARG_SRC, Filled(a, 0.5F)},
+           {DNNL_ARG_WEIGHTS, Filled(b, 0.5F)},
+           {DNNL_ARG_DST, Filled(c, 0)}}};
 }
 
 }  // namespace crema::bench

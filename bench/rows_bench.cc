@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/rng.h"
+#include "core/parallel_for.h"
 #include "graph/registry.h"
 #include "math/gemm.h"
 #include "math/softmax.h"
@@ -103,6 +103,30 @@ void SoftmaxOneDnn(benchmark::State& state) {
   Time(state, 0, 8 * count, SoftmaxCall(state.range(0), state.range(1), state.range(2)));
 }
 
+// The two products of an attention head, for `batch` heads: m queries, n keys, k features.
+void MatMulNative(benchmark::State& state) {
+  const int64_t batch = state.range(0), m = state.range(1), n = state.range(2), k = state.range(3);
+  const bool transposed = state.range(4) != 0;
+  const int threads = Threads(state, 5);
+  const auto count = [&](int64_t rows, int64_t columns) {
+    return static_cast<size_t>(batch * rows * columns);
+  };
+  std::vector<float> a(count(m, k), 0.5F), b(count(k, n), 0.5F), c(count(m, n));
+  Time(state, 2 * batch * m * n * k, 0, [&] {
+    ParallelFor(threads, batch, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        Gemm<float>(1, false, transposed, m, n, k, 1, a.data() + i * m * k, k, b.data() + i * k * n,
+                    transposed ? k : n, 0, c.data() + i * m * n, n);
+      }
+    });
+  });
+}
+void MatMulOneDnn(benchmark::State& state) {
+  const int64_t batch = state.range(0), m = state.range(1), n = state.range(2), k = state.range(3);
+  Threads(state, 5);
+  Time(state, 2 * batch * m * n * k, 0, MatMulCall(batch, m, n, k, state.range(4) != 0));
+}
+
 // Steps, streams, features, hidden.
 void RecurrentNative(benchmark::State& state, const std::string& type, int64_t gates) {
   const int64_t t = state.range(0), n = state.range(1), i = state.range(2), d = state.range(3);
@@ -154,6 +178,18 @@ void Sequences(benchmark::internal::Benchmark* b) {
   b->UseRealTime()->Unit(benchmark::kMicrosecond);
 }
 
+void Heads(benchmark::internal::Benchmark* b) {
+  for (const int64_t threads : {1, 2}) {
+    for (const int64_t length : {50, 197, 512}) {
+      b->Args({12, length, length, 64, 1, threads});  // q k^T
+      b->Args({12, length, 64, length, 0, threads});  // p v
+    }
+  }
+  b->UseRealTime()->Unit(benchmark::kMicrosecond);
+}
+
+BENCHMARK(MatMulNative)->Apply(Heads);
+BENCHMARK(MatMulOneDnn)->Apply(Heads);
 BENCHMARK(InnerProductNative)->Apply(Products);
 BENCHMARK(InnerProductOneDnn)->Apply(Products);
 BENCHMARK(SoftmaxNative)->Apply(Classes);
