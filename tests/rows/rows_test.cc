@@ -95,7 +95,10 @@ TEST(RowAgreement, NoticesAPlantedError) {
 // A type that lost its rows would drop out of the test above unseen.
 TEST(RowGenerators, AreForTypesWithRows) {
   const std::vector<std::string> types = TypesWithRows();
+  const std::vector<Kernel>& rows = Layers().Find("Convolution")->kernels;
+  const bool onednn = std::ranges::find(rows, "onednn", &Kernel::name) != rows.end();
   for (const auto& [name, generator] : Generators()) {
+    if (name == "Deconvolution" && !onednn) continue;  // has no others
     EXPECT_NE(std::ranges::find(types, name), types.end()) << name << " has no rows";
   }
 }
