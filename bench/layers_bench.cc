@@ -1,11 +1,13 @@
-// Forward and backward of single layers, by the kernel row that a plan would choose: LeNet's, with
-// batches of 64, and some of larger nets. The argument is the number of threads.
+// Forward and backward of single layers, by every row of the kernel list that takes them: LeNet's,
+// with batches of 64, and some of larger nets. Weights are packed in each forward pass that a
+// backward pass follows ("/training"), and once otherwise. The argument is the number of threads.
 #include <benchmark/benchmark.h>
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/rng.h"
@@ -70,55 +72,108 @@ const std::vector<LayerSpec>& Specs() {
        "pooling_param { pool: AVE global_pooling: true }",
        {4, 2048, 7, 7}},
       {"lrn_across", "LRN", "lrn_param { alpha: 0.0001 }", {4, 96, 55, 55}},
+      {"deconv4_stride2",
+       "Deconvolution",
+       "convolution_param { num_output: 64 kernel_size: 4 stride: 2 pad: 1 }",
+       {2, 128, 28, 28}},
+      {"prelu", "PReLU", "prelu_param {}", {4, 64, 56, 56}},
+      {"softmax_1000", "Softmax", "softmax_param {}", {64, 1000}},
+      {"ip_batch8", "InnerProduct", "inner_product_param { num_output: 1000 }", {8, 2048}},
+      {"ip_batch64", "InnerProduct", "inner_product_param { num_output: 4096 }", {64, 4096}},
+      {"ip_batch256", "InnerProduct", "inner_product_param { num_output: 4096 }", {256, 4096}},
+      {"ip_batch256_small", "InnerProduct", "inner_product_param { num_output: 500 }", {256, 800}},
+      {"ip_images", "InnerProduct", "inner_product_param { num_output: 4096 }", {16, 256, 6, 6}},
+      {"ip_one_pixel", "InnerProduct", "inner_product_param { num_output: 1000 }", {8, 2048, 1, 1}},
       {"ip_batch1", "InnerProduct", "inner_product_param { num_output: 4096 }", {1, 9216}},
   };
   return specs;
 }
 
-// A layer with all that it reads and writes.
+// A layer with all that it reads and writes, run by one row.
 class LayerRun {
  public:
-  LayerRun(const LayerType& type, const LayerSpec& spec, int threads) : context_(threads) {
+  LayerRun(const LayerType& type, const LayerSpec& spec, const Kernel& kernel, int threads,
+           bool training)
+      : kernel_(kernel), training_(training), context_(threads) {
     LayerParameter param;
     google::protobuf::TextFormat::ParseFromString(spec.fields, &param);
     param.set_name(spec.name);
     param.set_type(spec.type);
     layer_ = type.make(param);
     specs_ = {{Shape(std::span<const int64_t>(spec.input)), DType::kF32}};
-    const InferContext infer{.phase = TRAIN, .inputs = specs_, .output_count = 1};
+    const InferContext infer{.phase = training ? TRAIN : TEST, .inputs = specs_, .output_count = 1};
     info_ = layer_->Infer(infer);
-    Choose(type, KernelQuery{*layer_, infer, info_, threads});
+    const KernelQuery query{.layer = *layer_,
+                            .context = infer,
+                            .info = info_,
+                            .threads = threads,
+                            .backward = training,
+                            .to_input = training && spec.data_gradient};
+    supported_ = kernel.device == DeviceType::kCpu && !IsBF16(kernel) &&
+                 (!kernel.supports || kernel.supports(query).yes);
+    if (!supported_) return;
+    scratch_.resize(std::max(ForwardScratchOf(&kernel, query), BackwardScratchOf(&kernel, query)) +
+                    64);
+    if (kernel.make_state) kernel_state_ = kernel.make_state(query);
     Allocate(spec.data_gradient);
   }
 
+  bool supported() const { return supported_; }
   void Forward() {
-    const ForwardArgs args{context_, TRAIN,      1,        inputs_, outputs_,
-                           learned_, saved_out_, scratch_, nullptr};
-    kernel_->forward ? kernel_->forward(*layer_, args) : layer_->Forward(args);
+    const ForwardArgs args{context_,
+                           training_ ? TRAIN : TEST,
+                           1,
+                           inputs_,
+                           outputs_,
+                           learned_,
+                           saved_out_,
+                           AlignedScratch(),
+                           nullptr,
+                           {},
+                           {},
+                           {},
+                           kernel_state_.get(),
+                           !training_};
+    kernel_.forward ? kernel_.forward(*layer_, args) : layer_->Forward(args);
   }
   void Backward() {
-    const BackwardArgs args{context_,      TRAIN,        1,        inputs_,        read_outputs_,
-                            output_grads_, input_grads_, learned_, learned_grads_, saved_in_,
-                            scratch_,      nullptr};
-    kernel_->backward ? kernel_->backward(*layer_, args) : layer_->Backward(args);
+    const BackwardArgs args{context_,
+                            TRAIN,
+                            1,
+                            inputs_,
+                            read_outputs_,
+                            output_grads_,
+                            input_grads_,
+                            learned_,
+                            learned_grads_,
+                            saved_in_,
+                            AlignedScratch(),
+                            nullptr,
+                            kernel_state_.get()};
+    kernel_.backward ? kernel_.backward(*layer_, args) : layer_->Backward(args);
   }
   int64_t macs() const { return info_.macs; }
 
  private:
-  void Choose(const LayerType& type, const KernelQuery& query) {
-    kernel_ = &*std::ranges::find_if(type.kernels, [&](const Kernel& kernel) {
-      return kernel.device == DeviceType::kCpu && (!kernel.supports || kernel.supports(query).yes);
-    });
-    const size_t forward = kernel_->forward_scratch
-                               ? kernel_->forward_scratch(query)
-                               : layer_->ForwardScratch(query.context, info_, query.threads);
-    const size_t backward = kernel_->backward_scratch
-                                ? kernel_->backward_scratch(query)
-                                : layer_->BackwardScratch(query.context, info_, query.threads);
-    scratch_.resize(std::max(forward, backward) + 1);
+  static bool IsBF16(const Kernel& kernel) {
+    return kernel.input_format == MemoryFormat::kBlockedBF16 ||
+           kernel.output_format == MemoryFormat::kBlockedBF16;
   }
 
-  Tensor& Add(const Shape& shape, DType dtype, bool random) {
+  // On a cache line, as a session's is.
+  std::span<std::byte> AlignedScratch() {
+    void* start = scratch_.data();
+    size_t room = scratch_.size();
+    std::align(64, 1, start, room);
+    return {static_cast<std::byte*>(start), room};
+  }
+
+  // In the format, whose channels may be more.
+  Tensor& Add(Shape shape, DType dtype, bool random, MemoryFormat format = MemoryFormat::kPlain) {
+    if (format == MemoryFormat::kBlocked) {
+      const int64_t block = ChannelBlock();
+      shape = shape.With(1, (shape[1] + block - 1) / block * block);
+    }
     tensors_.push_back(std::make_unique<Tensor>(shape, dtype));
     Tensor& tensor = *tensors_.back();
     if (random) {
@@ -130,15 +185,19 @@ class LayerRun {
     }
     return tensor;
   }
+  TensorView AddBlob(const Shape& shape, bool random, MemoryFormat format) {
+    return {Add(shape, DType::kF32, random, format).view().raw(), shape, DType::kF32};
+  }
 
   void Allocate(bool data_gradient) {
     const Shape& input = specs_[0].shape;
     const Shape& output = info_.outputs[0].shape;
-    inputs_ = {Add(input, DType::kF32, true).view()};
-    outputs_ = {Add(output, DType::kF32, false).view()};
+    const MemoryFormat in = kernel_.input_format, out = kernel_.output_format;
+    inputs_ = {AddBlob(input, true, in)};
+    outputs_ = {AddBlob(output, false, out)};
     read_outputs_ = {outputs_[0]};
-    output_grads_ = {Add(output, DType::kF32, true).view()};
-    input_grads_ = {data_gradient ? Add(input, DType::kF32, false).view() : TensorView()};
+    output_grads_ = {AddBlob(output, true, out)};
+    input_grads_ = {data_gradient ? AddBlob(input, false, in) : TensorView()};
     for (const LearnedBlob& blob : info_.learned) {
       learned_.push_back(Add(blob.shape, DType::kF32, true).view());
       learned_grads_.push_back(Add(blob.shape, DType::kF32, false).view());
@@ -147,41 +206,62 @@ class LayerRun {
       saved_out_.push_back(Add(blob.shape, blob.dtype, false).view());
       saved_in_.push_back(saved_out_.back());
     }
+    if (!training_) saved_out_.assign(saved_out_.size(), TensorView());
   }
 
+  const Kernel& kernel_;
+  const bool training_;
+  bool supported_ = false;
   ExecContext context_;
   std::unique_ptr<const Layer> layer_;
   std::vector<BlobSpec> specs_;
   LayerInfo info_;
-  const Kernel* kernel_ = nullptr;
+  std::unique_ptr<KernelState> kernel_state_;
   std::vector<std::byte> scratch_;
   std::vector<std::unique_ptr<Tensor>> tensors_;
   std::vector<ConstTensorView> inputs_, read_outputs_, output_grads_, learned_, saved_in_;
   std::vector<TensorView> outputs_, input_grads_, learned_grads_, saved_out_;
 };
 
-void Run(benchmark::State& state, const LayerSpec& spec, bool forward) {
-  static const Registry registry = BuiltinRegistry();
-  LayerRun run(*registry.Find(spec.type), spec, static_cast<int>(state.range(0)));
+enum class Pass : uint8_t { kForward, kTrainingForward, kBackward };
+
+void Run(benchmark::State& state, const LayerType& type, const LayerSpec& spec,
+         const Kernel& kernel, Pass pass) {
+  LayerRun run(type, spec, kernel, static_cast<int>(state.range(0)), pass != Pass::kForward);
+  if (!run.supported()) return state.SkipWithError("is not for these extents");
   run.Forward();
-  for (auto _ : state) forward ? run.Forward() : run.Backward();
-  const double passes = forward || !spec.data_gradient ? 1 : 2;
+  for (auto _ : state) pass == Pass::kBackward ? run.Backward() : run.Forward();
+  const double passes = pass == Pass::kBackward && spec.data_gradient ? 2 : 1;
   if (run.macs() > 0) {
     state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * passes * static_cast<double>(run.macs()),
                                                    benchmark::Counter::kIsIterationInvariantRate);
   }
 }
 
+void Register(const LayerType& type, const LayerSpec& spec, const Kernel& kernel) {
+  const std::string name = std::string(spec.name) + "/" + kernel.name;
+  for (const auto& [pass, word] :
+       {std::pair{Pass::kForward, "/forward"}, std::pair{Pass::kTrainingForward, "/training"},
+        std::pair{Pass::kBackward, "/backward"}}) {
+    benchmark::RegisterBenchmark(
+        (name + word).c_str(),
+        [&, pass = pass](benchmark::State& state) { Run(state, type, spec, kernel, pass); })
+        ->Arg(1)
+        ->Arg(2)
+        ->UseRealTime()
+        ->Unit(benchmark::kMicrosecond);
+  }
+}
+
 const bool kRegistered = [] {
+  static const Registry registry = BuiltinRegistry();
   for (const LayerSpec& spec : Specs()) {
-    for (const bool forward : {true, false}) {
-      benchmark::RegisterBenchmark(
-          (std::string(spec.name) + (forward ? "/forward" : "/backward")).c_str(),
-          [&spec, forward](benchmark::State& state) { Run(state, spec, forward); })
-          ->Arg(1)
-          ->Arg(2)
-          ->UseRealTime()
-          ->Unit(benchmark::kMillisecond);
+    const LayerType& type = *registry.Find(spec.type);
+    for (const Kernel& kernel : type.kernels) {
+      const bool reference = kernel.name.find("reference") != std::string::npos;
+      if (!reference && LayerRun(type, spec, kernel, 1, false).supported()) {
+        Register(type, spec, kernel);
+      }
     }
   }
   return true;

@@ -65,14 +65,27 @@ TEST_F(MemoryFormats, StayBlockedFromLayerToLayer) {
       PlanText(Input(3, 32) + Conv("a", "x", 32) + Layer("ReLU", "r", "a") +
                Layer("Pooling", "p", "r", "pooling_param { kernel_size: 2 stride: 2 }") +
                Conv("b", "p", 32) + Conv("c", "b", 32) + Layer("Eltwise", "e", "b c") +
-               Layer("Concat", "j", "e p") + Layer("LRN", "n", "j") +
-               Layer("InnerProduct", "ip", "n", "inner_product_param { num_output: 5 }"));
+               Layer("Concat", "j", "e p") + Layer("LRN", "n", "j") + Layer("Flatten", "f", "n"));
   EXPECT_EQ(NamesOf(*plan, "Reorder"), std::vector<std::string>{"n" + to_plain_});
   EXPECT_EQ(Named(*plan, "a").kernel->name, "onednn, plain input");
   EXPECT_EQ(Named(*plan, "c").kernel->input_format, MemoryFormat::kBlocked);
   EXPECT_EQ(Named(*plan, "p").kernel->name, "blocked");
   EXPECT_EQ(Named(*plan, "n").kernel->name, "blocked");
   EXPECT_NE(DescribePlan(*plan).find("1 reorder"), std::string::npos) << DescribePlan(*plan);
+}
+
+TEST_F(MemoryFormats, StayBlockedThroughPReluAndDeconvolutionUpToInnerProduct) {
+  const auto plan =
+      PlanText(Input(32, 16) + Conv("a", "x", 32) + Layer("PReLU", "p", "a") +
+               Layer("Deconvolution", "d", "p",
+                     "convolution_param { num_output: 32 kernel_size: 4 stride: 2 pad: 1 }") +
+               Conv("b", "d", 48) +
+               Layer("InnerProduct", "ip", "b", "inner_product_param { num_output: 5 }"));
+  EXPECT_EQ(NamesOf(*plan, "Reorder"),
+            std::vector<std::string>{"x_to_" + std::string(ToString(MemoryFormat::kBlocked))});
+  EXPECT_EQ(Named(*plan, "p").kernel->name, "blocked");
+  EXPECT_EQ(Named(*plan, "d").kernel->name, "onednn");
+  EXPECT_EQ(Named(*plan, "ip").kernel->name, "onednn, blocked input");
 }
 
 TEST_F(MemoryFormats, WhatUsersSeeIsPlain) {

@@ -107,6 +107,21 @@ TEST(Gemm, AgreesWithANaiveLoopInDoublePrecision) {
   }
 }
 
+// Few long rows times a transposed matrix have code of their own.
+TEST(Gemm, AgreesWithANaiveLoopOnFewLongRows) {
+  for (uint64_t number = 2000; number < 2100; ++number) {
+    Draw draw(number);
+    Product product = DrawProduct(draw, false);
+    product.m = draw.Size(1, 18);
+    product.k = draw.Size(250, 600);
+    product.ta = false;
+    product.tb = true;
+    product.lda = product.k + draw.Size(0, 3);
+    product.ldb = product.k + draw.Size(0, 3);
+    ASSERT_NO_FATAL_FAILURE(CheckProduct<float>(draw, product, 1e-4));
+  }
+}
+
 TEST(Gemm, WithoutDepthOnlyScales) {
   std::vector<float> c = {1, 2, 3, 4};
   Gemm<float>(2, false, false, 2, 2, 0, 1, nullptr, 1, nullptr, 2, 0.5F, c.data(), 2);

@@ -67,7 +67,7 @@ class Workspace {
             .info = info_,
             .threads = options_.threads,
             .backward = options_.backward,
-            .to_input = options_.backward};
+            .to_input = options_.backward && options_.only_input != RunOptions::kNoInput};
   }
 
   const LayerCase& case_;
@@ -187,7 +187,8 @@ void Workspace::Forward() {
                          statistics,
                          output_shapes,
                          {},
-                         kernel_state_.get()};
+                         kernel_state_.get(),
+                         options_.weights_fixed};
   if (options_.kernel != nullptr && options_.kernel->forward) {
     options_.kernel->forward(case_.layer(), args);
   } else {
@@ -328,7 +329,9 @@ void Workspace::Backward() {
 }
 
 RunResult Workspace::Run() {
-  if (!info_.view && !info_.share) Forward();
+  const bool runs = !info_.view && !info_.share;
+  if (runs) Forward();
+  if (runs && options_.weights_fixed) Forward();
   for (size_t i = 0; i < outputs_.size(); ++i) {
     result_.outputs.push_back((OutputIsInput(i) ? inputs_[0] : outputs_[i]).Values());
   }

@@ -5,6 +5,8 @@
 
 #include "core/strings.h"
 #include "graph/registry.h"
+#include "layers/blocked_row.h"
+#include "math/blocked_prelu.h"
 #include "math/broadcast.h"
 
 namespace crema {
@@ -55,9 +57,9 @@ class PReLU final : public Layer {
     });
   }
 
- private:
   bool Shared() const { return param().prelu_param().channel_shared(); }
 
+ private:
   FillerParameter Filler() const {
     if (param().prelu_param().has_filler()) return param().prelu_param().filler();
     FillerParameter quarter;
@@ -70,6 +72,42 @@ class PReLU final : public Layer {
     return {shape[0], shape[1], shape.count(2)};
   }
 };
+
+// Row "blocked"; of channels that do not fill whole blocks too.
+Support SupportsBlocks(const KernelQuery& query) {
+  const BlobSpec& input = query.context.inputs[0];
+  if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
+  if (input.dtype != DType::kF32) return Support::No("is for f32");
+  if (input.shape.axes() != 4) return Support::No("is for N x C x H x W");
+  return {};
+}
+
+PReluBlocks BlocksOf(const Layer& layer, const Shape& shape, const ConstTensorView& slope) {
+  return {.batch = shape[0],
+          .channels = shape[1],
+          .pixels = shape.count(2),
+          .slope = slope.data<float>(),
+          .shared = static_cast<const PReLU&>(layer).Shared()};
+}
+
+void ForwardBlocked(const Layer& layer, const ForwardArgs& args) {
+  const PReluBlocks blocks = BlocksOf(layer, args.inputs[0].shape(), args.learned[0]);
+  BlockedPRelu(args.context.threads(), blocks, args.inputs[0].data<float>(),
+               args.outputs[0].data<float>());
+}
+
+void BackwardBlocked(const Layer& layer, const BackwardArgs& args) {
+  const PReluBlocks blocks = BlocksOf(layer, args.inputs[0].shape(), args.learned[0]);
+  const int threads = args.context.threads();
+  const float* x = args.inputs[0].data<float>();
+  const float* dy = args.output_grads[0].data<float>();
+  if (!args.learned_grads[0].empty()) {
+    BlockedPReluToSlope(threads, blocks, x, dy, args.learned_grads[0].data<float>());
+  }
+  if (!args.input_grads[0].empty()) {
+    BlockedPReluBackward(threads, blocks, x, dy, args.input_grads[0].data<float>());
+  }
+}
 
 std::vector<LayerSample> Samples() {
   const std::string filler = "filler { type: \"uniform\" min: -0.5 max: 0.9 }";
@@ -106,6 +144,7 @@ void RegisterPReLU(Registry& registry) {
   type.differences = {"Any number of axes; Caffe takes 4 at most."};
   type.param_fields = {"prelu_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const PReLU>(p); };
+  type.kernels = {MakeBlockedRow(SupportsBlocks, ForwardBlocked, BackwardBlocked)};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "", .input_shapes = {{4}}, .expect = "the input is 4, expected 2 axes or more"}};

@@ -2,6 +2,8 @@
 // rest are columns. W is (num_output, columns), or (columns, num_output) with `transpose`.
 // dX = dY W, dW = dY^T X, db = column sums of dY.
 // With fused_relu_param the output is ReLU'd; backward then takes the mask from the output.
+#include "layers/arithmetic/inner_product.h"
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -9,9 +11,8 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
-#include "graph/registry.h"
+#include "layers/blocked_input.h"
 #include "layers/layer_axis.h"
-#include "math/bias_activation.h"
 #include "math/gemm.h"
 #include "math/scratch.h"
 
@@ -20,42 +21,45 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 15;  // weights that pay for a thread
 
-class InnerProduct final : public Layer {
- public:
-  explicit InnerProduct(const LayerParameter& param)
-      : Layer(param), ip_(this->param().inner_product_param()) {
-    if (ip_.num_output() == 0) {
-      FailField(*this, "inner_product_param.num_output",
-                "num_output is missing or 0; it is the number of outputs");
-    }
-    if (!(param.fused_relu_param().negative_slope() >= 0)) {
-      FailField(*this, "fused_relu_param.negative_slope",
-                "negative_slope of a fused ReLU must be 0 or more");
-    }
+// One row: a matrix times a vector; threads take parts of the outputs.
+template <typename T>
+void ForwardRow(int threads, bool transpose, int64_t n, int64_t k, const T* x, const T* weight,
+                T* y) {
+  if (transpose) {
+    Gemv<T>(true, k, n, T(1), weight, x, T(0), y);
+    return;
   }
+  ParallelFor(threads, n, std::max<int64_t>(1, kGrain / k), [&](int64_t begin, int64_t end, int) {
+    Gemv<T>(false, end - begin, k, T(1), weight + begin * k, x, T(0), y + begin);
+  });
+}
 
-  LayerInfo Infer(const InferContext& context) const override;
-  void Forward(const ForwardArgs& args) const override;
-  void Backward(const BackwardArgs& args) const override;
+}  // namespace
 
-  // Room for the gradient behind the fused ReLU.
-  size_t BackwardScratch(const InferContext& context, const LayerInfo& info, int) const override {
-    if (!relu().on) return 0;
-    const int64_t count = info.outputs[0].shape.count();
-    return kScratchSlack + (context.dtype == DType::kF32 ? ScratchBytes<float>(count)
-                                                         : ScratchBytes<double>(count));
+InnerProduct::InnerProduct(const LayerParameter& param)
+    : Layer(param), ip_(this->param().inner_product_param()) {
+  if (ip_.num_output() == 0) {
+    FailField(*this, "inner_product_param.num_output",
+              "num_output is missing or 0; it is the number of outputs");
   }
-
- private:
-  FusedRelu relu() const {
-    return {param().has_fused_relu_param(), param().fused_relu_param().negative_slope()};
+  if (!(param.fused_relu_param().negative_slope() >= 0)) {
+    FailField(*this, "fused_relu_param.negative_slope",
+              "negative_slope of a fused ReLU must be 0 or more");
   }
-  int Axis(const Shape& input) const {
-    return LayerAxis(*this, input, ip_.axis(), "inner_product_param.axis");
-  }
+}
 
-  const InnerProductParameter& ip_;
-};
+int InnerProduct::Axis(const Shape& input) const {
+  return LayerAxis(*this, input, ip_.axis(), "inner_product_param.axis");
+}
+
+// Room for the gradient behind the fused ReLU.
+size_t InnerProduct::BackwardScratch(const InferContext& context, const LayerInfo& info,
+                                     int) const {
+  if (!relu().on) return 0;
+  const int64_t count = info.outputs[0].shape.count();
+  return kScratchSlack +
+         (context.dtype == DType::kF32 ? ScratchBytes<float>(count) : ScratchBytes<double>(count));
+}
 
 LayerInfo InnerProduct::Infer(const InferContext& context) const {
   const Shape& input = context.inputs[0].shape;
@@ -78,19 +82,6 @@ LayerInfo InnerProduct::Infer(const InferContext& context) const {
   info.backward_reads_output = {relu().on};
   info.macs = input.count() * outputs;
   return info;
-}
-
-// One row: a matrix times a vector; threads take parts of the outputs.
-template <typename T>
-void ForwardRow(int threads, bool transpose, int64_t n, int64_t k, const T* x, const T* weight,
-                T* y) {
-  if (transpose) {
-    Gemv<T>(true, k, n, T(1), weight, x, T(0), y);
-    return;
-  }
-  ParallelFor(threads, n, std::max<int64_t>(1, kGrain / k), [&](int64_t begin, int64_t end, int) {
-    Gemv<T>(false, end - begin, k, T(1), weight + begin * k, x, T(0), y + begin);
-  });
 }
 
 void InnerProduct::Forward(const ForwardArgs& args) const {
@@ -144,6 +135,8 @@ void InnerProduct::Backward(const BackwardArgs& args) const {
   });
 }
 
+namespace {
+
 LayerSample Sample(std::string name, const std::string& fields, std::vector<int64_t> shape,
                    const std::string& more = "") {
   LayerSample sample;
@@ -173,6 +166,10 @@ void RegisterInnerProduct(Registry& registry) {
       "The weights of a file must have as many elements as the layer's; Caffe does not look."};
   type.param_fields = {"inner_product_param", "fused_relu_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const InnerProduct>(p); };
+#ifdef CREMA_HAVE_ONEDNN
+  type.kernels = OneDnnInnerProductKernels();
+#endif
+  type.kernels.push_back(NativeOnBlockedInput());
   type.samples = {
       Sample("plain", "num_output: 5", {3, 4}),
       Sample("image", "num_output: 4", {2, 3, 2, 2}),

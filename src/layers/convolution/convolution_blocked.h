@@ -1,4 +1,4 @@
-// Internal to the rows of Convolution on blocked blobs.
+// Internal to the rows of Convolution and Deconvolution on blocked blobs.
 #pragma once
 
 #include "layers/convolution/conv_epilogue.h"
@@ -8,6 +8,11 @@ namespace crema {
 
 // Requires SupportsBlockedConv and an epilogue that is possible.
 BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input);
+BlockedConvShape BlockedShapeOf(const ConvGeometry& geometry);
+// What oneDNN has at all; `geometry` is MakeConvGeometry or MakeDeconvGeometry. Depends neither on
+// the batch nor on the spatial extents of the input.
+Support SupportsBlockedGeometry(const KernelQuery& query,
+                                ConvGeometry (*geometry)(const Layer&, const Shape&));
 // Depends neither on the batch nor on the spatial extents of the input.
 Support SupportsBlockedConv(const KernelQuery& query);
 // And oneDNN has more than its reference, which does depend on them.

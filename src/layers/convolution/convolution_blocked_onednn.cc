@@ -9,9 +9,8 @@
 #include "math/blocked_conv.h"
 
 namespace crema {
-namespace {
 
-BlockedConvShape ShapeOf(const ConvGeometry& g) {
+BlockedConvShape BlockedShapeOf(const ConvGeometry& g) {
   BlockedConvShape shape{.batch = g.batch,
                          .groups = g.groups,
                          .in_channels = g.in_channels,
@@ -27,6 +26,8 @@ BlockedConvShape ShapeOf(const ConvGeometry& g) {
   shape.w = axis(1);
   return shape;
 }
+
+namespace {
 
 // Channels of a group that a block holds, of those that it could.
 double FillOf(int64_t channels) {
@@ -46,7 +47,7 @@ BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input) {
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
   const ConvEpilogue epilogue(convolution, query.absorbed);
   CREMA_CHECK(epilogue.possible());
-  return {.shape = ShapeOf(g),
+  return {.shape = BlockedShapeOf(g),
           .plain_input = plain_input,
           .bias = convolution.has_bias(),
           .affine = epilogue.affine(),
@@ -58,13 +59,14 @@ BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input) {
 }
 
 // Nothing here may depend on the batch or on the spatial extents of the input.
-Support SupportsBlockedConv(const KernelQuery& query) {
+Support SupportsBlockedGeometry(const KernelQuery& query,
+                                ConvGeometry (*geometry)(const Layer&, const Shape&)) {
   if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
   if (query.deterministic) return Support::No("its bits depend on the number of threads");
   if (query.context.dtype != DType::kF32) return Support::No("is for f32");
   if (query.context.inputs.size() != 1) return Support::No("is for one bottom");
   if (query.context.inputs[0].shape.axes() != 4) return Support::No("is for N x C x H x W");
-  const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
+  const ConvGeometry g = geometry(query.layer, query.context.inputs[0].shape);
   if (g.channel_axis != 1) return Support::No("is for channels on axis 1");
   if (!PaddedViewIsReasonable(g)) {
     return Support::No("pad, stride or dilation reach far beyond the image");
@@ -76,6 +78,10 @@ Support SupportsBlockedConv(const KernelQuery& query) {
     return Support::No(StrCat("is for groups of whole blocks of ", block, " channels"));
   }
   return {};
+}
+
+Support SupportsBlockedConv(const KernelQuery& query) {
+  return SupportsBlockedGeometry(query, MakeConvGeometry);
 }
 
 Support SupportsFastBlockedConv(const KernelQuery& query, bool plain_input) {

@@ -6,6 +6,7 @@
 #include "core/parallel_for.h"
 #include "layers/convolution/conv_matmul.h"
 #include "layers/convolution/convolution.h"
+#include "layers/convolution/deconvolution_rows.h"
 
 namespace crema {
 namespace {
@@ -180,6 +181,9 @@ void RegisterDeconvolution(Registry& registry) {
   type.param_fields = {"convolution_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Deconvolution>(p); };
   type.kernels = {};
+#ifdef CREMA_HAVE_ONEDNN
+  type.kernels = OneDnnDeconvolutionKernels();
+#endif
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "convolution_param { kernel_size: 3 }",

@@ -7,13 +7,14 @@
 // Translation, EMNLP 2014 (arXiv:1406.1078; its third version has reset_after).
 // Kept for backward: the gates after their activations, and W_hn h' + b_hn.
 #include <algorithm>
-#include <cmath>
 
 #include "layers/recurrent/for_rows.h"
 #include "layers/recurrent/lstm_cell.h"
 #include "layers/recurrent/recurrent_layer.h"
 #include "math/bias_activation.h"
+#include "math/fast_exp.h"
 #include "math/gemm.h"
+#include "math/vectorize.h"
 
 namespace crema {
 namespace {
@@ -50,6 +51,48 @@ struct GruSteps {
   const bool reset_after;
 };
 
+// Elements [begin, end) of one row with the reset behind the product: `u` is W_h h' + b_h, `gates`
+// hold what comes from x and become what is kept.
+template <typename T>
+CREMA_MULTIVERSION void RowResetAfter(int64_t size, int64_t begin, int64_t end, const T* u,
+                                      const T* before, T* gates, T* product, T* h) {
+#pragma GCC ivdep  // blobs do not overlap
+  for (int64_t d = begin; d < end; ++d) {
+    const T r = FastSigmoid(gates[d] + u[d]);
+    const T z = FastSigmoid(gates[size + d] + u[size + d]);
+    product[d] = u[2 * size + d];
+    const T n = FastTanh(gates[2 * size + d] + r * product[d]);
+    gates[d] = r;
+    gates[size + d] = z;
+    gates[2 * size + d] = n;
+    h[d] = (T(1) - z) * n + z * before[d];
+  }
+}
+
+// With the reset before the product: the gates r and z, and r h'.
+template <typename T>
+CREMA_MULTIVERSION void RowGates(int64_t size, int64_t begin, int64_t end, const T* before,
+                                 T* gates, T* reset) {
+#pragma GCC ivdep
+  for (int64_t d = begin; d < end; ++d) {
+    gates[d] = FastSigmoid(gates[d]);
+    gates[size + d] = FastSigmoid(gates[size + d]);
+    reset[d] = gates[d] * before[d];
+  }
+}
+
+// Then n and h.
+template <typename T>
+CREMA_MULTIVERSION void RowHidden(int64_t size, int64_t begin, int64_t end, const T* before,
+                                  T* gates, T* h) {
+#pragma GCC ivdep
+  for (int64_t d = begin; d < end; ++d) {
+    const T n = FastTanh(gates[2 * size + d]);
+    gates[2 * size + d] = n;
+    h[d] = (T(1) - gates[size + d]) * n + gates[size + d] * before[d];
+  }
+}
+
 // One step with the reset behind the product: `from_h` is W_h h' + b_h.
 template <typename T>
 void StepResetAfter(const ForwardPass<T>& pass, int64_t t, const T* before, const T* from_h) {
@@ -57,20 +100,9 @@ void StepResetAfter(const ForwardPass<T>& pass, int64_t t, const T* before, cons
   const int64_t size = e.hidden;
   ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t s, int64_t begin, int64_t end) {
     const int64_t row = t * e.streams + s;
-    T* gates = pass.tape[kGates] + row * 3 * size;
-    T* product = pass.tape[kProduct] + row * size;
-    T* h = pass.y + row * pass.y_stride;
-    const T* u = from_h + s * 3 * size;
-    for (int64_t d = begin; d < end; ++d) {
-      const T r = LogisticSigmoid(gates[d] + u[d]);
-      const T z = LogisticSigmoid(gates[size + d] + u[size + d]);
-      product[d] = u[2 * size + d];
-      const T n = std::tanh(gates[2 * size + d] + r * product[d]);
-      gates[d] = r;
-      gates[size + d] = z;
-      gates[2 * size + d] = n;
-      h[d] = (T(1) - z) * n + z * before[s * size + d];
-    }
+    RowResetAfter(size, begin, end, from_h + s * 3 * size, before + s * size,
+                  pass.tape[kGates] + row * 3 * size, pass.tape[kProduct] + row * size,
+                  pass.y + row * pass.y_stride);
   });
 }
 
@@ -84,23 +116,13 @@ void StepResetBefore(const ForwardPass<T>& pass, int64_t t, const T* before, T* 
   Gemm<T>(pass.threads, false, true, e.streams, 2 * size, size, T(1), before, size, weight, size,
           T(1), step, 3 * size);
   ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t s, int64_t begin, int64_t end) {
-    T* gates = step + s * 3 * size;
-    for (int64_t d = begin; d < end; ++d) {
-      gates[d] = LogisticSigmoid(gates[d]);
-      gates[size + d] = LogisticSigmoid(gates[size + d]);
-      reset[s * size + d] = gates[d] * before[s * size + d];
-    }
+    RowGates(size, begin, end, before + s * size, step + s * 3 * size, reset + s * size);
   });
   Gemm<T>(pass.threads, false, true, e.streams, size, size, T(1), reset, size,
           weight + 2 * size * size, size, T(1), step + 2 * size, 3 * size);
   ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t s, int64_t begin, int64_t end) {
-    T* gates = step + s * 3 * size;
-    T* h = pass.y + (t * e.streams + s) * pass.y_stride;
-    for (int64_t d = begin; d < end; ++d) {
-      const T n = std::tanh(gates[2 * size + d]);
-      gates[2 * size + d] = n;
-      h[d] = (T(1) - gates[size + d]) * n + gates[size + d] * before[s * size + d];
-    }
+    RowHidden(size, begin, end, before + s * size, step + s * 3 * size,
+              pass.y + (t * e.streams + s) * pass.y_stride);
   });
 }
 

@@ -2,15 +2,12 @@
 // i, f, o, g in a row of 4 * size.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
-namespace crema {
+#include "math/fast_exp.h"
+#include "math/vectorize.h"
 
-template <typename T>
-inline T LogisticSigmoid(T x) {
-  return T(1) / (T(1) + std::exp(-x));
-}
+namespace crema {
 
 // a * b, and 0 where the factor a is 0, whatever b is.
 template <typename T>
@@ -21,32 +18,35 @@ inline T Masked(T a, T b) {
 // Elements [begin, end) of one row: `z` are the gates before their activations, `gates` after
 // (may be z). `c_before` null: zeros; it counts `cont` times.
 template <typename T>
-void LstmRowForward(int64_t size, int64_t begin, int64_t end, const T* z, const T* c_before, T cont,
-                    T* gates, T* c, T* h) {
+CREMA_MULTIVERSION void LstmRowForward(int64_t size, int64_t begin, int64_t end, const T* z,
+                                       const T* c_before, T cont, T* gates, T* c, T* h) {
+#pragma GCC ivdep  // what overlaps does so at one index
   for (int64_t d = begin; d < end; ++d) {
-    const T i = LogisticSigmoid(z[d]);
-    const T f = LogisticSigmoid(z[size + d]);
-    const T o = LogisticSigmoid(z[2 * size + d]);
-    const T g = std::tanh(z[3 * size + d]);
+    const T i = FastSigmoid(z[d]);
+    const T f = FastSigmoid(z[size + d]);
+    const T o = FastSigmoid(z[2 * size + d]);
+    const T g = FastTanh(z[3 * size + d]);
     gates[d] = i;
     gates[size + d] = f;
     gates[2 * size + d] = o;
     gates[3 * size + d] = g;
     const T before = c_before == nullptr ? T(0) : Masked(cont, c_before[d]);
     c[d] = f * before + i * g;
-    h[d] = o * std::tanh(c[d]);
+    h[d] = o * FastTanh(c[d]);
   }
 }
 
 // `dc` and `dh` are the gradients of c (but for what comes through h) and of h. Writes dz and
 // dc_before, which may be dc; null: not wanted.
 template <typename T>
-void LstmRowBackward(int64_t size, int64_t begin, int64_t end, const T* gates, const T* c,
-                     const T* c_before, T cont, const T* dc, const T* dh, T* dz, T* dc_before) {
+CREMA_MULTIVERSION void LstmRowBackward(int64_t size, int64_t begin, int64_t end, const T* gates,
+                                        const T* c, const T* c_before, T cont, const T* dc,
+                                        const T* dh, T* dz, T* dc_before) {
+#pragma GCC ivdep
   for (int64_t d = begin; d < end; ++d) {
     const T i = gates[d], f = gates[size + d], o = gates[2 * size + d], g = gates[3 * size + d];
     const T before = c_before == nullptr ? T(0) : Masked(cont, c_before[d]);
-    const T squashed = std::tanh(c[d]);
+    const T squashed = FastTanh(c[d]);
     const T cell = dc[d] + dh[d] * o * (T(1) - squashed * squashed);
     if (dc_before != nullptr) dc_before[d] = Masked(cont, cell * f);
     if (dz == nullptr) continue;

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "core/parallel_for.h"
+#include "math/cpu/few_row_gemm.h"
 #include "math/cpu/simd_gemm.h"
 #include "math/vectorize.h"
 
@@ -40,6 +41,10 @@ void GemmOnThisThread(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha
                       int64_t lda, const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
   if constexpr (sizeof(T) == sizeof(float)) {
     if (const SimdGemm* simd = FindSimdGemm()) {
+      if (!ta && tb && FewRowGemmPays(m, k)) {
+        FewRowSgemm(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+        return;
+      }
       SimdSgemm(*simd, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
       return;
     }

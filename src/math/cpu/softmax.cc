@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 
 #include "core/parallel_for.h"
+#include "math/fast_exp.h"
+#include "math/vectorize.h"
 
 namespace crema {
 namespace {
 
 // Neighbouring positions that are worked on together, so that memory is read in order.
 constexpr int64_t kTile = 128;
-constexpr int64_t kGrain = 1 << 12;  // elements that pay for a thread
+constexpr int kLanes = 16;
+constexpr int64_t kGrain = 1 << 13;  // elements that pay for a thread
 
 // Calls body(offset, length) for runs of at most kTile positions that lie side by side.
 template <typename Body>
@@ -29,20 +31,21 @@ void ForEachTile(int threads, const SoftmaxExtent& extent, Body&& body) {
 }
 
 template <typename T>
-void ForwardTile(const SoftmaxExtent& extent, const T* x, T* y, int64_t length) {
+CREMA_MULTIVERSION void ForwardTile(const SoftmaxExtent& extent, const T* x, T* y, int64_t length) {
   std::array<T, kTile> top;
   std::array<T, kTile> sum;
-  std::fill_n(top.begin(), length, -std::numeric_limits<T>::infinity());
-  std::fill_n(sum.begin(), length, T(0));
+  for (int64_t k = 0; k < length; ++k) top[k] = -std::numeric_limits<T>::infinity();
+  for (int64_t k = 0; k < length; ++k) sum[k] = 0;
   for (int64_t c = 0; c < extent.classes; ++c) {
     const T* row = x + c * extent.inner;
-    for (int64_t k = 0; k < length; ++k) top[k] = std::max(top[k], row[k]);
+    for (int64_t k = 0; k < length; ++k) top[k] = top[k] < row[k] ? row[k] : top[k];
   }
   for (int64_t c = 0; c < extent.classes; ++c) {
-    const int64_t offset = c * extent.inner;
+    const T* from = x + c * extent.inner;
+    T* to = y + c * extent.inner;
     for (int64_t k = 0; k < length; ++k) {
-      const T power = std::exp(x[offset + k] - top[k]);
-      y[offset + k] = power;
+      const T power = FastExp(from[k] - top[k]);
+      to[k] = power;
       sum[k] += power;
     }
   }
@@ -52,10 +55,62 @@ void ForwardTile(const SoftmaxExtent& extent, const T* x, T* y, int64_t length) 
   }
 }
 
+// Where the classes lie side by side: lanes, so that steps do not wait for each other. The classes
+// behind the last whole line of lanes are filled up by some whose power is 0.
 template <typename T>
-void BackwardTile(const SoftmaxExtent& extent, const T* y, const T* dy, T* dx, int64_t length) {
+CREMA_MULTIVERSION void ForwardRow(int64_t classes, const T* x, T* y) {
+  constexpr T kLeast = -std::numeric_limits<T>::infinity();
+  const int64_t whole = classes / kLanes * kLanes;
+  T tops[kLanes], sums[kLanes] = {}, rest[kLanes];
+  for (int l = 0; l < kLanes; ++l) rest[l] = whole + l < classes ? x[whole + l] : kLeast;
+  for (int l = 0; l < kLanes; ++l) tops[l] = rest[l] == rest[l] ? rest[l] : kLeast;
+  for (int64_t c = 0; c < whole; c += kLanes) {
+    for (int l = 0; l < kLanes; ++l) tops[l] = tops[l] < x[c + l] ? x[c + l] : tops[l];
+  }
+  T top = kLeast;
+  for (T lane : tops) top = top < lane ? lane : top;
+  for (int64_t c = 0; c < whole; c += kLanes) {
+    for (int l = 0; l < kLanes; ++l) {
+      const T power = FastExp(x[c + l] - top);
+      y[c + l] = power;
+      sums[l] += power;
+    }
+  }
+  for (int l = 0; l < kLanes; ++l) rest[l] = FastExp(rest[l] - top);
+  T sum = 0;
+  for (int l = 0; l < kLanes; ++l) sum += sums[l];
+  for (int64_t c = whole; c < classes; ++c) sum += rest[c - whole];
+  for (int64_t c = 0; c < whole; ++c) y[c] /= sum;
+  for (int64_t c = whole; c < classes; ++c) y[c] = rest[c - whole] / sum;
+}
+
+template <typename T>
+CREMA_MULTIVERSION void BackwardRow(int64_t classes, const T* y, const T* dy, T* dx) {
+  T lanes[kLanes] = {};
+  T dot = 0;
+  const int64_t whole = classes / kLanes * kLanes;
+  for (int64_t c = 0; c < whole; c += kLanes) {
+    for (int l = 0; l < kLanes; ++l) lanes[l] += y[c + l] * dy[c + l];
+  }
+  for (int64_t c = whole; c < classes; ++c) dot += y[c] * dy[c];
+  for (T lane : lanes) dot += lane;
+  for (int64_t c = 0; c < classes; ++c) dx[c] = y[c] * (dy[c] - dot);
+}
+
+// body(offset) for each row.
+template <typename Body>
+void ForEachRow(int threads, const SoftmaxExtent& extent, Body&& body) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.classes));
+  ParallelFor(threads, extent.outer, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) body(row * extent.classes);
+  });
+}
+
+template <typename T>
+CREMA_MULTIVERSION void BackwardTile(const SoftmaxExtent& extent, const T* y, const T* dy, T* dx,
+                                     int64_t length) {
   std::array<T, kTile> dot;
-  std::fill_n(dot.begin(), length, T(0));
+  for (int64_t k = 0; k < length; ++k) dot[k] = 0;
   for (int64_t c = 0; c < extent.classes; ++c) {
     const int64_t offset = c * extent.inner;
     for (int64_t k = 0; k < length; ++k) dot[k] += y[offset + k] * dy[offset + k];
@@ -72,6 +127,10 @@ void BackwardTile(const SoftmaxExtent& extent, const T* y, const T* dy, T* dx, i
 
 template <typename T>
 void SoftmaxForward(int threads, const SoftmaxExtent& extent, const T* x, T* y) {
+  if (extent.inner == 1) {
+    return ForEachRow(threads, extent,
+                      [&](int64_t at) { ForwardRow(extent.classes, x + at, y + at); });
+  }
   ForEachTile(threads, extent, [&](int64_t offset, int64_t length) {
     ForwardTile(extent, x + offset, y + offset, length);
   });
@@ -79,6 +138,10 @@ void SoftmaxForward(int threads, const SoftmaxExtent& extent, const T* x, T* y) 
 
 template <typename T>
 void SoftmaxBackward(int threads, const SoftmaxExtent& extent, const T* y, const T* dy, T* dx) {
+  if (extent.inner == 1) {
+    return ForEachRow(threads, extent,
+                      [&](int64_t at) { BackwardRow(extent.classes, y + at, dy + at, dx + at); });
+  }
   ForEachTile(threads, extent, [&](int64_t offset, int64_t length) {
     BackwardTile(extent, y + offset, dy + offset, dx + offset, length);
   });

@@ -8,49 +8,16 @@
 #include "core/tensor.h"
 #include "math/blocked_conv.h"
 #include "math/cpu/onednn/conv_descs.h"
+#include "math/cpu/onednn/pieces.h"
 
 namespace crema {
-namespace {
 
 using dnnl::memory;
 using onednn::Args;
+using onednn::MakeReorder;
+using onednn::Pieces;
 using onednn::Runner;
-
-// Pieces of one scratch, each on a cache line of its own.
-class Pieces {
- public:
-  explicit Pieces(std::byte* base) : base_(base) {}
-  template <typename T = float>
-  T* Take(size_t bytes) {
-    std::byte* piece = base_ + used_;
-    used_ += (bytes + 63) / 64 * 64;
-    return reinterpret_cast<T*>(piece);
-  }
-  size_t used() const { return used_; }
-
- private:
-  std::byte* base_;
-  size_t used_ = 0;
-};
-
-size_t ScratchOf(const dnnl::primitive_desc_base& desc) {
-  return desc.scratchpad_desc().get_size();
-}
-
-// Weights between the order of a caffemodel and that of a primitive; none where they are the same.
-Runner MakeReorder(const memory::desc& from, const memory::desc& to, bool add) {
-  dnnl::primitive_attr attr;
-  if (add) {
-    dnnl::post_ops ops;
-    ops.append_sum(1);
-    attr.set_post_ops(ops);
-  }
-  const dnnl::reorder::primitive_desc desc(onednn::Cpu(), from, onednn::Cpu(), to, attr);
-  Args args{{DNNL_ARG_FROM, onednn::WithoutData(from)}, {DNNL_ARG_TO, onednn::WithoutData(to)}};
-  return {dnnl::reorder(desc), std::move(args)};
-}
-
-}  // namespace
+using onednn::ScratchOf;
 
 struct BlockedConv::Parts {
   explicit Parts(const BlockedConvConfig& c)

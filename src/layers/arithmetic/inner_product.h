@@ -1,0 +1,38 @@
+// The layer InnerProduct and the rows of its kernel list.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "graph/registry.h"
+#include "math/bias_activation.h"
+
+namespace crema {
+
+// Y = X W^T + b with X rows x columns. Thread safety: const after construction.
+class InnerProduct final : public Layer {
+ public:
+  explicit InnerProduct(const LayerParameter& param);
+
+  LayerInfo Infer(const InferContext& context) const override;
+  void Forward(const ForwardArgs& args) const override;
+  void Backward(const BackwardArgs& args) const override;
+  size_t BackwardScratch(const InferContext& context, const LayerInfo& info, int) const override;
+
+  FusedRelu relu() const {
+    return {param().has_fused_relu_param(), param().fused_relu_param().negative_slope()};
+  }
+  bool has_bias() const { return ip_.bias_term(); }
+  bool transposed() const { return ip_.transpose(); }
+  int64_t outputs() const { return ip_.num_output(); }
+  // Axes before this one are rows.
+  int Axis(const Shape& input) const;
+
+ private:
+  const InnerProductParameter& ip_;
+};
+
+// Rows "onednn" and "onednn, blocked input"; only there when the build has oneDNN.
+std::vector<Kernel> OneDnnInnerProductKernels();
+
+}  // namespace crema

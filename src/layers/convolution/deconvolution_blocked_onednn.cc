@@ -1,0 +1,131 @@
+// Deconvolution on blocked blobs by oneDNN: row "onednn".
+#include <algorithm>
+#include <memory>
+
+#include "layers/convolution/convolution_blocked.h"
+#include "layers/convolution/deconvolution_rows.h"
+#include "math/blocked_deconv.h"
+
+namespace crema {
+namespace {
+
+const ConvolutionParameter& ParamOf(const Layer& layer) {
+  return layer.param().convolution_param();
+}
+
+BlockedDeconvConfig ConfigOf(const KernelQuery& query) {
+  const ConvolutionParameter& p = ParamOf(query.layer);
+  const ConvGeometry g = MakeDeconvGeometry(query.layer, query.context.inputs[0].shape);
+  return {.shape = BlockedShapeOf(g),
+          .bias = p.bias_term(),
+          .relu = {p.relu(), p.negative_slope()},
+          .backward = query.backward,
+          .threads = query.threads};
+}
+
+Support Supports(const KernelQuery& query) {
+  return SupportsBlockedGeometry(query, MakeDeconvGeometry);
+}
+
+Support SupportsFast(const KernelQuery& query) {
+  const Support support = Supports(query);
+  if (!support.yes) return support;
+  try {
+    if (!BlockedDeconv(ConfigOf(query)).IsReference()) return {};
+  } catch (const Error& error) {
+    return Support::No(error.what());
+  }
+  return Support::No("oneDNN has its slow reference only for these windows");
+}
+
+struct State final : KernelState {
+  explicit State(const KernelQuery& query) : deconv(ConfigOf(query)) {}
+  BlockedDeconv deconv;
+};
+
+void Forward(const Layer& layer, const ForwardArgs& args) {
+  const float* bias = ParamOf(layer).bias_term() ? args.learned[1].data<float>() : nullptr;
+  static_cast<State*>(args.kernel_state)
+      ->deconv.Forward(args.inputs[0].data<float>(), args.learned[0].data<float>(), bias,
+                       args.outputs[0].data<float>(), args.weights_fixed, args.scratch);
+}
+
+void Backward(const Layer& layer, const BackwardArgs& args) {
+  const auto data_or_null = [](const TensorView& view) {
+    return view.empty() ? nullptr : view.data<float>();
+  };
+  const ConvolutionParameter& p = ParamOf(layer);
+  static_cast<State*>(args.kernel_state)
+      ->deconv.Backward({.x = args.inputs[0].data<float>(),
+                         .y = p.relu() ? args.outputs[0].data<float>() : nullptr,
+                         .dy = args.output_grads[0].data<float>(),
+                         .weight = args.learned[0].data<float>(),
+                         .dx = data_or_null(args.input_grads[0]),
+                         .dweight = data_or_null(args.learned_grads[0]),
+                         .dbias = p.bias_term() ? data_or_null(args.learned_grads[1]) : nullptr},
+                        args.scratch);
+}
+
+double MoveSeconds(const KernelQuery& query) {
+  constexpr double kBytesPerSecond = 10e9;
+  const int64_t elements =
+      query.context.inputs[0].shape.count() + query.info.outputs[0].shape.count();
+  return static_cast<double>(elements) * sizeof(float) / kBytesPerSecond;
+}
+
+// The native row's estimate is what it moves: this is that, and by how much its products take less
+// or more time. Channels that fill up blocks are computed too.
+double Seconds(const KernelQuery& query) {
+  constexpr double kProductsPerSecond = 117e9, kOfNative = 83e9;  // a thread
+  const BlockedConvShape shape = ConfigOf(query).shape;
+  const auto filled = [](int64_t channels) {
+    const int64_t block = ChannelBlock();
+    return static_cast<double>((channels + block - 1) / block * block);
+  };
+  const double padded = filled(shape.in_channels) * filled(shape.out_channels) /
+                        static_cast<double>(shape.in_channels * shape.out_channels);
+  const double products = static_cast<double>(query.info.macs) / query.threads;
+  return std::max(0.0,
+                  MoveSeconds(query) + products * (padded / kProductsPerSecond - 1 / kOfNative));
+}
+
+double ReferenceSeconds(const KernelQuery& query) {
+  constexpr double kProductsPerSecond = 100e6;  // a thread
+  return static_cast<double>(query.info.macs) / (kProductsPerSecond * query.threads);
+}
+
+Kernel Row(const char* name, Support (*supports)(const KernelQuery&),
+           double (*seconds)(const KernelQuery&)) {
+  Kernel row;
+  row.name = name;
+  row.supports = supports;
+  row.input_format = MemoryFormat::kBlocked;
+  row.output_format = MemoryFormat::kBlocked;
+  row.forward = Forward;
+  row.backward = Backward;
+  row.forward_scratch = [](const KernelQuery& query) {
+    return BlockedDeconv(ConfigOf(query)).ForwardScratch();
+  };
+  row.backward_scratch = [](const KernelQuery& query) {
+    return BlockedDeconv(ConfigOf(query)).BackwardScratch();
+  };
+  row.state_bytes = [](const KernelQuery& query) {
+    return BlockedDeconv(ConfigOf(query)).KeptBytes();
+  };
+  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    return std::make_unique<State>(query);
+  };
+  row.seconds = seconds;
+  return row;
+}
+
+}  // namespace
+
+// The last one is for sessions whose inputs shrink below what the filters reach over; no plan wants
+// it.
+std::vector<Kernel> OneDnnDeconvolutionKernels() {
+  return {Row("onednn", SupportsFast, Seconds),
+          Row("onednn, reference", Supports, ReferenceSeconds)};
+}
+
+}  // namespace crema

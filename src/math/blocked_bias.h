@@ -1,0 +1,18 @@
+// Biases of channels on blocked blobs (core/memory_format.h), and the way back.
+#pragma once
+
+#include <cstdint>
+
+#include "math/bias_activation.h"
+
+namespace crema {
+
+// y = relu(y + bias) for batch x channels x pixels; `bias` may be null. What fills up the last
+// block stays 0. Bits do not depend on the number of threads. Thread safety: any.
+void AddBlockedBiasRelu(int threads, int64_t batch, int64_t channels, int64_t pixels,
+                        const float* bias, FusedRelu relu, float* y);
+// sums[c] += the sum of channel c of x.
+void AddBlockedChannelSums(int threads, int64_t batch, int64_t channels, int64_t pixels,
+                           const float* x, float* sums);
+
+}  // namespace crema

@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "core/parallel_for.h"
+#include "core/tensor.h"
+#include "math/blocked_bias.h"
+#include "math/blocked_deconv.h"
+#include "math/cpu/onednn/conv_descs.h"
+#include "math/cpu/onednn/pieces.h"
+
+namespace crema {
+
+using dnnl::memory;
+using onednn::Args;
+using onednn::MakeReorder;
+using onednn::Pieces;
+using onednn::Runner;
+using onednn::ScratchOf;
+
+namespace {
+
+// The convolution whose passes are used. Bias and ReLU stand behind its way back and are not its
+// business.
+BlockedConvConfig TransposedOf(const BlockedDeconvConfig& c) {
+  return {.shape = c.shape, .relu = {}, .backward = true, .threads = c.threads};
+}
+
+bool IsReferenceDesc(const dnnl::primitive_desc_base& desc) {
+  return std::string_view(desc.impl_info_str()).starts_with("ref");
+}
+
+}  // namespace
+
+// Names are those of the deconvolution; the primitives have those of the convolution.
+struct BlockedDeconv::Parts {
+  explicit Parts(const BlockedDeconvConfig& c)
+      : config(c),
+        plain(onednn::PlainWeights(c.shape)),
+        to_input(onednn::MakeForwardDesc(TransposedOf(c))),
+        forward(onednn::MakeToInputDesc(TransposedOf(c), to_input)),
+        to_weight(onednn::MakeToWeightDesc(TransposedOf(c), to_input)) {}
+
+  // Weights that a solver changes are packed in each pass, into scratch.
+  size_t PackedBytes() const { return forward.weights_desc().get_size(); }
+  size_t KeptBytes() const { return config.backward ? 0 : PackedBytes(); }
+  int64_t Pixels() const { return config.shape.h.in * config.shape.w.in; }  // of y
+  size_t OutputBytes() const { return forward.diff_src_desc().get_size(); }
+
+  void MakePrimitives();
+  void ToWeight(const ConvGrads& grads, const float* dy, Pieces pieces);
+  void ToInput(const ConvGrads& grads, const float* dy, Pieces pieces);
+
+  const BlockedDeconvConfig config;
+  const memory::desc plain;
+  const onednn::ForwardDesc to_input;
+  const onednn::ToInputDesc forward;
+  const onednn::ToWeightDesc to_weight;
+
+  std::optional<dnnl::stream> stream;
+  Runner run_forward, run_to_input, run_to_weight;
+  Runner pack, pack_to_input, unpack;
+  Tensor packed;
+  bool keeps = false;  // `packed` was made to be kept
+};
+
+void BlockedDeconv::Parts::MakePrimitives() {
+  stream.emplace(onednn::Cpu());
+  const auto memory_of = onednn::WithoutData;
+  run_forward = Runner(dnnl::convolution_backward_data(forward),
+                       {{DNNL_ARG_DIFF_SRC, memory_of(forward.diff_src_desc())},
+                        {DNNL_ARG_DIFF_DST, memory_of(forward.diff_dst_desc())},
+                        {DNNL_ARG_WEIGHTS, memory_of(forward.weights_desc())},
+                        {DNNL_ARG_SCRATCHPAD, memory_of(forward.scratchpad_desc())}});
+  pack = MakeReorder(plain, forward.weights_desc(), false);
+  if (KeptBytes() > 0) {
+    packed = Tensor(Shape{static_cast<int64_t>((KeptBytes() + 63) / 64), 16}, DType::kF32);
+  }
+  if (!config.backward) return;
+  run_to_input = Runner(dnnl::convolution_forward(to_input),
+                        {{DNNL_ARG_SRC, memory_of(to_input.src_desc())},
+                         {DNNL_ARG_WEIGHTS, memory_of(to_input.weights_desc())},
+                         {DNNL_ARG_DST, memory_of(to_input.dst_desc())},
+                         {DNNL_ARG_SCRATCHPAD, memory_of(to_input.scratchpad_desc())}});
+  pack_to_input = MakeReorder(plain, to_input.weights_desc(), false);
+  run_to_weight = Runner(dnnl::convolution_backward_weights(to_weight),
+                         {{DNNL_ARG_SRC, memory_of(to_weight.src_desc())},
+                          {DNNL_ARG_DIFF_DST, memory_of(to_weight.diff_dst_desc())},
+                          {DNNL_ARG_DIFF_WEIGHTS, memory_of(to_weight.diff_weights_desc())},
+                          {DNNL_ARG_SCRATCHPAD, memory_of(to_weight.scratchpad_desc())}});
+  unpack = MakeReorder(to_weight.diff_weights_desc(), plain, true);
+}
+
+BlockedDeconv::BlockedDeconv(const BlockedDeconvConfig& config) {
+  const onednn::ThreadCount threads(config.threads);
+  parts_ = onednn::Try("deconvolution", [&] { return std::make_unique<Parts>(config); });
+}
+
+BlockedDeconv::~BlockedDeconv() = default;
+
+bool BlockedDeconv::IsReference() const {
+  const Parts& p = *parts_;
+  return IsReferenceDesc(p.forward) ||
+         (p.config.backward && (IsReferenceDesc(p.to_input) || IsReferenceDesc(p.to_weight)));
+}
+
+size_t BlockedDeconv::KeptBytes() const { return parts_->KeptBytes(); }
+
+size_t BlockedDeconv::ForwardScratch() const {
+  Pieces pieces(nullptr);
+  pieces.Take(ScratchOf(parts_->forward));
+  if (parts_->KeptBytes() == 0) pieces.Take(parts_->PackedBytes());
+  return pieces.used();
+}
+
+size_t BlockedDeconv::BackwardScratch() const {
+  const Parts& p = *parts_;
+  if (!p.config.backward) return 0;
+  Pieces to_weight(nullptr);
+  to_weight.Take(ScratchOf(p.to_weight));
+  to_weight.Take(p.to_weight.diff_weights_desc().get_size());
+  Pieces to_input(nullptr);
+  to_input.Take(ScratchOf(p.to_input));
+  to_input.Take(p.to_input.weights_desc().get_size());
+  Pieces masked(nullptr);
+  if (p.config.relu.on) masked.Take(p.OutputBytes());
+  return masked.used() + std::max(to_weight.used(), to_input.used());
+}
+
+void BlockedDeconv::Forward(const float* x, const float* weight, const float* bias, float* y,
+                            bool keep_weights, std::span<std::byte> scratch) {
+  Parts& p = *parts_;
+  const onednn::ThreadCount threads(p.config.threads);
+  Pieces pieces(scratch.data());
+  auto* own = pieces.Take<void>(ScratchOf(p.forward));
+  onednn::Try("deconvolution", [&] {
+    if (!p.stream) p.MakePrimitives();
+    const bool can_keep = p.KeptBytes() > 0;
+    auto* to = can_keep ? p.packed.view().data<float>() : pieces.Take(p.PackedBytes());
+    if (!(can_keep && keep_weights && p.keeps)) {
+      p.pack.Set(DNNL_ARG_FROM, weight);
+      p.pack.Set(DNNL_ARG_TO, to);
+      p.pack.Run(*p.stream);
+    }
+    p.keeps = keep_weights;
+    p.run_forward.Set(DNNL_ARG_WEIGHTS, to);
+    p.run_forward.Set(DNNL_ARG_DIFF_DST, x);
+    p.run_forward.Set(DNNL_ARG_DIFF_SRC, y);
+    p.run_forward.Set(DNNL_ARG_SCRATCHPAD, own);
+    p.run_forward.Run(*p.stream);
+  });
+  if (bias == nullptr && !p.config.relu.on) return;
+  AddBlockedBiasRelu(p.config.threads, p.config.shape.batch, p.config.shape.in_channels, p.Pixels(),
+                     bias, p.config.relu, y);
+}
+
+void BlockedDeconv::Parts::ToWeight(const ConvGrads& grads, const float* dy, Pieces pieces) {
+  run_to_weight.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(to_weight)));
+  auto* gradient = pieces.Take(to_weight.diff_weights_desc().get_size());
+  run_to_weight.Set(DNNL_ARG_SRC, dy);
+  run_to_weight.Set(DNNL_ARG_DIFF_DST, grads.x);
+  run_to_weight.Set(DNNL_ARG_DIFF_WEIGHTS, gradient);
+  run_to_weight.Run(*stream);
+  unpack.Set(DNNL_ARG_FROM, gradient);
+  unpack.Set(DNNL_ARG_TO, grads.dweight);
+  unpack.Run(*stream);
+}
+
+void BlockedDeconv::Parts::ToInput(const ConvGrads& grads, const float* dy, Pieces pieces) {
+  run_to_input.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(to_input)));
+  auto* repacked = pieces.Take(to_input.weights_desc().get_size());
+  pack_to_input.Set(DNNL_ARG_FROM, grads.weight);
+  pack_to_input.Set(DNNL_ARG_TO, repacked);
+  pack_to_input.Run(*stream);
+  run_to_input.Set(DNNL_ARG_WEIGHTS, repacked);
+  run_to_input.Set(DNNL_ARG_SRC, dy);
+  run_to_input.Set(DNNL_ARG_DST, grads.dx);
+  run_to_input.Run(*stream);
+}
+
+void BlockedDeconv::Backward(const ConvGrads& grads, std::span<std::byte> scratch) {
+  Parts& p = *parts_;
+  const BlockedConvShape& shape = p.config.shape;
+  CREMA_CHECK(p.config.backward);
+  const onednn::ThreadCount threads(p.config.threads);
+  Pieces pieces(scratch.data());
+  const float* dy = grads.dy;
+  if (p.config.relu.on) {
+    auto* masked = pieces.Take(p.OutputBytes());
+    const auto count = static_cast<int64_t>(p.OutputBytes() / sizeof(float));
+    ParallelFor(p.config.threads, count, 1 << 14, [&](int64_t begin, int64_t end, int) {
+      MaskByOutput(end - begin, p.config.relu.slope, grads.y + begin, grads.dy + begin,
+                   masked + begin);
+    });
+    dy = masked;
+  }
+  onednn::Try("gradient of a deconvolution", [&] {
+    if (!p.stream) p.MakePrimitives();
+    if (grads.dweight != nullptr) p.ToWeight(grads, dy, pieces);
+    if (grads.dx != nullptr) p.ToInput(grads, dy, pieces);
+  });
+  if (grads.dbias == nullptr) return;
+  AddBlockedChannelSums(p.config.threads, shape.batch, shape.in_channels, p.Pixels(), dy,
+                        grads.dbias);
+}
+
+}  // namespace crema

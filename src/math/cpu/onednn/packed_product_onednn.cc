@@ -1,0 +1,121 @@
+#include <optional>
+
+#include "core/tensor.h"
+#include "math/cpu/onednn/pieces.h"
+#include "math/packed_product.h"
+
+namespace crema {
+
+using dnnl::memory;
+using onednn::Args;
+using onednn::MakeReorder;
+using onednn::Runner;
+using onednn::ScratchOf;
+
+namespace {
+
+using ForwardDesc = dnnl::inner_product_forward::primitive_desc;
+using Tag = memory::format_tag;
+
+memory::desc Matrix(int64_t rows, int64_t columns, Tag tag) {
+  return {{rows, columns}, memory::data_type::f32, tag};
+}
+
+struct Blobs {
+  explicit Blobs(const PackedProductConfig& c)
+      : x(Matrix(c.rows, c.inputs, Tag::ab)),
+        weight(Matrix(c.outputs, c.inputs, Tag::any)),
+        y(Matrix(c.rows, c.outputs, Tag::ab)) {
+    if (c.bias) bias = memory::desc({c.outputs}, memory::data_type::f32, Tag::a);
+  }
+  memory::desc x, weight, bias, y;
+};
+
+ForwardDesc MakeForwardDesc(const PackedProductConfig& c) {
+  const Blobs b(c);
+  constexpr auto kKind = dnnl::prop_kind::forward_inference;
+  dnnl::primitive_attr attr = onednn::Attributes();
+  dnnl::post_ops ops;
+#if DNNL_VERSION_MAJOR >= 3
+  if (c.relu.on) ops.append_eltwise(dnnl::algorithm::eltwise_relu, c.relu.slope, 0);
+  attr.set_post_ops(ops);
+  return {onednn::Cpu(), kKind, b.x, b.weight, b.bias, b.y, attr};
+#else
+  if (c.relu.on) ops.append_eltwise(1, dnnl::algorithm::eltwise_relu, c.relu.slope, 0);
+  attr.set_post_ops(ops);
+  return {{kKind, b.x, b.weight, b.bias, b.y}, attr, onednn::Cpu()};
+#endif
+}
+
+}  // namespace
+
+struct PackedProduct::Parts {
+  explicit Parts(const PackedProductConfig& c)
+      : config(c),
+        plain(Matrix(c.outputs, c.inputs, c.transposed ? Tag::ba : Tag::ab)),
+        forward(MakeForwardDesc(c)) {}
+
+  bool Repacks() const { return forward.weights_desc() != plain; }
+  size_t PackedBytes() const { return Repacks() ? forward.weights_desc().get_size() : 0; }
+  void MakePrimitives();
+
+  const PackedProductConfig config;
+  const memory::desc plain;  // the weights as a caffemodel holds them
+  const ForwardDesc forward;
+  std::optional<dnnl::stream> stream;
+  Runner run, pack;
+  Tensor packed;
+  bool keeps = false;  // `packed` was made to be kept
+};
+
+void PackedProduct::Parts::MakePrimitives() {
+  stream.emplace(onednn::Cpu());
+  const auto memory_of = onednn::WithoutData;
+  Args args{{DNNL_ARG_SRC, memory_of(forward.src_desc())},
+            {DNNL_ARG_WEIGHTS, memory_of(forward.weights_desc())},
+            {DNNL_ARG_DST, memory_of(forward.dst_desc())},
+            {DNNL_ARG_SCRATCHPAD, memory_of(forward.scratchpad_desc())}};
+  if (config.bias) args.emplace(DNNL_ARG_BIAS, memory_of(forward.bias_desc()));
+  run = Runner(dnnl::inner_product_forward(forward), std::move(args));
+  if (!Repacks()) return;
+  pack = MakeReorder(plain, forward.weights_desc(), false);
+  packed = Tensor(Shape{static_cast<int64_t>((PackedBytes() + 63) / 64), 16}, DType::kF32);
+}
+
+PackedProduct::PackedProduct(const PackedProductConfig& config) {
+  const onednn::ThreadCount threads(config.threads);
+  parts_ = onednn::Try("inner product", [&] { return std::make_unique<Parts>(config); });
+}
+
+PackedProduct::~PackedProduct() = default;
+
+size_t PackedProduct::KeptBytes() const { return parts_->PackedBytes(); }
+
+size_t PackedProduct::Scratch() const { return ScratchOf(parts_->forward); }
+
+void PackedProduct::Forward(const float* x, const float* weight, const float* bias, float* y,
+                            bool keep_weights, std::span<std::byte> scratch) {
+  Parts& p = *parts_;
+  const onednn::ThreadCount threads(p.config.threads);
+  onednn::Try("inner product", [&] {
+    if (!p.stream) p.MakePrimitives();
+    if (p.pack) {
+      float* kept = p.packed.view().data<float>();
+      if (!keep_weights || !p.keeps) {
+        p.pack.Set(DNNL_ARG_FROM, weight);
+        p.pack.Set(DNNL_ARG_TO, kept);
+        p.pack.Run(*p.stream);
+      }
+      p.keeps = keep_weights;
+      weight = kept;
+    }
+    p.run.Set(DNNL_ARG_WEIGHTS, weight);
+    p.run.Set(DNNL_ARG_SRC, x);
+    p.run.Set(DNNL_ARG_DST, y);
+    p.run.Set(DNNL_ARG_SCRATCHPAD, scratch.data());
+    if (p.config.bias) p.run.Set(DNNL_ARG_BIAS, bias);
+    p.run.Run(*p.stream);
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,45 @@
+// Internal: what the classes around primitives need besides: scratch in pieces, weights repacked.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "math/cpu/onednn/primitives.h"
+
+namespace crema::onednn {
+
+// Pieces of one scratch, each on a cache line of its own.
+class Pieces {
+ public:
+  explicit Pieces(std::byte* base) : base_(base) {}
+  template <typename T = float>
+  T* Take(size_t bytes) {
+    std::byte* piece = base_ + used_;
+    used_ += (bytes + 63) / 64 * 64;
+    return reinterpret_cast<T*>(piece);
+  }
+  size_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  size_t used_ = 0;
+};
+
+inline size_t ScratchOf(const dnnl::primitive_desc_base& desc) {
+  return desc.scratchpad_desc().get_size();
+}
+
+// Weights between the order of a caffemodel and that of a primitive; `add`: to what is there.
+inline Runner MakeReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to, bool add) {
+  dnnl::primitive_attr attr;
+  if (add) {
+    dnnl::post_ops ops;
+    ops.append_sum(1);
+    attr.set_post_ops(ops);
+  }
+  const dnnl::reorder::primitive_desc desc(Cpu(), from, Cpu(), to, attr);
+  Args args{{DNNL_ARG_FROM, WithoutData(from)}, {DNNL_ARG_TO, WithoutData(to)}};
+  return {dnnl::reorder(desc), std::move(args)};
+}
+
+}  // namespace crema::onednn

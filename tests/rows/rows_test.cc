@@ -1,0 +1,107 @@
+// Every row of every kernel list against the native methods, on 500 random cases a layer type.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/memory_format.h"
+#include "core/strings.h"
+#include "rows/row_agreement.h"
+
+namespace crema::test {
+namespace {
+
+constexpr int kCases = 500;
+constexpr int kLeast = 20;  // of these a row must have run
+
+const Registry& Layers() {
+  static const Registry registry = BuiltinRegistry();
+  return registry;
+}
+
+std::vector<std::string> TypesWithRows() {
+  std::vector<std::string> names;
+  for (const std::string& name : Layers().Names()) {
+    const LayerType& type = *Layers().Find(name);
+    if (type.alias_of.empty() && !RowsOf(type).empty()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string TestName(const testing::TestParamInfo<std::string>& info) { return info.param; }
+
+class RowsTest : public testing::TestWithParam<std::string> {};
+
+// Rows that a type has from another one whose parameters it cannot have.
+bool CanNeverRun(const std::string& type, const std::string& row) {
+  return type == "ConvolutionDepthwise" && row == "winograd";  // is for one group
+}
+
+Gradients WantedOf(int number) {
+  if (number % 4 == 0) return Gradients::kNone;
+  return number % 4 == 1 ? Gradients::kLearned : Gradients::kAll;
+}
+
+TEST_P(RowsTest, AgreeWithNativeOnRandomCases) {
+  const LayerType& type = *Layers().Find(GetParam());
+  const auto generator = Generators().find(type.name);
+  ASSERT_NE(generator, Generators().end())
+      << "rows of " << type.name << " need a generator of random cases in row_cases.cc";
+  std::map<std::string, int> reached;
+  int failed = 0;
+  for (int number = 0; number < kCases && failed < 5; ++number) {
+    const uint64_t seed = MixBits(HashName(type.name), static_cast<uint64_t>(number));
+    Draw draw(seed);
+    RowCase row_case = generator->second(type, draw);
+    row_case.sample.name = StrCat("case ", number, " (seed ", seed, ")");
+    const std::vector<std::string> failures =
+        CompareRows(type, row_case, 1 + number % 3, WantedOf(number), &reached);
+    for (const std::string& failure : failures) ADD_FAILURE() << failure;
+    failed += failures.empty() ? 0 : 1;
+  }
+  if (failed > 0) return;
+  // Where there are no blocks, most rows say no.
+  if (ChannelBlock() == 0) GTEST_SKIP() << "this processor has neither AVX2 nor AVX-512";
+  for (const std::string& row : RowsOf(type)) {
+    if (CanNeverRun(type.name, row)) {
+      EXPECT_EQ(reached[row], 0) << "row '" << row << "' of " << type.name;
+      continue;
+    }
+    EXPECT_GE(reached[row], kLeast) << "row '" << row << "' of " << type.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Builtin, RowsTest, testing::ValuesIn(TypesWithRows()), TestName);
+
+// Without this, a tolerance that is too wide would let all rows pass.
+TEST(RowAgreement, NoticesAPlantedError) {
+  if (ChannelBlock() == 0) GTEST_SKIP() << "this processor has neither AVX2 nor AVX-512";
+  LayerType type = *Layers().Find("Scale");
+  const auto forward = type.kernels[0].forward;
+  RowCase row_case;
+  row_case.sample.inputs = {{.shape = {1, 2 * ChannelBlock(), 3, 3}}};
+  std::map<std::string, int> reached;
+  EXPECT_TRUE(CompareRows(type, row_case, 1, Gradients::kAll, &reached).empty());
+  type.kernels[0].forward = [&](const Layer& layer, const ForwardArgs& args) {
+    forward(layer, args);
+    args.outputs[0].data<float>()[5] += 2e-6F;
+  };
+  EXPECT_EQ(CompareRows(type, row_case, 1, Gradients::kAll, &reached).size(), 1U);
+  EXPECT_EQ(reached["blocked"], 2);
+}
+
+// A type that lost its rows would drop out of the test above unseen.
+TEST(RowGenerators, AreForTypesWithRows) {
+  const std::vector<std::string> types = TypesWithRows();
+  const std::vector<Kernel>& rows = Layers().Find("Convolution")->kernels;
+  const bool onednn = std::ranges::find(rows, "onednn", &Kernel::name) != rows.end();
+  for (const auto& [name, generator] : Generators()) {
+    if (name == "Deconvolution" && !onednn) continue;  // has no others
+    EXPECT_NE(std::ranges::find(types, name), types.end()) << name << " has no rows";
+  }
+}
+
+}  // namespace
+}  // namespace crema::test
