@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "graph/gradient_flow.h"
 #include "graph/infer.h"
 #include "graph/precision.h"
 
@@ -21,8 +22,15 @@ struct Choice {
   double seconds = 0;
 };
 
-double MoveSeconds(const BlobSpec& spec) {
+double MoveSeconds(BlobSpec spec, MemoryFormat format) {
+  spec.format = spec.shape.axes() == 4 ? format : MemoryFormat::kPlain;
   return static_cast<double>(StoredBytes(spec)) / kBytesPerSecond;
+}
+
+double MoveSeconds(std::span<const BlobSpec> specs, MemoryFormat format) {
+  double seconds = 0;
+  for (const BlobSpec& spec : specs) seconds += MoveSeconds(spec, format);
+  return seconds;
 }
 
 bool HasWholeBlocks(const BlobSpec& spec) {
@@ -40,27 +48,34 @@ class Chooser {
       const std::vector<int>& outputs = graph_.nodes[n].outputs;
       for (size_t o = 0; o < outputs.size(); ++o) specs_[Index(outputs[o])] = infos_[n].outputs[o];
     }
+    flow_ = options.backward ? ComputeGradientFlow(graph_, infos_) : NoGradients(graph_);
     for (size_t n = 0; n < graph_.nodes.size(); ++n) choices_.push_back(ChoicesOf(n));
   }
 
   void Run() {
     const bool any = std::ranges::any_of(choices_, [](const std::vector<Choice>& choices) {
       return std::ranges::any_of(choices,
-                                 [](const Choice& c) { return c.out == MemoryFormat::kBlocked; });
+                                 [](const Choice& c) { return c.out != MemoryFormat::kPlain; });
     });
     if (!any) return;
     chosen_.assign(choices_.size(), 0);  // plain
     Improve();
     std::vector<size_t> best = chosen_;
     double least = Total();
-    for (const bool follow : {true, false}) {
-      Start(follow);
+    const auto improve = [&] {
       Improve();
       const double total = Total();
-      if (total < least) {
-        least = total;
-        best = chosen_;
-      }
+      if (total >= least) return;
+      least = total;
+      best = chosen_;
+    };
+    for (const bool follow : {true, false}) {
+      Start(follow);
+      improve();
+    }
+    // Single changes do not lead from one format to the other in the middle of a net.
+    for (const MemoryFormat format : {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16}) {
+      if (StartIn(format)) improve();
     }
     chosen_ = std::move(best);
     SetFormats();
@@ -75,14 +90,12 @@ class Chooser {
     const Node& node = graph_.nodes[n];
     const LayerInfo& info = infos_[n];
     std::vector<BlobSpec> inputs;
-    double moved = 0;
-    for (int v : node.inputs) {
-      inputs.push_back(specs_[Index(v)]);
-      moved += MoveSeconds(inputs.back());
-    }
-    for (const BlobSpec& spec : info.outputs) moved += MoveSeconds(spec);
-    if (info.view || info.share) moved = 0;
-    std::vector<Choice> choices{{.seconds = moved}};
+    for (int v : node.inputs) inputs.push_back(specs_[Index(v)]);
+    const auto moved = [&](MemoryFormat in, MemoryFormat out) {
+      if (info.view || info.share) return 0.0;
+      return MoveSeconds(inputs, in) + MoveSeconds(info.outputs, out);
+    };
+    std::vector<Choice> choices{{.seconds = moved(MemoryFormat::kPlain, MemoryFormat::kPlain)}};
     if (node.inputs.empty() || ChannelBlock() == 0) return choices;
     const InferContext context{.phase = node.layer->param().phase(),
                                .inputs = inputs,
@@ -94,14 +107,16 @@ class Chooser {
                             .context = context,
                             .info = info,
                             .threads = options_.threads,
-                            .backward = options_.backward,
+                            .backward = flow_.nodes[n].backward,
+                            .to_input = std::ranges::count(flow_.nodes[n].to_input, true) > 0,
                             .deterministic = options_.deterministic,
                             .precision = PrecisionOf(*node.layer, options_)};
     bool has_plain = false;
     for (const Kernel& kernel : node.type->kernels) {
       if (!MayUse(kernel, options_)) continue;
       if (kernel.supports && !kernel.supports(query).yes) continue;
-      const double seconds = kernel.seconds ? kernel.seconds(query) : moved;
+      const double seconds =
+          kernel.seconds ? kernel.seconds(query) : moved(kernel.input_format, kernel.output_format);
       const Choice choice{kernel.input_format, kernel.output_format, seconds};
       const bool plain = choice.in == MemoryFormat::kPlain && choice.out == MemoryFormat::kPlain;
       if (plain && !std::exchange(has_plain, true)) {
@@ -112,7 +127,10 @@ class Chooser {
     }
     if (info.any_format && std::ranges::all_of(inputs, HasWholeBlocks) &&
         std::ranges::all_of(info.outputs, HasWholeBlocks)) {
-      choices.push_back({MemoryFormat::kBlocked, MemoryFormat::kBlocked, choices[0].seconds});
+      for (const MemoryFormat format : {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16}) {
+        if (format == MemoryFormat::kBlockedBF16 && !StoresBFloat16(query).yes) continue;
+        choices.push_back({format, format, moved(format, format)});
+      }
     }
     return choices;
   }
@@ -129,7 +147,7 @@ class Chooser {
   double ReorderSeconds(int v, MemoryFormat from, MemoryFormat to) const {
     const BlobSpec& spec = specs_[Index(v)];
     if (from == to) return 0;
-    return kReorderSeconds + 2 * MoveSeconds(spec);
+    return kReorderSeconds + MoveSeconds(spec, from) + MoveSeconds(spec, to);
   }
 
   // Of the reorders of what node n reads.
@@ -186,6 +204,19 @@ class Chooser {
         chosen_[n] = c;
       }
     }
+  }
+
+  // Each node that can in this format, the others plain. False where none can.
+  bool StartIn(MemoryFormat format) {
+    chosen_.assign(choices_.size(), 0);
+    for (size_t n = 0; n < choices_.size(); ++n) {
+      const auto& choices = choices_[n];
+      for (size_t c = 1; c < choices.size(); ++c) {
+        if (choices[c].out == format) chosen_[n] = c;
+        if (choices[c].in == format && choices[c].out == format) break;
+      }
+    }
+    return std::ranges::any_of(chosen_, [](size_t c) { return c > 0; });
   }
 
   // Changes single nodes as long as that helps.
@@ -250,7 +281,9 @@ class Chooser {
     if (value.format == format) return v;
     LayerParameter param;
     param.set_type("Reorder");
-    param.set_name(StrCat(value.name, "_to_", ToString(format)));
+    std::string name = StrCat(value.name, "_to_", ToString(format));
+    std::ranges::replace(name, ' ', '_');
+    param.set_name(std::move(name));
     param.set_phase(graph_.state.phase());
     param.add_bottom(value.name);
     param.add_top(value.name);
@@ -274,6 +307,7 @@ class Chooser {
   const Registry& registry_;
   const PlanOptions& options_;
   std::vector<LayerInfo> infos_;
+  GradientFlow flow_;
   std::vector<BlobSpec> specs_;               // by value
   std::vector<std::vector<Choice>> choices_;  // by node
   std::vector<size_t> chosen_;                // by node
@@ -287,8 +321,9 @@ bool FitsFormats(const Kernel& kernel, const LayerInfo& info, std::span<const Bl
     return std::ranges::all_of(specs, [&](const BlobSpec& spec) { return spec.format == format; });
   };
   if (fits(inputs, kernel.input_format) && fits(outputs, kernel.output_format)) return true;
+  const MemoryFormat format = inputs.empty() ? MemoryFormat::kPlain : inputs[0].format;
   return info.any_format && kernel.input_format == MemoryFormat::kPlain &&
-         fits(inputs, MemoryFormat::kBlocked) && fits(outputs, MemoryFormat::kBlocked) &&
+         format != MemoryFormat::kPlain && fits(inputs, format) && fits(outputs, format) &&
          std::ranges::all_of(inputs, HasWholeBlocks) &&
          std::ranges::all_of(outputs, HasWholeBlocks);
 }

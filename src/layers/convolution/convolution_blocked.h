@@ -7,14 +7,14 @@
 namespace crema {
 
 // Requires SupportsBlockedConv and an epilogue that is possible.
-BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input);
+BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input, bool bf16 = false);
 // Depends neither on the batch nor on the spatial extents of the input.
 Support SupportsBlockedConv(const KernelQuery& query);
 // And oneDNN has more than its reference, which does depend on them.
-Support SupportsFastBlockedConv(const KernelQuery& query, bool plain_input);
+Support SupportsFastBlockedConv(const KernelQuery& query, bool plain_input, bool bf16 = false);
 // Kernel::absorbs of these rows.
 bool ConvolutionAbsorbs(const KernelQuery& query);
-ConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args);
+BlockedConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args);
 
 // Row "winograd": 3 x 3 filters, each pass by Winograd's algorithm where that pays and by oneDNN
 // elsewhere.
