@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/bfloat16.h"
 #include "core/memory_format.h"
 #include "core/parallel_for.h"
 #include "math/cpu/lrn_power.h"
@@ -48,13 +49,14 @@ struct Row {
   }
 }
 
-CREMA_MULTIVERSION void Forward(const Blocks& b, const LrnParam& p, int64_t pixel, const float* x,
-                                float* scale, float* y, const Row& row) {
+template <typename T>
+[[gnu::always_inline]] inline void ForwardPixel(const Blocks& b, const LrnParam& p, int64_t pixel,
+                                                const T* x, float* scale, T* y, const Row& row) {
   const int64_t half = (p.size - 1) / 2;
   const auto factor = static_cast<float>(p.alpha / static_cast<double>(p.size));
   const auto k = static_cast<float>(p.k);
   for (int64_t c = 0; c < b.channels; c += b.block) {
-    const float* from = x + b.At(c, pixel);
+    const T* from = x + b.At(c, pixel);
     for (int64_t i = 0; i < b.block; ++i) row.values[c + i] = from[i] * from[i];
   }
   WindowSums(b.channels, half, row.values, row.sums);
@@ -68,8 +70,10 @@ CREMA_MULTIVERSION void Forward(const Blocks& b, const LrnParam& p, int64_t pixe
 }
 
 // dx = dy * scale^-beta - 2 alpha beta / size * x * sum over the window of dy * y / scale.
-CREMA_MULTIVERSION void Backward(const Blocks& b, const LrnParam& p, int64_t pixel, const float* x,
-                                 const float* scale, const float* dy, float* dx, const Row& row) {
+template <typename T>
+[[gnu::always_inline]] inline void BackwardPixel(const Blocks& b, const LrnParam& p, int64_t pixel,
+                                                 const T* x, const float* scale, const T* dy, T* dx,
+                                                 const Row& row) {
   const int64_t half = (p.size - 1) / 2;
   const auto factor = static_cast<float>(2 * p.alpha * p.beta / static_cast<double>(p.size));
   for (int64_t c = 0; c < b.channels; c += b.block) {
@@ -92,6 +96,25 @@ CREMA_MULTIVERSION void Backward(const Blocks& b, const LrnParam& p, int64_t pix
   }
 }
 
+// Templates are not compiled for several processors.
+CREMA_MULTIVERSION void Forward(const Blocks& b, const LrnParam& p, int64_t pixel, const float* x,
+                                float* scale, float* y, const Row& row) {
+  ForwardPixel(b, p, pixel, x, scale, y, row);
+}
+CREMA_MULTIVERSION void Backward(const Blocks& b, const LrnParam& p, int64_t pixel, const float* x,
+                                 const float* scale, const float* dy, float* dx, const Row& row) {
+  BackwardPixel(b, p, pixel, x, scale, dy, dx, row);
+}
+CREMA_MULTIVERSION void Forward(const Blocks& b, const LrnParam& p, int64_t pixel,
+                                const BFloat16* x, float* scale, BFloat16* y, const Row& row) {
+  ForwardPixel(b, p, pixel, x, scale, y, row);
+}
+CREMA_MULTIVERSION void Backward(const Blocks& b, const LrnParam& p, int64_t pixel,
+                                 const BFloat16* x, const float* scale, const BFloat16* dy,
+                                 BFloat16* dx, const Row& row) {
+  BackwardPixel(b, p, pixel, x, scale, dy, dx, row);
+}
+
 // body(first element of the image, pixel, row)
 template <typename Body>
 void ForPixels(int threads, int64_t batch, const Blocks& b, float* scratch, Body&& body) {
@@ -108,21 +131,31 @@ void ForPixels(int threads, int64_t batch, const Blocks& b, float* scratch, Body
 
 int64_t BlockedLrnScratch(int64_t channels) { return (4 * channels + 2 * kHalf + 15) / 16 * 16; }
 
+template <typename T>
 void BlockedLrn(int threads, int64_t batch, const LrnShape& shape, const LrnParam& param,
-                const float* x, float* scale, float* y, float* scratch) {
+                const T* x, float* scale, T* y, float* scratch) {
   const Blocks b{shape.channels, ChannelBlock(), shape.Plane()};
   ForPixels(threads, batch, b, scratch, [&](int64_t at, int64_t pixel, const Row& row) {
     Forward(b, param, pixel, x + at, scale == nullptr ? nullptr : scale + at, y + at, row);
   });
 }
 
+template <typename T>
 void BlockedLrnBackward(int threads, int64_t batch, const LrnShape& shape, const LrnParam& param,
-                        const float* x, const float* scale, const float* dy, float* dx,
-                        float* scratch) {
+                        const T* x, const float* scale, const T* dy, T* dx, float* scratch) {
   const Blocks b{shape.channels, ChannelBlock(), shape.Plane()};
   ForPixels(threads, batch, b, scratch, [&](int64_t at, int64_t pixel, const Row& row) {
     Backward(b, param, pixel, x + at, scale + at, dy + at, dx + at, row);
   });
 }
+
+template void BlockedLrn(int, int64_t, const LrnShape&, const LrnParam&, const float*, float*,
+                         float*, float*);
+template void BlockedLrnBackward(int, int64_t, const LrnShape&, const LrnParam&, const float*,
+                                 const float*, const float*, float*, float*);
+template void BlockedLrn(int, int64_t, const LrnShape&, const LrnParam&, const BFloat16*, float*,
+                         BFloat16*, float*);
+template void BlockedLrnBackward(int, int64_t, const LrnShape&, const LrnParam&, const BFloat16*,
+                                 const float*, const BFloat16*, BFloat16*, float*);
 
 }  // namespace crema
