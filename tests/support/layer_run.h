@@ -17,7 +17,8 @@ struct RunOptions {
   int only_input = kAllInputs;
   bool learned_grads = true;
   const Kernel* kernel = nullptr;  // null: the native methods
-  bool blocked = false;            // native methods on blocked blobs (LayerInfo::any_format)
+  // Of the blobs of native methods (LayerInfo::any_format).
+  MemoryFormat format = MemoryFormat::kPlain;
 
   static constexpr int kAllInputs = -1;
   static constexpr int kNoInput = -2;
