@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "common/gpu_flag.h"
+#include "common/precision_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -88,7 +89,8 @@ int Run() {
     Fail(ErrorCode::kInvalidArgument, StrCat("--iterations is ", FLAGS_iterations));
   }
   const Registry registry = BuiltinRegistry();
-  const NetFile net = ReadNet(FLAGS_model);
+  NetFile net = ReadNet(FLAGS_model);
+  SetPrecisionOfFlag(&net.net);
   const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);
   EvaluationOptions options{.iterations = FLAGS_iterations,
                             .threads = CheckedThreads(FLAGS_threads),

@@ -13,6 +13,7 @@
 #include "common/gpu_flag.h"
 #include "common/net_flags.h"
 #include "common/output_file.h"
+#include "common/precision_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -81,6 +82,7 @@ std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry
                                    bool backward) {
   NetParameter net = file.net;
   ReplaceSources({.given = ParseShapes(FLAGS_shape), .batch = FLAGS_batch}, &net);
+  SetPrecisionOfFlag(&net);
   std::vector<Problem> warnings;
   return MakePlan(net, file.source, ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage), registry,
                   {.threads = threads, .backward = backward}, &warnings);
