@@ -10,6 +10,7 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
+#include "layers/arithmetic/inner_product_row.h"
 #include "layers/layer_axis.h"
 #include "math/bias_activation.h"
 #include "math/gemm.h"
@@ -173,6 +174,9 @@ void RegisterInnerProduct(Registry& registry) {
       "The weights of a file must have as many elements as the layer's; Caffe does not look."};
   type.param_fields = {"inner_product_param", "fused_relu_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const InnerProduct>(p); };
+#ifdef CREMA_HAVE_ONEDNN
+  type.kernels = {BFloat16InnerProductKernel()};
+#endif
   type.samples = {
       Sample("plain", "num_output: 5", {3, 4}),
       Sample("image", "num_output: 4", {2, 3, 2, 2}),
