@@ -188,6 +188,42 @@ TEST_F(BFloat16Nets, RunOnFewerThreadsThanPlanned) {
   EXPECT_NEAR(losses[0], losses[1], 0.01 * losses[0]);
 }
 
+TEST_F(BFloat16Nets, MultiplyByFixedWeightsThatWereRounded) {
+  const auto text = [](const std::string& fields, const std::string& more) {
+    return "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 3 dim: 24 dim: 5 "
+           "dim: 5 } } } layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'ip' "
+           "inner_product_param { num_output: 130 weight_filler { type: 'xavier' } bias_filler { "
+           "type: 'gaussian' } " +
+           fields + " } " + more + " }";
+  };
+  const auto run = [](const std::string& net, Precision precision, bool fixed) {
+    const auto plan =
+        PlanText(net, TEST, {.threads = 2, .backward = false, .precision = precision});
+    EXPECT_EQ(plan->layers.back().kernel->name, precision == BF16 ? "onednn bf16" : "native");
+    const std::shared_ptr<const Weights> weights = Weights::Make(*plan, 3);
+    Session session(plan, weights, ExecContext(2, 3));
+    if (fixed) session.FixWeights();
+    std::vector<float> all;
+    for (const int64_t batch : {3, 1, 2}) {
+      session.Reshape("x", {batch, 24, 5, 5});
+      FillInput(&session, "x", 1);
+      session.Forward();
+      for (float v : ValuesOf(session.DataOf(plan->outputs[0]))) all.push_back(v);
+    }
+    return all;
+  };
+  for (const std::string& net :
+       {text("", ""), text("transpose: true", "fused_relu_param {}"),
+        text("bias_term: false", "fused_relu_param { negative_slope: 0.5 }")}) {
+    const std::vector<float> single = run(net, FP32, true);
+    const std::vector<float> half = run(net, BF16, true);
+    // Two roundings of 2^-9 at most for each product.
+    EXPECT_LT(Distance(single, half), 0.005 * Norm(single)) << net;
+    EXPECT_GT(Distance(single, half), 0) << net;
+    EXPECT_EQ(run(net, BF16, false), single) << net;
+  }
+}
+
 TEST_F(BFloat16Nets, KeepLearnedBlobsInSinglePrecision) {
   const auto plan = PlanText(std::string(kNet) + kLoss, TRAIN, {.precision = BF16});
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);

@@ -12,6 +12,8 @@ BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input, bo
 Support SupportsBlockedConv(const KernelQuery& query);
 // And oneDNN has more than its reference, which does depend on them.
 Support SupportsFastBlockedConv(const KernelQuery& query, bool plain_input, bool bf16 = false);
+// What oneDNN is estimated to take forward, in single precision on blocked blobs.
+double BlockedConvSeconds(const KernelQuery& query);
 // Kernel::absorbs of these rows.
 bool ConvolutionAbsorbs(const KernelQuery& query);
 BlockedConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args);

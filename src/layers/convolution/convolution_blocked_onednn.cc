@@ -214,6 +214,8 @@ Kernel MakeRow(const Kind& kind) {
 
 }  // namespace
 
+double BlockedConvSeconds(const KernelQuery& query) { return Seconds(Kind{}, query); }
+
 std::vector<Kernel> OneDnnConvolutionKernels() {
   std::vector<Kernel> rows = {WinogradConvolutionKernel()};
   // Those without `fast` are for sessions whose inputs shrink below what the filters reach over; no

@@ -237,10 +237,30 @@ class State final : public KernelState {
   bool transformed_ = false;
 };
 
+// Of the mean of the passes, which oneDNN does where that is faster.
+double Seconds(const KernelQuery& query) {
+  const ConvGeometry g = GeometryOf(query);
+  const auto share = [&](WinogradPass pass, bool used) {
+    return used ? BlockedWinogradShare(ShapeOf(g), pass, g.batch, query.threads, !query.backward)
+                : 1;
+  };
+  const Passes passes(query);
+  double shares = share(WinogradPass::kForward, passes.forward);
+  double count = 1;
+  if (query.backward) {
+    shares += share(WinogradPass::kWeightGradient, passes.to_weight);
+    ++count;
+  }
+  if (query.to_input) {
+    shares += share(WinogradPass::kDataGradient, passes.to_input);
+    ++count;
+  }
+  return BlockedConvSeconds(query) * shares / count;
+}
+
 }  // namespace
 
 Kernel WinogradConvolutionKernel() {
-  constexpr double kProductsPerSecond = 250e9;  // a thread, of those that it saves too
   Kernel row;
   row.name = "winograd";
   row.supports = Supports;
@@ -259,9 +279,7 @@ Kernel WinogradConvolutionKernel() {
     return std::make_unique<State>(query);
   };
   row.absorbs = ConvolutionAbsorbs;
-  row.seconds = [](const KernelQuery& query) {
-    return static_cast<double>(query.info.macs) / (kProductsPerSecond * query.threads);
-  };
+  row.seconds = Seconds;
   return row;
 }
 
