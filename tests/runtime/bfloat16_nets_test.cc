@@ -106,7 +106,7 @@ class BFloat16Nets : public testing::Test {
   }
 };
 
-// Each of some ten values in a row is off by 2^-9 of itself, by chance in either direction.
+// Each of some ten values in a row is off by up to 2^-8 of itself, by chance in either direction.
 TEST_F(BFloat16Nets, InferNearlyAsInSinglePrecision) {
   std::vector<float> single;
   for (const Precision precision : {FP32, BF16}) {
@@ -217,7 +217,7 @@ TEST_F(BFloat16Nets, MultiplyByFixedWeightsThatWereRounded) {
         text("bias_term: false", "fused_relu_param { negative_slope: 0.5 }")}) {
     const std::vector<float> single = run(net, FP32, true);
     const std::vector<float> half = run(net, BF16, true);
-    // Two roundings of 2^-9 at most for each product.
+    // Two roundings of up to 2^-8 for each product, by chance in either direction.
     EXPECT_LT(Distance(single, half), 0.005 * Norm(single)) << net;
     EXPECT_GT(Distance(single, half), 0) << net;
     EXPECT_EQ(run(net, BF16, false), single) << net;
