@@ -9,6 +9,7 @@
 
 #include "common/gpu_flag.h"
 #include "common/plan_flags.h"
+#include "common/precision_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -89,7 +90,8 @@ int Run() {
     Fail(ErrorCode::kInvalidArgument, StrCat("--iterations is ", FLAGS_iterations));
   }
   const Registry registry = BuiltinRegistry();
-  const NetFile net = ReadNet(FLAGS_model);
+  NetFile net = ReadNet(FLAGS_model);
+  SetPrecisionOfFlag(&net.net);
   const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);
   EvaluationOptions options{.iterations = FLAGS_iterations,
                             .threads = CheckedThreads(FLAGS_threads),

@@ -14,6 +14,7 @@
 #include "common/net_flags.h"
 #include "common/output_file.h"
 #include "common/plan_flags.h"
+#include "common/precision_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -82,6 +83,7 @@ std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry
                                    bool backward) {
   NetParameter net = file.net;
   ReplaceSources({.given = ParseShapes(FLAGS_shape), .batch = FLAGS_batch}, &net);
+  SetPrecisionOfFlag(&net);
   PlanOptions options = PlanOptionsOfFlags();
   options.threads = threads;
   options.backward = backward;

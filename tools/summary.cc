@@ -14,6 +14,7 @@
 #include "common/json.h"
 #include "common/net_flags.h"
 #include "common/plan_flags.h"
+#include "common/precision_flag.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -64,6 +65,7 @@ std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry
                                    bool backward, bool optimize) {
   NetParameter net = file.net;
   ReplaceSources({.given = ParseShapes(FLAGS_shape), .batch = FLAGS_batch}, &net);
+  SetPrecisionOfFlag(&net);
   NetState state = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage);
   state.set_phase(phase);
   PlanOptions options = PlanOptionsOfFlags();

@@ -8,6 +8,7 @@
 #include "common/gpu_flag.h"
 #include "common/net_flags.h"
 #include "common/plan_flags.h"
+#include "common/precision_flag.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -136,6 +137,8 @@ int Run() {
   LogSink& log = ToolLog();
   const Registry registry = BuiltinRegistry();
   RunConfig config = MakeRunConfig(ReadSolverWithFlags());
+  SetPrecisionOfFlag(&config.train.file.net);
+  for (NetOfRun& test : config.tests) SetPrecisionOfFlag(&test.file.net);
   const SolverParameter solver_param = config.solver.solver;
   WarnAboutMode(solver_param, log);
   const WeightsFiles weights = WeightsOfFlags(

@@ -22,6 +22,7 @@ namespace {
 NetFile ReadNetOf(const RunnerOptions& options) {
   NetFile file = ReadNet(options.model);
   ReplaceSources({.given = options.shapes}, &file.net);
+  file.net.set_precision(options.precision);
   if (options.dropout) return file;
   for (LayerParameter& layer : *file.net.mutable_layer()) {
     if (layer.type() == "Dropout") layer.mutable_dropout_param()->set_dropout_ratio(0);

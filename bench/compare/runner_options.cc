@@ -27,11 +27,6 @@ double ParseNumber(const std::string& key, const std::string& text) {
   Fail(ErrorCode::kInvalidArgument, StrCat(key, " is '", text, "', which is not a number"));
 }
 
-void CheckPrecision(const std::string& text) {
-  if (text == "fp32") return;
-  Fail(ErrorCode::kUnsupported, StrCat("precision ", text, ": this version computes in fp32 only"));
-}
-
 }  // namespace
 
 RunnerOptions ParseRunnerOptions(std::span<char* const> arguments) {
@@ -50,7 +45,9 @@ RunnerOptions ParseRunnerOptions(std::span<char* const> arguments) {
       {"dropout", [&](const std::string& text) { options.dropout = text != "0"; }},
       {"autotune",
        [&](const std::string& text) { options.autotune = ParseNumber("autotune", text); }},
-      {"precision", CheckPrecision}};
+      {"precision", [&](const std::string& text) {
+         options.precision = tools::ParsePrecision("precision", text);
+       }}};
   for (const std::string_view argument : arguments) {
     const size_t equals = argument.find('=');
     const std::string key(argument.substr(0, equals));

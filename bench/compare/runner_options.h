@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/shape.h"
+#include "crema.pb.h"
 
 namespace crema::compare {
 
@@ -23,6 +24,7 @@ struct RunnerOptions {
   std::map<std::string, Shape> shapes;    // of inputs: data:8,3,224,224;label:8
   std::map<std::string, Shape> integers;  // label:1000: whole numbers below 1000
   int threads = 2;
+  Precision precision = FP32;
   double rate = 1e-4;   // learning rate
   bool dropout = true;  // false: as if it were not there, to compare results
   double autotune = 0;  // seconds to measure rows at most; 0: estimates decide

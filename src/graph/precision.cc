@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/bfloat16.h"
 #include "core/strings.h"
 
 namespace crema {
@@ -22,6 +23,12 @@ bool IsOfGpu(Precision precision) { return precision == TF32 || precision == FP1
 
 Precision PrecisionOf(const Layer& layer, const PlanOptions& options) {
   return layer.param().has_precision() ? layer.param().precision() : options.precision;
+}
+
+Support StoresBFloat16(const KernelQuery& query) {
+  if (query.precision != BF16) return Support::No("is for precision: BF16");
+  if (!HasBFloat16()) return Support::No("needs a processor with AVX512-BF16");
+  return {};
 }
 
 void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOptions& options) {

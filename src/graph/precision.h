@@ -3,11 +3,16 @@
 
 #include "graph/graph.h"
 #include "graph/plan.h"
+#include "graph/registry.h"
 
 namespace crema {
 
 // That of the layer, else that of the options.
 Precision PrecisionOf(const Layer& layer, const PlanOptions& options);
+
+// Whether rows may store what they read and write as bfloat16 for this layer (kBlockedBF16): it may
+// compute so, and the processor can.
+Support StoresBFloat16(const KernelQuery& query);
 
 // Throws kInvalidArgument with every layer, or the net, that asks for one that its device has not.
 void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOptions& options);

@@ -1,6 +1,7 @@
 // What rows on blocked blobs have in common.
 #pragma once
 
+#include "graph/precision.h"
 #include "graph/registry.h"
 
 namespace crema {
@@ -28,6 +29,18 @@ inline Kernel MakeBlockedRow(Support (*supports)(const KernelQuery&),
   row.output_format = MemoryFormat::kBlocked;
   row.forward = forward;
   row.backward = backward;
+  return row;
+}
+
+// The same row on blobs of bfloat16; its functions look at the type of what they are given.
+inline Kernel StoringBFloat16(Kernel row) {
+  row.name += " bf16";
+  row.input_format = MemoryFormat::kBlockedBF16;
+  row.output_format = MemoryFormat::kBlockedBF16;
+  row.supports = [own = row.supports](const KernelQuery& query) {
+    Support support = StoresBFloat16(query);
+    return support.yes && own ? own(query) : support;
+  };
   return row;
 }
 

@@ -19,7 +19,7 @@ void AddRowBiasRelu(int64_t rows, int64_t columns, const T* bias, FusedRelu relu
 template <typename T>
 void AddColumnBiasRelu(int64_t rows, int64_t columns, const T* bias, FusedRelu relu, T* y);
 
-// masked = dy where y > 0, slope * dy elsewhere.
+// masked = dy where y > 0, slope * dy elsewhere. T may be BFloat16 too.
 template <typename T>
 void MaskByOutput(int64_t count, float slope, const T* y, const T* dy, T* masked);
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "core/bfloat16.h"
 #include "math/bias_activation.h"
 
 namespace crema {
@@ -18,34 +19,42 @@ struct ChannelBlocks {
   int64_t Count() const { return batch * channels * pixels; }
 };
 
+// T below, the type of x, y and their gradients, is float or BFloat16; all sums are of floats in
+// doubles. Thread safety: any, with scratch of its own.
+
 // Doubles of scratch for the sums below.
 int64_t ChannelSumsScratch(const ChannelBlocks& blocks);
 
 // One reading of x. The variance divides by the number of values. Sums are taken of the differences
 // from one value of the channel, so that a large mean costs no digits. Requires values.
-void ChannelMoments(int threads, const ChannelBlocks& blocks, const float* x, double* mean,
+template <typename T>
+void ChannelMoments(int threads, const ChannelBlocks& blocks, const T* x, double* mean,
                     double* variance, double* scratch);
 
 // y = relu((x - center) * factor + shift), one number a channel; y may be x.
-void NormalizeChannels(int threads, const ChannelBlocks& blocks, const float* x,
-                       const float* center, const float* factor, const float* shift, FusedRelu relu,
-                       float* y);
+template <typename T>
+void NormalizeChannels(int threads, const ChannelBlocks& blocks, const T* x, const float* center,
+                       const float* factor, const float* shift, FusedRelu relu, T* y);
 
 // What the way back reads: d is dy, or with a ReLU what that lets through.
-struct NormalizedGrads {
-  const float* x = nullptr;
-  const float* y = nullptr;  // read with a ReLU only
-  const float* dy = nullptr;
+template <typename T>
+struct NormalizedGradsOf {
+  const T* x = nullptr;
+  const T* y = nullptr;  // read with a ReLU only
+  const T* dy = nullptr;
   const float* center = nullptr;  // by channel
   FusedRelu relu;
 };
+using NormalizedGrads = NormalizedGradsOf<float>;
 
 // sums = sum of d, products = sum of d * (x - center), by channel.
-void NormalizedSums(int threads, const ChannelBlocks& blocks, const NormalizedGrads& grads,
+template <typename T>
+void NormalizedSums(int threads, const ChannelBlocks& blocks, const NormalizedGradsOf<T>& grads,
                     double* sums, double* products, double* scratch);
 
 // dx = factor * d - offset - slope * (x - center), by channel; dx may be dy.
-void NormalizedToInput(int threads, const ChannelBlocks& blocks, const NormalizedGrads& grads,
-                       const float* factor, const float* offset, const float* slope, float* dx);
+template <typename T>
+void NormalizedToInput(int threads, const ChannelBlocks& blocks, const NormalizedGradsOf<T>& grads,
+                       const float* factor, const float* offset, const float* slope, T* dx);
 
 }  // namespace crema

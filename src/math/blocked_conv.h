@@ -1,4 +1,5 @@
-// Convolution in single precision on blocked blobs (core/memory_format.h), by oneDNN.
+// Convolution on blocked blobs (core/memory_format.h), by oneDNN, in single precision or with x, y
+// and their gradients in bfloat16; sums are in single precision in both.
 // Only there when the build has oneDNN (CREMA_HAVE_ONEDNN).
 #pragma once
 
@@ -8,7 +9,6 @@
 #include <span>
 
 #include "math/bias_activation.h"
-#include "math/conv_grads.h"
 
 namespace crema {
 
@@ -28,7 +28,9 @@ struct BlockedConvShape {
 
 struct BlockedConvConfig {
   BlockedConvShape shape;
-  bool plain_input = false;  // x is N x C x H x W, row-major
+  bool plain_input = false;  // x is N x C x H x W, row-major, and float
+  // Blocked blobs hold bfloat16, what is added too; weights are rounded to it.
+  bool bfloat16 = false;
   bool bias = false;
   bool affine = false;  // ConvLearned::factor and shift are given
   bool sum = false;     // another blob is added before the ReLU
@@ -44,6 +46,17 @@ struct ConvLearned {
   const float* bias = nullptr;
   const float* factor = nullptr;
   const float* shift = nullptr;
+};
+
+// What the backward pass reads and writes; dx and dy are of the types of x and y.
+struct BlockedConvGrads {
+  const void* x = nullptr;  // may be null where dweight is
+  const void* y = nullptr;  // read where a ReLU is fused
+  const void* dy = nullptr;
+  const float* weight = nullptr;
+  void* dx = nullptr;        // null: not wanted; overwritten
+  float* dweight = nullptr;  // null: not wanted; added to
+  float* dbias = nullptr;    // null: not wanted; added to
 };
 
 // Thread safety: one thread at a time, on at most `threads` threads.
@@ -66,10 +79,10 @@ class BlockedConv {
   // Makes what running needs; Forward and Backward call it when it was not.
   void Prepare();
   // `keep_weights`: learned values are those of the call before, if that said so too.
-  void Forward(const float* x, const ConvLearned& learned, const float* added, float* y,
+  void Forward(const void* x, const ConvLearned& learned, const void* added, void* y,
                bool keep_weights, std::span<std::byte> scratch);
-  // Requires: neither affine nor sum.
-  void Backward(const ConvGrads& grads, std::span<std::byte> scratch);
+  // Requires: neither affine nor sum; no dx of a plain input with bfloat16.
+  void Backward(const BlockedConvGrads& grads, std::span<std::byte> scratch);
 
  private:
   struct Parts;

@@ -13,12 +13,14 @@ constexpr int64_t kMostBlockedLrn = 15;
 // Floats of scratch that the functions below need for each thread.
 int64_t BlockedLrnScratch(int64_t channels);
 
-// As LrnAcross and LrnAcrossBackward (math/lrn.h), for `batch` images. `scale` may be null in the
-// former. Bits do not depend on the number of threads. Thread safety: any, with scratch of its own.
+// As LrnAcross and LrnAcrossBackward (math/lrn.h), for `batch` images; T, the type of x, y and
+// their gradients, is float or BFloat16. `scale` may be null in the former. Bits do not depend on
+// the number of threads. Thread safety: any, with scratch of its own.
+template <typename T>
 void BlockedLrn(int threads, int64_t batch, const LrnShape& shape, const LrnParam& param,
-                const float* x, float* scale, float* y, float* scratch);
+                const T* x, float* scale, T* y, float* scratch);
+template <typename T>
 void BlockedLrnBackward(int threads, int64_t batch, const LrnShape& shape, const LrnParam& param,
-                        const float* x, const float* scale, const float* dy, float* dx,
-                        float* scratch);
+                        const T* x, const float* scale, const T* dy, T* dx, float* scratch);
 
 }  // namespace crema

@@ -29,8 +29,12 @@ bool IsBlockedWinogradShape(const PackedConvShape& shape);
 // What is computed: y from x, the gradient of x from that of y, or the gradient of the filters.
 enum class WinogradPass { kForward, kDataGradient, kWeightGradient };
 
-// Whether it is expected to take less time than oneDNN's convolution in the same layout.
-// `weights_ready`: the filters were transformed before; it counts for the first two passes only.
+// The time that it is expected to take, as a share of that of oneDNN's convolution in the same
+// layout. `weights_ready`: the filters were transformed before; it counts for the first two passes
+// only. Requires IsBlockedWinogradShape, images and HaveBlockedWinograd.
+double BlockedWinogradShare(const PackedConvShape& shape, WinogradPass pass, int64_t batch,
+                            int threads, bool weights_ready);
+// Whether that is less than 1 by so much that it is worth it. False where it cannot be done.
 bool BlockedWinogradPays(const PackedConvShape& shape, WinogradPass pass, int64_t batch,
                          int threads, bool weights_ready);
 

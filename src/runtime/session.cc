@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/bfloat16.h"
 #include "core/strings.h"
 #include "runtime/naming_layer.h"
 #include "runtime/sample_names.h"
@@ -14,7 +15,7 @@ namespace {
 bool At(const std::vector<bool>& flags, size_t i) { return i < flags.size() && flags[i]; }
 
 void FillWith(const TensorView& view, float value) {
-  DispatchFloat(view.dtype(), [&]<typename T>(T) { std::ranges::fill(view.span<T>(), T(value)); });
+  DispatchStored(view.dtype(), [&]<typename T>(T) { std::ranges::fill(view.span<T>(), T(value)); });
 }
 
 }  // namespace
@@ -113,7 +114,8 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
     const PlannedValue& value = plan_->values[static_cast<size_t>(layer.outputs[o])];
     // A source has the extents that Reshape gave it, but one that chooses them may grow again.
     const bool reshaped = layer.inputs.empty() && !step->info->dynamic_outputs;
-    const BlobSpec spec = reshaped ? SpecOf(layer.outputs[o]) : step->info->outputs[o];
+    BlobSpec spec = reshaped ? SpecOf(layer.outputs[o]) : step->info->outputs[o];
+    spec.format = value.spec.format;
     step->forward_outputs.push_back(ViewOf(value.data, spec));
     step->output_shapes.push_back(spec.shape);
   }

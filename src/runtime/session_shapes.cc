@@ -124,6 +124,7 @@ void Session::InferAgain(const PlannedLayer& layer, Step* step) {
   }
   for (size_t s = 0; s < info->saved.size(); ++s) {
     CheckFits(info->saved[s], planned.saved[s], StrCat("what it saves for backward (", s, ")"));
+    info->saved[s].format = planned.saved[s].format;  // it may have been made from that of an input
   }
   for (size_t i = 0; i < planned.learned.size(); ++i) {
     if (i < info->learned.size() && info->learned[i].shape == planned.learned[i].shape) continue;

@@ -75,7 +75,7 @@ class RunnerTest(unittest.TestCase):
                 (["modell=x"], "did you mean 'model'?"),
                 (["mode=inferr"], "use infer, train or weights"),
                 (["threads=two"], "not a number"),
-                (["precision=bf16", DEPLOY, self.weights], "fp32 only"),
+                (["precision=fp8", DEPLOY, self.weights], "use FP32 or BF16"),
                 (["mode=infer", self.weights], "model=FILE is missing"),
                 (["mode=infer", DEPLOY, "weights=/nowhere"], "/nowhere")):
             code, answers = run(arguments)

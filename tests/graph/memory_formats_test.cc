@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/bfloat16.h"
 #include "core/memory_format.h"
 #include "core/strings.h"
 #include "support/net.h"
@@ -174,6 +175,91 @@ TEST_F(MemoryFormats, WhatOthersReadIsNotAbsorbed) {
       TEST, {.backward = false});
   EXPECT_EQ(Named(*plan, "a").absorbs.size(), 1U);  // n, whose output has two readers
   EXPECT_TRUE(Named(*plan, "b").absorbs.empty());   // a difference is no sum
+}
+
+class BFloat16Formats : public MemoryFormats {
+ protected:
+  void SetUp() override {
+    MemoryFormats::SetUp();
+    if (!HasBFloat16()) GTEST_SKIP() << "this processor does not multiply bfloat16";
+  }
+  static int StoredAsHalves(const Plan& plan) {
+    return static_cast<int>(std::ranges::count_if(plan.values, [](const PlannedValue& v) {
+      return v.spec.format == MemoryFormat::kBlockedBF16;
+    }));
+  }
+  // 1 x 1 filters, which no algorithm in single precision makes up for.
+  static std::string OneByOne(const std::string& name, const std::string& bottom,
+                              const std::string& more = "") {
+    return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '",
+                  name, "' convolution_param { kernel_size: 1 num_output: 256 } ", more, " }\n");
+  }
+};
+
+TEST_F(BFloat16Formats, AreKeptFromLayerToLayer) {
+  const std::string text =
+      Input(3, 64) + Conv("a", "x", 256) + Layer("ReLU", "r", "a") +
+      Layer("Pooling", "p", "r", "pooling_param { kernel_size: 2 stride: 2 }") +
+      OneByOne("b", "p") + Layer("BatchNorm", "m", "b") + Layer("Eltwise", "e", "m p") +
+      Layer("Concat", "j", "e p") + Layer("LRN", "n", "j") + OneByOne("c", "n") +
+      Layer("Softmax", "s", "c");
+  for (const PlanOptions& options :
+       {PlanOptions{.precision = BF16}, PlanOptions{.backward = false, .precision = BF16}}) {
+    const auto plan = PlanText(text, TRAIN, options);
+    EXPECT_EQ(Named(*plan, "a").kernel->name, "onednn bf16, plain input") << DescribePlan(*plan);
+    EXPECT_EQ(Named(*plan, "p").kernel->name, "blocked bf16");
+    EXPECT_EQ(Named(*plan, "n").kernel->name, "blocked bf16");
+    EXPECT_EQ(Named(*plan, "c").kernel->name, "onednn bf16");
+    EXPECT_EQ(NamesOf(*plan, "Reorder"), std::vector<std::string>{"c_to_NCHW"});
+  }
+}
+
+TEST_F(BFloat16Formats, HalveTheMemoryOfValues) {
+  const std::string text = Input(16, 64) + OneByOne("a", "x") + OneByOne("b", "a");
+  const auto single = PlanText(text, TEST, {.backward = false});
+  const auto half = PlanText(text, TEST, {.backward = false, .precision = BF16});
+  const auto bytes = [](const Plan& plan) {
+    return plan.values[static_cast<size_t>(plan.FindFirstValue("a"))].data.bytes;
+  };
+  EXPECT_EQ(bytes(*single), 2 * bytes(*half));
+}
+
+TEST_F(BFloat16Formats, AreForNetsAndLayersThatAskForThem) {
+  const std::string text = Input(16, 64) + OneByOne("a", "x") + OneByOne("b", "a");
+  const auto single = PlanText(text);
+  EXPECT_EQ(StoredAsHalves(*single), 0);
+  const auto& skipped = Named(*single, "a").skipped;
+  const auto row = std::ranges::find(skipped, "onednn bf16", &SkippedKernel::kernel);
+  if (row != skipped.end()) {
+    EXPECT_EQ(row->reason, "is for precision: BF16");
+  }
+  EXPECT_GT(StoredAsHalves(*PlanText("precision: BF16 " + text)), 0);
+  EXPECT_EQ(StoredAsHalves(*PlanText("precision: FP32 " + text, TRAIN, {.precision = BF16})), 0);
+  const auto one = PlanText(Input(16, 64) + OneByOne("a", "x") +
+                            OneByOne("b", "a", "precision: BF16") + OneByOne("c", "b"));
+  EXPECT_EQ(Named(*one, "b").kernel->name, "onednn bf16");
+  EXPECT_EQ(Named(*one, "a").kernel->name, "onednn");
+  EXPECT_EQ(Named(*one, "c").kernel->name, "onednn");
+  EXPECT_EQ(StoredAsHalves(*PlanText("precision: BF16 " + text, TRAIN, {.deterministic = true})),
+            0);
+  EXPECT_EQ(StoredAsHalves(*PlanText("precision: BF16 " + text, TRAIN, {.optimize = false})), 0);
+}
+
+TEST_F(BFloat16Formats, AreNotUsedWhereReordersCostMoreThanTheySave) {
+  const auto plan = PlanText("precision: BF16 " + Input(16, 8) + Layer("TanH", "t", "x") +
+                             Layer("Pooling", "p", "t", "pooling_param { kernel_size: 2 }") +
+                             Layer("Sigmoid", "s", "p"));
+  EXPECT_EQ(StoredAsHalves(*plan), 0);
+  EXPECT_TRUE(NamesOf(*plan, "Reorder").empty());
+}
+
+TEST(PrecisionOfGpus, IsRefusedWithItsPlace) {
+  const std::string text = Input(16, 8) + Layer("ReLU", "r", "x", "precision: TF32");
+  EXPECT_NE(test::PlanError("precision: FP16\n" + text).find("net.prototxt:1"), std::string::npos);
+  EXPECT_NE(test::PlanError("precision: FP16\n" + text).find("precision FP16 is for a GPU"),
+            std::string::npos);
+  EXPECT_NE(test::PlanError(text).find("net.prototxt:2"), std::string::npos);
+  EXPECT_NE(test::PlanError(text).find("precision TF32 is for a GPU"), std::string::npos);
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ class Comparison {
   void CheckAnyFormat() {
     RunOptions options = Options();
     const RunResult plain = Run(narrow_, options, "native");
-    options.blocked = true;
+    options.format = MemoryFormat::kBlocked;
     const RunResult blocked = Run(narrow_, options, kAnyFormatRow);
     const std::string how = kAnyFormatRow;
     Compare(how + ": output", blocked.outputs, plain.outputs, 1, 0);

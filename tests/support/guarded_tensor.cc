@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "core/bfloat16.h"
 #include "core/blob_types.h"
 
 namespace crema::test {
@@ -12,8 +13,16 @@ namespace {
 
 constexpr std::byte kGuard{0xA5};
 constexpr std::byte kUnwritten{0xFF};
+constexpr std::byte kZero{0};
+constexpr std::byte kSign{0x80};
 constexpr size_t kAlignment = 64;
 constexpr size_t kGuardBytes = 2 * kAlignment;
+
+template <typename Body>
+void Dispatch(DType dtype, Body&& body) {
+  if (dtype == DType::kBF16) return body(BFloat16{});
+  DispatchBlob(dtype, body);
+}
 
 }  // namespace
 
@@ -36,7 +45,7 @@ GuardedTensor::GuardedTensor(const BlobSpec& spec)
     : format_(spec.format),
       stored_bytes_(static_cast<size_t>(StoredBytes(spec))),
       buffer_(stored_bytes_),
-      view_(buffer_.bytes().data(), spec.shape, spec.dtype) {}
+      view_(buffer_.bytes().data(), spec.shape, StoredType(spec)) {}
 
 std::vector<int64_t> GuardedTensor::Places() const {
   std::vector<int64_t> places(static_cast<size_t>(view_.count()));
@@ -57,29 +66,34 @@ std::vector<int64_t> GuardedTensor::Places() const {
 
 void GuardedTensor::Set(std::span<const double> values) {
   CREMA_CHECK(values.size() == static_cast<size_t>(view_.count()));
-  if (format_ == MemoryFormat::kBlocked) std::ranges::fill(buffer_.bytes(), std::byte{0});
+  if (format_ != MemoryFormat::kPlain) std::ranges::fill(buffer_.bytes(), std::byte{0});
   const std::vector<int64_t> places = Places();
-  DispatchBlob(view_.dtype(), [&]<typename T>(T) {
+  Dispatch(view_.dtype(), [&]<typename T>(T) {
     T* data = view_.data<T>();
-    for (size_t i = 0; i < values.size(); ++i) data[places[i]] = static_cast<T>(values[i]);
+    for (size_t i = 0; i < values.size(); ++i)
+      data[places[i]] = T(static_cast<Compute<T>>(values[i]));
   });
 }
 
 std::vector<double> GuardedTensor::Values() const {
   std::vector<double> values;
-  DispatchBlob(view_.dtype(), [&]<typename T>(T) {
+  Dispatch(view_.dtype(), [&]<typename T>(T) {
     const T* data = view_.data<T>();
-    for (int64_t place : Places()) values.push_back(static_cast<double>(data[place]));
+    for (int64_t place : Places()) {
+      values.push_back(static_cast<double>(static_cast<Compute<T>>(data[place])));
+    }
   });
   return values;
 }
 
 bool GuardedTensor::FillIsZero() const {
   if (format_ == MemoryFormat::kPlain || stored_bytes_ == 0) return true;
-  std::vector<float> fill(stored_bytes_ / sizeof(float));
-  std::memcpy(fill.data(), view_.raw(), stored_bytes_);
-  for (int64_t place : Places()) fill[static_cast<size_t>(place)] = 0;
-  return std::ranges::all_of(fill, [](float v) { return v == 0; });
+  std::vector<std::byte> fill = Bytes();
+  const size_t size = SizeOf(view_.dtype());
+  for (int64_t place : Places()) std::fill_n(&fill[static_cast<size_t>(place) * size], size, kZero);
+  // -0 is 0 too: its sign is the highest bit of the last byte.
+  for (size_t at = size - 1; at < fill.size(); at += size) fill[at] &= ~kSign;
+  return std::ranges::all_of(fill, [](std::byte b) { return b == kZero; });
 }
 
 void GuardedTensor::Shrink(const Shape& shape) {

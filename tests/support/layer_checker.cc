@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/bfloat16.h"
 #include "core/rng.h"
 #include "core/strings.h"
 #include "graph/input_types.h"
@@ -19,6 +20,10 @@ constexpr double kStep = 1e-4;         // of the numeric gradient
 constexpr size_t kMostElements = 120;  // of a blob that are differentiated numerically
 constexpr double kGradientTolerance = 1e-5;
 constexpr double kFloatTolerance = 1e-4;  // f32 against f64, of the largest value
+// bfloat16 has 8 bits, so each rounding, of inputs, weights and results, is off by up to 2^-8 of
+// the value; sums of terms with either sign are smaller than the terms, which a factor of 8 allows
+// for.
+constexpr double kBFloat16Tolerance = 1.0 / 64;
 constexpr double kOrderTolerance = 1e-5;  // f32, sums taken in another order
 
 // The largest magnitude, NaN left out.
@@ -26,6 +31,21 @@ double Largest(const Values& values) {
   double largest = 0;
   for (double v : values) largest = std::max(largest, std::isfinite(v) ? std::abs(v) : 0);
   return largest;
+}
+
+bool StoresBFloat16(const Kernel& kernel) {
+  return kernel.input_format == MemoryFormat::kBlockedBF16 ||
+         kernel.output_format == MemoryFormat::kBlockedBF16;
+}
+
+// What is kept of blobs that are stored so; a kink or a maximum is then the same for all rows.
+CaseValues Rounded(CaseValues values) {
+  for (auto* blobs : {&values.inputs, &values.output_grads}) {
+    for (Values& blob : *blobs) {
+      for (double& v : blob) v = double{BFloat16(static_cast<float>(v))};
+    }
+  }
+  return values;
 }
 
 bool SameBits(double a, double b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
@@ -216,14 +236,23 @@ void SampleChecker::CheckTwoThreads(const LayerCase& narrow, const CaseValues& v
   }
 }
 
-void SampleChecker::CheckKernels(const LayerCase& layer_case, const CaseValues& values,
-                                 double tolerance) {
+void SampleChecker::CheckKernels(const LayerCase& layer_case, const CaseValues& exact,
+                                 double usual) {
+  const CaseValues rounded = Rounded(exact);
   for (const Kernel& kernel : type_.kernels) {
     if (kernel.device != DeviceType::kCpu || (!kernel.forward && !kernel.backward)) continue;
     for (int threads : {1, 3}) {
-      const KernelQuery query{layer_case.layer(), layer_case.infer_context(), layer_case.info(),
-                              threads};
+      const KernelQuery query{.layer = layer_case.layer(),
+                              .context = layer_case.infer_context(),
+                              .info = layer_case.info(),
+                              .threads = threads,
+                              .backward = sample_.gradient,
+                              .to_input = sample_.gradient,
+                              .precision = BF16};
       if (kernel.supports && !kernel.supports(query).yes) continue;
+      const bool halves = StoresBFloat16(kernel);
+      const CaseValues& values = halves ? rounded : exact;
+      const double tolerance = halves ? kBFloat16Tolerance : usual;
       const std::string how = StrCat("kernel ", kernel.name, " with ", threads, " threads");
       const RunResult native = Run(layer_case, values, {.threads = threads}, "native");
       const RunResult other = Run(layer_case, values, {.threads = threads, .kernel = &kernel}, how);
@@ -248,9 +277,13 @@ void SampleChecker::CheckAnyFormat(const LayerCase& layer_case) {
       !std::ranges::all_of(widened.info().outputs, whole)) {
     return;
   }
-  const CaseValues values = DrawValues(widened);
-  Compare(Run(widened, values, {}, "plain"), Run(widened, values, {.blocked = true}, "blocked"), 0,
+  const CaseValues values = Rounded(DrawValues(widened));
+  const RunResult plain = Run(widened, values, {}, "plain");
+  Compare(plain, Run(widened, values, {.format = MemoryFormat::kBlocked}, "blocked"), 0,
           "blocked against plain");
+  if (!HasBFloat16()) return;
+  Compare(plain, Run(widened, values, {.format = MemoryFormat::kBlockedBF16}, "bf16"),
+          kBFloat16Tolerance, "bf16 against plain");
 }
 
 void SampleChecker::CheckVariants(const LayerCase& narrow, const CaseValues& values) {

@@ -54,8 +54,7 @@ class Workspace {
 
   // In the format that the row takes or gives.
   BlobSpec As(const BlobSpec& spec, bool input) const {
-    BlobSpec own{spec.shape, spec.dtype};
-    if (options_.blocked) own.format = MemoryFormat::kBlocked;
+    BlobSpec own{spec.shape, spec.dtype, options_.format};
     if (options_.kernel != nullptr) {
       own.format = input ? options_.kernel->input_format : options_.kernel->output_format;
     }
@@ -67,7 +66,8 @@ class Workspace {
             .info = info_,
             .threads = options_.threads,
             .backward = options_.backward,
-            .to_input = options_.backward && options_.only_input != RunOptions::kNoInput};
+            .to_input = options_.backward && options_.only_input != RunOptions::kNoInput,
+            .precision = BF16};
   }
 
   const LayerCase& case_;
@@ -116,9 +116,9 @@ void Workspace::MakeOutputs() {
     const BlobSpec& spec = info_.outputs[i];
     // Also made where it is not used, so that indices agree.
     outputs_.emplace_back(As(spec, false));
-    output_views_.push_back(OutputIsInput(i)
-                                ? TensorView(inputs_[0].view().raw(), spec.shape, spec.dtype)
-                                : outputs_.back().view());
+    output_views_.push_back(OutputIsInput(i) ? TensorView(inputs_[0].view().raw(), spec.shape,
+                                                          inputs_[0].view().dtype())
+                                             : outputs_.back().view());
   }
 }
 

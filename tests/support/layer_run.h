@@ -17,10 +17,11 @@ struct RunOptions {
   int only_input = kAllInputs;
   bool learned_grads = true;
   const Kernel* kernel = nullptr;  // null: the native methods
-  bool blocked = false;            // native methods on blocked blobs (LayerInfo::any_format)
   // Forward is told that weights stay as they are, and runs twice: the second time it may use what
   // the first has made of them.
   bool weights_fixed = false;
+  // Of the blobs of native methods (LayerInfo::any_format).
+  MemoryFormat format = MemoryFormat::kPlain;
 
   static constexpr int kAllInputs = -1;
   static constexpr int kNoInput = -2;

@@ -57,6 +57,14 @@ NetState ParseState(const std::string& phase, int level, const std::string& stag
   return state;
 }
 
+Precision ParsePrecision(const std::string& what, const std::string& name) {
+  std::string upper = name;
+  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
+  if (upper == "FP32") return FP32;
+  if (upper == "BF16") return BF16;
+  Fail(ErrorCode::kInvalidArgument, StrCat(what, " is '", name, "'; use FP32 or BF16"));
+}
+
 void SetTrainState(int level, const std::string& stages, SolverParameter* solver) {
   if (level != 0) solver->mutable_train_state()->set_level(level);
   for (const std::string& stage : Split(stages, ',')) {

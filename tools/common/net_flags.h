@@ -16,7 +16,10 @@ std::map<std::string, Shape> ParseShapes(const std::string& text);
 // kInvalidArgument.
 NetState ParseState(const std::string& phase, int level, const std::string& stages);
 
-// The same for the training net of a solver, on top of what its text says.
+// "FP32" or "BF16" (any case), as `what` gives it. Throws kInvalidArgument.
+Precision ParsePrecision(const std::string& what, const std::string& name);
+
+// As ParseState, for the training net of a solver, on top of what its text says.
 void SetTrainState(int level, const std::string& stages, SolverParameter* solver);
 
 }  // namespace crema::tools

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "graph/gradient_flow.h"
 #include "graph/infer.h"
 #include "graph/passes/follower_chain.h"
 #include "graph/precision.h"
@@ -47,6 +48,7 @@ class Chooser {
       const std::vector<int>& outputs = graph_.nodes[n].outputs;
       for (size_t o = 0; o < outputs.size(); ++o) specs_[Index(outputs[o])] = infos_[n].outputs[o];
     }
+    flow_ = options.backward ? ComputeGradientFlow(graph_, infos_) : NoGradients(graph_);
     for (size_t n = 0; n < graph_.nodes.size(); ++n) choices_.push_back(ChoicesOf(n));
     for (size_t n = 0; n < graph_.nodes.size(); ++n) ChargeFollowers(n);
   }
@@ -55,21 +57,27 @@ class Chooser {
   bool Search() {
     const bool any = std::ranges::any_of(choices_, [](const std::vector<Choice>& choices) {
       return std::ranges::any_of(choices,
-                                 [](const Choice& c) { return c.out == MemoryFormat::kBlocked; });
+                                 [](const Choice& c) { return c.out != MemoryFormat::kPlain; });
     });
     if (!any) return false;
     chosen_.assign(choices_.size(), 0);  // plain
     Improve();
     std::vector<size_t> best = chosen_;
     double least = Total();
-    for (const bool follow : {true, false}) {
-      Start(follow);
+    const auto improve = [&] {
       Improve();
       const double total = Total();
-      if (total < least) {
-        least = total;
-        best = chosen_;
-      }
+      if (total >= least) return;
+      least = total;
+      best = chosen_;
+    };
+    for (const bool follow : {true, false}) {
+      Start(follow);
+      improve();
+    }
+    // Single changes do not lead from one format to the other in the middle of a net.
+    for (const MemoryFormat format : {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16}) {
+      if (StartIn(format)) improve();
     }
     chosen_ = std::move(best);
     return true;
@@ -94,8 +102,15 @@ class Chooser {
   }
 
  private:
-  double MoveSeconds(const BlobSpec& spec) const {
+  double MoveSeconds(BlobSpec spec, MemoryFormat format) const {
+    spec.format = spec.shape.axes() == 4 ? format : MemoryFormat::kPlain;
     return static_cast<double>(StoredBytes(spec)) / (kBytesPerSecond * options_.threads);
+  }
+
+  double MoveSeconds(std::span<const BlobSpec> specs, MemoryFormat format) const {
+    double seconds = 0;
+    for (const BlobSpec& spec : specs) seconds += MoveSeconds(spec, format);
+    return seconds;
   }
 
   static size_t Index(int i) { return static_cast<size_t>(i); }
@@ -105,14 +120,13 @@ class Chooser {
     const Node& node = graph_.nodes[n];
     const LayerInfo& info = infos_[n];
     std::vector<BlobSpec> inputs;
-    double moved = 0;
-    for (int v : node.inputs) {
-      inputs.push_back(specs_[Index(v)]);
-      moved += MoveSeconds(inputs.back());
-    }
-    for (const BlobSpec& spec : info.outputs) moved += MoveSeconds(spec);
-    if (info.view || info.share) moved = 0;
-    std::vector<Choice> choices{{.seconds = moved * estimate_scale_}};
+    for (int v : node.inputs) inputs.push_back(specs_[Index(v)]);
+    const auto moved = [&](MemoryFormat in, MemoryFormat out) {
+      if (info.view || info.share) return 0.0;
+      return MoveSeconds(inputs, in) + MoveSeconds(info.outputs, out);
+    };
+    std::vector<Choice> choices{
+        {.seconds = moved(MemoryFormat::kPlain, MemoryFormat::kPlain) * estimate_scale_}};
     if (node.inputs.empty() || ChannelBlock() == 0) return choices;
     const InferContext context{.phase = node.layer->param().phase(),
                                .inputs = inputs,
@@ -124,7 +138,8 @@ class Chooser {
                             .context = context,
                             .info = info,
                             .threads = options_.threads,
-                            .backward = options_.backward,
+                            .backward = flow_.nodes[n].backward,
+                            .to_input = std::ranges::count(flow_.nodes[n].to_input, true) > 0,
                             .deterministic = options_.deterministic,
                             .precision = PrecisionOf(*node.layer, options_)};
     bool has_plain = false;
@@ -133,8 +148,10 @@ class Chooser {
       if (kernel.supports && !kernel.supports(query).yes) continue;
       const std::optional<double> measured = times_.SecondsOf(*node.layer, kernel);
       if (times_.Has(*node.layer) && !measured) continue;
-      const double estimate = (kernel.seconds ? kernel.seconds(query) : moved) * estimate_scale_;
-      Choice choice{kernel.input_format, kernel.output_format, measured.value_or(estimate)};
+      const double seconds = kernel.seconds ? kernel.seconds(query)
+                                            : moved(kernel.input_format, kernel.output_format);
+      Choice choice{kernel.input_format, kernel.output_format,
+                    measured.value_or(seconds * estimate_scale_)};
       if (options_.passes.absorb) {
         choice.followers = FollowersDoneBy(kernel, query, graph_, infos_, n);
       }
@@ -151,7 +168,10 @@ class Chooser {
     }
     if (info.any_format && std::ranges::all_of(inputs, HasWholeBlocks) &&
         std::ranges::all_of(info.outputs, HasWholeBlocks)) {
-      choices.push_back({MemoryFormat::kBlocked, MemoryFormat::kBlocked, choices[0].seconds});
+      for (const MemoryFormat format : {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16}) {
+        if (format == MemoryFormat::kBlockedBF16 && !StoresBFloat16(query).yes) continue;
+        choices.push_back({format, format, moved(format, format)});
+      }
     }
     return choices;
   }
@@ -183,7 +203,7 @@ class Chooser {
   double ReorderSeconds(int v, MemoryFormat from, MemoryFormat to) const {
     const BlobSpec& spec = specs_[Index(v)];
     if (from == to) return 0;
-    return (kReorderSeconds + 2 * MoveSeconds(spec)) * reorder_scale_;
+    return (kReorderSeconds + MoveSeconds(spec, from) + MoveSeconds(spec, to)) * reorder_scale_;
   }
 
   // Of the reorders of what node n reads.
@@ -240,6 +260,19 @@ class Chooser {
         chosen_[n] = c;
       }
     }
+  }
+
+  // Each node that can in this format, the others plain. False where none can.
+  bool StartIn(MemoryFormat format) {
+    chosen_.assign(choices_.size(), 0);
+    for (size_t n = 0; n < choices_.size(); ++n) {
+      const auto& choices = choices_[n];
+      for (size_t c = 1; c < choices.size(); ++c) {
+        if (choices[c].out == format) chosen_[n] = c;
+        if (choices[c].in == format && choices[c].out == format) break;
+      }
+    }
+    return std::ranges::any_of(chosen_, [](size_t c) { return c > 0; });
   }
 
   // Changes single nodes as long as that helps.
@@ -304,7 +337,9 @@ class Chooser {
     if (value.format == format) return v;
     LayerParameter param;
     param.set_type("Reorder");
-    param.set_name(StrCat(value.name, "_to_", ToString(format)));
+    std::string name = StrCat(value.name, "_to_", ToString(format));
+    std::ranges::replace(name, ' ', '_');
+    param.set_name(std::move(name));
     param.set_phase(graph_.state.phase());
     param.add_bottom(value.name);
     param.add_top(value.name);
@@ -331,6 +366,7 @@ class Chooser {
   double estimate_scale_ = 1;
   double reorder_scale_ = 1;
   std::vector<LayerInfo> infos_;
+  GradientFlow flow_;
   std::vector<BlobSpec> specs_;               // by value
   std::vector<std::vector<Choice>> choices_;  // by node
   std::vector<size_t> chosen_;                // by node
@@ -344,8 +380,9 @@ bool FitsFormats(const Kernel& kernel, const LayerInfo& info, std::span<const Bl
     return std::ranges::all_of(specs, [&](const BlobSpec& spec) { return spec.format == format; });
   };
   if (fits(inputs, kernel.input_format) && fits(outputs, kernel.output_format)) return true;
+  const MemoryFormat format = inputs.empty() ? MemoryFormat::kPlain : inputs[0].format;
   return info.any_format && kernel.input_format == MemoryFormat::kPlain &&
-         fits(inputs, MemoryFormat::kBlocked) && fits(outputs, MemoryFormat::kBlocked) &&
+         format != MemoryFormat::kPlain && fits(inputs, format) && fits(outputs, format) &&
          std::ranges::all_of(inputs, HasWholeBlocks) &&
          std::ranges::all_of(outputs, HasWholeBlocks);
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/bfloat16.h"
 #include "core/parallel_for.h"
 #include "core/rng.h"
 #include "graph/registry.h"
@@ -19,11 +20,15 @@ constexpr int64_t kTile = 1024;  // elements drawn at a time; a multiple of 4, t
 constexpr int64_t kGrain = 8;    // tiles that pay for a thread
 
 template <typename T>
-inline void MaskLoop(const T* x, const uint8_t* mask, T* y, int64_t count, T scale) {
-  for (int64_t i = 0; i < count; ++i) y[i] = x[i] * (static_cast<T>(mask[i]) * scale);
+inline void MaskLoop(const T* x, const uint8_t* mask, T* y, int64_t count, Compute<T> scale) {
+  for (int64_t i = 0; i < count; ++i) y[i] = x[i] * (static_cast<Compute<T>>(mask[i]) * scale);
 }
 CREMA_MULTIVERSION void ApplyMask(const float* x, const uint8_t* mask, float* y, int64_t count,
                                   float scale) {
+  MaskLoop(x, mask, y, count, scale);
+}
+CREMA_MULTIVERSION void ApplyMask(const BFloat16* x, const uint8_t* mask, BFloat16* y,
+                                  int64_t count, float scale) {
   MaskLoop(x, mask, y, count, scale);
 }
 void ApplyMask(const double* x, const uint8_t* mask, double* y, int64_t count, double scale) {
@@ -71,7 +76,7 @@ class Dropout final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    DispatchStored(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       T* y = args.outputs[0].data<T>();
       if (args.phase != TRAIN) return Scale(args.context, args.inputs[0].count(), x, y);
@@ -81,20 +86,20 @@ class Dropout final : public Layer {
         std::array<uint8_t, kTile> unsaved;
         uint8_t* const mask = saved != nullptr ? saved + at : unsaved.data();
         DrawMask(stream, Threshold(), at, count, mask);
-        ApplyMask(x + at, mask, y + at, count, T(TrainScale()));
+        ApplyMask(x + at, mask, y + at, count, static_cast<Compute<T>>(TrainScale()));
       });
     });
   }
 
   void Backward(const BackwardArgs& args) const override {
-    DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+    DispatchStored(args.output_grads[0].dtype(), [&]<typename T>(T) {
       const T* dy = args.output_grads[0].data<T>();
       T* dx = args.input_grads[0].data<T>();
       const int64_t total = args.output_grads[0].count();
       if (args.phase != TRAIN) return Scale(args.context, total, dy, dx);
       const uint8_t* mask = args.saved[0].data<uint8_t>();
       ForEachTile(args.context.threads(), total, [&](int64_t at, int64_t count) {
-        ApplyMask(dy + at, mask + at, dx + at, count, T(TrainScale()));
+        ApplyMask(dy + at, mask + at, dx + at, count, static_cast<Compute<T>>(TrainScale()));
       });
     });
   }
@@ -117,7 +122,7 @@ class Dropout final : public Layer {
       if (x != y) std::memcpy(y, x, static_cast<size_t>(count) * sizeof(T));
       return;
     }
-    const T factor = T(1) - T(ratio_);
+    const Compute<T> factor = Compute<T>{1} - Compute<T>{ratio_};
     ForEachTile(context.threads(), count, [&](int64_t at, int64_t length) {
       for (int64_t i = at; i < at + length; ++i) y[i] = factor * x[i];
     });

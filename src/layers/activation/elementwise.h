@@ -18,6 +18,7 @@
 #include <string>
 #include <utility>
 
+#include "core/bfloat16.h"
 #include "core/parallel_for.h"
 #include "graph/registry.h"
 #include "math/vectorize.h"
@@ -32,13 +33,15 @@ constexpr int64_t kCostlyGrain = 1 << 11;
 template <typename Formula, typename T>
 CREMA_MULTIVERSION void ElementwiseForward(Formula formula, const T* x, T* y, int64_t begin,
                                            int64_t end) {
-  for (int64_t i = begin; i < end; ++i) y[i] = formula.Value(x[i]);
+  for (int64_t i = begin; i < end; ++i) y[i] = formula.Value(Compute<T>{x[i]});
 }
 
 template <typename Formula, typename T>
 CREMA_MULTIVERSION void ElementwiseBackward(Formula formula, const T* x_or_y, const T* dy, T* dx,
                                             int64_t begin, int64_t end) {
-  for (int64_t i = begin; i < end; ++i) dx[i] = formula.Gradient(x_or_y[i], dy[i]);
+  for (int64_t i = begin; i < end; ++i) {
+    dx[i] = formula.Gradient(Compute<T>{x_or_y[i]}, Compute<T>{dy[i]});
+  }
 }
 
 template <typename Formula>
@@ -57,7 +60,7 @@ class Elementwise final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    DispatchStored(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       T* y = args.outputs[0].data<T>();
       ParallelFor(args.context.threads(), args.inputs[0].count(), Formula::kForwardGrain,
@@ -67,7 +70,7 @@ class Elementwise final : public Layer {
 
   void Backward(const BackwardArgs& args) const override {
     const ConstTensorView& read = formula_.reads_output() ? args.outputs[0] : args.inputs[0];
-    DispatchFloat(read.dtype(), [&]<typename T>(T) {
+    DispatchStored(read.dtype(), [&]<typename T>(T) {
       const T* x_or_y = read.data<T>();
       const T* dy = args.output_grads[0].data<T>();
       T* dx = args.input_grads[0].data<T>();

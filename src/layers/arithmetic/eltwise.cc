@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/bfloat16.h"
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
@@ -20,11 +21,16 @@ namespace {
 constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
 
 template <typename T>
-inline void SumLoop(const T* a, T ca, const T* b, T cb, T* y, int64_t begin, int64_t end) {
+inline void SumLoop(const T* a, Compute<T> ca, const T* b, Compute<T> cb, T* y, int64_t begin,
+                    int64_t end) {
   for (int64_t i = begin; i < end; ++i) y[i] = ca * a[i] + cb * b[i];
 }
 CREMA_MULTIVERSION void WeightedSum(const float* a, float ca, const float* b, float cb, float* y,
                                     int64_t begin, int64_t end) {
+  SumLoop(a, ca, b, cb, y, begin, end);
+}
+CREMA_MULTIVERSION void WeightedSum(const BFloat16* a, float ca, const BFloat16* b, float cb,
+                                    BFloat16* y, int64_t begin, int64_t end) {
   SumLoop(a, ca, b, cb, y, begin, end);
 }
 void WeightedSum(const double* a, double ca, const double* b, double cb, double* y, int64_t begin,
@@ -40,15 +46,23 @@ CREMA_MULTIVERSION void Multiply(const float* a, const float* b, float* y, int64
                                  int64_t end) {
   ProductLoop(a, b, y, begin, end);
 }
+CREMA_MULTIVERSION void Multiply(const BFloat16* a, const BFloat16* b, BFloat16* y, int64_t begin,
+                                 int64_t end) {
+  ProductLoop(a, b, y, begin, end);
+}
 void Multiply(const double* a, const double* b, double* y, int64_t begin, int64_t end) {
   ProductLoop(a, b, y, begin, end);
 }
 
 template <typename T>
-inline void ScaleLoop(const T* x, T factor, T* y, int64_t begin, int64_t end) {
+inline void ScaleLoop(const T* x, Compute<T> factor, T* y, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) y[i] = factor * x[i];
 }
 CREMA_MULTIVERSION void Scale(const float* x, float factor, float* y, int64_t begin, int64_t end) {
+  ScaleLoop(x, factor, y, begin, end);
+}
+CREMA_MULTIVERSION void Scale(const BFloat16* x, float factor, BFloat16* y, int64_t begin,
+                              int64_t end) {
   ScaleLoop(x, factor, y, begin, end);
 }
 void Scale(const double* x, double factor, double* y, int64_t begin, int64_t end) {
@@ -125,7 +139,7 @@ class Eltwise final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    DispatchStored(args.inputs[0].dtype(), [&]<typename T>(T) {
       T* y = args.outputs[0].data<T>();
       ParallelFor(args.context.threads(), args.outputs[0].count(), kGrain,
                   [&](int64_t begin, int64_t end, int) { Combine(args, y, begin, end); });
@@ -133,7 +147,7 @@ class Eltwise final : public Layer {
   }
 
   void Backward(const BackwardArgs& args) const override {
-    DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+    DispatchStored(args.output_grads[0].dtype(), [&]<typename T>(T) {
       ParallelFor(args.context.threads(), args.output_grads[0].count(), kGrain,
                   [&](int64_t begin, int64_t end, int) {
                     // Input 0 last: its gradient may lie where dy lies.
@@ -148,8 +162,8 @@ class Eltwise final : public Layer {
   bool StableGradient() const { return param().eltwise_param().stable_prod_grad(); }
 
   template <typename T>
-  T Coeff(size_t input) const {
-    return coeff_.empty() ? T(1) : static_cast<T>(coeff_[input]);
+  Compute<T> Coeff(size_t input) const {
+    return coeff_.empty() ? 1 : static_cast<Compute<T>>(coeff_[input]);
   }
 
   template <typename T>
@@ -160,7 +174,8 @@ class Eltwise final : public Layer {
       const T* first = k == 1 ? args.inputs[0].data<T>() : y;
       const T* second = args.inputs[k].data<T>();
       if (operation_ == EltwiseParameter::SUM) {
-        WeightedSum(first, k == 1 ? Coeff<T>(0) : T(1), second, Coeff<T>(k), y, begin, end);
+        WeightedSum(first, k == 1 ? Coeff<T>(0) : Compute<T>{1}, second, Coeff<T>(k), y, begin,
+                    end);
       } else if (operation_ == EltwiseParameter::PROD) {
         Multiply(first, second, y, begin, end);
       } else if (k == 1) {

@@ -11,6 +11,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "layers/arithmetic/inner_product_row.h"
 #include "layers/blocked_input.h"
 #include "layers/layer_axis.h"
 #include "math/gemm.h"
@@ -168,6 +169,7 @@ void RegisterInnerProduct(Registry& registry) {
   type.make = [](const LayerParameter& p) { return std::make_unique<const InnerProduct>(p); };
 #ifdef CREMA_HAVE_ONEDNN
   type.kernels = OneDnnInnerProductKernels();
+  type.kernels.insert(type.kernels.begin(), BFloat16InnerProductKernel());
 #endif
   type.kernels.push_back(NativeOnBlockedInput());
   type.samples = {

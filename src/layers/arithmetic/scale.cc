@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "graph/registry.h"
 #include "layers/arithmetic/broadcast_axes.h"
 #include "layers/blocked_row.h"
 #include "layers/channel_affine.h"
 #include "layers/normalization/standardize.h"
+#include "math/blocked_batch_norm.h"
 #include "math/scratch.h"
 
 namespace crema {
@@ -167,6 +169,55 @@ Kernel BlockedKernel() {
   return row;
 }
 
+ChannelBlocks BlocksOf(const Shape& shape) { return {shape[0], shape[1], shape.count(2)}; }
+
+size_t BF16Scratch(const KernelQuery& query) {
+  const ChannelBlocks blocks = BlocksOf(query.context.inputs[0].shape);
+  return ScratchBytes<double>(ChannelSumsScratch(blocks)) +
+         ScratchBytes<double>(2 * blocks.channels) + ScratchBytes<float>(blocks.channels) +
+         kScratchSlack;
+}
+
+void ForwardBF16(const Layer&, const ForwardArgs& args) {
+  const ChannelBlocks blocks = BlocksOf(args.inputs[0].shape());
+  float* zeros = ScratchCutter(args.scratch).Take<float>(blocks.channels);
+  std::fill_n(zeros, blocks.channels, 0.0F);
+  const float* shift = args.learned.size() > 1 ? args.learned[1].data<float>() : zeros;
+  NormalizeChannels(args.context.threads(), blocks, args.inputs[0].data<BFloat16>(), zeros,
+                    args.learned[0].data<float>(), shift, {}, args.outputs[0].data<BFloat16>());
+}
+
+void BackwardBF16(const Layer&, const BackwardArgs& args) {
+  const ChannelBlocks blocks = BlocksOf(args.output_grads[0].shape());
+  const int threads = args.context.threads();
+  ScratchCutter cutter(args.scratch);
+  float* zeros = cutter.Take<float>(blocks.channels);
+  std::fill_n(zeros, blocks.channels, 0.0F);
+  const NormalizedGradsOf<BFloat16> grads{.x = args.inputs[0].data<BFloat16>(),
+                                          .dy = args.output_grads[0].data<BFloat16>(),
+                                          .center = zeros,
+                                          .relu = {}};
+  const bool shifts = args.learned_grads.size() > 1 && !args.learned_grads[1].empty();
+  if (!args.learned_grads[0].empty() || shifts) {
+    double* sums = cutter.Take<double>(2 * blocks.channels);
+    double* products = sums + blocks.channels;
+    NormalizedSums(threads, blocks, grads, sums, products,
+                   cutter.Take<double>(ChannelSumsScratch(blocks)));
+    if (!args.learned_grads[0].empty()) AddSums(products, args.learned_grads[0]);
+    if (shifts) AddSums(sums, args.learned_grads[1]);
+  }
+  if (args.input_grads[0].empty()) return;
+  NormalizeChannels(threads, blocks, grads.dy, zeros, args.learned[0].data<float>(), zeros, {},
+                    args.input_grads[0].data<BFloat16>());
+}
+
+Kernel BlockedBF16Kernel() {
+  Kernel row = MakeBlockedRow(SupportsBlocks, ForwardBF16, BackwardBF16);
+  row.forward_scratch = BF16Scratch;
+  row.backward_scratch = BF16Scratch;
+  return StoringBFloat16(std::move(row));
+}
+
 std::vector<LayerSample> Samples() {
   const SampleInput image{.shape = {2, 3, 4, 5}};
   const auto with = [](const std::string& fields) {
@@ -221,7 +272,7 @@ void RegisterScale(Registry& registry) {
   type.param_fields = {"scale_param"};
   type.inputs = {1, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Scale>(p); };
-  type.kernels = {BlockedKernel()};
+  type.kernels = {BlockedKernel(), BlockedBF16Kernel()};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "scale_param { axis: 2 }",

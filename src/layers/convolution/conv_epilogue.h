@@ -39,9 +39,9 @@ class ConvEpilogueNumbers {
   const ConvEpilogue& kind() const { return epilogue_; }
   // Weights, bias, and what absorbed layers do to them, read anew unless weights are fixed.
   ConvLearned Read(const ForwardArgs& args);
-  // What is added; null: nothing.
-  const float* AddedOf(const ForwardArgs& args) const {
-    return epilogue_.sum() ? args.inputs.back().data<float>() : nullptr;
+  // What is added, of the type of the output; null: nothing.
+  const void* AddedOf(const ForwardArgs& args) const {
+    return epilogue_.sum() ? args.inputs.back().raw() : nullptr;
   }
 
  private:

@@ -7,7 +7,7 @@
 namespace crema {
 
 // Requires SupportsBlockedConv and an epilogue that is possible.
-BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input);
+BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input, bool bf16 = false);
 BlockedConvShape BlockedShapeOf(const ConvGeometry& geometry);
 // What oneDNN has at all; `geometry` is MakeConvGeometry or MakeDeconvGeometry. Depends neither on
 // the batch nor on the spatial extents of the input.
@@ -16,10 +16,12 @@ Support SupportsBlockedGeometry(const KernelQuery& query,
 // Depends neither on the batch nor on the spatial extents of the input.
 Support SupportsBlockedConv(const KernelQuery& query);
 // And oneDNN has more than its reference, which does depend on them.
-Support SupportsFastBlockedConv(const KernelQuery& query, bool plain_input);
+Support SupportsFastBlockedConv(const KernelQuery& query, bool plain_input, bool bf16 = false);
+// What oneDNN is estimated to take forward, in single precision on blocked blobs.
+double BlockedConvSeconds(const KernelQuery& query);
 // Kernel::absorbs of these rows.
 bool ConvolutionAbsorbs(const KernelQuery& query);
-ConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args);
+BlockedConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args);
 
 // Row "winograd": 3 x 3 filters, each pass by Winograd's algorithm where that pays and by oneDNN
 // elsewhere.

@@ -1,12 +1,15 @@
 // Convolution on blocked blobs by oneDNN: rows "onednn", and "onednn, plain input" for the first
-// convolution of a net, whose few channels would fill a small part of a block.
+// convolution of a net, whose few channels would fill a small part of a block; each in single
+// precision and on blobs of bfloat16.
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "core/strings.h"
+#include "graph/precision.h"
 #include "layers/convolution/convolution_blocked.h"
 #include "math/blocked_conv.h"
+#include "math/cpu/onednn/conv_rates.h"
 
 namespace crema {
 
@@ -42,13 +45,14 @@ bool IsDepthwise(const ConvGeometry& g) {
 
 }  // namespace
 
-BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input) {
+BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input, bool bf16) {
   const auto& convolution = static_cast<const Convolution&>(query.layer);
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
   const ConvEpilogue epilogue(convolution, query.absorbed);
   CREMA_CHECK(epilogue.possible());
   return {.shape = BlockedShapeOf(g),
           .plain_input = plain_input,
+          .bfloat16 = bf16,
           .bias = convolution.has_bias(),
           .affine = epilogue.affine(),
           .sum = epilogue.sum(),
@@ -84,14 +88,11 @@ Support SupportsBlockedConv(const KernelQuery& query) {
   return SupportsBlockedGeometry(query, MakeConvGeometry);
 }
 
-Support SupportsFastBlockedConv(const KernelQuery& query, bool plain_input) {
+Support SupportsFastBlockedConv(const KernelQuery& query, bool plain_input, bool bf16) {
   const Support support = SupportsBlockedConv(query);
   if (!support.yes) return support;
-  BlockedConvConfig config = BlockedConfigOf(query, plain_input);
-  // Whether gradients of inputs are wanted is not known when formats are chosen; data want none.
-  if (!plain_input) config.backward_to_input = config.backward;
   try {
-    if (!BlockedConv(config).IsReference()) return {};
+    if (!BlockedConv(BlockedConfigOf(query, plain_input, bf16)).IsReference()) return {};
   } catch (const Error& error) {
     return Support::No(error.what());
   }
@@ -103,18 +104,20 @@ bool ConvolutionAbsorbs(const KernelQuery& query) {
          ConvEpilogue(static_cast<const Convolution&>(query.layer), query.absorbed).possible();
 }
 
-ConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args) {
+BlockedConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args) {
   const auto& convolution = static_cast<const Convolution&>(layer);
-  const auto data_or_null = [](const TensorView& view) {
+  const auto floats_or_null = [](const TensorView& view) {
     return view.empty() ? nullptr : view.data<float>();
   };
-  return {.x = args.inputs[0].data<float>(),
-          .y = convolution.relu().on ? args.outputs[0].data<float>() : nullptr,
-          .dy = args.output_grads[0].data<float>(),
-          .weight = args.learned[0].data<float>(),
-          .dx = data_or_null(args.input_grads[0]),
-          .dweight = data_or_null(args.learned_grads[0]),
-          .dbias = convolution.has_bias() ? data_or_null(args.learned_grads[1]) : nullptr};
+  BlockedConvGrads grads;
+  grads.x = args.inputs[0].raw();
+  grads.y = convolution.relu().on ? args.outputs[0].raw() : nullptr;
+  grads.dy = args.output_grads[0].raw();
+  grads.weight = args.learned[0].data<float>();
+  grads.dx = args.input_grads[0].raw();
+  grads.dweight = floats_or_null(args.learned_grads[0]);
+  grads.dbias = convolution.has_bias() ? floats_or_null(args.learned_grads[1]) : nullptr;
+  return grads;
 }
 
 namespace {
@@ -127,16 +130,35 @@ Support SupportsPlainInput(const KernelQuery& query) {
   return {};
 }
 
-Support SupportsFast(const KernelQuery& query) { return SupportsFastBlockedConv(query, false); }
+// What a row takes, and whether oneDNN must have more than its reference for it.
+struct Kind {
+  bool plain_input = false;
+  bool bf16 = false;
+  bool fast = true;
 
-Support SupportsFastPlainInput(const KernelQuery& query) {
-  const Support support = SupportsPlainInput(query);
-  return support.yes ? SupportsFastBlockedConv(query, true) : support;
+  std::string Name() const {
+    return StrCat("onednn", bf16 ? " bf16" : "", fast ? "" : ", reference",
+                  plain_input ? ", plain input" : "");
+  }
+  BlockedConvConfig ConfigOf(const KernelQuery& query) const {
+    return BlockedConfigOf(query, plain_input, bf16);
+  }
+};
+
+Support Supports(const Kind& kind, const KernelQuery& query) {
+  if (kind.bf16) {
+    const Support stores = StoresBFloat16(query);
+    if (!stores.yes) return stores;
+    // It would have to be widened, and data want none.
+    if (kind.plain_input && query.to_input) return Support::No("gives no gradient of its input");
+  }
+  const Support support = kind.plain_input ? SupportsPlainInput(query) : SupportsBlockedConv(query);
+  if (!support.yes || !kind.fast) return support;
+  return SupportsFastBlockedConv(query, kind.plain_input, kind.bf16);
 }
 
 struct State final : KernelState {
-  State(const KernelQuery& query, bool plain_input)
-      : conv(BlockedConfigOf(query, plain_input)), epilogue(query) {}
+  State(const KernelQuery& query, const Kind& kind) : conv(kind.ConfigOf(query)), epilogue(query) {}
   BlockedConv conv;
   ConvEpilogueNumbers epilogue;
 };
@@ -144,65 +166,72 @@ struct State final : KernelState {
 void Forward(const Layer&, const ForwardArgs& args) {
   auto& state = *static_cast<State*>(args.kernel_state);
   const ConvLearned learned = state.epilogue.Read(args);
-  state.conv.Forward(args.inputs[0].data<float>(), learned, state.epilogue.AddedOf(args),
-                     args.outputs[0].data<float>(), args.weights_fixed, args.scratch);
+  state.conv.Forward(args.inputs[0].raw(), learned, state.epilogue.AddedOf(args),
+                     args.outputs[0].raw(), args.weights_fixed, args.scratch);
 }
 
 void Backward(const Layer& layer, const BackwardArgs& args) {
   static_cast<State*>(args.kernel_state)->conv.Backward(BlockedGradsOf(layer, args), args.scratch);
 }
 
-// At the rate that oneDNN reaches on full blocks.
-double Seconds(const KernelQuery& query, bool plain_input) {
+// At the rate that oneDNN reaches on full blocks, or the hundreds of times lower one of its
+// reference.
+double Seconds(const Kind& kind, const KernelQuery& query) {
   constexpr double kProductsPerSecond = 100e9;  // a thread
+  constexpr double kReferenceProductsPerSecond = 100e6;
+  const auto products = static_cast<double>(query.info.macs) / query.threads;
+  if (!kind.fast) return products / kReferenceProductsPerSecond;
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
-  const double fill = IsDepthwise(g) ? 0.25
-                                     : FillOf(g.out_channels / g.groups) *
-                                           (plain_input ? 1 : FillOf(g.in_channels / g.groups));
-  return static_cast<double>(query.info.macs) / (kProductsPerSecond * fill * query.threads);
+  const double fill = IsDepthwise(g)
+                          ? 0.25
+                          : FillOf(g.out_channels / g.groups) *
+                                (kind.plain_input ? 1 : FillOf(g.in_channels / g.groups));
+  const double gain = kind.bf16 && !IsDepthwise(g) ? onednn::BFloat16Gain() : 1;
+  return products / (kProductsPerSecond * fill * gain);
 }
 
-Kernel MakeRow(std::string name, bool plain_input, Support (*supports)(const KernelQuery&)) {
+Kernel MakeRow(const Kind& kind) {
+  const MemoryFormat blocked = kind.bf16 ? MemoryFormat::kBlockedBF16 : MemoryFormat::kBlocked;
   Kernel row;
-  row.name = std::move(name);
-  row.supports = supports;
-  row.input_format = plain_input ? MemoryFormat::kPlain : MemoryFormat::kBlocked;
-  row.output_format = MemoryFormat::kBlocked;
+  row.name = kind.Name();
+  row.supports = [=](const KernelQuery& query) { return Supports(kind, query); };
+  row.input_format = kind.plain_input ? MemoryFormat::kPlain : blocked;
+  row.output_format = blocked;
   row.forward = Forward;
   row.backward = Backward;
   row.forward_scratch = [=](const KernelQuery& query) {
-    return BlockedConv(BlockedConfigOf(query, plain_input)).ForwardScratch();
+    return BlockedConv(kind.ConfigOf(query)).ForwardScratch();
   };
   row.backward_scratch = [=](const KernelQuery& query) {
-    return BlockedConv(BlockedConfigOf(query, plain_input)).BackwardScratch();
+    return BlockedConv(kind.ConfigOf(query)).BackwardScratch();
   };
   row.state_bytes = [=](const KernelQuery& query) {
-    return BlockedConv(BlockedConfigOf(query, plain_input)).KeptBytes();
+    return BlockedConv(kind.ConfigOf(query)).KeptBytes();
   };
   row.make_state = [=](const KernelQuery& query) -> std::unique_ptr<KernelState> {
-    auto state = std::make_unique<State>(query, plain_input);
+    auto state = std::make_unique<State>(query, kind);
     state->conv.Prepare();
     return state;
   };
   row.absorbs = ConvolutionAbsorbs;
-  row.seconds = [=](const KernelQuery& query) { return Seconds(query, plain_input); };
+  row.seconds = [=](const KernelQuery& query) { return Seconds(kind, query); };
   return row;
 }
 
 }  // namespace
 
+double BlockedConvSeconds(const KernelQuery& query) { return Seconds(Kind{}, query); }
+
 std::vector<Kernel> OneDnnConvolutionKernels() {
-  // The last ones are for sessions whose inputs shrink below what the filters reach over; no plan
-  // wants them.
-  std::vector<Kernel> rows = {WinogradConvolutionKernel(), MakeRow("onednn", false, SupportsFast),
-                              MakeRow("onednn, plain input", true, SupportsFastPlainInput),
-                              MakeRow("onednn, reference", false, SupportsBlockedConv),
-                              MakeRow("onednn, reference, plain input", true, SupportsPlainInput)};
-  for (size_t i = 3; i < rows.size(); ++i) {
-    rows[i].seconds = [](const KernelQuery& query) {
-      constexpr double kProductsPerSecond = 100e6;  // a thread
-      return static_cast<double>(query.info.macs) / (kProductsPerSecond * query.threads);
-    };
+  std::vector<Kernel> rows = {WinogradConvolutionKernel()};
+  // Those without `fast` are for sessions whose inputs shrink below what the filters reach over; no
+  // plan wants them.
+  for (const bool fast : {true, false}) {
+    for (const bool bf16 : {false, true}) {
+      for (const bool plain_input : {false, true}) {
+        rows.push_back(MakeRow({.plain_input = plain_input, .bf16 = bf16, .fast = fast}));
+      }
+    }
   }
   return rows;
 }

@@ -136,7 +136,7 @@ class State final : public KernelState {
     const ConvLearned learned = epilogue_.Read(args);
     const float* x = args.inputs[0].data<float>();
     float* y = args.outputs[0].data<float>();
-    const float* added = epilogue_.AddedOf(args);
+    const auto* added = static_cast<const float*>(epilogue_.AddedOf(args));
     if (!passes_.forward) {
       return other_->Forward(x, learned, added, y, args.weights_fixed, args.scratch);
     }
@@ -158,8 +158,8 @@ class State final : public KernelState {
   }
 
   void Backward(const Layer& layer, const BackwardArgs& args) {
-    ConvGrads grads = BlockedGradsOf(layer, args);
-    const float* dy = grads.dy;
+    BlockedConvGrads grads = BlockedGradsOf(layer, args);
+    const auto* dy = static_cast<const float*>(grads.dy);
     ScratchCutter cutter(args.scratch);
     if (passes_.to_weight || passes_.to_input) dy = Masked(layer, args, grads, &cutter);
     const bool learns = grads.dweight != nullptr || grads.dbias != nullptr;
@@ -185,19 +185,22 @@ class State final : public KernelState {
     }
   }
 
-  const float* Masked(const Layer& layer, const BackwardArgs& args, const ConvGrads& grads,
+  const float* Masked(const Layer& layer, const BackwardArgs& args, const BlockedConvGrads& grads,
                       ScratchCutter* cutter) const {
     const FusedRelu relu = static_cast<const Convolution&>(layer).relu();
-    if (!relu.on) return grads.dy;
+    const auto* y = static_cast<const float*>(grads.y);
+    const auto* dy = static_cast<const float*>(grads.dy);
+    if (!relu.on) return dy;
     const int64_t count = g_.batch * g_.OutImage();
     auto* masked = cutter->Take<float>(count);
     ParallelFor(args.context.threads(), count, 1 << 14, [&](int64_t begin, int64_t end, int) {
-      MaskByOutput(end - begin, relu.slope, grads.y + begin, grads.dy + begin, masked + begin);
+      MaskByOutput(end - begin, relu.slope, y + begin, dy + begin, masked + begin);
     });
     return masked;
   }
 
-  void ToWeight(int threads, const ConvGrads& grads, const float* dy, ScratchCutter cutter) const {
+  void ToWeight(int threads, const BlockedConvGrads& grads, const float* dy,
+                ScratchCutter cutter) const {
     if (grads.dbias != nullptr) {
       const Shape shape{g_.batch, g_.out_channels, g_.window.out[0], g_.window.out[1]};
       auto* sums = cutter.Take<double>(g_.out_channels);
@@ -206,17 +209,20 @@ class State final : public KernelState {
     }
     if (grads.dweight == nullptr) return;
     const size_t scratch = BlockedWinogradWeightGradientScratch(shape_, g_.batch, threads);
-    BlockedWinogradWeightGradient(shape_, g_.batch, threads, grads.x, dy, grads.dweight,
+    BlockedWinogradWeightGradient(shape_, g_.batch, threads, static_cast<const float*>(grads.x), dy,
+                                  grads.dweight,
                                   {cutter.Take<std::byte>(static_cast<int64_t>(scratch)), scratch});
   }
 
-  void ToInput(int threads, const ConvGrads& grads, const float* dy, ScratchCutter cutter) const {
+  void ToInput(int threads, const BlockedConvGrads& grads, const float* dy,
+               ScratchCutter cutter) const {
     const size_t bytes = BlockedWinogradWeightBytes(shape_, WinogradPass::kDataGradient);
     auto* filters = reinterpret_cast<float*>(cutter.Take<std::byte>(static_cast<int64_t>(bytes)));
     BlockedWinogradWeights(shape_, WinogradPass::kDataGradient, threads, grads.weight, nullptr,
                            filters);
     const size_t scratch = BlockedWinogradDataGradientScratch(shape_, g_.batch, threads);
-    BlockedWinogradDataGradient(shape_, g_.batch, threads, dy, filters, grads.dx,
+    BlockedWinogradDataGradient(shape_, g_.batch, threads, dy, filters,
+                                static_cast<float*>(grads.dx),
                                 {cutter.Take<std::byte>(static_cast<int64_t>(scratch)), scratch});
   }
 
@@ -231,10 +237,30 @@ class State final : public KernelState {
   bool transformed_ = false;
 };
 
+// Of the mean of the passes, which oneDNN does where that is faster.
+double Seconds(const KernelQuery& query) {
+  const ConvGeometry g = GeometryOf(query);
+  const auto share = [&](WinogradPass pass, bool used) {
+    return used ? BlockedWinogradShare(ShapeOf(g), pass, g.batch, query.threads, !query.backward)
+                : 1;
+  };
+  const Passes passes(query);
+  double shares = share(WinogradPass::kForward, passes.forward);
+  double count = 1;
+  if (query.backward) {
+    shares += share(WinogradPass::kWeightGradient, passes.to_weight);
+    ++count;
+  }
+  if (query.to_input) {
+    shares += share(WinogradPass::kDataGradient, passes.to_input);
+    ++count;
+  }
+  return BlockedConvSeconds(query) * shares / count;
+}
+
 }  // namespace
 
 Kernel WinogradConvolutionKernel() {
-  constexpr double kProductsPerSecond = 250e9;  // a thread, of those that it saves too
   Kernel row;
   row.name = "winograd";
   row.supports = Supports;
@@ -253,9 +279,7 @@ Kernel WinogradConvolutionKernel() {
     return std::make_unique<State>(query);
   };
   row.absorbs = ConvolutionAbsorbs;
-  row.seconds = [](const KernelQuery& query) {
-    return static_cast<double>(query.info.macs) / (kProductsPerSecond * query.threads);
-  };
+  row.seconds = Seconds;
   return row;
 }
 

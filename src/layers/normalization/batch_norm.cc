@@ -159,7 +159,7 @@ void RegisterBatchNorm(Registry& registry) {
   type.unread_fields = {"batch_norm_param.stats_batch_size"};
   type.adapt_blobs = AdaptBatchNormBlobs;
   type.make = [](const LayerParameter& p) { return std::make_unique<const BatchNorm>(p); };
-  type.kernels = {StatisticsNorm::BlockedKernel()};
+  type.kernels = {StatisticsNorm::BlockedKernel(), StatisticsNorm::BlockedBF16Kernel()};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "batch_norm_param { eps: -1 }", .input_shapes = {{2, 3}}, .expect = "eps is -1"},

@@ -178,7 +178,7 @@ void RegisterBN(Registry& registry) {
   type.adapt_blobs = [](const LayerParameter&, const LayerInfo& info,
                         std::vector<BlobProto>* blobs) { GiveLearnedShapes(info, blobs); };
   type.make = [](const LayerParameter& p) { return std::make_unique<const BN>(p); };
-  type.kernels = {StatisticsNorm::BlockedKernel()};
+  type.kernels = {StatisticsNorm::BlockedKernel(), StatisticsNorm::BlockedBF16Kernel()};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "bn_param { bn_mode: LEARN momentum: 0.9 }",

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/bfloat16.h"
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
@@ -152,27 +153,30 @@ float* BlockedScratch(const Shape& shape, int threads, std::span<std::byte> scra
   return ScratchCutter(scratch).Take<float>(BlockedLrnScratch(shape[1]) * threads);
 }
 
+template <typename T>
 void ForwardBlocked(const Layer& layer, const ForwardArgs& args) {
   const Shape& shape = args.inputs[0].shape();
   const int threads = args.context.threads();
   const bool save = !args.saved.empty() && !args.saved[0].empty();
   BlockedLrn(threads, shape[0], ImageOf(shape), static_cast<const LRN&>(layer).rule(),
-             args.inputs[0].data<float>(), save ? args.saved[0].data<float>() : nullptr,
-             args.outputs[0].data<float>(), BlockedScratch(shape, threads, args.scratch));
+             args.inputs[0].data<T>(), save ? args.saved[0].data<float>() : nullptr,
+             args.outputs[0].data<T>(), BlockedScratch(shape, threads, args.scratch));
 }
 
+template <typename T>
 void BackwardBlocked(const Layer& layer, const BackwardArgs& args) {
   if (args.input_grads[0].empty()) return;
   const Shape& shape = args.inputs[0].shape();
   const int threads = args.context.threads();
   BlockedLrnBackward(threads, shape[0], ImageOf(shape), static_cast<const LRN&>(layer).rule(),
-                     args.inputs[0].data<float>(), args.saved[0].data<float>(),
-                     args.output_grads[0].data<float>(), args.input_grads[0].data<float>(),
+                     args.inputs[0].data<T>(), args.saved[0].data<float>(),
+                     args.output_grads[0].data<T>(), args.input_grads[0].data<T>(),
                      BlockedScratch(shape, threads, args.scratch));
 }
 
+template <typename T>
 Kernel BlockedKernel() {
-  Kernel row = MakeBlockedRow(SupportsBlocks, ForwardBlocked, BackwardBlocked);
+  Kernel row = MakeBlockedRow(SupportsBlocks, ForwardBlocked<T>, BackwardBlocked<T>);
   row.forward_scratch = static_cast<size_t (*)(const KernelQuery&)>(BlockedScratch);
   row.backward_scratch = static_cast<size_t (*)(const KernelQuery&)>(BlockedScratch);
   return row;
@@ -197,7 +201,7 @@ void RegisterLRN(Registry& registry) {
   type.make = [](const LayerParameter& p) { return std::make_unique<const LRN>(p); };
   const SampleInput input{.shape = {2, 7, 3, 4}};
   const std::string within = "norm_region: WITHIN_CHANNEL";
-  type.kernels = {BlockedKernel()};
+  type.kernels = {BlockedKernel<float>(), StoringBFloat16(BlockedKernel<BFloat16>())};
   type.samples = {
       {.name = "across", .prototxt = "", .inputs = {input}},
       {.name = "across_alexnet",

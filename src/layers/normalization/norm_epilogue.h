@@ -19,15 +19,17 @@ struct NormEpilogue {
   bool possible = true;
 };
 
-// Of a layer that absorbed some. Thread safety: one thread.
+// Of a layer that absorbed some, or works on bfloat16. Thread safety: one thread.
 struct FusedNormState final : KernelState {
   FusedNormState(std::span<const Layer* const> absorbed, int64_t channels)
-      : epilogue(absorbed),
+      : alone(absorbed.empty()),
+        epilogue(absorbed),
         center(static_cast<size_t>(channels)),
         factor(center.size()),
         offset(center.size()),
         slope(center.size()) {}
 
+  const bool alone;
   NormEpilogue epilogue;
   std::vector<float> center, factor, offset, slope;  // by channel
 };

@@ -219,6 +219,8 @@ void StatisticsNorm::Run(const BackwardArgs& args, MemoryFormat format) const {
   });
 }
 
+template void StatisticsNorm::ReadStored<float>(std::span<const ConstTensorView>, int64_t, double*,
+                                                double*) const;
 template void StatisticsNorm::Update<float>(const ForwardArgs&, const GroupLayout&, const double*,
                                             const double*) const;
 

@@ -64,6 +64,8 @@ class StatisticsNorm : public Layer, public ChannelAffine {
   // Row "blocked": f32, channels on axis 1 that fill whole blocks. With statistics of the batch it
   // absorbs a Scale and a ReLU.
   static Kernel BlockedKernel();
+  // The same on blobs of bfloat16, for what has no scale and shift of its own.
+  static Kernel BlockedBF16Kernel();
 
  protected:
   StatisticsNorm(const LayerParameter& param, StatisticsNormRule rule)
@@ -77,8 +79,13 @@ class StatisticsNorm : public Layer, public ChannelAffine {
   bool Absorbs(const KernelQuery& query) const;
   static LayerInfo FusedInfo(const KernelQuery& query);
   static size_t FusedScratch(const KernelQuery& query);
+  template <typename T>
   void RunFused(const ForwardArgs& args) const;
+  template <typename T>
   void RunFused(const BackwardArgs& args) const;
+  // Of bfloat16 without absorbed layers.
+  void RunAlone(const ForwardArgs& args) const;
+  void RunAlone(const BackwardArgs& args) const;
   void Run(const ForwardArgs& args, MemoryFormat format) const;
   void Run(const BackwardArgs& args, MemoryFormat format) const;
   template <typename T>

@@ -4,6 +4,7 @@
 //   dscale = sum d * n, dbias = sum d, dx = scale * inverse * (d - dbias / N - n * dscale / N).
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "layers/blocked_row.h"
 #include "layers/channel_affine.h"
@@ -66,6 +67,7 @@ size_t StatisticsNorm::FusedScratch(const KernelQuery& query) {
          ScratchBytes<double>(4 * blocks.channels) + 2 * kScratchSlack;
 }
 
+template <typename T>
 void StatisticsNorm::RunFused(const ForwardArgs& args) const {
   auto& state = *static_cast<FusedNormState*>(args.kernel_state);
   const Shape& shape = args.inputs[0].shape();
@@ -79,7 +81,7 @@ void StatisticsNorm::RunFused(const ForwardArgs& args) const {
   const bool saves = !args.saved.empty() && !args.saved[0].empty();
   double* mean = saves ? args.saved[0].data<double>() : variance + channels;
   double* inverse = mean + channels;
-  const float* x = args.inputs[0].data<float>();
+  const T* x = args.inputs[0].data<T>();
   ChannelMoments(threads, blocks, x, mean, variance, sums);
   Update<float>(args, BlockedChannelLayout(shape), mean, variance);
   const size_t own = rule_.blobs.size();
@@ -92,9 +94,10 @@ void StatisticsNorm::RunFused(const ForwardArgs& args) const {
     state.offset[c] = bias == nullptr ? 0 : bias[c];
   }
   NormalizeChannels(threads, blocks, x, state.center.data(), state.factor.data(),
-                    state.offset.data(), state.epilogue.relu, args.outputs[0].data<float>());
+                    state.offset.data(), state.epilogue.relu, args.outputs[0].data<T>());
 }
 
+template <typename T>
 void StatisticsNorm::RunFused(const BackwardArgs& args) const {
   auto& state = *static_cast<FusedNormState*>(args.kernel_state);
   const ChannelBlocks blocks = BlocksOf(args.inputs[0].shape());
@@ -109,11 +112,11 @@ void StatisticsNorm::RunFused(const BackwardArgs& args) const {
   const double* inverse = mean + channels;
   std::transform(mean, inverse, state.center.begin(), [](double m) { return float(m); });
   const FusedRelu relu = state.epilogue.relu;
-  const NormalizedGrads grads{.x = args.inputs[0].data<float>(),
-                              .y = relu.on ? args.outputs[0].data<float>() : nullptr,
-                              .dy = args.output_grads[0].data<float>(),
-                              .center = state.center.data(),
-                              .relu = relu};
+  const NormalizedGradsOf<T> grads{.x = args.inputs[0].data<T>(),
+                                   .y = relu.on ? args.outputs[0].data<T>() : nullptr,
+                                   .dy = args.output_grads[0].data<T>(),
+                                   .center = state.center.data(),
+                                   .relu = relu};
   NormalizedSums(threads, blocks, grads, sums, products, partial);
   for (size_t c = 0; c < channels; ++c) products[c] *= inverse[c];
   const size_t own = rule_.blobs.size();
@@ -129,7 +132,71 @@ void StatisticsNorm::RunFused(const BackwardArgs& args) const {
     state.slope[c] = static_cast<float>(factor * inverse[c] * products[c] / values);
   }
   NormalizedToInput(threads, blocks, grads, state.factor.data(), state.offset.data(),
-                    state.slope.data(), args.input_grads[0].data<float>());
+                    state.slope.data(), args.input_grads[0].data<T>());
+}
+
+// With n = y where the statistics are those of the batch; else the layer is y = factor * x + shift.
+void StatisticsNorm::RunAlone(const ForwardArgs& args) const {
+  auto& state = *static_cast<FusedNormState*>(args.kernel_state);
+  const Shape& shape = args.inputs[0].shape();
+  const ChannelBlocks blocks = BlocksOf(shape);
+  if (blocks.Count() == 0) return;
+  const int threads = args.context.threads();
+  const auto channels = static_cast<size_t>(blocks.channels);
+  ScratchCutter cutter(args.scratch);
+  double* sums = cutter.Take<double>(ChannelSumsScratch(blocks));
+  double* mean = cutter.Take<double>(4 * blocks.channels);
+  double* variance = mean + channels;
+  const bool saves = !args.saved.empty() && !args.saved[0].empty();
+  double* inverse = saves ? args.saved[0].data<double>() : variance + channels;
+  const BFloat16* x = args.inputs[0].data<BFloat16>();
+  if (UsesBatch(args.phase)) {
+    ChannelMoments(threads, blocks, x, mean, variance, sums);
+    Update<float>(args, BlockedChannelLayout(shape), mean, variance);
+  } else {
+    ReadStored<float>(args.learned, blocks.channels, mean, variance);
+  }
+  for (size_t c = 0; c < channels; ++c) {
+    inverse[c] = 1 / std::sqrt(variance[c] + rule_.eps);
+    state.center[c] = static_cast<float>(mean[c]);
+    state.factor[c] = static_cast<float>(inverse[c]);
+    state.offset[c] = 0;
+  }
+  NormalizeChannels(threads, blocks, x, state.center.data(), state.factor.data(),
+                    state.offset.data(), {}, args.outputs[0].data<BFloat16>());
+}
+
+void StatisticsNorm::RunAlone(const BackwardArgs& args) const {
+  auto& state = *static_cast<FusedNormState*>(args.kernel_state);
+  const ChannelBlocks blocks = BlocksOf(args.output_grads[0].shape());
+  if (blocks.Count() == 0 || args.input_grads[0].empty()) return;
+  const int threads = args.context.threads();
+  const auto channels = static_cast<size_t>(blocks.channels);
+  const double* inverse = args.saved[0].data<double>();
+  const BFloat16* dy = args.output_grads[0].data<BFloat16>();
+  BFloat16* dx = args.input_grads[0].data<BFloat16>();
+  std::ranges::fill(state.center, 0.0F);
+  std::ranges::fill(state.offset, 0.0F);
+  std::transform(inverse, inverse + channels, state.factor.begin(),
+                 [](double v) { return static_cast<float>(v); });
+  if (!UsesBatch(args.phase)) {
+    return NormalizeChannels(threads, blocks, dy, state.center.data(), state.factor.data(),
+                             state.offset.data(), {}, dx);
+  }
+  ScratchCutter cutter(args.scratch);
+  double* partial = cutter.Take<double>(ChannelSumsScratch(blocks));
+  double* sums = cutter.Take<double>(4 * blocks.channels);
+  double* products = sums + channels;
+  const NormalizedGradsOf<BFloat16> grads{
+      .x = args.outputs[0].data<BFloat16>(), .dy = dy, .center = state.center.data(), .relu = {}};
+  NormalizedSums(threads, blocks, grads, sums, products, partial);
+  const auto values = static_cast<double>(blocks.Values());
+  for (size_t c = 0; c < channels; ++c) {
+    state.offset[c] = static_cast<float>(inverse[c] * sums[c] / values);
+    state.slope[c] = static_cast<float>(inverse[c] * products[c] / values);
+  }
+  NormalizedToInput(threads, blocks, grads, state.factor.data(), state.offset.data(),
+                    state.slope.data(), dx);
 }
 
 // Alone it computes as the plain one does; with what it absorbed, as above.
@@ -146,11 +213,11 @@ Kernel StatisticsNorm::BlockedKernel() {
     return SupportsWholeBlocks(query);
   };
   row.forward = [norm](const Layer& layer, const ForwardArgs& args) {
-    if (args.kernel_state != nullptr) return norm(layer).RunFused(args);
+    if (args.kernel_state != nullptr) return norm(layer).RunFused<float>(args);
     norm(layer).Run(args, MemoryFormat::kBlocked);
   };
   row.backward = [norm](const Layer& layer, const BackwardArgs& args) {
-    if (args.kernel_state != nullptr) return norm(layer).RunFused(args);
+    if (args.kernel_state != nullptr) return norm(layer).RunFused<float>(args);
     norm(layer).Run(args, MemoryFormat::kBlocked);
   };
   row.forward_scratch = [](const KernelQuery& q) {
@@ -168,6 +235,33 @@ Kernel StatisticsNorm::BlockedKernel() {
     return std::make_unique<FusedNormState>(query.absorbed, query.context.inputs[0].shape[1]);
   };
   return row;
+}
+
+Kernel StatisticsNorm::BlockedBF16Kernel() {
+  const auto norm = [](const Layer& layer) -> const StatisticsNorm& {
+    return static_cast<const StatisticsNorm&>(layer);
+  };
+  Kernel row = BlockedKernel();
+  row.supports = [norm, own = row.supports](const KernelQuery& query) {
+    if (norm(query.layer).KeepsNormal() || norm(query.layer).rule_.identity) {
+      return Support::No("is for layers without a scale and shift of their own");
+    }
+    return own(query);
+  };
+  row.forward = [norm](const Layer& layer, const ForwardArgs& args) {
+    const auto& state = *static_cast<FusedNormState*>(args.kernel_state);
+    state.alone ? norm(layer).RunAlone(args) : norm(layer).RunFused<BFloat16>(args);
+  };
+  row.backward = [norm](const Layer& layer, const BackwardArgs& args) {
+    const auto& state = *static_cast<FusedNormState*>(args.kernel_state);
+    state.alone ? norm(layer).RunAlone(args) : norm(layer).RunFused<BFloat16>(args);
+  };
+  row.forward_scratch = FusedScratch;
+  row.backward_scratch = FusedScratch;
+  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    return std::make_unique<FusedNormState>(query.absorbed, query.context.inputs[0].shape[1]);
+  };
+  return StoringBFloat16(std::move(row));
 }
 
 }  // namespace crema

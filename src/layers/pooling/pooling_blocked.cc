@@ -1,4 +1,5 @@
 // Row "blocked": MAX and AVE pooling of planes, a vector of channels at a time.
+#include "core/bfloat16.h"
 #include "layers/blocked_row.h"
 #include "layers/pooling/pooling.h"
 #include "math/blocked_pool.h"
@@ -15,13 +16,14 @@ Support Supports(const KernelQuery& query) {
   return PoolingOf(query.layer).SupportsBlocks(query.context.inputs[0].shape);
 }
 
-void Forward(const Layer& layer, const ForwardArgs& args) {
+template <typename T>
+void ForwardOf(const Layer& layer, const ForwardArgs& args) {
   const Pooling& pooling = PoolingOf(layer);
   const Shape& shape = args.inputs[0].shape();
   const PoolWindow window = pooling.PlaneWindow(shape);
   const int64_t planes = shape[0] * shape[1] / ChannelBlock();
-  const float* x = args.inputs[0].data<float>();
-  float* y = args.outputs[0].data<float>();
+  const T* x = args.inputs[0].data<T>();
+  T* y = args.outputs[0].data<T>();
   const int threads = args.context.threads();
   if (pooling.IsAverage()) {
     return BlockedAveragePool(threads, window, pooling.ExcludesPad(), planes, x, y);
@@ -34,30 +36,53 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   }
 }
 
-void Backward(const Layer& layer, const BackwardArgs& args) {
-  if (args.input_grads[0].empty()) return;
+template <typename T>
+void BackwardOf(const Layer& layer, const BackwardArgs& args) {
   const Pooling& pooling = PoolingOf(layer);
   const Shape& shape = args.input_grads[0].shape();
   const PoolWindow window = pooling.PlaneWindow(shape);
   const int64_t planes = shape[0] * shape[1] / ChannelBlock();
-  const float* dy = args.output_grads[0].data<float>();
-  float* dx = args.input_grads[0].data<float>();
+  const T* dy = args.output_grads[0].data<T>();
+  T* dx = args.input_grads[0].data<T>();
   const int threads = args.context.threads();
   if (pooling.IsAverage()) {
-    return BlockedAveragePoolBackward(threads, window, pooling.ExcludesPad(), planes, dy, dx);
+    return BlockedAveragePoolBackward(threads, window, pooling.ExcludesPad(), planes, dy, dx,
+                                      args.scratch);
   }
   const ConstTensorView saved = args.saved[0];
   if (saved.dtype() == DType::kU8) {
     BlockedMaxPoolBackward(threads, window, planes, static_cast<const uint8_t*>(saved.raw()), dy,
-                           dx);
+                           dx, args.scratch);
   } else {
     BlockedMaxPoolBackward(threads, window, planes, static_cast<const int32_t*>(saved.raw()), dy,
-                           dx);
+                           dx, args.scratch);
   }
+}
+
+void Forward(const Layer& layer, const ForwardArgs& args) {
+  const bool halves = args.inputs[0].dtype() == DType::kBF16;
+  (halves ? ForwardOf<BFloat16> : ForwardOf<float>)(layer, args);
+}
+
+void Backward(const Layer& layer, const BackwardArgs& args) {
+  if (args.input_grads[0].empty()) return;
+  const bool halves = args.input_grads[0].dtype() == DType::kBF16;
+  (halves ? BackwardOf<BFloat16> : BackwardOf<float>)(layer, args);
+}
+
+size_t BackwardScratch(const KernelQuery& query) {
+  const Shape& shape = query.context.inputs[0].shape;
+  return BlockedPoolBackwardScratch(query.threads, PoolingOf(query.layer).PlaneWindow(shape));
 }
 
 }  // namespace
 
 Kernel BlockedPoolingKernel() { return MakeBlockedRow(Supports, Forward, Backward); }
+
+Kernel BlockedBF16PoolingKernel() {
+  Kernel row = StoringBFloat16(BlockedPoolingKernel());
+  row.backward_scratch = BackwardScratch;
+  return row;
+}
 
 }  // namespace crema

@@ -154,7 +154,7 @@ void RegisterPooling(Registry& registry) {
   type.make = [](const LayerParameter& p) {
     return std::make_unique<const Pooling>(p, ReadPoolSettings);
   };
-  type.kernels = {BlockedPoolingKernel()};
+  type.kernels = {BlockedPoolingKernel(), BlockedBF16PoolingKernel()};
   type.samples = PlaneSamples();
   for (LayerSample& sample : NdSamples()) type.samples.push_back(std::move(sample));
   type.bad_samples = BadSamples();

@@ -1,5 +1,6 @@
 // Concat: the inputs one after the other along an axis; all other extents are equal.
 // Each input's gradient is its part of the output's. One input alone is passed on as a view.
+#include "core/bfloat16.h"
 #include "core/strings.h"
 #include "graph/registry.h"
 #include "layers/layer_axis.h"
@@ -40,7 +41,7 @@ class Concat final : public Layer {
   void Forward(const ForwardArgs& args) const override {
     const Shape& whole = args.outputs[0].shape();
     const int axis = Axis(whole);
-    DispatchFloat(args.outputs[0].dtype(), [&]<typename T>(T) {
+    DispatchStored(args.outputs[0].dtype(), [&]<typename T>(T) {
       T* to = args.outputs[0].data<T>();
       for (const ConstTensorView& input : args.inputs) {
         CopyStrided(args.context.threads(), Part(input.shape(), whole, axis), input.data<T>(), to);
@@ -52,7 +53,7 @@ class Concat final : public Layer {
   void Backward(const BackwardArgs& args) const override {
     const Shape& whole = args.output_grads[0].shape();
     const int axis = Axis(whole);
-    DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+    DispatchStored(args.output_grads[0].dtype(), [&]<typename T>(T) {
       const T* from = args.output_grads[0].data<T>();
       for (size_t i = 0; i < args.input_grads.size(); ++i) {
         const TensorView& dx = args.input_grads[i];

@@ -2,6 +2,7 @@
 // different ones (graph/passes/memory_formats.cc); the row that is chosen says which way it goes.
 #include <cstring>
 
+#include "core/bfloat16.h"
 #include "core/strings.h"
 #include "graph/registry.h"
 #include "math/blocked_copy.h"
@@ -35,27 +36,50 @@ Support Supports(const KernelQuery& query) {
   return {};
 }
 
-using Copy = void (*)(int threads, int64_t batch, int64_t channels, int64_t pixels, const float* x,
-                      float* y);
+Support SupportsBF16(const KernelQuery& query) {
+  return HasBFloat16() ? Supports(query) : Support::No("needs a processor with AVX512-BF16");
+}
 
-void Run(Copy copy, int threads, const Shape& shape, const void* x, void* y) {
-  copy(threads, shape[0], shape[1], shape.count(2), static_cast<const float*>(x),
-       static_cast<float*>(y));
+using Copy = void (*)(int threads, const Shape& shape, const void* x, void* y);
+
+template <typename T>
+void ToBlocked(int threads, const Shape& shape, const void* x, void* y) {
+  PlainToBlocked(threads, shape[0], shape[1], shape.count(2), static_cast<const float*>(x),
+                 static_cast<T*>(y));
+}
+
+template <typename T>
+void ToPlain(int threads, const Shape& shape, const void* x, void* y) {
+  BlockedToPlain(threads, shape[0], shape[1], shape.count(2), static_cast<const T*>(x),
+                 static_cast<float*>(y));
+}
+
+int64_t BlockedCount(const Shape& shape) {
+  return StoredCount({shape, DType::kF32, MemoryFormat::kBlocked});
+}
+
+void Round(int threads, const Shape& shape, const void* x, void* y) {
+  RoundAll(threads, BlockedCount(shape), static_cast<const float*>(x), static_cast<BFloat16*>(y));
+}
+
+void Widen(int threads, const Shape& shape, const void* x, void* y) {
+  WidenAll(threads, BlockedCount(shape), static_cast<const BFloat16*>(x), static_cast<float*>(y));
 }
 
 Kernel MakeRow(std::string name, MemoryFormat from, MemoryFormat to, Copy there, Copy back) {
   Kernel row;
   row.name = std::move(name);
-  row.supports = Supports;
+  const bool halves = from == MemoryFormat::kBlockedBF16 || to == MemoryFormat::kBlockedBF16;
+  row.supports = halves ? SupportsBF16 : Supports;
   row.input_format = from;
   row.output_format = to;
   row.forward = [there](const Layer&, const ForwardArgs& args) {
-    Run(there, args.context.threads(), args.inputs[0].shape(), args.inputs[0].raw(),
-        args.outputs[0].raw());
+    there(args.context.threads(), args.inputs[0].shape(), args.inputs[0].raw(),
+          args.outputs[0].raw());
   };
   row.backward = [back](const Layer&, const BackwardArgs& args) {
-    Run(back, args.context.threads(), args.input_grads[0].shape(), args.output_grads[0].raw(),
-        args.input_grads[0].raw());
+    back(args.context.threads(), args.input_grads[0].shape(), args.output_grads[0].raw(),
+         args.input_grads[0].raw());
   };
   return row;
 }
@@ -74,10 +98,16 @@ void RegisterReorder(Registry& registry) {
   type.make = [](const LayerParameter& param) -> std::unique_ptr<const Layer> {
     return std::make_unique<Reorder>(param);
   };
-  type.kernels = {MakeRow("to blocked", MemoryFormat::kPlain, MemoryFormat::kBlocked,
-                          PlainToBlocked, BlockedToPlain),
-                  MakeRow("to plain", MemoryFormat::kBlocked, MemoryFormat::kPlain, BlockedToPlain,
-                          PlainToBlocked)};
+  constexpr auto kPlain = MemoryFormat::kPlain;
+  constexpr auto kBlocked = MemoryFormat::kBlocked;
+  constexpr auto kHalves = MemoryFormat::kBlockedBF16;
+  type.kernels = {
+      MakeRow("to blocked", kPlain, kBlocked, ToBlocked<float>, ToPlain<float>),
+      MakeRow("to plain", kBlocked, kPlain, ToPlain<float>, ToBlocked<float>),
+      MakeRow("to blocked bf16", kPlain, kHalves, ToBlocked<BFloat16>, ToPlain<BFloat16>),
+      MakeRow("bf16 to plain", kHalves, kPlain, ToPlain<BFloat16>, ToBlocked<BFloat16>),
+      MakeRow("to bf16", kBlocked, kHalves, Round, Widen),
+      MakeRow("from bf16", kHalves, kBlocked, Widen, Round)};
   type.samples = {
       {.name = "image", .prototxt = "", .inputs = {{.shape = {2, 19, 3, 5}}}},
       {.name = "whole_blocks", .prototxt = "", .inputs = {{.shape = {1, 32, 4, 4}}}},

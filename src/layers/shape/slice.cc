@@ -2,6 +2,7 @@
 // pieces. The gradient of the input is those of the pieces, put together.
 #include <vector>
 
+#include "core/bfloat16.h"
 #include "core/strings.h"
 #include "graph/registry.h"
 #include "layers/layer_axis.h"
@@ -44,7 +45,7 @@ class Slice final : public Layer {
   void Forward(const ForwardArgs& args) const override {
     const Shape& whole = args.inputs[0].shape();
     const int axis = Axis(whole);
-    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    DispatchStored(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* from = args.inputs[0].data<T>();
       for (const TensorView& output : args.outputs) {
         CopyStrided(args.context.threads(), Part(output.shape(), whole, axis).Reversed(), from,
@@ -57,7 +58,7 @@ class Slice final : public Layer {
   void Backward(const BackwardArgs& args) const override {
     const TensorView& dx = args.input_grads[0];
     const int axis = Axis(dx.shape());
-    DispatchFloat(dx.dtype(), [&]<typename T>(T) {
+    DispatchStored(dx.dtype(), [&]<typename T>(T) {
       T* to = dx.data<T>();
       for (const ConstTensorView& dy : args.output_grads) {
         CopyStrided(args.context.threads(), Part(dy.shape(), dx.shape(), axis), dy.data<T>(), to);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <span>
 
+#include "core/bfloat16.h"
 #include "core/error.h"
 #include "core/parallel_for.h"
 #include "graph/input_types.h"
@@ -18,6 +19,10 @@ inline void AddLoop(const T* a, const T* b, T* sum, int64_t begin, int64_t end) 
   for (int64_t i = begin; i < end; ++i) sum[i] = a[i] + b[i];
 }
 CREMA_MULTIVERSION void Add(const float* a, const float* b, float* sum, int64_t begin,
+                            int64_t end) {
+  AddLoop(a, b, sum, begin, end);
+}
+CREMA_MULTIVERSION void Add(const BFloat16* a, const BFloat16* b, BFloat16* sum, int64_t begin,
                             int64_t end) {
   AddLoop(a, b, sum, begin, end);
 }
@@ -63,7 +68,7 @@ class Split final : public Layer, public AnyInputType {
 
   void Backward(const BackwardArgs& args) const override {
     const TensorView& dx = args.input_grads[0];
-    DispatchFloat(dx.dtype(), [&]<typename T>(T) {
+    DispatchStored(dx.dtype(), [&]<typename T>(T) {
       ParallelFor(args.context.threads(), dx.count(), kGrain, [&](int64_t b, int64_t e, int) {
         SumGradients(args.output_grads, dx.data<T>(), b, e);
       });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/bfloat16.h"
 #include "core/error.h"
 #include "core/parallel_for.h"
 
@@ -114,5 +115,6 @@ void CopyStrided(int threads, const StridedBlock& block, const T* from, T* to) {
 
 template void CopyStrided(int, const StridedBlock&, const float*, float*);
 template void CopyStrided(int, const StridedBlock&, const double*, double*);
+template void CopyStrided(int, const StridedBlock&, const BFloat16*, BFloat16*);
 
 }  // namespace crema

@@ -30,7 +30,7 @@ struct StridedBlock {
   int size = 0;
 };
 
-// T is float or double. The places may not overlap. Thread safety: any.
+// T is float, double or BFloat16. The places may not overlap. Thread safety: any.
 template <typename T>
 void CopyStrided(int threads, const StridedBlock& block, const T* from, T* to);
 

@@ -1,5 +1,6 @@
 #include "math/bias_activation.h"
 
+#include "core/bfloat16.h"
 #include "math/vectorize.h"
 
 namespace crema {
@@ -44,11 +45,17 @@ void Column(int64_t columns, const double* bias, FusedRelu relu, double* y) {
 }
 
 template <typename T>
-inline void MaskLoop(int64_t count, T slope, const T* y, const T* dy, T* masked) {
-  for (int64_t i = 0; i < count; ++i) masked[i] = y[i] > 0 ? dy[i] : slope * dy[i];
+inline void MaskLoop(int64_t count, Compute<T> slope, const T* y, const T* dy, T* masked) {
+  for (int64_t i = 0; i < count; ++i) {
+    masked[i] = y[i] > 0 ? Compute<T>{dy[i]} : slope * dy[i];
+  }
 }
 CREMA_MULTIVERSION void Mask(int64_t count, float slope, const float* y, const float* dy,
                              float* masked) {
+  MaskLoop(count, slope, y, dy, masked);
+}
+CREMA_MULTIVERSION void Mask(int64_t count, float slope, const BFloat16* y, const BFloat16* dy,
+                             BFloat16* masked) {
   MaskLoop(count, slope, y, dy, masked);
 }
 void Mask(int64_t count, double slope, const double* y, const double* dy, double* masked) {
@@ -99,7 +106,7 @@ void AddColumnBiasRelu(int64_t rows, int64_t columns, const T* bias, FusedRelu r
 
 template <typename T>
 void MaskByOutput(int64_t count, float slope, const T* y, const T* dy, T* masked) {
-  Mask(count, static_cast<T>(slope), y, dy, masked);
+  Mask(count, static_cast<Compute<T>>(slope), y, dy, masked);
 }
 
 template <typename T>
@@ -118,6 +125,7 @@ template void AddColumnBiasRelu(int64_t, int64_t, const float*, FusedRelu, float
 template void AddColumnBiasRelu(int64_t, int64_t, const double*, FusedRelu, double*);
 template void MaskByOutput(int64_t, float, const float*, const float*, float*);
 template void MaskByOutput(int64_t, float, const double*, const double*, double*);
+template void MaskByOutput(int64_t, float, const BFloat16*, const BFloat16*, BFloat16*);
 template void AddRowSums(int64_t, int64_t, const float*, float*);
 template void AddRowSums(int64_t, int64_t, const double*, double*);
 template void AddColumnSums(int64_t, int64_t, const float*, float*);

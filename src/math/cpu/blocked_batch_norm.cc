@@ -1,6 +1,7 @@
 #include "math/blocked_batch_norm.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/error.h"
 #include "core/memory_format.h"
@@ -12,7 +13,8 @@ namespace crema {
 namespace {
 
 constexpr int64_t kGrain = 1 << 13;  // elements that pay for a thread
-constexpr int64_t kChunk = 64;       // pixels that are summed in single precision
+constexpr size_t kMostLanes = 16;
+constexpr int64_t kChunk = 64;  // pixels that are summed in single precision
 
 // body(plane, first channel of its block); a plane is one block of one image.
 template <typename Body>
@@ -44,8 +46,8 @@ template <int kBlock, typename Terms>
   }
 }
 
-template <int kBlock>
-[[gnu::always_inline]] inline void MomentsPlane(int64_t pixels, const float* x, const float* origin,
+template <int kBlock, typename T>
+[[gnu::always_inline]] inline void MomentsPlane(int64_t pixels, const T* x, const float* origin,
                                                 double* first, double* second) {
   using L = Lanes<kBlock>;
   typename L::Floats zero;
@@ -60,8 +62,8 @@ template <int kBlock>
                    });
 }
 
-template <int kBlock>
-[[gnu::always_inline]] inline void Mask(const NormalizedGrads& g, int64_t at,
+template <int kBlock, typename T>
+[[gnu::always_inline]] inline void Mask(const NormalizedGradsOf<T>& g, int64_t at,
                                         typename Lanes<kBlock>::Floats* d) {
   using L = Lanes<kBlock>;
   L::Load(g.dy + at, d);
@@ -72,8 +74,8 @@ template <int kBlock>
   *d = y > none ? *d : *d * g.relu.slope;
 }
 
-template <int kBlock>
-[[gnu::always_inline]] inline void GradSumsPlane(const NormalizedGrads& g, int64_t pixels,
+template <int kBlock, typename T>
+[[gnu::always_inline]] inline void GradSumsPlane(const NormalizedGradsOf<T>& g, int64_t pixels,
                                                  int64_t start, const float* center, double* first,
                                                  double* second) {
   using L = Lanes<kBlock>;
@@ -82,17 +84,17 @@ template <int kBlock>
   SumTerms<kBlock>(pixels, first, second,
                    [&](int64_t at, typename L::Floats* a, typename L::Floats* b) {
                      typename L::Floats d, x;
-                     Mask<kBlock>(g, start + at, &d);
+                     Mask<kBlock, T>(g, start + at, &d);
                      L::Load(g.x + start + at, &x);
                      *a += d;
                      *b += d * (x - middle);
                    });
 }
 
-template <int kBlock>
-[[gnu::always_inline]] inline void NormalizePlane(int64_t pixels, const float* x,
-                                                  const float* center, const float* factor,
-                                                  const float* shift, FusedRelu relu, float* y) {
+template <int kBlock, typename T>
+[[gnu::always_inline]] inline void NormalizePlane(int64_t pixels, const T* x, const float* center,
+                                                  const float* factor, const float* shift,
+                                                  FusedRelu relu, T* y) {
   using L = Lanes<kBlock>;
   typename L::Floats c, f, s;
   L::Load(center, &c);
@@ -108,11 +110,10 @@ template <int kBlock>
   }
 }
 
-template <int kBlock>
-[[gnu::always_inline]] inline void ToInputPlane(const NormalizedGrads& g, int64_t pixels,
+template <int kBlock, typename T>
+[[gnu::always_inline]] inline void ToInputPlane(const NormalizedGradsOf<T>& g, int64_t pixels,
                                                 int64_t start, int64_t channel, const float* factor,
-                                                const float* offset, const float* slope,
-                                                float* dx) {
+                                                const float* offset, const float* slope, T* dx) {
   using L = Lanes<kBlock>;
   typename L::Floats c, f, o, s;
   L::Load(g.center + channel, &c);
@@ -121,19 +122,19 @@ template <int kBlock>
   L::Load(slope + channel, &s);
   for (int64_t at = start; at < start + pixels * kBlock; at += kBlock) {
     typename L::Floats d, x;
-    Mask<kBlock>(g, at, &d);
+    Mask<kBlock, T>(g, at, &d);
     L::Load(g.x + at, &x);
     L::Store(f * d - o - s * (x - c), dx + at);
   }
 }
 
-// One version a processor, each for both sizes of block.
+// One version a processor, each for both sizes of block; bfloat16 comes in blocks of 16 only.
 CREMA_MULTIVERSION void Moments(int64_t block, int64_t pixels, const float* x, const float* origin,
                                 double* first, double* second) {
   block == 16 ? MomentsPlane<16>(pixels, x, origin, first, second)
               : MomentsPlane<8>(pixels, x, origin, first, second);
 }
-CREMA_MULTIVERSION void GradSums(int64_t block, const NormalizedGrads& g, int64_t pixels,
+CREMA_MULTIVERSION void GradSums(int64_t block, const NormalizedGradsOf<float>& g, int64_t pixels,
                                  int64_t start, const float* center, double* first,
                                  double* second) {
   block == 16 ? GradSumsPlane<16>(g, pixels, start, center, first, second)
@@ -145,11 +146,30 @@ CREMA_MULTIVERSION void Normalize(int64_t block, int64_t pixels, const float* x,
   block == 16 ? NormalizePlane<16>(pixels, x, center, factor, shift, relu, y)
               : NormalizePlane<8>(pixels, x, center, factor, shift, relu, y);
 }
-CREMA_MULTIVERSION void ToInput(int64_t block, const NormalizedGrads& g, int64_t pixels,
+CREMA_MULTIVERSION void ToInput(int64_t block, const NormalizedGradsOf<float>& g, int64_t pixels,
                                 int64_t start, int64_t channel, const float* factor,
                                 const float* offset, const float* slope, float* dx) {
   block == 16 ? ToInputPlane<16>(g, pixels, start, channel, factor, offset, slope, dx)
               : ToInputPlane<8>(g, pixels, start, channel, factor, offset, slope, dx);
+}
+CREMA_MULTIVERSION void Moments(int64_t, int64_t pixels, const BFloat16* x, const float* origin,
+                                double* first, double* second) {
+  MomentsPlane<16>(pixels, x, origin, first, second);
+}
+CREMA_MULTIVERSION void GradSums(int64_t, const NormalizedGradsOf<BFloat16>& g, int64_t pixels,
+                                 int64_t start, const float* center, double* first,
+                                 double* second) {
+  GradSumsPlane<16>(g, pixels, start, center, first, second);
+}
+CREMA_MULTIVERSION void Normalize(int64_t, int64_t pixels, const BFloat16* x, const float* center,
+                                  const float* factor, const float* shift, FusedRelu relu,
+                                  BFloat16* y) {
+  NormalizePlane<16>(pixels, x, center, factor, shift, relu, y);
+}
+CREMA_MULTIVERSION void ToInput(int64_t, const NormalizedGradsOf<BFloat16>& g, int64_t pixels,
+                                int64_t start, int64_t channel, const float* factor,
+                                const float* offset, const float* slope, BFloat16* dx) {
+  ToInputPlane<16>(g, pixels, start, channel, factor, offset, slope, dx);
 }
 
 // The two sums of the planes, one behind the other in `partial`, become those of the channels.
@@ -173,25 +193,30 @@ int64_t ChannelSumsScratch(const ChannelBlocks& blocks) {
   return 2 * blocks.batch * blocks.channels;
 }
 
-void ChannelMoments(int threads, const ChannelBlocks& b, const float* x, double* mean,
-                    double* variance, double* scratch) {
+template <typename T>
+void ChannelMoments(int threads, const ChannelBlocks& b, const T* x, double* mean, double* variance,
+                    double* scratch) {
   const int64_t block = ChannelBlock();
+  // The first value of each channel, in the first image.
   const auto origin = [&](int64_t channel) { return x + channel * b.pixels; };
   ForPlanes(threads, b, [&](int64_t plane, int64_t channel) {
     double* sums = scratch + plane * 2 * block;
-    Moments(block, b.pixels, x + plane * b.pixels * block, origin(channel), sums, sums + block);
+    std::array<float, kMostLanes> first;
+    std::copy_n(origin(channel), block, first.begin());
+    Moments(block, b.pixels, x + plane * b.pixels * block, first.data(), sums, sums + block);
   });
   AddImages(b, scratch, mean, variance);
   const auto values = static_cast<double>(b.Values());
   for (int64_t c = 0; c < b.channels; ++c) {
     const double off = mean[c] / values;
-    mean[c] = static_cast<double>(origin(c / block * block)[c % block]) + off;
+    mean[c] = double{Compute<T>{origin(c / block * block)[c % block]}} + off;
     variance[c] = std::max(0.0, variance[c] / values - off * off);
   }
 }
 
-void NormalizeChannels(int threads, const ChannelBlocks& b, const float* x, const float* center,
-                       const float* factor, const float* shift, FusedRelu relu, float* y) {
+template <typename T>
+void NormalizeChannels(int threads, const ChannelBlocks& b, const T* x, const float* center,
+                       const float* factor, const float* shift, FusedRelu relu, T* y) {
   const int64_t block = ChannelBlock();
   ForPlanes(threads, b, [&](int64_t plane, int64_t channel) {
     const int64_t at = plane * b.pixels * block;
@@ -200,8 +225,9 @@ void NormalizeChannels(int threads, const ChannelBlocks& b, const float* x, cons
   });
 }
 
-void NormalizedSums(int threads, const ChannelBlocks& b, const NormalizedGrads& grads, double* sums,
-                    double* products, double* scratch) {
+template <typename T>
+void NormalizedSums(int threads, const ChannelBlocks& b, const NormalizedGradsOf<T>& grads,
+                    double* sums, double* products, double* scratch) {
   const int64_t block = ChannelBlock();
   ForPlanes(threads, b, [&](int64_t plane, int64_t channel) {
     double* partial = scratch + plane * 2 * block;
@@ -211,12 +237,28 @@ void NormalizedSums(int threads, const ChannelBlocks& b, const NormalizedGrads& 
   AddImages(b, scratch, sums, products);
 }
 
-void NormalizedToInput(int threads, const ChannelBlocks& b, const NormalizedGrads& grads,
-                       const float* factor, const float* offset, const float* slope, float* dx) {
+template <typename T>
+void NormalizedToInput(int threads, const ChannelBlocks& b, const NormalizedGradsOf<T>& grads,
+                       const float* factor, const float* offset, const float* slope, T* dx) {
   const int64_t block = ChannelBlock();
   ForPlanes(threads, b, [&](int64_t plane, int64_t channel) {
     ToInput(block, grads, b.pixels, plane * b.pixels * block, channel, factor, offset, slope, dx);
   });
 }
+
+template void ChannelMoments(int, const ChannelBlocks&, const float*, double*, double*, double*);
+template void NormalizeChannels(int, const ChannelBlocks&, const float*, const float*, const float*,
+                                const float*, FusedRelu, float*);
+template void NormalizedSums(int, const ChannelBlocks&, const NormalizedGradsOf<float>&, double*,
+                             double*, double*);
+template void NormalizedToInput(int, const ChannelBlocks&, const NormalizedGradsOf<float>&,
+                                const float*, const float*, const float*, float*);
+template void ChannelMoments(int, const ChannelBlocks&, const BFloat16*, double*, double*, double*);
+template void NormalizeChannels(int, const ChannelBlocks&, const BFloat16*, const float*,
+                                const float*, const float*, FusedRelu, BFloat16*);
+template void NormalizedSums(int, const ChannelBlocks&, const NormalizedGradsOf<BFloat16>&, double*,
+                             double*, double*);
+template void NormalizedToInput(int, const ChannelBlocks&, const NormalizedGradsOf<BFloat16>&,
+                                const float*, const float*, const float*, BFloat16*);
 
 }  // namespace crema

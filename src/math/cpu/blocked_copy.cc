@@ -14,9 +14,8 @@ constexpr int64_t kGrain = 1 << 12;  // pixels of a block that pay for a thread
 constexpr int64_t kTile = 16;        // pixels whose lines are in the cache at once
 
 // Pixels [begin, end) of one block: `used` planes become vectors of kBlock channels.
-template <int kBlock>
-inline void Gather(int64_t pixels, int64_t used, const float* x, float* y, int64_t begin,
-                   int64_t end) {
+template <int kBlock, typename T>
+inline void Gather(int64_t pixels, int64_t used, const float* x, T* y, int64_t begin, int64_t end) {
   for (int64_t p = begin; p < end; p += kTile) {
     const int64_t tile = std::min(kTile, end - p);
     if (used == kBlock) {
@@ -26,15 +25,15 @@ inline void Gather(int64_t pixels, int64_t used, const float* x, float* y, int64
     } else {
       for (int64_t i = 0; i < tile; ++i) {
         for (int64_t c = 0; c < kBlock; ++c) {
-          y[(p + i) * kBlock + c] = c < used ? x[c * pixels + p + i] : 0;
+          y[(p + i) * kBlock + c] = c < used ? x[c * pixels + p + i] : 0.0F;
         }
       }
     }
   }
 }
 
-template <int kBlock>
-inline void Scatter(int64_t pixels, int64_t used, const float* x, float* y, int64_t begin,
+template <int kBlock, typename T>
+inline void Scatter(int64_t pixels, int64_t used, const T* x, float* y, int64_t begin,
                     int64_t end) {
   for (int64_t p = begin; p < end; p += kTile) {
     const int64_t tile = std::min(kTile, end - p);
@@ -44,21 +43,30 @@ inline void Scatter(int64_t pixels, int64_t used, const float* x, float* y, int6
   }
 }
 
-CREMA_MULTIVERSION void Gather16(int64_t pixels, int64_t used, const float* x, float* y,
+// The versions for the processors, by block; bfloat16 comes in blocks of 16 only.
+CREMA_MULTIVERSION void GatherOf(int64_t block, int64_t pixels, int64_t used, const float* x,
+                                 float* y, int64_t begin, int64_t end) {
+  block == 16 ? Gather<16>(pixels, used, x, y, begin, end)
+              : Gather<8>(pixels, used, x, y, begin, end);
+}
+CREMA_MULTIVERSION void GatherOf(int64_t, int64_t pixels, int64_t used, const float* x, BFloat16* y,
                                  int64_t begin, int64_t end) {
   Gather<16>(pixels, used, x, y, begin, end);
 }
-CREMA_MULTIVERSION void Gather8(int64_t pixels, int64_t used, const float* x, float* y,
-                                int64_t begin, int64_t end) {
-  Gather<8>(pixels, used, x, y, begin, end);
+CREMA_MULTIVERSION void ScatterOf(int64_t block, int64_t pixels, int64_t used, const float* x,
+                                  float* y, int64_t begin, int64_t end) {
+  block == 16 ? Scatter<16>(pixels, used, x, y, begin, end)
+              : Scatter<8>(pixels, used, x, y, begin, end);
 }
-CREMA_MULTIVERSION void Scatter16(int64_t pixels, int64_t used, const float* x, float* y,
-                                  int64_t begin, int64_t end) {
+CREMA_MULTIVERSION void ScatterOf(int64_t, int64_t pixels, int64_t used, const BFloat16* x,
+                                  float* y, int64_t begin, int64_t end) {
   Scatter<16>(pixels, used, x, y, begin, end);
 }
-CREMA_MULTIVERSION void Scatter8(int64_t pixels, int64_t used, const float* x, float* y,
-                                 int64_t begin, int64_t end) {
-  Scatter<8>(pixels, used, x, y, begin, end);
+CREMA_MULTIVERSION void Convert(const float* x, BFloat16* y, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) y[i] = x[i];
+}
+CREMA_MULTIVERSION void Convert(const BFloat16* x, float* y, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) y[i] = x[i];
 }
 
 // body(image, block, begin, end): all pixels of all blocks, cut over the threads.
@@ -76,30 +84,47 @@ void ForBlocks(int threads, int64_t batch, int64_t blocks, int64_t pixels, Body&
 
 }  // namespace
 
+template <typename T>
 void PlainToBlocked(int threads, int64_t batch, int64_t channels, int64_t pixels, const float* x,
-                    float* y) {
+                    T* y) {
   const int64_t block = ChannelBlock();
   CREMA_CHECK(block > 0);
   const int64_t blocks = (channels + block - 1) / block;
   ForBlocks(threads, batch, blocks, pixels, [&](int64_t n, int64_t b, int64_t begin, int64_t end) {
     const int64_t used = std::min(block, channels - b * block);
     const float* from = x + (n * channels + b * block) * pixels;
-    float* to = y + (n * blocks + b) * pixels * block;
-    (block == 16 ? Gather16 : Gather8)(pixels, used, from, to, begin, end);
+    T* to = y + (n * blocks + b) * pixels * block;
+    GatherOf(block, pixels, used, from, to, begin, end);
   });
 }
 
-void BlockedToPlain(int threads, int64_t batch, int64_t channels, int64_t pixels, const float* x,
+template <typename T>
+void BlockedToPlain(int threads, int64_t batch, int64_t channels, int64_t pixels, const T* x,
                     float* y) {
   const int64_t block = ChannelBlock();
   CREMA_CHECK(block > 0);
   const int64_t blocks = (channels + block - 1) / block;
   ForBlocks(threads, batch, blocks, pixels, [&](int64_t n, int64_t b, int64_t begin, int64_t end) {
     const int64_t used = std::min(block, channels - b * block);
-    const float* from = x + (n * blocks + b) * pixels * block;
+    const T* from = x + (n * blocks + b) * pixels * block;
     float* to = y + (n * channels + b * block) * pixels;
-    (block == 16 ? Scatter16 : Scatter8)(pixels, used, from, to, begin, end);
+    ScatterOf(block, pixels, used, from, to, begin, end);
   });
 }
+
+void RoundAll(int threads, int64_t count, const float* x, BFloat16* y) {
+  ParallelFor(threads, count, kGrain * 4,
+              [&](int64_t begin, int64_t end, int) { Convert(x, y, begin, end); });
+}
+
+void WidenAll(int threads, int64_t count, const BFloat16* x, float* y) {
+  ParallelFor(threads, count, kGrain * 4,
+              [&](int64_t begin, int64_t end, int) { Convert(x, y, begin, end); });
+}
+
+template void PlainToBlocked(int, int64_t, int64_t, int64_t, const float*, float*);
+template void PlainToBlocked(int, int64_t, int64_t, int64_t, const float*, BFloat16*);
+template void BlockedToPlain(int, int64_t, int64_t, int64_t, const float*, float*);
+template void BlockedToPlain(int, int64_t, int64_t, int64_t, const BFloat16*, float*);
 
 }  // namespace crema

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "core/bfloat16.h"
 #include "core/memory_format.h"
 #include "core/parallel_for.h"
+#include "math/cpu/lanes.h"
 #include "math/cpu/lrn_power.h"
 #include "math/vectorize.h"
 
@@ -48,48 +50,82 @@ struct Row {
   }
 }
 
-CREMA_MULTIVERSION void Forward(const Blocks& b, const LrnParam& p, int64_t pixel, const float* x,
-                                float* scale, float* y, const Row& row) {
+template <int kBlock, typename T>
+[[gnu::always_inline]] inline void ForwardPixel(const Blocks& b, const LrnParam& p, int64_t pixel,
+                                                const T* x, float* scale, T* y, const Row& row) {
+  using L = Lanes<kBlock>;
   const int64_t half = (p.size - 1) / 2;
   const auto factor = static_cast<float>(p.alpha / static_cast<double>(p.size));
   const auto k = static_cast<float>(p.k);
-  for (int64_t c = 0; c < b.channels; c += b.block) {
-    const float* from = x + b.At(c, pixel);
-    for (int64_t i = 0; i < b.block; ++i) row.values[c + i] = from[i] * from[i];
+  typename L::Floats value, power;
+  for (int64_t c = 0; c < b.channels; c += kBlock) {
+    L::Load(x + b.At(c, pixel), &value);
+    L::Store(value * value, row.values + c);
   }
   WindowSums(b.channels, half, row.values, row.sums);
   for (int64_t c = 0; c < b.channels; ++c) row.sums[c] = k + factor * row.sums[c];
   LrnPower(b.channels, LrnExponentOf(p.beta), p.beta, row.sums, row.power);
-  for (int64_t c = 0; c < b.channels; c += b.block) {
+  for (int64_t c = 0; c < b.channels; c += kBlock) {
     const int64_t at = b.At(c, pixel);
-    if (scale != nullptr) std::copy_n(row.sums + c, b.block, scale + at);
-    for (int64_t i = 0; i < b.block; ++i) y[at + i] = x[at + i] * row.power[c + i];
+    if (scale != nullptr) std::copy_n(row.sums + c, kBlock, scale + at);
+    L::Load(x + at, &value);
+    L::Load(row.power + c, &power);
+    L::Store(value * power, y + at);
   }
 }
 
 // dx = dy * scale^-beta - 2 alpha beta / size * x * sum over the window of dy * y / scale.
-CREMA_MULTIVERSION void Backward(const Blocks& b, const LrnParam& p, int64_t pixel, const float* x,
-                                 const float* scale, const float* dy, float* dx, const Row& row) {
+template <int kBlock, typename T>
+[[gnu::always_inline]] inline void BackwardPixel(const Blocks& b, const LrnParam& p, int64_t pixel,
+                                                 const T* x, const float* scale, const T* dy, T* dx,
+                                                 const Row& row) {
+  using L = Lanes<kBlock>;
   const int64_t half = (p.size - 1) / 2;
   const auto factor = static_cast<float>(2 * p.alpha * p.beta / static_cast<double>(p.size));
-  for (int64_t c = 0; c < b.channels; c += b.block) {
-    std::copy_n(scale + b.At(c, pixel), b.block, row.sums + c);
+  for (int64_t c = 0; c < b.channels; c += kBlock) {
+    std::copy_n(scale + b.At(c, pixel), kBlock, row.sums + c);
   }
   LrnPower(b.channels, LrnExponentOf(p.beta), p.beta, row.sums, row.power);
-  for (int64_t c = 0; c < b.channels; c += b.block) {
+  typename L::Floats value, gradient, power, sum;
+  for (int64_t c = 0; c < b.channels; c += kBlock) {
     const int64_t at = b.At(c, pixel);
-    for (int64_t i = 0; i < b.block; ++i) {
-      row.other[c + i] = dy[at + i] * row.power[c + i];
-      row.values[c + i] = row.other[c + i] * x[at + i] / row.sums[c + i];
-    }
+    L::Load(dy + at, &gradient);
+    L::Load(row.power + c, &power);
+    L::Load(x + at, &value);
+    L::Load(row.sums + c, &sum);
+    gradient *= power;
+    L::Store(gradient, row.other + c);
+    L::Store(gradient * value / sum, row.values + c);
   }
   WindowSums(b.channels, half, row.values, row.sums);
-  for (int64_t c = 0; c < b.channels; c += b.block) {
+  for (int64_t c = 0; c < b.channels; c += kBlock) {
     const int64_t at = b.At(c, pixel);
-    for (int64_t i = 0; i < b.block; ++i) {
-      dx[at + i] = row.other[c + i] - factor * row.sums[c + i] * x[at + i];
-    }
+    L::Load(row.other + c, &gradient);
+    L::Load(row.sums + c, &sum);
+    L::Load(x + at, &value);
+    L::Store(gradient - factor * sum * value, dx + at);
   }
+}
+
+// The versions for the processors, by block; bfloat16 comes in blocks of 16 only.
+CREMA_MULTIVERSION void Forward(const Blocks& b, const LrnParam& p, int64_t pixel, const float* x,
+                                float* scale, float* y, const Row& row) {
+  b.block == 16 ? ForwardPixel<16>(b, p, pixel, x, scale, y, row)
+                : ForwardPixel<8>(b, p, pixel, x, scale, y, row);
+}
+CREMA_MULTIVERSION void Backward(const Blocks& b, const LrnParam& p, int64_t pixel, const float* x,
+                                 const float* scale, const float* dy, float* dx, const Row& row) {
+  b.block == 16 ? BackwardPixel<16>(b, p, pixel, x, scale, dy, dx, row)
+                : BackwardPixel<8>(b, p, pixel, x, scale, dy, dx, row);
+}
+CREMA_MULTIVERSION void Forward(const Blocks& b, const LrnParam& p, int64_t pixel,
+                                const BFloat16* x, float* scale, BFloat16* y, const Row& row) {
+  ForwardPixel<16>(b, p, pixel, x, scale, y, row);
+}
+CREMA_MULTIVERSION void Backward(const Blocks& b, const LrnParam& p, int64_t pixel,
+                                 const BFloat16* x, const float* scale, const BFloat16* dy,
+                                 BFloat16* dx, const Row& row) {
+  BackwardPixel<16>(b, p, pixel, x, scale, dy, dx, row);
 }
 
 // body(first element of the image, pixel, row)
@@ -108,21 +144,31 @@ void ForPixels(int threads, int64_t batch, const Blocks& b, float* scratch, Body
 
 int64_t BlockedLrnScratch(int64_t channels) { return (4 * channels + 2 * kHalf + 15) / 16 * 16; }
 
+template <typename T>
 void BlockedLrn(int threads, int64_t batch, const LrnShape& shape, const LrnParam& param,
-                const float* x, float* scale, float* y, float* scratch) {
+                const T* x, float* scale, T* y, float* scratch) {
   const Blocks b{shape.channels, ChannelBlock(), shape.Plane()};
   ForPixels(threads, batch, b, scratch, [&](int64_t at, int64_t pixel, const Row& row) {
     Forward(b, param, pixel, x + at, scale == nullptr ? nullptr : scale + at, y + at, row);
   });
 }
 
+template <typename T>
 void BlockedLrnBackward(int threads, int64_t batch, const LrnShape& shape, const LrnParam& param,
-                        const float* x, const float* scale, const float* dy, float* dx,
-                        float* scratch) {
+                        const T* x, const float* scale, const T* dy, T* dx, float* scratch) {
   const Blocks b{shape.channels, ChannelBlock(), shape.Plane()};
   ForPixels(threads, batch, b, scratch, [&](int64_t at, int64_t pixel, const Row& row) {
     Backward(b, param, pixel, x + at, scale + at, dy + at, dx + at, row);
   });
 }
+
+template void BlockedLrn(int, int64_t, const LrnShape&, const LrnParam&, const float*, float*,
+                         float*, float*);
+template void BlockedLrnBackward(int, int64_t, const LrnShape&, const LrnParam&, const float*,
+                                 const float*, const float*, float*, float*);
+template void BlockedLrn(int, int64_t, const LrnShape&, const LrnParam&, const BFloat16*, float*,
+                         BFloat16*, float*);
+template void BlockedLrnBackward(int, int64_t, const LrnShape&, const LrnParam&, const BFloat16*,
+                                 const float*, const BFloat16*, BFloat16*, float*);
 
 }  // namespace crema

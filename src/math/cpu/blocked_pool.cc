@@ -3,16 +3,20 @@
 #include <algorithm>
 #include <cfloat>
 #include <cstring>
+#include <type_traits>
 
 #include "core/error.h"
 #include "core/memory_format.h"
 #include "core/parallel_for.h"
 #include "math/cpu/lanes.h"
+#include "math/scratch.h"
 #include "math/vectorize.h"
 
 namespace crema {
 namespace {
 
+template <typename T>
+constexpr bool kStoresFloat = std::is_same_v<T, float>;
 constexpr int64_t kGrain = 1 << 11;  // windows' cells, of a block each, that pay for a thread
 
 template <typename Index, int kBlock>
@@ -33,8 +37,8 @@ struct Places {
 };
 
 // One row of windows of one plane.
-template <int kBlock, typename Index>
-[[gnu::always_inline]] inline void MaxRow(const PoolWindow& w, int64_t oh, const float* x, float* y,
+template <int kBlock, typename T, typename Index>
+[[gnu::always_inline]] inline void MaxRow(const PoolWindow& w, int64_t oh, const T* x, T* y,
                                           Index* index) {
   using L = Lanes<kBlock>;
   for (int64_t ow = 0; ow < w.w.out; ++ow) {
@@ -55,9 +59,9 @@ template <int kBlock, typename Index>
   }
 }
 
-template <int kBlock, typename Index>
+template <int kBlock, typename T, typename Index>
 [[gnu::always_inline]] inline void MaxBackwardPlane(const PoolWindow& w, const Index* index,
-                                                    const float* dy, float* dx) {
+                                                    const T* dy, float* dx) {
   using L = Lanes<kBlock>;
   std::fill(dx, dx + w.InSize() * kBlock, 0.0F);
   for (int64_t oh = 0; oh < w.h.out; ++oh) {
@@ -90,9 +94,9 @@ inline float Divisor(const PoolWindow& w, bool exclude_pad, int64_t oh, int64_t 
   return static_cast<float>(cells);
 }
 
-template <int kBlock>
+template <int kBlock, typename T>
 [[gnu::always_inline]] inline void AverageRow(const PoolWindow& w, bool exclude_pad, int64_t oh,
-                                              const float* x, float* y) {
+                                              const T* x, T* y) {
   using L = Lanes<kBlock>;
   for (int64_t ow = 0; ow < w.w.out; ++ow) {
     typename L::Floats sum{};
@@ -107,9 +111,9 @@ template <int kBlock>
   }
 }
 
-template <int kBlock>
+template <int kBlock, typename T>
 [[gnu::always_inline]] inline void AverageBackwardPlane(const PoolWindow& w, bool exclude_pad,
-                                                        const float* dy, float* dx) {
+                                                        const T* dy, float* dx) {
   using L = Lanes<kBlock>;
   std::fill(dx, dx + w.InSize() * kBlock, 0.0F);
   for (int64_t oh = 0; oh < w.h.out; ++oh) {
@@ -130,31 +134,59 @@ template <int kBlock>
   }
 }
 
-// The versions for the processors, chosen by block.
+// The versions for the processors, chosen by block: templates are not compiled for several of them.
+// bfloat16 comes in blocks of 16 only.
 CREMA_MULTIVERSION void MaxOf(int64_t block, const PoolWindow& w, int64_t oh, const float* x,
                               float* y, uint8_t* index) {
   block == 16 ? MaxRow<16>(w, oh, x, y, index) : MaxRow<8>(w, oh, x, y, index);
 }
-CREMA_MULTIVERSION void MaxOf(int64_t block, const PoolWindow& w, int64_t oh, const float* x,
-                              float* y, int32_t* index) {
-  block == 16 ? MaxRow<16>(w, oh, x, y, index) : MaxRow<8>(w, oh, x, y, index);
+CREMA_MULTIVERSION void MaxOf(int64_t, const PoolWindow& w, int64_t oh, const BFloat16* x,
+                              BFloat16* y, uint8_t* index) {
+  MaxRow<16>(w, oh, x, y, index);
 }
 CREMA_MULTIVERSION void MaxBackwardOf(int64_t block, const PoolWindow& w, const uint8_t* index,
                                       const float* dy, float* dx) {
   block == 16 ? MaxBackwardPlane<16>(w, index, dy, dx) : MaxBackwardPlane<8>(w, index, dy, dx);
 }
+CREMA_MULTIVERSION void MaxBackwardOf(int64_t, const PoolWindow& w, const uint8_t* index,
+                                      const BFloat16* dy, float* dx) {
+  MaxBackwardPlane<16>(w, index, dy, dx);
+}
+CREMA_MULTIVERSION void MaxOf(int64_t block, const PoolWindow& w, int64_t oh, const float* x,
+                              float* y, int32_t* index) {
+  block == 16 ? MaxRow<16>(w, oh, x, y, index) : MaxRow<8>(w, oh, x, y, index);
+}
+CREMA_MULTIVERSION void MaxOf(int64_t, const PoolWindow& w, int64_t oh, const BFloat16* x,
+                              BFloat16* y, int32_t* index) {
+  MaxRow<16>(w, oh, x, y, index);
+}
 CREMA_MULTIVERSION void MaxBackwardOf(int64_t block, const PoolWindow& w, const int32_t* index,
                                       const float* dy, float* dx) {
   block == 16 ? MaxBackwardPlane<16>(w, index, dy, dx) : MaxBackwardPlane<8>(w, index, dy, dx);
+}
+CREMA_MULTIVERSION void MaxBackwardOf(int64_t, const PoolWindow& w, const int32_t* index,
+                                      const BFloat16* dy, float* dx) {
+  MaxBackwardPlane<16>(w, index, dy, dx);
 }
 CREMA_MULTIVERSION void AverageOf(int64_t block, const PoolWindow& w, bool exclude_pad, int64_t oh,
                                   const float* x, float* y) {
   block == 16 ? AverageRow<16>(w, exclude_pad, oh, x, y) : AverageRow<8>(w, exclude_pad, oh, x, y);
 }
+CREMA_MULTIVERSION void AverageOf(int64_t, const PoolWindow& w, bool exclude_pad, int64_t oh,
+                                  const BFloat16* x, BFloat16* y) {
+  AverageRow<16>(w, exclude_pad, oh, x, y);
+}
 CREMA_MULTIVERSION void AverageBackwardOf(int64_t block, const PoolWindow& w, bool exclude_pad,
                                           const float* dy, float* dx) {
   block == 16 ? AverageBackwardPlane<16>(w, exclude_pad, dy, dx)
               : AverageBackwardPlane<8>(w, exclude_pad, dy, dx);
+}
+CREMA_MULTIVERSION void AverageBackwardOf(int64_t, const PoolWindow& w, bool exclude_pad,
+                                          const BFloat16* dy, float* dx) {
+  AverageBackwardPlane<16>(w, exclude_pad, dy, dx);
+}
+CREMA_MULTIVERSION void Round(int64_t count, const float* from, BFloat16* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
 int64_t GrainFor(int64_t cells) {
@@ -170,18 +202,29 @@ void ForRows(int threads, const PoolWindow& w, int64_t planes, Body&& body) {
   });
 }
 
-template <typename Body>
-void ForPlanes(int threads, const PoolWindow& w, int64_t planes, Body&& body) {
+// body(plane, where the sums of its gradient are taken), which are rounded afterwards for BFloat16.
+template <typename T, typename Body>
+void ForPlanes(int threads, const PoolWindow& w, int64_t planes, T* dx,
+               std::span<std::byte> scratch, Body&& body) {
+  const int64_t size = w.InSize() * ChannelBlock();
   const int64_t cells = w.OutSize() * w.h.kernel * w.w.kernel;
-  ParallelFor(threads, planes, GrainFor(cells), [&](int64_t begin, int64_t end, int) {
-    for (int64_t plane = begin; plane < end; ++plane) body(plane);
+  float* sums = ScratchCutter(scratch).Take<float>(kStoresFloat<T> ? 0 : threads * size);
+  ParallelFor(threads, planes, GrainFor(cells), [&](int64_t begin, int64_t end, int worker) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      if constexpr (kStoresFloat<T>) {
+        body(plane, dx + plane * size);
+      } else {
+        body(plane, sums + worker * size);
+        Round(size, sums + worker * size, dx + plane * size);
+      }
+    }
   });
 }
 
 }  // namespace
 
-template <typename Index>
-void BlockedMaxPool(int threads, const PoolWindow& w, int64_t planes, const float* x, float* y,
+template <typename T, typename Index>
+void BlockedMaxPool(int threads, const PoolWindow& w, int64_t planes, const T* x, T* y,
                     Index* index) {
   const int64_t block = ChannelBlock();
   CREMA_CHECK(block > 0);
@@ -192,19 +235,24 @@ void BlockedMaxPool(int threads, const PoolWindow& w, int64_t planes, const floa
   });
 }
 
-template <typename Index>
+size_t BlockedPoolBackwardScratch(int threads, const PoolWindow& w) {
+  return ScratchBytes<float>(threads * w.InSize() * ChannelBlock()) + kScratchSlack;
+}
+
+template <typename T, typename Index>
 void BlockedMaxPoolBackward(int threads, const PoolWindow& w, int64_t planes, const Index* index,
-                            const float* dy, float* dx) {
+                            const T* dy, T* dx, std::span<std::byte> scratch) {
   const int64_t block = ChannelBlock();
   CREMA_CHECK(block > 0);
-  ForPlanes(threads, w, planes, [&](int64_t plane) {
+  ForPlanes(threads, w, planes, dx, scratch, [&](int64_t plane, float* sums) {
     const int64_t out = plane * w.OutSize() * block;
-    MaxBackwardOf(block, w, index + out, dy + out, dx + plane * w.InSize() * block);
+    MaxBackwardOf(block, w, index + out, dy + out, sums);
   });
 }
 
+template <typename T>
 void BlockedAveragePool(int threads, const PoolWindow& w, bool exclude_pad, int64_t planes,
-                        const float* x, float* y) {
+                        const T* x, T* y) {
   const int64_t block = ChannelBlock();
   CREMA_CHECK(block > 0);
   ForRows(threads, w, planes, [&](int64_t plane, int64_t oh, int64_t row) {
@@ -212,21 +260,33 @@ void BlockedAveragePool(int threads, const PoolWindow& w, bool exclude_pad, int6
   });
 }
 
+template <typename T>
 void BlockedAveragePoolBackward(int threads, const PoolWindow& w, bool exclude_pad, int64_t planes,
-                                const float* dy, float* dx) {
+                                const T* dy, T* dx, std::span<std::byte> scratch) {
   const int64_t block = ChannelBlock();
   CREMA_CHECK(block > 0);
-  ForPlanes(threads, w, planes, [&](int64_t plane) {
-    AverageBackwardOf(block, w, exclude_pad, dy + plane * w.OutSize() * block,
-                      dx + plane * w.InSize() * block);
+  ForPlanes(threads, w, planes, dx, scratch, [&](int64_t plane, float* sums) {
+    AverageBackwardOf(block, w, exclude_pad, dy + plane * w.OutSize() * block, sums);
   });
 }
 
 template void BlockedMaxPool(int, const PoolWindow&, int64_t, const float*, float*, uint8_t*);
-template void BlockedMaxPool(int, const PoolWindow&, int64_t, const float*, float*, int32_t*);
 template void BlockedMaxPoolBackward(int, const PoolWindow&, int64_t, const uint8_t*, const float*,
-                                     float*);
+                                     float*, std::span<std::byte>);
+template void BlockedMaxPool(int, const PoolWindow&, int64_t, const float*, float*, int32_t*);
 template void BlockedMaxPoolBackward(int, const PoolWindow&, int64_t, const int32_t*, const float*,
-                                     float*);
+                                     float*, std::span<std::byte>);
+template void BlockedAveragePool(int, const PoolWindow&, bool, int64_t, const float*, float*);
+template void BlockedAveragePoolBackward(int, const PoolWindow&, bool, int64_t, const float*,
+                                         float*, std::span<std::byte>);
+template void BlockedMaxPool(int, const PoolWindow&, int64_t, const BFloat16*, BFloat16*, uint8_t*);
+template void BlockedMaxPoolBackward(int, const PoolWindow&, int64_t, const uint8_t*,
+                                     const BFloat16*, BFloat16*, std::span<std::byte>);
+template void BlockedMaxPool(int, const PoolWindow&, int64_t, const BFloat16*, BFloat16*, int32_t*);
+template void BlockedMaxPoolBackward(int, const PoolWindow&, int64_t, const int32_t*,
+                                     const BFloat16*, BFloat16*, std::span<std::byte>);
+template void BlockedAveragePool(int, const PoolWindow&, bool, int64_t, const BFloat16*, BFloat16*);
+template void BlockedAveragePoolBackward(int, const PoolWindow&, bool, int64_t, const BFloat16*,
+                                         BFloat16*, std::span<std::byte>);
 
 }  // namespace crema

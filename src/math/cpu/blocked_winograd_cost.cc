@@ -61,15 +61,20 @@ double DirectTime(const PackedConvShape& s, int64_t batch, int threads) {
 
 }  // namespace
 
-bool BlockedWinogradPays(const PackedConvShape& s, WinogradPass pass, int64_t batch, int threads,
-                         bool weights_ready) {
-  if (batch == 0 || !HaveBlockedWinograd() || !IsBlockedWinogradShape(s)) return false;
+double BlockedWinogradShare(const PackedConvShape& s, WinogradPass pass, int64_t batch, int threads,
+                            bool weights_ready) {
   const double time =
       pass == WinogradPass::kWeightGradient
           ? GradientTime(ForwardPass(s), batch, threads)
           : ConvolveTime(pass == WinogradPass::kForward ? ForwardPass(s) : DataGradientPass(s),
                          batch, threads, weights_ready);
-  return time < kWorthIt * DirectTime(s, batch, threads);
+  return time / DirectTime(s, batch, threads);
+}
+
+bool BlockedWinogradPays(const PackedConvShape& s, WinogradPass pass, int64_t batch, int threads,
+                         bool weights_ready) {
+  if (batch == 0 || !HaveBlockedWinograd() || !IsBlockedWinogradShape(s)) return false;
+  return BlockedWinogradShare(s, pass, batch, threads, weights_ready) < kWorthIt;
 }
 
 }  // namespace crema

@@ -4,9 +4,11 @@
 #include <string_view>
 #include <vector>
 
+#include "core/bfloat16.h"
 #include "core/parallel_for.h"
 #include "core/tensor.h"
 #include "math/blocked_conv.h"
+#include "math/blocked_copy.h"
 #include "math/cpu/onednn/conv_descs.h"
 #include "math/cpu/onednn/pieces.h"
 
@@ -37,15 +39,21 @@ struct BlockedConv::Parts {
   size_t ChannelBytes() const {
     return static_cast<size_t>(config.shape.out_channels) * sizeof(float);
   }
-  size_t PackedBytes() const { return forward.weights_desc().get_size() + ChannelBytes(); }
+  size_t PackedWeightBytes() const { return (forward.weights_desc().get_size() + 63) / 64 * 64; }
+  size_t PackedBytes() const { return PackedWeightBytes() + ChannelBytes(); }
+  // A plain input is rounded before it is multiplied.
+  bool RoundsInput() const { return config.bfloat16 && config.plain_input; }
+  size_t RoundedBytes() const { return RoundsInput() ? forward.src_desc().get_size() : 0; }
   // Weights that a solver changes are packed in each pass, into scratch.
   size_t KeptBytes() const { return config.backward ? 0 : PackedBytes(); }
   size_t OutputBytes() const { return forward.dst_desc().get_size(); }
 
   void MakePrimitives();
   void PackWeights(const ConvLearned& learned, Pieces* pieces);
-  void ToInput(const ConvGrads& grads, const float* dy, Pieces pieces);
-  void ToWeight(const ConvGrads& grads, const float* dy, Pieces pieces);
+  const void* RoundInput(const void* x, Pieces* pieces) const;
+  const void* Masked(const BlockedConvGrads& grads, Pieces* pieces) const;
+  void ToInput(const BlockedConvGrads& grads, const void* dy, Pieces pieces);
+  void ToWeight(const BlockedConvGrads& grads, const void* dy, Pieces pieces);
 
   const BlockedConvConfig config;
   const memory::desc plain_weight;
@@ -101,7 +109,7 @@ void BlockedConv::Parts::MakePrimitives() {
 // Weights times their factors, in the order of the primitive, and the bias that goes with them.
 void BlockedConv::Parts::PackWeights(const ConvLearned& learned, Pieces* pieces) {
   auto* kept = KeptBytes() > 0 ? packed.view().data<float>() : pieces->Take(PackedBytes());
-  float* bias = kept + forward.weights_desc().get_size() / sizeof(float);
+  float* bias = kept + PackedWeightBytes() / sizeof(float);
   const float* weight = learned.weight;
   if (config.affine) {
     const int64_t outputs = config.shape.out_channels;
@@ -146,6 +154,7 @@ size_t BlockedConv::KeptBytes() const { return parts_->KeptBytes(); }
 size_t BlockedConv::ForwardScratch() const {
   Pieces pieces(nullptr);
   pieces.Take(ScratchOf(parts_->forward));
+  pieces.Take(parts_->RoundedBytes());
   if (parts_->config.affine && parts_->Repacks()) pieces.Take(parts_->WeightBytes());
   if (parts_->KeptBytes() == 0) pieces.Take(parts_->PackedBytes());
   return pieces.used();
@@ -156,6 +165,7 @@ size_t BlockedConv::BackwardScratch() const {
   if (!p.to_weight) return 0;
   Pieces to_weight(nullptr);
   to_weight.Take(ScratchOf(*p.to_weight));
+  to_weight.Take(p.RoundedBytes());
   to_weight.Take(p.to_weight->diff_weights_desc().get_size());
   to_weight.Take(p.ChannelBytes());
   Pieces to_input(nullptr);
@@ -174,7 +184,7 @@ void BlockedConv::Prepare() {
   onednn::Try("convolution", [&] { parts_->MakePrimitives(); });
 }
 
-void BlockedConv::Forward(const float* x, const ConvLearned& learned, const float* added, float* y,
+void BlockedConv::Forward(const void* x, const ConvLearned& learned, const void* added, void* y,
                           bool keep_weights, std::span<std::byte> scratch) {
   Prepare();
   Parts& p = *parts_;
@@ -185,7 +195,7 @@ void BlockedConv::Forward(const float* x, const ConvLearned& learned, const floa
     const bool kept = keep_weights && p.keeps && p.KeptBytes() > 0;
     if (!kept) p.PackWeights(learned, &pieces);
     p.keeps = keep_weights;
-    p.run_forward.Set(DNNL_ARG_SRC, x);
+    p.run_forward.Set(DNNL_ARG_SRC, p.RoundInput(x, &pieces));
     p.run_forward.Set(DNNL_ARG_DST, y);
     p.run_forward.Set(DNNL_ARG_SCRATCHPAD, own);
     if (p.config.sum) {
@@ -195,11 +205,39 @@ void BlockedConv::Forward(const float* x, const ConvLearned& learned, const floa
   });
 }
 
-void BlockedConv::Parts::ToWeight(const ConvGrads& grads, const float* dy, Pieces pieces) {
+const void* BlockedConv::Parts::RoundInput(const void* x, Pieces* pieces) const {
+  if (!RoundsInput()) return x;
+  auto* rounded = pieces->Take<BFloat16>(RoundedBytes());
+  const auto count = static_cast<int64_t>(RoundedBytes() / sizeof(BFloat16));
+  RoundAll(config.threads, count, static_cast<const float*>(x), rounded);
+  return rounded;
+}
+
+template <typename T>
+void MaskOf(int threads, int64_t count, float slope, const BlockedConvGrads& grads, void* masked) {
+  const auto* y = static_cast<const T*>(grads.y);
+  const auto* dy = static_cast<const T*>(grads.dy);
+  ParallelFor(threads, count, 1 << 14, [&](int64_t begin, int64_t end, int) {
+    MaskByOutput(end - begin, slope, y + begin, dy + begin, static_cast<T*>(masked) + begin);
+  });
+}
+
+// What a fused ReLU lets through of dy.
+const void* BlockedConv::Parts::Masked(const BlockedConvGrads& grads, Pieces* pieces) const {
+  if (!config.relu.on) return grads.dy;
+  void* masked = pieces->Take<void>(OutputBytes());
+  const size_t size = config.bfloat16 ? sizeof(BFloat16) : sizeof(float);
+  (config.bfloat16 ? MaskOf<BFloat16> : MaskOf<float>)(config.threads,
+                                                       static_cast<int64_t>(OutputBytes() / size),
+                                                       config.relu.slope, grads, masked);
+  return masked;
+}
+
+void BlockedConv::Parts::ToWeight(const BlockedConvGrads& grads, const void* dy, Pieces pieces) {
   run_to_weight.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(*to_weight)));
   auto* gradient = pieces.Take(to_weight->diff_weights_desc().get_size());
   auto* bias = pieces.Take(ChannelBytes());
-  run_to_weight.Set(DNNL_ARG_SRC, grads.x);
+  run_to_weight.Set(DNNL_ARG_SRC, RoundInput(grads.x, &pieces));
   run_to_weight.Set(DNNL_ARG_DIFF_DST, dy);
   run_to_weight.Set(DNNL_ARG_DIFF_WEIGHTS, gradient);
   if (HasBias()) run_to_weight.Set(DNNL_ARG_DIFF_BIAS, bias);
@@ -214,11 +252,11 @@ void BlockedConv::Parts::ToWeight(const ConvGrads& grads, const float* dy, Piece
   }
 }
 
-void BlockedConv::Parts::ToInput(const ConvGrads& grads, const float* dy, Pieces pieces) {
+void BlockedConv::Parts::ToInput(const BlockedConvGrads& grads, const void* dy, Pieces pieces) {
   run_to_input.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(*to_input)));
-  const float* weight = grads.weight;
+  const void* weight = grads.weight;
   if (pack_to_input) {
-    auto* repacked = pieces.Take(to_input->weights_desc().get_size());
+    auto* repacked = pieces.Take<void>(to_input->weights_desc().get_size());
     pack_to_input.Set(DNNL_ARG_FROM, weight);
     pack_to_input.Set(DNNL_ARG_TO, repacked);
     pack_to_input.Run(*stream);
@@ -230,22 +268,13 @@ void BlockedConv::Parts::ToInput(const ConvGrads& grads, const float* dy, Pieces
   run_to_input.Run(*stream);
 }
 
-void BlockedConv::Backward(const ConvGrads& grads, std::span<std::byte> scratch) {
+void BlockedConv::Backward(const BlockedConvGrads& grads, std::span<std::byte> scratch) {
   Prepare();
   Parts& p = *parts_;
   CREMA_CHECK(p.to_weight && !p.config.affine && !p.config.sum);
   const onednn::ThreadCount threads(p.config.threads);
   Pieces pieces(scratch.data());
-  const float* dy = grads.dy;
-  if (p.config.relu.on) {
-    auto* masked = pieces.Take(p.OutputBytes());
-    const auto count = static_cast<int64_t>(p.OutputBytes() / sizeof(float));
-    ParallelFor(p.config.threads, count, 1 << 14, [&](int64_t begin, int64_t end, int) {
-      MaskByOutput(end - begin, p.config.relu.slope, grads.y + begin, grads.dy + begin,
-                   masked + begin);
-    });
-    dy = masked;
-  }
+  const void* dy = p.Masked(grads, &pieces);
   onednn::Try("gradient of a convolution", [&] {
     if (grads.dweight != nullptr || grads.dbias != nullptr) p.ToWeight(grads, dy, pieces);
     if (grads.dx != nullptr) p.ToInput(grads, dy, pieces);

@@ -16,10 +16,12 @@ Dims WeightDims(const BlockedConvShape& s) {
 // The blobs and extents of one convolution.
 struct Geometry {
   explicit Geometry(const BlockedConvConfig& c)
-      : x({c.shape.batch, c.shape.in_channels, c.shape.h.in, c.shape.w.in}, kF32,
+      : type(c.bfloat16 ? memory::data_type::bf16 : kF32),
+        x({c.shape.batch, c.shape.in_channels, c.shape.h.in, c.shape.w.in}, type,
           c.plain_input ? memory::format_tag::nchw : BlockedTag()),
-        weight(WeightDims(c.shape), kF32, memory::format_tag::any),
-        y({c.shape.batch, c.shape.out_channels, c.shape.h.out, c.shape.w.out}, kF32, BlockedTag()),
+        weight(WeightDims(c.shape), type, memory::format_tag::any),
+        weight_gradient(WeightDims(c.shape), kF32, memory::format_tag::any),
+        y({c.shape.batch, c.shape.out_channels, c.shape.h.out, c.shape.w.out}, type, BlockedTag()),
         strides{c.shape.h.stride, c.shape.w.stride},
         dilates{c.shape.h.dilation - 1, c.shape.w.dilation - 1},
         before{c.shape.h.pad, c.shape.w.pad},
@@ -34,7 +36,8 @@ struct Geometry {
     return (a.out - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 - a.in - a.pad;
   }
 
-  memory::desc x, weight, bias, y;
+  memory::data_type type;
+  memory::desc x, weight, weight_gradient, bias, y;
   Dims strides, dilates, before, behind;
 };
 
@@ -85,10 +88,10 @@ ToInputDesc MakeToInputDesc(const BlockedConvConfig& c, const ForwardDesc& forwa
 ToWeightDesc MakeToWeightDesc(const BlockedConvConfig& c, const ForwardDesc& forward) {
   const Geometry g(c);
 #if DNNL_VERSION_MAJOR >= 3
-  return {Cpu(),     kDirect,   g.x,      g.weight, g.bias,  g.y,
-          g.strides, g.dilates, g.before, g.behind, forward, Attributes()};
+  return {Cpu(),     kDirect,   g.x,      g.weight_gradient, g.bias,  g.y,
+          g.strides, g.dilates, g.before, g.behind,          forward, Attributes()};
 #else
-  const dnnl::convolution_backward_weights::desc desc(kDirect, g.x, g.weight, g.bias, g.y,
+  const dnnl::convolution_backward_weights::desc desc(kDirect, g.x, g.weight_gradient, g.bias, g.y,
                                                       g.strides, g.dilates, g.before, g.behind);
   return {desc, Attributes(), Cpu(), forward};
 #endif

@@ -1,0 +1,82 @@
+#include <memory>
+#include <string>
+
+#include "core/strings.h"
+#include "graph/precision.h"
+#include "layers/arithmetic/inner_product_row.h"
+#include "math/bfloat16_product.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kFewestWeights = 1 << 16;  // that pay for rounding inputs
+
+BFloat16ProductConfig ConfigOf(const KernelQuery& query) {
+  const LayerParameter& param = query.layer.param();
+  const InnerProductParameter& ip = param.inner_product_param();
+  const int64_t outputs = ip.num_output();
+  const int64_t inputs = query.info.learned[0].shape.count() / outputs;
+  return {
+      .rows = query.context.inputs[0].shape.count() / inputs,
+      .inputs = inputs,
+      .outputs = outputs,
+      .transposed = ip.transpose(),
+      .bias = ip.bias_term(),
+      .relu = {param.has_fused_relu_param(), param.fused_relu_param().negative_slope()},
+      .threads = query.threads,
+  };
+}
+
+Support Supports(const KernelQuery& query) {
+  const Support stores = StoresBFloat16(query);
+  if (!stores.yes) return stores;
+  if (query.backward) return Support::No("is for forward passes without backward");
+  if (query.deterministic) return Support::No("its bits depend on the number of threads");
+  if (query.context.dtype != DType::kF32) return Support::No("is for f32");
+  const BFloat16ProductConfig config = ConfigOf(query);
+  if (config.rows == 0) return Support::No("is for one row or more");
+  if (config.inputs * config.outputs < kFewestWeights) {
+    return Support::No(StrCat("is for ", kFewestWeights, " weights or more"));
+  }
+  try {
+    const BFloat16Product product(config);
+  } catch (const Error& error) {
+    return Support::No(error.what());
+  }
+  return {};
+}
+
+struct State final : KernelState {
+  explicit State(const KernelQuery& query) : product(ConfigOf(query)) {}
+  BFloat16Product product;
+};
+
+void Forward(const Layer& layer, const ForwardArgs& args) {
+  BFloat16Product& product = static_cast<State*>(args.kernel_state)->product;
+  // Packing takes longer than a product of few rows.
+  if (!args.weights_fixed) return layer.Forward(args);
+  if (!product.HasWeights()) product.SetWeights(args.learned[0].data<float>());
+  const float* bias = args.learned.size() > 1 ? args.learned[1].data<float>() : nullptr;
+  product.Run(args.inputs[0].data<float>(), bias, args.outputs[0].data<float>(), args.scratch);
+}
+
+}  // namespace
+
+Kernel BFloat16InnerProductKernel() {
+  Kernel row;
+  row.name = "onednn bf16";
+  row.supports = Supports;
+  row.forward = Forward;
+  row.forward_scratch = [](const KernelQuery& query) {
+    return BFloat16Product(ConfigOf(query)).Scratch();
+  };
+  row.state_bytes = [](const KernelQuery& query) {
+    return BFloat16Product(ConfigOf(query)).KeptBytes();
+  };
+  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    return std::make_unique<State>(query);
+  };
+  return row;
+}
+
+}  // namespace crema

@@ -1,0 +1,12 @@
+// Rows of InnerProduct besides the native one.
+#pragma once
+
+#include "graph/registry.h"
+
+namespace crema {
+
+// Row "onednn bf16": forward passes whose weights stay as they are (Session::FixWeights), which it
+// keeps rounded; others go as in the native row.
+Kernel BFloat16InnerProductKernel();
+
+}  // namespace crema

@@ -1,0 +1,116 @@
+#include <optional>
+#include <utility>
+
+#include "core/bfloat16.h"
+#include "core/tensor.h"
+#include "math/bfloat16_product.h"
+#include "math/blocked_copy.h"
+#include "math/cpu/onednn/primitives.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+using dnnl::memory;
+using onednn::Args;
+using onednn::Runner;
+using Desc = dnnl::inner_product_forward::primitive_desc;
+constexpr auto kF32 = memory::data_type::f32;
+constexpr auto kBF16 = memory::data_type::bf16;
+
+Desc MakeDesc(const BFloat16ProductConfig& c) {
+  const memory::desc x({c.rows, c.inputs}, kBF16, memory::format_tag::nc);
+  const memory::desc weight({c.outputs, c.inputs}, kBF16, memory::format_tag::any);
+  const memory::desc y({c.rows, c.outputs}, kF32, memory::format_tag::nc);
+  memory::desc bias;
+  if (c.bias) bias = memory::desc({c.outputs}, kF32, memory::format_tag::x);
+  dnnl::primitive_attr attr = onednn::Attributes();
+  if (c.relu.on) {
+    dnnl::post_ops ops;
+#if DNNL_VERSION_MAJOR >= 3
+    ops.append_eltwise(dnnl::algorithm::eltwise_relu, c.relu.slope, 0);
+#else
+    ops.append_eltwise(1, dnnl::algorithm::eltwise_relu, c.relu.slope, 0);
+#endif
+    attr.set_post_ops(ops);
+  }
+  constexpr auto kKind = dnnl::prop_kind::forward_inference;
+#if DNNL_VERSION_MAJOR >= 3
+  return {onednn::Cpu(), kKind, x, weight, bias, y, attr};
+#else
+  return {dnnl::inner_product_forward::desc(kKind, x, weight, bias, y), attr, onednn::Cpu()};
+#endif
+}
+
+}  // namespace
+
+struct BFloat16Product::Parts {
+  explicit Parts(const BFloat16ProductConfig& c) : config(c), desc(MakeDesc(c)) {}
+  int64_t InputCount() const { return config.rows * config.inputs; }
+  int64_t OwnScratch() const { return static_cast<int64_t>(desc.scratchpad_desc().get_size()); }
+
+  const BFloat16ProductConfig config;
+  const Desc desc;
+  std::optional<dnnl::stream> stream;
+  Runner run;
+  Tensor packed;
+};
+
+BFloat16Product::BFloat16Product(const BFloat16ProductConfig& config) {
+  const onednn::ThreadCount threads(config.threads);
+  parts_ = onednn::Try("inner product", [&] { return std::make_unique<Parts>(config); });
+}
+
+BFloat16Product::~BFloat16Product() = default;
+
+size_t BFloat16Product::Scratch() const {
+  return ScratchBytes<std::byte>(parts_->OwnScratch()) +
+         ScratchBytes<BFloat16>(parts_->InputCount()) + kScratchSlack;
+}
+
+size_t BFloat16Product::KeptBytes() const { return parts_->desc.weights_desc().get_size(); }
+
+bool BFloat16Product::HasWeights() const { return parts_->stream.has_value(); }
+
+void BFloat16Product::SetWeights(const float* weight) {
+  Parts& p = *parts_;
+  const onednn::ThreadCount threads(p.config.threads);
+  onednn::Try("inner product", [&] {
+    const memory::desc given({p.config.outputs, p.config.inputs}, kF32,
+                             p.config.transposed ? memory::format_tag::io : memory::format_tag::oi);
+    const auto lines = static_cast<int64_t>((KeptBytes() + 63) / 64);
+    p.packed = Tensor(Shape{lines, 16}, DType::kF32);
+    dnnl::stream stream(onednn::Cpu());
+    memory from(given, onednn::Cpu(), const_cast<float*>(weight));
+    memory to(p.desc.weights_desc(), onednn::Cpu(), p.packed.view().raw());
+    dnnl::reorder(from, to).execute(stream, from, to);
+    const auto memory_of = onednn::WithoutData;
+    Args args{{DNNL_ARG_SRC, memory_of(p.desc.src_desc())},
+              {DNNL_ARG_WEIGHTS, to},
+              {DNNL_ARG_DST, memory_of(p.desc.dst_desc())},
+              {DNNL_ARG_SCRATCHPAD, memory_of(p.desc.scratchpad_desc())}};
+    if (p.config.bias) args.emplace(DNNL_ARG_BIAS, memory_of(p.desc.bias_desc()));
+    p.run = Runner(dnnl::inner_product_forward(p.desc), std::move(args));
+    p.stream.emplace(stream);
+  });
+}
+
+void BFloat16Product::Run(const float* x, const float* bias, float* y,
+                          std::span<std::byte> scratch) {
+  Parts& p = *parts_;
+  CREMA_CHECK(HasWeights());
+  const onednn::ThreadCount threads(p.config.threads);
+  ScratchCutter cutter(scratch);
+  auto* own = cutter.Take<std::byte>(p.OwnScratch());
+  auto* rounded = cutter.Take<BFloat16>(p.InputCount());
+  RoundAll(p.config.threads, p.InputCount(), x, rounded);
+  onednn::Try("inner product", [&] {
+    p.run.Set(DNNL_ARG_SRC, rounded);
+    p.run.Set(DNNL_ARG_DST, y);
+    p.run.Set(DNNL_ARG_SCRATCHPAD, own);
+    if (p.config.bias) p.run.Set(DNNL_ARG_BIAS, bias);
+    p.run.Run(*p.stream);
+  });
+}
+
+}  // namespace crema

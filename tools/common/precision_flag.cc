@@ -1,0 +1,17 @@
+#include "common/precision_flag.h"
+
+#include <gflags/gflags.h>
+
+#include "common/net_flags.h"
+
+DEFINE_string(precision, "",
+              "lowest number format that layers may compute in, instead of that of the net: FP32, "
+              "or BF16 where it is faster");
+
+namespace crema::tools {
+
+void SetPrecisionOfFlag(NetParameter* net) {
+  if (!FLAGS_precision.empty()) net->set_precision(ParsePrecision("--precision", FLAGS_precision));
+}
+
+}  // namespace crema::tools
