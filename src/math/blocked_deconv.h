@@ -7,6 +7,7 @@
 #include <span>
 
 #include "math/blocked_conv.h"
+#include "math/conv_grads.h"
 
 namespace crema {
 

@@ -8,6 +8,7 @@
 #include "graph/gradient_flow.h"
 #include "graph/infer.h"
 #include "graph/passes/follower_chain.h"
+#include "graph/passes/set_formats.h"
 #include "graph/precision.h"
 
 namespace crema {
@@ -97,8 +98,11 @@ class Chooser {
   }
 
   void Apply() {
-    SetFormats();
-    InsertReorders();
+    std::vector<NodeFormats> formats;
+    for (size_t n = 0; n < choices_.size(); ++n) {
+      formats.push_back({ChosenOf(n).in, ChosenOf(n).out});
+    }
+    SetFormats(formats, registry_, &graph_);
   }
 
  private:
@@ -148,10 +152,10 @@ class Chooser {
       if (kernel.supports && !kernel.supports(query).yes) continue;
       const std::optional<double> measured = times_.SecondsOf(*node.layer, kernel);
       if (times_.Has(*node.layer) && !measured) continue;
-      const double seconds = kernel.seconds ? kernel.seconds(query)
-                                            : moved(kernel.input_format, kernel.output_format);
+      const double estimate =
+          kernel.seconds ? kernel.seconds(query) : moved(kernel.input_format, kernel.output_format);
       Choice choice{kernel.input_format, kernel.output_format,
-                    measured.value_or(seconds * estimate_scale_)};
+                    measured.value_or(estimate * estimate_scale_)};
       if (options_.passes.absorb) {
         choice.followers = FollowersDoneBy(kernel, query, graph_, infos_, n);
       }
@@ -170,7 +174,7 @@ class Chooser {
         std::ranges::all_of(info.outputs, HasWholeBlocks)) {
       for (const MemoryFormat format : {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16}) {
         if (format == MemoryFormat::kBlockedBF16 && !StoresBFloat16(query).yes) continue;
-        choices.push_back({format, format, moved(format, format)});
+        choices.push_back({format, format, moved(format, format) * estimate_scale_});
       }
     }
     return choices;
@@ -226,10 +230,6 @@ class Chooser {
       }
     }
     return seconds;
-  }
-
-  static bool IsPlainForUsers(const Value& value) {
-    return value.readers.empty() || value.loss_weight != 0;
   }
 
   double Total() const {
@@ -304,59 +304,6 @@ class Chooser {
       }
     }
     return chosen_[n] != before;
-  }
-
-  void SetFormats() {
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      for (int v : graph_.nodes[n].outputs) {
-        graph_.values[Index(v)].format = ChosenOf(n).out;
-      }
-    }
-  }
-
-  // One for each reader that wants the other format, and one for users.
-  void InsertReorders() {
-    std::vector<Node> nodes;
-    const size_t count = graph_.nodes.size();
-    for (size_t n = 0; n < count; ++n) {
-      Node node = graph_.nodes[n];
-      for (int& v : node.inputs) v = Reordered(v, ChosenOf(n).in, &nodes);
-      const std::vector<int> outputs = node.outputs;
-      nodes.push_back(std::move(node));
-      for (int v : outputs) {
-        if (IsPlainForUsers(graph_.values[Index(v)])) Reordered(v, MemoryFormat::kPlain, &nodes);
-      }
-    }
-    graph_.nodes = std::move(nodes);
-    graph_.Reindex();
-  }
-
-  // The value in this format: itself, or that of a new node.
-  int Reordered(int v, MemoryFormat format, std::vector<Node>* nodes) {
-    const Value value = graph_.values[Index(v)];
-    if (value.format == format) return v;
-    LayerParameter param;
-    param.set_type("Reorder");
-    std::string name = StrCat(value.name, "_to_", ToString(format));
-    std::ranges::replace(name, ' ', '_');
-    param.set_name(std::move(name));
-    param.set_phase(graph_.state.phase());
-    param.add_bottom(value.name);
-    param.add_top(value.name);
-    Node node;
-    node.type = registry_.Find("Reorder");
-    CREMA_CHECK(node.type != nullptr);
-    node.layer = node.type->make(param);
-    node.inputs = {v};
-    node.outputs = {static_cast<int>(graph_.values.size())};
-    Value reordered;
-    reordered.name = value.name;
-    reordered.loss_weight = value.loss_weight;
-    reordered.format = format;
-    graph_.values[Index(v)].loss_weight = 0;
-    graph_.values.push_back(std::move(reordered));
-    nodes->push_back(std::move(node));
-    return static_cast<int>(graph_.values.size()) - 1;
   }
 
   Graph& graph_;
