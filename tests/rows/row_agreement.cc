@@ -91,7 +91,7 @@ class Comparison {
     options.backward = backward_;
     options.only_input = to_input_ ? RunOptions::kAllInputs : RunOptions::kNoInput;
     options.save = backward_;
-    options.weights_fixed = !backward_;
+    options.weights_fixed = !backward_ && threads_ != 2;  // as in sessions: either
     return options;
   }
 

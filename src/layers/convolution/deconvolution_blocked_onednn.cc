@@ -80,7 +80,8 @@ double Seconds(const KernelQuery& query) {
   const BlockedConvShape shape = ConfigOf(query).shape;
   const auto filled = [](int64_t channels) {
     const int64_t block = ChannelBlock();
-    return static_cast<double>((channels + block - 1) / block * block);
+    const int64_t blocks = (channels + block - 1) / block;
+    return static_cast<double>(blocks * block);
   };
   const double padded = filled(shape.in_channels) * filled(shape.out_channels) /
                         static_cast<double>(shape.in_channels * shape.out_channels);

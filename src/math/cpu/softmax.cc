@@ -76,9 +76,9 @@ CREMA_MULTIVERSION void ForwardRow(int64_t classes, const T* x, T* y) {
       sums[l] += power;
     }
   }
-  for (int l = 0; l < kLanes; ++l) rest[l] = FastExp(rest[l] - top);
+  for (T& value : rest) value = FastExp(value - top);
   T sum = 0;
-  for (int l = 0; l < kLanes; ++l) sum += sums[l];
+  for (T lane : sums) sum += lane;
   for (int64_t c = whole; c < classes; ++c) sum += rest[c - whole];
   for (int64_t c = 0; c < whole; ++c) y[c] /= sum;
   for (int64_t c = whole; c < classes; ++c) y[c] = rest[c - whole] / sum;
