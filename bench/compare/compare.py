@@ -39,6 +39,8 @@ def parse_arguments():
     parser.add_argument("--turns", type=_count, default=7, help="of each contestant")
     parser.add_argument("--turn-seconds", type=_seconds, default=0.5, help="how long one lasts")
     parser.add_argument("--cold-starts", type=_count, default=3, help="fresh processes of each")
+    parser.add_argument("--autotune", type=float, default=0,
+                        help="seconds that Crema may measure its rows for; 0: estimates decide")
     parser.add_argument("--timeout", type=_seconds, default=process.TIMEOUT_SECONDS,
                         help="seconds; who takes longer for an answer is out")
     parser.add_argument("--caffe", type=pathlib.Path, help="table of Caffe's times (recorded.py)")
@@ -169,7 +171,8 @@ def race_net(net, peers, options, work, conditions):
         track = course.Course(
             net=net, mode=mode, batch=batch, precision=precision, threads=options.threads,
             runner=runner, descriptors=descriptors_of(options), root=ROOT, weights=weights,
-            folder=work / f"{net.name}-{mode}-{batch}-{precision}", timeout=options.timeout)
+            folder=work / f"{net.name}-{mode}-{batch}-{precision}", timeout=options.timeout,
+            autotune=options.autotune)
         print(track.name, flush=True)
         entries = hold_race(track, peers, options, conditions)
         tell(entries)
@@ -211,13 +214,14 @@ def describe(options):
     """The conditions of the races that are held now."""
     packages = ("torch", "onnxruntime", "openvino", "ncnn", "opencv-python-headless")
     versions = [f"{name} {_version(name)}" for name in packages if _version(name)]
+    autotune = {"autotune": f"at most {options.autotune} s"} if options.autotune > 0 else {}
     return {"date": datetime.date.today().isoformat(),
             "machine": f"{_processor()}, {os.cpu_count()} processors",
             "load at the start": f"{os.getloadavg()[0]:.2f}",
             "sgemm": _sgemm(options) or "not measured",
             "turns": f"{options.turns} of at least {options.turn_seconds} s, "
                      f"{options.cold_starts} cold starts",
-            "peers": ", ".join(versions) or "none"}
+            "peers": ", ".join(versions) or "none", **autotune}
 
 
 def hold_all(options):

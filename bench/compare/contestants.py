@@ -32,6 +32,8 @@ class Crema:
             f"integers={course.net.bounds()}", f"threads={course.threads}",
             f"precision={precision or course.precision}",
             f"rate={CHECKED_RATE if checked else RACE_RATE}", f"dropout={int(not checked)}"]
+        if course.autotune > 0:
+            command.append(f"autotune={course.autotune}")
         return process.Process(command, course.threads, course.log(self.name), course.timeout)
 
 

@@ -70,6 +70,15 @@ class RunnerTest(unittest.TestCase):
         _, shorter = run([*self.train, "rate=0.001"], ["run 3", f"updates {learned}"])
         self.assertGreater(shorter[2]["difference"], 0.1)
 
+    def test_rows_are_measured_once_and_the_results_are_the_same(self):
+        os.environ["XDG_CACHE_HOME"] = str(self.folder)
+        self.addCleanup(os.environ.pop, "XDG_CACHE_HOME")
+        tuned = [*self.train, "rate=0.001", "dropout=0", "autotune=20"]
+        _, first = run(tuned, ["run 3"])
+        _, again = run(tuned, ["run 3"])
+        self.assertEqual(again[1]["loss"], first[1]["loss"])
+        self.assertTrue((self.folder / "crema" / "row_times").exists())
+
     def test_what_is_wrong_is_answered(self):
         for arguments, expect in (
                 (["modell=x"], "did you mean 'model'?"),
