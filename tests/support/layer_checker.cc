@@ -21,7 +21,7 @@ constexpr size_t kMostElements = 120;  // of a blob that are differentiated nume
 constexpr double kGradientTolerance = 1e-5;
 constexpr double kFloatTolerance = 1e-4;  // f32 against f64, of the largest value
 // bfloat16 has 8 bits, so each rounding, of inputs, weights and results, is off by up to 2^-8 of
-// the value; sums of terms with either sign are smaller than the terms, which a factor of 8 allows
+// the value; sums of terms with either sign are smaller than the terms, which a factor of 4 allows
 // for.
 constexpr double kBFloat16Tolerance = 1.0 / 64;
 constexpr double kOrderTolerance = 1e-5;  // f32, sums taken in another order
