@@ -129,10 +129,12 @@ RowCase Deconvolution(const LayerType&, Draw& draw) {
 RowCase InnerProduct(const LayerType&, Draw& draw) {
   const Dims x = DrawImage(draw);
   const int64_t axis = draw.Chance(80) ? 1 : draw.Int(0, 3);
-  const int64_t outputs = draw.Int(1, 70);
   const bool relu = draw.Chance(25);
   int64_t rows = 1, columns = 1;
   for (size_t i = 0; i < x.size(); ++i) (static_cast<int64_t>(i) < axis ? rows : columns) *= x[i];
+  // Some rows are for many weights only.
+  const int64_t many = (int64_t{1} << 16) / std::max<int64_t>(columns, 1) + 1;
+  const int64_t outputs = draw.Chance(25) && many < 1000 ? many : draw.Int(1, 70);
   RowCase result =
       CaseOf(StrCat("inner_product_param { num_output: ", outputs, " axis: ", axis,
                     " bias_term: ", draw.Chance(75), " transpose: ", draw.Chance(25),
