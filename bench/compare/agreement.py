@@ -5,11 +5,12 @@ import math
 # Largest difference of outputs, against their largest value; of the losses of two steps, against
 # the loss; of what the first step changes in the weights, the length of the difference against the
 # length. Gradients of deep nets with random weights amplify rounding: against f64, Crema and
-# PyTorch are off by 2 % on ResNet-50, and PyTorch in channels_last by 4 %. bf16 has 8 bits.
+# PyTorch are off by 2 % on ResNet-50, and PyTorch in channels_last by 4 %. bf16 has 8 bits: on
+# ResNet-50 with random weights PyTorch is off by 0.18 of f32, OpenVINO by 0.34, Crema by 0.19.
 TOLERANCE = {
     ("infer", "fp32"): 1e-3,
     ("train", "fp32"): 1e-1,
-    ("infer", "bf16"): 1e-1,
+    ("infer", "bf16"): 4e-1,
     ("train", "bf16"): 5e-1,
 }
 

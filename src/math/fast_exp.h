@@ -1,5 +1,5 @@
-// exp, sigmoid and tanh for loops: the compiler can do many at a time, which it cannot with the
-// functions of the standard library. In f64 they are those.
+// exp, sigmoid, tanh and erfc for loops: the compiler can do many at a time, which it cannot with
+// the functions of the standard library. In f64 they are those.
 #pragma once
 
 #include <bit>
@@ -51,5 +51,26 @@ inline float FastTanh(float x) {
   return square < 0.3F ? small : large;
 }
 inline double FastTanh(double x) { return std::tanh(x); }
+
+// The relative error grows from 4 units in the last place at 0 to 40 at 9, where x^2 has lost as
+// much. erfc(x) e^(x^2) / t is a polynomial in t = 1 / (1 + x / 2), fitted for 0 <= x <= 10 to a
+// relative error of 5e-8; for x < 0, erfc(x) = 2 - erfc(-x).
+inline float FastErfc(float x) {
+  const float sign = x < 0 ? -1.0F : 1.0F;
+  const float size = sign * x;
+  const float t = 1 / (1 + 0.5F * size);
+  float series = -0.060154940F;
+  series = series * t + 0.28966594F;
+  series = series * t - 0.49727186F;
+  series = series * t + 0.28900509F;
+  series = series * t - 0.033724614F;
+  series = series * t + 0.20549280F;
+  series = series * t + 0.24244736F;
+  series = series * t + 0.28245804F;
+  series = series * t + 0.28208213F;
+  const float tail = t * series * FastExp(-size * size);
+  return (1 - sign) + sign * tail;
+}
+inline double FastErfc(double x) { return std::erfc(x); }
 
 }  // namespace crema

@@ -55,6 +55,17 @@ TEST(FastTanh, IsWithinFourUnitsInTheLastPlace) {
   EXPECT_TRUE(std::isnan(FastTanh(std::numeric_limits<float>::quiet_NaN())));
 }
 
+TEST(FastErfc, LosesWhatItsSquareLoses) {
+  const auto fast = [](float x) { return FastErfc(x); };
+  const auto exact = [](double x) { return std::erfc(x); };
+  EXPECT_LE(WorstError(-10, 1, fast, exact), 6 * kUnit);
+  EXPECT_LE(WorstError(1, 3, fast, exact), 12 * kUnit);
+  EXPECT_LE(WorstError(3, 9, fast, exact), 40 * kUnit);
+  EXPECT_EQ(FastErfc(kInfinity), 0.0F);
+  EXPECT_EQ(FastErfc(-kInfinity), 2.0F);
+  EXPECT_TRUE(std::isnan(FastErfc(std::numeric_limits<float>::quiet_NaN())));
+}
+
 TEST(FastSigmoid, IsWithinFourUnitsInTheLastPlace) {
   const auto fast = [](float x) { return FastSigmoid(x); };
   const auto exact = [](double x) { return 1 / (1 + std::exp(-x)); };

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "layers/activation/elementwise.h"
+#include "math/fast_exp.h"
 
 namespace crema {
 namespace {
@@ -15,7 +16,7 @@ struct SigmoidFormula {
 
   template <typename T>
   T Value(T x) const {
-    return T(1) / (T(1) + std::exp(-x));
+    return FastSigmoid(x);
   }
   template <typename T>
   T Gradient(T y, T dy) const {

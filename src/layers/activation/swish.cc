@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "layers/activation/elementwise.h"
+#include "math/fast_exp.h"
 #include "layers/layer_number.h"
 
 namespace crema {
@@ -19,11 +20,11 @@ struct SwishFormula {
 
   template <typename T>
   T Value(T x) const {
-    return x / (T(1) + std::exp(-T(beta) * x));
+    return x / (T(1) + FastExp(-T(beta) * x));
   }
   template <typename T>
   T Gradient(T x, T dy) const {
-    const T s = T(1) / (T(1) + std::exp(-T(beta) * x));
+    const T s = T(1) / (T(1) + FastExp(-T(beta) * x));
     return dy * (s + T(beta) * x * s * (T(1) - s));
   }
 

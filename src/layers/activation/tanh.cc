@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "layers/activation/elementwise.h"
+#include "math/fast_exp.h"
 
 namespace crema {
 namespace {
@@ -15,7 +16,7 @@ struct TanHFormula {
 
   template <typename T>
   T Value(T x) const {
-    return std::tanh(x);
+    return FastTanh(x);
   }
   template <typename T>
   T Gradient(T y, T dy) const {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "math/gemm.h"
+#include "math/softmax.h"
 
 namespace crema {
 namespace {
@@ -17,19 +18,11 @@ void MaskedSoftmax(const T* mask, int64_t mask_step, int64_t visible, int64_t ke
   }
   std::fill(row + visible, row + keys, T(0));
   const T lowest = -std::numeric_limits<T>::infinity();
-  T most = lowest;
-  for (int64_t k = 0; k < visible; ++k) most = std::max(most, row[k]);
-  if (most == lowest) {  // sees nothing; what is NaN stays so
-    for (int64_t k = 0; k < visible; ++k) row[k] = std::isnan(row[k]) ? row[k] : T(0);
+  if (std::all_of(row, row + visible, [&](T value) { return value == lowest; })) {
+    std::fill(row, row + visible, T(0));  // sees nothing
     return;
   }
-  double sum = 0;
-  for (int64_t k = 0; k < visible; ++k) {
-    row[k] = std::exp(row[k] - most);
-    sum += row[k];
-  }
-  const T factor = static_cast<T>(1 / sum);
-  for (int64_t k = 0; k < visible; ++k) row[k] *= factor;
+  SoftmaxForward<T>(1, {.outer = 1, .classes = visible, .inner = 1}, row, row);
 }
 
 }  // namespace
