@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "layers/activation/elementwise.h"
-#include "math/fast_exp.h"
 #include "layers/layer_number.h"
+#include "math/fast_exp.h"
 
 namespace crema {
 namespace {
