@@ -3,6 +3,7 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,6 +19,8 @@ namespace {
 
 // Rows that are estimated to be slower than the best by more are not worth the time.
 constexpr double kHopeless = 10;
+// Products a second and thread that rows without an estimate make at least, native ones too.
+constexpr double kSlowProducts = 3e9;
 
 using Rows = std::vector<const Kernel*>;
 
@@ -28,16 +31,15 @@ bool IsPlain(const Kernel& row) {
 // Those that could be chosen: a native row only where no other takes plain blobs.
 Rows CandidatesOf(const LayerType& type, const KernelQuery& query, const PlanOptions& options) {
   Rows rows;
-  double best = 0;
+  double best = std::numeric_limits<double>::infinity();
   for (const Kernel& row : type.kernels) {
     if (!MayUse(row, options) || (!IsPlain(row) && !options.passes.memory_formats)) continue;
     if (row.supports && !row.supports(query).yes) continue;
     const bool plain = std::ranges::any_of(rows, [](const Kernel* r) { return IsPlain(*r); });
     if (row.name == kNativeKernel && plain) continue;
     rows.push_back(&row);
-    if (!row.seconds) continue;
-    const double seconds = row.seconds(query);
-    best = best == 0 ? seconds : std::min(best, seconds);
+    const auto products = static_cast<double>(query.info.macs);
+    best = std::min(best, row.seconds ? row.seconds(query) : products / kSlowProducts);
   }
   std::erase_if(rows, [&](const Kernel* row) {
     return !IsPlain(*row) && row->seconds && row->seconds(query) > kHopeless * best;

@@ -28,4 +28,4 @@ class OpenCvFilm final : public FilmCodec {
 }  // namespace
 }  // namespace crema
 
-extern "C" crema::FilmCodec* CremaNewFilmCodec() { return new crema::OpenCvFilm; }
+extern "C" crema::FilmCodec* CremaNewFilmCodec1() { return new crema::OpenCvFilm; }

@@ -20,7 +20,7 @@ class OpenCvImages final : public ImageCodecs {
 }  // namespace
 }  // namespace crema
 
-extern "C" const crema::ImageCodecs* CremaImageCodecs() {
+extern "C" const crema::ImageCodecs* CremaImageCodecs1() {
   static const crema::OpenCvImages codecs;
   return &codecs;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -322,6 +323,26 @@ TEST(BlockedNets, RunOnFewerThreadsThanPlanned) {
     outputs.push_back(ValuesOf(session.DataOf(plan->outputs[0])));
   }
   ExpectNear({outputs[0]}, {outputs[1]}, 1e-4, text);
+}
+
+// Data that are no numbers must show in the loss.
+TEST(Products, NotANumberStaysOne) {
+  const std::string text =
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 4 dim: 36 } } }\n"
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'ip' inner_product_param { "
+      "num_output: 2048 weight_filler { type: 'xavier' } } }\n"
+      "layer { name: 'relu' type: 'ReLU' bottom: 'ip' top: 'ip' }\n";
+  for (const Precision precision : {FP32, BF16}) {
+    const auto plan = PlanText(text, TEST, {.backward = false, .precision = precision});
+    const std::shared_ptr<const Weights> weights = Weights::Make(*plan, 3);
+    Session session(plan, weights, ExecContext(1, 3));
+    session.FixWeights();
+    const ConstTensorView x = session.Data("x");
+    auto* values = static_cast<float*>(const_cast<void*>(x.raw()));
+    std::fill_n(values, x.count(), std::numeric_limits<float>::quiet_NaN());
+    session.Forward();
+    for (float y : ValuesOf(session.DataOf(plan->outputs[0]))) ASSERT_TRUE(std::isnan(y));
+  }
 }
 
 }  // namespace

@@ -36,10 +36,11 @@ class FilmCodec {
 // Loads the module with the first call. Throws kUnsupported where that cannot be done.
 std::unique_ptr<FilmCodec> MakeFilmCodec();
 
-// What the modules export under these names; owned by the module, and by the caller.
+// What the modules export under these names; owned by the module, and by the caller. The number goes
+// up with each change of these classes, so that a module of another release is not taken.
 using GetImageCodecs = const ImageCodecs* (*)();
 using NewFilmCodec = FilmCodec* (*)();
-inline constexpr char kGetImageCodecs[] = "CremaImageCodecs";
-inline constexpr char kNewFilmCodec[] = "CremaNewFilmCodec";
+inline constexpr char kGetImageCodecs[] = "CremaImageCodecs1";
+inline constexpr char kNewFilmCodec[] = "CremaNewFilmCodec1";
 
 }  // namespace crema

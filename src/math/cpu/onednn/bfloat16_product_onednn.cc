@@ -24,16 +24,7 @@ Desc MakeDesc(const BFloat16ProductConfig& c) {
   const memory::desc y({c.rows, c.outputs}, kF32, memory::format_tag::nc);
   memory::desc bias;
   if (c.bias) bias = memory::desc({c.outputs}, kF32, memory::format_tag::x);
-  dnnl::primitive_attr attr = onednn::Attributes();
-  if (c.relu.on) {
-    dnnl::post_ops ops;
-#if DNNL_VERSION_MAJOR >= 3
-    ops.append_eltwise(dnnl::algorithm::eltwise_relu, c.relu.slope, 0);
-#else
-    ops.append_eltwise(1, dnnl::algorithm::eltwise_relu, c.relu.slope, 0);
-#endif
-    attr.set_post_ops(ops);
-  }
+  const dnnl::primitive_attr attr = onednn::Attributes();
   constexpr auto kKind = dnnl::prop_kind::forward_inference;
 #if DNNL_VERSION_MAJOR >= 3
   return {onednn::Cpu(), kKind, x, weight, bias, y, attr};
@@ -111,6 +102,10 @@ void BFloat16Product::Run(const float* x, const float* bias, float* y,
     if (p.config.bias) p.run.Set(DNNL_ARG_BIAS, bias);
     p.run.Run(*p.stream);
   });
+  // Not by oneDNN, whose ReLU makes 0 of NaN: broken data would go unnoticed.
+  if (p.config.relu.on) {
+    AddColumnBiasRelu<float>(p.config.rows, p.config.outputs, nullptr, p.config.relu, y);
+  }
 }
 
 }  // namespace crema

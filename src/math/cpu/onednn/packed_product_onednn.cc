@@ -34,15 +34,10 @@ struct Blobs {
 ForwardDesc MakeForwardDesc(const PackedProductConfig& c) {
   const Blobs b(c);
   constexpr auto kKind = dnnl::prop_kind::forward_inference;
-  dnnl::primitive_attr attr = onednn::Attributes();
-  dnnl::post_ops ops;
+  const dnnl::primitive_attr attr = onednn::Attributes();
 #if DNNL_VERSION_MAJOR >= 3
-  if (c.relu.on) ops.append_eltwise(dnnl::algorithm::eltwise_relu, c.relu.slope, 0);
-  attr.set_post_ops(ops);
   return {onednn::Cpu(), kKind, b.x, b.weight, b.bias, b.y, attr};
 #else
-  if (c.relu.on) ops.append_eltwise(1, dnnl::algorithm::eltwise_relu, c.relu.slope, 0);
-  attr.set_post_ops(ops);
   return {{kKind, b.x, b.weight, b.bias, b.y}, attr, onednn::Cpu()};
 #endif
 }
@@ -116,6 +111,10 @@ void PackedProduct::Forward(const float* x, const float* weight, const float* bi
     if (p.config.bias) p.run.Set(DNNL_ARG_BIAS, bias);
     p.run.Run(*p.stream);
   });
+  // Not by oneDNN, whose ReLU makes 0 of NaN: broken data would go unnoticed.
+  if (p.config.relu.on) {
+    AddColumnBiasRelu<float>(p.config.rows, p.config.outputs, nullptr, p.config.relu, y);
+  }
 }
 
 }  // namespace crema
