@@ -36,8 +36,8 @@ class FilmCodec {
 // Loads the module with the first call. Throws kUnsupported where that cannot be done.
 std::unique_ptr<FilmCodec> MakeFilmCodec();
 
-// What the modules export under these names; owned by the module, and by the caller. The number goes
-// up with each change of these classes, so that a module of another release is not taken.
+// What the modules export under these names; owned by the module, and by the caller. The number
+// goes up with each change of these classes, so that a module of another release is not taken.
 using GetImageCodecs = const ImageCodecs* (*)();
 using NewFilmCodec = FilmCodec* (*)();
 inline constexpr char kGetImageCodecs[] = "CremaImageCodecs1";
