@@ -37,15 +37,8 @@ std::vector<size_t> FollowersDoneBy(const Kernel& row, const KernelQuery& query,
     if (next < 0) break;
     last = static_cast<size_t>(next);
     layers.push_back(graph.nodes[last].layer.get());
-    const KernelQuery longer{.layer = query.layer,
-                             .context = query.context,
-                             .info = query.info,
-                             .threads = query.threads,
-                             .backward = query.backward,
-                             .to_input = query.to_input,
-                             .deterministic = query.deterministic,
-                             .precision = query.precision,
-                             .absorbed = layers};
+    KernelQuery longer = query;
+    longer.absorbed = layers;
     if (!row.absorbs(longer)) break;
     followers.push_back(last);
   }
