@@ -42,7 +42,7 @@ TestNet::TestNet(const NetOfRun& net, const Registry& registry, const Weights& t
     : net_(net),
       registry_(registry),
       trained_(trained),
-      options_(options),
+      options_(std::move(options)),
       name_(StrCat("test#", options_.index)),
       session_(Open(net.file.net, options_.warnings)),
       detection_(session_->plan(), options_.precision) {
