@@ -1,5 +1,6 @@
-// Pixel by pixel: the channels of one lie in memory of their own, one behind the other and with
-// zeros around them, so that windows are sums of shifted vectors.
+// A few pixels at a time: the channels of one lie in memory of their own, one behind the other and
+// with zeros around them, so that windows are sums of shifted vectors. Several pixels, as vectors
+// that were only just stored cannot be loaded shifted without a wait.
 #include "math/blocked_lrn.h"
 
 #include <algorithm>
@@ -14,8 +15,15 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kHalf = kMostBlockedLrn / 2;
-constexpr int64_t kGrain = 1 << 12;  // elements that pay for a thread
+constexpr int64_t kGap = 16;  // zeros between pixels: more than half a window, and whole vectors
+static_assert(kMostBlockedLrn / 2 <= kGap);
+constexpr int64_t kMostPixels = 16, kMostFloats = 2048;  // of a tile, so that it stays in the cache
+constexpr int64_t kGrain = 1 << 12;                      // elements that pay for a thread
+
+int64_t PixelsAtOnce(int64_t channels) {
+  return std::clamp<int64_t>(kMostFloats / (channels + kGap), 1, kMostPixels);
+}
+int64_t TileFloats(int64_t channels) { return PixelsAtOnce(channels) * (channels + kGap) + kGap; }
 
 // One image.
 struct Blocks {
@@ -25,141 +33,170 @@ struct Blocks {
   }
 };
 
-// Pieces of the scratch of one thread.
-struct Row {
-  Row(float* scratch, int64_t channels)
-      : padded(scratch),
-        values(scratch + kHalf),
-        sums(scratch + channels + 2 * kHalf),
-        power(sums + channels),
-        other(power + channels) {
-    std::fill(padded, sums, 0.0F);
+// Pieces of the scratch of one thread; each holds some pixels with gaps between them.
+struct Tile {
+  Tile(float* scratch, int64_t c)
+      : channels(c),
+        values(scratch),
+        sums(values + TileFloats(c)),
+        power(sums + TileFloats(c)),
+        other(power + TileFloats(c)) {
+    std::fill(values, power, 0.0F);
   }
-  float* padded;  // `values` with zeros around
-  float* values;
+  int64_t At(int64_t pixel) const { return kGap + pixel * (channels + kGap); }
+  int64_t channels;
+  float* values;  // with zeros in the gaps
   float* sums;
   float* power;
   float* other;
 };
 
-[[gnu::always_inline]] inline void WindowSums(int64_t channels, int64_t half, const float* values,
-                                              float* sums) {
-  for (int64_t c = 0; c < channels; ++c) sums[c] = values[c];
+// sums = base + factor * the sum of the window, of all that lies between the first and the last
+// gap; what comes out in the gaps is not read.
+template <int kHalf>
+[[gnu::always_inline]] inline void WindowSumsOf(int64_t begin, int64_t end, float base,
+                                                float factor, const float* values, float* sums) {
+  for (int64_t c = begin; c < end; ++c) {
+    float sum = values[c];
+    for (int j = 1; j <= kHalf; ++j) sum += values[c - j] + values[c + j];
+    sums[c] = base + factor * sum;
+  }
+}
+
+[[gnu::always_inline]] inline void WindowSums(int64_t begin, int64_t end, int64_t half, float base,
+                                              float factor, const float* values, float* sums) {
+  if (half == 1) return WindowSumsOf<1>(begin, end, base, factor, values, sums);
+  if (half == 2) return WindowSumsOf<2>(begin, end, base, factor, values, sums);
+  WindowSumsOf<0>(begin, end, base, factor, values, sums);
   for (int64_t j = 1; j <= half; ++j) {
-    for (int64_t c = 0; c < channels; ++c) sums[c] += values[c - j] + values[c + j];
+    for (int64_t c = begin; c < end; ++c) sums[c] += factor * (values[c - j] + values[c + j]);
+  }
+}
+
+// body(element of the image, element of the tile) for each block of `count` pixels.
+template <int kBlock, typename Body>
+[[gnu::always_inline]] inline void ForBlocks(const Blocks& b, int64_t pixel, int64_t count,
+                                             const Tile& tile, Body&& body) {
+  for (int64_t c = 0; c < b.channels; c += kBlock) {
+    for (int64_t i = 0; i < count; ++i) body(b.At(c, pixel + i), tile.At(i) + c);
   }
 }
 
 template <int kBlock, typename T>
-[[gnu::always_inline]] inline void ForwardPixel(const Blocks& b, const LrnParam& p, int64_t pixel,
-                                                const T* x, float* scale, T* y, const Row& row) {
+[[gnu::always_inline]] inline void ForwardTile(const Blocks& b, const LrnParam& p, int64_t pixel,
+                                               int64_t count, const T* x, float* scale, T* y,
+                                               const Tile& t) {
   using L = Lanes<kBlock>;
-  const int64_t half = (p.size - 1) / 2;
+  const int64_t half = (p.size - 1) / 2, end = t.At(count) - kGap;
   const auto factor = static_cast<float>(p.alpha / static_cast<double>(p.size));
   const auto k = static_cast<float>(p.k);
-  typename L::Floats value, power;
-  for (int64_t c = 0; c < b.channels; c += kBlock) {
-    L::Load(x + b.At(c, pixel), &value);
-    L::Store(value * value, row.values + c);
-  }
-  WindowSums(b.channels, half, row.values, row.sums);
-  for (int64_t c = 0; c < b.channels; ++c) row.sums[c] = k + factor * row.sums[c];
-  LrnPower(b.channels, LrnExponentOf(p.beta), p.beta, row.sums, row.power);
-  for (int64_t c = 0; c < b.channels; c += kBlock) {
-    const int64_t at = b.At(c, pixel);
-    if (scale != nullptr) std::copy_n(row.sums + c, kBlock, scale + at);
+  ForBlocks<kBlock>(b, pixel, count, t, [&](int64_t at, int64_t in_tile) {
+    typename L::Floats value;
     L::Load(x + at, &value);
-    L::Load(row.power + c, &power);
+    L::Store(value * value, t.values + in_tile);
+  });
+  WindowSums(kGap, end, half, k, factor, t.values, t.sums);
+  LrnPower(end - kGap, LrnExponentOf(p.beta), p.beta, t.sums + kGap, t.power + kGap);
+  ForBlocks<kBlock>(b, pixel, count, t, [&](int64_t at, int64_t in_tile) {
+    typename L::Floats value, power;
+    if (scale != nullptr) std::copy_n(t.sums + in_tile, kBlock, scale + at);
+    L::Load(x + at, &value);
+    L::Load(t.power + in_tile, &power);
     L::Store(value * power, y + at);
-  }
+  });
 }
 
 // dx = dy * scale^-beta - 2 alpha beta / size * x * sum over the window of dy * y / scale.
 template <int kBlock, typename T>
-[[gnu::always_inline]] inline void BackwardPixel(const Blocks& b, const LrnParam& p, int64_t pixel,
-                                                 const T* x, const float* scale, const T* dy, T* dx,
-                                                 const Row& row) {
+[[gnu::always_inline]] inline void BackwardTile(const Blocks& b, const LrnParam& p, int64_t pixel,
+                                                int64_t count, const T* x, const float* scale,
+                                                const T* dy, T* dx, const Tile& t) {
   using L = Lanes<kBlock>;
-  const int64_t half = (p.size - 1) / 2;
+  const int64_t half = (p.size - 1) / 2, end = t.At(count) - kGap;
   const auto factor = static_cast<float>(2 * p.alpha * p.beta / static_cast<double>(p.size));
-  for (int64_t c = 0; c < b.channels; c += kBlock) {
-    std::copy_n(scale + b.At(c, pixel), kBlock, row.sums + c);
-  }
-  LrnPower(b.channels, LrnExponentOf(p.beta), p.beta, row.sums, row.power);
-  typename L::Floats value, gradient, power, sum;
-  for (int64_t c = 0; c < b.channels; c += kBlock) {
-    const int64_t at = b.At(c, pixel);
+  ForBlocks<kBlock>(b, pixel, count, t, [&](int64_t at, int64_t in_tile) {
+    std::copy_n(scale + at, kBlock, t.sums + in_tile);
+  });
+  LrnPower(end - kGap, LrnExponentOf(p.beta), p.beta, t.sums + kGap, t.power + kGap);
+  ForBlocks<kBlock>(b, pixel, count, t, [&](int64_t at, int64_t in_tile) {
+    typename L::Floats value, gradient, power, sum;
     L::Load(dy + at, &gradient);
-    L::Load(row.power + c, &power);
+    L::Load(t.power + in_tile, &power);
     L::Load(x + at, &value);
-    L::Load(row.sums + c, &sum);
+    L::Load(t.sums + in_tile, &sum);
     gradient *= power;
-    L::Store(gradient, row.other + c);
-    L::Store(gradient * value / sum, row.values + c);
-  }
-  WindowSums(b.channels, half, row.values, row.sums);
-  for (int64_t c = 0; c < b.channels; c += kBlock) {
-    const int64_t at = b.At(c, pixel);
-    L::Load(row.other + c, &gradient);
-    L::Load(row.sums + c, &sum);
+    L::Store(gradient, t.other + in_tile);
+    L::Store(gradient * value / sum, t.values + in_tile);
+  });
+  WindowSums(kGap, end, half, 0, factor, t.values, t.sums);
+  ForBlocks<kBlock>(b, pixel, count, t, [&](int64_t at, int64_t in_tile) {
+    typename L::Floats value, gradient, sum;
+    L::Load(t.other + in_tile, &gradient);
+    L::Load(t.sums + in_tile, &sum);
     L::Load(x + at, &value);
-    L::Store(gradient - factor * sum * value, dx + at);
-  }
+    L::Store(gradient - sum * value, dx + at);
+  });
 }
 
 // The versions for the processors, by block; bfloat16 comes in blocks of 16 only.
-CREMA_MULTIVERSION void Forward(const Blocks& b, const LrnParam& p, int64_t pixel, const float* x,
-                                float* scale, float* y, const Row& row) {
-  b.block == 16 ? ForwardPixel<16>(b, p, pixel, x, scale, y, row)
-                : ForwardPixel<8>(b, p, pixel, x, scale, y, row);
+CREMA_MULTIVERSION void Forward(const Blocks& b, const LrnParam& p, int64_t pixel, int64_t count,
+                                const float* x, float* scale, float* y, const Tile& tile) {
+  b.block == 16 ? ForwardTile<16>(b, p, pixel, count, x, scale, y, tile)
+                : ForwardTile<8>(b, p, pixel, count, x, scale, y, tile);
 }
-CREMA_MULTIVERSION void Backward(const Blocks& b, const LrnParam& p, int64_t pixel, const float* x,
-                                 const float* scale, const float* dy, float* dx, const Row& row) {
-  b.block == 16 ? BackwardPixel<16>(b, p, pixel, x, scale, dy, dx, row)
-                : BackwardPixel<8>(b, p, pixel, x, scale, dy, dx, row);
+CREMA_MULTIVERSION void Backward(const Blocks& b, const LrnParam& p, int64_t pixel, int64_t count,
+                                 const float* x, const float* scale, const float* dy, float* dx,
+                                 const Tile& tile) {
+  b.block == 16 ? BackwardTile<16>(b, p, pixel, count, x, scale, dy, dx, tile)
+                : BackwardTile<8>(b, p, pixel, count, x, scale, dy, dx, tile);
 }
-CREMA_MULTIVERSION void Forward(const Blocks& b, const LrnParam& p, int64_t pixel,
-                                const BFloat16* x, float* scale, BFloat16* y, const Row& row) {
-  ForwardPixel<16>(b, p, pixel, x, scale, y, row);
+CREMA_MULTIVERSION void Forward(const Blocks& b, const LrnParam& p, int64_t pixel, int64_t count,
+                                const BFloat16* x, float* scale, BFloat16* y, const Tile& tile) {
+  ForwardTile<16>(b, p, pixel, count, x, scale, y, tile);
 }
-CREMA_MULTIVERSION void Backward(const Blocks& b, const LrnParam& p, int64_t pixel,
+CREMA_MULTIVERSION void Backward(const Blocks& b, const LrnParam& p, int64_t pixel, int64_t count,
                                  const BFloat16* x, const float* scale, const BFloat16* dy,
-                                 BFloat16* dx, const Row& row) {
-  BackwardPixel<16>(b, p, pixel, x, scale, dy, dx, row);
+                                 BFloat16* dx, const Tile& tile) {
+  BackwardTile<16>(b, p, pixel, count, x, scale, dy, dx, tile);
 }
 
-// body(first element of the image, pixel, row)
+// body(first element of the image, first pixel, pixels, tile)
 template <typename Body>
-void ForPixels(int threads, int64_t batch, const Blocks& b, float* scratch, Body&& body) {
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, b.channels));
-  ParallelFor(threads, batch * b.pixels, grain, [&](int64_t begin, int64_t end, int worker) {
-    const Row row(scratch + worker * BlockedLrnScratch(b.channels), b.channels);
+void ForTiles(int threads, int64_t batch, const Blocks& b, float* scratch, Body&& body) {
+  const int64_t pixels = PixelsAtOnce(b.channels), tiles = (b.pixels + pixels - 1) / pixels;
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, pixels * b.channels));
+  ParallelFor(threads, batch * tiles, grain, [&](int64_t begin, int64_t end, int worker) {
+    const Tile tile(scratch + worker * BlockedLrnScratch(b.channels), b.channels);
     for (int64_t i = begin; i < end; ++i) {
-      body(i / b.pixels * b.channels * b.pixels, i % b.pixels, row);
+      const int64_t first = i % tiles * pixels;
+      body(i / tiles * b.channels * b.pixels, first, std::min(pixels, b.pixels - first), tile);
     }
   });
 }
 
 }  // namespace
 
-int64_t BlockedLrnScratch(int64_t channels) { return (4 * channels + 2 * kHalf + 15) / 16 * 16; }
+int64_t BlockedLrnScratch(int64_t channels) { return (4 * TileFloats(channels) + 15) / 16 * 16; }
 
 template <typename T>
 void BlockedLrn(int threads, int64_t batch, const LrnShape& shape, const LrnParam& param,
                 const T* x, float* scale, T* y, float* scratch) {
   const Blocks b{shape.channels, ChannelBlock(), shape.Plane()};
-  ForPixels(threads, batch, b, scratch, [&](int64_t at, int64_t pixel, const Row& row) {
-    Forward(b, param, pixel, x + at, scale == nullptr ? nullptr : scale + at, y + at, row);
-  });
+  ForTiles(threads, batch, b, scratch,
+           [&](int64_t at, int64_t pixel, int64_t count, const Tile& tile) {
+             Forward(b, param, pixel, count, x + at, scale == nullptr ? nullptr : scale + at,
+                     y + at, tile);
+           });
 }
 
 template <typename T>
 void BlockedLrnBackward(int threads, int64_t batch, const LrnShape& shape, const LrnParam& param,
                         const T* x, const float* scale, const T* dy, T* dx, float* scratch) {
   const Blocks b{shape.channels, ChannelBlock(), shape.Plane()};
-  ForPixels(threads, batch, b, scratch, [&](int64_t at, int64_t pixel, const Row& row) {
-    Backward(b, param, pixel, x + at, scale + at, dy + at, dx + at, row);
-  });
+  ForTiles(threads, batch, b, scratch,
+           [&](int64_t at, int64_t pixel, int64_t count, const Tile& tile) {
+             Backward(b, param, pixel, count, x + at, scale + at, dy + at, dx + at, tile);
+           });
 }
 
 template void BlockedLrn(int, int64_t, const LrnShape&, const LrnParam&, const float*, float*,
