@@ -36,14 +36,17 @@ template <typename T>
 void NormalizeChannels(int threads, const ChannelBlocks& blocks, const T* x, const float* center,
                        const float* factor, const float* shift, FusedRelu relu, T* y);
 
-// What the way back reads: d is dy, or with a ReLU what that lets through.
+// What the way back reads: d is dy, or with a ReLU what that lets through. Where it does is
+// computed anew from x, as NormalizeChannels did: that is faster than reading y, which need not be
+// kept.
 template <typename T>
 struct NormalizedGradsOf {
   const T* x = nullptr;
-  const T* y = nullptr;  // read with a ReLU only
   const T* dy = nullptr;
-  const float* center = nullptr;  // by channel
-  FusedRelu relu;
+  const float* center = nullptr;  // these three by channel
+  const float* factor = nullptr;  // read with a ReLU only
+  const float* shift = nullptr;   // read with a ReLU only
+  FusedRelu relu = {};
 };
 using NormalizedGrads = NormalizedGradsOf<float>;
 

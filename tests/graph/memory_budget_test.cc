@@ -17,7 +17,7 @@ constexpr int64_t kMebibyte = 1 << 20;
 // Blocks of convolution, BatchNorm, Scale, ReLU, each 64 KiB an image of values.
 std::string Net(int blocks, const std::string& head = "") {
   std::string text = head + R"(
-layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 8 dim: 16 dim: 32 dim: 32 } } }
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 32 dim: 16 dim: 32 dim: 32 } } }
 )";
   std::string bottom = "x";
   for (int i = 0; i < blocks; ++i) {

@@ -67,7 +67,8 @@ TEST_P(BlockedBatchNorm, NormalisesAndComesBack) {
     NormalizeChannels(2, b, x.data(), center.data(), factor.data(), shift.data(), relu, y.data());
     std::vector<double> sums(size_t(b.channels)), products(sums);
     std::vector<double> scratch(size_t(ChannelSumsScratch(b)));
-    const NormalizedGrads grads{x.data(), y.data(), dy.data(), center.data(), relu};
+    const NormalizedGrads grads{x.data(),      dy.data(),    center.data(),
+                                factor.data(), shift.data(), relu};
     NormalizedSums(2, b, grads, sums.data(), products.data(), scratch.data());
     std::vector<float> dx(x.size());
     NormalizedToInput(3, b, grads, factor.data(), shift.data(), slope.data(), dx.data());

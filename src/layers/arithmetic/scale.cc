@@ -195,8 +195,7 @@ void BackwardBF16(const Layer&, const BackwardArgs& args) {
   std::fill_n(zeros, blocks.channels, 0.0F);
   const NormalizedGradsOf<BFloat16> grads{.x = args.inputs[0].data<BFloat16>(),
                                           .dy = args.output_grads[0].data<BFloat16>(),
-                                          .center = zeros,
-                                          .relu = {}};
+                                          .center = zeros};
   const bool shifts = args.learned_grads.size() > 1 && !args.learned_grads[1].empty();
   if (!args.learned_grads[0].empty() || shifts) {
     double* sums = cutter.Take<double>(2 * blocks.channels);

@@ -26,12 +26,13 @@ struct FusedNormState final : KernelState {
         epilogue(absorbed),
         center(static_cast<size_t>(channels)),
         factor(center.size()),
+        shift(center.size()),
         offset(center.size()),
         slope(center.size()) {}
 
   const bool alone;
   NormEpilogue epilogue;
-  std::vector<float> center, factor, offset, slope;  // by channel
+  std::vector<float> center, factor, shift, offset, slope;  // by channel
 };
 
 }  // namespace crema

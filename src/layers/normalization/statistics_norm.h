@@ -2,6 +2,7 @@
 // stored ones, with an optional scale and shift.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "math/bias_activation.h"
 
 namespace crema {
+
+struct FusedNormState;
 
 struct StatisticsNormRule {
   static constexpr int kNone = -1;
@@ -79,6 +82,8 @@ class StatisticsNorm : public Layer, public ChannelAffine {
   bool Absorbs(const KernelQuery& query) const;
   static LayerInfo FusedInfo(const KernelQuery& query);
   static size_t FusedScratch(const KernelQuery& query);
+  void SetAffine(std::span<const ConstTensorView> learned, const double* mean,
+                 const double* inverse, FusedNormState* state) const;
   template <typename T>
   void RunFused(const ForwardArgs& args) const;
   template <typename T>

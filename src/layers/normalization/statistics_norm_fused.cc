@@ -1,6 +1,6 @@
 // BatchNorm with statistics of the batch, Scale and ReLU in one: two readings of x forward, two of
-// x and dy backward. With n = (x - mean) * inverse, y = relu(scale * n + bias) and d the part of dy
-// that the ReLU lets through:
+// x and dy backward, which do not need y: where the ReLU was open follows from x. With n = (x -
+// mean) * inverse, y = relu(scale * n + bias) and d the part of dy that the ReLU lets through:
 //   dscale = sum d * n, dbias = sum d, dx = scale * inverse * (d - dbias / N - n * dscale / N).
 #include <algorithm>
 #include <cmath>
@@ -57,7 +57,7 @@ LayerInfo StatisticsNorm::FusedInfo(const KernelQuery& query) {
   info.in_place = false;
   info.saved = {{{2 * channels}, DType::kF64}};  // means, then inverses
   info.backward_reads_input = {true};
-  info.backward_reads_output = {NormEpilogue(query.absorbed).relu.on};
+  info.backward_reads_output = {false};
   return info;
 }
 
@@ -65,6 +65,19 @@ size_t StatisticsNorm::FusedScratch(const KernelQuery& query) {
   const ChannelBlocks blocks = BlocksOf(query.context.inputs[0].shape);
   return ScratchBytes<double>(ChannelSumsScratch(blocks)) +
          ScratchBytes<double>(4 * blocks.channels) + 2 * kScratchSlack;
+}
+
+// y = relu((x - center) * factor + shift), forward and backward from the same numbers.
+void StatisticsNorm::SetAffine(std::span<const ConstTensorView> learned, const double* mean,
+                               const double* inverse, FusedNormState* state) const {
+  const size_t own = rule_.blobs.size();
+  const float* scale = state->epilogue.scale ? DataOrNull(learned, own) : nullptr;
+  const float* bias = state->epilogue.bias ? DataOrNull(learned, own + 1) : nullptr;
+  for (size_t c = 0; c < state->center.size(); ++c) {
+    state->center[c] = static_cast<float>(mean[c]);
+    state->factor[c] = static_cast<float>(inverse[c] * (scale == nullptr ? 1 : double{scale[c]}));
+    state->shift[c] = bias == nullptr ? 0 : bias[c];
+  }
 }
 
 template <typename T>
@@ -84,17 +97,10 @@ void StatisticsNorm::RunFused(const ForwardArgs& args) const {
   const T* x = args.inputs[0].data<T>();
   ChannelMoments(threads, blocks, x, mean, variance, sums);
   Update<float>(args, BlockedChannelLayout(shape), mean, variance);
-  const size_t own = rule_.blobs.size();
-  const float* scale = state.epilogue.scale ? DataOrNull(args.learned, own) : nullptr;
-  const float* bias = state.epilogue.bias ? DataOrNull(args.learned, own + 1) : nullptr;
-  for (size_t c = 0; c < channels; ++c) {
-    inverse[c] = 1 / std::sqrt(variance[c] + rule_.eps);
-    state.center[c] = static_cast<float>(mean[c]);
-    state.factor[c] = static_cast<float>(inverse[c] * (scale == nullptr ? 1 : double{scale[c]}));
-    state.offset[c] = bias == nullptr ? 0 : bias[c];
-  }
+  for (size_t c = 0; c < channels; ++c) inverse[c] = 1 / std::sqrt(variance[c] + rule_.eps);
+  SetAffine(args.learned, mean, inverse, &state);
   NormalizeChannels(threads, blocks, x, state.center.data(), state.factor.data(),
-                    state.offset.data(), state.epilogue.relu, args.outputs[0].data<T>());
+                    state.shift.data(), state.epilogue.relu, args.outputs[0].data<T>());
 }
 
 template <typename T>
@@ -110,24 +116,22 @@ void StatisticsNorm::RunFused(const BackwardArgs& args) const {
   double* products = sums + channels;
   const double* mean = args.saved[0].data<double>();
   const double* inverse = mean + channels;
-  std::transform(mean, inverse, state.center.begin(), [](double m) { return float(m); });
-  const FusedRelu relu = state.epilogue.relu;
+  SetAffine(args.learned, mean, inverse, &state);
   const NormalizedGradsOf<T> grads{.x = args.inputs[0].data<T>(),
-                                   .y = relu.on ? args.outputs[0].data<T>() : nullptr,
                                    .dy = args.output_grads[0].data<T>(),
                                    .center = state.center.data(),
-                                   .relu = relu};
+                                   .factor = state.factor.data(),
+                                   .shift = state.shift.data(),
+                                   .relu = state.epilogue.relu};
   NormalizedSums(threads, blocks, grads, sums, products, partial);
   for (size_t c = 0; c < channels; ++c) products[c] *= inverse[c];
   const size_t own = rule_.blobs.size();
   if (state.epilogue.scale) AddTo(args.learned_grads[own], products);
   if (state.epilogue.bias) AddTo(args.learned_grads[own + 1], sums);
   if (args.input_grads[0].empty()) return;
-  const float* scale = state.epilogue.scale ? DataOrNull(args.learned, own) : nullptr;
   const auto values = static_cast<double>(blocks.Values());
   for (size_t c = 0; c < channels; ++c) {
-    const double factor = inverse[c] * (scale == nullptr ? 1 : double{scale[c]});
-    state.factor[c] = static_cast<float>(factor);
+    const double factor = state.factor[c];
     state.offset[c] = static_cast<float>(factor * sums[c] / values);
     state.slope[c] = static_cast<float>(factor * inverse[c] * products[c] / values);
   }
@@ -188,7 +192,7 @@ void StatisticsNorm::RunAlone(const BackwardArgs& args) const {
   double* sums = cutter.Take<double>(4 * blocks.channels);
   double* products = sums + channels;
   const NormalizedGradsOf<BFloat16> grads{
-      .x = args.outputs[0].data<BFloat16>(), .dy = dy, .center = state.center.data(), .relu = {}};
+      .x = args.outputs[0].data<BFloat16>(), .dy = dy, .center = state.center.data()};
   NormalizedSums(threads, blocks, grads, sums, products, partial);
   const auto values = static_cast<double>(blocks.Values());
   for (size_t c = 0; c < channels; ++c) {

@@ -62,30 +62,53 @@ template <int kBlock, typename T>
                    });
 }
 
-template <int kBlock, typename T>
-[[gnu::always_inline]] inline void Mask(const NormalizedGradsOf<T>& g, int64_t at,
-                                        typename Lanes<kBlock>::Floats* d) {
-  using L = Lanes<kBlock>;
-  L::Load(g.dy + at, d);
-  if (!g.relu.on) return;
-  typename L::Floats y;
-  L::Load(g.y + at, &y);
-  const typename L::Floats none{};
-  *d = y > none ? *d : *d * g.relu.slope;
-}
+// (x - center) * factor + shift: forward and backward must agree on its sign.
+template <int kBlock>
+struct Affine {
+  using Floats = typename Lanes<kBlock>::Floats;
+  [[gnu::always_inline]] Affine(const float* center, const float* factor, const float* shift) {
+    Lanes<kBlock>::Load(center, &c);
+    Lanes<kBlock>::Load(factor, &f);
+    Lanes<kBlock>::Load(shift, &s);
+  }
+  [[gnu::always_inline]] void Apply(Floats* x) const { *x = (*x - c) * f + s; }
+  Floats c, f, s;
+};
+
+// d of one pixel.
+template <int kBlock>
+struct ReluMask {
+  using Floats = typename Lanes<kBlock>::Floats;
+  template <typename T>
+  [[gnu::always_inline]] ReluMask(const NormalizedGradsOf<T>& g, int64_t channel)
+      : relu(g.relu),
+        affine(g.center + channel, (relu.on ? g.factor : g.center) + channel,
+               (relu.on ? g.shift : g.center) + channel) {}
+  [[gnu::always_inline]] void Apply(const Floats& x, Floats* d) const {
+    if (!relu.on) return;
+    Floats y = x;
+    affine.Apply(&y);
+    const Floats none{};
+    *d = y > none ? *d : *d * relu.slope;
+  }
+  const FusedRelu relu;
+  const Affine<kBlock> affine;
+};
 
 template <int kBlock, typename T>
 [[gnu::always_inline]] inline void GradSumsPlane(const NormalizedGradsOf<T>& g, int64_t pixels,
-                                                 int64_t start, const float* center, double* first,
+                                                 int64_t start, int64_t channel, double* first,
                                                  double* second) {
   using L = Lanes<kBlock>;
+  const ReluMask<kBlock> mask(g, channel);
   typename L::Floats middle;
-  L::Load(center, &middle);
+  L::Load(g.center + channel, &middle);
   SumTerms<kBlock>(pixels, first, second,
                    [&](int64_t at, typename L::Floats* a, typename L::Floats* b) {
                      typename L::Floats d, x;
-                     Mask<kBlock, T>(g, start + at, &d);
+                     L::Load(g.dy + start + at, &d);
                      L::Load(g.x + start + at, &x);
+                     mask.Apply(x, &d);
                      *a += d;
                      *b += d * (x - middle);
                    });
@@ -96,15 +119,12 @@ template <int kBlock, typename T>
                                                   const float* factor, const float* shift,
                                                   FusedRelu relu, T* y) {
   using L = Lanes<kBlock>;
-  typename L::Floats c, f, s;
-  L::Load(center, &c);
-  L::Load(factor, &f);
-  L::Load(shift, &s);
+  const Affine<kBlock> affine(center, factor, shift);
   const typename L::Floats none{};
   for (int64_t p = 0; p < pixels; ++p) {
     typename L::Floats value;
     L::Load(x + p * kBlock, &value);
-    value = (value - c) * f + s;
+    affine.Apply(&value);
     if (relu.on) value = value > none ? value : value * relu.slope;
     L::Store(value, y + p * kBlock);
   }
@@ -120,10 +140,12 @@ template <int kBlock, typename T>
   L::Load(factor + channel, &f);
   L::Load(offset + channel, &o);
   L::Load(slope + channel, &s);
+  const ReluMask<kBlock> mask(g, channel);
   for (int64_t at = start; at < start + pixels * kBlock; at += kBlock) {
     typename L::Floats d, x;
-    Mask<kBlock, T>(g, at, &d);
+    L::Load(g.dy + at, &d);
     L::Load(g.x + at, &x);
+    mask.Apply(x, &d);
     L::Store(f * d - o - s * (x - c), dx + at);
   }
 }
@@ -135,10 +157,9 @@ CREMA_MULTIVERSION void Moments(int64_t block, int64_t pixels, const float* x, c
               : MomentsPlane<8>(pixels, x, origin, first, second);
 }
 CREMA_MULTIVERSION void GradSums(int64_t block, const NormalizedGradsOf<float>& g, int64_t pixels,
-                                 int64_t start, const float* center, double* first,
-                                 double* second) {
-  block == 16 ? GradSumsPlane<16>(g, pixels, start, center, first, second)
-              : GradSumsPlane<8>(g, pixels, start, center, first, second);
+                                 int64_t start, int64_t channel, double* first, double* second) {
+  block == 16 ? GradSumsPlane<16>(g, pixels, start, channel, first, second)
+              : GradSumsPlane<8>(g, pixels, start, channel, first, second);
 }
 CREMA_MULTIVERSION void Normalize(int64_t block, int64_t pixels, const float* x,
                                   const float* center, const float* factor, const float* shift,
@@ -157,9 +178,8 @@ CREMA_MULTIVERSION void Moments(int64_t, int64_t pixels, const BFloat16* x, cons
   MomentsPlane<16>(pixels, x, origin, first, second);
 }
 CREMA_MULTIVERSION void GradSums(int64_t, const NormalizedGradsOf<BFloat16>& g, int64_t pixels,
-                                 int64_t start, const float* center, double* first,
-                                 double* second) {
-  GradSumsPlane<16>(g, pixels, start, center, first, second);
+                                 int64_t start, int64_t channel, double* first, double* second) {
+  GradSumsPlane<16>(g, pixels, start, channel, first, second);
 }
 CREMA_MULTIVERSION void Normalize(int64_t, int64_t pixels, const BFloat16* x, const float* center,
                                   const float* factor, const float* shift, FusedRelu relu,
@@ -231,8 +251,7 @@ void NormalizedSums(int threads, const ChannelBlocks& b, const NormalizedGradsOf
   const int64_t block = ChannelBlock();
   ForPlanes(threads, b, [&](int64_t plane, int64_t channel) {
     double* partial = scratch + plane * 2 * block;
-    GradSums(block, grads, b.pixels, plane * b.pixels * block, grads.center + channel, partial,
-             partial + block);
+    GradSums(block, grads, b.pixels, plane * b.pixels * block, channel, partial, partial + block);
   });
   AddImages(b, scratch, sums, products);
 }
