@@ -132,7 +132,7 @@ void LrnOwn(benchmark::State& state) {
   const int threads = Threads(state);
   const LrnShape shape{96, 55, 55};
   Time(state, 0, 8 * kLrnCount, [&] {
-    BlockedLrn(threads, 4, shape, {.alpha = 1e-4}, x.data(), nullptr, y.data(), scratch.data());
+    BlockedLrn(threads, 4, shape, {.alpha = 1e-4}, x.data(), y.data(), scratch.data());
   });
 }
 void LrnOneDnn(benchmark::State& state) { Time(state, 0, 8 * kLrnCount, LrnCall(4, 96, 55)); }

@@ -138,7 +138,7 @@ class Absorber {
 
   void BookAgain(PlannedLayer* layer) const {
     WithQuery(*layer, [&](const KernelQuery& query) {
-      if (layer->kernel->absorbing_info) layer->info = layer->kernel->absorbing_info(query);
+      if (layer->kernel->info) layer->info = layer->kernel->info(query);
       if (layer->backward) {
         layer->backward_scratch = static_cast<int64_t>(BackwardScratchOf(layer->kernel, query));
       }

@@ -153,6 +153,7 @@ class Planner {
     const bool runs = !layer->info.view && !layer->info.share;
     if (layer->kernel == nullptr && runs && !node.inputs.empty()) FailWithoutKernel(node, *layer);
     if (layer->kernel == nullptr) return;
+    if (layer->kernel->info) layer->info = layer->kernel->info(query);
     layer->forward_scratch = static_cast<int64_t>(ForwardScratchOf(layer->kernel, query));
     if (layer->backward) {
       layer->backward_scratch = static_cast<int64_t>(BackwardScratchOf(layer->kernel, query));

@@ -14,13 +14,14 @@ constexpr int64_t kMostBlockedLrn = 15;
 int64_t BlockedLrnScratch(int64_t channels);
 
 // As LrnAcross and LrnAcrossBackward (math/lrn.h), for `batch` images; T, the type of x, y and
-// their gradients, is float or BFloat16. `scale` may be null in the former. Bits do not depend on
-// the number of threads. Thread safety: any, with scratch of its own.
+// their gradients, is float or BFloat16. The scale is computed anew on the way back, which takes
+// less time than keeping it. Bits do not depend on the number of threads. Thread safety: any, with
+// scratch of its own.
 template <typename T>
 void BlockedLrn(int threads, int64_t batch, const LrnShape& shape, const LrnParam& param,
-                const T* x, float* scale, T* y, float* scratch);
+                const T* x, T* y, float* scratch);
 template <typename T>
 void BlockedLrnBackward(int threads, int64_t batch, const LrnShape& shape, const LrnParam& param,
-                        const T* x, const float* scale, const T* dy, T* dx, float* scratch);
+                        const T* x, const T* dy, T* dx, float* scratch);
 
 }  // namespace crema

@@ -112,8 +112,8 @@ void Session::InferAgain(const PlannedLayer& layer, Step* step) {
   inputs.resize(inputs.size() - layer.added_inputs);
   const InferContext context = ContextOf(*plan_, layer, inputs);
   auto info = std::make_unique<LayerInfo>(layer.layer->Infer(context));
-  if (!layer.absorbs.empty() && layer.kernel->absorbing_info) {
-    *info = layer.kernel->absorbing_info(QueryOf(layer, context, *info));
+  if (layer.kernel != nullptr && layer.kernel->info) {
+    *info = layer.kernel->info(QueryOf(layer, context, *info));
   }
   const LayerInfo& planned = layer.info;
   CREMA_CHECK(info->outputs.size() == planned.outputs.size() &&

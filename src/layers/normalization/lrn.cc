@@ -157,10 +157,9 @@ template <typename T>
 void ForwardBlocked(const Layer& layer, const ForwardArgs& args) {
   const Shape& shape = args.inputs[0].shape();
   const int threads = args.context.threads();
-  const bool save = !args.saved.empty() && !args.saved[0].empty();
   BlockedLrn(threads, shape[0], ImageOf(shape), static_cast<const LRN&>(layer).rule(),
-             args.inputs[0].data<T>(), save ? args.saved[0].data<float>() : nullptr,
-             args.outputs[0].data<T>(), BlockedScratch(shape, threads, args.scratch));
+             args.inputs[0].data<T>(), args.outputs[0].data<T>(),
+             BlockedScratch(shape, threads, args.scratch));
 }
 
 template <typename T>
@@ -169,14 +168,19 @@ void BackwardBlocked(const Layer& layer, const BackwardArgs& args) {
   const Shape& shape = args.inputs[0].shape();
   const int threads = args.context.threads();
   BlockedLrnBackward(threads, shape[0], ImageOf(shape), static_cast<const LRN&>(layer).rule(),
-                     args.inputs[0].data<T>(), args.saved[0].data<float>(),
-                     args.output_grads[0].data<T>(), args.input_grads[0].data<T>(),
+                     args.inputs[0].data<T>(), args.output_grads[0].data<T>(),
+                     args.input_grads[0].data<T>(),
                      BlockedScratch(shape, threads, args.scratch));
 }
 
 template <typename T>
 Kernel BlockedKernel() {
   Kernel row = MakeBlockedRow(SupportsBlocks, ForwardBlocked<T>, BackwardBlocked<T>);
+  row.info = [](const KernelQuery& query) {
+    LayerInfo info = query.info;
+    info.saved.clear();
+    return info;
+  };
   row.forward_scratch = static_cast<size_t (*)(const KernelQuery&)>(BlockedScratch);
   row.backward_scratch = static_cast<size_t (*)(const KernelQuery&)>(BlockedScratch);
   return row;

@@ -53,6 +53,7 @@ bool StatisticsNorm::Absorbs(const KernelQuery& query) const {
 
 LayerInfo StatisticsNorm::FusedInfo(const KernelQuery& query) {
   LayerInfo info = query.info;
+  if (query.absorbed.empty()) return info;
   const int64_t channels = query.context.inputs[0].shape[1];
   info.in_place = false;
   info.saved = {{{2 * channels}, DType::kF64}};  // means, then inverses
@@ -233,7 +234,7 @@ Kernel StatisticsNorm::BlockedKernel() {
     return q.layer.BackwardScratch(q.context, q.info, q.threads);
   };
   row.absorbs = [norm](const KernelQuery& query) { return norm(query.layer).Absorbs(query); };
-  row.absorbing_info = FusedInfo;
+  row.info = FusedInfo;
   row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
     if (query.absorbed.empty()) return nullptr;
     return std::make_unique<FusedNormState>(query.absorbed, query.context.inputs[0].shape[1]);

@@ -36,11 +36,7 @@ struct Blocks {
 // Pieces of the scratch of one thread; each holds some pixels with gaps between them.
 struct Tile {
   Tile(float* scratch, int64_t c)
-      : channels(c),
-        values(scratch),
-        sums(values + TileFloats(c)),
-        power(sums + TileFloats(c)),
-        other(power + TileFloats(c)) {
+      : channels(c), values(scratch), sums(values + TileFloats(c)), power(sums + TileFloats(c)) {
     std::fill(values, power, 0.0F);
   }
   int64_t At(int64_t pixel) const { return kGap + pixel * (channels + kGap); }
@@ -48,7 +44,6 @@ struct Tile {
   float* values;  // with zeros in the gaps
   float* sums;
   float* power;
-  float* other;
 };
 
 // sums = base + factor * the sum of the window, of all that lies between the first and the last
@@ -82,24 +77,30 @@ template <int kBlock, typename Body>
   }
 }
 
+// power = scale^-beta with scale = k + alpha / size * the sum of x^2 over the window, for what lies
+// between the first and the last gap.
 template <int kBlock, typename T>
-[[gnu::always_inline]] inline void ForwardTile(const Blocks& b, const LrnParam& p, int64_t pixel,
-                                               int64_t count, const T* x, float* scale, T* y,
-                                               const Tile& t) {
+[[gnu::always_inline]] inline void ScalePower(const Blocks& b, const LrnParam& p, int64_t pixel,
+                                              int64_t count, const T* x, const Tile& t) {
   using L = Lanes<kBlock>;
-  const int64_t half = (p.size - 1) / 2, end = t.At(count) - kGap;
-  const auto factor = static_cast<float>(p.alpha / static_cast<double>(p.size));
-  const auto k = static_cast<float>(p.k);
+  const int64_t end = t.At(count) - kGap;
   ForBlocks<kBlock>(b, pixel, count, t, [&](int64_t at, int64_t in_tile) {
     typename L::Floats value;
     L::Load(x + at, &value);
     L::Store(value * value, t.values + in_tile);
   });
-  WindowSums(kGap, end, half, k, factor, t.values, t.sums);
+  WindowSums(kGap, end, (p.size - 1) / 2, static_cast<float>(p.k),
+             static_cast<float>(p.alpha / static_cast<double>(p.size)), t.values, t.sums);
   LrnPower(end - kGap, LrnExponentOf(p.beta), p.beta, t.sums + kGap, t.power + kGap);
+}
+
+template <int kBlock, typename T>
+[[gnu::always_inline]] inline void ForwardTile(const Blocks& b, const LrnParam& p, int64_t pixel,
+                                               int64_t count, const T* x, T* y, const Tile& t) {
+  using L = Lanes<kBlock>;
+  ScalePower<kBlock>(b, p, pixel, count, x, t);
   ForBlocks<kBlock>(b, pixel, count, t, [&](int64_t at, int64_t in_tile) {
     typename L::Floats value, power;
-    if (scale != nullptr) std::copy_n(t.sums + in_tile, kBlock, scale + at);
     L::Load(x + at, &value);
     L::Load(t.power + in_tile, &power);
     L::Store(value * power, y + at);
@@ -109,29 +110,25 @@ template <int kBlock, typename T>
 // dx = dy * scale^-beta - 2 alpha beta / size * x * sum over the window of dy * y / scale.
 template <int kBlock, typename T>
 [[gnu::always_inline]] inline void BackwardTile(const Blocks& b, const LrnParam& p, int64_t pixel,
-                                                int64_t count, const T* x, const float* scale,
-                                                const T* dy, T* dx, const Tile& t) {
+                                                int64_t count, const T* x, const T* dy, T* dx,
+                                                const Tile& t) {
   using L = Lanes<kBlock>;
-  const int64_t half = (p.size - 1) / 2, end = t.At(count) - kGap;
-  const auto factor = static_cast<float>(2 * p.alpha * p.beta / static_cast<double>(p.size));
+  ScalePower<kBlock>(b, p, pixel, count, x, t);
   ForBlocks<kBlock>(b, pixel, count, t, [&](int64_t at, int64_t in_tile) {
-    std::copy_n(scale + at, kBlock, t.sums + in_tile);
-  });
-  LrnPower(end - kGap, LrnExponentOf(p.beta), p.beta, t.sums + kGap, t.power + kGap);
-  ForBlocks<kBlock>(b, pixel, count, t, [&](int64_t at, int64_t in_tile) {
-    typename L::Floats value, gradient, power, sum;
+    typename L::Floats value, gradient, power, scale;
     L::Load(dy + at, &gradient);
     L::Load(t.power + in_tile, &power);
     L::Load(x + at, &value);
-    L::Load(t.sums + in_tile, &sum);
+    L::Load(t.sums + in_tile, &scale);
     gradient *= power;
-    L::Store(gradient, t.other + in_tile);
-    L::Store(gradient * value / sum, t.values + in_tile);
+    L::Store(gradient, t.power + in_tile);
+    L::Store(gradient * value / scale, t.values + in_tile);
   });
-  WindowSums(kGap, end, half, 0, factor, t.values, t.sums);
+  const auto factor = static_cast<float>(2 * p.alpha * p.beta / static_cast<double>(p.size));
+  WindowSums(kGap, t.At(count) - kGap, (p.size - 1) / 2, 0, factor, t.values, t.sums);
   ForBlocks<kBlock>(b, pixel, count, t, [&](int64_t at, int64_t in_tile) {
     typename L::Floats value, gradient, sum;
-    L::Load(t.other + in_tile, &gradient);
+    L::Load(t.power + in_tile, &gradient);
     L::Load(t.sums + in_tile, &sum);
     L::Load(x + at, &value);
     L::Store(gradient - sum * value, dx + at);
@@ -140,24 +137,23 @@ template <int kBlock, typename T>
 
 // The versions for the processors, by block; bfloat16 comes in blocks of 16 only.
 CREMA_MULTIVERSION void Forward(const Blocks& b, const LrnParam& p, int64_t pixel, int64_t count,
-                                const float* x, float* scale, float* y, const Tile& tile) {
-  b.block == 16 ? ForwardTile<16>(b, p, pixel, count, x, scale, y, tile)
-                : ForwardTile<8>(b, p, pixel, count, x, scale, y, tile);
+                                const float* x, float* y, const Tile& tile) {
+  b.block == 16 ? ForwardTile<16>(b, p, pixel, count, x, y, tile)
+                : ForwardTile<8>(b, p, pixel, count, x, y, tile);
 }
 CREMA_MULTIVERSION void Backward(const Blocks& b, const LrnParam& p, int64_t pixel, int64_t count,
-                                 const float* x, const float* scale, const float* dy, float* dx,
-                                 const Tile& tile) {
-  b.block == 16 ? BackwardTile<16>(b, p, pixel, count, x, scale, dy, dx, tile)
-                : BackwardTile<8>(b, p, pixel, count, x, scale, dy, dx, tile);
+                                 const float* x, const float* dy, float* dx, const Tile& tile) {
+  b.block == 16 ? BackwardTile<16>(b, p, pixel, count, x, dy, dx, tile)
+                : BackwardTile<8>(b, p, pixel, count, x, dy, dx, tile);
 }
 CREMA_MULTIVERSION void Forward(const Blocks& b, const LrnParam& p, int64_t pixel, int64_t count,
-                                const BFloat16* x, float* scale, BFloat16* y, const Tile& tile) {
-  ForwardTile<16>(b, p, pixel, count, x, scale, y, tile);
+                                const BFloat16* x, BFloat16* y, const Tile& tile) {
+  ForwardTile<16>(b, p, pixel, count, x, y, tile);
 }
 CREMA_MULTIVERSION void Backward(const Blocks& b, const LrnParam& p, int64_t pixel, int64_t count,
-                                 const BFloat16* x, const float* scale, const BFloat16* dy,
-                                 BFloat16* dx, const Tile& tile) {
-  BackwardTile<16>(b, p, pixel, count, x, scale, dy, dx, tile);
+                                 const BFloat16* x, const BFloat16* dy, BFloat16* dx,
+                                 const Tile& tile) {
+  BackwardTile<16>(b, p, pixel, count, x, dy, dx, tile);
 }
 
 // body(first element of the image, first pixel, pixels, tile)
@@ -176,36 +172,35 @@ void ForTiles(int threads, int64_t batch, const Blocks& b, float* scratch, Body&
 
 }  // namespace
 
-int64_t BlockedLrnScratch(int64_t channels) { return (4 * TileFloats(channels) + 15) / 16 * 16; }
+int64_t BlockedLrnScratch(int64_t channels) { return (3 * TileFloats(channels) + 15) / 16 * 16; }
 
 template <typename T>
 void BlockedLrn(int threads, int64_t batch, const LrnShape& shape, const LrnParam& param,
-                const T* x, float* scale, T* y, float* scratch) {
+                const T* x, T* y, float* scratch) {
   const Blocks b{shape.channels, ChannelBlock(), shape.Plane()};
   ForTiles(threads, batch, b, scratch,
            [&](int64_t at, int64_t pixel, int64_t count, const Tile& tile) {
-             Forward(b, param, pixel, count, x + at, scale == nullptr ? nullptr : scale + at,
-                     y + at, tile);
+             Forward(b, param, pixel, count, x + at, y + at, tile);
            });
 }
 
 template <typename T>
 void BlockedLrnBackward(int threads, int64_t batch, const LrnShape& shape, const LrnParam& param,
-                        const T* x, const float* scale, const T* dy, T* dx, float* scratch) {
+                        const T* x, const T* dy, T* dx, float* scratch) {
   const Blocks b{shape.channels, ChannelBlock(), shape.Plane()};
   ForTiles(threads, batch, b, scratch,
            [&](int64_t at, int64_t pixel, int64_t count, const Tile& tile) {
-             Backward(b, param, pixel, count, x + at, scale + at, dy + at, dx + at, tile);
+             Backward(b, param, pixel, count, x + at, dy + at, dx + at, tile);
            });
 }
 
 template void BlockedLrn(int, int64_t, const LrnShape&, const LrnParam&, const float*, float*,
-                         float*, float*);
+                         float*);
 template void BlockedLrnBackward(int, int64_t, const LrnShape&, const LrnParam&, const float*,
-                                 const float*, const float*, float*, float*);
-template void BlockedLrn(int, int64_t, const LrnShape&, const LrnParam&, const BFloat16*, float*,
-                         BFloat16*, float*);
+                                 const float*, float*, float*);
+template void BlockedLrn(int, int64_t, const LrnShape&, const LrnParam&, const BFloat16*, BFloat16*,
+                         float*);
 template void BlockedLrnBackward(int, int64_t, const LrnShape&, const LrnParam&, const BFloat16*,
-                                 const float*, const BFloat16*, BFloat16*, float*);
+                                 const BFloat16*, BFloat16*, float*);
 
 }  // namespace crema
