@@ -24,6 +24,8 @@ if(CREMA_SANITIZE)
   target_compile_options(crema_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${_sanitize}>)
   target_compile_definitions(crema_flags INTERFACE CREMA_SANITIZED)
   target_link_options(crema_flags INTERFACE -fsanitize=${CREMA_SANITIZE})
+  # The sanitizers call dlopen in our place, and look where the program says for everybody.
+  target_link_options(crema_flags INTERFACE LINKER:--disable-new-dtags)
 endif()
 
 # A second build of the same sources, in any folder, takes the objects of the first.
