@@ -131,9 +131,8 @@ void LrnOwn(benchmark::State& state) {
   Floats x(kLrnCount), y(kLrnCount), scratch(BlockedLrnScratch(96) * 16);
   const int threads = Threads(state);
   const LrnShape shape{96, 55, 55};
-  Time(state, 0, 8 * kLrnCount, [&] {
-    BlockedLrn(threads, 4, shape, {.alpha = 1e-4}, x.data(), y.data(), scratch.data());
-  });
+  Time(state, 0, 8 * kLrnCount,
+       [&] { BlockedLrn(threads, 4, shape, {.alpha = 1e-4}, x.data(), y.data(), scratch.data()); });
 }
 void LrnOneDnn(benchmark::State& state) { Time(state, 0, 8 * kLrnCount, LrnCall(4, 96, 55)); }
 

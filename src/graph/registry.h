@@ -67,8 +67,8 @@ struct Kernel {
   // those of the layer, their learned blobs and the gradients of these behind its own. Empty:
   // never.
   std::function<bool(const KernelQuery&)> absorbs = {};
-  // What Infer's answer (`query.info`) becomes with this row and what it absorbed: what is saved and
-  // what backward reads. Empty: it stays.
+  // What Infer's answer (`query.info`) becomes with this row and what it absorbed: what is saved
+  // and what backward reads. Empty: it stays.
   std::function<LayerInfo(const KernelQuery&)> info = {};
 };
 

@@ -169,8 +169,7 @@ void BackwardBlocked(const Layer& layer, const BackwardArgs& args) {
   const int threads = args.context.threads();
   BlockedLrnBackward(threads, shape[0], ImageOf(shape), static_cast<const LRN&>(layer).rule(),
                      args.inputs[0].data<T>(), args.output_grads[0].data<T>(),
-                     args.input_grads[0].data<T>(),
-                     BlockedScratch(shape, threads, args.scratch));
+                     args.input_grads[0].data<T>(), BlockedScratch(shape, threads, args.scratch));
 }
 
 template <typename T>
