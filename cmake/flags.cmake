@@ -2,7 +2,8 @@
 add_library(crema_flags INTERFACE)
 target_compile_options(crema_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wno-unknown-pragmas -Werror>
-  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall -Werror=all-warnings>)
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall -Werror=all-warnings --extended-lambda
+                             --expt-relaxed-constexpr>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release")
   # Release is -O3, and there g++ 12 sees overflows in its own std::string (PR 105329, PR 105651).
   # The sanitizer presets are -O2 and keep the others of these warnings.

@@ -5,18 +5,6 @@
 
 namespace crema {
 
-std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t{0xD2511F53} * counter[0];
-    const uint64_t b = uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b),
-               static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(a)};
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
-  return counter;
-}
-
 namespace {
 
 uint64_t SplitMix(uint64_t x) {
@@ -34,20 +22,6 @@ uint64_t HashName(std::string_view name) {
   uint64_t hash = 0xCBF29CE484222325;
   for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
   return hash;
-}
-
-std::array<uint32_t, 4> RandomStream::Block(uint64_t block) const {
-  return Philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
-                 static_cast<uint32_t>(step_), static_cast<uint32_t>(step_ >> 32)},
-                {static_cast<uint32_t>(key_), static_cast<uint32_t>(key_ >> 32)});
-}
-
-uint32_t RandomStream::Bits(uint64_t index) const { return Block(index / 4)[index % 4]; }
-
-double RandomStream::Uniform(uint64_t index) const { return Bits(index) * 0x1p-32; }
-
-uint32_t RandomStream::Below(uint64_t index, uint32_t n) const {
-  return static_cast<uint32_t>((uint64_t{Bits(index)} * n) >> 32);
 }
 
 double RandomStream::Gaussian(uint64_t index) const {

@@ -1,10 +1,8 @@
 // The explicit list of built-in layers: static registrars vanish from archives, a list does not.
 #include "graph/registry.h"
-
-// Layers whose GPU rows are built where nvcc is there.
-#define CREMA_BUILTIN_CUDA_LAYERS(LAYER) \
-  LAYER(InnerProduct)                    \
-  LAYER(ReLU)
+#ifdef CREMA_HAVE_CUDA
+#include "layers/gpu_rows.h"
+#endif
 
 namespace crema {
 
@@ -12,19 +10,13 @@ namespace crema {
 #include "layers/builtin_layers.def"
 #undef LAYER
 
-#ifdef CREMA_HAVE_CUDA
-#define CREMA_DECLARE_CUDA(name) void Register##name##Cuda(Registry&);
-CREMA_BUILTIN_CUDA_LAYERS(CREMA_DECLARE_CUDA)
-#endif
-
 Registry BuiltinRegistry() {
   Registry registry;
 #define LAYER(name) Register##name(registry);
 #include "layers/builtin_layers.def"
 #undef LAYER
 #ifdef CREMA_HAVE_CUDA
-#define CREMA_REGISTER_CUDA(name) Register##name##Cuda(registry);
-  CREMA_BUILTIN_CUDA_LAYERS(CREMA_REGISTER_CUDA)
+  AddGpuRows(&registry);
 #endif
   return registry;
 }

@@ -11,6 +11,7 @@
 
 #include "core/strings.h"
 #include "format/prototxt.h"
+#include "support/gpu_layers.h"
 #include "support/layer_checker.h"
 #include "support/layer_run.h"
 
@@ -22,10 +23,7 @@ constexpr std::array<std::string_view, 8> kNeedFiles = {"AnnotatedData", "Data",
                                                         "HDF5Output",    "ImageData", "MemoryData",
                                                         "VideoData",     "WindowData"};
 
-const Registry& Layers() {
-  static const Registry registry = BuiltinRegistry();
-  return registry;
-}
+const Registry& Layers() { return LayersWithGpuRows(); }
 
 struct Case {
   std::string type;

@@ -9,6 +9,7 @@
 #include "core/memory_format.h"
 #include "core/strings.h"
 #include "rows/row_agreement.h"
+#include "support/gpu_layers.h"
 
 namespace crema::test {
 namespace {
@@ -16,10 +17,7 @@ namespace {
 constexpr int kCases = 500;
 constexpr int kLeast = 20;  // of these a row must have run
 
-const Registry& Layers() {
-  static const Registry registry = BuiltinRegistry();
-  return registry;
-}
+const Registry& Layers() { return LayersWithGpuRows(); }
 
 std::vector<std::string> TypesWithRows() {
   std::vector<std::string> names;

@@ -240,8 +240,9 @@ void SampleChecker::CheckKernels(const LayerCase& layer_case, const CaseValues& 
                                  double usual) {
   const CaseValues rounded = Rounded(exact);
   for (const Kernel& kernel : type_.kernels) {
-    if (kernel.device != DeviceType::kCpu || (!kernel.forward && !kernel.backward)) continue;
-    for (int threads : {1, 3}) {
+    if (!kernel.forward && !kernel.backward) continue;
+    const bool gpu = kernel.device == DeviceType::kCuda;
+    for (int threads : gpu ? std::vector{1} : std::vector{1, 3}) {
       const KernelQuery query{.layer = layer_case.layer(),
                               .context = layer_case.infer_context(),
                               .info = layer_case.info(),
@@ -253,7 +254,8 @@ void SampleChecker::CheckKernels(const LayerCase& layer_case, const CaseValues& 
       const bool halves = StoresBFloat16(kernel);
       const CaseValues& values = halves ? rounded : exact;
       const double tolerance = halves ? kBFloat16Tolerance : usual;
-      const std::string how = StrCat("kernel ", kernel.name, " with ", threads, " threads");
+      const std::string how =
+          StrCat("kernel ", kernel.name, gpu ? " of GPUs" : "", " with ", threads, " threads");
       const RunResult native = Run(layer_case, values, {.threads = threads}, "native");
       const RunResult other = Run(layer_case, values, {.threads = threads, .kernel = &kernel}, how);
       Compare(native, other, tolerance, how + " against native");

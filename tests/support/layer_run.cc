@@ -4,6 +4,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "math/cuda/emulation.h"
 #include "support/guarded_tensor.h"
 
 namespace crema::test {
@@ -21,6 +22,12 @@ ConstTensorView Undeclared(const Shape& shape) { return {nullptr, shape, DType::
 
 // What gradients of learned blobs hold before they are added to.
 double KnownGradient(size_t index) { return 0.5 + static_cast<double>(index % 4); }
+
+// Kernels of GPUs run on a stand-in.
+ExecContext ContextFor(const RunOptions& options) {
+  const bool gpu = options.kernel != nullptr && options.kernel->device == DeviceType::kCuda;
+  return gpu ? EmulatedGpuContext(kSeed) : ExecContext(options.threads, kSeed);
+}
 
 // Memory of one run, and the views that the layer gets.
 class Workspace {
@@ -92,7 +99,7 @@ Workspace::Workspace(const LayerCase& layer_case, const CaseValues& values,
       info_(layer_case.info()),
       values_(values),
       options_(options),
-      context_(options.threads, kSeed),
+      context_(ContextFor(options)),
       state_(layer_case.layer().MakeState(context_, layer_case.infer_context().phase)) {
   context_.set_step(kStep);
   const InferContext& infer = case_.infer_context();

@@ -1,7 +1,7 @@
 // InnerProduct on the GPU; see inner_product.cc.
-#include "graph/registry.h"
+#include "layers/gpu_row.h"
 #include "math/cuda/gemm.h"
-#include "math/cuda/launch.cuh"
+#include "math/cuda/sums.cuh"
 
 namespace crema {
 namespace {
@@ -25,54 +25,33 @@ struct Sizes {
 
 // y = relu(y + bias); `bias` may be null.
 template <typename T>
-__global__ void AddBiasRelu(int64_t count, int64_t columns, const T* bias, bool relu, float slope,
-                            T* y) {
-  for (int64_t i = FirstElement(); i < count; i += ElementStep()) {
+void AddBiasRelu(const CudaQueue& queue, const Sizes& s, const T* bias, T* y) {
+  const int64_t columns = s.columns;
+  const bool relu = s.relu;
+  const float slope = s.slope;
+  ForElements(queue, "AddBiasRelu", s.rows * columns, [=] CREMA_HOST_DEVICE(int64_t i) {
     float value = ToFloat(y[i]);
     if (bias != nullptr) value += ToFloat(bias[i % columns]);
     if (relu) value = value > 0 ? value : slope * value;
     y[i] = FromFloat<T>(value);
-  }
+  });
 }
 
 template <typename T>
-__global__ void MaskGradient(int64_t count, float slope, const T* y, const T* dy, T* masked) {
-  for (int64_t i = FirstElement(); i < count; i += ElementStep()) {
+void MaskGradient(const CudaQueue& queue, int64_t count, float slope, const T* y, const T* dy,
+                  T* masked) {
+  ForElements(queue, "MaskGradient", count, [=] CREMA_HOST_DEVICE(int64_t i) {
     masked[i] = ToFloat(y[i]) > 0 ? dy[i] : FromFloat<T>(slope * ToFloat(dy[i]));
-  }
-}
-
-// sums[c] += the sum of column c. A block takes 32 columns; its 8 rows of threads take every eighth
-// row of the matrix, so the order of additions is always the same.
-constexpr int kSumColumns = 32;
-constexpr int kSumRows = 8;
-template <typename T>
-__global__ void AddColumnSumsKernel(int64_t rows, int64_t columns, const T* x, T* sums) {
-  __shared__ float partial[kSumRows][kSumColumns];
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * kSumColumns + threadIdx.x;
-  float sum = 0;
-  if (column < columns) {
-    for (int64_t r = threadIdx.y; r < rows; r += kSumRows) sum += ToFloat(x[r * columns + column]);
-  }
-  partial[threadIdx.y][threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.y != 0 || column >= columns) return;
-  for (int r = 1; r < kSumRows; ++r) sum += partial[r][threadIdx.x];
-  sums[column] = FromFloat<T>(ToFloat(sums[column]) + sum);
+  });
 }
 
 template <typename T>
-void LaunchColumnSums(const CudaQueue& queue, const Sizes& s, const void* dy, void* sums) {
-  const int64_t blocks = (s.columns + kSumColumns - 1) / kSumColumns;
-  AddColumnSumsKernel<<<static_cast<unsigned>(blocks), dim3(kSumColumns, kSumRows), 0,
-                        queue.stream()>>>(s.rows, s.columns, static_cast<const T*>(dy),
-                                          static_cast<T*>(sums));
-  CheckLaunch("AddColumnSums");
-}
-
-Support Supports(const KernelQuery& query) {
-  if (IsCudaFloat(query.context.dtype)) return {};
-  return Support::No("is for f32, f16 and bf16");
+void AddBiasGradient(const CudaQueue& queue, const Sizes& s, const T* dy, T* gradient) {
+  const int64_t columns = s.columns;
+  AddColumnSums(
+      queue, s.rows, columns,
+      [=] CREMA_HOST_DEVICE(int64_t r, int64_t c) { return ToFloat(dy[r * columns + c]); },
+      gradient);
 }
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
@@ -83,12 +62,8 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   CudaGemm(queue, x.dtype(), false, !s.transpose, s.rows, s.columns, s.depth, x.raw(), s.depth,
            args.learned[0].raw(), s.transpose ? s.columns : s.depth, 0, y, s.columns);
   if (!s.bias && !s.relu) return;
-  const int64_t count = s.rows * s.columns;
-  DispatchCudaFloat(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const T* bias = s.bias ? static_cast<const T*>(args.learned[1].raw()) : nullptr;
-    LaunchElements(queue, "AddBiasRelu", AddBiasRelu<T>, count, count, s.columns, bias, s.relu,
-                   s.slope, static_cast<T*>(y));
+  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
+    AddBiasRelu(queue, s, s.bias ? Elements<T>(args.learned[1]) : nullptr, static_cast<T*>(y));
   });
 }
 
@@ -103,13 +78,10 @@ size_t BackwardScratch(const KernelQuery& query) {
 const void* MaskedGradient(const CudaQueue& queue, const Sizes& s, const BackwardArgs& args) {
   const ConstTensorView& dy = args.output_grads[0];
   if (!s.relu) return dy.raw();
-  void* masked = nullptr;
-  DispatchCudaFloat(dy.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    masked = args.scratch.data();
-    LaunchElements(queue, "MaskGradient", MaskGradient<T>, dy.count(), dy.count(), s.slope,
-                   static_cast<const T*>(args.outputs[0].raw()), static_cast<const T*>(dy.raw()),
-                   static_cast<T*>(masked));
+  void* masked = args.scratch.data();
+  DispatchCudaFloat(dy.dtype(), [&]<typename T>(T) {
+    MaskGradient(queue, dy.count(), s.slope, Elements<T>(args.outputs[0]), Elements<T>(dy),
+                 static_cast<T*>(masked));
   });
   return masked;
 }
@@ -131,8 +103,8 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
     }
   }
   if (s.bias && !args.learned_grads[1].empty()) {
-    DispatchCudaFloat(dtype, [&](auto zero) {
-      LaunchColumnSums<decltype(zero)>(queue, s, dy, args.learned_grads[1].raw());
+    DispatchCudaFloat(dtype, [&]<typename T>(T) {
+      AddBiasGradient(queue, s, static_cast<const T*>(dy), Elements<T>(args.learned_grads[1]));
     });
   }
   if (!args.input_grads[0].empty()) {
@@ -145,14 +117,10 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterInnerProductCuda(Registry& registry) {
-  Kernel kernel;
-  kernel.name = "cublas";
-  kernel.device = DeviceType::kCuda;
-  kernel.supports = Supports;
-  kernel.forward = Forward;
-  kernel.backward = Backward;
-  kernel.backward_scratch = BackwardScratch;
-  registry.AddKernel("InnerProduct", std::move(kernel));
+  Kernel row = MakeCudaRow(Forward, Backward);
+  row.name = "cublas";
+  row.backward_scratch = BackwardScratch;
+  registry.AddKernel("InnerProduct", std::move(row));
 }
 
 }  // namespace crema

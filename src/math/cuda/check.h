@@ -1,6 +1,7 @@
 // The one place where the status of a CUDA or cuBLAS call becomes an Error.
 #pragma once
 
+#ifdef CREMA_HAVE_CUDA
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
@@ -16,3 +17,4 @@ void CheckCublas(cublasStatus_t status, std::string_view call);
 void CheckLaunch(std::string_view kernel);
 
 }  // namespace crema
+#endif

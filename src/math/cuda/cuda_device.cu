@@ -1,3 +1,4 @@
+#ifdef CREMA_HAVE_CUDA
 #include <algorithm>
 #include <string>
 
@@ -33,46 +34,6 @@ int CudaDeviceCount() {
   if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
   cudaGetLastError();  // forget it: no driver is no failure here
   return 0;
-}
-
-CudaQueue::CudaQueue(int ordinal) : ordinal_(ordinal) {
-  const int count = CudaDeviceCount();
-  if (ordinal < 0 || ordinal >= count) {
-    Fail(ErrorCode::kNotFound,
-         StrCat("there is no GPU ", ordinal, "; ", count, " can be used here"));
-  }
-  Bind();
-  CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-  try {
-    CheckCublas(cublasCreate(&cublas_), "cublasCreate");
-    CheckCublas(cublasSetStream(cublas_, stream_), "cublasSetStream");
-  } catch (...) {
-    if (cublas_ != nullptr) cublasDestroy(cublas_);
-    cudaStreamDestroy(stream_);
-    throw;
-  }
-}
-
-CudaQueue::~CudaQueue() {
-  // A dead device refuses all of these; there is nobody to tell.
-  cudaSetDevice(ordinal_);
-  cudaStreamSynchronize(stream_);
-  cublasDestroy(cublas_);
-  cudaStreamDestroy(stream_);
-}
-
-void CudaQueue::Synchronize() {
-  Bind();
-  CheckCuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-}
-
-void CudaQueue::Bind() const { CheckCuda(cudaSetDevice(ordinal_), "cudaSetDevice"); }
-
-CudaQueue& BoundQueue(const ExecContext& context) {
-  CREMA_CHECK(context.queue() != nullptr && context.device().type == DeviceType::kCuda);
-  auto& queue = static_cast<CudaQueue&>(*context.queue());
-  queue.Bind();
-  return queue;
 }
 
 std::unique_ptr<DeviceQueue> MakeCudaQueue(int ordinal) {
@@ -150,3 +111,4 @@ void FillZero(DeviceQueue& queue, void* to, size_t bytes) {
 }
 
 }  // namespace crema
+#endif

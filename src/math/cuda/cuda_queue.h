@@ -1,34 +1,43 @@
 // Stream and handles of one GPU; see cuda_device.h.
 #pragma once
 
+#ifdef CREMA_HAVE_CUDA
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
+#endif
 
 #include "core/exec_context.h"
 
 namespace crema {
 
-// Invariant: every piece of work of a session goes through stream(). Thread safety: one thread at a
-// time.
+// Invariant: every piece of work of a session goes through its queue. Thread safety: one thread at
+// a time.
 class CudaQueue final : public DeviceQueue {
  public:
+  // Of no GPU: kernels (launch.cuh) run on the CPU at once, their bodies compiled for it; memory is
+  // the CPU's. For tests of GPU code where there is no GPU (emulation.h).
+  struct Emulated {};
+  explicit CudaQueue(Emulated) {}
+#ifdef CREMA_HAVE_CUDA
   explicit CudaQueue(int ordinal);
+  cudaStream_t stream() const { return stream_; }
+  cublasHandle_t cublas() const { return cublas_; }
+#endif
   ~CudaQueue() override;
   CudaQueue(const CudaQueue&) = delete;
   CudaQueue& operator=(const CudaQueue&) = delete;
 
+  bool emulated() const { return ordinal_ < 0; }
   void Synchronize() override;
-
   // Makes its GPU the one of this thread, which launches and cuBLAS calls need.
   void Bind() const;
 
-  cudaStream_t stream() const { return stream_; }
-  cublasHandle_t cublas() const { return cublas_; }
-
  private:
-  int ordinal_;
+  int ordinal_ = -1;
+#ifdef CREMA_HAVE_CUDA
   cudaStream_t stream_ = nullptr;
   cublasHandle_t cublas_ = nullptr;
+#endif
 };
 
 // The queue of a context on a GPU, bound to this thread.

@@ -3,8 +3,10 @@
 #include "core/error.h"
 #include "math/cuda/check.h"
 #include "math/cuda/gemm.h"
+#include "math/gemm.h"
 
 namespace crema {
+#ifdef CREMA_HAVE_CUDA
 namespace {
 
 cudaDataType_t CudaType(DType dtype) {
@@ -20,20 +22,46 @@ cudaDataType_t CudaType(DType dtype) {
 }
 
 }  // namespace
+#endif
 
 void CudaGemm(const CudaQueue& queue, DType dtype, bool ta, bool tb, int64_t m, int64_t n,
               int64_t k, const void* a, int64_t lda, const void* b, int64_t ldb, float beta,
               void* c, int64_t ldc) {
-  if (m == 0 || n == 0) return;
+  CudaGemmBatched(queue, dtype, {1, 0, 0, 0}, ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
+}
+
+void CudaGemmBatched(const CudaQueue& queue, DType dtype, const CudaBatch& batch, bool ta, bool tb,
+                     int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, const void* b,
+                     int64_t ldb, float beta, void* c, int64_t ldc) {
+  if (batch.count == 0 || m == 0 || n == 0) return;
+  if (queue.emulated()) {
+    CREMA_CHECK(dtype == DType::kF32);
+    for (int64_t i = 0; i < batch.count; ++i) {
+      Gemm(1, ta, tb, m, n, k, 1.0F, static_cast<const float*>(a) + i * batch.stride_a, lda,
+           static_cast<const float*>(b) + i * batch.stride_b, ldb, beta,
+           static_cast<float*>(c) + i * batch.stride_c, ldc);
+    }
+    return;
+  }
+#ifdef CREMA_HAVE_CUDA
   const auto op = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };
   const auto stride = [](int64_t elements) { return std::max<int64_t>(1, elements); };
   const float alpha = 1;
   const cudaDataType_t type = CudaType(dtype);
   // cuBLAS is column-major and so sees transposes: C^T = op(B)^T op(A)^T.
-  CheckCublas(cublasGemmEx_64(queue.cublas(), op(tb), op(ta), n, m, k, &alpha, b, type, stride(ldb),
-                              a, type, stride(lda), &beta, c, type, stride(ldc), CUBLAS_COMPUTE_32F,
-                              CUBLAS_GEMM_DEFAULT),
-              "cublasGemmEx");
+  if (batch.count == 1) {
+    CheckCublas(cublasGemmEx_64(queue.cublas(), op(tb), op(ta), n, m, k, &alpha, b, type,
+                                stride(ldb), a, type, stride(lda), &beta, c, type, stride(ldc),
+                                CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                "cublasGemmEx");
+    return;
+  }
+  CheckCublas(cublasGemmStridedBatchedEx_64(
+                  queue.cublas(), op(tb), op(ta), n, m, k, &alpha, b, type, stride(ldb),
+                  batch.stride_b, a, type, stride(lda), batch.stride_a, &beta, c, type, stride(ldc),
+                  batch.stride_c, batch.count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+              "cublasGemmStridedBatchedEx");
+#endif
 }
 
 }  // namespace crema

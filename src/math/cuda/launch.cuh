@@ -1,61 +1,108 @@
-// What all kernels share: element types, loops over elements, launches.
+// What all GPU code shares: element types and launches. A kernel is a body, given as
+//   [=] CREMA_HOST_DEVICE(int64_t i) { ... }
+// by a function template or function at namespace scope (nvcc takes no such lambda inside a generic
+// lambda or a private method). The same body runs on a GPU and, for tests, on the CPU
+// (emulation.h); without nvcc these files are C++ like any other.
 #pragma once
 
+#ifdef __CUDACC__
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#endif
 
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
+#include "core/bfloat16.h"
 #include "core/dtype.h"
 #include "core/error.h"
+#include "core/host_device.h"
 #include "math/cuda/check.h"
 #include "math/cuda/cuda_queue.h"
+#include "math/cuda/team.h"
 
 namespace crema {
 
-constexpr int kBlockThreads = 256;
-constexpr int64_t kMaxBlocks = 1 << 16;  // a thread takes several elements beyond that
-
 inline bool IsCudaFloat(DType dtype) {
+#ifdef __CUDACC__
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+#else
+  return dtype == DType::kF32;
+#endif
 }
 
-// Calls body(T{}) with T = float, __half or __nv_bfloat16.
+// Calls body(T{}) with T = float, __half or __nv_bfloat16; where nvcc does not compile, with float.
 template <typename Body>
-void DispatchCudaFloat(DType dtype, Body&& body) {
+void DispatchCudaFloat(DType dtype, const Body& body) {
   CREMA_CHECK(IsCudaFloat(dtype));
-  if (dtype == DType::kF32) return body(float{});
+#ifdef __CUDACC__
   if (dtype == DType::kF16) return body(__half{});
-  body(__nv_bfloat16{});
+  if (dtype == DType::kBF16) return body(__nv_bfloat16{});
+#endif
+  body(float{});
 }
 
 // Halves are computed with as floats.
 template <typename T>
-__device__ inline float ToFloat(T value) {
+CREMA_HOST_DEVICE inline float ToFloat(T value) {
   return static_cast<float>(value);
 }
 template <typename T>
-__device__ inline T FromFloat(float value) {
+CREMA_HOST_DEVICE inline T FromFloat(float value) {
   return static_cast<T>(value);
 }
 
-__device__ inline int64_t FirstElement() {
-  return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-}
-__device__ inline int64_t ElementStep() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
+#ifdef __CUDACC__
+constexpr int64_t kMaxBlocks = 1 << 16;  // a thread takes several elements beyond that
 
-// Launches kernel(args...) with a thread for each of `count` elements, or some for many. An empty
-// launch would be an error.
-template <typename... Parameters, typename... Args>
-void LaunchElements(const CudaQueue& queue, std::string_view name, void (*kernel)(Parameters...),
-                    int64_t count, Args... args) {
-  if (count == 0) return;
-  const int64_t blocks = std::min(kMaxBlocks, (count + kBlockThreads - 1) / kBlockThreads);
-  kernel<<<static_cast<unsigned>(blocks), kBlockThreads, 0, queue.stream()>>>(args...);
+template <typename Body>
+__global__ void __launch_bounds__(Team::kThreads) RunElements(int64_t count, const Body body) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * Team::kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * Team::kThreads + threadIdx.x; i < count;
+       i += step) {
+    body(i);
+  }
+}
+
+template <typename Body>
+__global__ void __launch_bounds__(Team::kThreads) RunTeams(int64_t teams, const Body body) {
+  for (int64_t index = blockIdx.x; index < teams; index += gridDim.x) body(Team{}, index);
+}
+#endif
+
+// Queues body(i) for i = 0 .. count - 1, in any order, a thread each. `name` is for errors.
+template <typename Body>
+void ForElements(const CudaQueue& queue, [[maybe_unused]] std::string_view name, int64_t count,
+                 const Body& body) {
+  if (count == 0) return;  // an empty launch would be an error
+  if (queue.emulated()) {
+    for (int64_t i = 0; i < count; ++i) body(i);
+    return;
+  }
+#ifdef __CUDACC__
+  const int64_t blocks = std::min(kMaxBlocks, (count + Team::kThreads - 1) / Team::kThreads);
+  RunElements<<<static_cast<unsigned>(blocks), Team::kThreads, 0, queue.stream()>>>(count, body);
   CheckLaunch(name);
+#endif
+}
+
+// Queues body(team, i) for i = 0 .. teams - 1, in any order, a team each.
+template <typename Body>
+void ForTeams(const CudaQueue& queue, [[maybe_unused]] std::string_view name, int64_t teams,
+              const Body& body) {
+  if (teams == 0) return;
+  if (queue.emulated()) {
+    for (int64_t i = 0; i < teams; ++i) body(Team{}, i);
+    return;
+  }
+#ifdef __CUDACC__
+  const int64_t blocks = std::min(kMaxBlocks, teams);
+  RunTeams<<<static_cast<unsigned>(blocks), Team::kThreads, 0, queue.stream()>>>(teams, body);
+  CheckLaunch(name);
+#endif
 }
 
 }  // namespace crema

@@ -1,0 +1,12 @@
+// Rows of the kernel lists that run on GPUs.
+#pragma once
+
+#include "graph/registry.h"
+
+namespace crema {
+
+// Requires the built-in layers. BuiltinRegistry has called this where CUDA was built; elsewhere
+// tests do, for a stand-in of a GPU (math/cuda/emulation.h).
+void AddGpuRows(Registry* registry);
+
+}  // namespace crema

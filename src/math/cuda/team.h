@@ -1,0 +1,107 @@
+// The threads that work together on one piece of a kernel: a block on a GPU, one thread on the CPU.
+#pragma once
+
+#include <cstdint>
+
+#include "core/host_device.h"
+
+namespace crema {
+
+// A body of ForTeams (launch.cuh) is called by all threads of a team with the same index. Outside
+// the functions below they all do the same, so that plain variables have the same value in each;
+// writing to memory is for bodies given to For. Every thread must reach every call.
+// Sums are taken of a part a thread, which are added in a fixed order: the same on both devices.
+class Team {
+ public:
+  static constexpr int kThreads = 256;
+  static constexpr int kWarp = 32;
+
+  // body(i) for i = 0 .. count - 1. What was written is seen by all threads after it.
+  template <typename Body>
+  CREMA_HOST_DEVICE void For(int64_t count, const Body& body) const {
+#ifdef __CUDA_ARCH__
+    for (int64_t i = threadIdx.x; i < count; i += kThreads) body(i);
+    __syncthreads();
+#else
+    for (int64_t i = 0; i < count; ++i) body(i);
+#endif
+  }
+
+  // kThreads floats that the threads share, the same in each call of a body.
+  CREMA_HOST_DEVICE float* Shared() const {
+#ifdef __CUDA_ARCH__
+    __shared__ float shared[kThreads];
+    return shared;
+#else
+    return shared_;
+#endif
+  }
+
+  // The sum of term(i), in its type: float, double or an integer.
+  template <typename Term>
+  CREMA_HOST_DEVICE auto Sum(int64_t count, const Term& term) const {
+    using T = decltype(term(int64_t{0}));
+    return Reduce<T>(
+        count, T{0}, [&](T sum, int64_t i) { return sum + term(i); },
+        [](T a, T b) { return a + b; });
+  }
+
+  // The largest value(i), and `least` if that is larger or there is none.
+  template <typename T, typename Value>
+  CREMA_HOST_DEVICE T Max(int64_t count, T least, const Value& value) const {
+    const auto larger = [](T a, T b) { return a > b ? a : b; };
+    return Reduce<T>(
+        count, least, [&](T most, int64_t i) { return larger(most, value(i)); }, larger);
+  }
+
+  // The first i of the largest value(i); -1 when there is none. A NaN is never the largest.
+  template <typename Value>
+  CREMA_HOST_DEVICE int64_t ArgMax(int64_t count, const Value& value) const {
+    const auto better = [&](int64_t a, int64_t b) {
+      if (a < 0 || b < 0) return a < 0 ? b : a;
+      const auto x = value(a), y = value(b);
+      if (x == y) return a < b ? a : b;
+      return x > y ? a : b;
+    };
+    return Reduce<int64_t>(count, int64_t{-1}, better, better);
+  }
+
+  // part = step(part, i) over the elements of each thread, from `start`; then join(part, part).
+  template <typename T, typename Step, typename Join>
+  CREMA_HOST_DEVICE T Reduce(int64_t count, T start, const Step& step, const Join& join) const {
+#ifdef __CUDA_ARCH__
+    T part = start;
+    for (int64_t i = threadIdx.x; i < count; i += kThreads) part = step(part, i);
+    for (int offset = kWarp / 2; offset > 0; offset /= 2) {
+      part = join(part, __shfl_xor_sync(0xFFFFFFFF, part, offset));
+    }
+    __shared__ T warps[kThreads / kWarp];
+    if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = part;
+    __syncthreads();
+    T whole = warps[0];
+    for (int w = 1; w < kThreads / kWarp; ++w) whole = join(whole, warps[w]);
+    __syncthreads();  // before the next reduction writes to `warps`
+    return whole;
+#else
+    T parts[kThreads];
+    for (int t = 0; t < kThreads; ++t) {
+      parts[t] = start;
+      for (int64_t i = t; i < count; i += kThreads) parts[t] = step(parts[t], i);
+    }
+    for (int offset = kWarp / 2; offset > 0; offset /= 2) {
+      for (int t = 0; t < kThreads; ++t) {
+        if (t % kWarp < offset) parts[t] = join(parts[t], parts[t + offset]);
+      }
+    }
+    for (int t = kWarp; t < kThreads; t += kWarp) parts[0] = join(parts[0], parts[t]);
+    return parts[0];
+#endif
+  }
+
+#ifndef __CUDA_ARCH__  // teams are made where they run and never passed on
+ private:
+  mutable float shared_[kThreads];
+#endif
+};
+
+}  // namespace crema
