@@ -101,8 +101,10 @@ class Planner {
       layer.layer = node.layer;
       layer.type = node.type;
       layer.info = infos_[n];
-      // What is lent cannot be set from outside.
-      if (!options_.optimize) layer.info.lends_output.clear();
+      // What is lent cannot be set from outside, and lies on the host.
+      if (!options_.optimize || options_.device.type != DeviceType::kCpu) {
+        layer.info.lends_output.clear();
+      }
       layer.inputs = node.inputs;
       layer.outputs = node.outputs;
       layer.backward = flow_.nodes[n].backward;

@@ -1,10 +1,10 @@
 #include "runtime/session.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/bfloat16.h"
+#include "core/device_memory.h"
 #include "core/strings.h"
 #include "runtime/naming_layer.h"
 #include "runtime/sample_names.h"
@@ -13,10 +13,6 @@ namespace crema {
 namespace {
 
 bool At(const std::vector<bool>& flags, size_t i) { return i < flags.size() && flags[i]; }
-
-void FillWith(const TensorView& view, float value) {
-  DispatchStored(view.dtype(), [&]<typename T>(T) { std::ranges::fill(view.span<T>(), T(value)); });
-}
 
 }  // namespace
 
@@ -34,12 +30,14 @@ Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weig
     : plan_(std::move(plan)), weights_(weights), context_(std::move(context)) {
   if (statistics == Statistics::kUpdated) mutable_weights_ = std::move(weights);
   CREMA_CHECK(weights_->size() == plan_->learned.size());
-  if (context_.device().type != DeviceType::kCpu) {
-    Fail(ErrorCode::kUnsupported, "sessions on a GPU are not there yet; run on the CPU");
+  if (context_.device().type != plan_->options.device.type) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("a plan for ", ToString(plan_->options.device),
+                                             " cannot run on ", ToString(context_.device())));
   }
   context_.LimitThreads(plan_->options.threads);
   arena_ = ByteTensor(static_cast<size_t>(plan_->arena_bytes));
   scratch_ = ByteTensor(static_cast<size_t>(plan_->scratch_bytes));
+  TakeWeights();
   AllocateLearnedGradients();
   for (const PlannedValue& value : plan_->values) shapes_.push_back(value.spec.shape);
   FindBorrowers();
@@ -75,26 +73,6 @@ TensorView Session::ViewOf(const ArenaSlot& slot, const BlobSpec& spec) const {
   return {base + slot.offset, spec.shape, StoredType(spec), context_.device()};
 }
 
-void Session::AllocateLearnedGradients() {
-  const int64_t size = static_cast<int64_t>(SizeOf(plan_->options.dtype));
-  int64_t bytes = 0;
-  std::vector<int64_t> offsets(plan_->learned.size(), -1);
-  for (size_t s = 0; s < plan_->learned.size(); ++s) {
-    const LearnedSlot& slot = plan_->learned[s];
-    if (slot.owner != static_cast<int>(s) || !slot.wants_gradient) continue;
-    offsets[s] = bytes;
-    bytes += (slot.shape.count() * size + 63) / 64 * 64;
-  }
-  gradient_memory_ = ByteTensor(static_cast<size_t>(bytes));
-  auto* base = static_cast<std::byte*>(gradient_memory_.view().raw());
-  for (const LearnedSlot& slot : plan_->learned) {
-    const int64_t offset = offsets[static_cast<size_t>(slot.owner)];
-    learned_gradients_.push_back(offset < 0 ? TensorView()
-                                            : TensorView(base + offset, slot.shape,
-                                                         plan_->options.dtype, context_.device()));
-  }
-}
-
 BlobSpec Session::SpecOf(int v) const {
   const auto index = static_cast<size_t>(v);
   const BlobSpec& planned = plan_->values[index].spec;
@@ -119,20 +97,20 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
     step->forward_outputs.push_back(ViewOf(value.data, spec));
     step->output_shapes.push_back(spec.shape);
   }
+  if (IsSourceOfGpu(layer)) Stage(step);
   for (size_t i = 0; i < layer.learned.size(); ++i) {
     const auto slot = static_cast<size_t>(layer.learned[i]);
-    const ConstTensorView blob = weights_->blob(slot);
+    const TensorView blob = LearnedView(slot);
     // A blob that is shared PERMISSIVEly has this layer's shape here.
     const Shape& shape = plan_->learned[slot].shape;
     step->learned.emplace_back(blob.raw(), shape, blob.dtype(), blob.device());
     const bool updated = layer.info.learned[i].statistic && mutable_weights_ != nullptr;
-    step->statistics.push_back(
-        updated ? TensorView(mutable_weights_->blob(slot).raw(), shape, blob.dtype(), blob.device())
-                : TensorView());
+    step->statistics.push_back(updated ? TensorView(blob.raw(), shape, blob.dtype(), blob.device())
+                                       : TensorView());
   }
   for (int absorbed : layer.absorbs) {
     for (int slot : plan_->layers[static_cast<size_t>(absorbed)].learned) {
-      step->learned.push_back(weights_->blob(static_cast<size_t>(slot)));
+      step->learned.push_back(LearnedView(static_cast<size_t>(slot)));
     }
   }
   step->joined =
@@ -241,7 +219,7 @@ void Session::CopyInputsAway(const PlannedLayer& layer, Step* step) {
   for (size_t i = 0; i < layer.inputs.size(); ++i) {
     const BlobSpec spec = SpecOf(layer.inputs[i]);
     const auto bytes = static_cast<size_t>(StoredBytes(spec));
-    std::memcpy(to, DataOf(layer.inputs[i]).raw(), bytes);
+    CopyWithin(context_, to, DataOf(layer.inputs[i]).raw(), bytes);
     step->forward_inputs[i] = {to, spec.shape, StoredType(spec), context_.device()};
     to += (bytes + 63) / 64 * 64;
   }
@@ -265,6 +243,7 @@ void Session::RunForward(const PlannedLayer& layer, Step* step) {
         layer.layer->Forward(args);
       }
       TakeLent(index);
+      if (!step->staged.empty()) UploadStaged(layer, *step);
       if (observer_ != nullptr) observer_->AfterForward(index, args);
     });
   } catch (const Error& error) {
@@ -278,7 +257,13 @@ double Session::LossOf(const PlannedLayer& layer) const {
   for (int v : layer.outputs) {
     const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
     if (value.loss_weight == 0) continue;
-    const ConstTensorView data = DataOf(v);
+    ConstTensorView data = DataOf(v);
+    Tensor copy;
+    if (OnGpu()) {
+      copy = Tensor(data.shape(), data.dtype());
+      Read(data, copy.view().raw());
+      data = copy.view();
+    }
     DispatchFloat(data.dtype(), [&]<typename T>(T) {
       double sum = 0;
       for (T element : data.span<T>()) sum += element;
@@ -304,7 +289,9 @@ void Session::Backward() {
 }
 
 void Session::RunBackward(const PlannedLayer& layer, const Step& step) {
-  for (size_t s = 0; s < step.seeds.size(); ++s) FillWith(step.seeds[s], step.seed_values[s]);
+  for (size_t s = 0; s < step.seeds.size(); ++s) {
+    FillWith(context_, step.seeds[s], step.seed_values[s]);
+  }
   if (layer.info.view) return;
   auto* scratch = static_cast<std::byte*>(scratch_.view().raw());
   const BackwardArgs args{.context = context_,
@@ -357,11 +344,6 @@ ConstTensorView Session::Gradient(const std::string& name) const {
   if (v < 0 || IsBlocked(v)) return {};
   const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
   return ViewOf(value.gradient, SpecOf(v));
-}
-
-void Session::ZeroLearnedGradients() {
-  const TensorView view = gradient_memory_.view();
-  std::memset(view.raw(), 0, view.bytes());
 }
 
 LayerSessionState* Session::MutableState(const std::string& layer) {

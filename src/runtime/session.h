@@ -52,6 +52,15 @@ class Session {
 
   // By learned slot; slots that share have one gradient. Empty when none was planned.
   TensorView LearnedGradient(size_t slot) { return learned_gradients_[slot]; }
+
+  // On a GPU all views above are of its memory, which the host cannot touch. These copy between a
+  // view of the session and memory of the host of as many bytes, on any device, and wait.
+  void Write(const TensorView& to, const void* from) const;
+  void Read(const ConstTensorView& from, void* to) const;
+  // On a GPU a session works on a copy of the weights, made when the session is. Takes them again
+  // when they were changed, and writes back what the session has changed (statistics).
+  void TakeWeights();
+  void ReturnStatistics();
   void ZeroLearnedGradients();
 
   // Position of data readers and the number of forward passes, for snapshots. `net` says which net
@@ -110,6 +119,8 @@ class Session {
     std::vector<float> seed_values;
     std::unique_ptr<LayerSessionState> state;
     std::unique_ptr<KernelState> kernel_state;
+    // Outputs of a source, which runs on the host, before they are copied to a GPU.
+    std::vector<Tensor> staged;
     Tensor inputs_away;  // copies of inputs that were placed in the output, for other extents
   };
 
@@ -137,6 +148,11 @@ class Session {
   void MakeKernelState(const PlannedLayer& layer, Step* step);
   void BookScratch(const PlannedLayer& layer, const KernelQuery& query, Step* step);
   Tensor ByteTensor(size_t bytes) const;
+  bool OnGpu() const { return context_.device().type != DeviceType::kCpu; }
+  TensorView LearnedView(size_t slot) const;
+  bool IsSourceOfGpu(const PlannedLayer& layer) const;
+  void Stage(Step* step) const;
+  void UploadStaged(const PlannedLayer& layer, const Step& step) const;
   void SetShape(int value, const Shape& shape);
   void FindBorrowers();
   void TakeLent(size_t index);
@@ -162,6 +178,7 @@ class Session {
   Tensor arena_;
   Tensor scratch_;
   Tensor gradient_memory_;
+  std::vector<Tensor> device_weights_;          // by slot, of those that own; on a GPU
   std::vector<TensorView> learned_gradients_;   // by slot
   std::vector<Step> steps_;                     // by layer
   std::vector<Shape> shapes_;                   // by value, now

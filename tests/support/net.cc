@@ -1,6 +1,7 @@
 #include "support/net.h"
 
 #include "core/rng.h"
+#include "support/gpu_layers.h"
 
 namespace crema::test {
 namespace {
@@ -13,10 +14,7 @@ NetState StateOf(const NetFile& file, Phase phase) {
 
 }  // namespace
 
-const Registry& TestRegistry() {
-  static const Registry registry = BuiltinRegistry();
-  return registry;
-}
+const Registry& TestRegistry() { return LayersWithGpuRows(); }
 
 std::shared_ptr<const Plan> PlanText(const std::string& text, Phase phase, PlanOptions options) {
   const NetFile file = ParseNet(text, "net.prototxt");

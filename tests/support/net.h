@@ -12,7 +12,7 @@
 
 namespace crema::test {
 
-// The built-in layers, made once.
+// The built-in layers with their rows for GPUs, made once.
 const Registry& TestRegistry();
 
 // Plans a net written as text, under the name "net.prototxt".

@@ -74,40 +74,10 @@ class CudaAllocator final : public Allocator {
   const int ordinal_;
 };
 
-CudaQueue& Bound(DeviceQueue& queue) {
-  auto& cuda = static_cast<CudaQueue&>(queue);
-  cuda.Bind();
-  return cuda;
-}
-
 }  // namespace
 
 std::unique_ptr<Allocator> MakeCudaAllocator(int ordinal) {
   return std::make_unique<CudaAllocator>(ordinal);
-}
-
-void CopyToDevice(DeviceQueue& queue, void* to, const void* from, size_t bytes) {
-  const CudaQueue& cuda = Bound(queue);
-  CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, cuda.stream()),
-            "cudaMemcpyAsync to the GPU");
-  // Memory that is not page-locked has been read by now; page-locked memory has not.
-  CheckCuda(cudaStreamSynchronize(cuda.stream()), "cudaStreamSynchronize");
-}
-
-void CopyToHost(DeviceQueue& queue, void* to, const void* from, size_t bytes) {
-  const CudaQueue& cuda = Bound(queue);
-  CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, cuda.stream()),
-            "cudaMemcpyAsync from the GPU");
-  CheckCuda(cudaStreamSynchronize(cuda.stream()), "cudaStreamSynchronize");
-}
-
-void CopyOnDevice(DeviceQueue& queue, void* to, const void* from, size_t bytes) {
-  CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, Bound(queue).stream()),
-            "cudaMemcpyAsync on the GPU");
-}
-
-void FillZero(DeviceQueue& queue, void* to, size_t bytes) {
-  CheckCuda(cudaMemsetAsync(to, 0, bytes, Bound(queue).stream()), "cudaMemsetAsync");
 }
 
 }  // namespace crema

@@ -19,11 +19,4 @@ std::unique_ptr<DeviceQueue> MakeCudaQueue(int ordinal);
 // Memory of one GPU. Thread safety: any number of threads. Must outlive what it allocated.
 std::unique_ptr<Allocator> MakeCudaAllocator(int ordinal);
 
-// Copies in the order of the queue's work. CopyToHost waits until the data is there; so does
-// CopyToDevice until `from` may be changed. The queue must come from MakeCudaQueue.
-void CopyToDevice(DeviceQueue& queue, void* to, const void* from, size_t bytes);
-void CopyToHost(DeviceQueue& queue, void* to, const void* from, size_t bytes);
-void CopyOnDevice(DeviceQueue& queue, void* to, const void* from, size_t bytes);
-void FillZero(DeviceQueue& queue, void* to, size_t bytes);
-
 }  // namespace crema

@@ -1,3 +1,4 @@
+#include <cstring>
 #include <string>
 
 #include "core/error.h"
@@ -6,6 +7,7 @@
 #include "math/cuda/cuda_device.h"
 #include "math/cuda/cuda_queue.h"
 #include "math/cuda/emulation.h"
+#include "math/cuda/launch.cuh"
 
 namespace crema {
 namespace {
@@ -16,6 +18,12 @@ class EmulatedAllocator final : public Allocator {
   void* Allocate(size_t bytes) override { return CpuAllocator().Allocate(bytes); }
   void Free(void* pointer, size_t bytes) noexcept override { CpuAllocator().Free(pointer, bytes); }
 };
+
+template <typename T>
+void FillElements(const CudaQueue& queue, int64_t count, float value, T* to) {
+  ForElements(queue, "Fill", count,
+              [=] CREMA_HOST_DEVICE(int64_t i) { to[i] = FromFloat<T>(value); });
+}
 
 }  // namespace
 
@@ -31,11 +39,20 @@ CudaQueue& BoundQueue(const ExecContext& context) {
   return queue;
 }
 
+void CudaQueue::Fill(DType dtype, int64_t count, float value, void* to) {
+  Bind();
+  DispatchCudaFloat(dtype,
+                    [&]<typename T>(T) { FillElements(*this, count, value, static_cast<T*>(to)); });
+}
+
 #ifndef CREMA_HAVE_CUDA
 
 CudaQueue::~CudaQueue() = default;
 void CudaQueue::Synchronize() {}
 void CudaQueue::Bind() const {}
+void CudaQueue::Upload(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
+void CudaQueue::Download(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
+void CudaQueue::Copy(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
 
 #else
 
@@ -70,6 +87,30 @@ void CudaQueue::Synchronize() {
   if (emulated()) return;
   Bind();
   CheckCuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+}
+
+void CudaQueue::Upload(void* to, const void* from, size_t bytes) {
+  if (emulated()) return void(std::memcpy(to, from, bytes));
+  Bind();
+  CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_),
+            "cudaMemcpyAsync to the GPU");
+  // Memory that is not page-locked has been read by now; page-locked memory has not.
+  CheckCuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+}
+
+void CudaQueue::Download(void* to, const void* from, size_t bytes) {
+  if (emulated()) return void(std::memcpy(to, from, bytes));
+  Bind();
+  CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_),
+            "cudaMemcpyAsync from the GPU");
+  CheckCuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+}
+
+void CudaQueue::Copy(void* to, const void* from, size_t bytes) {
+  if (emulated()) return void(std::memcpy(to, from, bytes));
+  Bind();
+  CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_),
+            "cudaMemcpyAsync on the GPU");
 }
 
 void CudaQueue::Bind() const {

@@ -29,6 +29,10 @@ class CudaQueue final : public DeviceQueue {
 
   bool emulated() const { return ordinal_ < 0; }
   void Synchronize() override;
+  void Upload(void* to, const void* from, size_t bytes) override;
+  void Download(void* to, const void* from, size_t bytes) override;
+  void Copy(void* to, const void* from, size_t bytes) override;
+  void Fill(DType dtype, int64_t count, float value, void* to) override;
   // Makes its GPU the one of this thread, which launches and cuBLAS calls need.
   void Bind() const;
 

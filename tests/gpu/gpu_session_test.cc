@@ -1,0 +1,156 @@
+// Sessions on a GPU, or where there is none on a stand-in, compute what those on the CPU do.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/strings.h"
+#include "math/cuda/emulation.h"
+#include "support/net.h"
+#include "support/random_nets.h"
+
+namespace crema {
+namespace {
+
+using test::Kind;
+using test::NetMaker;
+using test::PlanText;
+
+PlanOptions OnGpu() { return {.device = {DeviceType::kCuda, 0}}; }
+ExecContext Context(const PlanOptions& options) {
+  return options.device.type == DeviceType::kCpu ? ExecContext(1, 3) : EmulatedGpuContext(3);
+}
+
+std::vector<float> Values(const Session& session, const ConstTensorView& view) {
+  std::vector<float> values(static_cast<size_t>(view.count()));
+  session.Read(view, values.data());
+  return values;
+}
+
+std::vector<float> Drawn(size_t count, uint64_t seed) {
+  const RandomStream stream(seed, 1);
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(2 * stream.Uniform(i) - 1);
+  return values;
+}
+
+struct Numbers {
+  std::vector<double> losses;
+  std::vector<std::vector<float>> outputs, gradients, weights;
+};
+
+// Two iterations on an input 'x', if the net has one, whose shapes are given.
+Numbers RunNet(const std::string& text, const PlanOptions& options,
+               const std::vector<Shape>& shapes = {{}, {}}) {
+  const auto plan = PlanText(text, TRAIN, options);
+  const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
+  Session session(plan, weights, Context(options));
+  Numbers numbers;
+  for (uint64_t i = 0; i < shapes.size(); ++i) {
+    if (shapes[i].axes() > 0) session.Reshape("x", shapes[i]);
+    if (const TensorView x = session.MutableData("x"); !x.empty()) {
+      session.Write(x, Drawn(static_cast<size_t>(x.count()), i).data());
+    }
+    numbers.losses.push_back(session.Forward());
+    for (int v : plan->outputs) numbers.outputs.push_back(Values(session, session.DataOf(v)));
+    session.ZeroLearnedGradients();
+    session.Backward();
+    for (size_t s = 0; s < plan->learned.size(); ++s) {
+      const TensorView gradient = session.LearnedGradient(s);
+      if (!gradient.empty()) numbers.gradients.push_back(Values(session, gradient));
+    }
+  }
+  session.ReturnStatistics();
+  for (size_t s = 0; s < weights->size(); ++s) {
+    const auto span = weights->blob(s).span<float>();
+    numbers.weights.emplace_back(span.begin(), span.end());
+  }
+  return numbers;
+}
+
+void ExpectNear(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b,
+                double tolerance, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  // Of all, as a gradient may be nothing but rounding: that of a bias in front of BatchNorm.
+  double largest = 0;
+  for (const std::vector<float>& values : a) {
+    for (float value : values) largest = std::max(largest, std::abs(double{value}));
+  }
+  for (size_t k = 0; k < a.size(); ++k) {
+    ASSERT_EQ(a[k].size(), b[k].size()) << what;
+    for (size_t i = 0; i < a[k].size(); ++i) {
+      ASSERT_NEAR(a[k][i], b[k][i], tolerance * largest + 1e-6) << what << " " << k << " at " << i;
+    }
+  }
+}
+
+void ExpectSame(const std::string& text, const std::vector<Shape>& shapes = {{}, {}}) {
+  const Numbers cpu = RunNet(text, {.optimize = false}, shapes);
+  const Numbers gpu = RunNet(text, OnGpu(), shapes);
+  ASSERT_EQ(cpu.losses.size(), gpu.losses.size());
+  for (size_t i = 0; i < cpu.losses.size(); ++i) {
+    ASSERT_NEAR(cpu.losses[i], gpu.losses[i], 1e-4 * (1 + std::abs(cpu.losses[i]))) << text;
+  }
+  ASSERT_NO_FATAL_FAILURE(ExpectNear(cpu.outputs, gpu.outputs, 1e-3, text));
+  ASSERT_NO_FATAL_FAILURE(ExpectNear(cpu.gradients, gpu.gradients, 5e-3, text));
+  ASSERT_NO_FATAL_FAILURE(ExpectNear(cpu.weights, gpu.weights, 1e-4, text));
+}
+
+TEST(GpuSession, LearnsAsTheCpuDoes) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(NetMaker(seed, Kind::kSmooth).Make())) << seed;
+  }
+}
+
+// What they read lies on the host first.
+TEST(GpuSession, SourcesRunOnTheHost) {
+  ExpectSame(R"(
+layer { name: "d" type: "DummyData" top: "d" top: "label"
+  dummy_data_param { shape { dim: 4 dim: 6 } shape { dim: 4 }
+    data_filler { type: "gaussian" std: 1 } data_filler { type: "constant" value: 2 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "d" top: "ip"
+  inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "ip" top: "ip" }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)");
+}
+
+TEST(GpuSession, TurnsToOtherExtents) {
+  const std::string text = R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 6 } } }
+layer { name: "a" type: "InnerProduct" bottom: "x" top: "a"
+  inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "r" type: "ReLU" bottom: "a" top: "r" }
+layer { name: "loss" type: "Reduction" bottom: "r" top: "loss" loss_weight: 1
+  reduction_param { operation: SUMSQ } }
+)";
+  ExpectSame(text, {{4, 6}, {2, 6}, {3, 6}});
+}
+
+TEST(GpuSession, ALayerWithoutGpuCodeIsAnErrorThatNamesIt) {
+  const std::string text = R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
+layer { name: "boxes" type: "PriorBox" bottom: "x" bottom: "x" top: "boxes"
+  prior_box_param { min_size: 4 } }
+)";
+  EXPECT_NO_THROW(PlanText(text, TEST));
+  try {
+    PlanText(text, TEST, OnGpu());
+    FAIL() << "was planned";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("PriorBox"), std::string::npos) << message;
+    EXPECT_NE(message.find("no implementation for cuda:0"), std::string::npos) << message;
+    EXPECT_NE(message.find("net.prototxt:3"), std::string::npos) << message;
+  }
+}
+
+TEST(GpuSession, RefusesAPlanForTheCpu) {
+  const auto plan = PlanText(NetMaker(1).Make());
+  EXPECT_THROW(Session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(1)), Error);
+}
+
+}  // namespace
+}  // namespace crema
