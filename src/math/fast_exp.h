@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/host_device.h"
+
 namespace crema {
 
 // Within 2 units in the last place; 0 where the result would be below 2^-125.
 // e^x = 2^k e^r with k = round(x / ln 2), and the Taylor series of e^r for |r| <= ln 2 / 2.
-inline float FastExp(float x) {
+CREMA_HOST_DEVICE inline float FastExp(float x) {
   constexpr float kLow = -86.6F, kHigh = 88.72F;
   constexpr float kLog2E = 1.44269504F;
   constexpr float kLn2High = 0x1.62e4p-1F, kLn2Low = 0x1.7f7d1cp-20F;  // k times the first is exact
@@ -35,27 +37,27 @@ inline float FastExp(float x) {
   if (x < kLow) return 0;
   return x > kHigh ? std::numeric_limits<float>::infinity() : result;
 }
-inline double FastExp(double x) { return std::exp(x); }
+CREMA_HOST_DEVICE inline double FastExp(double x) { return std::exp(x); }
 
 // 1 / (1 + e^-x)
 template <typename T>
-inline T FastSigmoid(T x) {
+CREMA_HOST_DEVICE inline T FastSigmoid(T x) {
   return T(1) / (T(1) + FastExp(-x));
 }
 
 // Near 0 by its continued fraction, as 1 - 2 / (e^2x + 1) would cancel there.
-inline float FastTanh(float x) {
+CREMA_HOST_DEVICE inline float FastTanh(float x) {
   const float square = x * x;
   const float small = x * (945 + square * (105 + square)) / (945 + square * (420 + square * 15));
   const float large = 1 - 2 / (FastExp(2 * x) + 1);
   return square < 0.3F ? small : large;
 }
-inline double FastTanh(double x) { return std::tanh(x); }
+CREMA_HOST_DEVICE inline double FastTanh(double x) { return std::tanh(x); }
 
 // The relative error grows from 4 units in the last place at 0 to 40 at 9, where x^2 has lost as
 // much. erfc(x) e^(x^2) / t is a polynomial in t = 1 / (1 + x / 2), fitted for 0 <= x <= 10 to a
 // relative error of 5e-8; for x < 0, erfc(x) = 2 - erfc(-x).
-inline float FastErfc(float x) {
+CREMA_HOST_DEVICE inline float FastErfc(float x) {
   const float sign = x < 0 ? -1.0F : 1.0F;
   const float size = sign * x;
   const float t = 1 / (1 + 0.5F * size);
@@ -71,6 +73,6 @@ inline float FastErfc(float x) {
   const float tail = t * series * FastExp(-size * size);
   return (1 - sign) + sign * tail;
 }
-inline double FastErfc(double x) { return std::erfc(x); }
+CREMA_HOST_DEVICE inline double FastErfc(double x) { return std::erfc(x); }
 
 }  // namespace crema

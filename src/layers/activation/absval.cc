@@ -1,29 +1,8 @@
 // AbsVal: y = |x|, element by element. dx = dy * sign(x), 0 where x is 0. The sign is only in x.
-#include <cmath>
-
+#include "layers/activation/absval_formula.h"
 #include "layers/activation/elementwise.h"
 
 namespace crema {
-namespace {
-
-struct AbsValFormula {
-  static constexpr int64_t kForwardGrain = kCheapGrain;
-  static constexpr int64_t kBackwardGrain = kCheapGrain;
-
-  explicit AbsValFormula(const Layer&) {}
-  bool reads_output() const { return false; }
-
-  template <typename T>
-  T Value(T x) const {
-    return std::abs(x);
-  }
-  template <typename T>
-  T Gradient(T x, T dy) const {
-    return dy * static_cast<T>((x > 0) - (x < 0));
-  }
-};
-
-}  // namespace
 
 void RegisterAbsVal(Registry& registry) {
   auto type = ElementwiseType<AbsValFormula>("AbsVal", "Absolute value.", "y = |x|");

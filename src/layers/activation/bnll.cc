@@ -1,31 +1,9 @@
 // BNLL: y = log(1 + exp(x)), element by element, also called softplus.
 // dx = dy * sigmoid(x), and sigmoid(x) = 1 - exp(-y): backward reads y alone.
-#include <cmath>
-
+#include "layers/activation/bnll_formula.h"
 #include "layers/activation/elementwise.h"
 
 namespace crema {
-namespace {
-
-struct BnllFormula {
-  static constexpr int64_t kForwardGrain = kCostlyGrain;
-  static constexpr int64_t kBackwardGrain = kCostlyGrain;
-
-  explicit BnllFormula(const Layer&) {}
-  bool reads_output() const { return true; }
-
-  // The exponent is never positive, so that nothing overflows.
-  template <typename T>
-  T Value(T x) const {
-    return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
-  }
-  template <typename T>
-  T Gradient(T y, T dy) const {
-    return dy * -std::expm1(-y);
-  }
-};
-
-}  // namespace
 
 void RegisterBNLL(Registry& registry) {
   auto type = ElementwiseType<BnllFormula>(

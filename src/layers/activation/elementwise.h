@@ -10,6 +10,7 @@
 //     template <typename T> T Gradient(T x_or_y, T dy) const;
 //   };
 //
+// in a header of its own, as GPUs compute it too: the three are CREMA_HOST_DEVICE.
 // A layer whose gradient wants y may run in place.
 #pragma once
 
@@ -21,13 +22,10 @@
 #include "core/bfloat16.h"
 #include "core/parallel_for.h"
 #include "graph/registry.h"
+#include "layers/activation/formula.h"
 #include "math/vectorize.h"
 
 namespace crema {
-
-// Elements that pay for a thread: of a few additions and products, or of exp and its like.
-constexpr int64_t kCheapGrain = 1 << 14;
-constexpr int64_t kCostlyGrain = 1 << 11;
 
 // The formula is copied so that the loop can keep its numbers in registers.
 template <typename Formula, typename T>

@@ -1,39 +1,10 @@
 // ELU: y = lambda * x where x > 0, lambda * alpha * (exp(x) - 1) elsewhere.
 // dx = dy * lambda where x > 0, dy * (y + lambda * alpha) elsewhere. With alpha >= 0 and lambda > 0
 // the sign of y tells the sign of x: backward reads y alone then. Otherwise it reads x.
-#include <cmath>
-
 #include "layers/activation/elementwise.h"
-#include "layers/layer_number.h"
+#include "layers/activation/elu_formula.h"
 
 namespace crema {
-namespace {
-
-struct EluFormula {
-  static constexpr int64_t kForwardGrain = kCostlyGrain;
-  static constexpr int64_t kBackwardGrain = kCheapGrain;
-
-  explicit EluFormula(const Layer& layer)
-      : alpha(FiniteNumber(layer, layer.param().elu_param().alpha(), "elu_param.alpha")),
-        lambda(FiniteNumber(layer, layer.param().elu_param().lambda(), "elu_param.lambda")) {}
-  bool reads_output() const { return alpha >= 0 && lambda > 0; }
-
-  template <typename T>
-  T Value(T x) const {
-    return T(lambda) * (x > 0 ? x : T(alpha) * std::expm1(x));
-  }
-  template <typename T>
-  T Gradient(T x_or_y, T dy) const {
-    if (x_or_y > 0) return dy * T(lambda);
-    if (reads_output()) return dy * (x_or_y + T(lambda) * T(alpha));
-    return dy * (T(lambda) * T(alpha) * std::exp(x_or_y));
-  }
-
-  float alpha;
-  float lambda;
-};
-
-}  // namespace
 
 void RegisterELU(Registry& registry) {
   auto type = ElementwiseType<EluFormula>(

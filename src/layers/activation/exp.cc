@@ -1,47 +1,9 @@
 // Exp: y = base ^ (shift + scale * x), element by element; base -1 stands for e.
 // dx = dy * y * log(base) * scale: backward reads y alone, so the layer may run in place.
-#include <cmath>
-
-#include "core/strings.h"
 #include "layers/activation/elementwise.h"
-#include "layers/layer_number.h"
+#include "layers/activation/exp_formula.h"
 
 namespace crema {
-namespace {
-
-struct ExpFormula {
-  static constexpr int64_t kForwardGrain = kCostlyGrain;
-  static constexpr int64_t kBackwardGrain = kCheapGrain;
-
-  explicit ExpFormula(const Layer& layer) {
-    const ExpParameter& param = layer.param().exp_param();
-    const double base = FiniteNumber(layer, param.base(), "exp_param.base");
-    const double scale = FiniteNumber(layer, param.scale(), "exp_param.scale");
-    const double shift = FiniteNumber(layer, param.shift(), "exp_param.shift");
-    if (!(base > 0 || base == -1)) {
-      FailField(layer, "exp_param.base",
-                StrCat("base is ", base, ", expected more than 0, or -1 for e"));
-    }
-    const double log_base = base == -1 ? 1 : std::log(base);
-    slope = log_base * scale;
-    offset = log_base * shift;
-  }
-  bool reads_output() const { return true; }
-
-  template <typename T>
-  T Value(T x) const {
-    return std::exp(T(slope) * x + T(offset));
-  }
-  template <typename T>
-  T Gradient(T y, T dy) const {
-    return dy * y * T(slope);
-  }
-
-  double slope = 1;  // y = exp(slope * x + offset)
-  double offset = 0;
-};
-
-}  // namespace
 
 void RegisterExp(Registry& registry) {
   auto type = ElementwiseType<ExpFormula>("Exp", "Exponential function of any base.",

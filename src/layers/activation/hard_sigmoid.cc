@@ -1,38 +1,9 @@
 // HardSigmoid: y = min(max(alpha * x + beta, 0), 1), element by element; HSigmoid is another name.
 // dx = alpha * dy where 0 < y < 1, else 0: backward reads y alone, so the layer may run in place.
-#include <algorithm>
-
 #include "layers/activation/elementwise.h"
-#include "layers/layer_number.h"
+#include "layers/activation/hard_sigmoid_formula.h"
 
 namespace crema {
-namespace {
-
-struct HardSigmoidFormula {
-  static constexpr int64_t kForwardGrain = kCheapGrain;
-  static constexpr int64_t kBackwardGrain = kCheapGrain;
-
-  explicit HardSigmoidFormula(const Layer& layer)
-      : alpha(FiniteNumber(layer, layer.param().hard_sigmoid_param().alpha(),
-                           "hard_sigmoid_param.alpha")),
-        beta(FiniteNumber(layer, layer.param().hard_sigmoid_param().beta(),
-                          "hard_sigmoid_param.beta")) {}
-  bool reads_output() const { return true; }
-
-  template <typename T>
-  T Value(T x) const {
-    return std::min(std::max(T(alpha) * x + T(beta), T(0)), T(1));
-  }
-  template <typename T>
-  T Gradient(T y, T dy) const {
-    return y > 0 && y < 1 ? T(alpha) * dy : T(0);
-  }
-
-  float alpha;
-  float beta;
-};
-
-}  // namespace
 
 void RegisterHardSigmoid(Registry& registry) {
   auto type = ElementwiseType<HardSigmoidFormula>(

@@ -1,39 +1,9 @@
 // HardSwish: y = x * u, u = min(max(alpha * x + beta, 0), 1), element by element; HSwish is another
 // name. dx = dy * (alpha * x + u) where 0 < u < 1, dy * u elsewhere; backward reads x.
-#include <algorithm>
-
 #include "layers/activation/elementwise.h"
-#include "layers/layer_number.h"
+#include "layers/activation/hard_swish_formula.h"
 
 namespace crema {
-namespace {
-
-struct HardSwishFormula {
-  static constexpr int64_t kForwardGrain = kCheapGrain;
-  static constexpr int64_t kBackwardGrain = kCheapGrain;
-
-  explicit HardSwishFormula(const Layer& layer)
-      : alpha(FiniteNumber(layer, layer.param().hard_sigmoid_param().alpha(),
-                           "hard_sigmoid_param.alpha")),
-        beta(FiniteNumber(layer, layer.param().hard_sigmoid_param().beta(),
-                          "hard_sigmoid_param.beta")) {}
-  bool reads_output() const { return false; }
-
-  template <typename T>
-  T Value(T x) const {
-    return x * std::min(std::max(T(alpha) * x + T(beta), T(0)), T(1));
-  }
-  template <typename T>
-  T Gradient(T x, T dy) const {
-    const T u = std::min(std::max(T(alpha) * x + T(beta), T(0)), T(1));
-    return dy * (u > 0 && u < 1 ? T(alpha) * x + u : u);
-  }
-
-  float alpha;
-  float beta;
-};
-
-}  // namespace
 
 void RegisterHardSwish(Registry& registry) {
   auto type = ElementwiseType<HardSwishFormula>(

@@ -1,46 +1,10 @@
 // Log: y = log_base(shift + scale * x), element by element; base -1 stands for e.
 // dx = dy * scale / (log(base) * (shift + scale * x)). Backward reads x: the argument computed back
 // from y would have lost digits.
-#include <cmath>
-
-#include "core/strings.h"
 #include "layers/activation/elementwise.h"
-#include "layers/layer_number.h"
+#include "layers/activation/log_formula.h"
 
 namespace crema {
-namespace {
-
-struct LogFormula {
-  static constexpr int64_t kForwardGrain = kCostlyGrain;
-  static constexpr int64_t kBackwardGrain = kCheapGrain;
-
-  explicit LogFormula(const Layer& layer)
-      : scale(FiniteNumber(layer, layer.param().log_param().scale(), "log_param.scale")),
-        shift(FiniteNumber(layer, layer.param().log_param().shift(), "log_param.shift")) {
-    const double base = FiniteNumber(layer, layer.param().log_param().base(), "log_param.base");
-    if (!(base > 0 || base == -1) || base == 1) {
-      FailField(layer, "log_param.base",
-                StrCat("base is ", base, ", expected more than 0 and not 1, or -1 for e"));
-    }
-    factor = base == -1 ? 1 : 1 / std::log(base);
-  }
-  bool reads_output() const { return false; }
-
-  template <typename T>
-  T Value(T x) const {
-    return T(factor) * std::log(T(shift) + T(scale) * x);
-  }
-  template <typename T>
-  T Gradient(T x, T dy) const {
-    return dy * (T(factor) * T(scale)) / (T(shift) + T(scale) * x);
-  }
-
-  float scale;
-  float shift;
-  double factor = 1;  // 1 / log(base)
-};
-
-}  // namespace
 
 void RegisterLog(Registry& registry) {
   auto type = ElementwiseType<LogFormula>(

@@ -2,33 +2,9 @@
 // dx = dy where x > 0, slope * dy elsewhere. The sign of y tells the sign of x when slope >= 0, so
 // backward reads y then, and the layer may run in place.
 #include "layers/activation/elementwise.h"
-#include "layers/layer_number.h"
+#include "layers/activation/relu_formula.h"
 
 namespace crema {
-namespace {
-
-struct ReluFormula {
-  static constexpr int64_t kForwardGrain = kCheapGrain;
-  static constexpr int64_t kBackwardGrain = kCheapGrain;
-
-  explicit ReluFormula(const Layer& layer)
-      : slope(FiniteNumber(layer, layer.param().relu_param().negative_slope(),
-                           "relu_param.negative_slope")) {}
-  bool reads_output() const { return slope >= 0; }
-
-  template <typename T>
-  T Value(T x) const {
-    return x > 0 ? x : T(slope) * x;
-  }
-  template <typename T>
-  T Gradient(T sign, T dy) const {
-    return sign > 0 ? dy : T(slope) * dy;
-  }
-
-  float slope;
-};
-
-}  // namespace
 
 void RegisterReLU(Registry& registry) {
   auto type = ElementwiseType<ReluFormula>("ReLU", "Rectified linear unit, optionally leaky.",

@@ -1,37 +1,10 @@
 // ReLU6: y = min(max(x, 0), 6) + slope * min(x, 0), element by element.
 // dx = dy where 0 < x < 6, slope * dy where x <= 0, 0 from 6 on. With slope >= 0 that can be seen
 // from y, so backward reads y then, and the layer may run in place.
-#include <algorithm>
-
 #include "layers/activation/elementwise.h"
-#include "layers/layer_number.h"
+#include "layers/activation/relu6_formula.h"
 
 namespace crema {
-namespace {
-
-struct Relu6Formula {
-  static constexpr int64_t kForwardGrain = kCheapGrain;
-  static constexpr int64_t kBackwardGrain = kCheapGrain;
-
-  explicit Relu6Formula(const Layer& layer)
-      : slope(FiniteNumber(layer, layer.param().relu6_param().negative_slope(),
-                           "relu6_param.negative_slope")) {}
-  bool reads_output() const { return slope >= 0; }
-
-  template <typename T>
-  T Value(T x) const {
-    return x > 0 ? std::min(x, T(6)) : T(slope) * x;
-  }
-  template <typename T>
-  T Gradient(T x_or_y, T dy) const {
-    if (x_or_y >= 6) return T(0);
-    return x_or_y > 0 ? dy : T(slope) * dy;
-  }
-
-  float slope;
-};
-
-}  // namespace
 
 void RegisterReLU6(Registry& registry) {
   auto type =

@@ -1,30 +1,8 @@
 // Sigmoid: y = 1 / (1 + exp(-x)), element by element. dx = dy * y * (1 - y).
-#include <cmath>
-
 #include "layers/activation/elementwise.h"
-#include "math/fast_exp.h"
+#include "layers/activation/sigmoid_formula.h"
 
 namespace crema {
-namespace {
-
-struct SigmoidFormula {
-  static constexpr int64_t kForwardGrain = kCostlyGrain;
-  static constexpr int64_t kBackwardGrain = kCheapGrain;
-
-  explicit SigmoidFormula(const Layer&) {}
-  bool reads_output() const { return true; }
-
-  template <typename T>
-  T Value(T x) const {
-    return FastSigmoid(x);
-  }
-  template <typename T>
-  T Gradient(T y, T dy) const {
-    return dy * (y * (T(1) - y));
-  }
-};
-
-}  // namespace
 
 void RegisterSigmoid(Registry& registry) {
   auto type =

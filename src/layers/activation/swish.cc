@@ -1,42 +1,11 @@
 // Swish: y = x * sigmoid(beta * x), element by element. SiLU is Swish with beta 1.
 // dx = dy * (s + beta * x * s * (1 - s)), s = sigmoid(beta * x). Two x have the same y, so backward
 // reads x.
-#include <cmath>
-
 #include "layers/activation/elementwise.h"
-#include "layers/layer_number.h"
-#include "math/fast_exp.h"
+#include "layers/activation/swish_formula.h"
 
 namespace crema {
 namespace {
-
-struct SwishFormula {
-  static constexpr int64_t kForwardGrain = kCostlyGrain;
-  static constexpr int64_t kBackwardGrain = kCostlyGrain;
-
-  explicit SwishFormula(const Layer& layer)
-      : beta(FiniteNumber(layer, layer.param().swish_param().beta(), "swish_param.beta")) {}
-  bool reads_output() const { return false; }
-
-  template <typename T>
-  T Value(T x) const {
-    return x / (T(1) + FastExp(-T(beta) * x));
-  }
-  template <typename T>
-  T Gradient(T x, T dy) const {
-    const T s = T(1) / (T(1) + FastExp(-T(beta) * x));
-    return dy * (s + T(beta) * x * s * (T(1) - s));
-  }
-
-  float beta = 1;
-
- protected:
-  SwishFormula() = default;
-};
-
-struct SiluFormula : SwishFormula {
-  explicit SiluFormula(const Layer&) {}
-};
 
 std::vector<LayerSample> SharedSamples() {
   return {

@@ -1,30 +1,8 @@
 // TanH: y = tanh(x), element by element. dx = dy * (1 - y * y).
-#include <cmath>
-
 #include "layers/activation/elementwise.h"
-#include "math/fast_exp.h"
+#include "layers/activation/tanh_formula.h"
 
 namespace crema {
-namespace {
-
-struct TanHFormula {
-  static constexpr int64_t kForwardGrain = kCostlyGrain;
-  static constexpr int64_t kBackwardGrain = kCheapGrain;
-
-  explicit TanHFormula(const Layer&) {}
-  bool reads_output() const { return true; }
-
-  template <typename T>
-  T Value(T x) const {
-    return FastTanh(x);
-  }
-  template <typename T>
-  T Gradient(T y, T dy) const {
-    return dy * (T(1) - y * y);
-  }
-};
-
-}  // namespace
 
 void RegisterTanH(Registry& registry) {
   auto type = ElementwiseType<TanHFormula>("TanH", "Hyperbolic tangent.", "y = tanh(x)");

@@ -1,0 +1,98 @@
+// Layers of a formula (elementwise.h) on the GPU.
+#include "layers/activation/absval_formula.h"
+#include "layers/activation/bnll_formula.h"
+#include "layers/activation/clip_formula.h"
+#include "layers/activation/elu_formula.h"
+#include "layers/activation/exp_formula.h"
+#include "layers/activation/gelu_formula.h"
+#include "layers/activation/hard_sigmoid_formula.h"
+#include "layers/activation/hard_swish_formula.h"
+#include "layers/activation/log_formula.h"
+#include "layers/activation/mish_formula.h"
+#include "layers/activation/relu6_formula.h"
+#include "layers/activation/relu_formula.h"
+#include "layers/activation/sigmoid_formula.h"
+#include "layers/activation/swish_formula.h"
+#include "layers/activation/tanh_formula.h"
+#include "layers/gpu_row.h"
+
+namespace crema {
+namespace {
+
+template <typename Formula, typename T>
+void Forward(const CudaQueue& queue, Formula formula, int64_t count, const T* x, T* y) {
+  ForElements(queue, "ElementwiseForward", count, [=] CREMA_HOST_DEVICE(int64_t i) {
+    y[i] = FromFloat<T>(formula.Value(ToFloat(x[i])));
+  });
+}
+
+template <typename Formula, typename T>
+void Backward(const CudaQueue& queue, Formula formula, int64_t count, const T* x_or_y, const T* dy,
+              T* dx) {
+  ForElements(queue, "ElementwiseBackward", count, [=] CREMA_HOST_DEVICE(int64_t i) {
+    dx[i] = FromFloat<T>(formula.Gradient(ToFloat(x_or_y[i]), ToFloat(dy[i])));
+  });
+}
+
+template <typename Formula>
+void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+  const ConstTensorView& x = args.inputs[0];
+  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
+    Forward(BoundQueue(args.context), Formula(layer), x.count(), Elements<T>(x),
+            Elements<T>(args.outputs[0]));
+  });
+}
+
+template <typename Formula>
+void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+  if (args.input_grads[0].empty()) return;
+  const Formula formula(layer);
+  const ConstTensorView& read = formula.reads_output() ? args.outputs[0] : args.inputs[0];
+  DispatchCudaFloat(read.dtype(), [&]<typename T>(T) {
+    Backward(BoundQueue(args.context), formula, read.count(), Elements<T>(read),
+             Elements<T>(args.output_grads[0]), Elements<T>(args.input_grads[0]));
+  });
+}
+
+template <typename Formula>
+void AddRow(Registry& registry, std::string_view type) {
+  registry.AddKernel(type, MakeCudaRow(ForwardRow<Formula>, BackwardRow<Formula>));
+}
+
+bool TakesTanh(const Layer& layer) {
+  return layer.param().gelu_param().approximation() == GELUParameter::TANH;
+}
+
+void ForwardGelu(const Layer& layer, const ForwardArgs& args) {
+  (TakesTanh(layer) ? ForwardRow<GeluFormula<true>> : ForwardRow<GeluFormula<false>>)(layer, args);
+}
+
+void BackwardGelu(const Layer& layer, const BackwardArgs& args) {
+  (TakesTanh(layer) ? BackwardRow<GeluFormula<true>> : BackwardRow<GeluFormula<false>>)(layer,
+                                                                                        args);
+}
+
+}  // namespace
+
+void RegisterElementwiseCuda(Registry& registry) {
+  AddRow<AbsValFormula>(registry, "AbsVal");
+  AddRow<BnllFormula>(registry, "BNLL");
+  AddRow<ClipFormula>(registry, "Clip");
+  AddRow<EluFormula>(registry, "ELU");
+  AddRow<ExpFormula>(registry, "Exp");
+  AddRow<HardSigmoidFormula>(registry, "HardSigmoid");
+  AddRow<HardSigmoidFormula>(registry, "HSigmoid");
+  AddRow<HardSwishFormula>(registry, "HardSwish");
+  AddRow<HardSwishFormula>(registry, "HSwish");
+  AddRow<LogFormula>(registry, "Log");
+  AddRow<MishFormula>(registry, "Mish");
+  AddRow<ReluFormula>(registry, "ReLU");
+  AddRow<Relu6Formula>(registry, "ReLU6");
+  AddRow<SigmoidFormula>(registry, "Sigmoid");
+  AddRow<SiluFormula>(registry, "SiLU");
+  AddRow<SwishFormula>(registry, "Swish");
+  AddRow<TanHFormula>(registry, "TanH");
+  registry.AddKernel("GELU", MakeCudaRow(ForwardGelu, BackwardGelu));
+}
+
+}  // namespace crema

@@ -1,0 +1,29 @@
+// The formula of Sigmoid; see sigmoid.cc.
+#pragma once
+
+#include <cmath>
+
+#include "core/host_device.h"
+#include "layers/activation/formula.h"
+#include "math/fast_exp.h"
+
+namespace crema {
+
+struct SigmoidFormula {
+  static constexpr int64_t kForwardGrain = kCostlyGrain;
+  static constexpr int64_t kBackwardGrain = kCheapGrain;
+
+  explicit SigmoidFormula(const Layer&) {}
+  CREMA_HOST_DEVICE bool reads_output() const { return true; }
+
+  template <typename T>
+  CREMA_HOST_DEVICE T Value(T x) const {
+    return FastSigmoid(x);
+  }
+  template <typename T>
+  CREMA_HOST_DEVICE T Gradient(T y, T dy) const {
+    return dy * (y * (T(1) - y));
+  }
+};
+
+}  // namespace crema
