@@ -243,6 +243,13 @@ RowCase OfSamples(const LayerType& type, Draw& draw) {
   return result;
 }
 
+// Rounding of what exp and its like are taken of.
+RowCase OfExponentials(const LayerType& type, Draw& draw) {
+  RowCase result = OfSamples(type, draw);
+  result.amplification = 3;
+  return result;
+}
+
 RowCase Eltwise(const LayerType&, Draw& draw) {
   const Dims x = DrawImage(draw);
   const int64_t inputs = draw.Int(2, 4);
@@ -297,22 +304,22 @@ const std::map<std::string, Generator, std::less<>>& Generators() {
       {"Slice", Slice},
       {"ConvolutionDepthwise", Depthwise},
       {"AbsVal", OfSamples},
-      {"BNLL", OfSamples},
+      {"BNLL", OfExponentials},
       {"Clip", OfSamples},
       {"Dropout", OfSamples},
-      {"ELU", OfSamples},
-      {"Exp", OfSamples},
-      {"GELU", OfSamples},
+      {"ELU", OfExponentials},
+      {"Exp", OfExponentials},
+      {"GELU", OfExponentials},
       {"HardSigmoid", OfSamples},
       {"HardSwish", OfSamples},
-      {"Log", OfSamples},
-      {"Mish", OfSamples},
+      {"Log", OfExponentials},
+      {"Mish", OfExponentials},
       {"ReLU", OfSamples},
       {"ReLU6", OfSamples},
-      {"SiLU", OfSamples},
-      {"Sigmoid", OfSamples},
-      {"Swish", OfSamples},
-      {"TanH", OfSamples},
+      {"SiLU", OfExponentials},
+      {"Sigmoid", OfExponentials},
+      {"Swish", OfExponentials},
+      {"TanH", OfExponentials},
   };
   return generators;
 }

@@ -4,13 +4,13 @@
 // reading one is cheaper than drawing it again. May run in place.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 
 #include "core/bfloat16.h"
 #include "core/parallel_for.h"
 #include "core/rng.h"
 #include "graph/registry.h"
+#include "layers/activation/dropout_rule.h"
 #include "math/vectorize.h"
 
 namespace crema {
@@ -57,10 +57,9 @@ void ForEachTile(int threads, int64_t count, Body&& body) {
 
 class Dropout final : public Layer {
  public:
-  explicit Dropout(const LayerParameter& param)
-      : Layer(param), ratio_(param.dropout_param().dropout_ratio()) {
-    if (!(ratio_ >= 0 && ratio_ < 1)) {
-      std::string got = std::to_string(ratio_);
+  explicit Dropout(const LayerParameter& param) : Layer(param), rule_(param.dropout_param()) {
+    if (!(rule_.ratio >= 0 && rule_.ratio < 1)) {
+      std::string got = std::to_string(rule_.ratio);
       FailField(*this, "dropout_param.dropout_ratio",
                 "dropout_ratio is " + got + ", expected 0 or more and less than 1");
     }
@@ -80,13 +79,13 @@ class Dropout final : public Layer {
       const T* x = args.inputs[0].data<T>();
       T* y = args.outputs[0].data<T>();
       if (args.phase != TRAIN) return Scale(args.context, args.inputs[0].count(), x, y);
-      const RandomStream stream = Stream(args);
+      const RandomStream stream = rule_.Stream(args);
       uint8_t* const saved = args.saved[0].empty() ? nullptr : args.saved[0].data<uint8_t>();
       ForEachTile(args.context.threads(), args.inputs[0].count(), [&](int64_t at, int64_t count) {
         std::array<uint8_t, kTile> unsaved;
         uint8_t* const mask = saved != nullptr ? saved + at : unsaved.data();
-        DrawMask(stream, Threshold(), at, count, mask);
-        ApplyMask(x + at, mask, y + at, count, static_cast<Compute<T>>(TrainScale()));
+        DrawMask(stream, rule_.Threshold(), at, count, mask);
+        ApplyMask(x + at, mask, y + at, count, static_cast<Compute<T>>(rule_.TrainScale()));
       });
     });
   }
@@ -99,36 +98,26 @@ class Dropout final : public Layer {
       if (args.phase != TRAIN) return Scale(args.context, total, dy, dx);
       const uint8_t* mask = args.saved[0].data<uint8_t>();
       ForEachTile(args.context.threads(), total, [&](int64_t at, int64_t count) {
-        ApplyMask(dy + at, mask + at, dx + at, count, static_cast<Compute<T>>(TrainScale()));
+        ApplyMask(dy + at, mask + at, dx + at, count, static_cast<Compute<T>>(rule_.TrainScale()));
       });
     });
   }
 
  private:
-  bool ScalesInTraining() const { return param().dropout_param().scale_train(); }
-  double TrainScale() const { return ScalesInTraining() ? 1.0 / (1.0 - ratio_) : 1.0; }
-  uint32_t Threshold() const { return static_cast<uint32_t>(std::ldexp(ratio_, 32)); }
-
-  RandomStream Stream(const ForwardArgs& args) const {
-    const int64_t own = param().dropout_param().random_seed();
-    return {own >= 0 ? static_cast<uint64_t>(own) : args.context.seed(), args.layer_id,
-            args.context.step()};
-  }
-
   // What TEST does, and its gradient.
   template <typename T>
   void Scale(const ExecContext& context, int64_t count, const T* x, T* y) const {
-    if (ScalesInTraining()) {
+    if (rule_.scales_in_training) {
       if (x != y) std::memcpy(y, x, static_cast<size_t>(count) * sizeof(T));
       return;
     }
-    const Compute<T> factor = Compute<T>{1} - Compute<T>{ratio_};
+    const Compute<T> factor = Compute<T>{1} - Compute<T>{rule_.ratio};
     ForEachTile(context.threads(), count, [&](int64_t at, int64_t length) {
       for (int64_t i = at; i < at + length; ++i) y[i] = factor * x[i];
     });
   }
 
-  const float ratio_;
+  const DropoutRule rule_;
 };
 
 std::vector<LayerSample> Samples() {

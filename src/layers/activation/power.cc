@@ -7,6 +7,7 @@
 
 #include "core/parallel_for.h"
 #include "graph/registry.h"
+#include "layers/activation/power_formula.h"
 #include "math/vectorize.h"
 
 namespace crema {
@@ -28,10 +29,7 @@ void Linear(const double* x, double* y, int64_t b, int64_t e, double scale, doub
 template <typename T>
 void Raise(const T* x, T* y, int64_t begin, int64_t end, T scale, T shift, T power) {
   if (power == 1) return Linear(x, y, begin, end, scale, shift);
-  for (int64_t i = begin; i < end; ++i) {
-    const T base = scale * x[i] + shift;
-    y[i] = power == 2 ? base * base : std::pow(base, power);
-  }
+  for (int64_t i = begin; i < end; ++i) y[i] = RaisedTo(scale * x[i] + shift, power);
 }
 
 constexpr int64_t kGrain = 1 << 12;  // elements that pay for a thread

@@ -70,6 +70,7 @@ void RegisterSoftmax(Registry& registry) {
        .prototxt = "softmax_param { axis: 0 }",
        .inputs = {{.shape = {4, 3}}}},
       {.name = "many_rows", .prototxt = "", .inputs = {{.shape = {1501, 9}}}},
+      {.name = "many_classes", .prototxt = "", .inputs = {{.shape = {3, 300}}}},
       {.name = "one_class", .prototxt = "", .inputs = {{.shape = {3, 1}}}},
       {.name = "no_class", .prototxt = "", .inputs = {{.shape = {3, 0, 2}}}},
       {.name = "empty_batch", .prototxt = "", .inputs = {{.shape = {0, 3}}}},

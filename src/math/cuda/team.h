@@ -7,6 +7,15 @@
 
 namespace crema {
 
+#ifdef __CUDACC__
+// The value of the thread whose index in the warp differs in the bits `mask`. Types of several
+// numbers have one of their own.
+template <typename T>
+__device__ T OfLane(T value, int mask) {
+  return __shfl_xor_sync(0xFFFFFFFF, value, mask);
+}
+#endif
+
 // A body of ForTeams (launch.cuh) is called by all threads of a team with the same index. Outside
 // the functions below they all do the same, so that plain variables have the same value in each;
 // writing to memory is for bodies given to For. Every thread must reach every call.
@@ -73,7 +82,7 @@ class Team {
     T part = start;
     for (int64_t i = threadIdx.x; i < count; i += kThreads) part = step(part, i);
     for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-      part = join(part, __shfl_xor_sync(0xFFFFFFFF, part, offset));
+      part = join(part, OfLane(part, offset));
     }
     __shared__ T warps[kThreads / kWarp];
     if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = part;

@@ -1,0 +1,73 @@
+// Dropout on the GPU; see dropout.cc. The draws are those of the CPU.
+#include "layers/activation/dropout_rule.h"
+#include "layers/gpu_row.h"
+
+namespace crema {
+namespace {
+
+// A thread draws four elements, the words of a block. `saved` may be null.
+template <typename T>
+void DrawAndApply(const CudaQueue& queue, int64_t count, RandomStream stream, uint32_t threshold,
+                  float scale, const T* x, uint8_t* saved, T* y) {
+  ForElements(queue, "DropoutForward", (count + 3) / 4, [=] CREMA_HOST_DEVICE(int64_t block) {
+    const auto words = stream.Block(static_cast<uint64_t>(block));
+    for (int64_t k = 0; k < 4 && block * 4 + k < count; ++k) {
+      const int64_t i = block * 4 + k;
+      const bool keep = words[static_cast<size_t>(k)] >= threshold;
+      if (saved != nullptr) saved[i] = keep ? 1 : 0;
+      y[i] = FromFloat<T>(ToFloat(x[i]) * ((keep ? 1.0F : 0.0F) * scale));
+    }
+  });
+}
+
+template <typename T>
+void ApplyMask(const CudaQueue& queue, int64_t count, float scale, const uint8_t* mask, const T* dy,
+               T* dx) {
+  ForElements(queue, "DropoutBackward", count, [=] CREMA_HOST_DEVICE(int64_t i) {
+    dx[i] = FromFloat<T>(ToFloat(dy[i]) * (static_cast<float>(mask[i]) * scale));
+  });
+}
+
+// What TEST does, and its gradient.
+template <typename T>
+void Scale(const CudaQueue& queue, int64_t count, const DropoutRule& rule, const T* x, T* y) {
+  if (rule.scales_in_training && x == y) return;
+  const float factor = rule.scales_in_training ? 1 : 1 - rule.ratio;
+  ForElements(queue, "DropoutScale", count,
+              [=] CREMA_HOST_DEVICE(int64_t i) { y[i] = FromFloat<T>(factor * ToFloat(x[i])); });
+}
+
+void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const DropoutRule rule(layer.param().dropout_param());
+  const int64_t count = args.inputs[0].count();
+  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    const T* x = Elements<T>(args.inputs[0]);
+    T* y = Elements<T>(args.outputs[0]);
+    if (args.phase != TRAIN) return Scale(queue, count, rule, x, y);
+    DrawAndApply(queue, count, rule.Stream(args), rule.Threshold(),
+                 static_cast<float>(rule.TrainScale()), x, Elements<uint8_t>(At(args.saved, 0)), y);
+  });
+}
+
+void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+  if (args.input_grads[0].empty()) return;
+  const CudaQueue& queue = BoundQueue(args.context);
+  const DropoutRule rule(layer.param().dropout_param());
+  const int64_t count = args.output_grads[0].count();
+  DispatchCudaFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+    const T* dy = Elements<T>(args.output_grads[0]);
+    T* dx = Elements<T>(args.input_grads[0]);
+    if (args.phase != TRAIN) return Scale(queue, count, rule, dy, dx);
+    ApplyMask(queue, count, static_cast<float>(rule.TrainScale()), Elements<uint8_t>(args.saved[0]),
+              dy, dx);
+  });
+}
+
+}  // namespace
+
+void RegisterDropoutCuda(Registry& registry) {
+  registry.AddKernel("Dropout", MakeCudaRow(ForwardRow, BackwardRow));
+}
+
+}  // namespace crema

@@ -1,0 +1,77 @@
+// PReLU on the GPU; see prelu.cc.
+#include "layers/gpu_row.h"
+#include "math/cuda/group_sums.cuh"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+// Elements that share a slope.
+GroupLayout Groups(const Layer& layer, const Shape& shape) {
+  if (layer.param().prelu_param().channel_shared()) return {1, 1, 1, shape.count()};
+  return {1, shape[0], shape[1], shape.count(2)};
+}
+
+// to = from where x > 0, slope * from elsewhere: both ways.
+template <typename T>
+void Bend(const CudaQueue& queue, const GroupLayout& groups, const T* x, const T* from,
+          const T* slopes, T* to) {
+  ForElements(queue, "PReluBend", groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
+    const float slope = ToFloat(slopes[GroupOfElement(groups, i)]);
+    to[i] = ToFloat(x[i]) > 0 ? from[i] : FromFloat<T>(slope * ToFloat(from[i]));
+  });
+}
+
+template <typename T>
+void AddSlopeGradients(const CudaQueue& queue, const GroupLayout& groups, const T* x, const T* dy,
+                       double* scratch, T* gradient) {
+  SumGroups(
+      queue, groups,
+      [=] CREMA_HOST_DEVICE(int64_t, int64_t at) {
+        const float value = ToFloat(x[at]);
+        return value > 0 ? 0.0 : static_cast<double>(value * ToFloat(dy[at]));
+      },
+      scratch,
+      [=] CREMA_HOST_DEVICE(int64_t g, double sum) {
+        gradient[g] = FromFloat<T>(ToFloat(gradient[g]) + static_cast<float>(sum));
+      });
+}
+
+size_t BackwardScratch(const KernelQuery& query) {
+  const GroupLayout groups = Groups(query.layer, query.context.inputs[0].shape);
+  return ScratchBytes<double>(GroupSumsScratch(groups)) + kScratchSlack;
+}
+
+void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+  const ConstTensorView& x = args.inputs[0];
+  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
+    Bend(BoundQueue(args.context), Groups(layer, x.shape()), Elements<T>(x), Elements<T>(x),
+         Elements<T>(args.learned[0]), Elements<T>(args.outputs[0]));
+  });
+}
+
+void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const GroupLayout groups = Groups(layer, args.inputs[0].shape());
+  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    const T* x = Elements<T>(args.inputs[0]);
+    const T* dy = Elements<T>(args.output_grads[0]);
+    if (!args.learned_grads[0].empty()) {
+      double* scratch = ScratchCutter(args.scratch).Take<double>(GroupSumsScratch(groups));
+      AddSlopeGradients(queue, groups, x, dy, scratch, Elements<T>(args.learned_grads[0]));
+    }
+    if (!args.input_grads[0].empty()) {
+      Bend(queue, groups, x, dy, Elements<T>(args.learned[0]), Elements<T>(args.input_grads[0]));
+    }
+  });
+}
+
+}  // namespace
+
+void RegisterPReLUCuda(Registry& registry) {
+  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
+  row.backward_scratch = BackwardScratch;
+  registry.AddKernel("PReLU", std::move(row));
+}
+
+}  // namespace crema

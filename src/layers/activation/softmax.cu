@@ -1,0 +1,114 @@
+// Softmax on the GPU; see softmax.cc. Rows of many classes are done by a team each, all else by a
+// thread a position, so that neighbours read neighbouring memory where the classes lie apart.
+#include <limits>
+
+#include "layers/gpu_row.h"
+#include "math/fast_exp.h"
+#include "math/softmax.h"
+
+namespace crema {
+namespace {
+
+constexpr float kLeast = -std::numeric_limits<float>::infinity();
+
+bool IsForTeams(const SoftmaxExtent& e) { return e.inner == 1 && e.classes > Team::kWarp; }
+
+template <typename T>
+void ForwardTeams(const CudaQueue& queue, const SoftmaxExtent& e, const T* x, T* y) {
+  const int64_t classes = e.classes;
+  ForTeams(queue, "SoftmaxForward", e.outer, [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
+    const T* from = x + r * classes;
+    T* to = y + r * classes;
+    const float top = team.Max(classes, kLeast, [&](int64_t c) { return ToFloat(from[c]); });
+    const float sum = team.Sum(classes, [&](int64_t c) { return FastExp(ToFloat(from[c]) - top); });
+    team.For(classes,
+             [&](int64_t c) { to[c] = FromFloat<T>(FastExp(ToFloat(from[c]) - top) / sum); });
+  });
+}
+
+template <typename T>
+void ForwardThreads(const CudaQueue& queue, const SoftmaxExtent& e, const T* x, T* y) {
+  const int64_t classes = e.classes, inner = e.inner;
+  ForElements(queue, "SoftmaxForward", e.outer * inner, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t first = i / inner * classes * inner + i % inner;
+    const T* from = x + first;
+    T* to = y + first;
+    float top = kLeast, sum = 0;
+    for (int64_t c = 0; c < classes; ++c) {
+      const float value = ToFloat(from[c * inner]);
+      top = top < value ? value : top;
+    }
+    for (int64_t c = 0; c < classes; ++c) sum += FastExp(ToFloat(from[c * inner]) - top);
+    for (int64_t c = 0; c < classes; ++c) {
+      to[c * inner] = FromFloat<T>(FastExp(ToFloat(from[c * inner]) - top) / sum);
+    }
+  });
+}
+
+template <typename T>
+void BackwardTeams(const CudaQueue& queue, const SoftmaxExtent& e, const T* y, const T* dy, T* dx) {
+  const int64_t classes = e.classes;
+  ForTeams(queue, "SoftmaxBackward", e.outer, [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
+    const int64_t first = r * classes;
+    const float dot = team.Sum(
+        classes, [&](int64_t c) { return ToFloat(dy[first + c]) * ToFloat(y[first + c]); });
+    team.For(classes, [&](int64_t c) {
+      const int64_t at = first + c;
+      dx[at] = FromFloat<T>(ToFloat(y[at]) * (ToFloat(dy[at]) - dot));
+    });
+  });
+}
+
+template <typename T>
+void BackwardThreads(const CudaQueue& queue, const SoftmaxExtent& e, const T* y, const T* dy,
+                     T* dx) {
+  const int64_t classes = e.classes, inner = e.inner;
+  ForElements(queue, "SoftmaxBackward", e.outer * inner, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t first = i / inner * classes * inner + i % inner;
+    float dot = 0;
+    for (int64_t c = 0; c < classes; ++c) {
+      dot += ToFloat(dy[first + c * inner]) * ToFloat(y[first + c * inner]);
+    }
+    for (int64_t c = 0; c < classes; ++c) {
+      const int64_t at = first + c * inner;
+      dx[at] = FromFloat<T>(ToFloat(y[at]) * (ToFloat(dy[at]) - dot));
+    }
+  });
+}
+
+SoftmaxExtent Extent(const Layer& layer, const Shape& shape) {
+  const int axis = shape.CanonicalAxis(layer.param().softmax_param().axis());
+  return {shape.count(0, axis), shape[axis], shape.count(axis + 1)};
+}
+
+void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const ConstTensorView& x = args.inputs[0];
+  const SoftmaxExtent extent = Extent(layer, x.shape());
+  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
+    T* y = Elements<T>(args.outputs[0]);
+    if (IsForTeams(extent)) return ForwardTeams(queue, extent, Elements<T>(x), y);
+    ForwardThreads(queue, extent, Elements<T>(x), y);
+  });
+}
+
+void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+  if (args.input_grads[0].empty()) return;
+  const CudaQueue& queue = BoundQueue(args.context);
+  const ConstTensorView& y = args.outputs[0];
+  const SoftmaxExtent extent = Extent(layer, y.shape());
+  DispatchCudaFloat(y.dtype(), [&]<typename T>(T) {
+    const T* dy = Elements<T>(args.output_grads[0]);
+    T* dx = Elements<T>(args.input_grads[0]);
+    if (IsForTeams(extent)) return BackwardTeams(queue, extent, Elements<T>(y), dy, dx);
+    BackwardThreads(queue, extent, Elements<T>(y), dy, dx);
+  });
+}
+
+}  // namespace
+
+void RegisterSoftmaxCuda(Registry& registry) {
+  registry.AddKernel("Softmax", MakeCudaRow(ForwardRow, BackwardRow));
+}
+
+}  // namespace crema

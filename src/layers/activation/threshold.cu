@@ -1,0 +1,28 @@
+// Threshold on the GPU; see threshold.cc.
+#include "layers/gpu_row.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+void Forward(const CudaQueue& queue, int64_t count, float threshold, const T* x, T* y) {
+  ForElements(queue, "ThresholdForward", count, [=] CREMA_HOST_DEVICE(int64_t i) {
+    y[i] = FromFloat<T>(ToFloat(x[i]) > threshold ? 1.0F : 0.0F);
+  });
+}
+
+void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+  const ConstTensorView& x = args.inputs[0];
+  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
+    Forward(BoundQueue(args.context), x.count(), layer.param().threshold_param().threshold(),
+            Elements<T>(x), Elements<T>(args.outputs[0]));
+  });
+}
+
+}  // namespace
+
+void RegisterThresholdCuda(Registry& registry) {
+  registry.AddKernel("Threshold", MakeCudaRow(ForwardRow, nullptr));
+}
+
+}  // namespace crema
