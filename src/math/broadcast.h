@@ -7,17 +7,11 @@
 #include <cstdint>
 
 #include "core/parallel_for.h"
+#include "math/broadcast_extent.h"
 #include "math/reduce.h"
 #include "math/vectorize.h"
 
 namespace crema {
-
-struct BroadcastExtent {
-  int64_t outer = 1;
-  int64_t middle = 1;
-  int64_t inner = 1;
-  int64_t count() const { return outer * middle * inner; }
-};
 
 namespace broadcast {
 

@@ -6,6 +6,7 @@
 
 #include "graph/registry.h"
 #include "layers/arithmetic/broadcast_axes.h"
+#include "math/broadcast.h"
 
 namespace crema {
 namespace {
@@ -59,10 +60,7 @@ class Bias final : public Layer {
   }
 
  private:
-  CoveredAxes Covered() const {
-    return {param().bias_param().axis(), param().bias_param().num_axes(), "bias_param.axis",
-            "bias_param.num_axes"};
-  }
+  CoveredAxes Covered() const { return AxesOfBias(*this); }
 };
 
 std::vector<LayerSample> Samples() {

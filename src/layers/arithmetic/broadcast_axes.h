@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "graph/layer.h"
-#include "math/broadcast.h"
+#include "math/broadcast_extent.h"
 
 namespace crema {
 
@@ -15,6 +15,15 @@ struct CoveredAxes {
   std::string_view axis_field;
   std::string_view num_axes_field;
 };
+
+inline CoveredAxes AxesOfScale(const Layer& layer) {
+  const ScaleParameter& scale = layer.param().scale_param();
+  return {scale.axis(), scale.num_axes(), "scale_param.axis", "scale_param.num_axes"};
+}
+inline CoveredAxes AxesOfBias(const Layer& layer) {
+  const BiasParameter& bias = layer.param().bias_param();
+  return {bias.axis(), bias.num_axes(), "bias_param.axis", "bias_param.num_axes"};
+}
 
 // One bottom: the shape of the learned blob over `x`: axes [axis, axis + num_axes), to the end for
 // -1, a scalar for 0. Throws about the field that does not fit.

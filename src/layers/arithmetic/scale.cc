@@ -13,6 +13,7 @@
 #include "layers/channel_affine.h"
 #include "layers/normalization/standardize.h"
 #include "math/blocked_batch_norm.h"
+#include "math/broadcast.h"
 #include "math/scratch.h"
 
 namespace crema {
@@ -98,10 +99,7 @@ class Scale final : public Layer, public ChannelAffine {
  private:
   bool HasBias() const { return param().scale_param().bias_term(); }
 
-  CoveredAxes Covered() const {
-    return {param().scale_param().axis(), param().scale_param().num_axes(), "scale_param.axis",
-            "scale_param.num_axes"};
-  }
+  CoveredAxes Covered() const { return AxesOfScale(*this); }
 
   // 1 unless the text says otherwise: the layer begins as the identity.
   FillerParameter Filler() const {

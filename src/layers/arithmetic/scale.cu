@@ -1,0 +1,94 @@
+// Scale on the GPU; see scale.cc.
+#include "layers/arithmetic/broadcast_axes.h"
+#include "layers/gpu_row.h"
+#include "math/cuda/broadcast.cuh"
+#include "math/cuda/copy.cuh"
+
+namespace crema {
+namespace {
+
+// y = x * scale + bias; `bias` may be null.
+template <typename T>
+void ScaleElements(const CudaQueue& queue, const BroadcastExtent& e, const T* x, const T* scale,
+                   const T* bias, T* y) {
+  const int64_t middle = e.middle, inner = e.inner;
+  ForElements(queue, "Scale", e.count(), [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t m = i / inner % middle;
+    const float shift = bias == nullptr ? 0 : ToFloat(bias[m]);
+    y[i] = FromFloat<T>(ToFloat(x[i]) * ToFloat(scale[m]) + shift);
+  });
+}
+
+template <typename T>
+void AddScaleGradient(const CudaQueue& queue, const BroadcastExtent& e, const T* x, const T* dy,
+                      std::span<std::byte> scratch, T* dscale) {
+  AddBroadcastSums(
+      queue, e, [=] CREMA_HOST_DEVICE(int64_t i) { return ToFloat(dy[i]) * ToFloat(x[i]); },
+      scratch, dscale);
+}
+
+template <typename T>
+void AddBiasGradient(const CudaQueue& queue, const BroadcastExtent& e, const T* dy,
+                     std::span<std::byte> scratch, T* dbias) {
+  AddBroadcastSums(
+      queue, e, [=] CREMA_HOST_DEVICE(int64_t i) { return ToFloat(dy[i]); }, scratch, dbias);
+}
+
+bool HasBias(const Layer& layer) { return layer.param().scale_param().bias_term(); }
+
+void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const ConstTensorView& x = args.inputs[0];
+  const ConstTensorView& scale = args.inputs.size() == 1 ? args.learned[0] : args.inputs[1];
+  const BroadcastExtent e = CoveredExtent(layer, x.shape(), scale.shape(), AxesOfScale(layer));
+  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
+    const T* bias = HasBias(layer) ? Elements<T>(args.learned.back()) : nullptr;
+    ScaleElements(queue, e, Elements<T>(x), Elements<T>(scale), bias, Elements<T>(args.outputs[0]));
+  });
+}
+
+size_t BackwardScratch(const KernelQuery& query) {
+  const std::vector<LearnedBlob>& learned = query.info.learned;
+  const std::span<const BlobSpec> inputs = query.context.inputs;
+  const Shape& scale = inputs.size() == 1 ? learned[0].shape : inputs[1].shape;
+  return BroadcastSumScratch(
+      CoveredExtent(query.layer, inputs[0].shape, scale, AxesOfScale(query.layer)));
+}
+
+template <typename T>
+void Backward(const CudaQueue& queue, const BroadcastExtent& e, bool bias, const BackwardArgs& args,
+              const ConstTensorView& scale) {
+  const bool learns = args.inputs.size() == 1;
+  const TensorView& dscale = learns ? args.learned_grads[0] : args.input_grads[1];
+  const T* x = Elements<T>(args.inputs[0]);
+  const T* dy = Elements<T>(args.output_grads[0]);
+  if (!dscale.empty()) {
+    if (!learns) ZeroElements(queue, dscale.count(), Elements<T>(dscale));
+    AddScaleGradient(queue, e, x, dy, args.scratch, Elements<T>(dscale));
+  }
+  if (bias && !args.learned_grads.back().empty()) {
+    AddBiasGradient(queue, e, dy, args.scratch, Elements<T>(args.learned_grads.back()));
+  }
+  if (!args.input_grads[0].empty()) {
+    ScaleElements<T>(queue, e, dy, Elements<T>(scale), nullptr, Elements<T>(args.input_grads[0]));
+  }
+}
+
+void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const Shape& x = args.inputs[0].shape();
+  const ConstTensorView& scale = args.inputs.size() == 1 ? args.learned[0] : args.inputs[1];
+  const BroadcastExtent e = CoveredExtent(layer, x, scale.shape(), AxesOfScale(layer));
+  DispatchCudaFloat(args.inputs[0].dtype(),
+                    [&]<typename T>(T) { Backward<T>(queue, e, HasBias(layer), args, scale); });
+}
+
+}  // namespace
+
+void RegisterScaleCuda(Registry& registry) {
+  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
+  row.backward_scratch = BackwardScratch;
+  registry.AddKernel("Scale", std::move(row));
+}
+
+}  // namespace crema

@@ -1,0 +1,61 @@
+// As AddBroadcastSums of math/broadcast.h, on the GPU.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include "math/broadcast_extent.h"
+#include "math/cuda/sums.cuh"
+#include "math/scratch.h"
+
+namespace crema {
+
+// Pieces that each sum is taken in, so that few long ones keep a GPU busy too.
+inline int64_t BroadcastSumPieces(const BroadcastExtent& e) {
+  constexpr int64_t kTeams = 512, kLeast = 1 << 13;  // teams that suffice; elements that pay
+  if (e.count() == 0 || (e.inner == 1 && e.middle > 1)) return 1;
+  return std::clamp<int64_t>(std::min(kTeams / e.middle, e.outer * e.inner / kLeast), 1, kTeams);
+}
+
+// Bytes for AddBroadcastSums.
+inline size_t BroadcastSumScratch(const BroadcastExtent& e) {
+  const int64_t pieces = BroadcastSumPieces(e);
+  return pieces == 1 ? 0 : ScratchBytes<float>(e.middle * pieces) + kScratchSlack;
+}
+
+// sums[m] += the sum of term(i) over all elements i with middle index m; `term` gives floats.
+template <typename T, typename Term>
+void AddBroadcastSums(const CudaQueue& queue, const BroadcastExtent& e, const Term& term,
+                      std::span<std::byte> scratch, T* sums) {
+  const int64_t middle = e.middle, inner = e.inner, each = e.outer * e.inner;
+  if (e.count() == 0) return;
+  if (inner == 1 && middle > 1) {
+    AddColumnSums(
+        queue, e.outer, middle,
+        [=] CREMA_HOST_DEVICE(int64_t r, int64_t c) { return term(r * middle + c); }, sums);
+    return;
+  }
+  const auto element = [=] CREMA_HOST_DEVICE(int64_t m, int64_t k) {
+    return term((k / inner * middle + m) * inner + k % inner);
+  };
+  const int64_t pieces = BroadcastSumPieces(e);
+  if (pieces == 1) {
+    AddRowSums(queue, middle, each, element, sums);
+    return;
+  }
+  float* parts = ScratchCutter(scratch).Take<float>(middle * pieces);
+  ForTeams(
+      queue, "SumPieces", middle * pieces, [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
+        const int64_t piece = index % pieces;
+        const int64_t begin = each * piece / pieces, end = each * (piece + 1) / pieces;
+        const float sum =
+            team.Sum(end - begin, [&](int64_t k) { return element(index / pieces, begin + k); });
+        team.For(1, [&](int64_t) { parts[index] = sum; });
+      });
+  AddRowSums(
+      queue, middle, pieces,
+      [=] CREMA_HOST_DEVICE(int64_t m, int64_t p) { return parts[m * pieces + p]; }, sums);
+}
+
+}  // namespace crema
