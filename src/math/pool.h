@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/host_device.h"
 #include "core/rng.h"
 
 namespace crema {
@@ -15,14 +16,14 @@ struct PoolAxis {
   int64_t stride = 1;
   int64_t pad = 0;
 
-  int64_t Start(int64_t o) const { return o * stride - pad; }
-  int64_t Begin(int64_t o) const { return Start(o) < 0 ? 0 : Start(o); }
-  int64_t End(int64_t o) const {
+  CREMA_HOST_DEVICE int64_t Start(int64_t o) const { return o * stride - pad; }
+  CREMA_HOST_DEVICE int64_t Begin(int64_t o) const { return Start(o) < 0 ? 0 : Start(o); }
+  CREMA_HOST_DEVICE int64_t End(int64_t o) const {
     const int64_t end = Start(o) + kernel;
     return end < in ? end : in;
   }
   // Cells that AVE divides by: padding counts, what lies beyond it does not.
-  int64_t Padded(int64_t o) const {
+  CREMA_HOST_DEVICE int64_t Padded(int64_t o) const {
     const int64_t end = Start(o) + kernel;
     return (end < in + pad ? end : in + pad) - Start(o);
   }
