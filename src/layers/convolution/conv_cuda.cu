@@ -174,12 +174,16 @@ void CudaAddBiasRelu(const CudaQueue& queue, DType dtype, const CudaPlanes& plan
   });
 }
 
-void CudaMaskByOutput(const CudaQueue& queue, DType dtype, int64_t count, float slope,
-                      const void* y, const void* dy, void* masked) {
-  DispatchCudaFloat(dtype, [&]<typename T>(T) {
-    MaskByOutput(queue, count, slope, static_cast<const T*>(y), static_cast<const T*>(dy),
-                 static_cast<T*>(masked));
+const void* CudaBehindRelu(const CudaQueue& queue, const CudaConvScratch& scratch, FusedRelu relu,
+                           const BackwardArgs& args, size_t output, int64_t first, int64_t count) {
+  const void* dy = ElementAt(args.output_grads[output].raw(), scratch.dtype, first);
+  if (!relu.on) return dy;
+  const void* y = ElementAt(args.outputs[output].raw(), scratch.dtype, first);
+  DispatchCudaFloat(scratch.dtype, [&]<typename T>(T) {
+    MaskByOutput(queue, count, relu.slope, static_cast<const T*>(y), static_cast<const T*>(dy),
+                 static_cast<T*>(scratch.masked));
   });
+  return scratch.masked;
 }
 
 void CudaAddBiasGradient(const CudaQueue& queue, DType dtype, const CudaPlanes& planes,

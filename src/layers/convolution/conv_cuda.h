@@ -63,9 +63,10 @@ struct CudaPlanes {
 // y = relu(y + bias[channel]); `bias` may be null.
 void CudaAddBiasRelu(const CudaQueue& queue, DType dtype, const CudaPlanes& planes,
                      const void* bias, FusedRelu relu, void* y);
-// masked = dy where y > 0, slope * dy elsewhere.
-void CudaMaskByOutput(const CudaQueue& queue, DType dtype, int64_t count, float slope,
-                      const void* y, const void* dy, void* masked);
+// dy of output `output`, `count` elements from `first` on, behind the ReLU if there is one: then in
+// scratch.masked.
+const void* CudaBehindRelu(const CudaQueue& queue, const CudaConvScratch& scratch, FusedRelu relu,
+                           const BackwardArgs& args, size_t output, int64_t first, int64_t count);
 // dbias[channel] += the sum over its planes.
 void CudaAddBiasGradient(const CudaQueue& queue, DType dtype, const CudaPlanes& planes,
                          const void* dy, void* dbias);

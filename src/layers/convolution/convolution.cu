@@ -1,4 +1,6 @@
 // Convolution, also depthwise and of three axes, on the GPU; see convolution.cc.
+#include <algorithm>
+
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/convolution.h"
 #include "layers/gpu_row.h"
@@ -40,17 +42,6 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   }
 }
 
-// dy of images from `n` on, behind the fused ReLU if there is one.
-const void* MaskedGradient(const CudaConv& conv, const CudaConvScratch& scratch, FusedRelu relu,
-                           const BackwardArgs& args, size_t input, int64_t n, int64_t images) {
-  const int64_t first = n * conv.g.OutImage();
-  const void* dy = ElementAt(args.output_grads[input].raw(), conv.dtype, first);
-  if (!relu.on) return dy;
-  CudaMaskByOutput(conv.queue, conv.dtype, images * conv.g.OutImage(), relu.slope,
-                   ElementAt(args.outputs[input].raw(), conv.dtype, first), dy, scratch.masked);
-  return scratch.masked;
-}
-
 void Backward(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConvGeometry g = MakeConvGeometry(layer, args.inputs[0].shape());
@@ -63,7 +54,8 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
   for (size_t i = 0; i < args.inputs.size(); ++i) {
     for (int64_t n = 0; n < g.batch; n += scratch.images) {
       const int64_t images = std::min(scratch.images, g.batch - n);
-      const void* dy = MaskedGradient(conv, scratch, As(layer).relu(), args, i, n, images);
+      const void* dy = CudaBehindRelu(queue, scratch, As(layer).relu(), args, i, n * g.OutImage(),
+                                      images * g.OutImage());
       if (!dbias.empty()) {
         CudaAddBiasGradient(queue, dtype, {images, g.out_channels, g.window.OutSize()}, dy,
                             dbias.raw());
