@@ -19,6 +19,9 @@ class ClassWeights {
 
   // Whether any class has another factor than 1.
   bool any() const { return balanced_ || !list_.empty(); }
+  bool balanced() const { return balanced_; }
+  // By class; empty where there is no list.
+  std::span<const double> list() const { return list_; }
 
   // Throws when there are not as many weights as classes.
   void CheckCount(const Layer& layer, int64_t classes) const;

@@ -3,17 +3,9 @@
 
 #include "graph/registry.h"
 #include "layers/loss/pair_loss.h"
+#include "layers/loss/pair_rules.h"
 
 namespace crema {
-namespace {
-
-struct HalfSquare {
-  explicit HalfSquare(const Layer&) {}
-  static double Cost(double difference) { return difference * difference / 2; }
-  static double Slope(double difference) { return difference; }
-};
-
-}  // namespace
 
 void RegisterEuclideanLoss(Registry& registry) {
   LayerType type;

@@ -11,6 +11,7 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
+#include "layers/loss/focal_rule.h"
 #include "layers/loss/item_batch.h"
 #include "layers/loss/softmax_loss.h"
 #include "math/reduce.h"
@@ -51,13 +52,8 @@ class FocalLoss final : public SoftmaxLoss {
     return static_cast<double>(std::max(p, T(FLT_MIN)));
   }
 
-  double Cost(double q) const { return -alpha_ * std::pow(1 - q, gamma_) * std::log(q); }
-
-  // g; ln q / (1 - q) goes to -1 where q goes to 1.
-  double Pull(double q) const {
-    const double ratio = q < 1 ? std::log(q) / (1 - q) : -1;
-    return -alpha_ * std::pow(1 - q, gamma_) * (1 - gamma_ * q * ratio);
-  }
+  double Cost(double q) const { return FocalCost(alpha_, gamma_, q); }
+  double Pull(double q) const { return FocalPull(alpha_, gamma_, q); }
 
   template <typename T>
   double SumOf(const SoftmaxBatch<T>& batch) const {

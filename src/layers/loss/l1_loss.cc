@@ -1,22 +1,11 @@
 // L1Loss: loss = sum |a - b| / N; a PairLoss with cost |d| and slope sign(d), 0 at 0.
-#include <cmath>
 #include <memory>
 
 #include "graph/registry.h"
 #include "layers/loss/pair_loss.h"
+#include "layers/loss/pair_rules.h"
 
 namespace crema {
-namespace {
-
-struct Magnitude {
-  explicit Magnitude(const Layer&) {}
-  static double Cost(double difference) { return std::abs(difference); }
-  static double Slope(double difference) {
-    return static_cast<double>((difference > 0) - (difference < 0));
-  }
-};
-
-}  // namespace
 
 void RegisterL1Loss(Registry& registry) {
   LayerType type;

@@ -24,6 +24,8 @@ class LossNormalizer {
 
   // At least 1, as in Caffe: a batch without positions costs nothing.
   double Divisor(const LossPositions& positions) const;
+  // Whether that depends on `counted`.
+  bool counts() const { return mode_ == LossParameter::VALID; }
 
  private:
   const LossParameter::NormalizationMode mode_;

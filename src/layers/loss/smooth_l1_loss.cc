@@ -2,38 +2,14 @@
 //   cost(d) = (sigma d)^2 / 2 where |d| < 1 / sigma^2, else |d| - 1 / (2 sigma^2)
 // SSD's layer has sigma 1 and up to three bottoms; that of Fast R-CNN has smooth_l1_loss_param and
 // up to four.
-#include <algorithm>
-#include <cmath>
 #include <memory>
 
-#include "core/strings.h"
 #include "graph/registry.h"
 #include "layers/loss/pair_loss.h"
+#include "layers/loss/pair_rules.h"
 
 namespace crema {
 namespace {
-
-class Huber {
- public:
-  explicit Huber(const Layer& layer) : sigma_(layer.param().smooth_l1_loss_param().sigma()) {
-    if (!(sigma_ > 0 && std::isfinite(sigma_))) {
-      FailField(layer, "smooth_l1_loss_param.sigma",
-                StrCat("sigma is ", sigma_, ", expected more than 0"));
-    }
-  }
-  double Cost(double difference) const {
-    const double square = sigma_ * sigma_;
-    const double size = std::abs(difference);
-    return size < 1 / square ? square * difference * difference / 2 : size - 0.5 / square;
-  }
-  // In this form NaN stays NaN.
-  double Slope(double difference) const {
-    return std::clamp(sigma_ * sigma_ * difference, -1.0, 1.0);
-  }
-
- private:
-  const double sigma_;
-};
 
 std::vector<LayerSample> Samples() {
   const SampleInput a{.shape = {4, 6}, .low = -2, .high = 2};

@@ -17,6 +17,7 @@
 #include "core/strings.h"
 #include "layers/loss/class_weights.h"
 #include "layers/loss/softmax_loss.h"
+#include "layers/loss/softmax_target.h"
 #include "math/reduce.h"
 
 namespace crema {
@@ -35,10 +36,7 @@ int64_t PositionGrain(const SoftmaxBatch<T>& batch) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, batch.extent.classes));
 }
 
-struct Target {
-  double at_label;
-  double elsewhere;
-};
+using Target = SoftmaxTarget;
 
 // -sum_c t_c ln p_c of one position.
 template <typename T>
@@ -173,8 +171,7 @@ class SoftmaxWithLoss final : public SoftmaxLoss {
   }
 
   Target TargetOf(const SoftmaxExtent& extent) const {
-    if (smoothing_ == 0 || extent.classes < 2) return {1, 0};
-    return {1 - smoothing_, smoothing_ / static_cast<double>(extent.classes - 1)};
+    return SmoothedTarget(smoothing_, extent.classes);
   }
 
   template <typename T>

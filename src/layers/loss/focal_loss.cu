@@ -1,0 +1,68 @@
+// FocalLoss on the GPU; see focal_loss.cc.
+#include <cfloat>
+
+#include "layers/loss/focal_rule.h"
+#include "layers/loss/labels.h"
+#include "layers/loss/softmax_loss.cuh"
+
+namespace crema {
+namespace {
+
+// A rule of softmax_loss.cuh.
+template <typename T>
+struct FocalRule {
+  GpuLabels<T> labels;
+  float alpha, gamma;
+
+  struct Prepared {
+    int64_t label;
+    float pull;
+  };
+
+  // q; NaN stays NaN.
+  CREMA_HOST_DEVICE static float Floored(float p) { return p < FLT_MIN ? FLT_MIN : p; }
+
+  template <typename Workers, typename LogP>
+  CREMA_HOST_DEVICE float Cost(const Workers&, int64_t position, const LogP& log_p) const {
+    const int64_t label = labels(position);
+    if (label < 0) return label == kIgnoredLabel ? 0 : NotANumber();
+    return FocalCost(alpha, gamma, Floored(std::exp(log_p(label))));
+  }
+
+  template <typename Workers, typename P>
+  CREMA_HOST_DEVICE Prepared Prepare(const Workers&, int64_t position, const P& p) const {
+    const int64_t label = labels(position);
+    return {label, label < 0 ? 0 : FocalPull(alpha, gamma, Floored(p(label)))};
+  }
+
+  CREMA_HOST_DEVICE float Slope(const Prepared& prepared, int64_t, int64_t c, float p) const {
+    if (prepared.label < 0) return 0;
+    return prepared.pull * ((c == prepared.label ? 1 : 0) - p);
+  }
+};
+
+struct FocalMaker {
+  static constexpr bool targets = false;
+
+  static SoftmaxExtent Extent(const Layer& layer, const Shape& scores) {
+    return ClassExtent(layer, scores, layer.param().focal_loss_param().axis(),
+                       "focal_loss_param.axis");
+  }
+  static size_t Scratch(const Layer&, const SoftmaxExtent&) { return 0; }
+
+  template <typename T>
+  static FocalRule<T> Make(const CudaQueue&, const Layer& layer, const SoftmaxExtent&,
+                           const GpuLabels<T>& labels, std::span<const ConstTensorView>,
+                           ScratchCutter*) {
+    const FocalLossParameter& param = layer.param().focal_loss_param();
+    return {labels, static_cast<float>(param.alpha()), static_cast<float>(param.gamma())};
+  }
+};
+
+}  // namespace
+
+void RegisterFocalLossCuda(Registry& registry) {
+  registry.AddKernel("FocalLoss", MakeSoftmaxLossRow<FocalMaker>());
+}
+
+}  // namespace crema

@@ -1,0 +1,115 @@
+// What losses on GPUs have in common: labels, sums over a batch, and what these are divided by.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "layers/gpu_row.h"
+#include "layers/loss/loss_normalizer.h"
+#include "math/cuda/launch.cuh"
+#include "math/scratch.h"
+
+namespace crema {
+
+// A body cannot throw as CheckLabels does. A label outside the classes has no gradient, like one
+// that is ignored, and makes the loss NaN, which the check for divergence finds; the message about
+// the label is the CPU's, when the step is done again there.
+constexpr int64_t kIgnoredLabel = -1;
+constexpr int64_t kWrongLabel = -2;
+
+CREMA_HOST_DEVICE inline float NotANumber() { return std::numeric_limits<float>::quiet_NaN(); }
+
+template <typename T>
+struct GpuLabels {
+  GpuLabels() = default;
+  GpuLabels(const T* labels, int64_t number, const std::optional<int32_t>& ignore = {})
+      : data(labels), classes(number), ignores(ignore.has_value()), ignored(ignore.value_or(0)) {}
+
+  // The class, or one of the constants above.
+  CREMA_HOST_DEVICE int64_t operator()(int64_t position) const {
+    const float label = ToFloat(data[position]);
+    if (ignores && static_cast<double>(label) == ignored) return kIgnoredLabel;
+    // Not the other way round: NaN is wrong.
+    if (!(label >= 0 && label < static_cast<float>(classes)) || label != std::trunc(label)) {
+      return kWrongLabel;
+    }
+    return static_cast<int64_t>(label);
+  }
+
+  const T* data = nullptr;
+  int64_t classes = 0;
+  bool ignores = false;
+  double ignored = 0;
+};
+
+constexpr int64_t kMostSumParts = 256;  // teams that sum up one batch
+
+inline size_t SumScratch() { return ScratchBytes<double>(kMostSumParts); }
+
+// What the sum of a loss is divided by; `counted` where only the device knows.
+struct GpuDivisor {
+  float fixed = 1;
+  const float* counted = nullptr;
+  CREMA_HOST_DEVICE float Value() const { return counted == nullptr ? fixed : *counted; }
+};
+
+// finish(sum), by one thread, of the sum of term(i), a float, over 0 <= i < count. `parts` has room
+// for kMostSumParts.
+template <typename Term, typename Finish>
+void SumBatch(const CudaQueue& queue, int64_t count, const Term& term, double* parts,
+              const Finish& finish) {
+  constexpr int64_t kLeast = 4 * Team::kThreads;  // elements that pay for a team
+  const int64_t pieces = std::clamp<int64_t>(count / kLeast, 1, kMostSumParts);
+  ForTeams(queue, "SumParts", pieces, [=] CREMA_HOST_DEVICE(const Team& team, int64_t piece) {
+    const int64_t begin = count * piece / pieces, end = count * (piece + 1) / pieces;
+    const double sum =
+        team.Sum(end - begin, [&](int64_t i) { return static_cast<double>(term(begin + i)); });
+    team.For(1, [&](int64_t) { parts[piece] = sum; });
+  });
+  ForTeams(queue, "SumOfParts", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
+    const double sum = team.Sum(pieces, [&](int64_t i) { return parts[i]; });
+    team.For(1, [&](int64_t) { finish(sum); });
+  });
+}
+
+// loss = sum of term(i) / divisor.
+template <typename T, typename Term>
+void WriteLoss(const CudaQueue& queue, int64_t count, const Term& term, GpuDivisor divisor,
+               double* parts, T* loss) {
+  SumBatch(queue, count, term, parts, [=] CREMA_HOST_DEVICE(double sum) {
+    loss[0] = FromFloat<T>(static_cast<float>(sum / divisor.Value()));
+  });
+}
+
+// The normalizer: known here, or counted on the device, where `counts(i)` is 1 for positions that
+// count and 0 for others. `result` has room for one.
+template <typename Counts>
+GpuDivisor DivisorOf(const CudaQueue& queue, const LossNormalizer& normalizer,
+                     const LossPositions& positions, bool ignores, const Counts& counts,
+                     double* parts, float* result) {
+  if (!ignores || !normalizer.counts()) {
+    return {.fixed = static_cast<float>(normalizer.Divisor(positions))};
+  }
+  SumBatch(queue, positions.all, counts, parts, [=] CREMA_HOST_DEVICE(double sum) {
+    result[0] = static_cast<float>(sum < 1 ? 1 : sum);
+  });
+  return {.fixed = 1, .counted = result};
+}
+
+// For rows whose only scratch is that of the sums.
+inline size_t LossScratch(const KernelQuery&) {
+  return SumScratch() + ScratchBytes<float>(1) + kScratchSlack;
+}
+
+// A row of a loss with LossScratch both ways.
+inline Kernel MakeLossRow(void (*forward)(const Layer&, const ForwardArgs&),
+                          void (*backward)(const Layer&, const BackwardArgs&)) {
+  Kernel row = MakeCudaRow(forward, backward);
+  row.forward_scratch = LossScratch;
+  row.backward_scratch = LossScratch;
+  return row;
+}
+
+}  // namespace crema

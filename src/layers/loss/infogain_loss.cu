@@ -1,0 +1,80 @@
+// InfogainLoss on the GPU, with the matrix in a bottom; see infogain_loss.cc.
+#include "layers/loss/labels.h"
+#include "layers/loss/softmax_loss.cuh"
+
+namespace crema {
+namespace {
+
+// A rule of softmax_loss.cuh.
+template <typename T>
+struct InfogainRule {
+  GpuLabels<T> labels;
+  const T* matrix;  // a row for each label
+
+  struct Prepared {
+    int64_t label;
+    float sum;  // of the row
+  };
+
+  // NaN stays NaN.
+  CREMA_HOST_DEVICE static float Floored(float log_p) {
+    constexpr float kLeast = -46.05170186f;  // ln 1e-20
+    return log_p < kLeast ? kLeast : log_p;
+  }
+
+  CREMA_HOST_DEVICE float Of(int64_t label, int64_t c) const {
+    return ToFloat(matrix[label * labels.classes + c]);
+  }
+
+  template <typename Workers, typename LogP>
+  CREMA_HOST_DEVICE float Cost(const Workers& workers, int64_t position, const LogP& log_p) const {
+    const int64_t label = labels(position);
+    if (label < 0) return label == kIgnoredLabel ? 0 : NotANumber();
+    return -workers.Sum(labels.classes,
+                        [&](int64_t c) { return Of(label, c) * Floored(log_p(c)); });
+  }
+
+  template <typename Workers, typename P>
+  CREMA_HOST_DEVICE Prepared Prepare(const Workers& workers, int64_t position, const P&) const {
+    const int64_t label = labels(position);
+    if (label < 0) return {label, 0};
+    return {label, workers.Sum(labels.classes, [&](int64_t c) { return Of(label, c); })};
+  }
+
+  CREMA_HOST_DEVICE float Slope(const Prepared& prepared, int64_t, int64_t c, float p) const {
+    if (prepared.label < 0) return 0;
+    return p * prepared.sum - Of(prepared.label, c);
+  }
+};
+
+struct InfogainMaker {
+  static constexpr bool targets = false;
+
+  static SoftmaxExtent Extent(const Layer& layer, const Shape& scores) {
+    return ClassExtent(layer, scores, layer.param().infogain_loss_param().axis(),
+                       "infogain_loss_param.axis");
+  }
+  static size_t Scratch(const Layer&, const SoftmaxExtent&) { return 0; }
+
+  template <typename T>
+  static InfogainRule<T> Make(const CudaQueue&, const Layer&, const SoftmaxExtent&,
+                              const GpuLabels<T>& labels, std::span<const ConstTensorView> inputs,
+                              ScratchCutter*) {
+    return {labels, Elements<T>(inputs[2])};
+  }
+};
+
+Support Supports(const KernelQuery& query) {
+  if (query.context.inputs.size() < 3) return Support::No("the matrix of a file is on the CPU");
+  return SupportsCudaFloats(query);
+}
+
+}  // namespace
+
+void RegisterInfogainLossCuda(Registry& registry) {
+  Kernel row = MakeSoftmaxLossRow<InfogainMaker>();
+  row.supports = Supports;
+  registry.AddKernel("InfogainLoss", std::move(row));
+}
+
+}  // namespace crema

@@ -1,0 +1,182 @@
+// SoftmaxWithLoss and WeightedSoftmaxWithLoss on the GPU; see softmax_with_loss.cc.
+#include <cfloat>
+
+#include "layers/loss/class_weights.h"
+#include "layers/loss/labels.h"
+#include "layers/loss/softmax_loss.cuh"
+#include "layers/loss/softmax_target.h"
+
+namespace crema {
+namespace {
+
+// A rule of softmax_loss.cuh.
+template <typename T>
+struct CrossEntropy {
+  GpuLabels<T> labels;   // no data where there are targets
+  const T* targets;      // in the shape of the scores
+  const T* weights;      // one a position; null: 1
+  const float* factors;  // one a class; null: 1
+  float at_label, elsewhere;
+  SoftmaxExtent extent;
+
+  struct Prepared {
+    int64_t label;
+    float weight;
+    float sum;  // of the targets
+  };
+
+  // NaN stays NaN.
+  CREMA_HOST_DEVICE static float Floored(float log_p) {
+    constexpr float kLeast = -87.33654475f;  // ln FLT_MIN
+    return log_p < kLeast ? kLeast : log_p;
+  }
+
+  CREMA_HOST_DEVICE float WeightOf(int64_t position, int64_t label) const {
+    const float given = weights == nullptr ? 1 : ToFloat(weights[position]);
+    return factors == nullptr || label < 0 ? given : given * factors[label];
+  }
+
+  CREMA_HOST_DEVICE float Value(int64_t position, int64_t c) const {
+    return ToFloat(targets[FirstClass(extent, position) + c * extent.inner]);
+  }
+
+  CREMA_HOST_DEVICE float Target(int64_t position, int64_t c, float sum) const {
+    const float value = Value(position, c);
+    return at_label * value + elsewhere * (sum - value);
+  }
+
+  template <typename Workers>
+  CREMA_HOST_DEVICE float SumOfTargets(const Workers& workers, int64_t position) const {
+    return workers.Sum(extent.classes, [&](int64_t c) { return Value(position, c); });
+  }
+
+  // NaN for a target that CheckTargets refuses.
+  template <typename Workers, typename LogP>
+  CREMA_HOST_DEVICE float CostOfTargets(const Workers& workers, int64_t position,
+                                        const LogP& log_p) const {
+    const float sum = SumOfTargets(workers, position);
+    return workers.Sum(extent.classes, [&](int64_t c) {
+      if (!(Value(position, c) >= 0 && Value(position, c) <= FLT_MAX)) return NotANumber();
+      const float t = Target(position, c, sum);
+      return t > 0 ? -t * Floored(log_p(c)) : 0.0f;
+    });
+  }
+
+  template <typename Workers, typename LogP>
+  CREMA_HOST_DEVICE float Cost(const Workers& workers, int64_t position, const LogP& log_p) const {
+    if (targets != nullptr) {
+      return WeightOf(position, -1) * CostOfTargets(workers, position, log_p);
+    }
+    const int64_t label = labels(position);
+    if (label < 0) return label == kIgnoredLabel ? 0 : NotANumber();
+    float cost = -at_label * Floored(log_p(label));
+    if (elsewhere != 0) {
+      cost -= elsewhere * workers.Sum(extent.classes, [&](int64_t c) {
+        return c == label ? 0.0f : Floored(log_p(c));
+      });
+    }
+    return WeightOf(position, label) * cost;
+  }
+
+  template <typename Workers, typename P>
+  CREMA_HOST_DEVICE Prepared Prepare(const Workers& workers, int64_t position, const P&) const {
+    if (targets != nullptr) return {0, WeightOf(position, -1), SumOfTargets(workers, position)};
+    const int64_t label = labels(position);
+    return {label, WeightOf(position, label), 1};
+  }
+
+  CREMA_HOST_DEVICE float Slope(const Prepared& prepared, int64_t position, int64_t c,
+                                float p) const {
+    if (prepared.label < 0) return 0;
+    float target = c == prepared.label ? at_label : elsewhere;
+    if (targets != nullptr) target = Target(position, c, prepared.sum);
+    return prepared.weight * (p * prepared.sum - target);
+  }
+};
+
+// A piece of a list that the host knows, as an argument of a kernel.
+struct ListPiece {
+  static constexpr int64_t kMost = 256;
+  float values[kMost];
+};
+
+void WriteList(const CudaQueue& queue, std::span<const double> list, float* to) {
+  const auto size = static_cast<int64_t>(list.size());
+  for (int64_t begin = 0; begin < size; begin += ListPiece::kMost) {
+    const int64_t count = std::min(size - begin, ListPiece::kMost);
+    ListPiece piece{};
+    for (int64_t i = 0; i < count; ++i) {
+      piece.values[i] = static_cast<float>(list[static_cast<size_t>(begin + i)]);
+    }
+    ForElements(queue, "WriteList", count,
+                [=] CREMA_HOST_DEVICE(int64_t i) { to[begin + i] = piece.values[i]; });
+  }
+}
+
+// A team counts the labels of one class; then one makes the counts factors (class_weights.h).
+template <typename T>
+void WriteBalanced(const CudaQueue& queue, const GpuLabels<T>& labels, int64_t positions,
+                   float* factors) {
+  const int64_t classes = labels.classes;
+  ForTeams(queue, "CountLabels", classes, [=] CREMA_HOST_DEVICE(const Team& team, int64_t c) {
+    const int64_t count =
+        team.Sum(positions, [&](int64_t i) { return static_cast<int64_t>(labels(i) == c); });
+    team.For(1, [&](int64_t) { factors[c] = static_cast<float>(count); });
+  });
+  ForTeams(queue, "BalanceClasses", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
+    const float all = team.Sum(classes, [&](int64_t c) { return factors[c]; });
+    const float held = team.Sum(classes, [&](int64_t c) { return factors[c] > 0 ? 1.0f : 0.0f; });
+    team.For(classes, [&](int64_t c) {
+      if (factors[c] > 0) factors[c] = all / (held * factors[c]);
+    });
+  });
+}
+
+struct CrossEntropyMaker {
+  static constexpr bool targets = true;
+
+  static SoftmaxExtent Extent(const Layer& layer, const Shape& scores) {
+    return ClassExtent(layer, scores, layer.param().softmax_param().axis(), "softmax_param.axis");
+  }
+  static size_t Scratch(const Layer&, const SoftmaxExtent& extent) {
+    return ScratchBytes<float>(extent.classes);
+  }
+
+  template <typename T>
+  static CrossEntropy<T> Make(const CudaQueue& queue, const Layer& layer,
+                              const SoftmaxExtent& extent, const GpuLabels<T>& labels,
+                              std::span<const ConstTensorView> inputs, ScratchCutter* cutter) {
+    const SoftmaxTarget target =
+        SmoothedTarget(layer.param().loss_param().label_smoothing(), extent.classes);
+    CrossEntropy<T> rule{.labels = labels,
+                         .targets = nullptr,
+                         .weights = inputs.size() > 2 ? Elements<T>(inputs[2]) : nullptr,
+                         .factors = nullptr,
+                         .at_label = static_cast<float>(target.at_label),
+                         .elsewhere = static_cast<float>(target.elsewhere),
+                         .extent = extent};
+    if (labels.data == nullptr) {
+      rule.targets = Elements<T>(inputs[1]);
+      return rule;
+    }
+    const ClassWeights weights(layer);
+    if (!weights.any()) return rule;
+    float* factors = cutter->Take<float>(extent.classes);
+    if (weights.balanced()) {
+      WriteBalanced(queue, labels, extent.outer * extent.inner, factors);
+    } else {
+      WriteList(queue, weights.list(), factors);
+    }
+    rule.factors = factors;
+    return rule;
+  }
+};
+
+}  // namespace
+
+void RegisterSoftmaxWithLossCuda(Registry& registry) {
+  registry.AddKernel("SoftmaxWithLoss", MakeSoftmaxLossRow<CrossEntropyMaker>());
+  registry.AddKernel("WeightedSoftmaxWithLoss", MakeSoftmaxLossRow<CrossEntropyMaker>());
+}
+
+}  // namespace crema
