@@ -10,6 +10,7 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
+#include "layers/loss/contrastive_rule.h"
 #include "layers/loss/item_batch.h"
 #include "layers/loss/labels.h"
 #include "math/reduce.h"
@@ -21,11 +22,11 @@ class ContrastiveLoss final : public Layer {
  public:
   explicit ContrastiveLoss(const LayerParameter& param)
       : Layer(param),
-        margin_(param.contrastive_loss_param().margin()),
-        legacy_(param.contrastive_loss_param().legacy_version()) {
-    if (!(margin_ >= 0 && std::isfinite(margin_))) {
+        rule_{param.contrastive_loss_param().margin(),
+              param.contrastive_loss_param().legacy_version()} {
+    if (!(rule_.margin >= 0 && std::isfinite(rule_.margin))) {
       FailField(*this, "contrastive_loss_param.margin",
-                StrCat("margin is ", margin_, ", expected 0 or more"));
+                StrCat("margin is ", rule_.margin, ", expected 0 or more"));
     }
   }
 
@@ -56,7 +57,8 @@ class ContrastiveLoss final : public Layer {
           args.context.threads(), shape[0], ItemGrain(values), [&](int64_t begin, int64_t end) {
             double part = 0;
             for (int64_t n = begin; n < end; ++n) {
-              part += Cost(SquaredDistance(a + n * values, b + n * values, values), labels[n] != 0);
+              part += rule_.Cost(SquaredDistance(a + n * values, b + n * values, values),
+                                 labels[n] != 0);
             }
             return part;
           });
@@ -77,7 +79,8 @@ class ContrastiveLoss final : public Layer {
                     for (int64_t n = begin; n < end; ++n) {
                       const int64_t at = n * values;
                       const double factor =
-                          scale * Factor(SquaredDistance(a + at, b + at, values), labels[n] != 0);
+                          scale *
+                          rule_.Factor(SquaredDistance(a + at, b + at, values), labels[n] != 0);
                       Spread(args, a, b, factor, at, at + values);
                     }
                   });
@@ -85,25 +88,6 @@ class ContrastiveLoss final : public Layer {
   }
 
  private:
-  double Cost(double square, bool alike) const {
-    if (alike) return square;
-    if (legacy_) return Positive(margin_ - square);
-    const double gap = Positive(margin_ - std::sqrt(square));
-    return gap * gap;
-  }
-
-  // f. At d = 0 an unlike pair has no direction to part in.
-  double Factor(double square, bool alike) const {
-    if (alike) return 1;
-    if (legacy_) return margin_ - square > 0 ? -1 : 0;
-    const double distance = std::sqrt(square);
-    if (distance == 0) return 0;
-    return -Positive(margin_ - distance) / distance;
-  }
-
-  // NaN stays NaN.
-  static double Positive(double value) { return value < 0 ? 0 : value; }
-
   template <typename T>
   static void Spread(const BackwardArgs& args, const T* a, const T* b, double factor, int64_t begin,
                      int64_t end) {
@@ -116,8 +100,7 @@ class ContrastiveLoss final : public Layer {
     }
   }
 
-  const double margin_;
-  const bool legacy_;
+  const ContrastiveRule<double> rule_;
 };
 
 std::vector<LayerSample> Samples() {

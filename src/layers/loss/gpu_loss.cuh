@@ -83,6 +83,14 @@ void WriteLoss(const CudaQueue& queue, int64_t count, const Term& term, GpuDivis
   });
 }
 
+// The same, of costs that are there already.
+template <typename T>
+void WriteSumOfCosts(const CudaQueue& queue, int64_t count, const float* costs, GpuDivisor divisor,
+                     double* parts, T* loss) {
+  WriteLoss(
+      queue, count, [=] CREMA_HOST_DEVICE(int64_t i) { return costs[i]; }, divisor, parts, loss);
+}
+
 // The normalizer: known here, or counted on the device, where `counts(i)` is 1 for positions that
 // count and 0 for others. `result` has room for one.
 template <typename Counts>

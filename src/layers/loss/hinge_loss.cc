@@ -6,6 +6,7 @@
 
 #include "core/parallel_for.h"
 #include "graph/registry.h"
+#include "layers/loss/hinge_rule.h"
 #include "layers/loss/item_batch.h"
 #include "layers/loss/labels.h"
 #include "math/reduce.h"
@@ -13,16 +14,10 @@
 namespace crema {
 namespace {
 
-template <typename T>
-double Hinge(T x, double sign) {
-  const double hinge = 1 - sign * static_cast<double>(x);
-  return hinge < 0 ? 0 : hinge;  // NaN stays NaN
-}
-
 class HingeLoss final : public Layer {
  public:
   explicit HingeLoss(const LayerParameter& param)
-      : Layer(param), squared_(param.hinge_loss_param().norm() == HingeLossParameter::L2) {}
+      : Layer(param), rule_{param.hinge_loss_param().norm() == HingeLossParameter::L2} {}
 
   LayerInfo Infer(const InferContext& context) const override {
     const BlobSpec& scores = context.inputs[0];
@@ -47,9 +42,8 @@ class HingeLoss final : public Layer {
                                       for (int64_t n = begin; n < end; ++n) {
                                         const auto label = static_cast<int64_t>(labels[n]);
                                         for (int64_t c = 0; c < extent.classes; ++c) {
-                                          const double hinge =
-                                              Hinge(x[n * extent.classes + c], c == label ? 1 : -1);
-                                          part += squared_ ? hinge * hinge : hinge;
+                                          part += rule_.Cost<double>(x[n * extent.classes + c],
+                                                                     c == label ? 1 : -1);
                                         }
                                       }
                                       return part;
@@ -72,7 +66,8 @@ class HingeLoss final : public Layer {
                       const auto label = static_cast<int64_t>(labels[n]);
                       for (int64_t c = 0; c < extent.classes; ++c) {
                         const int64_t i = n * extent.classes + c;
-                        dx[i] = static_cast<T>(scale * Slope(x[i], c == label ? 1 : -1));
+                        dx[i] =
+                            static_cast<T>(scale * rule_.Slope<double>(x[i], c == label ? 1 : -1));
                       }
                     }
                   });
@@ -80,13 +75,7 @@ class HingeLoss final : public Layer {
   }
 
  private:
-  template <typename T>
-  double Slope(T x, double sign) const {
-    const double hinge = Hinge(x, sign);
-    return -sign * (squared_ ? 2 * hinge : static_cast<double>(hinge > 0));
-  }
-
-  const bool squared_;
+  const HingeRule rule_;
 };
 
 std::vector<LayerSample> Samples() {

@@ -11,22 +11,13 @@
 #include "graph/registry.h"
 #include "layers/loss/item_batch.h"
 #include "layers/loss/loss_normalizer.h"
+#include "layers/loss/sigmoid_cross_entropy_rule.h"
 #include "math/reduce.h"
 
 namespace crema {
 namespace {
 
 constexpr int64_t kGrain = 1 << 12;  // elements that pay for a thread
-
-double LogLikelihood(double x, double target) {
-  return x * (target - (x >= 0 ? 1 : 0)) - std::log1p(std::exp(-std::abs(x)));
-}
-
-double Sigmoid(double x) {
-  if (x >= 0) return 1 / (1 + std::exp(-x));
-  const double power = std::exp(x);
-  return power / (1 + power);
-}
 
 class SigmoidCrossEntropyLoss final : public Layer {
  public:
@@ -53,7 +44,7 @@ class SigmoidCrossEntropyLoss final : public Layer {
           OrderedSum(threads, args.inputs[0].count(), kGrain, [&](int64_t begin, int64_t end) {
             double part = 0;
             for (int64_t i = begin; i < end; ++i) {
-              if (!Ignores(targets[i])) part -= LogLikelihood(x[i], targets[i]);
+              if (!Ignores(targets[i])) part -= SigmoidLogLikelihood<double>(x[i], targets[i]);
             }
             return part;
           });
@@ -70,9 +61,9 @@ class SigmoidCrossEntropyLoss final : public Layer {
       const double scale = args.output_grads[0].data<T>()[0] / Divisor<T>(threads, args.inputs[1]);
       ParallelFor(threads, args.inputs[0].count(), kGrain, [&](int64_t begin, int64_t end, int) {
         for (int64_t i = begin; i < end; ++i) {
-          dx[i] = Ignores(targets[i])
-                      ? T(0)
-                      : static_cast<T>(scale * (Sigmoid(x[i]) - static_cast<double>(targets[i])));
+          dx[i] = Ignores(targets[i]) ? T(0)
+                                      : static_cast<T>(scale * (StableSigmoid<double>(x[i]) -
+                                                                static_cast<double>(targets[i])));
         }
       });
     });

@@ -11,6 +11,7 @@
 #include "core/strings.h"
 #include "graph/registry.h"
 #include "layers/loss/item_batch.h"
+#include "layers/loss/triplet_rule.h"
 #include "math/reduce.h"
 
 namespace crema {
@@ -20,11 +21,10 @@ class TripletLoss final : public Layer {
  public:
   explicit TripletLoss(const LayerParameter& param)
       : Layer(param),
-        margin_(param.triplet_loss_param().margin()),
-        euclidean_(param.triplet_loss_param().euclidean()) {
-    if (!(margin_ >= 0 && std::isfinite(margin_))) {
+        rule_{param.triplet_loss_param().margin(), param.triplet_loss_param().euclidean()} {
+    if (!(rule_.margin >= 0 && std::isfinite(rule_.margin))) {
       FailField(*this, "triplet_loss_param.margin",
-                StrCat("margin is ", margin_, ", expected 0 or more"));
+                StrCat("margin is ", rule_.margin, ", expected 0 or more"));
     }
   }
 
@@ -81,27 +81,12 @@ class TripletLoss final : public Layer {
     const T* negative;
   };
 
-  struct Measured {
-    double cost;  // before it is cut at 0
-    double to_positive;
-    double to_negative;
-  };
+  using Measured = TripletRule<double>::Measured;
 
   template <typename T>
   Measured Measure(const Triplets<T>& items, int64_t at, int64_t values) const {
-    double near = SquaredDistance(items.anchor + at, items.positive + at, values);
-    double far = SquaredDistance(items.anchor + at, items.negative + at, values);
-    if (euclidean_) {
-      near = std::sqrt(near);
-      far = std::sqrt(far);
-    }
-    return {near - far + margin_, near, far};
-  }
-
-  // What a difference is multiplied by to give the slope of D; at distance 0 there is none.
-  double SlopeFactor(double distance) const {
-    if (!euclidean_) return 2;
-    return distance == 0 ? 0 : 1 / distance;
+    return rule_.Measure(SquaredDistance(items.anchor + at, items.positive + at, values),
+                         SquaredDistance(items.anchor + at, items.negative + at, values));
   }
 
   template <typename T>
@@ -109,8 +94,8 @@ class TripletLoss final : public Layer {
               int64_t values) const {
     const Measured measured = Measure(items, at, values);
     const bool active = !(measured.cost <= 0);  // NaN too, so that it is noticed
-    const double pull = active ? scale * SlopeFactor(measured.to_positive) : 0;
-    const double push = active ? scale * SlopeFactor(measured.to_negative) : 0;
+    const double pull = active ? scale * rule_.SlopeFactor(measured.to_positive) : 0;
+    const double push = active ? scale * rule_.SlopeFactor(measured.to_negative) : 0;
     const auto write = [&](size_t input, int64_t i, double gradient) {
       const TensorView& view = args.input_grads[input];
       if (!view.empty()) view.data<T>()[i] = static_cast<T>(gradient);
@@ -125,8 +110,7 @@ class TripletLoss final : public Layer {
     }
   }
 
-  const double margin_;
-  const bool euclidean_;
+  const TripletRule<double> rule_;
 };
 
 std::vector<LayerSample> Samples() {

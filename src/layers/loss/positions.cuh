@@ -1,0 +1,51 @@
+// Work on the classes of each position of a blob of scores.
+#pragma once
+
+#include "math/cuda/launch.cuh"
+#include "math/softmax.h"
+
+namespace crema {
+
+// A single thread in the place of a Team.
+struct OneThread {
+  template <typename Body>
+  CREMA_HOST_DEVICE void For(int64_t count, const Body& body) const {
+    for (int64_t i = 0; i < count; ++i) body(i);
+  }
+  template <typename Term>
+  CREMA_HOST_DEVICE auto Sum(int64_t count, const Term& term) const {
+    decltype(term(int64_t{0})) sum = 0;
+    for (int64_t i = 0; i < count; ++i) sum += term(i);
+    return sum;
+  }
+  template <typename T, typename Value>
+  CREMA_HOST_DEVICE T Max(int64_t count, T least, const Value& value) const {
+    for (int64_t i = 0; i < count; ++i) {
+      const T next = value(i);
+      least = least > next ? least : next;
+    }
+    return least;
+  }
+};
+
+// body(threads, position) for all positions. Threads of their own for each pay where its classes
+// lie side by side and either are many or the positions are few.
+template <typename Body>
+void ForPositions(const CudaQueue& queue, std::string_view name, const SoftmaxExtent& extent,
+                  const Body& body) {
+  const int64_t positions = extent.outer * extent.inner;
+  const bool teams = extent.inner < 8 && extent.classes > 8 &&
+                     (extent.classes >= Team::kWarp || positions <= 4096);
+  if (teams) {
+    ForTeams(queue, name, positions,
+             [=] CREMA_HOST_DEVICE(const Team& team, int64_t i) { body(team, i); });
+  } else {
+    ForElements(queue, name, positions, [=] CREMA_HOST_DEVICE(int64_t i) { body(OneThread{}, i); });
+  }
+}
+
+CREMA_HOST_DEVICE inline int64_t FirstClass(const SoftmaxExtent& extent, int64_t position) {
+  return position / extent.inner * extent.classes * extent.inner + position % extent.inner;
+}
+
+}  // namespace crema
