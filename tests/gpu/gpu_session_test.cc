@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/strings.h"
-#include "math/cuda/emulation.h"
+#include "support/gpu.h"
 #include "support/net.h"
 #include "support/random_nets.h"
 
@@ -20,7 +20,7 @@ using test::PlanText;
 
 PlanOptions OnGpu() { return {.device = {DeviceType::kCuda, 0}}; }
 ExecContext Context(const PlanOptions& options) {
-  return options.device.type == DeviceType::kCpu ? ExecContext(1, 3) : EmulatedGpuContext(3);
+  return options.device.type == DeviceType::kCpu ? ExecContext(1, 3) : test::GpuContext(3);
 }
 
 std::vector<float> Values(const Session& session, const ConstTensorView& view) {
@@ -149,7 +149,7 @@ layer { name: "boxes" type: "PriorBox" bottom: "x" bottom: "x" top: "boxes"
 
 TEST(GpuSession, RefusesAPlanForTheCpu) {
   const auto plan = PlanText(NetMaker(1).Make());
-  EXPECT_THROW(Session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(1)), Error);
+  EXPECT_THROW(Session(plan, Weights::Make(*plan, 3), test::GpuContext(1)), Error);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 #include "core/strings.h"
 #include "format/prototxt.h"
-#include "support/gpu_layers.h"
+#include "support/gpu.h"
 #include "support/layer_checker.h"
 #include "support/layer_run.h"
 

@@ -9,7 +9,7 @@
 #include "core/memory_format.h"
 #include "core/strings.h"
 #include "rows/row_agreement.h"
-#include "support/gpu_layers.h"
+#include "support/gpu.h"
 
 namespace crema::test {
 namespace {

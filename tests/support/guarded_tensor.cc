@@ -7,6 +7,7 @@
 
 #include "core/bfloat16.h"
 #include "core/blob_types.h"
+#include "support/gpu.h"
 
 namespace crema::test {
 namespace {
@@ -27,18 +28,21 @@ void Dispatch(DType dtype, Body&& body) {
 }  // namespace
 
 GuardedBuffer::GuardedBuffer(size_t bytes)
-    : storage_(bytes + 2 * kGuardBytes + kAlignment, kGuard), size_(bytes) {
-  const size_t odd = reinterpret_cast<uintptr_t>(storage_.data()) % kAlignment;
+    : storage_(Shape{static_cast<int64_t>(bytes + 2 * kGuardBytes + kAlignment)}, DType::kU8,
+               SharedMemory()),
+      size_(bytes) {
+  const size_t odd = reinterpret_cast<uintptr_t>(data()) % kAlignment;
   start_ = kGuardBytes + (kAlignment - odd) % kAlignment;
+  std::fill_n(data(), storage_.view().bytes(), kGuard);
   std::ranges::fill(this->bytes(), kUnwritten);
 }
 
 bool GuardedBuffer::Intact() const {
   const auto is_guard = [](std::byte b) { return b == kGuard; };
-  const auto begin = storage_.begin() + static_cast<std::ptrdiff_t>(start_);
-  const auto end = begin + static_cast<std::ptrdiff_t>(size_);
-  return std::all_of(storage_.begin(), begin, is_guard) &&
-         std::all_of(end, storage_.end(), is_guard);
+  const auto* first = static_cast<const std::byte*>(storage_.view().raw());
+  const std::byte* begin = first + start_;
+  return std::all_of(first, begin, is_guard) &&
+         std::all_of(begin + size_, first + storage_.view().bytes(), is_guard);
 }
 
 GuardedTensor::GuardedTensor(const BlobSpec& spec)

@@ -14,11 +14,13 @@ namespace crema::test {
 class GuardedBuffer {
  public:
   explicit GuardedBuffer(size_t bytes);
-  std::span<std::byte> bytes() { return {storage_.data() + start_, size_}; }
+  std::span<std::byte> bytes() { return {data() + start_, size_}; }
   bool Intact() const;  // nobody wrote to the guards
 
  private:
-  std::vector<std::byte> storage_;
+  std::byte* data() { return static_cast<std::byte*>(storage_.view().raw()); }
+
+  Tensor storage_;
   size_t start_;
   size_t size_;
 };

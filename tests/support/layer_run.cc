@@ -4,7 +4,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
-#include "math/cuda/emulation.h"
+#include "support/gpu.h"
 #include "support/guarded_tensor.h"
 
 namespace crema::test {
@@ -23,10 +23,9 @@ ConstTensorView Undeclared(const Shape& shape) { return {nullptr, shape, DType::
 // What gradients of learned blobs hold before they are added to.
 double KnownGradient(size_t index) { return 0.5 + static_cast<double>(index % 4); }
 
-// Kernels of GPUs run on a stand-in.
 ExecContext ContextFor(const RunOptions& options) {
   const bool gpu = options.kernel != nullptr && options.kernel->device == DeviceType::kCuda;
-  return gpu ? EmulatedGpuContext(kSeed) : ExecContext(options.threads, kSeed);
+  return gpu ? GpuContext(kSeed) : ExecContext(options.threads, kSeed);
 }
 
 // Memory of one run, and the views that the layer gets.
@@ -201,6 +200,7 @@ void Workspace::Forward() {
   } else {
     case_.layer().Forward(args);
   }
+  if (context_.queue() != nullptr) context_.queue()->Synchronize();
   TakeShapes(output_shapes);
   if (!scratch.Intact()) Complain("forward wrote outside scratch");
   CheckGuards("forward");
@@ -306,6 +306,7 @@ void Workspace::CallBackward(std::span<std::byte> scratch) {
   } else {
     case_.layer().Backward(args);
   }
+  if (context_.queue() != nullptr) context_.queue()->Synchronize();
 }
 
 void Workspace::Backward() {

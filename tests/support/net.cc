@@ -1,7 +1,7 @@
 #include "support/net.h"
 
 #include "core/rng.h"
-#include "support/gpu_layers.h"
+#include "support/gpu.h"
 
 namespace crema::test {
 namespace {

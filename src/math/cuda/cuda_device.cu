@@ -44,7 +44,7 @@ namespace {
 
 class CudaAllocator final : public Allocator {
  public:
-  explicit CudaAllocator(int ordinal) : ordinal_(ordinal) {}
+  CudaAllocator(int ordinal, bool managed) : ordinal_(ordinal), managed_(managed) {}
 
   Device device() const override { return {DeviceType::kCuda, ordinal_}; }
 
@@ -52,7 +52,8 @@ class CudaAllocator final : public Allocator {
     CheckCuda(cudaSetDevice(ordinal_), "cudaSetDevice");
     void* pointer = nullptr;
     const size_t size = std::max<size_t>(1, bytes);
-    const cudaError_t status = cudaMalloc(&pointer, size);
+    const cudaError_t status =
+        managed_ ? cudaMallocManaged(&pointer, size) : cudaMalloc(&pointer, size);
     if (status != cudaSuccess) {
       cudaGetLastError();  // an allocation that failed does not spoil the device
       CheckCuda(status, StrCat("cudaMalloc of ", bytes, " bytes on ", ToString(device())));
@@ -72,12 +73,16 @@ class CudaAllocator final : public Allocator {
 
  private:
   const int ordinal_;
+  const bool managed_;
 };
 
 }  // namespace
 
 std::unique_ptr<Allocator> MakeCudaAllocator(int ordinal) {
-  return std::make_unique<CudaAllocator>(ordinal);
+  return std::make_unique<CudaAllocator>(ordinal, false);
+}
+std::unique_ptr<Allocator> MakeManagedAllocator(int ordinal) {
+  return std::make_unique<CudaAllocator>(ordinal, true);
 }
 
 }  // namespace crema

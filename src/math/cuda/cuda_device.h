@@ -19,4 +19,7 @@ std::unique_ptr<DeviceQueue> MakeCudaQueue(int ordinal);
 // Memory of one GPU. Thread safety: any number of threads. Must outlive what it allocated.
 std::unique_ptr<Allocator> MakeCudaAllocator(int ordinal);
 
+// The same, of memory that the CPU can touch too while no work is queued (cudaMallocManaged).
+std::unique_ptr<Allocator> MakeManagedAllocator(int ordinal);
+
 }  // namespace crema

@@ -1,0 +1,42 @@
+#include "support/gpu.h"
+
+#include "math/cuda/emulation.h"
+#ifdef CREMA_HAVE_CUDA
+#include "math/cuda/cuda_device.h"
+#else
+#include "layers/gpu_rows.h"
+#endif
+
+namespace crema::test {
+
+const Registry& LayersWithGpuRows() {
+  static const Registry registry = [] {
+    Registry made = BuiltinRegistry();
+#ifndef CREMA_HAVE_CUDA
+    AddGpuRows(&made);
+#endif
+    return made;
+  }();
+  return registry;
+}
+
+ExecContext GpuContext(uint64_t seed) {
+#ifdef CREMA_HAVE_CUDA
+  if (CudaDeviceCount() > 0) {
+    static const std::unique_ptr<Allocator> memory = MakeCudaAllocator(0);
+    return ExecContext(MakeCudaQueue(0), *memory, seed);
+  }
+#endif
+  return EmulatedGpuContext(seed);
+}
+
+Allocator& SharedMemory() {
+#ifdef CREMA_HAVE_CUDA
+  static const std::unique_ptr<Allocator> memory =
+      CudaDeviceCount() > 0 ? MakeManagedAllocator(0) : nullptr;
+  if (memory != nullptr) return *memory;
+#endif
+  return CpuAllocator();
+}
+
+}  // namespace crema::test

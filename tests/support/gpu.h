@@ -1,0 +1,19 @@
+// The GPU of tests: the first of the machine, or a stand-in (math/cuda/emulation.h) where there is
+// none or CUDA was not built.
+#pragma once
+
+#include "core/allocator.h"
+#include "core/exec_context.h"
+#include "graph/registry.h"
+
+namespace crema::test {
+
+// All built-in layers, with their rows for GPUs also where CUDA was not built.
+const Registry& LayersWithGpuRows();
+
+ExecContext GpuContext(uint64_t seed);
+
+// Memory that both the CPU and this GPU can touch.
+Allocator& SharedMemory();
+
+}  // namespace crema::test
