@@ -59,24 +59,9 @@ void FeatureNorm::Invert(const NormLayout& layout, const double* measure, double
                          double* spread) const {
   const auto size = static_cast<double>(std::max<int64_t>(1, layout.groups.GroupSize()));
   for (int64_t g = 0; g < layout.groups.Groups(); ++g) {
-    double value = measure[g];
-    if (rule_.measure == NormMeasure::kMeanSquare) value /= size;
-    switch (rule_.measure) {
-      case NormMeasure::kMean:
-        inverse[g] = 1;
-        spread[g] = 1;
-        break;
-      case NormMeasure::kDeviation:
-        inverse[g] = 1 / (std::sqrt(value) + rule_.eps);
-        // A plane of equal values: y is 0, and so is its part of the gradient.
-        spread[g] = value == 0 ? 0 : 1 / std::sqrt(value);
-        if (value == 0 && rule_.eps == 0) inverse[g] = 0;
-        break;
-      default:
-        // Nothing to divide: all values are equal, or zero.
-        inverse[g] = value + rule_.eps == 0 ? 0 : 1 / std::sqrt(value + rule_.eps);
-        spread[g] = inverse[g];
-    }
+    const NormFactors factors = FactorsOf(rule_.measure, rule_.eps, size, measure[g]);
+    inverse[g] = factors.inverse;
+    spread[g] = factors.spread;
   }
 }
 

@@ -7,18 +7,10 @@
 #include <utility>
 
 #include "graph/registry.h"
+#include "layers/normalization/norm_factors.h"
 #include "layers/normalization/standardize.h"
 
 namespace crema {
-
-// What a group is divided by.
-enum class NormMeasure {
-  kVariance,      // sqrt(variance + eps), mean subtracted
-  kDeviation,     // sqrt(variance) + eps, mean subtracted
-  kMean,          // nothing; the mean is subtracted
-  kMeanSquare,    // sqrt(mean of x^2 + eps)
-  kSumOfSquares,  // sqrt(sum of x^2 + eps)
-};
 
 struct FeatureNormRule {
   NormMeasure measure = NormMeasure::kVariance;
@@ -39,6 +31,11 @@ class FeatureNorm : public Layer {
   size_t BackwardScratch(const InferContext& context, const LayerInfo& info,
                          int threads) const final;
 
+  const FeatureNormRule& rule() const { return rule_; }
+  NormLayout Layout(const Shape& input) const { return Arrange(input); }
+  bool Affine() const { return rule_.scale || rule_.shift; }
+  bool Centered() const;
+
  protected:
   FeatureNorm(const LayerParameter& param, FeatureNormRule rule)
       : Layer(param), rule_(std::move(rule)) {}
@@ -48,8 +45,6 @@ class FeatureNorm : public Layer {
   virtual Shape AffineShape(const Shape& input) const = 0;
 
  private:
-  bool Affine() const { return rule_.scale || rule_.shift; }
-  bool Centered() const;
   // Turns variances or sums of squares into factors.
   void Invert(const NormLayout& layout, const double* measure, double* inverse,
               double* spread) const;

@@ -22,7 +22,7 @@ class Normalize final : public FeatureNorm {
   }
 
  private:
-  const NormalizeParameter& rule() const { return param().norm_param(); }
+  const NormalizeParameter& given() const { return param().norm_param(); }
   NormLayout Arrange(const Shape& input) const override {
     if (input.axes() < 2) {
       FailInputs(*this, StrCat("Normalize needs a batch axis and a channel axis, but the input is ",
@@ -30,11 +30,11 @@ class Normalize final : public FeatureNorm {
     }
     const GroupLayout pixels{input[0], input[1], input.count(2), 1};
     const GroupLayout all{1, 1, 1, input.count()};
-    return {rule().across_spatial() ? LeadingLayout(input, 1) : pixels,
-            rule().channel_shared() ? all : ChannelLayout(input, 1)};
+    return {given().across_spatial() ? LeadingLayout(input, 1) : pixels,
+            given().channel_shared() ? all : ChannelLayout(input, 1)};
   }
   Shape AffineShape(const Shape& input) const override {
-    return rule().channel_shared() ? Shape() : Shape{input[1]};
+    return given().channel_shared() ? Shape() : Shape{input[1]};
   }
 };
 

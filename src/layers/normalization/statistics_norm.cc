@@ -133,24 +133,16 @@ void StatisticsNorm::Update(const ForwardArgs& args, const GroupLayout& groups, 
   T* means = DataOrNull<T>(At(args.statistics, rule_.mean));
   T* variances = DataOrNull<T>(At(args.statistics, rule_.variance));
   if (means == nullptr || variances == nullptr) return;
-  double keep = rule_.keep;
-  double add = rule_.add;
-  if (rule_.factor != StatisticsNormRule::kNone) {
-    T* factor = At(args.statistics, rule_.factor).template data<T>();
-    if (rule_.first_replaces && *factor == T(0)) {
-      keep = 0;
-      add = 1;
-    }
-    *factor = rule_.factor_add == 0
-                  ? T(1)
-                  : static_cast<T>(rule_.keep * static_cast<double>(*factor) + rule_.factor_add);
-  }
-  const auto size = static_cast<double>(groups.GroupSize());
-  const double correction = rule_.unbiased && size > 1 ? size / (size - 1) : 1;
+  T* factor = rule_.factor == StatisticsNormRule::kNone
+                  ? nullptr
+                  : At(args.statistics, rule_.factor).template data<T>();
+  const double before = factor == nullptr ? 1 : static_cast<double>(*factor);
+  const StoredUpdate update = UpdateBy(groups.GroupSize());
+  if (factor != nullptr) *factor = static_cast<T>(update.Factor(before));
   for (int64_t c = 0; c < groups.Groups(); ++c) {
-    means[c] = static_cast<T>(keep * static_cast<double>(means[c]) + add * mean[c]);
+    means[c] = static_cast<T>(update.Mean(before, static_cast<double>(means[c]), mean[c]));
     variances[c] =
-        static_cast<T>(keep * static_cast<double>(variances[c]) + add * correction * variance[c]);
+        static_cast<T>(update.Variance(before, static_cast<double>(variances[c]), variance[c]));
   }
 }
 

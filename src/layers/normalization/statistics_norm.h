@@ -9,6 +9,7 @@
 #include "graph/registry.h"
 #include "layers/channel_affine.h"
 #include "layers/normalization/standardize.h"
+#include "layers/normalization/stored_statistics.h"
 #include "math/bias_activation.h"
 
 namespace crema {
@@ -64,6 +65,21 @@ class StatisticsNorm : public Layer, public ChannelAffine {
   void ReadChannelAffine(std::span<const ConstTensorView> learned, std::span<double> factor,
                          std::span<double> shift) const final;
 
+  const StatisticsNormRule& rule() const { return rule_; }
+  bool UsesBatch(Phase phase) const;
+  // y is something else than the normalised input.
+  bool KeepsNormal() const;
+  NormLayout Layout(const Shape& input, MemoryFormat format = MemoryFormat::kPlain) const;
+  // By a batch of `size` elements a channel.
+  StoredUpdate UpdateBy(int64_t size) const {
+    const auto n = static_cast<double>(size);
+    return {.keep = rule_.keep,
+            .add = rule_.add,
+            .correction = rule_.unbiased && size > 1 ? n / (n - 1) : 1,
+            .first_replaces = rule_.first_replaces,
+            .factor_add = rule_.factor_add};
+  }
+
   // Row "blocked": f32, channels on axis 1 that fill whole blocks. With statistics of the batch it
   // absorbs a Scale and a ReLU.
   static Kernel BlockedKernel();
@@ -75,10 +91,6 @@ class StatisticsNorm : public Layer, public ChannelAffine {
       : Layer(param), rule_(std::move(rule)) {}
 
  private:
-  bool UsesBatch(Phase phase) const;
-  // y is something else than the normalised input.
-  bool KeepsNormal() const;
-  NormLayout Layout(const Shape& input, MemoryFormat format = MemoryFormat::kPlain) const;
   bool Absorbs(const KernelQuery& query) const;
   static LayerInfo FusedInfo(const KernelQuery& query);
   static size_t FusedScratch(const KernelQuery& query);

@@ -43,7 +43,7 @@ CREMA_HOST_DEVICE inline int64_t GroupOfElement(const GroupLayout& l, int64_t at
   const int64_t plane = Quotient(at, l.run);
   if (l.inner == 1) return l.runs == 1 ? plane : Quotient(plane, l.runs);
   const int64_t row = Quotient(plane, l.inner), inner = plane - row * l.inner;
-  return Quotient(row, l.runs) * l.inner + inner;
+  return l.outer == 1 ? inner : Quotient(row, l.runs) * l.inner + inner;
 }
 
 // Elements of neighbouring groups lie side by side, and those of one do not.

@@ -1,0 +1,194 @@
+// What the GPU rows of normalisation layers share: standardize.h and group_stats.h on a GPU.
+#pragma once
+
+#include "layers/normalization/standardize.h"
+#include "math/cuda/group_sums.cuh"
+#include "math/scratch.h"
+
+namespace crema {
+
+// finish(group, mean, variance) for each group, by one thread. The differences from the first
+// element of a group lose nothing by being squared before the mean is known, in f64.
+template <typename T, typename Finish>
+void GroupMoments(const CudaQueue& queue, const GroupLayout& groups, const T* x, SumPair* scratch,
+                  const Finish& finish) {
+  const auto size = static_cast<double>(std::max<int64_t>(1, groups.GroupSize()));
+  const bool any = groups.GroupSize() > 0;
+  const auto first = [=] CREMA_HOST_DEVICE(int64_t g) {
+    return static_cast<double>(ToFloat(x[ElementOfGroup(groups, g, 0)]));
+  };
+  SumGroups(
+      queue, groups,
+      [=] CREMA_HOST_DEVICE(int64_t g, int64_t at) {
+        const double d = static_cast<double>(ToFloat(x[at])) - first(g);
+        return SumPair{d, d * d};
+      },
+      scratch,
+      [=] CREMA_HOST_DEVICE(int64_t g, SumPair sums) {
+        const double offset = sums.first / size;
+        const double variance = sums.second / size - offset * offset;
+        finish(g, (any ? first(g) : 0) + offset, variance > 0 ? variance : 0);
+      });
+}
+
+// Coefficients are by group, scales and shifts by channel.
+template <typename T>
+struct NormForward {
+  const T* x = nullptr;
+  const float* center = nullptr;  // null: 0
+  const float* inverse = nullptr;
+  const T* scale = nullptr;  // null: 1
+  const T* shift = nullptr;  // null: 0
+  bool relu = false;
+  float slope = 0;
+  T* normal = nullptr;  // null: not wanted
+  T* y = nullptr;       // may be x
+};
+
+template <typename T>
+void NormalizeForward(const CudaQueue& queue, const NormLayout& layout,
+                      const NormForward<T>& pass) {
+  const bool affine = pass.scale != nullptr || pass.shift != nullptr;
+  const bool same = layout.groups == layout.channels;
+  ForElements(queue, "NormalizeForward", layout.groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t g = GroupOfElement(layout.groups, i);
+    const float center = pass.center == nullptr ? 0 : pass.center[g];
+    float value = (ToFloat(pass.x[i]) - center) * pass.inverse[g];
+    if (pass.normal != nullptr) pass.normal[i] = FromFloat<T>(value);
+    if (affine) {
+      const int64_t c = same ? g : GroupOfElement(layout.channels, i);
+      if (pass.scale != nullptr) value *= ToFloat(pass.scale[c]);
+      if (pass.shift != nullptr) value += ToFloat(pass.shift[c]);
+    }
+    if (pass.relu && value <= 0) value *= pass.slope;
+    pass.y[i] = FromFloat<T>(value);
+  });
+}
+
+// The formulas are those of standardize.cc.
+template <typename T>
+struct NormBackward {
+  const T* dy = nullptr;
+  const T* y = nullptr;  // of a ReLU behind; null: there is none
+  float slope = 0;       // of the ReLU
+  const T* normal = nullptr;
+  const double* inverse = nullptr;
+  const double* spread = nullptr;
+  const T* scale = nullptr;  // null: 1
+  T* dx = nullptr;           // null: not wanted; may be dy
+  T* dscale = nullptr;
+  T* dshift = nullptr;
+  bool measured = true;
+  bool centered = true;
+  double divisor = 1;
+
+  CREMA_HOST_DEVICE float Gradient(int64_t i) const {
+    const float d = ToFloat(dy[i]);
+    return y == nullptr || ToFloat(y[i]) > 0 ? d : slope * d;
+  }
+  CREMA_HOST_DEVICE SumPair Terms(int64_t i, float factor) const {
+    const double d = static_cast<double>(factor) * Gradient(i);
+    return {d, normal == nullptr ? 0 : d * static_cast<double>(ToFloat(normal[i]))};
+  }
+};
+
+// dx = a * (d - c) + b * normal, by group.
+struct NormCoefficients {
+  float *a, *b, *c;
+};
+
+template <typename T>
+CREMA_HOST_DEVICE void SetCoefficients(const NormBackward<T>& pass, int64_t g, double factor,
+                                       SumPair sums, const NormCoefficients& to) {
+  const double inverse = pass.inverse[g];
+  const bool spreads = pass.measured && pass.normal != nullptr;
+  const bool centers = pass.measured && pass.centered;
+  to.a[g] = static_cast<float>(factor * inverse);
+  to.b[g] = static_cast<float>(spreads ? -factor * pass.spread[g] * sums.second / pass.divisor : 0);
+  to.c[g] = static_cast<float>(centers ? sums.first / pass.divisor : 0);
+}
+
+template <typename T>
+CREMA_HOST_DEVICE void AddLearnedGradients(const NormBackward<T>& pass, int64_t channel,
+                                           SumPair sums) {
+  const auto add = [&](T* to, double sum) {
+    if (to != nullptr) to[channel] = FromFloat<T>(ToFloat(to[channel]) + static_cast<float>(sum));
+  };
+  add(pass.dscale, sums.second);
+  add(pass.dshift, sums.first);
+}
+
+// Where a group is a channel, one reading gives all sums.
+template <typename T>
+void SumChannels(const CudaQueue& queue, const NormLayout& layout, const NormBackward<T>& pass,
+                 SumPair* scratch, const NormCoefficients& to) {
+  const auto finish = [=] CREMA_HOST_DEVICE(int64_t g, SumPair sums) {
+    AddLearnedGradients(pass, g, sums);
+    const double factor = pass.scale == nullptr ? 1 : static_cast<double>(ToFloat(pass.scale[g]));
+    if (pass.dx != nullptr) SetCoefficients(pass, g, factor, sums, to);
+  };
+  if (!pass.measured && pass.dscale == nullptr && pass.dshift == nullptr) {
+    return ForElements(queue, "NormConstants", layout.groups.Groups(),
+                       [=] CREMA_HOST_DEVICE(int64_t g) { finish(g, SumPair{}); });
+  }
+  SumGroups(
+      queue, layout.groups,
+      [=] CREMA_HOST_DEVICE(int64_t, int64_t at) { return pass.Terms(at, 1); }, scratch, finish);
+}
+
+template <typename T>
+void SumBoth(const CudaQueue& queue, const NormLayout& layout, const NormBackward<T>& pass,
+             SumPair* scratch, const NormCoefficients& to) {
+  if (pass.dscale != nullptr || pass.dshift != nullptr) {
+    SumGroups(
+        queue, layout.channels,
+        [=] CREMA_HOST_DEVICE(int64_t, int64_t at) { return pass.Terms(at, 1); }, scratch,
+        [=] CREMA_HOST_DEVICE(int64_t c, SumPair sums) { AddLearnedGradients(pass, c, sums); });
+  }
+  if (pass.dx == nullptr) return;
+  const GroupLayout channels = layout.channels;
+  SumGroups(
+      queue, layout.groups,
+      [=] CREMA_HOST_DEVICE(int64_t, int64_t at) {
+        const int64_t c = pass.scale == nullptr ? 0 : GroupOfElement(channels, at);
+        return pass.Terms(at, pass.scale == nullptr ? 1 : ToFloat(pass.scale[c]));
+      },
+      scratch,
+      [=] CREMA_HOST_DEVICE(int64_t g, SumPair sums) { SetCoefficients(pass, g, 1, sums, to); });
+}
+
+inline size_t NormForwardScratch(const NormLayout& layout) {
+  return ScratchBytes<SumPair>(GroupSumsScratch(layout.groups)) +
+         2 * ScratchBytes<float>(layout.groups.Groups()) + kScratchSlack;
+}
+
+inline int64_t NormBackwardSums(const NormLayout& layout) {
+  return std::max(GroupSumsScratch(layout.groups), GroupSumsScratch(layout.channels));
+}
+inline size_t NormBackwardScratch(const NormLayout& layout) {
+  return ScratchBytes<SumPair>(NormBackwardSums(layout)) +
+         3 * ScratchBytes<float>(layout.groups.Groups()) + kScratchSlack;
+}
+
+template <typename T>
+void NormalizeBackward(const CudaQueue& queue, const NormLayout& layout,
+                       const NormBackward<T>& pass, std::span<std::byte> memory) {
+  ScratchCutter cutter(memory);
+  auto* scratch = cutter.Take<SumPair>(NormBackwardSums(layout));
+  const int64_t groups = layout.groups.Groups();
+  const NormCoefficients by{cutter.Take<float>(groups), cutter.Take<float>(groups),
+                            cutter.Take<float>(groups)};
+  const bool same = layout.groups == layout.channels;
+  (same ? SumChannels<T> : SumBoth<T>)(queue, layout, pass, scratch, by);
+  if (pass.dx == nullptr) return;
+  const bool scales = pass.scale != nullptr && !same;  // else `a` has the scale
+  ForElements(queue, "NormalizeBackward", layout.groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t g = GroupOfElement(layout.groups, i);
+    float d = pass.Gradient(i);
+    if (scales) d *= ToFloat(pass.scale[GroupOfElement(layout.channels, i)]);
+    const float n = pass.normal == nullptr ? 0 : ToFloat(pass.normal[i]);
+    pass.dx[i] = FromFloat<T>(by.a[g] * (d - by.c[g]) + by.b[g] * n);
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,170 @@
+// BatchNorm and BN on the GPU; see statistics_norm.cc.
+#include <cmath>
+
+#include "layers/gpu_row.h"
+#include "layers/normalization/norm_passes.cuh"
+#include "layers/normalization/statistics_norm.h"
+
+namespace crema {
+namespace {
+
+enum Saved : size_t { kInverse, kNormal };
+
+const StatisticsNorm& NormOf(const Layer& layer) {
+  return static_cast<const StatisticsNorm&>(layer);
+}
+
+// Blob `index` of a rule; null where the rule has none or it is not wanted.
+template <typename T>
+auto BlobOf(const auto& views, int index) {
+  const auto at = static_cast<size_t>(index);
+  using View = std::remove_cvref_t<decltype(views[0])>;
+  return Elements<T>(index == StatisticsNormRule::kNone || at >= views.size() ? View() : views[at]);
+}
+
+size_t ForwardScratch(const KernelQuery& query) {
+  return NormForwardScratch(NormOf(query.layer).Layout(query.context.inputs[0].shape));
+}
+size_t BackwardScratch(const KernelQuery& query) {
+  return NormBackwardScratch(NormOf(query.layer).Layout(query.context.inputs[0].shape));
+}
+
+// What both kinds of statistics become; `saved` may be null.
+struct Coefficients {
+  CREMA_HOST_DEVICE void Set(int64_t c, double mean, double variance) const {
+    const double factor = 1 / std::sqrt(variance + eps);
+    center[c] = static_cast<float>(mean);
+    inverse[c] = static_cast<float>(factor);
+    if (saved != nullptr) saved[c] = factor;
+  }
+  double eps;
+  float *center, *inverse;
+  double* saved;
+};
+
+template <typename T>
+struct Stored {
+  T *mean, *variance, *factor;  // factor null: 1
+};
+
+template <typename T>
+void MeasureBatch(const CudaQueue& queue, const StatisticsNorm& norm, const GroupLayout& groups,
+                  const T* x, const Stored<T>& stored, SumPair* scratch, const Coefficients& to) {
+  const StoredUpdate update = norm.UpdateBy(groups.GroupSize());
+  const bool updates =
+      stored.mean != nullptr && stored.variance != nullptr && groups.GroupSize() > 0;
+  GroupMoments(
+      queue, groups, x, scratch, [=] CREMA_HOST_DEVICE(int64_t c, double mean, double variance) {
+        to.Set(c, mean, variance);
+        if (!updates) return;
+        const double factor = stored.factor == nullptr ? 1 : ToFloat(*stored.factor);
+        const double old_mean = ToFloat(stored.mean[c]);
+        const double old_variance = ToFloat(stored.variance[c]);
+        stored.mean[c] = FromFloat<T>(static_cast<float>(update.Mean(factor, old_mean, mean)));
+        stored.variance[c] =
+            FromFloat<T>(static_cast<float>(update.Variance(factor, old_variance, variance)));
+      });
+  if (!updates || stored.factor == nullptr) return;
+  ForElements(queue, "UpdateFactor", 1, [=] CREMA_HOST_DEVICE(int64_t) {
+    const double factor = ToFloat(*stored.factor);
+    *stored.factor = FromFloat<T>(static_cast<float>(update.Factor(factor)));
+  });
+}
+
+template <typename T>
+void ReadStored(const CudaQueue& queue, int64_t channels, const Stored<const T>& stored,
+                const Coefficients& to) {
+  ForElements(queue, "ReadStored", channels, [=] CREMA_HOST_DEVICE(int64_t c) {
+    double factor = stored.factor == nullptr ? 1 : ToFloat(*stored.factor);
+    factor = factor == 0 ? 0 : 1 / factor;
+    to.Set(c, factor * static_cast<double>(ToFloat(stored.mean[c])),
+           factor * static_cast<double>(ToFloat(stored.variance[c])));
+  });
+}
+
+void SetOnes(const CudaQueue& queue, int64_t channels, Coefficients to) {
+  to.eps = 0;
+  ForElements(queue, "SetOnes", channels, [=] CREMA_HOST_DEVICE(int64_t c) { to.Set(c, 0, 1); });
+}
+
+template <typename T>
+void Measure(const StatisticsNorm& norm, const GroupLayout& groups, const ForwardArgs& args,
+             SumPair* scratch, const Coefficients& to) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const StatisticsNormRule& rule = norm.rule();
+  if (rule.identity) return SetOnes(queue, groups.Groups(), to);
+  if (norm.UsesBatch(args.phase)) {
+    const Stored<T> stored{BlobOf<T>(args.statistics, rule.mean),
+                           BlobOf<T>(args.statistics, rule.variance),
+                           BlobOf<T>(args.statistics, rule.factor)};
+    return MeasureBatch(queue, norm, groups, Elements<T>(args.inputs[0]), stored, scratch, to);
+  }
+  const Stored<const T> stored{BlobOf<T>(args.learned, rule.mean),
+                               BlobOf<T>(args.learned, rule.variance),
+                               BlobOf<T>(args.learned, rule.factor)};
+  ReadStored(queue, groups.Groups(), stored, to);
+}
+
+void Forward(const Layer& layer, const ForwardArgs& args) {
+  const StatisticsNorm& norm = NormOf(layer);
+  const StatisticsNormRule& rule = norm.rule();
+  const NormLayout layout = norm.Layout(args.inputs[0].shape());
+  ScratchCutter cutter(args.scratch);
+  auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(layout.groups));
+  float* center = cutter.Take<float>(layout.groups.Groups());
+  float* inverse = cutter.Take<float>(layout.groups.Groups());
+  const Coefficients to{rule.eps, center, inverse, Elements<double>(At(args.saved, kInverse))};
+  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    Measure<T>(norm, layout.groups, args, scratch, to);
+    NormForward<T> pass;
+    pass.x = Elements<T>(args.inputs[0]);
+    pass.y = Elements<T>(args.outputs[0]);
+    pass.center = center;
+    pass.inverse = inverse;
+    pass.scale = BlobOf<T>(args.learned, rule.scale);
+    pass.shift = BlobOf<T>(args.learned, rule.shift);
+    pass.relu = rule.relu.on;
+    pass.slope = rule.relu.slope;
+    if (norm.KeepsNormal()) pass.normal = Elements<T>(At(args.saved, kNormal));
+    NormalizeForward(BoundQueue(args.context), layout, pass);
+  });
+}
+
+void Backward(const Layer& layer, const BackwardArgs& args) {
+  const StatisticsNorm& norm = NormOf(layer);
+  const StatisticsNormRule& rule = norm.rule();
+  const NormLayout layout = norm.Layout(args.output_grads[0].shape());
+  DispatchCudaFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+    NormBackward<T> pass;
+    pass.dy = Elements<T>(args.output_grads[0]);
+    pass.dx = Elements<T>(args.input_grads[0]);
+    if (rule.relu.on) pass.y = Elements<T>(args.outputs[0]);
+    pass.slope = rule.relu.slope;
+    pass.inverse = Elements<double>(args.saved[kInverse]);
+    pass.spread = pass.inverse;
+    pass.measured = norm.UsesBatch(args.phase);
+    pass.divisor = static_cast<double>(std::max<int64_t>(1, layout.groups.GroupSize()));
+    pass.scale = BlobOf<T>(args.learned, rule.scale);
+    pass.dscale = BlobOf<T>(args.learned_grads, rule.scale);
+    pass.dshift = BlobOf<T>(args.learned_grads, rule.shift);
+    if (norm.KeepsNormal()) {
+      pass.normal = Elements<T>(args.saved[kNormal]);
+    } else if (pass.measured) {
+      pass.normal = Elements<T>(args.outputs[0]);
+    }
+    NormalizeBackward(BoundQueue(args.context), layout, pass, args.scratch);
+  });
+}
+
+}  // namespace
+
+void RegisterStatisticsNormCuda(Registry& registry) {
+  for (const char* type : {"BN", "BatchNorm"}) {
+    Kernel row = MakeCudaRow(Forward, Backward);
+    row.forward_scratch = ForwardScratch;
+    row.backward_scratch = BackwardScratch;
+    registry.AddKernel(type, std::move(row));
+  }
+}
+
+}  // namespace crema
