@@ -1,19 +1,13 @@
-// Internal to LRN: scale^-beta, where the usual exponents need no std::pow.
+// Internal to LRN: scale^-beta of many elements.
 #pragma once
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
 
+#include "math/lrn_exponent.h"
+
 namespace crema {
-
-enum class LrnExponent { kThreeQuarters, kHalf, kOne, kOther };
-
-inline LrnExponent LrnExponentOf(double beta) {
-  if (beta == 0.75) return LrnExponent::kThreeQuarters;
-  if (beta == 0.5) return LrnExponent::kHalf;
-  return beta == 1 ? LrnExponent::kOne : LrnExponent::kOther;
-}
 
 // x^-(1/4) of a normal x > 0, within 2 units in the last place: a linear guess in its bits, off by
 // at most 3.2 %, and three steps of Newton's method for y^-4 = x. Roots and quotients of vectors
@@ -48,15 +42,16 @@ template <typename T>
       return;
     }
     for (int64_t i = 0; i < count; ++i) {
-      const T root = std::sqrt(scale[i]);
-      power[i] = 1 / (root * std::sqrt(root));
+      power[i] = LrnPowerOf(LrnExponent::kThreeQuarters, beta, scale[i]);
     }
   } else if (kind == LrnExponent::kHalf) {
-    for (int64_t i = 0; i < count; ++i) power[i] = 1 / std::sqrt(scale[i]);
+    for (int64_t i = 0; i < count; ++i) {
+      power[i] = LrnPowerOf(LrnExponent::kHalf, beta, scale[i]);
+    }
   } else if (kind == LrnExponent::kOne) {
-    for (int64_t i = 0; i < count; ++i) power[i] = 1 / scale[i];
+    for (int64_t i = 0; i < count; ++i) power[i] = LrnPowerOf(LrnExponent::kOne, beta, scale[i]);
   } else {
-    for (int64_t i = 0; i < count; ++i) power[i] = std::pow(scale[i], static_cast<T>(-beta));
+    for (int64_t i = 0; i < count; ++i) power[i] = LrnPowerOf(LrnExponent::kOther, beta, scale[i]);
   }
 }
 
