@@ -3,8 +3,9 @@
 //   axis unset: of each item all values together; y is N x 1 x top_k, or N x 2 x top_k with
 //               out_max_val: positions, then values. Axes behind the third are 1.
 //   axis set:   along that axis, whose extent becomes top_k: positions, or with out_max_val values.
+#include "layers/arithmetic/argmax.h"
+
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -29,14 +30,7 @@ struct Line {
   T operator[](int64_t i) const { return data[i * stride]; }
 
   // Whether value a comes before value b.
-  bool Before(int64_t a, int64_t b) const {
-    const T x = (*this)[a];
-    const T y = (*this)[b];
-    if (x > y) return true;
-    if (x < y) return false;
-    if (std::isnan(x) != std::isnan(y)) return std::isnan(y);
-    return a > b;
-  }
+  bool Before(int64_t a, int64_t b) const { return ComesBefore((*this)[a], a, (*this)[b], b); }
 };
 
 // The positions of the top_k first values, into order[0..top_k); order has room for all.

@@ -4,11 +4,9 @@
 //   INT, UINT: cut towards 0; beyond the 32-bit range its end; 0 for NaN
 //   BOOL: 0 where x is 0, else 1
 // dx = dy, straight through: nothing is read by backward, and the layer may run in place.
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
+#include "layers/arithmetic/cast.h"
+
 #include <cstring>
-#include <limits>
 #include <memory>
 
 #include "core/parallel_for.h"
@@ -18,44 +16,6 @@ namespace crema {
 namespace {
 
 constexpr int64_t kGrain = 1 << 12;  // elements that pay for a thread
-
-template <typename T>
-T ToHalf(T x) {
-  if (!(std::abs(x) < 65520)) {  // from here on the nearest even number would be 65536
-    return std::isnan(x) ? x : std::copysign(std::numeric_limits<T>::infinity(), x);
-  }
-  if (x == 0) return x;
-  // 10 bits behind the leading one; below 2^-14 all steps are 2^-24.
-  const int exponent = std::max(std::ilogb(x), -14) - 10;
-  return std::ldexp(std::nearbyint(std::ldexp(x, -exponent)), exponent);
-}
-
-template <typename Int, typename T>
-T ToInteger(T x) {
-  if (std::isnan(x)) return T(0);
-  constexpr auto kLow = static_cast<double>(std::numeric_limits<Int>::min());
-  constexpr auto kHigh = static_cast<double>(std::numeric_limits<Int>::max());
-  // + 0 makes 0 of -0.
-  return static_cast<T>(std::clamp(std::trunc(static_cast<double>(x)), kLow, kHigh) + 0.0);
-}
-
-template <typename T>
-T Convert(Type to, T x) {
-  switch (to) {
-    case FLOAT:
-      return static_cast<T>(static_cast<float>(x));
-    case FLOAT16:
-      return ToHalf(x);
-    case INT:
-      return ToInteger<int32_t>(x);
-    case UINT:
-      return ToInteger<uint32_t>(x);
-    case BOOL:
-      return x != 0 ? T(1) : T(0);
-    default:
-      return x;
-  }
-}
 
 class Cast final : public Layer {
  public:
@@ -75,7 +35,7 @@ class Cast final : public Layer {
       T* y = args.outputs[0].data<T>();
       ParallelFor(args.context.threads(), args.inputs[0].count(), kGrain,
                   [&](int64_t begin, int64_t end, int) {
-                    for (int64_t i = begin; i < end; ++i) y[i] = Convert(to, x[i]);
+                    for (int64_t i = begin; i < end; ++i) y[i] = CastTo(to, x[i]);
                   });
     });
   }

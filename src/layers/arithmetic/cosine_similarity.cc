@@ -2,6 +2,8 @@
 // the vectors, the others are their elements.
 // With p = |a| |b| > eps: da = dy * (b / p - y * a / |a|^2), db likewise. Otherwise the divisor is
 // constant: da = dy * b / eps, db = dy * a / eps.
+#include "layers/arithmetic/cosine_similarity.h"
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -17,15 +19,8 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 13;  // elements that pay for a thread
 
-struct Pair {
-  double dot = 0;
-  double aa = 0;
-  double bb = 0;
-  double lengths() const { return std::sqrt(aa) * std::sqrt(bb); }
-};
-
 template <typename T>
-Pair Measure(const T* a, const T* b, int64_t count) {
+VectorPair Measure(const T* a, const T* b, int64_t count) {
   const auto product = [](T x, T y) { return x * y; };
   return {broadcast::SumRun(product, a, b, count), broadcast::SumRun(product, a, a, count),
           broadcast::SumRun(product, b, b, count)};
@@ -67,8 +62,8 @@ class CosineSimilarity final : public Layer {
       const T* b = args.inputs[1].data<T>();
       T* y = args.outputs[0].data<T>();
       ForEachVector(args.context, args.inputs[0].shape(), [&](int64_t n, int64_t at, int64_t size) {
-        const Pair pair = Measure(a + at, b + at, size);
-        y[n] = static_cast<T>(pair.dot / Divisor(pair));
+        const VectorPair pair = Measure(a + at, b + at, size);
+        y[n] = static_cast<T>(pair.dot / pair.Divisor(eps_));
       });
     });
   }
@@ -79,8 +74,8 @@ class CosineSimilarity final : public Layer {
       const T* b = args.inputs[1].data<T>();
       const T* dy = args.output_grads[0].data<T>();
       ForEachVector(args.context, args.inputs[0].shape(), [&](int64_t n, int64_t at, int64_t size) {
-        const Pair pair = Measure(a + at, b + at, size);
-        const double weight = static_cast<double>(dy[n]) / Divisor(pair);
+        const VectorPair pair = Measure(a + at, b + at, size);
+        const double weight = static_cast<double>(dy[n]) / pair.Divisor(eps_);
         const bool moves = pair.lengths() > eps_;  // the divisor depends on a and b
         if (const TensorView& da = args.input_grads[0]; !da.empty()) {
           WriteGradient(a + at, b + at, weight, moves ? weight * pair.dot / pair.aa : 0,
@@ -98,10 +93,6 @@ class CosineSimilarity final : public Layer {
   int Axis(const Shape& shape) const {
     return LayerAxis(*this, shape, param().cosine_similarity_param().axis(),
                      "cosine_similarity_param.axis");
-  }
-  double Divisor(const Pair& pair) const {
-    const double lengths = pair.lengths();
-    return lengths <= eps_ ? eps_ : lengths;  // NaN passes
   }
 
   // Calls body(number, offset, size) for each vector.

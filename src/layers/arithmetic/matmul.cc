@@ -2,6 +2,8 @@
 // before them count matrices and must be equal, or of extent 1, which is repeated; missing ones
 // are 1. dA = scale * dC op(B)^T and dB = scale * op(A)^T dC, or their transposes, summed over
 // repetitions.
+#include "layers/arithmetic/matmul.h"
+
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -14,20 +16,6 @@
 
 namespace crema {
 namespace {
-
-// A batch of products. A and B have `products` matrices or fewer, which are repeated.
-struct Extent {
-  int64_t m = 0, n = 0, k = 0;
-  Shape batch;  // axes of C before the last two
-  Shape batch_a;
-  Shape batch_b;
-  int64_t products() const { return batch.count(); }
-  bool empty() const { return m == 0 || n == 0 || k == 0 || products() == 0; }
-};
-
-Shape Leading(const Shape& shape) {
-  return Shape(shape.dims().first(static_cast<size_t>(shape.axes() - 2)));
-}
 
 // Which matrix of an operand product number `at` takes.
 int64_t MatrixOf(const Shape& batch, const Shape& own, int64_t at) {
@@ -50,7 +38,7 @@ class MatMul final : public Layer {
         scale_(FiniteNumber(*this, param.matmul_param().scale(), "matmul_param.scale")) {}
 
   LayerInfo Infer(const InferContext& context) const override {
-    const Extent e = Extents(context.inputs[0].shape, context.inputs[1].shape);
+    const MatMulExtent e = Extents(context.inputs[0].shape, context.inputs[1].shape);
     std::vector<int64_t> dims(e.batch.dims().begin(), e.batch.dims().end());
     dims.push_back(e.m);
     dims.push_back(e.n);
@@ -62,7 +50,7 @@ class MatMul final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const Extent e = Merged(Extents(args.inputs[0].shape(), args.inputs[1].shape()));
+    const MatMulExtent e = Merged(Extents(args.inputs[0].shape(), args.inputs[1].shape()));
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* from_a = args.inputs[0].data<T>();
       const T* from_b = args.inputs[1].data<T>();
@@ -79,7 +67,7 @@ class MatMul final : public Layer {
   }
 
   void Backward(const BackwardArgs& args) const override {
-    const Extent e = Merged(Extents(args.inputs[0].shape(), args.inputs[1].shape()));
+    const MatMulExtent e = Merged(Extents(args.inputs[0].shape(), args.inputs[1].shape()));
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* dc = args.output_grads[0].data<T>();
       for (const TensorView& grad : args.input_grads) {
@@ -110,23 +98,17 @@ class MatMul final : public Layer {
  private:
   bool TransposeA() const { return param().matmul_param().transpose_a(); }
   bool TransposeB() const { return param().matmul_param().transpose_b(); }
-  int64_t StrideA(const Extent& e) const { return TransposeA() ? e.m : e.k; }
-  int64_t StrideB(const Extent& e) const { return TransposeB() ? e.k : e.n; }
+  int64_t StrideA(const MatMulExtent& e) const { return TransposeA() ? e.m : e.k; }
+  int64_t StrideB(const MatMulExtent& e) const { return TransposeB() ? e.k : e.n; }
 
-  Extent Extents(const Shape& a, const Shape& b) const;
+  MatMulExtent Extents(const Shape& a, const Shape& b) const { return MatMulExtentOf(*this, a, b); }
 
-  // One large product where B is one matrix: the rows of all A together.
-  Extent Merged(Extent e) const {
-    if (e.batch_b.axes() > 0 || TransposeA()) return e;
-    e.m *= e.products();
-    e.batch = e.batch_a = Shape();
-    return e;
-  }
+  MatMulExtent Merged(const MatMulExtent& e) const { return MergedMatMul(e, TransposeA()); }
 
   // Calls body(product, threads): many products with a thread each, or one after the other with all
   // threads. `independent`: no two products write to one place.
   template <typename Body>
-  static void ForEachProduct(int threads, const Extent& e, bool independent, Body&& body) {
+  static void ForEachProduct(int threads, const MatMulExtent& e, bool independent, Body&& body) {
     if (independent && e.products() >= threads && threads > 1) {
       ParallelFor(threads, e.products(), 1, [&](int64_t begin, int64_t end, int) {
         for (int64_t at = begin; at < end; ++at) body(at, 1);
@@ -137,7 +119,7 @@ class MatMul final : public Layer {
   }
 
   template <typename T>
-  void AddGradientA(const Extent& e, int threads, const T* dc, const T* b, T* da) const {
+  void AddGradientA(const MatMulExtent& e, int threads, const T* dc, const T* b, T* da) const {
     if (TransposeA()) {
       Gemm<T>(threads, TransposeB(), true, e.k, e.m, e.n, T(scale_), b, StrideB(e), dc, e.n, T(1),
               da, e.m);
@@ -147,7 +129,7 @@ class MatMul final : public Layer {
     }
   }
   template <typename T>
-  void AddGradientB(const Extent& e, int threads, const T* dc, const T* a, T* db) const {
+  void AddGradientB(const MatMulExtent& e, int threads, const T* dc, const T* a, T* db) const {
     if (TransposeB()) {
       Gemm<T>(threads, true, TransposeA(), e.n, e.k, e.m, T(scale_), dc, e.n, a, StrideA(e), T(1),
               db, e.k);
@@ -159,32 +141,6 @@ class MatMul final : public Layer {
 
   const float scale_;
 };
-
-Extent MatMul::Extents(const Shape& a, const Shape& b) const {
-  const auto fail = [&](const char* why) {
-    FailInputs(*this, StrCat("cannot multiply ", ToString(a), TransposeA() ? " (transposed)" : "",
-                             " by ", ToString(b), TransposeB() ? " (transposed)" : "", ": ", why));
-  };
-  if (a.axes() < 2 || b.axes() < 2) fail("matrices have 2 axes or more");
-  const int a_rows = a.axes() - (TransposeA() ? 1 : 2);
-  const int b_rows = b.axes() - (TransposeB() ? 1 : 2);
-  const int a_columns = 2 * a.axes() - 3 - a_rows;
-  const int b_columns = 2 * b.axes() - 3 - b_rows;
-  if (b[b_rows] != a[a_columns]) {
-    fail("the first must have as many columns as the second has rows");
-  }
-  const Shape batch_a = Leading(a);
-  const Shape batch_b = Leading(b);
-  Shape batch = batch_a.axes() >= batch_b.axes() ? batch_a : batch_b;
-  const Shape& shorter = batch_a.axes() >= batch_b.axes() ? batch_b : batch_a;
-  for (int i = 1; i <= shorter.axes(); ++i) {
-    const int axis = batch.axes() - i;
-    const int64_t extent = shorter[shorter.axes() - i];
-    if (batch[axis] == 1) batch = batch.With(axis, extent);
-    if (extent != batch[axis] && extent != 1) fail("axes before the last two must be equal, or 1");
-  }
-  return {a[a_rows], b[b_columns], a[a_columns], batch, batch_a, batch_b};
-}
 
 }  // namespace
 

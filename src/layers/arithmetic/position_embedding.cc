@@ -3,16 +3,16 @@
 // run in place.
 //   LEARNED: E is learned, max_length x F.
 //   SINUSOIDAL: E[p, 2i] = sin(p / 10000^(2i / F)), E[p, 2i + 1] = cos of the same.
+#include "layers/arithmetic/position_embedding.h"
+
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <memory>
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/layer_axis.h"
 #include "math/scratch.h"
 #include "math/vectorize.h"
 
@@ -22,17 +22,13 @@ namespace {
 constexpr int64_t kGrain = 1 << 13;  // elements that pay for a thread
 constexpr int64_t kTile = 256;       // features added at a time
 
-struct Extent {
-  int64_t outer, positions, middle, features;
-};
-
 template <typename T>
 CREMA_MULTIVERSION void AddRow(const T* x, const T* row, T* y, int64_t count) {
   for (int64_t f = 0; f < count; ++f) y[f] = x[f] + row[f];
 }
 
 template <typename T>
-void AddTable(int threads, const Extent& e, const T* x, const T* table, T* y) {
+void AddTable(int threads, const PositionExtent& e, const T* x, const T* table, T* y) {
   ParallelFor(threads, e.outer * e.positions * e.middle,
               std::max<int64_t>(1, kGrain / std::max<int64_t>(1, e.features)),
               [&](int64_t begin, int64_t end, int) {
@@ -46,8 +42,8 @@ void AddTable(int threads, const Extent& e, const T* x, const T* table, T* y) {
 
 // sums[0..count) += dy of position p, features first..first + count; count <= kTile.
 template <typename T>
-CREMA_MULTIVERSION void AddPosition(const Extent& e, int64_t p, int64_t first, int64_t count,
-                                    const T* dy, T* sums) {
+CREMA_MULTIVERSION void AddPosition(const PositionExtent& e, int64_t p, int64_t first,
+                                    int64_t count, const T* dy, T* sums) {
   std::array<double, kTile> totals{};
   for (int64_t o = 0; o < e.outer; ++o) {
     const T* rows = dy + (o * e.positions + p) * e.middle * e.features + first;
@@ -61,14 +57,11 @@ CREMA_MULTIVERSION void AddPosition(const Extent& e, int64_t p, int64_t first, i
 }
 
 template <typename T>
-void FillSinusoids(const Extent& e, T* table) {
+void FillSinusoids(const PositionExtent& e, T* table) {
   for (int64_t f = 0; f < e.features; ++f) {
-    const int64_t even = f - f % 2;
-    const double exponent = static_cast<double>(even) / static_cast<double>(e.features);
-    const double frequency = std::pow(10000.0, -exponent);
+    const double frequency = SinusoidFrequency(f, e.features);
     for (int64_t p = 0; p < e.positions; ++p) {
-      const double angle = static_cast<double>(p) * frequency;
-      table[p * e.features + f] = static_cast<T>(f % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      table[p * e.features + f] = static_cast<T>(Sinusoid(p, f, frequency));
     }
   }
 }
@@ -78,7 +71,7 @@ class PositionEmbedding final : public Layer {
   using Layer::Layer;
 
   LayerInfo Infer(const InferContext& context) const override {
-    const Extent e = Extents(context.inputs[0].shape);
+    const PositionExtent e = PositionExtentOf(*this, context.inputs[0].shape);
     const int64_t most = Position().max_length();
     if (most > 0 && e.positions > most) {
       FailInputs(*this, StrCat("the input ", ToString(context.inputs[0].shape), " has ",
@@ -96,14 +89,14 @@ class PositionEmbedding final : public Layer {
   // The table of sinusoids.
   size_t ForwardScratch(const InferContext& context, const LayerInfo&, int) const override {
     if (Learns()) return 0;
-    const Extent e = Extents(context.inputs[0].shape);
+    const PositionExtent e = PositionExtentOf(*this, context.inputs[0].shape);
     const int64_t count = e.positions * e.features;
     return kScratchSlack + (context.dtype == DType::kF32 ? ScratchBytes<float>(count)
                                                          : ScratchBytes<double>(count));
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const Extent e = Extents(args.inputs[0].shape());
+    const PositionExtent e = PositionExtentOf(*this, args.inputs[0].shape());
     if (args.inputs[0].count() == 0) return;
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* table = nullptr;
@@ -122,7 +115,7 @@ class PositionEmbedding final : public Layer {
   void Backward(const BackwardArgs& args) const override {
     const ConstTensorView& dy = args.output_grads[0];
     if (Learns() && !args.learned_grads[0].empty()) {
-      const Extent e = Extents(dy.shape());
+      const PositionExtent e = PositionExtentOf(*this, dy.shape());
       DispatchFloat(dy.dtype(), [&]<typename T>(T) {
         T* sums = args.learned_grads[0].data<T>();
         const int64_t each = std::max<int64_t>(1, e.outer * e.middle * e.features);
@@ -145,17 +138,6 @@ class PositionEmbedding final : public Layer {
  private:
   const PositionEmbeddingParameter& Position() const { return param().position_embedding_param(); }
   bool Learns() const { return Position().kind() == PositionEmbeddingParameter::LEARNED; }
-
-  Extent Extents(const Shape& x) const {
-    const int axis = LayerAxis(*this, x, Position().axis(), "position_embedding_param.axis");
-    const int last = x.axes() - 1;
-    if (axis == last) {
-      FailField(*this, "position_embedding_param.axis",
-                StrCat("axis is ", axis, ", the last one of ", ToString(x),
-                       ", which holds the features"));
-    }
-    return {x.count(0, axis), x[axis], x.count(axis + 1, last), x[last]};
-  }
 
   FillerParameter Filler() const {
     if (Position().has_weight_filler()) return Position().weight_filler();

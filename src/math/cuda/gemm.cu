@@ -37,7 +37,7 @@ void CudaGemmBatched(const CudaQueue& queue, DType dtype, const CudaBatch& batch
   if (queue.emulated()) {
     CREMA_CHECK(dtype == DType::kF32);
     for (int64_t i = 0; i < batch.count; ++i) {
-      Gemm(1, ta, tb, m, n, k, 1.0F, static_cast<const float*>(a) + i * batch.stride_a, lda,
+      Gemm(1, ta, tb, m, n, k, batch.alpha, static_cast<const float*>(a) + i * batch.stride_a, lda,
            static_cast<const float*>(b) + i * batch.stride_b, ldb, beta,
            static_cast<float*>(c) + i * batch.stride_c, ldc);
     }
@@ -46,18 +46,17 @@ void CudaGemmBatched(const CudaQueue& queue, DType dtype, const CudaBatch& batch
 #ifdef CREMA_HAVE_CUDA
   const auto op = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };
   const auto stride = [](int64_t elements) { return std::max<int64_t>(1, elements); };
-  const float alpha = 1;
   const cudaDataType_t type = CudaType(dtype);
   // cuBLAS is column-major and so sees transposes: C^T = op(B)^T op(A)^T.
   if (batch.count == 1) {
-    CheckCublas(cublasGemmEx_64(queue.cublas(), op(tb), op(ta), n, m, k, &alpha, b, type,
+    CheckCublas(cublasGemmEx_64(queue.cublas(), op(tb), op(ta), n, m, k, &batch.alpha, b, type,
                                 stride(ldb), a, type, stride(lda), &beta, c, type, stride(ldc),
                                 CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
                 "cublasGemmEx");
     return;
   }
   CheckCublas(cublasGemmStridedBatchedEx_64(
-                  queue.cublas(), op(tb), op(ta), n, m, k, &alpha, b, type, stride(ldb),
+                  queue.cublas(), op(tb), op(ta), n, m, k, &batch.alpha, b, type, stride(ldb),
                   batch.stride_b, a, type, stride(lda), batch.stride_a, &beta, c, type, stride(ldc),
                   batch.stride_c, batch.count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
               "cublasGemmStridedBatchedEx");

@@ -14,10 +14,11 @@ void CudaGemm(const CudaQueue& queue, DType dtype, bool transpose_a, bool transp
               int64_t n, int64_t k, const void* a, int64_t lda, const void* b, int64_t ldb,
               float beta, void* c, int64_t ldc);
 
-// `batch` such products; matrix i of each lies i strides of elements behind the first. Those of C
-// must not overlap.
+// `batch` such products, times alpha; matrix i of each lies i strides of elements behind the first.
+// Those of C must not overlap.
 struct CudaBatch {
   int64_t count, stride_a, stride_b, stride_c;
+  float alpha = 1;
 };
 void CudaGemmBatched(const CudaQueue& queue, DType dtype, const CudaBatch& batch, bool transpose_a,
                      bool transpose_b, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda,

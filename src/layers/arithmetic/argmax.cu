@@ -1,0 +1,102 @@
+// ArgMax on the GPU; see argmax.cc.
+#include "layers/arithmetic/argmax.h"
+#include "layers/gpu_row.h"
+#include "layers/layer_axis.h"
+
+namespace crema {
+namespace {
+
+// Lines of values with a fixed distance between them, and where the first ones of each go.
+template <typename T>
+struct Search {
+  const T* x;
+  T* y;
+  int64_t searched, inner, top_k;
+  bool values;  // in place of positions
+  bool both;    // behind the positions
+
+  CREMA_HOST_DEVICE float Value(int64_t line, int64_t i) const {
+    return ToFloat(x[(line / inner * searched + i) * inner + line % inner]);
+  }
+  CREMA_HOST_DEVICE bool Before(int64_t line, int64_t a, int64_t b) const {
+    return ComesBefore(Value(line, a), a, Value(line, b), b);
+  }
+  // The one of a and b that comes first; a negative one does not.
+  CREMA_HOST_DEVICE int64_t First(int64_t line, int64_t a, int64_t b) const {
+    if (a < 0 || b < 0) return a < 0 ? b : a;
+    return Before(line, a, b) ? a : b;
+  }
+  // The same of those behind `last`.
+  CREMA_HOST_DEVICE int64_t FirstBehind(int64_t line, int64_t last, int64_t best, int64_t i) const {
+    return last < 0 || Before(line, last, i) ? First(line, best, i) : best;
+  }
+  CREMA_HOST_DEVICE void Write(int64_t line, int64_t k, int64_t position) const {
+    T* to = y + line / inner * (both ? 2 : 1) * top_k * inner + line % inner;
+    const float value = Value(line, position);
+    to[k * inner] = FromFloat<T>(values ? value : static_cast<float>(position));
+    if (both) to[top_k + k] = FromFloat<T>(value);
+  }
+};
+
+// A thread a line.
+template <typename T>
+void SearchShort(const CudaQueue& queue, int64_t lines, const Search<T>& search) {
+  ForElements(queue, "ArgMaxShort", lines, [=] CREMA_HOST_DEVICE(int64_t line) {
+    int64_t last = -1;
+    for (int64_t k = 0; k < search.top_k; ++k) {
+      int64_t best = -1;
+      for (int64_t i = 0; i < search.searched; ++i) best = search.FirstBehind(line, last, best, i);
+      search.Write(line, k, best);
+      last = best;
+    }
+  });
+}
+
+// A team a line.
+template <typename T>
+void SearchLong(const CudaQueue& queue, int64_t lines, const Search<T>& search) {
+  ForTeams(queue, "ArgMaxLong", lines, [=] CREMA_HOST_DEVICE(const Team& team, int64_t line) {
+    int64_t last = -1;
+    for (int64_t k = 0; k < search.top_k; ++k) {
+      const int64_t best = team.Reduce<int64_t>(
+          search.searched, -1,
+          [&](int64_t part, int64_t i) { return search.FirstBehind(line, last, part, i); },
+          [&](int64_t a, int64_t b) { return search.First(line, a, b); });
+      team.For(1, [&](int64_t) { search.Write(line, k, best); });
+      last = best;
+    }
+  });
+}
+
+void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const ArgMaxParameter& param = layer.param().argmax_param();
+  const Shape& x = args.inputs[0].shape();
+  const bool along = param.has_axis();
+  const int axis = along ? LayerAxis(layer, x, param.axis(), "argmax_param.axis") : 0;
+  const int64_t inner = along ? x.count(axis + 1) : 1;
+  const int64_t searched = along ? x[axis] : x.count(1);
+  const int64_t lines = (along ? x.count(0, axis) : x[0]) * inner;
+  const bool values = param.out_max_val();
+  // Neighbouring lines lie side by side when they are not along the last axis.
+  const int64_t shorts = inner > 1 ? 1024 : 8;
+  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    const Search<T> search{Elements<T>(args.inputs[0]),
+                           Elements<T>(args.outputs[0]),
+                           searched,
+                           inner,
+                           static_cast<int64_t>(param.top_k()),
+                           values && along,
+                           values && !along};
+    if (searched <= shorts) return SearchShort(queue, lines, search);
+    SearchLong(queue, lines, search);
+  });
+}
+
+}  // namespace
+
+void RegisterArgMaxCuda(Registry& registry) {
+  registry.AddKernel("ArgMax", MakeCudaRow(ForwardRow, nullptr));
+}
+
+}  // namespace crema

@@ -1,0 +1,116 @@
+// As indices.h, on the GPU. Indices cannot be checked in time there: rows of wrong ones are NaN,
+// and their gradients are left out.
+#pragma once
+
+#include <limits>
+
+#include "layers/arithmetic/indices.h"
+#include "math/cuda/launch.cuh"
+#include "math/scratch.h"
+
+namespace crema {
+
+constexpr int64_t kFewPicked = 4;  // each element of a gradient looks at so many indices itself
+
+// -1: not a whole number in [0, rows).
+CREMA_HOST_DEVICE inline int64_t RowOfIndex(float index, int64_t rows) {
+  if (!(index >= 0 && index < static_cast<float>(rows))) return -1;
+  const auto row = static_cast<int64_t>(index);
+  return static_cast<float>(row) == index && row < rows ? row : -1;
+}
+
+// y[o, k, :] = x[o, indices[k], :] + bias; `bias` may be null.
+template <typename T>
+void GatherRows(const CudaQueue& queue, const GatherExtent& e, const T* indices, const T* x,
+                const T* bias, T* y) {
+  const int64_t rows = e.rows, picked = e.picked, inner = e.inner;
+  ForElements(queue, "GatherRows", e.outer * picked * inner, [=] CREMA_HOST_DEVICE(int64_t at) {
+    const int64_t i = at % inner, k = at / inner % picked, o = at / inner / picked;
+    const int64_t row = RowOfIndex(ToFloat(indices[k]), rows);
+    float value = std::numeric_limits<float>::quiet_NaN();
+    if (row >= 0) value = ToFloat(x[(o * rows + row) * inner + i]);
+    if (bias != nullptr) value += ToFloat(bias[i]);
+    y[at] = FromFloat<T>(value);
+  });
+}
+
+// order = the places of the indices, by row, those of a row in order.
+template <typename T>
+void SortByRow(const CudaQueue& queue, int64_t picked, int64_t rows, const T* indices,
+               int32_t* order) {
+  ForTeams(queue, "SortByRow", picked, [=] CREMA_HOST_DEVICE(const Team& team, int64_t k) {
+    const int64_t row = RowOfIndex(ToFloat(indices[k]), rows);
+    const int64_t rank = team.Sum(picked, [&](int64_t j) {
+      const int64_t other = RowOfIndex(ToFloat(indices[j]), rows);
+      return static_cast<int64_t>(other < row || (other == row && j < k));
+    });
+    team.For(1, [&](int64_t) { order[rank] = static_cast<int32_t>(k); });
+  });
+}
+
+// Teams for each row that is picked, at its first place in the order; each takes some elements.
+template <typename T>
+void AddByOrder(const CudaQueue& queue, const GatherExtent& e, const T* indices,
+                const int32_t* order, const T* dy, T* dx) {
+  const int64_t rows = e.rows, picked = e.picked, inner = e.inner, each = e.outer * e.inner;
+  constexpr int64_t kTile = 4096;
+  const int64_t tiles = (each + kTile - 1) / kTile;
+  ForTeams(
+      queue, "AddByOrder", picked * tiles, [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
+        const int64_t first = index / tiles, begin = index % tiles * kTile;
+        const auto row_at = [&](int64_t place) {
+          return RowOfIndex(ToFloat(indices[order[place]]), rows);
+        };
+        const int64_t row = row_at(first);
+        if (row < 0 || (first > 0 && row_at(first - 1) == row)) return;
+        int64_t end = first + 1;
+        for (int64_t limit = picked; end < limit;) {
+          const int64_t middle = (end + limit) / 2;
+          if (row_at(middle) == row) {
+            end = middle + 1;
+          } else {
+            limit = middle;
+          }
+        }
+        team.For(each - begin < kTile ? each - begin : kTile, [&](int64_t place_in_tile) {
+          const int64_t o = (begin + place_in_tile) / inner, i = (begin + place_in_tile) % inner;
+          T& to = dx[(o * rows + row) * inner + i];
+          float sum = ToFloat(to);
+          for (int64_t place = first; place < end; ++place) {
+            sum += ToFloat(dy[(o * picked + order[place]) * inner + i]);
+          }
+          to = FromFloat<T>(sum);
+        });
+      });
+}
+
+template <typename T>
+void AddFew(const CudaQueue& queue, const GatherExtent& e, const T* indices, const T* dy, T* dx) {
+  const int64_t rows = e.rows, picked = e.picked, inner = e.inner;
+  ForElements(queue, "AddFew", e.outer * rows * inner, [=] CREMA_HOST_DEVICE(int64_t at) {
+    const int64_t i = at % inner, row = at / inner % rows, o = at / inner / rows;
+    float sum = ToFloat(dx[at]);
+    for (int64_t k = 0; k < picked; ++k) {
+      if (RowOfIndex(ToFloat(indices[k]), rows) != row) continue;
+      sum += ToFloat(dy[(o * picked + k) * inner + i]);
+    }
+    dx[at] = FromFloat<T>(sum);
+  });
+}
+
+// Bytes for ScatterAddRows.
+inline size_t ScatterScratch(int64_t picked) {
+  return picked <= kFewPicked ? 0 : ScratchBytes<int32_t>(picked) + kScratchSlack;
+}
+
+// dx[o, indices[k], :] += dy[o, k, :], in the order of k.
+template <typename T>
+void ScatterAddRows(const CudaQueue& queue, const GatherExtent& e, const T* indices, const T* dy,
+                    std::span<std::byte> scratch, T* dx) {
+  if (e.picked <= kFewPicked) return AddFew(queue, e, indices, dy, dx);
+  auto* order = ScratchCutter(scratch).Take<int32_t>(e.picked);
+  SortByRow(queue, e.picked, e.rows, indices, order);
+  AddByOrder(queue, e, indices, order, dy, dx);
+}
+
+}  // namespace crema
