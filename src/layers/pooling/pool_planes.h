@@ -30,6 +30,14 @@ class PoolPlanes {
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }
 
+  // For other ways to do the same.
+  const PoolWindowNd& window() const { return window_; }
+  Method method() const { return method_; }
+  bool exclude_pad() const { return exclude_pad_; }
+  // What an index is: a place in the window (kernel row * kernel width + kernel column), or in the
+  // plane.
+  bool IndexIsInWindow() const { return is_plane_; }
+
   // For all of these: `planes` planes one after the other. `index`, of IndexType() and one for each
   // output, is used by methods that take one cell, and may be null in Forward. T is float or
   // double. Thread safety: any.

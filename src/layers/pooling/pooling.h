@@ -21,6 +21,12 @@ class Pooling final : public Layer {
   void Backward(const BackwardArgs& args) const override;
   size_t ForwardScratch(const InferContext& context, const LayerInfo& info, int) const override;
 
+  PoolPlanes Planes(const Shape& input, Phase phase) const {
+    return Planes(MakePoolWindow(*this, settings_, input), phase);
+  }
+  // The first spatial axis of an input that Infer accepted.
+  int FirstSpatial(const Shape& input) const { return input.CanonicalAxis(settings_.axis) + 1; }
+
   // For the row on blocked blobs.
   Support SupportsBlocks(const Shape& input) const;
   PoolWindow PlaneWindow(const Shape& input) const {
@@ -31,11 +37,6 @@ class Pooling final : public Layer {
 
  private:
   PoolPlanes Planes(const PoolWindowNd& window, Phase phase) const;
-  PoolPlanes Planes(const Shape& input, Phase phase) const {
-    return Planes(MakePoolWindow(*this, settings_, input), phase);
-  }
-  // The first spatial axis of an input that Infer accepted.
-  int FirstSpatial(const Shape& input) const { return input.CanonicalAxis(settings_.axis) + 1; }
 
   const PoolingParameter::PoolMethod method_;
   const PoolSettings settings_;

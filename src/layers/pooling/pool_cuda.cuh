@@ -1,0 +1,136 @@
+// Internal to the kernels of pooling.
+#pragma once
+
+#include "layers/pooling/pool_cuda.h"
+#include "math/cuda/windows.cuh"
+
+namespace crema {
+
+// Indices of cells that were taken, in the form of PoolPlanes; -1: nowhere.
+struct PoolIndex {
+  void* data;
+  bool small;      // uint8_t, else int32_t
+  bool in_window;  // PoolPlanes::IndexIsInWindow
+
+  CREMA_HOST_DEVICE int64_t Get(int64_t i) const {
+    if (!small) return static_cast<const int32_t*>(data)[i];
+    const uint8_t value = static_cast<const uint8_t*>(data)[i];
+    return value == kNoIndex<uint8_t> ? -1 : value;
+  }
+  CREMA_HOST_DEVICE void Set(int64_t i, int64_t value) const {
+    if (small) {
+      static_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(value);
+    } else {
+      static_cast<int32_t*>(data)[i] = static_cast<int32_t>(value);
+    }
+  }
+  // The index of a cell of a window.
+  template <int kMost>
+  CREMA_HOST_DEVICE int64_t Of(const SlidingWindow<kMost>& w, const Place<kMost>& window,
+                               const Place<kMost>& cell) const {
+    if (!in_window) return w.CellNumber(cell);
+    int64_t index = 0;
+    for (int a = 0; a < w.axes(); ++a) {
+      index = index * w.axis[a].kernel + cell.at[a] - w.axis[a].Start(window.at[a]);
+    }
+    return index;
+  }
+};
+
+inline PoolIndex MakePoolIndex(const PoolPlanes& pool, const void* data) {
+  return {const_cast<void*>(data), pool.IndexType() == DType::kU8, pool.IndexIsInWindow()};
+}
+
+// The part of a window that lies in the plane.
+template <int kMost>
+struct WindowCells {
+  CREMA_HOST_DEVICE WindowCells(const SlidingWindow<kMost>& w, const Place<kMost>& window) {
+    for (int a = 0; a < w.axes(); ++a) {
+      begin.at[a] = w.axis[a].Begin(window.at[a]);
+      end.at[a] = w.axis[a].End(window.at[a]);
+      count *= end.at[a] > begin.at[a] ? end.at[a] - begin.at[a] : 0;
+    }
+  }
+  // The number of cell i of them in the plane.
+  CREMA_HOST_DEVICE int64_t Cell(const SlidingWindow<kMost>& w, int64_t i) const {
+    int64_t cell = 0, scale = 1;
+    for (int a = w.axes() - 1; a >= 0; --a) {
+      const int64_t extent = end.at[a] - begin.at[a];
+      cell += (begin.at[a] + i % extent) * scale;
+      scale *= w.axis[a].in;
+      i /= extent;
+    }
+    return cell;
+  }
+  // Calls visit(number) for each cell.
+  template <typename Visit>
+  CREMA_HOST_DEVICE void For(const SlidingWindow<kMost>& w, const Visit& visit) const {
+    ForBox(w.axes(), begin, end, [&](const Place<kMost>& cell) { visit(w.CellNumber(cell)); });
+  }
+
+  Place<kMost> begin, end;
+  int64_t count = 1;
+};
+
+// What the sum over a window is divided by.
+enum class PoolDivisor { kPadded, kInside, kOne };
+
+inline PoolDivisor DivisorOf(const CudaPool& p) {
+  if (!p.divide) return PoolDivisor::kOne;
+  return p.pool.exclude_pad() ? PoolDivisor::kInside : PoolDivisor::kPadded;
+}
+
+template <int kMost>
+CREMA_HOST_DEVICE float Divisor(const SlidingWindow<kMost>& w, PoolDivisor kind,
+                                const Place<kMost>& window) {
+  if (kind == PoolDivisor::kOne) return 1;
+  float cells = 1;
+  for (int a = 0; a < w.axes(); ++a) {
+    const SlidingAxis& axis = w.axis[a];
+    const int64_t at = window.at[a];
+    cells *= static_cast<float>(kind == PoolDivisor::kInside ? axis.End(at) - axis.Begin(at)
+                                                             : axis.Padded(at));
+  }
+  return cells;
+}
+
+// Windows that pay for a team each.
+template <int kMost>
+bool IsTeamWindow(const SlidingWindow<kMost>& w) {
+  return w.kernel_size > Team::kThreads;
+}
+
+// Calls result(window, sum of x, sum of x^2) for each window of each plane, numbered through, and
+// in bodies that may write.
+template <typename T, int kMost, typename Result>
+void ForWindowSums(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, int64_t planes,
+                   const T* x, const Result& result) {
+  const SlidingWindow<kMost> w = sliding;
+  if (!IsTeamWindow(w)) {
+    ForElements(queue, "PoolSums", planes * w.out_size, [=] CREMA_HOST_DEVICE(int64_t i) {
+      const T* plane = x + i / w.out_size * w.in_size;
+      float sum = 0, squares = 0;
+      WindowCells<kMost>(w, w.WindowAt(i % w.out_size)).For(w, [&](int64_t cell) {
+        const float value = ToFloat(plane[cell]);
+        sum += value;
+        squares += value * value;
+      });
+      result(i, sum, squares);
+    });
+    return;
+  }
+  ForTeams(queue, "PoolSums", planes * w.out_size,
+           [=] CREMA_HOST_DEVICE(const Team& team, int64_t i) {
+             const T* plane = x + i / w.out_size * w.in_size;
+             const WindowCells<kMost> cells(w, w.WindowAt(i % w.out_size));
+             const float sum =
+                 team.Sum(cells.count, [&](int64_t j) { return ToFloat(plane[cells.Cell(w, j)]); });
+             const float squares = team.Sum(cells.count, [&](int64_t j) {
+               const float value = ToFloat(plane[cells.Cell(w, j)]);
+               return value * value;
+             });
+             team.For(1, [&](int64_t) { result(i, sum, squares); });
+           });
+}
+
+}  // namespace crema

@@ -1,0 +1,89 @@
+#include "layers/pooling/pool_cuda.cuh"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+// Each cell gathers what the windows over it have for it: dx = the sum of share(window number,
+// window, cell number, cell) over these, numbers counting through all planes.
+template <typename T, int kMost, typename Share>
+void Gather(const CudaPool& p, const SlidingWindow<kMost>& sliding, bool add, T* dx,
+            const Share& share) {
+  const SlidingWindow<kMost> w = sliding;
+  ForElements(p.queue, "PoolBackward", p.planes * w.in_size, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t plane = i / w.in_size;
+    const Place<kMost> cell = w.CellAt(i % w.in_size);
+    float sum = add ? ToFloat(dx[i]) : 0.0F;
+    w.ForWindowsOver(cell, [&](int64_t number, const Place<kMost>& window) {
+      sum += share(plane * w.out_size + number, window, i, cell);
+    });
+    dx[i] = FromFloat<T>(sum);
+  });
+}
+
+template <typename T, int kMost>
+void OneCell(const CudaPool& p, const SlidingWindow<kMost>& sliding, const T* dy,
+             const void* indices, bool add, T* dx) {
+  const SlidingWindow<kMost> w = sliding;
+  const PoolIndex index = MakePoolIndex(p.pool, indices);
+  const PoolLayout layout = p.layout;
+  Gather(p, w, add, dx,
+         [=] CREMA_HOST_DEVICE(int64_t o, const Place<kMost>& window, int64_t,
+                               const Place<kMost>& cell) {
+           if (index.Get(o) != index.Of(w, window, cell)) return 0.0F;
+           return ToFloat(dy[layout.At(o / w.out_size, o % w.out_size)]);
+         });
+}
+
+template <typename T, int kMost>
+void Average(const CudaPool& p, const SlidingWindow<kMost>& sliding, const T* dy, bool add, T* dx) {
+  const SlidingWindow<kMost> w = sliding;
+  const PoolDivisor divisor = DivisorOf(p);
+  const PoolLayout layout = p.layout;
+  Gather(
+      p, w, add, dx,
+      [=] CREMA_HOST_DEVICE(int64_t o, const Place<kMost>& window, int64_t, const Place<kMost>&) {
+        return ToFloat(dy[layout.At(o / w.out_size, o % w.out_size)]) / Divisor(w, divisor, window);
+      });
+}
+
+// First what each window gives per unit, and its mean; then each cell takes its parts.
+template <typename T, int kMost>
+void Weighted(const CudaPool& p, const SlidingWindow<kMost>& w, const T* x, const T* dy, bool add,
+              T* dx, float* scratch) {
+  const int64_t out = w.out_size;
+  const PoolLayout layout = p.layout;
+  float* units = scratch;
+  float* means = scratch + p.planes * out;
+  ForWindowSums(p.queue, w, p.planes, x,
+                [=] CREMA_HOST_DEVICE(int64_t i, float sum, float squares) {
+                  units[i] = sum > 0 ? ToFloat(dy[layout.At(i / out, i % out)]) / sum : 0.0F;
+                  means[i] = sum > 0 ? squares / sum : 0.0F;
+                });
+  Gather(p, w, add, dx,
+         [=] CREMA_HOST_DEVICE(int64_t o, const Place<kMost>&, int64_t cell, const Place<kMost>&) {
+           return units[o] * (2 * ToFloat(x[cell]) - means[o]);
+         });
+}
+
+}  // namespace
+
+size_t CudaPool::BackwardScratch(const PoolPlanes& pool, int64_t planes) {
+  if (pool.method() != PoolPlanes::Method::kWeighted) return 0;
+  return ScratchBytes<float>(2 * planes * pool.out());
+}
+
+void CudaPool::Backward(const void* x, const void* dy, void* dx, const void* index, bool add,
+                        void* scratch) const {
+  WithSlidingWindow(pool.window(), [&](const auto& w) {
+    DispatchCudaFloat(dtype, [&]<typename T>(T) {
+      const T* from = static_cast<const T*>(dy);
+      T* to = static_cast<T*>(dx);
+      if (pool.TakesOneCell()) return OneCell(*this, w, from, index, add, to);
+      if (pool.method() == PoolPlanes::Method::kAverage) return Average(*this, w, from, add, to);
+      Weighted(*this, w, static_cast<const T*>(x), from, add, to, static_cast<float*>(scratch));
+    });
+  });
+}
+
+}  // namespace crema

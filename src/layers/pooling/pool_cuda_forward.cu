@@ -1,0 +1,147 @@
+#include <cfloat>
+#include <cmath>
+
+#include "layers/pooling/pool_cuda.cuh"
+
+namespace crema {
+namespace {
+
+// Where outputs of type T go.
+template <typename T>
+struct Outputs {
+  T* y;
+  T* positions;  // may be null
+  PoolIndex index;
+  PoolLayout layout;
+
+  // Output `i` of all: the value of one cell, -1 for nowhere, of window `window` of plane `plane`.
+  template <int kMost>
+  CREMA_HOST_DEVICE void Set(const SlidingWindow<kMost>& w, int64_t i, float value,
+                             int64_t cell) const {
+    const int64_t at = layout.At(i / w.out_size, i % w.out_size);
+    y[at] = FromFloat<T>(value);
+    if (positions != nullptr) positions[at] = FromFloat<T>(static_cast<float>(cell));
+    if (index.data == nullptr) return;
+    index.Set(i, cell < 0 ? -1 : index.Of(w, w.WindowAt(i % w.out_size), w.CellAt(cell)));
+  }
+};
+
+template <typename T, int kMost>
+void Max(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, int64_t planes, const T* x,
+         const Outputs<T>& outputs) {
+  const SlidingWindow<kMost> w = sliding;
+  const Outputs<T> to = outputs;
+  ForElements(queue, "MaxPool", planes * w.out_size, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const T* plane = x + i / w.out_size * w.in_size;
+    float best = -FLT_MAX;
+    int64_t taken = -1;
+    WindowCells<kMost>(w, w.WindowAt(i % w.out_size)).For(w, [&](int64_t cell) {
+      const float value = ToFloat(plane[cell]);
+      if (!(value > best)) return;
+      best = value;
+      taken = cell;
+    });
+    to.Set(w, i, best, taken);
+  });
+}
+
+template <typename T, int kMost>
+void MaxOfLargeWindows(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, int64_t planes,
+                       const T* x, const Outputs<T>& outputs) {
+  const SlidingWindow<kMost> w = sliding;
+  const Outputs<T> to = outputs;
+  ForTeams(queue, "MaxPool", planes * w.out_size,
+           [=] CREMA_HOST_DEVICE(const Team& team, int64_t i) {
+             const T* plane = x + i / w.out_size * w.in_size;
+             const WindowCells<kMost> cells(w, w.WindowAt(i % w.out_size));
+             // What does not count, NaN too, is -FLT_MAX.
+             const auto value = [&](int64_t j) {
+               const float given = ToFloat(plane[cells.Cell(w, j)]);
+               return given > -FLT_MAX ? given : -FLT_MAX;
+             };
+             const int64_t best = team.ArgMax(cells.count, value);
+             const bool none = best < 0 || value(best) == -FLT_MAX;
+             team.For(1, [&](int64_t) {
+               to.Set(w, i, none ? -FLT_MAX : value(best), none ? -1 : cells.Cell(w, best));
+             });
+           });
+}
+
+// As StochasticPool does it, in the same order and precision: the same cells are drawn.
+template <typename T, int kMost>
+void Draw(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, int64_t planes,
+          const RandomStream& random, const T* x, const Outputs<T>& outputs) {
+  const SlidingWindow<kMost> w = sliding;
+  const Outputs<T> to = outputs;
+  const RandomStream stream = random;
+  ForElements(queue, "StochasticPool", planes * w.out_size, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const T* plane = x + i / w.out_size * w.in_size;
+    const WindowCells<kMost> cells(w, w.WindowAt(i % w.out_size));
+    double total = 0;
+    cells.For(w, [&](int64_t cell) { total += static_cast<double>(ToFloat(plane[cell])); });
+    const int64_t element = to.layout.At(i / w.out_size, i % w.out_size);
+    const double threshold = stream.Uniform(static_cast<uint64_t>(element)) * total;
+    double running = 0;
+    int64_t drawn = -1;
+    cells.For(w, [&](int64_t cell) {
+      if (running > threshold) return;
+      const float value = ToFloat(plane[cell]);
+      running += static_cast<double>(value);
+      if (value > 0) drawn = cell;  // the last one, should rounding keep the sum too low
+    });
+    to.Set(w, i, drawn < 0 ? 0.0F : ToFloat(plane[drawn]), drawn);
+  });
+}
+
+template <typename T, int kMost>
+void Average(const CudaPool& p, const SlidingWindow<kMost>& sliding, const T* x, T* y) {
+  const SlidingWindow<kMost> w = sliding;
+  const PoolDivisor divisor = DivisorOf(p);
+  const PoolLayout layout = p.layout;
+  ForWindowSums(p.queue, w, p.planes, x, [=] CREMA_HOST_DEVICE(int64_t i, float sum, float) {
+    const int64_t window = i % w.out_size;
+    y[layout.At(i / w.out_size, window)] =
+        FromFloat<T>(sum / Divisor(w, divisor, w.WindowAt(window)));
+  });
+}
+
+template <typename T, int kMost>
+void Weighted(const CudaPool& p, const SlidingWindow<kMost>& w, const T* x, T* y) {
+  const int64_t out = w.out_size;
+  const PoolLayout layout = p.layout;
+  ForWindowSums(p.queue, w, p.planes, x,
+                [=] CREMA_HOST_DEVICE(int64_t i, float sum, float squares) {
+                  y[layout.At(i / out, i % out)] = FromFloat<T>(sum > 0 ? squares / sum : 0.0F);
+                });
+}
+
+template <typename T, int kMost>
+void Pool(const CudaPool& p, const SlidingWindow<kMost>& w, const RandomStream& random, const T* x,
+          const Outputs<T>& to) {
+  switch (p.pool.method()) {
+    case PoolPlanes::Method::kMax:
+      return IsTeamWindow(w) ? MaxOfLargeWindows(p.queue, w, p.planes, x, to)
+                             : Max(p.queue, w, p.planes, x, to);
+    case PoolPlanes::Method::kDrawn:
+      return Draw(p.queue, w, p.planes, random, x, to);
+    case PoolPlanes::Method::kAverage:
+      return Average(p, w, x, to.y);
+    case PoolPlanes::Method::kWeighted:
+      return Weighted(p, w, x, to.y);
+  }
+}
+
+}  // namespace
+
+void CudaPool::Forward(const void* x, void* y, void* index, void* positions,
+                       const RandomStream& random) const {
+  WithSlidingWindow(pool.window(), [&](const auto& w) {
+    DispatchCudaFloat(dtype, [&]<typename T>(T) {
+      const Outputs<T> to{static_cast<T*>(y), static_cast<T*>(positions),
+                          MakePoolIndex(pool, index), layout};
+      Pool(*this, w, random, static_cast<const T*>(x), to);
+    });
+  });
+}
+
+}  // namespace crema

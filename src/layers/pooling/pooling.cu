@@ -1,0 +1,65 @@
+// Pooling and Pooling3D on the GPU; see pooling.cc.
+#include "layers/gpu_row.h"
+#include "layers/pooling/pool_cuda.h"
+#include "layers/pooling/pooling.h"
+#include "layers/whole_numbers.h"
+
+namespace crema {
+namespace {
+
+const Pooling& As(const Layer& layer) { return static_cast<const Pooling&>(layer); }
+
+PoolPlanes PlanesOf(const KernelQuery& query) {
+  return As(query.layer).Planes(query.context.inputs[0].shape, query.context.phase);
+}
+
+Support Supports(const KernelQuery& query) {
+  const bool positions = query.info.outputs.size() > 1;
+  if (positions && PlanesOf(query).in() > LargestWhole(query.context.dtype)) {
+    return Support::No("the element type does not tell all positions apart");
+  }
+  return SupportsCudaFloats(query);
+}
+
+CudaPool PoolOf(const Layer& layer, const ExecContext& context, const PoolPlanes& pool,
+                const Shape& input, DType dtype) {
+  const int64_t planes = input.count(0, As(layer).FirstSpatial(input));
+  return {BoundQueue(context), dtype, pool, planes, DenseLayout(pool)};
+}
+
+void Forward(const Layer& layer, const ForwardArgs& args) {
+  const ConstTensorView& x = args.inputs[0];
+  const PoolPlanes pool = As(layer).Planes(x.shape(), args.phase);
+  const RandomStream random(args.context.seed(), args.layer_id, args.context.step());
+  PoolOf(layer, args.context, pool, x.shape(), x.dtype())
+      .Forward(x.raw(), args.outputs[0].raw(), At(args.saved, 0).raw(), At(args.outputs, 1).raw(),
+               random);
+}
+
+size_t BackwardScratch(const KernelQuery& query) {
+  const Shape& input = query.context.inputs[0].shape;
+  const int64_t planes = input.count(0, As(query.layer).FirstSpatial(input));
+  return CudaPool::BackwardScratch(PlanesOf(query), planes);
+}
+
+void Backward(const Layer& layer, const BackwardArgs& args) {
+  const TensorView& dx = args.input_grads[0];
+  if (dx.empty()) return;
+  const PoolPlanes pool = As(layer).Planes(dx.shape(), args.phase);
+  PoolOf(layer, args.context, pool, dx.shape(), dx.dtype())
+      .Backward(args.inputs[0].raw(), args.output_grads[0].raw(), dx.raw(),
+                pool.TakesOneCell() ? args.saved[0].raw() : nullptr, false, args.scratch.data());
+}
+
+}  // namespace
+
+void RegisterPoolingCuda(Registry& registry) {
+  for (const char* type : {"Pooling", "Pooling3D"}) {
+    Kernel row = MakeCudaRow(Forward, Backward);
+    row.supports = Supports;
+    row.backward_scratch = BackwardScratch;
+    registry.AddKernel(type, std::move(row));
+  }
+}
+
+}  // namespace crema
