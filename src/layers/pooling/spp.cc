@@ -1,8 +1,6 @@
 // SPP (spatial pyramid pooling): level i pools into 2^i bins per side, and all bins of all levels
 // lie one after the other, so that planes of any size give the same number of values.
 // With B bins over an extent H: kernel = stride = ceil(H / B), pad = (kernel B - H + 1) / 2.
-#include <array>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,46 +8,20 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/pooling/pooling.h"
+#include "layers/pooling/spp_levels.h"
 #include "math/scratch.h"
 
 namespace crema {
 namespace {
 
-constexpr size_t kMostLevels = 16;  // 2^15 bins per side
-
-// One level, and where its values begin in an item of the output.
-struct Level {
-  PoolPlanes pool;
-  int64_t first;
-};
-
-// The levels of one input shape; made anew where they are needed, without allocating.
-class Levels {
- public:
-  void Add(const PoolPlanes& pool, int64_t channels) {
-    levels_[size_].emplace(Level{pool, values_});
-    ++size_;
-    values_ += channels * pool.out();
-  }
-  size_t size() const { return size_; }
-  const Level& operator[](size_t i) const { return *levels_[i]; }
-  int64_t values() const { return values_; }  // of an item, in all levels
-
- private:
-  std::array<std::optional<Level>, kMostLevels> levels_;
-  size_t size_ = 0;
-  int64_t values_ = 0;
-};
-
 class SPP final : public Layer {
  public:
   explicit SPP(const LayerParameter& param) : Layer(param) {
     const SPPParameter& p = param.spp_param();
-    if (p.pyramid_height() < 1 || p.pyramid_height() > kMostLevels) {
+    if (p.pyramid_height() < 1 || p.pyramid_height() > kMostSppLevels) {
       FailField(*this, "spp_param.pyramid_height",
                 p.has_pyramid_height()
-                    ? StrCat("pyramid_height must be 1 to ", kMostLevels, ", but it is ",
+                    ? StrCat("pyramid_height must be 1 to ", kMostSppLevels, ", but it is ",
                              p.pyramid_height())
                     : std::string("pyramid_height, the number of levels, is missing"));
     }
@@ -62,7 +34,7 @@ class SPP final : public Layer {
                                "but the input is ", ToString(shape)));
     }
     LayerInfo info;
-    const Levels levels = MakeLevels(shape, context.phase);
+    const SppLevels levels = MakeSppLevels(*this, shape, context.phase);
     for (size_t i = 0; i < levels.size(); ++i) {
       const PoolPlanes& pool = levels[i].pool;
       if (!pool.TakesOneCell()) continue;
@@ -86,7 +58,7 @@ class SPP final : public Layer {
 
   void Forward(const ForwardArgs& args) const override {
     const Shape& shape = args.inputs[0].shape();
-    const Levels levels = MakeLevels(shape, args.phase);
+    const SppLevels levels = MakeSppLevels(*this, shape, args.phase);
     const int64_t item = args.outputs[0].shape().count(1);
     const RandomStream random(args.context.seed(), args.layer_id, args.context.step());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
@@ -109,7 +81,7 @@ class SPP final : public Layer {
   void Backward(const BackwardArgs& args) const override {
     if (args.input_grads[0].empty()) return;
     const Shape& shape = args.input_grads[0].shape();
-    const Levels levels = MakeLevels(shape, args.phase);
+    const SppLevels levels = MakeSppLevels(*this, shape, args.phase);
     DispatchFloat(args.input_grads[0].dtype(), [&]<typename T>(T) {
       const int threads = args.context.threads();
       const int64_t cells = shape.count(2);
@@ -124,7 +96,7 @@ class SPP final : public Layer {
  private:
   // The gradient of plane p; `part` is that of one level.
   template <typename T>
-  static void AddLevels(const BackwardArgs& args, const Levels& levels, int64_t p, T* part) {
+  static void AddLevels(const BackwardArgs& args, const SppLevels& levels, int64_t p, T* part) {
     const Shape& shape = args.input_grads[0].shape();
     const int64_t item = args.output_grads[0].shape().count(1);
     const int64_t cells = shape.count(2);
@@ -138,43 +110,6 @@ class SPP final : public Layer {
       pool.Backward(1, x, dy, i == 0 ? dx : part, pool.IndexAt(index, p * pool.out()));
       for (int64_t j = 0; i > 0 && j < cells; ++j) dx[j] += part[j];
     }
-  }
-
-  Levels MakeLevels(const Shape& shape, Phase phase) const {
-    Levels levels;
-    const SPPParameter& p = param().spp_param();
-    for (uint32_t i = 0; i < p.pyramid_height(); ++i) {
-      const PoolWindowNd window = Window(shape, int64_t{1} << i);
-      levels.Add(PoolPlanes(window, PoolMethodOf(p.pool(), phase), false), shape[1]);
-    }
-    return levels;
-  }
-
-  PoolWindowNd Window(const Shape& shape, int64_t bins) const {
-    PoolWindowNd window{.size = 2};
-    window.axes[0] = Axis(shape, 2, bins);
-    window.axes[1] = Axis(shape, 3, bins);
-    const SPPParameter::PoolMethod method = param().spp_param().pool();
-    if (method == SPPParameter::STOCHASTIC && window.axes[0].pad + window.axes[1].pad > 0) {
-      FailField(*this, "spp_param.pool",
-                StrCat("STOCHASTIC takes no padding, so ", bins,
-                       " bins must divide the sides of the input of shape ", ToString(shape)));
-    }
-    FitWindow(*this, shape, false, &window);
-    if (method == SPPParameter::AVE) CheckAverageWindows(*this, window, shape);
-    return window;
-  }
-
-  PoolAxis Axis(const Shape& shape, int axis, int64_t bins) const {
-    const int64_t kernel = (shape[axis] + bins - 1) / bins;
-    const int64_t pad = (kernel * bins - shape[axis] + 1) / 2;
-    if (pad >= kernel) {
-      FailField(*this, "spp_param.pyramid_height",
-                StrCat("axis ", axis, " of the input of shape ", ToString(shape),
-                       " cannot be cut into ", bins, " bins: bins of ", kernel,
-                       " would need padding of ", pad, "; use fewer levels, or larger inputs"));
-    }
-    return {.in = shape[axis], .kernel = kernel, .stride = kernel, .pad = pad};
   }
 };
 
