@@ -1,7 +1,7 @@
 // The one place where the status of a CUDA or cuBLAS call becomes an Error.
 #pragma once
 
-#ifdef CREMA_HAVE_CUDA
+#ifdef __CUDACC__
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 

@@ -1,4 +1,4 @@
-#ifdef CREMA_HAVE_CUDA
+#ifdef __CUDACC__
 #include <algorithm>
 #include <string>
 

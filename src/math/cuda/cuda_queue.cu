@@ -45,7 +45,7 @@ void CudaQueue::Fill(DType dtype, int64_t count, float value, void* to) {
                     [&]<typename T>(T) { FillElements(*this, count, value, static_cast<T*>(to)); });
 }
 
-#ifndef CREMA_HAVE_CUDA
+#ifndef __CUDACC__
 
 CudaQueue::~CudaQueue() = default;
 void CudaQueue::Synchronize() {}

@@ -1,7 +1,7 @@
 // Stream and handles of one GPU; see cuda_device.h.
 #pragma once
 
-#ifdef CREMA_HAVE_CUDA
+#ifdef __CUDACC__
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #endif
@@ -18,7 +18,7 @@ class CudaQueue final : public DeviceQueue {
   // the CPU's. For tests of GPU code where there is no GPU (emulation.h).
   struct Emulated {};
   explicit CudaQueue(Emulated) {}
-#ifdef CREMA_HAVE_CUDA
+#ifdef __CUDACC__
   explicit CudaQueue(int ordinal);
   cudaStream_t stream() const { return stream_; }
   cublasHandle_t cublas() const { return cublas_; }
@@ -38,7 +38,7 @@ class CudaQueue final : public DeviceQueue {
 
  private:
   int ordinal_ = -1;
-#ifdef CREMA_HAVE_CUDA
+#ifdef __CUDACC__
   cudaStream_t stream_ = nullptr;
   cublasHandle_t cublas_ = nullptr;
 #endif

@@ -6,7 +6,7 @@
 #include "math/gemm.h"
 
 namespace crema {
-#ifdef CREMA_HAVE_CUDA
+#ifdef __CUDACC__
 namespace {
 
 cudaDataType_t CudaType(DType dtype) {
@@ -43,7 +43,7 @@ void CudaGemmBatched(const CudaQueue& queue, DType dtype, const CudaBatch& batch
     }
     return;
   }
-#ifdef CREMA_HAVE_CUDA
+#ifdef __CUDACC__
   const auto op = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };
   const auto stride = [](int64_t elements) { return std::max<int64_t>(1, elements); };
   const cudaDataType_t type = CudaType(dtype);
