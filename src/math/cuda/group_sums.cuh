@@ -46,15 +46,18 @@ CREMA_HOST_DEVICE inline int64_t GroupOfElement(const GroupLayout& l, int64_t at
   return l.outer == 1 ? inner : Quotient(row, l.runs) * l.inner + inner;
 }
 
-// Elements of neighbouring groups lie side by side, and those of one do not.
-inline bool HasColumns(const GroupLayout& layout) { return layout.run == 1 && layout.inner > 1; }
+// Whether a thread and not a team takes a part of a group: where the elements of neighbouring
+// groups lie side by side and those of one do not, or groups are small.
+inline bool SumsByThread(const GroupLayout& layout) {
+  return (layout.run == 1 && layout.inner > 1) || layout.GroupSize() < Team::kWarp;
+}
 
 // Into how many parts the elements of each group are cut, which are summed side by side.
 inline int64_t GroupParts(const GroupLayout& layout) {
-  constexpr int64_t kMostParts = 128;
-  const bool columns = HasColumns(layout);
-  const int64_t wanted = columns ? 1 << 16 : 1 << 10;       // threads, or teams
-  const int64_t least = columns ? 16 : 8 * Team::kThreads;  // elements of a part
+  constexpr int64_t kMostParts = 1024;
+  const bool by_thread = SumsByThread(layout);
+  const int64_t wanted = by_thread ? 1 << 16 : 1 << 10;       // threads, or teams
+  const int64_t least = by_thread ? 16 : 8 * Team::kThreads;  // elements of a part
   const int64_t parts = wanted / std::max<int64_t>(1, layout.Groups());
   return std::clamp<int64_t>(std::min(parts, layout.GroupSize() / least), 1, kMostParts);
 }
@@ -64,44 +67,63 @@ inline int64_t GroupSumsScratch(const GroupLayout& layout) {
   return GroupParts(layout) * layout.Groups();
 }
 
+// put(part * groups + group, sum of that part)
+template <typename Value, typename Term, typename Put>
+void SumParts(const CudaQueue& queue, const GroupLayout& layout, const Term& term, const Put& put) {
+  const int64_t groups = layout.Groups(), size = layout.GroupSize(), parts = GroupParts(layout);
+  if (SumsByThread(layout)) {
+    return ForElements(queue, "SumParts", parts * groups, [=] CREMA_HOST_DEVICE(int64_t index) {
+      const int64_t part = Quotient(index, groups), g = index - part * groups;
+      Value sum{};
+      for (int64_t i = part; i < size; i += parts) {
+        sum = sum + term(g, ElementOfGroup(layout, g, i));
+      }
+      put(index, sum);
+    });
+  }
+  const int64_t length = (size + parts - 1) / parts;
+  ForTeams(
+      queue, "SumParts", parts * groups, [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
+        const int64_t part = Quotient(index, groups), g = index - part * groups;
+        const int64_t first = part * length;
+        const int64_t end = first + length < size ? first + length : size;
+        const Value sum = team.Reduce<Value>(
+            end - first, Value{},
+            [&](Value s, int64_t i) { return s + term(g, ElementOfGroup(layout, g, first + i)); },
+            [](Value a, Value b) { return a + b; });
+        team.For(1, [&](int64_t) { put(index, sum); });
+      });
+}
+
+// finish(group, the sum of its parts)
+template <typename Value, typename Finish>
+void JoinParts(const CudaQueue& queue, int64_t groups, int64_t parts, const Value* sums,
+               const Finish& finish) {
+  if (parts < Team::kWarp) {
+    return ForElements(queue, "JoinParts", groups, [=] CREMA_HOST_DEVICE(int64_t g) {
+      Value sum{};
+      for (int64_t part = 0; part < parts; ++part) sum = sum + sums[part * groups + g];
+      finish(g, sum);
+    });
+  }
+  ForTeams(queue, "JoinParts", groups, [=] CREMA_HOST_DEVICE(const Team& team, int64_t g) {
+    const Value sum = team.Reduce<Value>(
+        parts, Value{}, [&](Value s, int64_t part) { return s + sums[part * groups + g]; },
+        [](Value a, Value b) { return a + b; });
+    team.For(1, [&](int64_t) { finish(g, sum); });
+  });
+}
+
 // finish(group, the sum of term(group, place of an element)) for each group, by one thread. The sum
 // is of the type of `term`: a number or a SumPair.
 template <typename Value, typename Term, typename Finish>
 void SumGroups(const CudaQueue& queue, const GroupLayout& layout, const Term& term, Value* scratch,
                const Finish& finish) {
-  const int64_t groups = layout.Groups(), size = layout.GroupSize(), parts = GroupParts(layout);
-  const int64_t length = (size + parts - 1) / parts;
-  if (HasColumns(layout)) {
-    ForElements(queue, "SumGroups", parts * groups, [=] CREMA_HOST_DEVICE(int64_t index) {
-      const int64_t part = Quotient(index, groups), g = index - part * groups;
-      Value sum{};
-      for (int64_t i = part; i < size; i += parts)
-        sum = sum + term(g, ElementOfGroup(layout, g, i));
-      if (parts == 1) return finish(g, sum);
-      scratch[index] = sum;
-    });
-  } else {
-    ForTeams(
-        queue, "SumGroups", parts * groups, [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
-          const int64_t part = Quotient(index, groups), g = index - part * groups;
-          const int64_t first = part * length;
-          const int64_t count = (first + length < size ? first + length : size) - first;
-          const Value sum = team.Reduce<Value>(
-              count, Value{},
-              [&](Value s, int64_t i) { return s + term(g, ElementOfGroup(layout, g, first + i)); },
-              [](Value a, Value b) { return a + b; });
-          team.For(1, [&](int64_t) {
-            if (parts == 1) return finish(g, sum);
-            scratch[index] = sum;
-          });
-        });
-  }
-  if (parts == 1) return;
-  ForElements(queue, "SumGroups", groups, [=] CREMA_HOST_DEVICE(int64_t g) {
-    Value sum{};
-    for (int64_t part = 0; part < parts; ++part) sum = sum + scratch[part * groups + g];
-    finish(g, sum);
-  });
+  const int64_t parts = GroupParts(layout);
+  if (parts == 1) return SumParts<Value>(queue, layout, term, finish);
+  SumParts<Value>(queue, layout, term,
+                  [=] CREMA_HOST_DEVICE(int64_t index, Value sum) { scratch[index] = sum; });
+  JoinParts(queue, layout.Groups(), parts, scratch, finish);
 }
 
 }  // namespace crema
