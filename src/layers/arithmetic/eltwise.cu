@@ -1,36 +1,14 @@
 // Eltwise on the GPU; see eltwise.cc.
-#include <algorithm>
-
 #include "layers/gpu_row.h"
+#include "math/cuda/sum_up.cuh"
 
 namespace crema {
 namespace {
 
-constexpr int kMost = 8;  // inputs that one kernel reads; more take several
-
-// Inputs first .. first + count - 1 of a layer.
-template <typename T>
-struct Group {
-  const T* x[kMost];
-  float coeff[kMost];
-  int first;
-  int count;
-};
-
-// y = start + the weighted sum of a group; `start` may be null, or y.
-template <typename T>
-void AddSum(const CudaQueue& queue, int64_t count, const Group<T>& group, const T* start, T* y) {
-  ForElements(queue, "EltwiseSum", count, [=] CREMA_HOST_DEVICE(int64_t i) {
-    float sum = group.coeff[0] * ToFloat(group.x[0][i]);
-    if (start != nullptr) sum += ToFloat(start[i]);
-    for (int k = 1; k < group.count; ++k) sum += group.coeff[k] * ToFloat(group.x[k][i]);
-    y[i] = FromFloat<T>(sum);
-  });
-}
-
 // y = start * the product of a group; `start` may be null, or y.
 template <typename T>
-void Multiply(const CudaQueue& queue, int64_t count, const Group<T>& group, const T* start, T* y) {
+void Multiply(const CudaQueue& queue, int64_t count, const Operands<T>& group, const T* start,
+              T* y) {
   ForElements(queue, "EltwiseProduct", count, [=] CREMA_HOST_DEVICE(int64_t i) {
     float product = start == nullptr ? 1 : ToFloat(start[i]);
     for (int k = 0; k < group.count; ++k) product *= ToFloat(group.x[k][i]);
@@ -41,9 +19,9 @@ void Multiply(const CudaQueue& queue, int64_t count, const Group<T>& group, cons
 // y = the greatest of a group, and of y itself but for the first group. Of the first two inputs
 // the second wins ties, others must be greater. `winner` may be null.
 template <typename T>
-void RaiseTo(const CudaQueue& queue, int64_t count, const Group<T>& group, T* y, int32_t* winner) {
+void RaiseTo(const CudaQueue& queue, int64_t count, const Operands<T>& group, int first, T* y,
+             int32_t* winner) {
   ForElements(queue, "EltwiseMax", count, [=] CREMA_HOST_DEVICE(int64_t i) {
-    const int first = group.first;
     T most = first == 0 ? group.x[0][i] : y[i];
     int won = first == 0 ? 0 : -1;
     for (int k = first == 0 ? 1 : 0; k < group.count; ++k) {
@@ -85,36 +63,37 @@ float Coeff(const EltwiseParameter& param, int input) {
   return param.coeff().empty() ? 1 : param.coeff(input);
 }
 
-// Calls body(group) for all inputs but `skipped`, in order.
+// Calls body(group, number of its first input) for all inputs but `skipped`, in order.
 template <typename T, typename Body>
 void ForGroups(const EltwiseParameter& param, std::span<const ConstTensorView> inputs, int skipped,
                const Body& body) {
-  Group<T> group{};
+  Operands<T> group{};
+  int first = 0;
   for (int k = 0; k < static_cast<int>(inputs.size()); ++k) {
     if (k == skipped) continue;
-    if (group.count == 0) group.first = k;
+    if (group.count == 0) first = k;
     group.x[group.count] = Elements<T>(inputs[static_cast<size_t>(k)]);
-    group.coeff[group.count++] =
+    group.factor[group.count++] =
         param.operation() == EltwiseParameter::SUM ? Coeff(param, k) : 1.0F;
-    if (group.count < kMost) continue;
-    body(group);
+    if (group.count < Operands<T>::kMost) continue;
+    body(group, first);
     group = {};
   }
-  if (group.count > 0) body(group);
+  if (group.count > 0) body(group, first);
 }
 
 template <typename T>
 void Combine(const CudaQueue& queue, const EltwiseParameter& param, const ForwardArgs& args) {
   const TensorView& output = args.outputs[0];
   T* y = Elements<T>(output);
-  ForGroups<T>(param, args.inputs, -1, [&](const Group<T>& group) {
-    const T* start = group.first == 0 ? nullptr : y;
+  ForGroups<T>(param, args.inputs, -1, [&](const Operands<T>& group, int first) {
+    const T* start = first == 0 ? nullptr : y;
     if (param.operation() == EltwiseParameter::SUM) {
-      AddSum(queue, output.count(), group, start, y);
+      SumUp(queue, output.count(), group, start, y);
     } else if (param.operation() == EltwiseParameter::PROD) {
       Multiply(queue, output.count(), group, start, y);
     } else {
-      RaiseTo(queue, output.count(), group, y, Elements<int32_t>(At(args.saved, 0)));
+      RaiseTo(queue, output.count(), group, first, y, Elements<int32_t>(At(args.saved, 0)));
     }
   });
 }
@@ -132,7 +111,7 @@ void Gradient(const CudaQueue& queue, const EltwiseParameter& param, const Backw
     MaxGradient(queue, count, input, Elements<int32_t>(args.saved[0]), dy, dx);
   } else if (param.stable_prod_grad()) {
     const T* start = dy;
-    ForGroups<T>(param, args.inputs, input, [&](const Group<T>& group) {
+    ForGroups<T>(param, args.inputs, input, [&](const Operands<T>& group, int) {
       Multiply(queue, count, group, start, dx);
       start = dx;
     });

@@ -13,7 +13,6 @@ class ElementMove : public Layer {
   void Forward(const ForwardArgs& args) const final;
   void Backward(const BackwardArgs& args) const final;
 
- protected:
   // From an input of this shape into the output.
   virtual StridedBlock Move(const Shape& input) const = 0;
 };

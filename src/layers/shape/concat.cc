@@ -3,8 +3,7 @@
 #include "core/bfloat16.h"
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/layer_axis.h"
-#include "layers/shape/strided_block.h"
+#include "layers/shape/axis_parts.h"
 
 namespace crema {
 namespace {
@@ -20,7 +19,7 @@ class Concat final : public Layer {
 
   LayerInfo Infer(const InferContext& context) const override {
     const Shape& first = context.inputs[0].shape;
-    const int axis = Axis(first);
+    const int axis = ConcatAxis(*this, first);
     int64_t extent = 0;
     for (const BlobSpec& input : context.inputs) {
       if (input.shape.axes() != first.axes() || input.shape.With(axis, 0) != first.With(axis, 0)) {
@@ -40,11 +39,12 @@ class Concat final : public Layer {
 
   void Forward(const ForwardArgs& args) const override {
     const Shape& whole = args.outputs[0].shape();
-    const int axis = Axis(whole);
+    const int axis = ConcatAxis(*this, whole);
     DispatchStored(args.outputs[0].dtype(), [&]<typename T>(T) {
       T* to = args.outputs[0].data<T>();
       for (const ConstTensorView& input : args.inputs) {
-        CopyStrided(args.context.threads(), Part(input.shape(), whole, axis), input.data<T>(), to);
+        CopyStrided(args.context.threads(), AxisPart(input.shape(), whole, axis), input.data<T>(),
+                    to);
         to += input.shape().count(axis);
       }
     });
@@ -52,35 +52,19 @@ class Concat final : public Layer {
 
   void Backward(const BackwardArgs& args) const override {
     const Shape& whole = args.output_grads[0].shape();
-    const int axis = Axis(whole);
+    const int axis = ConcatAxis(*this, whole);
     DispatchStored(args.output_grads[0].dtype(), [&]<typename T>(T) {
       const T* from = args.output_grads[0].data<T>();
       for (size_t i = 0; i < args.input_grads.size(); ++i) {
         const TensorView& dx = args.input_grads[i];
         const Shape& part = args.inputs[i].shape();
         if (!dx.empty()) {
-          CopyStrided(args.context.threads(), Part(part, whole, axis).Reversed(), from,
+          CopyStrided(args.context.threads(), AxisPart(part, whole, axis).Reversed(), from,
                       dx.data<T>());
         }
         from += part.count(axis);
       }
     });
-  }
-
- private:
-  int Axis(const Shape& shape) const {
-    const ConcatParameter& concat = param().concat_param();
-    return concat.has_concat_dim()
-               ? LayerAxis(*this, shape, concat.concat_dim(), "concat_param.concat_dim")
-               : LayerAxis(*this, shape, concat.axis(), "concat_param.axis");
-  }
-
-  // From one input into its part of the output.
-  static StridedBlock Part(const Shape& part, const Shape& whole, int axis) {
-    StridedBlock block;
-    block.Add(part.count(0, axis), part.count(axis), whole.count(axis));
-    block.Add(part.count(axis), 1, 1);
-    return block;
   }
 };
 

@@ -7,20 +7,13 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/layer_axis.h"
-#include "layers/shape/strided_block.h"
+#include "layers/shape/crop_part.h"
 #include "layers/zero_gradient.h"
 
 namespace crema {
 namespace {
 
 constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
-
-// The part, and the place of its first element in the whole.
-struct Part {
-  StridedBlock block;
-  int64_t first = 0;
-};
 
 class Crop final : public Layer {
  public:
@@ -33,7 +26,7 @@ class Crop final : public Layer {
       FailInputs(*this, StrCat("the inputs need the same number of axes, but their shapes are ",
                                ToString(whole), " and ", ToString(wanted)));
     }
-    const int axis = Axis(whole);
+    const int axis = CropAxis(*this, whole);
     const int given = param().crop_param().offset_size();
     if (given > 1 && given != whole.axes() - axis) {
       FailField(*this, "crop_param.offset",
@@ -43,9 +36,9 @@ class Crop final : public Layer {
     std::vector<int64_t> dims(whole.dims().begin(), whole.dims().end());
     for (int a = axis; a < whole.axes(); ++a) {
       dims[static_cast<size_t>(a)] = wanted[a];
-      if (Offset(a, axis) + wanted[a] <= whole[a]) continue;
+      if (CropOffset(*this, a, axis) + wanted[a] <= whole[a]) continue;
       FailInputs(*this,
-                 StrCat("offset ", Offset(a, axis), " and extent ", wanted[a],
+                 StrCat("offset ", CropOffset(*this, a, axis), " and extent ", wanted[a],
                         " reach beyond axis ", a, " of the input of shape ", ToString(whole)));
     }
     LayerInfo info;
@@ -54,7 +47,7 @@ class Crop final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const Part part = MakePart(args.inputs[0].shape(), args.outputs[0].shape());
+    const CropPart part = MakeCropPart(*this, args.inputs[0].shape(), args.outputs[0].shape());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       CopyStrided(args.context.threads(), part.block, args.inputs[0].data<T>() + part.first,
                   args.outputs[0].data<T>());
@@ -66,35 +59,13 @@ class Crop final : public Layer {
     const TensorView& dx = args.input_grads[0];
     if (dx.empty()) return;
     const ConstTensorView& dy = args.output_grads[0];
-    const Part part = MakePart(dx.shape(), dy.shape());
+    const CropPart part = MakeCropPart(*this, dx.shape(), dy.shape());
     DispatchFloat(dx.dtype(), [&]<typename T>(T) {
       T* grad = dx.data<T>();
       ParallelFor(args.context.threads(), dx.count(), kGrain,
                   [&](int64_t b, int64_t e, int) { std::fill(grad + b, grad + e, T(0)); });
       CopyStrided(args.context.threads(), part.block.Reversed(), dy.data<T>(), grad + part.first);
     });
-  }
-
- private:
-  int Axis(const Shape& shape) const {
-    return LayerAxis(*this, shape, param().crop_param().axis(), "crop_param.axis");
-  }
-
-  int64_t Offset(int axis, int first_axis) const {
-    const CropParameter& crop = param().crop_param();
-    if (crop.offset_size() == 0) return 0;
-    return crop.offset(crop.offset_size() == 1 ? 0 : axis - first_axis);
-  }
-
-  // From the whole into the part.
-  Part MakePart(const Shape& whole, const Shape& part) const {
-    Part made;
-    const int axis = Axis(whole);
-    for (int a = 0; a < whole.axes(); ++a) {
-      made.block.Add(part[a], whole.count(a + 1), part.count(a + 1));
-      if (a >= axis) made.first += Offset(a, axis) * whole.count(a + 1);
-    }
-    return made;
   }
 };
 

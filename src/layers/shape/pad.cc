@@ -1,6 +1,8 @@
 // Pad: elements around a blob, in any of its axes from `axis` on: a constant, the mirror image
 // without the border element, or the border element. The gradient of an element is the sum of those
 // of all its copies.
+#include "layers/shape/pad.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -10,7 +12,6 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/layer_axis.h"
 
 namespace crema {
 namespace {
@@ -29,14 +30,7 @@ struct PadPlan {
   int64_t InRow() const { return in[axes - 1]; }
   int64_t OutRow() const { return out[axes - 1]; }
 
-  // Which element of an axis stands at a place that may lie outside; -1: none, the constant.
-  int64_t Source(int axis, int64_t place) const {
-    const int64_t last = in[axis] - 1;
-    if (place >= 0 && place <= last) return place;
-    if (mode == PadParameter::CONSTANT) return -1;
-    if (mode == PadParameter::REPLICATE) return place < 0 ? 0 : last;
-    return place < 0 ? -place : 2 * last - place;
-  }
+  int64_t Source(int axis, int64_t place) const { return PadSource(mode, in[axis], place); }
 
   // The first element of the input row behind an output row; -1: none.
   int64_t RowSource(int64_t row) const {
@@ -96,8 +90,8 @@ class Pad final : public Layer {
     CheckCount(pad.pad_after_size(), "pad_after", shape, axis);
     std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
     for (int a = axis; a < shape.axes(); ++a) {
-      CheckMirror(shape, a, std::max(Before(a - axis), After(a - axis)));
-      dims[static_cast<size_t>(a)] += Before(a - axis) + After(a - axis);
+      CheckMirror(shape, a, std::max(PadBefore(*this, a - axis), PadAfter(*this, a - axis)));
+      dims[static_cast<size_t>(a)] += PadBefore(*this, a - axis) + PadAfter(*this, a - axis);
     }
     LayerInfo info;
     info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
@@ -144,22 +138,7 @@ class Pad final : public Layer {
   }
 
  private:
-  int Axis(const Shape& shape) const {
-    return LayerAxis(*this, shape, param().pad_param().axis(), "pad_param.axis");
-  }
-
-  static int64_t Entry(const google::protobuf::RepeatedField<uint32_t>& entries, int index) {
-    if (entries.empty()) return 0;
-    return entries.Get(entries.size() == 1 ? 0 : index);
-  }
-  int64_t Before(int index) const {
-    const PadParameter& pad = param().pad_param();
-    return Entry(pad.pad_size() > 0 ? pad.pad() : pad.pad_before(), index);
-  }
-  int64_t After(int index) const {
-    const PadParameter& pad = param().pad_param();
-    return Entry(pad.pad_size() > 0 ? pad.pad() : pad.pad_after(), index);
-  }
+  int Axis(const Shape& shape) const { return PadAxis(*this, shape); }
 
   void CheckCount(int given, const char* name, const Shape& shape, int axis) const {
     if (given <= 1 || given == shape.axes() - axis) return;
@@ -181,7 +160,9 @@ class Pad final : public Layer {
   PadPlan MakePlan(const Shape& in, const Shape& out) const {
     PadPlan plan{.axes = in.axes(), .in = in, .out = out, .mode = param().pad_param().mode()};
     const int axis = Axis(in);
-    for (int a = axis; a < in.axes(); ++a) plan.before[static_cast<size_t>(a)] = Before(a - axis);
+    for (int a = axis; a < in.axes(); ++a) {
+      plan.before[static_cast<size_t>(a)] = PadBefore(*this, a - axis);
+    }
     return plan;
   }
 };

@@ -1,5 +1,7 @@
 // Permute, Transpose: axis j of the output is axis order[j] of the input. An order that changes
 // nothing makes a view. Backward goes the way back.
+#include "layers/shape/permute.h"
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -8,17 +10,35 @@
 
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/layer_axis.h"
-#include "layers/shape/strided_block.h"
 
 namespace crema {
-namespace {
+LayerInfo Permute::Infer(const InferContext& context) const {
+  const Shape& shape = context.inputs[0].shape;
+  const AxisOrder order = Order(shape);
+  std::vector<int64_t> dims;
+  for (int j = 0; j < shape.axes(); ++j) dims.push_back(shape[order[static_cast<size_t>(j)]]);
+  LayerInfo info;
+  info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
+  info.view = std::is_sorted(order.begin(), order.begin() + shape.axes());
+  return info;
+}
 
-// The axes that the text gives, in whichever field the type has.
-struct GivenOrder {
-  std::string field;
-  std::vector<int64_t> axes;
-};
+void Permute::Forward(const ForwardArgs& args) const {
+  const StridedBlock block = Block(args.inputs[0].shape(), args.outputs[0].shape());
+  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    CopyStrided(args.context.threads(), block, args.inputs[0].data<T>(), args.outputs[0].data<T>());
+  });
+}
+
+void Permute::Backward(const BackwardArgs& args) const {
+  const StridedBlock block = Block(args.inputs[0].shape(), args.output_grads[0].shape());
+  DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+    CopyStrided(args.context.threads(), block.Reversed(), args.output_grads[0].data<T>(),
+                args.input_grads[0].data<T>());
+  });
+}
+
+namespace {
 
 GivenOrder PermuteOrder(const Layer& layer) {
   const auto& order = layer.param().permute_param().order();
@@ -34,73 +54,6 @@ GivenOrder TransposeOrder(const Layer& layer) {
   }
   return {"transpose_param.dim", {dim.begin(), dim.end()}};
 }
-
-class Permute final : public Layer {
- public:
-  Permute(const LayerParameter& param, GivenOrder (*given)(const Layer&))
-      : Layer(param), given_(given(*this)) {}
-
-  LayerInfo Infer(const InferContext& context) const override {
-    const Shape& shape = context.inputs[0].shape;
-    const AxisOrder order = Order(shape);
-    std::vector<int64_t> dims;
-    for (int j = 0; j < shape.axes(); ++j) dims.push_back(shape[order[static_cast<size_t>(j)]]);
-    LayerInfo info;
-    info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
-    info.view = std::is_sorted(order.begin(), order.begin() + shape.axes());
-    return info;
-  }
-
-  void Forward(const ForwardArgs& args) const override {
-    const StridedBlock block = Block(args.inputs[0].shape(), args.outputs[0].shape());
-    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-      CopyStrided(args.context.threads(), block, args.inputs[0].data<T>(),
-                  args.outputs[0].data<T>());
-    });
-  }
-
-  void Backward(const BackwardArgs& args) const override {
-    const StridedBlock block = Block(args.inputs[0].shape(), args.output_grads[0].shape());
-    DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
-      CopyStrided(args.context.threads(), block.Reversed(), args.output_grads[0].data<T>(),
-                  args.input_grads[0].data<T>());
-    });
-  }
-
- private:
-  using AxisOrder = std::array<int, Shape::kMaxAxes>;
-
-  // The input axis of each output axis; those that are not given follow in their order.
-  AxisOrder Order(const Shape& shape) const {
-    AxisOrder order{};
-    size_t size = 0;
-    std::array<bool, Shape::kMaxAxes> taken{};
-    for (int64_t given : given_.axes) {
-      const int axis = LayerAxis(*this, shape, given, given_.field);
-      if (taken[static_cast<size_t>(axis)]) {
-        FailField(*this, given_.field, StrCat("axis ", given, " is given twice"));
-      }
-      taken[static_cast<size_t>(axis)] = true;
-      order[size++] = axis;
-    }
-    for (int axis = 0; axis < shape.axes(); ++axis) {
-      if (!taken[static_cast<size_t>(axis)]) order[size++] = axis;
-    }
-    return order;
-  }
-
-  // From the input into the output.
-  StridedBlock Block(const Shape& from, const Shape& to) const {
-    StridedBlock block;
-    const AxisOrder order = Order(from);
-    for (int j = 0; j < to.axes(); ++j) {
-      block.Add(to[j], from.count(order[static_cast<size_t>(j)] + 1), to.count(j + 1));
-    }
-    return block;
-  }
-
-  const GivenOrder given_;
-};
 
 // Samples for a type that names the order in `field` of `message`.
 std::vector<LayerSample> Samples(const std::string& message, const std::string& field) {

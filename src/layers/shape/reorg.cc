@@ -56,7 +56,6 @@ class Reorg final : public ElementMove {
     return info;
   }
 
- private:
   StridedBlock Move(const Shape& shape) const override {
     const int64_t s = stride_;
     const int64_t height = shape[2], width = shape[3], plane = height * width;
@@ -71,6 +70,7 @@ class Reorg final : public ElementMove {
     return reverse_ ? block.Reversed() : block;
   }
 
+ private:
   const int64_t stride_;
   const bool reverse_;
 };

@@ -35,7 +35,6 @@ class ShuffleChannel final : public ElementMove {
     return info;
   }
 
- private:
   // Output channel i * group + g is input channel g * each + i.
   StridedBlock Move(const Shape& shape) const override {
     const int64_t plane = shape.count(2);
@@ -48,6 +47,7 @@ class ShuffleChannel final : public ElementMove {
     return block;
   }
 
+ private:
   const int64_t group_;
 };
 

@@ -5,8 +5,7 @@
 #include "core/bfloat16.h"
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/layer_axis.h"
-#include "layers/shape/strided_block.h"
+#include "layers/shape/axis_parts.h"
 
 namespace crema {
 namespace {
@@ -32,7 +31,7 @@ class Slice final : public Layer {
 
   LayerInfo Infer(const InferContext& context) const override {
     const Shape& shape = context.inputs[0].shape;
-    const int axis = Axis(shape);
+    const int axis = SliceAxis(*this, shape);
     LayerInfo info;
     for (int64_t extent : Extents(shape, axis, context.output_count)) {
       info.outputs.push_back({shape.With(axis, extent), context.inputs[0].dtype});
@@ -44,11 +43,11 @@ class Slice final : public Layer {
 
   void Forward(const ForwardArgs& args) const override {
     const Shape& whole = args.inputs[0].shape();
-    const int axis = Axis(whole);
+    const int axis = SliceAxis(*this, whole);
     DispatchStored(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* from = args.inputs[0].data<T>();
       for (const TensorView& output : args.outputs) {
-        CopyStrided(args.context.threads(), Part(output.shape(), whole, axis).Reversed(), from,
+        CopyStrided(args.context.threads(), AxisPart(output.shape(), whole, axis).Reversed(), from,
                     output.data<T>());
         from += output.shape().count(axis);
       }
@@ -57,24 +56,18 @@ class Slice final : public Layer {
 
   void Backward(const BackwardArgs& args) const override {
     const TensorView& dx = args.input_grads[0];
-    const int axis = Axis(dx.shape());
+    const int axis = SliceAxis(*this, dx.shape());
     DispatchStored(dx.dtype(), [&]<typename T>(T) {
       T* to = dx.data<T>();
       for (const ConstTensorView& dy : args.output_grads) {
-        CopyStrided(args.context.threads(), Part(dy.shape(), dx.shape(), axis), dy.data<T>(), to);
+        CopyStrided(args.context.threads(), AxisPart(dy.shape(), dx.shape(), axis), dy.data<T>(),
+                    to);
         to += dy.shape().count(axis);
       }
     });
   }
 
  private:
-  int Axis(const Shape& shape) const {
-    const SliceParameter& slice = param().slice_param();
-    return slice.has_slice_dim()
-               ? LayerAxis(*this, shape, slice.slice_dim(), "slice_param.slice_dim")
-               : LayerAxis(*this, shape, slice.axis(), "slice_param.axis");
-  }
-
   // Of the pieces along the axis.
   std::vector<int64_t> Extents(const Shape& shape, int axis, size_t count) const {
     const SliceParameter& slice = param().slice_param();
@@ -106,14 +99,6 @@ class Slice final : public Layer {
     }
     extents.push_back(whole - before);
     return extents;
-  }
-
-  // From one piece into its place in the whole.
-  static StridedBlock Part(const Shape& part, const Shape& whole, int axis) {
-    StridedBlock block;
-    block.Add(part.count(0, axis), part.count(axis), whole.count(axis));
-    block.Add(part.count(axis), 1, 1);
-    return block;
   }
 };
 
