@@ -1,7 +1,6 @@
 #include "layers/sampling/mask_unpool.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
@@ -15,9 +14,8 @@ namespace {
 template <typename T>
 int64_t PlaceOf(const Layer& layer, T mask, const Shape& output) {
   const int64_t size = output.count(2);
-  if (mask >= -1 && mask < static_cast<T>(size) && std::floor(mask) == mask) {
-    return static_cast<int64_t>(mask);
-  }
+  const int64_t place = MaskPlace(mask, size);
+  if (place != kWrongPlace) return place;
   FailInputs(layer, StrCat("the mask has the element ", mask,
                            ", but places in the output of shape ", ToString(output),
                            " are whole numbers from 0 to ", size - 1, " (row * width + column)"));

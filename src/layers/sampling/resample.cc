@@ -1,39 +1,16 @@
 #include "layers/sampling/resample.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "layers/sampling/resample_taps.h"
 #include "layers/zero_gradient.h"
 
 namespace crema {
 namespace {
 
 constexpr int64_t kGrain = 1 << 13;  // multiplications that pay for a thread
-
-int TapCount(Interpolation interpolation) {
-  if (interpolation == Interpolation::kNearest) return 1;
-  return interpolation == Interpolation::kLinear ? 2 : 4;
-}
-
-// Where output `o` lies in the input, in elements from its start.
-double Place(const SampledAxis& axis, bool align_corners, int64_t o) {
-  const auto position = static_cast<double>(o);
-  if (align_corners) {
-    if (axis.out <= 1) return 0;
-    return position * static_cast<double>(axis.length - 1) / static_cast<double>(axis.out - 1);
-  }
-  return (position + 0.5) * static_cast<double>(axis.length) / static_cast<double>(axis.out) - 0.5;
-}
-
-// Keys' cubic with a = -0.75: the weight at distance d.
-double Cubic(double d) {
-  constexpr double a = -0.75;
-  d = std::abs(d);
-  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
-  return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
-}
 
 struct Taps {
   int count = 0;
@@ -43,21 +20,11 @@ struct Taps {
 
 void FillTaps(const Sampling& s, const SampledAxis& axis, const Taps& taps) {
   for (int64_t o = 0; o < axis.out; ++o) {
-    const double place = Place(axis, s.align_corners, o);
-    // Nearest: of two equally near ones the later.
-    const bool nearest = s.interpolation == Interpolation::kNearest;
-    const double base = std::floor(nearest ? place + 0.5 : place);
-    const double fraction = place - base;
+    const SampleBase base = SampleBaseOf(s, axis, o);
     for (int t = 0; t < taps.count; ++t) {
-      const int64_t at = o * taps.count + t;
-      const int offset = taps.count == 4 ? t - 1 : t;
-      const int64_t source =
-          std::clamp<int64_t>(static_cast<int64_t>(base) + offset, 0, axis.length - 1);
-      taps.index[at] = static_cast<int32_t>(axis.start + source);
-      double weight = 1;
-      if (taps.count == 2) weight = t == 0 ? 1 - fraction : fraction;
-      if (taps.count == 4) weight = Cubic(fraction - offset);
-      taps.weight[at] = weight;
+      const SampleTap tap = SampleTapOf(axis, taps.count, base, t);
+      taps.index[o * taps.count + t] = static_cast<int32_t>(tap.index);
+      taps.weight[o * taps.count + t] = tap.weight;
     }
   }
 }

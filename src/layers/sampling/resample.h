@@ -53,7 +53,6 @@ class ResampleLayer : public Layer {
   size_t ForwardScratch(const InferContext& context, const LayerInfo& info, int) const final;
   size_t BackwardScratch(const InferContext& context, const LayerInfo& info, int) const final;
 
- protected:
   // The sampling for an input of this shape, of 4 axes and without empty planes; `out` is filled in
   // for Infer. Throws FailField or FailInputs.
   virtual Sampling Plan(const Shape& input, const Shape* reference) const = 0;

@@ -1,0 +1,156 @@
+// Interp and Resize on the GPU; see resample.cc.
+#include <algorithm>
+
+#include "layers/gpu_row.h"
+#include "layers/sampling/resample.h"
+#include "layers/sampling/resample_taps.h"
+#include "layers/zero_gradient.cuh"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{256} << 20;  // of scratch, unless one plane needs more
+
+template <typename T>
+void Sample(const CudaQueue& queue, const Sampling& sampling, int64_t planes, const T* x, T* y) {
+  const Sampling s = sampling;
+  const int taps = TapCount(s.interpolation);
+  ForElements(queue, "Resample", planes * s.OutSize(), [=] CREMA_HOST_DEVICE(int64_t i) {
+    const SampleBase row = SampleBaseOf(s, s.h, i / s.w.out % s.h.out);
+    const SampleBase column = SampleBaseOf(s, s.w, i % s.w.out);
+    const T* plane = x + i / (s.w.out * s.h.out) * s.h.in * s.w.in;
+    float sum = 0;
+    for (int a = 0; a < taps; ++a) {
+      const SampleTap line = SampleTapOf(s.h, taps, row, a);
+      float part = 0;
+      for (int b = 0; b < taps; ++b) {
+        const SampleTap tap = SampleTapOf(s.w, taps, column, b);
+        part += static_cast<float>(tap.weight) * ToFloat(plane[line.index * s.w.in + tap.index]);
+      }
+      sum += static_cast<float>(line.weight) * part;
+    }
+    y[i] = FromFloat<T>(sum);
+  });
+}
+
+// The output that lies at a place of the input: SamplePlace the other way round.
+CREMA_HOST_DEVICE double OutputAt(const SampledAxis& axis, bool align_corners, double place) {
+  if (align_corners) {
+    return place * static_cast<double>(axis.out - 1) / static_cast<double>(axis.length - 1);
+  }
+  return (place + 0.5) * static_cast<double>(axis.out) / static_cast<double>(axis.length) - 0.5;
+}
+
+// The sum of what the outputs along an axis give an input element: weight * value(output).
+template <typename Value>
+CREMA_HOST_DEVICE float SumForElement(const Sampling& s, const SampledAxis& axis, int taps,
+                                      int64_t element, const Value& value) {
+  const int64_t source = element - axis.start;
+  if (source < 0 || source >= axis.length) return 0;
+  // A few outputs more than are made of it, with weights of 0, so that rounding cannot lose any.
+  // The border stands for what lies beyond it.
+  const double reach = taps == 4 ? 2 : 1;
+  const auto place = static_cast<double>(source);
+  int64_t begin = 0, end = axis.out;
+  if (source > 0) {
+    const double first = OutputAt(axis, s.align_corners, place - reach);
+    begin = first <= 2 ? 0 : static_cast<int64_t>(first) - 1;
+  }
+  if (source < axis.length - 1) {
+    const double last = OutputAt(axis, s.align_corners, place + reach);
+    end = last + 2 >= static_cast<double>(end) ? end : static_cast<int64_t>(last) + 2;
+  }
+  float sum = 0;
+  for (int64_t o = begin; o < end; ++o) {
+    const SampleBase base = SampleBaseOf(s, axis, o);
+    double weight = 0;
+    for (int t = 0; t < taps; ++t) {
+      const SampleTap tap = SampleTapOf(axis, taps, base, t);
+      if (tap.index == element) weight += tap.weight;
+    }
+    if (weight != 0) sum += static_cast<float>(weight) * value(o);
+  }
+  return sum;
+}
+
+// Along rows first, into `rows` (planes x h.out x w.in), then along columns.
+template <typename T>
+void Gather(const CudaQueue& queue, const Sampling& sampling, int64_t planes, const T* dy, T* dx,
+            float* rows) {
+  const Sampling s = sampling;
+  const int taps = TapCount(s.interpolation);
+  ForElements(queue, "ResampleRows", planes * s.h.out * s.w.in, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const T* row = dy + i / s.w.in * s.w.out;
+    rows[i] = SumForElement(s, s.w, taps, i % s.w.in, [&](int64_t o) { return ToFloat(row[o]); });
+  });
+  ForElements(queue, "ResampleColumns", planes * s.InSize(), [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t width = s.w.in;
+    const float* plane = rows + i / (s.h.in * width) * s.h.out * width;
+    const int64_t column = i % width;
+    dx[i] = FromFloat<T>(SumForElement(s, s.h, taps, i / width % s.h.in,
+                                       [&](int64_t o) { return plane[o * width + column]; }));
+  });
+}
+
+Sampling SamplingOf(const Layer& layer, const Shape& input, const Shape* reference) {
+  return static_cast<const ResampleLayer&>(layer).Plan(input, reference);
+}
+
+template <typename View>
+const Shape* Reference(std::span<const View> inputs) {
+  return inputs.size() > 1 ? &inputs[1].shape() : nullptr;
+}
+
+int64_t RowBytes(const Sampling& s) {
+  return s.h.out * s.w.in * static_cast<int64_t>(sizeof(float));
+}
+// How many are worked on at a time in backward.
+int64_t PlanesAtOnce(const Sampling& s, int64_t planes) {
+  const int64_t fit = kMostBytes / std::max<int64_t>(1, RowBytes(s));
+  return std::min(planes, std::max<int64_t>(1, fit));
+}
+
+size_t BackwardScratch(const KernelQuery& query) {
+  const std::span<const BlobSpec> inputs = query.context.inputs;
+  const Sampling s =
+      SamplingOf(query.layer, inputs[0].shape, inputs.size() > 1 ? &inputs[1].shape : nullptr);
+  return static_cast<size_t>(PlanesAtOnce(s, inputs[0].shape.count(0, 2)) * RowBytes(s));
+}
+
+void Forward(const Layer& layer, const ForwardArgs& args) {
+  const ConstTensorView& x = args.inputs[0];
+  const Sampling s = SamplingOf(layer, x.shape(), Reference(args.inputs));
+  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
+    Sample(BoundQueue(args.context), s, x.shape().count(0, 2), Elements<T>(x),
+           Elements<T>(args.outputs[0]));
+  });
+}
+
+void Backward(const Layer& layer, const BackwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  ZeroCudaGradients(queue, args.input_grads.subspan(1));
+  const TensorView& dx = args.input_grads[0];
+  if (dx.empty()) return;
+  const Sampling s = SamplingOf(layer, dx.shape(), Reference(args.inputs));
+  const int64_t planes = dx.shape().count(0, 2), step = PlanesAtOnce(s, planes);
+  auto* rows = reinterpret_cast<float*>(args.scratch.data());
+  DispatchCudaFloat(dx.dtype(), [&]<typename T>(T) {
+    for (int64_t p = 0; p < planes; p += step) {
+      Gather(queue, s, std::min(step, planes - p),
+             Elements<T>(args.output_grads[0]) + p * s.OutSize(), Elements<T>(dx) + p * s.InSize(),
+             rows);
+    }
+  });
+}
+
+}  // namespace
+
+void RegisterResampleCuda(Registry& registry) {
+  for (const char* type : {"Interp", "Resize"}) {
+    Kernel row = MakeCudaRow(Forward, Backward);
+    row.backward_scratch = BackwardScratch;
+    registry.AddKernel(type, std::move(row));
+  }
+}
+
+}  // namespace crema
