@@ -11,6 +11,7 @@
 #include "graph/registry.h"
 #include "layers/pooling/pool_geometry.h"
 #include "layers/sampling/mask_unpool.h"
+#include "layers/sampling/unpool_window.h"
 #include "math/pool.h"
 
 namespace crema {
@@ -42,11 +43,6 @@ void TileBackward(const PoolWindow& w, const T* dy, T* dx) {
   ForWindowCells(w, [&](int64_t value, int64_t cell) { dx[value] += dy[cell]; });
 }
 
-struct Side {
-  int64_t h;
-  int64_t w;
-};
-
 class UnPooling final : public Layer {
  public:
   explicit UnPooling(const LayerParameter& param)
@@ -63,20 +59,21 @@ class UnPooling final : public Layer {
     CheckPairForm(*this, message, "pad", p.has_pad(), p.has_pad_h(), p.has_pad_w());
     CheckPairForm(*this, message, "unpool", p.has_unpool_size(), p.has_unpool_h(),
                   p.has_unpool_w());
-    if (Kernel().h == 0 || Kernel().w == 0) {
+    const UnpoolSide kernel = UnpoolKernel(p), stride = UnpoolStride(p), pad = UnpoolPad(p);
+    if (kernel.h == 0 || kernel.w == 0) {
       FailField(*this, message + ".kernel_size", "the kernel size must be above 0");
     }
-    if (Kernel().h > std::numeric_limits<int32_t>::max() / Kernel().w) {
+    if (kernel.h > std::numeric_limits<int32_t>::max() / kernel.w) {
       FailField(*this, message + ".kernel_size",
-                StrCat("a window of ", Kernel().h, "x", Kernel().w, " is too large"));
+                StrCat("a window of ", kernel.h, "x", kernel.w, " is too large"));
     }
-    if (Stride().h == 0 || Stride().w == 0) {
+    if (stride.h == 0 || stride.w == 0) {
       FailField(*this, message + ".stride", "stride must be above 0");
     }
-    if (Pad().h >= Kernel().h || Pad().w >= Kernel().w) {
+    if (pad.h >= kernel.h || pad.w >= kernel.w) {
       FailField(*this, message + ".pad",
-                StrCat("pad ", Pad().h, "x", Pad().w, " must be smaller than the kernel ",
-                       Kernel().h, "x", Kernel().w));
+                StrCat("pad ", pad.h, "x", pad.w, " must be smaller than the kernel ", kernel.h,
+                       "x", kernel.w));
     }
   }
 
@@ -95,7 +92,7 @@ class UnPooling final : public Layer {
     }
     if (masked) CheckMaskShape(*this, input, context.inputs[1].shape);
     LayerInfo info;
-    const PoolWindow window = Window(input);
+    const PoolWindow window = UnpoolWindow(*this, input);
     info.outputs = {{Shape{input[0], input[1], window.h.in, window.w.in}, context.inputs[0].dtype}};
     if (masked) info.backward_reads_input = {false, true};
     return info;
@@ -109,7 +106,7 @@ class UnPooling final : public Layer {
   void Forward(const ForwardArgs& args) const override {
     if (method_ == UnPoolingParameter::MAX) return ForwardMaskUnpool(*this, args);
     const Shape& shape = args.inputs[0].shape();
-    const PoolWindow w = Window(shape);
+    const PoolWindow w = UnpoolWindow(*this, shape);
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       T* y = args.outputs[0].data<T>();
@@ -128,7 +125,7 @@ class UnPooling final : public Layer {
   void Backward(const BackwardArgs& args) const override {
     if (method_ == UnPoolingParameter::MAX) return BackwardMaskUnpool(*this, args);
     const Shape& shape = args.input_grads[0].shape();
-    const PoolWindow w = Window(shape);
+    const PoolWindow w = UnpoolWindow(*this, shape);
     DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
       const T* dy = args.output_grads[0].data<T>();
       T* dx = args.input_grads[0].data<T>();
@@ -145,50 +142,6 @@ class UnPooling final : public Layer {
   }
 
  private:
-  Side Kernel() const {
-    const UnPoolingParameter& p = param().unpooling_param();
-    return p.has_kernel_size() ? Side{p.kernel_size(), p.kernel_size()}
-                               : Side{p.kernel_h(), p.kernel_w()};
-  }
-  Side Stride() const {
-    const UnPoolingParameter& p = param().unpooling_param();
-    return p.has_stride_h() ? Side{p.stride_h(), p.stride_w()} : Side{p.stride(), p.stride()};
-  }
-  Side Pad() const {
-    const UnPoolingParameter& p = param().unpooling_param();
-    return p.has_pad_h() ? Side{p.pad_h(), p.pad_w()} : Side{p.pad(), p.pad()};
-  }
-  Side Size() const {
-    const UnPoolingParameter& p = param().unpooling_param();
-    return p.has_unpool_h() ? Side{p.unpool_h(), p.unpool_w()}
-                            : Side{p.unpool_size(), p.unpool_size()};
-  }
-
-  // The pooling that this is the way back of: its input is our output.
-  PoolWindow Window(const Shape& input) const {
-    return {Axis(input, 2, Kernel().h, Stride().h, Pad().h, Size().h),
-            Axis(input, 3, Kernel().w, Stride().w, Pad().w, Size().w)};
-  }
-
-  PoolAxis Axis(const Shape& input, int axis, int64_t kernel, int64_t stride, int64_t pad,
-                int64_t size) const {
-    const int64_t last = input[axis] - 1;
-    PoolAxis made{.out = input[axis], .kernel = kernel, .stride = stride, .pad = pad};
-    made.in = size > 0 ? size : last * stride + kernel - 2 * pad;
-    if (last < 0 || made.in < 1) {
-      FailInputs(*this, StrCat("the input of shape ", ToString(input),
-                               " gives an output without "
-                               "pixels; use a smaller pad, or give the size"));
-    }
-    if (method_ != UnPoolingParameter::MAX && made.Start(last) >= made.in) {
-      FailField(*this, "unpooling_param.unpool_size",
-                StrCat("the last window starts at ", made.Start(last), ", past the end (", made.in,
-                       ") of the output"));
-    }
-    made.kernel = std::min(made.kernel, made.in + 2 * pad);
-    return made;
-  }
-
   const UnPoolingParameter::UnPoolMethod method_;
 };
 

@@ -1,0 +1,19 @@
+// Unpooling by a mask on the GPU; see mask_unpool.h. A mask element that is no place of the output
+// drops its value: kernels cannot throw.
+#pragma once
+
+#include <cstddef>
+
+#include "graph/registry.h"
+
+namespace crema {
+
+// No where the element type of the mask does not tell all places apart.
+Support SupportsCudaMaskUnpool(const KernelQuery& query);
+// Of Forward and of Backward.
+size_t CudaMaskUnpoolScratch(const KernelQuery& query);
+
+void ForwardCudaMaskUnpool(const ForwardArgs& args);
+void BackwardCudaMaskUnpool(const BackwardArgs& args);
+
+}  // namespace crema
