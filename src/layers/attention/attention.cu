@@ -1,0 +1,280 @@
+// Attention on the GPU; see attention.cc. Products are batches of cuBLAS over heads or over items,
+// whichever are fewer calls. Scores are scaled by the softmax and by its way back.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "layers/attention/attention_head.h"
+#include "layers/gpu_row.h"
+#include "math/cuda/gemm.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+// A layer on some items of its batch.
+struct Work {
+  const CudaQueue& queue;
+  DType dtype;
+  AttentionExtent e;
+  float scale;
+  int64_t first, items;
+};
+
+// `count` heads that lie at fixed steps; the first of them begins at `at`.
+struct HeadBatch {
+  HeadBatch(const AttentionExtent& e, int64_t item, int64_t first_head, int64_t items,
+            bool by_items)
+      : at(e, item, first_head), head(first_head), count(by_items ? items : e.kv_heads) {
+    query = by_items ? e.queries * e.query_stride() : e.group() * e.size;
+    key = by_items ? e.keys * e.key_stride() : e.size;
+    value = by_items ? e.keys * e.value_stride() : e.value_size;
+    output = by_items ? e.queries * e.output_stride() : e.group() * e.value_size;
+    products = (by_items ? e.heads : e.group()) * e.products();
+  }
+  HeadOffsets at;
+  int64_t head, count;
+  int64_t query, key, value, output, products;  // steps
+};
+
+// Calls body(batch) for all heads: those that share keys one after the other.
+template <typename Body>
+void ForHeads(const Work& work, const Body& body) {
+  const AttentionExtent& e = work.e;
+  if (e.heads <= work.items * e.group()) {
+    for (int64_t head = 0; head < e.heads; ++head) {
+      body(HeadBatch(e, work.first, head, work.items, true));
+    }
+    return;
+  }
+  for (int64_t item = work.first; item < work.first + work.items; ++item) {
+    for (int64_t g = 0; g < e.group(); ++g) body(HeadBatch(e, item, g, 1, false));
+  }
+}
+
+template <typename T>
+struct GpuMask {
+  const T* data = nullptr;                         // null: there is none
+  int64_t item = 0, head = 0, query = 0, key = 0;  // steps
+};
+
+// Rows of products -> probabilities.
+template <typename T>
+void MaskedSoftmax(const Work& work, bool causal, const GpuMask<T>& mask, T* p) {
+  const int64_t heads = work.e.heads, queries = work.e.queries, keys = work.e.keys;
+  const int64_t first = work.first;
+  const float scale = work.scale;
+  ForTeams(work.queue, "AttentionSoftmax", work.items * heads * queries,
+           [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
+             const float lowest = -std::numeric_limits<float>::infinity();
+             const int64_t q = r % queries;
+             const int64_t seen = causal && q + 1 < keys ? q + 1 : keys;
+             const int64_t offset = (first + r / queries / heads) * mask.item +
+                                    r / queries % heads * mask.head + q * mask.query;
+             T* row = p + r * keys;
+             const auto value = [&](int64_t k) {
+               const float product = scale * ToFloat(row[k]);
+               return mask.data == nullptr ? product
+                                           : product + ToFloat(mask.data[offset + k * mask.key]);
+             };
+             const float most = team.Max(seen, lowest, value);
+             // A maximum does not tell NaN, which must stay.
+             const bool blind = most == lowest && team.Sum(seen, [&](int64_t k) {
+               return static_cast<int64_t>(value(k) != lowest);
+             }) == 0;
+             const float sum = team.Sum(seen, [&](int64_t k) { return std::exp(value(k) - most); });
+             team.For(keys, [&](int64_t k) {
+               const bool none = blind || k >= seen;
+               row[k] = FromFloat<T>(none ? 0 : std::exp(value(k) - most) / sum);
+             });
+           });
+}
+
+// dp = scale p (dp - sum dp p): the gradient of the unscaled products.
+template <typename T>
+void SoftmaxBackward(const Work& work, const T* p, T* dp) {
+  const int64_t keys = work.e.keys;
+  const float scale = work.scale;
+  ForTeams(work.queue, "AttentionBackward", work.items * work.e.heads * work.e.queries,
+           [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
+             const T* probability = p + r * keys;
+             T* row = dp + r * keys;
+             const float sum = team.Sum(
+                 keys, [&](int64_t k) { return ToFloat(row[k]) * ToFloat(probability[k]); });
+             team.For(keys, [&](int64_t k) {
+               const float own = ToFloat(probability[k]);
+               // What is not seen has no part in it, whatever the value there is.
+               row[k] = FromFloat<T>(own == 0 ? 0 : scale * own * (ToFloat(row[k]) - sum));
+             });
+           });
+}
+
+// p is that of the first item of the work.
+template <typename T>
+void Forward(const Work& work, const AttentionTensors<T>& in, bool causal, const GpuMask<T>& mask,
+             T* p, T* y) {
+  const AttentionExtent& e = work.e;
+  const int64_t base = work.first * e.heads * e.products();
+  ForHeads(work, [&](const HeadBatch& b) {
+    CudaGemmBatched(work.queue, work.dtype, {b.count, b.query, b.key, b.products}, false, true,
+                    e.queries, e.keys, e.size, in.query + b.at.query, e.query_stride(),
+                    in.key + b.at.key, e.key_stride(), 0, p + b.at.saved - base, e.keys);
+  });
+  MaskedSoftmax(work, causal, mask, p);
+  ForHeads(work, [&](const HeadBatch& b) {
+    CudaGemmBatched(work.queue, work.dtype, {b.count, b.products, b.value, b.output}, false, false,
+                    e.queries, e.value_size, e.keys, p + b.at.saved - base, e.keys,
+                    in.value + b.at.value, e.value_stride(), 0, y + b.at.output, e.output_stride());
+  });
+}
+
+// p is that of all items, dp that of the first item of the work.
+template <typename T>
+void Backward(const Work& work, const AttentionTensors<T>& in, const T* p, const T* dy,
+              const AttentionGradients<T>& out, T* dp) {
+  const AttentionExtent& e = work.e;
+  const int64_t base = work.first * e.heads * e.products();
+  // Sums over the heads that share keys.
+  const auto beta = [&](const HeadBatch& b) { return b.head % e.group() == 0 ? 0.0f : 1.0f; };
+  ForHeads(work, [&](const HeadBatch& b) {
+    if (out.value == nullptr) return;
+    CudaGemmBatched(work.queue, work.dtype, {b.count, b.products, b.output, b.value}, true, false,
+                    e.keys, e.value_size, e.queries, p + b.at.saved, e.keys, dy + b.at.output,
+                    e.output_stride(), beta(b), out.value + b.at.value, e.value_stride());
+  });
+  if (out.query == nullptr && out.key == nullptr) return;
+  ForHeads(work, [&](const HeadBatch& b) {
+    CudaGemmBatched(work.queue, work.dtype, {b.count, b.output, b.value, b.products}, false, true,
+                    e.queries, e.keys, e.value_size, dy + b.at.output, e.output_stride(),
+                    in.value + b.at.value, e.value_stride(), 0, dp + b.at.saved - base, e.keys);
+  });
+  SoftmaxBackward(work, p + base, dp);
+  ForHeads(work, [&](const HeadBatch& b) {
+    if (out.query != nullptr) {
+      CudaGemmBatched(work.queue, work.dtype, {b.count, b.products, b.key, b.query}, false, false,
+                      e.queries, e.size, e.keys, dp + b.at.saved - base, e.keys, in.key + b.at.key,
+                      e.key_stride(), 0, out.query + b.at.query, e.query_stride());
+    }
+    if (out.key != nullptr) {
+      CudaGemmBatched(work.queue, work.dtype, {b.count, b.products, b.query, b.key}, true, false,
+                      e.keys, e.size, e.queries, dp + b.at.saved - base, e.keys,
+                      in.query + b.at.query, e.query_stride(), beta(b), out.key + b.at.key,
+                      e.key_stride());
+    }
+  });
+}
+
+template <typename T>
+void FillZero(const CudaQueue& queue, const TensorView& view) {
+  T* to = Elements<T>(view);
+  ForElements(queue, "FillZero", view.count(),
+              [=] CREMA_HOST_DEVICE(int64_t i) { to[i] = FromFloat<T>(0); });
+}
+
+const Shape& ShapeOf(const BlobSpec& spec) { return spec.shape; }
+const Shape& ShapeOf(const ConstTensorView& view) { return view.shape(); }
+
+template <typename Views>
+AttentionExtent ExtentOf(const Layer& layer, const Views& inputs) {
+  std::array<Shape, 3> shapes;
+  const size_t count = inputs.size() < 3 ? 1 : 3;
+  for (size_t i = 0; i < count; ++i) shapes[i] = ShapeOf(inputs[i]);
+  return AttentionExtentOf(layer, std::span(shapes).first(count));
+}
+
+float Scale(const Layer& layer, const AttentionExtent& e) {
+  const AttentionParameter& param = layer.param().attention_param();
+  return param.has_scale() ? param.scale()
+                           : static_cast<float>(1 / std::sqrt(static_cast<double>(e.size)));
+}
+
+template <typename T>
+AttentionTensors<T> TensorsOf(const AttentionExtent& e, std::span<const ConstTensorView> inputs) {
+  return {Elements<T>(inputs[0]), Elements<T>(inputs[e.packed ? 0 : 1]) + e.key_begin(),
+          Elements<T>(inputs[e.packed ? 0 : 2]) + e.value_begin()};
+}
+
+template <typename T>
+AttentionGradients<T> GradientsOf(const AttentionExtent& e, std::span<const TensorView> grads) {
+  const auto begin = [&](size_t i, int64_t offset) {
+    const TensorView& view = grads[e.packed ? 0 : i];
+    return view.empty() ? nullptr : Elements<T>(view) + offset;
+  };
+  return {begin(0, 0), begin(1, e.key_begin()), begin(2, e.value_begin())};
+}
+
+// Items whose products lie in scratch memory at a time.
+int64_t ItemsAtATime(const AttentionExtent& e, DType dtype) {
+  constexpr int64_t kBytes = 64 << 20;
+  const int64_t item = e.heads * e.products() * static_cast<int64_t>(SizeOf(dtype));
+  return std::clamp<int64_t>(kBytes / std::max<int64_t>(1, item), 1, std::max<int64_t>(1, e.items));
+}
+
+// Forward it is needed where the probabilities are not saved, which none but the pass itself tells.
+size_t Scratch(const KernelQuery& query) {
+  const AttentionExtent e = ExtentOf(query.layer, query.context.inputs);
+  const DType dtype = query.context.dtype;
+  return static_cast<size_t>(ItemsAtATime(e, dtype) * e.heads * e.products()) * SizeOf(dtype);
+}
+
+template <typename T>
+GpuMask<T> MaskOf(const Layer& layer, const AttentionExtent& e,
+                  std::span<const ConstTensorView> inputs) {
+  const int mask = AttentionMask(inputs.size());
+  if (mask < 0) return {};
+  const ConstTensorView& view = inputs[static_cast<size_t>(mask)];
+  const std::array<int64_t, 4> steps = MaskStrides(layer, e, view.shape());
+  return {Elements<T>(view), steps[0], steps[1], steps[2], steps[3]};
+}
+
+void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const AttentionExtent e = ExtentOf(layer, args.inputs);
+  const DType dtype = args.inputs[0].dtype();
+  const bool causal = layer.param().attention_param().causal();
+  DispatchCudaFloat(dtype, [&]<typename T>(T) {
+    if (e.keys == 0) return FillZero<T>(queue, args.outputs[0]);
+    const bool saves = !args.saved[0].empty();
+    T* p = saves ? Elements<T>(args.saved[0]) : reinterpret_cast<T*>(args.scratch.data());
+    const int64_t step = saves ? std::max<int64_t>(1, e.items) : ItemsAtATime(e, dtype);
+    for (int64_t first = 0; first < e.items; first += step) {
+      const Work work{queue, dtype, e, Scale(layer, e), first, std::min(step, e.items - first)};
+      Forward(work, TensorsOf<T>(e, args.inputs), causal, MaskOf<T>(layer, e, args.inputs), p,
+              Elements<T>(args.outputs[0]));
+    }
+  });
+}
+
+void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const AttentionExtent e = ExtentOf(layer, args.inputs);
+  const DType dtype = args.output_grads[0].dtype();
+  const int64_t step = ItemsAtATime(e, dtype);
+  DispatchCudaFloat(dtype, [&]<typename T>(T) {
+    if (e.products() == 0) {
+      for (const TensorView& grad : args.input_grads) {
+        if (!grad.empty()) FillZero<T>(queue, grad);
+      }
+      return;
+    }
+    for (int64_t first = 0; first < e.items; first += step) {
+      const Work work{queue, dtype, e, Scale(layer, e), first, std::min(step, e.items - first)};
+      Backward(work, TensorsOf<T>(e, args.inputs), Elements<T>(args.saved[0]),
+               Elements<T>(args.output_grads[0]), GradientsOf<T>(e, args.input_grads),
+               reinterpret_cast<T*>(args.scratch.data()));
+    }
+  });
+}
+
+}  // namespace
+
+void RegisterAttentionCuda(Registry& registry) {
+  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
+  row.name = "cublas";
+  row.forward_scratch = Scratch;
+  row.backward_scratch = Scratch;
+  registry.AddKernel("Attention", std::move(row));
+}
+
+}  // namespace crema
