@@ -183,17 +183,16 @@ void GateGradients(const BackwardPass<T>& pass, int64_t t, bool reset_after,
     T* dh = at.dh + s * size;
     for (int64_t d = begin; d < end; ++d) {
       const T r = gates[d], z = gates[size + d], n = gates[2 * size + d];
-      const T total = dh[d] + dy[d];
-      const T dn = total * (T(1) - z) * (T(1) - n * n);
-      dz[size + d] = total * (before[d] - n) * z * (T(1) - z);
-      dz[2 * size + d] = dn;
-      dh[d] = total * z;
-      at.dproduct[row * size + d] = reset_after ? dn * r : dn;
+      const GruSlopes<T> slopes = GruBackward(z, n, before[d], dh[d] + dy[d]);
+      dz[size + d] = slopes.z;
+      dz[2 * size + d] = slopes.n;
+      dh[d] = slopes.before;
+      at.dproduct[row * size + d] = reset_after ? slopes.n * r : slopes.n;
       if (!reset_after) {
         at.factor[row * size + d] = r * before[d];
         continue;
       }
-      dz[d] = dn * pass.tapes[kProduct][row * size + d] * r * (T(1) - r);
+      dz[d] = slopes.n * pass.tapes[kProduct][row * size + d] * r * (T(1) - r);
     }
   });
 }

@@ -4,16 +4,11 @@
 
 #include <cstdint>
 
+#include "layers/recurrent/recurrent_gates.h"
 #include "math/fast_exp.h"
 #include "math/vectorize.h"
 
 namespace crema {
-
-// a * b, and 0 where the factor a is 0, whatever b is.
-template <typename T>
-inline T Masked(T a, T b) {
-  return a == T(0) ? T(0) : a * b;
-}
 
 // Elements [begin, end) of one row: `z` are the gates before their activations, `gates` after
 // (may be z). `c_before` null: zeros; it counts `cont` times.
@@ -46,14 +41,13 @@ CREMA_MULTIVERSION void LstmRowBackward(int64_t size, int64_t begin, int64_t end
   for (int64_t d = begin; d < end; ++d) {
     const T i = gates[d], f = gates[size + d], o = gates[2 * size + d], g = gates[3 * size + d];
     const T before = c_before == nullptr ? T(0) : Masked(cont, c_before[d]);
-    const T squashed = FastTanh(c[d]);
-    const T cell = dc[d] + dh[d] * o * (T(1) - squashed * squashed);
-    if (dc_before != nullptr) dc_before[d] = Masked(cont, cell * f);
+    const LstmSlopes<T> slopes = LstmBackward(i, f, o, g, before, FastTanh(c[d]), dc[d], dh[d]);
+    if (dc_before != nullptr) dc_before[d] = Masked(cont, slopes.before);
     if (dz == nullptr) continue;
-    dz[d] = cell * g * i * (T(1) - i);
-    dz[size + d] = cell * before * f * (T(1) - f);
-    dz[2 * size + d] = dh[d] * squashed * o * (T(1) - o);
-    dz[3 * size + d] = cell * i * (T(1) - g * g);
+    dz[d] = slopes.i;
+    dz[size + d] = slopes.f;
+    dz[2 * size + d] = slopes.o;
+    dz[3 * size + d] = slopes.g;
   }
 }
 

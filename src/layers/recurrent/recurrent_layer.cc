@@ -48,32 +48,6 @@ std::unique_ptr<LayerSessionState> RecurrentLayer::MakeState(const ExecContext&,
                                           static_cast<int64_t>(cell_.states) * Hidden());
 }
 
-template <typename T, typename Args>
-void RecurrentLayer::FillPass(const Args& args, const Bottoms& bottoms, int direction,
-                              SequencePass<T>* pass) const {
-  const auto input = [&](int i) {
-    return i < 0 ? nullptr : args.inputs[static_cast<size_t>(i)].template data<T>();
-  };
-  const Shape* x_static =
-      bottoms.x_static < 0 ? nullptr : &args.inputs[static_cast<size_t>(bottoms.x_static)].shape();
-  const SequenceExtent e = ExtentOf(args.inputs[0].shape(), x_static);
-  pass->threads = args.context.threads();
-  pass->extent = e;
-  pass->reverse = Reverse(direction);
-  pass->x = input(0);
-  pass->cont = input(bottoms.cont);
-  pass->x_static = input(bottoms.x_static);
-  pass->y_stride = Directions() * e.hidden;
-  for (size_t s = 0; bottoms.initial >= 0 && s < cell_.states; ++s) {
-    pass->initial[s] = input(bottoms.initial + static_cast<int>(s)) + direction * e.state();
-  }
-  size_t blob = FirstBlob(args.learned.size(), direction);
-  for (size_t b = 0; b < kRecurrentBlobs; ++b) {
-    if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
-    pass->learned[b] = args.learned[blob++].template data<T>();
-  }
-}
-
 size_t RecurrentLayer::FirstBlob(size_t blobs, int direction) const {
   return blobs / static_cast<size_t>(Directions()) * static_cast<size_t>(direction);
 }

@@ -39,16 +39,7 @@ class RecurrentLayer : public Layer {
                          int threads) const override;
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext&, Phase) const override;
 
- protected:
-  // Scratch elements of the cell itself.
-  virtual int64_t ForwardElements(const SequenceExtent& extent) const = 0;
-  virtual int64_t BackwardElements(const SequenceExtent& extent) const = 0;
-  virtual void Run(const ForwardPass<float>& pass) const = 0;
-  virtual void Run(const ForwardPass<double>& pass) const = 0;
-  virtual void Run(const BackwardPass<float>& pass) const = 0;
-  virtual void Run(const BackwardPass<double>& pass) const = 0;
-
- private:
+  // What follows is for what runs a layer: how it is laid out.
   // Indices of the bottoms; -1: not there.
   struct Bottoms {
     int cont = -1;
@@ -59,21 +50,36 @@ class RecurrentLayer : public Layer {
   int64_t Hidden() const { return recurrent_.num_output(); }
   int Directions() const;
   bool Reverse(int direction) const;
+  // Whether a batch begins with the states that the last one left.
   bool Carries(const Bottoms& bottoms) const;
-  void CheckInputs(const InferContext& context, const Bottoms& bottoms) const;
-  std::vector<LearnedBlob> LearnedBlobs(const SequenceExtent& extent) const;
   bool Has(RecurrentBlob blob, const SequenceExtent& extent) const;
   SequenceExtent ExtentOf(const Shape& x, const Shape* x_static) const;
   SequenceExtent ExtentOf(const InferContext& context) const;
-  size_t ScratchSize(const InferContext& context, int64_t cell, bool forward) const;
-
+  // Index of the first learned blob of a direction.
+  size_t FirstBlob(size_t blobs, int direction) const;
+  const RecurrentCell& cell() const { return cell_; }
   // What the passes of both ways have in common.
   template <typename T, typename Args>
   void FillPass(const Args& args, const Bottoms& bottoms, int direction,
                 SequencePass<T>* pass) const;
+
+  // Scratch elements of the cell itself.
+  virtual int64_t ForwardElements(const SequenceExtent& extent) const = 0;
+  virtual int64_t BackwardElements(const SequenceExtent& extent) const = 0;
+
+ protected:
+  virtual void Run(const ForwardPass<float>& pass) const = 0;
+  virtual void Run(const ForwardPass<double>& pass) const = 0;
+  virtual void Run(const BackwardPass<float>& pass) const = 0;
+  virtual void Run(const BackwardPass<double>& pass) const = 0;
+
+ private:
+  void CheckInputs(const InferContext& context, const Bottoms& bottoms) const;
+  std::vector<LearnedBlob> LearnedBlobs(const SequenceExtent& extent) const;
+  size_t ScratchSize(const InferContext& context, int64_t cell, bool forward) const;
+
   template <typename T>
   void CutScratch(int64_t cell, ScratchCutter* cutter, SequencePass<T>* pass) const;
-  size_t FirstBlob(size_t blobs, int direction) const;
   template <typename T>
   void ForwardDirection(const ForwardArgs& args, const Bottoms& bottoms, int direction) const;
   template <typename T>
@@ -85,6 +91,36 @@ class RecurrentLayer : public Layer {
   const RecurrentParameter& recurrent_;
 };
 
+// Of one way: T is the element type of a row of any device.
+template <typename T, typename Args>
+void RecurrentLayer::FillPass(const Args& args, const Bottoms& bottoms, int direction,
+                              SequencePass<T>* pass) const {
+  const auto elements = [](const ConstTensorView& view) {
+    return static_cast<const T*>(view.raw());
+  };
+  const auto input = [&](int i) {
+    return i < 0 ? nullptr : elements(args.inputs[static_cast<size_t>(i)]);
+  };
+  const Shape* x_static =
+      bottoms.x_static < 0 ? nullptr : &args.inputs[static_cast<size_t>(bottoms.x_static)].shape();
+  const SequenceExtent e = ExtentOf(args.inputs[0].shape(), x_static);
+  pass->threads = args.context.threads();
+  pass->extent = e;
+  pass->reverse = Reverse(direction);
+  pass->x = input(0);
+  pass->cont = input(bottoms.cont);
+  pass->x_static = input(bottoms.x_static);
+  pass->y_stride = Directions() * e.hidden;
+  for (size_t s = 0; bottoms.initial >= 0 && s < cell_.states; ++s) {
+    pass->initial[s] = input(bottoms.initial + static_cast<int>(s)) + direction * e.state();
+  }
+  size_t blob = FirstBlob(args.learned.size(), direction);
+  for (size_t b = 0; b < kRecurrentBlobs; ++b) {
+    if (!Has(static_cast<RecurrentBlob>(b), e)) continue;
+    pass->learned[b] = elements(args.learned[blob++]);
+  }
+}
+
 // A layer whose steps are Cell::Forward(pass) and Cell::Backward(pass), function templates over
 // the element type; the numbers of scratch elements are Cell::ForwardElements(extent), ...
 template <typename Cell>
@@ -93,13 +129,14 @@ class RecurrentLayerOf final : public RecurrentLayer {
   explicit RecurrentLayerOf(const LayerParameter& param)
       : RecurrentLayer(param, Cell(param).Describe()), steps_(param) {}
 
- protected:
   int64_t ForwardElements(const SequenceExtent& e) const override {
     return steps_.ForwardElements(e);
   }
   int64_t BackwardElements(const SequenceExtent& e) const override {
     return steps_.BackwardElements(e);
   }
+
+ protected:
   void Run(const ForwardPass<float>& pass) const override { steps_.Forward(pass); }
   void Run(const ForwardPass<double>& pass) const override { steps_.Forward(pass); }
   void Run(const BackwardPass<float>& pass) const override { steps_.Backward(pass); }

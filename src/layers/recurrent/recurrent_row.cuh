@@ -1,0 +1,132 @@
+// Rows of recurrent layers on GPUs; recurrent_layer.cc there. `Steps` has
+//   Forward(run, layer, pass) and Backward(run, layer, pass), with the scratch of the CPU's cell.
+#pragma once
+
+#include "layers/recurrent/sequence_pass.cuh"
+#include "math/scratch.h"
+
+namespace crema {
+
+template <typename T>
+void CutRecurrentScratch(const RecurrentLayer& layer, int64_t elements, ScratchCutter* cutter,
+                         SequencePass<T>* pass) {
+  const SequenceExtent& e = pass->extent;
+  pass->scratch = cutter->Take<T>(elements);
+  if (e.statics > 0)
+    pass->static_scratch = cutter->Take<T>(e.streams * layer.cell().gates * e.hidden);
+}
+
+template <typename Steps, typename T>
+void RecurrentForward(const GpuRun& run, const RecurrentLayer& layer, const ForwardArgs& args,
+                      int direction) {
+  const RecurrentLayer::Bottoms bottoms = layer.BottomsOf(args.inputs.size());
+  ForwardPass<T> pass;
+  layer.FillPass<T>(args, bottoms, direction, &pass);
+  const SequenceExtent& e = pass.extent;
+  ScratchCutter cutter(args.scratch);
+  CutRecurrentScratch<T>(layer, layer.ForwardElements(e), &cutter, &pass);
+  pass.y = Elements<T>(args.outputs[0]) + direction * e.hidden;
+  size_t saved = 0;
+  for (size_t t = 0; t < kMostTapes; ++t) {
+    const int64_t size = e.rows() * layer.cell().tapes[t] * e.hidden;
+    if (layer.cell().tapes[t] == 0) continue;
+    const TensorView view = At(args.saved, saved++);
+    pass.tape[t] = view.empty() ? cutter.Take<T>(size) : Elements<T>(view) + direction * size;
+  }
+  for (size_t s = 0; bottoms.initial >= 0 && s < layer.cell().states; ++s) {
+    pass.final[s] = Elements<T>(args.outputs[1 + s]) + direction * e.state();
+  }
+  Steps::Forward(run, layer, pass);
+}
+
+template <typename Steps, typename T>
+void RecurrentBackward(const GpuRun& run, const RecurrentLayer& layer, const BackwardArgs& args,
+                       int direction) {
+  const RecurrentLayer::Bottoms bottoms = layer.BottomsOf(args.inputs.size());
+  const auto input_grad = [&](int i) {
+    return i < 0 ? nullptr : Elements<T>(args.input_grads[static_cast<size_t>(i)]);
+  };
+  BackwardPass<T> pass;
+  layer.FillPass<T>(args, bottoms, direction, &pass);
+  const SequenceExtent& e = pass.extent;
+  ScratchCutter cutter(args.scratch);
+  CutRecurrentScratch<T>(layer, layer.BackwardElements(e), &cutter, &pass);
+  pass.y = Elements<T>(args.outputs[0]) + direction * e.hidden;
+  pass.dy = Elements<T>(args.output_grads[0]) + direction * e.hidden;
+  size_t saved = 0;
+  for (size_t t = 0; t < kMostTapes; ++t) {
+    if (layer.cell().tapes[t] == 0) continue;
+    const int64_t size = e.rows() * layer.cell().tapes[t] * e.hidden;
+    pass.tapes[t] = Elements<T>(args.saved[saved++]) + direction * size;
+  }
+  for (size_t s = 0; bottoms.initial >= 0 && s < layer.cell().states; ++s) {
+    T* grad = input_grad(bottoms.initial + static_cast<int>(s));
+    if (grad != nullptr) pass.initial_grads[s] = grad + direction * e.state();
+    pass.final_grads[s] = Elements<T>(args.output_grads[1 + s]) + direction * e.state();
+  }
+  pass.dx = input_grad(0);
+  pass.dstatic = input_grad(bottoms.x_static);
+  pass.accumulate = direction > 0;
+  size_t blob = layer.FirstBlob(args.learned.size(), direction);
+  for (size_t b = 0; b < kRecurrentBlobs; ++b) {
+    if (!layer.Has(static_cast<RecurrentBlob>(b), e)) continue;
+    pass.learned_grads[b] = Elements<T>(args.learned_grads[blob++]);
+  }
+  Steps::Backward(run, layer, pass);
+}
+
+template <typename Steps>
+void RecurrentForwardRow(const Layer& layer, const ForwardArgs& args) {
+  const auto& recurrent = static_cast<const RecurrentLayer&>(layer);
+  const GpuRun run{BoundQueue(args.context), args.inputs[0].dtype()};
+  DispatchCudaFloat(run.dtype, [&]<typename T>(T) {
+    for (int d = 0; d < recurrent.Directions(); ++d) {
+      RecurrentForward<Steps, T>(run, recurrent, args, d);
+    }
+  });
+}
+
+template <typename Steps>
+void RecurrentBackwardRow(const Layer& layer, const BackwardArgs& args) {
+  const auto& recurrent = static_cast<const RecurrentLayer&>(layer);
+  const GpuRun run{BoundQueue(args.context), args.inputs[0].dtype()};
+  DispatchCudaFloat(run.dtype, [&]<typename T>(T) {
+    for (int d = 0; d < recurrent.Directions(); ++d) {
+      RecurrentBackward<Steps, T>(run, recurrent, args, d);
+    }
+  });
+}
+
+inline size_t RecurrentScratch(const KernelQuery& query, bool forward) {
+  const auto& layer = static_cast<const RecurrentLayer&>(query.layer);
+  const SequenceExtent e = layer.ExtentOf(query.context);
+  const auto bytes = [&](int64_t count) {
+    return ScratchBytes<std::byte>(count * static_cast<int64_t>(SizeOf(query.context.dtype)));
+  };
+  size_t total = kScratchSlack + bytes(e.streams * layer.cell().gates * e.hidden);
+  if (!forward) return total + bytes(layer.BackwardElements(e));
+  for (const int64_t width : layer.cell().tapes) total += bytes(e.rows() * width * e.hidden);
+  return total + bytes(layer.ForwardElements(e));
+}
+
+// Snapshots and the check of the number of streams want carried states on the CPU, which a queue
+// of work does not wait for.
+inline Support SupportsRecurrent(const KernelQuery& query) {
+  const auto& layer = static_cast<const RecurrentLayer&>(query.layer);
+  if (layer.Carries(layer.BottomsOf(query.context.inputs.size()))) {
+    return Support::No(
+        "states go from one batch to the next on the CPU; with expose_hidden they do not");
+  }
+  return SupportsCudaFloats(query);
+}
+
+template <typename Steps>
+Kernel MakeRecurrentRow() {
+  Kernel row = MakeCudaRow(RecurrentForwardRow<Steps>, RecurrentBackwardRow<Steps>);
+  row.supports = SupportsRecurrent;
+  row.forward_scratch = [](const KernelQuery& query) { return RecurrentScratch(query, true); };
+  row.backward_scratch = [](const KernelQuery& query) { return RecurrentScratch(query, false); };
+  return row;
+}
+
+}  // namespace crema

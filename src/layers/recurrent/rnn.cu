@@ -1,0 +1,113 @@
+// RNN on the GPU; see rnn.cc.
+#include "layers/recurrent/recurrent_row.cuh"
+
+namespace crema {
+namespace {
+
+// Rows of `size` elements, `stride` apart: tanh in place.
+template <typename T>
+void TanhRows(const GpuRun& run, int64_t rows, int64_t size, T* data, int64_t stride) {
+  ForElements(run.queue, "TanhRows", rows * size, [=] CREMA_HOST_DEVICE(int64_t i) {
+    T* at = data + i / size * stride + i % size;
+    *at = FromFloat<T>(std::tanh(ToFloat(*at)));
+  });
+}
+
+// dout = dy (1 - y^2)
+template <typename T>
+void OutputSlopes(const GpuRun& run, const BackwardPass<T>& pass, T* dout) {
+  const int64_t size = pass.extent.hidden, stride = pass.y_stride;
+  const T* all_y = pass.y;
+  const T* dy = pass.dy;
+  ForElements(run.queue, "RnnOutput", pass.extent.rows() * size, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t at = i / size * stride + i % size;
+    const float y = ToFloat(all_y[at]);
+    dout[i] = FromFloat<T>(ToFloat(dy[at]) * (1 - y * y));
+  });
+}
+
+// dz, which is the gradient of h from the outputs, = (dz + dh) (1 - h^2).
+template <typename T>
+void HiddenSlopes(const GpuRun& run, int64_t count, const T* h, const T* dh, T* dz) {
+  ForElements(run.queue, "RnnHidden", count, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const float own = ToFloat(h[i]);
+    dz[i] = FromFloat<T>((ToFloat(dz[i]) + ToFloat(dh[i])) * (1 - own * own));
+  });
+}
+
+// dh (rows x hidden) = the gradient of h from the outputs; adds the gradients of W_ho and b_o.
+template <typename T>
+void OutputBackward(const GpuRun& run, const BackwardPass<T>& pass, T* dout, T* dh) {
+  const SequenceExtent& e = pass.extent;
+  const int64_t size = e.hidden;
+  OutputSlopes(run, pass, dout);
+  CudaGemm(run.queue, run.dtype, false, false, e.rows(), size, size, dout, size,
+           pass.Learned(RecurrentBlob::kExtra), size, 0, dh, size);
+  if (T* grad = pass.LearnedGrad(RecurrentBlob::kExtraBias)) {
+    AddRowsTo<T>(run, dout, size, e.rows(), size, grad);
+  }
+  T* grad = pass.LearnedGrad(RecurrentBlob::kExtra);
+  if (grad == nullptr) return;
+  CudaGemm(run.queue, run.dtype, true, false, size, size, e.rows(), dout, size, pass.tapes[0], size,
+           1, grad, size);
+}
+
+struct RnnSteps {
+  template <typename T>
+  static void Forward(const GpuRun& run, const RecurrentLayer&, const ForwardPass<T>& pass) {
+    const SequenceExtent& e = pass.extent;
+    const int64_t size = e.hidden;
+    T* h = pass.tape[0];
+    const StepStart<T> hidden(pass, pass.initial[0], h, size);
+    ProjectInput(run, pass, size, h);
+    for (int64_t k = 0; k < e.steps; ++k) {
+      T* z = h + pass.Time(k) * e.state();
+      LoadHidden(run, hidden, k, pass.scratch);
+      CudaGemm(run.queue, run.dtype, false, true, e.streams, size, size, pass.scratch, size,
+               pass.Learned(RecurrentBlob::kHidden), size, 1, z, size);
+      TanhRows(run, e.streams, size, z, size);
+    }
+    StoreFinal(run, hidden, pass.final[0]);
+    RepeatRows(run, pass.Learned(RecurrentBlob::kExtraBias), 1, e.rows(), size, pass.y,
+               pass.y_stride);
+    CudaGemm(run.queue, run.dtype, false, true, e.rows(), size, size, h, size,
+             pass.Learned(RecurrentBlob::kExtra), size, 1, pass.y, pass.y_stride);
+    TanhRows(run, e.rows(), size, pass.y, pass.y_stride);
+  }
+
+  template <typename T>
+  static void Backward(const GpuRun& run, const RecurrentLayer&, const BackwardPass<T>& pass) {
+    const SequenceExtent& e = pass.extent;
+    const int64_t size = e.hidden;
+    const T* h = pass.tapes[0];
+    T* dout = pass.scratch;
+    T* dz = dout + e.rows() * size;
+    T* before = dz + e.rows() * size;
+    T* dh = before + e.rows() * size;
+    const StepStart<T> hidden(pass, pass.initial[0], h, size);
+    OutputBackward(run, pass, dout, dz);
+    CopyOrZero(run, pass.final_grads[0], e.state(), dh);
+    for (int64_t k = e.steps - 1; k >= 0; --k) {
+      const int64_t at = pass.Time(k) * e.state();
+      HiddenSlopes<T>(run, e.state(), h + at, dh, dz + at);
+      CudaGemm(run.queue, run.dtype, false, false, e.streams, size, size, dz + at, size,
+               pass.Learned(RecurrentBlob::kHidden), size, 0, dh, size);
+      ApplyFactors(run, hidden, k, dh);
+    }
+    if (pass.initial_grads[0] != nullptr) CopyOrZero<T>(run, dh, e.state(), pass.initial_grads[0]);
+    ProjectInputBackward<T>(run, pass, size, dz);
+    T* dweight = pass.LearnedGrad(RecurrentBlob::kHidden);
+    if (dweight == nullptr) return;
+    LoadAllHidden(run, hidden, before);
+    CudaGemm(run.queue, run.dtype, true, false, size, size, e.rows(), dz, size, before, size, 1,
+             dweight, size);
+  }
+};
+
+}  // namespace
+
+void RegisterRNNCuda(Registry& registry) {
+  registry.AddKernel("RNN", MakeRecurrentRow<RnnSteps>());
+}
+
+}  // namespace crema

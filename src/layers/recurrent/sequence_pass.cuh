@@ -1,0 +1,185 @@
+// What recurrent layers on GPUs share: sequence_pass.h there, and how a layer is run both ways.
+#pragma once
+
+#include <cmath>
+
+#include "layers/gpu_row.h"
+#include "layers/recurrent/recurrent_gates.h"
+#include "layers/recurrent/recurrent_layer.h"
+#include "math/cuda/gemm.h"
+#include "math/cuda/sums.cuh"
+
+namespace crema {
+
+struct GpuRun {
+  const CudaQueue& queue;
+  DType dtype;
+};
+
+CREMA_HOST_DEVICE inline float GateSigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+
+// The states that steps start from: the one before, or the initial one, times the factors.
+template <typename T>
+struct StepStart {
+  StepStart(const SequencePass<T>& pass, const T* first, const T* states, int64_t stride_of_rows)
+      : initial(first),
+        rows(states),
+        cont(pass.cont),
+        stride(stride_of_rows),
+        steps(pass.extent.steps),
+        streams(pass.extent.streams),
+        size(pass.extent.hidden),
+        reverse(pass.reverse) {}
+
+  CREMA_HOST_DEVICE int64_t Time(int64_t k) const { return reverse ? steps - 1 - k : k; }
+  // As SequencePass::Factors.
+  CREMA_HOST_DEVICE float Factor(int64_t k, int64_t n) const {
+    if (cont == nullptr || (reverse && k == 0)) return 1;
+    return ToFloat(cont[(reverse ? Time(k) + 1 : Time(k)) * streams + n]);
+  }
+  // Element d of stream n at the k-th step.
+  CREMA_HOST_DEVICE float Of(int64_t k, int64_t n, int64_t d) const {
+    if (k > 0) return Masked(Factor(k, n), ToFloat(rows[(Time(k - 1) * streams + n) * stride + d]));
+    return initial == nullptr ? 0 : Masked(Factor(k, n), ToFloat(initial[n * size + d]));
+  }
+
+  const T* initial;  // null: zeros
+  const T* rows;     // of all steps
+  const T* cont;     // null: all factors are 1
+  int64_t stride, steps, streams, size;
+  bool reverse;
+};
+
+// to = from, or zeros where that is null.
+template <typename T>
+void CopyOrZero(const GpuRun& run, const T* from, int64_t count, T* to) {
+  ForElements(run.queue, "CopyOrZero", count, [=] CREMA_HOST_DEVICE(int64_t i) {
+    to[i] = from == nullptr ? FromFloat<T>(0) : from[i];
+  });
+}
+
+// Rows of `to`, `stride` apart, = those of a table that repeats.
+template <typename T>
+void RepeatRows(const GpuRun& run, const T* table, int64_t table_rows, int64_t rows, int64_t width,
+                T* to, int64_t stride) {
+  ForElements(run.queue, "RepeatRows", rows * width, [=] CREMA_HOST_DEVICE(int64_t i) {
+    to[i / width * stride + i % width] = table[i / width % table_rows * width + i % width];
+  });
+}
+
+template <typename T>
+void AddRowsTo(const GpuRun& run, const T* rows, int64_t stride, int64_t count, int64_t width,
+               T* sums) {
+  AddColumnSums(
+      run.queue, count, width,
+      [=] CREMA_HOST_DEVICE(int64_t r, int64_t c) { return ToFloat(rows[r * stride + c]); }, sums);
+}
+
+// z (rows x width) = b + W_x x + W_static x_static.
+template <typename T>
+void ProjectInput(const GpuRun& run, const ForwardPass<T>& pass, int64_t width, T* z) {
+  const SequenceExtent& e = pass.extent;
+  const T* bias = pass.Learned(RecurrentBlob::kBias);
+  if (pass.x_static != nullptr) {
+    RepeatRows(run, bias, 1, e.streams, width, pass.static_scratch, width);
+    CudaGemm(run.queue, run.dtype, false, true, e.streams, width, e.statics, pass.x_static,
+             e.statics, pass.Learned(RecurrentBlob::kStatic), e.statics, 1, pass.static_scratch,
+             width);
+    RepeatRows(run, pass.static_scratch, e.streams, e.rows(), width, z, width);
+  } else {
+    RepeatRows(run, bias, 1, e.rows(), width, z, width);
+  }
+  CudaGemm(run.queue, run.dtype, false, true, e.rows(), width, e.inputs, pass.x, e.inputs,
+           pass.Learned(RecurrentBlob::kInput), e.inputs, 1, z, width);
+}
+
+// sums[i] = the sum of that element over all steps.
+template <typename T>
+void SumOverSteps(const GpuRun& run, int64_t steps, int64_t count, const T* rows, T* sums) {
+  ForElements(run.queue, "SumOverSteps", count, [=] CREMA_HOST_DEVICE(int64_t i) {
+    float sum = 0;
+    for (int64_t t = 0; t < steps; ++t) sum += ToFloat(rows[t * count + i]);
+    sums[i] = FromFloat<T>(sum);
+  });
+}
+
+template <typename T>
+void StaticBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t width, const T* dz) {
+  const SequenceExtent& e = pass.extent;
+  T* sum = pass.static_scratch;
+  SumOverSteps(run, e.steps, e.streams * width, dz, sum);
+  if (T* grad = pass.LearnedGrad(RecurrentBlob::kStatic)) {
+    CudaGemm(run.queue, run.dtype, true, false, width, e.statics, e.streams, sum, width,
+             pass.x_static, e.statics, 1, grad, e.statics);
+  }
+  if (pass.dstatic == nullptr) return;
+  CudaGemm(run.queue, run.dtype, false, false, e.streams, e.statics, width, sum, width,
+           pass.Learned(RecurrentBlob::kStatic), e.statics, pass.accumulate ? 1 : 0, pass.dstatic,
+           e.statics);
+}
+
+// The way back from dz: dx, dstatic and the gradients of W_x, b and W_static.
+template <typename T>
+void ProjectInputBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t width,
+                          const T* dz) {
+  const SequenceExtent& e = pass.extent;
+  if (T* grad = pass.LearnedGrad(RecurrentBlob::kInput)) {
+    CudaGemm(run.queue, run.dtype, true, false, width, e.inputs, e.rows(), dz, width, pass.x,
+             e.inputs, 1, grad, e.inputs);
+  }
+  if (T* grad = pass.LearnedGrad(RecurrentBlob::kBias)) {
+    AddRowsTo(run, dz, width, e.rows(), width, grad);
+  }
+  if (pass.x_static != nullptr) StaticBackward(run, pass, width, dz);
+  if (pass.dx == nullptr) return;
+  CudaGemm(run.queue, run.dtype, false, false, e.rows(), e.inputs, width, dz, width,
+           pass.Learned(RecurrentBlob::kInput), e.inputs, pass.accumulate ? 1 : 0, pass.dx,
+           e.inputs);
+}
+
+// out (streams x hidden): of the k-th step.
+template <typename T>
+void LoadHidden(const GpuRun& run, const StepStart<T>& start, int64_t k, T* out) {
+  ForElements(run.queue, "LoadHidden", start.streams * start.size,
+              [=] CREMA_HOST_DEVICE(int64_t i) {
+                out[i] = FromFloat<T>(start.Of(k, i / start.size, i % start.size));
+              });
+}
+
+// Of all steps, in the order of time of the data.
+template <typename T>
+void LoadAllHidden(const GpuRun& run, const StepStart<T>& start, T* out) {
+  const int64_t state = start.streams * start.size;
+  ForElements(run.queue, "LoadAllHidden", start.steps * state, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t k = start.Time(i / state);  // which is its own inverse
+    out[i] = FromFloat<T>(start.Of(k, i % state / start.size, i % start.size));
+  });
+}
+
+// From the gradient of what the k-th step started from to that of what the step before left.
+template <typename T>
+void ApplyFactors(const GpuRun& run, const StepStart<T>& start, int64_t k, T* grad) {
+  if (start.cont == nullptr) return;
+  ForElements(run.queue, "ApplyFactors", start.streams * start.size,
+              [=] CREMA_HOST_DEVICE(int64_t i) {
+                grad[i] = FromFloat<T>(Masked(start.Factor(k, i / start.size), ToFloat(grad[i])));
+              });
+}
+
+// `to` = the state behind the last step; null: not wanted.
+template <typename T>
+void StoreFinal(const GpuRun& run, const StepStart<T>& start, T* to) {
+  if (to == nullptr) return;
+  ForElements(run.queue, "StoreFinal", start.streams * start.size,
+              [=] CREMA_HOST_DEVICE(int64_t i) {
+                const int64_t n = i / start.size, d = i % start.size;
+                if (start.steps > 0) {
+                  const int64_t row = start.Time(start.steps - 1) * start.streams + n;
+                  to[i] = start.rows[row * start.stride + d];
+                } else {
+                  to[i] = start.initial == nullptr ? FromFloat<T>(0) : start.initial[i];
+                }
+              });
+}
+
+}  // namespace crema
