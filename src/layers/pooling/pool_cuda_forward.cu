@@ -83,11 +83,13 @@ void Draw(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, int64_t p
     const double threshold = stream.Uniform(static_cast<uint64_t>(element)) * total;
     double running = 0;
     int64_t drawn = -1;
+    bool done = false;
     cells.For(w, [&](int64_t cell) {
-      if (running > threshold) return;
+      if (done) return;
       const float value = ToFloat(plane[cell]);
       running += static_cast<double>(value);
       if (value > 0) drawn = cell;  // the last one, should rounding keep the sum too low
+      done = running > threshold;
     });
     to.Set(w, i, drawn < 0 ? 0.0F : ToFloat(plane[drawn]), drawn);
   });
