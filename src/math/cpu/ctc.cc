@@ -5,16 +5,12 @@
 #include <limits>
 #include <utility>
 
+#include "math/log_sum.h"
+
 namespace crema {
 namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();  // ln 0
-
-// ln(exp a + exp b).
-double LogSum(double a, double b) {
-  if (a < b) std::swap(a, b);
-  return a == kNever ? kNever : a + std::log1p(std::exp(b - a));
-}
 
 // The labels with blanks around them make 2 L + 1 states; a path goes from one of the first two to
 // one of the last two, staying, going on by one, or skipping the blank between unlike labels.
