@@ -1,0 +1,39 @@
+// Which layers have GPU code. What it computes is compared by layers_test (every sample) and
+// rows_test (random cases).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "support/gpu.h"
+#include "support/layer_case.h"
+
+namespace crema::test {
+namespace {
+
+bool HasGpuRow(const LayerType& type) {
+  return std::ranges::any_of(type.kernels,
+                             [](const Kernel& k) { return k.device == DeviceType::kCuda; });
+}
+
+// Sources run on the host, and views need no code.
+bool NeedsCode(const LayerType& type) {
+  return type.inputs.min > 0 &&
+         std::ranges::any_of(type.samples, [&](const LayerSample& sample) {
+           return !LayerCase(type, sample, DType::kF32).info().view;
+         });
+}
+
+TEST(GpuRows, AreThereForAllLayersBut) {
+  std::set<std::string> missing;
+  for (const std::string& name : LayersWithGpuRows().Names()) {
+    const LayerType& type = *LayersWithGpuRows().Find(name);
+    if (NeedsCode(type) && !HasGpuRow(type)) missing.insert(name);
+  }
+  const std::set<std::string> known = {};
+  EXPECT_EQ(missing, known);
+}
+
+}  // namespace
+}  // namespace crema::test
