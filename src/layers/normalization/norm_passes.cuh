@@ -27,7 +27,7 @@ void GroupMoments(const CudaQueue& queue, const GroupLayout& groups, const T* x,
       [=] CREMA_HOST_DEVICE(int64_t g, SumPair sums) {
         const double offset = sums.first / size;
         const double variance = sums.second / size - offset * offset;
-        finish(g, (any ? first(g) : 0) + offset, variance > 0 ? variance : 0);
+        finish(g, (any ? first(g) : 0) + offset, variance < 0 ? 0 : variance);
       });
 }
 
