@@ -1,3 +1,4 @@
+// See conv_cuda.h.
 #include <algorithm>
 
 #include "layers/convolution/conv_cuda.h"

@@ -1,3 +1,4 @@
+// What cells get back; see pool_cuda.h.
 #include "layers/pooling/pool_cuda.cuh"
 #include "math/scratch.h"
 

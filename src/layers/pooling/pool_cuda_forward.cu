@@ -1,3 +1,4 @@
+// What windows give; see pool_cuda.h.
 #include <cfloat>
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// See mask_unpool_cuda.h.
 #include <algorithm>
 
 #include "layers/gpu_row.h"
