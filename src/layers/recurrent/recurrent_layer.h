@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "graph/layer.h"
@@ -95,8 +96,13 @@ class RecurrentLayer : public Layer {
 template <typename T, typename Args>
 void RecurrentLayer::FillPass(const Args& args, const Bottoms& bottoms, int direction,
                               SequencePass<T>* pass) const {
+  // Halves of GPUs have no DTypeOf that data() could check.
   const auto elements = [](const ConstTensorView& view) {
-    return static_cast<const T*>(view.raw());
+    if constexpr (std::is_floating_point_v<T>) {
+      return view.data<T>();
+    } else {
+      return static_cast<const T*>(view.raw());
+    }
   };
   const auto input = [&](int i) {
     return i < 0 ? nullptr : elements(args.inputs[static_cast<size_t>(i)]);
