@@ -72,7 +72,10 @@ class Team {
       if (x == y) return a < b ? a : b;
       return x > y ? a : b;
     };
-    return Reduce<int64_t>(count, int64_t{-1}, better, better);
+    const auto step = [&](int64_t best, int64_t i) {
+      return value(i) == value(i) ? better(best, i) : best;
+    };
+    return Reduce<int64_t>(count, int64_t{-1}, step, better);
   }
 
   // part = step(part, i) over the elements of each thread, from `start`; then join(part, part).
