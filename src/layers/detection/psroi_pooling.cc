@@ -4,7 +4,6 @@
 // tenth of a place long at least. The gradient of a bin is spread evenly over its places; regions
 // receive none.
 #include <algorithm>
-#include <cmath>
 
 #include "core/strings.h"
 #include "graph/registry.h"
@@ -12,8 +11,6 @@
 
 namespace crema {
 namespace {
-
-constexpr double kLeastSide = 0.1;  // places
 
 class PSROIPooling final : public RegionPooling {
  public:
@@ -91,15 +88,13 @@ class PSROIPooling final : public RegionPooling {
     const Shape& map = args.inputs[0].shape();
     ForEachRegion(args, channels_, [&](int64_t c, int64_t r, const Region& region) {
       const Box& box = region.box;
-      const double y = std::round(box.ymin) * scale();
-      const double x = std::round(box.xmin) * scale();
-      const auto bins = static_cast<double>(group_);
-      const double bin_h = std::max((std::round(box.ymax) + 1) * scale() - y, kLeastSide) / bins;
-      const double bin_w = std::max((std::round(box.xmax) + 1) * scale() - x, kLeastSide) / bins;
+      const RegionSide high = PixelSide(box.ymin, box.ymax, scale(), group_);
+      const RegionSide wide = PixelSide(box.xmin, box.xmax, scale(), group_);
       for (int64_t bin = 0; bin < group_ * group_; ++bin) {
         const int64_t channel = c * group_ * group_ + bin;
         body(region.image * map[1] + channel, r * channels_ * group_ * group_ + channel,
-             BinOf(y, bin_h, bin / group_, map[2]), BinOf(x, bin_w, bin % group_, map[3]));
+             BinOf(high.start, high.bin, bin / group_, map[2]),
+             BinOf(wide.start, wide.bin, bin % group_, map[3]));
       }
     });
   }

@@ -1,6 +1,5 @@
 #include "layers/detection/region_pooling.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -9,8 +8,6 @@
 
 namespace crema {
 namespace {
-
-constexpr double kFarAway = 1e6;  // places
 
 size_t RegionScratch(const InferContext& context) {
   return kScratchSlack + ScratchBytes<Region>(context.inputs[1].shape[0]);
@@ -61,8 +58,7 @@ void RegionPooling::Read(const ConstTensorView& blob, int64_t images, Region* re
     for (int64_t r = 0; r < blob.shape()[0]; ++r, row += 5) {
       regions[r].image = WholeNumber(*this, row[0], images, r, "image");
       for (int k = 1; k < 5; ++k) {
-        // Not the other way round: NaN must fail.
-        if (std::abs(double{row[k]} * scale_) <= kFarAway) continue;
+        if (CornerFits(double{row[k]}, scale_)) continue;
         Fail(ErrorCode::kDataLoss,
              StrCat("region ", r, " has a corner at ", double{row[k]},
                     ", which is no number, or far away from the feature map"),
@@ -71,14 +67,6 @@ void RegionPooling::Read(const ConstTensorView& blob, int64_t images, Region* re
       regions[r].box = {double{row[1]}, double{row[2]}, double{row[3]}, double{row[4]}};
     }
   });
-}
-
-BinRange BinOf(double start, double size, int64_t bin, int64_t extent) {
-  const double low = std::floor(static_cast<double>(bin) * size + start);
-  const double high = std::ceil(static_cast<double>(bin + 1) * size + start);
-  const auto last = static_cast<double>(extent);
-  return {static_cast<int64_t>(std::clamp(low, 0.0, last)),
-          static_cast<int64_t>(std::clamp(high, 0.0, last))};
 }
 
 }  // namespace crema

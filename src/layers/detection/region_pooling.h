@@ -7,6 +7,7 @@
 
 #include "core/parallel_for.h"
 #include "graph/layer.h"
+#include "layers/detection/region_bins.h"
 #include "math/boxes.h"
 #include "math/scratch.h"
 
@@ -61,16 +62,5 @@ class RegionPooling : public Layer {
 
   const double scale_;
 };
-
-// Places [begin, end) of one axis.
-struct BinRange {
-  int64_t begin;
-  int64_t end;
-  int64_t size() const { return end > begin ? end - begin : 0; }
-};
-
-// The places that bin `bin` covers: bins of `size` from `start`, cut to whole places outwards and
-// to 0..extent.
-BinRange BinOf(double start, double size, int64_t bin, int64_t extent);
 
 }  // namespace crema

@@ -5,7 +5,6 @@
 // shifted by half a place); a sample further than one place outside the map counts as 0. The
 // gradient goes to the four places; regions receive none.
 #include <algorithm>
-#include <cmath>
 
 #include "core/strings.h"
 #include "graph/registry.h"
@@ -14,53 +13,18 @@
 namespace crema {
 namespace {
 
-// One sample along one axis: between two places.
-struct AxisSample {
-  int64_t low;
-  int64_t high;
-  double high_weight;
-};
-
-AxisSample SampleAt(double at, int64_t extent) {
-  const double inside = std::max(at, 0.0);
-  const auto low = static_cast<int64_t>(inside);
-  if (low >= extent - 1) return {extent - 1, extent - 1, 0};
-  return {low, low + 1, inside - static_cast<double>(low)};
-}
-
-// The samples of one bin along one axis.
-struct AxisSamples {
-  double first = 0;  // where the first one lies
-  double step = 1;
-  int64_t count = 1;  // also those outside the map
-  int64_t begin = 0;  // those that can be on the map: [begin, end)
-  int64_t end = 1;
-};
-
-AxisSamples SamplesOf(double start, double size, int64_t bin, int64_t extent) {
-  AxisSamples s;
-  s.count = static_cast<int64_t>(std::max(1.0, std::ceil(size)));
-  s.step = size / static_cast<double>(s.count);
-  s.first = start + static_cast<double>(bin) * size + s.step / 2;
-  const double count = static_cast<double>(s.count);
-  s.begin = static_cast<int64_t>(std::clamp(std::floor((-1 - s.first) / s.step), 0.0, count));
-  s.end = static_cast<int64_t>(
-      std::clamp(std::ceil((static_cast<double>(extent) - s.first) / s.step) + 1, 0.0, count));
-  return s;
-}
-
 // Calls body(place, weight) for the four places of each sample of a bin.
 template <typename Body>
 void ForEachWeight(const AxisSamples& ys, const AxisSamples& xs, int64_t height, int64_t width,
                    Body&& body) {
   const double share = 1 / (static_cast<double>(ys.count) * static_cast<double>(xs.count));
   for (int64_t i = ys.begin; i < ys.end; ++i) {
-    const double y = ys.first + static_cast<double>(i) * ys.step;
-    if (y < -1 || y > static_cast<double>(height)) continue;
+    const double y = ys.At(i);
+    if (!OnMap(y, height)) continue;
     const AxisSample v = SampleAt(y, height);
     for (int64_t j = xs.begin; j < xs.end; ++j) {
-      const double x = xs.first + static_cast<double>(j) * xs.step;
-      if (x < -1 || x > static_cast<double>(width)) continue;
+      const double x = xs.At(j);
+      if (!OnMap(x, width)) continue;
       const AxisSample h = SampleAt(x, width);
       body(v.low * width + h.low, share * (1 - v.high_weight) * (1 - h.high_weight));
       body(v.low * width + h.high, share * (1 - v.high_weight) * h.high_weight);
@@ -128,14 +92,13 @@ class ROIAlign final : public RegionPooling {
  private:
   template <typename Body>
   void ForEachBin(const Box& box, const Shape& map, Body&& body) const {
-    const double bin_h = std::max(box.height() * scale(), 1.0) / static_cast<double>(rows_);
-    const double bin_w = std::max(box.width() * scale(), 1.0) / static_cast<double>(columns_);
+    const RegionSide high = ExactSide(box.ymin, box.ymax, scale(), rows_);
+    const RegionSide wide = ExactSide(box.xmin, box.xmax, scale(), columns_);
     const bool empty = map[2] == 0 || map[3] == 0;
     for (int64_t i = 0; i < rows_; ++i) {
-      const AxisSamples ys =
-          empty ? AxisSamples{.end = 0} : SamplesOf(box.ymin * scale(), bin_h, i, map[2]);
+      const AxisSamples ys = empty ? AxisSamples{.end = 0} : SamplesOf(high, i, map[2]);
       for (int64_t j = 0; j < columns_; ++j) {
-        body(ys, SamplesOf(box.xmin * scale(), bin_w, j, map[3]));
+        body(ys, SamplesOf(wide, j, map[3]));
       }
     }
   }

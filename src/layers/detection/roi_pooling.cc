@@ -3,7 +3,6 @@
 // last one belongs to the region, and a region is one place long at least. The gradient goes to the
 // place that was taken; regions receive none.
 #include <algorithm>
-#include <cmath>
 
 #include "core/strings.h"
 #include "graph/registry.h"
@@ -86,14 +85,12 @@ class ROIPooling final : public RegionPooling {
 
   template <typename T>
   void PoolRegion(const Box& box, const Shape& map, const T* x, T* y, int32_t* taken) const {
-    const Box places{std::round(box.xmin * scale()), std::round(box.ymin * scale()),
-                     std::round(box.xmax * scale()), std::round(box.ymax * scale())};
-    const double bin_h = std::max(places.height() + 1, 1.0) / static_cast<double>(bins_.h);
-    const double bin_w = std::max(places.width() + 1, 1.0) / static_cast<double>(bins_.w);
+    const RegionSide high = WholeSide(box.ymin, box.ymax, scale(), bins_.h);
+    const RegionSide wide = WholeSide(box.xmin, box.xmax, scale(), bins_.w);
     for (int64_t h = 0; h < bins_.h; ++h) {
-      const BinRange rows = BinOf(places.ymin, bin_h, h, map[2]);
+      const BinRange rows = BinOf(high.start, high.bin, h, map[2]);
       for (int64_t w = 0; w < bins_.w; ++w) {
-        const BinRange columns = BinOf(places.xmin, bin_w, w, map[3]);
+        const BinRange columns = BinOf(wide.start, wide.bin, w, map[3]);
         int64_t best = -1;
         for (int64_t i = rows.begin; i < rows.end; ++i) {
           for (int64_t j = columns.begin; j < columns.end; ++j) {

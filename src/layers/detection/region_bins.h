@@ -1,0 +1,118 @@
+// The arithmetic of pooling over regions, which CPUs and GPUs share.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "core/host_device.h"
+
+namespace crema {
+
+// A corner may lie so far from the map, in places. Not the other way round: NaN must fail.
+CREMA_HOST_DEVICE inline bool CornerFits(double value, double scale) {
+  return std::fabs(value * scale) <= 1e6;
+}
+
+// a b + c, rounded twice on GPUs too: bins end at whole places, where the last bit counts.
+CREMA_HOST_DEVICE inline double TimesPlus(double a, double b, double c) {
+#ifdef __CUDA_ARCH__
+  return __dadd_rn(__dmul_rn(a, b), c);
+#else
+  return a * b + c;
+#endif
+}
+
+// Places [begin, end) of one axis.
+struct BinRange {
+  int64_t begin;
+  int64_t end;
+  CREMA_HOST_DEVICE int64_t size() const { return end > begin ? end - begin : 0; }
+  CREMA_HOST_DEVICE bool Has(int64_t place) const { return begin <= place && place < end; }
+};
+
+// The places that bin `bin` covers: bins of `size` from `start`, cut to whole places outwards and
+// to 0..extent.
+CREMA_HOST_DEVICE inline BinRange BinOf(double start, double size, int64_t bin, int64_t extent) {
+  const double low = std::floor(TimesPlus(static_cast<double>(bin), size, start));
+  const double high = std::ceil(TimesPlus(static_cast<double>(bin + 1), size, start));
+  const auto last = static_cast<double>(extent);
+  return {static_cast<int64_t>(std::clamp(low, 0.0, last)),
+          static_cast<int64_t>(std::clamp(high, 0.0, last))};
+}
+
+// One axis of a region, in places: where its first bin starts, and the size of each.
+struct RegionSide {
+  double start;
+  double bin;
+};
+
+// Corners at whole places, of which the last one belongs to the region; one place at least.
+CREMA_HOST_DEVICE inline RegionSide WholeSide(double low, double high, double scale, int64_t bins) {
+  const double start = std::round(low * scale);
+  const double size = std::round(high * scale) - start + 1;
+  return {start, std::max(size, 1.0) / static_cast<double>(bins)};
+}
+
+// Corners at whole pixels, of which the last one belongs to the region; a tenth of a place at
+// least.
+CREMA_HOST_DEVICE inline RegionSide PixelSide(double low, double high, double scale, int64_t bins) {
+  const double start = std::round(low) * scale;
+  const double size = TimesPlus(std::round(high) + 1, scale, -start);
+  return {start, std::max(size, 0.1) / static_cast<double>(bins)};
+}
+
+// Corners as they are; one place at least.
+CREMA_HOST_DEVICE inline RegionSide ExactSide(double low, double high, double scale, int64_t bins) {
+  return {low * scale, std::max((high - low) * scale, 1.0) / static_cast<double>(bins)};
+}
+
+// One sample along one axis: between two places.
+struct AxisSample {
+  int64_t low;
+  int64_t high;
+  double high_weight;
+};
+
+CREMA_HOST_DEVICE inline AxisSample SampleAt(double at, int64_t extent) {
+  const double inside = std::max(at, 0.0);
+  const auto low = static_cast<int64_t>(inside);
+  if (low >= extent - 1) return {extent - 1, extent - 1, 0};
+  return {low, low + 1, inside - static_cast<double>(low)};
+}
+
+// The samples of one bin along one axis.
+struct AxisSamples {
+  double first = 0;  // where the first one lies
+  double step = 1;
+  int64_t count = 1;  // also those outside the map
+  int64_t begin = 0;  // those that can be on the map: [begin, end)
+  int64_t end = 1;
+
+  CREMA_HOST_DEVICE double At(int64_t i) const {
+    return TimesPlus(static_cast<double>(i), step, first);
+  }
+  // Sets begin and end so that all samples within [low, high] are between them.
+  CREMA_HOST_DEVICE void Limit(double low, double high) {
+    const auto most = static_cast<double>(count);
+    begin = static_cast<int64_t>(std::clamp(std::floor((low - first) / step), 0.0, most));
+    end = static_cast<int64_t>(std::clamp(std::ceil((high - first) / step) + 1, 0.0, most));
+  }
+};
+
+// A sample further than one place outside the map counts as 0.
+CREMA_HOST_DEVICE inline bool OnMap(double at, int64_t extent) {
+  return !(at < -1 || at > static_cast<double>(extent));
+}
+
+CREMA_HOST_DEVICE inline AxisSamples SamplesOf(const RegionSide& side, int64_t bin,
+                                               int64_t extent) {
+  AxisSamples s;
+  s.count = static_cast<int64_t>(std::max(1.0, std::ceil(side.bin)));
+  s.step = side.bin / static_cast<double>(s.count);
+  s.first = TimesPlus(static_cast<double>(bin), side.bin, side.start) + s.step / 2;
+  s.Limit(-1, static_cast<double>(extent));
+  return s;
+}
+
+}  // namespace crema

@@ -1,0 +1,159 @@
+// What pooling over regions looks up on GPUs: the places of each bin and the bins of each place,
+// by axis and region, made by each pass in its scratch memory. These are few values beside those
+// of the channels, which all use them.
+#pragma once
+
+#include <limits>
+
+#include "layers/detection/region_bins.h"
+#include "layers/gpu_row.h"
+#include "math/scratch.h"
+
+namespace crema {
+
+// One axis of all regions.
+struct RegionAxis {
+  int64_t bins = 0;
+  int64_t extent = 0;          // of the map
+  BinRange* places = nullptr;  // regions x bins: those that the bin reads
+  BinRange* owners = nullptr;  // regions x extent: the bins that read the place
+  float* weights = nullptr;    // regions x bins x extent; null: places of a bin weigh the same
+
+  CREMA_HOST_DEVICE BinRange Places(int64_t region, int64_t bin) const {
+    return places[region * bins + bin];
+  }
+  CREMA_HOST_DEVICE BinRange Owners(int64_t region, int64_t place) const {
+    return owners[region * extent + place];
+  }
+  CREMA_HOST_DEVICE const float* Weights(int64_t region, int64_t bin) const {
+    return weights + (region * bins + bin) * extent;
+  }
+};
+
+struct RegionTables {
+  int64_t regions = 0;
+  int64_t images = 0;
+  int64_t channels = 0;      // of the output
+  int64_t* image = nullptr;  // by region; -1: no region of this map, which the CPU would refuse
+  RegionAxis rows = {};
+  RegionAxis columns = {};
+
+  CREMA_HOST_DEVICE int64_t Bins() const { return rows.bins * columns.bins; }
+};
+
+// Which element of the output: region, channel and bin.
+struct RegionBin {
+  int64_t region, channel, row, column;
+  CREMA_HOST_DEVICE RegionBin(const RegionTables& t, int64_t index)
+      : region(index / t.Bins() / t.channels),
+        channel(index / t.Bins() % t.channels),
+        row(index / t.columns.bins % t.rows.bins),
+        column(index % t.columns.bins) {}
+};
+
+// Which element of the map.
+struct MapPlace {
+  int64_t image, channel, row, column;
+  CREMA_HOST_DEVICE MapPlace(const RegionTables& t, int64_t channels, int64_t index)
+      : image(index / t.columns.extent / t.rows.extent / channels),
+        channel(index / t.columns.extent / t.rows.extent % channels),
+        row(index / t.columns.extent % t.rows.extent),
+        column(index % t.columns.extent) {}
+};
+
+CREMA_HOST_DEVICE inline float NoRegion() { return std::numeric_limits<float>::quiet_NaN(); }
+
+// Shapes of the map, the regions and the output; no memory yet.
+inline RegionTables RegionTablesOf(const Shape& map, const Shape& regions, const Shape& out) {
+  RegionTables t{.regions = regions[0], .images = map[0], .channels = out[1]};
+  t.rows.bins = out[2];
+  t.rows.extent = map[2];
+  t.columns.bins = out[3];
+  t.columns.extent = map[3];
+  return t;
+}
+
+template <bool kWeighted>
+size_t RegionTablesScratch(const KernelQuery& query) {
+  const RegionTables t = RegionTablesOf(query.context.inputs[0].shape,
+                                        query.context.inputs[1].shape, query.info.outputs[0].shape);
+  size_t bytes = kScratchSlack + ScratchBytes<int64_t>(t.regions);
+  for (const RegionAxis& axis : {t.rows, t.columns}) {
+    bytes += ScratchBytes<BinRange>(t.regions * axis.bins) +
+             ScratchBytes<BinRange>(t.regions * axis.extent);
+    if (kWeighted) bytes += ScratchBytes<float>(t.regions * axis.bins * axis.extent);
+  }
+  return bytes;
+}
+
+inline void CutRegionTables(std::span<std::byte> scratch, bool weighted, RegionTables* t) {
+  ScratchCutter cutter(scratch);
+  t->image = cutter.Take<int64_t>(t->regions);
+  for (RegionAxis* axis : {&t->rows, &t->columns}) {
+    axis->places = cutter.Take<BinRange>(t->regions * axis->bins);
+    axis->owners = cutter.Take<BinRange>(t->regions * axis->extent);
+    if (weighted) axis->weights = cutter.Take<float>(t->regions * axis->bins * axis->extent);
+  }
+}
+
+template <typename T>
+void FillImages(const CudaQueue& queue, const T* regions, double scale, const RegionTables& t) {
+  int64_t* image = t.image;
+  const int64_t images = t.images;
+  ForElements(queue, "RegionImages", t.regions, [=] CREMA_HOST_DEVICE(int64_t r) {
+    const T* row = regions + 5 * r;
+    const auto value = static_cast<double>(ToFloat(row[0]));
+    bool good = value >= 0 && value < static_cast<double>(images) && value == std::floor(value);
+    for (int k = 1; k < 5; ++k) {
+      good = good && CornerFits(static_cast<double>(ToFloat(row[k])), scale);
+    }
+    image[r] = good ? static_cast<int64_t>(value) : -1;
+  });
+}
+
+// `first`: where the lower corner of that axis stands in a row.
+template <typename T, typename Rule>
+void FillPlaces(const CudaQueue& queue, const T* regions, int64_t first, const Rule& rule,
+                const RegionTables& t, const RegionAxis& axis) {
+  const int64_t* image = t.image;
+  const RegionAxis a = axis;
+  const Rule of = rule;
+  ForElements(queue, "RegionPlaces", t.regions * a.bins, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t r = i / a.bins;
+    a.places[i] = BinRange{0, 0};
+    if (image[r] < 0 || a.extent == 0) return;
+    const RegionSide side =
+        of.Side(static_cast<double>(ToFloat(regions[5 * r + first])),
+                static_cast<double>(ToFloat(regions[5 * r + first + 2])), a.bins);
+    a.places[i] = of.Places(side, i % a.bins, a.extent);
+  });
+}
+
+inline void FillOwners(const CudaQueue& queue, const RegionTables& t, const RegionAxis& axis) {
+  const RegionAxis a = axis;
+  ForElements(queue, "RegionOwners", t.regions * a.extent, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t r = i / a.extent;
+    BinRange owners{0, 0};
+    for (int64_t bin = 0; bin < a.bins; ++bin) {
+      if (!a.Places(r, bin).Has(i % a.extent)) continue;
+      if (owners.end == 0) owners.begin = bin;
+      owners.end = bin + 1;
+    }
+    a.owners[i] = owners;
+  });
+}
+
+// A rule has a scale, Side(low, high, bins) and Places(side, bin, extent), for the GPU.
+template <typename T, typename Args, typename Rule>
+RegionTables MakeRegionTables(const Args& args, const Shape& out, const Rule& rule, bool weighted) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  RegionTables t = RegionTablesOf(args.inputs[0].shape(), args.inputs[1].shape(), out);
+  CutRegionTables(args.scratch, weighted, &t);
+  const T* regions = Elements<T>(args.inputs[1]);
+  FillImages(queue, regions, rule.scale, t);
+  FillPlaces(queue, regions, 2, rule, t, t.rows);
+  FillPlaces(queue, regions, 1, rule, t, t.columns);
+  return t;
+}
+
+}  // namespace crema
