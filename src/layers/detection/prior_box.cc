@@ -10,64 +10,12 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "math/boxes.h"
+#include "layers/detection/prior_boxes.h"
 
 namespace crema {
 namespace {
 
 constexpr int64_t kGrain = 1 << 12;  // boxes that pay for a thread
-constexpr double kSameRatio = 1e-6;
-
-struct Size {
-  double width;
-  double height;
-};
-
-struct Offset {
-  double x;
-  double y;
-};
-
-// 1, then each listed ratio that is new, followed by its reciprocal where boxes are flipped.
-std::vector<double> AspectRatios(const PriorBoxParameter& param) {
-  std::vector<double> ratios = {1};
-  for (const float ratio : param.aspect_ratio()) {
-    const bool known = std::ranges::any_of(
-        ratios, [&](double r) { return std::abs(r - double{ratio}) < kSameRatio; });
-    if (known) continue;
-    ratios.push_back(ratio);
-    if (param.flip()) ratios.push_back(1 / double{ratio});
-  }
-  return ratios;
-}
-
-std::vector<Size> BoxSizes(const PriorBoxParameter& param) {
-  std::vector<Size> sizes;
-  for (int i = 0; i < param.width_size(); ++i) sizes.push_back({param.width(i), param.height(i)});
-  const std::vector<double> ratios = AspectRatios(param);
-  for (int i = 0; i < param.min_size_size(); ++i) {
-    const double least = std::trunc(double{param.min_size(i)});
-    sizes.push_back({least, least});
-    if (param.max_size_size() > 0) {
-      const double side = std::sqrt(least * std::trunc(double{param.max_size(i)}));
-      sizes.push_back({side, side});
-    }
-    for (const double ratio : ratios) {
-      if (std::abs(ratio - 1) < kSameRatio) continue;
-      sizes.push_back({least * std::sqrt(ratio), least / std::sqrt(ratio)});
-    }
-  }
-  return sizes;
-}
-
-std::vector<Offset> Offsets(const PriorBoxParameter& param) {
-  std::vector<Offset> offsets;
-  for (int i = 0; i < param.offset_h_size(); ++i) {
-    offsets.push_back({param.offset_w(i), param.offset_h(i)});
-  }
-  if (offsets.empty()) offsets.push_back({param.offset(), param.offset()});
-  return offsets;
-}
 
 class PriorBox final : public Layer {
  public:
@@ -77,8 +25,8 @@ class PriorBox final : public Layer {
     CheckVariance();
     CheckImageAndStep();
     CheckOffsets();
-    sizes_ = BoxSizes(param.prior_box_param());
-    offsets_ = Offsets(param.prior_box_param());
+    sizes_ = PriorSizes<std::vector<double>, std::vector<PriorSize>>(param.prior_box_param());
+    offsets_ = PriorOffsets<std::vector<PriorOffset>>(param.prior_box_param());
   }
 
   LayerInfo Infer(const InferContext& context) const override {
@@ -89,7 +37,7 @@ class PriorBox final : public Layer {
                                ToString(shape), ", expected N x C x H x W"));
     }
     const Shape& map = context.inputs[0].shape;
-    const Grid grid = MakeGrid(map, context.inputs[1].shape);
+    const PriorGrid grid = MakePriorGrid(prior(), map, context.inputs[1].shape);
     if (grid.image_height == 0 || grid.image_width == 0) {
       FailInputs(*this, StrCat("the image has shape ", ToString(context.inputs[1].shape),
                                ", and boxes in units of nothing have no value"));
@@ -102,7 +50,7 @@ class PriorBox final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const Grid grid = MakeGrid(args.inputs[0].shape(), args.inputs[1].shape());
+    const PriorGrid grid = MakePriorGrid(prior(), args.inputs[0].shape(), args.inputs[1].shape());
     DispatchFloat(args.outputs[0].dtype(), [&]<typename T>(T) {
       T* out = args.outputs[0].data<T>();
       const int64_t places = grid.height * grid.width;
@@ -112,58 +60,27 @@ class PriorBox final : public Layer {
         for (int64_t at = begin; at < end; ++at) {
           WritePlace(grid, at, out + at * PerPlace() * 4);
           T* v = variance + at * PerPlace() * 4;
-          for (int64_t i = 0; i < PerPlace() * 4; ++i) v[i] = static_cast<T>(Variance(i % 4));
+          for (int64_t i = 0; i < PerPlace() * 4; ++i) {
+            v[i] = static_cast<T>(PriorVariance(prior(), i % 4));
+          }
         }
       });
     });
   }
 
  private:
-  struct Grid {
-    int64_t height, width;             // of the feature map
-    double image_height, image_width;  // in pixels
-    double step_y, step_x;             // pixels from place to place
-  };
-
   const PriorBoxParameter& prior() const { return param().prior_box_param(); }
   int64_t PerPlace() const { return static_cast<int64_t>(sizes_.size() * offsets_.size()); }
 
-  double Variance(int64_t k) const {
-    const PriorBoxParameter& p = prior();
-    if (p.variance_size() == 0) return 0.1;
-    return p.variance(p.variance_size() == 1 ? 0 : static_cast<int>(k));
-  }
-
-  Grid MakeGrid(const Shape& map, const Shape& image) const {
-    const PriorBoxParameter& p = prior();
-    Grid grid{};
-    grid.height = map[2];
-    grid.width = map[3];
-    grid.image_height = static_cast<double>(image[2]);
-    grid.image_width = static_cast<double>(image[3]);
-    if (p.has_img_size()) grid.image_height = grid.image_width = p.img_size();
-    if (p.has_img_h()) grid.image_height = p.img_h();
-    if (p.has_img_w()) grid.image_width = p.img_w();
-    grid.step_y = grid.image_height / static_cast<double>(grid.height);
-    grid.step_x = grid.image_width / static_cast<double>(grid.width);
-    if (p.has_step()) grid.step_y = grid.step_x = p.step();
-    if (p.has_step_h()) grid.step_y = p.step_h();
-    if (p.has_step_w()) grid.step_x = p.step_w();
-    return grid;
-  }
-
   template <typename T>
-  void WritePlace(const Grid& grid, int64_t at, T* out) const {
+  void WritePlace(const PriorGrid& grid, int64_t at, T* out) const {
     const int64_t row_index = at / grid.width;
     const auto row = static_cast<double>(row_index);
     const auto column = static_cast<double>(at % grid.width);
-    for (const Size& size : sizes_) {
-      for (const Offset& offset : offsets_) {
-        const double x = (column + offset.x) * grid.step_x;
-        const double y = (row + offset.y) * grid.step_y;
-        Box box{x - size.width / 2, y - size.height / 2, x + size.width / 2, y + size.height / 2};
-        box = crema::Scale(box, 1 / grid.image_width, 1 / grid.image_height);
-        if (prior().clip()) box = Clip(box, 1, 1);
+    const bool clip = prior().clip();
+    for (const PriorSize& size : sizes_) {
+      for (const PriorOffset& offset : offsets_) {
+        const Box box = PriorAt(grid, row, column, size, offset, clip);
         for (const double v : {box.xmin, box.ymin, box.xmax, box.ymax}) *out++ = static_cast<T>(v);
       }
     }
@@ -175,8 +92,8 @@ class PriorBox final : public Layer {
   void CheckImageAndStep() const;
   void CheckOffsets() const;
 
-  std::vector<Size> sizes_;
-  std::vector<Offset> offsets_;
+  std::vector<PriorSize> sizes_;
+  std::vector<PriorOffset> offsets_;
 };
 
 void PriorBox::CheckSizes() const {

@@ -1,0 +1,97 @@
+// PriorBox on the GPU; see prior_box.cc.
+#include "layers/detection/prior_boxes.h"
+#include "layers/gpu_row.h"
+
+namespace crema {
+namespace {
+
+// They go to the GPU as arguments of the kernel.
+constexpr int kMostSizes = 64;
+constexpr int kMostOffsets = 16;
+
+template <typename T, int kMost>
+struct FixedList {
+  T values[kMost];
+  int count;
+  void push_back(const T& value) {
+    CREMA_CHECK(count < kMost);
+    values[count++] = value;
+  }
+  const T* begin() const { return values; }
+  const T* end() const { return values + count; }
+};
+using Ratios = FixedList<double, kMostSizes>;
+using Sizes = FixedList<PriorSize, kMostSizes>;
+using Offsets = FixedList<PriorOffset, kMostOffsets>;
+
+// By what there is at most, flipped ratios and all.
+Support Supports(const KernelQuery& query) {
+  const PriorBoxParameter& p = query.layer.param().prior_box_param();
+  const int64_t ratios = 1 + 2 * int64_t{p.aspect_ratio_size()};
+  const int64_t sizes = p.width_size() + p.min_size_size() * (ratios + 1);
+  if (std::max(ratios, sizes) > kMostSizes || p.offset_h_size() > kMostOffsets) {
+    return Support::No("takes at most 64 boxes at a point and 16 points in a cell");
+  }
+  return SupportsCudaFloats(query);
+}
+
+struct Priors {
+  PriorGrid grid;
+  Sizes sizes;
+  Offsets offsets;
+  float variances[4];
+  bool clip;
+};
+
+Priors PriorsOf(const PriorBoxParameter& p, const Shape& map, const Shape& image) {
+  Priors priors{.grid = MakePriorGrid(p, map, image),
+                .sizes = PriorSizes<Ratios, Sizes>(p),
+                .offsets = PriorOffsets<Offsets>(p),
+                .variances = {},
+                .clip = p.clip()};
+  for (int k = 0; k < 4; ++k) priors.variances[k] = static_cast<float>(PriorVariance(p, k));
+  return priors;
+}
+
+// Coordinate `k` of four.
+CREMA_HOST_DEVICE inline double Corner(const Box& box, int64_t k) {
+  if (k == 0) return box.xmin;
+  if (k == 1) return box.ymin;
+  return k == 2 ? box.xmax : box.ymax;
+}
+
+// A thread a coordinate, and its variance in the second row.
+template <typename T>
+void Write(const CudaQueue& queue, const Priors& all, T* out) {
+  const Priors p = all;
+  const int64_t boxes = int64_t{p.sizes.count} * p.offsets.count;
+  const int64_t row_values = p.grid.height * p.grid.width * boxes * 4;
+  ForElements(queue, "PriorBox", row_values, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t box = i / 4 % boxes;
+    const int64_t place = i / 4 / boxes;
+    const Box prior =
+        PriorAt(p.grid, static_cast<double>(place / p.grid.width),
+                static_cast<double>(place % p.grid.width), p.sizes.values[box / p.offsets.count],
+                p.offsets.values[box % p.offsets.count], p.clip);
+    out[i] = FromFloat<T>(static_cast<float>(Corner(prior, i % 4)));
+    out[row_values + i] = FromFloat<T>(p.variances[i % 4]);
+  });
+}
+
+void Forward(const Layer& layer, const ForwardArgs& args) {
+  const Priors priors =
+      PriorsOf(layer.param().prior_box_param(), args.inputs[0].shape(), args.inputs[1].shape());
+  DispatchCudaFloat(args.outputs[0].dtype(), [&]<typename T>(T) {
+    Write(BoundQueue(args.context), priors, Elements<T>(args.outputs[0]));
+  });
+}
+
+}  // namespace
+
+void RegisterPriorBoxCuda(Registry& registry) {
+  Kernel row = MakeCudaRow(Forward, nullptr);
+  row.supports = Supports;
+  registry.AddKernel("PriorBox", std::move(row));
+}
+
+}  // namespace crema
