@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -19,10 +20,21 @@ bool HasGpuRow(const LayerType& type) {
 
 // Sources run on the host, and views need no code.
 bool NeedsCode(const LayerType& type) {
-  return type.inputs.min > 0 &&
-         std::ranges::any_of(type.samples, [&](const LayerSample& sample) {
+  return type.inputs.min > 0 && std::ranges::any_of(type.samples, [&](const LayerSample& sample) {
            return !LayerCase(type, sample, DType::kF32).info().view;
          });
+}
+
+const std::map<std::string, std::string>& Missing() {
+  static const std::map<std::string, std::string> reasons{
+      {"DetectionEvaluate", "sorts boxes in lists of the host"},
+      {"DetectionOutput", "sorts boxes in lists of the host; its extents depend on values"},
+      {"Filter", "its extents depend on values"},
+      {"MultiBoxLoss", "matches boxes in lists of the host"},
+      {"Proposal", "sorts boxes in lists of the host; its extents depend on values"},
+      {"Reorder", "all blobs of a GPU are plain"},
+  };
+  return reasons;
 }
 
 TEST(GpuRows, AreThereForAllLayersBut) {
@@ -31,7 +43,8 @@ TEST(GpuRows, AreThereForAllLayersBut) {
     const LayerType& type = *LayersWithGpuRows().Find(name);
     if (NeedsCode(type) && !HasGpuRow(type)) missing.insert(name);
   }
-  const std::set<std::string> known = {};
+  std::set<std::string> known;
+  for (const auto& [name, reason] : Missing()) known.insert(name);
   EXPECT_EQ(missing, known);
 }
 
