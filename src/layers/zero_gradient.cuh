@@ -8,7 +8,7 @@
 namespace crema {
 
 template <typename T>
-void FillZeros(const CudaQueue& queue, int64_t count, T* data) {
+static void FillZeros(const CudaQueue& queue, int64_t count, T* data) {
   ForElements(queue, "FillZeros", count,
               [=] CREMA_HOST_DEVICE(int64_t i) { data[i] = FromFloat<T>(0); });
 }

@@ -21,8 +21,8 @@ CREMA_HOST_DEVICE inline int64_t RowOfIndex(float index, int64_t rows) {
 
 // y[o, k, :] = x[o, indices[k], :] + bias; `bias` may be null.
 template <typename T>
-void GatherRows(const CudaQueue& queue, const GatherExtent& e, const T* indices, const T* x,
-                const T* bias, T* y) {
+static void GatherRows(const CudaQueue& queue, const GatherExtent& e, const T* indices, const T* x,
+                       const T* bias, T* y) {
   const int64_t rows = e.rows, picked = e.picked, inner = e.inner;
   ForElements(queue, "GatherRows", e.outer * picked * inner, [=] CREMA_HOST_DEVICE(int64_t at) {
     const int64_t i = at % inner, k = at / inner % picked, o = at / inner / picked;
@@ -36,8 +36,8 @@ void GatherRows(const CudaQueue& queue, const GatherExtent& e, const T* indices,
 
 // order = the places of the indices, by row, those of a row in order.
 template <typename T>
-void SortByRow(const CudaQueue& queue, int64_t picked, int64_t rows, const T* indices,
-               int32_t* order) {
+static void SortByRow(const CudaQueue& queue, int64_t picked, int64_t rows, const T* indices,
+                      int32_t* order) {
   ForTeams(queue, "SortByRow", picked, [=] CREMA_HOST_DEVICE(const Team& team, int64_t k) {
     const int64_t row = RowOfIndex(ToFloat(indices[k]), rows);
     const int64_t rank = team.Sum(picked, [&](int64_t j) {
@@ -50,8 +50,8 @@ void SortByRow(const CudaQueue& queue, int64_t picked, int64_t rows, const T* in
 
 // Teams for each row that is picked, at its first place in the order; each takes some elements.
 template <typename T>
-void AddByOrder(const CudaQueue& queue, const GatherExtent& e, const T* indices,
-                const int32_t* order, const T* dy, T* dx) {
+static void AddByOrder(const CudaQueue& queue, const GatherExtent& e, const T* indices,
+                       const int32_t* order, const T* dy, T* dx) {
   const int64_t rows = e.rows, picked = e.picked, inner = e.inner, each = e.outer * e.inner;
   constexpr int64_t kTile = 4096;
   const int64_t tiles = (each + kTile - 1) / kTile;
@@ -85,7 +85,8 @@ void AddByOrder(const CudaQueue& queue, const GatherExtent& e, const T* indices,
 }
 
 template <typename T>
-void AddFew(const CudaQueue& queue, const GatherExtent& e, const T* indices, const T* dy, T* dx) {
+static void AddFew(const CudaQueue& queue, const GatherExtent& e, const T* indices, const T* dy,
+                   T* dx) {
   const int64_t rows = e.rows, picked = e.picked, inner = e.inner;
   ForElements(queue, "AddFew", e.outer * rows * inner, [=] CREMA_HOST_DEVICE(int64_t at) {
     const int64_t i = at % inner, row = at / inner % rows, o = at / inner / rows;

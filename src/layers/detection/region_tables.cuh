@@ -97,7 +97,8 @@ inline void CutRegionTables(std::span<std::byte> scratch, bool weighted, RegionT
 }
 
 template <typename T>
-void FillImages(const CudaQueue& queue, const T* regions, double scale, const RegionTables& t) {
+static void FillImages(const CudaQueue& queue, const T* regions, double scale,
+                       const RegionTables& t) {
   int64_t* image = t.image;
   const int64_t images = t.images;
   ForElements(queue, "RegionImages", t.regions, [=] CREMA_HOST_DEVICE(int64_t r) {
@@ -113,8 +114,8 @@ void FillImages(const CudaQueue& queue, const T* regions, double scale, const Re
 
 // `first`: where the lower corner of that axis stands in a row.
 template <typename T, typename Rule>
-void FillPlaces(const CudaQueue& queue, const T* regions, int64_t first, const Rule& rule,
-                const RegionTables& t, const RegionAxis& axis) {
+static void FillPlaces(const CudaQueue& queue, const T* regions, int64_t first, const Rule& rule,
+                       const RegionTables& t, const RegionAxis& axis) {
   const int64_t* image = t.image;
   const RegionAxis a = axis;
   const Rule of = rule;
@@ -129,7 +130,7 @@ void FillPlaces(const CudaQueue& queue, const T* regions, int64_t first, const R
   });
 }
 
-inline void FillOwners(const CudaQueue& queue, const RegionTables& t, const RegionAxis& axis) {
+static void FillOwners(const CudaQueue& queue, const RegionTables& t, const RegionAxis& axis) {
   const RegionAxis a = axis;
   ForElements(queue, "RegionOwners", t.regions * a.extent, [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t r = i / a.extent;

@@ -58,8 +58,8 @@ struct GpuDivisor {
 // finish(sum), by one thread, of the sum of term(i), a float, over 0 <= i < count. `parts` has room
 // for kMostSumParts.
 template <typename Term, typename Finish>
-void SumBatch(const CudaQueue& queue, int64_t count, const Term& term, double* parts,
-              const Finish& finish) {
+static void SumBatch(const CudaQueue& queue, int64_t count, const Term& term, double* parts,
+                     const Finish& finish) {
   constexpr int64_t kLeast = 4 * Team::kThreads;  // elements that pay for a team
   const int64_t pieces = std::clamp<int64_t>(count / kLeast, 1, kMostSumParts);
   ForTeams(queue, "SumParts", pieces, [=] CREMA_HOST_DEVICE(const Team& team, int64_t piece) {
@@ -76,8 +76,8 @@ void SumBatch(const CudaQueue& queue, int64_t count, const Term& term, double* p
 
 // loss = sum of term(i) / divisor.
 template <typename T, typename Term>
-void WriteLoss(const CudaQueue& queue, int64_t count, const Term& term, GpuDivisor divisor,
-               double* parts, T* loss) {
+static void WriteLoss(const CudaQueue& queue, int64_t count, const Term& term, GpuDivisor divisor,
+                      double* parts, T* loss) {
   SumBatch(queue, count, term, parts, [=] CREMA_HOST_DEVICE(double sum) {
     loss[0] = FromFloat<T>(static_cast<float>(sum / divisor.Value()));
   });
@@ -85,8 +85,8 @@ void WriteLoss(const CudaQueue& queue, int64_t count, const Term& term, GpuDivis
 
 // The same, of costs that are there already.
 template <typename T>
-void WriteSumOfCosts(const CudaQueue& queue, int64_t count, const float* costs, GpuDivisor divisor,
-                     double* parts, T* loss) {
+static void WriteSumOfCosts(const CudaQueue& queue, int64_t count, const float* costs,
+                            GpuDivisor divisor, double* parts, T* loss) {
   WriteLoss(
       queue, count, [=] CREMA_HOST_DEVICE(int64_t i) { return costs[i]; }, divisor, parts, loss);
 }
@@ -94,9 +94,9 @@ void WriteSumOfCosts(const CudaQueue& queue, int64_t count, const float* costs, 
 // The normalizer: known here, or counted on the device, where `counts(i)` is 1 for positions that
 // count and 0 for others. `result` has room for one.
 template <typename Counts>
-GpuDivisor DivisorOf(const CudaQueue& queue, const LossNormalizer& normalizer,
-                     const LossPositions& positions, bool ignores, const Counts& counts,
-                     double* parts, float* result) {
+static GpuDivisor DivisorOf(const CudaQueue& queue, const LossNormalizer& normalizer,
+                            const LossPositions& positions, bool ignores, const Counts& counts,
+                            double* parts, float* result) {
   if (!ignores || !normalizer.counts()) {
     return {.fixed = static_cast<float>(normalizer.Divisor(positions))};
   }

@@ -31,8 +31,8 @@ struct OneThread {
 // body(threads, position) for all positions. Threads of their own for each pay where its classes
 // lie side by side and either are many or the positions are few.
 template <typename Body>
-void ForPositions(const CudaQueue& queue, std::string_view name, const SoftmaxExtent& extent,
-                  const Body& body) {
+static void ForPositions(const CudaQueue& queue, std::string_view name, const SoftmaxExtent& extent,
+                         const Body& body) {
   const int64_t positions = extent.outer * extent.inner;
   const bool teams = extent.inner < 8 && extent.classes > 8 &&
                      (extent.classes >= Team::kWarp || positions <= 4096);

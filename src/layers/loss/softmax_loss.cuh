@@ -72,8 +72,9 @@ struct SoftmaxSlopes {
 };
 
 template <typename T>
-GpuDivisor SoftmaxDivisor(const CudaQueue& queue, const Layer& layer, const SoftmaxExtent& extent,
-                          const GpuLabels<T>& labels, double* parts, float* result) {
+static GpuDivisor SoftmaxDivisor(const CudaQueue& queue, const Layer& layer,
+                                 const SoftmaxExtent& extent, const GpuLabels<T>& labels,
+                                 double* parts, float* result) {
   const int64_t all = extent.outer * extent.inner;
   return DivisorOf(
       queue, LossNormalizer(layer), {.outer = extent.outer, .all = all, .counted = all},

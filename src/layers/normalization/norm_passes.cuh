@@ -10,8 +10,8 @@ namespace crema {
 // finish(group, mean, variance) for each group, by one thread. The differences from the first
 // element of a group lose nothing by being squared before the mean is known, in f64.
 template <typename T, typename Finish>
-void GroupMoments(const CudaQueue& queue, const GroupLayout& groups, const T* x, SumPair* scratch,
-                  const Finish& finish) {
+static void GroupMoments(const CudaQueue& queue, const GroupLayout& groups, const T* x,
+                         SumPair* scratch, const Finish& finish) {
   const auto size = static_cast<double>(std::max<int64_t>(1, groups.GroupSize()));
   const bool any = groups.GroupSize() > 0;
   const auto first = [=] CREMA_HOST_DEVICE(int64_t g) {
@@ -46,8 +46,8 @@ struct NormForward {
 };
 
 template <typename T>
-void NormalizeForward(const CudaQueue& queue, const NormLayout& layout,
-                      const NormForward<T>& pass) {
+static void NormalizeForward(const CudaQueue& queue, const NormLayout& layout,
+                             const NormForward<T>& pass) {
   const bool affine = pass.scale != nullptr || pass.shift != nullptr;
   const bool same = layout.groups == layout.channels;
   ForElements(queue, "NormalizeForward", layout.groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
@@ -120,8 +120,8 @@ CREMA_HOST_DEVICE void AddLearnedGradients(const NormBackward<T>& pass, int64_t 
 
 // Where a group is a channel, one reading gives all sums.
 template <typename T>
-void SumChannels(const CudaQueue& queue, const NormLayout& layout, const NormBackward<T>& pass,
-                 SumPair* scratch, const NormCoefficients& to) {
+static void SumChannels(const CudaQueue& queue, const NormLayout& layout,
+                        const NormBackward<T>& pass, SumPair* scratch, const NormCoefficients& to) {
   const auto finish = [=] CREMA_HOST_DEVICE(int64_t g, SumPair sums) {
     AddLearnedGradients(pass, g, sums);
     const double factor = pass.scale == nullptr ? 1 : static_cast<double>(ToFloat(pass.scale[g]));
@@ -137,8 +137,8 @@ void SumChannels(const CudaQueue& queue, const NormLayout& layout, const NormBac
 }
 
 template <typename T>
-void SumBoth(const CudaQueue& queue, const NormLayout& layout, const NormBackward<T>& pass,
-             SumPair* scratch, const NormCoefficients& to) {
+static void SumBoth(const CudaQueue& queue, const NormLayout& layout, const NormBackward<T>& pass,
+                    SumPair* scratch, const NormCoefficients& to) {
   if (pass.dscale != nullptr || pass.dshift != nullptr) {
     SumGroups(
         queue, layout.channels,
@@ -171,8 +171,8 @@ inline size_t NormBackwardScratch(const NormLayout& layout) {
 }
 
 template <typename T>
-void NormalizeBackward(const CudaQueue& queue, const NormLayout& layout,
-                       const NormBackward<T>& pass, std::span<std::byte> memory) {
+static void NormalizeBackward(const CudaQueue& queue, const NormLayout& layout,
+                              const NormBackward<T>& pass, std::span<std::byte> memory) {
   ScratchCutter cutter(memory);
   auto* scratch = cutter.Take<SumPair>(NormBackwardSums(layout));
   const int64_t groups = layout.groups.Groups();

@@ -103,8 +103,8 @@ bool IsTeamWindow(const SlidingWindow<kMost>& w) {
 // Calls result(window, sum of x, sum of x^2) for each window of each plane, numbered through, and
 // in bodies that may write.
 template <typename T, int kMost, typename Result>
-void ForWindowSums(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, int64_t planes,
-                   const T* x, const Result& result) {
+static void ForWindowSums(const CudaQueue& queue, const SlidingWindow<kMost>& sliding,
+                          int64_t planes, const T* x, const Result& result) {
   const SlidingWindow<kMost> w = sliding;
   if (!IsTeamWindow(w)) {
     ForElements(queue, "PoolSums", planes * w.out_size, [=] CREMA_HOST_DEVICE(int64_t i) {

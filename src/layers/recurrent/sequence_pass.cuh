@@ -52,7 +52,7 @@ struct StepStart {
 
 // to = from, or zeros where that is null.
 template <typename T>
-void CopyOrZero(const GpuRun& run, const T* from, int64_t count, T* to) {
+static void CopyOrZero(const GpuRun& run, const T* from, int64_t count, T* to) {
   ForElements(run.queue, "CopyOrZero", count, [=] CREMA_HOST_DEVICE(int64_t i) {
     to[i] = from == nullptr ? FromFloat<T>(0) : from[i];
   });
@@ -60,16 +60,16 @@ void CopyOrZero(const GpuRun& run, const T* from, int64_t count, T* to) {
 
 // Rows of `to`, `stride` apart, = those of a table that repeats.
 template <typename T>
-void RepeatRows(const GpuRun& run, const T* table, int64_t table_rows, int64_t rows, int64_t width,
-                T* to, int64_t stride) {
+static void RepeatRows(const GpuRun& run, const T* table, int64_t table_rows, int64_t rows,
+                       int64_t width, T* to, int64_t stride) {
   ForElements(run.queue, "RepeatRows", rows * width, [=] CREMA_HOST_DEVICE(int64_t i) {
     to[i / width * stride + i % width] = table[i / width % table_rows * width + i % width];
   });
 }
 
 template <typename T>
-void AddRowsTo(const GpuRun& run, const T* rows, int64_t stride, int64_t count, int64_t width,
-               T* sums) {
+static void AddRowsTo(const GpuRun& run, const T* rows, int64_t stride, int64_t count,
+                      int64_t width, T* sums) {
   AddColumnSums(
       run.queue, count, width,
       [=] CREMA_HOST_DEVICE(int64_t r, int64_t c) { return ToFloat(rows[r * stride + c]); }, sums);
@@ -95,7 +95,7 @@ void ProjectInput(const GpuRun& run, const ForwardPass<T>& pass, int64_t width, 
 
 // sums[i] = the sum of that element over all steps.
 template <typename T>
-void SumOverSteps(const GpuRun& run, int64_t steps, int64_t count, const T* rows, T* sums) {
+static void SumOverSteps(const GpuRun& run, int64_t steps, int64_t count, const T* rows, T* sums) {
   ForElements(run.queue, "SumOverSteps", count, [=] CREMA_HOST_DEVICE(int64_t i) {
     float sum = 0;
     for (int64_t t = 0; t < steps; ++t) sum += ToFloat(rows[t * count + i]);
@@ -139,7 +139,7 @@ void ProjectInputBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_
 
 // out (streams x hidden): of the k-th step.
 template <typename T>
-void LoadHidden(const GpuRun& run, const StepStart<T>& start, int64_t k, T* out) {
+static void LoadHidden(const GpuRun& run, const StepStart<T>& start, int64_t k, T* out) {
   ForElements(run.queue, "LoadHidden", start.streams * start.size,
               [=] CREMA_HOST_DEVICE(int64_t i) {
                 out[i] = FromFloat<T>(start.Of(k, i / start.size, i % start.size));
@@ -148,7 +148,7 @@ void LoadHidden(const GpuRun& run, const StepStart<T>& start, int64_t k, T* out)
 
 // Of all steps, in the order of time of the data.
 template <typename T>
-void LoadAllHidden(const GpuRun& run, const StepStart<T>& start, T* out) {
+static void LoadAllHidden(const GpuRun& run, const StepStart<T>& start, T* out) {
   const int64_t state = start.streams * start.size;
   ForElements(run.queue, "LoadAllHidden", start.steps * state, [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t k = start.Time(i / state);  // which is its own inverse
@@ -158,7 +158,7 @@ void LoadAllHidden(const GpuRun& run, const StepStart<T>& start, T* out) {
 
 // From the gradient of what the k-th step started from to that of what the step before left.
 template <typename T>
-void ApplyFactors(const GpuRun& run, const StepStart<T>& start, int64_t k, T* grad) {
+static void ApplyFactors(const GpuRun& run, const StepStart<T>& start, int64_t k, T* grad) {
   if (start.cont == nullptr) return;
   ForElements(run.queue, "ApplyFactors", start.streams * start.size,
               [=] CREMA_HOST_DEVICE(int64_t i) {
@@ -168,7 +168,7 @@ void ApplyFactors(const GpuRun& run, const StepStart<T>& start, int64_t k, T* gr
 
 // `to` = the state behind the last step; null: not wanted.
 template <typename T>
-void StoreFinal(const GpuRun& run, const StepStart<T>& start, T* to) {
+static void StoreFinal(const GpuRun& run, const StepStart<T>& start, T* to) {
   if (to == nullptr) return;
   ForElements(run.queue, "StoreFinal", start.streams * start.size,
               [=] CREMA_HOST_DEVICE(int64_t i) {

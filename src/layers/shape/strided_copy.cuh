@@ -45,7 +45,7 @@ Axes<kAxes> AxesWithout(const StridedBlock& block, int first, int second) {
 }
 
 template <int kAxes, typename T>
-void CopyEach(const CudaQueue& queue, const StridedBlock& block, const T* from, T* to) {
+static void CopyEach(const CudaQueue& queue, const StridedBlock& block, const T* from, T* to) {
   const Axes<kAxes> axes = AxesWithout<kAxes>(block, -1, -1);
   ForElements(queue, "CopyStrided", block.count(), [=] CREMA_HOST_DEVICE(int64_t i) {
     int64_t read = 0, written = 0;
@@ -63,8 +63,8 @@ CREMA_HOST_DEVICE inline int64_t InTile(int64_t i, int64_t j) { return j * kSide
 // A block whose fastest axes differ, in tiles of these two axes: teams read along one and write
 // along the other.
 template <int kOuter, typename T>
-void CopyTiles(const CudaQueue& queue, const StridedBlock& block, int read_axis, int written_axis,
-               const T* from, T* to) {
+static void CopyTiles(const CudaQueue& queue, const StridedBlock& block, int read_axis,
+                      int written_axis, const T* from, T* to) {
   const Axes<kOuter> outer = AxesWithout<kOuter>(block, read_axis, written_axis);
   const StridedBlock::Axis r = block.axes[static_cast<size_t>(read_axis)];
   const StridedBlock::Axis w = block.axes[static_cast<size_t>(written_axis)];

@@ -26,8 +26,8 @@ inline size_t BroadcastSumScratch(const BroadcastExtent& e) {
 
 // sums[m] += the sum of term(i) over all elements i with middle index m; `term` gives floats.
 template <typename T, typename Term>
-void AddBroadcastSums(const CudaQueue& queue, const BroadcastExtent& e, const Term& term,
-                      std::span<std::byte> scratch, T* sums) {
+static void AddBroadcastSums(const CudaQueue& queue, const BroadcastExtent& e, const Term& term,
+                             std::span<std::byte> scratch, T* sums) {
   const int64_t middle = e.middle, inner = e.inner, each = e.outer * e.inner;
   if (e.count() == 0) return;
   if (inner == 1 && middle > 1) {

@@ -7,13 +7,13 @@ namespace crema {
 
 // The places may be the same, but not overlap otherwise.
 template <typename T>
-void CopyElements(const CudaQueue& queue, int64_t count, const T* from, T* to) {
+static void CopyElements(const CudaQueue& queue, int64_t count, const T* from, T* to) {
   if (from == to) return;
   ForElements(queue, "CopyElements", count, [=] CREMA_HOST_DEVICE(int64_t i) { to[i] = from[i]; });
 }
 
 template <typename T>
-void ZeroElements(const CudaQueue& queue, int64_t count, T* to) {
+static void ZeroElements(const CudaQueue& queue, int64_t count, T* to) {
   ForElements(queue, "ZeroElements", count,
               [=] CREMA_HOST_DEVICE(int64_t i) { to[i] = FromFloat<T>(0); });
 }

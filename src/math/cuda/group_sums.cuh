@@ -69,7 +69,8 @@ inline int64_t GroupSumsScratch(const GroupLayout& layout) {
 
 // put(part * groups + group, sum of that part)
 template <typename Value, typename Term, typename Put>
-void SumParts(const CudaQueue& queue, const GroupLayout& layout, const Term& term, const Put& put) {
+static void SumParts(const CudaQueue& queue, const GroupLayout& layout, const Term& term,
+                     const Put& put) {
   const int64_t groups = layout.Groups(), size = layout.GroupSize(), parts = GroupParts(layout);
   if (SumsByThread(layout)) {
     return ForElements(queue, "SumParts", parts * groups, [=] CREMA_HOST_DEVICE(int64_t index) {
@@ -97,8 +98,8 @@ void SumParts(const CudaQueue& queue, const GroupLayout& layout, const Term& ter
 
 // finish(group, the sum of its parts)
 template <typename Value, typename Finish>
-void JoinParts(const CudaQueue& queue, int64_t groups, int64_t parts, const Value* sums,
-               const Finish& finish) {
+static void JoinParts(const CudaQueue& queue, int64_t groups, int64_t parts, const Value* sums,
+                      const Finish& finish) {
   if (parts < Team::kWarp) {
     return ForElements(queue, "JoinParts", groups, [=] CREMA_HOST_DEVICE(int64_t g) {
       Value sum{};
@@ -117,8 +118,8 @@ void JoinParts(const CudaQueue& queue, int64_t groups, int64_t parts, const Valu
 // finish(group, the sum of term(group, place of an element)) for each group, by one thread. The sum
 // is of the type of `term`: a number or a SumPair.
 template <typename Value, typename Term, typename Finish>
-void SumGroups(const CudaQueue& queue, const GroupLayout& layout, const Term& term, Value* scratch,
-               const Finish& finish) {
+static void SumGroups(const CudaQueue& queue, const GroupLayout& layout, const Term& term,
+                      Value* scratch, const Finish& finish) {
   const int64_t parts = GroupParts(layout);
   if (parts == 1) return SumParts<Value>(queue, layout, term, finish);
   SumParts<Value>(queue, layout, term,

@@ -2,7 +2,9 @@
 //   [=] CREMA_HOST_DEVICE(int64_t i) { ... }
 // by a function template or function at namespace scope (nvcc takes no such lambda inside a generic
 // lambda or a private method). The same body runs on a GPU and, for tests, on the CPU
-// (emulation.h); without nvcc these files are C++ like any other.
+// (emulation.h); without nvcc these files are C++ like any other. Functions in headers that have
+// such lambdas are static: nvcc finds the CPU's code of a lambda by the function around it, a file
+// at a time.
 #pragma once
 
 #ifdef __CUDACC__

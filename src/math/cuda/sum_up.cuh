@@ -17,8 +17,8 @@ struct Operands {
 // y = start + the sum of factor * x; `start` may be null, or y. Each element is read before it is
 // written, so that y may be one of x.
 template <typename T>
-void SumUp(const CudaQueue& queue, int64_t count, const Operands<T>& operands, const T* start,
-           T* y) {
+static void SumUp(const CudaQueue& queue, int64_t count, const Operands<T>& operands,
+                  const T* start, T* y) {
   ForElements(queue, "SumUp", count, [=] CREMA_HOST_DEVICE(int64_t i) {
     float sum = operands.factor[0] * ToFloat(operands.x[0][i]);
     if (start != nullptr) sum += ToFloat(start[i]);

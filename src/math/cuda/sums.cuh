@@ -8,8 +8,8 @@ namespace crema {
 // sums[c] += the sum of term(r, c) over 0 <= r < rows, for 0 <= c < columns; `term` gives floats. A
 // team takes kTeamColumns columns, so that neighbouring threads read neighbouring columns.
 template <typename T, typename Term>
-void AddColumnSums(const CudaQueue& queue, int64_t rows, int64_t columns, const Term& term,
-                   T* sums) {
+static void AddColumnSums(const CudaQueue& queue, int64_t rows, int64_t columns, const Term& term,
+                          T* sums) {
   constexpr int64_t kTeamColumns = Team::kWarp, kParts = Team::kThreads / kTeamColumns;
   const int64_t teams = (columns + kTeamColumns - 1) / kTeamColumns;
   ForTeams(queue, "AddColumnSums", teams, [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
@@ -32,7 +32,8 @@ void AddColumnSums(const CudaQueue& queue, int64_t rows, int64_t columns, const 
 
 // sums[r] += the sum of term(r, c) over 0 <= c < columns, a team a row.
 template <typename T, typename Term>
-void AddRowSums(const CudaQueue& queue, int64_t rows, int64_t columns, const Term& term, T* sums) {
+static void AddRowSums(const CudaQueue& queue, int64_t rows, int64_t columns, const Term& term,
+                       T* sums) {
   ForTeams(queue, "AddRowSums", rows, [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
     const float sum = team.Sum(columns, [&](int64_t c) { return term(r, c); });
     team.For(1, [&](int64_t) { sums[r] = FromFloat<T>(ToFloat(sums[r]) + sum); });
