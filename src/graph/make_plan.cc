@@ -153,7 +153,9 @@ class Planner {
       if (!support.yes) layer->skipped.push_back({kernel.name, support.reason});
     }
     const bool runs = !layer->info.view && !layer->info.share;
-    if (layer->kernel == nullptr && runs && !node.inputs.empty()) FailWithoutKernel(node, *layer);
+    // Sources run on the host, where what is learned does not lie.
+    const bool source = node.inputs.empty() && layer->info.learned.empty();
+    if (layer->kernel == nullptr && runs && !source) FailWithoutKernel(node, *layer);
     if (layer->kernel == nullptr) return;
     if (layer->kernel->info) layer->info = layer->kernel->info(query);
     layer->forward_scratch = static_cast<int64_t>(ForwardScratchOf(layer->kernel, query));

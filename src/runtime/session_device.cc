@@ -49,11 +49,16 @@ bool Session::IsSourceOfGpu(const PlannedLayer& layer) const {
          layer.type->name != "Input";  // its memory is set from outside
 }
 
+// Extents may change in each pass; memory is only taken anew where it is too small.
 void Session::Stage(Step* step) const {
-  step->staged.clear();
-  for (TensorView& output : step->forward_outputs) {
-    step->staged.emplace_back(output.shape(), output.dtype());
-    output = step->staged.back().view();
+  step->staged.resize(step->forward_outputs.size());
+  for (size_t o = 0; o < step->staged.size(); ++o) {
+    TensorView& output = step->forward_outputs[o];
+    Tensor& staged = step->staged[o];
+    if (staged.view().empty() || staged.view().bytes() < output.bytes()) {
+      staged = Tensor(output.shape(), output.dtype());
+    }
+    output = {staged.view().raw(), output.shape(), output.dtype()};
   }
 }
 

@@ -2,6 +2,7 @@
 #include "layers/arithmetic/argmax.h"
 #include "layers/gpu_row.h"
 #include "layers/layer_axis.h"
+#include "layers/whole_numbers.h"
 
 namespace crema {
 namespace {
@@ -68,6 +69,20 @@ void SearchLong(const CudaQueue& queue, int64_t lines, const Search<T>& search) 
   });
 }
 
+// Positions are written as numbers of the type of the net.
+Support Supports(const KernelQuery& query) {
+  const ArgMaxParameter& param = query.layer.param().argmax_param();
+  const Shape& x = query.context.inputs[0].shape;
+  const bool along = param.has_axis();
+  if (along && param.out_max_val()) return SupportsCudaFloats(query);
+  const int64_t searched =
+      along ? x[LayerAxis(query.layer, x, param.axis(), "argmax_param.axis")] : x.count(1);
+  if (searched > LargestWhole(query.context.dtype)) {
+    return Support::No("has more positions than the type can count");
+  }
+  return SupportsCudaFloats(query);
+}
+
 void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ArgMaxParameter& param = layer.param().argmax_param();
@@ -96,7 +111,9 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
 }  // namespace
 
 void RegisterArgMaxCuda(Registry& registry) {
-  registry.AddKernel("ArgMax", MakeCudaRow(ForwardRow, nullptr));
+  Kernel row = MakeCudaRow(ForwardRow, nullptr);
+  row.supports = Supports;
+  registry.AddKernel("ArgMax", std::move(row));
 }
 
 }  // namespace crema

@@ -1,5 +1,6 @@
 // Attention on the GPU; see attention.cc. Products are batches of cuBLAS over heads or over items,
-// whichever are fewer calls. Scores are scaled by the softmax and by its way back.
+// whichever are fewer calls. Scores are scaled by the product, before they are
+// rounded, and on the way back by that of the softmax.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -64,7 +65,6 @@ template <typename T>
 void MaskedSoftmax(const Work& work, bool causal, const GpuMask<T>& mask, T* p) {
   const int64_t heads = work.e.heads, queries = work.e.queries, keys = work.e.keys;
   const int64_t first = work.first;
-  const float scale = work.scale;
   ForTeams(work.queue, "AttentionSoftmax", work.items * heads * queries,
            [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
              const float lowest = -std::numeric_limits<float>::infinity();
@@ -74,7 +74,7 @@ void MaskedSoftmax(const Work& work, bool causal, const GpuMask<T>& mask, T* p) 
                                     r / queries % heads * mask.head + q * mask.query;
              T* row = p + r * keys;
              const auto value = [&](int64_t k) {
-               const float product = scale * ToFloat(row[k]);
+               const float product = ToFloat(row[k]);
                return mask.data == nullptr ? product
                                            : product + ToFloat(mask.data[offset + k * mask.key]);
              };
@@ -117,8 +117,8 @@ void Forward(const Work& work, const AttentionTensors<T>& in, bool causal, const
   const AttentionExtent& e = work.e;
   const int64_t base = work.first * e.heads * e.products();
   ForHeads(work, [&](const HeadBatch& b) {
-    CudaGemmBatched(work.queue, work.dtype, {b.count, b.query, b.key, b.products}, false, true,
-                    e.queries, e.keys, e.size, in.query + b.at.query, e.query_stride(),
+    CudaGemmBatched(work.queue, work.dtype, {b.count, b.query, b.key, b.products, work.scale},
+                    false, true, e.queries, e.keys, e.size, in.query + b.at.query, e.query_stride(),
                     in.key + b.at.key, e.key_stride(), 0, p + b.at.saved - base, e.keys);
   });
   MaskedSoftmax(work, causal, mask, p);

@@ -26,7 +26,9 @@ void CheckCublas(cublasStatus_t status, std::string_view call) {
 }
 
 void CheckLaunch(std::string_view kernel) {
-  CheckCuda(cudaGetLastError(), StrCat("launching ", kernel));
+  const cudaError_t status = cudaGetLastError();
+  if (status == cudaSuccess) return;
+  CheckCuda(status, StrCat("launching ", kernel));
 }
 
 int CudaDeviceCount() {
