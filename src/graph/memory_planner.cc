@@ -85,6 +85,27 @@ std::vector<Order> OtherOrders(const std::vector<BufferRequest>& requests) {
   };
 }
 
+bool IsTight(const Placement& placement, int64_t bound) {
+  return placement.arena_bytes - bound <= bound / 100;
+}
+
+// What reaches highest had no better place left: it goes first, and all are placed again, some
+// times.
+Placement Promote(const std::vector<BufferRequest>& requests, Order order, int64_t bound) {
+  constexpr size_t kMostRounds = 64, kMostSteps = 20'000'000;
+  const size_t rounds = std::min(kMostRounds, kMostSteps / (requests.size() * requests.size()));
+  Placement best = PlaceInOrder(requests, order), last = best;
+  for (size_t round = 0; round < rounds && !IsTight(best, bound); ++round) {
+    const auto top = std::ranges::find_if(order, [&](size_t i) {
+      return last.offsets[i] + Aligned(requests[i].bytes) == last.arena_bytes;
+    });
+    std::rotate(order.begin(), top, top + 1);
+    last = PlaceInOrder(requests, order);
+    if (last.arena_bytes < best.arena_bytes) best = last;
+  }
+  return best;
+}
+
 }  // namespace
 
 std::vector<int64_t> LiveBytes(const std::vector<BufferRequest>& requests) {
@@ -106,14 +127,20 @@ int64_t LargestLiveSet(const std::vector<BufferRequest>& requests) {
 
 Placement PlaceBuffers(const std::vector<BufferRequest>& requests) {
   if (std::optional<Placement> row = PlaceInARow(requests)) return *std::move(row);
-  Placement best =
-      PlaceInOrder(requests, Falling(requests, [](const BufferRequest& r) { return r.bytes; }));
+  const Order largest_first = Falling(requests, [](const BufferRequest& r) { return r.bytes; });
+  Placement best = PlaceInOrder(requests, largest_first);
   if (requests.size() > kMostForOtherOrders) return best;
   const int64_t bound = LargestLiveSet(requests);
-  for (const Order& order : OtherOrders(requests)) {
-    if (best.arena_bytes - bound <= bound / 100) break;
-    Placement placement = PlaceInOrder(requests, order);
+  std::vector<Order> orders = OtherOrders(requests);
+  const auto take = [&](Placement placement) {
     if (placement.arena_bytes < best.arena_bytes) best = std::move(placement);
+  };
+  for (const Order& order : orders) {
+    if (!IsTight(best, bound)) take(PlaceInOrder(requests, order));
+  }
+  orders.insert(orders.begin(), largest_first);
+  for (const Order& order : orders) {
+    if (!IsTight(best, bound)) take(Promote(requests, order, bound));
   }
   return best;
 }
