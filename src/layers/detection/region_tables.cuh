@@ -130,7 +130,8 @@ static void FillPlaces(const CudaQueue& queue, const T* regions, int64_t first, 
   });
 }
 
-static void FillOwners(const CudaQueue& queue, const RegionTables& t, const RegionAxis& axis) {
+[[maybe_unused]] static void FillOwners(const CudaQueue& queue, const RegionTables& t,
+                                        const RegionAxis& axis) {
   const RegionAxis a = axis;
   ForElements(queue, "RegionOwners", t.regions * a.extent, [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t r = i / a.extent;
