@@ -19,6 +19,7 @@ using test::FillInput;
 using test::PlanText;
 using test::ValuesOf;
 
+using test::ExpectNear;
 using test::Kind;
 using test::NetMaker;
 
@@ -60,22 +61,6 @@ Numbers RunNet(const std::string& text, Phase phase, const PlanOptions& options,
     }
   }
   return numbers;
-}
-
-void ExpectNear(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b,
-                double tolerance, const std::string& what) {
-  ASSERT_EQ(a.size(), b.size()) << what;
-  // Of all, as a gradient may be nothing but rounding: that of a bias in front of BatchNorm.
-  double largest = 0;
-  for (const std::vector<float>& values : a) {
-    for (float value : values) largest = std::max(largest, std::abs(double{value}));
-  }
-  for (size_t k = 0; k < a.size(); ++k) {
-    ASSERT_EQ(a[k].size(), b[k].size()) << what;
-    for (size_t i = 0; i < a[k].size(); ++i) {
-      ASSERT_NEAR(a[k][i], b[k][i], tolerance * largest + 1e-6) << what << " " << k << " at " << i;
-    }
-  }
 }
 
 TEST(BlockedNets, InferAsPlainOnes) {

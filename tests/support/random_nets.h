@@ -1,6 +1,10 @@
-// Nets drawn at random, as text.
+// Nets drawn at random, as text, and what two runs of one must agree in.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -108,5 +112,23 @@ class NetMaker {
   std::string blob_;
   std::string text_;
 };
+
+// Fails where elements differ by more than `tolerance` times the largest of `a`.
+inline void ExpectNear(const std::vector<std::vector<float>>& a,
+                       const std::vector<std::vector<float>>& b, double tolerance,
+                       const std::string& what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  // Of all, as a gradient may be nothing but rounding: that of a bias in front of BatchNorm.
+  double largest = 0;
+  for (const std::vector<float>& values : a) {
+    for (float value : values) largest = std::max(largest, std::abs(double{value}));
+  }
+  for (size_t k = 0; k < a.size(); ++k) {
+    ASSERT_EQ(a[k].size(), b[k].size()) << what;
+    for (size_t i = 0; i < a[k].size(); ++i) {
+      ASSERT_NEAR(a[k][i], b[k][i], tolerance * largest + 1e-6) << what << " " << k << " at " << i;
+    }
+  }
+}
 
 }  // namespace crema::test
