@@ -2,93 +2,29 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <memory>
 #include <utility>
 
 #include "core/blob_types.h"
-#include "core/rng.h"
 #include "core/strings.h"
 #include "format/blob_proto.h"
+#include "runtime/recorded_run.h"
 
 namespace crema {
 namespace {
 
-using Records = std::map<std::string, const BlobProto*>;
-
-Records ReadRecords(const NetParameter& recording) {
-  Records records;
-  for (const LayerParameter& layer : recording.layer()) {
-    const bool known = layer.name() == "loss" || layer.name().starts_with("blob:") ||
-                       layer.name().starts_with("param:");
-    if (known && layer.blobs_size() > 0) records[layer.name()] = &layer.blobs(0);
-  }
-  if (records.empty()) {
-    Fail(ErrorCode::kDataLoss, "this file is not a recording: it has no 'blob:...' records");
-  }
-  return records;
-}
-
-bool HasDiff(const BlobProto& blob) { return blob.diff_size() > 0 || blob.double_diff_size() > 0; }
-
-// The net, with each Input layer in the recorded shape.
-NetParameter WithRecordedShapes(const NetParameter& net, const Records& records) {
-  NetParameter shaped = net;
-  for (LayerParameter& layer : *shaped.mutable_layer()) {
-    if (layer.type() != "Input") continue;
-    std::vector<BlobShape> shapes;
-    for (const std::string& top : layer.top()) {
-      const auto found = records.find("blob:" + top);
-      if (found == records.end()) break;
-      BlobShape shape;
-      const Shape recorded = ShapeOf(*found->second);
-      for (int64_t dim : recorded.dims()) shape.add_dim(dim);
-      shapes.push_back(shape);
-    }
-    if (static_cast<int>(shapes.size()) != layer.top_size()) continue;
-    layer.mutable_input_param()->clear_shape();
-    for (const BlobShape& shape : shapes) *layer.mutable_input_param()->add_shape() = shape;
-  }
-  return shaped;
-}
-
-struct Runner {
-  std::shared_ptr<const Plan> plan;
-  std::shared_ptr<Weights> weights;
-  std::unique_ptr<Session> session;
-};
-
-Runner MakeRunner(const ReplayNet& net, const NetParameter& shaped, const Registry& registry,
-                  const PlanOptions& options, uint64_t seed) {
-  NetState state;
-  state.set_phase(TEST);
-  state.MergeFrom(net.net.net.state());
-  std::vector<Problem> warnings;
-  Runner runner;
-  runner.plan = MakePlan(shaped, net.net.source, state, registry, options, &warnings);
-  runner.weights = Weights::Make(*runner.plan, seed);
-  if (net.weights != nullptr) {
-    runner.weights->Load(*runner.plan, *net.weights, net.weights_file, MissingLayers::kError);
-  }
-  runner.session =
-      std::make_unique<Session>(runner.plan, runner.weights, ExecContext(options.threads, seed));
-  return runner;
-}
-
-std::vector<std::string> InputBlobs(const Plan& plan) {
-  std::vector<std::string> names;
-  for (const PlannedLayer& layer : plan.layers) {
-    if (layer.type->name != "Input") continue;
-    for (int v : layer.outputs) names.push_back(plan.values[static_cast<size_t>(v)].name);
-  }
-  return names;
-}
-
-std::vector<double> Elements(const ConstTensorView& view) {
+std::vector<double> ElementsOnHost(const ConstTensorView& view) {
   return DispatchBlob(view.dtype(), [&]<typename T>(T) {
     const std::span<const T> span = view.span<T>();
     return std::vector<double>(span.begin(), span.end());
   });
+}
+
+// Of a view of the session, on whatever device.
+std::vector<double> Elements(const Session& session, const ConstTensorView& view) {
+  if (view.empty()) return {};
+  Tensor host(view.shape(), view.dtype());
+  session.Read(view, host.view().raw());
+  return ElementsOnHost(host.view());
 }
 
 std::vector<double> Elements(const BlobProto& blob, bool diff) {
@@ -101,8 +37,8 @@ std::vector<double> Elements(const BlobProto& blob, bool diff) {
 
 class Comparer {
  public:
-  Comparer(const Records& records, const Runner& runner, const ReplayOptions& options)
-      : records_(records), plan_(*runner.plan), runner_(runner), options_(options) {}
+  Comparer(const Records& records, const RecordedRun& run, const ReplayOptions& options)
+      : records_(records), plan_(*run.plan), run_(run), options_(options) {}
 
   ReplayResult Compare(double loss) {
     RefuseUnknownParameters();
@@ -175,9 +111,9 @@ class Comparer {
         continue;
       }
       const BlobProto& record = *records_.at(key);
-      const ConstTensorView data = runner_.session->DataOf(v);
+      const ConstTensorView data = run_.session->DataOf(v);
       if (CompareShape(key, LayerOf(v).name(), data.shape(), record)) {
-        CompareOne(key, LayerOf(v).name(), Elements(data), Elements(record, false));
+        CompareOne(key, LayerOf(v).name(), Elements(*run_.session, data), Elements(record, false));
       }
     }
   }
@@ -189,7 +125,7 @@ class Comparer {
     for (const auto& [v, name] : blobs) {
       const BlobProto& record = *records_.at("blob:" + name);
       if (!HasDiff(record)) continue;
-      const ConstTensorView gradient = runner_.session->Gradient(name);
+      const ConstTensorView gradient = run_.session->Gradient(name);
       const bool survives = !plan_.options.optimize || !LayerOf(v).backward;
       std::vector<double> expected = Elements(record, true);
       if (gradient.empty() || !survives) {
@@ -200,7 +136,7 @@ class Comparer {
         }
         continue;
       }
-      CompareOne("diff:" + name, LayerOf(v).name(), Elements(gradient), expected);
+      CompareOne("diff:" + name, LayerOf(v).name(), Elements(*run_.session, gradient), expected);
     }
   }
 
@@ -211,16 +147,15 @@ class Comparer {
         const auto found = records_.find(key);
         if (found == records_.end()) continue;
         const auto slot = static_cast<size_t>(layer.learned[i]);
-        CompareOne(key, layer.name(), Elements(std::as_const(*runner_.weights).blob(slot)),
+        CompareOne(key, layer.name(), ElementsOnHost(std::as_const(*run_.weights).blob(slot)),
                    Elements(*found->second, false));
-        const TensorView gradient = runner_.session->LearnedGradient(slot);
+        const TensorView gradient = run_.session->LearnedGradient(slot);
         if (!HasDiff(*found->second)) continue;
         const std::vector<double> expected = Elements(*found->second, true);
         if (gradient.empty() && std::ranges::all_of(expected, [](double x) { return x == 0; })) {
           continue;
         }
-        CompareOne("diff:" + key, layer.name(),
-                   gradient.empty() ? std::vector<double>() : Elements(gradient), expected);
+        CompareOne("diff:" + key, layer.name(), Elements(*run_.session, gradient), expected);
       }
     }
   }
@@ -270,7 +205,7 @@ class Comparer {
 
   const Records& records_;
   const Plan& plan_;
-  const Runner& runner_;
+  const RecordedRun& run_;
   const ReplayOptions& options_;
   ReplayResult result_;
 };
@@ -287,89 +222,24 @@ ReplayResult Replay(const ReplayNet& net, const NetParameter& recording, const R
   plan_options.threads = options.threads > 0 ? options.threads : AvailableProcessors();
   plan_options.backward = gradients;
   plan_options.optimize = options.optimize;
-  Runner runner = MakeRunner(net, shaped, registry, plan_options, 1);
-  for (const std::string& name : InputBlobs(*runner.plan)) {
+  RecordedRun run = MakeRecordedRun(
+      net, shaped, registry, plan_options,
+      options.context ? options.context() : ExecContext(plan_options.threads, 1), 1);
+  for (const std::string& name : InputBlobs(*run.plan)) {
     const auto found = records.find("blob:" + name);
     if (found == records.end()) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("the recording has no blob '", name, "', which is an input of the net"));
     }
-    CopyTo(*found->second, runner.session->MutableData(name));
+    SetTo(*found->second, run.session->MutableData(name), *run.session);
   }
-  const double loss = runner.session->Forward();
+  const double loss = run.session->Forward();
   if (gradients) {
-    runner.session->ZeroLearnedGradients();
-    runner.session->Backward();
+    run.session->ZeroLearnedGradients();
+    run.session->Backward();
   }
-  return Comparer(records, runner, options).Compare(loss);
-}
-
-namespace {
-
-BlobProto* AddRecord(const std::string& name, NetParameter* recording) {
-  LayerParameter* layer = recording->add_layer();
-  layer->set_name(name);
-  return layer->add_blobs();
-}
-
-void SetInputs(const Records* inputs, uint64_t seed, Session* session) {
-  for (const std::string& name : InputBlobs(session->plan())) {
-    const TensorView view = session->MutableData(name);
-    if (inputs != nullptr && inputs->contains("blob:" + name)) {
-      CopyTo(*inputs->at("blob:" + name), view);
-      continue;
-    }
-    const RandomStream stream(seed, HashName(name));
-    if (view.dtype() == DType::kU8) {
-      const std::span<uint8_t> bytes = view.span<uint8_t>();
-      for (size_t i = 0; i < bytes.size(); ++i) {
-        bytes[i] = static_cast<uint8_t>(stream.Below(i, 256));
-      }
-      continue;
-    }
-    const std::span<float> span = view.span<float>();
-    for (size_t i = 0; i < span.size(); ++i) span[i] = static_cast<float>(stream.Gaussian(i));
-  }
-}
-
-}  // namespace
-
-NetParameter Record(const ReplayNet& net, const NetParameter* inputs, const Registry& registry,
-                    const RecordOptions& options) {
-  const Records records = inputs != nullptr ? ReadRecords(*inputs) : Records();
-  const NetParameter shaped = WithRecordedShapes(net.net.net, records);
-  Runner runner =
-      MakeRunner(net, shaped, registry,
-                 {.threads = options.threads > 0 ? options.threads : AvailableProcessors(),
-                  .backward = options.gradients,
-                  .optimize = false},
-                 options.seed);
-  SetInputs(inputs != nullptr ? &records : nullptr, options.seed, runner.session.get());
-  const double loss = runner.session->Forward();
-  if (options.gradients) {
-    runner.session->ZeroLearnedGradients();
-    runner.session->Backward();
-  }
-  NetParameter recording;
-  recording.set_name(runner.plan->name);
-  AddRecord("loss", &recording)->add_data(static_cast<float>(loss));
-  for (const PlannedValue& value : runner.plan->values) {
-    if (runner.plan->FindFirstValue(value.name) != &value - runner.plan->values.data()) continue;
-    BlobProto* blob = AddRecord("blob:" + value.name, &recording);
-    CopyFrom(runner.session->Data(value.name), blob);
-    const ConstTensorView gradient = runner.session->Gradient(value.name);
-    if (!gradient.empty()) CopyDiffFrom(gradient, blob);
-  }
-  for (const PlannedLayer& layer : runner.plan->layers) {
-    for (size_t i = 0; i < layer.learned.size(); ++i) {
-      const auto slot = static_cast<size_t>(layer.learned[i]);
-      BlobProto* blob = AddRecord(StrCat("param:", layer.name(), ":", i), &recording);
-      CopyFrom(std::as_const(*runner.weights).blob(slot), blob);
-      const TensorView gradient = runner.session->LearnedGradient(slot);
-      if (!gradient.empty()) CopyDiffFrom(gradient, blob);
-    }
-  }
-  return recording;
+  run.session->ReturnStatistics();
+  return Comparer(records, run, options).Compare(loss);
 }
 
 }  // namespace crema

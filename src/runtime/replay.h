@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct ReplayOptions {
   bool optimize = false;  // plan as for production: only what survives is compared
   int threads = 0;
   PlanOptions plan = {};  // threads, backward and optimize follow from the rest
+  // Where to run: a context of plan.device. Empty: on the CPU.
+  std::function<ExecContext()> context = {};
 };
 
 // One compared thing.

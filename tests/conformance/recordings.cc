@@ -7,8 +7,10 @@
 #include <optional>
 
 #include "conformance/trajectories.h"
+#include "core/error.h"
 #include "format/caffemodel.h"
 #include "runtime/replay.h"
+#include "support/gpu.h"
 #include "support/net.h"
 #include "support/pass_variants.h"
 
@@ -71,6 +73,39 @@ class OpCase : public ::testing::Test {
   std::vector<std::string> passes_;
 };
 
+// On a GPU, or where there is none on its stand-in, each blob, gradient and weight.
+class GpuCase : public ::testing::Test {
+ public:
+  explicit GpuCase(fs::path folder) : folder_(std::move(folder)) {}
+
+  void TestBody() override {
+    const NetFile net = ReadNet((folder_ / "net.prototxt").string());
+    std::optional<NetParameter> weights;
+    const std::string weights_file = (folder_ / "weights.caffemodel").string();
+    if (fs::exists(weights_file)) weights = ReadCaffemodel(weights_file);
+    ReplayOptions options;
+    options.plan.device = {DeviceType::kCuda, 0};
+    options.context = [] { return test::GpuContext(1); };
+    try {
+      const ReplayResult result = Replay({net, weights ? &*weights : nullptr, weights_file},
+                                         ReadNetBinary((folder_ / "golden.binaryproto").string()),
+                                         test::TestRegistry(), options);
+      EXPECT_FALSE(result.lines.empty());
+      EXPECT_TRUE(result.not_compared.empty());
+      for (const ReplayLine& line : result.lines) {
+        EXPECT_TRUE(line.fits) << line.what << ": max abs " << line.max_absolute << ", max rel "
+                               << line.max_relative << " " << line.note;
+      }
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsupported) throw;
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+ private:
+  fs::path folder_;
+};
+
 template <typename Case, typename... Args>
 void Register(const char* suite, const std::string& name, const fs::path& folder, Args... args) {
   ::testing::RegisterTest(suite, name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
@@ -95,6 +130,7 @@ void RegisterAll() {
     Register<OpCase>("Plain", name, entry.path(), false);
     Register<OpCase>("Optimised", name, entry.path(), true);
     Register<OpCase>("EachPass", name, entry.path(), true, test::PassVariants());
+    Register<GpuCase>("Gpu", name, entry.path());
   }
   for (const auto& entry : fs::directory_iterator(Root() / "trajectories")) {
     test::RegisterTrajectory(entry.path());
