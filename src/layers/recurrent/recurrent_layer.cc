@@ -42,10 +42,11 @@ size_t RecurrentLayer::BackwardScratch(const InferContext& context, const LayerI
   return ScratchSize(context, BackwardElements(ExtentOf(context)), false);
 }
 
-std::unique_ptr<LayerSessionState> RecurrentLayer::MakeState(const ExecContext&, Phase) const {
+std::unique_ptr<LayerSessionState> RecurrentLayer::MakeState(const ExecContext& context,
+                                                             Phase) const {
   if (recurrent_.expose_hidden() || Reverse(0)) return nullptr;
   return std::make_unique<RecurrentState>(param().name(),
-                                          static_cast<int64_t>(cell_.states) * Hidden());
+                                          static_cast<int64_t>(cell_.states) * Hidden(), context);
 }
 
 size_t RecurrentLayer::FirstBlob(size_t blobs, int direction) const {
@@ -59,6 +60,12 @@ void RecurrentLayer::CutScratch(int64_t cell, ScratchCutter* cutter, SequencePas
   if (e.statics > 0) pass->static_scratch = cutter->Take<T>(e.streams * cell_.gates * e.hidden);
 }
 
+void RecurrentLayer::FailOtherStreams(int64_t streams, int64_t before) const {
+  FailInputs(*this, StrCat("this batch has ", streams, " streams and the last one had ", before,
+                           ", so that it is not known which go on; set cont to 0 in the first ",
+                           "step of all streams when their number changes"));
+}
+
 // The states behind the last batch; zeros where there was none.
 template <typename T>
 void RecurrentLayer::LoadCarried(const ForwardArgs& args, const SequenceExtent& e,
@@ -69,9 +76,7 @@ void RecurrentLayer::LoadCarried(const ForwardArgs& args, const SequenceExtent& 
   if (state->streams() == e.streams) return state->Load(initial);
   const T* cont = args.inputs[1].data<T>();
   if (e.steps > 0 && std::any_of(cont, cont + e.streams, [](T c) { return c != T(0); })) {
-    FailInputs(*this, StrCat("this batch has ", e.streams, " streams and the last one had ",
-                             state->streams(), ", so that it is not known which go on; set cont ",
-                             "to 0 in the first step of all streams when their number changes"));
+    FailOtherStreams(e.streams, state->streams());
   }
   CopyOrZero<T>(nullptr, count, initial);
 }

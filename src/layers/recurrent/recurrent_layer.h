@@ -56,6 +56,8 @@ class RecurrentLayer : public Layer {
   bool Has(RecurrentBlob blob, const SequenceExtent& extent) const;
   SequenceExtent ExtentOf(const Shape& x, const Shape* x_static) const;
   SequenceExtent ExtentOf(const InferContext& context) const;
+  // Throws kInvalidArgument: a batch with other streams goes on where `before` were.
+  [[noreturn]] void FailOtherStreams(int64_t streams, int64_t before) const;
   // Index of the first learned blob of a direction.
   size_t FirstBlob(size_t blobs, int direction) const;
   const RecurrentCell& cell() const { return cell_; }

@@ -2,6 +2,9 @@
 //   Forward(run, layer, pass) and Backward(run, layer, pass), with the scratch of the CPU's cell.
 #pragma once
 
+#include <vector>
+
+#include "core/device_memory.h"
 #include "layers/recurrent/sequence_pass.cuh"
 #include "math/scratch.h"
 
@@ -14,6 +17,30 @@ void CutRecurrentScratch(const RecurrentLayer& layer, int64_t elements, ScratchC
   pass->scratch = cutter->Take<T>(elements);
   if (e.statics > 0)
     pass->static_scratch = cutter->Take<T>(e.streams * layer.cell().gates * e.hidden);
+}
+
+// Where the number of streams changes, none of them may go on: cont is looked at, which waits.
+inline void CheckStreams(const RecurrentLayer& layer, const ForwardArgs& args,
+                         const SequenceExtent& e, int64_t before) {
+  if (e.steps == 0) return;
+  std::vector<float> cont(static_cast<size_t>(e.streams));
+  Download(args.context, cont.data(), args.inputs[1].raw(), cont.size() * sizeof(float));
+  for (const float c : cont) {
+    if (c != 0) layer.FailOtherStreams(e.streams, before);
+  }
+}
+
+// The states behind the last batch, or zeros where there was none: into `initial`.
+template <typename T>
+void LoadCarried(const GpuRun& run, const RecurrentLayer& layer, const ForwardArgs& args,
+                 const SequenceExtent& e, T* initial) {
+  const int64_t count = static_cast<int64_t>(layer.cell().states) * e.state();
+  auto* state = static_cast<RecurrentState*>(args.state);
+  const bool before = state != nullptr && state->streams() > 0;
+  const bool same = before && state->streams() == e.streams;
+  if (before && !same) CheckStreams(layer, args, e, state->streams());
+  CopyOrZero<T>(run, same ? reinterpret_cast<const T*>(state->OnDevice()) : nullptr, count,
+                initial);
 }
 
 template <typename Steps, typename T>
@@ -32,6 +59,21 @@ void RecurrentForward(const GpuRun& run, const RecurrentLayer& layer, const Forw
     if (layer.cell().tapes[t] == 0) continue;
     const TensorView view = At(args.saved, saved++);
     pass.tape[t] = view.empty() ? cutter.Take<T>(size) : Elements<T>(view) + direction * size;
+  }
+  if (direction == 0 && layer.Carries(bottoms)) {
+    const TensorView view = At(args.saved, saved);
+    const int64_t states = static_cast<int64_t>(layer.cell().states) * e.state();
+    T* initial = view.empty() ? cutter.Take<T>(states) : Elements<T>(view);
+    LoadCarried(run, layer, args, e, initial);
+    auto* state = static_cast<RecurrentState*>(args.state);
+    T* finals = state == nullptr || e.streams == 0
+                    ? nullptr
+                    : reinterpret_cast<T*>(state->PlaceOnDevice(e.streams));
+    for (size_t s = 0; s < layer.cell().states; ++s) {
+      const int64_t offset = static_cast<int64_t>(s) * e.state();
+      pass.initial[s] = initial + offset;
+      if (finals != nullptr) pass.final[s] = finals + offset;
+    }
   }
   for (size_t s = 0; bottoms.initial >= 0 && s < layer.cell().states; ++s) {
     pass.final[s] = Elements<T>(args.outputs[1 + s]) + direction * e.state();
@@ -58,6 +100,9 @@ void RecurrentBackward(const GpuRun& run, const RecurrentLayer& layer, const Bac
     if (layer.cell().tapes[t] == 0) continue;
     const int64_t size = e.rows() * layer.cell().tapes[t] * e.hidden;
     pass.tapes[t] = Elements<T>(args.saved[saved++]) + direction * size;
+  }
+  for (size_t s = 0; direction == 0 && layer.Carries(bottoms) && s < layer.cell().states; ++s) {
+    pass.initial[s] = Elements<T>(args.saved[saved]) + static_cast<int64_t>(s) * e.state();
   }
   for (size_t s = 0; bottoms.initial >= 0 && s < layer.cell().states; ++s) {
     T* grad = input_grad(bottoms.initial + static_cast<int>(s));
@@ -105,17 +150,16 @@ inline size_t RecurrentScratch(const KernelQuery& query, bool forward) {
   };
   size_t total = kScratchSlack + bytes(e.streams * layer.cell().gates * e.hidden);
   if (!forward) return total + bytes(layer.BackwardElements(e));
+  total += bytes(static_cast<int64_t>(layer.cell().states) * e.state());  // carried
   for (const int64_t width : layer.cell().tapes) total += bytes(e.rows() * width * e.hidden);
   return total + bytes(layer.ForwardElements(e));
 }
 
-// Snapshots and the check of the number of streams want carried states on the CPU, which a queue
-// of work does not wait for.
 inline Support SupportsRecurrent(const KernelQuery& query) {
   const auto& layer = static_cast<const RecurrentLayer&>(query.layer);
-  if (layer.Carries(layer.BottomsOf(query.context.inputs.size()))) {
-    return Support::No(
-        "states go from one batch to the next on the CPU; with expose_hidden they do not");
+  if (query.context.dtype != DType::kF32 &&
+      layer.Carries(layer.BottomsOf(query.context.inputs.size()))) {
+    return Support::No("states that go from one batch to the next are kept in f32");
   }
   return SupportsCudaFloats(query);
 }

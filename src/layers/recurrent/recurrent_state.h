@@ -3,23 +3,29 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/tensor.h"
 #include "graph/layer.h"
 
 namespace crema {
 
-// States (h, and c of the LSTM) of every stream behind the last batch. A snapshot keeps them as
-// LayerState.counters: the number of streams, then the bits of each value as f64.
-// Thread safety: one thread at a time.
+// States (h, and c of the LSTM) of every stream behind the last batch: states x streams x hidden.
+// On a GPU they lie there, in f32. A snapshot keeps them as LayerState.counters: the number of
+// streams, then the bits of each value as f64. Thread safety: one thread at a time.
 class RecurrentState final : public LayerSessionState {
  public:
-  // `per_stream` values belong to a stream. `layer` is its name, for messages.
-  RecurrentState(std::string layer, int64_t per_stream)
-      : layer_(std::move(layer)), per_stream_(per_stream) {}
+  // `per_stream` values belong to a stream. `layer` is its name, for messages. The queue and the
+  // allocator of the context must outlive this.
+  RecurrentState(std::string layer, int64_t per_stream, const ExecContext& context)
+      : layer_(std::move(layer)),
+        per_stream_(per_stream),
+        queue_(context.queue()),
+        allocator_(context.allocator()) {}
 
   // 0 before the first batch.
-  int64_t streams() const { return static_cast<int64_t>(values_.size()) / per_stream_; }
+  int64_t streams() const { return streams_; }
 
   // T is float or double; `values` has per_stream * streams elements.
   template <typename T>
@@ -29,15 +35,27 @@ class RecurrentState final : public LayerSessionState {
   template <typename T>
   void Store(const T* values, int64_t streams) {
     values_.assign(values, values + per_stream_ * streams);
+    streams_ = streams;
   }
+
+  // On a GPU: the states, and where those behind the next batch go, which has `streams` of them.
+  // The place may be the same: what is there is to be copied first.
+  const float* OnDevice();
+  float* PlaceOnDevice(int64_t streams);
 
   void Save(LayerState* state) const override;
   void Restore(const LayerState& state) override;
 
  private:
+  std::vector<double> Values() const;
+
   const std::string layer_;
   const int64_t per_stream_;
-  std::vector<double> values_;
+  DeviceQueue* const queue_;  // null on the CPU
+  Allocator& allocator_;
+  int64_t streams_ = 0;
+  std::vector<double> values_;  // on a GPU: restored, and not taken there yet; else empty
+  Tensor on_device_;
 };
 
 }  // namespace crema
