@@ -9,6 +9,7 @@
 #include "core/strings.h"
 #include "graph/absorb.h"
 #include "graph/gradient_flow.h"
+#include "graph/host_kernel.h"
 #include "graph/infer.h"
 #include "graph/learned_slots.h"
 #include "graph/liveness.h"
@@ -155,7 +156,10 @@ class Planner {
     const bool runs = !layer->info.view && !layer->info.share;
     // Sources run on the host, where what is learned does not lie.
     const bool source = node.inputs.empty() && layer->info.learned.empty();
-    if (layer->kernel == nullptr && runs && !source) FailWithoutKernel(node, *layer);
+    if (layer->kernel == nullptr && runs && !source) {
+      if (!MayRunOnHost()) FailWithoutKernel(node, *layer);
+      layer->kernel = &HostKernel();
+    }
     if (layer->kernel == nullptr) return;
     if (layer->kernel->info) layer->info = layer->kernel->info(query);
     layer->forward_scratch = static_cast<int64_t>(ForwardScratchOf(layer->kernel, query));
@@ -189,6 +193,11 @@ class Planner {
     return {};
   }
 
+  bool MayRunOnHost() const {
+    return options_.allow_cpu_layers && options_.device.type != DeviceType::kCpu &&
+           options_.dtype == DType::kF32;
+  }
+
   [[noreturn]] void FailWithoutKernel(const Node& node, const PlannedLayer& layer) {
     std::string reasons;
     for (const SkippedKernel& skipped : layer.skipped) {
@@ -196,7 +205,10 @@ class Planner {
     }
     Fail(ErrorCode::kUnsupported,
          StrCat("a layer of type ", node.type->name, " has no implementation for ",
-                ToString(options_.device), reasons),
+                ToString(options_.device), reasons,
+                options_.device.type == DeviceType::kCpu || options_.allow_cpu_layers
+                    ? ""
+                    : "; --allow_cpu_layers lets the CPU compute such layers, on copies"),
          graph_.Locate(node, "type"));
   }
 

@@ -121,6 +121,9 @@ struct PlanOptions {
   // asked by deterministic plans.
   std::shared_ptr<RowTimer> row_timer = nullptr;
   Precision precision = FP32;  // of layers that do not say one, where the net says none either
+  // On a GPU: layers without code for it are computed by the CPU on copies of their blobs, each
+  // said in `summary --plan`. Off: such a layer is an error.
+  bool allow_cpu_layers = false;
 };
 
 // Whether a plan of these options looks at that row at all.

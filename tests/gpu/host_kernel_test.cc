@@ -1,0 +1,81 @@
+// The row that lets the CPU compute layers of a net on a GPU does what native methods do.
+#include "graph/host_kernel.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "support/gpu.h"
+#include "support/layer_case.h"
+#include "support/layer_run.h"
+#include "support/net.h"
+
+namespace crema::test {
+namespace {
+
+// Whether there was something to compare.
+bool ExpectSameBits(const LayerType& type, const LayerSample& sample, bool backward) {
+  const LayerCase layer_case(type, sample, DType::kF32);
+  const LayerInfo& info = layer_case.info();
+  if (info.view || info.share || layer_case.infer_context().inputs.empty()) return false;
+  const CaseValues values = DrawValues(layer_case);
+  const RunResult expected = RunLayer(layer_case, values, {.backward = backward});
+  const RunResult got =
+      RunLayer(layer_case, values, {.backward = backward, .kernel = &HostKernel()});
+  const std::string what = StrCat(type.name, ", ", sample.name);
+  EXPECT_EQ(got.failures, std::vector<std::string>()) << what;
+  EXPECT_EQ(got.outputs, expected.outputs) << what;
+  EXPECT_EQ(got.input_grads, expected.input_grads) << what;
+  EXPECT_EQ(got.learned_grads, expected.learned_grads) << what;
+  return true;
+}
+
+TEST(HostKernel, ComputesTheSameBits) {
+  int compared = 0;
+  for (const std::string& name : LayersWithGpuRows().Names()) {
+    const LayerType& type = *LayersWithGpuRows().Find(name);
+    for (const LayerSample& sample : type.samples) {
+      const bool backward = sample.gradient && sample.phase == TRAIN;
+      if (ExpectSameBits(type, sample, backward)) ++compared;
+    }
+  }
+  EXPECT_GT(compared, 300);
+}
+
+constexpr const char* kFilterNet = R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 4 } } }
+layer { name: "s" type: "Input" top: "s" input_param { shape { dim: 3 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+  inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "some" type: "Filter" bottom: "ip" bottom: "s" top: "some" }
+layer { name: "relu" type: "ReLU" bottom: "some" top: "y" }
+)";
+
+// Its extents show only while it runs; layers behind are on the GPU again.
+TEST(HostKernel, LayersMayTellTheirExtents) {
+  const PlanOptions options{.device = {DeviceType::kCuda, 0}, .allow_cpu_layers = true};
+  const auto plan = PlanText(kFilterNet, TEST, options);
+  Session session(plan, Weights::Make(*plan, 3), GpuContext(3));
+  const std::vector<float> x(12, 0.5F);
+  const std::vector<float> selected{1, 0, 1};
+  session.Write(session.MutableData("x"), x.data());
+  session.Write(session.MutableData("s"), selected.data());
+  session.Forward();
+  EXPECT_EQ(session.Data("y").shape(), Shape({2, 2}));
+}
+
+TEST(HostKernel, IsNotTakenUnlessAllowed) {
+  try {
+    PlanText(kFilterNet, TEST, {.device = {DeviceType::kCuda, 0}});
+    FAIL() << "was planned";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("--allow_cpu_layers"), std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace crema::test
