@@ -8,6 +8,7 @@
 #include "core/bfloat16.h"
 #include "core/blob_types.h"
 #include "support/gpu.h"
+#include "support/half.h"
 
 namespace crema::test {
 namespace {
@@ -22,6 +23,7 @@ constexpr size_t kGuardBytes = 2 * kAlignment;
 template <typename Body>
 void Dispatch(DType dtype, Body&& body) {
   if (dtype == DType::kBF16) return body(BFloat16{});
+  if (dtype == DType::kF16) return body(Half{});
   DispatchBlob(dtype, body);
 }
 

@@ -25,7 +25,7 @@ class GuardedBuffer {
   size_t size_;
 };
 
-// An f32, f64, bf16, u8 or i32 tensor in such bytes. Movable; views stay valid.
+// An f32, f64, bf16, f16, u8 or i32 tensor in such bytes. Movable; views stay valid.
 class GuardedTensor {
  public:
   GuardedTensor(const Shape& shape, DType dtype) : GuardedTensor(BlobSpec{shape, dtype}) {}

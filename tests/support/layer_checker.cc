@@ -11,6 +11,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "graph/input_types.h"
+#include "support/half.h"
 #include "support/layer_run.h"
 
 namespace crema::test {
@@ -24,6 +25,10 @@ constexpr double kFloatTolerance = 1e-4;  // f32 against f64, of the largest val
 // the value; sums of terms with either sign are smaller than the terms, which a factor of 4 allows
 // for.
 constexpr double kBFloat16Tolerance = 1.0 / 64;
+// Rows of GPUs whose blobs are all halves, as above but with weights and what is kept in between
+// rounded too.
+constexpr double kHalfTolerance = 1.0 / 256;
+constexpr double kGpuBFloat16Tolerance = 1.0 / 32;
 constexpr double kOrderTolerance = 1e-5;  // f32, sums taken in another order
 
 // The largest magnitude, NaN left out.
@@ -45,6 +50,22 @@ CaseValues Rounded(CaseValues values) {
       for (double& v : blob) v = double{BFloat16(static_cast<float>(v))};
     }
   }
+  return values;
+}
+
+void RoundTo(DType dtype, std::vector<Values>* blobs) {
+  for (Values& blob : *blobs) {
+    for (double& v : blob) {
+      const auto value = static_cast<float>(v);
+      v = dtype == DType::kF16 ? static_cast<float>(Half(value)) : float{BFloat16(value)};
+    }
+  }
+}
+
+CaseValues RoundedTo(DType dtype, CaseValues values) {
+  RoundTo(dtype, &values.inputs);
+  RoundTo(dtype, &values.learned);
+  RoundTo(dtype, &values.output_grads);
   return values;
 }
 
@@ -74,6 +95,7 @@ class SampleChecker {
                             const RunResult& all);
   void CheckTwoThreads(const LayerCase& narrow, const CaseValues& values, const RunResult& alone);
   void CheckKernels(const LayerCase& layer_case, const CaseValues& values, double tolerance);
+  void CheckHalves(const LayerCase& wide, DType dtype, double tolerance);
   void CheckAnyFormat(const LayerCase& layer_case);
 
   RunResult Run(const LayerCase& layer_case, const CaseValues& values, RunOptions options,
@@ -265,6 +287,35 @@ void SampleChecker::CheckKernels(const LayerCase& layer_case, const CaseValues& 
   }
 }
 
+// Rows of GPUs on blobs of f16 or bf16 against f64 on the same values.
+void SampleChecker::CheckHalves(const LayerCase& wide, DType dtype, double tolerance) {
+  for (const Kernel& kernel : type_.kernels) {
+    if (kernel.device != DeviceType::kCuda) continue;
+    const LayerCase narrow(type_, sample_, dtype);
+    const KernelQuery query{.layer = narrow.layer(),
+                            .context = narrow.infer_context(),
+                            .info = narrow.info(),
+                            .threads = 1,
+                            .backward = sample_.gradient,
+                            .to_input = sample_.gradient};
+    if (kernel.supports && !kernel.supports(query).yes) continue;
+    const std::string how = StrCat("kernel ", kernel.name, " of GPUs on ", ToString(dtype));
+    const CaseValues values = RoundedTo(dtype, DrawValues(wide));
+    RunResult exact = Run(wide, values, {}, "f64");
+    RunResult other = Run(narrow, values, {.kernel = &kernel}, how);
+    const RunResult again = Run(narrow, values, {.kernel = &kernel}, how);
+    Compare(other, again, 0, how + " run again");
+    RoundTo(dtype, &exact.outputs);  // -FLT_MAX of an empty window becomes infinite
+    // What is added to is rounded as well: compared are the sums.
+    for (RunResult* result : {&exact, &other}) {
+      for (Values& added : result->learned_grads) {
+        if (!added.empty()) added.push_back(kMostKnownGradient);
+      }
+    }
+    Compare(exact, other, tolerance, how + " against f64");
+  }
+}
+
 // With whole blocks of channels in place of each channel.
 void SampleChecker::CheckAnyFormat(const LayerCase& layer_case) {
   if (!layer_case.info().any_format || ChannelBlock() == 0) return;
@@ -320,6 +371,8 @@ void SampleChecker::CheckAll() {
   CheckAnyFormat(narrow);
   CheckKernels(wide, values, 1e-9);
   CheckKernels(narrow, values, kFloatTolerance);
+  CheckHalves(wide, DType::kF16, kHalfTolerance);
+  CheckHalves(wide, DType::kBF16, kGpuBFloat16Tolerance);
 }
 
 }  // namespace

@@ -8,6 +8,9 @@
 
 namespace crema::test {
 
+// Gradients of learned blobs hold up to this much before a run adds to them.
+inline constexpr double kMostKnownGradient = 3.5;
+
 struct RunOptions {
   int threads = 1;
   bool backward = false;

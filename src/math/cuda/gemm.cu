@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "math/cuda/check.h"
 #include "math/cuda/gemm.h"
+#include "math/cuda/launch.cuh"
 #include "math/gemm.h"
 
 namespace crema {
@@ -24,6 +25,36 @@ cudaDataType_t CudaType(DType dtype) {
 }  // namespace
 #endif
 
+namespace {
+
+struct MatrixSizes {
+  int64_t m, n, k, lda, ldb, ldc;
+};
+
+// One product on the CPU, in place of cuBLAS: sums are floats.
+template <typename T>
+void EmulatedGemm(bool ta, bool tb, const MatrixSizes& s, float alpha, const T* a, const T* b,
+                  float beta, T* c) {
+  for (int64_t i = 0; i < s.m; ++i) {
+    for (int64_t j = 0; j < s.n; ++j) {
+      float sum = 0;
+      for (int64_t p = 0; p < s.k; ++p) {
+        sum += ToFloat(a[ta ? p * s.lda + i : i * s.lda + p]) *
+               ToFloat(b[tb ? j * s.ldb + p : p * s.ldb + j]);
+      }
+      T& to = c[i * s.ldc + j];
+      to = FromFloat<T>(alpha * sum + (beta == 0 ? 0 : beta * ToFloat(to)));
+    }
+  }
+}
+template <>
+void EmulatedGemm(bool ta, bool tb, const MatrixSizes& s, float alpha, const float* a,
+                  const float* b, float beta, float* c) {
+  Gemm(1, ta, tb, s.m, s.n, s.k, alpha, a, s.lda, b, s.ldb, beta, c, s.ldc);
+}
+
+}  // namespace
+
 void CudaGemm(const CudaQueue& queue, DType dtype, bool ta, bool tb, int64_t m, int64_t n,
               int64_t k, const void* a, int64_t lda, const void* b, int64_t ldb, float beta,
               void* c, int64_t ldc) {
@@ -35,12 +66,14 @@ void CudaGemmBatched(const CudaQueue& queue, DType dtype, const CudaBatch& batch
                      int64_t ldb, float beta, void* c, int64_t ldc) {
   if (batch.count == 0 || m == 0 || n == 0) return;
   if (queue.emulated()) {
-    CREMA_CHECK(dtype == DType::kF32);
-    for (int64_t i = 0; i < batch.count; ++i) {
-      Gemm(1, ta, tb, m, n, k, batch.alpha, static_cast<const float*>(a) + i * batch.stride_a, lda,
-           static_cast<const float*>(b) + i * batch.stride_b, ldb, beta,
-           static_cast<float*>(c) + i * batch.stride_c, ldc);
-    }
+    DispatchCudaFloat(dtype, [&]<typename T>(T) {
+      for (int64_t i = 0; i < batch.count; ++i) {
+        EmulatedGemm(ta, tb, {m, n, k, lda, ldb, ldc}, batch.alpha,
+                     static_cast<const T*>(a) + i * batch.stride_a,
+                     static_cast<const T*>(b) + i * batch.stride_b, beta,
+                     static_cast<T*>(c) + i * batch.stride_c);
+      }
+    });
     return;
   }
 #ifdef __CUDACC__
