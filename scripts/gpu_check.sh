@@ -1,4 +1,31 @@
 #!/usr/bin/env bash
-# The checks that need a GPU come with the CUDA layers; until then there is nothing to run.
+# The checks that need a GPU.
+#   scripts/gpu_check.sh [OUT]      builds, packs and runs them here; results go to OUT (bench/results/gpu)
+#   scripts/gpu_check.sh pack FILE  builds and packs them for a machine with nothing but CUDA's libraries:
+#                                   python3 -m tarfile -e FILE folder; bash folder/run.sh OUT
+# Without a GPU each check is skipped, and says so.
 set -euo pipefail
-echo "gpu-check: skipped (the GPU checks come with the CUDA work)"
+cd "$(dirname "$0")/.."
+here=scripts/gpu_check
+build="build-gpu"
+folder=$build/pack
+
+build_and_gather() {
+  cmake --preset gpu ${CMAKE_FLAGS:+$CMAKE_FLAGS}
+  # shellcheck disable=SC2046
+  cmake --build $build --parallel "${JOBS:-$(nproc)}" --target $($here/run.sh --programs)
+  $here/gather.sh $build $folder
+}
+
+if [ "${1:-}" = pack ]; then
+  build_and_gather
+  $here/pack.sh $folder "$2"
+  exit
+fi
+out=${1:-bench/results/gpu}
+if ! nvidia-smi -L >/dev/null 2>&1; then
+  $here/run.sh --skip "there is no GPU here"
+  exit 0
+fi
+build_and_gather
+$folder/run.sh "$out"

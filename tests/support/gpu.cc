@@ -1,5 +1,9 @@
 #include "support/gpu.h"
 
+#include <cstdlib>
+#include <memory>
+
+#include "core/error.h"
 #include "math/cuda/emulation.h"
 #ifdef CREMA_HAVE_CUDA
 #include "math/cuda/cuda_device.h"
@@ -20,6 +24,16 @@ const Registry& LayersWithGpuRows() {
   return registry;
 }
 
+namespace {
+
+// Where a GPU is what is to be checked, the stand-in must not pass for one.
+void RefuseStandInIfGpuIsRequired() {
+  if (std::getenv("CREMA_REQUIRE_GPU") == nullptr) return;
+  Fail(ErrorCode::kDeviceFailure, "CREMA_REQUIRE_GPU is set, and there is no GPU");
+}
+
+}  // namespace
+
 ExecContext GpuContext(uint64_t seed) {
 #ifdef CREMA_HAVE_CUDA
   if (CudaDeviceCount() > 0) {
@@ -27,6 +41,7 @@ ExecContext GpuContext(uint64_t seed) {
     return ExecContext(MakeCudaQueue(0), *memory, seed);
   }
 #endif
+  RefuseStandInIfGpuIsRequired();
   return EmulatedGpuContext(seed);
 }
 

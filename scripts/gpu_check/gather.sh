@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# gather.sh BUILD FOLDER: all that run.sh needs, but CUDA's libraries and the C library, into FOLDER.
+set -euo pipefail
+build=$1
+folder=$2
+here=$(dirname "$0")
+rm -rf "$folder"
+mkdir -p "$folder/bin" "$folder/lib"
+cp "$here/run.sh" "$folder"
+for program in $("$here/run.sh" --programs); do
+  cp "$build/bin/$program" "$folder/bin"
+  strip "$folder/bin/$program"
+done
+# What every machine with a GPU has, or must have of its own kind.
+own='libc\.|libm\.|libdl\.|librt\.|libpthread\.|ld-linux|linux-vdso|libcuda|libcublas|libcudnn|libnccl|libnvrtc'
+ldd "$folder"/bin/* | awk '/=> \// { print $3 }' | sort -u | grep -vE "$own" | while read -r library; do
+  cp -L "$library" "$folder/lib"
+  strip --strip-unneeded "$folder/lib/$(basename "$library")"
+done
+cp -r models "$folder/models"
+recorded=${CREMA_CONFORMANCE:-../shared/conformance}
+if [ -d "$recorded" ]; then cp -rL "$recorded" "$folder/conformance"; fi
+git describe --always --dirty >"$folder/version" 2>/dev/null || echo unknown >"$folder/version"
