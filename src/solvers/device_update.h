@@ -37,4 +37,7 @@ class DeviceUpdate {
 
 using DeviceUpdateMaker = std::function<std::unique_ptr<DeviceUpdate>(const ExecContext&)>;
 
+// That of GPUs. Throws kDeviceFailure in a build without CUDA.
+DeviceUpdateMaker BuiltInDeviceUpdate();
+
 }  // namespace crema

@@ -170,7 +170,7 @@ void Solver::AllocateHistory() {
     }
   }
   if (!options_.device.is_gpu()) return;
-  CREMA_CHECK(options_.device_update != nullptr);
+  if (!options_.device_update) options_.device_update = BuiltInDeviceUpdate();
   device_ =
       std::make_unique<DeviceState>(train_.get(), average_.get(), history_, options_.device_update);
 }

@@ -43,9 +43,8 @@ struct SolverOptions {
   // Seed of the run; unset: random_seed of the solver, or a random one where that is negative. To
   // resume bit for bit, give the seed of the state.
   std::optional<uint64_t> seed;
-  // Where all nets of the run compute. On a GPU `device_update` is how weights are updated there.
-  ComputeDevice device = {};
-  DeviceUpdateMaker device_update = {};
+  ComputeDevice device = {};             // where all nets of the run compute
+  DeviceUpdateMaker device_update = {};  // how weights are updated on a GPU; empty: as built
   // Of all plans of the run; threads, backward, deterministic and device are set by the run itself.
   PlanOptions plan = {};
 };
