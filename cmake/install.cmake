@@ -70,7 +70,7 @@ if(CREMA_HAVE_ONEDNN)
 endif()
 if(CREMA_HAVE_CUDA)
   string(APPEND CREMA_PC_LIBS
-         " -L${CUDAToolkit_LIBRARY_DIR} -lcublas -lcublasLt -lcudart_static -ldl -lrt")
+         " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
 endif()
 # From the folder of crema.pc back to the prefix, wherever that ends up.
 string(REGEX REPLACE "[^/]+" ".." CREMA_PC_PREFIX "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

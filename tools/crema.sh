@@ -27,6 +27,7 @@ show_batch     a picture of what a net sees: crema show_batch --model=net -o she
 make_digits    draw a data set of digits: crema make_digits --count=1000 output
 summary        what a net costs, a layer a line: crema summary --model=net
 profile        how long each layer of a net takes: crema profile --model=net
+devices        the processor and GPUs of this machine, and what they can do: crema devices
 draw           a net as a picture: crema draw --model=net -o net.svg
 extract_features  values of blobs for each sample, as .npy, .h5 or LMDB
 upgrade        old nets, solvers and weights in the present format: crema upgrade net -o new

@@ -83,7 +83,6 @@ void PrintOutputs(const Evaluation& result, const std::optional<DetectionPrecisi
 }
 
 int Run() {
-  RefuseGpuFlag();
   RequireFlag(FLAGS_model, "model");
   RequireFlag(FLAGS_weights, "weights");
   if (FLAGS_iterations < 0) {
@@ -98,6 +97,7 @@ int Run() {
                             .level = FLAGS_level,
                             .stages = {},
                             .log = &ToolLog(),
+                            .device = DeviceOfFlag(),
                             .plan = PlanOptionsOfFlags()};
   if (!FLAGS_stage.empty()) options.stages = Split(FLAGS_stage, ',');
   std::optional<EvaluationReport> report = ReportOfFlags();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/gpu_flag.h"
 #include "common/line_chart.h"
 #include "common/output_file.h"
 #include "common/tool.h"
@@ -122,6 +123,7 @@ LrFinding Find() {
   SolverOptions options;
   options.threads = CheckedThreads(FLAGS_threads);
   options.log = &ToolLog();
+  options.device = DeviceOfRun(file.solver, ToolLog());
   Solver solver(MakeRunConfig(std::move(file)), registry, std::move(options));
   solver.LoadWeights(weights.paths, weights.on_mismatch);
   return FindLearningRate(search, &solver);

@@ -25,6 +25,7 @@
 #include "graph/replace_sources.h"
 #include "profile/heap_counter.h"
 #include "profile/report.h"
+#include "runtime/gpu.h"
 #include "runtime/profiler.h"
 #include "runtime/weights_files.h"
 
@@ -80,13 +81,14 @@ LayerOrder OrderOfFlag() {
 }
 
 std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry, int threads,
-                                   bool backward) {
+                                   const Device& device, bool backward) {
   NetParameter net = file.net;
   ReplaceSources({.given = ParseShapes(FLAGS_shape), .batch = FLAGS_batch}, &net);
   SetPrecisionOfFlag(&net);
   PlanOptions options = PlanOptionsOfFlags();
   options.threads = threads;
   options.backward = backward;
+  options.device = device;
   std::vector<Problem> warnings;
   return MakePlan(net, file.source, ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage), registry,
                   options, &warnings);
@@ -115,8 +117,23 @@ void FillPixels(const TensorView& pixels) {
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(stream.Below(i, 256));
 }
 
-// Images are drawn from 0..1, or bytes from 0..255; an object is on each where boxes are wanted;
-// labels and other inputs stay 0. `net` has the sources that became inputs.
+// Of output `v` of an Input: images are drawn from 0..1, or bytes from 0..255; an object is on each
+// where boxes are wanted; labels and other inputs stay 0.
+void FillInput(const Plan& plan, const PlannedLayer& layer, int v, bool boxes,
+               const TensorView& input) {
+  if (input.dtype() == DType::kU8) return FillPixels(input);
+  const std::span<float> values = input.span<float>();
+  if (boxes) {
+    const Shape& first = plan.values[static_cast<size_t>(layer.outputs[0])].spec.shape;
+    FillBoxes(first[0], values);
+  } else if (v == layer.outputs[0] && input.shape().axes() >= 4) {
+    const std::string& name = plan.values[static_cast<size_t>(v)].name;
+    const RandomStream stream(1, HashName(name));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(stream.Uniform(i));
+  }
+}
+
+// `net` has the sources that became inputs.
 void FillInputs(const NetParameter& net, const Plan& plan, Session* session) {
   std::set<std::string> boxes;
   for (const LayerParameter& layer : net.layer()) {
@@ -126,24 +143,20 @@ void FillInputs(const NetParameter& net, const Plan& plan, Session* session) {
     if (layer.type->name != "Input") continue;
     for (int v : layer.outputs) {
       const PlannedValue& value = plan.values[static_cast<size_t>(v)];
-      if (value.spec.dtype == DType::kU8) {
-        FillPixels(session->MutableData(value.name));
-        continue;
-      }
-      const std::span<float> values = session->MutableData(value.name).span<float>();
-      if (boxes.contains(value.name)) {
-        const Shape& first = plan.values[static_cast<size_t>(layer.outputs[0])].spec.shape;
-        FillBoxes(first[0], values);
-      } else if (v == layer.outputs[0] && value.spec.shape.axes() >= 4) {
-        const RandomStream stream(1, HashName(value.name));
-        for (size_t i = 0; i < values.size(); ++i)
-          values[i] = static_cast<float>(stream.Uniform(i));
-      }
+      Tensor input(value.spec.shape, value.spec.dtype);
+      FillInput(plan, layer, v, boxes.contains(value.name), input.view());
+      session->Write(session->MutableData(value.name), input.view().raw());
     }
   }
 }
 
-MachinePeak PeakOf(int threads) {
+MachinePeak PeakOf(const Device& device, int threads) {
+  const bool given = FLAGS_peak_gflops > 0 && FLAGS_peak_gbs > 0;
+  if (device.type != DeviceType::kCpu && !given) {
+    const GpuRates rates = MeasureGpuRates(device.ordinal);
+    return {.gflops = FLAGS_peak_gflops > 0 ? FLAGS_peak_gflops : rates.f32_gflops,
+            .gbs = FLAGS_peak_gbs > 0 ? FLAGS_peak_gbs : rates.copy_gbs};
+  }
   return {.gflops = FLAGS_peak_gflops > 0 ? FLAGS_peak_gflops : MeasurePeakGflops(threads),
           .gbs = FLAGS_peak_gbs > 0 ? FLAGS_peak_gbs : MeasurePeakGbs(threads)};
 }
@@ -154,17 +167,17 @@ MachinePeak Larger(const MachinePeak& a, const MachinePeak& b) {
 }
 
 int Run() {
-  RefuseGpuFlag();
   CheckFlags();
+  const ComputeDevice device = DeviceOfFlag();
   if (!FLAGS_trace.empty()) CheckOutputFile(FLAGS_trace);
   const LayerOrder order = OrderOfFlag();
   const int threads = CheckedThreads(FLAGS_threads);
   const Registry registry = BuiltinRegistry();
   const NetFile file = ReadNet(FLAGS_model);
   const bool train = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage).phase() == TRAIN;
-  std::shared_ptr<const Plan> plan = PlanOf(file, registry, threads, train);
+  std::shared_ptr<const Plan> plan = PlanOf(file, registry, threads, device.device, train);
   const std::string no_backward = train ? WhyNoBackward(*plan) : "the phase is TEST";
-  if (train && !no_backward.empty()) plan = PlanOf(file, registry, threads, false);
+  if (train && !no_backward.empty()) plan = PlanOf(file, registry, threads, device.device, false);
   const std::shared_ptr<Weights> weights = Weights::MakeToLoad(*plan, 1);
   if (FLAGS_weights.empty()) {
     weights->FillRest(*plan);
@@ -172,18 +185,18 @@ int Run() {
     LoadFiles(WeightsOfFlags({FLAGS_weights}, MissingLayers::kKeep), *plan, weights.get(),
               &ToolLog());
   }
-  Session session(plan, weights, ExecContext(threads));
+  Session session(plan, weights, device.Context(threads, 1));
   if (!train) session.FixWeights();
   FillInputs(file.net, *plan, &session);
   const ProfileOptions options{
       .iterations = FLAGS_iterations, .warmup = FLAGS_warmup, .heap_use = HeapCounter()};
-  const MachinePeak before = PeakOf(threads);
+  const MachinePeak before = PeakOf(device.device, threads);
   const Profile profile = ProfileSession(&session, options);
   const ProfileReport report{.plan = *plan,
                              .profile = profile,
                              .options = options,
                              .threads = threads,
-                             .peak = Larger(before, PeakOf(threads)),
+                             .peak = Larger(before, PeakOf(device.device, threads)),
                              .no_backward = no_backward};
   if (!FLAGS_trace.empty()) WriteFileAtomically(FLAGS_trace, ChromeTrace(report));
   if (FLAGS_json) {

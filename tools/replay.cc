@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "common/gpu_flag.h"
 #include "common/plan_flags.h"
 #include "common/tool.h"
 #include "core/error.h"
@@ -42,7 +43,8 @@ int Compare(const ReplayNet& net, const Registry& registry) {
                                       .atol = FLAGS_atol,
                                       .optimize = FLAGS_optimize != 0,
                                       .threads = CheckedThreads(FLAGS_threads),
-                                      .plan = PlanOptionsOfFlags()});
+                                      .plan = PlanOptionsOfFlags(),
+                                      .device = DeviceOfFlag()});
   for (const ReplayLine& line : result.lines) {
     std::printf("%-40s max abs %-12.6g max rel %-12.6g %s%s%s\n", line.what.c_str(),
                 line.max_absolute, line.max_relative, line.fits ? "ok" : "OUT OF TOLERANCE",

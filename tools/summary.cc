@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/gpu_flag.h"
 #include "common/json.h"
 #include "common/net_flags.h"
 #include "common/plan_flags.h"
@@ -71,6 +72,7 @@ std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry
   PlanOptions options = PlanOptionsOfFlags();
   options.threads = CheckedThreads(FLAGS_threads);
   options.backward = backward;
+  options.device = PlannedDeviceOfFlag();
   options.optimize = optimize;
   if (!FLAGS_plan) options.row_timer = nullptr;  // memory is what is asked for
   std::vector<Problem> warnings;

@@ -105,13 +105,6 @@ void Describe(const Solver& solver, LogSink& log) {
   }
 }
 
-void WarnAboutMode(const SolverParameter& solver, LogSink& log) {
-  if (solver.has_solver_mode() && solver.solver_mode() == SolverParameter::GPU) {
-    log.Write(Severity::kWarning,
-              "solver_mode: GPU is set, but this version trains on the CPU only; it goes on there");
-  }
-}
-
 // At the beginning, or where a snapshot was taken.
 std::unique_ptr<Solver> MakeSolver(RunConfig config, const Registry& registry,
                                    SolverOptions options, const WeightsFiles& weights) {
@@ -132,7 +125,6 @@ std::unique_ptr<Solver> MakeSolver(RunConfig config, const Registry& registry,
 
 int Run() {
   RequireFlag(FLAGS_solver, "solver");
-  RefuseGpuFlag();
   CheckResumeFlags();
   LogSink& log = ToolLog();
   const Registry registry = BuiltinRegistry();
@@ -140,7 +132,6 @@ int Run() {
   SetPrecisionOfFlag(&config.train.file.net);
   for (NetOfRun& test : config.tests) SetPrecisionOfFlag(&test.file.net);
   const SolverParameter solver_param = config.solver.solver;
-  WarnAboutMode(solver_param, log);
   const WeightsFiles weights = WeightsOfFlags(
       {solver_param.weights().begin(), solver_param.weights().end()}, MissingLayers::kKeep);
 
@@ -151,6 +142,7 @@ int Run() {
                         .observer = &observers.observer(),
                         .poll = WatchSignals(),
                         .seed = {},
+                        .device = DeviceOfRun(solver_param, log),
                         .plan = PlanOptionsOfFlags()};
   const std::unique_ptr<Solver> made =
       MakeSolver(std::move(config), registry, std::move(options), weights);

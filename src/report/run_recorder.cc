@@ -19,7 +19,7 @@ RunRecorder::RunRecorder(Solver& solver, const RecorderOptions& options, LogSink
               log),
       starts_(folder_, "starts.jsonl", [] { return std::string(); }),
       metrics_(folder_, solver.iteration(), options.interval),
-      events_(folder_, solver.session(), solver.weights(),
+      events_(folder_, solver.session(),
               {.start = options.start,
                .first_iteration = solver.iteration(),
                .interval = options.interval,

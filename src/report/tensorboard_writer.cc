@@ -15,6 +15,7 @@
 #include "report/clock.h"
 #include "report/metrics_writer.h"
 #include "report/tensorboard_graph.h"
+#include "runtime/host_view.h"
 
 namespace crema {
 namespace {
@@ -73,10 +74,8 @@ std::string NextEventFile(const std::string& folder) {
   return StrCat(kEventPrefix, number, ".", HostName(), ".", ::getpid());
 }
 
-TensorboardWriter::TensorboardWriter(RunFolder& folder, Session& session, const Weights& weights,
-                                     EventOptions options)
+TensorboardWriter::TensorboardWriter(RunFolder& folder, Session& session, EventOptions options)
     : session_(session),
-      weights_(weights),
       options_(options),
       folder_(folder.path()),
       file_(folder, NextEventFile(folder.path()), [this] { return Beginning(); }) {}
@@ -122,10 +121,11 @@ void TensorboardWriter::WriteHistograms(int64_t iteration) {
     if (slot.owner != static_cast<int>(s)) continue;
     const std::string& layer = plan.layers[static_cast<size_t>(slot.layer)].name();
     const std::string name = StrCat(layer, "/", slot.role.empty() ? StrCat(slot.index) : slot.role);
-    histograms.push_back({"weights/" + name, HistogramOf(weights_.blob(s).span<float>())});
-    const ConstTensorView gradient = session_.LearnedGradient(s);
-    if (gradient.empty()) continue;
-    histograms.push_back({"gradients/" + name, HistogramOf(gradient.span<float>())});
+    histograms.push_back({"weights/" + name,
+                          HistogramOf(HostView(session_, session_.LearnedBlob(s))->span<float>())});
+    const HostView gradient(session_, session_.LearnedGradient(s));
+    if (gradient->empty()) continue;
+    histograms.push_back({"gradients/" + name, HistogramOf(gradient->span<float>())});
   }
   file_.Append(HistogramsEvent({UnixTime(), iteration}, histograms));
 }

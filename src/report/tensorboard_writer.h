@@ -11,7 +11,6 @@
 #include "report/pace.h"
 #include "report/run_folder.h"
 #include "runtime/session.h"
-#include "runtime/weights.h"
 #include "solvers/training_observer.h"
 
 namespace crema {
@@ -28,8 +27,7 @@ struct EventOptions {
 class TensorboardWriter final : public TrainingObserver {
  public:
   // A file of its own for each start. All arguments must outlive this.
-  TensorboardWriter(RunFolder& folder, Session& session, const Weights& weights,
-                    EventOptions options);
+  TensorboardWriter(RunFolder& folder, Session& session, EventOptions options);
 
   void OnIteration(const IterationReport& report) override;
   void OnTest(const TestReport& report) override;
@@ -39,7 +37,6 @@ class TensorboardWriter final : public TrainingObserver {
   void WriteHistograms(int64_t iteration);
 
   Session& session_;
-  const Weights& weights_;
   EventOptions options_;
   const std::string folder_;
   Pace pace_;  // since the last scalars

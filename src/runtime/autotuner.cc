@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/machine_limits.h"
 #include "core/memory_format.h"
 #include "core/strings.h"
 #include "math/library_versions.h"
@@ -13,17 +14,6 @@
 
 namespace crema {
 namespace {
-
-std::string ProcessorName() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(file, line)) {
-    const size_t colon = line.find(':');
-    if (colon == std::string::npos || !line.starts_with("model name")) continue;
-    return std::string(Trim(line.substr(colon + 1)));
-  }
-  return "unknown processor";
-}
 
 // What times depend on besides the layer, on one line.
 std::string MachineText(const std::string& build) {

@@ -85,6 +85,7 @@ Evaluation EpochRunner::RunEpoch() {
 // An output has one row a sample when its first axis is as long as the batch, also in a net of
 // smaller batches; without one to ask, a blob of one axis may as well be one number a class.
 void EpochRunner::Start(int64_t batch, const Plan* smaller) {
+  session_->TakeWeights();  // which may have changed since it was made
   result_ = {};
   const Plan& plan = session_->plan();
   std::vector<int> results;
@@ -144,6 +145,7 @@ void EpochRunner::RunRest(int64_t rest) {
   SolverState position;
   session_->SaveState("rest", &position);
   Smaller(rest)->RestoreState("rest", position);
+  rest_->TakeWeights();
   rest_->set_step(session_->step());
   RunBatch(rest_.get(), rest);
 }

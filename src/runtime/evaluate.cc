@@ -51,6 +51,7 @@ class Evaluator {
     PlanOptions plan_options = options_.plan;
     plan_options.threads = options_.threads;
     plan_options.backward = false;
+    plan_options.device = options_.device.device;
     plan_options.optimize = !options_.keep_blobs;
     const auto plan = MakePlan(net, file_.source, state_, registry_, plan_options, &warnings);
     if (options_.log != nullptr && shared == nullptr) {
@@ -60,7 +61,8 @@ class Evaluator {
     }
     *weights =
         shared == nullptr ? Weights::MakeToLoad(*plan, 1) : Weights::ShareWith(*plan, *shared, 1);
-    auto session = std::make_unique<Session>(plan, *weights, ExecContext(options_.threads, 1));
+    auto session =
+        std::make_unique<Session>(plan, *weights, options_.device.Context(options_.threads, 1));
     session->FixWeights();  // they are loaded before the first pass
     return session;
   }

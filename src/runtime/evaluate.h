@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
+#include "runtime/compute_device.h"
 #include "runtime/epoch_runner.h"
 #include "runtime/session.h"
 #include "runtime/weights.h"
@@ -25,7 +26,8 @@ struct EvaluationOptions {
   // Called after each batch with the number of its samples, for those who want more than means.
   std::function<void(const Session&, int64_t)> on_batch = {};
   bool keep_blobs = false;  // every blob can be looked at in on_batch
-  PlanOptions plan = {};    // threads, backward and optimize follow from what is above
+  ComputeDevice device = {};
+  PlanOptions plan = {};  // threads, backward, optimize and device follow from what is above
 };
 
 // Evaluates the TEST phase of a net with the weights of a caffemodel. Without `iterations` the last

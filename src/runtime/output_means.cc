@@ -4,6 +4,7 @@
 
 #include "core/blob_types.h"
 #include "core/strings.h"
+#include "runtime/host_view.h"
 
 namespace crema {
 
@@ -27,7 +28,9 @@ void OutputMeans::Start(const Plan& plan, const std::vector<int>& outputs,
 }
 
 void OutputMeans::Add(const Session& session, int64_t samples) {
-  for (Output& output : outputs_) AddTo(&output, session.Data(output.blob), samples);
+  for (Output& output : outputs_) {
+    AddTo(&output, *HostView(session, session.Data(output.blob)), samples);
+  }
 }
 
 void OutputMeans::AddTo(Output* output, const ConstTensorView& blob, int64_t samples) {

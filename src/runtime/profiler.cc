@@ -64,13 +64,14 @@ void FillStatistics(PassProfile* pass) {
 // Keeps when each layer ran, in memory that is there before the first pass.
 class Recorder final : public LayerObserver {
  public:
-  Recorder(const Plan& plan, const ProfileOptions& options)
-      : plan_(plan),
+  Recorder(const Session& session, const ProfileOptions& options)
+      : session_(session),
+        plan_(session.plan()),
         heap_use_(options.heap_use),
-        layers_(plan.layers.size()),
+        layers_(plan_.layers.size()),
         start_(Clock::now()) {
     for (size_t i = 0; i < layers_.size(); ++i) {
-      const PlannedLayer& layer = plan.layers[i];
+      const PlannedLayer& layer = plan_.layers[i];
       layers_[i].layer = i;
       layers_[i].forward.macs = layer.info.macs;
       layers_[i].backward.macs = BackwardMacs(layer);
@@ -118,10 +119,13 @@ class Recorder final : public LayerObserver {
   using Clock = std::chrono::steady_clock;
 
   HeapUse Heap() const { return heap_use_ ? heap_use_() : HeapUse{}; }
+  // Work that a GPU has not done yet belongs to the layer that queued it.
   int64_t Now() const {
+    if (session_.OnGpu()) session_.context().queue()->Synchronize();
     return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count();
   }
 
+  const Session& session_;
   const Plan& plan_;
   const std::function<HeapUse()>& heap_use_;
   std::vector<LayerProfile> layers_;  // by layer of the plan
@@ -242,7 +246,7 @@ Profile ProfileSession(Session* session, const ProfileOptions& options) {
   profile.heap_counted = static_cast<bool>(options.heap_use);
   profile.forward.runs.reserve(static_cast<size_t>(options.iterations));
   profile.backward.runs.reserve(static_cast<size_t>(options.iterations));
-  Recorder recorder(plan, options);
+  Recorder recorder(*session, options);
   Time(session, options.iterations, &recorder, &profile);
   profile.layers = recorder.TakeLayers();
   Complete(&profile);

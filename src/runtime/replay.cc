@@ -7,6 +7,7 @@
 #include "core/blob_types.h"
 #include "core/strings.h"
 #include "format/blob_proto.h"
+#include "runtime/host_view.h"
 #include "runtime/recorded_run.h"
 
 namespace crema {
@@ -19,12 +20,9 @@ std::vector<double> ElementsOnHost(const ConstTensorView& view) {
   });
 }
 
-// Of a view of the session, on whatever device.
 std::vector<double> Elements(const Session& session, const ConstTensorView& view) {
   if (view.empty()) return {};
-  Tensor host(view.shape(), view.dtype());
-  session.Read(view, host.view().raw());
-  return ElementsOnHost(host.view());
+  return ElementsOnHost(*HostView(session, view));
 }
 
 std::vector<double> Elements(const BlobProto& blob, bool diff) {
@@ -222,9 +220,9 @@ ReplayResult Replay(const ReplayNet& net, const NetParameter& recording, const R
   plan_options.threads = options.threads > 0 ? options.threads : AvailableProcessors();
   plan_options.backward = gradients;
   plan_options.optimize = options.optimize;
-  RecordedRun run = MakeRecordedRun(
-      net, shaped, registry, plan_options,
-      options.context ? options.context() : ExecContext(plan_options.threads, 1), 1);
+  plan_options.device = options.device.device;
+  RecordedRun run = MakeRecordedRun(net, shaped, registry, plan_options,
+                                    options.device.Context(plan_options.threads, 1), 1);
   for (const std::string& name : InputBlobs(*run.plan)) {
     const auto found = records.find("blob:" + name);
     if (found == records.end()) {

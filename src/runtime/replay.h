@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "format/prototxt.h"
 #include "graph/registry.h"
+#include "runtime/compute_device.h"
 #include "runtime/session.h"
 
 namespace crema {
@@ -18,9 +18,8 @@ struct ReplayOptions {
   double atol = 1e-5;
   bool optimize = false;  // plan as for production: only what survives is compared
   int threads = 0;
-  PlanOptions plan = {};  // threads, backward and optimize follow from the rest
-  // Where to run: a context of plan.device. Empty: on the CPU.
-  std::function<ExecContext()> context = {};
+  PlanOptions plan = {};  // threads, device, backward and optimize follow from the rest
+  ComputeDevice device = {};
 };
 
 // One compared thing.

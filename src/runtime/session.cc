@@ -100,7 +100,7 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
   if (IsSourceOfGpu(layer)) Stage(step);
   for (size_t i = 0; i < layer.learned.size(); ++i) {
     const auto slot = static_cast<size_t>(layer.learned[i]);
-    const TensorView blob = LearnedView(slot);
+    const TensorView blob = LearnedBlob(slot);
     // A blob that is shared PERMISSIVEly has this layer's shape here.
     const Shape& shape = plan_->learned[slot].shape;
     step->learned.emplace_back(blob.raw(), shape, blob.dtype(), blob.device());
@@ -110,7 +110,7 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
   }
   for (int absorbed : layer.absorbs) {
     for (int slot : plan_->layers[static_cast<size_t>(absorbed)].learned) {
-      step->learned.push_back(LearnedView(static_cast<size_t>(slot)));
+      step->learned.push_back(LearnedBlob(static_cast<size_t>(slot)));
     }
   }
   step->joined =

@@ -58,9 +58,14 @@ class Session {
   void Write(const TensorView& to, const void* from) const;
   void Read(const ConstTensorView& from, void* to) const;
   // On a GPU a session works on a copy of the weights, made when the session is. Takes them again
-  // when they were changed, and writes back what the session has changed (statistics).
+  // when they were changed, and writes back what the session has changed: statistics, or all when
+  // somebody changed LearnedBlob. Nothing on the CPU.
   void TakeWeights();
   void ReturnStatistics();
+  void ReturnWeights();
+  // What the session works on: that copy, or the weights themselves.
+  TensorView LearnedBlob(size_t slot) const;
+  bool OnGpu() const { return context_.device().type != DeviceType::kCpu; }
   void ZeroLearnedGradients();
 
   // Position of data readers and the number of forward passes, for snapshots. `net` says which net
@@ -148,8 +153,6 @@ class Session {
   void MakeKernelState(const PlannedLayer& layer, Step* step);
   void BookScratch(const PlannedLayer& layer, const KernelQuery& query, Step* step);
   Tensor ByteTensor(size_t bytes) const;
-  bool OnGpu() const { return context_.device().type != DeviceType::kCpu; }
-  TensorView LearnedView(size_t slot) const;
   bool IsSourceOfGpu(const PlannedLayer& layer) const;
   void Stage(Step* step) const;
   void UploadStaged(const PlannedLayer& layer, const Step& step) const;

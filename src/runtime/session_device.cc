@@ -30,12 +30,21 @@ void Session::ReturnStatistics() {
     for (size_t i = 0; i < layer.learned.size(); ++i) {
       if (!layer.info.learned[i].statistic) continue;
       const auto slot = static_cast<size_t>(layer.learned[i]);
-      Read(LearnedView(slot), mutable_weights_->blob(slot).raw());
+      Read(LearnedBlob(slot), mutable_weights_->blob(slot).raw());
     }
   }
 }
 
-TensorView Session::LearnedView(size_t slot) const {
+void Session::ReturnWeights() {
+  if (!OnGpu()) return;
+  CREMA_CHECK(mutable_weights_ != nullptr);
+  for (size_t s = 0; s < plan_->learned.size(); ++s) {
+    if (plan_->learned[s].owner != static_cast<int>(s)) continue;
+    Read(LearnedBlob(s), mutable_weights_->blob(s).raw());
+  }
+}
+
+TensorView Session::LearnedBlob(size_t slot) const {
   if (OnGpu()) {
     const auto owner = static_cast<size_t>(plan_->learned[slot].owner);
     return const_cast<Tensor&>(device_weights_[owner]).view();

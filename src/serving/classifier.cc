@@ -6,6 +6,7 @@
 #include "core/strings.h"
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
+#include "runtime/host_view.h"
 
 namespace crema {
 namespace {
@@ -31,7 +32,9 @@ std::string FindOutput(const Plan& plan, const std::string& wanted, const std::s
 }  // namespace
 
 Classifier::Classifier(const NetFile& net, const WeightsFiles& files, const std::string& output,
-                       const Registry& registry, LogSink& log, const PlanOptions& plan) {
+                       const Registry& registry, LogSink& log, const PlanOptions& plan,
+                       ComputeDevice device)
+    : device_(std::move(device)) {
   NetState state;
   state.set_phase(TEST);
   state.MergeFrom(net.net.state());
@@ -39,6 +42,7 @@ Classifier::Classifier(const NetFile& net, const WeightsFiles& files, const std:
   std::vector<Problem> warnings = net.warnings;
   PlanOptions options = plan;
   options.backward = false;
+  options.device = device_.device;
   plan_ = MakePlan(ForOneImage(net.net), net.source, state, registry, options, &warnings);
   for (const Problem& warning : warnings) log.Write(Severity::kWarning, ToString(warning));
   const std::string file = net.source.Locate("").file;
@@ -86,7 +90,7 @@ std::vector<float> Classifier::ReadMean(const std::string& path) const {
 
 Classifier::Worker::Worker(const Classifier& classifier, int threads)
     : classifier_(classifier),
-      session_(classifier.plan_, classifier.weights_, ExecContext(threads, 1)) {
+      session_(classifier.plan_, classifier.weights_, classifier.device_.Context(threads, 1)) {
   session_.FixWeights();
 }
 
@@ -94,9 +98,12 @@ std::vector<Prediction> Classifier::Worker::Classify(const std::string& bytes,
                                                      const std::string& name,
                                                      const Preprocessing& preprocessing) {
   const Classifier& c = classifier_;
-  FillImageInput(bytes, name, preprocessing, session_.MutableData(c.input_));
+  Tensor image(c.input_shape_, DType::kF32);
+  FillImageInput(bytes, name, preprocessing, image.view());
+  session_.Write(session_.MutableData(c.input_), image.view().raw());
   session_.Forward();
-  const std::span<const float> scores = session_.Data(c.output_).span<float>();
+  const HostView output(session_, session_.Data(c.output_));
+  const std::span<const float> scores = output->span<float>();
   std::vector<Prediction> predictions;
   for (int k = 0; k < c.classes(); ++k) {
     predictions.push_back({k, scores[static_cast<size_t>(k)]});

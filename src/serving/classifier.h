@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
+#include "runtime/compute_device.h"
 #include "runtime/session.h"
 #include "runtime/weights_files.h"
 #include "serving/image_input.h"
@@ -24,9 +25,11 @@ class Classifier {
  public:
   // Requires a net with one input of shape N x C x H x W, C 1 (gray) or 3 (blue, green, red).
   // `output` names the blob with the scores; empty: the only output. Throws kInvalidArgument where
-  // the net does not fit, for example a training net. `plan`: its `backward` counts as false.
+  // the net does not fit, for example a training net. `plan`: its `backward` counts as false, its
+  // device is `device`.
   Classifier(const NetFile& net, const WeightsFiles& weights, const std::string& output,
-             const Registry& registry, LogSink& log, const PlanOptions& plan = {});
+             const Registry& registry, LogSink& log, const PlanOptions& plan = {},
+             ComputeDevice device = {});
 
   int channels() const { return static_cast<int>(input_shape_[1]); }
   int height() const { return static_cast<int>(input_shape_[2]); }
@@ -39,7 +42,7 @@ class Classifier {
 
   class Worker {
    public:
-    // `threads` work on one image.
+    // `threads` work on one image, where the classifier is on the CPU.
     Worker(const Classifier& classifier, int threads);
     // All classes, best first. `bytes` is an image file; `name` is for messages.
     // Throws kDataLoss for a broken image.
@@ -52,6 +55,7 @@ class Classifier {
   };
 
  private:
+  ComputeDevice device_;
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<const Weights> weights_;
   std::string input_;

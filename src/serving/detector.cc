@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/strings.h"
+#include "runtime/host_view.h"
 
 namespace crema {
 namespace {
@@ -47,7 +48,8 @@ NetFile WithTail(NetFile net, const NetFile& tail) {
 }
 
 Detector::Detector(const NetFile& net, const WeightsFiles& files, const DetectorOptions& options,
-                   const Registry& registry, LogSink& log) {
+                   const Registry& registry, LogSink& log)
+    : device_(options.device) {
   const std::string file = net.source.Locate("").file;
   NetParameter one = ForOneImage(net.net);
   LayerParameter* decoder = FindDecoder(&one, file);
@@ -61,6 +63,7 @@ Detector::Detector(const NetFile& net, const WeightsFiles& files, const Detector
   std::vector<Problem> warnings = net.warnings;
   PlanOptions plan_options = options.plan;
   plan_options.backward = false;
+  plan_options.device = device_.device;
   plan_ = MakePlan(one, net.source, state, registry, plan_options, &warnings);
   for (const Problem& warning : warnings) log.Write(Severity::kWarning, ToString(warning));
   const bool is_output = std::ranges::any_of(
@@ -81,16 +84,19 @@ Detector::Detector(const NetFile& net, const WeightsFiles& files, const Detector
 }
 
 Detector::Worker::Worker(const Detector& detector, int threads)
-    : detector_(detector), session_(detector.plan_, detector.weights_, ExecContext(threads, 1)) {
+    : detector_(detector),
+      session_(detector.plan_, detector.weights_, detector.device_.Context(threads, 1)) {
   session_.FixWeights();
 }
 
 std::vector<FoundBox> Detector::Worker::Detect(const std::string& bytes, const std::string& name,
                                                const Preprocessing& preprocessing) {
-  const PictureSize size =
-      FillImageInput(bytes, name, preprocessing, session_.MutableData(detector_.input_));
+  Tensor image(detector_.input_shape_, DType::kF32);
+  const PictureSize size = FillImageInput(bytes, name, preprocessing, image.view());
+  session_.Write(session_.MutableData(detector_.input_), image.view().raw());
   session_.Forward();
-  const std::span<const float> rows = session_.Data(detector_.output_).span<float>();
+  const HostView output(session_, session_.Data(detector_.output_));
+  const std::span<const float> rows = output->span<float>();
   std::vector<FoundBox> found;
   for (size_t r = 0; r + 7 <= rows.size(); r += 7) {
     const float* row = rows.data() + r;

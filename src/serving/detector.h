@@ -10,6 +10,7 @@
 #include "data/image/draw_boxes.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
+#include "runtime/compute_device.h"
 #include "runtime/session.h"
 #include "runtime/weights_files.h"
 #include "serving/image_input.h"
@@ -19,7 +20,8 @@ namespace crema {
 struct DetectorOptions {
   double confidence = 0.6;    // scores must exceed it
   std::optional<double> nms;  // overlap above which the worse box goes; empty: as the net says
-  PlanOptions plan = {};      // its `backward` counts as false
+  PlanOptions plan = {};      // its `backward` counts as false, its device is `device`
+  ComputeDevice device = {};
 };
 
 struct FoundBox {
@@ -43,7 +45,7 @@ class Detector {
 
   class Worker {
    public:
-    // `threads` work on one image.
+    // `threads` work on one image, where the detector is on the CPU.
     Worker(const Detector& detector, int threads);
     // Best first. `bytes` is an image file; `name` is for messages. Throws kDataLoss for a broken
     // image.
@@ -56,6 +58,7 @@ class Detector {
   };
 
  private:
+  ComputeDevice device_;
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<const Weights> weights_;
   std::string input_;

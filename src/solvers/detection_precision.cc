@@ -3,6 +3,7 @@
 #include <span>
 
 #include "core/strings.h"
+#include "runtime/host_view.h"
 #include "runtime/output_means.h"
 
 namespace crema {
@@ -37,7 +38,8 @@ void DetectionPrecision::Start() {
 
 void DetectionPrecision::Add(const Session& session) {
   for (auto& [blob, output] : outputs_) {
-    const std::span<const float> rows = session.Data(blob).span<float>();
+    const HostView view(session, session.Data(blob));
+    const std::span<const float> rows = view->span<float>();
     for (size_t at = 0; at + kColumns <= rows.size(); at += kColumns) {
       const float* row = &rows[at];
       OfClass& scores = output.classes[static_cast<int64_t>(row[1])];

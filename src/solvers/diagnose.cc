@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -12,6 +11,7 @@
 
 #include "core/blob_types.h"
 #include "core/strings.h"
+#include "runtime/host_view.h"
 #include "runtime/sample_names.h"
 
 namespace crema {
@@ -285,14 +285,14 @@ void CopyHandedOver(const Session& from, Session* to) {
       if (value < 0) continue;
       const ConstTensorView data = from.DataOf(value);
       if (layer.type->name == "Input") to->Reshape(top, data.shape());
-      std::memcpy(to->MutableData(top).raw(), data.raw(), data.bytes());
+      from.Read(data, to->MutableData(top).raw());
     }
   }
 }
 
 Finding Replay(const NetOfRun& net, const Registry& registry, const Session& session,
                const Weights& weights, const PassMark& mark, int64_t iteration) {
-  const int threads = session.context().threads();
+  const int threads = session.OnGpu() ? AvailableProcessors() : session.context().threads();
   const uint64_t seed = session.context().seed();
   const auto plan = PlanToLookAt(net, registry, threads);
   const std::shared_ptr<const Weights> shared = Weights::ShareWith(*plan, weights, seed);
@@ -353,7 +353,7 @@ Error DiagnoseUpdate(Session& session, size_t slot, const DivergedRun& run) {
     const LearnedSlot& at = plan.learned[s];
     const TensorView gradient = session.LearnedGradient(s);
     if (at.owner != static_cast<int>(s) || gradient.empty()) continue;
-    const Extremes extremes = Look(gradient);
+    const Extremes extremes = Look(*HostView(session, gradient));
     if (extremes.broken > 0) {
       return MakeError(
           run, what,

@@ -21,6 +21,7 @@ class WeightAverage {
   void Reset(const Weights& weights);
   void Update(const ExecContext& context, const Weights& weights);
 
+  float step() const { return step_; }  // 1 - decay
   Weights& weights() { return *average_; }
   const Weights& weights() const { return *average_; }
 

@@ -88,9 +88,11 @@ void Solver::PlanNets(const Registry& registry) {
   PlanOptions plan_options = options_.plan;
   plan_options.threads = threads;
   plan_options.deterministic = options_.deterministic;
+  plan_options.device = options_.device.device;
   PlanTrainNet(registry, plan_options);
   weights_ = Weights::Make(*train_plan_, seed_);
-  train_ = std::make_unique<Session>(train_plan_, weights_, ExecContext(threads, seed_));
+  train_ =
+      std::make_unique<Session>(train_plan_, weights_, options_.device.Context(threads, seed_));
   if (param_.ema_decay() > 0) {
     average_ = std::make_unique<WeightAverage>(train_plan_, param_.ema_decay(), seed_);
     options_.log->Write(Severity::kInfo, StrCat("ema_decay ", param_.ema_decay(),
@@ -123,6 +125,7 @@ void Solver::PlanTestNets(const Registry& registry, const PlanOptions& options) 
                          .batches = config_.test_iterations[i],
                          .report_loss = param_.test_compute_loss(),
                          .plan = options,
+                         .device = options_.device,
                          .seed = MixBits(seed_, i + 1),
                          .warnings = &warnings,
                          .log = options_.log,
@@ -166,19 +169,25 @@ void Solver::AllocateHistory() {
       history_[s].push_back(history_memory_.back().view());
     }
   }
+  if (!options_.device.is_gpu()) return;
+  if (!options_.device_update) options_.device_update = BuiltInDeviceUpdate();
+  device_ =
+      std::make_unique<DeviceState>(train_.get(), average_.get(), history_, options_.device_update);
 }
 
 void Solver::LoadWeights(const std::vector<std::string>& paths, OnMismatch on_mismatch) {
   LoadFiles({.paths = paths, .on_mismatch = on_mismatch, .missing = MissingLayers::kKeep},
-            *train_plan_, weights_.get(), options_.log);
+            *train_plan_, &weights(), options_.log);
+  if (device_) device_->TakeAll();
   average_started_ = false;
 }
 
 double Solver::ForwardBackward() {
-  train_->ZeroLearnedGradients();
   double loss = 0;
   for (int pass = 0; pass < param_.iter_size(); ++pass) {
     loss += ForwardOnce();
+    // Not before: an update that went wrong on a GPU is found by now, and its gradients tell why.
+    if (pass == 0) train_->ZeroLearnedGradients();
     train_->Backward();
   }
   return loss / param_.iter_size();
@@ -186,13 +195,16 @@ double Solver::ForwardBackward() {
 
 double Solver::ForwardOnce() {
   mark_.Take(*train_);
+  if (device_) device_->NotePass();
   const double loss = ForwardTelling(train_.get(), options_.log);
+  JudgeUpdateOnDevice();
   if (std::isfinite(loss)) return loss;
-  throw DiagnoseDivergence(config_.train, registry_, *train_, *weights_, mark_, loss, RunSoFar());
+  throw DiagnoseDivergence(config_.train, registry_, *train_, weights(), mark_, loss,
+                           RunSoFar(iteration_));
 }
 
-DivergedRun Solver::RunSoFar() const {
-  DivergedRun run{.iteration = iteration_, .rate = LearningRate(*rate_).At(iteration_)};
+DivergedRun Solver::RunSoFar(int64_t iteration) const {
+  DivergedRun run{.iteration = iteration, .rate = LearningRate(*rate_).At(iteration)};
   const std::string model = PathsOf(param_, std::max<int64_t>(0, snapshot_iteration_)).model;
   std::error_code ignored;
   const bool written = snapshot_iteration_ >= 0 && std::filesystem::exists(model, ignored);

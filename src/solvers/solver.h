@@ -12,7 +12,9 @@
 
 #include "core/log.h"
 #include "graph/registry.h"
+#include "runtime/compute_device.h"
 #include "runtime/session.h"
+#include "solvers/device_state.h"
 #include "solvers/diagnose.h"
 #include "solvers/ema.h"
 #include "solvers/epochs.h"
@@ -41,7 +43,9 @@ struct SolverOptions {
   // Seed of the run; unset: random_seed of the solver, or a random one where that is negative. To
   // resume bit for bit, give the seed of the state.
   std::optional<uint64_t> seed;
-  // Of all plans of the run; threads, backward and deterministic are set by the run itself.
+  ComputeDevice device = {};             // where all nets of the run compute
+  DeviceUpdateMaker device_update = {};  // how weights are updated on a GPU; empty: as built
+  // Of all plans of the run; threads, backward, deterministic and device are set by the run itself.
   PlanOptions plan = {};
 };
 
@@ -86,9 +90,10 @@ class Solver {
   const Plan& test_plan(size_t net) const { return tests_[net]->plan(); }
   size_t test_count() const { return tests_.size(); }
   Session& session() { return *train_; }
-  Weights& weights() { return *weights_; }
+  // On a GPU these are copies of what is there, as of this call.
+  Weights& weights();
   // Null without ema_decay.
-  Weights* averaged_weights() { return average_ ? &average_->weights() : nullptr; }
+  Weights* averaged_weights();
   // Layers that `freeze` holds still, in order.
   const std::vector<std::string>& frozen_layers() const { return frozen_; }
 
@@ -107,11 +112,17 @@ class Solver {
   double ForwardBackward();
   // Throws kDiverged when a weight or history is not finite after it.
   void ApplyUpdate(double rate);
+  std::vector<BlobUpdate> BlobsToUpdate(double rate, std::vector<size_t>* slots);
+  void MoveAverage();
   double GradientScale();
   bool StandsStill(size_t slot);
-  [[noreturn]] void RefuseBrokenUpdate(size_t slot) const;
+  // On a GPU an update is judged when the pass after it has run, or its weights are wanted.
+  void JudgeUpdateOnDevice();
+  // Brings to the host what a GPU has changed.
+  void ReturnWeights();
+  void ReturnHistory();
   double ForwardOnce();  // throws kDiverged for a loss that is not finite
-  DivergedRun RunSoFar() const;
+  DivergedRun RunSoFar(int64_t iteration) const;
   void WarnWhereNothingIsLearned(const Plan& test, size_t net) const;
   void Warn(const std::vector<Problem>& warnings);
 
@@ -164,6 +175,7 @@ class Solver {
   std::vector<std::unique_ptr<TestNet>> tests_;
   std::vector<Tensor> history_memory_;
   std::vector<std::vector<TensorView>> history_;  // by learned slot; empty when it is shared
+  std::unique_ptr<DeviceState> device_;           // null on the CPU
   Epochs epochs_;
   bool epochs_counted_ = false;
   std::optional<LearningRate> rate_;  // once max_iter is known

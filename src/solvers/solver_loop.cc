@@ -126,7 +126,8 @@ bool Solver::IsSnapshotDue() const {
 // The average begins with the weights that training begins with, wherever they came from.
 void Solver::StartAverage() {
   if (average_started_ || !average_) return;
-  average_->Reset(*weights_);
+  average_->Reset(weights());
+  if (device_) device_->TakeAverage();
   average_started_ = true;
 }
 
@@ -145,6 +146,7 @@ Solver::Ending Solver::RunTo(int64_t end) {
     if (IsSnapshotDue() || request == Request::kSnapshot) TrySnapshot();
     if (request == Request::kStop) return Ending::kRequest;
   }
+  JudgeUpdateOnDevice();
   return Ending::kDone;
 }
 
@@ -157,7 +159,7 @@ void Solver::Train() {
   if (drops) TellDrop(rate);
   Report(loss, rate);
   ApplyUpdate(rate);
-  if (average_) average_->Update(train_->context(), *weights_);
+  MoveAverage();
   ++iteration_;
   before_tests_.reset();
 }
@@ -228,6 +230,8 @@ Solver::Ending Solver::TestAll() {
 
 TestReport Solver::RunTest(size_t net) {
   StartAverage();
+  JudgeUpdateOnDevice();
+  ReturnWeights();
   TestReport report = tests_.at(net)->Run(iteration_, [this] {
     const Request request = Poll();
     if (request == Request::kSnapshot) TrySnapshot();

@@ -47,6 +47,9 @@ void Solver::Snapshot() {
     Fail(ErrorCode::kInvalidArgument, "a snapshot needs the field snapshot_prefix in the solver");
   }
   StartAverage();
+  JudgeUpdateOnDevice();
+  ReturnWeights();
+  ReturnHistory();
   RefuseBrokenWeights();
   WriteSnapshotFiles();
   if (param_.snapshot_keep() > 0) {
@@ -121,6 +124,7 @@ void Solver::Restore(const std::string& path) {
   if (best_) best_->Restore(state);
   if (early_) early_->Restore(state);
   RestorePositions(state);
+  if (device_) device_->TakeAll();
   restored_ = true;
   if (iteration_ >= param_.max_iter()) {
     options_.log->Write(Severity::kWarning,

@@ -26,6 +26,9 @@ double Solver::Iterate(double rate) {
 }
 
 void Solver::WithoutTrace(const std::function<void()>& body) {
+  JudgeUpdateOnDevice();
+  ReturnWeights();
+  ReturnHistory();
   std::vector<TensorView> changed;
   for (size_t s = 0; s < weights_->size(); ++s) changed.push_back(weights_->blob(s));
   for (Tensor& history : history_memory_) changed.push_back(history.view());
@@ -39,6 +42,7 @@ void Solver::WithoutTrace(const std::function<void()>& body) {
     for (size_t i = 0; i < changed.size(); ++i) {
       std::memcpy(changed[i].raw(), values[i].view().raw(), changed[i].bytes());
     }
+    if (device_) device_->TakeAll();
     train_->RestoreState("train", state);
     train_->set_step(step);
     iteration_ = iteration;

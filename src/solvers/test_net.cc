@@ -6,6 +6,7 @@
 #include "core/blob_types.h"
 #include "core/strings.h"
 #include "runtime/forward_telling.h"
+#include "runtime/host_view.h"
 
 namespace crema {
 namespace {
@@ -19,9 +20,9 @@ std::vector<OutputValue> OutputsOf(const Session& session) {
   std::vector<OutputValue> values;
   for (int v : session.plan().outputs) {
     const PlannedValue& value = session.plan().values[static_cast<size_t>(v)];
-    const ConstTensorView data = session.DataOf(v);
-    DispatchBlob(data.dtype(), [&]<typename T>(T) {
-      for (const T element : data.span<T>()) {
+    const HostView data(session, session.DataOf(v));
+    DispatchBlob(data->dtype(), [&]<typename T>(T) {
+      for (const T element : data->span<T>()) {
         values.push_back({value.name, static_cast<float>(element), value.loss_weight});
       }
     });
@@ -68,9 +69,11 @@ std::unique_ptr<Session> TestNet::Open(const NetParameter& net,
                                        std::vector<Problem>* warnings) const {
   PlanOptions plan_options = options_.plan;
   plan_options.backward = false;
+  plan_options.device = options_.device.device;
   const auto plan = MakePlan(net, net_.file.source, net_.state, registry_, plan_options, warnings);
   const std::shared_ptr<const Weights> weights = Weights::ShareWith(*plan, trained_, options_.seed);
-  return std::make_unique<Session>(plan, weights, ExecContext(plan_options.threads, options_.seed));
+  return std::make_unique<Session>(plan, weights,
+                                   options_.device.Context(plan_options.threads, options_.seed));
 }
 
 void TestNet::RefuseSourceWithoutEnd() const {
@@ -93,6 +96,7 @@ TestReport TestNet::Run(int64_t iteration, const std::function<void()>& after_ba
 }
 
 void TestNet::RunBatches(const std::function<void()>& after_batch, TestReport* report) {
+  session_->TakeWeights();
   OutputMeans means;
   means.Start(plan(), plan().outputs, [](const PlannedValue&) { return false; });
   for (int batch = 0; batch < options_.batches; ++batch) {

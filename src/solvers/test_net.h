@@ -10,6 +10,7 @@
 
 #include "core/log.h"
 #include "graph/registry.h"
+#include "runtime/compute_device.h"
 #include "runtime/epoch_runner.h"
 #include "runtime/session.h"
 #include "solvers/detection_precision.h"
@@ -33,6 +34,7 @@ class TestNet {
     int batches = 0;   // of one test; 0: every sample of the source exactly once
     bool report_loss = false;
     PlanOptions plan;
+    ComputeDevice device = {};
     uint64_t seed = 1;
     std::vector<Problem>* warnings = nullptr;
     LogSink* log = nullptr;  // may be null
@@ -46,12 +48,12 @@ class TestNet {
   // Throws kInvalidArgument when there is to be one pass over a source that has no end.
   void RefuseSourceWithoutEnd() const;
 
-  // One test; `after_batch` is called after each batch and may throw to end it. Means over
-  // `batches` as Caffe computes them, going on in the source where the test before ended; or over
-  // all samples, each with the same weight, from the start of the source. Random draws depend on
-  // the iteration, so that a resumed run sees the same. Outputs whose size changes from batch to
-  // batch are left out, with one warning each; those of DetectionEvaluate are one mean average
-  // precision.
+  // One test, of the weights as `trained` has them now; `after_batch` is called after each batch
+  // and may throw to end it. Means over `batches` as Caffe computes them, going on in the source
+  // where the test before ended; or over all samples, each with the same weight, from the start of
+  // the source. Random draws depend on the iteration, so that a resumed run sees the same. Outputs
+  // whose size changes from batch to batch are left out, with one warning each; those of
+  // DetectionEvaluate are one mean average precision.
   TestReport Run(int64_t iteration, const std::function<void()>& after_batch);
 
   const Plan& plan() const { return session_->plan(); }

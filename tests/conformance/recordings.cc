@@ -84,9 +84,8 @@ class GpuCase : public ::testing::Test {
     const std::string weights_file = (folder_ / "weights.caffemodel").string();
     if (fs::exists(weights_file)) weights = ReadCaffemodel(weights_file);
     ReplayOptions options;
-    options.plan.device = {DeviceType::kCuda, 0};
+    options.device = test::GpuDevice();
     options.plan.allow_cpu_layers = true;
-    options.context = [] { return test::GpuContext(1); };
     const ReplayResult result = Replay({net, weights ? &*weights : nullptr, weights_file},
                                        ReadNetBinary((folder_ / "golden.binaryproto").string()),
                                        test::TestRegistry(), options);

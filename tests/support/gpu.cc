@@ -45,6 +45,8 @@ ExecContext GpuContext(uint64_t seed) {
   return EmulatedGpuContext(seed);
 }
 
+ComputeDevice GpuDevice() { return {.device = {DeviceType::kCuda, 0}, .gpu_context = GpuContext}; }
+
 Allocator& SharedMemory() {
 #ifdef CREMA_HAVE_CUDA
   static const std::unique_ptr<Allocator> memory =

@@ -5,6 +5,7 @@
 #include "core/allocator.h"
 #include "core/exec_context.h"
 #include "graph/registry.h"
+#include "runtime/compute_device.h"
 
 namespace crema::test {
 
@@ -12,6 +13,8 @@ namespace crema::test {
 const Registry& LayersWithGpuRows();
 
 ExecContext GpuContext(uint64_t seed);
+// The same for sessions of a run.
+ComputeDevice GpuDevice();
 
 // Memory that both the CPU and this GPU can touch.
 Allocator& SharedMemory();

@@ -167,11 +167,15 @@ TEST_F(TrainRun, ResumeAutoStartsFromWeightsWhereThereIsNoSnapshot) {
   EXPECT_NE(second.err.find("resuming from fine_iter_5.solverstate"), std::string::npos);
 }
 
-TEST_F(TrainRun, GpusAreRefusedByName) {
-  for (const char* flag : {"--gpu=0", "--gpu=0,1", "--gpu=all", "-gpu=3"}) {
-    ExpectFailure(4, "this version trains on the CPU only", {flag});
+// This machine may have a GPU: what names none, and several.
+TEST_F(TrainRun, GpusThatAreNotThereAreErrors) {
+  for (const char* flag : {"--gpu=0,1", "--gpu=1000", "-gpu=1000"}) {
+    ExpectFailure(4, "leave --gpu out to compute on the CPU", {flag});
   }
-  ExpectFailure(4, "this version trains on the CPU only", {"-gpu", "0"});
+  ExpectFailure(4, "leave --gpu out to compute on the CPU", {"-gpu", "1000"});
+#ifndef CREMA_HAVE_CUDA
+  ExpectFailure(4, "--gpu=all: this program was built without CUDA", {"--gpu=all"});
+#endif
   ExpectFailure(2, "--gpu: 'first' is not 'all' or numbers", {"--gpu=first"});
   ExpectFailure(2, "is not 'all' or numbers", {"--gpu=0,"});
   ExpectFailure(2, "is not 'all' or numbers", {"--gpu=-1"});

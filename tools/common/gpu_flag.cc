@@ -3,19 +3,22 @@
 #include <gflags/gflags.h>
 
 #include <charconv>
-#include <set>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "runtime/gpu.h"
 
-DEFINE_string(gpu, "", "GPUs to use: numbers separated by commas, or all. Not there yet");
+DEFINE_string(gpu, "",
+              "number of the GPU to compute on (crema devices lists them), or all; none: the CPU");
 
 namespace crema::tools {
 namespace {
 
-void CheckNumbers(const std::string& text) {
-  std::set<int> seen;
+// Each once.
+std::vector<int> NumbersOf(const std::string& text) {
+  std::vector<int> numbers;
   for (const std::string& part : Split(text, ',')) {
     int number = -1;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
@@ -23,22 +26,56 @@ void CheckNumbers(const std::string& text) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("--gpu: '", text, "' is not 'all' or numbers separated by commas, such as 0,1"));
     }
-    if (!seen.insert(number).second) {
+    for (const int seen : numbers) {
+      if (seen != number) continue;
       Fail(ErrorCode::kInvalidArgument,
            StrCat("--gpu: ", number, " is there twice in '", text, "'"));
     }
+    numbers.push_back(number);
   }
+  return numbers;
+}
+
+[[noreturn]] void FailOnDevice(const std::string& reason) {
+  Fail(ErrorCode::kDeviceFailure,
+       StrCat("--gpu=", FLAGS_gpu, ": ", reason, "; leave --gpu out to compute on the CPU"));
+}
+
+// Requires the flag. `reason` says why there can be none.
+int TheGpuOfFlag(const std::string& reason) {
+  const std::vector<int> numbers = FLAGS_gpu == "all" ? std::vector{0} : NumbersOf(FLAGS_gpu);
+  if (!reason.empty()) FailOnDevice(reason);
+  if (numbers.size() > 1 || (FLAGS_gpu == "all" && GpuCount() > 1)) {
+    FailOnDevice("a command computes on one GPU; name one");
+  }
+  return numbers[0];
 }
 
 }  // namespace
 
-void RefuseGpuFlag() {
-  if (FLAGS_gpu.empty()) return;
-  if (FLAGS_gpu != "all") CheckNumbers(FLAGS_gpu);
-  Fail(ErrorCode::kDeviceFailure,
-       StrCat("--gpu=", FLAGS_gpu,
-              ": this version trains on the CPU only; leave --gpu out (--threads says on how many "
-              "processors)"));
+ComputeDevice DeviceOfFlag() {
+  if (FLAGS_gpu.empty()) return {};
+  const int number = TheGpuOfFlag(WhyNoGpu());
+  if (number >= GpuCount()) {
+    FailOnDevice(StrCat("this machine has ", GpuCount(), ", counted from 0"));
+  }
+  return OpenGpu(number);
+}
+
+ComputeDevice DeviceOfRun(const SolverParameter& solver, LogSink& log) {
+  const bool by_mode =
+      FLAGS_gpu.empty() && solver.has_solver_mode() && solver.solver_mode() == SolverParameter::GPU;
+  if (!by_mode) return DeviceOfFlag();
+  const std::string reason = WhyNoGpu();
+  if (reason.empty()) return OpenGpu(solver.device_id());
+  log.Write(Severity::kWarning,
+            StrCat("solver_mode: GPU is set, but ", reason, "; training goes on on the CPU"));
+  return {};
+}
+
+Device PlannedDeviceOfFlag() {
+  if (FLAGS_gpu.empty()) return {};
+  return {DeviceType::kCuda, TheGpuOfFlag(BuiltWithCuda() ? "" : WhyNoGpu())};
 }
 
 }  // namespace crema::tools

@@ -15,11 +15,16 @@ DEFINE_string(passes, "all",
 DEFINE_double(autotune, 0,
               "seconds to spend at most on measuring which implementation of each layer is the "
               "fastest here; times are kept in ~/.cache/crema. 0: estimates decide");
+DEFINE_bool(allow_cpu_layers, false,
+            "with --gpu: the CPU computes layers that have no code for GPUs, on copies of their "
+            "blobs, instead of an error");
 
 namespace crema::tools {
 
 PlanOptions PlanOptionsOfFlags() {
-  return {.passes = ParsePasses(FLAGS_passes), .row_timer = MakeRowTimer(FLAGS_autotune)};
+  return {.passes = ParsePasses(FLAGS_passes),
+          .row_timer = MakeRowTimer(FLAGS_autotune),
+          .allow_cpu_layers = FLAGS_allow_cpu_layers};
 }
 
 std::shared_ptr<RowTimer> MakeRowTimer(double seconds) {

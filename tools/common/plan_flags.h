@@ -9,7 +9,8 @@
 
 namespace crema::tools {
 
-// What --passes and --autotune say, of all else the defaults. Throws kInvalidArgument.
+// What --passes, --autotune and --allow_cpu_layers say, of all else the defaults. Throws
+// kInvalidArgument.
 PlanOptions PlanOptionsOfFlags();
 
 // Measures for at most so many seconds, keeps the times in the folder of the user, logs to ToolLog;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "data/transform/transformer.h"
+#include "runtime/host_view.h"
 
 namespace crema::tools {
 namespace {
@@ -83,7 +84,8 @@ Picture SamplePicture::Bytes(const ConstTensorView& blob, int64_t index) {
 }
 
 Picture SamplePicture::Pixels(const Session& session, int64_t index) const {
-  const ConstTensorView blob = session.DataOf(value_);
+  const HostView view(session, session.DataOf(value_));
+  const ConstTensorView& blob = *view;
   if (blob.dtype() == DType::kU8) return Bytes(blob, index);
   const auto count = static_cast<size_t>(blob.shape().count(1));
   const std::span<const float> own =

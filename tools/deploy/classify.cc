@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "common/gpu_flag.h"
 #include "common/json.h"
 #include "common/plan_flags.h"
 #include "common/tool.h"
@@ -68,8 +69,8 @@ int Classify(const std::vector<std::string>& arguments) {
   const Registry registry = BuiltinRegistry();
   const NetFile net = ReadNet(FLAGS_model);
   const WeightsFiles weights = WeightsOfFlags({FLAGS_weights}, MissingLayers::kError);
-  const Classifier classifier(net, weights, FLAGS_output, registry, ToolLog(),
-                              PlanOptionsOfFlags());
+  const Classifier classifier(net, weights, FLAGS_output, registry, ToolLog(), PlanOptionsOfFlags(),
+                              DeviceOfFlag());
   const Preprocessing preprocessing{
       .invert = FLAGS_invert, .scale = static_cast<float>(FLAGS_scale), .mean = MeanOf(classifier)};
   const std::vector<std::string> labels = LabelsOf(classifier);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 
+#include "common/gpu_flag.h"
 #include "common/json.h"
 #include "common/plan_flags.h"
 #include "common/tool.h"
@@ -42,6 +43,7 @@ DetectorOptions OptionsOf() {
   options.confidence = FLAGS_confidence;
   if (!gflags::GetCommandLineFlagInfoOrDie("nms").is_default) options.nms = FLAGS_nms;
   options.plan = PlanOptionsOfFlags();
+  options.device = DeviceOfFlag();
   return options;
 }
 

@@ -16,6 +16,7 @@
 #include "evaluate/worst_samples.h"
 #include "metrics/confusion_matrix.h"
 #include "metrics/roc.h"
+#include "runtime/host_view.h"
 
 namespace crema::tools {
 namespace {
@@ -43,8 +44,10 @@ class ClassificationReport final : public TaskReport {
         row_(static_cast<size_t>(classes_)) {}
 
   void OnBatch(const Session& session, int64_t first, int64_t samples) override {
-    const std::span<const float> scores = session.Data(answers_.prediction).span<float>();
-    const std::span<const float> labels = session.Data(answers_.label).span<float>();
+    const HostView predictions(session, session.Data(answers_.prediction));
+    const HostView answers(session, session.Data(answers_.label));
+    const std::span<const float> scores = predictions->span<float>();
+    const std::span<const float> labels = answers->span<float>();
     const auto width = static_cast<size_t>(answers_.classes);
     // Sequences have several answers a sample.
     const bool one_each = static_cast<int64_t>(labels.size()) == samples;

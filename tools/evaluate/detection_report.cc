@@ -7,6 +7,7 @@
 #include "common/csv.h"
 #include "evaluate/task_report.h"
 #include "metrics/detection_scores.h"
+#include "runtime/host_view.h"
 
 namespace crema::tools {
 namespace {
@@ -28,14 +29,16 @@ class DetectionReport final : public TaskReport {
                  .pixels = static_cast<double>(pixels)}) {}
 
   void OnBatch(const Session& session, int64_t first, int64_t) override {
-    const std::span<const float> found = session.Data(answers_.prediction).span<float>();
+    const HostView predictions(session, session.Data(answers_.prediction));
+    const HostView answers(session, session.Data(answers_.label));
+    const std::span<const float> found = predictions->span<float>();
     for (size_t at = 0; at + kDetectionColumns <= found.size(); at += kDetectionColumns) {
       const float* row = &found[at];
       if (row[0] < 0 || row[1] < 0) continue;
       scores_.AddDetection(CheckedLabel(row[1], answers_.classes, first, answers_.prediction),
                            first + static_cast<int64_t>(row[0]), {double{row[2]}, BoxAt(row + 3)});
     }
-    const std::span<const float> objects = session.Data(answers_.label).span<float>();
+    const std::span<const float> objects = answers->span<float>();
     for (size_t at = 0; at + kObjectColumns <= objects.size(); at += kObjectColumns) {
       const float* row = &objects[at];
       if (row[0] < 0) continue;

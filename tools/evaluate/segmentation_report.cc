@@ -6,6 +6,7 @@
 #include "common/csv.h"
 #include "evaluate/task_report.h"
 #include "metrics/confusion_matrix.h"
+#include "runtime/host_view.h"
 
 namespace crema::tools {
 namespace {
@@ -16,10 +17,11 @@ class SegmentationReport final : public TaskReport {
       : options_(std::move(options)), answers_(options_.answers), matrix_(answers_.classes) {}
 
   void OnBatch(const Session& session, int64_t first, int64_t samples) override {
-    const ConstTensorView prediction = session.Data(answers_.prediction);
-    const std::span<const float> scores = prediction.span<float>();
-    const std::span<const float> labels = session.Data(answers_.label).span<float>();
-    const auto inner = static_cast<size_t>(prediction.shape().count(answers_.axis + 1));
+    const HostView prediction(session, session.Data(answers_.prediction));
+    const HostView answers(session, session.Data(answers_.label));
+    const std::span<const float> scores = prediction->span<float>();
+    const std::span<const float> labels = answers->span<float>();
+    const auto inner = static_cast<size_t>(prediction->shape().count(answers_.axis + 1));
     const auto classes = static_cast<size_t>(answers_.classes);
     const size_t of_sample = labels.size() / static_cast<size_t>(std::max<int64_t>(1, samples));
     for (size_t at = 0; at < labels.size(); ++at) {

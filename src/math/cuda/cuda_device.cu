@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "math/cuda/check.h"
+#include "math/cuda/cublas.h"
 #include "math/cuda/cuda_device.h"
 #include "math/cuda/cuda_queue.h"
 
@@ -22,7 +23,7 @@ void CheckCublas(cublasStatus_t status, std::string_view call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const ErrorCode code =
       status == CUBLAS_STATUS_ALLOC_FAILED ? ErrorCode::kOutOfMemory : ErrorCode::kDeviceFailure;
-  Fail(code, StrCat(call, " failed: ", cublasGetStatusString(status)));
+  Fail(code, StrCat(call, " failed: ", Cublas().status_string(status)));
 }
 
 void CheckLaunch(std::string_view kernel) {

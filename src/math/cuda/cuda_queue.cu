@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "math/cuda/check.h"
+#include "math/cuda/cublas.h"
 #include "math/cuda/cuda_device.h"
 #include "math/cuda/cuda_queue.h"
 #include "math/cuda/emulation.h"
@@ -65,10 +66,10 @@ CudaQueue::CudaQueue(int ordinal) : ordinal_(ordinal) {
   Bind();
   CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   try {
-    CheckCublas(cublasCreate(&cublas_), "cublasCreate");
-    CheckCublas(cublasSetStream(cublas_, stream_), "cublasSetStream");
+    CheckCublas(Cublas().create(&cublas_), "cublasCreate");
+    CheckCublas(Cublas().set_stream(cublas_, stream_), "cublasSetStream");
   } catch (...) {
-    if (cublas_ != nullptr) cublasDestroy(cublas_);
+    if (cublas_ != nullptr) Cublas().destroy(cublas_);
     cudaStreamDestroy(stream_);
     throw;
   }
@@ -79,7 +80,7 @@ CudaQueue::~CudaQueue() {
   // A dead device refuses all of these; there is nobody to tell.
   cudaSetDevice(ordinal_);
   cudaStreamSynchronize(stream_);
-  cublasDestroy(cublas_);
+  Cublas().destroy(cublas_);
   cudaStreamDestroy(stream_);
 }
 

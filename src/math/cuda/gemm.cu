@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "math/cuda/check.h"
+#include "math/cuda/cublas.h"
 #include "math/cuda/gemm.h"
 #include "math/cuda/launch.cuh"
 #include "math/gemm.h"
@@ -82,13 +83,13 @@ void CudaGemmBatched(const CudaQueue& queue, DType dtype, const CudaBatch& batch
   const cudaDataType_t type = CudaType(dtype);
   // cuBLAS is column-major and so sees transposes: C^T = op(B)^T op(A)^T.
   if (batch.count == 1) {
-    CheckCublas(cublasGemmEx_64(queue.cublas(), op(tb), op(ta), n, m, k, &batch.alpha, b, type,
-                                stride(ldb), a, type, stride(lda), &beta, c, type, stride(ldc),
-                                CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+    CheckCublas(Cublas().gemm(queue.cublas(), op(tb), op(ta), n, m, k, &batch.alpha, b, type,
+                              stride(ldb), a, type, stride(lda), &beta, c, type, stride(ldc),
+                              CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
                 "cublasGemmEx");
     return;
   }
-  CheckCublas(cublasGemmStridedBatchedEx_64(
+  CheckCublas(Cublas().gemm_strided_batched(
                   queue.cublas(), op(tb), op(ta), n, m, k, &batch.alpha, b, type, stride(ldb),
                   batch.stride_b, a, type, stride(lda), batch.stride_a, &beta, c, type, stride(ldc),
                   batch.stride_c, batch.count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),

@@ -1,28 +1,11 @@
 // AdaGrad; see AdaGradRule.
-#include <cmath>
-
 #include "solvers/rules/field_checks.h"
 #include "solvers/rules/rules.h"
+#include "solvers/rules/steps.h"
 #include "solvers/rules/update_pass.h"
 
 namespace crema {
 namespace {
-
-template <typename T>
-struct AdaGradStep {
-  static constexpr size_t kHistories = 1;
-  static constexpr Decay kDecay = Decay::kInGradient;
-  T rate;
-  T delta;
-
-  AdaGradStep(const UpdateArgs& args, const BlobUpdate& blob)
-      : rate(static_cast<T>(blob.rate)), delta(static_cast<T>(args.param.delta())) {}
-
-  T operator()(T w, T g, T& h) const {
-    h += g * g;
-    return w - rate * g / (std::sqrt(h) + delta);
-  }
-};
 
 CREMA_MULTIVERSION bool Run(const AdaGradStep<float>& step, const Piece<float, 1>& piece) {
   return RunPiece(step, piece);

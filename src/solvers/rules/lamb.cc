@@ -1,12 +1,12 @@
 // Layer-wise adaptive moments; see LambRule.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iterator>
 #include <limits>
 #include <vector>
 
 #include "solvers/rules/field_checks.h"
+#include "solvers/rules/layerwise_steps.h"
 #include "solvers/rules/moments.h"
 #include "solvers/rules/norms.h"
 #include "solvers/rules/rules.h"
@@ -15,34 +15,10 @@
 namespace crema {
 namespace {
 
-double DeltaOf(const SolverParameter& param) {
-  return param.has_delta() ? double{param.delta()} : 1e-6;
-}
-
-// The direction u of one weight, from its two means.
-template <typename T>
-struct Direction {
-  T mean_factor;  // 1 over the bias of the mean
-  T root_factor;  // 1 over the root of the bias of the square
-  T delta;
-  T decay;
-
-  Direction(const UpdateArgs& args, const BlobUpdate& blob)
-      : delta(static_cast<T>(DeltaOf(args.param))), decay(static_cast<T>(blob.decay)) {
-    const BiasCorrection bias(args);
-    mean_factor = static_cast<T>(1 / bias.first);
-    root_factor = static_cast<T>(1 / std::sqrt(bias.second));
-  }
-
-  T operator()(T w, T mean, T square) const {
-    return mean_factor * mean / (std::sqrt(square) * root_factor + delta) + decay * w;
-  }
-};
-
 // First pass: the means go on, and the squares of weights and directions are summed.
 template <typename T>
 [[gnu::always_inline]] inline std::array<double, 2> RunFirst(const Moments<T>& moments,
-                                                             const Direction<T>& direction,
+                                                             const LambDirection<T>& direction,
                                                              const Piece<T, 2>& p) {
   constexpr T kNoLimit = std::numeric_limits<T>::infinity();
   std::array<T, 256> directions;
@@ -70,26 +46,16 @@ template <typename T>
 }
 
 CREMA_MULTIVERSION std::array<double, 2> First(const Moments<float>& moments,
-                                               const Direction<float>& direction,
+                                               const LambDirection<float>& direction,
                                                const Piece<float, 2>& piece) {
   return RunFirst(moments, direction, piece);
 }
-std::array<double, 2> First(const Moments<double>& moments, const Direction<double>& direction,
+std::array<double, 2> First(const Moments<double>& moments, const LambDirection<double>& direction,
                             const Piece<double, 2>& piece) {
   return RunFirst(moments, direction, piece);
 }
 
 // Second pass: the weights.
-template <typename T>
-struct LambStep {
-  Direction<T> direction;
-  T rate;  // times the ratio of the blob
-
-  T operator()(T w, T /*g*/, const T& mean, const T& square) const {
-    return w - rate * direction(w, mean, square);
-  }
-};
-
 CREMA_MULTIVERSION bool Run(const LambStep<float>& step, const Piece<float, 2>& piece) {
   return RunPiece(step, piece);
 }
@@ -105,12 +71,12 @@ std::vector<double> Ratios(const UpdateArgs& args) {
   const auto sums =
       SumByBlob<2>(args.context.threads(), counts, [&](size_t b, int64_t begin, int64_t end) {
         const BlobUpdate& blob = args.blobs[b];
-        return First(moments, Direction<T>(args, blob), PieceOf<T, 2>(args, blob, 0, begin, end));
+        return First(moments, LambDirection<T>(args, blob),
+                     PieceOf<T, 2>(args, blob, 0, begin, end));
       });
   std::vector<double> ratios;
   for (const std::array<double, 2>& of_blob : sums) {
-    const bool defined = of_blob[0] != 0 && of_blob[1] != 0;
-    ratios.push_back(defined ? std::sqrt(of_blob[0] / of_blob[1]) : 1);
+    ratios.push_back(LambRatio(of_blob[0], of_blob[1]));
   }
   return ratios;
 }
@@ -120,12 +86,7 @@ int64_t Apply(const UpdateArgs& args) {
   return DispatchFloat(args.blobs[0].weights.dtype(), [&]<typename T>(T) {
     const std::vector<double> ratios = Ratios<T>(args);
     return UpdateBlobs<T, 2, Decay::kDecoupled>(
-        args,
-        [&](size_t b) {
-          const BlobUpdate& blob = args.blobs[b];
-          return LambStep<T>{.direction = Direction<T>(args, blob),
-                             .rate = static_cast<T>(blob.rate * ratios[b])};
-        },
+        args, [&](size_t b) { return LambStep<T>(args, args.blobs[b], ratios[b]); },
         [](const auto& step, const auto& piece) { return Run(step, piece); });
   });
 }

@@ -4,23 +4,13 @@
 
 #include "core/strings.h"
 #include "solvers/rules/field_checks.h"
+#include "solvers/rules/layerwise_steps.h"
 #include "solvers/rules/norms.h"
 #include "solvers/rules/rules.h"
 #include "solvers/rules/update_pass.h"
 
 namespace crema {
 namespace {
-
-template <typename T>
-struct LarsStep {
-  T momentum;
-  T rate;  // times the ratio of the blob
-
-  T operator()(T w, T g, T& h) const {
-    h = momentum * h + rate * g;
-    return w - h;
-  }
-};
 
 CREMA_MULTIVERSION bool Run(const LarsStep<float>& step, const Piece<float, 1>& piece) {
   return RunPiece(step, piece);
@@ -45,11 +35,8 @@ std::vector<double> Ratios(const UpdateArgs& args) {
       });
   std::vector<double> ratios;
   for (size_t b = 0; b < sums.size(); ++b) {
-    const double weight = std::sqrt(sums[b][0]);
-    const double gradient = std::sqrt(sums[b][1]);
-    const double all = gradient + args.blobs[b].decay * weight;
-    const bool defined = weight != 0 && gradient != 0;
-    ratios.push_back(defined ? args.param.trust_coefficient() * weight / all : 1);
+    ratios.push_back(LarsRatio(sums[b][0], sums[b][1], args.blobs[b].decay,
+                               double{args.param.trust_coefficient()}));
   }
   return ratios;
 }
@@ -59,11 +46,7 @@ int64_t Apply(const UpdateArgs& args) {
   return DispatchFloat(args.blobs[0].weights.dtype(), [&]<typename T>(T) {
     const std::vector<double> ratios = Ratios<T>(args);
     return UpdateBlobs<T, 1, Decay::kInGradient>(
-        args,
-        [&](size_t b) {
-          return LarsStep<T>{.momentum = static_cast<T>(args.momentum),
-                             .rate = static_cast<T>(args.blobs[b].rate * ratios[b])};
-        },
+        args, [&](size_t b) { return LarsStep<T>(args, args.blobs[b], ratios[b]); },
         [](const auto& step, const auto& piece) { return Run(step, piece); });
   });
 }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/host_device.h"
 #include "solvers/update_rule.h"
 
 namespace crema {
@@ -16,7 +17,7 @@ struct Moments {
       : keep_mean(static_cast<T>(args.momentum)),
         keep_square(static_cast<T>(args.param.momentum2())) {}
 
-  void Add(T g, T& mean, T& square) const {
+  CREMA_HOST_DEVICE void Add(T g, T& mean, T& square) const {
     mean = keep_mean * mean + (1 - keep_mean) * g;
     square = keep_square * square + (1 - keep_square) * (g * g);
   }

@@ -1,27 +1,11 @@
 // Nesterov's momentum; see NesterovRule.
 #include "solvers/rules/field_checks.h"
 #include "solvers/rules/rules.h"
+#include "solvers/rules/steps.h"
 #include "solvers/rules/update_pass.h"
 
 namespace crema {
 namespace {
-
-template <typename T>
-struct NesterovStep {
-  static constexpr size_t kHistories = 1;
-  static constexpr Decay kDecay = Decay::kInGradient;
-  T momentum;
-  T rate;
-
-  NesterovStep(const UpdateArgs& args, const BlobUpdate& blob)
-      : momentum(static_cast<T>(args.momentum)), rate(static_cast<T>(blob.rate)) {}
-
-  T operator()(T w, T g, T& h) const {
-    const T before = h;
-    h = momentum * h + rate * g;
-    return w - ((1 + momentum) * h - momentum * before);
-  }
-};
 
 CREMA_MULTIVERSION bool Run(const NesterovStep<float>& step, const Piece<float, 1>& piece) {
   return RunPiece(step, piece);

@@ -1,31 +1,11 @@
 // RMSProp; see RmsPropRule.
-#include <cmath>
-
 #include "solvers/rules/field_checks.h"
 #include "solvers/rules/rules.h"
+#include "solvers/rules/steps.h"
 #include "solvers/rules/update_pass.h"
 
 namespace crema {
 namespace {
-
-template <typename T>
-struct RmsPropStep {
-  static constexpr size_t kHistories = 1;
-  static constexpr Decay kDecay = Decay::kInGradient;
-  T rate;
-  T keep;  // rms_decay
-  T delta;
-
-  RmsPropStep(const UpdateArgs& args, const BlobUpdate& blob)
-      : rate(static_cast<T>(blob.rate)),
-        keep(static_cast<T>(args.param.rms_decay())),
-        delta(static_cast<T>(args.param.delta())) {}
-
-  T operator()(T w, T g, T& h) const {
-    h = keep * h + (1 - keep) * (g * g);
-    return w - rate * g / (std::sqrt(h) + delta);
-  }
-};
 
 CREMA_MULTIVERSION bool Run(const RmsPropStep<float>& step, const Piece<float, 1>& piece) {
   return RunPiece(step, piece);

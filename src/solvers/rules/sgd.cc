@@ -1,26 +1,11 @@
 // Stochastic gradient descent with momentum; see SgdRule.
 #include "solvers/rules/field_checks.h"
 #include "solvers/rules/rules.h"
+#include "solvers/rules/steps.h"
 #include "solvers/rules/update_pass.h"
 
 namespace crema {
 namespace {
-
-template <typename T>
-struct SgdStep {
-  static constexpr size_t kHistories = 1;
-  static constexpr Decay kDecay = Decay::kInGradient;
-  T momentum;
-  T rate;
-
-  SgdStep(const UpdateArgs& args, const BlobUpdate& blob)
-      : momentum(static_cast<T>(args.momentum)), rate(static_cast<T>(blob.rate)) {}
-
-  T operator()(T w, T g, T& h) const {
-    h = momentum * h + rate * g;
-    return w - h;
-  }
-};
 
 CREMA_MULTIVERSION bool Run(const SgdStep<float>& step, const Piece<float, 1>& piece) {
   return RunPiece(step, piece);

@@ -1,9 +1,6 @@
 // What all update rules have in common: one pass over the learned blobs of a net.
 //
-// A rule is a Step<T>: a small struct with its numbers, and
-//   T operator()(T w, T g, T& h) const          or (T w, T g, T& h, T& k) with two histories
-// which updates the history of one weight and returns the new weight. Its file compiles the loop
-// for float and double:
+// A rule is a Step<T> (steps.h). Its file compiles the loop for float and double:
 //   CREMA_MULTIVERSION bool Run(const Step<float>& s, const Piece<float, 1>& p) {
 //     return RunPiece(s, p);
 //   }
@@ -21,6 +18,7 @@
 
 #include "core/parallel_for.h"
 #include "math/vectorize.h"
+#include "solvers/rules/gradient.h"
 #include "solvers/update_rule.h"
 
 namespace crema {
@@ -37,17 +35,6 @@ struct Piece {
   T decay;  // 0 where the rule decouples it
   bool l1;
 };
-
-template <typename T>
-inline T Sign(T x) {
-  return static_cast<T>((x > 0) - (x < 0));
-}
-
-// NaN stays NaN.
-template <typename T>
-inline T Clamp(T x, T limit) {
-  return x < -limit ? -limit : x > limit ? limit : x;
-}
 
 template <typename T>
 using BitsOf = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
@@ -139,8 +126,6 @@ inline void LowerTo(std::atomic<int64_t>* least, int64_t value) {
   while (value < seen && !least->compare_exchange_weak(seen, value)) {
   }
 }
-
-enum class Decay { kInGradient, kDecoupled };
 
 // UpdateRule::apply for one element type. step_of(index of the blob) gives the Step<T> of a blob;
 // run(step, piece) is the compiled loop.

@@ -1,0 +1,40 @@
+// What GPUs there are, and what they can do at best. This header needs no CUDA header.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace crema {
+
+struct GpuInfo {
+  std::string name;
+  int major = 0;  // compute capability
+  int minor = 0;
+  int processors = 0;  // streaming multiprocessors
+  int64_t memory = 0;  // bytes
+  int64_t free = 0;    // of them, now
+};
+
+struct GpuRates {
+  double to_gpu_gbs = 0;  // 1e9 bytes a second, between page-locked memory of the host and the GPU
+  double from_gpu_gbs = 0;
+  double copy_gbs = 0;     // within the GPU, bytes read and written
+  double f32_gflops = 0;   // of a matrix product, 1e9 operations a second
+  double tf32_gflops = 0;  // 0: this GPU has no such units
+  double bf16_gflops = 0;
+};
+
+// Why CUDA can use no GPU here, in the driver's words; empty when it can.
+std::string WhyNoCuda();
+
+// Of GPU `ordinal` of those that CudaDeviceCount counts. Throw kDeviceFailure, kOutOfMemory.
+GpuInfo CudaInfo(int ordinal);
+// In about two seconds, with 512 MiB of its memory.
+GpuRates MeasureCudaRates(int ordinal);
+
+// "13.0"; of the driver the newest CUDA that it runs, "0.0" without one.
+std::string CudaDriverVersion();
+std::string CudaRuntimeVersion();
+std::string CublasVersion();
+
+}  // namespace crema

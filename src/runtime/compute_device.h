@@ -1,0 +1,24 @@
+// Where the sessions of a run compute.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "core/exec_context.h"
+
+namespace crema {
+
+// Thread safety: const.
+struct ComputeDevice {
+  Device device = {};  // of the plans too
+  // On a GPU: a context with a queue of its own.
+  std::function<ExecContext(uint64_t seed)> gpu_context = {};
+
+  bool is_gpu() const { return device.type != DeviceType::kCpu; }
+  // `threads` are those of the CPU, 0: one for each processor.
+  ExecContext Context(int threads, uint64_t seed) const {
+    return is_gpu() ? gpu_context(seed) : ExecContext(threads, seed);
+  }
+};
+
+}  // namespace crema

@@ -1,0 +1,254 @@
+// The kernels of an update on a GPU, a team a chunk of a blob (update_tables.cuh). What a rule does
+// with one weight is its step (rules/steps.h), the same as on the CPU. Sums are taken by chunk and
+// then over chunks in a fixed order.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "math/cuda/group_sums.cuh"
+#include "math/cuda/launch.cuh"
+#include "solvers/rules/layerwise_steps.h"
+#include "solvers/rules/steps.h"
+#include "solvers/update_tables.cuh"
+
+namespace crema {
+
+struct UpdatedBlob {
+  float* weights;
+  const float* gradient;  // null: zero
+  float* history[2];
+  int64_t first_chunk;
+  int32_t chunks;
+  int32_t group;  // of blobs with the same rate and decay
+  friend bool operator==(const UpdatedBlob&, const UpdatedBlob&) = default;
+};
+
+// One update.
+struct UpdatePlaces {
+  const UpdatedBlob* blobs;
+  const UpdateChunk* chunks;
+  int64_t blob_count;
+  int64_t chunk_count;
+  SumPair* sums;          // by chunk
+  double* ratios;         // by blob
+  float* scale;           // of gradients, where it follows from their norm
+  int32_t* broken;        // by chunk: whether it then has a number that is not finite
+  int64_t* first_broken;  // blob, or -1
+};
+
+// How raw gradients become those of the rule, but for the decay.
+struct GradientChange {
+  float scale;
+  const float* device_scale;  // takes its place; null: it does not
+  float limit;
+  bool l1;
+
+  CREMA_HOST_DEVICE float Scale() const { return device_scale == nullptr ? scale : *device_scale; }
+};
+
+CREMA_HOST_DEVICE inline float GradientOf(const UpdatedBlob& blob, int64_t at, float scale,
+                                          float limit) {
+  return blob.gradient == nullptr ? 0.0F : Clamp(scale * blob.gradient[at], limit);
+}
+
+// Blobs of the same rate and decay share a step. Groups beyond kMost take another launch.
+template <typename Step>
+struct StepGroups {
+  static constexpr int kMost = 16;
+  struct Group {
+    Step step;
+    double rate;
+    double decay;
+  };
+  int first;
+  int count;
+  Group groups[kMost];
+};
+
+template <typename Step>
+CREMA_HOST_DEVICE bool StepElement(const Step& step, const UpdatedBlob& blob, int64_t at, float w,
+                                   float g) {
+  float next, h = blob.history[0][at];
+  bool finite = true;
+  if constexpr (Step::kHistories == 2) {
+    float k = blob.history[1][at];
+    next = step(w, g, h, k);
+    blob.history[1][at] = k;
+    finite = std::isfinite(k);
+  } else {
+    next = step(w, g, h);
+  }
+  blob.history[0][at] = h;
+  blob.weights[at] = next;
+  return finite && std::isfinite(h) && std::isfinite(next);
+}
+
+// `rated`: the rate of a step is that of its group times the ratio of the blob.
+template <typename Step>
+static void UpdateWeights(const CudaQueue& queue, const UpdatePlaces& places,
+                          const StepGroups<Step>& steps, const GradientChange& change, bool rated) {
+  constexpr bool kDecayed = Step::kDecay == Decay::kInGradient;
+  ForTeams(queue, "UpdateWeights", places.chunk_count,
+           [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
+             const UpdateChunk chunk = places.chunks[index];
+             const UpdatedBlob blob = places.blobs[chunk.blob];
+             const int group = blob.group - steps.first;
+             if (group < 0 || group >= steps.count) return;  // of another launch
+             Step step = steps.groups[group].step;
+             if (rated) {
+               step.rate = static_cast<float>(steps.groups[group].rate * places.ratios[chunk.blob]);
+             }
+             const float decay = kDecayed ? static_cast<float>(steps.groups[group].decay) : 0.0F;
+             const float scale = change.Scale();
+             // Each element belongs to one thread, so that the reduction may write it.
+             const int broken = team.Reduce<int>(
+                 chunk.count, 0,
+                 [&](int any, int64_t i) {
+                   const int64_t at = chunk.begin + i;
+                   const float w = blob.weights[at];
+                   const float g = GradientOf(blob, at, scale, change.limit) +
+                                   decay * (change.l1 ? Sign(w) : w);
+                   return StepElement(step, blob, at, w, g) ? any : 1;
+                 },
+                 [](int a, int b) { return a | b; });
+             team.For(1, [&](int64_t) { places.broken[index] = broken; });
+           });
+}
+
+static void FindFirstBroken(const CudaQueue& queue, const UpdatePlaces& places) {
+  ForTeams(queue, "FindFirstBroken", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
+    const int64_t none = places.blob_count;
+    const int64_t first = team.Reduce<int64_t>(
+        places.chunk_count, none,
+        [&](int64_t least, int64_t i) {
+          const int64_t blob = places.broken[i] != 0 ? places.chunks[i].blob : none;
+          return blob < least ? blob : least;
+        },
+        [](int64_t a, int64_t b) { return a < b ? a : b; });
+    team.For(1, [&](int64_t) { *places.first_broken = first == none ? -1 : first; });
+  });
+}
+
+// Writes the factor of all gradients: `scale`, and less where their norm is above `largest`.
+static void ScaleByNorm(const CudaQueue& queue, const UpdatePlaces& places, double scale,
+                        double largest) {
+  ForTeams(queue, "SquareGradients", places.chunk_count,
+           [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
+             const UpdateChunk chunk = places.chunks[index];
+             const float* gradient = places.blobs[chunk.blob].gradient;
+             const double sum = team.Sum(chunk.count, [&](int64_t i) {
+               const double g = gradient == nullptr ? 0.0F : gradient[chunk.begin + i];
+               return g * g;
+             });
+             team.For(1, [&](int64_t) { places.sums[index] = {sum, 0}; });
+           });
+  ForTeams(queue, "ScaleByNorm", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
+    const double norm =
+        std::sqrt(team.Sum(places.chunk_count, [&](int64_t i) { return places.sums[i].first; }));
+    team.For(1, [&](int64_t) {
+      *places.scale = static_cast<float>(norm > largest ? scale * largest / norm : scale);
+    });
+  });
+}
+
+// The two sums of a chunk over its elements; pair(i) may write element i.
+template <typename Pair>
+CREMA_HOST_DEVICE inline SumPair SumChunk(const Team& team, const UpdateChunk& chunk,
+                                          const Pair& pair) {
+  return team.Reduce<SumPair>(
+      chunk.count, SumPair{0, 0},
+      [&](SumPair sum, int64_t i) { return sum + pair(chunk.begin + i); },
+      [](SumPair a, SumPair b) { return a + b; });
+}
+
+CREMA_HOST_DEVICE inline SumPair SumBlob(const Team& team, const UpdatePlaces& places,
+                                         int64_t blob) {
+  const int64_t first = places.blobs[blob].first_chunk;
+  return team.Reduce<SumPair>(
+      places.blobs[blob].chunks, SumPair{0, 0},
+      [&](SumPair sum, int64_t i) { return sum + places.sums[first + i]; },
+      [](SumPair a, SumPair b) { return a + b; });
+}
+
+static void FindLarsRatios(const CudaQueue& queue, const UpdatePlaces& places,
+                           const StepGroups<LarsStep<float>>& steps, const GradientChange& change,
+                           double trust) {
+  ForTeams(queue, "LarsSums", places.chunk_count,
+           [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
+             const UpdateChunk chunk = places.chunks[index];
+             const UpdatedBlob blob = places.blobs[chunk.blob];
+             const float scale = change.Scale();
+             const SumPair sums = SumChunk(team, chunk, [&](int64_t at) {
+               const double w = blob.weights[at];
+               const double g = GradientOf(blob, at, scale, change.limit);
+               return SumPair{w * w, g * g};
+             });
+             team.For(1, [&](int64_t) { places.sums[index] = sums; });
+           });
+  ForTeams(queue, "LarsRatios", places.blob_count,
+           [=] CREMA_HOST_DEVICE(const Team& team, int64_t b) {
+             const int group = places.blobs[b].group - steps.first;
+             if (group < 0 || group >= steps.count) return;
+             const SumPair sums = SumBlob(team, places, b);
+             const double decay = steps.groups[group].decay;
+             team.For(1, [&](int64_t) {
+               places.ratios[b] = LarsRatio(sums.first, sums.second, decay, trust);
+             });
+           });
+}
+
+// The first pass of LAMB: the means go on.
+static void FindLambRatios(const CudaQueue& queue, const UpdatePlaces& places,
+                           const StepGroups<LambStep<float>>& steps, const GradientChange& change,
+                           const Moments<float>& moments) {
+  ForTeams(queue, "LambSums", places.chunk_count,
+           [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
+             const UpdateChunk chunk = places.chunks[index];
+             const UpdatedBlob blob = places.blobs[chunk.blob];
+             const int group = blob.group - steps.first;
+             if (group < 0 || group >= steps.count) return;
+             const LambDirection<float> direction = steps.groups[group].step.direction;
+             const float scale = change.Scale();
+             const SumPair sums = SumChunk(team, chunk, [&](int64_t at) {
+               float& mean = blob.history[0][at];
+               float& square = blob.history[1][at];
+               moments.Add(GradientOf(blob, at, scale, change.limit), mean, square);
+               const double w = blob.weights[at];
+               const double u = direction(blob.weights[at], mean, square);
+               return SumPair{w * w, u * u};
+             });
+             team.For(1, [&](int64_t) { places.sums[index] = sums; });
+           });
+  ForTeams(queue, "LambRatios", places.blob_count,
+           [=] CREMA_HOST_DEVICE(const Team& team, int64_t b) {
+             const int group = places.blobs[b].group - steps.first;
+             if (group < 0 || group >= steps.count) return;
+             const SumPair sums = SumBlob(team, places, b);
+             team.For(1, [&](int64_t) { places.ratios[b] = LambRatio(sums.first, sums.second); });
+           });
+}
+
+struct AverageRow {
+  float* average;
+  const float* weights;
+  int64_t copied;  // 0 or 1
+  friend bool operator==(const AverageRow&, const AverageRow&) = default;
+};
+
+static void MoveAverages(const CudaQueue& queue, const AverageRow* blobs, const UpdateChunk* chunks,
+                         int64_t chunk_count, float step) {
+  ForTeams(queue, "MoveAverages", chunk_count,
+           [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
+             const UpdateChunk chunk = chunks[index];
+             const AverageRow blob = blobs[chunk.blob];
+             team.For(chunk.count, [&](int64_t i) {
+               const int64_t at = chunk.begin + i;
+               const float w = blob.weights[at];
+               float& average = blob.average[at];
+               average = blob.copied != 0 ? w : average + step * (w - average);
+             });
+           });
+}
+
+}  // namespace crema

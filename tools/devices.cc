@@ -1,0 +1,37 @@
+// devices: what this machine can compute with.
+#include <gflags/gflags.h>
+
+#include <cstdio>
+#include <string>
+
+#include "common/tool.h"
+#include "devices/machine.h"
+
+DEFINE_bool(json, false, "print one JSON object");
+DEFINE_bool(measure, true, "measure rates too, about a second for each device");
+
+namespace crema::tools {
+namespace {
+
+constexpr const char* kUsage =
+    "devices [--json] [--nomeasure]: the processor and the GPUs of this machine, their memory, "
+    "the\n"
+    "libraries that code for GPUs is made of, and what each can do at best: products of matrices,\n"
+    "memory, copies. Where no GPU can be used it says why.";
+
+int Run() {
+  const Machine machine = LookAtMachine(FLAGS_measure);
+  std::printf("%s", (FLAGS_json ? JsonOf(machine) : TextOf(machine)).c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunTool(argc, argv, crema::tools::kUsage,
+                               [](const std::vector<std::string>& arguments) {
+                                 crema::tools::RefusePositional(arguments);
+                                 return crema::tools::Run();
+                               });
+}

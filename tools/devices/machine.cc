@@ -1,0 +1,60 @@
+#include "devices/machine.h"
+
+#include "core/error.h"
+#include "core/exec_context.h"
+#include "core/machine_limits.h"
+#include "math/library_versions.h"
+
+namespace crema::tools {
+namespace {
+
+std::vector<std::string> CpuFeatures() {
+  std::vector<std::string> features;
+#if defined(__x86_64__) && defined(__GNUC__)
+  const auto add = [&](const char* name, bool has) {
+    if (has) features.emplace_back(name);
+  };
+  add("avx2", __builtin_cpu_supports("avx2") != 0);
+  add("fma", __builtin_cpu_supports("fma") != 0);
+  add("avx512f", __builtin_cpu_supports("avx512f") != 0);
+  add("avx512bw", __builtin_cpu_supports("avx512bw") != 0);
+  add("avx512bf16", __builtin_cpu_supports("avx512bf16") != 0);
+#endif
+  return features;
+}
+
+CpuDescription LookAtCpu(bool measure) {
+  CpuDescription cpu{.name = ProcessorName(),
+                     .processors = AvailableProcessors(),
+                     .features = CpuFeatures(),
+                     .memory = TotalMemory(),
+                     .available = AvailableMemory(),
+                     .libraries = LibraryVersions(),
+                     .peak = {}};
+  if (!measure) return cpu;
+  cpu.peak = MachinePeak{.gflops = MeasurePeakGflops(cpu.processors),
+                         .gbs = MeasurePeakGbs(cpu.processors)};
+  return cpu;
+}
+
+GpuDescription LookAtGpu(int ordinal, bool measure) {
+  GpuDescription gpu;
+  try {
+    gpu.info = InfoOfGpu(ordinal);
+    if (measure) gpu.rates = MeasureGpuRates(ordinal);
+  } catch (const Error& error) {
+    gpu.problem = error.what();
+  }
+  return gpu;
+}
+
+}  // namespace
+
+Machine LookAtMachine(bool measure) {
+  Machine machine{
+      .cpu = LookAtCpu(measure), .gpus = {}, .no_gpu = WhyNoGpu(), .libraries = GpuLibraries()};
+  for (int i = 0; i < GpuCount(); ++i) machine.gpus.push_back(LookAtGpu(i, measure));
+  return machine;
+}
+
+}  // namespace crema::tools
