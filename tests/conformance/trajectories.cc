@@ -13,7 +13,9 @@
 #include "core/strings.h"
 #include "format/caffemodel.h"
 #include "format/prototxt.h"
+#include "solvers/gpu_update.h"
 #include "solvers/solver.h"
+#include "support/gpu.h"
 #include "support/net.h"
 #include "support/pass_variants.h"
 #include "support/process.h"
@@ -106,13 +108,15 @@ class ByLibrary : public TrajectoryCase {
   void TestBody() override { Train("all"); }
 
  protected:
-  void Train(const std::string& passes) const {
+  void Train(const std::string& passes, const ComputeDevice& device = {}) const {
     const fs::path before = fs::current_path();
     fs::current_path(Folder());
     LossRecorder recorder;
     SolverOptions options;
     options.observer = &recorder;
     options.plan.passes = ParsePasses(passes);
+    options.device = device;
+    if (device.is_gpu()) options.device_update = MakeGpuUpdate;
     Solver solver(MakeRunConfig(ReadSolver("solver.prototxt")), TestRegistry(), std::move(options));
     solver.LoadWeights({"init.caffemodel"});
     solver.Solve();
@@ -132,6 +136,14 @@ class WithEachPass : public ByLibrary {
       Train(passes);
     }
   }
+};
+
+// Or where there is none on its stand-in.
+class OnGpu : public ByLibrary {
+ public:
+  using ByLibrary::ByLibrary;
+
+  void TestBody() override { Train("all", GpuDevice()); }
 };
 
 // The losses of a log as Caffe writes it.
@@ -170,6 +182,7 @@ void Register(const char* suite, const fs::path& folder) {
 void RegisterTrajectory(const fs::path& folder) {
   Register<ByLibrary>("Trajectory", folder);
   Register<WithEachPass>("TrajectoryEachPass", folder);
+  Register<OnGpu>("GpuTrajectory", folder);
   Register<ByCommand>("TrajectoryOfTrain", folder);
 }
 
