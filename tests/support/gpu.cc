@@ -5,7 +5,6 @@
 #include "math/cuda/cuda_device.h"
 #else
 #include "layers/gpu_rows.h"
-#include "math/cuda/cuda_queue.h"
 #endif
 
 namespace crema::test {
@@ -35,7 +34,7 @@ ExecContext GpuContextIn(Allocator& memory, uint64_t seed) {
 #ifdef CREMA_HAVE_CUDA
   if (CudaDeviceCount() > 0) return ExecContext(MakeCudaQueue(0), memory, seed);
 #endif
-  return ExecContext(std::make_unique<CudaQueue>(CudaQueue::Emulated{}), memory, seed);
+  return EmulatedGpuContext(memory, seed);
 }
 
 ComputeDevice GpuDevice() { return {.device = {DeviceType::kCuda, 0}, .gpu_context = GpuContext}; }
