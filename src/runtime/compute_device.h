@@ -13,8 +13,11 @@ struct ComputeDevice {
   Device device = {};  // of the plans too
   // On a GPU: a context with a queue of its own.
   std::function<ExecContext(uint64_t seed)> gpu_context = {};
+  // Of a GPU: bytes that can be allocated now. Empty: not known, as FreeBytes() is 0.
+  std::function<int64_t()> free_bytes = {};
 
   bool is_gpu() const { return device.type != DeviceType::kCpu; }
+  int64_t FreeBytes() const { return free_bytes ? free_bytes() : 0; }
   // `threads` are those of the CPU, 0: one for each processor.
   ExecContext Context(int threads, uint64_t seed) const {
     return is_gpu() ? gpu_context(seed) : ExecContext(threads, seed);

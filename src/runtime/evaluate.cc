@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "graph/replace_sources.h"
+#include "runtime/memory_fit.h"
 #include "runtime/session.h"
 
 namespace crema {
@@ -61,10 +63,32 @@ class Evaluator {
     }
     *weights =
         shared == nullptr ? Weights::MakeToLoad(*plan, 1) : Weights::ShareWith(*plan, *shared, 1);
-    auto session =
-        std::make_unique<Session>(plan, *weights, options_.device.Context(options_.threads, 1));
+    auto session = MakeSession(net, plan, *weights);
     session->FixWeights();  // they are loaded before the first pass
     return session;
+  }
+
+  std::unique_ptr<Session> MakeSession(const NetParameter& net,
+                                       const std::shared_ptr<const Plan>& plan,
+                                       const std::shared_ptr<Weights>& weights) {
+    const int64_t free = options_.device.FreeBytes();
+    try {
+      return std::make_unique<Session>(plan, weights, options_.device.Context(options_.threads, 1));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kOutOfMemory || free == 0) throw;
+      const auto plan_of = [&](int64_t batch) {
+        NetParameter other = net;
+        ReplaceSources({.given = {}, .batch = batch}, &other);
+        std::vector<Problem> told_before;
+        return MakePlan(other, file_.source, state_, registry_, plan->options, &told_before);
+      };
+      throw ExplainShortage(error, {.plan = *plan,
+                                    .what = "evaluation",
+                                    .of_others = {},
+                                    .free = free,
+                                    .batch = FirstBatch(*plan),
+                                    .plan_of = plan_of});
+    }
   }
 
   const NetFile& file_;

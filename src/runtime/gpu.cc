@@ -2,11 +2,14 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "core/error.h"
 #include "core/strings.h"
 #ifdef CREMA_HAVE_CUDA
+#include "core/limited_allocator.h"
 #include "math/cuda/cuda_device.h"
 #endif
 
@@ -15,6 +18,14 @@ namespace crema {
 #ifdef CREMA_HAVE_CUDA
 
 namespace {
+
+struct GpuMemory {
+  GpuMemory(int ordinal, int64_t limit)
+      : all(MakeCudaAllocator(ordinal)),
+        limited(*all, limit > 0 ? limit : std::numeric_limits<int64_t>::max()) {}
+  std::unique_ptr<Allocator> all;
+  LimitedAllocator limited;
+};
 
 // A function of a library that may be there; null where it is not. It stays loaded.
 void* SymbolIfThere(const char* file, const char* symbol) {
@@ -50,17 +61,19 @@ bool BuiltWithCuda() { return true; }
 std::string WhyNoGpu() { return WhyNoCuda(); }
 int GpuCount() { return CudaDeviceCount(); }
 
-ComputeDevice OpenGpu(int ordinal) {
+ComputeDevice OpenGpu(int ordinal, int64_t limit) {
   const std::string reason = WhyNoGpu();
   if (!reason.empty()) Fail(ErrorCode::kDeviceFailure, "no GPU can be used here: " + reason);
   if (ordinal < 0 || ordinal >= GpuCount()) {
     Fail(ErrorCode::kDeviceFailure,
          StrCat("there is no GPU ", ordinal, "; this machine has ", GpuCount(), ", from 0"));
   }
-  const std::shared_ptr<Allocator> memory = MakeCudaAllocator(ordinal);
-  return {.device = {DeviceType::kCuda, ordinal}, .gpu_context = [=](uint64_t seed) {
-            return ExecContext(MakeCudaQueue(ordinal), *memory, seed);
-          }};
+  const auto memory = std::make_shared<GpuMemory>(ordinal, limit);
+  return {
+      .device = {DeviceType::kCuda, ordinal},
+      .gpu_context =
+          [=](uint64_t seed) { return ExecContext(MakeCudaQueue(ordinal), memory->limited, seed); },
+      .free_bytes = [=] { return std::min(memory->limited.free(), CudaInfo(ordinal).free); }};
 }
 
 GpuInfo InfoOfGpu(int ordinal) { return CudaInfo(ordinal); }
@@ -81,7 +94,7 @@ std::string WhyNoGpu() {
   return "this program was built without CUDA (cmake -DCREMA_CUDA=ON builds with it)";
 }
 int GpuCount() { return 0; }
-ComputeDevice OpenGpu(int) { Fail(ErrorCode::kDeviceFailure, WhyNoGpu()); }
+ComputeDevice OpenGpu(int, int64_t) { Fail(ErrorCode::kDeviceFailure, WhyNoGpu()); }
 GpuInfo InfoOfGpu(int) { Fail(ErrorCode::kDeviceFailure, WhyNoGpu()); }
 GpuRates MeasureGpuRates(int) { Fail(ErrorCode::kDeviceFailure, WhyNoGpu()); }
 std::vector<std::pair<std::string, std::string>> GpuLibraries() { return {}; }

@@ -1,6 +1,7 @@
 // The GPUs of this machine, as far as this build can use them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,8 +18,9 @@ bool BuiltWithCuda();
 // Those that can be used, numbered from 0.
 int GpuCount();
 
-// Throws kDeviceFailure, with the reason, where there is no GPU of that number.
-ComputeDevice OpenGpu(int ordinal);
+// Throws kDeviceFailure, with the reason, where there is no GPU of that number. `limit`: bytes that
+// contexts of it allocate at most together; 0: what is free.
+ComputeDevice OpenGpu(int ordinal, int64_t limit = 0);
 GpuInfo InfoOfGpu(int ordinal);
 GpuRates MeasureGpuRates(int ordinal);
 

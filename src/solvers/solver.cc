@@ -45,7 +45,7 @@ Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options
   if (options_.threads <= 0) options_.threads = AvailableProcessors();
   CheckSnapshots([this] { ProbeSnapshotFolder(param_.snapshot_prefix()); });
   if (options_.deterministic) RefuseUndetermined();
-  PlanNets(registry);
+  Allocate(registry);
   const std::string not_stock = DescribeLayersNotStock(train_plan_->written);
   if (WritesSnapshots() && !not_stock.empty()) {
     options_.log->Write(Severity::kWarning, "snapshots: " + not_stock);
@@ -55,7 +55,6 @@ Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options
   rate_.emplace(param_);
   MakeRules();
   if (!tests_.empty()) Warn(WarnAboutIdleRules(config_.solver, epochs_));
-  AllocateHistory();
 }
 
 void Solver::Warn(const std::vector<Problem>& warnings) {

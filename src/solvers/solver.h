@@ -126,6 +126,10 @@ class Solver {
   void WarnWhereNothingIsLearned(const Plan& test, size_t net) const;
   void Warn(const std::vector<Problem>& warnings);
 
+  // solver_memory.cc: plans and allocates all of the run.
+  void Allocate(const Registry& registry);
+  Error ExplainMemory(const Error& cause, const Registry& registry, int64_t free) const;
+
   // solver_loop.cc
   void Limited(const std::function<void()>& body);
   void SolveAll();

@@ -45,6 +45,13 @@ ExecContext GpuContext(uint64_t seed) {
   return EmulatedGpuContext(seed);
 }
 
+ExecContext GpuContextIn(Allocator& memory, uint64_t seed) {
+#ifdef CREMA_HAVE_CUDA
+  if (CudaDeviceCount() > 0) return ExecContext(MakeCudaQueue(0), memory, seed);
+#endif
+  return EmulatedGpuContext(memory, seed);
+}
+
 ComputeDevice GpuDevice() { return {.device = {DeviceType::kCuda, 0}, .gpu_context = GpuContext}; }
 
 Allocator& SharedMemory() {

@@ -13,6 +13,8 @@ namespace crema::test {
 const Registry& LayersWithGpuRows();
 
 ExecContext GpuContext(uint64_t seed);
+// The same, working in other memory of that GPU.
+ExecContext GpuContextIn(Allocator& memory, uint64_t seed);
 // The same for sessions of a run.
 ComputeDevice GpuDevice();
 

@@ -180,6 +180,7 @@ TEST_F(TrainRun, GpusThatAreNotThereAreErrors) {
   ExpectFailure(2, "is not 'all' or numbers", {"--gpu=0,"});
   ExpectFailure(2, "is not 'all' or numbers", {"--gpu=-1"});
   ExpectFailure(2, "1 is there twice in '1,1'", {"--gpu=1,1"});
+  ExpectFailure(2, "--gpu_memory_limit is -1; give MiB", {"--gpu_memory_limit=-1"});
 }
 
 TEST_F(TrainRun, StoppingSignalsWriteOneSnapshotAndEndWithZero) {

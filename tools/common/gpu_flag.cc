@@ -3,6 +3,7 @@
 #include <gflags/gflags.h>
 
 #include <charconv>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,19 @@
 DEFINE_string(gpu, "",
               "number of the GPU to compute on (crema devices lists them), or all; none: the CPU");
 
+DEFINE_double(gpu_memory_limit, 0, "MiB that this command allocates on the GPU at most; 0: all");
+
 namespace crema::tools {
 namespace {
+
+int64_t LimitOfFlag() {
+  constexpr double kMost = 1 << 30;
+  if (FLAGS_gpu_memory_limit >= 0 && FLAGS_gpu_memory_limit <= kMost) {
+    return std::llround(FLAGS_gpu_memory_limit * (1 << 20));
+  }
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("--gpu_memory_limit is ", FLAGS_gpu_memory_limit, "; give MiB, 0 for no limit"));
+}
 
 // Each once.
 std::vector<int> NumbersOf(const std::string& text) {
@@ -54,12 +66,13 @@ int TheGpuOfFlag(const std::string& reason) {
 }  // namespace
 
 ComputeDevice DeviceOfFlag() {
+  const int64_t limit = LimitOfFlag();
   if (FLAGS_gpu.empty()) return {};
   const int number = TheGpuOfFlag(WhyNoGpu());
   if (number >= GpuCount()) {
     FailOnDevice(StrCat("this machine has ", GpuCount(), ", counted from 0"));
   }
-  return OpenGpu(number);
+  return OpenGpu(number, limit);
 }
 
 ComputeDevice DeviceOfRun(const SolverParameter& solver, LogSink& log) {
@@ -67,7 +80,7 @@ ComputeDevice DeviceOfRun(const SolverParameter& solver, LogSink& log) {
       FLAGS_gpu.empty() && solver.has_solver_mode() && solver.solver_mode() == SolverParameter::GPU;
   if (!by_mode) return DeviceOfFlag();
   const std::string reason = WhyNoGpu();
-  if (reason.empty()) return OpenGpu(solver.device_id());
+  if (reason.empty()) return OpenGpu(solver.device_id(), LimitOfFlag());
   log.Write(Severity::kWarning,
             StrCat("solver_mode: GPU is set, but ", reason, "; training goes on on the CPU"));
   return {};

@@ -15,7 +15,12 @@
 namespace crema {
 namespace {
 
-std::string VersionOf(int version) { return StrCat(version / 1000, ".", version % 1000 / 10); }
+constexpr const char* kNoVersion = "not found";
+
+std::string VersionOf(int version) {
+  if (version == 0) return kNoVersion;
+  return StrCat(version / 1000, ".", version % 1000 / 10);
+}
 
 // Memory of the host that does not move.
 class PageLocked {
@@ -108,7 +113,9 @@ std::string WhyNoCuda() {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return "";
   cudaGetLastError();  // forget it
-  return status == cudaSuccess ? "the driver knows no GPU" : cudaGetErrorString(status);
+  if (CudaDriverVersion() == kNoVersion) return "no NVIDIA driver is installed";
+  if (status == cudaSuccess) return "the NVIDIA driver knows no GPU";
+  return StrCat("the NVIDIA driver gives no GPU: ", cudaGetErrorString(status));
 }
 
 GpuInfo CudaInfo(int ordinal) {

@@ -32,7 +32,7 @@ GpuInfo CudaInfo(int ordinal);
 // In about two seconds, with 512 MiB of its memory.
 GpuRates MeasureCudaRates(int ordinal);
 
-// "13.0"; of the driver the newest CUDA that it runs, "0.0" without one.
+// "13.0"; of the driver the newest CUDA that it runs, "not found" without one.
 std::string CudaDriverVersion();
 std::string CudaRuntimeVersion();
 std::string CublasVersion();

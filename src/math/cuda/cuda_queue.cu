@@ -30,7 +30,11 @@ void FillElements(const CudaQueue& queue, int64_t count, float value, T* to) {
 
 ExecContext EmulatedGpuContext(uint64_t seed) {
   static EmulatedAllocator allocator;
-  return ExecContext(std::make_unique<CudaQueue>(CudaQueue::Emulated{}), allocator, seed);
+  return EmulatedGpuContext(allocator, seed);
+}
+
+ExecContext EmulatedGpuContext(Allocator& memory, uint64_t seed) {
+  return ExecContext(std::make_unique<CudaQueue>(CudaQueue::Emulated{}), memory, seed);
 }
 
 CudaQueue& BoundQueue(const ExecContext& context) {

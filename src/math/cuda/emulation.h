@@ -11,5 +11,7 @@ namespace crema {
 
 // Its memory is that of CpuAllocator(). Pass it on as any other context of a GPU.
 ExecContext EmulatedGpuContext(uint64_t seed);
+// The same in other memory of the CPU.
+ExecContext EmulatedGpuContext(Allocator& memory, uint64_t seed);
 
 }  // namespace crema

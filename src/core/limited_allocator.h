@@ -1,0 +1,30 @@
+// An allocator that gives up to a number of bytes.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/allocator.h"
+
+namespace crema {
+
+// Thread safety: any number of threads.
+class LimitedAllocator final : public Allocator {
+ public:
+  // Passes on to `inner`, which must outlive this, at most `limit` bytes at a time.
+  LimitedAllocator(Allocator& inner, int64_t limit) : inner_(inner), limit_(limit) {}
+
+  Device device() const override { return inner_.device(); }
+  // Throws kOutOfMemory also beyond the limit.
+  void* Allocate(size_t bytes) override;
+  void Free(void* pointer, size_t bytes) noexcept override;
+  int64_t free() const { return limit_ - used_; }
+
+ private:
+  Allocator& inner_;
+  const int64_t limit_;
+  std::atomic<int64_t> used_ = 0;
+};
+
+}  // namespace crema
