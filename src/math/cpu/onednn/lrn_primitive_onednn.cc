@@ -1,20 +1,12 @@
-#include <optional>
-
-#include "math/cpu/onednn/pieces.h"
+#include "math/cpu/onednn/map_runner.h"
 #include "math/lrn_primitive.h"
 
 namespace crema {
-
-using dnnl::memory;
-using onednn::Args;
-using onednn::Runner;
-using onednn::WithoutData;
-
 namespace {
 
-using Desc = dnnl::lrn_forward::primitive_desc;
-
-Desc MakeDesc(int64_t batch, const LrnShape& shape, const LrnParam& param) {
+dnnl::lrn_forward::primitive_desc Describe(int64_t batch, const LrnShape& shape,
+                                           const LrnParam& param) {
+  using dnnl::memory;
   const memory::desc x({batch, shape.channels, shape.height, shape.width}, memory::data_type::f32,
                        onednn::BlockedTag());
   // In training it would write twice the size of x for its own way back.
@@ -32,50 +24,21 @@ Desc MakeDesc(int64_t batch, const LrnShape& shape, const LrnParam& param) {
 
 }  // namespace
 
-struct LrnPrimitive::Parts {
-  Parts(Desc d, int t) : desc(std::move(d)), threads(t) {}
-  const Desc desc;
-  const int threads;
-  std::optional<dnnl::stream> stream;
-  Runner run;
+struct LrnPrimitive::Parts : onednn::MapRunner<dnnl::lrn_forward> {
+  using MapRunner::MapRunner;
 };
 
-LrnPrimitive::LrnPrimitive(int64_t batch, const LrnShape& shape, const LrnParam& param,
-                           int threads) {
-  const onednn::ThreadCount count(threads);
-  parts_ = onednn::Try(
-      "LRN", [&] { return std::make_unique<Parts>(MakeDesc(batch, shape, param), threads); });
-}
+LrnPrimitive::LrnPrimitive(int64_t batch, const LrnShape& shape, const LrnParam& param, int threads)
+    : parts_(
+          std::make_unique<Parts>("LRN", threads, [&] { return Describe(batch, shape, param); })) {}
 
 LrnPrimitive::~LrnPrimitive() = default;
 
-bool LrnPrimitive::IsReference() const { return onednn::IsReference(parts_->desc); }
-
-size_t LrnPrimitive::Scratch() const { return onednn::ScratchOf(parts_->desc); }
-
-void LrnPrimitive::Prepare() {
-  Parts& p = *parts_;
-  if (p.stream) return;
-  const onednn::ThreadCount threads(p.threads);
-  onednn::Try("LRN", [&] {
-    p.stream.emplace(onednn::Cpu());
-    p.run = Runner(dnnl::lrn_forward(p.desc),
-                   Args{{DNNL_ARG_SRC, WithoutData(p.desc.src_desc())},
-                        {DNNL_ARG_DST, WithoutData(p.desc.dst_desc())},
-                        {DNNL_ARG_SCRATCHPAD, WithoutData(p.desc.scratchpad_desc())}});
-  });
-}
-
+bool LrnPrimitive::IsReference() const { return parts_->IsReference(); }
+size_t LrnPrimitive::Scratch() const { return parts_->Scratch(); }
+void LrnPrimitive::Prepare() { parts_->Prepare(); }
 void LrnPrimitive::Forward(const float* x, float* y, std::span<std::byte> scratch) {
-  Prepare();
-  Parts& p = *parts_;
-  const onednn::ThreadCount threads(p.threads);
-  onednn::Try("LRN", [&] {
-    p.run.Set(DNNL_ARG_SRC, x);
-    p.run.Set(DNNL_ARG_DST, y);
-    p.run.Set(DNNL_ARG_SCRATCHPAD, scratch.data());
-    p.run.Run(*p.stream);
-  });
+  parts_->Forward(x, y, scratch);
 }
 
 }  // namespace crema
