@@ -78,7 +78,7 @@ TEST_F(OneDnnRows, SayWhyNot) {
       {"Pooling", large, {1, 16, 20, 17}, ""},
       {"Pooling", large, {1, 16, 20, 17}, "", true},
       {"Pooling", global, {2, 48, 5, 3}, "no longer"},
-      {"Pooling", global, {2, 48, 5, 3}, "", true},
+      {"Pooling", global, {2, 48, 5, 3}, "no longer", true},
       // The last window ends with the padding, beyond it, or beyond an image without padding.
       {"Pooling", mean + "pad: 1 }", {1, 16, 5, 5}, ""},
       {"Pooling", mean + "pad: 1 }", {1, 16, 5, 6}, "Caffe does not divide"},

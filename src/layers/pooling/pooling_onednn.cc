@@ -52,7 +52,7 @@ Support SupportsWindows(const KernelQuery& query) {
   if (!RuleOf(pooling, window)) {
     return Support::No("Caffe does not divide by what lies beyond the padding");
   }
-  if (pooling.IsAverage() && !query.backward && IsWholeAxis(window.h) && IsWholeAxis(window.w)) {
+  if (pooling.IsAverage() && IsWholeAxis(window.h) && IsWholeAxis(window.w)) {
     return Support::No("means of whole planes take our own code no longer");
   }
   return {};
