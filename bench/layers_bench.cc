@@ -284,9 +284,9 @@ const bool kRegistered = [] {
     const LayerType& type = *registry.Find(spec.type);
     for (const Kernel& kernel : type.kernels) {
       const bool reference = kernel.name.find("reference") != std::string::npos;
-      if (!reference && LayerRun(type, spec, kernel, 1, false).supported()) {
-        Register(type, spec, kernel);
-      }
+      const bool supported = LayerRun(type, spec, kernel, 1, false).supported() ||
+                             LayerRun(type, spec, kernel, 1, true).supported();
+      if (!reference && supported) Register(type, spec, kernel);
     }
   }
   return true;

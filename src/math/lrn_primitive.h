@@ -1,5 +1,5 @@
-// Local response normalisation over channels of blocked blobs by oneDNN, forward. Only there when
-// the build has oneDNN (CREMA_HAVE_ONEDNN).
+// Local response normalisation over channels of blocked blobs by oneDNN. Only there when the build
+// has oneDNN (CREMA_HAVE_ONEDNN).
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,36 @@
 
 namespace crema {
 
+struct LrnPrimitiveConfig {
+  int64_t batch = 0;
+  LrnShape shape;  // its channels fill whole blocks (core/memory_format.h)
+  LrnParam param;
+  bool backward = false;
+  int threads = 1;
+};
+
 // Thread safety: one thread at a time, on at most `threads` threads.
 class LrnPrimitive {
  public:
-  // Channels fill whole blocks (core/memory_format.h). Throws kUnsupported where oneDNN has nothing
-  // for it.
-  LrnPrimitive(int64_t batch, const LrnShape& shape, const LrnParam& param, int threads);
+  // Throws kUnsupported where oneDNN has nothing for it.
+  explicit LrnPrimitive(const LrnPrimitiveConfig& config);
   ~LrnPrimitive();
   LrnPrimitive(const LrnPrimitive&) = delete;
   LrnPrimitive& operator=(const LrnPrimitive&) = delete;
 
-  // It would be done by oneDNN's slow reference code.
+  // Something of it would be done by oneDNN's slow reference code.
   bool IsReference() const;
-  size_t Scratch() const;  // bytes
-  // Makes the primitive, which the first call would do otherwise.
+  // Bytes that Forward leaves for Backward; 0 without `backward`.
+  size_t WorkspaceBytes() const;
+  size_t ForwardScratch() const;
+  size_t BackwardScratch() const;
+  // Makes the primitives, which the first call would do otherwise.
   void Prepare();
-  void Forward(const float* x, float* y, std::span<std::byte> scratch);
+  // `workspace` may be null where nobody wants it.
+  void Forward(const float* x, float* y, void* workspace, std::span<std::byte> scratch);
+  // Requires `backward`.
+  void Backward(const float* x, const void* workspace, const float* dy, float* dx,
+                std::span<std::byte> scratch);
 
  private:
   struct Parts;

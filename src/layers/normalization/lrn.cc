@@ -210,6 +210,9 @@ void RegisterLRN(Registry& registry) {
 #endif
   type.kernels.push_back(BlockedKernel<float>());
   type.kernels.push_back(StoringBFloat16(BlockedKernel<BFloat16>()));
+#ifdef CREMA_HAVE_ONEDNN
+  type.kernels.push_back(OneDnnLrnTrainingKernel(BlockedKernel<float>()));
+#endif
   type.samples = {
       {.name = "across", .prototxt = "", .inputs = {input}},
       {.name = "across_alexnet",

@@ -1,4 +1,4 @@
-// Internal: a primitive that makes y of x and needs nothing else.
+// Internal: a primitive that makes y of x, and a workspace where it has one.
 #pragma once
 
 #include <optional>
@@ -20,8 +20,15 @@ class MapRunner {
   MapRunner(const char* what, int threads, const Describe& describe)
       : what_(what), threads_(threads), desc_(DescOf(what, threads, describe)) {}
 
-  bool IsReference() const { return onednn::IsReference(desc_); }
-  size_t Scratch() const { return ScratchOf(desc_); }
+  const Desc& desc() const { return desc_; }
+  size_t WorkspaceBytes() const { return desc_.workspace_desc().get_size(); }
+  // With room for a workspace that nobody wants.
+  size_t Scratch() const {
+    Pieces pieces(nullptr);
+    pieces.Take(ScratchOf(desc_));
+    pieces.Take(WorkspaceBytes());
+    return pieces.used();
+  }
 
   // Makes the primitive, which the first call would do otherwise.
   void Prepare() {
@@ -29,20 +36,29 @@ class MapRunner {
     const ThreadCount count(threads_);
     Try(what_, [&] {
       stream_.emplace(Cpu());
-      run_ = Runner(Primitive(desc_),
-                    Args{{DNNL_ARG_SRC, WithoutData(desc_.src_desc())},
-                         {DNNL_ARG_DST, WithoutData(desc_.dst_desc())},
-                         {DNNL_ARG_SCRATCHPAD, WithoutData(desc_.scratchpad_desc())}});
+      Args args{{DNNL_ARG_SRC, WithoutData(desc_.src_desc())},
+                {DNNL_ARG_DST, WithoutData(desc_.dst_desc())},
+                {DNNL_ARG_SCRATCHPAD, WithoutData(desc_.scratchpad_desc())}};
+      if (WorkspaceBytes() > 0) {
+        args.emplace(DNNL_ARG_WORKSPACE, WithoutData(desc_.workspace_desc()));
+      }
+      run_ = Runner(Primitive(desc_), std::move(args));
     });
   }
 
-  void Forward(const float* x, float* y, std::span<std::byte> scratch) {
+  // `workspace` may be null where nobody wants it.
+  void Forward(const float* x, float* y, void* workspace, std::span<std::byte> scratch) {
     Prepare();
     const ThreadCount count(threads_);
+    Pieces pieces(scratch.data());
     Try(what_, [&] {
       run_.Set(DNNL_ARG_SRC, x);
       run_.Set(DNNL_ARG_DST, y);
-      run_.Set(DNNL_ARG_SCRATCHPAD, scratch.data());
+      run_.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(desc_)));
+      if (WorkspaceBytes() > 0) {
+        void* unwanted = pieces.Take<void>(WorkspaceBytes());
+        run_.Set(DNNL_ARG_WORKSPACE, workspace == nullptr ? unwanted : workspace);
+      }
       run_.Run(*stream_);
     });
   }

@@ -47,13 +47,13 @@ SoftmaxPrimitive::SoftmaxPrimitive(int64_t rows, int64_t classes, int threads)
 
 SoftmaxPrimitive::~SoftmaxPrimitive() = default;
 
-bool SoftmaxPrimitive::IsReference() const { return parts_->IsReference(); }
+bool SoftmaxPrimitive::IsReference() const { return onednn::IsReference(parts_->desc()); }
 size_t SoftmaxPrimitive::Scratch() const { return parts_->Scratch(); }
 void SoftmaxPrimitive::Prepare() { parts_->Prepare(); }
 
 void SoftmaxPrimitive::Forward(const float* x, float* y, std::span<std::byte> scratch) {
   Parts& p = *parts_;
-  p.Forward(x, y, scratch);
+  p.Forward(x, y, nullptr, scratch);
   // oneDNN gives NaN where x has it and 0 beside it: a row that looks like probabilities.
   ParallelFor(p.threads, p.rows, std::max<int64_t>(1, kGrain / p.classes),
               [&](int64_t begin, int64_t end, int) {
