@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "core/parallel_for.h"
+#include "graph/registry.h"
+#include "math/blocked_batch_norm.h"
 #include "math/blocked_conv.h"
 #include "math/blocked_lrn.h"
 #include "math/blocked_pool.h"
@@ -22,6 +24,7 @@
 #include "math/softmax.h"
 #include "math/vectorize.h"
 #include "onednn_calls.h"
+#include "onednn_norms.h"
 #include "runtime/machine_peak.h"
 
 namespace {
@@ -136,6 +139,79 @@ void LrnOwn(benchmark::State& state) {
 }
 void LrnOneDnn(benchmark::State& state) { Time(state, 0, 8 * kLrnCount, LrnCall(4, 96, 55)); }
 
+void LrnTrainingOneDnn(benchmark::State& state) {
+  Threads(state);
+  Time(state, 0, 16 * kLrnCount, LrnTraining(4, 96, 55).forward);
+}
+void LrnBackwardOwn(benchmark::State& state) {
+  Floats x(kLrnCount), dy(kLrnCount), dx(kLrnCount), scratch(BlockedLrnScratch(96) * 16);
+  const int threads = Threads(state);
+  Time(state, 0, 12 * kLrnCount, [&] {
+    BlockedLrnBackward(threads, 4, {96, 55, 55}, {.alpha = 1e-4}, x.data(), dy.data(), dx.data(),
+                       scratch.data());
+  });
+}
+void LrnBackwardOneDnn(benchmark::State& state) {
+  Threads(state);
+  LrnTraining lrn(4, 96, 55);
+  lrn.forward();
+  Time(state, 0, 20 * kLrnCount, lrn.backward);
+}
+
+constexpr ChannelBlocks kNormBlocks{4, 256, 28 * 28};
+void BatchNormOwn(benchmark::State& state, bool stored) {
+  const int64_t count = kNormBlocks.Count(), channels = kNormBlocks.channels;
+  Floats x(count), y(count), center(channels), factor(channels), shift(channels);
+  std::vector<double> moments(static_cast<size_t>(2 * channels)),
+      scratch(static_cast<size_t>(ChannelSumsScratch(kNormBlocks)));
+  const int threads = Threads(state);
+  Time(state, 0, (stored ? 8 : 12) * count, [&] {
+    if (!stored) {
+      ChannelMoments(threads, kNormBlocks, x.data(), moments.data(), moments.data() + channels,
+                     scratch.data());
+    }
+    NormalizeChannels(threads, kNormBlocks, x.data(), center.data(), factor.data(), shift.data(),
+                      {}, y.data());
+  });
+}
+void BatchNormOneDnn(benchmark::State& state, bool stored) {
+  Threads(state);
+  Time(state, 0, (stored ? 8 : 12) * kNormBlocks.Count(), BatchNormCall(stored, 4, 256, 28));
+}
+void StoredNormOwn(benchmark::State& state) { BatchNormOwn(state, true); }
+void StoredNormOneDnn(benchmark::State& state) { BatchNormOneDnn(state, true); }
+void BatchNormOwn(benchmark::State& state) { BatchNormOwn(state, false); }
+void BatchNormOneDnn(benchmark::State& state) { BatchNormOneDnn(state, false); }
+
+// Of two blobs of 1024 x 14 x 14, in batches of 4.
+constexpr int64_t kEltwiseCount = 4 * 1024 * 14 * 14;
+void EltwiseOwn(benchmark::State& state, EltwiseParameter::EltwiseOp operation) {
+  static const Registry registry = BuiltinRegistry();
+  LayerParameter param;
+  param.set_type("Eltwise");
+  param.mutable_eltwise_param()->set_operation(operation);
+  const std::unique_ptr<const Layer> layer = registry.Find("Eltwise")->make(param);
+  Floats a(kEltwiseCount), b(kEltwiseCount, 0.25F), y(kEltwiseCount);
+  const Shape shape{kEltwiseCount};
+  const std::vector<ConstTensorView> inputs = {{a.data(), shape, DType::kF32},
+                                               {b.data(), shape, DType::kF32}};
+  const std::vector<TensorView> outputs = {{y.data(), shape, DType::kF32}}, saved(1);
+  ExecContext context(Threads(state));
+  Time(state, 0, 12 * kEltwiseCount, [&] {
+    layer->Forward({context, TEST, 1, inputs, outputs, {}, saved, {}, nullptr});
+  });
+}
+void EltwiseOneDnn(benchmark::State& state, dnnl::algorithm algorithm) {
+  Threads(state);
+  Time(state, 0, 12 * kEltwiseCount, BinaryCall(algorithm, kEltwiseCount));
+}
+void SumOwn(benchmark::State& state) { EltwiseOwn(state, EltwiseParameter::SUM); }
+void SumOneDnn(benchmark::State& state) { EltwiseOneDnn(state, dnnl::algorithm::binary_add); }
+void ProductOwn(benchmark::State& state) { EltwiseOwn(state, EltwiseParameter::PROD); }
+void ProductOneDnn(benchmark::State& state) { EltwiseOneDnn(state, dnnl::algorithm::binary_mul); }
+void MaxOwn(benchmark::State& state) { EltwiseOwn(state, EltwiseParameter::MAX); }
+void MaxOneDnn(benchmark::State& state) { EltwiseOneDnn(state, dnnl::algorithm::binary_max); }
+
 // ResNet's: 3 x 3 windows with stride 2 on 64 channels of 112 x 112.
 constexpr int64_t kPoolIn = 4 * 64 * 112 * 112, kPoolOut = 4 * 64 * 56 * 56;
 void MaxPoolOwn(benchmark::State& state) {
@@ -232,6 +308,19 @@ const bool kRegistered = [] {
   add("softmax 1x21x500x500/oneDNN", SoftmaxPixelsOneDnn);
   add("LRN 4x96x55x55/own, blocked", LrnOwn);
   add("LRN 4x96x55x55/oneDNN, blocked", LrnOneDnn);
+  add("LRN 4x96x55x55/oneDNN, blocked, training", LrnTrainingOneDnn);
+  add("LRN backward 4x96x55x55/own, blocked", LrnBackwardOwn);
+  add("LRN backward 4x96x55x55/oneDNN, blocked", LrnBackwardOneDnn);
+  add("BatchNorm stored 4x256x28x28/own, blocked", StoredNormOwn);
+  add("BatchNorm stored 4x256x28x28/oneDNN, blocked", StoredNormOneDnn);
+  add("BatchNorm training 4x256x28x28/own, blocked", BatchNormOwn);
+  add("BatchNorm training 4x256x28x28/oneDNN, blocked", BatchNormOneDnn);
+  add("sum 4x1024x14x14/own", SumOwn);
+  add("sum 4x1024x14x14/oneDNN", SumOneDnn);
+  add("product 4x1024x14x14/own", ProductOwn);
+  add("product 4x1024x14x14/oneDNN", ProductOneDnn);
+  add("maximum 4x1024x14x14/own", MaxOwn);
+  add("maximum 4x1024x14x14/oneDNN", MaxOneDnn);
   add("max pooling 4x64x112x112/own, blocked", MaxPoolOwn);
   add("max pooling 4x64x112x112/oneDNN, blocked", MaxPoolOneDnn);
   add("depthwise 3x3 4x128x56x56/own, plain", DepthwiseOwn);

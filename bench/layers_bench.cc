@@ -71,6 +71,30 @@ const std::vector<LayerSpec>& Specs() {
        "Pooling",
        "pooling_param { pool: AVE global_pooling: true }",
        {4, 2048, 7, 7}},
+      {"googlenet/pool1",
+       "Pooling",
+       "pooling_param { kernel_size: 3 stride: 2 }",
+       {1, 64, 112, 112}},
+      {"googlenet/inception_3a_pool",
+       "Pooling",
+       "pooling_param { kernel_size: 3 stride: 1 pad: 1 }",
+       {1, 192, 28, 28}},
+      {"googlenet/inception_5a_pool",
+       "Pooling",
+       "pooling_param { kernel_size: 3 stride: 1 pad: 1 }",
+       {1, 832, 7, 7}},
+      {"googlenet/loss1_pool",
+       "Pooling",
+       "pooling_param { pool: AVE kernel_size: 5 stride: 3 }",
+       {4, 512, 14, 14}},
+      {"googlenet/norm1", "LRN", "lrn_param { alpha: 0.0001 }", {1, 64, 56, 56}},
+      {"googlenet/norm2", "LRN", "lrn_param { alpha: 0.0001 }", {4, 192, 56, 56}},
+      {"squeezenet/pool5",
+       "Pooling",
+       "pooling_param { kernel_size: 3 stride: 2 }",
+       {1, 512, 27, 27}},
+      {"batch_norm_56", "BatchNorm", "batch_norm_param {}", {4, 64, 56, 56}},
+      {"batch_norm_14", "BatchNorm", "batch_norm_param {}", {4, 256, 14, 14}},
       {"lrn_across", "LRN", "lrn_param { alpha: 0.0001 }", {4, 96, 55, 55}},
       {"deconv4_stride2",
        "Deconvolution",
@@ -112,6 +136,7 @@ class LayerRun {
     supported_ = kernel.device == DeviceType::kCpu && !IsBF16(kernel) &&
                  (!kernel.supports || kernel.supports(query).yes);
     if (!supported_) return;
+    if (kernel.info) info_ = LayerInfo(kernel.info(query));
     scratch_.resize(std::max(ForwardScratchOf(&kernel, query), BackwardScratchOf(&kernel, query)) +
                     64);
     if (kernel.make_state) kernel_state_ = kernel.make_state(query);
@@ -259,9 +284,9 @@ const bool kRegistered = [] {
     const LayerType& type = *registry.Find(spec.type);
     for (const Kernel& kernel : type.kernels) {
       const bool reference = kernel.name.find("reference") != std::string::npos;
-      if (!reference && LayerRun(type, spec, kernel, 1, false).supported()) {
-        Register(type, spec, kernel);
-      }
+      const bool supported = LayerRun(type, spec, kernel, 1, false).supported() ||
+                             LayerRun(type, spec, kernel, 1, true).supported();
+      if (!reference && supported) Register(type, spec, kernel);
     }
   }
   return true;

@@ -83,6 +83,18 @@ std::vector<BlobSpec> LearnedSpecs(const KernelQuery& query) {
   return specs;
 }
 
+KernelQuery WithInfo(const KernelQuery& q, const LayerInfo& info) {
+  return {.layer = q.layer,
+          .context = q.context,
+          .info = info,
+          .threads = q.threads,
+          .backward = q.backward,
+          .to_input = q.to_input,
+          .deterministic = q.deterministic,
+          .precision = q.precision,
+          .absorbed = q.absorbed};
+}
+
 template <typename View>
 std::vector<View> ViewsOf(Blobs* blobs) {
   std::vector<View> views;
@@ -98,18 +110,19 @@ void Touch(Blobs* blobs) {
 class RowRun {
  public:
   RowRun(const KernelQuery& query, const Kernel& row)
-      : query_(query),
+      : info_(row.info ? row.info(query) : query.info),
+        query_(WithInfo(query, info_)),
         row_(row),
         context_(query.threads),
         inputs_(BlobsIn(row.input_format, query.context.inputs, 1)),
         outputs_(BlobsIn(row.output_format, query.info.outputs, 100)),
         learned_(BlobsOf(LearnedSpecs(query), 200)) {
-    if (row.make_state) kernel_state_ = row.make_state(query);
+    if (row.make_state) kernel_state_ = row.make_state(query_);
     state_ = query.layer.MakeState(context_, query.context.phase);
-    size_t scratch = ForwardScratchOf(&row, query);
+    size_t scratch = ForwardScratchOf(&row, query_);
     if (query.backward) {
-      scratch = std::max(scratch, BackwardScratchOf(&row, query));
-      saved_ = BlobsOf(query.info.saved, 300);
+      scratch = std::max(scratch, BackwardScratchOf(&row, query_));
+      saved_ = BlobsOf(info_.saved, 300);
       output_grads_ = BlobsIn(row.output_format, query.info.outputs, 400);
       if (query.to_input) input_grads_ = BlobsIn(row.input_format, query.context.inputs, 500);
       learned_grads_ = BlobsOf(LearnedSpecs(query), 600);
@@ -122,7 +135,7 @@ class RowRun {
     const std::vector<TensorView> outputs = ViewsOf<TensorView>(&outputs_);
     const std::vector<ConstTensorView> learned = ViewsOf<ConstTensorView>(&learned_);
     std::vector<TensorView> saved = ViewsOf<TensorView>(&saved_);
-    saved.resize(query_.info.saved.size());
+    saved.resize(info_.saved.size());
     const std::vector<TensorView> statistics(learned.size());
     const ForwardArgs args{.context = context_,
                            .phase = query_.context.phase,
@@ -143,7 +156,7 @@ class RowRun {
   }
 
   double Backward() {
-    const LayerInfo& info = query_.info;
+    const LayerInfo& info = info_;
     std::vector<ConstTensorView> inputs = ViewsOf<ConstTensorView>(&inputs_);
     std::vector<ConstTensorView> outputs = ViewsOf<ConstTensorView>(&outputs_);
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -194,7 +207,8 @@ class RowRun {
     return {static_cast<std::byte*>(scratch_.view().raw()), scratch_.view().bytes()};
   }
 
-  const KernelQuery& query_;
+  const LayerInfo info_;  // with this row
+  const KernelQuery query_;
   const Kernel& row_;
   ExecContext context_;
   Blobs inputs_;

@@ -70,8 +70,8 @@ TEST_F(MemoryFormats, StayBlockedFromLayerToLayer) {
   EXPECT_EQ(NamesOf(*plan, "Reorder"), std::vector<std::string>{"n" + to_plain_});
   EXPECT_EQ(Named(*plan, "a").kernel->name, "onednn, plain input");
   EXPECT_EQ(Named(*plan, "c").kernel->input_format, MemoryFormat::kBlocked);
-  EXPECT_EQ(Named(*plan, "p").kernel->name, "blocked");
-  EXPECT_EQ(Named(*plan, "n").kernel->name, "blocked");
+  EXPECT_EQ(Named(*plan, "p").kernel->name, "onednn");
+  EXPECT_EQ(Named(*plan, "n").kernel->name, "onednn");
   EXPECT_NE(DescribePlan(*plan).find("1 reorder"), std::string::npos) << DescribePlan(*plan);
 }
 

@@ -71,8 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
     Nets, InstructionCounts,
     testing::Values(
         Count{"lenet", "models/lenet/train_val.prototxt", {"2", "1", "28"}, 8.91e6},
-        Count{"cifar10_quick", "models/cifar10_quick/train_val.prototxt", {"1", "3", "32"}, 9.54e6},
-        Count{"residual", "tests/instructions/residual.prototxt", {"2", "3", "32"}, 6.73e6}),
+        Count{"cifar10_quick", "models/cifar10_quick/train_val.prototxt", {"1", "3", "32"}, 8.87e6},
+        Count{"residual", "tests/instructions/residual.prototxt", {"2", "3", "32"}, 5.63e6}),
     [](const auto& param) { return param.param.name; });
 
 }  // namespace

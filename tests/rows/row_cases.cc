@@ -178,10 +178,11 @@ RowCase Pooling(const LayerType&, Draw& draw) {
 }
 
 RowCase Lrn(const LayerType&, Draw& draw) {
-  const int64_t size = 2 * draw.Int(0, 4) + 1;
+  const bool usual = draw.Chance(30);  // with AVX2 oneDNN has no others
+  const int64_t size = usual ? 5 : 2 * draw.Int(0, 4) + 1;
   RowCase result =
       CaseOf(StrCat("lrn_param { local_size: ", size, " alpha: ", draw.Pick({"1e-4", "0.1", "1"}),
-                    " beta: ", draw.Pick({"0.75", "0.5", "1", "0.6"}),
+                    " beta: ", usual ? "0.75" : draw.Pick({"0.75", "0.5", "1", "0.6"}),
                     " k: ", draw.Pick({"1", "2"}), " }"),
              DrawImage(draw));
   result.forward_terms = size;
@@ -190,7 +191,7 @@ RowCase Lrn(const LayerType&, Draw& draw) {
   return result;
 }
 
-// The rows compute statistics in f64, so that with an eps this large rounding stays as it is.
+// The rows take sums in f64, so that with an eps this large rounding stays as it is.
 RowCase Norm(Draw& draw, const std::string& fields) {
   const Dims x = DrawImage(draw);
   RowCase result = CaseOf(StrCat(fields, " eps: ", draw.Pick({"0.01", "0.1", "1"}), " }"), x);
@@ -202,8 +203,13 @@ RowCase Norm(Draw& draw, const std::string& fields) {
 }
 
 RowCase BatchNorm(const LayerType&, Draw& draw) {
-  return Norm(draw, StrCat("batch_norm_param {", draw.Chance(40) ? " scale_bias: true" : "",
-                           draw.Chance(20) ? " use_global_stats: true" : ""));
+  RowCase result =
+      Norm(draw, StrCat("batch_norm_param {", draw.Chance(40) ? " scale_bias: true" : "",
+                        draw.Chance(20) ? " use_global_stats: true" : ""));
+  // Moments are taken of differences from one value of the channel, which are rounded and larger
+  // than those from the mean.
+  result.amplification = 2;
+  return result;
 }
 
 RowCase Bn(const LayerType&, Draw& draw) {
@@ -247,6 +253,19 @@ RowCase OfSamples(const LayerType& type, Draw& draw) {
 RowCase OfExponentials(const LayerType& type, Draw& draw) {
   RowCase result = OfSamples(type, draw);
   result.amplification = 3;
+  return result;
+}
+
+// Of classes that lie side by side in most cases, and of so many that no row finds them too few.
+RowCase Softmax(const LayerType&, Draw& draw) {
+  const int64_t classes = draw.Int(1, 700);
+  const int64_t apart = draw.Chance(20) ? draw.Int(2, 5) : 1;
+  RowCase result = CaseOf("", {draw.Chance(20) ? 1 : draw.Int(2, 40), classes, apart});
+  result.sample.inputs[0].low = -8;
+  result.sample.inputs[0].high = 8;
+  // All sums are of terms that come to about 1 together. exp is of differences up to 16, whose
+  // rounding is the error of what it gives, relative to it.
+  result.amplification = 8;
   return result;
 }
 
@@ -299,6 +318,7 @@ const std::map<std::string, Generator, std::less<>>& Generators() {
       {"Scale", Scale},
       {"PReLU", PRelu},
       {"Reorder", Reorder},
+      {"Softmax", Softmax},
       {"Eltwise", Eltwise},
       {"Concat", Concat},
       {"Slice", Slice},

@@ -124,13 +124,10 @@ std::vector<std::vector<float>> Iterate(const std::string& text, const PlanOptio
   return numbers;
 }
 
-int AbsorbedOf(const std::string& text) {
-  int count = 0;
-  const auto plan = PlanText(text, TRAIN);
-  for (const PlannedLayer& layer : plan->layers) {
-    count += layer.absorbed_by >= 0 ? 1 : 0;
-  }
-  return count;
+int AbsorbedOf(const std::string& text, Phase phase = TRAIN, const PlanOptions& options = {}) {
+  const auto plan = PlanText(text, phase, options);
+  return static_cast<int>(std::ranges::count_if(
+      plan->layers, [](const PlannedLayer& layer) { return layer.absorbed_by >= 0; }));
 }
 
 TEST(BlockedNets, BatchNormTakesScaleAndReluAlongInTraining) {
@@ -174,6 +171,40 @@ layer { name: 'loss' type: 'Reduction' bottom: 'b' top: 'loss' loss_weight: 0.01
   again.replace(again.find("type: 'Scale'"), 0, "recompute: true ");
   EXPECT_EQ(AbsorbedOf(again), 0);
   ExpectNear(Iterate(again, {.optimize = false}), Iterate(again, {}), 2e-3, again);
+}
+
+// Where no convolution stands in front of it that would take it into its weights.
+TEST(BlockedNets, BatchNormTakesScaleAndReluAlongWithStoredStatistics) {
+  const std::string head = R"(
+layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 3 dim: 16 dim: 24 dim: 22 } } }
+layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 32
+  kernel_size: 3 weight_filler { type: 'xavier' } } }
+layer { name: 'p' type: 'Pooling' bottom: 'a' top: 'p' pooling_param { kernel_size: 2 stride: 2 } }
+)";
+  const std::string norm = "layer { name: 'n' type: 'BatchNorm' bottom: 'p' top: 'n' ";
+  const std::string scale =
+      "layer { name: 's' type: 'Scale' bottom: 'n' top: 'n' scale_param { bias_term: true filler { "
+      "type: 'uniform' min: 0.5 max: 1.5 } bias_filler { type: 'uniform' min: -1 max: 1 } } }\n";
+  const std::string relu = "layer { name: 'r' type: 'ReLU' bottom: 'n' top: 'n' }\n";
+  const std::string tail = R"(
+layer { name: 'b' type: 'Convolution' bottom: 'n' top: 'b' convolution_param { num_output: 16
+  kernel_size: 3 weight_filler { type: 'xavier' } } }
+)";
+  const PlanOptions options{.threads = 2, .backward = false};
+  if (AbsorbedOf(head + norm + "}\n" + relu + tail, TEST, options) == 0) {
+    GTEST_SKIP() << "no row of this build or processor takes blocked blobs";
+  }
+  for (const char* fields : {"}\n", "batch_norm_param { use_global_stats: false } }\n"}) {
+    for (const std::string& behind : {std::string(), scale, relu, scale + relu}) {
+      const std::string text = head + norm + fields + behind + tail;
+      EXPECT_EQ(AbsorbedOf(text, TEST, options), (behind.empty()           ? 0
+                                                  : behind == scale + relu ? 2
+                                                                           : 1));
+      const Numbers plain = RunNet(text, TEST, {.backward = false, .optimize = false});
+      ASSERT_NO_FATAL_FAILURE(
+          ExpectNear(plain.outputs, RunNet(text, TEST, options).outputs, 1e-4, text));
+    }
+  }
 }
 
 TEST(BlockedNets, TakeSmallerInputs) {

@@ -28,6 +28,22 @@ ExecContext ContextFor(const RunOptions& options) {
   return gpu ? GpuContext(kSeed) : ExecContext(options.threads, kSeed);
 }
 
+KernelQuery QueryOf(const LayerCase& layer_case, const LayerInfo& info, const RunOptions& options) {
+  return {.layer = layer_case.layer(),
+          .context = layer_case.infer_context(),
+          .info = info,
+          .threads = options.threads,
+          .backward = options.backward,
+          .to_input = options.backward && options.only_input != RunOptions::kNoInput,
+          .precision = BF16};
+}
+
+LayerInfo InfoOf(const LayerCase& layer_case, const RunOptions& options) {
+  const LayerInfo& info = layer_case.info();
+  if (options.kernel == nullptr || !options.kernel->info) return info;
+  return options.kernel->info(QueryOf(layer_case, info, options));
+}
+
 // Memory of one run, and the views that the layer gets.
 class Workspace {
  public:
@@ -66,18 +82,10 @@ class Workspace {
     }
     return own;
   }
-  KernelQuery Query() const {
-    return {.layer = case_.layer(),
-            .context = case_.infer_context(),
-            .info = info_,
-            .threads = options_.threads,
-            .backward = options_.backward,
-            .to_input = options_.backward && options_.only_input != RunOptions::kNoInput,
-            .precision = BF16};
-  }
+  KernelQuery Query() const { return QueryOf(case_, info_, options_); }
 
   const LayerCase& case_;
-  const LayerInfo& info_;
+  const LayerInfo info_;  // with the row
   const CaseValues& values_;
   const RunOptions& options_;
   ExecContext context_;
@@ -95,7 +103,7 @@ class Workspace {
 Workspace::Workspace(const LayerCase& layer_case, const CaseValues& values,
                      const RunOptions& options)
     : case_(layer_case),
-      info_(layer_case.info()),
+      info_(InfoOf(layer_case, options)),
       values_(values),
       options_(options),
       context_(ContextFor(options)),

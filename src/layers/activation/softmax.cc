@@ -3,6 +3,7 @@
 #include "math/softmax.h"
 
 #include "graph/registry.h"
+#include "layers/activation/softmax_rows.h"
 #include "layers/layer_axis.h"
 
 namespace crema {
@@ -37,18 +38,20 @@ class Softmax final : public Layer {
     });
   }
 
- private:
   int Axis(const Shape& shape) const {
     return LayerAxis(*this, shape, param().softmax_param().axis(), "softmax_param.axis");
   }
 
-  SoftmaxExtent Extent(const Shape& shape) const {
-    const int axis = Axis(shape);
-    return {shape.count(0, axis), shape[axis], shape.count(axis + 1)};
-  }
+ private:
+  SoftmaxExtent Extent(const Shape& shape) const { return SoftmaxExtentOf(*this, shape); }
 };
 
 }  // namespace
+
+SoftmaxExtent SoftmaxExtentOf(const Layer& softmax, const Shape& input) {
+  const int axis = static_cast<const Softmax&>(softmax).Axis(input);
+  return {input.count(0, axis), input[axis], input.count(axis + 1)};
+}
 
 void RegisterSoftmax(Registry& registry) {
   LayerType type;
@@ -60,6 +63,9 @@ void RegisterSoftmax(Registry& registry) {
   type.output_docs = {"y: the shape of x; may lie where x lies"};
   type.param_fields = {"softmax_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Softmax>(p); };
+#ifdef CREMA_HAVE_ONEDNN
+  type.kernels = {OneDnnSoftmaxKernel()};
+#endif
   type.samples = {
       {.name = "rows", .prototxt = "", .inputs = {{.shape = {5, 7}, .low = -4, .high = 4}}},
       {.name = "spatial", .prototxt = "", .inputs = {{.shape = {2, 3, 13, 11}}}},

@@ -69,24 +69,36 @@ void Scale(const double* x, double factor, double* y, int64_t begin, int64_t end
   ScaleLoop(x, factor, y, begin, end);
 }
 
-// y = the greater of a and b, which wins ties. `winner`, which may be null, gets 0 for a, 1 for b.
+// y = the greater of a and b, which wins ties.
+template <typename T>
+inline void MaxLoop(const T* a, const T* b, T* y, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) y[i] = a[i] > b[i] ? a[i] : b[i];
+}
+CREMA_MULTIVERSION void Max(const float* a, const float* b, float* y, int64_t begin, int64_t end) {
+  MaxLoop(a, b, y, begin, end);
+}
+CREMA_MULTIVERSION void Max(const BFloat16* a, const BFloat16* b, BFloat16* y, int64_t begin,
+                            int64_t end) {
+  MaxLoop(a, b, y, begin, end);
+}
+void Max(const double* a, const double* b, double* y, int64_t begin, int64_t end) {
+  MaxLoop(a, b, y, begin, end);
+}
+
+// The same, and `winner`, which may be null, gets 0 for a, 1 for b.
 template <typename T>
 void MaxOfTwo(const T* a, const T* b, T* y, int* winner, int64_t begin, int64_t end) {
-  for (int64_t i = begin; i < end; ++i) {
-    const bool first = a[i] > b[i];
-    y[i] = first ? a[i] : b[i];
-    if (winner != nullptr) winner[i] = first ? 0 : 1;
-  }
+  for (int64_t i = begin; i < end && winner != nullptr; ++i) winner[i] = a[i] > b[i] ? 0 : 1;
+  Max(a, b, y, begin, end);
 }
 
 // Puts x where it is greater than y.
 template <typename T>
 void RaiseTo(const T* x, int index, T* y, int* winner, int64_t begin, int64_t end) {
-  for (int64_t i = begin; i < end; ++i) {
-    const bool greater = x[i] > y[i];
-    y[i] = greater ? x[i] : y[i];
-    if (winner != nullptr) winner[i] = greater ? index : winner[i];
+  for (int64_t i = begin; i < end && winner != nullptr; ++i) {
+    winner[i] = x[i] > y[i] ? index : winner[i];
   }
+  Max(x, y, y, begin, end);
 }
 
 // dx = dy * the product of the inputs other than `self`.

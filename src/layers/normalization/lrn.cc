@@ -16,6 +16,7 @@
 #include "core/strings.h"
 #include "graph/registry.h"
 #include "layers/blocked_row.h"
+#include "layers/normalization/lrn_rows.h"
 #include "math/blocked_lrn.h"
 #include "math/scratch.h"
 
@@ -204,7 +205,14 @@ void RegisterLRN(Registry& registry) {
   type.make = [](const LayerParameter& p) { return std::make_unique<const LRN>(p); };
   const SampleInput input{.shape = {2, 7, 3, 4}};
   const std::string within = "norm_region: WITHIN_CHANNEL";
-  type.kernels = {BlockedKernel<float>(), StoringBFloat16(BlockedKernel<BFloat16>())};
+#ifdef CREMA_HAVE_ONEDNN
+  type.kernels.push_back(OneDnnLrnKernel(BlockedKernel<float>()));
+#endif
+  type.kernels.push_back(BlockedKernel<float>());
+  type.kernels.push_back(StoringBFloat16(BlockedKernel<BFloat16>()));
+#ifdef CREMA_HAVE_ONEDNN
+  type.kernels.push_back(OneDnnLrnTrainingKernel(BlockedKernel<float>()));
+#endif
   type.samples = {
       {.name = "across", .prototxt = "", .inputs = {input}},
       {.name = "across_alexnet",

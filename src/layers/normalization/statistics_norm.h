@@ -80,8 +80,8 @@ class StatisticsNorm : public Layer, public ChannelAffine {
             .factor_add = rule_.factor_add};
   }
 
-  // Row "blocked": f32, channels on axis 1 that fill whole blocks. With statistics of the batch it
-  // absorbs a Scale and a ReLU.
+  // Row "blocked": f32, channels on axis 1 that fill whole blocks. It absorbs a Scale and a ReLU,
+  // with stored statistics where no backward pass follows.
   static Kernel BlockedKernel();
   // The same on blobs of bfloat16, for what has no scale and shift of its own.
   static Kernel BlockedBF16Kernel();
@@ -91,6 +91,8 @@ class StatisticsNorm : public Layer, public ChannelAffine {
       : Layer(param), rule_(std::move(rule)) {}
 
  private:
+  // Only mean and variance: no scale, shift or ReLU of its own.
+  bool GoesByChannels() const { return !KeepsNormal() && !rule_.identity; }
   bool Absorbs(const KernelQuery& query) const;
   static LayerInfo FusedInfo(const KernelQuery& query);
   static size_t FusedScratch(const KernelQuery& query);
@@ -100,9 +102,13 @@ class StatisticsNorm : public Layer, public ChannelAffine {
   void RunFused(const ForwardArgs& args) const;
   template <typename T>
   void RunFused(const BackwardArgs& args) const;
-  // Of bfloat16 without absorbed layers.
+  // Without absorbed layers.
+  template <typename T>
   void RunAlone(const ForwardArgs& args) const;
+  template <typename T>
   void RunAlone(const BackwardArgs& args) const;
+  template <typename T, typename Args>
+  void RunByChannels(const Args& args) const;
   void Run(const ForwardArgs& args, MemoryFormat format) const;
   void Run(const BackwardArgs& args, MemoryFormat format) const;
   template <typename T>

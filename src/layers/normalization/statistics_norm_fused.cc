@@ -1,7 +1,8 @@
-// BatchNorm with statistics of the batch, Scale and ReLU in one: two readings of x forward, two of
+// BatchNorm, Scale and ReLU in one: two readings of x forward (one with stored statistics), two of
 // x and dy backward, which do not need y: where the ReLU was open follows from x. With n = (x -
 // mean) * inverse, y = relu(scale * n + bias) and d the part of dy that the ReLU lets through:
 //   dscale = sum d * n, dbias = sum d, dx = scale * inverse * (d - dbias / N - n * dscale / N).
+// With stored statistics it is for passes without backward.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -47,7 +48,7 @@ NormEpilogue::NormEpilogue(std::span<const Layer* const> absorbed) {
 }
 
 bool StatisticsNorm::Absorbs(const KernelQuery& query) const {
-  return UsesBatch(query.context.phase) && !KeepsNormal() && !rule_.identity &&
+  return (UsesBatch(query.context.phase) || !query.backward) && GoesByChannels() &&
          NormEpilogue(query.absorbed).possible;
 }
 
@@ -55,7 +56,7 @@ LayerInfo StatisticsNorm::FusedInfo(const KernelQuery& query) {
   LayerInfo info = query.info;
   if (query.absorbed.empty()) return info;
   const int64_t channels = query.context.inputs[0].shape[1];
-  info.in_place = false;
+  info.in_place = !query.backward;
   info.saved = {{{2 * channels}, DType::kF64}};  // means, then inverses
   info.backward_reads_input = {true};
   info.backward_reads_output = {false};
@@ -96,8 +97,12 @@ void StatisticsNorm::RunFused(const ForwardArgs& args) const {
   double* mean = saves ? args.saved[0].data<double>() : variance + channels;
   double* inverse = mean + channels;
   const T* x = args.inputs[0].data<T>();
-  ChannelMoments(threads, blocks, x, mean, variance, sums);
-  Update<float>(args, BlockedChannelLayout(shape), mean, variance);
+  if (UsesBatch(args.phase)) {
+    ChannelMoments(threads, blocks, x, mean, variance, sums);
+    Update<float>(args, BlockedChannelLayout(shape), mean, variance);
+  } else {
+    ReadStored<float>(args.learned, blocks.channels, mean, variance);
+  }
   for (size_t c = 0; c < channels; ++c) inverse[c] = 1 / std::sqrt(variance[c] + rule_.eps);
   SetAffine(args.learned, mean, inverse, &state);
   NormalizeChannels(threads, blocks, x, state.center.data(), state.factor.data(),
@@ -141,6 +146,7 @@ void StatisticsNorm::RunFused(const BackwardArgs& args) const {
 }
 
 // With n = y where the statistics are those of the batch; else the layer is y = factor * x + shift.
+template <typename T>
 void StatisticsNorm::RunAlone(const ForwardArgs& args) const {
   auto& state = *static_cast<FusedNormState*>(args.kernel_state);
   const Shape& shape = args.inputs[0].shape();
@@ -154,7 +160,7 @@ void StatisticsNorm::RunAlone(const ForwardArgs& args) const {
   double* variance = mean + channels;
   const bool saves = !args.saved.empty() && !args.saved[0].empty();
   double* inverse = saves ? args.saved[0].data<double>() : variance + channels;
-  const BFloat16* x = args.inputs[0].data<BFloat16>();
+  const T* x = args.inputs[0].data<T>();
   if (UsesBatch(args.phase)) {
     ChannelMoments(threads, blocks, x, mean, variance, sums);
     Update<float>(args, BlockedChannelLayout(shape), mean, variance);
@@ -168,9 +174,10 @@ void StatisticsNorm::RunAlone(const ForwardArgs& args) const {
     state.offset[c] = 0;
   }
   NormalizeChannels(threads, blocks, x, state.center.data(), state.factor.data(),
-                    state.offset.data(), {}, args.outputs[0].data<BFloat16>());
+                    state.offset.data(), {}, args.outputs[0].data<T>());
 }
 
+template <typename T>
 void StatisticsNorm::RunAlone(const BackwardArgs& args) const {
   auto& state = *static_cast<FusedNormState*>(args.kernel_state);
   const ChannelBlocks blocks = BlocksOf(args.output_grads[0].shape());
@@ -178,8 +185,8 @@ void StatisticsNorm::RunAlone(const BackwardArgs& args) const {
   const int threads = args.context.threads();
   const auto channels = static_cast<size_t>(blocks.channels);
   const double* inverse = args.saved[0].data<double>();
-  const BFloat16* dy = args.output_grads[0].data<BFloat16>();
-  BFloat16* dx = args.input_grads[0].data<BFloat16>();
+  const T* dy = args.output_grads[0].data<T>();
+  T* dx = args.input_grads[0].data<T>();
   std::ranges::fill(state.center, 0.0F);
   std::ranges::fill(state.offset, 0.0F);
   std::transform(inverse, inverse + channels, state.factor.begin(),
@@ -192,8 +199,8 @@ void StatisticsNorm::RunAlone(const BackwardArgs& args) const {
   double* partial = cutter.Take<double>(ChannelSumsScratch(blocks));
   double* sums = cutter.Take<double>(4 * blocks.channels);
   double* products = sums + channels;
-  const NormalizedGradsOf<BFloat16> grads{
-      .x = args.outputs[0].data<BFloat16>(), .dy = dy, .center = state.center.data()};
+  const NormalizedGradsOf<T> grads{
+      .x = args.outputs[0].data<T>(), .dy = dy, .center = state.center.data()};
   NormalizedSums(threads, blocks, grads, sums, products, partial);
   const auto values = static_cast<double>(blocks.Values());
   for (size_t c = 0; c < channels; ++c) {
@@ -204,7 +211,13 @@ void StatisticsNorm::RunAlone(const BackwardArgs& args) const {
                     state.slope.data(), dx);
 }
 
-// Alone it computes as the plain one does; with what it absorbed, as above.
+template <typename T, typename Args>
+void StatisticsNorm::RunByChannels(const Args& args) const {
+  const auto& state = *static_cast<FusedNormState*>(args.kernel_state);
+  state.alone ? RunAlone<T>(args) : RunFused<T>(args);
+}
+
+// With a scale and shift of its own it computes as the plain one does.
 Kernel StatisticsNorm::BlockedKernel() {
   const auto norm = [](const Layer& layer) -> const StatisticsNorm& {
     return static_cast<const StatisticsNorm&>(layer);
@@ -218,25 +231,25 @@ Kernel StatisticsNorm::BlockedKernel() {
     return SupportsWholeBlocks(query);
   };
   row.forward = [norm](const Layer& layer, const ForwardArgs& args) {
-    if (args.kernel_state != nullptr) return norm(layer).RunFused<float>(args);
+    if (args.kernel_state != nullptr) return norm(layer).RunByChannels<float>(args);
     norm(layer).Run(args, MemoryFormat::kBlocked);
   };
   row.backward = [norm](const Layer& layer, const BackwardArgs& args) {
-    if (args.kernel_state != nullptr) return norm(layer).RunFused<float>(args);
+    if (args.kernel_state != nullptr) return norm(layer).RunByChannels<float>(args);
     norm(layer).Run(args, MemoryFormat::kBlocked);
   };
-  row.forward_scratch = [](const KernelQuery& q) {
-    if (!q.absorbed.empty()) return FusedScratch(q);
+  row.forward_scratch = [norm](const KernelQuery& q) {
+    if (norm(q.layer).GoesByChannels()) return FusedScratch(q);
     return q.layer.ForwardScratch(q.context, q.info, q.threads);
   };
-  row.backward_scratch = [](const KernelQuery& q) {
-    if (!q.absorbed.empty()) return FusedScratch(q);
+  row.backward_scratch = [norm](const KernelQuery& q) {
+    if (norm(q.layer).GoesByChannels()) return FusedScratch(q);
     return q.layer.BackwardScratch(q.context, q.info, q.threads);
   };
   row.absorbs = [norm](const KernelQuery& query) { return norm(query.layer).Absorbs(query); };
   row.info = FusedInfo;
-  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
-    if (query.absorbed.empty()) return nullptr;
+  row.make_state = [norm](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    if (!norm(query.layer).GoesByChannels()) return nullptr;
     return std::make_unique<FusedNormState>(query.absorbed, query.context.inputs[0].shape[1]);
   };
   return row;
@@ -248,23 +261,14 @@ Kernel StatisticsNorm::BlockedBF16Kernel() {
   };
   Kernel row = BlockedKernel();
   row.supports = [norm, own = row.supports](const KernelQuery& query) {
-    if (norm(query.layer).KeepsNormal() || norm(query.layer).rule_.identity) {
-      return Support::No("is for layers without a scale and shift of their own");
-    }
-    return own(query);
+    if (norm(query.layer).GoesByChannels()) return own(query);
+    return Support::No("is for layers without a scale and shift of their own");
   };
   row.forward = [norm](const Layer& layer, const ForwardArgs& args) {
-    const auto& state = *static_cast<FusedNormState*>(args.kernel_state);
-    state.alone ? norm(layer).RunAlone(args) : norm(layer).RunFused<BFloat16>(args);
+    norm(layer).RunByChannels<BFloat16>(args);
   };
   row.backward = [norm](const Layer& layer, const BackwardArgs& args) {
-    const auto& state = *static_cast<FusedNormState*>(args.kernel_state);
-    state.alone ? norm(layer).RunAlone(args) : norm(layer).RunFused<BFloat16>(args);
-  };
-  row.forward_scratch = FusedScratch;
-  row.backward_scratch = FusedScratch;
-  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
-    return std::make_unique<FusedNormState>(query.absorbed, query.context.inputs[0].shape[1]);
+    norm(layer).RunByChannels<BFloat16>(args);
   };
   return StoringBFloat16(std::move(row));
 }

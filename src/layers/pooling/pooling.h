@@ -45,6 +45,8 @@ class Pooling final : public Layer {
 // Row "blocked": f32, MAX and AVE of planes of whole blocks of channels.
 Kernel BlockedPoolingKernel();
 Kernel BlockedBF16PoolingKernel();  // the same on blobs of bfloat16
+// Row "onednn", where the build has it: as "blocked", but for the windows that oneDNN lacks.
+Kernel OneDnnPoolingKernel();
 
 // The method of a layer in a phase; T has MAX, AVE and STOCHASTIC.
 template <typename Enum>

@@ -154,7 +154,11 @@ void RegisterPooling(Registry& registry) {
   type.make = [](const LayerParameter& p) {
     return std::make_unique<const Pooling>(p, ReadPoolSettings);
   };
-  type.kernels = {BlockedPoolingKernel(), BlockedBF16PoolingKernel()};
+#ifdef CREMA_HAVE_ONEDNN
+  type.kernels.push_back(OneDnnPoolingKernel());
+#endif
+  type.kernels.push_back(BlockedPoolingKernel());
+  type.kernels.push_back(BlockedBF16PoolingKernel());
   type.samples = PlaneSamples();
   for (LayerSample& sample : NdSamples()) type.samples.push_back(std::move(sample));
   type.bad_samples = BadSamples();

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "core/bfloat16.h"
@@ -141,12 +140,9 @@ BlockedConv::BlockedConv(const BlockedConvConfig& config) {
 BlockedConv::~BlockedConv() = default;
 
 bool BlockedConv::IsReference() const {
-  const auto is_reference = [](const dnnl::primitive_desc_base& desc) {
-    return std::string_view(desc.impl_info_str()).starts_with("ref");
-  };
   const Parts& p = *parts_;
-  return is_reference(p.forward) || (p.to_input && is_reference(*p.to_input)) ||
-         (p.to_weight && is_reference(*p.to_weight));
+  return onednn::IsReference(p.forward) || (p.to_input && onednn::IsReference(*p.to_input)) ||
+         (p.to_weight && onednn::IsReference(*p.to_weight));
 }
 
 size_t BlockedConv::KeptBytes() const { return parts_->KeptBytes(); }

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <optional>
-#include <string_view>
 
 #include "core/parallel_for.h"
 #include "core/tensor.h"
@@ -24,10 +23,6 @@ namespace {
 // business.
 BlockedConvConfig TransposedOf(const BlockedDeconvConfig& c) {
   return {.shape = c.shape, .relu = {}, .backward = true, .threads = c.threads};
-}
-
-bool IsReferenceDesc(const dnnl::primitive_desc_base& desc) {
-  return std::string_view(desc.impl_info_str()).starts_with("ref");
 }
 
 }  // namespace
@@ -100,8 +95,9 @@ BlockedDeconv::~BlockedDeconv() = default;
 
 bool BlockedDeconv::IsReference() const {
   const Parts& p = *parts_;
-  return IsReferenceDesc(p.forward) ||
-         (p.config.backward && (IsReferenceDesc(p.to_input) || IsReferenceDesc(p.to_weight)));
+  return onednn::IsReference(p.forward) ||
+         (p.config.backward &&
+          (onednn::IsReference(p.to_input) || onednn::IsReference(p.to_weight)));
 }
 
 size_t BlockedDeconv::KeptBytes() const { return parts_->KeptBytes(); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include "math/cpu/onednn/primitives.h"
@@ -27,6 +28,11 @@ class Pieces {
 
 inline size_t ScratchOf(const dnnl::primitive_desc_base& desc) {
   return desc.scratchpad_desc().get_size();
+}
+
+inline bool IsReference(const dnnl::primitive_desc_base& desc) {
+  const std::string_view name = desc.impl_info_str();
+  return name.starts_with("ref") || name.starts_with("lrn_ref") || name.starts_with("simple");
 }
 
 // Weights between the order of a caffemodel and that of a primitive; `add`: to what is there.

@@ -1,0 +1,15 @@
+// Rows of Softmax besides the native one.
+#pragma once
+
+#include "graph/registry.h"
+#include "math/softmax.h"
+
+namespace crema {
+
+// What a Softmax layer goes along in an input that Infer accepted.
+SoftmaxExtent SoftmaxExtentOf(const Layer& softmax, const Shape& input);
+
+// Row "onednn", where the build has it: forward, for some rows whose classes lie side by side.
+Kernel OneDnnSoftmaxKernel();
+
+}  // namespace crema

@@ -1,0 +1,80 @@
+// Internal: a primitive that makes y of x, and a workspace where it has one.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "math/cpu/onednn/pieces.h"
+
+namespace crema::onednn {
+
+// `Primitive` is a dnnl::..._forward. Thread safety: one thread at a time.
+template <typename Primitive>
+class MapRunner {
+ public:
+  using Desc = typename Primitive::primitive_desc;
+
+  // `what` is for messages, and must stay. Calls describe(), which may throw what oneDNN throws.
+  template <typename Describe>
+  MapRunner(const char* what, int threads, const Describe& describe)
+      : what_(what), threads_(threads), desc_(DescOf(what, threads, describe)) {}
+
+  const Desc& desc() const { return desc_; }
+  size_t WorkspaceBytes() const { return desc_.workspace_desc().get_size(); }
+  // With room for a workspace that nobody wants.
+  size_t Scratch() const {
+    Pieces pieces(nullptr);
+    pieces.Take(ScratchOf(desc_));
+    pieces.Take(WorkspaceBytes());
+    return pieces.used();
+  }
+
+  // Makes the primitive, which the first call would do otherwise.
+  void Prepare() {
+    if (stream_) return;
+    const ThreadCount count(threads_);
+    Try(what_, [&] {
+      stream_.emplace(Cpu());
+      Args args{{DNNL_ARG_SRC, WithoutData(desc_.src_desc())},
+                {DNNL_ARG_DST, WithoutData(desc_.dst_desc())},
+                {DNNL_ARG_SCRATCHPAD, WithoutData(desc_.scratchpad_desc())}};
+      if (WorkspaceBytes() > 0) {
+        args.emplace(DNNL_ARG_WORKSPACE, WithoutData(desc_.workspace_desc()));
+      }
+      run_ = Runner(Primitive(desc_), std::move(args));
+    });
+  }
+
+  // `workspace` may be null where nobody wants it.
+  void Forward(const float* x, float* y, void* workspace, std::span<std::byte> scratch) {
+    Prepare();
+    const ThreadCount count(threads_);
+    Pieces pieces(scratch.data());
+    Try(what_, [&] {
+      run_.Set(DNNL_ARG_SRC, x);
+      run_.Set(DNNL_ARG_DST, y);
+      run_.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(desc_)));
+      if (WorkspaceBytes() > 0) {
+        void* unwanted = pieces.Take<void>(WorkspaceBytes());
+        run_.Set(DNNL_ARG_WORKSPACE, workspace == nullptr ? unwanted : workspace);
+      }
+      run_.Run(*stream_);
+    });
+  }
+
+ private:
+  template <typename Describe>
+  static Desc DescOf(const char* what, int threads, const Describe& describe) {
+    const ThreadCount count(threads);
+    return Try(what, describe);
+  }
+
+  const char* const what_;
+  const int threads_;
+  const Desc desc_;
+  std::optional<dnnl::stream> stream_;
+  Runner run_;
+};
+
+}  // namespace crema::onednn

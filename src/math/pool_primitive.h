@@ -1,0 +1,59 @@
+// Pooling of blocked blobs by oneDNN. Only there when the build has oneDNN (CREMA_HAVE_ONEDNN).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "math/pool.h"
+
+namespace crema {
+
+// N x C x H x W; C fills whole blocks (core/memory_format.h).
+struct PoolPrimitiveConfig {
+  enum class Rule : uint8_t {
+    kMax,             // the first largest
+    kMeanOfWindow,    // divided by kernel height * kernel width, whatever lies outside
+    kMeanInsideImage  // divided by the cells inside the image
+  };
+
+  int64_t batch = 0;
+  int64_t channels = 0;
+  PoolWindow window;  // none may be empty
+  Rule rule = Rule::kMax;
+  bool backward = false;
+  int threads = 1;
+};
+
+// Thread safety: one thread at a time, on at most `threads` threads.
+class PoolPrimitive {
+ public:
+  // Throws kUnsupported where oneDNN has nothing for it.
+  explicit PoolPrimitive(const PoolPrimitiveConfig& config);
+  ~PoolPrimitive();
+  PoolPrimitive(const PoolPrimitive&) = delete;
+  PoolPrimitive& operator=(const PoolPrimitive&) = delete;
+
+  // Something of it would be done by oneDNN's slow reference code.
+  bool IsReference() const;
+  // Bytes of the places of the maxima in their windows, kernel row * kernel width + kernel column,
+  // in the order of y: of one byte or of four each. 0 for means, and without `backward`.
+  size_t IndexBytes() const;
+  size_t ForwardScratch() const;
+  size_t BackwardScratch() const;
+  // Makes the primitives, which the first call would do otherwise.
+  void Prepare();
+
+  // A window without a value above -FLT_MAX has its maximum, -FLT_MAX, at place 0. `index`: see
+  // IndexBytes; null: not wanted.
+  void Forward(const float* x, float* y, void* index, std::span<std::byte> scratch);
+  // Requires `backward`; `index` is what Forward gave.
+  void Backward(const void* index, const float* dy, float* dx, std::span<std::byte> scratch);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace crema
