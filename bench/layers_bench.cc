@@ -85,6 +85,17 @@ const std::vector<LayerSpec>& Specs() {
       {"ip_images", "InnerProduct", "inner_product_param { num_output: 4096 }", {16, 256, 6, 6}},
       {"ip_one_pixel", "InnerProduct", "inner_product_param { num_output: 1000 }", {8, 2048, 1, 1}},
       {"ip_batch1", "InnerProduct", "inner_product_param { num_output: 4096 }", {1, 9216}},
+      {"attention_50", "Attention", "attention_param { num_heads: 12 }", {1, 50, 2304}},
+      {"attention_64", "Attention", "attention_param { num_heads: 6 }", {4, 64, 576}},
+      {"attention_197", "Attention", "attention_param { num_heads: 12 }", {1, 197, 2304}},
+      {"attention_128_causal",
+       "Attention",
+       "attention_param { num_heads: 8 causal: true }",
+       {1, 128, 1536}},
+      {"attention_512_causal",
+       "Attention",
+       "attention_param { num_heads: 12 causal: true }",
+       {1, 512, 2304}},
   };
   return specs;
 }

@@ -5,6 +5,7 @@
 
 #include "core/memory_format.h"
 #include "core/strings.h"
+#include "rows/sequence_cases.h"
 
 namespace crema::test {
 
@@ -303,6 +304,7 @@ const std::map<std::string, Generator, std::less<>>& Generators() {
       {"Concat", Concat},
       {"Slice", Slice},
       {"ConvolutionDepthwise", Depthwise},
+      {"Attention", AttentionCase},
       {"AbsVal", OfSamples},
       {"BNLL", OfExponentials},
       {"Clip", OfSamples},
