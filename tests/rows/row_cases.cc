@@ -305,6 +305,7 @@ const std::map<std::string, Generator, std::less<>>& Generators() {
       {"Slice", Slice},
       {"ConvolutionDepthwise", Depthwise},
       {"Attention", AttentionCase},
+      {"MatMul", MatMulCase},
       {"AbsVal", OfSamples},
       {"BNLL", OfExponentials},
       {"Clip", OfSamples},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,9 @@ class RowsTest : public testing::TestWithParam<std::string> {};
 // Rows that a type has from another one whose parameters it cannot have, and those for other
 // processors.
 bool CanNeverRun(const std::string& type, const std::string& row) {
-  if (type == "ConvolutionDepthwise" && row == "winograd") return true;   // is for one group
-  return type == "Attention" && row == "onednn" && ChannelBlock() != 16;  // is for AVX-512
+  if (type == "ConvolutionDepthwise" && row == "winograd") return true;  // is for one group
+  const bool products = type == "Attention" || type == "MatMul";
+  return products && row == "onednn" && ChannelBlock() != 16;  // is for AVX-512
 }
 
 Gradients WantedOf(int number) {
@@ -92,14 +94,19 @@ TEST(RowAgreement, NoticesAPlantedError) {
   EXPECT_EQ(reached["blocked"], 2);
 }
 
+// Types that have no other rows.
+const std::set<std::string, std::less<>>& OneDnnOnly() {
+  static const std::set<std::string, std::less<>> types{"Attention", "Deconvolution", "MatMul"};
+  return types;
+}
+
 // A type that lost its rows would drop out of the test above unseen.
 TEST(RowGenerators, AreForTypesWithRows) {
   const std::vector<std::string> types = TypesWithRows();
   const std::vector<Kernel>& rows = Layers().Find("Convolution")->kernels;
   const bool onednn = std::ranges::find(rows, "onednn", &Kernel::name) != rows.end();
   for (const auto& [name, generator] : Generators()) {
-    const bool onednn_only = name == "Deconvolution" || name == "Attention";
-    if (onednn_only && !onednn) continue;
+    if (!onednn && OneDnnOnly().contains(name)) continue;
     EXPECT_NE(std::ranges::find(types, name), types.end()) << name << " has no rows";
   }
 }

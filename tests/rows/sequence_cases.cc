@@ -1,6 +1,7 @@
 #include "rows/sequence_cases.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "core/strings.h"
 
@@ -31,6 +32,31 @@ RowCase AttentionCase(const LayerType&, Draw& draw) {
   result.forward_terms = size + keys;
   result.input_terms = result.forward_terms;
   result.amplification = 3;  // rounding of what exp is taken of
+  return result;
+}
+
+RowCase MatMulCase(const LayerType&, Draw& draw) {
+  const bool transpose_a = draw.Chance(40), transpose_b = draw.Chance(40);
+  const auto extent = [&] { return draw.Chance(20) ? draw.Int(1, 15) : draw.Int(16, 70); };
+  int64_t m = extent(), n = extent(), k = extent();
+  if (draw.Chance(10)) k = draw.Int(256, 600);
+  // Axes before the matrices: of both, repeated or missing.
+  std::vector<int64_t> a, b;
+  for (int64_t axes = draw.Int(0, 2); axes > 0; --axes) {
+    const int64_t count = draw.Batch();
+    a.push_back(draw.Chance(80) ? count : 1);
+    b.push_back(draw.Chance(80) ? count : 1);
+  }
+  if (draw.Chance(20)) b.clear();
+  a.insert(a.end(), {transpose_a ? k : m, transpose_a ? m : k});
+  b.insert(b.end(), {transpose_b ? n : k, transpose_b ? k : n});
+  RowCase result;
+  result.sample.prototxt =
+      StrCat("matmul_param { transpose_a: ", transpose_a, " transpose_b: ", transpose_b,
+             draw.Chance(30) ? " scale: 0.6" : "", " }");
+  result.sample.inputs = {{.shape = a}, {.shape = b}};
+  result.forward_terms = k;
+  result.input_terms = std::max(m, n) * 16;  // of up to 16 repetitions
   return result;
 }
 

@@ -6,5 +6,6 @@
 namespace crema::test {
 
 RowCase AttentionCase(const LayerType& type, Draw& draw);
+RowCase MatMulCase(const LayerType& type, Draw& draw);
 
 }  // namespace crema::test
