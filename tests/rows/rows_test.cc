@@ -33,12 +33,19 @@ std::string TestName(const testing::TestParamInfo<std::string>& info) { return i
 
 class RowsTest : public testing::TestWithParam<std::string> {};
 
+// Types whose only row is oneDNN's.
+const std::set<std::string, std::less<>>& OneDnnOnly() {
+  static const std::set<std::string, std::less<>> types{"Attention", "Deconvolution", "GRU",
+                                                        "LSTM",      "MatMul",        "RNN"};
+  return types;
+}
+
 // Rows that a type has from another one whose parameters it cannot have, and those for other
 // processors.
 bool CanNeverRun(const std::string& type, const std::string& row) {
   if (type == "ConvolutionDepthwise" && row == "winograd") return true;  // is for one group
-  const bool products = type == "Attention" || type == "MatMul";
-  return products && row == "onednn" && ChannelBlock() != 16;  // is for AVX-512
+  const bool avx512 = OneDnnOnly().contains(type) && type != "Deconvolution";
+  return avx512 && row == "onednn" && ChannelBlock() != 16;
 }
 
 Gradients WantedOf(int number) {
@@ -92,12 +99,6 @@ TEST(RowAgreement, NoticesAPlantedError) {
   };
   EXPECT_EQ(CompareRows(type, row_case, 1, Gradients::kAll, &reached).size(), 1U);
   EXPECT_EQ(reached["blocked"], 2);
-}
-
-// Types that have no other rows.
-const std::set<std::string, std::less<>>& OneDnnOnly() {
-  static const std::set<std::string, std::less<>> types{"Attention", "Deconvolution", "MatMul"};
-  return types;
 }
 
 // A type that lost its rows would drop out of the test above unseen.

@@ -1,6 +1,7 @@
 #include "rows/sequence_cases.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "core/strings.h"
@@ -32,6 +33,40 @@ RowCase AttentionCase(const LayerType&, Draw& draw) {
   result.forward_terms = size + keys;
   result.input_terms = result.forward_terms;
   result.amplification = 3;  // rounding of what exp is taken of
+  return result;
+}
+
+// RNN, LSTM and GRU. Sequences begin at any step, each stream's at its own.
+RowCase RecurrentCase(const LayerType& type, Draw& draw) {
+  const int64_t steps = draw.Chance(30) ? draw.Int(32, 36) : draw.Int(1, 14),
+                streams = draw.Chance(30) ? 1 : draw.Int(2, 20);
+  const int64_t inputs = draw.Int(1, 40),
+                size = draw.Chance(20) ? draw.Int(1, 30) : draw.Int(30, 99);
+  const bool exposed = draw.Chance(30), x_static = draw.Chance(25);
+  const char* direction = draw.Pick({"FORWARD", "FORWARD", "REVERSE", "BIDIRECTIONAL"});
+  const int64_t directions = direction == std::string("BIDIRECTIONAL") ? 2 : 1;
+  const int states = type.name == "LSTM" ? 2 : 1;
+  RowCase result;
+  result.sample.prototxt =
+      StrCat("recurrent_param { num_output: ", size, " direction: ", direction,
+             " expose_hidden: ", exposed,
+             type.name == "GRU" && draw.Chance(10) ? " reset_after: false }" : " }");
+  std::vector<SampleInput>& blobs = result.sample.inputs;
+  blobs = {{.shape = {steps, streams, inputs}}};
+  if (type.name != "GRU" || x_static || draw.Chance(70)) {
+    blobs.push_back({.shape = {steps, streams}, .low = 0, .high = 1, .integer = draw.Chance(80)});
+  }
+  if (x_static) blobs.push_back({.shape = {streams, draw.Int(1, 9)}});
+  for (int s = 0; exposed && s < states; ++s) {
+    blobs.push_back({.shape = {directions, streams, size}});
+  }
+  if (exposed) result.sample.outputs = 1 + states;
+  result.forward_terms = inputs + size;
+  result.input_terms = 4 * size;
+  result.learned_terms = steps * streams;
+  // With larger weights what is rounded in a step would grow in those behind.
+  result.learned_factor = 0x1p-4;
+  result.amplification = 4;
   return result;
 }
 

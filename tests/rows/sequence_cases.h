@@ -6,6 +6,7 @@
 namespace crema::test {
 
 RowCase AttentionCase(const LayerType& type, Draw& draw);
+RowCase RecurrentCase(const LayerType& type, Draw& draw);
 RowCase MatMulCase(const LayerType& type, Draw& draw);
 
 }  // namespace crema::test

@@ -98,8 +98,9 @@ class Places {
 
 template <typename T>
 void RecurrentLayer::ForwardDirection(const ForwardArgs& args, const Bottoms& bottoms,
-                                      int direction) const {
+                                      int direction, SequenceProducts* products) const {
   ForwardPass<T> pass;
+  pass.products = products;
   FillPass<T>(args, bottoms, direction, &pass);
   const SequenceExtent& e = pass.extent;
   ScratchCutter cutter(args.scratch);
@@ -173,10 +174,14 @@ void RecurrentLayer::BackwardDirection(const BackwardArgs& args, const Bottoms& 
   Run(pass);
 }
 
-void RecurrentLayer::Forward(const ForwardArgs& args) const {
+void RecurrentLayer::ForwardWith(const ForwardArgs& args,
+                                 std::span<SequenceProducts* const> products) const {
   const Bottoms bottoms = BottomsOf(args.inputs.size());
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    for (int d = 0; d < Directions(); ++d) ForwardDirection<T>(args, bottoms, d);
+    for (int d = 0; d < Directions(); ++d) {
+      ForwardDirection<T>(args, bottoms, d,
+                          products.empty() ? nullptr : products[static_cast<size_t>(d)]);
+    }
   });
 }
 

@@ -29,6 +29,16 @@ constexpr size_t kMostTapes = 2;   // what a cell keeps of every step
 template <typename T>
 using BlobPointers = std::array<T*, kRecurrentBlobs>;
 
+// Products with the weights of one direction in single precision that are faster than Gemm.
+class SequenceProducts {
+ public:
+  virtual ~SequenceProducts() = default;
+  // z (rows x width) += x W_x^T of all steps; false: nothing was done.
+  virtual bool AddInput(const float* x, float* z) = 0;
+  // z (streams x width) += h W_h^T of one step.
+  virtual void AddHidden(const float* h, float* z) = 0;
+};
+
 template <typename T>
 struct SequencePass {
   int threads = 1;
@@ -57,9 +67,10 @@ struct SequencePass {
 
 template <typename T>
 struct ForwardPass : SequencePass<T> {
-  std::array<T*, kMostTapes> tape{};    // to be written; saved for backward or scratch
-  std::array<T*, kMostStates> final{};  // streams x hidden, to be written
-  T* y = nullptr;                       // rows x hidden, `y_stride` apart
+  std::array<T*, kMostTapes> tape{};     // to be written; saved for backward or scratch
+  std::array<T*, kMostStates> final{};   // streams x hidden, to be written
+  T* y = nullptr;                        // rows x hidden, `y_stride` apart
+  SequenceProducts* products = nullptr;  // null: by Gemm
 };
 
 template <typename T>
@@ -88,6 +99,10 @@ constexpr int64_t kCellGrain = 1 << 10;  // elements of a state that pay for a t
 // z (rows x width) = b + W_x x + W_static x_static: all steps in one product.
 template <typename T>
 void ProjectInput(const ForwardPass<T>& pass, int64_t width, T* z);
+
+// z (streams x width) += h W_h^T, h is streams x hidden.
+template <typename T>
+void AddHiddenProduct(const ForwardPass<T>& pass, int64_t width, const T* h, T* z);
 
 // The way back from dz: dx, dstatic and the gradients of W_x, b and W_static.
 template <typename T>
