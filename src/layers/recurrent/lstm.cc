@@ -78,7 +78,6 @@ template <typename T>
 void LstmSteps::Backward(const BackwardPass<T>& pass) const {
   const SequenceExtent& e = pass.extent;
   const int64_t size = e.hidden, width = 4 * size;
-  const T* weight = pass.Learned(RecurrentBlob::kHidden);
   T* dz = pass.scratch;
   T* before = dz + e.rows() * width;
   T* dh = before + e.rows() * size;
@@ -99,8 +98,7 @@ void LstmSteps::Backward(const BackwardPass<T>& pass) const {
                          factors == nullptr ? T(1) : factors[n], dc + n * size, dh + n * size,
                          dz + row * width, dc + n * size);
     });
-    Gemm<T>(pass.threads, false, false, e.streams, size, width, T(1), dz + t * e.streams * width,
-            width, weight, size, T(0), dh, size);
+    HiddenProductBackward<T>(pass, width, dz + t * e.streams * width, dh);
     ApplyFactors(pass, k, dh);
   }
   if (pass.initial_grads[0] != nullptr) CopyOrZero<T>(dh, e.state(), pass.initial_grads[0]);

@@ -34,15 +34,16 @@ class RecurrentLayer : public Layer {
 
   LayerInfo Infer(const InferContext& context) const override;
   void Forward(const ForwardArgs& args) const override { ForwardWith(args, {}); }
-  void Backward(const BackwardArgs& args) const override;
+  void Backward(const BackwardArgs& args) const override { BackwardWith(args, {}); }
   size_t ForwardScratch(const InferContext& context, const LayerInfo& info,
                         int threads) const override;
   size_t BackwardScratch(const InferContext& context, const LayerInfo& info,
                          int threads) const override;
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext&, Phase) const override;
 
-  // Forward with other products than Gemm: one for each direction, or none.
+  // With other products than Gemm: by direction, or none.
   void ForwardWith(const ForwardArgs& args, std::span<SequenceProducts* const> products) const;
+  void BackwardWith(const BackwardArgs& args, std::span<SequenceProducts* const> products) const;
 
   // What follows is for what runs a layer: how it is laid out.
   // Indices of the bottoms; -1: not there.
@@ -89,7 +90,8 @@ class RecurrentLayer : public Layer {
   void ForwardDirection(const ForwardArgs& args, const Bottoms& bottoms, int direction,
                         SequenceProducts* products) const;
   template <typename T>
-  void BackwardDirection(const BackwardArgs& args, const Bottoms& bottoms, int direction) const;
+  void BackwardDirection(const BackwardArgs& args, const Bottoms& bottoms, int direction,
+                         SequenceProducts* products) const;
   template <typename T>
   void LoadCarried(const ForwardArgs& args, const SequenceExtent& extent, T* initial) const;
 

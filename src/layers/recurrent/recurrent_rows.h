@@ -5,7 +5,7 @@
 
 namespace crema {
 
-// Row "onednn": the products of forward passes; all else is the native layer's.
+// Row "onednn": the products of steps; all else is the native layer's.
 Kernel OneDnnRecurrentKernel();
 
 }  // namespace crema

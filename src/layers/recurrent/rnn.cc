@@ -103,8 +103,7 @@ void RnnSteps::Backward(const BackwardPass<T>& pass) const {
         dz[at + i] = (dz[at + i] + dh[i]) * (T(1) - h[at + i] * h[at + i]);
       }
     });
-    Gemm<T>(pass.threads, false, false, e.streams, size, size, T(1), dz + at, size,
-            pass.Learned(RecurrentBlob::kHidden), size, T(0), dh, size);
+    HiddenProductBackward<T>(pass, size, dz + at, dh);
     ApplyFactors(pass, k, dh);
   }
   if (pass.initial_grads[0] != nullptr) CopyOrZero<T>(dh, e.state(), pass.initial_grads[0]);

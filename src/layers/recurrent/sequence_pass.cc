@@ -49,6 +49,16 @@ void AddHiddenProduct(const ForwardPass<T>& pass, int64_t width, const T* h, T* 
           pass.Learned(RecurrentBlob::kHidden), e.hidden, T(1), z, width);
 }
 
+template <typename T>
+void HiddenProductBackward(const BackwardPass<T>& pass, int64_t width, const T* dz, T* dh) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (pass.products != nullptr) return pass.products->HiddenGradient(dz, dh);
+  }
+  const SequenceExtent& e = pass.extent;
+  Gemm<T>(pass.threads, false, false, e.streams, e.hidden, width, T(1), dz, width,
+          pass.Learned(RecurrentBlob::kHidden), e.hidden, T(0), dh, e.hidden);
+}
+
 namespace {
 
 template <typename T>
@@ -147,6 +157,7 @@ void StoreFinal(const ForwardPass<T>& pass, size_t state, const HiddenRows<T>& r
 template void CopyOrZero(const float*, int64_t, float*);
 template void ProjectInput(const ForwardPass<float>&, int64_t, float*);
 template void AddHiddenProduct(const ForwardPass<float>&, int64_t, const float*, float*);
+template void HiddenProductBackward(const BackwardPass<float>&, int64_t, const float*, float*);
 template void ProjectInputBackward(const BackwardPass<float>&, int64_t, const float*);
 template void LoadHidden(const SequencePass<float>&, int64_t, const HiddenRows<float>&, float*);
 template void LoadAllHidden(const SequencePass<float>&, const HiddenRows<float>&, float*);
@@ -156,6 +167,7 @@ template void StoreFinal(const ForwardPass<float>&, size_t, const HiddenRows<flo
 template void CopyOrZero(const double*, int64_t, double*);
 template void ProjectInput(const ForwardPass<double>&, int64_t, double*);
 template void AddHiddenProduct(const ForwardPass<double>&, int64_t, const double*, double*);
+template void HiddenProductBackward(const BackwardPass<double>&, int64_t, const double*, double*);
 template void ProjectInputBackward(const BackwardPass<double>&, int64_t, const double*);
 template void LoadHidden(const SequencePass<double>&, int64_t, const HiddenRows<double>&, double*);
 template void LoadAllHidden(const SequencePass<double>&, const HiddenRows<double>&, double*);
