@@ -17,6 +17,7 @@ struct DenseProductConfig {
   bool transpose_a = false;  // A is given as k x m
   bool transpose_b = false;  // B is given as n x k
   float scale = 1;
+  bool add = false;  // to what C holds; scale is 1 then
   int threads = 1;
 };
 

@@ -20,7 +20,9 @@ TEST(AttentionPowers, TimesFactorsAreTheSoftmax) {
     AttentionPowers(0, 2, keys, false, {}, p.data(), factors.data());
     for (int q = 0; q < 2; ++q) {
       double sum = 0;
-      const auto at = [&](int k) { return static_cast<size_t>(q * keys + k); };
+      const auto at = [&](int k) {
+        return static_cast<size_t>(q) * static_cast<size_t>(keys) + static_cast<size_t>(k);
+      };
       for (int k = 0; k < keys; ++k) sum += std::exp(double{x[at(k)]});
       for (int k = 0; k < keys; ++k) {
         const double expected = std::exp(double{x[at(k)]}) / sum;
@@ -54,6 +56,31 @@ TEST(AttentionPowers, ShowNaN) {
     AttentionPowers(0, 1, 2, false, {}, p.data(), factors.data());
     EXPECT_TRUE(std::isnan(factors[0])) << other;
   }
+}
+
+TEST(AttentionScoreGradients, AreThoseOfTheSoftmax) {
+  for (int keys = 1; keys <= 40; ++keys) {
+    std::vector<float> p, dp;
+    for (int k = 0; k < keys; ++k) {
+      p.push_back(2 * static_cast<float>(1 + k) / static_cast<float>(keys * (keys + 1)));
+      dp.push_back(static_cast<float>(std::cos(k)));
+    }
+    double sum = 0;
+    for (size_t k = 0; k < p.size(); ++k) sum += double{p[k]} * double{dp[k]};
+    const std::vector<float> before = dp;
+    AttentionScoreGradients(1, keys, p.data(), dp.data());
+    for (size_t k = 0; k < p.size(); ++k) {
+      EXPECT_NEAR(dp[k], double{p[k]} * (double{before[k]} - sum), 1e-7) << keys << " keys";
+    }
+  }
+}
+
+TEST(AttentionScoreGradients, WhatIsNotSeenHasNone) {
+  const std::vector<float> p{0, 0, 1};
+  std::vector<float> dp{kInfinity, 3, 2};
+  AttentionScoreGradients(1, 3, p.data(), dp.data());
+  EXPECT_EQ(dp[0], 0);
+  EXPECT_EQ(dp[1], 0);
 }
 
 }  // namespace

@@ -87,15 +87,6 @@ size_t Attention::BackwardScratch(const InferContext& context, const LayerInfo&,
   return PieceBytes(context.dtype, e.products()) * static_cast<size_t>(workers) + kScratchSlack;
 }
 
-template <typename T>
-AttentionGradients<T> GradientsOf(const AttentionExtent& e, std::span<const TensorView> grads) {
-  const auto begin = [&](size_t i, int64_t offset) {
-    const TensorView& view = grads[e.packed ? 0 : i];
-    return view.empty() ? nullptr : view.data<T>() + offset;
-  };
-  return {begin(0, 0), begin(1, e.key_begin()), begin(2, e.value_begin())};
-}
-
 void Attention::Forward(const ForwardArgs& args) const {
   const AttentionExtent e = AttentionExtentOf(*this, args.inputs);
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
@@ -125,7 +116,7 @@ void Attention::Backward(const BackwardArgs& args) const {
   const AttentionExtent e = AttentionExtentOf(*this, args.inputs);
   DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
     const AttentionTensors<T> in = AttentionTensorsOf<T>(e, args.inputs);
-    const AttentionGradients<T> out = GradientsOf<T>(e, args.input_grads);
+    const AttentionGradients<T> out = AttentionGradientsOf<T>(e, args.input_grads);
     const int threads = args.context.threads();
     const int64_t jobs = e.items * e.kv_heads;
     const int64_t piece = static_cast<int64_t>(ScratchBytes<T>(e.products()) / sizeof(T));

@@ -62,6 +62,16 @@ struct AttentionGradients {
   T* value = nullptr;
 };
 
+template <typename T>
+AttentionGradients<T> AttentionGradientsOf(const AttentionExtent& e,
+                                           std::span<const TensorView> grads) {
+  const auto begin = [&](size_t i, int64_t offset) {
+    const TensorView& view = grads[e.packed ? 0 : i];
+    return view.empty() ? nullptr : view.data<T>() + offset;
+  };
+  return {begin(0, 0), begin(1, e.key_begin()), begin(2, e.value_begin())};
+}
+
 // Offsets of one head of one item.
 struct HeadOffsets {
   HeadOffsets(const AttentionExtent& e, int64_t item, int64_t head)

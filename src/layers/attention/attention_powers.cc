@@ -73,7 +73,25 @@ CREMA_MULTIVERSION float PowersOf(float* row, int64_t count, float top) {
   return sums[0];
 }
 
+CREMA_MULTIVERSION void ScoreGradientsOf(const float* p, int64_t count, float* dp) {
+  const int64_t whole = count / kLanes * kLanes;
+  float sums[kLanes] = {};
+  for (int64_t k = 0; k < whole; k += kLanes) {
+    for (int l = 0; l < kLanes; ++l) sums[l] += dp[k + l] * p[k + l];
+  }
+  for (int64_t k = whole; k < count; ++k) sums[k - whole] += dp[k] * p[k];
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int l = 0; l < half; ++l) sums[l] += sums[l + half];
+  }
+  const float sum = sums[0];
+  for (int64_t k = 0; k < count; ++k) dp[k] = p[k] == 0 ? 0 : p[k] * (dp[k] - sum);
+}
+
 }  // namespace
+
+void AttentionScoreGradients(int64_t queries, int64_t keys, const float* p, float* dp) {
+  for (int64_t q = 0; q < queries; ++q) ScoreGradientsOf(p + q * keys, keys, dp + q * keys);
+}
 
 void AttentionPowers(int64_t first, int64_t queries, int64_t keys, bool causal,
                      const HeadMask<float>& mask, float* p, float* factors) {

@@ -1,5 +1,5 @@
 // The softmax of attention with its division left to the output, which is narrower than the
-// probabilities: for passes that do not keep these.
+// probabilities, and its way back.
 #pragma once
 
 #include <cstdint>
@@ -13,5 +13,9 @@ namespace crema {
 // its probabilities: 1 / their sum, and 0 where it sees no key.
 void AttentionPowers(int64_t first, int64_t queries, int64_t keys, bool causal,
                      const HeadMask<float>& mask, float* p, float* factors);
+
+// dp = p (dp - sum of dp p) row by row, and 0 where p is, whatever dp is there: from the gradients
+// of probabilities to those of products.
+void AttentionScoreGradients(int64_t queries, int64_t keys, const float* p, float* dp);
 
 }  // namespace crema

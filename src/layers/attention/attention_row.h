@@ -5,7 +5,7 @@
 
 namespace crema {
 
-// Row "onednn": forward passes without backward.
+// Row "onednn", forward and backward.
 Kernel OneDnnAttentionKernel();
 
 }  // namespace crema

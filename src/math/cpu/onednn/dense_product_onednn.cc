@@ -21,8 +21,13 @@ memory::desc Matrix(int64_t rows, int64_t columns, bool transposed) {
 // Post-operations mean the same in all versions; scales do not.
 dnnl::primitive_attr AttributesOf(const DenseProductConfig& c) {
   dnnl::primitive_attr attr = onednn::Attributes();
-  if (c.scale == 1) return attr;
+  if (c.scale == 1 && !c.add) return attr;
   dnnl::post_ops ops;
+  if (c.add) {
+    ops.append_sum(1);
+    attr.set_post_ops(ops);
+    return attr;
+  }
 #if DNNL_VERSION_MAJOR >= 3
   ops.append_eltwise(dnnl::algorithm::eltwise_linear, c.scale, 0);
 #else
@@ -63,6 +68,7 @@ struct DenseProduct::Parts {
 };
 
 DenseProduct::DenseProduct(const DenseProductConfig& config) {
+  CREMA_CHECK(!config.add || config.scale == 1);
   const onednn::ThreadCount threads(config.threads);
   parts_ = onednn::Try("product", [&] { return std::make_unique<Parts>(config); });
 }
