@@ -22,7 +22,8 @@ struct LayerSpec {
   const char* type;
   const char* fields;
   std::vector<int64_t> input;
-  bool data_gradient = true;  // the first layer of a net needs none
+  bool data_gradient = true;         // the first layer of a net needs none
+  std::vector<int64_t> second = {};  // a bottom that gets no gradient here
 };
 
 const std::vector<LayerSpec>& Specs() {
@@ -109,6 +110,41 @@ const std::vector<LayerSpec>& Specs() {
       {"ip_images", "InnerProduct", "inner_product_param { num_output: 4096 }", {16, 256, 6, 6}},
       {"ip_one_pixel", "InnerProduct", "inner_product_param { num_output: 1000 }", {8, 2048, 1, 1}},
       {"ip_batch1", "InnerProduct", "inner_product_param { num_output: 4096 }", {1, 9216}},
+      {"attention_50", "Attention", "attention_param { num_heads: 12 }", {1, 50, 2304}},
+      {"attention_64", "Attention", "attention_param { num_heads: 6 }", {4, 64, 576}},
+      {"attention_197", "Attention", "attention_param { num_heads: 12 }", {1, 197, 2304}},
+      {"attention_128_causal",
+       "Attention",
+       "attention_param { num_heads: 8 causal: true }",
+       {1, 128, 1536}},
+      {"attention_512_causal",
+       "Attention",
+       "attention_param { num_heads: 12 causal: true }",
+       {1, 512, 2304}},
+      {"matmul_128", "MatMul", "matmul_param {}", {8, 128, 128}, true, {8, 128, 64}},
+      {"matmul_197",
+       "MatMul",
+       "matmul_param { transpose_b: true scale: 0.125 }",
+       {12, 197, 64},
+       true,
+       {12, 197, 64}},
+      {"lstm_1", "LSTM", "recurrent_param { num_output: 256 }", {20, 1, 256}, true, {20, 1}},
+      {"lstm_16", "LSTM", "recurrent_param { num_output: 256 }", {20, 16, 256}, true, {20, 16}},
+      {"lstm_32_small",
+       "LSTM",
+       "recurrent_param { num_output: 64 }",
+       {40, 32, 128},
+       true,
+       {40, 32}},
+      {"lstm_100_large",
+       "LSTM",
+       "recurrent_param { num_output: 1000 }",
+       {20, 100, 1000},
+       true,
+       {20, 100}},
+      {"gru_1", "GRU", "recurrent_param { num_output: 256 }", {20, 1, 256}},
+      {"gru_16", "GRU", "recurrent_param { num_output: 256 }", {20, 16, 256}},
+      {"gru_32_small", "GRU", "recurrent_param { num_output: 64 }", {40, 32, 128}},
   };
   return specs;
 }
@@ -125,6 +161,9 @@ class LayerRun {
     param.set_type(spec.type);
     layer_ = type.make(param);
     specs_ = {{Shape(std::span<const int64_t>(spec.input)), DType::kF32}};
+    if (!spec.second.empty()) {
+      specs_.push_back({Shape(std::span<const int64_t>(spec.second)), DType::kF32});
+    }
     const InferContext infer{.phase = training ? TRAIN : TEST, .inputs = specs_, .output_count = 1};
     info_ = layer_->Infer(infer);
     const KernelQuery query{.layer = *layer_,
@@ -223,6 +262,10 @@ class LayerRun {
     read_outputs_ = {outputs_[0]};
     output_grads_ = {AddBlob(output, true, out)};
     input_grads_ = {data_gradient ? AddBlob(input, false, in) : TensorView()};
+    if (specs_.size() > 1) {
+      inputs_.push_back(AddBlob(specs_[1].shape, true, MemoryFormat::kPlain));
+      input_grads_.emplace_back();
+    }
     for (const LearnedBlob& blob : info_.learned) {
       learned_.push_back(Add(blob.shape, DType::kF32, true).view());
       learned_grads_.push_back(Add(blob.shape, DType::kF32, false).view());

@@ -1,5 +1,5 @@
-// The product of an InnerProduct layer in single precision by oneDNN, with the weights in the order
-// that it likes, for passes without backward. Only there when the build has oneDNN
+// The product of an InnerProduct layer, or of a step of a recurrent one, in single precision by
+// oneDNN, with the weights in the order that it likes. Only there when the build has oneDNN
 // (CREMA_HAVE_ONEDNN).
 #pragma once
 
@@ -12,14 +12,15 @@
 
 namespace crema {
 
-// Y (rows x outputs) = relu(X W^T + bias), X is rows x inputs.
+// Y (rows x outputs) = relu(X W^T + bias), or with `add` what it was and that; X is rows x inputs.
 struct PackedProductConfig {
   int64_t rows = 0;
   int64_t outputs = 0;
   int64_t inputs = 0;
   bool transposed = false;  // W is given as inputs x outputs
   bool bias = false;
-  FusedRelu relu;
+  bool add = false;  // has neither bias nor ReLU then
+  FusedRelu relu = {};
   int threads = 1;
 };
 
@@ -39,6 +40,9 @@ class PackedProduct {
   // `keep_weights`: weights are those of the call before, if that said so too.
   void Forward(const float* x, const float* weight, const float* bias, float* y, bool keep_weights,
                std::span<std::byte> scratch);
+
+  // The next call packs its weights, even if the one before was to keep them.
+  void ForgetWeights();
 
  private:
   struct Parts;

@@ -58,6 +58,14 @@ bool Learns(const LayerInfo& info) {
   return std::ranges::any_of(info.learned, [](const LearnedBlob& b) { return !b.statistic; });
 }
 
+CaseValues DrawScaled(const LayerCase& layer_case, double learned_factor) {
+  CaseValues values = DrawValues(layer_case);
+  for (Values& blob : values.learned) {
+    for (double& value : blob) value *= learned_factor;
+  }
+  return values;
+}
+
 class Comparison {
  public:
   Comparison(const LayerType& type, const RowCase& row_case, int threads, Gradients wanted)
@@ -68,7 +76,7 @@ class Comparison {
         backward_(wanted != Gradients::kNone && row_case.sample.gradient),
         // Backward is called where something is wanted.
         to_input_(backward_ && (wanted == Gradients::kAll || !Learns(narrow_.info()))),
-        values_(DrawValues(narrow_)) {}
+        values_(DrawScaled(narrow_, row_case.learned_factor)) {}
 
   std::vector<std::string> Run(std::map<std::string, int>* reached) {
     const KernelQuery query{.layer = narrow_.layer(),

@@ -5,6 +5,7 @@
 
 #include "core/memory_format.h"
 #include "core/strings.h"
+#include "rows/sequence_cases.h"
 
 namespace crema::test {
 
@@ -323,6 +324,11 @@ const std::map<std::string, Generator, std::less<>>& Generators() {
       {"Concat", Concat},
       {"Slice", Slice},
       {"ConvolutionDepthwise", Depthwise},
+      {"Attention", AttentionCase},
+      {"MatMul", MatMulCase},
+      {"RNN", RecurrentCase},
+      {"LSTM", RecurrentCase},
+      {"GRU", RecurrentCase},
       {"AbsVal", OfSamples},
       {"BNLL", OfExponentials},
       {"Clip", OfSamples},

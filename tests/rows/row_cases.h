@@ -39,6 +39,8 @@ struct RowCase {
   int64_t learned_terms = 1;
   // How much larger an error of rounding may become by what is done to it.
   double amplification = 1;
+  // A power of 2 on learned values, which are drawn from -1 to 1.
+  double learned_factor = 1;
   // A ReLU follows the sums: where an output is 0 but for rounding, gradients tell nothing.
   bool relu_behind = false;
 };

@@ -11,25 +11,12 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
+#include "layers/arithmetic/matmul_row.h"
 #include "layers/layer_number.h"
 #include "math/gemm.h"
 
 namespace crema {
 namespace {
-
-// Which matrix of an operand product number `at` takes.
-int64_t MatrixOf(const Shape& batch, const Shape& own, int64_t at) {
-  int64_t matrix = 0;
-  int64_t step = 1;
-  for (int i = 1; i <= own.axes(); ++i) {
-    const int64_t extent = batch[batch.axes() - i];
-    const int64_t mine = own[own.axes() - i];
-    if (mine > 1) matrix += at % extent * step;
-    step *= mine;
-    at /= extent;
-  }
-  return matrix;
-}
 
 class MatMul final : public Layer {
  public:
@@ -158,6 +145,9 @@ void RegisterMatMul(Registry& registry) {
   type.param_fields = {"matmul_param"};
   type.inputs = {2, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const MatMul>(p); };
+#ifdef CREMA_HAVE_ONEDNN
+  type.kernels = {OneDnnMatMulKernel()};
+#endif
   const auto sample = [](std::string name, const std::string& fields, std::vector<int64_t> a,
                          std::vector<int64_t> b) {
     return LayerSample{.name = std::move(name),

@@ -50,6 +50,20 @@ inline MatMulExtent MatMulExtentOf(const Layer& layer, const Shape& a, const Sha
   return {a[a_rows], b[b_columns], a[a_columns], batch, batch_a, batch_b};
 }
 
+// Which matrix of an operand with the axes `own` product number `at` of `batch` takes.
+inline int64_t MatrixOf(const Shape& batch, const Shape& own, int64_t at) {
+  int64_t matrix = 0;
+  int64_t step = 1;
+  for (int i = 1; i <= own.axes(); ++i) {
+    const int64_t extent = batch[batch.axes() - i];
+    const int64_t mine = own[own.axes() - i];
+    if (mine > 1) matrix += at % extent * step;
+    step *= mine;
+    at /= extent;
+  }
+  return matrix;
+}
+
 // One large product where B is one matrix: the rows of all A together.
 inline MatMulExtent MergedMatMul(MatMulExtent e, bool transpose_a) {
   if (e.batch_b.axes() > 0 || transpose_a) return e;

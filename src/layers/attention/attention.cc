@@ -7,7 +7,6 @@
 // head) pairs forward, and (item, head of keys) pairs backward, since dK and dV are sums over the
 // heads that share them. A query that sees no key at all gives 0.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/parallel_for.h"
@@ -15,6 +14,7 @@
 #include "graph/registry.h"
 #include "layers/attention/attention_geometry.h"
 #include "layers/attention/attention_head.h"
+#include "layers/attention/attention_row.h"
 #include "math/scratch.h"
 
 namespace crema {
@@ -31,25 +31,8 @@ class Attention final : public Layer {
   size_t BackwardScratch(const InferContext& context, const LayerInfo&, int threads) const override;
 
  private:
-  template <typename Views>
-  AttentionExtent ExtentOf(const Views& inputs) const;
-  double Scale(const AttentionExtent& e) const {
-    const AttentionParameter& attention = param().attention_param();
-    return attention.has_scale() ? attention.scale() : 1 / std::sqrt(static_cast<double>(e.size));
-  }
   bool Causal() const { return param().attention_param().causal(); }
 };
-
-const Shape& ShapeOf(const BlobSpec& spec) { return spec.shape; }
-const Shape& ShapeOf(const ConstTensorView& view) { return view.shape(); }
-
-template <typename Views>
-AttentionExtent Attention::ExtentOf(const Views& inputs) const {
-  std::array<Shape, 3> shapes;
-  const size_t count = inputs.size() < 3 ? 1 : 3;
-  for (size_t i = 0; i < count; ++i) shapes[i] = ShapeOf(inputs[i]);
-  return AttentionExtentOf(*this, std::span(shapes).first(count));
-}
 
 Attention::Attention(const LayerParameter& param) : Layer(param) {
   const AttentionParameter& attention = this->param().attention_param();
@@ -69,7 +52,7 @@ Attention::Attention(const LayerParameter& param) : Layer(param) {
 }
 
 LayerInfo Attention::Infer(const InferContext& context) const {
-  const AttentionExtent e = ExtentOf(context.inputs);
+  const AttentionExtent e = AttentionExtentOf(*this, context.inputs);
   const int mask = AttentionMask(context.inputs.size());
   const DType dtype = context.inputs[0].dtype;
   if (mask >= 0) MaskStrides(*this, e, context.inputs[static_cast<size_t>(mask)].shape);
@@ -91,7 +74,7 @@ size_t PieceBytes(DType dtype, int64_t count) {
 
 // P of one head a worker, where it is not saved.
 size_t Attention::ForwardScratch(const InferContext& context, const LayerInfo&, int threads) const {
-  const AttentionExtent e = ExtentOf(context.inputs);
+  const AttentionExtent e = AttentionExtentOf(*this, context.inputs);
   const int workers = ParallelWorkers(threads, e.items * e.heads, 1);
   return PieceBytes(context.dtype, e.products()) * static_cast<size_t>(workers) + kScratchSlack;
 }
@@ -99,36 +82,16 @@ size_t Attention::ForwardScratch(const InferContext& context, const LayerInfo&, 
 // dP of one head a worker.
 size_t Attention::BackwardScratch(const InferContext& context, const LayerInfo&,
                                   int threads) const {
-  const AttentionExtent e = ExtentOf(context.inputs);
+  const AttentionExtent e = AttentionExtentOf(*this, context.inputs);
   const int workers = ParallelWorkers(threads, e.items * e.kv_heads, 1);
   return PieceBytes(context.dtype, e.products()) * static_cast<size_t>(workers) + kScratchSlack;
 }
 
-template <typename T>
-AttentionTensors<T> TensorsOf(const AttentionExtent& e, std::span<const ConstTensorView> inputs) {
-  const size_t key = e.packed ? 0 : 1, value = e.packed ? 0 : 2;
-  return {inputs[0].data<T>(), inputs[key].data<T>() + e.key_begin(),
-          inputs[value].data<T>() + e.value_begin()};
-}
-
-template <typename T>
-AttentionGradients<T> GradientsOf(const AttentionExtent& e, std::span<const TensorView> grads) {
-  const auto begin = [&](size_t i, int64_t offset) {
-    const TensorView& view = grads[e.packed ? 0 : i];
-    return view.empty() ? nullptr : view.data<T>() + offset;
-  };
-  return {begin(0, 0), begin(1, e.key_begin()), begin(2, e.value_begin())};
-}
-
 void Attention::Forward(const ForwardArgs& args) const {
-  const AttentionExtent e = ExtentOf(args.inputs);
-  const int mask_input = AttentionMask(args.inputs.size());
-  std::array<int64_t, 4> steps{};
-  if (mask_input >= 0) {
-    steps = MaskStrides(*this, e, args.inputs[static_cast<size_t>(mask_input)].shape());
-  }
+  const AttentionExtent e = AttentionExtentOf(*this, args.inputs);
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    const AttentionTensors<T> in = TensorsOf<T>(e, args.inputs);
+    const AttentionTensors<T> in = AttentionTensorsOf<T>(e, args.inputs);
+    const AttentionMasks<T> masks(*this, e, args.inputs);
     T* saved = args.saved[0].empty() ? nullptr : args.saved[0].data<T>();
     const int threads = args.context.threads();
     const int64_t jobs = e.items * e.heads;
@@ -141,23 +104,19 @@ void Attention::Forward(const ForwardArgs& args) const {
       for (int64_t job = begin; job < end; ++job) {
         const int64_t item = job / e.heads, head = job % e.heads;
         const HeadOffsets at(e, item, head);
-        HeadMask<T> mask{nullptr, steps[2], steps[3]};
-        if (mask_input >= 0) {
-          mask.data = args.inputs[static_cast<size_t>(mask_input)].data<T>() + item * steps[0] +
-                      head * steps[1];
-        }
         T* p = saved != nullptr ? saved + at.saved : scratch + worker * piece;
-        AttentionForward<T>(e, in, at, T(Scale(e)), Causal(), mask, p, args.outputs[0].data<T>());
+        AttentionForward<T>(e, in, at, T(AttentionScale(*this, e)), Causal(), masks.Of(item, head),
+                            p, args.outputs[0].data<T>());
       }
     });
   });
 }
 
 void Attention::Backward(const BackwardArgs& args) const {
-  const AttentionExtent e = ExtentOf(args.inputs);
+  const AttentionExtent e = AttentionExtentOf(*this, args.inputs);
   DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
-    const AttentionTensors<T> in = TensorsOf<T>(e, args.inputs);
-    const AttentionGradients<T> out = GradientsOf<T>(e, args.input_grads);
+    const AttentionTensors<T> in = AttentionTensorsOf<T>(e, args.inputs);
+    const AttentionGradients<T> out = AttentionGradientsOf<T>(e, args.input_grads);
     const int threads = args.context.threads();
     const int64_t jobs = e.items * e.kv_heads;
     const int64_t piece = static_cast<int64_t>(ScratchBytes<T>(e.products()) / sizeof(T));
@@ -166,7 +125,7 @@ void Attention::Backward(const BackwardArgs& args) const {
       for (int64_t job = begin; job < end; ++job) {
         for (int64_t g = 0; g < e.group(); ++g) {
           const HeadOffsets at(e, job / e.kv_heads, job % e.kv_heads * e.group() + g);
-          AttentionBackward<T>(e, in, at, T(Scale(e)), T(g == 0 ? 0 : 1),
+          AttentionBackward<T>(e, in, at, T(AttentionScale(*this, e)), T(g == 0 ? 0 : 1),
                                args.saved[0].data<T>() + at.saved, args.output_grads[0].data<T>(),
                                out, scratch + worker * piece);
         }
@@ -278,6 +237,9 @@ void RegisterAttention(Registry& registry) {
       "Caffe has no attention. causal lets query i see keys 0 to i, counted from the first, also "
       "where Tq and Tk differ. A query that sees no key gives zeros."};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Attention>(p); };
+#ifdef CREMA_HAVE_ONEDNN
+  type.kernels = {OneDnnAttentionKernel()};
+#endif
   type.samples = Samples();
   type.bad_samples = BadSamples();
   registry.Add(std::move(type));

@@ -172,21 +172,8 @@ void FillZero(const CudaQueue& queue, const TensorView& view) {
               [=] CREMA_HOST_DEVICE(int64_t i) { to[i] = FromFloat<T>(0); });
 }
 
-const Shape& ShapeOf(const BlobSpec& spec) { return spec.shape; }
-const Shape& ShapeOf(const ConstTensorView& view) { return view.shape(); }
-
-template <typename Views>
-AttentionExtent ExtentOf(const Layer& layer, const Views& inputs) {
-  std::array<Shape, 3> shapes;
-  const size_t count = inputs.size() < 3 ? 1 : 3;
-  for (size_t i = 0; i < count; ++i) shapes[i] = ShapeOf(inputs[i]);
-  return AttentionExtentOf(layer, std::span(shapes).first(count));
-}
-
 float Scale(const Layer& layer, const AttentionExtent& e) {
-  const AttentionParameter& param = layer.param().attention_param();
-  return param.has_scale() ? param.scale()
-                           : static_cast<float>(1 / std::sqrt(static_cast<double>(e.size)));
+  return static_cast<float>(AttentionScale(layer, e));
 }
 
 template <typename T>
@@ -213,7 +200,7 @@ int64_t ItemsAtATime(const AttentionExtent& e, DType dtype) {
 
 // Forward it is needed where the probabilities are not saved, which none but the pass itself tells.
 size_t Scratch(const KernelQuery& query) {
-  const AttentionExtent e = ExtentOf(query.layer, query.context.inputs);
+  const AttentionExtent e = AttentionExtentOf(query.layer, query.context.inputs);
   const DType dtype = query.context.dtype;
   return static_cast<size_t>(ItemsAtATime(e, dtype) * e.heads * e.products()) * SizeOf(dtype);
 }
@@ -230,7 +217,7 @@ GpuMask<T> MaskOf(const Layer& layer, const AttentionExtent& e,
 
 void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
-  const AttentionExtent e = ExtentOf(layer, args.inputs);
+  const AttentionExtent e = AttentionExtentOf(layer, args.inputs);
   const DType dtype = args.inputs[0].dtype();
   const bool causal = layer.param().attention_param().causal();
   DispatchCudaFloat(dtype, [&]<typename T>(T) {
@@ -248,7 +235,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
 
 void BackwardRow(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
-  const AttentionExtent e = ExtentOf(layer, args.inputs);
+  const AttentionExtent e = AttentionExtentOf(layer, args.inputs);
   const DType dtype = args.output_grads[0].dtype();
   const int64_t step = ItemsAtATime(e, dtype);
   DispatchCudaFloat(dtype, [&]<typename T>(T) {

@@ -1,5 +1,7 @@
 #include "layers/attention/attention_geometry.h"
 
+#include <cmath>
+
 #include "core/strings.h"
 
 namespace crema {
@@ -49,22 +51,45 @@ AttentionExtent SeparateExtent(const Layer& layer, const Shape& q, const Shape& 
   return e;
 }
 
-}  // namespace
-
-AttentionExtent AttentionExtentOf(const Layer& layer, std::span<const Shape> inputs) {
+AttentionExtent ExtentOf(const Layer& layer, std::span<const Shape> inputs) {
   const AttentionParameter& param = layer.param().attention_param();
   AttentionExtent e;
   e.heads = param.num_heads();
   e.kv_heads = param.num_kv_heads() > 0 ? param.num_kv_heads() : e.heads;
-  const size_t tensors = inputs.size() < 3 ? 1 : 3;
-  for (size_t i = 0; i < tensors; ++i) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].axes() == 3) continue;
     FailInputs(layer, StrCat("Attention takes bottoms of 3 axes, items x places x features, but "
                              "bottom ",
                              i, " is ", ToString(inputs[i])));
   }
-  return tensors == 1 ? PackedExtent(layer, inputs[0], e)
-                      : SeparateExtent(layer, inputs[0], inputs[1], inputs[2], e);
+  return inputs.size() == 1 ? PackedExtent(layer, inputs[0], e)
+                            : SeparateExtent(layer, inputs[0], inputs[1], inputs[2], e);
+}
+
+const Shape& ShapeOf(const BlobSpec& spec) { return spec.shape; }
+const Shape& ShapeOf(const ConstTensorView& view) { return view.shape(); }
+
+template <typename Views>
+AttentionExtent ExtentOfAll(const Layer& layer, const Views& inputs) {
+  std::array<Shape, 3> shapes;
+  const size_t count = inputs.size() < 3 ? 1 : 3;
+  for (size_t i = 0; i < count; ++i) shapes[i] = ShapeOf(inputs[i]);
+  return ExtentOf(layer, std::span(shapes).first(count));
+}
+
+}  // namespace
+
+AttentionExtent AttentionExtentOf(const Layer& layer, std::span<const BlobSpec> inputs) {
+  return ExtentOfAll(layer, inputs);
+}
+
+AttentionExtent AttentionExtentOf(const Layer& layer, std::span<const ConstTensorView> inputs) {
+  return ExtentOfAll(layer, inputs);
+}
+
+double AttentionScale(const Layer& layer, const AttentionExtent& e) {
+  const AttentionParameter& attention = layer.param().attention_param();
+  return attention.has_scale() ? attention.scale() : 1 / std::sqrt(static_cast<double>(e.size));
 }
 
 std::array<int64_t, 4> MaskStrides(const Layer& layer, const AttentionExtent& e,

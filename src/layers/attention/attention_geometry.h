@@ -35,9 +35,14 @@ struct AttentionExtent {
 // Index of the mask among `inputs` bottoms; -1: there is none.
 inline int AttentionMask(size_t inputs) { return inputs == 2 ? 1 : inputs == 4 ? 3 : -1; }
 
-// Checks the shapes of queries, keys and values (or the packed one) against attention_param.
+// Checks the shapes of queries, keys and values (or the packed one) against attention_param; what
+// else there is in `inputs` is not looked at.
 // Throws kInvalidArgument.
-AttentionExtent AttentionExtentOf(const Layer& layer, std::span<const Shape> inputs);
+AttentionExtent AttentionExtentOf(const Layer& layer, std::span<const BlobSpec> inputs);
+AttentionExtent AttentionExtentOf(const Layer& layer, std::span<const ConstTensorView> inputs);
+
+// The factor on products of queries and keys.
+double AttentionScale(const Layer& layer, const AttentionExtent& extent);
 
 // Steps of the mask along item, head, query and key; 0 where it is the same for all. Throws when
 // it is not of 2 to 4 axes that broadcast to N x heads x Tq x Tk; 3 axes are N x Tq x Tk.

@@ -28,16 +28,23 @@ void MaskedSoftmax(const T* mask, int64_t mask_step, int64_t visible, int64_t ke
 }  // namespace
 
 template <typename T>
+void AttentionSoftmax(int64_t first, int64_t queries, int64_t keys, bool causal,
+                      const HeadMask<T>& mask, T* p) {
+  for (int64_t q = 0; q < queries; ++q) {
+    const int64_t at = first + q;
+    const T* row_mask = mask.data == nullptr ? nullptr : mask.data + at * mask.query_step;
+    MaskedSoftmax<T>(row_mask, mask.key_step, causal ? std::min(keys, at + 1) : keys, keys,
+                     p + q * keys);
+  }
+}
+
+template <typename T>
 void AttentionForward(const AttentionExtent& e, const AttentionTensors<T>& in,
                       const HeadOffsets& at, T scale, bool causal, const HeadMask<T>& mask, T* p,
                       T* y) {
   Gemm<T>(1, false, true, e.queries, e.keys, e.size, scale, in.query + at.query, e.query_stride(),
           in.key + at.key, e.key_stride(), T(0), p, e.keys);
-  for (int64_t q = 0; q < e.queries; ++q) {
-    const int64_t visible = causal ? std::min(e.keys, q + 1) : e.keys;
-    const T* row_mask = mask.data == nullptr ? nullptr : mask.data + q * mask.query_step;
-    MaskedSoftmax<T>(row_mask, mask.key_step, visible, e.keys, p + q * e.keys);
-  }
+  AttentionSoftmax<T>(0, e.queries, e.keys, causal, mask, p);
   Gemm<T>(1, false, false, e.queries, e.value_size, e.keys, T(1), p, e.keys, in.value + at.value,
           e.value_stride(), T(0), y + at.output, e.output_stride());
 }
@@ -73,12 +80,14 @@ void AttentionBackward(const AttentionExtent& e, const AttentionTensors<T>& in,
   }
 }
 
+template void AttentionSoftmax(int64_t, int64_t, int64_t, bool, const HeadMask<float>&, float*);
 template void AttentionForward(const AttentionExtent&, const AttentionTensors<float>&,
                                const HeadOffsets&, float, bool, const HeadMask<float>&, float*,
                                float*);
 template void AttentionBackward(const AttentionExtent&, const AttentionTensors<float>&,
                                 const HeadOffsets&, float, float, const float*, const float*,
                                 const AttentionGradients<float>&, float*);
+template void AttentionSoftmax(int64_t, int64_t, int64_t, bool, const HeadMask<double>&, double*);
 template void AttentionForward(const AttentionExtent&, const AttentionTensors<double>&,
                                const HeadOffsets&, double, bool, const HeadMask<double>&, double*,
                                double*);

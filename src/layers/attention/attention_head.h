@@ -1,7 +1,9 @@
 // The mathematics of one head of attention; T is float or double.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 
 #include "layers/attention/attention_geometry.h"
 
@@ -15,6 +17,28 @@ struct HeadMask {
   int64_t key_step = 0;
 };
 
+// The mask of a layer among its inputs, if it has one.
+template <typename T>
+class AttentionMasks {
+ public:
+  AttentionMasks(const Layer& layer, const AttentionExtent& e,
+                 std::span<const ConstTensorView> inputs) {
+    const int mask = AttentionMask(inputs.size());
+    if (mask < 0) return;
+    const ConstTensorView& view = inputs[static_cast<size_t>(mask)];
+    data_ = view.data<T>();
+    steps_ = MaskStrides(layer, e, view.shape());
+  }
+  HeadMask<T> Of(int64_t item, int64_t head) const {
+    if (data_ == nullptr) return {};
+    return {data_ + item * steps_[0] + head * steps_[1], steps_[2], steps_[3]};
+  }
+
+ private:
+  const T* data_ = nullptr;
+  std::array<int64_t, 4> steps_{};
+};
+
 // Where queries, keys and values begin.
 template <typename T>
 struct AttentionTensors {
@@ -23,6 +47,13 @@ struct AttentionTensors {
   const T* value = nullptr;
 };
 
+template <typename T>
+AttentionTensors<T> AttentionTensorsOf(const AttentionExtent& e,
+                                       std::span<const ConstTensorView> inputs) {
+  return {inputs[0].data<T>(), inputs[e.packed ? 0 : 1].data<T>() + e.key_begin(),
+          inputs[e.packed ? 0 : 2].data<T>() + e.value_begin()};
+}
+
 // Null where a gradient is not wanted.
 template <typename T>
 struct AttentionGradients {
@@ -30,6 +61,16 @@ struct AttentionGradients {
   T* key = nullptr;
   T* value = nullptr;
 };
+
+template <typename T>
+AttentionGradients<T> AttentionGradientsOf(const AttentionExtent& e,
+                                           std::span<const TensorView> grads) {
+  const auto begin = [&](size_t i, int64_t offset) {
+    const TensorView& view = grads[e.packed ? 0 : i];
+    return view.empty() ? nullptr : view.data<T>() + offset;
+  };
+  return {begin(0, 0), begin(1, e.key_begin()), begin(2, e.value_begin())};
+}
 
 // Offsets of one head of one item.
 struct HeadOffsets {
@@ -41,6 +82,11 @@ struct HeadOffsets {
         saved((item * e.heads + head) * e.products()) {}
   int64_t query, key, value, output, saved;
 };
+
+// Products of the queries from `first` on with the keys from 0 on -> probabilities, in place.
+template <typename T>
+void AttentionSoftmax(int64_t first, int64_t queries, int64_t keys, bool causal,
+                      const HeadMask<T>& mask, T* p);
 
 // p (Tq x Tk) = softmax(scale Q K^T + mask) row by row; y = p V. A row that sees no key is 0.
 template <typename T>

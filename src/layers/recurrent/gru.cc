@@ -11,6 +11,7 @@
 #include "layers/recurrent/for_rows.h"
 #include "layers/recurrent/lstm_cell.h"
 #include "layers/recurrent/recurrent_layer.h"
+#include "layers/recurrent/recurrent_rows.h"
 #include "math/bias_activation.h"
 #include "math/fast_exp.h"
 #include "math/gemm.h"
@@ -142,8 +143,7 @@ void GruSteps::Forward(const ForwardPass<T>& pass) const {
     }
     const T* bias = pass.Learned(RecurrentBlob::kExtraBias);
     for (int64_t n = 0; n < e.streams; ++n) std::copy(bias, bias + width, from_h + n * width);
-    Gemm<T>(pass.threads, false, true, e.streams, width, e.hidden, T(1), before, e.hidden,
-            pass.Learned(RecurrentBlob::kHidden), e.hidden, T(1), from_h, width);
+    AddHiddenProduct<T>(pass, width, before, from_h);
     StepResetAfter(pass, pass.Time(k), before, from_h);
   }
   StoreFinal(pass, 0, hidden);
@@ -312,6 +312,9 @@ void RegisterGRU(Registry& registry) {
   type.make = [](const LayerParameter& p) {
     return std::make_unique<const RecurrentLayerOf<GruSteps>>(p);
   };
+#ifdef CREMA_HAVE_ONEDNN
+  type.kernels = {OneDnnRecurrentKernel()};
+#endif
   type.samples = Samples();
   registry.Add(std::move(type));
 }

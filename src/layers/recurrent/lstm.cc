@@ -10,6 +10,7 @@
 #include "layers/recurrent/for_rows.h"
 #include "layers/recurrent/lstm_cell.h"
 #include "layers/recurrent/recurrent_layer.h"
+#include "layers/recurrent/recurrent_rows.h"
 #include "math/gemm.h"
 
 namespace crema {
@@ -58,8 +59,7 @@ void LstmSteps::Forward(const ForwardPass<T>& pass) const {
     const int64_t t = pass.Time(k);
     T* z = gates + t * e.streams * width;
     LoadHidden(pass, k, hidden, pass.scratch);
-    Gemm<T>(pass.threads, false, true, e.streams, width, size, T(1), pass.scratch, size,
-            pass.Learned(RecurrentBlob::kHidden), size, T(1), z, width);
+    AddHiddenProduct<T>(pass, width, pass.scratch, z);
     const T* before = CellsBefore(pass, k, cells);
     const T* factors = pass.Factors(k);
     ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t n, int64_t begin, int64_t end) {
@@ -78,7 +78,6 @@ template <typename T>
 void LstmSteps::Backward(const BackwardPass<T>& pass) const {
   const SequenceExtent& e = pass.extent;
   const int64_t size = e.hidden, width = 4 * size;
-  const T* weight = pass.Learned(RecurrentBlob::kHidden);
   T* dz = pass.scratch;
   T* before = dz + e.rows() * width;
   T* dh = before + e.rows() * size;
@@ -99,8 +98,7 @@ void LstmSteps::Backward(const BackwardPass<T>& pass) const {
                          factors == nullptr ? T(1) : factors[n], dc + n * size, dh + n * size,
                          dz + row * width, dc + n * size);
     });
-    Gemm<T>(pass.threads, false, false, e.streams, size, width, T(1), dz + t * e.streams * width,
-            width, weight, size, T(0), dh, size);
+    HiddenProductBackward<T>(pass, width, dz + t * e.streams * width, dh);
     ApplyFactors(pass, k, dh);
   }
   if (pass.initial_grads[0] != nullptr) CopyOrZero<T>(dh, e.state(), pass.initial_grads[0]);
@@ -164,6 +162,9 @@ void RegisterLSTM(Registry& registry) {
   type.make = [](const LayerParameter& p) {
     return std::make_unique<const RecurrentLayerOf<LstmSteps>>(p);
   };
+#ifdef CREMA_HAVE_ONEDNN
+  type.kernels = {OneDnnRecurrentKernel()};
+#endif
   type.samples = Samples();
   registry.Add(std::move(type));
 }

@@ -11,6 +11,10 @@ namespace {
 // Elements from one direction to the next in a tape: steps x streams x width.
 int64_t TapeSize(const SequenceExtent& e, int64_t width) { return e.rows() * width * e.hidden; }
 
+SequenceProducts* ProductsOf(std::span<SequenceProducts* const> products, int direction) {
+  return products.empty() ? nullptr : products[static_cast<size_t>(direction)];
+}
+
 }  // namespace
 
 SequenceExtent RecurrentLayer::ExtentOf(const Shape& x, const Shape* x_static) const {
@@ -103,8 +107,9 @@ class Places {
 
 template <typename T>
 void RecurrentLayer::ForwardDirection(const ForwardArgs& args, const Bottoms& bottoms,
-                                      int direction) const {
+                                      int direction, SequenceProducts* products) const {
   ForwardPass<T> pass;
+  pass.products = products;
   FillPass<T>(args, bottoms, direction, &pass);
   const SequenceExtent& e = pass.extent;
   ScratchCutter cutter(args.scratch);
@@ -142,11 +147,12 @@ T* GradientOf(const TensorView& view) {
 
 template <typename T>
 void RecurrentLayer::BackwardDirection(const BackwardArgs& args, const Bottoms& bottoms,
-                                       int direction) const {
+                                       int direction, SequenceProducts* products) const {
   const auto input_grad = [&](int i) {
     return i < 0 ? nullptr : GradientOf<T>(args.input_grads[static_cast<size_t>(i)]);
   };
   BackwardPass<T> pass;
+  pass.products = products;
   FillPass<T>(args, bottoms, direction, &pass);
   const SequenceExtent& e = pass.extent;
   ScratchCutter cutter(args.scratch);
@@ -178,17 +184,22 @@ void RecurrentLayer::BackwardDirection(const BackwardArgs& args, const Bottoms& 
   Run(pass);
 }
 
-void RecurrentLayer::Forward(const ForwardArgs& args) const {
+void RecurrentLayer::ForwardWith(const ForwardArgs& args,
+                                 std::span<SequenceProducts* const> products) const {
   const Bottoms bottoms = BottomsOf(args.inputs.size());
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    for (int d = 0; d < Directions(); ++d) ForwardDirection<T>(args, bottoms, d);
+    for (int d = 0; d < Directions(); ++d) {
+      ForwardDirection<T>(args, bottoms, d, ProductsOf(products, d));
+    }
   });
 }
 
-void RecurrentLayer::Backward(const BackwardArgs& args) const {
+void RecurrentLayer::BackwardWith(const BackwardArgs& args,
+                                  std::span<SequenceProducts* const> products) const {
   const Bottoms bottoms = BottomsOf(args.inputs.size());
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    for (int d = 0; d < Directions(); ++d) BackwardDirection<T>(args, bottoms, d);
+    for (int d = 0; d < Directions(); ++d)
+      BackwardDirection<T>(args, bottoms, d, ProductsOf(products, d));
   });
 }
 

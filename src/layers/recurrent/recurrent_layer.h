@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -32,13 +33,17 @@ class RecurrentLayer : public Layer {
   RecurrentLayer(const LayerParameter& param, const RecurrentCell& cell);
 
   LayerInfo Infer(const InferContext& context) const override;
-  void Forward(const ForwardArgs& args) const override;
-  void Backward(const BackwardArgs& args) const override;
+  void Forward(const ForwardArgs& args) const override { ForwardWith(args, {}); }
+  void Backward(const BackwardArgs& args) const override { BackwardWith(args, {}); }
   size_t ForwardScratch(const InferContext& context, const LayerInfo& info,
                         int threads) const override;
   size_t BackwardScratch(const InferContext& context, const LayerInfo& info,
                          int threads) const override;
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext&, Phase) const override;
+
+  // With other products than Gemm: by direction, or none.
+  void ForwardWith(const ForwardArgs& args, std::span<SequenceProducts* const> products) const;
+  void BackwardWith(const BackwardArgs& args, std::span<SequenceProducts* const> products) const;
 
   // What follows is for what runs a layer: how it is laid out.
   // Indices of the bottoms; -1: not there.
@@ -84,9 +89,11 @@ class RecurrentLayer : public Layer {
   template <typename T>
   void CutScratch(int64_t cell, ScratchCutter* cutter, SequencePass<T>* pass) const;
   template <typename T>
-  void ForwardDirection(const ForwardArgs& args, const Bottoms& bottoms, int direction) const;
+  void ForwardDirection(const ForwardArgs& args, const Bottoms& bottoms, int direction,
+                        SequenceProducts* products) const;
   template <typename T>
-  void BackwardDirection(const BackwardArgs& args, const Bottoms& bottoms, int direction) const;
+  void BackwardDirection(const BackwardArgs& args, const Bottoms& bottoms, int direction,
+                         SequenceProducts* products) const;
   template <typename T>
   void LoadCarried(const ForwardArgs& args, const SequenceExtent& extent, T* initial) const;
 

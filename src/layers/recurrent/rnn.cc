@@ -7,6 +7,7 @@
 
 #include "layers/recurrent/for_rows.h"
 #include "layers/recurrent/recurrent_layer.h"
+#include "layers/recurrent/recurrent_rows.h"
 #include "math/bias_activation.h"
 #include "math/gemm.h"
 
@@ -45,8 +46,7 @@ void RnnSteps::Forward(const ForwardPass<T>& pass) const {
   for (int64_t k = 0; k < e.steps; ++k) {
     T* z = h + pass.Time(k) * e.state();
     LoadHidden(pass, k, hidden, pass.scratch);
-    Gemm<T>(pass.threads, false, true, e.streams, size, size, T(1), pass.scratch, size,
-            pass.Learned(RecurrentBlob::kHidden), size, T(1), z, size);
+    AddHiddenProduct<T>(pass, size, pass.scratch, z);
     ParallelFor(pass.threads, e.state(), kCellGrain, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) z[i] = std::tanh(z[i]);
     });
@@ -103,8 +103,7 @@ void RnnSteps::Backward(const BackwardPass<T>& pass) const {
         dz[at + i] = (dz[at + i] + dh[i]) * (T(1) - h[at + i] * h[at + i]);
       }
     });
-    Gemm<T>(pass.threads, false, false, e.streams, size, size, T(1), dz + at, size,
-            pass.Learned(RecurrentBlob::kHidden), size, T(0), dh, size);
+    HiddenProductBackward<T>(pass, size, dz + at, dh);
     ApplyFactors(pass, k, dh);
   }
   if (pass.initial_grads[0] != nullptr) CopyOrZero<T>(dh, e.state(), pass.initial_grads[0]);
@@ -155,6 +154,9 @@ void RegisterRNN(Registry& registry) {
   type.make = [](const LayerParameter& p) {
     return std::make_unique<const RecurrentLayerOf<RnnSteps>>(p);
   };
+#ifdef CREMA_HAVE_ONEDNN
+  type.kernels = {OneDnnRecurrentKernel()};
+#endif
   type.samples = Samples();
   registry.Add(std::move(type));
 }

@@ -1,6 +1,7 @@
 #include "layers/recurrent/sequence_pass.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "core/parallel_for.h"
 #include "math/bias_activation.h"
@@ -31,8 +32,31 @@ void ProjectInput(const ForwardPass<T>& pass, int64_t width, T* z) {
     const T* from = pass.x_static != nullptr ? first + row % e.streams * width : bias;
     std::copy(from, from + width, z + row * width);
   }
+  if constexpr (std::is_same_v<T, float>) {
+    if (pass.products != nullptr && pass.products->AddInput(pass.x, z)) return;
+  }
   Gemm<T>(pass.threads, false, true, e.rows(), width, e.inputs, T(1), pass.x, e.inputs,
           pass.Learned(RecurrentBlob::kInput), e.inputs, T(1), z, width);
+}
+
+template <typename T>
+void AddHiddenProduct(const ForwardPass<T>& pass, int64_t width, const T* h, T* z) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (pass.products != nullptr) return pass.products->AddHidden(h, z);
+  }
+  const SequenceExtent& e = pass.extent;
+  Gemm<T>(pass.threads, false, true, e.streams, width, e.hidden, T(1), h, e.hidden,
+          pass.Learned(RecurrentBlob::kHidden), e.hidden, T(1), z, width);
+}
+
+template <typename T>
+void HiddenProductBackward(const BackwardPass<T>& pass, int64_t width, const T* dz, T* dh) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (pass.products != nullptr) return pass.products->HiddenGradient(dz, dh);
+  }
+  const SequenceExtent& e = pass.extent;
+  Gemm<T>(pass.threads, false, false, e.streams, e.hidden, width, T(1), dz, width,
+          pass.Learned(RecurrentBlob::kHidden), e.hidden, T(0), dh, e.hidden);
 }
 
 namespace {
@@ -132,6 +156,8 @@ void StoreFinal(const ForwardPass<T>& pass, size_t state, const HiddenRows<T>& r
 
 template void CopyOrZero(const float*, int64_t, float*);
 template void ProjectInput(const ForwardPass<float>&, int64_t, float*);
+template void AddHiddenProduct(const ForwardPass<float>&, int64_t, const float*, float*);
+template void HiddenProductBackward(const BackwardPass<float>&, int64_t, const float*, float*);
 template void ProjectInputBackward(const BackwardPass<float>&, int64_t, const float*);
 template void LoadHidden(const SequencePass<float>&, int64_t, const HiddenRows<float>&, float*);
 template void LoadAllHidden(const SequencePass<float>&, const HiddenRows<float>&, float*);
@@ -140,6 +166,8 @@ template void StoreFinal(const ForwardPass<float>&, size_t, const HiddenRows<flo
 
 template void CopyOrZero(const double*, int64_t, double*);
 template void ProjectInput(const ForwardPass<double>&, int64_t, double*);
+template void AddHiddenProduct(const ForwardPass<double>&, int64_t, const double*, double*);
+template void HiddenProductBackward(const BackwardPass<double>&, int64_t, const double*, double*);
 template void ProjectInputBackward(const BackwardPass<double>&, int64_t, const double*);
 template void LoadHidden(const SequencePass<double>&, int64_t, const HiddenRows<double>&, double*);
 template void LoadAllHidden(const SequencePass<double>&, const HiddenRows<double>&, double*);

@@ -29,6 +29,18 @@ constexpr size_t kMostTapes = 2;   // what a cell keeps of every step
 template <typename T>
 using BlobPointers = std::array<T*, kRecurrentBlobs>;
 
+// Products with the weights of one direction in single precision that are faster than Gemm.
+class SequenceProducts {
+ public:
+  virtual ~SequenceProducts() = default;
+  // z (rows x width) += x W_x^T of all steps; false: nothing was done.
+  virtual bool AddInput(const float* x, float* z) = 0;
+  // z (streams x width) += h W_h^T of one step.
+  virtual void AddHidden(const float* h, float* z) = 0;
+  // dh (streams x hidden) = dz W_h of one step, the way back.
+  virtual void HiddenGradient(const float* dz, float* dh) = 0;
+};
+
 template <typename T>
 struct SequencePass {
   int threads = 1;
@@ -41,8 +53,9 @@ struct SequencePass {
   std::array<const T*, kMostStates> initial{};  // streams x hidden; null: zeros
   std::array<const T*, kMostTapes> tapes{};     // backward: as forward left them
   int64_t y_stride = 0;                         // from one row of y to the next
-  T* static_scratch = nullptr;  // streams x gate width, where there is a static input
-  T* scratch = nullptr;         // as many elements as the cell books
+  T* static_scratch = nullptr;           // streams x gate width, where there is a static input
+  T* scratch = nullptr;                  // as many elements as the cell books
+  SequenceProducts* products = nullptr;  // null: by Gemm
 
   const T* Learned(RecurrentBlob blob) const { return learned[static_cast<size_t>(blob)]; }
   // The step that is computed as k-th.
@@ -88,6 +101,14 @@ constexpr int64_t kCellGrain = 1 << 10;  // elements of a state that pay for a t
 // z (rows x width) = b + W_x x + W_static x_static: all steps in one product.
 template <typename T>
 void ProjectInput(const ForwardPass<T>& pass, int64_t width, T* z);
+
+// z (streams x width) += h W_h^T, h is streams x hidden.
+template <typename T>
+void AddHiddenProduct(const ForwardPass<T>& pass, int64_t width, const T* h, T* z);
+
+// dh = dz W_h, the way back from that.
+template <typename T>
+void HiddenProductBackward(const BackwardPass<T>& pass, int64_t width, const T* dz, T* dh);
 
 // The way back from dz: dx, dstatic and the gradients of W_x, b and W_static.
 template <typename T>

@@ -34,7 +34,12 @@ struct Blobs {
 ForwardDesc MakeForwardDesc(const PackedProductConfig& c) {
   const Blobs b(c);
   constexpr auto kKind = dnnl::prop_kind::forward_inference;
-  const dnnl::primitive_attr attr = onednn::Attributes();
+  dnnl::primitive_attr attr = onednn::Attributes();
+  if (c.add) {
+    dnnl::post_ops ops;
+    ops.append_sum(1);
+    attr.set_post_ops(ops);
+  }
 #if DNNL_VERSION_MAJOR >= 3
   return {onednn::Cpu(), kKind, b.x, b.weight, b.bias, b.y, attr};
 #else
@@ -78,6 +83,7 @@ void PackedProduct::Parts::MakePrimitives() {
 }
 
 PackedProduct::PackedProduct(const PackedProductConfig& config) {
+  CREMA_CHECK(!config.add || (!config.bias && !config.relu.on));
   const onednn::ThreadCount threads(config.threads);
   parts_ = onednn::Try("inner product", [&] { return std::make_unique<Parts>(config); });
 }
@@ -87,6 +93,8 @@ PackedProduct::~PackedProduct() = default;
 size_t PackedProduct::KeptBytes() const { return parts_->PackedBytes(); }
 
 size_t PackedProduct::Scratch() const { return ScratchOf(parts_->forward); }
+
+void PackedProduct::ForgetWeights() { parts_->keeps = false; }
 
 void PackedProduct::Forward(const float* x, const float* weight, const float* bias, float* y,
                             bool keep_weights, std::span<std::byte> scratch) {

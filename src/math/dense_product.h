@@ -1,0 +1,46 @@
+// Products of matrices that both change from pass to pass, in single precision by oneDNN. Only
+// there when the build has oneDNN (CREMA_HAVE_ONEDNN).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace crema {
+
+// C = scale * op(A) op(B), all row-major without gaps; op(A) is m x k, op(B) is k x n.
+struct DenseProductConfig {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  bool transpose_a = false;  // A is given as k x m
+  bool transpose_b = false;  // B is given as n x k
+  float scale = 1;
+  bool add = false;  // to what C holds; scale is 1 then
+  int threads = 1;
+};
+
+// Thread safety: one thread at a time, on at most `threads` threads. Inside of a ParallelFor body
+// one with threads = 1.
+class DenseProduct {
+ public:
+  // Requires m, n, k > 0. Throws kUnsupported where oneDNN has nothing for it.
+  explicit DenseProduct(const DenseProductConfig& config);
+  ~DenseProduct();
+  DenseProduct(DenseProduct&&) noexcept;
+  DenseProduct& operator=(DenseProduct&&) noexcept;
+
+  // Whether it is oneDNN's fastest code, made for these extents, and not a general one that takes
+  // as long as Gemm.
+  static bool IsFast(const DenseProductConfig& config);
+
+  size_t Scratch() const;  // bytes that Run needs, on a cache line
+  void Run(const float* a, const float* b, float* c, std::byte* scratch);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace crema
