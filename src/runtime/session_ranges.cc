@@ -53,8 +53,10 @@ void Session::TakeMemoryApart(int v) {
   take(value.gradient, &apart_gradients_);
 }
 
+// A Concat in a Concat does not run where its output is a range.
 int64_t Session::OutputStrideOf(const PlannedLayer& layer) const {
-  return layer.outputs.size() == 1 ? DataOf(layer.outputs[0]).image_stride() : 0;
+  if (layer.outputs.size() != 1 || layer.joined_images) return 0;
+  return DataOf(layer.outputs[0]).image_stride();
 }
 
 // Whether its inputs are where its output has them, with the extents of now.
