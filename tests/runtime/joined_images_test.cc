@@ -74,7 +74,7 @@ bool Joins(const Plan& plan, const std::string& name) {
   return false;
 }
 
-bool Joins(const std::string& text, const std::string& name, PlanOptions options = {}) {
+bool Joins(const std::string& text, const std::string& name, const PlanOptions& options = {}) {
   return Joins(*PlanText(text, TRAIN, options), name);
 }
 
