@@ -74,7 +74,8 @@ struct Kernel {
   std::function<LayerInfo(const KernelQuery&)> info = {};
   // Whether it can write output 0 and read its gradient where images lie `query.output_stride`
   // elements apart: as ranges of the channels of a larger blob. Such tensors have an
-  // image_stride(). Empty: never.
+  // image_stride(). Asked for the planned batch, to say no where it does not pay; a row that has
+  // this function must be able to for any other batch. Empty: never.
   std::function<bool(const KernelQuery&)> strided_output = {};
 };
 
