@@ -31,7 +31,9 @@ inline int64_t StoredBytes(const BlobSpec& spec) {
 
 // Read-only view of dense elements, row-major but for those that a row of a kernel list takes in
 // another memory format (the shape is N x C x H x W in each). A default one is empty(): the caller
-// does not want or may not see that tensor. Copying is cheap and allocates nothing.
+// does not want or may not see that tensor. Rows that say so (Kernel::strided_output) may be given
+// one whose images (axis 0) lie further apart than they are large. Copying is cheap and allocates
+// nothing.
 class ConstTensorView {
  public:
   ConstTensorView() = default;
@@ -45,8 +47,11 @@ class ConstTensorView {
   int64_t count() const { return shape_.count(); }
   size_t bytes() const { return static_cast<size_t>(count()) * SizeOf(dtype_); }
   const void* raw() const { return data_; }
+  // Elements from one image to the next; 0: dense, all elements one behind the other.
+  int64_t image_stride() const { return image_stride_; }
+  void set_image_stride(int64_t elements) { image_stride_ = elements; }
 
-  // Requires: T is the element type.
+  // Requires: T is the element type; `span` only of dense ones.
   template <typename T>
   const T* data() const {
     CREMA_CHECK(dtype_ == DTypeOf<T>::value);
@@ -54,6 +59,7 @@ class ConstTensorView {
   }
   template <typename T>
   std::span<const T> span() const {
+    CREMA_CHECK(image_stride_ == 0);
     return {data<T>(), static_cast<size_t>(count())};
   }
 
@@ -62,6 +68,7 @@ class ConstTensorView {
   Shape shape_;
   DType dtype_ = DType::kF32;
   Device device_;
+  int64_t image_stride_ = 0;
 };
 
 // As ConstTensorView, for what a layer writes.
@@ -70,7 +77,11 @@ class TensorView {
   TensorView() = default;
   TensorView(void* data, const Shape& shape, DType dtype, Device device = {})
       : data_(data), shape_(shape), dtype_(dtype), device_(device) {}
-  operator ConstTensorView() const { return {data_, shape_, dtype_, device_}; }  // NOLINT: widening
+  operator ConstTensorView() const {  // NOLINT: widening
+    ConstTensorView view(data_, shape_, dtype_, device_);
+    view.set_image_stride(image_stride_);
+    return view;
+  }
 
   bool empty() const { return data_ == nullptr; }
   const Shape& shape() const { return shape_; }
@@ -79,6 +90,8 @@ class TensorView {
   int64_t count() const { return shape_.count(); }
   size_t bytes() const { return static_cast<size_t>(count()) * SizeOf(dtype_); }
   void* raw() const { return data_; }
+  int64_t image_stride() const { return image_stride_; }
+  void set_image_stride(int64_t elements) { image_stride_ = elements; }
 
   template <typename T>
   T* data() const {
@@ -87,6 +100,7 @@ class TensorView {
   }
   template <typename T>
   std::span<T> span() const {
+    CREMA_CHECK(image_stride_ == 0);
     return {data<T>(), static_cast<size_t>(count())};
   }
 
@@ -95,6 +109,7 @@ class TensorView {
   Shape shape_;
   DType dtype_ = DType::kF32;
   Device device_;
+  int64_t image_stride_ = 0;
 };
 
 // Owns its memory; moves, does not copy. Zeroed when made.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph/precision.h"
+#include "graph/layer_query.h"
 
 namespace crema {
 namespace {
@@ -78,31 +78,8 @@ class Absorber {
     });
   }
 
-  template <typename Body>
-  auto WithQuery(const PlannedLayer& layer, Body&& body) const {
-    std::vector<BlobSpec> inputs;
-    for (int v : layer.inputs) inputs.push_back(plan_.values[Index(v)].spec);
-    inputs.resize(inputs.size() - layer.added_inputs);
-    const InferContext context{.phase = layer.layer->param().phase(),
-                               .inputs = inputs,
-                               .output_count = layer.outputs.size(),
-                               .dtype = plan_.options.dtype,
-                               .rank = plan_.options.rank,
-                               .world = plan_.options.world};
-    return body(KernelQuery{.layer = *layer.layer,
-                            .context = context,
-                            .info = layer.info,
-                            .threads = plan_.options.threads,
-                            .backward = layer.backward,
-                            .to_input = WantsInputGradient(layer),
-                            .deterministic = plan_.options.deterministic,
-                            .precision = PrecisionOf(*layer.layer, plan_.options),
-                            .absorbed = layer.absorbed_layers});
-  }
-
   bool Ask(PlannedLayer* layer) const {
-    return WithQuery(*layer,
-                     [&](const KernelQuery& query) { return layer->kernel->absorbs(query); });
+    return WithQuery(plan_, *layer, 0, layer->kernel->absorbs);
   }
 
   void Absorb(int n, int next) {
@@ -137,7 +114,7 @@ class Absorber {
   }
 
   void BookAgain(PlannedLayer* layer) const {
-    WithQuery(*layer, [&](const KernelQuery& query) {
+    WithQuery(plan_, *layer, 0, [&](const KernelQuery& query) {
       if (layer->kernel->info) layer->info = layer->kernel->info(query);
       if (layer->backward) {
         layer->backward_scratch = static_cast<int64_t>(BackwardScratchOf(layer->kernel, query));

@@ -56,6 +56,8 @@ struct LayerInfo {
   // Output 0 is the inputs in memory, one behind the other, each with whole blocks of channels
   // where it has any: Forward is not called where they lie so already.
   bool joins = false;
+  // The same of each image (axis 0): the inputs are ranges of the channels of output 0.
+  bool joins_images = false;
   // Its blobs may all lie in another memory format, the same for each, as long as their channels
   // fill whole blocks: what it does goes by elements or by whole channels, in any order.
   bool any_format = false;

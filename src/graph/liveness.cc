@@ -1,10 +1,11 @@
 #include "graph/liveness.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 
+#include "graph/join_images.h"
+#include "graph/memory_classes.h"
 #include "graph/memory_planner.h"
 #include "graph/recompute.h"
 
@@ -14,52 +15,6 @@ namespace {
 bool At(const std::vector<bool>& flags, int i) {
   return static_cast<size_t>(i) < flags.size() && flags[static_cast<size_t>(i)];
 }
-
-// Union-find: values that lie in the same memory, where in it, and when that memory is needed.
-class Classes {
- public:
-  struct Needs {
-    int last_read = -1;     // step
-    bool for_ever = false;  // by somebody outside
-    int64_t bytes = 0;
-  };
-
-  explicit Classes(size_t count) : parent_(count), offset_(count), needs_(count) {
-    std::iota(parent_.begin(), parent_.end(), 0);
-  }
-  int Find(int v) {
-    while (Parent(v) != v) {
-      Offset(v) += Offset(Parent(v));     // 0 for a root
-      v = Parent(v) = Parent(Parent(v));  // halves the path
-    }
-    return v;
-  }
-  // Bytes from where the memory of its class starts.
-  int64_t OffsetOf(int v) {
-    int64_t offset = 0;
-    for (; Parent(v) != v; v = Parent(v)) offset += Offset(v);
-    return offset;
-  }
-  Needs& NeedsOf(int v) { return needs_[static_cast<size_t>(Find(v))]; }
-  // b lies `distance` bytes behind a. Requires: b is at the start of its class.
-  void Join(int a, int b, int64_t distance = 0) {
-    const int from = Find(b);
-    const Needs taken = NeedsOf(from);
-    Offset(from) = OffsetOf(a) + distance;
-    Parent(from) = Find(a);
-    Needs& needs = NeedsOf(a);
-    needs.last_read = std::max(needs.last_read, taken.last_read);
-    needs.for_ever = needs.for_ever || taken.for_ever;
-    needs.bytes = std::max(needs.bytes, OffsetOf(b) + taken.bytes);
-  }
-
- private:
-  int& Parent(int v) { return parent_[static_cast<size_t>(v)]; }
-  int64_t& Offset(int v) { return offset_[static_cast<size_t>(v)]; }
-  std::vector<int> parent_;
-  std::vector<int64_t> offset_;  // from where the parent lies
-  std::vector<Needs> needs_;     // of the root
-};
 
 // What a value has memory for: its data, and again its data where the backward pass makes it anew.
 // The latter have the ids behind the former.
@@ -83,6 +38,7 @@ class Placer {
   const std::vector<BufferRequest>& FindLifetimes() {
     for (size_t v = 0; v < plan_.values.size(); ++v) {
       const int value = static_cast<int>(v);
+      plan_.values[v].range = -1;
       data_.NeedsOf(value) = {.last_read = LastRead(value),
                               .for_ever = IsSetFromOutside(value) || readers_[v].empty(),
                               .bytes = StoredBytes(plan_.values[v].spec)};
@@ -149,6 +105,7 @@ class Placer {
     PlannedLayer& layer = plan_.layers[Index(n)];
     layer.in_place = false;
     layer.joined = false;
+    layer.joined_images = false;
     if (layer.inputs.empty() || layer.outputs.empty()) return;
     const int input = layer.inputs[0];
     const int output = layer.outputs[0];
@@ -158,7 +115,11 @@ class Placer {
       layer.forward = false;
       return;
     }
-    if (layer.info.joins) JoinInputs(n);
+    if (layer.can_join_images) {
+      JoinImages(n);
+    } else if (layer.info.joins) {
+      JoinInputs(n);
+    }
     if (!layer.info.in_place) return;
     const bool asked = plan_.values[Index(input)].name == plan_.values[Index(output)].name;
     if (!asked && !plan_.options.passes.share_memory) return;
@@ -193,6 +154,34 @@ class Placer {
       offset += StoredBytes(plan_.values[Index(v)].spec);
     }
     layer.joined = layer.in_place = true;
+  }
+
+  // The same image by image, forward and backward. A session that turns to other extents gives the
+  // inputs memory of their own, so that they may be read later.
+  void JoinImages(int n) {
+    PlannedLayer& layer = plan_.layers[Index(n)];
+    if (layer.recompute) return;
+    for (size_t i = 0; i < layer.inputs.size(); ++i) {
+      if (!IsPlaceable(layer.inputs[i], layer.to_input[i])) return;
+    }
+    const int64_t images = plan_.values[Index(layer.outputs[0])].spec.shape[0];
+    int64_t offset = 0;
+    for (size_t i = 0; i < layer.inputs.size(); ++i) {
+      const int v = layer.inputs[i];
+      data_.Join(layer.outputs[0], v, offset);
+      if (layer.to_input[i]) gradients_.Join(layer.outputs[0], v, offset);
+      offset += StoredBytes(plan_.values[Index(v)].spec) / images;
+      for (int name : NamesOf(plan_, v)) plan_.values[Index(name)].range = v;
+    }
+    layer.joined_images = layer.in_place = true;
+  }
+
+  // Its memory and that of its gradient are nobody else's, and it is written once.
+  bool IsPlaceable(int v, bool with_gradient) {
+    const int written = NamesOf(plan_, v).back();
+    const PlannedLayer& maker = LayerOf(plan_.values[Index(written)].producer);
+    return !maker.recompute && maker.joined_images == maker.can_join_images &&
+           data_.Find(v) == written && (!with_gradient || gradients_.Find(v) == written);
   }
 
   // The same for what the backward pass has made again.
@@ -254,6 +243,13 @@ class Placer {
     return last;
   }
 
+  // Of a range of `root`, in bytes; 0: it is none.
+  int64_t ImageStride(int v, int root) const {
+    if (plan_.values[Index(v)].range < 0) return 0;
+    const BlobSpec& whole = plan_.values[Index(root)].spec;
+    return StoredBytes(whole) / whole.shape[0];
+  }
+
   BufferRequest& RequestOf(int root, std::vector<int>* of_root) {
     int& request = (*of_root)[Index(root)];
     if (request < 0) {
@@ -283,6 +279,7 @@ class Placer {
       const bool outside = IsSetFromOutside(id);
       const int last = outside || readers_[v].empty() ? end_ : LastRead(id);
       const int64_t offset = data_.OffsetOf(id);
+      value.data.image_stride = ImageStride(id, root);
       Extend(&RequestOf(root, &data_requests_), offset + StoredBytes(value.spec),
              outside ? 0 : value.producer, last);
       slots_.push_back({&value.data, Index(data_requests_[Index(root)]), offset});
@@ -313,13 +310,16 @@ class Placer {
       }
       const bool read = LayerOf(value.producer).backward;
       if (!read && !value.gradient_written) continue;
-      const int root = gradients_.Find(static_cast<int>(v));
+      const int id = static_cast<int>(v);
+      const int root = gradients_.Find(id);
       const int last = read ? BackwardStep(value.producer) : end_;
       const int first = value.gradient_written ? BackwardStep(readers_[v][0].layer)
                                                : BackwardStep(value.producer);
-      Extend(&RequestOf(root, &of_root), StoredBytes(value.spec), first, last);
+      const int64_t offset = gradients_.OffsetOf(id);
+      Extend(&RequestOf(root, &of_root), offset + StoredBytes(value.spec), first, last);
       value.gradient.bytes = StoredBytes(value.spec);
-      slots_.push_back({&value.gradient, Index(of_root[Index(root)])});
+      value.gradient.image_stride = ImageStride(id, root);
+      slots_.push_back({&value.gradient, Index(of_root[Index(root)]), offset});
     }
   }
 

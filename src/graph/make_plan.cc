@@ -11,6 +11,7 @@
 #include "graph/gradient_flow.h"
 #include "graph/host_kernel.h"
 #include "graph/infer.h"
+#include "graph/join_images.h"
 #include "graph/learned_slots.h"
 #include "graph/liveness.h"
 #include "graph/measure_rows.h"
@@ -247,6 +248,7 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   if (options.passes.memory_formats) ChooseMemoryFormats(&graph, registry, times, options);
   Planner(graph, times, options, plan.get()).Run();
   AbsorbFollowers(plan.get());
+  MarkJoinableImages(plan.get());
   FitMemoryBudget(net.memory_budget(), source, plan.get());
   PlaceMemory(plan.get());
   return plan;

@@ -268,6 +268,10 @@ void FitMemoryBudget(uint64_t mebibytes, const SourceMap& source, Plan* plan) {
   if (mebibytes == 0 || !options.backward || !options.optimize || plan->layers.empty()) return;
   constexpr uint64_t kMost = std::numeric_limits<int64_t>::max() / kMebibyte;
   const int64_t bytes = static_cast<int64_t>(std::min(mebibytes, kMost)) * kMebibyte;
+  if (PlaceBuffers(FindLifetimes(plan)).arena_bytes <= bytes) return;
+  // What runs again has two places, and a range of another value one: the search would first have
+  // to free what taking them apart costs.
+  for (PlannedLayer& layer : plan->layers) layer.can_join_images = false;
   BudgetFitter fitter(plan);
   if (fitter.Fit(bytes)) return;
   const int64_t smallest = fitter.SmallestArena();

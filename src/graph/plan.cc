@@ -94,9 +94,9 @@ std::string DescribePlan(const Plan& plan) {
         : layer.kernel == nullptr ? "none"
                                   : layer.kernel->name + (layer.tuned ? ", tuned" : "");
     text += Row(layer.name(), layer.type->name, shapes, std::to_string(learned), Kibibytes(bytes),
-                layer.joined     ? "inputs lie in it"
-                : layer.in_place ? kernel + ", in place"
-                                 : kernel);
+                layer.joined || layer.joined_images ? "inputs lie in it"
+                : layer.in_place                    ? kernel + ", in place"
+                                                    : kernel);
   }
   text += DescribeReorders(plan);
   text += StrCat("  learned elements: ", plan.LearnedCount(),

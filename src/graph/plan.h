@@ -20,6 +20,8 @@ struct ArenaSlot {
   int64_t bytes = 0;
   // Not in the arena, but in what a layer lends: the value whose memory that is, else -1.
   int lender = -1;
+  // Of a range of each image of a larger value: bytes from one image of that to the next. Else 0.
+  int64_t image_stride = 0;
 };
 
 struct PlannedValue {
@@ -32,6 +34,9 @@ struct PlannedValue {
   ArenaSlot gradient;             // none when nobody wants it
   bool gradient_written = false;  // by its reader; otherwise backward starts from loss_weight
   bool is_output = false;
+  // Where it is a range of a larger value: one value of those that lie together there, in whose
+  // name a session gives them memory when they have other extents than planned.
+  int range = -1;
 };
 
 // A row of the kernel list that was passed over, and why.
@@ -56,6 +61,11 @@ struct PlannedLayer {
   bool in_place = false;
   // Its inputs were placed where its output has them (LayerInfo::joins), for the planned extents.
   bool joined = false;
+  // What makes its inputs can write them into its output, image by image (graph/join_images.h).
+  bool can_join_images = false;
+  // Its inputs are ranges of the images of its output (LayerInfo::joins_images), and so are their
+  // gradients, for the planned extents and any smaller number of images.
+  bool joined_images = false;
   // Its outputs and what it saves are not kept for backward: it runs forward again there, without
   // touching statistics. Its first run gets no memory for what it would save.
   bool recompute = false;

@@ -33,6 +33,8 @@ struct KernelQuery {
   Precision precision = FP32;  // the lowest that this layer may compute in
   // Layers whose work is to be done too, in order (PlannedLayer::absorbs).
   std::span<const Layer* const> absorbed = {};
+  // Elements from one image of output 0 to the next, and of its gradient; 0: dense.
+  int64_t output_stride = 0;
 };
 
 // "yes", or why not; the reason is kept in the plan and printed by `--explain`.
@@ -70,6 +72,11 @@ struct Kernel {
   // What Infer's answer (`query.info`) becomes with this row and what it absorbed: what is saved
   // and what backward reads. Empty: it stays.
   std::function<LayerInfo(const KernelQuery&)> info = {};
+  // Whether it can write output 0 and read its gradient where images lie `query.output_stride`
+  // elements apart: as ranges of the channels of a larger blob. Such tensors have an
+  // image_stride(). Asked for the planned batch, to say no where it does not pay; a row that has
+  // this function must be able to for any other batch. Empty: never.
+  std::function<bool(const KernelQuery&)> strided_output = {};
 };
 
 // The plain implementation, which Add appends for the CPU.

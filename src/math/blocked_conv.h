@@ -37,6 +37,10 @@ struct BlockedConvConfig {
   FusedRelu relu;
   bool backward = false;
   bool backward_to_input = false;
+  // Elements from one image of y to the next in Forward, each of whole blocks of channels; 0:
+  // dense. oneDNN has its reference only for such a y, so images are computed one by one, each by
+  // one thread.
+  int64_t y_stride = 0;
   int threads = 1;
 };
 
@@ -53,6 +57,8 @@ struct BlockedConvGrads {
   const void* x = nullptr;  // may be null where dweight is
   const void* y = nullptr;  // read where a ReLU is fused
   const void* dy = nullptr;
+  int64_t y_stride = 0;  // elements from one image to the next; 0: dense
+  int64_t dy_stride = 0;
   const float* weight = nullptr;
   void* dx = nullptr;        // null: not wanted; overwritten
   float* dweight = nullptr;  // null: not wanted; added to

@@ -10,26 +10,42 @@
 
 namespace crema {
 
-// For all of these: T, the type of the elements, is float or BFloat16; `planes` is batch x blocks
-// of channels; work is cut over `threads` threads, and bits do not depend on them. Index is uint8_t
-// or int32_t. Thread safety: any.
+// Batch x blocks of channels, and how those of y and dy lie; all else is dense.
+struct BlockedPoolPlanes {
+  BlockedPoolPlanes(int64_t all) : count(all) {}  // NOLINT: all are dense then
+  BlockedPoolPlanes(int64_t batch, int64_t blocks, int64_t image_stride)
+      : count(batch * blocks), image(blocks), stride(image_stride) {}
+
+  // Elements before a plane of y, of `size` each.
+  int64_t OutputBefore(int64_t plane, int64_t size) const {
+    return stride == 0 ? plane * size : plane / image * stride + plane % image * size;
+  }
+
+  int64_t count;
+  int64_t image = 1;   // planes of one
+  int64_t stride = 0;  // elements from one image to the next; 0: dense
+};
+
+// For all of these: T, the type of the elements, is float or BFloat16; work is cut over `threads`
+// threads, and bits do not depend on them. Index is uint8_t or int32_t. Thread safety: any.
 
 // `index` may be null.
 template <typename T, typename Index>
-void BlockedMaxPool(int threads, const PoolWindow& window, int64_t planes, const T* x, T* y,
-                    Index* index);
+void BlockedMaxPool(int threads, const PoolWindow& window, const BlockedPoolPlanes& planes,
+                    const T* x, T* y, Index* index);
 // Scratch of BFloat16 for the functions below, where sums are taken; float needs none.
 size_t BlockedPoolBackwardScratch(int threads, const PoolWindow& window);
 template <typename T, typename Index>
-void BlockedMaxPoolBackward(int threads, const PoolWindow& window, int64_t planes,
+void BlockedMaxPoolBackward(int threads, const PoolWindow& window, const BlockedPoolPlanes& planes,
                             const Index* index, const T* dy, T* dx, std::span<std::byte> scratch);
 
 // Requires windows that are not empty.
 template <typename T>
-void BlockedAveragePool(int threads, const PoolWindow& window, bool exclude_pad, int64_t planes,
-                        const T* x, T* y);
+void BlockedAveragePool(int threads, const PoolWindow& window, bool exclude_pad,
+                        const BlockedPoolPlanes& planes, const T* x, T* y);
 template <typename T>
 void BlockedAveragePoolBackward(int threads, const PoolWindow& window, bool exclude_pad,
-                                int64_t planes, const T* dy, T* dx, std::span<std::byte> scratch);
+                                const BlockedPoolPlanes& planes, const T* dy, T* dx,
+                                std::span<std::byte> scratch);
 
 }  // namespace crema

@@ -47,8 +47,9 @@ void BlockedWinogradWeights(const PackedConvShape& shape, WinogradPass pass, int
 // What is done to a convolved pixel: y = relu(sum + bias + residual).
 struct WinogradEpilogue {
   const float* bias = nullptr;      // null, or one an output channel
-  const float* residual = nullptr;  // null, or laid out as y; may be y itself
+  const float* residual = nullptr;  // null, or laid out as a dense y; may be y itself
   FusedRelu relu;
+  int64_t y_stride = 0;  // elements from one image of y to the next; 0: dense
 };
 
 // y is overwritten. `transformed` are the filters for kForward.

@@ -94,7 +94,7 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
     const bool reshaped = layer.inputs.empty() && !step->info->dynamic_outputs;
     BlobSpec spec = reshaped ? SpecOf(layer.outputs[o]) : step->info->outputs[o];
     spec.format = value.spec.format;
-    step->forward_outputs.push_back(ViewOf(value.data, spec));
+    step->forward_outputs.push_back(DataView(layer.outputs[o], spec));
     step->output_shapes.push_back(spec.shape);
   }
   if (IsSourceOfGpu(layer)) Stage(step);
@@ -113,14 +113,12 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
       step->learned.push_back(LearnedBlob(static_cast<size_t>(slot)));
     }
   }
-  step->joined =
-      layer.joined && std::ranges::all_of(layer.inputs, [&](int v) {
-        return shapes_[static_cast<size_t>(v)] == plan_->values[static_cast<size_t>(v)].spec.shape;
-      });
+  step->joined = IsJoined(layer);
   for (size_t i = 0; i < step->info->saved.size(); ++i) {
     const bool kept = i < layer.saved.size() && !layer.recompute;
     step->saved.push_back(kept ? ViewOf(layer.saved[i], step->info->saved[i]) : TensorView());
   }
+  CheckStrides(layer, *step, false);
 }
 
 void Session::BindBackward(const PlannedLayer& layer, Step* step) {
@@ -135,12 +133,12 @@ void Session::BindBackward(const PlannedLayer& layer, Step* step) {
     return ConstTensorView(nullptr, spec.shape, StoredType(spec), context_.device());
   };
   for (size_t i = 0; i < layer.inputs.size(); ++i) {
-    const PlannedValue& value = plan_->values[static_cast<size_t>(layer.inputs[i])];
     const BlobSpec spec = SpecOf(layer.inputs[i]);
     const bool reads = At(layer.info.backward_reads_input, i);
     step->backward_inputs.push_back(reads ? ConstTensorView(LateDataOf(layer.inputs[i]))
                                           : unread(spec));
-    step->input_grads.push_back(layer.to_input[i] ? ViewOf(value.gradient, spec) : TensorView());
+    step->input_grads.push_back(layer.to_input[i] ? GradientView(layer.inputs[i], spec)
+                                                  : TensorView());
   }
   for (size_t o = 0; o < layer.outputs.size(); ++o) {
     const PlannedValue& value = plan_->values[static_cast<size_t>(layer.outputs[o])];
@@ -148,7 +146,7 @@ void Session::BindBackward(const PlannedLayer& layer, Step* step) {
     const bool reads = At(layer.info.backward_reads_output, o);
     step->backward_outputs.push_back(reads ? ConstTensorView(LateDataOf(layer.outputs[o]))
                                            : unread(spec));
-    const TensorView gradient = ViewOf(value.gradient, spec);
+    const TensorView gradient = GradientView(layer.outputs[o], spec);
     const bool seeded = !value.gradient_written;
     if (seeded && layer.info.share && value.loss_weight == 0) {
       step->output_grads.emplace_back();  // Split adds up what is there
@@ -175,6 +173,7 @@ void Session::BindBackward(const PlannedLayer& layer, Step* step) {
   }
   const std::vector<TensorView>& saved = layer.recompute ? step->again_saved : step->saved;
   step->saved_const.assign(saved.begin(), saved.end());
+  CheckStrides(layer, *step, true);
 }
 
 double Session::Forward() {
@@ -292,7 +291,7 @@ void Session::RunBackward(const PlannedLayer& layer, const Step& step) {
   for (size_t s = 0; s < step.seeds.size(); ++s) {
     FillWith(context_, step.seeds[s], step.seed_values[s]);
   }
-  if (layer.info.view) return;
+  if (layer.info.view || (layer.joined_images && step.joined)) return;
   auto* scratch = static_cast<std::byte*>(scratch_.view().raw());
   const BackwardArgs args{.context = context_,
                           .phase = layer.layer->param().phase(),
@@ -318,10 +317,7 @@ void Session::RunBackward(const PlannedLayer& layer, const Step& step) {
   });
 }
 
-ConstTensorView Session::DataOf(int v) const {
-  const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
-  return ViewOf(value.data, SpecOf(v));
-}
+ConstTensorView Session::DataOf(int v) const { return DataView(v, SpecOf(v)); }
 
 ConstTensorView Session::Data(const std::string& name) const {
   const int v = plan_->FindValue(name);
@@ -334,16 +330,14 @@ TensorView Session::MutableData(const std::string& name) {
   const int v = plan_->FindFirstValue(name);
   if (v < 0) return {};
   if (IsBlocked(v)) return {};
-  const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
-  const TensorView view = ViewOf(value.data, SpecOf(v));
+  const TensorView view = DataView(v, SpecOf(v));
   return view.raw() == nullptr ? TensorView() : view;
 }
 
 ConstTensorView Session::Gradient(const std::string& name) const {
   const int v = plan_->FindFirstValue(name);
   if (v < 0 || IsBlocked(v)) return {};
-  const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
-  return ViewOf(value.gradient, SpecOf(v));
+  return GradientView(v, SpecOf(v));
 }
 
 LayerSessionState* Session::MutableState(const std::string& layer) {

@@ -134,6 +134,17 @@ class Session {
           Statistics statistics);
 
   TensorView ViewOf(const ArenaSlot& slot, const BlobSpec& spec) const;
+  // The same of a value, which may be a range of another one: in that, or with memory of its own
+  // where its extents are not the planned ones.
+  TensorView DataView(int value, const BlobSpec& spec) const;
+  TensorView GradientView(int value, const BlobSpec& spec) const;
+  TensorView RangeView(int value, const ArenaSlot& slot, const BlobSpec& spec,
+                       const std::vector<Tensor>& apart) const;
+  bool IsRange(int value, const Shape& shape) const;
+  void TakeMemoryApart(int value);
+  int64_t OutputStrideOf(const PlannedLayer& layer) const;
+  bool IsJoined(const PlannedLayer& layer) const;
+  void CheckStrides(const PlannedLayer& layer, const Step& step, bool backward) const;
   bool IsBlocked(int value) const {
     return plan_->values[static_cast<size_t>(value)].spec.format != MemoryFormat::kPlain;
   }
@@ -181,6 +192,8 @@ class Session {
   Tensor arena_;
   Tensor scratch_;
   Tensor gradient_memory_;
+  // By PlannedValue::range: data and gradients, where they were needed so far.
+  std::vector<Tensor> apart_, apart_gradients_;
   std::vector<Tensor> device_weights_;          // by slot, of those that own; on a GPU
   std::vector<TensorView> learned_gradients_;   // by slot
   std::vector<Step> steps_;                     // by layer

@@ -5,10 +5,12 @@
 namespace crema {
 
 void Session::Write(const TensorView& to, const void* from) const {
+  CREMA_CHECK(to.image_stride() == 0);
   Upload(context_, to.raw(), from, to.bytes());
 }
 
 void Session::Read(const ConstTensorView& from, void* to) const {
+  CREMA_CHECK(from.image_stride() == 0);
   Download(context_, to, from.raw(), from.bytes());
 }
 

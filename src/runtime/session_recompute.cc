@@ -6,7 +6,7 @@ namespace crema {
 
 TensorView Session::LateDataOf(int v) const {
   const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
-  return ViewOf(value.again.offset < 0 ? value.data : value.again, SpecOf(v));
+  return value.again.offset < 0 ? DataView(v, SpecOf(v)) : ViewOf(value.again, SpecOf(v));
 }
 
 void Session::BindAgain(const PlannedLayer& layer, Step* step) {

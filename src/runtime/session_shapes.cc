@@ -24,6 +24,7 @@ InferContext ContextOf(const Plan& plan, const PlannedLayer& layer,
 
 // In the formats that its inputs and outputs have.
 bool Fits(const Kernel& kernel, const KernelQuery& query, std::span<const BlobSpec> outputs) {
+  if (query.output_stride != 0 && !kernel.strided_output) return false;
   if (kernel.supports && !kernel.supports(query).yes) return false;
   if (!FitsFormats(kernel, query.info, query.context.inputs, outputs)) return false;
   return query.absorbed.empty() || (kernel.absorbs && kernel.absorbs(query));
@@ -65,6 +66,7 @@ void Session::SetShape(int v, const Shape& shape) {
   if (now == shape) return;
   now = shape;
   ++shape_epoch_;
+  if (plan_->values[static_cast<size_t>(v)].range >= 0 && !IsRange(v, shape)) TakeMemoryApart(v);
 }
 
 void Session::Reshape(const std::string& input, const Shape& shape) {
@@ -154,7 +156,8 @@ KernelQuery Session::QueryOf(const PlannedLayer& layer, const InferContext& cont
           .to_input = WantsInputGradient(layer),
           .deterministic = plan_->options.deterministic,
           .precision = PrecisionOf(*layer.layer, plan_->options),
-          .absorbed = layer.absorbed_layers};
+          .absorbed = layer.absorbed_layers,
+          .output_stride = OutputStrideOf(layer)};
 }
 
 // For the extents of now.

@@ -92,7 +92,7 @@ TEST(JoinedInputs, ConcatsInConcats) {
 }
 
 TEST(JoinedInputs, StayApartWhereThatCannotBe) {
-  // Several images: parts of the output lie between parts.
+  // Several images: parts of the output lie between parts (joined_images_test.cc).
   EXPECT_FALSE(
       Net(Input(2, 16) + Conv("a", 16) + Conv("b", 16) + Concat("c", "a", "b")).Joins("c"));
   // One of them twice.

@@ -8,6 +8,8 @@ namespace crema {
 
 // Requires SupportsBlockedConv and an epilogue that is possible.
 BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input, bool bf16 = false);
+// Kernel::strided_output of these rows, which can always.
+bool StridedOutputPays(const KernelQuery& query);
 BlockedConvShape BlockedShapeOf(const ConvGeometry& geometry);
 // What oneDNN has at all; `geometry` is MakeConvGeometry or MakeDeconvGeometry. Depends neither on
 // the batch nor on the spatial extents of the input.

@@ -59,7 +59,14 @@ BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input, bo
           .relu = epilogue.relu(),
           .backward = query.backward,
           .backward_to_input = query.to_input,
+          .y_stride = query.output_stride,
           .threads = query.threads};
+}
+
+// Images are shared out among threads then, of which none should wait long for the others.
+bool StridedOutputPays(const KernelQuery& query) {
+  const int64_t batch = query.info.outputs[0].shape[0];
+  return batch % query.threads == 0 || batch >= 32 * query.threads;
 }
 
 // Nothing here may depend on the batch or on the spatial extents of the input.
@@ -113,6 +120,8 @@ BlockedConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args) {
   grads.x = args.inputs[0].raw();
   grads.y = convolution.relu().on ? args.outputs[0].raw() : nullptr;
   grads.dy = args.output_grads[0].raw();
+  grads.y_stride = args.outputs[0].image_stride();
+  grads.dy_stride = args.output_grads[0].image_stride();
   grads.weight = args.learned[0].data<float>();
   grads.dx = args.input_grads[0].raw();
   grads.dweight = floats_or_null(args.learned_grads[0]);
@@ -214,6 +223,7 @@ Kernel MakeRow(const Kind& kind) {
     return state;
   };
   row.absorbs = ConvolutionAbsorbs;
+  row.strided_output = StridedOutputPays;
   row.seconds = [=](const KernelQuery& query) { return Seconds(kind, query); };
   return row;
 }

@@ -7,6 +7,7 @@
 #include "layers/convolution/convolution_blocked.h"
 #include "layers/normalization/standardize.h"
 #include "math/blocked_winograd.h"
+#include "math/image_ranges.h"
 #include "math/scratch.h"
 
 namespace crema {
@@ -99,7 +100,8 @@ size_t ForwardScratch(const KernelQuery& query) {
 
 size_t BackwardScratch(const KernelQuery& query) {
   const ScratchNeeds needs(query);
-  const bool masks = static_cast<const Convolution&>(query.layer).relu().on;
+  const bool masks =
+      static_cast<const Convolution&>(query.layer).relu().on || query.output_stride != 0;
   const size_t other =
       needs.passes.other ? BlockedConv(BlockedConfigOf(query, false)).BackwardScratch() : 0;
   return std::max(needs.Backward(masks), other);
@@ -153,8 +155,11 @@ class State final : public KernelState {
     const bool biased = learned.bias != nullptr || learned.shift != nullptr;
     const size_t scratch = BlockedWinogradForwardScratch(shape_, g_.batch, threads);
     BlockedWinogradForward(shape_, g_.batch, threads, x, filters,
-                           {biased ? bias_.data() : nullptr, added, epilogue_.kind().relu()}, y,
-                           {cutter.Take<std::byte>(static_cast<int64_t>(scratch)), scratch});
+                           {.bias = biased ? bias_.data() : nullptr,
+                            .residual = added,
+                            .relu = epilogue_.kind().relu(),
+                            .y_stride = args.outputs[0].image_stride()},
+                           y, {cutter.Take<std::byte>(static_cast<int64_t>(scratch)), scratch});
   }
 
   void Backward(const Layer& layer, const BackwardArgs& args) {
@@ -190,12 +195,10 @@ class State final : public KernelState {
     const FusedRelu relu = static_cast<const Convolution&>(layer).relu();
     const auto* y = static_cast<const float*>(grads.y);
     const auto* dy = static_cast<const float*>(grads.dy);
-    if (!relu.on) return dy;
-    const int64_t count = g_.batch * g_.OutImage();
-    auto* masked = cutter->Take<float>(count);
-    ParallelFor(args.context.threads(), count, 1 << 14, [&](int64_t begin, int64_t end, int) {
-      MaskByOutput(end - begin, relu.slope, y + begin, dy + begin, masked + begin);
-    });
+    if (!relu.on && grads.dy_stride == 0) return dy;
+    auto* masked = cutter->Take<float>(g_.batch * g_.OutImage());
+    GatherMasked<float>(args.context.threads(), g_.batch, g_.OutImage(), relu, {y, grads.y_stride},
+                        {dy, grads.dy_stride}, masked);
     return masked;
   }
 
@@ -279,6 +282,9 @@ Kernel WinogradConvolutionKernel() {
     return std::make_unique<State>(query);
   };
   row.absorbs = ConvolutionAbsorbs;
+  row.strided_output = [](const KernelQuery& query) {
+    return Passes(query).forward || StridedOutputPays(query);
+  };
   row.seconds = Seconds;
   return row;
 }

@@ -21,7 +21,8 @@ void ForwardOf(const Layer& layer, const ForwardArgs& args) {
   const Pooling& pooling = PoolingOf(layer);
   const Shape& shape = args.inputs[0].shape();
   const PoolWindow window = pooling.PlaneWindow(shape);
-  const int64_t planes = shape[0] * shape[1] / ChannelBlock();
+  const BlockedPoolPlanes planes(shape[0], shape[1] / ChannelBlock(),
+                                 args.outputs[0].image_stride());
   const T* x = args.inputs[0].data<T>();
   T* y = args.outputs[0].data<T>();
   const int threads = args.context.threads();
@@ -41,7 +42,8 @@ void BackwardOf(const Layer& layer, const BackwardArgs& args) {
   const Pooling& pooling = PoolingOf(layer);
   const Shape& shape = args.input_grads[0].shape();
   const PoolWindow window = pooling.PlaneWindow(shape);
-  const int64_t planes = shape[0] * shape[1] / ChannelBlock();
+  const BlockedPoolPlanes planes(shape[0], shape[1] / ChannelBlock(),
+                                 args.output_grads[0].image_stride());
   const T* dy = args.output_grads[0].data<T>();
   T* dx = args.input_grads[0].data<T>();
   const int threads = args.context.threads();
@@ -77,7 +79,11 @@ size_t BackwardScratch(const KernelQuery& query) {
 
 }  // namespace
 
-Kernel BlockedPoolingKernel() { return MakeBlockedRow(Supports, Forward, Backward); }
+Kernel BlockedPoolingKernel() {
+  Kernel row = MakeBlockedRow(Supports, Forward, Backward);
+  row.strided_output = [](const KernelQuery&) { return true; };
+  return row;
+}
 
 Kernel BlockedBF16PoolingKernel() {
   Kernel row = StoringBFloat16(BlockedPoolingKernel());

@@ -34,6 +34,7 @@ class Concat final : public Layer {
     info.view = context.inputs.size() == 1;
     info.any_format = axis <= 1;
     info.joins = first.count(0, axis) == 1;
+    info.joins_images = axis == 1;
     return info;
   }
 

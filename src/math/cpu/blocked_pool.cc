@@ -224,13 +224,14 @@ void ForPlanes(int threads, const PoolWindow& w, int64_t planes, T* dx,
 }  // namespace
 
 template <typename T, typename Index>
-void BlockedMaxPool(int threads, const PoolWindow& w, int64_t planes, const T* x, T* y,
-                    Index* index) {
+void BlockedMaxPool(int threads, const PoolWindow& w, const BlockedPoolPlanes& planes, const T* x,
+                    T* y, Index* index) {
   const int64_t block = ChannelBlock();
   CREMA_CHECK(block > 0);
-  ForRows(threads, w, planes, [&](int64_t plane, int64_t oh, int64_t row) {
+  ForRows(threads, w, planes.count, [&](int64_t plane, int64_t oh, int64_t row) {
     const int64_t at = row * w.w.out * block;
-    MaxOf(block, w, oh, x + plane * w.InSize() * block, y + at,
+    const int64_t before = planes.OutputBefore(plane, w.OutSize() * block);
+    MaxOf(block, w, oh, x + plane * w.InSize() * block, y + before + oh * w.w.out * block,
           index == nullptr ? nullptr : index + at);
   });
 }
@@ -240,53 +241,66 @@ size_t BlockedPoolBackwardScratch(int threads, const PoolWindow& w) {
 }
 
 template <typename T, typename Index>
-void BlockedMaxPoolBackward(int threads, const PoolWindow& w, int64_t planes, const Index* index,
-                            const T* dy, T* dx, std::span<std::byte> scratch) {
+void BlockedMaxPoolBackward(int threads, const PoolWindow& w, const BlockedPoolPlanes& planes,
+                            const Index* index, const T* dy, T* dx, std::span<std::byte> scratch) {
   const int64_t block = ChannelBlock();
   CREMA_CHECK(block > 0);
-  ForPlanes(threads, w, planes, dx, scratch, [&](int64_t plane, float* sums) {
+  ForPlanes(threads, w, planes.count, dx, scratch, [&](int64_t plane, float* sums) {
     const int64_t out = plane * w.OutSize() * block;
-    MaxBackwardOf(block, w, index + out, dy + out, sums);
+    const int64_t before = planes.OutputBefore(plane, w.OutSize() * block);
+    MaxBackwardOf(block, w, index + out, dy + before, sums);
   });
 }
 
 template <typename T>
-void BlockedAveragePool(int threads, const PoolWindow& w, bool exclude_pad, int64_t planes,
-                        const T* x, T* y) {
+void BlockedAveragePool(int threads, const PoolWindow& w, bool exclude_pad,
+                        const BlockedPoolPlanes& planes, const T* x, T* y) {
   const int64_t block = ChannelBlock();
   CREMA_CHECK(block > 0);
-  ForRows(threads, w, planes, [&](int64_t plane, int64_t oh, int64_t row) {
-    AverageOf(block, w, exclude_pad, oh, x + plane * w.InSize() * block, y + row * w.w.out * block);
+  ForRows(threads, w, planes.count, [&](int64_t plane, int64_t oh, int64_t) {
+    const int64_t before = planes.OutputBefore(plane, w.OutSize() * block);
+    AverageOf(block, w, exclude_pad, oh, x + plane * w.InSize() * block,
+              y + before + oh * w.w.out * block);
   });
 }
 
 template <typename T>
-void BlockedAveragePoolBackward(int threads, const PoolWindow& w, bool exclude_pad, int64_t planes,
-                                const T* dy, T* dx, std::span<std::byte> scratch) {
+void BlockedAveragePoolBackward(int threads, const PoolWindow& w, bool exclude_pad,
+                                const BlockedPoolPlanes& planes, const T* dy, T* dx,
+                                std::span<std::byte> scratch) {
   const int64_t block = ChannelBlock();
   CREMA_CHECK(block > 0);
-  ForPlanes(threads, w, planes, dx, scratch, [&](int64_t plane, float* sums) {
-    AverageBackwardOf(block, w, exclude_pad, dy + plane * w.OutSize() * block, sums);
+  ForPlanes(threads, w, planes.count, dx, scratch, [&](int64_t plane, float* sums) {
+    const int64_t before = planes.OutputBefore(plane, w.OutSize() * block);
+    AverageBackwardOf(block, w, exclude_pad, dy + before, sums);
   });
 }
 
-template void BlockedMaxPool(int, const PoolWindow&, int64_t, const float*, float*, uint8_t*);
-template void BlockedMaxPoolBackward(int, const PoolWindow&, int64_t, const uint8_t*, const float*,
-                                     float*, std::span<std::byte>);
-template void BlockedMaxPool(int, const PoolWindow&, int64_t, const float*, float*, int32_t*);
-template void BlockedMaxPoolBackward(int, const PoolWindow&, int64_t, const int32_t*, const float*,
-                                     float*, std::span<std::byte>);
-template void BlockedAveragePool(int, const PoolWindow&, bool, int64_t, const float*, float*);
-template void BlockedAveragePoolBackward(int, const PoolWindow&, bool, int64_t, const float*,
-                                         float*, std::span<std::byte>);
-template void BlockedMaxPool(int, const PoolWindow&, int64_t, const BFloat16*, BFloat16*, uint8_t*);
-template void BlockedMaxPoolBackward(int, const PoolWindow&, int64_t, const uint8_t*,
-                                     const BFloat16*, BFloat16*, std::span<std::byte>);
-template void BlockedMaxPool(int, const PoolWindow&, int64_t, const BFloat16*, BFloat16*, int32_t*);
-template void BlockedMaxPoolBackward(int, const PoolWindow&, int64_t, const int32_t*,
-                                     const BFloat16*, BFloat16*, std::span<std::byte>);
-template void BlockedAveragePool(int, const PoolWindow&, bool, int64_t, const BFloat16*, BFloat16*);
-template void BlockedAveragePoolBackward(int, const PoolWindow&, bool, int64_t, const BFloat16*,
-                                         BFloat16*, std::span<std::byte>);
+template void BlockedMaxPool(int, const PoolWindow&, const BlockedPoolPlanes&, const float*, float*,
+                             uint8_t*);
+template void BlockedMaxPoolBackward(int, const PoolWindow&, const BlockedPoolPlanes&,
+                                     const uint8_t*, const float*, float*, std::span<std::byte>);
+template void BlockedMaxPool(int, const PoolWindow&, const BlockedPoolPlanes&, const float*, float*,
+                             int32_t*);
+template void BlockedMaxPoolBackward(int, const PoolWindow&, const BlockedPoolPlanes&,
+                                     const int32_t*, const float*, float*, std::span<std::byte>);
+template void BlockedAveragePool(int, const PoolWindow&, bool, const BlockedPoolPlanes&,
+                                 const float*, float*);
+template void BlockedAveragePoolBackward(int, const PoolWindow&, bool, const BlockedPoolPlanes&,
+                                         const float*, float*, std::span<std::byte>);
+template void BlockedMaxPool(int, const PoolWindow&, const BlockedPoolPlanes&, const BFloat16*,
+                             BFloat16*, uint8_t*);
+template void BlockedMaxPoolBackward(int, const PoolWindow&, const BlockedPoolPlanes&,
+                                     const uint8_t*, const BFloat16*, BFloat16*,
+                                     std::span<std::byte>);
+template void BlockedMaxPool(int, const PoolWindow&, const BlockedPoolPlanes&, const BFloat16*,
+                             BFloat16*, int32_t*);
+template void BlockedMaxPoolBackward(int, const PoolWindow&, const BlockedPoolPlanes&,
+                                     const int32_t*, const BFloat16*, BFloat16*,
+                                     std::span<std::byte>);
+template void BlockedAveragePool(int, const PoolWindow&, bool, const BlockedPoolPlanes&,
+                                 const BFloat16*, BFloat16*);
+template void BlockedAveragePoolBackward(int, const PoolWindow&, bool, const BlockedPoolPlanes&,
+                                         const BFloat16*, BFloat16*, std::span<std::byte>);
 
 }  // namespace crema

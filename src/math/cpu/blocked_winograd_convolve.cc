@@ -115,13 +115,15 @@ class Convolver {
       const float* from = o_.epilogue.bias + group * p_.to + block * kLanes;
       std::copy_n(from, std::min(kLanes, p_.to - block * kLanes), bias);
     }
+    const int64_t dense = p_.groups * p_.ToBlocks() * p_.OutPlane();  // an image
+    const int64_t stride = o_.epilogue.y_stride == 0 ? dense : o_.epilogue.y_stride;
+    const int64_t within = (group * p_.ToBlocks() + block) * p_.OutPlane();
     ForTileRuns(p_, chunk.first, chunk.first + chunk.count,
                 [&](const TileRun& run, int64_t before) {
-                  const int64_t plane =
-                      ((run.image * p_.groups + group) * p_.ToBlocks() + block) * p_.OutPlane();
+                  const int64_t plane = run.image * dense + within;
                   const float* residual = o_.epilogue.residual;
                   TransformOutputs(products + before * kLanes, cut_.ProductPoint(), run,
-                                   {.data = o_.to + plane,
+                                   {.data = o_.to + run.image * stride + within,
                                     .residual = residual == nullptr ? nullptr : residual + plane,
                                     .height = p_.out_h,
                                     .width = p_.out_w,

@@ -10,6 +10,7 @@
 #include "math/blocked_copy.h"
 #include "math/cpu/onednn/conv_descs.h"
 #include "math/cpu/onednn/pieces.h"
+#include "math/image_ranges.h"
 
 namespace crema {
 
@@ -20,16 +21,33 @@ using onednn::Pieces;
 using onednn::Runner;
 using onednn::ScratchOf;
 
+namespace {
+
+// What Forward is made of: the whole batch on all threads, or one image on one.
+onednn::ForwardDesc MakeForward(BlockedConvConfig config) {
+  if (config.y_stride == 0) return onednn::MakeForwardDesc(config);
+  const onednn::ThreadCount one(1);
+  config.shape.batch = 1;
+  return onednn::MakeForwardDesc(config);
+}
+
+}  // namespace
+
 struct BlockedConv::Parts {
   explicit Parts(const BlockedConvConfig& c)
-      : config(c),
-        plain_weight(onednn::PlainWeights(c.shape)),
-        forward(onednn::MakeForwardDesc(c)) {
+      : config(c), plain_weight(onednn::PlainWeights(c.shape)), forward(MakeForward(c)) {
     if (!c.backward) return;
-    to_weight = onednn::MakeToWeightDesc(c, forward);
-    if (c.backward_to_input) to_input = onednn::MakeToInputDesc(c, forward);
+    const onednn::ForwardDesc hint = ByImage() ? onednn::MakeForwardDesc(c) : forward;
+    to_weight = onednn::MakeToWeightDesc(c, hint);
+    if (c.backward_to_input) to_input = onednn::MakeToInputDesc(c, hint);
   }
 
+  bool ByImage() const { return config.y_stride != 0; }
+  // Images of the batch that are computed apart, and threads that do so.
+  int64_t Runs() const { return ByImage() ? config.shape.batch : 1; }
+  size_t Workers() const {
+    return ByImage() ? static_cast<size_t>(ParallelWorkers(config.threads, Runs(), 1)) : 1;
+  }
   bool Repacks() const { return forward.weights_desc() != plain_weight; }
   bool HasBias() const { return config.bias || config.affine; }
   size_t WeightBytes() const {
@@ -42,13 +60,19 @@ struct BlockedConv::Parts {
   size_t PackedBytes() const { return PackedWeightBytes() + ChannelBytes(); }
   // A plain input is rounded before it is multiplied.
   bool RoundsInput() const { return config.bfloat16 && config.plain_input; }
-  size_t RoundedBytes() const { return RoundsInput() ? forward.src_desc().get_size() : 0; }
+  size_t RoundedBytes() const { return RoundsInput() ? InputBytes() : 0; }
   // Weights that a solver changes are packed in each pass, into scratch.
   size_t KeptBytes() const { return config.backward ? 0 : PackedBytes(); }
-  size_t OutputBytes() const { return forward.dst_desc().get_size(); }
+  size_t InputBytes() const { return static_cast<size_t>(Runs()) * forward.src_desc().get_size(); }
+  size_t OutputBytes() const { return static_cast<size_t>(Runs()) * forward.dst_desc().get_size(); }
+  size_t ElementSize() const { return config.bfloat16 ? sizeof(BFloat16) : sizeof(float); }
 
   void MakePrimitives();
+  Runner MakeForwardRunner() const;
   void PackWeights(const ConvLearned& learned, Pieces* pieces);
+  // Images [begin, end) of the runs.
+  void RunForward(size_t worker, int64_t begin, int64_t end, const void* x, const void* added,
+                  void* y);
   const void* RoundInput(const void* x, Pieces* pieces) const;
   const void* Masked(const BlockedConvGrads& grads, Pieces* pieces) const;
   void ToInput(const BlockedConvGrads& grads, const void* dy, Pieces pieces);
@@ -61,14 +85,14 @@ struct BlockedConv::Parts {
   std::optional<onednn::ToWeightDesc> to_weight;
 
   std::optional<dnnl::stream> stream;
-  Runner run_forward, run_to_input, run_to_weight;
+  std::vector<Runner> run_forward;  // by worker
+  Runner run_to_input, run_to_weight;
   Runner pack, pack_to_input, unpack;
   Tensor packed;       // weights, then the bias where it is computed
   bool keeps = false;  // they were packed to be kept
 };
 
-void BlockedConv::Parts::MakePrimitives() {
-  stream.emplace(onednn::Cpu());
+Runner BlockedConv::Parts::MakeForwardRunner() const {
   const auto memory_of = onednn::WithoutData;
   Args args{{DNNL_ARG_SRC, memory_of(forward.src_desc())},
             {DNNL_ARG_WEIGHTS, memory_of(forward.weights_desc())},
@@ -79,7 +103,13 @@ void BlockedConv::Parts::MakePrimitives() {
     args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(onednn::kSumOp) | DNNL_ARG_SRC_1,
                  memory_of(forward.dst_desc()));
   }
-  run_forward = Runner(dnnl::convolution_forward(forward), std::move(args));
+  return {dnnl::convolution_forward(forward), std::move(args)};
+}
+
+void BlockedConv::Parts::MakePrimitives() {
+  stream.emplace(onednn::Cpu());
+  const auto memory_of = onednn::WithoutData;
+  for (size_t w = 0; w < Workers(); ++w) run_forward.push_back(MakeForwardRunner());
   if (Repacks()) pack = MakeReorder(plain_weight, forward.weights_desc(), false);
   if (KeptBytes() > 0) {
     packed = Tensor(Shape{static_cast<int64_t>((KeptBytes() + 63) / 64), 16}, DType::kF32);
@@ -128,8 +158,10 @@ void BlockedConv::Parts::PackWeights(const ConvLearned& learned, Pieces* pieces)
     pack.Set(DNNL_ARG_TO, kept);
     pack.Run(*stream);
   }
-  run_forward.Set(DNNL_ARG_WEIGHTS, pack || config.affine ? kept : weight);
-  if (HasBias()) run_forward.Set(DNNL_ARG_BIAS, config.affine ? bias : learned.bias);
+  for (Runner& run : run_forward) {
+    run.Set(DNNL_ARG_WEIGHTS, pack || config.affine ? kept : weight);
+    if (HasBias()) run.Set(DNNL_ARG_BIAS, config.affine ? bias : learned.bias);
+  }
 }
 
 BlockedConv::BlockedConv(const BlockedConvConfig& config) {
@@ -149,7 +181,7 @@ size_t BlockedConv::KeptBytes() const { return parts_->KeptBytes(); }
 
 size_t BlockedConv::ForwardScratch() const {
   Pieces pieces(nullptr);
-  pieces.Take(ScratchOf(parts_->forward));
+  for (size_t w = 0; w < parts_->Workers(); ++w) pieces.Take(ScratchOf(parts_->forward));
   pieces.Take(parts_->RoundedBytes());
   if (parts_->config.affine && parts_->Repacks()) pieces.Take(parts_->WeightBytes());
   if (parts_->KeptBytes() == 0) pieces.Take(parts_->PackedBytes());
@@ -170,7 +202,7 @@ size_t BlockedConv::BackwardScratch() const {
     to_input.Take(p.to_input->weights_desc().get_size());
   }
   Pieces masked(nullptr);
-  if (p.config.relu.on) masked.Take(p.OutputBytes());
+  if (p.config.relu.on || p.ByImage()) masked.Take(p.OutputBytes());
   return masked.used() + std::max(to_weight.used(), to_input.used());
 }
 
@@ -186,19 +218,37 @@ void BlockedConv::Forward(const void* x, const ConvLearned& learned, const void*
   Parts& p = *parts_;
   const onednn::ThreadCount threads(p.config.threads);
   Pieces pieces(scratch.data());
-  auto* own = pieces.Take<void>(ScratchOf(p.forward));
+  for (Runner& run : p.run_forward) {
+    run.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(p.forward)));
+  }
   onednn::Try("convolution", [&] {
     const bool kept = keep_weights && p.keeps && p.KeptBytes() > 0;
     if (!kept) p.PackWeights(learned, &pieces);
     p.keeps = keep_weights;
-    p.run_forward.Set(DNNL_ARG_SRC, p.RoundInput(x, &pieces));
-    p.run_forward.Set(DNNL_ARG_DST, y);
-    p.run_forward.Set(DNNL_ARG_SCRATCHPAD, own);
-    if (p.config.sum) {
-      p.run_forward.Set(DNNL_ARG_ATTR_MULTIPLE_POST_OP(onednn::kSumOp) | DNNL_ARG_SRC_1, added);
-    }
-    p.run_forward.Run(*p.stream);
+    x = p.RoundInput(x, &pieces);
+    if (!p.ByImage()) return p.RunForward(0, 0, 1, x, added, y);
+    const onednn::ThreadCount one(1);
+    ParallelFor(p.config.threads, p.Runs(), 1, [&](int64_t begin, int64_t end, int worker) {
+      p.RunForward(static_cast<size_t>(worker), begin, end, x, added, y);
+    });
   });
+}
+
+void BlockedConv::Parts::RunForward(size_t worker, int64_t begin, int64_t end, const void* x,
+                                    const void* added, void* y) {
+  const auto x_image = static_cast<int64_t>(forward.src_desc().get_size());
+  const auto y_image = static_cast<int64_t>(forward.dst_desc().get_size());
+  const int64_t y_step = config.y_stride * static_cast<int64_t>(ElementSize());
+  Runner& run = run_forward[worker];
+  for (int64_t i = begin; i < end; ++i) {
+    run.Set(DNNL_ARG_SRC, static_cast<const std::byte*>(x) + i * x_image);
+    run.Set(DNNL_ARG_DST, static_cast<std::byte*>(y) + i * y_step);
+    if (config.sum) {
+      run.Set(DNNL_ARG_ATTR_MULTIPLE_POST_OP(onednn::kSumOp) | DNNL_ARG_SRC_1,
+              static_cast<const std::byte*>(added) + i * y_image);
+    }
+    run.Run(*stream);
+  }
 }
 
 const void* BlockedConv::Parts::RoundInput(const void* x, Pieces* pieces) const {
@@ -210,22 +260,21 @@ const void* BlockedConv::Parts::RoundInput(const void* x, Pieces* pieces) const 
 }
 
 template <typename T>
-void MaskOf(int threads, int64_t count, float slope, const BlockedConvGrads& grads, void* masked) {
-  const auto* y = static_cast<const T*>(grads.y);
-  const auto* dy = static_cast<const T*>(grads.dy);
-  ParallelFor(threads, count, 1 << 14, [&](int64_t begin, int64_t end, int) {
-    MaskByOutput(end - begin, slope, y + begin, dy + begin, static_cast<T*>(masked) + begin);
-  });
+void MaskOf(const BlockedConvConfig& config, int64_t count, const BlockedConvGrads& grads,
+            void* masked) {
+  const int64_t images = config.shape.batch;
+  GatherMasked<T>(config.threads, images, images == 0 ? 0 : count / images, config.relu,
+                  {static_cast<const T*>(grads.y), grads.y_stride},
+                  {static_cast<const T*>(grads.dy), grads.dy_stride}, static_cast<T*>(masked));
 }
 
-// What a fused ReLU lets through of dy.
+// What a fused ReLU lets through of dy, dense.
 const void* BlockedConv::Parts::Masked(const BlockedConvGrads& grads, Pieces* pieces) const {
-  if (!config.relu.on) return grads.dy;
+  if (!config.relu.on && grads.dy_stride == 0) return grads.dy;
   void* masked = pieces->Take<void>(OutputBytes());
-  const size_t size = config.bfloat16 ? sizeof(BFloat16) : sizeof(float);
-  (config.bfloat16 ? MaskOf<BFloat16> : MaskOf<float>)(config.threads,
-                                                       static_cast<int64_t>(OutputBytes() / size),
-                                                       config.relu.slope, grads, masked);
+  (config.bfloat16
+       ? MaskOf<BFloat16>
+       : MaskOf<float>)(config, static_cast<int64_t>(OutputBytes() / ElementSize()), grads, masked);
   return masked;
 }
 

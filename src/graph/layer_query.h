@@ -1,0 +1,35 @@
+// The question to a kernel row about a layer that is planned.
+#pragma once
+
+#include <vector>
+
+#include "graph/plan.h"
+#include "graph/precision.h"
+
+namespace crema {
+
+// body(query), as the plan stands; `output_stride` is KernelQuery::output_stride.
+template <typename Body>
+auto WithQuery(const Plan& plan, const PlannedLayer& layer, int64_t output_stride, Body&& body) {
+  std::vector<BlobSpec> inputs;
+  for (int v : layer.inputs) inputs.push_back(plan.values[static_cast<size_t>(v)].spec);
+  inputs.resize(inputs.size() - layer.added_inputs);
+  const InferContext context{.phase = layer.layer->param().phase(),
+                             .inputs = inputs,
+                             .output_count = layer.outputs.size(),
+                             .dtype = plan.options.dtype,
+                             .rank = plan.options.rank,
+                             .world = plan.options.world};
+  return body(KernelQuery{.layer = *layer.layer,
+                          .context = context,
+                          .info = layer.info,
+                          .threads = plan.options.threads,
+                          .backward = layer.backward,
+                          .to_input = WantsInputGradient(layer),
+                          .deterministic = plan.options.deterministic,
+                          .precision = PrecisionOf(*layer.layer, plan.options),
+                          .absorbed = layer.absorbed_layers,
+                          .output_stride = output_stride});
+}
+
+}  // namespace crema

@@ -1,0 +1,104 @@
+// Outputs and their gradients that are ranges of the images of a larger blob: the same values as in
+// dense ones, and nothing is written outside.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "core/memory_format.h"
+#include "core/rng.h"
+#include "math/blocked_pool.h"
+#include "math/blocked_winograd.h"
+
+namespace crema {
+namespace {
+
+constexpr float kCanary = 77;
+
+std::vector<float> Draw(int64_t count, uint64_t seed) {
+  const RandomStream random(seed, HashName("strided"), 0);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(random.Uniform(i)) - 0.5F;
+  }
+  return values;
+}
+
+// A batch of images of `size` elements, `stride` elements apart, `before` others in front of each.
+struct Ranges {
+  int64_t images, size, before, stride;
+
+  std::vector<float> Spread(const std::vector<float>& dense) const {
+    std::vector<float> all(static_cast<size_t>(images * stride), kCanary);
+    for (int64_t n = 0; n < images; ++n) {
+      std::copy_n(dense.begin() + n * size, size, all.begin() + n * stride + before);
+    }
+    return all;
+  }
+};
+
+TEST(StridedImages, Pooling) {
+  const int64_t block = ChannelBlock();
+  if (block == 0) GTEST_SKIP() << "needs a processor with AVX2 or AVX-512";
+  const int64_t batch = 3, blocks = 2;
+  const PoolAxis axis{.in = 7, .out = 7, .kernel = 3, .stride = 1, .pad = 1};
+  const PoolWindow window{axis, axis};
+  const int64_t size = blocks * block * 49;
+  const Ranges ranges{batch, size, block * 49, 5 * block * 49};
+  const BlockedPoolPlanes apart(batch, blocks, ranges.stride);
+  const std::vector<float> x = Draw(batch * size, 1), dy = Draw(batch * size, 2);
+  const std::vector<float> dy_spread = ranges.Spread(dy);
+  std::vector<float> y(x.size()), dx(x.size()), dx_strided(x.size());
+  std::vector<uint8_t> index(x.size());
+  for (const bool average : {false, true}) {
+    std::vector<float> to(static_cast<size_t>(batch * ranges.stride), kCanary);
+    if (average) {
+      BlockedAveragePool(2, window, false, batch * blocks, x.data(), y.data());
+      BlockedAveragePool(2, window, false, apart, x.data(), to.data() + ranges.before);
+      BlockedAveragePoolBackward(2, window, false, batch * blocks, dy.data(), dx.data(), {});
+      BlockedAveragePoolBackward(2, window, false, apart, dy_spread.data() + ranges.before,
+                                 dx_strided.data(), {});
+    } else {
+      BlockedMaxPool(2, window, batch * blocks, x.data(), y.data(), index.data());
+      const std::vector<uint8_t> places = index;
+      BlockedMaxPool(2, window, apart, x.data(), to.data() + ranges.before, index.data());
+      EXPECT_EQ(places, index);
+      BlockedMaxPoolBackward(2, window, batch * blocks, index.data(), dy.data(), dx.data(), {});
+      BlockedMaxPoolBackward(2, window, apart, index.data(), dy_spread.data() + ranges.before,
+                             dx_strided.data(), {});
+    }
+    EXPECT_EQ(ranges.Spread(y), to);
+    EXPECT_EQ(dx, dx_strided);
+  }
+}
+
+TEST(StridedImages, Winograd) {
+  if (!HaveBlockedWinograd()) GTEST_SKIP() << "needs a processor with AVX-512";
+  const int64_t batch = 3, channels = 32;
+  const ConvWindow window{.axes = 2,
+                          .in = {9, 9},
+                          .out = {9, 9},
+                          .kernel = {3, 3},
+                          .stride = {1, 1},
+                          .pad = {1, 1},
+                          .dilation = {1, 1}};
+  const PackedConvShape shape(window, 1, channels, channels);
+  const int64_t size = channels * 81;
+  const Ranges ranges{batch, size, 16 * 81, 4 * size};
+  const std::vector<float> x = Draw(batch * size, 1), weight = Draw(channels * channels * 9, 2);
+  const std::vector<float> residual = Draw(batch * size, 3);
+  std::vector<float> filters(BlockedWinogradWeightBytes(shape, WinogradPass::kForward) / 4);
+  BlockedWinogradWeights(shape, WinogradPass::kForward, 2, weight.data(), nullptr, filters.data());
+  std::vector<std::byte> scratch(BlockedWinogradForwardScratch(shape, batch, 2));
+  std::vector<float> y(x.size()), to(static_cast<size_t>(batch * ranges.stride), kCanary);
+  WinogradEpilogue epilogue{.residual = residual.data(), .relu = {.on = true}};
+  BlockedWinogradForward(shape, batch, 2, x.data(), filters.data(), epilogue, y.data(), scratch);
+  epilogue.y_stride = ranges.stride;
+  BlockedWinogradForward(shape, batch, 2, x.data(), filters.data(), epilogue,
+                         to.data() + ranges.before, scratch);
+  EXPECT_EQ(ranges.Spread(y), to);
+}
+
+}  // namespace
+}  // namespace crema
