@@ -31,11 +31,12 @@ std::optional<Rule> RuleOf(const Pooling& pooling, const PoolWindow& window) {
   return Rule::kMeanOfWindow;
 }
 
+// Of one image where outputs lie apart: oneDNN has nothing but its reference for all at once.
 PoolPrimitiveConfig ConfigOf(const KernelQuery& query) {
   const Pooling& pooling = PoolingOf(query.layer);
   const Shape& shape = query.context.inputs[0].shape;
   const PoolWindow window = pooling.PlaneWindow(shape);
-  return {.batch = shape[0],
+  return {.batch = query.output_stride == 0 ? shape[0] : 1,
           .channels = shape[1],
           .window = window,
           .rule = RuleOf(pooling, window).value_or(Rule::kMax),
@@ -64,7 +65,8 @@ Support SupportsPrimitive(const KernelQuery& query) {
     if (primitive.IsReference()) {
       return Support::No("oneDNN has its slow reference only for these windows");
     }
-    const size_t index = primitive.IndexBytes();
+    const int64_t runs = query.output_stride == 0 ? 1 : query.context.inputs[0].shape[0];
+    const size_t index = primitive.IndexBytes() * static_cast<size_t>(runs);
     if (index > 0 && index != static_cast<size_t>(StoredBytes(query.info.saved[0]))) {
       return Support::No("oneDNN's indices have another type");
     }
@@ -90,19 +92,40 @@ struct State final : KernelState {
   PoolPrimitive primitive;
 };
 
+// What one run of the primitive moves on by; where outputs are dense there is one run.
+struct Steps {
+  Steps(const Shape& input, const Shape& output, int64_t stride, const PoolPrimitive& primitive)
+      : runs(stride == 0 ? 1 : output[0]),
+        x(input.count(1)),
+        y(stride == 0 ? output.count(1) : stride),
+        index(static_cast<int64_t>(primitive.IndexBytes())) {}
+  int64_t runs, x, y, index;
+};
+
 void Forward(const Layer&, const ForwardArgs& args) {
-  void* index = args.saved.empty() ? nullptr : args.saved[0].raw();
-  static_cast<State*>(args.kernel_state)
-      ->primitive.Forward(args.inputs[0].data<float>(), args.outputs[0].data<float>(), index,
-                          args.scratch);
+  PoolPrimitive& primitive = static_cast<State*>(args.kernel_state)->primitive;
+  const TensorView& y = args.outputs[0];
+  const Steps steps(args.inputs[0].shape(), y.shape(), y.image_stride(), primitive);
+  auto* index = static_cast<std::byte*>(args.saved.empty() ? nullptr : args.saved[0].raw());
+  for (int64_t i = 0; i < steps.runs; ++i) {
+    primitive.Forward(args.inputs[0].data<float>() + i * steps.x, y.data<float>() + i * steps.y,
+                      index == nullptr ? nullptr : index + i * steps.index, args.scratch);
+  }
 }
 
 void Backward(const Layer&, const BackwardArgs& args) {
-  if (args.input_grads[0].empty()) return;
-  const void* index = args.saved.empty() ? nullptr : args.saved[0].raw();
-  static_cast<State*>(args.kernel_state)
-      ->primitive.Backward(index, args.output_grads[0].data<float>(),
-                           args.input_grads[0].data<float>(), args.scratch);
+  const TensorView& dx = args.input_grads[0];
+  if (dx.empty()) return;
+  PoolPrimitive& primitive = static_cast<State*>(args.kernel_state)->primitive;
+  const ConstTensorView& dy = args.output_grads[0];
+  const Steps steps(dx.shape(), dy.shape(), dy.image_stride(), primitive);
+  const auto* index =
+      static_cast<const std::byte*>(args.saved.empty() ? nullptr : args.saved[0].raw());
+  for (int64_t i = 0; i < steps.runs; ++i) {
+    primitive.Backward(index == nullptr ? nullptr : index + i * steps.index,
+                       dy.data<float>() + i * steps.y, dx.data<float>() + i * steps.x,
+                       args.scratch);
+  }
 }
 
 }  // namespace
@@ -110,6 +133,7 @@ void Backward(const Layer&, const BackwardArgs& args) {
 Kernel OneDnnPoolingKernel() {
   Kernel row = MakeBlockedRow(Supports, Forward, Backward);
   row.name = "onednn";
+  row.strided_output = [](const KernelQuery&) { return true; };
   row.forward_scratch = [](const KernelQuery& query) {
     return PoolPrimitive(ConfigOf(query)).ForwardScratch();
   };
