@@ -5,6 +5,9 @@
 #                                   python3 -m tarfile -e FILE folder; bash folder/run.sh OUT
 # Without a GPU each check is skipped, and says so.
 set -euo pipefail
+if [ "${1:-}" = pack ]; then
+  file=$(realpath -m "${2:?name the file to pack into}")
+fi
 cd "$(dirname "$0")/.."
 here=scripts/gpu_check
 build="build-gpu"
@@ -19,7 +22,7 @@ build_and_gather() {
 
 if [ "${1:-}" = pack ]; then
   build_and_gather
-  $here/pack.sh $folder "$2"
+  $here/pack.sh $folder "$file"
   exit
 fi
 out=${1:-bench/results/gpu}

@@ -9,6 +9,7 @@
 #include "common/gpu_flag.h"
 #include "common/line_chart.h"
 #include "common/output_file.h"
+#include "common/plan_flags.h"
 #include "common/tool.h"
 #include "common/weights_flags.h"
 #include "core/error.h"
@@ -124,6 +125,7 @@ LrFinding Find() {
   options.threads = CheckedThreads(FLAGS_threads);
   options.log = &ToolLog();
   options.device = DeviceOfRun(file.solver, ToolLog());
+  options.plan = PlanOptionsOfFlags();
   Solver solver(MakeRunConfig(std::move(file)), registry, std::move(options));
   solver.LoadWeights(weights.paths, weights.on_mismatch);
   return FindLearningRate(search, &solver);

@@ -12,12 +12,16 @@ for program in $("$here/run.sh" --programs); do
   strip "$folder/bin/$program"
 done
 # What every machine with a GPU has, or must have of its own kind.
-own='libc\.|libm\.|libdl\.|librt\.|libpthread\.|ld-linux|linux-vdso|libcuda|libcublas|libcudnn|libnccl|libnvrtc'
+missing=$(ldd "$folder"/bin/* | grep 'not found' | grep -vE 'libcuda|libcublas' || true)
+if [ -n "$missing" ]; then
+  echo "error: $missing" >&2
+  exit 1
+fi
+own='libresolv|libmvec|libc\.|libm\.|libdl\.|librt\.|libpthread\.|ld-linux|linux-vdso|libcuda|libcublas|libcudnn|libnccl|libnvrtc'
 ldd "$folder"/bin/* | awk '/=> \// { print $3 }' | sort -u | grep -vE "$own" | while read -r library; do
   cp -L "$library" "$folder/lib"
   strip --strip-unneeded "$folder/lib/$(basename "$library")"
 done
-cp -r models "$folder/models"
 recorded=${CREMA_CONFORMANCE:-../shared/conformance}
 if [ -d "$recorded" ]; then cp -rL "$recorded" "$folder/conformance"; fi
 git describe --always --dirty >"$folder/version" 2>/dev/null || echo unknown >"$folder/version"

@@ -5,16 +5,17 @@
 #   run.sh --skip WHY     says of each check that it is skipped
 set -uo pipefail
 
-# name | seconds at most | command
+# name | seconds at most | what its output must have, so that nothing passes that did nothing | command
 checks() {
   cat <<'END'
-devices|60|bin/devices
-layers|120|bin/layers_test --gtest_filter=*KeepsTheContract*
-random cases|120|bin/rows_test
-sessions, solvers, resume|90|bin/gpu_test
-recorded cases|60|bin/conformance_test --gtest_filter=Gpu*.*
-memcheck of layers|150|compute-sanitizer --tool memcheck --error-exitcode 9 bin/layers_test --gtest_filter=*KeepsTheContract*
-racecheck of teams|60|compute-sanitizer --tool racecheck --error-exitcode 9 bin/gpu_test --gtest_filter=Team.*
+devices|60|^GPU 0: |bin/devices
+layers|120|PASSED  . [1-9]|bin/layers_test --gtest_filter=*KeepsTheContract*
+random cases|120|PASSED  . [1-9]|bin/rows_test
+sessions, solvers, resume|90|PASSED  . [1-9]|bin/gpu_test
+recorded cases|60|PASSED  . [1-9]|bin/conformance_test --gtest_filter=Gpu*.*
+memcheck of layers|150|ERROR SUMMARY: 0 errors|compute-sanitizer --tool memcheck --error-exitcode 9 bin/layers_test --gtest_filter=*KeepsTheContract*
+memcheck of solvers|60|ERROR SUMMARY: 0 errors|compute-sanitizer --tool memcheck --error-exitcode 9 bin/gpu_test --gtest_filter=GpuUpdate*:GpuSolver.AResumed*
+racecheck|60|RACECHECK SUMMARY: 0 hazards|compute-sanitizer --tool racecheck --error-exitcode 9 bin/gpu_test --gtest_filter=GpuUpdate*:*CarriedState*
 END
 }
 
@@ -30,8 +31,9 @@ case ${1:-} in
   '') echo "usage: run.sh OUT" >&2; exit 2 ;;
 esac
 
-mkdir -p "$1"
-out=$(cd "$1" && pwd)
+mkdir -p "$1" || exit 2
+out=$(cd "$1" && pwd) || exit 2
+rm -f "$out/gpu_check.md"
 cd "$(dirname "$0")" || exit 2
 if ! nvidia-smi -L >/dev/null 2>&1; then
   skip_all "there is no GPU here"
@@ -66,7 +68,7 @@ chmod +x bin/* 2>/dev/null
 } >"$out/gpu_check.md"
 
 failed=0
-while IFS='|' read -r name most command; do
+while IFS='|' read -r name most must command; do
   log="$out/${name//[ ,]/_}.log"
   begin=$(date +%s)
   if [[ $command == compute-sanitizer* ]] && ! command -v compute-sanitizer >/dev/null; then
@@ -79,6 +81,10 @@ while IFS='|' read -r name most command; do
     result=passed
     if [ $status = 124 ]; then result="not finished in $most s"; fi
     if [ $status != 0 ] && [ $status != 124 ]; then result="failed ($status)"; fi
+    if [ $status = 0 ] && ! grep -qE "$must" "$log"; then
+      status=1
+      result="failed: its output has no '$must'"
+    fi
     if [ $status != 0 ]; then failed=1; fi
   fi
   last=$(grep . "$log" | tail -1 | tr '|' '/' | cut -c1-120)

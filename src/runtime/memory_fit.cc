@@ -8,6 +8,7 @@
 #include "core/strings.h"
 #include "graph/liveness.h"
 #include "graph/recompute.h"
+#include "runtime/epoch_runner.h"
 
 namespace crema {
 namespace {
@@ -39,7 +40,7 @@ FullestPass FindFullest(const Plan& plan) {
   Plan copy = plan;
   const std::vector<int64_t> live = LiveBytes(FindLifetimes(&copy));
   const auto most = std::ranges::max_element(live);
-  if (most == live.end() || plan.layers.empty()) return {};
+  if (most == live.end() || plan.layers.empty()) return {"", "forward", 0};
   const auto step = static_cast<int>(most - live.begin());
   const auto layers = static_cast<int>(plan.layers.size());
   const auto name = [&](int i) { return plan.layers[static_cast<size_t>(i)].name(); };
@@ -58,9 +59,10 @@ bool Fits(const MemoryShortage& shortage, int64_t batch) {
   return SessionBytes(*shortage.plan_of(batch)) + shortage.others + kSlack <= shortage.free;
 }
 
-// 0: none; nothing where the net cannot be planned with other batches.
+// 0: none; nothing where the net cannot be planned with other batches (DummyData has its own).
 std::optional<int64_t> LargestBatch(const MemoryShortage& shortage) {
   try {
+    if (shortage.batch > 1 && FirstBatch(*shortage.plan_of(1)) != 1) return std::nullopt;
     int64_t fits = 0;
     int64_t too_large = shortage.batch;
     while (too_large - fits > 1) {

@@ -44,25 +44,28 @@ class Divergence {
   double best_ = std::numeric_limits<double>::infinity();
 };
 
-void Search(const LrFinderOptions& options, Solver* solver, LrFinding* finding) {
+void Try(const LrFinderOptions& options, Solver* solver, LrFinding* finding) {
   const double decades = std::log(options.end / options.start);
   Divergence divergence;
   for (int64_t i = 0; i < options.iterations; ++i) {
     const double share = static_cast<double>(i) / static_cast<double>(options.iterations - 1);
     const double rate = options.start * std::exp(decades * share);
-    double loss = 0;
-    try {
-      loss = solver->Iterate(rate);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kDiverged) throw;
-      finding->diverged = true;
-      return;
-    }
+    const double loss = solver->Iterate(rate);
     finding->points.push_back({.rate = rate, .loss = loss, .smoothed = loss});
     if (divergence.Add(loss)) {
       finding->diverged = true;
       return;
     }
+  }
+}
+
+void Search(const LrFinderOptions& options, Solver* solver, LrFinding* finding) {
+  try {
+    Try(options, solver, finding);
+    solver->EndTrial();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDiverged) throw;
+    finding->diverged = true;
   }
 }
 

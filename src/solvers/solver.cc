@@ -177,6 +177,7 @@ void Solver::AllocateHistory() {
 void Solver::LoadWeights(const std::vector<std::string>& paths, OnMismatch on_mismatch) {
   LoadFiles({.paths = paths, .on_mismatch = on_mismatch, .missing = MissingLayers::kKeep},
             *train_plan_, &weights(), options_.log);
+  ReturnHistory();  // it stays, and is taken along
   if (device_) device_->TakeAll();
   average_started_ = false;
 }

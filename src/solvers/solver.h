@@ -81,6 +81,8 @@ class Solver {
   // Runs `body`, then puts back what iterations change: weights, history, data position, random
   // state, number of the iteration; also when it throws.
   void WithoutTrace(const std::function<void()>& body);
+  // Throws kDiverged if the last Iterate broke the weights, which on a GPU shows only later.
+  void EndTrial();
 
   int64_t iteration() const { return iteration_; }
   uint64_t seed() const { return seed_; }

@@ -25,6 +25,8 @@ double Solver::Iterate(double rate) {
   return loss;
 }
 
+void Solver::EndTrial() { JudgeUpdateOnDevice(); }
+
 void Solver::WithoutTrace(const std::function<void()>& body) {
   JudgeUpdateOnDevice();
   ReturnWeights();

@@ -117,6 +117,22 @@ TEST_F(GpuSolver, LearnsAsTheCpuDoesWithEveryRule) {
   }
 }
 
+// What is loaded in between replaces weights and nothing else.
+TEST_F(GpuSolver, LoadingWeightsKeepsTheHistory) {
+  const std::string fields =
+      "type: 'SGD' momentum: 0.9 lr_policy: 'fixed' max_iter: 6 snapshot: 2 ";
+  Make(On::kCpu, fields)->Solve();
+  std::vector<std::vector<std::vector<float>>> weights;
+  for (const On where : {On::kCpu, On::kGpu}) {
+    const auto solver = Make(where, fields);
+    solver->Step(3);
+    solver->LoadWeights({temp_.File("s_iter_2.caffemodel")});
+    solver->Step(1);
+    weights.push_back(ValuesOf(solver->weights()));
+  }
+  ASSERT_NO_FATAL_FAILURE(ExpectNear(weights[0], weights[1], 1e-4, "weights"));
+}
+
 TEST_F(GpuSolver, AResumedRunEndsInTheSameBytes) {
   for (const UpdateRule& rule : UpdateRules()) {
     SCOPED_TRACE(rule.name);

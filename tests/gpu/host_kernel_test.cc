@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "runtime/host_view.h"
 #include "support/gpu.h"
 #include "support/layer_case.h"
 #include "support/layer_run.h"
@@ -59,12 +61,19 @@ TEST(HostKernel, LayersMayTellTheirExtents) {
   const PlanOptions options{.device = {DeviceType::kCuda, 0}, .allow_cpu_layers = true};
   const auto plan = PlanText(kFilterNet, TEST, options);
   Session session(plan, Weights::Make(*plan, 3), GpuContext(3));
-  const std::vector<float> x(12, 0.5F);
+  std::vector<float> x(12);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i) - 5;
   const std::vector<float> selected{1, 0, 1};
   session.Write(session.MutableData("x"), x.data());
   session.Write(session.MutableData("s"), selected.data());
   session.Forward();
   EXPECT_EQ(session.Data("y").shape(), Shape({2, 2}));
+  const HostView all(session, session.Data("ip"));
+  const HostView chosen(session, session.Data("y"));
+  for (int64_t i = 0; i < 4; ++i) {
+    const float from = all->data<float>()[i < 2 ? i : i + 2];
+    EXPECT_EQ(chosen->data<float>()[i], std::max(0.0F, from)) << i;
+  }
 }
 
 TEST(HostKernel, IsNotTakenUnlessAllowed) {

@@ -22,7 +22,7 @@ namespace {
 int64_t LimitOfFlag() {
   constexpr double kMost = 1 << 30;
   if (FLAGS_gpu_memory_limit >= 0 && FLAGS_gpu_memory_limit <= kMost) {
-    return std::llround(FLAGS_gpu_memory_limit * (1 << 20));
+    return std::llround(std::ceil(FLAGS_gpu_memory_limit * (1 << 20)));  // 0 would be no limit
   }
   Fail(ErrorCode::kInvalidArgument,
        StrCat("--gpu_memory_limit is ", FLAGS_gpu_memory_limit, "; give MiB, 0 for no limit"));

@@ -13,6 +13,7 @@ namespace crema {
 
 void CheckCuda(cudaError_t status, std::string_view call) {
   if (status == cudaSuccess) return;
+  cudaGetLastError();  // told here, and not by the next launch again
   const ErrorCode code =
       status == cudaErrorMemoryAllocation ? ErrorCode::kOutOfMemory : ErrorCode::kDeviceFailure;
   Fail(code,

@@ -29,7 +29,7 @@ std::string WhyNoCuda();
 
 // Of GPU `ordinal` of those that CudaDeviceCount counts. Throw kDeviceFailure, kOutOfMemory.
 GpuInfo CudaInfo(int ordinal);
-// In about two seconds, with 512 MiB of its memory.
+// In about two seconds, with 192 MiB of its memory.
 GpuRates MeasureCudaRates(int ordinal);
 
 // "13.0"; of the driver the newest CUDA that it runs, "not found" without one.
