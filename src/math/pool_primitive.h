@@ -40,6 +40,7 @@ class PoolPrimitive {
   // Bytes of the places of the maxima in their windows, kernel row * kernel width + kernel column,
   // in the order of y: of one byte or of four each. 0 for means, and without `backward`.
   size_t IndexBytes() const;
+  int64_t Images() const;
   size_t ForwardScratch() const;
   size_t BackwardScratch() const;
   // Makes the primitives, which the first call would do otherwise.

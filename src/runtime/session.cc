@@ -113,7 +113,13 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
       step->learned.push_back(LearnedBlob(static_cast<size_t>(slot)));
     }
   }
-  step->joined = IsJoined(layer);
+  try {
+    step->joined = IsJoined(layer);
+  } catch (...) {
+    // So that the next pass looks again, and finds the same.
+    std::ranges::fill(step->forward_inputs, ConstTensorView());
+    throw;
+  }
   for (size_t i = 0; i < step->info->saved.size(); ++i) {
     const bool kept = i < layer.saved.size() && !layer.recompute;
     step->saved.push_back(kept ? ViewOf(layer.saved[i], step->info->saved[i]) : TensorView());

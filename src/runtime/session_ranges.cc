@@ -53,9 +53,9 @@ void Session::TakeMemoryApart(int v) {
   take(value.gradient, &apart_gradients_);
 }
 
-// A Concat in a Concat does not run where its output is a range.
+// A Concat in a Concat does not run where its output is a range, nor does a view of one.
 int64_t Session::OutputStrideOf(const PlannedLayer& layer) const {
-  if (layer.outputs.size() != 1 || layer.joined_images) return 0;
+  if (layer.outputs.size() != 1 || layer.joined_images || layer.info.view) return 0;
   return DataOf(layer.outputs[0]).image_stride();
 }
 

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <vector>
 
+#include "core/bfloat16.h"
 #include "core/memory_format.h"
 #include "core/rng.h"
+#include "math/blocked_conv.h"
 #include "math/blocked_pool.h"
 #include "math/blocked_winograd.h"
 
@@ -99,6 +102,51 @@ TEST(StridedImages, Winograd) {
                          to.data() + ranges.before, scratch);
   EXPECT_EQ(ranges.Spread(y), to);
 }
+
+#ifdef CREMA_HAVE_ONEDNN
+
+BlockedConvConfig PointwiseOfStride2(int64_t channels, int64_t size, int64_t batch, int threads) {
+  const BlockedConvShape::Axis axis{
+      .in = size, .out = (size + 1) / 2, .kernel = 1, .stride = 2, .pad = 0, .dilation = 1};
+  BlockedConvConfig config;
+  config.shape.batch = batch;
+  config.shape.in_channels = config.shape.out_channels = channels;
+  config.shape.h = config.shape.w = axis;
+  config.bfloat16 = config.bias = true;
+  config.threads = threads;
+  return config;
+}
+
+// oneDNN keeps the primitives of a process, those of one image on all threads too, whose scratch is
+// larger.
+TEST(StridedImages, ConvolutionStaysInItsScratch) {
+  if (!HasBFloat16()) GTEST_SKIP() << "needs a processor with AVX512-BF16";
+  constexpr int64_t kBatch = 16;
+  constexpr int kThreads = 8;
+  constexpr auto kGuard = std::byte{0x5A};
+  for (const int64_t channels : {16, 64}) {
+    for (const int64_t size : {14, 28, 55}) {
+      BlockedConv(PointwiseOfStride2(channels, size, 1, kThreads)).Prepare();
+      BlockedConvConfig config = PointwiseOfStride2(channels, size, kBatch, kThreads);
+      const int64_t image = channels * config.shape.h.out * config.shape.w.out;
+      config.y_stride = 2 * image;
+      BlockedConv conv(config);
+      const std::vector<BFloat16> x(static_cast<size_t>(kBatch * channels * size * size), 1.0F);
+      std::vector<BFloat16> y(static_cast<size_t>(kBatch * config.y_stride));
+      const std::vector<float> weight = Draw(channels * channels, 1), bias = Draw(channels, 2);
+      const size_t booked = conv.ForwardScratch();
+      std::vector<std::byte> memory(booked + (1 << 20), kGuard);
+      conv.Forward(x.data(), {.weight = weight.data(), .bias = bias.data()}, nullptr, y.data(),
+                   false, std::span(memory).first(booked));
+      const auto is_guard = [](std::byte b) { return b == kGuard; };
+      EXPECT_TRUE(
+          std::all_of(memory.begin() + static_cast<int64_t>(booked), memory.end(), is_guard))
+          << channels << " channels of " << size << " x " << size;
+    }
+  }
+}
+
+#endif
 
 }  // namespace
 }  // namespace crema

@@ -106,6 +106,7 @@ void Forward(const Layer&, const ForwardArgs& args) {
   PoolPrimitive& primitive = static_cast<State*>(args.kernel_state)->primitive;
   const TensorView& y = args.outputs[0];
   const Steps steps(args.inputs[0].shape(), y.shape(), y.image_stride(), primitive);
+  CREMA_CHECK(steps.runs * primitive.Images() == y.shape()[0]);
   auto* index = static_cast<std::byte*>(args.saved.empty() ? nullptr : args.saved[0].raw());
   for (int64_t i = 0; i < steps.runs; ++i) {
     primitive.Forward(args.inputs[0].data<float>() + i * steps.x, y.data<float>() + i * steps.y,
@@ -119,6 +120,7 @@ void Backward(const Layer&, const BackwardArgs& args) {
   PoolPrimitive& primitive = static_cast<State*>(args.kernel_state)->primitive;
   const ConstTensorView& dy = args.output_grads[0];
   const Steps steps(dx.shape(), dy.shape(), dy.image_stride(), primitive);
+  CREMA_CHECK(steps.runs * primitive.Images() == dy.shape()[0]);
   const auto* index =
       static_cast<const std::byte*>(args.saved.empty() ? nullptr : args.saved[0].raw());
   for (int64_t i = 0; i < steps.runs; ++i) {

@@ -71,9 +71,9 @@ class Products final : public SequenceProducts {
              std::span<std::byte> scratch) {
     input_weight_ = input_weight;
     hidden_weight_ = hidden_weight;
-    fixed_ = fixed;
     scratch_ = scratch;
-    if (fixed) return;
+    // Those of the last pass may have changed since, also where they are fixed from now on.
+    if (std::exchange(fixed_, fixed) && fixed) return;
     input_.ForgetWeights();
     hidden_.ForgetWeights();
   }

@@ -109,7 +109,12 @@ Runner BlockedConv::Parts::MakeForwardRunner() const {
 void BlockedConv::Parts::MakePrimitives() {
   stream.emplace(onednn::Cpu());
   const auto memory_of = onednn::WithoutData;
-  for (size_t w = 0; w < Workers(); ++w) run_forward.push_back(MakeForwardRunner());
+  {
+    // oneDNN keeps primitives by the number of threads of now: with another one than that of the
+    // description it may give one whose scratch is larger than what was booked.
+    const onednn::ThreadCount as_described(ByImage() ? 1 : config.threads);
+    for (size_t w = 0; w < Workers(); ++w) run_forward.push_back(MakeForwardRunner());
+  }
   if (Repacks()) pack = MakeReorder(plain_weight, forward.weights_desc(), false);
   if (KeptBytes() > 0) {
     packed = Tensor(Shape{static_cast<int64_t>((KeptBytes() + 63) / 64), 16}, DType::kF32);
@@ -259,6 +264,8 @@ const void* BlockedConv::Parts::RoundInput(const void* x, Pieces* pieces) const 
   return rounded;
 }
 
+namespace {
+
 template <typename T>
 void MaskOf(const BlockedConvConfig& config, int64_t count, const BlockedConvGrads& grads,
             void* masked) {
@@ -267,6 +274,8 @@ void MaskOf(const BlockedConvConfig& config, int64_t count, const BlockedConvGra
                   {static_cast<const T*>(grads.y), grads.y_stride},
                   {static_cast<const T*>(grads.dy), grads.dy_stride}, static_cast<T*>(masked));
 }
+
+}  // namespace
 
 // What a fused ReLU lets through of dy, dense.
 const void* BlockedConv::Parts::Masked(const BlockedConvGrads& grads, Pieces* pieces) const {

@@ -79,9 +79,13 @@ DenseProduct& DenseProduct::operator=(DenseProduct&&) noexcept = default;
 
 bool DenseProduct::IsFast(const DenseProductConfig& config) {
   const onednn::ThreadCount threads(config.threads);
-  return onednn::Try("product", [&] {
-    return std::string_view(MakeDesc(config).impl_info_str()).starts_with("brg");
-  });
+  try {
+    return onednn::Try("product", [&] {
+      return std::string_view(MakeDesc(config).impl_info_str()).starts_with("brg");
+    });
+  } catch (const Error&) {
+    return false;  // nothing at all
+  }
 }
 
 size_t DenseProduct::Scratch() const { return onednn::ScratchOf(parts_->desc); }

@@ -122,6 +122,8 @@ bool PoolPrimitive::IsReference() const {
          (parts_->backward && onednn::IsReference(*parts_->backward));
 }
 
+int64_t PoolPrimitive::Images() const { return parts_->config.batch; }
+
 size_t PoolPrimitive::IndexBytes() const {
   return parts_->HasIndex() ? parts_->forward.workspace_desc().get_size() : 0;
 }
