@@ -11,8 +11,8 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "graph/input_types.h"
-#include "support/half.h"
 #include "support/layer_run.h"
+#include "support/rounding.h"
 
 namespace crema::test {
 namespace {
@@ -50,22 +50,6 @@ CaseValues Rounded(CaseValues values) {
       for (double& v : blob) v = double{BFloat16(static_cast<float>(v))};
     }
   }
-  return values;
-}
-
-void RoundTo(DType dtype, std::vector<Values>* blobs) {
-  for (Values& blob : *blobs) {
-    for (double& v : blob) {
-      const auto value = static_cast<float>(v);
-      v = dtype == DType::kF16 ? static_cast<float>(Half(value)) : float{BFloat16(value)};
-    }
-  }
-}
-
-CaseValues RoundedTo(DType dtype, CaseValues values) {
-  RoundTo(dtype, &values.inputs);
-  RoundTo(dtype, &values.learned);
-  RoundTo(dtype, &values.output_grads);
   return values;
 }
 
