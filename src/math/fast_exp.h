@@ -11,17 +11,19 @@
 
 namespace crema {
 
-// Within 2 units in the last place; 0 where the result would be below 2^-125.
-// e^x = 2^k e^r with k = round(x / ln 2), and the Taylor series of e^r for |r| <= ln 2 / 2.
-CREMA_HOST_DEVICE inline float FastExp(float x) {
-  constexpr float kLow = -86.6F, kHigh = 88.72F;
+// e^x = series * 2^power for x from -86.6 to 88.72: power = round(x / ln 2), and the Taylor series
+// of e^r for the rest, |r| <= ln 2 / 2. Of NaN the series is one.
+struct ExpParts {
+  float series;
+  int32_t power;
+};
+CREMA_HOST_DEVICE inline ExpParts SplitExp(float x) {
   constexpr float kLog2E = 1.44269504F;
   constexpr float kLn2High = 0x1.62e4p-1F, kLn2Low = 0x1.7f7d1cp-20F;  // k times the first is exact
   constexpr float kRound = 0x1.8p23F;  // adding it leaves the nearest integer in the last bits
-  const float near = x < kLow ? kLow : (x > kHigh ? kHigh : x);
-  const float shifted = near * kLog2E + kRound;
+  const float shifted = x * kLog2E + kRound;
   const float k = shifted - kRound;
-  const float r = (near - k * kLn2High) - k * kLn2Low;
+  const float r = (x - k * kLn2High) - k * kLn2Low;
   float series = 1.0F / 5040;
   series = series * r + 1.0F / 720;
   series = series * r + 1.0F / 120;
@@ -30,10 +32,16 @@ CREMA_HOST_DEVICE inline float FastExp(float x) {
   series = series * r + 0.5F;
   series = series * r + 1;
   series = series * r + 1;
+  return {series, std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRound)};
+}
+
+// Within 2 units in the last place; 0 where the result would be below 2^-125.
+CREMA_HOST_DEVICE inline float FastExp(float x) {
+  constexpr float kLow = -86.6F, kHigh = 88.72F;
+  const ExpParts parts = SplitExp(x < kLow ? kLow : (x > kHigh ? kHigh : x));
   // In two factors, as 2^128 is no number.
-  const int32_t power = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRound);
-  const float scale = std::bit_cast<float>((power + 126) << 23);
-  const float result = series * scale * 2;
+  const float scale = std::bit_cast<float>((parts.power + 126) << 23);
+  const float result = parts.series * scale * 2;
   if (x < kLow) return 0;
   return x > kHigh ? std::numeric_limits<float>::infinity() : result;
 }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 
+#include "math/fast_exp.h"
 #include "math/vectorize.h"
 
 namespace crema {
@@ -15,22 +16,9 @@ constexpr float kLowest = -std::numeric_limits<float>::infinity();
 // e^x for x <= 0 and NaN, as FastExp, without what that does for other x.
 inline float PowerOf(float x) {
   constexpr float kLow = -86.6F;
-  constexpr float kRound = 0x1.8p23F;
-  const float near = x < kLow ? kLow : x;
-  const float shifted = near * 1.44269504F + kRound;
-  const float k = shifted - kRound;
-  const float r = (near - k * 0x1.62e4p-1F) - k * 0x1.7f7d1cp-20F;
-  float series = 1.0F / 5040;
-  series = series * r + 1.0F / 720;
-  series = series * r + 1.0F / 120;
-  series = series * r + 1.0F / 24;
-  series = series * r + 1.0F / 6;
-  series = series * r + 0.5F;
-  series = series * r + 1;
-  series = series * r + 1;
-  const int32_t power = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRound);
-  const float scale = std::bit_cast<float>((power + 127) << 23);
-  return (x < kLow ? 0.0F : scale) * series;
+  const ExpParts parts = SplitExp(x < kLow ? kLow : x);
+  const float scale = std::bit_cast<float>((parts.power + 127) << 23);
+  return (x < kLow ? 0.0F : scale) * parts.series;
 }
 
 // NaN is passed over here and comes back in the powers.
