@@ -108,11 +108,8 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
     step->statistics.push_back(updated ? TensorView(blob.raw(), shape, blob.dtype(), blob.device())
                                        : TensorView());
   }
-  for (int absorbed : layer.absorbs) {
-    for (int slot : plan_->layers[static_cast<size_t>(absorbed)].learned) {
-      step->learned.push_back(LearnedBlob(static_cast<size_t>(slot)));
-    }
-  }
+  for (int absorbed : layer.absorbs) AddLearned(plan_->layers[static_cast<size_t>(absorbed)], step);
+  BindMerged(layer, step);
   try {
     step->joined = IsJoined(layer);
   } catch (...) {
@@ -189,7 +186,7 @@ double Session::Forward() {
     const PlannedLayer& layer = plan_->layers[i];
     Step& step = steps_[i];
     if (step.forward_epoch != shape_epoch_) Refit(layer, &step);
-    if (layer.forward && !step.joined) RunForward(layer, &step);
+    if (layer.forward && !step.joined && !step.computed) RunForward(layer, &step);
     loss += LossOf(layer);
   }
   return loss;
