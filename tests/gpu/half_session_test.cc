@@ -55,7 +55,7 @@ void SetInputs(Session* session) {
   session->Write(session->MutableData("label"), labels.data());
 }
 
-Numbers Run(Precision precision) {
+Numbers RunNet(Precision precision) {
   const auto plan = PlanText(kNet, TRAIN, OnGpu(precision));
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
   Session session(plan, weights, test::GpuContext(3));
@@ -92,8 +92,8 @@ double Distance(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST(HalfSession, LearnsAsInSinglePrecision) {
-  const Numbers single = Run(FP32);
-  const Numbers halves = Run(BF16);
+  const Numbers single = RunNet(FP32);
+  const Numbers halves = RunNet(BF16);
   ASSERT_EQ(single.gradients.size(), halves.gradients.size());
   for (size_t i = 0; i < single.losses.size(); ++i) {
     EXPECT_NE(single.losses[i], halves.losses[i]);
