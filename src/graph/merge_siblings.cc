@@ -63,9 +63,9 @@ class Merger {
       return false;
     }
     const BlobSpec& output = OutputOf(layer);
-    return output.format != MemoryFormat::kPlain && output.shape.axes() == 4 &&
-           output.shape.count() > 0 && output.shape[0] == 1 &&
-           output.shape[1] % ChannelBlock() == 0 && StoredBytes(output) % 64 == 0;
+    return IsBlocked(output.format) && output.shape.axes() == 4 && output.shape.count() > 0 &&
+           output.shape[0] == 1 && output.shape[1] % ChannelBlock() == 0 &&
+           StoredBytes(output) % 64 == 0;
   }
 
   // The value whose memory this one is.

@@ -292,7 +292,8 @@ void Session::Backward() {
 
 void Session::RunBackward(const PlannedLayer& layer, const Step& step) {
   for (size_t s = 0; s < step.seeds.size(); ++s) {
-    FillWith(context_, step.seeds[s], step.seed_values[s]);
+    const double seed = double{step.seed_values[s]} * loss_scale_;
+    FillWith(context_, step.seeds[s], static_cast<float>(seed));
   }
   if (layer.info.view || (layer.joined_images && step.joined)) return;
   auto* scratch = static_cast<std::byte*>(scratch_.view().raw());

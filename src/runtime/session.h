@@ -37,6 +37,8 @@ class Session {
   // make of them. Otherwise they make it anew in each pass.
   void FixWeights() { weights_fixed_ = true; }
 
+  // A factor on all losses that gradients of the next Backward start from, and so on these.
+  void set_loss_scale(double scale) { loss_scale_ = scale; }
   // Gradients of the last Forward. Learned gradients are added to. Requires a plan with backward.
   void Backward();
 
@@ -208,6 +210,7 @@ class Session {
   std::vector<std::vector<size_t>> borrowers_;  // by value: the layers that see what it lends
   uint64_t next_step_ = 0;
   bool weights_fixed_ = false;
+  double loss_scale_ = 1;
 };
 
 }  // namespace crema
