@@ -4,8 +4,14 @@ namespace crema {
 
 std::string_view ToString(MemoryFormat format) {
   if (format == MemoryFormat::kPlain) return "NCHW";
+  if (format == MemoryFormat::kPlainBF16) return "NCHW bf16";
+  if (format == MemoryFormat::kPlainF16) return "NCHW f16";
   if (format == MemoryFormat::kBlockedBF16) return "nChw16c bf16";
   return ChannelBlock() == 16 ? "nChw16c" : "nChw8c";
+}
+
+bool IsBlocked(MemoryFormat format) {
+  return format == MemoryFormat::kBlocked || format == MemoryFormat::kBlockedBF16;
 }
 
 int64_t ChannelBlock() {

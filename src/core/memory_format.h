@@ -11,9 +11,16 @@ enum class MemoryFormat : uint8_t {
   kBlocked,  // N x ceil(C / b) x H x W x b with b = ChannelBlock(); channels from C on are zero
   // As kBlocked, each element rounded to bfloat16. Gradients of the blob too.
   kBlockedBF16,
+  // As kPlain, each element rounded to bfloat16 or half precision; gradients too. On GPUs.
+  kPlainBF16,
+  kPlainF16,
 };
 
-std::string_view ToString(MemoryFormat format);  // "NCHW", "nChw16c", "nChw8c", "nChw16c bf16"
+// "NCHW", "nChw16c", "nChw8c", "nChw16c bf16", "NCHW bf16", "NCHW f16"
+std::string_view ToString(MemoryFormat format);
+
+// For blobs of four axes only.
+bool IsBlocked(MemoryFormat format);
 
 // Channels that one vector register of this processor holds in single precision: 16 with AVX-512, 8
 // with AVX2, 0 without either: nothing is blocked then.

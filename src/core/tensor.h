@@ -23,7 +23,15 @@ struct BlobSpec {
 int64_t StoredCount(const BlobSpec& spec);
 // Type of these elements: that of the blob, but for formats of a type of their own.
 inline DType StoredType(const BlobSpec& spec) {
-  return spec.format == MemoryFormat::kBlockedBF16 ? DType::kBF16 : spec.dtype;
+  switch (spec.format) {
+    case MemoryFormat::kBlockedBF16:
+    case MemoryFormat::kPlainBF16:
+      return DType::kBF16;
+    case MemoryFormat::kPlainF16:
+      return DType::kF16;
+    default:
+      return spec.dtype;
+  }
 }
 inline int64_t StoredBytes(const BlobSpec& spec) {
   return StoredCount(spec) * static_cast<int64_t>(SizeOf(StoredType(spec)));

@@ -22,13 +22,7 @@ class Absorber {
       if (layer.recompute) continue;
       if (layer.outputs.size() == 1) Collect(static_cast<int>(n));
     }
-    plan_.scratch_bytes = 0;
-    plan_.state_bytes = 0;
-    for (const PlannedLayer& layer : plan_.layers) {
-      plan_.scratch_bytes =
-          std::max({plan_.scratch_bytes, layer.forward_scratch, layer.backward_scratch});
-      plan_.state_bytes += layer.state_bytes;
-    }
+    BookTotals(&plan_);
   }
 
  private:

@@ -35,7 +35,7 @@ class Marker {
 
  private:
   static bool IsBlockedBatch(const BlobSpec& spec) {
-    return spec.format != MemoryFormat::kPlain && spec.shape.axes() == 4 && spec.shape.count() > 0;
+    return IsBlocked(spec.format) && spec.shape.axes() == 4 && spec.shape.count() > 0;
   }
   static int64_t ImageOf(const BlobSpec& spec) { return StoredCount(spec) / spec.shape[0]; }
 

@@ -1,6 +1,7 @@
 // The question to a kernel row about a layer that is planned.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "graph/plan.h"
@@ -29,7 +30,19 @@ auto WithQuery(const Plan& plan, const PlannedLayer& layer, int64_t output_strid
                           .deterministic = plan.options.deterministic,
                           .precision = PrecisionOf(*layer.layer, plan.options),
                           .absorbed = layer.absorbed_layers,
-                          .output_stride = output_stride});
+                          .output_stride = output_stride,
+                          .siblings = layer.siblings});
+}
+
+// Scratch and state of the whole plan, from those of its layers.
+inline void BookTotals(Plan* plan) {
+  plan->scratch_bytes = 0;
+  plan->state_bytes = 0;
+  for (const PlannedLayer& layer : plan->layers) {
+    plan->scratch_bytes =
+        std::max({plan->scratch_bytes, layer.forward_scratch, layer.backward_scratch});
+    plan->state_bytes += layer.state_bytes;
+  }
 }
 
 }  // namespace crema

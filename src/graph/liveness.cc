@@ -44,6 +44,7 @@ class Placer {
                               .bytes = StoredBytes(plan_.values[v].spec)};
       data_.NeedsOf(Again(value)) = {.last_read = LastReadAgain(value)};
     }
+    for (const PlannedLayer& layer : plan_.layers) PlaceMerged(layer);
     for (size_t n = 0; n < plan_.layers.size(); ++n) {
       plan_.layers[n].runs_again = timeline_.Before(static_cast<int>(n));
       ShareMemory(static_cast<int>(n));
@@ -101,6 +102,16 @@ class Placer {
     }
   }
 
+  // Layers that are computed at once write one blob, of which each output is a range of channels.
+  void PlaceMerged(const PlannedLayer& layer) {
+    int64_t offset = 0;
+    for (int n : layer.merged) {
+      const int v = LayerOf(n).outputs[0];
+      if (offset > 0) data_.Join(LayerOf(layer.merged[0]).outputs[0], v, offset);
+      offset += StoredBytes(plan_.values[Index(v)].spec);
+    }
+  }
+
   void ShareMemory(int n) {
     PlannedLayer& layer = plan_.layers[Index(n)];
     layer.in_place = false;
@@ -134,7 +145,8 @@ class Placer {
 
   // Its inputs lie in the output, where nobody else wants them to lie somewhere or reads them
   // later: a session may then still turn to other extents, at which it copies them away first.
-  // Backward may read them late.
+  // Backward may read them late. The first one may be the end of a larger blob (PlaceMerged), whose
+  // memory the output then goes on.
   void JoinInputs(int n) {
     PlannedLayer& layer = plan_.layers[Index(n)];
     if (plan_.options.backward || !plan_.options.passes.share_memory) return;
@@ -143,14 +155,16 @@ class Placer {
     for (int v : layer.inputs) {
       const int64_t bytes = StoredBytes(plan_.values[Index(v)].spec);
       const Classes::Needs& needs = data_.NeedsOf(v);
-      const bool alone = classes.insert(data_.Find(v)).second && needs.bytes == bytes;
+      const int64_t before = v == layer.inputs[0] ? data_.OffsetOf(v) : 0;
+      const bool alone = classes.insert(data_.Find(v)).second && needs.bytes == before + bytes;
       if (!alone || needs.for_ever || needs.last_read > n || offset % 64 != 0) return;
       offset += bytes;
     }
     if (offset != StoredBytes(plan_.values[Index(layer.outputs[0])].spec)) return;
+    data_.Join(layer.inputs[0], layer.outputs[0]);
     offset = 0;
     for (int v : layer.inputs) {
-      data_.Join(layer.outputs[0], v, offset);
+      if (v != layer.inputs[0]) data_.Join(layer.outputs[0], v, offset);
       offset += StoredBytes(plan_.values[Index(v)].spec);
     }
     layer.joined = layer.in_place = true;

@@ -16,6 +16,7 @@
 #include "graph/liveness.h"
 #include "graph/measure_rows.h"
 #include "graph/memory_budget.h"
+#include "graph/merge_siblings.h"
 #include "graph/passes/memory_formats.h"
 #include "graph/passes/passes.h"
 #include "graph/plan.h"
@@ -231,6 +232,7 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
     options.passes = {.fuse_relu = false,
                       .memory_formats = false,
                       .absorb = false,
+                      .merge_siblings = false,
                       .share_memory = false,
                       .optimized_rows = asked.passes.optimized_rows};
   }
@@ -248,6 +250,7 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   if (options.passes.memory_formats) ChooseMemoryFormats(&graph, registry, times, options);
   Planner(graph, times, options, plan.get()).Run();
   AbsorbFollowers(plan.get());
+  MergeSiblings(plan.get());
   MarkJoinableImages(plan.get());
   FitMemoryBudget(net.memory_budget(), source, plan.get());
   PlaceMemory(plan.get());

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <map>
+#include <string_view>
 
 #include "core/strings.h"
 
@@ -46,6 +48,17 @@ std::string Row(const std::string& name, const std::string& type, const std::str
 
 std::string Kibibytes(int64_t bytes) { return StrCat((bytes + 1023) / 1024, " KiB"); }
 
+// "12 are nChw16c, 3 are nChw16c bf16"; empty: all are plain.
+std::string DescribeFormats(const Plan& plan) {
+  std::map<std::string_view, int> counts;
+  for (const PlannedValue& value : plan.values) {
+    if (value.spec.format != MemoryFormat::kPlain) ++counts[ToString(value.spec.format)];
+  }
+  std::vector<std::string> texts;
+  for (const auto& [format, count] : counts) texts.push_back(StrCat(count, " are ", format));
+  return Join(texts, ", ");
+}
+
 // How many there are, and between which layers.
 std::string DescribeReorders(const Plan& plan) {
   std::string text;
@@ -64,11 +77,10 @@ std::string DescribeReorders(const Plan& plan) {
                    ToString(plan.values[static_cast<size_t>(layer.outputs[0])].spec.format), "\n");
     ++count;
   }
-  const int blocked = static_cast<int>(std::ranges::count_if(
-      plan.values, [](const PlannedValue& v) { return v.spec.format != MemoryFormat::kPlain; }));
-  if (blocked == 0) return "";
-  return StrCat("  memory formats: ", blocked, " of ", plan.values.size(), " values are blocked, ",
-                count, count == 1 ? " reorder" : " reorders", "\n", text);
+  const std::string formats = DescribeFormats(plan);
+  if (formats.empty()) return "";
+  return StrCat("  memory formats: of ", plan.values.size(), " values ", formats, "; ", count,
+                count == 1 ? " reorder" : " reorders", "\n", text);
 }
 
 }  // namespace
@@ -90,7 +102,9 @@ std::string DescribePlan(const Plan& plan) {
     }
     const std::string kernel =
         layer.absorbed_by >= 0 ? "in " + plan.layers[static_cast<size_t>(layer.absorbed_by)].name()
-        : !layer.forward       ? "view"
+        : layer.merged_into >= 0
+            ? "computed with " + plan.layers[static_cast<size_t>(layer.merged_into)].name()
+        : !layer.forward          ? "view"
         : layer.kernel == nullptr ? "none"
                                   : layer.kernel->name + (layer.tuned ? ", tuned" : "");
     text += Row(layer.name(), layer.type->name, shapes, std::to_string(learned), Kibibytes(bytes),

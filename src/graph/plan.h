@@ -82,6 +82,12 @@ struct PlannedLayer {
   std::vector<const Layer*> absorbed_layers;  // the same, for KernelQuery
   int absorbed_by = -1;     // the layer that does the work of this one, whose output is a view then
   size_t added_inputs = 0;  // of absorbed layers, at the end of `inputs`
+  // Layers of the same input that its row computes at once, for the planned extents: it and others
+  // behind it in running order, here in that of their channels, as which their outputs lie one
+  // behind the other (graph/merge_siblings.h).
+  std::vector<int> merged;
+  std::vector<SiblingLayer> siblings;  // the same, for KernelQuery
+  int merged_into = -1;                // the layer that computes this one with itself
 
   const std::string& name() const { return layer->param().name(); }
 };
@@ -111,6 +117,7 @@ struct PlanPasses {
   bool fuse_relu = true;       // a ReLU becomes part of the layer before it
   bool memory_formats = true;  // blobs lie as the fastest rows like them
   bool absorb = true;          // rows do the work of the layers behind them
+  bool merge_siblings = true;  // convolutions of the same input are computed as one
   bool share_memory = true;    // dead blobs give their memory to others; layers work in place
   bool optimized_rows = true;  // rows other than the native ones
 };

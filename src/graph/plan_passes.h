@@ -14,10 +14,11 @@ struct NamedPass {
   bool PlanPasses::*on;
 };
 
-inline constexpr std::array<NamedPass, 5> kNamedPasses = {{
+inline constexpr std::array<NamedPass, 6> kNamedPasses = {{
     {"fuse_relu", &PlanPasses::fuse_relu},
     {"memory_formats", &PlanPasses::memory_formats},
     {"absorb", &PlanPasses::absorb},
+    {"merge_siblings", &PlanPasses::merge_siblings},
     {"share_memory", &PlanPasses::share_memory},
     {"optimized_rows", &PlanPasses::optimized_rows},
 }};

@@ -21,6 +21,12 @@ struct Arity {
   int max = 1;
 };
 
+// One of some layers of a type that a row computes at once (Kernel::merges).
+struct SiblingLayer {
+  const Layer* layer = nullptr;
+  std::vector<const Layer*> absorbed;  // as KernelQuery::absorbed
+};
+
 // The question that a kernel row answers: can you do this layer?
 struct KernelQuery {
   const Layer& layer;
@@ -35,6 +41,9 @@ struct KernelQuery {
   std::span<const Layer* const> absorbed = {};
   // Elements from one image of output 0 to the next, and of its gradient; 0: dense.
   int64_t output_stride = 0;
+  // Layers of one input that are computed at once, `layer` and `absorbed` among them; empty: no
+  // others.
+  std::span<const SiblingLayer> siblings = {};
 };
 
 // "yes", or why not; the reason is kept in the plan and printed by `--explain`.
@@ -77,6 +86,10 @@ struct Kernel {
   // image_stride(). Asked for the planned batch, to say no where it does not pay; a row that has
   // this function must be able to for any other batch. Empty: never.
   std::function<bool(const KernelQuery&)> strided_output = {};
+  // Whether it can compute `query.siblings` at once, of one image and without a backward pass:
+  // output 0 is then one blob with the channels of all, in their order, and learned blobs are those
+  // of each with what it absorbed, one behind the other. Empty: never.
+  std::function<bool(const KernelQuery&)> merges = {};
 };
 
 // The plain implementation, which Add appends for the CPU.

@@ -127,6 +127,10 @@ std::string JsonLine(const MetricsRow& row) {
       StrCat("{\"kind\":\"", NameOf(row.kind), "\",\"iteration\":", row.iteration,
              ",\"epoch\":", JsonNumber(row.epoch), ",\"time\":", Milliseconds(row.time));
   if (row.kind == MetricsRow::Kind::kTrain) {
+    if (row.loss_scale > 0) {
+      line += StrCat(",\"loss_scale\":", JsonNumber(row.loss_scale),
+                     ",\"skipped_updates\":", row.skipped_updates);
+    }
     return line + StrCat(",\"loss\":", JsonNumber(row.loss),
                          ",\"smoothed_loss\":", JsonNumber(row.smoothed_loss),
                          ",\"lr\":", JsonNumber(RateOf(row)),
@@ -183,6 +187,8 @@ void MetricsWriter::OnIteration(const IterationReport& report) {
   row.rate = report.rate;
   row.samples_per_second = pace_.SamplesPerSecond();
   row.wait_share = pace_.WaitShare();
+  row.loss_scale = report.loss_scale;
+  row.skipped_updates = report.skipped_updates;
   rows.insert(rows.begin(), std::move(row));
   pace_ = {};
   Write(rows);

@@ -24,6 +24,9 @@ struct MetricsRow {
   double rate = 0;
   double samples_per_second = 0;
   double wait_share = 0;
+  // kTrain, where there is a loss scale: it, and updates that were skipped before.
+  double loss_scale = 0;
+  int64_t skipped_updates = 0;
   // kOutput, kTest: one element of an output blob. Without a blob, the total loss of the test net.
   size_t net = 0;
   std::string blob = {};

@@ -102,6 +102,10 @@ void TensorboardWriter::OnIteration(const IterationReport& report) {
   AddKnown("train/samples_per_second", pace_.SamplesPerSecond(), &scalars);
   AddKnown("train/wait_share", pace_.WaitShare(), &scalars);
   if (report.epoch > 0) AddKnown("train/epoch", report.epoch, &scalars);
+  if (report.loss_scale > 0) {
+    AddKnown("train/loss_scale", report.loss_scale, &scalars);
+    AddKnown("train/skipped_updates", static_cast<double>(report.skipped_updates), &scalars);
+  }
   pace_ = {};
   file_.Append(ScalarsEvent({UnixTime(), report.iteration}, scalars));
 }

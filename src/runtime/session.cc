@@ -108,11 +108,8 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
     step->statistics.push_back(updated ? TensorView(blob.raw(), shape, blob.dtype(), blob.device())
                                        : TensorView());
   }
-  for (int absorbed : layer.absorbs) {
-    for (int slot : plan_->layers[static_cast<size_t>(absorbed)].learned) {
-      step->learned.push_back(LearnedBlob(static_cast<size_t>(slot)));
-    }
-  }
+  for (int absorbed : layer.absorbs) AddLearned(plan_->layers[static_cast<size_t>(absorbed)], step);
+  BindMerged(layer, step);
   try {
     step->joined = IsJoined(layer);
   } catch (...) {
@@ -189,7 +186,7 @@ double Session::Forward() {
     const PlannedLayer& layer = plan_->layers[i];
     Step& step = steps_[i];
     if (step.forward_epoch != shape_epoch_) Refit(layer, &step);
-    if (layer.forward && !step.joined) RunForward(layer, &step);
+    if (layer.forward && !step.joined && !step.computed) RunForward(layer, &step);
     loss += LossOf(layer);
   }
   return loss;
@@ -295,7 +292,8 @@ void Session::Backward() {
 
 void Session::RunBackward(const PlannedLayer& layer, const Step& step) {
   for (size_t s = 0; s < step.seeds.size(); ++s) {
-    FillWith(context_, step.seeds[s], step.seed_values[s]);
+    const double seed = double{step.seed_values[s]} * loss_scale_;
+    FillWith(context_, step.seeds[s], static_cast<float>(seed));
   }
   if (layer.info.view || (layer.joined_images && step.joined)) return;
   auto* scratch = static_cast<std::byte*>(scratch_.view().raw());

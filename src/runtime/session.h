@@ -37,6 +37,8 @@ class Session {
   // make of them. Otherwise they make it anew in each pass.
   void FixWeights() { weights_fixed_ = true; }
 
+  // A factor on all losses that gradients of the next Backward start from, and so on these.
+  void set_loss_scale(double scale) { loss_scale_ = scale; }
   // Gradients of the last Forward. Learned gradients are added to. Requires a plan with backward.
   void Backward();
 
@@ -100,7 +102,8 @@ class Session {
     size_t backward_scratch = 0;
     uint64_t forward_epoch = 0;  // shape_epoch_ that the forward arguments were compared with
     uint64_t backward_epoch = 0;
-    bool joined = false;  // the inputs are where the output is: nothing to do
+    bool joined = false;    // the inputs are where the output is: nothing to do
+    bool computed = false;  // by the layer that this one is merged into: nothing to do
 
     std::vector<ConstTensorView> forward_inputs;
     std::vector<TensorView> forward_outputs;
@@ -145,6 +148,10 @@ class Session {
   int64_t OutputStrideOf(const PlannedLayer& layer) const;
   bool IsJoined(const PlannedLayer& layer) const;
   void CheckStrides(const PlannedLayer& layer, const Step& step, bool backward) const;
+  // Whether layers that are computed at once are, with the extents of now.
+  bool IsMerged(const PlannedLayer& layer) const;
+  void BindMerged(const PlannedLayer& layer, Step* step);
+  void AddLearned(const PlannedLayer& layer, Step* step) const;
   bool IsBlocked(int value) const {
     return plan_->values[static_cast<size_t>(value)].spec.format != MemoryFormat::kPlain;
   }
@@ -203,6 +210,7 @@ class Session {
   std::vector<std::vector<size_t>> borrowers_;  // by value: the layers that see what it lends
   uint64_t next_step_ = 0;
   bool weights_fixed_ = false;
+  double loss_scale_ = 1;
 };
 
 }  // namespace crema

@@ -27,6 +27,7 @@ bool Fits(const Kernel& kernel, const KernelQuery& query, std::span<const BlobSp
   if (query.output_stride != 0 && !kernel.strided_output) return false;
   if (kernel.supports && !kernel.supports(query).yes) return false;
   if (!FitsFormats(kernel, query.info, query.context.inputs, outputs)) return false;
+  if (!query.siblings.empty() && !(kernel.merges && kernel.merges(query))) return false;
   return query.absorbed.empty() || (kernel.absorbs && kernel.absorbs(query));
 }
 
@@ -52,7 +53,7 @@ void CheckAdded(const PlannedLayer& layer, const Shape& added, const Shape& outp
 // A tensor of `spec` must fit where one of `planned` was placed.
 void CheckFits(BlobSpec spec, const BlobSpec& planned, const std::string& what) {
   spec.format = planned.format;
-  const bool same_axes = spec.format == MemoryFormat::kPlain || spec.shape.axes() == 4;
+  const bool same_axes = !IsBlocked(spec.format) || spec.shape.axes() == 4;
   if (same_axes && StoredCount(spec) <= StoredCount(planned) && spec.dtype == planned.dtype) return;
   Fail(ErrorCode::kInvalidArgument,
        StrCat(what, " would be ", ToString(spec.shape), ", but the net was planned for at most ",
@@ -148,21 +149,23 @@ void Session::InferAgain(const PlannedLayer& layer, Step* step) {
 
 KernelQuery Session::QueryOf(const PlannedLayer& layer, const InferContext& context,
                              const LayerInfo& info) const {
-  return {.layer = *layer.layer,
-          .context = context,
-          .info = info,
-          .threads = context_.threads(),
-          .backward = layer.backward,
-          .to_input = WantsInputGradient(layer),
-          .deterministic = plan_->options.deterministic,
-          .precision = PrecisionOf(*layer.layer, plan_->options),
-          .absorbed = layer.absorbed_layers,
-          .output_stride = OutputStrideOf(layer)};
+  return {
+      .layer = *layer.layer,
+      .context = context,
+      .info = info,
+      .threads = context_.threads(),
+      .backward = layer.backward,
+      .to_input = WantsInputGradient(layer),
+      .deterministic = plan_->options.deterministic,
+      .precision = PrecisionOf(*layer.layer, plan_->options),
+      .absorbed = layer.absorbed_layers,
+      .output_stride = OutputStrideOf(layer),
+      .siblings = IsMerged(layer) ? std::span(layer.siblings) : std::span<const SiblingLayer>()};
 }
 
 // For the extents of now.
 void Session::MakeKernelState(const PlannedLayer& layer, Step* step) {
-  if (step->kernel == nullptr || !step->kernel->make_state) return;
+  if (step->kernel == nullptr || !step->kernel->make_state || step->computed) return;
   std::vector<BlobSpec> inputs;
   for (int v : layer.inputs) inputs.push_back(SpecOf(v));
   inputs.resize(inputs.size() - layer.added_inputs);
@@ -186,6 +189,7 @@ void Session::ChooseKernelAgain(const PlannedLayer& layer, const KernelQuery& qu
   }
   step->kernel = kernel;
   step->kernel_state = nullptr;
+  if (layer.merged_into >= 0 && IsMerged(layer)) return;
   if (kernel != nullptr && kernel->make_state) step->kernel_state = kernel->make_state(query);
   BookScratch(layer, query, step);
 }

@@ -40,6 +40,10 @@ void CaffeLog::OnIteration(const IterationReport& report) {
               " iters), loss = ", report.smoothed_loss));
   WriteOutputs("Train", report.outputs);
   Info(StrCat("Iteration ", report.iteration, ", lr = ", report.rate));
+  if (report.loss_scale > 0) {
+    Info(StrCat("Iteration ", report.iteration, ", loss_scale = ", report.loss_scale,
+                ", skipped updates: ", report.skipped_updates));
+  }
   last_iteration_ = report.iteration;
   last_time_ = now;
 }

@@ -34,6 +34,8 @@ class DeviceState {
   // See DeviceUpdate::Apply; blob i of `args` is of learned slot slots[i].
   void Update(const UpdateRule& rule, const UpdateArgs& args, double clip_norm,
               std::vector<size_t> slots);
+  // See DeviceUpdate.
+  bool HasFiniteGradients(const UpdateArgs& args) { return update_->HasFiniteGradients(args); }
   void MoveAverage();
   // A pass has changed statistics.
   void NotePass() { weights_changed_ = true; }

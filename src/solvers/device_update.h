@@ -28,6 +28,8 @@ class DeviceUpdate {
   // What UpdateRule::apply does with these arguments. Where `clip_norm` is 0 or more, gradients
   // whose norm over all blobs is larger are scaled down to it first.
   virtual void Apply(const UpdateRule& rule, const UpdateArgs& args, double clip_norm) = 0;
+  // Whether all gradients of these arguments are finite. Waits for the queue.
+  virtual bool HasFiniteGradients(const UpdateArgs& args) = 0;
   // average += step * (weights - average).
   virtual void Average(std::span<const AveragedBlob> blobs, float step) = 0;
   // What UpdateRule::apply returns, of the last Apply: the first blob that then held a weight or

@@ -121,6 +121,7 @@ class GpuUpdate final : public DeviceUpdate {
   explicit GpuUpdate(const ExecContext& context) : context_(context) {}
 
   void Apply(const UpdateRule& rule, const UpdateArgs& args, double clip_norm) override;
+  bool HasFiniteGradients(const UpdateArgs& args) override;
   void Average(std::span<const AveragedBlob> blobs, float step) override;
   int64_t FindBroken() override;
 
@@ -198,6 +199,15 @@ void GpuUpdate::Apply(const UpdateRule& rule, const UpdateArgs& args, double cli
   updater({queue, args, grouping, places, change});
   FindFirstBroken(queue, places);
   applied_ = true;
+}
+
+bool GpuUpdate::HasFiniteGradients(const UpdateArgs& args) {
+  if (args.blobs.empty()) return true;
+  SetTables(args, GroupBlobs(args.blobs));
+  JudgeGradients(BoundQueue(context_), Places());
+  float finite = 0;
+  Download(context_, &finite, scale_.rows(), sizeof(finite));
+  return finite != 0;
 }
 
 void GpuUpdate::Average(std::span<const AveragedBlob> blobs, float step) {

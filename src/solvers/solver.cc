@@ -53,6 +53,7 @@ Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options
   epochs_ = CountEpochs(*train_, &config_.solver);
   epochs_counted_ = epochs_.known();
   rate_.emplace(param_);
+  if (WantsLossScale(param_, *train_plan_)) scale_.emplace(param_.loss_scale());
   MakeRules();
   if (!tests_.empty()) Warn(WarnAboutIdleRules(config_.solver, epochs_));
 }
@@ -188,6 +189,7 @@ double Solver::ForwardBackward() {
     loss += ForwardOnce();
     // Not before: an update that went wrong on a GPU is found by now, and its gradients tell why.
     if (pass == 0) train_->ZeroLearnedGradients();
+    if (scale_) train_->set_loss_scale(scale_->scale());
     train_->Backward();
   }
   return loss / param_.iter_size();

@@ -19,6 +19,7 @@
 #include "solvers/ema.h"
 #include "solvers/epochs.h"
 #include "solvers/learning_rate.h"
+#include "solvers/loss_scale.h"
 #include "solvers/loss_window.h"
 #include "solvers/metric_tracker.h"
 #include "solvers/solver_config.h"
@@ -112,11 +113,15 @@ class Solver {
   void MakeRules();
   void AllocateHistory();
   double ForwardBackward();
+  // False: gradients were not finite at this loss scale, and nothing was changed but the scale.
   // Throws kDiverged when a weight or history is not finite after it.
-  void ApplyUpdate(double rate);
+  bool ApplyUpdate(double rate);
+  bool JudgeScale(const UpdateArgs& args);
+  double LossScaleNow() const { return scale_ ? scale_->scale() : 1; }
+  std::vector<ConstTensorView> LearnedGradients();
   std::vector<BlobUpdate> BlobsToUpdate(double rate, std::vector<size_t>* slots);
   void MoveAverage();
-  double GradientScale();
+  double GradientScale(double loss_scale);
   bool StandsStill(size_t slot);
   // On a GPU an update is judged when the pass after it has run, or its weights are wanted.
   void JudgeUpdateOnDevice();
@@ -185,6 +190,7 @@ class Solver {
   Epochs epochs_;
   bool epochs_counted_ = false;
   std::optional<LearningRate> rate_;  // once max_iter is known
+  std::optional<LossScale> scale_;    // where gradients are scaled
   LossWindow losses_;
   PassMark mark_;                // before the last forward pass
   bool test_loss_told_ = false;  // that one was not finite

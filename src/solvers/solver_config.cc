@@ -118,6 +118,7 @@ class Resolver {
       Report("ema_decay",
              StrCat("ema_decay is ", param_.ema_decay(), "; use 0 (none) or more, and below 1"));
     }
+    for (const Problem& p : CheckLossScale(param_)) Report(p.where.field, p.message, p.code);
     if (param_.has_time_limit()) CheckTimeLimit();
     for (const auto& [field, is_set] : {std::pair("snapshot", param_.snapshot() > 0),
                                         std::pair("snapshot_epoch", param_.snapshot_epoch() > 0),

@@ -158,8 +158,7 @@ void Solver::Train() {
   const double rate = rate_->At(iteration_);
   if (drops) TellDrop(rate);
   Report(loss, rate);
-  ApplyUpdate(rate);
-  MoveAverage();
+  if (ApplyUpdate(rate)) MoveAverage();
   ++iteration_;
   before_tests_.reset();
 }
@@ -194,6 +193,8 @@ void Solver::Report(double loss, double rate) {
                          .rate = rate,
                          .samples = 0,
                          .epoch = epochs_.After(iteration_ + 1),
+                         .loss_scale = scale_ ? scale_->scale() : 0,
+                         .skipped_updates = scale_ ? scale_->skipped() : 0,
                          .displayed = param_.display() > 0 && iteration_ % param_.display() == 0,
                          .outputs = {}};
   const PlannedValue& first = train_plan_->values.front();

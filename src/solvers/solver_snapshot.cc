@@ -28,6 +28,7 @@ SolverState Solver::MakeState() const {
   state.set_seed(seed_);
   state.set_step(train_->step());
   losses_.Save(&state);
+  if (scale_) scale_->Save(&state);
   for (int h = 0; h < rule_.histories; ++h) {
     for (const std::vector<TensorView>& of_slot : history_) {
       if (!of_slot.empty()) CopyFrom(of_slot[static_cast<size_t>(h)], state.add_history());
@@ -121,6 +122,7 @@ void Solver::Restore(const std::string& path) {
   snapshot_iteration_ = iteration_;
   rate_->Restore(state);
   losses_.Restore(state);
+  if (scale_) scale_->Restore(state, path);
   if (best_) best_->Restore(state);
   if (early_) early_->Restore(state);
   RestorePositions(state);

@@ -39,6 +39,7 @@ void Solver::WithoutTrace(const std::function<void()>& body) {
   train_->SaveState("train", &state);
   const uint64_t step = train_->step();
   const int64_t iteration = iteration_;
+  const std::optional<LossScale> scale = scale_;
 
   const auto put_back = [&] {
     for (size_t i = 0; i < changed.size(); ++i) {
@@ -48,6 +49,7 @@ void Solver::WithoutTrace(const std::function<void()>& body) {
     train_->RestoreState("train", state);
     train_->set_step(step);
     iteration_ = iteration;
+    scale_ = scale;
   };
   try {
     body();

@@ -1,25 +1,31 @@
 // One update of a solver: from the gradients of an iteration to new weights.
+#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "core/strings.h"
 #include "solvers/rules/norms.h"
 #include "solvers/solver.h"
 
 namespace crema {
 
 // Clipping works on the sum over iter_size, before division and before weight decay, as in Caffe.
-double Solver::GradientScale() {
-  const double scale = 1.0 / param_.iter_size();
-  const double largest = param_.clip_gradients();
+double Solver::GradientScale(double loss_scale) {
+  const double scale = 1.0 / (param_.iter_size() * loss_scale);
+  const double largest = param_.clip_gradients() * loss_scale;
   if (largest < 0) return scale;
+  const double norm = NormOf(train_->context().threads(), LearnedGradients());
+  return norm > largest ? scale * largest / norm : scale;
+}
+
+std::vector<ConstTensorView> Solver::LearnedGradients() {
   std::vector<ConstTensorView> gradients;
   for (size_t s = 0; s < history_.size(); ++s) {
     const TensorView gradient = train_->LearnedGradient(s);
     if (!history_[s].empty() && !gradient.empty()) gradients.emplace_back(gradient);
   }
-  const double norm = NormOf(train_->context().threads(), gradients);
-  return norm > largest ? scale * largest / norm : scale;
+  return gradients;
 }
 
 // Neither gradient nor decay moves this blob. Its history is zero unless it was restored, and even
@@ -47,23 +53,48 @@ std::vector<BlobUpdate> Solver::BlobsToUpdate(double rate, std::vector<size_t>* 
   return blobs;
 }
 
-void Solver::ApplyUpdate(double rate) {
+// What the gradients say of the scale that they were computed with.
+bool Solver::JudgeScale(const UpdateArgs& args) {
+  const double tried = LossScaleNow();
+  const bool finite = device_
+                          ? device_->HasFiniteGradients(args)
+                          : std::isfinite(NormOf(train_->context().threads(), LearnedGradients()));
+  if (scale_->Judge(finite)) return true;
+  if (scale_->IsSpent()) {
+    Fail(ErrorCode::kDiverged, StrCat("training diverged: the gradients of iteration ", iteration_,
+                                      " are not finite even with a loss scale of ", tried));
+  }
+  options_.log->Write(
+      Severity::kInfo,
+      StrCat("loss_scale: gradients of iteration ", iteration_, " are not finite with a scale of ",
+             tried, "; this update is skipped, and the scale is ", LossScaleNow(),
+             " now (skipped so far: ", scale_->skipped(), ")"));
+  return false;
+}
+
+bool Solver::ApplyUpdate(double rate) {
   std::vector<size_t> slots;
   const std::vector<BlobUpdate> blobs = BlobsToUpdate(rate, &slots);
   const double limit = param_.clip_gradient_value();
-  const UpdateArgs args{
-      .context = train_->context(),
-      .param = param_,
-      .iteration = iteration_,
-      .blobs = blobs,
-      .gradient_scale = device_ ? 1.0 / param_.iter_size() : GradientScale(),
-      .gradient_limit = limit >= 0 ? limit : std::numeric_limits<double>::infinity(),
-      .momentum = MomentumAt(rule_, param_, iteration_),
-      .regularization =
-          param_.regularization_type() == "L1" ? Regularization::kL1 : Regularization::kL2};
-  if (device_) return device_->Update(rule_, args, param_.clip_gradients(), std::move(slots));
+  const double scale = LossScaleNow();
+  UpdateArgs args{.context = train_->context(),
+                  .param = param_,
+                  .iteration = iteration_,
+                  .blobs = blobs,
+                  .gradient_scale = 1.0 / (param_.iter_size() * scale),
+                  .gradient_limit = limit >= 0 ? limit : std::numeric_limits<double>::infinity(),
+                  .momentum = MomentumAt(rule_, param_, iteration_),
+                  .regularization = param_.regularization_type() == "L1" ? Regularization::kL1
+                                                                         : Regularization::kL2};
+  if (scale_ && !JudgeScale(args)) return false;
+  if (device_) {
+    // Of gradients as they are, which have the scale in them.
+    device_->Update(rule_, args, param_.clip_gradients() * scale, std::move(slots));
+    return true;
+  }
+  args.gradient_scale = GradientScale(scale);
   const int64_t broken = rule_.apply(args);
-  if (broken < 0) return;
+  if (broken < 0) return true;
   throw DiagnoseUpdate(*train_, slots[static_cast<size_t>(broken)], RunSoFar(iteration_));
 }
 

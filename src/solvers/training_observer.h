@@ -20,14 +20,16 @@ struct OutputValue {
 struct IterationReport {
   int64_t iteration = 0;
   int64_t max_iterations = 0;
-  double loss = 0;           // of this iteration, averaged over iter_size
-  double smoothed_loss = 0;  // over average_loss iterations
-  double rate = 0;           // learning rate
-  int64_t samples = 0;       // of one iteration; 0 when the net has no batch axis to tell it
-  double seconds = 0;        // wall-clock time since the iteration before, tests left out
-  double wait_seconds = 0;   // of those, waiting for data
-  double epoch = 0;          // passes over the training data so far; 0 when it has no end
-  bool displayed = false;    // iteration % display == 0
+  double loss = 0;              // of this iteration, averaged over iter_size
+  double smoothed_loss = 0;     // over average_loss iterations
+  double rate = 0;              // learning rate
+  int64_t samples = 0;          // of one iteration; 0 when the net has no batch axis to tell it
+  double seconds = 0;           // wall-clock time since the iteration before, tests left out
+  double wait_seconds = 0;      // of those, waiting for data
+  double epoch = 0;             // passes over the training data so far; 0 when it has no end
+  double loss_scale = 0;        // of this iteration; 0: there is none
+  int64_t skipped_updates = 0;  // before this iteration, since their gradients were not finite
+  bool displayed = false;       // iteration % display == 0
   std::vector<OutputValue> outputs;  // filled when displayed
 };
 

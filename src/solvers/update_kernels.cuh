@@ -130,9 +130,7 @@ static void FindFirstBroken(const CudaQueue& queue, const UpdatePlaces& places) 
   });
 }
 
-// Writes the factor of all gradients: `scale`, and less where their norm is above `largest`.
-static void ScaleByNorm(const CudaQueue& queue, const UpdatePlaces& places, double scale,
-                        double largest) {
+static void SquareGradients(const CudaQueue& queue, const UpdatePlaces& places) {
   ForTeams(queue, "SquareGradients", places.chunk_count,
            [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
              const UpdateChunk chunk = places.chunks[index];
@@ -143,12 +141,29 @@ static void ScaleByNorm(const CudaQueue& queue, const UpdatePlaces& places, doub
              });
              team.For(1, [&](int64_t) { places.sums[index] = {sum, 0}; });
            });
+}
+
+// Writes the factor of all gradients: `scale`, and less where their norm is above `largest`.
+static void ScaleByNorm(const CudaQueue& queue, const UpdatePlaces& places, double scale,
+                        double largest) {
+  SquareGradients(queue, places);
   ForTeams(queue, "ScaleByNorm", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
     const double norm =
         std::sqrt(team.Sum(places.chunk_count, [&](int64_t i) { return places.sums[i].first; }));
     team.For(1, [&](int64_t) {
       *places.scale = static_cast<float>(norm > largest ? scale * largest / norm : scale);
     });
+  });
+}
+
+// Writes 1 in place of that factor where all gradients are finite, else 0: squares of finite
+// numbers are finite in double, and so is their sum.
+static void JudgeGradients(const CudaQueue& queue, const UpdatePlaces& places) {
+  SquareGradients(queue, places);
+  ForTeams(queue, "JudgeGradients", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
+    const double sum =
+        team.Sum(places.chunk_count, [&](int64_t i) { return places.sums[i].first; });
+    team.For(1, [&](int64_t) { *places.scale = std::isfinite(sum) ? 1.0F : 0.0F; });
   });
 }
 

@@ -32,7 +32,6 @@ const std::map<std::string, std::string>& Missing() {
       {"Filter", "its extents depend on values"},
       {"MultiBoxLoss", "matches boxes in lists of the host"},
       {"Proposal", "sorts boxes in lists of the host; its extents depend on values"},
-      {"Reorder", "all blobs of a GPU are plain"},
   };
   return reasons;
 }

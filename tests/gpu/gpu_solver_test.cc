@@ -117,6 +117,29 @@ TEST_F(GpuSolver, LearnsAsTheCpuDoesWithEveryRule) {
   }
 }
 
+// The gradient is above the largest float at the first scales.
+TEST_F(GpuSolver, SkipsUpdatesThatOverflowAsTheCpuDoes) {
+  const std::string fields =
+      "base_lr: 1e-34 momentum: 0.9 ema_decay: 0.5 lr_policy: 'fixed' max_iter: 12 clip_gradients: "
+      "3e31 loss_scale { initial: 16777216 growth_interval: 5 } ";
+  Learned runs[2];
+  int64_t skipped[2];
+  for (const On where : {On::kCpu, On::kGpu}) {
+    std::string text = Text("");
+    text.replace(text.find("base_lr: 0.003"), 14, fields);
+    text.insert(text.find("type: \"EuclideanLoss\""), "loss_weight: 1e32 ");
+    const auto i = static_cast<size_t>(where);
+    Solver solver(test::ConfigOf(text), test::LayersWithGpuRows(), Options(where, &recorder_));
+    runs[i] = RunOf(solver, &recorder_);
+    runs[i].losses.clear();  // of 1e31
+    skipped[i] = recorder_.iterations.back().skipped_updates;
+  }
+  EXPECT_GE(skipped[0], 3);
+  EXPECT_EQ(skipped[0], skipped[1]);
+  ASSERT_NO_FATAL_FAILURE(ExpectNear(runs[0].weights, runs[1].weights, 1e-4, "weights"));
+  ASSERT_NO_FATAL_FAILURE(ExpectNear(runs[0].averages, runs[1].averages, 1e-4, "averages"));
+}
+
 // What is loaded in between replaces weights and nothing else.
 TEST_F(GpuSolver, LoadingWeightsKeepsTheHistory) {
   const std::string fields =

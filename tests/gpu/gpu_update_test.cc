@@ -57,6 +57,11 @@ class OnDevice {
                   call.clip_norm);
   }
 
+  bool HasFiniteGradients(DeviceUpdate* update) const {
+    const SolverParameter param;
+    return update->HasFiniteGradients({.context = context_, .param = param, .blobs = updates_});
+  }
+
   void Read(Blobs* blobs) const {
     for (size_t b = 0; b < blobs->size(); ++b) {
       Read(updates_[b].weights, &(*blobs)[b].weights);
@@ -215,6 +220,20 @@ TEST(GpuUpdate, AveragesFollowAndStatisticsAreCopied) {
       const float share = b == 2 ? 1 : 1 - 0.75F * 0.75F;
       ASSERT_NEAR(average[i], share * blobs[b].weights[i], 1e-7) << b << " at " << i;
     }
+  }
+}
+
+TEST(GpuUpdate, SaysWhetherGradientsAreFinite) {
+  const ExecContext context = GpuContext(1);
+  Blobs blobs = SomeBlobs(*FindUpdateRule("SGD"));
+  blobs[3].gradient[5] = std::numeric_limits<float>::max();
+  const auto update = MakeGpuUpdate(context);
+  EXPECT_TRUE(OnDevice(context, blobs).HasFiniteGradients(update.get()));
+  for (const float wrong :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    Blobs broken = blobs;
+    broken[0].gradient.back() = wrong;
+    EXPECT_FALSE(OnDevice(context, broken).HasFiniteGradients(update.get()));
   }
 }
 

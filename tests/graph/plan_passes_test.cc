@@ -21,6 +21,10 @@ layer { name: 'b' type: 'Convolution' bottom: 'n' top: 'b' convolution_param { n
   kernel_size: 3 pad: 1 weight_filler { type: 'xavier' } } }
 layer { name: 'r' type: 'ReLU' bottom: 'b' top: 'r' }
 layer { name: 's' type: 'Sigmoid' bottom: 'r' top: 's' }
+layer { name: 'c' type: 'Convolution' bottom: 's' top: 'c' convolution_param { num_output: 16
+  kernel_size: 1 weight_filler { type: 'xavier' } } }
+layer { name: 'd' type: 'Convolution' bottom: 's' top: 'd' convolution_param { num_output: 16
+  kernel_size: 1 weight_filler { type: 'xavier' } } }
 layer { name: 'p' type: 'Pooling' bottom: 's' top: 'p' pooling_param { kernel_size: 2 stride: 2 } }
 )";
 
@@ -28,6 +32,7 @@ struct Facts {
   bool has_relu = false;  // as a layer of its own
   bool blocked = false;
   bool absorbs = false;
+  bool merges = false;
   bool shares = false;
   bool fast_rows = false;
   bool operator==(const Facts&) const = default;
@@ -39,6 +44,7 @@ Facts FactsOf(const std::string& passes) {
   for (const PlannedLayer& layer : plan->layers) {
     facts.has_relu = facts.has_relu || layer.type->name == "ReLU";
     facts.absorbs = facts.absorbs || layer.absorbed_by >= 0;
+    facts.merges = facts.merges || layer.merged_into >= 0;
     facts.shares = facts.shares || layer.in_place;
     // Reorders have no native row.
     facts.fast_rows = facts.fast_rows || (layer.kernel != nullptr && layer.type->name != "Input" &&
@@ -61,7 +67,10 @@ class Passes : public testing::Test {
   void SetUp() override {
     if (!HasBlockedConvolution()) GTEST_SKIP() << "no row of this build takes blocked blobs";
     all_ = FactsOf("all");
-    ASSERT_EQ(all_, (Facts{.blocked = true, .absorbs = true, .shares = true, .fast_rows = true}));
+    ASSERT_EQ(
+        all_,
+        (Facts{
+            .blocked = true, .absorbs = true, .merges = true, .shares = true, .fast_rows = true}));
   }
   Facts all_;
 };
@@ -84,6 +93,11 @@ TEST_F(Passes, WithoutAbsorbEachLayerWorks) {
   EXPECT_EQ(FactsOf("-absorb"), all_);
 }
 
+TEST_F(Passes, WithoutMergeSiblingsEachIsComputedAlone) {
+  all_.merges = false;
+  EXPECT_EQ(FactsOf("-merge_siblings"), all_);
+}
+
 TEST_F(Passes, WithoutShareMemoryEachBlobHasItsOwn) {
   all_.shares = false;
   EXPECT_EQ(FactsOf("-share_memory"), all_);
@@ -94,6 +108,7 @@ TEST_F(Passes, WithoutOptimizedRowsAllIsNative) {
   EXPECT_FALSE(facts.fast_rows);
   EXPECT_FALSE(facts.blocked);
   EXPECT_FALSE(facts.absorbs);
+  EXPECT_FALSE(facts.merges);
   EXPECT_TRUE(facts.shares);
 }
 
@@ -106,6 +121,7 @@ TEST_F(Passes, EachAloneDoesWhatItDoes) {
   // These two choose among rows, and the native ones are plain and do one layer.
   EXPECT_TRUE(FactsOf("none,+optimized_rows,+memory_formats").blocked);
   EXPECT_TRUE(FactsOf("none,+optimized_rows,+memory_formats,+absorb").absorbs);
+  EXPECT_TRUE(FactsOf("none,+optimized_rows,+memory_formats,+merge_siblings").merges);
 }
 
 TEST(ParsePasses, StartsFromAllAndGoesInOrder) {
@@ -115,7 +131,8 @@ TEST(ParsePasses, StartsFromAllAndGoesInOrder) {
   EXPECT_TRUE(ParsePasses("-absorb").fuse_relu);
   const PlanPasses one = ParsePasses("none,+absorb");
   EXPECT_TRUE(one.absorb);
-  EXPECT_FALSE(one.fuse_relu || one.memory_formats || one.share_memory || one.optimized_rows);
+  EXPECT_FALSE(one.fuse_relu || one.memory_formats || one.share_memory || one.optimized_rows ||
+               one.merge_siblings);
   EXPECT_TRUE(ParsePasses("-absorb,all").absorb);
 }
 
@@ -127,8 +144,9 @@ TEST(ParsePasses, SaysWhichNamesThereAre) {
     } catch (const Error& error) {
       EXPECT_EQ(error.problems().front().code, ErrorCode::kInvalidArgument);
       const std::string text = error.what();
-      EXPECT_NE(text.find("fuse_relu memory_formats absorb share_memory optimized_rows"),
-                std::string::npos)
+      EXPECT_NE(
+          text.find("fuse_relu memory_formats absorb merge_siblings share_memory optimized_rows"),
+          std::string::npos)
           << text;
     }
   }

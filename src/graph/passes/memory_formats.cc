@@ -77,7 +77,8 @@ class Chooser {
       improve();
     }
     // Single changes do not lead from one format to the other in the middle of a net.
-    for (const MemoryFormat format : {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16}) {
+    for (const MemoryFormat format : {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16,
+                                      MemoryFormat::kPlainBF16, MemoryFormat::kPlainF16}) {
       if (StartIn(format)) improve();
     }
     chosen_ = std::move(best);
@@ -107,7 +108,7 @@ class Chooser {
 
  private:
   double MoveSeconds(BlobSpec spec, MemoryFormat format) const {
-    spec.format = spec.shape.axes() == 4 ? format : MemoryFormat::kPlain;
+    spec.format = IsBlocked(format) && spec.shape.axes() != 4 ? MemoryFormat::kPlain : format;
     return static_cast<double>(StoredBytes(spec)) / (kBytesPerSecond * options_.threads);
   }
 
@@ -131,7 +132,7 @@ class Chooser {
     };
     std::vector<Choice> choices{
         {.seconds = moved(MemoryFormat::kPlain, MemoryFormat::kPlain) * estimate_scale_}};
-    if (node.inputs.empty() || ChannelBlock() == 0) return choices;
+    if (node.inputs.empty()) return choices;
     const InferContext context{.phase = node.layer->param().phase(),
                                .inputs = inputs,
                                .output_count = node.outputs.size(),
@@ -170,6 +171,10 @@ class Chooser {
         seconds = std::min(seconds, choice.seconds);
       }
     }
+    if (OnGpu()) {
+      AddViewsOfHalves(node, info, &choices);
+      return choices;
+    }
     if (info.any_format && std::ranges::all_of(inputs, HasWholeBlocks) &&
         std::ranges::all_of(info.outputs, HasWholeBlocks)) {
       for (const MemoryFormat format : {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16}) {
@@ -178,6 +183,19 @@ class Chooser {
       }
     }
     return choices;
+  }
+
+  bool OnGpu() const { return options_.device.type != DeviceType::kCpu; }
+
+  // Another name of the same memory, whatever is in it.
+  void AddViewsOfHalves(const Node& node, const LayerInfo& info,
+                        std::vector<Choice>* choices) const {
+    if (!info.view) return;
+    const Precision precision = PrecisionOf(*node.layer, options_);
+    for (const auto& [wanted, format] :
+         {std::pair{BF16, MemoryFormat::kPlainBF16}, {FP16, MemoryFormat::kPlainF16}}) {
+      if (precision == wanted) choices->push_back({format, format, 0});
+    }
   }
 
   // Layers that some row of node n does the work of are paid for where another one is chosen.
@@ -328,15 +346,15 @@ bool FitsFormats(const Kernel& kernel, const LayerInfo& info, std::span<const Bl
   };
   if (fits(inputs, kernel.input_format) && fits(outputs, kernel.output_format)) return true;
   const MemoryFormat format = inputs.empty() ? MemoryFormat::kPlain : inputs[0].format;
-  return info.any_format && kernel.input_format == MemoryFormat::kPlain &&
-         format != MemoryFormat::kPlain && fits(inputs, format) && fits(outputs, format) &&
+  return info.any_format && kernel.input_format == MemoryFormat::kPlain && IsBlocked(format) &&
+         fits(inputs, format) && fits(outputs, format) &&
          std::ranges::all_of(inputs, HasWholeBlocks) &&
          std::ranges::all_of(outputs, HasWholeBlocks);
 }
 
 void ChooseMemoryFormats(Graph* graph, const Registry& registry, const RowTimes& times,
                          const PlanOptions& options) {
-  if (options.device.type != DeviceType::kCpu || ChannelBlock() == 0) return;
+  if (options.device.type == DeviceType::kCpu && ChannelBlock() == 0) return;
   Chooser chooser(graph, registry, times, options);
   if (!chooser.Search()) return;
   if (!times.empty()) {

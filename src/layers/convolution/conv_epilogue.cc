@@ -42,6 +42,12 @@ bool ConvEpilogue::Take(const Layer& layer) {
   return true;
 }
 
+size_t ConvEpilogue::AffineBlobs() const {
+  size_t blobs = 0;
+  for (const Layer* layer : affine_) blobs += AffineOf(*layer)->AffineBlobs();
+  return blobs;
+}
+
 void ConvEpilogue::ReadAffine(std::span<const ConstTensorView> learned, std::span<float> factor,
                               std::span<float> shift) const {
   std::vector<double> factors(factor.size(), 1);

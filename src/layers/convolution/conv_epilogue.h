@@ -18,6 +18,7 @@ class ConvEpilogue {
   bool affine() const { return !affine_.empty(); }
   bool sum() const { return sum_; }
   FusedRelu relu() const { return relu_; }
+  size_t AffineBlobs() const;  // learned blobs of the layers that scale and shift
   // From the learned blobs of the layers, one behind the other: y = factor[c] * x + shift[c].
   void ReadAffine(std::span<const ConstTensorView> learned, std::span<float> factor,
                   std::span<float> shift) const;

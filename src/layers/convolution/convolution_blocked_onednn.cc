@@ -2,11 +2,13 @@
 // convolution of a net, whose few channels would fill a small part of a block; each in single
 // precision and on blobs of bfloat16.
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/strings.h"
 #include "graph/precision.h"
+#include "layers/convolution/conv_siblings.h"
 #include "layers/convolution/convolution_blocked.h"
 #include "math/blocked_conv.h"
 #include "math/cpu/onednn/conv_rates.h"
@@ -50,7 +52,9 @@ BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input, bo
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
   const ConvEpilogue epilogue(convolution, query.absorbed);
   CREMA_CHECK(epilogue.possible());
-  return {.shape = BlockedShapeOf(g),
+  BlockedConvShape shape = BlockedShapeOf(g);
+  shape.out_channels = MergedChannels(query);
+  return {.shape = shape,
           .plain_input = plain_input,
           .bfloat16 = bf16,
           .bias = convolution.has_bias(),
@@ -167,14 +171,18 @@ Support Supports(const Kind& kind, const KernelQuery& query) {
 }
 
 struct State final : KernelState {
-  State(const KernelQuery& query, const Kind& kind) : conv(kind.ConfigOf(query)), epilogue(query) {}
+  State(const KernelQuery& query, const Kind& kind) : conv(kind.ConfigOf(query)), epilogue(query) {
+    if (!query.siblings.empty()) siblings.emplace(query);
+  }
   BlockedConv conv;
   ConvEpilogueNumbers epilogue;
+  std::optional<ConvSiblings> siblings;  // instead
 };
 
 void Forward(const Layer&, const ForwardArgs& args) {
   auto& state = *static_cast<State*>(args.kernel_state);
-  const ConvLearned learned = state.epilogue.Read(args);
+  const ConvLearned learned =
+      state.siblings ? state.siblings->Read(args) : state.epilogue.Read(args);
   state.conv.Forward(args.inputs[0].raw(), learned, state.epilogue.AddedOf(args),
                      args.outputs[0].raw(), args.weights_fixed, args.scratch);
 }
@@ -215,7 +223,8 @@ Kernel MakeRow(const Kind& kind) {
     return BlockedConv(kind.ConfigOf(query)).BackwardScratch();
   };
   row.state_bytes = [=](const KernelQuery& query) {
-    return BlockedConv(kind.ConfigOf(query)).KeptBytes();
+    return BlockedConv(kind.ConfigOf(query)).KeptBytes() +
+           (query.siblings.empty() ? 0 : ConvSiblings::Bytes(query));
   };
   row.make_state = [=](const KernelQuery& query) -> std::unique_ptr<KernelState> {
     auto state = std::make_unique<State>(query, kind);
@@ -224,6 +233,7 @@ Kernel MakeRow(const Kind& kind) {
   };
   row.absorbs = ConvolutionAbsorbs;
   row.strided_output = StridedOutputPays;
+  if (!kind.plain_input && kind.fast) row.merges = AreAlikeSiblings;
   row.seconds = [=](const KernelQuery& query) { return Seconds(kind, query); };
   return row;
 }

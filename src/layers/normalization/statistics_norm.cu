@@ -47,9 +47,9 @@ struct Stored {
   T *mean, *variance, *factor;  // factor null: 1
 };
 
-template <typename T>
+template <typename T, typename L>
 void MeasureBatch(const CudaQueue& queue, const StatisticsNorm& norm, const GroupLayout& groups,
-                  const T* x, const Stored<T>& stored, SumPair* scratch, const Coefficients& to) {
+                  const T* x, const Stored<L>& stored, SumPair* scratch, const Coefficients& to) {
   const StoredUpdate update = norm.UpdateBy(groups.GroupSize());
   const bool updates =
       stored.mean != nullptr && stored.variance != nullptr && groups.GroupSize() > 0;
@@ -60,14 +60,14 @@ void MeasureBatch(const CudaQueue& queue, const StatisticsNorm& norm, const Grou
         const double factor = stored.factor == nullptr ? 1 : ToFloat(*stored.factor);
         const double old_mean = ToFloat(stored.mean[c]);
         const double old_variance = ToFloat(stored.variance[c]);
-        stored.mean[c] = FromFloat<T>(static_cast<float>(update.Mean(factor, old_mean, mean)));
+        stored.mean[c] = FromFloat<L>(static_cast<float>(update.Mean(factor, old_mean, mean)));
         stored.variance[c] =
-            FromFloat<T>(static_cast<float>(update.Variance(factor, old_variance, variance)));
+            FromFloat<L>(static_cast<float>(update.Variance(factor, old_variance, variance)));
       });
   if (!updates || stored.factor == nullptr) return;
   ForElements(queue, "UpdateFactor", 1, [=] CREMA_HOST_DEVICE(int64_t) {
     const double factor = ToFloat(*stored.factor);
-    *stored.factor = FromFloat<T>(static_cast<float>(update.Factor(factor)));
+    *stored.factor = FromFloat<L>(static_cast<float>(update.Factor(factor)));
   });
 }
 
@@ -87,21 +87,22 @@ void SetOnes(const CudaQueue& queue, int64_t channels, Coefficients to) {
   ForElements(queue, "SetOnes", channels, [=] CREMA_HOST_DEVICE(int64_t c) { to.Set(c, 0, 1); });
 }
 
-template <typename T>
+// Blobs of T, learned ones of L.
+template <typename T, typename L>
 void Measure(const StatisticsNorm& norm, const GroupLayout& groups, const ForwardArgs& args,
              SumPair* scratch, const Coefficients& to) {
   const CudaQueue& queue = BoundQueue(args.context);
   const StatisticsNormRule& rule = norm.rule();
   if (rule.identity) return SetOnes(queue, groups.Groups(), to);
   if (norm.UsesBatch(args.phase)) {
-    const Stored<T> stored{BlobOf<T>(args.statistics, rule.mean),
-                           BlobOf<T>(args.statistics, rule.variance),
-                           BlobOf<T>(args.statistics, rule.factor)};
+    const Stored<L> stored{BlobOf<L>(args.statistics, rule.mean),
+                           BlobOf<L>(args.statistics, rule.variance),
+                           BlobOf<L>(args.statistics, rule.factor)};
     return MeasureBatch(queue, norm, groups, Elements<T>(args.inputs[0]), stored, scratch, to);
   }
-  const Stored<const T> stored{BlobOf<T>(args.learned, rule.mean),
-                               BlobOf<T>(args.learned, rule.variance),
-                               BlobOf<T>(args.learned, rule.factor)};
+  const Stored<const L> stored{BlobOf<L>(args.learned, rule.mean),
+                               BlobOf<L>(args.learned, rule.variance),
+                               BlobOf<L>(args.learned, rule.factor)};
   ReadStored(queue, groups.Groups(), stored, to);
 }
 
@@ -115,7 +116,12 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   float* inverse = cutter.Take<float>(layout.groups.Groups());
   const Coefficients to{rule.eps, center, inverse, Elements<double>(At(args.saved, kInverse))};
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    Measure<T>(norm, layout.groups, args, scratch, to);
+    const bool same = args.learned.empty() || args.learned[0].dtype() != DType::kF32;
+    if (same) {
+      Measure<T, T>(norm, layout.groups, args, scratch, to);
+    } else {
+      Measure<T, float>(norm, layout.groups, args, scratch, to);
+    }
     NormForward<T> pass;
     pass.x = Elements<T>(args.inputs[0]);
     pass.y = Elements<T>(args.outputs[0]);

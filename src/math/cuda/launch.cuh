@@ -30,19 +30,21 @@ namespace crema {
 
 inline bool IsCudaFloat(DType dtype) {
 #ifdef __CUDACC__
-  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
-#else
-  return dtype == DType::kF32;
+  if (dtype == DType::kF16) return true;
 #endif
+  return dtype == DType::kF32 || dtype == DType::kBF16;
 }
 
-// Calls body(T{}) with T = float, __half or __nv_bfloat16; where nvcc does not compile, with float.
+// Calls body(T{}) with T = float, __half or __nv_bfloat16; where nvcc does not compile, with float
+// or the bfloat16 of the CPU.
 template <typename Body>
 void DispatchCudaFloat(DType dtype, const Body& body) {
   CREMA_CHECK(IsCudaFloat(dtype));
 #ifdef __CUDACC__
   if (dtype == DType::kF16) return body(__half{});
   if (dtype == DType::kBF16) return body(__nv_bfloat16{});
+#else
+  if (dtype == DType::kBF16) return body(BFloat16{});
 #endif
   body(float{});
 }

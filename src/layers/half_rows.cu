@@ -1,0 +1,263 @@
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/device_memory.h"
+#include "core/strings.h"
+#include "layers/gpu_row.h"
+#include "layers/half_rows.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+// Types that lose little by it. Left out, and so f32: losses and metrics, what sums up over many
+// classes or grows fast (Softmax, Exp, Power), recurrent states, boxes.
+constexpr std::array<std::string_view, 41> kTypes{"AbsVal",
+                                                  "Attention",
+                                                  "Axpy",
+                                                  "BatchNorm",
+                                                  "Bias",
+                                                  "Clip",
+                                                  "Concat",
+                                                  "Convolution",
+                                                  "Convolution3D",
+                                                  "ConvolutionDepthwise",
+                                                  "Crop",
+                                                  "Deconvolution",
+                                                  "DepthwiseConvolution",
+                                                  "Dropout",
+                                                  "ELU",
+                                                  "Eltwise",
+                                                  "GELU",
+                                                  "HardSigmoid",
+                                                  "HardSwish",
+                                                  "InnerProduct",
+                                                  "LRN",
+                                                  "LayerNorm",
+                                                  "MatMul",
+                                                  "Mish",
+                                                  "PReLU",
+                                                  "Pad",
+                                                  "Permute",
+                                                  "Pooling",
+                                                  "PositionEmbedding",
+                                                  "RMSNorm",
+                                                  "ReLU",
+                                                  "ReLU6",
+                                                  "Reorg",
+                                                  "Scale",
+                                                  "ShuffleChannel",
+                                                  "Sigmoid",
+                                                  "Slice",
+                                                  "Split",
+                                                  "Swish",
+                                                  "TanH",
+                                                  "Transpose"};
+
+struct Halves {
+  DType dtype;
+  MemoryFormat format;
+  Precision precision;
+  const char* name;
+};
+constexpr std::array<Halves, 2> kHalves{
+    Halves{DType::kBF16, MemoryFormat::kPlainBF16, BF16, "bf16"},
+    Halves{DType::kF16, MemoryFormat::kPlainF16, FP16, "f16"}};
+
+// The question as a row on halves is asked it.
+struct HalfQuery {
+  HalfQuery(const KernelQuery& query, DType dtype)
+      : inputs(query.context.inputs.begin(), query.context.inputs.end()), context(query.context) {
+    for (BlobSpec& input : inputs) input = {input.shape, dtype};
+    context.inputs = inputs;
+    context.dtype = dtype;
+    info = query.layer.Infer(context);
+  }
+  KernelQuery Of(const KernelQuery& query) const {
+    return {.layer = query.layer,
+            .context = context,
+            .info = info,
+            .threads = query.threads,
+            .backward = query.backward,
+            .to_input = query.to_input,
+            .deterministic = query.deterministic,
+            .precision = query.precision};
+  }
+
+  std::vector<BlobSpec> inputs;
+  InferContext context;
+  LayerInfo info;
+};
+
+// Statistics are read and updated as they are.
+bool IsRounded(const LayerInfo& info) {
+  return !info.learned.empty() &&
+         std::ranges::none_of(info.learned, [](const LearnedBlob& b) { return b.statistic; });
+}
+
+size_t BytesOfLearned(const KernelQuery& query, DType dtype) {
+  if (!IsRounded(query.info)) return 0;
+  size_t bytes = kScratchSlack;
+  for (const LearnedBlob& blob : query.info.learned) {
+    bytes += ScratchBytes<std::byte>(blob.shape.count() * static_cast<int64_t>(SizeOf(dtype)));
+  }
+  return bytes;
+}
+
+// Views of the rounded blobs; they have room from the first pass on.
+struct HalfState final : KernelState {
+  explicit HalfState(bool rounds) : rounded(rounds) {}
+  bool rounded;
+  std::vector<ConstTensorView> learned;
+  std::vector<TensorView> learned_grads;
+};
+
+template <typename To>
+void RoundTo(const CudaQueue& queue, int64_t count, const float* x, To* y) {
+  ForElements(queue, "RoundLearned", count,
+              [=] CREMA_HOST_DEVICE(int64_t i) { y[i] = FromFloat<To>(x[i]); });
+}
+
+template <typename From>
+void AddRounded(const CudaQueue& queue, int64_t count, const From* x, float* sum) {
+  ForElements(queue, "AddGradient", count,
+              [=] CREMA_HOST_DEVICE(int64_t i) { sum[i] += ToFloat(x[i]); });
+}
+
+class LearnedHalves {
+ public:
+  LearnedHalves(const ExecContext& context, DType dtype, std::span<std::byte> scratch)
+      : queue_(BoundQueue(context)), context_(context), dtype_(dtype), cutter_(scratch) {}
+
+  void Round(std::span<const ConstTensorView> learned, std::vector<ConstTensorView>* rounded) {
+    rounded->clear();
+    for (const ConstTensorView& blob : learned) {
+      const TensorView half = Take(blob.shape());
+      DispatchCudaFloat(dtype_, [&]<typename T>(T) {
+        RoundTo(queue_, blob.count(), Elements<float>(blob), Elements<T>(half));
+      });
+      rounded->push_back(half);
+    }
+  }
+  // Of those that are wanted, zeroed.
+  void TakeGradients(std::span<const TensorView> grads, std::vector<TensorView>* halves) {
+    halves->clear();
+    for (const TensorView& grad : grads) {
+      halves->push_back(grad.empty() ? TensorView() : Take(grad.shape()));
+      if (!grad.empty()) FillWith(context_, halves->back(), 0);
+    }
+  }
+  void AddGradients(const std::vector<TensorView>& halves, std::span<const TensorView> grads) {
+    for (size_t i = 0; i < grads.size(); ++i) {
+      if (grads[i].empty()) continue;
+      DispatchCudaFloat(dtype_, [&]<typename T>(T) {
+        AddRounded(queue_, grads[i].count(), Elements<T>(halves[i]), Elements<float>(grads[i]));
+      });
+    }
+  }
+  std::span<std::byte> Rest() { return cutter_.Rest(); }
+
+ private:
+  TensorView Take(const Shape& shape) {
+    const int64_t bytes = shape.count() * static_cast<int64_t>(SizeOf(dtype_));
+    return {cutter_.Take<std::byte>(bytes), shape, dtype_, context_.device()};
+  }
+
+  const CudaQueue& queue_;
+  const ExecContext& context_;
+  const DType dtype_;
+  ScratchCutter cutter_;
+};
+
+void HalfForward(const Kernel& row, DType dtype, const Layer& layer, const ForwardArgs& args) {
+  auto& state = *static_cast<HalfState*>(args.kernel_state);
+  ForwardArgs half = args;
+  half.kernel_state = nullptr;
+  if (!state.rounded) return row.forward(layer, half);
+  LearnedHalves halves(args.context, dtype, args.scratch);
+  halves.Round(args.learned, &state.learned);
+  half.learned = state.learned;
+  half.scratch = halves.Rest();
+  row.forward(layer, half);
+}
+
+void HalfBackward(const Kernel& row, DType dtype, const Layer& layer, const BackwardArgs& args) {
+  auto& state = *static_cast<HalfState*>(args.kernel_state);
+  BackwardArgs half = args;
+  half.kernel_state = nullptr;
+  if (!state.rounded) return row.backward(layer, half);
+  LearnedHalves halves(args.context, dtype, args.scratch);
+  halves.Round(args.learned, &state.learned);
+  halves.TakeGradients(args.learned_grads, &state.learned_grads);
+  half.learned = state.learned;
+  half.learned_grads = state.learned_grads;
+  half.scratch = halves.Rest();
+  row.backward(layer, half);
+  halves.AddGradients(state.learned_grads, args.learned_grads);
+}
+
+Support SupportsHalves(const Kernel& row, const Halves& halves, const KernelQuery& query) {
+  if (query.precision != halves.precision) {
+    return Support::No(StrCat("is for precision: ", Precision_Name(halves.precision)));
+  }
+  const auto is_f32 = [](const BlobSpec& spec) { return spec.dtype == DType::kF32; };
+  if (!std::ranges::all_of(query.context.inputs, is_f32) ||
+      !std::ranges::all_of(query.info.outputs, is_f32)) {
+    return Support::No("rounds blobs of f32 only");
+  }
+  const HalfQuery half(query, halves.dtype);
+  return row.supports ? row.supports(half.Of(query)) : Support{};
+}
+
+Kernel OnHalves(const Kernel& row, const Halves& halves) {
+  const DType dtype = halves.dtype;
+  Kernel half;
+  half.name = StrCat(row.name, " ", halves.name);
+  half.device = row.device;
+  half.input_format = half.output_format = halves.format;
+  half.supports = [=](const KernelQuery& query) { return SupportsHalves(row, halves, query); };
+  half.forward = [=](const Layer& layer, const ForwardArgs& args) {
+    HalfForward(row, dtype, layer, args);
+  };
+  half.backward = [=](const Layer& layer, const BackwardArgs& args) {
+    HalfBackward(row, dtype, layer, args);
+  };
+  half.forward_scratch = [=](const KernelQuery& query) {
+    const HalfQuery asked(query, dtype);
+    return BytesOfLearned(query, dtype) + ForwardScratchOf(&row, asked.Of(query));
+  };
+  half.backward_scratch = [=](const KernelQuery& query) {
+    const HalfQuery asked(query, dtype);
+    return 2 * BytesOfLearned(query, dtype) + BackwardScratchOf(&row, asked.Of(query));
+  };
+  half.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    return std::make_unique<HalfState>(IsRounded(query.info));
+  };
+  // What is saved is of halves too.
+  half.info = [=](const KernelQuery& query) {
+    const HalfQuery asked(query, dtype);
+    LayerInfo info = query.info;
+    info.saved = asked.info.saved;
+    return info;
+  };
+  return half;
+}
+
+}  // namespace
+
+void AddHalfRows(Registry* registry) {
+  for (const std::string_view type : kTypes) {
+    std::vector<Kernel> rows;
+    for (const Kernel& row : registry->Find(type)->kernels) {
+      if (row.device == DeviceType::kCuda) rows.push_back(row);
+    }
+    CREMA_CHECK(rows.size() == 1);
+    for (const Halves& halves : kHalves) registry->AddKernel(type, OnHalves(rows[0], halves));
+  }
+}
+
+}  // namespace crema

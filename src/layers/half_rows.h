@@ -1,0 +1,12 @@
+// Rows of GPUs on blobs of bfloat16 or half precision, for layers with `precision: BF16` or FP16.
+#pragma once
+
+#include "graph/registry.h"
+
+namespace crema {
+
+// Requires the rows of AddGpuRows. What is learned, its gradients and statistics stay f32: rows get
+// it rounded, and what they make of gradients is added to those of f32.
+void AddHalfRows(Registry* registry);
+
+}  // namespace crema

@@ -1,0 +1,44 @@
+// Reorder on the GPU: between f32 and the formats that store halves; see reorder.cc.
+#include "layers/gpu_row.h"
+
+namespace crema {
+namespace {
+
+template <typename From, typename To>
+void ConvertElements(const CudaQueue& queue, int64_t count, const From* x, To* y) {
+  ForElements(queue, "Reorder", count,
+              [=] CREMA_HOST_DEVICE(int64_t i) { y[i] = FromFloat<To>(ToFloat(x[i])); });
+}
+
+void Convert(const ExecContext& context, const ConstTensorView& x, const TensorView& y) {
+  const CudaQueue& queue = BoundQueue(context);
+  DispatchCudaFloat(x.dtype(), [&]<typename From>(From) {
+    DispatchCudaFloat(y.dtype(), [&]<typename To>(To) {
+      ConvertElements(queue, y.count(), Elements<From>(x), Elements<To>(y));
+    });
+  });
+}
+
+void ForwardRow(const Layer&, const ForwardArgs& args) {
+  Convert(args.context, args.inputs[0], args.outputs[0]);
+}
+void BackwardRow(const Layer&, const BackwardArgs& args) {
+  Convert(args.context, args.output_grads[0], args.input_grads[0]);
+}
+
+}  // namespace
+
+void RegisterReorderCuda(Registry& registry) {
+  constexpr auto kPlain = MemoryFormat::kPlain;
+  for (const MemoryFormat halves : {MemoryFormat::kPlainBF16, MemoryFormat::kPlainF16}) {
+    for (const bool there : {true, false}) {
+      Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
+      row.name = there ? "to halves" : "from halves";
+      row.input_format = there ? kPlain : halves;
+      row.output_format = there ? halves : kPlain;
+      registry.AddKernel("Reorder", std::move(row));
+    }
+  }
+}
+
+}  // namespace crema
