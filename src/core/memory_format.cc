@@ -7,6 +7,7 @@ std::string_view ToString(MemoryFormat format) {
   if (format == MemoryFormat::kPlainBF16) return "NCHW bf16";
   if (format == MemoryFormat::kPlainF16) return "NCHW f16";
   if (format == MemoryFormat::kBlockedBF16) return "nChw16c bf16";
+  if (format == MemoryFormat::kInt8) return "nHWc int8";
   return ChannelBlock() == 16 ? "nChw16c" : "nChw8c";
 }
 

@@ -14,9 +14,12 @@ enum class MemoryFormat : uint8_t {
   // As kPlain, each element rounded to bfloat16 or half precision; gradients too. On GPUs.
   kPlainBF16,
   kPlainF16,
+  // N x H x W x C, a byte each: whole numbers, signed or not, times a scale. Both are those of the
+  // layers that write and read the blob (LayerParameter::int8). It has no gradient.
+  kInt8,
 };
 
-// "NCHW", "nChw16c", "nChw8c", "nChw16c bf16", "NCHW bf16", "NCHW f16"
+// "NCHW", "nChw16c", "nChw8c", "nChw16c bf16", "NCHW bf16", "NCHW f16", "nHWc int8"
 std::string_view ToString(MemoryFormat format);
 
 // For blobs of four axes only.

@@ -29,6 +29,8 @@ inline DType StoredType(const BlobSpec& spec) {
       return DType::kBF16;
     case MemoryFormat::kPlainF16:
       return DType::kF16;
+    case MemoryFormat::kInt8:
+      return DType::kU8;
     default:
       return spec.dtype;
   }

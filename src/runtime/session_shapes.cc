@@ -53,7 +53,8 @@ void CheckAdded(const PlannedLayer& layer, const Shape& added, const Shape& outp
 // A tensor of `spec` must fit where one of `planned` was placed.
 void CheckFits(BlobSpec spec, const BlobSpec& planned, const std::string& what) {
   spec.format = planned.format;
-  const bool same_axes = !IsBlocked(spec.format) || spec.shape.axes() == 4;
+  const bool of_pixels = IsBlocked(spec.format) || spec.format == MemoryFormat::kInt8;
+  const bool same_axes = !of_pixels || spec.shape.axes() == 4;
   if (same_axes && StoredCount(spec) <= StoredCount(planned) && spec.dtype == planned.dtype) return;
   Fail(ErrorCode::kInvalidArgument,
        StrCat(what, " would be ", ToString(spec.shape), ", but the net was planned for at most ",
