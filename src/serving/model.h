@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include "graph/plan.h"
 #include "graph/registry.h"
 #include "runtime/compute_device.h"
+#include "runtime/host_view.h"
 #include "runtime/session.h"
 #include "runtime/weights_files.h"
 #include "serving/image_input.h"
@@ -46,6 +48,10 @@ struct ModelOptions {
 // Thread safety: const; each thread makes a ModelRunner of its own.
 class Model {
  public:
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
   // A deploy net and its weights files. Throws kInvalidArgument where they do not fit, for example
   // a training net.
   static std::shared_ptr<const Model> Make(const NetFile& net, const WeightsFiles& weights,
@@ -68,6 +74,14 @@ class Model {
   // least recently used one goes. Throws kInvalidArgument where the net cannot take them.
   std::shared_ptr<const Plan> PlanFor(std::span<const Shape> inputs) const;
   const std::shared_ptr<const Weights>& weights() const;
+
+  struct Parts;  // serving/model_parts.h
+  const Parts& parts() const { return *parts_; }
+
+ private:
+  explicit Model(std::unique_ptr<Parts> parts);
+
+  std::unique_ptr<Parts> parts_;
 };
 
 struct NamedTensor {
@@ -79,14 +93,29 @@ struct NamedTensor {
 class ModelRunner {
  public:
   explicit ModelRunner(std::shared_ptr<const Model> model);
+  ~ModelRunner();
+  ModelRunner(const ModelRunner&) = delete;
+  ModelRunner& operator=(const ModelRunner&) = delete;
 
   // Each input of the model once, in any order, of any extents that the net takes; elements of
-  // other types than BlobInfo says are refused. Throws kInvalidArgument, after which the runner can
-  // be used on.
+  // other types than BlobInfo says are refused. What is computed depends on these alone: hidden
+  // states of recurrent layers start from zero. Throws kInvalidArgument, and kOutOfMemory, after
+  // which the runner can be used on.
   void Run(std::span<const NamedTensor> inputs);
   // Of the last Run; of the host; valid until the next. Throws kInvalidArgument for an unknown
   // name.
   ConstTensorView Output(std::string_view name) const;
+
+ private:
+  struct Running;
+
+  void Run(Running* running, std::span<const ConstTensorView> inputs);
+  Running* RunningOf(std::span<const ConstTensorView> inputs);
+  Running* Begin(const std::shared_ptr<const Plan>& plan);
+
+  const std::shared_ptr<const Model> model_;
+  std::list<std::unique_ptr<Running>> running_;     // the latest first
+  std::vector<std::unique_ptr<HostView>> answers_;  // in the order of the outputs; of the last Run
 };
 
 }  // namespace crema
