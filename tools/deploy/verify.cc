@@ -90,7 +90,7 @@ int CompareWithRecording(const Model& model, ModelRunner* runner) {
     differences.push_back({.blob = blob.name});
     AddDifference(Recorded(arrays, blob.name), runner->Output(blob.name), &differences.back());
   }
-  return PrintOutputs(differences, {.atol = FLAGS_atol, .rtol = FLAGS_rtol}) ? 0 : 1;
+  return PrintOutputs(differences, Tolerance{.atol = FLAGS_atol, .rtol = FLAGS_rtol}) ? 0 : 1;
 }
 
 ModelNames OtherOfFlags() {
