@@ -212,7 +212,7 @@ int AnswerPictures(const std::vector<std::string>& arguments, const AnswerPlan& 
   const std::vector<PictureSource> sources = PictureSources(arguments);
   const DrawingPaths paths(sources);
   const bool one_image = sources.size() == 1 && sources[0].kind == PictureSource::Kind::kImage;
-  const int threads = one_image ? 1 : ThreadsOfFlag();
+  const int threads = std::min(ThreadsOfFlag(), one_image ? 1 : 1024);
   const auto most = static_cast<size_t>(BatchOfFlag());
   PictureReader reader(sources);
   WorkerPool workers(plan);

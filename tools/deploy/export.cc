@@ -141,8 +141,9 @@ int Export(const std::vector<std::string>& arguments) {
   const NetFile net = NetToExport(names);
   const Registry registry = BuiltinRegistry();
   const ModelOptions options = ModelOptionsOfFlags(ThreadsOfFlag());
-  ModelCard card = CardOf(MakeModel(net, names, {}, registry, options));
+  ModelCard card = CardOf(MakeModel(net, names, {}, registry, options, NullSink()));
   if (card.name.empty()) card.name = net.net.name();
+  if (card.name.empty()) card.name = std::filesystem::path(path).stem().string();
   ExportModel(MakeModel(net, names, card, registry, options), path);
   std::error_code error;
   std::printf("%s: %s%s%s, %.1f MiB\n", path.c_str(), card.name.c_str(),

@@ -95,9 +95,9 @@ ModelOptions ModelOptionsOfFlags(int threads) {
 
 std::shared_ptr<const Model> MakeModel(const NetFile& net, const ModelNames& names,
                                        const ModelCard& card, const Registry& registry,
-                                       const ModelOptions& options) {
+                                       const ModelOptions& options, LogSink& log) {
   const WeightsFiles weights = WeightsOfFlags({names.weights}, MissingLayers::kError);
-  return Model::Make(net, weights, card, options, registry, ToolLog());
+  return Model::Make(net, weights, card, options, registry, log);
 }
 
 std::shared_ptr<const Model> OpenModel(const ModelNames& names, const Registry& registry,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/log.h"
 #include "format/prototxt.h"
 #include "runtime/weights_files.h"
 #include "serving/image_model.h"
@@ -50,7 +51,7 @@ std::shared_ptr<const Model> OpenModel(const ModelNames& names, const Registry& 
 // A net that was changed after NetOfFlags, with its weights.
 std::shared_ptr<const Model> MakeModel(const NetFile& net, const ModelNames& names,
                                        const ModelCard& card, const Registry& registry,
-                                       const ModelOptions& options);
+                                       const ModelOptions& options, LogSink& log = ToolLog());
 
 // That of the model, and what --mean, --scale, --invert and --rgb say instead. Throws
 // kInvalidArgument for a mean that does not fit.
