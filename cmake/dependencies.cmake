@@ -80,6 +80,16 @@ endif()
 crema_decide(EXPAT "${_found}")
 
 set(_found FALSE)
+if(NOT CREMA_ZIP STREQUAL "OFF")
+  find_path(MINIZIP_INCLUDE_DIR minizip/unzip.h)
+  find_library(MINIZIP_LIBRARY minizip)
+  if(MINIZIP_INCLUDE_DIR AND MINIZIP_LIBRARY)
+    set(_found TRUE)
+  endif()
+endif()
+crema_decide(ZIP "${_found}")
+
+set(_found FALSE)
 if(NOT CREMA_ONEDNN STREQUAL "OFF")
   # Not find_package(dnnl): Debian's insists on OpenCL, which we do not use.
   find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)

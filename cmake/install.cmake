@@ -3,7 +3,7 @@
 #   lib/                     libcrema.a, libcrema_proto.a, cmake/Crema/, pkgconfig/crema.pc;
 #                            libcrema_images.so, libcrema_films.so: loaded when they are needed
 #   libexec/crema/           the commands; bin/crema is their front
-#   share/crema/             proto/crema.proto, models/
+#   share/crema/             proto/crema.proto, proto/crema_file.proto, models/
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -23,8 +23,10 @@ if(CREMA_MODULES)
 endif()
 install(EXPORT CremaTargets NAMESPACE Crema:: DESTINATION ${_package})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ DESTINATION ${_include} FILES_MATCHING PATTERN *.h)
-install(FILES ${PROJECT_BINARY_DIR}/proto/crema.pb.h DESTINATION ${_include})
-install(FILES ${PROJECT_SOURCE_DIR}/proto/crema.proto DESTINATION ${_share}/proto)
+install(FILES ${PROJECT_BINARY_DIR}/proto/crema.pb.h ${PROJECT_BINARY_DIR}/proto/crema_file.pb.h
+        DESTINATION ${_include})
+install(FILES ${PROJECT_SOURCE_DIR}/proto/crema.proto ${PROJECT_SOURCE_DIR}/proto/crema_file.proto
+        DESTINATION ${_share}/proto)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${_share}
         FILES_MATCHING PATTERN *.prototxt PATTERN README.md)
 
@@ -64,6 +66,9 @@ if(CREMA_HAVE_HDF5)
 endif()
 if(CREMA_HAVE_LEVELDB)
   string(APPEND CREMA_PC_LIBS " -lleveldb")
+endif()
+if(CREMA_HAVE_ZIP)
+  string(APPEND CREMA_PC_LIBS " -lminizip")
 endif()
 if(CREMA_HAVE_ONEDNN)
   string(APPEND CREMA_PC_LIBS " ${DNNL_LIBRARY}")

@@ -11,6 +11,7 @@ crema_option(JPEG "JPEG files by libjpeg-turbo itself: parts of images without t
 crema_option(VIDEO "video files and cameras, by OpenCV")
 crema_option(HDF5 "HDF5Data and .h5 snapshots")
 crema_option(LEVELDB "LevelDB data")
+crema_option(ZIP "deploy reads and writes .npz")
 crema_option(EXPAT "convert_voc reads XML annotations")
 option(CREMA_OPENMP "Several threads in one layer" ON)
 option(CREMA_BUILD_TESTS "Build the tests" ON)

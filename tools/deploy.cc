@@ -1,4 +1,7 @@
 // deploy: what a trained net is for.
+#include <algorithm>
+#include <array>
+
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -8,23 +11,45 @@ namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "deploy classify --model=D --weights=W IMAGE...: prints the best classes of each image.\n"
-    "deploy detect --model=D --weights=W [--draw=OUT] IMAGE...: prints the boxes that a net with\n"
-    "DetectionOutput finds in each image.\n"
-    "IMAGE is a file or a folder. A pixel v becomes ((invert ? 255 - v : v) - mean) * scale.";
+    "deploy classify MODEL IMAGE...: prints the best classes of each image.\n"
+    "deploy detect MODEL IMAGE...: prints the boxes that a net with DetectionOutput finds.\n"
+    "deploy segment MODEL IMAGE...: prints which part of each image each class takes.\n"
+    "deploy run MODEL --input=data=x.npy --output=y.npz: any net on arrays.\n"
+    "deploy bench MODEL: latency and throughput.\n"
+    "deploy verify MODEL --recording=r.npz | --against=OTHER: compares answers.\n"
+    "deploy export MODEL --output=m.crema: one file with all that a model needs.\n"
+    "MODEL is --model=m.crema, or --model=deploy.prototxt --weights=net.caffemodel. IMAGE is an\n"
+    "image, a film, a folder or - (standard input).\n"
+    "A pixel v becomes ((invert ? 255 - v : v) - mean) * scale.\n"
+    "Exit codes: 0; 2 wrong use; 3 an image or file cannot be read, the others were answered;\n"
+    "verify: 1 where answers differ by more than is allowed.";
+
+struct Action {
+  const char* name;
+  int (*run)(const std::vector<std::string>&);
+};
+
+constexpr std::array<Action, 7> kActions = {{{"bench", Bench},
+                                             {"classify", Classify},
+                                             {"detect", Detect},
+                                             {"export", Export},
+                                             {"run", RunNet},
+                                             {"segment", Segment},
+                                             {"verify", Verify}}};
 
 int Run(std::vector<std::string> arguments) {
-  const std::vector<std::string> known = {"classify", "detect"};
+  std::vector<std::string> known;
+  for (const Action& action : kActions) known.emplace_back(action.name);
   if (arguments.empty()) {
     Fail(ErrorCode::kInvalidArgument,
-         "say what to do: deploy classify|detect --model=D --weights=W IMAGE...");
+         StrCat("say what to do: deploy ", Join(known, "|"), " --model=...; --help tells more"));
   }
-  const std::string action = arguments[0];
+  const std::string wanted = arguments[0];
   arguments.erase(arguments.begin());
-  if (action == "classify") return Classify(arguments);
-  if (action == "detect") return Detect(arguments);
+  const auto* action = std::ranges::find(kActions, wanted, &Action::name);
+  if (action != kActions.end()) return action->run(arguments);
   Fail(ErrorCode::kInvalidArgument,
-       StrCat("unknown action '", action, "'", DidYouMean(action, known),
+       StrCat("unknown action '", wanted, "'", DidYouMean(wanted, known),
               "; this version has: ", Join(known, " ")));
 }
 

@@ -20,12 +20,26 @@ class OpenCvFilm final : public FilmCodec {
   bool Grab() override { return video_.grab(); }
   void Retrieve(cv::Mat* frame) override { video_.retrieve(*frame); }
   double FrameCount() const override { return video_.get(cv::CAP_PROP_FRAME_COUNT); }
+  double FramesPerSecond() const override { return video_.get(cv::CAP_PROP_FPS); }
 
  private:
   cv::VideoCapture video_;
 };
 
+class OpenCvFilmEncoder final : public FilmEncoder {
+ public:
+  bool Open(const std::string& file, double frames_per_second, cv::Size size) override {
+    return video_.open(file, cv::CAP_OPENCV_MJPEG, cv::VideoWriter::fourcc('M', 'J', 'P', 'G'),
+                       frames_per_second, size);
+  }
+  void Write(const cv::Mat& frame) override { video_.write(frame); }
+
+ private:
+  cv::VideoWriter video_;
+};
+
 }  // namespace
 }  // namespace crema
 
-extern "C" crema::FilmCodec* CremaNewFilmCodec1() { return new crema::OpenCvFilm; }
+extern "C" crema::FilmCodec* CremaNewFilmCodec2() { return new crema::OpenCvFilm; }
+extern "C" crema::FilmEncoder* CremaNewFilmEncoder1() { return new crema::OpenCvFilmEncoder; }

@@ -3,26 +3,15 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "core/log.h"
 #include "data/image/draw_boxes.h"
 #include "format/prototxt.h"
-#include "graph/registry.h"
-#include "runtime/compute_device.h"
-#include "runtime/session.h"
-#include "runtime/weights_files.h"
-#include "serving/image_input.h"
+#include "serving/image_model.h"
 
 namespace crema {
-
-struct DetectorOptions {
-  double confidence = 0.6;    // scores must exceed it
-  std::optional<double> nms;  // overlap above which the worse box goes; empty: as the net says
-  PlanOptions plan = {};      // its `backward` counts as false, its device is `device`
-  ComputeDevice device = {};
-};
 
 struct FoundBox {
   int label = 0;
@@ -30,42 +19,45 @@ struct FoundBox {
   PixelBox box;  // of the picture, within it
 };
 
-// A deploy net that ends in DetectionOutput, with its weights. Thread safety: const; each thread
-// makes a worker of its own.
+// A model that ends in DetectionOutput. Thread safety: const; each thread makes a worker of its
+// own.
 class Detector {
  public:
-  // Requires a net with one input of shape N x C x H x W, C 1 (gray) or 3, and one DetectionOutput
-  // whose output is an output of the net. Its confidence_threshold (and nms_threshold) become those
-  // of the options, and it writes no files. Throws kInvalidArgument where the net does not fit.
-  Detector(const NetFile& net, const WeightsFiles& files, const DetectorOptions& options,
-           const Registry& registry, LogSink& log);
+  // Requires a model as ImageModel does, with one DetectionOutput whose output is an output of the
+  // net. Scores must exceed `confidence`. Throws kInvalidArgument where that does not fit, for
+  // example where the net leaves out more than that.
+  Detector(std::shared_ptr<const Model> model, double confidence);
 
-  int channels() const { return static_cast<int>(input_shape_[1]); }
+  const ImageModel& image_model() const { return model_; }
   int classes() const { return classes_; }
 
   class Worker {
    public:
-    // `threads` work on one image, where the detector is on the CPU.
-    Worker(const Detector& detector, int threads);
-    // Best first. `bytes` is an image file; `name` is for messages. Throws kDataLoss for a broken
-    // image.
-    std::vector<FoundBox> Detect(const std::string& bytes, const std::string& name,
-                                 const Preprocessing& preprocessing);
+    Worker(const Detector& detector, const Preprocessing& preprocessing);
+    // The boxes of each image, best first.
+    std::vector<std::vector<FoundBox>> Detect(std::span<const Image> images);
 
    private:
     const Detector& detector_;
-    Session session_;
+    ImageRunner runner_;
   };
 
  private:
-  ComputeDevice device_;
-  std::shared_ptr<const Plan> plan_;
-  std::shared_ptr<const Weights> weights_;
-  std::string input_;
+  ImageModel model_;
+  double confidence_;
   std::string output_;
-  Shape input_shape_;
   int classes_ = 0;
 };
+
+// Changes to the DetectionOutput of a net before it becomes a model.
+struct DecoderChanges {
+  std::optional<double> confidence;  // confidence_threshold; empty: as the net says
+  std::optional<double> nms;         // overlap above which the worse box goes
+};
+
+// They are made, and the layer writes no files. Throws kInvalidArgument for a net that has not
+// exactly one such layer.
+void ConfigureDecoder(const DecoderChanges& changes, NetFile* net);
 
 // `net` with the layers of `tail` behind its own: a decoder for a net that ends in raw boxes and
 // scores.

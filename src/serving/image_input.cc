@@ -1,23 +1,16 @@
 #include "serving/image_input.h"
 
 #include <set>
+#include <utility>
 
 #include "core/strings.h"
+#include "core/tensor.h"
 #include "data/image/resize.h"
+#include "format/blob_proto.h"
+#include "format/caffemodel.h"
 #include "graph/graph.h"
 
 namespace crema {
-
-NetParameter ForOneImage(const NetParameter& net) {
-  NetParameter one = net;
-  for (LayerParameter& layer : *one.mutable_layer()) {
-    if (layer.type() != "Input") continue;
-    for (BlobShape& shape : *layer.mutable_input_param()->mutable_shape()) {
-      if (shape.dim_size() == 4 && shape.dim(0) > 0) shape.set_dim(0, 1);
-    }
-  }
-  return one;
-}
 
 void RefuseTrainingNet(const NetFile& net, const NetState& state) {
   constexpr const char* kRemedy =
@@ -44,53 +37,51 @@ void RefuseTrainingNet(const NetFile& net, const NetState& state) {
   }
 }
 
-std::string FindImageInput(const Plan& plan, const std::string& file, const std::string& task) {
-  std::vector<std::string> inputs;
-  for (const PlannedLayer& layer : plan.layers) {
-    if (layer.type->name != "Input") continue;
-    for (int v : layer.outputs) inputs.push_back(plan.values[static_cast<size_t>(v)].name);
-  }
-  if (inputs.size() != 1) {
+std::vector<float> ReadMean(const std::string& path, const Shape& input) {
+  const BlobProto blob = ReadBlobProtoFile(path);
+  const Shape shape = ShapeOf(blob);
+  const int64_t plane = shape.axes() >= 2 ? shape[shape.axes() - 1] * shape[shape.axes() - 2] : 1;
+  Tensor tensor(shape, DType::kF32);
+  CopyTo(blob, tensor.view());
+  const std::span<const float> values = std::as_const(tensor).view().span<float>();
+  if (plane == 0 || shape.count() != plane * input[0]) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("a net for ", task, " has one input; this one has ", inputs.size(),
-                inputs.empty() ? ": give the deploy net, which begins with an Input layer" : ""),
-         {.file = file});
+         StrCat("the mean is ", ToString(shape), ", but the net's input has ", input[0],
+                " channels"),
+         {.file = path});
   }
-  const int value = plan.FindFirstValue(inputs[0]);
-  if (plan.values[static_cast<size_t>(value)].spec.dtype == DType::kU8) {
-    Fail(ErrorCode::kUnsupported,
-         StrCat("input '", inputs[0],
-                "' holds bytes, but images are handed over as numbers: remove pipeline_param and "
-                "the PixelsToFloat layer, and give mean and scale as flags"),
-         {.file = file});
+  if (shape.count() == input.count()) return {values.begin(), values.end()};
+  std::vector<float> means;
+  for (int64_t c = 0; c < input[0]; ++c) {
+    double sum = 0;
+    for (int64_t i = 0; i < plane; ++i) sum += values[static_cast<size_t>(c * plane + i)];
+    means.push_back(static_cast<float>(sum / static_cast<double>(plane)));
   }
-  return inputs[0];
+  return means;
 }
 
-PictureSize FillImageInput(const std::string& bytes, const std::string& name,
-                           const Preprocessing& preprocessing, const TensorView& input) {
-  const auto channels = static_cast<size_t>(input.shape()[1]);
-  const auto height = static_cast<int>(input.shape()[2]);
-  const auto width = static_cast<int>(input.shape()[3]);
-  Image image;
-  DecodeImage(bytes, channels == 1 ? ColorMode::kGray : ColorMode::kColor, name, &image);
-  const PictureSize size{image.height, image.width};
-  if (image.height != height || image.width != width) image = Resize(image, height, width);
-  const std::span<float> values = input.span<float>();
+void FillImageInput(const Image& image, const Preprocessing& preprocessing, int height, int width,
+                    std::span<float> values) {
+  if (image.height != height || image.width != width) {
+    FillImageInput(Resize(image, height, width), preprocessing, height, width, values);
+    return;
+  }
+  const auto channels = static_cast<size_t>(image.channels);
   const size_t plane = image.pixels.size() / channels;
   const std::vector<float>& mean = preprocessing.mean;
+  CREMA_CHECK(values.size() == image.pixels.size());
   CREMA_CHECK(mean.empty() || mean.size() == channels || mean.size() == values.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    const size_t channel = i / plane;
-    const size_t source = preprocessing.rgb ? channels - 1 - channel : channel;
-    const auto pixel = static_cast<float>(image.pixels[source * plane + i % plane]);
-    const float value = preprocessing.invert ? 255 - pixel : pixel;
-    const float subtract = mean.empty()                   ? 0
-                           : mean.size() == values.size() ? mean[i]
-                                                          : mean[channel];
-    values[i] = (value - subtract) * preprocessing.scale;
+  for (size_t c = 0; c < channels; ++c) {
+    const size_t source = preprocessing.rgb ? channels - 1 - c : c;
+    const float constant = mean.size() == channels ? mean[c] : 0;
+    const bool by_pixel = mean.size() == values.size() && mean.size() != channels;
+    for (size_t i = 0; i < plane; ++i) {
+      const auto pixel = static_cast<float>(image.pixels[source * plane + i]);
+      const float value = preprocessing.invert ? 255 - pixel : pixel;
+      const float subtract = by_pixel ? mean[c * plane + i] : constant;
+      values[c * plane + i] = (value - subtract) * preprocessing.scale;
+    }
   }
-  return size;
 }
 
 }  // namespace crema

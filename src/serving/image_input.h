@@ -1,4 +1,4 @@
-// Pictures into the one input of a deploy net; what classifier and detector share.
+// Pictures into the one input of a deploy net.
 #pragma once
 
 #include <span>
@@ -7,7 +7,6 @@
 
 #include "data/image/image.h"
 #include "format/prototxt.h"
-#include "graph/plan.h"
 
 namespace crema {
 
@@ -19,24 +18,18 @@ struct Preprocessing {
   bool rgb = false;         // the net takes red, green, blue; else blue, green, red
 };
 
-// The net with a batch of one: images are worked on one by one, whatever the text says.
-NetParameter ForOneImage(const NetParameter& net);
-
 // A net that reads a data set or computes a loss from labels is told before it is planned, when it
 // would fail for the lack of just these. Throws kInvalidArgument.
 void RefuseTrainingNet(const NetFile& net, const NetState& state);
 
-// The one Input blob of a deploy net. `task` is for messages ("classification"). Throws
-// kInvalidArgument for a training net, and for several inputs.
-std::string FindImageInput(const Plan& plan, const std::string& file, const std::string& task);
+// The numbers of --mean and its like from a BlobProto file, for an input C x H x W of these
+// extents: as they are when they have its size, one a channel otherwise. Throws kInvalidArgument
+// when the number of channels differs.
+std::vector<float> ReadMean(const std::string& path, const Shape& input);
 
-// Decodes an image file, resizes it to the input, and writes it there. Returns its own size.
-// Throws kDataLoss (`name` begins the message). Requires: an input 1 x 1 or 3 x H x W.
-struct PictureSize {
-  int height = 0;
-  int width = 0;
-};
-PictureSize FillImageInput(const std::string& bytes, const std::string& name,
-                           const Preprocessing& preprocessing, const TensorView& input);
+// Resizes an image to the input C x H x W, `values`, and writes it there. Requires: as many
+// channels, a mean that fits.
+void FillImageInput(const Image& image, const Preprocessing& preprocessing, int height, int width,
+                    std::span<float> values);
 
 }  // namespace crema

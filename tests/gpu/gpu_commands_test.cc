@@ -63,11 +63,16 @@ TEST(GpuCommands, ClassifiesAsOnTheCpu) {
   std::string image = "P5 6 6 255\n";
   for (int i = 0; i < 36; ++i) image.push_back(static_cast<char>(i * 7));
   const auto classify = [&](const ComputeDevice& device) {
-    const Classifier classifier(ParseNet(kDeploy, "deploy.prototxt"),
-                                {.paths = {temp.File("m.caffemodel")}}, "", LayersWithGpuRows(),
-                                NullSink(), {}, device);
-    Classifier::Worker worker(classifier, 1);
-    return worker.Classify(image, "image.pgm", {.scale = 1.0F / 256, .mean = {}});
+    ModelOptions options;
+    options.device = device;
+    const Classifier classifier(
+        Model::Make(ParseNet(kDeploy, "deploy.prototxt"), {.paths = {temp.File("m.caffemodel")}},
+                    {}, options, LayersWithGpuRows(), NullSink()),
+        "");
+    Classifier::Worker worker(classifier, {.scale = 1.0F / 256, .mean = {}});
+    Image pixels;
+    DecodeImage(image, ColorMode::kGray, "image.pgm", &pixels);
+    return BestFirst(worker.Scores({&pixels, 1}));
   };
   const std::vector<Prediction> cpu = classify({}), gpu = classify(test::GpuDevice());
   ASSERT_EQ(cpu.size(), 5U);

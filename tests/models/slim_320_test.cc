@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <vector>
 
 #include "core/strings.h"
 #include "format/caffemodel.h"
@@ -23,7 +24,7 @@ class Slim320 : public ::testing::Test {
       if (test::TestRegistry().Find(type) == nullptr) GTEST_SKIP() << type << " is not built yet";
     }
   }
-  std::string Model(const char* name) const { return (model_ / name).string(); }
+  std::string Part(const char* name) const { return (model_ / name).string(); }
 
   const fs::path source_ = fs::path(CREMA_SOURCE_DIR);
   const fs::path model_ = source_.parent_path() / "shared" / "models" / "slim-320";
@@ -35,10 +36,10 @@ class NoLog final : public LogSink {
 };
 
 TEST_F(Slim320, RecordedOutputsAreReproduced) {
-  const NetFile net = ReadNet(Model("slim-320.prototxt"));
-  const std::string weights_file = Model("slim-320.caffemodel");
+  const NetFile net = ReadNet(Part("slim-320.prototxt"));
+  const std::string weights_file = Part("slim-320.caffemodel");
   const NetParameter weights = ReadCaffemodel(weights_file);
-  const NetParameter golden = ReadNetBinary(Model("golden.binaryproto"));
+  const NetParameter golden = ReadNetBinary(Part("golden.binaryproto"));
   for (const bool optimize : {false, true}) {
     const ReplayResult result = Replay({net, &weights, weights_file}, golden, test::TestRegistry(),
                                        {.rtol = 0, .atol = 1e-4, .optimize = optimize});
@@ -52,17 +53,23 @@ TEST_F(Slim320, FindsTheFacesOfThePicture) {
 #ifndef CREMA_HAVE_OPENCV
   GTEST_SKIP() << "this build has no OpenCV";
 #endif
-  const NetFile net =
-      WithTail(ReadNet(Model("slim-320.prototxt")),
+  NetFile net =
+      WithTail(ReadNet(Part("slim-320.prototxt")),
                ReadNet((source_ / "models" / "ultra_light_face" / "tail.prototxt").string()));
   NoLog log;
-  const Detector detector(net, WeightsFiles{.paths = {Model("slim-320.caffemodel")}}, {},
-                          test::TestRegistry(), log);
+  ConfigureDecoder({.confidence = 0.6, .nms = {}}, &net);
+  const Detector detector(
+      Model::Make(net, {.paths = {Part("slim-320.caffemodel")}}, {}, {}, test::TestRegistry(), log),
+      0.6);
   EXPECT_EQ(detector.classes(), 2);
-  Detector::Worker worker(detector, 1);
-  const std::vector<FoundBox> faces =
-      worker.Detect(ReadFile(Model("faces.jpg")), "faces.jpg",
-                    {.scale = 1.0F / 128, .mean = {127, 127, 127}, .rgb = true});
+  Detector::Worker worker(detector, {.scale = 1.0F / 128, .mean = {127, 127, 127}, .rgb = true});
+  Image image;
+  DecodeImage(ReadFile(Part("faces.jpg")), ColorMode::kColor, "faces.jpg", &image);
+  const std::vector<Image> twice(2, image);
+  const std::vector<std::vector<FoundBox>> both = worker.Detect(twice);
+  ASSERT_EQ(both.size(), 2U);
+  const std::vector<FoundBox>& faces = both[0];
+  EXPECT_EQ(faces.size(), both[1].size()) << "of a batch, each has its own boxes";
   ASSERT_FALSE(faces.empty());
   for (const FoundBox& face : faces) {
     EXPECT_EQ(face.label, 1);

@@ -47,11 +47,17 @@ std::string EncodePng(const Picture& picture) {
   std::string header;
   AppendNumber(static_cast<uint32_t>(picture.width), &header);
   AppendNumber(static_cast<uint32_t>(picture.height), &header);
-  header += '\x08';                                 // bits a channel
-  header += picture.channels == 3 ? '\x02' : '\0';  // color or gray
-  header.append(3, '\0');                           // deflate, filters by row, not interlaced
+  header += '\x08';  // bits a channel
+  const bool indexed = !picture.palette.empty();
+  header += indexed ? '\x03' : picture.channels == 3 ? '\x02' : '\0';  // or gray
+  header.append(3, '\0');  // deflate, filters by row, not interlaced
   std::string png = "\x89PNG\r\n\x1a\n";
   AppendChunk("IHDR", header, &png);
+  if (indexed) {
+    std::string colors;
+    for (const auto& color : picture.palette) colors.append(color.begin(), color.end());
+    AppendChunk("PLTE", colors, &png);
+  }
   AppendChunk("IDAT", Deflate(rows), &png);
   AppendChunk("IEND", "", &png);
   return png;

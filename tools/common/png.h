@@ -1,6 +1,7 @@
 // PNG files from pixels, without an image library.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@ struct Picture {
   int height = 0;
   int channels = 3;
   std::vector<uint8_t> pixels;
+  // Red, green, blue of each value of a pixel, 256 at most, where there is one channel; empty:
+  // gray.
+  std::vector<std::array<uint8_t, 3>> palette = {};
 };
 
 // The bytes of the file. Requires: width and height above 0, as many pixels as they say.

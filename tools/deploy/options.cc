@@ -1,88 +1,45 @@
 #include "deploy/options.h"
 
-#include <algorithm>
-#include <atomic>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
-#include <mutex>
-#include <thread>
 
+#include "common/gpu_flag.h"
+#include "common/lines.h"
+#include "common/plan_flags.h"
+#include "common/precision_flag.h"
 #include "common/tool.h"
+#include "common/weights_flags.h"
+#include "core/error.h"
 #include "core/strings.h"
-#include "format/file.h"
 
-DEFINE_string(model, "", "the deploy net, a prototxt that begins with an Input layer");
+DEFINE_string(model, "",
+              "a .crema file of deploy export, or a deploy net, a prototxt that begins with an "
+              "Input layer, with --weights");
 DEFINE_string(weights, "",
-              "its learned blobs: caffemodels, separated by commas; later ones add and override");
+              "learned blobs of a prototxt: caffemodels, separated by commas; later ones add and "
+              "override");
 DEFINE_string(mean, "",
               "mean to subtract: a binaryproto file, or one number a channel with commas");
 DEFINE_string(labels, "", "text file with the name of a class on each line");
 DEFINE_double(scale, 1, "factor on (pixel - mean)");
 DEFINE_bool(invert, false, "take 255 - pixel: dark on light becomes light on dark");
-DEFINE_string(list, "", "text file with the path of an image on each line");
-DEFINE_bool(json, false, "print a JSON object an image instead of text");
-DEFINE_int32(threads, 0, "images worked on at a time; 0: one for each processor");
+DEFINE_bool(rgb, false, "the net takes red, green, blue instead of blue, green, red");
+DEFINE_string(output, "",
+              "classify, segment: blob with the scores, for nets with several outputs; run: file "
+              "for the outputs, .npz, .npy or .h5; export: the .crema file to write");
+DEFINE_bool(json, false, "print a JSON object a line instead of text");
+DEFINE_string(threads, "0",
+              "pictures worked on at a time; run, verify: threads of the net; bench: a list of "
+              "these, 1,2; 0: one for each processor");
+DEFINE_int32(batch, 1, "pictures or samples that the net works on together");
 
 namespace crema::tools {
 namespace {
 
-namespace fs = std::filesystem;
-
-bool LooksLikeImage(const fs::path& path) {
-  std::string extension = path.extension().string();
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  for (const char* known :
-       {".png", ".jpg", ".jpeg", ".bmp", ".pgm", ".ppm", ".tif", ".tiff", ".webp"}) {
-    if (extension == known) return true;
-  }
-  return false;
-}
-
-Answer AnswerOf(const Answerer& answerer, const std::string& image) {
-  Answer answer;
-  try {
-    answer.text = answerer(ReadFile(image), image);
-  } catch (const Error& error) {
-    answer.problem = error.problems().front();
-  } catch (const std::exception& error) {  // of the decoder
-    answer.problem = Problem{ErrorCode::kDataLoss, {}, StrCat(image, ": ", error.what())};
-  }
-  return answer;
-}
-
-}  // namespace
-
-std::vector<std::string> ImagesOf(const std::vector<std::string>& arguments) {
-  std::vector<std::string> images;
-  for (const std::string& argument : arguments) {
-    std::error_code error;
-    if (!fs::is_directory(argument, error)) {
-      images.push_back(argument);
-      continue;
-    }
-    std::vector<std::string> inside;
-    for (fs::directory_iterator entry(argument, error), end; !error && entry != end;
-         entry.increment(error)) {
-      if (LooksLikeImage(entry->path())) inside.push_back(entry->path().string());
-    }
-    if (error) Fail(ErrorCode::kIoFailure, StrCat(argument, ": ", error.message()));
-    std::sort(inside.begin(), inside.end());
-    images.insert(images.end(), inside.begin(), inside.end());
-  }
-  if (!FLAGS_list.empty()) {
-    for (std::string& line : ReadLines(FLAGS_list)) images.push_back(std::move(line));
-  }
-  if (images.empty()) {
-    Fail(ErrorCode::kInvalidArgument, "no images: name files or folders, or give --list");
-  }
-  return images;
-}
-
 std::vector<float> MeanNumbers(int channel_count) {
-  if (FLAGS_mean.empty()) return {};
   std::vector<float> mean;
   for (const std::string& part : Split(FLAGS_mean, ',')) {
     char* end = nullptr;
@@ -101,54 +58,113 @@ std::vector<float> MeanNumbers(int channel_count) {
   return mean;
 }
 
-void CheckCommonFlags() {
+std::vector<float> MeanOfFlag(const Shape& sample) {
+  if (FLAGS_mean.empty()) return {};
+  std::error_code error;
+  if (std::filesystem::exists(FLAGS_mean, error)) return ReadMean(FLAGS_mean, sample);
+  return MeanNumbers(static_cast<int>(sample[0]));
+}
+
+}  // namespace
+
+bool IsGiven(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default; }
+
+bool IsModelFile(const std::string& path) { return path.ends_with(".crema"); }
+
+ModelNames ModelOfFlags() {
   RequireFlag(FLAGS_model, "model");
-  RequireFlag(FLAGS_weights, "weights");
+  if (!IsModelFile(FLAGS_model)) {
+    RequireFlag(FLAGS_weights, "weights");
+    return {FLAGS_model, FLAGS_weights, FLAGS_precision};
+  }
+  for (const char* flag : {"weights", "precision"}) {
+    if (!IsGiven(flag)) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--", flag, " belongs to a net; ", FLAGS_model, " was exported with one"));
+  }
+  return {FLAGS_model, "", ""};
+}
+
+ModelOptions ModelOptionsOfFlags(int threads) {
+  ModelOptions options;
+  options.threads = threads;
+  options.plan = PlanOptionsOfFlags();
+  options.device = DeviceOfFlag();
+  return options;
+}
+
+std::shared_ptr<const Model> MakeModel(const NetFile& net, const ModelNames& names,
+                                       const ModelCard& card, const Registry& registry,
+                                       const ModelOptions& options, LogSink& log) {
+  const WeightsFiles weights = WeightsOfFlags({names.weights}, MissingLayers::kError);
+  return Model::Make(net, weights, card, options, registry, log);
+}
+
+std::shared_ptr<const Model> OpenModel(const ModelNames& names, const Registry& registry,
+                                       const ModelOptions& options) {
+  if (IsModelFile(names.model)) return Model::Open(names.model, options, registry, ToolLog());
+  return MakeModel(NetOfFlags(names), names, {}, registry, options);
+}
+
+Preprocessing PreprocessingOfFlags(const ImageModel& model) {
   if (!std::isfinite(FLAGS_scale) || std::abs(FLAGS_scale) > 1e30) {
     Fail(ErrorCode::kInvalidArgument, StrCat("--scale is ", FLAGS_scale));
   }
+  Preprocessing preprocessing = model.model().card().preprocessing;
+  if (IsGiven("invert")) preprocessing.invert = FLAGS_invert;
+  if (IsGiven("scale")) preprocessing.scale = static_cast<float>(FLAGS_scale);
+  if (IsGiven("mean")) preprocessing.mean = MeanOfFlag(model.sample());
+  if (IsGiven("rgb")) preprocessing.rgb = FLAGS_rgb;
+  CheckMean(preprocessing, model);
+  return preprocessing;
 }
 
-// Each worker takes the next image.
-std::vector<Answer> AnswerAll(const std::vector<std::string>& images,
-                              const std::function<Answerer()>& make_answerer) {
-  std::vector<Answer> answers(images.size());
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failure;  // of a worker as a whole
-  const auto work = [&] {
-    try {
-      const Answerer answerer = make_answerer();
-      for (size_t i = next++; i < images.size(); i = next++) {
-        answers[i] = AnswerOf(answerer, images[i]);
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
-    }
-  };
-  const auto wanted = static_cast<size_t>(CheckedThreads(FLAGS_threads));
-  {
-    std::vector<std::jthread> threads;
-    for (size_t t = 1; t < std::min(wanted, images.size()); ++t) threads.emplace_back(work);
-    work();
+std::vector<std::string> LabelsOfFlags(const Model& model, int classes, const std::string& what) {
+  const bool given = !FLAGS_labels.empty();
+  std::vector<std::string> labels = given ? ReadLines(FLAGS_labels) : model.card().labels;
+  if (!labels.empty() && static_cast<int>(labels.size()) != classes) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat(given ? FLAGS_labels : FLAGS_model, " has ", labels.size(), " labels, but the net ",
+                "has ", classes, what));
   }
-  if (failure) std::rethrow_exception(failure);
-  return answers;
+  return labels;
 }
 
-int PrintAnswers(const std::vector<Answer>& answers) {
-  int code = 0;
-  for (const Answer& answer : answers) {
-    if (answer.problem) {
-      std::fflush(stdout);
-      std::fprintf(stderr, "error: %s\n", ToString(*answer.problem).c_str());
-      code = ExitCode(ErrorCode::kDataLoss);
-    } else {
-      std::printf("%s\n", answer.text.c_str());
+std::string LabelOf(const std::vector<std::string>& labels, int index) {
+  const auto i = static_cast<size_t>(index);
+  return i < labels.size() ? labels[i] : std::to_string(index);
+}
+
+std::vector<int> NumbersOf(const std::string& flag, const std::string& text, int least) {
+  constexpr int kMost = 1 << 20;
+  std::vector<int> numbers;
+  for (const std::string& part : Split(text, ',')) {
+    int number = 0;
+    const char* end = part.data() + part.size();
+    const auto [stop, error] = std::from_chars(part.data(), end, number);
+    if (error != std::errc() || stop != end || number < least || number > kMost) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("--", flag, ": '", part, "' is not a number from ", least, " to ", kMost));
     }
+    numbers.push_back(number);
   }
-  return code;
+  return numbers;
+}
+
+int ThreadsOfFlag() {
+  const std::vector<int> threads = NumbersOf("threads", FLAGS_threads, 0);
+  if (threads.size() > 1) {
+    Fail(ErrorCode::kInvalidArgument, "--threads takes one number here; a list is for bench");
+  }
+  return CheckedThreads(threads[0]);
+}
+
+int BatchOfFlag() { return NumbersOf("batch", std::to_string(FLAGS_batch), 1)[0]; }
+
+std::string Fixed(double value, int decimals) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*f", decimals, value);
+  return text;
 }
 
 }  // namespace crema::tools

@@ -1,52 +1,77 @@
-// What the actions of `deploy` share: flags, the list of images, how pixels are treated.
+// What the actions of `deploy` share: flags about the model and about pixels.
 #pragma once
 
 #include <gflags/gflags.h>
 
-#include <cstdint>
-#include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "common/lines.h"
-#include "core/error.h"
+#include "common/log.h"
+#include "format/prototxt.h"
+#include "runtime/weights_files.h"
+#include "serving/image_model.h"
+#include "serving/model.h"
 
 DECLARE_string(model);
 DECLARE_string(weights);
 DECLARE_string(labels);
-DECLARE_double(scale);
-DECLARE_bool(invert);
+DECLARE_string(output);
+DECLARE_string(precision);
 DECLARE_bool(json);
-DECLARE_int32(threads);
+DECLARE_string(threads);
+DECLARE_int32(batch);
 
 namespace crema::tools {
 
-// The images that the arguments and --list name; those of a folder sorted. Throws kInvalidArgument
-// when there are none.
-std::vector<std::string> ImagesOf(const std::vector<std::string>& arguments);
+// Whether the flag was written on the command line.
+bool IsGiven(const char* flag);
 
-// The numbers of --mean, one for each channel; empty when it was not given. Throws
-// kInvalidArgument.
-std::vector<float> MeanNumbers(int channels);
+// Whether a path is one of `deploy export`'s files.
+bool IsModelFile(const std::string& path);
 
-// Throws kInvalidArgument unless --model, --weights and a sensible --scale were given.
-void CheckCommonFlags();
-
-struct Answer {
-  std::string text;
-  std::optional<Problem> problem;
+// --model or --against with what belongs to it.
+struct ModelNames {
+  std::string model;
+  std::string weights;    // of a prototxt
+  std::string precision;  // of a prototxt; empty: as the net says
 };
 
-// Answers one image: file bytes and name in, text out.
-using Answerer = std::function<std::string(const std::string& bytes, const std::string& image)>;
+// --model, --weights, --precision. Throws kInvalidArgument where they do not belong together.
+ModelNames ModelOfFlags();
+// The net that --model, --tail and --precision name. Requires: a prototxt.
+NetFile NetOfFlags(const ModelNames& names);
 
-// Calls an answerer for each image; every thread (--threads) makes its own. Answers keep the order
-// of the images; what one image causes is its answer.
-std::vector<Answer> AnswerAll(const std::vector<std::string>& images,
-                              const std::function<Answerer()>& make_answerer);
+// `threads` are those of one runner.
+ModelOptions ModelOptionsOfFlags(int threads = 1);
 
-// Prints the answers; returns the exit code.
-int PrintAnswers(const std::vector<Answer>& answers);
+// A .crema file, or a net with its weights.
+std::shared_ptr<const Model> OpenModel(const ModelNames& names, const Registry& registry,
+                                       const ModelOptions& options);
+// A net that was changed after NetOfFlags, with its weights.
+std::shared_ptr<const Model> MakeModel(const NetFile& net, const ModelNames& names,
+                                       const ModelCard& card, const Registry& registry,
+                                       const ModelOptions& options, LogSink& log = ToolLog());
+
+// That of the model, and what --mean, --scale, --invert and --rgb say instead. Throws
+// kInvalidArgument for a mean that does not fit.
+Preprocessing PreprocessingOfFlags(const ImageModel& model);
+
+// Those of --labels, else those of the model; may be empty. Throws kInvalidArgument unless there
+// are as many as classes (`what` follows the number in messages).
+std::vector<std::string> LabelsOfFlags(const Model& model, int classes, const std::string& what);
+
+// The label of a class, or its number.
+std::string LabelOf(const std::vector<std::string>& labels, int index);
+
+// "1,2,8": numbers of at least that. Throws kInvalidArgument.
+std::vector<int> NumbersOf(const std::string& flag, const std::string& text, int least);
+// The one number of --threads, 0 replaced by the number of processors; that of --batch. Throw
+// kInvalidArgument.
+int ThreadsOfFlag();
+int BatchOfFlag();
+
+// Decimals behind the point.
+std::string Fixed(double value, int decimals);
 
 }  // namespace crema::tools

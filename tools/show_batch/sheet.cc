@@ -98,9 +98,12 @@ std::string EncodeSheet(const std::vector<Tile>& tiles, int most_columns, const 
     Paste(shown[i], left, top, &sheet);
     AddBoxes(tiles[i], shown[i], left, top, &boxes);
   }
-  std::string png = EncodePng(sheet);
+  const std::string png = EncodePng(sheet);
   try {
-    return DrawBoxes(png, "the sheet", boxes, path);
+    Image image;
+    DecodeImage(png, ColorMode::kColor, "the sheet", &image);
+    DrawBoxes(boxes, &image);
+    return EncodePicture(image, path);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
     return png;

@@ -16,4 +16,10 @@ std::unique_ptr<FilmCodec> MakeFilmCodec() {
   return std::unique_ptr<FilmCodec>(make());
 }
 
+std::unique_ptr<FilmEncoder> MakeFilmEncoder() {
+  static const auto make =
+      reinterpret_cast<NewFilmEncoder>(SymbolOfModule("libcrema_films.so", kNewFilmEncoder));
+  return std::unique_ptr<FilmEncoder>(make());
+}
+
 }  // namespace crema

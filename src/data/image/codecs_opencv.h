@@ -31,16 +31,29 @@ class FilmCodec {
   virtual bool Grab() = 0;
   virtual void Retrieve(cv::Mat* frame) = 0;
   virtual double FrameCount() const = 0;
+  virtual double FramesPerSecond() const = 0;
+};
+
+// As cv::VideoWriter, for Motion JPEG in .avi, which every OpenCV can write. Thread safety: one
+// thread at a time.
+class FilmEncoder {
+ public:
+  virtual ~FilmEncoder() = default;
+  virtual bool Open(const std::string& file, double frames_per_second, cv::Size size) = 0;
+  virtual void Write(const cv::Mat& frame) = 0;
 };
 
 // Loads the module with the first call. Throws kUnsupported where that cannot be done.
 std::unique_ptr<FilmCodec> MakeFilmCodec();
+std::unique_ptr<FilmEncoder> MakeFilmEncoder();
 
 // What the modules export under these names; owned by the module, and by the caller. The number
 // goes up with each change of these classes, so that a module of another release is not taken.
 using GetImageCodecs = const ImageCodecs* (*)();
 using NewFilmCodec = FilmCodec* (*)();
+using NewFilmEncoder = FilmEncoder* (*)();
 inline constexpr char kGetImageCodecs[] = "CremaImageCodecs1";
-inline constexpr char kNewFilmCodec[] = "CremaNewFilmCodec1";
+inline constexpr char kNewFilmCodec[] = "CremaNewFilmCodec2";
+inline constexpr char kNewFilmEncoder[] = "CremaNewFilmEncoder1";
 
 }  // namespace crema

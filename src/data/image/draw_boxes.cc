@@ -1,3 +1,4 @@
+// Stands in where OpenCV is left out of the build.
 #include "data/image/draw_boxes.h"
 
 #include "core/error.h"
@@ -5,13 +6,16 @@
 namespace crema {
 
 #ifndef CREMA_HAVE_OPENCV
-std::string DrawBoxes(std::string_view, const std::string& name, std::span<const CaptionedBox>,
-                      const std::string&) {
+namespace {
+[[noreturn]] void FailWithoutOpenCv() {
   Fail(ErrorCode::kUnsupported,
-       name +
-           ": drawing needs OpenCV, and this program was built without it: build with "
-           "CREMA_OPENCV=ON");
+       "drawing needs OpenCV, and this program was built without it: build with CREMA_OPENCV=ON");
 }
+}  // namespace
+
+void DrawBoxes(std::span<const CaptionedBox>, Image*) { FailWithoutOpenCv(); }
+void DrawBars(std::span<const CaptionedBar>, Image*) { FailWithoutOpenCv(); }
+std::string EncodePicture(const Image&, const std::string&) { FailWithoutOpenCv(); }
 #endif
 
 }  // namespace crema

@@ -1,9 +1,12 @@
-// Boxes with captions on a picture.
+// Boxes and bars with captions on a picture.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
+
+#include "data/image/image.h"
 
 namespace crema {
 
@@ -20,10 +23,19 @@ struct CaptionedBox {
   int color = 0;  // which of a few colors; any number
 };
 
-// Decodes an image file, draws, and encodes it in the format that the extension of `path` names.
-// Returns the file. Throws kDataLoss (`name` begins the message) for a broken image,
-// kInvalidArgument for an extension that cannot be written, kUnsupported without OpenCV.
-std::string DrawBoxes(std::string_view bytes, const std::string& name,
-                      std::span<const CaptionedBox> boxes, const std::string& path);
+// A line with a bar of that share of the width.
+struct CaptionedBar {
+  std::string caption;
+  double share = 0;                               // 0 to 1
+  std::array<uint8_t, 3> color = {30, 100, 150};  // red, green, blue
+};
+
+// All require a picture of blue, green and red, and throw kUnsupported without OpenCV.
+void DrawBoxes(std::span<const CaptionedBox> boxes, Image* picture);
+// One below the other, from the upper left corner on; as many as there is room for.
+void DrawBars(std::span<const CaptionedBar> bars, Image* picture);
+// The file, in the format that the extension of `path` names. Throws kInvalidArgument for one that
+// cannot be written.
+std::string EncodePicture(const Image& picture, const std::string& path);
 
 }  // namespace crema

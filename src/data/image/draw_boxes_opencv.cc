@@ -10,7 +10,7 @@
 #include "core/strings.h"
 #include "data/image/codecs_opencv.h"
 #include "data/image/draw_boxes.h"
-#include "data/image/image.h"
+#include "data/image/mat_opencv.h"
 
 namespace crema {
 namespace {
@@ -19,20 +19,6 @@ namespace {
 const std::array<cv::Scalar, 6> kColors = {cv::Scalar(80, 220, 80),  cv::Scalar(60, 180, 255),
                                            cv::Scalar(255, 190, 80), cv::Scalar(210, 140, 255),
                                            cv::Scalar(80, 240, 240), cv::Scalar(230, 230, 110)};
-
-cv::Mat Interleaved(const Image& image) {
-  cv::Mat picture(image.height, image.width, CV_8UC3);
-  const size_t plane = image.pixels.size() / 3;
-  for (int y = 0; y < image.height; ++y) {
-    for (int x = 0; x < image.width; ++x) {
-      const size_t at =
-          static_cast<size_t>(y) * static_cast<size_t>(image.width) + static_cast<size_t>(x);
-      picture.at<cv::Vec3b>(y, x) = {image.pixels[at], image.pixels[plane + at],
-                                     image.pixels[2 * plane + at]};
-    }
-  }
-  return picture;
-}
 
 const cv::Scalar& ColorOf(const CaptionedBox& box) {
   return kColors[static_cast<size_t>(std::abs(static_cast<int64_t>(box.color))) % kColors.size()];
@@ -68,18 +54,38 @@ void DrawFrame(const CaptionedBox& box, cv::Mat* picture) {
 
 }  // namespace
 
-std::string DrawBoxes(std::string_view bytes, const std::string& name,
-                      std::span<const CaptionedBox> boxes, const std::string& path) {
-  Image image;
-  DecodeImage(bytes, ColorMode::kColor, name, &image);
-  cv::Mat picture = Interleaved(image);
-  for (const CaptionedBox& box : boxes) DrawCaption(box, &picture);
-  for (const CaptionedBox& box : boxes) DrawFrame(box, &picture);
+void DrawBoxes(std::span<const CaptionedBox> boxes, Image* picture) {
+  cv::Mat merged = MergePlanes(*picture);
+  for (const CaptionedBox& box : boxes) DrawCaption(box, &merged);
+  for (const CaptionedBox& box : boxes) DrawFrame(box, &merged);
+  SplitPlanes(merged, picture);
+}
+
+void DrawBars(std::span<const CaptionedBar> bars, Image* picture) {
+  cv::Mat merged = MergePlanes(*picture);
+  const int line = std::clamp(picture->height / 16, 10, 40);
+  const double scale = line / 32.0;
+  for (size_t i = 0; i < bars.size(); ++i) {
+    const int top = static_cast<int>(i) * line;
+    if (top + line > picture->height) break;
+    const cv::Rect row(0, top, picture->width, line);
+    merged(row) *= 0.35;  // so that the letters can be read on any picture
+    const double share = std::clamp(bars[i].share, 0.0, 1.0);
+    const cv::Rect bar(0, top + 1, Pixel(share * picture->width), line - 2);
+    const auto [red, green, blue] = bars[i].color;
+    cv::rectangle(merged, bar, cv::Scalar(blue, green, red), cv::FILLED);
+    cv::putText(merged, bars[i].caption, {line / 4, top + line * 3 / 4}, cv::FONT_HERSHEY_SIMPLEX,
+                scale, cv::Scalar(255, 255, 255), 1, cv::LINE_AA);
+  }
+  SplitPlanes(merged, picture);
+}
+
+std::string EncodePicture(const Image& picture, const std::string& path) {
   const std::string extension = std::filesystem::path(path).extension().string();
   std::vector<uint8_t> file;
   bool written = false;
   try {
-    written = LoadedImageCodecs().Encode(extension, picture, &file, {});
+    written = LoadedImageCodecs().Encode(extension, MergePlanes(picture), &file, {});
   } catch (const cv::Exception&) {
     written = false;  // said below
   }

@@ -113,6 +113,12 @@ uint64_t VideoReader::PromisedFrames() const {
   return count >= 1 && count < kMost ? static_cast<uint64_t>(std::llround(count)) : 0;
 }
 
+double VideoReader::FramesPerSecond() const {
+  constexpr double kMost = 1e5;
+  const double rate = capture_->video->FramesPerSecond();
+  return rate > 0 && rate < kMost ? rate : 0;
+}
+
 #else
 
 struct VideoReader::Capture {};
@@ -130,6 +136,7 @@ VideoReader::VideoReader(const VideoOrigin& origin) : name_(origin.Name()) {
 bool VideoReader::Grab() { return false; }
 void VideoReader::Retrieve(std::string*) {}
 uint64_t VideoReader::PromisedFrames() const { return 0; }
+double VideoReader::FramesPerSecond() const { return 0; }
 
 #endif
 

@@ -37,6 +37,8 @@ class VideoReader {
   // How many frames the file says it has; some kinds of files only say how long they last, and
   // then this is an estimate. 0: it does not say, or a camera.
   uint64_t PromisedFrames() const;
+  // 0: neither the file nor the camera says.
+  double FramesPerSecond() const;
 
  private:
   struct Capture;

@@ -1,0 +1,274 @@
+#include "format/npy.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr size_t kMostHeader = 1 << 20;
+
+struct Header {
+  DType dtype = DType::kF32;
+  bool big_endian = false;
+  bool fortran = false;
+  Shape shape;
+};
+
+// The text of the header: a Python dictionary with three known keys.
+class HeaderReader {
+ public:
+  HeaderReader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+
+  Header Read() {
+    Expect('{');
+    while (!Take('}')) {
+      const std::string key(ReadString());
+      Expect(':');
+      if (key == "descr" && !has_descr_) {
+        ReadDescr();
+      } else if (key == "fortran_order" && !has_order_) {
+        ReadOrder();
+      } else if (key == "shape" && !has_shape_) {
+        ReadShape();
+      } else {
+        Damaged(StrCat("its header has the key '", key, "', or has it twice"));
+      }
+      if (!Take(',') && Peek() != '}') Damaged("its header is no dictionary");
+    }
+    if (!has_descr_ || !has_order_ || !has_shape_) {
+      Damaged("its header lacks one of descr, fortran_order, shape");
+    }
+    if (Peek() != '\0') Damaged("there is text behind its header");
+    return header_;
+  }
+
+  [[noreturn]] void Damaged(const std::string& what) const {
+    Fail(ErrorCode::kDataLoss, StrCat(name_, ": is no whole .npy file: ", what));
+  }
+
+ private:
+  char Peek() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool Take(char c) {
+    if (Peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  void Expect(char c) {
+    if (!Take(c)) Damaged(StrCat("its header has no '", c, "' at byte ", at_));
+  }
+
+  std::string_view ReadString() {
+    const char quote = Peek();
+    if (quote != '\'' && quote != '"') Damaged("its header has no quoted word where one belongs");
+    const size_t end = text_.find(quote, at_ + 1);
+    if (end == std::string_view::npos) Damaged("its header ends in a word");
+    const std::string_view word = text_.substr(at_ + 1, end - at_ - 1);
+    at_ = end + 1;
+    return word;
+  }
+
+  void ReadDescr() {
+    has_descr_ = true;
+    if (Peek() == '[') {
+      Fail(ErrorCode::kUnsupported, StrCat(name_, ": holds records; save each field on its own"));
+    }
+    const std::string descr(ReadString());
+    header_.big_endian = descr.starts_with('>');
+    const bool known_order =
+        !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos;
+    const std::string type = known_order ? descr.substr(1) : descr;
+    const std::optional<DType> dtype = TypeOf(type);
+    if (dtype) {
+      header_.dtype = *dtype;
+      return;
+    }
+    const bool object = type.starts_with('O');
+    Fail(ErrorCode::kUnsupported,
+         StrCat(name_, ": holds ",
+                object ? "Python objects, which are programs and are never read"
+                       : StrCat("elements of type '", descr, "'"),
+                "; save it with .astype(numpy.float32)"));
+  }
+
+  static std::optional<DType> TypeOf(const std::string& type) {
+    if (type == "f4") return DType::kF32;
+    if (type == "f8") return DType::kF64;
+    if (type == "f2") return DType::kF16;
+    if (type == "u1" || type == "b1" || type == "?") return DType::kU8;
+    if (type == "i4") return DType::kI32;
+    if (type == "i8") return DType::kI64;
+    return std::nullopt;
+  }
+
+  void ReadOrder() {
+    has_order_ = true;
+    Peek();
+    const std::string_view rest = text_.substr(at_);
+    header_.fortran = rest.starts_with("True");
+    if (!header_.fortran && !rest.starts_with("False")) Damaged("fortran_order is no bool");
+    at_ += header_.fortran ? 4 : 5;
+  }
+
+  void ReadShape() {
+    has_shape_ = true;
+    Expect('(');
+    std::vector<int64_t> extents;
+    while (!Take(')')) {
+      extents.push_back(ReadExtent());
+      if (!Take(',') && Peek() != ')') Damaged("its shape is no tuple");
+      if (extents.size() > Shape::kMaxAxes) Damaged("its shape has more than 32 axes");
+    }
+    try {
+      header_.shape = Shape(extents);
+    } catch (const Error& error) {
+      Damaged(error.problems().front().message);
+    }
+  }
+
+  int64_t ReadExtent() {
+    Peek();
+    int64_t extent = 0;
+    const char* begin = text_.data() + at_;
+    const auto [stop, error] = std::from_chars(begin, text_.data() + text_.size(), extent);
+    if (error != std::errc() || extent < 0) Damaged("its shape holds what is no extent");
+    at_ += static_cast<size_t>(stop - begin);
+    return extent;
+  }
+
+  std::string_view text_;
+  const std::string& name_;
+  size_t at_ = 0;
+  bool has_descr_ = false;
+  bool has_order_ = false;
+  bool has_shape_ = false;
+  Header header_;
+};
+
+size_t LittleEndian(std::string_view bytes) {
+  size_t value = 0;
+  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes[i]);
+  return value;
+}
+
+// Where an element of C order lies in Fortran order.
+class FortranOrder {
+ public:
+  explicit FortranOrder(const Shape& shape)
+      : shape_(shape), at_(static_cast<size_t>(shape.axes())) {
+    int64_t stride = 1;
+    for (int axis = 0; axis < shape.axes(); ++axis) {
+      strides_.push_back(stride);
+      stride *= shape[axis];
+    }
+  }
+  size_t place() const { return static_cast<size_t>(place_); }
+  void Next() {
+    for (int axis = shape_.axes() - 1; axis >= 0; --axis) {
+      const auto a = static_cast<size_t>(axis);
+      place_ += strides_[a];
+      if (++at_[a] < shape_[axis]) return;
+      place_ -= strides_[a] * shape_[axis];
+      at_[a] = 0;
+    }
+  }
+
+ private:
+  const Shape& shape_;
+  std::vector<int64_t> strides_;
+  std::vector<int64_t> at_;
+  int64_t place_ = 0;
+};
+
+void CopyElements(const Header& header, const char* from, char* to) {
+  const size_t size = SizeOf(header.dtype);
+  const auto count = static_cast<size_t>(header.shape.count());
+  if (!header.fortran) {
+    std::memcpy(to, from, count * size);
+  } else {
+    FortranOrder order(header.shape);
+    for (size_t i = 0; i < count; ++i, order.Next()) {
+      std::memcpy(to + i * size, from + order.place() * size, size);
+    }
+  }
+  if (!header.big_endian) return;
+  for (size_t i = 0; i < count; ++i) std::reverse(to + i * size, to + (i + 1) * size);
+}
+
+std::string_view Descr(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return "<f4";
+    case DType::kF64:
+      return "<f8";
+    case DType::kF16:
+      return "<f2";
+    case DType::kU8:
+      return "|u1";
+    case DType::kI32:
+      return "<i4";
+    case DType::kI64:
+      return "<i8";
+    case DType::kBF16:
+      break;
+  }
+  Fail(ErrorCode::kUnsupported, "bfloat16 cannot be written as .npy; NumPy does not know it");
+}
+
+}  // namespace
+
+Tensor ParseNpy(std::string_view bytes, const std::string& name) {
+  const auto damaged = [&](const std::string& what) {
+    Fail(ErrorCode::kDataLoss, StrCat(name, ": is no whole .npy file: ", what));
+  };
+  if (!bytes.starts_with(kMagic) || bytes.size() < 12) damaged("it does not begin as one");
+  const int version = bytes[6];
+  if (version < 1 || version > 3) damaged(StrCat("it is of version ", version));
+  const size_t begin = version == 1 ? 10 : 12;
+  const size_t length = LittleEndian(bytes.substr(8, begin - 8));
+  if (length > kMostHeader || length > bytes.size() - begin) damaged("its header is cut off");
+  const Header header = HeaderReader(bytes.substr(begin, length), name).Read();
+  const std::string_view values = bytes.substr(begin + length);
+  const size_t wanted = static_cast<size_t>(header.shape.count()) * SizeOf(header.dtype);
+  if (values.size() != wanted) {
+    damaged(StrCat("its shape ", ToString(header.shape), " asks for ", wanted, " bytes, and ",
+                   values.size(), " are there"));
+  }
+  Tensor tensor(header.shape, header.dtype);
+  if (wanted > 0) CopyElements(header, values.data(), static_cast<char*>(tensor.view().raw()));
+  return tensor;
+}
+
+std::string FormatNpy(const ConstTensorView& tensor) {
+  constexpr size_t kAlignment = 64;
+  std::string text =
+      StrCat("{'descr': '", Descr(tensor.dtype()), "', 'fortran_order': False, 'shape': (");
+  for (int axis = 0; axis < tensor.shape().axes(); ++axis) {
+    text += StrCat(tensor.shape()[axis], ",", axis + 1 < tensor.shape().axes() ? " " : "");
+  }
+  text += "), }";
+  const size_t length = (10 + text.size() + 1 + kAlignment - 1) / kAlignment * kAlignment - 10;
+  text.resize(length - 1, ' ');
+  std::string file(kMagic);
+  file += std::string("\x01\x00", 2);
+  file += static_cast<char>(length & 0xFF);
+  file += static_cast<char>(length >> 8);
+  file += text + "\n";
+  if (tensor.count() > 0) file.append(static_cast<const char*>(tensor.raw()), tensor.bytes());
+  return file;
+}
+
+}  // namespace crema

@@ -1,0 +1,163 @@
+// .npz: a zip of .npy files, by minizip. Left out of builds without it; see tensor_files.cc.
+#include <minizip/unzip.h>
+#include <minizip/zip.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "format/file.h"
+#include "format/npy.h"
+#include "format/tensor_files.h"
+
+namespace crema {
+namespace {
+
+constexpr std::string_view kNpyEnd = ".npy";
+constexpr uint64_t kMostEntryBytes = uint64_t{1} << 34;  // 2^31 doubles
+constexpr unsigned kChunk = 1U << 24;
+
+class ZipReader {
+ public:
+  explicit ZipReader(const std::string& path) : path_(path), zip_(unzOpen64(path.c_str())) {
+    if (zip_ == nullptr) Damaged("the list of what is in it cannot be found");
+  }
+  ~ZipReader() { unzClose(zip_); }
+  ZipReader(const ZipReader&) = delete;
+  ZipReader& operator=(const ZipReader&) = delete;
+
+  std::vector<NamedArray> ReadAll() {
+    std::vector<NamedArray> arrays;
+    std::set<std::string> names;
+    int status = unzGoToFirstFile(zip_);
+    for (; status == UNZ_OK; status = unzGoToNextFile(zip_)) {
+      arrays.push_back(ReadOne());
+      if (!names.insert(arrays.back().name).second) {
+        Damaged(StrCat("it has '", arrays.back().name, "' twice"));
+      }
+    }
+    if (status != UNZ_END_OF_LIST_OF_FILE && !(arrays.empty() && status == UNZ_BADZIPFILE)) {
+      Damaged("the list of what is in it is broken");
+    }
+    return arrays;
+  }
+
+ private:
+  [[noreturn]] void Damaged(const std::string& what) const {
+    Fail(ErrorCode::kDataLoss, StrCat("is no whole .npz file: ", what), {.file = path_});
+  }
+
+  NamedArray ReadOne() {
+    unz_file_info64 info = {};
+    std::string name(256, '\0');
+    if (unzGetCurrentFileInfo64(zip_, &info, name.data(), name.size(), nullptr, 0, nullptr, 0) !=
+        UNZ_OK) {
+      Damaged("the list of what is in it is broken");
+    }
+    if (info.size_filename >= name.size()) Damaged("it has a name of more than 255 bytes");
+    name.resize(info.size_filename);
+    if (!name.ends_with(kNpyEnd)) Damaged(StrCat("it holds '", name, "', which is no .npy file"));
+    if ((info.flag & 1) != 0) {
+      Fail(ErrorCode::kUnsupported, "is encrypted", {.file = path_});
+    }
+    const std::string bytes = Contents(info, name);
+    const std::string array = name.substr(0, name.size() - kNpyEnd.size());
+    return {.name = array, .value = ParseNpy(bytes, StrCat(path_, ": ", name))};
+  }
+
+  // What an entry says of its size is not believed: deflate packs to a thousandth at best.
+  std::string Contents(const unz_file_info64& info, const std::string& name) {
+    constexpr uint64_t kMostCompression = 1100;
+    if (info.uncompressed_size > kMostEntryBytes ||
+        info.uncompressed_size / kMostCompression > info.compressed_size + 1) {
+      Damaged(StrCat("'", name, "' says that it is larger than it can be"));
+    }
+    if (info.compressed_size > FileBytes()) {
+      Damaged(StrCat("'", name, "' is larger than the file"));
+    }
+    if (unzOpenCurrentFile(zip_) != UNZ_OK) Damaged(StrCat("'", name, "' cannot be unpacked"));
+    std::string bytes(info.uncompressed_size, '\0');
+    size_t at = 0;
+    int got = 1;
+    while (at < bytes.size() && got > 0) {
+      const auto most = static_cast<unsigned>(std::min<size_t>(kChunk, bytes.size() - at));
+      got = unzReadCurrentFile(zip_, bytes.data() + at, most);
+      if (got > 0) at += static_cast<size_t>(got);
+    }
+    // Compares the checksum too.
+    if (unzCloseCurrentFile(zip_) != UNZ_OK || at != bytes.size()) {
+      Damaged(StrCat("'", name, "' is altered or cut off"));
+    }
+    return bytes;
+  }
+
+  uint64_t FileBytes() const { return RandomFile(path_).size(); }
+
+  const std::string& path_;
+  unzFile zip_;
+};
+
+class ZipWriter {
+ public:
+  ZipWriter(const std::string& path, const std::string& temporary)
+      : path_(path), zip_(zipOpen64(temporary.c_str(), APPEND_STATUS_CREATE)) {
+    Check(zip_ != nullptr);
+  }
+  ~ZipWriter() {
+    if (zip_ != nullptr) zipClose(zip_, nullptr);
+  }
+  ZipWriter(const ZipWriter&) = delete;
+  ZipWriter& operator=(const ZipWriter&) = delete;
+
+  // Stored, as numpy.savez does: numbers hardly pack.
+  void Add(const std::string& name, const std::string& bytes) {
+    zip_fileinfo info = {};
+    info.tmz_date.tm_year = 1980;  // no times: equal arrays make equal bytes
+    info.tmz_date.tm_mday = 1;
+    constexpr uint64_t kSmall = UINT32_MAX;
+    Check(zipOpenNewFileInZip64(zip_, name.c_str(), &info, nullptr, 0, nullptr, 0, nullptr, 0, 0,
+                                bytes.size() >= kSmall) == ZIP_OK);
+    for (size_t at = 0; at < bytes.size(); at += kChunk) {
+      const auto size = static_cast<unsigned>(std::min<size_t>(kChunk, bytes.size() - at));
+      Check(zipWriteInFileInZip(zip_, bytes.data() + at, size) == ZIP_OK);
+    }
+    Check(zipCloseFileInZip(zip_) == ZIP_OK);
+  }
+
+  void Close() {
+    const int status = zipClose(zip_, nullptr);
+    zip_ = nullptr;
+    Check(status == ZIP_OK);
+  }
+
+ private:
+  void Check(bool fine) const {
+    if (!fine) Fail(ErrorCode::kIoFailure, "cannot be written; is the disk full?", {.file = path_});
+  }
+
+  const std::string& path_;
+  zipFile zip_;
+};
+
+}  // namespace
+
+std::vector<NamedArray> ReadNpz(const std::string& path) {
+  ReadFileStart(path, 1);  // throws for a file that is not there, and says why
+  return ZipReader(path).ReadAll();
+}
+
+void WriteNpz(const std::string& path, std::span<const NamedArrayView> arrays) {
+  uint64_t bytes = 0;
+  for (const NamedArrayView& array : arrays) bytes += array.value.bytes();
+  AtomicFile file(path, bytes);
+  ZipWriter writer(path, file.temporary());
+  for (const NamedArrayView& array : arrays) {
+    writer.Add(StrCat(array.name, kNpyEnd), FormatNpy(array.value));
+  }
+  writer.Close();
+  file.Commit();
+}
+
+}  // namespace crema

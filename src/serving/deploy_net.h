@@ -1,0 +1,18 @@
+// A net without what is not needed to use it.
+#pragma once
+
+#include "format/prototxt.h"
+#include "graph/registry.h"
+
+namespace crema {
+
+// The layers that `state` admits and an output depends on, without rules, learned blobs and
+// dropout. Inputs and outputs, their order, and every bit that is computed stay the same. Throws
+// what BuildGraph throws.
+NetParameter DeployNet(const NetFile& net, const NetState& state, const Registry& registry);
+
+// Throws kInvalidArgument where a layer reads or writes files: a model has all that it needs in its
+// own one.
+void RefuseOtherFiles(const NetFile& net, const NetState& state);
+
+}  // namespace crema

@@ -1,0 +1,247 @@
+#include "deploy/answers.h"
+
+#include <gflags/gflags.h>
+
+#include <cstdio>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+#include "common/ordered_work.h"
+#include "common/tool.h"
+#include "core/strings.h"
+#include "data/features/feature_writer.h"
+#include "data/image/draw_boxes.h"
+#include "deploy/drawings.h"
+#include "deploy/options.h"
+#include "format/file.h"
+
+DEFINE_string(npy, "",
+              "file for numbers, .npy or .h5: classify: scores, a row a picture (NaN for a broken "
+              "one); detect: a row a box: picture, class, score, left, top, right, bottom");
+
+namespace crema::tools {
+namespace {
+
+struct Answered {
+  InputPicture picture;
+  Answer answer;
+  Image drawn;  // of a frame
+  std::optional<Problem> problem;
+  double rate = 0;  // of the film
+};
+
+// The workers of all threads; those that rest.
+class WorkerPool {
+ public:
+  explicit WorkerPool(const AnswerPlan& plan) : plan_(plan) {}
+
+  std::unique_ptr<PictureWorker> Take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!resting_.empty()) {
+        std::unique_ptr<PictureWorker> worker = std::move(resting_.back());
+        resting_.pop_back();
+        return worker;
+      }
+    }
+    return plan_.make_worker();
+  }
+  void Return(std::unique_ptr<PictureWorker> worker) {
+    const std::lock_guard lock(mutex_);
+    resting_.push_back(std::move(worker));
+  }
+
+ private:
+  const AnswerPlan& plan_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<PictureWorker>> resting_;
+};
+
+// What `body` throws becomes a problem of the picture.
+template <typename Body>
+bool Try(Answered* answered, Body&& body) {
+  try {
+    body();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInternal) throw;
+    answered->problem = error.problems().front();
+  } catch (const std::bad_alloc&) {
+    answered->problem =
+        Problem{ErrorCode::kOutOfMemory, {}, StrCat(answered->picture.Title(), ": out of memory")};
+  } catch (const std::exception& error) {  // of the decoder
+    answered->problem =
+        Problem{ErrorCode::kDataLoss, {}, StrCat(answered->picture.Title(), ": ", error.what())};
+  }
+  return false;
+}
+
+// Those of a batch that have pixels.
+struct Readable {
+  std::vector<size_t> places;
+  std::vector<Image> images;
+  std::vector<InputPicture> pictures;
+};
+
+class Group {
+ public:
+  Group(const AnswerPlan& plan, const DrawingPaths& paths, std::vector<Answered> answers)
+      : plan_(plan), paths_(paths), answers_(std::move(answers)) {}
+
+  std::vector<Answered> AnswerBy(PictureWorker& worker) {
+    Readable readable;
+    for (size_t i = 0; i < answers_.size(); ++i) {
+      Try(&answers_[i], [&] {
+        readable.images.push_back(PixelsOf(plan_.mode, &answers_[i].picture));
+        readable.places.push_back(i);
+      });
+    }
+    for (const size_t i : readable.places) readable.pictures.push_back(answers_[i].picture);
+    Run(worker, readable, 0, readable.images.size());
+    for (Answered& answered : answers_) {
+      if (!answered.problem && paths_.wanted()) Try(&answered, [&] { Draw(&answered); });
+    }
+    return std::move(answers_);
+  }
+
+ private:
+  // Images [begin, end) together; where that fails each alone, so that one is not the problem of
+  // all.
+  void Run(PictureWorker& worker, const Readable& readable, size_t begin, size_t end) {
+    if (begin == end) return;
+    std::vector<Answer> got;
+    Answered first{.picture = {}, .answer = {}, .drawn = {}, .problem = {}};
+    const bool fine = Try(&first, [&] {
+      got = worker.Run(std::span(readable.images).subspan(begin, end - begin),
+                       std::span(readable.pictures).subspan(begin, end - begin));
+    });
+    if (!fine && end - begin > 1) {
+      for (size_t i = begin; i < end; ++i) Run(worker, readable, i, i + 1);
+      return;
+    }
+    for (size_t i = begin; i < end; ++i) {
+      Answered& answered = answers_[readable.places[i]];
+      if (fine) {
+        answered.answer = std::move(got[i - begin]);
+      } else {
+        answered.problem = first.problem;
+        answered.problem->message =
+            StrCat(answered.picture.Title(), ": ", answered.problem->message);
+      }
+    }
+  }
+
+  void Draw(Answered* answered) const {
+    if (!answered->answer.draw) return;
+    Image picture = PixelsOf(ColorMode::kColor, &answered->picture);
+    answered->answer.draw(&picture);
+    if (answered->picture.is_frame()) {
+      answered->drawn = std::move(picture);
+      return;
+    }
+    const std::string& path = paths_.PathOf(answered->picture);
+    WriteFileAtomically(path, EncodePicture(picture, path));
+  }
+
+  const AnswerPlan& plan_;
+  const DrawingPaths& paths_;
+  std::vector<Answered> answers_;
+};
+
+// Prints and writes, in order.
+class AnswerWriter {
+ public:
+  AnswerWriter(const AnswerPlan& plan, const DrawingPaths& paths) : plan_(plan), paths_(paths) {
+    if (FLAGS_npy.empty()) return;
+    if (plan.columns == 0) {
+      Fail(ErrorCode::kInvalidArgument, "--npy is for classify and detect; segment has --masks");
+    }
+    rows_ = NewFeatureWriter(FLAGS_npy, "rows");
+  }
+
+  void Write(const std::vector<Answered>& answers) {
+    for (const Answered& answered : answers) Write(answered);
+    std::fflush(stdout);
+  }
+
+  int Finish() {
+    if (rows_) rows_->Close();
+    return code_;
+  }
+
+ private:
+  void Write(const Answered& answered) {
+    if (answered.problem) {
+      std::fflush(stdout);
+      std::fprintf(stderr, "error: %s\n", ToString(*answered.problem).c_str());
+      code_ = ExitCode(ErrorCode::kDataLoss);
+    } else {
+      std::printf("%s\n", answered.answer.text.c_str());
+      if (answered.drawn.height > 0) {
+        films_.Add(paths_.PathOf(answered.picture), answered.picture, answered.drawn,
+                   answered.rate);
+      }
+    }
+    if (rows_) WriteRows(answered);
+  }
+
+  void WriteRows(const Answered& answered) {
+    std::vector<float> values;
+    for (const std::vector<float>& row : answered.answer.rows) {
+      values.insert(values.end(), row.begin(), row.end());
+    }
+    if (values.empty() && plan_.row_a_picture) {
+      values.assign(plan_.columns, std::numeric_limits<float>::quiet_NaN());
+    }
+    const auto columns = static_cast<int64_t>(plan_.columns);
+    rows_->Append(ConstTensorView(
+        values.data(), {static_cast<int64_t>(values.size()) / columns, columns}, DType::kF32));
+  }
+
+  const AnswerPlan& plan_;
+  const DrawingPaths& paths_;
+  std::unique_ptr<FeatureWriter> rows_;
+  DrawnFilms films_;
+  int code_ = 0;
+};
+
+}  // namespace
+
+int AnswerPictures(const std::vector<std::string>& arguments, const AnswerPlan& plan) {
+  const std::vector<PictureSource> sources = PictureSources(arguments);
+  const DrawingPaths paths(sources);
+  const bool one_image = sources.size() == 1 && sources[0].kind == PictureSource::Kind::kImage;
+  const int threads = std::min(ThreadsOfFlag(), one_image ? 1 : 1024);
+  const auto most = static_cast<size_t>(BatchOfFlag());
+  PictureReader reader(sources);
+  WorkerPool workers(plan);
+  AnswerWriter writer(plan, paths);
+  using Batch = std::vector<Answered>;
+  RunInOrder(
+      threads,
+      [&]() -> std::optional<Batch> {
+        Batch batch;
+        while (batch.size() < most) {
+          std::optional<InputPicture> picture = reader.Next();
+          if (!picture) break;
+          batch.push_back({.picture = std::move(*picture),
+                           .answer = {},
+                           .drawn = {},
+                           .problem = {},
+                           .rate = reader.FramesPerSecond()});
+        }
+        if (batch.empty()) return std::nullopt;
+        return batch;
+      },
+      [&](Batch batch) {
+        std::unique_ptr<PictureWorker> worker = workers.Take();
+        Batch answers = Group(plan, paths, std::move(batch)).AnswerBy(*worker);
+        workers.Return(std::move(worker));
+        return answers;
+      },
+      [&](const Batch& answers) { writer.Write(answers); });
+  return writer.Finish();
+}
+
+}  // namespace crema::tools

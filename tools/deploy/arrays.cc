@@ -1,0 +1,200 @@
+#include "deploy/arrays.h"
+
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "deploy/options.h"
+#include "format/tensor_files.h"
+
+DEFINE_string(
+    input, "",
+    "run, bench, verify: NAME=FILE with an array for an input, .npy, .npz or .h5, or FILE "
+    "alone where names are those of the file or there is one input; may be repeated");
+DEFINE_bool(cast, false,
+            "run, bench, verify: turn arrays of other element types into those of the inputs");
+
+namespace crema::tools {
+namespace {
+
+// NumPy's names, which users of .npy know.
+std::string NameOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return "float32";
+    case DType::kF64:
+      return "float64";
+    case DType::kF16:
+      return "float16";
+    case DType::kBF16:
+      return "bfloat16";
+    case DType::kU8:
+      return "uint8";
+    case DType::kI32:
+      return "int32";
+    case DType::kI64:
+      return "int64";
+  }
+  return "unknown";
+}
+
+template <typename Body>
+void WithType(DType dtype, const Body& body) {
+  if (dtype == DType::kF32) return body(float{});
+  if (dtype == DType::kF64) return body(double{});
+  if (dtype == DType::kU8) return body(uint8_t{});
+  if (dtype == DType::kI32) return body(int32_t{});
+  if (dtype == DType::kI64) return body(int64_t{});
+  Fail(ErrorCode::kUnsupported, StrCat("arrays of ", NameOf(dtype), " cannot be cast"));
+}
+
+// Values that the other type does not have are refused.
+Tensor Cast(const ConstTensorView& from, DType dtype, const std::string& what) {
+  Tensor to(from.shape(), dtype);
+  const auto count = static_cast<size_t>(from.count());
+  WithType(from.dtype(), [&]<typename F>(F) {
+    WithType(dtype, [&]<typename T>(T) {
+      const auto* x = static_cast<const F*>(from.raw());
+      auto* y = static_cast<T*>(to.view().raw());
+      for (size_t i = 0; i < count; ++i) {
+        const auto value = static_cast<double>(x[i]);
+        if constexpr (std::is_integral_v<T>) {
+          const bool fits = value >= static_cast<double>(std::numeric_limits<T>::min()) &&
+                            value < static_cast<double>(std::numeric_limits<T>::max()) + 1 &&
+                            value == std::floor(value);
+          if (!fits) {
+            Fail(ErrorCode::kInvalidArgument,
+                 StrCat(what, ": ", value, " at element ", i, " is no ", NameOf(dtype)));
+          }
+        }
+        y[i] = static_cast<T>(x[i]);
+      }
+    });
+  });
+  return to;
+}
+
+// An array as an input takes it.
+Tensor Fitted(const BlobInfo& blob, Tensor value, const std::string& what) {
+  const ConstTensorView view = std::as_const(value).view();
+  const auto axes = static_cast<int>(blob.shape.size());
+  if (view.shape().axes() != axes) {
+    const bool one_sample = view.shape().axes() + 1 == axes;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat(what, " is ", ToString(view.shape()), ", but the input is ", Describe(blob),
+                one_sample ? "; one sample needs an axis of 1 in front: x[numpy.newaxis]" : ""));
+  }
+  if (view.dtype() == blob.dtype) return value;
+  if (!FLAGS_cast) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat(what, " holds ", NameOf(view.dtype()), ", but the input is ", Describe(blob),
+                "; save it with .astype(numpy.", NameOf(blob.dtype), "), or give --cast"));
+  }
+  return Cast(view, blob.dtype, what);
+}
+
+class InputSet {
+ public:
+  explicit InputSet(const Model& model) : model_(model) {
+    for (const BlobInfo& blob : model.inputs()) names_.push_back(blob.name);
+  }
+
+  // "data=x.npy", "x.npy".
+  void Add(const std::string& entry) {
+    const size_t equals = entry.find('=');
+    const bool named = equals != std::string::npos && equals > 0;
+    const std::string name = named ? entry.substr(0, equals) : "";
+    const std::string path = named ? entry.substr(equals + 1) : entry;
+    std::vector<NamedArray> arrays = ReadArrays(path);
+    if (arrays.empty()) Fail(ErrorCode::kDataLoss, "has no arrays", {.file = path});
+    if (arrays.size() == 1 && (named || names_.size() == 1)) {
+      Take(named ? name : names_[0], std::move(arrays[0].value), path);
+      return;
+    }
+    bool any = false;
+    for (NamedArray& array : arrays) {
+      const bool wanted = named ? array.name == name : std::ranges::count(names_, array.name) > 0;
+      if (!wanted) continue;
+      any = true;
+      Take(array.name, std::move(array.value), path);
+    }
+    if (any) return;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat(path, named ? StrCat(" has no array '", name, "'")
+                            : " has no array of the name of an input; its inputs are " +
+                                  Join(names_, ", ") + ": write --input=NAME=FILE"));
+  }
+
+  std::vector<NamedOutput> Finish() {
+    for (const std::string& name : names_) {
+      if (std::ranges::count(inputs_, name, &NamedOutput::name) > 0) continue;
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("input '", name, "' is missing: give --input=", name, "=FILE"));
+    }
+    return std::move(inputs_);
+  }
+
+ private:
+  void Take(const std::string& name, Tensor value, const std::string& path) {
+    const auto blob = std::ranges::find(model_.inputs(), name, &BlobInfo::name);
+    if (blob == model_.inputs().end()) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("the net has no input '", name, "'", DidYouMean(name, names_),
+                  "; its inputs: ", Join(names_, " ")));
+    }
+    if (std::ranges::count(inputs_, name, &NamedOutput::name) > 0) {
+      Fail(ErrorCode::kInvalidArgument, StrCat("input '", name, "' is given twice"));
+    }
+    const std::string what = StrCat("'", name, "' of ", path);
+    inputs_.push_back({name, Fitted(*blob, std::move(value), what)});
+  }
+
+  const Model& model_;
+  std::vector<std::string> names_;
+  std::vector<NamedOutput> inputs_;
+};
+
+}  // namespace
+
+std::string Describe(const BlobInfo& blob) {
+  std::vector<std::string> extents;
+  for (int64_t extent : blob.shape) extents.push_back(extent < 0 ? "N" : std::to_string(extent));
+  return StrCat(blob.name, " ", NameOf(blob.dtype), " ",
+                extents.empty() ? "scalar" : Join(extents, "x"));
+}
+
+// gflags keeps the last value of a flag.
+std::vector<std::string> ValuesOfFlag(const std::string& flag) {
+  std::vector<std::string> values;
+  const std::vector<std::string>& words = google::GetArgvs();
+  for (size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
+    std::string_view word = words[i];
+    if (!word.starts_with("-")) continue;
+    word.remove_prefix(word.starts_with("--") ? 2 : 1);
+    std::string value;
+    if (word == flag && i + 1 < words.size()) {
+      value = words[i + 1];
+    } else if (word.starts_with(flag + "=")) {
+      value = word.substr(flag.size() + 1);
+    }
+    for (const std::string& part : Split(value, ',')) {
+      if (!Trim(part).empty()) values.emplace_back(Trim(part));
+    }
+  }
+  return values;
+}
+
+bool HasInputFiles() { return !FLAGS_input.empty(); }
+
+std::vector<NamedOutput> InputsOfFlags(const Model& model) {
+  InputSet inputs(model);
+  for (const std::string& entry : ValuesOfFlag("input")) inputs.Add(entry);
+  return inputs.Finish();
+}
+
+}  // namespace crema::tools

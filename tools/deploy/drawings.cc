@@ -1,0 +1,83 @@
+#include "deploy/drawings.h"
+
+#include <gflags/gflags.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "common/log.h"
+#include "core/strings.h"
+#include "data/image/draw_boxes.h"
+#include "format/file.h"
+
+DEFINE_string(draw, "",
+              "classify, detect, segment: picture to write with the answer drawn in; a folder for "
+              "several. Films become .avi");
+
+namespace crema::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = PictureSource::Kind;
+
+std::string NameOf(const PictureSource& source) {
+  if (source.kind == Kind::kCamera) return StrCat("camera", source.camera, ".avi");
+  if (source.name == "-") return "stdin.png";
+  const fs::path name = fs::path(source.name).filename();
+  return source.kind == Kind::kImage ? name.string() : name.stem().string() + ".avi";
+}
+
+}  // namespace
+
+DrawingPaths::DrawingPaths(const std::vector<PictureSource>& sources) {
+  if (FLAGS_draw.empty()) return;
+  std::error_code error;
+  if (sources.size() == 1 && !fs::is_directory(FLAGS_draw, error) &&
+      fs::path(FLAGS_draw).has_extension()) {
+    paths_ = {FLAGS_draw};
+    return;
+  }
+  fs::create_directories(FLAGS_draw, error);
+  if (error || !fs::is_directory(FLAGS_draw)) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--draw: ", FLAGS_draw, " must be a folder for several images"));
+  }
+  std::set<std::string> taken;
+  for (const PictureSource& source : sources) {
+    paths_.push_back((fs::path(FLAGS_draw) / NameOf(source)).string());
+    if (taken.insert(paths_.back()).second) continue;
+    Fail(ErrorCode::kInvalidArgument, StrCat("--draw: two images would become ", paths_.back()));
+  }
+}
+
+std::string FramePath(const std::string& film, int64_t frame, const std::string& end) {
+  char number[32];
+  std::snprintf(number, sizeof(number), "-%06lld", static_cast<long long>(frame));
+  return fs::path(film).replace_extension().string() + number + end;
+}
+
+void DrawnFilms::Add(const std::string& path, const InputPicture& picture, const Image& drawn,
+                     double rate) {
+  if (!open_ || picture.source != source_) {
+    film_.reset();
+    open_ = true;
+    source_ = picture.source;
+    height_ = drawn.height;
+    width_ = drawn.width;
+    try {
+      film_ = std::make_unique<FilmWriter>(path, rate, height_, width_);
+    } catch (const Error& error) {
+      ToolLog().Write(Severity::kWarning,
+                      StrCat(error.what(), "; its frames become single pictures"));
+    }
+  }
+  if (film_ && drawn.height == height_ && drawn.width == width_) {
+    film_->Write(drawn);
+    return;
+  }
+  const std::string file = FramePath(path, picture.frame, ".png");
+  WriteFileAtomically(file, EncodePicture(drawn, file));
+}
+
+}  // namespace crema::tools

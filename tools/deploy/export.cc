@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "common/lines.h"
+#include "common/tool.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "deploy/actions.h"
+#include "deploy/detect_options.h"
+#include "deploy/options.h"
+#include "serving/classifier.h"
+#include "serving/crema_export.h"
+#include "serving/detector.h"
+#include "serving/image_model.h"
+#include "serving/segmenter.h"
+
+DEFINE_string(o, "", "export: the same as --output");
+DEFINE_string(name, "", "export: name of the model; else that of the net");
+DEFINE_string(task, "",
+              "export: classify, detect, segment or none, where it is not what the net looks like");
+DEFINE_string(calibrate, "", "export --precision=int8: list of images to take ranges from");
+
+namespace crema::tools {
+namespace {
+
+constexpr std::array<const char*, 3> kTasks = {"classify", "detect", "segment"};
+
+std::string OutputPath() {
+  const std::string path = FLAGS_o.empty() ? FLAGS_output : FLAGS_o;
+  RequireFlag(path, "output");
+  if (!IsModelFile(path)) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--output: '", path, "' must end in .crema, by which other actions know it"));
+  }
+  return path;
+}
+
+void CheckFlags() {
+  if (IsModelFile(FLAGS_model)) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat(FLAGS_model, " was exported already; export takes a net and its weights"));
+  }
+  std::vector<std::string> tasks(kTasks.begin(), kTasks.end());
+  tasks.emplace_back("none");
+  if (!FLAGS_task.empty() && std::ranges::count(tasks, FLAGS_task) == 0) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("--task: '", FLAGS_task, "' is not one of ",
+                                             Join(tasks, ", "), DidYouMean(FLAGS_task, tasks)));
+  }
+  std::string precision = FLAGS_precision;
+  std::ranges::transform(precision, precision.begin(), ::tolower);
+  if (precision == "int8") {
+    Fail(ErrorCode::kUnsupported,
+         "--precision=int8 needs rows on bytes, which this version does not have; bf16 is there");
+  }
+  if (IsGiven("calibrate")) {
+    Fail(ErrorCode::kInvalidArgument, "--calibrate is for --precision=int8");
+  }
+}
+
+// The net as it will be used.
+NetFile NetToExport(const ModelNames& names) {
+  NetFile net = NetOfFlags(names);
+  const bool decodes = std::ranges::any_of(net.net.layer(), [](const LayerParameter& layer) {
+    return layer.type() == "DetectionOutput";
+  });
+  if (decodes || IsGiven("confidence") || IsGiven("nms")) {
+    DecoderChanges changes = DecoderOfFlags();
+    if (IsGiven("confidence")) changes.confidence = FLAGS_confidence;
+    ConfigureDecoder(changes, &net);
+  }
+  return net;
+}
+
+// Whether pictures go in; if not, why.
+std::optional<ImageModel> AsImageModel(const std::shared_ptr<const Model>& model) {
+  const bool asked = IsGiven("mean") || IsGiven("scale") || IsGiven("invert") || IsGiven("rgb") ||
+                     (!FLAGS_task.empty() && FLAGS_task != "none");
+  try {
+    return ImageModel(model, "images");
+  } catch (const Error&) {
+    if (asked) throw;
+    return std::nullopt;
+  }
+}
+
+// What the only output looks like.
+std::string TaskOf(const ImageModel& images) {
+  if (!FLAGS_task.empty()) return FLAGS_task == "none" ? "" : FLAGS_task;
+  const std::vector<BlobInfo>& outputs = images.model().outputs();
+  for (const LayerParameter& layer : images.PlanForBatch(1)->written.layer()) {
+    if (layer.type() == "DetectionOutput") return "detect";
+  }
+  if (outputs.size() != 1) return "";
+  const Shape scores = images.OutputShape(outputs[0].name, 1);
+  if (scores.axes() < 2 || scores[0] != 1 || scores[1] < 2) return "";
+  if (scores.count(2) == 1) return "classify";
+  return scores.axes() == 4 ? "segment" : "";
+}
+
+// The labels, as many as the task has classes where it can be said.
+std::vector<std::string> LabelsFor(const std::string& task,
+                                   const std::shared_ptr<const Model>& model) {
+  const bool one = model->outputs().size() == 1;
+  if (task == "detect") {
+    const double all = IsGiven("confidence") ? FLAGS_confidence : 1;
+    const int classes = Detector(model, all).classes();
+    return LabelsOfFlags(*model, classes, " classes, background included");
+  }
+  if (task == "classify" && one) {
+    return LabelsOfFlags(*model, Classifier(model, "").classes(), " classes");
+  }
+  if (task == "segment" && one) {
+    return LabelsOfFlags(*model, Segmenter(model, "").classes(), " classes");
+  }
+  return FLAGS_labels.empty() ? std::vector<std::string>() : ReadLines(FLAGS_labels);
+}
+
+ModelCard CardOf(const std::shared_ptr<const Model>& model) {
+  ModelCard card;
+  card.name = FLAGS_name;
+  if (const std::optional<ImageModel> images = AsImageModel(model)) {
+    card.task = TaskOf(*images);
+    card.preprocessing = PreprocessingOfFlags(*images);
+  }
+  card.labels = LabelsFor(card.task, model);
+  return card;
+}
+
+}  // namespace
+
+int Export(const std::vector<std::string>& arguments) {
+  RefusePositional(arguments);
+  CheckFlags();
+  const ModelNames names = ModelOfFlags();
+  CheckDetectFlags();
+  const std::string path = OutputPath();
+  const NetFile net = NetToExport(names);
+  const Registry registry = BuiltinRegistry();
+  const ModelOptions options = ModelOptionsOfFlags(ThreadsOfFlag());
+  ModelCard card = CardOf(MakeModel(net, names, {}, registry, options, NullSink()));
+  if (card.name.empty()) card.name = net.net.name();
+  if (card.name.empty()) card.name = std::filesystem::path(path).stem().string();
+  ExportModel(MakeModel(net, names, card, registry, options), path);
+  std::error_code error;
+  std::printf("%s: %s%s%s, %.1f MiB\n", path.c_str(), card.name.c_str(),
+              card.task.empty() ? "" : ", to ", card.task.c_str(),
+              static_cast<double>(std::filesystem::file_size(path, error)) / (1 << 20));
+  return 0;
+}
+
+}  // namespace crema::tools

@@ -1,0 +1,50 @@
+// The net that --model names, before it becomes a model.
+#include <cmath>
+
+#include "common/net_flags.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "deploy/detect_options.h"
+#include "deploy/options.h"
+#include "serving/detector.h"
+
+DEFINE_string(tail, "",
+              "detect: prototxt with layers to put behind those of --model, such as PriorBox and "
+              "DetectionOutput for a net that ends in raw boxes and scores");
+DEFINE_double(confidence, 0.6, "detect: scores must exceed it");
+DEFINE_double(nms, 0.3,
+              "detect: of two boxes that overlap by more, the worse goes; not given: as the net "
+              "says");
+
+namespace crema::tools {
+
+void CheckDetectFlags() {
+  for (const auto& [flag, value] :
+       {std::pair{"confidence", FLAGS_confidence}, {"nms", FLAGS_nms}}) {
+    if (value >= 0 && value <= 1) continue;
+    Fail(ErrorCode::kInvalidArgument, StrCat("--", flag, " is ", value, ", expected 0 to 1"));
+  }
+  if (!IsModelFile(FLAGS_model)) return;
+  for (const char* flag : {"tail", "nms"}) {
+    if (!IsGiven(flag)) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--", flag, " belongs to a net; give it to deploy export"));
+  }
+}
+
+NetFile NetOfFlags(const ModelNames& names) {
+  NetFile net = ReadNet(names.model);
+  if (!names.precision.empty()) {
+    net.net.set_precision(ParsePrecision("--precision", names.precision));
+  }
+  if (!FLAGS_tail.empty()) net = WithTail(std::move(net), ReadNet(FLAGS_tail));
+  return net;
+}
+
+DecoderChanges DecoderOfFlags() {
+  DecoderChanges changes;
+  if (IsGiven("nms")) changes.nms = FLAGS_nms;
+  return changes;
+}
+
+}  // namespace crema::tools

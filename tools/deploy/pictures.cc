@@ -1,0 +1,215 @@
+#include "deploy/pictures.h"
+
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+#include <string_view>
+
+#include "common/interrupt.h"
+#include "common/json.h"
+#include "common/lines.h"
+#include "core/strings.h"
+#include "deploy/options.h"
+#include "format/file.h"
+#ifdef CREMA_HAVE_OPENCV
+#include "data/image/video_opencv.h"
+#endif
+
+DEFINE_string(list, "", "text file with the path of an image or a film on each line");
+DEFINE_int32(camera, -1, "take pictures from the camera of this number, until Ctrl-C");
+
+namespace crema::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = PictureSource::Kind;
+
+constexpr double kUsualRate = 25;
+constexpr std::array<std::string_view, 9> kImageEnds = {".png", ".jpg", ".jpeg", ".bmp", ".pgm",
+                                                        ".ppm", ".tif", ".tiff", ".webp"};
+constexpr std::array<std::string_view, 11> kFilmEnds = {
+    ".avi", ".mp4", ".m4v", ".mov", ".mkv", ".webm", ".mpg", ".mpeg", ".mjpg", ".wmv", ".ogv"};
+
+template <size_t n>
+bool EndsIn(const fs::path& path, const std::array<std::string_view, n>& ends) {
+  std::string end = path.extension().string();
+  for (char& c : end) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return std::ranges::find(ends, end) != ends.end();
+}
+
+PictureSource SourceOf(const std::string& path) {
+  return {EndsIn(path, kFilmEnds) ? Kind::kFilm : Kind::kImage, path};
+}
+
+std::vector<std::string> InFolder(const std::string& folder) {
+  std::vector<std::string> inside;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path& path = entry->path();
+    if (EndsIn(path, kImageEnds) || EndsIn(path, kFilmEnds)) inside.push_back(path.string());
+  }
+  if (error) Fail(ErrorCode::kIoFailure, StrCat(folder, ": ", error.message()));
+  std::ranges::sort(inside);
+  return inside;
+}
+
+}  // namespace
+
+std::vector<PictureSource> PictureSources(const std::vector<std::string>& arguments) {
+  std::vector<PictureSource> sources;
+  for (const std::string& argument : arguments) {
+    std::error_code error;
+    if (!fs::is_directory(argument, error)) {
+      sources.push_back(SourceOf(argument));
+      continue;
+    }
+    for (const std::string& path : InFolder(argument)) sources.push_back(SourceOf(path));
+  }
+  if (!FLAGS_list.empty()) {
+    for (const std::string& line : ReadLines(FLAGS_list)) sources.push_back(SourceOf(line));
+  }
+  if (IsGiven("camera")) {
+    if (FLAGS_camera < 0) {
+      Fail(ErrorCode::kInvalidArgument, StrCat("--camera is ", FLAGS_camera, "; 0 is the first"));
+    }
+    sources.push_back({Kind::kCamera, StrCat("camera ", FLAGS_camera), FLAGS_camera});
+  }
+  if (sources.empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         "no images: name files or folders, or give --list or --camera");
+  }
+  return sources;
+}
+
+std::string InputPicture::Title() const {
+  return is_frame() ? StrCat(name, " ", frame, " (", Fixed(seconds, 3), " s)") : name;
+}
+
+std::string InputPicture::JsonFields() const {
+  std::string fields = StrCat("\"image\": ", JsonString(name));
+  if (is_frame()) fields += StrCat(", \"frame\": ", frame, ", \"time\": ", JsonNumber(seconds));
+  return fields;
+}
+
+Image PixelsOf(ColorMode mode, InputPicture* picture) {
+  if (picture->problem) throw Error(*picture->problem);
+  Image image;
+#ifdef CREMA_HAVE_OPENCV
+  if (picture->is_frame()) {
+    UnpackFrame(picture->bytes, mode, &image);
+    return image;
+  }
+#endif
+  if (picture->bytes.empty()) {
+    picture->bytes = picture->name == "-"
+                         ? std::string(std::istreambuf_iterator<char>(std::cin), {})
+                         : ReadFile(picture->name);
+  }
+  DecodeImage(picture->bytes, mode, picture->name, &image);
+  return image;
+}
+
+#ifdef CREMA_HAVE_OPENCV
+
+struct PictureReader::Film {
+  explicit Film(const PictureSource& source)
+      : reader({.file = source.kind == Kind::kCamera ? "" : source.name,
+                .camera = std::max(0, source.camera)}),
+        rate(reader.FramesPerSecond()),
+        live(source.kind == Kind::kCamera) {}
+
+  // Films have a steady rate; cameras say it rarely, so there it is the clock.
+  double Seconds() const {
+    if (!live && rate > 0) return static_cast<double>(frame) / rate;
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+  VideoReader reader;
+  const double rate;
+  const bool live;
+  int64_t frame = 0;
+  const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+};
+
+#else
+
+struct PictureReader::Film {
+  explicit Film(const PictureSource& source) {
+    Fail(ErrorCode::kUnsupported,
+         StrCat(source.name, ": this build does without OpenCV, which reads films and cameras; ",
+                "build with CREMA_OPENCV=ON"));
+  }
+};
+
+#endif
+
+PictureReader::PictureReader(std::vector<PictureSource> sources) : sources_(std::move(sources)) {
+  const bool endless = std::ranges::any_of(
+      sources_, [](const PictureSource& source) { return source.kind == Kind::kCamera; });
+  if (endless) CatchInterrupt();
+}
+
+PictureReader::~PictureReader() = default;
+
+double PictureReader::FramesPerSecond() const { return rate_ > 0 ? rate_ : kUsualRate; }
+
+// The next frame of the open film; nothing at its end.
+std::optional<InputPicture> PictureReader::NextFrame() {
+#ifdef CREMA_HAVE_OPENCV
+  InputPicture picture{.source = next_ - 1, .name = sources_[next_ - 1].name, .bytes = {}};
+  picture.frame = film_->frame;
+  try {
+    if (!film_->reader.Grab()) {
+      if (film_->frame > 0) return std::nullopt;
+      Fail(ErrorCode::kDataLoss, StrCat(picture.name, ": not one frame can be read"));
+    }
+    picture.seconds = film_->Seconds();
+    film_->reader.Retrieve(&picture.bytes);
+  } catch (const Error& error) {
+    picture.problem = error.problems().front();
+  }
+  ++film_->frame;
+  return picture;
+#else
+  return std::nullopt;
+#endif
+}
+
+std::optional<InputPicture> PictureReader::Next() {
+  std::optional<InputPicture> picture = NextAny();
+  if (picture) picture->number = count_++;
+  return picture;
+}
+
+std::optional<InputPicture> PictureReader::NextAny() {
+  while (!Interrupted()) {
+    if (film_) {
+      std::optional<InputPicture> frame = NextFrame();
+      if (frame) return frame;
+      film_.reset();
+    }
+    if (next_ == sources_.size()) return std::nullopt;
+    const PictureSource& source = sources_[next_++];
+    InputPicture picture{.source = next_ - 1, .name = source.name, .bytes = {}};
+    if (source.kind == Kind::kImage) return picture;
+    try {
+      film_ = std::make_unique<Film>(source);
+#ifdef CREMA_HAVE_OPENCV
+      rate_ = film_->rate;
+#endif
+    } catch (const Error& error) {
+      picture.problem = error.problems().front();
+      return picture;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace crema::tools

@@ -1,0 +1,174 @@
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "common/json.h"
+#include "common/tool.h"
+#include "core/strings.h"
+#include "deploy/actions.h"
+#include "deploy/arrays.h"
+#include "deploy/options.h"
+#include "deploy/pictures.h"
+#include "deploy/verify_parts.h"
+#include "format/tensor_files.h"
+
+DEFINE_string(recording, "",
+              "verify: .npz or .h5 with inputs and the outputs that belong to them, under the "
+              "names of the blobs");
+DEFINE_bool(record, false,
+            "verify: write --recording instead, of the arrays of --input or of random ones");
+DEFINE_string(against, "", "verify: the other model, .crema or prototxt");
+DEFINE_string(against_weights, "", "verify: weights of a prototxt --against; else --weights");
+DEFINE_string(against_precision, "", "verify: its precision, FP32 or BF16, if it is a prototxt");
+DEFINE_double(atol, 1e-5, "verify: how far values may be apart");
+DEFINE_double(rtol, 1e-4, "verify: the same, as a part of the largest value of the output");
+DEFINE_double(agreement, 0.99, "verify --against: the least part of equal top-1 classes");
+DEFINE_int32(samples, 8, "verify: random inputs, where no images or arrays are given");
+DEFINE_bool(layers, true, "verify --against: compare every blob, not only the outputs");
+
+namespace crema::tools {
+namespace {
+
+void CheckFlags() {
+  if (FLAGS_recording.empty() && FLAGS_against.empty() && !IsModelFile(FLAGS_model)) {
+    Fail(ErrorCode::kInvalidArgument,
+         "say with what to compare: --recording=FILE, or --against=MODEL. A .crema file alone is "
+         "compared with its own recording");
+  }
+  if (FLAGS_record && FLAGS_recording.empty()) {
+    Fail(ErrorCode::kInvalidArgument, "--record needs --recording=FILE to write");
+  }
+  if (!FLAGS_recording.empty() && !FLAGS_against.empty()) {
+    Fail(ErrorCode::kInvalidArgument, "--recording and --against are two ways; give one");
+  }
+  if (!(FLAGS_atol >= 0 && FLAGS_rtol >= 0)) {
+    Fail(ErrorCode::kInvalidArgument, "--atol and --rtol must be 0 or more");
+  }
+  if (!(FLAGS_agreement >= 0 && FLAGS_agreement <= 1)) {
+    Fail(ErrorCode::kInvalidArgument, "--agreement must be 0 to 1");
+  }
+  if (FLAGS_samples < 1) Fail(ErrorCode::kInvalidArgument, "--samples must be at least 1");
+}
+
+std::vector<NamedOutput> GivenInputs(const Model& model) {
+  return HasInputFiles() ? InputsOfFlags(model) : RandomInputs(model, FLAGS_samples, 1);
+}
+
+int Record(const Model& model, ModelRunner* runner) {
+  const std::vector<NamedOutput> inputs = GivenInputs(model);
+  const std::vector<NamedOutput> outputs = RunOnArrays(model, runner, ViewsOf(inputs), 0);
+  std::vector<NamedArrayView> arrays;
+  for (const auto* side : {&inputs, &outputs}) {
+    for (const NamedOutput& array : *side) arrays.push_back({array.name, array.value.view()});
+  }
+  WriteArrays(FLAGS_recording, arrays);
+  std::printf("recorded %zu inputs and %zu outputs to %s\n", inputs.size(), outputs.size(),
+              FLAGS_recording.c_str());
+  return 0;
+}
+
+ConstTensorView Recorded(const std::vector<NamedArray>& arrays, const std::string& name) {
+  const auto found = std::ranges::find(arrays, name, &NamedArray::name);
+  if (found != arrays.end()) return found->value.view();
+  Fail(ErrorCode::kDataLoss,
+       StrCat("has no array '", name, "', which is an input or output of the net"),
+       {.file = FLAGS_recording});
+}
+
+int CompareWithRecording(const Model& model, ModelRunner* runner) {
+  const std::vector<NamedArray> arrays = ReadArrays(FLAGS_recording);
+  std::vector<NamedTensor> inputs;
+  for (const BlobInfo& blob : model.inputs()) {
+    inputs.push_back({blob.name, Recorded(arrays, blob.name)});
+  }
+  runner->Run(inputs);
+  std::vector<Difference> differences;
+  for (const BlobInfo& blob : model.outputs()) {
+    differences.push_back({.blob = blob.name});
+    AddDifference(Recorded(arrays, blob.name), runner->Output(blob.name), &differences.back());
+  }
+  return PrintOutputs(differences, Tolerance{.atol = FLAGS_atol, .rtol = FLAGS_rtol}) ? 0 : 1;
+}
+
+ModelNames OtherOfFlags() {
+  const bool file = IsModelFile(FLAGS_against);
+  if (file && (IsGiven("against_weights") || IsGiven("against_precision"))) {
+    Fail(ErrorCode::kInvalidArgument,
+         "--against_weights and --against_precision belong to a prototxt --against");
+  }
+  const std::string weights = FLAGS_against_weights.empty() ? FLAGS_weights : FLAGS_against_weights;
+  if (!file && weights.empty()) {
+    Fail(ErrorCode::kInvalidArgument, "--against is a net: give --against_weights");
+  }
+  return {FLAGS_against, file ? "" : weights, file ? "" : FLAGS_against_precision};
+}
+
+// What both models are run on, one batch after the other.
+void ForEachBatch(const std::shared_ptr<const Model>& model,
+                  const std::vector<std::string>& arguments,
+                  const std::function<void(std::span<const NamedTensor>)>& run) {
+  const bool pictures = !arguments.empty() || IsGiven("list");
+  if (!pictures) {
+    const std::vector<NamedOutput> inputs = GivenInputs(*model);
+    run(ViewsOf(inputs));
+    return;
+  }
+  const ImageModel images(model, "images");
+  const Preprocessing preprocessing = PreprocessingOfFlags(images);
+  PictureReader reader(PictureSources(arguments));
+  Tensor batch(images.BatchShape(1), DType::kF32);
+  while (std::optional<InputPicture> picture = reader.Next()) {
+    FillImageInput(PixelsOf(images.color_mode(), &*picture), preprocessing, images.height(),
+                   images.width(), batch.view().span<float>());
+    const NamedTensor input{images.input(), std::as_const(batch).view()};
+    run({&input, 1});
+  }
+}
+
+int CompareModels(const ModelNames& names, const std::vector<std::string>& arguments) {
+  const ModelNames other = OtherOfFlags();
+  const Registry registry = BuiltinRegistry();
+  const ModelOptions options = ModelOptionsOfFlags(ThreadsOfFlag());
+  const auto a = OpenModel(names, registry, options);
+  const auto b = OpenModel(other, registry, options);
+  ModelPair pair(a, b);
+  std::unique_ptr<LayerComparison> layers;
+  if (FLAGS_layers) {
+    const ModelOptions looking = ToBeLookedAt(options);
+    layers = std::make_unique<LayerComparison>(OpenModel(names, registry, looking),
+                                               OpenModel(other, registry, looking), looking);
+  }
+  ForEachBatch(a, arguments, [&](std::span<const NamedTensor> inputs) {
+    pair.Add(inputs);
+    if (layers) layers->Add(inputs);
+  });
+  if (layers) PrintLayers(layers->differences());
+  const bool fixed = IsGiven("atol") || IsGiven("rtol");
+  const Tolerance tolerance{.atol = FLAGS_atol, .rtol = FLAGS_rtol};
+  const bool close =
+      PrintOutputs(pair.differences(), fixed ? std::optional(tolerance) : std::nullopt);
+  const bool agree = PrintAgreement(pair, FLAGS_agreement);
+  return close && agree ? 0 : 1;
+}
+
+}  // namespace
+
+int Verify(const std::vector<std::string>& arguments) {
+  const ModelNames names = ModelOfFlags();
+  CheckFlags();
+  if (!FLAGS_against.empty()) return CompareModels(names, arguments);
+  RefusePositional(arguments);
+  const Registry registry = BuiltinRegistry();
+  const auto model = OpenModel(names, registry, ModelOptionsOfFlags(ThreadsOfFlag()));
+  if (FLAGS_recording.empty()) {
+    std::printf("%s computes what was recorded in it\n", FLAGS_model.c_str());
+    return 0;
+  }
+  ModelRunner runner(model);
+  return FLAGS_record ? Record(*model, &runner) : CompareWithRecording(*model, &runner);
+}
+
+}  // namespace crema::tools
