@@ -24,6 +24,7 @@ awk '
     allowed["report"] = "core format math graph data runtime solvers report"
     allowed["quantization"] = "core format math graph runtime quantization"
     allowed["serving"] = "core format math graph data runtime quantization serving"
+    allowed["server"] = "core format math graph data runtime serving server"
     # The folders of src/data that each of them may include.
     data["image"] = "image"
     data["pipeline"] = "image pipeline"
@@ -61,6 +62,10 @@ awk '
   header ~ /^gflags\// && !tool { report("gflags belongs in tools/") }
   header ~ /^glog\// && FILENAME !~ /^tools\/common\// { report("glog belongs in tools/common") }
   header ~ /^opencv2?\// && !tool && folder !~ /^(data|modules)$/ { report("OpenCV belongs in src/data, src/modules and tools/") }
+  header ~ /^boost\// && FILENAME !~ /^src\/server\/http\// { report("Boost belongs in src/server/http") }
+  header ~ /^grpc/ && FILENAME !~ /^src\/server\/grpc\// { report("gRPC belongs in src/server/grpc") }
+  header ~ /^prometheus\// && FILENAME !~ /^src\/server\/metrics\// { report("prometheus-cpp belongs in src/server/metrics") }
+  header ~ /^rapidjson\// && FILENAME !~ /^src\/server\/protocol\// { report("RapidJSON belongs in src/server/protocol") }
   header == "lmdb.h" && FILENAME !~ /^src\/data\/records\/lmdb/ { report("lmdb.h belongs in src/data/records/lmdb*") }
   header ~ /^(cblas|openblas|dnnl|oneapi|cuda|cublas|cudnn|nccl|curand)/ && folder != "math" && !gpu {
     report("vendor header <" header "> belongs in src/math or a .cu file")

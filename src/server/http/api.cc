@@ -1,0 +1,261 @@
+#include "server/http/api.h"
+
+#include <charconv>
+#include <utility>
+
+#include "core/strings.h"
+#include "server/http/access_log.h"
+#include "server/http/classify.h"
+#include "server/http/metadata_json.h"
+#include "server/http/openapi.h"
+#include "server/http/page.h"
+#include "server/protocol/index_json.h"
+#include "server/protocol/infer_json.h"
+
+namespace crema::server {
+namespace {
+
+// Longer requests are read by the pool, so that short ones need not wait for them.
+constexpr size_t kLongBody = size_t{64} << 10;
+constexpr size_t kSmallBody = size_t{64} << 10;
+
+HttpResponse Json(std::string body) {
+  HttpResponse response;
+  response.body = std::move(body);
+  return response;
+}
+
+HttpResponse Text(std::string_view type, std::string_view body) {
+  HttpResponse response;
+  response.content_type = type;
+  response.body = body;
+  return response;
+}
+
+HttpResponse Health(std::string_view what, bool good) {
+  HttpResponse response = Json(StrCat("{\"", what, "\":", good ? "true" : "false", "}"));
+  response.status = good ? 200 : 503;
+  return response;
+}
+
+std::optional<size_t> HeaderLength(const HttpHead& head) {
+  const std::string_view text = head.Find("inference-header-content-length");
+  if (text.empty()) return std::nullopt;
+  size_t length = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    Refuse(Cause::kBadRequest, "Inference-Header-Content-Length is no number");
+  }
+  return length;
+}
+
+HttpResponse InferResponse(const InferRequest& wishes, const InferReply& reply,
+                           const std::vector<std::string>& labels) {
+  InferBody body = WriteInferReply(wishes, reply, labels);
+  HttpResponse response = Json(std::move(body.bytes));
+  if (body.header_length) {
+    response.content_type = "application/octet-stream";
+    response.fields.emplace_back("Inference-Header-Content-Length",
+                                 std::to_string(*body.header_length));
+  }
+  return response;
+}
+
+}  // namespace
+
+HttpApi::HttpApi(Service& service, const ApiOptions& options, std::FILE* log_file)
+    : service_(service),
+      options_(options),
+      log_file_(log_file),
+      pool_(options.work_threads, size_t{256}) {}
+
+void HttpApi::Stop() { pool_.Stop(); }
+
+size_t HttpApi::Admit(const HttpHead& head) {
+  const RouteMatch match = FindRoute(head.method, head.path);
+  const std::string_view authorization = head.Find("authorization");
+  switch (match.row->access) {
+    case Access::kPublic:
+      break;
+    case Access::kInference:
+      service_.RequireInference(authorization);
+      break;
+    case Access::kAdmin:
+      service_.RequireAdmin(authorization);
+      break;
+  }
+  const std::string_view coding = head.Find("content-encoding");
+  if (!coding.empty() && coding != "identity") {
+    Refuse(Cause::kMediaType, "compressed bodies are not read");
+  }
+  if (match.row->method == "GET") return 0;
+  if (match.row->route == Route::kInfer) return service_.limits.body_bytes;
+  if (match.row->route == Route::kClassify) return options_.image_bytes;
+  return kSmallBody;
+}
+
+void HttpApi::Handle(HttpRequest request, HttpRespond respond) {
+  service_.Begin();
+  const HttpRespond answered = [this, respond = std::move(respond)](HttpResponse response) {
+    respond(std::move(response));
+    service_.End();
+  };
+  try {
+    Answer(request, FindRoute(request.head.method, request.head.path), answered);
+  } catch (...) {
+    answered(Explain(ToRequestError(std::current_exception())));
+  }
+}
+
+HttpResponse HttpApi::Explain(const RequestError& error) {
+  HttpResponse response = Json(ErrorJson(error.message()));
+  response.status = HttpStatus(error.cause());
+  if (response.status == 503) response.fields.emplace_back("Retry-After", "1");
+  if (response.status == 401) response.fields.emplace_back("WWW-Authenticate", "Bearer");
+  if (response.status == 405) response.fields.emplace_back("Allow", "GET, HEAD, POST");
+  service_.metrics.Refused(error.cause());
+  return response;
+}
+
+void HttpApi::Log(const HttpLogEntry& entry) {
+  service_.metrics.Answered("http", entry.status);
+  if (options_.access_log == AccessLog::kNone) return;
+  const std::string line =
+      options_.access_log == AccessLog::kJson ? AccessLineJson(entry) : AccessLineText(entry);
+  const std::lock_guard lock(log_mutex_);
+  std::fwrite(line.data(), 1, line.size(), log_file_);
+  std::fflush(log_file_);
+}
+
+void HttpApi::Answer(const HttpRequest& request, const RouteMatch& match,
+                     const HttpRespond& respond) {
+  switch (match.row->route) {
+    case Route::kInfer:
+      return Infer(request, match, respond);
+    case Route::kClassify:
+      return Classify(request, respond);
+    case Route::kLoad:
+    case Route::kUnload:
+      return LoadOrUnload(match, respond);
+    default:
+      return respond(AnswerNow(request, match));
+  }
+}
+
+HttpResponse HttpApi::AnswerNow(const HttpRequest& request, const RouteMatch& match) {
+  switch (match.row->route) {
+    case Route::kPage:
+      return PageResponse();
+    case Route::kOpenApi:
+      return Text("application/json", OpenApiText());
+    case Route::kMetrics:
+      return Text("text/plain; version=0.0.4", service_.metrics.Text());
+    case Route::kLive:
+      return Health("live", true);
+    case Route::kReady:
+      return Health("ready", service_.ready);
+    case Route::kServer:
+      return Json(ServerMetadataJson(service_.version));
+    case Route::kAllStatistics:
+      return Json(StatisticsJson(service_.table.AllReady()));
+    case Route::kIndex:
+      return Json(IndexJson(service_.table.Status(), AsksForReady(*request.body)));
+    default:
+      return AnswerModel(match);
+  }
+}
+
+HttpResponse HttpApi::AnswerModel(const RouteMatch& match) {
+  if (match.row->route == Route::kModelReady) {
+    try {
+      service_.table.Find(match.model, match.version);
+      return Health("ready", true);
+    } catch (const RequestError& error) {
+      if (error.cause() == Cause::kUnavailable) return Health("ready", false);
+      throw;
+    }
+  }
+  const std::shared_ptr<ModelVersion> model = service_.table.Find(match.model, match.version);
+  switch (match.row->route) {
+    case Route::kModel:
+      return Json(ModelMetadataJson(*model, service_.table.ReadyVersions(match.model)));
+    case Route::kConfig:
+      return Json(ModelConfigJson(*model));
+    default:
+      return Json(StatisticsJson(std::span(&model, 1)));
+  }
+}
+
+void HttpApi::Aside(const HttpRespond& respond, std::function<void()> work) {
+  pool_.Submit([this, respond, work = std::move(work)] {
+    try {
+      work();
+    } catch (...) {
+      respond(Explain(ToRequestError(std::current_exception())));
+    }
+  });
+}
+
+void HttpApi::LoadOrUnload(const RouteMatch& match, const HttpRespond& respond) {
+  Repository& repository = service_.RepositoryOrRefuse();
+  Aside(respond, [&repository, match, respond] {
+    if (match.row->route == Route::kLoad) {
+      repository.Load(match.model);
+    } else {
+      repository.Unload(match.model);
+    }
+    respond(Json("{}"));
+  });
+}
+
+void HttpApi::Infer(const HttpRequest& request, const RouteMatch& match,
+                    const HttpRespond& respond) {
+  // Most of a body with a header length is not JSON.
+  const size_t json = HeaderLength(request.head).value_or(request.body->size());
+  if (json <= kLongBody) return StartInfer(request, match, respond);
+  Aside(respond, [this, request, match, respond] { StartInfer(request, match, respond); });
+}
+
+void HttpApi::StartInfer(const HttpRequest& request, const RouteMatch& match,
+                         const HttpRespond& respond) {
+  const std::shared_ptr<ModelVersion> model = service_.table.Find(match.model, match.version);
+  InferRequest infer = ParseInferRequest(request.body, HeaderLength(request.head), service_.limits);
+  InferRequest wishes;
+  wishes.id = infer.id;
+  wishes.outputs = infer.outputs;
+  wishes.binary_outputs = infer.binary_outputs;
+  // The version outlives what it has accepted, and must not be kept by it.
+  const ModelVersion* asked = model.get();
+  model->Infer(std::move(infer),
+               [this, asked, wishes = std::move(wishes), respond](const InferAnswer& answer) {
+                 HttpResponse response;
+                 try {
+                   if (answer.failure) std::rethrow_exception(answer.failure);
+                   response = InferResponse(wishes, answer.reply, asked->description().labels);
+                 } catch (...) {
+                   response = Explain(ToRequestError(std::current_exception()));
+                 }
+                 respond(std::move(response));
+               });
+}
+
+void HttpApi::Classify(const HttpRequest& request, const HttpRespond& respond) {
+  Aside(respond, [this, request, respond] {
+    const ClassifyQuery query = ParseClassifyQuery(request.head.query);
+    const std::shared_ptr<ModelVersion> model = ChooseClassifier(service_.table, query);
+    InferRequest infer = PictureRequest(*model, *request.body, options_.image_pixels);
+    const ModelVersion* asked = model.get();
+    model->Infer(std::move(infer), [this, asked, query, respond](const InferAnswer& answer) {
+      HttpResponse response;
+      try {
+        if (answer.failure) std::rethrow_exception(answer.failure);
+        response = Json(ClassesJson(answer.reply, asked->description().labels, query.best));
+      } catch (...) {
+        response = Explain(ToRequestError(std::current_exception()));
+      }
+      respond(std::move(response));
+    });
+  });
+}
+
+}  // namespace crema::server

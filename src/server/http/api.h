@@ -1,0 +1,58 @@
+// The HTTP side of the service: routes to answers.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "server/http/message.h"
+#include "server/http/routes.h"
+#include "server/service.h"
+#include "server/work_pool.h"
+
+namespace crema::server {
+
+enum class AccessLog { kNone, kText, kJson };
+
+struct ApiOptions {
+  AccessLog access_log = AccessLog::kNone;
+  size_t image_bytes = size_t{16} << 20;    // of a picture that is sent
+  int64_t image_pixels = int64_t{1} << 26;  // of a picture when it is decoded
+  int work_threads = 2;
+};
+
+// Thread safety: any number of threads.
+class HttpApi final : public HttpHandler {
+ public:
+  // The access log goes to `log_file`, a line each.
+  HttpApi(Service& service, const ApiOptions& options, std::FILE* log_file = stdout);
+
+  // Does what waits to be done aside; later requests for such work are refused.
+  void Stop();
+
+  size_t Admit(const HttpHead& head) override;
+  void Handle(HttpRequest request, HttpRespond respond) override;
+  HttpResponse Explain(const RequestError& error) override;
+  void Log(const HttpLogEntry& entry) override;
+  void ConnectionsChanged(int change) override { service_.metrics.AddConnections(change); }
+
+ private:
+  void Answer(const HttpRequest& request, const RouteMatch& match, const HttpRespond& respond);
+  HttpResponse AnswerNow(const HttpRequest& request, const RouteMatch& match);
+  HttpResponse AnswerModel(const RouteMatch& match);
+  void LoadOrUnload(const RouteMatch& match, const HttpRespond& respond);
+  void Infer(const HttpRequest& request, const RouteMatch& match, const HttpRespond& respond);
+  void StartInfer(const HttpRequest& request, const RouteMatch& match, const HttpRespond& respond);
+  void Classify(const HttpRequest& request, const HttpRespond& respond);
+  // Runs `work` aside; what it throws becomes the answer.
+  void Aside(const HttpRespond& respond, std::function<void()> work);
+
+  Service& service_;
+  const ApiOptions options_;
+  std::FILE* const log_file_;
+  std::mutex log_mutex_;
+  WorkPool pool_;  // last: its work uses the others
+};
+
+}  // namespace crema::server

@@ -1,0 +1,326 @@
+// One connection of HttpServer. For http_server.cc.
+#pragma once
+
+#include <atomic>
+#include <boost/asio.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "core/strings.h"
+#include "server/http/byte_budget.h"
+#include "server/http/head_parser.h"
+#include "server/http/http_server.h"
+#include "server/http/response_writer.h"
+#include "server/protocol/names.h"
+
+namespace crema::server {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+using asio::ip::tcp;
+
+// What all connections of a server share.
+struct ConnectionContext {
+  ConnectionContext(const HttpOptions& http_options, HttpHandler& http_handler)
+      : options(http_options),
+        handler(http_handler),
+        buffered(http_options.limits.buffered_bytes) {}
+
+  const HttpOptions& options;
+  HttpHandler& handler;
+  ByteBudget buffered;
+  std::atomic<size_t> open{0};
+  std::atomic<int> busy{0};  // connections with a request
+  std::atomic<bool> draining{false};
+};
+
+// Requests one after the other; each step has a time limit of its own. All runs on the strand of
+// the stream.
+template <typename Stream>
+class Connection : public std::enable_shared_from_this<Connection<Stream>> {
+ public:
+  static constexpr bool kTls = !std::is_same_v<Stream, tcp::socket>;
+
+  // Takes over a place that was counted in `context.open`.
+  Connection(Stream&& stream, ConnectionContext& context)
+      : stream_(std::move(stream)),
+        context_(context),
+        timer_(stream_.get_executor()),
+        buffer_(context.options.limits.header_bytes + kReadAhead) {
+    boost::system::error_code ignored;
+    socket().set_option(tcp::no_delay(true), ignored);
+    const tcp::endpoint peer = socket().remote_endpoint(ignored);
+    peer_ = peer.address().to_string();
+    context_.handler.ConnectionsChanged(1);
+  }
+  ~Connection() {
+    SetBusy(false);
+    --context_.open;
+    context_.handler.ConnectionsChanged(-1);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void Start() {
+    if constexpr (kTls) {
+      Limit(context_.options.head);
+      stream_.async_handshake(asio::ssl::stream_base::server, [self = Self()](Error error) {
+        if (!error) self->Wait();
+      });
+    } else {
+      Wait();
+    }
+  }
+
+ private:
+  using Error = boost::system::error_code;
+  using Parser = beast::http::request_parser<beast::http::string_body>;
+  static constexpr size_t kReadAhead = size_t{64} << 10;
+
+  auto Self() { return this->shared_from_this(); }
+  tcp::socket& socket() {
+    if constexpr (kTls) {
+      return stream_.next_layer();
+    } else {
+      return stream_;
+    }
+  }
+
+  // Whether a request is being read or answered, for Drain().
+  void SetBusy(bool busy) {
+    if (busy == busy_) return;
+    busy_ = busy;
+    context_.busy += busy ? 1 : -1;
+  }
+
+  // What is under way ends after so long.
+  void Limit(std::chrono::milliseconds duration) {
+    timed_out_ = false;
+    timer_.expires_after(duration);
+    timer_.async_wait([weak = this->weak_from_this()](Error error) {
+      const auto self = weak.lock();
+      if (error || !self || self->timer_.expiry() > std::chrono::steady_clock::now()) return;
+      self->timed_out_ = true;
+      Error ignored;
+      self->socket().cancel(ignored);
+    });
+  }
+
+  // For the first byte of a request.
+  void Wait() {
+    head_.reset();
+    if (buffer_.size() > 0) return ReadHead();
+    if (context_.draining && served_) return Close();
+    Limit(context_.options.idle);
+    stream_.async_read_some(buffer_.prepare(kFirstRead), [self = Self()](Error error, size_t n) {
+      if (error) return self->Close();
+      self->buffer_.commit(n);
+      self->ReadHead();
+    });
+  }
+
+  void ReadHead() {
+    started_ = std::chrono::steady_clock::now();
+    Limit(context_.options.head);
+    asio::async_read_until(stream_, dynamic_, "\r\n\r\n",
+                           [self = Self()](Error error, size_t n) { self->OnHead(error, n); });
+  }
+
+  void OnHead(Error error, size_t length) {
+    if (error == asio::error::not_found ||
+        (!error && length > context_.options.limits.header_bytes)) {
+      return Fail(RequestError(Cause::kHeaderTooLarge, "the head of the request is too large"));
+    }
+    if (error) return FailedToRead(error);
+    SetBusy(true);
+    try {
+      const auto data = buffer_.data();
+      head_ = ParseHead({static_cast<const char*>(data.data()), length});
+      AdmitBody(context_.handler.Admit(*head_));
+    } catch (const RequestError& refused) {
+      Fail(refused);
+    } catch (...) {
+      Fail(ToRequestError(std::current_exception()));
+    }
+  }
+
+  void AdmitBody(size_t most) {
+    const bool known = head_->content_length.has_value();
+    if (known && *head_->content_length > most) {
+      Refuse(Cause::kTooLarge, StrCat("the body is longer than ", most, " bytes"));
+    }
+    const std::string_view expect = head_->Find("expect");
+    if (!expect.empty() && expect != "100-continue") {
+      Refuse(Cause::kExpectation, "the expectation is not 100-continue");
+    }
+    const size_t bytes = head_->chunked ? most : head_->content_length.value_or(0);
+    lease_ = context_.buffered.Take(bytes);
+    if (!lease_) Refuse(Cause::kUnavailable, "too many requests are being read");
+    parser_.emplace();
+    parser_->header_limit(static_cast<std::uint32_t>(context_.options.limits.header_bytes) + 1);
+    parser_->body_limit(most);
+    beast::error_code failure;
+    buffer_.consume(parser_->put(buffer_.data(), failure));
+    if (failure && failure != beast::http::error::need_more) {
+      Refuse(Cause::kBadRequest, "the request is no HTTP");
+    }
+    if (!expect.empty() && bytes > 0 && !parser_->is_done()) return Encourage();
+    ReadBody();
+  }
+
+  void Encourage() {
+    static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+    Limit(context_.options.answer);
+    asio::async_write(stream_, asio::buffer(kContinue.data(), kContinue.size()),
+                      [self = Self()](Error error, size_t) {
+                        if (error) return self->Close();
+                        self->ReadBody();
+                      });
+  }
+
+  void ReadBody() {
+    if (parser_->is_done()) return Dispatch();
+    Limit(context_.options.body);
+    beast::http::async_read(stream_, buffer_, *parser_, [self = Self()](Error error, size_t) {
+      if (error == beast::http::error::body_limit) {
+        return self->Fail(RequestError(Cause::kTooLarge, "the body is too long"));
+      }
+      if (error.category() ==
+              beast::http::make_error_code(beast::http::error::bad_chunk).category() &&
+          error != beast::http::error::end_of_stream &&
+          error != beast::http::error::partial_message) {
+        return self->Fail(RequestError(Cause::kBadRequest, "the body is not coded as it says"));
+      }
+      if (error) return self->FailedToRead(error);
+      self->Dispatch();
+    });
+  }
+
+  void Dispatch() {
+    timer_.cancel();
+    HttpRequest request;
+    const std::string_view given = head_->Find("x-request-id");
+    id_ = IsRequestId(given) ? std::string(given) : MakeRequestId();
+    request.id = id_;
+    request.head = *head_;
+    request.body = std::make_shared<const std::string>(std::move(parser_->get().body()));
+    request_bytes_ = request.body->size();
+    context_.handler.Handle(std::move(request), [self = Self()](HttpResponse response) {
+      asio::post(self->stream_.get_executor(), [self, response = std::move(response)]() mutable {
+        self->Write(std::move(response), self->head_->keep_alive);
+      });
+    });
+  }
+
+  void FailedToRead(Error error) {
+    if (timed_out_ && error == asio::error::operation_aborted) {
+      return Fail(RequestError(Cause::kSlowClient, "the request did not arrive in time"));
+    }
+    // The other side closed or broke the connection in the midst of a request.
+    if (buffer_.size() > 0 && error == asio::error::eof) {
+      return Fail(RequestError(Cause::kBadRequest, "the request ends in its midst"));
+    }
+    if (error == beast::http::error::partial_message ||
+        error == beast::http::error::end_of_stream) {
+      return Fail(RequestError(Cause::kBadRequest, "the body ends in its midst"));
+    }
+    Close();
+  }
+
+  // What follows on the connection cannot be told apart from what was refused, so it ends.
+  void Fail(const RequestError& error) {
+    if (id_.empty()) id_ = MakeRequestId();
+    Write(context_.handler.Explain(error), false);
+  }
+
+  void Write(HttpResponse response, bool keep_alive) {
+    const bool keep = keep_alive && !context_.draining;
+    const bool body = !head_ || head_->method != "HEAD";
+    HttpLogEntry entry;
+    entry.head = head_ ? &*head_ : nullptr;
+    entry.id = id_;
+    entry.peer = peer_;
+    entry.status = response.status;
+    entry.request_bytes = request_bytes_;
+    entry.response_bytes = response.body.size();
+    entry.duration = std::chrono::steady_clock::now() - started_;
+    context_.handler.Log(entry);
+    out_head_ = WriteHead(response, id_, keep);
+    out_body_ = body ? std::move(response.body) : std::string();
+    const std::array<asio::const_buffer, 2> buffers = {asio::buffer(out_head_),
+                                                       asio::buffer(out_body_)};
+    Limit(context_.options.answer);
+    asio::async_write(stream_, buffers, [self = Self(), keep](Error error, size_t) {
+      self->lease_.reset();
+      self->parser_.reset();
+      self->id_.clear();
+      self->request_bytes_ = 0;
+      self->out_body_ = {};
+      self->SetBusy(false);
+      self->served_ = true;
+      if (error) return self->Close();
+      if (keep) return self->Wait();
+      self->Linger();
+    });
+  }
+
+  // Reads on for a moment, so that the answer is not lost with what was not read.
+  void Linger() {
+    constexpr std::chrono::milliseconds kLinger{1000};
+    Limit(kLinger);
+    if constexpr (kTls) {
+      stream_.async_shutdown([self = Self()](Error) { self->Close(); });
+    } else {
+      Error ignored;
+      socket().shutdown(tcp::socket::shutdown_send, ignored);
+      lingering_ = size_t{1} << 20;
+      Discard();
+    }
+  }
+
+  void Discard() {
+    buffer_.clear();
+    stream_.async_read_some(buffer_.prepare(kFirstRead), [self = Self()](Error error, size_t n) {
+      if (error || n > self->lingering_ || self->timed_out_) return self->Close();
+      self->lingering_ -= n;
+      self->Discard();
+    });
+  }
+
+  void Close() {
+    SetBusy(false);
+    timer_.cancel();
+    Error ignored;
+    socket().close(ignored);
+  }
+
+  static constexpr size_t kFirstRead = size_t{16} << 10;
+
+  Stream stream_;
+  ConnectionContext& context_;
+  asio::steady_timer timer_;
+  beast::flat_buffer buffer_;
+  beast::flat_buffer& dynamic_ = buffer_;
+  std::optional<Parser> parser_;
+  std::optional<HttpHead> head_;
+  std::optional<ByteBudget::Lease> lease_;
+  std::string id_;
+  std::string peer_;
+  std::string out_head_;
+  std::string out_body_;
+  std::chrono::steady_clock::time_point started_;
+  size_t request_bytes_ = 0;
+  size_t lingering_ = 0;
+  bool timed_out_ = false;
+  bool busy_ = false;
+  bool served_ = false;
+};
+
+}  // namespace crema::server

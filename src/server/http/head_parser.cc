@@ -1,0 +1,183 @@
+#include "server/http/head_parser.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "core/strings.h"
+
+namespace crema::server {
+namespace {
+
+constexpr size_t kMostFields = 64;
+constexpr size_t kMostTarget = 2048;
+
+[[noreturn]] void Bad(std::string message) { Refuse(Cause::kBadRequest, std::move(message)); }
+
+bool IsTokenChar(char c) {
+  if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) return true;
+  return std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+}
+
+bool IsToken(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, IsTokenChar);
+}
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+std::string_view TrimSpaces(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// Takes a line from the front, without its end.
+std::string_view TakeLine(std::string_view* bytes) {
+  const size_t end = bytes->find("\r\n");
+  if (end == std::string_view::npos) Bad("the head does not end");
+  const std::string_view line = bytes->substr(0, end);
+  for (const char c : line) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\t') || byte == 0x7f) Bad("a control character in the head");
+  }
+  bytes->remove_prefix(end + 2);
+  return line;
+}
+
+void ParseTarget(std::string_view target, HttpHead* head) {
+  if (target.size() > kMostTarget) Bad("the target is too long");
+  if (!target.starts_with('/')) Bad("the target does not begin with '/'");
+  for (const char c : target) {
+    if (c <= 0x20 || c >= 0x7f ||
+        std::string_view("\"<>\\^`{|}#").find(c) != std::string_view::npos) {
+      Bad("a character in the target that must be encoded");
+    }
+  }
+  const size_t question = target.find('?');
+  head->path = target.substr(0, question);
+  if (question != std::string_view::npos) head->query = target.substr(question + 1);
+}
+
+void ParseRequestLine(std::string_view line, HttpHead* head) {
+  const size_t first = line.find(' ');
+  const size_t last = line.rfind(' ');
+  if (first == std::string_view::npos || first == last) Bad("the request line has not three parts");
+  head->method = line.substr(0, first);
+  if (!IsToken(head->method)) Bad("the method is no word");
+  const std::string_view version = line.substr(last + 1);
+  if (version == "HTTP/1.0") {
+    head->minor_version = 0;
+  } else if (version != "HTTP/1.1") {
+    Bad("the version is neither HTTP/1.1 nor HTTP/1.0");
+  }
+  ParseTarget(line.substr(first + 1, last - first - 1), head);
+}
+
+void ParseField(std::string_view line, HttpHead* head) {
+  if (head->fields.size() >= kMostFields) {
+    Refuse(Cause::kHeaderTooLarge, StrCat("more than ", kMostFields, " header fields"));
+  }
+  const size_t colon = line.find(':');
+  if (colon == std::string_view::npos) Bad("a header field without a colon");
+  const std::string_view name = line.substr(0, colon);
+  if (!IsToken(name)) Bad("the name of a header field is no word");
+  head->fields.emplace_back(Lower(name), std::string(TrimSpaces(line.substr(colon + 1))));
+}
+
+size_t CountOf(const HttpHead& head, std::string_view name) {
+  return static_cast<size_t>(std::ranges::count(
+      head.fields, name, [](const auto& field) { return std::string_view(field.first); }));
+}
+
+void RefuseRepeated(const HttpHead& head) {
+  constexpr std::array<std::string_view, 10> kOnce = {"host",
+                                                      "content-length",
+                                                      "transfer-encoding",
+                                                      "authorization",
+                                                      "content-type",
+                                                      "content-encoding",
+                                                      "expect",
+                                                      "inference-header-content-length",
+                                                      "connection",
+                                                      "x-request-id"};
+  for (const std::string_view name : kOnce) {
+    if (CountOf(head, name) > 1) Bad(StrCat("the header field ", name, " is there twice"));
+  }
+}
+
+void CheckHost(const HttpHead& head) {
+  const std::string_view host = head.Find("host");
+  if (CountOf(head, "host") == 0) {
+    if (head.minor_version > 0) Bad("there is no Host");
+    return;
+  }
+  for (const char c : host) {
+    const bool fine = IsTokenChar(c) || c == ':' || c == '[' || c == ']';
+    if (!fine) Bad("Host is no name of a machine");
+  }
+}
+
+void ParseFraming(HttpHead* head) {
+  const bool has_length = CountOf(*head, "content-length") > 0;
+  if (has_length) {
+    const std::string_view text = head->Find("content-length");
+    uint64_t length = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+    if (text.empty() || error != std::errc() || end != text.data() + text.size() ||
+        !(text[0] >= '0' && text[0] <= '9')) {
+      Bad("Content-Length is no number");
+    }
+    head->content_length = length;
+  }
+  if (CountOf(*head, "transfer-encoding") == 0) return;
+  if (head->minor_version == 0) Bad("Transfer-Encoding in HTTP/1.0");
+  if (has_length) Bad("both Transfer-Encoding and Content-Length");
+  if (Lower(head->Find("transfer-encoding")) != "chunked") {
+    Bad("a Transfer-Encoding other than chunked");
+  }
+  head->chunked = true;
+}
+
+void ParseConnection(HttpHead* head) {
+  head->keep_alive = head->minor_version > 0;
+  for (const std::string& word : Split(Lower(head->Find("connection")), ',')) {
+    const std::string_view option = TrimSpaces(word);
+    if (option == "close") head->keep_alive = false;
+    if (option == "keep-alive" && head->minor_version == 0) head->keep_alive = true;
+    if (option == "upgrade") Bad("protocols are not changed here");
+  }
+}
+
+}  // namespace
+
+std::string_view HttpHead::Find(std::string_view name) const {
+  for (const auto& [field, value] : fields) {
+    if (field == name) return value;
+  }
+  return {};
+}
+
+HttpHead ParseHead(std::string_view bytes) {
+  HttpHead head;
+  ParseRequestLine(TakeLine(&bytes), &head);
+  for (;;) {
+    const std::string_view line = TakeLine(&bytes);
+    if (line.empty()) break;
+    ParseField(line, &head);
+  }
+  if (!bytes.empty()) Bad("the head does not end where it should");
+  RefuseRepeated(head);
+  CheckHost(head);
+  ParseFraming(&head);
+  ParseConnection(&head);
+  return head;
+}
+
+}  // namespace crema::server

@@ -1,0 +1,119 @@
+#include "server/http/metadata_json.h"
+
+#include "core/json.h"
+#include "core/strings.h"
+#include "server/protocol/datatype.h"
+
+namespace crema::server {
+namespace {
+
+std::string Numbers(std::span<const int64_t> numbers) {
+  std::string json = "[";
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (i > 0) json += ',';
+    json += std::to_string(numbers[i]);
+  }
+  return json + "]";
+}
+
+template <typename Range, typename Write>
+std::string Array(const Range& items, Write&& write) {
+  std::string json = "[";
+  for (const auto& item : items) {
+    if (json.size() > 1) json += ',';
+    json += write(item);
+  }
+  return json + "]";
+}
+
+std::string Tensors(const std::vector<BlobInfo>& blobs) {
+  return Array(blobs, [](const BlobInfo& blob) {
+    return StrCat(R"({"name":)", JsonString(blob.name), R"(,"datatype":")", DatatypeOf(blob.dtype),
+                  R"(","shape":)", Numbers(blob.shape), "}");
+  });
+}
+
+// Where requests are put together, Triton leaves the first extent out.
+std::string ConfigTensors(const std::vector<BlobInfo>& blobs, bool batches) {
+  return Array(blobs, [&](const BlobInfo& blob) {
+    const std::span<const int64_t> extents = blob.shape;
+    return StrCat(R"({"name":)", JsonString(blob.name), R"(,"data_type":"TYPE_)",
+                  DatatypeOf(blob.dtype), R"(","dims":)",
+                  Numbers(batches ? extents.subspan(1) : extents), "}");
+  });
+}
+
+std::string Duration(int64_t count, int64_t nanoseconds) {
+  return StrCat(R"({"count":)", count, R"(,"ns":)", nanoseconds, "}");
+}
+
+}  // namespace
+
+std::string ServerMetadataJson(const std::string& version) {
+  return StrCat(R"({"name":"crema","version":)", JsonString(version),
+                R"(,"extensions":["binary_tensor_data","classification","model_repository",)",
+                R"("model_configuration","statistics"]})");
+}
+
+std::string ModelMetadataJson(const ModelVersion& model, std::span<const int64_t> versions) {
+  const ModelDescription& description = model.description();
+  return StrCat(R"({"name":)", JsonString(model.model()), R"(,"versions":)",
+                Array(versions, [](int64_t v) { return StrCat('"', v, '"'); }),
+                R"(,"platform":"crema","inputs":)", Tensors(description.inputs), R"(,"outputs":)",
+                Tensors(description.outputs), "}");
+}
+
+std::string ModelConfigJson(const ModelVersion& model) {
+  const ModelDescription& description = model.description();
+  const BatcherOptions& batching = model.batching();
+  const bool batches = description.batches;
+  std::string json =
+      StrCat(R"({"name":)", JsonString(model.model()), R"(,"platform":"crema","backend":"crema",)",
+             R"("max_batch_size":)", batches ? batching.max_batch : 0, R"(,"input":)",
+             ConfigTensors(description.inputs, batches), R"(,"output":)",
+             ConfigTensors(description.outputs, batches), R"(,"instance_group":[{"count":)",
+             batching.instances, "}]");
+  if (batches) {
+    json += StrCat(R"(,"dynamic_batching":{"max_queue_delay_microseconds":)", batching.max_delay_us,
+                   "}");
+  }
+  return json + "}";
+}
+
+std::string StatisticsJson(std::span<const std::shared_ptr<ModelVersion>> models) {
+  return StrCat(R"({"model_stats":)",
+                Array(models,
+                      [](const auto& model) {
+                        const VersionStatistics& s = model->statistics();
+                        const int64_t good = s.successes;
+                        return StrCat(
+                            R"({"name":)", JsonString(model->model()), R"(,"version":")",
+                            model->version(), R"(","last_inference":)", s.last_ms.load(),
+                            R"(,"inference_count":)", s.samples.load(), R"(,"execution_count":)",
+                            s.runs.load(), R"(,"inference_stats":{"success":)",
+                            Duration(good, s.total_ns), R"(,"fail":)",
+                            Duration(s.failures, s.failed_ns), R"(,"queue":)",
+                            Duration(good, s.queue_ns), R"(,"compute_input":)", Duration(good, 0),
+                            R"(,"compute_infer":)", Duration(good, s.compute_ns),
+                            R"(,"compute_output":)", Duration(good, 0), R"(},"batch_stats":[]})");
+                      }),
+                "}");
+}
+
+std::string IndexJson(std::span<const VersionStatus> rows, bool ready_only) {
+  std::vector<const VersionStatus*> shown;
+  for (const VersionStatus& row : rows) {
+    if (!ready_only || row.state == VersionState::kReady) shown.push_back(&row);
+  }
+  return Array(shown, [](const VersionStatus* row) {
+    return StrCat(R"({"name":)", JsonString(row->model), R"(,"version":")", row->version,
+                  R"(","state":")", ToString(row->state), R"(","reason":)", JsonString(row->reason),
+                  "}");
+  });
+}
+
+std::string ErrorJson(std::string_view message) {
+  return StrCat(R"({"error":)", JsonString(message), "}");
+}
+
+}  // namespace crema::server

@@ -1,0 +1,19 @@
+// What the server says about itself and its models, as JSON.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "server/service.h"
+
+namespace crema::server {
+
+std::string ServerMetadataJson(const std::string& version);
+std::string ModelMetadataJson(const ModelVersion& model, std::span<const int64_t> versions);
+// As Triton's clients read it.
+std::string ModelConfigJson(const ModelVersion& model);
+std::string StatisticsJson(std::span<const std::shared_ptr<ModelVersion>> models);
+std::string IndexJson(std::span<const VersionStatus> rows, bool ready_only);
+std::string ErrorJson(std::string_view message);
+
+}  // namespace crema::server

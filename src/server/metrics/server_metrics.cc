@@ -1,0 +1,208 @@
+#include "server/metrics/server_metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <system_error>
+
+namespace crema::server {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+
+const Histogram::BucketBoundaries& TimeBuckets() {
+  static const Histogram::BucketBoundaries buckets = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
+                                                      0.01,   0.025,   0.05,   0.1,   0.25,   0.5,
+                                                      1,      2.5,     5,      10,    30};
+  return buckets;
+}
+
+const Histogram::BucketBoundaries& BatchBuckets() {
+  static const Histogram::BucketBoundaries buckets = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+  return buckets;
+}
+
+int64_t OpenDescriptors() {
+  std::error_code error;
+  int64_t count = 0;
+  for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end;
+       it.increment(error)) {
+    ++count;
+  }
+  return count;
+}
+
+Family<Counter>& CounterFamily(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+Family<Gauge>& GaugeFamily(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+}
+Family<Histogram>& HistogramFamily(prometheus::Registry& registry, const char* name,
+                                   const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+}
+
+struct ModelFamilies {
+  explicit ModelFamilies(prometheus::Registry& r)
+      : successes(CounterFamily(r, "crema_inferences_total", "Requests that a model answered.")),
+        failures(CounterFamily(r, "crema_inference_failures_total",
+                               "Requests that a model did not answer, by cause.")),
+        queue(HistogramFamily(r, "crema_queue_seconds", "Time in the queue.")),
+        compute(HistogramFamily(r, "crema_compute_seconds", "Time of the run with its batch.")),
+        total(HistogramFamily(r, "crema_request_seconds", "Time from request to answer.")),
+        batch(HistogramFamily(r, "crema_batch_samples", "Samples that ran as one.")),
+        version(GaugeFamily(r, "crema_model_version", "Version that answers by default, 0: none.")),
+        bad(GaugeFamily(r, "crema_model_bad_versions", "Versions that could not be loaded.")),
+        loads(CounterFamily(r, "crema_model_loads_total", "Loads of versions, by outcome.")) {}
+
+  Family<Counter>& successes;
+  Family<Counter>& failures;
+  Family<Histogram>& queue;
+  Family<Histogram>& compute;
+  Family<Histogram>& total;
+  Family<Histogram>& batch;
+  Family<Gauge>& version;
+  Family<Gauge>& bad;
+  Family<Counter>& loads;
+};
+
+class PrometheusModel final : public ModelMetrics {
+ public:
+  PrometheusModel(std::shared_ptr<prometheus::Registry> registry, ModelFamilies* families,
+                  const std::string& model)
+      : registry_(std::move(registry)),
+        families_(*families),
+        successes_(families_.successes.Add({{"model", model}})),
+        queue_(families_.queue.Add({{"model", model}}, TimeBuckets())),
+        compute_(families_.compute.Add({{"model", model}}, TimeBuckets())),
+        total_(families_.total.Add({{"model", model}}, TimeBuckets())),
+        batch_(families_.batch.Add({{"model", model}}, BatchBuckets())),
+        version_(families_.version.Add({{"model", model}})),
+        bad_(families_.bad.Add({{"model", model}})),
+        good_loads_(families_.loads.Add({{"model", model}, {"outcome", "good"}})),
+        bad_loads_(families_.loads.Add({{"model", model}, {"outcome", "bad"}})) {
+    for (int i = 0; i < kCauses; ++i) {
+      const std::string cause(Label(static_cast<Cause>(i)));
+      failures_[static_cast<size_t>(i)] =
+          &families_.failures.Add({{"model", model}, {"cause", cause}});
+    }
+  }
+  ~PrometheusModel() override {
+    families_.successes.Remove(&successes_);
+    for (Counter* failure : failures_) families_.failures.Remove(failure);
+    families_.queue.Remove(&queue_);
+    families_.compute.Remove(&compute_);
+    families_.total.Remove(&total_);
+    families_.batch.Remove(&batch_);
+    families_.version.Remove(&version_);
+    families_.bad.Remove(&bad_);
+    families_.loads.Remove(&good_loads_);
+    families_.loads.Remove(&bad_loads_);
+  }
+  PrometheusModel(const PrometheusModel&) = delete;
+  PrometheusModel& operator=(const PrometheusModel&) = delete;
+
+  void Succeeded(double queue, double compute, double total) override {
+    successes_.Increment();
+    queue_.Observe(queue);
+    compute_.Observe(compute);
+    total_.Observe(total);
+  }
+  void Failed(Cause cause) override { failures_[static_cast<size_t>(cause)]->Increment(); }
+  void Ran(int64_t samples) override { batch_.Observe(static_cast<double>(samples)); }
+  void SetVersion(int64_t version) override { version_.Set(static_cast<double>(version)); }
+  void LoadEnded(bool good) override { (good ? good_loads_ : bad_loads_).Increment(); }
+  void SetBadVersions(int64_t count) override { bad_.Set(static_cast<double>(count)); }
+
+ private:
+  const std::shared_ptr<prometheus::Registry> registry_;  // owns all below
+  ModelFamilies& families_;
+  Counter& successes_;
+  std::array<Counter*, kCauses> failures_{};
+  Histogram& queue_;
+  Histogram& compute_;
+  Histogram& total_;
+  Histogram& batch_;
+  Gauge& version_;
+  Gauge& bad_;
+  Counter& good_loads_;
+  Counter& bad_loads_;
+};
+
+}  // namespace
+
+class ServerMetrics::Series {
+ public:
+  std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
+  ModelFamilies models{*registry};
+  Family<Counter>& answers =
+      CounterFamily(*registry, "crema_answers_total", "Answers by protocol and status.");
+  Family<Counter>& refusals = CounterFamily(*registry, "crema_refusals_total",
+                                            "Requests refused before a model was known.");
+  Gauge& in_flight =
+      GaugeFamily(*registry, "crema_requests_in_flight", "Requests being answered.").Add({});
+  Gauge& connections =
+      GaugeFamily(*registry, "crema_http_connections", "Open HTTP connections.").Add({});
+  Gauge& ready = GaugeFamily(*registry, "crema_ready", "1 where requests are welcome.").Add({});
+  Gauge& resident =
+      GaugeFamily(*registry, "process_resident_memory_bytes", "Resident memory.").Add({});
+  Gauge& descriptors = GaugeFamily(*registry, "process_open_fds", "Open descriptors.").Add({});
+  Gauge& start =
+      GaugeFamily(*registry, "process_start_time_seconds", "Start, in Unix time.").Add({});
+};
+
+ServerMetrics::ServerMetrics() : series_(std::make_unique<Series>()) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  series_->start.Set(std::chrono::duration<double>(now).count());
+}
+
+ServerMetrics::~ServerMetrics() = default;
+
+std::shared_ptr<ModelMetrics> ServerMetrics::ForModel(const std::string& model) {
+  return std::make_shared<PrometheusModel>(series_->registry, &series_->models, model);
+}
+
+void ServerMetrics::Answered(std::string_view protocol, int status) {
+  series_->answers.Add({{"protocol", std::string(protocol)}, {"status", std::to_string(status)}})
+      .Increment();
+}
+
+void ServerMetrics::Refused(Cause cause) {
+  series_->refusals.Add({{"cause", std::string(Label(cause))}}).Increment();
+}
+
+void ServerMetrics::AddInFlight(int change) { series_->in_flight.Increment(change); }
+
+void ServerMetrics::AddConnections(int change) { series_->connections.Increment(change); }
+
+void ServerMetrics::SetReady(bool ready) { series_->ready.Set(ready ? 1 : 0); }
+
+std::string ServerMetrics::Text() {
+  series_->resident.Set(static_cast<double>(ResidentBytes()));
+  series_->descriptors.Set(static_cast<double>(OpenDescriptors()));
+  return prometheus::TextSerializer().Serialize(series_->registry->Collect());
+}
+
+int64_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t size = 0;
+  int64_t resident = 0;
+  if (!(file >> size >> resident)) return 0;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace crema::server

@@ -1,0 +1,44 @@
+// A model as the server sees it: what it takes and gives, and something that runs it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "serving/image_input.h"
+#include "serving/model.h"
+
+namespace crema::server {
+
+struct ModelDescription {
+  std::string task;
+  std::vector<BlobInfo> inputs;   // all FP32; an extent of -1 may be any
+  std::vector<BlobInfo> outputs;  //
+  bool batches = false;           // requests may be put together along the first axis
+  std::vector<std::string> labels;
+  Preprocessing preprocessing;
+};
+
+// Thread safety: one thread at a time.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  // As ModelRunner.
+  virtual void Run(std::span<const NamedTensor> inputs) = 0;
+  virtual ConstTensorView Output(std::string_view name) const = 0;
+};
+
+// Thread safety: const.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  virtual const ModelDescription& description() const = 0;
+  virtual std::unique_ptr<Executor> MakeExecutor() const = 0;
+};
+
+// Throws kUnsupported where an input or an output is not FP32.
+std::shared_ptr<const Executable> ToExecutable(std::shared_ptr<const Model> model);
+
+}  // namespace crema::server

@@ -1,0 +1,89 @@
+#include "server/protocol/check_request.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/strings.h"
+#include "server/request_error.h"
+
+namespace crema::server {
+namespace {
+
+std::string ShapeText(const std::vector<int64_t>& extents) {
+  std::vector<std::string> parts;
+  for (const int64_t extent : extents) parts.push_back(std::to_string(extent));
+  return StrCat("[", Join(parts, ","), "]");
+}
+
+bool Fits(const Shape& shape, const std::vector<int64_t>& extents) {
+  if (shape.axes() != static_cast<int>(extents.size())) return false;
+  for (int axis = 0; axis < shape.axes(); ++axis) {
+    const int64_t wanted = extents[static_cast<size_t>(axis)];
+    if (wanted != -1 && wanted != shape[axis]) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> NamesOf(const std::vector<BlobInfo>& blobs) {
+  std::vector<std::string> names;
+  for (const BlobInfo& blob : blobs) names.push_back(blob.name);
+  return names;
+}
+
+void OrderInputs(const ModelDescription& model, std::vector<InputTensor>* inputs) {
+  const std::vector<std::string> names = NamesOf(model.inputs);
+  for (const InputTensor& input : *inputs) {
+    if (std::ranges::find(names, input.name) == names.end()) {
+      Refuse(Cause::kBadRequest,
+             StrCat("the model has no input '", input.name, "'; its inputs: ", Join(names, " ")));
+    }
+  }
+  std::vector<InputTensor> ordered;
+  for (const BlobInfo& blob : model.inputs) {
+    const auto found = std::ranges::find(*inputs, blob.name, &InputTensor::name);
+    if (found == inputs->end()) {
+      Refuse(Cause::kBadRequest, StrCat("input '", blob.name, "' is missing"));
+    }
+    if (!Fits(found->shape, blob.shape)) {
+      const std::span<const int64_t> dims = found->shape.dims();
+      Refuse(Cause::kBadRequest,
+             StrCat("input '", blob.name, "' is ", ShapeText({dims.begin(), dims.end()}),
+                    ", but the model takes ", ShapeText(blob.shape)));
+    }
+    ordered.push_back(std::move(*found));
+  }
+  *inputs = std::move(ordered);
+}
+
+void CheckOutputs(const ModelDescription& model, const std::vector<RequestedOutput>& outputs) {
+  const std::vector<std::string> names = NamesOf(model.outputs);
+  for (const RequestedOutput& output : outputs) {
+    if (std::ranges::find(names, output.name) == names.end()) {
+      Refuse(Cause::kBadRequest, StrCat("the model has no output '", output.name,
+                                        "'; its outputs: ", Join(names, " ")));
+    }
+  }
+}
+
+}  // namespace
+
+int64_t FitRequest(const ModelDescription& model, int64_t max_batch, InferRequest* request) {
+  OrderInputs(model, &request->inputs);
+  CheckOutputs(model, request->outputs);
+  if (!model.batches) return 1;
+  const int64_t samples = request->inputs[0].shape[0];
+  for (const InputTensor& input : request->inputs) {
+    if (input.shape[0] != samples) {
+      Refuse(Cause::kBadRequest, StrCat("input '", input.name, "' has ", input.shape[0],
+                                        " samples, '", request->inputs[0].name, "' has ", samples));
+    }
+  }
+  if (samples > max_batch) {
+    Refuse(Cause::kBadRequest,
+           StrCat("a request may have ", max_batch, " samples, this one has ", samples));
+  }
+  return samples;
+}
+
+}  // namespace crema::server

@@ -1,0 +1,16 @@
+// Whether a request fits a model.
+#pragma once
+
+#include <cstdint>
+
+#include "server/model/executable.h"
+#include "server/protocol/infer_message.h"
+
+namespace crema::server {
+
+// Brings the inputs into the order of the model. Returns how many samples they hold: 1 where the
+// model does not batch. Throws kBadRequest for unknown, missing or misshapen inputs, unknown
+// outputs and more samples than `max_batch`.
+int64_t FitRequest(const ModelDescription& model, int64_t max_batch, InferRequest* request);
+
+}  // namespace crema::server

@@ -1,0 +1,69 @@
+#include "server/repository/model_version.h"
+
+#include <chrono>
+#include <utility>
+
+#include "server/protocol/check_request.h"
+#include "server/request_error.h"
+
+namespace crema::server {
+namespace {
+
+int64_t Nanoseconds(double seconds) { return static_cast<int64_t>(seconds * 1e9); }
+
+int64_t UnixMilliseconds() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+ModelVersion::ModelVersion(std::string model, int64_t version,
+                           std::shared_ptr<const Executable> executable,
+                           const BatcherOptions& options, std::shared_ptr<ModelMetrics> metrics)
+    : model_(std::move(model)),
+      version_(version),
+      executable_(std::move(executable)),
+      metrics_(std::move(metrics)),
+      batcher_(executable_, options) {}
+
+void ModelVersion::Infer(InferRequest request, std::function<void(InferAnswer)> done) {
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    const int64_t samples = FitRequest(description(), batching().max_batch, &request);
+    batcher_.Submit(
+        std::move(request), samples, [this, start, done = std::move(done)](InferOutcome outcome) {
+          const double total =
+              std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+          Count(outcome, total);
+          done({{model_, version_, std::move(outcome.outputs)}, outcome.failure});
+        });
+  } catch (...) {
+    metrics_->Failed(ToRequestError(std::current_exception()).cause());
+    ++statistics_.failures;
+    throw;
+  }
+}
+
+void ModelVersion::Count(const InferOutcome& outcome, double total_seconds) {
+  if (outcome.batch_samples > 0) {
+    metrics_->Ran(outcome.batch_samples);
+    ++statistics_.runs;
+  }
+  if (outcome.failure) {
+    metrics_->Failed(ToRequestError(outcome.failure).cause());
+    ++statistics_.failures;
+    statistics_.failed_ns += Nanoseconds(total_seconds);
+    return;
+  }
+  metrics_->Succeeded(outcome.queue_seconds, outcome.compute_seconds, total_seconds);
+  ++statistics_.successes;
+  statistics_.samples += outcome.samples;
+  statistics_.total_ns += Nanoseconds(total_seconds);
+  statistics_.queue_ns += Nanoseconds(outcome.queue_seconds);
+  statistics_.compute_ns += Nanoseconds(outcome.compute_seconds);
+  statistics_.last_ms = UnixMilliseconds();
+}
+
+}  // namespace crema::server

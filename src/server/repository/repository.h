@@ -1,0 +1,85 @@
+// Keeps the table of models as the folder says.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "core/log.h"
+#include "server/repository/model_table.h"
+#include "server/repository/repository_scan.h"
+
+namespace crema::server {
+
+struct RepositoryOptions {
+  std::string path;
+  std::chrono::milliseconds poll{1000};    // 0: looked at only when it is told to
+  std::chrono::milliseconds settle{2000};  // a file that changed so recently may still be copied
+  size_t keep_versions = 1;                // the newest that can be loaded
+  BatcherOptions batching;
+};
+
+// Throws Error for what cannot be loaded.
+using LoadExecutable = std::function<std::shared_ptr<const Executable>(const std::string& model,
+                                                                       const VersionFiles& files)>;
+
+// A thread that looks at the folder. A version is loaded and warmed beside the old one, and only
+// then takes its place; one that cannot be loaded is not tried again until its files change.
+// Thread safety: any number of threads.
+class Repository {
+ public:
+  Repository(RepositoryOptions options, LoadExecutable load, ModelTable& table, LogSink& log);
+  ~Repository();
+  Repository(const Repository&) = delete;
+  Repository& operator=(const Repository&) = delete;
+
+  // Returns after the first pass: all that could be loaded is ready. Throws kNotFound where the
+  // folder is missing.
+  void Start();
+  void Stop();
+
+  // Loads the newest versions of a model, now. Throws kNotFound for a model that is not there,
+  // kBadRequest with the reason where no version can be loaded.
+  void Load(const std::string& model);
+  // Until it is loaded by name again. Throws kNotFound.
+  void Unload(const std::string& model);
+  // One look at the folder, as the thread takes.
+  void Poll();
+
+ private:
+  using Versions = std::map<int64_t, VersionFiles>;
+  struct Known {
+    std::string loaded;  // signature of the files that answer; empty: none
+    std::string failed;  // signature of files that cannot be loaded
+  };
+
+  void Watch();
+  void Pass(bool settled_only);
+  void Update(const std::string& model, const Versions& found, bool settled_only);
+  bool Try(const std::string& model, int64_t version, const VersionFiles& files);
+  void Remove(const std::string& model, int64_t version);
+  bool IsSettled(const VersionFiles& files) const;
+  std::string Reason(const std::exception_ptr& failure) const;
+
+  const RepositoryOptions options_;
+  const LoadExecutable load_;
+  ModelTable& table_;
+  LogSink& log_;
+  std::mutex passes_;  // one look at a time; guards the two below
+  std::map<std::string, std::map<int64_t, Known>> known_;
+  std::set<std::string> unloaded_;  // by name, until loaded by name
+  std::set<std::string> warned_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace crema::server

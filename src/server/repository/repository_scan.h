@@ -1,0 +1,33 @@
+// The folder of a repository: DIR/<model>/<version>/.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace crema::server {
+
+// Files of one version: a .crema file, or a net with its weights.
+struct VersionFiles {
+  std::string crema;      // model.crema; empty: the two below
+  std::string net;        // model.prototxt
+  std::string weights;    // model.caffemodel or model.caffemodel.h5
+  std::string labels;     // labels.txt, a class a line; may be empty
+  std::string signature;  // changes when the files do
+  std::string problem;    // why they cannot be loaded; empty: they may
+  // The last time that the system changed one of them, which no copying tool can set back.
+  std::chrono::system_clock::time_point changed;
+};
+
+struct ScannedRepository {
+  std::map<std::string, std::map<int64_t, VersionFiles>> models;
+  std::vector<std::string> warnings;  // with paths: for the log
+};
+
+// Folders whose names are no model or version are passed over. A link that leads out of the
+// repository is a problem of its version. Throws kNotFound and kIoFailure for the folder itself.
+ScannedRepository ScanRepository(const std::string& path);
+
+}  // namespace crema::server

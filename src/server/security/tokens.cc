@@ -1,0 +1,80 @@
+#include "server/security/tokens.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "format/file.h"
+
+namespace crema::server {
+namespace {
+
+constexpr size_t kLeastLength = 16;
+constexpr size_t kMostLength = 512;
+
+bool IsToken(std::string_view text) {
+  return text.size() >= kLeastLength && text.size() <= kMostLength &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
+}
+
+bool IsBearer(std::string_view scheme) {
+  constexpr std::string_view kBearer = "bearer ";
+  return std::ranges::equal(scheme, kBearer, [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+  });
+}
+
+}  // namespace
+
+Digest Sha256(std::string_view bytes) {
+  Digest digest;
+  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
+  return digest;
+}
+
+std::string Base64(std::string_view bytes) {
+  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
+  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                                     reinterpret_cast<const unsigned char*>(bytes.data()),
+                                     static_cast<int>(bytes.size()));
+  text.resize(static_cast<size_t>(length));
+  return text;
+}
+
+TokenSet TokenSet::FromFile(const std::string& path) {
+  TokenSet tokens;
+  int number = 0;
+  for (const std::string& line : Split(ReadFile(path), '\n')) {
+    ++number;
+    const std::string_view token = Trim(line);
+    if (token.empty() || token.starts_with('#')) continue;
+    if (!IsToken(token)) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("a token has ", kLeastLength, " to ", kMostLength,
+                  " printable characters without spaces"),
+           {.file = path, .line = number});
+    }
+    tokens.digests_.push_back(Sha256(token));
+  }
+  if (tokens.empty()) Fail(ErrorCode::kInvalidArgument, "there is no token in it", {.file = path});
+  return tokens;
+}
+
+bool TokenSet::Allows(std::string_view authorization) const {
+  if (empty()) return true;
+  constexpr size_t kScheme = 7;
+  if (authorization.size() < kScheme || !IsBearer(authorization.substr(0, kScheme))) return false;
+  // Digests are compared, all of them, so that time tells neither length nor place.
+  const Digest given = Sha256(authorization.substr(kScheme));
+  int allowed = 0;
+  for (const Digest& digest : digests_) {
+    allowed |= static_cast<int>(CRYPTO_memcmp(given.data(), digest.data(), digest.size()) == 0);
+  }
+  return allowed != 0;
+}
+
+}  // namespace crema::server

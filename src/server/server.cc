@@ -1,0 +1,100 @@
+#include "server/server.h"
+
+#include <thread>
+#include <utility>
+
+#include "core/strings.h"
+#include "server/grpc/grpc_server.h"
+
+namespace crema::server {
+
+class Server::Parts {
+ public:
+  Parts(const ServerOptions& options, Service& service)
+      : service_(service),
+        api_(service, options.api, options.access_log),
+        http_(std::make_unique<HttpServer>(options.http, api_)),
+        grpc_(MakeGrpcServer(options.grpc, service)) {}
+
+  // Nothing that answers may be left when what carries answers goes.
+  ~Parts() {
+    if (repository_) repository_->Stop();
+    api_.Stop();
+    service_.table.CancelAll();
+    service_.table.Clear();
+    grpc_.reset();
+    http_.reset();
+  }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
+  const HttpServer& http() const { return *http_; }
+  const GrpcServer* grpc() const { return grpc_.get(); }
+
+  void Watch(const RepositoryOptions& options, LoadExecutable load) {
+    repository_ =
+        std::make_unique<Repository>(options, std::move(load), service_.table, service_.log);
+    service_.repository = repository_.get();
+    repository_->Start();
+  }
+
+  bool Drain(std::chrono::milliseconds most) {
+    const auto end = std::chrono::steady_clock::now() + most;
+    http_->Drain();
+    while (service_.in_flight > 0 || http_->busy()) {
+      if (std::chrono::steady_clock::now() >= end) {
+        service_.table.CancelAll();
+        return false;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return true;
+  }
+
+ private:
+  Service& service_;
+  HttpApi api_;
+  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<Repository> repository_;
+};
+
+Server::Server(const ServerOptions& options, LogSink& log)
+    : service_(std::make_unique<Service>(options.http.limits, log)) {
+  service_->inference_tokens = options.inference_tokens;
+  service_->admin_tokens = options.admin_tokens;
+  service_->version = options.version;
+  service_->SetReady(false);
+  parts_ = std::make_unique<Parts>(options, *service_);
+}
+
+Server::~Server() {
+  service_->SetReady(false);
+  parts_.reset();
+}
+
+void Server::ServeModel(const std::string& name, std::shared_ptr<const Executable> executable,
+                        const BatcherOptions& batching) {
+  const auto metrics = service_->table.MetricsOf(name);
+  service_->table.SetLoading(name, 1);
+  service_->table.Publish(
+      std::make_shared<ModelVersion>(name, 1, std::move(executable), batching, metrics));
+  metrics->LoadEnded(true);
+  service_->SetReady(true);
+}
+
+void Server::ServeRepository(const RepositoryOptions& options, LoadExecutable load) {
+  parts_->Watch(options, std::move(load));
+  service_->SetReady(true);
+}
+
+uint16_t Server::http_port() const { return parts_->http().port(); }
+
+int Server::grpc_port() const { return parts_->grpc() == nullptr ? -1 : parts_->grpc()->port(); }
+
+bool Server::Drain(std::chrono::milliseconds most) {
+  service_->SetReady(false);
+  return parts_->Drain(most);
+}
+
+}  // namespace crema::server

@@ -1,0 +1,38 @@
+// Threads for what would keep others waiting: images, long JSON, loading models.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace crema::server {
+
+// Thread safety: any number of threads.
+class WorkPool {
+ public:
+  WorkPool(int threads, size_t most_waiting);
+  ~WorkPool() { Stop(); }
+  WorkPool(const WorkPool&) = delete;
+  WorkPool& operator=(const WorkPool&) = delete;
+
+  // Does what waits, and ends the threads. One thread calls this.
+  void Stop();
+  // `work` must not throw. Throws kQueueFull, and kUnavailable after Stop().
+  void Submit(std::function<void()> work);
+
+ private:
+  void Run();
+
+  const size_t most_waiting_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> waiting_;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace crema::server

@@ -1,0 +1,262 @@
+// Folders of models: loading, replacing, refusing, unloading.
+#include "server/repository/repository.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <future>
+
+#include "format/file.h"
+#include "server/fake_model.h"
+#include "server/request_error.h"
+#include "support/temp_dir.h"
+
+namespace crema::test {
+namespace {
+
+using namespace server;
+namespace fs = std::filesystem;
+
+// "model.crema" holds the factor of a fake model; "broken" cannot be loaded.
+std::shared_ptr<const Executable> LoadFake(const std::string&, const VersionFiles& files) {
+  const std::string text = ReadFile(files.crema);
+  if (text == "broken") Fail(ErrorCode::kDataLoss, "the file /srv/secret is truncated");
+  FakeModelOptions options;
+  options.factor = std::stof(text);
+  return std::make_shared<const FakeModel>(options);
+}
+
+class RepositoryTest : public testing::Test {
+ protected:
+  void Write(const std::string& model, const std::string& version, const std::string& text) {
+    fs::create_directories(folder.File(model + "/" + version));
+    // As one should: beside, and then renamed.
+    fs::rename(folder.Write(model + "/" + version + "/.new", text),
+               folder.File(model + "/" + version + "/model.crema"));
+  }
+  std::unique_ptr<Repository> Start(RepositoryOptions options = {}) {
+    options.path = folder.path();
+    options.poll = std::chrono::milliseconds(0);
+    if (!settles) options.settle = std::chrono::milliseconds(0);
+    auto repository = std::make_unique<Repository>(options, LoadFake, table, NullSink());
+    repository->Start();
+    return repository;
+  }
+  float Ask(int64_t version = 0, const std::string& model = "m") {
+    InferRequest request;
+    InputTensor x;
+    x.name = "x";
+    x.shape = Shape{1, 4};
+    x.values = {1, 0, 0, 0};
+    request.inputs.push_back(std::move(x));
+    std::promise<InferAnswer> answer;
+    table.Find(model, version)->Infer(std::move(request), [&](InferAnswer given) {
+      answer.set_value(std::move(given));
+    });
+    return answer.get_future().get().reply.outputs[0].values[0];
+  }
+  Cause Refusal(int64_t version = 0, const std::string& model = "m") {
+    try {
+      table.Find(model, version);
+    } catch (const RequestError& error) {
+      return error.cause();
+    }
+    return Cause::kInternal;
+  }
+
+  TempDir folder;
+  ServerMetrics metrics;
+  ModelTable table{metrics};
+  bool settles = false;
+};
+
+TEST_F(RepositoryTest, ServesTheNewestVersion) {
+  Write("m", "1", "2");
+  Write("m", "3", "5");
+  const auto repository = Start();
+  EXPECT_EQ(Ask(), 5);
+  EXPECT_EQ(Ask(3), 5);
+  EXPECT_EQ(Refusal(1), Cause::kNotFound);
+  EXPECT_EQ(Refusal(0, "other"), Cause::kNotFound);
+}
+
+TEST_F(RepositoryTest, KeepsAsManyVersionsAsItIsTold) {
+  for (const char* version : {"1", "2", "3"}) Write("m", version, version);
+  RepositoryOptions options;
+  options.keep_versions = 2;
+  const auto repository = Start(options);
+  EXPECT_EQ(table.ReadyVersions("m"), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(Ask(2), 2);
+}
+
+TEST_F(RepositoryTest, ANewVersionTakesOverAndTheOldOneGoes) {
+  Write("m", "1", "2");
+  const auto repository = Start();
+  const std::weak_ptr<ModelVersion> old = table.Find("m", 1);
+  Write("m", "2", "7");
+  repository->Poll();
+  EXPECT_EQ(Ask(), 7);
+  table.Reap();
+  EXPECT_TRUE(old.expired()) << "its memory is given back";
+}
+
+TEST_F(RepositoryTest, FilesThatAreReplacedAreLoadedAgain) {
+  Write("m", "1", "2");
+  const auto repository = Start();
+  EXPECT_EQ(Ask(), 2);
+  Write("m", "1", "9");
+  repository->Poll();
+  EXPECT_EQ(Ask(), 9);
+}
+
+TEST_F(RepositoryTest, ABadVersionLeavesTheOldOneServingAndShows) {
+  Write("m", "1", "2");
+  const auto repository = Start();
+  Write("m", "2", "broken");
+  repository->Poll();
+  EXPECT_EQ(Ask(), 2);
+  const std::vector<VersionStatus> rows = table.Status("m");
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].state, VersionState::kReady);
+  EXPECT_EQ(rows[1].state, VersionState::kUnavailable);
+  EXPECT_EQ(rows[1].reason, "the file (a path) is truncated");
+  const std::string text = metrics.Text();
+  EXPECT_NE(text.find("crema_model_bad_versions{model=\"m\"} 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("crema_model_loads_total{model=\"m\",outcome=\"bad\"} 1"), std::string::npos);
+  repository->Poll();
+  EXPECT_NE(metrics.Text().find("outcome=\"bad\"} 1"), std::string::npos) << "not tried again";
+  Write("m", "2", "4");
+  repository->Poll();
+  EXPECT_EQ(Ask(), 4);
+}
+
+TEST_F(RepositoryTest, ABadReplacementOfTheSameVersionLeavesItServing) {
+  Write("m", "1", "2");
+  const auto repository = Start();
+  Write("m", "1", "broken");
+  repository->Poll();
+  EXPECT_EQ(Ask(), 2);
+  EXPECT_EQ(table.Status("m")[0].state, VersionState::kReady);
+  EXPECT_EQ(table.Status("m")[0].reason, "the file (a path) is truncated");
+}
+
+TEST_F(RepositoryTest, FilesThatMayStillBeCopiedAreLeftAlone) {
+  Write("m", "1", "2");
+  settles = true;
+  RepositoryOptions options;
+  options.settle = std::chrono::hours(1);
+  const auto repository = Start(options);
+  EXPECT_EQ(Refusal(), Cause::kNotFound);
+  repository->Load("m");
+  EXPECT_EQ(Ask(), 2) << "but for those that are asked for by name";
+}
+
+TEST_F(RepositoryTest, UnloadGivesTheModelBackUntilItIsLoadedAgain) {
+  Write("m", "1", "2");
+  const auto repository = Start();
+  const std::weak_ptr<ModelVersion> loaded = table.Find("m", 1);
+  repository->Unload("m");
+  EXPECT_TRUE(loaded.expired());
+  EXPECT_EQ(Refusal(), Cause::kUnavailable);
+  repository->Poll();
+  EXPECT_EQ(Refusal(), Cause::kUnavailable) << "the folder still has it";
+  repository->Load("m");
+  EXPECT_EQ(Ask(), 2);
+  EXPECT_THROW(repository->Unload("other"), RequestError);
+  EXPECT_THROW(repository->Load("other"), RequestError);
+}
+
+TEST_F(RepositoryTest, LoadSaysWhyItCannot) {
+  Write("m", "1", "broken");
+  const auto repository = Start();
+  try {
+    repository->Load("m");
+    FAIL() << "loaded";
+  } catch (const RequestError& error) {
+    EXPECT_EQ(error.message(),
+              "model 'm' cannot be loaded; version 1: the file (a path) is truncated");
+  }
+}
+
+TEST_F(RepositoryTest, AModelThatIsRemovedIsForgotten) {
+  Write("m", "1", "2");
+  const auto repository = Start();
+  fs::remove_all(folder.File("m"));
+  repository->Poll();
+  EXPECT_EQ(Refusal(), Cause::kNotFound);
+  table.Reap();
+  EXPECT_EQ(metrics.Text().find("model=\"m\""), std::string::npos) << "its series too";
+}
+
+TEST_F(RepositoryTest, LinksThatLeaveTheRepositoryAreRefused) {
+  const TempDir outside;
+  outside.Write("model.crema", "2");
+  fs::create_directories(folder.File("m/1"));
+  fs::create_symlink(outside.File("model.crema"), folder.File("m/1/model.crema"));
+  fs::create_directories(outside.File("n/1"));
+  outside.Write("n/1/model.crema", "2");
+  fs::create_directory_symlink(outside.File("n"), folder.File("n"));
+  fs::create_directories(folder.File("o"));
+  fs::create_directory_symlink(outside.File("n/1"), folder.File("o/1"));
+  const auto repository = Start();
+  EXPECT_EQ(Refusal(), Cause::kUnavailable);
+  EXPECT_EQ(table.Status("m")[0].reason, "model.crema is a link that leads out of the repository");
+  EXPECT_EQ(Refusal(0, "n"), Cause::kNotFound);
+  EXPECT_EQ(Refusal(0, "o"), Cause::kUnavailable);
+}
+
+TEST_F(RepositoryTest, LinksWithinTheRepositoryAreFollowed) {
+  Write("m", "1", "2");
+  fs::create_directories(folder.File("n/1"));
+  fs::create_symlink("../../m/1/model.crema", folder.File("n/1/model.crema"));
+  const auto repository = Start();
+  EXPECT_EQ(Ask(0, "n"), 2);
+}
+
+TEST_F(RepositoryTest, OtherNamesArePassedOver) {
+  for (const char* name : {"a b", ".hidden", "x%41"}) Write(name, "1", "2");
+  for (const char* version : {"0", "01", "-1", "v1", "9223372036854775808"}) {
+    Write("m", version, "2");
+  }
+  const auto repository = Start();
+  EXPECT_TRUE(table.Status().empty());
+}
+
+TEST_F(RepositoryTest, AMissingFolderIsAnError) {
+  RepositoryOptions options;
+  options.path = folder.File("missing");
+  Repository repository(options, LoadFake, table, NullSink());
+  EXPECT_THROW(repository.Start(), Error);
+}
+
+// Requests without end while versions come and go: each is answered by one of them.
+TEST_F(RepositoryTest, NoRequestFailsWhileVersionsAreSwapped) {
+  Write("m", "1", "1");
+  const auto repository = Start();
+  std::atomic<bool> end{false};
+  std::atomic<int> wrong{0};
+  std::atomic<int> answered{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      while (!end) {
+        const float answer = Ask();
+        if (answer < 1 || answer > 30) ++wrong;
+        ++answered;
+      }
+    });
+  }
+  for (int version = 2; version <= 30; ++version) {
+    Write("m", std::to_string(version), std::to_string(version));
+    repository->Poll();
+    table.Reap();
+  }
+  end = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(answered, 0);
+  EXPECT_EQ(Ask(), 30);
+}
+
+}  // namespace
+}  // namespace crema::test

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""An unmodified Triton client asks a running server over HTTP and gRPC.
+
+usage: triton_client.py HTTP_PORT GRPC_PORT MODEL
+Exits 77 where tritonclient is not installed. The model has one input.
+"""
+import sys
+
+import numpy as np
+
+try:
+    import tritonclient.grpc as grpc_client
+    import tritonclient.http as http_client
+    from tritonclient.utils import InferenceServerException
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+
+def fixed(shape, batch):
+    return [batch if n == -1 else n for n in shape]
+
+
+def check_common(client, model, as_json):
+    assert client.is_server_live() and client.is_server_ready() and client.is_model_ready(model)
+    extra = {"as_json": True} if as_json else {}
+    server = client.get_server_metadata(**extra)
+    assert server["name"] == "crema", server
+    metadata = client.get_model_metadata(model, **extra)
+    assert metadata["name"] == model, metadata
+    config = client.get_model_config(model, **extra)
+    assert config.get("config", config)["name"] == model, config
+    index = client.get_model_repository_index(**extra)
+    rows = index["models"] if as_json else index
+    assert any(row["name"] == model and row["state"] == "READY" for row in rows), index
+    return metadata
+
+
+def infer(module, client, model, metadata, values, **how):
+    spec = metadata["inputs"][0]
+    tensor = module.InferInput(spec["name"], list(values.shape), "FP32")
+    tensor.set_data_from_numpy(values, **how.get("input", {}))
+    outputs = None
+    if "output" in how:
+        outputs = [module.InferRequestedOutput(o["name"], **how["output"])
+                   for o in metadata["outputs"]]
+    result = client.infer(model, [tensor], outputs=outputs, request_id="seven")
+    response = result.get_response()
+    identifier = response["id"] if isinstance(response, dict) else response.id
+    assert identifier == "seven", response
+    return [result.as_numpy(o["name"]) for o in metadata["outputs"]]
+
+
+def refused(call):
+    try:
+        call()
+    except InferenceServerException as error:
+        return str(error)
+    raise AssertionError("was not refused")
+
+
+def main():
+    http_port, grpc_port, model = sys.argv[1:4]
+    http = http_client.InferenceServerClient(f"127.0.0.1:{http_port}", concurrency=4)
+    grpc = grpc_client.InferenceServerClient(f"127.0.0.1:{grpc_port}")
+    metadata = check_common(http, model, as_json=False)
+    over_grpc = check_common(grpc, model, as_json=True)
+    assert [t["name"] for t in metadata["outputs"]] == [t["name"] for t in over_grpc["outputs"]]
+
+    shape = fixed(metadata["inputs"][0]["shape"], 3)
+    values = np.random.default_rng(1).random(shape, dtype=np.float32)
+    binary = infer(http_client, http, model, metadata, values)
+    as_json = infer(http_client, http, model, metadata, values,
+                    input={"binary_data": False}, output={"binary_data": False})
+    raw = infer(grpc_client, grpc, model, metadata, values)
+    for a, b, c in zip(binary, as_json, raw):
+        assert a.dtype == np.float32 and a.shape == b.shape == c.shape
+        assert np.array_equal(a, b) and np.array_equal(a, c)
+
+    best = infer(http_client, http, model, metadata, values, output={"class_count": 2})
+    best_grpc = infer(grpc_client, grpc, model, metadata, values, output={"class_count": 2})
+    assert np.array_equal(best[0], best_grpc[0]) and best[0].shape[0] == 3, best
+
+    spec = metadata["inputs"][0]
+    requests = []
+    for _ in range(16):
+        tensor = http_client.InferInput(spec["name"], list(values.shape), "FP32")
+        tensor.set_data_from_numpy(values)
+        requests.append(http.async_infer(model, [tensor]))
+    for request in requests:
+        answer = request.get_result().as_numpy(metadata["outputs"][0]["name"])
+        assert np.allclose(answer, binary[0], rtol=1e-5, atol=1e-6)
+
+    wrong = http_client.InferInput(spec["name"], list(values.shape), "FP64")
+    wrong.set_data_from_numpy(values.astype(np.float64))
+    assert "FP32" in refused(lambda: http.infer(model, [wrong]))
+    wrong = grpc_client.InferInput(spec["name"], list(values.shape), "FP64")
+    wrong.set_data_from_numpy(values.astype(np.float64))
+    assert "FP32" in refused(lambda: grpc.infer(model, [wrong]))
+    assert "no model" in refused(lambda: http.get_model_metadata("nobody"))
+    assert "no model" in refused(lambda: grpc.get_model_metadata("nobody"))
+
+    statistics = http.get_inference_statistics(model)["model_stats"][0]
+    assert int(statistics["inference_stats"]["success"]["count"]) >= 20, statistics
+    over_grpc = grpc.get_inference_statistics(model, as_json=True)["model_stats"][0]
+    assert int(over_grpc["inference_count"]) >= 60, over_grpc
+    refused(lambda: http.load_model(model))
+    refused(lambda: grpc.unload_model(model))
+    print("the clients are served")
+
+
+main()

@@ -1,0 +1,72 @@
+#include "serve/load.h"
+
+#include <gflags/gflags.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "common/gpu_flag.h"
+#include "common/lines.h"
+#include "common/log.h"
+#include "common/tool.h"
+#include "common/weights_flags.h"
+#include "core/strings.h"
+#include "format/prototxt.h"
+#include "graph/registry.h"
+#include "serving/model.h"
+
+DEFINE_string(labels, "", "of a prototxt: text file with the name of a class on each line");
+DEFINE_string(mean, "", "of a prototxt: mean to subtract, one number a channel with commas");
+DEFINE_double(scale, 1, "of a prototxt: factor on (pixel - mean)");
+DEFINE_bool(invert, false, "of a prototxt: take 255 - pixel");
+DEFINE_int32(threads, 1, "threads of one run of a model; 0: one for each processor");
+DEFINE_int32(max_plans, 32, "extents of inputs whose plans are kept, for each model");
+
+namespace crema::tools {
+namespace {
+
+std::vector<float> MeanOfFlag() {
+  std::vector<float> mean;
+  if (FLAGS_mean.empty()) return mean;
+  for (const std::string& part : Split(FLAGS_mean, ',')) {
+    char* end = nullptr;
+    mean.push_back(std::strtof(part.c_str(), &end));
+    if (part.empty() || *end != '\0' || !std::isfinite(mean.back())) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("--mean: '", FLAGS_mean, "' is not numbers with commas"));
+    }
+  }
+  return mean;
+}
+
+ModelCard CardOf(const std::string& name, const std::string& labels) {
+  ModelCard card;
+  card.name = name;
+  card.preprocessing.invert = FLAGS_invert;
+  card.preprocessing.scale = static_cast<float>(FLAGS_scale);
+  card.preprocessing.mean = MeanOfFlag();
+  const std::string& file = labels.empty() ? FLAGS_labels : labels;
+  if (!file.empty()) card.labels = ReadLines(file);
+  return card;
+}
+
+}  // namespace
+
+std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
+                                                     const server::VersionFiles& files) {
+  static const Registry registry = BuiltinRegistry();  // models look into it as long as they live
+  ModelOptions options;
+  options.threads = CheckedThreads(FLAGS_threads);
+  options.device = DeviceOfFlag();
+  options.max_plans = static_cast<size_t>(FLAGS_max_plans);
+  if (!files.crema.empty()) {
+    return server::ToExecutable(Model::Open(files.crema, options, registry, ToolLog()));
+  }
+  const WeightsFiles weights = files.weights.empty()
+                                   ? WeightsFiles{}
+                                   : WeightsOfFlags({files.weights}, MissingLayers::kError);
+  return server::ToExecutable(Model::Make(ReadNet(files.net), weights, CardOf(name, files.labels),
+                                          options, registry, ToolLog()));
+}
+
+}  // namespace crema::tools

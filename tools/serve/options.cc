@@ -1,0 +1,177 @@
+#include "serve/options.h"
+
+#include <gflags/gflags.h>
+
+#include <filesystem>
+#include <limits>
+
+#include "common/tool.h"
+#include "core/strings.h"
+#include "report/build_info.h"
+#include "serve/load.h"
+#include "server/protocol/names.h"
+
+DEFINE_string(model, "", "a .crema file, or with --weights a deploy net in a prototxt");
+DEFINE_string(weights, "", "caffemodels of --model, separated by commas");
+DEFINE_string(name, "", "name under which --model answers; default: that of its file");
+DEFINE_string(repository, "", "folder with <model>/<version>/model.crema");
+DEFINE_double(poll_seconds, 1, "how often the repository is looked at; 0: never by itself");
+DEFINE_double(settle_seconds, 2, "files that changed more recently may still be copied");
+DEFINE_int32(keep_versions, 1, "newest versions of a model that are loaded");
+DEFINE_string(host, "127.0.0.1", "address to listen on; 0.0.0.0: all");
+DEFINE_int32(port, 8000, "of HTTP; 0: any that is free");
+DEFINE_int32(grpc_port, 8001, "of gRPC; 0: any that is free, -1: none");
+DEFINE_string(tls_cert, "", "certificate chain in PEM form; turns TLS on, for gRPC too");
+DEFINE_string(tls_key, "", "its private key in PEM form");
+DEFINE_string(token_file, "", "tokens for inference and metrics, one a line; default: none needed");
+DEFINE_string(admin_token_file, "", "tokens to load and unload models; default: nobody may");
+DEFINE_int32(max_batch, 16, "samples that run as one");
+DEFINE_int32(max_delay_us, 0, "microseconds that a request waits for others to run with");
+DEFINE_int32(instances, 1, "threads that run each model, each with memory of its own");
+DEFINE_int32(max_queue, 256, "requests that wait for a model; further ones get 503");
+DEFINE_int32(queue_timeout_ms, 0, "milliseconds that a request may wait; 0: as long as it takes");
+DEFINE_int32(max_body_mb, 64, "largest body of a request");
+DEFINE_int32(max_connections, 1024, "open HTTP connections");
+DEFINE_int32(http_threads, 2, "threads that read and write HTTP");
+DEFINE_double(read_timeout, 30, "seconds in which a body must arrive and an answer be taken");
+DEFINE_double(exit_timeout, 30, "seconds for requests under way after SIGTERM");
+DEFINE_string(access_log, "text", "on stdout: none, text or json");
+
+namespace crema::tools {
+namespace {
+
+void RequireRange(const char* flag, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("--", flag, " is ", value, "; it is ", least, " to ", most));
+}
+
+std::chrono::milliseconds Milliseconds(const char* flag, double seconds) {
+  constexpr double kMost = 86400;
+  if (!(seconds >= 0 && seconds <= kMost)) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("--", flag, " is ", seconds, "; it is 0 to ", kMost));
+  }
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+server::AccessLog AccessLogOfFlag() {
+  if (FLAGS_access_log == "none") return server::AccessLog::kNone;
+  if (FLAGS_access_log == "text") return server::AccessLog::kText;
+  if (FLAGS_access_log == "json") return server::AccessLog::kJson;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("--access_log is '", FLAGS_access_log, "'; it is none, text or json"));
+}
+
+void CheckFlags() {
+  if (FLAGS_model.empty() == FLAGS_repository.empty()) {
+    Fail(ErrorCode::kInvalidArgument, "give either --model or --repository");
+  }
+  if (FLAGS_tls_cert.empty() != FLAGS_tls_key.empty()) {
+    Fail(ErrorCode::kInvalidArgument, "--tls_cert and --tls_key go together");
+  }
+  if (!FLAGS_name.empty() && !server::IsModelName(FLAGS_name)) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--name is '", FLAGS_name, "'; it is 1 to 128 of A-Z a-z 0-9 _ . -"));
+  }
+  constexpr int kMost = std::numeric_limits<int>::max();
+  RequireRange("port", FLAGS_port, 0, 65535);
+  RequireRange("grpc_port", FLAGS_grpc_port, -1, 65535);
+  RequireRange("max_batch", FLAGS_max_batch, 1, 4096);
+  RequireRange("max_delay_us", FLAGS_max_delay_us, 0, 10000000);
+  RequireRange("instances", FLAGS_instances, 1, 256);
+  RequireRange("max_queue", FLAGS_max_queue, 1, 1000000);
+  RequireRange("queue_timeout_ms", FLAGS_queue_timeout_ms, 0, kMost / 1000);
+  RequireRange("max_body_mb", FLAGS_max_body_mb, 1, 1024);
+  RequireRange("max_connections", FLAGS_max_connections, 1, 1000000);
+  RequireRange("http_threads", FLAGS_http_threads, 1, 256);
+  RequireRange("keep_versions", FLAGS_keep_versions, 1, 1000);
+}
+
+bool IsLocal(const std::string& host) {
+  return host.starts_with("127.") || host == "::1" || host == "localhost";
+}
+
+void WarnOfOpenDoors() {
+  if (!IsLocal(FLAGS_host) && FLAGS_token_file.empty()) {
+    LogEvent(Severity::kWarning,
+             StrCat("--host=", FLAGS_host,
+                    " without --token_file: anybody who reaches this "
+                    "machine may ask the models"),
+             {});
+  }
+  if (!IsLocal(FLAGS_host) && FLAGS_tls_cert.empty() &&
+      !(FLAGS_token_file.empty() && FLAGS_admin_token_file.empty())) {
+    LogEvent(Severity::kWarning, "tokens travel in the clear without --tls_cert and --tls_key", {});
+  }
+}
+
+// "lenet" of "models/lenet.crema", with '_' for what no name may hold.
+std::string NameOfModel() {
+  if (!FLAGS_name.empty()) return FLAGS_name;
+  std::string name = std::filesystem::path(FLAGS_model).stem().string();
+  for (char& c : name) {
+    if (!server::IsModelName(std::string_view(&c, 1)) && c != '.') c = '_';
+  }
+  return server::IsModelName(name) ? name : "model";
+}
+
+}  // namespace
+
+ServeOptions ServeOptionsOfFlags() {
+  CheckFlags();
+  WarnOfOpenDoors();
+  ServeOptions options;
+  server::HttpOptions& http = options.server.http;
+  http.host = FLAGS_host == "localhost" ? "127.0.0.1" : FLAGS_host;
+  http.port = static_cast<uint16_t>(FLAGS_port);
+  http.tls_cert = FLAGS_tls_cert;
+  http.tls_key = FLAGS_tls_key;
+  http.threads = FLAGS_http_threads;
+  http.connections = static_cast<size_t>(FLAGS_max_connections);
+  http.body = http.answer = Milliseconds("read_timeout", FLAGS_read_timeout);
+  http.limits.body_bytes = static_cast<size_t>(FLAGS_max_body_mb) << 20;
+  const bool grpc =
+      server::HasGrpc() || !google::GetCommandLineFlagInfoOrDie("grpc_port").is_default;
+  options.server.grpc = {http.host, grpc ? FLAGS_grpc_port : -1, FLAGS_tls_cert, FLAGS_tls_key};
+  options.server.api.access_log = AccessLogOfFlag();
+  if (!FLAGS_token_file.empty()) {
+    options.server.inference_tokens = server::TokenSet::FromFile(FLAGS_token_file);
+  }
+  if (!FLAGS_admin_token_file.empty()) {
+    options.server.admin_tokens = server::TokenSet::FromFile(FLAGS_admin_token_file);
+  }
+  options.server.version = ThisBuild().version;
+  options.batching = {FLAGS_max_batch, FLAGS_max_delay_us, FLAGS_instances,
+                      static_cast<size_t>(FLAGS_max_queue), int64_t{FLAGS_queue_timeout_ms} * 1000};
+  options.exit_timeout = Milliseconds("exit_timeout", FLAGS_exit_timeout);
+  return options;
+}
+
+void StartServing(const ServeOptions& options, server::Server* server) {
+  if (FLAGS_repository.empty()) {
+    server::VersionFiles files;
+    // A net without learned layers needs no weights.
+    const bool is_net = !FLAGS_weights.empty() || FLAGS_model.ends_with(".prototxt");
+    (is_net ? files.net : files.crema) = FLAGS_model;
+    files.weights = FLAGS_weights;
+    const std::string name = NameOfModel();
+    server->ServeModel(name, LoadServed(name, files), options.batching);
+  } else {
+    server::RepositoryOptions repository;
+    repository.path = FLAGS_repository;
+    repository.poll = Milliseconds("poll_seconds", FLAGS_poll_seconds);
+    repository.settle = Milliseconds("settle_seconds", FLAGS_settle_seconds);
+    repository.keep_versions = static_cast<size_t>(FLAGS_keep_versions);
+    repository.batching = options.batching;
+    server->ServeRepository(repository, LoadServed);
+  }
+  const char* scheme = FLAGS_tls_cert.empty() ? "http" : "https";
+  std::string places = StrCat(scheme, "://", FLAGS_host, ":", server->http_port());
+  if (server->grpc_port() >= 0) {
+    places += StrCat(", gRPC on port ", server->grpc_port());
+  }
+  LogEvent(Severity::kInfo, StrCat("ready: ", places),
+           {{"http_port", int64_t{server->http_port()}}});
+}
+
+}  // namespace crema::tools
