@@ -25,6 +25,7 @@ awk '
     allowed["quantization"] = "core format math graph runtime quantization"
     allowed["serving"] = "core format math graph data runtime quantization serving"
     allowed["server"] = "core format math graph data runtime serving server"
+    allowed["api"] = "core format math graph data runtime serving crema"
     # The folders of src/data that each of them may include.
     data["image"] = "image"
     data["pipeline"] = "image pipeline"
