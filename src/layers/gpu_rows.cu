@@ -1,5 +1,4 @@
 #include "layers/gpu_rows.h"
-
 #include "layers/half_rows.h"
 
 namespace crema {

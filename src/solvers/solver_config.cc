@@ -9,6 +9,7 @@
 #include "solvers/detection_precision.h"
 #include "solvers/freeze.h"
 #include "solvers/learning_rate.h"
+#include "solvers/loss_scale.h"
 #include "solvers/time_limit.h"
 #include "solvers/unread_fields.h"
 #include "solvers/update_rule.h"

@@ -25,6 +25,9 @@ layer { name: 'c' type: 'Convolution' bottom: 's' top: 'c' convolution_param { n
   kernel_size: 1 weight_filler { type: 'xavier' } } }
 layer { name: 'd' type: 'Convolution' bottom: 's' top: 'd' convolution_param { num_output: 16
   kernel_size: 1 weight_filler { type: 'xavier' } } }
+layer { name: 'e' type: 'Eltwise' bottom: 'c' bottom: 'd' top: 'e' eltwise_param { operation: MAX } }
+layer { name: 'f' type: 'Convolution' bottom: 'e' top: 'f' convolution_param { num_output: 32
+  kernel_size: 3 weight_filler { type: 'xavier' } } }
 layer { name: 'p' type: 'Pooling' bottom: 's' top: 'p' pooling_param { kernel_size: 2 stride: 2 } }
 )";
 

@@ -144,17 +144,21 @@ TEST_F(MergedSiblings, TakeBatchNormAndScaleAlong) {
   ASSERT_NO_FATAL_FAILURE(ExpectSameAsApart(text, Merging(2)));
 }
 
+// Large enough that blocked blobs pay.
+std::string Stem() { return Input(1, 32, 24) + Conv("stem", "x", 32, 3); }
+
 TEST_F(MergedSiblings, WithLayersInPlaceBehindAndAsOutputs) {
-  for (const std::string& text :
-       {Input(1) + Conv("stem", "x", 32, 3) + Conv("a", "stem", 16, 1) + Relu("a") +
-            Conv("b", "stem", 48, 1) + Relu("b") + Pool("p", "b", "AVE"),
-        Input(1) + Conv("stem", "x", 32, 3) + Conv("a", "stem", 16, 1) +
-            Conv("b", "stem", 32, 1)}) {
+  const std::string convs =
+      Stem() + Conv("a", "stem", 16, 1) + Relu("a") + Conv("b", "stem", 48, 1) + Relu("b");
+  for (const std::string& rest :
+       {Conv("p", "a", 16, 3) + Conv("q", "b", 16, 3),
+        Conv("p", "a", 16, 3) + Conv("q", "b", 16, 3) + Relu("b"), Conv("p", "b", 16, 3)}) {
+    const std::string text = convs + rest;
     PlanOptions options = Merging(2);
-    EXPECT_EQ(MergedOf(text, options), 1);
+    EXPECT_EQ(MergedOf(text, options), 1) << text;
     ASSERT_NO_FATAL_FAILURE(ExpectSameAsApart(text, options));
     options.passes.absorb = options.passes.fuse_relu = false;
-    EXPECT_EQ(MergedOf(text, options), 1);
+    EXPECT_EQ(MergedOf(text, options), 1) << text;
     ASSERT_NO_FATAL_FAILURE(ExpectSameAsApart(text, options));
     options.passes.share_memory = false;
     ASSERT_NO_FATAL_FAILURE(ExpectSameAsApart(text, options));
@@ -163,38 +167,40 @@ TEST_F(MergedSiblings, WithLayersInPlaceBehindAndAsOutputs) {
 
 TEST_F(MergedSiblings, MayShareWeights) {
   const std::string share = "param { name: 'w' } param { name: 'b' }";
-  const std::string text = Input(1) + Conv("stem", "x", 32, 3) + Conv("a", "stem", 32, 1, share) +
-                           Conv("b", "stem", 32, 1, share) + Pool("p", "b", "AVE");
+  const std::string text = Stem() + Conv("a", "stem", 32, 1, share) +
+                           Conv("b", "stem", 32, 1, share) + Conv("p", "a", 16, 3) +
+                           Conv("q", "b", 16, 3);
   EXPECT_EQ(MergedOf(text), 1);
   ASSERT_NO_FATAL_FAILURE(ExpectSameAsApart(text));
 }
 
 TEST_F(MergedSiblings, StayApartWhereThatCannotBe) {
-  const std::string head = Input(1) + Conv("stem", "x", 32, 3) + Conv("a", "stem", 16, 1);
+  const auto conv = [](const std::string& fields) {
+    return "layer { name: 'b' type: 'Convolution' bottom: 'stem' top: 'b' convolution_param { "
+           "kernel_size: 1 weight_filler { type: 'xavier' } " +
+           fields + " } }\n";
+  };
+  const std::string head = Stem() + Conv("a", "stem", 16, 1);
   const std::string b = Conv("b", "stem", 32, 1);
+  const std::string tail = Conv("p", "a", 16, 3) + Conv("q", "b", 16, 3);
   const std::string apart[] = {
-      head + Conv("b", "stem", 24, 1),              // no whole blocks of channels
-      head + Conv("b", "stem", 32, 3),              // larger filters
-      head + Conv("b", "stem", 32, 1) + Relu("b"),  // only one cuts off
-      head + Conv("b", "a", 32, 1),                 // another input
-      head +
-          "layer { name: 'b' type: 'Convolution' bottom: 'stem' top: 'b' convolution_param { "
-          "num_output: 32 kernel_size: 1 bias_term: false weight_filler { type: 'xavier' } } }",
-      head +
-          "layer { name: 'b' type: 'Convolution' bottom: 'stem' top: 'b' convolution_param { "
-          "num_output: 16 kernel_size: 1 stride: 2 weight_filler { type: 'xavier' } } }",
-      // The Concat would have to copy: of both, of the second, of one that the user wants to see
-      // the other of, of one whose sibling is read later.
-      head + b + Concat("y", {"a", "b"}) + Relu("y"),
-      head + b + Pool("p", "a", "AVE") + Concat("y", {"p", "b"}),
-      head + b + Pool("p", "stem", "AVE") + Concat("y", {"b", "p"}),
-      head + b + Pool("p", "stem", "AVE") + Concat("y", {"b", "p"}) + Relu("y") +
-          Pool("q", "a", "AVE")};
+      head + Conv("b", "stem", 24, 1) + tail,              // no whole blocks of channels
+      head + Conv("b", "stem", 32, 3) + tail,              // larger filters
+      head + Conv("b", "stem", 32, 1) + Relu("b") + tail,  // only one cuts off
+      head + Conv("b", "a", 32, 1) + tail,                 // another input
+      head + conv("num_output: 32 bias_term: false") + tail,
+      head + conv("num_output: 16 stride: 2") + tail, head + conv("num_output: 16 pad: 1") + tail,
+      head + conv("num_output: 32 group: 2") + tail,
+      // The Concat would have to copy: both, the second, one whose sibling is read later.
+      head + b + Concat("y", {"a", "b"}) + Conv("r", "y", 16, 3),
+      head + b + Pool("p", "a", "AVE") + Concat("y", {"p", "b"}) + Conv("r", "y", 16, 3),
+      head + b + Pool("p", "stem", "AVE") + Concat("y", {"b", "p"}) + Conv("r", "y", 16, 3) +
+          Conv("q", "a", 16, 3)};
   for (const std::string& text : apart) {
     EXPECT_EQ(MergedOf(text), 0) << text;
     ASSERT_NO_FATAL_FAILURE(ExpectSameAsApart(text));
   }
-  EXPECT_EQ(MergedOf(head + b), 1);
+  EXPECT_EQ(MergedOf(head + b + tail), 1);
   EXPECT_EQ(MergedOf(Module(), Merging(1, false)), 0);
   PlanOptions learning = Merging();
   learning.backward = true;
@@ -233,7 +239,7 @@ TEST_F(MergedSiblings, SessionsTurnToOtherExtentsAndBack) {
 
 TEST_F(MergedSiblings, RandomNets) {
   int merged = 0;
-  for (uint32_t seed = 0; seed < 40; ++seed) {
+  for (uint32_t seed = 0; seed < 48; ++seed) {
     std::string text = test::InceptionMaker(seed).Make();
     const size_t at = text.find("dim: ") + 5;
     text.replace(at, text.find(' ', at) - at, "1");
@@ -244,7 +250,7 @@ TEST_F(MergedSiblings, RandomNets) {
     ASSERT_NO_FATAL_FAILURE(ExpectSameAsApart(text, options, 1e-4));
     ASSERT_NO_FATAL_FAILURE(ExpectSameAtOtherExtents(text, options));
   }
-  EXPECT_GT(merged, 20);
+  EXPECT_GT(merged, 15);
 }
 
 TEST_F(MergedSiblings, SessionsHaveTheirOwnAndSeeChangedWeights) {

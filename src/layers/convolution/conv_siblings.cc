@@ -16,11 +16,7 @@ int64_t ChannelsOf(const SiblingLayer& sibling) {
 }
 
 bool IsPointwise(const ConvGeometry& g) {
-  if (g.groups != 1 || g.channel_axis != 1) return false;
-  for (size_t a = 0; a < g.window.kernel.size(); ++a) {
-    if (g.window.kernel[a] != 1 || g.window.stride[a] != 1 || g.window.pad[a] != 0) return false;
-  }
-  return true;
+  return g.groups == 1 && g.channel_axis == 1 && g.window.IsPointwise();
 }
 
 bool DoTheSame(const ConvEpilogue& a, const ConvEpilogue& b) {
