@@ -1,7 +1,7 @@
 // A net in single precision against itself in int8: accuracy and time, interleaved.
 //   int8_compare net=deploy.prototxt [weights=FILE] [inputs=FILE labels=FILE | source=NET
 //   batches=N]
-//                [calibrate=IMAGES] [batch=1] [threads=2] [rule=entropy] [snr=20] [keep=a,b]
+//                [calibrate=IMAGES] [batch=1] [threads=2] [rule=percentile] [snr=20] [keep=a,b]
 //                [rounds=30] [dump=PREFIX] [json=1] [out=FILE]
 // `inputs` and `labels` are raw floats, image by image; `source` is a net whose data layer gives
 // the blobs data and label. Without either, inputs are random, as weights are without a file.
@@ -30,7 +30,7 @@ namespace {
 using Settings = std::map<std::string, std::string>;
 
 Settings ParseArguments(int count, char** arguments) {
-  Settings settings = {{"calibrate", "64"}, {"batch", "1"},   {"threads", "2"}, {"rule", "entropy"},
+  Settings settings = {{"calibrate", "64"}, {"batch", "1"},   {"threads", "2"}, {"rule", "percentile"},
                        {"snr", "20"},       {"rounds", "30"}, {"batches", "1"}};
   for (int i = 1; i < count; ++i) {
     const std::string argument = arguments[i];
@@ -85,6 +85,13 @@ Images FromSource(const std::string& path, int64_t batches) {
   return images;
 }
 
+NetParameter ThatTakesStatistics(NetParameter net) {
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    if (layer.has_batch_norm_param()) layer.mutable_batch_norm_param()->clear_use_global_stats();
+  }
+  return net;
+}
+
 class Comparison {
  public:
   explicit Comparison(Settings settings) : settings_(std::move(settings)) {
@@ -101,7 +108,7 @@ class Comparison {
     } else {
       compare::SetFillers(&file_.net);
       plan_ = PlanOf(file_.net, file_.source, TEST);
-      const auto training = PlanOf(file_.net, file_.source, TRAIN);  // statistics are taken there
+      const auto training = PlanOf(ThatTakesStatistics(file_.net), {}, TRAIN);
       weights_ = compare::MakeRandomWeights(training, {}, static_cast<int>(Whole("threads")));
     }
     for (const PlannedLayer& layer : plan_->layers) {

@@ -48,7 +48,9 @@ Int8Case DrawConvolution(uint64_t seed) {
   const int64_t groups = draw(0, 3) == 0 ? draw(2, 5) : 1;
   const bool depthwise = draw(0, 4) == 0;
   const int64_t in = depthwise ? draw(1, 40) : groups * draw(1, 20);
-  const int64_t out = depthwise ? in : groups * draw(1, 24);
+  const int64_t out = depthwise    ? in
+                      : groups > 1 ? groups * draw(1, 2) * ChannelBlock()
+                                   : draw(1, 40);
   const int64_t kh = draw(1, 4), kw = draw(1, 4), dilation = draw(0, 3) == 0 ? 2 : 1;
   const int64_t h = draw(1, 9) + (kh - 1) * dilation, w = draw(1, 9) + (kw - 1) * dilation;
   Int8Case c;
@@ -58,8 +60,9 @@ Int8Case DrawConvolution(uint64_t seed) {
                                " stride_w: ", draw(1, 3), " pad_h: ", draw(0, kh - 1),
                                " pad_w: ", draw(0, kw - 1), " dilation: ", dilation,
                                " bias_term: ", draw(0, 1) == 0 ? "false" : "true"));
-  if (draw(0, 2) == 0) c.fields += " fused_relu_param {}";
-  if (draw(0, 4) == 0) c.fields += " fused_relu_param { negative_slope: 0.25 }";
+  const int64_t relu = draw(0, 4);
+  if (relu == 0) c.fields += " fused_relu_param {}";
+  if (relu == 1) c.fields += " fused_relu_param { negative_slope: 0.25 }";
   c.inputs = {{draw(1, 3), in, h, w}};
   c.signed_in = draw(0, 1) == 0;
   c.signed_out = draw(0, 1) == 0;
@@ -168,12 +171,12 @@ TEST_F(Int8Rows, PoolingAgrees) {
     const bool mean = seed % 2 == 0, whole = seed % 6 == 0;
     const int64_t kernel = 1 + random.Below(0, 4);
     Int8Case c{.type = "Pooling",
-               .fields = StrCat(
-                   "pooling_param { pool: ", mean ? "AVE" : "MAX", " ",
-                   whole ? std::string("global_pooling: true")
-                         : StrCat("kernel_size: ", kernel, " stride: ", 1 + random.Below(1, 3),
-                                  " pad: ", kernel / 2 > 0 ? random.Below(2, 2) : 0U),
-                   " }"),
+               .fields = StrCat("pooling_param { pool: ", mean ? "AVE" : "MAX", " ",
+                                whole ? std::string("global_pooling: true")
+                                      : StrCat("kernel_size: ", kernel, " stride: ",
+                                               1 + random.Below(1, static_cast<uint32_t>(kernel)),
+                                               " pad: ", kernel / 2 > 0 ? random.Below(2, 2) : 0U),
+                                " }"),
                .inputs = {{1 + random.Below(3, 3), 1 + random.Below(4, 150),
                            kernel + random.Below(5, 8), kernel + random.Below(6, 8)}},
                .signed_in = seed % 3 == 0};
@@ -223,6 +226,10 @@ TEST_F(Int8Rows, SayWhyTheyDoNot) {
   c.fields = ConvFields("num_output: 4 kernel_size: 1");
   c.inputs = {{1, 2, 8}};
   EXPECT_NE(RunInt8Row(c, 1).refused.find("N x C x H x W"), std::string::npos);
+  c.inputs = {{1, 6, 8, 8}};
+  c.fields = ConvFields("num_output: 69 group: 3 kernel_size: 1");
+  EXPECT_NE(RunInt8Row(c, 1).refused.find("whole blocks"), std::string::npos);
+  c.fields = ConvFields("num_output: 4 kernel_size: 1");
   c.inputs = {{1, 2, 8, 8}};
   c.in_max = 0;
   EXPECT_NE(RunInt8Row(c, 1).refused.find("calibration"), std::string::npos);

@@ -155,7 +155,7 @@ TEST_F(Quantize, BlobsStayBytesFromLayerToLayer) {
   EXPECT_EQ(reorders, "x_to_nHWc_int8 ");
   EXPECT_EQ(kernels,
             "a:int8 p:int8 b:int8 d:int8 e:int8 f:int8 j:int8 drop:int8 g:int8 "
-            "q:int8, plain output ip:int8 ");
+            "q:int8 ip:int8, int8 input ");
   const std::string text = DescribePlan(*plan);
   EXPECT_NE(text.find("in d"), std::string::npos) << text;  // the sum
 }
@@ -214,7 +214,7 @@ TEST_F(Quantize, KeepsLayersAsAsked) {
 }
 
 TEST_F(Quantize, OtherRulesGiveRangesToo) {
-  for (const RangeRule rule : {RangeRule::kPercentile, RangeRule::kLargest}) {
+  for (const RangeRule rule : {RangeRule::kEntropy, RangeRule::kLargest}) {
     QuantizeOptions options;
     options.rule = rule;
     EXPECT_LT(RelativeError(OutputOf(net_, 1), OutputOf(Run(options).net, 1)), 0.05);

@@ -77,6 +77,11 @@ Support Supports(const Kind& kind, const KernelQuery& query) {
   if (!PaddedViewIsReasonable(g)) {
     return Support::No("pad, stride or dilation reach far beyond the image");
   }
+  // oneDNN 2.6 multiplies sums of others with the factors of channels beside them.
+  const bool depthwise = g.in_channels == g.groups && g.out_channels == g.groups;
+  if (g.groups > 1 && !depthwise && g.GroupOutputs() % ChannelBlock() != 0) {
+    return Support::No(StrCat("is for groups of whole blocks of ", ChannelBlock(), " outputs"));
+  }
   if (!kind.fast) return {};
   try {
     if (!Int8Conv(ConfigOf(kind, query)).IsReference()) return {};
