@@ -2,6 +2,8 @@
 #   include/crema/           headers (sources say #include "core/error.h", so this is the include path)
 #   lib/                     libcrema.a, libcrema_proto.a, cmake/Crema/, pkgconfig/crema.pc;
 #                            libcrema_images.so, libcrema_films.so: loaded when they are needed
+#   include/crema/deploy.h, include/crema/crema.h, lib/libcrema_deploy.so, lib/cmake/CremaDeploy/,
+#                            lib/pkgconfig/crema_deploy.pc: to run models, with nothing else needed
 #   libexec/crema/           the commands; bin/crema is their front
 #   share/crema/             proto/crema.proto, proto/crema_file.proto, models/
 include(GNUInstallDirs)
@@ -47,6 +49,20 @@ install(FILES ${PROJECT_BINARY_DIR}/CremaConfig.cmake ${PROJECT_BINARY_DIR}/Crem
               ${PROJECT_SOURCE_DIR}/cmake/find_leveldb.cmake
         DESTINATION ${_package})
 
+# The library that runs models, a package of its own: who uses it needs none of what Crema is built of.
+install(TARGETS crema_deploy EXPORT CremaDeployTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/include/crema/deploy.h ${PROJECT_SOURCE_DIR}/include/crema/crema.h
+        DESTINATION ${_include})
+set(_deploy_package ${CMAKE_INSTALL_LIBDIR}/cmake/CremaDeploy)
+install(EXPORT CremaDeployTargets NAMESPACE Crema:: DESTINATION ${_deploy_package})
+configure_package_config_file(
+  ${PROJECT_SOURCE_DIR}/cmake/CremaDeployConfig.cmake.in ${PROJECT_BINARY_DIR}/CremaDeployConfig.cmake
+  INSTALL_DESTINATION ${_deploy_package})
+write_basic_package_version_file(
+  ${PROJECT_BINARY_DIR}/CremaDeployConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/CremaDeployConfig.cmake
+              ${PROJECT_BINARY_DIR}/CremaDeployConfigVersion.cmake DESTINATION ${_deploy_package})
+
 # For pkg-config: what has a .pc of its own is required, the rest is named. Only a static library
 # exists, so nothing is private.
 set(CREMA_PC_LIBS "-llmdb -lpthread")
@@ -80,4 +96,5 @@ endif()
 # From the folder of crema.pc back to the prefix, wherever that ends up.
 string(REGEX REPLACE "[^/]+" ".." CREMA_PC_PREFIX "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 configure_file(${PROJECT_SOURCE_DIR}/cmake/crema.pc.in ${PROJECT_BINARY_DIR}/crema.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/crema.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/crema_deploy.pc.in ${PROJECT_BINARY_DIR}/crema_deploy.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/crema.pc ${PROJECT_BINARY_DIR}/crema_deploy.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -11,7 +11,7 @@ mkdir -p "$build/fuzz"
 "$build/bin/write_corpus" "$build/fuzz/corpus"
 
 status=0
-for target in ${FUZZ_TARGETS:-prototxt solver caffemodel solverstate hdf5 datum image annotated tar list windows hdf5rows}; do
+for target in ${FUZZ_TARGETS:-prototxt solver caffemodel solverstate hdf5 datum image annotated tar list windows hdf5rows modelfile}; do
   echo "fuzz: $target, $seconds s"
   # The HDF5 library leaks on its own error paths; what is lost there is not ours to mend.
   leaks=1

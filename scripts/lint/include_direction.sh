@@ -23,6 +23,7 @@ awk '
     allowed["solvers"] = "core format math graph data metrics runtime parallel solvers"
     allowed["report"] = "core format math graph data runtime solvers report"
     allowed["serving"] = "core format math graph data runtime serving"
+    allowed["api"] = "core format math graph data runtime serving crema"
     # The folders of src/data that each of them may include.
     data["image"] = "image"
     data["pipeline"] = "image pipeline"

@@ -84,6 +84,8 @@ class Model {
   std::unique_ptr<Parts> parts_;
 };
 
+struct RunningSession;  // serving/running_session.h
+
 struct NamedTensor {
   std::string_view name;
   ConstTensorView value;  // memory of the host
@@ -106,16 +108,18 @@ class ModelRunner {
   // name.
   ConstTensorView Output(std::string_view name) const;
 
- private:
-  struct Running;
+  // The runner that is made next begins with the session of the last Run, and what that has made
+  // of the weights. This one begins anew.
+  void LeaveToNext();
 
-  void Run(Running* running, std::span<const ConstTensorView> inputs);
-  Running* RunningOf(std::span<const ConstTensorView> inputs);
-  Running* Begin(const std::shared_ptr<const Plan>& plan);
+ private:
+  void Run(RunningSession* running, std::span<const ConstTensorView> inputs);
+  RunningSession* RunningOf(std::span<const ConstTensorView> inputs);
+  RunningSession* Begin(const std::shared_ptr<const Plan>& plan);
 
   const std::shared_ptr<const Model> model_;
-  std::list<std::unique_ptr<Running>> running_;     // the latest first
-  std::vector<std::unique_ptr<HostView>> answers_;  // in the order of the outputs; of the last Run
+  std::list<std::unique_ptr<RunningSession>> running_;  // the latest first
+  std::vector<std::unique_ptr<HostView>> answers_;      // by output, of the last Run
 };
 
 }  // namespace crema

@@ -8,6 +8,7 @@
 #include "serving/model.h"
 #include "serving/model_inputs.h"
 #include "serving/plan_cache.h"
+#include "serving/running_session.h"
 
 namespace crema {
 
@@ -24,6 +25,7 @@ struct Model::Parts {
   std::shared_ptr<const Plan> plan;  // of the extents in the text
   std::shared_ptr<const Weights> weights;
   std::unique_ptr<PlanCache> plans;
+  mutable WarmSession warm;
 
   // The plan for the text as it is, and what follows from it; all but the weights.
   static std::unique_ptr<Parts> Make(const NetFile& net, const ModelCard& card,

@@ -6,22 +6,9 @@
 #include "core/strings.h"
 #include "serving/model.h"
 #include "serving/model_parts.h"
+#include "serving/running_session.h"
 
 namespace crema {
-
-// A session of one plan.
-struct ModelRunner::Running {
-  Running(const std::shared_ptr<const Plan>& plan, const Model::Parts& parts)
-      : session(plan, parts.weights, parts.options.device.Context(parts.options.threads, 1)) {
-    session.FixWeights();
-    for (size_t i = 0; i < plan->layers.size(); ++i) {
-      if (session.state(i) != nullptr) states.push_back(plan->layers[i].name());
-    }
-  }
-
-  Session session;
-  std::vector<std::string> states;  // layers that remember something
-};
 
 namespace {
 
@@ -68,24 +55,35 @@ std::vector<ConstTensorView> InOrder(const std::vector<BlobInfo>& inputs,
 
 }  // namespace
 
-ModelRunner::ModelRunner(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
+ModelRunner::ModelRunner(std::shared_ptr<const Model> model) : model_(std::move(model)) {
+  if (auto warm = model_->parts().warm.Take()) running_.push_front(std::move(warm));
+}
 ModelRunner::~ModelRunner() = default;
 
-ModelRunner::Running* ModelRunner::Begin(const std::shared_ptr<const Plan>& plan) {
+void ModelRunner::LeaveToNext() {
+  answers_.clear();
+  if (!running_.empty()) model_->parts().warm.Put(std::move(running_.front()));
+  running_.clear();
+}
+
+RunningSession* ModelRunner::Begin(const std::shared_ptr<const Plan>& plan) {
+  const Model::Parts& parts = model_->parts();
+  const auto make = [&] {
+    running_.push_front(std::make_unique<RunningSession>(
+        plan, parts.weights, parts.options.device.Context(parts.options.threads, 1)));
+  };
   try {
-    running_.push_front(std::make_unique<Running>(plan, model_->parts()));
+    make();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kOutOfMemory || running_.empty()) throw;
     running_.clear();  // what they hold may be enough
-    running_.push_front(std::make_unique<Running>(plan, model_->parts()));
+    make();
   }
-  if (running_.size() > std::max<size_t>(model_->parts().options.max_plans, 1)) {
-    running_.pop_back();
-  }
+  if (running_.size() > std::max<size_t>(parts.options.max_plans, 1)) running_.pop_back();
   return running_.front().get();
 }
 
-ModelRunner::Running* ModelRunner::RunningOf(std::span<const ConstTensorView> inputs) {
+RunningSession* ModelRunner::RunningOf(std::span<const ConstTensorView> inputs) {
   std::vector<Shape> shapes;
   std::ranges::transform(inputs, std::back_inserter(shapes), &ConstTensorView::shape);
   const std::shared_ptr<const Plan> plan = model_->PlanFor(shapes);
@@ -96,7 +94,7 @@ ModelRunner::Running* ModelRunner::RunningOf(std::span<const ConstTensorView> in
   return running_.front().get();
 }
 
-void ModelRunner::Run(Running* running, std::span<const ConstTensorView> inputs) {
+void ModelRunner::Run(RunningSession* running, std::span<const ConstTensorView> inputs) {
   Session& session = running->session;
   for (const std::string& layer : running->states) {
     session.MutableState(layer)->Restore(LayerState());
@@ -114,7 +112,7 @@ void ModelRunner::Run(Running* running, std::span<const ConstTensorView> inputs)
 void ModelRunner::Run(std::span<const NamedTensor> inputs) {
   answers_.clear();
   const std::vector<ConstTensorView> ordered = InOrder(model_->inputs(), inputs);
-  Running* running = RunningOf(ordered);
+  RunningSession* running = RunningOf(ordered);
   try {
     Run(running, ordered);
   } catch (...) {

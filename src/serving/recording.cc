@@ -163,6 +163,7 @@ void CheckRecording(const std::shared_ptr<const Model>& model, const Recording& 
     CheckOutput(output.name, IsDiscrete(plan, output), recording.tolerance(),
                 TensorIn(bytes, recorded), runner.Output(output.name), path);
   }
+  runner.LeaveToNext();
 }
 
 }  // namespace crema

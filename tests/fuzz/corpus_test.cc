@@ -29,6 +29,7 @@ const std::map<std::string, Target>& Targets() {
       {"list", TryList},
       {"windows", TryWindows},
       {"hdf5rows", TryHdf5Rows},
+      {"modelfile", TryModelFile},
   };
   return targets;
 }
@@ -67,7 +68,7 @@ TEST_P(Broken, EndsInAnErrorOrNothing) {
 INSTANTIATE_TEST_SUITE_P(Corpus, Broken,
                          testing::Values("prototxt", "solver", "caffemodel", "solverstate", "hdf5",
                                          "datum", "image", "annotated", "tar", "list", "windows",
-                                         "hdf5rows"),
+                                         "hdf5rows", "modelfile"),
                          [](const auto& param) { return param.param; });
 
 // What fuzzing found, before it was mended: <target>-<what it was>.

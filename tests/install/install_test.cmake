@@ -37,6 +37,24 @@ run(text ${CXX} -std=c++20 ${FLAGS} ${SOURCE_DIR}/show_net.cc -o ${WORK_DIR}/sho
 run(text ${WORK_DIR}/show_net ${net})
 expect("${text}" "${layers}")
 
+# Programs that only run models, which need nothing but libcrema_deploy.
+set(model ${WORK_DIR}/m.crema)
+run(text ${BUILD_DIR}/bin/make_test_model ${model} ${WORK_DIR}/p.ppm)
+set(examples ${SOURCE_DIR}/../../examples)
+run(text ${CMAKE_COMMAND} -S ${examples} -B ${WORK_DIR}/examples -DCMAKE_PREFIX_PATH=${prefix}
+    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_C_FLAGS=${FLAGS})
+run(text ${CMAKE_COMMAND} --build ${WORK_DIR}/examples)
+run(text ${WORK_DIR}/examples/example_run ${model})
+expect("${text}" "^prob: 1 3\n")
+run(flags pkg-config --cflags --libs crema_deploy)
+separate_arguments(flags UNIX_COMMAND "${flags}")
+run(text ${CXX} -std=c++17 ${FLAGS} ${examples}/classify.cc -o ${WORK_DIR}/classify ${flags}
+    -Wl,-rpath,${prefix}/${LIBDIR})
+if(EXISTS ${prefix}/${LIBDIR}/libcrema_images.so)
+  run(text ${WORK_DIR}/classify ${model} ${WORK_DIR}/p.ppm)
+  expect("${text}" " bee\n")
+endif()
+
 # The front command, through a link as a user might make one.
 file(CREATE_LINK ${prefix}/bin/crema ${WORK_DIR}/crema SYMBOLIC)
 run(text ${WORK_DIR}/crema help)

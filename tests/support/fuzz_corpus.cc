@@ -370,6 +370,7 @@ std::vector<CorpusFile> WholeFiles() {
                    ""});
 #endif
   AddWholeData(&files);
+  AddWholeModelFile(&files);
   return files;
 }
 
@@ -378,10 +379,8 @@ std::vector<CorpusFile> BrokenFiles() {
   for (const CorpusFile& whole : WholeFiles()) {
     const bool few = IsText(whole.target) || IsMessage(whole.target) || whole.target == "hdf5rows";
     FlipBits(whole, few ? 64 : 200, &files);
-    if (IsText(whole.target)) {
-      TruncateText(whole, &files);
-      continue;
-    }
+    if (IsText(whole.target)) TruncateText(whole, &files);
+    if (IsText(whole.target)) continue;
     std::vector<size_t> offsets;
     if (IsMessage(whole.target)) {
       FieldOffsets(whole.bytes, 0, 3, &offsets);

@@ -16,6 +16,8 @@ struct CorpusFile {
 
 // Those of data sets, for WholeFiles.
 void AddWholeData(std::vector<CorpusFile>* files);
+// A file of `deploy export`.
+void AddWholeModelFile(std::vector<CorpusFile>* files);
 
 // Whole files, accepted by their targets.
 std::vector<CorpusFile> WholeFiles();

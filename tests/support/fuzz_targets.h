@@ -42,4 +42,8 @@ std::string TryWindows(std::string_view bytes);
 // An HDF5 file with a dataset `data`, read row by row as HDF5Data does.
 std::string TryHdf5Rows(std::string_view bytes);
 
+// A .crema file: as it is, and with the sizes and the checksum that its bytes would need; opened
+// where it is accepted and its net is small. The error is that of the first.
+std::string TryModelFile(std::string_view bytes);
+
 }  // namespace crema::test

@@ -1,0 +1,195 @@
+// The C interface, on top of the C++ one.
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "crema/crema.h"
+#include "crema/deploy.h"
+
+using crema::deploy::Error;
+using crema::deploy::Prediction;
+using crema::deploy::Tensor;
+using crema::deploy::TensorInfo;
+using crema::deploy::Type;
+
+struct crema_model {
+  crema::deploy::Model model;
+};
+
+struct crema_runner {
+  crema::deploy::Model model;
+  crema::deploy::Runner runner;
+  std::vector<Tensor> outputs;  // what was asked for since the last run
+};
+
+namespace {
+
+crema_status Tell(crema_status status, const char* message, crema_error* error) {
+  if (error == nullptr) return status;
+  error->status = status;
+  std::strncpy(error->message, message, sizeof(error->message) - 1);
+  error->message[sizeof(error->message) - 1] = '\0';
+  return status;
+}
+
+// Nothing is thrown into C.
+template <typename Body>
+crema_status Guarded(crema_error* error, Body&& body) noexcept {
+  try {
+    body();
+    return Tell(CREMA_OK, "", error);
+  } catch (const Error& e) {
+    return Tell(static_cast<crema_status>(e.code()), e.what(), error);
+  } catch (const std::bad_alloc&) {
+    return Tell(CREMA_OUT_OF_MEMORY, "out of memory", error);
+  } catch (const std::exception& e) {
+    return Tell(CREMA_INTERNAL, e.what(), error);
+  } catch (...) {
+    return Tell(CREMA_INTERNAL, "an unknown error", error);
+  }
+}
+
+void Require(bool given, const char* what) {
+  if (given) return;
+  throw Error(crema::deploy::Code::kInvalidArgument, std::string(what) + " is NULL");
+}
+
+crema::deploy::Options OptionsOf(const crema_options* given) {
+  crema::deploy::Options options;
+  if (given == nullptr) return options;
+  if (given->struct_size != sizeof(crema_options)) {
+    throw Error(crema::deploy::Code::kInvalidArgument, "struct_size is not sizeof(crema_options)");
+  }
+  options.threads = given->threads == 0 ? 1 : given->threads;
+  options.gpu = given->use_gpu != 0 ? given->gpu : -1;
+  return options;
+}
+
+crema_tensor ViewOf(const std::string& name, Type type, const std::vector<int64_t>& extents,
+                    const void* data) {
+  return {name.c_str(), static_cast<crema_type>(type), extents.size(), extents.data(), data};
+}
+
+void Describe(const std::vector<TensorInfo>& infos, size_t index, crema_tensor* info) {
+  Require(info != nullptr, "info");
+  if (index >= infos.size()) {
+    throw Error(crema::deploy::Code::kInvalidArgument, "there is none of that index");
+  }
+  *info = ViewOf(infos[index].name, infos[index].type, infos[index].extents, nullptr);
+}
+
+std::vector<Tensor> TensorsOf(const crema_tensor* inputs, size_t count) {
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < count; ++i) {
+    const crema_tensor& input = inputs[i];
+    Require(input.name != nullptr, "the name of an input");
+    Require(input.extents != nullptr || input.axes == 0, "the list of extents of an input");
+    tensors.push_back({input.name,
+                       static_cast<Type>(input.type),
+                       {input.extents, input.extents + input.axes},
+                       input.data});
+  }
+  return tensors;
+}
+
+}  // namespace
+
+const char* crema_version(void) { return crema::deploy::Version(); }
+
+crema_status crema_model_open(const char* path, const crema_options* options, crema_model** model,
+                              crema_error* error) {
+  return Guarded(error, [&] {
+    Require(model != nullptr, "model");
+    *model = nullptr;
+    Require(path != nullptr, "path");
+    *model = new crema_model{crema::deploy::Model::Open(path, OptionsOf(options))};
+  });
+}
+
+void crema_model_free(crema_model* model) { delete model; }
+const char* crema_model_name(const crema_model* model) { return model->model.name().c_str(); }
+const char* crema_model_task(const crema_model* model) { return model->model.task().c_str(); }
+size_t crema_model_label_count(const crema_model* model) { return model->model.labels().size(); }
+
+const char* crema_model_label(const crema_model* model, size_t index) {
+  const std::vector<std::string>& labels = model->model.labels();
+  return index < labels.size() ? labels[index].c_str() : nullptr;
+}
+
+size_t crema_model_input_count(const crema_model* model) { return model->model.inputs().size(); }
+size_t crema_model_output_count(const crema_model* model) { return model->model.outputs().size(); }
+
+crema_status crema_model_input(const crema_model* model, size_t index, crema_tensor* info,
+                               crema_error* error) {
+  return Guarded(error, [&] {
+    Require(model != nullptr, "model");
+    Describe(model->model.inputs(), index, info);
+  });
+}
+
+crema_status crema_model_output(const crema_model* model, size_t index, crema_tensor* info,
+                                crema_error* error) {
+  return Guarded(error, [&] {
+    Require(model != nullptr, "model");
+    Describe(model->model.outputs(), index, info);
+  });
+}
+
+crema_status crema_runner_new(const crema_model* model, crema_runner** runner, crema_error* error) {
+  return Guarded(error, [&] {
+    Require(runner != nullptr, "runner");
+    *runner = nullptr;
+    Require(model != nullptr, "model");
+    *runner = new crema_runner{model->model, crema::deploy::Runner(model->model), {}};
+    (*runner)->outputs.reserve(model->model.outputs().size());  // so that none moves
+  });
+}
+
+void crema_runner_free(crema_runner* runner) { delete runner; }
+
+crema_status crema_runner_run(crema_runner* runner, const crema_tensor* inputs, size_t count,
+                              crema_error* error) {
+  return Guarded(error, [&] {
+    Require(runner != nullptr, "runner");
+    Require(inputs != nullptr || count == 0, "inputs");
+    runner->outputs.clear();
+    runner->runner.Run(TensorsOf(inputs, count));
+  });
+}
+
+crema_status crema_runner_output(crema_runner* runner, const char* name, crema_tensor* output,
+                                 crema_error* error) {
+  return Guarded(error, [&] {
+    Require(runner != nullptr, "runner");
+    Require(name != nullptr, "name");
+    Require(output != nullptr, "output");
+    auto found = std::ranges::find(runner->outputs, name, &Tensor::name);
+    if (found == runner->outputs.end()) {
+      runner->outputs.push_back(runner->runner.Output(name));
+      found = runner->outputs.end() - 1;
+    }
+    *output = ViewOf(found->name, found->type, found->extents, found->data);
+  });
+}
+
+crema_status crema_runner_classify(crema_runner* runner, const void* image, size_t bytes,
+                                   crema_prediction* predictions, size_t most, size_t* count,
+                                   crema_error* error) {
+  return Guarded(error, [&] {
+    Require(runner != nullptr, "runner");
+    Require(image != nullptr, "image");
+    Require(predictions != nullptr || most == 0, "predictions");
+    Require(count != nullptr, "count");
+    *count = 0;
+    runner->outputs.clear();
+    const std::vector<std::string>& labels = runner->model.labels();
+    for (const Prediction& best : runner->runner.Classify(image, bytes, most)) {
+      const auto index = static_cast<size_t>(best.index);
+      predictions[(*count)++] = {best.index, best.score,
+                                 index < labels.size() ? labels[index].c_str() : ""};
+    }
+  });
+}

@@ -1,0 +1,200 @@
+// The C++ interface: what is inside, behind types of its own.
+#include "crema/deploy.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "core/error.h"
+#include "runtime/gpu.h"
+#include "serving/image_input.h"
+#include "serving/model.h"
+
+namespace crema::deploy {
+namespace {
+
+Code CodeOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return Code::kInvalidArgument;
+    case ErrorCode::kNotFound:
+      return Code::kNotFound;
+    case ErrorCode::kUnsupported:
+      return Code::kUnsupported;
+    case ErrorCode::kDataLoss:
+      return Code::kDataLoss;
+    case ErrorCode::kIoFailure:
+      return Code::kIo;
+    case ErrorCode::kOutOfMemory:
+      return Code::kOutOfMemory;
+    case ErrorCode::kDeviceFailure:
+      return Code::kDevice;
+    default:
+      return Code::kInternal;
+  }
+}
+
+// Whatever is thrown inside leaves as an Error.
+template <typename Body>
+auto Translated(Body&& body) {
+  try {
+    return body();
+  } catch (const Error&) {
+    throw;
+  } catch (const crema::Error& error) {
+    throw Error(CodeOf(error.code()), error.what());
+  } catch (const std::bad_alloc&) {
+    throw Error(Code::kOutOfMemory, "out of memory");
+  } catch (const std::exception& error) {
+    throw Error(Code::kInternal, error.what());
+  }
+}
+
+const Registry& Layers() {
+  static const Registry registry = BuiltinRegistry();
+  return registry;
+}
+
+ModelOptions Inner(const Options& options) {
+  if (options.threads < 1) throw Error(Code::kInvalidArgument, "threads must be 1 or more");
+  ModelOptions inner;
+  inner.threads = options.threads;
+  if (options.gpu >= 0) inner.device = OpenGpu(options.gpu);
+  return inner;
+}
+
+std::vector<TensorInfo> InfosOf(const std::vector<BlobInfo>& blobs) {
+  std::vector<TensorInfo> infos;
+  for (const BlobInfo& blob : blobs) {
+    infos.push_back(
+        {blob.name, blob.dtype == DType::kU8 ? Type::kUInt8 : Type::kFloat32, blob.shape});
+  }
+  return infos;
+}
+
+ConstTensorView ViewOf(const Tensor& tensor) {
+  if (tensor.type != Type::kFloat32 && tensor.type != Type::kUInt8) {
+    throw Error(Code::kInvalidArgument, "a tensor of an unknown type");
+  }
+  return {tensor.data, Shape(std::span<const int64_t>(tensor.extents)),
+          tensor.type == Type::kUInt8 ? DType::kU8 : DType::kF32};
+}
+
+}  // namespace
+
+const char* Version() noexcept { return CREMA_VERSION; }
+
+Error::Error(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+Error::~Error() = default;
+
+struct Model::Impl {
+  explicit Impl(std::shared_ptr<const crema::Model> opened)
+      : model(std::move(opened)),
+        inputs(InfosOf(model->inputs())),
+        outputs(InfosOf(model->outputs())) {}
+
+  std::shared_ptr<const crema::Model> model;
+  std::vector<TensorInfo> inputs;
+  std::vector<TensorInfo> outputs;
+};
+
+Model::Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+Model Model::Open(const std::string& path, const Options& options) {
+  return Translated([&] {
+    return Model(std::make_shared<const Impl>(
+        crema::Model::Open(path, Inner(options), Layers(), NullSink())));
+  });
+}
+
+Model Model::FromCaffe(const std::string& net, const std::string& weights, const Options& options) {
+  return Translated([&] {
+    const NetFile file = ReadNet(net);
+    ModelCard card;
+    card.name = file.net.name();
+    return Model(std::make_shared<const Impl>(crema::Model::Make(
+        file, {.paths = {weights}}, card, Inner(options), Layers(), NullSink())));
+  });
+}
+
+const std::string& Model::name() const { return impl_->model->card().name; }
+const std::string& Model::task() const { return impl_->model->card().task; }
+const std::vector<std::string>& Model::labels() const { return impl_->model->card().labels; }
+const std::vector<TensorInfo>& Model::inputs() const { return impl_->inputs; }
+const std::vector<TensorInfo>& Model::outputs() const { return impl_->outputs; }
+bool Model::Batches() const { return impl_->model->Batches(); }
+
+struct Runner::Impl {
+  explicit Impl(const Model& of) : model(of.impl_), runner(model->model) {}
+
+  std::shared_ptr<const Model::Impl> model;
+  ModelRunner runner;
+
+  crema::Tensor ReadImage(const void* image, size_t bytes) const;
+  std::vector<Prediction> Best(size_t most) const;
+};
+
+crema::Tensor Runner::Impl::ReadImage(const void* image, size_t bytes) const {
+  const std::vector<TensorInfo>& inputs = model->inputs;
+  const bool fits = inputs.size() == 1 && model->outputs.size() == 1 &&
+                    inputs[0].type == Type::kFloat32 && inputs[0].extents.size() == 4 &&
+                    (inputs[0].extents[1] == 1 || inputs[0].extents[1] == 3);
+  if (!fits) {
+    throw Error(Code::kInvalidArgument,
+                "this model does not take one image: it has another number of inputs or outputs, "
+                "or one that is not N x 1 or 3 x H x W");
+  }
+  const std::vector<int64_t>& extents = inputs[0].extents;
+  crema::Tensor input({1, extents[1], extents[2], extents[3]}, DType::kF32);
+  FillImageInput(std::string(static_cast<const char*>(image), bytes), "the image",
+                 model->model->card().preprocessing, input.view());
+  return input;
+}
+
+std::vector<Prediction> Runner::Impl::Best(size_t most) const {
+  const std::span<const float> scores = runner.Output(model->outputs[0].name).span<float>();
+  const std::vector<std::string>& labels = model->model->card().labels;
+  std::vector<Prediction> predictions;
+  for (size_t k = 0; k < scores.size(); ++k) {
+    predictions.push_back({static_cast<int>(k), scores[k], k < labels.size() ? labels[k] : ""});
+  }
+  std::ranges::stable_sort(predictions, std::ranges::greater{}, &Prediction::score);
+  if (predictions.size() > most) predictions.resize(most);
+  return predictions;
+}
+
+Runner::Runner(const Model& model)
+    : impl_(Translated([&] { return std::make_unique<Impl>(model); })) {}
+Runner::~Runner() = default;
+Runner::Runner(Runner&& other) noexcept = default;
+Runner& Runner::operator=(Runner&& other) noexcept = default;
+
+void Runner::Run(const std::vector<Tensor>& inputs) {
+  Translated([&] {
+    std::vector<NamedTensor> named;
+    for (const Tensor& input : inputs) named.push_back({input.name, ViewOf(input)});
+    impl_->runner.Run(named);
+  });
+}
+
+Tensor Runner::Output(const std::string& name) const {
+  return Translated([&] {
+    const ConstTensorView view = impl_->runner.Output(name);
+    const auto dims = view.shape().dims();
+    return Tensor{name,
+                  view.dtype() == DType::kU8 ? Type::kUInt8 : Type::kFloat32,
+                  {dims.begin(), dims.end()},
+                  view.raw()};
+  });
+}
+
+std::vector<Prediction> Runner::Classify(const void* image, size_t bytes, size_t most) {
+  return Translated([&] {
+    const crema::Tensor input = impl_->ReadImage(image, bytes);
+    const NamedTensor named{impl_->model->inputs[0].name, input.view()};
+    impl_->runner.Run({&named, 1});
+    return impl_->Best(most);
+  });
+}
+
+}  // namespace crema::deploy

@@ -1,0 +1,105 @@
+// crema/crema.h, as a program of others sees it.
+#include <cstring>
+#include <vector>
+
+#include "api/model_files.h"
+#include "crema/crema.h"
+
+namespace crema::api_test {
+namespace {
+
+class CApi : public WithModel {
+ protected:
+  void SetUp() override {
+    WithModel::SetUp();
+    ASSERT_EQ(crema_model_open(this->model().c_str(), nullptr, &handle_, &error_), CREMA_OK)
+        << error_.message;
+    ASSERT_EQ(crema_runner_new(handle_, &runner_, &error_), CREMA_OK) << error_.message;
+  }
+  void TearDown() override {
+    crema_model_free(handle_);  // before its runner
+    crema_runner_free(runner_);
+  }
+  crema_status Run(const std::vector<float>& values, int64_t batch) {
+    const int64_t extents[] = {batch, 3, 12, 12};
+    const crema_tensor input = {"data", CREMA_FLOAT32, 4, extents, values.data()};
+    return crema_runner_run(runner_, &input, 1, &error_);
+  }
+
+  crema_model* handle_ = nullptr;
+  crema_runner* runner_ = nullptr;
+  crema_error error_ = {CREMA_OK, ""};
+};
+
+TEST_F(CApi, RunsAModel) {
+  EXPECT_STREQ(crema_model_name(handle_), "three");
+  EXPECT_STREQ(crema_model_task(handle_), "classify");
+  ASSERT_EQ(crema_model_label_count(handle_), 2U);
+  EXPECT_STREQ(crema_model_label(handle_, 1), "bee");
+  EXPECT_EQ(crema_model_label(handle_, 2), nullptr);
+  ASSERT_EQ(crema_model_input_count(handle_), 1U);
+  crema_tensor info;
+  ASSERT_EQ(crema_model_input(handle_, 0, &info, nullptr), CREMA_OK);
+  EXPECT_STREQ(info.name, "data");
+  ASSERT_EQ(info.axes, 4U);
+  EXPECT_EQ(info.extents[0], -1);
+  EXPECT_EQ(info.data, nullptr);
+  ASSERT_EQ(Run(std::vector<float>(2 * 432, 0.5F), 2), CREMA_OK) << error_.message;
+  crema_tensor output;
+  ASSERT_EQ(crema_runner_output(runner_, "prob", &output, &error_), CREMA_OK);
+  ASSERT_EQ(output.axes, 2U);
+  EXPECT_EQ(output.extents[0], 2);
+  const auto* values = static_cast<const float*>(output.data);
+  EXPECT_NEAR(values[0] + values[1] + values[2], 1, 1e-5);
+  EXPECT_EQ(std::memcmp(values, values + 3, 3 * sizeof(float)), 0);
+}
+
+#ifdef CREMA_HAVE_OPENCV
+TEST_F(CApi, ClassifiesImages) {
+  const std::string image = BytesOf(picture());
+  crema_prediction best[2];
+  size_t count = 9;
+  ASSERT_EQ(crema_runner_classify(runner_, image.data(), image.size(), best, 2, &count, &error_),
+            CREMA_OK)
+      << error_.message;
+  EXPECT_EQ(count, 2U);
+  EXPECT_GE(best[0].score, best[1].score);
+  EXPECT_EQ(crema_runner_classify(runner_, "x", 1, best, 2, &count, &error_), CREMA_DATA_LOSS);
+  EXPECT_EQ(count, 0U);
+}
+#endif
+
+TEST_F(CApi, FailuresSayWhy) {
+  crema_model* none = handle_;
+  EXPECT_EQ(crema_model_open("/no/such.crema", nullptr, &none, &error_), CREMA_NOT_FOUND);
+  EXPECT_EQ(none, nullptr);
+  EXPECT_EQ(error_.status, CREMA_NOT_FOUND);
+  EXPECT_NE(std::strstr(error_.message, "no such file"), nullptr) << error_.message;
+  crema_options options = {};
+  EXPECT_EQ(crema_model_open(model().c_str(), &options, &none, &error_), CREMA_INVALID_ARGUMENT);
+  EXPECT_NE(std::strstr(error_.message, "struct_size"), nullptr);
+  EXPECT_EQ(crema_model_open(nullptr, nullptr, &none, nullptr), CREMA_INVALID_ARGUMENT);
+  EXPECT_EQ(crema_model_open("x", nullptr, nullptr, nullptr), CREMA_INVALID_ARGUMENT);
+  crema_tensor tensor;
+  EXPECT_EQ(crema_model_input(handle_, 1, &tensor, &error_), CREMA_INVALID_ARGUMENT);
+  EXPECT_EQ(crema_runner_output(runner_, "prob", &tensor, &error_), CREMA_INVALID_ARGUMENT);
+  EXPECT_EQ(Run(std::vector<float>(), -1), CREMA_INVALID_ARGUMENT);
+  EXPECT_EQ(crema_runner_run(runner_, nullptr, 1, &error_), CREMA_INVALID_ARGUMENT);
+  const crema_tensor unnamed = {};
+  EXPECT_EQ(crema_runner_run(runner_, &unnamed, 1, &error_), CREMA_INVALID_ARGUMENT);
+  EXPECT_EQ(Run(std::vector<float>(432, 0.5F), 1), CREMA_OK);
+  EXPECT_EQ(error_.status, CREMA_OK);
+  crema_model_free(nullptr);
+  crema_runner_free(nullptr);
+}
+
+// A long message is cut, and ends.
+TEST_F(CApi, MessagesEnd) {
+  const std::string path(5000, 'x');
+  crema_model* none = nullptr;
+  EXPECT_NE(crema_model_open(path.c_str(), nullptr, &none, &error_), CREMA_OK);
+  EXPECT_LT(std::strlen(error_.message), sizeof(error_.message));
+}
+
+}  // namespace
+}  // namespace crema::api_test

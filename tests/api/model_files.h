@@ -1,0 +1,44 @@
+// A model file and a picture, made by make_test_model.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "support/temp_dir.h"
+
+namespace crema::api_test {
+
+class WithModel : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string command =
+        std::string(CREMA_BIN_DIR) + "/make_test_model " + model() + " " + picture();
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  }
+  std::string model() const { return folder_.File("m.crema"); }
+  std::string picture() const { return folder_.File("p.ppm"); }
+  std::string BytesOf(const std::string& path) const {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void Write(const std::string& name, const std::string& bytes) const {
+    folder_.Write(name, bytes);
+  }
+  // What an example prints.
+  std::string OutputOf(const std::string& example, const std::string& arguments) const {
+    const std::string out = folder_.File("out");
+    const std::string command =
+        std::string(CREMA_BIN_DIR) + "/example_" + example + " " + arguments + " > " + out;
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+    return BytesOf(out);
+  }
+
+ private:
+  test::TempDir folder_;
+};
+
+}  // namespace crema::api_test
