@@ -168,9 +168,11 @@ struct LayerComparison::Side {
     const int64_t pixels = view.shape().count(2);
     if (spec.format == MemoryFormat::kBlocked) {
       BlockedToPlain(threads, batch, channels, pixels, static_cast<const float*>(view.raw()), to);
-    } else {
+    } else if (spec.format == MemoryFormat::kBlockedBF16) {
       BlockedToPlain(threads, batch, channels, pixels, static_cast<const BFloat16*>(view.raw()),
                      to);
+    } else {
+      return {};
     }
     return plain;
   }
