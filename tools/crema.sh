@@ -14,7 +14,7 @@ list() {
 train          learn the weights of a net: crema train --solver=solver.prototxt
 check          look for what would stop train: crema check --solver=solver.prototxt
 evaluate       measure weights on the test data: crema evaluate --model=net --weights=file
-deploy         classify images, detect objects: crema deploy classify --model=net --weights=file image...
+deploy         classify, detect, segment, run, bench, verify, export: crema deploy classify --model=m.crema image...
 report         curves and results of runs as one page: crema report run... -o report.html
 convert_imageset  image files to LMDB: crema convert_imageset root/ list.txt output
 convert_mnist  MNIST's IDX files to LMDB: crema convert_mnist images labels output

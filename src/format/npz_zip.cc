@@ -19,9 +19,21 @@ constexpr std::string_view kNpyEnd = ".npy";
 constexpr uint64_t kMostEntryBytes = uint64_t{1} << 34;  // 2^31 doubles
 constexpr unsigned kChunk = 1U << 24;
 
+// Whether a zip ends where its last record says. minizip takes files that are cut within it.
+bool EndsAsZip(const RandomFile& file) {
+  constexpr uint64_t kRecord = 22, kMostComment = UINT16_MAX;
+  const uint64_t most = std::min(file.size(), kRecord + kMostComment);
+  const std::string tail = file.Read(file.size() - most, most);
+  const size_t at = tail.rfind("PK\x05\x06");
+  if (at == std::string::npos || tail.size() - at < kRecord) return false;
+  const auto byte = [&](size_t i) { return size_t{static_cast<uint8_t>(tail[at + i])}; };
+  return tail.size() - at == kRecord + byte(20) + 256 * byte(21);
+}
+
 class ZipReader {
  public:
-  explicit ZipReader(const std::string& path) : path_(path), zip_(unzOpen64(path.c_str())) {
+  explicit ZipReader(const std::string& path) : path_(path), file_(path) {
+    if (EndsAsZip(file_)) zip_ = unzOpen64(path.c_str());
     if (zip_ == nullptr) Damaged("the list of what is in it cannot be found");
   }
   ~ZipReader() { unzClose(zip_); }
@@ -74,7 +86,7 @@ class ZipReader {
         info.uncompressed_size / kMostCompression > info.compressed_size + 1) {
       Damaged(StrCat("'", name, "' says that it is larger than it can be"));
     }
-    if (info.compressed_size > FileBytes()) {
+    if (info.compressed_size > file_.size()) {
       Damaged(StrCat("'", name, "' is larger than the file"));
     }
     if (unzOpenCurrentFile(zip_) != UNZ_OK) Damaged(StrCat("'", name, "' cannot be unpacked"));
@@ -93,10 +105,9 @@ class ZipReader {
     return bytes;
   }
 
-  uint64_t FileBytes() const { return RandomFile(path_).size(); }
-
   const std::string& path_;
-  unzFile zip_;
+  const RandomFile file_;
+  unzFile zip_ = nullptr;
 };
 
 class ZipWriter {
@@ -143,10 +154,7 @@ class ZipWriter {
 
 }  // namespace
 
-std::vector<NamedArray> ReadNpz(const std::string& path) {
-  ReadFileStart(path, 1);  // throws for a file that is not there, and says why
-  return ZipReader(path).ReadAll();
-}
+std::vector<NamedArray> ReadNpz(const std::string& path) { return ZipReader(path).ReadAll(); }
 
 void WriteNpz(const std::string& path, std::span<const NamedArrayView> arrays) {
   uint64_t bytes = 0;

@@ -9,9 +9,34 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "math/blocked_copy.h"
+#include "math/boxes.h"
 #include "runtime/session.h"
 
 namespace crema {
+namespace {
+
+struct ScoredBox {
+  float image = 0;
+  float label = 0;
+  Box box;
+};
+
+std::vector<ScoredBox> BoxesAbove(const ConstTensorView& rows, double least) {
+  std::vector<ScoredBox> boxes;
+  const std::span<const float> values = rows.span<float>();
+  for (size_t at = 0; at + 7 <= values.size(); at += 7) {
+    const float* row = values.data() + at;
+    if (row[1] < 0 || !(double{row[2]} > least)) continue;
+    boxes.push_back({row[0], row[1], {row[3], row[4], row[5], row[6]}});
+  }
+  return boxes;
+}
+
+double OverlapOfSame(const ScoredBox& a, const ScoredBox& b) {
+  return a.image == b.image && a.label == b.label ? Overlap(a.box, b.box) : 0;
+}
+
+}  // namespace
 
 double Difference::relative() const {
   if (squares == 0) return 0;
@@ -46,7 +71,7 @@ bool AreScores(const ConstTensorView& a, const ConstTensorView& b) {
          (shape.axes() == 2 || shape.axes() == 4) && shape[1] >= 2;
 }
 
-void AddTopOne(const ConstTensorView& a, const ConstTensorView& b, TopOne* top) {
+void AddTopOne(const ConstTensorView& a, const ConstTensorView& b, Agreement* top) {
   const Shape& shape = a.shape();
   const auto classes = static_cast<size_t>(shape[1]);
   const auto pixels = static_cast<size_t>(shape.count(2));
@@ -63,6 +88,25 @@ void AddTopOne(const ConstTensorView& a, const ConstTensorView& b, TopOne* top) 
       top->agree += best(a.data<float>() + at) == best(b.data<float>() + at) ? 1 : 0;
       ++top->of;
     }
+  }
+}
+
+bool AreBoxes(const BlobInfo& output) {
+  const std::vector<int64_t>& shape = output.shape;
+  return shape.size() == 4 && shape[2] < 0 && shape[3] == 7;
+}
+
+void AddBoxes(const ConstTensorView& a, const ConstTensorView& b, double least, Agreement* boxes) {
+  constexpr double kSame = 0.5;
+  const std::vector<ScoredBox> ours = BoxesAbove(a, least);
+  std::vector<ScoredBox> theirs = BoxesAbove(b, least);
+  boxes->of += static_cast<int64_t>(std::max(ours.size(), theirs.size()));
+  for (const ScoredBox& box : ours) {
+    const auto best = std::ranges::max_element(
+        theirs, {}, [&](const ScoredBox& other) { return OverlapOfSame(box, other); });
+    if (best == theirs.end() || OverlapOfSame(box, *best) < kSame) continue;
+    ++boxes->agree;
+    theirs.erase(best);
   }
 }
 
@@ -124,9 +168,11 @@ struct LayerComparison::Side {
     const int64_t pixels = view.shape().count(2);
     if (spec.format == MemoryFormat::kBlocked) {
       BlockedToPlain(threads, batch, channels, pixels, static_cast<const float*>(view.raw()), to);
-    } else {
+    } else if (spec.format == MemoryFormat::kBlockedBF16) {
       BlockedToPlain(threads, batch, channels, pixels, static_cast<const BFloat16*>(view.raw()),
                      to);
+    } else {
+      return {};
     }
     return plain;
   }

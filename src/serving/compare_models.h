@@ -29,18 +29,27 @@ struct Difference {
 // Adds the elements of two arrays of f32, or says in `note` why they cannot be compared.
 void AddDifference(const ConstTensorView& a, const ConstTensorView& b, Difference* difference);
 
-// How often two arrays of scores, N x classes or N x classes x H x W, have their largest at the
-// same class.
-struct TopOne {
+// How often two answers agree.
+struct Agreement {
   int64_t agree = 0;
   int64_t of = 0;
   double share() const {
     return of == 0 ? 1 : static_cast<double>(agree) / static_cast<double>(of);
   }
 };
+
+// How often two arrays of scores, N x classes or N x classes x H x W, have their largest at the
+// same class.
+void AddTopOne(const ConstTensorView& a, const ConstTensorView& b, Agreement* top);
 // Whether they are such arrays, of the same extents.
 bool AreScores(const ConstTensorView& a, const ConstTensorView& b);
-void AddTopOne(const ConstTensorView& a, const ConstTensorView& b, TopOne* top);
+
+// How many boxes of two DetectionOutputs, rows of 7, with scores above `least`, have one in the
+// other: of the same image and class, overlapping by half (IoU). Of those of the side that has
+// more.
+void AddBoxes(const ConstTensorView& a, const ConstTensorView& b, double least, Agreement* boxes);
+// Whether an output is of that kind.
+bool AreBoxes(const BlobInfo& output);
 
 // Options under which every blob of a model can be looked at, in whatever format it lies: the rows
 // of production, but nothing fused and no memory shared.

@@ -114,7 +114,7 @@ TEST(Npy, HostileHeaders) {
   for (int i = 0; i < 40; ++i) axes += "1, ";
   EXPECT_EQ(CodeOf(shape(axes + ")"), "more than 32 axes"), ErrorCode::kDataLoss);
   EXPECT_EQ(CodeOf(File("'<f4'", "Maybe", "(2,)", two), "no bool"), ErrorCode::kDataLoss);
-  EXPECT_EQ(CodeOf(File("'<f4", "False", "(2,)", two), ""), ErrorCode::kDataLoss);
+  EXPECT_EQ(CodeOf(File("<f4", "False", "(2,)", two), ""), ErrorCode::kDataLoss);
   EXPECT_EQ(CodeOf(File("'<f4', 'descr': '<f4'", "False", "(2,)", two), "twice"),
             ErrorCode::kDataLoss);
   std::string version = good;

@@ -10,6 +10,7 @@
 #include "core/strings.h"
 #include "deploy/actions.h"
 #include "deploy/arrays.h"
+#include "deploy/detect_options.h"
 #include "deploy/options.h"
 #include "deploy/pictures.h"
 #include "deploy/verify_parts.h"
@@ -25,7 +26,9 @@ DEFINE_string(against_weights, "", "verify: weights of a prototxt --against; els
 DEFINE_string(against_precision, "", "verify: its precision, FP32 or BF16, if it is a prototxt");
 DEFINE_double(atol, 1e-5, "verify: how far values may be apart");
 DEFINE_double(rtol, 1e-4, "verify: the same, as a part of the largest value of the output");
-DEFINE_double(agreement, 0.99, "verify --against: the least part of equal top-1 classes");
+DEFINE_double(
+    agreement, 0.99,
+    "verify --against: the least part of equal top-1 classes, or of boxes that both find");
 DEFINE_int32(samples, 8, "verify: random inputs, where no images or arrays are given");
 DEFINE_bool(layers, true, "verify --against: compare every blob, not only the outputs");
 
@@ -134,7 +137,7 @@ int CompareModels(const ModelNames& names, const std::vector<std::string>& argum
   const ModelOptions options = ModelOptionsOfFlags(ThreadsOfFlag());
   const auto a = OpenModel(names, registry, options);
   const auto b = OpenModel(other, registry, options);
-  ModelPair pair(a, b);
+  ModelPair pair(a, b, FLAGS_confidence);
   std::unique_ptr<LayerComparison> layers;
   if (FLAGS_layers) {
     const ModelOptions looking = ToBeLookedAt(options);
@@ -149,7 +152,7 @@ int CompareModels(const ModelNames& names, const std::vector<std::string>& argum
   const bool fixed = IsGiven("atol") || IsGiven("rtol");
   const Tolerance tolerance{.atol = FLAGS_atol, .rtol = FLAGS_rtol};
   const bool close =
-      PrintOutputs(pair.differences(), fixed ? std::optional(tolerance) : std::nullopt);
+      PrintOutputs(pair.Comparable(), fixed ? std::optional(tolerance) : std::nullopt);
   const bool agree = PrintAgreement(pair, FLAGS_agreement);
   return close && agree ? 0 : 1;
 }

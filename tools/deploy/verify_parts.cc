@@ -37,13 +37,15 @@ std::string Line(const Difference& d) {
 
 }  // namespace
 
-ModelPair::ModelPair(const std::shared_ptr<const Model>& a, const std::shared_ptr<const Model>& b)
-    : a_(a), b_(b) {
+ModelPair::ModelPair(const std::shared_ptr<const Model>& a, const std::shared_ptr<const Model>& b,
+                     double confidence)
+    : confidence_(confidence), a_(a), b_(b) {
   for (const BlobInfo& blob : a->outputs()) {
     if (std::ranges::count(b->outputs(), blob.name, &BlobInfo::name) == 0) continue;
     differences_.push_back({.blob = blob.name});
+    boxes_.push_back(AreBoxes(blob));
   }
-  tops_.resize(differences_.size());
+  agreements_.resize(differences_.size());
   if (differences_.empty()) {
     Fail(ErrorCode::kInvalidArgument, "the two models have no output of the same name");
   }
@@ -55,9 +57,21 @@ void ModelPair::Add(std::span<const NamedTensor> inputs) {
   for (size_t i = 0; i < differences_.size(); ++i) {
     const ConstTensorView x = a_.Output(differences_[i].blob);
     const ConstTensorView y = b_.Output(differences_[i].blob);
+    if (boxes_[i]) {
+      AddBoxes(x, y, confidence_, &agreements_[i]);
+      continue;
+    }
     AddDifference(x, y, &differences_[i]);
-    if (AreScores(x, y)) AddTopOne(x, y, &tops_[i]);
+    if (AreScores(x, y)) AddTopOne(x, y, &agreements_[i]);
   }
+}
+
+std::vector<Difference> ModelPair::Comparable() const {
+  std::vector<Difference> comparable;
+  for (size_t i = 0; i < differences_.size(); ++i) {
+    if (!boxes_[i]) comparable.push_back(differences_[i]);
+  }
+  return comparable;
 }
 
 bool PrintOutputs(const std::vector<Difference>& differences,
@@ -84,20 +98,21 @@ void PrintLayers(const std::vector<Difference>& differences) {
 
 bool PrintAgreement(const ModelPair& pair, double least) {
   bool all = true;
-  for (size_t i = 0; i < pair.tops().size(); ++i) {
-    const TopOne& top = pair.tops()[i];
-    if (top.of == 0) continue;
-    const bool fits = top.share() >= least;
+  for (size_t i = 0; i < pair.agreements().size(); ++i) {
+    const Agreement& agreement = pair.agreements()[i];
+    if (agreement.of == 0) continue;
+    const bool fits = agreement.share() >= least;
     all = all && fits;
     const std::string& blob = pair.differences()[i].blob;
     if (FLAGS_json) {
-      std::printf("{\"output\": %s, \"top1_agreement\": %s, \"of\": %lld, \"fits\": %s}\n",
-                  JsonString(blob).c_str(), JsonNumber(top.share()).c_str(),
-                  static_cast<long long>(top.of), fits ? "true" : "false");
+      std::printf("{\"output\": %s, \"%s\": %s, \"of\": %lld, \"fits\": %s}\n",
+                  JsonString(blob).c_str(), pair.HasBoxes(i) ? "box_agreement" : "top1_agreement",
+                  JsonNumber(agreement.share()).c_str(), static_cast<long long>(agreement.of),
+                  fits ? "true" : "false");
     } else {
-      std::printf("%-32s top-1 agreement %lld of %lld%s\n", blob.c_str(),
-                  static_cast<long long>(top.agree), static_cast<long long>(top.of),
-                  fits ? "" : " TOO FEW");
+      std::printf("%-32s %s agreement %lld of %lld%s\n", blob.c_str(),
+                  pair.HasBoxes(i) ? "box" : "top-1", static_cast<long long>(agreement.agree),
+                  static_cast<long long>(agreement.of), fits ? "" : " TOO FEW");
     }
   }
   return all;
