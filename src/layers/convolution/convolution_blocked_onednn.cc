@@ -7,6 +7,7 @@
 
 #include "core/strings.h"
 #include "graph/precision.h"
+#include "graph/shares_weights.h"
 #include "layers/convolution/convolution_blocked.h"
 #include "math/blocked_conv.h"
 #include "math/cpu/onednn/conv_rates.h"
@@ -166,8 +167,11 @@ Support Supports(const Kind& kind, const KernelQuery& query) {
   return SupportsFastBlockedConv(query, kind.plain_input, kind.bf16);
 }
 
-struct State final : KernelState {
+struct State final : KernelState, SharesWeights {
   State(const KernelQuery& query, const Kind& kind) : conv(kind.ConfigOf(query)), epilogue(query) {}
+  SharedKeptWeights Kept() const override { return conv.Kept(); }
+  bool TakeKept(const SharedKeptWeights& kept) override { return conv.TakeKept(kept); }
+
   BlockedConv conv;
   ConvEpilogueNumbers epilogue;
 };

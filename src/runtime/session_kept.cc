@@ -1,0 +1,27 @@
+// What rows make of fixed weights is the same in all sessions over them.
+#include "core/strings.h"
+#include "runtime/session.h"
+
+namespace crema {
+namespace {
+
+// What the values were made of, and by which row.
+std::string KeyOf(const Plan& plan, const PlannedLayer& layer, const Kernel& row) {
+  std::string key = StrCat(layer.name(), "\n", row.name);
+  for (const int absorbed : layer.absorbs) {
+    key += StrCat("\n", plan.layers[static_cast<size_t>(absorbed)].name());
+  }
+  return key;
+}
+
+}  // namespace
+
+void Session::ShareKept(KeptPool* pool) {
+  CREMA_CHECK(weights_fixed_);
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    auto* state = dynamic_cast<SharesWeights*>(steps_[i].kernel_state.get());
+    if (state != nullptr) pool->Share(KeyOf(*plan_, plan_->layers[i], *steps_[i].kernel), state);
+  }
+}
+
+}  // namespace crema
