@@ -9,6 +9,7 @@
 #include <span>
 
 #include "math/bias_activation.h"
+#include "math/kept_weights.h"
 
 namespace crema {
 
@@ -84,6 +85,11 @@ class BlockedConv {
 
   // Makes what running needs; Forward and Backward call it when it was not.
   void Prepare();
+  // What Forward keeps of the weights, null before it does; and the same of another one, for the
+  // same learned values, instead of its own: false where it is in another order.
+  SharedKeptWeights Kept() const;
+  bool TakeKept(const SharedKeptWeights& kept);
+
   // `keep_weights`: learned values are those of the call before, if that said so too.
   void Forward(const void* x, const ConvLearned& learned, const void* added, void* y,
                bool keep_weights, std::span<std::byte> scratch);

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "math/bias_activation.h"
+#include "math/kept_weights.h"
 
 namespace crema {
 
@@ -40,6 +41,11 @@ class PackedProduct {
   // `keep_weights`: weights are those of the call before, if that said so too.
   void Forward(const float* x, const float* weight, const float* bias, float* y, bool keep_weights,
                std::span<std::byte> scratch);
+
+  // What Forward keeps of the weights, null before it does; and the same of another one, for the
+  // same weights, instead of its own: false where it is in another order.
+  SharedKeptWeights Kept() const;
+  bool TakeKept(const SharedKeptWeights& kept);
 
   // The next call packs its weights, even if the one before was to keep them.
   void ForgetWeights();

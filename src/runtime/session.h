@@ -9,6 +9,7 @@
 #include "core/exec_context.h"
 #include "core/tensor.h"
 #include "graph/plan.h"
+#include "runtime/kept_pool.h"
 #include "runtime/layer_observer.h"
 #include "runtime/weights.h"
 
@@ -36,6 +37,9 @@ class Session {
   // Promises that nobody changes the weights any more: rows of the kernel lists may keep what they
   // make of them. Otherwise they make it anew in each pass.
   void FixWeights() { weights_fixed_ = true; }
+  // Uses what other sessions over the same weights have made of them, and lets others use what this
+  // one has. Of use before the first pass, and behind it. Requires: all of them fixed them.
+  void ShareKept(KeptPool* pool);
 
   // A factor on all losses that gradients of the next Backward start from, and so on these.
   void set_loss_scale(double scale) { loss_scale_ = scale; }

@@ -25,6 +25,7 @@ struct Model::Parts {
   std::shared_ptr<const Plan> plan;  // of the extents in the text
   std::shared_ptr<const Weights> weights;
   std::unique_ptr<PlanCache> plans;
+  mutable KeptPool kept;  // goes behind the sessions
   mutable WarmSession warm;
 
   // The plan for the text as it is, and what follows from it; all but the weights.

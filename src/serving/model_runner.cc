@@ -70,7 +70,7 @@ RunningSession* ModelRunner::Begin(const std::shared_ptr<const Plan>& plan) {
   const Model::Parts& parts = model_->parts();
   const auto make = [&] {
     running_.push_front(std::make_unique<RunningSession>(
-        plan, parts.weights, parts.options.device.Context(parts.options.threads, 1)));
+        plan, parts.weights, parts.options.device.Context(parts.options.threads, 1), &parts.kept));
   };
   try {
     make();
@@ -104,6 +104,7 @@ void ModelRunner::Run(RunningSession* running, std::span<const ConstTensorView> 
     session.Write(session.MutableData(model_->inputs()[i].name), inputs[i].raw());
   }
   session.Forward();
+  if (!std::exchange(running->shares, true)) session.ShareKept(&model_->parts().kept);
   for (const BlobInfo& output : model_->outputs()) {
     answers_.push_back(std::make_unique<HostView>(session, session.Data(output.name)));
   }

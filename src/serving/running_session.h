@@ -14,9 +14,10 @@ namespace crema {
 // Thread safety: one thread at a time.
 struct RunningSession {
   RunningSession(const std::shared_ptr<const Plan>& plan,
-                 const std::shared_ptr<const Weights>& weights, ExecContext context)
+                 const std::shared_ptr<const Weights>& weights, ExecContext context, KeptPool* kept)
       : session(plan, weights, std::move(context)) {
     session.FixWeights();
+    session.ShareKept(kept);
     for (size_t i = 0; i < plan->layers.size(); ++i) {
       if (session.state(i) != nullptr) states.push_back(plan->layers[i].name());
     }
@@ -24,6 +25,7 @@ struct RunningSession {
 
   Session session;
   std::vector<std::string> states;  // layers that remember something
+  bool shares = false;              // what it made of the weights, since its first pass
 };
 
 // One that ran and is not needed any more: what it has made of the weights serves the next.

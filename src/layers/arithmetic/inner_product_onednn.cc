@@ -3,6 +3,7 @@
 // Where it has to do so too it is slower (bench/layers_bench).
 #include <memory>
 
+#include "graph/shares_weights.h"
 #include "layers/arithmetic/inner_product.h"
 #include "layers/blocked_input.h"
 #include "math/packed_product.h"
@@ -36,8 +37,11 @@ Support Supports(const KernelQuery& query) {
   return {};
 }
 
-struct State final : KernelState {
+struct State final : KernelState, SharesWeights {
   explicit State(const KernelQuery& query) : product(ConfigOf(query)) {}
+  SharedKeptWeights Kept() const override { return product.Kept(); }
+  bool TakeKept(const SharedKeptWeights& kept) override { return product.TakeKept(kept); }
+
   PackedProduct product;
 };
 

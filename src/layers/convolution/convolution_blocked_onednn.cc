@@ -8,6 +8,7 @@
 
 #include "core/strings.h"
 #include "graph/precision.h"
+#include "graph/shares_weights.h"
 #include "layers/convolution/conv_siblings.h"
 #include "layers/convolution/convolution_blocked.h"
 #include "math/blocked_conv.h"
@@ -170,10 +171,13 @@ Support Supports(const Kind& kind, const KernelQuery& query) {
   return SupportsFastBlockedConv(query, kind.plain_input, kind.bf16);
 }
 
-struct State final : KernelState {
+struct State final : KernelState, SharesWeights {
   State(const KernelQuery& query, const Kind& kind) : conv(kind.ConfigOf(query)), epilogue(query) {
     if (!query.siblings.empty()) siblings.emplace(query);
   }
+  SharedKeptWeights Kept() const override { return conv.Kept(); }
+  bool TakeKept(const SharedKeptWeights& kept) override { return conv.TakeKept(kept); }
+
   BlockedConv conv;
   ConvEpilogueNumbers epilogue;
   std::optional<ConvSiblings> siblings;  // instead

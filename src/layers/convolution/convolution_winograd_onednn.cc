@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/parallel_for.h"
+#include "graph/shares_weights.h"
 #include "layers/convolution/convolution_blocked.h"
 #include "layers/normalization/standardize.h"
 #include "math/blocked_winograd.h"
@@ -115,7 +116,23 @@ size_t StateBytes(const KernelQuery& query) {
   return bytes;
 }
 
-class State final : public KernelState {
+// Transformed filters and the bias that goes with them.
+struct Filters final : KeptWeights {
+  Filters(const PackedConvShape& of, size_t bytes)
+      : shape(of), values(Shape{static_cast<int64_t>((bytes + 63) / 64), 16}, DType::kF32) {}
+
+  // Which transformation it is goes by the extents.
+  bool Fits(const PackedConvShape& other) const {
+    return shape.h.in == other.h.in && shape.w.in == other.w.in && shape.h.pad == other.h.pad &&
+           shape.w.pad == other.w.pad;
+  }
+
+  const PackedConvShape shape;
+  Tensor values;
+  std::vector<float> bias;
+};
+
+class State final : public KernelState, public SharesWeights {
  public:
   explicit State(const KernelQuery& query)
       : g_(GeometryOf(query)),
@@ -129,9 +146,19 @@ class State final : public KernelState {
     }
     if (!passes_.forward) return;
     bias_.resize(static_cast<size_t>(g_.out_channels));
-    if (!keeps_) return;
-    const size_t bytes = BlockedWinogradWeightBytes(shape_, WinogradPass::kForward);
-    kept_ = Tensor(Shape{static_cast<int64_t>((bytes + 63) / 64), 16}, DType::kF32);
+  }
+
+  SharedKeptWeights Kept() const override {
+    if (!passes_.forward) return other_->Kept();
+    return transformed_ ? kept_ : nullptr;
+  }
+  bool TakeKept(const SharedKeptWeights& kept) override {
+    if (!passes_.forward) return other_->TakeKept(kept);
+    const auto filters = std::dynamic_pointer_cast<const Filters>(kept);
+    if (filters == nullptr || !keeps_ || !filters->Fits(shape_)) return false;
+    kept_ = std::const_pointer_cast<Filters>(filters);  // Forward leaves it as it is
+    bias_ = filters->bias;
+    return transformed_ = true;
   }
 
   void Forward(const ForwardArgs& args) {
@@ -144,14 +171,19 @@ class State final : public KernelState {
     }
     const int threads = args.context.threads();
     ScratchCutter cutter(args.scratch);
-    auto* filters = keeps_ ? kept_.view().data<float>()
+    const bool transforms = !args.weights_fixed || !keeps_ || !transformed_;
+    // Not before, as they may be taken from another state; and not where others read.
+    if (keeps_ && transforms && kept_.use_count() != 1) kept_ = NewFilters();
+    auto* filters = keeps_ ? kept_->values.view().data<float>()
                            : reinterpret_cast<float*>(cutter.Take<std::byte>(static_cast<int64_t>(
                                  BlockedWinogradWeightBytes(shape_, WinogradPass::kForward))));
-    if (!args.weights_fixed || !keeps_ || !std::exchange(transformed_, true)) {
+    if (transforms) {
       BlockedWinogradWeights(shape_, WinogradPass::kForward, threads, learned.weight,
                              learned.factor, filters);
       SetBias(learned);
+      if (keeps_) kept_->bias = bias_;
     }
+    transformed_ = args.weights_fixed && keeps_;
     const bool biased = learned.bias != nullptr || learned.shift != nullptr;
     const size_t scratch = BlockedWinogradForwardScratch(shape_, g_.batch, threads);
     BlockedWinogradForward(shape_, g_.batch, threads, x, filters,
@@ -183,6 +215,11 @@ class State final : public KernelState {
   }
 
  private:
+  std::shared_ptr<Filters> NewFilters() const {
+    return std::make_shared<Filters>(shape_,
+                                     BlockedWinogradWeightBytes(shape_, WinogradPass::kForward));
+  }
+
   void SetBias(const ConvLearned& learned) {
     for (size_t c = 0; c < bias_.size(); ++c) {
       const float own = learned.bias == nullptr ? 0 : learned.bias[c];
@@ -235,7 +272,7 @@ class State final : public KernelState {
   const bool keeps_;  // transformed filters; else they are scratch
   ConvEpilogueNumbers epilogue_;
   std::optional<BlockedConv> other_;
-  Tensor kept_;
+  std::shared_ptr<Filters> kept_;
   std::vector<float> bias_;
   bool transformed_ = false;
 };

@@ -33,6 +33,22 @@ onednn::ForwardDesc MakeForward(BlockedConvConfig config) {
 
 }  // namespace
 
+namespace {
+
+// Weights, then the bias where it is computed.
+struct PackedConv final : KeptWeights {
+  PackedConv(const memory::desc& of, bool is_affine, size_t bytes)
+      : desc(of),
+        affine(is_affine),
+        values(Shape{static_cast<int64_t>((bytes + 63) / 64), 16}, DType::kF32) {}
+
+  const memory::desc desc;
+  const bool affine;
+  Tensor values;
+};
+
+}  // namespace
+
 struct BlockedConv::Parts {
   explicit Parts(const BlockedConvConfig& c)
       : config(c), plain_weight(onednn::PlainWeights(c.shape)), forward(MakeForward(c)) {
@@ -69,7 +85,12 @@ struct BlockedConv::Parts {
 
   void MakePrimitives();
   Runner MakeForwardRunner() const;
-  void PackWeights(const ConvLearned& learned, Pieces* pieces);
+  std::shared_ptr<PackedConv> NewPacked() const {
+    return std::make_shared<PackedConv>(forward.weights_desc(), config.affine, KeptBytes());
+  }
+  void Pack(const ConvLearned& learned, Pieces* pieces);
+  void PackWeights(const ConvLearned& learned, float* to, Pieces* pieces);
+  void SetWeights(const ConvLearned& learned, const float* packed);
   // Images [begin, end) of the runs.
   void RunForward(size_t worker, int64_t begin, int64_t end, const void* x, const void* added,
                   void* y);
@@ -88,8 +109,9 @@ struct BlockedConv::Parts {
   std::vector<Runner> run_forward;  // by worker
   Runner run_to_input, run_to_weight;
   Runner pack, pack_to_input, unpack;
-  Tensor packed;       // weights, then the bias where it is computed
-  bool keeps = false;  // they were packed to be kept
+  std::shared_ptr<PackedConv> packed;  // null where nothing was kept
+  bool keeps = false;                  // they were packed to be kept
+  bool taken = false;                  // by another one, and are not set yet
 };
 
 Runner BlockedConv::Parts::MakeForwardRunner() const {
@@ -116,9 +138,6 @@ void BlockedConv::Parts::MakePrimitives() {
     for (size_t w = 0; w < Workers(); ++w) run_forward.push_back(MakeForwardRunner());
   }
   if (Repacks()) pack = MakeReorder(plain_weight, forward.weights_desc(), false);
-  if (KeptBytes() > 0) {
-    packed = Tensor(Shape{static_cast<int64_t>((KeptBytes() + 63) / 64), 16}, DType::kF32);
-  }
   if (to_weight) {
     Args back{{DNNL_ARG_SRC, memory_of(to_weight->src_desc())},
               {DNNL_ARG_DIFF_DST, memory_of(to_weight->diff_dst_desc())},
@@ -141,8 +160,7 @@ void BlockedConv::Parts::MakePrimitives() {
 }
 
 // Weights times their factors, in the order of the primitive, and the bias that goes with them.
-void BlockedConv::Parts::PackWeights(const ConvLearned& learned, Pieces* pieces) {
-  auto* kept = KeptBytes() > 0 ? packed.view().data<float>() : pieces->Take(PackedBytes());
+void BlockedConv::Parts::PackWeights(const ConvLearned& learned, float* kept, Pieces* pieces) {
   float* bias = kept + PackedWeightBytes() / sizeof(float);
   const float* weight = learned.weight;
   if (config.affine) {
@@ -163,10 +181,36 @@ void BlockedConv::Parts::PackWeights(const ConvLearned& learned, Pieces* pieces)
     pack.Set(DNNL_ARG_TO, kept);
     pack.Run(*stream);
   }
+}
+
+void BlockedConv::Parts::SetWeights(const ConvLearned& learned, const float* kept) {
+  const float* bias = kept + PackedWeightBytes() / sizeof(float);
   for (Runner& run : run_forward) {
-    run.Set(DNNL_ARG_WEIGHTS, pack || config.affine ? kept : weight);
+    run.Set(DNNL_ARG_WEIGHTS, pack || config.affine ? kept : learned.weight);
     if (HasBias()) run.Set(DNNL_ARG_BIAS, config.affine ? bias : learned.bias);
   }
+}
+
+void BlockedConv::Parts::Pack(const ConvLearned& learned, Pieces* pieces) {
+  // Not before, as it may be taken from another one; and not where others read.
+  if (KeptBytes() > 0 && packed.use_count() != 1) packed = NewPacked();
+  float* to = packed ? packed->values.view().data<float>() : pieces->Take(PackedBytes());
+  PackWeights(learned, to, pieces);
+  SetWeights(learned, to);
+}
+
+SharedKeptWeights BlockedConv::Kept() const { return parts_->keeps ? parts_->packed : nullptr; }
+
+bool BlockedConv::TakeKept(const SharedKeptWeights& kept) {
+  Parts& p = *parts_;
+  const auto packed = std::dynamic_pointer_cast<const PackedConv>(kept);
+  if (packed == nullptr || p.KeptBytes() == 0 || packed->affine != p.config.affine ||
+      packed->desc != p.forward.weights_desc()) {
+    return false;
+  }
+  p.packed = std::const_pointer_cast<PackedConv>(packed);  // Pack leaves it as it is
+  p.keeps = p.taken = true;
+  return true;
 }
 
 BlockedConv::BlockedConv(const BlockedConvConfig& config) {
@@ -228,7 +272,9 @@ void BlockedConv::Forward(const void* x, const ConvLearned& learned, const void*
   }
   onednn::Try("convolution", [&] {
     const bool kept = keep_weights && p.keeps && p.KeptBytes() > 0;
-    if (!kept) p.PackWeights(learned, &pieces);
+    if (!kept) p.Pack(learned, &pieces);
+    if (kept && p.taken) p.SetWeights(learned, p.packed->values.view().data<float>());
+    p.taken = false;
     p.keeps = keep_weights;
     x = p.RoundInput(x, &pieces);
     if (!p.ByImage()) return p.RunForward(0, 0, 1, x, added, y);

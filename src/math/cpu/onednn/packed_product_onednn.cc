@@ -47,6 +47,14 @@ ForwardDesc MakeForwardDesc(const PackedProductConfig& c) {
 #endif
 }
 
+struct PackedMatrix final : KeptWeights {
+  explicit PackedMatrix(const memory::desc& of)
+      : desc(of), values(Shape{static_cast<int64_t>((of.get_size() + 63) / 64), 16}, DType::kF32) {}
+
+  const memory::desc desc;
+  Tensor values;
+};
+
 }  // namespace
 
 struct PackedProduct::Parts {
@@ -64,7 +72,7 @@ struct PackedProduct::Parts {
   const ForwardDesc forward;
   std::optional<dnnl::stream> stream;
   Runner run, pack;
-  Tensor packed;
+  std::shared_ptr<PackedMatrix> packed;
   bool keeps = false;  // `packed` was made to be kept
 };
 
@@ -79,7 +87,7 @@ void PackedProduct::Parts::MakePrimitives() {
   run = Runner(dnnl::inner_product_forward(forward), std::move(args));
   if (!Repacks()) return;
   pack = MakeReorder(plain, forward.weights_desc(), false);
-  packed = Tensor(Shape{static_cast<int64_t>((PackedBytes() + 63) / 64), 16}, DType::kF32);
+  if (packed == nullptr) packed = std::make_shared<PackedMatrix>(forward.weights_desc());
 }
 
 PackedProduct::PackedProduct(const PackedProductConfig& config) {
@@ -94,6 +102,18 @@ size_t PackedProduct::KeptBytes() const { return parts_->PackedBytes(); }
 
 size_t PackedProduct::Scratch() const { return ScratchOf(parts_->forward); }
 
+SharedKeptWeights PackedProduct::Kept() const { return parts_->keeps ? parts_->packed : nullptr; }
+
+bool PackedProduct::TakeKept(const SharedKeptWeights& kept) {
+  const auto packed = std::dynamic_pointer_cast<const PackedMatrix>(kept);
+  if (packed == nullptr || !parts_->Repacks() || packed->desc != parts_->forward.weights_desc()) {
+    return false;
+  }
+  parts_->packed = std::const_pointer_cast<PackedMatrix>(packed);  // Forward leaves it as it is
+  parts_->keeps = true;
+  return true;
+}
+
 void PackedProduct::ForgetWeights() { parts_->keeps = false; }
 
 void PackedProduct::Forward(const float* x, const float* weight, const float* bias, float* y,
@@ -103,8 +123,12 @@ void PackedProduct::Forward(const float* x, const float* weight, const float* bi
   onednn::Try("inner product", [&] {
     if (!p.stream) p.MakePrimitives();
     if (p.pack) {
-      float* kept = p.packed.view().data<float>();
-      if (!keep_weights || !p.keeps) {
+      const bool packs = !keep_weights || !p.keeps;
+      if (packs && p.packed.use_count() > 1) {  // others read it
+        p.packed = std::make_shared<PackedMatrix>(p.forward.weights_desc());
+      }
+      float* kept = p.packed->values.view().data<float>();
+      if (packs) {
         p.pack.Set(DNNL_ARG_FROM, weight);
         p.pack.Set(DNNL_ARG_TO, kept);
         p.pack.Run(*p.stream);

@@ -1,0 +1,132 @@
+// Sessions that share what rows made of fixed weights compute what those that do not share do.
+#include "runtime/kept_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "support/net.h"
+
+namespace crema {
+namespace {
+
+using test::FillInput;
+using test::PlanText;
+using test::ValuesOf;
+
+// Rows that keep weights: 1 x 1 filters, 3 x 3 ones by Winograd's algorithm where there is AVX-512,
+// with what they absorb, and products of several rows.
+std::string NetOf(int batch) {
+  return "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: " +
+         std::to_string(batch) + R"( dim: 32 dim: 28 dim: 28 } } }
+layer { name: "point" type: "Convolution" bottom: "x" top: "point"
+  convolution_param { num_output: 64 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "point" top: "point" }
+layer { name: "wide" type: "Convolution" bottom: "point" top: "wide"
+  convolution_param { num_output: 64 kernel_size: 3 pad: 1 bias_term: false
+                      weight_filler { type: "xavier" } } }
+layer { name: "scale" type: "Scale" bottom: "wide" top: "wide" scale_param { bias_term: true
+  filler { type: "gaussian" std: 1 } bias_filler { type: "gaussian" std: 1 } } }
+layer { name: "pool" type: "Pooling" bottom: "wide" top: "pool"
+  pooling_param { pool: AVE kernel_size: 7 stride: 7 } }
+layer { name: "ip" type: "InnerProduct" bottom: "pool" top: "y"
+  inner_product_param { num_output: 48 weight_filler { type: "xavier" } } }
+)";
+}
+
+// By layer; those that keep something.
+class Keepers final : public LayerObserver {
+ public:
+  explicit Keepers(const Plan& plan) : plan_(plan) {}
+  void AfterForward(size_t layer, const ForwardArgs& args) override {
+    const auto* state = dynamic_cast<const SharesWeights*>(args.kernel_state);
+    if (state != nullptr) kept[plan_.layers[layer].name()] = state->Kept().get();
+  }
+  std::map<std::string, const KeptWeights*> kept;
+
+ private:
+  const Plan& plan_;
+};
+
+struct Running {
+  Running(int batch, const std::shared_ptr<const Weights>& weights)
+      : plan(PlanText(NetOf(batch), TEST, {.threads = 2, .backward = false})),
+        session(plan, weights, ExecContext(2)),
+        keepers(*plan) {
+    session.FixWeights();
+    session.set_observer(&keepers);
+  }
+  std::vector<float> Run() {
+    FillInput(&session, "x", 1);
+    session.Forward();
+    return ValuesOf(session.Data("y"));
+  }
+
+  std::shared_ptr<const Plan> plan;
+  Session session;
+  Keepers keepers;
+};
+
+std::shared_ptr<const Weights> DrawnWeights() {
+  return Weights::Make(*PlanText(NetOf(4), TEST, {.threads = 2, .backward = false}), 3);
+}
+
+TEST(KeptPool, SessionsOfOnePlanHaveTheSameMemory) {
+  const std::shared_ptr<const Weights> weights = DrawnWeights();
+  KeptPool pool;
+  auto first = std::make_unique<Running>(4, weights);
+  const std::vector<float> expected = first->Run();
+  if (first->keepers.kept.empty()) GTEST_SKIP() << "no row of this build keeps anything";
+  first->session.ShareKept(&pool);
+  Running early(4, weights);  // before its first pass
+  early.session.ShareKept(&pool);
+  Running late(4, weights);  // behind it
+  EXPECT_EQ(late.Run(), expected);
+  EXPECT_NE(late.keepers.kept, first->keepers.kept);
+  late.session.ShareKept(&pool);
+  for (Running* other : {&early, &late}) {
+    EXPECT_EQ(other->Run(), expected);
+    EXPECT_EQ(other->keepers.kept, first->keepers.kept);
+  }
+  EXPECT_GE(first->keepers.kept.size(), 3U);
+  for (const auto& [layer, kept] : first->keepers.kept) EXPECT_NE(kept, nullptr) << layer;
+  first.reset();  // what it made lives on
+  EXPECT_EQ(early.Run(), expected);
+  EXPECT_EQ(late.Run(), expected);
+}
+
+TEST(KeptPool, OtherExtentsTakeWhatFits) {
+  const std::shared_ptr<const Weights> weights = DrawnWeights();
+  KeptPool pool;
+  Running four(4, weights);
+  four.Run();
+  four.session.ShareKept(&pool);
+  for (const int batch : {1, 2, 7}) {
+    Running alone(batch, weights);
+    Running shares(batch, weights);
+    shares.session.ShareKept(&pool);
+    EXPECT_EQ(shares.Run(), alone.Run()) << batch;
+    shares.session.ShareKept(&pool);
+    EXPECT_EQ(shares.Run(), alone.Run()) << batch;
+  }
+}
+
+TEST(KeptPool, KeepsNothingAlive) {
+  const std::shared_ptr<const Weights> weights = DrawnWeights();
+  KeptPool pool;
+  {
+    Running gone(4, weights);
+    gone.Run();
+    gone.session.ShareKept(&pool);
+  }
+  Running next(4, weights);
+  next.session.ShareKept(&pool);
+  const std::vector<float> expected = next.Run();
+  next.session.ShareKept(&pool);
+  EXPECT_EQ(next.Run(), expected);
+}
+
+}  // namespace
+}  // namespace crema
