@@ -8,7 +8,10 @@
 #include <thread>
 
 #include "core/strings.h"
+#include "format/prototxt.h"
+#include "graph/registry.h"
 #include "server/socket_client.h"
+#include "serving/crema_export.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -70,6 +73,40 @@ TEST_F(ServeCommand, ServesARepository) {
       << index.body;
   EXPECT_EQ(index.body.find(folder.path()), std::string::npos) << "no paths";
   EXPECT_EQ(Get(port, "/v2/models/pool/ready").status, 503);
+}
+
+// Written over in place, shorter, while it is served.
+TEST_F(ServeCommand, AFileThatIsWrittenOverDoesNoHarm) {
+  ModelCard card;
+  card.name = "pool";
+  static const Registry registry = BuiltinRegistry();
+  const auto model =
+      Model::Make(ParseNet(kNet, "net.prototxt"), {}, card, {}, registry, NullSink());
+  std::filesystem::create_directories(folder.File("models/pool/1"));
+  const std::string file = folder.File("models/pool/1/model.crema");
+  ExportModel(model, file);
+  Start({StrCat("--repository=", folder.File("models")), "--settle_seconds=0",
+         "--poll_seconds=0.01"});
+  std::string body = R"({"inputs":[{"name":"data","datatype":"FP32","shape":[1,3,8,8],"data":[1)";
+  for (int i = 1; i < 192; ++i) body += i < 64 ? ",1" : ",0";
+  body += "]}]}";
+  const SocketAnswer before = Post(port, "/v2/models/pool/infer", body);
+  EXPECT_EQ(before.status, 200) << before.body;
+  folder.Write("models/pool/1/model.crema", "short");
+  while (Get(port, "/metrics").body.find("loads_total{model=\"pool\",outcome=\"bad\"} 0") !=
+         std::string::npos) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  const SocketAnswer after = Post(port, "/v2/models/pool/infer", body);
+  EXPECT_EQ(after.status, 200);
+  EXPECT_EQ(after.body, before.body);
+  ExportModel(model, folder.File("new"));
+  std::filesystem::create_directories(folder.File("models/pool/2"));
+  std::filesystem::rename(folder.File("new"), folder.File("models/pool/2/model.crema"));
+  while (Get(port, "/v2/models/pool/versions/2/ready").status != 200) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(Post(port, "/v2/models/pool/infer", body).status, 200);
 }
 
 TEST_F(ServeCommand, RefusesFlagsThatMakeNoSense) {
