@@ -9,9 +9,14 @@ cd "$(dirname "$0")/.."
 [ -x "$build/bin/write_corpus" ] || { echo "fuzz: build with the preset fuzz first"; exit 2; }
 mkdir -p "$build/fuzz"
 "$build/bin/write_corpus" "$build/fuzz/corpus"
+server=""
+if [ -x "$build/bin/write_server_corpus" ]; then
+  "$build/bin/write_server_corpus" "$build/fuzz/corpus"
+  server="httphead infer"
+fi
 
 status=0
-for target in ${FUZZ_TARGETS:-prototxt solver caffemodel solverstate hdf5 datum image annotated tar list windows hdf5rows modelfile}; do
+for target in ${FUZZ_TARGETS:-prototxt solver caffemodel solverstate hdf5 datum image annotated tar list windows hdf5rows modelfile $server}; do
   echo "fuzz: $target, $seconds s"
   # The HDF5 library leaks on its own error paths; what is lost there is not ours to mend.
   leaks=1

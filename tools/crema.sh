@@ -15,6 +15,7 @@ train          learn the weights of a net: crema train --solver=solver.prototxt
 check          look for what would stop train: crema check --solver=solver.prototxt
 evaluate       measure weights on the test data: crema evaluate --model=net --weights=file
 deploy         classify, detect, segment, run, bench, verify, export: crema deploy classify --model=m.crema image...
+serve          answer requests over HTTP and gRPC: crema serve --repository=models/
 report         curves and results of runs as one page: crema report run... -o report.html
 convert_imageset  image files to LMDB: crema convert_imageset root/ list.txt output
 convert_mnist  MNIST's IDX files to LMDB: crema convert_mnist images labels output

@@ -77,6 +77,24 @@ TEST(Http, KeepsConnectionsAndTakesPipelinedRequests) {
   EXPECT_TRUE(client.IsClosed());
 }
 
+TEST(Http, TakesRequestsByteByByte) {
+  const RunningServer running;
+  SocketClient client(running.port());
+  const std::string request = StrCat("POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\n",
+                                     "Content-Length: ", GoodInfer().size(), "\r\n\r\n",
+                                     GoodInfer());
+  for (const char byte : request) {
+    client.Send(std::string(1, byte));
+    std::this_thread::sleep_for(100us);
+  }
+  EXPECT_EQ(client.Read().status, 200);
+  client.Send(request.substr(0, 30));
+  std::this_thread::sleep_for(5ms);
+  client.Send(request.substr(30) + request);
+  EXPECT_EQ(client.Read().status, 200);
+  EXPECT_EQ(client.Read().status, 200);
+}
+
 TEST(Http, TakesChunksAndEncouragesThoseWhoAsk) {
   const RunningServer running;
   SocketClient chunks(running.port());

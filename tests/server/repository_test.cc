@@ -145,10 +145,20 @@ TEST_F(RepositoryTest, FilesThatMayStillBeCopiedAreLeftAlone) {
   settles = true;
   RepositoryOptions options;
   options.settle = std::chrono::hours(1);
+  options.first_wait = std::chrono::milliseconds(0);
   const auto repository = Start(options);
   EXPECT_EQ(Refusal(), Cause::kNotFound);
   repository->Load("m");
   EXPECT_EQ(Ask(), 2) << "but for those that are asked for by name";
+}
+
+TEST_F(RepositoryTest, TheStartWaitsForFilesThatMayStillBeCopied) {
+  Write("m", "1", "2");
+  settles = true;
+  RepositoryOptions options;
+  options.settle = std::chrono::milliseconds(300);
+  const auto repository = Start(options);
+  EXPECT_EQ(Ask(), 2);
 }
 
 TEST_F(RepositoryTest, UnloadGivesTheModelBackUntilItIsLoadedAgain) {

@@ -13,6 +13,7 @@
 #include "core/strings.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
+#include "serve/private_copy.h"
 #include "serving/model.h"
 
 DEFINE_string(labels, "", "of a prototxt: text file with the name of a class on each line");
@@ -20,6 +21,8 @@ DEFINE_string(mean, "", "of a prototxt: mean to subtract, one number a channel w
 DEFINE_double(scale, 1, "of a prototxt: factor on (pixel - mean)");
 DEFINE_bool(invert, false, "of a prototxt: take 255 - pixel");
 DEFINE_int32(threads, 1, "threads of one run of a model; 0: one for each processor");
+DEFINE_bool(copy_models, true,
+            "serve copies of .crema files in memory; false: map them, and never write into them");
 DEFINE_int32(max_plans, 32, "extents of inputs whose plans are kept, for each model");
 
 namespace crema::tools {
@@ -60,7 +63,11 @@ std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
   options.device = DeviceOfFlag();
   options.max_plans = static_cast<size_t>(FLAGS_max_plans);
   if (!files.crema.empty()) {
-    return server::ToExecutable(Model::Open(files.crema, options, registry, ToolLog()));
+    if (!FLAGS_copy_models) {
+      return server::ToExecutable(Model::Open(files.crema, options, registry, ToolLog()));
+    }
+    const PrivateCopy copy(files.crema);
+    return server::ToExecutable(Model::Open(copy.path(), options, registry, ToolLog()));
   }
   const WeightsFiles weights = files.weights.empty()
                                    ? WeightsFiles{}

@@ -1,6 +1,8 @@
 // One connection of HttpServer. For http_server.cc.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <boost/asio.hpp>
 #include <boost/asio/ssl.hpp>
@@ -82,6 +84,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
  private:
   using Error = boost::system::error_code;
   using Parser = beast::http::request_parser<beast::http::string_body>;
+  static constexpr std::string_view kEnd = "\r\n\r\n";
   static constexpr size_t kReadAhead = size_t{64} << 10;
 
   auto Self() { return this->shared_from_this(); }
@@ -104,41 +107,61 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   void Limit(std::chrono::milliseconds duration) {
     timed_out_ = false;
     timer_.expires_after(duration);
+    WatchTime();
+  }
+
+  void WatchTime() {
     timer_.async_wait([weak = this->weak_from_this()](Error error) {
       const auto self = weak.lock();
       if (error || !self || self->timer_.expiry() > std::chrono::steady_clock::now()) return;
       self->timed_out_ = true;
       Error ignored;
       self->socket().cancel(ignored);
+      // Once more soon: between two reads of one body there was nothing to cancel.
+      self->timer_.expires_after(std::chrono::milliseconds(50));
+      self->WatchTime();
     });
   }
 
   // For the first byte of a request.
   void Wait() {
     head_.reset();
-    if (buffer_.size() > 0) return ReadHead();
+    if (buffer_.size() > 0) return BeginHead();
     if (context_.draining && served_) return Close();
     Limit(context_.options.idle);
     stream_.async_read_some(buffer_.prepare(kFirstRead), [self = Self()](Error error, size_t n) {
       if (error) return self->Close();
       self->buffer_.commit(n);
+      self->BeginHead();
+    });
+  }
+
+  void BeginHead() {
+    started_ = std::chrono::steady_clock::now();
+    scanned_ = 0;
+    Limit(context_.options.head);
+    ReadHead();
+  }
+
+  // Until the empty line that ends it.
+  void ReadHead() {
+    const std::string_view bytes(static_cast<const char*>(buffer_.data().data()), buffer_.size());
+    const size_t most = context_.options.limits.header_bytes;
+    const size_t end = bytes.find(kEnd, scanned_);
+    const size_t length = end == std::string_view::npos ? bytes.size() : end + kEnd.size();
+    if (length > most) {
+      return Fail(RequestError(Cause::kHeaderTooLarge, "the head of the request is too large"));
+    }
+    if (end != std::string_view::npos) return OnHead(length);
+    scanned_ = bytes.size() - std::min(bytes.size(), kEnd.size() - 1);
+    stream_.async_read_some(buffer_.prepare(kFirstRead), [self = Self()](Error error, size_t n) {
+      if (error) return self->FailedToRead(error);
+      self->buffer_.commit(n);
       self->ReadHead();
     });
   }
 
-  void ReadHead() {
-    started_ = std::chrono::steady_clock::now();
-    Limit(context_.options.head);
-    asio::async_read_until(stream_, dynamic_, "\r\n\r\n",
-                           [self = Self()](Error error, size_t n) { self->OnHead(error, n); });
-  }
-
-  void OnHead(Error error, size_t length) {
-    if (error == asio::error::not_found ||
-        (!error && length > context_.options.limits.header_bytes)) {
-      return Fail(RequestError(Cause::kHeaderTooLarge, "the head of the request is too large"));
-    }
-    if (error) return FailedToRead(error);
+  void OnHead(size_t length) {
     SetBusy(true);
     try {
       const auto data = buffer_.data();
@@ -307,7 +330,6 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   ConnectionContext& context_;
   asio::steady_timer timer_;
   beast::flat_buffer buffer_;
-  beast::flat_buffer& dynamic_ = buffer_;
   std::optional<Parser> parser_;
   std::optional<HttpHead> head_;
   std::optional<ByteBudget::Lease> lease_;
@@ -317,6 +339,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   std::string out_body_;
   std::chrono::steady_clock::time_point started_;
   size_t request_bytes_ = 0;
+  size_t scanned_ = 0;  // of a head: bytes without its end
   size_t lingering_ = 0;
   bool timed_out_ = false;
   bool busy_ = false;

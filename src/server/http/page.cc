@@ -13,6 +13,7 @@ body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:2rem auto;padding
 h1{font-size:1.4rem}
 #drop{display:block;border:2px dashed #888;border-radius:8px;padding:2rem 1rem;text-align:center;background:#fff;cursor:pointer}
 #drop.over{border-color:#06c;background:#eef5ff}
+#picture:not([src]){display:none}
 #picture{display:block;max-width:100%;max-height:16rem;margin:1rem auto;image-rendering:auto}
 .row{display:grid;grid-template-columns:9rem 1fr 4.5rem;gap:.6rem;align-items:center;margin:.3rem 0}
 .name{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}

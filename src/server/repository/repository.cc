@@ -28,9 +28,14 @@ Repository::~Repository() { Stop(); }
 
 void Repository::Start() {
   ScanRepository(options_.path);  // a folder that is missing is told before anything runs
-  {
-    const std::lock_guard lock(passes_);
-    Pass(true);
+  const auto end = std::chrono::steady_clock::now() + options_.first_wait;
+  for (;;) {
+    {
+      const std::lock_guard lock(passes_);
+      Pass(true);
+      if (!unsettled_ || std::chrono::steady_clock::now() >= end) break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   thread_ = std::thread([this] { Watch(); });
 }
@@ -75,6 +80,7 @@ void Repository::Pass(bool settled_only) {
   for (const std::string& warning : scanned.warnings) {
     if (warned_.insert(warning).second) log_.Write(Severity::kWarning, warning);
   }
+  unsettled_ = false;
   for (const auto& [model, versions] : scanned.models) {
     if (!unloaded_.contains(model)) Update(model, versions, settled_only);
   }
@@ -89,6 +95,7 @@ void Repository::Pass(bool settled_only) {
 void Repository::Update(const std::string& model, const Versions& found, bool settled_only) {
   std::map<int64_t, Known>& known = known_[model];
   size_t good = 0;
+  bool waits = false;
   for (auto version = found.rbegin(); version != found.rend(); ++version) {
     const auto& [number, files] = *version;
     if (good >= options_.keep_versions) {
@@ -97,9 +104,14 @@ void Repository::Update(const std::string& model, const Versions& found, bool se
     }
     Known& state = known[number];
     const bool changed = files.signature != state.loaded && files.signature != state.failed;
-    if (changed && (!settled_only || IsSettled(files))) Try(model, number, files);
+    if (changed && (!settled_only || IsSettled(files))) {
+      Try(model, number, files);
+    } else if (changed) {
+      waits = true;
+    }
     if (!state.loaded.empty()) ++good;
   }
+  unsettled_ |= waits && good == 0;
   std::vector<int64_t> gone;
   for (const auto& [number, state] : known) {
     if (!found.contains(number)) gone.push_back(number);

@@ -22,7 +22,8 @@ struct RepositoryOptions {
   std::string path;
   std::chrono::milliseconds poll{1000};    // 0: looked at only when it is told to
   std::chrono::milliseconds settle{2000};  // a file that changed so recently may still be copied
-  size_t keep_versions = 1;                // the newest that can be loaded
+  std::chrono::milliseconds first_wait{30000};  // for files that change when it starts
+  size_t keep_versions = 1;                     // the newest that can be loaded
   BatcherOptions batching;
 };
 
@@ -40,8 +41,8 @@ class Repository {
   Repository(const Repository&) = delete;
   Repository& operator=(const Repository&) = delete;
 
-  // Returns after the first pass: all that could be loaded is ready. Throws kNotFound where the
-  // folder is missing.
+  // Returns when all that can be loaded is ready; files that may still be copied are waited for.
+  // Throws kNotFound where the folder is missing.
   void Start();
   void Stop();
 
@@ -76,6 +77,7 @@ class Repository {
   std::map<std::string, std::map<int64_t, Known>> known_;
   std::set<std::string> unloaded_;  // by name, until loaded by name
   std::set<std::string> warned_;
+  bool unsettled_ = false;  // whether a model answers nothing because its files may still be copied
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;

@@ -1,0 +1,107 @@
+#include "server/fuzz_server.h"
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "server/bad_requests.h"
+#include "server/fake_model.h"
+#include "server/http/head_parser.h"
+#include "server/http/routes.h"
+#include "server/protocol/check_request.h"
+#include "server/protocol/infer_json.h"
+#include "server/protocol/names.h"
+#include "server/request_error.h"
+
+namespace crema::test {
+namespace {
+
+using namespace server;
+
+// What holds for all requests, whatever is in them.
+void Require(bool condition, const char* what) {
+  if (!condition) throw std::logic_error(what);
+}
+
+template <typename Body>
+std::string RefusalOf(Body&& body) {
+  try {
+    body();
+  } catch (const RequestError& error) {
+    Require(HttpStatus(error.cause()) >= 400 && HttpStatus(error.cause()) < 500,
+            "a request is the server's fault");
+    return error.what();
+  }
+  return {};
+}
+
+std::string WithLength(size_t length, const std::string& body) {
+  return std::string{static_cast<char>(length & 255), static_cast<char>(length >> 8)} + body;
+}
+
+}  // namespace
+
+std::string TryHttpHead(std::string_view bytes) {
+  return RefusalOf([&] {
+    const HttpHead head = ParseHead(bytes);
+    Require(head.path.starts_with('/'), "a path begins with something else");
+    Require(!(head.chunked && head.content_length), "a body has two ends");
+    for (const auto& [name, value] : head.fields) {
+      Require(value.find_first_of("\r\n") == std::string::npos, "a field has two lines");
+    }
+    const RouteMatch match = FindRoute(head.method, head.path);
+    Require(match.model.empty() || IsModelName(match.model), "a name is none");
+  });
+}
+
+std::string TryInfer(std::string_view bytes) {
+  static const FakeModel model;
+  if (bytes.size() < 2) return "nothing";
+  const auto low = static_cast<unsigned char>(bytes[0]);
+  const auto high = static_cast<unsigned char>(bytes[1]);
+  const size_t length = low + size_t{256} * high;
+  RequestLimits limits;
+  limits.elements = 1 << 16;
+  return RefusalOf([&] {
+    InferRequest request =
+        ParseInferRequest(std::make_shared<const std::string>(bytes.substr(2)),
+                          length == 65535 ? std::nullopt : std::optional<size_t>(length), limits);
+    int64_t elements = 0;
+    for (const InputTensor& input : request.inputs) {
+      elements += input.shape.count();
+      Require(static_cast<int64_t>(input.bytes().size()) == input.shape.count() * 4,
+              "an input has not as many bytes as it says");
+    }
+    Require(elements <= limits.elements, "there are more elements than may be");
+    const int64_t samples = FitRequest(model.description(), 16, &request);
+    Require(samples >= 1 && samples <= 16 && request.inputs.size() == 1,
+            "a request fits that does not");
+  });
+}
+
+std::vector<std::string> ServerCorpus(const std::string& target) {
+  const std::string body =
+      R"({"inputs":[{"name":"x","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]}]})";
+  const std::string binary = R"({"inputs":[{"name":"x","shape":[1,4],"datatype":"FP32",)"
+                             R"("parameters":{"binary_data_size":16}}],)"
+                             R"("outputs":[{"name":"y","parameters":{"binary_data":true}}]})";
+  std::vector<std::string> corpus;
+  if (target == "httphead") {
+    corpus.emplace_back("POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n");
+  } else {
+    corpus.push_back(WithLength(65535, body));
+    corpus.push_back(WithLength(binary.size(), binary + std::string(16, '\0')));
+  }
+  for (const BadRequest& request : BadRequests()) {
+    const size_t end = request.bytes.find("\r\n\r\n");
+    if (end == std::string::npos || request.bytes.size() > 60000) continue;
+    if (target == "httphead") {
+      corpus.push_back(request.bytes.substr(0, end + 4));
+    } else if (request.name.starts_with("in")) {
+      corpus.push_back(WithLength(65535, request.bytes.substr(end + 4)));
+    }
+  }
+  return corpus;
+}
+
+}  // namespace crema::test

@@ -1,0 +1,156 @@
+// The command: flags, readiness, SIGTERM, and clients that know nothing of it.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "core/strings.h"
+#include "format/prototxt.h"
+#include "graph/registry.h"
+#include "server/socket_client.h"
+#include "serving/crema_export.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace crema::test {
+namespace {
+
+// No learned layers, so no weights.
+constexpr const char* kNet = R"(
+name: "pool"
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
+layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
+        pooling_param { pool: AVE kernel_size: 8 } }
+layer { name: "prob" type: "Softmax" bottom: "pool" top: "prob" }
+)";
+
+class ServeCommand : public testing::Test {
+ protected:
+  // Starts it with free ports, and waits until it says which.
+  void Start(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), Bin("serve"));
+    flags.insert(flags.end(), {"--port=0", "--grpc_port=0", "--host=127.0.0.1"});
+    process = std::make_unique<Process>(flags, "", folder.File("out"), folder.File("err"));
+    const std::string start = "ready: http://127.0.0.1:";
+    std::string log;
+    while ((log = folder.Read("err")).find(start) == std::string::npos ||
+           log.find('\n', log.find(start)) == std::string::npos) {
+      ASSERT_TRUE(process->IsRunning()) << log;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    port = static_cast<uint16_t>(std::stoi(log.substr(log.find(start) + start.size())));
+    const size_t grpc = log.find("gRPC on port ");
+    if (grpc != std::string::npos) grpc_port = std::stoi(log.substr(grpc + 13));
+  }
+
+  TempDir folder;
+  std::unique_ptr<Process> process;
+  uint16_t port = 0;
+  int grpc_port = -1;
+};
+
+TEST_F(ServeCommand, AnswersAndEndsWithZeroOnSigterm) {
+  Start({StrCat("--model=", folder.Write("pool.prototxt", kNet))});
+  const SocketAnswer model = Get(port, "/v2/models/pool");
+  EXPECT_EQ(model.status, 200);
+  EXPECT_NE(model.body.find(R"("shape":[-1,3,8,8])"), std::string::npos) << model.body;
+  process->Signal(SIGTERM);
+  EXPECT_EQ(process->Wait(), 0);
+  EXPECT_NE(folder.Read("out").find(" GET /v2/models/pool 200 "), std::string::npos);
+}
+
+TEST_F(ServeCommand, ServesARepository) {
+  std::filesystem::create_directories(folder.File("models/pool/3"));
+  folder.Write("models/pool/3/model.prototxt", kNet);
+  folder.Write("models/pool/3/model.caffemodel", "no caffemodel");
+  Start({StrCat("--repository=", folder.File("models")), "--settle_seconds=0"});
+  const SocketAnswer index = Post(port, "/v2/repository/index", "");
+  EXPECT_NE(index.body.find(R"("name":"pool","version":"3","state":"UNAVAILABLE")"),
+            std::string::npos)
+      << index.body;
+  EXPECT_EQ(index.body.find(folder.path()), std::string::npos) << "no paths";
+  EXPECT_EQ(Get(port, "/v2/models/pool/ready").status, 503);
+}
+
+// Written over in place, shorter, while it is served.
+TEST_F(ServeCommand, AFileThatIsWrittenOverDoesNoHarm) {
+  ModelCard card;
+  card.name = "pool";
+  static const Registry registry = BuiltinRegistry();
+  const auto model =
+      Model::Make(ParseNet(kNet, "net.prototxt"), {}, card, {}, registry, NullSink());
+  std::filesystem::create_directories(folder.File("models/pool/1"));
+  const std::string file = folder.File("models/pool/1/model.crema");
+  ExportModel(model, file);
+  Start({StrCat("--repository=", folder.File("models")), "--settle_seconds=0",
+         "--poll_seconds=0.01"});
+  std::string body = R"({"inputs":[{"name":"data","datatype":"FP32","shape":[1,3,8,8],"data":[1)";
+  for (int i = 1; i < 192; ++i) body += i < 64 ? ",1" : ",0";
+  body += "]}]}";
+  const SocketAnswer before = Post(port, "/v2/models/pool/infer", body);
+  EXPECT_EQ(before.status, 200) << before.body;
+  folder.Write("models/pool/1/model.crema", "short");
+  while (Get(port, "/metrics").body.find("loads_total{model=\"pool\",outcome=\"bad\"} 0") !=
+         std::string::npos) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  const SocketAnswer after = Post(port, "/v2/models/pool/infer", body);
+  EXPECT_EQ(after.status, 200);
+  EXPECT_EQ(after.body, before.body);
+  ExportModel(model, folder.File("new"));
+  std::filesystem::create_directories(folder.File("models/pool/2"));
+  std::filesystem::rename(folder.File("new"), folder.File("models/pool/2/model.crema"));
+  while (Get(port, "/v2/models/pool/versions/2/ready").status != 200) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(Post(port, "/v2/models/pool/infer", body).status, 200);
+}
+
+TEST_F(ServeCommand, RefusesFlagsThatMakeNoSense) {
+  const std::string net = folder.Write("pool.prototxt", kNet);
+  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
+           {},
+           {"--model=" + net, "--repository=" + folder.path()},
+           {"--model=" + net, "--port=70000"},
+           {"--model=" + net, "--tls_cert=x"},
+           {"--model=" + net, "--name=a/b"},
+           {"--model=" + net, "--access_log=xml"},
+           {"--model=" + net, "--max_batch=0"},
+           {"--model=" + net, "--port=0", "--grpc_port=0", "--host=nowhere"},
+           {"--model=" + net, "--token_file=" + folder.Write("short", "secret")}}) {
+    std::vector<std::string> command = {Bin("serve")};
+    command.insert(command.end(), flags.begin(), flags.end());
+    const ProcessResult result = RunProcess(command);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+  }
+}
+
+TEST_F(ServeCommand, WarnsOfAnOpenDoor) {
+  const ProcessResult result = RunProcess(
+      {Bin("serve"), "--model=missing.prototxt", "--host=0.0.0.0", "--port=0", "--grpc_port=0"});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_NE(result.err.find("without --token_file"), std::string::npos) << result.err;
+}
+
+// CREMA_TRITON_PYTHON names a Python that has tritonclient.
+TEST_F(ServeCommand, AnUnmodifiedTritonClientIsServed) {
+  const char* named = std::getenv("CREMA_TRITON_PYTHON");
+  const std::string python = named == nullptr ? "/usr/bin/python3" : named;
+  if (!std::filesystem::exists(python)) GTEST_SKIP() << "there is no " << python;
+  Start({StrCat("--model=", folder.Write("pool.prototxt", kNet))});
+  if (grpc_port < 0) GTEST_SKIP() << "this build has no gRPC";
+  const ProcessResult result =
+      RunProcess({python, std::string(CREMA_SOURCE_DIR) + "/tests/server/triton_client.py",
+                  std::to_string(port), std::to_string(grpc_port), "pool"});
+  // 77: it said so; 1 with no word of it: numpy is missing.
+  if (result.exit_code == 77 || result.err.find("No module named 'numpy'") != std::string::npos) {
+    GTEST_SKIP() << "no Python with tritonclient; name one with CREMA_TRITON_PYTHON";
+  }
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+}
+
+}  // namespace
+}  // namespace crema::test
