@@ -19,8 +19,9 @@ namespace crema {
 // that nobody changes meanwhile.
 class Session {
  public:
-  // Allocates everything that running needs; later calls allocate nothing. Runs on as many threads
-  // as the context has, but not on more than the plan was made for.
+  // Allocates everything that running needs, but for what rows keep of weights, which comes with
+  // the first pass; later calls allocate nothing. Runs on as many threads as the context has, but
+  // not on more than the plan was made for.
   Session(std::shared_ptr<const Plan> plan, std::shared_ptr<const Weights> weights,
           ExecContext context);
   // The same, and layers of the TRAIN phase update their statistics (running means) in `weights`.

@@ -46,6 +46,13 @@ void StoreWeights(const Plan& left, const Plan& whole, const Weights& weights,
   }
 }
 
+// What opening plans first is then what it runs.
+void MakeOneSample(const RecordedRun& run, const NetState& state, NetParameter* net) {
+  std::vector<Shape> shapes;
+  for (const Tensor& input : run.inputs) shapes.push_back(input.shape());
+  SetInputShapes(FindInputs(*net, state), shapes, net);
+}
+
 void StoreRun(const Model& model, const RecordedRun& run, CremaContents* contents) {
   Recording* recording = contents->header.mutable_recording();
   for (size_t i = 0; i < run.inputs.size(); ++i) {
@@ -71,8 +78,9 @@ void ExportModel(const std::shared_ptr<const Model>& model, const std::string& p
   if (!net.has_precision() && parts.options.plan.precision != FP32) {
     net.set_precision(parts.options.plan.precision);
   }
-  *contents.header.mutable_net() = std::move(net);
   const RecordedRun run = RecordRun(model);
+  MakeOneSample(run, parts.state, &net);
+  *contents.header.mutable_net() = std::move(net);
   NetFile left;
   left.net = contents.header.net();
   left.source.file = path;

@@ -95,14 +95,13 @@ void CheckOutput(const std::string& name, bool discrete, double tolerance,
 }  // namespace
 
 double RecordedTolerance(const NetParameter& net) {
-  constexpr double kSingle = 1e-3;
-  constexpr double kRounded = 0.05;
-  const auto is_rounded = [](const LayerParameter& layer) {
-    return layer.has_precision() && layer.precision() != FP32;
+  const auto of = [](const auto& message) {
+    if (!message.has_precision() || message.precision() == FP32) return 1e-3;
+    return message.precision() == BF16 ? 0.05 : 0.15;
   };
-  const bool rounded = (net.has_precision() && net.precision() != FP32) ||
-                       std::ranges::any_of(net.layer(), is_rounded);
-  return rounded ? kRounded : kSingle;
+  double tolerance = of(net);
+  for (const LayerParameter& layer : net.layer()) tolerance = std::max(tolerance, of(layer));
+  return tolerance;
 }
 
 RecordedRun RecordRun(const std::shared_ptr<const Model>& model) {

@@ -24,8 +24,10 @@ RecordedRun RecordRun(const std::shared_ptr<const Model>& model);
 // How far values may be from recorded ones, as a part of the largest of them. Other processors and
 // numbers of threads sum in another order: in single precision that moved the outputs of no net of
 // models/ by more than 1e-5; 1e-3 leaves room for deeper ones and is far below what a wrong weight
-// or a wrong kernel does. In bfloat16 and with 8-bit rows a sum that lies near the middle of two
-// values may be rounded to either, an eighth of a percent or more each time.
+// or a wrong kernel does. In bfloat16 (5e-2) a sum that lies near the middle of two values may be
+// rounded to either, a quarter of a percent each time. Other precisions (0.15) may not be there at
+// all on another processor, which then computes in single precision: that is an error of quantising
+// and not of rounding.
 double RecordedTolerance(const NetParameter& net);
 
 // Runs the recorded inputs, which lie in `bytes`. Throws kDataLoss where an output differs, or
