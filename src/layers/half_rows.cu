@@ -93,16 +93,10 @@ struct HalfQuery {
   LayerInfo info;
 };
 
-// Statistics are read and updated as they are.
-bool IsRounded(const LayerInfo& info) {
-  return !info.learned.empty() &&
-         std::ranges::none_of(info.learned, [](const LearnedBlob& b) { return b.statistic; });
-}
-
 size_t BytesOfLearned(const KernelQuery& query, DType dtype) {
-  if (!IsRounded(query.info)) return 0;
   size_t bytes = kScratchSlack;
   for (const LearnedBlob& blob : query.info.learned) {
+    if (blob.statistic) continue;
     bytes += ScratchBytes<std::byte>(blob.shape.count() * static_cast<int64_t>(SizeOf(dtype)));
   }
   return bytes;
@@ -110,8 +104,10 @@ size_t BytesOfLearned(const KernelQuery& query, DType dtype) {
 
 // Views of the rounded blobs; they have room from the first pass on.
 struct HalfState final : KernelState {
-  explicit HalfState(bool rounds) : rounded(rounds) {}
-  bool rounded;
+  explicit HalfState(const LayerInfo& info) {
+    for (const LearnedBlob& blob : info.learned) rounds.push_back(!blob.statistic);
+  }
+  std::vector<bool> rounds;  // by learned blob: statistics are read and updated as they are
   std::vector<ConstTensorView> learned;
   std::vector<TensorView> learned_grads;
 };
@@ -133,14 +129,19 @@ class LearnedHalves {
   LearnedHalves(const ExecContext& context, DType dtype, std::span<std::byte> scratch)
       : queue_(BoundQueue(context)), context_(context), dtype_(dtype), cutter_(scratch) {}
 
-  void Round(std::span<const ConstTensorView> learned, std::vector<ConstTensorView>* rounded) {
-    rounded->clear();
-    for (const ConstTensorView& blob : learned) {
+  void Round(std::span<const ConstTensorView> learned, HalfState* state) {
+    state->learned.clear();
+    for (size_t i = 0; i < learned.size(); ++i) {
+      const ConstTensorView& blob = learned[i];
+      if (!state->rounds[i]) {
+        state->learned.push_back(blob);
+        continue;
+      }
       const TensorView half = Take(blob.shape());
       DispatchCudaFloat(dtype_, [&]<typename T>(T) {
         RoundTo(queue_, blob.count(), Elements<float>(blob), Elements<T>(half));
       });
-      rounded->push_back(half);
+      state->learned.push_back(half);
     }
   }
   // Of those that are wanted, zeroed.
@@ -177,9 +178,8 @@ void HalfForward(const Kernel& row, DType dtype, const Layer& layer, const Forwa
   auto& state = *static_cast<HalfState*>(args.kernel_state);
   ForwardArgs half = args;
   half.kernel_state = nullptr;
-  if (!state.rounded) return row.forward(layer, half);
   LearnedHalves halves(args.context, dtype, args.scratch);
-  halves.Round(args.learned, &state.learned);
+  halves.Round(args.learned, &state);
   half.learned = state.learned;
   half.scratch = halves.Rest();
   row.forward(layer, half);
@@ -189,9 +189,8 @@ void HalfBackward(const Kernel& row, DType dtype, const Layer& layer, const Back
   auto& state = *static_cast<HalfState*>(args.kernel_state);
   BackwardArgs half = args;
   half.kernel_state = nullptr;
-  if (!state.rounded) return row.backward(layer, half);
   LearnedHalves halves(args.context, dtype, args.scratch);
-  halves.Round(args.learned, &state.learned);
+  halves.Round(args.learned, &state);
   halves.TakeGradients(args.learned_grads, &state.learned_grads);
   half.learned = state.learned;
   half.learned_grads = state.learned_grads;
@@ -235,7 +234,7 @@ Kernel OnHalves(const Kernel& row, const Halves& halves) {
     return 2 * BytesOfLearned(query, dtype) + BackwardScratchOf(&row, asked.Of(query));
   };
   half.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
-    return std::make_unique<HalfState>(IsRounded(query.info));
+    return std::make_unique<HalfState>(query.info);
   };
   // What is saved is of halves too.
   half.info = [=](const KernelQuery& query) {

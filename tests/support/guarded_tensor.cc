@@ -56,7 +56,7 @@ GuardedTensor::GuardedTensor(const BlobSpec& spec)
 std::vector<int64_t> GuardedTensor::Places() const {
   std::vector<int64_t> places(static_cast<size_t>(view_.count()));
   std::iota(places.begin(), places.end(), 0);
-  if (format_ == MemoryFormat::kPlain) return places;
+  if (!IsBlocked(format_)) return places;
   const Shape& shape = view_.shape();
   const int64_t block = ChannelBlock();
   const int64_t blocks = (shape[1] + block - 1) / block;
@@ -72,7 +72,7 @@ std::vector<int64_t> GuardedTensor::Places() const {
 
 void GuardedTensor::Set(std::span<const double> values) {
   CREMA_CHECK(values.size() == static_cast<size_t>(view_.count()));
-  if (format_ != MemoryFormat::kPlain) std::ranges::fill(buffer_.bytes(), std::byte{0});
+  if (IsBlocked(format_)) std::ranges::fill(buffer_.bytes(), std::byte{0});
   const std::vector<int64_t> places = Places();
   Dispatch(view_.dtype(), [&]<typename T>(T) {
     T* data = view_.data<T>();
@@ -93,7 +93,7 @@ std::vector<double> GuardedTensor::Values() const {
 }
 
 bool GuardedTensor::FillIsZero() const {
-  if (format_ == MemoryFormat::kPlain || stored_bytes_ == 0) return true;
+  if (!IsBlocked(format_) || stored_bytes_ == 0) return true;
   std::vector<std::byte> fill = Bytes();
   const size_t size = SizeOf(view_.dtype());
   for (int64_t place : Places()) std::fill_n(&fill[static_cast<size_t>(place) * size], size, kZero);
@@ -103,7 +103,7 @@ bool GuardedTensor::FillIsZero() const {
 }
 
 void GuardedTensor::Shrink(const Shape& shape) {
-  CREMA_CHECK(shape.count() <= view_.count() && format_ == MemoryFormat::kPlain);
+  CREMA_CHECK(shape.count() <= view_.count() && !IsBlocked(format_));
   stored_bytes_ = static_cast<size_t>(shape.count()) * SizeOf(view_.dtype());
   view_ = TensorView(view_.raw(), shape, view_.dtype());
 }

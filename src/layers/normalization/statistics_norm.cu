@@ -87,7 +87,7 @@ void SetOnes(const CudaQueue& queue, int64_t channels, Coefficients to) {
   ForElements(queue, "SetOnes", channels, [=] CREMA_HOST_DEVICE(int64_t c) { to.Set(c, 0, 1); });
 }
 
-// Blobs of T, learned ones of L.
+// Blobs of T, statistics of L.
 template <typename T, typename L>
 void Measure(const StatisticsNorm& norm, const GroupLayout& groups, const ForwardArgs& args,
              SumPair* scratch, const Coefficients& to) {
@@ -106,6 +106,13 @@ void Measure(const StatisticsNorm& norm, const GroupLayout& groups, const Forwar
   ReadStored(queue, groups.Groups(), stored, to);
 }
 
+// Also where all else is of halves.
+bool HasStatisticsInF32(const StatisticsNormRule& rule, std::span<const ConstTensorView> learned) {
+  const auto mean = static_cast<size_t>(rule.mean);
+  return rule.mean != StatisticsNormRule::kNone && mean < learned.size() &&
+         learned[mean].dtype() == DType::kF32;
+}
+
 void Forward(const Layer& layer, const ForwardArgs& args) {
   const StatisticsNorm& norm = NormOf(layer);
   const StatisticsNormRule& rule = norm.rule();
@@ -116,11 +123,10 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   float* inverse = cutter.Take<float>(layout.groups.Groups());
   const Coefficients to{rule.eps, center, inverse, Elements<double>(At(args.saved, kInverse))};
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    const bool same = args.learned.empty() || args.learned[0].dtype() != DType::kF32;
-    if (same) {
-      Measure<T, T>(norm, layout.groups, args, scratch, to);
-    } else {
+    if (HasStatisticsInF32(rule, args.learned)) {
       Measure<T, float>(norm, layout.groups, args, scratch, to);
+    } else {
+      Measure<T, T>(norm, layout.groups, args, scratch, to);
     }
     NormForward<T> pass;
     pass.x = Elements<T>(args.inputs[0]);

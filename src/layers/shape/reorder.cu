@@ -26,6 +26,13 @@ void BackwardRow(const Layer&, const BackwardArgs& args) {
   Convert(args.context, args.output_grads[0], args.input_grads[0]);
 }
 
+// Where nvcc does not compile there is no half precision.
+Support SupportsF16(const KernelQuery& query) {
+  const Support floats = SupportsCudaFloats(query);
+  if (!floats.yes || IsCudaFloat(DType::kF16)) return floats;
+  return Support::No("this build has no f16");
+}
+
 }  // namespace
 
 void RegisterReorderCuda(Registry& registry) {
@@ -33,6 +40,7 @@ void RegisterReorderCuda(Registry& registry) {
   for (const MemoryFormat halves : {MemoryFormat::kPlainBF16, MemoryFormat::kPlainF16}) {
     for (const bool there : {true, false}) {
       Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
+      if (halves == MemoryFormat::kPlainF16) row.supports = SupportsF16;
       row.name = there ? "to halves" : "from halves";
       row.input_format = there ? kPlain : halves;
       row.output_format = there ? halves : kPlain;
