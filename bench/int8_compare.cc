@@ -30,8 +30,9 @@ namespace {
 using Settings = std::map<std::string, std::string>;
 
 Settings ParseArguments(int count, char** arguments) {
-  Settings settings = {{"calibrate", "64"}, {"batch", "1"},   {"threads", "2"}, {"rule", "percentile"},
-                       {"snr", "20"},       {"rounds", "30"}, {"batches", "1"}};
+  Settings settings = {{"calibrate", "64"},    {"batch", "1"}, {"threads", "2"},
+                       {"rule", "percentile"}, {"snr", "20"},  {"rounds", "30"},
+                       {"batches", "1"}};
   for (int i = 1; i < count; ++i) {
     const std::string argument = arguments[i];
     const size_t equals = argument.find('=');

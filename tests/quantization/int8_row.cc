@@ -106,6 +106,15 @@ class Run {
                                [](const Layer* l) { return l->param().bottom_size() == 2; });
   }
 
+  bool Scales() const {
+    return std::ranges::any_of(absorbed_,
+                               [](const Layer* l) { return l->param().type() == "Scale"; });
+  }
+  // Of an absorbed Scale, for an output.
+  float FactorOf(int64_t output) const {
+    return factors_.empty() ? 1.0F : factors_[static_cast<size_t>(output)];
+  }
+
   void Draw(bool bytes_in) {
     const double step = StepOf(case_.in_max, case_.signed_in);
     for (size_t i = 0; i < specs_.size(); ++i) {
@@ -119,6 +128,12 @@ class Run {
                          RandomStream(seed_, 50), true);
     }
     for (size_t b = 0; b < info_.learned.size(); ++b) learned_.push_back(DrawLearned(b));
+    if (Scales()) {
+      const RandomStream random(seed_, 99);
+      for (int64_t c = 0; c < info_.outputs[0].shape[1]; ++c) {
+        factors_.push_back(static_cast<float>(random.Uniform(static_cast<uint64_t>(c)) * 4 - 2));
+      }
+    }
   }
 
   std::vector<float> DrawLearned(size_t blob) const {
@@ -157,6 +172,10 @@ class Run {
     std::vector<ConstTensorView> learned;
     for (size_t b = 0; b < learned_.size(); ++b) {
       learned.emplace_back(learned_[b].data(), info_.learned[b].shape, DType::kF32);
+    }
+    if (Scales()) {
+      learned.emplace_back(factors_.data(), Shape{static_cast<int64_t>(factors_.size())},
+                           DType::kF32);
     }
     const size_t bytes = ForwardScratchOf(&row, query);
     Tensor scratch(Shape{static_cast<int64_t>(bytes / 64) + 1, 16}, DType::kF32);
@@ -213,6 +232,10 @@ class Run {
     const auto row_of = [&](int64_t i) {
       return transposed ? i % rows : i / (shape.count() / rows);
     };
+    for (int64_t i = 0; i < shape.count(); ++i) {
+      const auto at = static_cast<size_t>(i);
+      rounded[at] = double{learned_[0][at] * FactorOf(row_of(i))};
+    }
     std::vector<double> most(static_cast<size_t>(rows));
     for (int64_t i = 0; i < shape.count(); ++i) {
       double& m = most[static_cast<size_t>(row_of(i))];
@@ -242,6 +265,9 @@ class Run {
     for (size_t b = 0; b < learned_.size(); ++b) {
       blobs.push_back(b == 0 ? RoundedWeights()
                              : std::vector<double>(learned_[b].begin(), learned_[b].end()));
+      for (size_t o = 0; b == 1 && o < blobs[b].size(); ++o) {
+        blobs[b][o] *= double{FactorOf(static_cast<int64_t>(o))};
+      }
       learned.emplace_back(blobs[b].data(), info.learned[b].shape, DType::kF64);
     }
     outcome->expected.resize(static_cast<size_t>(info.outputs[0].shape.count()));
@@ -279,6 +305,7 @@ class Run {
   std::vector<Bytes> inputs_;
   Bytes added_;
   std::vector<std::vector<float>> learned_;
+  std::vector<float> factors_;
 };
 
 }  // namespace

@@ -145,6 +145,21 @@ TEST_F(Int8Rows, AConvolutionAddsBytesOfAnotherRange) {
   }
 }
 
+TEST_F(Int8Rows, FactorsOfChannelsGoIntoTheWeights) {
+  for (const bool bias : {true, false}) {
+    Int8Case c{.type = "Convolution",
+               .fields = ConvFields(
+                   StrCat("num_output: 36 kernel_size: 3 bias_term: ", bias ? "true" : "false")),
+               .inputs = {{2, 12, 7, 5}}};
+    c.absorbed.push_back(
+        Follower("name: 's' type: 'Scale' top: 's' bottom: 'y' precision: INT8 int8 { bottom { "
+                 "max: 20 } top { max: 30 } }"));
+    ExpectAgrees(c, 21);
+    c.row = "int8, plain output";
+    ExpectAgrees(c, 22);
+  }
+}
+
 TEST_F(Int8Rows, InnerProductsAgree) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const RandomStream random(seed, 2);
