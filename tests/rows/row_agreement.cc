@@ -34,17 +34,17 @@ double Tolerance(const Values& expected, int64_t terms, double amplification) {
   return 2 * kRoundOff * (1 + root) * amplification * largest;
 }
 
-bool IsBF16(const Kernel& kernel) {
+bool StoresHalves(const Kernel& kernel) {
   return kernel.input_format == MemoryFormat::kBlockedBF16 ||
          kernel.output_format == MemoryFormat::kBlockedBF16 ||
-         kernel.name.find("bf16") != std::string::npos;
+         kernel.name.find("f16") != std::string::npos;
 }
 
 // Rounding moves what others do past a kink: the largest of a window becomes another one. The
 // generic checker compares these, on samples without such cases.
 bool IsRow(const std::string& type, const Kernel& kernel) {
   if (!(kernel.forward || kernel.backward)) return false;
-  if (!IsBF16(kernel)) return true;
+  if (!StoresHalves(kernel)) return true;
   return HasBFloat16() && (type == "Convolution" || type == "InnerProduct");
 }
 
