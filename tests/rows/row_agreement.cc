@@ -34,10 +34,10 @@ double Tolerance(const Values& expected, int64_t terms, double amplification) {
   return 2 * kRoundOff * (1 + root) * amplification * largest;
 }
 
-bool IsBF16(const Kernel& kernel) {
+bool StoresHalves(const Kernel& kernel) {
   return kernel.input_format == MemoryFormat::kBlockedBF16 ||
          kernel.output_format == MemoryFormat::kBlockedBF16 ||
-         kernel.name.find("bf16") != std::string::npos;
+         kernel.name.find("f16") != std::string::npos;
 }
 
 // Rounding moves what others do past a kink: the largest of a window becomes another one. The
@@ -45,7 +45,7 @@ bool IsBF16(const Kernel& kernel) {
 bool IsRow(const std::string& type, const Kernel& kernel) {
   if (!(kernel.forward || kernel.backward)) return false;
   if (kernel.name.find("int8") != std::string::npos) return false;  // int8_rows_test
-  if (!IsBF16(kernel)) return true;
+  if (!StoresHalves(kernel)) return true;
   return HasBFloat16() && (type == "Convolution" || type == "InnerProduct");
 }
 

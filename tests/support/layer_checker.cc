@@ -38,12 +38,12 @@ double Largest(const Values& values) {
   return largest;
 }
 
-bool IsBFloat16(MemoryFormat format) {
-  return format == MemoryFormat::kBlockedBF16 || format == MemoryFormat::kPlainBF16;
+bool HoldsHalves(MemoryFormat format) {
+  return format != MemoryFormat::kPlain && format != MemoryFormat::kBlocked;
 }
 
-bool StoresBFloat16(const Kernel& kernel) {
-  return IsBFloat16(kernel.input_format) || IsBFloat16(kernel.output_format);
+bool StoresHalves(const Kernel& kernel) {
+  return HoldsHalves(kernel.input_format) || HoldsHalves(kernel.output_format);
 }
 
 // What is kept of blobs that are stored so; a kink or a maximum is then the same for all rows.
@@ -260,7 +260,7 @@ void SampleChecker::CheckKernels(const LayerCase& layer_case, const CaseValues& 
                               .to_input = sample_.gradient,
                               .precision = BF16};
       if (kernel.supports && !kernel.supports(query).yes) continue;
-      const bool halves = StoresBFloat16(kernel);
+      const bool halves = StoresHalves(kernel);
       const CaseValues& values = halves ? rounded : exact;
       const double tolerance = !halves ? usual : gpu ? kGpuBFloat16Tolerance : kBFloat16Tolerance;
       const std::string how =

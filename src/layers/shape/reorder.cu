@@ -1,4 +1,5 @@
 // Reorder on the GPU: between f32 and the formats that store halves; see reorder.cc.
+#include "core/strings.h"
 #include "layers/gpu_row.h"
 
 namespace crema {
@@ -41,7 +42,8 @@ void RegisterReorderCuda(Registry& registry) {
     for (const bool there : {true, false}) {
       Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
       if (halves == MemoryFormat::kPlainF16) row.supports = SupportsF16;
-      row.name = there ? "to halves" : "from halves";
+      row.name =
+          StrCat(there ? "to " : "from ", halves == MemoryFormat::kPlainBF16 ? "bf16" : "f16");
       row.input_format = there ? kPlain : halves;
       row.output_format = there ? halves : kPlain;
       registry.AddKernel("Reorder", std::move(row));
