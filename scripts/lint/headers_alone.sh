@@ -17,5 +17,9 @@ export -f check_header
 # Folders of the libraries and of the generated schema, as the build has them.
 vendor_paths=$(grep -o -e '-isystem [^ "]*' "$lint_build/compile_commands.json" | sort -u | tr '\n' ' ')
 export vendor_paths
-list_files 'src/*.h' 'tools/*.h' 'tests/*.h' |
+# Where the libraries of the server are missing, it is not in the build.
+skip='^$'
+grep -q '/src/server/' "$lint_build/compile_commands.json" || skip='^(src|tests)/server/|^tools/serve/'
+grep -q 'inference.pb' "$lint_build/compile_commands.json" || skip="$skip|^src/server/grpc/(service|convert)"
+list_files 'src/*.h' 'tools/*.h' 'tests/*.h' | grep -vE "$skip" |
   xargs -P "$(nproc)" -I{} bash -c 'check_header "$1"' _ {}

@@ -84,8 +84,10 @@ std::string_view ReasonPhrase(int http_status) {
   }
 }
 
-RequestError::RequestError(Cause cause, std::string message)
-    : Error(Problem{CodeOf(cause), {}, std::move(message)}), cause_(cause) {}
+RequestError::RequestError(Cause cause, std::string message, std::string detail)
+    : Error(Problem{CodeOf(cause), {}, std::move(message)}),
+      cause_(cause),
+      detail_(std::move(detail)) {}
 
 void Refuse(Cause cause, std::string message) { throw RequestError(cause, std::move(message)); }
 
@@ -98,12 +100,13 @@ RequestError ToRequestError(const std::exception_ptr& failure) {
     if (error.code() == ErrorCode::kInvalidArgument) {
       return {Cause::kBadRequest, error.problems().front().message};
     }
+    if (error.code() == ErrorCode::kOutOfMemory) return {Cause::kUnavailable, "out of memory"};
+    return {Cause::kInternal, "internal error", error.what()};
   } catch (const std::bad_alloc&) {
     return {Cause::kUnavailable, "out of memory"};
-  } catch (...) {
-    return {Cause::kInternal, "internal error"};
+  } catch (const std::exception& error) {
+    return {Cause::kInternal, "internal error", error.what()};
   }
-  return {Cause::kInternal, "internal error"};
 }
 
 }  // namespace crema::server

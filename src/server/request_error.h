@@ -36,18 +36,21 @@ std::string_view Label(Cause cause);
 // Its message goes to the client: it carries no paths.
 class RequestError final : public Error {
  public:
-  RequestError(Cause cause, std::string message);
+  RequestError(Cause cause, std::string message, std::string detail = {});
   Cause cause() const { return cause_; }
   const std::string& message() const { return problems().front().message; }
+  // For the log; may carry paths. Empty: there is no more to say.
+  const std::string& detail() const { return detail_; }
 
  private:
   Cause cause_;
+  std::string detail_;
 };
 
 [[noreturn]] void Refuse(Cause cause, std::string message);
 
 // The same for any exception that work on a request ended with. What a model says of its inputs is
-// passed on; all else is "internal error", since messages of files carry paths.
+// passed on; all else is "internal error" with a detail, since messages of files carry paths.
 RequestError ToRequestError(const std::exception_ptr& failure);
 
 }  // namespace crema::server

@@ -1,8 +1,16 @@
 #include "server/service.h"
 
+#include "core/strings.h"
 #include "server/request_error.h"
 
 namespace crema::server {
+
+void Service::Refused(const RequestError& error) {
+  metrics.Refused(error.cause());
+  if (!error.detail().empty()) {
+    log.Write(Severity::kError, StrCat("a request ended with: ", error.detail()));
+  }
+}
 
 void Service::RequireInference(std::string_view authorization) const {
   if (inference_tokens.Allows(authorization)) return;

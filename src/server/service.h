@@ -42,6 +42,8 @@ struct Service {
     metrics.AddInFlight(-1);
     --in_flight;
   }
+  // Counts a request that is refused; what only the operator may know goes to the log.
+  void Refused(const RequestError& error);
   // Throw kUnauthorized or kForbidden. `authorization` is "Bearer ...", or empty.
   void RequireInference(std::string_view authorization) const;
   void RequireAdmin(std::string_view authorization) const;

@@ -36,7 +36,7 @@ std::future<InferOutcome> Submit(Batcher& batcher, InferRequest request) {
   return future;
 }
 
-Cause CauseOf(const InferOutcome& outcome) { return ToRequestError(outcome.failure).cause(); }
+Cause CauseOf(const InferOutcome& outcome) { return outcome.failure.value().cause(); }
 
 // A model whose first run is held up, and a request that holds it up.
 class HeldUp {
@@ -144,7 +144,8 @@ TEST(Batcher, OneBadRequestDoesNotFailItsMates) {
   EXPECT_EQ(CauseOf(bad.get()), Cause::kBadRequest);
   const InferOutcome internal = broken.get();
   EXPECT_EQ(CauseOf(internal), Cause::kInternal);
-  EXPECT_EQ(ToRequestError(internal.failure).message(), "internal error") << "no paths";
+  EXPECT_EQ(internal.failure->message(), "internal error") << "no paths";
+  EXPECT_EQ(internal.failure->detail(), "/secret/path broke");
   EXPECT_EQ(other.get().outputs[0].values[0], 8);
 }
 

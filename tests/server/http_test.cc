@@ -80,9 +80,9 @@ TEST(Http, KeepsConnectionsAndTakesPipelinedRequests) {
 TEST(Http, TakesRequestsByteByByte) {
   const RunningServer running;
   SocketClient client(running.port());
-  const std::string request = StrCat("POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\n",
-                                     "Content-Length: ", GoodInfer().size(), "\r\n\r\n",
-                                     GoodInfer());
+  const std::string request =
+      StrCat("POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\n",
+             "Content-Length: ", GoodInfer().size(), "\r\n\r\n", GoodInfer());
   for (const char byte : request) {
     client.Send(std::string(1, byte));
     std::this_thread::sleep_for(100us);

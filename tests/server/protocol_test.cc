@@ -64,6 +64,12 @@ TEST(InferJson, ReadsNumbersToTheLastBit) {
                                                            std::numeric_limits<float>::max(), 0}));
 }
 
+TEST(InferJson, ReadsZerosOfAnyExponent) {
+  const InferRequest request = Parse(
+      R"({"inputs":[{"name":"x","datatype":"FP32","shape":[4],"data":[0E77,-0,0e-400,0.0]}]})");
+  EXPECT_EQ(ValuesOfInput(request, 0), (std::vector<float>{0, 0, 0, 0}));
+}
+
 TEST(InferJson, ReadsBinaryInputsInTheirOrder) {
   const std::string json =
       R"({"inputs":[{"name":"a","shape":[1,2],"datatype":"FP32","parameters":{"binary_data_size":8}},)"

@@ -31,11 +31,11 @@ class Batcher::Worker {
       samples += item.samples;
     }
     std::vector<std::vector<OutputTensor>> answers;
-    std::exception_ptr failure;
+    std::optional<RequestError> failure;
     try {
       answers = run_.Run(members);
     } catch (...) {
-      failure = std::current_exception();
+      failure = ToRequestError(std::current_exception());
     }
     if (failure && batch->size() > 1) {
       AnswerAlone(batch);
@@ -168,8 +168,7 @@ void Batcher::Cancel() {
   }
   for (Item& item : dropped) {
     InferOutcome outcome;
-    outcome.failure = std::make_exception_ptr(
-        RequestError(Cause::kUnavailable, "the server ends before the request's turn"));
+    outcome.failure.emplace(Cause::kUnavailable, "the server ends before the request's turn");
     item.done(std::move(outcome));
   }
 }
@@ -275,8 +274,8 @@ void Batcher::WatchDeadlines() {
     for (Item& item : expired) {
       InferOutcome outcome;
       outcome.queue_seconds = Seconds(now - item.enqueued);
-      outcome.failure = std::make_exception_ptr(RequestError(
-          Cause::kQueueTimeout, "the request waited in the queue for as long as it may"));
+      outcome.failure.emplace(Cause::kQueueTimeout,
+                              "the request waited in the queue for as long as it may");
       item.done(std::move(outcome));
     }
     lock.lock();

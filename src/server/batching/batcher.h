@@ -5,15 +5,16 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "server/model/executable.h"
 #include "server/protocol/infer_message.h"
+#include "server/request_error.h"
 
 namespace crema::server {
 
@@ -26,8 +27,8 @@ struct BatcherOptions {
 };
 
 struct InferOutcome {
-  std::vector<OutputTensor> outputs;  // those asked for, in that order
-  std::exception_ptr failure;         // instead of outputs
+  std::vector<OutputTensor> outputs;    // those asked for, in that order
+  std::optional<RequestError> failure;  // instead of outputs
   double queue_seconds = 0;
   double compute_seconds = 0;  // of the whole batch
   int64_t samples = 0;

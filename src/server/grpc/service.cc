@@ -65,7 +65,7 @@ InferenceService::Reactor* InferenceService::Answer(Context* context, Door door,
     body();
   } catch (...) {
     const RequestError error = ToRequestError(std::current_exception());
-    service_.metrics.Refused(error.cause());
+    service_.Refused(error);
     status = ToStatus(error);
   }
   Finish(reactor, status);
@@ -148,7 +148,8 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context,
                                     wishes = std::move(wishes)](const InferAnswer& answer) {
       grpc::Status status;
       if (answer.failure) {
-        status = ToStatus(ToRequestError(answer.failure));
+        service_.Refused(*answer.failure);
+        status = ToStatus(*answer.failure);
       } else {
         ToMessage(wishes, answer.reply, asked->description().labels, response);
       }
@@ -156,7 +157,7 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context,
     });
   } catch (...) {
     const RequestError error = ToRequestError(std::current_exception());
-    service_.metrics.Refused(error.cause());
+    service_.Refused(error);
     Finish(reactor, ToStatus(error));
   }
   return reactor;

@@ -113,7 +113,7 @@ HttpResponse HttpApi::Explain(const RequestError& error) {
   if (response.status == 503) response.fields.emplace_back("Retry-After", "1");
   if (response.status == 401) response.fields.emplace_back("WWW-Authenticate", "Bearer");
   if (response.status == 405) response.fields.emplace_back("Allow", "GET, HEAD, POST");
-  service_.metrics.Refused(error.cause());
+  service_.Refused(error);
   return response;
 }
 
@@ -230,7 +230,7 @@ void HttpApi::StartInfer(const HttpRequest& request, const RouteMatch& match,
                [this, asked, wishes = std::move(wishes), respond](const InferAnswer& answer) {
                  HttpResponse response;
                  try {
-                   if (answer.failure) std::rethrow_exception(answer.failure);
+                   if (answer.failure) throw RequestError(*answer.failure);
                    response = InferResponse(wishes, answer.reply, asked->description().labels);
                  } catch (...) {
                    response = Explain(ToRequestError(std::current_exception()));
@@ -248,7 +248,7 @@ void HttpApi::Classify(const HttpRequest& request, const HttpRespond& respond) {
     model->Infer(std::move(infer), [this, asked, query, respond](const InferAnswer& answer) {
       HttpResponse response;
       try {
-        if (answer.failure) std::rethrow_exception(answer.failure);
+        if (answer.failure) throw RequestError(*answer.failure);
         response = Json(ClassesJson(answer.reply, asked->description().labels, query.best));
       } catch (...) {
         response = Explain(ToRequestError(std::current_exception()));

@@ -151,8 +151,8 @@ class ServerMetrics::Series {
   ModelFamilies models{*registry};
   Family<Counter>& answers =
       CounterFamily(*registry, "crema_answers_total", "Answers by protocol and status.");
-  Family<Counter>& refusals = CounterFamily(*registry, "crema_refusals_total",
-                                            "Requests refused before a model was known.");
+  Family<Counter>& refusals =
+      CounterFamily(*registry, "crema_refusals_total", "Requests that were not answered with 200.");
   Gauge& in_flight =
       GaugeFamily(*registry, "crema_requests_in_flight", "Requests being answered.").Add({});
   Gauge& connections =

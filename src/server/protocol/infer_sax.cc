@@ -1,7 +1,9 @@
 #include "server/protocol/infer_sax.h"
 
+#include <charconv>
 #include <cmath>
-#include <limits>
+#include <cstdlib>
+#include <system_error>
 #include <utility>
 
 #define RAPIDJSON_HAS_STDSTRING 1
@@ -34,20 +36,20 @@ class InferHandler {
     if (Top() == Place::kParameters) return BoolParameter(value);
     return Value("a truth value");
   }
-  bool Int(int value) { return Integer(value); }
-  bool Uint(unsigned value) { return Integer(value); }
-  bool Int64(int64_t value) { return Integer(value); }
-  bool Uint64(uint64_t value) {
-    if (value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      return Integer(static_cast<int64_t>(value));
-    }
-    return Double(static_cast<double>(value));
-  }
-  bool Double(double value) {
-    if (Top() == Place::kData) return Element(value);
+  // As they are written: the reader's own conversion is not exact, and undefined for some zeros.
+  bool RawNumber(const char* text, rapidjson::SizeType length, bool) {
+    const std::string_view number(text, length);
+    if (Top() == Place::kData) return Element(number);
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text, text + length, value);
+    if (error == std::errc() && end == text + length) return Integer(value);
     return Value("a number that is no integer of 64 bits");
   }
-  bool RawNumber(const char*, rapidjson::SizeType, bool) { return false; }
+  bool Int(int) { return false; }  // these five are not called
+  bool Uint(unsigned) { return false; }
+  bool Int64(int64_t) { return false; }
+  bool Uint64(uint64_t) { return false; }
+  bool Double(double) { return false; }
   bool String(const char* text, rapidjson::SizeType length, bool) {
     return Text(std::string_view(text, length));
   }
@@ -204,8 +206,6 @@ class InferHandler {
 
   bool Integer(int64_t value) {
     switch (Top()) {
-      case Place::kData:
-        return Element(static_cast<double>(value));
       case Place::kShape:
         return Extent(value);
       case Place::kParameters:
@@ -215,16 +215,21 @@ class InferHandler {
     }
   }
 
-  bool Element(double value) {
+  bool Element(std::string_view number) {
     if (++elements_ > limits_.elements) {
       Refuse(Cause::kTooLarge, StrCat("more than ", limits_.elements, " elements"));
     }
-    // What rounds to infinity was meant to be something else.
-    constexpr double kRoundsToInfinity = 0x1.ffffffp127;
-    if (std::abs(value) >= kRoundsToInfinity) {
-      Bad(StrCat("an element of 'data'", Of(), " is beyond FP32"));
+    float value = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    if (error == std::errc::result_out_of_range) {
+      // Too small becomes zero; what rounds to infinity was meant to be something else.
+      constexpr double kRoundsToInfinity = 0x1.ffffffp127;
+      const double wide = std::strtod(std::string(number).c_str(), nullptr);
+      if (std::abs(wide) >= kRoundsToInfinity)
+        Bad(StrCat("an element of 'data'", Of(), " is beyond FP32"));
+      value = static_cast<float>(wide);
     }
-    tensor().data->push_back(static_cast<float>(value));
+    tensor().data->push_back(value);
     return true;
   }
 
@@ -305,7 +310,8 @@ class InferHandler {
 }  // namespace
 
 ParsedInfer ParseInferJson(std::string_view json, const RequestLimits& limits) {
-  constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseFullPrecisionFlag |
+  constexpr unsigned kFlags = rapidjson::kParseIterativeFlag |
+                              rapidjson::kParseNumbersAsStringsFlag |
                               rapidjson::kParseValidateEncodingFlag;
   // The reader takes a zero byte for the end.
   if (json.find('\0') != std::string_view::npos) Bad("not JSON: it holds a zero byte");

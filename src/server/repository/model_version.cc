@@ -52,7 +52,7 @@ void ModelVersion::Count(const InferOutcome& outcome, double total_seconds) {
     ++statistics_.runs;
   }
   if (outcome.failure) {
-    metrics_->Failed(ToRequestError(outcome.failure).cause());
+    metrics_->Failed(outcome.failure->cause());
     ++statistics_.failures;
     statistics_.failed_ns += Nanoseconds(total_seconds);
     return;

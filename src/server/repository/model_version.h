@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ struct VersionStatistics {
 // Either the reply or a failure.
 struct InferAnswer {
   InferReply reply;
-  std::exception_ptr failure;
+  std::optional<RequestError> failure;
 };
 
 // Thread safety: any number of threads.
