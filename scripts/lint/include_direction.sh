@@ -22,7 +22,8 @@ awk '
     allowed["parallel"] = "core math parallel"
     allowed["solvers"] = "core format math graph data metrics runtime parallel solvers"
     allowed["report"] = "core format math graph data runtime solvers report"
-    allowed["serving"] = "core format math graph data runtime serving"
+    allowed["quantization"] = "core format math graph runtime quantization"
+    allowed["serving"] = "core format math graph data runtime quantization serving"
     allowed["api"] = "core format math graph data runtime serving crema"
     # The folders of src/data that each of them may include.
     data["image"] = "image"

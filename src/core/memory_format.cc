@@ -5,6 +5,7 @@ namespace crema {
 std::string_view ToString(MemoryFormat format) {
   if (format == MemoryFormat::kPlain) return "NCHW";
   if (format == MemoryFormat::kBlockedBF16) return "nChw16c bf16";
+  if (format == MemoryFormat::kInt8) return "nHWc int8";
   return ChannelBlock() == 16 ? "nChw16c" : "nChw8c";
 }
 

@@ -6,7 +6,9 @@
 namespace crema {
 
 int64_t StoredCount(const BlobSpec& spec) {
-  if (spec.format == MemoryFormat::kPlain) return spec.shape.count();
+  if (spec.format == MemoryFormat::kPlain || spec.format == MemoryFormat::kInt8) {
+    return spec.shape.count();
+  }
   const int64_t block = ChannelBlock();
   const int64_t channels = (spec.shape[1] + block - 1) / block * block;
   return spec.shape.With(1, channels).count();

@@ -23,7 +23,8 @@ struct BlobSpec {
 int64_t StoredCount(const BlobSpec& spec);
 // Type of these elements: that of the blob, but for formats of a type of their own.
 inline DType StoredType(const BlobSpec& spec) {
-  return spec.format == MemoryFormat::kBlockedBF16 ? DType::kBF16 : spec.dtype;
+  if (spec.format == MemoryFormat::kBlockedBF16) return DType::kBF16;
+  return spec.format == MemoryFormat::kInt8 ? DType::kU8 : spec.dtype;
 }
 inline int64_t StoredBytes(const BlobSpec& spec) {
   return StoredCount(spec) * static_cast<int64_t>(SizeOf(StoredType(spec)));

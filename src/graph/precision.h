@@ -14,6 +14,13 @@ Precision PrecisionOf(const Layer& layer, const PlanOptions& options);
 // compute so, and the processor can.
 Support StoresBFloat16(const KernelQuery& query);
 
+// Whether rows may compute on bytes (kInt8) for this layer: forward passes alone, and the layer has
+// ranges of its first blobs, `bottoms` and `tops` of them.
+Support ComputesInt8(const KernelQuery& query, size_t bottoms, size_t tops);
+
+// The range of a value as the layer says that makes it, through Splits. Null: it says none.
+const Int8Range* Int8RangeOf(const Graph& graph, int value);
+
 // Throws kInvalidArgument with every layer, or the net, that asks for one that its device has not.
 void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOptions& options);
 

@@ -88,6 +88,7 @@ void BecomeInput(const SourceShapes& shapes, Source source, LayerParameter* laye
   *input.mutable_exclude() = layer->exclude();
   if (GivesBytes(*layer)) input.mutable_pipeline_param()->set_output(PipelineParameter::U8);
   if (layer->has_phase()) input.set_phase(layer->phase());
+  if (layer->has_int8()) *input.mutable_int8() = layer->int8();
   input.mutable_pipeline_param()->set_prefetch(ReadAheadDepth(*layer));
   for (int t = 0; t < layer->top_size(); ++t) {
     const auto given = shapes.given.find(layer->top(t));

@@ -1,6 +1,7 @@
 // Cuts one booked block of scratch memory into typed pieces.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,6 +26,9 @@ class ScratchCutter {
     used_ += bytes;
     return piece;
   }
+
+  // What was not taken yet.
+  std::span<std::byte> Rest() const { return memory_.subspan(std::min(used_, memory_.size())); }
 
   template <typename T>
   static size_t Bytes(int64_t count) {

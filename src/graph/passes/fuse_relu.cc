@@ -30,6 +30,10 @@ void FuseRelu(Graph* graph) {
         LayerParameter param = node.layer->param();
         param.mutable_fused_relu_param()->set_negative_slope(
             relu->layer->param().relu_param().negative_slope());
+        // What is stored is what the ReLU gives.
+        if (param.has_int8()) {
+          *param.mutable_int8()->mutable_top() = relu->layer->param().int8().top();
+        }
         // Only what neither of them keeps is not kept; a ReLU alone would free nothing.
         if (!relu->layer->param().recompute()) param.clear_recompute();
         node.layer = node.type->make(param);

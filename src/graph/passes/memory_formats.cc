@@ -20,6 +20,7 @@ constexpr double kReorderSeconds = 2e-6;  // to start one
 // What is measured is forward and backward together, estimates are of forward: backward takes about
 // twice as long. A reorder is done once more, for the gradient.
 constexpr double kPassesOfTraining = 3;
+constexpr double kFollowerSeconds = 1e-9;
 constexpr double kWorthwhile = 0.97;  // measuring a net twice differs by a percent or two
 
 // One way to run a node.
@@ -32,6 +33,15 @@ struct Choice {
 
 bool HasWholeBlocks(const BlobSpec& spec) {
   return spec.shape.axes() == 4 && spec.shape[1] % ChannelBlock() == 0 && spec.dtype == DType::kF32;
+}
+
+// A layer that looks at no number: bytes are as good to it as floats.
+bool PassesOn(const LayerInfo& info) { return info.any_format && (info.share || info.view); }
+
+bool HasPixels(std::span<const BlobSpec> specs) {
+  return std::ranges::all_of(specs, [](const BlobSpec& spec) {
+    return spec.shape.axes() == 4 && spec.dtype == DType::kF32;
+  });
 }
 
 class Chooser {
@@ -77,7 +87,8 @@ class Chooser {
       improve();
     }
     // Single changes do not lead from one format to the other in the middle of a net.
-    for (const MemoryFormat format : {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16}) {
+    for (const MemoryFormat format :
+         {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16, MemoryFormat::kInt8}) {
       if (StartIn(format)) improve();
     }
     chosen_ = std::move(best);
@@ -177,6 +188,11 @@ class Chooser {
         choices.push_back({format, format, moved(format, format) * estimate_scale_});
       }
     }
+    if (PassesOn(info) && HasPixels(inputs) && !flow_.nodes[n].backward &&
+        std::ranges::all_of(node.inputs,
+                            [&](int v) { return Int8RangeOf(graph_, v) != nullptr; })) {
+      choices.push_back({MemoryFormat::kInt8, MemoryFormat::kInt8, 0});
+    }
     return choices;
   }
 
@@ -191,7 +207,10 @@ class Chooser {
       for (Choice& choice : choices_[n]) {
         if (choice.followers.size() <= k) choice.seconds += seconds;
       }
-      for (Choice& choice : choices_[all[k]]) choice.seconds = 0;
+      // On bytes something, so that it is not first choice where its leader gives floats.
+      for (Choice& choice : choices_[all[k]]) {
+        choice.seconds = choice.in == MemoryFormat::kInt8 ? kFollowerSeconds : 0;
+      }
     }
   }
 
@@ -328,6 +347,9 @@ bool FitsFormats(const Kernel& kernel, const LayerInfo& info, std::span<const Bl
   };
   if (fits(inputs, kernel.input_format) && fits(outputs, kernel.output_format)) return true;
   const MemoryFormat format = inputs.empty() ? MemoryFormat::kPlain : inputs[0].format;
+  if (format == MemoryFormat::kInt8) {
+    return PassesOn(info) && fits(inputs, format) && fits(outputs, format) && HasPixels(inputs);
+  }
   return info.any_format && kernel.input_format == MemoryFormat::kPlain &&
          format != MemoryFormat::kPlain && fits(inputs, format) && fits(outputs, format) &&
          std::ranges::all_of(inputs, HasWholeBlocks) &&

@@ -5,12 +5,14 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "graph/precision.h"
 
 namespace crema {
 namespace {
 
-Node ReorderNode(const Value& value, MemoryFormat format, const Registry& registry,
-                 const NetState& state) {
+// `range` of the value, where one of its formats is kInt8.
+Node ReorderNode(const Value& value, MemoryFormat format, const Int8Range* range,
+                 const Registry& registry, const NetState& state) {
   LayerParameter param;
   param.set_type("Reorder");
   std::string name = StrCat(value.name, "_to_", ToString(format));
@@ -19,6 +21,11 @@ Node ReorderNode(const Value& value, MemoryFormat format, const Registry& regist
   param.set_phase(state.phase());
   param.add_bottom(value.name);
   param.add_top(value.name);
+  if (range != nullptr) {
+    param.set_precision(INT8);
+    *param.mutable_int8()->add_bottom() = *range;
+    *param.mutable_int8()->add_top() = *range;
+  }
   Node node;
   node.type = registry.Find("Reorder");
   CREMA_CHECK(node.type != nullptr);
@@ -54,7 +61,10 @@ class Inserter {
   // The value in this format: itself, or that of a new node.
   int InFormat(int v, MemoryFormat format) {
     if (ValueOf(v).format == format) return v;
-    Node node = ReorderNode(ValueOf(v), format, registry_, graph_.state);
+    const bool bytes = ValueOf(v).format == MemoryFormat::kInt8 || format == MemoryFormat::kInt8;
+    const Int8Range* range = bytes ? Int8RangeOf(graph_, v) : nullptr;
+    CREMA_CHECK(!bytes || range != nullptr);
+    Node node = ReorderNode(ValueOf(v), format, range, registry_, graph_.state);
     const int reordered = static_cast<int>(graph_.values.size());
     node.inputs = {v};
     node.outputs = {reordered};

@@ -3,6 +3,7 @@
 // backward reads y then, and the layer may run in place.
 #include "layers/activation/elementwise.h"
 #include "layers/activation/relu_formula.h"
+#include "layers/int8_ranges.h"
 
 namespace crema {
 
@@ -13,6 +14,7 @@ void RegisterReLU(Registry& registry) {
       "A negative slope below 0 is not computed in place (the sign of x could not be told from "
       "y)."};
   type.param_fields = {"relu_param"};
+  type.kernels.push_back(Int8ByFloats());
   const SampleInput input{.shape = {2, 3, 4, 5}, .has_kink = true};
   type.samples = {
       {.name = "plain", .prototxt = "", .inputs = {input}},

@@ -13,6 +13,7 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
+#include "layers/int8_ranges.h"
 #include "math/vectorize.h"
 
 namespace crema {
@@ -267,6 +268,7 @@ void RegisterEltwise(Registry& registry) {
   type.param_fields = {"eltwise_param"};
   type.inputs = {2, Arity::kAny};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Eltwise>(p); };
+  type.kernels = {Int8ByFloats()};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "eltwise_param { operation: PROD coeff: 1 coeff: 1 }",

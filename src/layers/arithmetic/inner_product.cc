@@ -170,6 +170,8 @@ void RegisterInnerProduct(Registry& registry) {
 #ifdef CREMA_HAVE_ONEDNN
   type.kernels = OneDnnInnerProductKernels();
   type.kernels.insert(type.kernels.begin(), BFloat16InnerProductKernel());
+  const std::vector<Kernel> int8 = Int8InnerProductKernels();
+  type.kernels.insert(type.kernels.begin(), int8.begin(), int8.end());
 #endif
   type.kernels.push_back(NativeOnBlockedInput());
   type.samples = {

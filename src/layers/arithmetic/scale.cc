@@ -11,6 +11,7 @@
 #include "layers/arithmetic/broadcast_axes.h"
 #include "layers/blocked_row.h"
 #include "layers/channel_affine.h"
+#include "layers/int8_ranges.h"
 #include "layers/normalization/standardize.h"
 #include "math/blocked_batch_norm.h"
 #include "math/broadcast.h"
@@ -269,7 +270,7 @@ void RegisterScale(Registry& registry) {
   type.param_fields = {"scale_param"};
   type.inputs = {1, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Scale>(p); };
-  type.kernels = {BlockedKernel(), BlockedBF16Kernel()};
+  type.kernels = {BlockedKernel(), BlockedBF16Kernel(), Int8ByFloats()};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "scale_param { axis: 2 }",

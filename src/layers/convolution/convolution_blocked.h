@@ -1,6 +1,8 @@
 // Internal to the rows of Convolution and Deconvolution on blocked blobs.
 #pragma once
 
+#include <vector>
+
 #include "layers/convolution/conv_epilogue.h"
 #include "math/blocked_conv.h"
 
@@ -24,6 +26,9 @@ double BlockedConvSeconds(const KernelQuery& query);
 // Kernel::absorbs of these rows.
 bool ConvolutionAbsorbs(const KernelQuery& query);
 BlockedConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args);
+
+// Rows "int8", on blobs of bytes.
+std::vector<Kernel> Int8ConvolutionKernels();
 
 // Row "winograd": 3 x 3 filters, each pass by Winograd's algorithm where that pays and by oneDNN
 // elsewhere.

@@ -243,6 +243,7 @@ std::vector<Kernel> OneDnnConvolutionKernels() {
       }
     }
   }
+  for (Kernel& row : Int8ConvolutionKernels()) rows.push_back(std::move(row));
   return rows;
 }
 

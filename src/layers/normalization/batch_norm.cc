@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/strings.h"
+#include "layers/int8_ranges.h"
 #include "layers/normalization/batch_norm_blobs.h"
 #include "layers/normalization/feature_norm.h"
 #include "layers/normalization/statistics_norm.h"
@@ -159,7 +160,8 @@ void RegisterBatchNorm(Registry& registry) {
   type.unread_fields = {"batch_norm_param.stats_batch_size"};
   type.adapt_blobs = AdaptBatchNormBlobs;
   type.make = [](const LayerParameter& p) { return std::make_unique<const BatchNorm>(p); };
-  type.kernels = {StatisticsNorm::BlockedKernel(), StatisticsNorm::BlockedBF16Kernel()};
+  type.kernels = {StatisticsNorm::BlockedKernel(), StatisticsNorm::BlockedBF16Kernel(),
+                  Int8ByFloats()};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "batch_norm_param { eps: -1 }", .input_shapes = {{2, 3}}, .expect = "eps is -1"},

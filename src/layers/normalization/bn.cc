@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "core/strings.h"
+#include "layers/int8_ranges.h"
 #include "layers/layer_axis.h"
 #include "layers/learned_shapes.h"
 #include "layers/normalization/feature_norm.h"
@@ -178,7 +179,8 @@ void RegisterBN(Registry& registry) {
   type.adapt_blobs = [](const LayerParameter&, const LayerInfo& info,
                         std::vector<BlobProto>* blobs) { GiveLearnedShapes(info, blobs); };
   type.make = [](const LayerParameter& p) { return std::make_unique<const BN>(p); };
-  type.kernels = {StatisticsNorm::BlockedKernel(), StatisticsNorm::BlockedBF16Kernel()};
+  type.kernels = {StatisticsNorm::BlockedKernel(), StatisticsNorm::BlockedBF16Kernel(),
+                  Int8ByFloats()};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "bn_param { bn_mode: LEARN momentum: 0.9 }",

@@ -45,6 +45,9 @@ class Pooling final : public Layer {
 // Row "blocked": f32, MAX and AVE of planes of whole blocks of channels.
 Kernel BlockedPoolingKernel();
 Kernel BlockedBF16PoolingKernel();  // the same on blobs of bfloat16
+// Rows "int8" and "int8, plain output", on blobs of bytes.
+Kernel Int8PoolingKernel();
+Kernel Int8PlainPoolingKernel();
 // Row "onednn", where the build has it: as "blocked", but for the windows that oneDNN lacks.
 Kernel OneDnnPoolingKernel();
 

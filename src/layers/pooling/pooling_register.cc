@@ -159,6 +159,8 @@ void RegisterPooling(Registry& registry) {
 #endif
   type.kernels.push_back(BlockedPoolingKernel());
   type.kernels.push_back(BlockedBF16PoolingKernel());
+  type.kernels.push_back(Int8PoolingKernel());
+  type.kernels.push_back(Int8PlainPoolingKernel());
   type.samples = PlaneSamples();
   for (LayerSample& sample : NdSamples()) type.samples.push_back(std::move(sample));
   type.bad_samples = BadSamples();

@@ -4,6 +4,7 @@
 #include "core/strings.h"
 #include "graph/registry.h"
 #include "layers/shape/axis_parts.h"
+#include "layers/shape/concat_int8.h"
 
 namespace crema {
 namespace {
@@ -83,6 +84,7 @@ void RegisterConcat(Registry& registry) {
   type.param_fields = {"concat_param"};
   type.inputs = {1, Arity::kAny};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Concat>(p); };
+  type.kernels = {Int8ConcatKernel()};
   const SampleInput a{.shape = {2, 3, 4}};
   const SampleInput b{.shape = {2, 1, 4}};
   const SampleInput c{.shape = {2, 5, 4}};

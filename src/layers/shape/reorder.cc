@@ -5,7 +5,9 @@
 #include "core/bfloat16.h"
 #include "core/strings.h"
 #include "graph/registry.h"
+#include "layers/int8_ranges.h"
 #include "math/blocked_copy.h"
+#include "math/scratch.h"
 
 namespace crema {
 namespace {
@@ -84,6 +86,72 @@ Kernel MakeRow(std::string name, MemoryFormat from, MemoryFormat to, Copy there,
   return row;
 }
 
+// Bytes from and to the other formats, in the range that the planner gave the layer.
+using FromFloats = void (*)(int, int64_t, int64_t, int64_t, const float*, Int8Scale, void*);
+using ToFloats = void (*)(int, int64_t, int64_t, int64_t, const void*, Int8Scale, float*);
+
+Support SupportsInt8(const KernelQuery& query) { return SupportsInt8Pixels(query, 1, 1); }
+
+Kernel MakeInt8Row(std::string name, MemoryFormat from, MemoryFormat to) {
+  Kernel row;
+  row.name = std::move(name);
+  row.supports = SupportsInt8;
+  row.input_format = from;
+  row.output_format = to;
+  return row;
+}
+
+Kernel ToInt8(std::string name, MemoryFormat from, FromFloats copy) {
+  Kernel row = MakeInt8Row(std::move(name), from, MemoryFormat::kInt8);
+  row.forward = [copy](const Layer& layer, const ForwardArgs& args) {
+    const Shape& x = args.inputs[0].shape();
+    copy(args.context.threads(), x[0], x[1], x.count(2), args.inputs[0].data<float>(),
+         InputScale(layer, 0), args.outputs[0].raw());
+  };
+  return row;
+}
+
+Kernel FromInt8(std::string name, MemoryFormat to, ToFloats copy) {
+  Kernel row = MakeInt8Row(std::move(name), MemoryFormat::kInt8, to);
+  row.forward = [copy](const Layer& layer, const ForwardArgs& args) {
+    const Shape& x = args.inputs[0].shape();
+    copy(args.context.threads(), x[0], x[1], x.count(2), args.inputs[0].raw(), InputScale(layer, 0),
+         args.outputs[0].data<float>());
+  };
+  return row;
+}
+
+// Between the two kinds of small numbers, by floats.
+size_t WideScratch(const KernelQuery& query) {
+  return ScratchBytes<float>(BlockedCount(query.context.inputs[0].shape)) + kScratchSlack;
+}
+
+Kernel BF16ToInt8() {
+  Kernel row = MakeInt8Row("bf16 to int8", MemoryFormat::kBlockedBF16, MemoryFormat::kInt8);
+  row.forward_scratch = WideScratch;
+  row.forward = [](const Layer& layer, const ForwardArgs& args) {
+    const Shape& x = args.inputs[0].shape();
+    auto* wide = ScratchCutter(args.scratch).Take<float>(BlockedCount(x));
+    Widen(args.context.threads(), x, args.inputs[0].raw(), wide);
+    BlockedToInt8(args.context.threads(), x[0], x[1], x.count(2), wide, InputScale(layer, 0),
+                  args.outputs[0].raw());
+  };
+  return row;
+}
+
+Kernel Int8ToBF16() {
+  Kernel row = MakeInt8Row("int8 to bf16", MemoryFormat::kInt8, MemoryFormat::kBlockedBF16);
+  row.forward_scratch = WideScratch;
+  row.forward = [](const Layer& layer, const ForwardArgs& args) {
+    const Shape& x = args.inputs[0].shape();
+    auto* wide = ScratchCutter(args.scratch).Take<float>(BlockedCount(x));
+    Int8ToBlocked(args.context.threads(), x[0], x[1], x.count(2), args.inputs[0].raw(),
+                  InputScale(layer, 0), wide);
+    Round(args.context.threads(), x, wide, args.outputs[0].raw());
+  };
+  return row;
+}
+
 }  // namespace
 
 void RegisterReorder(Registry& registry) {
@@ -107,7 +175,13 @@ void RegisterReorder(Registry& registry) {
       MakeRow("to blocked bf16", kPlain, kHalves, ToBlocked<BFloat16>, ToPlain<BFloat16>),
       MakeRow("bf16 to plain", kHalves, kPlain, ToPlain<BFloat16>, ToBlocked<BFloat16>),
       MakeRow("to bf16", kBlocked, kHalves, Round, Widen),
-      MakeRow("from bf16", kHalves, kBlocked, Widen, Round)};
+      MakeRow("from bf16", kHalves, kBlocked, Widen, Round),
+      ToInt8("to int8", kPlain, PlainToInt8),
+      ToInt8("blocked to int8", kBlocked, BlockedToInt8),
+      FromInt8("int8 to plain", kPlain, Int8ToPlain),
+      FromInt8("int8 to blocked", kBlocked, Int8ToBlocked),
+      BF16ToInt8(),
+      Int8ToBF16()};
   type.samples = {
       {.name = "image", .prototxt = "", .inputs = {{.shape = {2, 19, 3, 5}}}},
       {.name = "whole_blocks", .prototxt = "", .inputs = {{.shape = {1, 32, 4, 4}}}},

@@ -1,0 +1,109 @@
+// InnerProduct on bytes by oneDNN, of weights that stay as they are (Session::FixWeights): row
+// "int8" rounds its input itself, "int8, int8 input" takes blobs of bytes.
+#include <memory>
+
+#include "core/strings.h"
+#include "layers/arithmetic/inner_product.h"
+#include "layers/arithmetic/inner_product_row.h"
+#include "layers/int8_ranges.h"
+#include "math/int8_product.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kFewestWeights = 1 << 12;  // that pay for rounding inputs
+
+const InnerProduct& LayerOf(const Layer& layer) { return static_cast<const InnerProduct&>(layer); }
+
+Int8ProductConfig ConfigOf(const KernelQuery& query, bool bytes_in) {
+  const InnerProduct& layer = LayerOf(query.layer);
+  const Shape& x = query.context.inputs[0].shape;
+  const int axis = layer.Axis(x);
+  Int8ProductConfig config{.rows = x.count(0, axis),
+                           .channels = x.count(axis),
+                           .outputs = layer.outputs(),
+                           .transposed = layer.transposed(),
+                           .x = InputScale(query.layer, 0),
+                           .bias = layer.has_bias(),
+                           .relu = layer.relu(),
+                           .threads = query.threads};
+  if (bytes_in) {
+    config.channels = x[1];
+    config.height = x[2];
+    config.width = x[3];
+  }
+  return config;
+}
+
+Support Supports(const KernelQuery& query, bool bytes_in) {
+  const Support support = bytes_in ? SupportsInt8Pixels(query, 1, 0) : ComputesInt8(query, 1, 0);
+  if (!support.yes) return support;
+  const Shape& x = query.context.inputs[0].shape;
+  const int axis = LayerOf(query.layer).Axis(x);
+  if (bytes_in && axis != 1) return Support::No("is for axis 1");
+  const int64_t inputs = x.count(axis);
+  if (x.count(0, axis) == 0) return Support::No("is for one row or more");
+  if (inputs * LayerOf(query.layer).outputs() < kFewestWeights) {
+    return Support::No(StrCat("is for ", kFewestWeights, " weights or more"));
+  }
+  try {
+    const Int8Product product(ConfigOf(query, bytes_in));
+  } catch (const Error& error) {
+    return Support::No(error.what());
+  }
+  return {};
+}
+
+struct State final : KernelState {
+  State(const KernelQuery& query, bool takes_bytes)
+      : product(ConfigOf(query, takes_bytes)),
+        scale(InputScale(query.layer, 0)),
+        bytes_in(takes_bytes) {}
+  Int8Product product;
+  Int8Scale scale;
+  bool bytes_in;
+};
+
+void Forward(const Layer& layer, const ForwardArgs& args) {
+  auto& state = *static_cast<State*>(args.kernel_state);
+  const void* x = args.inputs[0].raw();
+  ScratchCutter cutter(args.scratch);
+  const auto own = static_cast<int64_t>(state.product.Scratch());
+  const std::span<std::byte> scratch(cutter.Take<std::byte>(own), state.product.Scratch());
+  if (!state.bytes_in) {
+    const int64_t count = args.inputs[0].count();
+    auto* bytes = cutter.Take<uint8_t>(count);
+    FloatsToInt8(args.context.threads(), count, args.inputs[0].data<float>(), state.scale, bytes);
+    x = bytes;
+  }
+  const float* bias = LayerOf(layer).has_bias() ? args.learned[1].data<float>() : nullptr;
+  state.product.Forward(x, args.learned[0].data<float>(), bias, args.outputs[0].data<float>(),
+                        args.weights_fixed, scratch);
+}
+
+Kernel Row(bool bytes_in) {
+  Kernel row;
+  row.name = bytes_in ? "int8, int8 input" : "int8";
+  row.supports = [=](const KernelQuery& query) { return Supports(query, bytes_in); };
+  if (bytes_in) row.input_format = MemoryFormat::kInt8;
+  row.forward = Forward;
+  row.forward_scratch = [=](const KernelQuery& query) {
+    const int64_t bytes = bytes_in ? 0 : query.context.inputs[0].shape.count();
+    const auto own = static_cast<int64_t>(Int8Product(ConfigOf(query, bytes_in)).Scratch());
+    return ScratchBytes<std::byte>(own) + ScratchBytes<uint8_t>(bytes) + kScratchSlack;
+  };
+  row.state_bytes = [=](const KernelQuery& query) {
+    return Int8Product(ConfigOf(query, bytes_in)).KeptBytes();
+  };
+  row.make_state = [=](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    return std::make_unique<State>(query, bytes_in);
+  };
+  return row;
+}
+
+}  // namespace
+
+std::vector<Kernel> Int8InnerProductKernels() { return {Row(false), Row(true)}; }
+
+}  // namespace crema

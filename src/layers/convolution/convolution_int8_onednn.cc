@@ -1,0 +1,190 @@
+// Convolution on blobs of bytes by oneDNN: row "int8", which gives bytes, and rows that give floats
+// to layers that take nothing else.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "core/strings.h"
+#include "layers/convolution/conv_epilogue.h"
+#include "layers/convolution/convolution_blocked.h"
+#include "layers/int8_ranges.h"
+#include "math/int8_conv.h"
+#include "math/int8_weights.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+const Convolution& ConvolutionOf(const KernelQuery& query) {
+  return static_cast<const Convolution&>(query.layer);
+}
+
+// What a row gives, and whether oneDNN must have more than its reference for it.
+struct Kind {
+  MemoryFormat output = MemoryFormat::kInt8;
+  bool fast = true;
+
+  bool GivesBytes() const { return output == MemoryFormat::kInt8; }
+  std::string Name() const {
+    const char* gives = GivesBytes()                     ? ""
+                        : output == MemoryFormat::kPlain ? ", plain output"
+                                                         : ", blocked output";
+    return StrCat("int8", fast ? "" : ", reference", gives);
+  }
+};
+
+// Of the two inputs of an addition that is absorbed, the one that is not made by the layers before
+// it.
+int AddedBottom(const KernelQuery& query, const Layer& sum) {
+  const Layer* before = &query.layer;
+  for (const Layer* layer : query.absorbed) {
+    if (layer == &sum) break;
+    before = layer;
+  }
+  return before->param().top(0) == sum.param().bottom(0) ? 1 : 0;
+}
+
+Int8Scale AddedScale(const KernelQuery& query) {
+  for (const Layer* layer : query.absorbed) {
+    if (layer->param().bottom_size() == 2) return InputScale(*layer, AddedBottom(query, *layer));
+  }
+  return {};
+}
+
+Int8ConvConfig ConfigOf(const Kind& kind, const KernelQuery& query) {
+  const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
+  const ConvEpilogue epilogue(ConvolutionOf(query), query.absorbed);
+  CREMA_CHECK(epilogue.possible());
+  return {.shape = BlockedShapeOf(g),
+          .x = InputScale(query.layer, 0),
+          .bytes_out = kind.GivesBytes(),
+          .y = kind.GivesBytes() ? OutputScale(LastLayer(query), 0) : Int8Scale{},
+          .bias = ConvolutionOf(query).has_bias(),
+          .affine = epilogue.affine(),
+          .sum = epilogue.sum(),
+          .added = AddedScale(query),
+          .relu = epilogue.relu(),
+          .threads = query.threads};
+}
+
+Support Supports(const Kind& kind, const KernelQuery& query) {
+  const Support support = SupportsInt8Pixels(query, 1, kind.GivesBytes() ? 1 : 0);
+  if (!support.yes) return support;
+  if (query.context.inputs.size() != 1) return Support::No("is for one bottom");
+  const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
+  if (g.channel_axis != 1) return Support::No("is for channels on axis 1");
+  if (!PaddedViewIsReasonable(g)) {
+    return Support::No("pad, stride or dilation reach far beyond the image");
+  }
+  if (!kind.fast) return {};
+  try {
+    if (!Int8Conv(ConfigOf(kind, query)).IsReference()) return {};
+  } catch (const Error& error) {
+    return Support::No(error.what());
+  }
+  return Support::No("oneDNN has its slow reference only for these windows");
+}
+
+bool HasRanges(const Layer& layer) {
+  const Int8Ranges& ranges = layer.param().int8();
+  return ranges.top_size() == 1 && ranges.bottom_size() == layer.param().bottom_size();
+}
+
+bool Absorbs(const Kind& kind, const KernelQuery& query) {
+  if (!ConvolutionAbsorbs(query)) return false;
+  const bool sum = ConvEpilogue(ConvolutionOf(query), query.absorbed).sum();
+  if (!kind.GivesBytes()) return !sum;
+  return std::ranges::all_of(query.absorbed, [](const Layer* layer) { return HasRanges(*layer); });
+}
+
+struct State final : KernelState {
+  State(const KernelQuery& query, const Kind& kind)
+      : conv(ConfigOf(kind, query)),
+        epilogue(query),
+        plain_output(kind.output == MemoryFormat::kPlain) {}
+  Int8Conv conv;
+  ConvEpilogueNumbers epilogue;
+  bool plain_output;
+};
+
+void Forward(const Layer&, const ForwardArgs& args) {
+  auto& state = *static_cast<State*>(args.kernel_state);
+  const ConvLearned learned = state.epilogue.Read(args);
+  state.conv.Forward(args.inputs[0].raw(), learned, state.epilogue.AddedOf(args),
+                     args.outputs[0].raw(), args.weights_fixed, args.scratch);
+}
+
+// Floats come pixel by pixel.
+void ForwardToFloats(const Layer&, const ForwardArgs& args) {
+  auto& state = *static_cast<State*>(args.kernel_state);
+  const ConvLearned learned = state.epilogue.Read(args);
+  const Shape& y = args.outputs[0].shape();
+  ScratchCutter cutter(args.scratch);
+  auto* pixels = cutter.Take<float>(y.count());
+  const std::span<std::byte> own(cutter.Take<std::byte>(static_cast<int64_t>(state.conv.Scratch())),
+                                 state.conv.Scratch());
+  state.conv.Forward(args.inputs[0].raw(), learned, nullptr, pixels, args.weights_fixed, own);
+  const auto copy = state.plain_output ? PixelsToPlain : PixelsToBlocked;
+  copy(args.context.threads(), y[0], y[1], y.count(2), pixels, args.outputs[0].data<float>());
+}
+
+// At the rates that oneDNN was seen to reach on full blocks of channels (bench/results/int8.md); of
+// one channel a group it takes longer than in single precision.
+double Seconds(const Kind& kind, const KernelQuery& query) {
+  constexpr double kProductsPerSecond = 350e9;  // a thread, with VNNI
+  constexpr double kWithoutVnni = 130e9;
+  constexpr double kDepthwise = 14e9;
+  constexpr double kReferenceProductsPerSecond = 100e6;
+  const double products = static_cast<double>(query.info.macs) / query.threads;
+  if (!kind.fast) return products / kReferenceProductsPerSecond;
+  const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
+  if (g.groups > 1 && g.in_channels == g.groups) return products / kDepthwise;
+  const auto block = static_cast<double>(ChannelBlock());
+  const auto outputs = static_cast<double>(g.GroupOutputs());
+  const double fill = outputs / (std::ceil(outputs / block) * block);
+  return products / (fill * (LargestInt8Weight() == 127 ? kProductsPerSecond : kWithoutVnni));
+}
+
+size_t Scratch(const Kind& kind, const KernelQuery& query) {
+  const size_t own = Int8Conv(ConfigOf(kind, query)).Scratch();
+  if (kind.GivesBytes()) return own;
+  return ScratchBytes<float>(query.info.outputs[0].shape.count()) +
+         ScratchBytes<std::byte>(static_cast<int64_t>(own)) + kScratchSlack;
+}
+
+Kernel MakeRow(const Kind& kind) {
+  Kernel row;
+  row.name = kind.Name();
+  row.supports = [=](const KernelQuery& query) { return Supports(kind, query); };
+  row.input_format = MemoryFormat::kInt8;
+  row.output_format = kind.output;
+  row.forward = kind.GivesBytes() ? Forward : ForwardToFloats;
+  row.forward_scratch = [=](const KernelQuery& query) { return Scratch(kind, query); };
+  row.state_bytes = [=](const KernelQuery& query) {
+    return Int8Conv(ConfigOf(kind, query)).KeptBytes();
+  };
+  row.make_state = [=](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    auto state = std::make_unique<State>(query, kind);
+    state->conv.Prepare();
+    return state;
+  };
+  row.absorbs = [=](const KernelQuery& query) { return Absorbs(kind, query); };
+  row.seconds = [=](const KernelQuery& query) { return Seconds(kind, query); };
+  return row;
+}
+
+}  // namespace
+
+std::vector<Kernel> Int8ConvolutionKernels() {
+  std::vector<Kernel> rows;
+  for (const bool fast : {true, false}) {
+    for (const MemoryFormat output :
+         {MemoryFormat::kInt8, MemoryFormat::kPlain, MemoryFormat::kBlocked}) {
+      rows.push_back(MakeRow({.output = output, .fast = fast}));
+    }
+  }
+  return rows;
+}
+
+}  // namespace crema

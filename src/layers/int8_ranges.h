@@ -1,0 +1,54 @@
+// The ranges that calibration found for the blobs of a layer, as rows on bytes need them.
+#pragma once
+
+#include <algorithm>
+
+#include "graph/precision.h"
+#include "graph/registry.h"
+#include "math/int8_copy.h"
+
+namespace crema {
+
+inline Int8Scale ScaleOf(const Int8Range& range) {
+  constexpr float kLeast = 1e-30F;  // so that 1 / step is finite
+  const float steps = range.non_negative() ? 255.0F : 127.0F;
+  return {.step = std::max(range.max() / steps, kLeast), .is_signed = !range.non_negative()};
+}
+
+// Require that the layer has that range (ComputesInt8).
+inline Int8Scale InputScale(const Layer& layer, int i) {
+  return ScaleOf(layer.param().int8().bottom(i));
+}
+inline Int8Scale OutputScale(const Layer& layer, int o) {
+  return ScaleOf(layer.param().int8().top(o));
+}
+
+// Of the layer, or of the last one that its row absorbed.
+inline const Layer& LastLayer(const KernelQuery& query) {
+  return query.absorbed.empty() ? query.layer : *query.absorbed.back();
+}
+
+inline bool SameRange(const Int8Range& a, const Int8Range& b) {
+  return a.max() == b.max() && a.non_negative() == b.non_negative();
+}
+
+// N x C x H x W, all of them, and a processor for which formats are chosen.
+inline Support SupportsInt8Pixels(const KernelQuery& query, size_t bottoms, size_t tops) {
+  const Support support = ComputesInt8(query, bottoms, tops);
+  if (!support.yes) return support;
+  if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
+  for (const BlobSpec& input : query.context.inputs) {
+    if (input.shape.axes() != 4) return Support::No("is for N x C x H x W");
+  }
+  return {};
+}
+
+// Row "int8 by floats" of any layer of N x C x H x W blobs with ranges: it widens its inputs, calls
+// the native method and rounds. It is slow; it is there so that blobs can stay bytes up to rows
+// that absorb the layer.
+Kernel Int8ByFloats();
+
+// Row "int8" of a layer whose output is its input: a copy of bytes.
+Kernel Int8Copy();
+
+}  // namespace crema

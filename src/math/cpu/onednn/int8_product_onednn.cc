@@ -1,0 +1,156 @@
+#include <optional>
+#include <vector>
+
+#include "core/parallel_for.h"
+#include "core/tensor.h"
+#include "math/cpu/onednn/pieces.h"
+#include "math/int8_product.h"
+#include "math/int8_weights.h"
+
+namespace crema {
+
+using dnnl::memory;
+using onednn::Args;
+using onednn::Pieces;
+using onednn::Runner;
+using onednn::ScratchOf;
+
+namespace {
+
+using Desc = dnnl::inner_product_forward::primitive_desc;
+using Type = memory::data_type;
+
+bool HasPixels(const Int8ProductConfig& c) { return c.height * c.width > 1; }
+
+// Sums are left as they are: the few outputs cost nothing, and rounding is the same everywhere.
+Desc MakeDesc(const Int8ProductConfig& c) {
+  const Type type = c.x.is_signed ? Type::s8 : Type::u8;
+  const bool pixels = HasPixels(c);
+  const memory::desc x =
+      pixels ? memory::desc({c.rows, c.channels, c.height, c.width}, type, memory::format_tag::nhwc)
+             : memory::desc({c.rows, c.channels}, type, memory::format_tag::nc);
+  const memory::dims weights = pixels ? memory::dims{c.outputs, c.channels, c.height, c.width}
+                                      : memory::dims{c.outputs, c.channels};
+  const memory::desc weight(weights, Type::s8, memory::format_tag::any);
+  const memory::desc y({c.rows, c.outputs}, Type::s32, memory::format_tag::nc);
+  const dnnl::primitive_attr attr = onednn::Attributes();
+  constexpr auto kKind = dnnl::prop_kind::forward_inference;
+#if DNNL_VERSION_MAJOR >= 3
+  return {onednn::Cpu(), kKind, x, weight, y, attr};
+#else
+  return {dnnl::inner_product_forward::desc(kKind, x, weight, y), attr, onednn::Cpu()};
+#endif
+}
+
+}  // namespace
+
+struct Int8Product::Parts {
+  explicit Parts(const Int8ProductConfig& c) : config(c), desc(MakeDesc(c)) {}
+
+  size_t WeightBytes() const { return (desc.weights_desc().get_size() + 63) / 64 * 64; }
+  size_t SumBytes() const {
+    return static_cast<size_t>(config.rows * config.outputs) * sizeof(int32_t);
+  }
+  void MakePrimitive();
+  void SetWeights(const float* weight);
+  void Finish(const int32_t* sums, const float* bias, float* y) const;
+
+  const Int8ProductConfig config;
+  const Desc desc;
+  std::optional<dnnl::stream> stream;
+  Runner run;
+  Tensor packed;
+  std::vector<float> steps;  // of the sums, by output
+  bool keeps = false;
+};
+
+void Int8Product::Parts::MakePrimitive() {
+  if (stream) return;
+  stream.emplace(onednn::Cpu());
+  packed = Tensor(Shape{static_cast<int64_t>(WeightBytes() / 64), 16}, DType::kF32);
+  steps.resize(static_cast<size_t>(config.outputs));
+  const auto memory_of = onednn::WithoutData;
+  run = Runner(dnnl::inner_product_forward(desc),
+               Args{{DNNL_ARG_SRC, memory_of(desc.src_desc())},
+                    {DNNL_ARG_WEIGHTS, memory_of(desc.weights_desc())},
+                    {DNNL_ARG_DST, memory_of(desc.dst_desc())},
+                    {DNNL_ARG_SCRATCHPAD, memory_of(desc.scratchpad_desc())}});
+  run.Set(DNNL_ARG_WEIGHTS, packed.view().raw());
+}
+
+void Int8Product::Parts::SetWeights(const float* weight) {
+  const int64_t outputs = config.outputs, inputs = config.Inputs();
+  std::vector<float> turned;
+  if (config.transposed) {
+    turned.resize(static_cast<size_t>(outputs * inputs));
+    for (int64_t i = 0; i < inputs; ++i) {
+      for (int64_t o = 0; o < outputs; ++o) {
+        turned[static_cast<size_t>(o * inputs + i)] = weight[i * outputs + o];
+      }
+    }
+    weight = turned.data();
+  }
+  std::vector<int8_t> bytes(static_cast<size_t>(outputs * inputs));
+  QuantizeRows(config.threads, outputs, inputs, weight, nullptr, bytes.data(), steps.data());
+  for (float& step : steps) step *= config.x.step;
+  const memory::desc given =
+      HasPixels(config) ? memory::desc({outputs, config.channels, config.height, config.width},
+                                       Type::s8, memory::format_tag::oihw)
+                        : memory::desc({outputs, inputs}, Type::s8, memory::format_tag::oi);
+  memory from(given, onednn::Cpu(), bytes.data());
+  memory to(desc.weights_desc(), onednn::Cpu(), packed.view().raw());
+  dnnl::reorder(from, to).execute(*stream, from, to);
+}
+
+void Int8Product::Parts::Finish(const int32_t* sums, const float* bias, float* y) const {
+  constexpr int64_t kGrain = 64;  // rows
+  ParallelFor(config.threads, config.rows, kGrain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t row = r * config.outputs;
+      for (int64_t o = 0; o < config.outputs; ++o) {
+        const float v = static_cast<float>(sums[row + o]) * steps[static_cast<size_t>(o)];
+        const float with = config.bias ? v + bias[o] : v;
+        const bool cut = config.relu.on && with < 0;
+        y[row + o] = cut ? with * config.relu.slope : with;
+      }
+    }
+  });
+}
+
+Int8Product::Int8Product(const Int8ProductConfig& config) {
+  const onednn::ThreadCount threads(config.threads);
+  parts_ = onednn::Try("int8 inner product", [&] { return std::make_unique<Parts>(config); });
+}
+
+Int8Product::~Int8Product() = default;
+
+size_t Int8Product::Scratch() const {
+  Pieces pieces(nullptr);
+  pieces.Take(ScratchOf(parts_->desc));
+  pieces.Take(parts_->SumBytes());
+  return pieces.used();
+}
+
+size_t Int8Product::KeptBytes() const {
+  return parts_->WeightBytes() + static_cast<size_t>(parts_->config.outputs) * sizeof(float);
+}
+
+void Int8Product::Forward(const void* x, const float* weight, const float* bias, float* y,
+                          bool keep_weights, std::span<std::byte> scratch) {
+  Parts& p = *parts_;
+  const onednn::ThreadCount threads(p.config.threads);
+  Pieces pieces(scratch.data());
+  onednn::Try("int8 inner product", [&] {
+    p.MakePrimitive();
+    if (!(keep_weights && p.keeps)) p.SetWeights(weight);
+    p.keeps = keep_weights;
+    p.run.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(p.desc)));
+    auto* sums = pieces.Take<int32_t>(p.SumBytes());
+    p.run.Set(DNNL_ARG_SRC, x);
+    p.run.Set(DNNL_ARG_DST, sums);
+    p.run.Run(*p.stream);
+    p.Finish(sums, bias, y);
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,24 @@
+// Pooling of blobs of bytes (MemoryFormat::kInt8): windows as in math/pool.h.
+#pragma once
+
+#include <cstdint>
+
+#include "math/int8_copy.h"
+#include "math/pool.h"
+
+namespace crema {
+
+// For both: `batch` images of `channels`; x and y are N x H x W x C. Thread safety: any.
+
+// The largest byte of each window, the lowest one where it is empty; y has the scale of x.
+void Int8MaxPool(int threads, const PoolWindow& window, int64_t batch, int64_t channels,
+                 bool is_signed, const void* x, void* y);
+
+// Means, of sums that are exact: as bytes of scale `out`, or as floats in y, N x H x W x C too.
+// Requires windows that are not empty.
+void Int8AveragePool(int threads, const PoolWindow& window, bool exclude_pad, int64_t batch,
+                     int64_t channels, Int8Scale scale, const void* x, Int8Scale out, void* y);
+void Int8AveragePool(int threads, const PoolWindow& window, bool exclude_pad, int64_t batch,
+                     int64_t channels, Int8Scale scale, const void* x, float* y);
+
+}  // namespace crema

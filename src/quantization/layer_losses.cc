@@ -1,0 +1,148 @@
+#include "quantization/layer_losses.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "math/blocked_copy.h"
+#include "math/int8_copy.h"
+#include "math/int8_weights.h"
+
+namespace crema {
+namespace {
+
+size_t Index(int i) { return static_cast<size_t>(i); }
+
+Int8Scale ScaleOf(const Int8Range& range) {
+  return {.step = range.max() / (range.non_negative() ? 255.0F : 127.0F),
+          .is_signed = !range.non_negative()};
+}
+
+std::vector<float> AsBytes(std::span<const float> x, Int8Scale scale) {
+  std::vector<float> rounded(x.size());
+  DispatchInt8(scale.is_signed, [&]<typename T>(T) {
+    std::ranges::transform(x, rounded.begin(), [&](float v) {
+      return static_cast<float>(NearestByte<T>(v, 1 / scale.step)) * scale.step;
+    });
+  });
+  return rounded;
+}
+
+// The weights of a layer, rounded a row each; `transposed`: a column.
+std::vector<float> WeightsAsBytes(const PlannedLayer& layer, const ConstTensorView& weight) {
+  const LayerParameter& param = layer.layer->param();
+  const bool transposed = param.type() == "InnerProduct" && param.inner_product_param().transpose();
+  const int64_t rows = weight.shape()[transposed ? weight.shape().axes() - 1 : 0];
+  const int64_t columns = rows == 0 ? 0 : weight.count() / rows;
+  const float* w = weight.data<float>();
+  const auto at = [&](int64_t r, int64_t c) { return transposed ? c * rows + r : r * columns + c; };
+  std::vector<float> row(static_cast<size_t>(columns)),
+      rounded(static_cast<size_t>(weight.count()));
+  std::vector<int8_t> bytes(static_cast<size_t>(columns));
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) row[static_cast<size_t>(c)] = w[at(r, c)];
+    float step = 0;
+    QuantizeRows(1, 1, columns, row.data(), nullptr, bytes.data(), &step);
+    for (int64_t c = 0; c < columns; ++c) {
+      rounded[static_cast<size_t>(at(r, c))] =
+          static_cast<float>(bytes[static_cast<size_t>(c)]) * step;
+    }
+  }
+  return rounded;
+}
+
+// A blob of any format in a plain one.
+std::vector<float> PlainFloats(const TensorView& view, MemoryFormat format,
+                               const Int8Range& range) {
+  const Shape& s = view.shape();
+  std::vector<float> plain(static_cast<size_t>(view.count()));
+  if (format == MemoryFormat::kPlain) {
+    std::copy_n(view.data<float>(), plain.size(), plain.begin());
+  } else if (format == MemoryFormat::kInt8) {
+    Int8ToPlain(1, s[0], s[1], s.count(2), view.raw(), ScaleOf(range), plain.data());
+  } else if (format == MemoryFormat::kBlocked) {
+    BlockedToPlain(1, s[0], s[1], s.count(2), view.data<float>(), plain.data());
+  } else {
+    BlockedToPlain(1, s[0], s[1], s.count(2), view.data<BFloat16>(), plain.data());
+  }
+  return plain;
+}
+
+}  // namespace
+
+void Loss::Add(std::span<const float> right, std::span<const float> other) {
+  for (size_t i = 0; i < right.size(); ++i) {
+    const double r = right[i], d = r - double{other[i]};
+    signal += r * r;
+    noise += d * d;
+  }
+}
+
+double Loss::SnrDb() const {
+  if (signal == 0) return std::numeric_limits<double>::quiet_NaN();
+  return noise == 0 ? std::numeric_limits<double>::infinity() : 10 * std::log10(signal / noise);
+}
+
+double Loss::RelativeError() const {
+  return signal == 0 ? std::numeric_limits<double>::quiet_NaN() : std::sqrt(noise / signal);
+}
+
+bool HasProducts(const LayerType& type) {
+  return type.name == "Convolution" || type.name == "InnerProduct";
+}
+
+void OwnLosses::AfterForward(size_t n, const ForwardArgs& args) {
+  const PlannedLayer& layer = plan_.layers[n];
+  if (!HasProducts(*layer.type) || args.inputs.size() != 1) return;
+  const Int8Range& range = ranges_[Index(layer.inputs[0])];
+  if (!range.has_max()) return;
+  const std::vector<float> x = AsBytes(args.inputs[0].span<float>(), ScaleOf(range));
+  const std::vector<float> weight = WeightsAsBytes(layer, args.learned[0]);
+  std::vector<float> y(static_cast<size_t>(args.outputs[0].count()));
+  const ConstTensorView input(x.data(), args.inputs[0].shape(), DType::kF32);
+  const TensorView output(y.data(), args.outputs[0].shape(), DType::kF32);
+  std::vector<ConstTensorView> learned(args.learned.begin(), args.learned.end());
+  learned[0] = {weight.data(), learned[0].shape(), DType::kF32};
+  const BlobSpec spec{args.inputs[0].shape(), DType::kF32};
+  const InferContext context{
+      .phase = args.phase, .inputs = {&spec, 1}, .output_count = 1, .dtype = DType::kF32};
+  const size_t bytes = layer.layer->ForwardScratch(context, layer.info, args.context.threads());
+  Tensor scratch(Shape{static_cast<int64_t>(bytes / 1024) + 1, 256}, DType::kF32);
+  ForwardArgs rounded = args;
+  rounded.inputs = {&input, 1};
+  rounded.outputs = {&output, 1};
+  rounded.learned = learned;
+  rounded.scratch = {static_cast<std::byte*>(scratch.view().raw()), scratch.view().bytes()};
+  rounded.kernel_state = nullptr;
+  layer.layer->Forward(rounded);
+  losses_[n].Add(args.outputs[0].span<float>(), y);
+}
+
+AccumulatedLosses::AccumulatedLosses(const Plan& plan, const Session& right)
+    : plan_(plan), right_(right) {}
+
+void AccumulatedLosses::AfterForward(size_t n, const ForwardArgs& args) {
+  const PlannedLayer& layer = plan_.layers[n];
+  if (args.outputs.empty() || layer.type->name == "Reorder") return;
+  const PlannedLayer& last =
+      layer.absorbs.empty() ? layer : plan_.layers[Index(layer.absorbs.back())];
+  const PlannedValue& value = plan_.values[Index(last.outputs[0])];
+  // Of a name that stands for several values, one in the place of another, the last one is there.
+  const int wanted = right_.plan().FindValue(value.name);
+  if (wanted < 0 || value.spec.dtype != DType::kF32) return;
+  const PlannedLayer& maker =
+      right_.plan().layers[Index(right_.plan().values[Index(wanted)].producer)];
+  const bool fused = layer.layer->param().has_fused_relu_param();
+  if (maker.name() != last.name() && !fused) return;
+  const ConstTensorView right = right_.Data(value.name);
+  if (right.empty() || right.dtype() != DType::kF32 || right.count() != args.outputs[0].count()) {
+    return;
+  }
+  const Int8Ranges& ranges = last.layer->param().int8();
+  if (value.spec.format == MemoryFormat::kInt8 && ranges.top_size() == 0) return;
+  const std::vector<float> made = PlainFloats(args.outputs[0], value.spec.format,
+                                              ranges.top_size() > 0 ? ranges.top(0) : Int8Range());
+  by_layer_[layer.name()].Add(right.span<float>(), made);
+}
+
+}  // namespace crema

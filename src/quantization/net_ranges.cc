@@ -1,0 +1,166 @@
+#include "quantization/net_ranges.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <string_view>
+
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+size_t Index(int i) { return static_cast<size_t>(i); }
+
+// Their inputs and outputs are the same bytes.
+bool KeepsBytes(const PlannedLayer& layer) {
+  const std::string& type = layer.type->name;
+  if (type == "Pooling") {
+    return layer.layer->param().pooling_param().pool() == PoolingParameter::MAX;
+  }
+  return type == "Concat" || type == "Dropout";
+}
+
+// Values that are one set.
+class Sets {
+ public:
+  explicit Sets(size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
+  int Of(int v) {
+    while (parent_[Index(v)] != v) v = parent_[Index(v)] = parent_[Index(parent_[Index(v)])];
+    return v;
+  }
+  void Join(int a, int b) { parent_[Index(Of(a))] = Of(b); }
+
+ private:
+  std::vector<int> parent_;
+};
+
+float MagnitudeOf(const ValueHistogram& histogram, const QuantizeOptions& options) {
+  if (options.rule == RangeRule::kLargest) return histogram.LargestMagnitude();
+  if (options.rule == RangeRule::kPercentile) return PercentileRange(histogram, options.percentile);
+  return EntropyRange(histogram, histogram.lowest() < 0 ? 128 : 256);
+}
+
+}  // namespace
+
+bool ComputesOnBytes(const LayerType& type) {
+  constexpr std::array<std::string_view, 10> kTypes = {
+      "Convolution", "InnerProduct", "Pooling", "Concat", "BatchNorm",
+      "BN",          "Scale",        "Eltwise", "ReLU",   "Dropout"};
+  return std::ranges::find(kTypes, type.name) != kTypes.end();
+}
+
+NetHistograms::NetHistograms(const Plan& plan)
+    : plan_(plan), made_as_(plan.values.size()), wanted_(plan.values.size(), false) {
+  std::iota(made_as_.begin(), made_as_.end(), 0);
+  for (const PlannedLayer& layer : plan.layers) {
+    if (layer.inputs.empty() || !(layer.info.view || layer.info.share)) continue;
+    for (int v : layer.outputs) made_as_[Index(v)] = made_as_[Index(layer.inputs[0])];
+  }
+  for (const PlannedLayer& layer : plan.layers) {
+    if (!ComputesOnBytes(*layer.type)) continue;
+    for (const auto* values : {&layer.inputs, &layer.outputs}) {
+      for (int v : *values) {
+        const BlobSpec& spec = plan.values[Index(v)].spec;
+        if (spec.dtype == DType::kF32 && spec.shape.axes() >= 2) {
+          wanted_[Index(made_as_[Index(v)])] = true;
+        }
+      }
+    }
+  }
+}
+
+void NetHistograms::AfterForward(size_t layer, const ForwardArgs& args) {
+  const PlannedLayer& planned = plan_.layers[layer];
+  for (size_t o = 0; o < args.outputs.size(); ++o) {
+    const int v = planned.outputs[o];
+    const TensorView& y = args.outputs[o];
+    if (!wanted_[Index(v)] || y.empty() || y.dtype() != DType::kF32) continue;
+    // A layer with dynamic outputs fills a part of what was planned.
+    const int64_t count = o < args.output_shapes.size() ? args.output_shapes[o].count() : y.count();
+    ValueHistogram& histogram = histograms_[v];
+    histogram.Add({y.data<float>(), static_cast<size_t>(std::min(count, y.count()))});
+    if (histogram.not_finite() == 0) continue;
+    Fail(
+        ErrorCode::kInvalidArgument,
+        "calibration found numbers that are not finite (NaN or infinite): such a net has no ranges",
+        {.layer = planned.name(), .blob = plan_.values[Index(v)].name});
+  }
+}
+
+const ValueHistogram& NetHistograms::Of(int value) const {
+  static const ValueHistogram none;
+  const auto found = histograms_.find(made_as_[Index(value)]);
+  return found == histograms_.end() ? none : found->second;
+}
+
+void NetHistograms::CheckInputs() const {
+  for (const PlannedLayer& layer : plan_.layers) {
+    if (!layer.inputs.empty() || layer.type->name != "Input") continue;
+    for (int v : layer.outputs) {
+      const ValueHistogram& histogram = Of(v);
+      if (histogram.count() < 2 || histogram.lowest() < histogram.highest()) continue;
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("this input is ", histogram.lowest(),
+                  " everywhere in the calibration list: ranges need data as the net will see"),
+           {.layer = layer.name(), .blob = plan_.values[Index(v)].name});
+    }
+  }
+}
+
+std::vector<Int8Range> RangesOf(const Plan& plan, const NetHistograms& histograms,
+                                const QuantizeOptions& options) {
+  Sets sets(plan.values.size());
+  for (const PlannedLayer& layer : plan.layers) {
+    if (layer.inputs.empty()) continue;
+    if (layer.info.view || layer.info.share) {
+      for (int v : layer.outputs) sets.Join(v, layer.inputs[0]);
+    } else if (KeepsBytes(layer)) {
+      for (int v : layer.inputs) sets.Join(v, layer.outputs[0]);
+    }
+  }
+  std::vector<Int8Range> of_set(plan.values.size());
+  std::vector<bool> has_negative(plan.values.size(), false);
+  std::map<const ValueHistogram*, float> magnitudes;  // one histogram has several names
+  for (size_t v = 0; v < plan.values.size(); ++v) {
+    const ValueHistogram& histogram = histograms.Of(static_cast<int>(v));
+    if (histogram.count() == 0) continue;
+    auto [known, fresh] = magnitudes.try_emplace(&histogram, 0.0F);
+    if (fresh) known->second = MagnitudeOf(histogram, options);
+    const size_t set = Index(sets.Of(static_cast<int>(v)));
+    if (known->second > of_set[set].max()) of_set[set].set_max(known->second);
+    has_negative[set] = has_negative[set] || histogram.lowest() < 0;
+  }
+  std::vector<Int8Range> ranges(plan.values.size());
+  for (size_t v = 0; v < ranges.size(); ++v) {
+    const size_t set = Index(sets.Of(static_cast<int>(v)));
+    if (of_set[set].max() <= 0) continue;
+    ranges[v] = of_set[set];
+    if (!has_negative[set]) ranges[v].set_non_negative(true);
+  }
+  return ranges;
+}
+
+void WriteRanges(const Plan& plan, const std::vector<Int8Range>& ranges, NetParameter* net) {
+  int written = 0;
+  for (const PlannedLayer& layer : plan.layers) {
+    // Splits that a pass put in are not in the text.
+    if (written >= net->layer_size()) break;
+    LayerParameter& text = *net->mutable_layer(written);
+    if (text.name() != layer.name() || text.type() != layer.layer->param().type()) continue;
+    ++written;
+    const auto any = [&](const std::vector<int>& values) {
+      return std::ranges::any_of(values, [&](int v) { return ranges[Index(v)].has_max(); });
+    };
+    text.clear_int8();
+    if (any(layer.outputs)) {
+      for (int v : layer.outputs) *text.mutable_int8()->add_top() = ranges[Index(v)];
+    }
+    if (ComputesOnBytes(*layer.type) && any(layer.inputs)) {
+      for (int v : layer.inputs) *text.mutable_int8()->add_bottom() = ranges[Index(v)];
+    }
+  }
+  CREMA_CHECK(written == net->layer_size());
+}
+
+}  // namespace crema

@@ -1,0 +1,91 @@
+#include "quantization/range_rule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+constexpr int kBins = ValueHistogram::kBins;
+constexpr int kStride = 8;  // bins between ends that are tried: 0.4 % of all
+
+// The divergence of the first `end` bins in `steps` steps from themselves, where what lies beyond
+// is in the last of them.
+double Divergence(std::span<const double> bins, double beyond, size_t end, int steps) {
+  double all = beyond;
+  for (size_t b = 0; b < end; ++b) all += bins[b];
+  if (all == 0) return 0;
+  const double inside = all - beyond;
+  if (inside == 0) return std::numeric_limits<double>::infinity();
+  double divergence = 0;
+  for (int s = 0; s < steps; ++s) {
+    const size_t from = end * static_cast<size_t>(s) / static_cast<size_t>(steps);
+    const size_t to = end * static_cast<size_t>(s + 1) / static_cast<size_t>(steps);
+    double sum = 0;
+    int filled = 0;
+    for (size_t b = from; b < to; ++b) {
+      sum += bins[b];
+      filled += bins[b] > 0;
+    }
+    for (size_t b = from; b < to; ++b) {
+      double p = bins[b] / all;
+      if (b + 1 == end) p += beyond / all;
+      if (p == 0) continue;
+      // A step spreads what it holds over the bins that hold something. What was cut off can fall
+      // where nothing is.
+      constexpr double kNothing = 1e-9;
+      const double q = bins[b] > 0 ? sum / filled / inside : kNothing;
+      divergence += p * std::log(p / q);
+    }
+  }
+  return divergence;
+}
+
+}  // namespace
+
+RangeRule ParseRangeRule(const std::string& name) {
+  if (name == "entropy") return RangeRule::kEntropy;
+  if (name == "percentile") return RangeRule::kPercentile;
+  if (name == "max") return RangeRule::kLargest;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("there is no rule '", name, "' for ranges; use entropy, percentile or max"));
+}
+
+float EntropyRange(const ValueHistogram& histogram, int steps) {
+  const float largest = histogram.LargestMagnitude();
+  if (largest == 0) return 0;
+  std::vector<double> bins(histogram.bins().begin(), histogram.bins().end());
+  bins[0] = 0;
+  double beyond = 0;
+  double least = std::numeric_limits<double>::infinity();
+  size_t best = kBins;
+  // From the whole range down, so that of equals the widest is taken.
+  for (size_t end = kBins; end >= static_cast<size_t>(steps); end -= kStride) {
+    const double divergence = Divergence(bins, beyond, end, steps);
+    if (divergence < least) {
+      least = divergence;
+      best = end;
+    }
+    for (size_t b = end - kStride; b < end; ++b) beyond += bins[b];
+  }
+  return std::min(largest, static_cast<float>(static_cast<double>(best) * histogram.BinWidth()));
+}
+
+float PercentileRange(const ValueHistogram& histogram, double percent) {
+  const float largest = histogram.LargestMagnitude();
+  const double wanted = static_cast<double>(histogram.count()) * percent / 100;
+  double sum = 0;
+  for (size_t b = 0; b < kBins; ++b) {
+    sum += static_cast<double>(histogram.bins()[b]);
+    if (sum < wanted) continue;
+    return std::min(largest, static_cast<float>(static_cast<double>(b + 1) * histogram.BinWidth()));
+  }
+  return largest;
+}
+
+}  // namespace crema
