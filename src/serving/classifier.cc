@@ -22,7 +22,7 @@ Classifier::Worker::Worker(const Classifier& classifier, const Preprocessing& pr
     : classifier_(classifier), runner_(classifier.model_, preprocessing) {}
 
 std::span<const float> Classifier::Worker::Scores(std::span<const Image> images) {
-  runner_.Run(images);
+  runner_.RunBySample(images);
   return runner_.Output(classifier_.output_).span<float>();
 }
 

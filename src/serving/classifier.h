@@ -29,6 +29,7 @@ class Classifier {
    public:
     Worker(const Classifier& classifier, const Preprocessing& preprocessing);
     // Scores of each image, one behind the other: images x classes. Valid until the next call.
+    // Throws as ImageRunner::RunBySample.
     std::span<const float> Scores(std::span<const Image> images);
 
    private:

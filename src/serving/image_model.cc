@@ -83,6 +83,14 @@ void CheckMean(const Preprocessing& preprocessing, const ImageModel& model) {
 ImageRunner::ImageRunner(const ImageModel& model, Preprocessing preprocessing)
     : model_(model), preprocessing_(std::move(preprocessing)), runner_(model.shared_model()) {}
 
+void ImageRunner::RunBySample(std::span<const Image> images) {
+  if (images.size() > 1 && !model_.model().Batches()) {
+    Fail(ErrorCode::kInvalidArgument,
+         "the samples of this net cannot be taken apart: it takes one image at a time");
+  }
+  Run(images);
+}
+
 void ImageRunner::Run(std::span<const Image> images) {
   CREMA_CHECK(!images.empty());
   const Shape shape = model_.BatchShape(static_cast<int64_t>(images.size()));

@@ -52,6 +52,9 @@ class ImageRunner {
   ImageRunner(const ImageModel& model, Preprocessing preprocessing);
   // Images of color_mode(), of any size, at least one, as one batch.
   void Run(std::span<const Image> images);
+  // The same for nets whose outputs have a row an image. Throws kInvalidArgument for several images
+  // where the net does not work sample by sample.
+  void RunBySample(std::span<const Image> images);
   ConstTensorView Output(const std::string& name) const { return runner_.Output(name); }
 
  private:

@@ -43,7 +43,7 @@ Segmenter::Worker::Worker(const Segmenter& segmenter, const Preprocessing& prepr
     : segmenter_(segmenter), runner_(segmenter.model_, preprocessing) {}
 
 std::vector<Image> Segmenter::Worker::Segment(std::span<const Image> images) {
-  runner_.Run(images);
+  runner_.RunBySample(images);
   const ConstTensorView scores = runner_.Output(segmenter_.output_);
   const auto sample = static_cast<size_t>(scores.shape().count(1));
   std::vector<Image> classes;

@@ -25,7 +25,8 @@ class Segmenter {
    public:
     Worker(const Segmenter& segmenter, const Preprocessing& preprocessing);
     // For each image the best class of each pixel, of equal ones the first: one channel, in the
-    // size of the scores.
+    // size of the scores. Throws as
+    // ImageRunner::RunBySample.
     std::vector<Image> Segment(std::span<const Image> images);
 
    private:

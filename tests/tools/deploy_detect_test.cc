@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "format/caffemodel.h"
+#include "format/npy.h"
 #include "runtime/weights.h"
 #include "support/net.h"
 #include "support/process.h"
@@ -70,6 +71,36 @@ TEST_F(DeployDetect, PrintsBoxesInPixelsOfThePicture) {
       Detect({"--model=whole.prototxt", "--labels=labels.txt", "left.pgm", "dark.pgm"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, "left.pgm: 1 box\n  lamp 1.0000 0.0 0.0 4.0 8.0\ndark.pgm: 0 boxes\n");
+}
+
+TEST_F(DeployDetect, EachOfABatchHasItsOwnBoxes) {
+  const std::vector<std::string> images = {"left.pgm", "dark.pgm", "left.pgm"};
+  const auto detect = [&](const std::string& model, const std::string& batch) {
+    std::vector<std::string> arguments = {"--model=" + model, batch, "--npy=boxes.npy"};
+    arguments.insert(arguments.end(), images.begin(), images.end());
+    const ProcessResult result = Detect(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  const std::string one = detect("whole.prototxt", "--batch=1");
+  EXPECT_EQ(one,
+            "left.pgm: 1 box\n  1 1.0000 0.0 0.0 4.0 8.0\ndark.pgm: 0 boxes\n"
+            "left.pgm: 1 box\n  1 1.0000 0.0 0.0 4.0 8.0\n");
+  EXPECT_EQ(detect("whole.prototxt", "--batch=2"), one);
+  const Tensor boxes = ParseNpy(temp_.Read("boxes.npy"), "boxes.npy");
+  ASSERT_EQ(boxes.shape(), (Shape{2, 7}));
+  EXPECT_EQ(boxes.view().data<float>()[7], 2) << "the box of the third picture";
+  // A net that makes one row of all images cannot be given two.
+  std::string text = std::string(kRaw) + kTail;
+  const size_t at = text.find("bottom: \"boxes\" bottom: \"scores\"");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, 15, "bottom: \"row\"");
+  text.insert(text.find("layer { name: \"found\""),
+              "layer { name: \"row\" type: \"Reshape\" bottom: \"boxes\" top: \"row\" "
+              "reshape_param { shape { dim: 1 dim: -1 } } }\n");
+  text.replace(text.find("dim: 4"), 6, "dim: 1");
+  temp_.Write("row.prototxt", text);
+  EXPECT_EQ(detect("row.prototxt", "--batch=2"), one);
 }
 
 TEST_F(DeployDetect, ATailDecodesRawBoxes) {
