@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "core/strings.h"
 #include "math/blocked_copy.h"
 #include "math/boxes.h"
+#include "math/int8_copy.h"
 #include "runtime/session.h"
 
 namespace crema {
@@ -171,10 +173,23 @@ struct LayerComparison::Side {
     } else if (spec.format == MemoryFormat::kBlockedBF16) {
       BlockedToPlain(threads, batch, channels, pixels, static_cast<const BFloat16*>(view.raw()),
                      to);
+    } else if (const std::optional<Int8Scale> scale = ScaleOf(v)) {
+      Int8ToPlain(threads, batch, channels, pixels, view.raw(), *scale, to);
     } else {
       return {};
     }
     return plain;
+  }
+
+  // What the bytes of a value stand for.
+  std::optional<Int8Scale> ScaleOf(int v) const {
+    const Plan& plan = session->plan();
+    const int producer = plan.values[static_cast<size_t>(v)].producer;
+    const Int8Ranges& ranges = plan.layers[static_cast<size_t>(producer)].layer->param().int8();
+    if (ranges.top_size() != 1) return std::nullopt;
+    const Int8Range& range = ranges.top(0);
+    return Int8Scale{.step = range.max() / (range.non_negative() ? 255.0F : 127.0F),
+                     .is_signed = !range.non_negative()};
   }
 
   std::string LayerOf(const std::string& blob) const {

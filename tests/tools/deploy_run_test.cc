@@ -164,6 +164,34 @@ TEST_F(DeployRun, ExportExplainsMistakes) {
   ExpectMistake({"classify", "x.ppm"}, "cut.crema", "cut.crema", 3);
 }
 
+TEST_F(DeployRun, ExportForBytesCalibrates) {
+#ifndef CREMA_HAVE_OPENCV
+  GTEST_SKIP() << "this build has no OpenCV";
+#endif
+  temp_.Write("a.ppm", test::Stripes(9, 5, "rkg"));
+  temp_.Write("b.ppm", test::Stripes(7, 3, "bgk"));
+  temp_.Write("list.txt", "a.ppm\nb.ppm\n");
+  temp_.Write("empty.txt", "\n");
+  temp_.Write("missing.txt", "a.ppm\nc.ppm\n");
+  const std::vector<std::string> base = {"export", "--scale=0.01", "-o", "m.crema"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return more;
+  };
+  const std::string int8 = "--precision=int8";
+  const ProcessResult made = Deploy(with({int8, "--calibrate=list.txt"}));
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_NE(made.out.find("1 of 1 layers with products compute in int8"), std::string::npos)
+      << made.out;
+  EXPECT_EQ(Deploy({"classify", "--top=1", "a.ppm", "b.ppm"}, "m.crema").exit_code, 0);
+  ExpectMistake(with({int8}), "needs --calibrate=LIST");
+  ExpectMistake(with({"--calibrate=list.txt"}), "is for --precision=int8");
+  ExpectMistake(with({int8, "--calibrate=empty.txt"}), "names no images");
+  ExpectMistake(with({int8, "--calibrate=missing.txt"}), "c.ppm");
+  ExpectMistake(with({int8, "--calibrate=list.txt", "--range=most"}), "most");
+  ExpectMistake(with({int8, "--calibrate=list.txt", "--keep_float=maen"}), "maen");
+}
+
 TEST_F(DeployRun, VerifyAgainstARecording) {
 #if !defined(CREMA_HAVE_ZIP) && !defined(CREMA_HAVE_HDF5)
   GTEST_SKIP() << "this build has no file of several arrays";

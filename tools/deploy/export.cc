@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "deploy/actions.h"
+#include "deploy/calibrate.h"
 #include "deploy/detect_options.h"
 #include "deploy/options.h"
 #include "serving/classifier.h"
@@ -22,7 +23,6 @@ DEFINE_string(o, "", "export: the same as --output");
 DEFINE_string(name, "", "export: name of the model; else that of the net");
 DEFINE_string(task, "",
               "export: classify, detect, segment or none, where it is not what the net looks like");
-DEFINE_string(calibrate, "", "export --precision=int8: list of images to take ranges from");
 
 namespace crema::tools {
 namespace {
@@ -50,15 +50,7 @@ void CheckFlags() {
     Fail(ErrorCode::kInvalidArgument, StrCat("--task: '", FLAGS_task, "' is not one of ",
                                              Join(tasks, ", "), DidYouMean(FLAGS_task, tasks)));
   }
-  std::string precision = FLAGS_precision;
-  std::ranges::transform(precision, precision.begin(), ::tolower);
-  if (precision == "int8") {
-    Fail(ErrorCode::kUnsupported,
-         "--precision=int8 needs rows on bytes, which this version does not have; bf16 is there");
-  }
-  if (IsGiven("calibrate")) {
-    Fail(ErrorCode::kInvalidArgument, "--calibrate is for --precision=int8");
-  }
+  CheckCalibrationFlags();
 }
 
 // The net as it will be used.
@@ -135,7 +127,8 @@ ModelCard CardOf(const std::shared_ptr<const Model>& model) {
 int Export(const std::vector<std::string>& arguments) {
   RefusePositional(arguments);
   CheckFlags();
-  const ModelNames names = ModelOfFlags();
+  ModelNames names = ModelOfFlags();
+  if (WantsInt8()) names.precision.clear();  // ranges come first
   CheckDetectFlags();
   const std::string path = OutputPath();
   const NetFile net = NetToExport(names);
@@ -144,7 +137,16 @@ int Export(const std::vector<std::string>& arguments) {
   ModelCard card = CardOf(MakeModel(net, names, {}, registry, options, NullSink()));
   if (card.name.empty()) card.name = net.net.name();
   if (card.name.empty()) card.name = std::filesystem::path(path).stem().string();
-  ExportModel(MakeModel(net, names, card, registry, options), path);
+  auto model = MakeModel(net, names, card, registry, options);
+  if (WantsInt8()) {
+    QuantizeResult quantized = QuantizeOnPictures(model);
+    std::printf("%s\n", (FLAGS_json ? quantized.report.Json() : quantized.report.Text()).c_str());
+    NetFile ready;
+    ready.net = std::move(quantized.net);
+    ready.source.file = names.model;
+    model = MakeModel(ready, names, card, registry, options, NullSink());
+  }
+  ExportModel(model, path);
   std::error_code error;
   std::printf("%s: %s%s%s, %.1f MiB\n", path.c_str(), card.name.c_str(),
               card.task.empty() ? "" : ", to ", card.task.c_str(),

@@ -1,0 +1,109 @@
+#include "deploy/calibrate.h"
+
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+#include <vector>
+
+#include "common/lines.h"
+#include "core/error.h"
+#include "core/strings.h"
+#include "data/image/image.h"
+#include "deploy/options.h"
+#include "format/file.h"
+#include "serving/image_model.h"
+#include "serving/model_parts.h"
+
+DEFINE_string(calibrate, "",
+              "export --precision=int8: text file with the path of an image on each line; a few "
+              "hundred as the net will see them");
+DEFINE_string(range, "entropy",
+              "export --precision=int8: rule for the range of a blob: entropy, percentile or max");
+DEFINE_double(percentile, 99.99, "export --range=percentile: percent of the values that fit");
+DEFINE_string(keep_float, "",
+              "export --precision=int8: layers that stay in single precision, with commas");
+DEFINE_double(least_snr_db, 20,
+              "export --precision=int8: layers that lose more stay in single precision");
+
+namespace crema::tools {
+namespace {
+
+// Batches of pictures into sessions of the net, as many together as the net was written for.
+class PictureBatches {
+ public:
+  PictureBatches(const ImageModel& images, std::vector<std::string> paths)
+      : images_(images), paths_(std::move(paths)) {}
+
+  bool Fill(int64_t index, Session& session) {
+    const auto planned = static_cast<size_t>(
+        session.plan()
+            .values[static_cast<size_t>(session.plan().FindFirstValue(images_.input()))]
+            .spec.shape[0]);
+    const size_t begin = static_cast<size_t>(index) * planned;
+    if (begin >= paths_.size()) return false;
+    const size_t count = std::min(planned, paths_.size() - begin);
+    session.Reshape(images_.input(), images_.BatchShape(static_cast<int64_t>(count)));
+    const std::span<float> values = session.MutableData(images_.input()).span<float>();
+    const auto sample = static_cast<size_t>(images_.sample().count());
+    for (size_t i = 0; i < count; ++i) {
+      const std::string& path = paths_[begin + i];
+      Image image;
+      DecodeImage(ReadFile(path), images_.color_mode(), path, &image);
+      FillImageInput(image, images_.model().card().preprocessing, images_.height(), images_.width(),
+                     values.subspan(i * sample, sample));
+    }
+    return true;
+  }
+
+ private:
+  const ImageModel& images_;
+  const std::vector<std::string> paths_;
+};
+
+}  // namespace
+
+bool WantsInt8() {
+  std::string precision = FLAGS_precision;
+  std::ranges::transform(precision, precision.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return precision == "int8";
+}
+
+void CheckCalibrationFlags() {
+  if (WantsInt8() && FLAGS_calibrate.empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         "--precision=int8 needs --calibrate=LIST, images to take the ranges of blobs from");
+  }
+  for (const char* flag : {"calibrate", "range", "percentile", "keep_float", "least_snr_db"}) {
+    if (WantsInt8() || !IsGiven(flag)) continue;
+    Fail(ErrorCode::kInvalidArgument, StrCat("--", flag, " is for --precision=int8"));
+  }
+  ParseRangeRule(FLAGS_range);
+  if (!(FLAGS_percentile > 0 && FLAGS_percentile <= 100)) {
+    Fail(ErrorCode::kInvalidArgument, "--percentile must be above 0 and at most 100");
+  }
+}
+
+QuantizeResult QuantizeOnPictures(const std::shared_ptr<const Model>& model) {
+  const ImageModel images(model, "calibration");
+  std::vector<std::string> paths = ReadLines(FLAGS_calibrate);
+  if (paths.empty()) {
+    Fail(ErrorCode::kInvalidArgument, "names no images to calibrate with",
+         {.file = FLAGS_calibrate});
+  }
+  PictureBatches batches(images, std::move(paths));
+  QuantizeOptions options;
+  options.rule = ParseRangeRule(FLAGS_range);
+  options.percentile = FLAGS_percentile;
+  options.least_snr_db = FLAGS_least_snr_db;
+  options.threads = ThreadsOfFlag();
+  if (!FLAGS_keep_float.empty()) options.keep_float = Split(FLAGS_keep_float, ',');
+  const Model::Parts& parts = model->parts();
+  return QuantizeModel(
+      parts.net.net, parts.net.source, parts.state, *parts.registry, model->weights(),
+      [&](int64_t index, Session& session) { return batches.Fill(index, session); }, options);
+}
+
+}  // namespace crema::tools
