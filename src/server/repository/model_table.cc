@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "core/strings.h"
@@ -30,8 +31,8 @@ std::shared_ptr<ModelVersion> ModelTable::Find(std::string_view model, int64_t v
   if (entry == models_.end()) Refuse(Cause::kNotFound, StrCat("there is no model '", model, "'"));
   const auto& versions = entry->second.versions;
   if (version == 0) {
-    for (auto slot = versions.rbegin(); slot != versions.rend(); ++slot) {
-      if (slot->second.loaded) return slot->second.loaded;
+    for (const auto& [number, slot] : std::views::reverse(versions)) {
+      if (slot.loaded) return slot.loaded;
     }
     Refuse(Cause::kUnavailable, StrCat("no version of model '", model, "' is ready"));
   }

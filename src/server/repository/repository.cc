@@ -1,5 +1,6 @@
 #include "server/repository/repository.h"
 
+#include <ranges>
 #include <utility>
 
 #include "core/strings.h"
@@ -96,8 +97,7 @@ void Repository::Update(const std::string& model, const Versions& found, bool se
   std::map<int64_t, Known>& known = known_[model];
   size_t good = 0;
   bool waits = false;
-  for (auto version = found.rbegin(); version != found.rend(); ++version) {
-    const auto& [number, files] = *version;
+  for (const auto& [number, files] : std::views::reverse(found)) {
     if (good >= options_.keep_versions) {
       Remove(model, number);
       continue;
