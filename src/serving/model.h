@@ -45,7 +45,8 @@ struct ModelOptions {
   int64_t max_elements = int64_t{1} << 28;  // of one input
 };
 
-// Thread safety: const; each thread makes a ModelRunner of its own.
+// Points into the registry that it was made with, which must live as long. Thread safety: const;
+// each thread makes a ModelRunner of its own.
 class Model {
  public:
   ~Model();
