@@ -14,7 +14,7 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all packages configure build demo test bench compare docs lint install clean gpu-check soak soak-big fuzz
+.PHONY: all packages configure build demo test bench compare docs lint install clean gpu-check soak soak-big soak-serve fuzz
 
 all: build
 
@@ -62,6 +62,10 @@ clean:
 soak: build
 	@tests/soak/kill_resume.sh $(BUILD)/bin 200
 	@tests/soak/data_memory.sh $(BUILD)/bin
+
+# Thirty minutes of mixed load on the server, a reload each 10 s; MODEL is a .crema file.
+soak-serve: build
+	@tests/soak/serve.py $(BUILD)/bin $(MODEL)
 
 # Ten minutes a target, by hand; results in bench/results/fuzz.md.
 fuzz:
