@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# What `serve` adds to a model: requests per second and latency over loopback, beside the same model
+# called in process (`deploy bench`) in the same rounds. Needs wrk and python3.
+# Usage: bench/serve.sh MODEL.crema [ROUNDS [SECONDS]]   (BIN=build/bin)
+# Prints Markdown; one sample a request, in the binary-tensor extension. Medians over the rounds.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+model=$1
+rounds=${2:-5}
+seconds=${3:-3}
+bin=${BIN:-build/bin}
+batch=${BATCH:-8}
+folder=$(mktemp -d)
+pids=()
+trap 'kill "${pids[@]}" 2>/dev/null || true; rm -rf "$folder"' EXIT
+
+start() { # flags... : sets port
+  "$bin/serve" --model="$model" --name=m --port=0 --grpc_port=-1 --access_log=none "$@" \
+    >"$folder/out" 2>"$folder/log" &
+  pids+=($!)
+  port=""
+  while [ -z "$port" ]; do
+    kill -0 "${pids[-1]}" || { cat "$folder/log"; exit 1; }
+    port=$(sed -n 's|.*ready: http://127.0.0.1:\([0-9]*\).*|\1|p' "$folder/log")
+    sleep 0.05
+  done
+}
+
+in_process() { # batch: p50 in ms, p99, samples a second
+  "$bin/deploy" bench --model="$model" --threads=1 --instances=2 --batches="$1" \
+    --seconds="$seconds" --json |
+    sed 's/.*"p50_ms": \([0-9.]*\).*"p99_ms": \([0-9.]*\).*"samples_per_second": \([0-9.]*\).*/\1 \2 \3/'
+}
+
+load() { # port, connections: p50 in ms, p99, requests a second
+  wrk -t1 -c"$2" -d"${seconds}s" --latency -s "$folder/post.lua" \
+    "http://127.0.0.1:$1/v2/models/m/infer" >"$folder/wrk"
+  if grep -q "Non-2xx\|Socket errors" "$folder/wrk"; then cat "$folder/wrk" >&2; exit 1; fi
+  awk 'function ms(t) { return t ~ /us$/ ? t / 1000 : t ~ /ms$/ ? t + 0 : t * 1000 }
+    /^ +50%/ { p50 = ms($2) } /^ +99%/ { p99 = ms($2) } /Requests\/sec/ { rate = $2 }
+    END { print p50, p99, rate }' "$folder/wrk"
+}
+
+start --instances=2 --max_batch=1
+alone=$port
+start --instances=2 --max_batch="$batch"
+batching=$port
+python3 bench/serve/body.py "$alone" "$folder"
+for ((round = 0; round < rounds; ++round)); do
+  in_process 1 >>"$folder/in process, batch 1"
+  in_process "$batch" >>"$folder/in process, batch $batch"
+  for connections in 1 8 64; do
+    load "$alone" "$connections" >>"$folder/serve, $connections connections, each alone"
+    load "$batching" "$connections" >>"$folder/serve, $connections connections, batches of up to $batch"
+  done
+done
+
+column() { sort -n -k"$2,$2" "$1" | awk -v c="$2" -v r="$rounds" 'NR == int((r + 1) / 2) { print $c }'; }
+echo "| $(basename "$model" .crema) | p50, ms | p99, ms | samples a second (range) |"
+echo "|---|---|---|---|"
+for file in "$folder"/in* "$folder"/serve*; do
+  range=$(awk '{ print $3 }' "$file" | sort -n | sed -n '1p;$p' | paste -sd' ' | sed 's/ / to /')
+  echo "| $(basename "$file") | $(column "$file" 1) | $(column "$file" 2) | $(column "$file" 3) ($range) |"
+done
