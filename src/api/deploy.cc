@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -146,7 +147,7 @@ crema::Tensor Runner::Impl::ReadImage(const void* image, size_t bytes) const {
   }
   const std::vector<int64_t>& extents = inputs[0].extents;
   crema::Tensor input({1, extents[1], extents[2], extents[3]}, DType::kF32);
-  FillImageInput(std::string(static_cast<const char*>(image), bytes), "the image",
+  FillImageInput(std::string_view(static_cast<const char*>(image), bytes), "the image",
                  model->model->card().preprocessing, input.view());
   return input;
 }

@@ -84,4 +84,13 @@ void FillImageInput(const Image& image, const Preprocessing& preprocessing, int 
   }
 }
 
+void FillImageInput(std::string_view bytes, const std::string& name,
+                    const Preprocessing& preprocessing, const TensorView& input) {
+  const Shape& shape = input.shape();
+  Image image;
+  DecodeImage(bytes, shape[1] == 1 ? ColorMode::kGray : ColorMode::kColor, name, &image);
+  FillImageInput(image, preprocessing, static_cast<int>(shape[2]), static_cast<int>(shape[3]),
+                 input.span<float>());
+}
+
 }  // namespace crema

@@ -3,8 +3,10 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/tensor.h"
 #include "data/image/image.h"
 #include "format/prototxt.h"
 
@@ -31,5 +33,9 @@ std::vector<float> ReadMean(const std::string& path, const Shape& input);
 // channels, a mean that fits.
 void FillImageInput(const Image& image, const Preprocessing& preprocessing, int height, int width,
                     std::span<float> values);
+// The same of an image file, into an input 1 x C x H x W, C 1 (gray) or 3. `name` begins the
+// message. Throws kDataLoss where it is broken. Requires: a mean that fits.
+void FillImageInput(std::string_view bytes, const std::string& name,
+                    const Preprocessing& preprocessing, const TensorView& input);
 
 }  // namespace crema
