@@ -4,7 +4,7 @@
 #include <string>
 
 #include "runtime/replay.h"
-#include "serving/image_input.h"
+#include "serving/image_model.h"
 #include "solvers/test_net.h"
 #include "support/net.h"
 
@@ -72,12 +72,14 @@ TEST(Bytes, OutputsAreTheirValues) {
 }
 
 TEST(Bytes, ProgramsThatHandOverNumbersRefuseThem) {
-  const auto one = test::PlanText(
+  const NetFile net = ParseNet(
       "layer { name: 'x' type: 'Input' top: 'x' pipeline_param { output: U8 } input_param { shape "
-      "{ dim: 1 dim: 4 dim: 5 dim: 3 } } }",
-      TEST);
+      "{ dim: 1 dim: 4 dim: 5 dim: 3 } } }"
+      "layer { name: 'f' type: 'PixelsToFloat' bottom: 'x' top: 'f' }",
+      "deploy.prototxt");
+  const auto model = Model::Make(net, {}, {}, {}, test::TestRegistry(), NullSink());
   try {
-    FindImageInput(*one, "deploy.prototxt", "classification");
+    const ImageModel images(model, "classification");
     ADD_FAILURE() << "images are handed over as numbers";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("input 'x' holds bytes"), std::string::npos)
