@@ -253,8 +253,9 @@ void Repository::Load(const std::string& model) {
 
 void Repository::RefuseFailed(const std::string& model) const {
   std::string reasons;
-  for (const VersionStatus& row : std::views::reverse(table_.Status(model))) {
-    if (!row.reason.empty()) reasons += StrCat("; version ", row.version, ": ", row.reason);
+  const std::vector<VersionStatus> rows = table_.Status(model);
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {  // the newest first
+    if (!row->reason.empty()) reasons += StrCat("; version ", row->version, ": ", row->reason);
   }
   if (reasons.empty()) return;
   const std::vector<int64_t> ready = table_.ReadyVersions(model);
