@@ -1,74 +1,11 @@
 // Folders of models: loading, replacing, refusing, unloading.
-#include "server/repository/repository.h"
+#include <atomic>
+#include <thread>
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <future>
-
-#include "format/file.h"
-#include "server/fake_model.h"
-#include "server/request_error.h"
-#include "support/temp_dir.h"
+#include "server/repository_fixture.h"
 
 namespace crema::test {
 namespace {
-
-using namespace server;
-namespace fs = std::filesystem;
-
-// "model.crema" holds the factor of a fake model; "broken" cannot be loaded.
-std::shared_ptr<const Executable> LoadFake(const std::string&, const VersionFiles& files) {
-  const std::string text = ReadFile(files.crema);
-  if (text == "broken") Fail(ErrorCode::kDataLoss, "the file /srv/secret is truncated");
-  FakeModelOptions options;
-  options.factor = std::stof(text);
-  return std::make_shared<const FakeModel>(options);
-}
-
-class RepositoryTest : public testing::Test {
- protected:
-  void Write(const std::string& model, const std::string& version, const std::string& text) {
-    fs::create_directories(folder.File(model + "/" + version));
-    // As one should: beside, and then renamed.
-    fs::rename(folder.Write(model + "/" + version + "/.new", text),
-               folder.File(model + "/" + version + "/model.crema"));
-  }
-  std::unique_ptr<Repository> Start(RepositoryOptions options = {}) {
-    options.path = folder.path();
-    options.poll = std::chrono::milliseconds(0);
-    if (!settles) options.settle = std::chrono::milliseconds(0);
-    auto repository = std::make_unique<Repository>(options, LoadFake, table, NullSink());
-    repository->Start();
-    return repository;
-  }
-  float Ask(int64_t version = 0, const std::string& model = "m") {
-    InferRequest request;
-    InputTensor x;
-    x.name = "x";
-    x.shape = Shape{1, 4};
-    x.values = {1, 0, 0, 0};
-    request.inputs.push_back(std::move(x));
-    std::promise<InferAnswer> answer;
-    table.Find(model, version)->Infer(std::move(request), [&](InferAnswer given) {
-      answer.set_value(std::move(given));
-    });
-    return answer.get_future().get().reply.outputs[0].values[0];
-  }
-  Cause Refusal(int64_t version = 0, const std::string& model = "m") {
-    try {
-      table.Find(model, version);
-    } catch (const RequestError& error) {
-      return error.cause();
-    }
-    return Cause::kInternal;
-  }
-
-  TempDir folder;
-  ServerMetrics metrics;
-  ModelTable table{metrics};
-  bool settles = false;
-};
 
 TEST_F(RepositoryTest, ServesTheNewestVersion) {
   Write("m", "1", "2");
@@ -235,7 +172,7 @@ TEST_F(RepositoryTest, OtherNamesArePassedOver) {
 TEST_F(RepositoryTest, AMissingFolderIsAnError) {
   RepositoryOptions options;
   options.path = folder.File("missing");
-  Repository repository(options, LoadFake, table, NullSink());
+  Repository repository(options, nullptr, table, log);
   EXPECT_THROW(repository.Start(), Error);
 }
 

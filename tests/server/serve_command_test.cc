@@ -10,7 +10,7 @@
 #include "core/strings.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
-#include "server/socket_client.h"
+#include "server/serve_process.h"
 #include "serving/crema_export.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -26,31 +26,6 @@ layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
         pooling_param { pool: AVE kernel_size: 8 } }
 layer { name: "prob" type: "Softmax" bottom: "pool" top: "prob" }
 )";
-
-class ServeCommand : public testing::Test {
- protected:
-  // Starts it with free ports, and waits until it says which.
-  void Start(std::vector<std::string> flags) {
-    flags.insert(flags.begin(), Bin("serve"));
-    flags.insert(flags.end(), {"--port=0", "--grpc_port=0", "--host=127.0.0.1"});
-    process = std::make_unique<Process>(flags, "", folder.File("out"), folder.File("err"));
-    const std::string start = "ready: http://127.0.0.1:";
-    std::string log;
-    while ((log = folder.Read("err")).find(start) == std::string::npos ||
-           log.find('\n', log.find(start)) == std::string::npos) {
-      ASSERT_TRUE(process->IsRunning()) << log;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    port = static_cast<uint16_t>(std::stoi(log.substr(log.find(start) + start.size())));
-    const size_t grpc = log.find("gRPC on port ");
-    if (grpc != std::string::npos) grpc_port = std::stoi(log.substr(grpc + 13));
-  }
-
-  TempDir folder;
-  std::unique_ptr<Process> process;
-  uint16_t port = 0;
-  int grpc_port = -1;
-};
 
 TEST_F(ServeCommand, AnswersAndEndsWithZeroOnSigterm) {
   Start({StrCat("--model=", folder.Write("pool.prototxt", kNet))});
@@ -119,6 +94,8 @@ TEST_F(ServeCommand, RefusesFlagsThatMakeNoSense) {
            {"--model=" + net, "--name=a/b"},
            {"--model=" + net, "--access_log=xml"},
            {"--model=" + net, "--max_batch=0"},
+           {"--model=" + net, "--max_plans=-1"},
+           {"--model=x.crema", "--port=0", "--grpc_port=0", "--scale=2"},
            {"--model=" + net, "--port=0", "--grpc_port=0", "--host=nowhere"},
            {"--model=" + net, "--token_file=" + folder.Write("short", "secret")}}) {
     std::vector<std::string> command = {Bin("serve")};

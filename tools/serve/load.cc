@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "common/gpu_flag.h"
 #include "common/lines.h"
@@ -13,6 +14,7 @@
 #include "core/strings.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
+#include "runtime/gpu.h"
 #include "serve/private_copy.h"
 #include "serving/model.h"
 
@@ -53,7 +55,51 @@ ModelCard CardOf(const std::string& name, const std::string& labels) {
   return card;
 }
 
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+// Messages name the file, not its copy.
+std::shared_ptr<const Model> OpenCopy(const std::string& file, const ModelOptions& options,
+                                      const Registry& registry) {
+  const PrivateCopy copy(file);
+  try {
+    return Model::Open(copy.path(), options, registry, ToolLog());
+  } catch (const Error& error) {
+    std::vector<Problem> problems = error.problems();
+    for (Problem& problem : problems) {
+      problem.where.file = Replaced(problem.where.file, copy.path(), file);
+      problem.message = Replaced(problem.message, copy.path(), file);
+    }
+    throw Error(std::move(problems));
+  }
+}
+
 }  // namespace
+
+void RefuseFlagsOfPrototxts() {
+  for (const char* flag : {"labels", "mean", "scale", "invert"}) {
+    if (google::GetCommandLineFlagInfoOrDie(flag).is_default) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--", flag, " is for a prototxt; a .crema file has its own, of deploy export"));
+  }
+}
+
+void WatchGpuOfFlag(server::ServerMetrics* metrics) {
+  const Device device = DeviceOfFlag().device;
+  if (device.type == DeviceType::kCpu) return;
+  metrics->WatchGpu([ordinal = device.ordinal] {
+    try {
+      const GpuInfo info = InfoOfGpu(ordinal);
+      return info.memory - info.free;
+    } catch (const Error&) {
+      return int64_t{0};  // a GPU that fails is told by the requests that it fails
+    }
+  });
+}
 
 std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
                                                      const server::VersionFiles& files) {
@@ -66,8 +112,7 @@ std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
     if (!FLAGS_copy_models) {
       return server::ToExecutable(Model::Open(files.crema, options, registry, ToolLog()));
     }
-    const PrivateCopy copy(files.crema);
-    return server::ToExecutable(Model::Open(copy.path(), options, registry, ToolLog()));
+    return server::ToExecutable(OpenCopy(files.crema, options, registry));
   }
   const WeightsFiles weights = files.weights.empty()
                                    ? WeightsFiles{}

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "server/metrics/server_metrics.h"
 #include "server/model/executable.h"
 #include "server/repository/repository_scan.h"
 
@@ -13,5 +14,11 @@ namespace crema::tools {
 // Model::Open and Model::Make throw. Thread safety: any number of threads.
 std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
                                                      const server::VersionFiles& files);
+
+// Throws kInvalidArgument where a flag is given that only a prototxt heeds.
+void RefuseFlagsOfPrototxts();
+
+// Adds the memory of the GPU of --gpu, if any. Throws as DeviceOfFlag.
+void WatchGpuOfFlag(server::ServerMetrics* metrics);
 
 }  // namespace crema::tools

@@ -2,12 +2,14 @@
 
 #include <gflags/gflags.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 
 #include "common/tool.h"
 #include "core/strings.h"
 #include "report/build_info.h"
+#include "serve/descriptor_limit.h"
 #include "serve/load.h"
 #include "server/protocol/names.h"
 
@@ -36,6 +38,8 @@ DEFINE_int32(http_threads, 2, "threads that read and write HTTP");
 DEFINE_double(read_timeout, 30, "seconds in which a body must arrive and an answer be taken");
 DEFINE_double(exit_timeout, 30, "seconds for requests under way after SIGTERM");
 DEFINE_string(access_log, "text", "on stdout: none, text or json");
+
+DECLARE_int32(max_plans);
 
 namespace crema::tools {
 namespace {
@@ -84,6 +88,7 @@ void CheckFlags() {
   RequireRange("max_body_mb", FLAGS_max_body_mb, 1, 1024);
   RequireRange("max_connections", FLAGS_max_connections, 1, 1000000);
   RequireRange("http_threads", FLAGS_http_threads, 1, 256);
+  RequireRange("max_plans", FLAGS_max_plans, 1, 100000);
   RequireRange("keep_versions", FLAGS_keep_versions, 1, 1000);
 }
 
@@ -103,6 +108,19 @@ void WarnOfOpenDoors() {
       !(FLAGS_token_file.empty() && FLAGS_admin_token_file.empty())) {
     LogEvent(Severity::kWarning, "tokens travel in the clear without --tls_cert and --tls_key", {});
   }
+}
+
+// As many connections as leave descriptors for models, gRPC and files.
+size_t ConnectionsWithin(int64_t descriptors) {
+  constexpr int64_t kSpare = 128;
+  const int64_t most = std::max<int64_t>(1, descriptors - kSpare);
+  if (FLAGS_max_connections > most) {
+    LogEvent(Severity::kWarning,
+             StrCat("--max_connections=", FLAGS_max_connections, " is more than ", descriptors,
+                    " open files (ulimit -n) allow: ", most, " are served"),
+             {});
+  }
+  return static_cast<size_t>(std::min<int64_t>(FLAGS_max_connections, most));
 }
 
 // "lenet" of "models/lenet.crema", with '_' for what no name may hold.
@@ -127,7 +145,7 @@ ServeOptions ServeOptionsOfFlags() {
   http.tls_cert = FLAGS_tls_cert;
   http.tls_key = FLAGS_tls_key;
   http.threads = FLAGS_http_threads;
-  http.connections = static_cast<size_t>(FLAGS_max_connections);
+  http.connections = ConnectionsWithin(RaiseDescriptorLimit());
   http.body = http.answer = Milliseconds("read_timeout", FLAGS_read_timeout);
   http.limits.body_bytes = static_cast<size_t>(FLAGS_max_body_mb) << 20;
   const bool grpc =
@@ -148,12 +166,14 @@ ServeOptions ServeOptionsOfFlags() {
 }
 
 void StartServing(const ServeOptions& options, server::Server* server) {
+  WatchGpuOfFlag(&server->service().metrics);
   if (FLAGS_repository.empty()) {
     server::VersionFiles files;
     // A net without learned layers needs no weights.
     const bool is_net = !FLAGS_weights.empty() || FLAGS_model.ends_with(".prototxt");
     (is_net ? files.net : files.crema) = FLAGS_model;
     files.weights = FLAGS_weights;
+    if (!is_net) RefuseFlagsOfPrototxts();
     const std::string name = NameOfModel();
     server->ServeModel(name, LoadServed(name, files), options.batching);
   } else {

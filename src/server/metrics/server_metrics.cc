@@ -8,12 +8,15 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <system_error>
+#include <utility>
 
 namespace crema::server {
 namespace {
@@ -56,99 +59,108 @@ Family<Histogram>& HistogramFamily(prometheus::Registry& registry, const char* n
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
 }
 
+// Thread safety: `mutex` guards `users`, the rest is as the library's.
 struct ModelFamilies {
-  explicit ModelFamilies(prometheus::Registry& r)
-      : successes(CounterFamily(r, "crema_inferences_total", "Requests that a model answered.")),
-        failures(CounterFamily(r, "crema_inference_failures_total",
-                               "Requests that a model did not answer, by cause.")),
-        queue(HistogramFamily(r, "crema_queue_seconds", "Time in the queue.")),
-        compute(HistogramFamily(r, "crema_compute_seconds", "Time of the run with its batch.")),
-        total(HistogramFamily(r, "crema_request_seconds", "Time from request to answer.")),
-        batch(HistogramFamily(r, "crema_batch_samples", "Samples that ran as one.")),
-        version(GaugeFamily(r, "crema_model_version", "Version that answers by default, 0: none.")),
-        bad(GaugeFamily(r, "crema_model_bad_versions", "Versions that could not be loaded.")),
-        loads(CounterFamily(r, "crema_model_loads_total", "Loads of versions, by outcome.")) {}
-
-  Family<Counter>& successes;
-  Family<Counter>& failures;
-  Family<Histogram>& queue;
-  Family<Histogram>& compute;
-  Family<Histogram>& total;
-  Family<Histogram>& batch;
-  Family<Gauge>& version;
-  Family<Gauge>& bad;
-  Family<Counter>& loads;
+  std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
+  Family<Counter>& successes =
+      CounterFamily(*registry, "crema_inferences_total", "Requests that a model answered.");
+  Family<Counter>& failures = CounterFamily(*registry, "crema_inference_failures_total",
+                                            "Requests that a model did not answer, by cause.");
+  Family<Histogram>& queue =
+      HistogramFamily(*registry, "crema_queue_seconds", "Time in the queue.");
+  Family<Histogram>& compute =
+      HistogramFamily(*registry, "crema_compute_seconds", "Time of the run with its batch.");
+  Family<Histogram>& total =
+      HistogramFamily(*registry, "crema_request_seconds", "Time from request to answer.");
+  Family<Histogram>& batch =
+      HistogramFamily(*registry, "crema_batch_samples", "Samples that ran as one.");
+  Family<Gauge>& version =
+      GaugeFamily(*registry, "crema_model_version", "Version that answers by default, 0: none.");
+  Family<Gauge>& bad =
+      GaugeFamily(*registry, "crema_model_bad_versions", "Versions that could not be loaded.");
+  Family<Counter>& loads =
+      CounterFamily(*registry, "crema_model_loads_total", "Loads of versions, by outcome.");
+  std::mutex mutex;
+  // How many objects count in the series of a model: the family gives equal labels the same series,
+  // and a model that comes back meets the one that still answers.
+  std::map<std::string, int> users;
 };
 
 class PrometheusModel final : public ModelMetrics {
  public:
-  PrometheusModel(std::shared_ptr<prometheus::Registry> registry, ModelFamilies* families,
-                  const std::string& model)
-      : registry_(std::move(registry)),
-        families_(*families),
-        successes_(families_.successes.Add({{"model", model}})),
-        queue_(families_.queue.Add({{"model", model}}, TimeBuckets())),
-        compute_(families_.compute.Add({{"model", model}}, TimeBuckets())),
-        total_(families_.total.Add({{"model", model}}, TimeBuckets())),
-        batch_(families_.batch.Add({{"model", model}}, BatchBuckets())),
-        version_(families_.version.Add({{"model", model}})),
-        bad_(families_.bad.Add({{"model", model}})),
-        good_loads_(families_.loads.Add({{"model", model}, {"outcome", "good"}})),
-        bad_loads_(families_.loads.Add({{"model", model}, {"outcome", "bad"}})) {
+  PrometheusModel(std::shared_ptr<ModelFamilies> families, std::string model)
+      : families_(std::move(families)), model_(std::move(model)) {
+    const std::lock_guard lock(families_->mutex);
+    const prometheus::Labels labels = {{"model", model_}};
+    successes_ = &families_->successes.Add(labels);
+    queue_ = &families_->queue.Add(labels, TimeBuckets());
+    compute_ = &families_->compute.Add(labels, TimeBuckets());
+    total_ = &families_->total.Add(labels, TimeBuckets());
+    batch_ = &families_->batch.Add(labels, BatchBuckets());
+    version_ = &families_->version.Add(labels);
+    bad_ = &families_->bad.Add(labels);
+    good_loads_ = &families_->loads.Add({{"model", model_}, {"outcome", "good"}});
+    bad_loads_ = &families_->loads.Add({{"model", model_}, {"outcome", "bad"}});
     for (int i = 0; i < kCauses; ++i) {
       const std::string cause(Label(static_cast<Cause>(i)));
       failures_[static_cast<size_t>(i)] =
-          &families_.failures.Add({{"model", model}, {"cause", cause}});
+          &families_->failures.Add({{"model", model_}, {"cause", cause}});
     }
+    ++families_->users[model_];
   }
+  // Series go with the last who counts in them.
   ~PrometheusModel() override {
-    families_.successes.Remove(&successes_);
-    for (Counter* failure : failures_) families_.failures.Remove(failure);
-    families_.queue.Remove(&queue_);
-    families_.compute.Remove(&compute_);
-    families_.total.Remove(&total_);
-    families_.batch.Remove(&batch_);
-    families_.version.Remove(&version_);
-    families_.bad.Remove(&bad_);
-    families_.loads.Remove(&good_loads_);
-    families_.loads.Remove(&bad_loads_);
+    const std::lock_guard lock(families_->mutex);
+    const auto users = families_->users.find(model_);
+    if (--users->second > 0) return;
+    families_->users.erase(users);
+    families_->successes.Remove(successes_);
+    for (Counter* failure : failures_) families_->failures.Remove(failure);
+    families_->queue.Remove(queue_);
+    families_->compute.Remove(compute_);
+    families_->total.Remove(total_);
+    families_->batch.Remove(batch_);
+    families_->version.Remove(version_);
+    families_->bad.Remove(bad_);
+    families_->loads.Remove(good_loads_);
+    families_->loads.Remove(bad_loads_);
   }
   PrometheusModel(const PrometheusModel&) = delete;
   PrometheusModel& operator=(const PrometheusModel&) = delete;
 
   void Succeeded(double queue, double compute, double total) override {
-    successes_.Increment();
-    queue_.Observe(queue);
-    compute_.Observe(compute);
-    total_.Observe(total);
+    successes_->Increment();
+    queue_->Observe(queue);
+    compute_->Observe(compute);
+    total_->Observe(total);
   }
   void Failed(Cause cause) override { failures_[static_cast<size_t>(cause)]->Increment(); }
-  void Ran(int64_t samples) override { batch_.Observe(static_cast<double>(samples)); }
-  void SetVersion(int64_t version) override { version_.Set(static_cast<double>(version)); }
-  void LoadEnded(bool good) override { (good ? good_loads_ : bad_loads_).Increment(); }
-  void SetBadVersions(int64_t count) override { bad_.Set(static_cast<double>(count)); }
+  void Ran(int64_t samples) override { batch_->Observe(static_cast<double>(samples)); }
+  void SetVersion(int64_t version) override { version_->Set(static_cast<double>(version)); }
+  void LoadEnded(bool good) override { (good ? good_loads_ : bad_loads_)->Increment(); }
+  void SetBadVersions(int64_t count) override { bad_->Set(static_cast<double>(count)); }
 
  private:
-  const std::shared_ptr<prometheus::Registry> registry_;  // owns all below
-  ModelFamilies& families_;
-  Counter& successes_;
+  const std::shared_ptr<ModelFamilies> families_;
+  const std::string model_;
+  Counter* successes_ = nullptr;
   std::array<Counter*, kCauses> failures_{};
-  Histogram& queue_;
-  Histogram& compute_;
-  Histogram& total_;
-  Histogram& batch_;
-  Gauge& version_;
-  Gauge& bad_;
-  Counter& good_loads_;
-  Counter& bad_loads_;
+  Histogram* queue_ = nullptr;
+  Histogram* compute_ = nullptr;
+  Histogram* total_ = nullptr;
+  Histogram* batch_ = nullptr;
+  Gauge* version_ = nullptr;
+  Gauge* bad_ = nullptr;
+  Counter* good_loads_ = nullptr;
+  Counter* bad_loads_ = nullptr;
 };
 
 }  // namespace
 
 class ServerMetrics::Series {
  public:
-  std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
-  ModelFamilies models{*registry};
+  std::shared_ptr<ModelFamilies> models = std::make_shared<ModelFamilies>();
+  std::shared_ptr<prometheus::Registry> registry = models->registry;
   Family<Counter>& answers =
       CounterFamily(*registry, "crema_answers_total", "Answers by protocol and status.");
   Family<Counter>& refusals =
@@ -163,6 +175,9 @@ class ServerMetrics::Series {
   Gauge& descriptors = GaugeFamily(*registry, "process_open_fds", "Open descriptors.").Add({});
   Gauge& start =
       GaugeFamily(*registry, "process_start_time_seconds", "Start, in Unix time.").Add({});
+  Gauge* gpu = nullptr;
+  std::function<int64_t()> gpu_used;
+  std::atomic<bool> watches_gpu{false};  // the two above are there
 };
 
 ServerMetrics::ServerMetrics() : series_(std::make_unique<Series>()) {
@@ -173,7 +188,7 @@ ServerMetrics::ServerMetrics() : series_(std::make_unique<Series>()) {
 ServerMetrics::~ServerMetrics() = default;
 
 std::shared_ptr<ModelMetrics> ServerMetrics::ForModel(const std::string& model) {
-  return std::make_shared<PrometheusModel>(series_->registry, &series_->models, model);
+  return std::make_shared<PrometheusModel>(series_->models, model);
 }
 
 void ServerMetrics::Answered(std::string_view protocol, int status) {
@@ -191,7 +206,16 @@ void ServerMetrics::AddConnections(int change) { series_->connections.Increment(
 
 void ServerMetrics::SetReady(bool ready) { series_->ready.Set(ready ? 1 : 0); }
 
+void ServerMetrics::WatchGpu(std::function<int64_t()> used) {
+  series_->gpu_used = std::move(used);
+  series_->gpu = &GaugeFamily(*series_->registry, "crema_gpu_memory_used_bytes",
+                              "Memory of the GPU that is in use, by whomever.")
+                      .Add({});
+  series_->watches_gpu = true;
+}
+
 std::string ServerMetrics::Text() {
+  if (series_->watches_gpu) series_->gpu->Set(static_cast<double>(series_->gpu_used()));
   series_->resident.Set(static_cast<double>(ResidentBytes()));
   series_->descriptors.Set(static_cast<double>(OpenDescriptors()));
   return prometheus::TextSerializer().Serialize(series_->registry->Collect());

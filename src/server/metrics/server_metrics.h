@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -40,6 +41,10 @@ class ServerMetrics {
   void AddInFlight(int change);
   void AddConnections(int change);
   void SetReady(bool ready);
+
+  // Adds crema_gpu_memory_used_bytes, which `used` gives each time that Text() is called, by any
+  // thread; it does not throw. At most once.
+  void WatchGpu(std::function<int64_t()> used);
 
   // The exposition format of Prometheus, as of now; with the process's memory and descriptors.
   std::string Text();

@@ -62,6 +62,15 @@ std::vector<VersionStatus> ModelTable::Status(std::string_view model) const {
   return rows;
 }
 
+std::vector<int64_t> ModelTable::Versions(std::string_view model) const {
+  const std::shared_lock lock(mutex_);
+  std::vector<int64_t> versions;
+  const auto entry = models_.find(model);
+  if (entry == models_.end()) return versions;
+  for (const auto& [version, slot] : entry->second.versions) versions.push_back(version);
+  return versions;
+}
+
 std::vector<int64_t> ModelTable::ReadyVersions(std::string_view model) const {
   const std::shared_lock lock(mutex_);
   std::vector<int64_t> versions;
@@ -100,7 +109,7 @@ void ModelTable::UpdateMetrics(const Entry& entry) {
   int64_t bad = 0;
   for (const auto& [version, slot] : entry.versions) {
     if (slot.loaded) newest = version;
-    if (slot.state == VersionState::kUnavailable || (slot.loaded && !slot.reason.empty())) ++bad;
+    if (slot.failed) ++bad;
   }
   entry.metrics->SetVersion(newest);
   entry.metrics->SetBadVersions(bad);
@@ -117,6 +126,7 @@ void ModelTable::SetFailed(const std::string& model, int64_t version, const std:
   Entry& entry = EntryOf(model);
   Slot& slot = entry.versions[version];
   slot.reason = reason;
+  slot.failed = true;
   slot.state = slot.loaded ? VersionState::kReady : VersionState::kUnavailable;
   UpdateMetrics(entry);
 }
@@ -126,7 +136,7 @@ void ModelTable::Publish(std::shared_ptr<ModelVersion> version) {
   Entry& entry = EntryOf(version->model());
   Slot& slot = entry.versions[version->version()];
   Retire(std::move(slot.loaded));
-  slot = {VersionState::kReady, "", std::move(version)};
+  slot = {VersionState::kReady, "", false, std::move(version)};
   UpdateMetrics(entry);
 }
 
@@ -135,7 +145,7 @@ void ModelTable::Withdraw(const std::string& model, int64_t version, const std::
   Entry& entry = EntryOf(model);
   Slot& slot = entry.versions[version];
   Retire(std::move(slot.loaded));
-  slot = {VersionState::kUnavailable, reason, nullptr};
+  slot = {VersionState::kUnavailable, reason, false, nullptr};
   UpdateMetrics(entry);
 }
 
@@ -147,11 +157,8 @@ void ModelTable::Forget(const std::string& model, int64_t version) {
   if (slot == entry->second.versions.end()) return;
   Retire(std::move(slot->second.loaded));
   entry->second.versions.erase(slot);
-  if (entry->second.versions.empty()) {
-    models_.erase(entry);
-  } else {
-    UpdateMetrics(entry->second);
-  }
+  UpdateMetrics(entry->second);  // also of the last: who still answers keeps the series
+  if (entry->second.versions.empty()) models_.erase(entry);
 }
 
 void ModelTable::Retire(std::shared_ptr<ModelVersion> version) {

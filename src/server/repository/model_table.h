@@ -39,7 +39,9 @@ class ModelTable {
   std::shared_ptr<ModelVersion> Find(std::string_view model, int64_t version) const;
   // Of one model, or of all with an empty name. Throws kNotFound for an unknown model.
   std::vector<VersionStatus> Status(std::string_view model = {}) const;
-  // Versions that are ready, ascending; of a known model.
+  // Ascending, in whatever state; none of an unknown model.
+  std::vector<int64_t> Versions(std::string_view model) const;
+  // Those that are ready.
   std::vector<int64_t> ReadyVersions(std::string_view model) const;
   std::vector<std::shared_ptr<ModelVersion>> AllReady() const;
 
@@ -64,6 +66,7 @@ class ModelTable {
   struct Slot {
     VersionState state = VersionState::kUnavailable;
     std::string reason;
+    bool failed = false;  // the files last looked at
     std::shared_ptr<ModelVersion> loaded;
   };
   struct Entry {

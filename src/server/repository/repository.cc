@@ -1,6 +1,9 @@
 #include "server/repository/repository.h"
 
+#include <algorithm>
+#include <new>
 #include <ranges>
+#include <system_error>
 #include <utility>
 
 #include "core/strings.h"
@@ -8,6 +11,8 @@
 
 namespace crema::server {
 namespace {
+
+constexpr const char* kUnloaded = "unloaded";
 
 // Words that look like paths would tell strangers about the machine.
 std::string WithoutPaths(const std::string& text) {
@@ -19,7 +24,42 @@ std::string WithoutPaths(const std::string& text) {
   return clean;
 }
 
+std::string Reason(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return WithoutPaths(error.problems().front().message);
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
+  } catch (const std::system_error&) {
+    return "the system refused";
+  } catch (...) {
+    return "internal error";
+  }
+}
+
+// Whether the same files may load another time.
+bool MayPass(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::kIoFailure || error.code() == ErrorCode::kOutOfMemory ||
+           error.code() == ErrorCode::kDeviceFailure;
+  } catch (const std::bad_alloc&) {
+    return true;
+  } catch (const std::system_error&) {
+    return true;  // no thread, for example
+  } catch (...) {
+    return false;
+  }
+}
+
 }  // namespace
+
+bool Repository::Known::IsNews(const VersionFiles& files) const {
+  if (files.signature == loaded) return false;
+  return files.signature != failed || (wait.count() > 0 && Clock::now() >= retry);
+}
 
 Repository::Repository(RepositoryOptions options, LoadExecutable load, ModelTable& table,
                        LogSink& log)
@@ -70,27 +110,62 @@ void Repository::Poll() {
   const std::lock_guard lock(passes_);
   try {
     Pass(true);
-  } catch (const Error& error) {
-    // The folder is away for a while: what answers goes on.
-    if (warned_.insert(error.what()).second) log_.Write(Severity::kWarning, error.what());
+  } catch (const std::exception& error) {
+    // The folder is away for a while, or memory: what answers goes on.
+    Warn({error.what()});
   }
+}
+
+void Repository::Warn(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
+    if (std::ranges::find(warned_, warning) == warned_.end()) {
+      log_.Write(Severity::kWarning, warning);
+    }
+  }
+  warned_ = warnings;
 }
 
 void Repository::Pass(bool settled_only) {
   const ScannedRepository scanned = ScanRepository(options_.path);
-  for (const std::string& warning : scanned.warnings) {
-    if (warned_.insert(warning).second) log_.Write(Severity::kWarning, warning);
-  }
+  Warn(scanned.warnings);
   unsettled_ = false;
   for (const auto& [model, versions] : scanned.models) {
-    if (!unloaded_.contains(model)) Update(model, versions, settled_only);
+    if (unloaded_.contains(model)) {
+      KeepUnloaded(model, versions);
+    } else {
+      Update(model, versions, settled_only);
+    }
   }
-  // Models that are gone.
-  std::vector<std::string> names;
-  for (const auto& [model, versions] : known_) names.push_back(model);
+  std::set<std::string> names;
+  for (const auto& [model, versions] : known_) names.insert(model);
+  for (const VersionStatus& row : table_.Status()) names.insert(row.model);
   for (const std::string& model : names) {
-    if (!scanned.models.contains(model)) Update(model, {}, settled_only);
+    if (!scanned.models.contains(model) && !scanned.unknown.contains(model)) {
+      ForgetMissing(model, {});
+    }
   }
+}
+
+void Repository::KeepUnloaded(const std::string& model, const Versions& found) {
+  ForgetMissing(model, found);
+  const std::vector<int64_t> listed = table_.Versions(model);
+  for (const auto& [number, files] : found) {
+    if (std::ranges::find(listed, number) == listed.end()) {
+      table_.Withdraw(model, number, kUnloaded);
+    }
+  }
+}
+
+void Repository::ForgetMissing(const std::string& model, const Versions& found) {
+  std::vector<int64_t> versions = table_.Versions(model);
+  const auto known = known_.find(model);
+  if (known != known_.end()) {
+    for (const auto& [number, state] : known->second) versions.push_back(number);
+  }
+  for (const int64_t number : versions) {
+    if (!found.contains(number)) Remove(model, number);
+  }
+  if (known != known_.end() && known->second.empty()) known_.erase(known);
 }
 
 void Repository::Update(const std::string& model, const Versions& found, bool settled_only) {
@@ -103,7 +178,7 @@ void Repository::Update(const std::string& model, const Versions& found, bool se
       continue;
     }
     Known& state = known[number];
-    const bool changed = files.signature != state.loaded && files.signature != state.failed;
+    const bool changed = state.IsNews(files) && !(files.unknown && !state.loaded.empty());
     if (changed && (!settled_only || IsSettled(files))) {
       Try(model, number, files);
     } else if (changed) {
@@ -112,36 +187,30 @@ void Repository::Update(const std::string& model, const Versions& found, bool se
     if (!state.loaded.empty()) ++good;
   }
   unsettled_ |= waits && good == 0;
-  std::vector<int64_t> gone;
-  for (const auto& [number, state] : known) {
-    if (!found.contains(number)) gone.push_back(number);
-  }
-  for (const int64_t number : gone) Remove(model, number);
-  if (known.empty()) known_.erase(model);
+  ForgetMissing(model, found);
 }
 
 void Repository::Remove(const std::string& model, int64_t version) {
   table_.Forget(model, version);
-  known_[model].erase(version);
+  const auto known = known_.find(model);
+  if (known != known_.end()) known->second.erase(version);
 }
 
 bool Repository::IsSettled(const VersionFiles& files) const {
   return std::chrono::system_clock::now() - files.changed >= options_.settle;
 }
 
-std::string Repository::Reason(const std::exception_ptr& failure) const {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    return WithoutPaths(error.problems().front().message);
-  } catch (const std::bad_alloc&) {
-    return "out of memory";
-  } catch (...) {
-    return "internal error";
-  }
+void Repository::Failed(const VersionFiles& files, bool passes, Known* state) const {
+  constexpr std::chrono::milliseconds kLongest{60000};
+  const bool again = state->failed == files.signature && state->wait.count() > 0;
+  state->failed = files.signature;
+  state->wait = std::chrono::milliseconds(0);
+  if (!passes) return;
+  state->wait = again ? std::min(2 * state->wait, kLongest) : options_.first_retry;
+  state->retry = Clock::now() + state->wait;
 }
 
-bool Repository::Try(const std::string& model, int64_t version, const VersionFiles& files) {
+void Repository::Try(const std::string& model, int64_t version, const VersionFiles& files) {
   Known& state = known_[model][version];
   const std::shared_ptr<ModelMetrics> metrics = table_.MetricsOf(model);
   table_.SetLoading(model, version);
@@ -150,23 +219,28 @@ bool Repository::Try(const std::string& model, int64_t version, const VersionFil
     auto loaded = std::make_shared<ModelVersion>(model, version, load_(model, files),
                                                  options_.batching, metrics);
     table_.Publish(std::move(loaded));
-    state = {files.signature, ""};
+    state = {};
+    state.loaded = files.signature;
     metrics->LoadEnded(true);
     log_.Write(Severity::kInfo, StrCat("model ", model, ": version ", version, " is ready"));
-    return true;
   } catch (const std::exception& error) {
-    state.failed = files.signature;
-    table_.SetFailed(model, version, Reason(std::current_exception()));
+    const std::exception_ptr failure = std::current_exception();
+    Failed(files, MayPass(failure), &state);
+    table_.SetFailed(model, version, Reason(failure));
     metrics->LoadEnded(false);
-    log_.Write(Severity::kError,
-               StrCat("model ", model, ": version ", version, " cannot be loaded: ", error.what()));
-    return false;
+    const std::string again =
+        state.wait.count() == 0 ? "" : StrCat("; tried again in ", state.wait.count(), " ms");
+    log_.Write(Severity::kError, StrCat("model ", model, ": version ", version,
+                                        " cannot be loaded: ", error.what(), again));
   }
 }
 
 void Repository::Load(const std::string& model) {
   const std::lock_guard lock(passes_);
   const ScannedRepository scanned = ScanRepository(options_.path);
+  if (scanned.unknown.contains(model)) {
+    Refuse(Cause::kUnavailable, StrCat("the folder of model '", model, "' cannot be read now"));
+  }
   const auto found = scanned.models.find(model);
   if (found == scanned.models.end()) {
     Refuse(Cause::kNotFound, StrCat("there is no model '", model, "'"));
@@ -174,23 +248,27 @@ void Repository::Load(const std::string& model) {
   unloaded_.erase(model);
   for (auto& [version, state] : known_[model]) state.failed.clear();  // once more
   Update(model, found->second, false);
-  if (table_.ReadyVersions(model).empty()) {
-    std::string reasons;
-    for (const VersionStatus& row : table_.Status(model)) {
-      reasons += StrCat("; version ", row.version, ": ", row.reason);
-    }
-    Refuse(Cause::kBadRequest, StrCat("model '", model, "' cannot be loaded", reasons));
+  RefuseFailed(model);
+}
+
+void Repository::RefuseFailed(const std::string& model) const {
+  std::string reasons;
+  const std::vector<VersionStatus> rows = table_.Status(model);
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {  // the newest first
+    if (!row->reason.empty()) reasons += StrCat("; version ", row->version, ": ", row->reason);
   }
+  if (reasons.empty()) return;
+  const std::vector<int64_t> ready = table_.ReadyVersions(model);
+  if (!ready.empty()) reasons += StrCat("; version ", ready.back(), " answers");
+  Refuse(Cause::kBadRequest, StrCat("model '", model, "' cannot be loaded", reasons));
 }
 
 void Repository::Unload(const std::string& model) {
   const std::lock_guard lock(passes_);
   const std::vector<VersionStatus> rows = table_.Status(model);
   unloaded_.insert(model);
-  for (const VersionStatus& row : rows) {
-    table_.Withdraw(model, row.version, "unloaded");
-    known_[model].erase(row.version);
-  }
+  for (const VersionStatus& row : rows) table_.Withdraw(model, row.version, kUnloaded);
+  known_.erase(model);
   table_.Reap();
 }
 

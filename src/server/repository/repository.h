@@ -23,6 +23,7 @@ struct RepositoryOptions {
   std::chrono::milliseconds poll{1000};    // 0: looked at only when it is told to
   std::chrono::milliseconds settle{2000};  // a file that changed so recently may still be copied
   std::chrono::milliseconds first_wait{30000};  // for files that change when it starts
+  std::chrono::milliseconds first_retry{1000};  // after a failure that may pass; then twice as long
   size_t keep_versions = 1;                     // the newest that can be loaded
   BatcherOptions batching;
 };
@@ -32,7 +33,8 @@ using LoadExecutable = std::function<std::shared_ptr<const Executable>(const std
                                                                        const VersionFiles& files)>;
 
 // A thread that looks at the folder. A version is loaded and warmed beside the old one, and only
-// then takes its place; one that cannot be loaded is not tried again until its files change.
+// then takes its place; one that cannot be loaded is not tried again until its files change, but
+// for failures that pass, such as lack of memory. What cannot be looked at stays as it is.
 // Thread safety: any number of threads.
 class Repository {
  public:
@@ -47,7 +49,8 @@ class Repository {
   void Stop();
 
   // Loads the newest versions of a model, now. Throws kNotFound for a model that is not there,
-  // kBadRequest with the reason where no version can be loaded.
+  // kUnavailable where its folder cannot be read, kBadRequest with the reasons where one of them
+  // cannot be loaded, though an older one may answer.
   void Load(const std::string& model);
   // Until it is loaded by name again. Throws kNotFound.
   void Unload(const std::string& model);
@@ -56,18 +59,26 @@ class Repository {
 
  private:
   using Versions = std::map<int64_t, VersionFiles>;
+  using Clock = std::chrono::steady_clock;
   struct Known {
-    std::string loaded;  // signature of the files that answer; empty: none
-    std::string failed;  // signature of files that cannot be loaded
+    std::string loaded;                 // signature of the files that answer; empty: none
+    std::string failed;                 // signature of files that cannot be loaded
+    std::chrono::milliseconds wait{0};  // of a failure that may pass; 0: it does not
+    Clock::time_point retry;            // when that is over
+    bool IsNews(const VersionFiles& files) const;
   };
 
   void Watch();
   void Pass(bool settled_only);
+  void Warn(const std::vector<std::string>& warnings);
+  void KeepUnloaded(const std::string& model, const Versions& found);
+  void ForgetMissing(const std::string& model, const Versions& found);
   void Update(const std::string& model, const Versions& found, bool settled_only);
-  bool Try(const std::string& model, int64_t version, const VersionFiles& files);
+  void Try(const std::string& model, int64_t version, const VersionFiles& files);
   void Remove(const std::string& model, int64_t version);
   bool IsSettled(const VersionFiles& files) const;
-  std::string Reason(const std::exception_ptr& failure) const;
+  void Failed(const VersionFiles& files, bool passes, Known* state) const;
+  void RefuseFailed(const std::string& model) const;
 
   const RepositoryOptions options_;
   const LoadExecutable load_;
@@ -75,8 +86,8 @@ class Repository {
   LogSink& log_;
   std::mutex passes_;  // one look at a time; guards the two below
   std::map<std::string, std::map<int64_t, Known>> known_;
-  std::set<std::string> unloaded_;  // by name, until loaded by name
-  std::set<std::string> warned_;
+  std::set<std::string> unloaded_;   // by name, until loaded by name
+  std::vector<std::string> warned_;  // with the last look
   bool unsettled_ = false;  // whether a model answers nothing because its files may still be copied
   std::mutex mutex_;
   std::condition_variable wake_;

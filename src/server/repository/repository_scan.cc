@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "core/error.h"
 #include "core/strings.h"
@@ -21,6 +22,11 @@ constexpr size_t kMostModels = 1000;
 bool IsWithin(const fs::path& path, const fs::path& root) {
   const auto [end, ignored] = std::mismatch(root.begin(), root.end(), path.begin(), path.end());
   return end == root.end();
+}
+
+bool IsMissing(const std::error_code& error) {
+  return error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory ||
+         error == std::errc::too_many_symbolic_link_levels;
 }
 
 // The file behind links, where it lies in the repository.
@@ -55,6 +61,20 @@ void Sign(const std::string& file, VersionFiles* files) {
   files->changed = std::max(files->changed, TimeOf(status.st_ctim));
 }
 
+constexpr const char* kNoFiles =
+    "neither model.crema nor model.prototxt with model.caffemodel is there";
+
+// The folder itself, which changes with what is put into it.
+VersionFiles Incomplete(const fs::path& folder, VersionFiles files) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) == 0) {
+    files.changed = std::max(files.changed, TimeOf(status.st_ctim));
+  }
+  files.problem = kNoFiles;
+  files.signature += files.problem;
+  return files;
+}
+
 VersionFiles ScanVersion(const fs::path& folder, const fs::path& root) {
   VersionFiles files;
   const std::array<std::pair<const char*, std::string*>, 5> known = {{
@@ -64,32 +84,75 @@ VersionFiles ScanVersion(const fs::path& folder, const fs::path& root) {
       {"model.caffemodel.h5", &files.weights},
       {"labels.txt", &files.labels},
   }};
-  std::error_code error;
   for (const auto& [name, place] : known) {
     const fs::path file = folder / name;
-    if (!fs::exists(fs::symlink_status(file, error))) continue;
-    *place = Resolve(file, root, &files.problem);
+    std::error_code error;
+    const fs::file_status status = fs::symlink_status(file, error);
+    if (status.type() == fs::file_type::not_found) continue;
+    if (error) {
+      files.unknown = true;
+      files.problem = StrCat("the folder cannot be looked into: ", error.message());
+    } else {
+      *place = Resolve(file, root, &files.problem);
+    }
     if (!files.problem.empty()) {
       files.signature = files.problem;
       return files;
     }
     Sign(*place, &files);
   }
-  if (files.crema.empty() && (files.net.empty() || files.weights.empty())) {
-    files.problem = "neither model.crema nor model.prototxt with model.caffemodel is there";
-  }
-  return files;
+  const bool complete = !files.crema.empty() || !(files.net.empty() || files.weights.empty());
+  return complete ? files : Incomplete(folder, std::move(files));
 }
 
+// Throws kIoFailure: what cannot be listed is not empty.
 std::vector<fs::path> FoldersIn(const fs::path& folder) {
   std::vector<fs::path> folders;
   std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::error_code ignored;
-    if (it->is_directory(ignored)) folders.push_back(it->path());
+  fs::directory_iterator it(folder, error);
+  while (!error && it != fs::directory_iterator()) {
+    std::error_code unseen;
+    if (it->is_directory(unseen)) folders.push_back(it->path());
+    if (unseen && !IsMissing(unseen)) error = unseen;  // a link into what may not be looked at
+    if (!error) it.increment(error);
+  }
+  if (error) {
+    Fail(ErrorCode::kIoFailure, StrCat("the folder cannot be listed: ", error.message()),
+         {.file = folder.string()});
   }
   std::ranges::sort(folders);
   return folders;
+}
+
+using VersionsOfModel = std::map<int64_t, VersionFiles>;
+
+VersionsOfModel ScanModel(const fs::path& folder, const fs::path& root) {
+  VersionsOfModel versions;
+  for (const fs::path& version : FoldersIn(folder)) {
+    const int64_t number = ParseVersion(version.filename().string());
+    if (number > 0) versions[number] = ScanVersion(version, root);
+  }
+  return versions;
+}
+
+// Whether `folder` may be a model; adds to the warnings or to the unknown ones where it is not.
+bool IsModel(const fs::path& folder, const fs::path& root, ScannedRepository* found) {
+  const std::string name = folder.filename();
+  // Links of volumes that orchestrators mount begin with two dots.
+  if (name.starts_with('.')) return false;
+  if (!IsModelName(name)) {
+    found->warnings.push_back(StrCat(folder.string(), " is no name of a model"));
+    return false;
+  }
+  std::error_code error;
+  const fs::path real = fs::canonical(folder, error);
+  if (error) {
+    if (!IsMissing(error)) found->unknown.insert(name);
+    return false;
+  }
+  if (IsWithin(real, root)) return true;
+  found->warnings.push_back(StrCat(folder.string(), " leads out of the repository"));
+  return false;
 }
 
 }  // namespace
@@ -102,25 +165,20 @@ ScannedRepository ScanRepository(const std::string& path) {
   }
   ScannedRepository found;
   for (const fs::path& folder : FoldersIn(root)) {
-    const std::string name = folder.filename();
-    // Links of volumes that orchestrators mount begin with two dots.
-    if (name.starts_with('.')) continue;
-    if (!IsModelName(name)) {
-      found.warnings.push_back(StrCat(folder.string(), " is no name of a model"));
-      continue;
-    }
-    const fs::path real = fs::canonical(folder, error);
-    if (error || !IsWithin(real, root)) {
-      found.warnings.push_back(StrCat(folder.string(), " leads out of the repository"));
-      continue;
-    }
+    if (!IsModel(folder, root, &found)) continue;
     if (found.models.size() >= kMostModels) {
       found.warnings.push_back(StrCat("only ", kMostModels, " models are served"));
       break;
     }
-    for (const fs::path& version : FoldersIn(folder)) {
-      const int64_t number = ParseVersion(version.filename().string());
-      if (number > 0) found.models[name][number] = ScanVersion(version, root);
+    const std::string name = folder.filename();
+    try {
+      VersionsOfModel versions = ScanModel(folder, root);
+      if (!versions.empty()) found.models[name] = std::move(versions);
+    } catch (const Error& failure) {
+      // Unless it went since it was listed.
+      if (!fs::exists(folder, error) && !error) continue;
+      found.unknown.insert(name);
+      found.warnings.emplace_back(failure.what());
     }
   }
   return found;

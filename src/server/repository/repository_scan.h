@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,17 +18,20 @@ struct VersionFiles {
   std::string labels;     // labels.txt, a class a line; may be empty
   std::string signature;  // changes when the files do
   std::string problem;    // why they cannot be loaded; empty: they may
+  bool unknown = false;   // the system does not let us look, as `problem` says
   // The last time that the system changed one of them, which no copying tool can set back.
   std::chrono::system_clock::time_point changed;
 };
 
 struct ScannedRepository {
   std::map<std::string, std::map<int64_t, VersionFiles>> models;
+  std::set<std::string> unknown;      // models whose folders the system does not let us look into
   std::vector<std::string> warnings;  // with paths: for the log
 };
 
 // Folders whose names are no model or version are passed over. A link that leads out of the
-// repository is a problem of its version. Throws kNotFound and kIoFailure for the folder itself.
+// repository is a problem of its version. Throws kNotFound and kIoFailure for the folder itself:
+// what cannot be listed is not empty.
 ScannedRepository ScanRepository(const std::string& path);
 
 }  // namespace crema::server
