@@ -139,7 +139,7 @@ TEST(Limits, LoadingKeepsNoPicturesWaiting) {
   options.admin_tokens = TokenSet::FromFile(folder.Write("a", kAdmin));
   for (const char* model : {"a", "b", "c"}) {
     std::filesystem::create_directories(folder.File(StrCat("models/", model, "/1")));
-    folder.Write(StrCat("models/", model, "/1/model.prototxt"), "net");
+    folder.Write(StrCat("models/", model, "/1/model.crema"), "file");
   }
   Gate gate;
   Server server(options, NullSink());

@@ -120,7 +120,11 @@ class HttpServer::Listener {
                            [this](boost::system::error_code error, tcp::socket socket) {
                              if (error) return AcceptLater();
                              TryTake(std::move(socket));
-                             Accept();
+                             try {
+                               Accept();
+                             } catch (...) {
+                               AcceptLater();
+                             }
                            });
   }
 
