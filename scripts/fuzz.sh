@@ -12,7 +12,7 @@ mkdir -p "$build/fuzz"
 server=""
 if [ -x "$build/bin/write_server_corpus" ]; then
   "$build/bin/write_server_corpus" "$build/fuzz/corpus"
-  server="httphead infer"
+  server="httphead httpbody infer"
 fi
 
 status=0

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "common/tool.h"
+#include "serve/ender.h"
 #include "serve/options.h"
 #include "server/server.h"
 
@@ -18,31 +19,23 @@ constexpr const char* kUsage =
     "for\n"
     "people, GET /openapi.json describes the rest. docs/serving.md tells more.";
 
-// SIGTERM and SIGINT wait in Wait(), whatever thread they come to. Called before there are others.
-sigset_t BlockEnds() {
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGTERM);
-  sigaddset(&ends, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-  return ends;
-}
-
 int Run(const std::vector<std::string>& arguments) {
   RefusePositional(arguments);
   // Pictures of strangers: the limit of OpenCV, which it reads when it is loaded.
   ::setenv("OPENCV_IO_MAX_IMAGE_PIXELS", "67108864", 1);
-  const sigset_t ends = BlockEnds();
+  BlockEndSignals();
   std::signal(SIGPIPE, SIG_IGN);
   const ServeOptions options = ServeOptionsOfFlags();
+  Ender ender(options.exit_timeout);
   server::Server server(options.server, ToolLog());
-  StartServing(options, &server);
-  int which = 0;
-  sigwait(&ends, &which);
-  LogEvent(Severity::kInfo, "ending: no longer ready, answering what is under way", {});
-  if (!server.Drain(options.exit_timeout)) {
-    LogEvent(Severity::kWarning, "--exit_timeout is over: requests under way are given up", {});
+  ender.Watch(&server);
+  try {
+    StartServing(options, &server);
+  } catch (...) {
+    ender.Stop();
+    throw;
   }
+  ender.AwaitEnd();
   return 0;
 }
 

@@ -28,6 +28,7 @@ constexpr std::array<CauseRow, kCauses> kRows = {{
     {Cause::kQueueFull, 503, "queue_full"},
     {Cause::kQueueTimeout, 504, "queue_timeout"},
     {Cause::kUnavailable, 503, "unavailable"},
+    {Cause::kCancelled, 503, "cancelled"},
 }};
 
 const CauseRow& RowOf(Cause cause) {

@@ -25,8 +25,9 @@ enum class Cause {
   kQueueFull,
   kQueueTimeout,
   kUnavailable,
+  kCancelled,  // by the client
 };
-inline constexpr int kCauses = 14;
+inline constexpr int kCauses = 15;
 
 int HttpStatus(Cause cause);
 std::string_view ReasonPhrase(int http_status);

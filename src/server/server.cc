@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -18,6 +19,7 @@ class Server::Parts {
 
   // Nothing that answers may be left when what carries answers goes.
   ~Parts() {
+    service_.ending = true;
     if (repository_) repository_->Stop();
     api_.Stop();
     service_.table.CancelAll();
@@ -38,20 +40,33 @@ class Server::Parts {
     repository_->Start();
   }
 
-  bool Drain(std::chrono::milliseconds most) {
-    const auto end = std::chrono::steady_clock::now() + most;
+  bool Drain(std::chrono::milliseconds most, std::chrono::milliseconds grace) {
+    const Clock::time_point end = Clock::now() + most;
     http_->Drain();
-    while (service_.in_flight > 0 || http_->busy()) {
-      if (std::chrono::steady_clock::now() >= end) {
-        service_.table.CancelAll();
-        return false;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return true;
+    std::this_thread::sleep_for(std::min(most, grace));
+    service_.ending = true;
+    http_->StopAccepting();
+    if (AwaitQuiet(end)) return true;
+    service_.table.CancelAll();
+    return false;
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  // Quiet for a moment: what was sent just now may not have been read yet.
+  bool AwaitQuiet(Clock::time_point end) const {
+    constexpr std::chrono::milliseconds kMoment{50};
+    Clock::time_point last_busy = Clock::now();
+    for (;;) {
+      const Clock::time_point now = Clock::now();
+      if (service_.in_flight > 0 || http_->busy()) last_busy = now;
+      if (now - last_busy >= kMoment) return true;
+      if (now >= end) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
+
   Service& service_;
   HttpApi api_;
   std::unique_ptr<HttpServer> http_;
@@ -80,21 +95,30 @@ void Server::ServeModel(const std::string& name, std::shared_ptr<const Executabl
   service_->table.Publish(
       std::make_shared<ModelVersion>(name, 1, std::move(executable), batching, metrics));
   metrics->LoadEnded(true);
-  service_->SetReady(true);
+  BecomeReady();
 }
 
 void Server::ServeRepository(const RepositoryOptions& options, LoadExecutable load) {
   parts_->Watch(options, std::move(load));
-  service_->SetReady(true);
+  BecomeReady();
+}
+
+void Server::BecomeReady() {
+  const std::lock_guard lock(mutex_);
+  if (!draining_) service_->SetReady(true);
 }
 
 uint16_t Server::http_port() const { return parts_->http().port(); }
 
 int Server::grpc_port() const { return parts_->grpc() == nullptr ? -1 : parts_->grpc()->port(); }
 
-bool Server::Drain(std::chrono::milliseconds most) {
-  service_->SetReady(false);
-  return parts_->Drain(most);
+bool Server::Drain(std::chrono::milliseconds most, std::chrono::milliseconds grace) {
+  {
+    const std::lock_guard lock(mutex_);
+    draining_ = true;
+    service_->SetReady(false);
+  }
+  return parts_->Drain(most, grace);
 }
 
 }  // namespace crema::server

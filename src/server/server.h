@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -36,7 +37,8 @@ struct ServerOptions {
 // Whether this build has gRPC.
 bool HasGrpc();
 
-// Thread safety: one thread makes, drains and destroys it.
+// Thread safety: one thread makes and destroys it and says what it serves; another may drain it
+// meanwhile.
 class Server {
  public:
   // Listens at once, so that probes hear that it is not ready yet. Throws what HttpServer throws;
@@ -57,14 +59,21 @@ class Server {
   int grpc_port() const;  // -1: none
   Service& service() { return *service_; }
 
-  // Not ready from now on, though what comes is still answered. Returns when nothing is in flight,
-  // or after `most`; then what waits is refused. Whether all was answered.
-  bool Drain(std::chrono::milliseconds most);
+  // Not ready from now on. For `grace`, so that balancers hear of it, what comes is still answered;
+  // then no connection is taken, and new requests on open ones get 503. Returns when nothing is in
+  // flight and answers are on their way, or after `most`; then what waits is refused. Whether all
+  // was answered.
+  bool Drain(std::chrono::milliseconds most,
+             std::chrono::milliseconds grace = std::chrono::milliseconds(500));
 
  private:
   class Parts;
+  void BecomeReady();  // but for a server that ends
+
   std::unique_ptr<Service> service_;
   std::unique_ptr<Parts> parts_;
+  std::mutex mutex_;
+  bool draining_ = false;
 };
 
 }  // namespace crema::server

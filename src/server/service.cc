@@ -27,11 +27,25 @@ void Service::RequireAdmin(std::string_view authorization) const {
   }
 }
 
+void Service::RequireGoingOn() const {
+  if (ending) Refuse(Cause::kUnavailable, "the server ends");
+}
+
+std::shared_ptr<ModelVersion> Service::Find(std::string_view model, int64_t version_number) const {
+  try {
+    return table.Find(model, version_number);
+  } catch (const RequestError&) {
+    RequireGoingOn();
+    throw;
+  }
+}
+
 Repository& Service::RepositoryOrRefuse() const {
-  if (repository == nullptr) {
+  Repository* const there = repository;
+  if (there == nullptr) {
     Refuse(Cause::kBadRequest, "this server has one model, which stays; --repository has more");
   }
-  return *repository;
+  return *there;
 }
 
 }  // namespace crema::server

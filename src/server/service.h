@@ -14,8 +14,7 @@
 
 namespace crema::server {
 
-// Thread safety: but for `repository` and the tokens, which are set before anything listens, any
-// number of threads.
+// Thread safety: but for the tokens, which are set before anything listens, any number of threads.
 struct Service {
   Service(const RequestLimits& request_limits, LogSink& sink) : limits(request_limits), log(sink) {}
 
@@ -23,32 +22,52 @@ struct Service {
   LogSink& log;
   ServerMetrics metrics;
   ModelTable table{metrics};
-  Repository* repository = nullptr;  // null: one model, which stays
+  std::atomic<Repository*> repository{nullptr};  // null: one model, which stays
   TokenSet inference_tokens;
   TokenSet admin_tokens;  // empty: nobody may load and unload
   std::string version = "0";
   std::atomic<bool> ready{false};
+  std::atomic<bool> ending{false};    // new requests but for health are refused
   std::atomic<int64_t> in_flight{0};  // requests that are being answered
 
   void SetReady(bool is_ready) {
     ready = is_ready;
     metrics.SetReady(is_ready);
   }
-  void Begin() {
-    ++in_flight;
-    metrics.AddInFlight(1);
-  }
-  void End() {
-    metrics.AddInFlight(-1);
-    --in_flight;
-  }
   // Counts a request that is refused; what only the operator may know goes to the log.
   void Refused(const RequestError& error);
   // Throw kUnauthorized or kForbidden. `authorization` is "Bearer ...", or empty.
   void RequireInference(std::string_view authorization) const;
   void RequireAdmin(std::string_view authorization) const;
+  // Throws kUnavailable when the server ends.
+  void RequireGoingOn() const;
+  // As ModelTable::Find; kUnavailable for what has gone because the server ends.
+  std::shared_ptr<ModelVersion> Find(std::string_view model, int64_t version_number) const;
   // Throws kUnsupported (as kBadRequest) where there is no repository.
   Repository& RepositoryOrRefuse() const;
+};
+
+// One request that is being answered: until End(), or until it goes. Thread safety: one thread at a
+// time.
+class InFlight {
+ public:
+  explicit InFlight(Service& service) : service_(&service) {
+    ++service.in_flight;
+    service.metrics.AddInFlight(1);
+  }
+  ~InFlight() { End(); }
+  InFlight(const InFlight&) = delete;
+  InFlight& operator=(const InFlight&) = delete;
+
+  void End() {
+    if (service_ == nullptr) return;
+    service_->metrics.AddInFlight(-1);
+    --service_->in_flight;
+    service_ = nullptr;
+  }
+
+ private:
+  Service* service_;
 };
 
 }  // namespace crema::server

@@ -36,7 +36,11 @@ void WorkPool::Run() {
     std::function<void()> work = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
-    work();
+    try {
+      work();
+    } catch (...) {
+      // It goes without its answer, and whoever waits for that notices: no thread ends with it.
+    }
     work = nullptr;
     lock.lock();
   }

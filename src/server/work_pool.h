@@ -21,7 +21,8 @@ class WorkPool {
 
   // Does what waits, and ends the threads. One thread calls this.
   void Stop();
-  // `work` must not throw. Throws kQueueFull, and kUnavailable after Stop().
+  // `work` should not throw: it would just end there. Throws kQueueFull, and kUnavailable after
+  // Stop().
   void Submit(std::function<void()> work);
 
  private:

@@ -83,7 +83,10 @@ void AddHeads(BadRequestTable* table) {
            {"space before", " GET /v2 HTTP/1.1\r\nHost: x"},
            {"tab", "GET\t/v2 HTTP/1.1\r\nHost: x"},
            {"space in the target", "GET /v2 x HTTP/1.1\r\nHost: x"},
-           {"absolute target", "GET http://x/v2 HTTP/1.1\r\nHost: x"},
+           {"absolute target of another scheme", "GET ftp://x/v2 HTTP/1.1\r\nHost: x"},
+           {"absolute target without a machine", "GET http:///v2 HTTP/1.1\r\nHost: x"},
+           {"absolute target with a user", "GET http://u@x/v2 HTTP/1.1\r\nHost: x"},
+           {"absolute target with one slash", "GET http:/v2 HTTP/1.1\r\nHost: x"},
            {"authority target", "CONNECT x:80 HTTP/1.1\r\nHost: x"},
            {"asterisk", "OPTIONS * HTTP/1.1\r\nHost: x"},
            {"fragment", "GET /v2#x HTTP/1.1\r\nHost: x"},
@@ -115,8 +118,6 @@ void AddHeads(BadRequestTable* table) {
            {"a carriage return alone", "A: b\rB: c"},
            {"an escape", "A: \x1b[0m"},
            {"delete", "A: \x7f"},
-           {"upgrade", "Connection: upgrade\r\nUpgrade: h2c"},
-           {"websocket", "Connection: Upgrade\r\nUpgrade: websocket"},
            {"two Authorizations", "Authorization: a\r\nAuthorization: b"},
            {"two Content-Types", "Content-Type: a\r\nContent-Type: b"}}) {
     table->Field(name, field);
@@ -170,6 +171,20 @@ void AddSmuggling(BadRequestTable* table) {
   table->Chunks("size empty", "\r\na\r\n0\r\n\r\n");
   table->Chunks("nothing in them", "0\r\n\r\n");
   table->Chunks("not JSON", "1\r\na\r\n0\r\n\r\n");
+  const std::string byte = "1\r\na\r\n0\r\n";
+  table->Chunks("a trailer", byte + "A: b\r\n\r\n");
+  table->Chunks("a trailer that is huge", byte + "A: " + Repeated("b", 70000) + "\r\n\r\n");
+  table->Chunks("a trailer without an end", byte + "A: " + Repeated("b", 200000));
+  table->Chunks("a trailer with a length", byte + "Content-Length: 5\r\n\r\n");
+  table->Chunks("a trailer that is folded", byte + "A: b\r\n c\r\n\r\n");
+  table->Chunks("a line feed for an end", byte + "\n");
+  table->Chunks("a line feed behind a chunk", "1\r\na\n0\r\n\r\n");
+  table->Chunks("a long extension", "1;" + Repeated("x", 70000) + "\r\na\r\n0\r\n\r\n");
+  table->Chunks("a line feed in an extension", "1;a\nb\r\na\r\n0\r\n\r\n");
+  table->Chunks("size with a space", " 1\r\na\r\n0\r\n\r\n");
+  table->Raw("chunks with a trailer where there are none",
+             StrCat("GET /v2/health/live HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+                    "0\r\nX: ", Repeated("b", 70000), "\r\n\r\n"));
   table->Chunks("too large", "7fffffff\r\n", 413);
   table->Chunks("too large in parts", Repeated("10000\r\n" + Repeated("a", 65536) + "\r\n", 20),
                 413);

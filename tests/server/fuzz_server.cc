@@ -1,11 +1,13 @@
 #include "server/fuzz_server.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 
 #include "server/bad_requests.h"
 #include "server/fake_model.h"
+#include "server/http/body_reader.h"
 #include "server/http/head_parser.h"
 #include "server/http/routes.h"
 #include "server/protocol/check_request.h"
@@ -54,6 +56,32 @@ std::string TryHttpHead(std::string_view bytes) {
   });
 }
 
+std::string TryHttpBody(std::string_view bytes) {
+  constexpr size_t kMost = 4096;
+  HttpHead head;
+  head.chunked = true;
+  // In pieces of so many bytes; the body, or why there is none.
+  const auto read = [&](size_t piece) {
+    ByteBudget budget(size_t{1} << 20);
+    BodyReader reader(head, kMost, budget);
+    std::string waiting;
+    const std::string refusal = RefusalOf([&] {
+      for (size_t at = 0; at < bytes.size() && !reader.done(); at += piece) {
+        waiting += bytes.substr(at, piece);
+        waiting.erase(0, reader.Take(waiting));
+        Require(waiting.size() <= ChunkDecoder::kMostLine + 2, "more is kept than a line");
+      }
+    });
+    Require(reader.body().size() <= kMost, "a body is longer than it may be");
+    if (!refusal.empty()) return refusal;
+    return reader.done() ? "!" + reader.body() : std::string("it does not end");
+  };
+  const std::string once = read(std::max<size_t>(bytes.size(), 1));
+  Require((once[0] == '!') == (read(1)[0] == '!'), "pieces make a difference");
+  if (once[0] == '!') Require(once == read(1), "pieces change a body");
+  return once[0] == '!' ? "" : once;
+}
+
 std::string TryInfer(std::string_view bytes) {
   static const FakeModel model;
   if (bytes.size() < 2) return "nothing";
@@ -88,6 +116,8 @@ std::vector<std::string> ServerCorpus(const std::string& target) {
   std::vector<std::string> corpus;
   if (target == "httphead") {
     corpus.emplace_back("POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n");
+  } else if (target == "httpbody") {
+    corpus.emplace_back("5\r\nhello\r\n1;a=b\r\n!\r\n0\r\n\r\n");
   } else {
     corpus.push_back(WithLength(65535, body));
     corpus.push_back(WithLength(binary.size(), binary + std::string(16, '\0')));
@@ -97,6 +127,8 @@ std::vector<std::string> ServerCorpus(const std::string& target) {
     if (end == std::string::npos || request.bytes.size() > 60000) continue;
     if (target == "httphead") {
       corpus.push_back(request.bytes.substr(0, end + 4));
+    } else if (target == "httpbody") {
+      corpus.push_back(request.bytes.substr(end + 4));
     } else if (request.name.starts_with("in")) {
       corpus.push_back(WithLength(65535, request.bytes.substr(end + 4)));
     }

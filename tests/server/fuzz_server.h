@@ -11,11 +11,13 @@ namespace crema::test {
 // Any other exception passes through: it is a bug.
 // The head of an HTTP request.
 std::string TryHttpHead(std::string_view bytes);
+// A body that comes in chunks.
+std::string TryHttpBody(std::string_view bytes);
 // The body of a request for inference behind two bytes that say how long its JSON part is, little
 // end first; 65535: all of it.
 std::string TryInfer(std::string_view bytes);
 
-// Bytes to begin with, good and bad, for the target "httphead" or "infer".
+// Bytes to begin with, good and bad, for the target "httphead", "httpbody" or "infer".
 std::vector<std::string> ServerCorpus(const std::string& target);
 
 }  // namespace crema::test

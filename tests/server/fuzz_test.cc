@@ -24,13 +24,15 @@ void TurnOver(Target target, const std::string& whole, int times) {
 
 TEST(ServerFuzz, GoodRequestsAreAccepted) {
   EXPECT_EQ(TryHttpHead(ServerCorpus("httphead")[0]), "");
+  EXPECT_EQ(TryHttpBody(ServerCorpus("httpbody")[0]), "");
   EXPECT_EQ(TryInfer(ServerCorpus("infer")[0]), "");
   EXPECT_EQ(TryInfer(ServerCorpus("infer")[1]), "");
 }
 
 TEST(ServerFuzz, BrokenRequestsBreakNothing) {
-  for (const auto& [name, target] :
-       {std::pair{"httphead", Target(TryHttpHead)}, {"infer", Target(TryInfer)}}) {
+  for (const auto& [name, target] : {std::pair{"httphead", Target(TryHttpHead)},
+                                     {"httpbody", Target(TryHttpBody)},
+                                     {"infer", Target(TryInfer)}}) {
     const std::vector<std::string> corpus = ServerCorpus(name);
     EXPECT_GT(corpus.size(), 100U);
     for (const std::string& whole : corpus) {

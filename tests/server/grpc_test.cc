@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <thread>
 
 #include "core/strings.h"
 #include "inference.grpc.pb.h"
@@ -43,8 +44,8 @@ ModelInferRequest GoodRequest() {
 
 class Grpc : public testing::Test {
  protected:
-  void Start(const server::ServerOptions& options = WithGrpc()) {
-    running = std::make_unique<RunningServer>(options);
+  void Start(const server::ServerOptions& options = WithGrpc(), const FakeModelOptions& fake = {}) {
+    running = std::make_unique<RunningServer>(options, fake);
     stub = inference::GRPCInferenceService::NewStub(grpc::CreateChannel(
         StrCat("127.0.0.1:", running->server.grpc_port()), grpc::InsecureChannelCredentials()));
   }
@@ -111,6 +112,7 @@ TEST_F(Grpc, RefusesWhatDoesNotFit) {
       },
       [](auto* r) { (*r->mutable_parameters())["priority"].set_int64_param(1); },
       [](auto* r) { (*r->mutable_parameters())["sequence_id"].set_int64_param(1); },
+      [](auto* r) { (*r->mutable_parameters())["sequence_id"].set_string_param("a"); },
       [](auto* r) { (*r->mutable_parameters())["timeout"].set_string_param("1"); },
       [](auto* r) { (*r->mutable_parameters())["timeout"].set_int64_param(-1); },
       [](auto* r) {
@@ -160,6 +162,47 @@ TEST_F(Grpc, AsksForTokens) {
             StatusCode::UNAUTHENTICATED);
 }
 
+TEST_F(Grpc, WhatIsCancelledOrTooLateIsNotComputed) {
+  FakeModelOptions fake;
+  fake.gate = std::make_shared<Gate>();
+  Start(WithGrpc(), fake);
+  running->model->Forget();
+  fake.gate->Close();
+  grpc::Status first;
+  std::thread runs([&] {
+    grpc::ClientContext context;
+    ModelInferResponse answer;
+    first = stub->ModelInfer(&context, GoodRequest(), &answer);
+  });
+  fake.gate->AwaitWaiting(1);
+  const auto counted = [&](const std::string& cause) {
+    return running->server.service().metrics.Text().find(
+               StrCat("crema_refusals_total{cause=\"", cause, "\"} 1")) != std::string::npos;
+  };
+  grpc::ClientContext given_up;
+  grpc::Status second;
+  std::thread waits([&] {
+    ModelInferResponse answer;
+    second = stub->ModelInfer(&given_up, GoodRequest(), &answer);
+  });
+  while (running->server.service().in_flight < 2) std::this_thread::yield();
+  given_up.TryCancel();
+  waits.join();
+  EXPECT_EQ(second.error_code(), StatusCode::CANCELLED);
+  while (!counted("cancelled")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  grpc::ClientContext hurried;
+  hurried.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
+  ModelInferResponse answer;
+  EXPECT_EQ(stub->ModelInfer(&hurried, GoodRequest(), &answer).error_code(),
+            StatusCode::DEADLINE_EXCEEDED);
+  while (!counted("queue_timeout")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  fake.gate->Open();
+  runs.join();
+  EXPECT_TRUE(first.ok());
+  EXPECT_TRUE(Infer(GoodRequest()).ok());
+  EXPECT_EQ(running->model->runs(), (std::vector<int64_t>{1, 1}));
+}
+
 TEST_F(Grpc, TellsOfItself) {
   Start();
   grpc::ClientContext ready;
@@ -170,6 +213,13 @@ TEST_F(Grpc, TellsOfItself) {
   grpc::ClientContext drained;
   ASSERT_TRUE(stub->ServerReady(&drained, {}, &is_ready).ok());
   EXPECT_FALSE(is_ready.ready());
+  grpc::ClientContext late;
+  inference::ServerMetadataResponse metadata;
+  EXPECT_EQ(stub->ServerMetadata(&late, {}, &metadata).error_code(), StatusCode::UNAVAILABLE);
+}
+
+TEST_F(Grpc, ListsTheRepository) {
+  Start();
   grpc::ClientContext index;
   inference::RepositoryIndexResponse models;
   ASSERT_TRUE(stub->RepositoryIndex(&index, {}, &models).ok());

@@ -1,7 +1,10 @@
 // Routes and connections, over real sockets.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
+#include <map>
+#include <stdexcept>
 #include <thread>
 
 #include "core/strings.h"
@@ -243,14 +246,64 @@ TEST(Http, DrainingIsNotReadyAndEndsWhatIsUnderWay) {
   client.Send(StrCat("POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: ",
                      GoodInfer().size(), "\r\n\r\n", GoodInfer()));
   fake.gate->AwaitWaiting(1);
-  EXPECT_FALSE(running.server.Drain(1ms));
+  SocketClient open(running.port());
+  bool all = false;
+  std::thread drain([&] { all = running.server.Drain(20s, 300ms); });
+  while (running.server.service().ready) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(Get(running.port(), "/v2/health/ready").status, 503);
   EXPECT_EQ(Get(running.port(), "/v2/health/live").status, 200);
+  while (!running.server.service().ending) std::this_thread::sleep_for(1ms);
+  open.Send("GET /v2/models/m HTTP/1.1\r\nHost: x\r\n\r\n");
+  const SocketAnswer late = open.Read();
+  EXPECT_EQ(late.status, 503);
+  EXPECT_EQ(late.fields.at("connection"), "close");
   fake.gate->Open();
-  EXPECT_TRUE(running.server.Drain(20s));
   const SocketAnswer answer = client.Read();
+  drain.join();
+  EXPECT_TRUE(all);
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.fields.at("connection"), "close");
+  EXPECT_THROW(SocketClient(running.port()), std::runtime_error) << "nobody listens any more";
+}
+
+TEST(Http, DrainingGivesUpWhenItsTimeIsOver) {
+  FakeModelOptions fake;
+  fake.gate = std::make_shared<Gate>();
+  RunningServer running(TestOptions(), fake);
+  fake.gate->Close();
+  SocketClient client(running.port());
+  client.Send(StrCat("POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: ",
+                     GoodInfer().size(), "\r\n\r\n", GoodInfer()));
+  fake.gate->AwaitWaiting(1);
+  EXPECT_FALSE(running.server.Drain(1ms));
+  fake.gate->Open();
+}
+
+// Clients that ask again and again hear 200, 503, or that nobody listens; no other answer and no
+// connection that breaks.
+TEST(Http, DrainingUnderLoadCutsNobodyOff) {
+  RunningServer running;
+  const std::string request =
+      StrCat("POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\n",
+             "Content-Length: ", GoodInfer().size(), "\r\n\r\n", GoodInfer());
+  std::vector<std::thread> clients;
+  std::array<std::map<int, int>, 4> seen;
+  for (std::map<int, int>& mine : seen) {
+    clients.emplace_back([&] {
+      try {
+        for (;;) ++mine[Ask(running.port(), request).status];
+      } catch (const std::runtime_error&) {
+        // Nobody listens.
+      }
+    });
+  }
+  EXPECT_TRUE(running.server.Drain(20s, 100ms));
+  for (std::thread& client : clients) client.join();
+  for (const std::map<int, int>& mine : seen) {
+    for (const auto& [status, times] : mine) {
+      EXPECT_TRUE(status == 200 || status == 503) << status << " " << times << " times";
+    }
+  }
 }
 
 TEST(Http, DescribesItself) {

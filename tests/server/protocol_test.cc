@@ -157,6 +157,14 @@ TEST(Classification, OrdersScoresAndKeepsNanLast) {
   EXPECT_EQ(best[3].index, 1);
 }
 
+TEST(Classification, OfNothingIsNothing) {
+  for (const Shape& shape : {Shape{0, 4}, Shape{3, 0}, Shape{0}, Shape{0, 0, 2}}) {
+    const Classification none = BestClasses({"y", shape, {}}, 2, {});
+    EXPECT_TRUE(none.texts.empty());
+    EXPECT_EQ(none.shape.count(), 0);
+  }
+}
+
 TEST(Classification, IsTextOfScoreIndexAndLabel) {
   InferRequest request;
   request.outputs = {{"y", false, 2}};

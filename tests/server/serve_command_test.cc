@@ -5,11 +5,13 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 #include <thread>
 
 #include "core/strings.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
+#include "server/running_server.h"
 #include "server/serve_process.h"
 #include "serving/crema_export.h"
 #include "support/process.h"
@@ -35,6 +37,45 @@ TEST_F(ServeCommand, AnswersAndEndsWithZeroOnSigterm) {
   process->Signal(SIGTERM);
   EXPECT_EQ(process->Wait(), 0);
   EXPECT_NE(folder.Read("out").find(" GET /v2/models/pool 200 "), std::string::npos);
+}
+
+TEST_F(ServeCommand, IsEndedWhileItLoads) {
+  std::filesystem::create_directories(folder.File("models/pool/1"));
+  folder.Write("models/pool/1/model.prototxt", kNet);
+  const uint16_t free = RunningServer().port();
+  // Files that have just been written are waited for.
+  process = std::make_unique<Process>(
+      std::vector<std::string>{Bin("serve"), StrCat("--repository=", folder.File("models")),
+                               "--settle_seconds=60", StrCat("--port=", free), "--grpc_port=0",
+                               "--host=127.0.0.1"},
+      "", folder.File("out"), folder.File("err"));
+  for (int status = 0; status == 0;) {
+    ASSERT_TRUE(process->IsRunning()) << folder.Read("err");
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    try {
+      status = Get(free, "/v2/health/live").status;
+    } catch (const std::runtime_error&) {
+      // It does not listen yet.
+    }
+  }
+  EXPECT_EQ(Get(free, "/v2/health/ready").status, 503);
+  const auto start = std::chrono::steady_clock::now();
+  process->Signal(SIGTERM);
+  EXPECT_EQ(process->Wait(), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
+}
+
+TEST_F(ServeCommand, ExitTimeoutBoundsTheEnd) {
+  Start({StrCat("--model=", folder.Write("pool.prototxt", kNet)), "--exit_timeout=1"});
+  SocketClient slow(port);
+  slow.Send("POST /v2/models/pool/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
+  // Its head has been read when another is answered behind it.
+  EXPECT_EQ(Get(port, "/v2/health/live").status, 200);
+  const auto start = std::chrono::steady_clock::now();
+  process->Signal(SIGTERM);
+  EXPECT_EQ(process->Wait(), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_NE(folder.Read("err").find("given up"), std::string::npos);
 }
 
 TEST_F(ServeCommand, ServesARepository) {

@@ -11,6 +11,8 @@
 namespace crema::server {
 namespace {
 
+RequestError GivenUp() { return {Cause::kCancelled, "the client gave the request up"}; }
+
 double Seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -51,7 +53,7 @@ class Batcher::Worker {
       outcome.compute_seconds = compute;
       outcome.samples = item.samples;
       outcome.batch_samples = i == 0 ? samples : 0;
-      item.done(std::move(outcome));
+      Finish(&item, std::move(outcome));
     }
   }
 
@@ -59,8 +61,9 @@ class Batcher::Worker {
   // So that one bad request does not fail its mates.
   void AnswerAlone(std::vector<Item>* batch) {
     for (Item& item : *batch) {
-      std::vector<Item> alone;
-      alone.push_back(std::move(item));
+      std::vector<Item> alone(1);
+      alone[0] = std::move(item);
+      item.done = nullptr;
       Answer(&alone);
     }
   }
@@ -103,16 +106,44 @@ void Batcher::StartWorkers() {
         ready.notify_one();
       }
       if (!worker) return;
-      for (;;) {
-        std::vector<Item> batch = NextBatch();
-        if (batch.empty()) return;
-        worker->Answer(&batch);
-      }
+      Serve(worker.get());
     });
   }
   std::unique_lock lock(mutex);
   ready.wait(lock, [&] { return warm == options_.instances; });
   if (failure) std::rethrow_exception(failure);
+}
+
+void Batcher::Serve(Worker* worker) {
+  for (;;) {
+    std::vector<Item> batch;
+    try {
+      batch = NextBatch();
+      if (batch.empty()) return;
+      worker->Answer(&batch);
+    } catch (...) {
+      // Memory ran out outside of the model's run.
+      Drop(&batch, ToRequestError(std::current_exception()));
+    }
+  }
+}
+
+void Batcher::Finish(Item* item, InferOutcome outcome) noexcept {
+  const InferDone done = std::exchange(item->done, nullptr);
+  try {
+    if (done) done(std::move(outcome));
+  } catch (...) {
+    // Whoever waits notices that `done` is gone.
+  }
+}
+
+void Batcher::Drop(std::vector<Item>* items, const RequestError& failure) noexcept {
+  for (Item& item : *items) {
+    InferOutcome outcome;
+    outcome.queue_seconds = Seconds(Clock::now() - item.enqueued);
+    outcome.failure = failure;
+    Finish(&item, std::move(outcome));
+  }
 }
 
 void Batcher::StopThreads() {
@@ -141,8 +172,10 @@ void Batcher::Submit(InferRequest request, int64_t samples, InferDone done) {
   item.request = std::move(request);
   item.done = std::move(done);
 
-  const std::lock_guard lock(mutex_);
+  std::vector<Item> gone;
+  std::unique_lock lock(mutex_);
   if (stopping_ || cancelled_) Refuse(Cause::kUnavailable, "the model is being unloaded");
+  if (queue_.size() >= options_.max_queue) gone = TakeCancelled();
   if (queue_.size() >= options_.max_queue) {
     Refuse(Cause::kQueueFull,
            StrCat("the queue of the model is full: ", options_.max_queue, " requests wait"));
@@ -157,6 +190,8 @@ void Batcher::Submit(InferRequest request, int64_t samples, InferDone done) {
   } else {
     work_.notify_one();
   }
+  lock.unlock();
+  Drop(&gone, GivenUp());
 }
 
 void Batcher::Cancel() {
@@ -169,7 +204,7 @@ void Batcher::Cancel() {
   for (Item& item : dropped) {
     InferOutcome outcome;
     outcome.failure.emplace(Cause::kUnavailable, "the server ends before the request's turn");
-    item.done(std::move(outcome));
+    Finish(&item, std::move(outcome));
   }
 }
 
@@ -217,8 +252,15 @@ std::vector<Batcher::Item> Batcher::NextBatch() {
       }
     }
     gathering_ = false;
+    std::vector<Item> gone = TakeCancelled();
     std::vector<Item> batch = TakeBatch();
     if (!queue_.empty() || stopping_) work_.notify_all();
+    if (!gone.empty()) {
+      lock.unlock();
+      Drop(&gone, GivenUp());
+      gone.clear();
+      lock.lock();
+    }
     if (!batch.empty()) return batch;
   }
 }
@@ -259,6 +301,20 @@ std::vector<Batcher::Item> Batcher::TakeExpired(Clock::time_point now) {
   return expired;
 }
 
+std::vector<Batcher::Item> Batcher::TakeCancelled() {
+  std::vector<Item> gone;
+  for (auto item = queue_.begin(); item != queue_.end();) {
+    const auto& cancelled = item->request.cancelled;
+    if (cancelled && *cancelled) {
+      gone.push_back(std::move(*item));
+      item = queue_.erase(item);
+    } else {
+      ++item;
+    }
+  }
+  return gone;
+}
+
 void Batcher::WatchDeadlines() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
@@ -271,13 +327,9 @@ void Batcher::WatchDeadlines() {
     if (now < next_deadline_) continue;
     std::vector<Item> expired = TakeExpired(now);
     lock.unlock();
-    for (Item& item : expired) {
-      InferOutcome outcome;
-      outcome.queue_seconds = Seconds(now - item.enqueued);
-      outcome.failure.emplace(Cause::kQueueTimeout,
-                              "the request waited in the queue for as long as it may");
-      item.done(std::move(outcome));
-    }
+    Drop(&expired, RequestError(Cause::kQueueTimeout,
+                                "the request waited in the queue for as long as it may"));
+    expired.clear();
     lock.lock();
   }
 }

@@ -79,6 +79,11 @@ class Batcher {
   bool Together(const Item& a, const Item& b) const;
   void WatchDeadlines();
   std::vector<Item> TakeExpired(Clock::time_point now);
+  std::vector<Item> TakeCancelled();
+  void Serve(Worker* worker);
+  // Nothing that `done` throws ends a thread; called once, then `done` is gone.
+  static void Finish(Item* item, InferOutcome outcome) noexcept;
+  static void Drop(std::vector<Item>* items, const RequestError& failure) noexcept;
 
   const std::shared_ptr<const Executable> model_;
   const BatcherOptions options_;

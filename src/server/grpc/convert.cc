@@ -32,6 +32,20 @@ int64_t IntegerOf(const std::string& name, const inference::InferParameter& para
   return value;
 }
 
+// Zero and the empty string stand for none.
+bool SaysNothing(const inference::InferParameter& parameter) {
+  switch (parameter.parameter_choice_case()) {
+    case inference::InferParameter::kInt64Param:
+      return parameter.int64_param() == 0;
+    case inference::InferParameter::kUint64Param:
+      return parameter.uint64_param() == 0;
+    case inference::InferParameter::kStringParam:
+      return parameter.string_param().empty();
+    default:
+      return false;
+  }
+}
+
 // Those that would change what the answer means, and are not supported.
 void RefuseParameters(const Parameters& parameters) {
   for (const auto& [name, parameter] : parameters) {
@@ -41,7 +55,7 @@ void RefuseParameters(const Parameters& parameters) {
     if (name.starts_with("shared_memory")) {
       Refuse(Cause::kBadRequest, "shared memory is not supported");
     }
-    if (name.starts_with("sequence_") && !is_false && parameter.int64_param() != 0) {
+    if (name.starts_with("sequence_") && !is_false && !SaysNothing(parameter)) {
       Refuse(Cause::kBadRequest, "sequences are not supported");
     }
     if (name == "priority" && IntegerOf(name, parameter) != 0) {

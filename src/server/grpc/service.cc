@@ -1,12 +1,30 @@
 #include "server/grpc/service.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "core/strings.h"
+#include "server/grpc/call.h"
 #include "server/grpc/convert.h"
 #include "server/protocol/names.h"
 
 namespace crema::server {
+namespace {
+
+// What the client's own deadline leaves, where that is less.
+void LimitWait(const grpc::CallbackServerContext& context, InferRequest* request) {
+  using Clock = std::chrono::system_clock;
+  if (context.deadline() == Clock::time_point::max()) return;
+  const int64_t left =
+      std::chrono::duration_cast<std::chrono::microseconds>(context.deadline() - Clock::now())
+          .count();
+  if (left <= 0) Refuse(Cause::kQueueTimeout, "the deadline of the call is over");
+  const int64_t asked = request->timeout_us.value_or(0);
+  request->timeout_us = asked > 0 ? std::min(asked, left) : left;
+}
+
+}  // namespace
 
 grpc::Status ToStatus(const RequestError& error) {
   const auto code = [&] {
@@ -23,6 +41,8 @@ grpc::Status ToStatus(const RequestError& error) {
         return grpc::StatusCode::RESOURCE_EXHAUSTED;
       case Cause::kQueueTimeout:
         return grpc::StatusCode::DEADLINE_EXCEEDED;
+      case Cause::kCancelled:
+        return grpc::StatusCode::CANCELLED;
       case Cause::kUnavailable:
         return grpc::StatusCode::UNAVAILABLE;
       default:
@@ -32,10 +52,10 @@ grpc::Status ToStatus(const RequestError& error) {
   return {code(), error.message()};
 }
 
-void InferenceService::Finish(Reactor* reactor, const grpc::Status& status) {
-  service_.metrics.Answered("grpc", static_cast<int>(status.error_code()));
-  reactor->Finish(status);
-  service_.End();
+grpc::Status InferenceService::Refusal(const std::exception_ptr& failure) {
+  const RequestError error = ToRequestError(failure);
+  service_.Refused(error);
+  return ToStatus(error);
 }
 
 void InferenceService::Admit(const Context& context, Door door) const {
@@ -53,22 +73,21 @@ void InferenceService::Admit(const Context& context, Door door) const {
   } else {
     service_.RequireInference(given);
   }
+  service_.RequireGoingOn();
 }
 
 InferenceService::Reactor* InferenceService::Answer(Context* context, Door door,
                                                     const std::function<void()>& body) {
   Reactor* reactor = context->DefaultReactor();
-  service_.Begin();
+  GrpcCall call(service_, reactor);
   grpc::Status status;
   try {
     Admit(*context, door);
     body();
   } catch (...) {
-    const RequestError error = ToRequestError(std::current_exception());
-    service_.Refused(error);
-    status = ToStatus(error);
+    status = Refusal(std::current_exception());
   }
-  Finish(reactor, status);
+  call.Finish(status);
   return reactor;
 }
 
@@ -79,7 +98,7 @@ std::shared_ptr<ModelVersion> InferenceService::Find(const std::string& model,
   if (number == 0 && !version.empty()) {
     Refuse(Cause::kBadRequest, "the version is no number from 1 on");
   }
-  return service_.table.Find(model, number);
+  return service_.Find(model, number);
 }
 
 InferenceService::Reactor* InferenceService::ServerLive(Context* context,
@@ -133,32 +152,36 @@ InferenceService::Reactor* InferenceService::ModelMetadata(
 InferenceService::Reactor* InferenceService::ModelInfer(Context* context,
                                                         const inference::ModelInferRequest* request,
                                                         inference::ModelInferResponse* response) {
-  Reactor* reactor = context->DefaultReactor();
-  service_.Begin();
+  auto* reactor = new CancellableReactor(service_);
+  const auto call = std::make_shared<GrpcCall>(service_, reactor);
   try {
     Admit(*context, Door::kInference);
     const auto model = Find(request->model_name(), request->model_version());
     InferRequest infer = FromMessage(*request, service_.limits);
+    infer.cancelled = reactor->cancelled();
+    LimitWait(*context, &infer);
     InferRequest wishes;
     wishes.id = infer.id;
     wishes.outputs = infer.outputs;
     // The version outlives what it has accepted, and must not be kept by it.
     const ModelVersion* asked = model.get();
-    model->Infer(std::move(infer), [this, asked, reactor, response,
+    model->Infer(std::move(infer), [this, asked, call, response,
                                     wishes = std::move(wishes)](const InferAnswer& answer) {
       grpc::Status status;
-      if (answer.failure) {
-        service_.Refused(*answer.failure);
-        status = ToStatus(*answer.failure);
-      } else {
+      try {
+        if (answer.failure) throw RequestError(*answer.failure);
         ToMessage(wishes, answer.reply, asked->description().labels, response);
+      } catch (const RequestError& error) {
+        // That it was cancelled is counted when it is.
+        if (error.cause() != Cause::kCancelled) service_.Refused(error);
+        status = ToStatus(error);
+      } catch (...) {
+        status = Refusal(std::current_exception());
       }
-      Finish(reactor, status);
+      call->Finish(status);
     });
   } catch (...) {
-    const RequestError error = ToRequestError(std::current_exception());
-    service_.Refused(error);
-    Finish(reactor, ToStatus(error));
+    call->Finish(Refusal(std::current_exception()));
   }
   return reactor;
 }
@@ -203,21 +226,21 @@ InferenceService::Reactor* InferenceService::RepositoryIndex(
 InferenceService::Reactor* InferenceService::Change(Context* context,
                                                     std::function<void(Repository&)> change) {
   Reactor* reactor = context->DefaultReactor();
-  service_.Begin();
+  const auto call = std::make_shared<GrpcCall>(service_, reactor);
   try {
     Admit(*context, Door::kAdmin);
     Repository& repository = service_.RepositoryOrRefuse();
-    pool_.Submit([this, reactor, &repository, change = std::move(change)] {
+    pool_.Submit([call, &repository, change = std::move(change)] {
       grpc::Status status;
       try {
         change(repository);
       } catch (...) {
         status = ToStatus(ToRequestError(std::current_exception()));
       }
-      Finish(reactor, status);
+      call->Finish(status);
     });
   } catch (...) {
-    Finish(reactor, ToStatus(ToRequestError(std::current_exception())));
+    call->Finish(ToStatus(ToRequestError(std::current_exception())));
   }
   return reactor;
 }

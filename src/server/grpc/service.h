@@ -52,8 +52,8 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
 
  private:
   enum class Door { kOpen, kInference, kAdmin };
-  // Ends a call, and counts it.
-  void Finish(Reactor* reactor, const grpc::Status& status);
+  // Counts what `failure` is.
+  grpc::Status Refusal(const std::exception_ptr& failure);
   // Runs `body` on this thread; what it throws becomes the status.
   Reactor* Answer(Context* context, Door door, const std::function<void()>& body);
   Reactor* Change(Context* context, std::function<void(Repository&)> change);

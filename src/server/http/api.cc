@@ -67,9 +67,21 @@ HttpApi::HttpApi(Service& service, const ApiOptions& options, std::FILE* log_fil
     : service_(service),
       options_(options),
       log_file_(log_file),
-      pool_(options.work_threads, size_t{256}) {}
+      pool_(options.work_threads, size_t{256}),
+      changes_(1, size_t{256}) {}
 
-void HttpApi::Stop() { pool_.Stop(); }
+void HttpApi::Stop() {
+  changes_.Stop();
+  pool_.Stop();
+}
+
+void HttpApi::Broke(const std::exception_ptr& failure) noexcept {
+  try {
+    service_.Refused(ToRequestError(failure));
+  } catch (...) {
+    // Not even memory to say so.
+  }
+}
 
 size_t HttpApi::Admit(const HttpHead& head) {
   const RouteMatch match = FindRoute(head.method, head.path);
@@ -84,21 +96,31 @@ size_t HttpApi::Admit(const HttpHead& head) {
       service_.RequireAdmin(authorization);
       break;
   }
+  if (match.row->route != Route::kLive && match.row->route != Route::kReady) {
+    service_.RequireGoingOn();
+  }
   const std::string_view coding = head.Find("content-encoding");
   if (!coding.empty() && coding != "identity") {
     Refuse(Cause::kMediaType, "compressed bodies are not read");
   }
   if (match.row->method == "GET") return 0;
-  if (match.row->route == Route::kInfer) return service_.limits.body_bytes;
-  if (match.row->route == Route::kClassify) return options_.image_bytes;
+  // No body is read for a model that is not there.
+  if (match.row->route == Route::kInfer) {
+    service_.Find(match.model, match.version);
+    return service_.limits.body_bytes;
+  }
+  if (match.row->route == Route::kClassify) {
+    ChooseClassifier(service_.table, ParseClassifyQuery(head.query));
+    return options_.image_bytes;
+  }
   return kSmallBody;
 }
 
 void HttpApi::Handle(HttpRequest request, HttpRespond respond) {
-  service_.Begin();
-  const HttpRespond answered = [this, respond = std::move(respond)](HttpResponse response) {
+  const auto under_way = std::make_shared<InFlight>(service_);
+  const HttpRespond answered = [under_way, respond = std::move(respond)](HttpResponse response) {
     respond(std::move(response));
-    service_.End();
+    under_way->End();
   };
   try {
     Answer(request, FindRoute(request.head.method, request.head.path), answered);
@@ -168,14 +190,14 @@ HttpResponse HttpApi::AnswerNow(const HttpRequest& request, const RouteMatch& ma
 HttpResponse HttpApi::AnswerModel(const RouteMatch& match) {
   if (match.row->route == Route::kModelReady) {
     try {
-      service_.table.Find(match.model, match.version);
+      service_.Find(match.model, match.version);
       return Health("ready", true);
     } catch (const RequestError& error) {
       if (error.cause() == Cause::kUnavailable) return Health("ready", false);
       throw;
     }
   }
-  const std::shared_ptr<ModelVersion> model = service_.table.Find(match.model, match.version);
+  const std::shared_ptr<ModelVersion> model = service_.Find(match.model, match.version);
   switch (match.row->route) {
     case Route::kModel:
       return Json(ModelMetadataJson(*model, service_.table.ReadyVersions(match.model)));
@@ -186,8 +208,8 @@ HttpResponse HttpApi::AnswerModel(const RouteMatch& match) {
   }
 }
 
-void HttpApi::Aside(const HttpRespond& respond, std::function<void()> work) {
-  pool_.Submit([this, respond, work = std::move(work)] {
+void HttpApi::Aside(WorkPool& pool, const HttpRespond& respond, std::function<void()> work) {
+  pool.Submit([this, respond, work = std::move(work)] {
     try {
       work();
     } catch (...) {
@@ -198,7 +220,7 @@ void HttpApi::Aside(const HttpRespond& respond, std::function<void()> work) {
 
 void HttpApi::LoadOrUnload(const RouteMatch& match, const HttpRespond& respond) {
   Repository& repository = service_.RepositoryOrRefuse();
-  Aside(respond, [&repository, match, respond] {
+  Aside(changes_, respond, [&repository, match, respond] {
     if (match.row->route == Route::kLoad) {
       repository.Load(match.model);
     } else {
@@ -213,12 +235,12 @@ void HttpApi::Infer(const HttpRequest& request, const RouteMatch& match,
   // Most of a body with a header length is not JSON.
   const size_t json = HeaderLength(request.head).value_or(request.body->size());
   if (json <= kLongBody) return StartInfer(request, match, respond);
-  Aside(respond, [this, request, match, respond] { StartInfer(request, match, respond); });
+  Aside(pool_, respond, [this, request, match, respond] { StartInfer(request, match, respond); });
 }
 
 void HttpApi::StartInfer(const HttpRequest& request, const RouteMatch& match,
                          const HttpRespond& respond) {
-  const std::shared_ptr<ModelVersion> model = service_.table.Find(match.model, match.version);
+  const std::shared_ptr<ModelVersion> model = service_.Find(match.model, match.version);
   InferRequest infer = ParseInferRequest(request.body, HeaderLength(request.head), service_.limits);
   InferRequest wishes;
   wishes.id = infer.id;
@@ -240,7 +262,7 @@ void HttpApi::StartInfer(const HttpRequest& request, const RouteMatch& match,
 }
 
 void HttpApi::Classify(const HttpRequest& request, const HttpRespond& respond) {
-  Aside(respond, [this, request, respond] {
+  Aside(pool_, respond, [this, request, respond] {
     const ClassifyQuery query = ParseClassifyQuery(request.head.query);
     const std::shared_ptr<ModelVersion> model = ChooseClassifier(service_.table, query);
     InferRequest infer = PictureRequest(*model, *request.body, options_.image_pixels);

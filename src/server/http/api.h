@@ -36,6 +36,7 @@ class HttpApi final : public HttpHandler {
   HttpResponse Explain(const RequestError& error) override;
   void Log(const HttpLogEntry& entry) override;
   void ConnectionsChanged(int change) override { service_.metrics.AddConnections(change); }
+  void Broke(const std::exception_ptr& failure) noexcept override;
 
  private:
   void Answer(const HttpRequest& request, const RouteMatch& match, const HttpRespond& respond);
@@ -45,14 +46,15 @@ class HttpApi final : public HttpHandler {
   void Infer(const HttpRequest& request, const RouteMatch& match, const HttpRespond& respond);
   void StartInfer(const HttpRequest& request, const RouteMatch& match, const HttpRespond& respond);
   void Classify(const HttpRequest& request, const HttpRespond& respond);
-  // Runs `work` aside; what it throws becomes the answer.
-  void Aside(const HttpRespond& respond, std::function<void()> work);
+  // Runs `work` on a thread of `pool`; what it throws becomes the answer.
+  void Aside(WorkPool& pool, const HttpRespond& respond, std::function<void()> work);
 
   Service& service_;
   const ApiOptions options_;
   std::FILE* const log_file_;
   std::mutex log_mutex_;
-  WorkPool pool_;  // last: its work uses the others
+  WorkPool pool_;     // last: its work uses the others
+  WorkPool changes_;  // loading takes long, and must not hold up pictures
 };
 
 }  // namespace crema::server

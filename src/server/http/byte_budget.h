@@ -13,12 +13,18 @@ class ByteBudget {
  public:
   explicit ByteBudget(size_t bytes) : left_(bytes) {}
 
-  // Given back when it goes.
+  // Given back when it goes; may begin with nothing.
   class Lease {
    public:
     Lease(ByteBudget& budget, size_t bytes) : budget_(&budget), bytes_(bytes) {}
     ~Lease() {
       if (budget_ != nullptr) budget_->left_ += bytes_;
+    }
+    // False where there is not so much left; then nothing changes.
+    bool Grow(size_t bytes) {
+      if (!budget_->Deduct(bytes)) return false;
+      bytes_ += bytes;
+      return true;
     }
     Lease(Lease&& other) noexcept
         : budget_(std::exchange(other.budget_, nullptr)), bytes_(other.bytes_) {}
@@ -35,14 +41,19 @@ class ByteBudget {
 
   // Nothing where there is not so much left.
   std::optional<Lease> Take(size_t bytes) {
-    size_t left = left_;
-    do {
-      if (bytes > left) return std::nullopt;
-    } while (!left_.compare_exchange_weak(left, left - bytes));
+    if (!Deduct(bytes)) return std::nullopt;
     return Lease(*this, bytes);
   }
 
  private:
+  bool Deduct(size_t bytes) {
+    size_t left = left_;
+    do {
+      if (bytes > left) return false;
+    } while (!left_.compare_exchange_weak(left, left - bytes));
+    return true;
+  }
+
   std::atomic<size_t> left_;
 };
 

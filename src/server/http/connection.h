@@ -7,8 +7,6 @@
 #include <boost/asio.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
-#include <boost/beast/ssl.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,9 +14,11 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "server/http/body_reader.h"
 #include "server/http/byte_budget.h"
 #include "server/http/head_parser.h"
 #include "server/http/http_server.h"
+#include "server/http/idle_list.h"
 #include "server/http/response_writer.h"
 #include "server/protocol/names.h"
 
@@ -38,8 +38,9 @@ struct ConnectionContext {
   const HttpOptions& options;
   HttpHandler& handler;
   ByteBudget buffered;
+  IdleList idle;
   std::atomic<size_t> open{0};
-  std::atomic<int> busy{0};  // connections with a request
+  std::atomic<int> busy{0};  // connections with a request, or an answer that may not be taken yet
   std::atomic<bool> draining{false};
 };
 
@@ -64,6 +65,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   }
   ~Connection() {
     SetBusy(false);
+    context_.idle.Remove(idle_);
     --context_.open;
     context_.handler.ConnectionsChanged(-1);
   }
@@ -83,7 +85,6 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
  private:
   using Error = boost::system::error_code;
-  using Parser = beast::http::request_parser<beast::http::string_body>;
   static constexpr std::string_view kEnd = "\r\n\r\n";
   static constexpr size_t kReadAhead = size_t{64} << 10;
 
@@ -129,14 +130,25 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     if (buffer_.size() > 0) return BeginHead();
     if (context_.draining && served_) return Close();
     Limit(context_.options.idle);
+    idle_ = context_.idle.Add([weak = this->weak_from_this()] {
+      const auto self = weak.lock();
+      if (self) asio::post(self->stream_.get_executor(), [self] { self->MakeRoom(); });
+    });
     stream_.async_read_some(buffer_.prepare(kFirstRead), [self = Self()](Error error, size_t n) {
+      self->context_.idle.Remove(std::exchange(self->idle_, 0));
       if (error) return self->Close();
       self->buffer_.commit(n);
       self->BeginHead();
     });
   }
 
+  // For another connection, unless a request has come meanwhile.
+  void MakeRoom() {
+    if (idle_ != 0) Close();
+  }
+
   void BeginHead() {
+    SetBusy(true);
     started_ = std::chrono::steady_clock::now();
     scanned_ = 0;
     Limit(context_.options.head);
@@ -161,41 +173,39 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     });
   }
 
-  void OnHead(size_t length) {
-    SetBusy(true);
+  // What `work` throws becomes the answer.
+  template <typename Work>
+  void OrFail(Work&& work) {
     try {
-      const auto data = buffer_.data();
-      head_ = ParseHead({static_cast<const char*>(data.data()), length});
-      AdmitBody(context_.handler.Admit(*head_));
-    } catch (const RequestError& refused) {
-      Fail(refused);
+      work();
     } catch (...) {
       Fail(ToRequestError(std::current_exception()));
     }
   }
 
+  void OnHead(size_t length) {
+    OrFail([&] {
+      const auto data = buffer_.data();
+      head_ = ParseHead({static_cast<const char*>(data.data()), length});
+      buffer_.consume(length);
+      AdmitBody(context_.handler.Admit(*head_));
+    });
+  }
+
   void AdmitBody(size_t most) {
-    const bool known = head_->content_length.has_value();
-    if (known && *head_->content_length > most) {
-      Refuse(Cause::kTooLarge, StrCat("the body is longer than ", most, " bytes"));
-    }
     const std::string_view expect = head_->Find("expect");
-    if (!expect.empty() && expect != "100-continue") {
+    if (!expect.empty() && !beast::iequals({expect.data(), expect.size()}, "100-continue")) {
       Refuse(Cause::kExpectation, "the expectation is not 100-continue");
     }
-    const size_t bytes = head_->chunked ? most : head_->content_length.value_or(0);
-    lease_ = context_.buffered.Take(bytes);
-    if (!lease_) Refuse(Cause::kUnavailable, "too many requests are being read");
-    parser_.emplace();
-    parser_->header_limit(static_cast<std::uint32_t>(context_.options.limits.header_bytes) + 1);
-    parser_->body_limit(most);
-    beast::error_code failure;
-    buffer_.consume(parser_->put(buffer_.data(), failure));
-    if (failure && failure != beast::http::error::need_more) {
-      Refuse(Cause::kBadRequest, "the request is no HTTP");
-    }
-    if (!expect.empty() && bytes > 0 && !parser_->is_done()) return Encourage();
+    reader_.emplace(*head_, most, context_.buffered);
+    TakeBody();
+    if (!expect.empty() && !reader_->done() && buffer_.size() == 0) return Encourage();
     ReadBody();
+  }
+
+  void TakeBody() {
+    const auto data = buffer_.data();
+    buffer_.consume(reader_->Take({static_cast<const char*>(data.data()), data.size()}));
   }
 
   void Encourage() {
@@ -209,20 +219,20 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   }
 
   void ReadBody() {
-    if (parser_->is_done()) return Dispatch();
+    if (reader_->done()) return Dispatch();
     Limit(context_.options.body);
-    beast::http::async_read(stream_, buffer_, *parser_, [self = Self()](Error error, size_t) {
-      if (error == beast::http::error::body_limit) {
-        return self->Fail(RequestError(Cause::kTooLarge, "the body is too long"));
-      }
-      if (error.category() ==
-              beast::http::make_error_code(beast::http::error::bad_chunk).category() &&
-          error != beast::http::error::end_of_stream &&
-          error != beast::http::error::partial_message) {
-        return self->Fail(RequestError(Cause::kBadRequest, "the body is not coded as it says"));
-      }
+    ReadMore();
+  }
+
+  void ReadMore() {
+    stream_.async_read_some(buffer_.prepare(kBodyRead), [self = Self()](Error error, size_t n) {
       if (error) return self->FailedToRead(error);
-      self->Dispatch();
+      self->buffer_.commit(n);
+      self->OrFail([&] {
+        self->TakeBody();
+        if (self->reader_->done()) return self->Dispatch();
+        self->ReadMore();
+      });
     });
   }
 
@@ -233,7 +243,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     id_ = IsRequestId(given) ? std::string(given) : MakeRequestId();
     request.id = id_;
     request.head = *head_;
-    request.body = std::make_shared<const std::string>(std::move(parser_->get().body()));
+    request.body = std::make_shared<const std::string>(std::move(reader_->body()));
     request_bytes_ = request.body->size();
     context_.handler.Handle(std::move(request), [self = Self()](HttpResponse response) {
       asio::post(self->stream_.get_executor(), [self, response = std::move(response)]() mutable {
@@ -246,13 +256,9 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     if (timed_out_ && error == asio::error::operation_aborted) {
       return Fail(RequestError(Cause::kSlowClient, "the request did not arrive in time"));
     }
-    // The other side closed or broke the connection in the midst of a request.
-    if (buffer_.size() > 0 && error == asio::error::eof) {
+    // The other side said that no more comes.
+    if (error == asio::error::eof) {
       return Fail(RequestError(Cause::kBadRequest, "the request ends in its midst"));
-    }
-    if (error == beast::http::error::partial_message ||
-        error == beast::http::error::end_of_stream) {
-      return Fail(RequestError(Cause::kBadRequest, "the body ends in its midst"));
     }
     Close();
   }
@@ -263,7 +269,17 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     Write(context_.handler.Explain(error), false);
   }
 
+  // The answer's bytes count until the client has taken them.
+  void LeaseAnswer(HttpResponse* response) {
+    lease_ = context_.buffered.Take(response->body.size());
+    if (lease_) return;
+    *response = context_.handler.Explain(
+        RequestError(Cause::kUnavailable, "too many answers wait to be taken"));
+  }
+
   void Write(HttpResponse response, bool keep_alive) {
+    reader_.reset();
+    LeaseAnswer(&response);
     const bool keep = keep_alive && !context_.draining;
     const bool body = !head_ || head_->method != "HEAD";
     HttpLogEntry entry;
@@ -282,15 +298,14 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     Limit(context_.options.answer);
     asio::async_write(stream_, buffers, [self = Self(), keep](Error error, size_t) {
       self->lease_.reset();
-      self->parser_.reset();
       self->id_.clear();
       self->request_bytes_ = 0;
       self->out_body_ = {};
-      self->SetBusy(false);
       self->served_ = true;
       if (error) return self->Close();
-      if (keep) return self->Wait();
-      self->Linger();
+      if (!keep) return self->Linger();
+      self->SetBusy(false);
+      self->Wait();
     });
   }
 
@@ -325,12 +340,13 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   }
 
   static constexpr size_t kFirstRead = size_t{16} << 10;
+  static constexpr size_t kBodyRead = size_t{32} << 10;
 
   Stream stream_;
   ConnectionContext& context_;
   asio::steady_timer timer_;
   beast::flat_buffer buffer_;
-  std::optional<Parser> parser_;
+  std::optional<BodyReader> reader_;
   std::optional<HttpHead> head_;
   std::optional<ByteBudget::Lease> lease_;
   std::string id_;
@@ -339,6 +355,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   std::string out_body_;
   std::chrono::steady_clock::time_point started_;
   size_t request_bytes_ = 0;
+  uint64_t idle_ = 0;   // number in the list of those; 0: none
   size_t scanned_ = 0;  // of a head: bytes without its end
   size_t lingering_ = 0;
   bool timed_out_ = false;

@@ -38,6 +38,12 @@ std::string_view TrimSpaces(std::string_view text) {
   return text;
 }
 
+// Name and port; without a user.
+bool IsAuthority(std::string_view text) {
+  return std::ranges::all_of(
+      text, [](char c) { return IsTokenChar(c) || c == ':' || c == '[' || c == ']'; });
+}
+
 // Takes a line from the front, without its end.
 std::string_view TakeLine(std::string_view* bytes) {
   const size_t end = bytes->find("\r\n");
@@ -51,8 +57,22 @@ std::string_view TakeLine(std::string_view* bytes) {
   return line;
 }
 
+// The rest of "http://x:80/v2", as proxies are asked. Models do not depend on the host's name.
+std::string_view WithoutAuthority(std::string_view target) {
+  const std::string scheme = Lower(target.substr(0, target.find(':')));
+  if (target.starts_with('/') || (scheme != "http" && scheme != "https")) return target;
+  target.remove_prefix(scheme.size());
+  if (!target.starts_with("://")) Bad("the target is none");
+  target.remove_prefix(3);
+  const size_t end = std::min(target.find_first_of("/?"), target.size());
+  if (!IsAuthority(target.substr(0, end)) || end == 0) Bad("the target names no machine");
+  target.remove_prefix(end);
+  return target.empty() ? "/" : target;
+}
+
 void ParseTarget(std::string_view target, HttpHead* head) {
   if (target.size() > kMostTarget) Bad("the target is too long");
+  target = WithoutAuthority(target);
   if (!target.starts_with('/')) Bad("the target does not begin with '/'");
   for (const char c : target) {
     if (c <= 0x20 || c >= 0x7f ||
@@ -118,10 +138,7 @@ void CheckHost(const HttpHead& head) {
     if (head.minor_version > 0) Bad("there is no Host");
     return;
   }
-  for (const char c : host) {
-    const bool fine = IsTokenChar(c) || c == ':' || c == '[' || c == ']';
-    if (!fine) Bad("Host is no name of a machine");
-  }
+  if (!IsAuthority(host)) Bad("Host is no name of a machine");
 }
 
 void ParseFraming(HttpHead* head) {
@@ -151,7 +168,6 @@ void ParseConnection(HttpHead* head) {
     const std::string_view option = TrimSpaces(word);
     if (option == "close") head->keep_alive = false;
     if (option == "keep-alive" && head->minor_version == 0) head->keep_alive = true;
-    if (option == "upgrade") Bad("protocols are not changed here");
   }
 }
 

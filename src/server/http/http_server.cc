@@ -1,7 +1,7 @@
 #include "server/http/http_server.h"
 
-#include <mutex>
-#include <set>
+#include <future>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -35,12 +35,16 @@ asio::ssl::context MakeTls(const HttpOptions& options) {
 class HttpServer::Listener {
  public:
   Listener(const HttpOptions& options, HttpHandler& handler)
-      : options_(options), context_(options_, handler), acceptor_(io_), retry_(io_) {
+      : options_(options),
+        handler_(handler),
+        context_(options_, handler),
+        acceptor_(asio::make_strand(io_)),
+        retry_(acceptor_.get_executor()) {
     if (!options_.tls_cert.empty()) tls_.emplace(MakeTls(options_));
     Listen();
     Accept();
     for (int i = 0; i < options_.threads; ++i) {
-      threads_.emplace_back([this] { io_.run(); });
+      threads_.emplace_back([this] { Run(); });
     }
   }
   ~Listener() {
@@ -53,8 +57,44 @@ class HttpServer::Listener {
   uint16_t port() const { return port_; }
   bool busy() const { return context_.busy > 0; }
   void Drain() { context_.draining = true; }
+  void StopAccepting() {
+    std::promise<void> stopped;
+    asio::post(acceptor_.get_executor(), [&] {
+      TakeBacklog();
+      stopped.set_value();
+    });
+    stopped.get_future().wait();
+  }
 
  private:
+  // What a handler throws (memory may be short) ends its connection, and no more.
+  void Run() {
+    for (;;) {
+      try {
+        io_.run();
+        return;
+      } catch (...) {
+        handler_.Broke(std::current_exception());
+      }
+    }
+  }
+
+  // What would be cut off otherwise though the client sees it as connected.
+  void TakeBacklog() {
+    boost::system::error_code error;
+    if (!acceptor_.is_open()) return;
+    stopped_ = true;
+    acceptor_.cancel(error);
+    retry_.cancel();
+    acceptor_.non_blocking(true, error);
+    while (!error) {
+      tcp::socket socket(asio::make_strand(io_));
+      acceptor_.accept(socket, error);
+      if (!error) TryTake(std::move(socket));
+    }
+    acceptor_.close(error);
+  }
+
   void Listen() {
     boost::system::error_code error;
     const asio::ip::address address = asio::ip::make_address(options_.host, error);
@@ -73,27 +113,60 @@ class HttpServer::Listener {
     port_ = acceptor_.local_endpoint().port();
   }
 
+  // All of this runs on the strand of the acceptor.
   void Accept() {
+    if (stopped_) return;
     acceptor_.async_accept(asio::make_strand(io_),
                            [this](boost::system::error_code error, tcp::socket socket) {
                              if (error) return AcceptLater();
-                             Take(std::move(socket));
-                             Accept();
+                             TryTake(std::move(socket));
+                             try {
+                               Accept();
+                             } catch (...) {
+                               AcceptLater();
+                             }
                            });
   }
 
   // Out of descriptors: some will be given back.
   void AcceptLater() {
+    if (stopped_) return;
     retry_.expires_after(std::chrono::milliseconds(100));
     retry_.async_wait([this](boost::system::error_code error) {
       if (!error) Accept();
     });
   }
 
+  // Whatever happens to one connection, others are taken.
+  void TryTake(tcp::socket&& socket) {
+    try {
+      Take(std::move(socket));
+    } catch (...) {
+      handler_.Broke(std::current_exception());
+    }
+  }
+
+  // A few more than there may be until those that are told to close have closed.
+  bool HasRoom(size_t open) {
+    constexpr size_t kClosing = 32;
+    return open <= options_.connections ||
+           (open <= options_.connections + kClosing && context_.idle.CloseOldest());
+  }
+
+  void Turn(tcp::socket&& socket) {
+    static constexpr std::string_view kFull =
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
+        "Connection: close\r\n\r\n";
+    boost::system::error_code ignored;
+    socket.non_blocking(true, ignored);
+    if (!tls_) socket.send(asio::buffer(kFull.data(), kFull.size()), 0, ignored);
+    socket.shutdown(tcp::socket::shutdown_send, ignored);
+  }
+
   void Take(tcp::socket&& socket) {
-    if (++context_.open > options_.connections) {
+    if (!HasRoom(++context_.open)) {
       --context_.open;
-      return;
+      return Turn(std::move(socket));
     }
     const auto executor = socket.get_executor();
     if (tls_) {
@@ -108,12 +181,14 @@ class HttpServer::Listener {
   }
 
   const HttpOptions options_;
+  HttpHandler& handler_;
   ConnectionContext context_;
   asio::io_context io_;
   std::optional<asio::ssl::context> tls_;
   tcp::acceptor acceptor_;
   asio::steady_timer retry_;
   uint16_t port_ = 0;
+  bool stopped_ = false;  // of the acceptor's strand
   std::vector<std::thread> threads_;
 };
 
@@ -125,6 +200,8 @@ HttpServer::~HttpServer() = default;
 uint16_t HttpServer::port() const { return listener_->port(); }
 
 void HttpServer::Drain() { listener_->Drain(); }
+
+void HttpServer::StopAccepting() { listener_->StopAccepting(); }
 
 bool HttpServer::busy() const { return listener_->busy(); }
 

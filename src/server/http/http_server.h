@@ -18,7 +18,7 @@ struct HttpOptions {
   std::string tls_cert;            // PEM file; empty: no TLS
   std::string tls_key;             // PEM file
   int threads = 2;
-  size_t connections = 1024;                // further ones are closed
+  size_t connections = 1024;                // for a further one, that idle for longest is closed
   std::chrono::milliseconds idle{60000};    // between requests
   std::chrono::milliseconds head{10000};    // for a whole head, and for the handshake of TLS
   std::chrono::milliseconds body{30000};    // for a whole body
@@ -40,7 +40,10 @@ class HttpServer {
   // From here on connections are closed with their next answer. New ones are still taken, so that
   // those who ask hear that the server is not ready.
   void Drain();
-  bool busy() const;  // whether a request is being read or answered
+  // Takes the connections that are there already, and then no more. Returns when that is so.
+  void StopAccepting();
+  // Whether a request is being read or answered, or the end of an answer may not be taken yet.
+  bool busy() const;
 
  private:
   class Listener;

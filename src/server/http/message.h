@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -66,6 +67,8 @@ class HttpHandler {
   virtual HttpResponse Explain(const RequestError& error) = 0;
   virtual void Log(const HttpLogEntry& entry) = 0;
   virtual void ConnectionsChanged(int change) = 0;
+  // What a connection ended with that nobody expected.
+  virtual void Broke(const std::exception_ptr& failure) noexcept = 0;
 };
 
 }  // namespace crema::server

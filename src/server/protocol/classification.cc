@@ -26,11 +26,13 @@ std::vector<ScoredClass> BestOf(std::span<const float> scores, int64_t most) {
 Classification BestClasses(const OutputTensor& output, int64_t most,
                            const std::vector<std::string>& labels) {
   const int64_t samples = output.shape.axes() > 1 ? output.shape[0] : 1;
-  const auto classes = static_cast<size_t>(output.shape.count() / samples);
+  const auto classes =
+      static_cast<size_t>(output.shape.axes() > 1 ? output.shape.count(1) : output.shape.count());
   Classification result;
   result.shape = Shape{samples, std::min<int64_t>(most, static_cast<int64_t>(classes))};
   for (int64_t n = 0; n < samples; ++n) {
-    const std::span<const float> scores(&output.values[static_cast<size_t>(n) * classes], classes);
+    const std::span<const float> scores =
+        std::span(output.values).subspan(static_cast<size_t>(n) * classes, classes);
     for (const ScoredClass& best : BestOf(scores, most)) {
       std::string text = StrCat(best.score, ":", best.index);
       const auto label = static_cast<size_t>(best.index);

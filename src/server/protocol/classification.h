@@ -24,7 +24,7 @@ struct Classification {
   std::vector<std::string> texts;  // "score:index:label", or "score:index" without labels
 };
 
-// Of an output of N x anything. Requires: most > 0.
+// Of an output of N x anything, without rows or classes too. Requires: most > 0.
 Classification BestClasses(const OutputTensor& output, int64_t most,
                            const std::vector<std::string>& labels);
 

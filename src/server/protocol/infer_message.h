@@ -1,6 +1,7 @@
 // A request for inference and its answer, whatever they travelled as.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,6 +40,8 @@ struct InferRequest {
   bool binary_outputs = false;           // of those that are not named
   std::optional<int64_t> timeout_us;     // to wait in the queue at most
   std::shared_ptr<const void> keep;      // owns what raw points to
+  // Set by anybody when nobody wants the answer any more; null: never.
+  std::shared_ptr<const std::atomic<bool>> cancelled;
 };
 
 struct OutputTensor {

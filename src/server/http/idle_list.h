@@ -1,0 +1,46 @@
+// Connections that wait for a request, so that the oldest can make room.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace crema::server {
+
+// Thread safety: any number of threads.
+class IdleList {
+ public:
+  using Close = std::function<void()>;
+
+  // Returns the number for Remove(). `close` may be called until then, once, on any thread.
+  uint64_t Add(Close close) {
+    const std::lock_guard lock(mutex_);
+    idle_.emplace(++last_, std::move(close));
+    return last_;
+  }
+  void Remove(uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    idle_.erase(number);
+  }
+  // Tells the one that has waited longest to close; whether there was one.
+  bool CloseOldest() {
+    Close close;
+    {
+      const std::lock_guard lock(mutex_);
+      if (idle_.empty()) return false;
+      close = std::move(idle_.begin()->second);
+      idle_.erase(idle_.begin());
+    }
+    close();
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<uint64_t, Close> idle_;  // numbers grow with time
+  uint64_t last_ = 0;
+};
+
+}  // namespace crema::server

@@ -1,0 +1,80 @@
+#include "serve/ender.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "common/tool.h"
+
+namespace crema::tools {
+namespace {
+
+sigset_t EndSignals() {
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  return ends;
+}
+
+[[noreturn]] void EndNow() {
+  std::fflush(nullptr);
+  ::_exit(0);
+}
+
+}  // namespace
+
+void BlockEndSignals() {
+  const sigset_t ends = EndSignals();
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+}
+
+Ender::~Ender() { Stop(); }
+
+void Ender::Watch(server::Server* server) {
+  thread_ = std::thread([this, server] { Run(server); });
+}
+
+void Ender::AwaitEnd() {
+  std::unique_lock lock(mutex_);
+  state_ = State::kServing;
+  changed_.wait(lock, [&] { return state_ == State::kEnded; });
+}
+
+void Ender::Stop() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  // Out of sigwait.
+  pthread_kill(thread_.native_handle(), SIGTERM);
+  thread_.join();
+}
+
+void Ender::Run(server::Server* server) {
+  const sigset_t ends = EndSignals();
+  int which = 0;
+  sigwait(&ends, &which);
+  const auto deadline = std::chrono::steady_clock::now() + exit_timeout_;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+  }
+  LogEvent(Severity::kInfo, "ending: no longer ready, answering what is under way", {});
+  const bool answered = server->Drain(exit_timeout_);
+  if (!answered) {
+    LogEvent(Severity::kWarning, "--exit_timeout is over: requests under way are given up", {});
+    EndNow();
+  }
+  std::unique_lock lock(mutex_);
+  if (state_ == State::kLoading) EndNow();
+  state_ = State::kEnded;
+  changed_.notify_all();
+  if (!changed_.wait_until(lock, deadline, [&] { return stopped_; })) EndNow();
+}
+
+}  // namespace crema::tools
