@@ -1,8 +1,10 @@
 // One model, several threads, tensors in and out: threads MODEL.crema COUNT
 // Each thread answers the same request, and all must give the same bytes.
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -12,46 +14,102 @@ namespace {
 
 namespace deploy = crema::deploy;
 
-// One sample where the model takes any number; every element is 0.5.
+constexpr int kMostThreads = 256;
+
+// One sample where the model takes any number; every element is 0.5, or the byte 127.
 std::vector<float> Answer(const deploy::Model& model) {
   std::vector<std::vector<float>> values;
+  std::vector<std::vector<uint8_t>> bytes;
   std::vector<deploy::Tensor> inputs;
   for (const deploy::TensorInfo& info : model.inputs()) {
     deploy::Tensor input{info.name, info.type, info.extents, nullptr};
     for (int64_t& extent : input.extents) extent = extent < 0 ? 1 : extent;
-    values.emplace_back(input.count(), 0.5F);
-    input.data = values.back().data();
+    if (info.type == deploy::Type::kUInt8) {
+      bytes.emplace_back(input.count(), uint8_t{127});
+      input.data = bytes.back().data();
+    } else {
+      values.emplace_back(input.count(), 0.5F);
+      input.data = values.back().data();
+    }
     inputs.push_back(input);
   }
   deploy::Runner runner(model);
   runner.Run(inputs);
   const deploy::Tensor output = runner.Output(model.outputs()[0].name);
+  if (output.type == deploy::Type::kUInt8) {
+    const auto* elements = static_cast<const uint8_t*>(output.data);
+    return {elements, elements + output.count()};
+  }
   return {output.floats(), output.floats() + output.count()};
+}
+
+// An exception that left a thread would end the program.
+struct Request {
+  std::vector<float> answer;
+  std::exception_ptr failure;
+
+  void Run(const deploy::Model& model) noexcept {
+    try {
+      answer = Answer(model);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+};
+
+// Joins its threads even where the next one cannot be started.
+class Threads {
+ public:
+  Threads() = default;
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+  ~Threads() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  template <typename Body>
+  void Start(const Body& body) {
+    threads_.emplace_back(body);
+  }
+
+ private:
+  std::vector<std::thread> threads_;
+};
+
+std::vector<Request> Ask(const deploy::Model& model, int count) {
+  std::vector<Request> requests(static_cast<size_t>(count));
+  {
+    Threads threads;
+    for (Request& request : requests) threads.Start([&] { request.Run(model); });
+  }
+  for (const Request& request : requests) {
+    if (request.failure) std::rethrow_exception(request.failure);
+  }
+  return requests;
+}
+
+bool Same(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: %s MODEL.crema COUNT\n", argv[0]);
+  const int count = argc == 3 ? std::atoi(argv[2]) : 0;
+  if (count < 1 || count > kMostThreads) {
+    std::fprintf(stderr, "usage: %s MODEL.crema COUNT\nCOUNT is 1 to %d\n", argv[0], kMostThreads);
     return 2;
   }
   try {
     const deploy::Model model = deploy::Model::Open(argv[1]);
-    std::vector<std::vector<float>> answers(static_cast<size_t>(std::atoi(argv[2])));
-    std::vector<std::thread> threads;
-    for (auto& answer : answers) threads.emplace_back([&] { answer = Answer(model); });
-    for (std::thread& thread : threads) thread.join();
-    for (const auto& answer : answers) {
-      if (std::memcmp(answer.data(), answers[0].data(), answer.size() * sizeof(float)) != 0) {
-        std::fprintf(stderr, "two threads gave different answers\n");
-        return 1;
-      }
+    const std::vector<Request> requests = Ask(model, count);
+    for (const Request& request : requests) {
+      if (Same(request.answer, requests[0].answer)) continue;
+      std::fprintf(stderr, "two threads gave different answers\n");
+      return 1;
     }
-    for (const float value : answers.empty() ? std::vector<float>() : answers[0]) {
-      std::printf("%g\n", double{value});
-    }
-  } catch (const deploy::Error& error) {
+    for (const float value : requests[0].answer) std::printf("%g\n", double{value});
+  } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
   }

@@ -37,13 +37,13 @@ typedef enum crema_type { CREMA_FLOAT32 = 1, CREMA_UINT8 = 2 } crema_type;
 
 typedef struct crema_error {
   crema_status status;
-  char message[1024]; /* cut where it is longer */
+  char message[1024]; /* cut, between characters, where it is longer */
 } crema_error;
 
 /* Set it to zeros; struct_size to sizeof(crema_options). Threads 0 is 1. */
 typedef struct crema_options {
   size_t struct_size;
-  int threads; /* of one runner */
+  int threads; /* of one runner; up to 1024 */
   int use_gpu; /* 0: the CPU */
   int gpu;     /* its number */
 } crema_options;
@@ -91,8 +91,8 @@ CREMA_C_API void crema_runner_free(crema_runner* runner);
 /* Each input once, in any order, of any extents that the net takes. */
 CREMA_C_API crema_status crema_runner_run(crema_runner* runner, const crema_tensor* inputs,
                                           size_t count, crema_error* error);
-/* Of the last run that succeeded; elements and extents are valid until the next call of run or
- * classify. */
+/* Of the last run; after one that failed there are none. Elements and extents are valid until the
+ * next call of run or classify. */
 CREMA_C_API crema_status crema_runner_output(crema_runner* runner, const char* name,
                                              crema_tensor* output, crema_error* error);
 /* Decodes an image file in memory, prepares it as the model says, and gives the best classes, best

@@ -81,7 +81,7 @@ struct Prediction {
 };
 
 struct Options {
-  int threads = 1;  // of one runner
+  int threads = 1;  // of one runner; up to 1024
   int gpu = -1;     // its number; -1: the CPU
 };
 

@@ -27,11 +27,21 @@ struct crema_runner {
 
 namespace {
 
+// Up to `most` bytes, and no part of a UTF-8 character.
+size_t LengthThatFits(const char* text, size_t most) {
+  size_t length = strnlen(text, most + 1);
+  if (length <= most) return length;
+  --length;
+  while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0U) == 0x80U) --length;
+  return length;
+}
+
 crema_status Tell(crema_status status, const char* message, crema_error* error) {
   if (error == nullptr) return status;
   error->status = status;
-  std::strncpy(error->message, message, sizeof(error->message) - 1);
-  error->message[sizeof(error->message) - 1] = '\0';
+  const size_t length = LengthThatFits(message, sizeof(error->message) - 1);
+  std::memcpy(error->message, message, length);
+  error->message[length] = '\0';
   return status;
 }
 
@@ -65,6 +75,10 @@ crema::deploy::Options OptionsOf(const crema_options* given) {
   }
   options.threads = given->threads == 0 ? 1 : given->threads;
   options.gpu = given->use_gpu != 0 ? given->gpu : -1;
+  if (given->use_gpu != 0 && given->gpu < 0) {
+    throw Error(crema::deploy::Code::kInvalidArgument,
+                "gpu is " + std::to_string(given->gpu) + ", expected 0 or more");
+  }
   return options;
 }
 

@@ -57,7 +57,11 @@ const Registry& Layers() {
 }
 
 ModelOptions Inner(const Options& options) {
-  if (options.threads < 1) throw Error(Code::kInvalidArgument, "threads must be 1 or more");
+  constexpr int kMostThreads = 1024;  // where more cannot be started, OpenMP ends the process
+  if (options.threads < 1 || options.threads > kMostThreads) {
+    throw Error(Code::kInvalidArgument, "threads is " + std::to_string(options.threads) +
+                                            ", expected 1 to " + std::to_string(kMostThreads));
+  }
   ModelOptions inner;
   inner.threads = options.threads;
   if (options.gpu >= 0) inner.device = OpenGpu(options.gpu);

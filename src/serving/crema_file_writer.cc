@@ -1,4 +1,6 @@
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"
@@ -68,6 +70,15 @@ class SummedFile {
   uint32_t crc_ = 0;
 };
 
+// What nobody else may read stays so.
+void KeepPermissions(const std::string& older, const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::status(older, error);
+  if (error || !fs::is_regular_file(status)) return;
+  fs::permissions(path, status.permissions() & fs::perms::all, error);
+}
+
 }  // namespace
 
 void WriteCremaFile(CremaContents contents, const std::string& path,
@@ -76,6 +87,7 @@ void WriteCremaFile(CremaContents contents, const std::string& path,
   const std::string header = contents.header.SerializeAsString();
   RemoveAbandoned(path);
   AtomicFile file(path, size);
+  KeepPermissions(path, file.temporary());
   SummedFile out(&file);
   out.WritePrologue(PrologueOf(size, header.size()));
   out.WriteAligned(header);

@@ -93,11 +93,13 @@ ModelCard CardOf(const CremaFileHeader& header) {
   return card;
 }
 
-// Only what DeployNet writes; blobs in the text would be written into the map.
+// Only what DeployNet writes: blobs in the text would be written into the map, and stages could
+// bring in layers after the check of what they read.
 void CheckNet(const NetFile& net, const std::string& path) {
   if (net.net.layers_size() > 0 || net.net.input_size() > 0) {
     Fail(ErrorCode::kDataLoss, "holds a net of an old format", {.file = path});
   }
+  if (net.net.has_state()) Fail(ErrorCode::kDataLoss, "holds a state in its net", {.file = path});
   for (const LayerParameter& layer : net.net.layer()) {
     if (layer.blobs_size() == 0) continue;
     Fail(ErrorCode::kDataLoss, "holds learned blobs in its net",
@@ -115,9 +117,7 @@ std::shared_ptr<const Model> Model::Open(const std::string& path, const ModelOpt
   net.net.Swap(header.mutable_net());
   net.source.file = path;
   CheckNet(net, path);
-  NetState state;
-  state.set_phase(TEST);
-  RefuseOtherFiles(net, state);
+  RefuseOtherFiles(net, StateForUse(net.net));
   std::unique_ptr<Parts> parts = Parts::Make(net, CardOf(header), options, registry, log);
   parts->weights = WeightsIn(file, header, *parts->plan);
   const std::shared_ptr<const Model> model(new Model(std::move(parts)));

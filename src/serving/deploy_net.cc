@@ -43,8 +43,9 @@ void SilenceRest(const Graph& graph, const std::vector<bool>& needed, NetParamet
 
 // Passes on what it is given, under the same name.
 bool IsIdentity(const LayerParameter& layer) {
-  return layer.type() == "Dropout" && layer.dropout_param().scale_train() &&
-         layer.bottom_size() == 1 && layer.top_size() == 1 && layer.bottom(0) == layer.top(0);
+  return layer.type() == "Dropout" && layer.phase() == TEST &&
+         layer.dropout_param().scale_train() && layer.bottom_size() == 1 && layer.top_size() == 1 &&
+         layer.bottom(0) == layer.top(0);
 }
 
 std::string FileOf(const LayerParameter& layer) {
@@ -57,6 +58,12 @@ std::string FileOf(const LayerParameter& layer) {
 }
 
 }  // namespace
+
+NetState StateForUse(const NetParameter& net) {
+  NetState state = net.state();
+  state.set_phase(TEST);
+  return state;
+}
 
 NetParameter DeployNet(const NetFile& net, const NetState& state, const Registry& registry) {
   std::vector<Problem> warnings;

@@ -6,6 +6,9 @@
 
 namespace crema {
 
+// What a net that is used is made with: the level and stages of its own state, phase TEST.
+NetState StateForUse(const NetParameter& net);
+
 // The layers that `state` admits and an output depends on, without rules, learned blobs and
 // dropout. Inputs and outputs, their order, and every bit that is computed stay the same. Throws
 // what BuildGraph throws.

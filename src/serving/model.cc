@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "serving/deploy_net.h"
 #include "serving/model_parts.h"
 #include "serving/sample_axis.h"
 
@@ -18,6 +19,23 @@ void KeepFromWriting(NetParameter* net) {
     param->clear_save_output_param();
     param->clear_visualize();
     param->clear_save_file();
+  }
+}
+
+// Dropout that drops and statistics of the batch are for training.
+void KeepFromTraining(const SourceMap& source, NetParameter* net, std::vector<Problem>* warnings) {
+  const auto warn = [&](Where where, const char* what) {
+    warnings->push_back({ErrorCode::kInvalidArgument, std::move(where),
+                         StrCat(what, " says phase: TRAIN; a net for use is in phase TEST")});
+  };
+  if (net->state().phase() == TRAIN) warn(source.Locate("state"), "the net");
+  for (int i = 0; i < net->layer_size(); ++i) {
+    LayerParameter* layer = net->mutable_layer(i);
+    if (!layer->has_phase() || layer->phase() != TRAIN) continue;
+    layer->clear_phase();
+    Where where = source.Locate(StrCat("layer[", i, "]"));
+    where.layer = layer->name();
+    warn(std::move(where), "it");
   }
 }
 
@@ -90,8 +108,9 @@ std::unique_ptr<Model::Parts> Model::Parts::Make(const NetFile& net, const Model
   auto parts = std::make_unique<Parts>();
   parts->net = net;
   KeepFromWriting(&parts->net.net);
-  parts->state.set_phase(TEST);
-  parts->state.MergeFrom(net.net.state());
+  std::vector<Problem> warnings = net.warnings;
+  KeepFromTraining(net.source, &parts->net.net, &warnings);
+  parts->state = StateForUse(net.net);
   RefuseTrainingNet(net, parts->state);
   RefuseWriters(net, parts->state);
   parts->card = card;
@@ -100,7 +119,6 @@ std::unique_ptr<Model::Parts> Model::Parts::Make(const NetFile& net, const Model
   parts->options.plan.device = options.device.device;
   parts->options.plan.threads = options.threads;
   parts->registry = &registry;
-  std::vector<Problem> warnings = net.warnings;
   parts->plan = MakePlan(parts->net.net, parts->net.source, parts->state, registry,
                          parts->options.plan, &warnings);
   for (const Problem& warning : warnings) log.Write(Severity::kWarning, ToString(warning));

@@ -39,6 +39,7 @@ int64_t SamplesOf(const Model& model, std::span<const NamedTensor> inputs) {
     Fail(ErrorCode::kInvalidArgument, StrCat("input '", input.name, "' has ", own, " samples, '",
                                              inputs[0].name, "' has ", samples));
   }
+  if (samples <= 0) Fail(ErrorCode::kInvalidArgument, "the inputs have no samples");
   return samples;
 }
 

@@ -24,7 +24,8 @@ struct BenchResult {
   double p50 = 0, p90 = 0, p99 = 0;  // seconds of a run
 };
 
-// Runs the same inputs again and again. Throws what ModelRunner::Run throws.
+// Runs the same inputs again and again. Throws what ModelRunner::Run throws, and kOutOfMemory where
+// the system starts no thread for a runner.
 BenchResult BenchModel(const std::shared_ptr<const Model>& model,
                        std::span<const NamedTensor> inputs, const BenchOptions& options);
 

@@ -14,7 +14,7 @@ namespace crema {
 namespace {
 
 Shape RecordedShape(const BlobInfo& input, const Shape& planned) {
-  return input.shape[0] == -1 ? planned.With(0, 1) : planned;
+  return !input.shape.empty() && input.shape[0] == -1 ? planned.With(0, 1) : planned;
 }
 
 // Pixels as the net gets them where the model takes images.
@@ -54,6 +54,11 @@ bool IsDiscrete(const Plan& plan, const BlobInfo& output) {
        {.file = path});
 }
 
+std::vector<float> FloatsOf(const ConstTensorView& view) {
+  if (view.dtype() == DType::kF32) return {view.span<float>().begin(), view.span<float>().end()};
+  return {view.span<uint8_t>().begin(), view.span<uint8_t>().end()};
+}
+
 bool RowsMayDiffer(const Shape& a, const Shape& b) {
   if (a.axes() != b.axes()) return false;
   constexpr double kPart = 0.1;
@@ -70,8 +75,8 @@ void CheckOutput(const std::string& name, bool discrete, double tolerance,
         path, name,
         StrCat("is ", ToString(computed.shape()), ", recorded is ", ToString(expected.shape())));
   }
-  const std::span<const float> a = expected.span<float>();
-  const std::span<const float> b = computed.span<float>();
+  const std::vector<float> a = FloatsOf(expected);
+  const std::vector<float> b = FloatsOf(computed);
   double largest = 0;
   for (const float value : a) {
     if (std::isfinite(value)) largest = std::max(largest, std::abs(double{value}));
@@ -155,7 +160,8 @@ void CheckRecording(const std::shared_ptr<const Model>& model, const Recording& 
   for (size_t i = 0; i < model->outputs().size(); ++i) {
     const BlobInfo& output = model->outputs()[i];
     const StoredTensor& recorded = recording.output(static_cast<int>(i));
-    if (recorded.name() != output.name || recorded.type() != StoredTensor::F32) {
+    const auto type = output.dtype == DType::kU8 ? StoredTensor::U8 : StoredTensor::F32;
+    if (recorded.name() != output.name || recorded.type() != type) {
       Fail(ErrorCode::kDataLoss, StrCat("has no recording of output '", output.name, "'"),
            {.file = path});
     }

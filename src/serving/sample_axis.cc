@@ -23,28 +23,20 @@ enum class Part {
 
 // Work on each entry of axis 0 for itself, whatever their parameters are.
 bool IsAlwaysBySample(std::string_view type) {
-  static const std::set<std::string_view> types = {"AbsVal",       "Axpy",
-                                                   "BNLL",         "Cast",
-                                                   "Clip",         "Dropout",
-                                                   "ELU",          "Eltwise",
-                                                   "Embed",        "Exp",
-                                                   "GELU",         "GroupNorm",
-                                                   "HSigmoid",     "HSwish",
-                                                   "HardSigmoid",  "HardSwish",
-                                                   "InstanceNorm", "Interp",
-                                                   "LRN",          "Log",
-                                                   "MVN",          "Mish",
-                                                   "Normalize",    "Pooling",
-                                                   "Pooling3D",    "PixelsToFloat",
-                                                   "Power",        "PReLU",
-                                                   "ReLU",         "ReLU6",
-                                                   "Reorg",        "Resize",
-                                                   "SPP",          "ShuffleChannel",
-                                                   "Sigmoid",      "Silence",
-                                                   "Split",        "Swish",
-                                                   "TanH",         "Threshold",
-                                                   "UnPooling",    "Upsample",
-                                                   "Reorder"};
+  static const std::set<std::string_view> types = {"AbsVal",        "Axpy",        "BNLL",
+                                                   "Cast",          "Clip",        "ELU",
+                                                   "Eltwise",       "Embed",       "Exp",
+                                                   "GELU",          "GroupNorm",   "HSigmoid",
+                                                   "HSwish",        "HardSigmoid", "HardSwish",
+                                                   "InstanceNorm",  "Interp",      "LRN",
+                                                   "Log",           "MVN",         "Mish",
+                                                   "Normalize",     "Pooling",     "Pooling3D",
+                                                   "PixelsToFloat", "Power",       "PReLU",
+                                                   "ReLU",          "ReLU6",       "Reorg",
+                                                   "Resize",        "SPP",         "ShuffleChannel",
+                                                   "Sigmoid",       "Silence",     "Split",
+                                                   "Swish",         "TanH",        "Threshold",
+                                                   "UnPooling",     "Upsample",    "Reorder"};
   return types.contains(type);
 }
 
@@ -82,10 +74,11 @@ std::optional<int64_t> MixedAxis(const LayerParameter& p) {
 // Or those of the batch; the three dialects of BN are told apart as in layers/normalization/bn.cc.
 bool UsesStoredStatistics(const LayerParameter& p) {
   if (p.type() == "BatchNorm") {
+    if (p.phase() == TRAIN) return p.batch_norm_param().use_global_stats();
     return !p.batch_norm_param().has_use_global_stats() || p.batch_norm_param().use_global_stats();
   }
   const BNParameter& bn = p.bn_param();
-  if (bn.axis() != 1) return false;
+  if (p.phase() == TRAIN || bn.axis() != 1) return false;
   if (bn.has_bn_mode()) return bn.bn_mode() == BNParameter::INFERENCE;
   if (bn.has_var_eps() || bn.has_moving_average() || bn.has_decay()) return bn.moving_average();
   return bn.has_momentum() || bn.has_eps() || bn.has_frozen() || bn.has_slope_filler() ||
@@ -158,6 +151,7 @@ class Walk {
     }
     const std::optional<int64_t> axis = MixedAxis(p);
     if (axis) return first.CanonicalAxis(*axis) >= 1;
+    if (p.type() == "Dropout") return p.phase() == TEST;  // what is dropped goes by the place
     return IsAlwaysBySample(p.type());
   }
 

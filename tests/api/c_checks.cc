@@ -78,6 +78,9 @@ TEST_F(CApi, FailuresSayWhy) {
   crema_options options = {};
   EXPECT_EQ(crema_model_open(model().c_str(), &options, &none, &error_), CREMA_INVALID_ARGUMENT);
   EXPECT_NE(std::strstr(error_.message, "struct_size"), nullptr);
+  options = {sizeof(options), 1, 1, -5};
+  EXPECT_EQ(crema_model_open(model().c_str(), &options, &none, &error_), CREMA_INVALID_ARGUMENT);
+  EXPECT_NE(std::strstr(error_.message, "gpu is -5"), nullptr) << error_.message;
   EXPECT_EQ(crema_model_open(nullptr, nullptr, &none, nullptr), CREMA_INVALID_ARGUMENT);
   EXPECT_EQ(crema_model_open("x", nullptr, nullptr, nullptr), CREMA_INVALID_ARGUMENT);
   crema_tensor tensor;
@@ -93,12 +96,17 @@ TEST_F(CApi, FailuresSayWhy) {
   crema_runner_free(nullptr);
 }
 
-// A long message is cut, and ends.
+// A long message is cut, between characters of two bytes, and ends.
 TEST_F(CApi, MessagesEnd) {
-  const std::string path(5000, 'x');
-  crema_model* none = nullptr;
-  EXPECT_NE(crema_model_open(path.c_str(), nullptr, &none, &error_), CREMA_OK);
-  EXPECT_LT(std::strlen(error_.message), sizeof(error_.message));
+  for (std::string path : {"", "x"}) {
+    for (int i = 0; i < 2500; ++i) path += "\xC3\xBC";
+    crema_model* none = nullptr;
+    EXPECT_NE(crema_model_open(path.c_str(), nullptr, &none, &error_), CREMA_OK);
+    const size_t length = std::strlen(error_.message);
+    EXPECT_GE(length, sizeof(error_.message) - 2);
+    EXPECT_LT(length, sizeof(error_.message));
+    EXPECT_EQ(error_.message[length - 1], '\xBC');
+  }
 }
 
 }  // namespace

@@ -118,6 +118,8 @@ TEST_F(DeployApi, ErrorsHaveCodesAndRunnersGoOn) {
   ExpectError(Code::kNotFound, "no such file", [] { Model::Open("/no/such.crema"); });
   ExpectError(Code::kInvalidArgument, "threads",
               [&] { Model::Open(this->model(), {.threads = 0}); });
+  ExpectError(Code::kInvalidArgument, "threads is 2147483647, expected 1 to 1024",
+              [&] { Model::Open(this->model(), {.threads = 2147483647}); });
   std::string bytes = BytesOf(this->model());
   bytes[bytes.size() / 2] ^= 1;
   Write("altered.crema", bytes);
@@ -149,6 +151,9 @@ TEST_F(DeployApi, ErrorsHaveCodesAndRunnersGoOn) {
 
 TEST_F(DeployApi, ExamplesRun) {
   EXPECT_NE(OutputOf("threads", model() + " 4").find("0."), std::string::npos);
+  EXPECT_EQ(ExitCodeOf("threads", model() + " -1"), 2);
+  EXPECT_EQ(ExitCodeOf("threads", model() + " 1000000"), 2);
+  EXPECT_EQ(ExitCodeOf("threads", "/no/such.crema 2"), 1);
   EXPECT_EQ(OutputOf("run", model()).rfind("prob: 1 3\n", 0), 0U);
 #ifdef CREMA_HAVE_OPENCV
   EXPECT_NE(OutputOf("classify", model() + " " + picture()).find(" bee"), std::string::npos);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -31,13 +32,20 @@ class WithModel : public testing::Test {
   // What an example prints.
   std::string OutputOf(const std::string& example, const std::string& arguments) const {
     const std::string out = folder_.File("out");
-    const std::string command =
-        std::string(CREMA_BIN_DIR) + "/example_" + example + " " + arguments + " > " + out;
+    const std::string command = CommandOf(example, arguments + " > " + out);
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
     return BytesOf(out);
   }
+  int ExitCodeOf(const std::string& example, const std::string& arguments) const {
+    const int status = std::system((CommandOf(example, arguments) + " 2> /dev/null").c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
 
  private:
+  static std::string CommandOf(const std::string& example, const std::string& arguments) {
+    return std::string(CREMA_BIN_DIR) + "/example_" + example + " " + arguments;
+  }
+
   test::TempDir folder_;
 };
 

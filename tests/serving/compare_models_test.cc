@@ -2,7 +2,11 @@
 #include "serving/compare_models.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <limits>
 
 #include "serving/model_bench.h"
@@ -93,6 +97,15 @@ TEST(ModelBatches, PartsAreAsTheWhole) {
   }
 }
 
+TEST(ModelBatches, NoSamplesAreRefused) {
+  const auto model = test::ModelOf(test::kSmallNet);
+  ModelRunner runner(model);
+  const Tensor none({0, 3, 12, 12}, DType::kF32);
+  const NamedTensor input{"data", none.view()};
+  EXPECT_THROW(RunOnArrays(*model, &runner, {&input, 1}, 2), Error);
+  EXPECT_THROW(RunOnArrays(*model, &runner, {}, 2), Error);
+}
+
 TEST(ModelBench, PercentilesAreValues) {
   const std::vector<double> values = {5, 1, 4, 2, 3};
   EXPECT_EQ(Percentile(values, 0.5), 3);
@@ -106,6 +119,63 @@ TEST(ModelBench, WhatARunThrowsIsThrown) {
   const Tensor wrong = Of({1, 2}, {1, 2});
   const NamedTensor input{"data", wrong.view()};
   EXPECT_THROW(BenchModel(model, {&input, 1}, {.instances = 2, .seconds = 0}), Error);
+}
+
+// What ran inside of the time cannot have taken longer than all runners together.
+TEST(ModelBench, TheTimeHoldsAllRuns) {
+  constexpr int kInstances = 4;
+  const auto model = test::ModelOf(test::kSmallNet);
+  const std::vector<NamedOutput> inputs = RandomInputs(*model, 1, 1);
+  for (int i = 0; i < 30; ++i) {
+    const BenchResult result =
+        BenchModel(model, ViewsOf(inputs), {.instances = kInstances, .warmup = 1, .seconds = 0});
+    EXPECT_LE(static_cast<double>(result.runs) / 2 * result.p50, kInstances * result.seconds);
+  }
+}
+
+// Stacks so large that the second thread has no room.
+class LargeStacks {
+ public:
+  LargeStacks() {
+    pthread_attr_t large;
+    pthread_getattr_default_np(&before_);
+    pthread_attr_init(&large);
+    pthread_attr_setstacksize(&large, kStack);
+    pthread_setattr_default_np(&large);
+    pthread_attr_destroy(&large);
+    getrlimit(RLIMIT_AS, &limit_);
+    size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit tight = limit_;
+    tight.rlim_cur = pages * static_cast<size_t>(getpagesize()) + kStack + kStack / 2;
+    setrlimit(RLIMIT_AS, &tight);
+  }
+  ~LargeStacks() {
+    setrlimit(RLIMIT_AS, &limit_);
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+  LargeStacks(const LargeStacks&) = delete;
+  LargeStacks& operator=(const LargeStacks&) = delete;
+
+ private:
+  static constexpr size_t kStack = size_t{2} << 30;
+  pthread_attr_t before_;
+  rlimit limit_;
+};
+
+TEST(ModelBench, AThreadThatCannotBeStartedIsAnError) {
+  const auto model = test::ModelOf(test::kSmallNet);
+  const std::vector<NamedOutput> inputs = RandomInputs(*model, 1, 1);
+  const LargeStacks stacks;
+  try {
+    BenchModel(model, ViewsOf(inputs), {.instances = 3, .seconds = 0});
+    FAIL() << "there was room";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+    EXPECT_NE(std::string(error.what()).find("no thread for 2 of 3"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(Segmenter, SharesOfClasses) {

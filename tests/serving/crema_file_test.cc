@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <limits>
 
@@ -116,6 +117,19 @@ TEST(CremaFile, ComputesWhatTheNetDid) {
     const Tensor input = Drawn({batch, 3, 12, 12}, static_cast<uint64_t>(batch));
     EXPECT_EQ(Answer(&after, input), Answer(&before, input)) << batch;
   }
+}
+
+// What nobody reads, is given back.
+TEST(CremaFile, BytesMayBeOutputs) {
+  const test::TempDir folder;
+  ExportModel(ModelOf(StrCat(kTinyNet, R"(
+layer { name: "raw" type: "Input" top: "raw" input_param { shape { dim: 1 dim: 2 } }
+  pipeline_param { output: U8 } }
+)")),
+              folder.File("m.crema"));
+  const auto opened = OpenFile(folder.File("m.crema"));
+  ASSERT_EQ(opened->outputs().size(), 2U);
+  EXPECT_EQ(opened->outputs()[1].dtype, DType::kU8);
 }
 
 TEST(CremaFile, EqualModelsMakeEqualFiles) { EXPECT_EQ(TinyFile(), TinyFile()); }
@@ -237,6 +251,18 @@ TEST(CremaFile, HeadersThatDoNotFitTheirNetAreRefused) {
          layer->mutable_infogain_loss_param()->set_source("/etc/hostname");
        },
        "a model is one file"},
+      // Of a stage that only the net's own state has.
+      {"staged",
+       [](auto* h) {
+         h->mutable_net()->mutable_state()->add_stage("x");
+         LayerParameter* layer = h->mutable_net()->add_layer();
+         layer->set_type("PixelsToFloat");
+         layer->add_bottom("data");
+         layer->add_top("raw");
+         layer->mutable_transform_param()->set_mean_file("/etc/hostname");
+         layer->add_include()->add_stage("x");
+       },
+       "holds a state"},
       {"data", [](auto* h) { h->mutable_net()->mutable_layer(0)->set_type("Data"); }, ""},
       {"layers", [](auto* h) { h->mutable_net()->add_layers(); }, "old format"},
       {"mean", [](auto* h) { h->mutable_preprocessing()->add_mean(1); }, "the mean has 1 values"},
@@ -281,8 +307,11 @@ layer { name: "gain" type: "InfogainLoss" bottom: "ip" bottom: "label" top: "los
   ExpectRefused(RefusalOf([&] { ExportModel(refused, path); }), ErrorCode::kInvalidArgument,
                 "needs the file");
   EXPECT_EQ(folder.Read("m.crema"), "older");
+  const auto owner = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
+  std::filesystem::permissions(path, owner);
   ExportModel(ModelOf(kTinyNet), path);
   EXPECT_EQ(folder.Read("m.crema"), TinyFile());
+  EXPECT_EQ(std::filesystem::status(path).permissions(), owner);
 }
 
 }  // namespace

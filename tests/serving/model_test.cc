@@ -43,6 +43,38 @@ TEST(Model, SaysWhatItTakesAndGives) {
   EXPECT_TRUE(model->Batches());
 }
 
+class Heard final : public LogSink {
+ public:
+  void Write(Severity, std::string_view message) override { all_ += message; }
+  const std::string& all() const { return all_; }
+
+ private:
+  std::string all_;
+};
+
+// Statistics of the batch would let requests see each other.
+TEST(Model, IsInPhaseTestWhateverTheNetSays) {
+  const auto text = [](const std::string& phase) {
+    return StrCat(R"(
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 4 dim: 2 dim: 2 } } }
+layer { name: "bn" type: "BatchNorm" bottom: "data" top: "bn" )",
+                  phase, " }\nlayer { name: 'drop' type: 'Dropout' bottom: 'bn' top: 'prob' ",
+                  phase, " }");
+  };
+  const Tensor input = Drawn({3, 4, 2, 2}, 1);
+  ModelRunner plain(ModelOf(text("")));
+  const std::vector<float> expected = Answer(&plain, input);
+  for (const std::string& net : {"state { phase: TRAIN }" + text(""), text("phase: TRAIN")}) {
+    Heard log;
+    const auto model =
+        Model::Make(ParseNet(net, "net.prototxt"), {}, {}, {}, test::TestRegistry(), log);
+    ModelRunner runner(model);
+    EXPECT_EQ(Answer(&runner, input), expected) << net;
+    EXPECT_NE(log.all().find("says phase: TRAIN"), std::string::npos) << log.all();
+    EXPECT_TRUE(model->Batches());
+  }
+}
+
 TEST(Model, GivesOutputsInTheOrderOfTheNet) {
   const auto model = ModelOf(R"(
 layer { name: "in" type: "Input" top: "x" top: "y" input_param { shape { dim: 2 dim: 3 } } }

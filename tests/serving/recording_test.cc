@@ -41,5 +41,15 @@ layer { name: "e" type: "Embed" bottom: "x" top: "e" embed_param { input_dim: 5 
   for (const float value : run.inputs[0].view().span<float>()) EXPECT_EQ(value, 0);
 }
 
+TEST(Recording, IsOfScalars) {
+  const RecordedRun run = RecordRun(test::ModelOf(R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { } } }
+layer { name: "y" type: "Power" bottom: "x" top: "y" power_param { scale: 2 } }
+)"));
+  ASSERT_EQ(run.inputs.size(), 1U);
+  EXPECT_EQ(run.inputs[0].shape(), Shape());
+  EXPECT_EQ(run.outputs[0].view().span<float>()[0], 2 * run.inputs[0].view().span<float>()[0]);
+}
+
 }  // namespace
 }  // namespace crema

@@ -1,5 +1,7 @@
 #include "common/lines.h"
 
+#include <string_view>
+
 #include "core/strings.h"
 #include "format/file.h"
 
@@ -7,7 +9,10 @@ namespace crema::tools {
 
 std::vector<std::string> ReadLines(const std::string& path) {
   std::vector<std::string> lines;
-  for (const std::string& line : Split(ReadFile(path), '\n')) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // of some editors
+  std::string text = ReadFile(path);
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  for (const std::string& line : Split(text, '\n')) {
     if (!Trim(line).empty()) lines.emplace_back(Trim(line));
   }
   return lines;

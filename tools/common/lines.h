@@ -6,7 +6,8 @@
 
 namespace crema::tools {
 
-// The lines of a file that are not empty, without the spaces around them. Throws as ReadFile.
+// The lines of a file that are not empty, without the spaces around them and a
+// byte order mark. Throws as ReadFile.
 std::vector<std::string> ReadLines(const std::string& path);
 
 }  // namespace crema::tools

@@ -73,7 +73,7 @@ int Bench(const std::vector<std::string>& arguments) {
   CheckFlags();
   const std::vector<int> threads = NumbersOf("threads", FLAGS_threads, 0);
   const std::vector<int> batches = NumbersOf("batches", FLAGS_batches, 1);
-  const std::vector<int> instances = NumbersOf("instances", FLAGS_instances, 1);
+  const std::vector<int> instances = NumbersOf("instances", FLAGS_instances, 1, 1024);
   const Registry registry = BuiltinRegistry();
   if (!FLAGS_json) {
     std::printf("threads  batch instances    runs   p50 (ms)   p90 (ms)   p99 (ms)   samples/s\n");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,9 @@ void CheckCalibrationFlags() {
   ParseRangeRule(FLAGS_range);
   if (!(FLAGS_percentile > 0 && FLAGS_percentile <= 100)) {
     Fail(ErrorCode::kInvalidArgument, "--percentile must be above 0 and at most 100");
+  }
+  if (std::isnan(FLAGS_least_snr_db)) {
+    Fail(ErrorCode::kInvalidArgument, "--least_snr_db is no number");
   }
 }
 

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 
-#include "common/lines.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -108,7 +107,7 @@ std::vector<std::string> LabelsFor(const std::string& task,
   if (task == "segment" && one) {
     return LabelsOfFlags(*model, Segmenter(model, "").classes(), " classes");
   }
-  return FLAGS_labels.empty() ? std::vector<std::string>() : ReadLines(FLAGS_labels);
+  return FLAGS_labels.empty() ? std::vector<std::string>() : LabelsOfFile();
 }
 
 ModelCard CardOf(const std::shared_ptr<const Model>& model) {

@@ -14,6 +14,7 @@
 #include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "serving/model_parts.h"
 
 DEFINE_string(model, "",
               "a .crema file of deploy export, or a deploy net, a prototxt that begins with an "
@@ -74,7 +75,6 @@ bool IsModelFile(const std::string& path) { return path.ends_with(".crema"); }
 ModelNames ModelOfFlags() {
   RequireFlag(FLAGS_model, "model");
   if (!IsModelFile(FLAGS_model)) {
-    RequireFlag(FLAGS_weights, "weights");
     return {FLAGS_model, FLAGS_weights, FLAGS_precision};
   }
   for (const char* flag : {"weights", "precision"}) {
@@ -96,6 +96,11 @@ ModelOptions ModelOptionsOfFlags(int threads) {
 std::shared_ptr<const Model> MakeModel(const NetFile& net, const ModelNames& names,
                                        const ModelCard& card, const Registry& registry,
                                        const ModelOptions& options, LogSink& log) {
+  if (names.weights.empty()) {
+    auto model = Model::Make(net, {}, card, options, registry, log);
+    if (!model->parts().plan->learned.empty()) RequireFlag(names.weights, "weights");
+    return model;
+  }
   const WeightsFiles weights = WeightsOfFlags({names.weights}, MissingLayers::kError);
   return Model::Make(net, weights, card, options, registry, log);
 }
@@ -119,9 +124,15 @@ Preprocessing PreprocessingOfFlags(const ImageModel& model) {
   return preprocessing;
 }
 
+std::vector<std::string> LabelsOfFile() {
+  std::vector<std::string> labels = ReadLines(FLAGS_labels);
+  if (labels.empty()) Fail(ErrorCode::kInvalidArgument, "has no labels", {.file = FLAGS_labels});
+  return labels;
+}
+
 std::vector<std::string> LabelsOfFlags(const Model& model, int classes, const std::string& what) {
   const bool given = !FLAGS_labels.empty();
-  std::vector<std::string> labels = given ? ReadLines(FLAGS_labels) : model.card().labels;
+  std::vector<std::string> labels = given ? LabelsOfFile() : model.card().labels;
   if (!labels.empty() && static_cast<int>(labels.size()) != classes) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat(given ? FLAGS_labels : FLAGS_model, " has ", labels.size(), " labels, but the net ",
@@ -135,16 +146,15 @@ std::string LabelOf(const std::vector<std::string>& labels, int index) {
   return i < labels.size() ? labels[i] : std::to_string(index);
 }
 
-std::vector<int> NumbersOf(const std::string& flag, const std::string& text, int least) {
-  constexpr int kMost = 1 << 20;
+std::vector<int> NumbersOf(const std::string& flag, const std::string& text, int least, int most) {
   std::vector<int> numbers;
   for (const std::string& part : Split(text, ',')) {
     int number = 0;
     const char* end = part.data() + part.size();
     const auto [stop, error] = std::from_chars(part.data(), end, number);
-    if (error != std::errc() || stop != end || number < least || number > kMost) {
+    if (error != std::errc() || stop != end || number < least || number > most) {
       Fail(ErrorCode::kInvalidArgument,
-           StrCat("--", flag, ": '", part, "' is not a number from ", least, " to ", kMost));
+           StrCat("--", flag, ": '", part, "' is not a number from ", least, " to ", most));
     }
     numbers.push_back(number);
   }

@@ -37,7 +37,8 @@ struct ModelNames {
   std::string precision;  // of a prototxt; empty: as the net says
 };
 
-// --model, --weights, --precision. Throws kInvalidArgument where they do not belong together.
+// --model, --weights, --precision; a net may need no weights, which MakeModel finds out. Throws
+// kInvalidArgument where they do not belong together.
 ModelNames ModelOfFlags();
 // The net that --model, --tail and --precision name. Requires: a prototxt.
 NetFile NetOfFlags(const ModelNames& names);
@@ -57,6 +58,8 @@ std::shared_ptr<const Model> MakeModel(const NetFile& net, const ModelNames& nam
 // kInvalidArgument for a mean that does not fit.
 Preprocessing PreprocessingOfFlags(const ImageModel& model);
 
+// Those of --labels. Throws kInvalidArgument where there are none. Requires: it was given.
+std::vector<std::string> LabelsOfFile();
 // Those of --labels, else those of the model; may be empty. Throws kInvalidArgument unless there
 // are as many as classes (`what` follows the number in messages).
 std::vector<std::string> LabelsOfFlags(const Model& model, int classes, const std::string& what);
@@ -64,8 +67,9 @@ std::vector<std::string> LabelsOfFlags(const Model& model, int classes, const st
 // The label of a class, or its number.
 std::string LabelOf(const std::vector<std::string>& labels, int index);
 
-// "1,2,8": numbers of at least that. Throws kInvalidArgument.
-std::vector<int> NumbersOf(const std::string& flag, const std::string& text, int least);
+// "1,2,8": numbers of at least that and at most that. Throws kInvalidArgument.
+std::vector<int> NumbersOf(const std::string& flag, const std::string& text, int least,
+                           int most = 1 << 20);
 // The one number of --threads, 0 replaced by the number of processors; that of --batch. Throw
 // kInvalidArgument.
 int ThreadsOfFlag();
