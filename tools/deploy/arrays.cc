@@ -121,7 +121,8 @@ class InputSet {
 
   // Reads nothing but what an input takes.
   void Add(const InputEntry& entry) {
-    const auto& [name, path] = entry;
+    const std::string& name = entry.name;
+    const std::string& path = entry.path;
     const bool named = !name.empty();
     std::vector<std::string> there = ArrayNames(path);
     if (there.empty()) Fail(ErrorCode::kDataLoss, "has no arrays", {.file = path});
