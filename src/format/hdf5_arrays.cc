@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "core/strings.h"
@@ -29,11 +30,19 @@ BlobProto ProtoOf(const ConstTensorView& value, const std::string& path) {
 
 }  // namespace
 
-std::vector<NamedArray> ReadHdf5Arrays(const std::string& path) {
+std::vector<std::string> Hdf5Names(const std::string& path) {
+  const Hdf5Reader reader(path);
+  std::vector<std::string> names = reader.Names("/");
+  std::erase_if(names, [&](const std::string& name) { return reader.IsGroup(name); });
+  return names;
+}
+
+std::vector<NamedArray> ReadHdf5Arrays(const std::string& path,
+                                       std::span<const std::string> wanted) {
   const Hdf5Reader reader(path);
   std::vector<NamedArray> arrays;
   for (const std::string& name : reader.Names("/")) {
-    if (reader.IsGroup(name)) continue;
+    if (std::ranges::count(wanted, name) == 0 || reader.IsGroup(name)) continue;
     arrays.push_back({.name = name, .value = TensorOf(reader.ReadArray(name))});
   }
   reader.CheckSum();

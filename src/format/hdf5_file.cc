@@ -75,6 +75,7 @@ Hdf5Session::~Hdf5Session() {
 namespace {
 
 uint64_t ProbedBytes(const std::string& path) {
+  ReadFileStart(path, 1);  // throws for a file that is not there, and says why
   const uint64_t bytes = FileBytes(path);
   ProbeHdf5(path);
   return bytes;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -16,7 +17,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr size_t kMostHeader = 1 << 20;
+constexpr size_t kMostHeader = kMostNpyStart - 12;
 
 struct Header {
   DType dtype = DType::kF32;
@@ -230,7 +231,10 @@ std::string_view Descr(DType dtype) {
 
 }  // namespace
 
-Tensor ParseNpy(std::string_view bytes, const std::string& name) {
+namespace {
+
+// The header of a file of `size` bytes that begins with `bytes`, and where its values begin.
+std::pair<Header, size_t> HeaderOf(std::string_view bytes, uint64_t size, const std::string& name) {
   const auto damaged = [&](const std::string& what) {
     Fail(ErrorCode::kDataLoss, StrCat(name, ": is no whole .npy file: ", what));
   };
@@ -241,14 +245,27 @@ Tensor ParseNpy(std::string_view bytes, const std::string& name) {
   const size_t length = LittleEndian(bytes.substr(8, begin - 8));
   if (length > kMostHeader || length > bytes.size() - begin) damaged("its header is cut off");
   const Header header = HeaderReader(bytes.substr(begin, length), name).Read();
-  const std::string_view values = bytes.substr(begin + length);
+  const uint64_t values = size - begin - length;
   const size_t wanted = static_cast<size_t>(header.shape.count()) * SizeOf(header.dtype);
-  if (values.size() != wanted) {
+  if (values != wanted) {
     damaged(StrCat("its shape ", ToString(header.shape), " asks for ", wanted, " bytes, and ",
-                   values.size(), " are there"));
+                   values, " are there"));
   }
+  return {header, begin + length};
+}
+
+}  // namespace
+
+void CheckNpyStart(std::string_view start, uint64_t bytes, const std::string& name) {
+  HeaderOf(start, bytes, name);
+}
+
+Tensor ParseNpy(std::string_view bytes, const std::string& name) {
+  const auto [header, begin] = HeaderOf(bytes, bytes.size(), name);
   Tensor tensor(header.shape, header.dtype);
-  if (wanted > 0) CopyElements(header, values.data(), static_cast<char*>(tensor.view().raw()));
+  if (header.shape.count() > 0) {
+    CopyElements(header, bytes.data() + begin, static_cast<char*>(tensor.view().raw()));
+  }
   return tensor;
 }
 

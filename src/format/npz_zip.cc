@@ -40,48 +40,63 @@ class ZipReader {
   ZipReader(const ZipReader&) = delete;
   ZipReader& operator=(const ZipReader&) = delete;
 
-  std::vector<NamedArray> ReadAll() {
+  std::vector<std::string> Names() {
+    std::vector<std::string> names;
+    ForEach([&](const std::string& name, const unz_file_info64&) { names.push_back(name); });
+    return names;
+  }
+
+  std::vector<NamedArray> Read(std::span<const std::string> wanted) {
     std::vector<NamedArray> arrays;
-    std::set<std::string> names;
-    int status = unzGoToFirstFile(zip_);
-    for (; status == UNZ_OK; status = unzGoToNextFile(zip_)) {
-      arrays.push_back(ReadOne());
-      if (!names.insert(arrays.back().name).second) {
-        Damaged(StrCat("it has '", arrays.back().name, "' twice"));
-      }
-    }
-    if (status != UNZ_END_OF_LIST_OF_FILE && !(arrays.empty() && status == UNZ_BADZIPFILE)) {
-      Damaged("the list of what is in it is broken");
-    }
+    ForEach([&](const std::string& name, const unz_file_info64& info) {
+      if (std::ranges::count(wanted, name) == 0) return;
+      const std::string file = StrCat(path_, ": ", name, kNpyEnd);
+      arrays.push_back({.name = name, .value = ParseNpy(Contents(info, name, file), file)});
+    });
     return arrays;
   }
 
  private:
+  // Calls `body` with the name of each array, without .npy, and what the list says of it.
+  template <typename Body>
+  void ForEach(const Body& body) {
+    std::set<std::string> names;
+    int status = unzGoToFirstFile(zip_);
+    for (; status == UNZ_OK; status = unzGoToNextFile(zip_)) {
+      unz_file_info64 info = {};
+      const std::string name = NameOfCurrent(&info);
+      if (!names.insert(name).second) Damaged(StrCat("it has '", name, "' twice"));
+      body(name, info);
+    }
+    if (status != UNZ_END_OF_LIST_OF_FILE && !(names.empty() && status == UNZ_BADZIPFILE)) {
+      Damaged("the list of what is in it is broken");
+    }
+  }
+
   [[noreturn]] void Damaged(const std::string& what) const {
     Fail(ErrorCode::kDataLoss, StrCat("is no whole .npz file: ", what), {.file = path_});
   }
 
-  NamedArray ReadOne() {
-    unz_file_info64 info = {};
+  std::string NameOfCurrent(unz_file_info64* info) const {
     std::string name(256, '\0');
-    if (unzGetCurrentFileInfo64(zip_, &info, name.data(), name.size(), nullptr, 0, nullptr, 0) !=
+    if (unzGetCurrentFileInfo64(zip_, info, name.data(), name.size(), nullptr, 0, nullptr, 0) !=
         UNZ_OK) {
       Damaged("the list of what is in it is broken");
     }
-    if (info.size_filename >= name.size()) Damaged("it has a name of more than 255 bytes");
-    name.resize(info.size_filename);
+    if (info->size_filename >= name.size()) Damaged("it has a name of more than 255 bytes");
+    name.resize(info->size_filename);
     if (!name.ends_with(kNpyEnd)) Damaged(StrCat("it holds '", name, "', which is no .npy file"));
+    return name.substr(0, name.size() - kNpyEnd.size());
+  }
+
+  // What an entry says of its size is not believed: deflate packs to a thousandth at best, and the
+  // header of the array must say the same.
+  std::string Contents(const unz_file_info64& info, const std::string& name,
+                       const std::string& file) {
+    constexpr uint64_t kMostCompression = 1100;
     if ((info.flag & 1) != 0) {
       Fail(ErrorCode::kUnsupported, "is encrypted", {.file = path_});
     }
-    const std::string bytes = Contents(info, name);
-    const std::string array = name.substr(0, name.size() - kNpyEnd.size());
-    return {.name = array, .value = ParseNpy(bytes, StrCat(path_, ": ", name))};
-  }
-
-  // What an entry says of its size is not believed: deflate packs to a thousandth at best.
-  std::string Contents(const unz_file_info64& info, const std::string& name) {
-    constexpr uint64_t kMostCompression = 1100;
     if (info.uncompressed_size > kMostEntryBytes ||
         info.uncompressed_size / kMostCompression > info.compressed_size + 1) {
       Damaged(StrCat("'", name, "' says that it is larger than it can be"));
@@ -90,19 +105,29 @@ class ZipReader {
       Damaged(StrCat("'", name, "' is larger than the file"));
     }
     if (unzOpenCurrentFile(zip_) != UNZ_OK) Damaged(StrCat("'", name, "' cannot be unpacked"));
-    std::string bytes(info.uncompressed_size, '\0');
-    size_t at = 0;
-    int got = 1;
-    while (at < bytes.size() && got > 0) {
-      const auto most = static_cast<unsigned>(std::min<size_t>(kChunk, bytes.size() - at));
-      got = unzReadCurrentFile(zip_, bytes.data() + at, most);
-      if (got > 0) at += static_cast<size_t>(got);
+    std::string bytes(std::min<uint64_t>(info.uncompressed_size, kMostNpyStart), '\0');
+    size_t at = Unpack(&bytes, 0);
+    if (at == bytes.size()) {
+      CheckNpyStart(bytes, info.uncompressed_size, file);
+      bytes.resize(info.uncompressed_size);
+      at = Unpack(&bytes, at);
     }
     // Compares the checksum too.
     if (unzCloseCurrentFile(zip_) != UNZ_OK || at != bytes.size()) {
       Damaged(StrCat("'", name, "' is altered or cut off"));
     }
     return bytes;
+  }
+
+  // Fills `bytes` from `at` on; where that ended.
+  size_t Unpack(std::string* bytes, size_t at) {
+    int got = 1;
+    while (at < bytes->size() && got > 0) {
+      const auto most = static_cast<unsigned>(std::min<size_t>(kChunk, bytes->size() - at));
+      got = unzReadCurrentFile(zip_, bytes->data() + at, most);
+      if (got > 0) at += static_cast<size_t>(got);
+    }
+    return at;
   }
 
   const std::string& path_;
@@ -154,7 +179,11 @@ class ZipWriter {
 
 }  // namespace
 
-std::vector<NamedArray> ReadNpz(const std::string& path) { return ZipReader(path).ReadAll(); }
+std::vector<std::string> NpzNames(const std::string& path) { return ZipReader(path).Names(); }
+
+std::vector<NamedArray> ReadNpz(const std::string& path, std::span<const std::string> wanted) {
+  return ZipReader(path).Read(wanted);
+}
 
 void WriteNpz(const std::string& path, std::span<const NamedArrayView> arrays) {
   uint64_t bytes = 0;

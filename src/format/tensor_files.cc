@@ -1,5 +1,6 @@
 #include "format/tensor_files.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "core/error.h"
@@ -24,11 +25,23 @@ Kind KindOf(const std::string& path) {
 
 }  // namespace
 
-std::vector<NamedArray> ReadArrays(const std::string& path) {
+std::vector<std::string> ArrayNames(const std::string& path) {
   const Kind kind = KindOf(path);
-  if (kind == Kind::kNpz) return ReadNpz(path);
-  if (kind == Kind::kHdf5) return ReadHdf5Arrays(path);
+  if (kind == Kind::kNpz) return NpzNames(path);
+  if (kind == Kind::kHdf5) return Hdf5Names(path);
+  return {""};
+}
+
+std::vector<NamedArray> ReadArrays(const std::string& path) {
+  return ReadArrays(path, ArrayNames(path));
+}
+
+std::vector<NamedArray> ReadArrays(const std::string& path, std::span<const std::string> wanted) {
+  const Kind kind = KindOf(path);
+  if (kind == Kind::kNpz) return ReadNpz(path, wanted);
+  if (kind == Kind::kHdf5) return ReadHdf5Arrays(path, wanted);
   std::vector<NamedArray> arrays;
+  if (std::ranges::count(wanted, "") == 0) return arrays;
   arrays.push_back({.name = "", .value = ParseNpy(ReadFile(path), path)});
   return arrays;
 }
@@ -55,7 +68,10 @@ namespace {
        {.file = path});
 }
 }  // namespace
-std::vector<NamedArray> ReadHdf5Arrays(const std::string& path) { FailWithoutHdf5(path); }
+std::vector<std::string> Hdf5Names(const std::string& path) { FailWithoutHdf5(path); }
+std::vector<NamedArray> ReadHdf5Arrays(const std::string& path, std::span<const std::string>) {
+  FailWithoutHdf5(path);
+}
 void WriteHdf5Arrays(const std::string& path, std::span<const NamedArrayView>) {
   FailWithoutHdf5(path);
 }
@@ -68,7 +84,10 @@ namespace {
        "this build has no minizip: build with -DCREMA_ZIP=ON, or use .npy or .h5", {.file = path});
 }
 }  // namespace
-std::vector<NamedArray> ReadNpz(const std::string& path) { FailWithoutZip(path); }
+std::vector<std::string> NpzNames(const std::string& path) { FailWithoutZip(path); }
+std::vector<NamedArray> ReadNpz(const std::string& path, std::span<const std::string>) {
+  FailWithoutZip(path);
+}
 void WriteNpz(const std::string& path, std::span<const NamedArrayView>) { FailWithoutZip(path); }
 #endif
 

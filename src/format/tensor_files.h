@@ -25,6 +25,13 @@ struct NamedArrayView {
 // bytes an element, which are f64.
 std::vector<NamedArray> ReadArrays(const std::string& path);
 
+// Of these names only, in the order of the file. What others hold is neither unpacked nor checked,
+// but where a checksum of the file takes it in.
+std::vector<NamedArray> ReadArrays(const std::string& path, std::span<const std::string> wanted);
+
+// The names of the arrays, in the order of the file; of .npy an empty one. Throws as ReadArrays.
+std::vector<std::string> ArrayNames(const std::string& path);
+
 // The same kinds; .npy takes one array only. Written atomically; equal arrays make equal bytes.
 // Throws kInvalidArgument, kUnsupported, kIoFailure.
 void WriteArrays(const std::string& path, std::span<const NamedArrayView> arrays);
@@ -33,9 +40,12 @@ void WriteArrays(const std::string& path, std::span<const NamedArrayView> arrays
 void CheckArraysPath(const std::string& path, size_t arrays);
 
 // The single kinds.
-std::vector<NamedArray> ReadNpz(const std::string& path);
+std::vector<std::string> NpzNames(const std::string& path);
+std::vector<NamedArray> ReadNpz(const std::string& path, std::span<const std::string> wanted);
 void WriteNpz(const std::string& path, std::span<const NamedArrayView> arrays);
-std::vector<NamedArray> ReadHdf5Arrays(const std::string& path);
+std::vector<std::string> Hdf5Names(const std::string& path);
+std::vector<NamedArray> ReadHdf5Arrays(const std::string& path,
+                                       std::span<const std::string> wanted);
 void WriteHdf5Arrays(const std::string& path, std::span<const NamedArrayView> arrays);
 
 }  // namespace crema

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <span>
 
 #include "core/error.h"
 #include "core/strings.h"
@@ -203,12 +204,56 @@ TEST_F(ArrayFiles, DamagedNpz) {
   ExpectDamaged(temp_.Write("named.npz", named));
 }
 
+TEST_F(ArrayFiles, NamesThatAreNotWantedAreNotRead) {
+#ifndef CREMA_HAVE_ZIP
+  GTEST_SKIP() << "this build has no minizip";
+#endif
+  const std::string path = temp_.File("x.npz");
+  WriteArrays(path, std::vector<NamedArrayView>{{"a", a_.view()}, {"b", b_.view()}});
+  std::string bytes = temp_.Read("x.npz");
+  bytes.replace(bytes.rfind("<f4"), 3, "|O8");
+  temp_.Write("x.npz", bytes);
+  EXPECT_EQ(ArrayNames(path), (std::vector<std::string>{"a", "b"}));
+  const std::string wanted = "a";
+  const std::vector<NamedArray> read = ReadArrays(path, std::span(&wanted, 1));
+  ASSERT_EQ(read.size(), 1U);
+  EXPECT_EQ(test::ValuesOf(read[0].value.view()), test::ValuesOf(a_.view()));
+  EXPECT_THROW(ReadArrays(path), Error);
+}
+
+TEST_F(ArrayFiles, HeadersInNpzAreCheckedBeforeValuesAreUnpacked) {
+#ifndef CREMA_HAVE_ZIP
+  GTEST_SKIP() << "this build has no minizip";
+#endif
+  WriteArrays(temp_.File("x.npz"), std::vector<NamedArrayView>{{"a", a_.view()}});
+  std::string bytes = temp_.Read("x.npz");
+  bytes.replace(bytes.find("(2, 3"), 5, "(9, 3");
+  temp_.Write("x.npz", bytes);
+  try {
+    ReadArrays(temp_.File("x.npz"));
+    ADD_FAILURE() << "was read";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("asks for 216 bytes, and 48 are there"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST_F(ArrayFiles, Hdf5AndBack) {
 #ifndef CREMA_HAVE_HDF5
   GTEST_SKIP() << "this build has no HDF5";
 #endif
   ExpectBack(temp_.File("x.h5"));
+  EXPECT_EQ(ArrayNames(temp_.File("x.h5")), (std::vector<std::string>{"a", "b"}));
+  const std::string wanted = "b";
+  EXPECT_EQ(ReadArrays(temp_.File("x.h5"), std::span(&wanted, 1)).size(), 1U);
   ExpectDamaged(temp_.Write("cut.h5", temp_.Read("x.h5").substr(0, 900)));
+  try {
+    ReadArrays(temp_.File("none.h5"));
+    ADD_FAILURE() << "was read";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotFound) << error.what();
+  }
 }
 
 TEST_F(ArrayFiles, NpyHoldsOne) {

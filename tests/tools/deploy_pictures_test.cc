@@ -183,6 +183,20 @@ TEST_F(DeployPictures, FilmsHaveFramesAndTimes) {
   const ProcessResult masks = Deploy("segment", {"--masks=masks", "film.avi"});
   EXPECT_EQ(masks.exit_code, 0) << masks.err;
   EXPECT_TRUE(fs::exists(temp_.File("masks/film-000004.png")));
+  EXPECT_EQ(masks.err.find("cut off"), std::string::npos) << masks.err;
+}
+
+TEST_F(DeployPictures, FilmsThatAreCutOffAreTold) {
+#ifndef CREMA_HAVE_VIDEO
+  GTEST_SKIP() << "this build has no videoio";
+#endif
+  WriteFilm("film.avi", 20);
+  const std::string film = temp_.Read("film.avi");
+  temp_.Write("film.avi", film.substr(0, film.size() * 13 / 20));
+  const ProcessResult result = Deploy("classify", {"--top=1", "film.avi"});
+  EXPECT_GT(std::ranges::count(result.out, '\n'), 0) << result.err;
+  EXPECT_NE(result.err.find("says that it has 20; is it cut off?"), std::string::npos)
+      << result.err;
 }
 
 TEST_F(DeployPictures, BrokenFilmsAndNoCamera) {

@@ -138,6 +138,42 @@ int RunAndMeasure(const std::vector<std::string>& arguments,
   return code;
 }
 
+// Full disks are told at the end only; a command without its answers has not succeeded.
+int WithStdoutWritten(int code) {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (written) return code;
+  const int failure = Report(Error({ErrorCode::kIoFailure,
+                                    {},
+                                    "standard output cannot be written: what was printed is not "
+                                    "whole; is the disk full, or the output closed?"}));
+  return code == 0 ? failure : code;
+}
+
+int RunReported(int argc, char** argv, const char* usage,
+                const std::function<int(std::vector<std::string>)>& body) {
+  try {
+    for (int i = 1; i < argc; ++i) {
+      const std::string_view word = argv[i];
+      if (word == "--help" || word == "-help" || word == "-h") {
+        PrintHelp(argv[0], usage);
+        return 0;
+      }
+      if (word == "--") break;
+    }
+    LengthenFlags(argc, argv);
+    RefuseUnknownFlags(argc, argv);
+    google::ParseCommandLineFlags(&argc, &argv, true);
+    StartLog(argv[0]);
+    return RunAndMeasure(std::vector<std::string>(argv + 1, argv + argc), body);
+  } catch (const Error& error) {
+    return Report(error);
+  } catch (const std::bad_alloc&) {
+    return Report(Error({ErrorCode::kOutOfMemory, {}, "out of memory"}));
+  } catch (const std::exception& error) {
+    return Report(Error({ErrorCode::kInternal, {}, StrCat("internal error: ", error.what())}));
+  }
+}
+
 }  // namespace
 
 int CheckedThreads(int threads) {
@@ -165,27 +201,7 @@ int RunTool(int argc, char** argv, const char* usage,
             const std::function<int(std::vector<std::string>)>& body) {
   // Writing beyond `ulimit -f` is then an error as on a full disk, and does not kill the command.
   std::signal(SIGXFSZ, SIG_IGN);
-  try {
-    for (int i = 1; i < argc; ++i) {
-      const std::string_view word = argv[i];
-      if (word == "--help" || word == "-help" || word == "-h") {
-        PrintHelp(argv[0], usage);
-        return 0;
-      }
-      if (word == "--") break;
-    }
-    LengthenFlags(argc, argv);
-    RefuseUnknownFlags(argc, argv);
-    google::ParseCommandLineFlags(&argc, &argv, true);
-    StartLog(argv[0]);
-    return RunAndMeasure(std::vector<std::string>(argv + 1, argv + argc), body);
-  } catch (const Error& error) {
-    return Report(error);
-  } catch (const std::bad_alloc&) {
-    return Report(Error({ErrorCode::kOutOfMemory, {}, "out of memory"}));
-  } catch (const std::exception& error) {
-    return Report(Error({ErrorCode::kInternal, {}, StrCat("internal error: ", error.what())}));
-  }
+  return WithStdoutWritten(RunReported(argc, argv, usage, body));
 }
 
 }  // namespace crema::tools

@@ -53,6 +53,8 @@ void WithType(DType dtype, const Body& body) {
   Fail(ErrorCode::kUnsupported, StrCat("arrays of ", NameOf(dtype), " cannot be cast"));
 }
 
+bool CanCast(DType dtype) { return dtype != DType::kF16 && dtype != DType::kBF16; }
+
 // Values that the other type does not have are refused.
 Tensor Cast(const ConstTensorView& from, DType dtype, const std::string& what) {
   Tensor to(from.shape(), dtype);
@@ -90,13 +92,26 @@ Tensor Fitted(const BlobInfo& blob, Tensor value, const std::string& what) {
                 one_sample ? "; one sample needs an axis of 1 in front: x[numpy.newaxis]" : ""));
   }
   if (view.dtype() == blob.dtype) return value;
-  if (!FLAGS_cast) {
+  if (!FLAGS_cast || !CanCast(view.dtype())) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat(what, " holds ", NameOf(view.dtype()), ", but the input is ", Describe(blob),
-                "; save it with .astype(numpy.", NameOf(blob.dtype), "), or give --cast"));
+                "; save it with .astype(numpy.", NameOf(blob.dtype), ")",
+                CanCast(view.dtype()) ? ", or give --cast" : ""));
   }
   return Cast(view, blob.dtype, what);
 }
+
+// "data=x.npy", or "x.npy", which has no name.
+struct InputEntry {
+  explicit InputEntry(const std::string& entry) : path(entry) {
+    const size_t equals = entry.find('=');
+    if (equals == std::string::npos || equals == 0) return;
+    name = entry.substr(0, equals);
+    path = entry.substr(equals + 1);
+  }
+  std::string name;
+  std::string path;
+};
 
 class InputSet {
  public:
@@ -104,26 +119,27 @@ class InputSet {
     for (const BlobInfo& blob : model.inputs()) names_.push_back(blob.name);
   }
 
-  // "data=x.npy", "x.npy".
-  void Add(const std::string& entry) {
-    const size_t equals = entry.find('=');
-    const bool named = equals != std::string::npos && equals > 0;
-    const std::string name = named ? entry.substr(0, equals) : "";
-    const std::string path = named ? entry.substr(equals + 1) : entry;
-    std::vector<NamedArray> arrays = ReadArrays(path);
-    if (arrays.empty()) Fail(ErrorCode::kDataLoss, "has no arrays", {.file = path});
-    if (arrays.size() == 1 && (named || names_.size() == 1)) {
-      Take(named ? name : names_[0], std::move(arrays[0].value), path);
+  // Reads nothing but what an input takes.
+  void Add(const InputEntry& entry) {
+    const std::string& name = entry.name;
+    const std::string& path = entry.path;
+    const bool named = !name.empty();
+    std::vector<std::string> there = ArrayNames(path);
+    if (there.empty()) Fail(ErrorCode::kDataLoss, "has no arrays", {.file = path});
+    if (there.size() == 1 && (named || names_.size() == 1)) {
+      const std::string& input = named ? name : names_[0];
+      CheckName(input);
+      Take(input, std::move(ReadArrays(path, there)[0].value), path);
       return;
     }
-    bool any = false;
-    for (NamedArray& array : arrays) {
-      const bool wanted = named ? array.name == name : std::ranges::count(names_, array.name) > 0;
-      if (!wanted) continue;
-      any = true;
+    std::erase_if(there, [&](const std::string& array) {
+      return named ? array != name : std::ranges::count(names_, array) == 0;
+    });
+    for (const std::string& array : there) CheckName(array);
+    for (NamedArray& array : ReadArrays(path, there)) {
       Take(array.name, std::move(array.value), path);
     }
-    if (any) return;
+    if (!there.empty()) return;
     Fail(ErrorCode::kInvalidArgument,
          StrCat(path, named ? StrCat(" has no array '", name, "'")
                             : " has no array of the name of an input; its inputs are " +
@@ -140,9 +156,8 @@ class InputSet {
   }
 
  private:
-  void Take(const std::string& name, Tensor value, const std::string& path) {
-    const auto blob = std::ranges::find(model_.inputs(), name, &BlobInfo::name);
-    if (blob == model_.inputs().end()) {
+  void CheckName(const std::string& name) const {
+    if (std::ranges::count(names_, name) == 0) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("the net has no input '", name, "'", DidYouMean(name, names_),
                   "; its inputs: ", Join(names_, " ")));
@@ -150,6 +165,10 @@ class InputSet {
     if (std::ranges::count(inputs_, name, &NamedOutput::name) > 0) {
       Fail(ErrorCode::kInvalidArgument, StrCat("input '", name, "' is given twice"));
     }
+  }
+
+  void Take(const std::string& name, Tensor value, const std::string& path) {
+    const auto blob = std::ranges::find(model_.inputs(), name, &BlobInfo::name);
     const std::string what = StrCat("'", name, "' of ", path);
     inputs_.push_back({name, Fitted(*blob, std::move(value), what)});
   }
@@ -191,9 +210,15 @@ std::vector<std::string> ValuesOfFlag(const std::string& flag) {
 
 bool HasInputFiles() { return !FLAGS_input.empty(); }
 
+std::vector<std::string> InputFiles() {
+  std::vector<std::string> paths;
+  for (const std::string& entry : ValuesOfFlag("input")) paths.push_back(InputEntry(entry).path);
+  return paths;
+}
+
 std::vector<NamedOutput> InputsOfFlags(const Model& model) {
   InputSet inputs(model);
-  for (const std::string& entry : ValuesOfFlag("input")) inputs.Add(entry);
+  for (const std::string& entry : ValuesOfFlag("input")) inputs.Add(InputEntry(entry));
   return inputs.Finish();
 }
 

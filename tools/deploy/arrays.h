@@ -12,6 +12,9 @@ namespace crema::tools {
 // Whether --input was given.
 bool HasInputFiles();
 
+// The paths that --input names.
+std::vector<std::string> InputFiles();
+
 // The arrays of --input=NAME=FILE or --input=FILE, which may be given several times, for the inputs
 // of the model; names that are none of its inputs are ignored where a file has several arrays.
 // Throws kInvalidArgument for inputs that are missing, twice, or of other elements or axes than the

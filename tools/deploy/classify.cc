@@ -7,6 +7,7 @@
 #include "data/image/draw_boxes.h"
 #include "deploy/actions.h"
 #include "deploy/answers.h"
+#include "deploy/drawings.h"
 #include "deploy/options.h"
 #include "serving/classifier.h"
 
@@ -75,7 +76,7 @@ class ClassifyWorker final : public PictureWorker {
 int Classify(const std::vector<std::string>& arguments) {
   if (FLAGS_top < 1) Fail(ErrorCode::kInvalidArgument, StrCat("--top is ", FLAGS_top));
   const ModelNames names = ModelOfFlags();
-  PictureSources(arguments);  // what is wrong there is told before the model is read
+  CheckPictureFlags(arguments);
   const Registry registry = BuiltinRegistry();
   const Classifier classifier(OpenModel(names, registry, ModelOptionsOfFlags()), FLAGS_output);
   const Preprocessing preprocessing = PreprocessingOfFlags(classifier.image_model());

@@ -8,6 +8,7 @@
 #include "deploy/actions.h"
 #include "deploy/answers.h"
 #include "deploy/detect_options.h"
+#include "deploy/drawings.h"
 #include "deploy/options.h"
 #include "serving/detector.h"
 
@@ -86,7 +87,7 @@ std::shared_ptr<const Model> OpenDetector(const ModelNames& names, const Registr
 int Detect(const std::vector<std::string>& arguments) {
   const ModelNames names = ModelOfFlags();
   CheckDetectFlags();
-  PictureSources(arguments);  // what is wrong there is told before the model is read
+  CheckPictureFlags(arguments);
   const Registry registry = BuiltinRegistry();
   const Detector detector(OpenDetector(names, registry), FLAGS_confidence);
   const Preprocessing preprocessing = PreprocessingOfFlags(detector.image_model());

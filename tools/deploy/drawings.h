@@ -14,7 +14,8 @@ namespace crema::tools {
 // --draw: the picture of each source. Thread safety: const methods.
 class DrawingPaths {
  public:
-  // Makes the folder. Throws kInvalidArgument where two would have the same name.
+  // Makes the folder. Throws kInvalidArgument where two would have the same name, and where one
+  // would replace a source.
   explicit DrawingPaths(const std::vector<PictureSource>& sources);
 
   bool wanted() const { return !paths_.empty(); }
@@ -37,6 +38,9 @@ class DrawnFilms {
   int height_ = 0;
   int width_ = 0;
 };
+
+// Throws what PictureSources and DrawingPaths throw, before a model is read for nothing.
+void CheckPictureFlags(const std::vector<std::string>& arguments);
 
 // "film.avi" and frame 12 become "film-000012.png" (with that end).
 std::string FramePath(const std::string& film, int64_t frame, const std::string& end);

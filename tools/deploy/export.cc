@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 
+#include "common/json.h"
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -121,6 +123,20 @@ ModelCard CardOf(const std::shared_ptr<const Model>& model) {
   return card;
 }
 
+void PrintExported(const std::string& path, const ModelCard& card) {
+  std::error_code error;
+  const uintmax_t bytes = std::filesystem::file_size(path, error);
+  if (FLAGS_json) {
+    std::printf("{\"file\": %s, \"name\": %s, \"task\": %s, \"bytes\": %ju}\n",
+                JsonString(path).c_str(), JsonString(card.name).c_str(),
+                card.task.empty() ? "null" : JsonString(card.task).c_str(), bytes);
+    return;
+  }
+  std::printf("%s: %s%s%s, %.1f MiB\n", path.c_str(), card.name.c_str(),
+              card.task.empty() ? "" : ", to ", card.task.c_str(),
+              static_cast<double>(bytes) / (1 << 20));
+}
+
 }  // namespace
 
 int Export(const std::vector<std::string>& arguments) {
@@ -146,10 +162,7 @@ int Export(const std::vector<std::string>& arguments) {
     model = MakeModel(ready, names, card, registry, options, NullSink());
   }
   ExportModel(model, path);
-  std::error_code error;
-  std::printf("%s: %s%s%s, %.1f MiB\n", path.c_str(), card.name.c_str(),
-              card.task.empty() ? "" : ", to ", card.task.c_str(),
-              static_cast<double>(std::filesystem::file_size(path, error)) / (1 << 20));
+  PrintExported(path, card);
   return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "common/interrupt.h"
 #include "common/json.h"
 #include "common/lines.h"
+#include "common/log.h"
 #include "core/strings.h"
 #include "deploy/options.h"
 #include "format/file.h"
@@ -59,6 +60,17 @@ std::vector<std::string> InFolder(const std::string& folder) {
   std::ranges::sort(inside);
   return inside;
 }
+
+#ifdef CREMA_HAVE_OPENCV
+// Some kinds of files only estimate their frames.
+void WarnIfCutOff(const std::string& name, int64_t frames, uint64_t promised) {
+  const auto read = static_cast<uint64_t>(frames);
+  if (promised <= read + 1 + promised / 50) return;
+  ToolLog().Write(Severity::kWarning,
+                  StrCat(name, ": has ", frames, " frames, and says that it has ", promised,
+                         "; is it cut off?"));
+}
+#endif
 
 }  // namespace
 
@@ -167,7 +179,10 @@ std::optional<InputPicture> PictureReader::NextFrame() {
   picture.frame = film_->frame;
   try {
     if (!film_->reader.Grab()) {
-      if (film_->frame > 0) return std::nullopt;
+      if (film_->frame > 0) {
+        WarnIfCutOff(picture.name, film_->frame, film_->reader.PromisedFrames());
+        return std::nullopt;
+      }
       Fail(ErrorCode::kDataLoss, StrCat(picture.name, ": not one frame can be read"));
     }
     picture.seconds = film_->Seconds();

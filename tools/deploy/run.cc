@@ -2,12 +2,14 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <span>
 
 #include "common/json.h"
 #include "common/tool.h"
 #include "core/strings.h"
 #include "deploy/actions.h"
 #include "deploy/arrays.h"
+#include "deploy/kept_files.h"
 #include "deploy/options.h"
 #include "format/tensor_files.h"
 #include "serving/model_batches.h"
@@ -15,24 +17,32 @@
 namespace crema::tools {
 namespace {
 
+// As NumPy's min, mean and max: one NaN makes all of them NaN, and so does an array of nothing.
 struct Range {
-  double least = std::numeric_limits<double>::infinity();
-  double most = -std::numeric_limits<double>::infinity();
-  double sum = 0;
+  double least = std::numeric_limits<double>::quiet_NaN();
+  double mean = std::numeric_limits<double>::quiet_NaN();
+  double most = std::numeric_limits<double>::quiet_NaN();
 };
 
+template <typename T>
+Range RangeOfType(const ConstTensorView& view) {
+  const std::span values(static_cast<const T*>(view.raw()), static_cast<size_t>(view.count()));
+  const bool has_nan = std::ranges::any_of(values, [](T value) { return value != value; });
+  if (values.empty() || has_nan) return {};
+  const auto [least, most] = std::ranges::minmax(values);
+  double sum = 0;
+  for (const T value : values) sum += static_cast<double>(value);
+  return {static_cast<double>(least), sum / static_cast<double>(values.size()),
+          static_cast<double>(most)};
+}
+
 Range RangeOf(const ConstTensorView& view) {
-  Range range;
-  const auto add = [&](auto values) {
-    for (const auto value : values) {
-      range.least = std::min(range.least, double{value});
-      range.most = std::max(range.most, double{value});
-      range.sum += double{value};
-    }
-  };
-  if (view.dtype() == DType::kF32) add(view.span<float>());
-  if (view.dtype() == DType::kF64) add(view.span<double>());
-  return range;
+  if (view.dtype() == DType::kF32) return RangeOfType<float>(view);
+  if (view.dtype() == DType::kF64) return RangeOfType<double>(view);
+  if (view.dtype() == DType::kU8) return RangeOfType<uint8_t>(view);
+  if (view.dtype() == DType::kI32) return RangeOfType<int32_t>(view);
+  if (view.dtype() == DType::kI64) return RangeOfType<int64_t>(view);
+  return {};
 }
 
 void Print(const std::vector<NamedOutput>& outputs) {
@@ -40,16 +50,16 @@ void Print(const std::vector<NamedOutput>& outputs) {
   for (const NamedOutput& output : outputs) {
     const ConstTensorView view = output.value.view();
     const Range range = RangeOf(view);
-    const double mean = range.sum / static_cast<double>(view.count());
     if (FLAGS_json) {
       std::vector<std::string> extents;
       for (int64_t extent : view.shape().dims()) extents.push_back(std::to_string(extent));
       json += StrCat(json.size() == 1 ? "" : ", ", JsonString(output.name), ": {\"shape\": [",
                      Join(extents, ", "), "], \"min\": ", JsonNumber(range.least),
-                     ", \"mean\": ", JsonNumber(mean), ", \"max\": ", JsonNumber(range.most), "}");
+                     ", \"mean\": ", JsonNumber(range.mean), ", \"max\": ", JsonNumber(range.most),
+                     "}");
     } else {
       std::printf("%s: %s, min %g, mean %g, max %g\n", output.name.c_str(),
-                  ToString(view.shape()).c_str(), range.least, mean, range.most);
+                  ToString(view.shape()).c_str(), range.least, range.mean, range.most);
     }
   }
   if (FLAGS_json) std::printf("%s}\n", json.c_str());
@@ -61,6 +71,7 @@ int RunNet(const std::vector<std::string>& arguments) {
   RefusePositional(arguments);
   const ModelNames names = ModelOfFlags();
   RequireFlag(HasInputFiles() ? "yes" : "", "input");
+  KeptFiles(InputFiles()).RefuseToReplace("output", FLAGS_output);
   const Registry registry = BuiltinRegistry();
   const auto model = OpenModel(names, registry, ModelOptionsOfFlags(ThreadsOfFlag()));
   if (!FLAGS_output.empty()) CheckArraysPath(FLAGS_output, model->outputs().size());

@@ -12,6 +12,7 @@
 #include "deploy/actions.h"
 #include "deploy/answers.h"
 #include "deploy/drawings.h"
+#include "deploy/kept_files.h"
 #include "deploy/options.h"
 #include "format/file.h"
 #include "serving/segmenter.h"
@@ -45,10 +46,12 @@ std::vector<std::string> MaskPaths(const std::vector<PictureSource>& sources) {
   if (error || !fs::is_directory(FLAGS_masks)) {
     Fail(ErrorCode::kInvalidArgument, StrCat("--masks: ", FLAGS_masks, " must be a folder"));
   }
+  const KeptFiles kept(sources);
   std::set<std::string> taken;
   for (const PictureSource& source : sources) {
     const std::string stem = source.name == "-" ? "stdin" : fs::path(source.name).stem().string();
     paths.push_back((fs::path(FLAGS_masks) / (stem + ".png")).string());
+    kept.RefuseToReplace("masks", paths.back());
     if (taken.insert(paths.back()).second) continue;
     Fail(ErrorCode::kInvalidArgument, StrCat("--masks: two images would become ", paths.back()));
   }
@@ -134,6 +137,7 @@ class SegmentWorker final : public PictureWorker {
 
 int Segment(const std::vector<std::string>& arguments) {
   const ModelNames names = ModelOfFlags();
+  CheckPictureFlags(arguments);
   const std::vector<std::string> masks = MaskPaths(PictureSources(arguments));
   const Registry registry = BuiltinRegistry();
   const Segmenter segmenter(OpenModel(names, registry, ModelOptionsOfFlags()), FLAGS_output);

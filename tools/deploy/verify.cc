@@ -11,6 +11,7 @@
 #include "deploy/actions.h"
 #include "deploy/arrays.h"
 #include "deploy/detect_options.h"
+#include "deploy/kept_files.h"
 #include "deploy/options.h"
 #include "deploy/pictures.h"
 #include "deploy/verify_parts.h"
@@ -44,6 +45,7 @@ void CheckFlags() {
   if (FLAGS_record && FLAGS_recording.empty()) {
     Fail(ErrorCode::kInvalidArgument, "--record needs --recording=FILE to write");
   }
+  if (FLAGS_record) KeptFiles(InputFiles()).RefuseToReplace("recording", FLAGS_recording);
   if (!FLAGS_recording.empty() && !FLAGS_against.empty()) {
     Fail(ErrorCode::kInvalidArgument, "--recording and --against are two ways; give one");
   }
@@ -60,7 +62,19 @@ std::vector<NamedOutput> GivenInputs(const Model& model) {
   return HasInputFiles() ? InputsOfFlags(model) : RandomInputs(model, FLAGS_samples, 1);
 }
 
+// A file has one array of a name.
+void RefuseOutputsThatAreInputs(const Model& model) {
+  for (const BlobInfo& blob : model.outputs()) {
+    if (std::ranges::count(model.inputs(), blob.name, &BlobInfo::name) == 0) continue;
+    Fail(
+        ErrorCode::kInvalidArgument,
+        StrCat("--record: '", blob.name, "' is an input and an output of the net, and a recording ",
+               "has one array of a name; give the output a name of its own"));
+  }
+}
+
 int Record(const Model& model, ModelRunner* runner) {
+  RefuseOutputsThatAreInputs(model);
   const std::vector<NamedOutput> inputs = GivenInputs(model);
   const std::vector<NamedOutput> outputs = RunOnArrays(model, runner, ViewsOf(inputs), 0);
   std::vector<NamedArrayView> arrays;
@@ -68,8 +82,10 @@ int Record(const Model& model, ModelRunner* runner) {
     for (const NamedOutput& array : *side) arrays.push_back({array.name, array.value.view()});
   }
   WriteArrays(FLAGS_recording, arrays);
-  std::printf("recorded %zu inputs and %zu outputs to %s\n", inputs.size(), outputs.size(),
-              FLAGS_recording.c_str());
+  std::printf(FLAGS_json ? "{\"inputs\": %zu, \"outputs\": %zu, \"recording\": %s}\n"
+                         : "recorded %zu inputs and %zu outputs to %s\n",
+              inputs.size(), outputs.size(),
+              FLAGS_json ? JsonString(FLAGS_recording).c_str() : FLAGS_recording.c_str());
   return 0;
 }
 
@@ -82,7 +98,12 @@ ConstTensorView Recorded(const std::vector<NamedArray>& arrays, const std::strin
 }
 
 int CompareWithRecording(const Model& model, ModelRunner* runner) {
-  const std::vector<NamedArray> arrays = ReadArrays(FLAGS_recording);
+  std::vector<std::string> names = ArrayNames(FLAGS_recording);
+  std::erase_if(names, [&](const std::string& name) {
+    return std::ranges::count(model.inputs(), name, &BlobInfo::name) == 0 &&
+           std::ranges::count(model.outputs(), name, &BlobInfo::name) == 0;
+  });
+  const std::vector<NamedArray> arrays = ReadArrays(FLAGS_recording, names);
   std::vector<NamedTensor> inputs;
   for (const BlobInfo& blob : model.inputs()) {
     inputs.push_back({blob.name, Recorded(arrays, blob.name)});
@@ -167,7 +188,10 @@ int Verify(const std::vector<std::string>& arguments) {
   const Registry registry = BuiltinRegistry();
   const auto model = OpenModel(names, registry, ModelOptionsOfFlags(ThreadsOfFlag()));
   if (FLAGS_recording.empty()) {
-    std::printf("%s computes what was recorded in it\n", FLAGS_model.c_str());
+    const std::string line =
+        FLAGS_json ? StrCat("{\"model\": ", JsonString(FLAGS_model), ", \"fits\": true}")
+                   : StrCat(FLAGS_model, " computes what was recorded in it");
+    std::printf("%s\n", line.c_str());
     return 0;
   }
   ModelRunner runner(model);
