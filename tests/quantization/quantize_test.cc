@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "core/memory_format.h"
 #include "core/strings.h"
@@ -213,6 +214,61 @@ TEST_F(Quantize, KeepsLayersAsAsked) {
   EXPECT_NE(refused.find("no layer 'bb'"), std::string::npos) << refused;
 }
 
+TEST_F(Quantize, KeepsLayersWithoutProductsToo) {
+  if (!HasRows()) GTEST_SKIP() << "this build or processor has no rows on bytes";
+  QuantizeOptions options;
+  options.keep_float = {"p", "rb"};
+  const auto plan = PlanOf(Run(options).net);
+  for (const std::string& name : options.keep_float) {
+    const auto layer = std::ranges::find(plan->layers, name, &PlannedLayer::name);
+    ASSERT_NE(layer, plan->layers.end()) << name << " is done by another layer";
+    EXPECT_LT(layer->absorbed_by, 0) << name;
+    EXPECT_TRUE(layer->kernel == nullptr || !layer->kernel->name.starts_with("int8")) << name;
+  }
+}
+
+TEST_F(Quantize, KeepsPrecisionsThatTheNetSays) {
+  const std::map<std::string, Precision> wanted = {{"b", FP32}, {"g", BF16}, {"p", FP32}};
+  for (LayerParameter& layer : *net_.mutable_layer()) {
+    if (wanted.contains(layer.name())) layer.set_precision(wanted.at(layer.name()));
+  }
+  const QuantizeResult result = Run();
+  EXPECT_EQ(result.report.Quantized(), 5) << result.report.Text();
+  EXPECT_NE(result.report.Text().find("float: as the net says"), std::string::npos);
+  for (const LayerParameter& layer : result.net.layer()) {
+    const bool said = wanted.contains(layer.name());
+    ASSERT_EQ(layer.has_precision(), said) << layer.name();
+    if (said) {
+      EXPECT_EQ(layer.precision(), wanted.at(layer.name())) << layer.name();
+    }
+  }
+}
+
+// 'b' is some 400 times as large as 'a', which others read as well.
+TEST_F(Quantize, ASmallBlobIsNotJoinedToAMuchLargerOne) {
+  net_ = ParseNet(R"(
+layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 3 dim: 16 dim: 16 } } }
+layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 32
+  kernel_size: 3 pad: 1 weight_filler { type: 'gaussian' std: 0.1 } } }
+layer { name: 'ra' type: 'ReLU' bottom: 'a' top: 'a' }
+layer { name: 'b' type: 'Convolution' bottom: 'x' top: 'b' convolution_param { num_output: 32
+  kernel_size: 3 pad: 1 weight_filler { type: 'gaussian' std: 40 } } }
+layer { name: 'rb' type: 'ReLU' bottom: 'b' top: 'b' }
+layer { name: 'j' type: 'Concat' bottom: 'a' bottom: 'b' top: 'j' }
+layer { name: 'cj' type: 'Convolution' bottom: 'j' top: 'cj' convolution_param { num_output: 32
+  kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }
+layer { name: 'ca' type: 'Convolution' bottom: 'a' top: 'ca' convolution_param { num_output: 32
+  kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } })",
+                  "net.prototxt")
+             .net;
+  weights_ = Weights::Make(*PlanOf(net_), 3);
+  const QuantizeResult result = Run();
+  EXPECT_EQ(result.report.Quantized(), 4) << result.report.Text();
+  for (const QuantizedLayer& output : result.report.outputs) {
+    EXPECT_LT(output.accumulated_error, 0.1) << result.report.Text();
+  }
+}
+
 TEST_F(Quantize, OtherRulesGiveRangesToo) {
   for (const RangeRule rule : {RangeRule::kEntropy, RangeRule::kLargest}) {
     QuantizeOptions options;
@@ -291,6 +347,42 @@ TEST_F(Int8Plans, AreRefusedWithRangesThatContradictEachOther) {
   EXPECT_NE(Problem(net).find("no range"), std::string::npos) << Problem(net);
   conv->mutable_int8()->mutable_top(0)->set_max(-1);
   EXPECT_NE(Problem(net).find("above 0"), std::string::npos) << Problem(net);
+}
+
+// Ranges may be there of some layers only.
+TEST_F(Int8Plans, TakeTheRangeOfAReluWhoseLeaderHasNone) {
+  NetParameter net = Run().net;
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    if (layer.name() == "b") layer.clear_int8();
+    if (layer.name() == "rb") layer.mutable_int8()->clear_bottom();
+  }
+  EXPECT_EQ(Problem(net), "");
+  EXPECT_LT(RelativeError(OutputOf(net_, 2), OutputOf(net, 2)), 0.05);
+}
+
+TEST_F(Int8Plans, ASplitWithARangeOfItsOwnPassesNoBytes) {
+  NetParameter net = ParseNet(R"(precision: INT8
+layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 64 dim: 32 dim: 32 } } }
+layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 64
+  kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }
+layer { name: 's' type: 'Split' bottom: 'a' top: 's' top: 't' }
+layer { name: 'b' type: 'Convolution' bottom: 's' top: 'b' convolution_param { num_output: 64
+  kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }
+layer { name: 'd' type: 'Convolution' bottom: 't' top: 'd' convolution_param { num_output: 64
+  kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }
+layer { name: 'sum' type: 'Eltwise' bottom: 'b' bottom: 'd' top: 'ip' })",
+                              "net.prototxt")
+                         .net;
+  net_ = net;
+  net_.clear_precision();
+  weights_ = Weights::Make(*PlanOf(net_), 3);
+  net = Run().net;
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    Int8Ranges* ranges = layer.mutable_int8();
+    if (layer.name() == "s") ranges->mutable_top(0)->set_max(2 * ranges->top(0).max());
+    if (layer.name() == "b") ranges->mutable_bottom(0)->set_max(2 * ranges->bottom(0).max());
+  }
+  EXPECT_LT(RelativeError(OutputOf(net_, 2), OutputOf(net, 2)), 0.05);
 }
 
 TEST_F(Int8Plans, OfOtherExtentsAndWithoutPassesAreTheSame) {
