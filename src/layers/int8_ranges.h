@@ -2,10 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
+#include "core/strings.h"
 #include "graph/precision.h"
 #include "graph/registry.h"
 #include "math/int8_copy.h"
+#include "math/int8_weights.h"
 
 namespace crema {
 
@@ -41,6 +45,13 @@ inline Support SupportsInt8Pixels(const KernelQuery& query, size_t bottoms, size
     if (input.shape.axes() != 4) return Support::No("is for N x C x H x W");
   }
   return {};
+}
+
+// Of the layer's first input, with that many products in each sum.
+inline Support SumsAreExact(const KernelQuery& query, int64_t products) {
+  const int64_t largest = InputScale(query.layer, 0).is_signed ? 128 : 255;
+  if (products <= std::numeric_limits<int32_t>::max() / (largest * LargestInt8Weight())) return {};
+  return Support::No(StrCat("sums of ", products, " products of bytes may exceed 32 bits"));
 }
 
 // Row "int8 by floats" of any layer of N x C x H x W blobs with ranges: it widens its inputs, calls

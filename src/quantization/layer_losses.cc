@@ -68,6 +68,13 @@ std::vector<float> PlainFloats(const TensorView& view, MemoryFormat format,
   return plain;
 }
 
+// Whether `maker` is the ReLU that was fused into `layer`.
+bool IsReluBehind(const Plan& plain, const PlannedLayer& maker, const PlannedLayer& layer) {
+  if (!layer.layer->param().has_fused_relu_param() || maker.type->name != "ReLU") return false;
+  const int read = plain.values[Index(maker.inputs[0])].producer;
+  return plain.layers[Index(read)].name() == layer.name();
+}
+
 }  // namespace
 
 void Loss::Add(std::span<const float> right, std::span<const float> other) {
@@ -132,8 +139,7 @@ void AccumulatedLosses::AfterForward(size_t n, const ForwardArgs& args) {
   if (wanted < 0 || value.spec.dtype != DType::kF32) return;
   const PlannedLayer& maker =
       right_.plan().layers[Index(right_.plan().values[Index(wanted)].producer)];
-  const bool fused = layer.layer->param().has_fused_relu_param();
-  if (maker.name() != last.name() && !fused) return;
+  if (maker.name() != last.name() && !IsReluBehind(right_.plan(), maker, layer)) return;
   const ConstTensorView right = right_.Data(value.name);
   if (right.empty() || right.dtype() != DType::kF32 || right.count() != args.outputs[0].count()) {
     return;

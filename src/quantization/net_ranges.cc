@@ -18,7 +18,7 @@ bool KeepsBytes(const PlannedLayer& layer) {
   if (type == "Pooling") {
     return layer.layer->param().pooling_param().pool() == PoolingParameter::MAX;
   }
-  return type == "Concat" || type == "Dropout";
+  return type == "Dropout";
 }
 
 // Values that are one set.
@@ -40,6 +40,90 @@ float MagnitudeOf(const ValueHistogram& histogram, const QuantizeOptions& option
   if (options.rule == RangeRule::kPercentile) return PercentileRange(histogram, options.percentile);
   return EntropyRange(histogram, histogram.lowest() < 0 ? 128 : 256);
 }
+
+// Joins values that must have one range, and gives each set the largest of theirs.
+class RangeFinder {
+ public:
+  RangeFinder(const Plan& plan, const NetHistograms& histograms, const QuantizeOptions& options)
+      : plan_(plan),
+        histograms_(histograms),
+        options_(options),
+        sets_(plan.values.size()),
+        magnitudes_(plan.values.size()) {
+    std::map<const ValueHistogram*, float> known;  // one histogram has several names
+    for (size_t v = 0; v < magnitudes_.size(); ++v) {
+      const ValueHistogram& histogram = HistogramOf(v);
+      if (histogram.count() == 0) continue;
+      const auto [magnitude, fresh] = known.try_emplace(&histogram, 0.0F);
+      if (fresh) magnitude->second = MagnitudeOf(histogram, options);
+      magnitudes_[v] = magnitude->second;
+    }
+  }
+
+  std::vector<Int8Range> Find() {
+    for (const PlannedLayer& layer : plan_.layers) {
+      if (layer.inputs.empty()) continue;
+      if (layer.info.view || layer.info.share) {
+        for (int v : layer.outputs) sets_.Join(v, layer.inputs[0]);
+      } else if (KeepsBytes(layer)) {
+        sets_.Join(layer.inputs[0], layer.outputs[0]);
+      }
+    }
+    ranges_ = RangesOf(&sets_);
+    for (const PlannedLayer& layer : plan_.layers) {
+      if (layer.type->name == "Concat") TryToJoin(layer);
+    }
+    return std::move(ranges_);
+  }
+
+ private:
+  const ValueHistogram& HistogramOf(size_t v) const { return histograms_.Of(static_cast<int>(v)); }
+
+  // A Concat copies bytes where all that it reads has one range. Where some of it would drown in
+  // that, each keeps its own and the Concat copies floats.
+  void TryToJoin(const PlannedLayer& concat) {
+    Sets joined = sets_;
+    for (int v : concat.inputs) joined.Join(v, concat.outputs[0]);
+    std::vector<Int8Range> ranges = RangesOf(&joined);
+    const int set = joined.Of(concat.outputs[0]);
+    for (size_t v = 0; v < ranges.size(); ++v) {
+      if (joined.Of(static_cast<int>(v)) != set || magnitudes_[v] <= 0) continue;
+      const double snr = SnrDb(v, ranges[v]);
+      if (snr < options_.least_snr_db && snr < SnrDb(v, ranges_[v])) return;
+    }
+    sets_ = std::move(joined);
+    ranges_ = std::move(ranges);
+  }
+
+  double SnrDb(size_t v, const Int8Range& range) const {
+    return RoundingSnrDb(HistogramOf(v), double{range.max()}, range.non_negative() ? 255 : 127);
+  }
+
+  // By value.
+  std::vector<Int8Range> RangesOf(Sets* sets) const {
+    std::vector<Int8Range> of_set(magnitudes_.size()), ranges(magnitudes_.size());
+    std::vector<bool> has_negative(magnitudes_.size(), false);
+    for (size_t v = 0; v < magnitudes_.size(); ++v) {
+      const size_t set = Index(sets->Of(static_cast<int>(v)));
+      if (magnitudes_[v] > of_set[set].max()) of_set[set].set_max(magnitudes_[v]);
+      has_negative[set] = has_negative[set] || HistogramOf(v).lowest() < 0;
+    }
+    for (size_t v = 0; v < ranges.size(); ++v) {
+      const size_t set = Index(sets->Of(static_cast<int>(v)));
+      if (of_set[set].max() <= 0) continue;
+      ranges[v] = of_set[set];
+      if (!has_negative[set]) ranges[v].set_non_negative(true);
+    }
+    return ranges;
+  }
+
+  const Plan& plan_;
+  const NetHistograms& histograms_;
+  const QuantizeOptions& options_;
+  Sets sets_;
+  std::vector<float> magnitudes_;  // by value; 0: none
+  std::vector<Int8Range> ranges_;
+};
 
 }  // namespace
 
@@ -110,35 +194,7 @@ void NetHistograms::CheckInputs() const {
 
 std::vector<Int8Range> RangesOf(const Plan& plan, const NetHistograms& histograms,
                                 const QuantizeOptions& options) {
-  Sets sets(plan.values.size());
-  for (const PlannedLayer& layer : plan.layers) {
-    if (layer.inputs.empty()) continue;
-    if (layer.info.view || layer.info.share) {
-      for (int v : layer.outputs) sets.Join(v, layer.inputs[0]);
-    } else if (KeepsBytes(layer)) {
-      for (int v : layer.inputs) sets.Join(v, layer.outputs[0]);
-    }
-  }
-  std::vector<Int8Range> of_set(plan.values.size());
-  std::vector<bool> has_negative(plan.values.size(), false);
-  std::map<const ValueHistogram*, float> magnitudes;  // one histogram has several names
-  for (size_t v = 0; v < plan.values.size(); ++v) {
-    const ValueHistogram& histogram = histograms.Of(static_cast<int>(v));
-    if (histogram.count() == 0) continue;
-    auto [known, fresh] = magnitudes.try_emplace(&histogram, 0.0F);
-    if (fresh) known->second = MagnitudeOf(histogram, options);
-    const size_t set = Index(sets.Of(static_cast<int>(v)));
-    if (known->second > of_set[set].max()) of_set[set].set_max(known->second);
-    has_negative[set] = has_negative[set] || histogram.lowest() < 0;
-  }
-  std::vector<Int8Range> ranges(plan.values.size());
-  for (size_t v = 0; v < ranges.size(); ++v) {
-    const size_t set = Index(sets.Of(static_cast<int>(v)));
-    if (of_set[set].max() <= 0) continue;
-    ranges[v] = of_set[set];
-    if (!has_negative[set]) ranges[v].set_non_negative(true);
-  }
-  return ranges;
+  return RangeFinder(plan, histograms, options).Find();
 }
 
 void WriteRanges(const Plan& plan, const std::vector<Int8Range>& ranges, NetParameter* net) {

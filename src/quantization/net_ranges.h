@@ -35,8 +35,9 @@ class NetHistograms final : public LayerObserver {
   std::map<int, ValueHistogram> histograms_;
 };
 
-// By value; those without `max` have none: they are not wanted, or 0 everywhere. What pooling,
-// Concat and Dropout read and give has one range.
+// By value; those without `max` have none: they are not wanted, or 0 everywhere. What Dropout and
+// pooling of maxima read and give has one range, and what a Concat does, unless some of it would
+// lose more than options.least_snr_db by that.
 std::vector<Int8Range> RangesOf(const Plan& plan, const NetHistograms& histograms,
                                 const QuantizeOptions& options);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -42,6 +43,17 @@ NetParameter InSinglePrecision(NetParameter net) {
   return net;
 }
 
+// Of the layers that are to compute otherwise than on bytes, by name.
+std::map<std::string, Precision> PrecisionsOf(const NetParameter& net) {
+  std::map<std::string, Precision> precisions;
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.has_precision() && layer.precision() != INT8 && !layer.name().empty()) {
+      precisions[layer.name()] = layer.precision();
+    }
+  }
+  return precisions;
+}
+
 class Quantizer {
  public:
   Quantizer(const NetParameter& net, const SourceMap& source, const NetState& state,
@@ -52,11 +64,13 @@ class Quantizer {
         weights_(std::move(weights)),
         inputs_(inputs),
         options_(options),
+        written_(PrecisionsOf(net)),
         plan_(PlanOf(InSinglePrecision(net), source, state, registry, options.threads, false)),
         session_(SessionOf(plan_, weights_, options.threads)) {}
 
   QuantizeResult Run() {
     CheckKept();
+    stays_float_.insert(options_.keep_float.begin(), options_.keep_float.end());
     FindRanges();
     MeasureOwn();
     result_.net = plan_->written;
@@ -64,6 +78,8 @@ class Quantizer {
     WriteRanges(*plan_, ranges_, &result_.net);
     for (LayerParameter& layer : *result_.net.mutable_layer()) {
       if (stays_float_.contains(layer.name())) layer.set_precision(FP32);
+      const auto written = written_.find(layer.name());
+      if (written != written_.end()) layer.set_precision(written->second);
     }
     if (result_.report.Quantized() == 0) {
       Fail(ErrorCode::kInvalidArgument,
@@ -123,6 +139,8 @@ class Quantizer {
                        .input_max = input.max()};
     if (std::ranges::find(options_.keep_float, row.name) != options_.keep_float.end()) {
       row.reason = "as asked";
+    } else if (written_.contains(row.name)) {
+      row.reason = "as the net says";
     } else if (layer.inputs.size() != 1) {
       row.reason = "has several inputs";
     } else if (!input.has_max()) {
@@ -177,6 +195,7 @@ class Quantizer {
   const std::shared_ptr<const Weights> weights_;
   const CalibrationInputs& inputs_;
   const QuantizeOptions& options_;
+  const std::map<std::string, Precision> written_;
   const std::shared_ptr<const Plan> plan_;
   Session session_;
   std::vector<Int8Range> ranges_;  // by value

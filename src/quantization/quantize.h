@@ -26,8 +26,9 @@ struct QuantizeOptions {
   // Layers whose own signal-to-noise ratio is below this stay in single precision: rounding of
   // their weights and of their input is then more than a tenth of what they give.
   double least_snr_db = 20;
-  std::vector<std::string> keep_float = {};  // layers that do in any case, by name
-  int64_t error_batches = 4;                 // of the list, at most, in which losses are measured
+  // Layers that do in any case, by name, as those do for which the net says another precision.
+  std::vector<std::string> keep_float = {};
+  int64_t error_batches = 4;  // of the list, at most, in which losses are measured
   int threads = 1;
 };
 

@@ -88,4 +88,21 @@ float PercentileRange(const ValueHistogram& histogram, double percent) {
   return largest;
 }
 
+double RoundingSnrDb(const ValueHistogram& histogram, double max, int steps) {
+  const double width = histogram.BinWidth(), step = max / steps;
+  double signal = 0, noise = 0;
+  // Without the first bin: zeros are exact.
+  for (size_t b = 1; b < kBins; ++b) {
+    const double v = (static_cast<double>(b) + 0.5) * width;
+    const double lost = v - std::min(std::nearbyint(v / step) * step, max);
+    // Numbers of a bin that several steps cover lie anywhere between two of them.
+    const double square = step < width && v < max ? step * step / 12 : lost * lost;
+    const auto count = static_cast<double>(histogram.bins()[b]);
+    signal += count * v * v;
+    noise += count * square;
+  }
+  if (noise == 0) return std::numeric_limits<double>::infinity();
+  return 10 * std::log10(signal / noise);
+}
+
 }  // namespace crema

@@ -27,4 +27,8 @@ float EntropyRange(const ValueHistogram& histogram, int steps);
 // 0 < percent <= 100.
 float PercentileRange(const ValueHistogram& histogram, double percent);
 
+// 10 log10 of signal / noise where those numbers become `steps` magnitudes over [0, max], `max`
+// above 0. Infinite where nothing is lost, and where all numbers are 0.
+double RoundingSnrDb(const ValueHistogram& histogram, double max, int steps);
+
 }  // namespace crema

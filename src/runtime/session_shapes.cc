@@ -98,6 +98,8 @@ void Session::Refit(const PlannedLayer& layer, Step* step) {
   if (layer.inputs.empty()) {
     BindForward(layer, step);
   } else if (!same) {
+    // Where that throws halfway, the next pass infers again whatever extents it has.
+    std::ranges::fill(step->forward_inputs, ConstTensorView());
     NamingLayer(layer, [&] { InferAgain(layer, step); });
   }
   step->forward_epoch = shape_epoch_;

@@ -364,10 +364,11 @@ Error DiagnoseUpdate(Session& session, size_t slot, const DivergedRun& run) {
     }
     largest = std::max(largest, extremes.largest);
   }
-  return MakeError(run, what,
-                   {LayerOf(plan, broken).name(),
-                    StrCat("The learning rate is at fault: the gradients are finite (up to ",
-                           largest, "), but the step is too large; ", kLowerRate)});
+  return MakeError(
+      run, what,
+      {LayerOf(plan, broken).name(),
+       StrCat("The learning rate is at fault: the gradients are finite (up to ",
+              largest * run.gradient_scale, "), but the step is too large; ", kLowerRate)});
 }
 
 }  // namespace crema

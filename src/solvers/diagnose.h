@@ -32,6 +32,7 @@ class PassMark {
 struct DivergedRun {
   int64_t iteration = 0;
   double rate = 0;                 // learning rate of that iteration
+  double gradient_scale = 1;       // what the update multiplies gradients of the session with
   std::string last_snapshot = {};  // the model written last, whose weights are finite; empty: none
 };
 

@@ -206,7 +206,9 @@ double Solver::ForwardOnce() {
 }
 
 DivergedRun Solver::RunSoFar(int64_t iteration) const {
-  DivergedRun run{.iteration = iteration, .rate = LearningRate(*rate_).At(iteration)};
+  DivergedRun run{.iteration = iteration,
+                  .rate = LearningRate(*rate_).At(iteration),
+                  .gradient_scale = gradient_scale_};
   const std::string model = PathsOf(param_, std::max<int64_t>(0, snapshot_iteration_)).model;
   std::error_code ignored;
   const bool written = snapshot_iteration_ >= 0 && std::filesystem::exists(model, ignored);

@@ -130,6 +130,7 @@ class Solver {
   void ReturnHistory();
   double ForwardOnce();  // throws kDiverged for a loss that is not finite
   DivergedRun RunSoFar(int64_t iteration) const;
+  double gradient_scale_ = 1;  // of the update before, without clipping
   void WarnWhereNothingIsLearned(const Plan& test, size_t net) const;
   void Warn(const std::vector<Problem>& warnings);
 

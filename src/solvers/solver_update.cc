@@ -86,6 +86,7 @@ bool Solver::ApplyUpdate(double rate) {
                   .momentum = MomentumAt(rule_, param_, iteration_),
                   .regularization = param_.regularization_type() == "L1" ? Regularization::kL1
                                                                          : Regularization::kL2};
+  gradient_scale_ = args.gradient_scale;
   if (scale_ && !JudgeScale(args)) return false;
   if (device_) {
     // Of gradients as they are, which have the scale in them.

@@ -48,6 +48,37 @@ const PlannedLayer& Named(const Plan& plan, const std::string& name) {
                                [&](const PlannedLayer& layer) { return layer.name() == name; });
 }
 
+// Rows of GPUs are planned with, not run.
+TEST(HalfFormats, IdsAreNotRoundedOnTheirWay) {
+  const auto& rows = test::TestRegistry().Find("Permute")->kernels;
+  if (std::ranges::find(rows, DeviceType::kCuda, &Kernel::device) == rows.end()) {
+    GTEST_SKIP() << "this build has no rows for GPUs";
+  }
+  const std::string swap = "permute_param { order: 1 order: 0 order: 2 order: 3 }";
+  const std::string text =
+      "precision: BF16\n"
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 64 dim: 4 dim: 256 "
+      "dim: 256 } } }\n" +
+      Layer("Permute", "p", "x", swap) +
+      "layer { name: 's' type: 'Slice' bottom: 'p' top: 'sa' top: 'sb' slice_param { axis: 0 } "
+      "}\n" +
+      Layer("Concat", "j", "sb sa", "concat_param { axis: 0 }") + Layer("Permute", "q", "j", swap) +
+      Layer("Embed", "e", "q", "embed_param { num_output: 2 input_dim: 5000 }") +
+      // What a convolution made may be moved as it is.
+      Conv("c", "x", 64) + Layer("Permute", "r", "c", swap) + Layer("Permute", "t", "r", swap) +
+      Conv("d", "t", 64);
+  PlanOptions options{.device = {DeviceType::kCuda, 0}, .backward = false};
+  const auto plan = PlanText(text, TEST, options);
+  for (const char* name : {"p", "sa", "sb", "j", "q"}) {
+    const PlannedValue& value = plan->values[static_cast<size_t>(plan->FindFirstValue(name))];
+    EXPECT_EQ(value.spec.format, MemoryFormat::kPlain) << name;
+  }
+  for (const char* name : {"c", "r", "t"}) {
+    const PlannedValue& value = plan->values[static_cast<size_t>(plan->FindFirstValue(name))];
+    EXPECT_EQ(value.spec.format, MemoryFormat::kPlainBF16) << name;
+  }
+}
+
 class MemoryFormats : public testing::Test {
  protected:
   void SetUp() override {

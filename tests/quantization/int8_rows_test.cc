@@ -2,9 +2,12 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "core/memory_format.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "math/int8_weights.h"
 #include "quantization/int8_row.h"
 #include "support/net.h"
 
@@ -248,6 +251,39 @@ TEST_F(Int8Rows, SayWhyTheyDoNot) {
   c.inputs = {{1, 2, 8, 8}};
   c.in_max = 0;
   EXPECT_NE(RunInt8Row(c, 1).refused.find("calibration"), std::string::npos);
+}
+
+// The largest bytes times the largest weights must not exceed 2^31 - 1.
+TEST_F(Int8Rows, RefuseSumsThatMayOverflow) {
+  const int64_t most = std::numeric_limits<int32_t>::max() / (255 * LargestInt8Weight());
+  for (const std::string row : {"int8", "int8, int8 input"}) {
+    Int8Case c{.type = "InnerProduct",
+               .fields = "inner_product_param { num_output: 2 }",
+               .inputs = {{1, most, 1, 1}},
+               .row = row,
+               .extreme = true};
+    ExpectAgrees(c, 1);
+    c.inputs = {{1, most + 1, 1, 1}};
+    EXPECT_NE(RunInt8Row(c, 1).refused.find("may exceed 32 bits"), std::string::npos);
+  }
+  Int8Case c{.type = "Convolution",
+             .fields = ConvFields("num_output: 16 kernel_size: 4"),
+             .inputs = {{1, most / 16 + 1, 4, 4}}};
+  EXPECT_NE(RunInt8Row(c, 1).refused.find("may exceed 32 bits"), std::string::npos);
+  c.signed_in = true;  // 128 at most
+  EXPECT_EQ(RunInt8Row(c, 1).refused, "");
+}
+
+TEST_F(Int8Rows, InnerProductsTakeNoRows) {
+  for (const std::string row : {"int8", "int8, int8 input"}) {
+    const Int8Case c{.type = "InnerProduct",
+                     .fields = "inner_product_param { num_output: 64 }",
+                     .inputs = {{0, 16, 4, 4}},
+                     .row = row};
+    const test::Int8Outcome outcome = RunInt8Row(c, 1);
+    EXPECT_EQ(outcome.refused, "");
+    EXPECT_TRUE(outcome.made.empty());
+  }
 }
 
 }  // namespace

@@ -242,6 +242,31 @@ TEST(SessionReshapeErrors, LearnedBlobsKeepTheirShapes) {
   EXPECT_NE(error.find("would need another shape"), std::string::npos) << error;
 }
 
+// What fails after new extents were set must not pass for done with the former ones.
+TEST(SessionReshapeErrors, FormerExtentsAreAsBeforeWhereNewOnesFail) {
+  Registry registry = BuiltinRegistry();
+  Kernel row{.name = "two"};
+  row.forward = [](const Layer& layer, const ForwardArgs& args) { layer.Forward(args); };
+  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    if (query.context.inputs[0].shape[0] == 2) return nullptr;
+    Fail(ErrorCode::kUnsupported, "takes two rows");
+  };
+  registry.AddKernel("AbsVal", row);
+  const NetFile file = ParseNet(
+      InputLayer("x", {2, 3}) + "layer { name: \"a\" type: \"AbsVal\" bottom: \"x\" top: \"y\" }\n",
+      "net.prototxt");
+  std::vector<Problem> warnings;
+  const auto plan = MakePlan(file.net, file.source, {}, registry, {.backward = false}, &warnings);
+  Session session(plan, Weights::Make(*plan, 1), ExecContext(1, 1));
+  session.Forward();
+  session.Reshape("x", Shape{1, 3});
+  const std::string error = ErrorOf([&] { session.Forward(); });
+  EXPECT_NE(error.find("takes two rows"), std::string::npos) << error;
+  session.Reshape("x", Shape{2, 3});
+  session.Forward();
+  EXPECT_EQ(session.Data("y").shape(), (Shape{2, 3}));
+}
+
 TEST(SessionReshapeErrors, AnOutputThatWouldGrowNamesTheLimit) {
   // As many elements as planned, but a window around each.
   const std::string text = InputLayer("x", {1, 1, 2, 32}) +

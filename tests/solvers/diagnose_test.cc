@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -199,6 +200,17 @@ TEST(Diagnose, TheFirstGradientThatIsNotFiniteIsNamed) {
   ExpectContains(text, {"layer \"out\"",
                         "The gradient is at fault: that of blob 0 (weight) holds nan "
                         "in 1 of 24 values"});
+}
+
+TEST(Diagnose, GradientsAreToldWithoutTheLossScale) {
+  const auto solver = MakeSolver(kToy, "base_lr: 0.5");
+  solver->session().Forward();
+  solver->session().Backward();
+  for (size_t slot = 0; slot < solver->session().plan().learned.size(); ++slot) {
+    std::ranges::fill(solver->session().LearnedGradient(slot).span<float>(), 512.0F);
+  }
+  const DivergedRun run{.iteration = 7, .rate = 0.5, .gradient_scale = 1.0 / 1024};
+  ExpectContains(DiagnoseUpdate(solver->session(), 1, run).what(), {"finite (up to 0.5)"});
 }
 
 TEST(Diagnose, TheLastSnapshotIsNamed) {

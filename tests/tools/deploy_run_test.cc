@@ -6,6 +6,7 @@
 #include "core/strings.h"
 #include "format/npy.h"
 #include "format/tensor_files.h"
+#include "quantization/quantize.h"
 #include "support/process.h"
 #include "tools/deploy_nets.h"
 
@@ -184,6 +185,9 @@ TEST_F(DeployRun, ExportForBytesCalibrates) {
   EXPECT_NE(made.out.find("1 of 1 layers with products compute in int8"), std::string::npos)
       << made.out;
   EXPECT_EQ(Deploy({"classify", "--top=1", "a.ppm", "b.ppm"}, "m.crema").exit_code, 0);
+  // The usual rule is that of QuantizeOptions, a share of the values: half of these are 0.
+  EXPECT_EQ(QuantizeOptions().rule, RangeRule::kPercentile);
+  ExpectMistake(with({int8, "--calibrate=list.txt", "--percentile=50"}), "no layer can compute");
   ExpectMistake(with({int8}), "needs --calibrate=LIST");
   ExpectMistake(with({"--calibrate=list.txt"}), "is for --precision=int8");
   ExpectMistake(with({int8, "--calibrate=empty.txt"}), "names no images");

@@ -20,7 +20,7 @@
 DEFINE_string(calibrate, "",
               "export --precision=int8: text file with the path of an image on each line; a few "
               "hundred as the net will see them");
-DEFINE_string(range, "entropy",
+DEFINE_string(range, "percentile",
               "export --precision=int8: rule for the range of a blob: entropy, percentile or max");
 DEFINE_double(percentile, 99.99, "export --range=percentile: percent of the values that fit");
 DEFINE_string(keep_float, "",

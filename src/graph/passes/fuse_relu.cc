@@ -10,6 +10,12 @@ bool CanCarryRelu(const Node& node) {
          node.outputs.size() == 1 && !param.has_fused_relu_param();
 }
 
+// A ReLU that is to compute in a precision of its own stays alone.
+bool SamePrecision(const LayerParameter& relu, const LayerParameter& leader) {
+  return !relu.has_precision() ||
+         (leader.has_precision() && leader.precision() == relu.precision());
+}
+
 }  // namespace
 
 void FuseRelu(Graph* graph) {
@@ -25,13 +31,14 @@ void FuseRelu(Graph* graph) {
                              : nullptr;
       if (relu != nullptr && relu->layer->param().type() == "ReLU" &&
           relu->layer->param().relu_param().negative_slope() >= 0 &&
+          SamePrecision(relu->layer->param(), node.layer->param()) &&
           relu->layer->param().param_size() == 0 &&
           relu->layer->param().propagate_down_size() == 0) {
         LayerParameter param = node.layer->param();
         param.mutable_fused_relu_param()->set_negative_slope(
             relu->layer->param().relu_param().negative_slope());
         // What is stored is what the ReLU gives.
-        if (param.has_int8()) {
+        if (param.has_int8() || relu->layer->param().int8().top_size() > 0) {
           *param.mutable_int8()->mutable_top() = relu->layer->param().int8().top();
         }
         // Only what neither of them keeps is not kept; a ReLU alone would free nothing.

@@ -8,6 +8,7 @@
 #include "graph/gradient_flow.h"
 #include "graph/infer.h"
 #include "graph/passes/follower_chain.h"
+#include "graph/passes/moved_numbers.h"
 #include "graph/passes/set_formats.h"
 #include "graph/precision.h"
 
@@ -47,7 +48,12 @@ bool HasPixels(std::span<const BlobSpec> specs) {
 class Chooser {
  public:
   Chooser(Graph* graph, const Registry& registry, const RowTimes& times, const PlanOptions& options)
-      : graph_(*graph), registry_(registry), times_(times), options_(options) {
+      : graph_(*graph),
+        registry_(registry),
+        times_(times),
+        options_(options),
+        // What is estimated must not differ either where plans are to be the same everywhere.
+        threads_(options.deterministic ? 1 : options.threads) {
     if (options.backward && !times.empty()) {
       estimate_scale_ = kPassesOfTraining;
       reorder_scale_ = 2;
@@ -114,13 +120,14 @@ class Chooser {
     for (size_t n = 0; n < choices_.size(); ++n) {
       formats.push_back({ChosenOf(n).in, ChosenOf(n).out});
     }
+    LeaveMovedNumbers(graph_, infos_, &formats);
     SetFormats(formats, registry_, &graph_);
   }
 
  private:
   double MoveSeconds(BlobSpec spec, MemoryFormat format) const {
     spec.format = IsBlocked(format) && spec.shape.axes() != 4 ? MemoryFormat::kPlain : format;
-    return static_cast<double>(StoredBytes(spec)) / (kBytesPerSecond * options_.threads);
+    return static_cast<double>(StoredBytes(spec)) / (kBytesPerSecond * threads_);
   }
 
   double MoveSeconds(std::span<const BlobSpec> specs, MemoryFormat format) const {
@@ -158,6 +165,8 @@ class Chooser {
                             .to_input = std::ranges::count(flow_.nodes[n].to_input, true) > 0,
                             .deterministic = options_.deterministic,
                             .precision = PrecisionOf(*node.layer, options_)};
+    KernelQuery timed = query;
+    timed.threads = threads_;
     bool has_plain = false;
     for (const Kernel& kernel : node.type->kernels) {
       if (!MayUse(kernel, options_)) continue;
@@ -165,7 +174,7 @@ class Chooser {
       const std::optional<double> measured = times_.SecondsOf(*node.layer, kernel);
       if (times_.Has(*node.layer) && !measured) continue;
       const double estimate =
-          kernel.seconds ? kernel.seconds(query) : moved(kernel.input_format, kernel.output_format);
+          kernel.seconds ? kernel.seconds(timed) : moved(kernel.input_format, kernel.output_format);
       Choice choice{kernel.input_format, kernel.output_format,
                     measured.value_or(estimate * estimate_scale_)};
       if (options_.passes.absorb) {
@@ -194,8 +203,7 @@ class Chooser {
       }
     }
     if (PassesOn(info) && HasPixels(inputs) && !flow_.nodes[n].backward &&
-        std::ranges::all_of(node.inputs,
-                            [&](int v) { return Int8RangeOf(graph_, v) != nullptr; })) {
+        KeepsInt8Range(graph_, node)) {
       choices.push_back({MemoryFormat::kInt8, MemoryFormat::kInt8, 0});
     }
     return choices;
@@ -347,6 +355,7 @@ class Chooser {
   const Registry& registry_;
   const RowTimes& times_;
   const PlanOptions& options_;
+  const int threads_;
   double estimate_scale_ = 1;
   double reorder_scale_ = 1;
   std::vector<LayerInfo> infos_;

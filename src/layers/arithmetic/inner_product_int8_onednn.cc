@@ -1,5 +1,6 @@
 // InnerProduct on bytes by oneDNN, of weights that stay as they are (Session::FixWeights): row
 // "int8" rounds its input itself, "int8, int8 input" takes blobs of bytes.
+#include <algorithm>
 #include <memory>
 
 #include "core/strings.h"
@@ -20,7 +21,8 @@ Int8ProductConfig ConfigOf(const KernelQuery& query, bool bytes_in) {
   const InnerProduct& layer = LayerOf(query.layer);
   const Shape& x = query.context.inputs[0].shape;
   const int axis = layer.Axis(x);
-  Int8ProductConfig config{.rows = x.count(0, axis),
+  // Of no rows nothing is computed, but oneDNN makes no primitive for them.
+  Int8ProductConfig config{.rows = std::max<int64_t>(1, x.count(0, axis)),
                            .channels = x.count(axis),
                            .outputs = layer.outputs(),
                            .transposed = layer.transposed(),
@@ -43,7 +45,8 @@ Support Supports(const KernelQuery& query, bool bytes_in) {
   const int axis = LayerOf(query.layer).Axis(x);
   if (bytes_in && axis != 1) return Support::No("is for axis 1");
   const int64_t inputs = x.count(axis);
-  if (x.count(0, axis) == 0) return Support::No("is for one row or more");
+  const Support exact = SumsAreExact(query, inputs);
+  if (!exact.yes) return exact;
   if (inputs * LayerOf(query.layer).outputs() < kFewestWeights) {
     return Support::No(StrCat("is for ", kFewestWeights, " weights or more"));
   }
@@ -66,6 +69,7 @@ struct State final : KernelState {
 };
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
+  if (args.outputs[0].count() == 0) return;
   auto& state = *static_cast<State*>(args.kernel_state);
   const void* x = args.inputs[0].raw();
   ScratchCutter cutter(args.scratch);

@@ -77,6 +77,8 @@ Support Supports(const Kind& kind, const KernelQuery& query) {
   if (!PaddedViewIsReasonable(g)) {
     return Support::No("pad, stride or dilation reach far beyond the image");
   }
+  const Support exact = SumsAreExact(query, g.GroupDepth());
+  if (!exact.yes) return exact;
   // oneDNN 2.6 multiplies sums of others with the factors of channels beside them.
   const bool depthwise = g.in_channels == g.groups && g.out_channels == g.groups;
   if (g.groups > 1 && !depthwise && g.GroupOutputs() % ChannelBlock() != 0) {
@@ -98,6 +100,10 @@ bool HasRanges(const Layer& layer) {
 
 bool Absorbs(const Kind& kind, const KernelQuery& query) {
   if (!ConvolutionAbsorbs(query)) return false;
+  const auto otherwise = [&](const Layer* layer) {
+    return layer->param().has_precision() && layer->param().precision() != query.precision;
+  };
+  if (std::ranges::any_of(query.absorbed, otherwise)) return false;
   const bool sum = ConvEpilogue(ConvolutionOf(query), query.absorbed).sum();
   if (!kind.GivesBytes()) return !sum;
   return std::ranges::all_of(query.absorbed, [](const Layer* layer) { return HasRanges(*layer); });
