@@ -51,6 +51,14 @@ std::string QuantizeReport::Text() const {
     text += StrCat("output ", Padded(output.name, width), "error ",
                    Percent(output.accumulated_error), "\n");
   }
+  constexpr double kMuch = 0.5;  // more is noise than a net gets over
+  for (const auto* rows : {&layers, &outputs}) {
+    for (const QuantizedLayer& row : *rows) {
+      if (!(row.accumulated_error > kMuch)) continue;
+      text += StrCat("warning: ", row.name, " has lost ", Percent(row.accumulated_error),
+                     " in the net; keep layers before it in single precision\n");
+    }
+  }
   return text;
 }
 

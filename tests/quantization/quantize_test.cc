@@ -222,6 +222,15 @@ TEST_F(Quantize, RefusesListsThatSayNothing) {
   EXPECT_NE(Refused({}, broken).find("not finite"), std::string::npos);
 }
 
+TEST(QuantizeReport, WarnsOfWhatIsLostInTheNet) {
+  QuantizeReport report;
+  report.layers = {{.name = "good", .type = {}, .accumulated_error = 0.1},
+                   {.name = "bad", .type = {}, .accumulated_error = 0.9}};
+  const std::string text = report.Text();
+  EXPECT_NE(text.find("warning: bad has lost 90.00 % in the net"), std::string::npos) << text;
+  EXPECT_EQ(text.find("warning: good"), std::string::npos) << text;
+}
+
 TEST_F(Quantize, ReportsAreTextAndJson) {
   const QuantizeReport report = Run().report;
   const std::string text = report.Text();
