@@ -62,8 +62,7 @@ class Batcher::Worker {
   void AnswerAlone(std::vector<Item>* batch) {
     for (Item& item : *batch) {
       std::vector<Item> alone(1);
-      alone[0] = std::move(item);
-      item.done = nullptr;
+      std::swap(alone[0], item);
       Answer(&alone);
     }
   }
