@@ -3,7 +3,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "core/strings.h"
@@ -31,8 +30,8 @@ std::shared_ptr<ModelVersion> ModelTable::Find(std::string_view model, int64_t v
   if (entry == models_.end()) Refuse(Cause::kNotFound, StrCat("there is no model '", model, "'"));
   const auto& versions = entry->second.versions;
   if (version == 0) {
-    for (const auto& [number, slot] : std::views::reverse(versions)) {
-      if (slot.loaded) return slot.loaded;
+    for (auto newest = versions.rbegin(); newest != versions.rend(); ++newest) {
+      if (newest->second.loaded) return newest->second.loaded;
     }
     Refuse(Cause::kUnavailable, StrCat("no version of model '", model, "' is ready"));
   }
