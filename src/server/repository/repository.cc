@@ -171,7 +171,6 @@ void Repository::Update(const std::string& model, const Versions& found, bool se
   std::map<int64_t, Known>& known = known_[model];
   size_t good = 0;
   bool waits = false;
-  // No std::views::reverse: clang 14 cannot compile libstdc++'s.
   for (auto newest = found.rbegin(); newest != found.rend(); ++newest) {
     const auto& [number, files] = *newest;
     if (good >= options_.keep_versions) {
