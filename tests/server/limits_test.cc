@@ -78,6 +78,7 @@ TEST(Limits, AnAnswerThatDoesNotFitIsRefused) {
 TEST(Limits, TheLongestIdleConnectionMakesRoom) {
   ServerOptions options = TestOptions();
   options.http.connections = 4;
+  options.http.threads = 1;  // so that they become idle in order
   const RunningServer running(options);
   std::vector<std::unique_ptr<SocketClient>> idle;
   for (int i = 0; i < 4; ++i) {
