@@ -279,8 +279,9 @@ TEST(Http, DrainingGivesUpWhenItsTimeIsOver) {
   fake.gate->Open();
 }
 
-// Clients that ask again and again hear 200, 503, or that nobody listens; no other answer and no
-// connection that breaks.
+// Clients that ask again and again hear 200, 503, or that nobody listens. Linux cuts a connection
+// whose handshake ends in the instant in which the listener closes (after the last accept), so the
+// last of each client may break; no other may.
 TEST(Http, DrainingUnderLoadCutsNobodyOff) {
   RunningServer running;
   const std::string request =
@@ -291,7 +292,11 @@ TEST(Http, DrainingUnderLoadCutsNobodyOff) {
   for (std::map<int, int>& mine : seen) {
     clients.emplace_back([&] {
       try {
-        for (;;) ++mine[Ask(running.port(), request).status];
+        for (;;) {
+          const int status = Ask(running.port(), request).status;
+          ++mine[status];
+          EXPECT_EQ(mine[0], status == 0 ? 1 : 0) << "more follows a connection that broke";
+        }
       } catch (const std::runtime_error&) {
         // Nobody listens.
       }
@@ -301,7 +306,8 @@ TEST(Http, DrainingUnderLoadCutsNobodyOff) {
   for (std::thread& client : clients) client.join();
   for (const std::map<int, int>& mine : seen) {
     for (const auto& [status, times] : mine) {
-      EXPECT_TRUE(status == 200 || status == 503) << status << " " << times << " times";
+      EXPECT_TRUE(status == 200 || status == 503 || status == 0)
+          << status << " " << times << " times";
     }
   }
 }
