@@ -4,14 +4,16 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <boost/asio.hpp>
-#include <boost/asio/ssl.hpp>
-#include <boost/beast/core.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
+
+// Behind <utility>, which Asio 1.74 uses and does not include.
+#include <boost/asio.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/beast/core.hpp>
 
 #include "core/strings.h"
 #include "server/http/body_reader.h"
