@@ -68,9 +68,7 @@ TEST(Http, InfersFromJsonAndFromBytes) {
 TEST(Http, KeepsConnectionsAndTakesPipelinedRequests) {
   const RunningServer running;
   SocketClient client(running.port());
-  const std::string request =
-      StrCat("POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\n",
-             "Content-Length: ", GoodInfer().size(), "\r\n\r\n", GoodInfer());
+  const std::string request = GoodInferRequest();
   client.Send(request + request + "GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_EQ(client.Read().status, 200);
   EXPECT_EQ(client.Read().status, 200);
@@ -83,9 +81,7 @@ TEST(Http, KeepsConnectionsAndTakesPipelinedRequests) {
 TEST(Http, TakesRequestsByteByByte) {
   const RunningServer running;
   SocketClient client(running.port());
-  const std::string request =
-      StrCat("POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\n",
-             "Content-Length: ", GoodInfer().size(), "\r\n\r\n", GoodInfer());
+  const std::string request = GoodInferRequest();
   for (const char byte : request) {
     client.Send(std::string(1, byte));
     std::this_thread::sleep_for(100us);
@@ -154,9 +150,7 @@ TEST(Http, TheQueueBoundAnswersAtOnce) {
   fake.gate = std::make_shared<Gate>();
   RunningServer running(TestOptions(), fake, {.max_queue = 1});
   fake.gate->Close();
-  const std::string request =
-      StrCat("POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\n",
-             "Content-Length: ", GoodInfer().size(), "\r\n\r\n", GoodInfer());
+  const std::string request = GoodInferRequest();
   SocketClient runs(running.port());
   runs.Send(request);
   fake.gate->AwaitWaiting(1);
@@ -243,8 +237,7 @@ TEST(Http, DrainingIsNotReadyAndEndsWhatIsUnderWay) {
   RunningServer running(TestOptions(), fake);
   fake.gate->Close();
   SocketClient client(running.port());
-  client.Send(StrCat("POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: ",
-                     GoodInfer().size(), "\r\n\r\n", GoodInfer()));
+  client.Send(GoodInferRequest());
   fake.gate->AwaitWaiting(1);
   SocketClient open(running.port());
   bool all = false;
@@ -272,8 +265,7 @@ TEST(Http, DrainingGivesUpWhenItsTimeIsOver) {
   RunningServer running(TestOptions(), fake);
   fake.gate->Close();
   SocketClient client(running.port());
-  client.Send(StrCat("POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: ",
-                     GoodInfer().size(), "\r\n\r\n", GoodInfer()));
+  client.Send(GoodInferRequest());
   fake.gate->AwaitWaiting(1);
   EXPECT_FALSE(running.server.Drain(1ms));
   fake.gate->Open();
@@ -284,9 +276,7 @@ TEST(Http, DrainingGivesUpWhenItsTimeIsOver) {
 // last of each client may break; no other may.
 TEST(Http, DrainingUnderLoadCutsNobodyOff) {
   RunningServer running;
-  const std::string request =
-      StrCat("POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\n",
-             "Content-Length: ", GoodInfer().size(), "\r\n\r\n", GoodInfer());
+  const std::string request = GoodInferRequest();
   std::vector<std::thread> clients;
   std::array<std::map<int, int>, 4> seen;
   for (std::map<int, int>& mine : seen) {

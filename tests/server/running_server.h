@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "core/strings.h"
 #include "server/fake_model.h"
 #include "server/server.h"
 #include "server/socket_client.h"
@@ -32,6 +33,11 @@ struct RunningServer {
 // One sample of four elements.
 inline std::string GoodInfer() {
   return R"({"inputs":[{"name":"x","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]}]})";
+}
+// The same as a whole HTTP request.
+inline std::string GoodInferRequest() {
+  return StrCat("POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: ",
+                GoodInfer().size(), "\r\n\r\n", GoodInfer());
 }
 
 }  // namespace crema::test

@@ -12,6 +12,7 @@
 #include "format/solver_state.h"
 #include "runtime/session.h"
 #include "runtime/weights.h"
+#include "support/fuzz_limits.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
 #ifdef CREMA_HAVE_HDF5
@@ -20,19 +21,6 @@
 
 namespace crema::test {
 namespace {
-
-constexpr int64_t kMostRunBytes = 8 << 20;
-constexpr int64_t kMostRunMacs = 10'000'000;
-
-template <typename Body>
-std::string ErrorOf(Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
 
 // The bytes under a name, on memory rather than on a disk where there is such a folder.
 class ScratchFile {
@@ -58,15 +46,7 @@ bool TouchesFiles(const NetParameter& net) {
   });
 }
 
-bool IsSmall(const Plan& plan) {
-  int64_t macs = 0;
-  for (const PlannedLayer& layer : plan.layers) {
-    if (layer.info.macs > kMostRunMacs) return false;
-    macs += layer.info.macs;
-  }
-  return macs <= kMostRunMacs && plan.arena_bytes <= kMostRunBytes &&
-         plan.scratch_bytes <= kMostRunBytes && plan.LearnedCount() <= kMostRunBytes / 4;
-}
+bool IsSmall(const Plan& plan) { return IsQuick(plan) && plan.LearnedCount() <= kMostRunBytes / 4; }
 
 void PlanAndRun(const NetFile& file, Phase phase) {
   NetState state;

@@ -13,6 +13,7 @@
 #include "data/lists/window_file.h"
 #include "data/records/record_db.h"
 #include "data/records/tar_shards.h"
+#include "support/fuzz_limits.h"
 #include "support/fuzz_targets.h"
 #include "support/temp_dir.h"
 #ifdef CREMA_HAVE_HDF5
@@ -24,16 +25,6 @@ namespace {
 
 constexpr ColorMode kModes[] = {ColorMode::kAsStored, ColorMode::kColor, ColorMode::kGray};
 constexpr int64_t kMostPixels = int64_t{1} << 22;  // of images that are looked at closely
-
-template <typename Body>
-std::string ErrorOf(Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
 
 // What holds for all files, whatever is in them.
 void Require(bool condition, const char* what) {

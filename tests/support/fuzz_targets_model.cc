@@ -7,25 +7,13 @@
 #include "serving/crema_file.h"
 #include "serving/crema_layout.h"
 #include "support/fuzz_corpus.h"
+#include "support/fuzz_limits.h"
 #include "support/fuzz_targets.h"
 #include "support/serving_nets.h"
 #include "support/temp_dir.h"
 
 namespace crema::test {
 namespace {
-
-constexpr int64_t kMostBytes = 8 << 20;
-constexpr int64_t kMostMacs = 10'000'000;
-
-template <typename Body>
-std::string ErrorOf(Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
 
 template <typename T>
 void Put(T value, size_t at, std::string* bytes) {
@@ -49,13 +37,7 @@ bool IsSmall(const NetParameter& net) {
   NetState state;
   state.set_phase(TEST);
   std::vector<Problem> warnings;
-  const auto plan = MakePlan(net, {}, state, TestRegistry(), {.backward = false}, &warnings);
-  int64_t macs = 0;
-  for (const PlannedLayer& layer : plan->layers) {
-    if (layer.info.macs > kMostMacs) return false;
-    macs += layer.info.macs;
-  }
-  return macs <= kMostMacs && plan->arena_bytes <= kMostBytes && plan->scratch_bytes <= kMostBytes;
+  return IsQuick(*MakePlan(net, {}, state, TestRegistry(), {.backward = false}, &warnings));
 }
 
 // Reads sources, which TryPrototxt does not look at either.
@@ -69,7 +51,7 @@ void ReadAndOpen(const std::string& bytes) {
   const CremaFileHeader header = ReadCremaFile(bytes, "m.crema");
   if (HasSources(header.net()) || !IsSmall(header.net())) return;
   const TempDir folder;
-  Model::Open(folder.Write("m.crema", bytes), {.max_elements = kMostBytes / 4}, TestRegistry(),
+  Model::Open(folder.Write("m.crema", bytes), {.max_elements = kMostRunBytes / 4}, TestRegistry(),
               NullSink());
 }
 
