@@ -13,11 +13,13 @@
 
 namespace crema::api_test {
 
+// Of a program of the build.
+std::string PathOf(const std::string& program);
+
 class WithModel : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string command =
-        std::string(CREMA_BIN_DIR) + "/make_test_model " + model() + " " + picture();
+    const std::string command = PathOf("make_test_model") + " " + model() + " " + picture();
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
   std::string model() const { return folder_.File("m.crema"); }
@@ -43,7 +45,7 @@ class WithModel : public testing::Test {
 
  private:
   static std::string CommandOf(const std::string& example, const std::string& arguments) {
-    return std::string(CREMA_BIN_DIR) + "/example_" + example + " " + arguments;
+    return PathOf("example_" + example) + " " + arguments;
   }
 
   test::TempDir folder_;
