@@ -24,6 +24,7 @@ struct PoolPrimitiveConfig {
   Rule rule = Rule::kMax;
   bool backward = false;
   int threads = 1;
+  bool halves = false;  // blobs are of bfloat16, and not of f32
 };
 
 // Thread safety: one thread at a time, on at most `threads` threads.
@@ -48,9 +49,9 @@ class PoolPrimitive {
 
   // A window without a value above -FLT_MAX has its maximum, -FLT_MAX, at place 0. `index`: see
   // IndexBytes; null: not wanted.
-  void Forward(const float* x, float* y, void* index, std::span<std::byte> scratch);
+  void Forward(const void* x, void* y, void* index, std::span<std::byte> scratch);
   // Requires `backward`; `index` is what Forward gave.
-  void Backward(const void* index, const float* dy, float* dx, std::span<std::byte> scratch);
+  void Backward(const void* index, const void* dy, void* dx, std::span<std::byte> scratch);
 
  private:
   struct Parts;

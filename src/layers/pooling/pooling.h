@@ -50,6 +50,7 @@ Kernel Int8PoolingKernel();
 Kernel Int8PlainPoolingKernel();
 // Row "onednn", where the build has it: as "blocked", but for the windows that oneDNN lacks.
 Kernel OneDnnPoolingKernel();
+Kernel OneDnnBF16PoolingKernel();
 
 // The method of a layer in a phase; T has MAX, AVE and STOCHASTIC.
 template <typename Enum>

@@ -32,6 +32,7 @@ std::optional<Rule> RuleOf(const Pooling& pooling, const PoolWindow& window) {
 }
 
 // Of one image where outputs lie apart: oneDNN has nothing but its reference for all at once.
+template <bool kHalves>
 PoolPrimitiveConfig ConfigOf(const KernelQuery& query) {
   const Pooling& pooling = PoolingOf(query.layer);
   const Shape& shape = query.context.inputs[0].shape;
@@ -41,7 +42,8 @@ PoolPrimitiveConfig ConfigOf(const KernelQuery& query) {
           .window = window,
           .rule = RuleOf(pooling, window).value_or(Rule::kMax),
           .backward = query.backward,
-          .threads = query.threads};
+          .threads = query.threads,
+          .halves = kHalves};
 }
 
 Support SupportsWindows(const KernelQuery& query) {
@@ -59,9 +61,10 @@ Support SupportsWindows(const KernelQuery& query) {
   return {};
 }
 
+template <bool kHalves>
 Support SupportsPrimitive(const KernelQuery& query) {
   try {
-    const PoolPrimitive primitive(ConfigOf(query));
+    const PoolPrimitive primitive(ConfigOf<kHalves>(query));
     if (primitive.IsReference()) {
       return Support::No("oneDNN has its slow reference only for these windows");
     }
@@ -76,6 +79,7 @@ Support SupportsPrimitive(const KernelQuery& query) {
   return {};
 }
 
+template <bool kHalves>
 Support Supports(const KernelQuery& query) {
   if (query.deterministic) return Support::No("its bits may depend on the number of threads");
   Support support = SupportsWholeBlocks(query);
@@ -84,32 +88,40 @@ Support Supports(const KernelQuery& query) {
   if (query.info.outputs.size() > 1) return Support::No("gives no positions");
   support = PoolingOf(query.layer).SupportsBlocks(query.context.inputs[0].shape);
   if (support.yes) support = SupportsWindows(query);
-  return support.yes ? SupportsPrimitive(query) : support;
+  return support.yes ? SupportsPrimitive<kHalves>(query) : support;
 }
 
 struct State final : KernelState {
-  explicit State(const KernelQuery& query) : primitive(ConfigOf(query)) { primitive.Prepare(); }
+  explicit State(const PoolPrimitiveConfig& config) : primitive(config) { primitive.Prepare(); }
   PoolPrimitive primitive;
 };
 
-// What one run of the primitive moves on by; where outputs are dense there is one run.
+// What one run of the primitive moves on by, in bytes; where outputs are dense there is one run.
 struct Steps {
-  Steps(const Shape& input, const Shape& output, int64_t stride, const PoolPrimitive& primitive)
+  Steps(const Shape& input, const Shape& output, int64_t stride, DType dtype,
+        const PoolPrimitive& primitive)
       : runs(stride == 0 ? 1 : output[0]),
-        x(input.count(1)),
-        y(stride == 0 ? output.count(1) : stride),
-        index(static_cast<int64_t>(primitive.IndexBytes())) {}
+        x(input.count(1) * static_cast<int64_t>(SizeOf(dtype))),
+        y(stride * static_cast<int64_t>(SizeOf(dtype))),
+        index(static_cast<int64_t>(primitive.IndexBytes())) {
+    CREMA_CHECK(runs * primitive.Images() == output[0]);
+  }
   int64_t runs, x, y, index;
 };
 
+const std::byte* Bytes(const ConstTensorView& view) {
+  return static_cast<const std::byte*>(view.raw());
+}
+std::byte* Bytes(const TensorView& view) { return static_cast<std::byte*>(view.raw()); }
+
 void Forward(const Layer&, const ForwardArgs& args) {
   PoolPrimitive& primitive = static_cast<State*>(args.kernel_state)->primitive;
+  const ConstTensorView& x = args.inputs[0];
   const TensorView& y = args.outputs[0];
-  const Steps steps(args.inputs[0].shape(), y.shape(), y.image_stride(), primitive);
-  CREMA_CHECK(steps.runs * primitive.Images() == y.shape()[0]);
-  auto* index = static_cast<std::byte*>(args.saved.empty() ? nullptr : args.saved[0].raw());
+  const Steps steps(x.shape(), y.shape(), y.image_stride(), y.dtype(), primitive);
+  std::byte* index = args.saved.empty() ? nullptr : Bytes(args.saved[0]);
   for (int64_t i = 0; i < steps.runs; ++i) {
-    primitive.Forward(args.inputs[0].data<float>() + i * steps.x, y.data<float>() + i * steps.y,
+    primitive.Forward(Bytes(x) + i * steps.x, Bytes(y) + i * steps.y,
                       index == nullptr ? nullptr : index + i * steps.index, args.scratch);
   }
 }
@@ -119,33 +131,34 @@ void Backward(const Layer&, const BackwardArgs& args) {
   if (dx.empty()) return;
   PoolPrimitive& primitive = static_cast<State*>(args.kernel_state)->primitive;
   const ConstTensorView& dy = args.output_grads[0];
-  const Steps steps(dx.shape(), dy.shape(), dy.image_stride(), primitive);
-  CREMA_CHECK(steps.runs * primitive.Images() == dy.shape()[0]);
-  const auto* index =
-      static_cast<const std::byte*>(args.saved.empty() ? nullptr : args.saved[0].raw());
+  const Steps steps(dx.shape(), dy.shape(), dy.image_stride(), dy.dtype(), primitive);
+  const std::byte* index = args.saved.empty() ? nullptr : Bytes(args.saved[0]);
   for (int64_t i = 0; i < steps.runs; ++i) {
     primitive.Backward(index == nullptr ? nullptr : index + i * steps.index,
-                       dy.data<float>() + i * steps.y, dx.data<float>() + i * steps.x,
-                       args.scratch);
+                       Bytes(dy) + i * steps.y, Bytes(dx) + i * steps.x, args.scratch);
   }
+}
+
+template <bool kHalves>
+Kernel MakeRow() {
+  Kernel row = MakeBlockedRow(Supports<kHalves>, Forward, Backward);
+  row.name = "onednn";
+  row.strided_output = [](const KernelQuery&) { return true; };
+  row.forward_scratch = [](const KernelQuery& query) {
+    return PoolPrimitive(ConfigOf<kHalves>(query)).ForwardScratch();
+  };
+  row.backward_scratch = [](const KernelQuery& query) {
+    return PoolPrimitive(ConfigOf<kHalves>(query)).BackwardScratch();
+  };
+  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    return std::make_unique<State>(ConfigOf<kHalves>(query));
+  };
+  return row;
 }
 
 }  // namespace
 
-Kernel OneDnnPoolingKernel() {
-  Kernel row = MakeBlockedRow(Supports, Forward, Backward);
-  row.name = "onednn";
-  row.strided_output = [](const KernelQuery&) { return true; };
-  row.forward_scratch = [](const KernelQuery& query) {
-    return PoolPrimitive(ConfigOf(query)).ForwardScratch();
-  };
-  row.backward_scratch = [](const KernelQuery& query) {
-    return PoolPrimitive(ConfigOf(query)).BackwardScratch();
-  };
-  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
-    return std::make_unique<State>(query);
-  };
-  return row;
-}
+Kernel OneDnnPoolingKernel() { return MakeRow<false>(); }
+Kernel OneDnnBF16PoolingKernel() { return StoringBFloat16(MakeRow<true>()); }
 
 }  // namespace crema

@@ -158,6 +158,9 @@ void RegisterPooling(Registry& registry) {
   type.kernels.push_back(OneDnnPoolingKernel());
 #endif
   type.kernels.push_back(BlockedPoolingKernel());
+#ifdef CREMA_HAVE_ONEDNN
+  type.kernels.push_back(OneDnnBF16PoolingKernel());
+#endif
   type.kernels.push_back(BlockedBF16PoolingKernel());
   type.kernels.push_back(Int8PoolingKernel());
   type.kernels.push_back(Int8PlainPoolingKernel());

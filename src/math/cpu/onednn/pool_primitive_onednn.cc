@@ -35,7 +35,8 @@ struct Geometry {
         behind{Behind(c.window.h), Behind(c.window.w)} {}
 
   static memory::desc Blob(const PoolPrimitiveConfig& c, int64_t height, int64_t width) {
-    return {{c.batch, c.channels, height, width}, memory::data_type::f32, onednn::BlockedTag()};
+    const auto type = c.halves ? memory::data_type::bf16 : memory::data_type::f32;
+    return {{c.batch, c.channels, height, width}, type, onednn::BlockedTag()};
   }
   // What the last window reaches beyond the input; negative where it does not reach its end.
   static int64_t Behind(const PoolAxis& axis) {
@@ -146,7 +147,7 @@ void PoolPrimitive::Prepare() {
   onednn::Try("pooling", [&] { parts_->MakePrimitives(); });
 }
 
-void PoolPrimitive::Forward(const float* x, float* y, void* index, std::span<std::byte> scratch) {
+void PoolPrimitive::Forward(const void* x, void* y, void* index, std::span<std::byte> scratch) {
   Prepare();
   Parts& p = *parts_;
   const onednn::ThreadCount threads(p.config.threads);
@@ -164,7 +165,7 @@ void PoolPrimitive::Forward(const float* x, float* y, void* index, std::span<std
   });
 }
 
-void PoolPrimitive::Backward(const void* index, const float* dy, float* dx,
+void PoolPrimitive::Backward(const void* index, const void* dy, void* dx,
                              std::span<std::byte> scratch) {
   Prepare();
   Parts& p = *parts_;
