@@ -230,6 +230,7 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   PlanOptions options = asked;
   if (!options.optimize) {
     options.passes = {.fuse_relu = false,
+                      .move_strides = false,
                       .memory_formats = false,
                       .absorb = false,
                       .merge_siblings = false,
@@ -245,6 +246,7 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   plan->written = WrittenNet(graph);
   CheckPrecisions(graph, net, options);
   if (options.passes.fuse_relu) FuseRelu(&graph);
+  if (options.passes.move_strides && !options.backward) MoveStrides(&graph, registry);
   InsertSplits(&graph, registry);
   const RowTimes times = MeasureRows(graph, options);
   if (options.passes.memory_formats) ChooseMemoryFormats(&graph, registry, times, options);

@@ -115,6 +115,7 @@ struct LearnedSlot {
 // Each can be left out, to find out what it does; PlanOptions::optimize off leaves out all.
 struct PlanPasses {
   bool fuse_relu = true;       // a ReLU becomes part of the layer before it
+  bool move_strides = true;    // what only strided convolutions read is not computed in between
   bool memory_formats = true;  // blobs lie as the fastest rows like them
   bool absorb = true;          // rows do the work of the layers behind them
   bool merge_siblings = true;  // convolutions of the same input are computed as one

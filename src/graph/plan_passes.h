@@ -14,8 +14,9 @@ struct NamedPass {
   bool PlanPasses::*on;
 };
 
-inline constexpr std::array<NamedPass, 6> kNamedPasses = {{
+inline constexpr std::array<NamedPass, 7> kNamedPasses = {{
     {"fuse_relu", &PlanPasses::fuse_relu},
+    {"move_strides", &PlanPasses::move_strides},
     {"memory_formats", &PlanPasses::memory_formats},
     {"absorb", &PlanPasses::absorb},
     {"merge_siblings", &PlanPasses::merge_siblings},

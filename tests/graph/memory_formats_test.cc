@@ -238,7 +238,7 @@ TEST_F(BFloat16Formats, AreKeptFromLayerToLayer) {
        {PlanOptions{.precision = BF16}, PlanOptions{.backward = false, .precision = BF16}}) {
     const auto plan = PlanText(text, TRAIN, options);
     EXPECT_EQ(Named(*plan, "a").kernel->name, "onednn bf16, plain input") << DescribePlan(*plan);
-    EXPECT_EQ(Named(*plan, "p").kernel->name, "blocked bf16");
+    EXPECT_EQ(Named(*plan, "p").kernel->name, "onednn bf16");
     EXPECT_EQ(Named(*plan, "n").kernel->name, "blocked bf16");
     EXPECT_EQ(Named(*plan, "c").kernel->name, "onednn bf16");
     EXPECT_EQ(NamesOf(*plan, "Reorder"), std::vector<std::string>{"c_to_NCHW"});

@@ -29,10 +29,13 @@ layer { name: 'e' type: 'Eltwise' bottom: 'c' bottom: 'd' top: 'e' eltwise_param
 layer { name: 'f' type: 'Convolution' bottom: 'e' top: 'f' convolution_param { num_output: 32
   kernel_size: 3 weight_filler { type: 'xavier' } } }
 layer { name: 'p' type: 'Pooling' bottom: 's' top: 'p' pooling_param { kernel_size: 2 stride: 2 } }
+layer { name: 'g' type: 'Convolution' bottom: 'f' top: 'g' convolution_param { num_output: 16
+  kernel_size: 1 stride: 2 weight_filler { type: 'xavier' } } }
 )";
 
 struct Facts {
   bool has_relu = false;  // as a layer of its own
+  bool strides = false;   // 'f' has that of 'g'
   bool blocked = false;
   bool absorbs = false;
   bool merges = false;
@@ -46,6 +49,8 @@ Facts FactsOf(const std::string& passes) {
   Facts facts;
   for (const PlannedLayer& layer : plan->layers) {
     facts.has_relu = facts.has_relu || layer.type->name == "ReLU";
+    facts.strides = facts.strides || (layer.name() == "f" &&
+                                      layer.layer->param().convolution_param().stride_size() > 0);
     facts.absorbs = facts.absorbs || layer.absorbed_by >= 0;
     facts.merges = facts.merges || layer.merged_into >= 0;
     facts.shares = facts.shares || layer.in_place;
@@ -70,10 +75,12 @@ class Passes : public testing::Test {
   void SetUp() override {
     if (!HasBlockedConvolution()) GTEST_SKIP() << "no row of this build takes blocked blobs";
     all_ = FactsOf("all");
-    ASSERT_EQ(
-        all_,
-        (Facts{
-            .blocked = true, .absorbs = true, .merges = true, .shares = true, .fast_rows = true}));
+    ASSERT_EQ(all_, (Facts{.strides = true,
+                           .blocked = true,
+                           .absorbs = true,
+                           .merges = true,
+                           .shares = true,
+                           .fast_rows = true}));
   }
   Facts all_;
 };
@@ -82,6 +89,11 @@ TEST_F(Passes, WithoutFuseReluItIsALayer) {
   all_.has_relu = true;
   EXPECT_EQ(FactsOf("-fuse_relu,-absorb").has_relu, true);
   EXPECT_EQ(FactsOf("-fuse_relu"), all_);
+}
+
+TEST_F(Passes, WithoutMoveStridesTheyStayWhereTheyAre) {
+  all_.strides = false;
+  EXPECT_EQ(FactsOf("-move_strides"), all_);
 }
 
 TEST_F(Passes, WithoutMemoryFormatsAllIsPlain) {
@@ -119,6 +131,7 @@ TEST_F(Passes, NoneIsWhatItSays) { EXPECT_EQ(FactsOf("none"), (Facts{.has_relu =
 
 TEST_F(Passes, EachAloneDoesWhatItDoes) {
   EXPECT_FALSE(FactsOf("none,+fuse_relu").has_relu);
+  EXPECT_TRUE(FactsOf("none,+move_strides").strides);
   EXPECT_TRUE(FactsOf("none,+share_memory").shares);
   EXPECT_TRUE(FactsOf("none,+optimized_rows").fast_rows);
   // These two choose among rows, and the native ones are plain and do one layer.
@@ -135,7 +148,7 @@ TEST(ParsePasses, StartsFromAllAndGoesInOrder) {
   const PlanPasses one = ParsePasses("none,+absorb");
   EXPECT_TRUE(one.absorb);
   EXPECT_FALSE(one.fuse_relu || one.memory_formats || one.share_memory || one.optimized_rows ||
-               one.merge_siblings);
+               one.merge_siblings || one.move_strides);
   EXPECT_TRUE(ParsePasses("-absorb,all").absorb);
 }
 
@@ -148,7 +161,8 @@ TEST(ParsePasses, SaysWhichNamesThereAre) {
       EXPECT_EQ(error.problems().front().code, ErrorCode::kInvalidArgument);
       const std::string text = error.what();
       EXPECT_NE(
-          text.find("fuse_relu memory_formats absorb merge_siblings share_memory optimized_rows"),
+          text.find("fuse_relu move_strides memory_formats absorb merge_siblings share_memory "
+                    "optimized_rows"),
           std::string::npos)
           << text;
     }

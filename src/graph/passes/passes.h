@@ -16,4 +16,11 @@ void InsertSplits(Graph* graph, const Registry& registry);
 // output tells the sign of the input.
 void FuseRelu(Graph* graph);
 
+// Where all that read a value are convolutions of one pixel with the same stride, nothing between
+// the places that they read is needed: the convolutions that make the value take the stride over,
+// through layers that work place by place (activations, sums, BatchNorm with its statistics), and
+// what else goes into these is picked from by a Pooling of one place, `<blob>_for_<layer>`. For
+// graphs without a backward pass, which would have to spread gradients.
+void MoveStrides(Graph* graph, const Registry& registry);
+
 }  // namespace crema

@@ -1,0 +1,53 @@
+"""Where OpenVINO's time goes in a race that was held: a line an operation, then sums by kind.
+
+Usage: profile_open_vino.py CASE_JSON [RUNS]
+CASE_JSON lies in a folder of `compare.sh --work=DIR`; medians of RUNS (200) passes. Counting takes
+time itself, so the sum is a little more than a pass takes without.
+"""
+import collections
+import statistics
+import sys
+
+import openvino
+
+import case as cases
+
+
+def counted_request(case):
+    model = openvino.compile_model(str(case.shared("openvino.xml")), "CPU", {
+        "INFERENCE_NUM_THREADS": case.threads,
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": {"fp32": "f32", "bf16": "bf16"}[case.precision],
+        "PERF_COUNT": "YES",
+    })
+    request = model.create_infer_request()
+    for index, values in enumerate(case.inputs()):
+        request.set_input_tensor(index, openvino.Tensor(values))
+    return request
+
+
+def main():
+    request = counted_request(cases.Case(sys.argv[1]))
+    runs = int(sys.argv[2]) if len(sys.argv) > 2 else 200
+    times = collections.defaultdict(list)
+    kinds = {}
+    for turn in range(runs + 20):
+        request.infer()
+        for op in request.profiling_info if turn >= 20 else ():
+            if op.status != openvino.ProfilingInfo.Status.EXECUTED:
+                continue
+            times[op.node_name].append(op.real_time.total_seconds() * 1e6)
+            kinds[op.node_name] = f"{op.node_type} {op.exec_type}"
+    sums = collections.Counter()
+    for name, values in times.items():
+        median = statistics.median(values)
+        sums[kinds[name]] += median
+        print(f"{median:9.1f} us  {kinds[name]:45} {name}")
+    print()
+    for kind, total in sums.most_common():
+        print(f"{total:9.1f} us  {100 * total / sums.total():5.1f} %  {kind}")
+    print(f"{sums.total():9.1f} us in all")
+
+
+if __name__ == "__main__":
+    main()
