@@ -50,9 +50,9 @@ std::string Conv(const std::string& name, const std::string& bottom, const std::
 TEST(MoveStrides, GoBackThroughAResidualBlockAsFarAsConvolutionsReach) {
   const auto net = [](const std::string& c, const std::string& other, const std::string& pick,
                       const std::string& last) {
-    return Input() + Conv("a", "x", "kernel_size: 3 pad: 1 stride: 1") +
+    return Input() + Conv("a", "x", "kernel_size: 3 pad: 1 stride: 1") + pick +
            Conv("b", "a", "kernel_size: 1") + Conv("c", "b", c) + Layer("n", "BatchNorm", {"c"}) +
-           Layer("s", "Scale", {"n"}) + Conv("d", "s", "kernel_size: 1 stride: 1") + pick +
+           Layer("s", "Scale", {"n"}) + Conv("d", "s", "kernel_size: 1 stride: 1") +
            Layer("e", "Eltwise", {other, "d"}) + Layer("r", "ReLU", {"e"}) + Conv("f", "r", last) +
            Conv("g", "r", last);
   };

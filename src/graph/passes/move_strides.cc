@@ -185,17 +185,19 @@ class Mover {
     return node;
   }
 
+  // Behind what they pick from, so that what is added to it last can add it.
   void InsertPicks() {
     if (picks_.empty()) return;
     std::vector<Node> nodes;
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    const size_t count = graph_.nodes.size();
+    for (size_t n = 0; n < count; ++n) {
+      nodes.push_back(graph_.nodes[n]);
       for (const Pick& pick : picks_) {
-        if (pick.node != static_cast<int>(n)) continue;
-        int& input = graph_.nodes[n].inputs[pick.input];
+        int& input = NodeAt(pick.node).inputs[pick.input];
+        if (ValueAt(input).producer != static_cast<int>(n)) continue;
         nodes.push_back(MakePick(input, pick.node, pick.apart));
         input = nodes.back().outputs[0];
       }
-      nodes.push_back(graph_.nodes[n]);
     }
     graph_.nodes = std::move(nodes);
     graph_.Reindex();
