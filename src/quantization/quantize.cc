@@ -24,7 +24,7 @@ std::shared_ptr<const Plan> PlanOf(const NetParameter& net, const SourceMap& sou
   options.backward = false;
   options.optimize = optimize;
   options.passes.move_strides = false;  // blobs of both plans are compared
-  std::vector<Problem> warnings;  // the caller has seen them: it has planned the net
+  std::vector<Problem> warnings;        // the caller has seen them: it has planned the net
   return MakePlan(net, source, state, registry, options, &warnings);
 }
 
