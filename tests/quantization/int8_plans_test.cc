@@ -121,6 +121,25 @@ TEST_F(Int8Plans, DoNotDependOnThreadsWhereTheyAreDeterministic) {
   }
 }
 
+TEST_F(Int8Plans, WhatIsPickedForMovedStridesStaysBytes) {
+  for (LayerParameter& layer : *net_.mutable_layer()) {
+    if (layer.name() != "e" && layer.name() != "f") continue;
+    ConvolutionParameter* conv = layer.mutable_convolution_param();
+    conv->set_kernel_size(0, 1);
+    conv->clear_pad();
+    conv->add_stride(2);
+  }
+  weights_ = Weights::Make(*PlanOf(net_), 3);
+  const NetParameter net = Run().net;
+  const auto plan = PlanOf(net);
+  const auto pick = std::ranges::find(plan->layers, "p_for_sum", &PlannedLayer::name);
+  ASSERT_NE(pick, plan->layers.end());
+  if (HasRows()) {
+    EXPECT_EQ(pick->kernel->name, "int8");
+  }
+  EXPECT_LT(RelativeError(OutputOf(net_, 2), OutputOf(net, 2)), 0.05);
+}
+
 TEST_F(Int8Plans, OfOtherExtentsAndWithoutPassesAreTheSame) {
   const NetParameter net = Run().net;
   const auto plan = PlanOf(net, {.threads = 2});

@@ -164,6 +164,8 @@ class Mover {
     param.set_type("Pooling");
     param.set_name(StrCat(value.name, "_for_", NodeAt(reader).name()));
     param.set_phase(graph_.state.phase());
+    const LayerParameter& wants = NodeAt(reader).layer->param();
+    if (wants.has_precision()) param.set_precision(wants.precision());
     param.add_bottom(value.name);
     param.add_top(param.name());
     PoolingParameter& pool = *param.mutable_pooling_param();
