@@ -1,13 +1,13 @@
 // The C++ interface: what is inside, behind types of its own.
 #include "crema/deploy.h"
 
-#include <algorithm>
 #include <new>
 #include <string_view>
 #include <utility>
 
 #include "core/error.h"
 #include "runtime/gpu.h"
+#include "serving/best_classes.h"
 #include "serving/image_input.h"
 #include "serving/model.h"
 
@@ -160,11 +160,10 @@ std::vector<Prediction> Runner::Impl::Best(size_t most) const {
   const std::span<const float> scores = runner.Output(model->outputs[0].name).span<float>();
   const std::vector<std::string>& labels = model->model->card().labels;
   std::vector<Prediction> predictions;
-  for (size_t k = 0; k < scores.size(); ++k) {
-    predictions.push_back({static_cast<int>(k), scores[k], k < labels.size() ? labels[k] : ""});
+  for (const auto& [index, score] : BestFirst(scores, most)) {
+    const auto k = static_cast<size_t>(index);
+    predictions.push_back({index, static_cast<float>(score), k < labels.size() ? labels[k] : ""});
   }
-  std::ranges::stable_sort(predictions, std::ranges::greater{}, &Prediction::score);
-  if (predictions.size() > most) predictions.resize(most);
   return predictions;
 }
 

@@ -1,6 +1,5 @@
 #include "serving/classifier.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
@@ -24,14 +23,6 @@ Classifier::Worker::Worker(const Classifier& classifier, const Preprocessing& pr
 std::span<const float> Classifier::Worker::Scores(std::span<const Image> images) {
   runner_.RunBySample(images);
   return runner_.Output(classifier_.output_).span<float>();
-}
-
-std::vector<Prediction> BestFirst(std::span<const float> scores) {
-  std::vector<Prediction> predictions;
-  for (size_t k = 0; k < scores.size(); ++k)
-    predictions.push_back({static_cast<int>(k), scores[k]});
-  std::ranges::stable_sort(predictions, std::ranges::greater{}, &Prediction::score);
-  return predictions;
 }
 
 }  // namespace crema

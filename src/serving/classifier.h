@@ -10,11 +10,6 @@
 
 namespace crema {
 
-struct Prediction {
-  int index = 0;
-  double score = 0;
-};
-
 // Thread safety: const; each thread makes a worker of its own.
 class Classifier {
  public:
@@ -42,8 +37,5 @@ class Classifier {
   std::string output_;
   int64_t classes_ = 0;
 };
-
-// All classes, best first; of equal ones the first.
-std::vector<Prediction> BestFirst(std::span<const float> scores);
 
 }  // namespace crema

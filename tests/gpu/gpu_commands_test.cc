@@ -8,6 +8,7 @@
 #include "format/caffemodel.h"
 #include "runtime/evaluate.h"
 #include "runtime/profiler.h"
+#include "serving/best_classes.h"
 #include "serving/classifier.h"
 #include "support/gpu.h"
 #include "support/solver_runs.h"

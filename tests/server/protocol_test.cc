@@ -147,16 +147,6 @@ TEST(InferReply, WhatJsonCannotSayIsRefusedAndBinaryIsNot) {
   EXPECT_TRUE(WriteInferReply(request, reply, {}).header_length.has_value());
 }
 
-TEST(Classification, OrdersScoresAndKeepsNanLast) {
-  const std::vector<float> scores = {0.5F, std::nanf(""), 0.7F, 0.5F};
-  const std::vector<ScoredClass> best = BestOf(scores, 10);
-  ASSERT_EQ(best.size(), 4U);
-  EXPECT_EQ(best[0].index, 2);
-  EXPECT_EQ(best[1].index, 0);
-  EXPECT_EQ(best[2].index, 3);
-  EXPECT_EQ(best[3].index, 1);
-}
-
 TEST(Classification, OfNothingIsNothing) {
   for (const Shape& shape : {Shape{0, 4}, Shape{3, 0}, Shape{0}, Shape{0, 0, 2}}) {
     const Classification none = BestClasses({"y", shape, {}}, 2, {});

@@ -9,6 +9,7 @@
 #include "deploy/answers.h"
 #include "deploy/drawings.h"
 #include "deploy/options.h"
+#include "serving/best_classes.h"
 #include "serving/classifier.h"
 
 DEFINE_int32(top, 5, "classify: how many classes to print, best first");
@@ -36,8 +37,7 @@ class ClassifyWorker final : public PictureWorker {
 
  private:
   Answer AnswerOf(const InputPicture& picture, std::span<const float> scores) const {
-    std::vector<Prediction> best = BestFirst(scores);
-    best.resize(std::min(best.size(), static_cast<size_t>(FLAGS_top)));
+    const std::vector<Prediction> best = BestFirst(scores, static_cast<size_t>(FLAGS_top));
     std::vector<CaptionedBar> bars;
     for (const Prediction& p : best) {
       bars.push_back({StrCat(LabelOf(labels_, p.index), " ", Fixed(p.score, 3)), p.score});

@@ -17,6 +17,7 @@
 #include "format/file.h"
 #include "serving/segmenter.h"
 
+DECLARE_string(draw);
 DEFINE_string(masks, "",
               "segment: folder for a .png a picture, of its size, whose pixels are the numbers of "
               "the classes, shown in the colors of Pascal VOC");
@@ -37,6 +38,11 @@ std::string EncodeMask(const Image& classes) {
   return EncodePng(mask);
 }
 
+// Folders that need not be there yet.
+bool IsSameFolder(const std::string& a, const std::string& b) {
+  return fs::weakly_canonical(fs::path(a) / "x") == fs::weakly_canonical(fs::path(b) / "x");
+}
+
 // --masks: the file of each source; of films, to be numbered.
 std::vector<std::string> MaskPaths(const std::vector<PictureSource>& sources) {
   std::vector<std::string> paths;
@@ -45,6 +51,10 @@ std::vector<std::string> MaskPaths(const std::vector<PictureSource>& sources) {
   fs::create_directories(FLAGS_masks, error);
   if (error || !fs::is_directory(FLAGS_masks)) {
     Fail(ErrorCode::kInvalidArgument, StrCat("--masks: ", FLAGS_masks, " must be a folder"));
+  }
+  if (!FLAGS_draw.empty() && IsSameFolder(FLAGS_draw, FLAGS_masks)) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--masks and --draw write files of the same names; both are ", FLAGS_masks));
   }
   const KeptFiles kept(sources);
   std::set<std::string> taken;

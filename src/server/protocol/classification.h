@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -10,14 +9,6 @@
 #include "server/protocol/infer_message.h"
 
 namespace crema::server {
-
-struct ScoredClass {
-  int64_t index = 0;
-  float score = 0;
-};
-
-// The best `most`, best first, ties by index; NaN comes last.
-std::vector<ScoredClass> BestOf(std::span<const float> scores, int64_t most);
 
 struct Classification {
   Shape shape;                     // samples x classes
