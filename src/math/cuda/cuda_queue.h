@@ -42,6 +42,10 @@ class CudaQueue final : public DeviceQueue {
   // Makes its GPU the one of this thread, which launches and cuBLAS calls need.
   void Bind() const;
 
+  // Whether products of f32 round what they multiply to TF32 (Tf32Scope of gemm.h).
+  bool tf32() const { return tf32_; }
+  void set_tf32(bool tf32) { tf32_ = tf32; }
+
   // Handles of libraries that not every net needs (cudnn.h, cublas_lt.h), made when they are asked
   // for first: so in a first pass or before it, since that allocates and waits. They end with the
   // queue. The stand-in has them where tests put functions in place of the library. Throw
@@ -51,6 +55,7 @@ class CudaQueue final : public DeviceQueue {
 
  private:
   int ordinal_ = -1;
+  bool tf32_ = false;
   mutable std::shared_ptr<cudnnContext> cudnn_;
   mutable std::shared_ptr<cublasLtContext> cublas_lt_;
 #ifdef __CUDACC__
