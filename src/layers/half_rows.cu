@@ -9,6 +9,7 @@
 
 #include "core/device_memory.h"
 #include "core/strings.h"
+#include "graph/tunes_engines.h"
 #include "layers/gpu_row.h"
 #include "layers/half_rows.h"
 #include "math/scratch.h"
@@ -89,7 +90,8 @@ struct HalfQuery {
             .backward = query.backward,
             .to_input = query.to_input,
             .deterministic = query.deterministic,
-            .precision = query.precision};
+            .precision = query.precision,
+            .absorbed = query.absorbed};
   }
 
   std::vector<BlobSpec> inputs;
@@ -107,7 +109,11 @@ size_t BytesOfLearned(const KernelQuery& query, DType dtype) {
 }
 
 // Views of the rounded blobs, which have room from the first pass on; and the row's own state.
-struct HalfState final : KernelState {
+struct HalfState final : KernelState, TunesEngines {
+  void UseTimer(std::shared_ptr<RowTimer> timer) override {
+    auto* tunes = dynamic_cast<TunesEngines*>(of_row.get());
+    if (tunes != nullptr) tunes->UseTimer(std::move(timer));
+  }
   explicit HalfState(const LayerInfo& info) {
     for (const LearnedBlob& blob : info.learned) rounds.push_back(!blob.statistic);
   }
@@ -246,6 +252,11 @@ Kernel OnHalves(const Kernel& row, const Halves& halves) {
   half.state_bytes = [=](const KernelQuery& query) -> size_t {
     return row.state_bytes ? row.state_bytes(HalfQuery(query, dtype, &row).Of(query)) : 0;
   };
+  if (row.absorbs) {
+    half.absorbs = [=](const KernelQuery& query) {
+      return row.absorbs(HalfQuery(query, dtype, &row).Of(query));
+    };
+  }
   // What is saved is of halves too.
   half.info = [=](const KernelQuery& query) {
     const HalfQuery asked(query, dtype, &row);

@@ -1,5 +1,3 @@
-#include "math/cuda/cudnn_conv.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -10,6 +8,7 @@
 #include "core/strings.h"
 #include "math/cuda/check.h"
 #include "math/cuda/cuda_info.h"
+#include "math/cuda/cudnn_conv.h"
 #include "math/cuda/cudnn_conv_graph.h"
 
 namespace crema {
@@ -98,10 +97,10 @@ std::string Describe(const CudnnConvSpec& spec) {
   const char* pass = spec.pass == ConvPass::kForward   ? "forward"
                      : spec.pass == ConvPass::kToInput ? "to input"
                                                        : "to weights";
-  std::string text = StrCat("convolution ", pass, " ", ToString(spec.dtype),
-                            spec.tf32 ? " as tf32" : "", spec.channels_last ? " NHWC" : " NCHW",
-                            " n", spec.batch, " g", spec.groups, " i", spec.in_channels, " o",
-                            spec.out_channels, " aligned ", spec.alignment);
+  std::string text =
+      StrCat("convolution ", pass, " ", ToString(spec.dtype), spec.tf32 ? " as tf32" : "",
+             spec.channels_last ? " NHWC" : " NCHW", " n", spec.batch, " g", spec.groups, " i",
+             spec.in_channels, " o", spec.out_channels, " aligned ", spec.alignment);
   for (const CudnnConvSpec::Axis& a : spec.axes) {
     text += StrCat(", ", a.in, " to ", a.out, " by ", a.kernel, " stride ", a.stride, " pad ",
                    a.pad, " dilation ", a.dilation);

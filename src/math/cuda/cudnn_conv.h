@@ -68,9 +68,9 @@ struct CudnnConvMemory {
 
 // What engines take, by name, as somebody measured it: seconds that `measure(i)` gives for
 // names[i]; empty: nobody measures, and the first is as good as any. `work` says what they do.
-using CudnnTimer = std::function<std::vector<double>(const std::string& work,
-                                                     std::span<const std::string> names,
-                                                     const std::function<double(size_t)>& measure)>;
+using CudnnTimer =
+    std::function<std::vector<double>(const std::string& work, std::span<const std::string> names,
+                                      const std::function<double(size_t)>& measure)>;
 
 // A pass made ready for one session. Thread safety: one thread at a time.
 class CudnnConvPass {

@@ -1,9 +1,8 @@
-#include "math/cuda/cudnn_conv_graph.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "core/error.h"
+#include "math/cuda/cudnn_conv_graph.h"
 
 namespace crema {
 namespace {
@@ -35,7 +34,8 @@ cudnnDataType_t TypeOf(DType dtype) {
 
 class Builder {
  public:
-  explicit Builder(const CudnnConvSpec& spec) : spec_(spec), graph_(std::make_shared<CudnnGraph>()) {
+  explicit Builder(const CudnnConvSpec& spec)
+      : spec_(spec), graph_(std::make_shared<CudnnGraph>()) {
     x_ = {spec.batch, spec.in_channels};
     w_ = {spec.out_channels, spec.in_channels / spec.groups};
     y_ = {spec.batch, spec.out_channels};

@@ -1,11 +1,10 @@
-#include "math/cuda/cudnn_graph.h"
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "math/cuda/cudnn_graph.h"
 
 namespace crema {
 
@@ -44,9 +43,8 @@ int64_t CudnnDescriptor::GetArray(cudnnBackendAttributeName_t name,
                                   cudnnBackendAttributeType_t type, int64_t most,
                                   void* values) const {
   int64_t count = 0;
-  CheckCudnnGraph(
-      library_->backend_get_attribute(descriptor_, name, type, most, &count, values),
-      "cudnnBackendGetAttribute");
+  CheckCudnnGraph(library_->backend_get_attribute(descriptor_, name, type, most, &count, values),
+                  "cudnnBackendGetAttribute");
   return values == nullptr ? count : std::min(count, most);
 }
 
@@ -64,8 +62,8 @@ CudnnDescriptor& CudnnGraph::Keep(cudnnBackendDescriptorType_t type) {
 size_t CudnnGraph::AddTensor(const CudnnTensor& tensor) {
   auto made = std::make_unique<CudnnDescriptor>(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   made->Set(CUDNN_ATTR_TENSOR_DATA_TYPE, tensor.type);
-  made->Set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span(tensor.extents));
-  made->Set(CUDNN_ATTR_TENSOR_STRIDES, std::span(tensor.strides));
+  made->Set(CUDNN_ATTR_TENSOR_DIMENSIONS, tensor.extents);
+  made->Set(CUDNN_ATTR_TENSOR_STRIDES, tensor.strides);
   made->SetInteger(CUDNN_ATTR_TENSOR_UNIQUE_ID, tensor.id);
   made->SetInteger(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, tensor.alignment);
   if (tensor.is_virtual) made->SetBool(CUDNN_ATTR_TENSOR_IS_VIRTUAL, true);
@@ -80,10 +78,10 @@ const CudnnDescriptor& CudnnGraph::WindowDescriptor(const CudnnWindow& window) {
   made.Set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
   const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
   made.SetArray(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
-  made.Set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, std::span(window.pad));
-  made.Set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, std::span(window.pad));
-  made.Set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::span(window.stride));
-  made.Set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::span(window.dilation));
+  made.Set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, window.pad);
+  made.Set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, window.pad);
+  made.Set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, window.stride);
+  made.Set(CUDNN_ATTR_CONVOLUTION_DILATIONS, window.dilation);
   made.Finalize();
   return made;
 }
@@ -153,7 +151,7 @@ void CudnnGraph::AddPointwise(const CudnnPointwise& pointwise, size_t x, const s
 
 void CudnnGraph::Finalize(cudnnHandle_t handle) {
   graph_ = std::make_unique<CudnnDescriptor>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  graph_->Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, std::span<const cudnnBackendDescriptor_t>(operations_));
+  graph_->SetDescriptors(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_);
   graph_->Set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle);
   graph_->Finalize();
 }
@@ -169,9 +167,9 @@ CudnnEngine Describe(CudnnDescriptor config, int64_t place) {
   cudnnBackendDescriptor_t into = engine.get();
   config.GetArray(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &into);
   std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
-  notes.resize(static_cast<size_t>(
-      engine.GetArray(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                      CUDNN_NUMERICAL_NOTE_TYPE_COUNT, notes.data())));
+  notes.resize(static_cast<size_t>(engine.GetArray(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                   CUDNN_TYPE_NUMERICAL_NOTE,
+                                                   CUDNN_NUMERICAL_NOTE_TYPE_COUNT, notes.data())));
   std::string name =
       StrCat("engine ", engine.GetInteger(CUDNN_ATTR_ENGINE_GLOBAL_INDEX), " (", place, ")");
   return {std::move(config), std::move(name), std::move(notes)};
@@ -185,18 +183,18 @@ std::vector<CudnnEngine> CudnnEngines(const CudnnGraph& graph, bool fallback) {
   const cudnnBackendHeurMode_t mode = fallback ? CUDNN_HEUR_MODE_FALLBACK : CUDNN_HEUR_MODE_A;
   heuristics.SetArray(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
   heuristics.Finalize();
-  const int64_t most = heuristics.GetArray(CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
+  const int64_t most =
+      heuristics.GetArray(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
   std::vector<CudnnDescriptor> configs;
   std::vector<cudnnBackendDescriptor_t> into;
   configs.reserve(static_cast<size_t>(most));
   for (int64_t i = 0; i < most; ++i) {
     into.push_back(configs.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).get());
   }
-  const int64_t count =
-      most == 0 ? 0
-                : heuristics.GetArray(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                      most, into.data());
+  const int64_t count = most == 0
+                            ? 0
+                            : heuristics.GetArray(CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                                  CUDNN_TYPE_BACKEND_DESCRIPTOR, most, into.data());
   std::vector<CudnnEngine> engines;
   for (int64_t i = 0; i < count; ++i) {
     CudnnEngine engine = Describe(std::move(configs[static_cast<size_t>(i)]), i);
@@ -208,32 +206,30 @@ std::vector<CudnnEngine> CudnnEngines(const CudnnGraph& graph, bool fallback) {
 
 CudnnPlan::CudnnPlan(cudnnHandle_t handle, std::shared_ptr<const CudnnGraph> graph,
                      const CudnnEngine& engine)
-    : name_(engine.name),
-      graph_(std::move(graph)),
-      plan_(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+    : name_(engine.name), graph_(std::move(graph)), plan_(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
   plan_.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle);
   plan_.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine.config);
   plan_.Finalize();
   workspace_ = plan_.GetInteger(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
 }
 
-const CudnnDescriptor& CudnnPlan::PackOf(std::span<const int64_t> ids,
-                                         std::span<void* const> data, void* workspace) {
+const CudnnDescriptor& CudnnPlan::PackOf(std::span<const int64_t> ids, std::span<void* const> data,
+                                         void* workspace) {
   std::vector<void*> wanted(data.begin(), data.end());
   wanted.push_back(workspace);
   if (pack_ != nullptr && wanted == packed_) return *pack_;
   auto pack = std::make_unique<CudnnDescriptor>(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack->Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
-  pack->Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, data);
-  pack->Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, std::span<void* const>(&workspace, 1));
+  pack->SetPointers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, data);
+  pack->SetPointers(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, {&workspace, 1});
   pack->Finalize();
   pack_ = std::move(pack);
   packed_ = std::move(wanted);
   return *pack_;
 }
 
-void CudnnPlan::Run(cudnnHandle_t handle, std::span<const int64_t> ids,
-                    std::span<void* const> data, void* workspace) {
+void CudnnPlan::Run(cudnnHandle_t handle, std::span<const int64_t> ids, std::span<void* const> data,
+                    void* workspace) {
   const CudnnDescriptor& pack = PackOf(ids, data, workspace);
   CheckCudnn(Cudnn().backend_execute(handle, plan_.get(), pack.get()), "cudnnBackendExecute");
 }

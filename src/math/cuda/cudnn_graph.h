@@ -31,19 +31,20 @@ class CudnnDescriptor {
   cudnnBackendDescriptor_t get() const { return descriptor_; }
   void Finalize();
 
-  // An array of them is what attributes are.
+  // Every attribute is an array.
   void SetArray(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
                 const void* values);
   void Set(cudnnBackendAttributeName_t name, std::span<const int64_t> values) {
     SetArray(name, CUDNN_TYPE_INT64, static_cast<int64_t>(values.size()), values.data());
   }
-  void Set(cudnnBackendAttributeName_t name, std::span<void* const> values) {
+  void SetPointers(cudnnBackendAttributeName_t name, std::span<void* const> values) {
     SetArray(name, CUDNN_TYPE_VOID_PTR, static_cast<int64_t>(values.size()), values.data());
   }
   void Set(cudnnBackendAttributeName_t name, const CudnnDescriptor& value) {
     SetArray(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.descriptor_);
   }
-  void Set(cudnnBackendAttributeName_t name, std::span<const cudnnBackendDescriptor_t> values) {
+  void SetDescriptors(cudnnBackendAttributeName_t name,
+                      std::span<const cudnnBackendDescriptor_t> values) {
     SetArray(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(values.size()),
              values.data());
   }
@@ -53,7 +54,7 @@ class CudnnDescriptor {
   void Set(cudnnBackendAttributeName_t name, cudnnDataType_t value) {
     SetArray(name, CUDNN_TYPE_DATA_TYPE, 1, &value);
   }
-  // Numbers by name, so that none becomes another type on the way.
+  // Types by name, so that none becomes another one on the way.
   void SetInteger(cudnnBackendAttributeName_t name, int64_t value) {
     SetArray(name, CUDNN_TYPE_INT64, 1, &value);
   }
