@@ -32,16 +32,25 @@ void Store(cudnnDataType_t type, double value, int64_t i, void* memory) {
   }
 }
 
+int64_t CountOf(const Extents& extents) {
+  int64_t product = 1;
+  for (int64_t extent : extents) product *= extent;
+  return product;
+}
+
+Extents SpaceOf(const Extents& extents) {
+  Extents space;
+  for (size_t a = 2; a < extents.size(); ++a) space.push_back(extents[a]);
+  return space;
+}
+
 // A tensor's numbers, row-major whatever its strides are.
 struct Numbers {
   Extents extents;
   std::vector<double> values;
 
-  int64_t count() const {
-    int64_t product = 1;
-    for (int64_t extent : extents) product *= extent;
-    return product;
-  }
+  int64_t count() const { return CountOf(extents); }
+  double& operator[](int64_t index) { return values[static_cast<size_t>(index)]; }
   double& At(const Extents& place) {
     int64_t index = 0;
     for (size_t a = 0; a < extents.size(); ++a) index = index * extents[a] + place[a];
@@ -146,31 +155,57 @@ class Computation {
     return numbers;
   }
 
-  // body(x, w, y) for each product of a convolution, by their places.
-  template <typename Body>
-  static void ForProducts(const FakeDescriptor& window, const Extents& x, const Extents& w,
-                          const Extents& y, const Body& body) {
+  // Elements of x, w and y that one product of a convolution is of, in one channel each.
+  struct Product {
+    int64_t x, w, y;
+  };
+
+  static int64_t IndexOf(const Extents& place, const Extents& extents) {
+    int64_t index = 0;
+    for (size_t a = 0; a < extents.size(); ++a) index = index * extents[a] + place[a];
+    return index;
+  }
+
+  static std::vector<Product> ProductsOf(const FakeDescriptor& window, const Extents& x,
+                                         const Extents& w, const Extents& y) {
     const auto of = [&](int name) { return window.ArrayOf<int64_t>(name); };
     const Extents pad = of(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
     const Extents stride = of(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
     const Extents dilation = of(CUDNN_ATTR_CONVOLUTION_DILATIONS);
-    const int64_t group_outputs = y[1] / (x[1] / w[1]);
+    std::vector<Product> products;
     Extents from(x.size());
     ForPlaces(y, [&](const Extents& to) {
-      Extents taps = w;
-      taps[0] = 1;
-      ForPlaces(taps, [&](const Extents& tap) {
-        from[0] = to[0];
-        from[1] = to[1] / group_outputs * w[1] + tap[1];
-        for (size_t a = 2; a < x.size(); ++a) {
-          from[a] = to[a] * stride[a - 2] - pad[a - 2] + tap[a] * dilation[a - 2];
+      ForPlaces(w, [&](const Extents& tap) {
+        for (size_t a = 0; a < x.size(); ++a) {
+          from[a] = to[a] * stride[a] - pad[a] + tap[a] * dilation[a];
           if (from[a] < 0 || from[a] >= x[a]) return;
         }
-        Extents weight = tap;
-        weight[0] = to[1];
-        body(from, weight, to);
+        products.push_back({IndexOf(from, x), IndexOf(tap, w), IndexOf(to, y)});
       });
     });
+    return products;
+  }
+
+  // body(x, w, y) for each product, of row-major elements.
+  template <typename Body>
+  static void ForProducts(const FakeDescriptor& window, const Numbers& x, const Numbers& w,
+                          const Numbers& y, const Body& body) {
+    const Extents x_space = SpaceOf(x.extents), w_space = SpaceOf(w.extents);
+    const Extents y_space = SpaceOf(y.extents);
+    const auto products = ProductsOf(window, x_space, w_space, y_space);
+    const int64_t xs = CountOf(x_space), ws = CountOf(w_space), ys = CountOf(y_space);
+    const int64_t inputs = x.extents[1], depth = w.extents[1], outputs = y.extents[1];
+    const int64_t group_outputs = outputs / (inputs / depth);
+    for (int64_t n = 0; n < y.extents[0]; ++n) {
+      for (int64_t k = 0; k < outputs; ++k) {
+        for (int64_t c = 0; c < depth; ++c) {
+          const int64_t image = n * inputs + k / group_outputs * depth + c;
+          for (const Product& p : products) {
+            body(image * xs + p.x, (k * depth + c) * ws + p.w, (n * outputs + k) * ys + p.y);
+          }
+        }
+      }
+    }
   }
 
   void Compute(const FakeDescriptor& operation) {
@@ -199,30 +234,27 @@ class Computation {
   void Forward(const FakeDescriptor& window, const FakeDescriptor& x, const FakeDescriptor& w,
                const FakeDescriptor& y) {
     Numbers input = Read(x), filter = Read(w), output = Zeros(y);
-    ForProducts(window, input.extents, filter.extents, output.extents,
-                [&](const Extents& from, const Extents& weight, const Extents& to) {
-                  output.At(to) += input.At(from) * filter.At(weight);
-                });
+    ForProducts(window, input, filter, output, [&](int64_t from, int64_t weight, int64_t to) {
+      output[to] += input[from] * filter[weight];
+    });
     Write(std::move(output), y);
   }
 
   void ToInput(const FakeDescriptor& window, const FakeDescriptor& dy, const FakeDescriptor& w,
                const FakeDescriptor& dx) {
     Numbers gradient = Read(dy), filter = Read(w), result = Zeros(dx);
-    ForProducts(window, result.extents, filter.extents, gradient.extents,
-                [&](const Extents& from, const Extents& weight, const Extents& to) {
-                  result.At(from) += gradient.At(to) * filter.At(weight);
-                });
+    ForProducts(window, result, filter, gradient, [&](int64_t from, int64_t weight, int64_t to) {
+      result[from] += gradient[to] * filter[weight];
+    });
     Write(std::move(result), dx);
   }
 
   void ToWeights(const FakeDescriptor& window, const FakeDescriptor& x, const FakeDescriptor& dy,
                  const FakeDescriptor& dw) {
     Numbers input = Read(x), gradient = Read(dy), result = Zeros(dw);
-    ForProducts(window, input.extents, result.extents, gradient.extents,
-                [&](const Extents& from, const Extents& weight, const Extents& to) {
-                  result.At(weight) += gradient.At(to) * input.At(from);
-                });
+    ForProducts(window, input, result, gradient, [&](int64_t from, int64_t weight, int64_t to) {
+      result[weight] += gradient[to] * input[from];
+    });
     Write(std::move(result), dw);
   }
 

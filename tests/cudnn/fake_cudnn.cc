@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <set>
 #include <thread>
+#include <utility>
 
 #include "cudnn/fake_descriptor.h"
 
@@ -40,7 +40,9 @@ size_t SizeOf(cudnnBackendAttributeType_t type) {
 }
 
 cudnnStatus_t Create(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t* descriptor) {
-  *descriptor = new FakeDescriptor{.type = type};
+  auto* made = new FakeDescriptor;
+  made->type = type;
+  *descriptor = made;
   ++FakeCounts().descriptors;
   return CUDNN_STATUS_SUCCESS;
 }
