@@ -144,7 +144,7 @@ class LearnedHalves {
     state->learned.clear();
     for (size_t i = 0; i < learned.size(); ++i) {
       const ConstTensorView& blob = learned[i];
-      if (!state->rounds[i]) {
+      if (i >= state->rounds.size() || !state->rounds[i]) {  // of layers that are absorbed, too
         state->learned.push_back(blob);
         continue;
       }

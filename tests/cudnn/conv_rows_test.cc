@@ -180,6 +180,50 @@ TEST_F(CudnnRows, AbsorbSumsAndReluWhereCudnnCan) {
   }
 }
 
+// BatchNorm, Scale and BN become weights and bias.
+TEST_F(CudnnRows, FoldWhatScalesChannels) {
+  const std::string filler = " weight_filler { type: 'msra' } bias_filler { type: 'gaussian' } }";
+  const std::string net = StrCat(
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 8 dim: 20 dim: "
+      "20 } } } layer { name: 'c1' type: 'Convolution' bottom: 'x' top: 'c1' convolution_param { "
+      "num_output: 16 kernel_size: 3 pad: 1 bias_term: false",
+      filler,
+      "} layer { name: 'bn1' type: 'BatchNorm' bottom: 'c1' top: 'c1' } layer { name: 's1' type: "
+      "'Scale' bottom: 'c1' top: 'c1' scale_param { bias_term: true filler { type: 'gaussian' std: "
+      "2 } bias_filler { type: 'gaussian' } } } layer { name: 'r1' type: 'ReLU' bottom: 'c1' top: "
+      "'c1' } layer { name: 'c2' type: 'Convolution' bottom: 'c1' top: 'c2' convolution_param { "
+      "num_output: 16 kernel_size: 3 pad: 1 group: 4",
+      filler,
+      "} layer { name: 's2' type: 'Scale' bottom: 'c2' top: 'c2' scale_param { filler { type: "
+      "'gaussian' std: 2 } } } layer { name: 'sum' type: 'Eltwise' bottom: 'c2' bottom: 'c1' top: "
+      "'y' }");
+  const auto run = [&](Precision precision, std::vector<size_t> absorbed) {
+    AskAnew();
+    const auto plan = PlanOn(net, TEST, {.precision = precision});
+    EXPECT_EQ(LayerOf(*plan, "c1").absorbs.size(), absorbed[0]);
+    EXPECT_EQ(LayerOf(*plan, "c2").absorbs.size(), absorbed[1]);
+    const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
+    for (size_t s = 0; s < plan->learned.size(); ++s) {
+      // Stored statistics as of some training: mean, variance, and what both are divided by.
+      const LearnedSlot& slot = plan->learned[s];
+      if (!slot.statistic) continue;
+      float value = 2.5F;
+      for (float& x : weights->blob(s).span<float>()) x = slot.index == 2 ? 4 : (value += 0.25F);
+    }
+    Session session(plan, weights, GpuContext(3));
+    FillInput(&session, "x", 1);
+    session.Forward();
+    session.Forward();
+    const HostView view(session, session.Data("y"));
+    return std::vector<float>(view->data<float>(), view->data<float>() + view->count());
+  };
+  FakeRules().refuse = [](const auto&) { return "not today"; };
+  const std::vector<float> native = run(FP32, {0, 0});
+  FakeRules().refuse = {};
+  EXPECT_LT(Distance(native, run(FP32, {3, 2})), 1e-5);
+  EXPECT_LT(Distance(native, run(BF16, {3, 2})), 0.02);
+}
+
 TEST_F(CudnnRows, SayWhyTheyDoNotAbsorb) {
   FakeRules().refuse = [](const std::vector<std::string>& operations) {
     const auto adds = std::ranges::count(operations, "add");

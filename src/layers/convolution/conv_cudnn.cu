@@ -7,6 +7,7 @@
 #include "core/strings.h"
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/conv_cudnn.h"
+#include "layers/convolution/conv_cudnn_fold.h"
 #include "layers/convolution/conv_cudnn_state.h"
 #include "layers/convolution/conv_epilogue.h"
 #include "layers/gpu_row.h"
@@ -68,12 +69,15 @@ bool Absorbs(const KernelQuery& query, CudnnConvAnswers* answers) {
 
 CudnnConvLayer::CudnnConvLayer(const KernelQuery& query, bool is_transposed)
     : transposed(is_transposed),
-      bias(query.layer.param().convolution_param().bias_term()),
+      own_bias(query.layer.param().convolution_param().bias_term()),
+      bias(own_bias),
+      absorbed(query.absorbed.begin(), query.absorbed.end()),
       relu(ReluOf(query.layer, is_transposed)) {
   if (!transposed) {
     const ConvEpilogue epilogue(static_cast<const Convolution&>(query.layer), query.absorbed);
-    // Factors of channels are read by the CPU.
-    possible = epilogue.possible() && !epilogue.affine();
+    const ConvFold fold(own_bias, query.absorbed);
+    possible = epilogue.possible() && fold.possible();
+    bias = own_bias || fold.any();
     sum = epilogue.sum();
     relu = epilogue.relu();
   }
@@ -144,6 +148,11 @@ Kernel MakeRow(const Kind& kind, const std::shared_ptr<CudnnConvAnswers>& answer
   };
   row.make_state = [=](const KernelQuery& query) -> std::unique_ptr<KernelState> {
     return std::make_unique<CudnnConvState>(CudnnConvLayer(query, transposed), kind.fused);
+  };
+  row.state_bytes = [=](const KernelQuery& query) -> size_t {
+    const CudnnConvLayer layer(query, transposed);
+    if (!ConvFold(layer.own_bias, layer.absorbed).any()) return 0;
+    return ConvFold::Bytes(layer.spec.FilterCount(), layer.spec.out_channels, layer.spec.dtype);
   };
   if (kind.fused && !transposed) {
     row.absorbs = [=](const KernelQuery& query) { return Absorbs(query, answers.get()); };

@@ -31,7 +31,9 @@ struct CudnnConvLayer {
 
   bool transposed;
   bool possible = true;  // what it absorbs can be told to cuDNN
-  bool bias = false;
+  bool own_bias = false;
+  bool bias = false;  // its own, or that of layers whose factors its weights are multiplied by
+  std::vector<const Layer*> absorbed;
   bool sum = false;
   FusedRelu relu;
   CudnnConvSpec spec;  // of any pass

@@ -26,6 +26,7 @@ CudnnConvMemory MemoryOf(bool transposed, const void* input, const void* weight,
 CudnnConvState::CudnnConvState(const CudnnConvLayer& layer, bool fused)
     : layer_(layer),
       fused_(fused),
+      fold_(layer.own_bias, layer.absorbed),
       forward_{layer.Forward(fused)},
       to_input_{layer.ToInput()},
       to_weights_{layer.ToWeights()} {}
@@ -53,11 +54,14 @@ void CudnnConvState::Forward(const ForwardArgs& args) {
   const CudnnConvSpec& spec = layer_.spec;
   ScratchCutter cutter(args.scratch);
   void* workspace = cutter.Take<std::byte>(CudnnWorkspaceBound(spec));
-  const void* bias = layer_.bias ? args.learned[1].raw() : nullptr;
+  if (fold_.any()) fold_.Make(args);
+  const void* weight = fold_.any() ? fold_.weight() : args.learned[0].raw();
+  const void* own_bias = layer_.own_bias ? args.learned[1].raw() : nullptr;
+  const void* bias = fold_.any() ? fold_.bias() : own_bias;
   for (size_t i = 0; i < args.outputs.size(); ++i) {
     void* output = args.outputs[i].raw();
     CudnnConvMemory memory =
-        MemoryOf(layer_.transposed, args.inputs[i].raw(), args.learned[0].raw(), output, workspace);
+        MemoryOf(layer_.transposed, args.inputs[i].raw(), weight, output, workspace);
     if (forward_.spec.bias) memory.bias = bias;
     if (forward_.spec.sum) memory.sum = args.inputs.back().raw();
     Run(queue, memory, &forward_);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "layers/convolution/conv_cudnn.h"
+#include "layers/convolution/conv_cudnn_fold.h"
 #include "layers/convolution/convolution.h"
 #include "math/scratch.h"
 
@@ -36,6 +37,7 @@ class CudnnConvState final : public KernelState, public TunesEngines {
 
   const CudnnConvLayer layer_;
   const bool fused_;
+  ConvFold fold_;
   Pass forward_, to_input_, to_weights_;
   std::shared_ptr<RowTimer> timer_;
 };
