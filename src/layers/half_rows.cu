@@ -9,6 +9,7 @@
 
 #include "core/device_memory.h"
 #include "core/strings.h"
+#include "core/tensor.h"
 #include "graph/tunes_engines.h"
 #include "layers/gpu_row.h"
 #include "layers/half_rows.h"
@@ -120,6 +121,7 @@ struct HalfState final : KernelState, TunesEngines {
   std::vector<bool> rounds;  // by learned blob: statistics are read and updated as they are
   std::vector<ConstTensorView> learned;
   std::vector<TensorView> learned_grads;
+  std::vector<Tensor> kept;             // of fixed weights, by learned blob: rounded once
   std::unique_ptr<KernelState> of_row;  // null: it has none
 };
 
@@ -140,19 +142,20 @@ class LearnedHalves {
   LearnedHalves(const ExecContext& context, DType dtype, std::span<std::byte> scratch)
       : queue_(BoundQueue(context)), context_(context), dtype_(dtype), cutter_(scratch) {}
 
-  void Round(std::span<const ConstTensorView> learned, HalfState* state) {
+  // `fixed`: ForwardArgs::weights_fixed.
+  void Round(std::span<const ConstTensorView> learned, bool fixed, HalfState* state) {
     state->learned.clear();
+    state->kept.resize(learned.size());
     for (size_t i = 0; i < learned.size(); ++i) {
-      const ConstTensorView& blob = learned[i];
       if (i >= state->rounds.size() || !state->rounds[i]) {  // of layers that are absorbed, too
-        state->learned.push_back(blob);
-        continue;
+        state->learned.push_back(learned[i]);
+      } else if (fixed) {
+        state->learned.push_back(Kept(learned[i], &state->kept[i]));
+      } else {
+        const TensorView half = Take(learned[i].shape());
+        RoundInto(learned[i], half);
+        state->learned.push_back(half);
       }
-      const TensorView half = Take(blob.shape());
-      DispatchCudaFloat(dtype_, [&]<typename T>(T) {
-        RoundTo(queue_, blob.count(), Elements<float>(blob), Elements<T>(half));
-      });
-      state->learned.push_back(half);
     }
   }
   // Of those that are wanted, zeroed.
@@ -174,6 +177,18 @@ class LearnedHalves {
   std::span<std::byte> Rest() { return cutter_.Rest(); }
 
  private:
+  void RoundInto(const ConstTensorView& blob, const TensorView& half) const {
+    DispatchCudaFloat(dtype_, [&]<typename T>(T) {
+      RoundTo(queue_, blob.count(), Elements<float>(blob), Elements<T>(half));
+    });
+  }
+  ConstTensorView Kept(const ConstTensorView& blob, Tensor* kept) const {
+    if (kept->view().empty()) {
+      *kept = Tensor(blob.shape(), dtype_, context_.allocator());
+      RoundInto(blob, kept->view());
+    }
+    return kept->view();
+  }
   TensorView Take(const Shape& shape) {
     const int64_t bytes = shape.count() * static_cast<int64_t>(SizeOf(dtype_));
     return {cutter_.Take<std::byte>(bytes), shape, dtype_, context_.device()};
@@ -190,7 +205,7 @@ void HalfForward(const Kernel& row, DType dtype, const Layer& layer, const Forwa
   ForwardArgs half = args;
   half.kernel_state = state.of_row.get();
   LearnedHalves halves(args.context, dtype, args.scratch);
-  halves.Round(args.learned, &state);
+  halves.Round(args.learned, args.weights_fixed, &state);
   half.learned = state.learned;
   half.scratch = halves.Rest();
   row.forward(layer, half);
@@ -201,7 +216,7 @@ void HalfBackward(const Kernel& row, DType dtype, const Layer& layer, const Back
   BackwardArgs half = args;
   half.kernel_state = state.of_row.get();
   LearnedHalves halves(args.context, dtype, args.scratch);
-  halves.Round(args.learned, &state);
+  halves.Round(args.learned, false, &state);
   halves.TakeGradients(args.learned_grads, &state.learned_grads);
   half.learned = state.learned;
   half.learned_grads = state.learned_grads;
@@ -250,7 +265,9 @@ Kernel OnHalves(const Kernel& row, const Halves& halves) {
     return state;
   };
   half.state_bytes = [=](const KernelQuery& query) -> size_t {
-    return row.state_bytes ? row.state_bytes(HalfQuery(query, dtype, &row).Of(query)) : 0;
+    const size_t own =
+        row.state_bytes ? row.state_bytes(HalfQuery(query, dtype, &row).Of(query)) : 0;
+    return own + (query.backward ? 0 : BytesOfLearned(query, dtype));
   };
   if (row.absorbs) {
     half.absorbs = [=](const KernelQuery& query) {

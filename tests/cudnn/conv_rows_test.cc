@@ -197,7 +197,7 @@ TEST_F(CudnnRows, FoldWhatScalesChannels) {
       "} layer { name: 's2' type: 'Scale' bottom: 'c2' top: 'c2' scale_param { filler { type: "
       "'gaussian' std: 2 } } } layer { name: 'sum' type: 'Eltwise' bottom: 'c2' bottom: 'c1' top: "
       "'y' }");
-  const auto run = [&](Precision precision, std::vector<size_t> absorbed) {
+  const auto run = [&](Precision precision, std::vector<size_t> absorbed, bool fixed = false) {
     AskAnew();
     const auto plan = PlanOn(net, TEST, {.precision = precision});
     EXPECT_EQ(LayerOf(*plan, "c1").absorbs.size(), absorbed[0]);
@@ -211,6 +211,7 @@ TEST_F(CudnnRows, FoldWhatScalesChannels) {
       for (float& x : weights->blob(s).span<float>()) x = slot.index == 2 ? 4 : (value += 0.25F);
     }
     Session session(plan, weights, GpuContext(3));
+    if (fixed) session.FixWeights();
     FillInput(&session, "x", 1);
     session.Forward();
     session.Forward();
@@ -220,8 +221,10 @@ TEST_F(CudnnRows, FoldWhatScalesChannels) {
   FakeRules().refuse = [](const auto&) { return "not today"; };
   const std::vector<float> native = run(FP32, {0, 0});
   FakeRules().refuse = {};
-  EXPECT_LT(Distance(native, run(FP32, {3, 2})), 1e-5);
-  EXPECT_LT(Distance(native, run(BF16, {3, 2})), 0.02);
+  for (const bool fixed : {false, true}) {
+    EXPECT_LT(Distance(native, run(FP32, {3, 2}, fixed)), 1e-5);
+    EXPECT_LT(Distance(native, run(BF16, {3, 2}, fixed)), 0.02);
+  }
 }
 
 TEST_F(CudnnRows, SayWhyTheyDoNotAbsorb) {
