@@ -79,10 +79,11 @@ class Absorber {
     return WithQuery(plan_, *layer, 0, layer->kernel->absorbs);
   }
 
-  // Where the row says why not, being asked with what it would absorb.
+  // Where a row of a GPU says why not, being asked with what it would absorb. Those of the CPU
+  // cannot be asked about what they never do.
   void KeepReason(const std::string& follower, PlannedLayer* layer) const {
     const Kernel& kernel = *layer->kernel;
-    if (!kernel.supports) return;
+    if (kernel.device != DeviceType::kCuda || !kernel.supports) return;
     const Support support = WithQuery(plan_, *layer, 0, kernel.supports);
     if (support.yes) return;
     layer->skipped.push_back({StrCat(kernel.name, " with ", follower), support.reason});

@@ -138,6 +138,18 @@ TEST_F(RealCudnn, TakesEveryPassOfUsualConvolutions) {
   }
 }
 
+TEST_F(RealCudnn, TakesThreeAxesOfSpace) {
+  CudnnConvSpec spec = Spec(1, 16, 32, {14, 14, 3, 1, 1, 1});
+  spec.axes.push_back(spec.axes[0]);
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    spec.dtype = dtype;
+    for (const ConvPass pass : {ConvPass::kForward, ConvPass::kToInput, ConvPass::kToWeights}) {
+      spec.pass = pass;
+      EXPECT_EQ(Refusal(spec), "") << Describe(spec);
+    }
+  }
+}
+
 TEST_F(RealCudnn, FusesBiasSumAndRelu) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     CudnnConvSpec spec = Spec(1, 64, 64, {56, 56, 3, 1, 1, 1});
