@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,12 +34,15 @@ struct FakeDescriptor {
   template <typename T>
   std::vector<T> ArrayOf(int name) const {
     const FakeAttribute& attribute = attributes.at(name);
-    const auto* first = reinterpret_cast<const T*>(attribute.bytes.data());
-    return std::vector<T>(first, first + attribute.count);
+    std::vector<T> array(static_cast<size_t>(attribute.count));
+    std::memcpy(array.data(), attribute.bytes.data(), attribute.bytes.size());
+    return array;
   }
   template <typename T>
   T ValueOf(int name) const {
-    return ArrayOf<T>(name).at(0);
+    T value{};
+    std::memcpy(&value, attributes.at(name).bytes.data(), sizeof(T));
+    return value;
   }
   const FakeDescriptor& DescriptorOf(int name) const {
     return *static_cast<const FakeDescriptor*>(ValueOf<void*>(name));
