@@ -103,6 +103,16 @@ void ForAll(const cudnnTensorStruct& tensor, const Body& body) {
   }
 }
 
+// body(n, h, w) of all positions of the channels.
+template <typename Body>
+void ForAllPositions(const cudnnTensorStruct& tensor, const Body& body) {
+  for (int64_t n = 0; n < tensor.extents[0]; ++n) {
+    for (int64_t h = 0; h < tensor.extents[2]; ++h) {
+      for (int64_t w = 0; w < tensor.extents[3]; ++w) body(n, h, w);
+    }
+  }
+}
+
 double Load(const cudnnTensorStruct& tensor, const void* memory, int64_t n, int64_t c, int64_t h,
             int64_t w) {
   return LoadElement(tensor.dtype, memory, tensor.At(n, c, h, w));
@@ -213,16 +223,15 @@ cudnnStatus_t SoftmaxForward(cudnnHandle_t, cudnnSoftmaxAlgorithm_t algorithm,
   if (Fails()) return CUDNN_STATUS_EXECUTION_FAILED;
   if (!IsSoftmax(algorithm, mode)) return CUDNN_STATUS_NOT_SUPPORTED;
   if (!x_desc->SameShape(*y_desc) || x == y) return CUDNN_STATUS_BAD_PARAM;
-  ForAll(*y_desc, [&](int64_t n, int64_t c, int64_t h, int64_t w) {
+  ForAllPositions(*y_desc, [&](int64_t n, int64_t h, int64_t w) {
+    const int64_t classes = x_desc->extents[1];
     double top = -HUGE_VAL, sum = 0;
-    for (int64_t k = 0; k < x_desc->extents[1]; ++k) {
-      top = std::max(top, Load(*x_desc, x, n, k, h, w));
+    for (int64_t c = 0; c < classes; ++c) top = std::max(top, Load(*x_desc, x, n, c, h, w));
+    for (int64_t c = 0; c < classes; ++c) sum += std::exp(Load(*x_desc, x, n, c, h, w) - top);
+    for (int64_t c = 0; c < classes; ++c) {
+      BlendElement(y_desc->dtype, y, y_desc->At(n, c, h, w),
+                   std::exp(Load(*x_desc, x, n, c, h, w) - top) / sum, Factor(alpha), Factor(beta));
     }
-    for (int64_t k = 0; k < x_desc->extents[1]; ++k) {
-      sum += std::exp(Load(*x_desc, x, n, k, h, w) - top);
-    }
-    BlendElement(y_desc->dtype, y, y_desc->At(n, c, h, w),
-                 std::exp(Load(*x_desc, x, n, c, h, w) - top) / sum, Factor(alpha), Factor(beta));
   });
   return CUDNN_STATUS_SUCCESS;
 }
@@ -235,23 +244,18 @@ cudnnStatus_t SoftmaxBackward(cudnnHandle_t, cudnnSoftmaxAlgorithm_t algorithm,
   if (Fails()) return CUDNN_STATUS_EXECUTION_FAILED;
   if (!IsSoftmax(algorithm, mode)) return CUDNN_STATUS_NOT_SUPPORTED;
   if (!y_desc->SameShape(*dy_desc) || !y_desc->SameShape(*dx_desc)) return CUDNN_STATUS_BAD_PARAM;
-  const auto dot = [&](int64_t n, int64_t h, int64_t w) {
-    double sum = 0;
-    for (int64_t k = 0; k < y_desc->extents[1]; ++k) {
-      sum += Load(*y_desc, y, n, k, h, w) * Load(*dy_desc, dy, n, k, h, w);
+  // In place is allowed: an element is read before it is written.
+  ForAllPositions(*y_desc, [&](int64_t n, int64_t h, int64_t w) {
+    const int64_t classes = y_desc->extents[1];
+    double dot = 0;
+    for (int64_t c = 0; c < classes; ++c) {
+      dot += Load(*y_desc, y, n, c, h, w) * Load(*dy_desc, dy, n, c, h, w);
     }
-    return sum;
-  };
-  // In place is allowed, so all is read before any is written.
-  std::vector<double> results;
-  ForAll(*dx_desc, [&](int64_t n, int64_t c, int64_t h, int64_t w) {
-    results.push_back(Load(*y_desc, y, n, c, h, w) *
-                      (Load(*dy_desc, dy, n, c, h, w) - dot(n, h, w)));
-  });
-  size_t next = 0;
-  ForAll(*dx_desc, [&](int64_t n, int64_t c, int64_t h, int64_t w) {
-    BlendElement(dx_desc->dtype, dx, dx_desc->At(n, c, h, w), results[next++], Factor(alpha),
-                 Factor(beta));
+    for (int64_t c = 0; c < classes; ++c) {
+      const double result = Load(*y_desc, y, n, c, h, w) * (Load(*dy_desc, dy, n, c, h, w) - dot);
+      BlendElement(dx_desc->dtype, dx, dx_desc->At(n, c, h, w), result, Factor(alpha),
+                   Factor(beta));
+    }
   });
   return CUDNN_STATUS_SUCCESS;
 }

@@ -108,7 +108,7 @@ std::vector<Question> Questions() {
       {"Pooling", max, {2, 3, 7, 9}, "no positions", false, 2},
       {"Pooling", max, {2, 3, 8, 9}, "beyond the padding"},
       {"Pooling", max, {0, 3, 7, 9}, "elements"},
-      {"Pooling", max, {3, 7, 9}, ""},
+      {"Pooling", max, {3, 7, 9}, "two spatial axes"},
       {"Pooling", max, {2, 3, 4, 7, 9}, "two spatial axes"},
       {"Pooling", max, {2, 3, 7, 9}, "f32 and f16", false, 1, DType::kF64},
       {"Pooling", "pooling_param { pool: STOCHASTIC kernel_size: 2 }", {1, 1, 4, 4}, "MAX and AVE"},
