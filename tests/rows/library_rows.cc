@@ -191,6 +191,39 @@ TEST_F(LibraryRows, ProductsWithoutAlgorithmGoByCublas) {
   EXPECT_EQ(RunLayer(layer_case, values, options).outputs, expected.outputs);
 }
 
+// Rows on halves hand on what the row below them needs: its state, scratch and gradients.
+TEST_F(LibraryRows, DoTheSameOnHalves) {
+  struct Case {
+    const char *type, *row, *native, *prototxt;
+  };
+  for (const Case& c : {Case{"Pooling", "cudnn f16", "cuda f16",
+                             "pooling_param { pool: AVE kernel_size: 3 stride: 2 }"},
+                        Case{"InnerProduct", "cublaslt f16", "cublas f16",
+                             "inner_product_param { num_output: 5 } fused_relu_param { }"}}) {
+    SCOPED_TRACE(c.row);
+    const LayerType& type = *LayersWithGpuRows().Find(c.type);
+    LayerSample sample;
+    sample.prototxt = c.prototxt;
+    sample.inputs = {{.shape = {2, 3, 7, 9}}};
+    const LayerCase layer_case(type, sample, DType::kF32);
+    const CaseValues values = DrawValues(layer_case);
+    RunOptions options;
+    options.backward = true;
+    options.kernel = &RowOf(type, c.native);
+    const RunResult native = RunLayer(layer_case, values, options);
+    options.kernel = &RowOf(type, c.row);
+    const RunResult row = RunLayer(layer_case, values, options);
+    EXPECT_EQ(row.failures, std::vector<std::string>{});
+    // Both round sums of f32 once to 11 bits; values are below 8.
+    for (size_t i = 0; i < native.outputs[0].size(); ++i) {
+      EXPECT_NEAR(row.outputs[0][i], native.outputs[0][i], 0x1p-8);
+    }
+    for (size_t i = 0; i < native.input_grads[0].size(); ++i) {
+      EXPECT_NEAR(row.input_grads[0][i], native.input_grads[0][i], 0x1p-8);
+    }
+  }
+}
+
 constexpr const char* kNet = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 dim: 9 dim: 9 } } }
 layer { name: "norm" type: "LRN" bottom: "x" top: "norm" lrn_param { alpha: 0.5 } }
