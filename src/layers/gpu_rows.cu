@@ -1,5 +1,6 @@
 #include "layers/gpu_rows.h"
 #include "layers/half_rows.h"
+#include "layers/tf32_rows.h"
 #ifdef CREMA_HAVE_CUDNN
 #include "layers/cudnn_rows.h"
 #endif
@@ -18,6 +19,7 @@ void AddGpuRows(Registry* registry) {
   AddCudnnRows(registry);
 #endif
   AddHalfRows(registry);
+  AddTf32Rows(registry);
 }
 
 }  // namespace crema

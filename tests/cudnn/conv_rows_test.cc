@@ -153,6 +153,7 @@ TEST_F(CudnnRows, TrainANetInEveryPrecision) {
     for (const char* layer : {"conv1", "conv2", "up"}) {
       const std::string row = precision == BF16   ? "cudnn bf16"
                               : precision == FP16 ? "cudnn f16"
+                              : precision == TF32 ? "cudnn tf32"
                                                   : "cudnn";
       EXPECT_EQ(LayerOf(*plan, layer).kernel->name, row) << layer;
     }

@@ -1,13 +1,10 @@
 #include <array>
-#include <atomic>
-#include <optional>
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "math/cuda/check.h"
-#include "math/cuda/cuda_info.h"
 #include "math/cuda/cuda_queue.h"
 #include "math/cuda/cudnn.h"
+#include "math/cuda/replaceable_library.h"
 #include "math/cuda/shared_library.h"
 
 namespace crema {
@@ -63,30 +60,9 @@ CudnnLibrary Load() {
   return library;
 }
 
-// The library of the machine, or why there is none.
-struct Loaded {
-  Loaded() {
-    // Handles belong to a GPU, and so does what it says about operations.
-    reason = WhyNoCuda();
-    if (!reason.empty()) return;
-    try {
-      library = Load();
-    } catch (const Error& error) {
-      reason = error.what();
-    }
-  }
-  std::optional<CudnnLibrary> library;
-  std::string reason;
-};
-
-const Loaded& Machine() {
-  static const Loaded loaded;
-  return loaded;
-}
-
-std::atomic<const CudnnLibrary*>& StandIn() {
-  static std::atomic<const CudnnLibrary*> functions{nullptr};
-  return functions;
+const ReplaceableLibrary<CudnnLibrary>& Library() {
+  static const ReplaceableLibrary<CudnnLibrary> library("cuDNN", Load);
+  return library;
 }
 
 struct DestroyCudnn {
@@ -96,15 +72,9 @@ struct DestroyCudnn {
 
 }  // namespace
 
-std::string WhyNoCudnn() { return StandIn().load() != nullptr ? "" : Machine().reason; }
+std::string WhyNoCudnn() { return Library().WhyNot(); }
 
-const CudnnLibrary& Cudnn() {
-  if (const CudnnLibrary* functions = StandIn().load(); functions != nullptr) return *functions;
-  if (!Machine().library) {
-    Fail(ErrorCode::kDeviceFailure, StrCat("cuDNN cannot be used: ", Machine().reason));
-  }
-  return *Machine().library;
-}
+const CudnnLibrary& Cudnn() { return Library().Get(); }
 
 void CheckCudnn(cudnnStatus_t status, std::string_view call) {
   if (status == CUDNN_STATUS_SUCCESS) return;
@@ -119,10 +89,8 @@ void CheckCudnn(cudnnStatus_t status, std::string_view call) {
               last.data()));
 }
 
-CudnnStandIn::CudnnStandIn(const CudnnLibrary& functions) {
-  CREMA_CHECK(StandIn().exchange(&functions) == nullptr);
-}
-CudnnStandIn::~CudnnStandIn() { StandIn().store(nullptr); }
+CudnnStandIn::CudnnStandIn(const CudnnLibrary& functions) { Library().Replace(&functions); }
+CudnnStandIn::~CudnnStandIn() { Library().Replace(nullptr); }
 
 cudnnContext* CudaQueue::cudnn() const {
   if (cudnn_ != nullptr) return cudnn_.get();
