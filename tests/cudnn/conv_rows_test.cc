@@ -145,7 +145,8 @@ TEST_F(CudnnRows, TrainANetInEveryPrecision) {
     native = RunNet(plan);
   }
   FakeRules().refuse = {};
-  const std::map<Precision, double> errors{{FP32, 1e-5}, {TF32, 1e-5}, {BF16, 0.03}, {FP16, 0.004}};
+  // In TF32 and in 16 bits factors are rounded by 2^-11 and 2^-9 at most.
+  const std::map<Precision, double> errors{{FP32, 1e-5}, {TF32, 1e-3}, {BF16, 0.03}, {FP16, 0.004}};
   for (const auto& [precision, error] : errors) {
     AskAnew();
     FakeCounts().runs.clear();
