@@ -84,6 +84,8 @@ CudaQueue::~CudaQueue() {
   // A dead device refuses all of these; there is nobody to tell.
   cudaSetDevice(ordinal_);
   cudaStreamSynchronize(stream_);
+  cudnn_.reset();
+  cublas_lt_.reset();
   Cublas().destroy(cublas_);
   cudaStreamDestroy(stream_);
 }

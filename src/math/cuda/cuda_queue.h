@@ -6,7 +6,13 @@
 #include <cuda_runtime_api.h>
 #endif
 
+#include <memory>
+
 #include "core/exec_context.h"
+
+// Of cuDNN and cuBLASLt, whose headers this one does not need.
+struct cudnnContext;
+struct cublasLtContext;
 
 namespace crema {
 
@@ -36,8 +42,22 @@ class CudaQueue final : public DeviceQueue {
   // Makes its GPU the one of this thread, which launches and cuBLAS calls need.
   void Bind() const;
 
+  // Whether products of f32 round what they multiply to TF32 (Tf32Scope of gemm.h).
+  bool tf32() const { return tf32_; }
+  void set_tf32(bool tf32) { tf32_ = tf32; }
+
+  // Handles of libraries that not every net needs (cudnn.h, cublas_lt.h), made when they are asked
+  // for first: so in a first pass or before it, since that allocates and waits. They end with the
+  // queue. The stand-in has them where tests put functions in place of the library. Throw
+  // kDeviceFailure where the library cannot be used.
+  cudnnContext* cudnn() const;
+  cublasLtContext* cublas_lt() const;
+
  private:
   int ordinal_ = -1;
+  bool tf32_ = false;
+  mutable std::shared_ptr<cudnnContext> cudnn_;
+  mutable std::shared_ptr<cublasLtContext> cublas_lt_;
 #ifdef __CUDACC__
   cudaStream_t stream_ = nullptr;
   cublasHandle_t cublas_ = nullptr;
