@@ -15,7 +15,7 @@ sessions, solvers, resume|90|PASSED  . [1-9]|bin/gpu_test
 recorded cases|60|PASSED  . [1-9]|bin/conformance_test --gtest_filter=Gpu*.*
 memcheck of layers|150|ERROR SUMMARY: 0 errors|compute-sanitizer --tool memcheck --error-exitcode 9 bin/layers_test --gtest_filter=*KeepsTheContract*
 memcheck of solvers|60|ERROR SUMMARY: 0 errors|compute-sanitizer --tool memcheck --error-exitcode 9 bin/gpu_test --gtest_filter=GpuUpdate*:GpuSolver.AResumed*
-racecheck|60|RACECHECK SUMMARY: 0 hazards|compute-sanitizer --tool racecheck --error-exitcode 9 bin/gpu_test --gtest_filter=GpuUpdate*:*CarriedState*
+racecheck|60|RACECHECK SUMMARY: 0 hazards|compute-sanitizer --tool racecheck --error-exitcode 9 bin/gpu_test --gtest_filter=GpuUpdate*:*CarriedState*:DetectionRows*
 benchmark|260|^. resnet50 . train . bf16 . 256 . [0-9]|env LD_LIBRARY_PATH=${theirs:-} python3 bench/race.py --runner=bin/gpu_race --devices=bin/devices --models=models --out=${out:-OUT}/benchmark.md --seconds=${BENCHMARK_SECONDS:-200}
 END
 }

@@ -9,9 +9,11 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "format/file.h"
 #include "support/gpu.h"
 #include "support/layer_case.h"
 #include "support/layer_run.h"
+#include "support/temp_dir.h"
 
 namespace crema::test {
 namespace {
@@ -126,7 +128,12 @@ Case DrawProposal(Draw& draw) {
         }));
   c.Add({images, 24, height, width},
         Many(images * 24 * height * width, [&] { return draw.Real(-0.4, 0.4); }));
-  c.Add({images, 3}, Many(images * 3, [&] { return static_cast<double>(draw.Int(1, 90)); }));
+  Values sizes;
+  for (int64_t n = 0; n < images; ++n) {
+    const auto side = [&] { return static_cast<double>(draw.Int(30, 120)); };
+    sizes.insert(sizes.end(), {side(), side(), draw.Chance(80) ? 1.0 : 3.0});
+  }
+  c.Add({images, 3}, sizes);
   return c;
 }
 
@@ -308,6 +315,27 @@ TEST(DetectionRows, SayWhatIsWrongAsTheCpuDoes) {
   wrong[4] = std::nan("");
   EXPECT_NE(FailureOf("DetectionEvaluate", classes, detection, wrong).find("not a number"),
             std::string::npos);
+}
+
+TEST(DetectionRows, DetectionOutputWritesFiles) {
+  const TempDir temp;
+  temp.Write("map.txt", "item { name: 'none' label: 0 } item { name: 'dog' label: 1 }");
+  temp.Write("sizes.txt", "first 100 200\nsecond 10 20\n");
+  Case c;
+  c.sample.prototxt = StrCat(
+      "detection_output_param { num_classes: 2 confidence_threshold: 0.2 save_output_param { "
+      "output_directory: '",
+      temp.File("results"), "' output_name_prefix: 'det_' output_format: 'VOC' label_map_file: '",
+      temp.File("map.txt"), "' name_size_file: '", temp.File("sizes.txt"), "' } }");
+  c.Add({2, 8}, Values(16, 0));
+  c.Add({2, 4}, {0, 0.5, 0, 0, 0, 0, 0, 0.75});
+  c.Add({1, 2, 8}, {0, 0, 0.5, 1, 0.5, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+  const LayerType& type = *LayersWithGpuRows().Find("DetectionOutput");
+  const LayerCase layer_case(type, c.sample, DType::kF32);
+  const RunResult got = RunLayer(layer_case, c.values, {.kernel = &GpuRow(type)});
+  EXPECT_EQ(got.failures, std::vector<std::string>());
+  EXPECT_EQ(ReadFile(temp.File("results/det_dog.txt")),
+            "first 0.5 0 0 100 100\nsecond 0.75 10 0 20 10\n");
 }
 
 // A body cannot throw, and nobody waits for a loss.
