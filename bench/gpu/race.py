@@ -70,11 +70,11 @@ def rates_of_device(args):
 class Course:
     """All races of one run."""
 
-    def __init__(self, args, models, rates):
+    def __init__(self, args, models, rates, end):
         self.args = args
         self.models = models
         self.rates = rates
-        self.end = time.monotonic() + args.seconds
+        self.end = end
         self.lines = []
 
     def left(self):
@@ -164,6 +164,7 @@ def _first_line(error):
 
 def main():
     args = flags()
+    end = time.monotonic() + args.seconds
     reason = why_not(args.device)
     if reason is not None:
         print(f"skipped: {reason}")
@@ -171,7 +172,7 @@ def main():
     with tempfile.TemporaryDirectory() as models:
         shutil.copytree(args.models, models, dirs_exist_ok=True)
         nets.write_gpt(models)
-        Course(args, pathlib.Path(models), rates_of_device(args)).run()
+        Course(args, pathlib.Path(models), rates_of_device(args), end).run()
     return 0
 
 

@@ -4,6 +4,7 @@ import pathlib
 import stat
 import sys
 import tempfile
+import time
 import unittest
 import unittest.mock
 
@@ -35,7 +36,7 @@ class Pretender:
 
 def arguments(**values):
     defaults = dict(nets="lenet", modes="train", precisions="bf16", batches="8",
-                    variants="eager,compiled", seconds=100, turns=3, turn_seconds=0.1,
+                    variants="eager,compiled", turns=3, turn_seconds=0.1,
                     device="cuda", gpu=0)
     return argparse.Namespace(**{**defaults, **values})
 
@@ -77,9 +78,9 @@ class Races(unittest.TestCase):
         patch.start()
         self.addCleanup(patch.stop)
 
-    def hold(self, contestants, **values):
-        course = race.Course(arguments(out=self.out.name, **values), ROOT / "models",
-                             {"bf16": 1000.0})
+    def hold(self, contestants, seconds=100):
+        course = race.Course(arguments(out=self.out.name), ROOT / "models", {"bf16": 1000.0},
+                             time.monotonic() + seconds)
         def start(name, _race):
             made = contestants[name]
             if isinstance(made, Exception):
