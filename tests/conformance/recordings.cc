@@ -72,8 +72,7 @@ class OpCase : public ::testing::Test {
   std::vector<std::string> passes_;
 };
 
-// On a GPU, or where there is none on its stand-in: each blob, gradient and weight. Layers without
-// code for it (gpu_rows_test names them) are the CPU's.
+// On a GPU, or where there is none on its stand-in: each blob, gradient and weight.
 class GpuCase : public ::testing::Test {
  public:
   explicit GpuCase(fs::path folder) : folder_(std::move(folder)) {}
@@ -85,7 +84,6 @@ class GpuCase : public ::testing::Test {
     if (fs::exists(weights_file)) weights = ReadCaffemodel(weights_file);
     ReplayOptions options;
     options.device = test::GpuDevice();
-    options.plan.allow_cpu_layers = true;
     const ReplayResult result = Replay({net, weights ? &*weights : nullptr, weights_file},
                                        ReadNetBinary((folder_ / "golden.binaryproto").string()),
                                        test::TestRegistry(), options);

@@ -20,11 +20,18 @@ constexpr int kLeast = 20;  // of these a row must have run
 
 const Registry& Layers() { return LayersWithGpuRows(); }
 
+// Rows of GPUs alone are run where there is a generator: what oneDNN has rows for, without oneDNN.
+bool HasCasesForGpus(const LayerType& type) {
+  return Generators().contains(type.name) &&
+         std::ranges::find(type.kernels, DeviceType::kCuda, &Kernel::device) != type.kernels.end();
+}
+
 std::vector<std::string> TypesWithRows() {
   std::vector<std::string> names;
   for (const std::string& name : Layers().Names()) {
     const LayerType& type = *Layers().Find(name);
-    if (type.alias_of.empty() && !RowsOf(type).empty()) names.push_back(name);
+    if (!type.alias_of.empty()) continue;
+    if (!RowsOf(type).empty() || HasCasesForGpus(type)) names.push_back(name);
   }
   return names;
 }

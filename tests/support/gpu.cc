@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "core/error.h"
 #include "math/cuda/emulation.h"
@@ -19,6 +20,18 @@ const Registry& LayersWithGpuRows() {
 #ifndef CREMA_HAVE_CUDA
     AddGpuRows(&made);
 #endif
+    return made;
+  }();
+  return registry;
+}
+
+const Registry& LayersWithOneOfTheCpu() {
+  static const Registry registry = [] {
+    Registry made = LayersWithGpuRows();
+    LayerType type = *made.Find("Filter");
+    type.name = "FilterOfTheCpu";
+    type.kernels.clear();
+    made.Add(std::move(type));
     return made;
   }();
   return registry;

@@ -12,6 +12,9 @@ namespace crema::test {
 // All built-in layers, with their rows for GPUs also where CUDA was not built.
 const Registry& LayersWithGpuRows();
 
+// The same, and FilterOfTheCpu: what Filter does, without code for GPUs.
+const Registry& LayersWithOneOfTheCpu();
+
 ExecContext GpuContext(uint64_t seed);
 // The same, working in other memory of that GPU.
 ExecContext GpuContextIn(Allocator& memory, uint64_t seed);
