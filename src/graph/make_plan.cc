@@ -243,7 +243,7 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   plan->state = state;
   plan->options = options;
   plan->written = WrittenNet(graph);
-  CheckPrecisions(graph, net, options);
+  CheckPrecisions(graph, net, options, warnings);
   if (options.passes.fuse_relu) FuseRelu(&graph);
   InsertSplits(&graph, registry);
   const RowTimes times = MeasureRows(graph, options);

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -70,12 +72,14 @@ constexpr std::array<Halves, 2> kHalves{
 
 // The question as a row on halves is asked it.
 struct HalfQuery {
-  HalfQuery(const KernelQuery& query, DType dtype)
+  // `row`: with what it makes of Infer's answer; null: that answer.
+  HalfQuery(const KernelQuery& query, DType dtype, const Kernel* row)
       : inputs(query.context.inputs.begin(), query.context.inputs.end()), context(query.context) {
     for (BlobSpec& input : inputs) input = {input.shape, dtype};
     context.inputs = inputs;
     context.dtype = dtype;
     info = query.layer.Infer(context);
+    if (row != nullptr && row->info) info = row->info(Of(query));
   }
   KernelQuery Of(const KernelQuery& query) const {
     return {.layer = query.layer,
@@ -102,7 +106,7 @@ size_t BytesOfLearned(const KernelQuery& query, DType dtype) {
   return bytes;
 }
 
-// Views of the rounded blobs; they have room from the first pass on.
+// Views of the rounded blobs, which have room from the first pass on; and the row's own state.
 struct HalfState final : KernelState {
   explicit HalfState(const LayerInfo& info) {
     for (const LearnedBlob& blob : info.learned) rounds.push_back(!blob.statistic);
@@ -110,6 +114,7 @@ struct HalfState final : KernelState {
   std::vector<bool> rounds;  // by learned blob: statistics are read and updated as they are
   std::vector<ConstTensorView> learned;
   std::vector<TensorView> learned_grads;
+  std::unique_ptr<KernelState> of_row;  // null: it has none
 };
 
 template <typename To>
@@ -177,7 +182,7 @@ class LearnedHalves {
 void HalfForward(const Kernel& row, DType dtype, const Layer& layer, const ForwardArgs& args) {
   auto& state = *static_cast<HalfState*>(args.kernel_state);
   ForwardArgs half = args;
-  half.kernel_state = nullptr;
+  half.kernel_state = state.of_row.get();
   LearnedHalves halves(args.context, dtype, args.scratch);
   halves.Round(args.learned, &state);
   half.learned = state.learned;
@@ -188,7 +193,7 @@ void HalfForward(const Kernel& row, DType dtype, const Layer& layer, const Forwa
 void HalfBackward(const Kernel& row, DType dtype, const Layer& layer, const BackwardArgs& args) {
   auto& state = *static_cast<HalfState*>(args.kernel_state);
   BackwardArgs half = args;
-  half.kernel_state = nullptr;
+  half.kernel_state = state.of_row.get();
   LearnedHalves halves(args.context, dtype, args.scratch);
   halves.Round(args.learned, &state);
   halves.TakeGradients(args.learned_grads, &state.learned_grads);
@@ -208,7 +213,7 @@ Support SupportsHalves(const Kernel& row, const Halves& halves, const KernelQuer
       !std::ranges::all_of(query.info.outputs, is_f32)) {
     return Support::No("rounds blobs of f32 only");
   }
-  const HalfQuery half(query, halves.dtype);
+  const HalfQuery half(query, halves.dtype, nullptr);
   return row.supports ? row.supports(half.Of(query)) : Support{};
 }
 
@@ -226,21 +231,28 @@ Kernel OnHalves(const Kernel& row, const Halves& halves) {
     HalfBackward(row, dtype, layer, args);
   };
   half.forward_scratch = [=](const KernelQuery& query) {
-    const HalfQuery asked(query, dtype);
+    const HalfQuery asked(query, dtype, &row);
     return BytesOfLearned(query, dtype) + ForwardScratchOf(&row, asked.Of(query));
   };
   half.backward_scratch = [=](const KernelQuery& query) {
-    const HalfQuery asked(query, dtype);
+    const HalfQuery asked(query, dtype, &row);
     return 2 * BytesOfLearned(query, dtype) + BackwardScratchOf(&row, asked.Of(query));
   };
-  half.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
-    return std::make_unique<HalfState>(query.info);
+  half.make_state = [=](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    auto state = std::make_unique<HalfState>(query.info);
+    if (row.make_state) state->of_row = row.make_state(HalfQuery(query, dtype, &row).Of(query));
+    return state;
+  };
+  half.state_bytes = [=](const KernelQuery& query) -> size_t {
+    return row.state_bytes ? row.state_bytes(HalfQuery(query, dtype, &row).Of(query)) : 0;
   };
   // What is saved is of halves too.
   half.info = [=](const KernelQuery& query) {
-    const HalfQuery asked(query, dtype);
+    const HalfQuery asked(query, dtype, &row);
     LayerInfo info = query.info;
     info.saved = asked.info.saved;
+    info.backward_reads_input = asked.info.backward_reads_input;
+    info.backward_reads_output = asked.info.backward_reads_output;
     return info;
   };
   return half;
@@ -250,12 +262,18 @@ Kernel OnHalves(const Kernel& row, const Halves& halves) {
 
 void AddHalfRows(Registry* registry) {
   for (const std::string_view type : kTypes) {
+    // Those for blobs of f32, which take their element type as it comes.
     std::vector<Kernel> rows;
     for (const Kernel& row : registry->Find(type)->kernels) {
-      if (row.device == DeviceType::kCuda) rows.push_back(row);
+      const bool plain =
+          row.input_format == MemoryFormat::kPlain && row.output_format == MemoryFormat::kPlain;
+      if (row.device == DeviceType::kCuda && plain) rows.push_back(row);
     }
-    CREMA_CHECK(rows.size() == 1);
-    for (const Halves& halves : kHalves) registry->AddKernel(type, OnHalves(rows[0], halves));
+    CREMA_CHECK(!rows.empty());
+    // Each goes to the front.
+    for (const Kernel& row : std::views::reverse(rows)) {
+      for (const Halves& halves : kHalves) registry->AddKernel(type, OnHalves(row, halves));
+    }
   }
 }
 

@@ -189,8 +189,14 @@ CudaQueue::CudaQueue(int ordinal, bool graphs)
 }
 
 CudaQueue::~CudaQueue() {
-  // A call to a device that was lost may wait for ever; what there was ends with the process.
-  if (emulated() || !state_->lost.empty()) return;
+  // A call to a device that was lost may wait for ever; what there was ends with the process, also
+  // the handles of libraries, which would end themselves.
+  if (!state_->lost.empty()) {
+    new std::shared_ptr<cudnnContext>(std::move(cudnn_));
+    new std::shared_ptr<cublasLtContext>(std::move(cublas_lt_));
+    return;
+  }
+  if (emulated()) return;
   cudaSetDevice(ordinal_);
   cudaStreamSynchronize(state_->transfers);
   cudaStreamSynchronize(stream_);
@@ -198,6 +204,8 @@ CudaQueue::~CudaQueue() {
 }
 
 void CudaQueue::LetGo() {
+  cudnn_.reset();
+  cublas_lt_.reset();
   if (cublas_ != nullptr) Cublas().destroy(cublas_);
   if (state_->cublas_workspace != nullptr) cudaFree(state_->cublas_workspace);
   if (state_->transfers != nullptr) cudaStreamDestroy(state_->transfers);

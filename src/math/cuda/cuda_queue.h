@@ -13,6 +13,10 @@
 
 #include "core/exec_context.h"
 
+// Of cuDNN and cuBLASLt, whose headers this one does not need.
+struct cudnnContext;
+struct cublasLtContext;
+
 namespace crema {
 
 struct QueueTrace;  // emulation.h
@@ -66,6 +70,17 @@ class CudaQueue final : public DeviceQueue {
   bool KeepsWork(std::string_view kernel) const;
   void Keep(std::function<void()> work) const;
 
+  // Whether products of f32 round what they multiply to TF32 (Tf32Scope of gemm.h).
+  bool tf32() const { return tf32_; }
+  void set_tf32(bool tf32) { tf32_ = tf32; }
+
+  // Handles of libraries that not every net needs (cudnn.h, cublas_lt.h), made when they are asked
+  // for first: so in a first pass or before it, since that allocates and waits. They end with the
+  // queue. The stand-in has them where tests put functions in place of the library. Throw
+  // kDeviceFailure where the library cannot be used.
+  cudnnContext* cudnn() const;
+  cublasLtContext* cublas_lt() const;
+
  private:
   struct State;  // queue_state.h
   class EmulatedEvent;
@@ -79,6 +94,9 @@ class CudaQueue final : public DeviceQueue {
   void LetGo();
 
   int ordinal_ = -1;
+  bool tf32_ = false;
+  mutable std::shared_ptr<cudnnContext> cudnn_;
+  mutable std::shared_ptr<cublasLtContext> cublas_lt_;
 #ifdef __CUDACC__
   cudaStream_t stream_ = nullptr;
   cublasHandle_t cublas_ = nullptr;
