@@ -112,19 +112,19 @@ class Solver {
   void CountEpochsOnce();
   void MakeRules();
   void AllocateHistory();
-  double ForwardBackward();
+  double ForwardBackward();  // on the CPU
   // False: gradients were not finite at this loss scale, and nothing was changed but the scale.
   // Throws kDiverged when a weight or history is not finite after it.
   bool ApplyUpdate(double rate);
-  bool JudgeScale(const UpdateArgs& args);
+  bool JudgeScale();
+  void TellSkippedUpdate(int64_t iteration, double tried);
   double LossScaleNow() const { return scale_ ? scale_->scale() : 1; }
+  UpdateArgs ArgsOfUpdate(double rate);
   std::vector<ConstTensorView> LearnedGradients();
-  std::vector<BlobUpdate> BlobsToUpdate(double rate, std::vector<size_t>* slots);
+  void FindBlobsToUpdate(double rate);
   void MoveAverage();
   double GradientScale(double loss_scale);
   bool StandsStill(size_t slot);
-  // On a GPU an update is judged when the pass after it has run, or its weights are wanted.
-  void JudgeUpdateOnDevice();
   // Brings to the host what a GPU has changed.
   void ReturnWeights();
   void ReturnHistory();
@@ -133,6 +133,21 @@ class Solver {
   double gradient_scale_ = 1;  // of the update before, without clipping
   void WarnWhereNothingIsLearned(const Plan& test, size_t net) const;
   void Warn(const std::vector<Problem>& warnings);
+
+  // solver_ahead.cc: iterations on a GPU, where the host queues some before it hears of the first.
+  struct Ahead {
+    IterationReport report;
+    bool reported = false;
+    std::vector<PassMark> marks;  // before each pass
+  };
+  bool KnowsEachLoss() const;
+  double IterateOnGpu(std::optional<double> rate);
+  void QueuePasses(Ahead* ahead);
+  // Hears of iterations that the GPU has ended; of all that were queued, where it may `wait`.
+  void HearOfIterations(bool wait);
+  void Hear(Ahead* ahead, const DeviceRun& outcome);
+  void BeginOnGpu();
+  void TellWhyNoGraph();
 
   // solver_memory.cc: plans and allocates all of the run.
   void Allocate(const Registry& registry);
@@ -145,6 +160,8 @@ class Solver {
   void Train();
   void TellDrop(double rate);  // of plateau
   void Report(double loss, double rate);
+  IterationReport ReportOf(double rate);
+  void Deliver(double loss, IterationReport* report);
   void StartAverage();
   bool IsTestDue() const;
   bool IsSnapshotDue() const;
@@ -193,7 +210,15 @@ class Solver {
   std::optional<LearningRate> rate_;  // once max_iter is known
   std::optional<LossScale> scale_;    // where gradients are scaled
   LossWindow losses_;
-  PassMark mark_;                // before the last forward pass
+  PassMark mark_;                  // before the last forward pass
+  std::vector<BlobUpdate> blobs_;  // of the update that is made
+  std::vector<size_t> slots_;      // theirs
+  // On a GPU: iterations that were queued, in turn, and of which nothing was heard yet.
+  std::vector<Ahead> ahead_;
+  size_t first_ahead_ = 0;
+  size_t count_ahead_ = 0;
+  double heard_loss_ = 0;  // of the last iteration that was heard of
+  bool no_graph_told_ = false;
   bool test_loss_told_ = false;  // that one was not finite
   std::optional<MetricTracker> best_;
   std::optional<MetricTracker> early_;

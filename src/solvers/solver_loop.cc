@@ -144,14 +144,17 @@ Solver::Ending Solver::RunTo(int64_t end) {
     Train();
     const Request request = Poll();
     if (IsSnapshotDue() || request == Request::kSnapshot) TrySnapshot();
-    if (request == Request::kStop) return Ending::kRequest;
+    if (request != Request::kStop) continue;
+    HearOfIterations(true);
+    return Ending::kRequest;
   }
-  JudgeUpdateOnDevice();
+  HearOfIterations(true);
   return Ending::kDone;
 }
 
 // One iteration.
 void Solver::Train() {
+  if (device_) return void(IterateOnGpu({}));
   const double loss = ForwardBackward();
   losses_.Add(loss);
   const bool drops = rate_->ObserveLoss(iteration_, losses_.Mean());
@@ -185,26 +188,36 @@ void Solver::CountEpochsOnce() {
 }
 
 void Solver::Report(double loss, double rate) {
+  IterationReport report = ReportOf(rate);
+  report.loss_scale = scale_ ? scale_->scale() : 0;
+  report.skipped_updates = scale_ ? scale_->skipped() : 0;
+  Deliver(loss, &report);
+}
+
+// But for what the GPU tells later.
+IterationReport Solver::ReportOf(double rate) {
   CountEpochsOnce();
   IterationReport report{.iteration = iteration_,
                          .max_iterations = param_.max_iter(),
-                         .loss = loss,
-                         .smoothed_loss = losses_.Mean(),
                          .rate = rate,
                          .samples = 0,
                          .epoch = epochs_.After(iteration_ + 1),
-                         .loss_scale = scale_ ? scale_->scale() : 0,
-                         .skipped_updates = scale_ ? scale_->skipped() : 0,
                          .displayed = param_.display() > 0 && iteration_ % param_.display() == 0,
                          .outputs = {}};
   const PlannedValue& first = train_plan_->values.front();
   if (first.spec.shape.axes() > 0) report.samples = first.spec.shape[0] * param_.iter_size();
-  report.seconds = SecondsSince(last_report_) - std::exchange(test_seconds_, 0);
-  const double waited = WaitedSeconds();
-  report.wait_seconds = waited - std::exchange(waited_, waited);
-  last_report_ = Clock::now();
   if (report.displayed) report.outputs = OutputsOf(*train_);
-  options_.observer->OnIteration(report);
+  return report;
+}
+
+void Solver::Deliver(double loss, IterationReport* report) {
+  report->loss = loss;
+  report->smoothed_loss = losses_.Mean();
+  report->seconds = SecondsSince(last_report_) - std::exchange(test_seconds_, 0);
+  const double waited = WaitedSeconds();
+  report->wait_seconds = waited - std::exchange(waited_, waited);
+  last_report_ = Clock::now();
+  options_.observer->OnIteration(*report);
 }
 
 Solver::Ending Solver::TestAll() {
@@ -231,7 +244,7 @@ Solver::Ending Solver::TestAll() {
 
 TestReport Solver::RunTest(size_t net) {
   StartAverage();
-  JudgeUpdateOnDevice();
+  HearOfIterations(true);
   ReturnWeights();
   TestReport report = tests_.at(net)->Run(iteration_, [this] {
     const Request request = Poll();

@@ -48,7 +48,7 @@ void Solver::Snapshot() {
     Fail(ErrorCode::kInvalidArgument, "a snapshot needs the field snapshot_prefix in the solver");
   }
   StartAverage();
-  JudgeUpdateOnDevice();
+  HearOfIterations(true);
   ReturnWeights();
   ReturnHistory();
   RefuseBrokenWeights();
@@ -127,6 +127,7 @@ void Solver::Restore(const std::string& path) {
   if (early_) early_->Restore(state);
   RestorePositions(state);
   if (device_) device_->TakeAll();
+  BeginOnGpu();
   restored_ = true;
   if (iteration_ >= param_.max_iter()) {
     options_.log->Write(Severity::kWarning,

@@ -19,16 +19,21 @@ std::vector<Tensor> CopiesOf(const std::vector<TensorView>& views) {
 }  // namespace
 
 double Solver::Iterate(double rate) {
+  if (device_) {
+    IterateOnGpu(rate);
+    HearOfIterations(true);
+    return heard_loss_;
+  }
   const double loss = ForwardBackward();
   ApplyUpdate(rate);
   ++iteration_;
   return loss;
 }
 
-void Solver::EndTrial() { JudgeUpdateOnDevice(); }
+void Solver::EndTrial() { HearOfIterations(true); }
 
 void Solver::WithoutTrace(const std::function<void()>& body) {
-  JudgeUpdateOnDevice();
+  HearOfIterations(true);
   ReturnWeights();
   ReturnHistory();
   std::vector<TensorView> changed;
@@ -50,6 +55,7 @@ void Solver::WithoutTrace(const std::function<void()>& body) {
     train_->set_step(step);
     iteration_ = iteration;
     scale_ = scale;
+    BeginOnGpu();
   };
   try {
     body();

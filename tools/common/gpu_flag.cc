@@ -16,6 +16,9 @@ DEFINE_string(gpu, "",
 
 DEFINE_double(gpu_memory_limit, 0, "MiB that this command allocates on the GPU at most; 0: all");
 
+DEFINE_bool(cuda_graphs, true,
+            "on a GPU, queue whole passes at once (as CUDA graphs) where their extents stay");
+
 namespace crema::tools {
 namespace {
 
@@ -72,7 +75,7 @@ ComputeDevice DeviceOfFlag() {
   if (number >= GpuCount()) {
     FailOnDevice(StrCat("this machine has ", GpuCount(), ", counted from 0"));
   }
-  return OpenGpu(number, limit);
+  return OpenGpu(number, limit, FLAGS_cuda_graphs);
 }
 
 ComputeDevice DeviceOfRun(const SolverParameter& solver, LogSink& log) {
@@ -80,7 +83,7 @@ ComputeDevice DeviceOfRun(const SolverParameter& solver, LogSink& log) {
       FLAGS_gpu.empty() && solver.has_solver_mode() && solver.solver_mode() == SolverParameter::GPU;
   if (!by_mode) return DeviceOfFlag();
   const std::string reason = WhyNoGpu();
-  if (reason.empty()) return OpenGpu(solver.device_id(), LimitOfFlag());
+  if (reason.empty()) return OpenGpu(solver.device_id(), LimitOfFlag(), FLAGS_cuda_graphs);
   log.Write(Severity::kWarning,
             StrCat("solver_mode: GPU is set, but ", reason, "; training goes on on the CPU"));
   return {};

@@ -13,6 +13,7 @@ CublasLibrary Load() {
   loader.Find("cublasCreate_v2", &library.create);
   loader.Find("cublasDestroy_v2", &library.destroy);
   loader.Find("cublasSetStream_v2", &library.set_stream);
+  loader.Find("cublasSetWorkspace_v2", &library.set_workspace);
   loader.Find("cublasGetStatusString", &library.status_string);
   loader.Find("cublasGetProperty", &library.property);
   loader.Find("cublasGemmEx_64", &library.gemm);

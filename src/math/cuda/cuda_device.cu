@@ -40,8 +40,8 @@ int CudaDeviceCount() {
   return 0;
 }
 
-std::unique_ptr<DeviceQueue> MakeCudaQueue(int ordinal) {
-  return std::make_unique<CudaQueue>(ordinal);
+std::unique_ptr<DeviceQueue> MakeCudaQueue(int ordinal, bool graphs) {
+  return std::make_unique<CudaQueue>(ordinal, graphs);
 }
 
 namespace {

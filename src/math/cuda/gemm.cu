@@ -61,15 +61,17 @@ void CudaGemmBatched(const CudaQueue& queue, DType dtype, const CudaBatch& batch
   if (batch.count == 0 || m == 0 || n == 0) return;
   const bool tf32 = queue.tf32() && dtype == DType::kF32;
   if (queue.emulated()) {
-    DispatchCudaFloat(dtype, [&]<typename T>(T) {
-      for (int64_t i = 0; i < batch.count; ++i) {
-        EmulatedGemm(tf32, ta, tb, {m, n, k, lda, ldb, ldc}, batch.alpha,
-                     static_cast<const T*>(a) + i * batch.stride_a,
-                     static_cast<const T*>(b) + i * batch.stride_b, beta,
-                     static_cast<T*>(c) + i * batch.stride_c);
-      }
-    });
-    return;
+    const auto run = [=] {
+      DispatchCudaFloat(dtype, [&]<typename T>(T) {
+        for (int64_t i = 0; i < batch.count; ++i) {
+          EmulatedGemm(tf32, ta, tb, {m, n, k, lda, ldb, ldc}, batch.alpha,
+                       static_cast<const T*>(a) + i * batch.stride_a,
+                       static_cast<const T*>(b) + i * batch.stride_b, beta,
+                       static_cast<T*>(c) + i * batch.stride_c);
+        }
+      });
+    };
+    return queue.KeepsWork("Gemm") ? queue.Keep(run) : run();
   }
 #ifdef __CUDACC__
   const auto op = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };

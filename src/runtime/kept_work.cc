@@ -1,0 +1,36 @@
+#include "runtime/kept_work.h"
+
+#include "core/error.h"
+
+namespace crema {
+
+void KeptWork::Forget() {
+  graph_ = nullptr;
+  ran_ = false;
+}
+
+void KeptWork::Refuse(const std::string& reason) {
+  Forget();
+  if (reason_.empty()) reason_ = reason;
+}
+
+void KeptWork::Run(DeviceQueue* queue, const uint64_t& version, const std::function<void()>& body) {
+  if (!reason_.empty()) return body();
+  if (version != version_) Forget();
+  version_ = version;
+  if (graph_ == nullptr && ran_) {
+    try {
+      graph_ = queue->Capture(body);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsupported) throw;
+      Refuse(error.what());
+      return body();
+    }
+  }
+  if (graph_ != nullptr) return graph_->Launch();
+  body();
+  version_ = version;
+  ran_ = true;
+}
+
+}  // namespace crema
