@@ -24,6 +24,12 @@ void Session::AllocateLearnedGradients() {
   }
 }
 
+std::span<float> Session::LearnedGradientMemory() {
+  CREMA_CHECK(plan_->options.dtype == DType::kF32);
+  const TensorView memory = gradient_memory_.view();
+  return {static_cast<float*>(memory.raw()), memory.bytes() / sizeof(float)};
+}
+
 void Session::ZeroLearnedGradients() {
   for (size_t s = 0; s < learned_gradients_.size(); ++s) {
     if (plan_->learned[s].owner == static_cast<int>(s) && !learned_gradients_[s].empty()) {

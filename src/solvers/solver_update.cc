@@ -76,7 +76,8 @@ bool Solver::ApplyUpdate(double rate) {
   std::vector<size_t> slots;
   const std::vector<BlobUpdate> blobs = BlobsToUpdate(rate, &slots);
   const double limit = param_.clip_gradient_value();
-  const double scale = LossScaleNow();
+  // Gradients are sums over ranks, as if of a loss so many times as large.
+  const double scale = LossScaleNow() * RankCount();
   UpdateArgs args{.context = train_->context(),
                   .param = param_,
                   .iteration = iteration_,

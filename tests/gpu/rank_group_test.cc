@@ -1,0 +1,99 @@
+// Ranks tell each other what they know, and none waits for one that has failed.
+#include "parallel/rank_group.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "parallel/gpu_collective.h"
+#include "parallel/host_collective.h"
+
+namespace crema {
+namespace {
+
+constexpr int kRanks = 4;
+
+// Calls body(group, rank) in a thread for each rank.
+template <typename Body>
+RankGroup::Failure RunAll(Body&& body) {
+  RankGroup group(kRanks, std::make_unique<HostCollective>(kRanks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&group, &body, rank] {
+      try {
+        body(group, rank);
+      } catch (...) {
+        group.Fail(rank, std::current_exception());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return group.failure();
+}
+
+TEST(RankGroup, ExchangesNotesAgainAndAgain) {
+  const RankGroup::Failure failure = RunAll([](RankGroup& group, int rank) {
+    for (int round = 0; round < 500; ++round) {
+      const auto notes = group.Exchange(rank, {.number = 1.0 * rank, .text = StrCat(round)});
+      for (int r = 0; r < kRanks; ++r) {
+        const RankGroup::Note& note = notes[static_cast<size_t>(r)];
+        CREMA_CHECK(note.number == r && note.text == StrCat(round));
+      }
+      CREMA_CHECK(group.Mean(rank, rank) == 1.5);
+      CREMA_CHECK(group.Lead(rank, {.number = 10.0 * rank + round}).number == round);
+    }
+  });
+  EXPECT_FALSE(failure.error);
+}
+
+TEST(RankGroup, ReleasesAllWhenOneFails) {
+  const RankGroup::Failure failure = RunAll([](RankGroup& group, int rank) {
+    for (int round = 0; round < 100; ++round) {
+      if (rank == 2 && round == 50) Fail(ErrorCode::kDataLoss, "broken");
+      group.Exchange(rank, {});
+    }
+  });
+  ASSERT_TRUE(failure.error);
+  EXPECT_EQ(failure.rank, 2);
+  try {
+    std::rethrow_exception(failure.error);
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "broken");
+  }
+}
+
+// On the host; contexts of the CPU.
+TEST(HostCollective, SumsAndCopies) {
+  const RankGroup::Failure failure = RunAll([](RankGroup& group, int rank) {
+    const ExecContext context(1, 1);
+    for (int round = 0; round < 20; ++round) {
+      std::vector<float> values(1000, 0.1F * static_cast<float>(rank + round));
+      group.collective().Sum(rank, context, values);
+      float expected = 0;
+      for (int r = 0; r < kRanks; ++r) expected += 0.1F * static_cast<float>(r + round);
+      for (const float value : values) CREMA_CHECK(value == expected);
+      values[7] = static_cast<float>(rank + 3);
+      const TensorView blob(values.data(), Shape{1000}, DType::kF32);
+      group.collective().CopyFromFirst(rank, context, std::vector{blob});
+      CREMA_CHECK(values[7] == 3);
+    }
+  });
+  EXPECT_FALSE(failure.error);
+}
+
+// No machine has a GPU of this number.
+TEST(GpuCollective, OfGpusThatAreNotThereIsAnErrorWithWords) {
+  try {
+    MakeGpuCollective({1000, 1001});
+    FAIL() << "made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDeviceFailure);
+    EXPECT_GT(std::string(error.what()).size(), 20U) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace crema
