@@ -65,6 +65,34 @@ TEST(RankGroup, ReleasesAllWhenOneFails) {
   }
 }
 
+// Counts how often it is told to abort.
+class CountingCollective final : public Collective {
+ public:
+  explicit CountingCollective(int* aborts) : aborts_(aborts) {}
+  void Sum(int, const ExecContext&, std::span<float>) override {}
+  void CopyFromFirst(int, const ExecContext&, std::span<const TensorView>) override {}
+  void Abort() noexcept override { ++*aborts_; }
+
+ private:
+  int* const aborts_;
+};
+
+// Aborting spoils what the other devices would finish: the weights of a snapshot, too.
+TEST(RankGroup, AbortsOnlyWhereADeviceIsAtFault) {
+  for (const ErrorCode code : {ErrorCode::kDataLoss, ErrorCode::kDiverged, ErrorCode::kCancelled,
+                               ErrorCode::kDeviceFailure, ErrorCode::kInternal}) {
+    int aborts = 0;
+    RankGroup group(2, std::make_unique<CountingCollective>(&aborts));
+    EXPECT_NO_THROW(group.ThrowIfFailed());
+    group.Fail(1, std::make_exception_ptr(Error({code, {}, "the first"})));
+    group.Fail(0, std::make_exception_ptr(Error({ErrorCode::kCancelled, {}, "the second"})));
+    EXPECT_EQ(aborts, code == ErrorCode::kDeviceFailure || code == ErrorCode::kInternal ? 1 : 0);
+    EXPECT_THROW(group.ThrowIfFailed(), Error);
+    EXPECT_THROW(group.Exchange(0, {}), Error);
+    EXPECT_EQ(group.failure().rank, 1);
+  }
+}
+
 // On the host; contexts of the CPU.
 TEST(HostCollective, SumsAndCopies) {
   const RankGroup::Failure failure = RunAll([](RankGroup& group, int rank) {

@@ -86,6 +86,28 @@ TEST_F(SeveralGpus, AResumedRunEndsInTheSameBytes) {
   }
 }
 
+// Sequences go on in each of them, from states of its own.
+TEST_F(SeveralGpus, AResumedRunHasTheRecurrentStatesOfAll) {
+  const std::string text = StrCat(
+      R"(net_param {
+layer { name: "x" type: "DummyData" top: "x" top: "cont" dummy_data_param {
+  shape { dim: 3 dim: 2 dim: 4 } shape { dim: 3 dim: 2 }
+  data_filler { type: "gaussian" } data_filler { value: 1 } } }
+layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" top: "h" recurrent_param {
+  num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "Reduction" bottom: "h" top: "loss" loss_weight: 1
+  reduction_param { operation: SUMSQ } }
+} base_lr: 0.1 lr_policy: "fixed" max_iter: 6 snapshot: 3 random_seed: 5 snapshot_prefix: ")",
+      temp_.File("s"), "\"");
+  Make(2, text).Solve();
+  const std::string whole = temp_.Read("s_iter_6.solverstate");
+  ASSERT_FALSE(whole.empty());
+  const Training resumed = Make(2, text, temp_.File("s_iter_3.solverstate"));
+  resumed.Solve();
+  ExpectSameWeights(resumed);
+  EXPECT_TRUE(whole == temp_.Read("s_iter_6.solverstate"));
+}
+
 TEST_F(SeveralGpus, ARunGoesOnWithAnotherNumberOfThem) {
   const std::string fields =
       "base_lr: 0.1 momentum: 0.9 lr_policy: 'fixed' max_iter: 8 snapshot: 4";
