@@ -46,7 +46,7 @@ double RankGroup::Mean(int rank, double value) {
   return sum / size_;
 }
 
-void RankGroup::Fail(int rank, std::exception_ptr error) noexcept {
+void RankGroup::Fail(int rank, const std::exception_ptr& error) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (!failure_.error) failure_ = {rank, error};

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "parallel/collective.h"
@@ -38,7 +40,7 @@ class RankGroup {
   const Note& Lead(int rank, Note note) { return Exchange(rank, std::move(note))[0]; }
 
   // This rank ends with an exception: the others will not wait for it.
-  void Fail(int rank, std::exception_ptr error) noexcept;
+  void Fail(int rank, const std::exception_ptr& error) noexcept;
   // Throws kCancelled if any has failed: what its device was to add may be missing.
   void ThrowIfFailed() const;
 

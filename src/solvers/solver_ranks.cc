@@ -116,6 +116,7 @@ Request Solver::PollAll() {
 
 void Solver::GatherPositions() {
   if (options_.ranks == nullptr) return;
+  JudgeUpdateOnDevice();  // what ends the run does so before a snapshot
   SolverState own;
   train_->SaveState(NetOfRank(options_.rank), &own);
   const auto notes =

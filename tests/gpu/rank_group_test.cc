@@ -6,10 +6,12 @@
 #include <thread>
 #include <vector>
 
+#include "core/device_memory.h"
 #include "core/error.h"
 #include "core/strings.h"
 #include "parallel/gpu_collective.h"
 #include "parallel/host_collective.h"
+#include "runtime/gpu.h"
 
 namespace crema {
 namespace {
@@ -110,6 +112,33 @@ TEST(HostCollective, SumsAndCopies) {
     }
   });
   EXPECT_FALSE(failure.error);
+}
+
+TEST(GpuCollective, SumsAndCopiesOnAllGpusOfTheMachine) {
+  const int count = GpuCount();
+  if (count == 0) GTEST_SKIP() << "there is no GPU";
+  std::vector<int> gpus;
+  for (int gpu = 0; gpu < count; ++gpu) gpus.push_back(gpu);
+  const auto collective = MakeGpuCollective(gpus);
+  const auto run = [&](int rank) {
+    const ComputeDevice device = OpenGpu(rank);
+    const ExecContext context = device.Context(1, 1);
+    Tensor memory(Shape{100003}, DType::kF32, context.allocator());
+    const TensorView view = memory.view();
+    std::vector<float> values(100003, static_cast<float>(rank + 1));
+    Upload(context, view.raw(), values.data(), view.bytes());
+    collective->Sum(rank, context, {static_cast<float*>(view.raw()), values.size()});
+    Download(context, values.data(), view.raw(), view.bytes());
+    for (const float value : values) ASSERT_EQ(value, count * (count + 1) / 2);
+    values[7] = static_cast<float>(rank + 3);
+    Upload(context, view.raw(), values.data(), view.bytes());
+    collective->CopyFromFirst(rank, context, std::vector{view});
+    Download(context, values.data(), view.raw(), view.bytes());
+    ASSERT_EQ(values[7], 3);
+  };
+  std::vector<std::thread> threads;
+  for (const int gpu : gpus) threads.emplace_back([&run, gpu] { EXPECT_NO_THROW(run(gpu)); });
+  for (std::thread& thread : threads) thread.join();
 }
 
 // No machine has a GPU of this number.

@@ -1,4 +1,5 @@
-// Runs on several GPUs, or on stand-ins for them, for tests.
+// Runs on several GPUs for tests: by NCCL where the machine has as many, else on the GPU of tests
+// or its stand-in in the place of all.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +12,9 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "parallel/gpu_collective.h"
 #include "parallel/host_collective.h"
+#include "runtime/gpu.h"
 #include "solvers/gpu_update.h"
 #include "solvers/parallel_run.h"
 #include "solvers/resume.h"
@@ -28,7 +31,7 @@ inline SolverOptions GpuOptions(Recorder* recorder) {
   return options;
 }
 
-// A solver on one GPU, or on several the ones of all ranks.
+// A solver on one GPU, or those of all ranks.
 struct Training {
   std::unique_ptr<ParallelRun> parallel;  // null: one
   std::unique_ptr<Solver> first;
@@ -55,8 +58,14 @@ inline Training MakeTraining(int ranks, const std::string& text, SolverOptions o
   Training run;
   run.ranks = ranks;
   if (ranks > 1) {
+    std::vector<ComputeDevice> devices(static_cast<size_t>(ranks), options.device);
+    if (!collective && GpuCount() >= ranks) {
+      std::vector<int> gpus;
+      for (int rank = 0; rank < ranks; ++rank) gpus.push_back(rank);
+      for (const int gpu : gpus) devices[static_cast<size_t>(gpu)] = OpenGpu(gpu);
+      collective = MakeGpuCollective(gpus);
+    }
     if (!collective) collective = std::make_unique<HostCollective>(ranks);
-    const std::vector<ComputeDevice> devices(static_cast<size_t>(ranks), options.device);
     run.parallel = std::make_unique<ParallelRun>(devices, std::move(collective));
     options = run.parallel->OptionsOfFirst(options);
   }
