@@ -2,8 +2,6 @@
 
 #ifdef __CUDACC__
 #if __has_include(<nccl.h>)
-#include <nccl.h>
-
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -14,23 +12,11 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "math/cuda/nccl_library.h"
 #include "math/cuda/shared_library.h"
 
 namespace crema {
 namespace {
-
-// Its functions that we call.
-struct NcclLibrary {
-  decltype(&ncclCommInitAll) init_all;
-  decltype(&ncclCommDestroy) destroy;
-  decltype(&ncclCommAbort) abort;
-  decltype(&ncclAllReduce) all_reduce;
-  decltype(&ncclBroadcast) broadcast;
-  decltype(&ncclGroupStart) group_start;
-  decltype(&ncclGroupEnd) group_end;
-  decltype(&ncclGetErrorString) error_string;
-  decltype(&ncclGetLastError) last_error;
-};
 
 NcclLibrary Load() {
   const SharedLibrary file("NCCL, which several GPUs need,", StrCat("libnccl.so.", NCCL_MAJOR));
@@ -52,15 +38,6 @@ const NcclLibrary& Nccl() {
   return library;
 }
 
-void CheckNccl(ncclResult_t status, std::string_view call) {
-  if (status == ncclSuccess) return;
-  const char* last = Nccl().last_error(nullptr);
-  const std::string more = last == nullptr || *last == '\0' ? "" : StrCat(": ", last);
-  Fail(ErrorCode::kDeviceFailure,
-       StrCat(call, " failed: ", Nccl().error_string(status), more,
-              "; NCCL_DEBUG=WARN in the environment makes NCCL say more"));
-}
-
 }  // namespace
 
 struct NcclGroup::Ranks {
@@ -69,7 +46,16 @@ struct NcclGroup::Ranks {
     std::timed_mutex mutex;
     ncclComm_t communicator = nullptr;
   };
-  explicit Ranks(size_t count) : of(count) {}
+  Ranks(size_t count, const NcclLibrary& functions) : library(functions), of(count) {}
+
+  void Check(ncclResult_t status, std::string_view call) const {
+    if (status == ncclSuccess) return;
+    const char* last = library.last_error(nullptr);
+    const std::string more = last == nullptr || *last == '\0' ? "" : StrCat(": ", last);
+    Fail(ErrorCode::kDeviceFailure,
+         StrCat(call, " failed: ", library.error_string(status), more,
+                "; NCCL_DEBUG=WARN in the environment makes NCCL say more"));
+  }
 
   // Calls `work` with the communicator of a rank.
   template <typename Work>
@@ -80,49 +66,53 @@ struct NcclGroup::Ranks {
     work(own.communicator);
   }
   void AbortOne(Rank* rank) const noexcept {
-    constexpr std::chrono::seconds kPatience(2);
+    constexpr std::chrono::seconds kPatience(1);
     std::unique_lock lock(rank->mutex, std::defer_lock);
     // Who still holds it waits within NCCL for a rank that failed; that ends when it is aborted.
     static_cast<void>(lock.try_lock_for(kPatience));
-    Nccl().abort(rank->communicator);  // there is nobody to tell what it returns
+    library.abort(rank->communicator);  // there is nobody to tell what it returns
   }
 
+  const NcclLibrary& library;
   std::vector<Rank> of;
   std::atomic<bool> aborted = false;
 };
 
-NcclGroup::NcclGroup(const std::vector<int>& gpus) : ranks_(std::make_unique<Ranks>(gpus.size())) {
+NcclGroup::NcclGroup(const std::vector<int>& gpus) : NcclGroup(gpus, Nccl()) {}
+
+NcclGroup::NcclGroup(const std::vector<int>& gpus, const NcclLibrary& library)
+    : ranks_(std::make_unique<Ranks>(gpus.size(), library)) {
   std::vector<ncclComm_t> made(gpus.size());
-  CheckNccl(Nccl().init_all(made.data(), static_cast<int>(gpus.size()), gpus.data()),
-            "ncclCommInitAll");
+  ranks_->Check(ranks_->library.init_all(made.data(), static_cast<int>(gpus.size()), gpus.data()),
+                "ncclCommInitAll");
   for (size_t r = 0; r < made.size(); ++r) ranks_->of[r].communicator = made[r];
 }
 
 NcclGroup::~NcclGroup() {
   if (ranks_->aborted) return;  // and so destroyed
-  for (const Ranks::Rank& rank : ranks_->of) Nccl().destroy(rank.communicator);
+  for (const Ranks::Rank& rank : ranks_->of) ranks_->library.destroy(rank.communicator);
 }
 
 void NcclGroup::Sum(int rank, const CudaQueue& queue, float* values, int64_t count) {
   ranks_->With(rank, [&](ncclComm_t communicator) {
-    CheckNccl(Nccl().all_reduce(values, values, static_cast<size_t>(count), ncclFloat, ncclSum,
-                                communicator, queue.stream()),
-              "ncclAllReduce");
+    ranks_->Check(ranks_->library.all_reduce(values, values, static_cast<size_t>(count), ncclFloat,
+                                             ncclSum, communicator, queue.stream()),
+                  "ncclAllReduce");
   });
 }
 
 void NcclGroup::Broadcast(int rank, const CudaQueue& queue, std::span<const Bytes> blobs) {
   ranks_->With(rank, [&](ncclComm_t communicator) {
-    CheckNccl(Nccl().group_start(), "ncclGroupStart");
+    ranks_->Check(ranks_->library.group_start(), "ncclGroupStart");
     ncclResult_t status = ncclSuccess;
     for (const Bytes& blob : blobs) {
       if (blob.size == 0 || status != ncclSuccess) continue;
-      status = Nccl().broadcast(blob.data, blob.data, blob.size, ncclChar, 0, communicator,
-                                queue.stream());
+      status = ranks_->library.broadcast(blob.data, blob.data, blob.size, ncclChar, 0, communicator,
+                                         queue.stream());
     }
-    const ncclResult_t ended = Nccl().group_end();  // also behind an error: it closes the group
-    CheckNccl(status, "ncclBroadcast");
-    CheckNccl(ended, "ncclGroupEnd");
+    const ncclResult_t ended = ranks_->library.group_end();  // closes it behind an error, too
+    ranks_->Check(status, "ncclBroadcast");
+    ranks_->Check(ended, "ncclGroupEnd");
   });
 }
 
@@ -149,6 +139,7 @@ void NcclGroup::Abort() noexcept {
 namespace crema {
 
 struct NcclGroup::Ranks {};
+NcclGroup::NcclGroup(const std::vector<int>&, const NcclLibrary&) {}
 NcclGroup::NcclGroup(const std::vector<int>&) {
   Fail(ErrorCode::kDeviceFailure,
        "this program was built without the header of NCCL, which several GPUs need");

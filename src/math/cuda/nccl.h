@@ -12,6 +12,8 @@
 
 namespace crema {
 
+struct NcclLibrary;  // nccl_library.h
+
 // Communicators of some GPUs, of which each is a rank. Thread safety: one thread a rank, each
 // with the queue of its GPU; Abort any.
 class NcclGroup {
@@ -19,6 +21,8 @@ class NcclGroup {
   // Rank r is GPU gpus[r]; no GPU may be there twice. Connects them. Throws kDeviceFailure with the
   // words of NCCL, or of the loader where it cannot be loaded.
   explicit NcclGroup(const std::vector<int>& gpus);
+  // The same by these functions, which must outlive it; for tests.
+  NcclGroup(const std::vector<int>& gpus, const NcclLibrary& library);
   // Requires: what ranks have queued is complete in all of them, or was aborted.
   ~NcclGroup();
   NcclGroup(const NcclGroup&) = delete;
