@@ -14,7 +14,7 @@ void KeptWork::Refuse(const std::string& reason) {
   if (reason_.empty()) reason_ = reason;
 }
 
-void KeptWork::Run(DeviceQueue* queue, uint64_t version, const std::function<void()>& body) {
+void KeptWork::Run(DeviceQueue* queue, const uint64_t& version, const std::function<void()>& body) {
   if (!reason_.empty()) return body();
   if (version != version_) Forget();
   version_ = version;
@@ -29,6 +29,7 @@ void KeptWork::Run(DeviceQueue* queue, uint64_t version, const std::function<voi
   }
   if (graph_ != nullptr) return graph_->Launch();
   body();
+  version_ = version;
   ran_ = true;
 }
 

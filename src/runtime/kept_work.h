@@ -10,13 +10,14 @@
 
 namespace crema {
 
-// The first run with the same `version` is as `body` is, since what is made when it is first needed
-// (handles of libraries, values made of weights) is made then; the second keeps the work, and later
-// ones launch it. So what changes between runs of one version must be read from memory of the
-// device, and what `body` does on the host must not matter. Thread safety: one thread at a time.
+// The first run with the same `version`, which `body` may still change, is as `body` is, since what
+// is made when it is first needed (handles of libraries, values made of weights) is made then; the
+// second keeps the work, and later ones launch it. So what changes between runs of one version must
+// be read from memory of the device, and what `body` does on the host must not matter. Thread
+// safety: one thread at a time.
 class KeptWork {
  public:
-  void Run(DeviceQueue* queue, uint64_t version, const std::function<void()>& body);
+  void Run(DeviceQueue* queue, const uint64_t& version, const std::function<void()>& body);
   // Queued anew from now on until it is kept again.
   void Forget();
   // Never kept from now on. The first reason stays.

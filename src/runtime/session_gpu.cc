@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/strings.h"
-#include "graph/host_kernel.h"
+#include "graph/whole_passes.h"
 
 namespace crema {
 
@@ -24,24 +24,19 @@ void Session::PrepareGpu() {
   on_gpu_->memory =
       Tensor(Shape{sizeof(OnGpuState::Pass) / sizeof(double)}, DType::kF64, context_.allocator());
   context_.queue()->SetStepPlace(&on_gpu_->pass()->step);
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    if (steps_[i].transfer != nullptr) on_gpu_->first_kept = i + 1;
-  }
+  on_gpu_->first_kept = FirstLayerBehindSources(*plan_);
   RefuseGraphs();
 }
 
-// What a pass does on the host is not done again when its work is launched as one.
 void Session::RefuseGraphs() {
-  const auto refuse = [this](const PlannedLayer& layer, const char* what) {
-    const std::string reason = StrCat("layer \"", layer.name(), "\" ", what);
+  const auto refuse = [this](const std::string& reason) {
     on_gpu_->forward.Refuse(reason);
     on_gpu_->backward.Refuse(reason);
   };
+  if (const std::string reason = WhyNoWholePasses(*plan_); !reason.empty()) refuse(reason);
   for (size_t i = on_gpu_->first_kept; i < steps_.size(); ++i) {
-    const PlannedLayer& layer = plan_->layers[i];
-    if (layer.kernel == &HostKernel()) refuse(layer, "runs on the CPU");
-    if (layer.info.dynamic_outputs) refuse(layer, "chooses its extents as it runs");
-    if (steps_[i].state != nullptr) refuse(layer, "keeps a state on the host");
+    if (steps_[i].state == nullptr) continue;
+    refuse(StrCat("layer \"", plan_->layers[i].name(), "\" keeps a state on the host"));
   }
 }
 
