@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,8 @@ class Session {
 
   // By learned slot; slots that share have one gradient. Empty when none was planned.
   TensorView LearnedGradient(size_t slot) { return learned_gradients_[slot]; }
+  // All of them as they lie, with what fills up between them. Requires a plan of f32.
+  std::span<float> LearnedGradientMemory();
 
   // On a GPU all views above are of its memory, which the host cannot touch. These copy between a
   // view of the session and memory of the host of as many bytes, on any device, and wait.

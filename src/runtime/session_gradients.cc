@@ -24,6 +24,12 @@ void Session::AllocateLearnedGradients() {
   }
 }
 
+std::span<float> Session::LearnedGradientMemory() {
+  CREMA_CHECK(plan_->options.dtype == DType::kF32);
+  const TensorView memory = gradient_memory_.view();
+  return {static_cast<float*>(memory.raw()), memory.bytes() / sizeof(float)};
+}
+
 // All at once: they lie one behind the other.
 void Session::ZeroLearnedGradients() {
   const TensorView all = gradient_memory_.view();

@@ -44,6 +44,8 @@ class DeviceState {
   void NoteStatistics() { weights_changed_ = true; }
   // Pass `pass` of an iteration has been queued: it changes statistics, and has a loss.
   void NotePass(int64_t pass);
+  // Weights were changed by another than Update.
+  void NoteChange() { weights_changed_ = true; }
   // Of the update that ended a run: the slot of its blob `blob`, and its gradients by slot.
   size_t SlotOf(int64_t blob) const { return slots_.at(static_cast<size_t>(blob)); }
   std::vector<GradientReport> BrokenGradients();

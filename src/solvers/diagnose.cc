@@ -265,11 +265,17 @@ bool IsHandedOver(const PlannedLayer& layer) {
 }
 
 // The plan of the net with every blob kept, where such layers do not run.
-std::shared_ptr<const Plan> PlanToLookAt(const NetOfRun& net, const Registry& registry,
-                                         int threads) {
+// `like` is the plan of the run, which says whose share of the data it is.
+std::shared_ptr<const Plan> PlanToLookAt(const NetOfRun& net, const Registry& registry, int threads,
+                                         const Plan& like) {
   std::vector<Problem> warnings;
-  const auto plan = MakePlan(net.file.net, net.file.source, net.state, registry,
-                             {.threads = threads, .backward = false, .optimize = false}, &warnings);
+  const PlanOptions options{.threads = threads,
+                            .backward = false,
+                            .optimize = false,
+                            .rank = like.options.rank,
+                            .world = like.options.world};
+  const auto plan =
+      MakePlan(net.file.net, net.file.source, net.state, registry, options, &warnings);
   auto changed = std::make_shared<Plan>(*plan);
   for (PlannedLayer& layer : changed->layers) {
     if (IsHandedOver(layer)) layer.forward = false;
@@ -294,7 +300,7 @@ Finding Replay(const NetOfRun& net, const Registry& registry, const Session& ses
                const Weights& weights, const PassMark& mark, int64_t iteration) {
   const int threads = session.OnGpu() ? AvailableProcessors() : session.context().threads();
   const uint64_t seed = session.context().seed();
-  const auto plan = PlanToLookAt(net, registry, threads);
+  const auto plan = PlanToLookAt(net, registry, threads, session.plan());
   const std::shared_ptr<const Weights> shared = Weights::ShareWith(*plan, weights, seed);
   Session again(plan, shared, ExecContext(threads, seed));
   // A session that has run on since has other samples.

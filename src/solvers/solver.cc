@@ -55,7 +55,7 @@ Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options
   rate_.emplace(param_);
   if (WantsLossScale(param_, *train_plan_)) scale_.emplace(param_.loss_scale());
   BeginOnGpu();
-  MakeRules();
+  if (IsFirstRank()) MakeRules();
   if (!tests_.empty()) Warn(WarnAboutIdleRules(config_.solver, epochs_));
 }
 
@@ -90,10 +90,13 @@ void Solver::PlanNets(const Registry& registry) {
   plan_options.threads = threads;
   plan_options.deterministic = options_.deterministic;
   plan_options.device = options_.device.device;
+  plan_options.rank = options_.rank;
+  plan_options.world = RankCount();
   PlanTrainNet(registry, plan_options);
   weights_ = Weights::Make(*train_plan_, seed_);
   train_ =
       std::make_unique<Session>(train_plan_, weights_, options_.device.Context(threads, seed_));
+  train_->set_step(StepOfRank(0));
   if (param_.ema_decay() > 0) {
     average_ = std::make_unique<WeightAverage>(train_plan_, param_.ema_decay(), seed_);
     options_.log->Write(Severity::kInfo, StrCat("ema_decay ", param_.ema_decay(),

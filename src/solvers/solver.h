@@ -12,6 +12,7 @@
 
 #include "core/log.h"
 #include "graph/registry.h"
+#include "parallel/rank_group.h"
 #include "runtime/compute_device.h"
 #include "runtime/session.h"
 #include "solvers/device_state.h"
@@ -46,13 +47,19 @@ struct SolverOptions {
   std::optional<uint64_t> seed;
   ComputeDevice device = {};             // where all nets of the run compute
   DeviceUpdateMaker device_update = {};  // how weights are updated on a GPU; empty: as built
+  // Where the run is on several devices (parallel_run.h): all of them, and which one this is. Only
+  // rank 0 tests and writes snapshots. Must outlive the solver.
+  RankGroup* ranks = nullptr;
+  int rank = 0;
   // Of all plans of the run; threads, backward, deterministic and device are set by the run itself.
   PlanOptions plan = {};
 };
 
 inline constexpr int kDeterministicPieces = 16;
 
-// Thread safety: one thread; several solvers may run in threads of one process.
+// With SolverOptions::ranks, Solve and Step are called in all ranks, each in a thread of its own;
+// the rest of what runs the net is for one rank alone. Thread safety: one thread; several solvers
+// may run in threads of one process.
 class Solver {
  public:
   // Plans all nets and allocates them. Throws Error with all problems of a net at once. `registry`
@@ -139,6 +146,7 @@ class Solver {
     IterationReport report;
     bool reported = false;
     std::vector<PassMark> marks;  // before each pass
+    double loss = 0;              // of all ranks, where each loss is known at once
   };
   bool KnowsEachLoss() const;
   double IterateOnGpu(std::optional<double> rate);
@@ -165,7 +173,7 @@ class Solver {
   void StartAverage();
   bool IsTestDue() const;
   bool IsSnapshotDue() const;
-  Ending TestAll();
+  Ending TestHere();
   TestReport RunTest(size_t net);
   bool Judge(const std::vector<TestReport>& reports);  // true: early_stop ends the run
   bool SaveBest();                                     // false: it could not be written
@@ -177,6 +185,21 @@ class Solver {
   void PrepareSnapshots();
   void LastSnapshot();
   double WaitedSeconds() const;
+
+  // solver_ranks.cc: a run on several devices; without ranks, as on one.
+  int RankCount() const { return options_.ranks == nullptr ? 1 : options_.ranks->size(); }
+  bool IsFirstRank() const { return options_.rank == 0; }
+  // Forward passes so far, such that no other rank draws the same random numbers.
+  uint64_t StepOfRank(uint64_t step) const;
+  void StartRanks();
+  double MeanLoss(double loss);
+  // Gradients become their sums over all ranks, the loss its mean.
+  double JoinGradients(double loss);
+  Ending TestAll();
+  Request PollAll();
+  // Rank 0 learns where the data of the others stand, for its snapshots.
+  void GatherPositions();
+  void RestoreTrainNet(const SolverState& state);
 
   // solver_snapshot.cc
   void WriteSnapshotFiles();
@@ -225,6 +248,7 @@ class Solver {
   // What tests may change, as it was before those of this iteration: a run that is resumed here
   // makes them again. Unset when there were none.
   std::optional<SolverState> before_tests_;
+  SolverState other_ranks_;  // where their data stood at the last GatherPositions
   Deadline deadline_;
   bool deadline_told_ = false;
   int64_t iteration_ = 0;

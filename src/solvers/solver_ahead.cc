@@ -38,8 +38,8 @@ double Solver::IterateOnGpu(std::optional<double> rate) {
   if (ahead.reported) ahead.report = ReportOf(used);
   ahead.report.iteration = iteration_;
   const UpdateArgs args = ArgsOfUpdate(used);
-  device_->Update(rule_, args, param_.clip_gradients(), scale_ ? scale_->growth_interval() : 0,
-                  slots_);
+  device_->Update(rule_, args, param_.clip_gradients() * RankCount(),
+                  scale_ ? scale_->growth_interval() : 0, slots_);
   if (ahead.reported) MoveAverage();
   device_->EndIteration();
   ++iteration_;
@@ -60,7 +60,9 @@ void Solver::TellWhyNoGraph() {
 }
 
 void Solver::QueuePasses(Ahead* ahead) {
-  const bool knows = KnowsEachLoss();
+  // All ranks have good losses before any goes on: else the others would go on with what this one
+  // spoils.
+  const bool knows = KnowsEachLoss() || options_.ranks != nullptr;
   double sum = 0;
   ahead->marks.resize(static_cast<size_t>(param_.iter_size()));
   for (int pass = 0; pass < param_.iter_size(); ++pass) {
@@ -79,9 +81,10 @@ void Solver::QueuePasses(Ahead* ahead) {
     if (pass == 0) train_->ZeroLearnedGradients();
     train_->Backward();
   }
+  ahead->loss = JoinGradients(sum / param_.iter_size());
   if (!rate_->FollowsLoss()) return;
   LossWindow losses = losses_;
-  losses.Add(sum / param_.iter_size());
+  losses.Add(ahead->loss);
   if (rate_->ObserveLoss(iteration_, losses.Mean())) TellDrop(rate_->At(iteration_));
 }
 
@@ -98,13 +101,13 @@ void Solver::HearOfIterations(bool wait) {
 
 void Solver::Hear(Ahead* ahead, const DeviceRun& outcome) {
   const int64_t iteration = ahead->report.iteration;
-  gradient_scale_ = 1.0 / (param_.iter_size() * outcome.tried);
+  gradient_scale_ = 1.0 / (param_.iter_size() * RankCount() * outcome.tried);
   if (outcome.end == RunEnd::kLoss) {
     throw DiagnoseDivergence(config_.train, registry_, *train_, weights(),
                              ahead->marks[static_cast<size_t>(outcome.pass)], outcome.bad_loss,
                              RunSoFar(iteration));
   }
-  heard_loss_ = outcome.loss / param_.iter_size();
+  heard_loss_ = options_.ranks != nullptr ? ahead->loss : outcome.loss / param_.iter_size();
   if (ahead->reported) {
     losses_.Add(heard_loss_);
     if (scale_) {

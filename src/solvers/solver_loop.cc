@@ -45,7 +45,7 @@ TestReport Solver::Test(size_t net) {
 }
 
 bool Solver::WritesSnapshots() const {
-  return !param_.snapshot_prefix().empty() &&
+  return IsFirstRank() && !param_.snapshot_prefix().empty() &&
          (param_.snapshot() > 0 || param_.snapshot_epoch() > 0 || param_.snapshot_after_train() ||
           param_.has_snapshot_best() || !param_.time_limit().empty());
 }
@@ -66,7 +66,7 @@ void Solver::CheckSnapshots(const std::function<void()>& check) const {
 
 void Solver::PrepareSnapshots() {
   const std::string& prefix = param_.snapshot_prefix();
-  if (prefix.empty()) return;
+  if (prefix.empty() || !IsFirstRank()) return;
   FinishRemovals(prefix, *options_.log);
   if (iteration_ >= param_.max_iter()) return;
   if (const int removed = RemoveTemporaryFiles(prefix); removed > 0) {
@@ -100,7 +100,7 @@ void Solver::SolveAll() {
     return;
   }
   if (param_.display() > 0 && iteration_ % param_.display() == 0) {
-    losses_.Add(ForwardOnce());
+    losses_.Add(MeanLoss(ForwardOnce()));
     options_.observer->OnFinalLoss(iteration_, losses_.Mean());
   }
   const bool interrupted = IsTestDue() && TestAll() == Ending::kRequest;
@@ -109,7 +109,9 @@ void Solver::SolveAll() {
 }
 
 void Solver::LastSnapshot() {
-  if (!param_.snapshot_prefix().empty() && snapshot_iteration_ != iteration_) Snapshot();
+  GatherPositions();
+  if (IsFirstRank() && !param_.snapshot_prefix().empty() && snapshot_iteration_ != iteration_)
+    Snapshot();
 }
 
 bool Solver::IsTestDue() const {
@@ -132,6 +134,7 @@ void Solver::StartAverage() {
 }
 
 Solver::Ending Solver::RunTo(int64_t end) {
+  StartRanks();
   StartAverage();
   last_report_ = Clock::now();
   test_seconds_ = 0;
@@ -142,8 +145,11 @@ Solver::Ending Solver::RunTo(int64_t end) {
       if (ending != Ending::kDone) return ending;
     }
     Train();
-    const Request request = Poll();
-    if (IsSnapshotDue() || request == Request::kSnapshot) TrySnapshot();
+    const Request request = PollAll();
+    if (IsSnapshotDue() || request == Request::kSnapshot) {
+      GatherPositions();
+      TrySnapshot();
+    }
     if (request != Request::kStop) continue;
     HearOfIterations(true);
     return Ending::kRequest;
@@ -155,7 +161,7 @@ Solver::Ending Solver::RunTo(int64_t end) {
 // One iteration.
 void Solver::Train() {
   if (device_) return void(IterateOnGpu({}));
-  const double loss = ForwardBackward();
+  const double loss = JoinGradients(ForwardBackward());
   losses_.Add(loss);
   const bool drops = rate_->ObserveLoss(iteration_, losses_.Mean());
   const double rate = rate_->At(iteration_);
@@ -205,7 +211,9 @@ IterationReport Solver::ReportOf(double rate) {
                          .displayed = param_.display() > 0 && iteration_ % param_.display() == 0,
                          .outputs = {}};
   const PlannedValue& first = train_plan_->values.front();
-  if (first.spec.shape.axes() > 0) report.samples = first.spec.shape[0] * param_.iter_size();
+  if (first.spec.shape.axes() > 0) {
+    report.samples = first.spec.shape[0] * param_.iter_size() * RankCount();
+  }
   if (report.displayed) report.outputs = OutputsOf(*train_);
   return report;
 }
@@ -220,7 +228,7 @@ void Solver::Deliver(double loss, IterationReport* report) {
   options_.observer->OnIteration(*report);
 }
 
-Solver::Ending Solver::TestAll() {
+Solver::Ending Solver::TestHere() {
   if (tests_.empty()) return Ending::kDone;
   before_tests_.emplace();
   SaveDecisions(&*before_tests_);

@@ -76,7 +76,8 @@ void Solver::TellSkippedUpdate(int64_t iteration, double tried) {
              " now (skipped so far: ", scale_->skipped(), ")"));
 }
 
-// Of gradients that were computed without a loss scale.
+// Of gradients that were computed without a loss scale; they are sums over ranks, as if of a loss
+// so many times as large.
 UpdateArgs Solver::ArgsOfUpdate(double rate) {
   FindBlobsToUpdate(rate);
   const double limit = param_.clip_gradient_value();
@@ -84,7 +85,7 @@ UpdateArgs Solver::ArgsOfUpdate(double rate) {
           .param = param_,
           .iteration = iteration_,
           .blobs = blobs_,
-          .gradient_scale = 1.0 / param_.iter_size(),
+          .gradient_scale = 1.0 / (param_.iter_size() * RankCount()),
           .gradient_limit = limit >= 0 ? limit : std::numeric_limits<double>::infinity(),
           .momentum = MomentumAt(rule_, param_, iteration_),
           .regularization =
@@ -93,7 +94,7 @@ UpdateArgs Solver::ArgsOfUpdate(double rate) {
 
 bool Solver::ApplyUpdate(double rate) {
   UpdateArgs args = ArgsOfUpdate(rate);
-  const double scale = LossScaleNow();
+  const double scale = LossScaleNow() * RankCount();
   gradient_scale_ = 1.0 / (param_.iter_size() * scale);
   if (scale_ && !JudgeScale()) return false;
   args.gradient_scale = GradientScale(scale);
