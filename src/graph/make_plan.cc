@@ -22,6 +22,7 @@
 #include "graph/plan.h"
 #include "graph/precision.h"
 #include "graph/recompute.h"
+#include "math/device_of_thread.h"
 
 namespace crema {
 namespace {
@@ -238,6 +239,7 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
                       .optimized_rows = asked.passes.optimized_rows};
   }
   if (net.has_precision()) options.precision = net.precision();
+  UseDevice(options.device);  // rows ask libraries what they can do there
   Graph graph = BuildGraph(net, source, state, registry, warnings);
   auto plan = std::make_shared<Plan>();
   plan->name = graph.name;

@@ -40,6 +40,10 @@ int CudaDeviceCount() {
   return 0;
 }
 
+void SelectCudaDevice(int ordinal) {
+  if (cudaSetDevice(ordinal) != cudaSuccess) cudaGetLastError();  // whoever uses it says why
+}
+
 std::unique_ptr<DeviceQueue> MakeCudaQueue(int ordinal, bool graphs) {
   return std::make_unique<CudaQueue>(ordinal, graphs);
 }
