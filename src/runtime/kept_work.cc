@@ -22,7 +22,10 @@ void KeptWork::Run(DeviceQueue* queue, const uint64_t& version, const std::funct
     try {
       graph_ = queue->Capture(body);
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kUnsupported) throw;
+      // A graph takes memory that the same work, queued anew, does without.
+      const bool goes_without =
+          error.code() == ErrorCode::kUnsupported || error.code() == ErrorCode::kOutOfMemory;
+      if (!goes_without) throw;
       Refuse(error.what());
       return body();
     }
