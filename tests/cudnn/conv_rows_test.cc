@@ -6,6 +6,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "cudnn/cudnn_fixture.h"
+#include "math/cuda/emulation.h"
 #include "rows/row_agreement.h"
 #include "runtime/host_view.h"
 #include "support/gpu.h"
@@ -227,6 +228,60 @@ TEST_F(CudnnRows, FoldWhatScalesChannels) {
     EXPECT_LT(Distance(native, run(FP32, {3, 2}, fixed)), 1e-5);
     EXPECT_LT(Distance(native, run(BF16, {3, 2}, fixed)), 0.02);
   }
+}
+
+// What was made of weights before they were fixed may be of other ones.
+TEST_F(CudnnRows, FoldTheWeightsThatWereFixed) {
+  const auto plan = PlanOn(R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 9 dim: 9 } } }
+layer { name: "c" type: "Convolution" bottom: "x" top: "c"
+  convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "msra" } } }
+layer { name: "s" type: "Scale" bottom: "c" top: "y" scale_param { filler { value: 2 } } }
+)",
+                           TEST);
+  ASSERT_EQ(LayerOf(*plan, "c").absorbs.size(), 1U);
+  const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
+  Session session(plan, weights, GpuContext(3));
+  FillInput(&session, "x", 1);
+  session.Forward();
+  const std::vector<float> before = ValuesOf(session.Data("y"));
+  for (size_t s = 0; s < plan->learned.size(); ++s) {
+    for (float& x : weights->blob(s).span<float>()) x *= 2;
+  }
+  session.TakeWeights();
+  session.FixWeights();
+  for (int pass = 0; pass < 3; ++pass) {
+    session.Forward();
+    const std::vector<float> y = ValuesOf(session.Data("y"));
+    for (size_t i = 0; i < y.size(); ++i) EXPECT_FLOAT_EQ(y[i], 4 * before[i]);
+  }
+}
+
+// Passes that are kept have cuDNN compute each time, on what is there by then.
+TEST_F(CudnnRows, AreLaunchedAgainWithTheirPass) {
+  const auto plan = PlanOn(kNet, TRAIN);
+  const auto run = [&](QueueTrace* trace) {
+    Session session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(trace, 3));
+    const std::vector<float> labels{0, 3};
+    session.Write(session.MutableData("label"), labels.data());
+    FakeCounts().runs.clear();
+    std::vector<float> learnt;
+    constexpr int kPasses = 4;
+    for (int pass = 0; pass < kPasses; ++pass) {
+      FillInput(&session, "x", static_cast<uint64_t>(pass) + 1);
+      learnt.push_back(static_cast<float>(session.Forward()));
+      session.ZeroLearnedGradients();
+      session.Backward();
+      const std::vector<float> gradient = ValuesOf(session.LearnedGradient(0));
+      learnt.insert(learnt.end(), gradient.begin(), gradient.end());
+    }
+    EXPECT_EQ(FakeCounts().runs[7], kPasses * (3 + 3 + 2));
+    EXPECT_EQ(session.WhyNoGraph().empty(), !trace->no_graphs);
+    return learnt;
+  };
+  QueueTrace kept, single{.no_graphs = true};
+  EXPECT_EQ(run(&kept), run(&single));
+  EXPECT_GT(kept.replays, 0);
 }
 
 TEST_F(CudnnRows, SayWhyTheyDoNotAbsorb) {

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "math/cuda/cuda_device.h"
+#include "math/cuda/emulation.h"
 #include "rows/cublas_lt_stand_in.h"
 #include "rows/cudnn_stand_in.h"
 #include "rows/row_agreement.h"
@@ -268,6 +269,30 @@ NetRun RunNet(Precision precision) {
   }
   run.gradient = ValuesOf(session.LearnedGradient(0));
   return run;
+}
+
+// Losses and gradients of passes of the same extents, which are kept and launched again.
+std::vector<float> RunPasses(QueueTrace* trace) {
+  const auto plan = PlanText(kNet, TRAIN, {.device = {DeviceType::kCuda, 0}});
+  Session session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(trace, 3));
+  std::vector<float> learnt;
+  for (uint64_t pass = 1; pass < 5; ++pass) {
+    FillInput(&session, "x", pass);
+    learnt.push_back(static_cast<float>(session.Forward()));
+    session.ZeroLearnedGradients();
+    session.Backward();
+    const std::vector<float> gradient = ValuesOf(session.LearnedGradient(0));
+    learnt.insert(learnt.end(), gradient.begin(), gradient.end());
+  }
+  return learnt;
+}
+
+TEST_F(LibraryRows, AreLaunchedAgainWithTheirPass) {
+  QueueTrace kept, single{.no_graphs = true};
+  EXPECT_EQ(RunPasses(&kept), RunPasses(&single));
+  EXPECT_EQ(kept.captures, 2);
+  EXPECT_EQ(kept.replays, 2 * 3);
+  EXPECT_EQ(single.replays, 0);
 }
 
 double LargestDifference(const NetRun& a, const NetRun& b) {

@@ -23,28 +23,32 @@ Support Supports(const KernelQuery& query) {
 struct State final : KernelState {
   explicit State(const KernelQuery& query)
       : tensor(MakeCudnnTensor(query.context.dtype, ExtentsOf(query))) {}
-  CudnnTensor tensor;
+  CudnnTensorOwner tensor;
 };
 
 void Forward(const Layer&, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
-  const CudnnTensor& tensor = static_cast<const State*>(args.kernel_state)->tensor;
-  CheckCudnn(
-      Cudnn().softmax_forward(queue.cudnn(), CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL,
-                              &kCudnnOne, tensor.get(), args.inputs[0].raw(), &kCudnnZero,
-                              tensor.get(), args.outputs[0].raw()),
-      "cudnnSoftmaxForward");
+  cudnnTensorDescriptor_t tensor = static_cast<const State*>(args.kernel_state)->tensor.get();
+  const void* x = args.inputs[0].raw();
+  void* y = args.outputs[0].raw();
+  queue.Call("cudnnSoftmaxForward", [=, handle = queue.cudnn()] {
+    CheckCudnn(Cudnn().softmax_forward(handle, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL,
+                                       &kCudnnOne, tensor, x, &kCudnnZero, tensor, y),
+               "cudnnSoftmaxForward");
+  });
 }
 
 void Backward(const Layer&, const BackwardArgs& args) {
   if (args.input_grads[0].empty()) return;
   const CudaQueue& queue = BoundQueue(args.context);
-  const CudnnTensor& tensor = static_cast<const State*>(args.kernel_state)->tensor;
-  CheckCudnn(Cudnn().softmax_backward(
-                 queue.cudnn(), CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL, &kCudnnOne,
-                 tensor.get(), args.outputs[0].raw(), tensor.get(), args.output_grads[0].raw(),
-                 &kCudnnZero, tensor.get(), args.input_grads[0].raw()),
-             "cudnnSoftmaxBackward");
+  cudnnTensorDescriptor_t tensor = static_cast<const State*>(args.kernel_state)->tensor.get();
+  const void *y = args.outputs[0].raw(), *dy = args.output_grads[0].raw();
+  void* dx = args.input_grads[0].raw();
+  queue.Call("cudnnSoftmaxBackward", [=, handle = queue.cudnn()] {
+    CheckCudnn(Cudnn().softmax_backward(handle, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL,
+                                        &kCudnnOne, tensor, y, tensor, dy, &kCudnnZero, tensor, dx),
+               "cudnnSoftmaxBackward");
+  });
 }
 
 }  // namespace

@@ -38,10 +38,10 @@ Support Supports(const KernelQuery& query) {
   return {};
 }
 
-CudnnLrn MakeLrn(const LRNParameter& param) {
+CudnnLrnOwner MakeLrn(const LRNParameter& param) {
   cudnnLRNDescriptor_t made = nullptr;
   CheckCudnn(Cudnn().create_lrn(&made), "cudnnCreateLRNDescriptor");
-  CudnnLrn lrn(made, {&Cudnn()});
+  CudnnLrnOwner lrn(made, {&Cudnn()});
   CheckCudnn(Cudnn().set_lrn(made, param.local_size(), param.alpha(), param.beta(), param.k()),
              "cudnnSetLRNDescriptor");
   return lrn;
@@ -51,30 +51,38 @@ struct State final : KernelState {
   explicit State(const KernelQuery& query)
       : tensor(IsEmpty(query) ? nullptr : MakeCudnnTensor(query.context.dtype, ExtentsOf(query))),
         lrn(MakeLrn(query.layer.param().lrn_param())) {}
-  CudnnTensor tensor;
-  CudnnLrn lrn;
+  CudnnTensorOwner tensor;
+  CudnnLrnOwner lrn;
 };
 
 void Forward(const Layer&, const ForwardArgs& args) {
   if (args.inputs[0].count() == 0) return;
   const CudaQueue& queue = BoundQueue(args.context);
   const auto& state = *static_cast<const State*>(args.kernel_state);
-  CheckCudnn(Cudnn().lrn_forward(queue.cudnn(), state.lrn.get(), CUDNN_LRN_CROSS_CHANNEL_DIM1,
-                                 &kCudnnOne, state.tensor.get(), args.inputs[0].raw(), &kCudnnZero,
-                                 state.tensor.get(), args.outputs[0].raw()),
-             "cudnnLRNCrossChannelForward");
+  const void* x = args.inputs[0].raw();
+  void* y = args.outputs[0].raw();
+  queue.Call("cudnnLRNCrossChannelForward", [=, &state, handle = queue.cudnn()] {
+    cudnnTensorDescriptor_t tensor = state.tensor.get();
+    CheckCudnn(Cudnn().lrn_forward(handle, state.lrn.get(), CUDNN_LRN_CROSS_CHANNEL_DIM1,
+                                   &kCudnnOne, tensor, x, &kCudnnZero, tensor, y),
+               "cudnnLRNCrossChannelForward");
+  });
 }
 
 void Backward(const Layer&, const BackwardArgs& args) {
   if (args.input_grads[0].empty() || args.input_grads[0].count() == 0) return;
   const CudaQueue& queue = BoundQueue(args.context);
   const auto& state = *static_cast<const State*>(args.kernel_state);
-  cudnnTensorDescriptor_t tensor = state.tensor.get();
-  CheckCudnn(Cudnn().lrn_backward(queue.cudnn(), state.lrn.get(), CUDNN_LRN_CROSS_CHANNEL_DIM1,
-                                  &kCudnnOne, tensor, args.outputs[0].raw(), tensor,
-                                  args.output_grads[0].raw(), tensor, args.inputs[0].raw(),
-                                  &kCudnnZero, tensor, args.input_grads[0].raw()),
-             "cudnnLRNCrossChannelBackward");
+  const void *x = args.inputs[0].raw(), *y = args.outputs[0].raw();
+  const void* dy = args.output_grads[0].raw();
+  void* dx = args.input_grads[0].raw();
+  queue.Call("cudnnLRNCrossChannelBackward", [=, &state, handle = queue.cudnn()] {
+    cudnnTensorDescriptor_t tensor = state.tensor.get();
+    CheckCudnn(
+        Cudnn().lrn_backward(handle, state.lrn.get(), CUDNN_LRN_CROSS_CHANNEL_DIM1, &kCudnnOne,
+                             tensor, y, tensor, dy, tensor, x, &kCudnnZero, tensor, dx),
+        "cudnnLRNCrossChannelBackward");
+  });
 }
 
 LayerInfo InfoOf(const KernelQuery& query) {

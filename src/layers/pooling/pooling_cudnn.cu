@@ -66,10 +66,10 @@ Support Supports(const KernelQuery& query) {
   return support.yes ? SupportsWindows(query) : support;
 }
 
-CudnnPooling MakePooling(const PoolPlanes& pool) {
+CudnnPoolingOwner MakePooling(const PoolPlanes& pool) {
   cudnnPoolingDescriptor_t made = nullptr;
   CheckCudnn(Cudnn().create_pooling(&made), "cudnnCreatePoolingDescriptor");
-  CudnnPooling pooling(made, {&Cudnn()});
+  CudnnPoolingOwner pooling(made, {&Cudnn()});
   const bool max = pool.method() == PoolPlanes::Method::kMax;
   const cudnnPoolingMode_t average = pool.exclude_pad()
                                          ? CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING
@@ -89,17 +89,20 @@ struct State final : KernelState {
       : x(MakeCudnnTensor(query.context.dtype, extents.x)),
         y(MakeCudnnTensor(query.context.dtype, extents.y)),
         pooling(MakePooling(PlanesOf(query))) {}
-  CudnnTensor x, y;
-  CudnnPooling pooling;
+  CudnnTensorOwner x, y;
+  CudnnPoolingOwner pooling;
 };
 
 void Forward(const Layer&, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const auto& state = *static_cast<const State*>(args.kernel_state);
-  CheckCudnn(Cudnn().pooling_forward(queue.cudnn(), state.pooling.get(), &kCudnnOne, state.x.get(),
-                                     args.inputs[0].raw(), &kCudnnZero, state.y.get(),
-                                     args.outputs[0].raw()),
-             "cudnnPoolingForward");
+  const void* x = args.inputs[0].raw();
+  void* y = args.outputs[0].raw();
+  queue.Call("cudnnPoolingForward", [=, &state, handle = queue.cudnn()] {
+    CheckCudnn(Cudnn().pooling_forward(handle, state.pooling.get(), &kCudnnOne, state.x.get(), x,
+                                       &kCudnnZero, state.y.get(), y),
+               "cudnnPoolingForward");
+  });
 }
 
 void Backward(const Layer&, const BackwardArgs& args) {
@@ -109,10 +112,12 @@ void Backward(const Layer&, const BackwardArgs& args) {
   const void* dy = args.output_grads[0].raw();
   void* dx = args.input_grads[0].raw();
   // The gradient of a mean depends on neither x nor y, which are not there; it wants addresses.
-  CheckCudnn(Cudnn().pooling_backward(queue.cudnn(), state.pooling.get(), &kCudnnOne, state.y.get(),
-                                      dy, state.y.get(), dy, state.x.get(), dx, &kCudnnZero,
-                                      state.x.get(), dx),
-             "cudnnPoolingBackward");
+  queue.Call("cudnnPoolingBackward", [=, &state, handle = queue.cudnn()] {
+    CheckCudnn(Cudnn().pooling_backward(handle, state.pooling.get(), &kCudnnOne, state.y.get(), dy,
+                                        state.y.get(), dy, state.x.get(), dx, &kCudnnZero,
+                                        state.x.get(), dx),
+               "cudnnPoolingBackward");
+  });
 }
 
 }  // namespace

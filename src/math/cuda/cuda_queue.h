@@ -69,6 +69,12 @@ class CudaQueue final : public DeviceQueue {
   // Of a stand-in, before each launch: whether its work is to be kept by Keep instead of done.
   bool KeepsWork(std::string_view kernel) const;
   void Keep(std::function<void()> work) const;
+  // Calls a library, which queues work. By value: a stand-in that keeps work calls it later.
+  template <typename Work>
+  void Call(std::string_view name, const Work& work) const {
+    if (emulated() && KeepsWork(name)) return Keep(work);
+    work();
+  }
 
   // Whether products of f32 round what they multiply to TF32 (Tf32Scope of gemm.h).
   bool tf32() const { return tf32_; }

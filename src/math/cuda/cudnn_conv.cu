@@ -157,7 +157,9 @@ CudnnConvPass::CudnnConvPass(const CudaQueue& queue, CudnnConvSpec spec,
 }
 
 void CudnnConvPass::Run(const CudaQueue& queue, const CudnnConvMemory& memory) {
-  plan_->Run(queue.cudnn(), CudnnConvIds(spec_), CudnnConvData(spec_, memory), memory.workspace);
+  queue.Call("cudnnBackendExecute", [this, handle = queue.cudnn(), memory] {
+    plan_->Run(handle, CudnnConvIds(spec_), CudnnConvData(spec_, memory), memory.workspace);
+  });
 }
 
 CudnnConvAnswers::~CudnnConvAnswers() {

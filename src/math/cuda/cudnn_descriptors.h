@@ -25,11 +25,10 @@ struct DestroyCudnnDescriptor {
 };
 
 template <typename Handle, auto CudnnLibrary::*kDestroy>
-using CudnnDescriptor =
-    std::unique_ptr<std::remove_pointer_t<Handle>, DestroyCudnnDescriptor<kDestroy>>;
-using CudnnTensor = CudnnDescriptor<cudnnTensorDescriptor_t, &CudnnLibrary::destroy_tensor>;
-using CudnnPooling = CudnnDescriptor<cudnnPoolingDescriptor_t, &CudnnLibrary::destroy_pooling>;
-using CudnnLrn = CudnnDescriptor<cudnnLRNDescriptor_t, &CudnnLibrary::destroy_lrn>;
+using CudnnOwner = std::unique_ptr<std::remove_pointer_t<Handle>, DestroyCudnnDescriptor<kDestroy>>;
+using CudnnTensorOwner = CudnnOwner<cudnnTensorDescriptor_t, &CudnnLibrary::destroy_tensor>;
+using CudnnPoolingOwner = CudnnOwner<cudnnPoolingDescriptor_t, &CudnnLibrary::destroy_pooling>;
+using CudnnLrnOwner = CudnnOwner<cudnnLRNDescriptor_t, &CudnnLibrary::destroy_lrn>;
 
 // Requires f32, f16 or bf16.
 inline cudnnDataType_t CudnnDataType(DType dtype) {
@@ -53,11 +52,11 @@ inline bool FitsCudnn(const CudnnExtents& extents) {
 }
 
 // A dense tensor, the last axis innermost. Requires FitsCudnn. Throws kDeviceFailure.
-inline CudnnTensor MakeCudnnTensor(DType dtype, const CudnnExtents& extents) {
+inline CudnnTensorOwner MakeCudnnTensor(DType dtype, const CudnnExtents& extents) {
   CREMA_CHECK(FitsCudnn(extents));
   cudnnTensorDescriptor_t made = nullptr;
   CheckCudnn(Cudnn().create_tensor(&made), "cudnnCreateTensorDescriptor");
-  CudnnTensor tensor(made, {&Cudnn()});
+  CudnnTensorOwner tensor(made, {&Cudnn()});
   const auto extent = [&](size_t axis) { return static_cast<int>(extents[axis]); };
   CheckCudnn(
       Cudnn().set_tensor_4d(made, CudnnDataType(dtype), extent(0), extent(1), extent(2), extent(3),

@@ -137,12 +137,14 @@ void LtProduct::Run(const CudaQueue& queue, const LtPointers& pointers, void* wo
   if (config_.bias) {
     Set(d.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.bias);
   }
-  const float one = 1, zero = 0;
-  CheckCublasLt(
-      CublasLt().matmul(queue.cublas_lt(), d.operation.get(), &one, pointers.b, d.b.get(),
-                        pointers.a, d.a.get(), &zero, pointers.c, d.c.get(), pointers.c, d.c.get(),
-                        &d.algorithm, workspace, config_.workspace, queue.stream()),
-      "cublasLtMatmul");
+  queue.Call("cublasLtMatmul", [&d, &queue, pointers, workspace, bytes = config_.workspace] {
+    const float one = 1, zero = 0;
+    CheckCublasLt(
+        CublasLt().matmul(queue.cublas_lt(), d.operation.get(), &one, pointers.b, d.b.get(),
+                          pointers.a, d.a.get(), &zero, pointers.c, d.c.get(), pointers.c,
+                          d.c.get(), &d.algorithm, workspace, bytes, queue.stream()),
+        "cublasLtMatmul");
+  });
 }
 
 }  // namespace crema
