@@ -106,7 +106,7 @@ bool ConvFold::possible() const {
 }
 
 void ConvFold::Make(const ForwardArgs& args) {
-  if (made_ && args.weights_fixed) return;
+  if (made_) return;
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& weight = args.learned[0];
   const int64_t channels = weight.shape()[0];
@@ -130,7 +130,8 @@ void ConvFold::Make(const ForwardArgs& args) {
     FoldWeights(queue, weight.count(), weight.count() / channels, factor_.view().data<float>(),
                 Elements<T>(weight), Elements<T>(weight_.view()));
   });
-  made_ = true;
+  // What came before they were fixed may have changed since.
+  made_ = args.weights_fixed;
 }
 
 size_t ConvFold::Bytes(int64_t filter_count, int64_t channels, DType dtype) {

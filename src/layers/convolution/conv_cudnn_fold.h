@@ -33,7 +33,7 @@ class ConvFold {
   bool has_bias_;
   std::vector<const Layer*> layers_;
   Tensor factor_, weight_, bias_;
-  bool made_ = false;
+  bool made_ = false;  // of fixed weights
 };
 
 }  // namespace crema
