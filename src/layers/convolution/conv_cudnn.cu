@@ -117,7 +117,7 @@ CudnnConvSpec CudnnConvLayer::ToWeights() const {
 }
 
 size_t CudnnConvLayer::ForwardScratch() const {
-  return ScratchBytes<std::byte>(CudnnWorkspaceBound(spec));
+  return ScratchBytes<std::byte>(CudnnWorkspaceBound(spec) + kCudnnWorkspaceLine);
 }
 
 size_t CudnnConvLayer::BackwardScratch() const {

@@ -1,3 +1,4 @@
+#include <memory>
 #include <utility>
 
 #include "layers/convolution/conv_cuda.h"
@@ -19,6 +20,13 @@ CudnnConvMemory MemoryOf(bool transposed, const void* input, const void* weight,
                          void* workspace) {
   if (transposed) std::swap(input, output);
   return {.x = input, .w = weight, .y = output, .workspace = workspace};
+}
+
+void* TakeWorkspace(const CudnnConvSpec& spec, ScratchCutter* cutter) {
+  const int64_t bytes = CudnnWorkspaceBound(spec);
+  void* memory = cutter->Take<std::byte>(bytes + kCudnnWorkspaceLine);
+  size_t room = static_cast<size_t>(bytes + kCudnnWorkspaceLine);
+  return std::align(kCudnnWorkspaceLine, static_cast<size_t>(bytes), memory, room);
 }
 
 }  // namespace
@@ -53,7 +61,7 @@ void CudnnConvState::Forward(const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const CudnnConvSpec& spec = layer_.spec;
   ScratchCutter cutter(args.scratch);
-  void* workspace = cutter.Take<std::byte>(CudnnWorkspaceBound(spec));
+  void* workspace = TakeWorkspace(spec, &cutter);
   if (fold_.any()) fold_.Make(args);
   const void* weight = fold_.any() ? fold_.weight() : args.learned[0].raw();
   const void* own_bias = layer_.own_bias ? args.learned[1].raw() : nullptr;
@@ -97,7 +105,7 @@ void CudnnConvState::Backward(const BackwardArgs& args) {
   const CudnnConvSpec& spec = layer_.spec;
   const auto bytes = static_cast<int64_t>(SizeOf(spec.dtype));
   ScratchCutter cutter(args.scratch);
-  void* workspace = cutter.Take<std::byte>(CudnnWorkspaceBound(spec));
+  void* workspace = TakeWorkspace(spec, &cutter);
   void* dweight = cutter.Take<std::byte>(spec.FilterCount() * bytes);
   void* masked = layer_.relu.on ? cutter.Take<std::byte>(layer_.OutputCount() * bytes) : nullptr;
   for (size_t i = 0; i < args.outputs.size(); ++i) {

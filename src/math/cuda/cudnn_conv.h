@@ -50,6 +50,9 @@ struct CudnnConvSpec {
 // On one line: the same for what must take the same time on one GPU.
 std::string Describe(const CudnnConvSpec& spec);
 
+// What engines may expect of the address of their workspace, as of memory of its own.
+inline constexpr int64_t kCudnnWorkspaceLine = 256;
+
 // The workspace that engines may take, bytes: in proportion to the tensors, 256 MiB at most.
 int64_t CudnnWorkspaceBound(const CudnnConvSpec& spec);
 
@@ -60,7 +63,7 @@ struct CudnnConvMemory {
   const void* y = nullptr;
   const void* sum = nullptr;
   const void* bias = nullptr;
-  void* workspace = nullptr;  // aligned to 64 bytes
+  void* workspace = nullptr;  // aligned to kCudnnWorkspaceLine
 
   // The largest of 16, 8, 4, 2 that all addresses but the workspace are multiples of.
   int64_t Alignment() const;
