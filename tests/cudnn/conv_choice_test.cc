@@ -92,6 +92,17 @@ TEST_F(CudnnChoice, EnginesThatRefuseOrNeedMoreThanTheBoundArePassedOver) {
       << reason;
 }
 
+TEST_F(CudnnChoice, HeuristicsThatRefuseLeaveTheOthers) {
+  FakeRules().refuses_fallbacks = true;
+  EXPECT_EQ(RowOf(*PlanOn(kNet, TEST)), "cudnn");
+  AskAnew();
+  FakeRules().engines.clear();
+  const auto plan = PlanOn(kNet, TEST);
+  EXPECT_EQ(RowOf(*plan), "cuda");
+  const std::string reason = ReasonOf(*plan, "conv", "cudnn");
+  EXPECT_NE(reason.find("no fallbacks"), std::string::npos) << reason;
+}
+
 TEST_F(CudnnChoice, EnginesComputeInThePrecisionThatWasAskedForAndRepeatTheirBits) {
   FakeRules().engines = {{.number = 1, .notes = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}},
                          {.number = 2, .notes = {CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION}},
@@ -155,6 +166,13 @@ TEST_F(CudnnTuning, TheFastestIsMeasuredOnceAndKept) {
   // Another run reads what this one measured.
   runs = Runs(100);
   EXPECT_EQ(runs, (std::map<int64_t, int>{{3, 10}}));
+}
+
+TEST_F(CudnnTuning, EnginesThatFailAsTheyAreMeasuredAreNotTaken) {
+  FakeRules().engines[2].fails = true;
+  const auto runs = Runs(100);
+  EXPECT_GE(runs.at(1), 10 + 2);
+  EXPECT_FALSE(runs.contains(3));
 }
 
 TEST_F(CudnnTuning, WithoutTimeTheFirstIsTaken) {

@@ -72,6 +72,10 @@ cudnnStatus_t Finalize(cudnnBackendDescriptor_t descriptor) {
     if (!why.empty()) return Refuse(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, std::move(why));
     ++FakeCounts().graphs;
   }
+  if (d.type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR && FakeRules().refuses_fallbacks &&
+      d.ValueOf<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_FALLBACK) {
+    return Refuse(CUDNN_STATUS_NOT_SUPPORTED, "no fallbacks");
+  }
   if (d.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
     const FakeDescriptor& config = d.DescriptorOf(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
     d.engine = config.engine;
@@ -137,7 +141,11 @@ cudnnStatus_t Execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
   if (handle == nullptr || !p.finalized || !Of(pack)->finalized) {
     return Refuse(CUDNN_STATUS_BAD_PARAM, "not ready");
   }
+  if (p.engine.fails) return Refuse(CUDNN_STATUS_EXECUTION_FAILED, "it fails");
   auto* workspace = Of(pack)->ValueOf<char*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+  if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0) {
+    return Refuse(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "workspace");
+  }
   // Who grants less than the plan asks for has memory overwritten.
   std::memset(workspace, 0x5A, static_cast<size_t>(p.engine.workspace));
   std::string fault = FakeCompute(*p.graph, *Of(pack));

@@ -19,12 +19,14 @@ struct FakeEngine {
   std::vector<cudnnBackendNumericalNote_t> notes = {};
   std::string refusal = {};  // of plans with it; empty: none
   int milliseconds = 0;      // that a run takes longer
+  bool fails = false;        // when it is run
 };
 
 // How it behaves. Tests change it between uses; there is one, as there is one cuDNN.
 struct FakeCudnnRules {
   std::vector<FakeEngine> engines = {{.number = 7, .workspace = 256}};
   std::vector<FakeEngine> fallbacks = {};
+  bool refuses_fallbacks = false;  // to be asked for them
   // Why a graph of these operations ("forward", "to input", "to weights", "add", "relu") is
   // refused; empty: it is not.
   std::function<std::string(const std::vector<std::string>&)> refuse = {};

@@ -67,6 +67,16 @@ double SecondsOf(const CudaQueue& queue, const std::function<void()>& work) {
   return least;
 }
 
+// The same; infinity where an engine that gave a plan fails as it is queued: others may do.
+double SecondsOrNever(const CudaQueue& queue, const std::function<void()>& work) {
+  try {
+    return SecondsOf(queue, work);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDeviceFailure || !queue.lost().empty()) throw;
+    return std::numeric_limits<double>::infinity();
+  }
+}
+
 std::string GpuText(const CudaQueue& queue) {
   if (queue.emulated()) return "no GPU";
   int gpu = 0;
@@ -139,7 +149,7 @@ CudnnConvPass::CudnnConvPass(const CudaQueue& queue, CudnnConvSpec spec,
       std::string reason;
       const auto plan = PlanOf(handle, graph, engines[i], bound, &reason);
       if (plan == nullptr) return std::numeric_limits<double>::infinity();
-      return SecondsOf(queue, [&] {
+      return SecondsOrNever(queue, [&] {
         plan->Run(handle, CudnnConvIds(spec_), CudnnConvData(spec_, memory), memory.workspace);
       });
     };

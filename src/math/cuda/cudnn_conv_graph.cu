@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/error.h"
@@ -149,12 +150,19 @@ std::shared_ptr<const CudnnGraph> MakeCudnnConvGraph(cudnnHandle_t handle,
 std::vector<CudnnEngine> CudnnConvEngines(const CudnnGraph& graph, const CudnnConvSpec& spec) {
   constexpr size_t kMost = 12;  // to look at; heuristics give dozens at times
   std::vector<CudnnEngine> engines;
+  std::optional<Error> refusal;
   for (const bool fallback : {false, true}) {
-    for (CudnnEngine& engine : CudnnEngines(graph, fallback)) {
-      if (engines.size() == kMost && !fallback) break;
-      if (MayUseEngine(engine, spec)) engines.push_back(std::move(engine));
+    try {
+      for (CudnnEngine& engine : CudnnEngines(graph, fallback)) {
+        if (engines.size() == kMost && !fallback) break;
+        if (MayUseEngine(engine, spec)) engines.push_back(std::move(engine));
+      }
+    } catch (const Error& error) {  // the other heuristics may know some
+      if (error.code() != ErrorCode::kUnsupported) throw;
+      if (!refusal) refusal = error;
     }
   }
+  if (engines.empty() && refusal) throw Error(*refusal);
   return engines;
 }
 
