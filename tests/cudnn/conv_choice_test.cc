@@ -93,14 +93,17 @@ TEST_F(CudnnChoice, EnginesThatRefuseOrNeedMoreThanTheBoundArePassedOver) {
 }
 
 TEST_F(CudnnChoice, HeuristicsThatRefuseLeaveTheOthers) {
-  FakeRules().refuses_fallbacks = true;
-  EXPECT_EQ(RowOf(*PlanOn(kNet, TEST)), "cudnn");
+  FakeRules().refused_mode = CUDNN_HEUR_MODE_A;
+  FakeRules().fallbacks = {{.number = 9}};
+  RunOnce(PlanOn(kNet, TEST));
+  EXPECT_EQ(FakeCounts().runs, (std::map<int64_t, int>{{9, 1}}));
+
   AskAnew();
-  FakeRules().engines.clear();
+  FakeRules().fallbacks.clear();
   const auto plan = PlanOn(kNet, TEST);
   EXPECT_EQ(RowOf(*plan), "cuda");
   const std::string reason = ReasonOf(*plan, "conv", "cudnn");
-  EXPECT_NE(reason.find("no fallbacks"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("not that mode"), std::string::npos) << reason;
 }
 
 TEST_F(CudnnChoice, EnginesComputeInThePrecisionThatWasAskedForAndRepeatTheirBits) {

@@ -72,9 +72,9 @@ cudnnStatus_t Finalize(cudnnBackendDescriptor_t descriptor) {
     if (!why.empty()) return Refuse(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, std::move(why));
     ++FakeCounts().graphs;
   }
-  if (d.type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR && FakeRules().refuses_fallbacks &&
-      d.ValueOf<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_FALLBACK) {
-    return Refuse(CUDNN_STATUS_NOT_SUPPORTED, "no fallbacks");
+  if (d.type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR &&
+      d.ValueOf<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) == FakeRules().refused_mode) {
+    return Refuse(CUDNN_STATUS_NOT_SUPPORTED, "not that mode");
   }
   if (d.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
     const FakeDescriptor& config = d.DescriptorOf(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);

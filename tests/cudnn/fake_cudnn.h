@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ struct FakeEngine {
 struct FakeCudnnRules {
   std::vector<FakeEngine> engines = {{.number = 7, .workspace = 256}};
   std::vector<FakeEngine> fallbacks = {};
-  bool refuses_fallbacks = false;  // to be asked for them
+  std::optional<cudnnBackendHeurMode_t> refused_mode = {};  // of heuristics
   // Why a graph of these operations ("forward", "to input", "to weights", "add", "relu") is
   // refused; empty: it is not.
   std::function<std::string(const std::vector<std::string>&)> refuse = {};

@@ -89,7 +89,9 @@ std::string TensorFault(const FakeDescriptor& tensor) {
   if (extents.size() < 4) return "a tensor has four axes or more";
   if (std::ranges::any_of(extents, [](int64_t e) { return e <= 0; })) return "extents are above 0";
   const auto alignment = tensor.ValueOf<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
-  return alignment > 0 && (alignment & (alignment - 1)) == 0 ? "" : "alignment is a power of 2";
+  if (alignment <= 0 || (alignment & (alignment - 1)) != 0) return "alignment is a power of 2";
+  const auto type = tensor.ValueOf<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
+  return alignment % (type == CUDNN_DATA_FLOAT ? 4 : 2) == 0 ? "" : "alignment of elements";
 }
 
 std::string WindowFault(const FakeDescriptor& window) {

@@ -94,11 +94,13 @@ class RealCudnn : public testing::Test {
   static std::string Refusal(const CudnnConvSpec& spec) {
     try {
       const auto graph = MakeCudnnConvGraph(nullptr, spec);
-      for (const CudnnEngine& engine : CudnnConvEngines(*graph, spec)) {
-        try {
-          const CudnnPlan plan(nullptr, graph, engine);
-          if (plan.workspace() <= CudnnWorkspaceBound(spec)) return "";
-        } catch (const Error&) {  // the next one may
+      for (const bool fallback : {false, true}) {
+        for (const CudnnEngine& engine : CudnnConvEngines(*graph, spec, fallback)) {
+          try {
+            const CudnnPlan plan(nullptr, graph, engine);
+            if (plan.workspace() <= CudnnWorkspaceBound(spec)) return "";
+          } catch (const Error&) {  // the next one may
+          }
         }
       }
     } catch (const Error& error) {
@@ -147,6 +149,22 @@ TEST_F(RealCudnn, TakesThreeAxesOfSpace) {
       spec.pass = pass;
       EXPECT_EQ(Refusal(spec), "") << Describe(spec);
     }
+  }
+}
+
+// Ranges of blobs begin at any element.
+TEST_F(RealCudnn, TakesMemoryThatIsAlignedToElements) {
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    CudnnConvSpec spec = Spec(1, 64, 64, {56, 56, 3, 1, 1, 1});
+    spec.dtype = dtype;
+    spec.alignment = static_cast<int64_t>(SizeOf(dtype));
+    for (const ConvPass pass : {ConvPass::kToInput, ConvPass::kToWeights, ConvPass::kForward}) {
+      spec.pass = pass;
+      EXPECT_EQ(Refusal(spec), "") << Describe(spec);
+    }
+    spec.sum = spec.bias = true;
+    spec.relu = 0;
+    EXPECT_EQ(Refusal(spec), "") << Describe(spec);
   }
 }
 

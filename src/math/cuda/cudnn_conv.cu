@@ -36,15 +36,35 @@ std::unique_ptr<CudnnPlan> PlanOf(cudnnHandle_t handle,
   }
 }
 
-// The first that can be had. Throws kUnsupported.
+// None where the heuristics refuse; `reason` is why, unless there is one.
+std::vector<CudnnEngine> Proposed(const CudnnGraph& graph, const CudnnConvSpec& spec, bool fallback,
+                                  std::string* reason) {
+  try {
+    return CudnnConvEngines(graph, spec, fallback);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupported) throw;
+    if (reason->empty()) *reason = error.what();
+    return {};
+  }
+}
+
+// The first that can be had, also of those that are `proposed` no more. Throws kUnsupported, with
+// `reason` if there is one.
 std::unique_ptr<CudnnPlan> FirstPlan(cudnnHandle_t handle,
                                      const std::shared_ptr<const CudnnGraph>& graph,
-                                     const std::vector<CudnnEngine>& engines, int64_t bound) {
-  std::string reason;
-  for (const CudnnEngine& engine : engines) {
-    auto plan = PlanOf(handle, graph, engine, bound, &reason);
-    if (plan != nullptr) return plan;
-  }
+                                     const CudnnConvSpec& spec,
+                                     const std::vector<CudnnEngine>& proposed, std::string reason) {
+  const auto first_of = [&](const std::vector<CudnnEngine>& engines) {
+    std::unique_ptr<CudnnPlan> plan;
+    for (const CudnnEngine& engine : engines) {
+      plan = PlanOf(handle, graph, engine, CudnnWorkspaceBound(spec), &reason);
+      if (plan != nullptr) break;
+    }
+    return plan;
+  };
+  if (auto plan = first_of(proposed)) return plan;
+  // To ask for these takes ten times as long as all else here.
+  if (auto plan = first_of(Proposed(*graph, spec, true, &reason))) return plan;
   Fail(ErrorCode::kUnsupported,
        reason.empty() ? "cuDNN has no engine for it that repeats its bits in this precision"
                       : reason);
@@ -139,7 +159,8 @@ CudnnConvPass::CudnnConvPass(const CudaQueue& queue, CudnnConvSpec spec,
   const cudnnHandle_t handle = queue.cudnn();
   const int64_t bound = CudnnWorkspaceBound(spec_);
   const auto graph = MakeCudnnConvGraph(handle, spec_);
-  const std::vector<CudnnEngine> engines = CudnnConvEngines(*graph, spec_);
+  std::string refusal;
+  const std::vector<CudnnEngine> engines = Proposed(*graph, spec_, false, &refusal);
   if (timer && engines.size() > 1) {
     std::vector<std::string> names;
     for (const CudnnEngine& engine : engines) {
@@ -163,7 +184,7 @@ CudnnConvPass::CudnnConvPass(const CudaQueue& queue, CudnnConvSpec spec,
                      &reason);
     }
   }
-  if (plan_ == nullptr) plan_ = FirstPlan(handle, graph, engines, bound);
+  if (plan_ == nullptr) plan_ = FirstPlan(handle, graph, spec_, engines, refusal);
 }
 
 void CudnnConvPass::Run(const CudaQueue& queue, const CudnnConvMemory& memory) {
@@ -197,7 +218,9 @@ std::string CudnnConvAnswers::WhyNot(const CudnnConvSpec& spec) {
   try {
     const cudnnHandle_t handle = HandleOf(gpu);
     const auto graph = MakeCudnnConvGraph(handle, spec);
-    FirstPlan(handle, graph, CudnnConvEngines(*graph, spec), CudnnWorkspaceBound(spec));
+    std::string refusal;
+    const std::vector<CudnnEngine> engines = Proposed(*graph, spec, false, &refusal);
+    FirstPlan(handle, graph, spec, engines, refusal);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kOutOfMemory) throw;
     reason = error.what();

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "core/error.h"
@@ -103,7 +102,6 @@ class Builder {
                               .type = CUDNN_DATA_FLOAT,
                               .extents = extents,
                               .strides = StridesOf(extents, spec_.channels_last),
-                              .alignment = spec_.alignment,
                               .is_virtual = true});
   }
 
@@ -147,22 +145,14 @@ std::shared_ptr<const CudnnGraph> MakeCudnnConvGraph(cudnnHandle_t handle,
   return Builder(spec).Build(handle);
 }
 
-std::vector<CudnnEngine> CudnnConvEngines(const CudnnGraph& graph, const CudnnConvSpec& spec) {
+std::vector<CudnnEngine> CudnnConvEngines(const CudnnGraph& graph, const CudnnConvSpec& spec,
+                                          bool fallback) {
   constexpr size_t kMost = 12;  // to look at; heuristics give dozens at times
   std::vector<CudnnEngine> engines;
-  std::optional<Error> refusal;
-  for (const bool fallback : {false, true}) {
-    try {
-      for (CudnnEngine& engine : CudnnEngines(graph, fallback)) {
-        if (engines.size() == kMost && !fallback) break;
-        if (MayUseEngine(engine, spec)) engines.push_back(std::move(engine));
-      }
-    } catch (const Error& error) {  // the other heuristics may know some
-      if (error.code() != ErrorCode::kUnsupported) throw;
-      if (!refusal) refusal = error;
-    }
+  for (CudnnEngine& engine : CudnnEngines(graph, fallback)) {
+    if (engines.size() == kMost) break;
+    if (MayUseEngine(engine, spec)) engines.push_back(std::move(engine));
   }
-  if (engines.empty() && refusal) throw Error(*refusal);
   return engines;
 }
 

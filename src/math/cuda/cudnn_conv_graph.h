@@ -28,8 +28,9 @@ std::shared_ptr<const CudnnGraph> MakeCudnnConvGraph(cudnnHandle_t handle,
                                                      const CudnnConvSpec& spec);
 
 // Those that may be used: the same bits in each run, sums in f32, and products too unless `tf32`.
-// The best first; at most some.
-std::vector<CudnnEngine> CudnnConvEngines(const CudnnGraph& graph, const CudnnConvSpec& spec);
+// The best first; at most some. Throws kUnsupported as CudnnEngines does.
+std::vector<CudnnEngine> CudnnConvEngines(const CudnnGraph& graph, const CudnnConvSpec& spec,
+                                          bool fallback);
 
 }  // namespace crema
 #endif

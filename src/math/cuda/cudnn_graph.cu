@@ -10,7 +10,10 @@ namespace crema {
 
 void CheckCudnnGraph(cudnnStatus_t status, std::string_view call) {
   constexpr int kKind = 1000;
-  if (status / kKind != CUDNN_STATUS_NOT_SUPPORTED / kKind) return CheckCudnn(status, call);
+  const int kind = status / kKind;
+  const bool refused =
+      kind == CUDNN_STATUS_NOT_SUPPORTED / kKind || kind == CUDNN_STATUS_BAD_PARAM / kKind;
+  if (!refused) return CheckCudnn(status, call);
   std::array<char, 512> last{};
   Cudnn().last_error_string(last.data(), last.size());
   last.back() = '\0';

@@ -17,7 +17,8 @@
 
 namespace crema {
 
-// As CheckCudnn, but kUnsupported for CUDNN_STATUS_NOT_SUPPORTED and its kinds.
+// As CheckCudnn, but kUnsupported for CUDNN_STATUS_NOT_SUPPORTED, CUDNN_STATUS_BAD_PARAM and their
+// kinds: the GPU has not been asked to do anything.
 void CheckCudnnGraph(cudnnStatus_t status, std::string_view call);
 
 // Owns one descriptor: set, then finalized, then read.
