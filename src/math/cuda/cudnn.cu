@@ -91,6 +91,7 @@ void CheckCudnn(cudnnStatus_t status, std::string_view call) {
 
 CudnnStandIn::CudnnStandIn(const CudnnLibrary& functions) { Library().Replace(&functions); }
 CudnnStandIn::~CudnnStandIn() { Library().Replace(nullptr); }
+bool CudnnStandIn::IsThere() { return Library().replaced(); }
 
 cudnnContext* CudaQueue::cudnn() const {
   if (cudnn_ != nullptr) return cudnn_.get();

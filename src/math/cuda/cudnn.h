@@ -71,6 +71,7 @@ class CudnnStandIn {
  public:
   explicit CudnnStandIn(const CudnnLibrary& functions);
   ~CudnnStandIn();
+  static bool IsThere();
   CudnnStandIn(const CudnnStandIn&) = delete;
   CudnnStandIn& operator=(const CudnnStandIn&) = delete;
 };

@@ -193,7 +193,10 @@ void CudnnConvPass::Run(const CudaQueue& queue, const CudnnConvMemory& memory) {
   });
 }
 
+// Of cuDNN itself they stay: these may be in a static variable, and a library that was loaded after
+// that was made ends before it.
 CudnnConvAnswers::~CudnnConvAnswers() {
+  if (!of_stand_in_) return;
   for (const auto& [gpu, handle] : handles_) library_->destroy(handle);
 }
 
@@ -201,6 +204,7 @@ cudnnHandle_t CudnnConvAnswers::HandleOf(int gpu) {
   const auto found = handles_.find(gpu);
   if (found != handles_.end()) return found->second;
   library_ = &Cudnn();
+  of_stand_in_ = CudnnStandIn::IsThere();
   cudnnHandle_t handle = nullptr;
   CheckCudnn(library_->create(&handle), "cudnnCreate");
   return handles_[gpu] = handle;

@@ -110,6 +110,7 @@ class CudnnConvAnswers {
 
   std::mutex mutex_;
   const CudnnLibrary* library_ = nullptr;
+  bool of_stand_in_ = false;
   std::map<int, cudnnHandle_t> handles_;
   std::map<std::pair<int, std::string>, std::string> reasons_;
 };

@@ -39,6 +39,8 @@ class ReplaceableLibrary {
     return *functions_;
   }
 
+  bool replaced() const { return replaced_by_.load() != nullptr; }
+
   // Null: no longer. Requires that nobody asks for it meanwhile.
   void Replace(const Functions* functions) const {
     CREMA_CHECK((replaced_by_.exchange(functions) == nullptr) == (functions != nullptr));
