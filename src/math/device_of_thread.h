@@ -1,4 +1,4 @@
-// Which GPU libraries are asked about.
+// The GPU that libraries are asked about.
 #pragma once
 
 #include "core/device.h"
