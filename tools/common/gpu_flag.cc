@@ -110,7 +110,10 @@ ComputeDevice DeviceOfRun(const SolverParameter& solver, LogSink& log) {
 std::vector<ComputeDevice> DevicesOfRun(const SolverParameter& solver, LogSink& log) {
   if (FLAGS_gpu.empty()) return {DeviceOfRun(solver, log)};
   std::vector<ComputeDevice> devices;
-  for (const int number : AllGpusOfFlag()) devices.push_back(OpenGpu(number, LimitOfFlag()));
+  const int64_t limit = LimitOfFlag();
+  for (const int number : AllGpusOfFlag()) {
+    devices.push_back(OpenGpu(number, limit, FLAGS_cuda_graphs));
+  }
   return devices;
 }
 
