@@ -1,10 +1,13 @@
 // Sessions that launch passes as a whole: when they do, why not, and that extents may change.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/strings.h"
+#include "format/prototxt.h"
 #include "math/cuda/emulation.h"
 #include "runtime/host_view.h"
 #include "runtime/kept_work.h"
@@ -83,9 +86,17 @@ TEST(GpuGraphs, AnotherStepDrawsAnew) {
   EXPECT_GE(trace.replays, 5);
 }
 
-std::string ReasonOf(const std::string& net, PlanOptions options, QueueTrace* trace) {
-  options.device = {DeviceType::kCuda, 0};
-  const auto plan = test::PlanText(net, TRAIN, options);
+std::shared_ptr<const Plan> PlanOf(const std::string& net) {
+  const NetFile file = ParseNet(net, "net.prototxt");
+  NetState state;
+  state.set_phase(TRAIN);
+  std::vector<Problem> warnings;
+  return MakePlan(file.net, file.source, state, test::LayersWithOneOfTheCpu(),
+                  {.device = {DeviceType::kCuda, 0}, .allow_cpu_layers = true}, &warnings);
+}
+
+std::string ReasonOf(const std::string& net, QueueTrace* trace) {
+  const auto plan = PlanOf(net);
   Session session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(trace, 3));
   for (int pass = 0; pass < 3; ++pass) session.Forward();
   return session.WhyNoGraph();
@@ -93,24 +104,23 @@ std::string ReasonOf(const std::string& net, PlanOptions options, QueueTrace* tr
 
 TEST(GpuGraphs, ReasonsAreTold) {
   QueueTrace trace;
-  EXPECT_EQ(ReasonOf(kNet, {}, &trace), "");
+  EXPECT_EQ(ReasonOf(kNet, &trace), "");
   EXPECT_GT(trace.replays, 0);
+  EXPECT_NE(DescribePlan(*PlanOf(kNet)).find("launched as one"), std::string::npos);
   QueueTrace off{.no_graphs = true};
-  EXPECT_NE(ReasonOf(kNet, {}, &off).find("--cuda_graphs=0"), std::string::npos);
-  const std::string filter = StrCat(kNet, R"(
-layer { name: "s" type: "Input" top: "s" input_param { shape { dim: 4 } } }
-layer { name: "some" type: "Filter" bottom: "x" bottom: "s" top: "some" }
-)");
-  const auto plan =
-      test::PlanText(filter, TRAIN, {.device = {DeviceType::kCuda, 0}, .allow_cpu_layers = true});
-  EXPECT_NE(DescribePlan(*plan).find("CUDA graphs: none, layer \"some\" runs on the CPU"),
-            std::string::npos);
-  EXPECT_NE(DescribePlan(*test::PlanText(kNet, TRAIN, OnGpu())).find("launched as one"),
-            std::string::npos);
-  QueueTrace host;
-  EXPECT_NE(ReasonOf(filter, {.allow_cpu_layers = true}, &host).find("layer \"some\" runs on the"),
-            std::string::npos);
-  EXPECT_EQ(host.captures, 0);
+  EXPECT_NE(ReasonOf(kNet, &off).find("--cuda_graphs=0"), std::string::npos);
+  for (const auto& [type, reason] : {std::pair("FilterOfTheCpu", "runs on the CPU"),
+                                     std::pair("Filter", "chooses its extents as it runs")}) {
+    const std::string filter =
+        StrCat(kNet, R"(layer { name: "s" type: "Input" top: "s" input_param { shape { dim: 4 } } }
+layer { name: "some" bottom: "x" bottom: "s" top: "some" type: ")",
+               type, "\" }");
+    const std::string told = StrCat("layer \"some\" ", reason);
+    EXPECT_NE(DescribePlan(*PlanOf(filter)).find("CUDA graphs: none, " + told), std::string::npos);
+    QueueTrace each;
+    EXPECT_EQ(ReasonOf(filter, &each), told);
+    EXPECT_EQ(each.captures, 0);
+  }
 }
 
 TEST(GpuGraphs, WorkThatCannotBeKeptIsQueuedAnew) {
