@@ -51,6 +51,9 @@ struct SolverOptions {
   // rank 0 tests and writes snapshots. Must outlive the solver.
   RankGroup* ranks = nullptr;
   int rank = 0;
+  // Whoever hands over batches (Input, MemoryData) gives the same one again and again: so it is
+  // still there when it is heard later that it broke an iteration, and none waits for its loss.
+  bool same_batch = false;
   // Of all plans of the run; threads, backward, deterministic and device are set by the run itself.
   PlanOptions plan = {};
 };
