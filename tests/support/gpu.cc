@@ -45,17 +45,30 @@ void RefuseStandInIfGpuIsRequired() {
   Fail(ErrorCode::kDeviceFailure, "CREMA_REQUIRE_GPU is set, and there is no GPU");
 }
 
+#ifdef CREMA_HAVE_CUDA
+ExecContext RealContext(uint64_t seed, bool graphs) {
+  static const std::unique_ptr<Allocator> memory = MakeCudaAllocator(0);
+  return ExecContext(MakeCudaQueue(0, graphs), *memory, seed);
+}
+#endif
+
 }  // namespace
 
 ExecContext GpuContext(uint64_t seed) {
 #ifdef CREMA_HAVE_CUDA
-  if (CudaDeviceCount() > 0) {
-    static const std::unique_ptr<Allocator> memory = MakeCudaAllocator(0);
-    return ExecContext(MakeCudaQueue(0), *memory, seed);
-  }
+  if (CudaDeviceCount() > 0) return RealContext(seed, true);
 #endif
   RefuseStandInIfGpuIsRequired();
   return EmulatedGpuContext(seed);
+}
+
+ExecContext GpuContextWithoutGraphs(uint64_t seed) {
+#ifdef CREMA_HAVE_CUDA
+  if (CudaDeviceCount() > 0) return RealContext(seed, false);
+#endif
+  RefuseStandInIfGpuIsRequired();
+  thread_local QueueTrace no_graphs{.no_graphs = true};
+  return EmulatedGpuContext(&no_graphs, seed);
 }
 
 ExecContext GpuContextIn(Allocator& memory, uint64_t seed) {

@@ -16,6 +16,8 @@ const Registry& LayersWithGpuRows();
 const Registry& LayersWithOneOfTheCpu();
 
 ExecContext GpuContext(uint64_t seed);
+// The same, where nothing is launched as one (--cuda_graphs=0).
+ExecContext GpuContextWithoutGraphs(uint64_t seed);
 // The same, working in other memory of that GPU.
 ExecContext GpuContextIn(Allocator& memory, uint64_t seed);
 // The same for sessions of a run.
