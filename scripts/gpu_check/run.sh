@@ -15,7 +15,7 @@ checks() {
   cat <<END
 devices|1|1|60|^GPU 0: |bin/devices
 layers|2|6|120|PASSED  . [1-9]|bin/layers_test --gtest_filter=$each*
-random cases|3|8|120|PASSED  . [1-9]|bin/rows_test
+random cases|3|8|120|PASSED  . [1-9]|env CREMA_SECONDS_A_TYPE=40 bin/rows_test
 sessions, solvers, resume|4|4|100|PASSED  . [1-9]|bin/gpu_test
 recorded cases|4|2|60|PASSED  . [1-9]|bin/conformance_test --gtest_filter=Gpu*.*
 memcheck of layers|5|8|150|ERROR SUMMARY: 0 errors|$memcheck bin/layers_test --gtest_filter=$each*
