@@ -65,7 +65,7 @@ class GpuAhead : public ::testing::Test {
                         return EmulatedGpuContext(trace, seed);
                       }};
     options.device_update = MakeGpuUpdate;
-    return std::make_unique<Solver>(test::ConfigOf(text), test::LayersWithGpuRows(),
+    return std::make_unique<Solver>(test::ConfigOf(text), test::LayersOfStandIn(),
                                     std::move(options));
   }
 

@@ -18,8 +18,6 @@
 namespace crema {
 namespace {
 
-PlanOptions OnGpu() { return {.device = {DeviceType::kCuda, 0}}; }
-
 constexpr const char* kNet = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 6 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
@@ -29,6 +27,15 @@ layer { name: "loss" type: "Reduction" bottom: "drop" top: "loss" loss_weight: 1
   reduction_param { operation: SUMSQ } }
 )";
 
+std::shared_ptr<const Plan> PlanOf(const std::string& net) {
+  const NetFile file = ParseNet(net, "net.prototxt");
+  NetState state;
+  state.set_phase(TRAIN);
+  std::vector<Problem> warnings;
+  return MakePlan(file.net, file.source, state, test::LayersOfStandIn(),
+                  {.device = {DeviceType::kCuda, 0}, .allow_cpu_layers = true}, &warnings);
+}
+
 struct Numbers {
   std::vector<double> losses;
   std::vector<std::vector<float>> values;
@@ -36,7 +43,7 @@ struct Numbers {
 
 // Passes with batches of such sizes, each on other values.
 Numbers RunPasses(QueueTrace* trace, const std::vector<int64_t>& batches) {
-  const auto plan = test::PlanText(kNet, TRAIN, OnGpu());
+  const auto plan = PlanOf(kNet);
   Session session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(trace, 3));
   Numbers numbers;
   for (const int64_t batch : batches) {
@@ -70,7 +77,7 @@ TEST(GpuGraphs, ExtentsMayChange) {
 }
 
 TEST(GpuGraphs, AnotherStepDrawsAnew) {
-  const auto plan = test::PlanText(kNet, TRAIN, OnGpu());
+  const auto plan = PlanOf(kNet);
   QueueTrace trace;
   Session session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(&trace, 3));
   const std::vector<float> x(24, 1);
@@ -84,15 +91,6 @@ TEST(GpuGraphs, AnotherStepDrawsAnew) {
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(losses[i], losses[i + 3]);
   EXPECT_EQ(losses[6], losses[5]);
   EXPECT_GE(trace.replays, 5);
-}
-
-std::shared_ptr<const Plan> PlanOf(const std::string& net) {
-  const NetFile file = ParseNet(net, "net.prototxt");
-  NetState state;
-  state.set_phase(TRAIN);
-  std::vector<Problem> warnings;
-  return MakePlan(file.net, file.source, state, test::LayersWithOneOfTheCpu(),
-                  {.device = {DeviceType::kCuda, 0}, .allow_cpu_layers = true}, &warnings);
 }
 
 std::string ReasonOf(const std::string& net, QueueTrace* trace) {
@@ -158,7 +156,7 @@ TEST(GpuGraphs, WhatIsFrozenShows) {
 
 // By events: a pass is not waited for in its middle, and layers are launched by themselves.
 TEST(GpuGraphs, ProfilesByEvents) {
-  const auto plan = test::PlanText(kNet, TRAIN, OnGpu());
+  const auto plan = PlanOf(kNet);
   QueueTrace trace;
   Session session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(&trace, 3));
   trace.waits = 0;

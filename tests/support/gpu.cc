@@ -2,7 +2,9 @@
 
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "math/cuda/emulation.h"
@@ -25,9 +27,16 @@ const Registry& LayersWithGpuRows() {
   return registry;
 }
 
-const Registry& LayersWithOneOfTheCpu() {
+const Registry& LayersOfStandIn() {
   static const Registry registry = [] {
-    Registry made = LayersWithGpuRows();
+    Registry made;
+    for (const std::string& name : LayersWithGpuRows().Names()) {
+      LayerType type = *LayersWithGpuRows().Find(name);
+      std::erase_if(type.kernels, [](const Kernel& row) {
+        return row.name.starts_with("cudnn") || row.name.starts_with("cublaslt");
+      });
+      made.Add(std::move(type));
+    }
     LayerType type = *made.Find("Filter");
     type.name = "FilterOfTheCpu";
     type.kernels.clear();
