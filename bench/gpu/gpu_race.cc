@@ -160,7 +160,7 @@ class Inference final : public Racer {
   }
   void Pass() override {
     inputs_.Give();
-    session_.Forward();
+    session_.QueueForward();
   }
   Session& session() override { return session_; }
 
