@@ -83,12 +83,12 @@ run() {
   local log=$1 processes=$2 seconds=$3 i status=0 own running=()
   shift 3
   if [ "$processes" = 1 ]; then
-    timeout "$seconds" "$@" >"$log" 2>&1 </dev/null
+    timeout -k 5 "$seconds" "$@" >"$log" 2>&1 </dev/null
     return
   fi
   for ((i = 0; i < processes; ++i)); do
     GTEST_TOTAL_SHARDS=$processes GTEST_SHARD_INDEX=$i OMP_WAIT_POLICY=passive \
-      timeout "$seconds" "$@" >"$log.$i" 2>&1 </dev/null &
+      timeout -k 5 "$seconds" "$@" >"$log.$i" 2>&1 </dev/null &
     running[i]=$!
   done
   for ((i = 0; i < processes; ++i)); do
