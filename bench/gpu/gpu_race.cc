@@ -127,7 +127,7 @@ class Training final : public Racer {
         inputs_(&solver_.session()) {}
   void Pass() override {
     inputs_.Give();
-    solver_.Iterate(double{kRate});
+    solver_.QueueIteration(double{kRate});
   }
   Session& session() override { return solver_.session(); }
 

@@ -89,6 +89,9 @@ class Solver {
 
   // One iteration at this rate, without test, snapshot and report; its loss. Throws kDiverged.
   double Iterate(double rate);
+  // The same, but a GPU need not have done it yet: whether it diverged, later calls and EndTrial
+  // find out.
+  void QueueIteration(double rate);
   // Runs `body`, then puts back what iterations change: weights, history, data position, random
   // state, number of the iteration; also when it throws.
   void WithoutTrace(const std::function<void()>& body);
@@ -156,6 +159,7 @@ class Solver {
   void QueuePasses(Ahead* ahead);
   // Hears of iterations that the GPU has ended; of all that were queued, where it may `wait`.
   void HearOfIterations(bool wait);
+  bool HearOfOne(bool wait);  // false: there was none to hear of
   void Hear(Ahead* ahead, const DeviceRun& outcome);
   void BeginOnGpu();
   void TellWhyNoGraph();

@@ -150,9 +150,9 @@ layer { name: "loss" type: "Reduction" bottom: "ip" top: "loss" loss_weight: 1
     Session& session = solver->session();
     const std::vector<float> x(24, 0.5F);
     session.Write(session.MutableData("x"), x.data());
-    for (int i = 0; i < 3; ++i) solver->Iterate(0.01);
+    for (int i = 0; i < 3; ++i) solver->QueueIteration(0.01);
     trace.waits = 0;
-    for (int i = 0; i < 20; ++i) solver->Iterate(0.01);
+    for (int i = 0; i < 20; ++i) solver->QueueIteration(0.01);
     EXPECT_EQ(trace.waits > 0, !same);
     solver->EndTrial();
     weights.push_back(ValuesOf(solver->weights()));
