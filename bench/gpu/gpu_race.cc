@@ -1,13 +1,15 @@
 // Crema's side of the races on a GPU (race.py): one net, training or inference, timed pass by pass.
 //   gpu_race --model=NET --shape=data:8,3,224,224 [--bounds=label:1000] [--mode=train|infer]
-//            [--precision=BF16] [--gpu=0]
+//            [--precision=BF16] [--gpu=0] [--autotune=SECONDS] [--cuda_graphs=0]
 // Says on its output what it has made, as JSON; then each line of its input is answered by one:
 //   passes COUNT WAIT     runs that many, WAIT 1: waiting for the device behind each
+//   state                 the memory that it has taken on the GPU, and why it has no CUDA graphs
 #include <gflags/gflags.h>
 
 #include <chrono>
 #include <cstdio>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -16,10 +18,12 @@
 
 #include "common/gpu_flag.h"
 #include "common/net_flags.h"
+#include "common/plan_flags.h"
 #include "common/precision_flag.h"
 #include "common/tool.h"
 #include "core/device_memory.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "core/rng.h"
 #include "core/strings.h"
 #include "format/prototxt.h"
@@ -113,13 +117,17 @@ class Racer {
 class Training final : public Racer {
  public:
   Training(const ComputeDevice& device, const Registry& registry)
-      : solver_(
-            ConfigOf(ReadNetOfFlags()), registry,
-            {.threads = CheckedThreads(FLAGS_threads), .poll = {}, .seed = {}, .device = device}),
+      : solver_(ConfigOf(ReadNetOfFlags()), registry,
+                {.threads = CheckedThreads(FLAGS_threads),
+                 .poll = {},
+                 .seed = {},
+                 .device = device,
+                 .same_batch = true,
+                 .plan = PlanOptionsOfFlags()}),
         inputs_(&solver_.session()) {}
   void Pass() override {
     inputs_.Give();
-    solver_.Iterate(double{kRate});
+    solver_.QueueIteration(double{kRate});
   }
   Session& session() override { return solver_.session(); }
 
@@ -134,10 +142,11 @@ std::shared_ptr<const Plan> PlanForInference(const ComputeDevice& device,
   NetState state;
   state.set_phase(TEST);
   std::vector<Problem> warnings;
-  return MakePlan(
-      file.net, file.source, state, registry,
-      {.device = device.device, .threads = CheckedThreads(FLAGS_threads), .backward = false},
-      &warnings);
+  PlanOptions options = PlanOptionsOfFlags();
+  options.device = device.device;
+  options.threads = CheckedThreads(FLAGS_threads);
+  options.backward = false;
+  return MakePlan(file.net, file.source, state, registry, options, &warnings);
 }
 
 class Inference final : public Racer {
@@ -151,7 +160,7 @@ class Inference final : public Racer {
   }
   void Pass() override {
     inputs_.Give();
-    session_.Forward();
+    session_.QueueForward();
   }
   Session& session() override { return session_; }
 
@@ -177,6 +186,19 @@ double SecondsOf(Racer* racer, int64_t passes, bool wait) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+// How many layers each row computes, so that a table of times shows of what.
+std::string RowsOf(const Plan& plan) {
+  std::map<std::string, int> counts;
+  for (const PlannedLayer& layer : plan.layers) {
+    if (layer.kernel != nullptr) ++counts[layer.kernel->name];
+  }
+  std::string text;
+  for (const auto& [row, count] : counts) {
+    text += StrCat(text.empty() ? "" : ", ", JsonString(row), ": ", count);
+  }
+  return text;
+}
+
 void Describe(const Plan& plan) {
   int64_t macs = 0;
   int64_t learned = 0;
@@ -184,14 +206,34 @@ void Describe(const Plan& plan) {
   for (const LearnedSlot& slot : plan.learned) {
     if (!slot.statistic) learned += slot.shape.count();
   }
-  std::printf("{\"macs\": %lld, \"learned\": %lld, \"arena_mib\": %lld}\n",
-              static_cast<long long>(macs), static_cast<long long>(learned),
-              static_cast<long long>(plan.arena_bytes >> 20));
+  std::printf("{\"macs\": %lld, \"learned\": %lld, \"rows\": {%s}}\n", static_cast<long long>(macs),
+              static_cast<long long>(learned), RowsOf(plan).c_str());
+  std::fflush(stdout);
+}
+
+// `free`: before anything was made.
+void TellState(const ComputeDevice& device, int64_t free, const Session& session) {
+  std::printf("{\"memory_mib\": %lld, \"no_graph\": %s}\n",
+              static_cast<long long>((free - device.FreeBytes()) >> 20),
+              JsonString(session.WhyNoGraph()).c_str());
+  std::fflush(stdout);
+}
+
+void Answer(const std::string& line, Racer* racer) {
+  std::istringstream words(line);
+  std::string verb;
+  int64_t passes = 0;
+  int wait = 0;
+  if (!(words >> verb >> passes >> wait) || verb != "passes" || passes < 1) {
+    Fail(ErrorCode::kInvalidArgument, StrCat("'", line, "' is not `passes COUNT WAIT`"));
+  }
+  std::printf("{\"seconds\": %.9g}\n", SecondsOf(racer, passes, wait != 0));
   std::fflush(stdout);
 }
 
 int Run() {
   const ComputeDevice device = DeviceOfFlag();
+  const int64_t free = device.FreeBytes();
   const Registry registry = BuiltinRegistry();
   if (FLAGS_mode != "train" && FLAGS_mode != "infer") {
     Fail(ErrorCode::kInvalidArgument, StrCat("--mode is '", FLAGS_mode, "'; use train or infer"));
@@ -201,15 +243,11 @@ int Run() {
   if (FLAGS_mode == "infer") racer = std::make_unique<Inference>(device, registry);
   Describe(racer->session().plan());
   for (std::string line; std::getline(std::cin, line);) {
-    std::istringstream words(line);
-    std::string verb;
-    int64_t passes = 0;
-    int wait = 0;
-    if (!(words >> verb >> passes >> wait) || verb != "passes" || passes < 1) {
-      Fail(ErrorCode::kInvalidArgument, StrCat("'", line, "' is not `passes COUNT WAIT`"));
+    if (line == "state") {
+      TellState(device, free, racer->session());
+    } else {
+      Answer(line, racer.get());
     }
-    std::printf("{\"seconds\": %.9g}\n", SecondsOf(racer.get(), passes, wait != 0));
-    std::fflush(stdout);
   }
   return 0;
 }

@@ -21,6 +21,8 @@ import nets
 import report
 
 SKIPPED = 77
+# Seconds that compiling a large net may take: a race begun must end.
+COMPILING = 45
 # What `devices` calls the rate of products that a precision is held against.
 RATES = {"fp32": "f32_gflops", "tf32": "tf32_gflops", "bf16": "bf16_gflops", "fp16": "bf16_gflops"}
 
@@ -42,6 +44,9 @@ def flags():
     parser.add_argument("--seconds", type=float, default=200, help="for all races")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--turn-seconds", type=float, default=0.4)
+    parser.add_argument("--autotune", type=float, default=10,
+                        help="seconds a race in which Crema measures cuDNN's engines, as PyTorch's "
+                        "cudnn.benchmark does")
     return parser.parse_args()
 
 
@@ -98,10 +103,7 @@ class Course:
         contestants = {}
         try:
             for name in ["crema", *self.args.variants.split(",")]:
-                try:
-                    contestants[name] = self.start(name, race)
-                except Exception as error:  # one that cannot leaves the others their race
-                    line.notes.append(f"{name}: {_first_line(error)}")
+                self.join(name, contestants, line)
             self.compare_size(contestants, line)
             self.take_turns(race, contestants, line)
         finally:
@@ -109,22 +111,48 @@ class Course:
                 contestant.close()
         return line
 
-    def start(self, name, race):
+    def join(self, name, contestants, line):
+        """One that cannot leaves the others their race."""
+        if name == "compiled" and self.left() < COMPILING:
+            line.notes.append("compiled: no time was left")
+            return
+        ways = (self.args.autotune, 0) if name == "crema" else (0,)
+        for autotune in dict.fromkeys(ways):
+            try:
+                contestants[name] = self.start(name, line, autotune)
+                return
+            except Exception as error:
+                how = f"{name}, autotuned" if autotune else name
+                line.notes.append(f"{how}: {_first_line(error)}")
+
+    def start(self, name, line, autotune):
+        race = line.race
         net = nets.NETS[race.net]
         model = net.path(self.models, race.mode)
         if name == "crema":
             gpu = self.args.gpu if self.args.device == "cuda" else None
             made = crema_side.Crema(self.args.runner, net, race, model, gpu,
-                                    limit=max(30, self.left()))
+                                    limit=max(30, self.left()), autotune=autotune)
         else:
             import torch_side
             made = torch_side.Torch(net, race, model.read_text(), name, self.args.device)
         try:
-            made.passes(2, True)  # what is compiled, measured or allocated with the first pass
+            # What is compiled, measured, allocated or captured with the first passes.
+            made.passes(3, True)
+            if name == "crema":
+                self.note_state(made, line)
         except Exception:
             made.close()
             raise
         return made
+
+    def note_state(self, crema, line):
+        """Before others take memory of the GPU."""
+        state = crema.state()
+        line.memory_mib = state["memory_mib"]
+        print(f"# {line.race}: rows {crema.rows}", flush=True)
+        if state["no_graph"]:
+            line.notes.append(f"no CUDA graphs: {state['no_graph']}")
 
     def compare_size(self, contestants, line):
         """Other nets than Crema's would say nothing."""
@@ -139,16 +167,22 @@ class Course:
     def take_turns(self, race, contestants, line):
         wait = race.mode == "infer"
         counts = {}
-        for name, contestant in contestants.items():
-            counts[name] = max(1, round(self.args.turn_seconds / contestant.passes(1, True)))
-        for _ in range(self.args.turns):
-            for name, contestant in contestants.items():
-                seconds = contestant.passes(counts[name], wait)
-                line.turns.setdefault(name, []).append(race.batch * counts[name] / seconds)
+        for turn in range(self.args.turns + 1):
+            for name in list(contestants):
+                try:
+                    if turn == 0:
+                        seconds = contestants[name].passes(1, True)
+                        counts[name] = max(1, round(self.args.turn_seconds / seconds))
+                        continue
+                    seconds = contestants[name].passes(counts[name], wait)
+                    line.turns.setdefault(name, []).append(race.batch * counts[name] / seconds)
+                except Exception as error:
+                    line.notes.append(f"{name}: {_first_line(error)}")
+                    line.turns.pop(name, None)
+                    contestants.pop(name).close()
         crema = contestants.get("crema")
         if crema is None:
             return
-        line.arena_mib = crema.arena_mib
         rate = self.rates.get(race.precision, 0)
         if rate > 0:
             operations = 2 * crema.macs / race.batch * (3 if race.mode == "train" else 1)

@@ -13,7 +13,7 @@ class Line:
     race: object
     turns: dict = dataclasses.field(default_factory=dict)
     share: float = 0  # of the rate of products that `devices` measures
-    arena_mib: int = 0
+    memory_mib: int = 0  # of the GPU, Crema's
     notes: list = dataclasses.field(default_factory=list)
 
     def rate(self, name):
@@ -36,7 +36,7 @@ def row(line):
     cells += [_number(line.rate(name), 1) for name in ("crema", "eager", "compiled")]
     cells += [_number(line.ratio(name), 2) for name in ("eager", "compiled")]
     cells += [f"{100 * line.share:.1f} %" if line.share else "",
-              str(line.arena_mib) if line.turns.get("crema") else "", "; ".join(line.notes)]
+              str(line.memory_mib) if line.memory_mib else "", "; ".join(line.notes)]
     return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
 
 
@@ -61,7 +61,7 @@ def write(path, lines, args, rates):
         "PyTorch: channels_last, autocast\nbelow fp32. The share is that of Crema's products in "
         "the rate that `devices` measures.\n\n"
         "| net | mode | precision | batch | Crema | eager | compiled | / eager | / compiled | share "
-        "| MiB of blobs | |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+        "| Crema's MiB | |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
     text += "".join(row(line) + "\n" for line in lines)
     part = pathlib.Path(str(path) + ".part")
     part.write_text(text)

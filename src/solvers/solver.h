@@ -51,6 +51,9 @@ struct SolverOptions {
   // rank 0 tests and writes snapshots. Must outlive the solver.
   RankGroup* ranks = nullptr;
   int rank = 0;
+  // Whoever hands over batches (Input, MemoryData) gives the same one again and again: so it is
+  // still there when it is heard later that it broke an iteration, and none waits for its loss.
+  bool same_batch = false;
   // Of all plans of the run; threads, backward, deterministic and device are set by the run itself.
   PlanOptions plan = {};
 };
@@ -86,6 +89,9 @@ class Solver {
 
   // One iteration at this rate, without test, snapshot and report; its loss. Throws kDiverged.
   double Iterate(double rate);
+  // The same, but a GPU need not have done it yet: whether it diverged, later calls and EndTrial
+  // find out.
+  void QueueIteration(double rate);
   // Runs `body`, then puts back what iterations change: weights, history, data position, random
   // state, number of the iteration; also when it throws.
   void WithoutTrace(const std::function<void()>& body);
@@ -153,6 +159,7 @@ class Solver {
   void QueuePasses(Ahead* ahead);
   // Hears of iterations that the GPU has ended; of all that were queued, where it may `wait`.
   void HearOfIterations(bool wait);
+  bool HearOfOne(bool wait);  // false: there was none to hear of
   void Hear(Ahead* ahead, const DeviceRun& outcome);
   void BeginOnGpu();
   void TellWhyNoGraph();

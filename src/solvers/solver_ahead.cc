@@ -24,13 +24,14 @@ void Solver::BeginOnGpu() {
 // again to say what was wrong with it.
 bool Solver::KnowsEachLoss() const {
   if (rate_->FollowsLoss()) return true;
+  if (options_.same_batch) return false;
   return std::ranges::any_of(train_plan_->layers, [](const PlannedLayer& layer) {
     return layer.type->name == "Input" || layer.type->name == "MemoryData";
   });
 }
 
 double Solver::IterateOnGpu(std::optional<double> rate) {
-  if (count_ahead_ == ahead_.size()) HearOfIterations(true);
+  if (count_ahead_ == ahead_.size()) HearOfOne(true);  // the GPU keeps the others to work on
   Ahead& ahead = ahead_[(first_ahead_ + count_ahead_) % ahead_.size()];
   QueuePasses(&ahead);
   ahead.reported = !rate.has_value();
@@ -89,14 +90,19 @@ void Solver::QueuePasses(Ahead* ahead) {
 }
 
 void Solver::HearOfIterations(bool wait) {
-  while (count_ahead_ > 0) {
-    const std::optional<DeviceRun> outcome = device_->TakeOutcome(wait);
-    if (!outcome) return;
-    Ahead& ahead = ahead_[first_ahead_];
-    first_ahead_ = (first_ahead_ + 1) % ahead_.size();
-    --count_ahead_;
-    Hear(&ahead, *outcome);
+  while (HearOfOne(wait)) {
   }
+}
+
+bool Solver::HearOfOne(bool wait) {
+  if (count_ahead_ == 0) return false;
+  const std::optional<DeviceRun> outcome = device_->TakeOutcome(wait);
+  if (!outcome) return false;
+  Ahead& ahead = ahead_[first_ahead_];
+  first_ahead_ = (first_ahead_ + 1) % ahead_.size();
+  --count_ahead_;
+  Hear(&ahead, *outcome);
+  return true;
 }
 
 void Solver::Hear(Ahead* ahead, const DeviceRun& outcome) {

@@ -20,7 +20,7 @@ std::vector<Tensor> CopiesOf(const std::vector<TensorView>& views) {
 
 double Solver::Iterate(double rate) {
   if (device_) {
-    IterateOnGpu(rate);
+    QueueIteration(rate);
     HearOfIterations(true);
     return heard_loss_;
   }
@@ -28,6 +28,11 @@ double Solver::Iterate(double rate) {
   ApplyUpdate(rate);
   ++iteration_;
   return loss;
+}
+
+void Solver::QueueIteration(double rate) {
+  if (!device_) return void(Iterate(rate));
+  IterateOnGpu(rate);
 }
 
 void Solver::EndTrial() { HearOfIterations(true); }

@@ -20,14 +20,17 @@ import report
 
 
 class Pretender:
-    """Runs `rate` passes a second."""
+    """Runs `rate` passes a second, until it has made so many calls."""
 
-    def __init__(self, rate, learned=10):
-        self.rate, self.learned = rate, learned
-        self.macs, self.arena_mib = 5e9, 7
+    def __init__(self, rate, learned=10, calls=100):
+        self.rate, self.learned, self.calls = rate, learned, calls
+        self.macs = 5e9
         self.closed = False
 
     def passes(self, count, _wait):
+        self.calls -= 1
+        if self.calls < 0:
+            raise RuntimeError("broken")
         return count / self.rate
 
     def close(self):
@@ -37,7 +40,7 @@ class Pretender:
 def arguments(**values):
     defaults = dict(nets="lenet", modes="train", precisions="bf16", batches="8",
                     variants="eager,compiled", turns=3, turn_seconds=0.1,
-                    device="cuda", gpu=0)
+                    device="cuda", gpu=0, autotune=5)
     return argparse.Namespace(**{**defaults, **values})
 
 
@@ -81,8 +84,10 @@ class Races(unittest.TestCase):
     def hold(self, contestants, seconds=100):
         course = race.Course(arguments(out=self.out.name), ROOT / "models", {"bf16": 1000.0},
                              time.monotonic() + seconds)
-        def start(name, _race):
+        def start(name, _line, autotune):
             made = contestants[name]
+            if isinstance(made, dict):
+                made = made[autotune]
             if isinstance(made, Exception):
                 raise made
             return made
@@ -124,6 +129,27 @@ class Races(unittest.TestCase):
         self.assertAlmostEqual(lines[-1].ratio("eager"), 3)
         self.assertIn("compiled: no / compiler |", text)
 
+    def test_without_autotuning_crema_tries_again(self):
+        lines, text = self.hold({"crema": {5: RuntimeError("no engine"), 0: Pretender(30)},
+                                 "eager": Pretender(10), "compiled": Pretender(20)})
+        self.assertAlmostEqual(lines[-1].ratio("eager"), 3)
+        self.assertIn("crema, autotuned: no engine |", text)
+
+    def test_one_that_breaks_on_the_way_leaves_the_others_their_race(self):
+        broken = Pretender(20, calls=2)
+        lines, text = self.hold({"crema": Pretender(30), "eager": Pretender(10),
+                                 "compiled": broken})
+        self.assertAlmostEqual(lines[-1].ratio("eager"), 3)
+        self.assertIsNone(lines[-1].rate("compiled"))
+        self.assertIn("compiled: broken |", text)
+        self.assertTrue(broken.closed)
+
+    def test_nothing_is_compiled_when_little_time_is_left(self):
+        lines, text = self.hold({"crema": Pretender(30), "eager": Pretender(10)},
+                                seconds=race.COMPILING / 2)
+        self.assertAlmostEqual(lines[-1].ratio("eager"), 3)
+        self.assertIn("compiled: no time was left |", text)
+
     def test_without_time_races_are_left_out_by_name(self):
         _, text = self.hold({}, seconds=0)
         self.assertIn("| lenet | train | bf16 | 8 |  |  |  |  |  |  |  | no time was left |", text)
@@ -137,14 +163,22 @@ class Process(unittest.TestCase):
         program.write_text("#!/bin/sh\n" + script)
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         return crema_side.Crema(str(program), nets.NETS["lenet"],
-                                nets.Race("lenet", "train", "bf16", 8), "m.prototxt", 0, 20)
+                                nets.Race("lenet", "train", "bf16", 8), "m.prototxt", 0, 20, 5)
 
     def test_lines_are_answered(self):
-        crema = self.make('echo \'{"macs": 1, "learned": 2, "arena_mib": 3}\'\n'
+        crema = self.make('echo \'{"macs": 1, "learned": 2, "rows": {"cuda": 3}}\'\n'
                           'while read verb count wait; do\n'
+                          '  if [ $verb = state ]; then echo "{\\"memory_mib\\": 7}"; continue; fi\n'
                           '  echo "{\\"seconds\\": $count.$wait}"\ndone\n')
         self.addCleanup(crema.close)
         self.assertEqual((crema.learned, crema.passes(4, True)), (2, 4.1))
+        self.assertEqual(crema.state(), {"memory_mib": 7})
+
+    def test_much_on_the_error_output_does_not_stop_it(self):
+        crema = self.make('echo \'{"macs": 1, "learned": 2, "rows": {}}\'\nread line\n'
+                          'head -c 300000 /dev/zero >&2\necho "{\\"seconds\\": 1}"\n')
+        self.addCleanup(crema.close)
+        self.assertEqual(crema.passes(1, False), 1)
 
     def test_the_last_line_of_a_failure_is_told(self):
         with self.assertRaisesRegex(RuntimeError, "^error: no memory$"):

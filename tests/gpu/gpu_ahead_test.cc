@@ -57,13 +57,15 @@ class GpuAhead : public ::testing::Test {
   std::unique_ptr<Solver> Make(QueueTrace* trace, const std::string& fields) {
     return MakeOf(trace, Text(fields));
   }
-  std::unique_ptr<Solver> MakeOf(QueueTrace* trace, const std::string& text) {
+  std::unique_ptr<Solver> MakeOf(QueueTrace* trace, const std::string& text,
+                                 bool same_batch = false) {
     SolverOptions options = test::OptionsFor(&recorder_);
+    options.same_batch = same_batch;
     options.device = {.device = {DeviceType::kCuda, 0}, .gpu_context = [trace](uint64_t seed) {
                         return EmulatedGpuContext(trace, seed);
                       }};
     options.device_update = MakeGpuUpdate;
-    return std::make_unique<Solver>(test::ConfigOf(text), test::LayersWithGpuRows(),
+    return std::make_unique<Solver>(test::ConfigOf(text), test::LayersOfStandIn(),
                                     std::move(options));
   }
 
@@ -130,6 +132,32 @@ TEST_F(GpuAhead, AnIterationNeitherWaitsNorAllocates) {
   EXPECT_EQ(recorder_.iterations.size(), 90U);
   solver->Step(20);  // with a display, which shows values of the net
   EXPECT_GT(trace.waits, 0);
+}
+
+// A batch that a program hands over may be another one by the time that its loss is heard of.
+TEST_F(GpuAhead, WhoHandsOverBatchesWaitsUnlessTheyAreTheSame) {
+  const std::string net = R"(net_param {
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 6 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+  inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "Reduction" bottom: "ip" top: "loss" loss_weight: 1
+  reduction_param { operation: SUMSQ } }
+} base_lr: 0.01 random_seed: 5 lr_policy: "fixed" max_iter: 1000 )";
+  std::vector<std::vector<std::vector<float>>> weights;
+  for (const bool same : {false, true}) {
+    QueueTrace trace;
+    const auto solver = MakeOf(&trace, net, same);
+    Session& session = solver->session();
+    const std::vector<float> x(24, 0.5F);
+    session.Write(session.MutableData("x"), x.data());
+    for (int i = 0; i < 3; ++i) solver->QueueIteration(0.01);
+    trace.waits = 0;
+    for (int i = 0; i < 20; ++i) solver->QueueIteration(0.01);
+    EXPECT_EQ(trace.waits > 0, !same);
+    solver->EndTrial();
+    weights.push_back(ValuesOf(solver->weights()));
+  }
+  EXPECT_EQ(weights[0], weights[1]);
 }
 
 // What changes from one iteration to the next must not be frozen in what is launched again.

@@ -1,10 +1,13 @@
 // Sessions that launch passes as a whole: when they do, why not, and that extents may change.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/strings.h"
+#include "format/prototxt.h"
 #include "math/cuda/emulation.h"
 #include "runtime/host_view.h"
 #include "runtime/kept_work.h"
@@ -15,8 +18,6 @@
 namespace crema {
 namespace {
 
-PlanOptions OnGpu() { return {.device = {DeviceType::kCuda, 0}}; }
-
 constexpr const char* kNet = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 6 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
@@ -26,6 +27,15 @@ layer { name: "loss" type: "Reduction" bottom: "drop" top: "loss" loss_weight: 1
   reduction_param { operation: SUMSQ } }
 )";
 
+std::shared_ptr<const Plan> PlanOf(const std::string& net) {
+  const NetFile file = ParseNet(net, "net.prototxt");
+  NetState state;
+  state.set_phase(TRAIN);
+  std::vector<Problem> warnings;
+  return MakePlan(file.net, file.source, state, test::LayersOfStandIn(),
+                  {.device = {DeviceType::kCuda, 0}, .allow_cpu_layers = true}, &warnings);
+}
+
 struct Numbers {
   std::vector<double> losses;
   std::vector<std::vector<float>> values;
@@ -33,7 +43,7 @@ struct Numbers {
 
 // Passes with batches of such sizes, each on other values.
 Numbers RunPasses(QueueTrace* trace, const std::vector<int64_t>& batches) {
-  const auto plan = test::PlanText(kNet, TRAIN, OnGpu());
+  const auto plan = PlanOf(kNet);
   Session session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(trace, 3));
   Numbers numbers;
   for (const int64_t batch : batches) {
@@ -67,7 +77,7 @@ TEST(GpuGraphs, ExtentsMayChange) {
 }
 
 TEST(GpuGraphs, AnotherStepDrawsAnew) {
-  const auto plan = test::PlanText(kNet, TRAIN, OnGpu());
+  const auto plan = PlanOf(kNet);
   QueueTrace trace;
   Session session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(&trace, 3));
   const std::vector<float> x(24, 1);
@@ -83,9 +93,8 @@ TEST(GpuGraphs, AnotherStepDrawsAnew) {
   EXPECT_GE(trace.replays, 5);
 }
 
-std::string ReasonOf(const std::string& net, PlanOptions options, QueueTrace* trace) {
-  options.device = {DeviceType::kCuda, 0};
-  const auto plan = test::PlanText(net, TRAIN, options);
+std::string ReasonOf(const std::string& net, QueueTrace* trace) {
+  const auto plan = PlanOf(net);
   Session session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(trace, 3));
   for (int pass = 0; pass < 3; ++pass) session.Forward();
   return session.WhyNoGraph();
@@ -93,24 +102,23 @@ std::string ReasonOf(const std::string& net, PlanOptions options, QueueTrace* tr
 
 TEST(GpuGraphs, ReasonsAreTold) {
   QueueTrace trace;
-  EXPECT_EQ(ReasonOf(kNet, {}, &trace), "");
+  EXPECT_EQ(ReasonOf(kNet, &trace), "");
   EXPECT_GT(trace.replays, 0);
+  EXPECT_NE(DescribePlan(*PlanOf(kNet)).find("launched as one"), std::string::npos);
   QueueTrace off{.no_graphs = true};
-  EXPECT_NE(ReasonOf(kNet, {}, &off).find("--cuda_graphs=0"), std::string::npos);
-  const std::string filter = StrCat(kNet, R"(
-layer { name: "s" type: "Input" top: "s" input_param { shape { dim: 4 } } }
-layer { name: "some" type: "Filter" bottom: "x" bottom: "s" top: "some" }
-)");
-  const auto plan =
-      test::PlanText(filter, TRAIN, {.device = {DeviceType::kCuda, 0}, .allow_cpu_layers = true});
-  EXPECT_NE(DescribePlan(*plan).find("CUDA graphs: none, layer \"some\" runs on the CPU"),
-            std::string::npos);
-  EXPECT_NE(DescribePlan(*test::PlanText(kNet, TRAIN, OnGpu())).find("launched as one"),
-            std::string::npos);
-  QueueTrace host;
-  EXPECT_NE(ReasonOf(filter, {.allow_cpu_layers = true}, &host).find("layer \"some\" runs on the"),
-            std::string::npos);
-  EXPECT_EQ(host.captures, 0);
+  EXPECT_NE(ReasonOf(kNet, &off).find("--cuda_graphs=0"), std::string::npos);
+  for (const auto& [type, reason] : {std::pair("FilterOfTheCpu", "runs on the CPU"),
+                                     std::pair("Filter", "chooses its extents as it runs")}) {
+    const std::string filter =
+        StrCat(kNet, R"(layer { name: "s" type: "Input" top: "s" input_param { shape { dim: 4 } } }
+layer { name: "some" bottom: "x" bottom: "s" top: "some" type: ")",
+               type, "\" }");
+    const std::string told = StrCat("layer \"some\" ", reason);
+    EXPECT_NE(DescribePlan(*PlanOf(filter)).find("CUDA graphs: none, " + told), std::string::npos);
+    QueueTrace each;
+    EXPECT_EQ(ReasonOf(filter, &each), told);
+    EXPECT_EQ(each.captures, 0);
+  }
 }
 
 TEST(GpuGraphs, WorkThatCannotBeKeptIsQueuedAnew) {
@@ -148,7 +156,7 @@ TEST(GpuGraphs, WhatIsFrozenShows) {
 
 // By events: a pass is not waited for in its middle, and layers are launched by themselves.
 TEST(GpuGraphs, ProfilesByEvents) {
-  const auto plan = test::PlanText(kNet, TRAIN, OnGpu());
+  const auto plan = PlanOf(kNet);
   QueueTrace trace;
   Session session(plan, Weights::Make(*plan, 3), EmulatedGpuContext(&trace, 3));
   trace.waits = 0;

@@ -62,7 +62,7 @@ std::shared_ptr<const Plan> PlanForGpu(bool allow_cpu_layers) {
   NetState state;
   state.set_phase(TEST);
   std::vector<Problem> warnings;
-  return MakePlan(file.net, file.source, state, LayersWithOneOfTheCpu(),
+  return MakePlan(file.net, file.source, state, LayersOfStandIn(),
                   {.device = {DeviceType::kCuda, 0}, .allow_cpu_layers = allow_cpu_layers},
                   &warnings);
 }

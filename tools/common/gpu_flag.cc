@@ -110,8 +110,9 @@ ComputeDevice DeviceOfRun(const SolverParameter& solver, LogSink& log) {
 std::vector<ComputeDevice> DevicesOfRun(const SolverParameter& solver, LogSink& log) {
   if (FLAGS_gpu.empty()) return {DeviceOfRun(solver, log)};
   std::vector<ComputeDevice> devices;
+  const int64_t limit = LimitOfFlag();
   for (const int number : AllGpusOfFlag()) {
-    devices.push_back(OpenGpu(number, LimitOfFlag(), FLAGS_cuda_graphs));
+    devices.push_back(OpenGpu(number, limit, FLAGS_cuda_graphs));
   }
   return devices;
 }

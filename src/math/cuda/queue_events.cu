@@ -85,7 +85,9 @@ class CudaQueue::Event final : public DeviceEvent {
     cudaError_t status = cudaSuccess;
     Ask("asks for events", [&] {
       status = cudaEventQuery(event_);
-      if (status != cudaErrorNotReady) CheckCuda(status, "cudaEventQuery");
+      // No error, but CheckLaunch must not find it as the last one either.
+      if (status == cudaErrorNotReady) return void(cudaGetLastError());
+      CheckCuda(status, "cudaEventQuery");
     });
     return status == cudaSuccess;
   }
