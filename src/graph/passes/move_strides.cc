@@ -157,12 +157,22 @@ class Mover {
     node.layer = node.type->make(param);
   }
 
+  // That no blob or layer of the user's has.
+  std::string FreeName(std::string name) const {
+    const auto is_taken = [&] {
+      return std::ranges::find(graph_.values, name, &Value::name) != graph_.values.end() ||
+             std::ranges::find(graph_.nodes, name, &Node::name) != graph_.nodes.end();
+    };
+    while (is_taken()) name += "_";
+    return name;
+  }
+
   // A mean of one place: what is there, NaN too.
   Node MakePick(int v, int reader, uint32_t apart) {
     const Value value = ValueAt(v);
     LayerParameter param;
     param.set_type("Pooling");
-    param.set_name(StrCat(value.name, "_for_", NodeAt(reader).name()));
+    param.set_name(FreeName(StrCat(value.name, "_for_", NodeAt(reader).name())));
     param.set_phase(graph_.state.phase());
     const LayerParameter& wants = NodeAt(reader).layer->param();
     if (wants.has_precision()) param.set_precision(wants.precision());
