@@ -31,7 +31,9 @@ void Require(bool condition, const char* what) {
   if (!condition) throw std::logic_error(what);
 }
 
-RandomStream DrawsFrom(std::string_view bytes) { return RandomStream(1, HashName(bytes)); }
+[[maybe_unused]] RandomStream DrawsFrom(std::string_view bytes) {
+  return RandomStream(1, HashName(bytes));
+}
 
 #ifdef CREMA_HAVE_JPEG
 // A part at a place drawn from the bytes. What lies below it is not looked at, so it may be there
@@ -130,7 +132,7 @@ std::string TryAnnotated(std::string_view bytes) {
   return ErrorOf([&] {
     AnnotatedDatumReader reader("set", ColorMode::kAsStored);
     const uint64_t boxes = CountBoxes(bytes);
-    const PixelView pixels = reader.Read("key", bytes);
+    [[maybe_unused]] const PixelView pixels = reader.Read("key", bytes);
     Require(reader.objects().size() == boxes,
             "boxes are counted in another way than they are read");
 #ifdef CREMA_HAVE_OPENCV
