@@ -64,6 +64,35 @@ TEST(MoveStrides, GoBackThroughAResidualBlockAsFarAsConvolutionsReach) {
                     "kernel_size: 1 stride: 1"))));
 }
 
+TEST(MoveStrides, DoNotHideWhatDoesNotFit) {
+  const std::string net = Input() + Conv("a", "x", "kernel_size: 2") +
+                          Conv("b", "x", "kernel_size: 3") + Layer("e", "Eltwise", {"a", "b"}) +
+                          Conv("f", "e", "kernel_size: 1 stride: 2");
+  try {
+    Moved(net);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("1x4x7x7"), std::string::npos) << error.what();
+  }
+}
+
+TEST(MoveStrides, StayWhereTheyCannotBeMultiplied) {
+  for (const std::string& rest :
+       {Conv("a", "x", "kernel_size: 3 stride: 65536") +
+            Conv("b", "a", "kernel_size: 1 stride: 65536"),
+        Conv("a", "x", "kernel_size: 1 stride_h: 2 stride_w: 1200000000") +
+            Conv("b", "a", "kernel_size: 1 stride: 2")}) {
+    EXPECT_EQ(Moved(Input(rest)), TextOf(GraphOf(Input(rest)))) << rest;
+  }
+  // No places at all.
+  const std::string rows =
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 "
+      "dim: 4 } } }\n" +
+      Conv("a", "x", "kernel_size: 1") + Layer("e", "Eltwise", {"a", "x"}) +
+      Conv("b", "e", "kernel_size: 1 stride: 2");
+  EXPECT_EQ(Moved(rows), TextOf(GraphOf(rows)));
+}
+
 TEST(MoveStrides, TakeNoNameThatIsThere) {
   const std::string net =
       Input() + Conv("a", "x", "kernel_size: 1") + Conv("b", "a", "kernel_size: 1") +
