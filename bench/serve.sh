@@ -17,9 +17,12 @@ folder=$(mktemp -d)
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || true; rm -rf "$folder"' EXIT
 
+grpc_flag=-1
+if [ -x "$bin/grpc_load" ]; then grpc_flag=0; fi
+
 start() { # flags... : sets port and grpc_port
   log=$(mktemp "$folder/logXXXX")
-  "$bin/serve" --model="$model" --name=m --port=0 --grpc_port=0 --access_log=none "$@" \
+  "$bin/serve" --model="$model" --name=m --port=0 --grpc_port="$grpc_flag" --access_log=none "$@" \
     >"$folder/out" 2>"$log" &
   pids+=($!)
   port=""

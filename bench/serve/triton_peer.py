@@ -3,6 +3,7 @@
 Usage: triton_peer.py NET.onnx HTTP_PORT GRPC_PORT INSTANCES MAX_BATCH
 Prints "ready" when it answers. The model is `m`, its input and output have the names of the file.
 """
+import signal
 import sys
 
 import numpy
@@ -30,6 +31,7 @@ def tensor_of(value):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # so that the server it starts ends too
     path, http, grpc, instances, most = sys.argv[1], *map(int, sys.argv[2:6])
     runners = [make_runner(path) for _ in range(instances)]
     _, given, wanted = runners[0]

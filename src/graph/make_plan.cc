@@ -248,7 +248,10 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   plan->written = WrittenNet(graph);
   CheckPrecisions(graph, net, options, warnings);
   if (options.passes.fuse_relu) FuseRelu(&graph);
-  if (options.passes.move_strides && !options.backward) MoveStrides(&graph, registry);
+  if (options.passes.move_strides && !options.backward) {
+    MoveStrides(&graph, registry,
+                {.dtype = options.dtype, .rank = options.rank, .world = options.world});
+  }
   InsertSplits(&graph, registry);
   const RowTimes times = MeasureRows(graph, options);
   if (options.passes.memory_formats) ChooseMemoryFormats(&graph, registry, times, options);

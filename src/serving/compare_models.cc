@@ -114,6 +114,7 @@ void AddBoxes(const ConstTensorView& a, const ConstTensorView& b, double least, 
 
 ModelOptions ToBeLookedAt(ModelOptions options) {
   options.plan.passes.fuse_relu = false;
+  options.plan.passes.move_strides = false;
   options.plan.passes.absorb = false;
   options.plan.passes.share_memory = false;
   return options;

@@ -245,6 +245,18 @@ TEST_F(BFloat16Formats, AreKeptFromLayerToLayer) {
   }
 }
 
+// oneDNN would add gradients of windows that overlap in bfloat16.
+TEST_F(BFloat16Formats, PoolingThatLearnsIsOurOwn) {
+  const std::string text =
+      Input(3, 64) + OneByOne("a", "x") +
+      Layer("Pooling", "p", "a", "pooling_param { kernel_size: 3 stride: 1 }") + OneByOne("b", "p");
+  const auto row = [&](const std::string& loss) {
+    return Named(*PlanText(text + loss, TRAIN, {.precision = BF16}), "p").kernel->name;
+  };
+  EXPECT_EQ(row(""), "onednn bf16");
+  EXPECT_EQ(row(Layer("Reduction", "s", "b", "loss_weight: 1")), "blocked bf16");
+}
+
 TEST_F(BFloat16Formats, HalveTheMemoryOfValues) {
   const std::string text = Input(16, 64) + OneByOne("a", "x") + OneByOne("b", "a");
   const auto single = PlanText(text, TEST, {.backward = false});

@@ -64,6 +64,47 @@ TEST(MoveStrides, GoBackThroughAResidualBlockAsFarAsConvolutionsReach) {
                     "kernel_size: 1 stride: 1"))));
 }
 
+TEST(MoveStrides, DoNotHideWhatDoesNotFit) {
+  const std::string net = Input() + Conv("a", "x", "kernel_size: 2") +
+                          Conv("b", "x", "kernel_size: 3") + Layer("e", "Eltwise", {"a", "b"}) +
+                          Conv("f", "e", "kernel_size: 1 stride: 2");
+  try {
+    Moved(net);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("1x4x7x7"), std::string::npos) << error.what();
+  }
+}
+
+TEST(MoveStrides, StayWhereTheyCannotBeMultiplied) {
+  for (const std::string& rest :
+       {Conv("a", "x", "kernel_size: 3 stride: 65536") +
+            Conv("b", "a", "kernel_size: 1 stride: 65536"),
+        Conv("a", "x", "kernel_size: 1 stride_h: 2 stride_w: 1200000000") +
+            Conv("b", "a", "kernel_size: 1 stride: 2")}) {
+    EXPECT_EQ(Moved(Input(rest)), TextOf(GraphOf(Input(rest)))) << rest;
+  }
+  // No places at all.
+  const std::string rows =
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 "
+      "dim: 4 } } }\n" +
+      Conv("a", "x", "kernel_size: 1") + Layer("e", "Eltwise", {"a", "x"}) +
+      Conv("b", "e", "kernel_size: 1 stride: 2");
+  EXPECT_EQ(Moved(rows), TextOf(GraphOf(rows)));
+}
+
+TEST(MoveStrides, TakeNoNameThatIsThere) {
+  const std::string net =
+      Input() + Conv("a", "x", "kernel_size: 1") + Conv("b", "a", "kernel_size: 1") +
+      Conv("a_for_e", "a", "kernel_size: 1") + Layer("e", "Eltwise", {"a", "b"}) +
+      Conv("f", "e", "kernel_size: 1 stride: 2") + Layer("a_for_e_", "TanH", {"x"});
+  Graph graph = GraphOf(net);
+  MoveStrides(&graph, test::TestRegistry());
+  ASSERT_EQ(graph.nodes.size(), 8U);
+  EXPECT_EQ(graph.nodes[2].name(), "a_for_e__");
+  EXPECT_EQ(graph.values[static_cast<size_t>(graph.nodes[2].outputs[0])].name, "a_for_e__");
+}
+
 TEST(MoveStrides, MultiplyThoseThatAreThere) {
   EXPECT_EQ(Moved(Input() + Conv("a", "x", "kernel_size: 3 stride_h: 2 stride_w: 1") +
                   Conv("b", "a", "kernel_h: 1 kernel_w: 1 stride_h: 3 stride_w: 3")),

@@ -69,6 +69,8 @@ TEST_F(DeployFiles, WhatIsReadIsNotReplaced) {
   ExpectRefused("classify", {"--draw=photos/film.avi", "photos/film.avi"}, "--draw would replace");
   ExpectRefused("segment", {"--masks=photos", "photos/b.png"}, "--masks would replace");
   ExpectRefused("segment", {"--draw=new", "--masks=./new/", "photos/b.png"}, "of the same names");
+  ExpectRefused("segment", {"--draw=new/b.png", "--masks=new", "photos/b.png"},
+                "of the same names");
   const std::string x = temp_.Read("x.npy");
   ExpectRefused("run", {"--input=data=x.npy", "--output=./x.npy"}, "--output would replace");
   ExpectRefused("verify", {"--record", "--input=x.npy", "--recording=x.npy"},

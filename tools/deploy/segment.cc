@@ -38,23 +38,26 @@ std::string EncodeMask(const Image& classes) {
   return EncodePng(mask);
 }
 
-// Folders that need not be there yet.
-bool IsSameFolder(const std::string& a, const std::string& b) {
-  return fs::weakly_canonical(fs::path(a) / "x") == fs::weakly_canonical(fs::path(b) / "x");
+// Files or folders that need not be there yet.
+bool IsSame(const fs::path& a, const fs::path& b) {
+  return fs::weakly_canonical(a / "x") == fs::weakly_canonical(b / "x");
+}
+
+void RefuseToDrawOver(const fs::path& masks) {
+  if (FLAGS_draw.empty() || !IsSame(FLAGS_draw, masks)) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("--masks and --draw write files of the same names; both are ", masks.string()));
 }
 
 // --masks: the file of each source; of films, to be numbered.
 std::vector<std::string> MaskPaths(const std::vector<PictureSource>& sources) {
   std::vector<std::string> paths;
   if (FLAGS_masks.empty()) return paths;
+  RefuseToDrawOver(FLAGS_masks);
   std::error_code error;
   fs::create_directories(FLAGS_masks, error);
   if (error || !fs::is_directory(FLAGS_masks)) {
     Fail(ErrorCode::kInvalidArgument, StrCat("--masks: ", FLAGS_masks, " must be a folder"));
-  }
-  if (!FLAGS_draw.empty() && IsSameFolder(FLAGS_draw, FLAGS_masks)) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("--masks and --draw write files of the same names; both are ", FLAGS_masks));
   }
   const KeptFiles kept(sources);
   std::set<std::string> taken;
@@ -62,6 +65,7 @@ std::vector<std::string> MaskPaths(const std::vector<PictureSource>& sources) {
     const std::string stem = source.name == "-" ? "stdin" : fs::path(source.name).stem().string();
     paths.push_back((fs::path(FLAGS_masks) / (stem + ".png")).string());
     kept.RefuseToReplace("masks", paths.back());
+    RefuseToDrawOver(paths.back());
     if (taken.insert(paths.back()).second) continue;
     Fail(ErrorCode::kInvalidArgument, StrCat("--masks: two images would become ", paths.back()));
   }

@@ -1,7 +1,8 @@
 // See MoveStrides in passes.h.
 #include <algorithm>
-#include <optional>
+#include <limits>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,13 @@ uint32_t PlacesApart(const Node& node) {
   if (!one_pixel || !all(p.pad(), 0) || p.pad_h() != 0 || p.pad_w() != 0) return 1;
   if (p.has_stride_h()) return p.stride_h() == p.stride_w() ? p.stride_h() : 1;
   return p.stride_size() > 0 && all(p.stride(), p.stride(0)) ? p.stride(0) : 1;
+}
+
+uint32_t LargestStride(const Node& node) {
+  const ConvolutionParameter& p = node.layer->param().convolution_param();
+  uint32_t largest = std::max({uint32_t{1}, p.stride_h(), p.stride_w()});
+  for (const uint32_t stride : p.stride()) largest = std::max(largest, stride);
+  return largest;
 }
 
 void SetStrides(ConvolutionParameter* p, uint32_t (*changed)(uint32_t, uint32_t), uint32_t apart) {
@@ -66,7 +74,12 @@ bool WorksPlaceByPlace(const Node& node) {
 
 class Mover {
  public:
-  Mover(Graph* graph, const Registry& registry) : graph_(*graph), registry_(registry) {}
+  Mover(Graph* graph, const Registry& registry, const std::vector<LayerInfo>& infos)
+      : graph_(*graph),
+        registry_(registry),
+        infos_(infos),
+        met_(graph->values.size(), false),
+        picks_(graph->nodes.size()) {}
 
   // From the last node on, as a convolution that takes a stride may pass it on.
   void Run() {
@@ -92,6 +105,8 @@ class Mover {
 
   uint32_t PlacesReadOf(const Value& value) {
     if (value.readers.empty() || value.loss_weight != 0) return 1;
+    const LayerInfo& info = infos_[static_cast<size_t>(value.producer)];
+    if (info.outputs[static_cast<size_t>(value.output)].shape.axes() < 3) return 1;
     const uint32_t apart = PlacesApart(NodeAt(value.readers[0]));
     const bool same = std::ranges::all_of(
         value.readers, [&](int reader) { return PlacesApart(NodeAt(reader)) == apart; });
@@ -102,8 +117,10 @@ class Mover {
     Change change;
     change.apart = PlacesReadOf(ValueAt(v));
     if (change.apart == 1) return;
-    change.values.push_back(v);
-    if (!Follow(&change) || change.convolutions.empty()) return;
+    Meet(v, &change);
+    const bool moves = Follow(&change) && CanTake(change);
+    for (int met : change.values) met_[static_cast<size_t>(met)] = false;
+    if (!moves) return;
     for (int n : ValueAt(v).readers) {
       Remake(
           n, [](uint32_t stride, uint32_t by) { return stride / by; }, change.apart);
@@ -112,7 +129,23 @@ class Mover {
       Remake(
           n, [](uint32_t stride, uint32_t by) { return stride * by; }, change.apart);
     }
-    for (const auto& [n, input] : change.cut) picks_.push_back({n, input, change.apart});
+    for (const auto& [n, input] : change.cut) {
+      const int v_cut = NodeAt(n).inputs[input];
+      picks_[static_cast<size_t>(ValueAt(v_cut).producer)].push_back({n, input, change.apart});
+      any_pick_ = true;
+    }
+  }
+
+  void Meet(int v, Change* change) {
+    met_[static_cast<size_t>(v)] = true;
+    change->values.push_back(v);
+  }
+
+  bool CanTake(const Change& change) {
+    constexpr uint64_t kMost = std::numeric_limits<int32_t>::max();
+    return !change.convolutions.empty() && std::ranges::all_of(change.convolutions, [&](int n) {
+      return uint64_t{LargestStride(NodeAt(n))} * change.apart <= kMost;
+    });
   }
 
   // Goes back from what is read at few places to convolutions, through layers that work place by
@@ -128,9 +161,9 @@ class Mover {
       if (!WorksPlaceByPlace(node)) return false;
       for (size_t input = 0; input < node.inputs.size(); ++input) {
         const int v = node.inputs[input];
-        if (std::ranges::find(change->values, v) != change->values.end()) continue;
+        if (met_[static_cast<size_t>(v)]) continue;
         if (IsReadOnlyBy(v, n) && CanBeMadeApart(v)) {
-          change->values.push_back(v);
+          Meet(v, change);
         } else {
           change->cut.emplace_back(n, input);
         }
@@ -157,12 +190,18 @@ class Mover {
     node.layer = node.type->make(param);
   }
 
+  // That no blob or layer of the user's has.
+  std::string FreeName(std::string name) {
+    while (!names_.insert(name).second) name += "_";
+    return name;
+  }
+
   // A mean of one place: what is there, NaN too.
   Node MakePick(int v, int reader, uint32_t apart) {
     const Value value = ValueAt(v);
     LayerParameter param;
     param.set_type("Pooling");
-    param.set_name(StrCat(value.name, "_for_", NodeAt(reader).name()));
+    param.set_name(FreeName(StrCat(value.name, "_for_", NodeAt(reader).name())));
     param.set_phase(graph_.state.phase());
     const LayerParameter& wants = NodeAt(reader).layer->param();
     if (wants.has_precision()) param.set_precision(wants.precision());
@@ -189,14 +228,15 @@ class Mover {
 
   // Behind what they pick from, so that what is added to it last can add it.
   void InsertPicks() {
-    if (picks_.empty()) return;
+    if (!any_pick_) return;
+    for (const Value& value : graph_.values) names_.insert(value.name);
+    for (const Node& node : graph_.nodes) names_.insert(node.name());
     std::vector<Node> nodes;
     const size_t count = graph_.nodes.size();
     for (size_t n = 0; n < count; ++n) {
       nodes.push_back(graph_.nodes[n]);
-      for (const Pick& pick : picks_) {
+      for (const Pick& pick : picks_[n]) {
         int& input = NodeAt(pick.node).inputs[pick.input];
-        if (ValueAt(input).producer != static_cast<int>(n)) continue;
         nodes.push_back(MakePick(input, pick.node, pick.apart));
         input = nodes.back().outputs[0];
       }
@@ -213,11 +253,21 @@ class Mover {
 
   Graph& graph_;
   const Registry& registry_;
-  std::vector<Pick> picks_;
+  const std::vector<LayerInfo>& infos_;
+  std::vector<bool> met_;                 // by value, in the change that is looked for
+  std::vector<std::vector<Pick>> picks_;  // by the node that makes what is picked from
+  bool any_pick_ = false;
+  std::unordered_set<std::string> names_;
 };
 
 }  // namespace
 
-void MoveStrides(Graph* graph, const Registry& registry) { Mover(graph, registry).Run(); }
+void MoveStrides(Graph* graph, const Registry& registry, const InferOptions& options) {
+  const bool strided =
+      std::ranges::any_of(graph->nodes, [](const Node& node) { return PlacesApart(node) > 1; });
+  if (!strided) return;
+  const std::vector<LayerInfo> infos = InferShapes(*graph, options);
+  Mover(graph, registry, infos).Run();
+}
 
 }  // namespace crema

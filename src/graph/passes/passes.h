@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graph/graph.h"
+#include "graph/infer.h"
 
 namespace crema {
 
@@ -20,7 +21,8 @@ void FuseRelu(Graph* graph);
 // the places that they read is needed: the convolutions that make the value take the stride over,
 // through layers that work place by place (activations, sums, BatchNorm with its statistics), and
 // what else goes into these is picked from by a Pooling of one place, `<blob>_for_<layer>`. For
-// graphs without a backward pass, which would have to spread gradients.
-void MoveStrides(Graph* graph, const Registry& registry);
+// graphs without a backward pass, which would have to spread gradients. Throws what InferShapes
+// throws: what does not fit as it is written may fit afterwards.
+void MoveStrides(Graph* graph, const Registry& registry, const InferOptions& options = {});
 
 }  // namespace crema

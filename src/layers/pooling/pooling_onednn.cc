@@ -81,6 +81,8 @@ Support SupportsPrimitive(const KernelQuery& query) {
 
 template <bool kHalves>
 Support Supports(const KernelQuery& query) {
+  // Its sums of gradients are of bfloat16, and places in windows of 256 and more are wrong.
+  if (kHalves && query.backward) return Support::No("rounds sums of gradients to bfloat16");
   if (query.deterministic) return Support::No("its bits may depend on the number of threads");
   Support support = SupportsWholeBlocks(query);
   if (!support.yes) return support;

@@ -7,9 +7,9 @@
 #include "core/strings.h"
 #include "data/image/image_jpeg.h"
 #include "server/http/routes.h"
-#include "server/protocol/classification.h"
 #include "server/protocol/names.h"
 #include "server/request_error.h"
+#include "serving/best_classes.h"
 
 namespace crema::server {
 namespace {
@@ -114,7 +114,8 @@ std::string ClassesJson(const InferReply& reply, const std::vector<std::string>&
   std::string json = StrCat(R"({"model":)", JsonString(reply.model), R"(,"version":")",
                             reply.version, R"(","predictions":[)");
   bool first = true;
-  for (const ScoredClass& scored : BestOf(reply.outputs[0].values, best)) {
+  const auto most = static_cast<size_t>(best);
+  for (const Prediction& scored : BestFirst(reply.outputs[0].values, most)) {
     if (!first) json += ',';
     first = false;
     json += StrCat(R"({"index":)", scored.index, R"(,"score":)", JsonNumber(scored.score));
