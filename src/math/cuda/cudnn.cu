@@ -93,6 +93,7 @@ CudnnStandIn::CudnnStandIn(const CudnnLibrary& functions) { Library().Replace(&f
 CudnnStandIn::~CudnnStandIn() { Library().Replace(nullptr); }
 
 cudnnContext* CudaQueue::cudnn() const {
+  RefuseStandInInCapture();
   if (cudnn_ != nullptr) return cudnn_.get();
   const CudnnLibrary& library = Cudnn();
   Bind();
