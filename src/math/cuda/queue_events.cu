@@ -85,7 +85,8 @@ class CudaQueue::Event final : public DeviceEvent {
     cudaError_t status = cudaSuccess;
     Ask("asks for events", [&] {
       status = cudaEventQuery(event_);
-      if (status != cudaErrorNotReady) CheckCuda(status, "cudaEventQuery");
+      if (status != cudaErrorNotReady) return CheckCuda(status, "cudaEventQuery");
+      cudaGetLastError();  // no error, and not to be taken for one of the next launch
     });
     return status == cudaSuccess;
   }
