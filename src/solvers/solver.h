@@ -153,6 +153,7 @@ class Solver {
   void QueuePasses(Ahead* ahead);
   // Hears of iterations that the GPU has ended; of all that were queued, where it may `wait`.
   void HearOfIterations(bool wait);
+  bool HearOfNext(bool wait);  // false: the GPU has not ended it
   void Hear(Ahead* ahead, const DeviceRun& outcome);
   void BeginOnGpu();
   void TellWhyNoGraph();

@@ -30,7 +30,7 @@ bool Solver::KnowsEachLoss() const {
 }
 
 double Solver::IterateOnGpu(std::optional<double> rate) {
-  if (count_ahead_ == ahead_.size()) HearOfIterations(true);
+  if (count_ahead_ == ahead_.size()) HearOfNext(true);  // the GPU has the others to go on with
   Ahead& ahead = ahead_[(first_ahead_ + count_ahead_) % ahead_.size()];
   QueuePasses(&ahead);
   ahead.reported = !rate.has_value();
@@ -89,14 +89,18 @@ void Solver::QueuePasses(Ahead* ahead) {
 }
 
 void Solver::HearOfIterations(bool wait) {
-  while (count_ahead_ > 0) {
-    const std::optional<DeviceRun> outcome = device_->TakeOutcome(wait);
-    if (!outcome) return;
-    Ahead& ahead = ahead_[first_ahead_];
-    first_ahead_ = (first_ahead_ + 1) % ahead_.size();
-    --count_ahead_;
-    Hear(&ahead, *outcome);
+  while (count_ahead_ > 0 && HearOfNext(wait)) {
   }
+}
+
+bool Solver::HearOfNext(bool wait) {
+  const std::optional<DeviceRun> outcome = device_->TakeOutcome(wait);
+  if (!outcome) return false;
+  Ahead& ahead = ahead_[first_ahead_];
+  first_ahead_ = (first_ahead_ + 1) % ahead_.size();
+  --count_ahead_;
+  Hear(&ahead, *outcome);
+  return true;
 }
 
 void Solver::Hear(Ahead* ahead, const DeviceRun& outcome) {
