@@ -113,13 +113,16 @@ class Racer {
 class Training final : public Racer {
  public:
   Training(const ComputeDevice& device, const Registry& registry)
-      : solver_(
-            ConfigOf(ReadNetOfFlags()), registry,
-            {.threads = CheckedThreads(FLAGS_threads), .poll = {}, .seed = {}, .device = device}),
+      : solver_(ConfigOf(ReadNetOfFlags()), registry,
+                {.threads = CheckedThreads(FLAGS_threads),
+                 .poll = {},
+                 .seed = {},
+                 .device = device,
+                 .inputs_stay = true}),
         inputs_(&solver_.session()) {}
   void Pass() override {
     inputs_.Give();
-    solver_.Iterate(double{kRate});
+    solver_.QueueIteration(double{kRate});
   }
   Session& session() override { return solver_.session(); }
 
@@ -151,7 +154,7 @@ class Inference final : public Racer {
   }
   void Pass() override {
     inputs_.Give();
-    session_.Forward();
+    session_.QueueForward();
   }
   Session& session() override { return session_; }
 

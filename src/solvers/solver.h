@@ -47,6 +47,9 @@ struct SolverOptions {
   std::optional<uint64_t> seed;
   ComputeDevice device = {};             // where all nets of the run compute
   DeviceUpdateMaker device_update = {};  // how weights are updated on a GPU; empty: as built
+  // What a program hands over to the net (Input, MemoryData) is the same in each iteration, so that
+  // a GPU need not be waited for in each: the batch of a bad loss is there when it is heard of.
+  bool inputs_stay = false;
   // Where the run is on several devices (parallel_run.h): all of them, and which one this is. Only
   // rank 0 tests and writes snapshots. Must outlive the solver.
   RankGroup* ranks = nullptr;
@@ -86,6 +89,9 @@ class Solver {
 
   // One iteration at this rate, without test, snapshot and report; its loss. Throws kDiverged.
   double Iterate(double rate);
+  // The same; on a GPU it returns when the work is queued, and its errors may come later, with
+  // EndTrial at the latest.
+  void QueueIteration(double rate);
   // Runs `body`, then puts back what iterations change: weights, history, data position, random
   // state, number of the iteration; also when it throws.
   void WithoutTrace(const std::function<void()>& body);

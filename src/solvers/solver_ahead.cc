@@ -24,6 +24,7 @@ void Solver::BeginOnGpu() {
 // again to say what was wrong with it.
 bool Solver::KnowsEachLoss() const {
   if (rate_->FollowsLoss()) return true;
+  if (options_.inputs_stay) return false;
   return std::ranges::any_of(train_plan_->layers, [](const PlannedLayer& layer) {
     return layer.type->name == "Input" || layer.type->name == "MemoryData";
   });

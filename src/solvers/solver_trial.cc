@@ -30,6 +30,14 @@ double Solver::Iterate(double rate) {
   return loss;
 }
 
+void Solver::QueueIteration(double rate) {
+  if (device_) {
+    IterateOnGpu(rate);
+  } else {
+    Iterate(rate);
+  }
+}
+
 void Solver::EndTrial() { HearOfIterations(true); }
 
 void Solver::WithoutTrace(const std::function<void()>& body) {

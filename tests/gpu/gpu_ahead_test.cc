@@ -58,8 +58,10 @@ class GpuAhead : public ::testing::Test {
   std::unique_ptr<Solver> Make(QueueTrace* trace, const std::string& fields) {
     return MakeOf(trace, Text(fields));
   }
-  std::unique_ptr<Solver> MakeOf(QueueTrace* trace, const std::string& text) {
+  std::unique_ptr<Solver> MakeOf(QueueTrace* trace, const std::string& text,
+                                 bool inputs_stay = false) {
     SolverOptions options = test::OptionsFor(&recorder_);
+    options.inputs_stay = inputs_stay;
     options.device = {.device = {DeviceType::kCuda, 0}, .gpu_context = [trace](uint64_t seed) {
                         return EmulatedGpuContext(trace, seed);
                       }};
@@ -131,6 +133,40 @@ TEST_F(GpuAhead, AnIterationNeitherWaitsNorAllocates) {
   EXPECT_EQ(recorder_.iterations.size(), 90U);
   solver->Step(20);  // with a display, which shows values of the net
   EXPECT_GT(trace.waits, 0);
+}
+
+TEST_F(GpuAhead, InputsThatStayAreNotWaitedFor) {
+  const std::string drawn = kDrawnNet;
+  const std::string net = StrCat(
+      "layer { name: 'data' type: 'Input' top: 'data' top: 'label' input_param { "
+      "shape { dim: 6 dim: 5 } shape { dim: 6 } } } ",
+      drawn.substr(drawn.find("layer { name: \"hidden\"")));
+  std::vector<float> data(30), labels(6);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i % 7) - 3;
+  std::vector<std::vector<std::vector<float>>> weights;
+  for (const bool stay : {false, true}) {
+    QueueTrace trace;
+    const auto solver = MakeOf(&trace,
+                               StrCat("net_param { ", net, " } base_lr: 0.01 lr_policy: 'fixed' ",
+                                      "random_seed: 5 max_iter: 1000 snapshot_after_train: false"),
+                               stay);
+    Session& session = solver->session();
+    const auto iterate = [&](int count) {
+      for (int i = 0; i < count; ++i) {
+        session.Write(session.MutableData("data"), data.data());
+        session.Write(session.MutableData("label"), labels.data());
+        trace.waits -= 2;  // of both
+        solver->QueueIteration(0.01);
+      }
+    };
+    iterate(4);
+    trace.waits = 0;
+    iterate(20);
+    EXPECT_EQ(trace.waits, stay ? 0 : 20);
+    solver->EndTrial();
+    weights.push_back(ValuesOf(solver->weights()));
+  }
+  EXPECT_EQ(weights[0], weights[1]);
 }
 
 // What changes from one iteration to the next must not be frozen in what is launched again.
