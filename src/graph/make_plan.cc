@@ -145,7 +145,8 @@ class Planner {
                             .backward = layer->backward,
                             .to_input = WantsInputGradient(*layer),
                             .deterministic = options_.deterministic,
-                            .precision = PrecisionOf(*node.layer, options_)};
+                            .precision = PrecisionOf(*node.layer, options_),
+                            .gpu = options_.device.ordinal};
     for (const Kernel& kernel : node.type->kernels) {
       if (!MayUse(kernel, options_)) continue;
       Support support = kernel.supports ? kernel.supports(query) : Support{};

@@ -92,7 +92,8 @@ struct HalfQuery {
             .to_input = query.to_input,
             .deterministic = query.deterministic,
             .precision = query.precision,
-            .absorbed = query.absorbed};
+            .absorbed = query.absorbed,
+            .gpu = query.gpu};
   }
 
   std::vector<BlobSpec> inputs;

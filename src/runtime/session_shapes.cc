@@ -158,18 +158,18 @@ void Session::InferAgain(const PlannedLayer& layer, Step* step) {
 
 KernelQuery Session::QueryOf(const PlannedLayer& layer, const InferContext& context,
                              const LayerInfo& info) const {
-  return {
-      .layer = *layer.layer,
-      .context = context,
-      .info = info,
-      .threads = context_.threads(),
-      .backward = layer.backward,
-      .to_input = WantsInputGradient(layer),
-      .deterministic = plan_->options.deterministic,
-      .precision = PrecisionOf(*layer.layer, plan_->options),
-      .absorbed = layer.absorbed_layers,
-      .output_stride = OutputStrideOf(layer),
-      .siblings = IsMerged(layer) ? std::span(layer.siblings) : std::span<const SiblingLayer>()};
+  return {.layer = *layer.layer,
+          .context = context,
+          .info = info,
+          .threads = context_.threads(),
+          .backward = layer.backward,
+          .to_input = WantsInputGradient(layer),
+          .deterministic = plan_->options.deterministic,
+          .precision = PrecisionOf(*layer.layer, plan_->options),
+          .absorbed = layer.absorbed_layers,
+          .output_stride = OutputStrideOf(layer),
+          .siblings = IsMerged(layer) ? std::span(layer.siblings) : std::span<const SiblingLayer>(),
+          .gpu = plan_->options.device.ordinal};
 }
 
 // For the extents of now.

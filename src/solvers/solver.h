@@ -199,6 +199,7 @@ class Solver {
   // Forward passes so far, such that no other rank draws the same random numbers.
   uint64_t StepOfRank(uint64_t step) const;
   void StartRanks();
+  void AwaitOthersQueued();
   double MeanLoss(double loss);
   // Gradients become their sums over all ranks, the loss its mean.
   double JoinGradients(double loss);

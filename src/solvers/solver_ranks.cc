@@ -71,8 +71,14 @@ void Solver::StartRanks() {
     CREMA_CHECK(note.number == first);
   }
   options_.ranks->collective().CopyFromFirst(options_.rank, train_->context(), blobs);
+  AwaitOthersQueued();
   if (device_) device_->NoteChange();
 }
+
+// A call that waits for this GPU, as one that frees its memory or copies to memory that is not
+// page-locked, may hold locks of the driver meanwhile. So none is made before all ranks have queued
+// what this one waits for: NCCL allocates while it connects GPUs for the first time.
+void Solver::AwaitOthersQueued() { options_.ranks->Exchange(options_.rank, {}); }
 
 double Solver::MeanLoss(double loss) {
   return options_.ranks == nullptr ? loss : options_.ranks->Mean(options_.rank, loss);
@@ -84,6 +90,7 @@ double Solver::JoinGradients(double loss) {
   const double mean = MeanLoss(loss);
   options_.ranks->collective().Sum(options_.rank, train_->context(),
                                    train_->LearnedGradientMemory());
+  AwaitOthersQueued();
   return mean;
 }
 

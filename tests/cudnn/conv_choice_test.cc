@@ -37,6 +37,14 @@ TEST_F(CudnnChoice, WithoutCudnnNativeRowsSayWhy) {
   EXPECT_NE(reason.find("asked for on the GPU, fusion too"), std::string::npos) << reason;
 }
 
+// Whichever of them is the one of the thread that plans.
+TEST_F(CudnnChoice, EachGpuIsAskedForItself) {
+  for (const int gpu : {0, 1, 1}) {
+    EXPECT_EQ(RowOf(*PlanOn(kNet, TEST, {.device = {DeviceType::kCuda, gpu}})), "cudnn");
+    EXPECT_EQ(FakeCounts().handles, gpu + 1);
+  }
+}
+
 TEST_F(CudnnChoice, WhatIsRefusedGoesWithoutFusionOrCudnn) {
   FakeRules().refuse = [](const std::vector<std::string>& operations) {
     return operations.size() > 1 ? "nothing behind sums" : "";

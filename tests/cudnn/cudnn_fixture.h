@@ -38,7 +38,7 @@ class CudnnTest : public testing::Test {
     const NetFile file = ParseNet(text, "net.prototxt");
     NetState state = file.net.state();
     state.set_phase(phase);
-    options.device = {DeviceType::kCuda, 0};
+    options.device.type = DeviceType::kCuda;
     options.backward = phase == TRAIN;
     std::vector<Problem> warnings;
     return MakePlan(file.net, file.source, state, *registry_, options, &warnings);

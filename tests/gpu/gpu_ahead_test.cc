@@ -24,13 +24,14 @@ namespace {
 thread_local int64_t allocations = 0;  // of this thread: data are read by others
 }  // namespace
 
-void* operator new(std::size_t size) {
+// Not inline: GCC would see memory of new go to free.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
   if (void* pointer = std::malloc(size == 0 ? 1 : size)) return pointer;
   throw std::bad_alloc();
 }
-void operator delete(void* pointer) noexcept { std::free(pointer); }
-void operator delete(void* pointer, std::size_t) noexcept { std::free(pointer); }
+[[gnu::noinline]] void operator delete(void* pointer) noexcept { std::free(pointer); }
+[[gnu::noinline]] void operator delete(void* pointer, std::size_t) noexcept { std::free(pointer); }
 
 #endif
 

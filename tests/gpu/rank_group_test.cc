@@ -11,6 +11,7 @@
 #include "core/strings.h"
 #include "parallel/gpu_collective.h"
 #include "parallel/host_collective.h"
+#include "parallel/rendezvous.h"
 #include "runtime/gpu.h"
 
 namespace crema {
@@ -120,6 +121,7 @@ TEST(GpuCollective, SumsAndCopiesOnAllGpusOfTheMachine) {
   std::vector<int> gpus;
   for (int gpu = 0; gpu < count; ++gpu) gpus.push_back(gpu);
   const auto collective = MakeGpuCollective(gpus);
+  Rendezvous queued(count);  // see Solver::AwaitOthersQueued
   const auto run = [&](int rank) {
     const ComputeDevice device = OpenGpu(rank);
     const ExecContext context = device.Context(1, 1);
@@ -128,16 +130,23 @@ TEST(GpuCollective, SumsAndCopiesOnAllGpusOfTheMachine) {
     std::vector<float> values(100003, static_cast<float>(rank + 1));
     Upload(context, view.raw(), values.data(), view.bytes());
     collective->Sum(rank, context, {static_cast<float*>(view.raw()), values.size()});
+    ASSERT_TRUE(queued.Wait());
     Download(context, values.data(), view.raw(), view.bytes());
     for (const float value : values) ASSERT_EQ(value, count * (count + 1) / 2);
     values[7] = static_cast<float>(rank + 3);
     Upload(context, view.raw(), values.data(), view.bytes());
     collective->CopyFromFirst(rank, context, std::vector{view});
+    ASSERT_TRUE(queued.Wait());
     Download(context, values.data(), view.raw(), view.bytes());
     ASSERT_EQ(values[7], 3);
   };
   std::vector<std::thread> threads;
-  for (const int gpu : gpus) threads.emplace_back([&run, gpu] { EXPECT_NO_THROW(run(gpu)); });
+  for (const int gpu : gpus) {
+    threads.emplace_back([&run, &queued, gpu] {
+      EXPECT_NO_THROW(run(gpu));
+      queued.Release();
+    });
+  }
   for (std::thread& thread : threads) thread.join();
 }
 

@@ -250,7 +250,7 @@ std::map<std::string, std::string> RowsIn(const Plan& plan) {
 
 struct NetRun {
   std::map<std::string, std::string> rows;
-  std::vector<double> losses;   // of batches of 4, 2 and 4
+  std::vector<double> losses;   // of batches of several sizes
   std::vector<float> gradient;  // of the weights of ip
 };
 
@@ -260,9 +260,10 @@ NetRun RunNet(Precision precision) {
   Session session(plan, Weights::Make(*plan, 3), GpuContext(3));
   NetRun run;
   run.rows = RowsIn(*plan);
-  for (const int64_t batch : {4, 2, 4}) {
+  // The last ones are of extents whose passes may be launched as one.
+  for (const int64_t batch : {4, 2, 4, 4, 4}) {
     session.Reshape("x", {batch, 3, 9, 9});
-    FillInput(&session, "x", 5);
+    FillInput(&session, "x", 5 + run.losses.size());
     run.losses.push_back(session.Forward());
     session.ZeroLearnedGradients();
     session.Backward();
@@ -321,7 +322,7 @@ TEST(LibraryRowsOfNets, GiveWhatNativeRowsGive) {
   EXPECT_EQ(single.rows.at("ip"), "cublaslt");
   EXPECT_EQ(tf32.rows.at("ip2"), "cublaslt tf32");
   // Numbers are about 1: rounding of f32, and of 10 bits behind the point.
-  EXPECT_LT(LargestDifference(native, single), 1e-6);
+  EXPECT_LT(LargestDifference(native, single), 2e-6);
   for (const NetRun* rounded : {&native_tf32, &tf32}) {
     EXPECT_GT(LargestDifference(native, *rounded), 1e-6);
     EXPECT_LT(LargestDifference(native, *rounded), 1e-2);

@@ -33,6 +33,8 @@ int64_t LimitOfFlag() {
        StrCat("--gpu_memory_limit is ", FLAGS_gpu_memory_limit, "; give MiB, 0 for no limit"));
 }
 
+ComputeDevice Open(int number) { return OpenGpu(number, LimitOfFlag(), FLAGS_cuda_graphs); }
+
 // Each once.
 std::vector<int> NumbersOf(const std::string& text) {
   std::vector<int> numbers;
@@ -87,13 +89,13 @@ std::vector<int> AllGpusOfFlag() {
 }  // namespace
 
 ComputeDevice DeviceOfFlag() {
-  const int64_t limit = LimitOfFlag();
+  LimitOfFlag();  // judged also where it is of no use
   if (FLAGS_gpu.empty()) return {};
   const int number = TheGpuOfFlag(WhyNoGpu());
   if (number >= GpuCount()) {
     FailOnDevice(StrCat("this machine has ", GpuCount(), ", counted from 0"));
   }
-  return OpenGpu(number, limit, FLAGS_cuda_graphs);
+  return Open(number);
 }
 
 ComputeDevice DeviceOfRun(const SolverParameter& solver, LogSink& log) {
@@ -101,7 +103,7 @@ ComputeDevice DeviceOfRun(const SolverParameter& solver, LogSink& log) {
       FLAGS_gpu.empty() && solver.has_solver_mode() && solver.solver_mode() == SolverParameter::GPU;
   if (!by_mode) return DeviceOfFlag();
   const std::string reason = WhyNoGpu();
-  if (reason.empty()) return OpenGpu(solver.device_id(), LimitOfFlag(), FLAGS_cuda_graphs);
+  if (reason.empty()) return Open(solver.device_id());
   log.Write(Severity::kWarning,
             StrCat("solver_mode: GPU is set, but ", reason, "; training goes on on the CPU"));
   return {};
@@ -110,10 +112,7 @@ ComputeDevice DeviceOfRun(const SolverParameter& solver, LogSink& log) {
 std::vector<ComputeDevice> DevicesOfRun(const SolverParameter& solver, LogSink& log) {
   if (FLAGS_gpu.empty()) return {DeviceOfRun(solver, log)};
   std::vector<ComputeDevice> devices;
-  const int64_t limit = LimitOfFlag();
-  for (const int number : AllGpusOfFlag()) {
-    devices.push_back(OpenGpu(number, limit, FLAGS_cuda_graphs));
-  }
+  for (const int number : AllGpusOfFlag()) devices.push_back(Open(number));
   return devices;
 }
 

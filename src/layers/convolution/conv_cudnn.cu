@@ -53,16 +53,16 @@ Support Supports(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* a
   const CudnnConvLayer layer(query, kind.transposed);
   const Support support = SupportsShape(query, layer);
   if (!support.yes) return support;
-  std::string reason = answers->WhyNot(layer.Forward(kind.fused));
-  if (reason.empty() && query.backward) reason = answers->WhyNot(layer.ToWeights());
-  if (reason.empty() && query.to_input) reason = answers->WhyNot(layer.ToInput());
+  std::string reason = answers->WhyNot(layer.Forward(kind.fused), query.gpu);
+  if (reason.empty() && query.backward) reason = answers->WhyNot(layer.ToWeights(), query.gpu);
+  if (reason.empty() && query.to_input) reason = answers->WhyNot(layer.ToInput(), query.gpu);
   return reason.empty() ? Support{} : Support::No(reason);
 }
 
 bool Absorbs(const KernelQuery& query, CudnnConvAnswers* answers) {
   if (query.backward || !WhyNoCudnn().empty()) return false;
   const CudnnConvLayer layer(query, false);
-  return layer.possible && answers->WhyNot(layer.Forward(true)).empty();
+  return layer.possible && answers->WhyNot(layer.Forward(true), query.gpu).empty();
 }
 
 }  // namespace

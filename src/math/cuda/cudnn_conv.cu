@@ -210,16 +210,15 @@ cudnnHandle_t CudnnConvAnswers::HandleOf(int gpu) {
   return handles_[gpu] = handle;
 }
 
-std::string CudnnConvAnswers::WhyNot(const CudnnConvSpec& spec) {
+std::string CudnnConvAnswers::WhyNot(const CudnnConvSpec& spec, int gpu) {
   const std::lock_guard lock(mutex_);
-  int gpu = 0;
-  // A stand-in of cuDNN has no GPU.
-  if (WhyNoCuda().empty()) CheckCuda(cudaGetDevice(&gpu), "cudaGetDevice");
   const auto key = std::pair(gpu, Describe(spec));
   const auto known = reasons_.find(key);
   if (known != reasons_.end()) return known->second;
   std::string reason;
   try {
+    // A stand-in of cuDNN has no GPU.
+    if (WhyNoCuda().empty()) CheckCuda(cudaSetDevice(gpu), "cudaSetDevice");
     const cudnnHandle_t handle = HandleOf(gpu);
     const auto graph = MakeCudnnConvGraph(handle, spec);
     std::string refusal;

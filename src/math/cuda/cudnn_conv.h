@@ -93,7 +93,7 @@ class CudnnConvPass {
   std::unique_ptr<CudnnPlan> plan_;
 };
 
-// What cuDNN says of passes on the GPU that is this thread's, asked once for each of them.
+// What cuDNN says of passes, asked once a GPU for each of them; that becomes the GPU of the thread.
 // Thread safety: any number of threads.
 class CudnnConvAnswers {
  public:
@@ -103,7 +103,7 @@ class CudnnConvAnswers {
   CudnnConvAnswers& operator=(const CudnnConvAnswers&) = delete;
 
   // Why it cannot be done; empty: it can. Requires that cuDNN can be used (WhyNoCudnn).
-  std::string WhyNot(const CudnnConvSpec& spec);
+  std::string WhyNot(const CudnnConvSpec& spec, int gpu);
 
  private:
   cudnnHandle_t HandleOf(int gpu);

@@ -95,14 +95,15 @@ std::unique_ptr<DeviceGraph> CudaQueue::Capture(const std::function<void()>& bod
   if (!emulated()) {
     cudaGraph_t graph = EndCapture(stream_, reason.empty());
     if (graph != nullptr) {
+      // Where the memory for it is missing, work that is queued anew may have enough.
+      std::unique_ptr<DeviceGraph> made;
       try {
-        auto made = std::make_unique<Graph>(*this, graph);
-        cudaGraphDestroy(graph);
-        return made;
-      } catch (...) {
-        cudaGraphDestroy(graph);
-        throw;
+        made = std::make_unique<Graph>(*this, graph);
+      } catch (const Error& error) {
+        reason = error.what();
       }
+      cudaGraphDestroy(graph);
+      if (made != nullptr) return made;
     }
     if (reason.empty()) reason = "CUDA does not keep what it does";
   }

@@ -41,14 +41,18 @@ void StoreNumber(const CudaQueue& queue, uint64_t value, uint64_t* to) {
 }  // namespace
 
 void CudaQueue::Store(uint64_t value, uint64_t* to) {
-  Bind();
-  StoreNumber(*this, value, to);
+  LosingQueue(this, [&] {
+    Bind();
+    StoreNumber(*this, value, to);
+  });
 }
 
 void CudaQueue::Fill(DType dtype, int64_t count, float value, void* to) {
-  Bind();
-  DispatchCudaFloat(dtype,
-                    [&]<typename T>(T) { FillElements(*this, count, value, static_cast<T*>(to)); });
+  LosingQueue(this, [&] {
+    Bind();
+    DispatchCudaFloat(
+        dtype, [&]<typename T>(T) { FillElements(*this, count, value, static_cast<T*>(to)); });
+  });
 }
 
 void CudaQueue::FillScaled(DType dtype, int64_t count, double value, const double* factor,
