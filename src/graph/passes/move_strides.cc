@@ -84,9 +84,7 @@ class Mover {
   // From the last node on, as a convolution that takes a stride may pass it on.
   void Run() {
     for (size_t n = graph_.nodes.size(); n-- > 0;) {
-      for (size_t o = 0; o < graph_.nodes[n].outputs.size(); ++o) {
-        Try(graph_.nodes[n].outputs[o]);
-      }
+      for (const int v : graph_.nodes[n].outputs) Try(v);
     }
     InsertPicks();
   }
