@@ -68,7 +68,7 @@ grpc_load() { # port, calls: as load
 measure() { # name, HTTP port, gRPC port
   for connections in 1 8 64; do
     load "$2" "$connections" >>"$folder/$1, HTTP, $connections connections"
-    if [ -x "$bin/grpc_load" ] && [ -n "$3" ]; then
+    if [ "$grpc_flag" = 0 ]; then
       grpc_load "$3" "$connections" >>"$folder/$1, gRPC, $connections calls"
     fi
   done
@@ -78,7 +78,8 @@ start --instances=2 --max_batch=1
 alone=$port alone_grpc=$grpc_port
 start --instances=2 --max_batch="$batch"
 batching=$port batching_grpc=$grpc_port
-if [ -n "${ONNX:-}" ] && [ -n "${PYTRITON:-}" ]; then
+triton=${ONNX:+${PYTRITON:-}}
+if [ -n "$triton" ]; then
   start_triton 18731 18732 1
   start_triton 18741 18742 "$batch"
 fi
@@ -88,7 +89,7 @@ for ((round = 0; round < rounds; ++round)); do
   in_process "$batch" >>"$folder/in process, batch $batch"
   measure "serve, each alone" "$alone" "$alone_grpc"
   measure "serve, batches of up to $batch" "$batching" "$batching_grpc"
-  if [ -n "${ONNX:-}" ] && [ -n "${PYTRITON:-}" ]; then
+  if [ -n "$triton" ]; then
     measure "triton, each alone" 18731 18732
     measure "triton, batches of up to $batch" 18741 18742
   fi

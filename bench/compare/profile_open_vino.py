@@ -11,29 +11,17 @@ import sys
 import openvino
 
 import case as cases
-
-
-def counted_request(case):
-    model = openvino.compile_model(str(case.shared("openvino.xml")), "CPU", {
-        "INFERENCE_NUM_THREADS": case.threads,
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": {"fp32": "f32", "bf16": "bf16"}[case.precision],
-        "PERF_COUNT": "YES",
-    })
-    request = model.create_infer_request()
-    for index, values in enumerate(case.inputs()):
-        request.set_input_tensor(index, openvino.Tensor(values))
-    return request
+from peers import open_vino
 
 
 def main():
-    request = counted_request(cases.Case(sys.argv[1]))
+    race = open_vino.Race(cases.Case(sys.argv[1]), PERF_COUNT="YES")
     runs = int(sys.argv[2]) if len(sys.argv) > 2 else 200
     times = collections.defaultdict(list)
     kinds = {}
     for turn in range(runs + 20):
-        request.infer()
-        for op in request.profiling_info if turn >= 20 else ():
+        race.run()
+        for op in race.request.profiling_info if turn >= 20 else ():
             if op.status != openvino.ProfilingInfo.Status.EXECUTED:
                 continue
             times[op.node_name].append(op.real_time.total_seconds() * 1e6)

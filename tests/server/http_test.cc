@@ -24,6 +24,22 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+// With one request under way, which waits at the gate.
+struct BusyServer {
+  BusyServer() {
+    fake.gate->Close();
+    client.Send(GoodInferRequest());
+    fake.gate->AwaitWaiting(1);
+  }
+  FakeModelOptions fake = [] {
+    FakeModelOptions options;
+    options.gate = std::make_shared<Gate>();
+    return options;
+  }();
+  RunningServer running{TestOptions(), fake};
+  SocketClient client{running.port()};
+};
+
 TEST(Http, AnswersHealthAndMetadata) {
   const RunningServer running;
   EXPECT_EQ(Get(running.port(), "/v2/health/live").status, 200);
@@ -232,13 +248,8 @@ TEST(Http, SlowClientsAreToldSoAndCut) {
 }
 
 TEST(Http, DrainingIsNotReadyAndEndsWhatIsUnderWay) {
-  FakeModelOptions fake;
-  fake.gate = std::make_shared<Gate>();
-  RunningServer running(TestOptions(), fake);
-  fake.gate->Close();
-  SocketClient client(running.port());
-  client.Send(GoodInferRequest());
-  fake.gate->AwaitWaiting(1);
+  BusyServer busy;
+  RunningServer& running = busy.running;
   SocketClient open(running.port());
   bool all = false;
   std::thread drain([&] { all = running.server.Drain(20s, 300ms); });
@@ -250,8 +261,8 @@ TEST(Http, DrainingIsNotReadyAndEndsWhatIsUnderWay) {
   const SocketAnswer late = open.Read();
   EXPECT_EQ(late.status, 503);
   EXPECT_EQ(late.fields.at("connection"), "close");
-  fake.gate->Open();
-  const SocketAnswer answer = client.Read();
+  busy.fake.gate->Open();
+  const SocketAnswer answer = busy.client.Read();
   drain.join();
   EXPECT_TRUE(all);
   EXPECT_EQ(answer.status, 200);
@@ -260,15 +271,9 @@ TEST(Http, DrainingIsNotReadyAndEndsWhatIsUnderWay) {
 }
 
 TEST(Http, DrainingGivesUpWhenItsTimeIsOver) {
-  FakeModelOptions fake;
-  fake.gate = std::make_shared<Gate>();
-  RunningServer running(TestOptions(), fake);
-  fake.gate->Close();
-  SocketClient client(running.port());
-  client.Send(GoodInferRequest());
-  fake.gate->AwaitWaiting(1);
-  EXPECT_FALSE(running.server.Drain(1ms));
-  fake.gate->Open();
+  BusyServer busy;
+  EXPECT_FALSE(busy.running.server.Drain(1ms));
+  busy.fake.gate->Open();
 }
 
 // Clients that ask again and again hear 200, 503, or that nobody listens. Linux cuts a connection

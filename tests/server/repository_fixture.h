@@ -97,6 +97,14 @@ class RepositoryTest : public testing::Test {
     });
     return answer.get_future().get().reply.outputs[0].values[0];
   }
+  static std::string WhyNotLoaded(Repository* repository, const std::string& model) {
+    try {
+      repository->Load(model);
+    } catch (const RequestError& error) {
+      return error.message();
+    }
+    return "loaded";
+  }
   Cause Refusal(int64_t version = 0, const std::string& model = "m") {
     try {
       table.Find(model, version);

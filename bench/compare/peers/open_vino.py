@@ -11,11 +11,14 @@ def prepare(case):
 
 
 class Race:
-    def __init__(self, case):
+    """`more` are further properties of the compiled model."""
+
+    def __init__(self, case, **more):
         model = openvino.compile_model(str(case.shared("openvino.xml")), "CPU", {
             "INFERENCE_NUM_THREADS": case.threads,
             "PERFORMANCE_HINT": "LATENCY",
             "INFERENCE_PRECISION_HINT": {"fp32": "f32", "bf16": "bf16"}[case.precision],
+            **more,
         })
         self.request = model.create_infer_request()
         for index, values in enumerate(case.inputs()):

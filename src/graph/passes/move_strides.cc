@@ -130,7 +130,6 @@ class Mover {
     for (const auto& [n, input] : change.cut) {
       const int v_cut = NodeAt(n).inputs[input];
       picks_[static_cast<size_t>(ValueAt(v_cut).producer)].push_back({n, input, change.apart});
-      any_pick_ = true;
     }
   }
 
@@ -226,7 +225,7 @@ class Mover {
 
   // Behind what they pick from, so that what is added to it last can add it.
   void InsertPicks() {
-    if (!any_pick_) return;
+    if (std::ranges::all_of(picks_, &std::vector<Pick>::empty)) return;
     for (const Value& value : graph_.values) names_.insert(value.name);
     for (const Node& node : graph_.nodes) names_.insert(node.name());
     std::vector<Node> nodes;
@@ -254,7 +253,6 @@ class Mover {
   const std::vector<LayerInfo>& infos_;
   std::vector<bool> met_;                 // by value, in the change that is looked for
   std::vector<std::vector<Pick>> picks_;  // by the node that makes what is picked from
-  bool any_pick_ = false;
   std::unordered_set<std::string> names_;
 };
 
