@@ -276,7 +276,7 @@ TEST_F(CudnnRows, AreLaunchedAgainWithTheirPass) {
       learnt.insert(learnt.end(), gradient.begin(), gradient.end());
     }
     EXPECT_EQ(FakeCounts().runs[7], kPasses * (3 + 3 + 2));
-    EXPECT_EQ(session.WhyNoGraph().empty(), !trace->no_graphs);
+    EXPECT_EQ(session.WhyNoGraph().empty(), !trace->no_graphs) << session.WhyNoGraph();
     return learnt;
   };
   QueueTrace kept, single{.no_graphs = true};

@@ -57,7 +57,6 @@ CublasLtStandIn::CublasLtStandIn(const CublasLtLibrary& functions) {
 CublasLtStandIn::~CublasLtStandIn() { Library().Replace(nullptr); }
 
 cublasLtContext* CudaQueue::cublas_lt() const {
-  RefuseStandInInCapture();
   if (cublas_lt_ != nullptr) return cublas_lt_.get();
   const CublasLtLibrary& library = CublasLt();
   Bind();

@@ -82,9 +82,8 @@ class CudaQueue final : public DeviceQueue {
 
   // Handles of libraries that not every net needs (cudnn.h, cublas_lt.h), made when they are asked
   // for first: so in a first pass or before it, since that allocates and waits. They end with the
-  // queue. The stand-in has them where tests put functions in place of the library; what these do
-  // they do at once, so that they refuse to be kept. Throw kDeviceFailure where the library cannot
-  // be used.
+  // queue. The stand-in has them where tests put functions in place of the library. Throw
+  // kDeviceFailure where the library cannot be used.
   cudnnContext* cudnn() const;
   cublasLtContext* cublas_lt() const;
 
@@ -98,10 +97,6 @@ class CudaQueue final : public DeviceQueue {
   cudaStream_t StreamOf(Lane lane) const;
 #endif
   void RefuseInCapture(const char* what) const;
-  // Of functions that stand for a library: what they do cannot be kept.
-  void RefuseStandInInCapture() const {
-    if (emulated()) RefuseInCapture("calls what stands for a library, which computes at once");
-  }
   void LetGo();
 
   int ordinal_ = -1;

@@ -94,7 +94,6 @@ CudnnStandIn::~CudnnStandIn() { Library().Replace(nullptr); }
 bool CudnnStandIn::IsThere() { return Library().replaced(); }
 
 cudnnContext* CudaQueue::cudnn() const {
-  RefuseStandInInCapture();
   if (cudnn_ != nullptr) return cudnn_.get();
   const CudnnLibrary& library = Cudnn();
   Bind();
