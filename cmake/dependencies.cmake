@@ -146,3 +146,13 @@ if(CREMA_HAVE_CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 endif()
+
+# Of cuDNN only the headers: it is loaded by name (math/cuda/cudnn.h).
+set(_found FALSE)
+if(NOT CREMA_CUDNN STREQUAL "OFF" AND CREMA_HAVE_CUDA)
+  find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  if(CUDNN_INCLUDE_DIR)
+    set(_found TRUE)
+  endif()
+endif()
+crema_decide(CUDNN "${_found}")

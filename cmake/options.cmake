@@ -5,6 +5,7 @@ function(crema_option name text)
 endfunction()
 
 crema_option(CUDA "GPU layers")
+crema_option(CUDNN "GPU layers by cuDNN, which is loaded when it is needed first")
 crema_option(ONEDNN "oneDNN kernels")
 crema_option(OPENCV "encoded images, image files, make_digits")
 crema_option(JPEG "JPEG files by libjpeg-turbo itself: parts of images without the rest")

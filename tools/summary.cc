@@ -21,6 +21,7 @@
 #include "core/strings.h"
 #include "format/prototxt.h"
 #include "graph/replace_sources.h"
+#include "runtime/gpu.h"
 
 DEFINE_string(model, "", "the net, a prototxt");
 DEFINE_int64(batch, 0, "batch size; 0: as written");
@@ -267,6 +268,11 @@ int Run() {
     const Phase phase = ParseState(FLAGS_phase, FLAGS_level, FLAGS_stage).phase();
     const auto plan = PlanOf(file, registry, phase, phase == TRAIN, true);
     std::printf("%s", DescribePlan(*plan).c_str());
+    if (plan->options.device.type == DeviceType::kCuda && !WhyNoGpu().empty()) {
+      std::printf(
+          "Here is no GPU: what cuDNN can do for a layer, fusion too, is asked on the GPU, so that "
+          "some layers will run by it instead.\n");
+    }
     return 0;
   }
   const Report report = Look(file);

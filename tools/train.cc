@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "common/gpu_flag.h"
 #include "common/net_flags.h"
@@ -13,6 +15,8 @@
 #include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "parallel/gpu_collective.h"
+#include "solvers/parallel_run.h"
 #include "solvers/resume.h"
 #include "solvers/solver.h"
 #include "train/observers.h"
@@ -33,7 +37,8 @@ namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "train --solver=S [--weights=W[,W2]] [--resume=auto|STATE]: trains the net of a solver file.\n"
+    "train --solver=S [--weights=W[,W2]] [--resume=auto|STATE] [--gpu=0,1]: trains the net of a "
+    "solver file.\n"
     "Ctrl-C and SIGTERM snapshot and stop (exit code 0), SIGHUP snapshots and goes on.";
 
 constexpr const char* kAuto = "auto";
@@ -105,9 +110,17 @@ void Describe(const Solver& solver, LogSink& log) {
   }
 }
 
+// Null for a run on one device.
+std::unique_ptr<ParallelRun> MakeParallelRun(const std::vector<ComputeDevice>& devices) {
+  if (devices.size() < 2) return nullptr;
+  std::vector<int> gpus;
+  for (const ComputeDevice& device : devices) gpus.push_back(device.device.ordinal);
+  return std::make_unique<ParallelRun>(devices, MakeGpuCollective(gpus));
+}
+
 // At the beginning, or where a snapshot was taken.
-std::unique_ptr<Solver> MakeSolver(RunConfig config, const Registry& registry,
-                                   SolverOptions options, const WeightsFiles& weights) {
+Resumed MakeSolver(RunConfig config, const Registry& registry, SolverOptions options,
+                   const WeightsFiles& weights) {
   Resumed run;
   LogSink& log = *options.log;
   if (FLAGS_resume == kAuto) {
@@ -120,7 +133,7 @@ std::unique_ptr<Solver> MakeSolver(RunConfig config, const Registry& registry,
   }
   Describe(*run.solver, log);
   if (run.state.empty()) run.solver->LoadWeights(weights.paths, weights.on_mismatch);
-  return std::move(run.solver);
+  return run;
 }
 
 int Run() {
@@ -136,23 +149,30 @@ int Run() {
       {solver_param.weights().begin(), solver_param.weights().end()}, MissingLayers::kKeep);
 
   TrainObservers observers(solver_param);
+  const std::vector<ComputeDevice> devices = DevicesOfRun(solver_param, log);
   SolverOptions options{.threads = CheckedThreads(FLAGS_threads),
                         .deterministic = FLAGS_deterministic,
                         .log = &observers.log(),
                         .observer = &observers.observer(),
                         .poll = WatchSignals(),
                         .seed = {},
-                        .device = DeviceOfRun(solver_param, log),
+                        .device = devices.front(),
                         .plan = PlanOptionsOfFlags()};
-  const std::unique_ptr<Solver> made =
-      MakeSolver(std::move(config), registry, std::move(options), weights);
-  Solver& solver = *made;
+  const std::unique_ptr<ParallelRun> parallel = MakeParallelRun(devices);
+  if (parallel) options = parallel->OptionsOfFirst(std::move(options));
+  const Resumed made = MakeSolver(config, registry, options, weights);
+  Solver& solver = *made.solver;
+  if (parallel) parallel->MakeOthers(solver, config, registry, options, made.state);
   const bool resumes = !FLAGS_resume.empty() || !FLAGS_snapshot.empty();
   observers.Record(solver, resumes ? RunStart::kContinued : RunStart::kFresh,
                    solver.session().context().threads());
   observers.TakeTerminal();
   CatchSignals();
-  solver.Solve();
+  if (parallel) {
+    parallel->Run(&solver, [](Solver& of_rank) { of_rank.Solve(); });
+  } else {
+    solver.Solve();
+  }
   std::printf("trained to iteration %ld\n", solver.iteration());
   return 0;
 }

@@ -24,4 +24,9 @@ ldd "$folder"/bin/* | awk '/=> \// { print $3 }' | sort -u | grep -vE "$own" | w
 done
 recorded=${CREMA_CONFORMANCE:-../shared/conformance}
 if [ -d "$recorded" ]; then cp -rL "$recorded" "$folder/conformance"; fi
+cp -r "$here/../../bench/gpu" "$folder/bench"
+for net in resnet50 vgg16 googlenet alexnet mobilenet_v2 lenet cifar10_quick; do
+  mkdir -p "$folder/models/$net"
+  cp "$here/../../models/$net/"*.prototxt "$folder/models/$net"
+done
 git describe --always --dirty >"$folder/version" 2>/dev/null || echo unknown >"$folder/version"

@@ -7,27 +7,9 @@
 
 #include "core/allocator.h"
 #include "core/device.h"
-#include "core/dtype.h"
+#include "core/device_queue.h"
 
 namespace crema {
-
-// Device streams and library handles; src/math/cuda has the CUDA one. The CPU needs none. All work
-// is done in the order in which it was queued. All functions throw kDeviceFailure, also for work
-// that was queued before; after that the context is dead. Thread safety: one thread at a time.
-class DeviceQueue {
- public:
-  virtual ~DeviceQueue() = default;
-  // Waits for all queued work.
-  virtual void Synchronize() = 0;
-  // From the host to the device; returns when `from` may be changed.
-  virtual void Upload(void* to, const void* from, size_t bytes) = 0;
-  // From the device to the host; returns when the bytes are there.
-  virtual void Download(void* to, const void* from, size_t bytes) = 0;
-  // Within the device; does not wait.
-  virtual void Copy(void* to, const void* from, size_t bytes) = 0;
-  // `count` elements of a floating type become `value`; does not wait.
-  virtual void Fill(DType dtype, int64_t count, float value, void* to) = 0;
-};
 
 // One a session. Thread safety: one thread at a time.
 class ExecContext {

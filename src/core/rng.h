@@ -37,6 +37,13 @@ class RandomStream {
   RandomStream(uint64_t seed, uint64_t stream, uint64_t step = 0)
       : key_(MixBits(seed, stream)), step_(step) {}
 
+  // The same stream in another forward pass.
+  CREMA_HOST_DEVICE RandomStream At(uint64_t step) const {
+    RandomStream other = *this;
+    other.step_ = step;
+    return other;
+  }
+
   CREMA_HOST_DEVICE uint32_t Bits(uint64_t index) const { return Block(index / 4)[index % 4]; }
   // The four words of block `block`: elements 4*block .. 4*block+3. For filling in bulk.
   CREMA_HOST_DEVICE std::array<uint32_t, 4> Block(uint64_t block) const {

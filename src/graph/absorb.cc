@@ -1,7 +1,9 @@
 #include "graph/absorb.h"
 
 #include <algorithm>
+#include <string>
 
+#include "core/strings.h"
 #include "graph/layer_query.h"
 
 namespace crema {
@@ -36,6 +38,7 @@ class Absorber {
       if (next < 0 || !CanFollow(n, next, v)) break;
       layer.absorbed_layers.push_back(plan_.layers[Index(next)].layer.get());
       if (!Ask(&layer)) {
+        KeepReason(plan_.layers[Index(next)].name(), &layer);
         layer.absorbed_layers.pop_back();
         break;
       }
@@ -74,6 +77,16 @@ class Absorber {
 
   bool Ask(PlannedLayer* layer) const {
     return WithQuery(plan_, *layer, 0, layer->kernel->absorbs);
+  }
+
+  // Where a row of a GPU says why not, being asked with what it would absorb. Those of the CPU
+  // cannot be asked about what they never do.
+  void KeepReason(const std::string& follower, PlannedLayer* layer) const {
+    const Kernel& kernel = *layer->kernel;
+    if (kernel.device != DeviceType::kCuda || !kernel.supports) return;
+    const Support support = WithQuery(plan_, *layer, 0, kernel.supports);
+    if (support.yes) return;
+    layer->skipped.push_back({StrCat(kernel.name, " with ", follower), support.reason});
   }
 
   void Absorb(int n, int next) {

@@ -31,7 +31,8 @@ auto WithQuery(const Plan& plan, const PlannedLayer& layer, int64_t output_strid
                           .precision = PrecisionOf(*layer.layer, plan.options),
                           .absorbed = layer.absorbed_layers,
                           .output_stride = output_stride,
-                          .siblings = layer.siblings});
+                          .siblings = layer.siblings,
+                          .gpu = plan.options.device.ordinal});
 }
 
 // Scratch and state of the whole plan, from those of its layers.

@@ -22,6 +22,7 @@
 #include "graph/plan.h"
 #include "graph/precision.h"
 #include "graph/recompute.h"
+#include "math/device_of_thread.h"
 
 namespace crema {
 namespace {
@@ -144,7 +145,8 @@ class Planner {
                             .backward = layer->backward,
                             .to_input = WantsInputGradient(*layer),
                             .deterministic = options_.deterministic,
-                            .precision = PrecisionOf(*node.layer, options_)};
+                            .precision = PrecisionOf(*node.layer, options_),
+                            .gpu = options_.device.ordinal};
     for (const Kernel& kernel : node.type->kernels) {
       if (!MayUse(kernel, options_)) continue;
       Support support = kernel.supports ? kernel.supports(query) : Support{};
@@ -238,13 +240,14 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
                       .optimized_rows = asked.passes.optimized_rows};
   }
   if (net.has_precision()) options.precision = net.precision();
+  UseDevice(options.device);  // rows ask libraries what they can do there
   Graph graph = BuildGraph(net, source, state, registry, warnings);
   auto plan = std::make_shared<Plan>();
   plan->name = graph.name;
   plan->state = state;
   plan->options = options;
   plan->written = WrittenNet(graph);
-  CheckPrecisions(graph, net, options);
+  CheckPrecisions(graph, net, options, warnings);
   if (options.passes.fuse_relu) FuseRelu(&graph);
   if (options.passes.move_strides && !options.backward) {
     MoveStrides(&graph, registry,

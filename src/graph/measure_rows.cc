@@ -127,7 +127,8 @@ class Measurer {
             .backward = job.backward,
             .to_input = job.to_input,
             .deterministic = options_.deterministic,
-            .precision = PrecisionOf(*job.layers[0], options_)};
+            .precision = PrecisionOf(*job.layers[0], options_),
+            .gpu = options_.device.ordinal};
   }
 
   void Ask(const std::string& text, const Job& job, RowTimes* times) const {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/strings.h"
+#include "graph/whole_passes.h"
 
 namespace crema {
 
@@ -117,6 +118,10 @@ std::string DescribePlan(const Plan& plan) {
                  "; activations and gradients: ", Kibibytes(plan.arena_bytes), " (",
                  Kibibytes(plan.unshared_bytes),
                  " without sharing); scratch: ", Kibibytes(plan.scratch_bytes), "\n");
+  if (plan.options.device.type == DeviceType::kCpu) return text;
+  const std::string reason = WhyNoWholePasses(plan);
+  text += reason.empty() ? "  CUDA graphs: passes behind the data layers are launched as one\n"
+                         : StrCat("  CUDA graphs: none, ", reason, "\n");
   return text;
 }
 

@@ -22,15 +22,33 @@ Problem Refused(std::string message, Where where) {
 // Why no layer may compute so; empty: they may.
 std::string WhyNot(Precision precision, const PlanOptions& options) {
   const bool cpu = options.device.type == DeviceType::kCpu;
-  if (cpu && (precision == TF32 || precision == FP16)) {
-    return StrCat("precision ", Precision_Name(precision),
-                  " is for a GPU; on the CPU there are FP32, BF16 and INT8");
+  if (cpu && precision == FP16) {
+    return "precision FP16 is for a GPU; on the CPU there are FP32, BF16 and INT8";
   }
   if (precision == INT8 && !cpu) return "precision INT8 is for the CPU";
   if (precision == INT8 && options.backward) {
     return "precision INT8 is for nets that are trained already: bytes have no gradients";
   }
   return {};
+}
+
+// TF32 allows rounding that the CPU has no use for: a net for GPUs runs there as it is, and says so
+// once.
+void WarnOfTf32(const Graph& graph, const NetParameter& net, const PlanOptions& options,
+                std::vector<Problem>* warnings) {
+  if (options.device.type != DeviceType::kCpu) return;
+  Where where;
+  bool asks = options.precision == TF32;
+  if (asks && net.has_precision()) where = graph.source.Locate("precision");
+  for (const Node& node : graph.nodes) {
+    if (asks || PrecisionOf(*node.layer, options) != TF32) continue;
+    asks = true;
+    where = graph.Locate(node, "precision");
+  }
+  if (!asks) return;
+  where.field = "precision";
+  warnings->push_back({ErrorCode::kInvalidArgument, std::move(where),
+                       "precision TF32 is for a GPU; the CPU computes in FP32"});
 }
 
 bool HasRanges(const Int8Ranges& ranges, size_t bottoms, size_t tops) {
@@ -121,7 +139,9 @@ const Int8Range* Int8RangeOf(const Graph& graph, int value) {
   }
 }
 
-void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOptions& options) {
+void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOptions& options,
+                     std::vector<Problem>* warnings) {
+  WarnOfTf32(graph, net, options, warnings);
   std::vector<Problem> problems;
   const std::string of_net = WhyNot(options.precision, options);
   if (!of_net.empty()) {

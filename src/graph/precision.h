@@ -22,6 +22,8 @@ Support ComputesInt8(const KernelQuery& query, size_t bottoms, size_t tops);
 const Int8Range* Int8RangeOf(const Graph& graph, int value);
 
 // Throws kInvalidArgument with every layer, or the net, that asks for one that its device has not.
-void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOptions& options);
+// TF32 on the CPU is a warning, which is appended: it is FP32 there.
+void CheckPrecisions(const Graph& graph, const NetParameter& net, const PlanOptions& options,
+                     std::vector<Problem>* warnings);
 
 }  // namespace crema

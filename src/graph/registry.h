@@ -44,6 +44,7 @@ struct KernelQuery {
   // Layers of one input that are computed at once, `layer` and `absorbed` among them; empty: no
   // others.
   std::span<const SiblingLayer> siblings = {};
+  int gpu = 0;  // of plans for one: its number
 };
 
 // "yes", or why not; the reason is kept in the plan and printed by `--explain`.

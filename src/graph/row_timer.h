@@ -1,6 +1,7 @@
 // Measures rows of the kernel lists, for whoever plans.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,15 @@ class RowTimer {
   // supports the query; the memory formats of its blobs are its own.
   virtual std::vector<double> Measure(const std::string& layer, const KernelQuery& query,
                                       std::span<const Kernel* const> rows) = 0;
+
+  // Seconds that engines of a library take for a piece of work, in the order of their names;
+  // `measure(i)` runs number i and is infinite where it cannot be had. `work` is a text on one line
+  // that says what, on what, and with which version. Empty: not measured, the first will do.
+  virtual std::vector<double> MeasureEngines(const std::string& /*work*/,
+                                             std::span<const std::string> /*engines*/,
+                                             const std::function<double(size_t)>& /*measure*/) {
+    return {};
+  }
 
   // All layers of a plan were asked about: what was measured can be stored.
   virtual void Keep() {}

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -7,6 +9,8 @@
 
 #include "core/device_memory.h"
 #include "core/strings.h"
+#include "core/tensor.h"
+#include "graph/tunes_engines.h"
 #include "layers/gpu_row.h"
 #include "layers/half_rows.h"
 #include "math/scratch.h"
@@ -70,12 +74,14 @@ constexpr std::array<Halves, 2> kHalves{
 
 // The question as a row on halves is asked it.
 struct HalfQuery {
-  HalfQuery(const KernelQuery& query, DType dtype)
+  // `row`: with what it makes of Infer's answer; null: that answer.
+  HalfQuery(const KernelQuery& query, DType dtype, const Kernel* row)
       : inputs(query.context.inputs.begin(), query.context.inputs.end()), context(query.context) {
     for (BlobSpec& input : inputs) input = {input.shape, dtype};
     context.inputs = inputs;
     context.dtype = dtype;
     info = query.layer.Infer(context);
+    if (row != nullptr && row->info) info = row->info(Of(query));
   }
   KernelQuery Of(const KernelQuery& query) const {
     return {.layer = query.layer,
@@ -85,7 +91,9 @@ struct HalfQuery {
             .backward = query.backward,
             .to_input = query.to_input,
             .deterministic = query.deterministic,
-            .precision = query.precision};
+            .precision = query.precision,
+            .absorbed = query.absorbed,
+            .gpu = query.gpu};
   }
 
   std::vector<BlobSpec> inputs;
@@ -102,14 +110,20 @@ size_t BytesOfLearned(const KernelQuery& query, DType dtype) {
   return bytes;
 }
 
-// Views of the rounded blobs; they have room from the first pass on.
-struct HalfState final : KernelState {
+// Views of the rounded blobs, which have room from the first pass on; and the row's own state.
+struct HalfState final : KernelState, TunesEngines {
+  void UseTimer(std::shared_ptr<RowTimer> timer) override {
+    auto* tunes = dynamic_cast<TunesEngines*>(of_row.get());
+    if (tunes != nullptr) tunes->UseTimer(std::move(timer));
+  }
   explicit HalfState(const LayerInfo& info) {
     for (const LearnedBlob& blob : info.learned) rounds.push_back(!blob.statistic);
   }
   std::vector<bool> rounds;  // by learned blob: statistics are read and updated as they are
   std::vector<ConstTensorView> learned;
   std::vector<TensorView> learned_grads;
+  std::vector<Tensor> kept;             // of fixed weights, by learned blob: rounded once
+  std::unique_ptr<KernelState> of_row;  // null: it has none
 };
 
 template <typename To>
@@ -129,19 +143,20 @@ class LearnedHalves {
   LearnedHalves(const ExecContext& context, DType dtype, std::span<std::byte> scratch)
       : queue_(BoundQueue(context)), context_(context), dtype_(dtype), cutter_(scratch) {}
 
-  void Round(std::span<const ConstTensorView> learned, HalfState* state) {
+  // `fixed`: ForwardArgs::weights_fixed.
+  void Round(std::span<const ConstTensorView> learned, bool fixed, HalfState* state) {
     state->learned.clear();
+    state->kept.resize(learned.size());
     for (size_t i = 0; i < learned.size(); ++i) {
-      const ConstTensorView& blob = learned[i];
-      if (!state->rounds[i]) {
-        state->learned.push_back(blob);
-        continue;
+      if (i >= state->rounds.size() || !state->rounds[i]) {  // of layers that are absorbed, too
+        state->learned.push_back(learned[i]);
+      } else if (fixed) {
+        state->learned.push_back(Kept(learned[i], &state->kept[i]));
+      } else {
+        const TensorView half = Take(learned[i].shape());
+        RoundInto(learned[i], half);
+        state->learned.push_back(half);
       }
-      const TensorView half = Take(blob.shape());
-      DispatchCudaFloat(dtype_, [&]<typename T>(T) {
-        RoundTo(queue_, blob.count(), Elements<float>(blob), Elements<T>(half));
-      });
-      state->learned.push_back(half);
     }
   }
   // Of those that are wanted, zeroed.
@@ -163,6 +178,18 @@ class LearnedHalves {
   std::span<std::byte> Rest() { return cutter_.Rest(); }
 
  private:
+  void RoundInto(const ConstTensorView& blob, const TensorView& half) const {
+    DispatchCudaFloat(dtype_, [&]<typename T>(T) {
+      RoundTo(queue_, blob.count(), Elements<float>(blob), Elements<T>(half));
+    });
+  }
+  ConstTensorView Kept(const ConstTensorView& blob, Tensor* kept) const {
+    if (kept->view().empty()) {
+      *kept = Tensor(blob.shape(), dtype_, context_.allocator());
+      RoundInto(blob, kept->view());
+    }
+    return kept->view();
+  }
   TensorView Take(const Shape& shape) {
     const int64_t bytes = shape.count() * static_cast<int64_t>(SizeOf(dtype_));
     return {cutter_.Take<std::byte>(bytes), shape, dtype_, context_.device()};
@@ -177,9 +204,9 @@ class LearnedHalves {
 void HalfForward(const Kernel& row, DType dtype, const Layer& layer, const ForwardArgs& args) {
   auto& state = *static_cast<HalfState*>(args.kernel_state);
   ForwardArgs half = args;
-  half.kernel_state = nullptr;
+  half.kernel_state = state.of_row.get();
   LearnedHalves halves(args.context, dtype, args.scratch);
-  halves.Round(args.learned, &state);
+  halves.Round(args.learned, args.weights_fixed, &state);
   half.learned = state.learned;
   half.scratch = halves.Rest();
   row.forward(layer, half);
@@ -188,9 +215,9 @@ void HalfForward(const Kernel& row, DType dtype, const Layer& layer, const Forwa
 void HalfBackward(const Kernel& row, DType dtype, const Layer& layer, const BackwardArgs& args) {
   auto& state = *static_cast<HalfState*>(args.kernel_state);
   BackwardArgs half = args;
-  half.kernel_state = nullptr;
+  half.kernel_state = state.of_row.get();
   LearnedHalves halves(args.context, dtype, args.scratch);
-  halves.Round(args.learned, &state);
+  halves.Round(args.learned, false, &state);
   halves.TakeGradients(args.learned_grads, &state.learned_grads);
   half.learned = state.learned;
   half.learned_grads = state.learned_grads;
@@ -208,7 +235,7 @@ Support SupportsHalves(const Kernel& row, const Halves& halves, const KernelQuer
       !std::ranges::all_of(query.info.outputs, is_f32)) {
     return Support::No("rounds blobs of f32 only");
   }
-  const HalfQuery half(query, halves.dtype);
+  const HalfQuery half(query, halves.dtype, nullptr);
   return row.supports ? row.supports(half.Of(query)) : Support{};
 }
 
@@ -226,21 +253,35 @@ Kernel OnHalves(const Kernel& row, const Halves& halves) {
     HalfBackward(row, dtype, layer, args);
   };
   half.forward_scratch = [=](const KernelQuery& query) {
-    const HalfQuery asked(query, dtype);
+    const HalfQuery asked(query, dtype, &row);
     return BytesOfLearned(query, dtype) + ForwardScratchOf(&row, asked.Of(query));
   };
   half.backward_scratch = [=](const KernelQuery& query) {
-    const HalfQuery asked(query, dtype);
+    const HalfQuery asked(query, dtype, &row);
     return 2 * BytesOfLearned(query, dtype) + BackwardScratchOf(&row, asked.Of(query));
   };
-  half.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
-    return std::make_unique<HalfState>(query.info);
+  half.make_state = [=](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    auto state = std::make_unique<HalfState>(query.info);
+    if (row.make_state) state->of_row = row.make_state(HalfQuery(query, dtype, &row).Of(query));
+    return state;
   };
+  half.state_bytes = [=](const KernelQuery& query) -> size_t {
+    const size_t own =
+        row.state_bytes ? row.state_bytes(HalfQuery(query, dtype, &row).Of(query)) : 0;
+    return own + (query.backward ? 0 : BytesOfLearned(query, dtype));
+  };
+  if (row.absorbs) {
+    half.absorbs = [=](const KernelQuery& query) {
+      return row.absorbs(HalfQuery(query, dtype, &row).Of(query));
+    };
+  }
   // What is saved is of halves too.
   half.info = [=](const KernelQuery& query) {
-    const HalfQuery asked(query, dtype);
+    const HalfQuery asked(query, dtype, &row);
     LayerInfo info = query.info;
     info.saved = asked.info.saved;
+    info.backward_reads_input = asked.info.backward_reads_input;
+    info.backward_reads_output = asked.info.backward_reads_output;
     return info;
   };
   return half;
@@ -250,12 +291,18 @@ Kernel OnHalves(const Kernel& row, const Halves& halves) {
 
 void AddHalfRows(Registry* registry) {
   for (const std::string_view type : kTypes) {
+    // Those for blobs of f32, which take their element type as it comes.
     std::vector<Kernel> rows;
     for (const Kernel& row : registry->Find(type)->kernels) {
-      if (row.device == DeviceType::kCuda) rows.push_back(row);
+      const bool plain =
+          row.input_format == MemoryFormat::kPlain && row.output_format == MemoryFormat::kPlain;
+      if (row.device == DeviceType::kCuda && plain) rows.push_back(row);
     }
-    CREMA_CHECK(rows.size() == 1);
-    for (const Halves& halves : kHalves) registry->AddKernel(type, OnHalves(rows[0], halves));
+    CREMA_CHECK(!rows.empty());
+    // Each goes to the front.
+    for (const Kernel& row : std::views::reverse(rows)) {
+      for (const Halves& halves : kHalves) registry->AddKernel(type, OnHalves(row, halves));
+    }
   }
 }
 

@@ -1,15 +1,9 @@
 #include "math/box_matching.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace crema {
 namespace {
-
-constexpr double kLeastOverlap = 1e-6;
-// Priors on a grid often overlap an object equally but for rounding; what is nearer counts as
-// equal.
-constexpr double kEqualOverlaps = 1e-6;
 
 struct Pair {
   double overlap;
@@ -17,7 +11,7 @@ struct Pair {
   int64_t object;
 };
 
-double Rank(const Pair& pair) { return -std::round(pair.overlap / kEqualOverlaps); }
+double Rank(const Pair& pair) { return MatchRank(pair.overlap); }
 
 // All pairs that may match, the best first. Of equal ones the first box comes first, as in Caffe.
 std::vector<Pair> RankedPairs(std::span<const Box> boxes, std::span<const Box> objects,
@@ -28,12 +22,12 @@ std::vector<Pair> RankedPairs(std::span<const Box> boxes, std::span<const Box> o
     for (size_t o = 0; o < objects.size(); ++o) {
       if (!HasArea(objects[o])) continue;
       const double overlap = Overlap(boxes[b], objects[o]);
-      if (!(overlap > kLeastOverlap)) continue;
+      if (!(overlap > kLeastMatchOverlap)) continue;
       matches->overlap[b] = std::max(matches->overlap[b], overlap);
       pairs.push_back({overlap, static_cast<int64_t>(b), static_cast<int64_t>(o)});
     }
   }
-  std::ranges::stable_sort(pairs, std::ranges::less{}, Rank);
+  std::ranges::stable_sort(pairs, std::ranges::greater{}, Rank);
   return pairs;
 }
 

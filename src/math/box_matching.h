@@ -1,6 +1,7 @@
 // Which box stands for which object.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,6 +12,16 @@ namespace crema {
 
 inline constexpr int64_t kUnmatched = -1;
 inline constexpr int64_t kIgnoredBox = -2;
+
+constexpr double kLeastMatchOverlap = 1e-6;
+// Priors on a grid often overlap an object equally but for rounding; what is nearer counts as
+// equal.
+constexpr double kEqualOverlaps = 1e-6;
+
+// Of two pairs the one of larger rank matches first.
+CREMA_HOST_DEVICE inline double MatchRank(double overlap) {
+  return std::round(overlap / kEqualOverlaps);
+}
 
 struct MatchRule {
   bool per_prediction = true;      // false: one box an object only

@@ -28,13 +28,6 @@ std::shared_ptr<const Plan> PlanOf(const NetParameter& net, const SourceMap& sou
   return MakePlan(net, source, state, registry, options, &warnings);
 }
 
-Session SessionOf(const std::shared_ptr<const Plan>& plan,
-                  const std::shared_ptr<const Weights>& weights, int threads) {
-  Session session(plan, weights, ExecContext(threads, 1));
-  session.FixWeights();
-  return session;
-}
-
 NetParameter InSinglePrecision(NetParameter net) {
   net.clear_precision();
   for (LayerParameter& layer : *net.mutable_layer()) {
@@ -67,7 +60,9 @@ class Quantizer {
         options_(options),
         written_(PrecisionsOf(net)),
         plan_(PlanOf(InSinglePrecision(net), source, state, registry, options.threads, false)),
-        session_(SessionOf(plan_, weights_, options.threads)) {}
+        session_(plan_, weights_, ExecContext(options.threads, 1)) {
+    session_.FixWeights();
+  }
 
   QuantizeResult Run() {
     CheckKept();
@@ -160,7 +155,8 @@ class Quantizer {
   // With everything as the net says now.
   void MeasureAll() {
     const auto plan = PlanOf(result_.net, {}, state_, registry_, options_.threads, true);
-    Session session = SessionOf(plan, weights_, options_.threads);
+    Session session(plan, weights_, ExecContext(options_.threads, 1));
+    session.FixWeights();
     AccumulatedLosses losses(*plan, session_);
     session.set_observer(&losses);
     std::vector<Loss> outputs(plan->outputs.size());

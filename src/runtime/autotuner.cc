@@ -1,5 +1,6 @@
 #include "runtime/autotuner.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -31,11 +32,20 @@ std::string Seconds(double seconds) {
   return text;
 }
 
-// In the order of `rows`; empty unless all are there.
-std::vector<double> TimesOf(const KnownTimes& times, std::span<const Kernel* const> rows) {
+// What engines count as that cannot be had: the file has finite times only.
+constexpr double kNever = 1e9;
+
+std::vector<std::string> NamesOf(std::span<const Kernel* const> rows) {
+  std::vector<std::string> names;
+  for (const Kernel* row : rows) names.push_back(row->name);
+  return names;
+}
+
+// In the order of `names`; empty unless all are there.
+std::vector<double> TimesOf(const KnownTimes& times, std::span<const std::string> names) {
   std::vector<double> seconds;
-  for (const Kernel* row : rows) {
-    const auto found = times.seconds.find(row->name);
+  for (const std::string& name : names) {
+    const auto found = times.seconds.find(name);
     if (found == times.seconds.end()) return {};
     seconds.push_back(found->second);
   }
@@ -52,6 +62,14 @@ Autotuner::Autotuner(AutotuneOptions options, TimeRowsFunction time_rows)
   if (!options_.folder.empty()) ReadFile();
 }
 
+Autotuner::~Autotuner() {
+  if (fresh_.empty()) return;
+  try {
+    Keep();
+  } catch (...) {  // the next run measures again
+  }
+}
+
 void Autotuner::ReadFile() {
   try {
     known_ = file_.Read();
@@ -62,10 +80,30 @@ void Autotuner::ReadFile() {
 
 std::vector<double> Autotuner::Measure(const std::string& layer, const KernelQuery& query,
                                        std::span<const Kernel* const> rows) {
+  return KnownOrMeasured(machine_ + layer, NamesOf(rows), [&](Clock::time_point deadline) {
+    return time_rows_ ? time_rows_(query, rows, deadline) : TimeRows(query, rows, deadline);
+  });
+}
+
+std::vector<double> Autotuner::MeasureEngines(const std::string& work,
+                                              std::span<const std::string> engines,
+                                              const std::function<double(size_t)>& measure) {
+  return KnownOrMeasured(work, engines, [&](Clock::time_point deadline) {
+    std::vector<double> seconds;
+    for (size_t i = 0; i < engines.size(); ++i) {
+      if (Clock::now() > deadline) return std::vector<double>();
+      seconds.push_back(std::min(measure(i), kNever));
+    }
+    return seconds;
+  });
+}
+
+std::vector<double> Autotuner::KnownOrMeasured(const std::string& key,
+                                               std::span<const std::string> names,
+                                               const TimeAll& time_all) {
   const std::lock_guard lock(mutex_);
-  const std::string key = machine_ + layer;
   KnownTimes& known = known_[key];
-  std::vector<double> seconds = TimesOf(known, rows);
+  std::vector<double> seconds = TimesOf(known, names);
   if (!seconds.empty()) {
     ++counts_.known;
     return seconds;
@@ -74,22 +112,20 @@ std::vector<double> Autotuner::Measure(const std::string& layer, const KernelQue
     ++counts_.beyond;
     return {};
   }
-  seconds = TimeWithinBound(query, rows);
+  seconds = TimeWithinBound(time_all);
   ++(seconds.empty() ? counts_.beyond : counts_.measured);
   if (seconds.empty()) known.beyond = options_.seconds;
-  for (size_t r = 0; r < seconds.size(); ++r) known.seconds[rows[r]->name] = seconds[r];
+  for (size_t i = 0; i < seconds.size(); ++i) known.seconds[names[i]] = seconds[i];
   fresh_[key] = known;
   return seconds;
 }
 
-std::vector<double> Autotuner::TimeWithinBound(const KernelQuery& query,
-                                               std::span<const Kernel* const> rows) {
+std::vector<double> Autotuner::TimeWithinBound(const TimeAll& time_all) {
   if (spent_ >= options_.seconds) return {};
   const Clock::time_point start = Clock::now();
   const std::chrono::duration<double> left(options_.seconds - spent_);
   const auto deadline = start + std::chrono::duration_cast<Clock::duration>(left);
-  std::vector<double> seconds =
-      time_rows_ ? time_rows_(query, rows, deadline) : TimeRows(query, rows, deadline);
+  std::vector<double> seconds = time_all(deadline);
   const double took = std::chrono::duration<double>(Clock::now() - start).count();
   spent_ += took;
   counts_.seconds += took;

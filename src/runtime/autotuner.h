@@ -34,9 +34,17 @@ class Autotuner final : public RowTimer {
 
   // `time_rows` is TimeRows (runtime/row_bench.h), or what a test puts there.
   explicit Autotuner(AutotuneOptions options, TimeRowsFunction time_rows = {});
+  // Keeps what first passes measured after the last plan.
+  ~Autotuner() override;
+  Autotuner(const Autotuner&) = delete;
+  Autotuner& operator=(const Autotuner&) = delete;
 
   std::vector<double> Measure(const std::string& layer, const KernelQuery& query,
                               std::span<const Kernel* const> rows) override;
+  // The same of engines, by the text of their work instead of this machine's: whoever asks names
+  // the GPU. Those that cannot be had count as the slowest.
+  std::vector<double> MeasureEngines(const std::string& work, std::span<const std::string> engines,
+                                     const std::function<double(size_t)>& measure) override;
   // Writes the file, where there is something new, and logs what was done since the last call.
   void Keep() override;
 
@@ -49,8 +57,10 @@ class Autotuner final : public RowTimer {
   };
 
   void ReadFile();
-  std::vector<double> TimeWithinBound(const KernelQuery& query,
-                                      std::span<const Kernel* const> rows);
+  using TimeAll = std::function<std::vector<double>(Clock::time_point deadline)>;
+  std::vector<double> KnownOrMeasured(const std::string& key, std::span<const std::string> names,
+                                      const TimeAll& time_all);
+  std::vector<double> TimeWithinBound(const TimeAll& time_all);
   void Warn(const std::string& text);
   void Tell();
 

@@ -23,16 +23,19 @@ void Tell(const Session& session, LogSink* log) {
 
 }  // namespace
 
-double ForwardTelling(Session* session, LogSink* log) {
-  double loss = 0;
+void QueueForwardTelling(Session* session, LogSink* log) {
   try {
-    loss = session->Forward();
+    session->QueueForward();
   } catch (...) {
     Tell(*session, log);
     throw;
   }
   Tell(*session, log);
-  return loss;
+}
+
+double ForwardTelling(Session* session, LogSink* log) {
+  QueueForwardTelling(session, log);
+  return session->Loss();
 }
 
 }  // namespace crema

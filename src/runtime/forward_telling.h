@@ -6,8 +6,10 @@
 
 namespace crema {
 
-// Session::Forward. What layers have to tell (NoticeTeller: bad samples that were passed over, a
-// cache that is full) is written to `log` as warnings, also when the pass throws. Null: it waits.
+// Session::QueueForward. What layers have to tell (NoticeTeller: bad samples that were passed over,
+// a cache that is full) is written to `log` as warnings, also when the pass throws. Null: it waits.
+void QueueForwardTelling(Session* session, LogSink* log);
+// The same, and the loss.
 double ForwardTelling(Session* session, LogSink* log);
 
 }  // namespace crema

@@ -61,7 +61,7 @@ bool BuiltWithCuda() { return true; }
 std::string WhyNoGpu() { return WhyNoCuda(); }
 int GpuCount() { return CudaDeviceCount(); }
 
-ComputeDevice OpenGpu(int ordinal, int64_t limit) {
+ComputeDevice OpenGpu(int ordinal, int64_t limit, bool graphs) {
   const std::string reason = WhyNoGpu();
   if (!reason.empty()) Fail(ErrorCode::kDeviceFailure, "no GPU can be used here: " + reason);
   if (ordinal < 0 || ordinal >= GpuCount()) {
@@ -69,11 +69,12 @@ ComputeDevice OpenGpu(int ordinal, int64_t limit) {
          StrCat("there is no GPU ", ordinal, "; this machine has ", GpuCount(), ", from 0"));
   }
   const auto memory = std::make_shared<GpuMemory>(ordinal, limit);
-  return {
-      .device = {DeviceType::kCuda, ordinal},
-      .gpu_context =
-          [=](uint64_t seed) { return ExecContext(MakeCudaQueue(ordinal), memory->limited, seed); },
-      .free_bytes = [=] { return std::min(memory->limited.free(), CudaInfo(ordinal).free); }};
+  return {.device = {DeviceType::kCuda, ordinal},
+          .gpu_context =
+              [=](uint64_t seed) {
+                return ExecContext(MakeCudaQueue(ordinal, graphs), memory->limited, seed);
+              },
+          .free_bytes = [=] { return std::min(memory->limited.free(), CudaInfo(ordinal).free); }};
 }
 
 GpuInfo InfoOfGpu(int ordinal) { return CudaInfo(ordinal); }
@@ -94,7 +95,7 @@ std::string WhyNoGpu() {
   return "this program was built without CUDA (cmake -DCREMA_CUDA=ON builds with it)";
 }
 int GpuCount() { return 0; }
-ComputeDevice OpenGpu(int, int64_t) { Fail(ErrorCode::kDeviceFailure, WhyNoGpu()); }
+ComputeDevice OpenGpu(int, int64_t, bool) { Fail(ErrorCode::kDeviceFailure, WhyNoGpu()); }
 GpuInfo InfoOfGpu(int) { Fail(ErrorCode::kDeviceFailure, WhyNoGpu()); }
 GpuRates MeasureGpuRates(int) { Fail(ErrorCode::kDeviceFailure, WhyNoGpu()); }
 std::vector<std::pair<std::string, std::string>> GpuLibraries() { return {}; }

@@ -19,8 +19,9 @@ bool BuiltWithCuda();
 int GpuCount();
 
 // Throws kDeviceFailure, with the reason, where there is no GPU of that number. `limit`: bytes that
-// contexts of it allocate at most together; 0: what is free.
-ComputeDevice OpenGpu(int ordinal, int64_t limit = 0);
+// contexts of it allocate at most together; 0: what is free. `graphs`: whether sessions may queue
+// passes as CUDA graphs.
+ComputeDevice OpenGpu(int ordinal, int64_t limit = 0, bool graphs = true);
 GpuInfo InfoOfGpu(int ordinal);
 GpuRates MeasureGpuRates(int ordinal);
 

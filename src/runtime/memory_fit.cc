@@ -19,6 +19,19 @@ std::string Mebibytes(int64_t bytes) {
   return text;
 }
 
+// Where batches arrive on a GPU (SourceTransfer).
+int64_t ArrivalBytes(const Plan& plan) {
+  if (plan.options.device.type == DeviceType::kCpu) return 0;
+  int64_t bytes = 0;
+  for (const PlannedLayer& layer : plan.layers) {
+    if (!layer.inputs.empty() || !layer.forward || layer.type->name == "Input") continue;
+    for (const int v : layer.outputs) {
+      bytes += StoredBytes(plan.values[static_cast<size_t>(v)].spec);
+    }
+  }
+  return bytes;
+}
+
 template <typename Counts>
 int64_t BytesOf(const Plan& plan, const Counts& counts) {
   int64_t elements = 0;
@@ -93,7 +106,8 @@ int64_t GradientBytes(const Plan& plan) {
 }
 
 int64_t SessionBytes(const Plan& plan) {
-  return plan.arena_bytes + plan.scratch_bytes + WeightBytes(plan) + GradientBytes(plan);
+  return plan.arena_bytes + plan.scratch_bytes + WeightBytes(plan) + plan.state_bytes +
+         GradientBytes(plan) + ArrivalBytes(plan);
 }
 
 Error ExplainShortage(const Error& cause, const MemoryShortage& s) {
@@ -103,8 +117,9 @@ Error ExplainShortage(const Error& cause, const MemoryShortage& s) {
              ToString(s.plan.options.device), ", of which ", Mebibytes(s.free),
              " are free: ", Mebibytes(s.plan.arena_bytes), " for values (most are live in the ",
              fullest.pass, " pass of this layer, ", Mebibytes(fullest.bytes), "), ",
-             Mebibytes(s.plan.scratch_bytes), " for scratch, ", Mebibytes(WeightBytes(s.plan)),
-             " for weights and ", Mebibytes(GradientBytes(s.plan)), " for their gradients");
+             Mebibytes(s.plan.scratch_bytes), " for scratch, ",
+             Mebibytes(WeightBytes(s.plan) + s.plan.state_bytes), " for weights and ",
+             Mebibytes(GradientBytes(s.plan)), " for their gradients");
   if (s.others > 0) text += StrCat(", ", Mebibytes(s.others), " for ", s.of_others);
   text += StrCat(". The batch is ", s.batch, "; ", Advice(s), ". (", cause.what(), ")");
   return Error(Problem{ErrorCode::kOutOfMemory, {.layer = fullest.layer}, std::move(text)});

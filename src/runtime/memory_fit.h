@@ -11,7 +11,8 @@
 
 namespace crema {
 
-// Bytes that a session of this plan allocates on a GPU: values, scratch, weights, their gradients.
+// Bytes that a session of this plan allocates on a GPU: values, scratch, weights with what rows
+// make of them in the first pass, gradients.
 int64_t SessionBytes(const Plan& plan);
 
 // Of weights that an optimiser changes, and of all, without those that are shared twice.

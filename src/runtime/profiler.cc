@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "core/strings.h"
 
@@ -69,12 +71,64 @@ int64_t ForwardMacs(const Plan& plan, const PlannedLayer& layer) {
   return macs;
 }
 
+using Clock = std::chrono::steady_clock;
+
+int64_t Nanoseconds(Clock::duration time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
+
+// When a GPU came to each mark of an iteration, by its own clock: nothing waits in between.
+class EventTimes {
+ public:
+  EventTimes(DeviceQueue& queue, size_t marks) : queue_(queue), start_(queue.MakeEvent(true)) {
+    for (size_t i = 0; i < marks; ++i) marks_.push_back(queue.MakeEvent(true));
+    spans_.reserve(marks);
+  }
+
+  // `now` is when the iteration begins. Waits.
+  void Begin(int64_t now) {
+    queue_.Synchronize();
+    began_ = now;
+    start_->Record(Lane::kCompute);
+    used_ = 0;
+  }
+  int64_t Mark() {
+    marks_.at(used_)->Record(Lane::kCompute);
+    return static_cast<int64_t>(used_++);
+  }
+  void Add(PassProfile* pass, int64_t begin, int64_t end) { spans_.push_back({pass, begin, end}); }
+  // Waits.
+  void End() {
+    queue_.Synchronize();
+    for (const Span& span : spans_)
+      span.pass->runs.push_back({TimeOf(span.begin), TimeOf(span.end)});
+    spans_.clear();
+  }
+
+ private:
+  struct Span {
+    PassProfile* pass;
+    int64_t begin, end;  // marks
+  };
+
+  int64_t TimeOf(int64_t mark) {
+    const double seconds = marks_[static_cast<size_t>(mark)]->SecondsSince(*start_);
+    return began_ + static_cast<int64_t>(1e9 * seconds);
+  }
+
+  DeviceQueue& queue_;
+  std::unique_ptr<DeviceEvent> start_;
+  std::vector<std::unique_ptr<DeviceEvent>> marks_;
+  std::vector<Span> spans_;
+  size_t used_ = 0;
+  int64_t began_ = 0;
+};
+
 // Keeps when each layer ran, in memory that is there before the first pass.
 class Recorder final : public LayerObserver {
  public:
   Recorder(const Session& session, const ProfileOptions& options)
-      : session_(session),
-        plan_(session.plan()),
+      : plan_(session.plan()),
         heap_use_(options.heap_use),
         layers_(plan_.layers.size()),
         start_(Clock::now()) {
@@ -89,6 +143,16 @@ class Recorder final : public LayerObserver {
       if (layer.backward) layers_[i].backward.runs.reserve(runs);
       if (layer.recompute) layers_[i].recompute.runs.reserve(runs);
     }
+    if (!session.OnGpu()) return;
+    const size_t spans = 3 * layers_.size() + 2;  // of layers, and both passes
+    events_ = std::make_unique<EventTimes>(*session.context().queue(), 2 * spans);
+  }
+
+  void BeginIteration() {
+    if (events_ != nullptr) events_->Begin(HostTime());
+  }
+  void EndIteration() {
+    if (events_ != nullptr) events_->End();
   }
 
   void BeforeForward(size_t, const ForwardArgs&) override { layer_begin_ = Begin(); }
@@ -111,11 +175,15 @@ class Recorder final : public LayerObserver {
 
   struct Mark {
     HeapUse heap;
-    int64_t time = 0;
+    int64_t time = 0;  // on a GPU a mark
   };
   Mark Begin() const { return {.heap = Heap(), .time = Now()}; }
   void End(const Mark& begin, PassProfile* pass) const {
-    pass->runs.push_back({begin.time, Now()});
+    if (events_ != nullptr) {
+      events_->Add(pass, begin.time, Now());
+    } else {
+      pass->runs.push_back({begin.time, Now()});
+    }
     const HeapUse heap = Heap();
     pass->heap.allocations += heap.allocations - begin.heap.allocations;
     pass->heap.bytes += heap.bytes - begin.heap.bytes;
@@ -124,21 +192,16 @@ class Recorder final : public LayerObserver {
   std::vector<LayerProfile> TakeLayers() { return std::move(layers_); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   HeapUse Heap() const { return heap_use_ ? heap_use_() : HeapUse{}; }
-  // Work that a GPU has not done yet belongs to the layer that queued it.
-  int64_t Now() const {
-    if (session_.OnGpu()) session_.context().queue()->Synchronize();
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count();
-  }
+  int64_t HostTime() const { return Nanoseconds(Clock::now() - start_); }
+  int64_t Now() const { return events_ != nullptr ? events_->Mark() : HostTime(); }
 
-  const Session& session_;
   const Plan& plan_;
   const std::function<HeapUse()>& heap_use_;
   std::vector<LayerProfile> layers_;  // by layer of the plan
   Clock::time_point start_;
   Mark layer_begin_;
+  std::unique_ptr<EventTimes> events_;  // on a GPU
 };
 
 // The session has the observer while this lives, also when a layer throws.
@@ -185,14 +248,17 @@ void Time(Session* session, int64_t passes, Recorder* recorder, Profile* profile
   const Observed observed(session, recorder);
   const bool backward = session->plan().options.backward;
   for (int64_t i = 0; i < passes; ++i) {
+    recorder->BeginIteration();
     const Recorder::Mark forward_begin = recorder->Begin();
-    session->Forward();
+    session->QueueForward();
     recorder->End(forward_begin, &profile->forward);
-    if (!backward) continue;
-    session->ZeroLearnedGradients();
-    const Recorder::Mark backward_begin = recorder->Begin();
-    session->Backward();
-    recorder->End(backward_begin, &profile->backward);
+    if (backward) {
+      session->ZeroLearnedGradients();
+      const Recorder::Mark backward_begin = recorder->Begin();
+      session->Backward();
+      recorder->End(backward_begin, &profile->backward);
+    }
+    recorder->EndIteration();
   }
 }
 

@@ -8,6 +8,7 @@
 #include "core/strings.h"
 #include "runtime/naming_layer.h"
 #include "runtime/sample_names.h"
+#include "runtime/session_gpu.h"
 
 namespace crema {
 namespace {
@@ -55,6 +56,7 @@ Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weig
     step.state = layer.layer->MakeState(context_, layer.layer->param().phase());
     MakeKernelState(layer, &step);
   }
+  if (OnGpu()) PrepareGpu();
 }
 
 Tensor Session::ByteTensor(size_t bytes) const {
@@ -180,16 +182,25 @@ void Session::BindBackward(const PlannedLayer& layer, Step* step) {
 }
 
 double Session::Forward() {
+  QueueForward();
+  return Loss();
+}
+
+void Session::QueueForward() {
   context_.set_step(next_step_++);
-  double loss = 0;
+  if (OnGpu()) return LosingQueue(context_.queue(), [this] { ForwardOnGpu(); });
+  loss_ = 0;
   for (size_t i = 0; i < steps_.size(); ++i) {
-    const PlannedLayer& layer = plan_->layers[i];
-    Step& step = steps_[i];
-    if (step.forward_epoch != shape_epoch_) Refit(layer, &step);
-    if (layer.forward && !step.joined && !step.computed) RunForward(layer, &step);
-    loss += LossOf(layer);
+    ForwardLayer(i);
+    loss_ += LossOf(plan_->layers[i]);
   }
-  return loss;
+}
+
+void Session::ForwardLayer(size_t index) {
+  const PlannedLayer& layer = plan_->layers[index];
+  Step& step = steps_[index];
+  if (step.forward_epoch != shape_epoch_) Refit(layer, &step);
+  if (layer.forward && !step.joined && !step.computed) RunForward(layer, &step);
 }
 
 ForwardArgs Session::ForwardArgsOf(const PlannedLayer& layer, Step* step) {
@@ -234,9 +245,11 @@ void Session::RunForward(const PlannedLayer& layer, Step* step) {
     }
   }
   if (layer.joined) CopyInputsAway(layer, step);
+  if (step->transfer != nullptr) step->transfer->Next(step->forward_outputs);
   const ForwardArgs args = ForwardArgsOf(layer, step);
   const size_t index = IndexOf(layer);
   try {
+    const DeviceRange range(context_.queue(), layer.name().c_str());
     NamingLayer(layer, [&] {
       if (observer_ != nullptr) observer_->BeforeForward(index, args);
       if (step->kernel != nullptr && step->kernel->forward) {
@@ -245,7 +258,7 @@ void Session::RunForward(const PlannedLayer& layer, Step* step) {
         layer.layer->Forward(args);
       }
       TakeLent(index);
-      if (!step->staged.empty()) UploadStaged(layer, *step);
+      if (step->transfer != nullptr) SendStaged(layer, *step);
       if (observer_ != nullptr) observer_->AfterForward(index, args);
     });
   } catch (const Error& error) {
@@ -259,13 +272,7 @@ double Session::LossOf(const PlannedLayer& layer) const {
   for (int v : layer.outputs) {
     const PlannedValue& value = plan_->values[static_cast<size_t>(v)];
     if (value.loss_weight == 0) continue;
-    ConstTensorView data = DataOf(v);
-    Tensor copy;
-    if (OnGpu()) {
-      copy = Tensor(data.shape(), data.dtype());
-      Read(data, copy.view().raw());
-      data = copy.view();
-    }
+    const ConstTensorView data = DataOf(v);
     DispatchFloat(data.dtype(), [&]<typename T>(T) {
       double sum = 0;
       for (T element : data.span<T>()) sum += element;
@@ -277,23 +284,39 @@ double Session::LossOf(const PlannedLayer& layer) const {
 
 void Session::Backward() {
   CREMA_CHECK(plan_->options.backward);
-  for (size_t i = steps_.size(); i-- > 0;) {
-    const PlannedLayer& layer = plan_->layers[i];
-    if (!layer.backward) continue;
-    RunAgainFor(layer);
-    Step& step = steps_[i];
-    if (step.backward_epoch != shape_epoch_) {
-      BindBackward(layer, &step);
-      step.backward_epoch = shape_epoch_;
-    }
-    RunBackward(layer, step);
+  const auto all = [this] {
+    for (size_t i = steps_.size(); i-- > 0;) BackwardLayer(i);
+  };
+  if (!OnGpu()) return all();
+  LosingQueue(context_.queue(), [&] {
+    if (observer_ != nullptr) return all();
+    on_gpu_->backward.Run(context_.queue(), shape_epoch_, all);
+  });
+}
+
+void Session::BackwardLayer(size_t index) {
+  const PlannedLayer& layer = plan_->layers[index];
+  if (!layer.backward) return;
+  RunAgainFor(layer);
+  Step& step = steps_[index];
+  if (step.backward_epoch != shape_epoch_) {
+    BindBackward(layer, &step);
+    step.backward_epoch = shape_epoch_;
   }
+  RunBackward(layer, step);
 }
 
 void Session::RunBackward(const PlannedLayer& layer, const Step& step) {
+  const DeviceRange range(context_.queue(), layer.name().c_str());
   for (size_t s = 0; s < step.seeds.size(); ++s) {
-    const double seed = double{step.seed_values[s]} * loss_scale_;
-    FillWith(context_, step.seeds[s], static_cast<float>(seed));
+    const double* place = OnGpu() ? on_gpu_->scale_place : nullptr;
+    const TensorView& seed = step.seeds[s];
+    if (place != nullptr) {
+      context_.queue()->FillScaled(seed.dtype(), seed.count(), step.seed_values[s], place,
+                                   seed.raw());
+    } else {
+      FillWith(context_, seed, static_cast<float>(double{step.seed_values[s]} * loss_scale_));
+    }
   }
   if (layer.info.view || (layer.joined_images && step.joined)) return;
   auto* scratch = static_cast<std::byte*>(scratch_.view().raw());

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "graph/plan.h"
 #include "runtime/kept_pool.h"
 #include "runtime/layer_observer.h"
+#include "runtime/source_transfer.h"
 #include "runtime/weights.h"
 
 namespace crema {
@@ -26,6 +28,7 @@ class Session {
           ExecContext context);
   // The same, and layers of the TRAIN phase update their statistics (running means) in `weights`.
   Session(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weights, ExecContext context);
+  ~Session();
 
   // Gives an input of the net other extents from the next Forward on: at most as many elements as
   // it was planned with. Nothing is planned anew: layers behind it are asked for their shapes again
@@ -35,15 +38,23 @@ class Session {
 
   // Runs all layers. Returns the total loss: the sum over weighted values of weight * sum(value).
   double Forward();
+  // The same; on a GPU it returns when the work is queued, and its errors may come later.
+  void QueueForward();
+  // The loss of the last pass; on a GPU it waits for it.
+  double Loss() const;
+  // Where a GPU puts that loss, until the next pass. Null on the CPU.
+  const double* LossPlace() const;
   // Promises that nobody changes the weights any more: rows of the kernel lists may keep what they
   // make of them. Otherwise they make it anew in each pass.
-  void FixWeights() { weights_fixed_ = true; }
+  void FixWeights();
   // Uses what other sessions over the same weights have made of them, and lets others use what this
   // one has. Of use before the first pass, and behind it. Requires: all of them fixed them.
   void ShareKept(KeptPool* pool);
 
   // A factor on all losses that gradients of the next Backward start from, and so on these.
-  void set_loss_scale(double scale) { loss_scale_ = scale; }
+  void set_loss_scale(double scale);
+  // On a GPU: where that factor is from now on, of its memory.
+  void set_loss_scale_place(const double* scale);
   // Gradients of the last Forward. Learned gradients are added to. Requires a plan with backward.
   void Backward();
 
@@ -59,6 +70,8 @@ class Session {
 
   // By learned slot; slots that share have one gradient. Empty when none was planned.
   TensorView LearnedGradient(size_t slot) { return learned_gradients_[slot]; }
+  // All of them as they lie, with what fills up between them. Requires a plan of f32.
+  std::span<float> LearnedGradientMemory();
 
   // On a GPU all views above are of its memory, which the host cannot touch. These copy between a
   // view of the session and memory of the host of as many bytes, on any device, and wait.
@@ -83,8 +96,13 @@ class Session {
   uint64_t step() const { return next_step_; }
   void set_step(uint64_t step) { next_step_ = step; }
 
-  // Hears of each layer from the next pass on; must live until another is set. Null: nobody.
+  // Hears of each layer from the next pass on; must live until another is set. Null: nobody. While
+  // there is one, a GPU is given each layer by itself.
   void set_observer(LayerObserver* observer) { observer_ = observer; }
+
+  // Why passes are not queued as one (as CUDA graphs); empty: they are, from the third pass of the
+  // same extents on, or this is the CPU.
+  std::string WhyNoGraph() const;
 
   // The state of a layer (an index into the plan), such as its data reader; null when it has none.
   const LayerSessionState* state(size_t layer) const { return steps_[layer].state.get(); }
@@ -132,8 +150,8 @@ class Session {
     std::vector<float> seed_values;
     std::unique_ptr<LayerSessionState> state;
     std::unique_ptr<KernelState> kernel_state;
-    // Outputs of a source, which runs on the host, before they are copied to a GPU.
-    std::vector<Tensor> staged;
+    // Outputs of a source, which runs on the host, on their way to a GPU.
+    std::unique_ptr<SourceTransfer> transfer;
     Tensor inputs_away;  // copies of inputs that were placed in the output, for other extents
   };
 
@@ -178,7 +196,17 @@ class Session {
   Tensor ByteTensor(size_t bytes) const;
   bool IsSourceOfGpu(const PlannedLayer& layer) const;
   void Stage(Step* step) const;
-  void UploadStaged(const PlannedLayer& layer, const Step& step) const;
+  void SendStaged(const PlannedLayer& layer, const Step& step) const;
+  struct OnGpuState;  // session_gpu.h
+  void PrepareGpu();
+  void RefuseGraphs();
+  void ForwardOnGpu();
+  void ForwardLayer(size_t index);
+  void BackwardLayer(size_t index);
+  void BeginPassOnGpu();
+  bool HasLoss(const PlannedLayer& layer) const;
+  void AddLossOnGpu(const PlannedLayer& layer);
+  void ForgetGraphs();
   void SetShape(int value, const Shape& shape);
   void FindBorrowers();
   void TakeLent(size_t index);
@@ -216,6 +244,8 @@ class Session {
   uint64_t next_step_ = 0;
   bool weights_fixed_ = false;
   double loss_scale_ = 1;
+  double loss_ = 0;                     // of the last pass on the CPU
+  std::unique_ptr<OnGpuState> on_gpu_;  // null on the CPU
 };
 
 }  // namespace crema

@@ -60,25 +60,18 @@ bool Session::IsSourceOfGpu(const PlannedLayer& layer) const {
          layer.type->name != "Input";  // its memory is set from outside
 }
 
-// Extents may change in each pass; memory is only taken anew where it is too small.
+// Extents may change in each pass.
 void Session::Stage(Step* step) const {
-  step->staged.resize(step->forward_outputs.size());
-  for (size_t o = 0; o < step->staged.size(); ++o) {
-    TensorView& output = step->forward_outputs[o];
-    Tensor& staged = step->staged[o];
-    if (staged.view().empty() || staged.view().bytes() < output.bytes()) {
-      staged = Tensor(output.shape(), output.dtype());
-    }
-    output = {staged.view().raw(), output.shape(), output.dtype()};
-  }
+  if (step->transfer == nullptr) step->transfer = std::make_unique<SourceTransfer>(context_);
+  step->transfer->Reserve(step->forward_outputs);
 }
 
-void Session::UploadStaged(const PlannedLayer& layer, const Step& step) const {
-  for (size_t o = 0; o < step.staged.size(); ++o) {
-    const TensorView to =
-        ViewOf(plan_->values[static_cast<size_t>(layer.outputs[o])].data, SpecOf(layer.outputs[o]));
-    Upload(context_, to.raw(), step.forward_outputs[o].raw(), step.forward_outputs[o].bytes());
-  }
+void Session::SendStaged(const PlannedLayer& layer, const Step& step) const {
+  step.transfer->Send(step.forward_outputs, [&](size_t o) {
+    return ViewOf(plan_->values[static_cast<size_t>(layer.outputs[o])].data,
+                  SpecOf(layer.outputs[o]))
+        .raw();
+  });
 }
 
 }  // namespace crema

@@ -24,12 +24,19 @@ void Session::AllocateLearnedGradients() {
   }
 }
 
+std::span<float> Session::LearnedGradientMemory() {
+  CREMA_CHECK(plan_->options.dtype == DType::kF32);
+  const TensorView memory = gradient_memory_.view();
+  return {static_cast<float*>(memory.raw()), memory.bytes() / sizeof(float)};
+}
+
+// All at once: they lie one behind the other.
 void Session::ZeroLearnedGradients() {
-  for (size_t s = 0; s < learned_gradients_.size(); ++s) {
-    if (plan_->learned[s].owner == static_cast<int>(s) && !learned_gradients_[s].empty()) {
-      FillWith(context_, learned_gradients_[s], 0);
-    }
-  }
+  const TensorView all = gradient_memory_.view();
+  if (all.count() == 0) return;
+  if (!OnGpu()) return FillWith(context_, all, 0);
+  const auto floats = static_cast<int64_t>(all.bytes() / sizeof(float));
+  context_.queue()->Fill(DType::kF32, floats, 0, all.raw());
 }
 
 }  // namespace crema

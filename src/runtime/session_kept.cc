@@ -23,6 +23,7 @@ std::string KeyOf(const Plan& plan, const PlannedLayer& layer, const Kernel& row
 
 void Session::ShareKept(KeptPool* pool) {
   CREMA_CHECK(weights_fixed_);
+  ForgetGraphs();
   for (size_t i = 0; i < steps_.size(); ++i) {
     auto* state = dynamic_cast<SharesWeights*>(steps_[i].kernel_state.get());
     if (state != nullptr) pool->Share(KeyOf(*plan_, plan_->layers[i], *steps_[i].kernel), state);

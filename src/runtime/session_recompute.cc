@@ -41,6 +41,7 @@ void Session::RunAgain(const PlannedLayer& layer, Step* step) {
   args.outputs = step->again_outputs;
   args.saved = step->again_saved;
   args.statistics = {};  // updated once
+  const DeviceRange range(context_.queue(), layer.name().c_str());
   NamingLayer(layer, [&] {
     if (observer_ != nullptr) observer_->BeforeRecompute(IndexOf(layer), args);
     if (step->kernel != nullptr && step->kernel->forward) {

@@ -6,6 +6,7 @@
 #include "core/strings.h"
 #include "graph/passes/memory_formats.h"
 #include "graph/precision.h"
+#include "graph/tunes_engines.h"
 #include "runtime/naming_layer.h"
 #include "runtime/session.h"
 
@@ -20,6 +21,11 @@ InferContext ContextOf(const Plan& plan, const PlannedLayer& layer,
           .dtype = plan.options.dtype,
           .rank = plan.options.rank,
           .world = plan.options.world};
+}
+
+void GiveTimer(const PlanOptions& options, KernelState* state) {
+  auto* tunes = dynamic_cast<TunesEngines*>(state);
+  if (tunes != nullptr && !options.deterministic) tunes->UseTimer(options.row_timer);
 }
 
 // In the formats that its inputs and outputs have.
@@ -152,18 +158,18 @@ void Session::InferAgain(const PlannedLayer& layer, Step* step) {
 
 KernelQuery Session::QueryOf(const PlannedLayer& layer, const InferContext& context,
                              const LayerInfo& info) const {
-  return {
-      .layer = *layer.layer,
-      .context = context,
-      .info = info,
-      .threads = context_.threads(),
-      .backward = layer.backward,
-      .to_input = WantsInputGradient(layer),
-      .deterministic = plan_->options.deterministic,
-      .precision = PrecisionOf(*layer.layer, plan_->options),
-      .absorbed = layer.absorbed_layers,
-      .output_stride = OutputStrideOf(layer),
-      .siblings = IsMerged(layer) ? std::span(layer.siblings) : std::span<const SiblingLayer>()};
+  return {.layer = *layer.layer,
+          .context = context,
+          .info = info,
+          .threads = context_.threads(),
+          .backward = layer.backward,
+          .to_input = WantsInputGradient(layer),
+          .deterministic = plan_->options.deterministic,
+          .precision = PrecisionOf(*layer.layer, plan_->options),
+          .absorbed = layer.absorbed_layers,
+          .output_stride = OutputStrideOf(layer),
+          .siblings = IsMerged(layer) ? std::span(layer.siblings) : std::span<const SiblingLayer>(),
+          .gpu = plan_->options.device.ordinal};
 }
 
 // For the extents of now.
@@ -176,6 +182,7 @@ void Session::MakeKernelState(const PlannedLayer& layer, Step* step) {
   NamingLayer(layer, [&] {
     step->kernel_state = step->kernel->make_state(QueryOf(layer, context, *step->info));
   });
+  GiveTimer(plan_->options, step->kernel_state.get());
   // What libraries ask for need not be less on fewer threads.
   if (context_.threads() != plan_->options.threads) {
     BookScratch(layer, QueryOf(layer, context, *step->info), step);
@@ -194,6 +201,7 @@ void Session::ChooseKernelAgain(const PlannedLayer& layer, const KernelQuery& qu
   step->kernel_state = nullptr;
   if (layer.merged_into >= 0 && IsMerged(layer)) return;
   if (kernel != nullptr && kernel->make_state) step->kernel_state = kernel->make_state(query);
+  GiveTimer(plan_->options, step->kernel_state.get());
   BookScratch(layer, query, step);
 }
 

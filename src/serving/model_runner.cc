@@ -103,7 +103,7 @@ void ModelRunner::Run(RunningSession* running, std::span<const ConstTensorView> 
   for (size_t i = 0; i < inputs.size(); ++i) {
     session.Write(session.MutableData(model_->inputs()[i].name), inputs[i].raw());
   }
-  session.Forward();
+  session.QueueForward();  // reading the answers waits
   if (!std::exchange(running->shares, true)) session.ShareKept(&model_->parts().kept);
   for (const BlobInfo& output : model_->outputs()) {
     answers_.push_back(std::make_unique<HostView>(session, session.Data(output.name)));

@@ -38,7 +38,6 @@ void DeviceState::TakeAll() {
       session_->Write(history_[s][h], host_history_[s][h].raw());
     }
   }
-  slots_.clear();
   weights_changed_ = false;
   history_changed_ = false;
 }
@@ -51,38 +50,56 @@ void DeviceState::TakeAverage() {
 }
 
 void DeviceState::ReturnWeights() {
-  if (!std::exchange(weights_changed_, false)) return;
+  if (!weights_changed_) return;
   session_->ReturnWeights();
-  if (average_ == nullptr) return;
-  for (size_t s = 0; s < averages_.size(); ++s) {
+  for (size_t s = 0; average_ != nullptr && s < averages_.size(); ++s) {
     if (Owns(s)) session_->Read(averages_[s], average_->weights().blob(s).raw());
   }
+  weights_changed_ = false;  // not before: a GPU that is lost returns nothing
 }
 
 void DeviceState::ReturnHistory() {
-  if (!std::exchange(history_changed_, false)) return;
+  if (!history_changed_) return;
   for (size_t s = 0; s < history_.size(); ++s) {
     for (size_t h = 0; h < history_[s].size(); ++h) {
       session_->Read(history_[s][h], host_history_[s][h].raw());
     }
   }
+  history_changed_ = false;
 }
 
 void DeviceState::Update(const UpdateRule& rule, const UpdateArgs& args, double clip_norm,
-                         std::vector<size_t> slots) {
-  update_->Apply(rule, args, clip_norm);
-  slots_ = std::move(slots);
+                         int64_t growth_interval, const std::vector<size_t>& slots) {
+  LosingQueue(session_->context().queue(),
+              [&] { update_->Apply(rule, args, clip_norm, growth_interval); });
+  slots_ = slots;
   weights_changed_ = true;
   history_changed_ = true;
 }
 
-void DeviceState::MoveAverage() { update_->Average(averaged_, average_->step()); }
+void DeviceState::Begin(const ScaleState* scale) {
+  DeviceRun run;
+  if (scale != nullptr) {
+    run.scale = *scale;
+    session_->set_loss_scale_place(update_->ScalePlace());
+  }
+  update_->Begin(run);
+}
 
-int64_t DeviceState::TakeBrokenSlot() {
-  if (slots_.empty()) return -1;
-  const int64_t broken = update_->FindBroken();
-  const std::vector<size_t> slots = std::exchange(slots_, {});
-  return broken < 0 ? -1 : static_cast<int64_t>(slots[static_cast<size_t>(broken)]);
+void DeviceState::NotePass(int64_t pass) {
+  weights_changed_ = true;
+  LosingQueue(session_->context().queue(), [&] { update_->NoteLoss(session_->LossPlace(), pass); });
+}
+
+void DeviceState::MoveAverage() {
+  LosingQueue(session_->context().queue(), [&] { update_->Average(averaged_, average_->step()); });
+}
+
+std::vector<GradientReport> DeviceState::BrokenGradients() {
+  const std::vector<GradientReport> of_blobs = update_->BrokenGradients();
+  std::vector<GradientReport> reports(history_.size(), GradientReport{0, -1, 0, 0});
+  for (size_t b = 0; b < of_blobs.size(); ++b) reports.at(slots_.at(b)) = of_blobs[b];
+  return reports;
 }
 
 }  // namespace crema

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,16 +32,23 @@ class DeviceState {
   TensorView weights(size_t slot) const { return session_->LearnedBlob(slot); }
   std::span<const TensorView> history(size_t slot) const { return history_[slot]; }
 
-  // See DeviceUpdate::Apply; blob i of `args` is of learned slot slots[i].
+  // See DeviceUpdate::Apply; blob i of `args` is of learned slot slots[i], the same in each update.
   void Update(const UpdateRule& rule, const UpdateArgs& args, double clip_norm,
-              std::vector<size_t> slots);
-  // See DeviceUpdate.
-  bool HasFiniteGradients(const UpdateArgs& args) { return update_->HasFiniteGradients(args); }
+              int64_t growth_interval, const std::vector<size_t>& slots);
+  // See DeviceUpdate. Also for a loss scale, which the session then takes from there.
+  void Begin(const ScaleState* scale);
+  void EndIteration() { update_->EndIteration(); }
+  std::optional<DeviceRun> TakeOutcome(bool wait) { return update_->TakeOutcome(wait); }
   void MoveAverage();
-  // A pass has changed statistics.
-  void NotePass() { weights_changed_ = true; }
-  // The slot whose weights or history the last update made not finite; -1: none, or asked before.
-  int64_t TakeBrokenSlot();
+  // A pass that is of no iteration changes statistics.
+  void NoteStatistics() { weights_changed_ = true; }
+  // Pass `pass` of an iteration has been queued: it changes statistics, and has a loss.
+  void NotePass(int64_t pass);
+  // Weights were changed by another than Update.
+  void NoteChange() { weights_changed_ = true; }
+  // Of the update that ended a run: the slot of its blob `blob`, and its gradients by slot.
+  size_t SlotOf(int64_t blob) const { return slots_.at(static_cast<size_t>(blob)); }
+  std::vector<GradientReport> BrokenGradients();
 
  private:
   bool Owns(size_t slot) const;
@@ -53,7 +61,7 @@ class DeviceState {
   std::vector<std::vector<TensorView>> history_;  // by learned slot, as that of the host
   std::vector<TensorView> averages_;              // by learned slot, of those that own
   std::vector<AveragedBlob> averaged_;
-  std::vector<size_t> slots_;  // of an update that was not judged yet
+  std::vector<size_t> slots_;  // of the blobs of updates
   bool weights_changed_ = false;
   bool history_changed_ = false;
 };

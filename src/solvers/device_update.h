@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "core/exec_context.h"
 #include "core/tensor.h"
+#include "solvers/device_run.h"
 #include "solvers/update_rule.h"
 
 namespace crema {
@@ -25,16 +28,31 @@ class DeviceUpdate {
  public:
   virtual ~DeviceUpdate() = default;
 
-  // What UpdateRule::apply does with these arguments. Where `clip_norm` is 0 or more, gradients
-  // whose norm over all blobs is larger are scaled down to it first.
-  virtual void Apply(const UpdateRule& rule, const UpdateArgs& args, double clip_norm) = 0;
-  // Whether all gradients of these arguments are finite. Waits for the queue.
-  virtual bool HasFiniteGradients(const UpdateArgs& args) = 0;
-  // average += step * (weights - average).
+  // Begins or goes on with a run: what it says of scale and end holds from now on, and iterations
+  // that were not taken are forgotten. Waits.
+  virtual void Begin(const DeviceRun& run) = 0;
+  // Where the loss scale is; for Session::set_loss_scale_place.
+  virtual const double* ScalePlace() = 0;
+  // The loss of pass `pass` of the iteration is at `loss`. One that is not finite ends the run.
+  virtual void NoteLoss(const double* loss, int64_t pass) = 0;
+
+  // What UpdateRule::apply does with these arguments, if the run has not ended. Where `clip_norm`
+  // is 0 or more, gradients whose norm over all blobs is larger are scaled down to it first. Both
+  // `clip_norm` and args.gradient_scale are those of gradients without a loss scale. A weight or
+  // history that is not finite then ends the run. Where `growth_interval` is above 0, the loss
+  // scale is judged first, and gradients that are not finite change nothing but that.
+  virtual void Apply(const UpdateRule& rule, const UpdateArgs& args, double clip_norm,
+                     int64_t growth_interval) = 0;
+  // average += step * (weights - average), where the last Apply changed weights.
   virtual void Average(std::span<const AveragedBlob> blobs, float step) = 0;
-  // What UpdateRule::apply returns, of the last Apply: the first blob that then held a weight or
-  // history that is not finite; -1: none, or there was no Apply. Waits for the queue.
-  virtual int64_t FindBroken() = 0;
+  // Ends an iteration, of which TakeOutcome tells when the GPU has come there.
+  virtual void EndIteration() = 0;
+  // Of iterations that were ended and not taken, the first, if the GPU has ended it, too; with
+  // `wait` it waits for that. At most kMostAhead may be there when another is begun.
+  virtual std::optional<DeviceRun> TakeOutcome(bool wait) = 0;
+  static constexpr size_t kMostAhead = 8;
+  // Of a run that ended by kUpdate: the gradients of that update, by blob. Waits.
+  virtual std::vector<GradientReport> BrokenGradients() = 0;
 };
 
 using DeviceUpdateMaker = std::function<std::unique_ptr<DeviceUpdate>(const ExecContext&)>;

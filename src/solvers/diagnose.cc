@@ -265,11 +265,17 @@ bool IsHandedOver(const PlannedLayer& layer) {
 }
 
 // The plan of the net with every blob kept, where such layers do not run.
-std::shared_ptr<const Plan> PlanToLookAt(const NetOfRun& net, const Registry& registry,
-                                         int threads) {
+// `like` is the plan of the run, which says whose share of the data it is.
+std::shared_ptr<const Plan> PlanToLookAt(const NetOfRun& net, const Registry& registry, int threads,
+                                         const Plan& like) {
   std::vector<Problem> warnings;
-  const auto plan = MakePlan(net.file.net, net.file.source, net.state, registry,
-                             {.threads = threads, .backward = false, .optimize = false}, &warnings);
+  const PlanOptions options{.threads = threads,
+                            .backward = false,
+                            .optimize = false,
+                            .rank = like.options.rank,
+                            .world = like.options.world};
+  const auto plan =
+      MakePlan(net.file.net, net.file.source, net.state, registry, options, &warnings);
   auto changed = std::make_shared<Plan>(*plan);
   for (PlannedLayer& layer : changed->layers) {
     if (IsHandedOver(layer)) layer.forward = false;
@@ -294,11 +300,20 @@ Finding Replay(const NetOfRun& net, const Registry& registry, const Session& ses
                const Weights& weights, const PassMark& mark, int64_t iteration) {
   const int threads = session.OnGpu() ? AvailableProcessors() : session.context().threads();
   const uint64_t seed = session.context().seed();
-  const auto plan = PlanToLookAt(net, registry, threads);
+  const auto plan = PlanToLookAt(net, registry, threads, session.plan());
   const std::shared_ptr<const Weights> shared = Weights::ShareWith(*plan, weights, seed);
   Session again(plan, shared, ExecContext(threads, seed));
-  const Inquiry inquiry({again, session}, *shared, iteration);
-  if (auto finding = inquiry.FindWeights()) return *std::move(finding);  // it may not run
+  // A session that has run on since has other samples.
+  const bool there = session.step() == mark.step() + 1;
+  const Session& named = there ? session : again;
+  const Inquiry inquiry({again, named}, *shared, iteration);
+  const auto with_samples = [&](Finding finding) {
+    if (finding.text.find(", in sample") == std::string::npos) finding.samples = TellBatch(named);
+    return finding;
+  };
+  if (auto finding = inquiry.FindWeights()) {  // it may not run
+    return there ? with_samples(*std::move(finding)) : *std::move(finding);
+  }
   CopyHandedOver(session, &again);
   again.set_step(mark.step());
   again.RestoreState("train", mark.readers());
@@ -309,7 +324,7 @@ Finding Replay(const NetOfRun& net, const Registry& registry, const Session& ses
         "", StrCat("The same batch run again gives a loss of ", loss,
                    ", so the values were at the edge of what numbers can hold; ", kLowerRate)};
   }
-  return *std::move(finding);
+  return with_samples(*std::move(finding));
 }
 
 }  // namespace
@@ -325,9 +340,7 @@ std::string TellNumber(double value) { return std::isnan(value) ? "nan" : StrCat
 BrokenPass DiagnosePass(const NetOfRun& net, const Registry& registry, const Session& session,
                         const Weights& weights, const PassMark& mark, int64_t iteration) {
   try {
-    Finding finding = Replay(net, registry, session, weights, mark, iteration);
-    if (finding.text.find(", in sample") == std::string::npos) finding.samples = TellBatch(session);
-    return finding;
+    return Replay(net, registry, session, weights, mark, iteration);
   } catch (const std::exception& error) {
     return {.layer = {},
             .text = StrCat("The batch cannot be run again to see more (", error.what(), "); ",
@@ -345,24 +358,34 @@ Error DiagnoseDivergence(const NetOfRun& net, const Registry& registry, const Se
 
 Error DiagnoseUpdate(Session& session, size_t slot, const DivergedRun& run) {
   const Plan& plan = session.plan();
+  std::vector<GradientReport> reports(plan.learned.size(), GradientReport{0, -1, 0, 0});
+  for (size_t s = 0; s < reports.size(); ++s) {
+    const TensorView gradient = session.LearnedGradient(s);
+    if (plan.learned[s].owner != static_cast<int>(s) || gradient.empty()) continue;
+    const Extremes extremes = Look(*HostView(session, gradient));
+    reports[s] = {extremes.broken, -1, extremes.first, extremes.largest};
+  }
+  return DiagnoseUpdate(plan, reports, slot, run);
+}
+
+Error DiagnoseUpdate(const Plan& plan, const std::vector<GradientReport>& reports, size_t slot,
+                     const DivergedRun& run) {
   const LearnedSlot& broken = plan.learned[slot];
   const std::string what = StrCat("the update gave values of ", BlobName(broken), " of \"",
                                   LayerOf(plan, broken).name(), "\" that are not finite");
   double largest = 0;
-  for (size_t s = plan.learned.size(); s-- > 0;) {
+  for (size_t s = reports.size(); s-- > 0;) {
     const LearnedSlot& at = plan.learned[s];
-    const TensorView gradient = session.LearnedGradient(s);
-    if (at.owner != static_cast<int>(s) || gradient.empty()) continue;
-    const Extremes extremes = Look(*HostView(session, gradient));
-    if (extremes.broken > 0) {
+    const GradientReport& report = reports[s];
+    if (report.broken > 0) {
       return MakeError(
           run, what,
           {LayerOf(plan, at).name(),
            StrCat("The gradient is at fault: that of ", BlobName(at), " holds ",
-                  TellBroken(extremes, gradient.count()),
+                  TellBroken({report.broken, report.first, report.largest}, at.shape.count()),
                   ", and it is the first on the way back from the loss; ", kLowerRate)});
     }
-    largest = std::max(largest, extremes.largest);
+    largest = std::max(largest, report.largest);
   }
   return MakeError(
       run, what,

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "crema.pb.h"
 #include "graph/registry.h"
 #include "runtime/session.h"
 #include "runtime/weights.h"
+#include "solvers/device_run.h"
 #include "solvers/solver_config.h"
 
 namespace crema {
@@ -62,8 +64,11 @@ Error DiagnoseDivergence(const NetOfRun& net, const Registry& registry, const Se
                          const DivergedRun& run);
 
 // The error of a run where the update of learned slot `slot` gave values that are not finite.
-// Looks at the gradients of the session in the order of backward and names the first layer whose
-// gradient is not finite; where all are finite, the step was too large.
+// Looks at the gradients in the order of backward and names the first layer whose gradient is not
+// finite; where all are finite, the step was too large. The gradients are those of the session, or
+// what `reports` says of them, by learned slot.
 Error DiagnoseUpdate(Session& session, size_t slot, const DivergedRun& run);
+Error DiagnoseUpdate(const Plan& plan, const std::vector<GradientReport>& reports, size_t slot,
+                     const DivergedRun& run);
 
 }  // namespace crema

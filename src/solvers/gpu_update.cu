@@ -1,5 +1,8 @@
 // One update of all learned blobs in a few launches, whatever their number; see gpu_update.h.
 #include <algorithm>
+#include <cstring>
+#include <functional>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -7,7 +10,9 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "runtime/kept_work.h"
 #include "solvers/gpu_update.h"
+#include "solvers/host_ring.h"
 #include "solvers/update_kernels.cuh"
 
 namespace crema {
@@ -24,20 +29,22 @@ struct Grouping {
   std::vector<RateAndDecay> groups;
   std::vector<size_t> example;  // a blob of each
   std::vector<int32_t> of_blob;
-};
 
-Grouping GroupBlobs(std::span<const BlobUpdate> blobs) {
-  Grouping grouping;
-  for (size_t b = 0; b < blobs.size(); ++b) {
-    const RateAndDecay wanted{blobs[b].rate, blobs[b].decay};
-    const auto found = std::ranges::find(grouping.groups, wanted);
-    grouping.of_blob.push_back(static_cast<int32_t>(found - grouping.groups.begin()));
-    if (found != grouping.groups.end()) continue;
-    grouping.groups.push_back(wanted);
-    grouping.example.push_back(b);
+  // Takes no memory where there are as many as before.
+  void Set(std::span<const BlobUpdate> blobs) {
+    groups.clear();
+    example.clear();
+    of_blob.clear();
+    for (size_t b = 0; b < blobs.size(); ++b) {
+      const RateAndDecay wanted{blobs[b].rate, blobs[b].decay};
+      const auto found = std::ranges::find(groups, wanted);
+      of_blob.push_back(static_cast<int32_t>(found - groups.begin()));
+      if (found != groups.end()) continue;
+      groups.push_back(wanted);
+      example.push_back(b);
+    }
   }
-  return grouping;
-}
+};
 
 template <typename Step>
 Step MakeStep(const UpdateArgs& args, const BlobUpdate& blob) {
@@ -63,112 +70,222 @@ StepGroups<Step> StepsOf(const UpdateArgs& args, const Grouping& grouping, size_
   (std::make_index_sequence<kMost>());
 }
 
-// What an update is made of once its tables are on the GPU.
+// What an update is made of once its tables and steps are on the GPU. Launches may be kept: they
+// depend on nothing else.
 struct Launch {
   const CudaQueue& queue;
-  const UpdateArgs& args;
-  const Grouping& grouping;
+  size_t groups;
+  const std::byte* steps;
   const UpdatePlaces& places;
   const GradientChange& change;
+  double trust;
 };
 
 template <typename Step>
-void UpdateBySteps(const Launch& l) {
-  for (size_t g = 0; g < l.grouping.groups.size(); g += StepGroups<Step>::kMost) {
-    UpdateWeights(l.queue, l.places, StepsOf<Step>(l.args, l.grouping, g), l.change, false);
+constexpr size_t kGroupsALaunch = StepGroups<Step>::kMost;
+
+// The steps of all launches, one behind the other.
+template <typename Step>
+size_t StepBytes(size_t groups) {
+  return (groups + kGroupsALaunch<Step> - 1) / kGroupsALaunch<Step> * sizeof(StepGroups<Step>);
+}
+
+template <typename Step>
+void WriteSteps(const UpdateArgs& args, const Grouping& grouping, std::byte* to) {
+  static_assert(std::is_trivially_copyable_v<StepGroups<Step>>);
+  for (size_t g = 0; g < grouping.groups.size(); g += kGroupsALaunch<Step>) {
+    const StepGroups<Step> steps = StepsOf<Step>(args, grouping, g);
+    std::memcpy(to, &steps, sizeof(steps));
+    to += sizeof(steps);
   }
+}
+
+// body(steps) for each launch.
+template <typename Step, typename Body>
+void ForLaunches(const Launch& l, const Body& body) {
+  const auto* steps = reinterpret_cast<const StepGroups<Step>*>(l.steps);
+  for (size_t g = 0; g < l.groups; g += kGroupsALaunch<Step>) body(steps++);
+}
+
+template <typename Step>
+void UpdateBySteps(const Launch& l) {
+  ForLaunches<Step>(l, [&](const StepGroups<Step>* steps) {
+    UpdateWeights(l.queue, l.places, steps, l.change, false);
+  });
 }
 
 void UpdateByLars(const Launch& l) {
-  const double trust = l.args.param.trust_coefficient();
-  for (size_t g = 0; g < l.grouping.groups.size(); g += StepGroups<LarsStep<float>>::kMost) {
-    const auto steps = StepsOf<LarsStep<float>>(l.args, l.grouping, g);
-    FindLarsRatios(l.queue, l.places, steps, l.change, trust);
+  using Step = LarsStep<float>;
+  ForLaunches<Step>(l, [&](const StepGroups<Step>* steps) {
+    FindLarsRatios(l.queue, l.places, steps, l.change, l.trust);
     UpdateWeights(l.queue, l.places, steps, l.change, true);
-  }
+  });
 }
 
+// Behind its steps there are its moments.
+size_t LambBytes(size_t groups) {
+  return StepBytes<LambStep<float>>(groups) + sizeof(Moments<float>);
+}
+void WriteLamb(const UpdateArgs& args, const Grouping& grouping, std::byte* to) {
+  WriteSteps<LambStep<float>>(args, grouping, to);
+  const Moments<float> moments(args);
+  std::memcpy(to + StepBytes<LambStep<float>>(grouping.groups.size()), &moments, sizeof(moments));
+}
 void UpdateByLamb(const Launch& l) {
-  for (size_t g = 0; g < l.grouping.groups.size(); g += StepGroups<LambStep<float>>::kMost) {
-    const auto steps = StepsOf<LambStep<float>>(l.args, l.grouping, g);
-    FindLambRatios(l.queue, l.places, steps, l.change, Moments<float>(l.args));
+  using Step = LambStep<float>;
+  const auto* moments =
+      reinterpret_cast<const Moments<float>*>(l.steps + StepBytes<Step>(l.groups));
+  ForLaunches<Step>(l, [&](const StepGroups<Step>* steps) {
+    FindLambRatios(l.queue, l.places, steps, l.change, moments);
     UpdateWeights(l.queue, l.places, steps, l.change, true);
-  }
+  });
 }
 
-using Updater = void (*)(const Launch&);
+struct Updater {
+  std::string_view rule;
+  size_t (*bytes)(size_t groups);
+  void (*write)(const UpdateArgs& args, const Grouping& grouping, std::byte* to);
+  void (*launch)(const Launch&);
+};
 
-Updater FindUpdater(std::string_view rule) {
-  static constexpr std::pair<std::string_view, Updater> kUpdaters[] = {
-      {"SGD", UpdateBySteps<SgdStep<float>>},
-      {"Nesterov", UpdateBySteps<NesterovStep<float>>},
-      {"AdaGrad", UpdateBySteps<AdaGradStep<float>>},
-      {"RMSProp", UpdateBySteps<RmsPropStep<float>>},
-      {"AdaDelta", UpdateBySteps<AdaDeltaStep<float>>},
-      {"Adam", UpdateBySteps<AdamStep<float>>},
-      {"AdamW", UpdateBySteps<AdamWStep<float>>},
-      {"LARS", UpdateByLars},
-      {"LAMB", UpdateByLamb},
-      {"Lion", UpdateBySteps<LionStep<float>>}};
-  for (const auto& [name, updater] : kUpdaters) {
-    if (name == rule) return updater;
-  }
+template <typename Step>
+constexpr Updater BySteps(std::string_view rule) {
+  return {rule, StepBytes<Step>, WriteSteps<Step>, UpdateBySteps<Step>};
+}
+
+const Updater& FindUpdater(std::string_view rule) {
+  static constexpr Updater kUpdaters[] = {
+      BySteps<SgdStep<float>>("SGD"),
+      BySteps<NesterovStep<float>>("Nesterov"),
+      BySteps<AdaGradStep<float>>("AdaGrad"),
+      BySteps<RmsPropStep<float>>("RMSProp"),
+      BySteps<AdaDeltaStep<float>>("AdaDelta"),
+      BySteps<AdamStep<float>>("Adam"),
+      BySteps<AdamWStep<float>>("AdamW"),
+      {"LARS", StepBytes<LarsStep<float>>, WriteSteps<LarsStep<float>>, UpdateByLars},
+      {"LAMB", LambBytes, WriteLamb, UpdateByLamb},
+      BySteps<LionStep<float>>("Lion")};
+  const auto* found = std::ranges::find(kUpdaters, rule, &Updater::rule);
+  if (found != std::end(kUpdaters)) return *found;
   Fail(ErrorCode::kUnsupported, StrCat("solver type '", rule, "' does not run on a GPU"));
 }
 
+// What launches of an update that were kept depend on.
+struct UpdateKey {
+  const Updater* updater = nullptr;
+  size_t groups = 0;
+  double scale = 0, clip_norm = 0, limit = 0, trust = 0;
+  int64_t growth_interval = 0;
+  bool l1 = false;
+  friend bool operator==(const UpdateKey&, const UpdateKey&) = default;
+};
+
 class GpuUpdate final : public DeviceUpdate {
  public:
-  explicit GpuUpdate(const ExecContext& context) : context_(context) {}
+  explicit GpuUpdate(const ExecContext& context);
 
-  void Apply(const UpdateRule& rule, const UpdateArgs& args, double clip_norm) override;
-  bool HasFiniteGradients(const UpdateArgs& args) override;
+  void Begin(const DeviceRun& run) override;
+  const double* ScalePlace() override { return &run_.rows()->scale.scale; }
+  void NoteLoss(const double* loss, int64_t pass) override;
+  void Apply(const UpdateRule& rule, const UpdateArgs& args, double clip_norm,
+             int64_t growth_interval) override;
   void Average(std::span<const AveragedBlob> blobs, float step) override;
-  int64_t FindBroken() override;
+  void EndIteration() override;
+  std::optional<DeviceRun> TakeOutcome(bool wait) override;
+  std::vector<GradientReport> BrokenGradients() override;
 
  private:
-  void SetTables(const UpdateArgs& args, const Grouping& grouping);
+  void SetTables(const UpdateArgs& args);
+  void SendSteps(const Updater& updater, const UpdateArgs& args);
   UpdatePlaces Places();
 
   const ExecContext& context_;
+  DeviceQueue& queue_;
   DeviceTable<UpdatedBlob> blobs_;
   DeviceTable<UpdateChunk> chunks_;
   DeviceRows<SumPair> sums_;
   DeviceRows<double> ratios_;
   DeviceRows<float> scale_;
   DeviceRows<int32_t> broken_;
-  DeviceRows<int64_t> first_broken_;
-  bool applied_ = false;
+  DeviceRows<GradientReport> reports_;
+  DeviceRows<DeviceRun> run_;
+  Grouping grouping_;
+  std::vector<UpdatedBlob> rows_;
+  HostRing<DeviceRun> outcomes_;
+  HostRing<std::byte> steps_;
+  DeviceRows<std::byte> steps_there_;
+  size_t step_bytes_ = 0;
+  KeptWork kept_;
+  UpdateKey key_;
+  uint64_t version_ = 0;  // of what kept launches depend on
 
   DeviceTable<AverageRow> averages_;
   DeviceTable<UpdateChunk> average_chunks_;
+  std::vector<AverageRow> average_rows_;
 };
 
-void GpuUpdate::SetTables(const UpdateArgs& args, const Grouping& grouping) {
-  const auto chunks =
-      ChunksOf(args.blobs.size(), [&](size_t b) { return args.blobs[b].weights.count(); });
-  std::vector<UpdatedBlob> rows;
+GpuUpdate::GpuUpdate(const ExecContext& context)
+    : context_(context),
+      queue_(*context.queue()),
+      outcomes_(queue_, kMostAhead),
+      steps_(queue_, kMostAhead) {
+  run_.Allocate(context_, 1);
+  scale_.Allocate(context_, 1);
+  outcomes_.Reserve(1);
+  Begin({});
+}
+
+void GpuUpdate::Begin(const DeviceRun& run) {
+  Upload(context_, run_.rows(), &run, sizeof(run));
+  outcomes_.Clear();
+}
+
+void GpuUpdate::NoteLoss(const double* loss, int64_t pass) {
+  NotePassLoss(BoundQueue(context_), run_.rows(), loss, pass);
+}
+
+// Chunks follow from the counts of elements, and so are made anew only where these have changed.
+void GpuUpdate::SetTables(const UpdateArgs& args) {
+  rows_.clear();
   for (size_t b = 0; b < args.blobs.size(); ++b) {
     const BlobUpdate& blob = args.blobs[b];
-    UpdatedBlob row{.weights = blob.weights.data<float>(),
-                    .gradient = blob.gradient.empty() ? nullptr : blob.gradient.data<float>(),
-                    .history = {},
-                    .first_chunk = rows.empty() ? 0 : rows.back().first_chunk + rows.back().chunks,
-                    .chunks = static_cast<int32_t>((blob.weights.count() + kChunkElements - 1) /
-                                                   kChunkElements),
-                    .group = grouping.of_blob[b]};
+    UpdatedBlob row{
+        .weights = blob.weights.data<float>(),
+        .gradient = blob.gradient.empty() ? nullptr : blob.gradient.data<float>(),
+        .history = {},
+        .count = blob.weights.count(),
+        .first_chunk = rows_.empty() ? 0 : rows_.back().first_chunk + rows_.back().chunks,
+        .chunks =
+            static_cast<int32_t>((blob.weights.count() + kChunkElements - 1) / kChunkElements),
+        .group = grouping_.of_blob[b]};
     for (size_t h = 0; h < blob.history.size(); ++h) {
       row.history[h] = blob.history[h].data<float>();
     }
-    rows.push_back(row);
+    rows_.push_back(row);
   }
-  const bool other_blobs = blobs_.Set(context_, rows);
-  const bool other_chunks = chunks_.Set(context_, chunks);
-  if (!other_blobs && !other_chunks) return;
+  if (!blobs_.Set(context_, rows_)) return;
+  ++version_;
+  const auto chunks = ChunksOf(rows_.size(), [&](size_t b) { return rows_[b].count; });
+  chunks_.Set(context_, chunks);
   sums_.Allocate(context_, chunks.size());
   broken_.Allocate(context_, chunks.size());
-  ratios_.Allocate(context_, rows.size());
-  scale_.Allocate(context_, 1);
-  first_broken_.Allocate(context_, 1);
+  ratios_.Allocate(context_, rows_.size());
+  reports_.Allocate(context_, rows_.size());
+}
+
+void GpuUpdate::SendSteps(const Updater& updater, const UpdateArgs& args) {
+  const size_t bytes = updater.bytes(grouping_.groups.size());
+  if (bytes > step_bytes_) {
+    ++version_;
+    step_bytes_ = bytes;
+    steps_.Reserve(bytes);
+    steps_there_.Allocate(context_, bytes);
+  }
+  std::byte* host = steps_.Next();
+  updater.write(args, grouping_, host);
+  queue_.UploadLater(Lane::kCompute, steps_there_.rows(), host, bytes);
+  steps_.Record();
+  steps_.Drop();  // nobody reads it but the GPU
 }
 
 UpdatePlaces GpuUpdate::Places() {
@@ -180,53 +297,68 @@ UpdatePlaces GpuUpdate::Places() {
           .ratios = ratios_.rows(),
           .scale = scale_.rows(),
           .broken = broken_.rows(),
-          .first_broken = first_broken_.rows()};
+          .reports = reports_.rows(),
+          .run = run_.rows()};
 }
 
-void GpuUpdate::Apply(const UpdateRule& rule, const UpdateArgs& args, double clip_norm) {
-  const Updater updater = FindUpdater(rule.name);
+void GpuUpdate::Apply(const UpdateRule& rule, const UpdateArgs& args, double clip_norm,
+                      int64_t growth_interval) {
+  const Updater& updater = FindUpdater(rule.name);
   if (args.blobs.empty()) return;
   const CudaQueue& queue = BoundQueue(context_);
-  const Grouping grouping = GroupBlobs(args.blobs);
-  SetTables(args, grouping);
-  const UpdatePlaces places = Places();
-  const bool clips = clip_norm >= 0;
-  if (clips) ScaleByNorm(queue, places, args.gradient_scale, clip_norm);
-  const GradientChange change{.scale = static_cast<float>(args.gradient_scale),
-                              .device_scale = clips ? places.scale : nullptr,
-                              .limit = static_cast<float>(args.gradient_limit),
-                              .l1 = args.regularization == Regularization::kL1};
-  updater({queue, args, grouping, places, change});
-  FindFirstBroken(queue, places);
-  applied_ = true;
-}
-
-bool GpuUpdate::HasFiniteGradients(const UpdateArgs& args) {
-  if (args.blobs.empty()) return true;
-  SetTables(args, GroupBlobs(args.blobs));
-  JudgeGradients(BoundQueue(context_), Places());
-  float finite = 0;
-  Download(context_, &finite, scale_.rows(), sizeof(finite));
-  return finite != 0;
+  grouping_.Set(args.blobs);
+  SetTables(args);
+  SendSteps(updater, args);
+  const UpdateKey key{.updater = &updater,
+                      .groups = grouping_.groups.size(),
+                      .scale = args.gradient_scale,
+                      .clip_norm = clip_norm,
+                      .limit = args.gradient_limit,
+                      .trust = args.param.trust_coefficient(),
+                      .growth_interval = growth_interval,
+                      .l1 = args.regularization == Regularization::kL1};
+  if (!(key == key_)) ++version_;
+  key_ = key;
+  const auto launch = [&] {
+    const UpdatePlaces places = Places();
+    const GradientChange change{
+        .scale = places.scale, .limit = static_cast<float>(key.limit), .l1 = key.l1};
+    BeginUpdate(queue, places, {key.scale, key.clip_norm, key.growth_interval});
+    updater.launch({queue, key.groups, steps_there_.rows(), places, change, key.trust});
+    JudgeWeights(queue, places);
+  };
+  kept_.Run(&queue_, version_, std::ref(launch));
 }
 
 void GpuUpdate::Average(std::span<const AveragedBlob> blobs, float step) {
-  std::vector<AverageRow> rows;
+  average_rows_.clear();
   for (const AveragedBlob& blob : blobs) {
-    rows.push_back({blob.average.data<float>(), blob.weights.data<float>(), blob.copied ? 1 : 0});
+    average_rows_.push_back(
+        {blob.average.data<float>(), blob.weights.data<float>(), blob.copied ? 1 : 0});
   }
   const CudaQueue& queue = BoundQueue(context_);
-  averages_.Set(context_, rows);
-  average_chunks_.Set(context_,
-                      ChunksOf(blobs.size(), [&](size_t b) { return blobs[b].weights.count(); }));
-  MoveAverages(queue, averages_.rows(), average_chunks_.rows(), average_chunks_.count(), step);
+  if (averages_.Set(context_, average_rows_)) {
+    average_chunks_.Set(context_,
+                        ChunksOf(blobs.size(), [&](size_t b) { return blobs[b].weights.count(); }));
+  }
+  MoveAverages(queue, run_.rows(), averages_.rows(), average_chunks_.rows(),
+               average_chunks_.count(), step);
 }
 
-int64_t GpuUpdate::FindBroken() {
-  if (!applied_) return -1;
-  int64_t blob = -1;
-  Download(context_, &blob, first_broken_.rows(), sizeof(blob));
-  return blob;
+void GpuUpdate::EndIteration() {
+  queue_.DownloadLater(outcomes_.Next(), run_.rows(), sizeof(DeviceRun));
+  outcomes_.Record();
+}
+
+std::optional<DeviceRun> GpuUpdate::TakeOutcome(bool wait) {
+  const DeviceRun* outcome = outcomes_.Take(wait);
+  return outcome == nullptr ? std::nullopt : std::optional(*outcome);
+}
+
+std::vector<GradientReport> GpuUpdate::BrokenGradients() {
+  std::vector<GradientReport> reports(rows_.size());
+  Download(context_, reports.data(), reports_.rows(), reports.size() * sizeof(GradientReport));
+  return reports;
 }
 
 }  // namespace

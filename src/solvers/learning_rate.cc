@@ -44,7 +44,7 @@ bool LearningRate::IsRising(int64_t iteration) const {
 
 // In single precision, in the order of SSD's solver, so that it drops where SSD drops.
 bool LearningRate::ObserveLoss(int64_t iteration, double smoothed_loss) {
-  if (param_.lr_policy() != "plateau" || wants_metric() || IsRising(iteration)) return false;
+  if (!FollowsLoss() || IsRising(iteration)) return false;
   const auto loss = static_cast<float>(smoothed_loss);
   if (loss < minimum_loss_) {
     minimum_loss_ = loss;

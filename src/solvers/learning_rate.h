@@ -35,6 +35,8 @@ class LearningRate {
   // `plateau` with plateau_winsize: the smoothed training loss of this iteration. True: the rate
   // drops from this iteration on. Other policies do not look at it.
   bool ObserveLoss(int64_t iteration, double smoothed_loss);
+  // Whether it does so at all.
+  bool FollowsLoss() const { return param_.lr_policy() == "plateau" && !wants_metric(); }
 
   // `plateau` on a test: BindTests must be called before the first round of tests and before
   // Restore, ObserveTests after each round.

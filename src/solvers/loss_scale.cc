@@ -9,10 +9,9 @@
 namespace crema {
 namespace {
 
-constexpr double kLargest = 1 << 24;
-constexpr double kSmallest = 1.0 / 1024;
-
-bool IsScale(double scale) { return scale >= kSmallest && scale <= kLargest; }
+bool IsScale(double scale) {
+  return scale >= ScaleState::kSmallest && scale <= ScaleState::kLargest;
+}
 
 bool LearnsByItself(const PlannedLayer& layer) {
   return layer.backward && std::ranges::any_of(layer.type->samples, [](const LayerSample& sample) {
@@ -23,29 +22,17 @@ bool LearnsByItself(const PlannedLayer& layer) {
 }  // namespace
 
 LossScale::LossScale(const LossScaleParameter& param)
-    : growth_interval_(param.growth_interval()), scale_(param.initial()) {}
+    : growth_interval_(param.growth_interval()), state_{.scale = param.initial()} {}
 
-bool LossScale::Judge(bool finite) {
-  if (!finite) {
-    scale_ /= 2;
-    good_ = 0;
-    ++skipped_;
-    return false;
-  }
-  if (++good_ >= growth_interval_) {
-    if (scale_ * 2 <= kLargest) scale_ *= 2;
-    good_ = 0;
-  }
-  return true;
-}
+bool LossScale::Judge(bool finite) { return state_.Judge(finite, growth_interval_); }
 
-bool LossScale::IsSpent() const { return scale_ < kSmallest; }
+bool LossScale::IsSpent() const { return state_.IsSpent(); }
 
 void LossScale::Save(SolverState* state) const {
   LossScaleState* saved = state->mutable_loss_scale();
-  saved->set_scale(scale_);
-  saved->set_good_updates(good_);
-  saved->set_skipped_updates(skipped_);
+  saved->set_scale(state_.scale);
+  saved->set_good_updates(static_cast<int>(state_.good));
+  saved->set_skipped_updates(state_.skipped);
 }
 
 void LossScale::Restore(const SolverState& state, const std::string& path) {
@@ -55,9 +42,8 @@ void LossScale::Restore(const SolverState& state, const std::string& path) {
     Fail(ErrorCode::kDataLoss, StrCat("the state is damaged: loss_scale ", saved.scale()),
          {.file = path});
   }
-  scale_ = saved.scale();
-  good_ = saved.good_updates();
-  skipped_ = saved.skipped_updates();
+  state_ = {
+      .scale = saved.scale(), .good = saved.good_updates(), .skipped = saved.skipped_updates()};
 }
 
 std::vector<Problem> CheckLossScale(const SolverParameter& param) {

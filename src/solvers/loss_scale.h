@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "crema.pb.h"
 #include "graph/plan.h"
+#include "solvers/device_run.h"
 
 namespace crema {
 
@@ -20,8 +21,12 @@ class LossScale {
   // Requires: CheckLossScale has nothing to say.
   explicit LossScale(const LossScaleParameter& param);
 
-  double scale() const { return scale_; }
-  int64_t skipped() const { return skipped_; }  // updates, in the whole run
+  double scale() const { return state_.scale; }
+  int64_t skipped() const { return state_.skipped; }  // updates, in the whole run
+  int64_t growth_interval() const { return growth_interval_; }
+  // Where a GPU judges, this follows.
+  const ScaleState& state() const { return state_; }
+  void Follow(const ScaleState& state) { state_ = state; }
 
   // Of the gradients at this scale. False: the update is to be skipped, and the scale is lower now.
   bool Judge(bool finite);
@@ -34,9 +39,7 @@ class LossScale {
 
  private:
   int growth_interval_;
-  double scale_;
-  int good_ = 0;
-  int64_t skipped_ = 0;
+  ScaleState state_;
 };
 
 // Problems with the field loss_scale; where.field names the field.

@@ -54,7 +54,8 @@ Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options
   epochs_counted_ = epochs_.known();
   rate_.emplace(param_);
   if (WantsLossScale(param_, *train_plan_)) scale_.emplace(param_.loss_scale());
-  MakeRules();
+  BeginOnGpu();
+  if (IsFirstRank()) MakeRules();
   if (!tests_.empty()) Warn(WarnAboutIdleRules(config_.solver, epochs_));
 }
 
@@ -89,10 +90,13 @@ void Solver::PlanNets(const Registry& registry) {
   plan_options.threads = threads;
   plan_options.deterministic = options_.deterministic;
   plan_options.device = options_.device.device;
+  plan_options.rank = options_.rank;
+  plan_options.world = RankCount();
   PlanTrainNet(registry, plan_options);
   weights_ = Weights::Make(*train_plan_, seed_);
   train_ =
       std::make_unique<Session>(train_plan_, weights_, options_.device.Context(threads, seed_));
+  train_->set_step(StepOfRank(0));
   if (param_.ema_decay() > 0) {
     average_ = std::make_unique<WeightAverage>(train_plan_, param_.ema_decay(), seed_);
     options_.log->Write(Severity::kInfo, StrCat("ema_decay ", param_.ema_decay(),
@@ -180,15 +184,15 @@ void Solver::LoadWeights(const std::vector<std::string>& paths, OnMismatch on_mi
             *train_plan_, &weights(), options_.log);
   ReturnHistory();  // it stays, and is taken along
   if (device_) device_->TakeAll();
+  BeginOnGpu();
   average_started_ = false;
 }
 
 double Solver::ForwardBackward() {
   double loss = 0;
   for (int pass = 0; pass < param_.iter_size(); ++pass) {
-    loss += ForwardOnce();
-    // Not before: an update that went wrong on a GPU is found by now, and its gradients tell why.
     if (pass == 0) train_->ZeroLearnedGradients();
+    loss += ForwardOnce();
     if (scale_) train_->set_loss_scale(scale_->scale());
     train_->Backward();
   }
@@ -197,9 +201,8 @@ double Solver::ForwardBackward() {
 
 double Solver::ForwardOnce() {
   mark_.Take(*train_);
-  if (device_) device_->NotePass();
+  if (device_) device_->NoteStatistics();
   const double loss = ForwardTelling(train_.get(), options_.log);
-  JudgeUpdateOnDevice();
   if (std::isfinite(loss)) return loss;
   throw DiagnoseDivergence(config_.train, registry_, *train_, weights(), mark_, loss,
                            RunSoFar(iteration_));

@@ -12,6 +12,7 @@
 
 #include "core/log.h"
 #include "graph/registry.h"
+#include "parallel/rank_group.h"
 #include "runtime/compute_device.h"
 #include "runtime/session.h"
 #include "solvers/device_state.h"
@@ -46,13 +47,22 @@ struct SolverOptions {
   std::optional<uint64_t> seed;
   ComputeDevice device = {};             // where all nets of the run compute
   DeviceUpdateMaker device_update = {};  // how weights are updated on a GPU; empty: as built
+  // Where the run is on several devices (parallel_run.h): all of them, and which one this is. Only
+  // rank 0 tests and writes snapshots. Must outlive the solver.
+  RankGroup* ranks = nullptr;
+  int rank = 0;
+  // Whoever hands over batches (Input, MemoryData) gives the same one again and again: so it is
+  // still there when it is heard later that it broke an iteration, and none waits for its loss.
+  bool same_batch = false;
   // Of all plans of the run; threads, backward, deterministic and device are set by the run itself.
   PlanOptions plan = {};
 };
 
 inline constexpr int kDeterministicPieces = 16;
 
-// Thread safety: one thread; several solvers may run in threads of one process.
+// With SolverOptions::ranks, Solve and Step are called in all ranks, each in a thread of its own;
+// the rest of what runs the net is for one rank alone. Thread safety: one thread; several solvers
+// may run in threads of one process.
 class Solver {
  public:
   // Plans all nets and allocates them. Throws Error with all problems of a net at once. `registry`
@@ -79,6 +89,9 @@ class Solver {
 
   // One iteration at this rate, without test, snapshot and report; its loss. Throws kDiverged.
   double Iterate(double rate);
+  // The same, but a GPU need not have done it yet: whether it diverged, later calls and EndTrial
+  // find out.
+  void QueueIteration(double rate);
   // Runs `body`, then puts back what iterations change: weights, history, data position, random
   // state, number of the iteration; also when it throws.
   void WithoutTrace(const std::function<void()>& body);
@@ -112,19 +125,19 @@ class Solver {
   void CountEpochsOnce();
   void MakeRules();
   void AllocateHistory();
-  double ForwardBackward();
+  double ForwardBackward();  // on the CPU
   // False: gradients were not finite at this loss scale, and nothing was changed but the scale.
   // Throws kDiverged when a weight or history is not finite after it.
   bool ApplyUpdate(double rate);
-  bool JudgeScale(const UpdateArgs& args);
+  bool JudgeScale();
+  void TellSkippedUpdate(int64_t iteration, double tried);
   double LossScaleNow() const { return scale_ ? scale_->scale() : 1; }
+  UpdateArgs ArgsOfUpdate(double rate);
   std::vector<ConstTensorView> LearnedGradients();
-  std::vector<BlobUpdate> BlobsToUpdate(double rate, std::vector<size_t>* slots);
+  void FindBlobsToUpdate(double rate);
   void MoveAverage();
   double GradientScale(double loss_scale);
   bool StandsStill(size_t slot);
-  // On a GPU an update is judged when the pass after it has run, or its weights are wanted.
-  void JudgeUpdateOnDevice();
   // Brings to the host what a GPU has changed.
   void ReturnWeights();
   void ReturnHistory();
@@ -133,6 +146,23 @@ class Solver {
   double gradient_scale_ = 1;  // of the update before, without clipping
   void WarnWhereNothingIsLearned(const Plan& test, size_t net) const;
   void Warn(const std::vector<Problem>& warnings);
+
+  // solver_ahead.cc: iterations on a GPU, where the host queues some before it hears of the first.
+  struct Ahead {
+    IterationReport report;
+    bool reported = false;
+    std::vector<PassMark> marks;  // before each pass
+    double loss = 0;              // of all ranks, where each loss is known at once
+  };
+  bool KnowsEachLoss() const;
+  double IterateOnGpu(std::optional<double> rate);
+  void QueuePasses(Ahead* ahead);
+  // Hears of iterations that the GPU has ended; of all that were queued, where it may `wait`.
+  void HearOfIterations(bool wait);
+  bool HearOfOne(bool wait);  // false: there was none to hear of
+  void Hear(Ahead* ahead, const DeviceRun& outcome);
+  void BeginOnGpu();
+  void TellWhyNoGraph();
 
   // solver_memory.cc: plans and allocates all of the run.
   void Allocate(const Registry& registry);
@@ -145,10 +175,12 @@ class Solver {
   void Train();
   void TellDrop(double rate);  // of plateau
   void Report(double loss, double rate);
+  IterationReport ReportOf(double rate);
+  void Deliver(double loss, IterationReport* report);
   void StartAverage();
   bool IsTestDue() const;
   bool IsSnapshotDue() const;
-  Ending TestAll();
+  Ending TestHere();
   TestReport RunTest(size_t net);
   bool Judge(const std::vector<TestReport>& reports);  // true: early_stop ends the run
   bool SaveBest();                                     // false: it could not be written
@@ -160,6 +192,22 @@ class Solver {
   void PrepareSnapshots();
   void LastSnapshot();
   double WaitedSeconds() const;
+
+  // solver_ranks.cc: a run on several devices; without ranks, as on one.
+  int RankCount() const { return options_.ranks == nullptr ? 1 : options_.ranks->size(); }
+  bool IsFirstRank() const { return options_.rank == 0; }
+  // Forward passes so far, such that no other rank draws the same random numbers.
+  uint64_t StepOfRank(uint64_t step) const;
+  void StartRanks();
+  void AwaitOthersQueued();
+  double MeanLoss(double loss);
+  // Gradients become their sums over all ranks, the loss its mean.
+  double JoinGradients(double loss);
+  Ending TestAll();
+  Request PollAll();
+  // Rank 0 learns where the data of the others stand, for its snapshots.
+  void GatherPositions();
+  void RestoreTrainNet(const SolverState& state);
 
   // solver_snapshot.cc
   void WriteSnapshotFiles();
@@ -193,13 +241,22 @@ class Solver {
   std::optional<LearningRate> rate_;  // once max_iter is known
   std::optional<LossScale> scale_;    // where gradients are scaled
   LossWindow losses_;
-  PassMark mark_;                // before the last forward pass
+  PassMark mark_;                  // before the last forward pass
+  std::vector<BlobUpdate> blobs_;  // of the update that is made
+  std::vector<size_t> slots_;      // theirs
+  // On a GPU: iterations that were queued, in turn, and of which nothing was heard yet.
+  std::vector<Ahead> ahead_;
+  size_t first_ahead_ = 0;
+  size_t count_ahead_ = 0;
+  double heard_loss_ = 0;  // of the last iteration that was heard of
+  bool no_graph_told_ = false;
   bool test_loss_told_ = false;  // that one was not finite
   std::optional<MetricTracker> best_;
   std::optional<MetricTracker> early_;
   // What tests may change, as it was before those of this iteration: a run that is resumed here
   // makes them again. Unset when there were none.
   std::optional<SolverState> before_tests_;
+  SolverState other_ranks_;  // where their data stood at the last GatherPositions
   Deadline deadline_;
   bool deadline_told_ = false;
   int64_t iteration_ = 0;

@@ -45,7 +45,7 @@ TestReport Solver::Test(size_t net) {
 }
 
 bool Solver::WritesSnapshots() const {
-  return !param_.snapshot_prefix().empty() &&
+  return IsFirstRank() && !param_.snapshot_prefix().empty() &&
          (param_.snapshot() > 0 || param_.snapshot_epoch() > 0 || param_.snapshot_after_train() ||
           param_.has_snapshot_best() || !param_.time_limit().empty());
 }
@@ -66,7 +66,7 @@ void Solver::CheckSnapshots(const std::function<void()>& check) const {
 
 void Solver::PrepareSnapshots() {
   const std::string& prefix = param_.snapshot_prefix();
-  if (prefix.empty()) return;
+  if (prefix.empty() || !IsFirstRank()) return;
   FinishRemovals(prefix, *options_.log);
   if (iteration_ >= param_.max_iter()) return;
   if (const int removed = RemoveTemporaryFiles(prefix); removed > 0) {
@@ -100,7 +100,7 @@ void Solver::SolveAll() {
     return;
   }
   if (param_.display() > 0 && iteration_ % param_.display() == 0) {
-    losses_.Add(ForwardOnce());
+    losses_.Add(MeanLoss(ForwardOnce()));
     options_.observer->OnFinalLoss(iteration_, losses_.Mean());
   }
   const bool interrupted = IsTestDue() && TestAll() == Ending::kRequest;
@@ -109,7 +109,9 @@ void Solver::SolveAll() {
 }
 
 void Solver::LastSnapshot() {
-  if (!param_.snapshot_prefix().empty() && snapshot_iteration_ != iteration_) Snapshot();
+  GatherPositions();
+  if (IsFirstRank() && !param_.snapshot_prefix().empty() && snapshot_iteration_ != iteration_)
+    Snapshot();
 }
 
 bool Solver::IsTestDue() const {
@@ -132,6 +134,7 @@ void Solver::StartAverage() {
 }
 
 Solver::Ending Solver::RunTo(int64_t end) {
+  StartRanks();
   StartAverage();
   last_report_ = Clock::now();
   test_seconds_ = 0;
@@ -142,17 +145,23 @@ Solver::Ending Solver::RunTo(int64_t end) {
       if (ending != Ending::kDone) return ending;
     }
     Train();
-    const Request request = Poll();
-    if (IsSnapshotDue() || request == Request::kSnapshot) TrySnapshot();
-    if (request == Request::kStop) return Ending::kRequest;
+    const Request request = PollAll();
+    if (IsSnapshotDue() || request == Request::kSnapshot) {
+      GatherPositions();
+      TrySnapshot();
+    }
+    if (request != Request::kStop) continue;
+    HearOfIterations(true);
+    return Ending::kRequest;
   }
-  JudgeUpdateOnDevice();
+  HearOfIterations(true);
   return Ending::kDone;
 }
 
 // One iteration.
 void Solver::Train() {
-  const double loss = ForwardBackward();
+  if (device_) return void(IterateOnGpu({}));
+  const double loss = JoinGradients(ForwardBackward());
   losses_.Add(loss);
   const bool drops = rate_->ObserveLoss(iteration_, losses_.Mean());
   const double rate = rate_->At(iteration_);
@@ -185,29 +194,41 @@ void Solver::CountEpochsOnce() {
 }
 
 void Solver::Report(double loss, double rate) {
+  IterationReport report = ReportOf(rate);
+  report.loss_scale = scale_ ? scale_->scale() : 0;
+  report.skipped_updates = scale_ ? scale_->skipped() : 0;
+  Deliver(loss, &report);
+}
+
+// But for what the GPU tells later.
+IterationReport Solver::ReportOf(double rate) {
   CountEpochsOnce();
   IterationReport report{.iteration = iteration_,
                          .max_iterations = param_.max_iter(),
-                         .loss = loss,
-                         .smoothed_loss = losses_.Mean(),
                          .rate = rate,
                          .samples = 0,
                          .epoch = epochs_.After(iteration_ + 1),
-                         .loss_scale = scale_ ? scale_->scale() : 0,
-                         .skipped_updates = scale_ ? scale_->skipped() : 0,
                          .displayed = param_.display() > 0 && iteration_ % param_.display() == 0,
                          .outputs = {}};
   const PlannedValue& first = train_plan_->values.front();
-  if (first.spec.shape.axes() > 0) report.samples = first.spec.shape[0] * param_.iter_size();
-  report.seconds = SecondsSince(last_report_) - std::exchange(test_seconds_, 0);
-  const double waited = WaitedSeconds();
-  report.wait_seconds = waited - std::exchange(waited_, waited);
-  last_report_ = Clock::now();
+  if (first.spec.shape.axes() > 0) {
+    report.samples = first.spec.shape[0] * param_.iter_size() * RankCount();
+  }
   if (report.displayed) report.outputs = OutputsOf(*train_);
-  options_.observer->OnIteration(report);
+  return report;
 }
 
-Solver::Ending Solver::TestAll() {
+void Solver::Deliver(double loss, IterationReport* report) {
+  report->loss = loss;
+  report->smoothed_loss = losses_.Mean();
+  report->seconds = SecondsSince(last_report_) - std::exchange(test_seconds_, 0);
+  const double waited = WaitedSeconds();
+  report->wait_seconds = waited - std::exchange(waited_, waited);
+  last_report_ = Clock::now();
+  options_.observer->OnIteration(*report);
+}
+
+Solver::Ending Solver::TestHere() {
   if (tests_.empty()) return Ending::kDone;
   before_tests_.emplace();
   SaveDecisions(&*before_tests_);
@@ -231,7 +252,7 @@ Solver::Ending Solver::TestAll() {
 
 TestReport Solver::RunTest(size_t net) {
   StartAverage();
-  JudgeUpdateOnDevice();
+  HearOfIterations(true);
   ReturnWeights();
   TestReport report = tests_.at(net)->Run(iteration_, [this] {
     const Request request = Poll();

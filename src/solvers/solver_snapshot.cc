@@ -35,6 +35,7 @@ SolverState Solver::MakeState() const {
     }
   }
   train_->SaveState("train", &state);
+  state.mutable_layer_state()->MergeFrom(other_ranks_.layer_state());
   if (before_tests_) {
     state.MergeFrom(*before_tests_);
   } else {
@@ -48,9 +49,10 @@ void Solver::Snapshot() {
     Fail(ErrorCode::kInvalidArgument, "a snapshot needs the field snapshot_prefix in the solver");
   }
   StartAverage();
-  JudgeUpdateOnDevice();
+  HearOfIterations(true);
   ReturnWeights();
   ReturnHistory();
+  if (options_.ranks != nullptr) options_.ranks->ThrowIfFailed();
   RefuseBrokenWeights();
   WriteSnapshotFiles();
   if (param_.snapshot_keep() > 0) {
@@ -69,6 +71,10 @@ void Solver::WriteSnapshotFiles() {
 // The disk may have room again at the next one; what was computed so far is not thrown away.
 void Solver::TrySnapshot() {
   if (snapshot_iteration_ == iteration_) return;
+  if (!IsFirstRank()) {
+    snapshot_iteration_ = iteration_;  // of rank 0, for messages
+    return;
+  }
   try {
     Snapshot();
   } catch (const Error& error) {
@@ -127,6 +133,7 @@ void Solver::Restore(const std::string& path) {
   if (early_) early_->Restore(state);
   RestorePositions(state);
   if (device_) device_->TakeAll();
+  BeginOnGpu();
   restored_ = true;
   if (iteration_ >= param_.max_iter()) {
     options_.log->Write(Severity::kWarning,
@@ -152,8 +159,8 @@ void Solver::RestoreAverage(const SolverState& state, const std::string& path) {
 void Solver::RestorePositions(const SolverState& state) {
   const uint64_t passes =
       static_cast<uint64_t>(state.iter()) * static_cast<uint64_t>(param_.iter_size());
-  train_->set_step(state.has_step() ? state.step() : passes);
-  train_->RestoreState("train", state);
+  train_->set_step(StepOfRank(state.has_step() ? state.step() : passes));
+  RestoreTrainNet(state);
   for (const auto& test : tests_) test->Restore(state);
 }
 

@@ -19,16 +19,26 @@ std::vector<Tensor> CopiesOf(const std::vector<TensorView>& views) {
 }  // namespace
 
 double Solver::Iterate(double rate) {
+  if (device_) {
+    QueueIteration(rate);
+    HearOfIterations(true);
+    return heard_loss_;
+  }
   const double loss = ForwardBackward();
   ApplyUpdate(rate);
   ++iteration_;
   return loss;
 }
 
-void Solver::EndTrial() { JudgeUpdateOnDevice(); }
+void Solver::QueueIteration(double rate) {
+  if (!device_) return void(Iterate(rate));
+  IterateOnGpu(rate);
+}
+
+void Solver::EndTrial() { HearOfIterations(true); }
 
 void Solver::WithoutTrace(const std::function<void()>& body) {
-  JudgeUpdateOnDevice();
+  HearOfIterations(true);
   ReturnWeights();
   ReturnHistory();
   std::vector<TensorView> changed;
@@ -50,6 +60,7 @@ void Solver::WithoutTrace(const std::function<void()>& body) {
     train_->set_step(step);
     iteration_ = iteration;
     scale_ = scale;
+    BeginOnGpu();
   };
   try {
     body();

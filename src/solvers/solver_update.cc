@@ -38,78 +38,75 @@ bool Solver::StandsStill(size_t slot) {
   return !restored_ || (learned.lr_mult == 0 && !rule_.rate_in_history);
 }
 
-std::vector<BlobUpdate> Solver::BlobsToUpdate(double rate, std::vector<size_t>* slots) {
-  std::vector<BlobUpdate> blobs;
+void Solver::FindBlobsToUpdate(double rate) {
+  blobs_.clear();
+  slots_.clear();
   for (size_t s = 0; s < history_.size(); ++s) {
     const LearnedSlot& slot = train_plan_->learned[s];
     if (slot.owner != static_cast<int>(s) || StandsStill(s)) continue;
-    slots->push_back(s);
-    blobs.push_back({.weights = device_ ? device_->weights(s) : weights_->blob(s),
-                     .gradient = train_->LearnedGradient(s),
-                     .history = device_ ? device_->history(s) : history_[s],
-                     .rate = rate * slot.lr_mult,
-                     .decay = static_cast<double>(param_.weight_decay()) * slot.decay_mult});
+    slots_.push_back(s);
+    blobs_.push_back({.weights = device_ ? device_->weights(s) : weights_->blob(s),
+                      .gradient = train_->LearnedGradient(s),
+                      .history = device_ ? device_->history(s) : history_[s],
+                      .rate = rate * slot.lr_mult,
+                      .decay = static_cast<double>(param_.weight_decay()) * slot.decay_mult});
   }
-  return blobs;
 }
 
 // What the gradients say of the scale that they were computed with.
-bool Solver::JudgeScale(const UpdateArgs& args) {
+bool Solver::JudgeScale() {
   const double tried = LossScaleNow();
-  const bool finite = device_
-                          ? device_->HasFiniteGradients(args)
-                          : std::isfinite(NormOf(train_->context().threads(), LearnedGradients()));
-  if (scale_->Judge(finite)) return true;
+  if (scale_->Judge(std::isfinite(NormOf(train_->context().threads(), LearnedGradients())))) {
+    return true;
+  }
+  TellSkippedUpdate(iteration_, tried);
+  return false;
+}
+
+// Throws kDiverged where no scale is left.
+void Solver::TellSkippedUpdate(int64_t iteration, double tried) {
   if (scale_->IsSpent()) {
-    Fail(ErrorCode::kDiverged, StrCat("training diverged: the gradients of iteration ", iteration_,
+    Fail(ErrorCode::kDiverged, StrCat("training diverged: the gradients of iteration ", iteration,
                                       " are not finite even with a loss scale of ", tried));
   }
   options_.log->Write(
       Severity::kInfo,
-      StrCat("loss_scale: gradients of iteration ", iteration_, " are not finite with a scale of ",
+      StrCat("loss_scale: gradients of iteration ", iteration, " are not finite with a scale of ",
              tried, "; this update is skipped, and the scale is ", LossScaleNow(),
              " now (skipped so far: ", scale_->skipped(), ")"));
-  return false;
+}
+
+// Of gradients that were computed without a loss scale; they are sums over ranks, as if of a loss
+// so many times as large.
+UpdateArgs Solver::ArgsOfUpdate(double rate) {
+  FindBlobsToUpdate(rate);
+  const double limit = param_.clip_gradient_value();
+  return {.context = train_->context(),
+          .param = param_,
+          .iteration = iteration_,
+          .blobs = blobs_,
+          .gradient_scale = 1.0 / (param_.iter_size() * RankCount()),
+          .gradient_limit = limit >= 0 ? limit : std::numeric_limits<double>::infinity(),
+          .momentum = MomentumAt(rule_, param_, iteration_),
+          .regularization =
+              param_.regularization_type() == "L1" ? Regularization::kL1 : Regularization::kL2};
 }
 
 bool Solver::ApplyUpdate(double rate) {
-  std::vector<size_t> slots;
-  const std::vector<BlobUpdate> blobs = BlobsToUpdate(rate, &slots);
-  const double limit = param_.clip_gradient_value();
-  const double scale = LossScaleNow();
-  UpdateArgs args{.context = train_->context(),
-                  .param = param_,
-                  .iteration = iteration_,
-                  .blobs = blobs,
-                  .gradient_scale = 1.0 / (param_.iter_size() * scale),
-                  .gradient_limit = limit >= 0 ? limit : std::numeric_limits<double>::infinity(),
-                  .momentum = MomentumAt(rule_, param_, iteration_),
-                  .regularization = param_.regularization_type() == "L1" ? Regularization::kL1
-                                                                         : Regularization::kL2};
-  gradient_scale_ = args.gradient_scale;
-  if (scale_ && !JudgeScale(args)) return false;
-  if (device_) {
-    // Of gradients as they are, which have the scale in them.
-    device_->Update(rule_, args, param_.clip_gradients() * scale, std::move(slots));
-    return true;
-  }
+  UpdateArgs args = ArgsOfUpdate(rate);
+  const double scale = LossScaleNow() * RankCount();
+  gradient_scale_ = 1.0 / (param_.iter_size() * scale);
+  if (scale_ && !JudgeScale()) return false;
   args.gradient_scale = GradientScale(scale);
   const int64_t broken = rule_.apply(args);
   if (broken < 0) return true;
-  throw DiagnoseUpdate(*train_, slots[static_cast<size_t>(broken)], RunSoFar(iteration_));
+  throw DiagnoseUpdate(*train_, slots_[static_cast<size_t>(broken)], RunSoFar(iteration_));
 }
 
 void Solver::MoveAverage() {
   if (!average_) return;
   if (device_) return device_->MoveAverage();
   average_->Update(train_->context(), *weights_);
-}
-
-void Solver::JudgeUpdateOnDevice() {
-  const int64_t slot = device_ ? device_->TakeBrokenSlot() : -1;
-  if (slot >= 0) {
-    throw DiagnoseUpdate(*train_, static_cast<size_t>(slot), RunSoFar(iteration_ - 1));
-  }
 }
 
 void Solver::ReturnWeights() {

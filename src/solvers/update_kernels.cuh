@@ -8,6 +8,7 @@
 
 #include "math/cuda/group_sums.cuh"
 #include "math/cuda/launch.cuh"
+#include "solvers/device_run.h"
 #include "solvers/rules/layerwise_steps.h"
 #include "solvers/rules/steps.h"
 #include "solvers/update_tables.cuh"
@@ -18,6 +19,7 @@ struct UpdatedBlob {
   float* weights;
   const float* gradient;  // null: zero
   float* history[2];
+  int64_t count;
   int64_t first_chunk;
   int32_t chunks;
   int32_t group;  // of blobs with the same rate and decay
@@ -30,21 +32,19 @@ struct UpdatePlaces {
   const UpdateChunk* chunks;
   int64_t blob_count;
   int64_t chunk_count;
-  SumPair* sums;          // by chunk
-  double* ratios;         // by blob
-  float* scale;           // of gradients, where it follows from their norm
-  int32_t* broken;        // by chunk: whether it then has a number that is not finite
-  int64_t* first_broken;  // blob, or -1
+  SumPair* sums;            // by chunk
+  double* ratios;           // by blob
+  float* scale;             // of gradients
+  int32_t* broken;          // by chunk: whether it then has a number that is not finite
+  GradientReport* reports;  // by blob
+  DeviceRun* run;
 };
 
 // How raw gradients become those of the rule, but for the decay.
 struct GradientChange {
-  float scale;
-  const float* device_scale;  // takes its place; null: it does not
+  const float* scale;
   float limit;
   bool l1;
-
-  CREMA_HOST_DEVICE float Scale() const { return device_scale == nullptr ? scale : *device_scale; }
 };
 
 CREMA_HOST_DEVICE inline float GradientOf(const UpdatedBlob& blob, int64_t at, float scale,
@@ -52,7 +52,9 @@ CREMA_HOST_DEVICE inline float GradientOf(const UpdatedBlob& blob, int64_t at, f
   return blob.gradient == nullptr ? 0.0F : Clamp(scale * blob.gradient[at], limit);
 }
 
-// Blobs of the same rate and decay share a step. Groups beyond kMost take another launch.
+// Blobs of the same rate and decay share a step. Groups beyond kMost take another launch. Kernels
+// read them from memory of the GPU: they change from one iteration to the next, and launches that
+// were kept do not.
 template <typename Step>
 struct StepGroups {
   static constexpr int kMost = 16;
@@ -87,20 +89,22 @@ CREMA_HOST_DEVICE bool StepElement(const Step& step, const UpdatedBlob& blob, in
 // `rated`: the rate of a step is that of its group times the ratio of the blob.
 template <typename Step>
 static void UpdateWeights(const CudaQueue& queue, const UpdatePlaces& places,
-                          const StepGroups<Step>& steps, const GradientChange& change, bool rated) {
+                          const StepGroups<Step>* steps, const GradientChange& change, bool rated) {
   constexpr bool kDecayed = Step::kDecay == Decay::kInGradient;
   ForTeams(queue, "UpdateWeights", places.chunk_count,
            [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
+             if (!places.run->Updates()) return;
              const UpdateChunk chunk = places.chunks[index];
              const UpdatedBlob blob = places.blobs[chunk.blob];
-             const int group = blob.group - steps.first;
-             if (group < 0 || group >= steps.count) return;  // of another launch
-             Step step = steps.groups[group].step;
+             const int group = blob.group - steps->first;
+             if (group < 0 || group >= steps->count) return;  // of another launch
+             Step step = steps->groups[group].step;
              if (rated) {
-               step.rate = static_cast<float>(steps.groups[group].rate * places.ratios[chunk.blob]);
+               step.rate =
+                   static_cast<float>(steps->groups[group].rate * places.ratios[chunk.blob]);
              }
-             const float decay = kDecayed ? static_cast<float>(steps.groups[group].decay) : 0.0F;
-             const float scale = change.Scale();
+             const float decay = kDecayed ? static_cast<float>(steps->groups[group].decay) : 0.0F;
+             const float scale = *change.scale;
              // Each element belongs to one thread, so that the reduction may write it.
              const int broken = team.Reduce<int>(
                  chunk.count, 0,
@@ -116,8 +120,29 @@ static void UpdateWeights(const CudaQueue& queue, const UpdatePlaces& places,
            });
 }
 
-static void FindFirstBroken(const CudaQueue& queue, const UpdatePlaces& places) {
-  ForTeams(queue, "FindFirstBroken", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
+#ifdef __CUDACC__
+__device__ inline GradientReport OfLane(const GradientReport& report, int mask) {
+  return {OfLane(report.broken, mask), OfLane(report.first_at, mask), OfLane(report.first, mask),
+          OfLane(report.largest, mask)};
+}
+#endif
+
+CREMA_HOST_DEVICE inline GradientReport Joined(GradientReport a, GradientReport b) {
+  const bool first = b.broken == 0 || (a.broken > 0 && a.first_at < b.first_at);
+  return {a.broken + b.broken, first ? a.first_at : b.first_at, first ? a.first : b.first,
+          a.largest > b.largest ? a.largest : b.largest};
+}
+
+CREMA_HOST_DEVICE inline GradientReport ReportOn(int64_t at, float g) {
+  if (std::isfinite(g)) return {0, -1, 0, static_cast<double>(g < 0 ? -g : g)};
+  return {1, at, static_cast<double>(g), 0};
+}
+
+// Ends a run whose weights are broken, and looks at the gradients while they are those of this
+// update. That takes long, once.
+static void JudgeWeights(const CudaQueue& queue, const UpdatePlaces& places) {
+  ForTeams(queue, "JudgeWeights", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
+    if (!places.run->Updates()) return;
     const int64_t none = places.blob_count;
     const int64_t first = team.Reduce<int64_t>(
         places.chunk_count, none,
@@ -126,7 +151,33 @@ static void FindFirstBroken(const CudaQueue& queue, const UpdatePlaces& places) 
           return blob < least ? blob : least;
         },
         [](int64_t a, int64_t b) { return a < b ? a : b; });
-    team.For(1, [&](int64_t) { *places.first_broken = first == none ? -1 : first; });
+    if (first == none) return;
+    for (int64_t b = 0; b < places.blob_count; ++b) {
+      const UpdatedBlob blob = places.blobs[b];
+      const GradientReport report = team.Reduce<GradientReport>(
+          blob.gradient == nullptr ? 0 : blob.count, GradientReport{0, -1, 0, 0},
+          [&](GradientReport r, int64_t i) { return Joined(r, ReportOn(i, blob.gradient[i])); },
+          [](GradientReport a, GradientReport b) { return Joined(a, b); });
+      team.For(1, [&](int64_t) { places.reports[b] = report; });
+    }
+    team.For(1, [&](int64_t) {
+      places.run->blob = first;
+      places.run->end = RunEnd::kUpdate;
+    });
+  });
+}
+
+static void NotePassLoss(const CudaQueue& queue, DeviceRun* run, const double* loss, int64_t pass) {
+  ForElements(queue, "NoteLoss", 1, [=] CREMA_HOST_DEVICE(int64_t) {
+    if (pass == 0) {
+      run->loss = 0;
+      run->skips = 0;
+    }
+    run->loss += *loss;
+    if (run->end != RunEnd::kNone || std::isfinite(*loss)) return;
+    run->end = RunEnd::kLoss;
+    run->pass = pass;
+    run->bad_loss = *loss;
   });
 }
 
@@ -143,27 +194,35 @@ static void SquareGradients(const CudaQueue& queue, const UpdatePlaces& places) 
            });
 }
 
-// Writes the factor of all gradients: `scale`, and less where their norm is above `largest`.
-static void ScaleByNorm(const CudaQueue& queue, const UpdatePlaces& places, double scale,
-                        double largest) {
-  SquareGradients(queue, places);
-  ForTeams(queue, "ScaleByNorm", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
-    const double norm =
-        std::sqrt(team.Sum(places.chunk_count, [&](int64_t i) { return places.sums[i].first; }));
-    team.For(1, [&](int64_t) {
-      *places.scale = static_cast<float>(norm > largest ? scale * largest / norm : scale);
-    });
-  });
-}
+// What an update begins with.
+struct UpdateBegin {
+  double scale;             // of gradients without a loss scale
+  double clip_norm;         // of those, too; below 0: none
+  int64_t growth_interval;  // 0: the loss scale is not judged
+};
 
-// Writes 1 in place of that factor where all gradients are finite, else 0: squares of finite
-// numbers are finite in double, and so is their sum.
-static void JudgeGradients(const CudaQueue& queue, const UpdatePlaces& places) {
-  SquareGradients(queue, places);
-  ForTeams(queue, "JudgeGradients", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
-    const double sum =
-        team.Sum(places.chunk_count, [&](int64_t i) { return places.sums[i].first; });
-    team.For(1, [&](int64_t) { *places.scale = std::isfinite(sum) ? 1.0F : 0.0F; });
+// Judges the loss scale (squares of finite numbers are finite in double, and so is their sum), and
+// writes the factor of all gradients: less where their norm is above that of clipping.
+static void BeginUpdate(const CudaQueue& queue, const UpdatePlaces& places,
+                        const UpdateBegin& begin) {
+  const bool sums = begin.clip_norm >= 0 || begin.growth_interval > 0;
+  if (sums) SquareGradients(queue, places);
+  const int64_t chunks = sums ? places.chunk_count : 0;
+  ForTeams(queue, "BeginUpdate", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
+    const double sum = team.Sum(chunks, [&](int64_t i) { return places.sums[i].first; });
+    team.For(1, [&](int64_t) {
+      DeviceRun& run = *places.run;
+      run.tried = run.scale.scale;
+      if (begin.growth_interval > 0 && run.end == RunEnd::kNone) {
+        run.skips = run.scale.Judge(std::isfinite(sum), begin.growth_interval) ? 0 : 1;
+        if (run.scale.IsSpent()) run.end = RunEnd::kScale;
+      }
+      const double scale = begin.scale / run.tried;
+      const double largest = begin.clip_norm * run.tried;
+      const double norm = std::sqrt(sum);
+      const bool clips = begin.clip_norm >= 0 && norm > largest;
+      *places.scale = static_cast<float>(clips ? scale * largest / norm : scale);
+    });
   });
 }
 
@@ -187,13 +246,14 @@ CREMA_HOST_DEVICE inline SumPair SumBlob(const Team& team, const UpdatePlaces& p
 }
 
 static void FindLarsRatios(const CudaQueue& queue, const UpdatePlaces& places,
-                           const StepGroups<LarsStep<float>>& steps, const GradientChange& change,
+                           const StepGroups<LarsStep<float>>* steps, const GradientChange& change,
                            double trust) {
   ForTeams(queue, "LarsSums", places.chunk_count,
            [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
+             if (!places.run->Updates()) return;
              const UpdateChunk chunk = places.chunks[index];
              const UpdatedBlob blob = places.blobs[chunk.blob];
-             const float scale = change.Scale();
+             const float scale = *change.scale;
              const SumPair sums = SumChunk(team, chunk, [&](int64_t at) {
                const double w = blob.weights[at];
                const double g = GradientOf(blob, at, scale, change.limit);
@@ -203,10 +263,11 @@ static void FindLarsRatios(const CudaQueue& queue, const UpdatePlaces& places,
            });
   ForTeams(queue, "LarsRatios", places.blob_count,
            [=] CREMA_HOST_DEVICE(const Team& team, int64_t b) {
-             const int group = places.blobs[b].group - steps.first;
-             if (group < 0 || group >= steps.count) return;
+             if (!places.run->Updates()) return;
+             const int group = places.blobs[b].group - steps->first;
+             if (group < 0 || group >= steps->count) return;
              const SumPair sums = SumBlob(team, places, b);
-             const double decay = steps.groups[group].decay;
+             const double decay = steps->groups[group].decay;
              team.For(1, [&](int64_t) {
                places.ratios[b] = LarsRatio(sums.first, sums.second, decay, trust);
              });
@@ -215,20 +276,21 @@ static void FindLarsRatios(const CudaQueue& queue, const UpdatePlaces& places,
 
 // The first pass of LAMB: the means go on.
 static void FindLambRatios(const CudaQueue& queue, const UpdatePlaces& places,
-                           const StepGroups<LambStep<float>>& steps, const GradientChange& change,
-                           const Moments<float>& moments) {
+                           const StepGroups<LambStep<float>>* steps, const GradientChange& change,
+                           const Moments<float>* moments) {
   ForTeams(queue, "LambSums", places.chunk_count,
            [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
+             if (!places.run->Updates()) return;
              const UpdateChunk chunk = places.chunks[index];
              const UpdatedBlob blob = places.blobs[chunk.blob];
-             const int group = blob.group - steps.first;
-             if (group < 0 || group >= steps.count) return;
-             const LambDirection<float> direction = steps.groups[group].step.direction;
-             const float scale = change.Scale();
+             const int group = blob.group - steps->first;
+             if (group < 0 || group >= steps->count) return;
+             const LambDirection<float> direction = steps->groups[group].step.direction;
+             const float scale = *change.scale;
              const SumPair sums = SumChunk(team, chunk, [&](int64_t at) {
                float& mean = blob.history[0][at];
                float& square = blob.history[1][at];
-               moments.Add(GradientOf(blob, at, scale, change.limit), mean, square);
+               moments->Add(GradientOf(blob, at, scale, change.limit), mean, square);
                const double w = blob.weights[at];
                const double u = direction(blob.weights[at], mean, square);
                return SumPair{w * w, u * u};
@@ -237,8 +299,9 @@ static void FindLambRatios(const CudaQueue& queue, const UpdatePlaces& places,
            });
   ForTeams(queue, "LambRatios", places.blob_count,
            [=] CREMA_HOST_DEVICE(const Team& team, int64_t b) {
-             const int group = places.blobs[b].group - steps.first;
-             if (group < 0 || group >= steps.count) return;
+             if (!places.run->Updates()) return;
+             const int group = places.blobs[b].group - steps->first;
+             if (group < 0 || group >= steps->count) return;
              const SumPair sums = SumBlob(team, places, b);
              team.For(1, [&](int64_t) { places.ratios[b] = LambRatio(sums.first, sums.second); });
            });
@@ -251,10 +314,11 @@ struct AverageRow {
   friend bool operator==(const AverageRow&, const AverageRow&) = default;
 };
 
-static void MoveAverages(const CudaQueue& queue, const AverageRow* blobs, const UpdateChunk* chunks,
-                         int64_t chunk_count, float step) {
+static void MoveAverages(const CudaQueue& queue, const DeviceRun* run, const AverageRow* blobs,
+                         const UpdateChunk* chunks, int64_t chunk_count, float step) {
   ForTeams(queue, "MoveAverages", chunk_count,
            [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
+             if (!run->Updates()) return;
              const UpdateChunk chunk = chunks[index];
              const AverageRow blob = blobs[chunk.blob];
              team.For(chunk.count, [&](int64_t i) {

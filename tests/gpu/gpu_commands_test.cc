@@ -61,8 +61,8 @@ TEST(GpuCommands, ClassifiesAsOnTheCpu) {
   const TempDir temp;
   const auto plan = test::PlanText(kDeploy, TEST, {.backward = false});
   WriteCaffemodel(Weights::Make(*plan, 5)->Export(*plan), temp.File("m.caffemodel"));
-  std::string image = "P5 6 6 255\n";
-  for (int i = 0; i < 36; ++i) image.push_back(static_cast<char>(i * 7));
+  Image image{.channels = 1, .height = 6, .width = 6, .pixels = {}};
+  for (int i = 0; i < 36; ++i) image.pixels.push_back(static_cast<uint8_t>(i * 7));
   const auto classify = [&](const ComputeDevice& device) {
     ModelOptions options;
     options.device = device;
@@ -71,9 +71,7 @@ TEST(GpuCommands, ClassifiesAsOnTheCpu) {
                     {}, options, LayersWithGpuRows(), NullSink()),
         "");
     Classifier::Worker worker(classifier, {.scale = 1.0F / 256, .mean = {}});
-    Image pixels;
-    DecodeImage(image, ColorMode::kGray, "image.pgm", &pixels);
-    return BestFirst(worker.Scores({&pixels, 1}));
+    return BestFirst(worker.Scores({&image, 1}));
   };
   const std::vector<Prediction> cpu = classify({}), gpu = classify(test::GpuDevice());
   ASSERT_EQ(cpu.size(), 5U);

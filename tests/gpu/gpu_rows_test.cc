@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <string>
 
 #include "support/gpu.h"
@@ -25,26 +23,15 @@ bool NeedsCode(const LayerType& type) {
          });
 }
 
-const std::map<std::string, std::string>& Missing() {
-  static const std::map<std::string, std::string> reasons{
-      {"DetectionEvaluate", "sorts boxes in lists of the host"},
-      {"DetectionOutput", "sorts boxes in lists of the host; its extents depend on values"},
-      {"Filter", "its extents depend on values"},
-      {"MultiBoxLoss", "matches boxes in lists of the host"},
-      {"Proposal", "sorts boxes in lists of the host; its extents depend on values"},
-  };
-  return reasons;
-}
-
-TEST(GpuRows, AreThereForAllLayersBut) {
-  std::set<std::string> missing;
+TEST(GpuRows, AreThereForAllLayers) {
+  int with_code = 0;
   for (const std::string& name : LayersWithGpuRows().Names()) {
     const LayerType& type = *LayersWithGpuRows().Find(name);
-    if (NeedsCode(type) && !HasGpuRow(type)) missing.insert(name);
+    if (!NeedsCode(type)) continue;
+    EXPECT_TRUE(HasGpuRow(type)) << name;
+    ++with_code;
   }
-  std::set<std::string> known;
-  for (const auto& [name, reason] : Missing()) known.insert(name);
-  EXPECT_EQ(missing, known);
+  EXPECT_GT(with_code, 90);
 }
 
 }  // namespace

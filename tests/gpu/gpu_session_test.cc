@@ -114,24 +114,6 @@ layer { name: "loss" type: "Reduction" bottom: "r" top: "loss" loss_weight: 1
   ExpectSame(text, {{4, 6}, {2, 6}, {3, 6}});
 }
 
-TEST(GpuSession, ALayerWithoutGpuCodeIsAnErrorThatNamesIt) {
-  const std::string text = R"(
-layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
-layer { name: "s" type: "Input" top: "s" input_param { shape { dim: 1 } } }
-layer { name: "some" type: "Filter" bottom: "x" bottom: "s" top: "some" }
-)";
-  EXPECT_NO_THROW(PlanText(text, TEST));
-  try {
-    PlanText(text, TEST, OnGpu());
-    FAIL() << "was planned";
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    EXPECT_NE(message.find("Filter"), std::string::npos) << message;
-    EXPECT_NE(message.find("no implementation for cuda:0"), std::string::npos) << message;
-    EXPECT_NE(message.find("net.prototxt:4"), std::string::npos) << message;
-  }
-}
-
 TEST(GpuSession, RefusesAPlanForTheCpu) {
   const auto plan = PlanText(NetMaker(1).Make());
   EXPECT_THROW(Session(plan, Weights::Make(*plan, 3), test::GpuContext(1)), Error);

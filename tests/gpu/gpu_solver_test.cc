@@ -117,6 +117,35 @@ TEST_F(GpuSolver, LearnsAsTheCpuDoesWithEveryRule) {
   }
 }
 
+// Nothing that changes from one iteration to the next is frozen in what is launched as one.
+TEST_F(GpuSolver, GraphsChangeNothing) {
+  for (const char* precision : {"FP32", "TF32", "BF16"}) {
+    SCOPED_TRACE(precision);
+    std::string text = Text(StrCat(kEverything, "max_iter: 9 momentum: 0.9 snapshot_after_train: ",
+                                   "false loss_scale { initial: 64 growth_interval: 3 } "));
+    text.insert(text.find("net_param {") + 11, StrCat(" precision: ", precision));
+    const std::string flat = "bottom: \"data\" top: \"flat\"";
+    text.replace(text.find(flat), flat.size(), "bottom: \"conv\" top: \"flat\"");
+    text.insert(text.find("layer { name: \"flat\""), R"(
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param {
+  num_output: 4 kernel_size: 2 pad: 1 weight_filler { type: "xavier" } } }
+)");
+    const auto run_of = [&](bool graphs) {
+      SolverOptions options = Options(On::kGpu, &recorder_);
+      if (!graphs) options.device.gpu_context = test::GpuContextWithoutGraphs;
+      Solver solver(test::ConfigOf(text), test::LayersWithGpuRows(), options);
+      const Learned run = RunOf(solver, &recorder_);
+      EXPECT_EQ(solver.session().WhyNoGraph().empty(), graphs) << solver.session().WhyNoGraph();
+      return run;
+    };
+    const Learned whole = run_of(true), single = run_of(false);
+    EXPECT_GT(whole.losses.size(), 15U);
+    EXPECT_EQ(whole.losses, single.losses);
+    EXPECT_EQ(whole.weights, single.weights);
+    EXPECT_EQ(whole.averages, single.averages);
+  }
+}
+
 // The gradient is above the largest float at the first scales.
 TEST_F(GpuSolver, SkipsUpdatesThatOverflowAsTheCpuDoes) {
   const std::string fields =

@@ -43,7 +43,19 @@ class OnDevice {
     for (size_t b = 0; b < blobs.size(); ++b) updates_[b].history = histories_[b];
   }
 
-  void Apply(const UpdateRule& rule, const Call& call, DeviceUpdate* update) const {
+  // One iteration, whose pass has a loss of `loss`; what the device says of it.
+  DeviceRun Iterate(const UpdateRule& rule, const Call& call, DeviceUpdate* update,
+                    int64_t growth_interval = 0, double loss = 1) const {
+    Tensor place(Shape{1}, DType::kF64, context_.allocator());
+    Upload(context_, place.view().raw(), &loss, sizeof(loss));
+    update->NoteLoss(static_cast<const double*>(place.view().raw()), 0);
+    Apply(rule, call, update, growth_interval);
+    update->EndIteration();
+    return update->TakeOutcome(true).value();
+  }
+
+  void Apply(const UpdateRule& rule, const Call& call, DeviceUpdate* update,
+             int64_t growth_interval = 0) const {
     const bool l1 = call.param.regularization_type() == "L1";
     update->Apply(rule,
                   {.context = context_,
@@ -54,12 +66,7 @@ class OnDevice {
                    .gradient_limit = call.limit,
                    .momentum = MomentumAt(rule, call.param, call.iteration),
                    .regularization = l1 ? Regularization::kL1 : Regularization::kL2},
-                  call.clip_norm);
-  }
-
-  bool HasFiniteGradients(DeviceUpdate* update) const {
-    const SolverParameter param;
-    return update->HasFiniteGradients({.context = context_, .param = param, .blobs = updates_});
+                  call.clip_norm, growth_interval);
   }
 
   void Read(Blobs* blobs) const {
@@ -143,8 +150,7 @@ void ExpectUpdatesOfTheCpu(const UpdateRule& rule, Blobs cpu, Call call) {
     const bool clipped = call.clip_norm >= 0 && norm > call.clip_norm;
     const double scale = clipped ? call.scale * call.clip_norm / norm : call.scale;
     ASSERT_EQ(Update(rule, call.param, 1, &cpu, call.iteration, scale, call.limit), -1);
-    device.Apply(rule, call, update.get());
-    ASSERT_EQ(update->FindBroken(), -1);
+    ASSERT_EQ(device.Iterate(rule, call, update.get()).end, RunEnd::kNone);
   }
   device.Read(&gpu);
   ExpectSame(cpu, gpu);
@@ -187,18 +193,62 @@ TEST(GpuUpdate, NamesTheFirstBlobThatIsNotFinite) {
   for (const UpdateRule& rule : UpdateRules()) {
     const ExecContext context = GpuContext(1);
     const auto update = MakeGpuUpdate(context);
-    EXPECT_EQ(update->FindBroken(), -1);
     Blobs blobs = SomeBlobs(rule);
     blobs[2].weights[299] = std::numeric_limits<float>::quiet_NaN();
     blobs[3].history[0][8000] = std::numeric_limits<float>::infinity();
-    OnDevice(context, blobs).Apply(rule, {.param = {}}, update.get());
-    EXPECT_EQ(update->FindBroken(), 2) << rule.name;
+    const auto broken = [&] {
+      update->Begin({});
+      const DeviceRun run = OnDevice(context, blobs).Iterate(rule, {.param = {}}, update.get());
+      return run.end == RunEnd::kUpdate ? run.blob : -1;
+    };
+    EXPECT_EQ(broken(), 2) << rule.name;
     blobs[2].weights[299] = 0;
-    OnDevice(context, blobs).Apply(rule, {.param = {}}, update.get());
-    EXPECT_EQ(update->FindBroken(), 3) << rule.name;
-    OnDevice(context, SomeBlobs(rule)).Apply(rule, {.param = {}}, update.get());
-    EXPECT_EQ(update->FindBroken(), -1) << rule.name;
+    EXPECT_EQ(broken(), 3) << rule.name;
+    blobs = SomeBlobs(rule);
+    EXPECT_EQ(broken(), -1) << rule.name;
   }
+}
+
+// Weights and gradients stay as they are, so that what went wrong can be told.
+TEST(GpuUpdate, NothingIsUpdatedAfterTheEnd) {
+  const UpdateRule& rule = *FindUpdateRule("SGD");
+  const ExecContext context = GpuContext(1);
+  const auto update = MakeGpuUpdate(context);
+  Blobs blobs = SomeBlobs(rule);
+  const OnDevice device(context, blobs);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const DeviceRun run = device.Iterate(rule, {.param = {}}, update.get(), 0, nan);
+  EXPECT_EQ(run.end, RunEnd::kLoss);
+  EXPECT_TRUE(std::isnan(run.bad_loss));
+  EXPECT_EQ(run.pass, 0);
+  EXPECT_EQ(device.Iterate(rule, {.param = {}}, update.get()).end, RunEnd::kLoss);
+  Blobs after = blobs;
+  device.Read(&after);
+  for (size_t b = 0; b < blobs.size(); ++b) EXPECT_EQ(after[b].weights, blobs[b].weights);
+  update->Begin({});
+  EXPECT_EQ(device.Iterate(rule, {.param = {}}, update.get()).end, RunEnd::kNone);
+  device.Read(&after);
+  EXPECT_NE(after[0].weights, blobs[0].weights);
+}
+
+TEST(GpuUpdate, ReportsTheGradientsThatBrokeIt) {
+  const UpdateRule& rule = *FindUpdateRule("SGD");
+  const ExecContext context = GpuContext(1);
+  const auto update = MakeGpuUpdate(context);
+  Blobs blobs = SomeBlobs(rule);
+  blobs[0].gradient[300] = -std::numeric_limits<float>::infinity();
+  blobs[0].gradient[17000] = std::numeric_limits<float>::quiet_NaN();
+  blobs[0].gradient[5] = -77;
+  EXPECT_EQ(OnDevice(context, blobs).Iterate(rule, {.param = {}}, update.get()).blob, 0);
+  const std::vector<GradientReport> reports = update->BrokenGradients();
+  ASSERT_EQ(reports.size(), blobs.size());
+  EXPECT_EQ(reports[0].broken, 2);
+  EXPECT_EQ(reports[0].first_at, 300);
+  EXPECT_EQ(reports[0].first, -std::numeric_limits<double>::infinity());
+  EXPECT_EQ(reports[0].largest, 77);
+  EXPECT_EQ(reports[1].broken, 0);
+  EXPECT_GT(reports[1].largest, 0);
+  EXPECT_EQ(reports[4].largest, 0);  // it has none
 }
 
 TEST(GpuUpdate, AveragesFollowAndStatisticsAreCopied) {
@@ -223,18 +273,33 @@ TEST(GpuUpdate, AveragesFollowAndStatisticsAreCopied) {
   }
 }
 
-TEST(GpuUpdate, SaysWhetherGradientsAreFinite) {
+TEST(GpuUpdate, JudgesTheLossScale) {
+  const UpdateRule& rule = *FindUpdateRule("SGD");
   const ExecContext context = GpuContext(1);
-  Blobs blobs = SomeBlobs(*FindUpdateRule("SGD"));
+  Blobs blobs = SomeBlobs(rule);
   blobs[3].gradient[5] = std::numeric_limits<float>::max();
+  Blobs wrong = blobs;
+  wrong[0].gradient.back() = std::numeric_limits<float>::infinity();
+  const OnDevice good(context, blobs), bad(context, wrong);
   const auto update = MakeGpuUpdate(context);
-  EXPECT_TRUE(OnDevice(context, blobs).HasFiniteGradients(update.get()));
-  for (const float wrong :
-       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-    Blobs broken = blobs;
-    broken[0].gradient.back() = wrong;
-    EXPECT_FALSE(OnDevice(context, broken).HasFiniteGradients(update.get()));
-  }
+  const Call call{.param = {}, .scale = 1e-30};
+  update->Begin({.scale = {.scale = 64, .good = 1, .skipped = 3}});
+  const auto state = [](const DeviceRun& run) {
+    return std::vector<double>{run.tried, run.scale.scale, static_cast<double>(run.scale.good),
+                               static_cast<double>(run.scale.skipped),
+                               static_cast<double>(run.skips)};
+  };
+  EXPECT_EQ(state(bad.Iterate(rule, call, update.get(), 2)),
+            (std::vector<double>{64, 32, 0, 4, 1}));
+  Blobs after = blobs;
+  bad.Read(&after);
+  EXPECT_EQ(after[1].weights, blobs[1].weights);
+  EXPECT_EQ(state(good.Iterate(rule, call, update.get(), 2)),
+            (std::vector<double>{32, 32, 1, 4, 0}));
+  EXPECT_EQ(state(good.Iterate(rule, call, update.get(), 2)),
+            (std::vector<double>{32, 64, 0, 4, 0}));
+  update->Begin({.scale = {.scale = ScaleState::kSmallest, .good = 0, .skipped = 0}});
+  EXPECT_EQ(bad.Iterate(rule, call, update.get(), 2).end, RunEnd::kScale);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -52,14 +53,23 @@ layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 4 } }
 layer { name: "s" type: "Input" top: "s" input_param { shape { dim: 3 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
   inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
-layer { name: "some" type: "Filter" bottom: "ip" bottom: "s" top: "some" }
+layer { name: "some" type: "FilterOfTheCpu" bottom: "ip" bottom: "s" top: "some" }
 layer { name: "relu" type: "ReLU" bottom: "some" top: "y" }
 )";
 
+std::shared_ptr<const Plan> PlanForGpu(bool allow_cpu_layers) {
+  const NetFile file = ParseNet(kFilterNet, "net.prototxt");
+  NetState state;
+  state.set_phase(TEST);
+  std::vector<Problem> warnings;
+  return MakePlan(file.net, file.source, state, LayersOfStandIn(),
+                  {.device = {DeviceType::kCuda, 0}, .allow_cpu_layers = allow_cpu_layers},
+                  &warnings);
+}
+
 // Its extents show only while it runs; layers behind are on the GPU again.
 TEST(HostKernel, LayersMayTellTheirExtents) {
-  const PlanOptions options{.device = {DeviceType::kCuda, 0}, .allow_cpu_layers = true};
-  const auto plan = PlanText(kFilterNet, TEST, options);
+  const auto plan = PlanForGpu(true);
   Session session(plan, Weights::Make(*plan, 3), GpuContext(3));
   std::vector<float> x(12);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i) - 5;
@@ -78,11 +88,14 @@ TEST(HostKernel, LayersMayTellTheirExtents) {
 
 TEST(HostKernel, IsNotTakenUnlessAllowed) {
   try {
-    PlanText(kFilterNet, TEST, {.device = {DeviceType::kCuda, 0}});
+    PlanForGpu(false);
     FAIL() << "was planned";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("--allow_cpu_layers"), std::string::npos)
-        << error.what();
+    const std::string message = error.what();
+    EXPECT_NE(message.find("--allow_cpu_layers"), std::string::npos) << message;
+    EXPECT_NE(message.find("FilterOfTheCpu"), std::string::npos) << message;
+    EXPECT_NE(message.find("no implementation for cuda:0"), std::string::npos) << message;
+    EXPECT_NE(message.find("net.prototxt:6"), std::string::npos) << message;
   }
 }
 

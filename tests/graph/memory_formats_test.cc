@@ -297,12 +297,25 @@ TEST_F(BFloat16Formats, AreNotUsedWhereReordersCostMoreThanTheySave) {
 }
 
 TEST(PrecisionOfGpus, IsRefusedWithItsPlace) {
-  const std::string text = Input(16, 8) + Layer("ReLU", "r", "x", "precision: TF32");
-  EXPECT_NE(test::PlanError("precision: FP16\n" + text).find("net.prototxt:1"), std::string::npos);
-  EXPECT_NE(test::PlanError("precision: FP16\n" + text).find("precision FP16 is for a GPU"),
+  const std::string text = Input(16, 8) + Layer("ReLU", "r", "x", "precision: FP16");
+  EXPECT_NE(test::PlanError("precision: FP16\n" + Input(16, 8)).find("net.prototxt:1"),
             std::string::npos);
   EXPECT_NE(test::PlanError(text).find("net.prototxt:2"), std::string::npos);
-  EXPECT_NE(test::PlanError(text).find("precision TF32 is for a GPU"), std::string::npos);
+  EXPECT_NE(test::PlanError(text).find("precision FP16 is for a GPU"), std::string::npos);
+}
+
+TEST(Tf32OnTheCpu, IsSinglePrecisionAndSaysSoOnce) {
+  const std::string layers = Input(16, 8) + Layer("ReLU", "r", "x", "precision: TF32") +
+                             Layer("TanH", "t", "r", "precision: TF32");
+  const std::string of_layer = test::PlanWarnings(layers);
+  EXPECT_NE(of_layer.find("precision TF32 is for a GPU; the CPU computes in FP32"),
+            std::string::npos);
+  EXPECT_NE(of_layer.find("net.prototxt:2"), std::string::npos);
+  EXPECT_EQ(of_layer.find("TF32"), of_layer.rfind("TF32"));
+  EXPECT_NE(test::PlanWarnings("precision: TF32\n" + Input(16, 8)).find("net.prototxt:1"),
+            std::string::npos);
+  EXPECT_EQ(test::PlanWarnings("precision: BF16\n" + Input(16, 8)).find("precision"),
+            std::string::npos);
 }
 
 }  // namespace

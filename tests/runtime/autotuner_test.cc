@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -94,6 +95,28 @@ TEST_F(Autotune, MeasuresOnceAndThenReads) {
   EXPECT_EQ(second, 0);
   EXPECT_NE(log_.infos.back().find(StrCat("0 kinds of layers measured")), std::string::npos);
   EXPECT_TRUE(log_.warnings.empty());
+}
+
+TEST_F(Autotune, EnginesAreMeasuredOnceAndThenRead) {
+  const std::vector<std::string> names{"one", "two", "three"};
+  int measured = 0;
+  const auto measure = [&](size_t i) {
+    ++measured;
+    return i == 1 ? std::numeric_limits<double>::infinity() : static_cast<double>(3 - i);
+  };
+  const auto seconds_of = [&](double bound, const std::string& work) {
+    int rows = 0;
+    return Make(&rows, bound)->MeasureEngines(work, names, measure);
+  };
+  const std::vector<double> seconds = seconds_of(100, "work");
+  ASSERT_EQ(seconds.size(), 3U);
+  EXPECT_EQ(std::ranges::min_element(seconds) - seconds.begin(), 2);
+  EXPECT_GT(seconds[1], 1e6);  // cannot be had
+  EXPECT_EQ(seconds_of(100, "work"), seconds);
+  EXPECT_EQ(measured, 3) << "measured again";
+  seconds_of(100, "other work");
+  EXPECT_EQ(measured, 6);
+  EXPECT_TRUE(seconds_of(1e-9, "work without time").empty());
 }
 
 TEST_F(Autotune, OtherBuildsMeasureForThemselves) {

@@ -2,6 +2,9 @@
 
 #include <cstdlib>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "math/cuda/emulation.h"
@@ -24,6 +27,25 @@ const Registry& LayersWithGpuRows() {
   return registry;
 }
 
+const Registry& LayersOfStandIn() {
+  static const Registry registry = [] {
+    Registry made;
+    for (const std::string& name : LayersWithGpuRows().Names()) {
+      LayerType type = *LayersWithGpuRows().Find(name);
+      std::erase_if(type.kernels, [](const Kernel& row) {
+        return row.name.starts_with("cudnn") || row.name.starts_with("cublaslt");
+      });
+      made.Add(std::move(type));
+    }
+    LayerType type = *made.Find("Filter");
+    type.name = "FilterOfTheCpu";
+    type.kernels.clear();
+    made.Add(std::move(type));
+    return made;
+  }();
+  return registry;
+}
+
 namespace {
 
 // Where a GPU is what is to be checked, the stand-in must not pass for one.
@@ -32,17 +54,30 @@ void RefuseStandInIfGpuIsRequired() {
   Fail(ErrorCode::kDeviceFailure, "CREMA_REQUIRE_GPU is set, and there is no GPU");
 }
 
+#ifdef CREMA_HAVE_CUDA
+ExecContext RealContext(uint64_t seed, bool graphs) {
+  static const std::unique_ptr<Allocator> memory = MakeCudaAllocator(0);
+  return ExecContext(MakeCudaQueue(0, graphs), *memory, seed);
+}
+#endif
+
 }  // namespace
 
 ExecContext GpuContext(uint64_t seed) {
 #ifdef CREMA_HAVE_CUDA
-  if (CudaDeviceCount() > 0) {
-    static const std::unique_ptr<Allocator> memory = MakeCudaAllocator(0);
-    return ExecContext(MakeCudaQueue(0), *memory, seed);
-  }
+  if (CudaDeviceCount() > 0) return RealContext(seed, true);
 #endif
   RefuseStandInIfGpuIsRequired();
   return EmulatedGpuContext(seed);
+}
+
+ExecContext GpuContextWithoutGraphs(uint64_t seed) {
+#ifdef CREMA_HAVE_CUDA
+  if (CudaDeviceCount() > 0) return RealContext(seed, false);
+#endif
+  RefuseStandInIfGpuIsRequired();
+  thread_local QueueTrace no_graphs{.no_graphs = true};
+  return EmulatedGpuContext(&no_graphs, seed);
 }
 
 ExecContext GpuContextIn(Allocator& memory, uint64_t seed) {

@@ -12,7 +12,14 @@ namespace crema::test {
 // All built-in layers, with their rows for GPUs also where CUDA was not built.
 const Registry& LayersWithGpuRows();
 
+// For contexts of the stand-in: the same without rows by cuDNN and cuBLASLt, which on a machine
+// with a GPU are these libraries themselves and take memory of the CPU for the GPU's; and
+// FilterOfTheCpu: what Filter does, without code for GPUs.
+const Registry& LayersOfStandIn();
+
 ExecContext GpuContext(uint64_t seed);
+// The same, where nothing is launched as one (--cuda_graphs=0).
+ExecContext GpuContextWithoutGraphs(uint64_t seed);
 // The same, working in other memory of that GPU.
 ExecContext GpuContextIn(Allocator& memory, uint64_t seed);
 // The same for sessions of a run.

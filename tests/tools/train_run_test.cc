@@ -169,7 +169,7 @@ TEST_F(TrainRun, ResumeAutoStartsFromWeightsWhereThereIsNoSnapshot) {
 
 // This machine may have a GPU: what names none, and several.
 TEST_F(TrainRun, GpusThatAreNotThereAreErrors) {
-  for (const char* flag : {"--gpu=0,1", "--gpu=1000", "-gpu=1000"}) {
+  for (const char* flag : {"--gpu=0,1000", "--gpu=1000", "-gpu=1000"}) {
     ExpectFailure(4, "leave --gpu out to compute on the CPU", {flag});
   }
   ExpectFailure(4, "leave --gpu out to compute on the CPU", {"-gpu", "1000"});

@@ -11,10 +11,15 @@
 #include "core/strings.h"
 #include "runtime/gpu.h"
 
-DEFINE_string(gpu, "",
-              "number of the GPU to compute on (crema devices lists them), or all; none: the CPU");
+DEFINE_string(
+    gpu, "",
+    "number of the GPU to compute on (crema devices lists them), or all; for train also several, "
+    "such as 0,1; none: the CPU");
 
-DEFINE_double(gpu_memory_limit, 0, "MiB that this command allocates on the GPU at most; 0: all");
+DEFINE_double(gpu_memory_limit, 0, "MiB that this command allocates on each GPU at most; 0: all");
+
+DEFINE_bool(cuda_graphs, true,
+            "on a GPU, queue whole passes at once (as CUDA graphs) where their extents stay");
 
 namespace crema::tools {
 namespace {
@@ -27,6 +32,8 @@ int64_t LimitOfFlag() {
   Fail(ErrorCode::kInvalidArgument,
        StrCat("--gpu_memory_limit is ", FLAGS_gpu_memory_limit, "; give MiB, 0 for no limit"));
 }
+
+ComputeDevice Open(int number) { return OpenGpu(number, LimitOfFlag(), FLAGS_cuda_graphs); }
 
 // Each once.
 std::vector<int> NumbersOf(const std::string& text) {
@@ -58,21 +65,37 @@ int TheGpuOfFlag(const std::string& reason) {
   const std::vector<int> numbers = FLAGS_gpu == "all" ? std::vector{0} : NumbersOf(FLAGS_gpu);
   if (!reason.empty()) FailOnDevice(reason);
   if (numbers.size() > 1 || (FLAGS_gpu == "all" && GpuCount() > 1)) {
-    FailOnDevice("a command computes on one GPU; name one");
+    FailOnDevice("this command computes on one GPU, as all but train do; name one");
   }
   return numbers[0];
+}
+
+// Requires the flag.
+std::vector<int> AllGpusOfFlag() {
+  std::vector<int> numbers;
+  if (FLAGS_gpu != "all") numbers = NumbersOf(FLAGS_gpu);
+  if (const std::string reason = WhyNoGpu(); !reason.empty()) FailOnDevice(reason);
+  const int count = GpuCount();
+  if (FLAGS_gpu == "all") {
+    for (int i = 0; i < count; ++i) numbers.push_back(i);
+  }
+  for (const int number : numbers) {
+    if (number < count) continue;
+    FailOnDevice(StrCat("there is no GPU ", number, "; this machine has ", count, ", from 0"));
+  }
+  return numbers;
 }
 
 }  // namespace
 
 ComputeDevice DeviceOfFlag() {
-  const int64_t limit = LimitOfFlag();
+  LimitOfFlag();  // judged also where it is of no use
   if (FLAGS_gpu.empty()) return {};
   const int number = TheGpuOfFlag(WhyNoGpu());
   if (number >= GpuCount()) {
     FailOnDevice(StrCat("this machine has ", GpuCount(), ", counted from 0"));
   }
-  return OpenGpu(number, limit);
+  return Open(number);
 }
 
 ComputeDevice DeviceOfRun(const SolverParameter& solver, LogSink& log) {
@@ -80,10 +103,17 @@ ComputeDevice DeviceOfRun(const SolverParameter& solver, LogSink& log) {
       FLAGS_gpu.empty() && solver.has_solver_mode() && solver.solver_mode() == SolverParameter::GPU;
   if (!by_mode) return DeviceOfFlag();
   const std::string reason = WhyNoGpu();
-  if (reason.empty()) return OpenGpu(solver.device_id(), LimitOfFlag());
+  if (reason.empty()) return Open(solver.device_id());
   log.Write(Severity::kWarning,
             StrCat("solver_mode: GPU is set, but ", reason, "; training goes on on the CPU"));
   return {};
+}
+
+std::vector<ComputeDevice> DevicesOfRun(const SolverParameter& solver, LogSink& log) {
+  if (FLAGS_gpu.empty()) return {DeviceOfRun(solver, log)};
+  std::vector<ComputeDevice> devices;
+  for (const int number : AllGpusOfFlag()) devices.push_back(Open(number));
+  return devices;
 }
 
 Device PlannedDeviceOfFlag() {

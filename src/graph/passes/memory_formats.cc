@@ -164,7 +164,8 @@ class Chooser {
                             .backward = flow_.nodes[n].backward,
                             .to_input = std::ranges::count(flow_.nodes[n].to_input, true) > 0,
                             .deterministic = options_.deterministic,
-                            .precision = PrecisionOf(*node.layer, options_)};
+                            .precision = PrecisionOf(*node.layer, options_),
+                            .gpu = options_.device.ordinal};
     KernelQuery timed = query;
     timed.threads = threads_;
     bool has_plain = false;

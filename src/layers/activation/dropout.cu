@@ -1,16 +1,17 @@
 // Dropout on the GPU; see dropout.cc. The draws are those of the CPU.
 #include "layers/activation/dropout_rule.h"
 #include "layers/gpu_row.h"
+#include "math/cuda/device_random.h"
 
 namespace crema {
 namespace {
 
 // A thread draws four elements, the words of a block. `saved` may be null.
 template <typename T>
-void DrawAndApply(const CudaQueue& queue, int64_t count, RandomStream stream, uint32_t threshold,
+void DrawAndApply(const CudaQueue& queue, int64_t count, DeviceRandom random, uint32_t threshold,
                   float scale, const T* x, uint8_t* saved, T* y) {
   ForElements(queue, "DropoutForward", (count + 3) / 4, [=] CREMA_HOST_DEVICE(int64_t block) {
-    const auto words = stream.Block(static_cast<uint64_t>(block));
+    const auto words = random.Now().Block(static_cast<uint64_t>(block));
     for (int64_t k = 0; k < 4 && block * 4 + k < count; ++k) {
       const int64_t i = block * 4 + k;
       const bool keep = words[static_cast<size_t>(k)] >= threshold;
@@ -45,7 +46,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
     const T* x = Elements<T>(args.inputs[0]);
     T* y = Elements<T>(args.outputs[0]);
     if (args.phase != TRAIN) return Scale(queue, count, rule, x, y);
-    DrawAndApply(queue, count, rule.Stream(args), rule.Threshold(),
+    DrawAndApply(queue, count, {queue, rule.Stream(args)}, rule.Threshold(),
                  static_cast<float>(rule.TrainScale()), x, Elements<uint8_t>(At(args.saved, 0)), y);
   });
 }

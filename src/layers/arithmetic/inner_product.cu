@@ -1,4 +1,5 @@
 // InnerProduct on the GPU; see inner_product.cc.
+#include "layers/arithmetic/inner_product_cuda.h"
 #include "layers/gpu_row.h"
 #include "math/cuda/gemm.h"
 #include "math/cuda/sums.cuh"
@@ -6,22 +7,7 @@
 namespace crema {
 namespace {
 
-// The matrices of a layer: the input is rows x depth, the output rows x columns.
-struct Sizes {
-  Sizes(const Layer& layer, const Shape& input)
-      : transpose(layer.param().inner_product_param().transpose()),
-        bias(layer.param().inner_product_param().bias_term()),
-        relu(layer.param().has_fused_relu_param()),
-        slope(layer.param().fused_relu_param().negative_slope()) {
-    const int axis = input.CanonicalAxis(layer.param().inner_product_param().axis());
-    rows = input.count(0, axis);
-    depth = input.count(axis);
-    columns = layer.param().inner_product_param().num_output();
-  }
-  bool transpose, bias, relu;
-  float slope;
-  int64_t rows, depth, columns;
-};
+using Sizes = InnerProductSizes;
 
 // y = relu(y + bias); `bias` may be null.
 template <typename T>
@@ -54,7 +40,20 @@ void AddBiasGradient(const CudaQueue& queue, const Sizes& s, const T* dy, T* gra
       gradient);
 }
 
-void Forward(const Layer& layer, const ForwardArgs& args) {
+}  // namespace
+
+InnerProductSizes::InnerProductSizes(const Layer& layer, const Shape& input)
+    : transpose(layer.param().inner_product_param().transpose()),
+      bias(layer.param().inner_product_param().bias_term()),
+      relu(layer.param().has_fused_relu_param()),
+      slope(layer.param().fused_relu_param().negative_slope()) {
+  const int axis = input.CanonicalAxis(layer.param().inner_product_param().axis());
+  rows = input.count(0, axis);
+  depth = input.count(axis);
+  columns = layer.param().inner_product_param().num_output();
+}
+
+void CudaInnerProductForward(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
   const Sizes s(layer, x.shape());
@@ -67,12 +66,13 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-// Room for the gradient behind the fused ReLU.
-size_t BackwardScratch(const KernelQuery& query) {
+size_t CudaInnerProductBackwardScratch(const KernelQuery& query) {
   if (!query.layer.param().has_fused_relu_param()) return 0;
   const auto count = static_cast<size_t>(query.info.outputs[0].shape.count());
   return count * SizeOf(query.context.dtype);
 }
+
+namespace {
 
 // dy behind the fused ReLU, in scratch memory; dy itself without one.
 const void* MaskedGradient(const CudaQueue& queue, const Sizes& s, const BackwardArgs& args) {
@@ -86,7 +86,9 @@ const void* MaskedGradient(const CudaQueue& queue, const Sizes& s, const Backwar
   return masked;
 }
 
-void Backward(const Layer& layer, const BackwardArgs& args) {
+}  // namespace
+
+void CudaInnerProductBackward(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
   const DType dtype = x.dtype();
@@ -114,13 +116,14 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
   }
 }
 
-}  // namespace
-
 void RegisterInnerProductCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(Forward, Backward);
+  Kernel row = MakeCudaRow(CudaInnerProductForward, CudaInnerProductBackward);
   row.name = "cublas";
-  row.backward_scratch = BackwardScratch;
+  row.backward_scratch = CudaInnerProductBackwardScratch;
   registry.AddKernel("InnerProduct", std::move(row));
+#ifdef __CUDACC__
+  registry.AddKernel("InnerProduct", CublasLtInnerProductKernel());
+#endif
 }
 
 }  // namespace crema

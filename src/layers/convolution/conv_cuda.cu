@@ -180,11 +180,16 @@ const void* CudaBehindRelu(const CudaQueue& queue, const CudaConvScratch& scratc
   const void* dy = ElementAt(args.output_grads[output].raw(), scratch.dtype, first);
   if (!relu.on) return dy;
   const void* y = ElementAt(args.outputs[output].raw(), scratch.dtype, first);
-  DispatchCudaFloat(scratch.dtype, [&]<typename T>(T) {
-    MaskByOutput(queue, count, relu.slope, static_cast<const T*>(y), static_cast<const T*>(dy),
-                 static_cast<T*>(scratch.masked));
-  });
+  CudaMaskByOutput(queue, scratch.dtype, count, relu.slope, y, dy, scratch.masked);
   return scratch.masked;
+}
+
+void CudaMaskByOutput(const CudaQueue& queue, DType dtype, int64_t count, float slope,
+                      const void* y, const void* dy, void* masked) {
+  DispatchCudaFloat(dtype, [&]<typename T>(T) {
+    MaskByOutput(queue, count, slope, static_cast<const T*>(y), static_cast<const T*>(dy),
+                 static_cast<T*>(masked));
+  });
 }
 
 void CudaAddBiasGradient(const CudaQueue& queue, DType dtype, const CudaPlanes& planes,

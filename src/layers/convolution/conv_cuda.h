@@ -67,6 +67,9 @@ void CudaAddBiasRelu(const CudaQueue& queue, DType dtype, const CudaPlanes& plan
 // scratch.masked.
 const void* CudaBehindRelu(const CudaQueue& queue, const CudaConvScratch& scratch, FusedRelu relu,
                            const BackwardArgs& args, size_t output, int64_t first, int64_t count);
+// masked = dy where y > 0, slope * dy elsewhere.
+void CudaMaskByOutput(const CudaQueue& queue, DType dtype, int64_t count, float slope,
+                      const void* y, const void* dy, void* masked);
 // dbias[channel] += the sum over its planes.
 void CudaAddBiasGradient(const CudaQueue& queue, DType dtype, const CudaPlanes& planes,
                          const void* dy, void* dbias);

@@ -1,25 +1,13 @@
 #include "layers/detection/multibox_image.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <vector>
 
+#include "layers/detection/multibox_terms.h"
+
 namespace crema {
 namespace {
-
-constexpr double kLeastProbability = std::numeric_limits<float>::min();
-
-struct ValueAndSlope {
-  double value;
-  double slope;
-};
-
-ValueAndSlope DifferenceLoss(double difference, bool smooth_l1) {
-  const double size = std::abs(difference);
-  if (smooth_l1 && size >= 1) return {size - 0.5, difference < 0 ? -1.0 : 1.0};
-  return {difference * difference / 2, difference};
-}
 
 class ImageLoss {
  public:
@@ -99,7 +87,7 @@ class ImageLoss {
       if (matches.object[p] != kUnmatched || !(matches.overlap[p] < rule_.negative_overlap)) {
         continue;
       }
-      cost[p] = Rankable(ConfLoss(p, rule_.background, {}));
+      cost[p] = RankableCost(ConfLoss(p, rule_.background, {}));
     }
     const double most = static_cast<double>(positives) * rule_.negatives_per_match;
     const auto count = static_cast<int64_t>(std::min(most, static_cast<double>(Count())));
@@ -115,7 +103,7 @@ class ImageLoss {
       if (matches.object[p] == kIgnoredBox) continue;
       cost[p] = ConfLoss(p, ClassOf(p), {});
       if (matches.object[p] >= 0) cost[p] += LocLoss(p, 0, {});
-      cost[p] = Rankable(cost[p]);
+      cost[p] = RankableCost(cost[p]);
     }
     const double nothing = -std::numeric_limits<double>::infinity();
     std::vector<int64_t> order =
@@ -135,11 +123,6 @@ class ImageLoss {
     }
   }
 
-  // NaN counts as the worst, so that it is noticed.
-  static double Rankable(double cost) {
-    return cost == cost ? cost : std::numeric_limits<double>::infinity();
-  }
-
   // The class that prior p should have: of its object, or background. Where classes have boxes of
   // their own, the last one counts, as in the SSD fork.
   int64_t ClassOf(size_t p) const {
@@ -157,21 +140,11 @@ class ImageLoss {
     const Box& object = objects_[static_cast<size_t>(matches.object[p])].box;
     const BoxOffsets target = Encode(rule_.code, object, priors_.boxes[p], priors_.variances[p]);
     const size_t at = LocAt(p, box_class);
-    const BoxOffsets outside = rule_.bp_inside ? Outside(Predicted(p, box_class)) : BoxOffsets{};
-    double sum = 0;
-    for (size_t k = 0; k < 4; ++k) {
-      if (outside[k] != 0) continue;
-      const auto [value, slope] = DifferenceLoss(loc_[at + k] - target[k], rule_.smooth_l1);
-      sum += value;
-      if (!grad.empty()) grad[at + k] = slope;
-    }
-    return sum;
-  }
-
-  // 1 for each coordinate that leaves the image.
-  static BoxOffsets Outside(const Box& box) {
-    const auto leaves = [](double v) { return v < 0 || v > 1 ? 1.0 : 0.0; };
-    return {leaves(box.xmin), leaves(box.ymin), leaves(box.xmax), leaves(box.ymax)};
+    const BoxOffsets outside = rule_.bp_inside ? OutsideOf(Predicted(p, box_class)) : BoxOffsets{};
+    return OffsetsLoss(OffsetsAt(loc_.data() + at), target, outside, rule_.smooth_l1,
+                       [&](size_t k, double slope) {
+                         if (!grad.empty()) grad[at + k] = slope;
+                       });
   }
 
   double AllConfLosses(std::span<double> grad) const {
@@ -186,33 +159,13 @@ class ImageLoss {
   }
 
   double ConfLoss(size_t p, int64_t label, std::span<double> grad) const {
-    const auto classes = static_cast<size_t>(rule_.classes);
-    const std::span<const double> scores = conf_.subspan(p * classes, classes);
-    if (!grad.empty()) grad = grad.subspan(p * classes, classes);
-    return rule_.logistic ? LogisticLoss(scores, label, grad) : SoftmaxLoss(scores, label, grad);
-  }
-
-  static double SoftmaxLoss(std::span<const double> scores, int64_t label, std::span<double> grad) {
-    const double largest = *std::ranges::max_element(scores);
-    double sum = 0;
-    for (const double s : scores) sum += std::exp(s - largest);
-    for (size_t c = 0; c < grad.size(); ++c) grad[c] = std::exp(scores[c] - largest) / sum;
-    if (!grad.empty()) grad[static_cast<size_t>(label)] -= 1;
-    const double probability = std::exp(scores[static_cast<size_t>(label)] - largest) / sum;
-    return -std::log(std::max(probability, kLeastProbability));
-  }
-
-  // Every class is a question of its own: is it this one?
-  static double LogisticLoss(std::span<const double> scores, int64_t label,
-                             std::span<double> grad) {
-    double sum = 0;
-    for (size_t c = 0; c < scores.size(); ++c) {
-      const double s = scores[c];
-      const double target = static_cast<int64_t>(c) == label ? 1 : 0;
-      sum += std::max(s, 0.0) - s * target + std::log1p(std::exp(-std::abs(s)));
-      if (!grad.empty()) grad[c] = 1 / (1 + std::exp(-s)) - target;
-    }
-    return sum;
+    const double* const scores = conf_.data() + p * static_cast<size_t>(rule_.classes);
+    double* const slopes =
+        grad.data() + (grad.empty() ? 0 : p * static_cast<size_t>(rule_.classes));
+    const auto score = [=](int64_t c) { return scores[c]; };
+    const auto slope = [=](int64_t c, double value) { slopes[c] = value; };
+    return rule_.logistic ? LogisticClassLoss(rule_.classes, label, score, !grad.empty(), slope)
+                          : SoftmaxClassLoss(rule_.classes, label, score, !grad.empty(), slope);
   }
 
   const MultiBoxRule& rule_;

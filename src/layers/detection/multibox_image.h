@@ -1,5 +1,5 @@
-// MultiBoxLoss of one image: which priors stand for which objects, what they cost, and the
-// derivatives of that.
+// The rules of MultiBoxLoss, and the loss of one image: which priors stand for which objects, what
+// they cost, and the derivatives of that.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,21 @@ struct MultiBoxRule {
   int64_t suppression_top_k = -1;
   bool suppress_priors = false;  // by their overlap; else that of the predicted boxes
 };
+
+// What the layer says. Throws kInvalidArgument for parameters outside their ranges.
+MultiBoxRule MakeMultiBoxRule(const Layer& layer);
+
+// What the sums are divided by: at least 1.
+struct MultiBoxDivisor {
+  bool by_matches = false;
+  double fixed = 1;  // else
+
+  CREMA_HOST_DEVICE double Of(int64_t matches) const {
+    const double divisor = by_matches ? static_cast<double>(matches) : fixed;
+    return divisor > 1 ? divisor : 1;
+  }
+};
+MultiBoxDivisor DivisorOf(const LayerParameter& param, const BoxExtent& extent);
 
 // Sums, not divided by anything.
 struct MultiBoxSums {

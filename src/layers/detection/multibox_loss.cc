@@ -4,7 +4,6 @@
 // those background priors that mining picks. Matching and mining are constants for the gradient,
 // which Forward computes along with the sums and saves.
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "core/parallel_for.h"
@@ -17,13 +16,10 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 12;  // values that pay for a thread
 
-bool WantsInput(const LayerParameter& param, int input) {
-  return input >= param.propagate_down_size() || param.propagate_down(input);
-}
-
 class MultiBoxLoss final : public Layer {
  public:
-  explicit MultiBoxLoss(const LayerParameter& param) : Layer(param), rule_(MakeRule()) {}
+  explicit MultiBoxLoss(const LayerParameter& param)
+      : Layer(param), rule_(MakeMultiBoxRule(*this)) {}
 
   LayerInfo Infer(const InferContext& context) const override {
     Extent(context.inputs);  // throws where they do not fit
@@ -58,7 +54,7 @@ class MultiBoxLoss final : public Layer {
         total.conf += s.conf;
         total.matches += s.matches;
       }
-      const double divisor = Normalizer(extent, total.matches);
+      const double divisor = DivisorOf(param(), extent).Of(total.matches);
       args.outputs[0].data<T>()[0] =
           static_cast<T>((double{loss().loc_weight()} * total.loc + total.conf) / divisor);
       if (!args.saved[2].empty()) args.saved[2].data<T>()[0] = static_cast<T>(1 / divisor);
@@ -125,92 +121,8 @@ class MultiBoxLoss final : public Layer {
     return by_image;
   }
 
-  double Normalizer(const BoxExtent& extent, int64_t matches) const {
-    const LossParameter& p = param().loss_param();
-    LossParameter::NormalizationMode mode = p.normalization();
-    if (!p.has_normalization() && p.has_normalize()) {
-      mode = p.normalize() ? LossParameter::VALID : LossParameter::BATCH_SIZE;
-    }
-    double divisor = 1;
-    if (mode == LossParameter::VALID) divisor = static_cast<double>(matches);
-    if (mode == LossParameter::FULL) divisor = static_cast<double>(extent.images * extent.priors);
-    if (mode == LossParameter::BATCH_SIZE) divisor = static_cast<double>(extent.images);
-    if (mode == LossParameter::PRE_FIXED) divisor = double{p.pre_fixed_normalizer()};
-    return std::max(1.0, divisor);
-  }
-
-  MultiBoxRule MakeRule() const;
-  MultiBoxLossParameter::MiningType Mining() const;
-  void CheckRanges() const;
-
   const MultiBoxRule rule_;
 };
-
-// do_neg_mining is the old way to say the same.
-MultiBoxLossParameter::MiningType MultiBoxLoss::Mining() const {
-  const MultiBoxLossParameter& p = loss();
-  if (!p.has_do_neg_mining()) return p.mining_type();
-  if (!p.has_mining_type()) {
-    return p.do_neg_mining() ? MultiBoxLossParameter::MAX_NEGATIVE : MultiBoxLossParameter::NONE;
-  }
-  if (p.do_neg_mining() != (p.mining_type() != MultiBoxLossParameter::NONE)) {
-    FailField(*this, "multibox_loss_param.do_neg_mining",
-              "do_neg_mining contradicts mining_type; leave do_neg_mining out");
-  }
-  return p.mining_type();
-}
-
-void MultiBoxLoss::CheckRanges() const {
-  const MultiBoxLossParameter& p = loss();
-  const auto fail = [&](const char* field, double value, const char* expected) {
-    FailField(*this, StrCat("multibox_loss_param.", field),
-              StrCat(field, " is ", value, ", expected ", expected));
-  };
-  if (p.background_label_id() >= p.num_classes()) {
-    fail("background_label_id", p.background_label_id(), "a class below num_classes");
-  }
-  if (p.map_object_to_agnostic() && p.background_label_id() + 1 >= p.num_classes()) {
-    fail("num_classes", p.num_classes(), "a class behind the background, for all objects");
-  }
-  if (!std::isfinite(p.loc_weight())) fail("loc_weight", p.loc_weight(), "a finite number");
-  if (!(p.overlap_threshold() > 0)) fail("overlap_threshold", p.overlap_threshold(), "more than 0");
-  if (!(p.neg_pos_ratio() >= 0)) fail("neg_pos_ratio", p.neg_pos_ratio(), "0 or more");
-  if (p.sample_size() < 0) fail("sample_size", p.sample_size(), "0 or more");
-}
-
-MultiBoxRule MultiBoxLoss::MakeRule() const {
-  const MultiBoxLossParameter& p = loss();
-  MultiBoxRule rule;
-  rule.classes = RequireClasses(*this, p.has_num_classes(), p.num_classes(), "multibox_loss_param");
-  CheckRanges();
-  rule.background = p.background_label_id();
-  rule.box_classes = p.share_location() ? 1 : rule.classes;
-  rule.agnostic = p.map_object_to_agnostic();
-  rule.code = CodeOf(p.code_type());
-  rule.smooth_l1 = p.loc_loss_type() == MultiBoxLossParameter::SMOOTH_L1;
-  rule.logistic = p.conf_loss_type() == MultiBoxLossParameter::LOGISTIC;
-  rule.want_loc = WantsInput(param(), 0);
-  rule.want_conf = WantsInput(param(), 1);
-  rule.bp_inside = p.bp_inside();
-  rule.match = {.per_prediction = p.match_type() == MultiBoxLossParameter::PER_PREDICTION,
-                .overlap_threshold = double{p.overlap_threshold()},
-                .ignore_outside = p.ignore_cross_boundary_bbox()};
-  rule.match_priors = p.use_prior_for_matching();
-  rule.mining = Mining();
-  if (rule.mining != MultiBoxLossParameter::NONE && !p.share_location()) {
-    FailField(*this, "multibox_loss_param.share_location",
-              "share_location: false needs mining_type: NONE");
-  }
-  rule.negatives_per_match = double{p.neg_pos_ratio()};
-  rule.negative_overlap = double{p.neg_overlap()};
-  rule.sample_size = p.sample_size();
-  if (p.has_nms_param()) {
-    rule.suppression = SuppressionOf(*this, p.nms_param(), "multibox_loss_param.nms_param");
-    if (p.nms_param().has_top_k()) rule.suppression_top_k = p.nms_param().top_k();
-  }
-  rule.suppress_priors = p.use_prior_for_nms();
-  return rule;
-}
 
 std::vector<LayerSample> Samples() {
   // Objects of whole numbers 0 and 1: some of the boxes are the whole image, the others have no

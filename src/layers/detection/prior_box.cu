@@ -1,4 +1,5 @@
 // PriorBox on the GPU; see prior_box.cc.
+#include "layers/detection/fixed_list.h"
 #include "layers/detection/prior_boxes.h"
 #include "layers/gpu_row.h"
 
@@ -9,17 +10,6 @@ namespace {
 constexpr int kMostSizes = 64;
 constexpr int kMostOffsets = 16;
 
-template <typename T, int kMost>
-struct FixedList {
-  T values[kMost];
-  int count;
-  void push_back(const T& value) {
-    CREMA_CHECK(count < kMost);
-    values[count++] = value;
-  }
-  const T* begin() const { return values; }
-  const T* end() const { return values + count; }
-};
 using Ratios = FixedList<double, kMostSizes>;
 using Sizes = FixedList<PriorSize, kMostSizes>;
 using Offsets = FixedList<PriorOffset, kMostOffsets>;

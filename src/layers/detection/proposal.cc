@@ -10,44 +10,11 @@
 
 #include "core/strings.h"
 #include "graph/registry.h"
+#include "layers/detection/proposal_boxes.h"
 #include "math/box_suppression.h"
 
 namespace crema {
 namespace {
-
-// The anchors of the place at the origin: ratio by ratio, scale by scale within.
-std::vector<Box> Anchors(double base, std::vector<double> ratios, std::vector<double> scales) {
-  if (ratios.empty()) ratios = {0.5, 1, 2};
-  if (scales.empty()) scales = {8, 16, 32};
-  const double centre = (base - 1) / 2;
-  std::vector<Box> anchors;
-  for (const double ratio : ratios) {
-    const double width = std::round(std::sqrt(base * base / ratio));
-    const double height = std::round(width * ratio);
-    for (const double scale : scales) {
-      const double half_width = (width * scale - 1) / 2;
-      const double half_height = (height * scale - 1) / 2;
-      anchors.push_back(
-          {centre - half_width, centre - half_height, centre + half_width, centre + half_height});
-    }
-  }
-  return anchors;
-}
-
-Box Shift(const Box& box, double x, double y) {
-  return {box.xmin + x, box.ymin + y, box.xmax + x, box.ymax + y};
-}
-
-// The centre moves by offsets in sizes of the anchor, the sizes by their logarithms.
-Box Move(const Box& anchor, const BoxOffsets& offsets) {
-  const double width = anchor.width() + 1;
-  const double height = anchor.height() + 1;
-  const double x = anchor.xmin + width / 2 + offsets[0] * width;
-  const double y = anchor.ymin + height / 2 + offsets[1] * height;
-  const double half_width = std::exp(offsets[2]) * width / 2;
-  const double half_height = std::exp(offsets[3]) * height / 2;
-  return {x - half_width, y - half_height, x + half_width, y + half_height};
-}
 
 struct Candidates {
   std::vector<Box> boxes;
@@ -58,9 +25,7 @@ class Proposal final : public Layer {
  public:
   explicit Proposal(const LayerParameter& param) : Layer(param) {
     CheckRanges();
-    const ProposalParameter& p = proposal();
-    anchors_ = Anchors(p.base_size(), {p.ratio().begin(), p.ratio().end()},
-                       {p.scale().begin(), p.scale().end()});
+    anchors_ = ProposalAnchors<std::vector<Box>>(proposal());
   }
 
   LayerInfo Infer(const InferContext& context) const override {
@@ -133,7 +98,7 @@ class Proposal final : public Layer {
           move[static_cast<size_t>(k)] = double{offsets[(4 * a + k) * plane + at]};
         }
         const Box box =
-            Clip(Move(Shift(anchors_[static_cast<size_t>(a)], x, y), move), width, height);
+            Clip(MoveAnchor(ShiftBox(anchors_[static_cast<size_t>(a)], x, y), move), width, height);
         if (!(box.width() + 1 >= least && box.height() + 1 >= least)) continue;
         candidates.boxes.push_back(box);
         candidates.scores.push_back(double{scores[a * plane + at]});

@@ -5,6 +5,7 @@
 
 #include "layers/pooling/pool_planes.h"
 #include "math/cuda/cuda_queue.h"
+#include "math/cuda/device_random.h"
 
 namespace crema {
 
@@ -36,7 +37,7 @@ struct CudaPool {
   // As PoolPlanes::Forward; element PoolLayout::At of `random` serves an output. Indices, one
   // behind the other, and `positions` in the plane may be null.
   void Forward(const void* x, void* y, void* index, void* positions,
-               const RandomStream& random) const;
+               const DeviceRandom& random) const;
   // As PoolPlanes::Backward; `add`: to dx instead of writing it. `scratch`: see BackwardScratch.
   void Backward(const void* x, const void* dy, void* dx, const void* index, bool add,
                 void* scratch) const;

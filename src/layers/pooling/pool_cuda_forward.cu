@@ -71,17 +71,17 @@ void MaxOfLargeWindows(const CudaQueue& queue, const SlidingWindow<kMost>& slidi
 // As StochasticPool does it, in the same order and precision: the same cells are drawn.
 template <typename T, int kMost>
 void Draw(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, int64_t planes,
-          const RandomStream& random, const T* x, const Outputs<T>& outputs) {
+          const DeviceRandom& random, const T* x, const Outputs<T>& outputs) {
   const SlidingWindow<kMost> w = sliding;
   const Outputs<T> to = outputs;
-  const RandomStream stream = random;
+  const DeviceRandom source = random;
   ForElements(queue, "StochasticPool", planes * w.out_size, [=] CREMA_HOST_DEVICE(int64_t i) {
     const T* plane = x + i / w.out_size * w.in_size;
     const WindowCells<kMost> cells(w, w.WindowAt(i % w.out_size));
     double total = 0;
     cells.For(w, [&](int64_t cell) { total += static_cast<double>(ToFloat(plane[cell])); });
     const int64_t element = to.layout.At(i / w.out_size, i % w.out_size);
-    const double threshold = stream.Uniform(static_cast<uint64_t>(element)) * total;
+    const double threshold = source.Now().Uniform(static_cast<uint64_t>(element)) * total;
     double running = 0;
     int64_t drawn = -1;
     bool done = false;
@@ -119,7 +119,7 @@ void Weighted(const CudaPool& p, const SlidingWindow<kMost>& w, const T* x, T* y
 }
 
 template <typename T, int kMost>
-void Pool(const CudaPool& p, const SlidingWindow<kMost>& w, const RandomStream& random, const T* x,
+void Pool(const CudaPool& p, const SlidingWindow<kMost>& w, const DeviceRandom& random, const T* x,
           const Outputs<T>& to) {
   switch (p.pool.method()) {
     case PoolPlanes::Method::kMax:
@@ -137,7 +137,7 @@ void Pool(const CudaPool& p, const SlidingWindow<kMost>& w, const RandomStream& 
 }  // namespace
 
 void CudaPool::Forward(const void* x, void* y, void* index, void* positions,
-                       const RandomStream& random) const {
+                       const DeviceRandom& random) const {
   WithSlidingWindow(pool.window(), [&](const auto& w) {
     DispatchCudaFloat(dtype, [&]<typename T>(T) {
       const Outputs<T> to{static_cast<T*>(y), static_cast<T*>(positions),

@@ -30,7 +30,8 @@ CudaPool PoolOf(const Layer& layer, const ExecContext& context, const PoolPlanes
 void Forward(const Layer& layer, const ForwardArgs& args) {
   const ConstTensorView& x = args.inputs[0];
   const PoolPlanes pool = As(layer).Planes(x.shape(), args.phase);
-  const RandomStream random(args.context.seed(), args.layer_id, args.context.step());
+  const DeviceRandom random(BoundQueue(args.context),
+                            RandomStream(args.context.seed(), args.layer_id, args.context.step()));
   PoolOf(layer, args.context, pool, x.shape(), x.dtype())
       .Forward(x.raw(), args.outputs[0].raw(), At(args.saved, 0).raw(), At(args.outputs, 1).raw(),
                random);

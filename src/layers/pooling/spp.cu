@@ -20,7 +20,8 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   const ConstTensorView& x = args.inputs[0];
   const TensorView& y = args.outputs[0];
   const SppLevels levels = MakeSppLevels(layer, x.shape(), args.phase);
-  const RandomStream random(args.context.seed(), args.layer_id, args.context.step());
+  const DeviceRandom random(BoundQueue(args.context),
+                            RandomStream(args.context.seed(), args.layer_id, args.context.step()));
   for (size_t i = 0; i < levels.size(); ++i) {
     PoolOf(args.context, x.dtype(), x.shape(), y.shape().count(1), levels[i])
         .Forward(x.raw(), y.raw(), At(args.saved, i).raw(), nullptr, random);

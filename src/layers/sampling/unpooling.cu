@@ -49,7 +49,7 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
   const TensorView& dx = args.input_grads[0];
   if (dx.empty()) return;
   const PoolPlanes pool = PlanesOf(layer, dx.shape());
-  const RandomStream unused(0, 0);
+  const DeviceRandom unused(BoundQueue(args.context), RandomStream(0, 0));
   PoolOf(layer, args.context, pool, dx.shape(), dx.dtype())
       .Forward(args.output_grads[0].raw(), dx.raw(), nullptr, nullptr, unused);
 }

@@ -2,24 +2,16 @@
 // not 0. How many there are is known when the layer runs only: the outputs are planned for all.
 // Gradients go back to the items that were kept; those of the others are 0.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <span>
 
 #include "core/error.h"
 #include "core/strings.h"
 #include "graph/registry.h"
+#include "layers/shape/filter_shape.h"
 
 namespace crema {
 namespace {
-
-// Shape::With, without allocating.
-Shape WithItems(const Shape& shape, int64_t items) {
-  std::array<int64_t, Shape::kMaxAxes> dims{};
-  std::ranges::copy(shape.dims(), dims.begin());
-  dims[0] = items;
-  return Shape(std::span<const int64_t>(dims.data(), shape.dims().size()));
-}
 
 class Filter final : public Layer {
  public:

@@ -12,6 +12,7 @@ struct CublasLibrary {
   decltype(&cublasCreate) create;
   decltype(&cublasDestroy) destroy;
   decltype(&cublasSetStream) set_stream;
+  decltype(&cublasSetWorkspace) set_workspace;
   decltype(&cublasGetStatusString) status_string;
   decltype(&cublasGetProperty) property;
   decltype(&cublasGemmEx_64) gemm;

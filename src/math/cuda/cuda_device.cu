@@ -40,8 +40,12 @@ int CudaDeviceCount() {
   return 0;
 }
 
-std::unique_ptr<DeviceQueue> MakeCudaQueue(int ordinal) {
-  return std::make_unique<CudaQueue>(ordinal);
+void SelectCudaDevice(int ordinal) {
+  if (cudaSetDevice(ordinal) != cudaSuccess) cudaGetLastError();  // whoever uses it says why
+}
+
+std::unique_ptr<DeviceQueue> MakeCudaQueue(int ordinal, bool graphs) {
+  return std::make_unique<CudaQueue>(ordinal, graphs);
 }
 
 namespace {

@@ -12,9 +12,13 @@ namespace crema {
 // GPUs that this process can use; 0 also where there is no driver.
 int CudaDeviceCount();
 
+// Makes it the GPU of this thread, if it can be.
+void SelectCudaDevice(int ordinal);
+
 // Work queue of one GPU: a stream and a cuBLAS handle. Throws kDeviceFailure, or kNotFound for a
-// GPU that does not exist. Thread safety: one thread at a time.
-std::unique_ptr<DeviceQueue> MakeCudaQueue(int ordinal);
+// GPU that does not exist. Without `graphs` nothing is captured. Thread safety: one thread at a
+// time.
+std::unique_ptr<DeviceQueue> MakeCudaQueue(int ordinal, bool graphs = true);
 
 // Memory of one GPU. Thread safety: any number of threads. Must outlive what it allocated.
 std::unique_ptr<Allocator> MakeCudaAllocator(int ordinal);

@@ -134,7 +134,7 @@ GpuInfo CudaInfo(int ordinal) {
 
 GpuRates MeasureCudaRates(int ordinal) {
   const std::unique_ptr<Allocator> memory = MakeCudaAllocator(ordinal);
-  const CudaQueue queue(ordinal);
+  const CudaQueue queue(ordinal, true);
   Tensor a({kCopied / 4}, DType::kF32, *memory), b({kCopied / 4}, DType::kF32, *memory);
   Tensor c({kCopied / 4}, DType::kF32, *memory);
   void *const x = a.view().raw(), *const y = b.view().raw(), *const z = c.view().raw();

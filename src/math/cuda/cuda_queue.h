@@ -6,9 +6,20 @@
 #include <cuda_runtime_api.h>
 #endif
 
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
 #include "core/exec_context.h"
 
+// Of cuDNN and cuBLASLt, whose headers this one does not need.
+struct cudnnContext;
+struct cublasLtContext;
+
 namespace crema {
+
+struct QueueTrace;  // emulation.h
 
 // Invariant: every piece of work of a session goes through its queue. Thread safety: one thread at
 // a time.
@@ -16,10 +27,12 @@ class CudaQueue final : public DeviceQueue {
  public:
   // Of no GPU: kernels (launch.cuh) run on the CPU at once, their bodies compiled for it; memory is
   // the CPU's. For tests of GPU code where there is no GPU (emulation.h).
-  struct Emulated {};
-  explicit CudaQueue(Emulated) {}
+  struct Emulated {
+    QueueTrace* trace;  // may be null; else it must outlive the queue
+  };
+  explicit CudaQueue(Emulated emulated);
 #ifdef __CUDACC__
-  explicit CudaQueue(int ordinal);
+  CudaQueue(int ordinal, bool graphs);
   cudaStream_t stream() const { return stream_; }
   cublasHandle_t cublas() const { return cublas_; }
 #endif
@@ -33,15 +46,68 @@ class CudaQueue final : public DeviceQueue {
   void Download(void* to, const void* from, size_t bytes) override;
   void Copy(void* to, const void* from, size_t bytes) override;
   void Fill(DType dtype, int64_t count, float value, void* to) override;
-  // Makes its GPU the one of this thread, which launches and cuBLAS calls need.
+  void Lose(std::string_view why) noexcept override;
+  const std::string& lost() const override;
+  void BeginRange(const char* name) override;
+  void EndRange() override;
+  Allocator& HostMemory() override;
+  void UploadLater(Lane lane, void* to, const void* from, size_t bytes) override;
+  void DownloadLater(void* to, const void* from, size_t bytes) override;
+  std::unique_ptr<DeviceEvent> MakeEvent(bool timed) override;
+  void FillScaled(DType dtype, int64_t count, double value, const double* factor,
+                  void* to) override;
+  void AddSum(DType dtype, int64_t count, double factor, const void* from, double* to) override;
+  void BeginPass(uint64_t* step, double* sum) override;
+  void Store(uint64_t value, uint64_t* to) override;
+  void SetStepPlace(const uint64_t* step) override;
+  const uint64_t* step_place() const;
+  std::unique_ptr<DeviceGraph> Capture(const std::function<void()>& body) override;
+
+  // Makes its GPU the one of this thread, which launches and cuBLAS calls need. Throws what the
+  // queue was lost with.
   void Bind() const;
+  // Of a stand-in, before each launch: whether its work is to be kept by Keep instead of done.
+  bool KeepsWork(std::string_view kernel) const;
+  void Keep(std::function<void()> work) const;
+  // Calls a library, which queues work. By value: a stand-in that keeps work calls it later.
+  template <typename Work>
+  void Call(std::string_view name, const Work& work) const {
+    if (emulated() && KeepsWork(name)) return Keep(work);
+    work();
+  }
+
+  // Whether products of f32 round what they multiply to TF32 (Tf32Scope of gemm.h).
+  bool tf32() const { return tf32_; }
+  void set_tf32(bool tf32) { tf32_ = tf32; }
+
+  // Handles of libraries that not every net needs (cudnn.h, cublas_lt.h), made when they are asked
+  // for first: so in a first pass or before it, since that allocates and waits. They end with the
+  // queue. The stand-in has them where tests put functions in place of the library. Throw
+  // kDeviceFailure where the library cannot be used.
+  cudnnContext* cudnn() const;
+  cublasLtContext* cublas_lt() const;
 
  private:
+  struct State;  // queue_state.h
+  class EmulatedEvent;
+  class EmulatedGraph;
+#ifdef __CUDACC__
+  class Event;
+  class Graph;
+  cudaStream_t StreamOf(Lane lane) const;
+#endif
+  void RefuseInCapture(const char* what) const;
+  void LetGo();
+
   int ordinal_ = -1;
+  bool tf32_ = false;
+  mutable std::shared_ptr<cudnnContext> cudnn_;
+  mutable std::shared_ptr<cublasLtContext> cublas_lt_;
 #ifdef __CUDACC__
   cudaStream_t stream_ = nullptr;
   cublasHandle_t cublas_ = nullptr;
 #endif
+  std::unique_ptr<State> state_;
 };
 
 // The queue of a context on a GPU, bound to this thread.

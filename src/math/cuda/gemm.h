@@ -8,6 +8,22 @@
 
 namespace crema {
 
+// While it lives, products of f32 on that queue may round what they multiply to TF32: 8 bits of
+// exponent and 10 behind the point. Sums stay f32. Without it they never do.
+class Tf32Scope {
+ public:
+  explicit Tf32Scope(CudaQueue& queue) : queue_(queue), before_(queue.tf32()) {
+    queue.set_tf32(true);
+  }
+  ~Tf32Scope() { queue_.set_tf32(before_); }
+  Tf32Scope(const Tf32Scope&) = delete;
+  Tf32Scope& operator=(const Tf32Scope&) = delete;
+
+ private:
+  CudaQueue& queue_;
+  const bool before_;
+};
+
 // As Gemm of math/gemm.h, row-major, with alpha 1; elements are f32, f16 or bf16, sums are f32.
 // `beta` is 0 or 1. Queued; does not wait.
 void CudaGemm(const CudaQueue& queue, DType dtype, bool transpose_a, bool transpose_b, int64_t m,

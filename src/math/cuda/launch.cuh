@@ -83,8 +83,11 @@ void ForElements(const CudaQueue& queue, [[maybe_unused]] std::string_view name,
                  const Body& body) {
   if (count == 0) return;  // an empty launch would be an error
   if (queue.emulated()) {
-    for (int64_t i = 0; i < count; ++i) body(i);
-    return;
+    const auto run = [count](const Body& body_of) {
+      for (int64_t i = 0; i < count; ++i) body_of(i);
+    };
+    if (!queue.KeepsWork(name)) return run(body);
+    return queue.Keep([=] { run(body); });
   }
 #ifdef __CUDACC__
   const int64_t blocks = std::min(kMaxBlocks, (count + Team::kThreads - 1) / Team::kThreads);
@@ -99,8 +102,11 @@ void ForTeams(const CudaQueue& queue, [[maybe_unused]] std::string_view name, in
               const Body& body) {
   if (teams == 0) return;
   if (queue.emulated()) {
-    for (int64_t i = 0; i < teams; ++i) body(Team{}, i);
-    return;
+    const auto run = [teams](const Body& body_of) {
+      for (int64_t i = 0; i < teams; ++i) body_of(Team{}, i);
+    };
+    if (!queue.KeepsWork(name)) return run(body);
+    return queue.Keep([=] { run(body); });
   }
 #ifdef __CUDACC__
   const int64_t blocks = std::min(kMaxBlocks, teams);

@@ -1,0 +1,70 @@
+// Row "cudnn" of Softmax: classes are its channels, what lies behind them its rows.
+#include <memory>
+
+#include "layers/cudnn_row.h"
+#include "math/cuda/cudnn_descriptors.h"
+
+namespace crema {
+namespace {
+
+CudnnExtents ExtentsOf(const KernelQuery& query) {
+  const Shape& shape = query.context.inputs[0].shape;
+  const int axis = shape.CanonicalAxis(query.layer.param().softmax_param().axis());
+  return {shape.count(0, axis), shape[axis], shape.count(axis + 1), 1};
+}
+
+Support Supports(const KernelQuery& query) {
+  const Support support = SupportsCudnn(query);
+  if (!support.yes) return support;
+  if (!FitsCudnn(ExtentsOf(query))) return Support::No("is for 1 to 2^31 - 1 elements");
+  return {};
+}
+
+struct State final : KernelState {
+  explicit State(const KernelQuery& query)
+      : tensor(MakeCudnnTensor(query.context.dtype, ExtentsOf(query))) {}
+  CudnnTensorOwner tensor;
+};
+
+void Forward(const Layer&, const ForwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  cudnnTensorDescriptor_t tensor = static_cast<const State*>(args.kernel_state)->tensor.get();
+  const void* x = args.inputs[0].raw();
+  void* y = args.outputs[0].raw();
+  queue.Call("cudnnSoftmaxForward", [=, handle = queue.cudnn()] {
+    CheckCudnn(Cudnn().softmax_forward(handle, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL,
+                                       &kCudnnOne, tensor, x, &kCudnnZero, tensor, y),
+               "cudnnSoftmaxForward");
+  });
+}
+
+void Backward(const Layer&, const BackwardArgs& args) {
+  if (args.input_grads[0].empty()) return;
+  const CudaQueue& queue = BoundQueue(args.context);
+  cudnnTensorDescriptor_t tensor = static_cast<const State*>(args.kernel_state)->tensor.get();
+  const void *y = args.outputs[0].raw(), *dy = args.output_grads[0].raw();
+  void* dx = args.input_grads[0].raw();
+  queue.Call("cudnnSoftmaxBackward", [=, handle = queue.cudnn()] {
+    CheckCudnn(Cudnn().softmax_backward(handle, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL,
+                                        &kCudnnOne, tensor, y, tensor, dy, &kCudnnZero, tensor, dx),
+               "cudnnSoftmaxBackward");
+  });
+}
+
+}  // namespace
+
+void RegisterSoftmaxCudnn(Registry& registry) {
+  Kernel row = MakeCudnnRow(Supports, Forward, Backward);
+  // Nobody says that forward may write where it reads.
+  row.info = [](const KernelQuery& query) {
+    LayerInfo info = query.info;
+    info.in_place = false;
+    return info;
+  };
+  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    return std::make_unique<State>(query);
+  };
+  registry.AddKernel("Softmax", std::move(row));
+}
+
+}  // namespace crema

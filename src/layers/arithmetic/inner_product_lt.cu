@@ -1,0 +1,99 @@
+// Row "cublaslt" of InnerProduct. cuBLASLt's epilogue for gradients of the bias overwrites where we
+// add, so backward is that of the row "cublas".
+#ifdef __CUDACC__
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "core/strings.h"
+#include "layers/arithmetic/inner_product_cuda.h"
+#include "layers/gpu_row.h"
+#include "math/cuda/cublas_lt.h"
+#include "math/cuda/lt_product.h"
+
+namespace crema {
+namespace {
+
+constexpr size_t kWorkspaceLine = 256;
+
+Support Supports(const KernelQuery& query) {
+  const InnerProductSizes s(query.layer, query.context.inputs[0].shape);
+  if (s.rows == 0 || s.depth == 0 || s.columns == 0) return Support::No("there is nothing to do");
+  if (s.relu && s.slope != 0) return Support::No("its ReLU has no slope");
+  const std::string why_not = WhyNoCublasLt();
+  if (!why_not.empty()) return Support::No(StrCat("cuBLASLt cannot be used: ", why_not));
+  return SupportsCudaFloats(query);
+}
+
+// For algorithms that cut the sums into parts: some outputs of f32, within what NVIDIA advises.
+size_t Workspace(const InnerProductSizes& s) {
+  constexpr size_t kMost = size_t{32} << 20, kParts = 16;
+  const auto outputs = static_cast<size_t>(s.rows) * static_cast<size_t>(s.columns);
+  return std::min(kMost, kParts * outputs * sizeof(float)) / kWorkspaceLine * kWorkspaceLine;
+}
+
+size_t ForwardScratch(const KernelQuery& query) {
+  const InnerProductSizes s(query.layer, query.context.inputs[0].shape);
+  return Workspace(s) + kWorkspaceLine;
+}
+
+// The product of the extents and addresses of now; made in the first pass, when these are known.
+struct State final : KernelState {
+  LtProduct& Product(const CudaQueue& queue, const LtProductConfig& config) {
+    if (!product || product->config() != config) product.emplace(queue, config);
+    return *product;
+  }
+  std::optional<LtProduct> product;
+};
+
+LtProductConfig ConfigOf(const InnerProductSizes& s, DType dtype) {
+  return {.dtype = dtype,
+          .transpose_b = !s.transpose,
+          .m = s.rows,
+          .n = s.columns,
+          .k = s.depth,
+          .lda = s.depth,
+          .ldb = s.transpose ? s.columns : s.depth,
+          .ldc = s.columns,
+          .bias = s.bias,
+          .relu = s.relu,
+          .workspace = Workspace(s)};
+}
+
+void* Aligned(std::span<std::byte> scratch) {
+  const auto address = reinterpret_cast<uintptr_t>(scratch.data());
+  return scratch.data() + (kWorkspaceLine - address % kWorkspaceLine) % kWorkspaceLine;
+}
+
+void Forward(const Layer& layer, const ForwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const ConstTensorView& x = args.inputs[0];
+  const InnerProductSizes s(layer, x.shape());
+  const LtPointers pointers{.a = x.raw(),
+                            .b = args.learned[0].raw(),
+                            .bias = s.bias ? args.learned[1].raw() : nullptr,
+                            .c = args.outputs[0].raw()};
+  LtProductConfig config = ConfigOf(s, x.dtype());
+  config.tf32 = queue.tf32();
+  config.alignment = AlignmentOf(pointers);
+  LtProduct& product = static_cast<State*>(args.kernel_state)->Product(queue, config);
+  if (!product.found()) return CudaInnerProductForward(layer, args);
+  product.Run(queue, pointers, Aligned(args.scratch));
+}
+
+}  // namespace
+
+Kernel CublasLtInnerProductKernel() {
+  Kernel row = MakeCudaRow(Forward, CudaInnerProductBackward);
+  row.name = "cublaslt";
+  row.supports = Supports;
+  row.forward_scratch = ForwardScratch;
+  row.backward_scratch = CudaInnerProductBackwardScratch;
+  row.make_state = [](const KernelQuery&) -> std::unique_ptr<KernelState> {
+    return std::make_unique<State>();
+  };
+  return row;
+}
+
+}  // namespace crema
+#endif

@@ -1,0 +1,172 @@
+// See conv_cudnn.h. Weights and gradients of them have the type of the blobs (half_rows.h).
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "core/strings.h"
+#include "layers/convolution/conv_cuda.h"
+#include "layers/convolution/conv_cudnn.h"
+#include "layers/convolution/conv_cudnn_fold.h"
+#include "layers/convolution/conv_cudnn_state.h"
+#include "layers/convolution/conv_epilogue.h"
+#include "layers/gpu_row.h"
+
+namespace crema {
+namespace {
+
+FusedRelu ReluOf(const Layer& layer, bool transposed) {
+  if (!transposed) return static_cast<const Convolution&>(layer).relu();
+  const ConvolutionParameter& p = layer.param().convolution_param();
+  return {p.relu(), p.negative_slope()};
+}
+
+// At least two axes: cuDNN has no fewer.
+std::vector<CudnnConvSpec::Axis> AxesOf(const ConvWindow& window) {
+  std::vector<CudnnConvSpec::Axis> axes;
+  for (int missing = window.axes; missing < 2; ++missing) axes.push_back({1, 1, 1, 1, 0, 1});
+  for (size_t i = 0; i < static_cast<size_t>(window.axes); ++i) {
+    axes.push_back({window.in[i], window.out[i], window.kernel[i], window.stride[i], window.pad[i],
+                    window.dilation[i]});
+  }
+  return axes;
+}
+
+Support SupportsShape(const KernelQuery& query, const CudnnConvLayer& layer) {
+  if (!IsCudaFloat(query.context.dtype)) return Support::No("is for f32, f16 and bf16");
+  if (layer.spec.batch == 0) return Support::No("there is nothing to convolve");
+  if (layer.spec.axes.size() > 3) return Support::No("cuDNN has three axes of space at most");
+  if (!layer.possible) return Support::No("no such layers are told to cuDNN");
+  return {};
+}
+
+struct Kind {
+  bool transposed = false;
+  bool fused = true;
+};
+
+Support Supports(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* answers) {
+  if (const std::string reason = WhyNoCudnn(); !reason.empty()) {
+    return Support::No(
+        StrCat("is asked for on the GPU", kind.fused ? ", fusion too: " : ": ", reason));
+  }
+  const CudnnConvLayer layer(query, kind.transposed);
+  const Support support = SupportsShape(query, layer);
+  if (!support.yes) return support;
+  std::string reason = answers->WhyNot(layer.Forward(kind.fused), query.gpu);
+  if (reason.empty() && query.backward) reason = answers->WhyNot(layer.ToWeights(), query.gpu);
+  if (reason.empty() && query.to_input) reason = answers->WhyNot(layer.ToInput(), query.gpu);
+  return reason.empty() ? Support{} : Support::No(reason);
+}
+
+bool Absorbs(const KernelQuery& query, CudnnConvAnswers* answers) {
+  if (query.backward || !WhyNoCudnn().empty()) return false;
+  const CudnnConvLayer layer(query, false);
+  return layer.possible && answers->WhyNot(layer.Forward(true), query.gpu).empty();
+}
+
+}  // namespace
+
+CudnnConvLayer::CudnnConvLayer(const KernelQuery& query, bool is_transposed)
+    : transposed(is_transposed),
+      own_bias(query.layer.param().convolution_param().bias_term()),
+      bias(own_bias),
+      absorbed(query.absorbed.begin(), query.absorbed.end()),
+      relu(ReluOf(query.layer, is_transposed)) {
+  if (!transposed) {
+    const ConvEpilogue epilogue(static_cast<const Convolution&>(query.layer), query.absorbed);
+    const ConvFold fold(own_bias, query.absorbed);
+    possible = epilogue.possible() && fold.possible();
+    bias = own_bias || fold.any();
+    sum = epilogue.sum();
+    relu = epilogue.relu();
+  }
+  const Shape& input = query.context.inputs[0].shape;
+  const ConvGeometry g =
+      transposed ? MakeDeconvGeometry(query.layer, input) : MakeConvGeometry(query.layer, input);
+  const DType dtype = query.context.dtype;
+  spec.dtype = dtype;
+  spec.tf32 = dtype == DType::kF32 && query.precision == TF32;
+  spec.batch = g.batch;
+  spec.groups = g.groups;
+  spec.in_channels = g.in_channels;
+  spec.out_channels = g.out_channels;
+  spec.axes = AxesOf(g.window);
+}
+
+CudnnConvSpec CudnnConvLayer::Forward(bool fused) const {
+  CudnnConvSpec pass = spec;
+  pass.pass = transposed ? ConvPass::kToInput : ConvPass::kForward;
+  if (!fused) return pass;
+  pass.sum = sum;
+  pass.bias = bias;
+  if (relu.on) pass.relu = relu.slope;
+  return pass;
+}
+
+CudnnConvSpec CudnnConvLayer::ToInput() const {
+  CudnnConvSpec pass = spec;
+  pass.pass = transposed ? ConvPass::kForward : ConvPass::kToInput;
+  return pass;
+}
+
+CudnnConvSpec CudnnConvLayer::ToWeights() const {
+  CudnnConvSpec pass = spec;
+  pass.pass = ConvPass::kToWeights;
+  return pass;
+}
+
+size_t CudnnConvLayer::ForwardScratch() const {
+  return ScratchBytes<std::byte>(CudnnWorkspaceBound(spec) + kCudnnWorkspaceLine);
+}
+
+size_t CudnnConvLayer::BackwardScratch() const {
+  const auto bytes = static_cast<int64_t>(SizeOf(spec.dtype));
+  return ForwardScratch() + ScratchBytes<std::byte>(spec.FilterCount() * bytes) +
+         ScratchBytes<std::byte>(relu.on ? OutputCount() * bytes : 0);
+}
+
+namespace {
+
+Kernel MakeRow(const Kind& kind, const std::shared_ptr<CudnnConvAnswers>& answers) {
+  const bool transposed = kind.transposed;
+  Kernel row;
+  row.name = kind.fused ? "cudnn" : "cudnn, unfused";
+  row.device = DeviceType::kCuda;
+  row.supports = [=](const KernelQuery& query) { return Supports(query, kind, answers.get()); };
+  row.forward = [](const Layer&, const ForwardArgs& args) {
+    static_cast<CudnnConvState*>(args.kernel_state)->Forward(args);
+  };
+  row.backward = [](const Layer&, const BackwardArgs& args) {
+    static_cast<CudnnConvState*>(args.kernel_state)->Backward(args);
+  };
+  row.forward_scratch = [=](const KernelQuery& query) {
+    return CudnnConvLayer(query, transposed).ForwardScratch() + kScratchSlack;
+  };
+  row.backward_scratch = [=](const KernelQuery& query) {
+    return CudnnConvLayer(query, transposed).BackwardScratch() + kScratchSlack;
+  };
+  row.make_state = [=](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    return std::make_unique<CudnnConvState>(CudnnConvLayer(query, transposed), kind.fused);
+  };
+  row.state_bytes = [=](const KernelQuery& query) -> size_t {
+    const CudnnConvLayer layer(query, transposed);
+    if (!ConvFold(layer.own_bias, layer.absorbed).any()) return 0;
+    return ConvFold::Bytes(layer.spec.FilterCount(), layer.spec.out_channels, layer.spec.dtype);
+  };
+  if (kind.fused && !transposed) {
+    row.absorbs = [=](const KernelQuery& query) { return Absorbs(query, answers.get()); };
+  }
+  return row;
+}
+
+}  // namespace
+
+void AddCudnnConvRows(const char* type, bool transposed, Registry* registry) {
+  const auto answers = std::make_shared<CudnnConvAnswers>();
+  for (const bool fused : {false, true}) {  // each goes to the front
+    registry->AddKernel(type, MakeRow({transposed, fused}, answers));
+  }
+}
+
+}  // namespace crema

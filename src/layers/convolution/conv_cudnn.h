@@ -1,0 +1,47 @@
+// What the rows "cudnn" of Convolution and Deconvolution share. Deconvolution is the pass of a
+// convolution to its input, from the output of that convolution on.
+#pragma once
+
+#if __has_include(<cudnn.h>)
+#include <memory>
+#include <vector>
+
+#include "graph/tunes_engines.h"
+#include "layers/convolution/conv_geometry.h"
+#include "math/bias_activation.h"
+#include "math/cuda/cudnn_conv.h"
+
+namespace crema {
+
+// One layer as cuDNN is asked about it. Const.
+struct CudnnConvLayer {
+  CudnnConvLayer(const KernelQuery& query, bool is_transposed);
+
+  // With all that is behind the sums, or without.
+  CudnnConvSpec Forward(bool fused) const;
+  CudnnConvSpec ToInput() const;
+  CudnnConvSpec ToWeights() const;
+  // Elements of one input and one output of the layer, and channels of the output.
+  int64_t OutputCount() const { return transposed ? spec.InCount() : spec.OutCount(); }
+  int64_t OutputChannels() const { return transposed ? spec.in_channels : spec.out_channels; }
+  // Bytes besides kScratchSlack, for the weight gradient, for gradients behind a ReLU, and for
+  // engines.
+  size_t ForwardScratch() const;
+  size_t BackwardScratch() const;
+
+  bool transposed;
+  bool possible = true;  // what it absorbs can be told to cuDNN
+  bool own_bias = false;
+  bool bias = false;  // its own, or that of layers whose factors its weights are multiplied by
+  std::vector<const Layer*> absorbed;
+  bool sum = false;
+  FusedRelu relu;
+  CudnnConvSpec spec;  // of any pass
+};
+
+// Puts rows in front of those of that type: "cudnn", which tells cuDNN what is behind the sums too,
+// and behind it "cudnn, unfused", where own code adds bias and ReLU.
+void AddCudnnConvRows(const char* type, bool transposed, Registry* registry);
+
+}  // namespace crema
+#endif

@@ -1,0 +1,46 @@
+// The passes of a row "cudnn" in one session.
+#pragma once
+
+#if __has_include(<cudnn.h>)
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "layers/convolution/conv_cudnn.h"
+#include "layers/convolution/conv_cudnn_fold.h"
+#include "layers/convolution/convolution.h"
+#include "math/scratch.h"
+
+namespace crema {
+
+// Engines are chosen in the first pass, whose memory they are tried on. Thread safety: one thread
+// at a time.
+class CudnnConvState final : public KernelState, public TunesEngines {
+ public:
+  // `fused`: cuDNN does what is behind the sums too.
+  CudnnConvState(const CudnnConvLayer& layer, bool fused);
+
+  void UseTimer(std::shared_ptr<RowTimer> timer) override { timer_ = std::move(timer); }
+  void Forward(const ForwardArgs& args);
+  void Backward(const BackwardArgs& args);
+
+ private:
+  // A pass for each alignment that memory is met with, which is one but for ranges of blobs.
+  struct Pass {
+    CudnnConvSpec spec;
+    std::vector<std::unique_ptr<CudnnConvPass>> made = {};
+  };
+
+  void Run(const CudaQueue& queue, const CudnnConvMemory& memory, Pass* pass);
+  void AddLearnedGradients(const BackwardArgs& args, size_t i, const void* dy, void* dweight,
+                           void* workspace);
+
+  const CudnnConvLayer layer_;
+  const bool fused_;
+  ConvFold fold_;
+  Pass forward_, to_input_, to_weights_;
+  std::shared_ptr<RowTimer> timer_;
+};
+
+}  // namespace crema
+#endif

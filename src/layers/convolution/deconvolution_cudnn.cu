@@ -1,0 +1,10 @@
+// Deconvolution by cuDNN; see conv_cudnn.h.
+#include "layers/convolution/conv_cudnn.h"
+
+namespace crema {
+
+void RegisterDeconvolutionCudnn(Registry& registry) {
+  AddCudnnConvRows("Deconvolution", true, &registry);
+}
+
+}  // namespace crema

@@ -1,0 +1,83 @@
+// Lists of boxes on GPUs: suppression by a team, and the rows that are kept of each image.
+#pragma once
+
+#include "layers/gpu_row.h"
+#include "math/box_suppression.h"
+#include "math/cuda/team_lists.cuh"
+#include "math/scratch.h"
+
+namespace crema {
+
+// Suppress of `boxes`, which stand best first: keep(i, place), by one thread, for each box that is
+// kept, in order; returns how many these are. `worst` has room for a number a box: the largest
+// overlap with a better box that is kept. The work is one pass over the boxes for each kept one.
+template <typename Keep>
+CREMA_HOST_DEVICE int64_t SuppressBoxes(const Team& team, int64_t count, const Box* boxes,
+                                        const SuppressionRule& rule, double* worst,
+                                        const Keep& keep) {
+  team.For(count, [&](int64_t i) { worst[i] = 0; });
+  double threshold = rule.threshold;
+  int64_t kept = 0;
+  for (int64_t i = 0; i < count && (rule.most < 0 || kept < rule.most); ++i) {
+    if (kept > 0 && !(worst[i] <= threshold)) continue;  // NaN goes too
+    const Box box = boxes[i];
+    team.For(1, [&](int64_t) { keep(i, kept); });
+    ++kept;
+    if (rule.eta < 1 && threshold > 0.5) threshold *= rule.eta;
+    team.For(count - i - 1, [&](int64_t k) {
+      const int64_t j = i + 1 + k;
+      const double overlap = Overlap(boxes[j], box, rule.units);
+      if (worst[j] == worst[j] && !(overlap <= worst[j])) worst[j] = overlap;
+    });
+  }
+  return kept;
+}
+
+// Rows that each image has `counts[image]` of, at most `most`.
+struct ImageRows {
+  int64_t images = 0;
+  int64_t most = 0;
+  int64_t* counts = nullptr;  // by image
+  int64_t* starts = nullptr;  // by image, and behind them how many there are in all
+
+  static size_t Scratch(int64_t images) {
+    return ScratchBytes<int64_t>(images) + ScratchBytes<int64_t>(images + 1);
+  }
+  static ImageRows Cut(ScratchCutter* cutter, int64_t images, int64_t most) {
+    ImageRows rows{.images = images, .most = most};
+    rows.counts = cutter->Take<int64_t>(images);
+    rows.starts = cutter->Take<int64_t>(images + 1);
+    return rows;
+  }
+};
+
+[[maybe_unused]] static void FillStarts(const CudaQueue& queue, const ImageRows& all) {
+  const ImageRows rows = all;
+  ForElements(queue, "RowStarts", 1, [=] CREMA_HOST_DEVICE(int64_t) {
+    rows.starts[0] = 0;
+    for (int64_t n = 0; n < rows.images; ++n) rows.starts[n + 1] = rows.starts[n] + rows.counts[n];
+  });
+}
+
+// From `from`, where image n has its rows from n * most on, to one behind the other.
+template <typename T>
+static void PackRows(const CudaQueue& queue, const ImageRows& all, int64_t columns, const T* from,
+                     T* to) {
+  const ImageRows rows = all;
+  ForElements(queue, "PackRows", rows.images * rows.most * columns,
+              [=] CREMA_HOST_DEVICE(int64_t i) {
+                const int64_t n = i / columns / rows.most;
+                const int64_t r = i / columns % rows.most;
+                if (r >= rows.counts[n]) return;
+                to[(rows.starts[n] + r) * columns + i % columns] = from[i];
+              });
+}
+
+// How many rows there are: what the host waits for.
+inline int64_t ReadRowCount(CudaQueue& queue, const ImageRows& rows) {
+  int64_t count = 0;
+  queue.Download(&count, rows.starts + rows.images, sizeof(count));
+  return count;
+}
+
+}  // namespace crema

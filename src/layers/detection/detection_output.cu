@@ -1,0 +1,251 @@
+// DetectionOutput on the GPU; see detection_output.cc. A team takes a class of an image, another
+// one the image; the host waits for the number of detections, and for these where they are written
+// to files.
+#include <limits>
+#include <vector>
+
+#include "layers/detection/box_lists.cuh"
+#include "layers/detection/detection_files.h"
+#include "layers/detection/device_boxes.cuh"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kColumns = 7;
+
+using Candidate = Ranked<float>;
+
+struct Rule {
+  SuppressionRule suppression;
+  double least;        // scores must exceed it
+  int64_t top_k;       // of a class; -1: all
+  int64_t keep_top_k;  // of an image; -1: all
+  int64_t background;
+};
+
+struct Extents {
+  BoxExtent boxes;
+  int64_t candidates;  // of a class, at most
+  int64_t most;        // rows of an image, at most
+
+  CREMA_HOST_DEVICE int64_t lists() const { return boxes.images * boxes.classes; }
+  CREMA_HOST_DEVICE int64_t slots() const { return boxes.classes * candidates; }  // of an image
+};
+
+struct Lists {
+  Candidate* ranked;    // lists x priors
+  Box* boxes;           // lists x candidates
+  double* worst;        // lists x candidates
+  int32_t* kept;        // lists x candidates: which of them
+  int64_t* counts;      // by list
+  Candidate* of_image;  // images x slots
+  ImageRows rows;
+};
+
+Rule RuleOf(const Layer& layer) {
+  const DetectionOutputParameter& d = layer.param().detection_output_param();
+  return {
+      .suppression = SuppressionOf(layer, d.nms_param(), "detection_output_param.nms_param"),
+      .least = d.has_confidence_threshold() ? double{d.confidence_threshold()}
+                                            : -std::numeric_limits<double>::infinity(),
+      .top_k = d.nms_param().has_top_k() ? int64_t{d.nms_param().top_k()} : -1,
+      .keep_top_k = d.keep_top_k(),
+      .background = d.background_label_id(),
+  };
+}
+
+Extents ExtentsOf(const Layer& layer, const BoxExtent& boxes, const Shape& out) {
+  const Rule rule = RuleOf(layer);
+  return {.boxes = boxes,
+          .candidates = rule.top_k < 0 ? boxes.priors : std::min(rule.top_k, boxes.priors),
+          .most = boxes.images == 0 ? 0 : out[2] / boxes.images};
+}
+
+size_t Scratch(const KernelQuery& query) {
+  const DetectionOutputParameter& d = query.layer.param().detection_output_param();
+  const Shape& out = query.info.outputs[0].shape;
+  const Extents e = ExtentsOf(
+      query.layer,
+      CheckPredictions(query.layer, query.context.inputs, d.num_classes(), d.share_location()),
+      out);
+  const int64_t all = e.lists() * e.candidates;
+  return kScratchSlack + ScratchBytes<Candidate>(e.lists() * e.boxes.priors) +
+         ScratchBytes<Box>(all) + ScratchBytes<double>(all) + ScratchBytes<int32_t>(all) +
+         ScratchBytes<int64_t>(e.lists()) + ScratchBytes<Candidate>(e.boxes.images * e.slots()) +
+         ImageRows::Scratch(e.boxes.images) + ScratchBytes<float>(out.count());
+}
+
+Lists Cut(const Extents& e, ScratchCutter* cutter) {
+  const int64_t all = e.lists() * e.candidates;
+  Lists lists{};
+  lists.ranked = cutter->Take<Candidate>(e.lists() * e.boxes.priors);
+  lists.boxes = cutter->Take<Box>(all);
+  lists.worst = cutter->Take<double>(all);
+  lists.kept = cutter->Take<int32_t>(all);
+  lists.counts = cutter->Take<int64_t>(e.lists());
+  lists.of_image = cutter->Take<Candidate>(e.boxes.images * e.slots());
+  lists.rows = ImageRows::Cut(cutter, e.boxes.images, e.most);
+  return lists;
+}
+
+// The boxes of each class that are left of it.
+template <typename T>
+void DetectClasses(const CudaQueue& queue, const DevicePredictions<T>& predictions,
+                   const Rule& given, const Extents& extents, const Lists& lists) {
+  const DevicePredictions<T> from = predictions;
+  const Rule rule = given;
+  const Extents e = extents;
+  const Lists to = lists;
+  ForTeams(queue, "DetectClass", e.lists(), [=] CREMA_HOST_DEVICE(const Team& team, int64_t list) {
+    const int64_t n = list / e.boxes.classes;
+    const int64_t label = list % e.boxes.classes;
+    Candidate* ranked = to.ranked + list * e.boxes.priors;
+    Box* boxes = to.boxes + list * e.candidates;
+    int32_t* kept = to.kept + list * e.candidates;
+    const auto score = [&](int64_t p) { return ToFloat(from.Scores(n, p)[label]); };
+    const int64_t found = Compact(
+        team, label == rule.background ? 0 : e.boxes.priors,
+        [&](int64_t p) { return static_cast<double>(score(p)) > rule.least; },
+        [&](int64_t p, int64_t place) {
+          ranked[place] = Candidate{score(p), static_cast<int32_t>(p)};
+        });
+    SortBestFirst(team, found, ranked);
+    const int64_t best = found < e.candidates ? found : e.candidates;
+    team.For(best, [&](int64_t i) {
+      boxes[i] = from.Predicted(n, ranked[i].index, e.boxes.box_classes == 1 ? 0 : label);
+    });
+    const int64_t count =
+        SuppressBoxes(team, best, boxes, rule.suppression, to.worst + list * e.candidates,
+                      [&](int64_t i, int64_t place) { kept[place] = static_cast<int32_t>(i); });
+    team.For(1, [&](int64_t) { to.counts[list] = count; });
+  });
+}
+
+// The detections of one image: slot label * candidates + i is detection i of a class.
+struct ImageSlots {
+  Extents e;
+  Lists lists;
+  int64_t image;
+
+  CREMA_HOST_DEVICE int64_t List(int64_t slot) const {
+    return image * e.boxes.classes + slot / e.candidates;
+  }
+  CREMA_HOST_DEVICE bool Used(int64_t slot) const {
+    return slot % e.candidates < lists.counts[List(slot)];
+  }
+  // Which candidate of its list.
+  CREMA_HOST_DEVICE int64_t Which(int64_t slot) const {
+    return lists.kept[List(slot) * e.candidates + slot % e.candidates];
+  }
+  CREMA_HOST_DEVICE Candidate Rank(int64_t slot) const {
+    const float score = lists.ranked[List(slot) * e.boxes.priors + Which(slot)].score;
+    return {score, static_cast<int32_t>(slot)};
+  }
+  CREMA_HOST_DEVICE const Box& At(int64_t slot) const {
+    return lists.boxes[List(slot) * e.candidates + Which(slot)];
+  }
+};
+
+// rows[n * most ..]: the detections of image n, the best keep_top_k of all classes.
+template <typename T>
+void DetectImages(const CudaQueue& queue, const Rule& rule, const Extents& extents,
+                  const Lists& all, T* rows) {
+  const Extents e = extents;
+  const Lists lists = all;
+  const int64_t keep = rule.keep_top_k;
+  ForTeams(
+      queue, "DetectImage", e.boxes.images, [=] CREMA_HOST_DEVICE(const Team& team, int64_t n) {
+        const ImageSlots slots{e, lists, n};
+        Candidate* ranked = lists.of_image + n * e.slots();
+        const int64_t found = Compact(
+            team, e.slots(), [&](int64_t slot) { return slots.Used(slot); },
+            [&](int64_t slot, int64_t place) { ranked[place] = slots.Rank(slot); });
+        const bool cut = keep >= 0 && found > keep;
+        if (cut) SortBestFirst(team, found, ranked);
+        const int64_t count = Compact(
+            team, cut && keep == 0 ? 0 : e.slots(),
+            [&](int64_t slot) {
+              return slots.Used(slot) && !(cut && IsBetter(ranked[keep - 1], slots.Rank(slot)));
+            },
+            [&](int64_t slot, int64_t place) {
+              const Box& box = slots.At(slot);
+              T* row = rows + (n * e.most + place) * kColumns;
+              row[0] = FromFloat<T>(static_cast<float>(n));
+              row[1] = FromFloat<T>(static_cast<float>(slot / e.candidates));
+              row[2] = FromFloat<T>(slots.Rank(slot).score);
+              row[3] = FromFloat<T>(static_cast<float>(box.xmin));
+              row[4] = FromFloat<T>(static_cast<float>(box.ymin));
+              row[5] = FromFloat<T>(static_cast<float>(box.xmax));
+              row[6] = FromFloat<T>(static_cast<float>(box.ymax));
+            });
+        team.For(1, [&](int64_t) { lists.rows.counts[n] = count; });
+      });
+}
+
+// Where nothing is detected at all, a row an image.
+template <typename T>
+void WriteNothing(const CudaQueue& queue, const ImageRows& all, T* out) {
+  const ImageRows rows = all;
+  ForElements(queue, "NoDetection", rows.images * kColumns, [=] CREMA_HOST_DEVICE(int64_t i) {
+    if (rows.starts[rows.images] > 0) return;
+    out[i] = FromFloat<T>(i % kColumns == 0 ? static_cast<float>(i / kColumns) : -1);
+  });
+}
+
+// The detections of this pass, image by image, to the files of a benchmark.
+template <typename T>
+void AddToFiles(CudaQueue& queue, const ImageRows& rows, int64_t count, const T* out,
+                DetectionFiles* files) {
+  std::vector<int64_t> starts(static_cast<size_t>(rows.images + 1));
+  queue.Download(starts.data(), rows.starts, starts.size() * sizeof(int64_t));
+  std::vector<T> values(static_cast<size_t>(count * kColumns));
+  if (count > 0) queue.Download(values.data(), out, values.size() * sizeof(T));
+  for (size_t n = 0; n + 1 < starts.size(); ++n) {
+    std::vector<Detection> found;
+    for (int64_t r = starts[n]; r < starts[n + 1]; ++r) {
+      const T* row = values.data() + r * kColumns;
+      found.push_back({static_cast<int64_t>(ToFloat(row[1])), static_cast<double>(ToFloat(row[2])),
+                       CornersAt(row + 3)});
+    }
+    files->Add(found);
+  }
+}
+
+template <typename T>
+void Run(const Layer& layer, const ForwardArgs& args) {
+  CudaQueue& queue = BoundQueue(args.context);
+  const DetectionOutputParameter& d = layer.param().detection_output_param();
+  const Rule rule = RuleOf(layer);
+  const BoxExtent boxes = ExtentOf(layer, args.inputs, d.num_classes(), d.share_location());
+  const Extents extents = ExtentsOf(layer, boxes, args.outputs[0].shape());
+  ScratchCutter cutter(args.scratch);
+  const Lists lists = Cut(extents, &cutter);
+  T* const rows = cutter.Take<T>(args.outputs[0].count());
+  T* const out = Elements<T>(args.outputs[0]);
+  DetectClasses(
+      queue,
+      PredictionsOf<T>(boxes, CodeOf(d.code_type()), !d.variance_encoded_in_target(), args.inputs),
+      rule, extents, lists);
+  DetectImages(queue, rule, extents, lists, rows);
+  FillStarts(queue, lists.rows);
+  PackRows(queue, lists.rows, kColumns, rows, out);
+  WriteNothing(queue, lists.rows, out);
+  const int64_t count = ReadRowCount(queue, lists.rows);
+  args.output_shapes[0] = Shape({1, 1, count == 0 ? boxes.images : count, kColumns});
+  if (args.state == nullptr) return;
+  AddToFiles(queue, lists.rows, count, out, static_cast<DetectionFiles*>(args.state));
+}
+
+void Forward(const Layer& layer, const ForwardArgs& args) {
+  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) { Run<T>(layer, args); });
+}
+
+}  // namespace
+
+void RegisterDetectionOutputCuda(Registry& registry) {
+  Kernel row = MakeCudaRow(Forward, nullptr);
+  row.forward_scratch = Scratch;
+  registry.AddKernel("DetectionOutput", std::move(row));
+}
+
+}  // namespace crema

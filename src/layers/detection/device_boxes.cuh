@@ -1,0 +1,69 @@
+// Predicted boxes and objects as the detection layers on GPUs read them out of blobs.
+#pragma once
+
+#include <array>
+
+#include "layers/detection/box_inputs.h"
+#include "layers/gpu_row.h"
+
+namespace crema {
+
+template <typename T>
+CREMA_HOST_DEVICE inline BoxOffsets FourAt(const T* values) {
+  return {static_cast<double>(ToFloat(values[0])), static_cast<double>(ToFloat(values[1])),
+          static_cast<double>(ToFloat(values[2])), static_cast<double>(ToFloat(values[3]))};
+}
+
+template <typename T>
+CREMA_HOST_DEVICE inline Box CornersAt(const T* values) {
+  const BoxOffsets corners = FourAt(values);
+  return {corners[0], corners[1], corners[2], corners[3]};
+}
+
+// Inputs 0..2: loc N x 4 P L, conf N x P K, priors.
+template <typename T>
+struct DevicePredictions {
+  BoxExtent extent;
+  BoxCode code = BoxCode::kCorner;
+  bool with_variance = true;  // else variances are 1
+  const T* loc = nullptr;
+  const T* conf = nullptr;
+  const T* priors = nullptr;
+
+  CREMA_HOST_DEVICE Box Prior(int64_t p) const { return CornersAt(priors + 4 * p); }
+  CREMA_HOST_DEVICE BoxOffsets Variance(int64_t p) const {
+    if (!with_variance) return {1, 1, 1, 1};
+    return FourAt(priors + 4 * (extent.priors + p));
+  }
+  // The offsets of prior p of an image, those of a class of boxes.
+  CREMA_HOST_DEVICE int64_t LocAt(int64_t image, int64_t p, int64_t box_class) const {
+    return ((image * extent.priors + p) * extent.box_classes + box_class) * 4;
+  }
+  CREMA_HOST_DEVICE Box Predicted(int64_t image, int64_t p, int64_t box_class) const {
+    return Decode(code, FourAt(loc + LocAt(image, p, box_class)), Prior(p), Variance(p));
+  }
+  // The scores of prior p of an image.
+  CREMA_HOST_DEVICE const T* Scores(int64_t image, int64_t p) const {
+    return conf + (image * extent.priors + p) * extent.classes;
+  }
+};
+
+inline BoxExtent ExtentOf(const Layer& layer, std::span<const ConstTensorView> inputs,
+                          int64_t classes, bool share_location) {
+  const std::array<BlobSpec, 3> specs{BlobSpec{inputs[0].shape()}, BlobSpec{inputs[1].shape()},
+                                      BlobSpec{inputs[2].shape()}};
+  return CheckPredictions(layer, specs, classes, share_location);
+}
+
+template <typename T>
+DevicePredictions<T> PredictionsOf(const BoxExtent& extent, BoxCode code, bool with_variance,
+                                   std::span<const ConstTensorView> inputs) {
+  return {.extent = extent,
+          .code = code,
+          .with_variance = with_variance,
+          .loc = Elements<T>(inputs[0]),
+          .conf = Elements<T>(inputs[1]),
+          .priors = Elements<T>(inputs[2])};
+}
+
+}  // namespace crema

@@ -1,0 +1,20 @@
+// Short lists that are arguments of kernels.
+#pragma once
+
+#include "core/error.h"
+
+namespace crema {
+
+template <typename T, int kMost>
+struct FixedList {
+  T values[kMost];
+  int count;
+  void push_back(const T& value) {
+    CREMA_CHECK(count < kMost);
+    values[count++] = value;
+  }
+  const T* begin() const { return values; }
+  const T* end() const { return values + count; }
+};
+
+}  // namespace crema

@@ -1,0 +1,171 @@
+// MultiBoxLoss on the GPU; see multibox_loss.cc. All in double precision, so that priors match and
+// are mined as on the CPU. Objects that make no sense, which are errors there, are passed over and
+// make the loss NaN, as a body cannot throw.
+#include "layers/detection/multibox_match.cuh"
+#include "layers/detection/multibox_mine.cuh"
+
+namespace crema {
+namespace {
+
+size_t Scratch(const KernelQuery& query) {
+  const MultiBoxRule rule = MakeMultiBoxRule(query.layer);
+  const BoxExtent boxes =
+      CheckPredictions(query.layer, query.context.inputs, rule.classes, rule.box_classes == 1);
+  size_t bytes = kScratchSlack;
+  MultiBoxLists lists{};
+  EachList(
+      SizesOf(rule, boxes, query.context.inputs[3].shape), &lists,
+      [&]<typename Element>(Element**, int64_t count) { bytes += ScratchBytes<Element>(count); });
+  return bytes;
+}
+
+template <typename T>
+MultiBoxBatch<T> BatchOf(const Layer& layer, const ForwardArgs& args) {
+  const MultiBoxLossParameter& p = layer.param().multibox_loss_param();
+  const MultiBoxRule rule = MakeMultiBoxRule(layer);
+  const BoxExtent boxes = ExtentOf(layer, args.inputs, rule.classes, rule.box_classes == 1);
+  MultiBoxBatch<T> batch{
+      .rule = rule,
+      .sizes = SizesOf(rule, boxes, args.inputs[3].shape()),
+      .lists = {},
+      .from = PredictionsOf<T>(boxes, rule.code, !p.encode_variance_in_target(), args.inputs),
+      .objects = Elements<T>(args.inputs[3]),
+      .use_difficult = p.use_difficult_gt() && !p.ignore_difficult_gt()};
+  ScratchCutter cutter(args.scratch);
+  EachList(batch.sizes, &batch.lists, [&]<typename Element>(Element** list, int64_t count) {
+    *list = cutter.Take<Element>(count);
+  });
+  return batch;
+}
+
+template <typename T>
+void SumImages(const CudaQueue& queue, const MultiBoxBatch<T>& given) {
+  const MultiBoxBatch<T> batch = given;
+  const int64_t priors = batch.sizes.boxes.priors;
+  const int64_t boxes = batch.sizes.boxes.box_classes * priors;
+  ForTeams(
+      queue, "SumImage", batch.sizes.boxes.images,
+      [=] CREMA_HOST_DEVICE(const Team& team, int64_t n) {
+        const auto matched = [&](int64_t i) { return batch.Match(n, i / priors, i % priors) >= 0; };
+        const int64_t matches = team.Sum(boxes, [&](int64_t i) -> int64_t { return matched(i); });
+        const double loc = team.Sum(batch.rule.want_loc ? boxes : 0, [&](int64_t i) {
+          return matched(i) ? batch.LocLoss(n, i / priors, i % priors, NoSlope{}) : 0.0;
+        });
+        const double conf = team.Sum(batch.rule.want_conf ? priors : 0, [&](int64_t p) {
+          if (!batch.Counts(n, p)) return 0.0;
+          return batch.ConfLoss(n, p, batch.ClassOf(n, p), false, NoSlope{});
+        });
+        team.For(1, [&](int64_t) { batch.lists.sums[n] = MultiBoxSums{loc, conf, matches}; });
+      });
+}
+
+template <typename T>
+void WriteLoss(const CudaQueue& queue, const MultiBoxBatch<T>& given, double loc_weight,
+               const MultiBoxDivisor& by, T* loss, T* reciprocal) {
+  const MultiBoxBatch<T> batch = given;
+  const MultiBoxDivisor divisor = by;
+  ForElements(queue, "MultiBoxLoss", 1, [=] CREMA_HOST_DEVICE(int64_t) {
+    MultiBoxSums sums;
+    for (int64_t n = 0; n < batch.sizes.boxes.images; ++n) {
+      const MultiBoxSums& image = batch.lists.sums[n];
+      sums.loc += image.loc;
+      sums.conf += image.conf;
+      sums.matches += image.matches;
+    }
+    const double z = divisor.Of(sums.matches);
+    const double value = (loc_weight * sums.loc + sums.conf) / z;
+    const bool wrong = *batch.lists.wrong_objects > 0;
+    *loss =
+        FromFloat<T>(wrong ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(value));
+    if (reciprocal != nullptr) *reciprocal = FromFloat<T>(static_cast<float>(1 / z));
+  });
+}
+
+// A thread a prior and class of boxes.
+template <typename T>
+void SaveLocSlopes(const CudaQueue& queue, const MultiBoxBatch<T>& given, T* slopes) {
+  const MultiBoxBatch<T> batch = given;
+  const int64_t classes = batch.sizes.boxes.box_classes;
+  const int64_t priors = batch.sizes.boxes.priors;
+  ForElements(queue, "LocSlopes", batch.sizes.matchings() * priors,
+              [=] CREMA_HOST_DEVICE(int64_t i) {
+                const int64_t n = i / classes / priors, p = i / classes % priors, c = i % classes;
+                T* own = slopes + 4 * i;
+                for (int64_t k = 0; k < 4; ++k) own[k] = FromFloat<T>(0);
+                if (!batch.rule.want_loc || batch.Match(n, c, p) < 0) return;
+                batch.LocLoss(n, c, p, [&](size_t k, double slope) {
+                  own[k] = FromFloat<T>(static_cast<float>(slope));
+                });
+              });
+}
+
+template <typename T>
+void SaveConfSlopes(const CudaQueue& queue, const MultiBoxBatch<T>& given, T* slopes) {
+  const MultiBoxBatch<T> batch = given;
+  const int64_t priors = batch.sizes.boxes.priors;
+  ForElements(queue, "ConfSlopes", batch.sizes.boxes.images * priors,
+              [=] CREMA_HOST_DEVICE(int64_t i) {
+                const int64_t n = i / priors, p = i % priors;
+                T* own = slopes + i * batch.rule.classes;
+                if (!batch.rule.want_conf || !batch.Counts(n, p)) {
+                  for (int64_t c = 0; c < batch.rule.classes; ++c) own[c] = FromFloat<T>(0);
+                  return;
+                }
+                batch.ConfLoss(n, p, batch.ClassOf(n, p), true, [&](int64_t c, double slope) {
+                  own[c] = FromFloat<T>(static_cast<float>(slope));
+                });
+              });
+}
+
+template <typename T>
+void Run(const Layer& layer, const ForwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const MultiBoxBatch<T> batch = BatchOf<T>(layer, args);
+  ListObjects(queue, batch);
+  MatchObjects(queue, batch);
+  MatchBoxesLeft(queue, batch);
+  Mine(queue, batch);
+  SumImages(queue, batch);
+  WriteLoss(queue, batch, double{layer.param().multibox_loss_param().loc_weight()},
+            DivisorOf(layer.param(), batch.sizes.boxes), Elements<T>(args.outputs[0]),
+            Elements<T>(args.saved[2]));
+  if (!args.saved[0].empty()) SaveLocSlopes(queue, batch, Elements<T>(args.saved[0]));
+  if (!args.saved[1].empty()) SaveConfSlopes(queue, batch, Elements<T>(args.saved[1]));
+}
+
+void Forward(const Layer& layer, const ForwardArgs& args) {
+  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) { Run<T>(layer, args); });
+}
+
+template <typename T>
+void Scale(const CudaQueue& queue, int64_t count, const T* dy, const T* reciprocal, double weight,
+           const T* slopes, T* dx) {
+  ForElements(queue, "MultiBoxLossBackward", count, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const double factor =
+        static_cast<double>(ToFloat(*dy)) * static_cast<double>(ToFloat(*reciprocal)) * weight;
+    dx[i] = FromFloat<T>(static_cast<float>(factor) * ToFloat(slopes[i]));
+  });
+}
+
+void Backward(const Layer& layer, const BackwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const auto loc_weight = double{layer.param().multibox_loss_param().loc_weight()};
+  DispatchCudaFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+    for (const size_t i : {size_t{0}, size_t{1}}) {
+      if (args.input_grads[i].empty()) continue;
+      Scale(queue, args.saved[i].count(), Elements<T>(args.output_grads[0]),
+            Elements<T>(args.saved[2]), i == 0 ? loc_weight : 1, Elements<T>(args.saved[i]),
+            Elements<T>(args.input_grads[i]));
+    }
+  });
+}
+
+}  // namespace
+
+void RegisterMultiBoxLossCuda(Registry& registry) {
+  Kernel row = MakeCudaRow(Forward, Backward);
+  row.forward_scratch = Scratch;
+  registry.AddKernel("MultiBoxLoss", std::move(row));
+}
+
+}  // namespace crema

@@ -1,0 +1,117 @@
+// Filter on the GPU; see filter.cc. The host waits for how many items are kept.
+#include <vector>
+
+#include "layers/gpu_row.h"
+#include "layers/native_check.h"
+#include "layers/shape/filter_shape.h"
+#include "math/cuda/team_lists.cuh"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+// What the device tells the host.
+struct Kept {
+  int64_t items;
+  int64_t not_numbers;
+};
+
+int64_t Items(std::span<const BlobSpec> inputs) { return inputs.back().shape.count(); }
+
+size_t ForwardScratch(const KernelQuery& query) {
+  return kScratchSlack + ScratchBytes<Kept>(1) + ScratchBytes<int64_t>(Items(query.context.inputs));
+}
+
+size_t BackwardScratch(const KernelQuery& query) {
+  return kScratchSlack + ScratchBytes<int64_t>(Items(query.context.inputs));
+}
+
+// chosen[place]: the item of that place.
+template <typename T>
+void Choose(const CudaQueue& queue, int64_t items, const T* selector, int64_t* chosen, Kept* kept) {
+  ForTeams(queue, "FilterItems", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
+    const int64_t count = Compact(
+        team, items, [&](int64_t n) { return ToFloat(selector[n]) != 0; },
+        [&](int64_t n, int64_t place) { chosen[place] = n; });
+    const int64_t bad = team.Sum(items, [&](int64_t n) -> int64_t {
+      const float value = ToFloat(selector[n]);
+      return value != value;
+    });
+    team.For(1, [&](int64_t) { *kept = Kept{count, bad}; });
+  });
+}
+
+template <typename T>
+void Gather(const CudaQueue& queue, int64_t items, int64_t size, const int64_t* chosen,
+            const Kept* kept, const T* x, T* y) {
+  ForElements(queue, "Filter", items * size, [=] CREMA_HOST_DEVICE(int64_t i) {
+    if (i / size < kept->items) y[i] = x[chosen[i / size] * size + i % size];
+  });
+}
+
+void Forward(const Layer& layer, const ForwardArgs& args) {
+  CudaQueue& queue = BoundQueue(args.context);
+  const int64_t items = args.inputs.back().count();
+  ScratchCutter cutter(args.scratch);
+  Kept* const kept = cutter.Take<Kept>(1);
+  int64_t* const chosen = cutter.Take<int64_t>(items);
+  DispatchCudaFloat(args.inputs.back().dtype(), [&]<typename T>(T) {
+    Choose(queue, items, Elements<T>(args.inputs.back()), chosen, kept);
+    for (size_t i = 0; i < args.outputs.size(); ++i) {
+      Gather(queue, items, args.inputs[i].shape().count(1), chosen, kept,
+             Elements<T>(args.inputs[i]), Elements<T>(args.outputs[i]));
+    }
+  });
+  Kept told{};
+  queue.Download(&told, kept, sizeof(told));
+  if (told.not_numbers > 0) FailNatively(layer, args);
+  for (size_t i = 0; i < args.outputs.size(); ++i) {
+    args.output_shapes[i] = WithItems(args.inputs[i].shape(), told.items);
+  }
+}
+
+// places[item]: where it went, or -1.
+template <typename T>
+void FindPlaces(const CudaQueue& queue, int64_t items, const T* selector, int64_t* places) {
+  ForTeams(queue, "FilterPlaces", 1, [=] CREMA_HOST_DEVICE(const Team& team, int64_t) {
+    team.For(items, [&](int64_t n) { places[n] = -1; });
+    Compact(
+        team, items, [&](int64_t n) { return ToFloat(selector[n]) != 0; },
+        [&](int64_t n, int64_t place) { places[n] = place; });
+  });
+}
+
+template <typename T>
+void Spread(const CudaQueue& queue, int64_t items, int64_t size, const int64_t* places, const T* dy,
+            T* dx) {
+  ForElements(queue, "FilterBackward", items * size, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t place = places[i / size];
+    dx[i] = place < 0 ? FromFloat<T>(0) : dy[place * size + i % size];
+  });
+}
+
+void Backward(const Layer&, const BackwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const int64_t items = args.inputs.back().count();
+  int64_t* const places = ScratchCutter(args.scratch).Take<int64_t>(items);
+  DispatchCudaFloat(args.inputs.back().dtype(), [&]<typename T>(T) {
+    FindPlaces(queue, items, Elements<T>(args.inputs.back()), places);
+    for (size_t i = 0; i < args.output_grads.size(); ++i) {
+      const TensorView& dx = args.input_grads[i];
+      if (dx.empty()) continue;
+      Spread(queue, items, dx.shape().count(1), places, Elements<T>(args.output_grads[i]),
+             Elements<T>(dx));
+    }
+  });
+}
+
+}  // namespace
+
+void RegisterFilterCuda(Registry& registry) {
+  Kernel row = MakeCudaRow(Forward, Backward);
+  row.forward_scratch = ForwardScratch;
+  row.backward_scratch = BackwardScratch;
+  registry.AddKernel("Filter", std::move(row));
+}
+
+}  // namespace crema

@@ -1,0 +1,66 @@
+#include <array>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/strings.h"
+#include "layers/gpu_row.h"
+#include "layers/tf32_rows.h"
+#include "math/cuda/gemm.h"
+
+namespace crema {
+namespace {
+
+// Types whose rows multiply matrices (CudaGemm).
+constexpr std::array<std::string_view, 11> kTypes{"Attention",
+                                                  "Convolution",
+                                                  "Convolution3D",
+                                                  "ConvolutionDepthwise",
+                                                  "Deconvolution",
+                                                  "DepthwiseConvolution",
+                                                  "GRU",
+                                                  "InnerProduct",
+                                                  "LSTM",
+                                                  "MatMul",
+                                                  "RNN"};
+
+Support SupportsTf32(const Kernel& row, const KernelQuery& query) {
+  if (query.precision != TF32) return Support::No("is for precision: TF32");
+  if (query.context.dtype != DType::kF32) return Support::No("is for f32");
+  return row.supports ? row.supports(query) : Support{};
+}
+
+Kernel InTf32(const Kernel& row) {
+  Kernel rounding = row;
+  rounding.name = StrCat(row.name, " tf32");
+  rounding.supports = [=](const KernelQuery& query) { return SupportsTf32(row, query); };
+  rounding.forward = [=](const Layer& layer, const ForwardArgs& args) {
+    const Tf32Scope scope(BoundQueue(args.context));
+    row.forward(layer, args);
+  };
+  rounding.backward = [=](const Layer& layer, const BackwardArgs& args) {
+    const Tf32Scope scope(BoundQueue(args.context));
+    row.backward(layer, args);
+  };
+  return rounding;
+}
+
+}  // namespace
+
+void AddTf32Rows(Registry* registry) {
+  for (const std::string_view type : kTypes) {
+    std::vector<Kernel> rows;
+    for (const Kernel& row : registry->Find(type)->kernels) {
+      const bool plain =
+          row.input_format == MemoryFormat::kPlain && row.output_format == MemoryFormat::kPlain;
+      if (row.device == DeviceType::kCuda && plain) rows.push_back(row);
+    }
+    CREMA_CHECK(!rows.empty());
+    // Each goes to the front.
+    for (const Kernel& row : std::views::reverse(rows)) registry->AddKernel(type, InTf32(row));
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,11 @@
+// Rows of GPUs whose products round what they multiply to TF32, for layers with `precision: TF32`.
+#pragma once
+
+#include "graph/registry.h"
+
+namespace crema {
+
+// Requires the rows of AddGpuRows. Blobs stay f32; rows for FP32 never round so.
+void AddTf32Rows(Registry* registry);
+
+}  // namespace crema

@@ -1,0 +1,36 @@
+// From a convolution to its graph; see cudnn_conv.h.
+#pragma once
+
+#if __has_include(<cudnn.h>)
+#include <memory>
+#include <vector>
+
+#include "math/cuda/cudnn_conv.h"
+
+namespace crema {
+
+// Names of memory in the graphs.
+enum CudnnConvTensor : int64_t {
+  kCudnnX = 1,
+  kCudnnW,
+  kCudnnY,
+  kCudnnSum,
+  kCudnnBias,
+  kCudnnVirtual  // and behind it
+};
+
+// The tensors of a graph that have memory, in the order of `CudnnConvData`.
+std::vector<int64_t> CudnnConvIds(const CudnnConvSpec& spec);
+std::vector<void*> CudnnConvData(const CudnnConvSpec& spec, const CudnnConvMemory& memory);
+
+// Throws kUnsupported where cuDNN knows no such graph.
+std::shared_ptr<const CudnnGraph> MakeCudnnConvGraph(cudnnHandle_t handle,
+                                                     const CudnnConvSpec& spec);
+
+// Those that may be used: the same bits in each run, sums in f32, and products too unless `tf32`.
+// The best first; at most some. Throws kUnsupported as CudnnEngines does.
+std::vector<CudnnEngine> CudnnConvEngines(const CudnnGraph& graph, const CudnnConvSpec& spec,
+                                          bool fallback);
+
+}  // namespace crema
+#endif

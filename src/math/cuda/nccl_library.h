@@ -1,0 +1,22 @@
+// The functions of NCCL that we call, for nccl.cu and for tests of it.
+#pragma once
+
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+
+namespace crema {
+
+struct NcclLibrary {
+  decltype(&ncclCommInitAll) init_all;
+  decltype(&ncclCommDestroy) destroy;
+  decltype(&ncclCommAbort) abort;
+  decltype(&ncclAllReduce) all_reduce;
+  decltype(&ncclBroadcast) broadcast;
+  decltype(&ncclGroupStart) group_start;
+  decltype(&ncclGroupEnd) group_end;
+  decltype(&ncclGetErrorString) error_string;
+  decltype(&ncclGetLastError) last_error;
+};
+
+}  // namespace crema
+#endif

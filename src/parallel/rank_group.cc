@@ -1,0 +1,68 @@
+#include "parallel/rank_group.h"
+
+#include <utility>
+
+#include "core/error.h"
+
+namespace crema {
+namespace {
+
+[[noreturn]] void FailAsOthersDid() {
+  Fail(ErrorCode::kCancelled, "another device of this run has failed");
+}
+
+// Whether work that other devices wait for may be missing on the device.
+bool LeavesOthersWaiting(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& known) {
+    return known.code() == ErrorCode::kDeviceFailure || known.code() == ErrorCode::kInternal;
+  } catch (...) {
+    return true;
+  }
+}
+
+}  // namespace
+
+RankGroup::RankGroup(int ranks, std::unique_ptr<Collective> collective)
+    : size_(ranks), collective_(std::move(collective)), rendezvous_(ranks) {
+  CREMA_CHECK(ranks > 1);
+  const auto count = static_cast<size_t>(ranks);
+  for (std::vector<Note>& notes : notes_) notes.resize(count);
+  calls_.resize(count);
+}
+
+std::span<const RankGroup::Note> RankGroup::Exchange(int rank, Note note) {
+  const auto own = static_cast<size_t>(rank);
+  std::vector<Note>& notes = notes_[calls_[own]++ % 2];
+  notes[own] = std::move(note);
+  if (!rendezvous_.Wait()) FailAsOthersDid();
+  return notes;
+}
+
+double RankGroup::Mean(int rank, double value) {
+  double sum = 0;
+  for (const Note& note : Exchange(rank, {.number = value})) sum += note.number;
+  return sum / size_;
+}
+
+void RankGroup::Fail(int rank, const std::exception_ptr& error) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.error) failure_ = {rank, error};
+  }
+  rendezvous_.Release();
+  // Else all ranks have queued the same, and their devices finish it.
+  if (LeavesOthersWaiting(error)) collective_->Abort();
+}
+
+void RankGroup::ThrowIfFailed() const {
+  if (rendezvous_.released()) FailAsOthersDid();
+}
+
+RankGroup::Failure RankGroup::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+}  // namespace crema

@@ -1,0 +1,55 @@
+// A run on several devices of this machine: each trains the whole net on its share of each batch.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/log.h"
+#include "parallel/rank_group.h"
+#include "runtime/compute_device.h"
+#include "solvers/solver.h"
+
+namespace crema {
+
+// On each device a solver in a thread of its own, which reads the samples whose number in the
+// data's order is its rank modulo the number of devices. Gradients are summed over the devices and
+// divided by their number, so that all weights stay the same, as those of one device with so many
+// times the batch size. Rank 0 is an ordinary solver that tests, writes snapshots and tells the
+// outside; the others do as it does. Thread safety: one thread, which is that of rank 0.
+class ParallelRun {
+ public:
+  // Rank r computes on devices[r]; `collective` is of as many. Requires two devices or more.
+  ParallelRun(std::vector<ComputeDevice> devices, std::unique_ptr<Collective> collective);
+  ~ParallelRun();
+
+  // Of rank 0: these on its device, in this run. This must outlive solvers made with them.
+  SolverOptions OptionsOfFirst(SolverOptions options);
+  // Makes the solvers of the other ranks. `config` and `options` are what that of rank 0 was made
+  // of; `state_path` is what it was restored from, empty: nothing. Weights that it has loaded go to
+  // all when they run. Throws what makes and restores solvers, with the device where memory or the
+  // device is at fault, and kUnsupported for layers that write files while they train.
+  void MakeOthers(const Solver& first, const RunConfig& config, const Registry& registry,
+                  const SolverOptions& options, const std::string& state_path);
+
+  // Calls `body` with the solvers of all ranks, each in its thread, and returns when all have
+  // ended. It must call the same of them in each, such as Solve. Throws what the rank threw that
+  // failed first; the run is of no use then.
+  void Run(Solver* first, const std::function<void(Solver&)>& body);
+  // Of a rank above 0; for tests.
+  Solver& other(int rank) { return *others_.at(static_cast<size_t>(rank) - 1); }
+
+ private:
+  class RankLog;
+
+  [[noreturn]] void Rethrow(const RankGroup::Failure& failure) const;
+  std::string NameOf(int rank) const;
+
+  const std::vector<ComputeDevice> devices_;
+  RankGroup ranks_;
+  std::vector<std::unique_ptr<RankLog>> logs_;
+  std::vector<std::unique_ptr<Solver>> others_;  // of ranks 1, 2, ...
+};
+
+}  // namespace crema

@@ -1,0 +1,62 @@
+// Descriptors of the stand-in, and what a graph of them is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cudnn/fake_cudnn.h"
+
+namespace crema::test {
+
+struct FakeDescriptor;
+
+struct FakeAttribute {
+  cudnnBackendAttributeType_t type = CUDNN_TYPE_INT64;
+  int64_t count = 0;
+  std::vector<std::byte> bytes;
+};
+
+// One descriptor. Those that heuristics give are made by them.
+struct FakeDescriptor {
+  cudnnBackendDescriptorType_t type = CUDNN_BACKEND_TENSOR_DESCRIPTOR;
+  bool finalized = false;
+  std::map<int, FakeAttribute> attributes;
+  // Of engines, their configurations and plans.
+  FakeEngine engine;
+  const FakeDescriptor* graph = nullptr;
+
+  bool Has(int name) const { return attributes.contains(name); }
+  template <typename T>
+  std::vector<T> ArrayOf(int name) const {
+    const FakeAttribute& attribute = attributes.at(name);
+    std::vector<T> array(static_cast<size_t>(attribute.count));
+    std::memcpy(array.data(), attribute.bytes.data(), attribute.bytes.size());
+    return array;
+  }
+  template <typename T>
+  T ValueOf(int name) const {
+    T value{};
+    std::memcpy(&value, attributes.at(name).bytes.data(), sizeof(T));
+    return value;
+  }
+  const FakeDescriptor& DescriptorOf(int name) const {
+    return *static_cast<const FakeDescriptor*>(ValueOf<void*>(name));
+  }
+};
+
+// Names of the operations of a graph, in order.
+std::vector<std::string> FakeOperations(const FakeDescriptor& graph);
+
+// What is wrong with a descriptor that is to be finalized; empty: nothing.
+std::string FakeFault(const FakeDescriptor& descriptor);
+
+// Computes the graph on the memory of a variant pack. Returns what is wrong with that; empty:
+// nothing.
+std::string FakeCompute(const FakeDescriptor& graph, const FakeDescriptor& pack);
+
+}  // namespace crema::test

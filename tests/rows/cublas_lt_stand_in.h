@@ -1,0 +1,19 @@
+// Functions in place of cuBLASLt's: they keep descriptors and compute on the CPU what its
+// documentation says of products, epilogues, TF32 and workspaces.
+#pragma once
+
+#if __has_include(<cublasLt.h>)
+#include "math/cuda/cublas_lt.h"
+
+namespace crema::test {
+
+const CublasLtLibrary& CublasLtOfTests();
+
+// Handles and descriptors that were made and not destroyed.
+int LivingCublasLtObjects();
+
+// Whether there is an algorithm for what is asked; for the next questions.
+void LetCublasLtFindAlgorithms(bool found);
+
+}  // namespace crema::test
+#endif

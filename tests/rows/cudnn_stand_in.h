@@ -1,0 +1,20 @@
+// Functions in place of cuDNN's: they keep descriptors, refuse what its documentation refuses, and
+// compute on the CPU, in f64, what it says that a call computes. Graphs and batch norm are not
+// there.
+#pragma once
+
+#if __has_include(<cudnn.h>)
+#include "math/cuda/cudnn.h"
+
+namespace crema::test {
+
+const CudnnLibrary& CudnnOfTests();
+
+// Handles and descriptors that were made and not destroyed.
+int LivingCudnnObjects();
+
+// The next call of an operation fails with CUDNN_STATUS_EXECUTION_FAILED.
+void FailNextCudnnOperation();
+
+}  // namespace crema::test
+#endif
