@@ -14,7 +14,7 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all packages configure build demo test bench compare docs lint install clean gpu-check soak soak-big soak-serve fuzz
+.PHONY: all packages configure build demo test bench compare docs lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz
 
 all: build
 
@@ -66,6 +66,11 @@ soak: build
 # Thirty minutes of mixed load on the server, a reload each 10 s; MODEL is a .crema file.
 soak-serve: build
 	@tests/soak/serve.py $(BUILD)/bin $(MODEL)
+
+# Each net of models/ exported and used alone in an empty folder; bench/results/exports.md.
+soak-exports:
+	@$(MAKE) build CMAKE_FLAGS="-DCREMA_BUILD_BENCH=ON $(CMAKE_FLAGS)"
+	@BIN=$(BUILD)/bin tests/soak/exports.sh $(NETS)
 
 # Ten minutes a target, by hand; results in bench/results/fuzz.md.
 fuzz:
