@@ -125,6 +125,22 @@ TEST_F(ServeCommand, AFileThatIsWrittenOverDoesNoHarm) {
   EXPECT_EQ(Post(port, "/v2/models/pool/infer", body).status, 200);
 }
 
+// The client's picture is none the worse where the module that reads such ones is broken.
+TEST_F(ServeCommand, SaysWhereItCannotReadPicturesOfAKind) {
+#ifndef CREMA_HAVE_OPENCV
+  GTEST_SKIP() << "there is no such module in this build";
+#endif
+  folder.Write("libcrema_images.so", "");  // found first
+  ::setenv("LD_LIBRARY_PATH", folder.path().c_str(), 1);
+  Start({StrCat("--model=", folder.Write("pool.prototxt", kNet))});
+  const SocketAnswer answer = Post(port, "/v1/classify", "P5\n2 2\n255\nabcd");
+  EXPECT_EQ(answer.status, 415);
+  EXPECT_NE(answer.body.find("cannot read pictures of this kind"), std::string::npos)
+      << answer.body;
+  EXPECT_EQ(answer.body.find(folder.path()), std::string::npos);
+  EXPECT_NE(folder.Read("err").find("libcrema_images.so"), std::string::npos) << folder.Read("err");
+}
+
 TEST_F(ServeCommand, RefusesFlagsThatMakeNoSense) {
   const std::string net = folder.Write("pool.prototxt", kNet);
   for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{

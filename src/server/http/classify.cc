@@ -102,6 +102,10 @@ InferRequest PictureRequest(const ModelVersion& model, const std::string& pictur
     throw;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kOutOfMemory) throw;
+    if (error.code() == ErrorCode::kUnsupported) {  // by this build, or its module is broken
+      throw RequestError(Cause::kMediaType, "this server cannot read pictures of this kind",
+                         error.what());
+    }
     Refuse(Cause::kBadRequest, "the body is no picture that can be read");
   }
   request.inputs.push_back(std::move(input));
