@@ -93,7 +93,9 @@ class Chart {
     this.plot.addEventListener('pointerdown', move);
     this.plot.addEventListener('pointerleave', () => this.unpoint());
     this.drawKey();
-    new ResizeObserver(() => this.draw()).observe(this.plot);
+    new ResizeObserver(() => {
+      if (this.plot.clientWidth !== this.width) this.draw();
+    }).observe(this.plot);
   }
 
   shown() { return this.chart.series.filter(series => !hidden.has(series.run)); }
@@ -132,7 +134,7 @@ class Chart {
   draw() {
     this.unpoint();
     this.plot.textContent = '';
-    const width = this.plot.clientWidth, height = 230;
+    const width = this.width = this.plot.clientWidth, height = 230;
     if (width < 40) return;
     const series = this.shown();
     const firm = series.filter(one => one.style !== 'faint');
@@ -286,6 +288,7 @@ for (const button of document.querySelectorAll('[data-run]')) {
     redraw();
   });
 }
+redraw();  // now: observers wait for the next frame, which a busy browser may not show for long
 })();
 )JS";
 
