@@ -1,11 +1,13 @@
 // The gradient of weights in bfloat16 against direct loops in double precision: by vectors, by
-// tiles where there are some, and by the same code with a stand-in of the tile instructions.
+// tiles (of the processor, or emulated), and by the code of tiles with a stand-in of the
+// instructions.
 #include "math/bf16_weight_gradient.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "core/memory_format.h"
@@ -13,6 +15,7 @@
 #include "core/strings.h"
 #include "math/cpu/bf16_gradient_driver.h"
 #include "support/guarded_tensor.h"
+#include "support/tile_emulator.h"
 #include "support/tile_stand_in.h"
 
 namespace crema {
@@ -67,9 +70,12 @@ void RunVectors(const BlockedConvShape& s, int threads, const BFloat16* x, const
                 float* dweight, std::span<std::byte> scratch) {
   BF16WeightGradient(BF16Unit::kVectors, s, threads, x, dy, dweight, scratch);
 }
+// Where the processor has none, its instructions are emulated.
 void RunTiles(const BlockedConvShape& s, int threads, const BFloat16* x, const BFloat16* dy,
               float* dweight, std::span<std::byte> scratch) {
-  BF16WeightGradient(BF16Unit::kTiles, s, threads, x, dy, dweight, scratch);
+  std::optional<test::TileEmulator> emulator;
+  if (!HasBF16Unit(BF16Unit::kTiles)) emulator.emplace();
+  bf16_gradient::TileGradient(s, threads, x, dy, dweight, scratch);
 }
 constexpr Function kStandIn =
     bf16_gradient::RunGradient<bf16_gradient::TileProducts<test::TileStandIn>>;
@@ -150,6 +156,16 @@ BlockedConvShape RandomShape(uint64_t number) {
   return s;
 }
 
+// Whether this build has code for tiles: on other processors and systems, and with compilers that
+// do not know them, there is none.
+bool CanRunTiles() {
+  if (HasBF16Unit(BF16Unit::kTiles)) return true;
+  if (ChannelBlock() != 16) return false;
+  const BlockedConvShape one{1, 1, 1, 1, {}, {}};
+  Gradient(RunTiles, one, 1, Random(InputsOf(one), 1), Random(OutputsOf(one), 2));
+  return test::TileEmulator::Executed() > 0;
+}
+
 struct Unit {
   const char* name;
   Function run;
@@ -157,7 +173,7 @@ struct Unit {
 };
 // What packs is code for AVX-512 for all of them.
 constexpr Unit kUnits[] = {{"Vectors", RunVectors, [] { return HasBF16Unit(BF16Unit::kVectors); }},
-                           {"Tiles", RunTiles, [] { return HasBF16Unit(BF16Unit::kTiles); }},
+                           {"Tiles", RunTiles, CanRunTiles},
                            {"StandIn", kStandIn, [] { return ChannelBlock() == 16; }}};
 
 class BF16WeightGradientBy : public testing::TestWithParam<Unit> {

@@ -2,7 +2,7 @@
 #include "math/cpu/bf16_gradient_driver.h"
 #include "math/cpu/tile_products.h"
 
-#if defined(__AMX_BF16__) && defined(__linux__)
+#if defined(CREMA_HAVE_AMX) && defined(__linux__)
 #include <cpuid.h>
 #include <immintrin.h>
 #include <sys/syscall.h>
@@ -13,7 +13,7 @@
 
 namespace crema::bf16_gradient {
 
-#if defined(__AMX_BF16__) && defined(__linux__)
+#if defined(CREMA_HAVE_AMX) && defined(__linux__)
 
 namespace {
 

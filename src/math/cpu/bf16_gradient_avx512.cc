@@ -56,8 +56,6 @@ CREMA_AVX512_BF16 void MultiplyRows(const ProductOperands& o, const BFloat16* in
 }
 
 struct VectorProducts {
-  VectorProducts() {}  // nothing to be made ready
-
   void Multiply(int rows, int columns, const ProductOperands& o) const {
     columns == 1 ? Run<1>(rows, o) : Run<2>(rows, o);
   }

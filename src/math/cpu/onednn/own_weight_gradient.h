@@ -18,17 +18,21 @@ class OwnWeightGradient {
   static std::optional<OwnWeightGradient> Choose(const BlockedConvConfig& config,
                                                  const ToWeightDesc& desc);
 
-  size_t Scratch() const;
+  size_t Scratch() const { return scratch_; }
   // Adds to dweight and dbias, where they are wanted. `dy` is dense.
   void Run(const BlockedConvGrads& grads, const void* dy, std::span<std::byte> scratch) const;
 
  private:
   OwnWeightGradient(const BlockedConvConfig& config, BF16Unit unit)
-      : shape_(config.shape), threads_(config.threads), unit_(unit) {}
+      : shape_(config.shape),
+        threads_(config.threads),
+        unit_(unit),
+        scratch_(BF16WeightGradientScratch(config.shape, config.threads)) {}
 
   BlockedConvShape shape_;
   int threads_;
   BF16Unit unit_;
+  size_t scratch_;
 };
 
 }  // namespace crema::onednn

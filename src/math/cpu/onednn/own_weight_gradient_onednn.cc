@@ -18,8 +18,6 @@ std::optional<OwnWeightGradient> OwnWeightGradient::Choose(const BlockedConvConf
   return OwnWeightGradient(c, unit);
 }
 
-size_t OwnWeightGradient::Scratch() const { return BF16WeightGradientScratch(shape_, threads_); }
-
 void OwnWeightGradient::Run(const BlockedConvGrads& grads, const void* dy,
                             std::span<std::byte> scratch) const {
   const auto* x = static_cast<const BFloat16*>(grads.x);
