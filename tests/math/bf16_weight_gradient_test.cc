@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <ostream>
 #include <vector>
 
 #include "core/memory_format.h"
@@ -171,6 +172,7 @@ struct Unit {
   Function run;
   bool (*there)();
 };
+void PrintTo(const Unit& unit, std::ostream* out) { *out << unit.name; }
 // What packs is code for AVX-512 for all of them.
 constexpr Unit kUnits[] = {{"Vectors", RunVectors, [] { return HasBF16Unit(BF16Unit::kVectors); }},
                            {"Tiles", RunTiles, CanRunTiles},

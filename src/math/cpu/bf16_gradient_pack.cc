@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #if defined(__x86_64__)
+#if !defined(__clang__)
 // GCC 12 takes what its own intrinsics leave undefined for a mistake (PR 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
 #endif
 
