@@ -11,8 +11,9 @@ namespace crema {
 // block stays 0. Bits do not depend on the number of threads. Thread safety: any.
 void AddBlockedBiasRelu(int threads, int64_t batch, int64_t channels, int64_t pixels,
                         const float* bias, FusedRelu relu, float* y);
-// sums[c] += the sum of channel c of x.
-void AddBlockedChannelSums(int threads, int64_t batch, int64_t channels, int64_t pixels,
-                           const float* x, float* sums);
+// sums[c] += the sum of channel c of x. T is float or BFloat16.
+template <typename T>
+void AddBlockedChannelSums(int threads, int64_t batch, int64_t channels, int64_t pixels, const T* x,
+                           float* sums);
 
 }  // namespace crema

@@ -33,8 +33,8 @@ CREMA_MULTIVERSION void AddBias8(const float* bias, float slope, int64_t pixels,
   AddBias<8>(bias, slope, pixels, y);
 }
 
-template <int kLanes>
-[[gnu::always_inline]] inline void AddPlane(int64_t pixels, const float* x, double* sums) {
+template <int kLanes, typename T>
+[[gnu::always_inline]] inline void AddPlane(int64_t pixels, const T* x, double* sums) {
   using L = Lanes<kLanes>;
   typename L::Floats value;
   for (int64_t p = 0; p < pixels; p += kRun) {
@@ -49,7 +49,13 @@ template <int kLanes>
 CREMA_MULTIVERSION void AddPlane16(int64_t pixels, const float* x, double* sums) {
   AddPlane<16>(pixels, x, sums);
 }
+CREMA_MULTIVERSION void AddPlane16(int64_t pixels, const BFloat16* x, double* sums) {
+  AddPlane<16>(pixels, x, sums);
+}
 CREMA_MULTIVERSION void AddPlane8(int64_t pixels, const float* x, double* sums) {
+  AddPlane<8>(pixels, x, sums);
+}
+CREMA_MULTIVERSION void AddPlane8(int64_t pixels, const BFloat16* x, double* sums) {
   AddPlane<8>(pixels, x, sums);
 }
 
@@ -77,15 +83,16 @@ void AddBlockedBiasRelu(int threads, int64_t batch, int64_t channels, int64_t pi
   });
 }
 
-void AddBlockedChannelSums(int threads, int64_t batch, int64_t channels, int64_t pixels,
-                           const float* x, float* sums) {
+template <typename T>
+void AddBlockedChannelSums(int threads, int64_t batch, int64_t channels, int64_t pixels, const T* x,
+                           float* sums) {
   const int64_t lanes = ChannelBlock(), blocks = BlocksOf(channels);
-  const auto add = lanes == 16 ? AddPlane16 : AddPlane8;
   ParallelFor(threads, blocks, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t block = begin; block < end; ++block) {
       double total[kMostLanes] = {};
       for (int64_t n = 0; n < batch; ++n) {
-        add(pixels, x + (n * blocks + block) * pixels * lanes, total);
+        const T* plane = x + (n * blocks + block) * pixels * lanes;
+        lanes == 16 ? AddPlane16(pixels, plane, total) : AddPlane8(pixels, plane, total);
       }
       const int64_t first = block * lanes;
       for (int64_t c = first; c < std::min(channels, first + lanes); ++c) {
@@ -94,5 +101,7 @@ void AddBlockedChannelSums(int threads, int64_t batch, int64_t channels, int64_t
     }
   });
 }
+template void AddBlockedChannelSums(int, int64_t, int64_t, int64_t, const float*, float*);
+template void AddBlockedChannelSums(int, int64_t, int64_t, int64_t, const BFloat16*, float*);
 
 }  // namespace crema

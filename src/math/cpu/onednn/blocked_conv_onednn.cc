@@ -9,6 +9,7 @@
 #include "math/blocked_conv.h"
 #include "math/blocked_copy.h"
 #include "math/cpu/onednn/conv_descs.h"
+#include "math/cpu/onednn/own_weight_gradient.h"
 #include "math/cpu/onednn/pieces.h"
 #include "math/image_ranges.h"
 
@@ -55,6 +56,8 @@ struct BlockedConv::Parts {
     if (!c.backward) return;
     const onednn::ForwardDesc hint = ByImage() ? onednn::MakeForwardDesc(c) : forward;
     to_weight = onednn::MakeToWeightDesc(c, hint);
+    own_to_weight = onednn::OwnWeightGradient::Choose(c, *to_weight);
+    if (own_to_weight) to_weight.reset();
     if (c.backward_to_input) to_input = onednn::MakeToInputDesc(c, hint);
   }
 
@@ -98,12 +101,14 @@ struct BlockedConv::Parts {
   const void* Masked(const BlockedConvGrads& grads, Pieces* pieces) const;
   void ToInput(const BlockedConvGrads& grads, const void* dy, Pieces pieces);
   void ToWeight(const BlockedConvGrads& grads, const void* dy, Pieces pieces);
+  size_t ToWeightScratch() const;
 
   const BlockedConvConfig config;
   const memory::desc plain_weight;
   const onednn::ForwardDesc forward;
   std::optional<onednn::ToInputDesc> to_input;
   std::optional<onednn::ToWeightDesc> to_weight;
+  std::optional<onednn::OwnWeightGradient> own_to_weight;  // instead
 
   std::optional<dnnl::stream> stream;
   std::vector<Runner> run_forward;  // by worker
@@ -239,12 +244,7 @@ size_t BlockedConv::ForwardScratch() const {
 
 size_t BlockedConv::BackwardScratch() const {
   const Parts& p = *parts_;
-  if (!p.to_weight) return 0;
-  Pieces to_weight(nullptr);
-  to_weight.Take(ScratchOf(*p.to_weight));
-  to_weight.Take(p.RoundedBytes());
-  to_weight.Take(p.to_weight->diff_weights_desc().get_size());
-  to_weight.Take(p.ChannelBytes());
+  if (!p.config.backward) return 0;
   Pieces to_input(nullptr);
   if (p.to_input) {
     to_input.Take(ScratchOf(*p.to_input));
@@ -252,7 +252,17 @@ size_t BlockedConv::BackwardScratch() const {
   }
   Pieces masked(nullptr);
   if (p.config.relu.on || p.ByImage()) masked.Take(p.OutputBytes());
-  return masked.used() + std::max(to_weight.used(), to_input.used());
+  return masked.used() + std::max(p.ToWeightScratch(), to_input.used());
+}
+
+size_t BlockedConv::Parts::ToWeightScratch() const {
+  if (own_to_weight) return own_to_weight->Scratch();
+  Pieces pieces(nullptr);
+  pieces.Take(ScratchOf(*to_weight));
+  pieces.Take(RoundedBytes());
+  pieces.Take(to_weight->diff_weights_desc().get_size());
+  pieces.Take(ChannelBytes());
+  return pieces.used();
 }
 
 void BlockedConv::Prepare() {
@@ -334,6 +344,10 @@ const void* BlockedConv::Parts::Masked(const BlockedConvGrads& grads, Pieces* pi
 }
 
 void BlockedConv::Parts::ToWeight(const BlockedConvGrads& grads, const void* dy, Pieces pieces) {
+  if (own_to_weight) {
+    const size_t bytes = own_to_weight->Scratch();
+    return own_to_weight->Run(grads, dy, {pieces.Take<std::byte>(bytes), bytes});
+  }
   run_to_weight.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(*to_weight)));
   auto* gradient = pieces.Take(to_weight->diff_weights_desc().get_size());
   auto* bias = pieces.Take(ChannelBytes());
@@ -371,7 +385,7 @@ void BlockedConv::Parts::ToInput(const BlockedConvGrads& grads, const void* dy, 
 void BlockedConv::Backward(const BlockedConvGrads& grads, std::span<std::byte> scratch) {
   Prepare();
   Parts& p = *parts_;
-  CREMA_CHECK(p.to_weight && !p.config.affine && !p.config.sum);
+  CREMA_CHECK(p.config.backward && !p.config.affine && !p.config.sum);
   const onednn::ThreadCount threads(p.config.threads);
   Pieces pieces(scratch.data());
   const void* dy = p.Masked(grads, &pieces);

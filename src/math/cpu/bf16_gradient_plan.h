@@ -1,0 +1,76 @@
+// Internal to the gradient of weights in bfloat16: how the places of images lie in a row, so that
+// each place of a filter is a shift of that row, and how the work is cut.
+//
+// The row of dy has `pitch` places a line: its pixels, then zeros. In that of x the padding behind
+// a line is that in front of the next. With strides x is one row for each remainder (phase) of the
+// places that windows look at. The sum for a filter place is then one of products of two ranges.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "math/blocked_conv.h"
+
+namespace crema::bf16_gradient {
+
+inline constexpr int64_t kLanes = 16;   // channels of a block
+inline constexpr int64_t kPlaces = 32;  // that are packed at a time, and of a tile
+inline constexpr int64_t kTile = kLanes * kLanes;
+
+inline int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t RoundUp(int64_t a, int64_t to) { return DivideUp(a, to) * to; }
+
+// Where the places of a filter look along one axis.
+struct Taps {
+  explicit Taps(const BlockedConvShape::Axis& axis);
+
+  // The coordinate in x that place `at` of a phase holds; may lie outside.
+  int64_t InputAt(int64_t of_phase, int64_t at) const {
+    return at * axis.stride + offsets[static_cast<size_t>(of_phase)] - axis.pad;
+  }
+  // Places of a line such that no window sees a pixel of the next one.
+  int64_t Pitch() const;
+
+  const BlockedConvShape::Axis axis;
+  std::vector<int64_t> phase;    // by filter place
+  std::vector<int64_t> shift;    // by filter place
+  std::vector<int64_t> offsets;  // by phase
+  int64_t reach = 0;             // the largest shift
+};
+
+// How the work is cut, by the shape alone: sums are added up in the same order whatever the number
+// of threads. A slab is a rectangle of input and output channels, whose sums stay in the
+// second-level cache while it goes through a part of the chunks.
+struct Plan {
+  explicit Plan(const BlockedConvShape& shape);
+
+  int64_t Filter() const { return shape.h.kernel * shape.w.kernel; }
+  int64_t Phases() const { return static_cast<int64_t>(h.offsets.size() * w.offsets.size()); }
+  int64_t Inputs() const { return shape.in_channels / shape.groups; }
+  int64_t Outputs() const { return shape.out_channels / shape.groups; }
+  int64_t Slabs() const { return shape.groups * from_slabs * to_slabs; }
+  int64_t Chunks() const { return runs * run_chunks; }
+
+  // Elements of scratch; sums are floats, the others bfloat16.
+  int64_t PackedInput() const { return kLanes * input_row; }  // of one block and phase
+  int64_t PackedInputs() const { return from * Phases() * PackedInput(); }
+  int64_t PackedGradient() const { return kLanes * chunk; }  // of one block
+  int64_t PackedGradients() const { return to * PackedGradient(); }
+  int64_t Sums() const { return Filter() * from * to * kTile; }
+  int64_t SumSets(int threads) const { return parts == 1 ? threads : Slabs() * parts; }
+
+  const BlockedConvShape shape;
+  const Taps h, w;
+  int64_t pitch;
+  int64_t runs;        // ranges of places without a gap: images, or all of the batch as one
+  int64_t run_places;  // of one
+  int64_t run_chunks;
+  int64_t chunk;                   // places at a time
+  int64_t input_row;               // elements from one channel of packed inputs to the next
+  int64_t from_blocks, to_blocks;  // of a group
+  int64_t from, to;                // blocks of a slab
+  int64_t from_slabs, to_slabs;
+  int64_t parts;  // of the chunks
+};
+
+}  // namespace crema::bf16_gradient

@@ -1,0 +1,36 @@
+// Internal to the gradient of weights in bfloat16: what units of processors multiply.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/bfloat16.h"
+#include "math/blocked_conv.h"
+
+namespace crema::bf16_gradient {
+
+// For rows x columns blocks (1 or 2 each): sums[channel][output] += the sum over places of the
+// input's channel times the gradient of the output. Behind `places` there are zeros in the
+// gradients, and finite inputs, up to the next multiple of 32.
+struct ProductOperands {
+  int64_t places;
+  const BFloat16* inputs;  // [block][channel][place], at any place
+  int64_t input_row;       // elements from channel to channel
+  int64_t input_block;
+  const BFloat16* gradients;  // [block][pair of places][output][2]
+  int64_t gradient_block;
+  float* sums;  // tiles of 16 x 16, those of one row of blocks side by side
+  int64_t sum_row;
+};
+
+using GradientFunction = void (*)(const BlockedConvShape& shape, int threads, const BFloat16* x,
+                                  const BFloat16* dy, float* dweight, std::span<std::byte> scratch);
+
+void VectorGradient(const BlockedConvShape& shape, int threads, const BFloat16* x,
+                    const BFloat16* dy, float* dweight, std::span<std::byte> scratch);
+void TileGradient(const BlockedConvShape& shape, int threads, const BFloat16* x, const BFloat16* dy,
+                  float* dweight, std::span<std::byte> scratch);
+// Whether the processor has AMX for bfloat16, and Linux lets this process use it.
+bool HasTiles();
+
+}  // namespace crema::bf16_gradient
