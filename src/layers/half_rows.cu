@@ -159,16 +159,23 @@ class LearnedHalves {
       }
     }
   }
-  // Of those that are wanted, zeroed.
-  void TakeGradients(std::span<const TensorView> grads, std::vector<TensorView>* halves) {
-    halves->clear();
-    for (const TensorView& grad : grads) {
-      halves->push_back(grad.empty() ? TensorView() : Take(grad.shape()));
-      if (!grad.empty()) FillWith(context_, halves->back(), 0);
+  // Of those that are wanted, zeroed; those of absorbed layers, whose blobs are not rounded either,
+  // as they are.
+  void TakeGradients(std::span<const TensorView> grads, HalfState* state) {
+    std::vector<TensorView>& halves = state->learned_grads;
+    halves.clear();
+    for (size_t i = 0; i < grads.size(); ++i) {
+      if (grads[i].empty() || i >= state->rounds.size()) {
+        halves.push_back(grads[i]);
+        continue;
+      }
+      halves.push_back(Take(grads[i].shape()));
+      FillWith(context_, halves.back(), 0);
     }
   }
-  void AddGradients(const std::vector<TensorView>& halves, std::span<const TensorView> grads) {
-    for (size_t i = 0; i < grads.size(); ++i) {
+  void AddGradients(const HalfState& state, std::span<const TensorView> grads) {
+    const std::vector<TensorView>& halves = state.learned_grads;
+    for (size_t i = 0; i < std::min(grads.size(), state.rounds.size()); ++i) {
       if (grads[i].empty()) continue;
       DispatchCudaFloat(dtype_, [&]<typename T>(T) {
         AddRounded(queue_, grads[i].count(), Elements<T>(halves[i]), Elements<float>(grads[i]));
@@ -218,12 +225,12 @@ void HalfBackward(const Kernel& row, DType dtype, const Layer& layer, const Back
   half.kernel_state = state.of_row.get();
   LearnedHalves halves(args.context, dtype, args.scratch);
   halves.Round(args.learned, false, &state);
-  halves.TakeGradients(args.learned_grads, &state.learned_grads);
+  halves.TakeGradients(args.learned_grads, &state);
   half.learned = state.learned;
   half.learned_grads = state.learned_grads;
   half.scratch = halves.Rest();
   row.backward(layer, half);
-  halves.AddGradients(state.learned_grads, args.learned_grads);
+  halves.AddGradients(state, args.learned_grads);
 }
 
 Support SupportsHalves(const Kernel& row, const Halves& halves, const KernelQuery& query) {
@@ -279,6 +286,7 @@ Kernel OnHalves(const Kernel& row, const Halves& halves) {
   half.info = [=](const KernelQuery& query) {
     const HalfQuery asked(query, dtype, &row);
     LayerInfo info = query.info;
+    info.in_place = info.in_place && asked.info.in_place;
     info.saved = asked.info.saved;
     info.backward_reads_input = asked.info.backward_reads_input;
     info.backward_reads_output = asked.info.backward_reads_output;

@@ -152,13 +152,13 @@ static void JudgeWeights(const CudaQueue& queue, const UpdatePlaces& places) {
         },
         [](int64_t a, int64_t b) { return a < b ? a : b; });
     if (first == none) return;
-    for (int64_t b = 0; b < places.blob_count; ++b) {
-      const UpdatedBlob blob = places.blobs[b];
+    for (int64_t index = 0; index < places.blob_count; ++index) {
+      const UpdatedBlob blob = places.blobs[index];
       const GradientReport report = team.Reduce<GradientReport>(
           blob.gradient == nullptr ? 0 : blob.count, GradientReport{0, -1, 0, 0},
           [&](GradientReport r, int64_t i) { return Joined(r, ReportOn(i, blob.gradient[i])); },
           [](GradientReport a, GradientReport b) { return Joined(a, b); });
-      team.For(1, [&](int64_t) { places.reports[b] = report; });
+      team.For(1, [&](int64_t) { places.reports[index] = report; });
     }
     team.For(1, [&](int64_t) {
       places.run->blob = first;

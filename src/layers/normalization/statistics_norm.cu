@@ -1,31 +1,18 @@
 // BatchNorm and BN on the GPU; see statistics_norm.cc.
-#include <cmath>
-
-#include "layers/gpu_row.h"
-#include "layers/normalization/norm_passes.cuh"
-#include "layers/normalization/statistics_norm.h"
+#include "layers/normalization/statistics_measure.cuh"
+#include "layers/normalization/statistics_norm_cuda.h"
 
 namespace crema {
 namespace {
 
 enum Saved : size_t { kInverse, kNormal };
 
-const StatisticsNorm& NormOf(const Layer& layer) {
-  return static_cast<const StatisticsNorm&>(layer);
-}
-
-// Blob `index` of a rule; null where the rule has none or it is not wanted.
-template <typename T>
-auto BlobOf(const auto& views, int index) {
-  const auto at = static_cast<size_t>(index);
-  using View = std::remove_cvref_t<decltype(views[0])>;
-  return Elements<T>(index == StatisticsNormRule::kNone || at >= views.size() ? View() : views[at]);
-}
-
 size_t ForwardScratch(const KernelQuery& query) {
+  if (!query.absorbed.empty()) return FusedNormForwardScratch(query);
   return NormForwardScratch(NormOf(query.layer).Layout(query.context.inputs[0].shape));
 }
 size_t BackwardScratch(const KernelQuery& query) {
+  if (!query.absorbed.empty()) return FusedNormBackwardScratch(query);
   return NormBackwardScratch(NormOf(query.layer).Layout(query.context.inputs[0].shape));
 }
 
@@ -42,79 +29,9 @@ struct Coefficients {
   double* saved;
 };
 
-template <typename T>
-struct Stored {
-  T *mean, *variance, *factor;  // factor null: 1
-};
-
-template <typename T, typename L>
-void MeasureBatch(const CudaQueue& queue, const StatisticsNorm& norm, const GroupLayout& groups,
-                  const T* x, const Stored<L>& stored, SumPair* scratch, const Coefficients& to) {
-  const StoredUpdate update = norm.UpdateBy(groups.GroupSize());
-  const bool updates =
-      stored.mean != nullptr && stored.variance != nullptr && groups.GroupSize() > 0;
-  GroupMoments(
-      queue, groups, x, scratch, [=] CREMA_HOST_DEVICE(int64_t c, double mean, double variance) {
-        to.Set(c, mean, variance);
-        if (!updates) return;
-        const double factor = stored.factor == nullptr ? 1 : ToFloat(*stored.factor);
-        const double old_mean = ToFloat(stored.mean[c]);
-        const double old_variance = ToFloat(stored.variance[c]);
-        stored.mean[c] = FromFloat<L>(static_cast<float>(update.Mean(factor, old_mean, mean)));
-        stored.variance[c] =
-            FromFloat<L>(static_cast<float>(update.Variance(factor, old_variance, variance)));
-      });
-  if (!updates || stored.factor == nullptr) return;
-  ForElements(queue, "UpdateFactor", 1, [=] CREMA_HOST_DEVICE(int64_t) {
-    const double factor = ToFloat(*stored.factor);
-    *stored.factor = FromFloat<L>(static_cast<float>(update.Factor(factor)));
-  });
-}
-
-template <typename T>
-void ReadStored(const CudaQueue& queue, int64_t channels, const Stored<const T>& stored,
-                const Coefficients& to) {
-  ForElements(queue, "ReadStored", channels, [=] CREMA_HOST_DEVICE(int64_t c) {
-    double factor = stored.factor == nullptr ? 1 : ToFloat(*stored.factor);
-    factor = factor == 0 ? 0 : 1 / factor;
-    to.Set(c, factor * static_cast<double>(ToFloat(stored.mean[c])),
-           factor * static_cast<double>(ToFloat(stored.variance[c])));
-  });
-}
-
-void SetOnes(const CudaQueue& queue, int64_t channels, Coefficients to) {
-  to.eps = 0;
-  ForElements(queue, "SetOnes", channels, [=] CREMA_HOST_DEVICE(int64_t c) { to.Set(c, 0, 1); });
-}
-
-// Blobs of T, statistics of L.
-template <typename T, typename L>
-void Measure(const StatisticsNorm& norm, const GroupLayout& groups, const ForwardArgs& args,
-             SumPair* scratch, const Coefficients& to) {
-  const CudaQueue& queue = BoundQueue(args.context);
-  const StatisticsNormRule& rule = norm.rule();
-  if (rule.identity) return SetOnes(queue, groups.Groups(), to);
-  if (norm.UsesBatch(args.phase)) {
-    const Stored<L> stored{BlobOf<L>(args.statistics, rule.mean),
-                           BlobOf<L>(args.statistics, rule.variance),
-                           BlobOf<L>(args.statistics, rule.factor)};
-    return MeasureBatch(queue, norm, groups, Elements<T>(args.inputs[0]), stored, scratch, to);
-  }
-  const Stored<const L> stored{BlobOf<L>(args.learned, rule.mean),
-                               BlobOf<L>(args.learned, rule.variance),
-                               BlobOf<L>(args.learned, rule.factor)};
-  ReadStored(queue, groups.Groups(), stored, to);
-}
-
-// Also where all else is of halves.
-bool HasStatisticsInF32(const StatisticsNormRule& rule, std::span<const ConstTensorView> learned) {
-  const auto mean = static_cast<size_t>(rule.mean);
-  return rule.mean != StatisticsNormRule::kNone && mean < learned.size() &&
-         learned[mean].dtype() == DType::kF32;
-}
-
 void Forward(const Layer& layer, const ForwardArgs& args) {
   const StatisticsNorm& norm = NormOf(layer);
+  if (args.kernel_state != nullptr) return ForwardFusedNorm(norm, args);
   const StatisticsNormRule& rule = norm.rule();
   const NormLayout layout = norm.Layout(args.inputs[0].shape());
   ScratchCutter cutter(args.scratch);
@@ -144,6 +61,7 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 
 void Backward(const Layer& layer, const BackwardArgs& args) {
   const StatisticsNorm& norm = NormOf(layer);
+  if (args.kernel_state != nullptr) return BackwardFusedNorm(norm, args);
   const StatisticsNormRule& rule = norm.rule();
   const NormLayout layout = norm.Layout(args.output_grads[0].shape());
   DispatchCudaFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
@@ -175,6 +93,7 @@ void RegisterStatisticsNormCuda(Registry& registry) {
     Kernel row = MakeCudaRow(Forward, Backward);
     row.forward_scratch = ForwardScratch;
     row.backward_scratch = BackwardScratch;
+    AbsorbOnGpu(&row);
     registry.AddKernel(type, std::move(row));
   }
 }

@@ -80,6 +80,12 @@ class StatisticsNorm : public Layer, public ChannelAffine {
             .factor_add = rule_.factor_add};
   }
 
+  // Whether `query.absorbed` are a Scale and a ReLU that a row can do too: the statistics are those
+  // of the batch, or no backward pass follows.
+  bool Absorbs(const KernelQuery& query) const;
+  // What Infer's answer becomes with them: saved are means and inverses of the channels on axis 1.
+  static LayerInfo FusedInfo(const KernelQuery& query);
+
   // Row "blocked": f32, channels on axis 1 that fill whole blocks. It absorbs a Scale and a ReLU,
   // with stored statistics where no backward pass follows.
   static Kernel BlockedKernel();
@@ -93,8 +99,6 @@ class StatisticsNorm : public Layer, public ChannelAffine {
  private:
   // Only mean and variance: no scale, shift or ReLU of its own.
   bool GoesByChannels() const { return !KeepsNormal() && !rule_.identity; }
-  bool Absorbs(const KernelQuery& query) const;
-  static LayerInfo FusedInfo(const KernelQuery& query);
   static size_t FusedScratch(const KernelQuery& query);
   void SetAffine(std::span<const ConstTensorView> learned, const double* mean,
                  const double* inverse, FusedNormState* state) const;

@@ -1,0 +1,220 @@
+// BatchNorm with the Scale and the ReLU behind it in one on the GPU; formulas, and what is saved,
+// are those of statistics_norm_fused.cc.
+#include "layers/normalization/norm_epilogue.h"
+#include "layers/normalization/statistics_measure.cuh"
+#include "layers/normalization/statistics_norm_cuda.h"
+
+namespace crema {
+namespace {
+
+struct CudaEpilogue final : KernelState {
+  explicit CudaEpilogue(std::span<const Layer* const> absorbed) : epilogue(absorbed) {}
+  const NormEpilogue epilogue;
+};
+
+const NormEpilogue& EpilogueOf(KernelState* state) {
+  return static_cast<const CudaEpilogue*>(state)->epilogue;
+}
+
+NormLayout LayoutOf(const KernelQuery& query) {
+  return NormOf(query.layer).Layout(query.context.inputs[0].shape);
+}
+
+// y = relu((x - center) * factor + shift), by channel.
+struct Affine {
+  CREMA_HOST_DEVICE float Of(float x, int64_t c) const {
+    return (x - center[c]) * factor[c] + shift[c];
+  }
+  float *center, *factor, *shift;
+};
+
+Affine TakeAffine(int64_t channels, ScratchCutter* cutter) {
+  float* center = cutter->Take<float>(channels);
+  float* factor = cutter->Take<float>(channels);
+  return {center, factor, cutter->Take<float>(channels)};
+}
+
+// What statistics become. Learned numbers of L, null: 1 and 0; `saved` holds means, then inverses,
+// and may be null.
+template <typename L>
+struct AffineCoefficients {
+  CREMA_HOST_DEVICE void Set(int64_t c, double mean, double variance) const {
+    const double inverse = 1 / std::sqrt(variance + eps);
+    SetInverse(c, mean, inverse);
+    if (saved == nullptr) return;
+    saved[c] = mean;
+    saved[channels + c] = inverse;
+  }
+  CREMA_HOST_DEVICE void SetInverse(int64_t c, double mean, double inverse) const {
+    const double by = scale == nullptr ? 1 : static_cast<double>(ToFloat(scale[c]));
+    to.center[c] = static_cast<float>(mean);
+    to.factor[c] = static_cast<float>(inverse * by);
+    to.shift[c] = bias == nullptr ? 0 : ToFloat(bias[c]);
+  }
+  double eps;
+  int64_t channels;
+  const L *scale, *bias;
+  Affine to;
+  double* saved;
+};
+
+// Learned blobs of absorbed layers come behind those of the norm.
+template <typename L>
+AffineCoefficients<L> CoefficientsOf(const StatisticsNorm& norm, const NormEpilogue& epilogue,
+                                     std::span<const ConstTensorView> learned, const Affine& to) {
+  const int own = static_cast<int>(norm.rule().blobs.size());
+  return {.eps = norm.rule().eps,
+          .channels = 0,
+          .scale = epilogue.scale ? BlobOf<L>(learned, own) : nullptr,
+          .bias = epilogue.bias ? BlobOf<L>(learned, own + 1) : nullptr,
+          .to = to,
+          .saved = nullptr};
+}
+
+template <typename T>
+void Apply(const CudaQueue& queue, const GroupLayout& groups, const T* x, const Affine& affine,
+           const FusedRelu& relu, T* y) {
+  const bool relu_on = relu.on;
+  const float slope = relu.slope;
+  ForElements(queue, "NormalizeFused", groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
+    float value = affine.Of(ToFloat(x[i]), GroupOfElement(groups, i));
+    if (relu_on && value <= 0) value *= slope;
+    y[i] = FromFloat<T>(value);
+  });
+}
+
+template <typename T, typename L>
+void ForwardOf(const StatisticsNorm& norm, const ForwardArgs& args) {
+  const NormEpilogue& epilogue = EpilogueOf(args.kernel_state);
+  const GroupLayout groups = norm.Layout(args.inputs[0].shape()).groups;
+  ScratchCutter cutter(args.scratch);
+  auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(groups));
+  const Affine affine = TakeAffine(groups.Groups(), &cutter);
+  AffineCoefficients<L> to = CoefficientsOf<L>(norm, epilogue, args.learned, affine);
+  to.channels = groups.Groups();
+  to.saved = Elements<double>(At(args.saved, 0));
+  Measure<T, L>(norm, groups, args, scratch, to);
+  Apply(BoundQueue(args.context), groups, Elements<T>(args.inputs[0]), affine, epilogue.relu,
+        Elements<T>(args.outputs[0]));
+}
+
+// What the ReLU lets through of dy; whether it was open follows from x.
+template <typename T>
+struct OpenGradient {
+  CREMA_HOST_DEVICE float Of(int64_t i, int64_t c) const {
+    const float d = ToFloat(dy[i]);
+    return !relu || affine.Of(ToFloat(x[i]), c) > 0 ? d : slope * d;
+  }
+  const T *x, *dy;
+  Affine affine;
+  bool relu;
+  float slope;
+};
+
+// dx = factor * d - offset - slope * (x - center), by channel.
+struct ToInput {
+  float *offset, *slope;
+};
+
+// The sums of d and of d * (x - center); they become the gradients of bias and scale.
+template <typename T, typename L>
+void SumGradients(const CudaQueue& queue, const GroupLayout& groups, const OpenGradient<T>& open,
+                  const double* inverses, L* dscale, L* dbias, SumPair* scratch,
+                  const ToInput& to) {
+  const Affine affine = open.affine;
+  const auto size = static_cast<double>(std::max<int64_t>(1, groups.GroupSize()));
+  const auto add = [=] CREMA_HOST_DEVICE(L * sum, double value) {
+    if (sum != nullptr) *sum = FromFloat<L>(ToFloat(*sum) + static_cast<float>(value));
+  };
+  SumGroups(
+      queue, groups,
+      [=] CREMA_HOST_DEVICE(int64_t c, int64_t at) {
+        const double d = static_cast<double>(open.Of(at, c));
+        return SumPair{d, d * static_cast<double>(ToFloat(open.x[at]) - affine.center[c])};
+      },
+      scratch,
+      [=] CREMA_HOST_DEVICE(int64_t c, SumPair sums) {
+        const double inverse = inverses[c], product = sums.second * inverse;
+        add(dscale == nullptr ? nullptr : dscale + c, product);
+        add(dbias == nullptr ? nullptr : dbias + c, sums.first);
+        const double factor = affine.factor[c];
+        to.offset[c] = static_cast<float>(factor * sums.first / size);
+        to.slope[c] = static_cast<float>(factor * inverse * product / size);
+      });
+}
+
+template <typename T, typename L>
+void BackwardOf(const StatisticsNorm& norm, const BackwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const NormEpilogue& epilogue = EpilogueOf(args.kernel_state);
+  const GroupLayout groups = norm.Layout(args.inputs[0].shape()).groups;
+  const int64_t channels = groups.Groups();
+  ScratchCutter cutter(args.scratch);
+  auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(groups));
+  const Affine affine = TakeAffine(channels, &cutter);
+  const ToInput by{cutter.Take<float>(channels), cutter.Take<float>(channels)};
+  const double* means = Elements<double>(args.saved[0]);
+  const double* inverses = means + channels;
+  const AffineCoefficients<L> to = CoefficientsOf<L>(norm, epilogue, args.learned, affine);
+  ForElements(queue, "NormCoefficients", channels,
+              [=] CREMA_HOST_DEVICE(int64_t c) { to.SetInverse(c, means[c], inverses[c]); });
+  const OpenGradient<T> open{.x = Elements<T>(args.inputs[0]),
+                             .dy = Elements<T>(args.output_grads[0]),
+                             .affine = affine,
+                             .relu = epilogue.relu.on,
+                             .slope = epilogue.relu.slope};
+  const int own = static_cast<int>(norm.rule().blobs.size());
+  SumGradients<T, L>(queue, groups, open, inverses,
+                     epilogue.scale ? BlobOf<L>(args.learned_grads, own) : nullptr,
+                     epilogue.bias ? BlobOf<L>(args.learned_grads, own + 1) : nullptr, scratch, by);
+  T* dx = Elements<T>(args.input_grads[0]);
+  if (dx == nullptr) return;
+  ForElements(queue, "NormalizeFusedBackward", groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t c = GroupOfElement(groups, i);
+    const float centered = ToFloat(open.x[i]) - affine.center[c];
+    dx[i] = FromFloat<T>(affine.factor[c] * open.Of(i, c) - by.offset[c] - by.slope[c] * centered);
+  });
+}
+
+bool AbsorbsOnGpu(const KernelQuery& query) {
+  const StatisticsNorm& norm = NormOf(query.layer);
+  return norm.rule().axis == 1 && query.context.inputs[0].shape.axes() > 1 && norm.Absorbs(query);
+}
+
+}  // namespace
+
+void ForwardFusedNorm(const StatisticsNorm& norm, const ForwardArgs& args) {
+  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    if (HasStatisticsInF32(norm.rule(), args.learned)) return ForwardOf<T, float>(norm, args);
+    ForwardOf<T, T>(norm, args);
+  });
+}
+
+void BackwardFusedNorm(const StatisticsNorm& norm, const BackwardArgs& args) {
+  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    if (HasStatisticsInF32(norm.rule(), args.learned)) return BackwardOf<T, float>(norm, args);
+    BackwardOf<T, T>(norm, args);
+  });
+}
+
+void AbsorbOnGpu(Kernel* row) {
+  row->absorbs = AbsorbsOnGpu;
+  row->info = [](const KernelQuery& query) {
+    return AbsorbsOnGpu(query) ? StatisticsNorm::FusedInfo(query) : query.info;
+  };
+  row->make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+    if (query.absorbed.empty()) return nullptr;
+    return std::make_unique<CudaEpilogue>(query.absorbed);
+  };
+}
+
+size_t FusedNormForwardScratch(const KernelQuery& query) {
+  const NormLayout layout = LayoutOf(query);
+  return NormForwardScratch(layout) + ScratchBytes<float>(layout.groups.Groups());
+}
+size_t FusedNormBackwardScratch(const KernelQuery& query) {
+  const NormLayout layout = LayoutOf(query);
+  return NormBackwardScratch(layout) + 2 * ScratchBytes<float>(layout.groups.Groups());
+}
+
+}  // namespace crema
