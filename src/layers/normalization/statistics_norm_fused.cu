@@ -25,13 +25,16 @@ struct Affine {
   CREMA_HOST_DEVICE float Of(float x, int64_t c) const {
     return (x - center[c]) * factor[c] + shift[c];
   }
-  float *center, *factor, *shift;
+  // (x - mean) / deviation
+  CREMA_HOST_DEVICE float Normal(float x, int64_t c) const { return (x - center[c]) * inverse[c]; }
+  float *center, *inverse, *factor, *shift;
 };
 
 Affine TakeAffine(int64_t channels, ScratchCutter* cutter) {
   float* center = cutter->Take<float>(channels);
+  float* inverse = cutter->Take<float>(channels);
   float* factor = cutter->Take<float>(channels);
-  return {center, factor, cutter->Take<float>(channels)};
+  return {center, inverse, factor, cutter->Take<float>(channels)};
 }
 
 // What statistics become. Learned numbers of L, null: 1 and 0; `saved` holds means, then inverses,
@@ -48,6 +51,7 @@ struct AffineCoefficients {
   CREMA_HOST_DEVICE void SetInverse(int64_t c, double mean, double inverse) const {
     const double by = scale == nullptr ? 1 : static_cast<double>(ToFloat(scale[c]));
     to.center[c] = static_cast<float>(mean);
+    to.inverse[c] = static_cast<float>(inverse);
     to.factor[c] = static_cast<float>(inverse * by);
     to.shift[c] = bias == nullptr ? 0 : ToFloat(bias[c]);
   }
@@ -111,16 +115,15 @@ struct OpenGradient {
   float slope;
 };
 
-// dx = factor * d - offset - slope * (x - center), by channel.
+// dx = factor * (d - offset) - slope * normal, by channel: nothing in it grows beyond the gradient.
 struct ToInput {
   float *offset, *slope;
 };
 
-// The sums of d and of d * (x - center); they become the gradients of bias and scale.
+// The sums of d and of d * normal; they are the gradients of bias and scale.
 template <typename T, typename L>
 void SumGradients(const CudaQueue& queue, const GroupLayout& groups, const OpenGradient<T>& open,
-                  const double* inverses, L* dscale, L* dbias, SumPair* scratch,
-                  const ToInput& to) {
+                  L* dscale, L* dbias, SumPair* scratch, const ToInput& to) {
   const Affine affine = open.affine;
   const auto size = static_cast<double>(std::max<int64_t>(1, groups.GroupSize()));
   const auto add = [=] CREMA_HOST_DEVICE(L * sum, double value) {
@@ -130,16 +133,14 @@ void SumGradients(const CudaQueue& queue, const GroupLayout& groups, const OpenG
       queue, groups,
       [=] CREMA_HOST_DEVICE(int64_t c, int64_t at) {
         const double d = static_cast<double>(open.Of(at, c));
-        return SumPair{d, d * static_cast<double>(ToFloat(open.x[at]) - affine.center[c])};
+        return SumPair{d, d * static_cast<double>(affine.Normal(ToFloat(open.x[at]), c))};
       },
       scratch,
       [=] CREMA_HOST_DEVICE(int64_t c, SumPair sums) {
-        const double inverse = inverses[c], product = sums.second * inverse;
-        add(dscale == nullptr ? nullptr : dscale + c, product);
+        add(dscale == nullptr ? nullptr : dscale + c, sums.second);
         add(dbias == nullptr ? nullptr : dbias + c, sums.first);
-        const double factor = affine.factor[c];
-        to.offset[c] = static_cast<float>(factor * sums.first / size);
-        to.slope[c] = static_cast<float>(factor * inverse * product / size);
+        to.offset[c] = static_cast<float>(sums.first / size);
+        to.slope[c] = static_cast<float>(affine.factor[c] * sums.second / size);
       });
 }
 
@@ -164,15 +165,15 @@ void BackwardOf(const StatisticsNorm& norm, const BackwardArgs& args) {
                              .relu = epilogue.relu.on,
                              .slope = epilogue.relu.slope};
   const int own = static_cast<int>(norm.rule().blobs.size());
-  SumGradients<T, L>(queue, groups, open, inverses,
+  SumGradients<T, L>(queue, groups, open,
                      epilogue.scale ? BlobOf<L>(args.learned_grads, own) : nullptr,
                      epilogue.bias ? BlobOf<L>(args.learned_grads, own + 1) : nullptr, scratch, by);
   T* dx = Elements<T>(args.input_grads[0]);
   if (dx == nullptr) return;
   ForElements(queue, "NormalizeFusedBackward", groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t c = GroupOfElement(groups, i);
-    const float centered = ToFloat(open.x[i]) - affine.center[c];
-    dx[i] = FromFloat<T>(affine.factor[c] * open.Of(i, c) - by.offset[c] - by.slope[c] * centered);
+    dx[i] = FromFloat<T>(affine.factor[c] * (open.Of(i, c) - by.offset[c]) -
+                         by.slope[c] * affine.Normal(ToFloat(open.x[i]), c));
   });
 }
 
@@ -210,11 +211,11 @@ void AbsorbOnGpu(Kernel* row) {
 
 size_t FusedNormForwardScratch(const KernelQuery& query) {
   const NormLayout layout = LayoutOf(query);
-  return NormForwardScratch(layout) + ScratchBytes<float>(layout.groups.Groups());
+  return NormForwardScratch(layout) + 2 * ScratchBytes<float>(layout.groups.Groups());
 }
 size_t FusedNormBackwardScratch(const KernelQuery& query) {
   const NormLayout layout = LayoutOf(query);
-  return NormBackwardScratch(layout) + 2 * ScratchBytes<float>(layout.groups.Groups());
+  return NormBackwardScratch(layout) + 3 * ScratchBytes<float>(layout.groups.Groups());
 }
 
 }  // namespace crema
