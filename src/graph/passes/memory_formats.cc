@@ -7,6 +7,7 @@
 #include "core/strings.h"
 #include "graph/gradient_flow.h"
 #include "graph/infer.h"
+#include "graph/move_seconds.h"
 #include "graph/passes/follower_chain.h"
 #include "graph/passes/moved_numbers.h"
 #include "graph/passes/set_formats.h"
@@ -15,8 +16,6 @@
 namespace crema {
 namespace {
 
-// A thread, of a copy in the caches and a little beyond, as far as reorders and rows are compared.
-constexpr double kBytesPerSecond = 20e9;
 constexpr double kReorderSeconds = 2e-6;  // to start one
 // What is measured is forward and backward together, estimates are of forward: backward takes about
 // twice as long. A reorder is done once more, for the gradient.
@@ -95,7 +94,8 @@ class Chooser {
     // Single changes do not lead from one format to the other in the middle of a net.
     for (const MemoryFormat format :
          {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16, MemoryFormat::kInt8,
-          MemoryFormat::kPlainBF16, MemoryFormat::kPlainF16}) {
+          MemoryFormat::kPlainBF16, MemoryFormat::kPlainF16, MemoryFormat::kChannelsLastBF16,
+          MemoryFormat::kChannelsLastF16}) {
       if (StartIn(format)) improve();
     }
     chosen_ = std::move(best);
@@ -127,7 +127,7 @@ class Chooser {
  private:
   double MoveSeconds(BlobSpec spec, MemoryFormat format) const {
     spec.format = IsBlocked(format) && spec.shape.axes() != 4 ? MemoryFormat::kPlain : format;
-    return static_cast<double>(StoredBytes(spec)) / (kBytesPerSecond * threads_);
+    return crema::MoveSeconds(std::span(&spec, 1), threads_);
   }
 
   double MoveSeconds(std::span<const BlobSpec> specs, MemoryFormat format) const {
@@ -169,8 +169,10 @@ class Chooser {
     KernelQuery timed = query;
     timed.threads = threads_;
     bool has_plain = false;
+    // Channels last pays where halves are multiplied; the rows for f32 are what those for halves
+    // are made of.
     for (const Kernel& kernel : node.type->kernels) {
-      if (!MayUse(kernel, options_)) continue;
+      if (!MayUse(kernel, options_) || kernel.input_format == MemoryFormat::kChannelsLast) continue;
       if (kernel.supports && !kernel.supports(query).yes) continue;
       const std::optional<double> measured = times_.SecondsOf(*node.layer, kernel);
       if (times_.Has(*node.layer) && !measured) continue;
@@ -192,10 +194,7 @@ class Chooser {
         seconds = std::min(seconds, choice.seconds);
       }
     }
-    if (OnGpu()) {
-      AddViewsOfHalves(node, info, &choices);
-      return choices;
-    }
+    if (OnGpu()) return WithViewsOfHalves(node, info, std::move(choices));
     if (info.any_format && std::ranges::all_of(inputs, HasWholeBlocks) &&
         std::ranges::all_of(info.outputs, HasWholeBlocks)) {
       for (const MemoryFormat format : {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16}) {
@@ -213,14 +212,15 @@ class Chooser {
   bool OnGpu() const { return options_.device.type != DeviceType::kCpu; }
 
   // Another name of the same memory, whatever is in it.
-  void AddViewsOfHalves(const Node& node, const LayerInfo& info,
-                        std::vector<Choice>* choices) const {
-    if (!info.view) return;
+  std::vector<Choice> WithViewsOfHalves(const Node& node, const LayerInfo& info,
+                                        std::vector<Choice> choices) const {
+    if (!info.view) return choices;
     const Precision precision = PrecisionOf(*node.layer, options_);
     for (const auto& [wanted, format] :
          {std::pair{BF16, MemoryFormat::kPlainBF16}, {FP16, MemoryFormat::kPlainF16}}) {
-      if (precision == wanted) choices->push_back({format, format, 0});
+      if (precision == wanted) choices.push_back({format, format, 0});
     }
+    return choices;
   }
 
   // Layers that some row of node n does the work of are paid for where another one is chosen.
