@@ -1,3 +1,4 @@
+#include "layers/channels_last_rows.h"
 #include "layers/gpu_rows.h"
 #include "layers/half_rows.h"
 #include "layers/tf32_rows.h"
@@ -18,6 +19,7 @@ void AddGpuRows(Registry* registry) {
 #ifdef CREMA_HAVE_CUDNN
   AddCudnnRows(registry);
 #endif
+  AddChannelsLastRows(registry);
   AddHalfRows(registry);
   AddTf32Rows(registry);
 }

@@ -132,9 +132,13 @@ TEST_F(RealCudnn, TakesEveryPassOfUsualConvolutions) {
   for (CudnnConvSpec spec : shapes) {
     for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
       spec.dtype = dtype;
-      for (const ConvPass pass : {ConvPass::kForward, ConvPass::kToInput, ConvPass::kToWeights}) {
-        spec.pass = pass;
-        EXPECT_EQ(Refusal(spec), "") << Describe(spec);
+      for (const bool channels_last : {false, true}) {
+        if (channels_last && dtype == DType::kF32) continue;  // never asked
+        spec.channels_last = channels_last;
+        for (const ConvPass pass : {ConvPass::kForward, ConvPass::kToInput, ConvPass::kToWeights}) {
+          spec.pass = pass;
+          EXPECT_EQ(Refusal(spec), "") << Describe(spec);
+        }
       }
     }
   }
@@ -178,6 +182,30 @@ TEST_F(RealCudnn, FusesBiasSumAndRelu) {
     EXPECT_EQ(Refusal(spec), "") << Describe(spec);
     spec.sum = true;
     EXPECT_EQ(Refusal(spec), "") << Describe(spec);
+    spec.channels_last = true;
+    EXPECT_EQ(Refusal(spec), "") << Describe(spec);
+  }
+}
+
+// The first of what cuDNN proposes.
+TEST_F(RealCudnn, MultipliesOnTensorCoresInChannelsLast) {
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    for (const bool fused : {false, true}) {
+      CudnnConvSpec spec = Spec(1, 64, 64, {56, 56, 3, 1, 1, 1});
+      spec.dtype = dtype;
+      spec.channels_last = true;
+      spec.sum = spec.bias = fused;
+      if (fused) spec.relu = 0;
+      for (const ConvPass pass : {ConvPass::kForward, ConvPass::kToInput, ConvPass::kToWeights}) {
+        if (fused && pass != ConvPass::kForward) continue;
+        spec.pass = pass;
+        EXPECT_EQ(Refusal(spec), "") << Describe(spec);
+        const auto graph = MakeCudnnConvGraph(nullptr, spec);
+        const std::vector<CudnnEngine> engines = CudnnConvEngines(*graph, spec, false);
+        ASSERT_FALSE(engines.empty()) << Describe(spec);
+        EXPECT_TRUE(engines[0].Has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) << Describe(spec);
+      }
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // BatchNorm and BN on the GPU; see statistics_norm.cc.
 #include <cmath>
 
+#include "layers/channels_last_row.h"
 #include "layers/gpu_row.h"
 #include "layers/normalization/norm_passes.cuh"
 #include "layers/normalization/statistics_norm.h"
@@ -22,11 +23,20 @@ auto BlobOf(const auto& views, int index) {
   return Elements<T>(index == StatisticsNormRule::kNone || at >= views.size() ? View() : views[at]);
 }
 
-size_t ForwardScratch(const KernelQuery& query) {
-  return NormForwardScratch(NormOf(query.layer).Layout(query.context.inputs[0].shape));
+template <bool kLast>
+NormLayout LayoutOf(const StatisticsNorm& norm, const Shape& input) {
+  if (!kLast) return norm.Layout(input);
+  const GroupLayout channels = ChannelsLastGroups(input);
+  return {channels, channels};
 }
+
+template <bool kLast>
+size_t ForwardScratch(const KernelQuery& query) {
+  return NormForwardScratch(LayoutOf<kLast>(NormOf(query.layer), query.context.inputs[0].shape));
+}
+template <bool kLast>
 size_t BackwardScratch(const KernelQuery& query) {
-  return NormBackwardScratch(NormOf(query.layer).Layout(query.context.inputs[0].shape));
+  return NormBackwardScratch(LayoutOf<kLast>(NormOf(query.layer), query.context.inputs[0].shape));
 }
 
 // What both kinds of statistics become; `saved` may be null.
@@ -113,10 +123,8 @@ bool HasStatisticsInF32(const StatisticsNormRule& rule, std::span<const ConstTen
          learned[mean].dtype() == DType::kF32;
 }
 
-void Forward(const Layer& layer, const ForwardArgs& args) {
-  const StatisticsNorm& norm = NormOf(layer);
+void Forward(const StatisticsNorm& norm, const NormLayout& layout, const ForwardArgs& args) {
   const StatisticsNormRule& rule = norm.rule();
-  const NormLayout layout = norm.Layout(args.inputs[0].shape());
   ScratchCutter cutter(args.scratch);
   auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(layout.groups));
   float* center = cutter.Take<float>(layout.groups.Groups());
@@ -142,10 +150,8 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void Backward(const Layer& layer, const BackwardArgs& args) {
-  const StatisticsNorm& norm = NormOf(layer);
+void Backward(const StatisticsNorm& norm, const NormLayout& layout, const BackwardArgs& args) {
   const StatisticsNormRule& rule = norm.rule();
-  const NormLayout layout = norm.Layout(args.output_grads[0].shape());
   DispatchCudaFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
     NormBackward<T> pass;
     pass.dy = Elements<T>(args.output_grads[0]);
@@ -168,14 +174,34 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
   });
 }
 
+template <bool kLast>
+void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+  Forward(NormOf(layer), LayoutOf<kLast>(NormOf(layer), args.inputs[0].shape()), args);
+}
+template <bool kLast>
+void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+  Backward(NormOf(layer), LayoutOf<kLast>(NormOf(layer), args.output_grads[0].shape()), args);
+}
+
+template <bool kLast>
+Kernel MakeRow() {
+  Kernel row = MakeCudaRow(ForwardRow<kLast>, BackwardRow<kLast>);
+  row.forward_scratch = ForwardScratch<kLast>;
+  row.backward_scratch = BackwardScratch<kLast>;
+  return row;
+}
+
+Support HasChannelsOnAxis1(const KernelQuery& query) {
+  if (NormOf(query.layer).rule().axis == 1) return {};
+  return Support::No("is for channels on axis 1");
+}
+
 }  // namespace
 
 void RegisterStatisticsNormCuda(Registry& registry) {
   for (const char* type : {"BN", "BatchNorm"}) {
-    Kernel row = MakeCudaRow(Forward, Backward);
-    row.forward_scratch = ForwardScratch;
-    row.backward_scratch = BackwardScratch;
-    registry.AddKernel(type, std::move(row));
+    registry.AddKernel(type, InChannelsLast(MakeRow<true>(), HasChannelsOnAxis1));
+    registry.AddKernel(type, MakeRow<false>());
   }
 }
 
