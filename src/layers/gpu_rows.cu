@@ -16,10 +16,10 @@ void AddGpuRows(Registry* registry) {
 #define LAYER(name) Register##name##Cuda(*registry);
 #include "layers/gpu_rows.def"
 #undef LAYER
+  AddChannelsLastRows(registry);
 #ifdef CREMA_HAVE_CUDNN
   AddCudnnRows(registry);
 #endif
-  AddChannelsLastRows(registry);
   AddHalfRows(registry);
   AddTf32Rows(registry);
 }

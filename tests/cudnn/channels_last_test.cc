@@ -179,6 +179,63 @@ layer { name: "j" type: "Concat" bottom: "c2" bottom: "p1" top: "j" }
     ASSERT_EQ(part.size(), whole.size() / 4 * static_cast<size_t>(batch));
     EXPECT_TRUE(std::ranges::equal(part, std::span(whole).first(part.size())));
   }
+  // Where cuDNN refuses one, own code does it, on the same blobs but for the order of sums.
+  FakeRules().refuse = [](const auto&) { return "not today"; };
+  FakeCounts().runs.clear();
+  session.Reshape("x", {2, 16, 24, 20});
+  FillInput(&session, "x", 1);
+  session.Forward();
+  EXPECT_TRUE(FakeCounts().runs.empty());
+  const std::vector<float> part = ValuesOf(session.Data("j"));
+  const auto same = std::span(whole).first(part.size());
+  ExpectNear({{same.begin(), same.end()}}, {part}, 0.01, "by own code");
+}
+
+// Convolutions one behind the other: casts in front of and behind them pay.
+std::string Chain(const std::string& bottom, const std::string& name) {
+  std::string text, last = bottom;
+  for (int i = 0; i < 4; ++i) {
+    const std::string top = StrCat(name, i);
+    text += StrCat("layer { name: '", top, "' type: 'Convolution' bottom: '", last, "' top: '", top,
+                   "' convolution_param { num_output: 24 kernel_size: 3 pad: 1 weight_filler { "
+                   "type: 'msra' } } }\n");
+    last = top;
+  }
+  return text;
+}
+
+// What a Slice moves to both an Embed and a convolution stays f32.
+TEST_F(ChannelsLast, IdsAreNotRounded) {
+  const std::string net = R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 32 dim: 64 dim: 64 } } }
+layer { name: "s" type: "Slice" bottom: "x" top: "ids" top: "rest"
+  slice_param { axis: 1 slice_point: 1 } }
+layer { name: "e" type: "Embed" bottom: "ids" top: "e" embed_param { num_output: 2 input_dim: 5000 } }
+)";
+  const auto plan = PlanOn(net + Chain("rest", "c"), TEST, {.precision = BF16});
+  const auto format_of = [&](const char* blob) {
+    return plan->values[static_cast<size_t>(plan->FindFirstValue(blob))].spec.format;
+  };
+  EXPECT_EQ(format_of("ids"), MemoryFormat::kPlain);
+  EXPECT_EQ(format_of("rest"), MemoryFormat::kPlain);
+  EXPECT_EQ(format_of("c0"), MemoryFormat::kChannelsLastBF16);
+}
+
+// The draws are those of the places in NCHW.
+TEST_F(ChannelsLast, DropoutHasTheSameMask) {
+  const std::string net =
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 16 dim: 31 dim: "
+      "33 } } }" +
+      Chain("x", "c") + "layer { name: 'r' type: 'Dropout' bottom: 'c3' top: 'r' }" +
+      Chain("r", "d") +
+      "layer { name: 'l' type: 'Reduction' bottom: 'd3' top: 'l' loss_weight: 0.001 "
+      "reduction_param { "
+      "operation: SUMSQ } }";
+  const auto plan = PlanOn(net, TRAIN, {.precision = FP16});
+  EXPECT_EQ(LayerOf(*plan, "r").kernel->name, "cuda NHWC f16");
+  const Learnt halves = Learn(plan, 1), single = Learn(PlanOn(net, TRAIN), 1);
+  EXPECT_NEAR(halves.loss, single.loss, 0.01 * single.loss);
+  ExpectNear(single.gradients, halves.gradients, 0.01, "gradient");
 }
 
 // One image: what Concat joins in NCHW lies one behind the other, in channels last it does not.

@@ -16,7 +16,7 @@ void ScaleElements(const CudaQueue& queue, const BroadcastExtent& e, const T* x,
                    const T* bias, T* y) {
   const int64_t middle = e.middle, inner = e.inner;
   ForElements(queue, "Scale", e.count(), [=] CREMA_HOST_DEVICE(int64_t i) {
-    const int64_t m = i / inner % middle;
+    const int64_t row = Quotient(i, inner), m = row - Quotient(row, middle) * middle;
     const float shift = bias == nullptr ? 0 : ToFloat(bias[m]);
     y[i] = FromFloat<T>(ToFloat(x[i]) * ToFloat(scale[m]) + shift);
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "layers/pooling/pool_cuda.h"
+#include "math/cuda/group_sums.cuh"
 #include "math/cuda/windows.cuh"
 
 namespace crema {
@@ -46,10 +47,10 @@ inline PoolIndex MakePoolIndex(const PoolPlanes& pool, const void* data) {
 // side.
 struct PoolElement {
   CREMA_HOST_DEVICE PoolElement(int64_t i, int64_t size, int64_t lanes) {
-    const int64_t row = lanes == 1 ? i : i / lanes;
-    lane = lanes == 1 ? 0 : i % lanes;
-    group = row / size;
-    number = row % size;
+    const int64_t row = lanes == 1 ? i : Quotient(i, lanes);
+    lane = i - row * lanes;
+    group = Quotient(row, size);
+    number = row - group * size;
   }
   // Where number 0 of the same plane is, with `other` numbers a plane.
   CREMA_HOST_DEVICE int64_t Start(int64_t other, int64_t lanes) const {

@@ -6,7 +6,7 @@
 #include "core/strings.h"
 #include "layers/channels_last_row.h"
 #include "layers/gpu_row.h"
-#include "layers/shape/strided_copy.cuh"
+#include "math/cuda/turn.cuh"
 
 namespace crema {
 namespace {
@@ -15,52 +15,6 @@ template <typename From, typename To>
 void ConvertElements(const CudaQueue& queue, int64_t count, const From* x, To* y) {
   ForElements(queue, "Reorder", count,
               [=] CREMA_HOST_DEVICE(int64_t i) { y[i] = FromFloat<To>(ToFloat(x[i])); });
-}
-
-// Matrices that lie one behind the other.
-struct Matrices {
-  int64_t count, rows, columns;
-};
-
-template <typename From, typename To>
-void TurnElements(const CudaQueue& queue, const Matrices& m, const From* x, To* y) {
-  const int64_t rows = m.rows, columns = m.columns;
-  ForElements(queue, "ReorderTurned", m.count * rows * columns, [=] CREMA_HOST_DEVICE(int64_t i) {
-    const int64_t r = i % rows, c = i / rows % columns, matrix = i / rows / columns;
-    y[i] = FromFloat<To>(ToFloat(x[(matrix * rows + r) * columns + c]));
-  });
-}
-
-// By tiles, which teams read along rows and write along columns.
-template <typename From, typename To>
-void TurnTiles(const CudaQueue& queue, const Matrices& m, const From* x, To* y) {
-  constexpr int64_t kSide = strided::kSide;
-  const int64_t rows = m.rows, columns = m.columns;
-  const int64_t down = (rows + kSide - 1) / kSide, across = (columns + kSide - 1) / kSide;
-  ForTeams(queue, "ReorderTiles", m.count * down * across,
-           [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
-             const int64_t matrix = index / across / down * rows * columns;
-             const int64_t c0 = index % across * kSide, r0 = index / across % down * kSide;
-             float* tile = team.Shared();
-             team.For(Team::kThreads, [&](int64_t t) {
-               const int64_t i = t % kSide, j = t / kSide, c = c0 + i, r = r0 + j;
-               if (c >= columns || r >= rows) return;
-               tile[strided::InTile(i, j)] = ToFloat(x[matrix + r * columns + c]);
-             });
-             team.For(Team::kThreads, [&](int64_t t) {
-               const int64_t i = t / kSide, j = t % kSide, c = c0 + i, r = r0 + j;
-               if (c >= columns || r >= rows) return;
-               y[matrix + c * rows + r] = FromFloat<To>(tile[strided::InTile(i, j)]);
-             });
-           });
-}
-
-// y = x transposed, each.
-template <typename From, typename To>
-void Turn(const CudaQueue& queue, const Matrices& m, const From* x, To* y) {
-  constexpr int64_t kLeast = 8;  // rows and columns that tiles pay for
-  const bool tiles = m.rows >= kLeast && m.columns >= kLeast;
-  (tiles ? TurnTiles<From, To> : TurnElements<From, To>)(queue, m, x, y);
 }
 
 void Convert(const ExecContext& context, const ConstTensorView& x, bool x_last, const TensorView& y,
