@@ -238,6 +238,25 @@ TEST_F(ChannelsLast, DropoutHasTheSameMask) {
   ExpectNear(single.gradients, halves.gradients, 0.01, "gradient");
 }
 
+// Behind one pixel nothing is turned around.
+TEST_F(ChannelsLast, InnerProductsTakeOnePixelAsItIs) {
+  const std::string net =
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 3 dim: 16 dim: 31 dim: "
+      "33 } } }" +
+      Chain("x", "c") +
+      "layer { name: 'p' type: 'Pooling' bottom: 'c3' top: 'p' pooling_param { pool: AVE "
+      "global_pooling: true } } layer { name: 'ip' type: 'InnerProduct' bottom: 'p' top: 'ip' "
+      "inner_product_param { num_output: 5 weight_filler { type: 'xavier' } } } layer { name: 'r' "
+      "type: 'ReLU' bottom: 'ip' top: 'ip' } layer { name: 'l' type: 'Reduction' bottom: 'ip' top: "
+      "'l' loss_weight: 1 reduction_param { operation: SUMSQ } }";
+  const auto plan = PlanOn(net, TRAIN, {.precision = FP16});
+  EXPECT_EQ(LayerOf(*plan, "ip").kernel->input_format, MemoryFormat::kChannelsLastF16);
+  EXPECT_EQ(LayerOf(*plan, "ip").kernel->output_format, MemoryFormat::kPlainF16);
+  const Learnt halves = Learn(plan, 1), single = Learn(PlanText(net, TRAIN), 1);
+  EXPECT_NEAR(halves.loss, single.loss, 0.01 * single.loss);
+  ExpectNear(single.gradients, halves.gradients, 0.02, "gradient");
+}
+
 // One image: what Concat joins in NCHW lies one behind the other, in channels last it does not.
 TEST_F(ChannelsLast, ConcatOfOneImageIsNotJoined) {
   std::string net =
