@@ -209,6 +209,26 @@ TEST_F(RealCudnn, MultipliesOnTensorCoresInChannelsLast) {
   }
 }
 
+// Why rows in NCHW are charged for it: their workspaces have room for input and output once more.
+TEST_F(RealCudnn, TurnsHalvesInNchwAround) {
+  CudnnConvSpec spec = Spec(1, 64, 64, {56, 56, 3, 1, 1, 1});
+  const auto workspace = [&] {
+    const auto graph = MakeCudnnConvGraph(nullptr, spec);
+    return CudnnPlan(nullptr, graph, CudnnConvEngines(*graph, spec, false).at(0)).workspace();
+  };
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    spec.dtype = dtype;
+    const int64_t blobs = 2 * (spec.InCount() + spec.OutCount());  // bytes
+    for (const ConvPass pass : {ConvPass::kForward, ConvPass::kToInput, ConvPass::kToWeights}) {
+      spec.pass = pass;
+      spec.channels_last = false;
+      EXPECT_GE(workspace(), blobs) << Describe(spec);
+      spec.channels_last = true;
+      EXPECT_LT(workspace(), blobs / 10) << Describe(spec);
+    }
+  }
+}
+
 TEST_F(RealCudnn, RefusesWithWords) {
   CudnnConvSpec spec = Spec(1, 64, 64, {56, 57, 3, 1, 1, 1});  // one more than there is
   const std::string reason = Refusal(spec);

@@ -59,8 +59,11 @@ Support SupportsOrder(const KernelQuery& query, const Kind& kind) {
 }
 
 // Tensor cores multiply halves in channels last: others cuDNN turns around, and the result back.
+// What has one channel a group it does without these.
 double Seconds(const KernelQuery& query, const Kind& kind) {
-  const bool turns = query.context.dtype != DType::kF32 && !kind.channels_last;
+  const bool halves = query.context.dtype != DType::kF32;
+  const bool turns = halves && !kind.channels_last &&
+                     FilterTurn(CudnnConvLayer(query, kind.transposed).spec).channels > 1;
   return (turns ? 3 : 1) * MoveSeconds(query);
 }
 
