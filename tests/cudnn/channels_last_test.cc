@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/strings.h"
@@ -73,6 +74,14 @@ TEST_F(ChannelsLast, ResNet50IsTurnedAroundOnceOnItsWayIn) {
   }
 }
 
+TEST_F(ChannelsLast, ResNet50InTf32Too) {
+  const auto train = PlanModel("resnet50/train_val.prototxt", TRAIN, {.precision = TF32});
+  EXPECT_EQ(ReordersOf(*train), Names{"data_to_NHWC"});
+  EXPECT_EQ(Others(*train, kOfImages), Names());
+  EXPECT_EQ(LayerOf(*train, "conv1").kernel->name, "cudnn NHWC tf32");
+  EXPECT_EQ(LayerOf(*train, "bn_conv1").kernel->name, "cuda NHWC");
+}
+
 TEST_F(ChannelsLast, OtherNetsOfImagesToo) {
   const auto train = [&](const std::string& name) {
     return PlanModel(name + "/train_val.prototxt", TRAIN, {.precision = BF16});
@@ -86,7 +95,7 @@ TEST_F(ChannelsLast, OtherNetsOfImagesToo) {
 
 TEST_F(ChannelsLast, SinglePrecisionAndNetsWithoutThePassStayAsTheyAre) {
   for (const PlanOptions& options :
-       {PlanOptions{}, PlanOptions{.precision = TF32},
+       {PlanOptions{}, PlanOptions{.passes = {.memory_formats = false}, .precision = TF32},
         PlanOptions{.passes = {.memory_formats = false}, .precision = BF16},
         PlanOptions{.optimize = false, .precision = BF16}}) {
     const auto plan = PlanModel("resnet50/train_val.prototxt", TRAIN, options);
@@ -136,21 +145,24 @@ bool IsOfGraphs(const PlannedLayer& layer) {
          !layer.kernel->name.starts_with("cudnn");
 }
 
-// What the CPU's rows learn in f32, but for rounding to 11 bits.
+// What the CPU's rows learn in f32, but for rounding to 11 bits: of all blobs and weights, or with
+// TF32 where InnerProduct multiplies (the stand-in of cuDNN does not round so).
 TEST_F(ChannelsLast, RandomNetsLearnTheSame) {
-  int with = 0;
-  for (uint64_t seed = 0; seed < 60; ++seed) {
-    const std::string text = NetMaker(seed, Kind::kSmooth).Make();
-    SCOPED_TRACE(text);
-    const auto plan = PlanOn(text, TRAIN, {.precision = FP16});
-    if (!HasChannelsLast(*plan) || !std::ranges::all_of(plan->layers, IsOfGraphs)) continue;
-    ++with;
-    const Learnt single = Learn(PlanText(text, TRAIN), seed);
-    const Learnt halves = Learn(plan, seed);
-    EXPECT_NEAR(single.loss, halves.loss, 0.01 * (std::abs(single.loss) + 0.1));
-    ExpectNear(single.gradients, halves.gradients, 0.03, "gradient");
+  for (const auto& [precision, tolerance] : {std::pair{FP16, 0.03}, {TF32, 0.004}}) {
+    int with = 0;
+    for (uint64_t seed = 0; seed < 60; ++seed) {
+      const std::string text = NetMaker(seed, Kind::kSmooth).Make();
+      SCOPED_TRACE(text);
+      const auto plan = PlanOn(text, TRAIN, {.precision = precision});
+      if (!HasChannelsLast(*plan) || !std::ranges::all_of(plan->layers, IsOfGraphs)) continue;
+      ++with;
+      const Learnt expected = Learn(PlanText(text, TRAIN), seed);
+      const Learnt learnt = Learn(plan, seed);
+      EXPECT_NEAR(expected.loss, learnt.loss, tolerance * (std::abs(expected.loss) + 0.1));
+      ExpectNear(expected.gradients, learnt.gradients, tolerance, "gradient");
+    }
+    EXPECT_GT(with, 30) << Precision_Name(precision);
   }
-  EXPECT_GT(with, 30);
 }
 
 // Smaller extents go by the same rows.

@@ -155,7 +155,7 @@ TEST_F(CudnnRows, TrainANetInEveryPrecision) {
     for (const char* layer : {"conv1", "conv2", "up"}) {
       const std::string row = precision == BF16   ? "cudnn NHWC bf16"
                               : precision == FP16 ? "cudnn NHWC f16"
-                              : precision == TF32 ? "cudnn tf32"
+                              : precision == TF32 ? "cudnn NHWC tf32"
                                                   : "cudnn";
       EXPECT_EQ(LayerOf(*plan, layer).kernel->name, row) << layer;
     }

@@ -29,6 +29,7 @@ struct Choice {
   MemoryFormat out = MemoryFormat::kPlain;
   double seconds = 0;
   std::vector<size_t> followers = {};  // nodes whose work is done too
+  bool plain() const { return in == MemoryFormat::kPlain && out == MemoryFormat::kPlain; }
 };
 
 bool HasWholeBlocks(const BlobSpec& spec) {
@@ -94,8 +95,8 @@ class Chooser {
     // Single changes do not lead from one format to the other in the middle of a net.
     for (const MemoryFormat format :
          {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16, MemoryFormat::kInt8,
-          MemoryFormat::kPlainBF16, MemoryFormat::kPlainF16, MemoryFormat::kChannelsLastBF16,
-          MemoryFormat::kChannelsLastF16}) {
+          MemoryFormat::kPlainBF16, MemoryFormat::kPlainF16, MemoryFormat::kChannelsLast,
+          MemoryFormat::kChannelsLastBF16, MemoryFormat::kChannelsLastF16}) {
       if (StartIn(format)) improve();
     }
     chosen_ = std::move(best);
@@ -108,8 +109,7 @@ class Chooser {
     const std::vector<size_t> found = chosen_;
     for (size_t n = 0; n < choices_.size(); ++n) {
       const Choice& choice = estimated.ChosenOf(n);
-      const bool plain = choice.in == MemoryFormat::kPlain && choice.out == MemoryFormat::kPlain;
-      const int same = plain ? 0 : FindChoice(choices_[n], choice.in, choice.out);
+      const int same = choice.plain() ? 0 : FindChoice(choices_[n], choice.in, choice.out);
       if (same >= 0) chosen_[n] = static_cast<size_t>(same);
     }
     if (seconds < Total() * kWorthwhile) chosen_ = found;
@@ -169,10 +169,11 @@ class Chooser {
     KernelQuery timed = query;
     timed.threads = threads_;
     bool has_plain = false;
-    // Channels last pays where halves are multiplied; the rows for f32 are what those for halves
-    // are made of.
+    // Channels last is for tensor cores, which do not multiply f32 as it is.
+    const bool last = query.precision == TF32;
     for (const Kernel& kernel : node.type->kernels) {
-      if (!MayUse(kernel, options_) || kernel.input_format == MemoryFormat::kChannelsLast) continue;
+      if (!MayUse(kernel, options_)) continue;
+      if (kernel.input_format == MemoryFormat::kChannelsLast && !last) continue;
       if (kernel.supports && !kernel.supports(query).yes) continue;
       const std::optional<double> measured = times_.SecondsOf(*node.layer, kernel);
       if (times_.Has(*node.layer) && !measured) continue;
@@ -183,9 +184,8 @@ class Chooser {
       if (options_.passes.absorb) {
         choice.followers = FollowersDoneBy(kernel, query, graph_, infos_, n);
       }
-      const bool plain = choice.in == MemoryFormat::kPlain && choice.out == MemoryFormat::kPlain;
-      const int same = plain ? 0 : FindChoice(choices, choice.in, choice.out);
-      if (plain && !std::exchange(has_plain, true)) {
+      const int same = choice.plain() ? 0 : FindChoice(choices, choice.in, choice.out);
+      if (choice.plain() && !std::exchange(has_plain, true)) {
         choices[0] = choice;
       } else if (same < 0) {
         choices.push_back(choice);

@@ -58,11 +58,11 @@ Support SupportsOrder(const KernelQuery& query, const Kind& kind) {
   return SupportsChannelsLast(query);
 }
 
-// Tensor cores multiply halves in channels last: others cuDNN turns around, and the result back.
-// What has one channel a group it does without these.
+// Tensor cores multiply in channels last: others cuDNN turns around, and the result back. What has
+// one channel a group it does without these.
 double Seconds(const KernelQuery& query, const Kind& kind) {
-  const bool halves = query.context.dtype != DType::kF32;
-  const bool turns = halves && !kind.channels_last &&
+  const bool rounds = query.context.dtype != DType::kF32 || query.precision == TF32;
+  const bool turns = rounds && !kind.channels_last &&
                      FilterTurn(CudnnConvLayer(query, kind.transposed).spec).channels > 1;
   return (turns ? 3 : 1) * MoveSeconds(query);
 }
