@@ -5,19 +5,19 @@
 namespace crema {
 namespace {
 
-// Where the element of K x R x S x C lies that is at `i` in K x C x R x S.
-CREMA_HOST_DEVICE int64_t Turned(int64_t i, int64_t channels, int64_t space) {
-  const int64_t row = Quotient(i, space), s = i - row * space;
-  const int64_t k = Quotient(row, channels), c = row - k * channels;
-  return (k * space + s) * channels + c;
+// Where the element of K x B x A lies that is at `i` in K x A x B.
+CREMA_HOST_DEVICE int64_t Turned(int64_t i, int64_t a, int64_t b) {
+  const int64_t row = Quotient(i, b), in_b = i - row * b;
+  const int64_t k = Quotient(row, a), in_a = row - k * a;
+  return (k * b + in_b) * a + in_a;
 }
 
-// Filters are small beside blobs: no tiles.
+// Filters are small beside blobs: no tiles. Threads side by side write side by side.
 template <typename T>
 void Turn(const CudaQueue& queue, const FilterTurn& turn, const T* from, T* to) {
   const int64_t channels = turn.channels, space = turn.space;
   ForElements(queue, "TurnFilters", turn.outputs * channels * space,
-              [=] CREMA_HOST_DEVICE(int64_t i) { to[Turned(i, channels, space)] = from[i]; });
+              [=] CREMA_HOST_DEVICE(int64_t i) { to[i] = from[Turned(i, space, channels)]; });
 }
 
 template <typename T>
