@@ -8,11 +8,29 @@ std::string_view ToString(MemoryFormat format) {
   if (format == MemoryFormat::kPlainF16) return "NCHW f16";
   if (format == MemoryFormat::kBlockedBF16) return "nChw16c bf16";
   if (format == MemoryFormat::kInt8) return "nHWc int8";
+  if (format == MemoryFormat::kChannelsLast) return "NHWC";
+  if (format == MemoryFormat::kChannelsLastBF16) return "NHWC bf16";
+  if (format == MemoryFormat::kChannelsLastF16) return "NHWC f16";
   return ChannelBlock() == 16 ? "nChw16c" : "nChw8c";
 }
 
 bool IsBlocked(MemoryFormat format) {
   return format == MemoryFormat::kBlocked || format == MemoryFormat::kBlockedBF16;
+}
+
+bool IsChannelsLast(MemoryFormat format) { return RowMajor(format) != format; }
+
+MemoryFormat RowMajor(MemoryFormat format) {
+  switch (format) {
+    case MemoryFormat::kChannelsLast:
+      return MemoryFormat::kPlain;
+    case MemoryFormat::kChannelsLastBF16:
+      return MemoryFormat::kPlainBF16;
+    case MemoryFormat::kChannelsLastF16:
+      return MemoryFormat::kPlainF16;
+    default:
+      return format;
+  }
 }
 
 int64_t ChannelBlock() {

@@ -17,13 +17,24 @@ enum class MemoryFormat : uint8_t {
   // N x H x W x C, a byte each: whole numbers, signed or not, times a scale. Both are those of the
   // layers that write and read the blob (LayerParameter::int8). It has no gradient.
   kInt8,
+  // N x H x W x C: axis 1 is the fastest, behind any number of axes of space (without these it is
+  // kPlain); and the same with each element rounded, gradients too. On GPUs.
+  kChannelsLast,
+  kChannelsLastBF16,
+  kChannelsLastF16,
 };
 
-// "NCHW", "nChw16c", "nChw8c", "nChw16c bf16", "NCHW bf16", "NCHW f16", "nHWc int8"
+// "NCHW", "nChw16c", "nChw8c", "nChw16c bf16", "NCHW bf16", "NCHW f16", "nHWc int8", "NHWC",
+// "NHWC bf16", "NHWC f16"
 std::string_view ToString(MemoryFormat format);
 
 // For blobs of four axes only.
 bool IsBlocked(MemoryFormat format);
+
+// One of the three of GPUs; not kInt8.
+bool IsChannelsLast(MemoryFormat format);
+// The row-major format of the same elements; formats that are not channels last stay.
+MemoryFormat RowMajor(MemoryFormat format);
 
 // Channels that one vector register of this processor holds in single precision: 16 with AVX-512, 8
 // with AVX2, 0 without either: nothing is blocked then.

@@ -26,8 +26,10 @@ inline DType StoredType(const BlobSpec& spec) {
   switch (spec.format) {
     case MemoryFormat::kBlockedBF16:
     case MemoryFormat::kPlainBF16:
+    case MemoryFormat::kChannelsLastBF16:
       return DType::kBF16;
     case MemoryFormat::kPlainF16:
+    case MemoryFormat::kChannelsLastF16:
       return DType::kF16;
     case MemoryFormat::kInt8:
       return DType::kU8;

@@ -128,7 +128,7 @@ class Placer {
     }
     if (layer.can_join_images) {
       JoinImages(n);
-    } else if (layer.info.joins) {
+    } else if (layer.info.joins && !IsChannelsLast(plan_.values[Index(output)].spec.format)) {
       JoinInputs(n);
     }
     if (!layer.info.in_place) return;

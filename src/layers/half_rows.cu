@@ -64,13 +64,22 @@ constexpr std::array<std::string_view, 41> kTypes{"AbsVal",
 
 struct Halves {
   DType dtype;
-  MemoryFormat format;
+  MemoryFormat plain, channels_last;
   Precision precision;
   const char* name;
+
+  MemoryFormat In(MemoryFormat format) const {
+    return IsChannelsLast(format) ? channels_last : plain;
+  }
 };
 constexpr std::array<Halves, 2> kHalves{
-    Halves{DType::kBF16, MemoryFormat::kPlainBF16, BF16, "bf16"},
-    Halves{DType::kF16, MemoryFormat::kPlainF16, FP16, "f16"}};
+    Halves{DType::kBF16, MemoryFormat::kPlainBF16, MemoryFormat::kChannelsLastBF16, BF16, "bf16"},
+    Halves{DType::kF16, MemoryFormat::kPlainF16, MemoryFormat::kChannelsLastF16, FP16, "f16"}};
+
+bool IsForF32(const Kernel& row) {
+  return row.device == DeviceType::kCuda && RowMajor(row.input_format) == MemoryFormat::kPlain &&
+         RowMajor(row.output_format) == MemoryFormat::kPlain;
+}
 
 // The question as a row on halves is asked it.
 struct HalfQuery {
@@ -251,7 +260,8 @@ Kernel OnHalves(const Kernel& row, const Halves& halves) {
   Kernel half;
   half.name = StrCat(row.name, " ", halves.name);
   half.device = row.device;
-  half.input_format = half.output_format = halves.format;
+  half.input_format = halves.In(row.input_format);
+  half.output_format = halves.In(row.output_format);
   half.supports = [=](const KernelQuery& query) { return SupportsHalves(row, halves, query); };
   half.forward = [=](const Layer& layer, const ForwardArgs& args) {
     HalfForward(row, dtype, layer, args);
@@ -277,6 +287,11 @@ Kernel OnHalves(const Kernel& row, const Halves& halves) {
         row.state_bytes ? row.state_bytes(HalfQuery(query, dtype, &row).Of(query)) : 0;
     return own + (query.backward ? 0 : BytesOfLearned(query, dtype));
   };
+  if (row.seconds) {
+    half.seconds = [=](const KernelQuery& query) {
+      return row.seconds(HalfQuery(query, dtype, nullptr).Of(query));
+    };
+  }
   if (row.absorbs) {
     half.absorbs = [=](const KernelQuery& query) {
       return row.absorbs(HalfQuery(query, dtype, &row).Of(query));
@@ -302,9 +317,7 @@ void AddHalfRows(Registry* registry) {
     // Those for blobs of f32, which take their element type as it comes.
     std::vector<Kernel> rows;
     for (const Kernel& row : registry->Find(type)->kernels) {
-      const bool plain =
-          row.input_format == MemoryFormat::kPlain && row.output_format == MemoryFormat::kPlain;
-      if (row.device == DeviceType::kCuda && plain) rows.push_back(row);
+      if (IsForF32(row)) rows.push_back(row);
     }
     CREMA_CHECK(!rows.empty());
     // Each goes to the front.

@@ -53,9 +53,9 @@ void AddTf32Rows(Registry* registry) {
   for (const std::string_view type : kTypes) {
     std::vector<Kernel> rows;
     for (const Kernel& row : registry->Find(type)->kernels) {
-      const bool plain =
-          row.input_format == MemoryFormat::kPlain && row.output_format == MemoryFormat::kPlain;
-      if (row.device == DeviceType::kCuda && plain) rows.push_back(row);
+      const bool f32 = RowMajor(row.input_format) == MemoryFormat::kPlain &&
+                       RowMajor(row.output_format) == MemoryFormat::kPlain;
+      if (row.device == DeviceType::kCuda && f32) rows.push_back(row);
     }
     CREMA_CHECK(!rows.empty());
     // Each goes to the front.

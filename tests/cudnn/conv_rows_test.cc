@@ -39,7 +39,7 @@ void ExpectAgreement(const Registry& registry, const std::string& name, int case
       ADD_FAILURE() << failure;
     }
   }
-  for (const char* row : {"cudnn", "cudnn, unfused"}) {
+  for (const char* row : {"cudnn", "cudnn, unfused", "cudnn NHWC", "cudnn NHWC, unfused"}) {
     EXPECT_EQ(reached[row], cases) << row << " of " << name;
   }
 }
@@ -153,9 +153,9 @@ TEST_F(CudnnRows, TrainANetInEveryPrecision) {
     FakeCounts().runs.clear();
     const auto plan = PlanOn(kNet, TRAIN, {.precision = precision});
     for (const char* layer : {"conv1", "conv2", "up"}) {
-      const std::string row = precision == BF16   ? "cudnn bf16"
-                              : precision == FP16 ? "cudnn f16"
-                              : precision == TF32 ? "cudnn tf32"
+      const std::string row = precision == BF16   ? "cudnn NHWC bf16"
+                              : precision == FP16 ? "cudnn NHWC f16"
+                              : precision == TF32 ? "cudnn NHWC tf32"
                                                   : "cudnn";
       EXPECT_EQ(LayerOf(*plan, layer).kernel->name, row) << layer;
     }

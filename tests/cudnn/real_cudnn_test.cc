@@ -132,9 +132,13 @@ TEST_F(RealCudnn, TakesEveryPassOfUsualConvolutions) {
   for (CudnnConvSpec spec : shapes) {
     for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
       spec.dtype = dtype;
-      for (const ConvPass pass : {ConvPass::kForward, ConvPass::kToInput, ConvPass::kToWeights}) {
-        spec.pass = pass;
-        EXPECT_EQ(Refusal(spec), "") << Describe(spec);
+      for (const bool channels_last : {false, true}) {
+        spec.channels_last = channels_last;
+        spec.tf32 = channels_last && dtype == DType::kF32;
+        for (const ConvPass pass : {ConvPass::kForward, ConvPass::kToInput, ConvPass::kToWeights}) {
+          spec.pass = pass;
+          EXPECT_EQ(Refusal(spec), "") << Describe(spec);
+        }
       }
     }
   }
@@ -178,6 +182,54 @@ TEST_F(RealCudnn, FusesBiasSumAndRelu) {
     EXPECT_EQ(Refusal(spec), "") << Describe(spec);
     spec.sum = true;
     EXPECT_EQ(Refusal(spec), "") << Describe(spec);
+    spec.channels_last = true;
+    spec.tf32 = dtype == DType::kF32;
+    EXPECT_EQ(Refusal(spec), "") << Describe(spec);
+  }
+}
+
+// The first of what cuDNN proposes.
+TEST_F(RealCudnn, MultipliesOnTensorCoresInChannelsLast) {
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    for (const bool fused : {false, true}) {
+      CudnnConvSpec spec = Spec(1, 64, 64, {56, 56, 3, 1, 1, 1});
+      spec.dtype = dtype;
+      spec.channels_last = true;
+      spec.sum = spec.bias = fused;
+      if (fused) spec.relu = 0;
+      for (const ConvPass pass : {ConvPass::kForward, ConvPass::kToInput, ConvPass::kToWeights}) {
+        if (fused && pass != ConvPass::kForward) continue;
+        spec.pass = pass;
+        EXPECT_EQ(Refusal(spec), "") << Describe(spec);
+        const auto graph = MakeCudnnConvGraph(nullptr, spec);
+        const std::vector<CudnnEngine> engines = CudnnConvEngines(*graph, spec, false);
+        ASSERT_FALSE(engines.empty()) << Describe(spec);
+        EXPECT_TRUE(engines[0].Has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) << Describe(spec);
+      }
+    }
+  }
+}
+
+// Why rows in NCHW are charged for it: their workspaces have room for input and output once more.
+TEST_F(RealCudnn, TurnsNchwAroundForTensorCores) {
+  CudnnConvSpec spec = Spec(1, 64, 64, {56, 56, 3, 1, 1, 1});
+  const auto workspace = [&] {
+    const auto graph = MakeCudnnConvGraph(nullptr, spec);
+    return CudnnPlan(nullptr, graph, CudnnConvEngines(*graph, spec, false).at(0)).workspace();
+  };
+  spec.tf32 = true;
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    spec.dtype = dtype;
+    const int64_t blobs = static_cast<int64_t>(SizeOf(dtype)) * (spec.InCount() + spec.OutCount());
+    for (const ConvPass pass : {ConvPass::kForward, ConvPass::kToInput, ConvPass::kToWeights}) {
+      spec.pass = pass;
+      spec.channels_last = false;
+      // Of f32 the forward pass may turn one of the two.
+      const bool one = dtype == DType::kF32 && pass == ConvPass::kForward;
+      EXPECT_GE(workspace(), one ? blobs / 2 : blobs) << Describe(spec);
+      spec.channels_last = true;
+      EXPECT_LT(workspace(), blobs / 10) << Describe(spec);
+    }
   }
 }
 

@@ -20,9 +20,9 @@ double RowFactor(const std::string& row) {
   // F(4,3): its transforms multiply by up to 8 and sum with alternating signs. Lavin, Gray: Fast
   // Algorithms for Convolutional Neural Networks, 2016.
   if (row.starts_with("winograd")) return 8;
-  if (row == "cudnn" || row == "cudnn, unfused") return 8;  // some of its engines do so too
   // What is multiplied was rounded to 8 bits instead of 24.
   if (row.find("bf16") != std::string::npos) return 0x1p16;
+  if (row.starts_with("cudnn")) return 8;  // some of its engines do so too
   return 1;
 }
 

@@ -102,6 +102,12 @@ TEST_P(RowsTest, AgreeWithNativeOnRandomCases) {
     failed += failures.empty() ? 0 : 1;
   }
   if (failed > 0) return;
+  for (const Kernel& kernel : type.kernels) {
+    // Those by libraries have tests of their own, and TF32 is not asked for.
+    const bool own = kernel.name.starts_with("cuda") && !kernel.name.ends_with("tf32");
+    if (!own || kernel.input_format != MemoryFormat::kChannelsLast) continue;
+    EXPECT_GE(reached[kernel.name], kLeast) << "row '" << kernel.name << "' of " << type.name;
+  }
   // Where there are no blocks, most rows say no.
   if (ChannelBlock() == 0) GTEST_SKIP() << "this processor has neither AVX2 nor AVX-512";
   for (const std::string& row : RowsOf(type)) {

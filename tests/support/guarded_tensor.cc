@@ -56,8 +56,16 @@ GuardedTensor::GuardedTensor(const BlobSpec& spec)
 std::vector<int64_t> GuardedTensor::Places() const {
   std::vector<int64_t> places(static_cast<size_t>(view_.count()));
   std::iota(places.begin(), places.end(), 0);
-  if (!IsBlocked(format_)) return places;
   const Shape& shape = view_.shape();
+  if (IsChannelsLast(format_) && shape.axes() > 2) {
+    const int64_t pixels = shape.count(2);
+    for (int64_t& place : places) {
+      const int64_t row = place / pixels;  // of an image and a channel
+      place = (row / shape[1] * pixels + place % pixels) * shape[1] + row % shape[1];
+    }
+    return places;
+  }
+  if (!IsBlocked(format_)) return places;
   const int64_t block = ChannelBlock();
   const int64_t blocks = (shape[1] + block - 1) / block;
   const int64_t pixels = shape.count(2);

@@ -39,7 +39,7 @@ double Largest(const Values& values) {
 }
 
 bool HoldsHalves(MemoryFormat format) {
-  return format != MemoryFormat::kPlain && format != MemoryFormat::kBlocked;
+  return StoredType({.shape = {}, .dtype = DType::kF32, .format = format}) != DType::kF32;
 }
 
 bool StoresHalves(const Kernel& kernel) {

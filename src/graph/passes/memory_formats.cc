@@ -7,6 +7,7 @@
 #include "core/strings.h"
 #include "graph/gradient_flow.h"
 #include "graph/infer.h"
+#include "graph/move_seconds.h"
 #include "graph/passes/follower_chain.h"
 #include "graph/passes/moved_numbers.h"
 #include "graph/passes/set_formats.h"
@@ -15,8 +16,6 @@
 namespace crema {
 namespace {
 
-// A thread, of a copy in the caches and a little beyond, as far as reorders and rows are compared.
-constexpr double kBytesPerSecond = 20e9;
 constexpr double kReorderSeconds = 2e-6;  // to start one
 // What is measured is forward and backward together, estimates are of forward: backward takes about
 // twice as long. A reorder is done once more, for the gradient.
@@ -30,6 +29,7 @@ struct Choice {
   MemoryFormat out = MemoryFormat::kPlain;
   double seconds = 0;
   std::vector<size_t> followers = {};  // nodes whose work is done too
+  bool plain() const { return in == MemoryFormat::kPlain && out == MemoryFormat::kPlain; }
 };
 
 bool HasWholeBlocks(const BlobSpec& spec) {
@@ -95,7 +95,8 @@ class Chooser {
     // Single changes do not lead from one format to the other in the middle of a net.
     for (const MemoryFormat format :
          {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16, MemoryFormat::kInt8,
-          MemoryFormat::kPlainBF16, MemoryFormat::kPlainF16}) {
+          MemoryFormat::kPlainBF16, MemoryFormat::kPlainF16, MemoryFormat::kChannelsLast,
+          MemoryFormat::kChannelsLastBF16, MemoryFormat::kChannelsLastF16}) {
       if (StartIn(format)) improve();
     }
     chosen_ = std::move(best);
@@ -108,8 +109,7 @@ class Chooser {
     const std::vector<size_t> found = chosen_;
     for (size_t n = 0; n < choices_.size(); ++n) {
       const Choice& choice = estimated.ChosenOf(n);
-      const bool plain = choice.in == MemoryFormat::kPlain && choice.out == MemoryFormat::kPlain;
-      const int same = plain ? 0 : FindChoice(choices_[n], choice.in, choice.out);
+      const int same = choice.plain() ? 0 : FindChoice(choices_[n], choice.in, choice.out);
       if (same >= 0) chosen_[n] = static_cast<size_t>(same);
     }
     if (seconds < Total() * kWorthwhile) chosen_ = found;
@@ -127,7 +127,7 @@ class Chooser {
  private:
   double MoveSeconds(BlobSpec spec, MemoryFormat format) const {
     spec.format = IsBlocked(format) && spec.shape.axes() != 4 ? MemoryFormat::kPlain : format;
-    return static_cast<double>(StoredBytes(spec)) / (kBytesPerSecond * threads_);
+    return crema::MoveSeconds(std::span(&spec, 1), threads_);
   }
 
   double MoveSeconds(std::span<const BlobSpec> specs, MemoryFormat format) const {
@@ -169,8 +169,11 @@ class Chooser {
     KernelQuery timed = query;
     timed.threads = threads_;
     bool has_plain = false;
+    // Channels last is for tensor cores, which do not multiply f32 as it is.
+    const bool last = query.precision == TF32;
     for (const Kernel& kernel : node.type->kernels) {
       if (!MayUse(kernel, options_)) continue;
+      if (kernel.input_format == MemoryFormat::kChannelsLast && !last) continue;
       if (kernel.supports && !kernel.supports(query).yes) continue;
       const std::optional<double> measured = times_.SecondsOf(*node.layer, kernel);
       if (times_.Has(*node.layer) && !measured) continue;
@@ -181,9 +184,8 @@ class Chooser {
       if (options_.passes.absorb) {
         choice.followers = FollowersDoneBy(kernel, query, graph_, infos_, n);
       }
-      const bool plain = choice.in == MemoryFormat::kPlain && choice.out == MemoryFormat::kPlain;
-      const int same = plain ? 0 : FindChoice(choices, choice.in, choice.out);
-      if (plain && !std::exchange(has_plain, true)) {
+      const int same = choice.plain() ? 0 : FindChoice(choices, choice.in, choice.out);
+      if (choice.plain() && !std::exchange(has_plain, true)) {
         choices[0] = choice;
       } else if (same < 0) {
         choices.push_back(choice);
@@ -192,10 +194,7 @@ class Chooser {
         seconds = std::min(seconds, choice.seconds);
       }
     }
-    if (OnGpu()) {
-      AddViewsOfHalves(node, info, &choices);
-      return choices;
-    }
+    if (OnGpu()) return WithViewsOfHalves(node, info, std::move(choices));
     if (info.any_format && std::ranges::all_of(inputs, HasWholeBlocks) &&
         std::ranges::all_of(info.outputs, HasWholeBlocks)) {
       for (const MemoryFormat format : {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16}) {
@@ -213,14 +212,15 @@ class Chooser {
   bool OnGpu() const { return options_.device.type != DeviceType::kCpu; }
 
   // Another name of the same memory, whatever is in it.
-  void AddViewsOfHalves(const Node& node, const LayerInfo& info,
-                        std::vector<Choice>* choices) const {
-    if (!info.view) return;
+  std::vector<Choice> WithViewsOfHalves(const Node& node, const LayerInfo& info,
+                                        std::vector<Choice> choices) const {
+    if (!info.view) return choices;
     const Precision precision = PrecisionOf(*node.layer, options_);
     for (const auto& [wanted, format] :
          {std::pair{BF16, MemoryFormat::kPlainBF16}, {FP16, MemoryFormat::kPlainF16}}) {
-      if (precision == wanted) choices->push_back({format, format, 0});
+      if (precision == wanted) choices.push_back({format, format, 0});
     }
+    return choices;
   }
 
   // Layers that some row of node n does the work of are paid for where another one is chosen.

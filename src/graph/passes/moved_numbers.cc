@@ -16,8 +16,11 @@ bool OnlyMoves(const Node& node, const LayerInfo& info) {
 }
 
 bool IsHalf(MemoryFormat format) {
-  return format == MemoryFormat::kPlainBF16 || format == MemoryFormat::kPlainF16;
+  const MemoryFormat order = RowMajor(format);
+  return order == MemoryFormat::kPlainBF16 || order == MemoryFormat::kPlainF16;
 }
+
+bool SameElements(MemoryFormat a, MemoryFormat b) { return RowMajor(a) == RowMajor(b); }
 
 class Mover {
  public:
@@ -41,7 +44,7 @@ class Mover {
 
   bool ReadsHalves(size_t n) const {
     return std::ranges::all_of(graph_.nodes[n].inputs, [&](int v) {
-      return formats_[static_cast<size_t>(ValueOf(v).producer)].out == formats_[n].in;
+      return SameElements(formats_[static_cast<size_t>(ValueOf(v).producer)].out, formats_[n].in);
     });
   }
 
@@ -50,7 +53,7 @@ class Mover {
       return !IsPlainForUsers(ValueOf(v)) &&
              std::ranges::all_of(ValueOf(v).readers, [&](int reader) {
                const auto r = static_cast<size_t>(reader);
-               return formats_[r].in == formats_[n].out && !Moves(r);
+               return SameElements(formats_[r].in, formats_[n].out) && !Moves(r);
              });
     });
   }

@@ -1,7 +1,9 @@
 // Dropout on the GPU; see dropout.cc. The draws are those of the CPU.
 #include "layers/activation/dropout_rule.h"
+#include "layers/channels_last_row.h"
 #include "layers/gpu_row.h"
 #include "math/cuda/device_random.h"
+#include "math/cuda/group_sums.cuh"
 
 namespace crema {
 namespace {
@@ -18,6 +20,22 @@ void DrawAndApply(const CudaQueue& queue, int64_t count, DeviceRandom random, ui
       if (saved != nullptr) saved[i] = keep ? 1 : 0;
       y[i] = FromFloat<T>(ToFloat(x[i]) * ((keep ? 1.0F : 0.0F) * scale));
     }
+  });
+}
+
+// In channels last: the draws are those of the places in row-major order.
+template <typename T>
+void DrawAndApplyLast(const CudaQueue& queue, int64_t count, int64_t channels, int64_t space,
+                      DeviceRandom random, uint32_t threshold, float scale, const T* x,
+                      uint8_t* saved, T* y) {
+  ForElements(queue, "DropoutForwardNHWC", count, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t pixel = Quotient(i, channels), c = i - pixel * channels;
+    const int64_t image = Quotient(pixel, space), s = pixel - image * space;
+    const int64_t place = (image * channels + c) * space + s;
+    const auto words = random.Now().Block(static_cast<uint64_t>(place / 4));
+    const bool keep = words[static_cast<size_t>(place % 4)] >= threshold;
+    if (saved != nullptr) saved[i] = keep ? 1 : 0;
+    y[i] = FromFloat<T>(ToFloat(x[i]) * ((keep ? 1.0F : 0.0F) * scale));
   });
 }
 
@@ -38,6 +56,7 @@ void Scale(const CudaQueue& queue, int64_t count, const DropoutRule& rule, const
               [=] CREMA_HOST_DEVICE(int64_t i) { y[i] = FromFloat<T>(factor * ToFloat(x[i])); });
 }
 
+template <bool kLast>
 void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const DropoutRule rule(layer.param().dropout_param());
@@ -46,8 +65,15 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
     const T* x = Elements<T>(args.inputs[0]);
     T* y = Elements<T>(args.outputs[0]);
     if (args.phase != TRAIN) return Scale(queue, count, rule, x, y);
-    DrawAndApply(queue, count, {queue, rule.Stream(args)}, rule.Threshold(),
-                 static_cast<float>(rule.TrainScale()), x, Elements<uint8_t>(At(args.saved, 0)), y);
+    const DeviceRandom random(queue, rule.Stream(args));
+    const auto scale = static_cast<float>(rule.TrainScale());
+    auto* saved = Elements<uint8_t>(At(args.saved, 0));
+    if (kLast) {
+      const Shape& shape = args.inputs[0].shape();
+      return DrawAndApplyLast(queue, count, shape[1], SpaceOf(shape), random, rule.Threshold(),
+                              scale, x, saved, y);
+    }
+    DrawAndApply(queue, count, random, rule.Threshold(), scale, x, saved, y);
   });
 }
 
@@ -68,7 +94,8 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterDropoutCuda(Registry& registry) {
-  registry.AddKernel("Dropout", MakeCudaRow(ForwardRow, BackwardRow));
+  registry.AddKernel("Dropout", InChannelsLast(MakeCudaRow(ForwardRow<true>, BackwardRow)));
+  registry.AddKernel("Dropout", MakeCudaRow(ForwardRow<false>, BackwardRow));
 }
 
 }  // namespace crema

@@ -1,4 +1,5 @@
 // PReLU on the GPU; see prelu.cc.
+#include "layers/channels_last_row.h"
 #include "layers/gpu_row.h"
 #include "math/cuda/group_sums.cuh"
 #include "math/scratch.h"
@@ -7,8 +8,10 @@ namespace crema {
 namespace {
 
 // Elements that share a slope.
+template <bool kLast>
 GroupLayout Groups(const Layer& layer, const Shape& shape) {
   if (layer.param().prelu_param().channel_shared()) return {1, 1, 1, shape.count()};
+  if (kLast) return ChannelsLastGroups(shape);
   return {1, shape[0], shape[1], shape.count(2)};
 }
 
@@ -37,22 +40,25 @@ void AddSlopeGradients(const CudaQueue& queue, const GroupLayout& groups, const 
       });
 }
 
+template <bool kLast>
 size_t BackwardScratch(const KernelQuery& query) {
-  const GroupLayout groups = Groups(query.layer, query.context.inputs[0].shape);
+  const GroupLayout groups = Groups<kLast>(query.layer, query.context.inputs[0].shape);
   return ScratchBytes<double>(GroupSumsScratch(groups)) + kScratchSlack;
 }
 
+template <bool kLast>
 void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   const ConstTensorView& x = args.inputs[0];
   DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
-    Bend(BoundQueue(args.context), Groups(layer, x.shape()), Elements<T>(x), Elements<T>(x),
+    Bend(BoundQueue(args.context), Groups<kLast>(layer, x.shape()), Elements<T>(x), Elements<T>(x),
          Elements<T>(args.learned[0]), Elements<T>(args.outputs[0]));
   });
 }
 
+template <bool kLast>
 void BackwardRow(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
-  const GroupLayout groups = Groups(layer, args.inputs[0].shape());
+  const GroupLayout groups = Groups<kLast>(layer, args.inputs[0].shape());
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
     const T* x = Elements<T>(args.inputs[0]);
     const T* dy = Elements<T>(args.output_grads[0]);
@@ -66,12 +72,18 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
   });
 }
 
+template <bool kLast>
+Kernel MakeRow() {
+  Kernel row = MakeCudaRow(ForwardRow<kLast>, BackwardRow<kLast>);
+  row.backward_scratch = BackwardScratch<kLast>;
+  return row;
+}
+
 }  // namespace
 
 void RegisterPReLUCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
-  row.backward_scratch = BackwardScratch;
-  registry.AddKernel("PReLU", std::move(row));
+  registry.AddKernel("PReLU", InChannelsLast(MakeRow<true>()));
+  registry.AddKernel("PReLU", MakeRow<false>());
 }
 
 }  // namespace crema

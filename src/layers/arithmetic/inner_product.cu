@@ -1,5 +1,6 @@
 // InnerProduct on the GPU; see inner_product.cc.
 #include "layers/arithmetic/inner_product_cuda.h"
+#include "layers/channels_last_row.h"
 #include "layers/gpu_row.h"
 #include "math/cuda/gemm.h"
 #include "math/cuda/sums.cuh"
@@ -116,10 +117,37 @@ void CudaInnerProductBackward(const Layer& layer, const BackwardArgs& args) {
   }
 }
 
+namespace {
+
+// Behind a map of one pixel an input in channels last is the same memory. With these weights there
+// is no other number of pixels.
+Support SupportsOnePixel(const KernelQuery& query) {
+  const Shape& x = query.context.inputs[0].shape;
+  const int64_t axis = query.layer.param().inner_product_param().axis();
+  if (x.axes() > 2 && x.CanonicalAxis(axis) == 1 && SpaceOf(x) == 1) return {};
+  return Support::No("is for channels and one pixel");
+}
+
+Kernel OfOnePixel(Kernel row) {
+  row.name += " NHWC";
+  row.input_format = MemoryFormat::kChannelsLast;
+  row.supports = [own = std::move(row.supports)](const KernelQuery& query) {
+    const Support support = SupportsOnePixel(query);
+    return support.yes ? own(query) : support;
+  };
+  return row;
+}
+
+}  // namespace
+
 void RegisterInnerProductCuda(Registry& registry) {
   Kernel row = MakeCudaRow(CudaInnerProductForward, CudaInnerProductBackward);
   row.name = "cublas";
   row.backward_scratch = CudaInnerProductBackwardScratch;
+  registry.AddKernel("InnerProduct", OfOnePixel(row));
+#ifdef __CUDACC__
+  registry.AddKernel("InnerProduct", OfOnePixel(CublasLtInnerProductKernel()));
+#endif
   registry.AddKernel("InnerProduct", std::move(row));
 #ifdef __CUDACC__
   registry.AddKernel("InnerProduct", CublasLtInnerProductKernel());

@@ -1,8 +1,11 @@
 // Scale on the GPU; see scale.cc.
 #include "layers/arithmetic/broadcast_axes.h"
+#include "layers/channels_last_row.h"
 #include "layers/gpu_row.h"
 #include "math/cuda/broadcast.cuh"
 #include "math/cuda/copy.cuh"
+#include "math/cuda/group_sums.cuh"
+#include "math/scratch.h"
 
 namespace crema {
 namespace {
@@ -13,7 +16,7 @@ void ScaleElements(const CudaQueue& queue, const BroadcastExtent& e, const T* x,
                    const T* bias, T* y) {
   const int64_t middle = e.middle, inner = e.inner;
   ForElements(queue, "Scale", e.count(), [=] CREMA_HOST_DEVICE(int64_t i) {
-    const int64_t m = i / inner % middle;
+    const int64_t row = Quotient(i, inner), m = row - Quotient(row, middle) * middle;
     const float shift = bias == nullptr ? 0 : ToFloat(bias[m]);
     y[i] = FromFloat<T>(ToFloat(x[i]) * ToFloat(scale[m]) + shift);
   });
@@ -83,9 +86,82 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
                     [&]<typename T>(T) { Backward<T>(queue, e, HasBias(layer), args, scale); });
 }
 
+// In channels last: one learned number a channel.
+
+BroadcastExtent LastExtent(const Shape& x) { return {x[0] * SpaceOf(x), x[1], 1}; }
+
+Support CoversChannels(const KernelQuery& query) {
+  const CoveredAxes covered = AxesOfScale(query.layer);
+  const Shape& x = query.context.inputs[0].shape;
+  const bool channels = covered.num_axes == 1 && x.CanonicalAxis(covered.axis) == 1;
+  if (query.context.inputs.size() == 1 && channels) return {};
+  return Support::No("is for learned numbers of the channels");
+}
+
+void ForwardLast(const Layer& layer, const ForwardArgs& args) {
+  const ConstTensorView& x = args.inputs[0];
+  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
+    const T* bias = HasBias(layer) ? Elements<T>(args.learned[1]) : nullptr;
+    ScaleElements(BoundQueue(args.context), LastExtent(x.shape()), Elements<T>(x),
+                  Elements<T>(args.learned[0]), bias, Elements<T>(args.outputs[0]));
+  });
+}
+
+// Both in one reading; either may be null.
+template <typename T>
+void AddGradientsLast(const CudaQueue& queue, const GroupLayout& channels, const T* x, const T* dy,
+                      SumPair* scratch, T* dscale, T* dbias) {
+  SumGroups(
+      queue, channels,
+      [=] CREMA_HOST_DEVICE(int64_t, int64_t at) {
+        const auto d = static_cast<double>(ToFloat(dy[at]));
+        return SumPair{d * static_cast<double>(ToFloat(x[at])), d};
+      },
+      scratch,
+      [=] CREMA_HOST_DEVICE(int64_t c, SumPair sums) {
+        const auto add = [c](T* to, double sum) {
+          if (to != nullptr) to[c] = FromFloat<T>(ToFloat(to[c]) + static_cast<float>(sum));
+        };
+        add(dscale, sums.first);
+        add(dbias, sums.second);
+      });
+}
+
+size_t BackwardScratchLast(const KernelQuery& query) {
+  const GroupLayout channels = ChannelsLastGroups(query.context.inputs[0].shape);
+  return ScratchBytes<SumPair>(GroupSumsScratch(channels)) + kScratchSlack;
+}
+
+void BackwardLast(const Layer& layer, const BackwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const Shape& shape = args.inputs[0].shape();
+  const GroupLayout channels = ChannelsLastGroups(shape);
+  const TensorView dscale = args.learned_grads[0];
+  const TensorView dbias = HasBias(layer) ? args.learned_grads[1] : TensorView();
+  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    const T* dy = Elements<T>(args.output_grads[0]);
+    if (!dscale.empty() || !dbias.empty()) {
+      auto* scratch = ScratchCutter(args.scratch).Take<SumPair>(GroupSumsScratch(channels));
+      AddGradientsLast(queue, channels, Elements<T>(args.inputs[0]), dy, scratch,
+                       Elements<T>(dscale), Elements<T>(dbias));
+    }
+    if (!args.input_grads[0].empty()) {
+      ScaleElements<T>(queue, LastExtent(shape), dy, Elements<T>(args.learned[0]), nullptr,
+                       Elements<T>(args.input_grads[0]));
+    }
+  });
+}
+
+Kernel ChannelsLastRow() {
+  Kernel row = MakeCudaRow(ForwardLast, BackwardLast);
+  row.backward_scratch = BackwardScratchLast;
+  return InChannelsLast(std::move(row), CoversChannels);
+}
+
 }  // namespace
 
 void RegisterScaleCuda(Registry& registry) {
+  registry.AddKernel("Scale", ChannelsLastRow());
   Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
   row.backward_scratch = BackwardScratch;
   registry.AddKernel("Scale", std::move(row));

@@ -5,12 +5,15 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "graph/move_seconds.h"
+#include "layers/channels_last_row.h"
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/conv_cudnn.h"
 #include "layers/convolution/conv_cudnn_fold.h"
 #include "layers/convolution/conv_cudnn_state.h"
 #include "layers/convolution/conv_epilogue.h"
 #include "layers/gpu_row.h"
+#include "math/cuda/group_sums.cuh"
 
 namespace crema {
 namespace {
@@ -43,14 +46,34 @@ Support SupportsShape(const KernelQuery& query, const CudnnConvLayer& layer) {
 struct Kind {
   bool transposed = false;
   bool fused = true;
+  bool channels_last = false;
 };
+
+Support SupportsOrder(const KernelQuery& query, const Kind& kind) {
+  if (!kind.channels_last) return {};
+  const Shape& input = query.context.inputs[0].shape;
+  if (input.CanonicalAxis(query.layer.param().convolution_param().axis()) != 1) {
+    return Support::No("is for channels on axis 1");
+  }
+  return SupportsChannelsLast(query);
+}
+
+// Tensor cores multiply in channels last: others cuDNN turns around, and the result back. What has
+// one channel a group it does without these.
+double Seconds(const KernelQuery& query, const Kind& kind) {
+  const bool rounds = query.context.dtype != DType::kF32 || query.precision == TF32;
+  const bool turns = rounds && !kind.channels_last &&
+                     FilterTurn(CudnnConvLayer(query, kind.transposed).spec).channels > 1;
+  return (turns ? 3 : 1) * MoveSeconds(query);
+}
 
 Support Supports(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* answers) {
   if (const std::string reason = WhyNoCudnn(); !reason.empty()) {
     return Support::No(
         StrCat("is asked for on the GPU", kind.fused ? ", fusion too: " : ": ", reason));
   }
-  const CudnnConvLayer layer(query, kind.transposed);
+  if (const Support order = SupportsOrder(query, kind); !order.yes) return order;
+  const CudnnConvLayer layer(query, kind.transposed, kind.channels_last);
   const Support support = SupportsShape(query, layer);
   if (!support.yes) return support;
   std::string reason = answers->WhyNot(layer.Forward(kind.fused), query.gpu);
@@ -59,15 +82,15 @@ Support Supports(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* a
   return reason.empty() ? Support{} : Support::No(reason);
 }
 
-bool Absorbs(const KernelQuery& query, CudnnConvAnswers* answers) {
+bool Absorbs(const KernelQuery& query, bool channels_last, CudnnConvAnswers* answers) {
   if (query.backward || !WhyNoCudnn().empty()) return false;
-  const CudnnConvLayer layer(query, false);
+  const CudnnConvLayer layer(query, false, channels_last);
   return layer.possible && answers->WhyNot(layer.Forward(true), query.gpu).empty();
 }
 
 }  // namespace
 
-CudnnConvLayer::CudnnConvLayer(const KernelQuery& query, bool is_transposed)
+CudnnConvLayer::CudnnConvLayer(const KernelQuery& query, bool is_transposed, bool channels_last)
     : transposed(is_transposed),
       own_bias(query.layer.param().convolution_param().bias_term()),
       bias(own_bias),
@@ -86,6 +109,7 @@ CudnnConvLayer::CudnnConvLayer(const KernelQuery& query, bool is_transposed)
       transposed ? MakeDeconvGeometry(query.layer, input) : MakeConvGeometry(query.layer, input);
   const DType dtype = query.context.dtype;
   spec.dtype = dtype;
+  spec.channels_last = channels_last;
   spec.tf32 = dtype == DType::kF32 && query.precision == TF32;
   spec.batch = g.batch;
   spec.groups = g.groups;
@@ -116,24 +140,52 @@ CudnnConvSpec CudnnConvLayer::ToWeights() const {
   return pass;
 }
 
+GroupLayout CudnnConvLayer::OutputGroups() const {
+  return {1, OutputCount() / OutputChannels(), OutputChannels(), 1};
+}
+
+int64_t CudnnConvLayer::BiasSums() const {
+  return spec.channels_last && own_bias ? GroupSumsScratch(OutputGroups()) : 0;
+}
+
 size_t CudnnConvLayer::ForwardScratch() const {
-  return ScratchBytes<std::byte>(CudnnWorkspaceBound(spec) + kCudnnWorkspaceLine);
+  return ScratchBytes<std::byte>(CudnnWorkspaceBound(spec) + kCudnnWorkspaceLine) +
+         ScratchBytes<std::byte>(TurnsFilters() ? FilterTurn(spec).Bytes() : 0);
 }
 
 size_t CudnnConvLayer::BackwardScratch() const {
   const auto bytes = static_cast<int64_t>(SizeOf(spec.dtype));
   return ForwardScratch() + ScratchBytes<std::byte>(spec.FilterCount() * bytes) +
-         ScratchBytes<std::byte>(relu.on ? OutputCount() * bytes : 0);
+         ScratchBytes<std::byte>(relu.on ? OutputCount() * bytes : 0) +
+         ScratchBytes<double>(BiasSums());
 }
 
 namespace {
 
+std::string NameOf(const Kind& kind) {
+  return StrCat("cudnn", kind.channels_last ? " NHWC" : "", kind.fused ? "" : ", unfused");
+}
+
+// What its state may hold: folded weights, and turned ones where they are fixed.
+size_t StateBytes(const KernelQuery& query, const CudnnConvLayer& layer) {
+  const CudnnConvSpec& spec = layer.spec;
+  const bool folds = ConvFold(layer.own_bias, layer.absorbed).any();
+  const size_t folded =
+      folds ? ConvFold::Bytes(spec.FilterCount(), spec.out_channels, spec.dtype) : 0;
+  const bool keeps = layer.TurnsFilters() && !query.backward;
+  return folded + (keeps ? static_cast<size_t>(FilterTurn(spec).Bytes()) : 0);
+}
+
 Kernel MakeRow(const Kind& kind, const std::shared_ptr<CudnnConvAnswers>& answers) {
-  const bool transposed = kind.transposed;
+  const auto layer_of = [=](const KernelQuery& query) {
+    return CudnnConvLayer(query, kind.transposed, kind.channels_last);
+  };
   Kernel row;
-  row.name = kind.fused ? "cudnn" : "cudnn, unfused";
+  row.name = NameOf(kind);
   row.device = DeviceType::kCuda;
+  if (kind.channels_last) row.input_format = row.output_format = MemoryFormat::kChannelsLast;
   row.supports = [=](const KernelQuery& query) { return Supports(query, kind, answers.get()); };
+  row.seconds = [=](const KernelQuery& query) { return Seconds(query, kind); };
   row.forward = [](const Layer&, const ForwardArgs& args) {
     static_cast<CudnnConvState*>(args.kernel_state)->Forward(args);
   };
@@ -141,21 +193,19 @@ Kernel MakeRow(const Kind& kind, const std::shared_ptr<CudnnConvAnswers>& answer
     static_cast<CudnnConvState*>(args.kernel_state)->Backward(args);
   };
   row.forward_scratch = [=](const KernelQuery& query) {
-    return CudnnConvLayer(query, transposed).ForwardScratch() + kScratchSlack;
+    return layer_of(query).ForwardScratch() + kScratchSlack;
   };
   row.backward_scratch = [=](const KernelQuery& query) {
-    return CudnnConvLayer(query, transposed).BackwardScratch() + kScratchSlack;
+    return layer_of(query).BackwardScratch() + kScratchSlack;
   };
   row.make_state = [=](const KernelQuery& query) -> std::unique_ptr<KernelState> {
-    return std::make_unique<CudnnConvState>(CudnnConvLayer(query, transposed), kind.fused);
+    return std::make_unique<CudnnConvState>(layer_of(query), kind.fused);
   };
-  row.state_bytes = [=](const KernelQuery& query) -> size_t {
-    const CudnnConvLayer layer(query, transposed);
-    if (!ConvFold(layer.own_bias, layer.absorbed).any()) return 0;
-    return ConvFold::Bytes(layer.spec.FilterCount(), layer.spec.out_channels, layer.spec.dtype);
-  };
-  if (kind.fused && !transposed) {
-    row.absorbs = [=](const KernelQuery& query) { return Absorbs(query, answers.get()); };
+  row.state_bytes = [=](const KernelQuery& query) { return StateBytes(query, layer_of(query)); };
+  if (kind.fused && !kind.transposed) {
+    row.absorbs = [=](const KernelQuery& query) {
+      return Absorbs(query, kind.channels_last, answers.get());
+    };
   }
   return row;
 }
@@ -164,8 +214,10 @@ Kernel MakeRow(const Kind& kind, const std::shared_ptr<CudnnConvAnswers>& answer
 
 void AddCudnnConvRows(const char* type, bool transposed, Registry* registry) {
   const auto answers = std::make_shared<CudnnConvAnswers>();
-  for (const bool fused : {false, true}) {  // each goes to the front
-    registry->AddKernel(type, MakeRow({transposed, fused}, answers));
+  for (const bool channels_last : {true, false}) {  // each goes to the front
+    for (const bool fused : {false, true}) {
+      registry->AddKernel(type, MakeRow({transposed, fused, channels_last}, answers));
+    }
   }
 }
 

@@ -7,15 +7,17 @@
 #include <vector>
 
 #include "graph/tunes_engines.h"
+#include "layers/convolution/conv_cudnn_filter.h"
 #include "layers/convolution/conv_geometry.h"
 #include "math/bias_activation.h"
 #include "math/cuda/cudnn_conv.h"
+#include "math/group_stats.h"
 
 namespace crema {
 
 // One layer as cuDNN is asked about it. Const.
 struct CudnnConvLayer {
-  CudnnConvLayer(const KernelQuery& query, bool is_transposed);
+  CudnnConvLayer(const KernelQuery& query, bool is_transposed, bool channels_last = false);
 
   // With all that is behind the sums, or without.
   CudnnConvSpec Forward(bool fused) const;
@@ -24,8 +26,13 @@ struct CudnnConvLayer {
   // Elements of one input and one output of the layer, and channels of the output.
   int64_t OutputCount() const { return transposed ? spec.InCount() : spec.OutCount(); }
   int64_t OutputChannels() const { return transposed ? spec.in_channels : spec.out_channels; }
-  // Bytes besides kScratchSlack, for the weight gradient, for gradients behind a ReLU, and for
-  // engines.
+  // Of the channels of an output in channels last; what their sums need, doubles.
+  GroupLayout OutputGroups() const;
+  int64_t BiasSums() const;
+  // Filters and their gradients lie otherwise than cuDNN takes them.
+  bool TurnsFilters() const { return spec.channels_last && !FilterTurn(spec).IsCopy(); }
+  // Bytes besides kScratchSlack, for turned weights, for the weight gradient, for gradients behind
+  // a ReLU, for the gradient of the bias, and for engines.
   size_t ForwardScratch() const;
   size_t BackwardScratch() const;
 
@@ -40,7 +47,8 @@ struct CudnnConvLayer {
 };
 
 // Puts rows in front of those of that type: "cudnn", which tells cuDNN what is behind the sums too,
-// and behind it "cudnn, unfused", where own code adds bias and ReLU.
+// and behind it "cudnn, unfused", where own code adds bias and ReLU. Behind both the same in
+// channels last, "cudnn NHWC" and "cudnn NHWC, unfused".
 void AddCudnnConvRows(const char* type, bool transposed, Registry* registry);
 
 }  // namespace crema

@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/conv_cudnn_state.h"
 #include "layers/gpu_row.h"
+#include "math/cuda/group_sums.cuh"
 
 namespace crema {
 namespace {
@@ -13,6 +15,19 @@ void AddTo(const CudaQueue& queue, int64_t count, const T* x, T* sum) {
   ForElements(queue, "AddWeightGradient", count, [=] CREMA_HOST_DEVICE(int64_t i) {
     sum[i] = FromFloat<T>(ToFloat(sum[i]) + ToFloat(x[i]));
   });
+}
+
+// Of a bias; channels are the fastest in memory.
+template <typename T>
+void AddChannelSums(const CudaQueue& queue, const GroupLayout& channels, const T* dy,
+                    double* scratch, T* dbias) {
+  SumGroups(
+      queue, channels,
+      [=] CREMA_HOST_DEVICE(int64_t, int64_t at) { return static_cast<double>(ToFloat(dy[at])); },
+      scratch,
+      [=] CREMA_HOST_DEVICE(int64_t c, double sum) {
+        dbias[c] = FromFloat<T>(ToFloat(dbias[c]) + static_cast<float>(sum));
+      });
 }
 
 // Of the layer's input, weights and output, or of their gradients.
@@ -39,6 +54,31 @@ CudnnConvState::CudnnConvState(const CudnnConvLayer& layer, bool fused)
       to_input_{layer.ToInput()},
       to_weights_{layer.ToWeights()} {}
 
+// In channels last each pixel is an image of one.
+CudaPlanes CudnnConvState::OutputPlanes() const {
+  const int64_t images = layer_.spec.batch, channels = layer_.OutputChannels();
+  const int64_t size = layer_.OutputCount() / (images * channels);
+  if (layer_.spec.channels_last) return {images * size, channels, 1};
+  return {images, channels, size};
+}
+
+const void* CudnnConvState::Filters(const ExecContext& context, const void* weight, bool fixed,
+                                    ScratchCutter* cutter) {
+  if (!layer_.TurnsFilters()) return weight;
+  const FilterTurn turn(layer_.spec);
+  const CudaQueue& queue = BoundQueue(context);
+  if (!fixed) {
+    void* turned = cutter->Take<std::byte>(turn.Bytes());
+    turn.ToChannelsLast(queue, weight, turned);
+    return turned;
+  }
+  if (turned_.view().empty()) {
+    turned_ = Tensor(Shape{turn.Bytes()}, DType::kU8, context.allocator());
+    turn.ToChannelsLast(queue, weight, turned_.view().raw());
+  }
+  return turned_.view().raw();
+}
+
 void CudnnConvState::Run(const CudaQueue& queue, const CudnnConvMemory& memory, Pass* pass) {
   const int64_t alignment = memory.Alignment();
   for (const auto& made : pass->made) {
@@ -63,7 +103,8 @@ void CudnnConvState::Forward(const ForwardArgs& args) {
   ScratchCutter cutter(args.scratch);
   void* workspace = TakeWorkspace(spec, &cutter);
   if (fold_.any()) fold_.Make(args);
-  const void* weight = fold_.any() ? fold_.weight() : args.learned[0].raw();
+  const void* weight = Filters(args.context, fold_.any() ? fold_.weight() : args.learned[0].raw(),
+                               args.weights_fixed, &cutter);
   const void* own_bias = layer_.own_bias ? args.learned[1].raw() : nullptr;
   const void* bias = fold_.any() ? fold_.bias() : own_bias;
   for (size_t i = 0; i < args.outputs.size(); ++i) {
@@ -74,26 +115,38 @@ void CudnnConvState::Forward(const ForwardArgs& args) {
     if (forward_.spec.sum) memory.sum = args.inputs.back().raw();
     Run(queue, memory, &forward_);
     if (fused_) continue;
-    const int64_t channels = layer_.OutputChannels();
-    const int64_t size = layer_.OutputCount() / (spec.batch * channels);
-    CudaAddBiasRelu(queue, spec.dtype, {spec.batch, channels, size}, bias, layer_.relu, output);
+    CudaAddBiasRelu(queue, spec.dtype, OutputPlanes(), bias, layer_.relu, output);
   }
 }
 
+void CudnnConvState::AddBiasGradient(const CudaQueue& queue, const void* dy, double* sums,
+                                     const TensorView& dbias) const {
+  const DType dtype = layer_.spec.dtype;
+  if (!layer_.spec.channels_last) {
+    return CudaAddBiasGradient(queue, dtype, OutputPlanes(), dy, dbias.raw());
+  }
+  DispatchCudaFloat(dtype, [&]<typename T>(T) {
+    AddChannelSums(queue, layer_.OutputGroups(), static_cast<const T*>(dy), sums,
+                   Elements<T>(dbias));
+  });
+}
+
 void CudnnConvState::AddLearnedGradients(const BackwardArgs& args, size_t i, const void* dy,
-                                         void* dweight, void* workspace) {
+                                         const GradientScratch& scratch) {
   const CudaQueue& queue = BoundQueue(args.context);
   const CudnnConvSpec& spec = layer_.spec;
   const TensorView& dbias = At(args.learned_grads, 1);
   if (!dbias.empty()) {
-    const int64_t channels = layer_.OutputChannels();
-    const int64_t size = layer_.OutputCount() / (spec.batch * channels);
-    CudaAddBiasGradient(queue, spec.dtype, {spec.batch, channels, size}, dy, dbias.raw());
+    AddBiasGradient(queue, dy, scratch.sums, dbias);
   }
   if (args.learned_grads[0].empty()) return;
   // Few engines of cuDNN add to what is there.
-  Run(queue, MemoryOf(layer_.transposed, args.inputs[i].raw(), dweight, dy, workspace),
+  void* dweight = scratch.dweight;
+  Run(queue, MemoryOf(layer_.transposed, args.inputs[i].raw(), dweight, dy, scratch.workspace),
       &to_weights_);
+  if (layer_.TurnsFilters()) {
+    return FilterTurn(spec).AddFromChannelsLast(queue, dweight, args.learned_grads[0].raw());
+  }
   DispatchCudaFloat(spec.dtype, [&]<typename T>(T) {
     AddTo(queue, spec.FilterCount(), static_cast<const T*>(dweight),
           Elements<T>(args.learned_grads[0]));
@@ -105,9 +158,14 @@ void CudnnConvState::Backward(const BackwardArgs& args) {
   const CudnnConvSpec& spec = layer_.spec;
   const auto bytes = static_cast<int64_t>(SizeOf(spec.dtype));
   ScratchCutter cutter(args.scratch);
-  void* workspace = TakeWorkspace(spec, &cutter);
-  void* dweight = cutter.Take<std::byte>(spec.FilterCount() * bytes);
+  const GradientScratch scratch{TakeWorkspace(spec, &cutter),
+                                cutter.Take<std::byte>(spec.FilterCount() * bytes),
+                                cutter.Take<double>(layer_.BiasSums())};
   void* masked = layer_.relu.on ? cutter.Take<std::byte>(layer_.OutputCount() * bytes) : nullptr;
+  const bool to_input =
+      std::ranges::any_of(args.input_grads, [](const TensorView& dx) { return !dx.empty(); });
+  const void* weight =
+      to_input ? Filters(args.context, args.learned[0].raw(), false, &cutter) : nullptr;
   for (size_t i = 0; i < args.outputs.size(); ++i) {
     const void* dy = args.output_grads[i].raw();
     if (layer_.relu.on) {
@@ -115,11 +173,10 @@ void CudnnConvState::Backward(const BackwardArgs& args) {
                        args.outputs[i].raw(), dy, masked);
       dy = masked;
     }
-    AddLearnedGradients(args, i, dy, dweight, workspace);
+    AddLearnedGradients(args, i, dy, scratch);
     if (args.input_grads[i].empty()) continue;
     Run(queue,
-        MemoryOf(layer_.transposed, args.input_grads[i].raw(), args.learned[0].raw(), dy,
-                 workspace),
+        MemoryOf(layer_.transposed, args.input_grads[i].raw(), weight, dy, scratch.workspace),
         &to_input_);
   }
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/conv_cudnn.h"
 #include "layers/convolution/conv_cudnn_fold.h"
 #include "layers/convolution/convolution.h"
@@ -31,13 +32,26 @@ class CudnnConvState final : public KernelState, public TunesEngines {
     std::vector<std::unique_ptr<CudnnConvPass>> made = {};
   };
 
+  // The layer's planes of outputs, for own code.
+  CudaPlanes OutputPlanes() const;
+  // Weights as cuDNN takes them, in scratch where they are turned and may change.
+  const void* Filters(const ExecContext& context, const void* weight, bool fixed,
+                      ScratchCutter* cutter);
   void Run(const CudaQueue& queue, const CudnnConvMemory& memory, Pass* pass);
-  void AddLearnedGradients(const BackwardArgs& args, size_t i, const void* dy, void* dweight,
-                           void* workspace);
+  struct GradientScratch {
+    void* workspace;
+    void* dweight;
+    double* sums;  // of the bias
+  };
+  void AddBiasGradient(const CudaQueue& queue, const void* dy, double* sums,
+                       const TensorView& dbias) const;
+  void AddLearnedGradients(const BackwardArgs& args, size_t i, const void* dy,
+                           const GradientScratch& scratch);
 
   const CudnnConvLayer layer_;
   const bool fused_;
   ConvFold fold_;
+  Tensor turned_;  // of fixed weights
   Pass forward_, to_input_, to_weights_;
   std::shared_ptr<RowTimer> timer_;
 };

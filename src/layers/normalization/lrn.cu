@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "layers/channels_last_row.h"
 #include "layers/gpu_row.h"
 #include "math/cuda/group_sums.cuh"
 #include "math/lrn_exponent.h"
@@ -26,7 +27,8 @@ struct Rule {
 };
 
 struct Windows {
-  Windows(const Layer& layer, const Shape& shape) {
+  // `last`: channels last, and windows over channels.
+  Windows(const Layer& layer, const Shape& shape, bool last) {
     const LRNParameter& param = layer.param().lrn_param();
     const bool within = param.norm_region() == LRNParameter::WITHIN_CHANNEL;
     const int64_t size = param.local_size();
@@ -39,6 +41,8 @@ struct Windows {
                       .half = std::min((size - 1) / 2, shape[axis])});
       cells *= static_cast<double>(size);
     }
+    if (last) axes[0].outer = shape.count() / std::max<int64_t>(1, shape[1]);
+    if (last) axes[0].inner = 1;
     rule = {.base = within ? 1.0 : double{param.k()},
             .factor = param.alpha() / cells,
             .beta = param.beta(),
@@ -146,21 +150,24 @@ void Backward(const CudaQueue& queue, const Windows& windows, int64_t count, con
       buffer, ratio);
 }
 
+template <bool kLast>
 size_t ForwardScratch(const KernelQuery& query) {
   const Shape& shape = query.context.inputs[0].shape;
-  const auto buffers = static_cast<size_t>(Windows(query.layer, shape).Buffers());
+  const auto buffers = static_cast<size_t>(Windows(query.layer, shape, kLast).Buffers());
   return buffers * ScratchBytes<float>(shape.count()) + kScratchSlack;
 }
 
+template <bool kLast>
 size_t BackwardScratch(const KernelQuery& query) {
   const Shape& shape = query.context.inputs[0].shape;
-  const bool between = Windows(query.layer, shape).Buffers() > 0;
+  const bool between = Windows(query.layer, shape, kLast).Buffers() > 0;
   return (between ? 2 : 1) * ScratchBytes<float>(shape.count()) + kScratchSlack;
 }
 
+template <bool kLast>
 void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   const ConstTensorView& x = args.inputs[0];
-  const Windows windows(layer, x.shape());
+  const Windows windows(layer, x.shape(), kLast);
   ScratchCutter cutter(args.scratch);
   float* buffer = windows.Buffers() > 0 ? cutter.Take<float>(x.count()) : nullptr;
   float* spare = windows.Buffers() > 1 ? cutter.Take<float>(x.count()) : nullptr;
@@ -170,10 +177,11 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
+template <bool kLast>
 void BackwardRow(const Layer& layer, const BackwardArgs& args) {
   if (args.input_grads[0].empty()) return;
   const ConstTensorView& x = args.inputs[0];
-  const Windows windows(layer, x.shape());
+  const Windows windows(layer, x.shape(), kLast);
   ScratchCutter cutter(args.scratch);
   float* ratio = cutter.Take<float>(x.count());
   float* buffer = windows.Buffers() > 0 ? cutter.Take<float>(x.count()) : nullptr;
@@ -184,13 +192,24 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
   });
 }
 
+template <bool kLast>
+Kernel MakeRow() {
+  Kernel row = MakeCudaRow(ForwardRow<kLast>, BackwardRow<kLast>);
+  row.forward_scratch = ForwardScratch<kLast>;
+  row.backward_scratch = BackwardScratch<kLast>;
+  return row;
+}
+
+Support IsAcrossChannels(const KernelQuery& query) {
+  if (query.layer.param().lrn_param().norm_region() == LRNParameter::ACROSS_CHANNELS) return {};
+  return Support::No("is for ACROSS_CHANNELS");
+}
+
 }  // namespace
 
 void RegisterLRNCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
-  row.forward_scratch = ForwardScratch;
-  row.backward_scratch = BackwardScratch;
-  registry.AddKernel("LRN", std::move(row));
+  registry.AddKernel("LRN", InChannelsLast(MakeRow<true>(), IsAcrossChannels));
+  registry.AddKernel("LRN", MakeRow<false>());
 }
 
 }  // namespace crema

@@ -1,4 +1,5 @@
 // BatchNorm and BN on the GPU; see statistics_norm.cc.
+#include "layers/channels_last_row.h"
 #include "layers/normalization/statistics_measure.cuh"
 #include "layers/normalization/statistics_norm_cuda.h"
 
@@ -7,13 +8,24 @@ namespace {
 
 enum Saved : size_t { kInverse, kNormal };
 
-size_t ForwardScratch(const KernelQuery& query) {
-  if (!query.absorbed.empty()) return FusedNormForwardScratch(query);
-  return NormForwardScratch(NormOf(query.layer).Layout(query.context.inputs[0].shape));
+template <bool kLast>
+NormLayout LayoutOf(const StatisticsNorm& norm, const Shape& input) {
+  if (!kLast) return norm.Layout(input);
+  const GroupLayout channels = ChannelsLastGroups(input);
+  return {channels, channels};
 }
+
+template <bool kLast>
+size_t ForwardScratch(const KernelQuery& query) {
+  const NormLayout layout = LayoutOf<kLast>(NormOf(query.layer), query.context.inputs[0].shape);
+  return query.absorbed.empty() ? NormForwardScratch(layout)
+                                : FusedNormForwardScratch(layout.groups);
+}
+template <bool kLast>
 size_t BackwardScratch(const KernelQuery& query) {
-  if (!query.absorbed.empty()) return FusedNormBackwardScratch(query);
-  return NormBackwardScratch(NormOf(query.layer).Layout(query.context.inputs[0].shape));
+  const NormLayout layout = LayoutOf<kLast>(NormOf(query.layer), query.context.inputs[0].shape);
+  return query.absorbed.empty() ? NormBackwardScratch(layout)
+                                : FusedNormBackwardScratch(layout.groups);
 }
 
 // What both kinds of statistics become; `saved` may be null.
@@ -29,11 +41,9 @@ struct Coefficients {
   double* saved;
 };
 
-void Forward(const Layer& layer, const ForwardArgs& args) {
-  const StatisticsNorm& norm = NormOf(layer);
-  if (args.kernel_state != nullptr) return ForwardFusedNorm(norm, args);
+void Forward(const StatisticsNorm& norm, const NormLayout& layout, const ForwardArgs& args) {
+  if (args.kernel_state != nullptr) return ForwardFusedNorm(norm, layout.groups, args);
   const StatisticsNormRule& rule = norm.rule();
-  const NormLayout layout = norm.Layout(args.inputs[0].shape());
   ScratchCutter cutter(args.scratch);
   auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(layout.groups));
   float* center = cutter.Take<float>(layout.groups.Groups());
@@ -59,11 +69,9 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void Backward(const Layer& layer, const BackwardArgs& args) {
-  const StatisticsNorm& norm = NormOf(layer);
-  if (args.kernel_state != nullptr) return BackwardFusedNorm(norm, args);
+void Backward(const StatisticsNorm& norm, const NormLayout& layout, const BackwardArgs& args) {
+  if (args.kernel_state != nullptr) return BackwardFusedNorm(norm, layout.groups, args);
   const StatisticsNormRule& rule = norm.rule();
-  const NormLayout layout = norm.Layout(args.output_grads[0].shape());
   DispatchCudaFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
     NormBackward<T> pass;
     pass.dy = Elements<T>(args.output_grads[0]);
@@ -86,15 +94,35 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
   });
 }
 
+template <bool kLast>
+void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+  Forward(NormOf(layer), LayoutOf<kLast>(NormOf(layer), args.inputs[0].shape()), args);
+}
+template <bool kLast>
+void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+  Backward(NormOf(layer), LayoutOf<kLast>(NormOf(layer), args.output_grads[0].shape()), args);
+}
+
+template <bool kLast>
+Kernel MakeRow() {
+  Kernel row = MakeCudaRow(ForwardRow<kLast>, BackwardRow<kLast>);
+  row.forward_scratch = ForwardScratch<kLast>;
+  row.backward_scratch = BackwardScratch<kLast>;
+  AbsorbOnGpu(&row);
+  return row;
+}
+
+Support HasChannelsOnAxis1(const KernelQuery& query) {
+  if (NormOf(query.layer).rule().axis == 1) return {};
+  return Support::No("is for channels on axis 1");
+}
+
 }  // namespace
 
 void RegisterStatisticsNormCuda(Registry& registry) {
   for (const char* type : {"BN", "BatchNorm"}) {
-    Kernel row = MakeCudaRow(Forward, Backward);
-    row.forward_scratch = ForwardScratch;
-    row.backward_scratch = BackwardScratch;
-    AbsorbOnGpu(&row);
-    registry.AddKernel(type, std::move(row));
+    registry.AddKernel(type, InChannelsLast(MakeRow<true>(), HasChannelsOnAxis1));
+    registry.AddKernel(type, MakeRow<false>());
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "graph/registry.h"
+#include "math/group_stats.h"
 
 namespace crema {
 
@@ -13,12 +14,15 @@ class StatisticsNorm;
 // Lets a row absorb a Scale and a ReLU, with the statistics of the batch or without a backward
 // pass.
 void AbsorbOnGpu(Kernel* row);
-size_t FusedNormForwardScratch(const KernelQuery& query);   // bytes
-size_t FusedNormBackwardScratch(const KernelQuery& query);  // bytes
+// In bytes. A group of the layout is a channel, here and below.
+size_t FusedNormForwardScratch(const GroupLayout& groups);
+size_t FusedNormBackwardScratch(const GroupLayout& groups);
 
 // Blobs of f32, f16 or bf16; statistics and what is learned in f32 or of the same type as the
 // blobs.
-void ForwardFusedNorm(const StatisticsNorm& norm, const ForwardArgs& args);
-void BackwardFusedNorm(const StatisticsNorm& norm, const BackwardArgs& args);
+void ForwardFusedNorm(const StatisticsNorm& norm, const GroupLayout& groups,
+                      const ForwardArgs& args);
+void BackwardFusedNorm(const StatisticsNorm& norm, const GroupLayout& groups,
+                       const BackwardArgs& args);
 
 }  // namespace crema

@@ -16,10 +16,6 @@ const NormEpilogue& EpilogueOf(KernelState* state) {
   return static_cast<const CudaEpilogue*>(state)->epilogue;
 }
 
-NormLayout LayoutOf(const KernelQuery& query) {
-  return NormOf(query.layer).Layout(query.context.inputs[0].shape);
-}
-
 // y = relu((x - center) * factor + shift), by channel.
 struct Affine {
   CREMA_HOST_DEVICE float Of(float x, int64_t c) const {
@@ -88,9 +84,8 @@ void Apply(const CudaQueue& queue, const GroupLayout& groups, const T* x, const 
 }
 
 template <typename T, typename L>
-void ForwardOf(const StatisticsNorm& norm, const ForwardArgs& args) {
+void ForwardOf(const StatisticsNorm& norm, const GroupLayout& groups, const ForwardArgs& args) {
   const NormEpilogue& epilogue = EpilogueOf(args.kernel_state);
-  const GroupLayout groups = norm.Layout(args.inputs[0].shape()).groups;
   ScratchCutter cutter(args.scratch);
   auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(groups));
   const Affine affine = TakeAffine(groups.Groups(), &cutter);
@@ -145,10 +140,9 @@ void SumGradients(const CudaQueue& queue, const GroupLayout& groups, const OpenG
 }
 
 template <typename T, typename L>
-void BackwardOf(const StatisticsNorm& norm, const BackwardArgs& args) {
+void BackwardOf(const StatisticsNorm& norm, const GroupLayout& groups, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const NormEpilogue& epilogue = EpilogueOf(args.kernel_state);
-  const GroupLayout groups = norm.Layout(args.inputs[0].shape()).groups;
   const int64_t channels = groups.Groups();
   ScratchCutter cutter(args.scratch);
   auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(groups));
@@ -184,17 +178,21 @@ bool AbsorbsOnGpu(const KernelQuery& query) {
 
 }  // namespace
 
-void ForwardFusedNorm(const StatisticsNorm& norm, const ForwardArgs& args) {
+void ForwardFusedNorm(const StatisticsNorm& norm, const GroupLayout& groups,
+                      const ForwardArgs& args) {
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    if (HasStatisticsInF32(norm.rule(), args.learned)) return ForwardOf<T, float>(norm, args);
-    ForwardOf<T, T>(norm, args);
+    if (HasStatisticsInF32(norm.rule(), args.learned))
+      return ForwardOf<T, float>(norm, groups, args);
+    ForwardOf<T, T>(norm, groups, args);
   });
 }
 
-void BackwardFusedNorm(const StatisticsNorm& norm, const BackwardArgs& args) {
+void BackwardFusedNorm(const StatisticsNorm& norm, const GroupLayout& groups,
+                       const BackwardArgs& args) {
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    if (HasStatisticsInF32(norm.rule(), args.learned)) return BackwardOf<T, float>(norm, args);
-    BackwardOf<T, T>(norm, args);
+    if (HasStatisticsInF32(norm.rule(), args.learned))
+      return BackwardOf<T, float>(norm, groups, args);
+    BackwardOf<T, T>(norm, groups, args);
   });
 }
 
@@ -209,13 +207,13 @@ void AbsorbOnGpu(Kernel* row) {
   };
 }
 
-size_t FusedNormForwardScratch(const KernelQuery& query) {
-  const NormLayout layout = LayoutOf(query);
-  return NormForwardScratch(layout) + 2 * ScratchBytes<float>(layout.groups.Groups());
+size_t FusedNormForwardScratch(const GroupLayout& groups) {
+  return ScratchBytes<SumPair>(GroupSumsScratch(groups)) +
+         4 * ScratchBytes<float>(groups.Groups()) + kScratchSlack;
 }
-size_t FusedNormBackwardScratch(const KernelQuery& query) {
-  const NormLayout layout = LayoutOf(query);
-  return NormBackwardScratch(layout) + 3 * ScratchBytes<float>(layout.groups.Groups());
+size_t FusedNormBackwardScratch(const GroupLayout& groups) {
+  return ScratchBytes<SumPair>(GroupSumsScratch(groups)) +
+         6 * ScratchBytes<float>(groups.Groups()) + kScratchSlack;
 }
 
 }  // namespace crema

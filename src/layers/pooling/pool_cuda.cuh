@@ -2,6 +2,7 @@
 #pragma once
 
 #include "layers/pooling/pool_cuda.h"
+#include "math/cuda/group_sums.cuh"
 #include "math/cuda/windows.cuh"
 
 namespace crema {
@@ -40,6 +41,25 @@ struct PoolIndex {
 inline PoolIndex MakePoolIndex(const PoolPlanes& pool, const void* data) {
   return {const_cast<void*>(data), pool.IndexType() == DType::kU8, pool.IndexIsInWindow()};
 }
+
+// What element i of x or of y, as it lies in memory, is of: `lanes` planes form a group, whose
+// cells (or windows, `size` of them a plane) lie one behind the other, those of its planes side by
+// side.
+struct PoolElement {
+  CREMA_HOST_DEVICE PoolElement(int64_t i, int64_t size, int64_t lanes) {
+    const int64_t row = lanes == 1 ? i : Quotient(i, lanes);
+    lane = i - row * lanes;
+    group = Quotient(row, size);
+    number = row - group * size;
+  }
+  // Where number 0 of the same plane is, with `other` numbers a plane.
+  CREMA_HOST_DEVICE int64_t Start(int64_t other, int64_t lanes) const {
+    return group * other * lanes + lane;
+  }
+
+  int64_t group, lane;
+  int64_t number;  // of the cell or window in its plane
+};
 
 // The part of a window that lies in the plane.
 template <int kMost>
@@ -94,43 +114,43 @@ CREMA_HOST_DEVICE float Divisor(const SlidingWindow<kMost>& w, PoolDivisor kind,
   return cells;
 }
 
-// Windows that pay for a team each.
+// Windows that pay for a team each. In channels last threads side by side read side by side.
 template <int kMost>
-bool IsTeamWindow(const SlidingWindow<kMost>& w) {
-  return w.kernel_size > Team::kThreads;
+bool IsTeamWindow(const CudaPool& p, const SlidingWindow<kMost>& w) {
+  return w.kernel_size > Team::kThreads && p.lanes == 1;
 }
 
-// Calls result(window, sum of x, sum of x^2) for each window of each plane, numbered through, and
-// in bodies that may write.
+// Calls result(element of y, its window, sum of x, sum of x^2) for each, in bodies that may write.
 template <typename T, int kMost, typename Result>
-static void ForWindowSums(const CudaQueue& queue, const SlidingWindow<kMost>& sliding,
-                          int64_t planes, const T* x, const Result& result) {
+static void ForWindowSums(const CudaPool& p, const SlidingWindow<kMost>& sliding, const T* x,
+                          const Result& result) {
   const SlidingWindow<kMost> w = sliding;
-  if (!IsTeamWindow(w)) {
-    ForElements(queue, "PoolSums", planes * w.out_size, [=] CREMA_HOST_DEVICE(int64_t i) {
-      const T* plane = x + i / w.out_size * w.in_size;
+  const int64_t outputs = p.planes * w.out_size, lanes = p.lanes;
+  if (!IsTeamWindow(p, w)) {
+    ForElements(p.queue, "PoolSums", outputs, [=] CREMA_HOST_DEVICE(int64_t i) {
+      const PoolElement at(i, w.out_size, lanes);
+      const T* plane = x + at.Start(w.in_size, lanes);
       float sum = 0, squares = 0;
-      WindowCells<kMost>(w, w.WindowAt(i % w.out_size)).For(w, [&](int64_t cell) {
-        const float value = ToFloat(plane[cell]);
+      WindowCells<kMost>(w, w.WindowAt(at.number)).For(w, [&](int64_t cell) {
+        const float value = ToFloat(plane[cell * lanes]);
         sum += value;
         squares += value * value;
       });
-      result(i, sum, squares);
+      result(i, at.number, sum, squares);
     });
     return;
   }
-  ForTeams(queue, "PoolSums", planes * w.out_size,
-           [=] CREMA_HOST_DEVICE(const Team& team, int64_t i) {
-             const T* plane = x + i / w.out_size * w.in_size;
-             const WindowCells<kMost> cells(w, w.WindowAt(i % w.out_size));
-             const float sum =
-                 team.Sum(cells.count, [&](int64_t j) { return ToFloat(plane[cells.Cell(w, j)]); });
-             const float squares = team.Sum(cells.count, [&](int64_t j) {
-               const float value = ToFloat(plane[cells.Cell(w, j)]);
-               return value * value;
-             });
-             team.For(1, [&](int64_t) { result(i, sum, squares); });
-           });
+  ForTeams(p.queue, "PoolSums", outputs, [=] CREMA_HOST_DEVICE(const Team& team, int64_t i) {
+    const T* plane = x + i / w.out_size * w.in_size;
+    const WindowCells<kMost> cells(w, w.WindowAt(i % w.out_size));
+    const float sum =
+        team.Sum(cells.count, [&](int64_t j) { return ToFloat(plane[cells.Cell(w, j)]); });
+    const float squares = team.Sum(cells.count, [&](int64_t j) {
+      const float value = ToFloat(plane[cells.Cell(w, j)]);
+      return value * value;
+    });
+    team.For(1, [&](int64_t) { result(i, i % w.out_size, sum, squares); });
+  });
 }
 
 }  // namespace crema

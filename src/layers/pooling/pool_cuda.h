@@ -25,7 +25,8 @@ inline PoolLayout DenseLayout(const PoolPlanes& pool) {
   return {.item = pool.out(), .out = pool.out()};
 }
 
-// `planes` planes of `dtype`, f32, f16 or bf16. All calls are queued and do not wait.
+// `planes` planes of `dtype`, f32, f16 or bf16. All calls are queued and do not wait. In channels
+// last (`lanes` channels lie side by side, cell by cell) MAX and AVE only, without positions.
 struct CudaPool {
   const CudaQueue& queue;
   DType dtype;
@@ -33,6 +34,7 @@ struct CudaPool {
   int64_t planes;
   PoolLayout layout;
   bool divide = true;  // false: kAverage gives sums
+  int64_t lanes = 1;   // other than 1: `layout` does not count
 
   // As PoolPlanes::Forward; element PoolLayout::At of `random` serves an output. Indices, one
   // behind the other, and `positions` in the plane may be null.

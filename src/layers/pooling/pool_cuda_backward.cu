@@ -5,18 +5,31 @@
 namespace crema {
 namespace {
 
+// Where the number of an output is in dy.
+struct PlaceOfOutput {
+  PoolLayout layout;
+  int64_t out, lanes;
+
+  CREMA_HOST_DEVICE int64_t Of(int64_t o) const {
+    return lanes == 1 ? layout.At(o / out, o % out) : o;
+  }
+};
+
 // Each cell gathers what the windows over it have for it: dx = the sum of share(window number,
-// window, cell number, cell) over these, numbers counting through all planes.
+// window, cell number, cell) over these; numbers are places in y and x, as one plane lies behind
+// the other or in lanes.
 template <typename T, int kMost, typename Share>
 void Gather(const CudaPool& p, const SlidingWindow<kMost>& sliding, bool add, T* dx,
             const Share& share) {
   const SlidingWindow<kMost> w = sliding;
+  const int64_t lanes = p.lanes;
   ForElements(p.queue, "PoolBackward", p.planes * w.in_size, [=] CREMA_HOST_DEVICE(int64_t i) {
-    const int64_t plane = i / w.in_size;
-    const Place<kMost> cell = w.CellAt(i % w.in_size);
+    const PoolElement at(i, w.in_size, lanes);
+    const int64_t first = at.Start(w.out_size, lanes);
+    const Place<kMost> cell = w.CellAt(at.number);
     float sum = add ? ToFloat(dx[i]) : 0.0F;
     w.ForWindowsOver(cell, [&](int64_t number, const Place<kMost>& window) {
-      sum += share(plane * w.out_size + number, window, i, cell);
+      sum += share(first + number * lanes, window, i, cell);
     });
     dx[i] = FromFloat<T>(sum);
   });
@@ -27,12 +40,12 @@ void OneCell(const CudaPool& p, const SlidingWindow<kMost>& sliding, const T* dy
              const void* indices, bool add, T* dx) {
   const SlidingWindow<kMost> w = sliding;
   const PoolIndex index = MakePoolIndex(p.pool, indices);
-  const PoolLayout layout = p.layout;
+  const PlaceOfOutput place{p.layout, w.out_size, p.lanes};
   Gather(p, w, add, dx,
          [=] CREMA_HOST_DEVICE(int64_t o, const Place<kMost>& window, int64_t,
                                const Place<kMost>& cell) {
            if (index.Get(o) != index.Of(w, window, cell)) return 0.0F;
-           return ToFloat(dy[layout.At(o / w.out_size, o % w.out_size)]);
+           return ToFloat(dy[place.Of(o)]);
          });
 }
 
@@ -40,11 +53,11 @@ template <typename T, int kMost>
 void Average(const CudaPool& p, const SlidingWindow<kMost>& sliding, const T* dy, bool add, T* dx) {
   const SlidingWindow<kMost> w = sliding;
   const PoolDivisor divisor = DivisorOf(p);
-  const PoolLayout layout = p.layout;
+  const PlaceOfOutput place{p.layout, w.out_size, p.lanes};
   Gather(
       p, w, add, dx,
       [=] CREMA_HOST_DEVICE(int64_t o, const Place<kMost>& window, int64_t, const Place<kMost>&) {
-        return ToFloat(dy[layout.At(o / w.out_size, o % w.out_size)]) / Divisor(w, divisor, window);
+        return ToFloat(dy[place.Of(o)]) / Divisor(w, divisor, window);
       });
 }
 
@@ -56,9 +69,9 @@ void Weighted(const CudaPool& p, const SlidingWindow<kMost>& w, const T* x, cons
   const PoolLayout layout = p.layout;
   float* units = scratch;
   float* means = scratch + p.planes * out;
-  ForWindowSums(p.queue, w, p.planes, x,
-                [=] CREMA_HOST_DEVICE(int64_t i, float sum, float squares) {
-                  units[i] = sum > 0 ? ToFloat(dy[layout.At(i / out, i % out)]) / sum : 0.0F;
+  ForWindowSums(p, w, x,
+                [=] CREMA_HOST_DEVICE(int64_t i, int64_t window, float sum, float squares) {
+                  units[i] = sum > 0 ? ToFloat(dy[layout.At(i / out, window)]) / sum : 0.0F;
                   means[i] = sum > 0 ? squares / sum : 0.0F;
                 });
   Gather(p, w, add, dx,

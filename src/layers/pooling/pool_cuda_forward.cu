@@ -14,16 +14,17 @@ struct Outputs {
   T* positions;  // may be null
   PoolIndex index;
   PoolLayout layout;
+  int64_t lanes;
 
-  // Output `i` of all: the value of one cell, -1 for nowhere, of window `window` of plane `plane`.
+  // Output `i` of all, of window `window`: the value of one cell, -1 for nowhere.
   template <int kMost>
-  CREMA_HOST_DEVICE void Set(const SlidingWindow<kMost>& w, int64_t i, float value,
+  CREMA_HOST_DEVICE void Set(const SlidingWindow<kMost>& w, int64_t i, int64_t window, float value,
                              int64_t cell) const {
-    const int64_t at = layout.At(i / w.out_size, i % w.out_size);
+    const int64_t at = lanes == 1 ? layout.At(i / w.out_size, window) : i;
     y[at] = FromFloat<T>(value);
     if (positions != nullptr) positions[at] = FromFloat<T>(static_cast<float>(cell));
     if (index.data == nullptr) return;
-    index.Set(i, cell < 0 ? -1 : index.Of(w, w.WindowAt(i % w.out_size), w.CellAt(cell)));
+    index.Set(i, cell < 0 ? -1 : index.Of(w, w.WindowAt(window), w.CellAt(cell)));
   }
 };
 
@@ -33,16 +34,17 @@ void Max(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, int64_t pl
   const SlidingWindow<kMost> w = sliding;
   const Outputs<T> to = outputs;
   ForElements(queue, "MaxPool", planes * w.out_size, [=] CREMA_HOST_DEVICE(int64_t i) {
-    const T* plane = x + i / w.out_size * w.in_size;
+    const PoolElement at(i, w.out_size, to.lanes);
+    const T* plane = x + at.Start(w.in_size, to.lanes);
     float best = -FLT_MAX;
     int64_t taken = -1;
-    WindowCells<kMost>(w, w.WindowAt(i % w.out_size)).For(w, [&](int64_t cell) {
-      const float value = ToFloat(plane[cell]);
+    WindowCells<kMost>(w, w.WindowAt(at.number)).For(w, [&](int64_t cell) {
+      const float value = ToFloat(plane[cell * to.lanes]);
       if (!(value > best)) return;
       best = value;
       taken = cell;
     });
-    to.Set(w, i, best, taken);
+    to.Set(w, i, at.number, best, taken);
   });
 }
 
@@ -63,7 +65,8 @@ void MaxOfLargeWindows(const CudaQueue& queue, const SlidingWindow<kMost>& slidi
              const int64_t best = team.ArgMax(cells.count, value);
              const bool none = best < 0 || value(best) == -FLT_MAX;
              team.For(1, [&](int64_t) {
-               to.Set(w, i, none ? -FLT_MAX : value(best), none ? -1 : cells.Cell(w, best));
+               to.Set(w, i, i % w.out_size, none ? -FLT_MAX : value(best),
+                      none ? -1 : cells.Cell(w, best));
              });
            });
 }
@@ -92,7 +95,7 @@ void Draw(const CudaQueue& queue, const SlidingWindow<kMost>& sliding, int64_t p
       if (value > 0) drawn = cell;  // the last one, should rounding keep the sum too low
       done = running > threshold;
     });
-    to.Set(w, i, drawn < 0 ? 0.0F : ToFloat(plane[drawn]), drawn);
+    to.Set(w, i, i % w.out_size, drawn < 0 ? 0.0F : ToFloat(plane[drawn]), drawn);
   });
 }
 
@@ -101,10 +104,10 @@ void Average(const CudaPool& p, const SlidingWindow<kMost>& sliding, const T* x,
   const SlidingWindow<kMost> w = sliding;
   const PoolDivisor divisor = DivisorOf(p);
   const PoolLayout layout = p.layout;
-  ForWindowSums(p.queue, w, p.planes, x, [=] CREMA_HOST_DEVICE(int64_t i, float sum, float) {
-    const int64_t window = i % w.out_size;
-    y[layout.At(i / w.out_size, window)] =
-        FromFloat<T>(sum / Divisor(w, divisor, w.WindowAt(window)));
+  const int64_t lanes = p.lanes;
+  ForWindowSums(p, w, x, [=] CREMA_HOST_DEVICE(int64_t i, int64_t window, float sum, float) {
+    const int64_t at = lanes == 1 ? layout.At(i / w.out_size, window) : i;
+    y[at] = FromFloat<T>(sum / Divisor(w, divisor, w.WindowAt(window)));
   });
 }
 
@@ -112,9 +115,9 @@ template <typename T, int kMost>
 void Weighted(const CudaPool& p, const SlidingWindow<kMost>& w, const T* x, T* y) {
   const int64_t out = w.out_size;
   const PoolLayout layout = p.layout;
-  ForWindowSums(p.queue, w, p.planes, x,
-                [=] CREMA_HOST_DEVICE(int64_t i, float sum, float squares) {
-                  y[layout.At(i / out, i % out)] = FromFloat<T>(sum > 0 ? squares / sum : 0.0F);
+  ForWindowSums(p, w, x,
+                [=] CREMA_HOST_DEVICE(int64_t i, int64_t window, float sum, float squares) {
+                  y[layout.At(i / out, window)] = FromFloat<T>(sum > 0 ? squares / sum : 0.0F);
                 });
 }
 
@@ -123,8 +126,8 @@ void Pool(const CudaPool& p, const SlidingWindow<kMost>& w, const DeviceRandom& 
           const Outputs<T>& to) {
   switch (p.pool.method()) {
     case PoolPlanes::Method::kMax:
-      return IsTeamWindow(w) ? MaxOfLargeWindows(p.queue, w, p.planes, x, to)
-                             : Max(p.queue, w, p.planes, x, to);
+      return IsTeamWindow(p, w) ? MaxOfLargeWindows(p.queue, w, p.planes, x, to)
+                                : Max(p.queue, w, p.planes, x, to);
     case PoolPlanes::Method::kDrawn:
       return Draw(p.queue, w, p.planes, random, x, to);
     case PoolPlanes::Method::kAverage:
@@ -141,7 +144,7 @@ void CudaPool::Forward(const void* x, void* y, void* index, void* positions,
   WithSlidingWindow(pool.window(), [&](const auto& w) {
     DispatchCudaFloat(dtype, [&]<typename T>(T) {
       const Outputs<T> to{static_cast<T*>(y), static_cast<T*>(positions),
-                          MakePoolIndex(pool, index), layout};
+                          MakePoolIndex(pool, index), layout, lanes};
       Pool(*this, w, random, static_cast<const T*>(x), to);
     });
   });

@@ -1,4 +1,5 @@
 // Pooling and Pooling3D on the GPU; see pooling.cc.
+#include "layers/channels_last_row.h"
 #include "layers/gpu_row.h"
 #include "layers/pooling/pool_cuda.h"
 #include "layers/pooling/pooling.h"
@@ -21,18 +22,22 @@ Support Supports(const KernelQuery& query) {
   return SupportsCudaFloats(query);
 }
 
+template <bool kLast>
 CudaPool PoolOf(const Layer& layer, const ExecContext& context, const PoolPlanes& pool,
                 const Shape& input, DType dtype) {
   const int64_t planes = input.count(0, As(layer).FirstSpatial(input));
-  return {BoundQueue(context), dtype, pool, planes, DenseLayout(pool)};
+  CudaPool cuda{BoundQueue(context), dtype, pool, planes, DenseLayout(pool)};
+  if (kLast) cuda.lanes = input[1];
+  return cuda;
 }
 
+template <bool kLast>
 void Forward(const Layer& layer, const ForwardArgs& args) {
   const ConstTensorView& x = args.inputs[0];
   const PoolPlanes pool = As(layer).Planes(x.shape(), args.phase);
   const DeviceRandom random(BoundQueue(args.context),
                             RandomStream(args.context.seed(), args.layer_id, args.context.step()));
-  PoolOf(layer, args.context, pool, x.shape(), x.dtype())
+  PoolOf<kLast>(layer, args.context, pool, x.shape(), x.dtype())
       .Forward(x.raw(), args.outputs[0].raw(), At(args.saved, 0).raw(), At(args.outputs, 1).raw(),
                random);
 }
@@ -43,20 +48,35 @@ size_t BackwardScratch(const KernelQuery& query) {
   return CudaPool::BackwardScratch(PlanesOf(query), planes);
 }
 
+template <bool kLast>
 void Backward(const Layer& layer, const BackwardArgs& args) {
   const TensorView& dx = args.input_grads[0];
   if (dx.empty()) return;
   const PoolPlanes pool = As(layer).Planes(dx.shape(), args.phase);
-  PoolOf(layer, args.context, pool, dx.shape(), dx.dtype())
+  PoolOf<kLast>(layer, args.context, pool, dx.shape(), dx.dtype())
       .Backward(args.inputs[0].raw(), args.output_grads[0].raw(), dx.raw(),
                 pool.TakesOneCell() ? args.saved[0].raw() : nullptr, false, args.scratch.data());
+}
+
+// The others draw or read by places in a plane.
+Support IsMaxOrAverage(const KernelQuery& query) {
+  const PoolPlanes::Method method = PlanesOf(query).method();
+  if (method != PoolPlanes::Method::kMax && method != PoolPlanes::Method::kAverage) {
+    return Support::No("is for MAX and AVE");
+  }
+  if (query.info.outputs.size() > 1) return Support::No("gives no positions");
+  if (As(query.layer).FirstSpatial(query.context.inputs[0].shape) == 2) return {};
+  return Support::No("is for channels on axis 1");
 }
 
 }  // namespace
 
 void RegisterPoolingCuda(Registry& registry) {
   for (const char* type : {"Pooling", "Pooling3D"}) {
-    Kernel row = MakeCudaRow(Forward, Backward);
+    Kernel last = MakeCudaRow(Forward<true>, Backward<true>);
+    last.supports = Supports;
+    registry.AddKernel(type, InChannelsLast(std::move(last), IsMaxOrAverage));
+    Kernel row = MakeCudaRow(Forward<false>, Backward<false>);
     row.supports = Supports;
     row.backward_scratch = BackwardScratch;
     registry.AddKernel(type, std::move(row));

@@ -19,6 +19,9 @@ inline int SliceAxis(const Layer& layer, const Shape& shape) {
                                : LayerAxis(layer, shape, slice.axis(), "slice_param.axis");
 }
 
+// The extents in memory of a blob in channels last: all that is in front of the channels, channels.
+inline Shape RowsOfChannels(const Shape& shape) { return {shape.With(1, 1).count(), shape[1]}; }
+
 // From a part into its place in the whole.
 inline StridedBlock AxisPart(const Shape& part, const Shape& whole, int axis) {
   StridedBlock block;

@@ -1,6 +1,12 @@
-// Reorder on the GPU: between f32 and the formats that store halves; see reorder.cc.
+// Reorder on the GPU: between the formats of GPUs, in row-major order or channels last, of f32 or
+// of halves; see reorder.cc.
+#include <array>
+#include <string>
+
 #include "core/strings.h"
+#include "layers/channels_last_row.h"
 #include "layers/gpu_row.h"
+#include "math/cuda/turn.cuh"
 
 namespace crema {
 namespace {
@@ -11,20 +17,20 @@ void ConvertElements(const CudaQueue& queue, int64_t count, const From* x, To* y
               [=] CREMA_HOST_DEVICE(int64_t i) { y[i] = FromFloat<To>(ToFloat(x[i])); });
 }
 
-void Convert(const ExecContext& context, const ConstTensorView& x, const TensorView& y) {
+void Convert(const ExecContext& context, const ConstTensorView& x, bool x_last, const TensorView& y,
+             bool y_last) {
   const CudaQueue& queue = BoundQueue(context);
+  const Shape& shape = y.shape();
+  const int64_t space = SpaceOf(shape), channels = shape.axes() > 1 ? shape[1] : 1;
+  const bool turns = x_last != y_last && space > 1 && channels > 1;
+  const Matrices m =
+      y_last ? Matrices{shape[0], channels, space} : Matrices{shape[0], space, channels};
   DispatchCudaFloat(x.dtype(), [&]<typename From>(From) {
     DispatchCudaFloat(y.dtype(), [&]<typename To>(To) {
+      if (turns) return Turn(queue, m, Elements<From>(x), Elements<To>(y));
       ConvertElements(queue, y.count(), Elements<From>(x), Elements<To>(y));
     });
   });
-}
-
-void ForwardRow(const Layer&, const ForwardArgs& args) {
-  Convert(args.context, args.inputs[0], args.outputs[0]);
-}
-void BackwardRow(const Layer&, const BackwardArgs& args) {
-  Convert(args.context, args.output_grads[0], args.input_grads[0]);
 }
 
 // Where nvcc does not compile there is no half precision.
@@ -34,19 +40,37 @@ Support SupportsF16(const KernelQuery& query) {
   return Support::No("this build has no f16");
 }
 
+std::string NameOf(MemoryFormat from, MemoryFormat to) {
+  return StrCat(ToString(from), " to ", ToString(to));
+}
+
+Kernel MakeRow(MemoryFormat from, MemoryFormat to) {
+  const bool from_last = IsChannelsLast(from), to_last = IsChannelsLast(to);
+  Kernel row = MakeCudaRow(nullptr, nullptr);
+  row.name = NameOf(from, to);
+  row.forward = [=](const Layer&, const ForwardArgs& args) {
+    Convert(args.context, args.inputs[0], from_last, args.outputs[0], to_last);
+  };
+  row.backward = [=](const Layer&, const BackwardArgs& args) {
+    Convert(args.context, args.output_grads[0], to_last, args.input_grads[0], from_last);
+  };
+  for (const MemoryFormat format : {from, to}) {
+    if (RowMajor(format) == MemoryFormat::kPlainF16) row.supports = SupportsF16;
+  }
+  row.input_format = from;
+  row.output_format = to;
+  return row;
+}
+
 }  // namespace
 
 void RegisterReorderCuda(Registry& registry) {
-  constexpr auto kPlain = MemoryFormat::kPlain;
-  for (const MemoryFormat halves : {MemoryFormat::kPlainBF16, MemoryFormat::kPlainF16}) {
-    for (const bool there : {true, false}) {
-      Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
-      if (halves == MemoryFormat::kPlainF16) row.supports = SupportsF16;
-      row.name =
-          StrCat(there ? "to " : "from ", halves == MemoryFormat::kPlainBF16 ? "bf16" : "f16");
-      row.input_format = there ? kPlain : halves;
-      row.output_format = there ? halves : kPlain;
-      registry.AddKernel("Reorder", std::move(row));
+  constexpr std::array kFormats{
+      MemoryFormat::kPlain,        MemoryFormat::kPlainBF16,        MemoryFormat::kPlainF16,
+      MemoryFormat::kChannelsLast, MemoryFormat::kChannelsLastBF16, MemoryFormat::kChannelsLastF16};
+  for (const MemoryFormat from : kFormats) {
+    for (const MemoryFormat to : kFormats) {
+      if (from != to) registry.AddKernel("Reorder", MakeRow(from, to));
     }
   }
 }

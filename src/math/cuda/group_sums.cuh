@@ -52,11 +52,15 @@ inline bool SumsByThread(const GroupLayout& layout) {
   return (layout.run == 1 && layout.inner > 1) || layout.GroupSize() < Team::kWarp;
 }
 
+// Whether groups are the columns of a matrix.
+inline bool AreColumns(const GroupLayout& layout) { return layout.outer == 1 && layout.run == 1; }
+
 // Into how many parts the elements of each group are cut, which are summed side by side.
 inline int64_t GroupParts(const GroupLayout& layout) {
-  constexpr int64_t kMostParts = 1024;
+  const int64_t kMostParts = AreColumns(layout) ? 2048 : 1024;
   const bool by_thread = SumsByThread(layout);
-  const int64_t wanted = by_thread ? 1 << 16 : 1 << 10;       // threads, or teams
+  // Threads, or teams. Those of columns read two bytes or four at a time.
+  const int64_t wanted = by_thread ? (AreColumns(layout) ? 1 << 17 : 1 << 16) : 1 << 10;
   const int64_t least = by_thread ? 16 : 8 * Team::kThreads;  // elements of a part
   const int64_t parts = wanted / std::max<int64_t>(1, layout.Groups());
   return std::clamp<int64_t>(std::min(parts, layout.GroupSize() / least), 1, kMostParts);
@@ -67,11 +71,34 @@ inline int64_t GroupSumsScratch(const GroupLayout& layout) {
   return GroupParts(layout) * layout.Groups();
 }
 
+// As SumParts, of columns: a thread adds every so many rows, reading some ahead.
+template <typename Value, typename Term, typename Put>
+static void SumColumnParts(const CudaQueue& queue, const GroupLayout& layout, const Term& term,
+                           const Put& put) {
+  constexpr int kAhead = 8;
+  const int64_t groups = layout.Groups(), parts = GroupParts(layout), count = layout.Count();
+  ForElements(queue, "SumColumnParts", parts * groups, [=] CREMA_HOST_DEVICE(int64_t index) {
+    const int64_t g = index - Quotient(index, groups) * groups, step = parts * groups;
+    Value sum{};
+    int64_t at = index;
+    for (; at + (kAhead - 1) * step < count; at += kAhead * step) {
+      Value terms[kAhead];
+      for (int k = 0; k < kAhead; ++k) terms[k] = term(g, at + k * step);
+      for (int k = 0; k < kAhead; ++k) sum = sum + terms[k];
+    }
+    for (; at < count; at += step) sum = sum + term(g, at);
+    put(index, sum);
+  });
+}
+
 // put(part * groups + group, sum of that part)
 template <typename Value, typename Term, typename Put>
 static void SumParts(const CudaQueue& queue, const GroupLayout& layout, const Term& term,
                      const Put& put) {
   const int64_t groups = layout.Groups(), size = layout.GroupSize(), parts = GroupParts(layout);
+  if (SumsByThread(layout) && AreColumns(layout)) {
+    return SumColumnParts<Value>(queue, layout, term, put);
+  }
   if (SumsByThread(layout)) {
     return ForElements(queue, "SumParts", parts * groups, [=] CREMA_HOST_DEVICE(int64_t index) {
       const int64_t part = Quotient(index, groups), g = index - part * groups;
