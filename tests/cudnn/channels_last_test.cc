@@ -165,6 +165,35 @@ TEST_F(ChannelsLast, RandomNetsLearnTheSame) {
   }
 }
 
+// BatchNorm, with the Scale and the ReLU behind it in one, takes the statistics of channels that
+// lie side by side.
+TEST_F(ChannelsLast, NormsTakeWhatIsBehindThemAlong) {
+  const std::string net = R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 16 dim: 14 dim: 9 } } }
+layer { name: "c1" type: "Convolution" bottom: "x" top: "c1"
+  convolution_param { num_output: 20 kernel_size: 3 pad: 1 weight_filler { type: "msra" } } }
+layer { name: "bn" type: "BatchNorm" bottom: "c1" top: "bn" }
+layer { name: "s" type: "Scale" bottom: "bn" top: "s"
+  scale_param { bias_term: true filler { type: "uniform" min: -2 max: 2 }
+                bias_filler { type: "uniform" min: -1 max: 1 } } }
+layer { name: "r" type: "ReLU" bottom: "s" top: "s" }
+layer { name: "c2" type: "Convolution" bottom: "s" top: "c2"
+  convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: "msra" } } }
+layer { name: "loss" type: "Reduction" bottom: "c2" top: "loss" loss_weight: 0.01
+  reduction_param { operation: SUMSQ } }
+)";
+  const Learnt expected = Learn(PlanText(net, TRAIN), 1);
+  for (const auto& [precision, tolerance] : {std::pair{TF32, 0.001}, {FP16, 0.03}}) {
+    const auto plan = PlanOn(net, TRAIN, {.precision = precision});
+    const PlannedLayer& norm = LayerOf(*plan, "bn");
+    ASSERT_TRUE(IsChannelsLast(plan->values[static_cast<size_t>(norm.inputs[0])].spec.format));
+    EXPECT_EQ(norm.absorbs.size(), 2U);
+    const Learnt learnt = Learn(plan, 1);
+    EXPECT_NEAR(expected.loss, learnt.loss, tolerance * (std::abs(expected.loss) + 0.1));
+    ExpectNear(expected.gradients, learnt.gradients, tolerance, "gradient");
+  }
+}
+
 // Smaller extents go by the same rows.
 TEST_F(ChannelsLast, BatchesMayBeSmallerThanPlanned) {
   const std::string net = R"(

@@ -128,7 +128,7 @@ TEST(GpuFusedNorm, IsAsEachByItself) {
       {kBiased + Relu("s", 0.25F), {"r", 2}},
       {kFrozen + Relu("s"), {"r", 2}}};
   for (const auto& [layers, last] : behind) {
-    for (const auto& [batch, extent] : {std::pair{3, 7}, {1, 1}, {2, 40}}) {
+    for (const auto& [batch, extent] : {std::pair{3, 7}, {1, 1}, {2, 40}, {2, 90}}) {
       const std::string net = NetOf(layers, last.first, batch, extent);
       for (const Phase phase : {TRAIN, TEST}) {
         for (const Precision precision : {FP32, BF16, FP16}) {

@@ -131,11 +131,14 @@ TEST_F(ServeCommand, SaysWhereItCannotReadPicturesOfAKind) {
   GTEST_SKIP() << "there is no such module in this build";
 #endif
   folder.Write("libcrema_images.so", "");  // found first
-  ::setenv("LD_LIBRARY_PATH", folder.path().c_str(), 1);
+  const char* given = std::getenv("LD_LIBRARY_PATH");
+  const std::string before = given == nullptr ? "" : given;
+  ::setenv("LD_LIBRARY_PATH", StrCat(folder.path(), ":", before).c_str(), 1);
   Start({StrCat("--model=", folder.Write("pool.prototxt", kNet))});
+  given == nullptr ? ::unsetenv("LD_LIBRARY_PATH") : ::setenv("LD_LIBRARY_PATH", before.c_str(), 1);
   const SocketAnswer answer = Post(port, "/v1/classify", "P5\n2 2\n255\nabcd");
   EXPECT_EQ(answer.status, 415);
-  EXPECT_NE(answer.body.find("cannot read pictures of this kind"), std::string::npos)
+  EXPECT_NE(answer.body.find("cannot read or scale pictures of this kind"), std::string::npos)
       << answer.body;
   EXPECT_EQ(answer.body.find(folder.path()), std::string::npos);
   EXPECT_NE(folder.Read("err").find("libcrema_images.so"), std::string::npos) << folder.Read("err");

@@ -41,7 +41,7 @@ answers() {
   shift
   (
     cd "$where"
-    env -i "$bin/deploy" run "$@" --input="$folder/inputs.npz" --output="$where/run.npz" -q
+    env -i "$bin/deploy" run "$@" --input="$folder/inputs.npz" --output="$where/run.npz" -q || exit
     case $task in
       classify) env -i "$bin/deploy" classify "$@" --npy="$where/scores.npy" "$picture" ;;
       detect) env -i "$bin/deploy" detect "$@" --npy="$where/boxes.npy" "$picture" ;;
@@ -74,7 +74,7 @@ check() { # name, prototxt, weights ("": drawn), flags of the net...
   rm "$folder/alone/m.crema"
   sed -i "s|$folder/[a-z]*/||g" "$folder"/*/printed
   if [ "$result" = "the same bytes" ]; then
-    result=$(diff -rq "$folder/plain" "$folder/alone" -x errors | head -1 | sed "s|$folder/||g")
+    result=$({ diff -rq "$folder/plain" "$folder/alone" -x errors || true; } | head -1 | sed "s|$folder/||g")
     result=${result:-the same bytes}
   fi
   [ "$result" = "the same bytes" ] || failed=1

@@ -66,14 +66,6 @@ unsigned SavedState() {
   return low;
 }
 
-bool ProcessorHasTiles() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kSavesState) == 0) return false;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  if ((d & kAmxBF16) == 0 || (d & kAmxTile) == 0) return false;
-  return (SavedState() & kTileState) == kTileState;
-}
-
 // Linux gives the 8 KiB of tiles to processes that ask (5.16 and later).
 bool AskForTiles() {
   constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
@@ -82,6 +74,14 @@ bool AskForTiles() {
 }
 
 }  // namespace
+
+bool ProcessorHasTiles() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kSavesState) == 0) return false;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  if ((d & kAmxBF16) == 0 || (d & kAmxTile) == 0) return false;
+  return (SavedState() & kTileState) == kTileState;
+}
 
 bool HasTiles() {
   static const bool has = ProcessorHasTiles() && AskForTiles();
@@ -95,6 +95,7 @@ void TileGradient(const BlockedConvShape& shape, int threads, const BFloat16* x,
 
 #else
 
+bool ProcessorHasTiles() { return false; }
 bool HasTiles() { return false; }
 
 void TileGradient(const BlockedConvShape&, int, const BFloat16*, const BFloat16*, float*,

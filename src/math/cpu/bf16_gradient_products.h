@@ -30,7 +30,9 @@ void VectorGradient(const BlockedConvShape& shape, int threads, const BFloat16* 
                     const BFloat16* dy, float* dweight, std::span<std::byte> scratch);
 void TileGradient(const BlockedConvShape& shape, int threads, const BFloat16* x, const BFloat16* dy,
                   float* dweight, std::span<std::byte> scratch);
-// Whether the processor has AMX for bfloat16, and Linux lets this process use it.
+// Whether the processor has AMX for bfloat16 and Linux saves its state.
+bool ProcessorHasTiles();
+// The same, and Linux lets this process use it.
 bool HasTiles();
 
 }  // namespace crema::bf16_gradient

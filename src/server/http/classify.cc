@@ -103,8 +103,8 @@ InferRequest PictureRequest(const ModelVersion& model, const std::string& pictur
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kOutOfMemory) throw;
     if (error.code() == ErrorCode::kUnsupported) {  // by this build, or its module is broken
-      throw RequestError(Cause::kMediaType, "this server cannot read pictures of this kind",
-                         error.what());
+      throw RequestError(Cause::kMediaType,
+                         "this server cannot read or scale pictures of this kind", error.what());
     }
     Refuse(Cause::kBadRequest, "the body is no picture that can be read");
   }
