@@ -169,16 +169,16 @@ TEST_F(ChannelsLast, RandomNetsLearnTheSame) {
 // lie side by side.
 TEST_F(ChannelsLast, NormsTakeWhatIsBehindThemAlong) {
   const std::string net = R"(
-layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 16 dim: 14 dim: 9 } } }
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 3 dim: 14 dim: 9 } } }
 layer { name: "c1" type: "Convolution" bottom: "x" top: "c1"
-  convolution_param { num_output: 20 kernel_size: 3 pad: 1 weight_filler { type: "msra" } } }
+  convolution_param { num_output: 32 kernel_size: 3 pad: 1 weight_filler { type: "msra" } } }
 layer { name: "bn" type: "BatchNorm" bottom: "c1" top: "bn" }
 layer { name: "s" type: "Scale" bottom: "bn" top: "s"
   scale_param { bias_term: true filler { type: "uniform" min: -2 max: 2 }
                 bias_filler { type: "uniform" min: -1 max: 1 } } }
 layer { name: "r" type: "ReLU" bottom: "s" top: "s" }
 layer { name: "c2" type: "Convolution" bottom: "s" top: "c2"
-  convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: "msra" } } }
+  convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "msra" } } }
 layer { name: "loss" type: "Reduction" bottom: "c2" top: "loss" loss_weight: 0.01
   reduction_param { operation: SUMSQ } }
 )";
