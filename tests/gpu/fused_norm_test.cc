@@ -12,6 +12,7 @@
 #include "support/gpu.h"
 #include "support/net.h"
 #include "support/random_nets.h"
+#include "support/solver_runs.h"
 
 namespace crema {
 namespace {
@@ -91,10 +92,7 @@ Numbers RunNet(const std::string& net, Phase phase, Precision precision, size_t 
     }
   }
   session.ReturnStatistics();
-  for (size_t s = 0; s < weights->size(); ++s) {
-    const auto span = weights->blob(s).span<float>();
-    numbers.weights.emplace_back(span.begin(), span.end());
-  }
+  numbers.weights = test::ValuesOf(*weights);
   return numbers;
 }
 

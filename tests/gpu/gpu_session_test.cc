@@ -10,6 +10,7 @@
 #include "support/gpu.h"
 #include "support/net.h"
 #include "support/random_nets.h"
+#include "support/solver_runs.h"
 
 namespace crema {
 namespace {
@@ -64,10 +65,7 @@ Numbers RunNet(const std::string& text, const PlanOptions& options,
     }
   }
   session.ReturnStatistics();
-  for (size_t s = 0; s < weights->size(); ++s) {
-    const auto span = weights->blob(s).span<float>();
-    numbers.weights.emplace_back(span.begin(), span.end());
-  }
+  numbers.weights = test::ValuesOf(*weights);
   return numbers;
 }
 
