@@ -242,6 +242,7 @@ void HttpApi::StartInfer(const HttpRequest& request, const RouteMatch& match,
                          const HttpRespond& respond) {
   const std::shared_ptr<ModelVersion> model = service_.Find(match.model, match.version);
   InferRequest infer = ParseInferRequest(request.body, HeaderLength(request.head), service_.limits);
+  infer.cancelled = request.cancelled;
   InferRequest wishes;
   wishes.id = infer.id;
   wishes.outputs = infer.outputs;
@@ -266,6 +267,7 @@ void HttpApi::Classify(const HttpRequest& request, const HttpRespond& respond) {
     const ClassifyQuery query = ParseClassifyQuery(request.head.query);
     const std::shared_ptr<ModelVersion> model = ChooseClassifier(service_.table, query);
     InferRequest infer = PictureRequest(*model, *request.body, options_.image_pixels);
+    infer.cancelled = request.cancelled;
     const ModelVersion* asked = model.get();
     model->Infer(std::move(infer), [this, asked, query, respond](const InferAnswer& answer) {
       HttpResponse response;

@@ -129,6 +129,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   // For the first byte of a request.
   void Wait() {
     head_.reset();
+    if (gone_) return Close();
     if (buffer_.size() > 0) return BeginHead();
     if (context_.draining && served_) return Close();
     Limit(context_.options.idle);
@@ -136,12 +137,30 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
       const auto self = weak.lock();
       if (self) asio::post(self->stream_.get_executor(), [self] { self->MakeRoom(); });
     });
+    ReadAhead();
+  }
+
+  // The first bytes of the next request, or that the client has gone: also while it is answered.
+  void ReadAhead() {
+    if (reads_ahead_ || buffer_.size() > 0) return;
+    reads_ahead_ = true;
     stream_.async_read_some(buffer_.prepare(kFirstRead), [self = Self()](Error error, size_t n) {
-      self->context_.idle.Remove(std::exchange(self->idle_, 0));
-      if (error) return self->Close();
+      self->reads_ahead_ = false;
       self->buffer_.commit(n);
-      self->BeginHead();
+      self->HeardAhead(error);
     });
+  }
+
+  void HeardAhead(Error error) {
+    if (lingers_) return Linger();
+    if (idle_ != 0) {
+      context_.idle.Remove(std::exchange(idle_, 0));
+      return error ? Close() : BeginHead();
+    }
+    // Aborted: this side ended the wait, of which whoever waits to write hears too.
+    if (!error || error == asio::error::operation_aborted) return;
+    gone_ = true;
+    if (cancelled_) *cancelled_ = true;
   }
 
   // For another connection, unless a request has come meanwhile.
@@ -239,14 +258,17 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   }
 
   void Dispatch() {
-    timer_.cancel();
+    timer_.expires_at(std::chrono::steady_clock::time_point::max());
     HttpRequest request;
     const std::string_view given = head_->Find("x-request-id");
     id_ = IsRequestId(given) ? std::string(given) : MakeRequestId();
     request.id = id_;
     request.head = *head_;
     request.body = std::make_shared<const std::string>(std::move(reader_->body()));
+    cancelled_ = std::make_shared<std::atomic<bool>>(false);
+    request.cancelled = cancelled_;
     request_bytes_ = request.body->size();
+    ReadAhead();
     context_.handler.Handle(std::move(request), [self = Self()](HttpResponse response) {
       asio::post(self->stream_.get_executor(), [self, response = std::move(response)]() mutable {
         self->Write(std::move(response), self->head_->keep_alive);
@@ -313,6 +335,12 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
   // Reads on for a moment, so that the answer is not lost with what was not read.
   void Linger() {
+    lingers_ = true;
+    if (reads_ahead_) {  // comes back here
+      Error ignored;
+      socket().cancel(ignored);
+      return;
+    }
     constexpr std::chrono::milliseconds kLinger{1000};
     Limit(kLinger);
     if constexpr (kTls) {
@@ -360,6 +388,10 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   uint64_t idle_ = 0;   // number in the list of those; 0: none
   size_t scanned_ = 0;  // of a head: bytes without its end
   size_t lingering_ = 0;
+  std::shared_ptr<std::atomic<bool>> cancelled_;  // of the request that is being answered
+  bool reads_ahead_ = false;
+  bool gone_ = false;  // the client, or its side of the connection
+  bool lingers_ = false;
   bool timed_out_ = false;
   bool busy_ = false;
   bool served_ = false;

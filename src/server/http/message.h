@@ -1,6 +1,7 @@
 // HTTP requests and responses, whatever library carries them.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -34,6 +35,8 @@ struct HttpRequest {
   HttpHead head;
   std::shared_ptr<const std::string> body;
   std::string id;  // passed through from X-Request-Id, or made
+  // Set when the client has closed the connection; null: never.
+  std::shared_ptr<const std::atomic<bool>> cancelled;
 };
 
 struct HttpResponse {
