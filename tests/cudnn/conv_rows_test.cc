@@ -284,6 +284,59 @@ TEST_F(CudnnRows, AreLaunchedAgainWithTheirPass) {
   EXPECT_GT(kept.replays, 0);
 }
 
+// What was planned with fusion goes on without where cuDNN has none for other extents.
+TEST_F(CudnnRows, OtherExtentsNeedNoFusion) {
+  const std::string net = R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 8 dim: 12 dim: 10 } } }
+layer { name: "c1" type: "Convolution" bottom: "x" top: "c1"
+  convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "msra" } } }
+layer { name: "s1" type: "Scale" bottom: "c1" top: "s1"
+  scale_param { bias_term: true filler { type: "gaussian" std: 2 } bias_filler { value: 0.5 } } }
+layer { name: "sum" type: "Eltwise" bottom: "s1" bottom: "x" top: "sum" }
+layer { name: "r1" type: "ReLU" bottom: "sum" top: "y" relu_param { negative_slope: 0.25 } }
+)";
+  const auto nothing_behind_sums = [](const std::vector<std::string>& operations) {
+    return operations.size() > 1 ? "nothing behind sums" : "";
+  };
+  for (const Precision precision : {FP32, TF32, BF16}) {
+    AskAnew();
+    FakeRules().refuse = {};
+    const auto plan = PlanOn(net, TEST, {.precision = precision});
+    ASSERT_EQ(LayerOf(*plan, "c1").absorbs.size(), 3U);
+    Session session(plan, Weights::Make(*plan, 3), GpuContext(3));
+    const auto run = [&](int64_t batch) {
+      session.Reshape("x", {batch, 8, 12, 10});
+      FillInput(&session, "x", 1);
+      session.Forward();
+      return ValuesOf(session.Data("y"));
+    };
+    const std::vector<float> fused = run(2);
+    run(3);
+    FakeRules().refuse = nothing_behind_sums;
+    FakeCounts().runs.clear();
+    const std::vector<float> unfused = run(1);
+    EXPECT_EQ(FakeCounts().runs[7], 1);
+    const auto same = std::span(fused).first(unfused.size());
+    EXPECT_LT(Distance({same.begin(), same.end()}, unfused), precision == BF16 ? 0.02 : 1e-5);
+  }
+}
+
+// A plan too, where nothing can be fused.
+TEST_F(CudnnRows, OwnCodeFusesWhereCudnnDoesNot) {
+  FakeRules().refuse = [](const auto&) { return "not today"; };
+  const double native = RunNet(PlanOn(kNet, TEST)).loss;
+  FakeRules().refuse = [](const std::vector<std::string>& operations) {
+    return operations.size() > 1 ? "nothing behind sums" : "";
+  };
+  for (const Precision precision : {FP32, BF16}) {
+    AskAnew();
+    const auto plan = PlanOn(kNet, TEST, {.precision = precision});
+    EXPECT_NE(LayerOf(*plan, "conv2").kernel->name.find("unfused"), std::string::npos);
+    EXPECT_EQ(LayerOf(*plan, "conv2").absorbed_layers.size(), 2U);
+    EXPECT_NEAR(RunNet(plan).loss, native, (precision == FP32 ? 1e-5 : 0.03) * native);
+  }
+}
+
 TEST_F(CudnnRows, SayWhyTheyDoNotAbsorb) {
   FakeRules().refuse = [](const std::vector<std::string>& operations) {
     const auto adds = std::ranges::count(operations, "add");

@@ -54,14 +54,15 @@ void AddParts(const CudaQueue& queue, int64_t parts, int64_t count, const T* par
 }
 
 template <typename T>
-void AddBiasRelu(const CudaQueue& queue, const CudaPlanes& planes, const T* bias, FusedRelu relu,
-                 T* y) {
+void AddBiasRelu(const CudaQueue& queue, const CudaPlanes& planes, const T* bias, const T* sum,
+                 FusedRelu relu, T* y) {
   const int64_t channels = planes.channels, size = planes.size;
   const bool on = relu.on;
   const float slope = relu.slope;
   ForElements(queue, "AddBiasRelu", planes.count(), [=] CREMA_HOST_DEVICE(int64_t i) {
     float value = ToFloat(y[i]);
     if (bias != nullptr) value += ToFloat(bias[i / size % channels]);
+    if (sum != nullptr) value += ToFloat(sum[i]);
     if (on) value = value > 0 ? value : slope * value;
     y[i] = FromFloat<T>(value);
   });
@@ -168,10 +169,11 @@ void CudaConv::AddWeightGradient(const CudaConvScratch& scratch, int64_t images,
 }
 
 void CudaAddBiasRelu(const CudaQueue& queue, DType dtype, const CudaPlanes& planes,
-                     const void* bias, FusedRelu relu, void* y) {
-  if (bias == nullptr && !relu.on) return;
+                     const void* bias, const void* sum, FusedRelu relu, void* y) {
+  if (bias == nullptr && sum == nullptr && !relu.on) return;
   DispatchCudaFloat(dtype, [&]<typename T>(T) {
-    AddBiasRelu(queue, planes, static_cast<const T*>(bias), relu, static_cast<T*>(y));
+    AddBiasRelu(queue, planes, static_cast<const T*>(bias), static_cast<const T*>(sum), relu,
+                static_cast<T*>(y));
   });
 }
 

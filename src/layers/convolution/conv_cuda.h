@@ -60,9 +60,9 @@ struct CudaPlanes {
   int64_t images, channels, size;
   int64_t count() const { return images * channels * size; }
 };
-// y = relu(y + bias[channel]); `bias` may be null.
+// y = relu(y + bias[channel] + sum), `sum` being such planes too; both may be null.
 void CudaAddBiasRelu(const CudaQueue& queue, DType dtype, const CudaPlanes& planes,
-                     const void* bias, FusedRelu relu, void* y);
+                     const void* bias, const void* sum, FusedRelu relu, void* y);
 // dy of output `output`, `count` elements from `first` on, behind the ReLU if there is one: then in
 // scratch.masked.
 const void* CudaBehindRelu(const CudaQueue& queue, const CudaConvScratch& scratch, FusedRelu relu,

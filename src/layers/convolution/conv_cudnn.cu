@@ -82,10 +82,10 @@ Support Supports(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* a
   return reason.empty() ? Support{} : Support::No(reason);
 }
 
-bool Absorbs(const KernelQuery& query, bool channels_last, CudnnConvAnswers* answers) {
+bool Absorbs(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* answers) {
   if (query.backward || !WhyNoCudnn().empty()) return false;
-  const CudnnConvLayer layer(query, false, channels_last);
-  return layer.possible && answers->WhyNot(layer.Forward(true), query.gpu).empty();
+  const CudnnConvLayer layer(query, false, kind.channels_last);
+  return layer.possible && answers->WhyNot(layer.Forward(kind.fused), query.gpu).empty();
 }
 
 }  // namespace
@@ -202,10 +202,8 @@ Kernel MakeRow(const Kind& kind, const std::shared_ptr<CudnnConvAnswers>& answer
     return std::make_unique<CudnnConvState>(layer_of(query), kind.fused);
   };
   row.state_bytes = [=](const KernelQuery& query) { return StateBytes(query, layer_of(query)); };
-  if (kind.fused && !kind.transposed) {
-    row.absorbs = [=](const KernelQuery& query) {
-      return Absorbs(query, kind.channels_last, answers.get());
-    };
+  if (!kind.transposed) {
+    row.absorbs = [=](const KernelQuery& query) { return Absorbs(query, kind, answers.get()); };
   }
   return row;
 }

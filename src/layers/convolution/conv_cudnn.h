@@ -47,8 +47,8 @@ struct CudnnConvLayer {
 };
 
 // Puts rows in front of those of that type: "cudnn", which tells cuDNN what is behind the sums too,
-// and behind it "cudnn, unfused", where own code adds bias and ReLU. Behind both the same in
-// channels last, "cudnn NHWC" and "cudnn NHWC, unfused".
+// and behind it "cudnn, unfused", where own code adds bias, sum and ReLU in one pass. Behind both
+// the same in channels last, "cudnn NHWC" and "cudnn NHWC, unfused".
 void AddCudnnConvRows(const char* type, bool transposed, Registry* registry);
 
 }  // namespace crema

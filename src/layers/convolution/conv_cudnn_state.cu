@@ -115,7 +115,8 @@ void CudnnConvState::Forward(const ForwardArgs& args) {
     if (forward_.spec.sum) memory.sum = args.inputs.back().raw();
     Run(queue, memory, &forward_);
     if (fused_) continue;
-    CudaAddBiasRelu(queue, spec.dtype, OutputPlanes(), bias, layer_.relu, output);
+    const void* sum = layer_.sum ? args.inputs.back().raw() : nullptr;
+    CudaAddBiasRelu(queue, spec.dtype, OutputPlanes(), bias, sum, layer_.relu, output);
   }
 }
 

@@ -37,7 +37,7 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
                    args.learned[0].raw(),
                    ElementAt(args.outputs[i].raw(), dtype, n * g.OutImage()));
     }
-    CudaAddBiasRelu(queue, dtype, {g.batch, g.out_channels, g.window.OutSize()}, bias,
+    CudaAddBiasRelu(queue, dtype, {g.batch, g.out_channels, g.window.OutSize()}, bias, nullptr,
                     As(layer).relu(), args.outputs[i].raw());
   }
 }

@@ -39,7 +39,7 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
                       ElementAt(args.outputs[i].raw(), dtype, n * g.InImage()));
     }
     CudaAddBiasRelu(queue, dtype, {g.batch, g.in_channels, g.window.InSize()},
-                    has_bias ? args.learned[1].raw() : nullptr, ReluOf(layer),
+                    has_bias ? args.learned[1].raw() : nullptr, nullptr, ReluOf(layer),
                     args.outputs[i].raw());
   }
 }
