@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -320,8 +319,8 @@ void AddHalfRows(Registry* registry) {
       if (IsForF32(row)) rows.push_back(row);
     }
     CREMA_CHECK(!rows.empty());
-    // Each goes to the front.
-    for (const Kernel& row : std::views::reverse(rows)) {
+    std::ranges::reverse(rows);  // each goes to the front
+    for (const Kernel& row : rows) {
       for (const Halves& halves : kHalves) registry->AddKernel(type, OnHalves(row, halves));
     }
   }

@@ -1,5 +1,5 @@
+#include <algorithm>
 #include <array>
-#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,8 +58,8 @@ void AddTf32Rows(Registry* registry) {
       if (row.device == DeviceType::kCuda && f32) rows.push_back(row);
     }
     CREMA_CHECK(!rows.empty());
-    // Each goes to the front.
-    for (const Kernel& row : std::views::reverse(rows)) registry->AddKernel(type, InTf32(row));
+    std::ranges::reverse(rows);  // each goes to the front
+    for (const Kernel& row : rows) registry->AddKernel(type, InTf32(row));
   }
 }
 
