@@ -8,6 +8,7 @@
 #include <span>
 
 #include "math/bias_activation.h"
+#include "math/kept_weights.h"
 
 namespace crema {
 
@@ -38,6 +39,11 @@ class BFloat16Product {
   // y = relu(x * weights + bias): rows x inputs to rows x outputs, row-major; x is rounded too,
   // sums are in single precision. Requires HasWeights().
   void Run(const float* x, const float* bias, float* y, std::span<std::byte> scratch);
+
+  // What is kept of the weights, null before that; and the same of another one, for the same
+  // weights, instead of its own: false where that does not fit.
+  SharedKeptWeights Kept() const;
+  bool TakeKept(const SharedKeptWeights& kept);
 
  private:
   struct Parts;

@@ -8,6 +8,7 @@
 
 #include "math/blocked_conv.h"
 #include "math/int8_copy.h"
+#include "math/kept_weights.h"
 
 namespace crema {
 
@@ -43,6 +44,11 @@ class Int8Conv {
   // `keep_weights`: learned values are those of the call before, if that said so too.
   void Forward(const void* x, const ConvLearned& learned, const void* added, void* y,
                bool keep_weights, std::span<std::byte> scratch);
+
+  // What is kept of the weights, null before that; and the same of another one, for the same
+  // weights, instead of its own: false where that does not fit.
+  SharedKeptWeights Kept() const;
+  bool TakeKept(const SharedKeptWeights& kept);
 
  private:
   struct Parts;

@@ -9,6 +9,7 @@
 
 #include "math/bias_activation.h"
 #include "math/int8_copy.h"
+#include "math/kept_weights.h"
 
 namespace crema {
 
@@ -44,6 +45,11 @@ class Int8Product {
   // the configuration has one.
   void Forward(const void* x, const float* weight, const float* bias, float* y, bool keep_weights,
                std::span<std::byte> scratch);
+
+  // What is kept of the weights, null before that; and the same of another one, for the same
+  // weights, instead of its own: false where that does not fit.
+  SharedKeptWeights Kept() const;
+  bool TakeKept(const SharedKeptWeights& kept);
 
  private:
   struct Parts;

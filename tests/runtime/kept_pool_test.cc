@@ -17,23 +17,30 @@ using test::PlanText;
 using test::ValuesOf;
 
 // Rows that keep weights: 1 x 1 filters, 3 x 3 ones by Winograd's algorithm where there is AVX-512,
-// with what they absorb, and products of several rows.
-std::string NetOf(int batch) {
-  return "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: " +
-         std::to_string(batch) + R"( dim: 32 dim: 28 dim: 28 } } }
+// with what they absorb, and products of several rows. Ranges are for INT8 alone.
+std::string NetOf(int batch, const std::string& precision) {
+  const std::string ranges = " int8 { bottom { max: 3 } top { max: 3 } }";
+  return "precision: " + precision +
+         " layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: " +
+         std::to_string(batch) + R"( dim: 32 dim: 28 dim: 28 } } int8 { top { max: 3 } } }
 layer { name: "point" type: "Convolution" bottom: "x" top: "point"
-  convolution_param { num_output: 64 kernel_size: 1 weight_filler { type: "xavier" } } }
-layer { name: "relu" type: "ReLU" bottom: "point" top: "point" }
+  convolution_param { num_output: 64 kernel_size: 1 weight_filler { type: "xavier" } })" +
+         ranges + R"( }
+layer { name: "relu" type: "ReLU" bottom: "point" top: "point")" +
+         ranges + R"( }
 layer { name: "wide" type: "Convolution" bottom: "point" top: "wide"
   convolution_param { num_output: 64 kernel_size: 3 pad: 1 bias_term: false
-                      weight_filler { type: "xavier" } } }
+                      weight_filler { type: "xavier" } })" +
+         ranges + R"( }
 layer { name: "scale" type: "Scale" bottom: "wide" top: "wide" scale_param { bias_term: true
-  filler { type: "gaussian" std: 1 } bias_filler { type: "gaussian" std: 1 } } }
+  filler { type: "gaussian" std: 1 } bias_filler { type: "gaussian" std: 1 } })" +
+         ranges + R"( }
 layer { name: "pool" type: "Pooling" bottom: "wide" top: "pool"
-  pooling_param { pool: AVE kernel_size: 7 stride: 7 } }
+  pooling_param { pool: AVE kernel_size: 7 stride: 7 })" +
+         ranges + R"( }
 layer { name: "ip" type: "InnerProduct" bottom: "pool" top: "y"
-  inner_product_param { num_output: 48 weight_filler { type: "xavier" } } }
-)";
+  inner_product_param { num_output: 96 weight_filler { type: "xavier" } })" +
+         ranges + " }";
 }
 
 // By layer; those that keep something.
@@ -51,8 +58,8 @@ class Keepers final : public LayerObserver {
 };
 
 struct Running {
-  Running(int batch, const std::shared_ptr<const Weights>& weights)
-      : plan(PlanText(NetOf(batch), TEST, {.threads = 2, .backward = false})),
+  Running(const std::string& precision, int batch, const std::shared_ptr<const Weights>& weights)
+      : plan(PlanText(NetOf(batch, precision), TEST, {.threads = 2, .backward = false})),
         session(plan, weights, ExecContext(2)),
         keepers(*plan) {
     session.FixWeights();
@@ -69,20 +76,23 @@ struct Running {
   Keepers keepers;
 };
 
-std::shared_ptr<const Weights> DrawnWeights() {
-  return Weights::Make(*PlanText(NetOf(4), TEST, {.threads = 2, .backward = false}), 3);
-}
-
-TEST(KeptPool, SessionsOfOnePlanHaveTheSameMemory) {
-  const std::shared_ptr<const Weights> weights = DrawnWeights();
+class KeptPoolOf : public testing::TestWithParam<const char*> {
+ protected:
+  const std::string precision = GetParam();
+  const std::shared_ptr<const Weights> weights =
+      Weights::Make(*PlanText(NetOf(4, precision), TEST, {.threads = 2, .backward = false}), 3);
   KeptPool pool;
-  auto first = std::make_unique<Running>(4, weights);
+};
+INSTANTIATE_TEST_SUITE_P(Precisions, KeptPoolOf, testing::Values("FP32", "BF16", "INT8"));
+
+TEST_P(KeptPoolOf, SessionsOfOnePlanHaveTheSameMemory) {
+  auto first = std::make_unique<Running>(precision, 4, weights);
   const std::vector<float> expected = first->Run();
   if (first->keepers.kept.empty()) GTEST_SKIP() << "no row of this build keeps anything";
   first->session.ShareKept(&pool);
-  Running early(4, weights);  // before its first pass
+  Running early(precision, 4, weights);  // before its first pass
   early.session.ShareKept(&pool);
-  Running late(4, weights);  // behind it
+  Running late(precision, 4, weights);  // behind it
   EXPECT_EQ(late.Run(), expected);
   EXPECT_NE(late.keepers.kept, first->keepers.kept);
   late.session.ShareKept(&pool);
@@ -97,15 +107,13 @@ TEST(KeptPool, SessionsOfOnePlanHaveTheSameMemory) {
   EXPECT_EQ(late.Run(), expected);
 }
 
-TEST(KeptPool, OtherExtentsTakeWhatFits) {
-  const std::shared_ptr<const Weights> weights = DrawnWeights();
-  KeptPool pool;
-  Running four(4, weights);
+TEST_P(KeptPoolOf, OtherExtentsTakeWhatFits) {
+  Running four(precision, 4, weights);
   four.Run();
   four.session.ShareKept(&pool);
   for (const int batch : {1, 2, 7}) {
-    Running alone(batch, weights);
-    Running shares(batch, weights);
+    Running alone(precision, batch, weights);
+    Running shares(precision, batch, weights);
     shares.session.ShareKept(&pool);
     EXPECT_EQ(shares.Run(), alone.Run()) << batch;
     shares.session.ShareKept(&pool);
@@ -113,15 +121,13 @@ TEST(KeptPool, OtherExtentsTakeWhatFits) {
   }
 }
 
-TEST(KeptPool, KeepsNothingAlive) {
-  const std::shared_ptr<const Weights> weights = DrawnWeights();
-  KeptPool pool;
+TEST_P(KeptPoolOf, KeepsNothingAlive) {
   {
-    Running gone(4, weights);
+    Running gone(precision, 4, weights);
     gone.Run();
     gone.session.ShareKept(&pool);
   }
-  Running next(4, weights);
+  Running next(precision, 4, weights);
   next.session.ShareKept(&pool);
   const std::vector<float> expected = next.Run();
   next.session.ShareKept(&pool);

@@ -3,6 +3,7 @@
 
 #include "core/strings.h"
 #include "graph/precision.h"
+#include "graph/shares_weights.h"
 #include "layers/arithmetic/inner_product_row.h"
 #include "math/bfloat16_product.h"
 
@@ -46,8 +47,11 @@ Support Supports(const KernelQuery& query) {
   return {};
 }
 
-struct State final : KernelState {
+struct State final : KernelState, SharesWeights {
   explicit State(const KernelQuery& query) : product(ConfigOf(query)) {}
+  SharedKeptWeights Kept() const override { return product.Kept(); }
+  bool TakeKept(const SharedKeptWeights& kept) override { return product.TakeKept(kept); }
+
   BFloat16Product product;
 };
 

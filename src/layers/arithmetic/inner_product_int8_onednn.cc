@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/strings.h"
+#include "graph/shares_weights.h"
 #include "layers/arithmetic/inner_product.h"
 #include "layers/arithmetic/inner_product_row.h"
 #include "layers/int8_ranges.h"
@@ -58,11 +59,14 @@ Support Supports(const KernelQuery& query, bool bytes_in) {
   return {};
 }
 
-struct State final : KernelState {
+struct State final : KernelState, SharesWeights {
   State(const KernelQuery& query, bool takes_bytes)
       : product(ConfigOf(query, takes_bytes)),
         scale(InputScale(query.layer, 0)),
         bytes_in(takes_bytes) {}
+  SharedKeptWeights Kept() const override { return product.Kept(); }
+  bool TakeKept(const SharedKeptWeights& kept) override { return product.TakeKept(kept); }
+
   Int8Product product;
   Int8Scale scale;
   bool bytes_in;

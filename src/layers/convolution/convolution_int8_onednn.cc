@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/strings.h"
+#include "graph/shares_weights.h"
 #include "layers/convolution/conv_epilogue.h"
 #include "layers/convolution/convolution_blocked.h"
 #include "layers/int8_ranges.h"
@@ -109,11 +110,14 @@ bool Absorbs(const Kind& kind, const KernelQuery& query) {
   return std::ranges::all_of(query.absorbed, [](const Layer* layer) { return HasRanges(*layer); });
 }
 
-struct State final : KernelState {
+struct State final : KernelState, SharesWeights {
   State(const KernelQuery& query, const Kind& kind)
       : conv(ConfigOf(kind, query)),
         epilogue(query),
         plain_output(kind.output == MemoryFormat::kPlain) {}
+  SharedKeptWeights Kept() const override { return conv.Kept(); }
+  bool TakeKept(const SharedKeptWeights& kept) override { return conv.TakeKept(kept); }
+
   Int8Conv conv;
   ConvEpilogueNumbers epilogue;
   bool plain_output;

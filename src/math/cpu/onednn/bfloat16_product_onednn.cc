@@ -1,10 +1,11 @@
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "core/bfloat16.h"
-#include "core/tensor.h"
 #include "math/bfloat16_product.h"
 #include "math/blocked_copy.h"
+#include "math/cpu/onednn/packed_matrix.h"
 #include "math/cpu/onednn/primitives.h"
 #include "math/scratch.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 using dnnl::memory;
 using onednn::Args;
+using onednn::PackedMatrix;
 using onednn::Runner;
 using Desc = dnnl::inner_product_forward::primitive_desc;
 constexpr auto kF32 = memory::data_type::f32;
@@ -39,13 +41,25 @@ struct BFloat16Product::Parts {
   explicit Parts(const BFloat16ProductConfig& c) : config(c), desc(MakeDesc(c)) {}
   int64_t InputCount() const { return config.rows * config.inputs; }
   int64_t OwnScratch() const { return static_cast<int64_t>(desc.scratchpad_desc().get_size()); }
+  void MakePrimitive();
 
   const BFloat16ProductConfig config;
   const Desc desc;
   std::optional<dnnl::stream> stream;
   Runner run;
-  Tensor packed;
+  std::shared_ptr<const PackedMatrix> packed;  // null until they are set or taken
 };
+
+void BFloat16Product::Parts::MakePrimitive() {
+  stream.emplace(onednn::Cpu());
+  const auto memory_of = onednn::WithoutData;
+  Args args{{DNNL_ARG_SRC, memory_of(desc.src_desc())},
+            {DNNL_ARG_WEIGHTS, memory_of(desc.weights_desc())},
+            {DNNL_ARG_DST, memory_of(desc.dst_desc())},
+            {DNNL_ARG_SCRATCHPAD, memory_of(desc.scratchpad_desc())}};
+  if (config.bias) args.emplace(DNNL_ARG_BIAS, memory_of(desc.bias_desc()));
+  run = Runner(dnnl::inner_product_forward(desc), std::move(args));
+}
 
 BFloat16Product::BFloat16Product(const BFloat16ProductConfig& config) {
   const onednn::ThreadCount threads(config.threads);
@@ -61,7 +75,16 @@ size_t BFloat16Product::Scratch() const {
 
 size_t BFloat16Product::KeptBytes() const { return parts_->desc.weights_desc().get_size(); }
 
-bool BFloat16Product::HasWeights() const { return parts_->stream.has_value(); }
+bool BFloat16Product::HasWeights() const { return parts_->packed != nullptr; }
+
+SharedKeptWeights BFloat16Product::Kept() const { return parts_->packed; }
+
+bool BFloat16Product::TakeKept(const SharedKeptWeights& kept) {
+  const auto packed = std::dynamic_pointer_cast<const PackedMatrix>(kept);
+  if (packed == nullptr || packed->desc != parts_->desc.weights_desc()) return false;
+  parts_->packed = packed;
+  return true;
+}
 
 void BFloat16Product::SetWeights(const float* weight) {
   Parts& p = *parts_;
@@ -69,20 +92,12 @@ void BFloat16Product::SetWeights(const float* weight) {
   onednn::Try("inner product", [&] {
     const memory::desc given({p.config.outputs, p.config.inputs}, kF32,
                              p.config.transposed ? memory::format_tag::io : memory::format_tag::oi);
-    const auto lines = static_cast<int64_t>((KeptBytes() + 63) / 64);
-    p.packed = Tensor(Shape{lines, 16}, DType::kF32);
+    const auto packed = std::make_shared<PackedMatrix>(p.desc.weights_desc());
     dnnl::stream stream(onednn::Cpu());
     memory from(given, onednn::Cpu(), const_cast<float*>(weight));
-    memory to(p.desc.weights_desc(), onednn::Cpu(), p.packed.view().raw());
+    memory to(packed->desc, onednn::Cpu(), packed->values.view().raw());
     dnnl::reorder(from, to).execute(stream, from, to);
-    const auto memory_of = onednn::WithoutData;
-    Args args{{DNNL_ARG_SRC, memory_of(p.desc.src_desc())},
-              {DNNL_ARG_WEIGHTS, to},
-              {DNNL_ARG_DST, memory_of(p.desc.dst_desc())},
-              {DNNL_ARG_SCRATCHPAD, memory_of(p.desc.scratchpad_desc())}};
-    if (p.config.bias) args.emplace(DNNL_ARG_BIAS, memory_of(p.desc.bias_desc()));
-    p.run = Runner(dnnl::inner_product_forward(p.desc), std::move(args));
-    p.stream.emplace(stream);
+    p.packed = packed;
   });
 }
 
@@ -96,6 +111,8 @@ void BFloat16Product::Run(const float* x, const float* bias, float* y,
   auto* rounded = cutter.Take<BFloat16>(p.InputCount());
   RoundAll(p.config.threads, p.InputCount(), x, rounded);
   onednn::Try("inner product", [&] {
+    if (!p.stream) p.MakePrimitive();
+    p.run.Set(DNNL_ARG_WEIGHTS, p.packed->values.view().raw());
     p.run.Set(DNNL_ARG_SRC, rounded);
     p.run.Set(DNNL_ARG_DST, y);
     p.run.Set(DNNL_ARG_SCRATCHPAD, own);

@@ -1,3 +1,4 @@
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -103,6 +104,27 @@ memory::desc PlainWeights(const BlockedConvShape& s) {
 
 size_t Lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+// Weights, then what sums are multiplied with, then what is added to them before.
+struct PackedInt8Conv final : KeptWeights {
+  PackedInt8Conv(const Int8ConvConfig& config, const memory::desc& of, size_t bytes)
+      : desc(of),
+        input_step(config.x.step),
+        output_unit(UnitOf(config)),
+        affine(config.affine),
+        values(Shape{static_cast<int64_t>(bytes / 64), 16}, DType::kF32) {}
+
+  // Whether it is what that one would make of the same weights.
+  bool Fits(const Int8ConvConfig& config, const memory::desc& of) const {
+    return desc == of && input_step == config.x.step && output_unit == UnitOf(config) &&
+           affine == config.affine;
+  }
+
+  const memory::desc desc;
+  const float input_step, output_unit;
+  const bool affine;
+  Tensor values;
+};
+
 }  // namespace
 
 struct Int8Conv::Parts {
@@ -116,18 +138,18 @@ struct Int8Conv::Parts {
 
   void MakePrimitive();
   void SetWeights(const ConvLearned& learned);
+  void UsePacked();
 
   const Int8ConvConfig config;
   const Desc desc;
   std::optional<dnnl::stream> stream;
   Runner run;
-  Tensor packed;  // weights, then what sums are multiplied with, then what is added to them before
-  bool keeps = false;  // they were packed to be kept
+  std::shared_ptr<const PackedInt8Conv> packed;  // null until they are set or taken
+  bool keeps = false;                            // they were packed to be kept
 };
 
 void Int8Conv::Parts::MakePrimitive() {
   stream.emplace(onednn::Cpu());
-  packed = Tensor(Shape{static_cast<int64_t>(KeptBytes() / 64), 16}, DType::kF32);
   const auto memory_of = onednn::WithoutData;
   Args args{
       {DNNL_ARG_SRC, memory_of(desc.src_desc())},
@@ -141,7 +163,10 @@ void Int8Conv::Parts::MakePrimitive() {
                  memory_of(AddedDesc(config)));
   }
   run = Runner(dnnl::convolution_forward(desc), std::move(args));
-  auto* base = static_cast<std::byte*>(packed.view().raw());
+}
+
+void Int8Conv::Parts::UsePacked() {
+  const auto* base = static_cast<const std::byte*>(packed->values.view().raw());
   run.Set(DNNL_ARG_WEIGHTS, base);
   run.Set(DNNL_ARG_ATTR_MULTIPLE_POST_OP(kTimesOp) | DNNL_ARG_SRC_1, base + WeightBytes());
   run.Set(DNNL_ARG_BIAS, base + WeightBytes() + ChannelBytes());
@@ -154,7 +179,9 @@ void Int8Conv::Parts::SetWeights(const ConvLearned& learned) {
   std::vector<float> steps(static_cast<size_t>(outputs));
   QuantizeRows(config.threads, outputs, depth, learned.weight,
                config.affine ? learned.factor : nullptr, bytes.data(), steps.data());
-  auto* base = static_cast<std::byte*>(packed.view().raw());
+  packed.reset();
+  const auto made = std::make_shared<PackedInt8Conv>(config, desc.weights_desc(), KeptBytes());
+  auto* base = static_cast<std::byte*>(made->values.view().raw());
   auto* times = reinterpret_cast<float*>(base + WeightBytes());
   auto* added = reinterpret_cast<float*>(base + WeightBytes() + ChannelBytes());
   for (int64_t o = 0; o < outputs; ++o) {
@@ -169,6 +196,7 @@ void Int8Conv::Parts::SetWeights(const ConvLearned& learned) {
   memory from(PlainWeights(config.shape), onednn::Cpu(), bytes.data());
   memory to(desc.weights_desc(), onednn::Cpu(), base);
   dnnl::reorder(from, to).execute(*stream, from, to);
+  packed = made;
 }
 
 Int8Conv::Int8Conv(const Int8ConvConfig& config) {
@@ -194,6 +222,16 @@ void Int8Conv::Prepare() {
   onednn::Try("int8 convolution", [&] { parts_->MakePrimitive(); });
 }
 
+SharedKeptWeights Int8Conv::Kept() const { return parts_->keeps ? parts_->packed : nullptr; }
+
+bool Int8Conv::TakeKept(const SharedKeptWeights& kept) {
+  const auto packed = std::dynamic_pointer_cast<const PackedInt8Conv>(kept);
+  if (packed == nullptr || !packed->Fits(parts_->config, parts_->desc.weights_desc())) return false;
+  parts_->packed = packed;
+  parts_->keeps = true;
+  return true;
+}
+
 void Int8Conv::Forward(const void* x, const ConvLearned& learned, const void* added, void* y,
                        bool keep_weights, std::span<std::byte> scratch) {
   Prepare();
@@ -202,6 +240,7 @@ void Int8Conv::Forward(const void* x, const ConvLearned& learned, const void* ad
   onednn::Try("int8 convolution", [&] {
     if (!(keep_weights && p.keeps)) p.SetWeights(learned);
     p.keeps = keep_weights;
+    p.UsePacked();
     p.run.Set(DNNL_ARG_SCRATCHPAD, scratch.data());
     p.run.Set(DNNL_ARG_SRC, x);
     p.run.Set(DNNL_ARG_DST, y);

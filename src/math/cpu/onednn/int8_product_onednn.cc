@@ -1,8 +1,9 @@
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "core/parallel_for.h"
-#include "core/tensor.h"
+#include "math/cpu/onednn/packed_matrix.h"
 #include "math/cpu/onednn/pieces.h"
 #include "math/int8_product.h"
 #include "math/int8_weights.h"
@@ -11,6 +12,7 @@ namespace crema {
 
 using dnnl::memory;
 using onednn::Args;
+using onednn::PackedMatrix;
 using onednn::Pieces;
 using onednn::Runner;
 using onednn::ScratchOf;
@@ -42,40 +44,44 @@ Desc MakeDesc(const Int8ProductConfig& c) {
 #endif
 }
 
+struct PackedInt8 final : KeptWeights {
+  PackedInt8(const memory::desc& of, int64_t outputs)
+      : matrix(of), steps(static_cast<size_t>(outputs)) {}
+  PackedMatrix matrix;
+  float input_step = 0;
+  std::vector<float> steps;  // of the sums, by output
+};
+
 }  // namespace
 
 struct Int8Product::Parts {
   explicit Parts(const Int8ProductConfig& c) : config(c), desc(MakeDesc(c)) {}
 
   size_t WeightBytes() const { return (desc.weights_desc().get_size() + 63) / 64 * 64; }
+  void SetWeights(const float* weight);
   size_t SumBytes() const {
     return static_cast<size_t>(config.rows * config.outputs) * sizeof(int32_t);
   }
   void MakePrimitive();
-  void SetWeights(const float* weight);
   void Finish(const int32_t* sums, const float* bias, float* y) const;
 
   const Int8ProductConfig config;
   const Desc desc;
   std::optional<dnnl::stream> stream;
   Runner run;
-  Tensor packed;
-  std::vector<float> steps;  // of the sums, by output
+  std::shared_ptr<const PackedInt8> packed;  // null until they are set or taken
   bool keeps = false;
 };
 
 void Int8Product::Parts::MakePrimitive() {
   if (stream) return;
   stream.emplace(onednn::Cpu());
-  packed = Tensor(Shape{static_cast<int64_t>(WeightBytes() / 64), 16}, DType::kF32);
-  steps.resize(static_cast<size_t>(config.outputs));
   const auto memory_of = onednn::WithoutData;
   run = Runner(dnnl::inner_product_forward(desc),
                Args{{DNNL_ARG_SRC, memory_of(desc.src_desc())},
                     {DNNL_ARG_WEIGHTS, memory_of(desc.weights_desc())},
                     {DNNL_ARG_DST, memory_of(desc.dst_desc())},
                     {DNNL_ARG_SCRATCHPAD, memory_of(desc.scratchpad_desc())}});
-  run.Set(DNNL_ARG_WEIGHTS, packed.view().raw());
 }
 
 void Int8Product::Parts::SetWeights(const float* weight) {
@@ -91,19 +97,24 @@ void Int8Product::Parts::SetWeights(const float* weight) {
     weight = turned.data();
   }
   std::vector<int8_t> bytes(static_cast<size_t>(outputs * inputs));
-  QuantizeRows(config.threads, outputs, inputs, weight, nullptr, bytes.data(), steps.data());
-  for (float& step : steps) step *= config.x.step;
+  packed.reset();
+  const auto made = std::make_shared<PackedInt8>(desc.weights_desc(), outputs);
+  QuantizeRows(config.threads, outputs, inputs, weight, nullptr, bytes.data(), made->steps.data());
+  for (float& step : made->steps) step *= config.x.step;
+  made->input_step = config.x.step;
   const memory::desc given =
       HasPixels(config) ? memory::desc({outputs, config.channels, config.height, config.width},
                                        Type::s8, memory::format_tag::oihw)
                         : memory::desc({outputs, inputs}, Type::s8, memory::format_tag::oi);
   memory from(given, onednn::Cpu(), bytes.data());
-  memory to(desc.weights_desc(), onednn::Cpu(), packed.view().raw());
+  memory to(desc.weights_desc(), onednn::Cpu(), made->matrix.values.view().raw());
   dnnl::reorder(from, to).execute(*stream, from, to);
+  packed = made;
 }
 
 void Int8Product::Parts::Finish(const int32_t* sums, const float* bias, float* y) const {
   constexpr int64_t kGrain = 64;  // rows
+  const std::vector<float>& steps = packed->steps;
   ParallelFor(config.threads, config.rows, kGrain, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       const int64_t row = r * config.outputs;
@@ -135,6 +146,19 @@ size_t Int8Product::KeptBytes() const {
   return parts_->WeightBytes() + static_cast<size_t>(parts_->config.outputs) * sizeof(float);
 }
 
+SharedKeptWeights Int8Product::Kept() const { return parts_->keeps ? parts_->packed : nullptr; }
+
+bool Int8Product::TakeKept(const SharedKeptWeights& kept) {
+  const auto packed = std::dynamic_pointer_cast<const PackedInt8>(kept);
+  if (packed == nullptr || packed->matrix.desc != parts_->desc.weights_desc() ||
+      packed->input_step != parts_->config.x.step) {
+    return false;
+  }
+  parts_->packed = packed;
+  parts_->keeps = true;
+  return true;
+}
+
 void Int8Product::Forward(const void* x, const float* weight, const float* bias, float* y,
                           bool keep_weights, std::span<std::byte> scratch) {
   Parts& p = *parts_;
@@ -146,6 +170,7 @@ void Int8Product::Forward(const void* x, const float* weight, const float* bias,
     p.keeps = keep_weights;
     p.run.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(p.desc)));
     auto* sums = pieces.Take<int32_t>(p.SumBytes());
+    p.run.Set(DNNL_ARG_WEIGHTS, p.packed->matrix.values.view().raw());
     p.run.Set(DNNL_ARG_SRC, x);
     p.run.Set(DNNL_ARG_DST, sums);
     p.run.Run(*p.stream);

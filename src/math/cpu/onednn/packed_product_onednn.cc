@@ -1,6 +1,6 @@
 #include <optional>
 
-#include "core/tensor.h"
+#include "math/cpu/onednn/packed_matrix.h"
 #include "math/cpu/onednn/pieces.h"
 #include "math/packed_product.h"
 
@@ -9,6 +9,7 @@ namespace crema {
 using dnnl::memory;
 using onednn::Args;
 using onednn::MakeReorder;
+using onednn::PackedMatrix;
 using onednn::Runner;
 using onednn::ScratchOf;
 
@@ -46,14 +47,6 @@ ForwardDesc MakeForwardDesc(const PackedProductConfig& c) {
   return {{kKind, b.x, b.weight, b.bias, b.y}, attr, onednn::Cpu()};
 #endif
 }
-
-struct PackedMatrix final : KeptWeights {
-  explicit PackedMatrix(const memory::desc& of)
-      : desc(of), values(Shape{static_cast<int64_t>((of.get_size() + 63) / 64), 16}, DType::kF32) {}
-
-  const memory::desc desc;
-  Tensor values;
-};
 
 }  // namespace
 

@@ -1,0 +1,18 @@
+// Weights as oneDNN has packed them, to be shared.
+#pragma once
+
+#include "core/tensor.h"
+#include "math/cpu/onednn/primitives.h"
+#include "math/kept_weights.h"
+
+namespace crema::onednn {
+
+struct PackedMatrix final : KeptWeights {
+  explicit PackedMatrix(const dnnl::memory::desc& of)
+      : desc(of), values(Shape{static_cast<int64_t>((of.get_size() + 63) / 64), 16}, DType::kF32) {}
+
+  const dnnl::memory::desc desc;
+  Tensor values;
+};
+
+}  // namespace crema::onednn
