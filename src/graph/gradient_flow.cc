@@ -35,6 +35,12 @@ class Flow {
     return IsFloatType(producer.outputs[static_cast<size_t>(of.output)].dtype);
   }
 
+  // From a source, or numbers made of bytes of one.
+  bool IsData(const Value& value) const {
+    const std::vector<int>& inputs = graph_.nodes[static_cast<size_t>(value.producer)].inputs;
+    return std::ranges::none_of(inputs, [this](int v) { return HoldsNumbers(v); });
+  }
+
   bool IsForbidden(size_t n, size_t input) const {
     const std::vector<bool>& forbidden = infos_[n].gradient_forbidden;
     return (input < forbidden.size() && forbidden[input]) ||
@@ -97,8 +103,7 @@ class Flow {
     for (size_t i = 0; i < of.to_input.size(); ++i) {
       if (!of.backward || !of.to_input[i] || !IsForbidden(n, i)) continue;
       const Value& value = graph_.values[static_cast<size_t>(node.inputs[i])];
-      if (graph_.nodes[static_cast<size_t>(value.producer)].inputs.empty() ||
-          !HoldsNumbers(node.inputs[i])) {
+      if (IsData(value) || !HoldsNumbers(node.inputs[i])) {
         of.to_input[i] = false;  // data: nobody wants this gradient
         continue;
       }

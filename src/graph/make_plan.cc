@@ -19,6 +19,7 @@
 #include "graph/merge_siblings.h"
 #include "graph/passes/memory_formats.h"
 #include "graph/passes/passes.h"
+#include "graph/passes/upload_bytes.h"
 #include "graph/plan.h"
 #include "graph/precision.h"
 #include "graph/recompute.h"
@@ -37,8 +38,13 @@ NetParameter WrittenNet(const Graph& graph) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const RowTimes& times, const PlanOptions& options, Plan* plan)
-      : graph_(graph), times_(times), options_(options), plan_(*plan) {}
+  Planner(const Graph& graph, const RowTimes& times, const KeptNumbers& kept_numbers,
+          const PlanOptions& options, Plan* plan)
+      : graph_(graph),
+        times_(times),
+        kept_numbers_(kept_numbers),
+        options_(options),
+        plan_(*plan) {}
 
   void Run() {
     infos_ = InferShapes(graph_,
@@ -122,6 +128,8 @@ class Planner {
            ++slot) {
         layer.learned.push_back(static_cast<int>(slot));
       }
+      const auto numbers = kept_numbers_.find(node.layer.get());
+      if (numbers != kept_numbers_.end()) layer.skipped.push_back({"bytes", numbers->second});
       ChooseKernel(node, &layer);
       plan_.layers.push_back(std::move(layer));
     }
@@ -218,6 +226,7 @@ class Planner {
 
   const Graph& graph_;
   const RowTimes& times_;
+  const KeptNumbers& kept_numbers_;
   const PlanOptions& options_;
   Plan& plan_;
   std::vector<LayerInfo> infos_;
@@ -231,7 +240,8 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
                                      const PlanOptions& asked, std::vector<Problem>* warnings) {
   PlanOptions options = asked;
   if (!options.optimize) {
-    options.passes = {.fuse_relu = false,
+    options.passes = {.upload_bytes = false,
+                      .fuse_relu = false,
                       .move_strides = false,
                       .memory_formats = false,
                       .absorb = false,
@@ -248,6 +258,10 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   plan->options = options;
   plan->written = WrittenNet(graph);
   CheckPrecisions(graph, net, options, warnings);
+  KeptNumbers kept_numbers;
+  if (options.passes.upload_bytes && options.device.type != DeviceType::kCpu) {
+    kept_numbers = UploadBytes(&graph, registry);
+  }
   if (options.passes.fuse_relu) FuseRelu(&graph);
   if (options.passes.move_strides && !options.backward) {
     MoveStrides(&graph, registry,
@@ -256,7 +270,7 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   InsertSplits(&graph, registry);
   const RowTimes times = MeasureRows(graph, options);
   if (options.passes.memory_formats) ChooseMemoryFormats(&graph, registry, times, options);
-  Planner(graph, times, options, plan.get()).Run();
+  Planner(graph, times, kept_numbers, options, plan.get()).Run();
   AbsorbFollowers(plan.get());
   MergeSiblings(plan.get());
   MarkJoinableImages(plan.get());

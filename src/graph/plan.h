@@ -114,6 +114,7 @@ struct LearnedSlot {
 
 // Each can be left out, to find out what it does; PlanOptions::optimize off leaves out all.
 struct PlanPasses {
+  bool upload_bytes = true;    // images go up to a GPU as bytes and become numbers there
   bool fuse_relu = true;       // a ReLU becomes part of the layer before it
   bool move_strides = true;    // what only strided convolutions read is not computed in between
   bool memory_formats = true;  // blobs lie as the fastest rows like them

@@ -52,8 +52,9 @@ NetSummary Summarize(const Plan& plan) {
   std::set<std::string> written;
   for (const LayerParameter& layer : plan.written.layer()) written.insert(layer.name());
   for (const PlannedLayer& layer : plan.layers) {
-    // What planning put in is not the user's; Splits cost nothing, Reorders are in the arena.
-    const bool own = layer.type->name != "Reorder" && !layer.info.share;
+    // What planning put in is not the user's; Splits cost nothing, the others are in the arena.
+    const std::string& type = layer.type->name;
+    const bool own = type != "Reorder" && type != "PixelsToFloat" && !layer.info.share;
     if (!own && !written.contains(layer.name())) continue;
     net.layers.push_back(OfLayer(plan, layer));
     const LayerSummary& added = net.layers.back();

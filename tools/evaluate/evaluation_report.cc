@@ -13,7 +13,9 @@ namespace {
 int64_t InputPixels(const Plan& plan) {
   for (const PlannedLayer& layer : plan.layers) {
     if (!layer.inputs.empty() || layer.outputs.empty()) continue;
-    const Shape& shape = plan.values[static_cast<size_t>(layer.outputs[0])].spec.shape;
+    const BlobSpec& spec = plan.values[static_cast<size_t>(layer.outputs[0])].spec;
+    const Shape& shape = spec.shape;
+    if (shape.axes() == 4 && spec.dtype == DType::kU8) return shape[1] * shape[2];
     if (shape.axes() == 4 && (shape[1] == 1 || shape[1] == 3)) return shape[2] * shape[3];
   }
   return 1;

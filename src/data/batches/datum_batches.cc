@@ -7,28 +7,31 @@ namespace crema {
 void DatumDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
   if (cache_) return DecodeOnce(record, places);
   const auto name = [&] { return NameOf(record); };
+  std::byte* placement = writer_.PlacementOf(places);
   const std::string_view file = reader_.FindFile(record.key, record.value);
   if (file.empty()) {
-    writer_.Write(reader_.Pixels(record.key), record.ordinal, name, places[0]);
+    writer_.Write(reader_.Pixels(record.key), record.ordinal, name, places[0], placement);
   } else {
-    writer_.WriteEncoded(file, writer_.transformer().color_mode(), record.ordinal, name, places[0]);
+    writer_.WriteEncoded(file, writer_.transformer().color_mode(), record.ordinal, name, places[0],
+                         placement);
   }
-  if (places.size() > 1) writer_.WriteLabel(reader_.label(), name, places[1]);
+  if (std::byte* to = writer_.LabelOf(places)) writer_.WriteLabel(reader_.label(), name, to);
 }
 
 void DatumDecoder::DecodeOnce(const Record& record, std::span<std::byte* const> places) {
   const auto name = [&] { return NameOf(record); };
+  std::byte* placement = writer_.PlacementOf(places);
   int label = 0;
   if (const DecodedDatum* kept = cache_->Find(record.entry)) {
-    writer_.Write(ViewOf(kept->image), record.ordinal, name, places[0]);
+    writer_.Write(ViewOf(kept->image), record.ordinal, name, places[0], placement);
     label = kept->label;
   } else {
     const PixelView image = reader_.Read(record.key, record.value);
-    writer_.Write(image, record.ordinal, name, places[0]);
+    writer_.Write(image, record.ordinal, name, places[0], placement);
     label = reader_.label();
     KeepDecoded(record, image, label, {}, cache_.get());
   }
-  if (places.size() > 1) writer_.WriteLabel(label, name, places[1]);
+  if (std::byte* to = writer_.LabelOf(places)) writer_.WriteLabel(label, name, to);
 }
 
 }  // namespace crema

@@ -68,15 +68,16 @@ Shape ShapeOfEntry(const std::shared_ptr<const ImageList>& list, const ImageShap
 void ImageFileDecoder::Decode(const Record& record, std::span<std::byte* const> places) {
   const ImageList::Entry& entry = list_->entries()[record.entry];
   const auto name = [&] { return list_->Name(entry); };
+  std::byte* placement = writer_.PlacementOf(places);
   const bool as_it_is = shaping_.height == 0 && shaping_.short_side == 0;
   if (as_it_is && !cache_) {
     writer_.WriteEncoded(ReadEntry(*list_, record.entry, &files_, &storage_), shaping_.mode,
-                         record.ordinal, name, places[0]);
+                         record.ordinal, name, places[0], placement);
   } else {
     const Image& image = Shaped(record.entry, name());
-    writer_.Write(ViewOf(image), record.ordinal, name, places[0]);
+    writer_.Write(ViewOf(image), record.ordinal, name, places[0], placement);
   }
-  if (places.size() > 1) WriteLabels(record.entry, places[1]);
+  if (std::byte* to = writer_.LabelOf(places)) WriteLabels(record.entry, to);
 }
 
 const Image& ImageFileDecoder::Shaped(uint64_t entry, const std::string& name) {

@@ -8,6 +8,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "data/image/image_jpeg.h"
+#include "data/transform/placement_bytes.h"
 
 namespace crema {
 
@@ -40,6 +41,13 @@ void SampleWriter::CheckShape(const Shape& image, const std::function<std::strin
 void SampleWriter::CheckElements(const PixelView& image,
                                  const std::function<std::string()>& name) const {
   if (options_.dtype != DType::kU8 || image.bytes != nullptr) return;
+  if (options_.uploads) {
+    Fail(
+        ErrorCode::kDataLoss,
+        StrCat(name(),
+               " holds floats, but the first record bytes, as which images go up to the GPU: "
+               "write the data set with one of both, or switch that off (--passes=-upload_bytes)"));
+  }
   Fail(ErrorCode::kDataLoss,
        StrCat(name(),
               " holds floats, of which pipeline_param { output: U8 } can make no bytes: set FLOAT, "
@@ -47,48 +55,63 @@ void SampleWriter::CheckElements(const PixelView& image,
 }
 
 void SampleWriter::Write(const PixelView& image, uint64_t ordinal,
-                         const std::function<std::string()>& name, std::byte* place) {
+                         const std::function<std::string()>& name, std::byte* place,
+                         std::byte* placement) {
   CheckShape(image.shape(), name);
   const SampleAugmenter* augmenter = AugmenterFor(image.shape());
   CheckElements(image, name);
-  if (augmenter == nullptr) return Transform(image, ordinal, place);
+  if (augmenter == nullptr) return Transform(image, ordinal, place, placement);
   if (image.bytes == nullptr) {
     Fail(ErrorCode::kDataLoss, StrCat(name(), " holds floats; augment_param needs bytes"));
   }
   CopyPixels(image, &image_);
   augmenter->Apply(ordinal, &image_);
-  Transform(ViewOf(image_), ordinal, place);
+  Transform(ViewOf(image_), ordinal, place, placement);
 }
 
-void SampleWriter::Transform(const PixelView& image, uint64_t ordinal, std::byte* place) const {
-  const RandomStream random = StreamOf(ordinal);
+// What is to be done here; what the image is drawn goes to `placement`.
+Transformer::Placement SampleWriter::PlaceOf(const PixelView& image, uint64_t ordinal,
+                                             std::byte* placement) const {
+  Transformer::Placement kept = transformer_->Place(image, StreamOf(ordinal));
+  if (placement != nullptr) {
+    StorePlacement({kept.top, kept.left, kept.mirror}, reinterpret_cast<uint8_t*>(placement));
+  }
+  if (options_.uploads) kept.mirror = false;
+  return kept;
+}
+
+void SampleWriter::Transform(const PixelView& image, uint64_t ordinal, std::byte* place,
+                             std::byte* placement) const {
+  const Transformer::Placement kept = PlaceOf(image, ordinal, placement);
   DispatchBlob(options_.dtype, [&]<typename T>(T) {
-    transformer_->Apply(image, random, reinterpret_cast<T*>(place));
+    transformer_->ApplyAt(image, kept, reinterpret_cast<T*>(place));
   });
 }
 
 void SampleWriter::WriteEncoded(std::string_view file, ColorMode mode, uint64_t ordinal,
-                                const std::function<std::string()>& name, std::byte* place) {
+                                const std::function<std::string()>& name, std::byte* place,
+                                std::byte* placement) {
 #ifdef CREMA_HAVE_JPEG
-  if (IsJpeg(file)) return WriteJpeg(file, mode, ordinal, name, place);
+  if (IsJpeg(file)) return WriteJpeg(file, mode, ordinal, name, place, placement);
 #endif
   DecodeImage(file, mode, name(), &image_);
-  Write(ViewOf(image_), ordinal, name, place);
+  Write(ViewOf(image_), ordinal, name, place, placement);
 }
 
 #ifdef CREMA_HAVE_JPEG
 void SampleWriter::WriteJpeg(std::string_view file, ColorMode mode, uint64_t ordinal,
-                             const std::function<std::string()>& name, std::byte* place) {
+                             const std::function<std::string()>& name, std::byte* place,
+                             std::byte* placement) {
   JpegFile jpeg(file, mode, name());
   const Shape shape = jpeg.shape();
   CheckShape(shape, name);
   if (const SampleAugmenter* augmenter = AugmenterFor(shape)) {
     AugmentJpeg(*augmenter, &jpeg, ordinal);
-    return Transform(ViewOf(image_), ordinal, place);
+    return Transform(ViewOf(image_), ordinal, place, placement);
   }
   const PixelView size{static_cast<int>(shape[0]), static_cast<int>(shape[1]),
                        static_cast<int>(shape[2]), nullptr, nullptr};
-  const Transformer::Placement kept = transformer_->Place(size, StreamOf(ordinal));
+  const Transformer::Placement kept = PlaceOf(size, ordinal, placement);
   jpeg.Decode({kept.top, kept.left, kept.height, kept.width}, &part_);
   const Transformer::PackedView view{part_.pixels.data(), ptrdiff_t{part_.width} * part_.channels,
                                      part_.channels};

@@ -32,21 +32,34 @@ class SampleWriter {
     std::string who_decides = "the first record is";  // what the shape of a sample comes from
     // Labels are written as a probability for each of so many classes; 0: as they are.
     int64_t classes = 0;
+    // The bytes go up to a GPU, which mirrors them (graph/byte_source.h): here they stay as they
+    // lie.
+    bool uploads = false;
+    bool places = false;  // the last output takes placements (data/transform/placement_bytes.h)
   };
   // `transformer` is shared by the decoders of a layer.
   SampleWriter(Options options, std::shared_ptr<const Transformer> transformer);
 
   // Augments and transforms sample `ordinal` to `place`. Throws kDataLoss for an image that does
   // not give the shape of a sample, or of floats where bytes are needed; `name` says which one it
-  // is.
+  // is. `placement`, which may be null, takes kPlacementBytes that say where the pixels lay.
   void Write(const PixelView& image, uint64_t ordinal, const std::function<std::string()>& name,
-             std::byte* place);
+             std::byte* place, std::byte* placement = nullptr);
   // The same for a whole image file. Of a JPEG only what the crop keeps is decoded, which gives the
   // same values. Throws also what DecodeImage throws.
   void WriteEncoded(std::string_view file, ColorMode mode, uint64_t ordinal,
-                    const std::function<std::string()>& name, std::byte* place);
+                    const std::function<std::string()>& name, std::byte* place,
+                    std::byte* placement = nullptr);
   // Throws kDataLoss for a label that is none of Options::classes.
   void WriteLabel(double label, const std::function<std::string()>& name, std::byte* place) const;
+
+  // Which of a sample's places takes its label, and which its placement; null: none.
+  std::byte* LabelOf(std::span<std::byte* const> places) const {
+    return places.size() > (options_.places ? 2 : 1) ? places[1] : nullptr;
+  }
+  std::byte* PlacementOf(std::span<std::byte* const> places) const {
+    return options_.places ? places.back() : nullptr;
+  }
 
   const Options& options() const { return options_; }
   const Transformer& transformer() const { return *transformer_; }
@@ -60,9 +73,12 @@ class SampleWriter {
 
  private:
   void WriteJpeg(std::string_view file, ColorMode mode, uint64_t ordinal,
-                 const std::function<std::string()>& name, std::byte* place);
+                 const std::function<std::string()>& name, std::byte* place, std::byte* placement);
   void AugmentJpeg(const SampleAugmenter& augmenter, JpegFile* jpeg, uint64_t ordinal);
-  void Transform(const PixelView& image, uint64_t ordinal, std::byte* place) const;
+  void Transform(const PixelView& image, uint64_t ordinal, std::byte* place,
+                 std::byte* placement) const;
+  Transformer::Placement PlaceOf(const PixelView& image, uint64_t ordinal,
+                                 std::byte* placement) const;
   RandomStream StreamOf(uint64_t ordinal) const;
 
   const Options options_;

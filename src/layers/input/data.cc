@@ -10,6 +10,7 @@
 #include "core/strings.h"
 #include "data/batches/datum_batches.h"
 #include "graph/registry.h"
+#include "layers/input/image_form.h"
 #include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"
 #include "layers/input/planned_shard.h"
@@ -19,10 +20,10 @@
 namespace crema {
 namespace {
 
-class Data final : public Layer {
+class Data final : public Layer, public ByteSource {
  public:
   explicit Data(const LayerParameter& param)
-      : Layer(param), records_(std::make_shared<OpenedOnce>(param.data_param().source())) {
+      : Data(param, WrittenForm(param), std::make_shared<OpenedOnce>(param.data_param().source())) {
     const DataParameter& data = param.data_param();
     if (data.source().empty()) {
       FailField(*this, "data_param.source",
@@ -34,15 +35,32 @@ class Data final : public Layer {
     ValidateTransform(param.transform_param(), param.name(), TransformSteps::kAugmented);
     CheckMixing(*this, data.batch_size());
   }
+  // Of one that passed the checks.
+  Data(const LayerParameter& param, const ImageForm& form, std::shared_ptr<OpenedOnce> records)
+      : Layer(param), form_(form), records_(std::move(records)) {}
+
+  std::string WhyNoBytes(Phase phase) const override {
+    std::string why = WhyNotUploaded(param(), phase);
+    if (why.empty() && !FirstSample(phase, false).bytes) why = "the first record holds floats";
+    return why;
+  }
+
+  ByteParts Part() const override {
+    ByteParts parts = PartsBehind(param());
+    parts.source = std::make_unique<const Data>(param(), UploadedForm(param()), records_);
+    return parts;
+  }
 
   LayerInfo Infer(const InferContext& context) const override {
     shard_.Note(context);
     const int64_t batch = param().data_param().batch_size();
-    const Shape sample = FirstSample(context.phase, context.output_count > 1);
+    const bool labelled = form_.TopsOf(context) > 1;
+    const Shape sample = FirstSample(context.phase, labelled).shape;
     const Shape labels = LabelShape(*this, context, batch);
     LayerInfo info;
-    info.outputs.push_back(ImageOutput(param(), batch, sample, context.dtype));
-    if (context.output_count > 1) info.outputs.push_back({labels, context.dtype});
+    info.outputs.push_back(form_.Images(batch, sample, context.dtype));
+    if (labelled) info.outputs.push_back({labels, context.dtype});
+    form_.AddPlacements(batch, &info);
     info.lends_output = LendsUnlessMixed(*this, context);
     return info;
   }
@@ -54,20 +72,26 @@ class Data final : public Layer {
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,
                                                Phase phase) const override {
     const uint64_t seed = context.seed();
-    return std::make_unique<PrefetchedState>(RecordState(
-        param(), records_, seed, shard_.Get(),
-        [param = param(), phase, seed](RecordStream stream, std::span<const BlobSpec> outputs) {
-          return Open(param, phase, seed, std::move(stream), outputs);
-        }));
+    return std::make_unique<PrefetchedState>(
+        RecordState(param(), records_, seed, shard_.Get(),
+                    [param = param(), form = form_, phase, seed](
+                        RecordStream stream, std::span<const BlobSpec> outputs) {
+                      return Open(param, form, phase, seed, std::move(stream), outputs);
+                    }));
   }
 
  private:
-  static BatchReader Open(const LayerParameter& param, Phase phase, uint64_t seed,
-                          RecordStream stream, std::span<const BlobSpec> outputs) {
+  struct First {
+    Shape shape;  // after cropping
+    bool bytes;   // or floats
+  };
+
+  static BatchReader Open(const LayerParameter& param, const ImageForm& form, Phase phase,
+                          uint64_t seed, RecordStream stream, std::span<const BlobSpec> outputs) {
     const TransformationParameter& transform = param.transform_param();
     auto transformer = std::make_shared<const Transformer>(transform, phase, param.name(),
                                                            TransformSteps::kAugmented);
-    SampleWriter::Options writing = WriterOptions(outputs, transform, seed, param.name());
+    SampleWriter::Options writing = form.WriterOptions(outputs, transform, seed, param.name());
     AddMixing(param, phase, &writing, &stream.options);
     const SampleWriter writer(std::move(writing), std::move(transformer));
     return {.options = std::move(stream.options),
@@ -77,8 +101,8 @@ class Data final : public Layer {
             }};
   }
 
-  // The shape, after cropping, of the first good record.
-  Shape FirstSample(Phase phase, bool labels) const {
+  // The first good record.
+  First FirstSample(Phase phase, bool labels) const {
     return Naming(*this, "data_param.source", [&] {
       const std::string& source = param().data_param().source();
       const auto reader = records_->NewReader();
@@ -97,7 +121,7 @@ class Data final : public Layer {
         if (const auto misfit = transformer.FindMisfit(image)) {
           FailMisfit(*this, *misfit, RecordName(source, record.key));
         }
-        return transformer.OutputShape(image);
+        return First{transformer.OutputShape(image), first.bytes != nullptr};
       });
     });
   }
@@ -112,6 +136,7 @@ class Data final : public Layer {
                      "cutmix"));
   }
 
+  const ImageForm form_;
   const std::shared_ptr<OpenedOnce> records_;
   PlannedShard shard_;
 };

@@ -14,6 +14,7 @@
 #include "data/batches/image_batches.h"
 #include "graph/registry.h"
 #include "layers/input/first_sample.h"
+#include "layers/input/image_form.h"
 #include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"
 #include "layers/input/planned_shard.h"
@@ -35,9 +36,9 @@ std::shared_ptr<const ImageList> OpenList(const LayerParameter& param) {
   return std::make_shared<const ImageList>(data.source(), data.root_folder(), labels);
 }
 
-class ImageData final : public Layer {
+class ImageData final : public Layer, public ByteSource {
  public:
-  explicit ImageData(const LayerParameter& param) : Layer(param) {
+  explicit ImageData(const LayerParameter& param) : ImageData(param, WrittenForm(param)) {
     const ImageDataParameter& data = param.image_data_param();
     if (data.source().empty()) {
       FailField(*this, "image_data_param.source",
@@ -57,6 +58,20 @@ class ImageData final : public Layer {
     ValidateTransform(param.transform_param(), param.name(), TransformSteps::kAugmented);
     CheckMixing(*this, data.batch_size());
   }
+  // Of one that passed the checks.
+  ImageData(const LayerParameter& param, const ImageForm& form) : Layer(param), form_(form) {}
+
+  std::string WhyNoBytes(Phase phase) const override {
+    std::string why = WhyNotUploaded(param(), phase);
+    if (why.empty()) FirstSample(phase);  // whether it can be read at all
+    return why;
+  }
+
+  ByteParts Part() const override {
+    ByteParts parts = PartsBehind(param());
+    parts.source = std::make_unique<const ImageData>(param(), UploadedForm(param()));
+    return parts;
+  }
 
   LayerInfo Infer(const InferContext& context) const override {
     shard_.Note(context);
@@ -65,11 +80,12 @@ class ImageData final : public Layer {
     const Shape sample = FirstSample(context.phase);
     const Shape one_label = LabelShape(*this, context, batch);
     LayerInfo info;
-    info.outputs.push_back(ImageOutput(param(), batch, sample, context.dtype));
-    if (context.output_count > 1) {
+    info.outputs.push_back(form_.Images(batch, sample, context.dtype));
+    if (form_.TopsOf(context) > 1) {
       const int64_t labels = param().image_data_param().label_count();
       info.outputs.push_back({labels > 1 ? Shape{batch, labels} : one_label, context.dtype});
     }
+    form_.AddPlacements(batch, &info);
     info.lends_output = LendsUnlessMixed(*this, context);
     return info;
   }
@@ -84,9 +100,9 @@ class ImageData final : public Layer {
         .layer = param().name(),
         .first = DrawSkip(param().image_data_param().rand_skip(), context.seed(), param().name()),
         .open =
-            [param = param(), phase, seed = context.seed(),
+            [param = param(), form = form_, phase, seed = context.seed(),
              shard = shard_.Get()](std::span<const BlobSpec> outputs) {
-              return Open(param, phase, seed, shard, outputs);
+              return Open(param, form, phase, seed, shard, outputs);
             },
         .epoch_size =
             [param = param(), shard = shard_.Get()] {
@@ -130,21 +146,21 @@ class ImageData final : public Layer {
 
   void CheckOutputs(const InferContext& context) const {
     if (param().image_data_param().label_type() == ImageDataParameter::NONE &&
-        context.output_count > 1) {
+        form_.TopsOf(context) > 1) {
       FailField(*this, "image_data_param.label_type",
                 "label_type is NONE, so there is no second top: remove it, or set IMAGE");
     }
   }
 
-  static BatchReader Open(const LayerParameter& param, Phase phase, uint64_t seed,
-                          const Shard& shard, std::span<const BlobSpec> outputs) {
+  static BatchReader Open(const LayerParameter& param, const ImageForm& form, Phase phase,
+                          uint64_t seed, const Shard& shard, std::span<const BlobSpec> outputs) {
     const ImageDataParameter& data = param.image_data_param();
     const auto list = OpenList(param);
     auto transformer = std::make_shared<const Transformer>(
         param.transform_param(), phase, param.name(), TransformSteps::kAugmented);
     Pipeline pipeline = MakePipeline(param, PipelineFieldsOf(data));
     SampleWriter::Options writing =
-        WriterOptions(outputs, param.transform_param(), seed, param.name());
+        form.WriterOptions(outputs, param.transform_param(), seed, param.name());
     AddMixing(param, phase, &writing, &pipeline.options);
     const SampleWriter writer(std::move(writing), std::move(transformer));
     const SampleCaches caches = MakeCaches(pipeline);
@@ -177,6 +193,7 @@ class ImageData final : public Layer {
     });
   }
 
+  const ImageForm form_;
   PlannedShard shard_;
 };
 

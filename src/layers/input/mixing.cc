@@ -10,16 +10,16 @@ const AugmentParameter& ParamOf(const LayerParameter& param) {
   return param.transform_param().augment_param();
 }
 
-bool Mixes(const LayerParameter& param) {
-  return ParamOf(param).mixup() > 0 || ParamOf(param).cutmix() > 0;
-}
-
 [[noreturn]] void FailMixing(const Layer& layer, const std::string& reason) {
   const std::string step = ParamOf(layer.param()).mixup() > 0 ? "mixup" : "cutmix";
   FailField(layer, "transform_param.augment_param." + step, StrCat(step, " ", reason));
 }
 
 }  // namespace
+
+bool Mixes(const LayerParameter& param) {
+  return ParamOf(param).mixup() > 0 || ParamOf(param).cutmix() > 0;
+}
 
 void CheckMixing(const Layer& layer, uint32_t batch_size) {
   if (!Mixes(layer.param())) return;

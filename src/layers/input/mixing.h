@@ -11,6 +11,9 @@
 
 namespace crema {
 
+// Whether the text asks for one of them. It is done in TRAIN only.
+bool Mixes(const LayerParameter& param);
+
 // Fails, naming the field, where batches cannot be mixed. For constructors.
 void CheckMixing(const Layer& layer, uint32_t batch_size);
 // The same for layers that never mix.

@@ -1,23 +1,66 @@
-// PixelsToFloat on the GPU; see pixels_to_float.cc. A mean image lies in memory of the host, so
-// nets with one are not for GPUs.
+// PixelsToFloat on the GPU; see pixels_to_float.h. A mean image goes up once, in the first pass of
+// a session.
+#include <limits>
+#include <memory>
+
+#include "core/device_memory.h"
 #include "layers/gpu_row.h"
+#include "layers/input/pixels_to_float.h"
 
 namespace crema {
 namespace {
 
 // By channel; they go to the GPU as arguments of the kernel.
-constexpr int kMostMeans = 16;
+constexpr int kMostMeans = PixelsToFloat::kMostMeansOnGpu;
 struct ChannelMeans {
   float values[kMostMeans];
   int count;
   CREMA_HOST_DEVICE float Of(int64_t channel) const { return values[count == 1 ? 0 : channel]; }
 };
 
+// C x height x width, in memory of the device; null: there is none.
+struct DeviceMean {
+  const float* values;
+  int64_t height, width;
+  // Whether pixels of these extents, placed there, lie in it.
+  CREMA_HOST_DEVICE bool Holds(const PixelPlacement& at, int64_t rows, int64_t columns) const {
+    return at.top >= 0 && at.left >= 0 && at.top + rows <= height && at.left + columns <= width;
+  }
+};
+
+class MeanState final : public KernelState {
+ public:
+  // Uploads with its first call, and waits then.
+  const float* Values(const ExecContext& context, const MeanImage& mean) {
+    if (values_.view().empty()) {
+      values_ = Tensor(mean.shape, DType::kF32, context.allocator());
+      Upload(context, values_.view().raw(), mean.values.data(), values_.view().bytes());
+    }
+    return values_.view().data<float>();
+  }
+
+ private:
+  Tensor values_;
+};
+
+const MeanImage* MeanOf(const KernelQuery& query) {
+  return static_cast<const PixelsToFloat&>(query.layer).mean();
+}
+
 Support Supports(const KernelQuery& query) {
   const TransformationParameter& transform = query.layer.param().transform_param();
-  if (transform.has_mean_file()) return Support::No("takes no mean_file, only mean_value");
   if (transform.mean_value_size() > kMostMeans) return Support::No("takes at most 16 mean_value");
   return SupportsCudaFloats(query);
+}
+
+std::unique_ptr<KernelState> MakeState(const KernelQuery& query) {
+  if (MeanOf(query) == nullptr) return nullptr;
+  return std::make_unique<MeanState>();
+}
+
+size_t StateBytes(const KernelQuery& query) {
+  const MeanImage* mean = MeanOf(query);
+  return mean == nullptr ? 0 : mean->values.size() * sizeof(float);
 }
 
 ChannelMeans MeansOf(const TransformationParameter& transform) {
@@ -26,28 +69,58 @@ ChannelMeans MeansOf(const TransformationParameter& transform) {
   return means;
 }
 
-// A thread a pixel: it reads its channels together, and neighbours write beside each other.
+struct Pixels {
+  const uint8_t* pixels;
+  const uint8_t* placements;  // null: none
+  DeviceMean mean;
+  ChannelMeans means;
+  float scale;
+};
+
+// A thread a pixel: it reads its channels together, and neighbours write beside each other. The
+// difference and the product round one by one, as on the CPU: there is no sum behind a product that
+// could be contracted. Pixels outside of the mean become NaN; on the CPU they are an error.
 template <typename T>
-void Convert(const CudaQueue& queue, const Shape& shape, const TransformationParameter& transform,
-             const uint8_t* x, T* y) {
-  const int64_t channels = shape[3];
-  const int64_t plane = shape.count(1, 3);
-  const ChannelMeans means = MeansOf(transform);
-  const float scale = transform.scale();
+void Convert(const CudaQueue& queue, const Shape& shape, const Pixels& from, T* y) {
+  const int64_t height = shape[1], width = shape[2], channels = shape[3];
+  const int64_t plane = height * width;
   ForElements(queue, "PixelsToFloat", shape[0] * plane, [=] CREMA_HOST_DEVICE(int64_t i) {
-    T* out = y + i / plane * channels * plane + i % plane;
+    const int64_t n = i / plane, pixel = i % plane, row = pixel / width;
+    const PixelPlacement at = from.placements == nullptr
+                                  ? PixelPlacement{}
+                                  : LoadPlacement(from.placements + n * kPlacementBytes);
+    const int64_t column = at.mirror ? width - 1 - pixel % width : pixel % width;
+    const uint8_t* x = from.pixels + (n * plane + row * width + column) * channels;
+    T* out = y + n * channels * plane + pixel;
+    const DeviceMean& mean = from.mean;
+    const bool lies_in = mean.values == nullptr || mean.Holds(at, height, width);
     for (int64_t c = 0; c < channels; ++c) {
-      const auto pixel = static_cast<float>(x[i * channels + c]);
-      out[c * plane] = FromFloat<T>((pixel - means.Of(c)) * scale);
+      float subtracted = std::numeric_limits<float>::quiet_NaN();
+      if (mean.values == nullptr) {
+        subtracted = from.means.Of(c);
+      } else if (lies_in) {
+        const int64_t above = c * mean.height + at.top + row;
+        subtracted = mean.values[above * mean.width + at.left + column];
+      }
+      out[c * plane] = FromFloat<T>((static_cast<float>(x[c]) - subtracted) * from.scale);
     }
   });
 }
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
   const ConstTensorView& x = args.inputs[0];
+  const TransformationParameter& transform = layer.param().transform_param();
+  Pixels from{.pixels = Elements<uint8_t>(x),
+              .placements = args.inputs.size() > 1 ? Elements<uint8_t>(args.inputs[1]) : nullptr,
+              .mean = {nullptr, 0, 0},
+              .means = MeansOf(transform),
+              .scale = transform.scale()};
+  if (const MeanImage* mean = static_cast<const PixelsToFloat&>(layer).mean()) {
+    auto& state = *static_cast<MeanState*>(args.kernel_state);
+    from.mean = {state.Values(args.context, *mean), mean->shape[1], mean->shape[2]};
+  }
   DispatchCudaFloat(args.outputs[0].dtype(), [&]<typename T>(T) {
-    Convert(BoundQueue(args.context), x.shape(), layer.param().transform_param(),
-            Elements<uint8_t>(x), Elements<T>(args.outputs[0]));
+    Convert(BoundQueue(args.context), x.shape(), from, Elements<T>(args.outputs[0]));
   });
 }
 
@@ -56,6 +129,8 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 void RegisterPixelsToFloatCuda(Registry& registry) {
   Kernel row = MakeCudaRow(Forward, nullptr);
   row.supports = Supports;
+  row.make_state = MakeState;
+  row.state_bytes = StateBytes;
   registry.AddKernel("PixelsToFloat", std::move(row));
 }
 

@@ -14,6 +14,7 @@
 #include "format/file.h"
 #include "graph/registry.h"
 #include "layers/input/first_sample.h"
+#include "layers/input/image_form.h"
 #include "layers/input/pipeline.h"
 #include "layers/input/planned_shard.h"
 #include "layers/input/prefetched.h"
@@ -72,14 +73,29 @@ void ReadFrom(const LayerParameter& param, const Shard& shard, const SampleWrite
   };
 }
 
-class VideoData final : public Layer {
+class VideoData final : public Layer, public ByteSource {
  public:
-  explicit VideoData(const LayerParameter& param) : Layer(param) {
+  explicit VideoData(const LayerParameter& param) : VideoData(param, WrittenForm(param)) {
     CheckBatchSize(*this, "data_param.batch_size", param.data_param().batch_size());
     CheckPipeline(*this, PipelineFieldsOf(param.data_param()));
     CheckByteOutput(*this);
     ValidateTransform(param.transform_param(), param.name());
     CheckSource();
+  }
+  // Of one that passed the checks.
+  VideoData(const LayerParameter& param, const ImageForm& form) : Layer(param), form_(form) {}
+
+  // Does not look at a frame, since a camera would have to be opened once more.
+  std::string WhyNoBytes(Phase phase) const override {
+    std::string why = WhyNotUploaded(param(), phase);
+    if (why.empty()) Transformer(param().transform_param(), phase, param().name());  // its mean
+    return why;
+  }
+
+  ByteParts Part() const override {
+    ByteParts parts = PartsBehind(param());
+    parts.source = std::make_unique<const VideoData>(param(), UploadedForm(param()));
+    return parts;
   }
 
   LayerInfo Infer(const InferContext& context) const override {
@@ -87,8 +103,9 @@ class VideoData final : public Layer {
     const int64_t batch = param().data_param().batch_size();
     const Shape sample = FirstSample(context.phase);
     LayerInfo info;
-    info.outputs.push_back(ImageOutput(param(), batch, sample, context.dtype));
-    if (context.output_count > 1) info.outputs.push_back({Shape{batch}, context.dtype});
+    info.outputs.push_back(form_.Images(batch, sample, context.dtype));
+    if (form_.TopsOf(context) > 1) info.outputs.push_back({Shape{batch}, context.dtype});
+    form_.AddPlacements(batch, &info);
     info.lends_output.assign(context.output_count, true);
     return info;
   }
@@ -102,9 +119,9 @@ class VideoData final : public Layer {
     return std::make_unique<PrefetchedState>(PrefetchedState::Options{
         .layer = param().name(),
         .open =
-            [param = param(), phase, seed = context.seed(),
+            [param = param(), form = form_, phase, seed = context.seed(),
              shard = shard_.Get()](std::span<const BlobSpec> outputs) {
-              return Open(param, phase, seed, shard, outputs);
+              return Open(param, form, phase, seed, shard, outputs);
             },
         .epoch_size = [param = param(),
                        shard = shard_.Get()] { return EpochOf(shard, EpochSize(param)); }});
@@ -129,12 +146,13 @@ class VideoData final : public Layer {
     Naming(*this, kFile, [&] { ReadFileStart(video.video_file(), 1); });
   }
 
-  static BatchReader Open(const LayerParameter& param, Phase phase, uint64_t seed,
-                          const Shard& shard, std::span<const BlobSpec> outputs) {
+  static BatchReader Open(const LayerParameter& param, const ImageForm& form, Phase phase,
+                          uint64_t seed, const Shard& shard, std::span<const BlobSpec> outputs) {
     auto transformer =
         std::make_shared<const Transformer>(param.transform_param(), phase, param.name());
-    const SampleWriter writer(WriterOptions(outputs, param.transform_param(), seed, param.name()),
-                              std::move(transformer));
+    const SampleWriter writer(
+        form.WriterOptions(outputs, param.transform_param(), seed, param.name()),
+        std::move(transformer));
     BatchReader reader{.options = MakePipeline(param, PipelineFieldsOf(param.data_param())).options,
                        .source = nullptr,
                        .make_decoder = nullptr};
@@ -174,6 +192,7 @@ class VideoData final : public Layer {
     return transformer.OutputShape(frame);
   }
 
+  const ImageForm form_;
   PlannedShard shard_;
 };
 

@@ -3,6 +3,7 @@
 // in which threads run, and the libraries (cuBLAS, cuDNN), in whose place products are the CPU's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct QueueTrace {
     Lane lane;
     const void* place;
     std::string name;  // of a kernel or range
+    size_t bytes = 0;  // of kUpload
   };
   std::vector<Entry> entries = {};
   // Times that the host waited. An event that is asked for has passed, unless transfers are late.

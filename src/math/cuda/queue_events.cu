@@ -166,7 +166,7 @@ void CudaQueue::UploadLater(Lane lane, void* to, const void* from, size_t bytes)
     Bind();
     RefuseInCapture("takes what the host computes");
     State& state = *state_;
-    state.Note(What::kUpload, lane, from);
+    state.Note(What::kUpload, lane, from, {}, bytes);
     if (emulated()) {
       if (lane == Lane::kCompute) return void(std::memcpy(to, from, bytes));
       const auto run = [=, &state] {

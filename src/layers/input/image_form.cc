@@ -1,0 +1,61 @@
+#include "layers/input/image_form.h"
+
+#include "core/strings.h"
+#include "data/transform/placement_bytes.h"
+#include "layers/input/mixing.h"
+#include "layers/input/pipeline.h"
+#include "layers/input/pixels_to_float.h"
+
+namespace crema {
+
+BlobSpec ImageForm::Images(int64_t batch, const Shape& sample, DType dtype) const {
+  if (!bytes) return {Shape{batch, sample[0], sample[1], sample[2]}, dtype};
+  return {Shape{batch, sample[1], sample[2], sample[0]}, DType::kU8};
+}
+
+void ImageForm::AddPlacements(int64_t batch, LayerInfo* info) const {
+  if (places) info->outputs.push_back({Shape{batch, kPlacementBytes}, DType::kU8});
+}
+
+SampleWriter::Options ImageForm::WriterOptions(std::span<const BlobSpec> outputs,
+                                               const TransformationParameter& transform,
+                                               uint64_t seed, const std::string& layer) const {
+  SampleWriter::Options options = crema::WriterOptions(
+      outputs.first(outputs.size() - (places ? 1 : 0)), transform, seed, layer);
+  options.uploads = uploads;
+  options.places = places;
+  return options;
+}
+
+ImageForm WrittenForm(const LayerParameter& param) { return {.bytes = GivesBytes(param)}; }
+
+ImageForm UploadedForm(const LayerParameter& param) {
+  const TransformationParameter& transform = param.transform_param();
+  const bool crops = transform.crop_size() > 0 || transform.crop_h() > 0;
+  return {.bytes = true,
+          .uploads = true,
+          .places = transform.mirror() || (transform.has_mean_file() && crops)};
+}
+
+std::string WhyNotUploaded(const LayerParameter& param, Phase phase) {
+  if (GivesBytes(param)) return "its text asks for bytes already, pipeline_param { output: U8 }";
+  if (phase == TRAIN && Mixes(param)) return "mixup and cutmix mix numbers";
+  if (param.transform_param().mean_value_size() > PixelsToFloat::kMostMeansOnGpu) {
+    return StrCat("a GPU takes at most ", PixelsToFloat::kMostMeansOnGpu, " mean_value");
+  }
+  return "";
+}
+
+ByteParts PartsBehind(const LayerParameter& param) {
+  const TransformationParameter& transform = param.transform_param();
+  ByteParts parts;
+  parts.places = UploadedForm(param).places;
+  parts.numbers.set_type("PixelsToFloat");
+  TransformationParameter* numbers = parts.numbers.mutable_transform_param();
+  *numbers->mutable_mean_value() = transform.mean_value();
+  if (transform.has_mean_file()) numbers->set_mean_file(transform.mean_file());
+  if (transform.has_scale()) numbers->set_scale(transform.scale());
+  return parts;
+}
+
+}  // namespace crema
