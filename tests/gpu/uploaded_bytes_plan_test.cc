@@ -48,7 +48,7 @@ TEST_F(UploadedBytesPlan, ThePlanSaysWhyNumbersGoUp) {
   EXPECT_EQ(why(DataNet(Write("floats", {OfFloats(0)}), "")), "the first record holds floats");
   EXPECT_EQ(why("layer { name: 'm' type: 'MemoryData' top: 'data' top: 'label' memory_data_param { "
                 "batch_size: 2 channels: 3 height: 4 width: 4 } }"),
-            "a layer of type MemoryData gives numbers");
+            "a layer of type MemoryData gives numbers only");
   const auto asked = PlanText(DataNet(set, "", "pipeline_param { output: U8 }"), TRAIN, OnGpu());
   EXPECT_EQ(WhyNot(*asked), "its text asks for bytes already, pipeline_param { output: U8 }");
   EXPECT_EQ(asked->layers.size(), 1U);

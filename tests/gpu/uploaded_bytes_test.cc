@@ -214,6 +214,40 @@ TEST_F(UploadedBytes, FramesToo) {
              "' } transform_param { crop_size: 11 mirror: true mean_value: 9 } }"),
       TRAIN);
 }
+
+// Boxes are turned over with their images, which are not, yet.
+TEST_F(UploadedBytes, ImagesWithBoxesToo) {
+  LmdbWriter writer(temp_.File("boxes"));
+  for (int n = 0; n < kRecords; ++n) {
+    AnnotatedDatum record;
+    *record.mutable_datum() = Drawn(3, n);
+    record.set_type(AnnotatedDatum::BBOX);
+    for (int k = 0; k < n % 4; ++k) {
+      AnnotationGroup* group = record.add_annotation_group();
+      group->set_group_label(k + 1);
+      NormalizedBBox* box = group->add_annotation()->mutable_bbox();
+      box->set_xmin(0.1F * static_cast<float>(k));
+      box->set_ymin(0.2F);
+      box->set_xmax(0.3F + 0.1F * static_cast<float>(n));
+      box->set_ymax(0.875F);
+    }
+    writer.Put(StrCat("key", n), record.SerializeAsString());
+  }
+  writer.Close();
+  const std::string resized = "resize_param { prob: 1 height: 12 width: 14 } ";
+  for (const std::string& steps :
+       {std::string("mean_value: 104 mean_value: 117 mean_value: 123"), resized + "scale: 0.017",
+        resized + "mean_value: 99 expand_param { prob: 0.5 max_expand_ratio: 2 } "
+                  "distort_param { brightness_prob: 0.5 brightness_delta: 32 }"}) {
+    for (const std::string tops : {"top: 'data' top: 'label'", "top: 'data'"}) {
+      ASSERT_NO_FATAL_FAILURE(ExpectSameBatches(
+          StrCat("layer { name: 'd' type: 'AnnotatedData' ", tops, " data_param { source: '",
+                 temp_.File("boxes"), "' batch_size: 3 } transform_param { mirror: true ", steps,
+                 " } }"),
+          TRAIN));
+    }
+  }
+}
 #endif
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/blob_types.h"
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
@@ -124,15 +123,14 @@ void AnnotatedDecoder::Decode(const Record& record, std::span<std::byte* const> 
   const Transformer::Placement place = transformer.Place(
       pixels, Transformer::SampleStream(writer_.options().seed, writer_.options().layer_id,
                                         record.ordinal));
-  DispatchBlob(writer_.options().dtype, [&]<typename T>(T) {
-    transformer.ApplyAt(pixels, place, reinterpret_cast<T*>(places[0]));
-  });
-  if (places.size() < 2) return;
+  writer_.WriteAt(pixels, place, places[0], writer_.PlacementOf(places));
+  std::byte* to = writer_.LabelOf(places);
+  if (to == nullptr) return;
   if (options_.boxes) {
-    WriteBoxes(record, pixels, place, places[1]);
+    WriteBoxes(record, pixels, place, to);
   } else {
     writer_.WriteLabel(
-        stored.label, [&] { return Name(record); }, places[1]);
+        stored.label, [&] { return Name(record); }, to);
   }
 }
 

@@ -69,20 +69,19 @@ void SampleWriter::Write(const PixelView& image, uint64_t ordinal,
   Transform(ViewOf(image_), ordinal, place, placement);
 }
 
-// What is to be done here; what the image is drawn goes to `placement`.
-Transformer::Placement SampleWriter::PlaceOf(const PixelView& image, uint64_t ordinal,
-                                             std::byte* placement) const {
-  Transformer::Placement kept = transformer_->Place(image, StreamOf(ordinal));
+Transformer::Placement SampleWriter::Keep(const Transformer::Placement& drawn,
+                                          std::byte* placement) const {
   if (placement != nullptr) {
-    StorePlacement({kept.top, kept.left, kept.mirror}, reinterpret_cast<uint8_t*>(placement));
+    StorePlacement({drawn.top, drawn.left, drawn.mirror}, reinterpret_cast<uint8_t*>(placement));
   }
+  Transformer::Placement kept = drawn;
   if (options_.uploads) kept.mirror = false;
   return kept;
 }
 
-void SampleWriter::Transform(const PixelView& image, uint64_t ordinal, std::byte* place,
-                             std::byte* placement) const {
-  const Transformer::Placement kept = PlaceOf(image, ordinal, placement);
+void SampleWriter::WriteAt(const PixelView& image, const Transformer::Placement& drawn,
+                           std::byte* place, std::byte* placement) const {
+  const Transformer::Placement kept = Keep(drawn, placement);
   DispatchBlob(options_.dtype, [&]<typename T>(T) {
     transformer_->ApplyAt(image, kept, reinterpret_cast<T*>(place));
   });
@@ -111,7 +110,7 @@ void SampleWriter::WriteJpeg(std::string_view file, ColorMode mode, uint64_t ord
   }
   const PixelView size{static_cast<int>(shape[0]), static_cast<int>(shape[1]),
                        static_cast<int>(shape[2]), nullptr, nullptr};
-  const Transformer::Placement kept = PlaceOf(size, ordinal, placement);
+  const Transformer::Placement kept = Keep(transformer_->Place(size, StreamOf(ordinal)), placement);
   jpeg.Decode({kept.top, kept.left, kept.height, kept.width}, &part_);
   const Transformer::PackedView view{part_.pixels.data(), ptrdiff_t{part_.width} * part_.channels,
                                      part_.channels};

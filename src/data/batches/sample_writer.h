@@ -70,15 +70,20 @@ class SampleWriter {
   // Both throw as Write; for those who transform themselves.
   void CheckShape(const Shape& image, const std::function<std::string()>& name);
   void CheckElements(const PixelView& image, const std::function<std::string()>& name) const;
+  // The last step of Write, where the place was drawn already.
+  void WriteAt(const PixelView& image, const Transformer::Placement& drawn, std::byte* place,
+               std::byte* placement) const;
 
  private:
   void WriteJpeg(std::string_view file, ColorMode mode, uint64_t ordinal,
                  const std::function<std::string()>& name, std::byte* place, std::byte* placement);
   void AugmentJpeg(const SampleAugmenter& augmenter, JpegFile* jpeg, uint64_t ordinal);
   void Transform(const PixelView& image, uint64_t ordinal, std::byte* place,
-                 std::byte* placement) const;
-  Transformer::Placement PlaceOf(const PixelView& image, uint64_t ordinal,
-                                 std::byte* placement) const;
+                 std::byte* placement) const {
+    WriteAt(image, transformer_->Place(image, StreamOf(ordinal)), place, placement);
+  }
+  // What is to be done here of what was drawn, which goes to `placement` unless that is null.
+  Transformer::Placement Keep(const Transformer::Placement& drawn, std::byte* placement) const;
   RandomStream StreamOf(uint64_t ordinal) const;
 
   const Options options_;

@@ -23,7 +23,7 @@ std::optional<std::string> WhyNumbers(const Node& node) {
   }
   const bool transforms = std::ranges::count(node.type->param_fields, "transform_param") > 0;
   if (!transforms) return std::nullopt;
-  return StrCat("a layer of type ", node.type->name, " gives numbers");
+  return StrCat("a layer of type ", node.type->name, " gives numbers only");
 }
 
 class Parter {

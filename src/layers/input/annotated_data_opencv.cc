@@ -6,7 +6,6 @@
 // batch; planned for are the most boxes that a batch of this data set can have. No gradient.
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -23,6 +22,8 @@
 #include "data/records/box_bounds.h"
 #include "data/transform/validate.h"
 #include "graph/registry.h"
+#include "layers/input/annotated_state.h"
+#include "layers/input/image_form.h"
 #include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"
 #include "layers/input/planned_shard.h"
@@ -31,8 +32,6 @@
 
 namespace crema {
 namespace {
-
-constexpr int64_t kRow = 1 + kBoxValues;  // the image's number within the batch comes first
 
 std::shared_ptr<const Transformer> MakeTransformer(const LayerParameter& param, Phase phase) {
   return std::make_shared<const Transformer>(param.transform_param(), phase, param.name(),
@@ -48,6 +47,7 @@ std::set<int> LabelsOf(const LayerParameter& param) {
 struct Survey {
   Shape sample;
   bool boxes = false;
+  bool bytes = false;  // or floats
 };
 
 // The bounds of a data set, which is walked over once. Thread safety: any thread.
@@ -67,76 +67,11 @@ class BoundedOnce {
   std::optional<BoxBounds> bounds_;
 };
 
-// The batches of images, and the boxes of each image before they are brought together.
-class AnnotatedDataState final : public LayerSessionState, public NoticeTeller {
- public:
-  // `most_boxes` is what one record may have; it is asked with the first batch.
-  AnnotatedDataState(PrefetchedState::Options options, std::function<uint64_t()> most_boxes)
-      : most_boxes_(std::move(most_boxes)), images_(std::move(options)) {}
-
-  void Next(const ForwardArgs& args) {
-    const bool boxes = args.outputs.size() > 1 && args.outputs[1].shape().axes() == 4;
-    if (!boxes) return images_.Next(args);
-    const TensorView& images = args.outputs[0];
-    const TensorView& out = args.outputs[1];
-    if (boxes_.axes() == 0) {
-      boxes_ = Shape{images.shape()[0], 1 + static_cast<int64_t>(most_boxes_()) * kBoxValues};
-    }
-    const TensorView both[] = {images, {nullptr, boxes_, out.dtype(), out.device()}};
-    std::byte* places[2] = {};
-    images_.Lend(both, places);
-    if (args.lent.empty()) {
-      std::memcpy(images.raw(), places[0], images.bytes());
-    } else {
-      args.lent[0] = places[0];
-    }
-    DispatchFloat(out.dtype(), [&]<typename T>(T) {
-      args.output_shapes[1] =
-          Shape{1, 1, Collect<T>(reinterpret_cast<const T*>(places[1]), out), kRow};
-    });
-  }
-
-  void Save(LayerState* state) const override { images_.Save(state); }
-  void Restore(const LayerState& state) override { images_.Restore(state); }
-  int64_t EpochSize() const override { return images_.EpochSize(); }
-  std::string SampleName(int64_t index) const override { return images_.SampleName(index); }
-  double WaitedSeconds() const override { return images_.WaitedSeconds(); }
-  std::vector<std::string> TakeNotices() const override { return images_.TakeNotices(); }
-
- private:
-  // Returns the number of rows.
-  template <typename T>
-  int64_t Collect(const T* boxes, const TensorView& out) {
-    T* row = out.data<T>();
-    int64_t rows = 0;
-    for (int64_t image = 0; image < boxes_[0]; ++image) {
-      const T* values = boxes + image * boxes_[1];
-      const auto count = static_cast<int64_t>(*values++);
-      if ((rows + count) * kRow > out.count()) {
-        Fail(ErrorCode::kDataLoss,
-             StrCat("a batch has more than ", out.count() / kRow,
-                    " boxes, the most of any when the net was built: the data set has changed"));
-      }
-      for (int64_t i = 0; i < count; ++i, values += kBoxValues, row += kRow) {
-        row[0] = static_cast<T>(image);
-        std::copy_n(values, kBoxValues, row + 1);
-      }
-      rows += count;
-    }
-    if (rows > 0) return rows;
-    std::fill_n(row, kRow, T(-1));
-    return 1;
-  }
-
-  const std::function<uint64_t()> most_boxes_;
-  PrefetchedState images_;
-  Shape boxes_;  // (batch, how many and their values) as they are read; set with the first batch
-};
-
-class AnnotatedData final : public Layer {
+class AnnotatedData final : public Layer, public ByteSource {
  public:
   explicit AnnotatedData(const LayerParameter& param)
-      : Layer(param), records_(std::make_shared<OpenedOnce>(param.data_param().source())) {
+      : AnnotatedData(param, WrittenForm(param),
+                      std::make_shared<OpenedOnce>(param.data_param().source())) {
     const DataParameter& data = param.data_param();
     if (data.source().empty()) {
       FailField(*this, "data_param.source",
@@ -158,19 +93,36 @@ class AnnotatedData final : public Layer {
                 "brings them to one");
     }
   }
+  // Of one that passed the checks.
+  AnnotatedData(const LayerParameter& param, const ImageForm& form,
+                std::shared_ptr<OpenedOnce> records)
+      : Layer(param), form_(form), records_(std::move(records)) {}
+
+  std::string WhyNoBytes(Phase phase) const override {
+    std::string why = WhyNotUploaded(param(), phase);
+    if (why.empty() && !Look(phase).bytes) why = kFirstHoldsFloats;
+    return why;
+  }
+
+  ByteParts Part() const override {
+    ByteParts parts = PartsBehind(param());
+    parts.source = std::make_unique<const AnnotatedData>(param(), UploadedForm(param()), records_);
+    return parts;
+  }
 
   LayerInfo Infer(const InferContext& context) const override {
     shard_.Note(context);
     const int64_t batch = param().data_param().batch_size();
     const Survey survey = Look(context.phase);
     LayerInfo info;
-    info.outputs.push_back(ImageOutput(param(), batch, survey.sample, context.dtype));
-    if (context.output_count > 1 && survey.boxes) {
+    info.outputs.push_back(form_.Images(batch, survey.sample, context.dtype));
+    if (form_.TopsOf(context) > 1 && survey.boxes) {
       info.dynamic_outputs = true;
-      info.outputs.push_back({Shape{1, 1, MostRows(), kRow}, context.dtype});
-    } else if (context.output_count > 1) {
+      info.outputs.push_back({Shape{1, 1, MostRows(), kBoxRow}, context.dtype});
+    } else if (form_.TopsOf(context) > 1) {
       info.outputs.push_back({Shape{batch}, context.dtype});
     }
+    form_.AddPlacements(batch, &info);
     info.lends_output = {true, !survey.boxes};
     return info;
   }
@@ -182,11 +134,11 @@ class AnnotatedData final : public Layer {
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext& context,
                                                Phase phase) const override {
     const uint64_t seed = context.seed();
-    auto options = RecordState(
-        param(), records_, seed, shard_.Get(),
-        [param = param(), phase, seed](RecordStream stream, std::span<const BlobSpec> outputs) {
-          return Open(param, phase, seed, std::move(stream), outputs);
-        });
+    auto options = RecordState(param(), records_, seed, shard_.Get(),
+                               [param = param(), form = form_, phase, seed](
+                                   RecordStream stream, std::span<const BlobSpec> outputs) {
+                                 return Open(param, form, phase, seed, std::move(stream), outputs);
+                               });
     auto most_boxes = [param = param(), records = records_, bounds = bounds_,
                        shard = shard_.Get()] {
       return bounds->Find(param, *records, shard).record;
@@ -199,19 +151,21 @@ class AnnotatedData final : public Layer {
     if (misfit) FailField(*this, misfit->field, misfit->message);
   }
 
-  static BatchReader Open(const LayerParameter& param, Phase phase, uint64_t seed,
-                          RecordStream stream, std::span<const BlobSpec> outputs) {
+  static BatchReader Open(const LayerParameter& param, const ImageForm& form, Phase phase,
+                          uint64_t seed, RecordStream stream, std::span<const BlobSpec> outputs) {
     const TransformationParameter& transform = param.transform_param();
     const auto transformer = MakeTransformer(param, phase);
     const auto augmenter =
         std::make_shared<const Augmenter>(transform, param.annotated_data_param(), transformer);
-    const bool boxes = outputs.size() > 1 && outputs[1].shape.axes() == 2;
+    const size_t tops = outputs.size() - (form.places ? 1 : 0);
+    const bool boxes = tops > 1 && outputs[1].shape.axes() == 2;
     const AnnotatedDecoder::Options options{
         .data_set = param.data_param().source(),
         .boxes = boxes,
         .capacity = boxes ? static_cast<uint64_t>(outputs[1].shape[1] / kBoxValues) : 0,
         .labels = LabelsOf(param)};
-    const SampleWriter writer(WriterOptions(outputs, transform, seed, param.name()), transformer);
+    const SampleWriter writer(form.WriterOptions(outputs, transform, seed, param.name()),
+                              transformer);
     return {.options = std::move(stream.options),
             .source = std::move(stream.source),
             .make_decoder = [options, augmenter, writer, decoded = stream.decoded] {
@@ -241,7 +195,8 @@ class AnnotatedData final : public Layer {
             }
             return Survey{
                 .sample = transformer->OutputShape(image),
-                .boxes = reader.has_type() || param().annotated_data_param().has_anno_type()};
+                .boxes = reader.has_type() || param().annotated_data_param().has_anno_type(),
+                .bytes = pixels.bytes != nullptr};
           });
       Naming(*this, "annotated_data_param.label_map_file", [&] { return LabelsOf(param()); });
       return survey;
@@ -270,6 +225,7 @@ class AnnotatedData final : public Layer {
     return {image[0], fit.height, fit.width};
   }
 
+  const ImageForm form_;
   const std::shared_ptr<OpenedOnce> records_;
   PlannedShard shard_;
   const std::shared_ptr<BoundedOnce> bounds_ = std::make_shared<BoundedOnce>();

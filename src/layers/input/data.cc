@@ -41,7 +41,7 @@ class Data final : public Layer, public ByteSource {
 
   std::string WhyNoBytes(Phase phase) const override {
     std::string why = WhyNotUploaded(param(), phase);
-    if (why.empty() && !FirstSample(phase, false).bytes) why = "the first record holds floats";
+    if (why.empty() && !FirstSample(phase, false).bytes) why = kFirstHoldsFloats;
     return why;
   }
 

@@ -40,6 +40,8 @@ ImageForm UploadedForm(const LayerParameter& param);
 
 // Why the text of such a layer leaves no choice (ByteSource::WhyNoBytes); empty: it does.
 std::string WhyNotUploaded(const LayerParameter& param, Phase phase);
+// The same of data sets of records.
+inline constexpr const char* kFirstHoldsFloats = "the first record holds floats";
 // All but ByteParts::source.
 ByteParts PartsBehind(const LayerParameter& param);
 
