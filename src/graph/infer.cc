@@ -17,12 +17,20 @@ const Value& BeforeSplit(const Graph& graph, const Value& value) {
   return inserted ? graph.values[static_cast<size_t>(producer.inputs[0])] : value;
 }
 
+// Nor the layer that makes numbers of the bytes of a source (passes/upload_bytes.h): that source.
+const Node& WrittenProducer(const Graph& graph, const Value& value) {
+  const Node& producer = graph.nodes[static_cast<size_t>(value.producer)];
+  if (!producer.source_path.empty() || producer.type->name != "PixelsToFloat") return producer;
+  const Value& bytes = graph.values[static_cast<size_t>(producer.inputs[0])];
+  return graph.nodes[static_cast<size_t>(bytes.producer)];
+}
+
 std::string DescribeInputs(const Graph& graph, const Node& node,
                            const std::vector<BlobSpec>& inputs) {
   std::string text;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& value = BeforeSplit(graph, graph.values[static_cast<size_t>(node.inputs[i])]);
-    const Node& producer = graph.nodes[static_cast<size_t>(value.producer)];
+    const Node& producer = WrittenProducer(graph, value);
     const Where where = graph.Locate(producer, "");
     text += StrCat(i == 0 ? "" : ", ", "'", value.name, "' is ", ToString(inputs[i].shape),
                    " (from layer \"", producer.name(), "\"");
@@ -40,8 +48,7 @@ std::optional<Problem> FindWrongType(const Graph& graph, const Node& node,
     const DType wanted = InputTypeOf(*node.layer, i, given, net);
     if (wanted == given) continue;
     const Value& value = BeforeSplit(graph, graph.values[static_cast<size_t>(node.inputs[i])]);
-    const LayerParameter& producer =
-        graph.nodes[static_cast<size_t>(value.producer)].layer->param();
+    const LayerParameter& producer = WrittenProducer(graph, value).layer->param();
     std::string text = StrCat("bottom \"", value.name, "\" holds ");
     if (given == DType::kU8) {
       const bool asked = producer.pipeline_param().output() == PipelineParameter::U8;

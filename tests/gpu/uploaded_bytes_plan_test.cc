@@ -65,7 +65,14 @@ TEST_F(UploadedBytesPlan, ErrorsAreThoseOfTheCpu) {
       {DataNet(set, "mean_value: 1 mean_value: 2"), "2 entries of mean_value"},
       {DataNet(set, mean), "is 3x8x13, but the image (before cropping) is 3x9x13"},
       {DataNet(set, "mean_file: 'no/such/mean' mirror: true"), "no/such/mean"},
-      {DataNet(set, "", "", "top: 'l' top: 'x'"), "wrong number of tops"}};
+      {DataNet(set, "", "", "top: 'l' top: 'x'"), "wrong number of tops"},
+      {DataNet(set, "crop_size: 5 mirror: true") +
+           "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' convolution_param { "
+           "num_output: 2 kernel_size: 7 } }",
+       "'data' is 3x3x5x5 (from layer \"d\", line 1)"},
+      {DataNet(set, "crop_size: 5 mirror: true") +
+           "layer { name: 'p' type: 'PixelsToFloat' bottom: 'data' top: 'p' }",
+       "from layer \"d\""}};
   for (const auto& [net, expect] : cases) {
     const std::string error = ErrorOf(net, TEST, OnCpu());
     EXPECT_NE(error.find(expect), std::string::npos) << error;
