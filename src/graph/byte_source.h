@@ -25,8 +25,8 @@ struct ByteParts {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Why its images leave as numbers; empty: there is no reason, and Part may be called. May look at
-  // the first sample, and throws then what Infer throws.
+  // Why its images leave as numbers; empty: there is no reason, and Part may be called. Throws what
+  // Infer throws where that cannot be known, or a mean image cannot be read.
   virtual std::string WhyNoBytes(Phase phase) const = 0;
   virtual ByteParts Part() const = 0;
 };

@@ -58,7 +58,7 @@ TEST_F(UploadedBytesPlan, ErrorsAreThoseOfTheCpu) {
   const std::string set = WriteDrawn(3);
   const std::string shapes = Write("shapes", {Drawn(3, 0), Drawn(3, 1), Drawn(3, 2, 12)});
   const std::string mean = StrCat("mean_file: '", WriteMean(3, 8), "'");
-  const std::vector<std::pair<std::string, std::string>> cases = {
+  std::vector<std::pair<std::string, std::string>> cases = {
       {DataNet(shapes, "mirror: true"), "is 3x9x12, but the first record is 3x9x13"},
       {DataNet(temp_.File("none"), "mirror: true"), "none"},
       {DataNet(set, "crop_size: 10"), "crop_size is 10"},
@@ -73,6 +73,16 @@ TEST_F(UploadedBytesPlan, ErrorsAreThoseOfTheCpu) {
       {DataNet(set, "crop_size: 5 mirror: true") +
            "layer { name: 'p' type: 'PixelsToFloat' bottom: 'data' top: 'p' }",
        "from layer \"d\""}};
+#ifdef CREMA_HAVE_OPENCV
+  const auto images = [](const std::string& transform) {
+    return StrCat(
+        "layer { name: 'd' type: 'ImageData' top: 'data' image_data_param { source: "
+        "'no/such/list' } transform_param { mirror: true ",
+        transform, " } }");
+  };
+  cases.emplace_back(images(""), "no/such/list");
+  cases.emplace_back(images("mean_file: 'no/such/mean'"), "no/such/");
+#endif
   for (const auto& [net, expect] : cases) {
     const std::string error = ErrorOf(net, TEST, OnCpu());
     EXPECT_NE(error.find(expect), std::string::npos) << error;

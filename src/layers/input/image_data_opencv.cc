@@ -61,9 +61,12 @@ class ImageData final : public Layer, public ByteSource {
   // Of one that passed the checks.
   ImageData(const LayerParameter& param, const ImageForm& form) : Layer(param), form_(form) {}
 
+  // Files are always of bytes; whether they can be read is told by Infer.
   std::string WhyNoBytes(Phase phase) const override {
     std::string why = WhyNotUploaded(param(), phase);
-    if (why.empty()) FirstSample(phase);  // whether it can be read at all
+    if (why.empty()) {
+      Transformer(param().transform_param(), phase, param().name(), TransformSteps::kAugmented);
+    }
     return why;
   }
 

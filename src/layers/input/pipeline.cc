@@ -124,11 +124,6 @@ void CheckFirstImage(const Layer& layer, const PixelView& image) {
             "pipeline_param.output is U8, but the first record holds floats, not bytes: set FLOAT");
 }
 
-BlobSpec ImageOutput(const LayerParameter& param, int64_t batch, const Shape& sample, DType dtype) {
-  if (!GivesBytes(param)) return {Shape{batch, sample[0], sample[1], sample[2]}, dtype};
-  return {Shape{batch, sample[1], sample[2], sample[0]}, DType::kU8};
-}
-
 void CheckPipeline(const Layer& layer, const OwnPipelineFields& own) {
   const PipelineParameter& common = layer.param().pipeline_param();
   CheckThreads(layer, StrCat(own.message, ".threads"), own.threads);

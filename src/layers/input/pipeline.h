@@ -59,7 +59,5 @@ void CheckFirstImage(const Layer& layer, const PixelView& image);
 // For output_docs: what follows "batch x C x H x W".
 inline constexpr const char* kBytesDoc =
     "; with pipeline_param { output: U8 } bytes, batch x H x W x C, for a PixelsToFloat layer";
-// What the first top is. `sample` is C x H x W, `dtype` that of the net.
-BlobSpec ImageOutput(const LayerParameter& param, int64_t batch, const Shape& sample, DType dtype);
 
 }  // namespace crema

@@ -85,10 +85,10 @@ class VideoData final : public Layer, public ByteSource {
   // Of one that passed the checks.
   VideoData(const LayerParameter& param, const ImageForm& form) : Layer(param), form_(form) {}
 
-  // Does not look at a frame, since a camera would have to be opened once more.
+  // Frames are always of bytes; whether they can be read is told by Infer.
   std::string WhyNoBytes(Phase phase) const override {
     std::string why = WhyNotUploaded(param(), phase);
-    if (why.empty()) Transformer(param().transform_param(), phase, param().name());  // its mean
+    if (why.empty()) Transformer(param().transform_param(), phase, param().name());
     return why;
   }
 
