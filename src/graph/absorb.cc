@@ -64,7 +64,7 @@ class Absorber {
     // Forward and backward of both come together.
     const PlannedLayer& layer = plan_.layers[Index(n)];
     if (follower.recompute || follower.backward != layer.backward) return false;
-    if (follower.backward && !follower.to_input[0]) return false;
+    if (follower.backward && !follower.to_input[PlaceOf(v, follower)]) return false;
     const BlobSpec& from = plan_.values[Index(v)].spec;
     const BlobSpec& to = plan_.values[Index(follower.outputs[0])].spec;
     if (from.shape != to.shape || from.dtype != to.dtype || from.format != to.format) return false;
@@ -73,6 +73,10 @@ class Absorber {
       return input == v || (value.producer < n && value.spec.format == from.format &&
                             value.spec.shape == from.shape);
     });
+  }
+
+  static size_t PlaceOf(int v, const PlannedLayer& reader) {
+    return static_cast<size_t>(std::ranges::find(reader.inputs, v) - reader.inputs.begin());
   }
 
   bool Ask(PlannedLayer* layer) const {
@@ -93,11 +97,13 @@ class Absorber {
     PlannedLayer& layer = plan_.layers[Index(n)];
     PlannedLayer& follower = plan_.layers[Index(next)];
     const int v = InputBehind(n, follower);
-    for (int input : follower.inputs) {
-      if (input == v) continue;
-      layer.inputs.push_back(input);
+    for (size_t i = 0; i < follower.inputs.size(); ++i) {
+      if (follower.inputs[i] == v) continue;
+      layer.inputs.push_back(follower.inputs[i]);
+      layer.to_input.push_back(follower.to_input[i]);
       ++layer.added_inputs;
     }
+    follower.to_input = {follower.to_input[PlaceOf(v, follower)]};
     follower.inputs = {v};
     follower.absorbed_by = n;
     follower.info.view = true;

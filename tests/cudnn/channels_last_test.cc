@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -80,6 +81,26 @@ TEST_F(ChannelsLast, ResNet50InTf32Too) {
   EXPECT_EQ(Others(*train, kOfImages), Names());
   EXPECT_EQ(LayerOf(*train, "conv1").kernel->name, "cudnn NHWC tf32");
   EXPECT_EQ(LayerOf(*train, "bn_conv1").kernel->name, "cuda NHWC");
+}
+
+// How many BatchNorms take so many layers along.
+std::vector<int64_t> CountsOfAbsorbed(const Plan& plan) {
+  std::vector<int64_t> counts(4);
+  for (const PlannedLayer& layer : plan.layers) {
+    if (layer.type->name == "BatchNorm") ++counts.at(layer.absorbs.size());
+  }
+  return counts;
+}
+
+// The first BatchNorm of a block with a projection runs before there is what the sum adds to it.
+TEST_F(ChannelsLast, ResNet50sNormsTakeSumsAlong) {
+  for (const Precision precision : {FP32, TF32, BF16, FP16}) {
+    const auto train = PlanModel("resnet50/train_val.prototxt", TRAIN, {.precision = precision});
+    // 118 layers: 53 Scale, 16 Eltwise, 49 ReLU, which is all of them.
+    EXPECT_EQ(CountsOfAbsorbed(*train), (std::vector<int64_t>{0, 4, 33, 16}));
+    EXPECT_EQ(LayerOf(*train, "bn2a_branch2c").absorbs.size(), 3U);
+    EXPECT_EQ(LayerOf(*train, "bn2a_branch1").absorbs.size(), 1U);
+  }
 }
 
 TEST_F(ChannelsLast, OtherNetsOfImagesToo) {
@@ -188,6 +209,56 @@ layer { name: "loss" type: "Reduction" bottom: "c2" top: "loss" loss_weight: 0.0
     const PlannedLayer& norm = LayerOf(*plan, "bn");
     ASSERT_TRUE(IsChannelsLast(plan->values[static_cast<size_t>(norm.inputs[0])].spec.format));
     EXPECT_EQ(norm.absorbs.size(), 2U);
+    const Learnt learnt = Learn(plan, 1);
+    EXPECT_NEAR(expected.loss, learnt.loss, tolerance * (std::abs(expected.loss) + 0.1));
+    ExpectNear(expected.gradients, learnt.gradients, tolerance, "gradient");
+  }
+}
+
+// Two blocks, the first with a projection: what is added is read by others too.
+std::string Blocks() {
+  std::string net = R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 16 dim: 14 dim: 9 } } }
+layer { name: "p" type: "Convolution" bottom: "x" top: "p"
+  convolution_param { num_output: 32 kernel_size: 3 pad: 1 weight_filler { type: "msra" } } }
+layer { name: "pn" type: "BatchNorm" bottom: "p" top: "pn" }
+)";
+  for (const auto& [in, z, out] : {std::tuple{"x", "pn", "a"}, {"ar", "ar", "b"}}) {
+    const auto layer = [out = out](const char* type, const std::string& bottoms, const char* name,
+                                   const char* fields) {
+      return StrCat("layer { type: '", type, "' ", bottoms, " name: '", out, name, "' top: '", out,
+                    name, "' ", fields, " }\n");
+    };
+    const auto from = [](const auto&... blob) { return StrCat("bottom: '", blob..., "' "); };
+    net += layer("Convolution", from(in), "c",
+                 "convolution_param { num_output: 32 kernel_size: 3 pad: 1 weight_filler { type: "
+                 "'msra' } }") +
+           layer("BatchNorm", from(out, "c"), "n", "") +
+           layer("Scale", from(out, "n"), "s",
+                 "scale_param { bias_term: true filler { type: 'uniform' min: -2 max: 2 } }") +
+           layer("Eltwise", from(z) + from(out, "s"), "e", "") +
+           layer("ReLU", from(out, "e"), "r", "");
+  }
+  return net + R"(
+layer { name: "c" type: "Convolution" bottom: "br" top: "c"
+  convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "msra" } } }
+layer { name: "loss" type: "Reduction" bottom: "c" top: "loss" loss_weight: 0.01
+  reduction_param { operation: SUMSQ } }
+)";
+}
+
+TEST_F(ChannelsLast, NormsTakeSumsAlong) {
+  const Learnt expected = Learn(PlanText(Blocks(), TRAIN), 1);
+  for (const auto& [precision, tolerance] : {std::pair{TF32, 0.002}, {FP16, 0.03}, {BF16, 0.2}}) {
+    const auto plan = PlanOn(Blocks(), TRAIN, {.precision = precision});
+    EXPECT_TRUE(LayerOf(*plan, "pn").absorbs.empty());
+    for (const char* name : {"an", "bn"}) {
+      const PlannedLayer& norm = LayerOf(*plan, name);
+      EXPECT_EQ(norm.absorbs.size(), 3U);
+      for (const int v : norm.inputs) {
+        EXPECT_TRUE(IsChannelsLast(plan->values[static_cast<size_t>(v)].spec.format));
+      }
+    }
     const Learnt learnt = Learn(plan, 1);
     EXPECT_NEAR(expected.loss, learnt.loss, tolerance * (std::abs(expected.loss) + 0.1));
     ExpectNear(expected.gradients, learnt.gradients, tolerance, "gradient");

@@ -1,20 +1,15 @@
 // BatchNorm on a GPU, or on a stand-in, with the layers behind it in one: as each by itself.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "core/rng.h"
 #include "core/strings.h"
-#include "support/gpu.h"
-#include "support/net.h"
-#include "support/random_nets.h"
-#include "support/solver_runs.h"
+#include "gpu/fused_runs.h"
 
-namespace crema {
+namespace crema::test {
 namespace {
 
 const std::string kScale = R"(layer { name: "s" type: "Scale" bottom: "bn" top: "s"
@@ -48,74 +43,6 @@ std::string NetOf(const std::string& behind, const std::string& last, int64_t ba
       "reduction_param { operation: SUMSQ } }\n");
 }
 
-struct Numbers {
-  std::vector<double> losses;
-  std::vector<std::vector<float>> outputs, gradients, weights;
-};
-
-std::vector<float> Values(const Session& session, const ConstTensorView& view) {
-  std::vector<float> values(static_cast<size_t>(view.count()));
-  session.Read(view, values.data());
-  return values;
-}
-
-const PlannedLayer& Norm(const Plan& plan) {
-  return *std::ranges::find_if(plan.layers, [](const auto& l) { return l.name() == "bn"; });
-}
-
-Numbers RunNet(const std::string& net, Phase phase, Precision precision, size_t absorbed) {
-  PlanOptions options{.device = {DeviceType::kCuda, 0}, .precision = precision};
-  options.backward = phase == TRAIN;
-  options.passes.absorb = absorbed > 0;
-  const auto plan = test::PlanText(net, phase, options);
-  EXPECT_EQ(Norm(*plan).absorbs.size(), absorbed) << net;
-  // Small blobs are not worth the conversions.
-  if (precision != FP32 && Norm(*plan).info.outputs[0].shape.count() > 10000) {
-    EXPECT_EQ(Norm(*plan).kernel->name, precision == BF16 ? "cuda bf16" : "cuda f16") << net;
-  }
-  const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
-  Session session(plan, weights, test::GpuContext(3));
-  Numbers numbers;
-  for (uint64_t pass = 0; pass < 2; ++pass) {
-    const TensorView x = session.MutableData("x");
-    const RandomStream stream(pass, 1);
-    std::vector<float> drawn(static_cast<size_t>(x.count()));
-    for (size_t i = 0; i < drawn.size(); ++i) drawn[i] = static_cast<float>(stream.Gaussian(i));
-    session.Write(x, drawn.data());
-    numbers.losses.push_back(session.Forward());
-    if (phase == TEST) continue;
-    session.ZeroLearnedGradients();
-    session.Backward();
-    for (size_t s = 0; s < plan->learned.size(); ++s) {
-      const TensorView gradient = session.LearnedGradient(s);
-      if (!gradient.empty()) numbers.gradients.push_back(Values(session, gradient));
-    }
-  }
-  session.ReturnStatistics();
-  numbers.weights = test::ValuesOf(*weights);
-  return numbers;
-}
-
-double Norm2(const std::vector<float>& values) {
-  double sum = 0;
-  for (const float v : values) sum += double{v} * double{v};
-  return std::sqrt(sum);
-}
-
-// Blobs of halves are rounded between layers that are apart, and not within those in one.
-void ExpectClose(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b,
-                 double tolerance, const std::string& net) {
-  ASSERT_EQ(a.size(), b.size()) << net;
-  double whole = 0;
-  for (const auto& values : a) whole = std::max(whole, Norm2(values));
-  for (size_t k = 0; k < a.size(); ++k) {
-    std::vector<float> apart = a[k];
-    for (size_t i = 0; i < apart.size(); ++i) apart[i] -= b[k][i];
-    // A bias in front of BatchNorm has a gradient of 0, which is rounding only.
-    EXPECT_LE(Norm2(apart), tolerance * (Norm2(a[k]) + 0.02 * whole)) << k << ' ' << net;
-  }
-}
-
 TEST(GpuFusedNorm, IsAsEachByItself) {
   const std::vector<std::pair<std::string, std::pair<std::string, size_t>>> behind{
       {kScale, {"s", 1}},
@@ -130,16 +57,9 @@ TEST(GpuFusedNorm, IsAsEachByItself) {
       const std::string net = NetOf(layers, last.first, batch, extent);
       for (const Phase phase : {TRAIN, TEST}) {
         for (const Precision precision : {FP32, BF16, FP16}) {
-          const double tolerance = precision == FP32 ? 1e-4 : precision == BF16 ? 0.04 : 0.005;
           const Numbers apart = RunNet(net, phase, precision, 0);
           const Numbers fused = RunNet(net, phase, precision, last.second);
-          for (size_t i = 0; i < apart.losses.size(); ++i) {
-            EXPECT_NEAR(fused.losses[i], apart.losses[i],
-                        tolerance * (0.1 + std::abs(apart.losses[i])))
-                << net;
-          }
-          ExpectClose(apart.gradients, fused.gradients, tolerance, net);
-          ExpectClose(apart.weights, fused.weights, tolerance, net);
+          ExpectSame(apart, fused, ToleranceOf(precision), net);
         }
       }
     }
@@ -147,4 +67,4 @@ TEST(GpuFusedNorm, IsAsEachByItself) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::test

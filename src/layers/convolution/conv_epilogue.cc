@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "layers/adds_one_input.h"
 #include "layers/channel_affine.h"
 
 namespace crema {
@@ -11,13 +12,6 @@ namespace {
 const ChannelAffine* AffineOf(const Layer& layer) {
   const auto* affine = dynamic_cast<const ChannelAffine*>(&layer);
   return affine != nullptr && affine->IsChannelAffine(layer.param().phase()) ? affine : nullptr;
-}
-
-bool AddsOneInput(const LayerParameter& param) {
-  const EltwiseParameter& p = param.eltwise_param();
-  return param.type() == "Eltwise" && param.bottom_size() == 2 &&
-         p.operation() == EltwiseParameter::SUM &&
-         std::ranges::all_of(p.coeff(), [](float c) { return c == 1; });
 }
 
 }  // namespace

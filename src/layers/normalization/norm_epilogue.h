@@ -9,12 +9,14 @@
 
 namespace crema {
 
-// A Scale with learned numbers of the channels, a ReLU, or one behind the other.
+// In this order, each at most once: a Scale with learned numbers of the channels, an Eltwise SUM
+// with one more input, a ReLU.
 struct NormEpilogue {
   explicit NormEpilogue(std::span<const Layer* const> absorbed);
 
   bool scale = false;
   bool bias = false;
+  bool sum = false;
   FusedRelu relu;
   bool possible = true;
 };

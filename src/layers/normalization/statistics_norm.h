@@ -80,8 +80,8 @@ class StatisticsNorm : public Layer, public ChannelAffine {
             .factor_add = rule_.factor_add};
   }
 
-  // Whether `query.absorbed` are a Scale and a ReLU that a row can do too: the statistics are those
-  // of the batch, or no backward pass follows.
+  // Whether `query.absorbed` are layers that a row can do too (NormEpilogue): the statistics are
+  // those of the batch, or no backward pass follows.
   bool Absorbs(const KernelQuery& query) const;
   // What Infer's answer becomes with them: saved are means and inverses of the channels on axis 1.
   static LayerInfo FusedInfo(const KernelQuery& query);

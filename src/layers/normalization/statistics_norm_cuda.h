@@ -11,8 +11,8 @@ namespace crema {
 
 class StatisticsNorm;
 
-// Lets a row absorb a Scale and a ReLU, with the statistics of the batch or without a backward
-// pass.
+// Lets a row absorb a Scale, a sum and a ReLU, with the statistics of the batch or without a
+// backward pass.
 void AbsorbOnGpu(Kernel* row);
 // In bytes. A group of the layout is a channel, here and below.
 size_t FusedNormForwardScratch(const GroupLayout& groups);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "layers/adds_one_input.h"
 #include "layers/blocked_row.h"
 #include "layers/channel_affine.h"
 #include "layers/normalization/norm_epilogue.h"
@@ -35,10 +36,12 @@ NormEpilogue::NormEpilogue(std::span<const Layer* const> absorbed) {
   for (const Layer* layer : absorbed) {
     const LayerParameter& param = layer->param();
     const auto* affine = dynamic_cast<const ChannelAffine*>(layer);
-    if (param.type() == "Scale" && affine != nullptr && !scale && !relu.on &&
+    if (param.type() == "Scale" && affine != nullptr && !scale && !sum && !relu.on &&
         affine->IsChannelAffine(param.phase())) {
       scale = true;
       bias = affine->AffineBlobs() == 2;
+    } else if (AddsOneInput(param) && !sum && !relu.on) {
+      sum = true;
     } else if (param.type() == "ReLU" && !relu.on && param.relu_param().negative_slope() >= 0) {
       relu = {true, param.relu_param().negative_slope()};
     } else {
@@ -59,7 +62,10 @@ LayerInfo StatisticsNorm::FusedInfo(const KernelQuery& query) {
   info.in_place = !query.backward;
   info.saved = {{{2 * channels}, DType::kF64}};  // means, then inverses
   info.backward_reads_input = {true};
-  info.backward_reads_output = {false};
+  // Where a ReLU was open follows from x, or behind a sum from y, which is kept rather than z: the
+  // layer behind mostly reads it in its backward pass too.
+  const NormEpilogue epilogue(query.absorbed);
+  info.backward_reads_output = {epilogue.sum && epilogue.relu.on};
   return info;
 }
 
@@ -246,7 +252,9 @@ Kernel StatisticsNorm::BlockedKernel() {
     if (norm(q.layer).GoesByChannels()) return FusedScratch(q);
     return q.layer.BackwardScratch(q.context, q.info, q.threads);
   };
-  row.absorbs = [norm](const KernelQuery& query) { return norm(query.layer).Absorbs(query); };
+  row.absorbs = [norm](const KernelQuery& query) {
+    return norm(query.layer).Absorbs(query) && !NormEpilogue(query.absorbed).sum;
+  };
   row.info = FusedInfo;
   row.make_state = [norm](const KernelQuery& query) -> std::unique_ptr<KernelState> {
     if (!norm(query.layer).GoesByChannels()) return nullptr;

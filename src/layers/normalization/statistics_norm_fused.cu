@@ -1,5 +1,6 @@
-// BatchNorm with the Scale and the ReLU behind it in one on the GPU; formulas, and what is saved,
-// are those of statistics_norm_fused.cc.
+// BatchNorm with the Scale, the sum and the ReLU behind it in one on the GPU; formulas, and what is
+// saved, are those of statistics_norm_fused.cc. With a sum y = relu(scale * n + bias + z), dz = d,
+// and where the ReLU was open follows from y.
 #include "layers/normalization/norm_epilogue.h"
 #include "layers/normalization/statistics_measure.cuh"
 #include "layers/normalization/statistics_norm_cuda.h"
@@ -16,7 +17,7 @@ const NormEpilogue& EpilogueOf(KernelState* state) {
   return static_cast<const CudaEpilogue*>(state)->epilogue;
 }
 
-// y = relu((x - center) * factor + shift), by channel.
+// y = relu((x - center) * factor + shift + z), by channel.
 struct Affine {
   CREMA_HOST_DEVICE float Of(float x, int64_t c) const {
     return (x - center[c]) * factor[c] + shift[c];
@@ -71,13 +72,15 @@ AffineCoefficients<L> CoefficientsOf(const StatisticsNorm& norm, const NormEpilo
           .saved = nullptr};
 }
 
+// z null: 0.
 template <typename T>
-void Apply(const CudaQueue& queue, const GroupLayout& groups, const T* x, const Affine& affine,
-           const FusedRelu& relu, T* y) {
+void Apply(const CudaQueue& queue, const GroupLayout& groups, const T* x, const T* z,
+           const Affine& affine, const FusedRelu& relu, T* y) {
   const bool relu_on = relu.on;
   const float slope = relu.slope;
   ForElements(queue, "NormalizeFused", groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
     float value = affine.Of(ToFloat(x[i]), GroupOfElement(groups, i));
+    if (z != nullptr) value += ToFloat(z[i]);
     if (relu_on && value <= 0) value *= slope;
     y[i] = FromFloat<T>(value);
   });
@@ -93,21 +96,42 @@ void ForwardOf(const StatisticsNorm& norm, const GroupLayout& groups, const Forw
   to.channels = groups.Groups();
   to.saved = Elements<double>(At(args.saved, 0));
   Measure<T, L>(norm, groups, args, scratch, to);
-  Apply(BoundQueue(args.context), groups, Elements<T>(args.inputs[0]), affine, epilogue.relu,
+  const T* z = epilogue.sum ? Elements<T>(args.inputs[1]) : nullptr;
+  Apply(BoundQueue(args.context), groups, Elements<T>(args.inputs[0]), z, affine, epilogue.relu,
         Elements<T>(args.outputs[0]));
 }
 
-// What the ReLU lets through of dy; whether it was open follows from x.
+// What the ReLU lets through of dy; y null: whether it was open follows from x.
 template <typename T>
 struct OpenGradient {
   CREMA_HOST_DEVICE float Of(int64_t i, int64_t c) const {
     const float d = ToFloat(dy[i]);
-    return !relu || affine.Of(ToFloat(x[i]), c) > 0 ? d : slope * d;
+    if (!relu) return d;
+    const float value = y != nullptr ? ToFloat(y[i]) : affine.Of(ToFloat(x[i]), c);
+    return value > 0 ? d : slope * d;
   }
-  const T *x, *dy;
+  const T *x, *dy, *y;
   Affine affine;
   bool relu;
   float slope;
+};
+
+// d and d * normal, to be summed; d is written to dz on the way, unless that is null.
+template <typename T>
+struct GradientTerm {
+  struct Pair {
+    float d, x;
+  };
+  CREMA_HOST_DEVICE Pair Read(int64_t c, int64_t at) const {
+    return {open.Of(at, c), ToFloat(open.x[at])};
+  }
+  CREMA_HOST_DEVICE SumPair Take(int64_t c, int64_t at, const Pair& read) const {
+    if (dz != nullptr) dz[at] = FromFloat<T>(read.d);
+    const double d = static_cast<double>(read.d);
+    return {d, d * static_cast<double>(open.affine.Normal(read.x, c))};
+  }
+  OpenGradient<T> open;
+  T* dz;
 };
 
 // dx = factor * (d - offset) - slope * normal, by channel: nothing in it grows beyond the gradient.
@@ -115,28 +139,31 @@ struct ToInput {
   float *offset, *slope;
 };
 
-// The sums of d and of d * normal; they are the gradients of bias and scale.
+// The sums of a term are the gradients of bias and scale.
 template <typename T, typename L>
-void SumGradients(const CudaQueue& queue, const GroupLayout& groups, const OpenGradient<T>& open,
+void SumGradients(const CudaQueue& queue, const GroupLayout& groups, const GradientTerm<T>& term,
                   L* dscale, L* dbias, SumPair* scratch, const ToInput& to) {
-  const Affine affine = open.affine;
+  const Affine affine = term.open.affine;
   const auto size = static_cast<double>(std::max<int64_t>(1, groups.GroupSize()));
   const auto add = [=] CREMA_HOST_DEVICE(L * sum, double value) {
     if (sum != nullptr) *sum = FromFloat<L>(ToFloat(*sum) + static_cast<float>(value));
   };
-  SumGroups(
-      queue, groups,
-      [=] CREMA_HOST_DEVICE(int64_t c, int64_t at) {
-        const double d = static_cast<double>(open.Of(at, c));
-        return SumPair{d, d * static_cast<double>(affine.Normal(ToFloat(open.x[at]), c))};
-      },
-      scratch,
-      [=] CREMA_HOST_DEVICE(int64_t c, SumPair sums) {
-        add(dscale == nullptr ? nullptr : dscale + c, sums.second);
-        add(dbias == nullptr ? nullptr : dbias + c, sums.first);
-        to.offset[c] = static_cast<float>(sums.first / size);
-        to.slope[c] = static_cast<float>(affine.factor[c] * sums.second / size);
-      });
+  SumGroups(queue, groups, term, scratch, [=] CREMA_HOST_DEVICE(int64_t c, SumPair sums) {
+    add(dscale == nullptr ? nullptr : dscale + c, sums.second);
+    add(dbias == nullptr ? nullptr : dbias + c, sums.first);
+    to.offset[c] = static_cast<float>(sums.first / size);
+    to.slope[c] = static_cast<float>(affine.factor[c] * sums.second / size);
+  });
+}
+
+template <typename T>
+void GiveToInput(const CudaQueue& queue, const GroupLayout& groups, const OpenGradient<T>& open,
+                 const ToInput& by, T* dx) {
+  ForElements(queue, "NormalizeFusedBackward", groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t c = GroupOfElement(groups, i);
+    dx[i] = FromFloat<T>(open.affine.factor[c] * (open.Of(i, c) - by.offset[c]) -
+                         by.slope[c] * open.affine.Normal(ToFloat(open.x[i]), c));
+  });
 }
 
 template <typename T, typename L>
@@ -153,22 +180,24 @@ void BackwardOf(const StatisticsNorm& norm, const GroupLayout& groups, const Bac
   const AffineCoefficients<L> to = CoefficientsOf<L>(norm, epilogue, args.learned, affine);
   ForElements(queue, "NormCoefficients", channels,
               [=] CREMA_HOST_DEVICE(int64_t c) { to.SetInverse(c, means[c], inverses[c]); });
-  const OpenGradient<T> open{.x = Elements<T>(args.inputs[0]),
-                             .dy = Elements<T>(args.output_grads[0]),
-                             .affine = affine,
-                             .relu = epilogue.relu.on,
-                             .slope = epilogue.relu.slope};
+  OpenGradient<T> open{.x = Elements<T>(args.inputs[0]),
+                       .dy = Elements<T>(args.output_grads[0]),
+                       .y = epilogue.sum ? Elements<T>(args.outputs[0]) : nullptr,
+                       .affine = affine,
+                       .relu = epilogue.relu.on,
+                       .slope = epilogue.relu.slope};
+  T* dz = epilogue.sum ? Elements<T>(args.input_grads[1]) : nullptr;
   const int own = static_cast<int>(norm.rule().blobs.size());
-  SumGradients<T, L>(queue, groups, open,
+  SumGradients<T, L>(queue, groups, {open, dz},
                      epilogue.scale ? BlobOf<L>(args.learned_grads, own) : nullptr,
                      epilogue.bias ? BlobOf<L>(args.learned_grads, own + 1) : nullptr, scratch, by);
   T* dx = Elements<T>(args.input_grads[0]);
   if (dx == nullptr) return;
-  ForElements(queue, "NormalizeFusedBackward", groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
-    const int64_t c = GroupOfElement(groups, i);
-    dx[i] = FromFloat<T>(affine.factor[c] * (open.Of(i, c) - by.offset[c]) -
-                         by.slope[c] * affine.Normal(ToFloat(open.x[i]), c));
-  });
+  if (dz != nullptr) {  // it is d
+    open.dy = dz;
+    open.relu = false;
+  }
+  GiveToInput(queue, groups, open, by, dx);
 }
 
 bool AbsorbsOnGpu(const KernelQuery& query) {

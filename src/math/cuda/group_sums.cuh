@@ -71,6 +71,30 @@ inline int64_t GroupSumsScratch(const GroupLayout& layout) {
   return GroupParts(layout) * layout.Groups();
 }
 
+// A term that also writes comes in two parts, so that what is read ahead does not wait for that:
+// Read(group, place), and Take(group, place, what was read), which writes and gives what is summed.
+template <typename Term>
+concept ReadsFirst = requires(const Term& term) {
+  term.Read(int64_t{}, int64_t{});
+};
+
+template <typename Term>
+CREMA_HOST_DEVICE auto ReadOfTerm(const Term& term, int64_t group, int64_t at) {
+  if constexpr (ReadsFirst<Term>) {
+    return term.Read(group, at);
+  } else {
+    return term(group, at);
+  }
+}
+template <typename Term, typename Read>
+CREMA_HOST_DEVICE auto TakeOfTerm(const Term& term, int64_t group, int64_t at, const Read& read) {
+  if constexpr (ReadsFirst<Term>) {
+    return term.Take(group, at, read);
+  } else {
+    return read;
+  }
+}
+
 // As SumParts, of columns: a thread adds every so many rows, reading some ahead.
 template <typename Value, typename Term, typename Put>
 static void SumColumnParts(const CudaQueue& queue, const GroupLayout& layout, const Term& term,
@@ -82,11 +106,11 @@ static void SumColumnParts(const CudaQueue& queue, const GroupLayout& layout, co
     Value sum{};
     int64_t at = index;
     for (; at + (kAhead - 1) * step < count; at += kAhead * step) {
-      Value terms[kAhead];
-      for (int k = 0; k < kAhead; ++k) terms[k] = term(g, at + k * step);
-      for (int k = 0; k < kAhead; ++k) sum = sum + terms[k];
+      decltype(ReadOfTerm(term, g, at)) read[kAhead];
+      for (int k = 0; k < kAhead; ++k) read[k] = ReadOfTerm(term, g, at + k * step);
+      for (int k = 0; k < kAhead; ++k) sum = sum + TakeOfTerm(term, g, at + k * step, read[k]);
     }
-    for (; at < count; at += step) sum = sum + term(g, at);
+    for (; at < count; at += step) sum = sum + TakeOfTerm(term, g, at, ReadOfTerm(term, g, at));
     put(index, sum);
   });
 }
@@ -104,23 +128,27 @@ static void SumParts(const CudaQueue& queue, const GroupLayout& layout, const Te
       const int64_t part = Quotient(index, groups), g = index - part * groups;
       Value sum{};
       for (int64_t i = part; i < size; i += parts) {
-        sum = sum + term(g, ElementOfGroup(layout, g, i));
+        const int64_t at = ElementOfGroup(layout, g, i);
+        sum = sum + TakeOfTerm(term, g, at, ReadOfTerm(term, g, at));
       }
       put(index, sum);
     });
   }
   const int64_t length = (size + parts - 1) / parts;
-  ForTeams(
-      queue, "SumParts", parts * groups, [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
-        const int64_t part = Quotient(index, groups), g = index - part * groups;
-        const int64_t first = part * length;
-        const int64_t end = first + length < size ? first + length : size;
-        const Value sum = team.Reduce<Value>(
-            end - first, Value{},
-            [&](Value s, int64_t i) { return s + term(g, ElementOfGroup(layout, g, first + i)); },
-            [](Value a, Value b) { return a + b; });
-        team.For(1, [&](int64_t) { put(index, sum); });
-      });
+  ForTeams(queue, "SumParts", parts * groups,
+           [=] CREMA_HOST_DEVICE(const Team& team, int64_t index) {
+             const int64_t part = Quotient(index, groups), g = index - part * groups;
+             const int64_t first = part * length;
+             const int64_t end = first + length < size ? first + length : size;
+             const Value sum = team.Reduce<Value>(
+                 end - first, Value{},
+                 [&](Value s, int64_t i) {
+                   const int64_t at = ElementOfGroup(layout, g, first + i);
+                   return s + TakeOfTerm(term, g, at, ReadOfTerm(term, g, at));
+                 },
+                 [](Value a, Value b) { return a + b; });
+             team.For(1, [&](int64_t) { put(index, sum); });
+           });
 }
 
 // finish(group, the sum of its parts)
@@ -143,7 +171,8 @@ static void JoinParts(const CudaQueue& queue, int64_t groups, int64_t parts, con
 }
 
 // finish(group, the sum of term(group, place of an element)) for each group, by one thread. The sum
-// is of the type of `term`: a number or a SumPair.
+// is of the type of `term`: a number or a SumPair. A term of two parts (ReadsFirst) is one too; it
+// is taken once of each element.
 template <typename Value, typename Term, typename Finish>
 static void SumGroups(const CudaQueue& queue, const GroupLayout& layout, const Term& term,
                       Value* scratch, const Finish& finish) {

@@ -1,0 +1,177 @@
+// BatchNorm on a GPU, or on a stand-in, with a sum behind it in one: as each layer by itself.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/strings.h"
+#include "gpu/fused_runs.h"
+
+namespace crema::test {
+namespace {
+
+std::string Layer(const std::string& name, const std::string& type, const std::string& bottoms,
+                  const std::string& fields = "") {
+  std::string text = StrCat("layer { name: '", name, "' type: '", type, "' top: '", name, "' ");
+  for (size_t at = 0; at < bottoms.size();) {
+    const size_t end = std::min(bottoms.find(' ', at), bottoms.size());
+    text += StrCat("bottom: '", bottoms.substr(at, end - at), "' ");
+    at = end + 1;
+  }
+  return StrCat(text, fields, " }\n");
+}
+
+std::string Convolution(const std::string& name, const std::string& bottom, int channels) {
+  return Layer(name, "Convolution", bottom,
+               StrCat("convolution_param { num_output: ", channels,
+                      " kernel_size: 1 weight_filler { type: 'msra' } }"));
+}
+
+std::string Input(const std::string& name, int64_t channels, int64_t batch, int64_t extent) {
+  return Layer(name, "Input", "",
+               StrCat("input_param { shape { dim: ", batch, " dim: ", channels, " dim: ", extent,
+                      " dim: ", extent + 1, " } }"));
+}
+
+const std::string kScale = Layer("s", "Scale", "bn",
+                                 "scale_param { bias_term: true filler { type: 'uniform' min: -2 "
+                                 "max: 2 } bias_filler { type: 'uniform' min: -1 max: 1 } }");
+const std::string kNorm = Layer("bn", "BatchNorm", "c");
+const std::string kRelu = Layer("r", "ReLU", "e");
+
+std::string Sum(const std::string& bottoms, const std::string& fields = "") {
+  return Layer("e", "Eltwise", bottoms, fields);
+}
+
+// Behind `last` a convolution that reads it, and one that reads `also`.
+std::string Loss(const std::string& last, const std::string& also) {
+  return Convolution("d", last, 4) + Convolution("g", also, 4) + Layer("dg", "Eltwise", "d g") +
+         Layer("loss", "Reduction", "dg", "loss_weight: 0.05 reduction_param { operation: SUMSQ }");
+}
+
+struct Case {
+  std::string z;  // layers that make it
+  std::string behind;
+  std::string last;
+  std::string also;  // another blob that is read
+  size_t absorbed;
+  bool halves = true;  // also in 16 bits
+};
+
+std::vector<Case> Cases(int64_t batch, int64_t extent) {
+  const std::string made = Convolution("z", "x", 16), given = Input("z", 16, batch, extent);
+  return {
+      {made, Sum("bn z"), "e", "x", 1},
+      {made, Sum("z bn") + kRelu, "r", "z", 2},
+      {made, kScale + Sum("z s"), "e", "z", 2},
+      {made, kScale + Sum("s z", "eltwise_param { coeff: 1 coeff: 1 }") + kRelu, "r", "z", 3},
+      {made, kScale + Sum("s z") + Layer("r", "ReLU", "e", "relu_param { negative_slope: 0.25 }"),
+       "r", "x", 3},
+      // z is what BatchNorm reads too.
+      {"", kScale + Sum("c s") + kRelu, "r", "c", 3},
+      // Nobody wants the gradient of z. In 16 bits it is converted behind BatchNorm.
+      {given, kScale + Sum("z s") + kRelu, "r", "x", 3, false},
+      {made, kScale + Sum("s z", "propagate_down: true propagate_down: false") + kRelu, "r", "x",
+       3},
+  };
+}
+
+TEST(GpuFusedSum, IsAsEachByItself) {
+  for (const auto& [batch, extent] : {std::pair{3, 7}, {1, 1}, {2, 90}}) {
+    for (const Case& c : Cases(batch, extent)) {
+      const std::string net = Input("x", 5, batch, extent) + Convolution("c", "x", 16) + c.z +
+                              kNorm + c.behind + Loss(c.last, c.also);
+      for (const Phase phase : {TRAIN, TEST}) {
+        for (const Precision precision : {FP32, BF16, FP16}) {
+          if (precision != FP32 && !c.halves) continue;
+          const Numbers apart = RunNet(net, phase, precision, 0);
+          const Numbers fused = RunNet(net, phase, precision, c.absorbed);
+          ExpectSame(apart, fused, ToleranceOf(precision), net);
+        }
+      }
+    }
+  }
+}
+
+std::shared_ptr<const Plan> PlanOnGpu(const std::string& net) {
+  return PlanText(net, TRAIN, {.device = {DeviceType::kCuda, 0}});
+}
+
+TEST(GpuFusedSum, LeavesWhatItCannotDo) {
+  const std::string before =
+      Input("x", 5, 2, 6) + Convolution("c", "x", 16) + Convolution("z", "x", 16);
+  const auto absorbs = [&](const std::string& norm, const std::string& behind) {
+    const auto plan = PlanOnGpu(before + norm + behind + Loss("e", "x"));
+    std::vector<std::string> names;
+    for (const int n : Norm(*plan).absorbs) {
+      names.push_back(plan->layers[static_cast<size_t>(n)].name());
+    }
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(absorbs(kNorm, kScale + Sum("s z")), (Names{"s", "e"}));
+  EXPECT_EQ(absorbs(kNorm, kScale + Sum("s z", "eltwise_param { coeff: 1 coeff: -1 }")),
+            Names{"s"});
+  EXPECT_EQ(absorbs(kNorm, kScale + Sum("s z", "eltwise_param { operation: PROD }")), Names{"s"});
+  EXPECT_EQ(absorbs(kNorm, kScale + Convolution("w", "x", 16) + Sum("s z w")), Names{"s"});
+  // Not there yet when BatchNorm runs.
+  EXPECT_EQ(absorbs(kNorm, kScale + Convolution("w", "x", 16) + Sum("s w")), Names{"s"});
+  // Other layers of two blobs, one of them extended to the shape of the other.
+  EXPECT_EQ(absorbs(kNorm, Layer("e", "Scale", "bn z", "scale_param { axis: 0 }")), Names());
+  EXPECT_EQ(absorbs(Layer("p", "Pooling", "z", "pooling_param { global_pooling: true }") +
+                        Layer("f", "Flatten", "p") + kNorm,
+                    Layer("e", "Bias", "bn f", "bias_param { axis: 0 }")),
+            Names());
+  // Stored statistics, a sum behind the ReLU, and one of which x has no part in the gradient.
+  EXPECT_EQ(absorbs(Layer("bn", "BatchNorm", "c", "batch_norm_param { use_global_stats: true }"),
+                    kScale + Sum("s z")),
+            Names());
+  EXPECT_EQ(absorbs(kNorm, Layer("r", "ReLU", "bn") + Sum("r z")), Names{"r"});
+  EXPECT_EQ(absorbs(kNorm, kScale + Sum("z s", "propagate_down: true propagate_down: false")),
+            Names{"s"});
+}
+
+// Behind a ReLU y is kept for the backward pass, and z is not.
+TEST(GpuFusedSum, SaysWhatBackwardReads) {
+  const std::string before = Input("x", 5, 2, 6) + Convolution("c", "x", 16) +
+                             Convolution("z", "x", 16) + kNorm + kScale + Sum("z s");
+  for (const bool relu : {false, true}) {
+    const auto plan = PlanOnGpu(before + (relu ? kRelu : "") + Loss(relu ? "r" : "e", "x"));
+    const PlannedLayer& norm = Norm(*plan);
+    EXPECT_EQ(norm.info.backward_reads_input, std::vector<bool>{true});
+    EXPECT_EQ(norm.info.backward_reads_output, std::vector<bool>{relu});
+    ASSERT_EQ(norm.inputs.size(), 2U);
+    EXPECT_EQ(norm.added_inputs, 1U);
+    EXPECT_EQ(norm.to_input, (std::vector<bool>{true, true}));
+  }
+}
+
+// Run forward again in the backward pass, it adds the same blob again.
+TEST(GpuFusedSum, RunsAgain) {
+  std::string net = Input("x", 5, 8, 90);
+  std::string last = "x";
+  for (int i = 0; i < 3; ++i) {
+    const auto name = [&](const char* kind) { return StrCat(kind, i == 0 ? "" : StrCat(i)); };
+    net += Convolution(name("z"), last, 16) + Convolution(name("c"), last, 16) +
+           Layer(name("bn"), "BatchNorm", name("c")) +
+           Layer(name("e"), "Eltwise", StrCat(name("z"), " ", name("bn"))) +
+           Layer(name("r"), "ReLU", name("e"));
+    last = name("r");
+  }
+  net += Loss(last, "x");
+  const auto whole = PlanOnGpu(net);
+  const int64_t budget = whole->arena_bytes / (1 << 20) - 4;
+  const std::string tight = StrCat("memory_budget: ", budget, "\n", net);
+  const auto plan = PlanOnGpu(tight);
+  EXPECT_TRUE(Norm(*plan).recompute);
+  EXPECT_EQ(Norm(*plan).absorbs.size(), 2U);
+  const Numbers kept = RunNet(net, TRAIN, FP32, 2), again = RunNet(tight, TRAIN, FP32, 2);
+  EXPECT_EQ(kept.losses, again.losses);
+  EXPECT_EQ(kept.gradients, again.gradients);
+  EXPECT_EQ(kept.weights, again.weights);
+}
+
+}  // namespace
+}  // namespace crema::test
