@@ -7,28 +7,37 @@
 
 namespace crema {
 
-// finish(group, mean, variance) for each group, by one thread. The differences from the first
-// element of a group lose nothing by being squared before the mean is known, in f64.
+// Differences from the first element of a group and their squares, which is looked up once.
+template <typename T>
+struct MomentTerm {
+  struct InGroup {
+    CREMA_HOST_DEVICE SumPair operator()(int64_t, int64_t at) const {
+      const double d = static_cast<double>(ToFloat(x[at])) - first;
+      return {d, d * d};
+    }
+    const T* x;
+    double first;
+  };
+  CREMA_HOST_DEVICE InGroup OfGroup(int64_t g) const {
+    return {x, any ? static_cast<double>(ToFloat(x[ElementOfGroup(groups, g, 0)])) : 0};
+  }
+  GroupLayout groups;
+  const T* x;
+  bool any;  // elements in a group
+};
+
+// finish(group, mean, variance) for each group, by one thread. The differences lose nothing by
+// being squared before the mean is known, in f64.
 template <typename T, typename Finish>
 static void GroupMoments(const CudaQueue& queue, const GroupLayout& groups, const T* x,
                          SumPair* scratch, const Finish& finish) {
   const auto size = static_cast<double>(std::max<int64_t>(1, groups.GroupSize()));
-  const bool any = groups.GroupSize() > 0;
-  const auto first = [=] CREMA_HOST_DEVICE(int64_t g) {
-    return static_cast<double>(ToFloat(x[ElementOfGroup(groups, g, 0)]));
-  };
-  SumGroups(
-      queue, groups,
-      [=] CREMA_HOST_DEVICE(int64_t g, int64_t at) {
-        const double d = static_cast<double>(ToFloat(x[at])) - first(g);
-        return SumPair{d, d * d};
-      },
-      scratch,
-      [=] CREMA_HOST_DEVICE(int64_t g, SumPair sums) {
-        const double offset = sums.first / size;
-        const double variance = sums.second / size - offset * offset;
-        finish(g, (any ? first(g) : 0) + offset, variance < 0 ? 0 : variance);
-      });
+  const MomentTerm<T> term{groups, x, groups.GroupSize() > 0};
+  SumGroups(queue, groups, term, scratch, [=] CREMA_HOST_DEVICE(int64_t g, SumPair sums) {
+    const double offset = sums.first / size;
+    const double variance = sums.second / size - offset * offset;
+    finish(g, term.OfGroup(g).first + offset, variance < 0 ? 0 : variance);
+  });
 }
 
 // Coefficients are by group, scales and shifts by channel.

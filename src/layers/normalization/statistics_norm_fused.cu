@@ -120,15 +120,15 @@ struct OpenGradient {
 template <typename T>
 struct GradientTerm {
   struct Pair {
-    float d, x;
+    float d, normal;
   };
   CREMA_HOST_DEVICE Pair Read(int64_t c, int64_t at) const {
-    return {open.Of(at, c), ToFloat(open.x[at])};
+    return {open.Of(at, c), open.affine.Normal(ToFloat(open.x[at]), c)};
   }
-  CREMA_HOST_DEVICE SumPair Take(int64_t c, int64_t at, const Pair& read) const {
+  CREMA_HOST_DEVICE SumPair Take(int64_t, int64_t at, const Pair& read) const {
     if (dz != nullptr) dz[at] = FromFloat<T>(read.d);
     const double d = static_cast<double>(read.d);
-    return {d, d * static_cast<double>(open.affine.Normal(read.x, c))};
+    return {d, d * static_cast<double>(read.normal)};
   }
   OpenGradient<T> open;
   T* dz;

@@ -78,6 +78,16 @@ concept ReadsFirst = requires(const Term& term) {
   term.Read(int64_t{}, int64_t{});
 };
 
+// A term that needs something of its group makes the term of one group from that: OfGroup(group).
+template <typename Term>
+CREMA_HOST_DEVICE auto TermOfGroup(const Term& term, int64_t group) {
+  if constexpr (requires { term.OfGroup(group); }) {
+    return term.OfGroup(group);
+  } else {
+    return term;
+  }
+}
+
 template <typename Term>
 CREMA_HOST_DEVICE auto ReadOfTerm(const Term& term, int64_t group, int64_t at) {
   if constexpr (ReadsFirst<Term>) {
@@ -103,14 +113,15 @@ static void SumColumnParts(const CudaQueue& queue, const GroupLayout& layout, co
   const int64_t groups = layout.Groups(), parts = GroupParts(layout), count = layout.Count();
   ForElements(queue, "SumColumnParts", parts * groups, [=] CREMA_HOST_DEVICE(int64_t index) {
     const int64_t g = index - Quotient(index, groups) * groups, step = parts * groups;
+    const auto own = TermOfGroup(term, g);
     Value sum{};
     int64_t at = index;
     for (; at + (kAhead - 1) * step < count; at += kAhead * step) {
-      decltype(ReadOfTerm(term, g, at)) read[kAhead];
-      for (int k = 0; k < kAhead; ++k) read[k] = ReadOfTerm(term, g, at + k * step);
-      for (int k = 0; k < kAhead; ++k) sum = sum + TakeOfTerm(term, g, at + k * step, read[k]);
+      decltype(ReadOfTerm(own, g, at)) read[kAhead];
+      for (int k = 0; k < kAhead; ++k) read[k] = ReadOfTerm(own, g, at + k * step);
+      for (int k = 0; k < kAhead; ++k) sum = sum + TakeOfTerm(own, g, at + k * step, read[k]);
     }
-    for (; at < count; at += step) sum = sum + TakeOfTerm(term, g, at, ReadOfTerm(term, g, at));
+    for (; at < count; at += step) sum = sum + TakeOfTerm(own, g, at, ReadOfTerm(own, g, at));
     put(index, sum);
   });
 }
@@ -126,10 +137,11 @@ static void SumParts(const CudaQueue& queue, const GroupLayout& layout, const Te
   if (SumsByThread(layout)) {
     return ForElements(queue, "SumParts", parts * groups, [=] CREMA_HOST_DEVICE(int64_t index) {
       const int64_t part = Quotient(index, groups), g = index - part * groups;
+      const auto own = TermOfGroup(term, g);
       Value sum{};
       for (int64_t i = part; i < size; i += parts) {
         const int64_t at = ElementOfGroup(layout, g, i);
-        sum = sum + TakeOfTerm(term, g, at, ReadOfTerm(term, g, at));
+        sum = sum + TakeOfTerm(own, g, at, ReadOfTerm(own, g, at));
       }
       put(index, sum);
     });
@@ -140,11 +152,12 @@ static void SumParts(const CudaQueue& queue, const GroupLayout& layout, const Te
              const int64_t part = Quotient(index, groups), g = index - part * groups;
              const int64_t first = part * length;
              const int64_t end = first + length < size ? first + length : size;
+             const auto own = TermOfGroup(term, g);
              const Value sum = team.Reduce<Value>(
                  end - first, Value{},
                  [&](Value s, int64_t i) {
                    const int64_t at = ElementOfGroup(layout, g, first + i);
-                   return s + TakeOfTerm(term, g, at, ReadOfTerm(term, g, at));
+                   return s + TakeOfTerm(own, g, at, ReadOfTerm(own, g, at));
                  },
                  [](Value a, Value b) { return a + b; });
              team.For(1, [&](int64_t) { put(index, sum); });
@@ -171,8 +184,8 @@ static void JoinParts(const CudaQueue& queue, int64_t groups, int64_t parts, con
 }
 
 // finish(group, the sum of term(group, place of an element)) for each group, by one thread. The sum
-// is of the type of `term`: a number or a SumPair. A term of two parts (ReadsFirst) is one too; it
-// is taken once of each element.
+// is of the type of `term`: a number or a SumPair. Terms of two parts (ReadsFirst), which are taken
+// once of each element, and those that are made of a group (TermOfGroup) are terms too.
 template <typename Value, typename Term, typename Finish>
 static void SumGroups(const CudaQueue& queue, const GroupLayout& layout, const Term& term,
                       Value* scratch, const Finish& finish) {
