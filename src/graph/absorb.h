@@ -7,6 +7,8 @@ namespace crema {
 
 // Wherever a layer's row can (Kernel::absorbs), the layers that alone read its output, one behind
 // the other, become views of it. Layers that run again for the backward pass are left alone.
+// Where one of them adds an input, its gradient may lie where that of the output does: a row reads
+// an element of that before it writes there, and not again.
 // Requires: nothing is placed.
 void AbsorbFollowers(Plan* plan);
 

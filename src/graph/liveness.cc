@@ -131,6 +131,7 @@ class Placer {
     } else if (layer.info.joins && !IsChannelsLast(plan_.values[Index(output)].spec.format)) {
       JoinInputs(n);
     }
+    if (GivesAddedGradientInPlace(layer)) gradients_.Join(layer.inputs.back(), output);
     if (!layer.info.in_place) return;
     const bool asked = plan_.values[Index(input)].name == plan_.values[Index(output)].name;
     if (!asked && !plan_.options.passes.share_memory) return;
@@ -141,6 +142,12 @@ class Placer {
     // Each gradient has one writer and one reader, so these may share; with several inputs the
     // first gradient would overwrite what the others are computed from.
     if (layer.inputs.size() == 1 && layer.backward) gradients_.Join(input, output);
+  }
+
+  // AbsorbFollowers has asked the row for that.
+  bool GivesAddedGradientInPlace(const PlannedLayer& layer) const {
+    return layer.added_inputs == 1 && layer.backward && layer.to_input.back() &&
+           plan_.options.passes.share_memory;
   }
 
   // Its inputs lie in the output, where nobody else wants them to lie somewhere or reads them

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "core/shape.h"
 #include "core/strings.h"
 #include "support/gpu.h"
 #include "support/net.h"
@@ -50,7 +51,9 @@ inline const PlannedLayer& Norm(const Plan& plan) {
 }
 
 // Two passes over Gaussian inputs; `absorbed`: how many layers "bn" is to take along, 0: by itself.
-inline Numbers RunNet(const std::string& net, Phase phase, Precision precision, size_t absorbed) {
+// `shape`: of "x" where it is smaller than planned.
+inline Numbers RunNet(const std::string& net, Phase phase, Precision precision, size_t absorbed,
+                      const Shape& shape = {}) {
   PlanOptions options{.device = {DeviceType::kCuda, 0}, .precision = precision};
   options.backward = phase == TRAIN;
   options.passes.absorb = absorbed > 0;
@@ -62,6 +65,7 @@ inline Numbers RunNet(const std::string& net, Phase phase, Precision precision, 
   }
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
   Session session(plan, weights, GpuContext(3));
+  if (shape.axes() > 0) session.Reshape("x", shape);
   Numbers numbers;
   for (uint64_t pass = 0; pass < 2; ++pass) {
     for (const char* input : {"x", "z"}) Draw(&session, input, pass);

@@ -134,7 +134,7 @@ TEST(GpuFusedSum, LeavesWhatItCannotDo) {
 }
 
 // Behind a ReLU y is kept for the backward pass, and z is not.
-TEST(GpuFusedSum, SaysWhatBackwardReads) {
+TEST(GpuFusedSum, KeepsWhatBackwardReads) {
   const std::string before = Input("x", 5, 2, 6) + Convolution("c", "x", 16) +
                              Convolution("z", "x", 16) + kNorm + kScale + Sum("z s");
   for (const bool relu : {false, true}) {
@@ -145,6 +145,27 @@ TEST(GpuFusedSum, SaysWhatBackwardReads) {
     ASSERT_EQ(norm.inputs.size(), 2U);
     EXPECT_EQ(norm.added_inputs, 1U);
     EXPECT_EQ(norm.to_input, (std::vector<bool>{true, true}));
+    // The gradient of z is made where that of the output was; that of x is not.
+    const auto gradient = [&](int v) {
+      return plan->values[static_cast<size_t>(v)].gradient.offset;
+    };
+    const int last = plan->layers[static_cast<size_t>(norm.absorbs.back())].outputs[0];
+    EXPECT_EQ(gradient(norm.inputs[1]), gradient(last));
+    EXPECT_NE(gradient(norm.inputs[0]), gradient(last));
+  }
+}
+
+TEST(GpuFusedSum, TakesSmallerBatches) {
+  const std::string net = Input("x", 5, 4, 40) + Convolution("c", "x", 16) +
+                          Convolution("z", "x", 16) + kNorm + kScale + Sum("z s") + kRelu +
+                          Loss("r", "z");
+  for (const Phase phase : {TRAIN, TEST}) {
+    for (const Precision precision : {FP32, BF16, FP16}) {
+      const Shape smaller{3, 5, 21, 30};
+      const Numbers apart = RunNet(net, phase, precision, 0, smaller);
+      const Numbers fused = RunNet(net, phase, precision, 3, smaller);
+      ExpectSame(apart, fused, ToleranceOf(precision), net);
+    }
   }
 }
 

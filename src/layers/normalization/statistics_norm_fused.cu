@@ -116,7 +116,7 @@ struct OpenGradient {
   float slope;
 };
 
-// d and d * normal, to be summed; d is written to dz on the way, unless that is null.
+// d and d * normal, to be summed; d is written to dz on the way, unless that is null. dz may be dy.
 template <typename T>
 struct GradientTerm {
   struct Pair {
