@@ -144,7 +144,7 @@ class Placer {
     if (layer.inputs.size() == 1 && layer.backward) gradients_.Join(input, output);
   }
 
-  // AbsorbFollowers has asked the row for that.
+  // Which all rows that absorb in training allow: see absorb.h.
   bool GivesAddedGradientInPlace(const PlannedLayer& layer) const {
     return layer.added_inputs == 1 && layer.backward && layer.to_input.back() &&
            plan_.options.passes.share_memory;

@@ -102,6 +102,14 @@ class Planner {
     return outputs;
   }
 
+  // Names may repeat where nothing is learned; random streams may not. They are the same whatever
+  // layers passes put in.
+  static std::string StreamName(const Node& node, std::set<std::string>* names) {
+    if (node.source_path.empty()) return StrCat(node.name(), "@");
+    const bool unique = !node.name().empty() && names->insert(node.name()).second;
+    return unique ? node.name() : StrCat(node.name(), "#", node.source_path);
+  }
+
   void AddLayers() {
     size_t slot = 0;
     std::set<std::string> names;
@@ -120,9 +128,7 @@ class Planner {
       layer.backward = flow_.nodes[n].backward;
       layer.to_input = flow_.nodes[n].to_input;
       layer.to_learned = flow_.nodes[n].to_learned;
-      // Names may repeat where nothing is learned; random streams may not.
-      const bool unique = !node.name().empty() && names.insert(node.name()).second;
-      layer.layer_id = HashName(unique ? node.name() : StrCat(node.name(), "#", n));
+      layer.layer_id = HashName(StreamName(node, &names));
       // Slots are in the order of the layers.
       for (; slot < plan_.learned.size() && plan_.learned[slot].layer == static_cast<int>(n);
            ++slot) {

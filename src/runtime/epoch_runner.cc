@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "graph/passes/upload_bytes.h"
 #include "graph/replace_sources.h"
 #include "runtime/forward_telling.h"
 
@@ -28,7 +29,8 @@ const Shape& ShapeOf(const Plan& plan, const std::string& blob) {
 // What a data layer gives and nobody reads (a label) is no result.
 bool IsResult(const Plan& plan, int v) {
   const PlannedValue& value = plan.values[static_cast<size_t>(v)];
-  return !plan.layers[static_cast<size_t>(value.producer)].inputs.empty();
+  const PlannedLayer& producer = plan.layers[static_cast<size_t>(value.producer)];
+  return !producer.inputs.empty() && !IsOfUploadBytes(plan, producer);
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ TEST_F(UploadedBytesPlan, ThePlanSaysWhyNumbersGoUp) {
                 "batch_size: 2 channels: 3 height: 4 width: 4 } }"),
             "a layer of type MemoryData gives numbers only");
   const auto asked = PlanText(DataNet(set, "", "pipeline_param { output: U8 }"), TRAIN, OnGpu());
-  EXPECT_EQ(WhyNot(*asked), "its text asks for bytes already, pipeline_param { output: U8 }");
+  EXPECT_EQ(WhyNot(*asked),
+            "the net makes numbers of its bytes itself, pipeline_param { output: U8 }");
   EXPECT_EQ(asked->layers.size(), 1U);
 }
 

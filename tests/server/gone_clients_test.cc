@@ -1,11 +1,15 @@
 // Clients that go away before their answer.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <new>
 #include <thread>
 #include <vector>
 
+#include "server/http/http_server.h"
 #include "server/running_server.h"
 
 namespace crema::test {
@@ -13,9 +17,11 @@ namespace {
 
 // A server whose model is held up in a request of `first`, so that others wait.
 struct HeldServer {
-  explicit HeldServer() {
+  explicit HeldServer(std::chrono::milliseconds half_closed = std::chrono::milliseconds(1)) {
     fake.gate = std::make_shared<Gate>();
-    running = std::make_unique<RunningServer>(TestOptions(), fake);
+    server::ServerOptions options = TestOptions();
+    options.http.half_closed = half_closed;
+    running = std::make_unique<RunningServer>(options, fake);
     running->model->Forget();
     fake.gate->Close();
     first = std::make_unique<SocketClient>(running->port());
@@ -111,14 +117,78 @@ TEST(GoneClients, AnswersThatEndAConnectionArriveWhole) {
   }
 }
 
-// One who says that no more comes, and whose request is being computed, gets the answer.
-TEST(GoneClients, AHalfClosedConnectionIsStillAnswered) {
-  HeldServer held;
+// One who says that no more comes gets the answer, if the queue is not too long.
+TEST(GoneClients, HalfClosedConnectionsAreStillAnswered) {
+  HeldServer held(std::chrono::seconds(60));
   held.first->EndSending();
+  SocketClient waits(held.running->port());
+  waits.Send(HeldServer::Request());
+  waits.EndSending();
+  held.AwaitUnderWay(2);
   AwaitHeard();
   held.fake.gate->Open();
-  EXPECT_EQ(held.first->Read().status, 200);
-  EXPECT_TRUE(held.first->IsClosed());
+  for (SocketClient* client : {held.first.get(), &waits}) {
+    EXPECT_EQ(client->Read().status, 200);
+    EXPECT_TRUE(client->IsClosed());
+  }
+  for (int i = 0; i < 50; ++i) {
+    SocketClient client(held.running->port());
+    client.Send(HeldServer::Request());
+    client.EndSending();
+    EXPECT_EQ(client.Read().status, 200);
+  }
+}
+
+// What the handler of a server does is up to the test.
+struct AnyHandler final : server::HttpHandler {
+  size_t Admit(const server::HttpHead&) override { return 0; }
+  void Handle(server::HttpRequest, server::HttpRespond respond) override { handle(respond); }
+  server::HttpResponse Explain(const server::RequestError&) override { return {}; }
+  void Log(const server::HttpLogEntry&) override { log(); }
+  void ConnectionsChanged(int change) override { connections += change; }
+  void Broke(const std::exception_ptr&) noexcept override {}
+
+  std::function<void(const server::HttpRespond&)> handle;
+  std::function<void()> log = [] {};
+  std::atomic<int> connections{0};
+};
+
+void ExpectEnds(AnyHandler* handler, server::HttpOptions options, bool half_closes) {
+  options.port = 0;
+  server::HttpServer server(options, *handler);
+  SocketClient client(server.port());
+  client.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  AwaitHeard();
+  if (half_closes) client.EndSending();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (handler->connections > 0 && std::chrono::steady_clock::now() < end) HeldServer::Pause();
+  EXPECT_EQ(handler->connections, 0);
+  EXPECT_FALSE(server.busy());
+}
+
+// Memory may run out where an answer is made, or before.
+TEST(GoneClients, ALostAnswerEndsTheConnection) {
+  AnyHandler drops;
+  drops.handle = [](const server::HttpRespond&) {};
+  ExpectEnds(&drops, {}, false);
+  AnyHandler throws;
+  throws.handle = [](const server::HttpRespond& respond) { respond({}); };
+  throws.log = [] { throw std::bad_alloc(); };
+  ExpectEnds(&throws, {}, false);
+}
+
+// One who has closed its side and takes no answer has as long for that as others.
+TEST(GoneClients, AnswersToHalfClosedConnectionsHaveTheirTime) {
+  AnyHandler handler;
+  handler.handle = [](const server::HttpRespond& respond) {
+    server::HttpResponse large;
+    large.body.resize(size_t{32} << 20);
+    respond(std::move(large));
+  };
+  server::HttpOptions options;
+  options.answer = std::chrono::milliseconds(500);
+  options.half_closed = std::chrono::seconds(60);
+  ExpectEnds(&handler, options, true);
 }
 
 }  // namespace

@@ -87,4 +87,11 @@ KeptNumbers UploadBytes(Graph* graph, const Registry& registry) {
   return kept;
 }
 
+bool IsOfUploadBytes(const Plan& plan, const PlannedLayer& layer) {
+  if (layer.type->name != "PixelsToFloat") return false;
+  return std::ranges::none_of(plan.written.layer(), [&](const LayerParameter& written) {
+    return written.name() == layer.name();
+  });
+}
+
 }  // namespace crema

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "graph/graph.h"
+#include "graph/plan.h"
 
 namespace crema {
 
@@ -16,5 +17,8 @@ using KeptNumbers = std::map<const Layer*, std::string>;
 // them there: with the name, the readers and the loss weight that it had. Requires the type
 // "PixelsToFloat" in the registry. A source that cannot read its data stays for Infer to tell.
 KeptNumbers UploadBytes(Graph* graph, const Registry& registry);
+
+// Whether UploadBytes has put in that layer of the plan.
+bool IsOfUploadBytes(const Plan& plan, const PlannedLayer& layer);
 
 }  // namespace crema

@@ -17,11 +17,12 @@
 
 #include "core/strings.h"
 #include "server/http/body_reader.h"
-#include "server/http/byte_budget.h"
+#include "server/http/connection_context.h"
 #include "server/http/head_parser.h"
 #include "server/http/http_server.h"
-#include "server/http/idle_list.h"
+#include "server/http/pending_answer.h"
 #include "server/http/response_writer.h"
+#include "server/http/time_limit.h"
 #include "server/protocol/names.h"
 
 namespace crema::server {
@@ -30,34 +31,19 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 using asio::ip::tcp;
 
-// What all connections of a server share.
-struct ConnectionContext {
-  ConnectionContext(const HttpOptions& http_options, HttpHandler& http_handler)
-      : options(http_options),
-        handler(http_handler),
-        buffered(http_options.limits.buffered_bytes) {}
-
-  const HttpOptions& options;
-  HttpHandler& handler;
-  ByteBudget buffered;
-  IdleList idle;
-  std::atomic<size_t> open{0};
-  std::atomic<int> busy{0};  // connections with a request, or an answer that may not be taken yet
-  std::atomic<bool> draining{false};
-};
-
 // Requests one after the other; each step has a time limit of its own. All runs on the strand of
 // the stream.
 template <typename Stream>
 class Connection : public std::enable_shared_from_this<Connection<Stream>> {
  public:
   static constexpr bool kTls = !std::is_same_v<Stream, tcp::socket>;
+  using Error = boost::system::error_code;
 
   // Takes over a place that was counted in `context.open`.
   Connection(Stream&& stream, ConnectionContext& context)
       : stream_(std::move(stream)),
         context_(context),
-        timer_(stream_.get_executor()),
+        limit_(stream_.get_executor()),
         buffer_(context.options.limits.header_bytes + kReadAhead) {
     boost::system::error_code ignored;
     socket().set_option(tcp::no_delay(true), ignored);
@@ -85,8 +71,21 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     }
   }
 
+  // For PendingAnswer, on any thread: an answer, or that none will come.
+  void PostAnswer(HttpResponse response) {
+    asio::post(stream_.get_executor(), [self = Self(), response = std::move(response)]() mutable {
+      self->Answer(std::move(response));
+    });
+  }
+  void Lose() { lost_ = true; }
+  int native_socket() { return socket().native_handle(); }
+  // For TimeLimit.
+  void CancelWork() {
+    Error ignored;
+    socket().cancel(ignored);
+  }
+
  private:
-  using Error = boost::system::error_code;
   static constexpr std::string_view kEnd = "\r\n\r\n";
   static constexpr size_t kReadAhead = size_t{64} << 10;
 
@@ -107,24 +106,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   }
 
   // What is under way ends after so long.
-  void Limit(std::chrono::milliseconds duration) {
-    timed_out_ = false;
-    timer_.expires_after(duration);
-    WatchTime();
-  }
-
-  void WatchTime() {
-    timer_.async_wait([weak = this->weak_from_this()](Error error) {
-      const auto self = weak.lock();
-      if (error || !self || self->timer_.expiry() > std::chrono::steady_clock::now()) return;
-      self->timed_out_ = true;
-      Error ignored;
-      self->socket().cancel(ignored);
-      // Once more soon: between two reads of one body there was nothing to cancel.
-      self->timer_.expires_after(std::chrono::milliseconds(50));
-      self->WatchTime();
-    });
-  }
+  void Limit(std::chrono::milliseconds duration) { limit_.Start(this->weak_from_this(), duration); }
 
   // For the first byte of a request.
   void Wait() {
@@ -157,10 +139,18 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
       context_.idle.Remove(std::exchange(idle_, 0));
       return error ? Close() : BeginHead();
     }
+    if (lost_) return Close();
     // Aborted: this side ended the wait, of which whoever waits to write hears too.
     if (!error || error == asio::error::operation_aborted) return;
     gone_ = true;
-    if (cancelled_) *cancelled_ = true;
+    if (cancelled_ == nullptr) return;  // it is being answered
+    const auto wait = MayListen(error) ? context_.options.half_closed : kAtOnce;
+    limit_.Call(wait, [request = cancelled_] { *request = true; });
+  }
+
+  // Whether it may have closed only its own side, and wait for the answer.
+  static bool MayListen(Error error) {
+    return error == asio::error::eof || error == asio::ssl::error::stream_truncated;
   }
 
   // For another connection, unless a request has come meanwhile.
@@ -258,7 +248,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   }
 
   void Dispatch() {
-    timer_.expires_at(std::chrono::steady_clock::time_point::max());
+    limit_.Stop();
     HttpRequest request;
     const std::string_view given = head_->Find("x-request-id");
     id_ = IsRequestId(given) ? std::string(given) : MakeRequestId();
@@ -269,15 +259,23 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     request.cancelled = cancelled_;
     request_bytes_ = request.body->size();
     ReadAhead();
-    context_.handler.Handle(std::move(request), [self = Self()](HttpResponse response) {
-      asio::post(self->stream_.get_executor(), [self, response = std::move(response)]() mutable {
-        self->Write(std::move(response), self->head_->keep_alive);
-      });
-    });
+    context_.handler.Handle(std::move(request),
+                            [answer = std::make_shared<PendingAnswer<Connection>>(Self())](
+                                HttpResponse r) { answer->Give(std::move(r)); });
+  }
+
+  void Answer(HttpResponse response) {
+    cancelled_.reset();
+    try {
+      Write(std::move(response), head_->keep_alive);
+    } catch (...) {
+      Close();
+      throw;
+    }
   }
 
   void FailedToRead(Error error) {
-    if (timed_out_ && error == asio::error::operation_aborted) {
+    if (limit_.passed() && error == asio::error::operation_aborted) {
       return Fail(RequestError(Cause::kSlowClient, "the request did not arrive in time"));
     }
     // The other side said that no more comes.
@@ -336,11 +334,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   // Reads on for a moment, so that the answer is not lost with what was not read.
   void Linger() {
     lingers_ = true;
-    if (reads_ahead_) {  // comes back here
-      Error ignored;
-      socket().cancel(ignored);
-      return;
-    }
+    if (reads_ahead_) return CancelWork();  // comes back here
     constexpr std::chrono::milliseconds kLinger{1000};
     Limit(kLinger);
     if constexpr (kTls) {
@@ -356,7 +350,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   void Discard() {
     buffer_.clear();
     stream_.async_read_some(buffer_.prepare(kFirstRead), [self = Self()](Error error, size_t n) {
-      if (error || n > self->lingering_ || self->timed_out_) return self->Close();
+      if (error || n > self->lingering_ || self->limit_.passed()) return self->Close();
       self->lingering_ -= n;
       self->Discard();
     });
@@ -364,17 +358,18 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
   void Close() {
     SetBusy(false);
-    timer_.cancel();
+    limit_.Stop();
     Error ignored;
     socket().close(ignored);
   }
 
+  static constexpr std::chrono::milliseconds kAtOnce{0};
   static constexpr size_t kFirstRead = size_t{16} << 10;
   static constexpr size_t kBodyRead = size_t{32} << 10;
 
   Stream stream_;
   ConnectionContext& context_;
-  asio::steady_timer timer_;
+  TimeLimit limit_;
   beast::flat_buffer buffer_;
   std::optional<BodyReader> reader_;
   std::optional<HttpHead> head_;
@@ -392,7 +387,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   bool reads_ahead_ = false;
   bool gone_ = false;  // the client, or its side of the connection
   bool lingers_ = false;
-  bool timed_out_ = false;
+  std::atomic<bool> lost_{false};  // no answer will come
   bool busy_ = false;
   bool served_ = false;
 };

@@ -23,6 +23,8 @@ struct HttpOptions {
   std::chrono::milliseconds head{10000};    // for a whole head, and for the handshake of TLS
   std::chrono::milliseconds body{30000};    // for a whole body
   std::chrono::milliseconds answer{30000};  // to take a whole answer
+  // For which a request waits on whose client has closed its side of the connection.
+  std::chrono::milliseconds half_closed{1000};
   RequestLimits limits;
 };
 

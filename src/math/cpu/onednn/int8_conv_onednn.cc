@@ -144,8 +144,8 @@ struct Int8Conv::Parts {
   const Desc desc;
   std::optional<dnnl::stream> stream;
   Runner run;
-  std::shared_ptr<const PackedInt8Conv> packed;  // null until they are set or taken
-  bool keeps = false;                            // they were packed to be kept
+  std::shared_ptr<PackedInt8Conv> packed;  // null until they are set or taken
+  bool keeps = false;                      // they were packed to be kept
 };
 
 void Int8Conv::Parts::MakePrimitive() {
@@ -179,9 +179,11 @@ void Int8Conv::Parts::SetWeights(const ConvLearned& learned) {
   std::vector<float> steps(static_cast<size_t>(outputs));
   QuantizeRows(config.threads, outputs, depth, learned.weight,
                config.affine ? learned.factor : nullptr, bytes.data(), steps.data());
-  packed.reset();
-  const auto made = std::make_shared<PackedInt8Conv>(config, desc.weights_desc(), KeptBytes());
-  auto* base = static_cast<std::byte*>(made->values.view().raw());
+  // What others read stays as it is.
+  if (packed == nullptr || packed.use_count() > 1) {
+    packed = std::make_shared<PackedInt8Conv>(config, desc.weights_desc(), KeptBytes());
+  }
+  auto* base = static_cast<std::byte*>(packed->values.view().raw());
   auto* times = reinterpret_cast<float*>(base + WeightBytes());
   auto* added = reinterpret_cast<float*>(base + WeightBytes() + ChannelBytes());
   for (int64_t o = 0; o < outputs; ++o) {
@@ -196,7 +198,6 @@ void Int8Conv::Parts::SetWeights(const ConvLearned& learned) {
   memory from(PlainWeights(config.shape), onednn::Cpu(), bytes.data());
   memory to(desc.weights_desc(), onednn::Cpu(), base);
   dnnl::reorder(from, to).execute(*stream, from, to);
-  packed = made;
 }
 
 Int8Conv::Int8Conv(const Int8ConvConfig& config) {
@@ -227,7 +228,7 @@ SharedKeptWeights Int8Conv::Kept() const { return parts_->keeps ? parts_->packed
 bool Int8Conv::TakeKept(const SharedKeptWeights& kept) {
   const auto packed = std::dynamic_pointer_cast<const PackedInt8Conv>(kept);
   if (packed == nullptr || !packed->Fits(parts_->config, parts_->desc.weights_desc())) return false;
-  parts_->packed = packed;
+  parts_->packed = std::const_pointer_cast<PackedInt8Conv>(packed);  // kept as it is
   parts_->keeps = true;
   return true;
 }
@@ -238,7 +239,10 @@ void Int8Conv::Forward(const void* x, const ConvLearned& learned, const void* ad
   Parts& p = *parts_;
   const onednn::ThreadCount threads(p.config.threads);
   onednn::Try("int8 convolution", [&] {
-    if (!(keep_weights && p.keeps)) p.SetWeights(learned);
+    if (!(keep_weights && p.keeps)) {
+      p.keeps = false;
+      p.SetWeights(learned);
+    }
     p.keeps = keep_weights;
     p.UsePacked();
     p.run.Set(DNNL_ARG_SCRATCHPAD, scratch.data());

@@ -69,7 +69,7 @@ struct Int8Product::Parts {
   const Desc desc;
   std::optional<dnnl::stream> stream;
   Runner run;
-  std::shared_ptr<const PackedInt8> packed;  // null until they are set or taken
+  std::shared_ptr<PackedInt8> packed;  // null until they are set or taken
   bool keeps = false;
 };
 
@@ -97,19 +97,21 @@ void Int8Product::Parts::SetWeights(const float* weight) {
     weight = turned.data();
   }
   std::vector<int8_t> bytes(static_cast<size_t>(outputs * inputs));
-  packed.reset();
-  const auto made = std::make_shared<PackedInt8>(desc.weights_desc(), outputs);
-  QuantizeRows(config.threads, outputs, inputs, weight, nullptr, bytes.data(), made->steps.data());
-  for (float& step : made->steps) step *= config.x.step;
-  made->input_step = config.x.step;
+  // What others read stays as it is.
+  if (packed == nullptr || packed.use_count() > 1) {
+    packed = std::make_shared<PackedInt8>(desc.weights_desc(), outputs);
+  }
+  QuantizeRows(config.threads, outputs, inputs, weight, nullptr, bytes.data(),
+               packed->steps.data());
+  for (float& step : packed->steps) step *= config.x.step;
+  packed->input_step = config.x.step;
   const memory::desc given =
       HasPixels(config) ? memory::desc({outputs, config.channels, config.height, config.width},
                                        Type::s8, memory::format_tag::oihw)
                         : memory::desc({outputs, inputs}, Type::s8, memory::format_tag::oi);
   memory from(given, onednn::Cpu(), bytes.data());
-  memory to(desc.weights_desc(), onednn::Cpu(), made->matrix.values.view().raw());
+  memory to(desc.weights_desc(), onednn::Cpu(), packed->matrix.values.view().raw());
   dnnl::reorder(from, to).execute(*stream, from, to);
-  packed = made;
 }
 
 void Int8Product::Parts::Finish(const int32_t* sums, const float* bias, float* y) const {
@@ -154,7 +156,7 @@ bool Int8Product::TakeKept(const SharedKeptWeights& kept) {
       packed->input_step != parts_->config.x.step) {
     return false;
   }
-  parts_->packed = packed;
+  parts_->packed = std::const_pointer_cast<PackedInt8>(packed);  // kept as it is
   parts_->keeps = true;
   return true;
 }
@@ -166,7 +168,10 @@ void Int8Product::Forward(const void* x, const float* weight, const float* bias,
   Pieces pieces(scratch.data());
   onednn::Try("int8 inner product", [&] {
     p.MakePrimitive();
-    if (!(keep_weights && p.keeps)) p.SetWeights(weight);
+    if (!(keep_weights && p.keeps)) {
+      p.keeps = false;
+      p.SetWeights(weight);
+    }
     p.keeps = keep_weights;
     p.run.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(p.desc)));
     auto* sums = pieces.Take<int32_t>(p.SumBytes());
