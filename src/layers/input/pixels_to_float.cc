@@ -249,8 +249,7 @@ void RegisterPixelsToFloat(Registry& registry) {
       "image must be as large as the pixels, which are cropped already, and is not mirrored with "
       "them. Bytes get no gradient. Plans for GPUs put such a layer behind data layers whose "
       "images go up as bytes by themselves, and give it placements: then it mirrors, and reads the "
-      "mean "
-      "image at the uncropped place.";
+      "mean image at the uncropped place.";
   type.formula = "y[n][c][h][w] = (x[n][h][w][c] - mean) * scale";
   type.input_docs = {"x: bytes, batch x H x W x C",
                      "placements, made by planning only: bytes, batch x 12"};
