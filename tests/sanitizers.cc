@@ -1,5 +1,5 @@
-// What the sanitizers are told about libraries that are not instrumented; in every test program of
-// a sanitized build.
+// What the sanitizers are told about libraries that are not instrumented; in every test program and
+// command of a sanitized build.
 
 // Here, as the sanitizers look for them by name. NOLINTBEGIN
 extern "C" const char* __lsan_default_suppressions();
@@ -10,12 +10,14 @@ extern "C" const char* __tsan_default_options();
 const char* __lsan_default_suppressions() { return "leak:libusb"; }
 
 // Video files go through GStreamer, whose locks are not seen. GDAL, one of OpenCV's readers of
-// images, takes two locks of its own in either order. OpenCV blurs on TBB's threads.
+// images, takes two locks of its own in either order. OpenCV blurs on TBB's threads. The C library
+// keeps the time zone under a lock of its own.
 const char* __tsan_default_suppressions() {
   return "race:libgstreamer\nrace:libglib\nrace:libgobject\nrace:libgst\nrace:libtbb\n"
-         "deadlock:libgdal\n";
+         "deadlock:libgdal\nrace:tzset_internal\n";
 }
 
-// Some tests try what may wait for ever in a child of theirs, which starts threads.
-const char* __tsan_default_options() { return "die_after_fork=0"; }
+// Some tests try what may wait for ever in a child of theirs, which starts threads. `serve` ends at
+// once while it loads: its threads end with the process.
+const char* __tsan_default_options() { return "die_after_fork=0:report_thread_leaks=0"; }
 // NOLINTEND

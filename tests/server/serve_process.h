@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/server.h"
 #include "server/socket_client.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -17,10 +18,14 @@ namespace crema::test {
 
 class ServeCommand : public testing::Test {
  protected:
+  // The flag; empty: this build has no gRPC.
+  static std::string AnyGrpcPort() { return server::HasGrpc() ? "--grpc_port=0" : ""; }
+
   // Starts it with free ports, and waits until it says which.
   void Start(std::vector<std::string> flags) {
     flags.insert(flags.begin(), Bin("serve"));
-    flags.insert(flags.end(), {"--port=0", "--grpc_port=0", "--host=127.0.0.1"});
+    flags.insert(flags.end(), {"--port=0", "--host=127.0.0.1"});
+    if (const std::string grpc = AnyGrpcPort(); !grpc.empty()) flags.push_back(grpc);
     process = std::make_unique<Process>(flags, "", folder.File("out"), folder.File("err"));
     const std::string start = "ready: http://127.0.0.1:";
     std::string log;
