@@ -69,6 +69,7 @@ measure() { # name, HTTP port, gRPC port
   for connections in 1 8 64; do
     load "$2" "$connections" >>"$folder/$1, HTTP, $connections connections"
     if [ "$grpc_flag" = 0 ]; then
+      sleep 2  # what waits for the connections that wrk has closed is computed, or given up
       grpc_load "$3" "$connections" >>"$folder/$1, gRPC, $connections calls"
     fi
   done
