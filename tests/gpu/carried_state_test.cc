@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "gpu/session_values.h"
 #include "support/gpu.h"
 #include "support/net.h"
 
@@ -16,6 +17,7 @@ namespace crema {
 namespace {
 
 using test::PlanText;
+using test::Values;
 
 constexpr int64_t kSteps = 3;
 constexpr int64_t kStreams = 4;
@@ -51,12 +53,6 @@ Planned MakePlanned(const std::string& type, bool gpu) {
 
 void Set(Session* session, const std::string& name, const std::vector<float>& values) {
   session->Write(session->MutableData(name), values.data());
-}
-
-std::vector<float> Values(const Session& session, const ConstTensorView& view) {
-  std::vector<float> values(static_cast<size_t>(view.count()));
-  session.Read(view, values.data());
-  return values;
 }
 
 // Batch `number` of `streams` in which sequences begin here and there.

@@ -13,6 +13,7 @@
 #include "core/rng.h"
 #include "core/shape.h"
 #include "core/strings.h"
+#include "gpu/session_values.h"
 #include "support/gpu.h"
 #include "support/net.h"
 #include "support/solver_runs.h"
@@ -23,12 +24,6 @@ struct Numbers {
   std::vector<double> losses;
   std::vector<std::vector<float>> gradients, weights;
 };
-
-inline std::vector<float> Values(const Session& session, const ConstTensorView& view) {
-  std::vector<float> values(static_cast<size_t>(view.count()));
-  session.Read(view, values.data());
-  return values;
-}
 
 // Into an input of the net, if it is one.
 inline void Draw(Session* session, const std::string& input, uint64_t pass) {
@@ -71,12 +66,7 @@ inline Numbers RunNet(const std::string& net, Phase phase, Precision precision, 
     for (const char* input : {"x", "z"}) Draw(&session, input, pass);
     numbers.losses.push_back(session.Forward());
     if (phase == TEST) continue;
-    session.ZeroLearnedGradients();
-    session.Backward();
-    for (size_t s = 0; s < plan->learned.size(); ++s) {
-      const TensorView gradient = session.LearnedGradient(s);
-      if (!gradient.empty()) numbers.gradients.push_back(Values(session, gradient));
-    }
+    AppendGradients(&session, &numbers.gradients);
   }
   session.ReturnStatistics();
   numbers.weights = ValuesOf(*weights);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "gpu/session_values.h"
 #include "support/gpu.h"
 #include "support/net.h"
 #include "support/random_nets.h"
@@ -19,16 +20,11 @@ using test::ExpectNear;
 using test::Kind;
 using test::NetMaker;
 using test::PlanText;
+using test::Values;
 
 PlanOptions OnGpu() { return {.device = {DeviceType::kCuda, 0}}; }
 ExecContext Context(const PlanOptions& options) {
   return options.device.type == DeviceType::kCpu ? ExecContext(1, 3) : test::GpuContext(3);
-}
-
-std::vector<float> Values(const Session& session, const ConstTensorView& view) {
-  std::vector<float> values(static_cast<size_t>(view.count()));
-  session.Read(view, values.data());
-  return values;
 }
 
 std::vector<float> Drawn(size_t count, uint64_t seed) {
@@ -57,12 +53,7 @@ Numbers RunNet(const std::string& text, const PlanOptions& options,
     }
     numbers.losses.push_back(session.Forward());
     for (int v : plan->outputs) numbers.outputs.push_back(Values(session, session.DataOf(v)));
-    session.ZeroLearnedGradients();
-    session.Backward();
-    for (size_t s = 0; s < plan->learned.size(); ++s) {
-      const TensorView gradient = session.LearnedGradient(s);
-      if (!gradient.empty()) numbers.gradients.push_back(Values(session, gradient));
-    }
+    test::AppendGradients(&session, &numbers.gradients);
   }
   session.ReturnStatistics();
   numbers.weights = test::ValuesOf(*weights);

@@ -1,0 +1,26 @@
+// What sessions hold, wherever they compute.
+#pragma once
+
+#include <vector>
+
+#include "runtime/session.h"
+
+namespace crema::test {
+
+inline std::vector<float> Values(const Session& session, const ConstTensorView& view) {
+  std::vector<float> values(static_cast<size_t>(view.count()));
+  session.Read(view, values.data());
+  return values;
+}
+
+// Of one backward pass from zero: those of learned blobs that have a gradient, appended.
+inline void AppendGradients(Session* session, std::vector<std::vector<float>>* gradients) {
+  session->ZeroLearnedGradients();
+  session->Backward();
+  for (size_t s = 0; s < session->plan().learned.size(); ++s) {
+    const TensorView gradient = session->LearnedGradient(s);
+    if (!gradient.empty()) gradients->push_back(Values(*session, gradient));
+  }
+}
+
+}  // namespace crema::test
