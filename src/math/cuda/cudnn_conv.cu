@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <utility>
 
@@ -36,11 +37,14 @@ std::unique_ptr<CudnnPlan> PlanOf(cudnnHandle_t handle,
   }
 }
 
-// None where the heuristics refuse; `reason` is why, unless there is one.
+// None where the heuristics refuse or know none; `reason` is why, unless there is one.
 std::vector<CudnnEngine> Proposed(const CudnnGraph& graph, const CudnnConvSpec& spec, bool fallback,
                                   std::string* reason) {
   try {
-    return CudnnConvEngines(graph, spec, fallback);
+    std::string words;
+    auto engines = CudnnConvEngines(graph, spec, fallback, &words);
+    if (reason->empty() && !words.empty()) *reason = StrCat("cuDNN has no engine for it: ", words);
+    return engines;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
     if (reason->empty()) *reason = error.what();
@@ -138,6 +142,9 @@ std::string Describe(const CudnnConvSpec& spec) {
   if (spec.sum) text += " + sum";
   if (spec.bias) text += " + bias";
   if (spec.relu) text += StrCat(" + relu ", *spec.relu);
+  if (spec.normalized) text += " of normalized";
+  if (spec.statistics) text += " + statistics";
+  if (spec.norm_gradient) text += " + norm gradient";
   return text;
 }
 
@@ -149,7 +156,12 @@ int64_t CudnnWorkspaceBound(const CudnnConvSpec& spec) {
 
 int64_t CudnnConvMemory::Alignment() const {
   uintptr_t bits = 16;
-  for (const void* pointer : {x, w, y, sum, bias}) bits |= reinterpret_cast<uintptr_t>(pointer);
+  const auto see = [&](std::initializer_list<const void*> pointers) {
+    for (const void* pointer : pointers) bits |= reinterpret_cast<uintptr_t>(pointer);
+  };
+  see({x, w, y, sum, bias, scale, shift, sum_of_y, sum_of_squares});
+  see({norm.x, norm.mean, norm.inverse, norm.scale, norm.shift});
+  see({norm.dscale, norm.dshift, norm.equivalents});
   return static_cast<int64_t>(bits & (~bits + 1));  // the lowest bit that is set
 }
 

@@ -41,6 +41,16 @@ struct CudnnConvSpec {
   bool bias = false;
   std::optional<float> relu;
 
+  // In training, of a BatchNorm with ReLU in front or behind; only the first goes with the above.
+  // `normalized`: kForward and kToWeights read relu(scale * x + shift), by channel, in place of x.
+  bool normalized = false;
+  // kForward gives the sums of the channels of y, and of their squares, too.
+  bool statistics = false;
+  // kToInput: dx is that of a normalisation's output, relu((norm_x - mean) * inverse * scale +
+  // shift) by channel: dx is 0 where that is not above 0, and the sums for the gradients of its
+  // scale and shift are given too.
+  bool norm_gradient = false;
+
   bool fused() const { return sum || bias || relu.has_value(); }
   int64_t InCount() const;      // elements of x
   int64_t OutCount() const;     // of y
@@ -63,6 +73,21 @@ struct CudnnConvMemory {
   const void* y = nullptr;
   const void* sum = nullptr;
   const void* bias = nullptr;
+  // CudnnConvSpec::normalized: numbers of the channels of x, of the type of x.
+  const void* scale = nullptr;
+  const void* shift = nullptr;
+  // CudnnConvSpec::statistics: f32, one a channel of y.
+  float* sum_of_y = nullptr;
+  float* sum_of_squares = nullptr;
+  // CudnnConvSpec::norm_gradient.
+  struct Norm {
+    const void* x = nullptr;  // its input, as the result lies
+    // By channel.
+    const float *mean = nullptr, *inverse = nullptr, *scale = nullptr, *shift = nullptr;
+    // Given, by channel: the gradients of scale and shift, and what cuDNN gives besides, which
+    // nobody reads: 3 * channels.
+    float *dscale = nullptr, *dshift = nullptr, *equivalents = nullptr;
+  } norm = {};
   void* workspace = nullptr;  // aligned to kCudnnWorkspaceLine
 
   // The largest of 16, 8, 4, 2 that all addresses but the workspace are multiples of.

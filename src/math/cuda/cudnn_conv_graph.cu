@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <initializer_list>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
@@ -8,6 +10,8 @@ namespace crema {
 namespace {
 
 using Extents = std::vector<int64_t>;
+
+constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
 
 // Elements from one to the next along each axis: batch, channels, space.
 Extents StridesOf(const Extents& extents, bool channels_last) {
@@ -50,25 +54,75 @@ class Builder {
   }
 
   std::shared_ptr<const CudnnGraph> Build(cudnnHandle_t handle) {
-    const bool to_input = spec_.pass == ConvPass::kToInput;
-    const Extents& result = to_input ? x_ : y_;
-    const int64_t id = to_input ? kCudnnX : kCudnnY;
     if (spec_.pass == ConvPass::kToWeights) {
-      const size_t x = Add(kCudnnX, x_), dy = Add(kCudnnY, y_);
+      const size_t x = Input(), dy = Add(kCudnnY, y_);
       graph_->AddBackwardFilter(window_, x, dy, Add(kCudnnW, w_));
+    } else if (spec_.norm_gradient) {
+      BuildNormGradient();
     } else {
-      const size_t from = to_input ? Add(kCudnnY, y_) : Add(kCudnnX, x_);
-      const size_t w = Add(kCudnnW, w_);
-      const size_t sums = spec_.fused() ? AddVirtual(result) : Add(id, result);
-      if (to_input) graph_->AddBackwardData(window_, from, w, sums);
-      if (!to_input) graph_->AddConvolution(window_, from, w, sums);
-      AddEpilogue(sums, id, result);
+      BuildResult();
     }
     graph_->Finalize(handle);
     return graph_;
   }
 
  private:
+  void BuildResult() {
+    const bool to_input = spec_.pass == ConvPass::kToInput;
+    const Extents& result = to_input ? x_ : y_;
+    const int64_t id = to_input ? kCudnnX : kCudnnY;
+    const size_t from = to_input ? Add(kCudnnY, y_) : Input();
+    const size_t w = Add(kCudnnW, w_);
+    const size_t sums = spec_.fused() ? AddVirtual(result) : Add(id, result);
+    if (to_input) graph_->AddBackwardData(window_, from, w, sums);
+    if (!to_input) graph_->AddConvolution(window_, from, w, sums);
+    AddEpilogue(sums, id, result);
+    if (spec_.statistics) {
+      graph_->AddStatistics(sums, AddSums(kCudnnSumOfY, result[1]),
+                            AddSums(kCudnnSumOfSquares, result[1]));
+    }
+  }
+
+  // x of kForward and kToWeights.
+  size_t Input() {
+    const size_t x = Add(kCudnnX, x_);
+    if (!spec_.normalized) return x;
+    const Extents channels = OfChannels(x_[1]);
+    const size_t scaled = Pointwise(CUDNN_POINTWISE_MUL, x, Add(kCudnnScale, channels));
+    const size_t shifted = Pointwise(CUDNN_POINTWISE_ADD, scaled, Add(kCudnnShift, channels));
+    // What a convolution reads must have the type of its filters.
+    const size_t y = AddVirtual(x_, TypeOf(spec_.dtype));
+    graph_->AddPointwise({.mode = CUDNN_POINTWISE_RELU_FWD}, shifted, nullptr, y);
+    return y;
+  }
+
+  // dx through the ReLU, and into the sums of the normalisation.
+  void BuildNormGradient() {
+    const int64_t channels = x_[1];
+    const size_t dy = Add(kCudnnY, y_), w = Add(kCudnnW, w_);
+    const size_t all = AddVirtual(x_), dx = Add(kCudnnX, x_), x = Add(kCudnnNormX, x_);
+    graph_->AddBackwardData(window_, dy, w, all);
+    const size_t mean = AddSums(kCudnnMean, channels), inverse = AddSums(kCudnnInverse, channels);
+    const size_t scale = AddSums(kCudnnNormScale, channels);
+    const size_t shift = AddSums(kCudnnNormShift, channels);
+    // Ready engines know just this order, with a mean that is subtracted.
+    size_t y = Pointwise(CUDNN_POINTWISE_SUB, x, mean);
+    y = Pointwise(CUDNN_POINTWISE_MUL, y, inverse);
+    y = Pointwise(CUDNN_POINTWISE_MUL, y, scale);
+    y = Pointwise(CUDNN_POINTWISE_ADD, y, shift);
+    graph_->AddReluBackward(all, y, dx);
+    graph_->AddNormGradient({.x = x,
+                             .dy = dx,
+                             .mean = mean,
+                             .inverse = inverse,
+                             .scale = scale,
+                             .dscale = AddSums(kCudnnDscale, channels),
+                             .dshift = AddSums(kCudnnDshift, channels),
+                             .dy_factor = AddSums(kCudnnEquivalents, channels),
+                             .x_factor = AddSums(kCudnnEquivalents + 1, channels),
+                             .summand = AddSums(kCudnnEquivalents + 2, channels)});
+  }
+
   // Sum, bias, ReLU: the order of the engines that cuDNN has ready for it.
   void AddEpilogue(size_t sums, int64_t id, const Extents& result) {
     const auto next = [&](bool last) { return last ? Add(id, result) : AddVirtual(result); };
@@ -78,9 +132,7 @@ class Builder {
       graph_->AddPointwise({}, std::exchange(sums, y), &added, y);
     }
     if (spec_.bias) {
-      Extents channels(result.size(), 1);
-      channels[1] = result[1];
-      const size_t bias = Add(kCudnnBias, channels);
+      const size_t bias = Add(kCudnnBias, OfChannels(result[1]));
       const size_t y = next(!spec_.relu);
       graph_->AddPointwise({}, std::exchange(sums, y), &bias, y);
     }
@@ -90,6 +142,19 @@ class Builder {
     }
   }
 
+  // What is made of a tensor like x and of numbers by channel.
+  size_t Pointwise(cudnnPointwiseMode_t mode, size_t x, size_t by_channel) {
+    const size_t y = AddVirtual(x_);
+    graph_->AddPointwise({.mode = mode}, x, &by_channel, y);
+    return y;
+  }
+
+  Extents OfChannels(int64_t channels) const {
+    Extents extents(x_.size(), 1);
+    extents[1] = channels;
+    return extents;
+  }
+
   size_t Add(int64_t id, const Extents& extents) {
     return graph_->AddTensor({.id = id,
                               .type = TypeOf(spec_.dtype),
@@ -97,9 +162,21 @@ class Builder {
                               .strides = StridesOf(extents, spec_.channels_last),
                               .alignment = spec_.alignment});
   }
-  size_t AddVirtual(const Extents& extents) {
-    return graph_->AddTensor({.id = next_virtual_++,
+  // Of f32, one a channel.
+  size_t AddSums(int64_t id, int64_t channels) {
+    const Extents extents = OfChannels(channels);
+    int64_t alignment = std::max(spec_.alignment, kFloat);
+    // The second and third lie behind the first.
+    if (id > kCudnnEquivalents) alignment = std::gcd(alignment, kFloat * channels);
+    return graph_->AddTensor({.id = id,
                               .type = CUDNN_DATA_FLOAT,
+                              .extents = extents,
+                              .strides = StridesOf(extents, spec_.channels_last),
+                              .alignment = alignment});
+  }
+  size_t AddVirtual(const Extents& extents, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
+    return graph_->AddTensor({.id = next_virtual_++,
+                              .type = type,
                               .extents = extents,
                               .strides = StridesOf(extents, spec_.channels_last),
                               .is_virtual = true});
@@ -111,6 +188,37 @@ class Builder {
   CudnnWindow window_;
   int64_t next_virtual_ = kCudnnVirtual;
 };
+
+// Memory of the tensor of that name.
+struct Named {
+  int64_t id;
+  const void* data;
+};
+
+std::vector<Named> AllMemory(const CudnnConvSpec& spec, const CudnnConvMemory& memory) {
+  std::vector<Named> all{{kCudnnX, memory.x}, {kCudnnW, memory.w}, {kCudnnY, memory.y}};
+  const auto add = [&](std::initializer_list<Named> more) { all.insert(all.end(), more); };
+  if (spec.sum) add({{kCudnnSum, memory.sum}});
+  if (spec.bias) add({{kCudnnBias, memory.bias}});
+  if (spec.normalized) add({{kCudnnScale, memory.scale}, {kCudnnShift, memory.shift}});
+  if (spec.statistics) {
+    add({{kCudnnSumOfY, memory.sum_of_y}, {kCudnnSumOfSquares, memory.sum_of_squares}});
+  }
+  if (!spec.norm_gradient) return all;
+  const CudnnConvMemory::Norm& norm = memory.norm;
+  add({{kCudnnNormX, norm.x},
+       {kCudnnMean, norm.mean},
+       {kCudnnInverse, norm.inverse},
+       {kCudnnNormScale, norm.scale},
+       {kCudnnNormShift, norm.shift},
+       {kCudnnDscale, norm.dscale},
+       {kCudnnDshift, norm.dshift}});
+  for (int64_t i = 0; i < 3; ++i) {
+    const bool there = norm.equivalents != nullptr;
+    add({{kCudnnEquivalents + i, there ? norm.equivalents + i * spec.in_channels : nullptr}});
+  }
+  return all;
+}
 
 bool MayUseEngine(const CudnnEngine& engine, const CudnnConvSpec& spec) {
   if (engine.Has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
@@ -124,32 +232,32 @@ bool MayUseEngine(const CudnnEngine& engine, const CudnnConvSpec& spec) {
 }  // namespace
 
 std::vector<int64_t> CudnnConvIds(const CudnnConvSpec& spec) {
-  std::vector<int64_t> ids{kCudnnX, kCudnnW, kCudnnY};
-  if (spec.sum) ids.push_back(kCudnnSum);
-  if (spec.bias) ids.push_back(kCudnnBias);
+  std::vector<int64_t> ids;
+  for (const Named& named : AllMemory(spec, {})) ids.push_back(named.id);
   return ids;
 }
 
 std::vector<void*> CudnnConvData(const CudnnConvSpec& spec, const CudnnConvMemory& memory) {
+  std::vector<void*> data;
   // Packs of cuDNN have what is only read among what is written.
-  const auto plain = [](const void* pointer) { return const_cast<void*>(pointer); };
-  std::vector<void*> data{plain(memory.x), plain(memory.w), plain(memory.y)};
-  if (spec.sum) data.push_back(plain(memory.sum));
-  if (spec.bias) data.push_back(plain(memory.bias));
+  for (const Named& named : AllMemory(spec, memory)) data.push_back(const_cast<void*>(named.data));
   return data;
 }
 
 std::shared_ptr<const CudnnGraph> MakeCudnnConvGraph(cudnnHandle_t handle,
                                                      const CudnnConvSpec& spec) {
   CREMA_CHECK(spec.pass != ConvPass::kToWeights || !spec.fused());
+  CREMA_CHECK(spec.pass != ConvPass::kToInput || !spec.normalized);
+  CREMA_CHECK(!spec.statistics || (spec.pass == ConvPass::kForward && !spec.fused()));
+  CREMA_CHECK(!spec.norm_gradient || (spec.pass == ConvPass::kToInput && !spec.fused()));
   return Builder(spec).Build(handle);
 }
 
 std::vector<CudnnEngine> CudnnConvEngines(const CudnnGraph& graph, const CudnnConvSpec& spec,
-                                          bool fallback) {
+                                          bool fallback, std::string* words) {
   constexpr size_t kMost = 12;  // to look at; heuristics give dozens at times
   std::vector<CudnnEngine> engines;
-  for (CudnnEngine& engine : CudnnEngines(graph, fallback)) {
+  for (CudnnEngine& engine : CudnnEngines(graph, fallback, words)) {
     if (engines.size() == kMost) break;
     if (MayUseEngine(engine, spec)) engines.push_back(std::move(engine));
   }

@@ -3,6 +3,7 @@
 
 #if __has_include(<cudnn.h>)
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "math/cuda/cudnn_conv.h"
@@ -16,6 +17,19 @@ enum CudnnConvTensor : int64_t {
   kCudnnY,
   kCudnnSum,
   kCudnnBias,
+  kCudnnScale,  // of what is normalized
+  kCudnnShift,
+  kCudnnSumOfY,
+  kCudnnSumOfSquares,
+  kCudnnNormX,
+  kCudnnMean,
+  kCudnnInverse,
+  kCudnnNormScale,
+  kCudnnNormShift,
+  kCudnnDscale,
+  kCudnnDshift,
+  kCudnnEquivalents,  // three
+  kCudnnLastEquivalent = kCudnnEquivalents + 2,
   kCudnnVirtual  // and behind it
 };
 
@@ -28,9 +42,9 @@ std::shared_ptr<const CudnnGraph> MakeCudnnConvGraph(cudnnHandle_t handle,
                                                      const CudnnConvSpec& spec);
 
 // Those that may be used: the same bits in each run, sums in f32, and products too unless `tf32`.
-// The best first; at most some. Throws kUnsupported as CudnnEngines does.
+// The best first; at most some. `words` is set, and kUnsupported thrown, as by CudnnEngines.
 std::vector<CudnnEngine> CudnnConvEngines(const CudnnGraph& graph, const CudnnConvSpec& spec,
-                                          bool fallback);
+                                          bool fallback, std::string* words = nullptr);
 
 }  // namespace crema
 #endif

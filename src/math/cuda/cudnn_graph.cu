@@ -128,8 +128,7 @@ void CudnnGraph::AddBackwardFilter(const CudnnWindow& window, size_t x, size_t d
   operations_.push_back(made.get());
 }
 
-void CudnnGraph::AddPointwise(const CudnnPointwise& pointwise, size_t x, const size_t* b,
-                              size_t y) {
+const CudnnDescriptor& CudnnGraph::PointwiseDescriptor(const CudnnPointwise& pointwise) {
   CudnnDescriptor& how = Keep(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   how.SetArray(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &pointwise.mode);
   how.Set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
@@ -143,11 +142,57 @@ void CudnnGraph::AddPointwise(const CudnnPointwise& pointwise, size_t x, const s
     }
   }
   how.Finalize();
+  return how;
+}
+
+void CudnnGraph::AddPointwise(const CudnnPointwise& pointwise, size_t x, const size_t* b,
+                              size_t y) {
+  const CudnnDescriptor& how = PointwiseDescriptor(pointwise);
   CudnnDescriptor& made = Keep(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   made.Set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
   made.Set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, *tensors_[x]);
   if (b != nullptr) made.Set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *tensors_[*b]);
   made.Set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, *tensors_[y]);
+  made.Finalize();
+  operations_.push_back(made.get());
+}
+
+void CudnnGraph::AddReluBackward(size_t dy, size_t x, size_t dx) {
+  const CudnnDescriptor& how = PointwiseDescriptor({.mode = CUDNN_POINTWISE_RELU_BWD});
+  CudnnDescriptor& made = Keep(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  made.Set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
+  made.Set(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, *tensors_[dy]);
+  made.Set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, *tensors_[x]);
+  made.Set(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, *tensors_[dx]);
+  made.Finalize();
+  operations_.push_back(made.get());
+}
+
+void CudnnGraph::AddStatistics(size_t x, size_t sum, size_t sum_of_squares) {
+  CudnnDescriptor& made = Keep(CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
+  const cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
+  made.SetArray(CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1, &mode);
+  made.Set(CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_DATA_FLOAT);
+  made.Set(CUDNN_ATTR_OPERATION_GENSTATS_XDESC, *tensors_[x]);
+  made.Set(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, *tensors_[sum]);
+  made.Set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, *tensors_[sum_of_squares]);
+  made.Finalize();
+  operations_.push_back(made.get());
+}
+
+void CudnnGraph::AddNormGradient(const CudnnNormGradient& norm) {
+  CudnnDescriptor& made = Keep(CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR);
+  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, CUDNN_DATA_FLOAT);
+  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC, *tensors_[norm.mean]);
+  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC, *tensors_[norm.inverse]);
+  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC, *tensors_[norm.scale]);
+  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC, *tensors_[norm.x]);
+  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC, *tensors_[norm.dy]);
+  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC, *tensors_[norm.dscale]);
+  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC, *tensors_[norm.dshift]);
+  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC, *tensors_[norm.dy_factor]);
+  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC, *tensors_[norm.x_factor]);
+  made.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS, *tensors_[norm.summand]);
   made.Finalize();
   operations_.push_back(made.get());
 }
@@ -178,9 +223,24 @@ CudnnEngine Describe(CudnnDescriptor config, int64_t place) {
   return {std::move(config), std::move(name), std::move(notes)};
 }
 
+// The first reason of the stack of them that cuDNN keeps, and forgets once it is read. Stacks of
+// engines are lines as "Warning: CUDNN_STATUS_NOT_SUPPORTED; Reason: w->type != CUDNN_DATA_HALF".
+std::string LastWords() {
+  constexpr std::string_view kReason = "Reason: ";
+  std::array<char, 1024> last{};
+  Cudnn().last_error_string(last.data(), last.size());
+  last.back() = '\0';
+  std::string_view words = last.data();
+  if (const size_t at = words.find(kReason); at != words.npos) {
+    words.remove_prefix(at + kReason.size());
+  }
+  return std::string(words.substr(0, words.find('\n')));
+}
+
 }  // namespace
 
-std::vector<CudnnEngine> CudnnEngines(const CudnnGraph& graph, bool fallback) {
+std::vector<CudnnEngine> CudnnEngines(const CudnnGraph& graph, bool fallback, std::string* words) {
+  LastWords();  // of other graphs
   CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.descriptor());
   const cudnnBackendHeurMode_t mode = fallback ? CUDNN_HEUR_MODE_FALLBACK : CUDNN_HEUR_MODE_A;
@@ -204,6 +264,7 @@ std::vector<CudnnEngine> CudnnEngines(const CudnnGraph& graph, bool fallback) {
     if (fallback) engine.name += " of the fallbacks";
     engines.push_back(std::move(engine));
   }
+  if (engines.empty() && words != nullptr) *words = LastWords();
   return engines;
 }
 

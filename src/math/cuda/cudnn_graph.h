@@ -99,6 +99,15 @@ struct CudnnPointwise {
   double slope = 0;  // of CUDNN_POINTWISE_RELU_FWD below 0
 };
 
+// Tensors of the sums for the gradients of a normalisation: its input and the gradient of its
+// output; mean, inverse deviation and scale by channel; then what it gives.
+struct CudnnNormGradient {
+  size_t x, dy, mean, inverse, scale;
+  size_t dscale, dshift;
+  // Factors of dy and x and what is added, which together give dx.
+  size_t dy_factor, x_factor, summand;
+};
+
 // Operations on tensors, in order. What it was made of lives as long.
 class CudnnGraph {
  public:
@@ -108,14 +117,20 @@ class CudnnGraph {
   void AddConvolution(const CudnnWindow& window, size_t x, size_t w, size_t y);
   void AddBackwardData(const CudnnWindow& window, size_t dy, size_t w, size_t dx);
   void AddBackwardFilter(const CudnnWindow& window, size_t x, size_t dy, size_t dw);
-  // y = x + b, b being extended along axes of extent 1; or y of x alone.
+  // y of x and b, as x + b, b being extended along axes of extent 1; or y of x alone.
   void AddPointwise(const CudnnPointwise& pointwise, size_t x, const size_t* b, size_t y);
+  // dx = dy where x, what ReLU was given, is above 0; else 0.
+  void AddReluBackward(size_t dy, size_t x, size_t dx);
+  // Sums of the channels of x, and of their squares.
+  void AddStatistics(size_t x, size_t sum, size_t sum_of_squares);
+  void AddNormGradient(const CudnnNormGradient& norm);
   void Finalize(cudnnHandle_t handle);
 
   const CudnnDescriptor& descriptor() const { return *graph_; }
 
  private:
   const CudnnDescriptor& WindowDescriptor(const CudnnWindow& window);
+  const CudnnDescriptor& PointwiseDescriptor(const CudnnPointwise& pointwise);
   CudnnDescriptor& Keep(cudnnBackendDescriptorType_t type);
 
   std::vector<std::unique_ptr<CudnnDescriptor>> tensors_;
@@ -134,8 +149,9 @@ struct CudnnEngine {
 };
 
 // What the heuristics propose, the best first; those of `fallback` are slower and can more.
-// None where there is nothing.
-std::vector<CudnnEngine> CudnnEngines(const CudnnGraph& graph, bool fallback);
+// None where there is nothing; then `words`, unless null, is what cuDNN says of it.
+std::vector<CudnnEngine> CudnnEngines(const CudnnGraph& graph, bool fallback,
+                                      std::string* words = nullptr);
 
 // An engine made ready. It may run on any handle of the GPU that it was made for.
 class CudnnPlan {
