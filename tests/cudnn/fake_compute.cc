@@ -1,82 +1,14 @@
 // What graphs of the stand-in of cuDNN give.
-#include <cmath>
-#include <cstring>
-#include <functional>
+#include <algorithm>
+#include <limits>
+#include <utility>
 
-#include "core/bfloat16.h"
 #include "core/strings.h"
 #include "cudnn/fake_descriptor.h"
-#include "support/half.h"
+#include "cudnn/fake_numbers.h"
 
 namespace crema::test {
 namespace {
-
-using Extents = std::vector<int64_t>;
-
-double Load(cudnnDataType_t type, const void* memory, int64_t i) {
-  if (type == CUDNN_DATA_FLOAT) return static_cast<const float*>(memory)[i];
-  if (type == CUDNN_DATA_BFLOAT16) {
-    return static_cast<double>(static_cast<float>(static_cast<const BFloat16*>(memory)[i]));
-  }
-  return static_cast<double>(static_cast<float>(static_cast<const Half*>(memory)[i]));
-}
-
-void Store(cudnnDataType_t type, double value, int64_t i, void* memory) {
-  const auto rounded = static_cast<float>(value);
-  if (type == CUDNN_DATA_FLOAT) {
-    static_cast<float*>(memory)[i] = rounded;
-  } else if (type == CUDNN_DATA_BFLOAT16) {
-    static_cast<BFloat16*>(memory)[i] = BFloat16(rounded);
-  } else {
-    static_cast<Half*>(memory)[i] = Half(rounded);
-  }
-}
-
-int64_t CountOf(const Extents& extents) {
-  int64_t product = 1;
-  for (int64_t extent : extents) product *= extent;
-  return product;
-}
-
-Extents SpaceOf(const Extents& extents) {
-  Extents space;
-  for (size_t a = 2; a < extents.size(); ++a) space.push_back(extents[a]);
-  return space;
-}
-
-// A tensor's numbers, row-major whatever its strides are.
-struct Numbers {
-  Extents extents;
-  std::vector<double> values;
-
-  int64_t count() const { return CountOf(extents); }
-  double& operator[](int64_t index) { return values[static_cast<size_t>(index)]; }
-  double& At(const Extents& place) {
-    int64_t index = 0;
-    for (size_t a = 0; a < extents.size(); ++a) index = index * extents[a] + place[a];
-    return values[static_cast<size_t>(index)];
-  }
-};
-
-// body(place) for each place of a box.
-void ForPlaces(const Extents& extents, const std::function<void(const Extents&)>& body) {
-  Extents place(extents.size(), 0);
-  while (true) {
-    body(place);
-    size_t a = extents.size();
-    while (a > 0 && ++place[a - 1] == extents[a - 1]) place[--a] = 0;
-    if (a == 0) return;
-  }
-}
-
-Extents ExtentsOf(const FakeDescriptor& tensor) {
-  return tensor.ArrayOf<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
-}
-
-bool IsVirtual(const FakeDescriptor& tensor) {
-  return tensor.Has(CUDNN_ATTR_TENSOR_IS_VIRTUAL) &&
-         tensor.ValueOf<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL);
-}
 
 class Computation {
  public:
@@ -129,23 +61,25 @@ class Computation {
     numbers.values.resize(static_cast<size_t>(numbers.count()));
     const void* memory = MemoryOf(tensor);
     if (memory == nullptr) return numbers;
-    const auto type = tensor.ValueOf<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
     ForElements(tensor, [&](const Extents& place, int64_t at) {
-      numbers.At(place) = Load(type, memory, at);
+      numbers.At(place) = Load(TypeOf(tensor), memory, at);
     });
     return numbers;
   }
 
   void Write(Numbers numbers, const FakeDescriptor& tensor) {
     if (IsVirtual(tensor)) {
+      // Of f32 as much as ours are: what is there is in registers.
+      if (TypeOf(tensor) != CUDNN_DATA_FLOAT) {
+        for (double& value : numbers.values) value = Rounded(TypeOf(tensor), value);
+      }
       between_[tensor.ValueOf<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)] = std::move(numbers);
       return;
     }
     void* memory = MemoryOf(tensor);
     if (memory == nullptr) return;
-    const auto type = tensor.ValueOf<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
     ForElements(tensor, [&](const Extents& place, int64_t at) {
-      Store(type, numbers.At(place), at, memory);
+      Store(TypeOf(tensor), numbers.At(place), at, memory);
     });
   }
 
@@ -226,6 +160,10 @@ class Computation {
                          at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X),
                          at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY),
                          at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW));
+      case CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR:
+        return Statistics(operation);
+      case CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR:
+        return NormGradient(operation);
       default:
         return Pointwise(operation);
     }
@@ -259,24 +197,69 @@ class Computation {
   }
 
   void Pointwise(const FakeDescriptor& operation) {
-    const FakeDescriptor& how =
-        operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
-    Numbers x = Read(operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_XDESC));
-    Numbers y = x;
-    if (how.ValueOf<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE) == CUDNN_POINTWISE_ADD) {
-      Numbers b = Read(operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
-      ForPlaces(y.extents, [&](const Extents& place) {
-        Extents from = place;
-        for (size_t a = 0; a < from.size(); ++a) from[a] = b.extents[a] == 1 ? 0 : place[a];
-        y.At(place) += b.At(from);
-      });
-    } else {
+    const auto read = [&](int name) { return Read(operation.DescriptorOf(name)); };
+    Numbers x = read(CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+    if (ModeOf(operation) == CUDNN_POINTWISE_RELU_FWD) {
+      const FakeDescriptor& how =
+          operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
       const double slope = how.Has(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE)
                                ? how.ValueOf<double>(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE)
                                : 0;
-      for (double& value : y.values) value = value > 0 ? value : slope * value;
+      for (double& value : x.values) value = value > 0 ? value : slope * value;
+    } else if (ModeOf(operation) == CUDNN_POINTWISE_RELU_BWD) {
+      const Numbers dy = read(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC);
+      for (size_t i = 0; i < x.values.size(); ++i) x.values[i] = x.values[i] > 0 ? dy.values[i] : 0;
+      return Write(std::move(x), operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC));
+    } else {
+      Numbers b = read(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+      ForPlaces(Extents(x.extents), [&](const Extents& place) {
+        double& value = x.At(place);
+        value = Of(ModeOf(operation), value, b.At(place));
+      });
     }
-    Write(std::move(y), operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
+    Write(std::move(x), operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
+  }
+  static double Of(cudnnPointwiseMode_t mode, double x, double b) {
+    if (mode == CUDNN_POINTWISE_ADD) return x + b;
+    return mode == CUDNN_POINTWISE_SUB ? x - b : x * b;
+  }
+
+  void Statistics(const FakeDescriptor& operation) {
+    const auto at = [&](int name) -> const FakeDescriptor& { return operation.DescriptorOf(name); };
+    Numbers x = Read(at(CUDNN_ATTR_OPERATION_GENSTATS_XDESC));
+    Numbers sum = Zeros(at(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC));
+    Numbers squares = sum;
+    ForPlaces(x.extents, [&](const Extents& place) {
+      sum.At(place) += x.At(place);
+      squares.At(place) += x.At(place) * x.At(place);
+    });
+    Write(std::move(sum), at(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC));
+    Write(std::move(squares), at(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC));
+  }
+
+  void NormGradient(const FakeDescriptor& operation) {
+    const auto at = [&](int name) -> const FakeDescriptor& { return operation.DescriptorOf(name); };
+    Numbers x = Read(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC));
+    Numbers dy = Read(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC));
+    Numbers mean = Read(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC));
+    Numbers inverse = Read(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC));
+    Read(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC));
+    Numbers dscale = Zeros(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC));
+    Numbers dshift = dscale;
+    ForPlaces(x.extents, [&](const Extents& place) {
+      dscale.At(place) += dy.At(place) * (x.At(place) - mean.At(place)) * inverse.At(place);
+      dshift.At(place) += dy.At(place);
+    });
+    // Nobody may read what cuDNN gives besides.
+    Numbers others = dscale;
+    std::ranges::fill(others.values, std::numeric_limits<double>::quiet_NaN());
+    for (const int name : {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC,
+                           CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC,
+                           CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS}) {
+      Write(others, at(name));
+    }
+    Write(std::move(dscale), at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC));
+    Write(std::move(dshift), at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC));
   }
 
   const FakeDescriptor& graph_;
@@ -287,27 +270,6 @@ class Computation {
 };
 
 }  // namespace
-
-std::vector<std::string> FakeOperations(const FakeDescriptor& graph) {
-  std::vector<std::string> names;
-  for (void* descriptor : graph.ArrayOf<void*>(CUDNN_ATTR_OPERATIONGRAPH_OPS)) {
-    const auto& operation = *static_cast<FakeDescriptor*>(descriptor);
-    switch (operation.type) {
-      case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
-        names.emplace_back("forward");
-        break;
-      case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
-        names.emplace_back("to input");
-        break;
-      case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
-        names.emplace_back("to weights");
-        break;
-      default:
-        names.emplace_back(operation.Has(CUDNN_ATTR_OPERATION_POINTWISE_BDESC) ? "add" : "relu");
-    }
-  }
-  return names;
-}
 
 std::string FakeCompute(const FakeDescriptor& graph, const FakeDescriptor& pack) {
   return Computation(graph, pack).Run();

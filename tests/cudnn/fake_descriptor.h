@@ -49,11 +49,30 @@ struct FakeDescriptor {
   }
 };
 
+inline std::vector<int64_t> ExtentsOf(const FakeDescriptor& tensor) {
+  return tensor.ArrayOf<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
+}
+inline cudnnDataType_t TypeOf(const FakeDescriptor& tensor) {
+  return tensor.ValueOf<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
+}
+inline bool IsVirtual(const FakeDescriptor& tensor) {
+  return tensor.Has(CUDNN_ATTR_TENSOR_IS_VIRTUAL) &&
+         tensor.ValueOf<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL);
+}
+// Of an operation of that kind.
+inline cudnnPointwiseMode_t ModeOf(const FakeDescriptor& operation) {
+  return operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)
+      .ValueOf<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE);
+}
+
 // Names of the operations of a graph, in order.
 std::vector<std::string> FakeOperations(const FakeDescriptor& graph);
 
 // What is wrong with a descriptor that is to be finalized; empty: nothing.
 std::string FakeFault(const FakeDescriptor& descriptor);
+
+// Why there are no engines for a graph; empty: there are.
+std::string FakePatternFault(const FakeDescriptor& graph);
 
 // Computes the graph on the memory of a variant pack. Returns what is wrong with that; empty:
 // nothing.

@@ -20,12 +20,22 @@ struct Demand {
 using Demands = std::vector<Demand>;
 
 Demand Descriptor(int name) { return {name, {CUDNN_TYPE_BACKEND_DESCRIPTOR}}; }
+Demand OptionalDescriptor(int name) { return {name, {CUDNN_TYPE_BACKEND_DESCRIPTOR}, 1, true}; }
 Demand Factor(int name) { return {name, {CUDNN_TYPE_FLOAT, CUDNN_TYPE_DOUBLE}}; }
 Demand Integers(int name) { return {name, {CUDNN_TYPE_INT64}, kMostDims}; }
 
 Demands ConvolutionDemands(int first, int count, int alpha) {
   Demands demands{Factor(alpha), Factor(alpha + 1)};
   for (int i = 0; i < count; ++i) demands.push_back(Descriptor(first + i));
+  return demands;
+}
+
+Demands NormGradientDemands() {
+  Demands demands{{CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, {CUDNN_TYPE_DATA_TYPE}}};
+  for (int name = CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC;
+       name <= CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS; ++name) {
+    demands.push_back(Descriptor(name));
+  }
   return demands;
 }
 
@@ -64,8 +74,17 @@ const std::map<int, Demands>& AllDemands() {
       {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
        {Descriptor(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR),
         Descriptor(CUDNN_ATTR_OPERATION_POINTWISE_XDESC),
-        {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, {CUDNN_TYPE_BACKEND_DESCRIPTOR}, 1, true},
-        Descriptor(CUDNN_ATTR_OPERATION_POINTWISE_YDESC)}},
+        OptionalDescriptor(CUDNN_ATTR_OPERATION_POINTWISE_BDESC),
+        OptionalDescriptor(CUDNN_ATTR_OPERATION_POINTWISE_YDESC),
+        OptionalDescriptor(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC),
+        OptionalDescriptor(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC)}},
+      {CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR,
+       {{CUDNN_ATTR_OPERATION_GENSTATS_MODE, {CUDNN_TYPE_GENSTATS_MODE}},
+        {CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, {CUDNN_TYPE_DATA_TYPE}},
+        Descriptor(CUDNN_ATTR_OPERATION_GENSTATS_XDESC),
+        Descriptor(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC),
+        Descriptor(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC)}},
+      {CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR, NormGradientDemands()},
       {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
        {{CUDNN_ATTR_OPERATIONGRAPH_HANDLE, {CUDNN_TYPE_HANDLE}},
         {CUDNN_ATTR_OPERATIONGRAPH_OPS, {CUDNN_TYPE_BACKEND_DESCRIPTOR}, kMostOperations}}},
@@ -83,15 +102,15 @@ const std::map<int, Demands>& AllDemands() {
 }
 
 std::string TensorFault(const FakeDescriptor& tensor) {
-  const auto extents = tensor.ArrayOf<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
+  const auto extents = ExtentsOf(tensor);
   const auto strides = tensor.ArrayOf<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
   if (extents.size() != strides.size()) return "as many strides as extents";
   if (extents.size() < 4) return "a tensor has four axes or more";
   if (std::ranges::any_of(extents, [](int64_t e) { return e <= 0; })) return "extents are above 0";
   const auto alignment = tensor.ValueOf<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
   if (alignment <= 0 || (alignment & (alignment - 1)) != 0) return "alignment is a power of 2";
-  const auto type = tensor.ValueOf<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
-  return alignment % (type == CUDNN_DATA_FLOAT ? 4 : 2) == 0 ? "" : "alignment of elements";
+  return alignment % (TypeOf(tensor) == CUDNN_DATA_FLOAT ? 4 : 2) == 0 ? ""
+                                                                       : "alignment of elements";
 }
 
 std::string WindowFault(const FakeDescriptor& window) {
@@ -108,10 +127,7 @@ std::string WindowFault(const FakeDescriptor& window) {
 // x, w, y of a convolution: extents fit the window.
 std::string ExtentsFault(const FakeDescriptor& window, const FakeDescriptor& x,
                          const FakeDescriptor& w, const FakeDescriptor& y) {
-  const auto dims = [](const FakeDescriptor& t) {
-    return t.ArrayOf<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
-  };
-  const auto xs = dims(x), ws = dims(w), ys = dims(y);
+  const auto xs = ExtentsOf(x), ws = ExtentsOf(w), ys = ExtentsOf(y);
   if (xs.size() != ws.size() || xs.size() != ys.size()) return "tensors of as many axes";
   if (xs[0] != ys[0] || ys[1] != ws[0] || xs[1] % ws[1] != 0) return "channels do not fit";
   if (ys[1] % (xs[1] / ws[1]) != 0) return "groups do not fit";
@@ -124,6 +140,55 @@ std::string ExtentsFault(const FakeDescriptor& window, const FakeDescriptor& x,
     if (padded < reach || (padded - reach) / stride + 1 != ys[i + 2]) return "extents do not fit";
   }
   return "";
+}
+
+// Which tensors there are is a matter of the mode.
+std::string PointwiseFault(const FakeDescriptor& operation) {
+  const auto mode = ModeOf(operation);
+  const bool backward = mode == CUDNN_POINTWISE_RELU_BWD;
+  const auto has = [&](int name) { return operation.Has(name); };
+  if (has(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC) != backward ||
+      has(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC) != backward ||
+      has(CUDNN_ATTR_OPERATION_POINTWISE_YDESC) == backward) {
+    return "results of another mode";
+  }
+  const bool of_one = backward || mode == CUDNN_POINTWISE_RELU_FWD;
+  if (has(CUDNN_ATTR_OPERATION_POINTWISE_BDESC) == of_one) return "B of another mode";
+  if (of_one) return "";
+  if (mode != CUDNN_POINTWISE_ADD && mode != CUDNN_POINTWISE_MUL && mode != CUDNN_POINTWISE_SUB) {
+    return "nobody asks for that mode";
+  }
+  const auto x = ExtentsOf(operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_XDESC));
+  const auto b = ExtentsOf(operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
+  for (size_t a = 0; a < x.size(); ++a) {
+    if (b.at(a) != 1 && b[a] != x[a]) return "B cannot be extended";
+  }
+  return "";
+}
+
+// Tensors `first` to `last` are f32, one a channel of x.
+std::string ByChannelFault(const FakeDescriptor& operation, const FakeDescriptor& x, int first,
+                           int last) {
+  std::vector<int64_t> wanted(ExtentsOf(x).size(), 1);
+  wanted[1] = ExtentsOf(x)[1];
+  for (int name = first; name <= last; ++name) {
+    const FakeDescriptor& tensor = operation.DescriptorOf(name);
+    if (ExtentsOf(tensor) != wanted) return "one a channel";
+    if (TypeOf(tensor) != CUDNN_DATA_FLOAT) return "numbers of channels are f32";
+  }
+  return "";
+}
+
+std::string NormGradientFault(const FakeDescriptor& operation) {
+  const FakeDescriptor& x = operation.DescriptorOf(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC);
+  const FakeDescriptor& dy = operation.DescriptorOf(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC);
+  if (ExtentsOf(x) != ExtentsOf(dy)) return "dy is like x";
+  const std::string fault =
+      ByChannelFault(operation, x, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC,
+                     CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC);
+  if (!fault.empty()) return fault;
+  return ByChannelFault(operation, x, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC,
+                        CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS);
 }
 
 }  // namespace
@@ -174,6 +239,14 @@ std::string FakeFault(const FakeDescriptor& d) {
                           at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X),
                           at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW),
                           at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY));
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+      return PointwiseFault(d);
+    case CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR:
+      return ByChannelFault(d, at(CUDNN_ATTR_OPERATION_GENSTATS_XDESC),
+                            CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC,
+                            CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC);
+    case CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR:
+      return NormGradientFault(d);
     default:
       return "";
   }

@@ -1,0 +1,82 @@
+// Numbers that the stand-in of cuDNN computes with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "core/bfloat16.h"
+#include "math/cuda/cudnn.h"
+#include "support/half.h"
+
+namespace crema::test {
+
+using Extents = std::vector<int64_t>;
+
+inline double Load(cudnnDataType_t type, const void* memory, int64_t i) {
+  if (type == CUDNN_DATA_FLOAT) return static_cast<const float*>(memory)[i];
+  if (type == CUDNN_DATA_BFLOAT16) {
+    return static_cast<double>(static_cast<float>(static_cast<const BFloat16*>(memory)[i]));
+  }
+  return static_cast<double>(static_cast<float>(static_cast<const Half*>(memory)[i]));
+}
+
+inline void Store(cudnnDataType_t type, double value, int64_t i, void* memory) {
+  const auto rounded = static_cast<float>(value);
+  if (type == CUDNN_DATA_FLOAT) {
+    static_cast<float*>(memory)[i] = rounded;
+  } else if (type == CUDNN_DATA_BFLOAT16) {
+    static_cast<BFloat16*>(memory)[i] = BFloat16(rounded);
+  } else {
+    static_cast<Half*>(memory)[i] = Half(rounded);
+  }
+}
+
+inline double Rounded(cudnnDataType_t type, double value) {
+  alignas(float) std::byte place[sizeof(float)];
+  Store(type, value, 0, place);
+  return Load(type, place, 0);
+}
+
+inline int64_t CountOf(const Extents& extents) {
+  int64_t product = 1;
+  for (int64_t extent : extents) product *= extent;
+  return product;
+}
+
+inline Extents SpaceOf(const Extents& extents) {
+  Extents space;
+  for (size_t a = 2; a < extents.size(); ++a) space.push_back(extents[a]);
+  return space;
+}
+
+// A tensor's numbers, row-major whatever its strides are.
+struct Numbers {
+  Extents extents;
+  std::vector<double> values;
+
+  int64_t count() const { return CountOf(extents); }
+  double& operator[](int64_t index) { return values[static_cast<size_t>(index)]; }
+  // Of a place of a tensor that it is extended to.
+  double& At(const Extents& place) {
+    int64_t index = 0;
+    for (size_t a = 0; a < extents.size(); ++a) {
+      index = index * extents[a] + (extents[a] == 1 ? 0 : place[a]);
+    }
+    return values[static_cast<size_t>(index)];
+  }
+};
+
+// body(place) for each place of a box.
+inline void ForPlaces(const Extents& extents, const std::function<void(const Extents&)>& body) {
+  Extents place(extents.size(), 0);
+  while (true) {
+    body(place);
+    size_t a = extents.size();
+    while (a > 0 && ++place[a - 1] == extents[a - 1]) place[--a] = 0;
+    if (a == 0) return;
+  }
+}
+
+}  // namespace crema::test
