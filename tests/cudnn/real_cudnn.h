@@ -59,6 +59,11 @@ inline cudnnStatus_t SetWithoutHandle(cudnnBackendDescriptor_t descriptor,
   return real.library.backend_set_attribute(descriptor, name, type, count, values);
 }
 
+inline cudnnStatus_t NoHandle(cudnnHandle_t* handle) {
+  *handle = nullptr;
+  return CUDNN_STATUS_SUCCESS;
+}
+
 template <typename Function>
 bool Find(void* file, const char* symbol, Function* function) {
   *function = reinterpret_cast<Function>(dlsym(file, symbol));
@@ -83,6 +88,8 @@ class RealCudnnTest : public testing::Test {
     if (real.version() < 91900) GTEST_SKIP() << "that cuDNN needs a GPU to be asked";
     AskAbout(kHopper);
     functions_ = real;
+    functions_.create = NoHandle;
+    functions_.destroy = [](cudnnHandle_t) { return CUDNN_STATUS_SUCCESS; };
     functions_.backend_set_attribute = SetWithoutHandle;
     stand_in_ = std::make_unique<CudnnStandIn>(functions_);
   }
