@@ -14,10 +14,10 @@ template <typename Body>
 auto WithQuery(const Plan& plan, const PlannedLayer& layer, int64_t output_stride, Body&& body) {
   std::vector<BlobSpec> inputs;
   for (int v : layer.inputs) inputs.push_back(plan.values[static_cast<size_t>(v)].spec);
-  inputs.resize(inputs.size() - layer.added_inputs);
+  inputs.resize(layer.OwnInputs());
   const InferContext context{.phase = layer.layer->param().phase(),
                              .inputs = inputs,
-                             .output_count = layer.outputs.size(),
+                             .output_count = layer.OwnOutputs(),
                              .dtype = plan.options.dtype,
                              .rank = plan.options.rank,
                              .world = plan.options.world};
@@ -32,7 +32,8 @@ auto WithQuery(const Plan& plan, const PlannedLayer& layer, int64_t output_strid
                           .absorbed = layer.absorbed_layers,
                           .output_stride = output_stride,
                           .siblings = layer.siblings,
-                          .gpu = plan.options.device.ordinal});
+                          .gpu = plan.options.device.ordinal,
+                          .handed = layer.handed});
 }
 
 // Scratch and state of the whole plan, from those of its layers.

@@ -131,7 +131,10 @@ class Placer {
     } else if (layer.info.joins && !IsChannelsLast(plan_.values[Index(output)].spec.format)) {
       JoinInputs(n);
     }
-    if (GivesAddedGradientInPlace(layer)) gradients_.Join(layer.inputs.back(), output);
+    if (GivesAddedGradientInPlace(layer)) {
+      gradients_.Join(layer.inputs[layer.OwnInputs()], output);
+    }
+    if (layer.handed.gives_factors) data_.Join(input, output);
     if (!layer.info.in_place) return;
     const bool asked = plan_.values[Index(input)].name == plan_.values[Index(output)].name;
     if (!asked && !plan_.options.passes.share_memory) return;
@@ -146,7 +149,7 @@ class Placer {
 
   // Which all rows that absorb in training allow: see absorb.h.
   bool GivesAddedGradientInPlace(const PlannedLayer& layer) const {
-    return layer.added_inputs == 1 && layer.backward && layer.to_input.back() &&
+    return layer.added_inputs == 1 && layer.backward && layer.to_input[layer.OwnInputs()] &&
            plan_.options.passes.share_memory;
   }
 
@@ -329,6 +332,7 @@ class Placer {
         const PlannedLayer& layer = LayerOf(reader.layer);
         if (layer.backward && layer.to_input[Index(reader.input)]) value.gradient_written = true;
       }
+      if (!value.has_gradient) continue;
       const bool read = LayerOf(value.producer).backward;
       if (!read && !value.gradient_written) continue;
       const int id = static_cast<int>(v);

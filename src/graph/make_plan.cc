@@ -9,6 +9,7 @@
 #include "core/strings.h"
 #include "graph/absorb.h"
 #include "graph/gradient_flow.h"
+#include "graph/hand_statistics.h"
 #include "graph/host_kernel.h"
 #include "graph/infer.h"
 #include "graph/join_images.h"
@@ -251,6 +252,7 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
                       .move_strides = false,
                       .memory_formats = false,
                       .absorb = false,
+                      .hand_statistics = false,
                       .merge_siblings = false,
                       .share_memory = false,
                       .optimized_rows = asked.passes.optimized_rows};
@@ -278,6 +280,8 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   if (options.passes.memory_formats) ChooseMemoryFormats(&graph, registry, times, options);
   Planner(graph, times, kept_numbers, options, plan.get()).Run();
   AbsorbFollowers(plan.get());
+  // What hands something on cannot run again to keep within a budget.
+  if (net.memory_budget() == 0) HandStatistics(plan.get());
   MergeSiblings(plan.get());
   MarkJoinableImages(plan.get());
   FitMemoryBudget(net.memory_budget(), source, plan.get());

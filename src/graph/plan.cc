@@ -84,6 +84,16 @@ std::string DescribeReorders(const Plan& plan) {
                 count == 1 ? " reorder" : " reorders", "\n", text);
 }
 
+// What it does for its neighbours, or they for it (graph/handed.h).
+std::string DescribeHanded(const Handed& handed) {
+  std::string text;
+  if (handed.takes_sums) text += ", sums taken";
+  if (handed.takes_factors) text += ", normalises its input";
+  if (handed.gives_sums) text += ", sums its channels";
+  if (handed.gives_factors) text += ", applied by the next";
+  return text;
+}
+
 }  // namespace
 
 std::string DescribePlan(const Plan& plan) {
@@ -91,10 +101,10 @@ std::string DescribePlan(const Plan& plan) {
   for (const PlannedLayer& layer : plan.layers) {
     std::string shapes;
     int64_t bytes = 0;
-    for (int v : layer.outputs) {
-      const PlannedValue& value = plan.values[static_cast<size_t>(v)];
+    for (size_t o = 0; o < layer.outputs.size(); ++o) {
+      const PlannedValue& value = plan.values[static_cast<size_t>(layer.outputs[o])];
       shapes += (shapes.empty() ? "" : " ") + ToString(value.spec.shape);
-      bytes += layer.forward && !layer.in_place ? value.data.bytes : 0;
+      bytes += layer.LiesInInput(o) ? 0 : value.data.bytes;
     }
     int64_t learned = 0;
     for (int s : layer.learned) {
@@ -105,9 +115,10 @@ std::string DescribePlan(const Plan& plan) {
         layer.absorbed_by >= 0 ? "in " + plan.layers[static_cast<size_t>(layer.absorbed_by)].name()
         : layer.merged_into >= 0
             ? "computed with " + plan.layers[static_cast<size_t>(layer.merged_into)].name()
-        : !layer.forward          ? "view"
-        : layer.kernel == nullptr ? "none"
-                                  : layer.kernel->name + (layer.tuned ? ", tuned" : "");
+        : !layer.forward ? "view"
+        : layer.kernel == nullptr
+            ? "none"
+            : layer.kernel->name + (layer.tuned ? ", tuned" : "") + DescribeHanded(layer.handed);
     text += Row(layer.name(), layer.type->name, shapes, std::to_string(learned), Kibibytes(bytes),
                 layer.joined || layer.joined_images ? "inputs lie in it"
                 : layer.in_place                    ? kernel + ", in place"

@@ -32,6 +32,7 @@ struct PlannedValue {
   ArenaSlot data;
   ArenaSlot again;                // where its layer writes it when it runs again for backward
   ArenaSlot gradient;             // none when nobody wants it
+  bool has_gradient = true;       // false: of a value that rows hand on, which nobody wants
   bool gradient_written = false;  // by its reader; otherwise backward starts from loss_weight
   bool is_output = false;
   // Where it is a range of a larger value: one value of those that lie together there, in whose
@@ -81,7 +82,8 @@ struct PlannedLayer {
   std::vector<int> absorbs;
   std::vector<const Layer*> absorbed_layers;  // the same, for KernelQuery
   int absorbed_by = -1;     // the layer that does the work of this one, whose output is a view then
-  size_t added_inputs = 0;  // of absorbed layers, at the end of `inputs`
+  size_t added_inputs = 0;  // of absorbed layers, in `inputs` behind its own
+  Handed handed = {};       // with values behind all others of `inputs` and `outputs`
   // Layers of the same input that its row computes at once, for the planned extents: it and others
   // behind it in running order, here in that of their channels, as which their outputs lie one
   // behind the other (graph/merge_siblings.h).
@@ -90,6 +92,13 @@ struct PlannedLayer {
   int merged_into = -1;                // the layer that computes this one with itself
 
   const std::string& name() const { return layer->param().name(); }
+  // Without what absorbed layers add and rows hand on.
+  size_t OwnInputs() const { return inputs.size() - added_inputs - handed.inputs(); }
+  size_t OwnOutputs() const { return outputs.size() - handed.outputs(); }
+  // It writes nothing of that output, which is in memory what its input is.
+  bool LiesInInput(size_t output) const {
+    return !forward || in_place || (handed.gives_factors && output == 0);
+  }
 };
 
 inline bool WantsInputGradient(const PlannedLayer& layer) {
@@ -114,14 +123,15 @@ struct LearnedSlot {
 
 // Each can be left out, to find out what it does; PlanOptions::optimize off leaves out all.
 struct PlanPasses {
-  bool upload_bytes = true;    // images go up to a GPU as bytes and become numbers there
-  bool fuse_relu = true;       // a ReLU becomes part of the layer before it
-  bool move_strides = true;    // what only strided convolutions read is not computed in between
-  bool memory_formats = true;  // blobs lie as the fastest rows like them
-  bool absorb = true;          // rows do the work of the layers behind them
-  bool merge_siblings = true;  // convolutions of the same input are computed as one
-  bool share_memory = true;    // dead blobs give their memory to others; layers work in place
-  bool optimized_rows = true;  // rows other than the native ones
+  bool upload_bytes = true;     // images go up to a GPU as bytes and become numbers there
+  bool fuse_relu = true;        // a ReLU becomes part of the layer before it
+  bool move_strides = true;     // what only strided convolutions read is not computed in between
+  bool memory_formats = true;   // blobs lie as the fastest rows like them
+  bool absorb = true;           // rows do the work of the layers behind them
+  bool hand_statistics = true;  // convolutions measure and normalise for BatchNorm on a GPU
+  bool merge_siblings = true;   // convolutions of the same input are computed as one
+  bool share_memory = true;     // dead blobs give their memory to others; layers work in place
+  bool optimized_rows = true;   // rows other than the native ones
 };
 
 struct PlanOptions {

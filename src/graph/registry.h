@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/device.h"
+#include "graph/handed.h"
 #include "graph/layer.h"
 
 namespace crema {
@@ -45,6 +46,7 @@ struct KernelQuery {
   // others.
   std::span<const SiblingLayer> siblings = {};
   int gpu = 0;  // of plans for one: its number
+  Handed handed = {};
 };
 
 // "yes", or why not; the reason is kept in the plan and printed by `--explain`.
@@ -91,6 +93,11 @@ struct Kernel {
   // output 0 is then one blob with the channels of all, in their order, and learned blobs are those
   // of each with what it absorbed, one behind the other. Empty: never.
   std::function<bool(const KernelQuery&)> merges = {};
+  // Whether it hands what `query.handed` says: as a convolution, or as a normalisation. Asked for
+  // the planned extents, to say no where it does not pay; a row that has this function must be able
+  // to for any other batch and extents of space. Empty: never.
+  std::function<Support(const KernelQuery&)> helps_norm = {};
+  std::function<Support(const KernelQuery&)> hands_as_norm = {};
 };
 
 // The plain implementation, which Add appends for the CPU.

@@ -13,10 +13,10 @@ namespace {
 LayerSummary OfLayer(const Plan& plan, const PlannedLayer& layer) {
   LayerSummary summary{.name = layer.name(), .type = layer.type->name, .outputs = {}};
   summary.macs = layer.info.macs;
-  for (int v : layer.outputs) {
-    const BlobSpec& spec = plan.values[static_cast<size_t>(v)].spec;
+  for (size_t o = 0; o < layer.OwnOutputs(); ++o) {
+    const BlobSpec& spec = plan.values[static_cast<size_t>(layer.outputs[o])].spec;
     summary.outputs.push_back(spec.shape);
-    if (!layer.forward || layer.in_place) continue;
+    if (layer.LiesInInput(o)) continue;
     summary.activation_bytes += StoredBytes(spec);
   }
   for (int s : layer.learned) {

@@ -101,7 +101,8 @@ struct HalfQuery {
             .deterministic = query.deterministic,
             .precision = query.precision,
             .absorbed = query.absorbed,
-            .gpu = query.gpu};
+            .gpu = query.gpu,
+            .handed = query.handed};
   }
 
   std::vector<BlobSpec> inputs;
@@ -296,6 +297,11 @@ Kernel OnHalves(const Kernel& row, const Halves& halves) {
       return row.absorbs(HalfQuery(query, dtype, &row).Of(query));
     };
   }
+  const auto on_halves = [=](const auto& hands) {
+    return [=](const KernelQuery& query) { return hands(HalfQuery(query, dtype, &row).Of(query)); };
+  };
+  if (row.helps_norm) half.helps_norm = on_halves(row.helps_norm);
+  if (row.hands_as_norm) half.hands_as_norm = on_halves(row.hands_as_norm);
   // What is saved is of halves too.
   half.info = [=](const KernelQuery& query) {
     const HalfQuery asked(query, dtype, &row);

@@ -94,7 +94,8 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
     const PlannedValue& value = plan_->values[static_cast<size_t>(layer.outputs[o])];
     // A source has the extents that Reshape gave it, but one that chooses them may grow again.
     const bool reshaped = layer.inputs.empty() && !step->info->dynamic_outputs;
-    BlobSpec spec = reshaped ? SpecOf(layer.outputs[o]) : step->info->outputs[o];
+    const bool planned = reshaped || o >= step->info->outputs.size();  // or handed on by rows
+    BlobSpec spec = planned ? SpecOf(layer.outputs[o]) : step->info->outputs[o];
     spec.format = value.spec.format;
     step->forward_outputs.push_back(DataView(layer.outputs[o], spec));
     step->output_shapes.push_back(spec.shape);
@@ -153,8 +154,10 @@ void Session::BindBackward(const PlannedLayer& layer, Step* step) {
                                            : unread(spec));
     const TensorView gradient = GradientView(layer.outputs[o], spec);
     const bool seeded = !value.gradient_written;
-    if (seeded && layer.info.share && value.loss_weight == 0) {
-      step->output_grads.emplace_back();  // Split adds up what is there
+    const bool added =
+        seeded && layer.info.share && value.loss_weight == 0;  // Split: what is there
+    if (added || !value.has_gradient) {
+      step->output_grads.emplace_back();
       continue;
     }
     step->output_grads.push_back(gradient);

@@ -17,7 +17,7 @@ InferContext ContextOf(const Plan& plan, const PlannedLayer& layer,
                        std::span<const BlobSpec> inputs) {
   return {.phase = layer.layer->param().phase(),
           .inputs = inputs,
-          .output_count = layer.outputs.size(),
+          .output_count = layer.OwnOutputs(),
           .dtype = plan.options.dtype,
           .rank = plan.options.rank,
           .world = plan.options.world};
@@ -33,6 +33,7 @@ bool Fits(const Kernel& kernel, const KernelQuery& query, std::span<const BlobSp
   if (query.output_stride != 0 && !kernel.strided_output) return false;
   if (kernel.supports && !kernel.supports(query).yes) return false;
   if (!FitsFormats(kernel, query.info, query.context.inputs, outputs)) return false;
+  if (query.handed.any() && !kernel.helps_norm && !kernel.hands_as_norm) return false;
   if (!query.siblings.empty() && !(kernel.merges && kernel.merges(query))) return false;
   return query.absorbed.empty() || (kernel.absorbs && kernel.absorbs(query));
 }
@@ -121,7 +122,7 @@ void Session::InferAgain(const PlannedLayer& layer, Step* step) {
   }
   std::vector<BlobSpec> inputs;
   for (int v : layer.inputs) inputs.push_back(SpecOf(v));
-  inputs.resize(inputs.size() - layer.added_inputs);
+  inputs.resize(layer.OwnInputs());
   const InferContext context = ContextOf(*plan_, layer, inputs);
   auto info = std::make_unique<LayerInfo>(layer.layer->Infer(context));
   if (layer.kernel != nullptr && layer.kernel->info) {
@@ -144,12 +145,12 @@ void Session::InferAgain(const PlannedLayer& layer, Step* step) {
                StrCat("with these inputs its ", planned.learned[i].role,
                       " would need another shape than ", ToString(planned.learned[i].shape)));
   }
-  for (size_t i = inputs.size(); i < layer.inputs.size(); ++i) {
+  for (size_t i = inputs.size(); i < inputs.size() + layer.added_inputs; ++i) {
     CheckAdded(layer, SpecOf(layer.inputs[i]).shape, info->outputs[0].shape);
   }
   step->own_info = std::move(info);
   step->info = step->own_info.get();
-  for (size_t o = 0; o < layer.outputs.size(); ++o) {
+  for (size_t o = 0; o < layer.OwnOutputs(); ++o) {
     SetShape(layer.outputs[o], step->info->outputs[o].shape);
   }
   ChooseKernelAgain(layer, QueryOf(layer, context, *step->info), step);
@@ -169,7 +170,8 @@ KernelQuery Session::QueryOf(const PlannedLayer& layer, const InferContext& cont
           .absorbed = layer.absorbed_layers,
           .output_stride = OutputStrideOf(layer),
           .siblings = IsMerged(layer) ? std::span(layer.siblings) : std::span<const SiblingLayer>(),
-          .gpu = plan_->options.device.ordinal};
+          .gpu = plan_->options.device.ordinal,
+          .handed = layer.handed};
 }
 
 // For the extents of now.
@@ -177,7 +179,7 @@ void Session::MakeKernelState(const PlannedLayer& layer, Step* step) {
   if (step->kernel == nullptr || !step->kernel->make_state || step->computed) return;
   std::vector<BlobSpec> inputs;
   for (int v : layer.inputs) inputs.push_back(SpecOf(v));
-  inputs.resize(inputs.size() - layer.added_inputs);
+  inputs.resize(layer.OwnInputs());
   const InferContext context = ContextOf(*plan_, layer, inputs);
   NamingLayer(layer, [&] {
     step->kernel_state = step->kernel->make_state(QueryOf(layer, context, *step->info));
@@ -193,7 +195,7 @@ void Session::MakeKernelState(const PlannedLayer& layer, Step* step) {
 void Session::ChooseKernelAgain(const PlannedLayer& layer, const KernelQuery& query, Step* step) {
   const Kernel* kernel = layer.kernel;
   std::vector<BlobSpec> outputs;
-  for (int v : layer.outputs) outputs.push_back(SpecOf(v));
+  for (size_t o = 0; o < layer.OwnOutputs(); ++o) outputs.push_back(SpecOf(layer.outputs[o]));
   if (kernel != nullptr && !Fits(*kernel, query, outputs)) {
     kernel = FindOther(layer, query, outputs, plan_->options);
   }

@@ -81,9 +81,9 @@ class Races(unittest.TestCase):
         patch.start()
         self.addCleanup(patch.stop)
 
-    def hold(self, contestants, seconds=100):
-        course = race.Course(arguments(out=self.out.name), ROOT / "models", {"bf16": 1000.0},
-                             time.monotonic() + seconds)
+    def hold(self, contestants, seconds=100, **values):
+        course = race.Course(arguments(out=self.out.name, **values), ROOT / "models",
+                             {"bf16": 1000.0}, time.monotonic() + seconds)
         def start(name, _line, autotune):
             made = contestants[name]
             if isinstance(made, dict):
@@ -100,7 +100,7 @@ class Races(unittest.TestCase):
         order = nets.races(list(nets.NETS), ["train", "infer"], ["bf16", "fp32"], [1, 256])
         self.assertEqual(order[0], nets.Race("resnet50", "train", "bf16", 256))
         self.assertEqual(len(order), len(set(order)))
-        self.assertEqual(len(order), 8 * 2 * 2 * 2 + 3)  # 3 of the first have other batches
+        self.assertEqual(len(order), 8 * 2 * 2 * 2 + 4)  # of the first, others have other batches, and FP16
 
     def test_rates_and_ratios(self):
         contestants = {"crema": Pretender(30), "eager": Pretender(10), "compiled": Pretender(20)}
@@ -114,6 +114,14 @@ class Races(unittest.TestCase):
         self.assertIn("| lenet | train | bf16 | 8 | 240.0 | 80.0 | 160.0 | 3.00 | 1.50 | 90.0 % |",
                       text)
         self.assertTrue(all(contestant.closed for contestant in contestants.values()))
+
+    def test_fusions_of_fp16_are_left_out_once(self):
+        contestants = {"crema": Pretender(30), race.WITHOUT: Pretender(20),
+                       "eager": Pretender(10), "compiled": Pretender(20)}
+        lines, text = self.hold(contestants, precisions="fp16")
+        self.assertAlmostEqual(lines[-1].ratio(race.WITHOUT), 1.5)
+        self.assertIn("1.50 times as fast as with --passes=-hand_statistics |", text)
+        self.assertTrue(contestants[race.WITHOUT].closed)
 
     def test_another_net_is_not_timed(self):
         other = Pretender(10, learned=11)

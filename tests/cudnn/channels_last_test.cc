@@ -47,7 +47,8 @@ Names Others(const Plan& plan, const Names& types) {
   for (const PlannedLayer& layer : plan.layers) {
     if (std::ranges::find(types, layer.type->name) == types.end()) continue;
     const auto last = [&](int v) {
-      return IsChannelsLast(plan.values[static_cast<size_t>(v)].spec.format);
+      const BlobSpec& spec = plan.values[static_cast<size_t>(v)].spec;
+      return IsChannelsLast(spec.format) || spec.shape.axes() == 2;  // numbers that rows hand on
     };
     const bool all =
         std::ranges::all_of(layer.inputs, last) && std::ranges::all_of(layer.outputs, last);

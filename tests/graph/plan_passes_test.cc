@@ -148,7 +148,7 @@ TEST(ParsePasses, StartsFromAllAndGoesInOrder) {
   const PlanPasses one = ParsePasses("none,+absorb");
   EXPECT_TRUE(one.absorb);
   EXPECT_FALSE(one.fuse_relu || one.memory_formats || one.share_memory || one.optimized_rows ||
-               one.merge_siblings || one.move_strides);
+               one.hand_statistics || one.merge_siblings || one.move_strides);
   EXPECT_TRUE(ParsePasses("-absorb,all").absorb);
 }
 
@@ -161,8 +161,8 @@ TEST(ParsePasses, SaysWhichNamesThereAre) {
       EXPECT_EQ(error.problems().front().code, ErrorCode::kInvalidArgument);
       const std::string text = error.what();
       EXPECT_NE(
-          text.find("fuse_relu move_strides memory_formats absorb merge_siblings share_memory "
-                    "optimized_rows"),
+          text.find("fuse_relu move_strides memory_formats absorb hand_statistics merge_siblings "
+                    "share_memory optimized_rows"),
           std::string::npos)
           << text;
     }

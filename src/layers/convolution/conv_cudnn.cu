@@ -10,6 +10,7 @@
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/conv_cudnn.h"
 #include "layers/convolution/conv_cudnn_fold.h"
+#include "layers/convolution/conv_cudnn_handed.h"
 #include "layers/convolution/conv_cudnn_state.h"
 #include "layers/convolution/conv_epilogue.h"
 #include "layers/gpu_row.h"
@@ -76,9 +77,10 @@ Support Supports(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* a
   const CudnnConvLayer layer(query, kind.transposed, kind.channels_last);
   const Support support = SupportsShape(query, layer);
   if (!support.yes) return support;
-  std::string reason = answers->WhyNot(layer.Forward(kind.fused), query.gpu);
-  if (reason.empty() && query.backward) reason = answers->WhyNot(layer.ToWeights(), query.gpu);
-  if (reason.empty() && query.to_input) reason = answers->WhyNot(layer.ToInput(), query.gpu);
+  // What it hands it can do without cuDNN.
+  std::string reason = answers->WhyNot(layer.Forward(kind.fused, false), query.gpu);
+  if (reason.empty() && query.backward) reason = answers->WhyNot(layer.ToWeights(false), query.gpu);
+  if (reason.empty() && query.to_input) reason = answers->WhyNot(layer.ToInput(false), query.gpu);
   return reason.empty() ? Support{} : Support::No(reason);
 }
 
@@ -95,7 +97,8 @@ CudnnConvLayer::CudnnConvLayer(const KernelQuery& query, bool is_transposed, boo
       own_bias(query.layer.param().convolution_param().bias_term()),
       bias(own_bias),
       absorbed(query.absorbed.begin(), query.absorbed.end()),
-      relu(ReluOf(query.layer, is_transposed)) {
+      relu(ReluOf(query.layer, is_transposed)),
+      handed(query.handed) {
   if (!transposed) {
     const ConvEpilogue epilogue(static_cast<const Convolution&>(query.layer), query.absorbed);
     const ConvFold fold(own_bias, query.absorbed);
@@ -118,9 +121,11 @@ CudnnConvLayer::CudnnConvLayer(const KernelQuery& query, bool is_transposed, boo
   spec.axes = AxesOf(g.window);
 }
 
-CudnnConvSpec CudnnConvLayer::Forward(bool fused) const {
+CudnnConvSpec CudnnConvLayer::Forward(bool fused, bool hands) const {
   CudnnConvSpec pass = spec;
   pass.pass = transposed ? ConvPass::kToInput : ConvPass::kForward;
+  pass.statistics = hands && handed.gives_sums;
+  pass.normalized = hands && handed.takes_factors;
   if (!fused) return pass;
   pass.sum = sum;
   pass.bias = bias;
@@ -128,14 +133,16 @@ CudnnConvSpec CudnnConvLayer::Forward(bool fused) const {
   return pass;
 }
 
-CudnnConvSpec CudnnConvLayer::ToInput() const {
+CudnnConvSpec CudnnConvLayer::ToInput(bool hands) const {
   CudnnConvSpec pass = spec;
+  pass.norm_gradient = hands && handed.takes_factors;
   pass.pass = transposed ? ConvPass::kForward : ConvPass::kToInput;
   return pass;
 }
 
-CudnnConvSpec CudnnConvLayer::ToWeights() const {
+CudnnConvSpec CudnnConvLayer::ToWeights(bool hands) const {
   CudnnConvSpec pass = spec;
+  pass.normalized = hands && handed.takes_factors;
   pass.pass = ConvPass::kToWeights;
   return pass;
 }
@@ -144,23 +151,55 @@ GroupLayout CudnnConvLayer::OutputGroups() const {
   return {1, OutputCount() / OutputChannels(), OutputChannels(), 1};
 }
 
+GroupLayout CudnnConvLayer::InputGroups() const {
+  return {1, spec.InCount() / spec.in_channels, spec.in_channels, 1};
+}
+
 int64_t CudnnConvLayer::BiasSums() const {
   return spec.channels_last && own_bias ? GroupSumsScratch(OutputGroups()) : 0;
 }
 
-size_t CudnnConvLayer::ForwardScratch() const {
+size_t CudnnConvLayer::ForwardScratch(const CudnnHandedPasses& does) const {
+  const auto bytes = static_cast<int64_t>(SizeOf(spec.dtype));
+  const bool normalizes = handed.takes_factors && !does.forward;
+  const bool sums = handed.gives_sums && !does.forward;
   return ScratchBytes<std::byte>(CudnnWorkspaceBound(spec) + kCudnnWorkspaceLine) +
-         ScratchBytes<std::byte>(TurnsFilters() ? FilterTurn(spec).Bytes() : 0);
+         ScratchBytes<std::byte>(TurnsFilters() ? FilterTurn(spec).Bytes() : 0) +
+         ScratchBytes<std::byte>(normalizes ? spec.InCount() * bytes : 0) +
+         (sums ? HandedSumsScratch(OutputGroups()) : 0);
 }
 
-size_t CudnnConvLayer::BackwardScratch() const {
+size_t CudnnConvLayer::BackwardScratch(const CudnnHandedPasses& does) const {
   const auto bytes = static_cast<int64_t>(SizeOf(spec.dtype));
-  return ForwardScratch() + ScratchBytes<std::byte>(spec.FilterCount() * bytes) +
+  const bool normalizes = handed.takes_factors && !does.to_weights;
+  const bool sums = handed.takes_factors && !does.to_input;
+  return ForwardScratch({}) + ScratchBytes<std::byte>(spec.FilterCount() * bytes) +
          ScratchBytes<std::byte>(relu.on ? OutputCount() * bytes : 0) +
-         ScratchBytes<double>(BiasSums());
+         ScratchBytes<double>(BiasSums()) +
+         ScratchBytes<std::byte>(normalizes ? spec.InCount() * bytes : 0) +
+         (sums ? HandedSumsScratch(InputGroups()) : 0);
 }
 
 namespace {
+
+// In training what is behind the sums is done by layers of their own.
+Support HelpsNorm(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* answers) {
+  constexpr int64_t kChannelLine = 8;  // numbers of channels are read 16 bytes at a time
+  if (!kind.fused) return Support::No("cuDNN fuses nothing with it");
+  if (query.context.inputs.size() != 1) return Support::No("has several inputs");
+  const CudnnConvLayer layer(query, kind.transposed, kind.channels_last);
+  if (layer.bias || layer.relu.on) return Support::No("adds a bias or a ReLU");
+  if (layer.spec.out_channels % kChannelLine != 0) {
+    return Support::No("channels are no multiple of 8");
+  }
+  std::string reason;
+  if (query.handed.takes_factors) {
+    reason = answers->WhyNot(layer.ToWeights(), query.gpu);
+    if (reason.empty()) reason = answers->WhyNot(layer.ToInput(), query.gpu);
+  }
+  if (reason.empty()) reason = answers->WhyNot(layer.Forward(true), query.gpu);
+  return reason.empty() ? Support{} : Support::No(reason);
+}
 
 std::string NameOf(const Kind& kind) {
   return StrCat("cudnn", kind.channels_last ? " NHWC" : "", kind.fused ? "" : ", unfused");
@@ -192,18 +231,26 @@ Kernel MakeRow(const Kind& kind, const std::shared_ptr<CudnnConvAnswers>& answer
   row.backward = [](const Layer&, const BackwardArgs& args) {
     static_cast<CudnnConvState*>(args.kernel_state)->Backward(args);
   };
+  const auto ask = [=](const KernelQuery& query) {
+    return AskHandedPasses(layer_of(query), kind.fused, answers.get(), query.gpu);
+  };
   row.forward_scratch = [=](const KernelQuery& query) {
-    return layer_of(query).ForwardScratch() + kScratchSlack;
+    return layer_of(query).ForwardScratch(ask(query)) + kScratchSlack;
   };
   row.backward_scratch = [=](const KernelQuery& query) {
-    return layer_of(query).BackwardScratch() + kScratchSlack;
+    return layer_of(query).BackwardScratch(ask(query)) + kScratchSlack;
   };
   row.make_state = [=](const KernelQuery& query) -> std::unique_ptr<KernelState> {
-    return std::make_unique<CudnnConvState>(layer_of(query), kind.fused);
+    return std::make_unique<CudnnConvState>(layer_of(query), kind.fused, ask(query));
   };
   row.state_bytes = [=](const KernelQuery& query) { return StateBytes(query, layer_of(query)); };
   if (!kind.transposed) {
     row.absorbs = [=](const KernelQuery& query) { return Absorbs(query, kind, answers.get()); };
+  }
+  if (!kind.transposed && kind.channels_last) {
+    row.helps_norm = [=](const KernelQuery& query) {
+      return HelpsNorm(query, kind, answers.get());
+    };
   }
   return row;
 }

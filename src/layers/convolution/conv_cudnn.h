@@ -15,26 +15,35 @@
 
 namespace crema {
 
+// Which passes cuDNN does with what they hand (conv_cudnn_handed.h); all where nothing is handed.
+struct CudnnHandedPasses {
+  bool forward = true;
+  bool to_input = true;
+  bool to_weights = true;
+};
+
 // One layer as cuDNN is asked about it. Const.
 struct CudnnConvLayer {
   CudnnConvLayer(const KernelQuery& query, bool is_transposed, bool channels_last = false);
 
-  // With all that is behind the sums, or without.
-  CudnnConvSpec Forward(bool fused) const;
-  CudnnConvSpec ToInput() const;
-  CudnnConvSpec ToWeights() const;
+  // With all that is behind the sums, or without. All three with what is handed, unless `hands` is
+  // false.
+  CudnnConvSpec Forward(bool fused, bool hands = true) const;
+  CudnnConvSpec ToInput(bool hands = true) const;
+  CudnnConvSpec ToWeights(bool hands = true) const;
   // Elements of one input and one output of the layer, and channels of the output.
   int64_t OutputCount() const { return transposed ? spec.InCount() : spec.OutCount(); }
   int64_t OutputChannels() const { return transposed ? spec.in_channels : spec.out_channels; }
   // Of the channels of an output in channels last; what their sums need, doubles.
   GroupLayout OutputGroups() const;
+  GroupLayout InputGroups() const;
   int64_t BiasSums() const;
   // Filters and their gradients lie otherwise than cuDNN takes them.
   bool TurnsFilters() const { return spec.channels_last && !FilterTurn(spec).IsCopy(); }
   // Bytes besides kScratchSlack, for turned weights, for the weight gradient, for gradients behind
-  // a ReLU, for the gradient of the bias, and for engines.
-  size_t ForwardScratch() const;
-  size_t BackwardScratch() const;
+  // a ReLU, for the gradient of the bias, for engines, and for what is handed without cuDNN.
+  size_t ForwardScratch(const CudnnHandedPasses& does) const;
+  size_t BackwardScratch(const CudnnHandedPasses& does) const;
 
   bool transposed;
   bool possible = true;  // what it absorbs can be told to cuDNN
@@ -43,6 +52,7 @@ struct CudnnConvLayer {
   std::vector<const Layer*> absorbed;
   bool sum = false;
   FusedRelu relu;
+  Handed handed;
   CudnnConvSpec spec;  // of any pass
 };
 

@@ -46,13 +46,14 @@ void* TakeWorkspace(const CudnnConvSpec& spec, ScratchCutter* cutter) {
 
 }  // namespace
 
-CudnnConvState::CudnnConvState(const CudnnConvLayer& layer, bool fused)
+CudnnConvState::CudnnConvState(const CudnnConvLayer& layer, bool fused,
+                               const CudnnHandedPasses& does)
     : layer_(layer),
       fused_(fused),
       fold_(layer.own_bias, layer.absorbed),
-      forward_{layer.Forward(fused)},
-      to_input_{layer.ToInput()},
-      to_weights_{layer.ToWeights()} {}
+      forward_{layer.Forward(fused, does.forward)},
+      to_input_{layer.ToInput(does.to_input)},
+      to_weights_{layer.ToWeights(does.to_weights)} {}
 
 // In channels last each pixel is an image of one.
 CudaPlanes CudnnConvState::OutputPlanes() const {
@@ -97,6 +98,26 @@ void CudnnConvState::Run(const CudaQueue& queue, const CudnnConvMemory& memory, 
   pass->made.back()->Run(queue, memory);
 }
 
+void* CudnnConvState::TakeNormalized(bool wanted, ScratchCutter* cutter) const {
+  const auto bytes = static_cast<int64_t>(SizeOf(layer_.spec.dtype));
+  return wanted ? cutter->Take<std::byte>(layer_.spec.InCount() * bytes) : nullptr;
+}
+
+const void* CudnnConvState::InputOf(const CudaQueue& queue, std::span<const ConstTensorView> inputs,
+                                    size_t i, const CudnnConvSpec& spec, void* scratch,
+                                    CudnnConvMemory* memory) const {
+  const void* x = inputs[i].raw();
+  if (!layer_.handed.takes_factors) return x;
+  const FactorRows factors(inputs.back().raw(), layer_.spec.in_channels);
+  if (spec.normalized) {
+    memory->scale = factors[kFactorRow];
+    memory->shift = factors[kOffsetRow];
+    return x;
+  }
+  NormalizeInput(queue, spec.dtype, layer_.InputGroups(), x, factors, scratch);
+  return scratch;
+}
+
 void CudnnConvState::Forward(const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const CudnnConvSpec& spec = layer_.spec;
@@ -107,13 +128,29 @@ void CudnnConvState::Forward(const ForwardArgs& args) {
                                args.weights_fixed, &cutter);
   const void* own_bias = layer_.own_bias ? args.learned[1].raw() : nullptr;
   const void* bias = fold_.any() ? fold_.bias() : own_bias;
-  for (size_t i = 0; i < args.outputs.size(); ++i) {
+  const Handed& handed = layer_.handed;
+  void* normalized = TakeNormalized(handed.takes_factors && !forward_.spec.normalized, &cutter);
+  const int64_t channels = layer_.OutputChannels();
+  float* sums = handed.gives_sums ? Elements<float>(args.outputs.back()) : nullptr;
+  for (size_t i = 0; i < args.outputs.size() - handed.outputs(); ++i) {
     void* output = args.outputs[i].raw();
-    CudnnConvMemory memory =
-        MemoryOf(layer_.transposed, args.inputs[i].raw(), weight, output, workspace);
+    CudnnConvMemory parts;
+    const void* input = InputOf(queue, args.inputs, i, forward_.spec, normalized, &parts);
+    CudnnConvMemory memory = MemoryOf(layer_.transposed, input, weight, output, workspace);
+    memory.scale = parts.scale;
+    memory.shift = parts.shift;
     if (forward_.spec.bias) memory.bias = bias;
     if (forward_.spec.sum) memory.sum = args.inputs.back().raw();
+    if (forward_.spec.statistics) {
+      memory.sum_of_y = sums + kSumsRow * channels;
+      memory.sum_of_squares = sums + kSquaresRow * channels;
+    }
     Run(queue, memory, &forward_);
+    if (sums != nullptr && !forward_.spec.statistics) {
+      const GroupLayout groups = layer_.OutputGroups();
+      void* scratch = cutter.Take<std::byte>(static_cast<int64_t>(HandedSumsScratch(groups)));
+      SumOutput(queue, spec.dtype, groups, output, scratch, sums);
+    }
     if (fused_) continue;
     const void* sum = layer_.sum ? args.inputs.back().raw() : nullptr;
     CudaAddBiasRelu(queue, spec.dtype, OutputPlanes(), bias, sum, layer_.relu, output);
@@ -143,8 +180,12 @@ void CudnnConvState::AddLearnedGradients(const BackwardArgs& args, size_t i, con
   if (args.learned_grads[0].empty()) return;
   // Few engines of cuDNN add to what is there.
   void* dweight = scratch.dweight;
-  Run(queue, MemoryOf(layer_.transposed, args.inputs[i].raw(), dweight, dy, scratch.workspace),
-      &to_weights_);
+  CudnnConvMemory parts;
+  const void* input = InputOf(queue, args.inputs, i, to_weights_.spec, scratch.normalized, &parts);
+  CudnnConvMemory memory = MemoryOf(layer_.transposed, input, dweight, dy, scratch.workspace);
+  memory.scale = parts.scale;
+  memory.shift = parts.shift;
+  Run(queue, memory, &to_weights_);
   if (layer_.TurnsFilters()) {
     return FilterTurn(spec).AddFromChannelsLast(queue, dweight, args.learned_grads[0].raw());
   }
@@ -154,20 +195,45 @@ void CudnnConvState::AddLearnedGradients(const BackwardArgs& args, size_t i, con
   });
 }
 
+void CudnnConvState::GiveToInput(const BackwardArgs& args, size_t i, const void* weight,
+                                 const void* dy, const GradientScratch& scratch) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const CudnnConvSpec& spec = to_input_.spec;
+  void* dx = args.input_grads[i].raw();
+  CudnnConvMemory memory = MemoryOf(layer_.transposed, dx, weight, dy, scratch.workspace);
+  if (!layer_.handed.takes_factors) return Run(queue, memory, &to_input_);
+  const int64_t channels = spec.in_channels;
+  const FactorRows factors(args.inputs.back().raw(), channels);
+  const CudnnConvMemory::Norm norm =
+      NormMemory(args.inputs[i].raw(), factors, Elements<float>(args.input_grads.back()), channels);
+  if (spec.norm_gradient) memory.norm = norm;
+  Run(queue, memory, &to_input_);
+  if (spec.norm_gradient) return;
+  GradientBehindNorm(queue, spec.dtype, layer_.InputGroups(), norm, dx, scratch.handed_sums);
+}
+
 void CudnnConvState::Backward(const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const CudnnConvSpec& spec = layer_.spec;
   const auto bytes = static_cast<int64_t>(SizeOf(spec.dtype));
   ScratchCutter cutter(args.scratch);
-  const GradientScratch scratch{TakeWorkspace(spec, &cutter),
-                                cutter.Take<std::byte>(spec.FilterCount() * bytes),
-                                cutter.Take<double>(layer_.BiasSums())};
+  const Handed& handed = layer_.handed;
+  GradientScratch scratch{};
+  scratch.workspace = TakeWorkspace(spec, &cutter);
+  scratch.dweight = cutter.Take<std::byte>(spec.FilterCount() * bytes);
+  scratch.sums = cutter.Take<double>(layer_.BiasSums());
+  scratch.normalized =
+      TakeNormalized(handed.takes_factors && !to_weights_.spec.normalized, &cutter);
+  if (handed.takes_factors && !to_input_.spec.norm_gradient) {
+    scratch.handed_sums =
+        cutter.Take<std::byte>(static_cast<int64_t>(HandedSumsScratch(layer_.InputGroups())));
+  }
   void* masked = layer_.relu.on ? cutter.Take<std::byte>(layer_.OutputCount() * bytes) : nullptr;
   const bool to_input =
       std::ranges::any_of(args.input_grads, [](const TensorView& dx) { return !dx.empty(); });
   const void* weight =
       to_input ? Filters(args.context, args.learned[0].raw(), false, &cutter) : nullptr;
-  for (size_t i = 0; i < args.outputs.size(); ++i) {
+  for (size_t i = 0; i < args.outputs.size() - handed.outputs(); ++i) {
     const void* dy = args.output_grads[i].raw();
     if (layer_.relu.on) {
       CudaMaskByOutput(queue, spec.dtype, layer_.OutputCount(), layer_.relu.slope,
@@ -175,10 +241,7 @@ void CudnnConvState::Backward(const BackwardArgs& args) {
       dy = masked;
     }
     AddLearnedGradients(args, i, dy, scratch);
-    if (args.input_grads[i].empty()) continue;
-    Run(queue,
-        MemoryOf(layer_.transposed, args.input_grads[i].raw(), weight, dy, scratch.workspace),
-        &to_input_);
+    if (!args.input_grads[i].empty()) GiveToInput(args, i, weight, dy, scratch);
   }
 }
 

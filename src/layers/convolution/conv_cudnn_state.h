@@ -9,6 +9,7 @@
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/conv_cudnn.h"
 #include "layers/convolution/conv_cudnn_fold.h"
+#include "layers/convolution/conv_cudnn_handed.h"
 #include "layers/convolution/convolution.h"
 #include "math/scratch.h"
 
@@ -19,7 +20,7 @@ namespace crema {
 class CudnnConvState final : public KernelState, public TunesEngines {
  public:
   // `fused`: cuDNN does what is behind the sums too.
-  CudnnConvState(const CudnnConvLayer& layer, bool fused);
+  CudnnConvState(const CudnnConvLayer& layer, bool fused, const CudnnHandedPasses& does);
 
   void UseTimer(std::shared_ptr<RowTimer> timer) override { timer_ = std::move(timer); }
   void Forward(const ForwardArgs& args);
@@ -41,12 +42,20 @@ class CudnnConvState final : public KernelState, public TunesEngines {
   struct GradientScratch {
     void* workspace;
     void* dweight;
-    double* sums;  // of the bias
+    double* sums;       // of the bias
+    void* normalized;   // input, where cuDNN does not do it
+    void* handed_sums;  // the same
   };
   void AddBiasGradient(const CudaQueue& queue, const void* dy, double* sums,
                        const TensorView& dbias) const;
   void AddLearnedGradients(const BackwardArgs& args, size_t i, const void* dy,
                            const GradientScratch& scratch);
+  void GiveToInput(const BackwardArgs& args, size_t i, const void* weight, const void* dy,
+                   const GradientScratch& scratch);
+  // The input as `spec` takes it, which is told how to normalise it; `scratch` where it is not.
+  const void* InputOf(const CudaQueue& queue, std::span<const ConstTensorView> inputs, size_t i,
+                      const CudnnConvSpec& spec, void* scratch, CudnnConvMemory* memory) const;
+  void* TakeNormalized(bool wanted, ScratchCutter* cutter) const;
 
   const CudnnConvLayer layer_;
   const bool fused_;

@@ -27,24 +27,56 @@ struct Stored {
   T *mean, *variance, *factor;  // factor null: 1
 };
 
+// As GroupMoments, where somebody has summed the elements of the groups and, behind these sums,
+// their squares. In f32 and around zero that loses a variance that is small beside the square of
+// the mean: such groups are measured here. One team does so for each, which is slow, and rare.
+template <typename T, typename Finish>
+static void MomentsOfSums(const CudaQueue& queue, const GroupLayout& groups, const T* x,
+                          const float* sums, const Finish& finish) {
+  constexpr double kMostSquare = 256;  // variances: the error is some 2^-16 of it then
+  const int64_t size = groups.GroupSize(), count = groups.Groups();
+  const MomentTerm<T> term{groups, x, size > 0};
+  ForTeams(queue, "MomentsOfSums", count, [=] CREMA_HOST_DEVICE(const Team& team, int64_t g) {
+    const auto n = static_cast<double>(size);
+    double mean = static_cast<double>(sums[g]) / n;
+    double variance = static_cast<double>(sums[count + g]) / n - mean * mean;
+    if (!(mean * mean <= kMostSquare * variance)) {  // not a number, too
+      const auto own = term.OfGroup(g);
+      const SumPair all = team.Reduce<SumPair>(
+          size, SumPair{},
+          [&](SumPair s, int64_t i) { return s + own(g, ElementOfGroup(groups, g, i)); },
+          [](SumPair a, SumPair b) { return a + b; });
+      const double offset = all.first / n;
+      mean = own.first + offset;
+      variance = all.second / n - offset * offset;
+    }
+    team.For(1, [&](int64_t) { finish(g, mean, variance < 0 ? 0 : variance); });
+  });
+}
+
+// `sums` of MomentsOfSums; null: nobody has made them.
 template <typename T, typename L, typename To>
 static void MeasureBatch(const CudaQueue& queue, const StatisticsNorm& norm,
-                         const GroupLayout& groups, const T* x, const Stored<L>& stored,
-                         SumPair* scratch, const To& to) {
+                         const GroupLayout& groups, const T* x, const float* sums,
+                         const Stored<L>& stored, SumPair* scratch, const To& to) {
   const StoredUpdate update = norm.UpdateBy(groups.GroupSize());
   const bool updates =
       stored.mean != nullptr && stored.variance != nullptr && groups.GroupSize() > 0;
-  GroupMoments(
-      queue, groups, x, scratch, [=] CREMA_HOST_DEVICE(int64_t c, double mean, double variance) {
-        to.Set(c, mean, variance);
-        if (!updates) return;
-        const double factor = stored.factor == nullptr ? 1 : ToFloat(*stored.factor);
-        const double old_mean = ToFloat(stored.mean[c]);
-        const double old_variance = ToFloat(stored.variance[c]);
-        stored.mean[c] = FromFloat<L>(static_cast<float>(update.Mean(factor, old_mean, mean)));
-        stored.variance[c] =
-            FromFloat<L>(static_cast<float>(update.Variance(factor, old_variance, variance)));
-      });
+  const auto finish = [=] CREMA_HOST_DEVICE(int64_t c, double mean, double variance) {
+    to.Set(c, mean, variance);
+    if (!updates) return;
+    const double factor = stored.factor == nullptr ? 1 : ToFloat(*stored.factor);
+    const double old_mean = ToFloat(stored.mean[c]);
+    const double old_variance = ToFloat(stored.variance[c]);
+    stored.mean[c] = FromFloat<L>(static_cast<float>(update.Mean(factor, old_mean, mean)));
+    stored.variance[c] =
+        FromFloat<L>(static_cast<float>(update.Variance(factor, old_variance, variance)));
+  };
+  if (sums != nullptr && groups.GroupSize() > 0) {
+    MomentsOfSums(queue, groups, x, sums, finish);
+  } else {
+    GroupMoments(queue, groups, x, scratch, finish);
+  }
   if (!updates || stored.factor == nullptr) return;
   ForElements(queue, "UpdateFactor", 1, [=] CREMA_HOST_DEVICE(int64_t) {
     const double factor = ToFloat(*stored.factor);
@@ -69,18 +101,28 @@ static void SetOnes(const CudaQueue& queue, int64_t channels, To to) {
   ForElements(queue, "SetOnes", channels, [=] CREMA_HOST_DEVICE(int64_t c) { to.Set(c, 0, 1); });
 }
 
-// Blobs of T, statistics of L.
+// Of the batch. Blobs of T, statistics of L; `sums` as in MeasureBatch.
+template <typename T, typename L, typename To>
+static void MeasureInput(const StatisticsNorm& norm, const GroupLayout& groups,
+                         const ForwardArgs& args, const float* sums, SumPair* scratch,
+                         const To& to) {
+  const StatisticsNormRule& rule = norm.rule();
+  const Stored<L> stored{BlobOf<L>(args.statistics, rule.mean),
+                         BlobOf<L>(args.statistics, rule.variance),
+                         BlobOf<L>(args.statistics, rule.factor)};
+  MeasureBatch(BoundQueue(args.context), norm, groups, Elements<T>(args.inputs[0]), sums, stored,
+               scratch, to);
+}
+
+// Of the batch or as stored, whichever it is.
 template <typename T, typename L, typename To>
 static void Measure(const StatisticsNorm& norm, const GroupLayout& groups, const ForwardArgs& args,
-                    SumPair* scratch, const To& to) {
+                    const float* sums, SumPair* scratch, const To& to) {
   const CudaQueue& queue = BoundQueue(args.context);
   const StatisticsNormRule& rule = norm.rule();
   if (rule.identity) return SetOnes(queue, groups.Groups(), to);
   if (norm.UsesBatch(args.phase)) {
-    const Stored<L> stored{BlobOf<L>(args.statistics, rule.mean),
-                           BlobOf<L>(args.statistics, rule.variance),
-                           BlobOf<L>(args.statistics, rule.factor)};
-    return MeasureBatch(queue, norm, groups, Elements<T>(args.inputs[0]), stored, scratch, to);
+    return MeasureInput<T, L>(norm, groups, args, sums, scratch, to);
   }
   const Stored<const L> stored{BlobOf<L>(args.learned, rule.mean),
                                BlobOf<L>(args.learned, rule.variance),

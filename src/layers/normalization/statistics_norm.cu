@@ -18,14 +18,12 @@ NormLayout LayoutOf(const StatisticsNorm& norm, const Shape& input) {
 template <bool kLast>
 size_t ForwardScratch(const KernelQuery& query) {
   const NormLayout layout = LayoutOf<kLast>(NormOf(query.layer), query.context.inputs[0].shape);
-  return query.absorbed.empty() ? NormForwardScratch(layout)
-                                : FusedNormForwardScratch(layout.groups);
+  return GoesAlone(query) ? NormForwardScratch(layout) : FusedNormForwardScratch(layout.groups);
 }
 template <bool kLast>
 size_t BackwardScratch(const KernelQuery& query) {
   const NormLayout layout = LayoutOf<kLast>(NormOf(query.layer), query.context.inputs[0].shape);
-  return query.absorbed.empty() ? NormBackwardScratch(layout)
-                                : FusedNormBackwardScratch(layout.groups);
+  return GoesAlone(query) ? NormBackwardScratch(layout) : FusedNormBackwardScratch(layout.groups);
 }
 
 // What both kinds of statistics become; `saved` may be null.
@@ -51,9 +49,9 @@ void Forward(const StatisticsNorm& norm, const NormLayout& layout, const Forward
   const Coefficients to{rule.eps, center, inverse, Elements<double>(At(args.saved, kInverse))};
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
     if (HasStatisticsInF32(rule, args.learned)) {
-      Measure<T, float>(norm, layout.groups, args, scratch, to);
+      Measure<T, float>(norm, layout.groups, args, nullptr, scratch, to);
     } else {
-      Measure<T, T>(norm, layout.groups, args, scratch, to);
+      Measure<T, T>(norm, layout.groups, args, nullptr, scratch, to);
     }
     NormForward<T> pass;
     pass.x = Elements<T>(args.inputs[0]);
@@ -109,6 +107,7 @@ Kernel MakeRow() {
   row.forward_scratch = ForwardScratch<kLast>;
   row.backward_scratch = BackwardScratch<kLast>;
   AbsorbOnGpu(&row);
+  if (kLast) row.hands_as_norm = HandsAsNorm;
   return row;
 }
 

@@ -1,5 +1,5 @@
-// BatchNorm of GPUs with the layers that its row absorbed; statistics_norm.cu takes it where there
-// are some, which is where the state of the row is not null.
+// BatchNorm of GPUs with the layers that its row absorbed, or that hands statistics to the layers
+// next to it; statistics_norm.cu takes it there, which is where the state of the row is not null.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,12 @@ class StatisticsNorm;
 // Lets a row absorb a Scale, a sum and a ReLU, with the statistics of the batch or without a
 // backward pass.
 void AbsorbOnGpu(Kernel* row);
+// Kernel::hands_as_norm of a row that AbsorbOnGpu was called for.
+Support HandsAsNorm(const KernelQuery& query);
+// Absorbs nothing and hands nothing on: ForwardFusedNorm and BackwardFusedNorm are not called.
+inline bool GoesAlone(const KernelQuery& query) {
+  return query.absorbed.empty() && !query.handed.any();
+}
 // In bytes. A group of the layout is a channel, here and below.
 size_t FusedNormForwardScratch(const GroupLayout& groups);
 size_t FusedNormBackwardScratch(const GroupLayout& groups);

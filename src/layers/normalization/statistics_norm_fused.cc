@@ -57,7 +57,7 @@ bool StatisticsNorm::Absorbs(const KernelQuery& query) const {
 
 LayerInfo StatisticsNorm::FusedInfo(const KernelQuery& query) {
   LayerInfo info = query.info;
-  if (query.absorbed.empty()) return info;
+  if (query.absorbed.empty() && !query.handed.any()) return info;
   const int64_t channels = query.context.inputs[0].shape[1];
   info.in_place = !query.backward;
   info.saved = {{{2 * channels}, DType::kF64}};  // means, then inverses

@@ -9,12 +9,14 @@ namespace crema {
 namespace {
 
 struct CudaEpilogue final : KernelState {
-  explicit CudaEpilogue(std::span<const Layer* const> absorbed) : epilogue(absorbed) {}
+  explicit CudaEpilogue(const KernelQuery& query)
+      : epilogue(query.absorbed), handed(query.handed) {}
   const NormEpilogue epilogue;
+  const Handed handed;
 };
 
-const NormEpilogue& EpilogueOf(KernelState* state) {
-  return static_cast<const CudaEpilogue*>(state)->epilogue;
+const CudaEpilogue& EpilogueOf(KernelState* state) {
+  return *static_cast<const CudaEpilogue*>(state);
 }
 
 // y = relu((x - center) * factor + shift + z), by channel.
@@ -86,16 +88,57 @@ void Apply(const CudaQueue& queue, const GroupLayout& groups, const T* x, const 
   });
 }
 
+// Statistics become the factors that a convolution takes (graph/handed.h), those of T too.
+template <typename T, typename L>
+struct FactorsCoefficients {
+  CREMA_HOST_DEVICE void Set(int64_t c, double mean, double variance) const {
+    from.Set(c, mean, variance);
+    const Affine& to = from.to;
+    const float scale = from.scale == nullptr ? 1 : ToFloat(from.scale[c]);
+    const double by = static_cast<double>(scale) / std::sqrt(variance + from.eps);
+    scales[c] = scale;
+    factors[c] = FromFloat<T>(Within(static_cast<float>(by)));
+    const double rounded = static_cast<double>(ToFloat(factors[c]));  // the mean gives the shift
+    offsets[c] = FromFloat<T>(Within(static_cast<float>(to.shift[c] - mean * rounded)));
+  }
+  // Halves end at 65504: infinity times 0 would not be a number.
+  CREMA_HOST_DEVICE static float Within(float value) {
+    constexpr float kMost = 65504;
+    if (sizeof(T) != 2) return value;
+    return value > kMost ? kMost : value < -kMost ? -kMost : value;
+  }
+  AffineCoefficients<L> from;
+  float* scales;
+  T *factors, *offsets;
+};
+
+template <typename T, typename L>
+FactorsCoefficients<T, L> FactorsIn(const TensorView& factors, AffineCoefficients<L> from,
+                                    float* unused) {
+  float* rows = Elements<float>(factors);
+  const int64_t channels = factors.shape()[1];
+  const auto row = [&](FactorsRow r) { return rows + r * channels; };
+  from.to = {row(kMeanRow), row(kInverseRow), unused, row(kShiftRow)};
+  return {from, row(kScaleRow), reinterpret_cast<T*>(row(kFactorRow)),
+          reinterpret_cast<T*>(row(kOffsetRow))};
+}
+
 template <typename T, typename L>
 void ForwardOf(const StatisticsNorm& norm, const GroupLayout& groups, const ForwardArgs& args) {
-  const NormEpilogue& epilogue = EpilogueOf(args.kernel_state);
+  const NormEpilogue& epilogue = EpilogueOf(args.kernel_state).epilogue;
+  const Handed& handed = EpilogueOf(args.kernel_state).handed;
+  const float* sums = handed.takes_sums ? Elements<float>(args.inputs.back()) : nullptr;
   ScratchCutter cutter(args.scratch);
   auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(groups));
   const Affine affine = TakeAffine(groups.Groups(), &cutter);
   AffineCoefficients<L> to = CoefficientsOf<L>(norm, epilogue, args.learned, affine);
   to.channels = groups.Groups();
   to.saved = Elements<double>(At(args.saved, 0));
-  Measure<T, L>(norm, groups, args, scratch, to);
+  if (handed.gives_factors) {
+    const auto factors = FactorsIn<T, L>(args.outputs.back(), to, affine.factor);
+    return MeasureInput<T, L>(norm, groups, args, sums, scratch, factors);
+  }
+  Measure<T, L>(norm, groups, args, sums, scratch, to);
   const T* z = epilogue.sum ? Elements<T>(args.inputs[1]) : nullptr;
   Apply(BoundQueue(args.context), groups, Elements<T>(args.inputs[0]), z, affine, epilogue.relu,
         Elements<T>(args.outputs[0]));
@@ -139,22 +182,23 @@ struct ToInput {
   float *offset, *slope;
 };
 
-// The sums of a term are the gradients of bias and scale.
-template <typename T, typename L>
-void SumGradients(const CudaQueue& queue, const GroupLayout& groups, const GradientTerm<T>& term,
-                  L* dscale, L* dbias, SumPair* scratch, const ToInput& to) {
-  const Affine affine = term.open.affine;
-  const auto size = static_cast<double>(std::max<int64_t>(1, groups.GroupSize()));
-  const auto add = [=] CREMA_HOST_DEVICE(L * sum, double value) {
-    if (sum != nullptr) *sum = FromFloat<L>(ToFloat(*sum) + static_cast<float>(value));
-  };
-  SumGroups(queue, groups, term, scratch, [=] CREMA_HOST_DEVICE(int64_t c, SumPair sums) {
-    add(dscale == nullptr ? nullptr : dscale + c, sums.second);
-    add(dbias == nullptr ? nullptr : dbias + c, sums.first);
+// The sums of a term are the gradients of bias and scale, null where they are not wanted.
+template <typename L>
+struct FinishGradients {
+  CREMA_HOST_DEVICE static void Add(L* sum, double value) {
+    *sum = FromFloat<L>(ToFloat(*sum) + static_cast<float>(value));
+  }
+  CREMA_HOST_DEVICE void operator()(int64_t c, SumPair sums) const {
+    if (dscale != nullptr) Add(dscale + c, sums.second);
+    if (dbias != nullptr) Add(dbias + c, sums.first);
     to.offset[c] = static_cast<float>(sums.first / size);
-    to.slope[c] = static_cast<float>(affine.factor[c] * sums.second / size);
-  });
-}
+    to.slope[c] = static_cast<float>(factor[c] * sums.second / size);
+  }
+  L *dscale, *dbias;
+  const float* factor;
+  ToInput to;
+  double size;
+};
 
 template <typename T>
 void GiveToInput(const CudaQueue& queue, const GroupLayout& groups, const OpenGradient<T>& open,
@@ -169,7 +213,8 @@ void GiveToInput(const CudaQueue& queue, const GroupLayout& groups, const OpenGr
 template <typename T, typename L>
 void BackwardOf(const StatisticsNorm& norm, const GroupLayout& groups, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
-  const NormEpilogue& epilogue = EpilogueOf(args.kernel_state);
+  const NormEpilogue& epilogue = EpilogueOf(args.kernel_state).epilogue;
+  const bool summed = EpilogueOf(args.kernel_state).handed.gives_factors;
   const int64_t channels = groups.Groups();
   ScratchCutter cutter(args.scratch);
   auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(groups));
@@ -184,13 +229,24 @@ void BackwardOf(const StatisticsNorm& norm, const GroupLayout& groups, const Bac
                        .dy = Elements<T>(args.output_grads[0]),
                        .y = epilogue.sum ? Elements<T>(args.outputs[0]) : nullptr,
                        .affine = affine,
-                       .relu = epilogue.relu.on,
+                       .relu = epilogue.relu.on && !summed,
                        .slope = epilogue.relu.slope};
   T* dz = epilogue.sum ? Elements<T>(args.input_grads[1]) : nullptr;
   const int own = static_cast<int>(norm.rule().blobs.size());
-  SumGradients<T, L>(queue, groups, {open, dz},
-                     epilogue.scale ? BlobOf<L>(args.learned_grads, own) : nullptr,
-                     epilogue.bias ? BlobOf<L>(args.learned_grads, own + 1) : nullptr, scratch, by);
+  const FinishGradients<L> finish{
+      .dscale = epilogue.scale ? BlobOf<L>(args.learned_grads, own) : nullptr,
+      .dbias = epilogue.bias ? BlobOf<L>(args.learned_grads, own + 1) : nullptr,
+      .factor = affine.factor,
+      .to = by,
+      .size = static_cast<double>(std::max<int64_t>(1, groups.GroupSize()))};
+  if (summed) {
+    const auto* sums = Elements<float>(args.output_grads.back());
+    ForElements(queue, "FactorsGradient", channels, [=] CREMA_HOST_DEVICE(int64_t c) {
+      finish(c, {sums[kShiftGradientRow * channels + c], sums[kScaleGradientRow * channels + c]});
+    });
+  } else {
+    SumGroups(queue, groups, GradientTerm<T>{open, dz}, scratch, finish);
+  }
   T* dx = Elements<T>(args.input_grads[0]);
   if (dx == nullptr) return;
   if (dz != nullptr) {  // it is d
@@ -225,14 +281,34 @@ void BackwardFusedNorm(const StatisticsNorm& norm, const GroupLayout& groups,
   });
 }
 
+Support HandsAsNorm(const KernelQuery& query) {
+  // Rows of the factors are read 16 bytes at a time.
+  constexpr int64_t kChannelLine = 8;
+  if (!NormOf(query.layer).UsesBatch(query.context.phase)) {
+    return Support::No("uses stored statistics");
+  }
+  if (!AbsorbsOnGpu(query)) return Support::No("has a scale, a shift or a ReLU of its own");
+  if (query.context.inputs[0].shape.count() == 0) return Support::No("there is nothing to measure");
+  if (!query.handed.gives_factors) return {};
+  const NormEpilogue epilogue(query.absorbed);
+  if (epilogue.sum) return Support::No("something is added behind it");
+  if (!epilogue.relu.on || epilogue.relu.slope != 0) {
+    return Support::No("there is no ReLU with slope 0 behind it");
+  }
+  if (query.context.inputs[0].shape[1] % kChannelLine != 0) {
+    return Support::No("channels are no multiple of 8");
+  }
+  return {};
+}
+
 void AbsorbOnGpu(Kernel* row) {
   row->absorbs = AbsorbsOnGpu;
   row->info = [](const KernelQuery& query) {
     return AbsorbsOnGpu(query) ? StatisticsNorm::FusedInfo(query) : query.info;
   };
   row->make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
-    if (query.absorbed.empty()) return nullptr;
-    return std::make_unique<CudaEpilogue>(query.absorbed);
+    if (GoesAlone(query)) return nullptr;
+    return std::make_unique<CudaEpilogue>(query);
   };
 }
 
