@@ -345,6 +345,23 @@ TEST_F(HandedStatistics, SmallVariancesAreMeasured) {
   }
 }
 
+// Where nothing is to be normalised, nothing may come of an offset that has to be rounded.
+TEST_F(HandedStatistics, ConstantChannelsBecomeTheirShift) {
+  const std::string net = Input(4, 16, 40) + Convolution("a", "x", 32, "kernel_size: 1") +
+                          Norm("a", "a") + Convolution("b", "ar", 8, "kernel_size: 1") + Loss("b");
+  const auto with = PlanWith(net, true), without = PlanWith(net, false);
+  ASSERT_TRUE(LayerOf(*with, "an").handed.gives_factors);
+  for (const float value : {1.F, 10.F, 300.F}) {
+    const auto loss_of = [&](const std::shared_ptr<const Plan>& plan) {
+      Session session(plan, Weights::Make(*plan, 3), GpuContext(3));
+      std::ranges::fill(session.MutableData("x").span<float>(), value);
+      return session.Forward();
+    };
+    const double expected = loss_of(without);
+    EXPECT_NEAR(loss_of(with), expected, 0.01 * expected) << value;
+  }
+}
+
 TEST_F(HandedStatistics, OfResNet50AllNormsTakeSumsAndTheConvolutionsBehindReluNormalise) {
   NetFile file = ReadNet(StrCat(CREMA_SOURCE_DIR, "/models/resnet50/train_val.prototxt"));
   ReplaceSources({.given = {}, .batch = 2}, &file.net);

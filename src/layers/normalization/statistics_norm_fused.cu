@@ -99,7 +99,13 @@ struct FactorsCoefficients {
     scales[c] = scale;
     factors[c] = FromFloat<T>(Within(static_cast<float>(by)));
     const double rounded = static_cast<double>(ToFloat(factors[c]));  // the mean gives the shift
-    offsets[c] = FromFloat<T>(Within(static_cast<float>(to.shift[c] - mean * rounded)));
+    const double offset = to.shift[c] - mean * rounded;
+    offsets[c] = FromFloat<T>(Within(static_cast<float>(offset)));
+    // More than what the channel spreads, as in one that is constant: then all of it is the mean.
+    const double error = offset - static_cast<double>(ToFloat(offsets[c]));
+    if (!(error * error > rounded * rounded * variance)) return;
+    factors[c] = FromFloat<T>(0.0F);
+    offsets[c] = FromFloat<T>(Within(to.shift[c]));
   }
   // Halves end at 65504: infinity times 0 would not be a number.
   CREMA_HOST_DEVICE static float Within(float value) {
