@@ -249,6 +249,13 @@ TEST_F(HandedStatistics, OwnCodeStandsInForOtherExtents) {
   ExpectSame(expected, Learn(plan, 1, smaller), 0.01);
 }
 
+TEST_F(HandedStatistics, BatchesMayBeEmpty) {
+  const auto plan = PlanWith(Bottleneck(), true);
+  for (const auto& gradient : Learn(plan, 1, Shape{0, 16, 14, 17}).gradients) {
+    EXPECT_TRUE(std::ranges::all_of(gradient, [](float d) { return d == 0; }));
+  }
+}
+
 std::string ReasonsOf(const Plan& plan, const std::string& name) {
   std::string reasons;
   for (const SkippedKernel& skipped : LayerOf(plan, name).skipped) {

@@ -38,7 +38,10 @@ std::vector<CudnnConvSpec::Axis> AxesOf(const ConvWindow& window) {
 
 Support SupportsShape(const KernelQuery& query, const CudnnConvLayer& layer) {
   if (!IsCudaFloat(query.context.dtype)) return Support::No("is for f32, f16 and bf16");
-  if (layer.spec.batch == 0) return Support::No("there is nothing to convolve");
+  // What hands something on has no other row (CudnnConvState).
+  if (layer.spec.batch == 0 && !query.handed.any()) {
+    return Support::No("there is nothing to convolve");
+  }
   if (layer.spec.axes.size() > 3) return Support::No("cuDNN has three axes of space at most");
   if (!layer.possible) return Support::No("no such layers are told to cuDNN");
   return {};
@@ -76,7 +79,7 @@ Support Supports(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* a
   if (const Support order = SupportsOrder(query, kind); !order.yes) return order;
   const CudnnConvLayer layer(query, kind.transposed, kind.channels_last);
   const Support support = SupportsShape(query, layer);
-  if (!support.yes) return support;
+  if (!support.yes || layer.spec.batch == 0) return support;
   // What it hands it can do without cuDNN.
   std::string reason = answers->WhyNot(layer.Forward(kind.fused, false), query.gpu);
   if (reason.empty() && query.backward) reason = answers->WhyNot(layer.ToWeights(false), query.gpu);

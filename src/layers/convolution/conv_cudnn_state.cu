@@ -2,6 +2,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/device_memory.h"
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/conv_cudnn_state.h"
 #include "layers/gpu_row.h"
@@ -121,6 +122,7 @@ const void* CudnnConvState::InputOf(const CudaQueue& queue, std::span<const Cons
 void CudnnConvState::Forward(const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const CudnnConvSpec& spec = layer_.spec;
+  if (spec.batch == 0) return;  // and nobody reads the sums
   ScratchCutter cutter(args.scratch);
   void* workspace = TakeWorkspace(spec, &cutter);
   if (fold_.any()) fold_.Make(args);
@@ -216,8 +218,12 @@ void CudnnConvState::Backward(const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const CudnnConvSpec& spec = layer_.spec;
   const auto bytes = static_cast<int64_t>(SizeOf(spec.dtype));
-  ScratchCutter cutter(args.scratch);
   const Handed& handed = layer_.handed;
+  if (spec.batch == 0) {
+    if (handed.takes_factors) FillWith(args.context, args.input_grads.back(), 0);
+    return;
+  }
+  ScratchCutter cutter(args.scratch);
   GradientScratch scratch{};
   scratch.workspace = TakeWorkspace(spec, &cutter);
   scratch.dweight = cutter.Take<std::byte>(spec.FilterCount() * bytes);
