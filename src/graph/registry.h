@@ -95,7 +95,7 @@ struct Kernel {
   std::function<bool(const KernelQuery&)> merges = {};
   // Whether it hands what `query.handed` says: as a convolution, or as a normalisation. Asked for
   // the planned extents, to say no where it does not pay; a row that has this function must be able
-  // to for any other batch and extents of space. Empty: never.
+  // to for any others that it supports. Empty: never.
   std::function<Support(const KernelQuery&)> helps_norm = {};
   std::function<Support(const KernelQuery&)> hands_as_norm = {};
 };

@@ -154,9 +154,8 @@ void Session::BindBackward(const PlannedLayer& layer, Step* step) {
                                            : unread(spec));
     const TensorView gradient = GradientView(layer.outputs[o], spec);
     const bool seeded = !value.gradient_written;
-    const bool added =
-        seeded && layer.info.share && value.loss_weight == 0;  // Split: what is there
-    if (added || !value.has_gradient) {
+    const bool split = seeded && layer.info.share && value.loss_weight == 0;  // adds what is there
+    if (split || !value.has_gradient) {
       step->output_grads.emplace_back();
       continue;
     }

@@ -45,7 +45,8 @@ const Kernel* FindOther(const PlannedLayer& layer, const KernelQuery& query,
   }
   FailInputs(*layer.layer,
              StrCat("no implementation takes these inputs in the memory format ",
-                    ToString(query.context.inputs[0].format), "; plan a net of these extents"));
+                    ToString(query.context.inputs[0].format), "; plan a net of these extents",
+                    query.handed.any() ? ", or one with --passes=-hand_statistics" : ""));
 }
 
 // What absorbed layers add is added as it is.

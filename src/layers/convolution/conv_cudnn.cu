@@ -191,6 +191,9 @@ Support HelpsNorm(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* 
   if (!kind.fused) return Support::No("cuDNN fuses nothing with it");
   if (query.context.inputs.size() != 1) return Support::No("has several inputs");
   const CudnnConvLayer layer(query, kind.transposed, kind.channels_last);
+  if (layer.spec.dtype == DType::kF32 && !layer.spec.tf32) {
+    return Support::No("variances by sums of squares would round more than f32");
+  }
   if (layer.bias || layer.relu.on) return Support::No("adds a bias or a ReLU");
   if (layer.spec.out_channels % kChannelLine != 0) {
     return Support::No("channels are no multiple of 8");
