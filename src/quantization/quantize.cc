@@ -112,10 +112,14 @@ class Quantizer {
     result_.report.batches = batches;
   }
 
+  int64_t ErrorBatches() const { return std::min(options_.error_batches, result_.report.batches); }
+  // Spread over the list, whose beginning may be all of one kind.
+  int64_t ErrorBatch(int64_t i) const { return i * result_.report.batches / ErrorBatches(); }
+
   void MeasureOwn() {
     OwnLosses losses(*plan_, ranges_);
     session_.set_observer(&losses);
-    for (int64_t b = 0; b < options_.error_batches && inputs_(b, session_); ++b) {
+    for (int64_t i = 0; i < ErrorBatches() && inputs_(ErrorBatch(i), session_); ++i) {
       session_.Forward();
     }
     session_.set_observer(nullptr);
@@ -160,9 +164,9 @@ class Quantizer {
     AccumulatedLosses losses(*plan, session_);
     session.set_observer(&losses);
     std::vector<Loss> outputs(plan->outputs.size());
-    for (int64_t b = 0; b < options_.error_batches && inputs_(b, session_); ++b) {
+    for (int64_t i = 0; i < ErrorBatches() && inputs_(ErrorBatch(i), session_); ++i) {
       session_.Forward();
-      inputs_(b, session);
+      inputs_(ErrorBatch(i), session);
       session.Forward();
       for (size_t o = 0; o < outputs.size(); ++o) {
         const std::string& name = plan->values[static_cast<size_t>(plan->outputs[o])].name;

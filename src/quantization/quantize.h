@@ -15,8 +15,9 @@
 namespace crema {
 
 // Batch `index` (from 0) into the inputs of a session of the net (MutableData); false: there are no
-// more. Asked in order, and from 0 again for each pass over the list; nets whose data layers read
-// for themselves return true as often as they should run. May throw.
+// more. Asked in order, and from 0 again for each pass over the list, of which some leave batches
+// out; nets whose data layers read for themselves return true as often as they should run. May
+// throw.
 using CalibrationInputs = std::function<bool(int64_t index, Session& session)>;
 
 struct QuantizeOptions {
@@ -28,7 +29,7 @@ struct QuantizeOptions {
   double least_snr_db = 20;
   // Layers that do in any case, by name, as those do for which the net says another precision.
   std::vector<std::string> keep_float = {};
-  int64_t error_batches = 4;  // of the list, at most, in which losses are measured
+  int64_t error_batches = 16;  // spread over the list, at most, in which losses are measured
   int threads = 1;
 };
 

@@ -109,6 +109,24 @@ TEST_F(Quantize, LayersThatLoseTooMuchStayInSinglePrecision) {
   EXPECT_NE(Refused(options, FillBatch).find("no layer can compute on bytes"), std::string::npos);
 }
 
+TEST_F(Quantize, LossesAreThoseOfTheWholeList) {
+  // Ranges cut off most of the batches behind the first ones, which alone would lose little.
+  constexpr int64_t kBatches = 40;
+  const auto inputs = [](int64_t index, Session& session) {
+    if (index >= kBatches) return false;
+    FillInput(&session, "x", static_cast<uint64_t>(index));
+    const float factor = index < kBatches / 2 ? 1 : 10;
+    for (float& v : session.MutableData("x").span<float>()) v *= factor;
+    return true;
+  };
+  QuantizeOptions options;
+  options.percentile = 50;
+  options.least_snr_db = -1000;
+  const QuantizeResult result = Run(options, inputs);
+  EXPECT_EQ(result.report.batches, kBatches);
+  EXPECT_LT(result.report.layers[0].snr_db, 10) << result.report.Text();
+}
+
 TEST_F(Quantize, KeepsLayersAsAsked) {
   QuantizeOptions options;
   options.keep_float = {"b", "ip"};
