@@ -18,6 +18,7 @@ std::vector<std::string> CpuFeatures() {
   add("fma", __builtin_cpu_supports("fma") != 0);
   add("avx512f", __builtin_cpu_supports("avx512f") != 0);
   add("avx512bw", __builtin_cpu_supports("avx512bw") != 0);
+  add("avx512vnni", __builtin_cpu_supports("avx512vnni") != 0);
   add("avx512bf16", __builtin_cpu_supports("avx512bf16") != 0);
 #endif
   return features;
