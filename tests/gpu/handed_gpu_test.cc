@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 
 #include "core/strings.h"
 #include "gpu/fused_runs.h"
-#include "math/cuda/cuda_device.h"
-#include "math/cuda/cudnn.h"
+#include "runtime/gpu.h"
 
 namespace crema::test {
 namespace {
@@ -38,10 +38,20 @@ std::string Net() {
          "reduction_param { operation: SUMSQ } }\n";
 }
 
-Numbers RunHanded(bool hands, Precision precision) {
+std::shared_ptr<const Plan> PlanHanded(bool hands, Precision precision) {
   PlanOptions options{.device = {DeviceType::kCuda, 0}, .precision = precision};
   options.passes.hand_statistics = hands;
-  const auto plan = PlanText(Net(), TRAIN, options);
+  return PlanText(Net(), TRAIN, options);
+}
+
+bool HasCudnn() {
+  return std::ranges::any_of(PlanHanded(true, FP16)->layers, [](const PlannedLayer& layer) {
+    return layer.kernel != nullptr && layer.kernel->name.starts_with("cudnn");
+  });
+}
+
+Numbers RunHanded(bool hands, Precision precision) {
+  const auto plan = PlanHanded(hands, precision);
   const auto handing =
       std::ranges::count_if(plan->layers, [](const auto& l) { return l.handed.any(); });
   // The three BatchNorms, and the convolutions around them.
@@ -62,8 +72,8 @@ Numbers RunHanded(bool hands, Precision precision) {
 }
 
 TEST(GpuHanded, NetsLearnAsWithout) {
-  if (CudaDeviceCount() == 0) GTEST_SKIP() << "there is no GPU";
-  if (const std::string reason = WhyNoCudnn(); !reason.empty()) GTEST_SKIP() << reason;
+  if (GpuCount() == 0) GTEST_SKIP() << "there is no GPU";
+  if (!HasCudnn()) GTEST_SKIP() << "there is no cuDNN";
   for (const Precision precision : {FP16, BF16}) {
     const double tolerance = precision == FP16 ? 0.02 : 0.1;
     ExpectSame(RunHanded(false, precision), RunHanded(true, precision), tolerance, "handed");
