@@ -5,17 +5,14 @@
 
 #include "core/strings.h"
 #include "graph/layer_query.h"
+#include "graph/plan_readers.h"
 
 namespace crema {
 namespace {
 
 class Absorber {
  public:
-  explicit Absorber(Plan* plan) : plan_(*plan), readers_(plan->values.size()) {
-    for (size_t n = 0; n < plan_.layers.size(); ++n) {
-      for (int v : plan_.layers[n].inputs) readers_[Index(v)].push_back(static_cast<int>(n));
-    }
-  }
+  explicit Absorber(Plan* plan) : plan_(*plan), readers_(*plan) {}
 
   void Run() {
     for (size_t n = 0; n < plan_.layers.size(); ++n) {
@@ -34,7 +31,7 @@ class Absorber {
     PlannedLayer& layer = plan_.layers[Index(n)];
     int v = layer.outputs[0];
     while (true) {
-      const int next = OnlyReader(v);
+      const int next = readers_.OnlyReader(v);
       if (next < 0 || !CanFollow(n, next, v)) break;
       layer.absorbed_layers.push_back(plan_.layers[Index(next)].layer.get());
       if (!Ask(&layer)) {
@@ -47,14 +44,7 @@ class Absorber {
     }
     if (layer.absorbs.empty()) return;
     for (int next : layer.absorbs) Absorb(n, next);
-    BookAgain(&layer);
-  }
-
-  // -1: none, or several, or somebody outside too.
-  int OnlyReader(int v) const {
-    const PlannedValue& value = plan_.values[Index(v)];
-    if (readers_[Index(v)].size() != 1 || value.loss_weight != 0) return -1;
-    return readers_[Index(v)][0];
+    BookAgain(plan_, &layer);
   }
 
   // It gives one output of the same kind, and its other inputs are there when layer n runs.
@@ -126,22 +116,8 @@ class Absorber {
     return -1;
   }
 
-  void BookAgain(PlannedLayer* layer) const {
-    WithQuery(plan_, *layer, 0, [&](const KernelQuery& query) {
-      if (layer->kernel->info) layer->info = layer->kernel->info(query);
-      if (layer->backward) {
-        layer->backward_scratch = static_cast<int64_t>(BackwardScratchOf(layer->kernel, query));
-      }
-      layer->forward_scratch = static_cast<int64_t>(ForwardScratchOf(layer->kernel, query));
-      if (layer->kernel->state_bytes) {
-        layer->state_bytes = static_cast<int64_t>(layer->kernel->state_bytes(query));
-      }
-      return 0;
-    });
-  }
-
   Plan& plan_;
-  std::vector<std::vector<int>> readers_;  // by value
+  const PlanReaders readers_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "core/strings.h"
 #include "graph/layer_query.h"
+#include "graph/plan_readers.h"
 
 namespace crema {
 namespace {
@@ -15,11 +16,7 @@ using Asked = std::function<Support(const KernelQuery&)> Kernel::*;
 
 class Hander {
  public:
-  explicit Hander(Plan* plan) : plan_(*plan), readers_(plan->values.size()) {
-    for (size_t n = 0; n < plan_.layers.size(); ++n) {
-      for (int v : plan_.layers[n].inputs) readers_[Index(v)].push_back(static_cast<int>(n));
-    }
-  }
+  explicit Hander(Plan* plan) : plan_(*plan), readers_(*plan) {}
 
   void Run() {
     const auto layers = static_cast<int>(plan_.layers.size());
@@ -40,26 +37,19 @@ class Hander {
     return runs && layer.backward && !layer.recompute ? &layer : nullptr;
   }
 
-  // -1: none, or several, or somebody outside too.
-  int OnlyReader(int v) const {
-    const PlannedValue& value = plan_.values[Index(v)];
-    if (readers_[Index(v)].size() != 1 || value.loss_weight != 0) return -1;
-    return readers_[Index(v)][0];
-  }
-
   void HandSums(int n) {
     PlannedLayer* convolution = Candidate(n, &Kernel::helps_norm);
     if (convolution == nullptr || convolution->outputs.size() != 1) return;
     const int v = convolution->outputs[0];
-    PlannedLayer* norm = Candidate(OnlyReader(v), &Kernel::hands_as_norm);
+    PlannedLayer* norm = Candidate(readers_.OnlyReader(v), &Kernel::hands_as_norm);
     if (norm == nullptr || norm->inputs[0] != v) return;
     if (!Agree(norm, &Handed::takes_sums, convolution, &Handed::gives_sums)) return;
     const int sums = AddValue(n, v, "_sums", kSumsRows, false);
     convolution->outputs.push_back(sums);
     norm->inputs.push_back(sums);
     norm->to_input.push_back(false);
-    BookAgain(convolution);
-    BookAgain(norm);
+    BookAgain(plan_, convolution);
+    BookAgain(plan_, norm);
   }
 
   void HandFactors(int n) {
@@ -67,15 +57,15 @@ class Hander {
     if (norm == nullptr || norm->outputs.size() != 1 || !norm->to_input[0]) return;
     const int last = norm->absorbs.empty() ? n : norm->absorbs.back();
     const int v = LayerOf(last).outputs[0];
-    PlannedLayer* convolution = Candidate(OnlyReader(v), &Kernel::helps_norm);
+    PlannedLayer* convolution = Candidate(readers_.OnlyReader(v), &Kernel::helps_norm);
     if (convolution == nullptr || convolution->OwnInputs() != 1) return;
     if (!Agree(norm, &Handed::gives_factors, convolution, &Handed::takes_factors)) return;
     const int factors = AddValue(n, v, "_factors", kFactorsRows, true);
     norm->outputs.push_back(factors);
     convolution->inputs.push_back(factors);
     convolution->to_input.push_back(true);
-    BookAgain(norm);
-    BookAgain(convolution);
+    BookAgain(plan_, norm);
+    BookAgain(plan_, convolution);
     convolution->info.backward_reads_input.resize(convolution->inputs.size());
     convolution->info.backward_reads_input.back() = true;
   }
@@ -118,17 +108,8 @@ class Hander {
     return static_cast<int>(plan_.values.size()) - 1;
   }
 
-  void BookAgain(PlannedLayer* layer) const {
-    WithQuery(plan_, *layer, 0, [&](const KernelQuery& query) {
-      if (layer->kernel->info) layer->info = layer->kernel->info(query);
-      layer->forward_scratch = static_cast<int64_t>(ForwardScratchOf(layer->kernel, query));
-      layer->backward_scratch = static_cast<int64_t>(BackwardScratchOf(layer->kernel, query));
-      return 0;
-    });
-  }
-
   Plan& plan_;
-  std::vector<std::vector<int>> readers_;  // by value
+  const PlanReaders readers_;
 };
 
 }  // namespace

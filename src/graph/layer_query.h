@@ -36,6 +36,21 @@ auto WithQuery(const Plan& plan, const PlannedLayer& layer, int64_t output_strid
                           .handed = layer.handed});
 }
 
+// What its row says of the layer and needs for it, with what the layer absorbs and hands on by now.
+inline void BookAgain(const Plan& plan, PlannedLayer* layer) {
+  WithQuery(plan, *layer, 0, [&](const KernelQuery& query) {
+    if (layer->kernel->info) layer->info = layer->kernel->info(query);
+    if (layer->backward) {
+      layer->backward_scratch = static_cast<int64_t>(BackwardScratchOf(layer->kernel, query));
+    }
+    layer->forward_scratch = static_cast<int64_t>(ForwardScratchOf(layer->kernel, query));
+    if (layer->kernel->state_bytes) {
+      layer->state_bytes = static_cast<int64_t>(layer->kernel->state_bytes(query));
+    }
+    return 0;
+  });
+}
+
 // Scratch and state of the whole plan, from those of its layers.
 inline void BookTotals(Plan* plan) {
   plan->scratch_bytes = 0;

@@ -8,6 +8,7 @@
 
 #include "core/strings.h"
 #include "cudnn/cudnn_fixture.h"
+#include "cudnn/learnt.h"
 #include "graph/replace_sources.h"
 #include "support/gpu.h"
 #include "support/random_nets.h"
@@ -132,28 +133,6 @@ TEST_F(ChannelsLast, WhatCudnnRefusesStaysNchw) {
   const auto plan = PlanModel("resnet50/train_val.prototxt", TRAIN, {.precision = BF16});
   for (const PlannedValue& value : plan->values) EXPECT_FALSE(IsChannelsLast(value.spec.format));
   EXPECT_EQ(LayerOf(*plan, "conv1").kernel->name, "cuda bf16");
-}
-
-struct Learnt {
-  double loss = 0;
-  std::vector<std::vector<float>> gradients;
-};
-
-Learnt Learn(const std::shared_ptr<const Plan>& plan, uint64_t seed) {
-  const bool gpu = plan->options.device.type == DeviceType::kCuda;
-  Session session(plan, Weights::Make(*plan, 3), gpu ? GpuContext(3) : ExecContext(1, 3));
-  FillInput(&session, "x", seed);
-  Learnt learnt;
-  for (int pass = 0; pass < 2; ++pass) {
-    learnt.loss = session.Forward();
-    session.ZeroLearnedGradients();
-    session.Backward();
-  }
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
-    const TensorView gradient = session.LearnedGradient(s);
-    if (!gradient.empty()) learnt.gradients.push_back(ValuesOf(gradient));
-  }
-  return learnt;
 }
 
 bool HasChannelsLast(const Plan& plan) {

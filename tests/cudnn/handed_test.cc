@@ -8,6 +8,7 @@
 
 #include "core/strings.h"
 #include "cudnn/cudnn_fixture.h"
+#include "cudnn/learnt.h"
 #include "graph/replace_sources.h"
 #include "support/gpu.h"
 #include "support/random_nets.h"
@@ -67,33 +68,6 @@ std::string Bottleneck() {
          Convolution("p", "x", 32, "kernel_size: 1 stride: 2") +
          Layer("BatchNorm", "pn", {"p"}, "") + Layer("Eltwise", "e", {"pn", "cn"}, "") +
          Layer("ReLU", "er", {"e"}, "") + Convolution("d", "er", 8) + Loss("d");
-}
-
-struct Learnt {
-  double loss = 0;
-  std::vector<std::vector<float>> gradients, statistics;
-};
-
-Learnt Learn(const std::shared_ptr<const Plan>& plan, uint64_t seed, const Shape& shape = {}) {
-  const bool gpu = plan->options.device.type == DeviceType::kCuda;
-  const auto weights = Weights::Make(*plan, 3);
-  Session session(plan, weights, gpu ? GpuContext(3) : ExecContext(1, 3));
-  if (shape.axes() > 0) session.Reshape("x", shape);
-  FillInput(&session, "x", seed);
-  Learnt learnt;
-  for (int pass = 0; pass < 2; ++pass) {
-    learnt.loss = session.Forward();
-    session.ZeroLearnedGradients();
-    session.Backward();
-  }
-  session.ReturnStatistics();
-  for (size_t s = 0; s < plan->learned.size(); ++s) {
-    const TensorView gradient = session.LearnedGradient(s);
-    if (!gradient.empty()) learnt.gradients.push_back(ValuesOf(gradient));
-    if (plan->learned[s].statistic)
-      learnt.statistics.push_back(ValuesOf(std::as_const(*weights).blob(s)));
-  }
-  return learnt;
 }
 
 // Factors and offsets are rounded to 11 bits, as the blobs are.

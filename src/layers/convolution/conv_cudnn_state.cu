@@ -104,19 +104,18 @@ void* CudnnConvState::TakeNormalized(bool wanted, ScratchCutter* cutter) const {
   return wanted ? cutter->Take<std::byte>(layer_.spec.InCount() * bytes) : nullptr;
 }
 
-const void* CudnnConvState::InputOf(const CudaQueue& queue, std::span<const ConstTensorView> inputs,
-                                    size_t i, const CudnnConvSpec& spec, void* scratch,
-                                    CudnnConvMemory* memory) const {
-  const void* x = inputs[i].raw();
-  if (!layer_.handed.takes_factors) return x;
+void CudnnConvState::NormalizeFor(const CudaQueue& queue, std::span<const ConstTensorView> inputs,
+                                  const CudnnConvSpec& spec, void* scratch,
+                                  CudnnConvMemory* memory) const {
+  if (!layer_.handed.takes_factors) return;
   const FactorRows factors(inputs.back().raw(), layer_.spec.in_channels);
   if (spec.normalized) {
     memory->scale = factors[kFactorRow];
     memory->shift = factors[kOffsetRow];
-    return x;
+    return;
   }
-  NormalizeInput(queue, spec.dtype, layer_.InputGroups(), x, factors, scratch);
-  return scratch;
+  NormalizeInput(queue, spec.dtype, layer_.InputGroups(), memory->x, factors, scratch);
+  memory->x = scratch;
 }
 
 void CudnnConvState::Forward(const ForwardArgs& args) {
@@ -136,11 +135,9 @@ void CudnnConvState::Forward(const ForwardArgs& args) {
   float* sums = handed.gives_sums ? Elements<float>(args.outputs.back()) : nullptr;
   for (size_t i = 0; i < args.outputs.size() - handed.outputs(); ++i) {
     void* output = args.outputs[i].raw();
-    CudnnConvMemory parts;
-    const void* input = InputOf(queue, args.inputs, i, forward_.spec, normalized, &parts);
-    CudnnConvMemory memory = MemoryOf(layer_.transposed, input, weight, output, workspace);
-    memory.scale = parts.scale;
-    memory.shift = parts.shift;
+    CudnnConvMemory memory =
+        MemoryOf(layer_.transposed, args.inputs[i].raw(), weight, output, workspace);
+    NormalizeFor(queue, args.inputs, forward_.spec, normalized, &memory);
     if (forward_.spec.bias) memory.bias = bias;
     if (forward_.spec.sum) memory.sum = args.inputs.back().raw();
     if (forward_.spec.statistics) {
@@ -182,11 +179,9 @@ void CudnnConvState::AddLearnedGradients(const BackwardArgs& args, size_t i, con
   if (args.learned_grads[0].empty()) return;
   // Few engines of cuDNN add to what is there.
   void* dweight = scratch.dweight;
-  CudnnConvMemory parts;
-  const void* input = InputOf(queue, args.inputs, i, to_weights_.spec, scratch.normalized, &parts);
-  CudnnConvMemory memory = MemoryOf(layer_.transposed, input, dweight, dy, scratch.workspace);
-  memory.scale = parts.scale;
-  memory.shift = parts.shift;
+  CudnnConvMemory memory =
+      MemoryOf(layer_.transposed, args.inputs[i].raw(), dweight, dy, scratch.workspace);
+  NormalizeFor(queue, args.inputs, to_weights_.spec, scratch.normalized, &memory);
   Run(queue, memory, &to_weights_);
   if (layer_.TurnsFilters()) {
     return FilterTurn(spec).AddFromChannelsLast(queue, dweight, args.learned_grads[0].raw());

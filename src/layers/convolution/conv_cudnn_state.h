@@ -52,9 +52,9 @@ class CudnnConvState final : public KernelState, public TunesEngines {
                            const GradientScratch& scratch);
   void GiveToInput(const BackwardArgs& args, size_t i, const void* weight, const void* dy,
                    const GradientScratch& scratch);
-  // The input as `spec` takes it, which is told how to normalise it; `scratch` where it is not.
-  const void* InputOf(const CudaQueue& queue, std::span<const ConstTensorView> inputs, size_t i,
-                      const CudnnConvSpec& spec, void* scratch, CudnnConvMemory* memory) const;
+  // Where factors are taken: tells `spec` how to normalise x, or puts it normalised into `scratch`.
+  void NormalizeFor(const CudaQueue& queue, std::span<const ConstTensorView> inputs,
+                    const CudnnConvSpec& spec, void* scratch, CudnnConvMemory* memory) const;
   void* TakeNormalized(bool wanted, ScratchCutter* cutter) const;
 
   const CudnnConvLayer layer_;
