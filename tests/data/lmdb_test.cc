@@ -144,7 +144,6 @@ TEST(Lmdb, TruncatedFileIsRefusedAndDoesNotKill) {
   ExpectError(ErrorCode::kDataLoss, "cut short", [&] { LmdbReader(temp.File("set")); });
 }
 
-// What is mapped behind the end of a file kills who looks at it.
 TEST(Lmdb, FileThatIsCutWhileItIsReadIsAnErrorAndDoesNotKill) {
   TempDir temp;
   WriteSet(temp.File("set"), 100, 8000);

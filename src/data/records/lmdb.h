@@ -1,4 +1,5 @@
-// Data sets in LMDB: ordered (key, value) records in one memory-mapped folder.
+// Data sets in LMDB: ordered (key, value) records in a folder with one file. Written with liblmdb,
+// read without it.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,14 @@ struct LmdbRecord {
 // True for a folder that holds `data.mdb`.
 bool LooksLikeLmdb(const std::string& path);
 
-// Reads the records in ascending order of their keys, for ever: after the last comes the first.
-// What it returns points into the mapped file and stays valid as long as the reader lives.
-// Thread safety: one thread at a time; any number of readers of one data set in a process.
+// Reads the records in ascending order of their keys, for ever: after the last comes the first. It
+// reads the set as it was when it was opened, takes no lock, and writes nothing.
+// Records point into the mapped file and stay valid as long as the reader or a clone of it lives.
+// Reading throws kDataLoss (damaged, cut short or changed since it was opened) and kIoFailure.
+// Behind the new end of a file that is cut after a record was returned, the record holds zeros, and
+// the next call throws.
+// Thread safety: one thread at a time, count() and Clone() any thread while another reads; any
+// number of readers of one data set.
 class LmdbReader {
  public:
   // Throws kNotFound (no such path), kDataLoss (not an LMDB, damaged, cut short, or empty),
@@ -28,11 +34,10 @@ class LmdbReader {
   LmdbReader(LmdbReader&&) noexcept;
   LmdbReader& operator=(LmdbReader&&) noexcept;
 
-  const std::string& path() const;
+  // Another reader of the same snapshot, at the first record. Opens nothing.
+  LmdbReader Clone() const;
   uint64_t count() const;  // records; never 0
 
-  // Reading throws kDataLoss where the file was cut since it was opened. That is looked at before
-  // each record; who reads a record while its file is cut is killed by SIGBUS all the same.
   LmdbRecord Next();
   // The next record is number `ordinal` modulo count(). Walks the keys, not the values, unless At
   // was called before.
@@ -44,6 +49,7 @@ class LmdbReader {
 
  private:
   struct Impl;
+  explicit LmdbReader(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

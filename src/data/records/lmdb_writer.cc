@@ -1,7 +1,16 @@
+// The writer; lmdb.cc has the reader. Only this file uses liblmdb.
+#include <fcntl.h>
 #include <lmdb.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -9,14 +18,118 @@
 #include "core/strings.h"
 #include "data/records/data_set_folder.h"
 #include "data/records/lmdb.h"
-#include "data/records/lmdb_environment.h"
+#include "data/records/lmdb_file.h"
+#include "data/records/lmdb_walker.h"
+#include "format/file.h"
 
 namespace crema {
 namespace {
 
+constexpr mdb_mode_t kFileMode = 0644;
 constexpr size_t kCommitRecords = 1000;
 constexpr size_t kCommitBytes = size_t{64} << 20;  // bounds what waits for a commit
 constexpr size_t kFirstMapBytes = size_t{1} << 20;
+
+struct EnvironmentCloser {
+  void operator()(MDB_env* env) const { mdb_env_close(env); }
+};
+struct TransactionAborter {
+  void operator()(MDB_txn* txn) const { mdb_txn_abort(txn); }
+};
+using Environment = std::unique_ptr<MDB_env, EnvironmentCloser>;
+using Transaction = std::unique_ptr<MDB_txn, TransactionAborter>;
+
+// LMDB never writes through the values that it is given.
+MDB_val Val(std::string_view text) { return {text.size(), const_cast<char*>(text.data())}; }
+
+// The cause of what LMDB calls EIO: the system took only a part of what it wrote.
+int ReasonOfShortWrite(const std::string& path) {
+  struct stat file {};
+  rlimit limit{};
+  if (stat((path + "/data.mdb").c_str(), &file) == 0 && getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+      static_cast<rlim_t>(file.st_size) >= limit.rlim_cur) {
+    return EFBIG;
+  }
+  struct statvfs disk {};
+  if (statvfs(path.c_str(), &disk) == 0 && disk.f_bavail == 0) return ENOSPC;
+  return EIO;
+}
+
+// Throws the Error that a code of liblmdb, or of errno, stands for.
+[[noreturn]] void FailLmdb(const std::string& path, const char* doing, int code) {
+  if (code == EIO) code = ReasonOfShortWrite(path);
+  switch (code) {
+    case MDB_INVALID:
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+    case MDB_VERSION_MISMATCH:
+    case MDB_BAD_TXN:
+      Fail(ErrorCode::kDataLoss, StrCat("'", path, "' is not an LMDB that can be read (",
+                                        mdb_strerror(code), "): write the data set again"));
+    case EACCES:
+    case EPERM:
+      Fail(ErrorCode::kIoFailure,
+           StrCat("no permission to use the data set '", path, "' while ", doing));
+    case EFBIG:
+    case ENOSPC:
+    case EDQUOT:
+      FailWrite(path, code, 0);
+    case ENOMEM:
+      Fail(ErrorCode::kOutOfMemory, StrCat("no memory left while ", doing, " '", path, "'"));
+    default:
+      Fail(ErrorCode::kIoFailure, StrCat("'", path, "': ", mdb_strerror(code), " while ", doing));
+  }
+}
+
+void CheckLmdb(int code, const std::string& path, const char* doing) {
+  if (code != MDB_SUCCESS) FailLmdb(path, doing, code);
+}
+
+// liblmdb maps the lock file and writes to it: on a full disk, without room for it, that would end
+// the process.
+void AllocateLockFile(const std::string& path) {
+  constexpr off_t kBytes = 8192;  // what liblmdb needs for its 126 readers
+  const std::string file = path + "/lock.mdb";
+  const int descriptor = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, kFileMode);
+  if (descriptor < 0) FailLmdb(path, "opening its lock file", errno);
+  const int error = posix_fallocate(descriptor, 0, kBytes);
+  close(descriptor);
+  if (error != 0 && error != EINVAL && error != EOPNOTSUPP) FailWrite(file, error, kBytes);
+}
+
+// `map_bytes` 0: as large as the set says.
+Environment OpenForWriting(const std::string& path, size_t map_bytes) {
+  AllocateLockFile(path);
+  MDB_env* raw = nullptr;
+  CheckLmdb(mdb_env_create(&raw), path, "starting LMDB");
+  Environment env(raw);
+  if (map_bytes > 0) CheckLmdb(mdb_env_set_mapsize(raw, map_bytes), path, "sizing it");
+  CheckLmdb(mdb_env_open(raw, path.c_str(), 0, kFileMode), path, "opening it");
+  int dead = 0;  // readers of other programs that were killed keep pages from being used anew
+  CheckLmdb(mdb_reader_check(raw, &dead), path, "opening it");
+  return env;
+}
+
+// Verifies the pages that liblmdb will trust when records are added behind the last one: those that
+// lead there, and the lists of free pages. Returns the last key, empty without records.
+std::string VerifyForAppending(const std::string& path) {
+  const LmdbFile file(path);
+  LmdbPage leaf;
+  LmdbWalker lists(&file, file.free_pages());
+  while (lists.NextLeaf(&leaf)) {
+    for (unsigned n = 0; n < leaf.count(); ++n) {
+      const LmdbRecord list = file.Record(file.Place(leaf, n));
+      uint64_t pages = 0;  // then their numbers, 8 bytes each
+      if (list.value.size() >= sizeof pages) std::memcpy(&pages, list.value.data(), sizeof pages);
+      if (list.key.size() != sizeof(uint64_t) || list.value.size() / sizeof pages <= pages) {
+        file.FailDamaged("a list of free pages is none");
+      }
+    }
+  }
+  if (file.records().entries == 0) return "";
+  LmdbWalker(&file, file.records()).LastLeaf(&leaf);
+  return std::string(leaf.Key(leaf.count() - 1));
+}
 
 }  // namespace
 
@@ -61,24 +174,6 @@ struct LmdbWriter::Impl {
     pending.clear();
     pending_bytes = 0;
   }
-
-  // Empty without records.
-  std::string LastKey() const {
-    MDB_txn* raw = nullptr;
-    CheckLmdb(mdb_txn_begin(env.get(), nullptr, MDB_RDONLY, &raw), path, "opening it");
-    const Transaction txn(raw);
-    MDB_dbi dbi = 0;
-    CheckLmdb(mdb_dbi_open(raw, nullptr, 0, &dbi), path, "opening it");
-    MDB_cursor* opened = nullptr;
-    CheckLmdb(mdb_cursor_open(raw, dbi, &opened), path, "opening it");
-    const Cursor cursor(opened);
-    MDB_val key{};
-    MDB_val value{};
-    const int code = mdb_cursor_get(opened, &key, &value, MDB_LAST);
-    if (code == MDB_NOTFOUND) return "";
-    CheckLmdb(code, path, "reading its last key");
-    return std::string(View(key));
-  }
 };
 
 LmdbWriter::LmdbWriter(const std::string& path) : impl_(std::make_unique<Impl>()) {
@@ -87,9 +182,7 @@ LmdbWriter::LmdbWriter(const std::string& path) : impl_(std::make_unique<Impl>()
   MakeDataSetFolder(path);
   impl_->closed = false;
   try {
-    impl_->env = MakeEnvironment(path);
-    CheckLmdb(mdb_env_set_mapsize(impl_->env.get(), impl_->map_bytes), path, "sizing it");
-    CheckLmdb(mdb_env_open(impl_->env.get(), path.c_str(), 0, kLmdbFileMode), path, "creating it");
+    impl_->env = OpenForWriting(path, impl_->map_bytes);
   } catch (...) {
     std::error_code ignored;
     std::filesystem::remove_all(path, ignored);
@@ -101,14 +194,11 @@ LmdbWriter::LmdbWriter(const std::string& path, std::string* last_key)
     : impl_(std::make_unique<Impl>()) {
   impl_->path = path;
   impl_->appends = true;
-  ExamineLmdbFolder(path);
-  impl_->env = MakeEnvironment(path);
-  CheckLmdb(mdb_env_open(impl_->env.get(), path.c_str(), 0, kLmdbFileMode), path, "opening it");
-  CheckWhole(impl_->env.get(), path, BytesInUse(impl_->env.get(), path));
+  *last_key = VerifyForAppending(path);
+  impl_->env = OpenForWriting(path, 0);
   MDB_envinfo info{};
   CheckLmdb(mdb_env_info(impl_->env.get(), &info), path, "examining it");
   impl_->map_bytes = std::max(kFirstMapBytes, info.me_mapsize);
-  *last_key = impl_->LastKey();
 }
 
 LmdbWriter::~LmdbWriter() {

@@ -23,7 +23,7 @@ namespace {
 
 class LmdbRecords final : public RecordReader {
  public:
-  explicit LmdbRecords(const std::string& path) : reader_(path) {}
+  explicit LmdbRecords(LmdbReader reader) : reader_(std::move(reader)) {}
 
   uint64_t count() const override { return reader_.count(); }
   KeyedRecord Next() override { return ToKeyed(reader_.Next()); }
@@ -32,7 +32,7 @@ class LmdbRecords final : public RecordReader {
   KeyedRecord At(uint64_t ordinal) override { return ToKeyed(reader_.At(ordinal)); }
   bool lasting() const override { return true; }
   std::unique_ptr<RecordReader> Clone() const override {
-    return std::make_unique<LmdbRecords>(reader_.path());
+    return std::make_unique<LmdbRecords>(reader_.Clone());
   }
 
  private:
@@ -112,7 +112,7 @@ RecordAppender AppendLevelDb(const std::string& path) {
 #endif
 
 std::unique_ptr<RecordReader> OpenRecords(const std::string& path) {
-  if (LooksLikeLmdb(path)) return std::make_unique<LmdbRecords>(path);
+  if (LooksLikeLmdb(path)) return std::make_unique<LmdbRecords>(LmdbReader(path));
   if (LooksLikeLevelDb(path)) return OpenLevelDb(path);
   if (LooksLikeTarShards(path)) return OpenTarShards(path);
   const struct stat status = ExamineDataSet(path);
