@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -107,10 +108,20 @@ void SyncFolder(const std::string& path) {
   if (folder.get() >= 0) ::fsync(folder.get());
 }
 
-std::string FreeSpace(const std::string& path) {
-  std::error_code error;
-  const fs::space_info space = fs::space(FolderOf(path), error);
-  return error ? "" : StrCat(", ", space.available, " are free");
+std::string FullDisk(const std::string& path, uint64_t needed_bytes) {
+  struct statvfs space {};
+  const bool known = ::statvfs(FolderOf(path).c_str(), &space) == 0;
+  // File systems without a bound on the number of files count 0 of 0.
+  if (known && space.f_files > 0 && space.f_favail == 0) {
+    return "the disk has room for no further file (its inodes are used up: df -i); remove some "
+           "files or write elsewhere";
+  }
+  std::string reason = "the disk is full";
+  if (needed_bytes > 0) {
+    reason += StrCat(": ", needed_bytes, " bytes are needed");
+    if (known) reason += StrCat(", ", uint64_t{space.f_bavail} * space.f_frsize, " are free");
+  }
+  return reason + "; free some space or write elsewhere";
 }
 
 constexpr std::string_view kParts[] = {"train", "test", "val"};
@@ -233,11 +244,7 @@ std::string RandomFile::Read(uint64_t offset, size_t most) const {
 void FailWrite(const std::string& path, int error, uint64_t needed_bytes) {
   std::string reason = std::strerror(error);
   if (error == ENOSPC || error == EDQUOT) {
-    reason = "the disk is full";
-    if (needed_bytes > 0) {
-      reason += StrCat(": ", needed_bytes, " bytes are needed", FreeSpace(path));
-    }
-    reason += "; free some space or write elsewhere";
+    reason = FullDisk(path, needed_bytes);
   } else if (error == EFBIG) {
     reason = "the file would exceed the limit on the size of files (ulimit -f, or the file system)";
   } else if (error == ENOENT || error == ENOTDIR) {
@@ -251,7 +258,7 @@ void FailWrite(const std::string& path, int error, uint64_t needed_bytes) {
 }
 
 AtomicFile::AtomicFile(std::string path, uint64_t expected_bytes)
-    : path_(std::move(path)), temporary_(TemporaryPath(path_)), expected_bytes_(expected_bytes) {
+    : path_(std::move(path)), expected_bytes_(expected_bytes) {
   struct stat status {};
   // Renaming onto /dev/null or a folder would be a disaster or fail late.
   if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
@@ -259,7 +266,14 @@ AtomicFile::AtomicFile(std::string path, uint64_t expected_bytes)
          In(path_));
   }
   constexpr mode_t kMode = 0666;  // less the umask
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries && descriptor_ < 0; ++i) {
+    temporary_ = TemporaryPath(path_);
+    // Nothing that lies in wait under that name is opened, nor what it leads to.
+    descriptor_ =
+        ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode);
+    if (descriptor_ < 0 && errno != EEXIST) break;
+  }
   if (descriptor_ < 0) FailWrite(path_, errno, expected_bytes_);
 }
 
@@ -269,6 +283,8 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::Write(std::string_view bytes) {
+  // Not earlier: HDF5, which writes by file name, locks the file itself.
+  MarkAsBeingWritten(descriptor_);
   while (!bytes.empty()) {
     const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
@@ -288,6 +304,7 @@ void AtomicFile::WriteAt(int64_t offset, std::string_view bytes) {
 }
 
 void AtomicFile::Commit() {
+  MarkAsBeingWritten(descriptor_);
   if (::fsync(descriptor_) != 0) FailWrite(path_, errno, expected_bytes_);
   if (::close(std::exchange(descriptor_, -1)) != 0) FailWrite(path_, errno, expected_bytes_);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) FailWrite(path_, errno, expected_bytes_);

@@ -48,7 +48,7 @@ void AnnounceReading(const std::string& path);
 // A file that appears under its name only when it is whole and on the disk: written to
 // TemporaryPath(path) in the same folder, flushed, and renamed by Commit. Without Commit the
 // temporary file is removed and whatever was under the name stays. Everything throws kIoFailure
-// with the reason. Thread safety: one thread; two writers of one path in one process collide.
+// with the reason. Of two writers of one path, the last Commit wins. Thread safety: one thread.
 class AtomicFile {
  public:
   // `expected_bytes` is told to the user when the disk is full; 0 means not known.

@@ -1,11 +1,17 @@
 #include "format/temporary_file.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <string_view>
 #include <vector>
@@ -31,6 +37,19 @@ bool IsADayOld(const std::string& path) {
   return !error && fs::file_time_type::clock::now() - changed > std::chrono::hours(24);
 }
 
+// False where nobody can tell.
+bool IsBeingWritten(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return false;
+  const bool locked = ::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(file);
+  return locked;
+}
+
+bool IsHex(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 // What the name of a temporary file says.
 struct Temporary {
   std::string_view name;  // of the file that is to be; empty: this is none
@@ -43,7 +62,11 @@ Temporary ParseTemporary(std::string_view name) {
   if (at == std::string_view::npos) return {};
   const std::string_view rest = name.substr(at + kMark.size());
   const size_t dot = rest.rfind('.');
-  const std::string_view digits = dot == std::string_view::npos ? rest : rest.substr(dot + 1);
+  std::string_view digits = dot == std::string_view::npos ? rest : rest.substr(dot + 1);
+  const size_t random = digits.rfind('-');
+  if (random != std::string_view::npos && IsHex(digits.substr(random + 1))) {
+    digits = digits.substr(0, random);
+  }
   Temporary parsed{.name = name.substr(0, at), .host = {}, .process = 0};
   if (dot != std::string_view::npos) parsed.host = rest.substr(0, dot);
   const auto [end, error] =
@@ -55,7 +78,17 @@ Temporary ParseTemporary(std::string_view name) {
 }  // namespace
 
 std::string TemporaryPath(const std::string& path) {
-  return StrCat(path, kMark, HostName(), ".", ::getpid());
+  uint64_t random = 0;
+  if (::getrandom(&random, sizeof(random), 0) != static_cast<ssize_t>(sizeof(random))) {
+    random = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  }
+  std::array<char, 17> hex{};
+  std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(random));
+  return StrCat(path, kMark, HostName(), ".", ::getpid(), "-", hex.data());
+}
+
+void MarkAsBeingWritten(int descriptor) {
+  static_cast<void>(::flock(descriptor, LOCK_EX | LOCK_NB));
 }
 
 std::string NameOfAbandoned(const std::string& path) {
@@ -63,7 +96,7 @@ std::string NameOfAbandoned(const std::string& path) {
   const Temporary temporary = ParseTemporary(name);
   if (temporary.name.empty()) return "";
   const bool gone = temporary.host == HostName() ? !IsRunning(temporary.process) : IsADayOld(path);
-  return gone ? std::string(temporary.name) : "";
+  return gone && !IsBeingWritten(path) ? std::string(temporary.name) : "";
 }
 
 void RemoveAbandoned(const std::string& path) {

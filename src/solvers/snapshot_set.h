@@ -28,7 +28,8 @@ void RemoveOldSnapshots(const std::string& prefix, int64_t newest, int keep, Log
 void FinishRemovals(const std::string& prefix, LogSink& log);
 
 // Removes what runs of exactly this prefix were writing when they were killed:
-// "<prefix>_iter_N.<...>.tmp.<host>.<pid>" and that of the best model; see NameOfAbandoned.
+// "<prefix>_iter_N.<...>.tmp.<host>.<pid>-<random>" and that of the best model; see
+// NameOfAbandoned.
 // Requires: nothing of this process writes there. Returns how many.
 int RemoveTemporaryFiles(const std::string& prefix);
 

@@ -6,7 +6,9 @@
 
 #include <cerrno>
 
+#include "core/host_name.h"
 #include "format/error_text.h"
+#include "format/temporary_file.h"
 #include "support/temp_dir.h"
 
 namespace crema {
@@ -53,6 +55,41 @@ TEST(AtomicFile, WithoutCommitNothingChanges) {
   }
   EXPECT_EQ(folder.Read("f"), "old");
   EXPECT_EQ(folder.FileCount(), 1u);
+}
+
+TEST(AtomicFile, TwoWritersOfOnePathDoNotMeet) {
+  const TempDir folder;
+  const std::string path = folder.File("f");
+  AtomicFile first(path);
+  AtomicFile second(path);
+  EXPECT_NE(first.temporary(), second.temporary());
+  first.Write(std::string(1000, 'x'));
+  second.Write("whole");
+  second.Commit();
+  EXPECT_EQ(folder.Read("f"), "whole");
+  first.Commit();
+  EXPECT_EQ(folder.Read("f"), std::string(1000, 'x'));
+  EXPECT_EQ(folder.FileCount(), 1u);
+}
+
+// As another container sees it in which this process has no number.
+TEST(AtomicFile, OnlyWhatNobodyWritesIsAbandoned) {
+  const TempDir folder;
+  const std::string path = folder.File("f");
+  AtomicFile file(path);
+  EXPECT_EQ(NameOfAbandoned(file.temporary()), "f") << "as if its process were gone";
+  file.Write("half");
+  EXPECT_EQ(NameOfAbandoned(file.temporary()), "");
+  RemoveAbandoned(path);
+  file.Commit();
+  EXPECT_EQ(folder.Read("f"), "half");
+  const std::string left = folder.Write("f.tmp." + HostName() + ".4194305-0123456789abcdef", "x");
+  const std::string other = folder.Write("f.tmp." + HostName() + ".4194305-0123x", "x");
+  EXPECT_EQ(NameOfAbandoned(left), "f");
+  EXPECT_EQ(NameOfAbandoned(other), "");
+  RemoveAbandoned(path);
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(other));
 }
 
 // Writes beyond a limit fail, as on a full disk.

@@ -283,6 +283,7 @@ TEST_F(SnapshotFiles, TemporaryFilesOfDeadRunsGoAtTheStart) {
                            "s_iter_30_ema.caffemodel", "s_iter_0.tempfile"}) {
     temp_.Write("a/" + tmp(name, kNoProcess), "half");
   }
+  temp_.Write("a/" + tmp("s_iter_5.caffemodel", kNoProcess) + "-0123456789abcdef", "half");
   // Process numbers come again, in containers most of all.
   temp_.Write("a/" + tmp("s_iter_3.caffemodel", ::getpid()), "half");
   // Of processes elsewhere, nobody knows whether they run.
@@ -306,7 +307,7 @@ TEST_F(SnapshotFiles, TemporaryFilesOfDeadRunsGoAtTheStart) {
   kept.insert(kept.end(), {"s_iter_1.caffemodel", "s_iter_1.solverstate"});
   std::ranges::sort(kept);
   EXPECT_EQ(Files(), kept);
-  ExpectLog("removed 8 temporary files");
+  ExpectLog("removed 9 temporary files");
 }
 
 }  // namespace
