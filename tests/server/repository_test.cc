@@ -85,8 +85,40 @@ TEST_F(RepositoryTest, FilesThatMayStillBeCopiedAreLeftAlone) {
   options.first_wait = std::chrono::milliseconds(0);
   const auto repository = Start(options);
   EXPECT_EQ(Refusal(), Cause::kNotFound);
+  EXPECT_EQ(log.Count("model m: version 1 is not loaded yet"), 1);
+  repository->Poll();
+  EXPECT_EQ(log.Count("model m: version 1 is not loaded yet"), 1) << "once";
   repository->Load("m");
   EXPECT_EQ(Ask(), 2) << "but for those that are asked for by name";
+}
+
+// A clock that was set back, a server of files whose clock is ahead.
+TEST_F(RepositoryTest, FilesOfTheFutureAreServed) {
+  Write("m", "1", "2");
+  fs::last_write_time(folder.File("m/1/model.crema"),
+                      fs::file_time_type::clock::now() + std::chrono::hours(1000));
+  settles = true;
+  RepositoryOptions options;
+  options.settle = std::chrono::milliseconds(100);
+  const auto repository = Start(options);
+  EXPECT_EQ(Ask(), 2);
+}
+
+// A clock that is ahead of the times of files that are still being copied.
+TEST_F(RepositoryTest, OldFilesAreLoadedWhenTheyStayTheSame) {
+  settles = true;
+  RepositoryOptions options;
+  options.settle = std::chrono::milliseconds(1);
+  const auto repository = Start(options);
+  for (const char* factor : {"3", "44"}) {  // of another size each
+    Write("m", "1", factor);
+    fs::last_write_time(folder.File("m/1/model.crema"),
+                        fs::file_time_type::clock::now() - std::chrono::hours(1000));
+    repository->Poll();
+    EXPECT_EQ(Refusal(), Cause::kNotFound) << "the first look cannot know";
+  }
+  while (table.ReadyVersions("m").empty()) repository->Poll();
+  EXPECT_EQ(Ask(), 44);
 }
 
 TEST_F(RepositoryTest, TheStartWaitsForFilesThatMayStillBeCopied) {
@@ -162,6 +194,17 @@ TEST_F(RepositoryTest, OtherNamesArePassedOver) {
   }
   const auto repository = Start();
   EXPECT_TRUE(table.Status().empty());
+}
+
+TEST_F(RepositoryTest, NamesDoNotSplitLinesOfTheLog) {
+  Write("a\nE1123 forged", "1", "2");
+  Write("m\n", "1", "2");
+  fs::create_directories(folder.File("n/1"));
+  fs::create_symlink("../../m\n/1/model.crema", folder.File("n/1/model.crema"));
+  const auto repository = Start();
+  EXPECT_EQ(log.Count("\n"), 0);
+  EXPECT_EQ(log.Count("a\\x0aE1123 forged is no name of a model"), 1);
+  EXPECT_EQ(table.Status("n")[0].reason, "model.crema is a link to a name with control characters");
 }
 
 TEST_F(RepositoryTest, AMissingFolderIsAnError) {

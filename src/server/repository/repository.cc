@@ -68,12 +68,13 @@ Repository::~Repository() { Stop(); }
 
 void Repository::Start() {
   ScanRepository(options_.path);  // a folder that is missing is told before anything runs
-  const auto end = std::chrono::steady_clock::now() + options_.first_wait;
+  std::optional<Clock::time_point> first;
   for (;;) {
     {
       const std::lock_guard lock(passes_);
       Pass(true);
-      if (!unsettled_ || std::chrono::steady_clock::now() >= end) break;
+      if (!first) first = look_;
+      if (!unsettled_ || look_ - *first >= options_.first_wait) break;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
@@ -96,10 +97,14 @@ void Repository::Watch() {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kReap, [&] { return stopping_; })) {
     lock.unlock();
-    table_.Reap();
-    if (options_.poll.count() > 0 && std::chrono::steady_clock::now() >= next) {
-      Poll();
-      next = std::chrono::steady_clock::now() + options_.poll;
+    try {
+      table_.Reap();
+      if (options_.poll.count() > 0 && std::chrono::steady_clock::now() >= next) {
+        Poll();
+        next = std::chrono::steady_clock::now() + options_.poll;
+      }
+    } catch (const std::bad_alloc&) {
+      // The next turn tries again.
     }
     lock.lock();
   }
@@ -115,18 +120,19 @@ void Repository::Poll() {
   }
 }
 
-void Repository::Warn(const std::vector<std::string>& warnings) {
+void Repository::Warn(std::vector<std::string> warnings) {
   for (const std::string& warning : warnings) {
     if (std::ranges::find(warned_, warning) == warned_.end()) {
       log_.Write(Severity::kWarning, warning);
     }
   }
-  warned_ = warnings;
+  warned_ = std::move(warnings);
 }
 
 void Repository::Pass(bool settled_only) {
+  look_ = Clock::now();
   const ScannedRepository scanned = ScanRepository(options_.path);
-  Warn(scanned.warnings);
+  warnings_ = scanned.warnings;
   unsettled_ = false;
   for (const auto& [model, versions] : scanned.models) {
     if (unloaded_.contains(model)) {
@@ -143,6 +149,7 @@ void Repository::Pass(bool settled_only) {
       ForgetMissing(model, {});
     }
   }
+  Warn(std::move(warnings_));
 }
 
 void Repository::KeepUnloaded(const std::string& model, const Versions& found) {
@@ -179,10 +186,14 @@ void Repository::Update(const std::string& model, const Versions& found, bool se
     }
     Known& state = known[number];
     const bool changed = state.IsNews(files) && !(files.unknown && !state.loaded.empty());
-    if (changed && (!settled_only || IsSettled(files))) {
+    if (changed && (!settled_only || IsSettled(files, &state))) {
+      state.waits_since.reset();
       Try(model, number, files);
     } else if (changed) {
       waits = true;
+      WarnOfWaiting(model, number, &state);
+    } else {
+      state.waits_since.reset();
     }
     if (!state.loaded.empty()) ++good;
   }
@@ -196,8 +207,21 @@ void Repository::Remove(const std::string& model, int64_t version) {
   if (known != known_.end()) known->second.erase(version);
 }
 
-bool Repository::IsSettled(const VersionFiles& files) const {
-  return std::chrono::system_clock::now() - files.changed >= options_.settle;
+bool Repository::IsSettled(const VersionFiles& files, Known* state) const {
+  if (files.signature != state->seen) {
+    state->seen = files.signature;
+    state->since = look_;
+  }
+  return look_ - state->since >= options_.settle;
+}
+
+void Repository::WarnOfWaiting(const std::string& model, int64_t version, Known* state) {
+  if (!state->waits_since) state->waits_since = look_;
+  if (look_ - *state->waits_since < options_.first_wait) return;
+  warnings_.push_back(StrCat("model ", model, ": version ", version,
+                             " is not loaded yet: its files keep changing, or --settle_seconds is "
+                             "too long; it is loaded when they stay the same for ",
+                             options_.settle.count(), " ms"));
 }
 
 void Repository::Failed(const VersionFiles& files, bool passes, Known* state) const {

@@ -8,9 +8,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/log.h"
 #include "server/repository/model_table.h"
@@ -21,8 +23,9 @@ namespace crema::server {
 struct RepositoryOptions {
   std::string path;
   std::chrono::milliseconds poll{1000};    // 0: looked at only when it is told to
-  std::chrono::milliseconds settle{2000};  // a file that changed so recently may still be copied
-  std::chrono::milliseconds first_wait{30000};  // for files that change when it starts
+  std::chrono::milliseconds settle{2000};  // files that stay the same for so long are whole
+  std::chrono::milliseconds first_wait{
+      30000};  // for files that change when it starts; then a warning
   std::chrono::milliseconds first_retry{1000};  // after a failure that may pass; then twice as long
   size_t keep_versions = 1;                     // the newest that can be loaded
   BatcherOptions batching;
@@ -65,18 +68,23 @@ class Repository {
     std::string failed;                 // signature of files that cannot be loaded
     std::chrono::milliseconds wait{0};  // of a failure that may pass; 0: it does not
     Clock::time_point retry;            // when that is over
+    std::string seen;                   // signature of the last look
+    Clock::time_point since;            // of the first look that saw it
+    std::optional<Clock::time_point> waits_since;  // of the first look that found it unsettled
     bool IsNews(const VersionFiles& files) const;
   };
 
   void Watch();
   void Pass(bool settled_only);
-  void Warn(const std::vector<std::string>& warnings);
+  void Warn(std::vector<std::string> warnings);
   void KeepUnloaded(const std::string& model, const Versions& found);
   void ForgetMissing(const std::string& model, const Versions& found);
   void Update(const std::string& model, const Versions& found, bool settled_only);
   void Try(const std::string& model, int64_t version, const VersionFiles& files);
   void Remove(const std::string& model, int64_t version);
-  bool IsSettled(const VersionFiles& files) const;
+  // Whether the files were the same for long enough, by a clock that nobody sets.
+  bool IsSettled(const VersionFiles& files, Known* state) const;
+  void WarnOfWaiting(const std::string& model, int64_t version, Known* state);
   void Failed(const VersionFiles& files, bool passes, Known* state) const;
   void RefuseFailed(const std::string& model) const;
 
@@ -84,10 +92,12 @@ class Repository {
   const LoadExecutable load_;
   ModelTable& table_;
   LogSink& log_;
-  std::mutex passes_;  // one look at a time; guards the two below
+  std::mutex passes_;  // one look at a time; guards what follows up to mutex_
   std::map<std::string, std::map<int64_t, Known>> known_;
-  std::set<std::string> unloaded_;   // by name, until loaded by name
-  std::vector<std::string> warned_;  // with the last look
+  std::set<std::string> unloaded_;     // by name, until loaded by name
+  std::vector<std::string> warned_;    // with the last look
+  std::vector<std::string> warnings_;  // of the look in progress
+  Clock::time_point look_;             // when that began
   bool unsettled_ = false;  // whether a model answers nothing because its files may still be copied
   std::mutex mutex_;
   std::condition_variable wake_;

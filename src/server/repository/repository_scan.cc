@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -29,6 +30,27 @@ bool IsMissing(const std::error_code& error) {
          error == std::errc::too_many_symbolic_link_levels;
 }
 
+bool HasControls(std::string_view text) {
+  return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+// For lines of a log: control characters as \xNN.
+std::string Printable(const fs::path& path) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const char c : path.string()) {
+    if (!HasControls({&c, 1})) {
+      text += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    text += "\\x";
+    text += kDigits[byte >> 4U];
+    text += kDigits[byte & 0xFU];
+  }
+  return text;
+}
+
 // The file behind links, where it lies in the repository.
 std::string Resolve(const fs::path& file, const fs::path& root, std::string* problem) {
   std::error_code error;
@@ -39,14 +61,11 @@ std::string Resolve(const fs::path& file, const fs::path& root, std::string* pro
     *problem = StrCat(file.filename().string(), " is a link that leads out of the repository");
   } else if (!fs::is_regular_file(real, error)) {
     *problem = StrCat(file.filename().string(), " is no file");
+  } else if (HasControls(real.string().substr(root.string().size()))) {
+    // Messages about the file would be several lines.
+    *problem = StrCat(file.filename().string(), " is a link to a name with control characters");
   }
   return real.string();
-}
-
-std::chrono::system_clock::time_point TimeOf(const timespec& time) {
-  return std::chrono::system_clock::time_point(
-      std::chrono::duration_cast<std::chrono::system_clock::duration>(
-          std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec)));
 }
 
 void Sign(const std::string& file, VersionFiles* files) {
@@ -58,25 +77,19 @@ void Sign(const std::string& file, VersionFiles* files) {
   files->signature +=
       StrCat(file, ":", status.st_ino, ":", status.st_size, ":", status.st_mtim.tv_sec, ".",
              status.st_mtim.tv_nsec, ":", status.st_ctim.tv_sec, ".", status.st_ctim.tv_nsec, ";");
-  files->changed = std::max(files->changed, TimeOf(status.st_ctim));
 }
 
 constexpr const char* kNoFiles =
     "neither model.crema nor model.prototxt with model.caffemodel is there";
 
-// The folder itself, which changes with what is put into it.
-VersionFiles Incomplete(const fs::path& folder, VersionFiles files) {
-  struct stat status {};
-  if (::stat(folder.c_str(), &status) == 0) {
-    files.changed = std::max(files.changed, TimeOf(status.st_ctim));
-  }
-  files.problem = kNoFiles;
-  files.signature += files.problem;
-  return files;
-}
-
 VersionFiles ScanVersion(const fs::path& folder, const fs::path& root) {
   VersionFiles files;
+  std::error_code gone;
+  files.folder = fs::canonical(folder, gone).string();
+  if (gone) {
+    files.problem = files.signature = "the folder is gone";
+    return files;
+  }
   const std::array<std::pair<const char*, std::string*>, 5> known = {{
       {"model.crema", &files.crema},
       {"model.prototxt", &files.net},
@@ -101,8 +114,11 @@ VersionFiles ScanVersion(const fs::path& folder, const fs::path& root) {
     }
     Sign(*place, &files);
   }
-  const bool complete = !files.crema.empty() || !(files.net.empty() || files.weights.empty());
-  return complete ? files : Incomplete(folder, std::move(files));
+  if (files.crema.empty() && (files.net.empty() || files.weights.empty())) {
+    files.problem = kNoFiles;
+    files.signature += files.problem;
+  }
+  return files;
 }
 
 // Throws kIoFailure: what cannot be listed is not empty.
@@ -118,7 +134,7 @@ std::vector<fs::path> FoldersIn(const fs::path& folder) {
   }
   if (error) {
     Fail(ErrorCode::kIoFailure, StrCat("the folder cannot be listed: ", error.message()),
-         {.file = folder.string()});
+         {.file = Printable(folder)});
   }
   std::ranges::sort(folders);
   return folders;
@@ -141,7 +157,7 @@ bool IsModel(const fs::path& folder, const fs::path& root, ScannedRepository* fo
   // Links of volumes that orchestrators mount begin with two dots.
   if (name.starts_with('.')) return false;
   if (!IsModelName(name)) {
-    found->warnings.push_back(StrCat(folder.string(), " is no name of a model"));
+    found->warnings.push_back(StrCat(Printable(folder), " is no name of a model"));
     return false;
   }
   std::error_code error;

@@ -1,7 +1,6 @@
 // The folder of a repository: DIR/<model>/<version>/.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -16,11 +15,10 @@ struct VersionFiles {
   std::string net;        // model.prototxt
   std::string weights;    // model.caffemodel or model.caffemodel.h5
   std::string labels;     // labels.txt, a class a line; may be empty
+  std::string folder;     // real one that the net may name files in; empty: it may name any
   std::string signature;  // changes when the files do
   std::string problem;    // why they cannot be loaded; empty: they may
   bool unknown = false;   // the system does not let us look, as `problem` says
-  // The last time that the system changed one of them, which no copying tool can set back.
-  std::chrono::system_clock::time_point changed;
 };
 
 struct ScannedRepository {
