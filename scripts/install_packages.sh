@@ -6,7 +6,7 @@ set -euo pipefail
 
 # docs/dependencies.md says what each one is for.
 required=(build-essential cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev
-  libopenblas-openmp-dev liblmdb-dev libgoogle-glog-dev libgflags-dev zlib1g-dev
+  liblmdb-dev libgoogle-glog-dev libgflags-dev zlib1g-dev
   libgtest-dev libgmock-dev libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev)
 # The build leaves out what these give when a distribution does not have them.
 optional=(libjpeg-dev libopencv-videoio-dev libbenchmark-dev libhdf5-dev libleveldb-dev libdnnl-dev
@@ -18,21 +18,10 @@ installed() {
   [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# Any OpenBLAS will do; two development packages of it cannot be chosen at the same time.
-present() {
-  case $1 in
-    libopenblas-openmp-dev)
-      installed libopenblas-openmp-dev || installed libopenblas-pthread-dev ||
-        installed libopenblas-serial-dev
-      ;;
-    *) installed "$1" ;;
-  esac
-}
-
 missing_of() {
   local package
   for package in "$@"; do
-    present "$package" || echo "$package"
+    installed "$package" || echo "$package"
   done
 }
 

@@ -68,7 +68,7 @@ awk '
   header ~ /^prometheus\// && FILENAME !~ /^src\/server\/metrics\// { report("prometheus-cpp belongs in src/server/metrics") }
   header ~ /^rapidjson\// && FILENAME !~ /^src\/server\/protocol\// { report("RapidJSON belongs in src/server/protocol") }
   header == "lmdb.h" && FILENAME !~ /^src\/data\/records\/lmdb/ { report("lmdb.h belongs in src/data/records/lmdb*") }
-  header ~ /^(cblas|openblas|dnnl|oneapi|cuda|cublas|cudnn|nccl|curand)/ && folder != "math" && !gpu {
+  header ~ /^(dnnl|oneapi|cuda|cublas|cudnn|nccl|curand)/ && folder != "math" && !gpu {
     report("vendor header <" header "> belongs in src/math or a .cu file")
   }
   END { exit failed }

@@ -5,7 +5,7 @@
 
 namespace crema {
 
-// "oneDNN 2.6.3, OpenBLAS 0.3.21 ...", as far as this build has them; on one line.
+// "oneDNN 2.6.3", as far as this build has them, or "none"; on one line.
 std::string LibraryVersions();
 
 }  // namespace crema

@@ -29,14 +29,16 @@ struct Count {
 std::ostream& operator<<(std::ostream& os, const Count& count) { return os << count.name; }
 
 // Counts of another compiler or other libraries differ.
-constexpr const char* kCountedWith = "GNU 12.2.0 Release, OpenBLAS 0.3.21, oneDNN 2.6";
+constexpr const char* kCountedWith = "GNU 12.2.0 Release, oneDNN 2.6";
 
 double InstructionsOf(const Count& count, int passes) {
-  std::vector<std::string> command = {
-      "/usr/bin/env",      "OPENBLAS_CORETYPE=Haswell",
-      "OMP_NUM_THREADS=1", "valgrind",
-      "--tool=callgrind",  "--callgrind-out-file=/dev/null",
-      CREMA_RUN_NET,       StrCat(CREMA_SOURCE_DIR, "/", count.net)};
+  std::vector<std::string> command = {"/usr/bin/env",
+                                      "OMP_NUM_THREADS=1",
+                                      "valgrind",
+                                      "--tool=callgrind",
+                                      "--callgrind-out-file=/dev/null",
+                                      CREMA_RUN_NET,
+                                      StrCat(CREMA_SOURCE_DIR, "/", count.net)};
   command.insert(command.end(), count.images.begin(), count.images.end());
   command.push_back(std::to_string(passes));
   const ProcessResult result = RunProcess(command);

@@ -8,6 +8,8 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "math/cpu/simd_gemm.h"
+#include "support/small_stack.h"
 
 namespace crema {
 namespace {
@@ -61,14 +63,21 @@ Product DrawProduct(Draw& draw, bool large) {
   return p;
 }
 
+// By Gemm, or by the kernels with registers of at most `most_bytes`.
 template <typename T>
-void CheckProduct(Draw& draw, const Product& p, double tolerance) {
+void CheckProduct(Draw& draw, const Product& p, double tolerance, int most_bytes = 0) {
   const std::vector<T> a = draw.Values<T>((p.ta ? p.k : p.m) * p.lda + 1);
   const std::vector<T> b = draw.Values<T>((p.tb ? p.n : p.k) * p.ldb + 1);
   const std::vector<T> before = draw.Values<T>(p.m * p.ldc);
   std::vector<T> c = before;
-  Gemm<T>(p.threads, p.ta, p.tb, p.m, p.n, p.k, static_cast<T>(p.alpha), a.data(), p.lda, b.data(),
-          p.ldb, static_cast<T>(p.beta), c.data(), p.ldc);
+  const auto alpha = static_cast<T>(p.alpha), beta = static_cast<T>(p.beta);
+  if (most_bytes == 0) {
+    Gemm<T>(p.threads, p.ta, p.tb, p.m, p.n, p.k, alpha, a.data(), p.lda, b.data(), p.ldb, beta,
+            c.data(), p.ldc);
+  } else {
+    RunSimdGemm<T>(FindSimdGemm<T>(most_bytes), p.ta, p.tb, p.m, p.n, p.k, alpha, a.data(), p.lda,
+                   b.data(), p.ldb, beta, c.data(), p.ldc);
+  }
   const auto at = [](const std::vector<T>& values, int64_t i) {
     return static_cast<double>(values[static_cast<size_t>(i)]);
   };
@@ -102,9 +111,33 @@ TEST(Gemm, AgreesWithANaiveLoopInSinglePrecision) {
 TEST(Gemm, AgreesWithANaiveLoopInDoublePrecision) {
   for (uint64_t number = 1000; number < 1100; ++number) {
     Draw draw(number);
-    const Product product = DrawProduct(draw, false);
+    const Product product = DrawProduct(draw, number % 20 == 0);
     ASSERT_NO_FATAL_FAILURE(CheckProduct<double>(draw, product, 1e-12));
   }
+}
+
+// Processors have registers of these sizes; wider ones than this has are left out.
+TEST(Gemm, AgreesWithANaiveLoopOnProcessorsOfEachKind) {
+  for (const int bytes : {16, 32, 64}) {
+    if (FindSimdGemm<float>(bytes).vector * static_cast<int>(sizeof(float)) < bytes) break;
+    for (uint64_t number = 3000; number < 3100; ++number) {
+      Draw draw(number);
+      const Product product = DrawProduct(draw, number % 20 == 0);
+      ASSERT_NO_FATAL_FAILURE(CheckProduct<float>(draw, product, 1e-4, bytes)) << bytes;
+      ASSERT_NO_FATAL_FAILURE(CheckProduct<double>(draw, product, 1e-12, bytes)) << bytes;
+    }
+  }
+}
+
+// As threads of other programs have, which call the library: 128 KiB with musl, 512 KiB on macOS.
+TEST(Gemm, RunsOnASmallStack) {
+  test::OnSmallStack(size_t{64} << 10, [] {
+    Draw draw(5);
+    Product product = DrawProduct(draw, true);
+    product.threads = 1;
+    ASSERT_NO_FATAL_FAILURE(CheckProduct<float>(draw, product, 1e-4));
+    ASSERT_NO_FATAL_FAILURE(CheckProduct<double>(draw, product, 1e-12));
+  });
 }
 
 // Few long rows times a transposed matrix have code of their own.

@@ -6,8 +6,8 @@
 
 namespace crema {
 
-// Whether it is faster than SimdSgemm for m rows of k elements on this processor: few, and so long
-// that adding up the lanes does not count.
+// Whether it is faster than RunSimdGemm for m rows of k elements on this processor: few, and so
+// long that adding up the lanes does not count.
 bool FewRowGemmPays(int64_t m, int64_t k);
 
 // C (m x n) = alpha A B^T + beta C on this thread; A is m x k, B is n x k, both row-major. Each

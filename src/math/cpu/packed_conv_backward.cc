@@ -350,7 +350,7 @@ int64_t Lines(int64_t floats) {
 size_t PackedConvBackwardScratch(const PackedConvShape& s, int64_t batch, int threads,
                                  FusedRelu relu) {
   if (batch == 0) return 0;
-  const Layout layout(s, *FindSimdGemm(), batch, relu);
+  const Layout layout(s, FindSimdGemm<float>(), batch, relu);
   return ScratchBytes<float>(layout.weights) + ScratchBytes<int32_t>(s.Depth()) +
          ScratchBytes<InputRun>(s.Depth()) +
          ScratchBytes<float>(Lines(layout.worker) * ParallelWorkers(threads, batch, 1)) +
@@ -360,7 +360,7 @@ size_t PackedConvBackwardScratch(const PackedConvShape& s, int64_t batch, int th
 void PackedConvBackward(const PackedConvShape& s, int64_t batch, int threads, FusedRelu relu,
                         const ConvGrads& grads, std::span<std::byte> scratch) {
   if (batch == 0) return;
-  const SimdGemm& simd = *FindSimdGemm();
+  const SimdGemm& simd = FindSimdGemm<float>();
   const Layout layout(s, simd, batch, relu);
   ScratchCutter cutter(scratch);
   float* weight = cutter.Take<float>(layout.weights);

@@ -231,7 +231,7 @@ int64_t Units(const PackedConvShape& s, const SimdGemm& simd, int64_t batch, int
 }  // namespace
 
 size_t PackedConvForwardScratch(const PackedConvShape& s, int64_t batch, int threads) {
-  const SimdGemm& simd = *FindSimdGemm();
+  const SimdGemm& simd = FindSimdGemm<float>();
   // With fewer threads there may be more units, so the most is booked.
   const int workers = ParallelWorkers(threads, batch * s.Pixels(), 1);
   return ScratchBytes<float>(PackedWeights(s)) + ScratchBytes<int32_t>(s.Depth()) +
@@ -242,7 +242,7 @@ void PackedConvForward(const PackedConvShape& s, int64_t batch, int threads, con
                        const float* weight, const float* bias, FusedRelu relu, float* y,
                        std::span<std::byte> scratch) {
   if (batch == 0) return;
-  const SimdGemm& simd = *FindSimdGemm();
+  const SimdGemm& simd = FindSimdGemm<float>();
   ScratchCutter cutter(scratch);
   float* packed = cutter.Take<float>(PackedWeights(s));
   int32_t* offsets = cutter.Take<int32_t>(s.Depth());

@@ -25,7 +25,7 @@ PackedConvShape::PackedConvShape(const ConvWindow& window, int64_t group_count, 
   }
 }
 
-bool HavePackedConv() { return FindSimdGemm() != nullptr; }
+bool HavePackedConv() { return FindSimdGemm<float>().vector >= 8; }
 
 namespace packed_conv {
 

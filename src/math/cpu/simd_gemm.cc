@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
+
 namespace crema {
 namespace {
 
@@ -43,18 +47,21 @@ void Transpose4x4(const float* a, const float* b, const float* c, const float* d
 
 #endif
 
-// to[k * to_stride + r] = from[r * stride + k]. Rows in fours: up to three elements past `rows` are
-// written as well, in ascending k, so that those of the next k overwrite them.
-void TransposeRows(int64_t rows, int64_t depth, const float* from, int64_t stride, float* to,
+// to[k * to_stride + r] = from[r * stride + k]. Floats by rows in fours: up to three elements past
+// `rows` are written as well, in ascending k, so that those of the next k overwrite them.
+template <typename T>
+void TransposeRows(int64_t rows, int64_t depth, const T* from, int64_t stride, T* to,
                    int64_t to_stride) {
-  const int64_t last = (rows - 1) * stride;
   int64_t k = 0;
-  for (; k + 4 <= depth; k += 4) {
-    for (int64_t r = (rows - 1) / 4 * 4; r >= 0; r -= 4) {
-      const float* row = from + k;
-      Transpose4x4(row + r * stride, row + std::min((r + 1) * stride, last),
-                   row + std::min((r + 2) * stride, last), row + std::min((r + 3) * stride, last),
-                   to + k * to_stride + r, to_stride);
+  if constexpr (sizeof(T) == sizeof(float)) {
+    const int64_t last = (rows - 1) * stride;
+    for (; k + 4 <= depth; k += 4) {
+      for (int64_t r = (rows - 1) / 4 * 4; r >= 0; r -= 4) {
+        const float* row = from + k;
+        Transpose4x4(row + r * stride, row + std::min((r + 1) * stride, last),
+                     row + std::min((r + 2) * stride, last), row + std::min((r + 3) * stride, last),
+                     to + k * to_stride + r, to_stride);
+      }
     }
   }
   for (; k < depth; ++k) {
@@ -62,16 +69,36 @@ void TransposeRows(int64_t rows, int64_t depth, const float* from, int64_t strid
   }
 }
 
-constexpr int64_t kDepthBlock = 256;  // a panel of B stays in the first-level cache
+constexpr int64_t kDepthBytes = 1024;  // of a block; a panel of B stays in the first-level cache
 constexpr int64_t kRowBlock = 192;
 constexpr int64_t kColumnBlock = 384;  // a block of B stays in the second-level cache
 
+// Packed blocks of A and B. They are too large for the stacks of many threads, whose programs
+// choose them.
+template <typename T>
+struct PackedBlocks {
+  alignas(64) T a[kRowBlock * kDepthBytes / sizeof(T) + kPackSlack];
+  alignas(64) T b[kColumnBlock * kDepthBytes / sizeof(T)];
+};
+
+// Of the calling thread: no thread waits for another, and no product allocates but the first.
+template <typename T>
+PackedBlocks<T>& BlocksOfThread() {
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(PackedBlocks<double>));
+  static_assert(sizeof(PackedBlocks<float>) <= sizeof(PackedBlocks<double>));
+  thread_local Tensor memory;
+  if (memory.view().raw() == nullptr) memory = Tensor(Shape{kBytes}, DType::kU8);
+  return *static_cast<PackedBlocks<T>*>(memory.view().raw());
+}
+
 // One block of C: tiles of packed rows times packed panels.
-void MultiplyBlock(const SimdGemm& simd, int64_t rows, int64_t columns, const GemmTile& block) {
+template <typename T>
+void MultiplyBlock(const BasicSimdGemm<T>& simd, int64_t rows, int64_t columns,
+                   const BasicGemmTile<T>& block) {
   const int64_t tiles = RowTiles(simd, rows);
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t first = RowTile(rows, tiles, t);
-    GemmTile tile = block;
+    BasicGemmTile<T> tile = block;
     tile.a += first * block.depth;
     for (int64_t n = 0; n < columns; n += simd.columns) {
       tile.b = block.b + n * block.depth;
@@ -82,10 +109,11 @@ void MultiplyBlock(const SimdGemm& simd, int64_t rows, int64_t columns, const Ge
   }
 }
 
-void Scale(int64_t m, int64_t n, float beta, float* c, int64_t ldc) {
+template <typename T>
+void Scale(int64_t m, int64_t n, T beta, T* c, int64_t ldc) {
   for (int64_t r = 0; r < m; ++r) {
     if (beta == 0) {
-      std::fill(c + r * ldc, c + r * ldc + n, 0.0F);
+      std::fill(c + r * ldc, c + r * ldc + n, T(0));
     } else {
       for (int64_t i = 0; i < n; ++i) c[r * ldc + i] *= beta;
     }
@@ -94,16 +122,17 @@ void Scale(int64_t m, int64_t n, float beta, float* c, int64_t ldc) {
 
 }  // namespace
 
-void PackRows(const SimdGemm& simd, bool transposed, int64_t rows, int64_t depth, float alpha,
-              const float* a, int64_t stride, float* packed) {
+template <typename T>
+void PackRows(const BasicSimdGemm<T>& simd, bool transposed, int64_t rows, int64_t depth,
+              std::type_identity_t<T> alpha, const T* a, int64_t stride, T* packed) {
   const int64_t tiles = RowTiles(simd, rows);
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t first = RowTile(rows, tiles, t);
     const int64_t count = RowTile(rows, tiles, t + 1) - first;
-    float* tile = packed + first * depth;
+    T* tile = packed + first * depth;
     if (transposed) {
       for (int64_t k = 0; k < depth; ++k) {
-        const float* row = a + k * stride + first;
+        const T* row = a + k * stride + first;
         for (int64_t r = 0; r < count; ++r) tile[k * count + r] = row[r];
       }
     } else {
@@ -114,56 +143,57 @@ void PackRows(const SimdGemm& simd, bool transposed, int64_t rows, int64_t depth
   for (int64_t i = 0; i < rows * depth; ++i) packed[i] *= alpha;
 }
 
-void PackColumns(const SimdGemm& simd, bool transposed, int64_t depth, int64_t columns,
-                 const float* b, int64_t stride, float* packed) {
+template <typename T>
+void PackColumns(const BasicSimdGemm<T>& simd, bool transposed, int64_t depth, int64_t columns,
+                 const T* b, int64_t stride, T* packed) {
   for (int64_t n = 0; n < columns; n += simd.columns, packed += depth * simd.columns) {
     const int64_t count = std::min<int64_t>(simd.columns, columns - n);
     if (transposed) {
-      if (count < simd.columns) std::fill(packed, packed + depth * simd.columns, 0.0F);
+      if (count < simd.columns) std::fill(packed, packed + depth * simd.columns, T(0));
       // Only whole groups of four may be written past: the rest of the panel must stay 0.
       const int64_t whole = count / 4 * 4;
       if (whole > 0) TransposeRows(whole, depth, b + n * stride, stride, packed, simd.columns);
       for (int64_t i = whole; i < count; ++i) {
-        const float* from = b + (n + i) * stride;
+        const T* from = b + (n + i) * stride;
         for (int64_t k = 0; k < depth; ++k) packed[k * simd.columns + i] = from[k];
       }
       continue;
     }
     for (int64_t k = 0; k < depth; ++k) {
-      float* row = packed + k * simd.columns;
-      const float* from = b + k * stride + n;
-      if (count == SimdGemm::kMaxColumns) {
-        std::memcpy(row, from, SimdGemm::kMaxColumns * sizeof(float));  // the usual, fixed size
+      T* row = packed + k * simd.columns;
+      const T* from = b + k * stride + n;
+      if (count == BasicSimdGemm<T>::kMaxColumns) {
+        std::memcpy(row, from, BasicSimdGemm<T>::kMaxColumns * sizeof(T));  // the usual, fixed size
       } else {
-        std::memcpy(row, from, static_cast<size_t>(count) * sizeof(float));
-        std::fill(row + count, row + simd.columns, 0.0F);
+        std::memcpy(row, from, static_cast<size_t>(count) * sizeof(T));
+        std::fill(row + count, row + simd.columns, T(0));
       }
     }
   }
 }
 
-void SimdSgemm(const SimdGemm& simd, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha,
-               const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c,
-               int64_t ldc) {
+template <typename T>
+void RunSimdGemm(const BasicSimdGemm<T>& simd, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
+                 T alpha, const T* a, int64_t lda, const T* b, int64_t ldb, T beta, T* c,
+                 int64_t ldc) {
   if ((beta != 0 && beta != 1) || k == 0) Scale(m, n, beta, c, ldc);
-  // On the stack: no thread waits for another, and nothing is kept between calls.
-  alignas(64) float packed_a[kRowBlock * kDepthBlock + kPackSlack];
-  alignas(64) float packed_b[kColumnBlock * kDepthBlock];
+  constexpr auto kDepthBlock = static_cast<int64_t>(kDepthBytes / sizeof(T));
+  PackedBlocks<T>& packed = BlocksOfThread<T>();
   const int64_t parts = (k + kDepthBlock - 1) / kDepthBlock;
   for (int64_t n0 = 0; n0 < n; n0 += kColumnBlock) {
     const int64_t columns = std::min(kColumnBlock, n - n0);
     for (int64_t part = 0; part < parts; ++part) {
       const int64_t k0 = k * part / parts;
-      GemmTile block;
+      BasicGemmTile<T> block;
       block.depth = k * (part + 1) / parts - k0;
       PackColumns(simd, tb, block.depth, columns, b + (tb ? n0 * ldb + k0 : k0 * ldb + n0), ldb,
-                  packed_b);
+                  packed.b);
       for (int64_t m0 = 0; m0 < m; m0 += kRowBlock) {
         const int64_t rows = std::min(kRowBlock, m - m0);
         PackRows(simd, ta, rows, block.depth, alpha, a + (ta ? k0 * lda + m0 : m0 * lda + k0), lda,
-                 packed_a);
-        block.a = packed_a;
-        block.b = packed_b;
+                 packed.a);
+        block.a = packed.a;
+        block.b = packed.b;
         block.b_stride = simd.columns;
         block.c = c + m0 * ldc + n0;
         block.c_stride = ldc;
@@ -173,5 +203,16 @@ void SimdSgemm(const SimdGemm& simd, bool ta, bool tb, int64_t m, int64_t n, int
     }
   }
 }
+
+#define CREMA_INSTANTIATE(T)                                                                    \
+  template void PackRows(const BasicSimdGemm<T>&, bool, int64_t, int64_t, T, const T*, int64_t, \
+                         T*);                                                                   \
+  template void PackColumns(const BasicSimdGemm<T>&, bool, int64_t, int64_t, const T*, int64_t, \
+                            T*);                                                                \
+  template void RunSimdGemm(const BasicSimdGemm<T>&, bool, bool, int64_t, int64_t, int64_t, T,  \
+                            const T*, int64_t, const T*, int64_t, T, T*, int64_t);
+CREMA_INSTANTIATE(float)
+CREMA_INSTANTIATE(double)
+#undef CREMA_INSTANTIATE
 
 }  // namespace crema

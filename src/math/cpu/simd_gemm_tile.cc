@@ -1,35 +1,36 @@
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "math/cpu/simd_gemm.h"
 
 namespace crema {
-
-#if defined(__x86_64__) && defined(__GNUC__)
-
 namespace {
 
 // Vectors of the compiler: element-wise operators, and a number with a vector spreads the number.
-typedef float Vector16 __attribute__((vector_size(64)));  // NOLINT: `using` drops the attribute
-typedef float Vector8 __attribute__((vector_size(32)));   // NOLINT
+template <typename T, int kBytes>
+struct VectorOf {
+  typedef T Type __attribute__((vector_size(kBytes)));  // NOLINT: `using` drops the attribute
+};
 
-template <typename V>
-[[gnu::always_inline]] inline void Load(const float* from, V* to) {
+template <typename T, typename V>
+[[gnu::always_inline]] inline void Load(const T* from, V* to) {
   std::memcpy(to, from, sizeof(V));
 }
-template <typename V>
-[[gnu::always_inline]] inline void Store(const V* from, float* to) {
+template <typename T, typename V>
+[[gnu::always_inline]] inline void Store(const V* from, T* to) {
   std::memcpy(to, from, sizeof(V));
 }
 
-template <typename V, int kRows, int kVectors>
-[[gnu::always_inline]] inline void Multiply(const GemmTile& t, V (&sum)[kRows][kVectors]) {
-  const float* a = t.a;
-  const float* b = t.b;
+template <typename T, typename V, int kRows, int kVectors>
+[[gnu::always_inline]] inline void Multiply(const BasicGemmTile<T>& t, V (&sum)[kRows][kVectors]) {
+  const T* a = t.a;
+  const T* b = t.b;
   for (int64_t k = 0; k < t.depth; ++k, a += kRows, b += t.b_stride) {
     V column[kVectors];
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
-      Load(b + v * static_cast<int>(sizeof(V) / sizeof(float)), &column[v]);
+      Load(b + v * static_cast<int>(sizeof(V) / sizeof(T)), &column[v]);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
@@ -40,9 +41,9 @@ template <typename V, int kRows, int kVectors>
 }
 
 // Bias, ReLU and the way to C, for one register of a row. `c` has room for all of it.
-template <typename V>
-[[gnu::always_inline]] inline void Finish(const GemmTile& t, int row, const V& sum,
-                                          const float* start, float* c) {
+template <typename T, typename V>
+[[gnu::always_inline]] inline void Finish(const BasicGemmTile<T>& t, int row, const V& sum,
+                                          const T* start, T* c) {
   V value = sum;
   if (start != nullptr) {
     V before;
@@ -54,31 +55,31 @@ template <typename V>
   Store(&value, c);
 }
 
-template <typename V, int kRows, int kVectors>
-[[gnu::always_inline]] inline void RunTile(const GemmTile& t) {
-  constexpr int kLanes = static_cast<int>(sizeof(V) / sizeof(float));
+template <typename T, typename V, int kRows, int kVectors>
+[[gnu::always_inline]] inline void RunTile(const BasicGemmTile<T>& t) {
+  constexpr int kLanes = static_cast<int>(sizeof(V) / sizeof(T));
   V sum[kRows][kVectors] = {};
-  Multiply<V, kRows, kVectors>(t, sum);
+  Multiply(t, sum);
   if (t.columns == kVectors * kLanes) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
-        float* c = t.c + r * t.c_stride + v * kLanes;
+        T* c = t.c + r * t.c_stride + v * kLanes;
         Finish(t, r, sum[r][v], t.accumulate ? c : nullptr, c);
       }
     }
     return;
   }
-  float line[kVectors * kLanes] = {};
-  const size_t bytes = static_cast<size_t>(t.columns) * sizeof(float);
+  T line[kVectors * kLanes] = {};
+  const size_t bytes = static_cast<size_t>(t.columns) * sizeof(T);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    float* c = t.c + r * t.c_stride;
+    T* c = t.c + r * t.c_stride;
     if (t.accumulate) std::memcpy(line, c, bytes);
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
-      float* part = line + v * kLanes;
+      T* part = line + v * kLanes;
       Finish(t, r, sum[r][v], t.accumulate ? part : nullptr, part);
     }
     std::memcpy(c, line, bytes);
@@ -86,48 +87,84 @@ template <typename V, int kRows, int kVectors>
 }
 
 // One register suffices for half a tile.
-template <typename V, int kRows>
-[[gnu::always_inline]] inline void RunColumns(const GemmTile& t) {
-  if (t.columns * sizeof(float) <= sizeof(V)) {
-    RunTile<V, kRows, 1>(t);
+template <typename T, int kBytes, int kRows>
+[[gnu::always_inline]] inline void RunColumns(const BasicGemmTile<T>& t) {
+  using V = typename VectorOf<T, kBytes>::Type;
+  if (t.columns * sizeof(T) <= sizeof(V)) {
+    RunTile<T, V, kRows, 1>(t);
   } else {
-    RunTile<V, kRows, 2>(t);
+    RunTile<T, V, kRows, 2>(t);
   }
 }
 
-template <int kRows>
-[[gnu::target("avx512f,fma")]] void RunAvx512(const GemmTile& t) {
-  RunColumns<Vector16, kRows>(t);
-}
-template <int kRows>
-[[gnu::target("avx2,fma")]] void RunAvx2(const GemmTile& t) {
-  RunColumns<Vector8, kRows>(t);
+template <typename T>
+struct Portable {
+  static constexpr const char* kName = "128 bits";
+  static constexpr int kRows = 6, kBytes = 16;
+  template <int rows>
+  static void Run(const BasicGemmTile<T>& t) {
+    RunColumns<T, kBytes, rows>(t);
+  }
+};
+
+#if defined(__x86_64__)
+template <typename T>
+struct Avx2 {
+  static constexpr const char* kName = "avx2";
+  static constexpr int kRows = 6, kBytes = 32;
+  template <int rows>
+  [[gnu::target("avx2,fma")]] static void Run(const BasicGemmTile<T>& t) {
+    RunColumns<T, kBytes, rows>(t);
+  }
+};
+
+template <typename T>
+struct Avx512 {
+  static constexpr const char* kName = "avx512";
+  static constexpr int kRows = 12, kBytes = 64;
+  template <int rows>
+  [[gnu::target("avx512f,fma")]] static void Run(const BasicGemmTile<T>& t) {
+    RunColumns<T, kBytes, rows>(t);
+  }
+};
+#endif
+
+// Tiles of 1 to kRows rows.
+template <typename T, typename Kernel, int... kIndex>
+constexpr std::array<void (*)(const BasicGemmTile<T>&), sizeof...(kIndex)> TilesOf(
+    std::integer_sequence<int, kIndex...>) {
+  return {Kernel::template Run<kIndex + 1>...};
 }
 
-using TileFunction = void (*)(const GemmTile&);
-constexpr TileFunction kAvx512[] = {RunAvx512<1>, RunAvx512<2>,  RunAvx512<3>,  RunAvx512<4>,
-                                    RunAvx512<5>, RunAvx512<6>,  RunAvx512<7>,  RunAvx512<8>,
-                                    RunAvx512<9>, RunAvx512<10>, RunAvx512<11>, RunAvx512<12>};
-constexpr TileFunction kAvx2[] = {RunAvx2<1>, RunAvx2<2>, RunAvx2<3>,
-                                  RunAvx2<4>, RunAvx2<5>, RunAvx2<6>};
+template <typename T, typename Kernel>
+void RunRows(int rows, const BasicGemmTile<T>& tile) {
+  static constexpr auto kTiles =
+      TilesOf<T, Kernel>(std::make_integer_sequence<int, Kernel::kRows>());
+  kTiles[static_cast<size_t>(rows - 1)](tile);
+}
 
-constexpr SimdGemm kAvx512Gemm{"avx512", 12, 32, 16,
-                               [](int rows, const GemmTile& t) { kAvx512[rows - 1](t); }};
-constexpr SimdGemm kAvx2Gemm{"avx2", 6, 16, 8,
-                             [](int rows, const GemmTile& t) { kAvx2[rows - 1](t); }};
+template <typename T, typename Kernel>
+constexpr BasicSimdGemm<T> kGemmOf{
+    Kernel::kName, Kernel::kRows, 2 * Kernel::kBytes / static_cast<int>(sizeof(T)),
+    Kernel::kBytes / static_cast<int>(sizeof(T)), RunRows<T, Kernel>};
 
 }  // namespace
 
-const SimdGemm* FindSimdGemm() {
-  if (__builtin_cpu_supports("avx512f")) return &kAvx512Gemm;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &kAvx2Gemm;
-  return nullptr;
+template <typename T>
+const BasicSimdGemm<T>& FindSimdGemm([[maybe_unused]] int most_bytes) {
+#if defined(__x86_64__)
+  if (most_bytes >= Avx512<T>::kBytes && __builtin_cpu_supports("avx512f")) {
+    return kGemmOf<T, Avx512<T>>;
+  }
+  if (most_bytes >= Avx2<T>::kBytes && __builtin_cpu_supports("avx2") &&
+      __builtin_cpu_supports("fma")) {
+    return kGemmOf<T, Avx2<T>>;
+  }
+#endif
+  return kGemmOf<T, Portable<T>>;
 }
 
-#else
-
-const SimdGemm* FindSimdGemm() { return nullptr; }
-
-#endif
+template const BasicSimdGemm<float>& FindSimdGemm(int);
+template const BasicSimdGemm<double>& FindSimdGemm(int);
 
 }  // namespace crema
