@@ -1,7 +1,9 @@
 #include "serving/deploy_net.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "core/strings.h"
@@ -9,6 +11,8 @@
 
 namespace crema {
 namespace {
+
+namespace fs = std::filesystem;
 
 // By node: whether an output of the net depends on it. Inputs always stay.
 std::vector<bool> NeededNodes(const Graph& graph) {
@@ -57,6 +61,26 @@ std::string FileOf(const LayerParameter& layer) {
   return layer.type() == "PixelsToFloat" ? layer.transform_param().mean_file() : "";
 }
 
+// Requires: FileOf gives one.
+void SetFile(const std::string& file, LayerParameter* layer) {
+  if (layer->type() == "HDF5Output") layer->mutable_hdf5_output_param()->set_file_name(file);
+  if (layer->type() == "InfogainLoss") layer->mutable_infogain_loss_param()->set_source(file);
+  if (layer->type() == "DetectionEvaluate") {
+    layer->mutable_detection_evaluate_param()->set_name_size_file(file);
+  }
+  if (layer->type() == "PixelsToFloat") layer->mutable_transform_param()->set_mean_file(file);
+}
+
+// Without links and ".."; empty where it lies elsewhere.
+std::string FileWithin(const fs::path& folder, const fs::path& file) {
+  if (file.is_absolute() || std::ranges::find(file, "..") != file.end()) return "";
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(folder / file, error);
+  if (error) return "";
+  const auto [end, ignored] = std::mismatch(folder.begin(), folder.end(), real.begin(), real.end());
+  return end == folder.end() ? real.string() : "";
+}
+
 }  // namespace
 
 NetState StateForUse(const NetParameter& net) {
@@ -83,6 +107,26 @@ NetParameter DeployNet(const NetFile& net, const NetState& state, const Registry
   }
   SilenceRest(graph, needed, &deploy);
   return deploy;
+}
+
+void KeepFilesWithin(const std::string& folder, NetFile* net) {
+  const NetState state = StateForUse(net->net);
+  for (int i = 0; i < net->net.layer_size(); ++i) {
+    LayerParameter* layer = net->net.mutable_layer(i);
+    const std::string file = FileOf(*layer);
+    if (file.empty() || !IsIncluded(*layer, state)) continue;
+    const std::string within = FileWithin(folder, file);
+    if (within.empty()) {
+      Where where = net->source.Locate(StrCat("layer[", i, "]"));
+      where.layer = layer->name();
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("names the file '", file,
+                  "' outside the folder of its model: put it into that "
+                  "folder, and give its name relative to it"),
+           where);
+    }
+    SetFile(within, layer);
+  }
 }
 
 void RefuseOtherFiles(const NetFile& net, const NetState& state) {

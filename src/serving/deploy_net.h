@@ -1,6 +1,8 @@
 // A net without what is not needed to use it.
 #pragma once
 
+#include <string>
+
 #include "format/prototxt.h"
 #include "graph/registry.h"
 
@@ -17,5 +19,9 @@ NetParameter DeployNet(const NetFile& net, const NetState& state, const Registry
 // Throws kInvalidArgument where a layer reads or writes files: a model has all that it needs in its
 // own one.
 void RefuseOtherFiles(const NetFile& net, const NetState& state);
+
+// Makes the names of files that layers read relative to `folder`, which is absolute and without
+// links. Throws kInvalidArgument for one that is absolute, has "..", or leads out by a link.
+void KeepFilesWithin(const std::string& folder, NetFile* net);
 
 }  // namespace crema

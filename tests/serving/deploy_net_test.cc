@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "support/net.h"
+#include "support/temp_dir.h"
 
 namespace crema {
 namespace {
@@ -65,6 +67,40 @@ layer { name: "y" type: "ReLU" bottom: "a" top: "y" }
   const auto plan = test::PlanText(PrintText(net), TEST, {.backward = false});
   ASSERT_EQ(plan->outputs.size(), 1U);
   EXPECT_EQ(plan->values[static_cast<size_t>(plan->outputs[0])].name, "y");
+}
+
+TEST(KeepFilesWithin, TakesFilesOfTheFolderOnly) {
+  const test::TempDir temp;
+  namespace fs = std::filesystem;
+  const std::string folder = fs::canonical(temp.path()).string() + "/m";
+  fs::create_directory(folder);
+  temp.Write("secret", "");
+  temp.Write("m/mean", "");
+  fs::create_symlink("mean", folder + "/inside");
+  fs::create_symlink("../secret", folder + "/outside");
+  const auto file_of = [&](const std::string& name, const char* phase = "TEST") {
+    NetFile net = ParseNet("layer { name: 'f' type: 'PixelsToFloat' bottom: 'x' top: 'y'\n" +
+                               std::string("include { phase: ") + phase +
+                               " } transform_param { mean_file: '" + name + "' } }",
+                           "net.prototxt");
+    KeepFilesWithin(folder, &net);
+    return net.net.layer(0).transform_param().mean_file();
+  };
+  EXPECT_EQ(file_of("mean"), folder + "/mean");
+  EXPECT_EQ(file_of("./inside"), folder + "/mean");
+  EXPECT_EQ(file_of("missing"), folder + "/missing") << "whoever opens it says so";
+  EXPECT_EQ(file_of("/etc/shadow", "TRAIN"), "/etc/shadow") << "which nobody opens";
+  for (const std::string& bad :
+       Strings{"/etc/shadow", folder + "/mean", "../secret", "x/../../secret", "outside"}) {
+    try {
+      file_of(bad);
+      FAIL() << bad;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("outside the folder of its model"),
+                std::string::npos)
+          << error.what();
+    }
+  }
 }
 
 }  // namespace

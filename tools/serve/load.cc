@@ -16,6 +16,7 @@
 #include "graph/registry.h"
 #include "runtime/gpu.h"
 #include "serve/private_copy.h"
+#include "serving/deploy_net.h"
 #include "serving/model.h"
 
 DEFINE_string(labels, "", "of a prototxt: text file with the name of a class on each line");
@@ -117,8 +118,10 @@ std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
   const WeightsFiles weights = files.weights.empty()
                                    ? WeightsFiles{}
                                    : WeightsOfFlags({files.weights}, MissingLayers::kError);
-  return server::ToExecutable(Model::Make(ReadNet(files.net), weights, CardOf(name, files.labels),
-                                          options, registry, ToolLog()));
+  NetFile net = ReadNet(files.net);
+  if (!files.folder.empty()) KeepFilesWithin(files.folder, &net);
+  return server::ToExecutable(
+      Model::Make(net, weights, CardOf(name, files.labels), options, registry, ToolLog()));
 }
 
 }  // namespace crema::tools
