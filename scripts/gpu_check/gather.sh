@@ -22,8 +22,7 @@ ldd "$folder"/bin/* | awk '/=> \// { print $3 }' | sort -u | grep -vE "$own" | w
   cp -L "$library" "$folder/lib"
   strip --strip-unneeded "$folder/lib/$(basename "$library")"
 done
-recorded=${CREMA_CONFORMANCE:-../shared/conformance}
-if [ -d "$recorded" ]; then cp -rL "$recorded" "$folder/conformance"; fi
+cp -r "$here/../../tests/conformance/cases" "$folder/conformance"
 cp -r "$here/../../bench/gpu" "$folder/bench"
 for net in resnet50 vgg16 googlenet alexnet mobilenet_v2 lenet cifar10_quick; do
   mkdir -p "$folder/models/$net"

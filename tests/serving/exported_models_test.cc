@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kModels = fs::path(CREMA_SOURCE_DIR) / "models";
+const fs::path kSlim320 = fs::path(CREMA_SOURCE_DIR) / "tests" / "models" / "slim-320";
 const fs::path kShared = fs::path(CREMA_SOURCE_DIR).parent_path() / "shared" / "models";
 
 // Its text has pictures of 500 x 500, for which VGG takes seconds.
@@ -137,19 +138,15 @@ INSTANTIATE_TEST_SUITE_P(Models, Exported, testing::ValuesIn(FoldersOfModels()),
                          });
 
 TEST(ExportedModels, Slim320ComputesTheSameBytes) {
-  const fs::path folder = kShared / "slim-320";
-  if (!fs::exists(folder)) GTEST_SKIP() << "models/slim-320 is not there";
-  ExportAndCompare(ReadNet((folder / "slim-320.prototxt").string()),
-                   {.paths = {(folder / "slim-320.caffemodel").string()}});
+  ExportAndCompare(ReadNet((kSlim320 / "slim-320.prototxt").string()),
+                   {.paths = {(kSlim320 / "slim-320.caffemodel").string()}});
 }
 
 TEST(ExportedModels, Slim320WithItsDecoderComputesTheSameBytes) {
-  const fs::path folder = kShared / "slim-320";
-  if (!fs::exists(folder)) GTEST_SKIP() << "models/slim-320 is not there";
-  NetFile net = ReadNet((folder / "slim-320.prototxt").string());
+  NetFile net = ReadNet((kSlim320 / "slim-320.prototxt").string());
   const NetFile tail = ReadNet((kModels / "ultra_light_face" / "tail.prototxt").string());
   for (const LayerParameter& layer : tail.net.layer()) *net.net.add_layer() = layer;
-  ExportAndCompare(net, {.paths = {(folder / "slim-320.caffemodel").string()}});
+  ExportAndCompare(net, {.paths = {(kSlim320 / "slim-320.caffemodel").string()}});
 }
 
 TEST(ExportedModels, Mnist2016ComputesTheSameBytes) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Each net of models/ (and of ../shared/models where that is there): exported, its one file copied into
-# an empty folder and used there by a process without environment. Its answers must be the bytes that
+# Exports each net of models/, slim-320, and mnist-2016 if ../shared/models has it; copies the one file
+# into an empty folder and uses it there by a process without environment. Its answers must be the bytes that
 # the prototxt with its weights gives: of arrays (deploy run) and, where it takes pictures, of one.
 # Usage: tests/soak/exports.sh [NET...]   (BIN=build/bin; compare_runner of -DCREMA_BUILD_BENCH=ON draws
 # the weights). Prints Markdown; fails where anything differs.
@@ -94,17 +94,14 @@ for net in models/*/deploy.prototxt; do
   name=$(basename "$(dirname "$net")")
   if wanted "$name"; then check "$name" "$net" ""; fi
 done
-check_shared() { # name, prototxt, caffemodel, flags...
-  local name=$1 from=../shared/models/$1
-  [ -d "$from" ] || return 0
-  check "$name" "$from/$2" "$from/$3" "${@:4}"
-}
-if wanted mnist-2016; then
-  check_shared mnist-2016 deploy.prototxt snapshot_iter_28140.caffemodel
+shared=../shared/models/mnist-2016
+if wanted mnist-2016 && [ -d "$shared" ]; then
+  check mnist-2016 "$shared/deploy.prototxt" "$shared/snapshot_iter_28140.caffemodel"
 fi
 if wanted slim-320; then
-  picture=$PWD/../shared/models/slim-320/faces.jpg
-  check_shared slim-320 slim-320.prototxt slim-320.caffemodel \
+  slim=tests/models/slim-320
+  picture=$PWD/$slim/faces.jpg
+  check slim-320 "$slim/slim-320.prototxt" "$slim/slim-320.caffemodel" \
     --tail="$PWD/models/ultra_light_face/tail.prototxt"
 fi
 exit $failed
