@@ -51,6 +51,7 @@ class Absorber {
   bool CanFollow(int n, int next, int v) const {
     const PlannedLayer& follower = plan_.layers[Index(next)];
     if (follower.outputs.size() != 1 || follower.info.dynamic_outputs) return false;
+    if (IsPinned(*follower.layer, plan_.options)) return false;
     // Forward and backward of both come together.
     const PlannedLayer& layer = plan_.layers[Index(n)];
     if (follower.recompute || follower.backward != layer.backward) return false;

@@ -9,31 +9,28 @@
 
 namespace crema {
 
+// The question to Infer about a layer of a plan with these options. `inputs` must outlive it.
+InferContext ContextOf(const Layer& layer, std::span<const BlobSpec> inputs, size_t output_count,
+                       const PlanOptions& options);
+
+// The question to an implementation about a layer of a plan with these options: nothing is
+// absorbed or handed on, and there is no backward pass. The arguments must outlive it.
+KernelQuery QueryOf(const Layer& layer, const InferContext& context, const LayerInfo& info,
+                    const PlanOptions& options);
+
+// The same about a planned layer, with what it absorbs and hands on. `output_stride` is
+// KernelQuery::output_stride.
+KernelQuery QueryOf(const PlannedLayer& layer, const InferContext& context, const LayerInfo& info,
+                    int64_t output_stride, const PlanOptions& options);
+
 // body(query), as the plan stands; `output_stride` is KernelQuery::output_stride.
 template <typename Body>
 auto WithQuery(const Plan& plan, const PlannedLayer& layer, int64_t output_stride, Body&& body) {
   std::vector<BlobSpec> inputs;
   for (int v : layer.inputs) inputs.push_back(plan.values[static_cast<size_t>(v)].spec);
   inputs.resize(layer.OwnInputs());
-  const InferContext context{.phase = layer.layer->param().phase(),
-                             .inputs = inputs,
-                             .output_count = layer.OwnOutputs(),
-                             .dtype = plan.options.dtype,
-                             .rank = plan.options.rank,
-                             .world = plan.options.world};
-  return body(KernelQuery{.layer = *layer.layer,
-                          .context = context,
-                          .info = layer.info,
-                          .threads = plan.options.threads,
-                          .backward = layer.backward,
-                          .to_input = WantsInputGradient(layer),
-                          .deterministic = plan.options.deterministic,
-                          .precision = PrecisionOf(*layer.layer, plan.options),
-                          .absorbed = layer.absorbed_layers,
-                          .output_stride = output_stride,
-                          .siblings = layer.siblings,
-                          .gpu = plan.options.device.ordinal,
-                          .handed = layer.handed});
+  const InferContext context = ContextOf(*layer.layer, inputs, layer.OwnOutputs(), plan.options);
+  return body(QueryOf(layer, context, layer.info, output_stride, plan.options));
 }
 
 // What its row says of the layer and needs for it, with what the layer absorbs and hands on by now.

@@ -44,7 +44,6 @@ class Placer {
                               .bytes = StoredBytes(plan_.values[v].spec)};
       data_.NeedsOf(Again(value)) = {.last_read = LastReadAgain(value)};
     }
-    for (const PlannedLayer& layer : plan_.layers) PlaceMerged(layer);
     for (size_t n = 0; n < plan_.layers.size(); ++n) {
       plan_.layers[n].runs_again = timeline_.Before(static_cast<int>(n));
       ShareMemory(static_cast<int>(n));
@@ -102,16 +101,6 @@ class Placer {
     }
   }
 
-  // Layers that are computed at once write one blob, of which each output is a range of channels.
-  void PlaceMerged(const PlannedLayer& layer) {
-    int64_t offset = 0;
-    for (int n : layer.merged) {
-      const int v = LayerOf(n).outputs[0];
-      if (offset > 0) data_.Join(LayerOf(layer.merged[0]).outputs[0], v, offset);
-      offset += StoredBytes(plan_.values[Index(v)].spec);
-    }
-  }
-
   void ShareMemory(int n) {
     PlannedLayer& layer = plan_.layers[Index(n)];
     layer.in_place = false;
@@ -155,8 +144,7 @@ class Placer {
 
   // Its inputs lie in the output, where nobody else wants them to lie somewhere or reads them
   // later: a session may then still turn to other extents, at which it copies them away first.
-  // Backward may read them late. The first one may be the end of a larger blob (PlaceMerged), whose
-  // memory the output then goes on.
+  // Backward may read them late.
   void JoinInputs(int n) {
     PlannedLayer& layer = plan_.layers[Index(n)];
     if (plan_.options.backward || !plan_.options.passes.share_memory) return;
@@ -165,8 +153,7 @@ class Placer {
     for (int v : layer.inputs) {
       const int64_t bytes = StoredBytes(plan_.values[Index(v)].spec);
       const Classes::Needs& needs = data_.NeedsOf(v);
-      const int64_t before = v == layer.inputs[0] ? data_.OffsetOf(v) : 0;
-      const bool alone = classes.insert(data_.Find(v)).second && needs.bytes == before + bytes;
+      const bool alone = classes.insert(data_.Find(v)).second && needs.bytes == bytes;
       if (!alone || needs.for_ever || needs.last_read > n || offset % 64 != 0) return;
       offset += bytes;
     }

@@ -13,11 +13,11 @@
 #include "graph/host_kernel.h"
 #include "graph/infer.h"
 #include "graph/join_images.h"
+#include "graph/layer_query.h"
 #include "graph/learned_slots.h"
 #include "graph/liveness.h"
 #include "graph/measure_rows.h"
 #include "graph/memory_budget.h"
-#include "graph/merge_siblings.h"
 #include "graph/passes/memory_formats.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/upload_bytes.h"
@@ -35,6 +35,30 @@ NetParameter WrittenNet(const Graph& graph) {
   for (LayerParameter& layer : *net.mutable_layer()) layer.clear_blobs();
   net.clear_force_backward();
   return net;
+}
+
+// Throws kInvalidArgument for pinned layers that the text does not have, in any phase, and for
+// implementations that their types do not have on this device.
+void CheckPins(const NetParameter& net, const Registry& registry, const PlanOptions& options) {
+  for (const auto& [name, implementation] : options.pinned) {
+    const auto layer = std::ranges::find(net.layer(), name, &LayerParameter::name);
+    if (layer == net.layer().end()) {
+      std::vector<std::string> layers;
+      for (const LayerParameter& other : net.layer()) layers.push_back(other.name());
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("implementation '", implementation, "': the net has no layer '", name, "'",
+                  DidYouMean(name, layers)));
+    }
+    std::vector<std::string> names;
+    for (const Kernel& kernel : registry.Find(layer->type())->kernels) {
+      if (kernel.device == options.device.type) names.push_back(kernel.name);
+    }
+    if (std::ranges::find(names, implementation) != names.end()) continue;
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("layers of type ", layer->type(), " have no implementation '", implementation,
+                "' on ", ToString(options.device), "; they have: ", Join(names, "; ")),
+         {.layer = name});
+  }
 }
 
 class Planner {
@@ -145,25 +169,12 @@ class Planner {
   void ChooseKernel(const Node& node, PlannedLayer* layer) {
     std::vector<BlobSpec> inputs;
     for (int v : node.inputs) inputs.push_back(plan_.values[static_cast<size_t>(v)].spec);
-    const InferContext context{.phase = node.layer->param().phase(),
-                               .inputs = inputs,
-                               .output_count = node.outputs.size(),
-                               .dtype = options_.dtype,
-                               .rank = options_.rank,
-                               .world = options_.world};
+    const InferContext context = ContextOf(*node.layer, inputs, node.outputs.size(), options_);
     std::vector<BlobSpec> outputs;
     for (int v : node.outputs) outputs.push_back(plan_.values[static_cast<size_t>(v)].spec);
-    const KernelQuery query{.layer = *node.layer,
-                            .context = context,
-                            .info = layer->info,
-                            .threads = options_.threads,
-                            .backward = layer->backward,
-                            .to_input = WantsInputGradient(*layer),
-                            .deterministic = options_.deterministic,
-                            .precision = PrecisionOf(*node.layer, options_),
-                            .gpu = options_.device.ordinal};
+    const KernelQuery query = QueryOf(*layer, context, layer->info, 0, options_);
     for (const Kernel& kernel : node.type->kernels) {
-      if (!MayUse(kernel, options_)) continue;
+      if (!MayUse(kernel, *node.layer, options_)) continue;
       Support support = kernel.supports ? kernel.supports(query) : Support{};
       if (support.yes && !FitsFormats(kernel, layer->info, inputs, outputs)) {
         support = Support::No("is for another memory format");
@@ -176,6 +187,7 @@ class Planner {
     // Sources run on the host, where what is learned does not lie.
     const bool source = node.inputs.empty() && layer->info.learned.empty();
     if (layer->kernel == nullptr && runs && !source) {
+      if (IsPinned(*node.layer, options_)) FailPinned(node, *layer);
       if (!MayRunOnHost()) FailWithoutKernel(node, *layer);
       layer->kernel = &HostKernel();
     }
@@ -217,6 +229,14 @@ class Planner {
            options_.dtype == DType::kF32;
   }
 
+  [[noreturn]] void FailPinned(const Node& node, const PlannedLayer& layer) {
+    CREMA_CHECK(!layer.skipped.empty());
+    Fail(ErrorCode::kUnsupported,
+         StrCat("the implementation '", layer.skipped.front().kernel,
+                "' that is asked for cannot compute this layer: ", layer.skipped.front().reason),
+         graph_.Locate(node, "type"));
+  }
+
   [[noreturn]] void FailWithoutKernel(const Node& node, const PlannedLayer& layer) {
     std::string reasons;
     for (const SkippedKernel& skipped : layer.skipped) {
@@ -253,7 +273,6 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
                       .memory_formats = false,
                       .absorb = false,
                       .hand_statistics = false,
-                      .merge_siblings = false,
                       .share_memory = false,
                       .optimized_rows = asked.passes.optimized_rows};
   }
@@ -266,11 +285,12 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   plan->options = options;
   plan->written = WrittenNet(graph);
   CheckPrecisions(graph, net, options, warnings);
+  CheckPins(net, registry, options);
   KeptNumbers kept_numbers;
   if (options.passes.upload_bytes && options.device.type != DeviceType::kCpu) {
     kept_numbers = UploadBytes(&graph, registry);
   }
-  if (options.passes.fuse_relu) FuseRelu(&graph);
+  if (options.passes.fuse_relu) FuseRelu(options.pinned, &graph);
   if (options.passes.move_strides && !options.backward) {
     MoveStrides(&graph, registry,
                 {.dtype = options.dtype, .rank = options.rank, .world = options.world});
@@ -282,7 +302,6 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   AbsorbFollowers(plan.get());
   // What hands something on cannot run again to keep within a budget.
   if (net.memory_budget() == 0) HandStatistics(plan.get());
-  MergeSiblings(plan.get());
   MarkJoinableImages(plan.get());
   FitMemoryBudget(net.memory_budget(), source, plan.get());
   PlaceMemory(plan.get());

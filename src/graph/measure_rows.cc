@@ -11,7 +11,7 @@
 #include "core/strings.h"
 #include "graph/gradient_flow.h"
 #include "graph/infer.h"
-#include "graph/precision.h"
+#include "graph/layer_query.h"
 #include "graph/row_timer.h"
 
 namespace crema {
@@ -33,7 +33,7 @@ Rows CandidatesOf(const LayerType& type, const KernelQuery& query, const PlanOpt
   Rows rows;
   double best = std::numeric_limits<double>::infinity();
   for (const Kernel& row : type.kernels) {
-    if (!MayUse(row, options) || (!IsPlain(row) && !options.passes.memory_formats)) continue;
+    if (!MayUse(row, query.layer, options) || (!IsPlain(row) && !options.passes.memory_formats)) continue;
     if (row.supports && !row.supports(query).yes) continue;
     const bool plain = std::ranges::any_of(rows, [](const Kernel* r) { return IsPlain(*r); });
     if (row.name == kNativeKernel && plain) continue;
@@ -94,12 +94,7 @@ class Measurer {
     if (node.inputs.empty() || info.view || info.share || info.dynamic_outputs) return;
     Job job;
     for (int v : node.inputs) job.inputs.push_back(SpecOf(v));
-    job.context = {.phase = node.layer->param().phase(),
-                   .inputs = job.inputs,
-                   .output_count = node.outputs.size(),
-                   .dtype = options_.dtype,
-                   .rank = options_.rank,
-                   .world = options_.world};
+    job.context = ContextOf(*node.layer, job.inputs, node.outputs.size(), options_);
     job.info = &info;
     job.layers = {node.layer.get()};
     const GradientFlow::OfNode& flow = flow_.nodes[n];
@@ -120,15 +115,10 @@ class Measurer {
   }
 
   KernelQuery QueryOf(const Job& job) const {
-    return {.layer = *job.layers[0],
-            .context = job.context,
-            .info = *job.info,
-            .threads = options_.threads,
-            .backward = job.backward,
-            .to_input = job.to_input,
-            .deterministic = options_.deterministic,
-            .precision = PrecisionOf(*job.layers[0], options_),
-            .gpu = options_.device.ordinal};
+    KernelQuery query = crema::QueryOf(*job.layers[0], job.context, *job.info, options_);
+    query.backward = job.backward;
+    query.to_input = job.to_input;
+    return query;
   }
 
   void Ask(const std::string& text, const Job& job, RowTimes* times) const {

@@ -113,9 +113,7 @@ std::string DescribePlan(const Plan& plan) {
     }
     const std::string kernel =
         layer.absorbed_by >= 0 ? "in " + plan.layers[static_cast<size_t>(layer.absorbed_by)].name()
-        : layer.merged_into >= 0
-            ? "computed with " + plan.layers[static_cast<size_t>(layer.merged_into)].name()
-        : !layer.forward ? "view"
+        : !layer.forward       ? "view"
         : layer.kernel == nullptr
             ? "none"
             : layer.kernel->name + (layer.tuned ? ", tuned" : "") + DescribeHanded(layer.handed);

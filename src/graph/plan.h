@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -84,12 +85,6 @@ struct PlannedLayer {
   int absorbed_by = -1;     // the layer that does the work of this one, whose output is a view then
   size_t added_inputs = 0;  // of absorbed layers, in `inputs` behind its own
   Handed handed = {};       // with values behind all others of `inputs` and `outputs`
-  // Layers of the same input that its row computes at once, for the planned extents: it and others
-  // behind it in running order, here in that of their channels, as which their outputs lie one
-  // behind the other (graph/merge_siblings.h).
-  std::vector<int> merged;
-  std::vector<SiblingLayer> siblings;  // the same, for KernelQuery
-  int merged_into = -1;                // the layer that computes this one with itself
 
   const std::string& name() const { return layer->param().name(); }
   // Without what absorbed layers add and rows hand on.
@@ -129,7 +124,6 @@ struct PlanPasses {
   bool memory_formats = true;   // blobs lie as the fastest rows like them
   bool absorb = true;           // rows do the work of the layers behind them
   bool hand_statistics = true;  // convolutions measure and normalise for BatchNorm on a GPU
-  bool merge_siblings = true;   // convolutions of the same input are computed as one
   bool share_memory = true;     // dead blobs give their memory to others; layers work in place
   bool optimized_rows = true;   // rows other than the native ones
 };
@@ -153,12 +147,22 @@ struct PlanOptions {
   // On a GPU: layers without code for it are computed by the CPU on copies of their blobs, each
   // said in `summary --plan`. Off: such a layer is an error.
   bool allow_cpu_layers = false;
+  ProcessorFacts processor = {};
+  // Names of the implementations that must compute these layers, by layer name: nothing else does,
+  // and no other layer fuses them. Names of layers that the net does not have are errors.
+  std::map<std::string, std::string> pinned = {};
 };
 
-// Whether a plan of these options looks at that row at all.
-inline bool MayUse(const Kernel& kernel, const PlanOptions& options) {
-  return kernel.device == options.device.type &&
-         (options.passes.optimized_rows || kernel.name == kNativeKernel);
+inline bool IsPinned(const Layer& layer, const PlanOptions& options) {
+  return options.pinned.contains(layer.param().name());
+}
+
+// Whether a plan of these options looks at that implementation of the layer at all.
+inline bool MayUse(const Kernel& kernel, const Layer& layer, const PlanOptions& options) {
+  if (kernel.device != options.device.type) return false;
+  const auto pinned = options.pinned.find(layer.param().name());
+  if (pinned != options.pinned.end()) return kernel.name == pinned->second;
+  return options.passes.optimized_rows || kernel.name == kNativeKernel;
 }
 
 // Immutable once made. Points into the registry that it was made with, which must live as long.

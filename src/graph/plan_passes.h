@@ -14,14 +14,13 @@ struct NamedPass {
   bool PlanPasses::*on;
 };
 
-inline constexpr std::array<NamedPass, 9> kNamedPasses = {{
+inline constexpr std::array<NamedPass, 8> kNamedPasses = {{
     {"upload_bytes", &PlanPasses::upload_bytes},
     {"fuse_relu", &PlanPasses::fuse_relu},
     {"move_strides", &PlanPasses::move_strides},
     {"memory_formats", &PlanPasses::memory_formats},
     {"absorb", &PlanPasses::absorb},
     {"hand_statistics", &PlanPasses::hand_statistics},
-    {"merge_siblings", &PlanPasses::merge_siblings},
     {"share_memory", &PlanPasses::share_memory},
     {"optimized_rows", &PlanPasses::optimized_rows},
 }};

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,10 +23,11 @@ struct Arity {
   int max = 1;
 };
 
-// One of some layers of a type that a row computes at once (Kernel::merges).
-struct SiblingLayer {
-  const Layer* layer = nullptr;
-  std::vector<const Layer*> absorbed;  // as KernelQuery::absorbed
+// Facts about the processor that estimates of time depend on. Unset ones are measured on this
+// machine when they are needed first; tests of planning give them.
+struct ProcessorFacts {
+  // Speed of a convolution on bfloat16 in units of that in f32; 0: it cannot be run.
+  std::optional<double> bfloat16_speedup = {};
 };
 
 // The question that a kernel row answers: can you do this layer?
@@ -42,11 +44,9 @@ struct KernelQuery {
   std::span<const Layer* const> absorbed = {};
   // Elements from one image of output 0 to the next, and of its gradient; 0: dense.
   int64_t output_stride = 0;
-  // Layers of one input that are computed at once, `layer` and `absorbed` among them; empty: no
-  // others.
-  std::span<const SiblingLayer> siblings = {};
   int gpu = 0;  // of plans for one: its number
   Handed handed = {};
+  ProcessorFacts processor = {};
 };
 
 // "yes", or why not; the reason is kept in the plan and printed by `--explain`.
@@ -89,10 +89,6 @@ struct Kernel {
   // image_stride(). Asked for the planned batch, to say no where it does not pay; a row that has
   // this function must be able to for any other batch. Empty: never.
   std::function<bool(const KernelQuery&)> strided_output = {};
-  // Whether it can compute `query.siblings` at once, of one image and without a backward pass:
-  // output 0 is then one blob with the channels of all, in their order, and learned blobs are those
-  // of each with what it absorbed, one behind the other. Empty: never.
-  std::function<bool(const KernelQuery&)> merges = {};
   // Whether it hands what `query.handed` says: as a convolution, or as a normalisation. Asked for
   // the planned extents, to say no where it does not pay; a row that has this function must be able
   // to for any others that it supports. Empty: never.

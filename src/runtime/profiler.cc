@@ -63,14 +63,6 @@ void FillStatistics(PassProfile* pass) {
   pass->p95 = Seconds(sorted[(95 * n + 99) / 100 - 1]);
 }
 
-// Of all layers that it computes.
-int64_t ForwardMacs(const Plan& plan, const PlannedLayer& layer) {
-  if (layer.merged.empty()) return layer.info.macs;
-  int64_t macs = 0;
-  for (int n : layer.merged) macs += plan.layers[static_cast<size_t>(n)].info.macs;
-  return macs;
-}
-
 using Clock = std::chrono::steady_clock;
 
 int64_t Nanoseconds(Clock::duration time) {
@@ -135,7 +127,7 @@ class Recorder final : public LayerObserver {
     for (size_t i = 0; i < layers_.size(); ++i) {
       const PlannedLayer& layer = plan_.layers[i];
       layers_[i].layer = i;
-      layers_[i].forward.macs = ForwardMacs(plan_, layer);
+      layers_[i].forward.macs = layer.info.macs;
       layers_[i].backward.macs = BackwardMacs(layer);
       layers_[i].recompute.macs = layer.info.macs;
       const auto runs = static_cast<size_t>(options.iterations);

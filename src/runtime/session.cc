@@ -111,8 +111,11 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
     step->statistics.push_back(updated ? TensorView(blob.raw(), shape, blob.dtype(), blob.device())
                                        : TensorView());
   }
-  for (int absorbed : layer.absorbs) AddLearned(plan_->layers[static_cast<size_t>(absorbed)], step);
-  BindMerged(layer, step);
+  for (int absorbed : layer.absorbs) {
+    for (int slot : plan_->layers[static_cast<size_t>(absorbed)].learned) {
+      step->learned.push_back(LearnedBlob(static_cast<size_t>(slot)));
+    }
+  }
   try {
     step->joined = IsJoined(layer);
   } catch (...) {
@@ -202,7 +205,7 @@ void Session::ForwardLayer(size_t index) {
   const PlannedLayer& layer = plan_->layers[index];
   Step& step = steps_[index];
   if (step.forward_epoch != shape_epoch_) Refit(layer, &step);
-  if (layer.forward && !step.joined && !step.computed) RunForward(layer, &step);
+  if (layer.forward && !step.joined) RunForward(layer, &step);
 }
 
 ForwardArgs Session::ForwardArgsOf(const PlannedLayer& layer, Step* step) {

@@ -125,8 +125,7 @@ class Session {
     size_t backward_scratch = 0;
     uint64_t forward_epoch = 0;  // shape_epoch_ that the forward arguments were compared with
     uint64_t backward_epoch = 0;
-    bool joined = false;    // the inputs are where the output is: nothing to do
-    bool computed = false;  // by the layer that this one is merged into: nothing to do
+    bool joined = false;  // the inputs are where the output is: nothing to do
 
     std::vector<ConstTensorView> forward_inputs;
     std::vector<TensorView> forward_outputs;
@@ -171,10 +170,6 @@ class Session {
   int64_t OutputStrideOf(const PlannedLayer& layer) const;
   bool IsJoined(const PlannedLayer& layer) const;
   void CheckStrides(const PlannedLayer& layer, const Step& step, bool backward) const;
-  // Whether layers that are computed at once are, with the extents of now.
-  bool IsMerged(const PlannedLayer& layer) const;
-  void BindMerged(const PlannedLayer& layer, Step* step);
-  void AddLearned(const PlannedLayer& layer, Step* step) const;
   bool IsBlocked(int value) const {
     return plan_->values[static_cast<size_t>(value)].spec.format != MemoryFormat::kPlain;
   }

@@ -10,11 +10,8 @@ namespace {
 // What the values were made of, and by which row.
 std::string KeyOf(const Plan& plan, const PlannedLayer& layer, const Kernel& row) {
   std::string key = StrCat(layer.name(), "\n", row.name);
-  for (const std::vector<int>* others : {&layer.absorbs, &layer.merged}) {
-    for (const int other : *others) {
-      key += StrCat("\n", plan.layers[static_cast<size_t>(other)].name());
-    }
-    key += "\n";
+  for (const int other : layer.absorbs) {
+    key += StrCat("\n", plan.layers[static_cast<size_t>(other)].name());
   }
   return key;
 }

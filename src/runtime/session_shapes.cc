@@ -4,24 +4,14 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "graph/layer_query.h"
 #include "graph/passes/memory_formats.h"
-#include "graph/precision.h"
 #include "graph/tunes_engines.h"
 #include "runtime/naming_layer.h"
 #include "runtime/session.h"
 
 namespace crema {
 namespace {
-
-InferContext ContextOf(const Plan& plan, const PlannedLayer& layer,
-                       std::span<const BlobSpec> inputs) {
-  return {.phase = layer.layer->param().phase(),
-          .inputs = inputs,
-          .output_count = layer.OwnOutputs(),
-          .dtype = plan.options.dtype,
-          .rank = plan.options.rank,
-          .world = plan.options.world};
-}
 
 void GiveTimer(const PlanOptions& options, KernelState* state) {
   auto* tunes = dynamic_cast<TunesEngines*>(state);
@@ -34,14 +24,13 @@ bool Fits(const Kernel& kernel, const KernelQuery& query, std::span<const BlobSp
   if (kernel.supports && !kernel.supports(query).yes) return false;
   if (!FitsFormats(kernel, query.info, query.context.inputs, outputs)) return false;
   if (query.handed.any() && !kernel.helps_norm && !kernel.hands_as_norm) return false;
-  if (!query.siblings.empty() && !(kernel.merges && kernel.merges(query))) return false;
   return query.absorbed.empty() || (kernel.absorbs && kernel.absorbs(query));
 }
 
 const Kernel* FindOther(const PlannedLayer& layer, const KernelQuery& query,
                         std::span<const BlobSpec> outputs, const PlanOptions& options) {
   for (const Kernel& kernel : layer.type->kernels) {
-    if (MayUse(kernel, options) && Fits(kernel, query, outputs)) return &kernel;
+    if (MayUse(kernel, *layer.layer, options) && Fits(kernel, query, outputs)) return &kernel;
   }
   FailInputs(*layer.layer,
              StrCat("no implementation takes these inputs in the memory format ",
@@ -124,7 +113,7 @@ void Session::InferAgain(const PlannedLayer& layer, Step* step) {
   std::vector<BlobSpec> inputs;
   for (int v : layer.inputs) inputs.push_back(SpecOf(v));
   inputs.resize(layer.OwnInputs());
-  const InferContext context = ContextOf(*plan_, layer, inputs);
+  const InferContext context = ContextOf(*layer.layer, inputs, layer.OwnOutputs(), plan_->options);
   auto info = std::make_unique<LayerInfo>(layer.layer->Infer(context));
   if (layer.kernel != nullptr && layer.kernel->info) {
     *info = layer.kernel->info(QueryOf(layer, context, *info));
@@ -160,28 +149,18 @@ void Session::InferAgain(const PlannedLayer& layer, Step* step) {
 
 KernelQuery Session::QueryOf(const PlannedLayer& layer, const InferContext& context,
                              const LayerInfo& info) const {
-  return {.layer = *layer.layer,
-          .context = context,
-          .info = info,
-          .threads = context_.threads(),
-          .backward = layer.backward,
-          .to_input = WantsInputGradient(layer),
-          .deterministic = plan_->options.deterministic,
-          .precision = PrecisionOf(*layer.layer, plan_->options),
-          .absorbed = layer.absorbed_layers,
-          .output_stride = OutputStrideOf(layer),
-          .siblings = IsMerged(layer) ? std::span(layer.siblings) : std::span<const SiblingLayer>(),
-          .gpu = plan_->options.device.ordinal,
-          .handed = layer.handed};
+  KernelQuery query = crema::QueryOf(layer, context, info, OutputStrideOf(layer), plan_->options);
+  query.threads = context_.threads();
+  return query;
 }
 
 // For the extents of now.
 void Session::MakeKernelState(const PlannedLayer& layer, Step* step) {
-  if (step->kernel == nullptr || !step->kernel->make_state || step->computed) return;
+  if (step->kernel == nullptr || !step->kernel->make_state) return;
   std::vector<BlobSpec> inputs;
   for (int v : layer.inputs) inputs.push_back(SpecOf(v));
   inputs.resize(layer.OwnInputs());
-  const InferContext context = ContextOf(*plan_, layer, inputs);
+  const InferContext context = ContextOf(*layer.layer, inputs, layer.OwnOutputs(), plan_->options);
   NamingLayer(layer, [&] {
     step->kernel_state = step->kernel->make_state(QueryOf(layer, context, *step->info));
   });
@@ -202,7 +181,6 @@ void Session::ChooseKernelAgain(const PlannedLayer& layer, const KernelQuery& qu
   }
   step->kernel = kernel;
   step->kernel_state = nullptr;
-  if (layer.merged_into >= 0 && IsMerged(layer)) return;
   if (kernel != nullptr && kernel->make_state) step->kernel_state = kernel->make_state(query);
   GiveTimer(plan_->options, step->kernel_state.get());
   BookScratch(layer, query, step);

@@ -214,6 +214,12 @@ class BFloat16Formats : public MemoryFormats {
     MemoryFormats::SetUp();
     if (!HasBFloat16()) GTEST_SKIP() << "this processor does not multiply bfloat16";
   }
+  // Plans for a processor on which bfloat16 gains: that of this machine need not.
+  static std::shared_ptr<const Plan> PlanText(const std::string& text, Phase phase = TRAIN,
+                                              PlanOptions options = {}) {
+    options.processor.bfloat16_speedup = 2;
+    return test::PlanText(text, phase, std::move(options));
+  }
   static int StoredAsHalves(const Plan& plan) {
     return static_cast<int>(std::ranges::count_if(plan.values, [](const PlannedValue& v) {
       return v.spec.format == MemoryFormat::kBlockedBF16;
@@ -286,6 +292,15 @@ TEST_F(BFloat16Formats, AreForNetsAndLayersThatAskForThem) {
   EXPECT_EQ(StoredAsHalves(*PlanText("precision: BF16 " + text, TRAIN, {.deterministic = true})),
             0);
   EXPECT_EQ(StoredAsHalves(*PlanText("precision: BF16 " + text, TRAIN, {.optimize = false})), 0);
+}
+
+TEST_F(BFloat16Formats, AreNotUsedWhereTheProcessorGainsNothing) {
+  const std::string text = "precision: BF16 " + Input(16, 64) + OneByOne("a", "x");
+  PlanOptions options{.backward = false};
+  options.processor.bfloat16_speedup = 0.25;
+  EXPECT_EQ(StoredAsHalves(*test::PlanText(text, TEST, options)), 0);
+  options.processor.bfloat16_speedup = 4;
+  EXPECT_GT(StoredAsHalves(*test::PlanText(text, TEST, options)), 0);
 }
 
 TEST_F(BFloat16Formats, AreNotUsedWhereReordersCostMoreThanTheySave) {

@@ -85,7 +85,7 @@ TEST(FuseRelu, BecomesOneNode) {
       "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" " + kIp + "}\n" +
       "layer { name: \"r\" type: \"ReLU\" bottom: \"ip\" top: \"ip\" "
       "relu_param { negative_slope: 0.25 } }\n");
-  FuseRelu(&graph);
+  FuseRelu({}, &graph);
   ExpectSameNet(
       graph, std::string(kData) +
                  "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" " + kIp +
@@ -110,7 +110,7 @@ TEST(FuseRelu, LeavesOthersAlone) {
   for (const std::string& rest : untouched) {
     Graph graph = GraphOf(kData + rest);
     const std::string before = PrintText(ToNetParameter(graph));
-    FuseRelu(&graph);
+    FuseRelu({}, &graph);
     EXPECT_EQ(PrintText(ToNetParameter(graph)), before);
   }
 }

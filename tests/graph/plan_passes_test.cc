@@ -38,7 +38,6 @@ struct Facts {
   bool strides = false;   // 'f' has that of 'g'
   bool blocked = false;
   bool absorbs = false;
-  bool merges = false;
   bool shares = false;
   bool fast_rows = false;
   bool operator==(const Facts&) const = default;
@@ -52,7 +51,6 @@ Facts FactsOf(const std::string& passes) {
     facts.strides = facts.strides || (layer.name() == "f" &&
                                       layer.layer->param().convolution_param().stride_size() > 0);
     facts.absorbs = facts.absorbs || layer.absorbed_by >= 0;
-    facts.merges = facts.merges || layer.merged_into >= 0;
     facts.shares = facts.shares || layer.in_place;
     // Reorders have no native row.
     facts.fast_rows = facts.fast_rows || (layer.kernel != nullptr && layer.type->name != "Input" &&
@@ -75,12 +73,10 @@ class Passes : public testing::Test {
   void SetUp() override {
     if (!HasBlockedConvolution()) GTEST_SKIP() << "no row of this build takes blocked blobs";
     all_ = FactsOf("all");
-    ASSERT_EQ(all_, (Facts{.strides = true,
-                           .blocked = true,
-                           .absorbs = true,
-                           .merges = true,
-                           .shares = true,
-                           .fast_rows = true}));
+    ASSERT_EQ(
+        all_,
+        (Facts{
+            .strides = true, .blocked = true, .absorbs = true, .shares = true, .fast_rows = true}));
   }
   Facts all_;
 };
@@ -108,11 +104,6 @@ TEST_F(Passes, WithoutAbsorbEachLayerWorks) {
   EXPECT_EQ(FactsOf("-absorb"), all_);
 }
 
-TEST_F(Passes, WithoutMergeSiblingsEachIsComputedAlone) {
-  all_.merges = false;
-  EXPECT_EQ(FactsOf("-merge_siblings"), all_);
-}
-
 TEST_F(Passes, WithoutShareMemoryEachBlobHasItsOwn) {
   all_.shares = false;
   EXPECT_EQ(FactsOf("-share_memory"), all_);
@@ -123,7 +114,6 @@ TEST_F(Passes, WithoutOptimizedRowsAllIsNative) {
   EXPECT_FALSE(facts.fast_rows);
   EXPECT_FALSE(facts.blocked);
   EXPECT_FALSE(facts.absorbs);
-  EXPECT_FALSE(facts.merges);
   EXPECT_TRUE(facts.shares);
 }
 
@@ -137,7 +127,6 @@ TEST_F(Passes, EachAloneDoesWhatItDoes) {
   // These two choose among rows, and the native ones are plain and do one layer.
   EXPECT_TRUE(FactsOf("none,+optimized_rows,+memory_formats").blocked);
   EXPECT_TRUE(FactsOf("none,+optimized_rows,+memory_formats,+absorb").absorbs);
-  EXPECT_TRUE(FactsOf("none,+optimized_rows,+memory_formats,+merge_siblings").merges);
 }
 
 TEST(ParsePasses, StartsFromAllAndGoesInOrder) {
@@ -148,7 +137,7 @@ TEST(ParsePasses, StartsFromAllAndGoesInOrder) {
   const PlanPasses one = ParsePasses("none,+absorb");
   EXPECT_TRUE(one.absorb);
   EXPECT_FALSE(one.fuse_relu || one.memory_formats || one.share_memory || one.optimized_rows ||
-               one.hand_statistics || one.merge_siblings || one.move_strides);
+               one.hand_statistics || one.move_strides);
   EXPECT_TRUE(ParsePasses("-absorb,all").absorb);
 }
 
@@ -161,8 +150,8 @@ TEST(ParsePasses, SaysWhichNamesThereAre) {
       EXPECT_EQ(error.problems().front().code, ErrorCode::kInvalidArgument);
       const std::string text = error.what();
       EXPECT_NE(
-          text.find("fuse_relu move_strides memory_formats absorb hand_statistics merge_siblings "
-                    "share_memory optimized_rows"),
+          text.find("fuse_relu move_strides memory_formats absorb hand_statistics share_memory "
+                    "optimized_rows"),
           std::string::npos)
           << text;
     }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -121,6 +122,30 @@ TEST_F(Look, SummaryPlansWithoutAPass) {
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_TRUE(Contains(wrong.err, "did you mean 'fuse_relu'?")) << wrong.err;
   EXPECT_TRUE(Contains(wrong.err, "share_memory")) << wrong.err;
+}
+
+TEST_F(Look, SummaryPinsImplementations) {
+  const auto with = [&](const std::string& pinned) {
+    return Run({"summary", "--model=train.prototxt", "--plan", "--implementation=" + pinned});
+  };
+  const ProcessResult pinned = with("conv:native;ip:native");
+  ASSERT_EQ(pinned.exit_code, 0) << pinned.err;
+  for (const char* layer : {"\nconv ", "\nip "}) {
+    const size_t begin = pinned.out.find(layer);
+    ASSERT_NE(begin, std::string::npos) << pinned.out;
+    EXPECT_TRUE(
+        Contains(pinned.out.substr(begin, pinned.out.find('\n', begin + 1) - begin), "native"))
+        << pinned.out;
+  }
+  for (const auto& [text, message] : std::map<std::string, std::string>{
+           {"con:native", "the net has no layer 'con' (did you mean 'conv'?)"},
+           {"conv:nativ", "have no implementation 'nativ' on the CPU; they have: "},
+           {"conv", "'conv' is not LAYER:NAME"},
+           {":native", "':native' is not LAYER:NAME"}}) {
+    const ProcessResult result = with(text);
+    EXPECT_EQ(result.exit_code, 2) << text;
+    EXPECT_TRUE(Contains(result.err, message)) << result.err;
+  }
 }
 
 TEST_F(Look, SummaryMeasuresRowsOnce) {

@@ -2,6 +2,9 @@
 
 #include <gflags/gflags.h>
 
+#include <map>
+#include <string>
+
 #include "common/log.h"
 #include "core/error.h"
 #include "core/strings.h"
@@ -19,12 +22,34 @@ DEFINE_bool(allow_cpu_layers, false,
             "with --gpu: the CPU computes layers that have no code for GPUs, on copies of their "
             "blobs, instead of an error");
 
+DEFINE_string(implementation, "",
+              "implementations that must compute layers, as LAYER:NAME, separated by ';': "
+              "\"conv1:native;ip1:native\"; summary --plan has the names");
+
 namespace crema::tools {
+namespace {
+
+std::map<std::string, std::string> ParsePinned(const std::string& text) {
+  std::map<std::string, std::string> pinned;
+  for (const std::string& pair : Split(text, ';')) {
+    if (pair.empty()) continue;
+    const size_t colon = pair.rfind(':');  // names of layers may have more of them
+    if (colon == 0 || colon == std::string::npos || colon + 1 == pair.size()) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("implementation: '", pair, "' is not LAYER:NAME, as in conv1:native"));
+    }
+    pinned[pair.substr(0, colon)] = pair.substr(colon + 1);
+  }
+  return pinned;
+}
+
+}  // namespace
 
 PlanOptions PlanOptionsOfFlags() {
   return {.passes = ParsePasses(FLAGS_passes),
           .row_timer = MakeRowTimer(FLAGS_autotune),
-          .allow_cpu_layers = FLAGS_allow_cpu_layers};
+          .allow_cpu_layers = FLAGS_allow_cpu_layers,
+          .pinned = ParsePinned(FLAGS_implementation)};
 }
 
 std::shared_ptr<RowTimer> MakeRowTimer(double seconds) {

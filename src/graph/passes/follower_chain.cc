@@ -27,14 +27,15 @@ int NextOf(const Graph& graph, const std::vector<LayerInfo>& infos, size_t n, si
 }  // namespace
 
 std::vector<size_t> FollowersDoneBy(const Kernel& row, const KernelQuery& query, const Graph& graph,
-                                    const std::vector<LayerInfo>& infos, size_t n) {
+                                    const std::vector<LayerInfo>& infos, size_t n,
+                                    const PlanOptions& options) {
   std::vector<size_t> followers;
   if (!row.absorbs) return followers;
   std::vector<const Layer*> layers;
   size_t last = n;
   while (true) {
     const int next = NextOf(graph, infos, last, n);
-    if (next < 0) break;
+    if (next < 0 || IsPinned(*graph.nodes[static_cast<size_t>(next)].layer, options)) break;
     last = static_cast<size_t>(next);
     layers.push_back(graph.nodes[last].layer.get());
     KernelQuery longer = query;

@@ -18,7 +18,7 @@ bool SamePrecision(const LayerParameter& relu, const LayerParameter& leader) {
 
 }  // namespace
 
-void FuseRelu(Graph* graph) {
+void FuseRelu(const std::map<std::string, std::string>& pinned, Graph* graph) {
   std::vector<Node> nodes;
   std::vector<bool> gone(graph->nodes.size(), false);
   for (size_t n = 0; n < graph->nodes.size(); ++n) {
@@ -30,6 +30,7 @@ void FuseRelu(Graph* graph) {
                              ? &graph->nodes[static_cast<size_t>(value.readers[0])]
                              : nullptr;
       if (relu != nullptr && relu->layer->param().type() == "ReLU" &&
+          !pinned.contains(relu->layer->param().name()) &&
           relu->layer->param().relu_param().negative_slope() >= 0 &&
           SamePrecision(relu->layer->param(), node.layer->param()) &&
           relu->layer->param().param_size() == 0 &&

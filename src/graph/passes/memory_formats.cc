@@ -7,6 +7,7 @@
 #include "core/strings.h"
 #include "graph/gradient_flow.h"
 #include "graph/infer.h"
+#include "graph/layer_query.h"
 #include "graph/move_seconds.h"
 #include "graph/passes/follower_chain.h"
 #include "graph/passes/moved_numbers.h"
@@ -21,6 +22,7 @@ constexpr double kReorderSeconds = 2e-6;  // to start one
 // twice as long. A reorder is done once more, for the gradient.
 constexpr double kPassesOfTraining = 3;
 constexpr double kFollowerSeconds = 1e-9;
+constexpr double kImpossibleSeconds = 1e6;
 constexpr double kWorthwhile = 0.97;  // measuring a net twice differs by a percent or two
 
 // One way to run a node.
@@ -151,28 +153,17 @@ class Chooser {
     std::vector<Choice> choices{
         {.seconds = moved(MemoryFormat::kPlain, MemoryFormat::kPlain) * estimate_scale_}};
     if (node.inputs.empty()) return choices;
-    const InferContext context{.phase = node.layer->param().phase(),
-                               .inputs = inputs,
-                               .output_count = node.outputs.size(),
-                               .dtype = options_.dtype,
-                               .rank = options_.rank,
-                               .world = options_.world};
-    const KernelQuery query{.layer = *node.layer,
-                            .context = context,
-                            .info = info,
-                            .threads = options_.threads,
-                            .backward = flow_.nodes[n].backward,
-                            .to_input = std::ranges::count(flow_.nodes[n].to_input, true) > 0,
-                            .deterministic = options_.deterministic,
-                            .precision = PrecisionOf(*node.layer, options_),
-                            .gpu = options_.device.ordinal};
+    const InferContext context = ContextOf(*node.layer, inputs, node.outputs.size(), options_);
+    KernelQuery query = QueryOf(*node.layer, context, info, options_);
+    query.backward = flow_.nodes[n].backward;
+    query.to_input = std::ranges::count(flow_.nodes[n].to_input, true) > 0;
     KernelQuery timed = query;
     timed.threads = threads_;
     bool has_plain = false;
     // Channels last is for tensor cores, which do not multiply f32 as it is.
     const bool last = query.precision == TF32;
     for (const Kernel& kernel : node.type->kernels) {
-      if (!MayUse(kernel, options_)) continue;
+      if (!MayUse(kernel, *node.layer, options_)) continue;
       if (kernel.input_format == MemoryFormat::kChannelsLast && !last) continue;
       if (kernel.supports && !kernel.supports(query).yes) continue;
       const std::optional<double> measured = times_.SecondsOf(*node.layer, kernel);
@@ -182,7 +173,7 @@ class Chooser {
       Choice choice{kernel.input_format, kernel.output_format,
                     measured.value_or(estimate * estimate_scale_)};
       if (options_.passes.absorb) {
-        choice.followers = FollowersDoneBy(kernel, query, graph_, infos_, n);
+        choice.followers = FollowersDoneBy(kernel, query, graph_, infos_, n, options_);
       }
       const int same = choice.plain() ? 0 : FindChoice(choices, choice.in, choice.out);
       if (choice.plain() && !std::exchange(has_plain, true)) {
@@ -194,6 +185,8 @@ class Chooser {
         seconds = std::min(seconds, choice.seconds);
       }
     }
+    // Any other format is better than one that the pinned implementation does not have.
+    if (!has_plain && IsPinned(*node.layer, options_)) choices[0].seconds = kImpossibleSeconds;
     if (OnGpu()) return WithViewsOfHalves(node, info, std::move(choices));
     if (info.any_format && std::ranges::all_of(inputs, HasWholeBlocks) &&
         std::ranges::all_of(info.outputs, HasWholeBlocks)) {

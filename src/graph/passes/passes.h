@@ -1,6 +1,9 @@
 // Rewrites of the graph. Each is one file and leaves what the net computes as it was.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "graph/graph.h"
 #include "graph/infer.h"
 
@@ -14,8 +17,8 @@ void InsertSplits(Graph* graph, const Registry& registry);
 
 // Convolution or InnerProduct followed by a ReLU that alone reads it becomes one node with
 // fused_relu_param: one pass over the output less. Only for slopes >= 0, where the sign of the
-// output tells the sign of the input.
-void FuseRelu(Graph* graph);
+// output tells the sign of the input. Leaves layers that are `pinned` (PlanOptions) alone.
+void FuseRelu(const std::map<std::string, std::string>& pinned, Graph* graph);
 
 // Where all that read a value are convolutions of one pixel with the same stride, nothing between
 // the places that they read is needed: the convolutions that make the value take the stride over,

@@ -2,14 +2,12 @@
 // convolution of a net, whose few channels would fill a small part of a block; each in single
 // precision and on blobs of bfloat16.
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/strings.h"
 #include "graph/precision.h"
 #include "graph/shares_weights.h"
-#include "layers/convolution/conv_siblings.h"
 #include "layers/convolution/convolution_blocked.h"
 #include "math/blocked_conv.h"
 #include "math/cpu/onednn/conv_rates.h"
@@ -53,9 +51,7 @@ BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input, bo
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
   const ConvEpilogue epilogue(convolution, query.absorbed);
   CREMA_CHECK(epilogue.possible());
-  BlockedConvShape shape = BlockedShapeOf(g);
-  shape.out_channels = MergedChannels(query);
-  return {.shape = shape,
+  return {.shape = BlockedShapeOf(g),
           .plain_input = plain_input,
           .bfloat16 = bf16,
           .bias = convolution.has_bias(),
@@ -172,27 +168,27 @@ Support Supports(const Kind& kind, const KernelQuery& query) {
 }
 
 struct State final : KernelState, SharesWeights {
-  State(const KernelQuery& query, const Kind& kind) : conv(kind.ConfigOf(query)), epilogue(query) {
-    if (!query.siblings.empty()) siblings.emplace(query);
-  }
+  State(const KernelQuery& query, const Kind& kind) : conv(kind.ConfigOf(query)), epilogue(query) {}
   SharedKeptWeights Kept() const override { return conv.Kept(); }
   bool TakeKept(const SharedKeptWeights& kept) override { return conv.TakeKept(kept); }
 
   BlockedConv conv;
   ConvEpilogueNumbers epilogue;
-  std::optional<ConvSiblings> siblings;  // instead
 };
 
 void Forward(const Layer&, const ForwardArgs& args) {
   auto& state = *static_cast<State*>(args.kernel_state);
-  const ConvLearned learned =
-      state.siblings ? state.siblings->Read(args) : state.epilogue.Read(args);
-  state.conv.Forward(args.inputs[0].raw(), learned, state.epilogue.AddedOf(args),
+  state.conv.Forward(args.inputs[0].raw(), state.epilogue.Read(args), state.epilogue.AddedOf(args),
                      args.outputs[0].raw(), args.weights_fixed, args.scratch);
 }
 
 void Backward(const Layer& layer, const BackwardArgs& args) {
   static_cast<State*>(args.kernel_state)->conv.Backward(BlockedGradsOf(layer, args), args.scratch);
+}
+
+double BFloat16Speedup(const KernelQuery& query) {
+  return query.processor.bfloat16_speedup ? *query.processor.bfloat16_speedup
+                                          : onednn::BFloat16Gain();
 }
 
 // At the rate that oneDNN reaches on full blocks, or the hundreds of times lower one of its
@@ -207,7 +203,7 @@ double Seconds(const Kind& kind, const KernelQuery& query) {
                           ? 0.25
                           : FillOf(g.out_channels / g.groups) *
                                 (kind.plain_input ? 1 : FillOf(g.in_channels / g.groups));
-  const double gain = kind.bf16 && !IsDepthwise(g) ? onednn::BFloat16Gain() : 1;
+  const double gain = kind.bf16 && !IsDepthwise(g) ? BFloat16Speedup(query) : 1;
   return products / (kProductsPerSecond * fill * gain);
 }
 
@@ -227,8 +223,7 @@ Kernel MakeRow(const Kind& kind) {
     return BlockedConv(kind.ConfigOf(query)).BackwardScratch();
   };
   row.state_bytes = [=](const KernelQuery& query) {
-    return BlockedConv(kind.ConfigOf(query)).KeptBytes() +
-           (query.siblings.empty() ? 0 : ConvSiblings::Bytes(query));
+    return BlockedConv(kind.ConfigOf(query)).KeptBytes();
   };
   row.make_state = [=](const KernelQuery& query) -> std::unique_ptr<KernelState> {
     auto state = std::make_unique<State>(query, kind);
@@ -237,7 +232,6 @@ Kernel MakeRow(const Kind& kind) {
   };
   row.absorbs = ConvolutionAbsorbs;
   row.strided_output = StridedOutputPays;
-  if (!kind.plain_input && kind.fast) row.merges = AreAlikeSiblings;
   row.seconds = [=](const KernelQuery& query) { return Seconds(kind, query); };
   return row;
 }
