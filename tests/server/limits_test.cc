@@ -9,6 +9,7 @@
 #include "core/strings.h"
 #include "server/batching/batcher.h"
 #include "server/running_server.h"
+#include "server/secret.h"
 #include "support/temp_dir.h"
 
 namespace crema::test {
@@ -92,23 +93,59 @@ TEST(Limits, TheLongestIdleConnectionMakesRoom) {
   EXPECT_EQ(idle[3]->Read().status, 200);
 }
 
-TEST(Limits, WhereNobodyIsIdleFurtherConnectionsAreTurnedAway) {
+void AwaitConnections(RunningServer& running, int count) {
+  const std::string row = StrCat("crema_http_connections ", count, "\n");
+  while (running.server.service().metrics.Text().find(row) == std::string::npos) {
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+TEST(Limits, TheOldestHalfHeadMakesRoom) {
   ServerOptions options = TestOptions();
   options.http.connections = 2;
   RunningServer running(options);
   SocketClient one(running.port());
-  SocketClient two(running.port());
   one.Send("GET ");
-  two.Send("GET ");
-  while (running.server.service().metrics.Text().find("crema_http_connections 2") ==
-         std::string::npos) {
-    std::this_thread::sleep_for(1ms);
+  AwaitConnections(running, 1);
+  std::vector<std::unique_ptr<SocketClient>> others;
+  for (int i = 0; i < 100; ++i) {
+    others.push_back(std::make_unique<SocketClient>(running.port()));
+    others.back()->Send("GET ");
   }
-  std::this_thread::sleep_for(50ms);  // until both bytes have come
-  SocketClient three(running.port());
-  const SocketAnswer answer = three.Read();
-  EXPECT_EQ(answer.status, 503);
-  EXPECT_EQ(answer.fields.at("connection"), "close");
+  EXPECT_TRUE(one.IsClosed());
+  EXPECT_EQ(Get(running.port(), "/v2/models/m").status, 200);
+  EXPECT_EQ(Get(running.port(), "/v2/health/ready").status, 200);
+}
+
+// Clients that have sent a head, and none of the body that it speaks of.
+std::vector<std::unique_ptr<SocketClient>> HalfBodies(uint16_t port, int count) {
+  std::vector<std::unique_ptr<SocketClient>> clients;
+  for (int i = 0; i < count; ++i) {
+    clients.push_back(std::make_unique<SocketClient>(port));
+    clients.back()->Send(HeadOf("/v2/models/m/infer", "Content-Length: 9\r\nExpect: 100-continue"));
+    EXPECT_EQ(clients.back()->Read(false).status, 100);
+  }
+  return clients;
+}
+
+TEST(Limits, WhereAllPlacesAreTakenOnlyHealthIsAnswered) {
+  ServerOptions options = TestOptions();
+  options.http.connections = 2;
+  RunningServer running(options);
+  const auto busy = HalfBodies(running.port(), 2);
+  std::vector<std::unique_ptr<SocketClient>> half_heads;
+  for (int i = 0; i < 100; ++i) {
+    half_heads.push_back(std::make_unique<SocketClient>(running.port()));
+    half_heads.back()->Send("GET ");
+  }
+  for (int i = 0; i < 20; ++i) {
+    const SocketAnswer health = Get(running.port(), "/v2/health/live");
+    EXPECT_EQ(health.status, 200);
+    EXPECT_EQ(health.fields.at("connection"), "close");
+    const SocketAnswer other = Get(running.port(), "/v2/models/m");
+    EXPECT_EQ(other.status, 503);
+    EXPECT_EQ(other.fields.at("connection"), "close");
+  }
 }
 
 TEST(Limits, ABatcherOutlivesWhatItsCallersThrow) {
@@ -137,7 +174,7 @@ TEST(Limits, LoadingKeepsNoPicturesWaiting) {
   constexpr const char* kAdmin = "an-admin-token-of-some-length";
   ServerOptions options = TestOptions();
   options.api.work_threads = 1;
-  options.admin_tokens = TokenSet::FromFile(folder.Write("a", kAdmin));
+  options.admin_tokens = TokenSet::FromFile(WriteSecret(folder, "a", kAdmin));
   for (const char* model : {"a", "b", "c"}) {
     std::filesystem::create_directories(folder.File(StrCat("models/", model, "/1")));
     folder.Write(StrCat("models/", model, "/1/model.crema"), "file");

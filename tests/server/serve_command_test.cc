@@ -12,6 +12,7 @@
 #include "format/prototxt.h"
 #include "graph/registry.h"
 #include "server/running_server.h"
+#include "server/secret.h"
 #include "server/serve_process.h"
 #include "serving/crema_export.h"
 #include "support/process.h"
@@ -68,7 +69,8 @@ TEST_F(ServeCommand, IsEndedWhileItLoads) {
 TEST_F(ServeCommand, ExitTimeoutBoundsTheEnd) {
   Start({StrCat("--model=", folder.Write("pool.prototxt", kNet)), "--exit_timeout=1"});
   SocketClient slow(port);
-  slow.Send("POST /v2/models/pool/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
+  slow.Send(
+      "POST /v2/models/pool/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{");
   // Its head has been read when another is answered behind it.
   EXPECT_EQ(Get(port, "/v2/health/live").status, 200);
   const auto start = std::chrono::steady_clock::now();
@@ -159,7 +161,7 @@ TEST_F(ServeCommand, RefusesFlagsThatMakeNoSense) {
            {"--model=" + net, "--max_plans=-1"},
            {"--model=x.crema", "--port=0", "--grpc_port=0", "--scale=2"},
            {"--model=" + net, "--port=0", "--grpc_port=0", "--host=nowhere"},
-           {"--model=" + net, "--token_file=" + folder.Write("short", "secret")}}) {
+           {"--model=" + net, "--token_file=" + WriteSecret(folder, "short", "secret")}}) {
     std::vector<std::string> command = {Bin("serve")};
     command.insert(command.end(), flags.begin(), flags.end());
     const ProcessResult result = RunProcess(command);

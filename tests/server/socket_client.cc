@@ -87,13 +87,13 @@ SocketAnswer Ask(uint16_t port, const std::string& bytes) {
 }
 
 SocketAnswer Get(uint16_t port, const std::string& path, const std::string& fields) {
-  return Ask(port, StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\n", fields, "\r\n"));
+  return Ask(port, StrCat("GET ", path, " HTTP/1.1\r\nHost: localhost\r\n", fields, "\r\n"));
 }
 
 SocketAnswer Post(uint16_t port, const std::string& path, const std::string& body,
                   const std::string& fields) {
-  return Ask(port, StrCat("POST ", path, " HTTP/1.1\r\nHost: x\r\nContent-Length: ", body.size(),
-                          "\r\n", fields, "\r\n", body));
+  return Ask(port, StrCat("POST ", path, " HTTP/1.1\r\nHost: localhost\r\nContent-Length: ",
+                          body.size(), "\r\n", fields, "\r\n", body));
 }
 
 }  // namespace crema::test

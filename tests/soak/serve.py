@@ -103,7 +103,7 @@ class Load:
                 self.good += 1
 
     def bad_client(self):
-        head = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\n"
+        head = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\n"
         whole = self.bodies[0]
         while time.time() < self.end:
             kind = random.randrange(6)

@@ -142,6 +142,7 @@ ServeOptions ServeOptionsOfFlags() {
   server::HttpOptions& http = options.server.http;
   http.host = FLAGS_host == "localhost" ? "127.0.0.1" : FLAGS_host;
   http.port = static_cast<uint16_t>(FLAGS_port);
+  http.only_local_pages = IsLocal(FLAGS_host) && FLAGS_token_file.empty();
   http.tls_cert = FLAGS_tls_cert;
   http.tls_key = FLAGS_tls_key;
   http.threads = FLAGS_http_threads;

@@ -39,21 +39,24 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   static constexpr bool kTls = !std::is_same_v<Stream, tcp::socket>;
   using Error = boost::system::error_code;
 
-  // Takes over a place that was counted in `context.open`.
-  Connection(Stream&& stream, ConnectionContext& context)
+  // Takes over a place that was counted in `context.open`. A guest may ask for health only, once.
+  Connection(Stream&& stream, ConnectionContext& context, bool guest)
       : stream_(std::move(stream)),
         context_(context),
+        guest_(guest),
+        waits_(guest ? context.guests_waiting : context.waiting),
         limit_(stream_.get_executor()),
         buffer_(context.options.limits.header_bytes + kReadAhead) {
     boost::system::error_code ignored;
     socket().set_option(tcp::no_delay(true), ignored);
     const tcp::endpoint peer = socket().remote_endpoint(ignored);
     peer_ = peer.address().to_string();
+    if (guest_) ++context_.guests;
     context_.handler.ConnectionsChanged(1);
   }
   ~Connection() {
     SetBusy(false);
-    context_.idle.Remove(idle_);
+    if (guest_) --context_.guests;
     --context_.open;
     context_.handler.ConnectionsChanged(-1);
   }
@@ -63,7 +66,9 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   void Start() {
     if constexpr (kTls) {
       Limit(context_.options.head);
+      EnterWaiting();
       stream_.async_handshake(asio::ssl::stream_base::server, [self = Self()](Error error) {
+        self->waits_.Leave();
         if (!error) self->Wait();
       });
     } else {
@@ -115,11 +120,16 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     if (buffer_.size() > 0) return BeginHead();
     if (context_.draining && served_) return Close();
     Limit(context_.options.idle);
-    idle_ = context_.idle.Add([weak = this->weak_from_this()] {
+    EnterWaiting();
+    ReadAhead();
+  }
+
+  // From here on it may be closed for another connection.
+  void EnterWaiting() {
+    waits_.Take([weak = this->weak_from_this()] {
       const auto self = weak.lock();
       if (self) asio::post(self->stream_.get_executor(), [self] { self->MakeRoom(); });
     });
-    ReadAhead();
   }
 
   // The first bytes of the next request, or that the client has gone: also while it is answered.
@@ -135,8 +145,8 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
   void HeardAhead(Error error) {
     if (lingers_) return Linger();
-    if (idle_ != 0) {
-      context_.idle.Remove(std::exchange(idle_, 0));
+    if (waits_.taken()) {
+      waits_.Leave();
       return error ? Close() : BeginHead();
     }
     if (lost_) return Close();
@@ -155,7 +165,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
   // For another connection, unless a request has come meanwhile.
   void MakeRoom() {
-    if (idle_ != 0) Close();
+    if (waits_.taken()) Close();
   }
 
   void BeginHead() {
@@ -177,6 +187,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     }
     if (end != std::string_view::npos) return OnHead(length);
     scanned_ = bytes.size() - std::min(bytes.size(), kEnd.size() - 1);
+    EnterWaiting();
     stream_.async_read_some(buffer_.prepare(kFirstRead), [self = Self()](Error error, size_t n) {
       if (error) return self->FailedToRead(error);
       self->buffer_.commit(n);
@@ -195,10 +206,12 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   }
 
   void OnHead(size_t length) {
+    waits_.Leave();
     OrFail([&] {
       const auto data = buffer_.data();
       head_ = ParseHead({static_cast<const char*>(data.data()), length});
       buffer_.consume(length);
+      context_.Check(*head_, guest_);
       AdmitBody(context_.handler.Admit(*head_));
     });
   }
@@ -267,7 +280,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   void Answer(HttpResponse response) {
     cancelled_.reset();
     try {
-      Write(std::move(response), head_->keep_alive);
+      Write(std::move(response), head_->keep_alive && !guest_);
     } catch (...) {
       Close();
       throw;
@@ -300,6 +313,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   }
 
   void Write(HttpResponse response, bool keep_alive) {
+    waits_.Leave();
     reader_.reset();
     LeaseAnswer(&response);
     const bool keep = keep_alive && !context_.draining;
@@ -369,6 +383,8 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
   Stream stream_;
   ConnectionContext& context_;
+  const bool guest_;
+  IdlePlace waits_;  // taken: it has no whole head
   TimeLimit limit_;
   beast::flat_buffer buffer_;
   std::optional<BodyReader> reader_;
@@ -380,7 +396,6 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   std::string out_body_;
   std::chrono::steady_clock::time_point started_;
   size_t request_bytes_ = 0;
-  uint64_t idle_ = 0;   // number in the list of those; 0: none
   size_t scanned_ = 0;  // of a head: bytes without its end
   size_t lingering_ = 0;
   std::shared_ptr<std::atomic<bool>> cancelled_;  // of the request that is being answered

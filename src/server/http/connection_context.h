@@ -7,7 +7,9 @@
 #include "server/http/byte_budget.h"
 #include "server/http/http_server.h"
 #include "server/http/idle_list.h"
+#include "server/http/local_requests.h"
 #include "server/http/message.h"
+#include "server/http/routes.h"
 
 namespace crema::server {
 
@@ -18,11 +20,21 @@ struct ConnectionContext {
         handler(http_handler),
         buffered(http_options.limits.buffered_bytes) {}
 
+  // Throws RequestError for a head that is refused whatever answers.
+  void Check(const HttpHead& head, bool guest) const {
+    if (options.only_local_pages) RefuseForeignPages(head);
+    if (guest && !AsksForHealth(head.method, head.path)) {
+      Refuse(Cause::kUnavailable, "too many connections are open");
+    }
+  }
+
   const HttpOptions& options;
   HttpHandler& handler;
   ByteBudget buffered;
-  IdleList idle;
+  IdleList waiting;         // connections without a whole head of a request
+  IdleList guests_waiting;  // the same of guests
   std::atomic<size_t> open{0};
+  std::atomic<size_t> guests{0};  // of those: beyond the bound, only to ask for health
   std::atomic<int> busy{0};  // connections with a request, or an answer that may not be taken yet
   std::atomic<bool> draining{false};
 };

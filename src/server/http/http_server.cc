@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/http/connection.h"
+#include "server/security/secret_file.h"
 
 namespace crema::server {
 namespace {
@@ -22,6 +23,11 @@ asio::ssl::context MakeTls(const HttpOptions& options) {
                   asio::ssl::context::no_tlsv1_1);
   // A client may not make the server compute one handshake after the other.
   SSL_CTX_set_options(tls.native_handle(), SSL_OP_NO_RENEGOTIATION);
+  // TLS 1.2 with forward secrecy and authenticated encryption only; 1.3 has nothing else.
+  if (SSL_CTX_set_cipher_list(tls.native_handle(), "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
+    crema::Fail(ErrorCode::kUnsupported, "OpenSSL has no cipher suite for TLS 1.2 that is safe");
+  }
+  RefuseOpenSecret(options.tls_key);
   boost::system::error_code error;
   tls.use_certificate_chain_file(options.tls_cert, error);
   if (error) BadFile(options.tls_cert, "holds no certificate in PEM form");
@@ -40,23 +46,26 @@ class HttpServer::Listener {
         context_(options_, handler),
         acceptor_(asio::make_strand(io_)),
         retry_(acceptor_.get_executor()) {
-    if (!options_.tls_cert.empty()) tls_.emplace(MakeTls(options_));
+    if (!options_.tls_cert.empty()) tls_ = MakeSharedTls();
     Listen();
     Accept();
-    for (int i = 0; i < options_.threads; ++i) {
-      threads_.emplace_back([this] { Run(); });
+    try {
+      for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { Run(); });
+    } catch (...) {
+      JoinThreads();
+      throw;
     }
   }
-  ~Listener() {
-    io_.stop();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~Listener() { JoinThreads(); }
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
   uint16_t port() const { return port_; }
   bool busy() const { return context_.busy > 0; }
   void Drain() { context_.draining = true; }
+  void ReloadTls() {
+    asio::post(acceptor_.get_executor(), [this, tls = MakeSharedTls()] { tls_ = tls; });
+  }
   void StopAccepting() {
     std::promise<void> stopped;
     asio::post(acceptor_.get_executor(), [&] {
@@ -67,6 +76,18 @@ class HttpServer::Listener {
   }
 
  private:
+  void JoinThreads() {
+    io_.stop();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  // Who may use a new connection.
+  enum class Place { kAny, kHealth, kNone };
+
+  std::shared_ptr<asio::ssl::context> MakeSharedTls() const {
+    return std::make_shared<asio::ssl::context>(MakeTls(options_));
+  }
+
   // What a handler throws (memory may be short) ends its connection, and no more.
   void Run() {
     for (;;) {
@@ -146,11 +167,21 @@ class HttpServer::Listener {
     }
   }
 
-  // A few more than there may be until those that are told to close have closed.
-  bool HasRoom(size_t open) {
+  // `open` counts the new one. A few more than there may be until those that are told to close have
+  // closed.
+  Place PlaceFor(size_t open) {
     constexpr size_t kClosing = 32;
-    return open <= options_.connections ||
-           (open <= options_.connections + kClosing && context_.idle.CloseOldest());
+    constexpr size_t kGuests = 16;
+    const size_t guests = context_.guests;
+    const size_t others = open - guests;
+    if (others <= options_.connections ||
+        (others <= options_.connections + kClosing && context_.waiting.CloseOldest())) {
+      return Place::kAny;
+    }
+    if (guests < kGuests || (guests < 2 * kGuests && context_.guests_waiting.CloseOldest())) {
+      return Place::kHealth;
+    }
+    return Place::kNone;
   }
 
   void Turn(tcp::socket&& socket) {
@@ -164,18 +195,21 @@ class HttpServer::Listener {
   }
 
   void Take(tcp::socket&& socket) {
-    if (!HasRoom(++context_.open)) {
+    const Place place = PlaceFor(++context_.open);
+    if (place == Place::kNone) {
       --context_.open;
       return Turn(std::move(socket));
     }
+    const bool guest = place == Place::kHealth;
     const auto executor = socket.get_executor();
     if (tls_) {
       using Stream = asio::ssl::stream<tcp::socket>;
       auto connection =
-          std::make_shared<Connection<Stream>>(Stream(std::move(socket), *tls_), context_);
+          std::make_shared<Connection<Stream>>(Stream(std::move(socket), *tls_), context_, guest);
       asio::dispatch(executor, [connection] { connection->Start(); });
     } else {
-      auto connection = std::make_shared<Connection<tcp::socket>>(std::move(socket), context_);
+      auto connection =
+          std::make_shared<Connection<tcp::socket>>(std::move(socket), context_, guest);
       asio::dispatch(executor, [connection] { connection->Start(); });
     }
   }
@@ -184,7 +218,7 @@ class HttpServer::Listener {
   HttpHandler& handler_;
   ConnectionContext context_;
   asio::io_context io_;
-  std::optional<asio::ssl::context> tls_;
+  std::shared_ptr<asio::ssl::context> tls_;  // of the acceptor's strand; null: none
   tcp::acceptor acceptor_;
   asio::steady_timer retry_;
   uint16_t port_ = 0;
@@ -198,6 +232,8 @@ HttpServer::HttpServer(const HttpOptions& options, HttpHandler& handler)
 HttpServer::~HttpServer() = default;
 
 uint16_t HttpServer::port() const { return listener_->port(); }
+
+void HttpServer::ReloadTls() { listener_->ReloadTls(); }
 
 void HttpServer::Drain() { listener_->Drain(); }
 

@@ -18,7 +18,9 @@ struct HttpOptions {
   std::string tls_cert;            // PEM file; empty: no TLS
   std::string tls_key;             // PEM file
   int threads = 2;
-  size_t connections = 1024;                // for a further one, that idle for longest is closed
+  // For a further one, that which has waited longest for a request, or for the rest of its head, is
+  // closed. Where none waits, a few more may ask for health.
+  size_t connections = 1024;
   std::chrono::milliseconds idle{60000};    // between requests
   std::chrono::milliseconds head{10000};    // for a whole head, and for the handshake of TLS
   std::chrono::milliseconds body{30000};    // for a whole body
@@ -26,6 +28,7 @@ struct HttpOptions {
   // For which a request waits on whose client has closed its side of the connection.
   std::chrono::milliseconds half_closed{1000};
   RequestLimits limits;
+  bool only_local_pages = false;  // see RefuseForeignPages
 };
 
 // Thread safety: any number of threads.
@@ -39,6 +42,9 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   uint16_t port() const;
+  // Reads certificate and key again, for connections to come. Throws as the constructor; then the
+  // old ones stay.
+  void ReloadTls();
   // From here on connections are closed with their next answer. New ones are still taken, so that
   // those who ask hear that the server is not ready.
   void Drain();

@@ -1,4 +1,5 @@
-// Connections that wait for a request, so that the oldest can make room.
+// Connections that wait for a request, or for the rest of its head, so that the oldest can make
+// room.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,28 @@ class IdleList {
   std::mutex mutex_;
   std::map<uint64_t, Close> idle_;  // numbers grow with time
   uint64_t last_ = 0;
+};
+
+// The place of one connection in such a list. Thread safety: the strand of the connection.
+class IdlePlace {
+ public:
+  explicit IdlePlace(IdleList& list) : list_(list) {}
+  ~IdlePlace() { Leave(); }
+  IdlePlace(const IdlePlace&) = delete;
+  IdlePlace& operator=(const IdlePlace&) = delete;
+
+  bool taken() const { return number_ != 0; }
+  // As IdleList::Add; does nothing where it is taken.
+  void Take(IdleList::Close close) {
+    if (!taken()) number_ = list_.Add(std::move(close));
+  }
+  void Leave() {
+    if (taken()) list_.Remove(std::exchange(number_, 0));
+  }
+
+ private:
+  IdleList& list_;
+  uint64_t number_ = 0;
 };
 
 }  // namespace crema::server

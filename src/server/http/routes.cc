@@ -92,6 +92,11 @@ RouteMatch FindRoute(std::string_view method, std::string_view path) {
   Refuse(Cause::kNotFound, "there is nothing under this path");
 }
 
+bool AsksForHealth(std::string_view method, std::string_view path) {
+  const Route route = FindRoute(method, path).row->route;
+  return route == Route::kLive || route == Route::kReady;
+}
+
 std::string_view QueryValue(std::string_view query, std::string_view key) {
   while (!query.empty()) {
     const size_t end = std::min(query.find('&'), query.size());

@@ -48,6 +48,9 @@ struct RouteMatch {
 // a version that can be none.
 RouteMatch FindRoute(std::string_view method, std::string_view path);
 
+// Whether a probe asks for health. Throws as FindRoute.
+bool AsksForHealth(std::string_view method, std::string_view path);
+
 // The value of `key` in "a=1&b=2"; empty where it is not there. Nothing is decoded: values that
 // need it are none of ours.
 std::string_view QueryValue(std::string_view query, std::string_view key);
