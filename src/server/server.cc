@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/strings.h"
 #include "server/grpc/grpc_server.h"
+#include "server/security/file_watch.h"
 
 namespace crema::server {
 
@@ -15,11 +17,14 @@ class Server::Parts {
       : service_(service),
         api_(service, options.api, options.access_log),
         http_(std::make_unique<HttpServer>(options.http, api_)),
-        grpc_(MakeGrpcServer(options.grpc, service)) {}
+        grpc_(MakeGrpcServer(options.grpc, service)),
+        watch_(std::make_unique<FileWatch>(FilesToWatch(options), options.file_poll, service.log)) {
+  }
 
   // Nothing that answers may be left when what carries answers goes.
   ~Parts() {
     service_.ending = true;
+    watch_.reset();
     if (repository_) repository_->Stop();
     api_.Stop();
     service_.table.CancelAll();
@@ -54,6 +59,21 @@ class Server::Parts {
  private:
   using Clock = std::chrono::steady_clock;
 
+  std::vector<WatchedFiles> FilesToWatch(const ServerOptions& options) {
+    std::vector<WatchedFiles> files;
+    const auto tokens = [&](const std::string& path, SharedTokens* place) {
+      if (path.empty()) return;
+      files.push_back({{path}, [path, place] { place->Set(TokenSet::FromFile(path)); }});
+    };
+    tokens(options.inference_token_file, &service_.inference_tokens);
+    tokens(options.admin_token_file, &service_.admin_tokens);
+    if (!options.http.tls_cert.empty()) {
+      files.push_back(
+          {{options.http.tls_cert, options.http.tls_key}, [this] { http_->ReloadTls(); }});
+    }
+    return files;
+  }
+
   // Quiet for a moment: what was sent just now may not have been read yet.
   bool AwaitQuiet(Clock::time_point end) const {
     constexpr std::chrono::milliseconds kMoment{50};
@@ -71,13 +91,14 @@ class Server::Parts {
   HttpApi api_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<FileWatch> watch_;
   std::unique_ptr<Repository> repository_;
 };
 
 Server::Server(const ServerOptions& options, LogSink& log)
     : service_(std::make_unique<Service>(options.http.limits, log)) {
-  service_->inference_tokens = options.inference_tokens;
-  service_->admin_tokens = options.admin_tokens;
+  service_->inference_tokens.Set(options.inference_tokens);
+  service_->admin_tokens.Set(options.admin_tokens);
   service_->version = options.version;
   service_->SetReady(false);
   parts_ = std::make_unique<Parts>(options, *service_);

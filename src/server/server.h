@@ -30,6 +30,11 @@ struct ServerOptions {
   ApiOptions api;
   TokenSet inference_tokens;
   TokenSet admin_tokens;
+  // Files that the tokens came from: they and those of TLS over HTTP are read again when they
+  // change. Empty: none.
+  std::string inference_token_file;
+  std::string admin_token_file;
+  std::chrono::milliseconds file_poll{1000};  // how often these files are looked at
   std::string version = "0";
   std::FILE* access_log = stdout;
 };

@@ -14,7 +14,7 @@
 
 namespace crema::server {
 
-// Thread safety: but for the tokens, which are set before anything listens, any number of threads.
+// Thread safety: any number of threads.
 struct Service {
   Service(const RequestLimits& request_limits, LogSink& sink) : limits(request_limits), log(sink) {}
 
@@ -23,8 +23,8 @@ struct Service {
   ServerMetrics metrics;
   ModelTable table{metrics};
   std::atomic<Repository*> repository{nullptr};  // null: one model, which stays
-  TokenSet inference_tokens;
-  TokenSet admin_tokens;  // empty: nobody may load and unload
+  SharedTokens inference_tokens;
+  SharedTokens admin_tokens;  // empty: nobody may load and unload
   std::string version = "0";
   std::atomic<bool> ready{false};
   std::atomic<bool> ending{false};    // new requests but for health are refused

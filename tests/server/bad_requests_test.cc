@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "server/running_server.h"
+#include "server/secret.h"
 #include "support/temp_dir.h"
 
 namespace crema::test {
@@ -58,7 +59,8 @@ TEST(BadRequests, ABodyThatIsCutGets400) {
 TEST(BadRequests, WrongTokensGet401) {
   const TempDir folder;
   server::ServerOptions options = TestOptions();
-  options.inference_tokens = server::TokenSet::FromFile(folder.Write("t", "0123456789abcdef"));
+  options.inference_tokens =
+      server::TokenSet::FromFile(WriteSecret(folder, "t", "0123456789abcdef"));
   const RunningServer running(options);
   for (const char* value :
        {"", "Bearer", "Bearer ", "Bearer  0123456789abcdef", "Bearer 0123456789abcde",

@@ -9,6 +9,7 @@
 
 #include "core/strings.h"
 #include "server/running_server.h"
+#include "server/secret.h"
 #include "support/temp_dir.h"
 
 namespace crema::test {
@@ -204,8 +205,9 @@ TEST(Http, ErrorsOfTheModelCarryNoPaths) {
 TEST(Http, AsksForTokens) {
   const TempDir folder;
   ServerOptions options = TestOptions();
-  options.inference_tokens = TokenSet::FromFile(folder.Write("t", StrCat("# mine\n", kToken)));
-  options.admin_tokens = TokenSet::FromFile(folder.Write("a", kAdmin));
+  options.inference_tokens = 
+      TokenSet::FromFile(WriteSecret(folder, "t", StrCat("# mine\n", kToken)));
+  options.admin_tokens = TokenSet::FromFile(WriteSecret(folder, "a", kAdmin));
   const RunningServer running(options);
   const auto status = [&](const std::string& path, const std::string& token) {
     return Get(running.port(), path,

@@ -155,9 +155,11 @@ ServeOptions ServeOptionsOfFlags() {
   options.server.api.access_log = AccessLogOfFlag();
   if (!FLAGS_token_file.empty()) {
     options.server.inference_tokens = server::TokenSet::FromFile(FLAGS_token_file);
+    options.server.inference_token_file = FLAGS_token_file;
   }
   if (!FLAGS_admin_token_file.empty()) {
     options.server.admin_tokens = server::TokenSet::FromFile(FLAGS_admin_token_file);
+    options.server.admin_token_file = FLAGS_admin_token_file;
   }
   options.server.version = ThisBuild().version;
   options.batching = {FLAGS_max_batch, FLAGS_max_delay_us, FLAGS_instances,

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "format/file.h"
+#include "server/security/secret_file.h"
 
 namespace crema::server {
 namespace {
@@ -46,6 +47,7 @@ std::string Base64(std::string_view bytes) {
 }
 
 TokenSet TokenSet::FromFile(const std::string& path) {
+  RefuseOpenSecret(path);
   TokenSet tokens;
   int number = 0;
   for (const std::string& line : Split(ReadFile(path), '\n')) {
