@@ -18,7 +18,7 @@ DEFINE_string(weights, "", "caffemodels of --model, separated by commas");
 DEFINE_string(name, "", "name under which --model answers; default: that of its file");
 DEFINE_string(repository, "", "folder with <model>/<version>/model.crema");
 DEFINE_double(poll_seconds, 1, "how often the repository is looked at; 0: never by itself");
-DEFINE_double(settle_seconds, 2, "files that changed more recently may still be copied");
+DEFINE_double(settle_seconds, 2, "files of a model that stay the same for so long are whole");
 DEFINE_int32(keep_versions, 1, "newest versions of a model that are loaded");
 DEFINE_string(host, "127.0.0.1", "address to listen on; 0.0.0.0: all");
 DEFINE_int32(port, 8000, "of HTTP; 0: any that is free");
