@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -12,12 +11,12 @@
 #include "core/machine_limits.h"
 #include "core/strings.h"
 #include "graph/replace_sources.h"
-#include "graph/summary.h"
 #include "runtime/session.h"
 #include "solvers/check_data.h"
 #include "solvers/epochs.h"
 #include "solvers/freeze.h"
 #include "solvers/learning_rate.h"
+#include "solvers/run_memory.h"
 #include "solvers/run_rules.h"
 #include "solvers/snapshot.h"
 #include "solvers/snapshot_space.h"
@@ -27,13 +26,6 @@
 
 namespace crema {
 namespace {
-
-std::string Mebibytes(int64_t bytes) {
-  constexpr int64_t kGibibyte = int64_t{1} << 30;
-  if (bytes >= 10 * kGibibyte) return StrCat(bytes / kGibibyte, " GiB");
-  const double tenths = std::round(static_cast<double>(bytes) * 10 / (1 << 20));
-  return StrCat(tenths / 10, " MiB");
-}
 
 // What LoadFiles writes to the log besides its tables.
 class WarningsToReport final : public LogSink {
@@ -203,22 +195,14 @@ class RunChecker {
   }
 
   bool CheckMemory(const std::vector<PlannedNet>& nets) {
-    const int64_t copies = Histories() + (param_.ema_decay() > 0 ? 1 : 0);
     for (const PlannedNet& net : nets) {
-      // Test nets use the weights of the training net.
-      const NetSummary summary = Summarize(*net.plan);
-      report_.memory_bytes += net.role == "train"
-                                  ? summary.peak_bytes + copies * net.plan->LearnedCount() * 4
-                                  : summary.peak_bytes - summary.weight_bytes;
+      report_.memory_bytes +=
+          net.role == "train" ? TrainingBytes(param_, *net.plan) : TestingBytes(*net.plan);
     }
     report_.available_memory = options_.memory;
-    if (options_.memory == 0 || report_.memory_bytes <= options_.memory) return true;
-    report_.problems.push_back(
-        {ErrorCode::kInvalidArgument,
-         {},
-         StrCat("the nets need ", Mebibytes(report_.memory_bytes), " of memory, but there are ",
-                Mebibytes(options_.memory), ": lower batch_size (iter_size makes up for it)")});
-    return false;
+    const std::optional<Problem> problem = FindMemoryProblem(report_.memory_bytes, options_.memory);
+    if (problem) report_.problems.push_back(*problem);
+    return !problem;
   }
 
   void RunNets(const RunConfig& config, const std::vector<PlannedNet>& nets) {

@@ -12,6 +12,7 @@
 #include "format/stock_caffe.h"
 #include "runtime/forward_telling.h"
 #include "runtime/weights_files.h"
+#include "solvers/run_memory.h"
 #include "solvers/run_rules.h"
 #include "solvers/snapshot.h"
 #include "solvers/train_plan.h"
@@ -93,6 +94,7 @@ void Solver::PlanNets(const Registry& registry) {
   plan_options.rank = options_.rank;
   plan_options.world = RankCount();
   PlanTrainNet(registry, plan_options);
+  if (!options_.device.is_gpu()) RequireMemory(TrainingBytes(param_, *train_plan_));
   weights_ = Weights::Make(*train_plan_, seed_);
   train_ =
       std::make_unique<Session>(train_plan_, weights_, options_.device.Context(threads, seed_));

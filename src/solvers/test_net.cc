@@ -7,6 +7,7 @@
 #include "core/strings.h"
 #include "runtime/forward_telling.h"
 #include "runtime/host_view.h"
+#include "solvers/run_memory.h"
 
 namespace crema {
 namespace {
@@ -45,7 +46,7 @@ TestNet::TestNet(const NetOfRun& net, const Registry& registry, const Weights& t
       trained_(trained),
       options_(std::move(options)),
       name_(StrCat("test#", options_.index)),
-      session_(Open(net.file.net, options_.warnings)),
+      session_(OpenFirst()),
       detection_(session_->plan(), options_.precision) {
   session_->SaveState(kStart, &start_);
   if (options_.batches > 0) return;
@@ -54,7 +55,7 @@ TestNet::TestNet(const NetOfRun& net, const Registry& registry, const Weights& t
       EpochRunner::Options{.open =
                                [this](const NetParameter& rest) {
                                  std::vector<Problem> told_before;
-                                 return Open(rest, &told_before);
+                                 return Open(PlanOf(rest, &told_before));
                                },
                            .on_batch =
                                [this](const Session& session, int64_t) {
@@ -65,15 +66,24 @@ TestNet::TestNet(const NetOfRun& net, const Registry& registry, const Weights& t
                            .log = options_.log});
 }
 
-std::unique_ptr<Session> TestNet::Open(const NetParameter& net,
-                                       std::vector<Problem>* warnings) const {
+std::shared_ptr<const Plan> TestNet::PlanOf(const NetParameter& net,
+                                            std::vector<Problem>* warnings) const {
   PlanOptions plan_options = options_.plan;
   plan_options.backward = false;
   plan_options.device = options_.device.device;
-  const auto plan = MakePlan(net, net_.file.source, net_.state, registry_, plan_options, warnings);
+  return MakePlan(net, net_.file.source, net_.state, registry_, plan_options, warnings);
+}
+
+std::unique_ptr<Session> TestNet::Open(const std::shared_ptr<const Plan>& plan) const {
   const std::shared_ptr<const Weights> weights = Weights::ShareWith(*plan, trained_, options_.seed);
   return std::make_unique<Session>(plan, weights,
-                                   options_.device.Context(plan_options.threads, options_.seed));
+                                   options_.device.Context(options_.plan.threads, options_.seed));
+}
+
+std::unique_ptr<Session> TestNet::OpenFirst() const {
+  const std::shared_ptr<const Plan> plan = PlanOf(net_.file.net, options_.warnings);
+  if (!options_.device.is_gpu()) RequireMemory(TestingBytes(*plan));
+  return Open(plan);
 }
 
 void TestNet::RefuseSourceWithoutEnd() const {

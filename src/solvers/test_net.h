@@ -62,7 +62,9 @@ class TestNet {
   void Restore(const SolverState& state) { session_->RestoreState(name_, state); }
 
  private:
-  std::unique_ptr<Session> Open(const NetParameter& net, std::vector<Problem>* warnings) const;
+  std::shared_ptr<const Plan> PlanOf(const NetParameter& net, std::vector<Problem>* warnings) const;
+  std::unique_ptr<Session> Open(const std::shared_ptr<const Plan>& plan) const;
+  std::unique_ptr<Session> OpenFirst() const;  // throws kOutOfMemory before it allocates too much
   void RunBatches(const std::function<void()>& after_batch, TestReport* report);
   void RunEpoch(const std::function<void()>& after_batch, TestReport* report);
   void AddOutputs(const std::vector<EvaluatedOutput>& means,
