@@ -1,6 +1,7 @@
 #include "server/server.h"
 
 #include <algorithm>
+#include <charconv>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -51,6 +52,7 @@ class Server::Parts {
     std::this_thread::sleep_for(std::min(most, grace));
     service_.ending = true;
     http_->StopAccepting();
+    if (grpc_) grpc_->StopAccepting();
     if (AwaitQuiet(end)) return true;
     service_.table.CancelAll();
     return false;
@@ -140,6 +142,18 @@ bool Server::Drain(std::chrono::milliseconds most, std::chrono::milliseconds gra
     service_->SetReady(false);
   }
   return parts_->Drain(most, grace);
+}
+
+bool GrpcBoundsFloods(std::string_view version) {
+  const std::vector<std::string> parts = Split(version, '.');
+  const auto number = [&](size_t i) {
+    int value = 0;
+    if (i < parts.size()) {
+      std::from_chars(parts[i].data(), parts[i].data() + parts[i].size(), value);
+    }
+    return value;
+  };
+  return std::pair(number(0), number(1)) >= std::pair(1, 60);
 }
 
 }  // namespace crema::server

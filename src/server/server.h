@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/log.h"
 #include "server/http/api.h"
@@ -22,6 +23,7 @@ struct GrpcOptions {
   int port = -1;         // 0: any that is free; -1: no gRPC
   std::string tls_cert;  // PEM file; empty: no TLS
   std::string tls_key;
+  size_t connections = 1024;  // further ones are closed
 };
 
 struct ServerOptions {
@@ -41,6 +43,11 @@ struct ServerOptions {
 
 // Whether this build has gRPC.
 bool HasGrpc();
+// Version of the gRPC library, such as "1.60.0"; empty in a build without gRPC.
+std::string GrpcVersion();
+// Whether gRPC of that version bounds the work of streams that are reset at once (CVE-2023-44487)
+// and of header blocks without end: 1.60 and later do.
+bool GrpcBoundsFloods(std::string_view version);
 
 // Thread safety: one thread makes and destroys it and says what it serves; another may drain it
 // meanwhile.

@@ -1,9 +1,35 @@
 #include "server/service.h"
 
+#include <utility>
+
 #include "core/strings.h"
 #include "server/request_error.h"
 
 namespace crema::server {
+
+void Service::SetReady(bool models_are) {
+  const std::lock_guard lock(ready_mutex_);
+  models_are_ready_ = models_are;
+  UpdateReady();
+}
+
+void Service::SetGrpcAccepts(bool accepts) {
+  const std::lock_guard lock(ready_mutex_);
+  grpc_accepts_ = accepts;
+  UpdateReady();
+}
+
+void Service::OnReady(std::function<void(bool ready)> changed) {
+  const std::lock_guard lock(ready_mutex_);
+  ready_changed_ = std::move(changed);
+  UpdateReady();
+}
+
+void Service::UpdateReady() {
+  ready = models_are_ready_ && grpc_accepts_;
+  metrics.SetReady(ready);
+  if (ready_changed_) ready_changed_(ready);
+}
 
 void Service::Refused(const RequestError& error) {
   metrics.Refused(error.cause());

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <mutex>
 #include <string>
 
 #include "core/log.h"
@@ -26,14 +28,15 @@ struct Service {
   SharedTokens inference_tokens;
   SharedTokens admin_tokens;  // empty: nobody may load and unload
   std::string version = "0";
-  std::atomic<bool> ready{false};
+  std::atomic<bool> ready{false};     // see SetReady
   std::atomic<bool> ending{false};    // new requests but for health are refused
   std::atomic<int64_t> in_flight{0};  // requests that are being answered
 
-  void SetReady(bool is_ready) {
-    ready = is_ready;
-    metrics.SetReady(is_ready);
-  }
+  // The server is ready when its models are, and gRPC, if it is on, accepts connections.
+  void SetReady(bool models_are);
+  void SetGrpcAccepts(bool accepts);
+  // Calls `changed` now and after each change, until it is null. `changed` must not call Service.
+  void OnReady(std::function<void(bool ready)> changed);
   // Counts a request that is refused; what only the operator may know goes to the log.
   void Refused(const RequestError& error);
   // Throw kUnauthorized or kForbidden. `authorization` is "Bearer ...", or empty.
@@ -45,6 +48,14 @@ struct Service {
   std::shared_ptr<ModelVersion> Find(std::string_view model, int64_t version_number) const;
   // Throws kUnsupported (as kBadRequest) where there is no repository.
   Repository& RepositoryOrRefuse() const;
+
+ private:
+  void UpdateReady();  // with ready_mutex_ held
+
+  std::mutex ready_mutex_;
+  bool models_are_ready_ = false;
+  bool grpc_accepts_ = true;
+  std::function<void(bool ready)> ready_changed_;
 };
 
 // One request that is being answered: until End(), or until it goes. Thread safety: one thread at a

@@ -1,15 +1,21 @@
 // gRPC: the same models and refusals as over HTTP.
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <filesystem>
 #include <functional>
+#include <future>
+#include <mutex>
 #include <thread>
 
 #include "core/strings.h"
 #include "inference.grpc.pb.h"
 #include "server/running_server.h"
+#include "server/secret.h"
 #include "support/temp_dir.h"
 
 namespace crema::test {
@@ -42,12 +48,36 @@ ModelInferRequest GoodRequest() {
   return request;
 }
 
+std::string Bytes(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(buffer.Dump(&slices).ok());
+  std::string bytes;
+  for (const grpc::Slice& slice : slices) {
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return bytes;
+}
+
 class Grpc : public testing::Test {
  protected:
   void Start(const server::ServerOptions& options = WithGrpc(), const FakeModelOptions& fake = {}) {
     running = std::make_unique<RunningServer>(options, fake);
-    stub = inference::GRPCInferenceService::NewStub(grpc::CreateChannel(
-        StrCat("127.0.0.1:", running->server.grpc_port()), grpc::InsecureChannelCredentials()));
+    channel = grpc::CreateChannel(StrCat("127.0.0.1:", running->server.grpc_port()),
+                                  grpc::InsecureChannelCredentials());
+    stub = inference::GRPCInferenceService::NewStub(channel);
+  }
+  // Calls a method that has no stub here, with an empty message.
+  grpc::Status Call(const std::string& method, std::string* answer = nullptr) {
+    grpc::ClientContext context;
+    const grpc::ByteBuffer request(nullptr, 0);
+    grpc::ByteBuffer reply;
+    std::promise<grpc::Status> ended;
+    grpc::GenericStub(channel).UnaryCall(
+        &context, method, grpc::StubOptions(), &request, &reply,
+        [&](const grpc::Status& status) { ended.set_value(status); });
+    const grpc::Status status = ended.get_future().get();
+    if (status.ok() && answer != nullptr) *answer = Bytes(reply);
+    return status;
   }
   grpc::Status Infer(const ModelInferRequest& request, const std::string& token = "") {
     grpc::ClientContext context;
@@ -63,6 +93,7 @@ class Grpc : public testing::Test {
   }
 
   std::unique_ptr<RunningServer> running;
+  std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<inference::GRPCInferenceService::Stub> stub;
   ModelInferResponse response;
 };
@@ -147,8 +178,9 @@ TEST_F(Grpc, MessagesThatAreTooLargeAreRefused) {
 TEST_F(Grpc, AsksForTokens) {
   const TempDir folder;
   server::ServerOptions options = WithGrpc();
-  options.inference_tokens = server::TokenSet::FromFile(folder.Write("t", "0123456789abcdef"));
-  options.admin_tokens = server::TokenSet::FromFile(folder.Write("a", "fedcba9876543210"));
+  options.inference_tokens =
+      server::TokenSet::FromFile(WriteSecret(folder, "t", "0123456789abcdef"));
+  options.admin_tokens = server::TokenSet::FromFile(WriteSecret(folder, "a", "fedcba9876543210"));
   Start(options);
   EXPECT_EQ(Infer(GoodRequest()).error_code(), StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(Infer(GoodRequest(), "0123456789abcdeF").error_code(), StatusCode::UNAUTHENTICATED);
@@ -216,6 +248,143 @@ TEST_F(Grpc, TellsOfItself) {
   grpc::ClientContext late;
   inference::ServerMetadataResponse metadata;
   EXPECT_EQ(stub->ServerMetadata(&late, {}, &metadata).error_code(), StatusCode::UNAVAILABLE);
+}
+
+// HealthCheckResponse with field 1, `status`.
+constexpr const char* kServing = "\x08\x01";
+constexpr const char* kNotServing = "\x08\x02";
+
+TEST_F(Grpc, TheStandardHealthServiceFollowsReadiness) {
+  server::ServerOptions options = WithGrpc();
+  const TempDir folder;
+  options.inference_tokens =
+      server::TokenSet::FromFile(WriteSecret(folder, "t", "0123456789abcdef"));
+  Start(options);
+  std::string answer;
+  ASSERT_TRUE(Call("/grpc.health.v1.Health/Check", &answer).ok()) << "without a token";
+  EXPECT_EQ(answer, kServing);
+  running->server.service().SetGrpcAccepts(false);
+  ASSERT_TRUE(Call("/grpc.health.v1.Health/Check", &answer).ok());
+  EXPECT_EQ(answer, kNotServing);
+  running->server.service().SetGrpcAccepts(true);
+  ASSERT_TRUE(Call("/grpc.health.v1.Health/Check", &answer).ok());
+  EXPECT_EQ(answer, kServing);
+  running->server.Drain(std::chrono::seconds(5));
+  ASSERT_TRUE(Call("/grpc.health.v1.Health/Check", &answer).ok());
+  EXPECT_EQ(answer, kNotServing);
+}
+
+// Collects the answers of Health/Watch.
+class Watcher final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  explicit Watcher(const std::shared_ptr<grpc::Channel>& channel) {
+    grpc::GenericStub(channel).PrepareBidiStreamingCall(&context_, "/grpc.health.v1.Health/Watch",
+                                                        grpc::StubOptions(), this);
+    StartWriteLast(&request_, {});
+    StartRead(&reply_);
+    StartCall();
+  }
+  ~Watcher() override {
+    context_.TryCancel();
+    done_.get_future().wait();
+  }
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    {
+      const std::lock_guard lock(mutex_);
+      last_ = Bytes(reply_);
+    }
+    changed_.notify_all();
+    StartRead(&reply_);
+  }
+  void OnDone(const grpc::Status&) override { done_.set_value(); }
+  bool Await(const std::string& wanted) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return last_ == wanted; });
+  }
+
+ private:
+  grpc::ClientContext context_;
+  const grpc::ByteBuffer request_{nullptr, 0};
+  grpc::ByteBuffer reply_;
+  std::promise<void> done_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string last_;
+};
+
+TEST_F(Grpc, HealthIsWatched) {
+  Start();
+  Watcher watcher(channel);
+  EXPECT_TRUE(watcher.Await(kServing));
+  running->server.Drain(std::chrono::seconds(5));
+  EXPECT_TRUE(watcher.Await(kNotServing));
+}
+
+TEST_F(Grpc, MethodsThatAreNotThereAreNamed) {
+  Start();
+  for (const char* method :
+       {"/inference.GRPCInferenceService/ModelStreamInfer",
+        "/inference.GRPCInferenceService/SystemSharedMemoryStatus", "/a.B/c"}) {
+    const grpc::Status status = Call(method);
+    EXPECT_EQ(status.error_code(), StatusCode::UNIMPLEMENTED);
+    EXPECT_NE(status.error_message().find(method), std::string::npos) << status.error_message();
+  }
+}
+
+TEST_F(Grpc, AModelThatNobodyKnowsIsNotReady) {
+  Start();
+  const auto ask = [&](const std::string& name, inference::ModelReadyResponse* answer) {
+    grpc::ClientContext context;
+    inference::ModelReadyRequest request;
+    request.set_name(name);
+    return stub->ModelReady(&context, request, answer);
+  };
+  inference::ModelReadyResponse answer;
+  ASSERT_TRUE(ask("m", &answer).ok());
+  EXPECT_TRUE(answer.ready());
+  ASSERT_TRUE(ask("nobody", &answer).ok());
+  EXPECT_FALSE(answer.ready());
+  EXPECT_EQ(ask("../m", &answer).error_code(), StatusCode::INVALID_ARGUMENT);
+}
+
+TEST(GrpcLoad, ConfigurationsAndFilesOfClientsAreRefused) {
+  const TempDir folder;
+  std::filesystem::create_directories(folder.File("models/m/1"));
+  folder.Write("models/m/1/model.crema", "file");
+  server::ServerOptions options = WithGrpc();
+  options.admin_tokens = server::TokenSet::FromFile(WriteSecret(folder, "a", "fedcba9876543210"));
+  server::Server server(options, NullSink());
+  server::RepositoryOptions repository;
+  repository.path = folder.File("models");
+  repository.poll = repository.settle = std::chrono::milliseconds(0);
+  server.ServeRepository(repository, [](const std::string&, const server::VersionFiles&) {
+    return std::make_shared<const FakeModel>();
+  });
+  const auto stub = inference::GRPCInferenceService::NewStub(grpc::CreateChannel(
+      StrCat("127.0.0.1:", server.grpc_port()), grpc::InsecureChannelCredentials()));
+  const auto load = [&](const std::string& parameter) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer fedcba9876543210");
+    inference::RepositoryModelLoadRequest request;
+    request.set_model_name("m");
+    (*request.mutable_parameters())[parameter].set_string_param("{}");
+    inference::RepositoryModelLoadResponse response;
+    return stub->RepositoryModelLoad(&context, request, &response);
+  };
+  const auto post = [&](const std::string& parameter) {
+    return Post(server.http_port(), "/v2/repository/models/m/load",
+                StrCat(R"({"parameters":{")", parameter, R"(":"{}"}})"),
+                "Authorization: Bearer fedcba9876543210\r\n");
+  };
+  for (const char* refused : {"config", "files", "file:1/model.crema"}) {
+    EXPECT_EQ(load(refused).error_code(), StatusCode::INVALID_ARGUMENT) << refused;
+    EXPECT_NE(load(refused).error_message().find("not supported"), std::string::npos);
+    EXPECT_EQ(post(refused).status, 400) << refused;
+    EXPECT_NE(post(refused).body.find("not supported"), std::string::npos) << post(refused).body;
+  }
+  EXPECT_TRUE(load("other").ok());
+  EXPECT_EQ(post("other").status, 200);
 }
 
 TEST_F(Grpc, ListsTheRepository) {

@@ -9,6 +9,7 @@
 #include "server/protocol/classification.h"
 #include "server/protocol/index_json.h"
 #include "server/protocol/infer_json.h"
+#include "server/protocol/load_json.h"
 #include "server/protocol/names.h"
 #include "server/request_error.h"
 
@@ -192,6 +193,23 @@ TEST(Index, TakesAnEmptyBodyAndAFlatObject) {
   EXPECT_TRUE(AsksForReady(R"({"ready":true})"));
   for (const char* bad : {"[]", "1", "{", R"({"ready":1})", R"({"a":{"b":1}})", "{}x"}) {
     EXPECT_THROW(AsksForReady(bad), RequestError) << bad;
+  }
+}
+
+TEST(Load, RefusesAConfigurationAndFilesInTheBody) {
+  for (const char* good :
+       {"", "{}", R"({"parameters":{}})", R"({"parameters":{"a":{"config":[1]}},"config":1})",
+        R"({"a":[{"parameters":{"config":1}}]})"}) {
+    EXPECT_NO_THROW(CheckLoadBody(good)) << good;
+  }
+  for (const std::string& bad :
+       {std::string(R"({"parameters":{"config":"{}"}})"),
+        std::string(R"({"parameters":{"a":1,"files":1}})"),
+        std::string(R"({"parameters":{"file:1/model.crema":"eA=="}})"),
+        std::string(R"({"a":{},"parameters":{"b":{},"config":null}})"), std::string("[]"),
+        std::string("1"), std::string("{"), std::string("{}x"), std::string("{}\0", 3),
+        "{\"a\":" + std::string(100, '[') + std::string(100, ']') + "}"}) {
+    EXPECT_THROW(CheckLoadBody(bad), RequestError) << bad;
   }
 }
 

@@ -24,6 +24,7 @@ class ServeCommand : public testing::Test {
   // Starts it with free ports, and waits until it says which.
   void Start(std::vector<std::string> flags) {
     flags.insert(flags.begin(), Bin("serve"));
+    flags.insert(flags.begin(), wrapper.begin(), wrapper.end());
     flags.insert(flags.end(), {"--port=0", "--host=127.0.0.1"});
     if (const std::string grpc = AnyGrpcPort(); !grpc.empty()) flags.push_back(grpc);
     process = std::make_unique<Process>(flags, "", folder.File("out"), folder.File("err"));
@@ -40,6 +41,7 @@ class ServeCommand : public testing::Test {
   }
 
   TempDir folder;
+  std::vector<std::string> wrapper;  // a command that runs the one behind it; empty: none
   std::unique_ptr<Process> process;
   uint16_t port = 0;
   int grpc_port = -1;

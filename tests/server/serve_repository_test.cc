@@ -83,7 +83,8 @@ TEST_F(ServeRepository, ConnectionsLeaveDescriptorsForTheRest) {
                               " --max_connections=200 --port=0 --grpc_port=0")})
         .err;
   };
-  EXPECT_NE(log("-n").find("128 are served"), std::string::npos) << log("-n");
+  const char* share = server::HasGrpc() ? "64 of HTTP and as many of gRPC" : "128 are served";
+  EXPECT_NE(log("-n").find(share), std::string::npos) << log("-n");
   EXPECT_EQ(log("-Sn").find("are served"), std::string::npos) << "the soft limit is raised";
 }
 

@@ -1,15 +1,13 @@
 // HTTP over TLS, with a certificate made on the spot.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <memory>
 
+#include "server/certificate.h"
 #include "server/running_server.h"
 #include "support/temp_dir.h"
 
@@ -20,30 +18,8 @@ template <typename T, void (*Free)(T*)>
 struct Freer {
   void operator()(T* value) const { Free(value); }
 };
-using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY, EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Freer<X509, X509_free>>;
 using Context = std::unique_ptr<SSL_CTX, Freer<SSL_CTX, SSL_CTX_free>>;
 using Session = std::unique_ptr<SSL, Freer<SSL, SSL_free>>;
-
-void WriteCertificate(const std::string& cert_file, const std::string& key_file) {
-  const Key key(EVP_EC_gen("P-256"));
-  const Certificate certificate(X509_new());
-  ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), 1);
-  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -60);
-  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
-  X509_set_pubkey(certificate.get(), key.get());
-  X509_NAME* name = X509_get_subject_name(certificate.get());
-  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
-                             reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
-  X509_set_issuer_name(certificate.get(), name);
-  ASSERT_GT(X509_sign(certificate.get(), key.get(), EVP_sha256()), 0);
-  std::FILE* file = std::fopen(cert_file.c_str(), "w");
-  PEM_write_X509(file, certificate.get());
-  std::fclose(file);
-  file = std::fopen(key_file.c_str(), "w");
-  PEM_write_PrivateKey(file, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
-  std::fclose(file);
-}
 
 // What is answered over TLS of at most `version`; empty where the handshake fails.
 std::string AskOverTls(uint16_t port, const std::string& bytes, int version) {

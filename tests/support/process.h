@@ -32,6 +32,7 @@ class Process {
   void Signal(int signal);
   int Wait();  // exit code; 128 + n when signal n ended it
   bool IsRunning();
+  int pid() const { return pid_; }  // -1: it has ended
 
  private:
   int pid_ = -1;

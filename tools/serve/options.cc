@@ -22,7 +22,9 @@ DEFINE_double(settle_seconds, 2, "files of a model that stay the same for so lon
 DEFINE_int32(keep_versions, 1, "newest versions of a model that are loaded");
 DEFINE_string(host, "127.0.0.1", "address to listen on; 0.0.0.0: all");
 DEFINE_int32(port, 8000, "of HTTP; 0: any that is free");
-DEFINE_int32(grpc_port, 8001, "of gRPC; 0: any that is free, -1: none");
+DEFINE_int32(grpc_port, 8001,
+             "of gRPC; 0: any that is free, -1: none; default: none with gRPC older than 1.60, "
+             "unless --host is a loopback address");
 DEFINE_string(tls_cert, "", "certificate chain in PEM form; turns TLS on, for gRPC too");
 DEFINE_string(tls_key, "", "its private key in PEM form");
 DEFINE_string(token_file, "", "tokens for inference and metrics, one a line; default: none needed");
@@ -33,7 +35,7 @@ DEFINE_int32(instances, 1, "threads that run each model, each with memory of its
 DEFINE_int32(max_queue, 256, "requests that wait for a model; further ones get 503");
 DEFINE_int32(queue_timeout_ms, 0, "milliseconds that a request may wait; 0: as long as it takes");
 DEFINE_int32(max_body_mb, 64, "largest body of a request");
-DEFINE_int32(max_connections, 1024, "open HTTP connections");
+DEFINE_int32(max_connections, 1024, "open HTTP connections, and as many of gRPC");
 DEFINE_int32(http_threads, 2, "threads that read and write HTTP");
 DEFINE_double(read_timeout, 30, "seconds in which a body must arrive and an answer be taken");
 DEFINE_double(exit_timeout, 30, "seconds for requests under way after SIGTERM");
@@ -110,14 +112,39 @@ void WarnOfOpenDoors() {
   }
 }
 
-// As many connections as leave descriptors for models, gRPC and files.
-size_t ConnectionsWithin(int64_t descriptors) {
+// -1: none.
+int GrpcPort() {
+  const bool asked = !google::GetCommandLineFlagInfoOrDie("grpc_port").is_default;
+  if (!server::HasGrpc()) return asked ? FLAGS_grpc_port : -1;
+  const std::string version = server::GrpcVersion();
+  if (FLAGS_grpc_port < 0 || IsLocal(FLAGS_host) || server::GrpcBoundsFloods(version)) {
+    return FLAGS_grpc_port;
+  }
+  const std::string why =
+      StrCat("gRPC ", version,
+             " has no bound on streams that are reset (CVE-2023-44487) and on header blocks "
+             "without end; 1.60 and later have");
+  if (asked) {
+    LogEvent(Severity::kWarning,
+             StrCat("--grpc_port=", FLAGS_grpc_port, " with --host=", FLAGS_host,
+                    ": anybody who reaches it can use up the memory of this server, since ", why),
+             {});
+    return FLAGS_grpc_port;
+  }
+  LogEvent(Severity::kInfo,
+           StrCat("gRPC is off on ", FLAGS_host, ": ", why, ". --grpc_port=8001 turns it on"), {});
+  return -1;
+}
+
+// As many connections of each protocol as leave descriptors for models and files.
+size_t ConnectionsWithin(int64_t descriptors, int protocols) {
   constexpr int64_t kSpare = 128;
-  const int64_t most = std::max<int64_t>(1, descriptors - kSpare);
+  const int64_t most = std::max<int64_t>(1, (descriptors - kSpare) / protocols);
   if (FLAGS_max_connections > most) {
     LogEvent(Severity::kWarning,
              StrCat("--max_connections=", FLAGS_max_connections, " is more than ", descriptors,
-                    " open files (ulimit -n) allow: ", most, " are served"),
+                    " open files (ulimit -n) allow: ", most,
+                    protocols > 1 ? " of HTTP and as many of gRPC are served" : " are served"),
              {});
   }
   return static_cast<size_t>(std::min<int64_t>(FLAGS_max_connections, most));
@@ -146,12 +173,11 @@ ServeOptions ServeOptionsOfFlags() {
   http.tls_cert = FLAGS_tls_cert;
   http.tls_key = FLAGS_tls_key;
   http.threads = FLAGS_http_threads;
-  http.connections = ConnectionsWithin(RaiseDescriptorLimit());
   http.body = http.answer = Milliseconds("read_timeout", FLAGS_read_timeout);
   http.limits.body_bytes = static_cast<size_t>(FLAGS_max_body_mb) << 20;
-  const bool grpc =
-      server::HasGrpc() || !google::GetCommandLineFlagInfoOrDie("grpc_port").is_default;
-  options.server.grpc = {http.host, grpc ? FLAGS_grpc_port : -1, FLAGS_tls_cert, FLAGS_tls_key};
+  const int grpc_port = GrpcPort();
+  http.connections = ConnectionsWithin(RaiseDescriptorLimit(), grpc_port < 0 ? 1 : 2);
+  options.server.grpc = {http.host, grpc_port, FLAGS_tls_cert, FLAGS_tls_key, http.connections};
   options.server.api.access_log = AccessLogOfFlag();
   if (!FLAGS_token_file.empty()) {
     options.server.inference_tokens = server::TokenSet::FromFile(FLAGS_token_file);

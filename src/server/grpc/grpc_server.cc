@@ -1,11 +1,15 @@
 #include "server/grpc/grpc_server.h"
 
+#include <grpcpp/health_check_service_interface.h>
+
 #include <chrono>
 #include <utility>
 
 #include "core/strings.h"
 #include "format/file.h"
+#include "server/grpc/acceptor.h"
 #include "server/grpc/service.h"
+#include "server/grpc/unsupported.h"
 
 namespace crema::server {
 namespace {
@@ -19,32 +23,31 @@ std::shared_ptr<grpc::ServerCredentials> Credentials(const GrpcOptions& options)
 
 class CallbackServer final : public GrpcServer {
  public:
-  CallbackServer(const GrpcOptions& options, Service& service) : inference_(service) {
-    // What a message holds beside its tensors.
-    constexpr size_t kRest = size_t{1} << 20;
+  CallbackServer(const GrpcOptions& options, Service& service)
+      : service_(service),
+        inference_(service),
+        unsupported_(service),
+        acceptor_(options.host, options.port, options.connections) {
+    grpc::EnableDefaultHealthCheckService(true);
     grpc::ServerBuilder builder;
-    const bool is_v6 = options.host.find(':') != std::string::npos;
-    const std::string host = is_v6 ? StrCat("[", options.host, "]") : options.host;
-    builder.AddListeningPort(StrCat(host, ":", options.port), Credentials(options), &port_);
+    sockets_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        Credentials(options));
     builder.RegisterService(&inference_);
-    builder.SetMaxReceiveMessageSize(static_cast<int>(service.limits.body_bytes + kRest));
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
-                               static_cast<int>(service.limits.header_bytes));
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 256);
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 300000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000);
-    grpc::ResourceQuota quota("crema");
-    quota.Resize(service.limits.buffered_bytes);
-    builder.SetResourceQuota(quota);
+    builder.RegisterCallbackGenericService(&unsupported_);
+    SetLimits(service.limits, &builder);
     server_ = builder.BuildAndStart();
-    if (!server_ || port_ == 0) {
-      Fail(ErrorCode::kIoFailure,
-           StrCat("cannot listen on ", options.host, " port ", options.port, " for gRPC"));
+    if (!server_) {
+      Fail(ErrorCode::kIoFailure, "gRPC did not start: look for its own lines in the log");
     }
+    acceptor_.Start([this](int socket) { HandOver(socket); },
+                    [this](bool accepts) { service_.SetGrpcAccepts(accepts); });
+    service.OnReady(
+        [this](bool ready) { server_->GetHealthCheckService()->SetServingStatus(ready); });
   }
   ~CallbackServer() override {
+    service_.OnReady(nullptr);
+    acceptor_.Stop();
     inference_.Stop();
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
     server_->Wait();
@@ -52,17 +55,48 @@ class CallbackServer final : public GrpcServer {
   CallbackServer(const CallbackServer&) = delete;
   CallbackServer& operator=(const CallbackServer&) = delete;
 
-  int port() const override { return port_; }
+  int port() const override { return acceptor_.port(); }
+  void StopAccepting() override { acceptor_.Stop(); }
 
  private:
+  static void SetLimits(const RequestLimits& limits, grpc::ServerBuilder* builder) {
+    // What a message holds beside its tensors.
+    constexpr size_t kRest = size_t{1} << 20;
+    builder->SetMaxReceiveMessageSize(static_cast<int>(limits.body_bytes + kRest));
+    // gRPC compares the length of a message with the limit after it has inflated it.
+    for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+      builder->SetCompressionAlgorithmSupportStatus(algorithm, false);
+    }
+    builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, static_cast<int>(limits.header_bytes));
+    builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 256);
+    builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
+    builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 60000);
+    builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60000);
+    builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000);
+    grpc::ResourceQuota quota("crema");
+    quota.Resize(limits.buffered_bytes);
+    builder->SetResourceQuota(quota);
+  }
+
+  void HandOver(int socket) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = socket;
+    sockets_->HandleNewConnection(&connection);
+  }
+
+  Service& service_;
   InferenceService inference_;
+  UnsupportedCalls unsupported_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> sockets_;
   std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
+  Acceptor acceptor_;  // last: its thread uses the others
 };
 
 }  // namespace
 
 bool HasGrpc() { return true; }
+
+std::string GrpcVersion() { return grpc::Version(); }
 
 std::unique_ptr<GrpcServer> MakeGrpcServer(const GrpcOptions& options, Service& service) {
   if (options.port < 0) return nullptr;

@@ -10,8 +10,10 @@ namespace crema::server {
 // Thread safety: any number of threads.
 class GrpcServer {
  public:
-  virtual ~GrpcServer() = default;  // ends calls that are under way
+  virtual ~GrpcServer() = default;  // ends calls that are in progress
   virtual int port() const = 0;
+  // Takes the connections that wait, and then no more. Returns when that is so.
+  virtual void StopAccepting() = 0;
 };
 
 // Null for port -1. Throws kUnsupported in a build without gRPC, kIoFailure where the address is

@@ -5,6 +5,8 @@ namespace crema::server {
 
 bool HasGrpc() { return false; }
 
+std::string GrpcVersion() { return {}; }
+
 std::unique_ptr<GrpcServer> MakeGrpcServer(const GrpcOptions& options, Service&) {
   if (options.port < 0) return nullptr;
   Fail(ErrorCode::kUnsupported, "this build has no gRPC: build with CREMA_GRPC=ON");

@@ -7,6 +7,7 @@
 #include "core/strings.h"
 #include "server/grpc/call.h"
 #include "server/grpc/convert.h"
+#include "server/protocol/load_json.h"
 #include "server/protocol/names.h"
 
 namespace crema::server {
@@ -121,7 +122,7 @@ InferenceService::Reactor* InferenceService::ModelReady(Context* context,
       Find(request->name(), request->version());
       response->set_ready(true);
     } catch (const RequestError& error) {
-      if (error.cause() != Cause::kUnavailable) throw;
+      if (error.cause() != Cause::kUnavailable && error.cause() != Cause::kNotFound) throw;
       response->set_ready(false);
     }
   });
@@ -248,8 +249,10 @@ InferenceService::Reactor* InferenceService::Change(Context* context,
 InferenceService::Reactor* InferenceService::RepositoryModelLoad(
     Context* context, const inference::RepositoryModelLoadRequest* request,
     inference::RepositoryModelLoadResponse*) {
-  return Change(context, [name = request->model_name()](Repository& repository) {
+  return Change(context, [request](Repository& repository) {
+    const std::string& name = request->model_name();
     if (!IsModelName(name)) Refuse(Cause::kBadRequest, "the name can be none of a model");
+    for (const auto& parameter : request->parameters()) CheckLoadParameter(parameter.first);
     repository.Load(name);
   });
 }

@@ -11,6 +11,7 @@
 #include "server/http/page.h"
 #include "server/protocol/index_json.h"
 #include "server/protocol/infer_json.h"
+#include "server/protocol/load_json.h"
 
 namespace crema::server {
 namespace {
@@ -158,7 +159,7 @@ void HttpApi::Answer(const HttpRequest& request, const RouteMatch& match,
       return Classify(request, respond);
     case Route::kLoad:
     case Route::kUnload:
-      return LoadOrUnload(match, respond);
+      return LoadOrUnload(request, match, respond);
     default:
       return respond(AnswerNow(request, match));
   }
@@ -218,8 +219,10 @@ void HttpApi::Aside(WorkPool& pool, const HttpRespond& respond, std::function<vo
   });
 }
 
-void HttpApi::LoadOrUnload(const RouteMatch& match, const HttpRespond& respond) {
+void HttpApi::LoadOrUnload(const HttpRequest& request, const RouteMatch& match,
+                           const HttpRespond& respond) {
   Repository& repository = service_.RepositoryOrRefuse();
+  if (match.row->route == Route::kLoad) CheckLoadBody(*request.body);
   Aside(changes_, respond, [&repository, match, respond] {
     if (match.row->route == Route::kLoad) {
       repository.Load(match.model);

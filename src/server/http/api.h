@@ -42,7 +42,8 @@ class HttpApi final : public HttpHandler {
   void Answer(const HttpRequest& request, const RouteMatch& match, const HttpRespond& respond);
   HttpResponse AnswerNow(const HttpRequest& request, const RouteMatch& match);
   HttpResponse AnswerModel(const RouteMatch& match);
-  void LoadOrUnload(const RouteMatch& match, const HttpRespond& respond);
+  void LoadOrUnload(const HttpRequest& request, const RouteMatch& match,
+                    const HttpRespond& respond);
   void Infer(const HttpRequest& request, const RouteMatch& match, const HttpRespond& respond);
   void StartInfer(const HttpRequest& request, const RouteMatch& match, const HttpRespond& respond);
   void Classify(const HttpRequest& request, const HttpRespond& respond);

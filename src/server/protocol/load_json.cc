@@ -1,0 +1,53 @@
+#include "server/protocol/load_json.h"
+
+#include <rapidjson/memorystream.h>
+#include <rapidjson/reader.h>
+
+#include "server/request_error.h"
+
+namespace crema::server {
+namespace {
+
+class LoadHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, LoadHandler> {
+ public:
+  bool Default() { return depth_ > 0; }
+  bool Key(const char* text, rapidjson::SizeType length, bool) {
+    const std::string_view key(text, length);
+    if (depth_ == 1) in_parameters_ = key == "parameters";
+    if (depth_ == 2 && in_parameters_) CheckLoadParameter(key);
+    return true;
+  }
+  bool StartObject() { return ++depth_ <= kDeepest; }
+  bool EndObject(rapidjson::SizeType) { return --depth_ >= 0; }
+  bool StartArray() { return depth_ > 0 && ++depth_ <= kDeepest; }
+  bool EndArray(rapidjson::SizeType) { return --depth_ >= 0; }
+
+ private:
+  static constexpr int kDeepest = 16;
+  int depth_ = 0;
+  bool in_parameters_ = false;
+};
+
+}  // namespace
+
+void CheckLoadParameter(std::string_view name) {
+  if (name != "config" && name != "files" && !name.starts_with("file:")) return;
+  Refuse(Cause::kBadRequest,
+         "the parameters 'config' and 'file:PATH' are not supported: a model is loaded from its "
+         "folder in the repository only");
+}
+
+void CheckLoadBody(std::string_view body) {
+  if (body.empty()) return;
+  LoadHandler handler;
+  rapidjson::Reader reader;
+  rapidjson::MemoryStream stream(body.data(), body.size());
+  constexpr unsigned kFlags =
+      rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;
+  if (body.find('\0') != std::string_view::npos ||
+      reader.Parse<kFlags>(stream, handler).IsError()) {
+    Refuse(Cause::kBadRequest, "the body is not like {\"parameters\":{}}");
+  }
+}
+
+}  // namespace crema::server

@@ -1,0 +1,12 @@
+// A certificate for tests of TLS.
+#pragma once
+
+#include <string>
+
+namespace crema::test {
+
+// Writes a new key and a certificate for "localhost", signed by itself and good for an hour, as PEM
+// files.
+void WriteCertificate(const std::string& cert_file, const std::string& key_file);
+
+}  // namespace crema::test
