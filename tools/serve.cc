@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "common/tool.h"
+#include "core/start_threads.h"
 #include "serve/ender.h"
 #include "serve/options.h"
 #include "server/server.h"
@@ -19,6 +20,9 @@ constexpr const char* kUsage =
     "for\n"
     "people, GET /openapi.json describes the rest. docs/serving.md tells more.";
 
+// Of gRPC and of one model.
+constexpr int kOtherThreads = 16;
+
 int Run(const std::vector<std::string>& arguments) {
   RefusePositional(arguments);
   // Pictures of strangers: the limit of OpenCV, which it reads when it is loaded.
@@ -27,6 +31,8 @@ int Run(const std::vector<std::string>& arguments) {
   std::signal(SIGPIPE, SIG_IGN);
   const ServeOptions options = ServeOptionsOfFlags();
   Ender ender(options.exit_timeout);
+  // gRPC waits for ever for threads that it cannot start.
+  RequireThreads(options.server.http.threads + options.server.api.work_threads + kOtherThreads);
   server::Server server(options.server, ToolLog());
   ender.Watch(&server);
   try {

@@ -11,10 +11,16 @@
 
 namespace crema {
 
+// Makes sure that the calling thread can have a team of `workers` threads of OpenMP, whose library
+// ends the process where the system refuses one. Starts that many threads for a moment, once for a
+// calling thread; later calls for as many cost nothing. Throws kOutOfMemory with the limits to look
+// at. Thread safety: any number of threads.
+void RequireTeam(int workers);
+
 // Calls body(begin, end, worker) on `workers` consecutive pieces of [0, count), each on a thread of
 // its own. How the range is cut depends on count, grain and threads only, so sums that keep one
 // partial result a worker are the same again. `grain` is the least number of elements that pays for
-// a thread. The first exception that a body throws is rethrown here.
+// a thread. The first exception that a body throws is rethrown here. Throws as RequireTeam().
 template <typename Body>
 void ParallelFor(int threads, int64_t count, int64_t grain, Body&& body) {
   const int64_t most = grain > 0 ? std::max<int64_t>(1, count / grain) : count;
@@ -24,6 +30,7 @@ void ParallelFor(int threads, int64_t count, int64_t grain, Body&& body) {
     body(int64_t{0}, count, 0);
     return;
   }
+  RequireTeam(workers);
   std::exception_ptr failure;
   const auto run_piece = [&](int worker) {
     try {

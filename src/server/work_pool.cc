@@ -7,7 +7,12 @@
 namespace crema::server {
 
 WorkPool::WorkPool(int threads, size_t most_waiting) : most_waiting_(most_waiting) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+  } catch (...) {
+    Stop();
+    throw;
+  }
 }
 
 void WorkPool::Stop() {

@@ -14,6 +14,7 @@ namespace crema::server {
 // Thread safety: any number of threads.
 class WorkPool {
  public:
+  // Throws std::system_error when the system refuses a thread.
   WorkPool(int threads, size_t most_waiting);
   ~WorkPool() { Stop(); }
   WorkPool(const WorkPool&) = delete;

@@ -1,4 +1,5 @@
-// Runs the generic checker on every sample of every built-in layer.
+// Runs the generic checker on every sample of every built-in layer, on a thread with as small a
+// stack as programs give to theirs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "support/gpu.h"
 #include "support/layer_checker.h"
 #include "support/layer_run.h"
+#include "support/small_stack.h"
 
 namespace crema::test {
 namespace {
@@ -55,9 +57,11 @@ class LayerSampleTest : public testing::TestWithParam<Case> {};
 
 TEST_P(LayerSampleTest, KeepsTheContract) {
   const LayerType& type = *Layers().Find(GetParam().type);
-  for (const std::string& failure : CheckLayerSample(type, type.samples[GetParam().sample])) {
-    ADD_FAILURE() << failure;
-  }
+  OnSmallStack(size_t{256} << 10, [&] {
+    for (const std::string& failure : CheckLayerSample(type, type.samples[GetParam().sample])) {
+      ADD_FAILURE() << failure;
+    }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Builtin, LayerSampleTest, testing::ValuesIn(AllCases()), CaseName);

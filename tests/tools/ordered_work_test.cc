@@ -7,6 +7,9 @@
 #include <string>
 
 #include "common/progress_line.h"
+#ifdef CREMA_FEW_THREADS
+#include "support/few_threads.h"
+#endif
 
 namespace crema::tools {
 namespace {
@@ -34,6 +37,12 @@ TEST(RunInOrder, WritesInOrderWithAnyNumberOfThreads) {
     for (int i = 0; i < 1000; ++i) ASSERT_EQ(written[static_cast<size_t>(i)], i * i);
   }
 }
+
+#ifdef CREMA_FEW_THREADS
+TEST(WorkerThreads, TooFewThreadsAreAnError) {
+  test::ExpectThreadErrors(4, [] { WorkerThreads(4); });
+}
+#endif
 
 TEST(RunInOrder, NothingToDo) {
   std::atomic<int> read = 0;

@@ -3,10 +3,15 @@
 namespace crema::tools {
 
 WorkerThreads::WorkerThreads(int threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
+  } catch (...) {
+    Stop();
+    throw;
+  }
 }
 
-WorkerThreads::~WorkerThreads() {
+void WorkerThreads::Stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;

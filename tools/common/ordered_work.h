@@ -20,8 +20,9 @@ namespace crema::tools {
 // dropped. Thread safety: one thread gives tasks.
 class WorkerThreads {
  public:
+  // Throws std::system_error when the system refuses a thread.
   explicit WorkerThreads(int threads);
-  ~WorkerThreads();
+  ~WorkerThreads() { Stop(); }
   WorkerThreads(const WorkerThreads&) = delete;
   WorkerThreads& operator=(const WorkerThreads&) = delete;
 
@@ -29,6 +30,7 @@ class WorkerThreads {
   size_t size() const { return threads_.size(); }
 
  private:
+  void Stop();
   void Loop();
 
   std::mutex mutex_;

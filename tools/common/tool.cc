@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "core/error.h"
 #include "core/exec_context.h"
@@ -149,6 +150,27 @@ int WithStdoutWritten(int code) {
   return code == 0 ? failure : code;
 }
 
+// Of threads, descriptors and memory that the system refuses.
+Error OfSystem(const std::system_error& error) {
+  const std::error_code code = error.code();
+  if (code == std::errc::resource_unavailable_try_again) {
+    return Error({ErrorCode::kOutOfMemory,
+                  {},
+                  "a thread could not be started: use fewer threads, or raise the limit of threads "
+                  "(ulimit -u, pids.max of the control group) or of memory (ulimit -v)"});
+  }
+  if (code == std::errc::too_many_files_open || code == std::errc::too_many_files_open_in_system) {
+    return Error({ErrorCode::kOutOfMemory,
+                  {},
+                  StrCat("no file or connection can be opened any more (", error.what(),
+                         "): raise the limit of descriptors (ulimit -n)")});
+  }
+  if (code == std::errc::not_enough_memory) {
+    return Error({ErrorCode::kOutOfMemory, {}, StrCat("out of memory: ", error.what())});
+  }
+  return Error({ErrorCode::kInternal, {}, StrCat("internal error: ", error.what())});
+}
+
 int RunReported(int argc, char** argv, const char* usage,
                 const std::function<int(std::vector<std::string>)>& body) {
   try {
@@ -169,6 +191,8 @@ int RunReported(int argc, char** argv, const char* usage,
     return Report(error);
   } catch (const std::bad_alloc&) {
     return Report(Error({ErrorCode::kOutOfMemory, {}, "out of memory"}));
+  } catch (const std::system_error& error) {
+    return Report(OfSystem(error));
   } catch (const std::exception& error) {
     return Report(Error({ErrorCode::kInternal, {}, StrCat("internal error: ", error.what())}));
   }

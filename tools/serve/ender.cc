@@ -31,10 +31,15 @@ void BlockEndSignals() {
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
 }
 
+Ender::Ender(std::chrono::milliseconds exit_timeout) : exit_timeout_(exit_timeout) {
+  thread_ = std::thread([this] { Run(); });
+}
+
 Ender::~Ender() { Stop(); }
 
 void Ender::Watch(server::Server* server) {
-  thread_ = std::thread([this, server] { Run(server); });
+  const std::lock_guard lock(mutex_);
+  server_ = server;
 }
 
 void Ender::AwaitEnd() {
@@ -55,7 +60,18 @@ void Ender::Stop() {
   thread_.join();
 }
 
-void Ender::Run(server::Server* server) {
+void Ender::DrainOrEnd() {
+  try {
+    LogEvent(Severity::kInfo, "ending: no longer ready, answering what is under way", {});
+    if (server_->Drain(exit_timeout_)) return;
+    LogEvent(Severity::kWarning, "--exit_timeout is over: requests under way are given up", {});
+  } catch (...) {
+    // Memory is too short to answer, and to say so.
+  }
+  EndNow();
+}
+
+void Ender::Run() {
   const sigset_t ends = EndSignals();
   int which = 0;
   sigwait(&ends, &which);
@@ -63,13 +79,9 @@ void Ender::Run(server::Server* server) {
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) return;
+    if (server_ == nullptr) EndNow();
   }
-  LogEvent(Severity::kInfo, "ending: no longer ready, answering what is under way", {});
-  const bool answered = server->Drain(exit_timeout_);
-  if (!answered) {
-    LogEvent(Severity::kWarning, "--exit_timeout is over: requests under way are given up", {});
-    EndNow();
-  }
+  DrainOrEnd();
   std::unique_lock lock(mutex_);
   if (state_ == State::kLoading) EndNow();
   state_ = State::kEnded;

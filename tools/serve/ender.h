@@ -18,12 +18,14 @@ void BlockEndSignals();
 // nothing is under way. Thread safety: one thread.
 class Ender {
  public:
-  explicit Ender(std::chrono::milliseconds exit_timeout) : exit_timeout_(exit_timeout) {}
+  // Hears signals from now on, those that came before too. Throws std::system_error when the system
+  // refuses a thread.
+  explicit Ender(std::chrono::milliseconds exit_timeout);
   ~Ender();  // after the server: its destruction is bounded too
   Ender(const Ender&) = delete;
   Ender& operator=(const Ender&) = delete;
 
-  // Hears signals from now on, those that came before too.
+  // From now on there is a server to drain.
   void Watch(server::Server* server);
   // Loading is done: returns when a signal came and all was answered.
   void AwaitEnd();
@@ -33,13 +35,15 @@ class Ender {
  private:
   enum class State { kLoading, kServing, kEnded };
 
-  void Run(server::Server* server);
+  void Run();
+  void DrainOrEnd();
 
   const std::chrono::milliseconds exit_timeout_;
   std::mutex mutex_;
   std::condition_variable changed_;
   State state_ = State::kLoading;
   bool stopped_ = false;
+  server::Server* server_ = nullptr;
   std::thread thread_;
 };
 

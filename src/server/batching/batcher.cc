@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 #include <utility>
 
 #include "core/strings.h"
@@ -89,27 +90,33 @@ void Batcher::StartWorkers() {
   std::condition_variable ready;
   int warm = 0;
   std::exception_ptr failure;
-  for (int i = 0; i < options_.instances; ++i) {
-    threads_.emplace_back([&, this] {
-      std::unique_ptr<Worker> worker;
-      std::exception_ptr problem;
-      try {
-        worker = std::make_unique<Worker>(*model_, options_.max_batch);
-      } catch (...) {
-        problem = std::current_exception();
-      }
-      {
-        const std::lock_guard lock(mutex);
-        ++warm;
-        if (problem) failure = problem;
-        ready.notify_one();
-      }
-      if (!worker) return;
-      Serve(worker.get());
-    });
+  const auto run = [&, this] {
+    std::unique_ptr<Worker> worker;
+    std::exception_ptr problem;
+    try {
+      worker = std::make_unique<Worker>(*model_, options_.max_batch);
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    {
+      const std::lock_guard lock(mutex);
+      ++warm;
+      if (problem) failure = problem;
+      ready.notify_one();
+    }
+    if (!worker) return;
+    Serve(worker.get());
+  };
+  std::exception_ptr refused;
+  try {
+    for (int i = 0; i < options_.instances; ++i) threads_.emplace_back(run);
+  } catch (...) {
+    refused = std::current_exception();
   }
+  // Those that run use the variables above until they are warm.
   std::unique_lock lock(mutex);
-  ready.wait(lock, [&] { return warm == options_.instances; });
+  ready.wait(lock, [&] { return warm == std::ssize(threads_); });
+  if (refused) std::rethrow_exception(refused);
   if (failure) std::rethrow_exception(failure);
 }
 
@@ -287,6 +294,7 @@ std::vector<Batcher::Item> Batcher::TakeBatch() {
 
 std::vector<Batcher::Item> Batcher::TakeExpired(Clock::time_point now) {
   std::vector<Item> expired;
+  expired.reserve(queue_.size());  // nothing has changed where this throws
   next_deadline_ = Clock::time_point::max();
   for (auto item = queue_.begin(); item != queue_.end();) {
     if (item->deadline <= now) {
@@ -324,10 +332,20 @@ void Batcher::WatchDeadlines() {
     }
     const Clock::time_point now = Clock::now();
     if (now < next_deadline_) continue;
-    std::vector<Item> expired = TakeExpired(now);
+    std::vector<Item> expired;
+    try {
+      expired = TakeExpired(now);
+    } catch (const std::bad_alloc&) {
+      deadlines_.wait_for(lock, std::chrono::milliseconds(10));
+      continue;
+    }
     lock.unlock();
-    Drop(&expired, RequestError(Cause::kQueueTimeout,
-                                "the request waited in the queue for as long as it may"));
+    try {
+      Drop(&expired, RequestError(Cause::kQueueTimeout,
+                                  "the request waited in the queue for as long as it may"));
+    } catch (const std::bad_alloc&) {
+      // They go without an answer, and whoever waits for it notices.
+    }
     expired.clear();
     lock.lock();
   }

@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/memory_format.h"
+#include "core/parallel_for.h"
 #include "core/strings.h"
 
 namespace crema::onednn {
@@ -31,6 +32,7 @@ class ThreadCount {
  public:
 #ifdef _OPENMP
   explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {
+    RequireTeam(threads);
     if (before_ != threads) omp_set_num_threads(threads);
   }
   ~ThreadCount() { omp_set_num_threads(before_); }

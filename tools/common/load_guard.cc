@@ -1,0 +1,56 @@
+// A library of a command may not end its start-up where `ulimit -v` leaves too little memory:
+// OpenBLAS, which OpenCV brings along, asks for 128 MiB a processor until it gets them. The command
+// ends with exit code 4 then. Part of each program and not of the library: what is here runs before
+// and after the start-up of all libraries.
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#if defined(__linux__) && !defined(CREMA_SANITIZED)
+
+namespace crema::tools {
+namespace {
+
+constexpr time_t kMostSeconds = 2;  // of processor time; the libraries take 0.02
+
+// Calls only what signal handlers may call.
+void EndStart(int) {
+  static constexpr char kMessage[] =
+      "error: the libraries of this command cannot start with the memory that `ulimit -v` leaves: "
+      "raise it, or set OMP_NUM_THREADS=1, since OpenBLAS takes 128 MiB for each thread\n";
+  static_cast<void>(!::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1));
+  ::_exit(4);
+}
+
+void SetTimer(time_t seconds) {
+  itimerval timer{};
+  timer.it_value.tv_sec = seconds;
+  setitimer(ITIMER_PROF, &timer, nullptr);
+}
+
+bool IsMemoryLimited() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+void BeforeLibraries(int, char**, char**) {
+  if (!IsMemoryLimited()) return;
+  std::signal(SIGPROF, EndStart);
+  SetTimer(kMostSeconds);
+}
+
+[[gnu::constructor]] void AfterLibraries() {
+  if (!IsMemoryLimited()) return;
+  SetTimer(0);
+  std::signal(SIGPROF, SIG_DFL);
+}
+
+[[gnu::section(".preinit_array"),
+  gnu::used]] void (*const before_libraries)(int, char**, char**) = BeforeLibraries;
+
+}  // namespace
+}  // namespace crema::tools
+
+#endif
