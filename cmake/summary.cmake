@@ -11,4 +11,8 @@ foreach(_name CUDA CUDNN ONEDNN OPENCV JPEG VIDEO HDF5 LEVELDB EXPAT ZIP SERVER 
   crema_yes_no(CREMA_HAVE_${_name} _answer)
   message(STATUS "  ${_name}: ${_answer} (asked for: ${CREMA_${_name}})")
 endforeach()
+if(CREMA_HAVE_GRPC AND GRPC_VERSION VERSION_LESS 1.60)
+  message(STATUS "  gRPC ${GRPC_VERSION} has no bound on streams that are reset (CVE-2023-44487): "
+                 "serve leaves it off by default unless --host is a loopback address")
+endif()
 message(STATUS "  OpenMP: ${CREMA_OPENMP}, sanitizers: ${CREMA_SANITIZE}")
