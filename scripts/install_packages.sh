@@ -6,7 +6,7 @@ set -euo pipefail
 
 # docs/dependencies.md says what each one is for.
 required=(build-essential cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev
-  liblmdb-dev libgoogle-glog-dev libgflags-dev zlib1g-dev
+  liblmdb-dev libgoogle-glog-dev libgflags-dev zlib1g-dev libre2-dev
   libgtest-dev libgmock-dev libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev)
 # The build leaves out what these give when a distribution does not have them.
 optional=(libjpeg-dev libopencv-videoio-dev libbenchmark-dev libhdf5-dev libleveldb-dev libdnnl-dev

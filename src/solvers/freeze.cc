@@ -1,7 +1,8 @@
 #include "solvers/freeze.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
-#include <regex>
 #include <set>
 
 #include "core/strings.h"
@@ -27,6 +28,15 @@ std::set<std::string> SharedNames(const std::set<std::string>& layers, const Pla
   return names;
 }
 
+constexpr size_t kLongestPattern = 1000;
+
+// Takes time and memory that are linear in the length of a name, whatever the pattern.
+RE2::Options Quiet() {
+  RE2::Options options;
+  options.set_log_errors(false);
+  return options;
+}
+
 void HoldStill(ParamSpec* spec) {
   spec->set_lr_mult(0);
   spec->set_decay_mult(0);
@@ -37,15 +47,21 @@ void HoldStill(ParamSpec* spec) {
 std::vector<Problem> CheckFreeze(const SolverParameter& param) {
   std::vector<Problem> problems;
   for (int i = 0; i < param.freeze_size(); ++i) {
-    try {
-      const std::regex pattern(param.freeze(i));
-    } catch (const std::regex_error& error) {
-      Where where;
-      where.field = StrCat("freeze[", i, "]");
+    Where where;
+    where.field = StrCat("freeze[", i, "]");
+    if (param.freeze(i).size() > kLongestPattern) {
       problems.push_back({ErrorCode::kInvalidArgument, where,
-                          StrCat("'", param.freeze(i),
-                                 "' is not a regular expression (ECMAScript): ", error.what())});
+                          StrCat("the pattern has ", param.freeze(i).size(),
+                                 " characters; write several of up to ", kLongestPattern)});
+      continue;
     }
+    const RE2 pattern(param.freeze(i), Quiet());
+    if (pattern.ok()) continue;
+    problems.push_back({ErrorCode::kInvalidArgument, where,
+                        StrCat("'", param.freeze(i),
+                               "' is not a regular expression in RE2 syntax, which has neither "
+                               "backreferences nor lookarounds: ",
+                               pattern.error())});
   }
   return problems;
 }
@@ -56,10 +72,10 @@ std::vector<std::string> FrozenLayers(const SolverFile& solver, const Plan& plan
   std::vector<Problem> problems;
   for (int i = 0; i < solver.solver.freeze_size(); ++i) {
     const std::string& text = solver.solver.freeze(i);
-    const std::regex pattern(text);
+    const RE2 pattern(text, Quiet());
     bool matched = false;
     for (const std::string& name : candidates) {
-      if (!std::regex_match(name, pattern)) continue;
+      if (!RE2::FullMatch(name, pattern)) continue;
       matched = true;
       frozen.insert(name);
     }

@@ -10,7 +10,8 @@
 
 namespace crema {
 
-// What is wrong with the patterns themselves; where.field names the field ("freeze[1]").
+// Returns the problems of the patterns themselves, which are in RE2 syntax; where.field names the
+// field ("freeze[1]").
 std::vector<Problem> CheckFreeze(const SolverParameter& param);
 
 // The layers of a plan with learned blobs whose whole name matches one of the patterns, in order.

@@ -52,6 +52,24 @@ TEST_F(RunFields, EpochsNeedDataWithAnEnd) {
   }
 }
 
+// A matcher that tries one way after the other takes years for this, or all of the stack.
+TEST_F(RunFields, NoPatternTakesLong) {
+  const std::string net = StrCat(
+      "layer { name: 'd' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 2 dim: 3 "
+      "} } } layer { name: '",
+      std::string(100000, 'a'),
+      "' type: 'InnerProduct' bottom: 'x' top: 'y' loss_weight: 1 "
+      "inner_product_param { num_output: 1 } }");
+  const auto make = [&](const std::string& pattern) {
+    return MakeSolver(StrCat("net_param { ", net, " }\nmax_iter: 2 base_lr: 1 lr_policy: 'fixed' ",
+                             "snapshot_after_train: false freeze: '", pattern, "'"),
+                      OptionsFor(&recorder_));
+  };
+  EXPECT_THROW(make("(a+)+b"), Error);
+  EXPECT_THROW(make("(a|aa)*c|(a*)*d"), Error);
+  EXPECT_EQ(make("(a+)+")->frozen_layers().size(), 1U);
+}
+
 TEST_F(RunFields, ProblemsAreNamedWithTheirLine) {
   ExpectError("\nmax_epoch: -1", "solver.prototxt:2:1: max_epoch is -1; use 0 or more");
   ExpectError("", "missing required field 'max_iter' (or max_epoch)");
@@ -62,6 +80,11 @@ TEST_F(RunFields, ProblemsAreNamedWithTheirLine) {
   ExpectError("max_iter: 5\nsnapshot_keep: -2", "solver.prototxt:2:1: snapshot_keep is -2");
   ExpectError("max_iter: 5\nfreeze: 'hidden'\nfreeze: 'con[v'",
               "solver.prototxt:3:1: 'con[v' is not a regular expression");
+  ExpectError("max_iter: 5\nfreeze: '(?!hid).*'", "has neither backreferences nor lookarounds");
+  ExpectError("max_iter: 5\nfreeze: '(h)\\\\1'", "invalid escape sequence: \\1");
+  ExpectError("max_iter: 5\nfreeze: '((h{999}){999}){999}'", "is not a regular expression");
+  ExpectError(StrCat("max_iter: 5\nfreeze: '", std::string(1001, '('), "'"),
+              "solver.prototxt:2:1: the pattern has 1001 characters; write several of up to 1000");
   ExpectError("max_iter: 5\nfreeze: 'hiden'",
               "solver.prototxt:2:1: freeze: 'hiden' is the whole name of no layer with learned "
               "blobs (did you mean 'hidden'?); they are: hidden out");
