@@ -26,6 +26,7 @@ const std::map<std::string, Target>& Targets() {
       {"image", TryImage},
       {"annotated", TryAnnotated},
       {"tar", TryTar},
+      {"lmdb", TryLmdb},
       {"list", TryList},
       {"windows", TryWindows},
       {"hdf5rows", TryHdf5Rows},
@@ -67,8 +68,8 @@ TEST_P(Broken, EndsInAnErrorOrNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Corpus, Broken,
                          testing::Values("prototxt", "solver", "caffemodel", "solverstate", "hdf5",
-                                         "datum", "image", "annotated", "tar", "list", "windows",
-                                         "hdf5rows", "modelfile"),
+                                         "datum", "image", "annotated", "tar", "lmdb", "list",
+                                         "windows", "hdf5rows", "modelfile"),
                          [](const auto& param) { return param.param; });
 
 // What fuzzing found, before it was mended: <target>-<what it was>.

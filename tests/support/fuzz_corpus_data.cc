@@ -69,6 +69,16 @@ void AddTar(std::vector<CorpusFile>* files) {
   files->push_back({"tar shard", "tar", folder.Read("set.tar"), ""});
 }
 
+void AddLmdb(std::vector<CorpusFile>* files) {
+  const TempDir folder;
+  const auto writer = CreateRecords(folder.File("set"), DataParameter::LMDB);
+  for (char key = 'a'; key <= 'z'; ++key) {
+    writer->Put(std::string(1, key), std::string(key == 'k' ? 5000 : 200, key));
+  }
+  writer->Close();
+  files->push_back({"lmdb", "lmdb", folder.Read("set/data.mdb"), ""});
+}
+
 #ifdef CREMA_HAVE_HDF5
 void AddRows(std::vector<CorpusFile>* files) {
   const TempDir folder;
@@ -96,6 +106,7 @@ void AddWholeData(std::vector<CorpusFile>* files) {
   }
 #endif
   AddTar(files);
+  AddLmdb(files);
 #ifdef CREMA_HAVE_HDF5
   AddRows(files);
 #endif

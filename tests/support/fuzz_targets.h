@@ -34,6 +34,8 @@ std::string TryImage(std::string_view bytes);
 std::string TryAnnotated(std::string_view bytes);
 // A tar shard: opened, and all its samples read. The error is that of opening it.
 std::string TryTar(std::string_view bytes);
+// The data file of an LMDB: all its records read, in order and by number. The error is the first.
+std::string TryLmdb(std::string_view bytes);
 // A list of image files behind a byte whose first bit is set for CSV; the next two are the number
 // of labels.
 std::string TryList(std::string_view bytes);

@@ -11,6 +11,7 @@
 #include "data/image/image_jpeg.h"
 #include "data/lists/image_list.h"
 #include "data/lists/window_file.h"
+#include "data/records/lmdb.h"
 #include "data/records/record_db.h"
 #include "data/records/tar_shards.h"
 #include "support/fuzz_limits.h"
@@ -155,6 +156,23 @@ std::string TryTar(std::string_view bytes) {
                 "a file is larger than its archive");
       });
     }
+  });
+}
+
+std::string TryLmdb(std::string_view bytes) {
+  const TempDir folder;
+  folder.Write("data.mdb", std::string(bytes));
+  return ErrorOf([&] {
+    LmdbReader reader(folder.path());
+    Require(reader.count() <= bytes.size() / 12, "there are more records than room for them");
+    uint64_t sum = 0;
+    for (uint64_t n = 0; n < 2 * reader.count(); ++n) {
+      const LmdbRecord record = n < reader.count() ? reader.Next() : reader.At(n - reader.count());
+      Require(!record.key.empty() && record.value.size() <= bytes.size(),
+              "a record is larger than its file");
+      for (const char c : record.value) sum += static_cast<uint8_t>(c);
+    }
+    Require(sum <= 2 * 255 * reader.count() * bytes.size(), "values are larger than their file");
   });
 }
 
