@@ -194,6 +194,11 @@ void MetricsWriter::OnIteration(const IterationReport& report) {
   Write(rows);
 }
 
+void MetricsWriter::OnSnapshotStart() {
+  csv_.Sync();
+  json_.Sync();
+}
+
 void MetricsWriter::OnTest(const TestReport& report) {
   const MetricsRow common{.kind = MetricsRow::Kind::kTest,
                           .iteration = report.iteration,

@@ -54,6 +54,7 @@ class MetricsWriter final : public TrainingObserver {
 
   void OnIteration(const IterationReport& report) override;
   void OnTest(const TestReport& report) override;
+  void OnSnapshotStart() override;
 
  private:
   void Write(const std::vector<MetricsRow>& rows);

@@ -1,6 +1,7 @@
 #include "report/run_folder.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kRunFile = "run.json";
+constexpr const char* kLockedFile = "starts.jsonl";
+constexpr mode_t kMode = 0666;  // less the umask
 
 }  // namespace
 
@@ -38,22 +41,50 @@ std::string RunFolderOfPrefix(const std::string& prefix, RunStart start) {
   return start == RunStart::kFresh ? next : last;
 }
 
+bool FileLock::Take(const std::string& path) {
+  LetGo();
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, kMode);
+  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+    return true;
+  }
+  LetGo();
+  return false;
+}
+
+void FileLock::LetGo() {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+}
+
 RunFolder::RunFolder(std::string path, RunStart start, std::map<std::string, std::string> texts,
                      LogSink& log)
     : path_(std::move(path)), texts_(std::move(texts)), log_(log) {
+  MakeLocked();
   if (start == RunStart::kFresh && HoldsRun(path_)) {
     Fail(ErrorCode::kInvalidArgument,
          "the folder holds a run already; name another one, or resume that run", {.file = path_});
   }
-  MakeAnew();
+  WriteTexts();
 }
 
-void RunFolder::MakeAnew() const {
+void RunFolder::MakeAnew() {
+  MakeLocked();
+  WriteTexts();
+}
+
+void RunFolder::MakeLocked() {
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) {
     Fail(ErrorCode::kIoFailure, "the folder cannot be made: " + error.message(), {.file = path_});
   }
+  if (lock_.Take(File(kLockedFile))) return;
+  Fail(ErrorCode::kInvalidArgument,
+       "another process is training in this folder: wait until it ends, or give this run a "
+       "snapshot_prefix and a folder (--run) of its own",
+       {.file = path_});
+}
+
+void RunFolder::WriteTexts() const {
   for (const auto& [name, text] : texts_) WriteFileAtomically(File(name), text);
 }
 
@@ -88,7 +119,6 @@ bool GrowingFile::IsThere() const {
 
 void GrowingFile::Open() {
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-  constexpr mode_t kMode = 0666;  // less the umask
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kMode);
   if (descriptor_ < 0) FailWrite(path_, errno, 0);
   struct stat status {};
@@ -108,6 +138,16 @@ void GrowingFile::Write(std::string_view bytes) {
       FailWrite(path_, error, 0);
     }
     bytes.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+void GrowingFile::Sync() {
+  // A pipe or a file system that knows nothing of this has nothing to wait for.
+  if (descriptor_ < 0 || ::fdatasync(descriptor_) == 0 || errno == EINVAL) return;
+  try {
+    FailWrite(path_, errno, 0);
+  } catch (const Error& error) {
+    folder_.WarnOnce(error.what());
   }
 }
 

@@ -31,6 +31,7 @@ class TensorboardWriter final : public TrainingObserver {
 
   void OnIteration(const IterationReport& report) override;
   void OnTest(const TestReport& report) override;
+  void OnSnapshotStart() override { file_.Sync(); }
 
  private:
   std::string Beginning() const;

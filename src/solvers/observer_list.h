@@ -26,6 +26,9 @@ class ObserverList final : public TrainingObserver {
   void OnTest(const TestReport& report) override {
     for (TrainingObserver* o : observers_) o->OnTest(report);
   }
+  void OnSnapshotStart() override {
+    for (TrainingObserver* o : observers_) o->OnSnapshotStart();
+  }
   void OnSnapshot(const std::string& model, const std::string& state) override {
     for (TrainingObserver* o : observers_) o->OnSnapshot(model, state);
   }

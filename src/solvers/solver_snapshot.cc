@@ -61,6 +61,7 @@ void Solver::Snapshot() {
 }
 
 void Solver::WriteSnapshotFiles() {
+  options_.observer->OnSnapshotStart();
   const SnapshotPaths paths =
       WriteSnapshot(param_, *train_plan_, *weights_, average_ ? &average_->weights() : nullptr,
                     iteration_, MakeState());

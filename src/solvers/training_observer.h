@@ -52,6 +52,8 @@ class TrainingObserver {
   virtual void OnIteration(const IterationReport&) {}
   virtual void OnTestStart(int64_t /*iteration*/, size_t /*net*/) {}
   virtual void OnTest(const TestReport&) {}
+  // A snapshot is about to be written, of all that was reported.
+  virtual void OnSnapshotStart() {}
   virtual void OnSnapshot(const std::string& /*model*/, const std::string& /*state*/) {}
   // A test was better than all before; `model` holds its weights. `metric` is "test#0:accuracy".
   virtual void OnBest(const std::string& /*model*/, const std::string& /*metric*/,

@@ -206,6 +206,32 @@ TEST(GrowingFile, LeavesOutWhatDoesNotFitAndHasNoHalfPieces) {
       << log.warnings[0];
 }
 
+TEST(RunFolder, TwoRunsDoNotWriteIntoOneFolder) {
+  const TempDir temp;
+  LogLines log;
+  const std::map<std::string, std::string> texts = {{"run.json", "{}"}};
+  {
+    RunFolder first(temp.File("run"), RunStart::kFresh, texts, log);
+    first.MakeAnew();  // which is no other run
+    for (const RunStart start : {RunStart::kFresh, RunStart::kContinued}) {
+      try {
+        const RunFolder second(temp.File("run"), start, texts, log);
+        FAIL() << "two at once";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+        EXPECT_NE(std::string(error.what()).find("another process is training in this folder"),
+                  std::string::npos)
+            << error.what();
+      }
+    }
+    fs::remove_all(temp.File("run"));
+    const RunFolder other(temp.File("run"), RunStart::kFresh, texts, log);
+    EXPECT_THROW(first.MakeAnew(), Error) << "it is another's by now";
+  }
+  const RunFolder next(temp.File("run"), RunStart::kContinued, texts, log);
+  EXPECT_TRUE(log.warnings.empty());
+}
+
 TEST(RunFolder, FreshRunsAreNumberedAndContinuedOnesGoOnInTheLast) {
   const TempDir temp;
   LogLines log;

@@ -34,7 +34,8 @@ test_iter: 1 test_interval: 5 snapshot: 5
 )";
 
 // Trains from the beginning, or from the state in the middle, and records it.
-void TrainRecorded(const TempDir& temp, RunStart start, LogSink& log) {
+void TrainRecorded(const TempDir& temp, RunStart start, LogSink& log,
+                   TrainingObserver* other = nullptr) {
   const std::string prefix = temp.File("snap");
   SolverFile file =
       ParseSolver(StrCat(kSolver, "snapshot_prefix: \"", prefix, "\""), "solver.prototxt");
@@ -51,6 +52,7 @@ void TrainRecorded(const TempDir& temp, RunStart start, LogSink& log) {
                         .histogram_interval = 4},
                        log);
   observers.Add(recorder.observer());
+  if (other != nullptr) observers.Add(*other);
   solver.Solve();
 }
 
@@ -90,6 +92,33 @@ TEST(RunRecorder, SaysWhatRan) {
   EXPECT_EQ(CountOf(csv, "\ntest,"), 3U) << csv;
   EXPECT_EQ(EventFiles(temp).size(), 1U);
   EXPECT_TRUE(log.warnings.empty());
+}
+
+// Metrics are put on the disk then, so that a state is never ahead of them.
+TEST(RunRecorder, HasAllRowsBeforeASnapshotIsWritten) {
+  class Witness final : public TrainingObserver {
+   public:
+    explicit Witness(const TempDir& temp) : temp_(temp) {}
+    void OnIteration(const IterationReport& report) override { iterations_ = report.iteration + 1; }
+    void OnSnapshotStart() override {
+      ++snapshots;
+      const std::string files = StrCat("snap_iter_", iterations_);
+      EXPECT_FALSE(fs::exists(temp_.File(files + ".caffemodel")));
+      EXPECT_FALSE(fs::exists(temp_.File(files + ".solverstate")));
+      EXPECT_EQ(CountOf(temp_.Read("run/metrics.csv"), "\ntrain,"),
+                static_cast<size_t>(iterations_));
+    }
+    int snapshots = 0;
+
+   private:
+    const TempDir& temp_;
+    int64_t iterations_ = 0;
+  };
+  const TempDir temp;
+  LogLines log;
+  Witness witness(temp);
+  TrainRecorded(temp, RunStart::kFresh, log, &witness);
+  EXPECT_EQ(witness.snapshots, 2);
 }
 
 TEST(RunRecorder, AResumedRunGoesOnInItsFolder) {

@@ -82,7 +82,8 @@ void TrainObservers::Record(Solver& solver, RunStart start, int threads) {
   try {
     recorder_ = std::make_unique<RunRecorder>(solver, options, *log_);
   } catch (const Error& error) {
-    if (!FLAGS_run.empty()) throw;
+    // Of another process that trains here, the snapshots are in danger too.
+    if (!FLAGS_run.empty() || error.code() == ErrorCode::kInvalidArgument) throw;
     log_->Write(Severity::kWarning, StrCat("this run is not recorded: ", error.what(),
                                            "; --run=DIR names another "
                                            "folder"));
