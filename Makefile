@@ -2,7 +2,7 @@
 #
 #   make demo             set up, build, train LeNet on drawn digits, evaluate, classify
 #   make test             set up, build, run the tests
-#   make                  build/bin/train and the other commands
+#   make                  build/bin/train and the other commands; `make tests` builds the tests too
 #   make compare PYTHON=P against the peers that P can import (bench/compare/README.md)
 #   make bench | docs | lint | soak | soak-big | install PREFIX=/usr/local | clean | fuzz | gpu-check
 #
@@ -14,7 +14,7 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all packages configure build demo test bench compare docs lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz
+.PHONY: all packages configure build tests demo test bench compare docs lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz
 
 all: build
 
@@ -27,11 +27,15 @@ configure: packages
 build: configure
 	cmake --build $(BUILD) --parallel $(JOBS)
 
-demo: build
+tests: build
+	cmake --build $(BUILD) --parallel $(JOBS) --target tests
+
+demo: configure
+	cmake --build $(BUILD) --parallel $(JOBS) --target demo_commands
 	@scripts/demo.sh $(BUILD)
 
 # Tests run side by side, so threads that wait must not spin.
-test: build
+test: tests
 	cd $(BUILD) && OMP_WAIT_POLICY=passive ctest --output-on-failure --parallel $(JOBS) $(CTEST_FLAGS)
 
 bench: packages
@@ -45,7 +49,8 @@ compare: packages
 	@bench/compare.sh $(BUILD) $(PYTHON) $(COMPARE_FLAGS)
 
 # docs/layers.md, from the registry and the comments of the schema; a test says when it is stale.
-docs: build
+docs: configure
+	cmake --build $(BUILD) --parallel $(JOBS) --target layer_reference
 	$(BUILD)/bin/layer_reference $(BUILD)/proto/crema.desc >docs/layers.md
 
 lint:
@@ -79,6 +84,7 @@ fuzz:
 
 # Needs 3 GB of memory: reads a weights file of 3 GB, most of it holes.
 soak-big: build
+	cmake --build $(BUILD) --parallel $(JOBS) --target format_test
 	$(BUILD)/bin/format_test --gtest_also_run_disabled_tests --gtest_filter='NetStream.DISABLED_*'
 
 gpu-check:

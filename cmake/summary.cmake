@@ -11,8 +11,11 @@ foreach(_name CUDA CUDNN ONEDNN OPENCV JPEG VIDEO HDF5 LEVELDB EXPAT ZIP SERVER 
   crema_yes_no(CREMA_HAVE_${_name} _answer)
   message(STATUS "  ${_name}: ${_answer} (asked for: ${CREMA_${_name}})")
 endforeach()
+if(CREMA_CUDA STREQUAL "AUTO" AND NOT CREMA_HAVE_CUDA AND EXISTS /usr/local/cuda/bin/nvcc)
+  message(STATUS "  (the CUDA toolkit is here, but no driver; -DCREMA_CUDA=ON builds GPU code all the same)")
+endif()
 if(CREMA_HAVE_GRPC AND GRPC_VERSION VERSION_LESS 1.60)
   message(STATUS "  gRPC ${GRPC_VERSION} has no bound on streams that are reset (CVE-2023-44487): "
                  "serve leaves it off by default unless --host is a loopback address")
 endif()
-message(STATUS "  OpenMP: ${CREMA_OPENMP}, sanitizers: ${CREMA_SANITIZE}")
+message(STATUS "  OpenMP: ${CREMA_OPENMP}, precompiled headers: ${CREMA_HAVE_PCH}, sanitizers: ${CREMA_SANITIZE}")

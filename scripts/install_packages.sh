@@ -11,7 +11,7 @@ required=(build-essential cmake ninja-build pkg-config protobuf-compiler libprot
 # The build leaves out what these give when a distribution does not have them.
 optional=(libjpeg-dev libopencv-videoio-dev libbenchmark-dev libhdf5-dev libleveldb-dev libdnnl-dev
   libexpat1-dev libminizip-dev libboost-dev libssl-dev rapidjson-dev prometheus-cpp-dev libgrpc++-dev
-  protobuf-compiler-grpc valgrind)
+  protobuf-compiler-grpc valgrind mold)
 lint=(clang-format clang-tidy)
 
 installed() {

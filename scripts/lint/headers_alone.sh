@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Every header compiles alone: it includes what it uses.
+# Every header compiles alone: it includes what it uses. A header of src/ or tools/ with a .cc of its
+# name is included there before anything else, so that clang_tidy.sh, which compiles that file without
+# precompiled headers, shows it; the others are compiled here.
 set -euo pipefail
 . scripts/lint/files.sh
 . scripts/lint/compile_database.sh
@@ -21,5 +23,13 @@ export vendor_paths
 skip='^$'
 grep -q '/src/server/' "$lint_build/compile_commands.json" || skip='^(src|tests)/server/|^tools/serve/'
 grep -q 'inference.pb' "$lint_build/compile_commands.json" || skip="$skip|^src/server/grpc/(service|convert)"
+own_source_includes_it_first() {
+  local source=${1%.h}.cc first
+  case $1 in tests/*) return 1 ;; esac
+  [ -f "$source" ] || return 1
+  first=$(sed -n 's/^#include ["<]\(.*\)[">].*/\1/p' "$source" | head -n 1)
+  [ "$first" = "${1#*/}" ]
+}
 list_files 'src/*.h' 'tools/*.h' 'tests/*.h' | grep -vE "$skip" |
+  while IFS= read -r header; do own_source_includes_it_first "$header" || echo "$header"; done |
   xargs -P "$(nproc)" -I{} bash -c 'check_header "$1"' _ {}

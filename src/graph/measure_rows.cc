@@ -33,7 +33,8 @@ Rows CandidatesOf(const LayerType& type, const KernelQuery& query, const PlanOpt
   Rows rows;
   double best = std::numeric_limits<double>::infinity();
   for (const Kernel& row : type.kernels) {
-    if (!MayUse(row, query.layer, options) || (!IsPlain(row) && !options.passes.memory_formats)) continue;
+    if (!MayUse(row, query.layer, options) || (!IsPlain(row) && !options.passes.memory_formats))
+      continue;
     if (row.supports && !row.supports(query).yes) continue;
     const bool plain = std::ranges::any_of(rows, [](const Kernel* r) { return IsPlain(*r); });
     if (row.name == kNativeKernel && plain) continue;

@@ -102,8 +102,15 @@ TEST(DataLayer, AnLmdbIsReadWhateverTheBackendSays) {
   TempDir temp;
   const Registry& registry = TestRegistry();
   const std::string source = WriteGraySet(temp, 3);
-  LayerRunner(registry, DataText(source, "batch_size: 1 backend: LMDB")).Forward();
-  LayerRunner(registry, DataText(source, "batch_size: 1 backend: LEVELDB")).Forward();
+  for (const char* backend : {"LMDB", "LEVELDB"}) {
+    LayerRunner runner(registry, DataText(source, StrCat("batch_size: 1 backend: ", backend)));
+    runner.Forward();
+    const float* pixels = runner.outputs[0].view().data<float>();
+    EXPECT_EQ(std::vector<float>(pixels, pixels + 12),
+              (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}))
+        << backend;
+    EXPECT_EQ(runner.Collect(1, 2), (std::vector<float>{1, 2})) << backend;
+  }
 }
 
 // The batches of all kinds of data sets, read with any number of threads, resumed anywhere.

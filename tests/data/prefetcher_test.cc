@@ -214,24 +214,39 @@ TEST(Prefetcher, ErrorOfTheDecoderItselfIsCarried) {
   ExpectError(ErrorCode::kNotFound, "no decoder", [&] { PopMany(&prefetcher, 1); });
 }
 
-// Announces each sample that it begins.
+// Announces each sample that it begins; counts how many decoders there are.
 class AnnouncingDecoder final : public SampleDecoder {
  public:
-  explicit AnnouncingDecoder(std::counting_semaphore<>* begun) : begun_(begun) {}
+  explicit AnnouncingDecoder(std::counting_semaphore<>* begun, std::atomic<int>* alive = nullptr)
+      : begun_(begun), alive_(alive) {
+    if (alive_ != nullptr) ++*alive_;
+  }
+  ~AnnouncingDecoder() override {
+    if (alive_ != nullptr) --*alive_;
+  }
   void Decode(const Record&, std::span<std::byte* const>) override { begun_->release(); }
 
  private:
   std::counting_semaphore<>* const begun_;
+  std::atomic<int>* const alive_;
 };
 
 TEST(Prefetcher, StopsWhileFullAndWhileWorking) {
   for (const int samples : {1, 3, 2 * static_cast<int>(kBatch), 3 * static_cast<int>(kBatch)}) {
     std::counting_semaphore<> begun(0);
-    Prefetcher prefetcher(Options(2, 2), std::make_unique<CountingSource>(),
-                          [&] { return std::make_unique<AnnouncingDecoder>(&begun); });
-    PopMany(&prefetcher, 1);
-    // With the popped batch there is room for three: at the last count the ring is full.
-    for (int i = 0; i < samples; ++i) begun.acquire();
+    std::atomic<int> alive = 0;
+    std::atomic<uint64_t> reads = 0;
+    {
+      Prefetcher prefetcher(Options(2, 2), std::make_unique<CountingSource>(kNever, &reads),
+                            [&] { return std::make_unique<AnnouncingDecoder>(&begun, &alive); });
+      PopMany(&prefetcher, 1);
+      // With the popped batch there is room for three: at the last count the ring is full.
+      for (int i = 0; i < samples; ++i) begun.acquire();
+      EXPECT_GT(alive, 0);
+    }
+    EXPECT_EQ(alive, 0) << "its threads have not ended";
+    EXPECT_GE(reads, static_cast<uint64_t>(samples));
+    EXPECT_LE(reads, 3 * kBatch);
   }
 }
 
