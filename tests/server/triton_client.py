@@ -99,6 +99,12 @@ def main():
     assert "FP32" in refused(lambda: grpc.infer(model, [wrong]))
     assert "no model" in refused(lambda: http.get_model_metadata("nobody"))
     assert "no model" in refused(lambda: grpc.get_model_metadata("nobody"))
+    assert not http.is_model_ready("nobody") and not grpc.is_model_ready("nobody")
+    assert "LogSettings" in refused(grpc.get_log_settings)
+    good = grpc_client.InferInput(spec["name"], list(values.shape), "FP32")
+    good.set_data_from_numpy(values)
+    assert "disabled" in refused(
+        lambda: grpc.infer(model, [good], compression_algorithm="gzip"))
 
     statistics = http.get_inference_statistics(model)["model_stats"][0]
     assert int(statistics["inference_stats"]["success"]["count"]) >= 20, statistics
