@@ -1,4 +1,4 @@
-// What a user can cause is reported by throwing Error; see docs/design.md, "Errors".
+// What a user can cause is reported by throwing Error; see docs/development/files_and_errors.md.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What cuDNN can do in training beside convolutions: the answers are in docs/design.md. Without a
-// driver only engines that it has ready can be had; those that it compiles need one.
+// What cuDNN can do in training beside convolutions: the answers are in docs/development/gpu.md.
+// Without a driver only engines that it has ready can be had; those that it compiles need one.
 #include <string>
 #include <string_view>
 #include <vector>
