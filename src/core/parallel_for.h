@@ -12,9 +12,9 @@
 namespace crema {
 
 // Makes sure that the calling thread can have a team of `workers` threads of OpenMP, whose library
-// ends the process where the system refuses one. Starts that many threads for a moment, once for a
-// calling thread; later calls for as many cost nothing. Throws kOutOfMemory with the limits to look
-// at. Thread safety: any number of threads.
+// ends the process where the system refuses one. Starts up to twice as many for a moment, once for
+// a calling thread; later calls for as many cost nothing. Throws kOutOfMemory with the limits to
+// look at. Thread safety: any number of threads.
 void RequireTeam(int workers);
 
 // Calls body(begin, end, worker) on `workers` consecutive pieces of [0, count), each on a thread of

