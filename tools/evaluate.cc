@@ -115,8 +115,7 @@ int Run() {
   PrintOutputs(result, detection);
   if (report) std::printf("%s", report->Write(result).c_str());
   if (std::isfinite(result.loss)) return 0;
-  std::fprintf(stderr,
-               "error: the loss is not finite: these weights come from a run that diverged\n");
+  WriteToStderr("error: the loss is not finite: these weights come from a run that diverged\n");
   return ExitCode(ErrorCode::kDiverged);
 }
 

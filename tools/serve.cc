@@ -1,5 +1,4 @@
 // serve: models behind HTTP and gRPC.
-#include <csignal>
 #include <cstdlib>
 
 #include "common/tool.h"
@@ -28,7 +27,6 @@ int Run(const std::vector<std::string>& arguments) {
   // Pictures of strangers: the limit of OpenCV, which it reads when it is loaded.
   ::setenv("OPENCV_IO_MAX_IMAGE_PIXELS", "67108864", 1);
   BlockEndSignals();
-  std::signal(SIGPIPE, SIG_IGN);
   const ServeOptions options = ServeOptionsOfFlags();
   Ender ender(options.exit_timeout);
   // gRPC waits for ever for threads that it cannot start.

@@ -1,7 +1,6 @@
 // train: trains a net from a solver file.
 #include <gflags/gflags.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -173,7 +172,7 @@ int Run() {
   } else {
     solver.Solve();
   }
-  std::printf("trained to iteration %ld\n", solver.iteration());
+  PrintLastLine(StrCat("trained to iteration ", solver.iteration()));
   return 0;
 }
 

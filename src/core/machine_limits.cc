@@ -91,12 +91,17 @@ int64_t LeftInAllGroups(const std::string& root) {
   return left;
 }
 
+// Stacks of threads and the heap take addresses that they do not use. oneDNN 2.6 does not survive
+// an allocation that fails while it generates code, so there must be room for that too.
+constexpr int64_t kSpareAddresses = int64_t{64} << 20;
+
 int64_t LeftOfAddressSpace(const std::string& root) {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnknown;
   const int64_t pages = ReadNumber(root + "/proc/self/statm");
   if (pages == kUnknown) return kUnknown;
-  return std::max<int64_t>(0, static_cast<int64_t>(limit.rlim_cur) - pages * getpagesize());
+  const int64_t used = pages * getpagesize() + kSpareAddresses;
+  return std::max<int64_t>(0, static_cast<int64_t>(limit.rlim_cur) - used);
 }
 
 }  // namespace

@@ -34,7 +34,24 @@ struct InferContext {
   int world = 1;
 };
 
-// What Infer answers: everything the planner needs to know.
+// The elements of the inputs that an element of an output depends on. A layer of one kind is of
+// those before it, too. The kinds say nothing of parameters.
+enum class Reach : uint8_t {
+  kAll,  // any
+  // Those of the same sample. Axis 0 of all inputs and outputs is the batch, and all samples are
+  // computed alike.
+  kSample,
+  // Those at the same index on every axis: all have one shape. All elements of a channel (axis 1)
+  // are computed alike.
+  kPlace,
+  kElement,  // the same, and all elements are computed alike
+};
+
+// Of a layer that mixes the elements of this axis and of those after it.
+inline Reach ReachFromAxis(int axis) { return axis > 0 ? Reach::kSample : Reach::kAll; }
+
+// What Infer answers: everything the planner needs to know. The generic checker computes the facts
+// from `reach` to `moves_only` on each sample, and refuses a missing claim as well as a false one.
 struct LayerInfo {
   std::vector<BlobSpec> outputs;
   std::vector<LearnedBlob> learned;
@@ -46,6 +63,15 @@ struct LayerInfo {
 
   // Inputs that never receive a gradient (labels). Absent entries: they do.
   std::vector<bool> gradient_forbidden;
+
+  // Of a layer without inputs kSample says that its outputs are batches, which a program gives.
+  Reach reach = Reach::kAll;
+  // Inputs that `reach` does not speak of: each sample depends on all of them. Absent entries: no.
+  std::vector<bool> shared_inputs;
+  // Outputs depend on the shapes of inputs and on parameters only, and not on their elements.
+  bool constant = false;
+  // Each element of an output is an element of an input or a constant of the layer, unchanged.
+  bool moves_only = false;
 
   // Output 0 may lie where input 0 lies, and the gradient of input 0 where that of output 0 lies.
   bool in_place = false;

@@ -139,6 +139,17 @@ struct BadSample {
   int outputs = 1;
 };
 
+// Facts about a type that no parameter changes; those that parameters change are in LayerInfo.
+// Aliases have those of their type.
+struct LayerTraits {
+  // Loses little on blobs of f16 or bf16: its implementations for GPUs get variants on these.
+  bool fits_16_bits = false;
+  // Its implementations for GPUs multiply matrices (CudaGemm): they get variants in TF32.
+  bool multiplies_matrices = false;
+  bool computes_on_bytes = false;  // has implementations on kInt8, in some builds
+  bool fed_by_program = false;     // a program gives its batches: they cannot be read again
+};
+
 struct LayerType {
   std::string name;      // as in `type: "..."`
   std::string category;  // family folder, for the reference
@@ -154,6 +165,7 @@ struct LayerType {
   std::vector<std::string> param_fields;       // messages of LayerParameter that it reads
   // Fields of these messages that it does not read ("data_param.mirror"); setting one warns.
   std::vector<std::string> unread_fields = {};
+  LayerTraits traits = {};
   Arity inputs;
   Arity outputs;
   bool outputs_equal_inputs = false;  // as many tops as bottoms

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "core/strings.h"
@@ -37,6 +38,12 @@ inline Kernel InChannelsLast(Kernel row, Support (*also)(const KernelQuery&) = n
     return support.yes && own ? own(query) : support;
   };
   return row;
+}
+
+// Adds `row`, of a layer that goes by elements in any order, for blobs in either layout.
+inline void AddForAnyOrder(Registry* registry, std::string_view type, const Kernel& row) {
+  registry->AddKernel(type, row);
+  registry->AddKernel(type, InChannelsLast(row));
 }
 
 }  // namespace crema

@@ -1,4 +1,3 @@
-#include "layers/channels_last_rows.h"
 #include "layers/gpu_rows.h"
 #include "layers/half_rows.h"
 #include "layers/tf32_rows.h"
@@ -16,7 +15,6 @@ void AddGpuRows(Registry* registry) {
 #define LAYER(name) Register##name##Cuda(*registry);
 #include "layers/gpu_rows.def"
 #undef LAYER
-  AddChannelsLastRows(registry);
 #ifdef CREMA_HAVE_CUDNN
   AddCudnnRows(registry);
 #endif

@@ -2,7 +2,6 @@
 #include <array>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,50 +15,6 @@
 
 namespace crema {
 namespace {
-
-// Types that lose little by it. Left out, and so f32: losses and metrics, what sums up over many
-// classes or grows fast (Softmax, Exp, Power), recurrent states, boxes.
-constexpr std::array<std::string_view, 41> kTypes{"AbsVal",
-                                                  "Attention",
-                                                  "Axpy",
-                                                  "BatchNorm",
-                                                  "Bias",
-                                                  "Clip",
-                                                  "Concat",
-                                                  "Convolution",
-                                                  "Convolution3D",
-                                                  "ConvolutionDepthwise",
-                                                  "Crop",
-                                                  "Deconvolution",
-                                                  "DepthwiseConvolution",
-                                                  "Dropout",
-                                                  "ELU",
-                                                  "Eltwise",
-                                                  "GELU",
-                                                  "HardSigmoid",
-                                                  "HardSwish",
-                                                  "InnerProduct",
-                                                  "LRN",
-                                                  "LayerNorm",
-                                                  "MatMul",
-                                                  "Mish",
-                                                  "PReLU",
-                                                  "Pad",
-                                                  "Permute",
-                                                  "Pooling",
-                                                  "PositionEmbedding",
-                                                  "RMSNorm",
-                                                  "ReLU",
-                                                  "ReLU6",
-                                                  "Reorg",
-                                                  "Scale",
-                                                  "ShuffleChannel",
-                                                  "Sigmoid",
-                                                  "Slice",
-                                                  "Split",
-                                                  "Swish",
-                                                  "TanH",
-                                                  "Transpose"};
 
 struct Halves {
   DType dtype;
@@ -318,7 +273,8 @@ Kernel OnHalves(const Kernel& row, const Halves& halves) {
 }  // namespace
 
 void AddHalfRows(Registry* registry) {
-  for (const std::string_view type : kTypes) {
+  for (const std::string& type : registry->Names()) {
+    if (!registry->Find(type)->traits.fits_16_bits) continue;
     // Those for blobs of f32, which take their element type as it comes.
     std::vector<Kernel> rows;
     for (const Kernel& row : registry->Find(type)->kernels) {

@@ -5,8 +5,9 @@
 
 namespace crema {
 
-// Requires the rows of AddGpuRows. What is learned, its gradients and statistics stay f32: rows get
-// it rounded, and what they make of gradients is added to those of f32.
+// Of types with LayerTraits::fits_16_bits. Requires the rows of AddGpuRows. What is learned, its
+// gradients and statistics stay f32: rows get it rounded, and what they make of gradients is added
+// to those of f32.
 void AddHalfRows(Registry* registry);
 
 }  // namespace crema

@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <array>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,19 +10,6 @@
 
 namespace crema {
 namespace {
-
-// Types whose rows multiply matrices (CudaGemm).
-constexpr std::array<std::string_view, 11> kTypes{"Attention",
-                                                  "Convolution",
-                                                  "Convolution3D",
-                                                  "ConvolutionDepthwise",
-                                                  "Deconvolution",
-                                                  "DepthwiseConvolution",
-                                                  "GRU",
-                                                  "InnerProduct",
-                                                  "LSTM",
-                                                  "MatMul",
-                                                  "RNN"};
 
 Support SupportsTf32(const Kernel& row, const KernelQuery& query) {
   if (query.precision != TF32) return Support::No("is for precision: TF32");
@@ -50,7 +35,8 @@ Kernel InTf32(const Kernel& row) {
 }  // namespace
 
 void AddTf32Rows(Registry* registry) {
-  for (const std::string_view type : kTypes) {
+  for (const std::string& type : registry->Names()) {
+    if (!registry->Find(type)->traits.multiplies_matrices) continue;
     std::vector<Kernel> rows;
     for (const Kernel& row : registry->Find(type)->kernels) {
       const bool f32 = RowMajor(row.input_format) == MemoryFormat::kPlain &&

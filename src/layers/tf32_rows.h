@@ -5,7 +5,8 @@
 
 namespace crema {
 
-// Requires the rows of AddGpuRows. Blobs stay f32; rows for FP32 never round so.
+// Of types with LayerTraits::multiplies_matrices. Requires the rows of AddGpuRows. Blobs stay f32;
+// rows for FP32 never round so.
 void AddTf32Rows(Registry* registry);
 
 }  // namespace crema

@@ -95,7 +95,7 @@ double Loss::RelativeError() const {
 }
 
 bool HasProducts(const LayerType& type) {
-  return type.name == "Convolution" || type.name == "InnerProduct";
+  return type.traits.multiplies_matrices && type.traits.computes_on_bytes;
 }
 
 void OwnLosses::AfterForward(size_t n, const ForwardArgs& args) {

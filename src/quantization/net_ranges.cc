@@ -1,9 +1,7 @@
 #include "quantization/net_ranges.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
-#include <string_view>
 
 #include "core/strings.h"
 
@@ -12,13 +10,10 @@ namespace {
 
 size_t Index(int i) { return static_cast<size_t>(i); }
 
-// Their inputs and outputs are the same bytes.
+// Its input and its output are the same bytes.
 bool KeepsBytes(const PlannedLayer& layer) {
-  const std::string& type = layer.type->name;
-  if (type == "Pooling") {
-    return layer.layer->param().pooling_param().pool() == PoolingParameter::MAX;
-  }
-  return type == "Dropout";
+  return layer.type->traits.computes_on_bytes && layer.info.moves_only &&
+         layer.inputs.size() == 1 && layer.outputs.size() == 1;
 }
 
 // Values that are one set.
@@ -127,13 +122,6 @@ class RangeFinder {
 
 }  // namespace
 
-bool ComputesOnBytes(const LayerType& type) {
-  constexpr std::array<std::string_view, 10> kTypes = {
-      "Convolution", "InnerProduct", "Pooling", "Concat", "BatchNorm",
-      "BN",          "Scale",        "Eltwise", "ReLU",   "Dropout"};
-  return std::ranges::find(kTypes, type.name) != kTypes.end();
-}
-
 NetHistograms::NetHistograms(const Plan& plan)
     : plan_(plan), made_as_(plan.values.size()), wanted_(plan.values.size(), false) {
   std::iota(made_as_.begin(), made_as_.end(), 0);
@@ -142,7 +130,7 @@ NetHistograms::NetHistograms(const Plan& plan)
     for (int v : layer.outputs) made_as_[Index(v)] = made_as_[Index(layer.inputs[0])];
   }
   for (const PlannedLayer& layer : plan.layers) {
-    if (!ComputesOnBytes(*layer.type)) continue;
+    if (!layer.type->traits.computes_on_bytes) continue;
     for (const auto* values : {&layer.inputs, &layer.outputs}) {
       for (int v : *values) {
         const BlobSpec& spec = plan.values[Index(v)].spec;
@@ -212,7 +200,7 @@ void WriteRanges(const Plan& plan, const std::vector<Int8Range>& ranges, NetPara
     if (any(layer.outputs)) {
       for (int v : layer.outputs) *text.mutable_int8()->add_top() = ranges[Index(v)];
     }
-    if (ComputesOnBytes(*layer.type) && any(layer.inputs)) {
+    if (layer.type->traits.computes_on_bytes && any(layer.inputs)) {
       for (int v : layer.inputs) *text.mutable_int8()->add_bottom() = ranges[Index(v)];
     }
   }

@@ -11,9 +11,6 @@
 
 namespace crema {
 
-// Whether there are rows on bytes for layers of that type.
-bool ComputesOnBytes(const LayerType& type);
-
 // Histograms of the values of a plan without passes, filled while a session runs. Throws
 // kInvalidArgument as soon as a blob is not finite. Thread safety: one thread.
 class NetHistograms final : public LayerObserver {

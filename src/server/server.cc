@@ -53,9 +53,10 @@ class Server::Parts {
     service_.ending = true;
     http_->StopAccepting();
     if (grpc_) grpc_->StopAccepting();
-    if (AwaitQuiet(end)) return true;
-    service_.table.CancelAll();
-    return false;
+    const bool quiet = AwaitQuiet(end);
+    if (!quiet) service_.table.CancelAll();
+    api_.FlushLog(LineWriter::kPatience);
+    return quiet;
   }
 
  private:

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,7 +37,7 @@ struct ServerOptions {
   std::string admin_token_file;
   std::chrono::milliseconds file_poll{1000};  // how often these files are looked at
   std::string version = "0";
-  std::FILE* access_log = stdout;
+  int access_log = 1;  // file descriptor; stdout
 };
 
 // Whether this build has gRPC.

@@ -258,12 +258,6 @@ Error MakeError(const DivergedRun& run, const std::string& what, const Finding& 
                               " (learning rate ", run.rate, "). ", finding.text, ". ", snapshot)});
 }
 
-// What a program hands over cannot be read again, but still lies in the session: the memory of
-// sources is never used for anything else.
-bool IsHandedOver(const PlannedLayer& layer) {
-  return layer.type->name == "Input" || layer.type->name == "MemoryData";
-}
-
 // The plan of the net with every blob kept, where such layers do not run.
 // `like` is the plan of the run, which says whose share of the data it is.
 std::shared_ptr<const Plan> PlanToLookAt(const NetOfRun& net, const Registry& registry, int threads,
@@ -278,14 +272,16 @@ std::shared_ptr<const Plan> PlanToLookAt(const NetOfRun& net, const Registry& re
       MakePlan(net.file.net, net.file.source, net.state, registry, options, &warnings);
   auto changed = std::make_shared<Plan>(*plan);
   for (PlannedLayer& layer : changed->layers) {
-    if (IsHandedOver(layer)) layer.forward = false;
+    if (layer.type->traits.fed_by_program) layer.forward = false;
   }
   return changed;
 }
 
+// What a program gave still lies in the session: the memory of sources is never used for anything
+// else.
 void CopyHandedOver(const Session& from, Session* to) {
   for (const PlannedLayer& layer : to->plan().layers) {
-    if (!IsHandedOver(layer)) continue;
+    if (!layer.type->traits.fed_by_program) continue;
     for (const std::string& top : layer.layer->param().top()) {
       const int value = from.plan().FindFirstValue(top);
       if (value < 0) continue;

@@ -70,7 +70,7 @@ void Search(const LrFinderOptions& options, Solver* solver, LrFinding* finding) 
 }
 
 // Points on each side that a smoothed loss is made of.
-int64_t Reach(int64_t count) { return std::max<int64_t>(2, count / 20); }
+int64_t SmoothingReach(int64_t count) { return std::max<int64_t>(2, count / 20); }
 
 // Weights fall linearly to both sides; at the ends there are fewer.
 double Smooth(const std::vector<LrFinding::Point>& points, int64_t middle, int64_t reach) {
@@ -108,7 +108,7 @@ void JudgeLosses(LrFinding* finding) {
   std::vector<LrFinding::Point>& points = finding->points;
   finding->suggested.reset();
   const auto count = static_cast<int64_t>(points.size());
-  const int64_t reach = Reach(count);
+  const int64_t reach = SmoothingReach(count);
   if (count < kFewest) {
     finding->reason = "the loss blew up within a few iterations; begin with a smaller rate";
     return;

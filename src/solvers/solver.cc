@@ -190,9 +190,10 @@ void Solver::LoadWeights(const std::vector<std::string>& paths, OnMismatch on_mi
   average_started_ = false;
 }
 
-double Solver::ForwardBackward() {
+std::optional<double> Solver::ForwardBackward(bool stop_heard) {
   double loss = 0;
   for (int pass = 0; pass < param_.iter_size(); ++pass) {
+    if (stop_heard && GivesUp(pass)) return std::nullopt;
     if (pass == 0) train_->ZeroLearnedGradients();
     loss += ForwardOnce();
     if (scale_) train_->set_loss_scale(scale_->scale());

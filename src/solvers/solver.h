@@ -19,6 +19,7 @@
 #include "solvers/diagnose.h"
 #include "solvers/ema.h"
 #include "solvers/epochs.h"
+#include "solvers/iteration_start.h"
 #include "solvers/learning_rate.h"
 #include "solvers/loss_scale.h"
 #include "solvers/loss_window.h"
@@ -31,7 +32,9 @@
 
 namespace crema {
 
-// What the outside may ask of a run between two iterations or two test batches.
+// What the outside may ask of a run between two iterations, two passes of one (iter_size) or two
+// test batches. A stop between two passes gives the iteration up: the run is then as it was before
+// it.
 enum class Request { kNone, kSnapshot, kStop };
 
 struct SolverOptions {
@@ -125,7 +128,9 @@ class Solver {
   void CountEpochsOnce();
   void MakeRules();
   void AllocateHistory();
-  double ForwardBackward();  // on the CPU
+  // All passes of an iteration on the CPU, and their mean loss. With `stop_heard` it ends as soon
+  // as GivesUp(), and returns nothing.
+  std::optional<double> ForwardBackward(bool stop_heard);
   // False: gradients were not finite at this loss scale, and nothing was changed but the scale.
   // Throws kDiverged when a weight or history is not finite after it.
   bool ApplyUpdate(double rate);
@@ -155,8 +160,9 @@ class Solver {
     double loss = 0;              // of all ranks, where each loss is known at once
   };
   bool KnowsEachLoss() const;
-  double IterateOnGpu(std::optional<double> rate);
-  void QueuePasses(Ahead* ahead);
+  // These two return false for an iteration that was given up, which one with a `rate` never is.
+  bool IterateOnGpu(std::optional<double> rate);
+  bool QueuePasses(bool stop_heard, Ahead* ahead);
   // Hears of iterations that the GPU has ended; of all that were queued, where it may `wait`.
   void HearOfIterations(bool wait);
   bool HearOfOne(bool wait);  // false: there was none to hear of
@@ -172,7 +178,8 @@ class Solver {
   void Limited(const std::function<void()>& body);
   void SolveAll();
   Ending RunTo(int64_t end);
-  void Train();
+  bool Train();                // false: the iteration was given up
+  bool GivesUp(int pass);      // before each pass
   void TellDrop(double rate);  // of plateau
   void Report(double loss, double rate);
   IterationReport ReportOf(double rate);
@@ -242,6 +249,8 @@ class Solver {
   std::optional<LossScale> scale_;    // where gradients are scaled
   LossWindow losses_;
   PassMark mark_;                  // before the last forward pass
+  IterationStart start_;           // of an iteration with several passes
+  bool snapshot_asked_ = false;    // between its passes
   std::vector<BlobUpdate> blobs_;  // of the update that is made
   std::vector<size_t> slots_;      // theirs
   // On a GPU: iterations that were queued, in turn, and of which nothing was heard yet.

@@ -26,15 +26,15 @@ bool Solver::KnowsEachLoss() const {
   if (rate_->FollowsLoss()) return true;
   if (options_.same_batch) return false;
   return std::ranges::any_of(train_plan_->layers, [](const PlannedLayer& layer) {
-    return layer.type->name == "Input" || layer.type->name == "MemoryData";
+    return layer.type->traits.fed_by_program;
   });
 }
 
-double Solver::IterateOnGpu(std::optional<double> rate) {
+bool Solver::IterateOnGpu(std::optional<double> rate) {
   if (count_ahead_ == ahead_.size()) HearOfOne(true);  // the GPU keeps the others to work on
   Ahead& ahead = ahead_[(first_ahead_ + count_ahead_) % ahead_.size()];
-  QueuePasses(&ahead);
   ahead.reported = !rate.has_value();
+  if (!QueuePasses(ahead.reported, &ahead)) return false;
   const double used = rate ? *rate : rate_->At(iteration_);
   if (ahead.reported) ahead.report = ReportOf(used);
   ahead.report.iteration = iteration_;
@@ -48,7 +48,7 @@ double Solver::IterateOnGpu(std::optional<double> rate) {
   before_tests_.reset();
   TellWhyNoGraph();
   HearOfIterations(ahead.report.displayed || KnowsEachLoss());
-  return heard_loss_;
+  return true;
 }
 
 void Solver::TellWhyNoGraph() {
@@ -60,13 +60,14 @@ void Solver::TellWhyNoGraph() {
                       StrCat("CUDA graphs: each layer is launched by itself: ", reason));
 }
 
-void Solver::QueuePasses(Ahead* ahead) {
+bool Solver::QueuePasses(bool stop_heard, Ahead* ahead) {
   // All ranks have good losses before any goes on: else the others would go on with what this one
   // spoils.
   const bool knows = KnowsEachLoss() || options_.ranks != nullptr;
   double sum = 0;
   ahead->marks.resize(static_cast<size_t>(param_.iter_size()));
   for (int pass = 0; pass < param_.iter_size(); ++pass) {
+    if (stop_heard && GivesUp(pass)) return false;
     PassMark& mark = ahead->marks[static_cast<size_t>(pass)];
     mark.Take(*train_);
     QueueForwardTelling(train_.get(), options_.log);
@@ -83,10 +84,11 @@ void Solver::QueuePasses(Ahead* ahead) {
     train_->Backward();
   }
   ahead->loss = JoinGradients(sum / param_.iter_size());
-  if (!rate_->FollowsLoss()) return;
+  if (!rate_->FollowsLoss()) return true;
   LossWindow losses = losses_;
   losses.Add(ahead->loss);
   if (rate_->ObserveLoss(iteration_, losses.Mean())) TellDrop(rate_->At(iteration_));
+  return true;
 }
 
 void Solver::HearOfIterations(bool wait) {

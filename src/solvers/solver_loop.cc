@@ -144,9 +144,10 @@ Solver::Ending Solver::RunTo(int64_t end) {
       const Ending ending = TestAll();
       if (ending != Ending::kDone) return ending;
     }
-    Train();
+    if (!Train()) return Ending::kRequest;
     const Request request = PollAll();
-    if (IsSnapshotDue() || request == Request::kSnapshot) {
+    const bool asked = std::exchange(snapshot_asked_, false);
+    if (IsSnapshotDue() || asked || request == Request::kSnapshot) {
       GatherPositions();
       TrySnapshot();
     }
@@ -159,9 +160,11 @@ Solver::Ending Solver::RunTo(int64_t end) {
 }
 
 // One iteration.
-void Solver::Train() {
-  if (device_) return void(IterateOnGpu({}));
-  const double loss = JoinGradients(ForwardBackward());
+bool Solver::Train() {
+  if (device_) return IterateOnGpu({});
+  const std::optional<double> own_loss = ForwardBackward(true);
+  if (!own_loss) return false;
+  const double loss = JoinGradients(*own_loss);
   losses_.Add(loss);
   const bool drops = rate_->ObserveLoss(iteration_, losses_.Mean());
   const double rate = rate_->At(iteration_);
@@ -170,6 +173,23 @@ void Solver::Train() {
   if (ApplyUpdate(rate)) MoveAverage();
   ++iteration_;
   before_tests_.reset();
+  return true;
+}
+
+// All ranks hear the same, so all give up before the same pass.
+bool Solver::GivesUp(int pass) {
+  if (param_.iter_size() == 1) return false;
+  if (pass == 0) {
+    start_.Take(*train_);
+    return false;
+  }
+  const Request request = PollAll();
+  if (request == Request::kSnapshot) snapshot_asked_ = true;
+  if (request != Request::kStop) return false;
+  HearOfIterations(true);
+  start_.PutBack(train_.get());
+  BeginOnGpu();
+  return true;
 }
 
 void Solver::TellDrop(double rate) {

@@ -1,5 +1,6 @@
 // Training that leaves no trace, for the search for a learning rate.
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "solvers/solver.h"
@@ -24,10 +25,10 @@ double Solver::Iterate(double rate) {
     HearOfIterations(true);
     return heard_loss_;
   }
-  const double loss = ForwardBackward();
+  const std::optional<double> loss = ForwardBackward(false);
   ApplyUpdate(rate);
   ++iteration_;
-  return loss;
+  return *loss;
 }
 
 void Solver::QueueIteration(double rate) {

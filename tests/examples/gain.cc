@@ -23,6 +23,7 @@ class Gain final : public Layer {
     const Shape& shape = context.inputs[0].shape;
     LayerInfo info;
     info.outputs = {context.inputs[0]};
+    info.reach = Axis(shape) == 1 ? Reach::kPlace : ReachFromAxis(Axis(shape));
     info.learned = {{.role = "gain", .shape = {shape[Axis(shape)]}, .filler = Filler()}};
     info.backward_reads_input = {true};
     info.macs = shape.count();

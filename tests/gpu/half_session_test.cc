@@ -124,6 +124,38 @@ TEST(HalfSession, CastsAreLayersWhereFormatsMeet) {
   EXPECT_EQ(casts, 2);  // of x, and in front of the loss
 }
 
+TEST(HalfSession, NoCastsAroundActivations) {
+  const std::string head = R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 8 dim: 64 dim: 64 } } }
+layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
+  convolution_param { num_output: 64 kernel_size: 3 pad: 1 } }
+)";
+  for (const char* type : {"Swish", "SiLU", "HardSwish", "HSwish", "HardSigmoid", "HSigmoid",
+                           "Mish", "GELU", "BNLL"}) {
+    std::string text = head;
+    std::string bottom = "conv";
+    for (int i = 0; i < 3; ++i) {
+      const std::string name = "act" + std::to_string(i);
+      text += "layer { name: '" + name + "' type: '" + type + "' bottom: '" + bottom + "' top: '" +
+              name + "' }\n";
+      bottom = name;
+    }
+    text += "layer { name: 'last' type: 'Convolution' bottom: '" + bottom +
+            "' top: 'last' convolution_param { num_output: 64 kernel_size: 3 pad: 1 } }\n";
+    for (const Precision precision : {FP16, BF16}) {
+      const auto plan = PlanText(text, TEST, OnGpu(precision));
+      for (size_t i = 1; i + 1 < plan->layers.size(); ++i) {
+        const PlannedLayer& layer = plan->layers[i];
+        if (layer.type->name != "Reorder") continue;
+        const std::string& of = plan->values[static_cast<size_t>(layer.inputs[0])].name;
+        EXPECT_TRUE(of == "x" || of == "last") << type << ": a cast of " << of;
+      }
+      EXPECT_NE(ValueOf(*plan, "act1").spec.format, MemoryFormat::kPlain)
+          << type << ' ' << Precision_Name(precision);
+    }
+  }
+}
+
 TEST(HalfSession, ALayerMayAskForAnother) {
   // Larger images: casts take longer than they save in front of and behind small blobs.
   std::string text = kNet;

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "layers/gpu_row.h"
+#include "math/cuda/gemm.h"
 #include "runtime/gpu.h"
 #include "support/gpu.h"
 #include "support/layer_run.h"
@@ -94,6 +96,30 @@ TEST(Tf32Rows, DifferFromSinglePrecisionByTheirRoundingOnly) {
                            "LSTM", "MatMul", "RNN"}) {
     EXPECT_TRUE(seen.contains(name)) << name << " does not round";
   }
+}
+
+// LayerTraits::multiplies_matrices. The opposite is above.
+TEST(Tf32Rows, ExistForAllTypesThatMultiplyMatrices) {
+  if (GpuCount() > 0) GTEST_SKIP() << "the stand-in of a GPU shows what rounds";
+  int compared = 0;
+  for (const std::string& name : LayersWithGpuRows().Names()) {
+    const LayerType& type = *LayersWithGpuRows().Find(name);
+    if (type.traits.multiplies_matrices) continue;
+    const auto row = std::ranges::find(type.kernels, "cuda", &Kernel::name);
+    if (row == type.kernels.end()) continue;
+    Kernel rounding = *row;
+    rounding.forward = [&](const Layer& layer, const ForwardArgs& args) {
+      const Tf32Scope scope(BoundQueue(args.context));
+      row->forward(layer, args);
+    };
+    for (const LayerSample& sample : type.samples) {
+      if (!Supports(*row, LayerCase(type, sample, DType::kF32), FP32)) continue;
+      EXPECT_EQ(CompareOnSample(type, sample, *row, rounding), 0)
+          << name << " multiplies matrices: set its LayerTraits::multiplies_matrices";
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 200);
 }
 
 TEST(Tf32Rows, RoundLargeProducts) {

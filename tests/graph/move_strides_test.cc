@@ -139,6 +139,22 @@ TEST(MoveStrides, LeaveAloneWhatSomebodyReadsWhole) {
   EXPECT_EQ(Moved(weighted), TextOf(GraphOf(weighted)));
 }
 
+TEST(MoveStrides, GoThroughEveryLayerThatWorksElementByElement) {
+  for (const char* type : {"ReLU", "SiLU", "HSwish", "Power", "PReLU", "BatchNorm", "Scale"}) {
+    const auto net = [&](const std::string& first, const std::string& last) {
+      return Input() + Conv("a", "x", StrCat("kernel_size: 3 pad: 1 ", first)) +
+             Layer("r", type, {"a"}) + Conv("f", "r", StrCat("kernel_size: 1 ", last));
+    };
+    EXPECT_EQ(Moved(net("stride: 1", "stride: 2")), TextOf(GraphOf(net("stride: 2", "stride: 1"))))
+        << type;
+  }
+  for (const char* type : {"Softmax", "LRN", "MVN"}) {
+    const std::string net = Input() + Conv("a", "x", "kernel_size: 3 pad: 1 stride: 1") +
+                            Layer("r", type, {"a"}) + Conv("f", "r", "kernel_size: 1 stride: 2");
+    EXPECT_EQ(Moved(net), TextOf(GraphOf(net))) << type;
+  }
+}
+
 TEST(MoveStrides, StatisticsOfABatchNeedAllPlaces) {
   const std::string net = Input() + Conv("a", "x", "kernel_size: 3") +
                           Layer("n", "BatchNorm", {"a"}) +

@@ -7,12 +7,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/parallel_for.h"
+#include "support/layer_case.h"
 #include "support/layer_checker.h"
 
 namespace crema::test {
@@ -222,6 +224,151 @@ TEST(CheckerTest, SamplesMustFitTheArity) {
   type.inputs = {1, 1};
   EXPECT_NE(FailuresOf(type).find("more or fewer bottoms"), std::string::npos);
 }
+
+// y = f(x) of a layer that claims what a test says.
+class Claiming final : public Layer {
+ public:
+  using Work = void (*)(const Shape& shape, const double* x, const double* s, double* y);
+  Claiming(const LayerParameter& param, Work work, LayerInfo claims)
+      : Layer(param), work_(work), claims_(std::move(claims)) {}
+
+  LayerInfo Infer(const InferContext& context) const override {
+    LayerInfo info = claims_;
+    info.outputs = {context.inputs[0]};
+    return info;
+  }
+  void Forward(const ForwardArgs& args) const override {
+    const ConstTensorView& x = args.inputs[0];
+    const Values wide = Wide(x);
+    const Values second = args.inputs.size() > 1 ? Wide(args.inputs[1]) : Values();
+    Values y(wide.size());
+    work_(x.shape(), wide.data(), second.data(), y.data());
+    DispatchFloat(x.dtype(), [&]<typename T>(T) {
+      std::ranges::transform(y, args.outputs[0].data<T>(), [](double v) { return T(v); });
+    });
+  }
+
+ private:
+  static Values Wide(const ConstTensorView& view) {
+    Values values;
+    DispatchFloat(view.dtype(), [&]<typename T>(T) {
+      values.assign(view.data<T>(), view.data<T>() + view.count());
+    });
+    return values;
+  }
+
+  const Work work_;
+  const LayerInfo claims_;
+};
+
+void Square(const Shape& shape, const double* x, const double*, double* y) {
+  for (int64_t i = 0; i < shape.count(); ++i) y[i] = x[i] * x[i] + 2;
+}
+void TimesChannel(const Shape& shape, const double* x, const double*, double* y) {
+  const int64_t space = shape.count(2);
+  for (int64_t i = 0; i < shape.count(); ++i) {
+    y[i] = static_cast<double>(i / space % shape[1] + 2) * x[i];
+  }
+}
+void TimesPlace(const Shape& shape, const double* x, const double*, double* y) {
+  for (int64_t i = 0; i < shape.count(); ++i) y[i] = static_cast<double>(i + 2) * x[i];
+}
+// Each element times the first of its sample, or of the batch.
+void TimesFirst(const Shape& shape, const double* x, const double*, double* y) {
+  for (int64_t i = 0; i < shape.count(); ++i) y[i] = x[i] * x[i / shape.count(1) * shape.count(1)];
+}
+void TimesFirstOfBatch(const Shape& shape, const double* x, const double*, double* y) {
+  for (int64_t i = 0; i < shape.count(); ++i) y[i] = x[i] * x[0];
+}
+void TimesSecond(const Shape& shape, const double* x, const double* s, double* y) {
+  for (int64_t i = 0; i < shape.count(); ++i) y[i] = x[i] * s[0];
+}
+void ReverseSample(const Shape& shape, const double* x, const double*, double* y) {
+  const int64_t size = shape.count(1);
+  for (int64_t i = 0; i < shape.count(); ++i) y[i] = x[i / size * size + size - 1 - i % size];
+}
+void OnesAndTwos(const Shape& shape, const double*, const double*, double* y) {
+  for (int64_t i = 0; i < shape.count(); ++i) y[i] = static_cast<double>(1 + i % 2);
+}
+
+LayerInfo Claims(Reach reach, bool moves_only = false) {
+  LayerInfo info;
+  info.reach = reach;
+  info.moves_only = moves_only;
+  return info;
+}
+LayerInfo ClaimsConstant() {
+  LayerInfo info;
+  info.constant = true;
+  return info;
+}
+LayerInfo ClaimsShared(Reach reach, std::vector<bool> shared) {
+  LayerInfo info = Claims(reach);
+  info.shared_inputs = std::move(shared);
+  return info;
+}
+
+struct Claim {
+  std::string name;
+  Claiming::Work work;
+  LayerInfo claims;
+  std::string expected;  // of the only failure; empty: none
+  std::vector<SampleInput> inputs = {{.shape = {1, 3, 2, 2}}};
+};
+
+std::ostream& operator<<(std::ostream& out, const Claim& claim) { return out << claim.name; }
+
+class ClaimedFactTest : public testing::TestWithParam<Claim> {};
+
+TEST_P(ClaimedFactTest, IsComparedWithRuns) {
+  LayerType type;
+  type.name = "Claiming";
+  type.inputs = {1, 2};
+  type.make = [](const LayerParameter& p) {
+    return std::make_unique<const Claiming>(p, GetParam().work, GetParam().claims);
+  };
+  const LayerSample sample{
+      .name = "plain", .prototxt = "", .inputs = GetParam().inputs, .gradient = false};
+  const std::vector<std::string> failures = CheckLayerSample(type, sample);
+  if (GetParam().expected.empty()) {
+    EXPECT_EQ(failures, std::vector<std::string>{});
+    return;
+  }
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_TRUE(failures[0].starts_with("Claiming/plain: ")) << failures[0];
+  EXPECT_NE(failures[0].find(GetParam().expected), std::string::npos) << failures[0];
+}
+
+const std::string kMissing = "write info.reach = Reach::";
+const std::string kFalse = "but runs show Reach::";
+const std::vector<SampleInput> kTwoInputs{{.shape = {2, 3, 2, 2}}, {.shape = {5}}};
+
+INSTANTIATE_TEST_SUITE_P(
+    Checker, ClaimedFactTest,
+    testing::Values(
+        Claim{"Element", Square, Claims(Reach::kElement), ""},
+        Claim{"ElementMissing", Square, Claims(Reach::kPlace), kMissing + "kElement"},
+        Claim{"ElementMissingOfAll", Square, Claims(Reach::kAll), kMissing + "kElement"},
+        Claim{"Place", TimesChannel, Claims(Reach::kPlace), ""},
+        Claim{"PlaceMissing", TimesChannel, Claims(Reach::kSample), kMissing + "kPlace"},
+        Claim{"PlaceFalse", TimesChannel, Claims(Reach::kElement), kFalse + "kPlace"},
+        Claim{"Sample", TimesFirst, Claims(Reach::kSample), ""},
+        Claim{"SampleMissing", TimesFirst, Claims(Reach::kAll), kMissing + "kSample"},
+        Claim{"SampleFalse", TimesFirst, Claims(Reach::kPlace), kFalse + "kSample"},
+        Claim{"All", TimesFirstOfBatch, Claims(Reach::kAll), ""},
+        Claim{"AllFalse", TimesFirstOfBatch, Claims(Reach::kSample), kFalse + "kAll"},
+        Claim{"ByPlaceInTheBatch", TimesPlace, Claims(Reach::kAll), ""},
+        Claim{"ByPlaceInTheBatchFalse", TimesPlace, Claims(Reach::kSample), kFalse + "kAll"},
+        Claim{"Moves", ReverseSample, Claims(Reach::kSample, true), ""},
+        Claim{"MovesMissing", ReverseSample, Claims(Reach::kSample), "info.moves_only = true"},
+        Claim{"MovesFalse", Square, Claims(Reach::kElement, true), "remove info.moves_only"},
+        Claim{"Constant", OnesAndTwos, ClaimsConstant(), ""},
+        Claim{"ConstantMissing", OnesAndTwos, Claims(Reach::kAll), "info.constant = true"},
+        Claim{"ConstantFalse", Square, ClaimsConstant(), "remove info.constant"},
+        Claim{"Shared", TimesSecond, ClaimsShared(Reach::kElement, {false, true}), "", kTwoInputs},
+        Claim{"SharedMissing", TimesSecond, Claims(Reach::kAll), "info.shared_inputs", kTwoInputs},
+        Claim{"SharedFalse", TimesSecond, Claims(Reach::kSample), kFalse + "kAll", kTwoInputs}),
+    [](const testing::TestParamInfo<Claim>& claim) { return claim.param.name; });
 
 std::vector<std::string> CheckBad(const std::string& prototxt, const std::string& expect,
                                   std::vector<std::vector<int64_t>> shapes = {{2}, {3}}) {

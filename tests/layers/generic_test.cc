@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <functional>
+#include <map>
 #include <ostream>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -117,6 +120,55 @@ TEST_P(LayerTypeTest, IsDocumented) {
   }
   for (const std::string& field : type.param_fields) {
     EXPECT_NE(LayerParameter::descriptor()->FindFieldByName(field), nullptr) << field;
+  }
+}
+
+// Categories whose types compute in f32: sums over a batch, states that are fed back, places.
+constexpr std::array<std::string_view, 5> kInF32 = {"detection", "input", "loss", "metric",
+                                                    "recurrent"};
+// Types of other categories, and why they do.
+const std::map<std::string, std::set<std::string, std::less<>>>& TypesInF32() {
+  static const std::map<std::string, std::set<std::string, std::less<>>> types = {
+      {"grow fast, or are steep", {"Exp", "Log", "Power"}},
+      {"sum up over many", {"CosineSimilarity", "MVN", "Normalize", "Reduction", "Softmax"}},
+      {"compare or count", {"ArgMax", "BatchReindex", "Embed", "Filter", "Gather", "Threshold"}},
+      {"change the type, or compute nothing", {"Cast", "Parameter", "Reorder", "Silence"}},
+      {"have statistics that are not LearnedBlob::statistic when they are frozen", {"BN"}},
+      {"were never measured in 16 bits",
+       {"Im2col", "Interp", "Resize", "SPP", "Tile", "UnPooling", "Upsample"}},
+  };
+  return types;
+}
+
+bool StaysInF32(const LayerType& type) {
+  if (std::ranges::find(kInF32, type.category) != kInF32.end()) return true;
+  return std::ranges::any_of(TypesInF32(),
+                             [&](const auto& entry) { return entry.second.contains(type.name); });
+}
+
+TEST_P(LayerTypeTest, HasTheTraitsOfItsKernels) {
+  const LayerType& type = *Layers().Find(GetParam());
+  const auto has = [&](const auto& is) { return std::ranges::any_of(type.kernels, is); };
+  const bool on_gpu = has([](const Kernel& k) { return k.device == DeviceType::kCuda; });
+  const bool on_bytes = has([](const Kernel& k) {
+    return k.input_format == MemoryFormat::kInt8 || k.output_format == MemoryFormat::kInt8;
+  });
+  const bool fits = type.traits.fits_16_bits;
+  EXPECT_TRUE(!fits || has([](const Kernel& k) { return k.name.ends_with(" f16"); }));
+  if (on_gpu) {
+    EXPECT_NE(fits, StaysInF32(type))
+        << "decide: LayerTraits::fits_16_bits, or an entry in TypesInF32 with the reason";
+  }
+  // Rows for products come with a library.
+  const bool claims_bytes = type.traits.computes_on_bytes;
+  EXPECT_TRUE(claims_bytes || !on_bytes) << "set LayerTraits::computes_on_bytes";
+  EXPECT_TRUE(on_bytes || !claims_bytes || type.traits.multiplies_matrices)
+      << "has no row on bytes";
+}
+
+TEST(LayerTypes, ExceptionsExist) {
+  for (const auto& [reason, names] : TypesInF32()) {
+    for (const std::string& name : names) EXPECT_NE(Layers().Find(name), nullptr) << name;
   }
 }
 

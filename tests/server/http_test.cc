@@ -1,5 +1,7 @@
 // Routes and connections, over real sockets.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstring>
@@ -145,7 +147,7 @@ TEST(Http, PassesRequestIdsThrough) {
 TEST(Http, WritesAnAccessLogWithoutTokens) {
   const TempDir folder;
   ServerOptions options = TestOptions();
-  std::FILE* file = std::fopen(folder.File("log").c_str(), "w");
+  const int file = ::open(folder.File("log").c_str(), O_CREAT | O_WRONLY, 0600);
   options.access_log = file;
   options.api.access_log = AccessLog::kJson;
   {
@@ -154,7 +156,7 @@ TEST(Http, WritesAnAccessLogWithoutTokens) {
         "X-Request-Id: seven\r\nAuthorization: Bearer secret\r\n");
     Ask(running.port(), "nonsense\r\n\r\n");
   }
-  std::fclose(file);
+  ::close(file);
   const std::string log = folder.Read("log");
   EXPECT_TRUE(Contains(log, R"("id":"seven","method":"GET","path":"/v2/models/m","status":200)"))
       << log;
@@ -205,7 +207,7 @@ TEST(Http, ErrorsOfTheModelCarryNoPaths) {
 TEST(Http, AsksForTokens) {
   const TempDir folder;
   ServerOptions options = TestOptions();
-  options.inference_tokens = 
+  options.inference_tokens =
       TokenSet::FromFile(WriteSecret(folder, "t", StrCat("# mine\n", kToken)));
   options.admin_tokens = TokenSet::FromFile(WriteSecret(folder, "a", kAdmin));
   const RunningServer running(options);

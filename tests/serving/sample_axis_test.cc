@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/strings.h"
+#include "graph/input_types.h"
 #include "support/layer_case.h"
 #include "support/serving_nets.h"
 
@@ -35,6 +36,9 @@ TEST(SampleAxis, MixingLayersAreSeen) {
   const std::string four = "dim: 1 dim: 4 dim: 6 dim: 6";
   const std::map<std::string, bool> layers = {
       {"type: 'ReLU'", true},
+      {"type: 'SiLU'", true},
+      {"type: 'HSwish'", true},
+      {"type: 'DepthwiseConvolution' convolution_param { num_output: 4 kernel_size: 1 }", true},
       {"type: 'Softmax'", true},
       {"type: 'Softmax' softmax_param { axis: 0 }", false},
       {"type: 'Softmax' softmax_param { axis: -4 }", false},
@@ -42,7 +46,7 @@ TEST(SampleAxis, MixingLayersAreSeen) {
       {"type: 'BatchNorm' batch_norm_param { use_global_stats: false }", false},
       {"type: 'BatchNorm' phase: TRAIN", false},
       {"type: 'BatchNorm' phase: TRAIN batch_norm_param { use_global_stats: true }", true},
-      {"type: 'BN' phase: TRAIN bn_param { bn_mode: INFERENCE }", false},
+      {"type: 'BN' phase: TRAIN bn_param { bn_mode: INFERENCE }", true},
       {"type: 'Dropout'", true},
       {"type: 'Dropout' phase: TRAIN", false},
       {"type: 'BN' bn_param { bn_mode: LEARN }", false},
@@ -80,6 +84,22 @@ layer { name: "p" type: "Parameter" top: "p" parameter_param { shape { dim: 2 } 
 layer { name: "a" type: "ReLU" bottom: "x" top: "a" })")));
   EXPECT_FALSE(Works(WithInput("", "layer { name: 'a' type: 'ReLU' bottom: 'x' top: 'a' }")));
   EXPECT_FALSE(Works("layer { name: 'a' type: 'ReLU' bottom: 'x' top: 'a' }"));  // no such blob
+}
+
+// A second bottom of Scale is the same for all samples, or has an entry for each.
+TEST(SampleAxis, InputsMayBeSharedByAllSamples) {
+  const auto scaled = [](const std::string& other, int axis) {
+    return Works(WithInput("dim: 2 dim: 4", StrCat(other, R"(
+layer { name: "s" type: "Scale" bottom: "x" bottom: "other" top: "s" scale_param { axis: )",
+                                                   axis, " } }")));
+  };
+  const std::string constant =
+      "layer { name: 'p' type: 'Parameter' top: 'other' parameter_param { shape { dim: 4 } } }";
+  const std::string of_samples =
+      "layer { name: 'r' type: 'Reduction' bottom: 'x' top: 'other' reduction_param { axis: 1 } }";
+  EXPECT_TRUE(scaled(constant, 1));
+  EXPECT_TRUE(scaled(of_samples, 0));
+  EXPECT_FALSE(scaled(of_samples, 1));  // fits no batch but 4
 }
 
 TEST(SampleAxis, OfModelsOfTheRepository) {
@@ -143,6 +163,35 @@ std::vector<std::vector<float>> FirstAnswers(const Model& model, ModelRunner* ru
     answers.emplace_back(values.begin(), values.begin() + static_cast<long>(values.size() / 3));
   }
   return answers;
+}
+
+TEST(SampleAxis, IsYesForEveryLayerThatKeepsSamplesApart) {
+  int claimed = 0;
+  for (const std::string& name : test::TestRegistry().Names()) {
+    const LayerType& type = *test::TestRegistry().Find(name);
+    for (LayerSample sample : type.samples) {
+      if (sample.inputs.empty() || sample.inputs[0].shape.empty() || sample.outputs == 0) continue;
+      sample.phase = TEST;
+      for (SampleInput& input : sample.inputs) {
+        if (!input.shape.empty()) input.shape[0] = 3;
+      }
+      std::string text;
+      try {
+        const test::LayerCase layer_case(type, sample, DType::kF32);
+        const LayerInfo& info = layer_case.info();
+        const bool shares = std::ranges::find(info.shared_inputs, true) != info.shared_inputs.end();
+        const bool of_floats =
+            InputTypeOf(layer_case.layer(), 0, DType::kF32, DType::kF32) == DType::kF32;
+        if (info.reach == Reach::kAll || shares || !of_floats) continue;
+        text = NetOf(type, sample);
+      } catch (const Error&) {
+        continue;  // takes other batches
+      }
+      EXPECT_TRUE(Works(text)) << name << ", " << sample.name;
+      ++claimed;
+    }
+  }
+  EXPECT_GE(claimed, 200);
 }
 
 // Every sample of every type of layer for which the answer is yes, with other batch mates.

@@ -11,6 +11,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "graph/input_types.h"
+#include "support/fact_checker.h"
 #include "support/layer_run.h"
 #include "support/rounding.h"
 
@@ -362,6 +363,7 @@ void SampleChecker::CheckAll() {
   CheckKernels(narrow, values, kFloatTolerance);
   CheckHalves(wide, DType::kF16, kHalfTolerance);
   CheckHalves(wide, DType::kBF16, kGpuBFloat16Tolerance);
+  for (std::string& fact : CheckFacts(type_, sample_)) failures_.push_back(std::move(fact));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "core/error.h"
 #include "support/temp_dir.h"
@@ -35,12 +36,24 @@ std::string Bin(const std::string& name) {
 
 Process::Process(const std::vector<std::string>& command, const std::string& folder,
                  const std::string& out_file, const std::string& err_file) {
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
   const int out = open(out_file.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0644);
   const int err = open(err_file.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0644);
   CREMA_CHECK(out >= 0 && err >= 0);
+  Start(command, folder, out, err);
+  close(out);
+  close(err);
+}
+
+Process::Process(const std::vector<std::string>& command, const std::string& folder, int out,
+                 int err) {
+  Start(command, folder, out, err);
+}
+
+void Process::Start(const std::vector<std::string>& command, const std::string& folder, int out,
+                    int err) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
   pid_ = fork();
   CREMA_CHECK(pid_ >= 0);
   if (pid_ == 0) {
@@ -50,8 +63,6 @@ Process::Process(const std::vector<std::string>& command, const std::string& fol
     execv(arguments[0], arguments.data());
     _exit(127);
   }
-  close(out);
-  close(err);
 }
 
 Process::~Process() {
@@ -72,6 +83,15 @@ bool Process::IsRunning() {
   pid_ = -1;
   exit_code_ = CodeOf(status);
   return false;
+}
+
+bool Process::EndsWithin(std::chrono::milliseconds most) {
+  const auto end = std::chrono::steady_clock::now() + most;
+  while (IsRunning()) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
 }
 
 int Process::Wait() {

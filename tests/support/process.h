@@ -1,6 +1,7 @@
 // Runs commands of ours as a user would.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ class Process {
   // Its output goes to the two files.
   Process(const std::vector<std::string>& command, const std::string& folder,
           const std::string& out_file, const std::string& err_file);
+  // Its output goes to open file descriptors, which stay open here.
+  Process(const std::vector<std::string>& command, const std::string& folder, int out, int err);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -32,9 +35,12 @@ class Process {
   void Signal(int signal);
   int Wait();  // exit code; 128 + n when signal n ended it
   bool IsRunning();
+  bool EndsWithin(std::chrono::milliseconds most);
   int pid() const { return pid_; }  // -1: it has ended
 
  private:
+  void Start(const std::vector<std::string>& command, const std::string& folder, int out, int err);
+
   int pid_ = -1;
   int exit_code_ = -1;
 };

@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "support/pipe.h"
 #include "support/terminal.h"
 
 namespace crema::tools {
@@ -141,6 +142,19 @@ TEST(LiveLine, DrawsOnceInAnInterval) {
   line.OnIteration(last);
   terminal.Drain();
   EXPECT_TRUE(terminal.screen().lines().back().starts_with("iter 450000/450000"));
+}
+
+// As one that Ctrl-S has stopped.
+TEST(LiveLine, ATerminalThatTakesNothingHoldsNothingUp) {
+  const test::Pipe terminal;
+  const auto start = std::chrono::steady_clock::now();
+  {
+    LiveLine line(terminal.writer(), std::chrono::milliseconds(0));
+    for (int i = 0; i < 2000; ++i) line.Print(std::string(100, 'x'));
+    line.OnIteration(Iteration(0));
+  }
+  EXPECT_TRUE(terminal.IsFullWithin(std::chrono::milliseconds(0))) << "or this test shows nothing";
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
 TEST(LiveLine, TestsAndSnapshotsAreLinesOfTheirOwn) {

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <exception>
 #include <filesystem>
-#include <iostream>
 
 #include "common/interrupt.h"
 #include "common/log.h"
@@ -169,7 +168,7 @@ int Conversion::Finish(bool all) {
   if (!all && written_ == 0 && !resumed_) {
     writer_.reset();
     mark_.Remove();
-    std::cerr << "stopped before the first record: nothing was written\n";
+    WriteToStderr("stopped before the first record: nothing was written\n");
     return ExitCode(ErrorCode::kCancelled);
   }
   if (all && written_ == 0 && last_key_.empty()) {
@@ -183,9 +182,9 @@ int Conversion::Finish(bool all) {
     return 0;
   }
   const std::string of_total = options_.total > 0 ? StrCat(" of ", options_.total) : "";
-  std::cerr << "stopped: '" << options_.path << "' is whole so far, with "
-            << done_before_ + written_ + skipped_ << of_total << " " << options_.unit << " done; "
-            << (CanGoOn() ? "--resume goes on" : kCannotGoOn) << "\n";
+  WriteToStderr(StrCat("stopped: '", options_.path, "' is whole so far, with ",
+                       done_before_ + written_ + skipped_, of_total, " ", options_.unit, " done; ",
+                       CanGoOn() ? "--resume goes on" : kCannotGoOn, "\n"));
   return ExitCode(ErrorCode::kCancelled);
 }
 

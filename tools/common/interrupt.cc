@@ -1,5 +1,8 @@
 #include "common/interrupt.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <csignal>
 
@@ -8,14 +11,35 @@ namespace {
 
 std::atomic<bool> g_interrupted{false};  // NOLINT: a signal handler can reach nothing else
 
-void OnSignal(int) { g_interrupted = true; }
+void OnSignal(int signal) {
+  if (g_interrupted.exchange(true)) EndBySignal(signal);
+}
 
 }  // namespace
+
+void EndBySignal(int signal) {
+  std::signal(signal, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  ::kill(::getpid(), signal);
+  ::_exit(128 + signal);  // PID 1
+}
+
+void HearSignalsAsPid1() {
+  if (::getpid() != 1) return;
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler == SIG_DFL) std::signal(signal, EndBySignal);
+  }
+}
 
 void CatchInterrupt() {
   struct sigaction action {};
   action.sa_handler = OnSignal;
-  action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+  action.sa_flags = SA_RESTART;
   sigfillset(&action.sa_mask);
   for (int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
 }

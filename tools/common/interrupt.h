@@ -10,4 +10,12 @@ void CatchInterrupt();
 // Any thread.
 bool Interrupted();
 
+// Ends the process at once as the default action of the signal does, also where it is PID 1; no
+// stream is flushed. May be called by signal handlers.
+[[noreturn]] void EndBySignal(int signal);
+
+// Linux drops signals without a handler that are sent to PID 1 (of a container): from here on
+// SIGINT, SIGTERM and SIGHUP end that process too. Does nothing in others.
+void HearSignalsAsPid1();
+
 }  // namespace crema::tools

@@ -5,11 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
+#include <cstdio>
+#include <ctime>
 #include <utility>
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/line_writer.h"
 #include "core/strings.h"
 #include "report/clock.h"
 
@@ -20,23 +23,28 @@ DEFINE_string(log_format, "text", "the log on stderr: text, or json (one object 
 namespace crema::tools {
 namespace {
 
-void WriteToStderr(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(STDERR_FILENO, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return;  // nobody listens
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
+// Lives as long as the process: what runs until then may log.
+LineWriter& Stderr() {
+  static LineWriter& writer = *new LineWriter(STDERR_FILENO, [](int64_t lines) {
+    const std::string message = StrCat(lines, " lines of the log were dropped: nobody read it");
+    return IsJsonLog() ? JsonLogLine(UnixTime(), Severity::kWarning, message, {})
+                       : TextLogLines(UnixTime(), Severity::kWarning, message);
+  });
+  return writer;
 }
 
-// A line each: glog cuts messages at 30,000 characters.
-void WriteToGlog(Severity severity, std::string_view message) {
-  const int level = severity == Severity::kInfo      ? google::GLOG_INFO
-                    : severity == Severity::kWarning ? google::GLOG_WARNING
-                                                     : google::GLOG_ERROR;
+int GlogLevel(Severity severity) {
+  return severity == Severity::kInfo      ? google::GLOG_INFO
+         : severity == Severity::kWarning ? google::GLOG_WARNING
+                                          : google::GLOG_ERROR;
+}
+
+// Calls `use` with each line of the message: glog cuts messages at 30,000 characters.
+template <typename Use>
+void ForEachLine(std::string_view message, const Use& use) {
   while (!message.empty()) {
     const size_t end = std::min(message.find('\n'), message.size());
-    google::LogMessage("crema", 0, level).stream() << message.substr(0, end);
+    use(message.substr(0, end));
     message.remove_prefix(std::min(end + 1, message.size()));
   }
 }
@@ -45,6 +53,16 @@ class ToolLogImpl final : public LogSink {
  public:
   void Write(Severity severity, std::string_view message) override {
     LogEvent(severity, message, {});
+  }
+};
+
+class LogFilesImpl final : public LogSink {
+ public:
+  void Write(Severity severity, std::string_view message) override {
+    if (FLAGS_log_dir.empty()) return;
+    ForEachLine(message, [level = GlogLevel(severity)](std::string_view line) {
+      google::LogMessage("crema", 0, level).stream() << line;
+    });
   }
 };
 
@@ -68,6 +86,30 @@ LogSink& ToolLog() {
   return log;
 }
 
+LogSink& LogFiles() {
+  static LogFilesImpl log;  // has no state of its own
+  return log;
+}
+
+void WriteToStderr(std::string_view text) { Stderr().WriteThrough(text); }
+
+void FlushLog() { Stderr().Flush(LineWriter::kPatience); }
+
+// As glog writes them, "I1123 17:29:00.123456 12345 crema:0] message".
+std::string TextLogLines(double unix_time, Severity severity, std::string_view message) {
+  const auto seconds = static_cast<std::time_t>(unix_time);
+  const auto micros = static_cast<int>((unix_time - static_cast<double>(seconds)) * 1e6);
+  std::tm parts{};
+  localtime_r(&seconds, &parts);
+  std::array<char, 80> head{};
+  std::snprintf(head.data(), head.size(), "%c%02d%02d %02d:%02d:%02d.%06d %5ld crema:0] ",
+                "IWE"[GlogLevel(severity)], parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
+                parts.tm_min, parts.tm_sec, micros, static_cast<long>(::gettid()));
+  std::string lines;
+  ForEachLine(message, [&](std::string_view line) { lines += StrCat(head.data(), line, "\n"); });
+  return lines;
+}
+
 std::string JsonLogLine(double unix_time, Severity severity, std::string_view message,
                         const std::vector<LogField>& fields) {
   std::string line = StrCat("{\"time\":", JsonString(UtcText(unix_time)), ",\"severity\":\"",
@@ -79,10 +121,15 @@ std::string JsonLogLine(double unix_time, Severity severity, std::string_view me
 }
 
 void LogEvent(Severity severity, std::string_view message, const std::vector<LogField>& fields) {
-  const bool shown = severity != Severity::kInfo || !FLAGS_quiet;
-  if (IsJsonLog() && shown) WriteToStderr(JsonLogLine(UnixTime(), severity, message, fields));
-  const bool to_glog = IsJsonLog() ? !FLAGS_log_dir.empty() : shown || !FLAGS_log_dir.empty();
-  if (to_glog) WriteToGlog(severity, message);
+  const double now = UnixTime();
+  if (severity != Severity::kInfo || !FLAGS_quiet) {
+    if (IsJsonLog()) {
+      WriteToStderr(JsonLogLine(now, severity, message, fields));
+    } else if (GlogLevel(severity) >= FLAGS_minloglevel) {
+      WriteToStderr(TextLogLines(now, severity, message));
+    }
+  }
+  LogFiles().Write(severity, message);
 }
 
 bool IsQuiet() { return FLAGS_quiet; }
@@ -99,24 +146,18 @@ void StartLog(const char* program) {
   if (FLAGS_quiet && FLAGS_verbose) {
     Fail(ErrorCode::kInvalidArgument, "give --quiet or --verbose, not both");
   }
-  // Scripts for Caffe's logs read "I0131"; newer releases of glog would write the year before it.
-  google::SetCommandLineOption("log_year_in_prefix", "false");
-  FLAGS_logtostderr = true;
-  if (!FLAGS_log_dir.empty()) {
-    if (access(FLAGS_log_dir.c_str(), W_OK | X_OK) != 0) {
-      Fail(ErrorCode::kInvalidArgument,
-           StrCat("--log_dir: '", FLAGS_log_dir, "' is not a folder that can be written to"));
-    }
-    FLAGS_logtostderr = false;
-    FLAGS_alsologtostderr = !IsJsonLog() && !FLAGS_quiet;
-    FLAGS_stderrthreshold = IsJsonLog() ? google::GLOG_FATAL : google::GLOG_WARNING;
+  if (FLAGS_log_dir.empty()) return;
+  if (access(FLAGS_log_dir.c_str(), W_OK | X_OK) != 0) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("--log_dir: '", FLAGS_log_dir, "' is not a folder that can be written to"));
   }
-  google::InitGoogleLogging(program);
-}
-
-void KeepLogOffTerminal() {
+  // Glog writes the files alone: it would wait for whoever reads stderr.
+  FLAGS_logtostderr = false;
   FLAGS_alsologtostderr = false;
   FLAGS_stderrthreshold = google::GLOG_FATAL;
+  // Scripts for Caffe's logs read "I0131"; newer releases of glog would write the year before it.
+  google::SetCommandLineOption("log_year_in_prefix", "false");
+  google::InitGoogleLogging(program);
 }
 
 }  // namespace crema::tools

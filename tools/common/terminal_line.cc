@@ -1,10 +1,8 @@
 #include "common/terminal_line.h"
 
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 
@@ -48,30 +46,21 @@ size_t TerminalLine::Columns() const {
   return columns > kRoom ? columns - kRoom : 1;
 }
 
-void TerminalLine::Write(const std::string& bytes) const {
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t count = ::write(terminal_, bytes.data() + done, bytes.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return;  // the terminal is gone; the work goes on
-    done += static_cast<size_t>(count);
-  }
-}
-
 void TerminalLine::Draw(std::span<const std::string> parts) {
   const std::lock_guard lock(mutex_);
   shown_ = FitParts(parts, Columns());
-  Write(StrCat("\r", shown_, kClearRest));
+  writer_.WriteThrough(StrCat("\r", shown_, kClearRest));
 }
 
 void TerminalLine::Print(const std::string& text) {
   const std::lock_guard lock(mutex_);
   shown_ = shown_.substr(0, Columns());
-  Write(shown_.empty() ? text + "\n" : StrCat("\r", text, kClearRest, "\n", shown_));
+  writer_.WriteThrough(shown_.empty() ? text + "\n" : StrCat("\r", text, kClearRest, "\n", shown_));
 }
 
 void TerminalLine::Clear() {
   const std::lock_guard lock(mutex_);
-  if (!shown_.empty()) Write(StrCat("\r", kClearRest));
+  if (!shown_.empty()) writer_.WriteThrough(StrCat("\r", kClearRest));
   shown_.clear();
 }
 

@@ -1,8 +1,11 @@
 #include "common/tool.h"
 
 #include <gflags/gflags.h>
+#include <poll.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -10,8 +13,10 @@
 #include <new>
 #include <system_error>
 
+#include "common/interrupt.h"
 #include "core/error.h"
 #include "core/exec_context.h"
+#include "core/line_writer.h"
 #include "core/strings.h"
 #include "report/build_info.h"
 
@@ -97,10 +102,11 @@ void ReportAsJson(const Error& error) {
 
 int Report(const Error& error) {
   std::fflush(stdout);
+  FlushLog();  // or there may be no room for what matters most
   if (IsJsonLog()) {
     ReportAsJson(error);
   } else {
-    std::fprintf(stderr, "error: %s\n", error.what());
+    WriteToStderr(StrCat("error: ", error.what(), "\n"));
   }
   return ExitCode(error.code());
 }
@@ -139,14 +145,25 @@ int RunAndMeasure(const std::vector<std::string>& arguments,
   return code;
 }
 
-// Full disks are told at the end only; a command without its answers has not succeeded.
+Error StdoutError() {
+  return Error({ErrorCode::kIoFailure,
+                {},
+                "standard output cannot be written: what was printed is not whole; is the disk "
+                "full, or the output closed?"});
+}
+
+// Returns true where stdout is a pipe whose reader has gone, as that of `| head -1`.
+bool StdoutHasNoReader() {
+  pollfd out{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+  return ::poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+// Full disks are told at the end only; a command without its answers has not succeeded. A reader
+// that has enough is told nothing, and the code is that of SIGPIPE.
 int WithStdoutWritten(int code) {
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (written) return code;
-  const int failure = Report(Error({ErrorCode::kIoFailure,
-                                    {},
-                                    "standard output cannot be written: what was printed is not "
-                                    "whole; is the disk full, or the output closed?"}));
+  const int failure = StdoutHasNoReader() ? 128 + SIGPIPE : Report(StdoutError());
   return code == 0 ? failure : code;
 }
 
@@ -221,11 +238,23 @@ void RequireFlag(const std::string& value, const char* name) {
   }
 }
 
+void PrintLastLine(const std::string& line) {
+  LineWriter out(STDOUT_FILENO);
+  out.Write(line + "\n");
+  out.Flush(LineWriter::kPatience);
+  if (out.error() != 0 && out.error() != EPIPE) throw StdoutError();
+}
+
 int RunTool(int argc, char** argv, const char* usage,
             const std::function<int(std::vector<std::string>)>& body) {
+  HearSignalsAsPid1();
   // Writing beyond `ulimit -f` is then an error as on a full disk, and does not kill the command.
   std::signal(SIGXFSZ, SIG_IGN);
-  return WithStdoutWritten(RunReported(argc, argv, usage, body));
+  // Whoever reads the log may go; the work goes on.
+  std::signal(SIGPIPE, SIG_IGN);
+  const int code = WithStdoutWritten(RunReported(argc, argv, usage, body));
+  FlushLog();
+  return code;
 }
 
 }  // namespace crema::tools

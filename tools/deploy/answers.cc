@@ -174,7 +174,7 @@ class AnswerWriter {
   void Write(const Answered& answered) {
     if (answered.problem) {
       std::fflush(stdout);
-      std::fprintf(stderr, "error: %s\n", ToString(*answered.problem).c_str());
+      WriteToStderr(StrCat("error: ", ToString(*answered.problem), "\n"));
       code_ = ExitCode(ErrorCode::kDataLoss);
     } else {
       std::printf("%s\n", answered.answer.text.c_str());

@@ -31,8 +31,8 @@ class TrainObservers::TerminalLog final : public LogSink {
 
   void TakeTerminal() { taken_ = true; }
   void Write(Severity severity, std::string_view message) override {
-    if (!taken_ || !FLAGS_log_dir.empty()) ToolLog().Write(severity, message);
-    if (!taken_) return;
+    if (!taken_) return ToolLog().Write(severity, message);
+    LogFiles().Write(severity, message);
     const char* prefix = severity == Severity::kInfo      ? ""
                          : severity == Severity::kWarning ? "warning: "
                                                           : "error: ";
@@ -57,7 +57,8 @@ TrainObservers::TrainObservers(const SolverParameter& solver) : log_(&ToolLog())
   if (IsJsonLog()) {
     lines_ = std::make_unique<JsonLines>();
   } else if (!on_terminal || !FLAGS_log_dir.empty()) {
-    lines_ = std::make_unique<CaffeLog>(ToolLog(), solver.lr_policy(), solver.display());
+    LogSink& log = on_terminal ? LogFiles() : ToolLog();
+    lines_ = std::make_unique<CaffeLog>(log, solver.lr_policy(), solver.display());
   }
   if (lines_ != nullptr) observers_.Add(*lines_);
   wait_hint_ = std::make_unique<WaitHint>(*log_);
@@ -94,9 +95,7 @@ void TrainObservers::Record(Solver& solver, RunStart start, int threads) {
 }
 
 void TrainObservers::TakeTerminal() {
-  if (live_line_ == nullptr) return;
-  terminal_log_->TakeTerminal();
-  if (!FLAGS_log_dir.empty()) KeepLogOffTerminal();
+  if (terminal_log_ != nullptr) terminal_log_->TakeTerminal();
 }
 
 }  // namespace crema::tools

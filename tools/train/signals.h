@@ -12,7 +12,8 @@ namespace crema::tools {
 std::function<Request()> WatchSignals();
 
 // From here on, SIGINT, SIGTERM and SIGHUP are requests; before, they end the command at once. A
-// signal that comes while a snapshot is written does not disturb it.
+// signal that comes while a snapshot is written does not disturb it; but one that stops, a second
+// or more after the first such, ends the command at once.
 void CatchSignals();
 
 }  // namespace crema::tools

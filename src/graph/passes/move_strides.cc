@@ -50,26 +50,10 @@ void SetStrides(ConvolutionParameter* p, uint32_t (*changed)(uint32_t, uint32_t)
   for (uint32_t& stride : *p->mutable_stride()) stride = changed(stride, apart);
 }
 
-bool IsPerChannel(int32_t axis, int32_t num_axes) { return axis == 1 && num_axes == 1; }
-
 // Whether an element of its output depends on the same place of each input only, in TEST.
-bool WorksPlaceByPlace(const Node& node) {
-  const LayerParameter& p = node.layer->param();
-  if (node.outputs.size() != 1 || p.phase() != TEST) return false;
-  const std::string& type = p.type();
-  if (type == "BatchNorm") {
-    return !p.batch_norm_param().has_use_global_stats() || p.batch_norm_param().use_global_stats();
-  }
-  if (type == "Scale") {
-    return node.inputs.size() == 1 &&
-           IsPerChannel(p.scale_param().axis(), p.scale_param().num_axes());
-  }
-  if (type == "Bias") {
-    return node.inputs.size() == 1 &&
-           IsPerChannel(p.bias_param().axis(), p.bias_param().num_axes());
-  }
-  return type == "ReLU" || type == "PReLU" || type == "ELU" || type == "Sigmoid" ||
-         type == "TanH" || type == "Dropout" || type == "Eltwise";
+bool WorksPlaceByPlace(const Node& node, const LayerInfo& info) {
+  return node.outputs.size() == 1 && node.layer->param().phase() == TEST &&
+         info.reach >= Reach::kPlace && info.shared_inputs.empty();
 }
 
 class Mover {
@@ -100,10 +84,11 @@ class Mover {
 
   Node& NodeAt(int n) { return graph_.nodes[static_cast<size_t>(n)]; }
   Value& ValueAt(int v) { return graph_.values[static_cast<size_t>(v)]; }
+  const LayerInfo& InfoOf(int n) const { return infos_[static_cast<size_t>(n)]; }
 
   uint32_t PlacesReadOf(const Value& value) {
     if (value.readers.empty() || value.loss_weight != 0) return 1;
-    const LayerInfo& info = infos_[static_cast<size_t>(value.producer)];
+    const LayerInfo& info = InfoOf(value.producer);
     if (info.outputs[static_cast<size_t>(value.output)].shape.axes() < 3) return 1;
     const uint32_t apart = PlacesApart(NodeAt(value.readers[0]));
     const bool same = std::ranges::all_of(
@@ -155,7 +140,7 @@ class Mover {
         change->convolutions.push_back(n);
         continue;
       }
-      if (!WorksPlaceByPlace(node)) return false;
+      if (!WorksPlaceByPlace(node, InfoOf(n))) return false;
       for (size_t input = 0; input < node.inputs.size(); ++input) {
         const int v = node.inputs[input];
         if (met_[static_cast<size_t>(v)]) continue;
@@ -176,8 +161,8 @@ class Mover {
   }
 
   bool CanBeMadeApart(int v) {
-    const Node& node = NodeAt(ValueAt(v).producer);
-    return WorksPlaceByPlace(node) || IsConvolution(node);
+    const int n = ValueAt(v).producer;
+    return WorksPlaceByPlace(NodeAt(n), InfoOf(n)) || IsConvolution(NodeAt(n));
   }
 
   void Remake(int n, uint32_t (*changed)(uint32_t, uint32_t), uint32_t apart) {

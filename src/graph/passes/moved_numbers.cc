@@ -1,19 +1,11 @@
 #include "graph/passes/moved_numbers.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include "graph/precision.h"
 
 namespace crema {
 namespace {
-
-bool OnlyMoves(const Node& node, const LayerInfo& info) {
-  constexpr std::array<std::string_view, 9> kTypes = {
-      "Concat", "Crop", "Pad", "Permute", "Reorg", "ShuffleChannel", "Slice", "Split", "Transpose"};
-  return info.view || info.share || std::ranges::find(kTypes, node.type->name) != kTypes.end();
-}
 
 bool IsHalf(MemoryFormat format) {
   const MemoryFormat order = RowMajor(format);
@@ -40,7 +32,7 @@ class Mover {
 
  private:
   const Value& ValueOf(int v) const { return graph_.values[static_cast<size_t>(v)]; }
-  bool Moves(size_t n) const { return OnlyMoves(graph_.nodes[n], infos_[n]); }
+  bool Moves(size_t n) const { return infos_[n].moves_only; }
 
   bool ReadsHalves(size_t n) const {
     return std::ranges::all_of(graph_.nodes[n].inputs, [&](int v) {

@@ -69,8 +69,11 @@ class Dropout final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     LayerInfo info;
     info.outputs = {context.inputs[0]};
+    const bool draws = context.phase == TRAIN && rule_.ratio > 0;  // by the place of an element
+    info.reach = draws ? Reach::kAll : Reach::kElement;
+    info.moves_only = (context.phase == TRAIN) != rule_.scales_in_training || rule_.ratio == 0;
     info.in_place = true;
-    info.any_format = context.phase != TRAIN;  // draws go by the place of an element
+    info.any_format = context.phase != TRAIN;
     if (context.phase == TRAIN) info.saved = {{context.inputs[0].shape, DType::kU8}};
     return info;
   }
@@ -147,6 +150,7 @@ std::vector<LayerSample> Samples() {
 void RegisterDropout(Registry& registry) {
   LayerType type;
   type.name = "Dropout";
+  type.traits = {.fits_16_bits = true, .computes_on_bytes = true};
   type.category = "activation";
   type.summary = "Zeroes random elements in training; passes everything on in TEST.";
   type.formula =

@@ -14,6 +14,7 @@
 #include "layers/activation/sigmoid_formula.h"
 #include "layers/activation/swish_formula.h"
 #include "layers/activation/tanh_formula.h"
+#include "layers/channels_last_row.h"
 #include "layers/gpu_row.h"
 
 namespace crema {
@@ -56,7 +57,7 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 
 template <typename Formula>
 void AddRow(Registry& registry, std::string_view type) {
-  registry.AddKernel(type, MakeCudaRow(ForwardRow<Formula>, BackwardRow<Formula>));
+  AddForAnyOrder(&registry, type, MakeCudaRow(ForwardRow<Formula>, BackwardRow<Formula>));
 }
 
 bool TakesTanh(const Layer& layer) {
@@ -92,7 +93,7 @@ void RegisterElementwiseCuda(Registry& registry) {
   AddRow<SiluFormula>(registry, "SiLU");
   AddRow<SwishFormula>(registry, "Swish");
   AddRow<TanHFormula>(registry, "TanH");
-  registry.AddKernel("GELU", MakeCudaRow(ForwardGelu, BackwardGelu));
+  AddForAnyOrder(&registry, "GELU", MakeCudaRow(ForwardGelu, BackwardGelu));
 }
 
 }  // namespace crema

@@ -50,6 +50,7 @@ class Elementwise final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     LayerInfo info;
     info.outputs = {context.inputs[0]};
+    info.reach = Reach::kElement;
     info.in_place = formula_.reads_output();
     info.any_format = true;
     info.backward_reads_output = {formula_.reads_output()};
@@ -88,6 +89,7 @@ LayerType ElementwiseType(std::string name, std::string summary, std::string for
   LayerType type;
   type.name = std::move(name);
   type.category = "activation";
+  type.traits.fits_16_bits = true;
   type.summary = std::move(summary);
   type.formula = std::move(formula);
   type.input_docs = {"x: any shape"};

@@ -8,6 +8,7 @@ namespace crema {
 void RegisterExp(Registry& registry) {
   auto type = ElementwiseType<ExpFormula>("Exp", "Exponential function of any base.",
                                           "y = base ^ (shift + scale * x)");
+  type.traits.fits_16_bits = false;  // grows fast
   type.param_fields = {"exp_param"};
   const SampleInput input{.shape = {2, 3, 4, 5}, .low = -2, .high = 2};
   type.samples = {

@@ -10,6 +10,7 @@ void RegisterLog(Registry& registry) {
   auto type = ElementwiseType<LogFormula>(
       "Log", "Logarithm of any base; NaN where its argument is negative.",
       "y = log_base(shift + scale * x)");
+  type.traits.fits_16_bits = false;  // steep near 0
   type.param_fields = {"log_param"};
   const SampleInput input{.shape = {2, 3, 4, 5}, .low = 0.3, .high = 2};
   const SampleInput any{.shape = {2, 31}};

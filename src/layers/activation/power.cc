@@ -49,6 +49,7 @@ class Power final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     LayerInfo info;
     info.outputs = {context.inputs[0]};
+    info.reach = Reach::kElement;
     info.in_place = IsConstant() || power_ == 1;
     info.backward_reads_input = {!info.in_place};
     return info;

@@ -24,6 +24,7 @@ class PReLU final : public Layer {
     }
     LayerInfo info;
     info.outputs = {context.inputs[0]};
+    info.reach = Shared() ? Reach::kElement : Reach::kPlace;
     info.learned = {
         {.role = "slope", .shape = Shared() ? Shape() : Shape{shape[1]}, .filler = Filler()}};
     info.backward_reads_input = {true};
@@ -135,6 +136,7 @@ std::vector<LayerSample> Samples() {
 void RegisterPReLU(Registry& registry) {
   LayerType type;
   type.name = "PReLU";
+  type.traits = {.fits_16_bits = true};
   type.category = "activation";
   type.summary = "ReLU with a learned slope below 0, for each channel or for all.";
   type.formula = "y = max(x, 0) + slope[c] * min(x, 0)";

@@ -14,6 +14,7 @@ void RegisterReLU(Registry& registry) {
       "A negative slope below 0 is not computed in place (the sign of x could not be told from "
       "y)."};
   type.param_fields = {"relu_param"};
+  type.traits.computes_on_bytes = true;
   type.kernels.push_back(Int8ByFloats());
   const SampleInput input{.shape = {2, 3, 4, 5}, .has_kink = true};
   type.samples = {

@@ -14,9 +14,9 @@ class Softmax final : public Layer {
   using Layer::Layer;
 
   LayerInfo Infer(const InferContext& context) const override {
-    Axis(context.inputs[0].shape);
     LayerInfo info;
     info.outputs = {context.inputs[0]};
+    info.reach = ReachFromAxis(Axis(context.inputs[0].shape));
     info.in_place = true;
     info.backward_reads_output = {true};
     return info;

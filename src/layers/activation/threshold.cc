@@ -18,6 +18,7 @@ class Threshold final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     LayerInfo info;
     info.outputs = {context.inputs[0]};
+    info.reach = Reach::kElement;
     info.in_place = true;
     info.gradient_forbidden = {true};
     return info;

@@ -70,6 +70,8 @@ class ArgMax final : public Layer {
     LayerInfo info;
     info.outputs = {
         {HasAxis() ? x.With(Axis(x), top_k_) : WithoutAxis(x), context.inputs[0].dtype}};
+    info.reach = ReachFromAxis(HasAxis() ? Axis(x) : 1);
+    info.moves_only = HasAxis() && param().argmax_param().out_max_val();
     info.gradient_forbidden = {true};
     return info;
   }

@@ -31,6 +31,7 @@ class Axpy final : public Layer {
     }
     LayerInfo info;
     info.outputs = {context.inputs[1]};
+    info.reach = a == x ? Reach::kElement : Reach::kSample;
     info.backward_reads_input = {true, true};
     return info;
   }
@@ -73,6 +74,7 @@ class Axpy final : public Layer {
 void RegisterAxpy(Registry& registry) {
   LayerType type;
   type.name = "Axpy";
+  type.traits = {.fits_16_bits = true};
   type.category = "arithmetic";
   type.summary = "Scales each channel of each item and adds another blob, as SE-Net does.";
   type.formula = "y[n, c, i] = a[n, c] * x[n, c, i] + z[n, c, i]";

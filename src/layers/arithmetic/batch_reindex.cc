@@ -24,6 +24,7 @@ class BatchReindex final : public Layer {
     }
     LayerInfo info;
     info.outputs = {{x.With(0, index[0]), context.inputs[0].dtype}};
+    info.moves_only = true;
     info.backward_reads_input = {false, true};
     info.gradient_forbidden = {false, true};
     return info;

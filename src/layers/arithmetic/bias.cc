@@ -25,6 +25,7 @@ class Bias final : public Layer {
     } else {
       CoveredExtent(*this, x, context.inputs[1].shape, Covered());
     }
+    SetReach(x, Covered(), context.inputs.size() > 1 ? &context.inputs[1].shape : nullptr, &info);
     return info;
   }
 
@@ -93,6 +94,7 @@ std::vector<LayerSample> Samples() {
 void RegisterBias(Registry& registry) {
   LayerType type;
   type.name = "Bias";
+  type.traits = {.fits_16_bits = true};
   type.category = "arithmetic";
   type.summary = "Adds a blob to some axes of another: learned, or the second bottom.";
   type.formula = "y[o, m, i] = x[o, m, i] + b[m]; m: the axes that b covers";

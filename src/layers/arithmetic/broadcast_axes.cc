@@ -40,4 +40,20 @@ BroadcastExtent CoveredExtent(const Layer& layer, const Shape& x, const Shape& s
   return {x.count(0, axis), small.count(), x.count(end)};
 }
 
+void SetReach(const Shape& x, const CoveredAxes& covered, const Shape* given, LayerInfo* info) {
+  const bool learns = !info->learned.empty();
+  const Shape& small = given != nullptr ? *given : info->learned[0].shape;
+  const int axis = small.axes() == 0 ? 0 : x.CanonicalAxis(covered.axis);
+  if (small.axes() > 0 && axis == 0 && !learns) {
+    // The second bottom has an entry for each sample.
+    info->reach = small == x ? Reach::kElement : Reach::kSample;
+    return;
+  }
+  const bool by_channel = axis == 1 && small.axes() == 1;
+  info->reach = small.axes() == 0 ? Reach::kElement
+                : by_channel      ? Reach::kPlace
+                                  : ReachFromAxis(axis);
+  if (given != nullptr) info->shared_inputs = {false, true};
+}
+
 }  // namespace crema

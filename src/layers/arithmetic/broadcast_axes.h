@@ -34,4 +34,8 @@ Shape CoveredShape(const Layer& layer, const Shape& x, const CoveredAxes& covere
 BroadcastExtent CoveredExtent(const Layer& layer, const Shape& x, const Shape& small,
                               const CoveredAxes& covered);
 
+// Sets LayerInfo::reach and shared_inputs. `given` is the shape of the second bottom; null: the
+// small blob is learned. Requires that CoveredExtent takes it.
+void SetReach(const Shape& x, const CoveredAxes& covered, const Shape* given, LayerInfo* info);
+
 }  // namespace crema

@@ -24,6 +24,7 @@ class Cast final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     LayerInfo info;
     info.outputs = {context.inputs[0]};
+    info.reach = Reach::kElement;
     info.in_place = true;
     return info;
   }

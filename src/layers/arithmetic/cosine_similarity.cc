@@ -52,6 +52,7 @@ class CosineSimilarity final : public Layer {
     const auto vectors = a.dims().first(static_cast<size_t>(Axis(a)));
     LayerInfo info;
     info.outputs = {{Shape(vectors), context.inputs[0].dtype}};
+    info.reach = ReachFromAxis(Axis(a));
     info.backward_reads_input = {true, true};
     return info;
   }

@@ -141,6 +141,8 @@ class Eltwise final : public Layer {
     }
     LayerInfo info;
     info.outputs = {first};
+    info.reach = Reach::kElement;
+    info.moves_only = operation_ == EltwiseParameter::MAX;
     info.in_place = operation_ != EltwiseParameter::PROD;
     info.any_format = true;
     if (operation_ == EltwiseParameter::MAX) info.saved = {{first.shape, DType::kI32}};
@@ -259,6 +261,7 @@ std::vector<LayerSample> Samples() {
 void RegisterEltwise(Registry& registry) {
   LayerType type;
   type.name = "Eltwise";
+  type.traits = {.fits_16_bits = true, .computes_on_bytes = true};
   type.category = "arithmetic";
   type.summary = "Sum, product or maximum of blobs of one shape.";
   type.formula = "SUM: y = sum_i coeff_i x_i; PROD: y = prod_i x_i; MAX: y = max_i x_i";

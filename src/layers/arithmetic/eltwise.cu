@@ -1,4 +1,5 @@
 // Eltwise on the GPU; see eltwise.cc.
+#include "layers/channels_last_row.h"
 #include "layers/gpu_row.h"
 #include "math/cuda/sum_up.cuh"
 
@@ -141,7 +142,7 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterEltwiseCuda(Registry& registry) {
-  registry.AddKernel("Eltwise", MakeCudaRow(ForwardRow, BackwardRow));
+  AddForAnyOrder(&registry, "Eltwise", MakeCudaRow(ForwardRow, BackwardRow));
 }
 
 }  // namespace crema

@@ -39,6 +39,7 @@ class Embed final : public Layer {
     const EmbedParameter& embed = param().embed_param();
     LayerInfo info;
     info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
+    info.reach = ReachFromAxis(index.axes());
     info.learned.push_back({"weight", Shape{rows_, columns_}, embed.weight_filler()});
     if (embed.bias_term()) info.learned.push_back({"bias", Shape{columns_}, embed.bias_filler()});
     info.backward_reads_input = {true};

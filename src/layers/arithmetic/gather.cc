@@ -30,6 +30,9 @@ class Gather final : public Layer {
     dims.insert(dims.end(), x.dims().begin() + axis + 1, x.dims().end());
     LayerInfo info;
     info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
+    info.reach = ReachFromAxis(axis);
+    info.shared_inputs = {false, true};
+    info.moves_only = true;
     info.backward_reads_input = {false, true};
     info.gradient_forbidden = {false, true};
     return info;

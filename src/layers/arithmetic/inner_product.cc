@@ -75,6 +75,7 @@ LayerInfo InnerProduct::Infer(const InferContext& context) const {
   dims.push_back(outputs);
   LayerInfo info;
   info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
+  info.reach = ReachFromAxis(axis);
   info.learned.push_back({"weight",
                           ip_.transpose() ? Shape{columns, outputs} : Shape{outputs, columns},
                           ip_.weight_filler()});
@@ -155,6 +156,7 @@ LayerSample Sample(std::string name, const std::string& fields, std::vector<int6
 void RegisterInnerProduct(Registry& registry) {
   LayerType type;
   type.name = "InnerProduct";
+  type.traits = {.fits_16_bits = true, .multiplies_matrices = true, .computes_on_bytes = true};
   type.category = "arithmetic";
   type.summary = "Fully connected: every output is a weighted sum of all inputs.";
   type.formula = "y = x W^T + b";

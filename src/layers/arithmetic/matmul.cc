@@ -31,6 +31,16 @@ class MatMul final : public Layer {
     dims.push_back(e.n);
     LayerInfo info;
     info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
+    if (e.batch.axes() > 0) {
+      info.reach = Reach::kSample;
+      for (const BlobSpec& input : context.inputs) {
+        const bool whole = input.shape.axes() < e.batch.axes() + 2 || input.shape[0] != e.batch[0];
+        info.shared_inputs.push_back(whole);
+      }
+    } else if (!param().matmul_param().transpose_a()) {  // a row of C is of a row of A
+      info.reach = Reach::kSample;
+      info.shared_inputs = {false, true};
+    }
     info.backward_reads_input = {true, true};
     info.macs = info.outputs[0].shape.count() * e.k;
     return info;
@@ -134,6 +144,7 @@ class MatMul final : public Layer {
 void RegisterMatMul(Registry& registry) {
   LayerType type;
   type.name = "MatMul";
+  type.traits = {.fits_16_bits = true, .multiplies_matrices = true};
   type.category = "arithmetic";
   type.summary = "Product of two matrices, or of many pairs of them.";
   type.formula = "C = scale * op(A) op(B) over the last two axes; op swaps them where asked";

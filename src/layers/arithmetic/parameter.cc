@@ -18,6 +18,7 @@ class Parameter final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     LayerInfo info;
     info.outputs = {{shape_, context.dtype}};
+    info.constant = true;
     info.learned = {{.role = "value", .shape = shape_}};
     return info;
   }

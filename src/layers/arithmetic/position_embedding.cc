@@ -79,6 +79,7 @@ class PositionEmbedding final : public Layer {
     }
     LayerInfo info;
     info.outputs = {context.inputs[0]};
+    info.reach = ReachFromAxis(context.inputs[0].shape.CanonicalAxis(Position().axis()));
     info.in_place = true;
     if (Learns()) {
       info.learned = {{"embedding", Shape{most > 0 ? most : e.positions, e.features}, Filler()}};
@@ -173,6 +174,7 @@ std::vector<LayerSample> Samples() {
 void RegisterPositionEmbedding(Registry& registry) {
   LayerType type;
   type.name = "PositionEmbedding";
+  type.traits = {.fits_16_bits = true};
   type.category = "arithmetic";
   type.summary = "Adds a vector for each position of a sequence: learned, or sines and cosines.";
   type.formula =

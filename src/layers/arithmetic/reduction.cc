@@ -69,6 +69,7 @@ class Reduction final : public Layer {
     const auto axis = static_cast<size_t>(Axis(shape));
     LayerInfo info;
     info.outputs = {{Shape(shape.dims().first(axis)), context.inputs[0].dtype}};
+    info.reach = ReachFromAxis(static_cast<int>(axis));
     // SUM and MEAN need x for its shape alone, which the gradient has too.
     info.backward_reads_input = {ReadsInput()};
     return info;

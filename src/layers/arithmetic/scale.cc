@@ -33,6 +33,7 @@ class Scale final : public Layer, public ChannelAffine {
     info.outputs = {context.inputs[0]};
     if (learns) info.learned.push_back({"scale", small, Filler()});
     if (HasBias()) info.learned.push_back({"bias", small, param().scale_param().bias_filler()});
+    SetReach(x, Covered(), learns ? nullptr : &small, &info);
     info.backward_reads_input.assign(context.inputs.size(), true);
     return info;
   }
@@ -255,6 +256,7 @@ std::vector<LayerSample> Samples() {
 void RegisterScale(Registry& registry) {
   LayerType type;
   type.name = "Scale";
+  type.traits = {.fits_16_bits = true, .computes_on_bytes = true};
   type.category = "arithmetic";
   type.summary =
       "Multiplies some axes of a blob by another, learned or the second bottom, and adds a bias.";

@@ -60,7 +60,11 @@ LayerInfo Attention::Infer(const InferContext& context) const {
   info.outputs = {{{e.items, e.queries, e.output_stride()}, dtype}};
   info.saved = {{{e.items * e.heads, e.queries, e.keys}, dtype}};
   info.backward_reads_input.assign(e.packed ? 1 : 3, true);
+  info.reach = Reach::kSample;
   if (mask >= 0) {
+    const Shape& shape = context.inputs[static_cast<size_t>(mask)].shape;
+    info.shared_inputs.assign(static_cast<size_t>(mask), false);
+    info.shared_inputs.push_back(shape.axes() == 2 || shape[0] != e.items);
     info.gradient_forbidden.assign(static_cast<size_t>(mask), false);
     info.gradient_forbidden.push_back(true);
   }
@@ -217,6 +221,7 @@ std::vector<BadSample> BadSamples() {
 void RegisterAttention(Registry& registry) {
   LayerType type;
   type.name = "Attention";
+  type.traits = {.fits_16_bits = true, .multiplies_matrices = true};
   type.category = "attention";
   type.origin = "Crema";
   type.summary = "Scaled dot-product attention of several heads, also grouped, causal or masked.";

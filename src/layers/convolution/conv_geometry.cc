@@ -70,12 +70,14 @@ void RequirePositive(const Layer& layer, const Extents& values, int axes, const 
   }
 }
 
-int64_t Reach(const ConvWindow& w, size_t i) { return w.dilation[i] * (w.kernel[i] - 1) + 1; }
+int64_t DilatedKernel(const ConvWindow& w, size_t i) {
+  return w.dilation[i] * (w.kernel[i] - 1) + 1;
+}
 
 // Division truncates as in Caffe: a kernel that is larger than the padded input by less than one
 // step still gives one output.
 int64_t OutExtent(const Layer& layer, const ConvWindow& w, size_t i, const Shape& input) {
-  const int64_t reach = Reach(w, i);
+  const int64_t reach = DilatedKernel(w, i);
   const int64_t out = (w.in[i] + 2 * w.pad[i] - reach) / w.stride[i] + 1;
   if (out < 1) {
     FailInputs(layer, StrCat("the kernel covers ", reach, " along spatial axis ", i,
@@ -210,16 +212,16 @@ ConvGeometry MakeDeconvGeometry(const Layer& layer, const Shape& input) {
   for (size_t i = 0; i < static_cast<size_t>(w.axes); ++i) {
     w.out[i] = input[g.channel_axis + 1 + static_cast<int>(i)];
     const double estimate = static_cast<double>(w.stride[i]) * static_cast<double>(w.out[i]) +
-                            static_cast<double>(Reach(w, i));
+                            static_cast<double>(DilatedKernel(w, i));
     if (estimate > 2 * kMostElements + 2 * static_cast<double>(w.pad[i])) {
       FailInputs(layer,
                  StrCat("the output would have about ", estimate, " elements along spatial axis ",
                         i, ", more than any blob may have; use a smaller stride or kernel"));
     }
-    w.in[i] = w.stride[i] * (w.out[i] - 1) + Reach(w, i) - 2 * w.pad[i];
+    w.in[i] = w.stride[i] * (w.out[i] - 1) + DilatedKernel(w, i) - 2 * w.pad[i];
     if (w.out[i] > 0 && w.in[i] > 0) continue;
     FailInputs(layer, StrCat("the output would have ", w.in[i], " elements along spatial axis ", i,
-                             ": ", w.stride[i], " * (", w.out[i], " - 1) + ", Reach(w, i),
+                             ": ", w.stride[i], " * (", w.out[i], " - 1) + ", DilatedKernel(w, i),
                              " - 2 * ", w.pad[i], "; use less padding or a larger input"));
   }
   return g;

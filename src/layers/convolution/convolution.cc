@@ -33,6 +33,7 @@ LayerInfo Convolution::Infer(const InferContext& context) const {
   const ConvolutionParameter& p = param().convolution_param();
   LayerInfo info;
   info.outputs.assign(context.inputs.size(), BlobSpec{output, context.inputs[0].dtype});
+  info.reach = ReachFromAxis(g.channel_axis);
   info.learned.push_back({"weight", ConvFilterShape(g), p.weight_filler()});
   if (has_bias()) info.learned.push_back({"bias", Shape{g.out_channels}, p.bias_filler()});
   info.backward_reads_input.assign(context.inputs.size(), true);

@@ -4,6 +4,7 @@
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/convolution.h"
 #include "layers/gpu_row.h"
+#include "layers/through_row_major.h"
 
 namespace crema {
 namespace {
@@ -81,7 +82,8 @@ void RegisterConvolutionCuda(Registry& registry) {
     Kernel row = MakeCudaRow(Forward, Backward);
     row.forward_scratch = ForwardScratch;
     row.backward_scratch = BackwardScratch;
-    registry.AddKernel(type, std::move(row));
+    registry.AddKernel(type, row);
+    registry.AddKernel(type, ThroughRowMajor(row));
   }
 }
 

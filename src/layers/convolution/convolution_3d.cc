@@ -77,6 +77,7 @@ void RegisterConvolution3D(Registry& registry) {
                        .inputs = {{.shape = std::move(shape)}}};
   };
   type.kernels = {};  // all are for two spatial axes or fewer
+  type.traits.computes_on_bytes = false;
   type.samples = {
       sample("c3d", "num_output: 3 kernel_size: 3 kernel_depth: 3 pad: 1 temporal_pad: 1",
              {1, 2, 4, 4, 3}),

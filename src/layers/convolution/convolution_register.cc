@@ -97,6 +97,7 @@ std::vector<BadSample> BadSamples() {
 LayerType ConvolutionType() {
   LayerType type;
   type.category = "convolution";
+  type.traits = {.fits_16_bits = true, .multiplies_matrices = true, .computes_on_bytes = true};
   type.input_docs = {"x: N x C x spatial axes; several inputs of one shape share the filters"};
   type.output_docs = {"y: N x num_output x spatial axes, one for each input"};
   type.learned_docs = {"weight: num_output x C / group x kernel",

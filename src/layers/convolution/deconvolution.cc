@@ -31,6 +31,7 @@ class Deconvolution final : public Layer {
         context.inputs.size(),
         {ConvOutputShape(input, g.channel_axis, g.in_channels, g.window.axes, g.window.in),
          context.inputs[0].dtype});
+    info.reach = ReachFromAxis(g.channel_axis);
     info.learned.push_back({"weight", ConvFilterShape(g), p.weight_filler()});
     if (p.bias_term()) info.learned.push_back({"bias", Shape{g.in_channels}, p.bias_filler()});
     info.backward_reads_input.assign(context.inputs.size(), true);
@@ -171,6 +172,7 @@ std::vector<LayerSample> Samples() {
 void RegisterDeconvolution(Registry& registry) {
   LayerType type = ConvolutionType();
   type.name = "Deconvolution";
+  type.traits = {.fits_16_bits = true, .multiplies_matrices = true};
   type.summary = "Transposed convolution, for learned or fixed (bilinear filler) upsampling.";
   type.formula =
       "y[n, o, p * stride - pad + k * dilation] = bias[o] + sum over c, k of weight[c, o, k] * "

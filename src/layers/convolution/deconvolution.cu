@@ -3,6 +3,7 @@
 
 #include "layers/convolution/conv_cuda.h"
 #include "layers/gpu_row.h"
+#include "layers/through_row_major.h"
 
 namespace crema {
 namespace {
@@ -81,7 +82,8 @@ void RegisterDeconvolutionCuda(Registry& registry) {
   Kernel row = MakeCudaRow(Forward, Backward);
   row.forward_scratch = ForwardScratch;
   row.backward_scratch = BackwardScratch;
-  registry.AddKernel("Deconvolution", std::move(row));
+  registry.AddKernel("Deconvolution", row);
+  registry.AddKernel("Deconvolution", ThroughRowMajor(row));
 }
 
 }  // namespace crema

@@ -24,6 +24,8 @@ class Im2colLayer final : public Layer {
     info.outputs = {
         {ConvOutputShape(input.shape, axis, input.shape[axis] * w.KernelSize(), w.axes, w.out),
          input.dtype}};
+    info.reach = ReachFromAxis(axis);
+    info.moves_only = true;
     return info;
   }
 

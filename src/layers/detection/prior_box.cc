@@ -45,6 +45,7 @@ class PriorBox final : public Layer {
     const int64_t places = Shape({map[2], map[3]}).count();
     LayerInfo info;
     info.outputs = {{Shape({1, 2, places * PerPlace() * 4}), context.inputs[0].dtype}};
+    info.constant = true;
     info.gradient_forbidden = {true, true};
     return info;
   }

@@ -27,6 +27,7 @@ class ROIPooling final : public RegionPooling {
   LayerInfo Infer(const InferContext& context) const override {
     CheckInputs(context);
     LayerInfo info = InfoOf(context, context.inputs[0].shape[1], bins_.h, bins_.w);
+    info.moves_only = true;
     // The place taken, in its plane; -1: none.
     info.saved = {{info.outputs[0].shape, DType::kI32}};
     return info;

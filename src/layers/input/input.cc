@@ -26,6 +26,7 @@ class Input final : public Layer {
                        " tops; give one for all, or one for each"));
     }
     LayerInfo info;
+    info.reach = Reach::kSample;
     for (int i = 0; i < tops; ++i) {
       info.outputs.push_back({ShapeOf(shapes.Get(shapes.size() == 1 ? 0 : i)),
                               i == 0 && GivesBytes(param()) ? DType::kU8 : context.dtype});
@@ -50,6 +51,7 @@ class Input final : public Layer {
 void RegisterInput(Registry& registry) {
   LayerType type;
   type.name = "Input";
+  type.traits = {.fed_by_program = true};
   type.category = "input";
   type.summary = "Blobs that the program sets from outside.";
   type.formula = "y = what was set";

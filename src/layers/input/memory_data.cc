@@ -231,6 +231,7 @@ std::vector<BadSample> BadSamples() {
 void RegisterMemoryData(Registry& registry) {
   LayerType type;
   type.name = "MemoryData";
+  type.traits = {.fed_by_program = true};
   type.category = "input";
   type.summary =
       "Data and labels that the program hands over through the session (see "

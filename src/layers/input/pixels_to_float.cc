@@ -62,6 +62,7 @@ LayerInfo PixelsToFloat::Infer(const InferContext& context) const {
   CheckMean(image, placed);
   LayerInfo info;
   info.outputs = {{Shape{pixels[kBatchAxis], image[0], image[1], image[2]}, context.dtype}};
+  info.reach = Reach::kSample;
   info.gradient_forbidden.assign(context.inputs.size(), true);
   return info;
 }

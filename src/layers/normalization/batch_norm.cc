@@ -131,6 +131,7 @@ std::vector<LayerSample> Samples() {
 void RegisterBatchNorm(Registry& registry) {
   LayerType type;
   type.name = "BatchNorm";
+  type.traits = {.fits_16_bits = true, .computes_on_bytes = true};
   type.category = "normalization";
   type.summary =
       "Zero mean and unit variance of each channel over the batch, or by stored statistics. A "

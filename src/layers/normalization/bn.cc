@@ -153,6 +153,7 @@ std::vector<LayerSample> Samples() {
 void RegisterBN(Registry& registry) {
   LayerType type;
   type.name = "BN";
+  type.traits = {.computes_on_bytes = true};
   type.category = "normalization";
   type.summary =
       "Batch normalisation with its own scale and shift, in the dialects of SegNet, PSPNet and "

@@ -32,6 +32,8 @@ LayerInfo FeatureNorm::Infer(const InferContext& context) const {
   const NormLayout layout = Arrange(input.shape);
   LayerInfo info;
   info.outputs = {input};
+  const bool within_sample = layout.groups.GroupSize() <= input.shape.count(1);
+  info.reach = within_sample ? Reach::kSample : Reach::kAll;
   info.in_place = true;
   const Shape affine = AffineShape(input.shape);
   if (rule_.scale) info.learned.push_back({"scale", affine, rule_.scale_filler});

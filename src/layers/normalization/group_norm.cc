@@ -69,6 +69,7 @@ class InstanceNorm final : public FeatureNorm {
 void RegisterGroupNorm(Registry& registry) {
   LayerType type;
   type.name = "GroupNorm";
+  type.traits = {.fits_16_bits = true};
   type.category = "normalization";
   type.summary =
       "Zero mean and unit variance over groups of channels of each sample, whatever the batch "
@@ -112,6 +113,7 @@ void RegisterGroupNorm(Registry& registry) {
 void RegisterInstanceNorm(Registry& registry) {
   LayerType type;
   type.name = "InstanceNorm";
+  type.traits = {.fits_16_bits = true};
   type.category = "normalization";
   type.summary =
       "Zero mean and unit variance of each channel of each sample, then optionally a learned scale "

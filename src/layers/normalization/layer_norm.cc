@@ -35,6 +35,7 @@ class LayerNorm final : public TrailingNorm {
 void RegisterLayerNorm(Registry& registry) {
   LayerType type;
   type.name = "LayerNorm";
+  type.traits = {.fits_16_bits = true};
   type.category = "normalization";
   type.summary =
       "Zero mean and unit variance over the last axes of each sample, then a learned scale and "

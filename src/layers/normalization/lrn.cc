@@ -48,6 +48,7 @@ class LRN final : public Layer {
     }
     LayerInfo info;
     info.outputs = {context.inputs[0]};
+    info.reach = param_.size == 1 ? Reach::kElement : Reach::kSample;
     info.saved = {context.inputs[0]};  // scale
     info.backward_reads_input = {true};
     return info;
@@ -191,6 +192,7 @@ Kernel BlockedKernel() {
 void RegisterLRN(Registry& registry) {
   LayerType type;
   type.name = "LRN";
+  type.traits = {.fits_16_bits = true};
   type.category = "normalization";
   type.summary = "Local response normalisation over neighbouring channels or pixels.";
   type.formula = "y = x * (k + alpha / n * sum of x^2 over the neighbourhood)^-beta";

@@ -28,6 +28,7 @@ class RMSNorm final : public TrailingNorm {
 void RegisterRMSNorm(Registry& registry) {
   LayerType type;
   type.name = "RMSNorm";
+  type.traits = {.fits_16_bits = true};
   type.category = "normalization";
   type.summary =
       "Unit root mean square over the last axes of each sample, then a learned scale for each "

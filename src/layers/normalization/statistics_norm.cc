@@ -54,6 +54,10 @@ LayerInfo StatisticsNorm::Infer(const InferContext& context) const {
   const int64_t channels = Layout(input.shape).groups.Groups();
   LayerInfo info;
   info.outputs = {input};
+  if (!UsesBatch(context.phase)) {
+    info.reach =
+        rule_.axis == 1 ? Reach::kPlace : ReachFromAxis(input.shape.CanonicalAxis(rule_.axis));
+  }
   info.in_place = true;
   for (const StatisticsNormRule::Blob& blob : rule_.blobs) {
     info.learned.push_back(

@@ -56,6 +56,9 @@ LayerInfo Pooling::Infer(const InferContext& context) const {
   LayerInfo info;
   info.outputs.assign(std::max<size_t>(1, context.output_count),
                       BlobSpec{output, context.inputs[0].dtype});
+  const bool draws = method_ == PoolingParameter::STOCHASTIC && context.phase == TRAIN;
+  info.reach = draws ? Reach::kAll : ReachFromAxis(FirstSpatial(input));
+  info.moves_only = pool.TakesOneCell() && info.outputs.size() == 1;
   if (pool.TakesOneCell()) info.saved = {{output, pool.IndexType()}};
   info.backward_reads_input = {method_ == PoolingParameter::STOCHASTIC && context.phase != TRAIN};
   return info;

@@ -125,6 +125,7 @@ std::vector<BadSample> BadSamples() {
 LayerType CommonType() {
   LayerType type;
   type.category = "pooling";
+  type.traits = {.fits_16_bits = true};
   type.formula =
       "y[n, c, p] = max or mean of x[n, c, p * stride - pad + 0..kernel-1]; size = ceil((in + 2 "
       "pad - kernel) / stride) + 1, less 1 where the last window would start in the padding behind";
@@ -142,6 +143,7 @@ LayerType CommonType() {
 void RegisterPooling(Registry& registry) {
   LayerType type = CommonType();
   type.name = "Pooling";
+  type.traits.computes_on_bytes = true;
   type.summary = "One value for each window of each plane: the largest, the mean, or a drawn one.";
   type.input_docs = {"x: N x C x spatial axes, of which there may be any number from 1"};
   type.differences = {

@@ -38,13 +38,15 @@ class SPP final : public Layer {
     for (size_t i = 0; i < levels.size(); ++i) {
       const PoolPlanes& pool = levels[i].pool;
       if (!pool.TakesOneCell()) continue;
+      info.moves_only = true;
       info.saved.push_back({Shape{shape[0], shape[1], pool.out()}, pool.IndexType()});
     }
     const bool one = param().spp_param().pyramid_height() == 1;
     info.outputs = {{one ? Shape{shape[0], shape[1], 1, 1} : Shape{shape[0], levels.values()},
                      context.inputs[0].dtype}};
-    info.backward_reads_input = {param().spp_param().pool() == SPPParameter::STOCHASTIC &&
-                                 context.phase != TRAIN};
+    const bool stochastic = param().spp_param().pool() == SPPParameter::STOCHASTIC;
+    info.reach = stochastic && context.phase == TRAIN ? Reach::kAll : Reach::kSample;
+    info.backward_reads_input = {stochastic && context.phase != TRAIN};
     return info;
   }
 

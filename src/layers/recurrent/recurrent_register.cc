@@ -44,6 +44,7 @@ LayerType RecurrentType(const std::string& name, const RecurrentCell& cell) {
   LayerType type;
   type.name = name;
   type.category = "recurrent";
+  type.traits = {.multiplies_matrices = true};
   type.param_fields = {"recurrent_param"};
   type.unread_fields = {"recurrent_param.debug_info"};
   if (name != "GRU") type.unread_fields.push_back("recurrent_param.reset_after");

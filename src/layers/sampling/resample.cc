@@ -173,6 +173,8 @@ LayerInfo ResampleLayer::Infer(const InferContext& context) const {
   LayerInfo info;
   info.outputs = {
       {Shape{input[0], input[1], sampling.h.out, sampling.w.out}, context.inputs[0].dtype}};
+  info.reach = Reach::kSample;
+  info.moves_only = sampling.interpolation == Interpolation::kNearest;
   return info;
 }
 

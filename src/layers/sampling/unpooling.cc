@@ -94,6 +94,9 @@ class UnPooling final : public Layer {
     LayerInfo info;
     const PoolWindow window = UnpoolWindow(*this, input);
     info.outputs = {{Shape{input[0], input[1], window.h.in, window.w.in}, context.inputs[0].dtype}};
+    info.reach = Reach::kSample;
+    info.moves_only = method_ == UnPoolingParameter::TILE && window.h.kernel <= window.h.stride &&
+                      window.w.kernel <= window.w.stride;
     if (masked) info.backward_reads_input = {false, true};
     return info;
   }

@@ -66,6 +66,8 @@ class Upsample final : public Layer {
     }
     LayerInfo info;
     info.outputs = {{Shape{input[0], input[1], height, width}, context.inputs[0].dtype}};
+    info.reach = Reach::kSample;
+    info.moves_only = !masked;
     if (masked) info.backward_reads_input = {false, true};
     return info;
   }

@@ -32,6 +32,8 @@ class Concat final : public Layer {
     }
     LayerInfo info;
     info.outputs = {{first.With(axis, extent), context.inputs[0].dtype}};
+    info.reach = ReachFromAxis(axis);
+    info.moves_only = true;
     info.view = context.inputs.size() == 1;
     info.any_format = axis <= 1;
     info.joins = first.count(0, axis) == 1;
@@ -75,6 +77,7 @@ class Concat final : public Layer {
 void RegisterConcat(Registry& registry) {
   LayerType type;
   type.name = "Concat";
+  type.traits = {.fits_16_bits = true, .computes_on_bytes = true};
   type.category = "shape";
   type.summary = "Joins blobs along an axis.";
   type.formula = "y = [x_0, x_1, ...] along axis";

@@ -43,6 +43,8 @@ class Crop final : public Layer {
     }
     LayerInfo info;
     info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
+    info.reach = ReachFromAxis(axis);
+    info.moves_only = true;
     return info;
   }
 
@@ -101,6 +103,7 @@ std::vector<LayerSample> Samples() {
 void RegisterCrop(Registry& registry) {
   LayerType type;
   type.name = "Crop";
+  type.traits = {.fits_16_bits = true};
   type.category = "shape";
   type.summary = "Cuts a blob to the extents of another one.";
   type.formula = "y[i, j, ..] = x[i + offset_i, j + offset_j, ..]";

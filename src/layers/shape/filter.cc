@@ -39,6 +39,7 @@ class Filter final : public Layer {
       }
       info.outputs.push_back(context.inputs[i]);
     }
+    info.moves_only = true;
     info.dynamic_outputs = true;
     info.backward_reads_input.assign(data + 1, false);
     info.backward_reads_input[data] = true;

@@ -29,6 +29,8 @@ class Flatten final : public Layer {
     dims.insert(dims.end(), shape.dims().begin() + last + 1, shape.dims().end());
     LayerInfo info;
     info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
+    info.reach = ReachFromAxis(first);
+    info.moves_only = true;
     info.view = true;
     return info;
   }

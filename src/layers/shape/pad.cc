@@ -95,6 +95,8 @@ class Pad final : public Layer {
     }
     LayerInfo info;
     info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
+    info.reach = ReachFromAxis(axis);
+    info.moves_only = true;
     return info;
   }
 
@@ -204,6 +206,7 @@ std::vector<LayerSample> Samples() {
 void RegisterPad(Registry& registry) {
   LayerType type;
   type.name = "Pad";
+  type.traits = {.fits_16_bits = true};
   type.category = "shape";
   type.summary = "Puts elements around a blob: a constant, its mirror image or its border.";
   type.formula = "y[i] = x[i - before] inside; outside: value, x[|i - before|] or the border's";

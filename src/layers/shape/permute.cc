@@ -19,6 +19,8 @@ LayerInfo Permute::Infer(const InferContext& context) const {
   for (int j = 0; j < shape.axes(); ++j) dims.push_back(shape[order[static_cast<size_t>(j)]]);
   LayerInfo info;
   info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
+  info.reach = shape.axes() > 0 && order[0] == 0 ? Reach::kSample : Reach::kAll;
+  info.moves_only = true;
   info.view = std::is_sorted(order.begin(), order.begin() + shape.axes());
   return info;
 }
@@ -93,6 +95,7 @@ LayerType CommonType() {
 void RegisterPermute(Registry& registry) {
   LayerType type = CommonType();
   type.name = "Permute";
+  type.traits = {.fits_16_bits = true};
   type.summary = "Puts the axes of a blob into another order.";
   type.origin = "SSD";
   type.param_fields = {"permute_param"};
@@ -114,6 +117,7 @@ void RegisterPermute(Registry& registry) {
 void RegisterTranspose(Registry& registry) {
   LayerType type = CommonType();
   type.name = "Transpose";
+  type.traits = {.fits_16_bits = true};
   type.summary = "Puts the axes of a blob into another order; takes either form of the order.";
   type.origin = "OCR ports";
   type.differences = {"Axes that are not given follow in their order; the ports want all of them.",

@@ -20,6 +20,8 @@ class Reorder final : public Layer {
     LayerInfo info;
     info.outputs = {context.inputs[0]};
     info.outputs[0].format = MemoryFormat::kPlain;
+    info.reach = Reach::kElement;
+    info.moves_only = true;
     return info;
   }
   void Forward(const ForwardArgs& args) const override {
@@ -157,6 +159,7 @@ Kernel Int8ToBF16() {
 void RegisterReorder(Registry& registry) {
   LayerType type;
   type.name = "Reorder";
+  type.traits = {.computes_on_bytes = true};
   type.category = "shape";
   type.summary = "The same blob in another memory format; nets get it where it is needed.";
   type.formula = "y = x";

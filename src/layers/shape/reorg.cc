@@ -52,6 +52,8 @@ class Reorg final : public ElementMove {
         {reverse_ ? Shape{shape[0], shape[1] / block, shape[2] * stride_, shape[3] * stride_}
                   : Shape{shape[0], shape[1] * block, shape[2] / stride_, shape[3] / stride_},
          context.inputs[0].dtype}};
+    info.reach = Reach::kSample;
+    info.moves_only = true;
     info.view = stride_ == 1;
     return info;
   }
@@ -80,6 +82,7 @@ class Reorg final : public ElementMove {
 void RegisterReorg(Registry& registry) {
   LayerType type;
   type.name = "Reorg";
+  type.traits = {.fits_16_bits = true};
   type.category = "shape";
   type.summary =
       "Turns blocks of pixels into channels (YOLOv2's passthrough), or channels into pixels.";

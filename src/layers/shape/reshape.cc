@@ -49,6 +49,10 @@ class Reshape final : public Layer {
     }
     LayerInfo info;
     info.outputs = {{output, context.inputs[0].dtype}};
+    // Elements keep their order.
+    const bool keeps_batch = shape.axes() > 0 && output.axes() > 0 && output[0] == shape[0];
+    info.reach = keeps_batch ? Reach::kSample : Reach::kAll;
+    info.moves_only = true;
     info.view = true;
     return info;
   }

@@ -31,6 +31,8 @@ class ShuffleChannel final : public ElementMove {
     }
     LayerInfo info;
     info.outputs = {context.inputs[0]};
+    info.reach = Reach::kSample;
+    info.moves_only = true;
     info.view = group_ == 1;
     return info;
   }
@@ -56,6 +58,7 @@ class ShuffleChannel final : public ElementMove {
 void RegisterShuffleChannel(Registry& registry) {
   LayerType type;
   type.name = "ShuffleChannel";
+  type.traits = {.fits_16_bits = true};
   type.category = "shape";
   type.summary = "Mixes the channels of groups, between grouped convolutions.";
   type.formula = "y[n, i * group + g, ..] = x[n, g * (C / group) + i, ..]";

@@ -36,6 +36,8 @@ class Slice final : public Layer {
     for (int64_t extent : Extents(shape, axis, context.output_count)) {
       info.outputs.push_back({shape.With(axis, extent), context.inputs[0].dtype});
     }
+    info.reach = ReachFromAxis(axis);
+    info.moves_only = true;
     info.view = context.output_count == 1;
     info.any_format = axis <= 1;
     return info;
@@ -137,6 +139,7 @@ std::vector<LayerSample> Samples() {
 void RegisterSlice(Registry& registry) {
   LayerType type;
   type.name = "Slice";
+  type.traits = {.fits_16_bits = true};
   type.category = "shape";
   type.summary = "Cuts a blob into pieces along an axis.";
   type.formula = "y_i = x[.., point_i .. point_(i+1) - 1, ..] along axis";

@@ -58,6 +58,8 @@ class Split final : public Layer, public AnyInputType {
   LayerInfo Infer(const InferContext& context) const override {
     LayerInfo info;
     info.outputs.assign(context.output_count, context.inputs[0]);
+    info.reach = Reach::kElement;
+    info.moves_only = true;
     info.share = true;
     info.any_format = true;
     return info;
@@ -81,6 +83,7 @@ class Split final : public Layer, public AnyInputType {
 void RegisterSplit(Registry& registry) {
   LayerType type;
   type.name = "Split";
+  type.traits = {.fits_16_bits = true};
   type.category = "shape";
   type.summary = "Hands one blob to several readers; nets get it where it is needed.";
   type.formula = "y_i = x";

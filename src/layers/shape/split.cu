@@ -1,5 +1,6 @@
 // Split on the GPU; see split.cc.
 #include "core/error.h"
+#include "layers/channels_last_row.h"
 #include "layers/gpu_row.h"
 #include "math/cuda/copy.cuh"
 #include "math/cuda/sum_up.cuh"
@@ -45,7 +46,7 @@ void BackwardRow(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterSplitCuda(Registry& registry) {
-  registry.AddKernel("Split", MakeCudaRow(ForwardRow, BackwardRow));
+  AddForAnyOrder(&registry, "Split", MakeCudaRow(ForwardRow, BackwardRow));
 }
 
 }  // namespace crema

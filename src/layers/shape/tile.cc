@@ -28,6 +28,8 @@ class Tile final : public Layer {
     const int axis = Axis(shape);
     LayerInfo info;
     info.outputs = {{shape.With(axis, shape[axis] * tiles_), context.inputs[0].dtype}};
+    info.reach = ReachFromAxis(axis);
+    info.moves_only = true;
     info.view = tiles_ == 1;
     return info;
   }

@@ -48,6 +48,14 @@ std::string AccessLineText(const HttpLogEntry& entry) {
                 Microseconds(entry), "us\n");
 }
 
+std::string DroppedLinesText(int64_t lines) {
+  return StrCat(Now(), " dropped ", lines, " lines: nobody read them\n");
+}
+
+std::string DroppedLinesJson(int64_t lines) {
+  return StrCat(R"({"time":")", Now(), R"(","dropped_lines":)", lines, "}\n");
+}
+
 std::string AccessLineJson(const HttpLogEntry& entry) {
   return StrCat(R"({"time":")", Now(), R"(","peer":)", JsonString(entry.peer), R"(,"id":)",
                 JsonString(entry.id), R"(,"method":)", JsonString(Method(entry)), R"(,"path":)",

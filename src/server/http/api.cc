@@ -64,10 +64,10 @@ HttpResponse InferResponse(const InferRequest& wishes, const InferReply& reply,
 
 }  // namespace
 
-HttpApi::HttpApi(Service& service, const ApiOptions& options, std::FILE* log_file)
+HttpApi::HttpApi(Service& service, const ApiOptions& options, int log)
     : service_(service),
       options_(options),
-      log_file_(log_file),
+      log_(log, options.access_log == AccessLog::kJson ? DroppedLinesJson : DroppedLinesText),
       pool_(options.work_threads, size_t{256}),
       changes_(1, size_t{256}) {}
 
@@ -143,11 +143,8 @@ HttpResponse HttpApi::Explain(const RequestError& error) {
 void HttpApi::Log(const HttpLogEntry& entry) {
   service_.metrics.Answered("http", entry.status);
   if (options_.access_log == AccessLog::kNone) return;
-  const std::string line =
-      options_.access_log == AccessLog::kJson ? AccessLineJson(entry) : AccessLineText(entry);
-  const std::lock_guard lock(log_mutex_);
-  std::fwrite(line.data(), 1, line.size(), log_file_);
-  std::fflush(log_file_);
+  log_.Write(options_.access_log == AccessLog::kJson ? AccessLineJson(entry)
+                                                     : AccessLineText(entry));
 }
 
 void HttpApi::Answer(const HttpRequest& request, const RouteMatch& match,

@@ -1,11 +1,11 @@
 // The HTTP side of the service: routes to answers.
 #pragma once
 
-#include <cstdio>
+#include <chrono>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "core/line_writer.h"
 #include "server/http/message.h"
 #include "server/http/routes.h"
 #include "server/service.h"
@@ -25,11 +25,13 @@ struct ApiOptions {
 // Thread safety: any number of threads.
 class HttpApi final : public HttpHandler {
  public:
-  // The access log goes to `log_file`, a line each.
-  HttpApi(Service& service, const ApiOptions& options, std::FILE* log_file = stdout);
+  // The access log goes to the file descriptor `log`, which must outlive this.
+  HttpApi(Service& service, const ApiOptions& options, int log);
 
   // Does what waits to be done aside; later requests for such work are refused.
   void Stop();
+  // Waits until the access log is written, or for `most`.
+  void FlushLog(std::chrono::milliseconds most) { log_.Flush(most); }
 
   size_t Admit(const HttpHead& head) override;
   void Handle(HttpRequest request, HttpRespond respond) override;
@@ -52,8 +54,7 @@ class HttpApi final : public HttpHandler {
 
   Service& service_;
   const ApiOptions options_;
-  std::FILE* const log_file_;
-  std::mutex log_mutex_;
+  LineWriter log_;
   WorkPool pool_;     // last: its work uses the others
   WorkPool changes_;  // loading takes long, and must not hold up pictures
 };
