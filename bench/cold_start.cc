@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "format/caffemodel.h"
-#include "serving/crema_export.h"
-#include "serving/model.h"
+#include "inference/crema_export.h"
+#include "inference/model.h"
 
 namespace {
 

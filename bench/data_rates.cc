@@ -290,7 +290,7 @@ class Pipeline {
     PrefetchOptions options;
     options.outputs = {{.shape = ShapeOf(dtype), .dtype = dtype}};
     options.decode_threads = workers;
-    options.lends = true;  // as sessions take batches
+    options.external = true;  // as sessions take batches
     prefetcher_ = std::make_unique<Prefetcher>(
         options, std::make_unique<ImageFileSource>(images, ImageFileSource::Options{}),
         [images, dtype] {
@@ -300,7 +300,7 @@ class Pipeline {
   static constexpr int64_t kBatch = 32;
   void Pop(int batches) {
     std::byte* place[1];
-    for (int i = 0; i < batches; ++i) prefetcher_->Lend(place);
+    for (int i = 0; i < batches; ++i) prefetcher_->ExposeBuffers(place);
   }
   // Begins with nothing that was read ahead, and leaves no thread that works on while others have
   // their turn.

@@ -25,7 +25,7 @@
 #include "math/vectorize.h"
 #include "onednn_calls.h"
 #include "onednn_norms.h"
-#include "runtime/machine_peak.h"
+#include "runtime/roofline.h"
 
 namespace {
 
@@ -64,8 +64,8 @@ double MeasureGflops(int threads) {
   return best;
 }
 
-const MachinePeak& Peak(int threads) {
-  static std::map<int, MachinePeak> peaks;
+const Roofline& Peak(int threads) {
+  static std::map<int, Roofline> peaks;
   if (!peaks.contains(threads)) {
     peaks[threads] = {MeasureGflops(threads), MeasurePeakGbs(threads)};
   }
@@ -79,7 +79,7 @@ int Threads(const benchmark::State& state) {
 }
 
 void Time(benchmark::State& state, int64_t operations, int64_t bytes, auto&& body) {
-  const MachinePeak& peak = Peak(Threads(state));
+  const Roofline& peak = Peak(Threads(state));
   body();
   for (auto _ : state) body();
   const auto rate = [](double count) {
@@ -113,7 +113,7 @@ void PeakBytes(benchmark::State& state) {
   for (auto _ : state) state.counters["GB/s"] = MeasurePeakGbs(Threads(state));
 }
 
-void Softmax(benchmark::State& state, const SoftmaxExtent& extent) {
+void Softmax(benchmark::State& state, const SoftmaxSize& extent) {
   const int64_t count = extent.outer * extent.classes * extent.inner;
   Floats x(count), y(count);
   const int threads = Threads(state);

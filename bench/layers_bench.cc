@@ -1,4 +1,4 @@
-// Forward and backward of single layers, by every row of the kernel list that takes them: LeNet's,
+// Forward and backward of single layers, by every implementation that takes them: LeNet's,
 // with batches of 64, and some of larger nets. Weights are packed in each forward pass that a
 // backward pass follows ("/training"), and once otherwise. The argument is the number of threads.
 #include <benchmark/benchmark.h>
@@ -149,12 +149,12 @@ const std::vector<LayerSpec>& Specs() {
   return specs;
 }
 
-// A layer with all that it reads and writes, run by one row.
+// A layer with all that it reads and writes, run by one implementation.
 class LayerRun {
  public:
-  LayerRun(const LayerType& type, const LayerSpec& spec, const Kernel& kernel, int threads,
-           bool training)
-      : kernel_(kernel), training_(training), context_(threads) {
+  LayerRun(const LayerType& type, const LayerSpec& spec, const Implementation& implementation,
+           int threads, bool training)
+      : implementation_(implementation), training_(training), context_(threads) {
     LayerParameter param;
     google::protobuf::TextFormat::ParseFromString(spec.fields, &param);
     param.set_name(spec.name);
@@ -166,19 +166,20 @@ class LayerRun {
     }
     const InferContext infer{.phase = training ? TRAIN : TEST, .inputs = specs_, .output_count = 1};
     info_ = layer_->Infer(infer);
-    const KernelQuery query{.layer = *layer_,
-                            .context = infer,
-                            .info = info_,
-                            .threads = threads,
-                            .backward = training,
-                            .to_input = training && spec.data_gradient};
-    supported_ = kernel.device == DeviceType::kCpu && !IsBF16(kernel) &&
-                 (!kernel.supports || kernel.supports(query).yes);
+    const OpDesc query{.layer = *layer_,
+                       .context = infer,
+                       .info = info_,
+                       .threads = threads,
+                       .backward = training,
+                       .to_input = training && spec.data_gradient};
+    supported_ = implementation.device == DeviceType::kCpu && !IsBF16(implementation) &&
+                 (!implementation.supports || implementation.supports(query).yes);
     if (!supported_) return;
-    if (kernel.info) info_ = LayerInfo(kernel.info(query));
-    scratch_.resize(std::max(ForwardScratchOf(&kernel, query), BackwardScratchOf(&kernel, query)) +
+    if (implementation.info) info_ = LayerInfo(implementation.info(query));
+    scratch_.resize(std::max(ForwardScratchOf(&implementation, query),
+                             BackwardScratchOf(&implementation, query)) +
                     64);
-    if (kernel.make_state) kernel_state_ = kernel.make_state(query);
+    if (implementation.make_state) implementation_state_ = implementation.make_state(query);
     Allocate(spec.data_gradient);
   }
 
@@ -196,9 +197,9 @@ class LayerRun {
                            {},
                            {},
                            {},
-                           kernel_state_.get(),
+                           implementation_state_.get(),
                            !training_};
-    kernel_.forward ? kernel_.forward(*layer_, args) : layer_->Forward(args);
+    implementation_.forward ? implementation_.forward(*layer_, args) : layer_->Forward(args);
   }
   void Backward() {
     const BackwardArgs args{context_,
@@ -213,15 +214,15 @@ class LayerRun {
                             saved_in_,
                             AlignedScratch(),
                             nullptr,
-                            kernel_state_.get()};
-    kernel_.backward ? kernel_.backward(*layer_, args) : layer_->Backward(args);
+                            implementation_state_.get()};
+    implementation_.backward ? implementation_.backward(*layer_, args) : layer_->Backward(args);
   }
   int64_t macs() const { return info_.macs; }
 
  private:
-  static bool IsBF16(const Kernel& kernel) {
-    return kernel.input_format == MemoryFormat::kBlockedBF16 ||
-           kernel.output_format == MemoryFormat::kBlockedBF16;
+  static bool IsBF16(const Implementation& implementation) {
+    return implementation.input_format == MemoryFormat::kBlockedBF16 ||
+           implementation.output_format == MemoryFormat::kBlockedBF16;
   }
 
   // On a cache line, as a session's is.
@@ -256,7 +257,7 @@ class LayerRun {
   void Allocate(bool data_gradient) {
     const Shape& input = specs_[0].shape;
     const Shape& output = info_.outputs[0].shape;
-    const MemoryFormat in = kernel_.input_format, out = kernel_.output_format;
+    const MemoryFormat in = implementation_.input_format, out = implementation_.output_format;
     inputs_ = {AddBlob(input, true, in)};
     outputs_ = {AddBlob(output, false, out)};
     read_outputs_ = {outputs_[0]};
@@ -277,14 +278,14 @@ class LayerRun {
     if (!training_) saved_out_.assign(saved_out_.size(), TensorView());
   }
 
-  const Kernel& kernel_;
+  const Implementation& implementation_;
   const bool training_;
   bool supported_ = false;
   ExecContext context_;
   std::unique_ptr<const Layer> layer_;
   std::vector<BlobSpec> specs_;
   LayerInfo info_;
-  std::unique_ptr<KernelState> kernel_state_;
+  std::unique_ptr<ImplementationState> implementation_state_;
   std::vector<std::byte> scratch_;
   std::vector<std::unique_ptr<Tensor>> tensors_;
   std::vector<ConstTensorView> inputs_, read_outputs_, output_grads_, learned_, saved_in_;
@@ -294,8 +295,9 @@ class LayerRun {
 enum class Pass : uint8_t { kForward, kTrainingForward, kBackward };
 
 void Run(benchmark::State& state, const LayerType& type, const LayerSpec& spec,
-         const Kernel& kernel, Pass pass) {
-  LayerRun run(type, spec, kernel, static_cast<int>(state.range(0)), pass != Pass::kForward);
+         const Implementation& implementation, Pass pass) {
+  LayerRun run(type, spec, implementation, static_cast<int>(state.range(0)),
+               pass != Pass::kForward);
   if (!run.supported()) return state.SkipWithError("is not for these extents");
   run.Forward();
   for (auto _ : state) pass == Pass::kBackward ? run.Backward() : run.Forward();
@@ -306,14 +308,14 @@ void Run(benchmark::State& state, const LayerType& type, const LayerSpec& spec,
   }
 }
 
-void Register(const LayerType& type, const LayerSpec& spec, const Kernel& kernel) {
-  const std::string name = std::string(spec.name) + "/" + kernel.name;
+void Register(const LayerType& type, const LayerSpec& spec, const Implementation& implementation) {
+  const std::string name = std::string(spec.name) + "/" + implementation.name;
   for (const auto& [pass, word] :
        {std::pair{Pass::kForward, "/forward"}, std::pair{Pass::kTrainingForward, "/training"},
         std::pair{Pass::kBackward, "/backward"}}) {
     benchmark::RegisterBenchmark(
         (name + word).c_str(),
-        [&, pass = pass](benchmark::State& state) { Run(state, type, spec, kernel, pass); })
+        [&, pass = pass](benchmark::State& state) { Run(state, type, spec, implementation, pass); })
         ->Arg(1)
         ->Arg(2)
         ->UseRealTime()
@@ -325,11 +327,11 @@ const bool kRegistered = [] {
   static const Registry registry = BuiltinRegistry();
   for (const LayerSpec& spec : Specs()) {
     const LayerType& type = *registry.Find(spec.type);
-    for (const Kernel& kernel : type.kernels) {
-      const bool reference = kernel.name.find("reference") != std::string::npos;
-      const bool supported = LayerRun(type, spec, kernel, 1, false).supported() ||
-                             LayerRun(type, spec, kernel, 1, true).supported();
-      if (!reference && supported) Register(type, spec, kernel);
+    for (const Implementation& implementation : type.implementations) {
+      const bool reference = implementation.name.find("reference") != std::string::npos;
+      const bool supported = LayerRun(type, spec, implementation, 1, false).supported() ||
+                             LayerRun(type, spec, implementation, 1, true).supported();
+      if (!reference && supported) Register(type, spec, implementation);
     }
   }
   return true;

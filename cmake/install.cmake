@@ -1,7 +1,7 @@
 # What `make install` puts where:
 #   include/crema/           headers (sources say #include "core/error.h", so this is the include path)
 #   lib/                     libcrema.a, libcrema_proto.a, cmake/Crema/, pkgconfig/crema.pc;
-#                            libcrema_images.so, libcrema_films.so: loaded when they are needed
+#                            libcrema_images.so, libcrema_video.so: loaded when they are needed
 #   include/crema/deploy.h, include/crema/crema.h, lib/libcrema_deploy.so, lib/cmake/CremaDeploy/,
 #                            lib/pkgconfig/crema_deploy.pc: to run models, with nothing else needed
 #   libexec/crema/           the commands; bin/crema is their front

@@ -19,7 +19,7 @@ constexpr const char* kUsage =
     "deploy verify MODEL --recording=r.npz | --against=OTHER: compares answers.\n"
     "deploy export MODEL --output=m.crema: one file with all that a model needs.\n"
     "MODEL is --model=m.crema, or --model=deploy.prototxt --weights=net.caffemodel. IMAGE is an\n"
-    "image, a film, a folder or - (standard input).\n"
+    "image, a video, a folder or - (standard input).\n"
     "A pixel v becomes ((invert ? 255 - v : v) - mean) * scale.\n"
     "Exit codes: 0; 2 wrong use; 3 an image or file cannot be read, the others were answered;\n"
     "verify: 1 where answers differ by more than is allowed.";

@@ -150,7 +150,7 @@ void FillInputs(const NetParameter& net, const Plan& plan, Session* session) {
   }
 }
 
-MachinePeak PeakOf(const Device& device, int threads) {
+Roofline PeakOf(const Device& device, int threads) {
   const bool given = FLAGS_peak_gflops > 0 && FLAGS_peak_gbs > 0;
   if (device.type != DeviceType::kCpu && !given) {
     const GpuRates rates = MeasureGpuRates(device.ordinal);
@@ -162,7 +162,7 @@ MachinePeak PeakOf(const Device& device, int threads) {
 }
 
 // Measured before and after the passes: other programs may have had the cores one time.
-MachinePeak Larger(const MachinePeak& a, const MachinePeak& b) {
+Roofline Larger(const Roofline& a, const Roofline& b) {
   return {.gflops = std::max(a.gflops, b.gflops), .gbs = std::max(a.gbs, b.gbs)};
 }
 
@@ -170,7 +170,7 @@ int Run() {
   CheckFlags();
   const ComputeDevice device = DeviceOfFlag();
   // Before the session takes memory: on a GPU measuring needs some.
-  const MachinePeak before = PeakOf(device.device, CheckedThreads(FLAGS_threads));
+  const Roofline before = PeakOf(device.device, CheckedThreads(FLAGS_threads));
   if (!FLAGS_trace.empty()) CheckOutputFile(FLAGS_trace);
   const LayerOrder order = OrderOfFlag();
   const int threads = CheckedThreads(FLAGS_threads);
@@ -193,7 +193,7 @@ int Run() {
   const ProfileOptions options{
       .iterations = FLAGS_iterations, .warmup = FLAGS_warmup, .heap_use = HeapCounter()};
   const Profile profile = ProfileSession(&session, options);
-  const MachinePeak after = device.is_gpu() ? before : PeakOf(device.device, threads);
+  const Roofline after = device.is_gpu() ? before : PeakOf(device.device, threads);
   const ProfileReport report{.plan = *plan,
                              .profile = profile,
                              .options = options,

@@ -75,7 +75,7 @@ std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry
   options.backward = backward;
   options.device = PlannedDeviceOfFlag();
   options.optimize = optimize;
-  if (!FLAGS_plan) options.row_timer = nullptr;  // memory is what is asked for
+  if (!FLAGS_plan) options.implementation_timer = nullptr;  // memory is what is asked for
   std::vector<Problem> warnings;
   return MakePlan(net, file.source, state, registry, options, &warnings);
 }

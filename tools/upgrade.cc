@@ -44,7 +44,7 @@ void RefuseWhatIsNotStock(const UpgradedFile& file) {
   if (!problems.empty()) throw Error(std::move(problems));
 }
 
-void Tell(const UpgradedFile& file, const std::string& path) {
+void Report(const UpgradedFile& file, const std::string& path) {
   for (const Problem& warning : file.warnings) {
     ToolLog().Write(Severity::kWarning, ToString(warning));
   }
@@ -67,7 +67,7 @@ int Run(const std::vector<std::string>& arguments) {
   if (to_stdout && file.kind == UpgradedFile::Kind::kNetBinary) {
     Fail(ErrorCode::kInvalidArgument, "a binary file is not printed: give -o OUT or --in_place");
   }
-  Tell(file, in);
+  Report(file, in);
   if (to_stdout) {
     std::fwrite(file.text.data(), 1, file.text.size(), stdout);
   } else if (!FLAGS_in_place || file.changed) {

@@ -42,7 +42,7 @@ std::shared_ptr<const Plan> PlanOf(const NetFile& file, const RunnerOptions& opt
   return MakePlan(file.net, file.source, StateOf(phase), registry,
                   {.threads = options.threads,
                    .backward = false,
-                   .row_timer = tools::MakeRowTimer(options.autotune)},
+                   .implementation_timer = tools::MakeImplementationTimer(options.autotune)},
                   &warnings);
 }
 
@@ -138,12 +138,13 @@ class TrainingRacer final : public Racer {
   TrainingRacer(const RunnerOptions& options, const Registry& registry)
       : rate_(options.rate),
         weights_(options.weights),
-        solver_(ConfigOf(options), registry,
-                {.threads = options.threads,
-                 .observer = nullptr,
-                 .poll = {},
-                 .seed = {},
-                 .plan = {.row_timer = tools::MakeRowTimer(options.autotune)}}),
+        solver_(
+            ConfigOf(options), registry,
+            {.threads = options.threads,
+             .observer = nullptr,
+             .poll = {},
+             .seed = {},
+             .plan = {.implementation_timer = tools::MakeImplementationTimer(options.autotune)}}),
         inputs_(solver_.plan(), options.integers) {
     solver_.LoadWeights({options.weights});
   }

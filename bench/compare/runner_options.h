@@ -27,7 +27,7 @@ struct RunnerOptions {
   Precision precision = FP32;
   double rate = 1e-4;   // learning rate
   bool dropout = true;  // false: as if it were not there, to compare results
-  double autotune = 0;  // seconds to measure rows at most; 0: estimates decide
+  double autotune = 0;  // seconds to measure implementations at most; 0: estimates decide
 };
 
 // Throws kInvalidArgument for an unknown key or value, or one that is missing.

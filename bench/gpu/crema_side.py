@@ -35,7 +35,7 @@ class Crema:
             raise
         self.learned = made["learned"]
         self.macs = made["macs"]
-        self.rows = made["rows"]
+        self.implementations = made["implementations"]
 
     def passes(self, count, wait):
         return self._ask(f"passes {count} {int(wait)}")["seconds"]

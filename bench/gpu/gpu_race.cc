@@ -187,14 +187,14 @@ double SecondsOf(Racer* racer, int64_t passes, bool wait) {
 }
 
 // How many layers each row computes, so that a table of times shows of what.
-std::string RowsOf(const Plan& plan) {
+std::string ImplementationsOf(const Plan& plan) {
   std::map<std::string, int> counts;
   for (const PlannedLayer& layer : plan.layers) {
-    if (layer.kernel != nullptr) ++counts[layer.kernel->name];
+    if (layer.implementation != nullptr) ++counts[layer.implementation->name];
   }
   std::string text;
-  for (const auto& [row, count] : counts) {
-    text += StrCat(text.empty() ? "" : ", ", JsonString(row), ": ", count);
+  for (const auto& [implementation, count] : counts) {
+    text += StrCat(text.empty() ? "" : ", ", JsonString(implementation), ": ", count);
   }
   return text;
 }
@@ -206,13 +206,14 @@ void Describe(const Plan& plan) {
   for (const LearnedSlot& slot : plan.learned) {
     if (!slot.statistic) learned += slot.shape.count();
   }
-  std::printf("{\"macs\": %lld, \"learned\": %lld, \"rows\": {%s}}\n", static_cast<long long>(macs),
-              static_cast<long long>(learned), RowsOf(plan).c_str());
+  std::printf("{\"macs\": %lld, \"learned\": %lld, \"implementations\": {%s}}\n",
+              static_cast<long long>(macs), static_cast<long long>(learned),
+              ImplementationsOf(plan).c_str());
   std::fflush(stdout);
 }
 
 // `free`: before anything was made.
-void TellState(const ComputeDevice& device, int64_t free, const Session& session) {
+void ReportState(const ComputeDevice& device, int64_t free, const Session& session) {
   std::printf("{\"memory_mib\": %lld, \"no_graph\": %s}\n",
               static_cast<long long>((free - device.FreeBytes()) >> 20),
               JsonString(session.WhyNoGraph()).c_str());
@@ -244,7 +245,7 @@ int Run() {
   Describe(racer->session().plan());
   for (std::string line; std::getline(std::cin, line);) {
     if (line == "state") {
-      TellState(device, free, racer->session());
+      ReportState(device, free, racer->session());
     } else {
       Answer(line, racer.get());
     }

@@ -24,7 +24,7 @@ SKIPPED = 77
 # Seconds that compiling a large net may take: a race begun must end.
 COMPILING = 45
 # Crema once more, with these passes.
-WITHOUT = "-hand_statistics"
+WITHOUT = "-fuse_batch_norm"
 # What `devices` calls the rate of products that a precision is held against.
 RATES = {"fp32": "f32_gflops", "tf32": "tf32_gflops", "bf16": "bf16_gflops", "fp16": "bf16_gflops"}
 
@@ -156,7 +156,7 @@ class Course:
         """Before others take memory of the GPU."""
         state = crema.state()
         line.memory_mib = state["memory_mib"]
-        print(f"# {line.race}: rows {crema.rows}", flush=True)
+        print(f"# {line.race}: implementations {crema.implementations}", flush=True)
         if state["no_graph"]:
             line.notes.append(f"no CUDA graphs: {state['no_graph']}")
 

@@ -15,12 +15,12 @@ checks() {
   cat <<END
 devices|1|1|60|^GPU 0: |bin/devices
 layers|2|6|120|PASSED  . [1-9]|bin/layers_test --gtest_filter=$each*
-random cases|3|8|120|PASSED  . [1-9]|env CREMA_SECONDS_A_TYPE=40 bin/rows_test
+random cases|3|8|120|PASSED  . [1-9]|env CREMA_SECONDS_A_TYPE=40 bin/implementations_test
 sessions, solvers, resume|4|4|100|PASSED  . [1-9]|bin/gpu_test
 recorded cases|4|2|60|PASSED  . [1-9]|bin/conformance_test --gtest_filter=Gpu*.*
 memcheck of layers|5|8|150|ERROR SUMMARY: 0 errors|$memcheck bin/layers_test --gtest_filter=$each*
 memcheck of solvers|5|1|120|ERROR SUMMARY: 0 errors|$memcheck bin/gpu_test --gtest_filter=GpuUpdate*:GpuSolver.AResumed*
-racecheck|5|2|120|RACECHECK SUMMARY: 0 hazards|$racecheck bin/gpu_test --gtest_filter=GpuUpdate*:*CarriedState*:DetectionRows*
+racecheck|5|2|120|RACECHECK SUMMARY: 0 hazards|$racecheck bin/gpu_test --gtest_filter=GpuUpdate*:*CarriedState*:DetectionImplementations*
 racecheck of layers|5|4|120|RACECHECK SUMMARY: 0 hazards|$racecheck bin/layers_test --gtest_filter=$each/*Norm*:$each/*Loss*:$each/Softmax*:$each/Att*:$each/Red*
 benchmark|6|1|260|^. resnet50 . train . bf16 . 256 . [0-9]|env LD_LIBRARY_PATH=${theirs:-} python3 bench/race.py --runner=bin/gpu_race --devices=bin/devices --models=models --out=${out:-OUT}/benchmark.md --seconds=@SECONDS
 END

@@ -28,6 +28,6 @@ compare() {  # what, list, defined
 
 status=0
 compare "layer" src/layers/builtin_layers.def "$(defined cc '')" || status=1
-compare "GPU layer" src/layers/gpu_rows.def "$(defined cu Cuda)" || status=1
-compare "cuDNN layer" src/layers/cudnn_rows.def "$(defined cu Cudnn)" || status=1
+compare "GPU layer" src/layers/gpu_implementations.def "$(defined cu Cuda)" || status=1
+compare "cuDNN layer" src/layers/cudnn_implementations.def "$(defined cu Cudnn)" || status=1
 exit $status

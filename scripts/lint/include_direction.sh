@@ -23,9 +23,9 @@ awk '
     allowed["solvers"] = "core format math graph data metrics runtime parallel solvers"
     allowed["report"] = "core format math graph data runtime solvers report"
     allowed["quantization"] = "core format math graph runtime quantization"
-    allowed["serving"] = "core format math graph data runtime quantization serving"
-    allowed["server"] = "core format math graph data runtime serving server"
-    allowed["api"] = "core format math graph data runtime serving crema"
+    allowed["inference"] = "core format math graph data runtime quantization inference"
+    allowed["server"] = "core format math graph data runtime inference server"
+    allowed["api"] = "core format math graph data runtime inference crema"
     # The folders of src/data that each of them may include.
     data["image"] = "image"
     data["pipeline"] = "image pipeline"

@@ -36,7 +36,7 @@ size_t LengthThatFits(const char* text, size_t most) {
   return length;
 }
 
-crema_status Tell(crema_status status, const char* message, crema_error* error) {
+crema_status Report(crema_status status, const char* message, crema_error* error) {
   if (error == nullptr) return status;
   error->status = status;
   const size_t length = LengthThatFits(message, sizeof(error->message) - 1);
@@ -50,15 +50,15 @@ template <typename Body>
 crema_status Guarded(crema_error* error, Body&& body) noexcept {
   try {
     body();
-    return Tell(CREMA_OK, "", error);
+    return Report(CREMA_OK, "", error);
   } catch (const Error& e) {
-    return Tell(static_cast<crema_status>(e.code()), e.what(), error);
+    return Report(static_cast<crema_status>(e.code()), e.what(), error);
   } catch (const std::bad_alloc&) {
-    return Tell(CREMA_OUT_OF_MEMORY, "out of memory", error);
+    return Report(CREMA_OUT_OF_MEMORY, "out of memory", error);
   } catch (const std::exception& e) {
-    return Tell(CREMA_INTERNAL, e.what(), error);
+    return Report(CREMA_INTERNAL, e.what(), error);
   } catch (...) {
-    return Tell(CREMA_INTERNAL, "an unknown error", error);
+    return Report(CREMA_INTERNAL, "an unknown error", error);
   }
 }
 

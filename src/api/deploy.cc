@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "core/error.h"
+#include "inference/best_classes.h"
+#include "inference/image_input.h"
+#include "inference/model.h"
 #include "runtime/gpu.h"
-#include "serving/best_classes.h"
-#include "serving/image_input.h"
-#include "serving/model.h"
 
 namespace crema::deploy {
 namespace {

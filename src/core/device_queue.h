@@ -16,7 +16,7 @@ namespace crema {
 
 // The work of a queue is done in two lanes, each in the order in which it was queued; between them
 // only events say what comes first. What says no lane is in that of computing.
-enum class Lane { kCompute, kTransfer };
+enum class DeviceStream { kCompute, kTransfer };
 
 // A point in the work of a queue, which must outlive it. One that was never recorded has passed.
 // Throws as DeviceQueue. Thread safety: that of the queue.
@@ -24,9 +24,9 @@ class DeviceEvent {
  public:
   virtual ~DeviceEvent() = default;
   // Behind all that the lane has been given so far.
-  virtual void Record(Lane lane) = 0;
+  virtual void Record(DeviceStream stream) = 0;
   // What the lane is given from now on begins after the event; the host does not wait.
-  virtual void HoldBack(Lane lane) = 0;
+  virtual void StreamWait(DeviceStream stream) = 0;
   // Whether that work is done.
   virtual bool Passed() = 0;
   // Until it is.
@@ -63,7 +63,7 @@ class DeviceQueue {
 
   // After an error of the device nothing can be done with it, but letting go: every later call
   // fails at once with the words of the first error, and the destructor asks nothing of the device.
-  virtual void Lose(std::string_view why) noexcept = 0;
+  virtual void MarkLost(std::string_view why) noexcept = 0;
   virtual const std::string& lost() const = 0;  // why; empty: it is not
 
   // Ranges of time that profilers show (NVTX), one in the other; a name is copied.
@@ -74,7 +74,7 @@ class DeviceQueue {
   // before the queue ends), and neither it nor the memory of the device may be changed, or read,
   // before the work is done.
   virtual Allocator& HostMemory() = 0;
-  virtual void UploadLater(Lane lane, void* to, const void* from, size_t bytes) = 0;
+  virtual void CopyToDeviceAsync(DeviceStream stream, void* to, const void* from, size_t bytes) = 0;
   virtual void DownloadLater(void* to, const void* from, size_t bytes) = 0;
   // `timed`: for SecondsSince.
   virtual std::unique_ptr<DeviceEvent> MakeEvent(bool timed) = 0;
@@ -122,7 +122,8 @@ void LosingQueue(DeviceQueue* queue, const Body& body) {
   try {
     body();
   } catch (const Error& error) {
-    if (queue != nullptr && error.code() == ErrorCode::kDeviceFailure) queue->Lose(error.what());
+    if (queue != nullptr && error.code() == ErrorCode::kDeviceFailure)
+      queue->MarkLost(error.what());
     throw;
   }
 }

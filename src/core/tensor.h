@@ -41,11 +41,11 @@ inline int64_t StoredBytes(const BlobSpec& spec) {
   return StoredCount(spec) * static_cast<int64_t>(SizeOf(StoredType(spec)));
 }
 
-// Read-only view of dense elements, row-major but for those that a row of a kernel list takes in
+// Read-only view of dense elements, row-major but for those that an implementation takes in
 // another memory format (the shape is N x C x H x W in each). A default one is empty(): the caller
-// does not want or may not see that tensor. Rows that say so (Kernel::strided_output) may be given
-// one whose images (axis 0) lie further apart than they are large. Copying is cheap and allocates
-// nothing.
+// does not want or may not see that tensor. Rows that say so (Implementation::strided_output) may
+// be given one whose images (axis 0) lie further apart than they are large. Copying is cheap and
+// allocates nothing.
 class ConstTensorView {
  public:
   ConstTensorView() = default;

@@ -129,7 +129,7 @@ class HeaderReader {
     Expect('(');
     std::vector<int64_t> extents;
     while (!Take(')')) {
-      extents.push_back(ReadExtent());
+      extents.push_back(ReadDim());
       if (!Take(',') && Peek() != ')') Damaged("its shape is no tuple");
       if (extents.size() > Shape::kMaxAxes) Damaged("its shape has more than 32 axes");
     }
@@ -140,7 +140,7 @@ class HeaderReader {
     }
   }
 
-  int64_t ReadExtent() {
+  int64_t ReadDim() {
     Peek();
     int64_t extent = 0;
     const char* begin = text_.data() + at_;

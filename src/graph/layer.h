@@ -81,9 +81,9 @@ struct LayerInfo {
   bool share = false;
   // Output 0 is the inputs in memory, one behind the other, each with whole blocks of channels
   // where it has any: Forward is not called where they lie so already.
-  bool joins = false;
+  bool contiguous_concat = false;
   // The same of each image (axis 0): the inputs are ranges of the channels of output 0.
-  bool joins_images = false;
+  bool strided_concat = false;
   // Its blobs may all lie in another memory format, the same for each, as long as their channels
   // fill whole blocks: what it does goes by elements or by whole channels, in any order.
   bool any_format = false;
@@ -92,7 +92,7 @@ struct LayerInfo {
   bool dynamic_outputs = false;
   // Outputs that lie in memory of the layer's own (a batch that was read ahead) instead of the
   // arena, by output; absent entries are false. For layers without inputs.
-  std::vector<bool> lends_output;
+  std::vector<bool> external_output;
 
   int64_t macs = 0;  // multiply-adds of products (not elementwise) of one forward pass, for tables
 };
@@ -114,11 +114,11 @@ class LayerSessionState {
   virtual double WaitedSeconds() const { return 0; }
 };
 
-// What a row of a kernel list keeps for one layer of one session: primitives of a library, weights
-// as it likes them. Made by Kernel::make_state. Thread safety: one thread at a time.
-class KernelState {
+// What an implementation keeps for one layer of one session: primitives of a library, weights
+// as it likes them. Made by Implementation::make_state. Thread safety: one thread at a time.
+class ImplementationState {
  public:
-  virtual ~KernelState() = default;
+  virtual ~ImplementationState() = default;
 };
 
 struct ForwardArgs {
@@ -129,7 +129,7 @@ struct ForwardArgs {
   std::span<const TensorView> outputs;
   std::span<const ConstTensorView> learned;
   std::span<const TensorView> saved;  // empty views when no backward pass will follow
-  std::span<std::byte> scratch;       // as booked by the kernel; contents undefined
+  std::span<std::byte> scratch;       // as booked by the implementation; contents undefined
   LayerSessionState* state;           // null when MakeState gave none
   // Statistics to update, by learned blob; empty views: not a statistic, or the weights of this
   // session may not change. They are the memory of `learned`.
@@ -137,11 +137,13 @@ struct ForwardArgs {
   // By output, as planned. A layer that declared dynamic_outputs writes the extents that it used;
   // each output may not have more elements than planned.
   std::span<Shape> output_shapes = {};
-  // By output: Forward puts the address of what it lends here (LayerInfo::lends_output), and leaves
-  // the memory alone until its next call; those behind may write to it. The view in `outputs` has
-  // no memory then. Empty: nobody borrows, so that it writes to `outputs` as for any other.
-  std::span<std::byte*> lent = {};
-  KernelState* kernel_state = nullptr;  // null when the row has no make_state
+  // By output: Forward puts the address of what it lends here (LayerInfo::external_output), and
+  // leaves the memory alone until its next call; those behind may write to it. The view in
+  // `outputs` has no memory then. Empty: nobody borrows, so that it writes to `outputs` as for any
+  // other.
+  std::span<std::byte*> external = {};
+  ImplementationState* implementation_state =
+      nullptr;  // null when the implementation has no make_state
   // Learned blobs are the same in every pass of this session: what is made of them may be kept.
   bool weights_fixed = false;
 };
@@ -160,7 +162,7 @@ struct BackwardArgs {
   std::span<const ConstTensorView> saved;
   std::span<std::byte> scratch;
   LayerSessionState* state;
-  KernelState* kernel_state = nullptr;
+  ImplementationState* implementation_state = nullptr;
 };
 
 // One layer of one net: parameters and maths, no tensors, no state. Made by its LayerType from a
@@ -182,7 +184,7 @@ class Layer {
   virtual LayerInfo Infer(const InferContext& context) const = 0;
 
   // The plain native CPU implementation, for f32 and f64: the fallback and the oracle of all other
-  // rows of the kernel list. Backward is called only when some gradient is wanted.
+  // implementations. Backward is called only when some gradient is wanted.
   virtual void Forward(const ForwardArgs& args) const = 0;
   virtual void Backward(const BackwardArgs& args) const;  // default: throws kUnsupported
 

@@ -12,8 +12,8 @@ InferContext ContextOf(const Layer& layer, std::span<const BlobSpec> inputs, siz
           .world = options.world};
 }
 
-KernelQuery QueryOf(const Layer& layer, const InferContext& context, const LayerInfo& info,
-                    const PlanOptions& options) {
+OpDesc QueryOf(const Layer& layer, const InferContext& context, const LayerInfo& info,
+               const PlanOptions& options) {
   return {.layer = layer,
           .context = context,
           .info = info,
@@ -24,14 +24,14 @@ KernelQuery QueryOf(const Layer& layer, const InferContext& context, const Layer
           .processor = options.processor};
 }
 
-KernelQuery QueryOf(const PlannedLayer& layer, const InferContext& context, const LayerInfo& info,
-                    int64_t output_stride, const PlanOptions& options) {
-  KernelQuery query = QueryOf(*layer.layer, context, info, options);
+OpDesc QueryOf(const PlannedLayer& layer, const InferContext& context, const LayerInfo& info,
+               int64_t output_stride, const PlanOptions& options) {
+  OpDesc query = QueryOf(*layer.layer, context, info, options);
   query.backward = layer.backward;
   query.to_input = WantsInputGradient(layer);
-  query.absorbed = layer.absorbed_layers;
+  query.fused = layer.fused_layers;
   query.output_stride = output_stride;
-  query.handed = layer.handed;
+  query.norm_fusion = layer.norm_fusion;
   return query;
 }
 

@@ -1,4 +1,4 @@
-// The question to a kernel row about a layer that is planned.
+// The question to an implementation about a layer that is planned.
 #pragma once
 
 #include <algorithm>
@@ -14,16 +14,16 @@ InferContext ContextOf(const Layer& layer, std::span<const BlobSpec> inputs, siz
                        const PlanOptions& options);
 
 // The question to an implementation about a layer of a plan with these options: nothing is
-// absorbed or handed on, and there is no backward pass. The arguments must outlive it.
-KernelQuery QueryOf(const Layer& layer, const InferContext& context, const LayerInfo& info,
-                    const PlanOptions& options);
+// fused or handed on, and there is no backward pass. The arguments must outlive it.
+OpDesc QueryOf(const Layer& layer, const InferContext& context, const LayerInfo& info,
+               const PlanOptions& options);
 
-// The same about a planned layer, with what it absorbs and hands on. `output_stride` is
-// KernelQuery::output_stride.
-KernelQuery QueryOf(const PlannedLayer& layer, const InferContext& context, const LayerInfo& info,
-                    int64_t output_stride, const PlanOptions& options);
+// The same about a planned layer, with what it fuses and hands on. `output_stride` is
+// OpDesc::output_stride.
+OpDesc QueryOf(const PlannedLayer& layer, const InferContext& context, const LayerInfo& info,
+               int64_t output_stride, const PlanOptions& options);
 
-// body(query), as the plan stands; `output_stride` is KernelQuery::output_stride.
+// body(query), as the plan stands; `output_stride` is OpDesc::output_stride.
 template <typename Body>
 auto WithQuery(const Plan& plan, const PlannedLayer& layer, int64_t output_stride, Body&& body) {
   std::vector<BlobSpec> inputs;
@@ -33,16 +33,18 @@ auto WithQuery(const Plan& plan, const PlannedLayer& layer, int64_t output_strid
   return body(QueryOf(layer, context, layer.info, output_stride, plan.options));
 }
 
-// What its row says of the layer and needs for it, with what the layer absorbs and hands on by now.
-inline void BookAgain(const Plan& plan, PlannedLayer* layer) {
-  WithQuery(plan, *layer, 0, [&](const KernelQuery& query) {
-    if (layer->kernel->info) layer->info = layer->kernel->info(query);
+// What its implementation says of the layer and needs for it, with what the layer fuses and hands
+// on by now.
+inline void UpdateRequirements(const Plan& plan, PlannedLayer* layer) {
+  WithQuery(plan, *layer, 0, [&](const OpDesc& query) {
+    if (layer->implementation->info) layer->info = layer->implementation->info(query);
     if (layer->backward) {
-      layer->backward_scratch = static_cast<int64_t>(BackwardScratchOf(layer->kernel, query));
+      layer->backward_scratch =
+          static_cast<int64_t>(BackwardScratchOf(layer->implementation, query));
     }
-    layer->forward_scratch = static_cast<int64_t>(ForwardScratchOf(layer->kernel, query));
-    if (layer->kernel->state_bytes) {
-      layer->state_bytes = static_cast<int64_t>(layer->kernel->state_bytes(query));
+    layer->forward_scratch = static_cast<int64_t>(ForwardScratchOf(layer->implementation, query));
+    if (layer->implementation->state_bytes) {
+      layer->state_bytes = static_cast<int64_t>(layer->implementation->state_bytes(query));
     }
     return 0;
   });

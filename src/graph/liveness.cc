@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "graph/join_images.h"
-#include "graph/memory_classes.h"
+#include "graph/alias_sets.h"
+#include "graph/concat_in_place.h"
 #include "graph/memory_planner.h"
 #include "graph/recompute.h"
 
@@ -38,9 +38,9 @@ class Placer {
   const std::vector<BufferRequest>& FindLifetimes() {
     for (size_t v = 0; v < plan_.values.size(); ++v) {
       const int value = static_cast<int>(v);
-      plan_.values[v].range = -1;
+      plan_.values[v].sub_view_of = -1;
       data_.NeedsOf(value) = {.last_read = LastRead(value),
-                              .for_ever = IsSetFromOutside(value) || readers_[v].empty(),
+                              .live_to_end = IsSetFromOutside(value) || readers_[v].empty(),
                               .bytes = StoredBytes(plan_.values[v].spec)};
       data_.NeedsOf(Again(value)) = {.last_read = LastReadAgain(value)};
     }
@@ -49,7 +49,7 @@ class Placer {
       ShareMemory(static_cast<int>(n));
       ShareMemoryAgain(static_cast<int>(n));
     }
-    FindLenders();
+    FindBufferOwners();
     AddDataRequests();
     AddRequestsAgain();
     AddGradientRequests();
@@ -91,12 +91,12 @@ class Placer {
   }
 
   // What a layer lends takes no place in the arena, nor do the values that lie in it.
-  void FindLenders() {
-    lender_.assign(2 * plan_.values.size(), -1);
+  void FindBufferOwners() {
+    buffer_owner_.assign(2 * plan_.values.size(), -1);
     for (const PlannedLayer& layer : plan_.layers) {
       for (size_t o = 0; o < layer.outputs.size(); ++o) {
-        if (!At(layer.info.lends_output, static_cast<int>(o))) continue;
-        lender_[Index(data_.Find(layer.outputs[o]))] = layer.outputs[o];
+        if (!At(layer.info.external_output, static_cast<int>(o))) continue;
+        buffer_owner_[Index(data_.Find(layer.outputs[o]))] = layer.outputs[o];
       }
     }
   }
@@ -104,8 +104,8 @@ class Placer {
   void ShareMemory(int n) {
     PlannedLayer& layer = plan_.layers[Index(n)];
     layer.in_place = false;
-    layer.joined = false;
-    layer.joined_images = false;
+    layer.concat_in_place = false;
+    layer.strided_concat_in_place = false;
     if (layer.inputs.empty() || layer.outputs.empty()) return;
     const int input = layer.inputs[0];
     const int output = layer.outputs[0];
@@ -115,15 +115,16 @@ class Placer {
       layer.forward = false;
       return;
     }
-    if (layer.can_join_images) {
-      JoinImages(n);
-    } else if (layer.info.joins && !IsChannelsLast(plan_.values[Index(output)].spec.format)) {
-      JoinInputs(n);
+    if (layer.can_concat_in_place) {
+      ConcatInPlace(n);
+    } else if (layer.info.contiguous_concat &&
+               !IsChannelsLast(plan_.values[Index(output)].spec.format)) {
+      PlaceInputsInOutput(n);
     }
     if (GivesAddedGradientInPlace(layer)) {
       gradients_.Join(layer.inputs[layer.OwnInputs()], output);
     }
-    if (layer.handed.gives_factors) data_.Join(input, output);
+    if (layer.norm_fusion.emits_factors) data_.Join(input, output);
     if (!layer.info.in_place) return;
     const bool asked = plan_.values[Index(input)].name == plan_.values[Index(output)].name;
     if (!asked && !plan_.options.passes.share_memory) return;
@@ -136,25 +137,25 @@ class Placer {
     if (layer.inputs.size() == 1 && layer.backward) gradients_.Join(input, output);
   }
 
-  // Which all rows that absorb in training allow: see absorb.h.
+  // Which all implementations that fuse in training allow: see fuse.h.
   bool GivesAddedGradientInPlace(const PlannedLayer& layer) const {
-    return layer.added_inputs == 1 && layer.backward && layer.to_input[layer.OwnInputs()] &&
+    return layer.extra_inputs == 1 && layer.backward && layer.to_input[layer.OwnInputs()] &&
            plan_.options.passes.share_memory;
   }
 
   // Its inputs lie in the output, where nobody else wants them to lie somewhere or reads them
   // later: a session may then still turn to other extents, at which it copies them away first.
   // Backward may read them late.
-  void JoinInputs(int n) {
+  void PlaceInputsInOutput(int n) {
     PlannedLayer& layer = plan_.layers[Index(n)];
     if (plan_.options.backward || !plan_.options.passes.share_memory) return;
     std::set<int> classes;
     int64_t offset = 0;
     for (int v : layer.inputs) {
       const int64_t bytes = StoredBytes(plan_.values[Index(v)].spec);
-      const Classes::Needs& needs = data_.NeedsOf(v);
+      const AliasSets::Needs& needs = data_.NeedsOf(v);
       const bool alone = classes.insert(data_.Find(v)).second && needs.bytes == bytes;
-      if (!alone || needs.for_ever || needs.last_read > n || offset % 64 != 0) return;
+      if (!alone || needs.live_to_end || needs.last_read > n || offset % 64 != 0) return;
       offset += bytes;
     }
     if (offset != StoredBytes(plan_.values[Index(layer.outputs[0])].spec)) return;
@@ -164,12 +165,12 @@ class Placer {
       if (v != layer.inputs[0]) data_.Join(layer.outputs[0], v, offset);
       offset += StoredBytes(plan_.values[Index(v)].spec);
     }
-    layer.joined = layer.in_place = true;
+    layer.concat_in_place = layer.in_place = true;
   }
 
   // The same image by image, forward and backward. A session that turns to other extents gives the
   // inputs memory of their own, so that they may be read later.
-  void JoinImages(int n) {
+  void ConcatInPlace(int n) {
     PlannedLayer& layer = plan_.layers[Index(n)];
     if (layer.recompute) return;
     for (size_t i = 0; i < layer.inputs.size(); ++i) {
@@ -182,16 +183,16 @@ class Placer {
       data_.Join(layer.outputs[0], v, offset);
       if (layer.to_input[i]) gradients_.Join(layer.outputs[0], v, offset);
       offset += StoredBytes(plan_.values[Index(v)].spec) / images;
-      for (int name : NamesOf(plan_, v)) plan_.values[Index(name)].range = v;
+      for (int name : NamesOf(plan_, v)) plan_.values[Index(name)].sub_view_of = v;
     }
-    layer.joined_images = layer.in_place = true;
+    layer.strided_concat_in_place = layer.in_place = true;
   }
 
   // Its memory and that of its gradient are nobody else's, and it is written once.
   bool IsPlaceable(int v, bool with_gradient) {
     const int written = NamesOf(plan_, v).back();
     const PlannedLayer& maker = LayerOf(plan_.values[Index(written)].producer);
-    return !maker.recompute && maker.joined_images == maker.can_join_images &&
+    return !maker.recompute && maker.strided_concat_in_place == maker.can_concat_in_place &&
            data_.Find(v) == written && (!with_gradient || gradients_.Find(v) == written);
   }
 
@@ -217,8 +218,8 @@ class Placer {
     for (size_t i = 1; i < inputs.size(); ++i) {
       if (data_.Find(inputs[i]) == mine) return false;
     }
-    const Classes::Needs& needs = data_.NeedsOf(mine);
-    return !needs.for_ever && needs.last_read <= step;
+    const AliasSets::Needs& needs = data_.NeedsOf(mine);
+    return !needs.live_to_end && needs.last_read <= step;
   }
 
   // The last step that reads the data of this value; its producer's step when none does.
@@ -256,7 +257,7 @@ class Placer {
 
   // Of a range of `root`, in bytes; 0: it is none.
   int64_t ImageStride(int v, int root) const {
-    if (plan_.values[Index(v)].range < 0) return 0;
+    if (plan_.values[Index(v)].sub_view_of < 0) return 0;
     const BlobSpec& whole = plan_.values[Index(root)].spec;
     return StoredBytes(whole) / whole.shape[0];
   }
@@ -283,8 +284,9 @@ class Placer {
       const int id = static_cast<int>(v);
       const int root = data_.Find(id);
       value.data.bytes = StoredBytes(value.spec);
-      if (lender_[Index(root)] >= 0) {
-        value.data = {.offset = 0, .bytes = value.data.bytes, .lender = lender_[Index(root)]};
+      if (buffer_owner_[Index(root)] >= 0) {
+        value.data = {
+            .offset = 0, .bytes = value.data.bytes, .buffer_owner = buffer_owner_[Index(root)]};
         continue;
       }
       const bool outside = IsSetFromOutside(id);
@@ -351,12 +353,12 @@ class Placer {
 
   Plan& plan_;
   Timeline timeline_;
-  Classes data_;
-  Classes gradients_;
+  AliasSets data_;
+  AliasSets gradients_;
   int end_;
   std::vector<std::vector<Reader>> readers_;                                        // by value
   std::vector<int> data_requests_ = std::vector<int>(2 * plan_.values.size(), -1);  // by root
-  std::vector<int> lender_;  // by root: the value whose layer lends its memory
+  std::vector<int> buffer_owner_;  // by root: the value whose layer lends its memory
   std::vector<BufferRequest> requests_;
   std::vector<Placed> slots_;
 };

@@ -7,16 +7,16 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
-#include "graph/absorb.h"
+#include "graph/concat_in_place.h"
+#include "graph/fuse.h"
+#include "graph/fuse_batch_norm.h"
 #include "graph/gradient_flow.h"
-#include "graph/hand_statistics.h"
-#include "graph/host_kernel.h"
+#include "graph/host_implementation.h"
 #include "graph/infer.h"
-#include "graph/join_images.h"
 #include "graph/layer_query.h"
 #include "graph/learned_slots.h"
 #include "graph/liveness.h"
-#include "graph/measure_rows.h"
+#include "graph/measure_implementations.h"
 #include "graph/memory_budget.h"
 #include "graph/passes/memory_formats.h"
 #include "graph/passes/passes.h"
@@ -24,7 +24,7 @@
 #include "graph/plan.h"
 #include "graph/precision.h"
 #include "graph/recompute.h"
-#include "math/device_of_thread.h"
+#include "math/current_device.h"
 
 namespace crema {
 namespace {
@@ -50,8 +50,8 @@ void CheckPins(const NetParameter& net, const Registry& registry, const PlanOpti
                   DidYouMean(name, layers)));
     }
     std::vector<std::string> names;
-    for (const Kernel& kernel : registry.Find(layer->type())->kernels) {
-      if (kernel.device == options.device.type) names.push_back(kernel.name);
+    for (const Implementation& candidate : registry.Find(layer->type())->implementations) {
+      if (candidate.device == options.device.type) names.push_back(candidate.name);
     }
     if (std::ranges::find(names, implementation) != names.end()) continue;
     Fail(ErrorCode::kInvalidArgument,
@@ -63,11 +63,11 @@ void CheckPins(const NetParameter& net, const Registry& registry, const PlanOpti
 
 class Planner {
  public:
-  Planner(const Graph& graph, const RowTimes& times, const KeptNumbers& kept_numbers,
-          const PlanOptions& options, Plan* plan)
+  Planner(const Graph& graph, const ImplementationTimes& times,
+          const UploadDecisions& upload_decisions, const PlanOptions& options, Plan* plan)
       : graph_(graph),
         times_(times),
-        kept_numbers_(kept_numbers),
+        upload_decisions_(upload_decisions),
         options_(options),
         plan_(*plan) {}
 
@@ -146,7 +146,7 @@ class Planner {
       layer.info = infos_[n];
       // What is lent cannot be set from outside, and lies on the host.
       if (!options_.optimize || options_.device.type != DeviceType::kCpu) {
-        layer.info.lends_output.clear();
+        layer.info.external_output.clear();
       }
       layer.inputs = node.inputs;
       layer.outputs = node.outputs;
@@ -159,46 +159,47 @@ class Planner {
            ++slot) {
         layer.learned.push_back(static_cast<int>(slot));
       }
-      const auto numbers = kept_numbers_.find(node.layer.get());
-      if (numbers != kept_numbers_.end()) layer.skipped.push_back({"bytes", numbers->second});
-      ChooseKernel(node, &layer);
+      const auto numbers = upload_decisions_.find(node.layer.get());
+      if (numbers != upload_decisions_.end()) layer.skipped.push_back({"bytes", numbers->second});
+      ChooseImplementation(node, &layer);
       plan_.layers.push_back(std::move(layer));
     }
   }
 
-  void ChooseKernel(const Node& node, PlannedLayer* layer) {
+  void ChooseImplementation(const Node& node, PlannedLayer* layer) {
     std::vector<BlobSpec> inputs;
     for (int v : node.inputs) inputs.push_back(plan_.values[static_cast<size_t>(v)].spec);
     const InferContext context = ContextOf(*node.layer, inputs, node.outputs.size(), options_);
     std::vector<BlobSpec> outputs;
     for (int v : node.outputs) outputs.push_back(plan_.values[static_cast<size_t>(v)].spec);
-    const KernelQuery query = QueryOf(*layer, context, layer->info, 0, options_);
-    for (const Kernel& kernel : node.type->kernels) {
-      if (!MayUse(kernel, *node.layer, options_)) continue;
-      Support support = kernel.supports ? kernel.supports(query) : Support{};
-      if (support.yes && !FitsFormats(kernel, layer->info, inputs, outputs)) {
+    const OpDesc query = QueryOf(*layer, context, layer->info, 0, options_);
+    for (const Implementation& candidate : node.type->implementations) {
+      if (!MayUse(candidate, *node.layer, options_)) continue;
+      Support support = candidate.supports ? candidate.supports(query) : Support{};
+      if (support.yes && !FitsFormats(candidate, layer->info, inputs, outputs)) {
         support = Support::No("is for another memory format");
       }
-      if (support.yes) support = TakeIfFaster(kernel, layer);
+      if (support.yes) support = TakeIfFaster(candidate, layer);
       if (support.yes && !layer->tuned) break;
-      if (!support.yes) layer->skipped.push_back({kernel.name, support.reason});
+      if (!support.yes) layer->skipped.push_back({candidate.name, support.reason});
     }
     const bool runs = !layer->info.view && !layer->info.share;
     // Sources run on the host, where what is learned does not lie.
     const bool source = node.inputs.empty() && layer->info.learned.empty();
-    if (layer->kernel == nullptr && runs && !source) {
+    if (layer->implementation == nullptr && runs && !source) {
       if (IsPinned(*node.layer, options_)) FailPinned(node, *layer);
-      if (!MayRunOnHost()) FailWithoutKernel(node, *layer);
-      layer->kernel = &HostKernel();
+      if (!MayRunOnHost()) FailWithoutImplementation(node, *layer);
+      layer->implementation = &HostImplementation();
     }
-    if (layer->kernel == nullptr) return;
-    if (layer->kernel->info) layer->info = layer->kernel->info(query);
-    layer->forward_scratch = static_cast<int64_t>(ForwardScratchOf(layer->kernel, query));
+    if (layer->implementation == nullptr) return;
+    if (layer->implementation->info) layer->info = layer->implementation->info(query);
+    layer->forward_scratch = static_cast<int64_t>(ForwardScratchOf(layer->implementation, query));
     if (layer->backward) {
-      layer->backward_scratch = static_cast<int64_t>(BackwardScratchOf(layer->kernel, query));
+      layer->backward_scratch =
+          static_cast<int64_t>(BackwardScratchOf(layer->implementation, query));
     }
-    if (layer->kernel->state_bytes) {
-      layer->state_bytes = static_cast<int64_t>(layer->kernel->state_bytes(query));
+    if (layer->implementation->state_bytes) {
+      layer->state_bytes = static_cast<int64_t>(layer->implementation->state_bytes(query));
       plan_.state_bytes += layer->state_bytes;
     }
     plan_.scratch_bytes =
@@ -206,21 +207,21 @@ class Planner {
   }
 
   // The first one, or of those that were measured the fastest.
-  Support TakeIfFaster(const Kernel& kernel, PlannedLayer* layer) const {
-    const std::optional<double> seconds = times_.SecondsOf(*layer->layer, kernel);
+  Support TakeIfFaster(const Implementation& candidate, PlannedLayer* layer) const {
+    const std::optional<double> seconds = times_.SecondsOf(*layer->layer, candidate);
     if (!layer->tuned) {
-      layer->kernel = &kernel;
+      layer->implementation = &candidate;
       layer->tuned = seconds.has_value();
       return {};
     }
     if (!seconds) return Support::No("was not measured");
-    const double best = *times_.SecondsOf(*layer->layer, *layer->kernel);
+    const double best = *times_.SecondsOf(*layer->layer, *layer->implementation);
     const auto slower = [](double a, double b) {
       return Support::No(StrCat("takes ", a / b, " times as long"));
     };
     if (*seconds >= best) return slower(*seconds, best);
-    layer->skipped.push_back({layer->kernel->name, slower(best, *seconds).reason});
-    layer->kernel = &kernel;
+    layer->skipped.push_back({layer->implementation->name, slower(best, *seconds).reason});
+    layer->implementation = &candidate;
     return {};
   }
 
@@ -232,15 +233,15 @@ class Planner {
   [[noreturn]] void FailPinned(const Node& node, const PlannedLayer& layer) {
     CREMA_CHECK(!layer.skipped.empty());
     Fail(ErrorCode::kUnsupported,
-         StrCat("the implementation '", layer.skipped.front().kernel,
+         StrCat("the implementation '", layer.skipped.front().implementation,
                 "' that is asked for cannot compute this layer: ", layer.skipped.front().reason),
          graph_.Locate(node, "type"));
   }
 
-  [[noreturn]] void FailWithoutKernel(const Node& node, const PlannedLayer& layer) {
+  [[noreturn]] void FailWithoutImplementation(const Node& node, const PlannedLayer& layer) {
     std::string reasons;
-    for (const SkippedKernel& skipped : layer.skipped) {
-      reasons += StrCat("; ", skipped.kernel, ": ", skipped.reason);
+    for (const SkippedImplementation& skipped : layer.skipped) {
+      reasons += StrCat("; ", skipped.implementation, ": ", skipped.reason);
     }
     Fail(ErrorCode::kUnsupported,
          StrCat("a layer of type ", node.type->name, " has no implementation for ",
@@ -252,8 +253,8 @@ class Planner {
   }
 
   const Graph& graph_;
-  const RowTimes& times_;
-  const KeptNumbers& kept_numbers_;
+  const ImplementationTimes& times_;
+  const UploadDecisions& upload_decisions_;
   const PlanOptions& options_;
   Plan& plan_;
   std::vector<LayerInfo> infos_;
@@ -271,13 +272,13 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
                       .fuse_relu = false,
                       .move_strides = false,
                       .memory_formats = false,
-                      .absorb = false,
-                      .hand_statistics = false,
+                      .fuse = false,
+                      .fuse_batch_norm = false,
                       .share_memory = false,
-                      .optimized_rows = asked.passes.optimized_rows};
+                      .optimized_implementations = asked.passes.optimized_implementations};
   }
   if (net.has_precision()) options.precision = net.precision();
-  UseDevice(options.device);  // rows ask libraries what they can do there
+  SetCurrentDevice(options.device);  // implementations ask libraries what they can do there
   Graph graph = BuildGraph(net, source, state, registry, warnings);
   auto plan = std::make_shared<Plan>();
   plan->name = graph.name;
@@ -286,9 +287,9 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
   plan->written = WrittenNet(graph);
   CheckPrecisions(graph, net, options, warnings);
   CheckPins(net, registry, options);
-  KeptNumbers kept_numbers;
+  UploadDecisions upload_decisions;
   if (options.passes.upload_bytes && options.device.type != DeviceType::kCpu) {
-    kept_numbers = UploadBytes(&graph, registry);
+    upload_decisions = UploadBytes(&graph, registry);
   }
   if (options.passes.fuse_relu) FuseRelu(options.pinned, &graph);
   if (options.passes.move_strides && !options.backward) {
@@ -296,13 +297,13 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
                 {.dtype = options.dtype, .rank = options.rank, .world = options.world});
   }
   InsertSplits(&graph, registry);
-  const RowTimes times = MeasureRows(graph, options);
+  const ImplementationTimes times = MeasureImplementations(graph, options);
   if (options.passes.memory_formats) ChooseMemoryFormats(&graph, registry, times, options);
-  Planner(graph, times, kept_numbers, options, plan.get()).Run();
-  AbsorbFollowers(plan.get());
+  Planner(graph, times, upload_decisions, options, plan.get()).Run();
+  FuseFollowers(plan.get());
   // What hands something on cannot run again to keep within a budget.
-  if (net.memory_budget() == 0) HandStatistics(plan.get());
-  MarkJoinableImages(plan.get());
+  if (net.memory_budget() == 0) FuseBatchNorm(plan.get());
+  MarkConcatsInPlace(plan.get());
   FitMemoryBudget(net.memory_budget(), source, plan.get());
   PlaceMemory(plan.get());
   return plan;

@@ -271,7 +271,7 @@ void FitMemoryBudget(uint64_t mebibytes, const SourceMap& source, Plan* plan) {
   if (PlaceBuffers(FindLifetimes(plan)).arena_bytes <= bytes) return;
   // What runs again has two places, and a range of another value one: the search would first have
   // to free what taking them apart costs.
-  for (PlannedLayer& layer : plan->layers) layer.can_join_images = false;
+  for (PlannedLayer& layer : plan->layers) layer.can_concat_in_place = false;
   BudgetFitter fitter(plan);
   if (fitter.Fit(bytes)) return;
   const int64_t smallest = fitter.SmallestArena();

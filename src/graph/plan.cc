@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/strings.h"
-#include "graph/whole_passes.h"
+#include "graph/graph_capture_support.h"
 
 namespace crema {
 
@@ -39,11 +39,12 @@ int64_t Plan::LearnedCount() const {
 namespace {
 
 std::string Row(const std::string& name, const std::string& type, const std::string& shape,
-                const std::string& learned, const std::string& bytes, const std::string& kernel) {
+                const std::string& learned, const std::string& bytes,
+                const std::string& implementation) {
   char line[512];
   std::snprintf(line, sizeof(line), "  %-20.60s %-18.40s %-24.80s %12.20s %10.20s  %.60s",
                 name.c_str(), type.c_str(), shape.c_str(), learned.c_str(), bytes.c_str(),
-                kernel.c_str());
+                implementation.c_str());
   return std::string(line) + "\n";
 }
 
@@ -69,7 +70,7 @@ std::string DescribeReorders(const Plan& plan) {
     for (int v : layer.inputs) reader[static_cast<size_t>(v)] = &layer;
   }
   for (const PlannedLayer& layer : plan.layers) {
-    if (layer.type->name != "Reorder" || layer.kernel == nullptr) continue;
+    if (layer.type->name != "Reorder" || layer.implementation == nullptr) continue;
     const PlannedValue& from = plan.values[static_cast<size_t>(layer.inputs[0])];
     const PlannedLayer* to = reader[static_cast<size_t>(layer.outputs[0])];
     text += StrCat("    ", plan.layers[static_cast<size_t>(from.producer)].name(), " gives ",
@@ -84,20 +85,20 @@ std::string DescribeReorders(const Plan& plan) {
                 count == 1 ? " reorder" : " reorders", "\n", text);
 }
 
-// What it does for its neighbours, or they for it (graph/handed.h).
-std::string DescribeHanded(const Handed& handed) {
+// What it does for its neighbours, or they for it (graph/norm_fusion.h).
+std::string DescribeNormFusion(const NormFusion& norm_fusion) {
   std::string text;
-  if (handed.takes_sums) text += ", sums taken";
-  if (handed.takes_factors) text += ", normalises its input";
-  if (handed.gives_sums) text += ", sums its channels";
-  if (handed.gives_factors) text += ", applied by the next";
+  if (norm_fusion.consumes_sums) text += ", sums taken";
+  if (norm_fusion.consumes_factors) text += ", normalises its input";
+  if (norm_fusion.emits_sums) text += ", sums its channels";
+  if (norm_fusion.emits_factors) text += ", applied by the next";
   return text;
 }
 
 }  // namespace
 
 std::string DescribePlan(const Plan& plan) {
-  std::string text = Row("layer", "type", "output", "learned", "memory", "kernel");
+  std::string text = Row("layer", "type", "output", "learned", "memory", "implementation");
   for (const PlannedLayer& layer : plan.layers) {
     std::string shapes;
     int64_t bytes = 0;
@@ -111,16 +112,17 @@ std::string DescribePlan(const Plan& plan) {
       const LearnedSlot& slot = plan.learned[static_cast<size_t>(s)];
       learned += slot.owner == s ? slot.shape.count() : 0;
     }
-    const std::string kernel =
-        layer.absorbed_by >= 0 ? "in " + plan.layers[static_cast<size_t>(layer.absorbed_by)].name()
-        : !layer.forward       ? "view"
-        : layer.kernel == nullptr
+    const std::string implementation =
+        layer.fused_into >= 0 ? "in " + plan.layers[static_cast<size_t>(layer.fused_into)].name()
+        : !layer.forward      ? "view"
+        : layer.implementation == nullptr
             ? "none"
-            : layer.kernel->name + (layer.tuned ? ", tuned" : "") + DescribeHanded(layer.handed);
+            : layer.implementation->name + (layer.tuned ? ", tuned" : "") +
+                  DescribeNormFusion(layer.norm_fusion);
     text += Row(layer.name(), layer.type->name, shapes, std::to_string(learned), Kibibytes(bytes),
-                layer.joined || layer.joined_images ? "inputs lie in it"
-                : layer.in_place                    ? kernel + ", in place"
-                                                    : kernel);
+                layer.concat_in_place || layer.strided_concat_in_place ? "inputs lie in it"
+                : layer.in_place ? implementation + ", in place"
+                                 : implementation);
   }
   text += DescribeReorders(plan);
   text += StrCat("  learned elements: ", plan.LearnedCount(),
@@ -128,7 +130,7 @@ std::string DescribePlan(const Plan& plan) {
                  Kibibytes(plan.unshared_bytes),
                  " without sharing); scratch: ", Kibibytes(plan.scratch_bytes), "\n");
   if (plan.options.device.type == DeviceType::kCpu) return text;
-  const std::string reason = WhyNoWholePasses(plan);
+  const std::string reason = WhyNoGraphCapture(plan);
   text += reason.empty() ? "  CUDA graphs: passes behind the data layers are launched as one\n"
                          : StrCat("  CUDA graphs: none, ", reason, "\n");
   return text;

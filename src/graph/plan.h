@@ -13,14 +13,14 @@
 
 namespace crema {
 
-class RowTimer;  // graph/row_timer.h
+class ImplementationTimer;  // graph/implementation_timer.h
 
 // A place in the arena; offset -1 means "none".
 struct ArenaSlot {
   int64_t offset = -1;
   int64_t bytes = 0;
   // Not in the arena, but in what a layer lends: the value whose memory that is, else -1.
-  int lender = -1;
+  int buffer_owner = -1;
   // Of a range of each image of a larger value: bytes from one image of that to the next. Else 0.
   int64_t image_stride = 0;
 };
@@ -31,19 +31,19 @@ struct PlannedValue {
   float loss_weight = 0;
   int producer = -1;
   ArenaSlot data;
-  ArenaSlot again;                // where its layer writes it when it runs again for backward
-  ArenaSlot gradient;             // none when nobody wants it
-  bool has_gradient = true;       // false: of a value that rows hand on, which nobody wants
+  ArenaSlot again;           // where its layer writes it when it runs again for backward
+  ArenaSlot gradient;        // none when nobody wants it
+  bool has_gradient = true;  // false: of a value that implementations hand on, which nobody wants
   bool gradient_written = false;  // by its reader; otherwise backward starts from loss_weight
   bool is_output = false;
   // Where it is a range of a larger value: one value of those that lie together there, in whose
   // name a session gives them memory when they have other extents than planned.
-  int range = -1;
+  int sub_view_of = -1;
 };
 
-// A row of the kernel list that was passed over, and why.
-struct SkippedKernel {
-  std::string kernel;
+// An implementation that was passed over, and why.
+struct SkippedImplementation {
+  std::string implementation;
   std::string reason;
 };
 
@@ -54,20 +54,21 @@ struct PlannedLayer {
   std::vector<int> inputs;   // values
   std::vector<int> outputs;  // values
   std::vector<int> learned;  // learned slots of the plan
-  const Kernel* kernel = nullptr;
-  std::vector<SkippedKernel> skipped;
-  bool tuned = false;     // the row was chosen by what a RowTimer measured
+  const Implementation* implementation = nullptr;
+  std::vector<SkippedImplementation> skipped;
+  bool tuned = false;     // the implementation was chosen by what an ImplementationTimer measured
   uint64_t layer_id = 0;  // random stream
   bool forward = true;    // false: outputs are views of the input
   bool backward = false;
   bool in_place = false;
-  // Its inputs were placed where its output has them (LayerInfo::joins), for the planned extents.
-  bool joined = false;
-  // What makes its inputs can write them into its output, image by image (graph/join_images.h).
-  bool can_join_images = false;
-  // Its inputs are ranges of the images of its output (LayerInfo::joins_images), and so are their
+  // Its inputs were placed where its output has them (LayerInfo::contiguous_concat), for the
+  // planned extents.
+  bool concat_in_place = false;
+  // What makes its inputs can write them into its output, image by image (graph/concat_in_place.h).
+  bool can_concat_in_place = false;
+  // Its inputs are ranges of the images of its output (LayerInfo::strided_concat), and so are their
   // gradients, for the planned extents and any smaller number of images.
-  bool joined_images = false;
+  bool strided_concat_in_place = false;
   // Its outputs and what it saves are not kept for backward: it runs forward again there, without
   // touching statistics. Its first run gets no memory for what it would save.
   bool recompute = false;
@@ -77,22 +78,22 @@ struct PlannedLayer {
   std::vector<ArenaSlot> saved;  // of the run that backward follows
   int64_t forward_scratch = 0;   // bytes
   int64_t backward_scratch = 0;
-  int64_t state_bytes = 0;  // held by the row's KernelState
-  // Layers behind it whose work its row does too, in order; inputs that they add are behind its
-  // own.
-  std::vector<int> absorbs;
-  std::vector<const Layer*> absorbed_layers;  // the same, for KernelQuery
-  int absorbed_by = -1;     // the layer that does the work of this one, whose output is a view then
-  size_t added_inputs = 0;  // of absorbed layers, in `inputs` behind its own
-  Handed handed = {};       // with values behind all others of `inputs` and `outputs`
+  int64_t state_bytes = 0;  // held by the implementation's ImplementationState
+  // Layers behind it whose work its implementation does too, in order; inputs that they add are
+  // behind its own.
+  std::vector<int> fused;
+  std::vector<const Layer*> fused_layers;  // the same, for OpDesc
+  int fused_into = -1;      // the layer that does the work of this one, whose output is a view then
+  size_t extra_inputs = 0;  // of fused layers, in `inputs` behind its own
+  NormFusion norm_fusion = {};  // with values behind all others of `inputs` and `outputs`
 
   const std::string& name() const { return layer->param().name(); }
-  // Without what absorbed layers add and rows hand on.
-  size_t OwnInputs() const { return inputs.size() - added_inputs - handed.inputs(); }
-  size_t OwnOutputs() const { return outputs.size() - handed.outputs(); }
+  // Without what fused layers add and implementations hand on.
+  size_t OwnInputs() const { return inputs.size() - extra_inputs - norm_fusion.inputs(); }
+  size_t OwnOutputs() const { return outputs.size() - norm_fusion.outputs(); }
   // It writes nothing of that output, which is in memory what its input is.
   bool LiesInInput(size_t output) const {
-    return !forward || in_place || (handed.gives_factors && output == 0);
+    return !forward || in_place || (norm_fusion.emits_factors && output == 0);
   }
 };
 
@@ -121,11 +122,11 @@ struct PlanPasses {
   bool upload_bytes = true;     // images go up to a GPU as bytes and become numbers there
   bool fuse_relu = true;        // a ReLU becomes part of the layer before it
   bool move_strides = true;     // what only strided convolutions read is not computed in between
-  bool memory_formats = true;   // blobs lie as the fastest rows like them
-  bool absorb = true;           // rows do the work of the layers behind them
-  bool hand_statistics = true;  // convolutions measure and normalise for BatchNorm on a GPU
+  bool memory_formats = true;   // blobs lie as the fastest implementations like them
+  bool fuse = true;             // implementations do the work of the layers behind them
+  bool fuse_batch_norm = true;  // convolutions measure and normalise for BatchNorm on a GPU
   bool share_memory = true;     // dead blobs give their memory to others; layers work in place
-  bool optimized_rows = true;   // rows other than the native ones
+  bool optimized_implementations = true;  // implementations other than the native ones
 };
 
 struct PlanOptions {
@@ -138,11 +139,12 @@ struct PlanOptions {
   bool optimize = true;
   int rank = 0;
   int world = 1;
-  bool deterministic = false;  // the same bits on any number of threads: no row that cannot
+  bool deterministic =
+      false;  // the same bits on any number of threads: no implementation that cannot
   PlanPasses passes = {};
-  // Measures rows of the kernel lists where several can do a layer; null: estimates decide. Not
+  // Measures implementations where several can do a layer; null: estimates decide. Not
   // asked by deterministic plans.
-  std::shared_ptr<RowTimer> row_timer = nullptr;
+  std::shared_ptr<ImplementationTimer> implementation_timer = nullptr;
   Precision precision = FP32;  // of layers that do not say one, where the net says none either
   // On a GPU: layers without code for it are computed by the CPU on copies of their blobs, each
   // said in `summary --plan`. Off: such a layer is an error.
@@ -158,11 +160,12 @@ inline bool IsPinned(const Layer& layer, const PlanOptions& options) {
 }
 
 // Whether a plan of these options looks at that implementation of the layer at all.
-inline bool MayUse(const Kernel& kernel, const Layer& layer, const PlanOptions& options) {
-  if (kernel.device != options.device.type) return false;
+inline bool MayUse(const Implementation& implementation, const Layer& layer,
+                   const PlanOptions& options) {
+  if (implementation.device != options.device.type) return false;
   const auto pinned = options.pinned.find(layer.param().name());
-  if (pinned != options.pinned.end()) return kernel.name == pinned->second;
-  return options.passes.optimized_rows || kernel.name == kNativeKernel;
+  if (pinned != options.pinned.end()) return implementation.name == pinned->second;
+  return options.passes.optimized_implementations || implementation.name == kNativeImplementation;
 }
 
 // Immutable once made. Points into the registry that it was made with, which must live as long.
@@ -178,7 +181,7 @@ struct Plan {
   int64_t arena_bytes = 0;     // with reuse
   int64_t unshared_bytes = 0;  // what it would be without
   int64_t scratch_bytes = 0;   // the largest of any layer
-  int64_t state_bytes = 0;     // of all rows
+  int64_t state_bytes = 0;     // of all implementations
   NetParameter written;        // the net as a caffemodel holds it, without blobs
 
   // The last value of that name, as Caffe's blob of that name after a forward pass; -1: none.
@@ -188,13 +191,14 @@ struct Plan {
   int64_t LearnedCount() const;  // elements of owned learned blobs
 };
 
-// Plans a net for one state: builds the graph, runs the passes, infers shapes, chooses kernels and
-// places every buffer. Throws Error with all problems found. Warnings are appended.
+// Plans a net for one state: builds the graph, runs the passes, infers shapes, chooses
+// implementations and places every buffer. Throws Error with all problems found. Warnings are
+// appended.
 std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& source,
                                      const NetState& state, const Registry& registry,
                                      const PlanOptions& options, std::vector<Problem>* warnings);
 
-// One line a layer: name, type, output shapes, learned elements, kernel; then totals.
+// One line a layer: name, type, output shapes, learned elements, implementation; then totals.
 std::string DescribePlan(const Plan& plan);
 
 }  // namespace crema

@@ -19,14 +19,14 @@ inline constexpr std::array<NamedPass, 8> kNamedPasses = {{
     {"fuse_relu", &PlanPasses::fuse_relu},
     {"move_strides", &PlanPasses::move_strides},
     {"memory_formats", &PlanPasses::memory_formats},
-    {"absorb", &PlanPasses::absorb},
-    {"hand_statistics", &PlanPasses::hand_statistics},
+    {"fuse", &PlanPasses::fuse},
+    {"fuse_batch_norm", &PlanPasses::fuse_batch_norm},
     {"share_memory", &PlanPasses::share_memory},
-    {"optimized_rows", &PlanPasses::optimized_rows},
+    {"optimized_implementations", &PlanPasses::optimized_implementations},
 }};
 
 // Words with commas between them, in order, starting from all passes: "all", "none", "-NAME",
-// "+NAME". "-absorb" is all but that one, "none,+absorb" that one alone. Throws kInvalidArgument
+// "+NAME". "-fuse" is all but that one, "none,+fuse" that one alone. Throws kInvalidArgument
 // for anything else and says which names there are.
 PlanPasses ParsePasses(const std::string& text);
 

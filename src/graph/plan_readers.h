@@ -20,7 +20,7 @@ class PlanReaders {
   }
 
   // The layer that alone reads that value; -1: none, or several, or somebody outside too.
-  int OnlyReader(int v) const {
+  int SoleConsumer(int v) const {
     const std::vector<int>& readers = readers_[static_cast<size_t>(v)];
     const bool alone = readers.size() == 1 && plan_.values[static_cast<size_t>(v)].loss_weight == 0;
     return alone ? readers[0] : -1;

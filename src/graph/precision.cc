@@ -109,13 +109,13 @@ Precision PrecisionOf(const Layer& layer, const PlanOptions& options) {
   return layer.param().has_precision() ? layer.param().precision() : options.precision;
 }
 
-Support StoresBFloat16(const KernelQuery& query) {
+Support StoresBFloat16(const OpDesc& query) {
   if (query.precision != BF16) return Support::No("is for precision: BF16");
   if (!HasBFloat16()) return Support::No("needs a processor with AVX512-BF16");
   return {};
 }
 
-Support ComputesInt8(const KernelQuery& query, size_t bottoms, size_t tops) {
+Support ComputesInt8(const OpDesc& query, size_t bottoms, size_t tops) {
   if (query.precision != INT8) return Support::No("is for precision: INT8");
   if (query.backward) return Support::No("is for forward passes without backward");
   if (query.context.dtype != DType::kF32) return Support::No("is for f32");

@@ -10,13 +10,13 @@ namespace crema {
 // That of the layer, else that of the options.
 Precision PrecisionOf(const Layer& layer, const PlanOptions& options);
 
-// Whether rows may store what they read and write as bfloat16 for this layer (kBlockedBF16): it may
-// compute so, and the processor can.
-Support StoresBFloat16(const KernelQuery& query);
+// Whether implementations may store what they read and write as bfloat16 for this layer
+// (kBlockedBF16): it may compute so, and the processor can.
+Support StoresBFloat16(const OpDesc& query);
 
-// Whether rows may compute on bytes (kInt8) for this layer: forward passes alone, and the layer has
-// ranges of its first blobs, `bottoms` and `tops` of them.
-Support ComputesInt8(const KernelQuery& query, size_t bottoms, size_t tops);
+// Whether implementations may compute on bytes (kInt8) for this layer: forward passes alone, and
+// the layer has ranges of its first blobs, `bottoms` and `tops` of them.
+Support ComputesInt8(const OpDesc& query, size_t bottoms, size_t tops);
 
 // The range of a value as the layer says that makes it, through Splits. Null: it says none.
 const Int8Range* Int8RangeOf(const Graph& graph, int value);

@@ -7,21 +7,23 @@
 
 namespace crema {
 
-size_t ForwardScratchOf(const Kernel* kernel, const KernelQuery& query) {
-  if (kernel != nullptr && kernel->forward_scratch) return kernel->forward_scratch(query);
-  if (kernel != nullptr && kernel->forward) return 0;
+size_t ForwardScratchOf(const Implementation* implementation, const OpDesc& query) {
+  if (implementation != nullptr && implementation->forward_scratch)
+    return implementation->forward_scratch(query);
+  if (implementation != nullptr && implementation->forward) return 0;
   return query.layer.ForwardScratch(query.context, query.info, query.threads);
 }
 
-size_t BackwardScratchOf(const Kernel* kernel, const KernelQuery& query) {
-  if (kernel != nullptr && kernel->backward_scratch) return kernel->backward_scratch(query);
-  if (kernel != nullptr && kernel->backward) return 0;
+size_t BackwardScratchOf(const Implementation* implementation, const OpDesc& query) {
+  if (implementation != nullptr && implementation->backward_scratch)
+    return implementation->backward_scratch(query);
+  if (implementation != nullptr && implementation->backward) return 0;
   return query.layer.BackwardScratch(query.context, query.info, query.threads);
 }
 
 void Registry::Add(LayerType type) {
   CREMA_CHECK(type.make != nullptr);
-  type.kernels.push_back(Kernel{.name = std::string(kNativeKernel)});
+  type.implementations.push_back(Implementation{.name = std::string(kNativeImplementation)});
   const std::string name = type.name;
   const bool added = types_.emplace(name, std::move(type)).second;
   CREMA_CHECK(added);
@@ -38,11 +40,13 @@ void Registry::AddAlias(const std::string& name, std::string_view of) {
   CREMA_CHECK(added);
 }
 
-void Registry::AddKernel(std::string_view type, Kernel kernel) {
+void Registry::AddImplementation(std::string_view type, Implementation implementation) {
   const auto found = types_.find(type);
   CREMA_CHECK(found != types_.end());
-  std::vector<Kernel>& kernels = found->second.kernels;
-  kernels.insert(std::ranges::find(kernels, kernel.device, &Kernel::device), std::move(kernel));
+  std::vector<Implementation>& implementations = found->second.implementations;
+  implementations.insert(
+      std::ranges::find(implementations, implementation.device, &Implementation::device),
+      std::move(implementation));
 }
 
 const LayerType* Registry::Find(std::string_view type) const {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/device.h"
-#include "graph/handed.h"
 #include "graph/layer.h"
+#include "graph/norm_fusion.h"
 
 namespace crema {
 
@@ -30,8 +30,8 @@ struct ProcessorFacts {
   std::optional<double> bfloat16_speedup = {};
 };
 
-// The question that a kernel row answers: can you do this layer?
-struct KernelQuery {
+// The question that an implementation answers: can you do this layer?
+struct OpDesc {
   const Layer& layer;
   const InferContext& context;
   const LayerInfo& info;
@@ -40,12 +40,12 @@ struct KernelQuery {
   bool to_input = false;       // which makes gradients of inputs
   bool deterministic = false;  // the same bits are wanted on any number of threads
   Precision precision = FP32;  // the lowest that this layer may compute in
-  // Layers whose work is to be done too, in order (PlannedLayer::absorbs).
-  std::span<const Layer* const> absorbed = {};
+  // Layers whose work is to be done too, in order (PlannedLayer::fused).
+  std::span<const Layer* const> fused = {};
   // Elements from one image of output 0 to the next, and of its gradient; 0: dense.
   int64_t output_stride = 0;
   int gpu = 0;  // of plans for one: its number
-  Handed handed = {};
+  NormFusion norm_fusion = {};
   ProcessorFacts processor = {};
 };
 
@@ -57,52 +57,53 @@ struct Support {
 };
 
 // One implementation of a layer type on one device. Empty functions mean: the native method of the
-// layer (CPU rows only).
-struct Kernel {
+// layer (CPU implementations only).
+struct Implementation {
   std::string name;  // "native", "cuda", "im2col_batch"
   DeviceType device = DeviceType::kCpu;
-  std::function<Support(const KernelQuery&)> supports = {};  // empty: always yes
+  std::function<Support(const OpDesc&)> supports = {};  // empty: always yes
   std::function<void(const Layer&, const ForwardArgs&)> forward = {};
   std::function<void(const Layer&, const BackwardArgs&)> backward = {};
-  std::function<size_t(const KernelQuery&)> forward_scratch = {};  // bytes
-  std::function<size_t(const KernelQuery&)> backward_scratch = {};
+  std::function<size_t(const OpDesc&)> forward_scratch = {};  // bytes
+  std::function<size_t(const OpDesc&)> backward_scratch = {};
   // Memory formats of all its inputs and of all its outputs. A session whose inputs change can turn
-  // to rows of the same formats only: of those with others than kPlain, one must not depend on the
-  // batch and on the spatial extents in what it supports.
+  // to implementations of the same formats only: of those with others than kPlain, one must not
+  // depend on the batch and on the spatial extents in what it supports.
   MemoryFormat input_format = MemoryFormat::kPlain;
   MemoryFormat output_format = MemoryFormat::kPlain;
   // Estimated seconds of one forward pass, to weigh reorders against; empty: what it takes to move
   // its inputs and outputs.
-  std::function<double(const KernelQuery&)> seconds = {};
-  std::function<std::unique_ptr<KernelState>(const KernelQuery&)> make_state = {};
+  std::function<double(const OpDesc&)> seconds = {};
+  std::function<std::unique_ptr<ImplementationState>(const OpDesc&)> make_state = {};
   // What such a state holds, in bytes.
-  std::function<size_t(const KernelQuery&)> state_bytes = {};
-  // Whether it can do the work of `query.absorbed` too. Inputs that these layers add come behind
+  std::function<size_t(const OpDesc&)> state_bytes = {};
+  // Whether it can do the work of `query.fused` too. Inputs that these layers add come behind
   // those of the layer, their learned blobs and the gradients of these behind its own. Empty:
   // never.
-  std::function<bool(const KernelQuery&)> absorbs = {};
-  // What Infer's answer (`query.info`) becomes with this row and what it absorbed: what is saved
-  // and what backward reads. Empty: it stays.
-  std::function<LayerInfo(const KernelQuery&)> info = {};
+  std::function<bool(const OpDesc&)> can_fuse = {};
+  // What Infer's answer (`query.info`) becomes with this implementation and what it fused: what is
+  // saved and what backward reads. Empty: it stays.
+  std::function<LayerInfo(const OpDesc&)> info = {};
   // Whether it can write output 0 and read its gradient where images lie `query.output_stride`
   // elements apart: as ranges of the channels of a larger blob. Such tensors have an
-  // image_stride(). Asked for the planned batch, to say no where it does not pay; a row that has
-  // this function must be able to for any other batch. Empty: never.
-  std::function<bool(const KernelQuery&)> strided_output = {};
-  // Whether it hands what `query.handed` says: as a convolution, or as a normalisation. Asked for
-  // the planned extents, to say no where it does not pay; a row that has this function must be able
-  // to for any others that it supports. Empty: never.
-  std::function<Support(const KernelQuery&)> helps_norm = {};
-  std::function<Support(const KernelQuery&)> hands_as_norm = {};
+  // image_stride(). Asked for the planned batch, to say no where it does not pay; an implementation
+  // that has this function must be able to for any other batch. Empty: never.
+  std::function<bool(const OpDesc&)> strided_output = {};
+  // Whether it hands what `query.norm_fusion` says: as a convolution, or as a normalisation. Asked
+  // for the planned extents, to say no where it does not pay; an implementation that has this
+  // function must be able to for any others that it supports. Empty: never.
+  std::function<Support(const OpDesc&)> supports_norm_fusion = {};
+  std::function<Support(const OpDesc&)> supports_fusion_as_norm = {};
 };
 
 // The plain implementation, which Add appends for the CPU.
-inline constexpr std::string_view kNativeKernel = "native";
+inline constexpr std::string_view kNativeImplementation = "native";
 
-// Scratch bytes that a row asks for. A row with a function of its own and no word on scratch needs
-// none; null, and rows that leave it to the layer, are the native implementation.
-size_t ForwardScratchOf(const Kernel* kernel, const KernelQuery& query);
-size_t BackwardScratchOf(const Kernel* kernel, const KernelQuery& query);
+// Scratch bytes that an implementation asks for. An implementation with a function of its own and
+// no word on scratch needs none; null, and implementations that leave it to the layer, are the
+// native implementation.
+size_t ForwardScratchOf(const Implementation* implementation, const OpDesc& query);
+size_t BackwardScratchOf(const Implementation* implementation, const OpDesc& query);
 
 // How the generic checker draws one input of a sample.
 struct SampleInput {
@@ -172,7 +173,8 @@ struct LayerType {
   // Weight of output 0 in the total loss when the text gives none.
   double default_loss_weight = 0;
   std::function<std::unique_ptr<const Layer>(const LayerParameter&)> make;
-  std::vector<Kernel> kernels;  // in order of preference; a native CPU row is appended by Add
+  std::vector<Implementation>
+      implementations;  // in order of preference; a native CPU implementation is appended by Add
   std::vector<LayerSample> samples;
   std::vector<BadSample> bad_samples;
   // For the reference, bottoms and tops too, a line each: where samples would need files. Others
@@ -193,9 +195,9 @@ class Registry {
   // Another name of a type that is there: the same in everything but its name and summary. Throws
   // kInternal for an unknown type or a name that is taken.
   void AddAlias(const std::string& name, std::string_view of);
-  // Puts a row in front of the rows of that device that are there. Throws kInternal for an unknown
-  // type.
-  void AddKernel(std::string_view type, Kernel kernel);
+  // Puts an implementation in front of the implementations of that device that are there. Throws
+  // kInternal for an unknown type.
+  void AddImplementation(std::string_view type, Implementation implementation);
   // Null when there is none of that name.
   const LayerType* Find(std::string_view type) const;
   std::vector<std::string> Names() const;  // sorted
@@ -204,7 +206,8 @@ class Registry {
   std::map<std::string, LayerType, std::less<>> types_;
 };
 
-// All built-in layers (src/layers/builtin_layers.cc), with CUDA rows where they were built.
+// All built-in layers (src/layers/builtin_layers.cc), with CUDA implementations where they were
+// built.
 Registry BuiltinRegistry();
 
 }  // namespace crema

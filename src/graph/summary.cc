@@ -32,16 +32,17 @@ int64_t ReadAheadBytes(const Plan& plan, const PlannedLayer& layer) {
   for (int v : layer.outputs) batch += StoredBytes(plan.values[static_cast<size_t>(v)].spec);
   // One more is with the net where it is lent; an input that stands for it has a place in the
   // arena.
-  const bool lends =
-      std::ranges::find(layer.info.lends_output, true) != layer.info.lends_output.end();
-  return batch * (int64_t{ReadAheadDepth(layer.layer->param())} + (lends ? 1 : 0));
+  const bool external =
+      std::ranges::find(layer.info.external_output, true) != layer.info.external_output.end();
+  return batch * (int64_t{ReadAheadDepth(layer.layer->param())} + (external ? 1 : 0));
 }
 
 // Measured on GoogLeNet and ResNet-50, as the library does not say it (bench/results/memory.md).
 constexpr int64_t kPrimitiveBytes = 90 << 10;
 
 int64_t PrimitiveBytes(const PlannedLayer& layer) {
-  if (layer.kernel == nullptr || !layer.kernel->name.starts_with("onednn")) return 0;
+  if (layer.implementation == nullptr || !layer.implementation->name.starts_with("onednn"))
+    return 0;
   return (layer.backward ? 3 : 1) * kPrimitiveBytes;  // gradients of inputs, and of weights
 }
 

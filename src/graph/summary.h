@@ -26,8 +26,9 @@ struct NetSummary {
   int64_t gradient_bytes = 0;  // of weights
   int64_t arena_bytes = 0;     // activations, their gradients, what is saved for backward
   int64_t scratch_bytes = 0;
-  int64_t packed_bytes = 0;     // weights in the order that rows of the kernel lists want
-  int64_t primitive_bytes = 0;  // about what oneDNN keeps for rows: code that it generates for each
+  int64_t packed_bytes = 0;  // weights in the order that implementations want
+  int64_t primitive_bytes =
+      0;  // about what oneDNN keeps for implementations: code that it generates for each
   int64_t read_ahead_bytes = 0;  // batches that data layers of the plan have ready or in work
   int64_t peak_bytes = 0;        // all of that
   int64_t recomputed = 0;        // layers that run forward again in the backward pass

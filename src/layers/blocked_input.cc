@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-Support SupportsBlockedInput(const KernelQuery& query) {
+Support SupportsBlockedInput(const OpDesc& query) {
   if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
   const BlobSpec& input = query.context.inputs[0];
   if (input.dtype != DType::kF32) return Support::No("is for f32");
@@ -24,7 +24,7 @@ size_t CopyBytes(const Shape& x) {
   return IsTheSame(x) ? 0 : ScratchBytes<float>(x.count()) + kScratchSlack;
 }
 
-// What a row may ask of a query is the same for both formats.
+// What an implementation may ask of a query is the same for both formats.
 size_t ScratchWith(size_t own, const Shape& x, int copies) {
   return own + static_cast<size_t>(copies) * CopyBytes(x);
 }
@@ -45,14 +45,14 @@ ConstTensorView PlainView(int threads, const ConstTensorView& blocked,
   return {copy, x, DType::kF32};
 }
 
-void Forward(const Kernel& row, const Layer& layer, const ForwardArgs& args) {
+void Forward(const Implementation& implementation, const Layer& layer, const ForwardArgs& args) {
   ForwardArgs plain = args;
   const ConstTensorView input = PlainView(args.context.threads(), args.inputs[0], &plain.scratch);
   plain.inputs = {&input, 1};
-  row.forward ? row.forward(layer, plain) : layer.Forward(plain);
+  implementation.forward ? implementation.forward(layer, plain) : layer.Forward(plain);
 }
 
-void Backward(const Kernel& row, const Layer& layer, const BackwardArgs& args) {
+void Backward(const Implementation& implementation, const Layer& layer, const BackwardArgs& args) {
   BackwardArgs plain = args;
   const int threads = args.context.threads();
   const Shape x = args.inputs[0].shape();
@@ -62,7 +62,7 @@ void Backward(const Kernel& row, const Layer& layer, const BackwardArgs& args) {
   const bool copies = !gradient.empty() && !IsTheSame(x);
   if (copies) gradient = {TakeCopy(x, &plain.scratch), x, DType::kF32};
   plain.input_grads = {&gradient, 1};
-  row.backward ? row.backward(layer, plain) : layer.Backward(plain);
+  implementation.backward ? implementation.backward(layer, plain) : layer.Backward(plain);
   if (!copies) return;
   PlainToBlocked(threads, x[0], x[1], x.count(2), gradient.data<float>(),
                  args.input_grads[0].data<float>());
@@ -70,29 +70,29 @@ void Backward(const Kernel& row, const Layer& layer, const BackwardArgs& args) {
 
 }  // namespace
 
-Kernel OnBlockedInput(Kernel row, std::string name) {
-  Kernel blocked = row;
+Implementation OnBlockedInput(Implementation implementation, std::string name) {
+  Implementation blocked = implementation;
   blocked.name = std::move(name);
   blocked.input_format = MemoryFormat::kBlocked;
-  blocked.supports = [supports = row.supports](const KernelQuery& query) {
+  blocked.supports = [supports = implementation.supports](const OpDesc& query) {
     const Support support = SupportsBlockedInput(query);
     return support.yes && supports ? supports(query) : support;
   };
-  blocked.forward_scratch = [row](const KernelQuery& query) {
-    return ScratchWith(ForwardScratchOf(&row, query), query.context.inputs[0].shape, 1);
+  blocked.forward_scratch = [implementation](const OpDesc& query) {
+    return ScratchWith(ForwardScratchOf(&implementation, query), query.context.inputs[0].shape, 1);
   };
-  blocked.backward_scratch = [row](const KernelQuery& query) {
-    return ScratchWith(BackwardScratchOf(&row, query), query.context.inputs[0].shape, 2);
+  blocked.backward_scratch = [implementation](const OpDesc& query) {
+    return ScratchWith(BackwardScratchOf(&implementation, query), query.context.inputs[0].shape, 2);
   };
-  blocked.forward = [row](const Layer& layer, const ForwardArgs& args) {
-    Forward(row, layer, args);
+  blocked.forward = [implementation](const Layer& layer, const ForwardArgs& args) {
+    Forward(implementation, layer, args);
   };
-  blocked.backward = [row](const Layer& layer, const BackwardArgs& args) {
-    Backward(row, layer, args);
+  blocked.backward = [implementation](const Layer& layer, const BackwardArgs& args) {
+    Backward(implementation, layer, args);
   };
   return blocked;
 }
 
-Kernel NativeOnBlockedInput() { return OnBlockedInput({}, "blocked input"); }
+Implementation NativeOnBlockedInput() { return OnBlockedInput({}, "blocked input"); }
 
 }  // namespace crema

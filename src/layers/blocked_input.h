@@ -1,5 +1,5 @@
-// Rows that take a blocked input and give a plain output, for layers at the end of the part of a
-// net that is blocked.
+// Implementations that take a blocked input and give a plain output, for layers at the end of the
+// part of a net that is blocked.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace crema {
 
-// The work of `row`, which takes plain blobs, on a blocked input: it is copied to scratch, and its
-// gradient back, except where both formats are the same memory (one pixel, whole blocks). For
-// layers of one input.
-Kernel OnBlockedInput(Kernel row, std::string name);
+// The work of `implementation`, which takes plain blobs, on a blocked input: it is copied to
+// scratch, and its gradient back, except where both formats are the same memory (one pixel, whole
+// blocks). For layers of one input.
+Implementation OnBlockedInput(Implementation implementation, std::string name);
 
-// The native methods so: row "blocked input".
-Kernel NativeOnBlockedInput();
+// The native methods so: implementation "blocked input".
+Implementation NativeOnBlockedInput();
 
 }  // namespace crema

@@ -1,7 +1,7 @@
 // The explicit list of built-in layers: static registrars vanish from archives, a list does not.
 #include "graph/registry.h"
 #ifdef CREMA_HAVE_CUDA
-#include "layers/gpu_rows.h"
+#include "layers/gpu_implementations.h"
 #endif
 
 namespace crema {
@@ -16,7 +16,7 @@ Registry BuiltinRegistry() {
 #include "layers/builtin_layers.def"
 #undef LAYER
 #ifdef CREMA_HAVE_CUDA
-  AddGpuRows(&registry);
+  AddGpuImplementations(&registry);
 #endif
   return registry;
 }

@@ -7,7 +7,7 @@
 namespace crema {
 namespace {
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   return SupportsInt8Pixels(query, query.context.inputs.size(), query.info.outputs.size());
 }
 
@@ -17,7 +17,7 @@ size_t FloatBytes(std::span<const BlobSpec> specs) {
   return bytes;
 }
 
-size_t Scratch(const KernelQuery& query) {
+size_t Scratch(const OpDesc& query) {
   return kScratchSlack + FloatBytes(query.context.inputs) + FloatBytes(query.info.outputs) +
          ForwardScratchOf(nullptr, query);
 }
@@ -50,13 +50,13 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 }
 
 // Several readings and writings of floats.
-double Seconds(const KernelQuery& query) {
+double Seconds(const OpDesc& query) {
   constexpr double kBytesPerSecond = 4e9;  // a thread
   return static_cast<double>(FloatBytes(query.context.inputs) + FloatBytes(query.info.outputs)) /
          (kBytesPerSecond * query.threads);
 }
 
-Support SupportsCopy(const KernelQuery& query) {
+Support SupportsCopy(const OpDesc& query) {
   Support support = SupportsInt8Pixels(query, 1, 1);
   const Int8Ranges& ranges = query.layer.param().int8();
   if (support.yes && !SameRange(ranges.bottom(0), ranges.top(0))) {
@@ -70,26 +70,26 @@ void Copy(const Layer&, const ForwardArgs& args) {
   std::memcpy(args.outputs[0].raw(), args.inputs[0].raw(), args.inputs[0].bytes());
 }
 
-Kernel OnBytes(std::string name, Support (*supports)(const KernelQuery&),
-               void (*forward)(const Layer&, const ForwardArgs&)) {
-  Kernel row;
-  row.name = std::move(name);
-  row.supports = supports;
-  row.input_format = MemoryFormat::kInt8;
-  row.output_format = MemoryFormat::kInt8;
-  row.forward = forward;
-  return row;
+Implementation OnBytes(std::string name, Support (*supports)(const OpDesc&),
+                       void (*forward)(const Layer&, const ForwardArgs&)) {
+  Implementation implementation;
+  implementation.name = std::move(name);
+  implementation.supports = supports;
+  implementation.input_format = MemoryFormat::kInt8;
+  implementation.output_format = MemoryFormat::kInt8;
+  implementation.forward = forward;
+  return implementation;
 }
 
 }  // namespace
 
-Kernel Int8ByFloats() {
-  Kernel row = OnBytes("int8 by floats", Supports, Forward);
-  row.forward_scratch = Scratch;
-  row.seconds = Seconds;
-  return row;
+Implementation Int8ByFloats() {
+  Implementation implementation = OnBytes("int8 by floats", Supports, Forward);
+  implementation.forward_scratch = Scratch;
+  implementation.seconds = Seconds;
+  return implementation;
 }
 
-Kernel Int8Copy() { return OnBytes("int8", SupportsCopy, Copy); }
+Implementation Int8Copy() { return OnBytes("int8", SupportsCopy, Copy); }
 
 }  // namespace crema

@@ -1,4 +1,5 @@
-// The ranges that calibration found for the blobs of a layer, as rows on bytes need them.
+// The ranges that calibration found for the blobs of a layer, as implementations on bytes need
+// them.
 #pragma once
 
 #include <algorithm>
@@ -27,9 +28,9 @@ inline Int8Scale OutputScale(const Layer& layer, int o) {
   return ScaleOf(layer.param().int8().top(o));
 }
 
-// Of the layer, or of the last one that its row absorbed.
-inline const Layer& LastLayer(const KernelQuery& query) {
-  return query.absorbed.empty() ? query.layer : *query.absorbed.back();
+// Of the layer, or of the last one that its implementation fused.
+inline const Layer& LastLayer(const OpDesc& query) {
+  return query.fused.empty() ? query.layer : *query.fused.back();
 }
 
 inline bool SameRange(const Int8Range& a, const Int8Range& b) {
@@ -37,7 +38,7 @@ inline bool SameRange(const Int8Range& a, const Int8Range& b) {
 }
 
 // N x C x H x W, all of them, and a processor for which formats are chosen.
-inline Support SupportsInt8Pixels(const KernelQuery& query, size_t bottoms, size_t tops) {
+inline Support SupportsInt8Pixels(const OpDesc& query, size_t bottoms, size_t tops) {
   const Support support = ComputesInt8(query, bottoms, tops);
   if (!support.yes) return support;
   if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
@@ -48,18 +49,18 @@ inline Support SupportsInt8Pixels(const KernelQuery& query, size_t bottoms, size
 }
 
 // Of the layer's first input, with that many products in each sum.
-inline Support SumsAreExact(const KernelQuery& query, int64_t products) {
+inline Support SumsAreExact(const OpDesc& query, int64_t products) {
   const int64_t largest = InputScale(query.layer, 0).is_signed ? 128 : 255;
   if (products <= std::numeric_limits<int32_t>::max() / (largest * LargestInt8Weight())) return {};
   return Support::No(StrCat("sums of ", products, " products of bytes may exceed 32 bits"));
 }
 
-// Row "int8 by floats" of any layer of N x C x H x W blobs with ranges: it widens its inputs, calls
-// the native method and rounds. It is slow; it is there so that blobs can stay bytes up to rows
-// that absorb the layer.
-Kernel Int8ByFloats();
+// Implementation "int8 by floats" of any layer of N x C x H x W blobs with ranges: it widens its
+// inputs, calls the native method and rounds. It is slow; it is there so that blobs can stay bytes
+// up to implementations that fuse the layer.
+Implementation Int8ByFloats();
 
-// Row "int8" of a layer whose output is its input: a copy of bytes.
-Kernel Int8Copy();
+// Implementation "int8" of a layer whose output is its input: a copy of bytes.
+Implementation Int8Copy();
 
 }  // namespace crema

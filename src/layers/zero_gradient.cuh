@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 
 namespace crema {
 

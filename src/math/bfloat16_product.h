@@ -8,7 +8,7 @@
 #include <span>
 
 #include "math/bias_activation.h"
-#include "math/kept_weights.h"
+#include "math/packed_weights.h"
 
 namespace crema {
 
@@ -31,8 +31,8 @@ class BFloat16Product {
   BFloat16Product(const BFloat16Product&) = delete;
   BFloat16Product& operator=(const BFloat16Product&) = delete;
 
-  size_t Scratch() const;    // bytes that Run needs
-  size_t KeptBytes() const;  // of the weights
+  size_t Scratch() const;      // bytes that Run needs
+  size_t PackedBytes() const;  // of the weights
 
   bool HasWeights() const;
   void SetWeights(const float* weight);
@@ -42,8 +42,8 @@ class BFloat16Product {
 
   // What is kept of the weights, null before that; and the same of another one, for the same
   // weights, instead of its own: false where that does not fit.
-  SharedKeptWeights Kept() const;
-  bool TakeKept(const SharedKeptWeights& kept);
+  SharedPackedWeights ExportPacked() const;
+  bool ImportPacked(const SharedPackedWeights& shared);
 
  private:
   struct Parts;

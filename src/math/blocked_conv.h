@@ -9,7 +9,7 @@
 #include <span>
 
 #include "math/bias_activation.h"
-#include "math/kept_weights.h"
+#include "math/packed_weights.h"
 
 namespace crema {
 
@@ -81,14 +81,14 @@ class BlockedConv {
   // Bytes that the calls below need as scratch, and that this keeps for packed weights.
   size_t ForwardScratch() const;
   size_t BackwardScratch() const;
-  size_t KeptBytes() const;
+  size_t PackedBytes() const;
 
   // Makes what running needs; Forward and Backward call it when it was not.
   void Prepare();
   // What Forward keeps of the weights, null before it does; and the same of another one, for the
   // same learned values, instead of its own: false where it is in another order.
-  SharedKeptWeights Kept() const;
-  bool TakeKept(const SharedKeptWeights& kept);
+  SharedPackedWeights ExportPacked() const;
+  bool ImportPacked(const SharedPackedWeights& shared);
 
   // `keep_weights`: learned values are those of the call before, if that said so too.
   void Forward(const void* x, const ConvLearned& learned, const void* added, void* y,

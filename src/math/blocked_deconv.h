@@ -34,7 +34,7 @@ class BlockedDeconv {
   // Bytes that the calls below need as scratch, and that this keeps for packed weights.
   size_t ForwardScratch() const;
   size_t BackwardScratch() const;
-  size_t KeptBytes() const;
+  size_t PackedBytes() const;
 
   // y = relu(transposed convolution of x + bias). `keep_weights`: learned values are those of the
   // call before, if that said so too.

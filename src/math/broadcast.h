@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "core/parallel_for.h"
-#include "math/broadcast_extent.h"
+#include "math/broadcast_shape.h"
 #include "math/reduce.h"
 #include "math/vectorize.h"
 
@@ -69,7 +69,7 @@ CREMA_MULTIVERSION void AddColumns(Op op, const T* a, const T* b, int64_t rows, 
 // y = op(x, z, small[m]...) for every element, where m is its index in the middle. x, z and y are
 // large and may be the same; op must not care about order. T is float or double.
 template <typename Op, typename T, typename... S>
-void Broadcast(int threads, const BroadcastExtent& extent, Op op, const T* x, const T* z, T* y,
+void Broadcast(int threads, const BroadcastShape& extent, Op op, const T* x, const T* z, T* y,
                const S*... small) {
   if (extent.count() == 0) return;
   if (extent.inner == 1) {
@@ -102,7 +102,7 @@ void Broadcast(int threads, const BroadcastExtent& extent, Op op, const T* x, co
 // sums[m] += the sum of op(a, b) over all elements with middle index m. The same bits on any number
 // of threads.
 template <typename Op, typename T>
-void AddBroadcastSums(int threads, const BroadcastExtent& extent, Op op, const T* a, const T* b,
+void AddBroadcastSums(int threads, const BroadcastShape& extent, Op op, const T* a, const T* b,
                       T* sums) {
   using broadcast::kGrain;
   using broadcast::kRun;

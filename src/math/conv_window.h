@@ -9,15 +9,15 @@
 namespace crema {
 
 struct ConvWindow {
-  using Extents = std::array<int64_t, Shape::kMaxAxes>;
+  using Sizes = std::array<int64_t, Shape::kMaxAxes>;
 
   int axes = 0;  // spatial axes; only that many entries below count
-  Extents in{};
-  Extents out{};
-  Extents kernel{};
-  Extents stride{};
-  Extents pad{};
-  Extents dilation{};
+  Sizes in{};
+  Sizes out{};
+  Sizes kernel{};
+  Sizes stride{};
+  Sizes pad{};
+  Sizes dilation{};
 
   int64_t InSize() const { return Product(in); }
   int64_t OutSize() const { return Product(out); }
@@ -32,7 +32,7 @@ struct ConvWindow {
   }
 
  private:
-  int64_t Product(const Extents& extents) const {
+  int64_t Product(const Sizes& extents) const {
     int64_t product = 1;
     for (int i = 0; i < axes; ++i) product *= extents[static_cast<size_t>(i)];
     return product;

@@ -40,8 +40,8 @@ void GroupMoments(int threads, const GroupLayout& layout, const T* x, double* me
 
 // y = (x - center) * scale + shift with one coefficient a group; null: 0, 1 and 0. y may be x.
 template <typename T>
-void GroupStandardize(int threads, const GroupLayout& layout, const T* x, const double* center,
-                      const double* scale, const double* shift, T* y);
+void GroupNormalize(int threads, const GroupLayout& layout, const T* x, const double* center,
+                    const double* scale, const double* shift, T* y);
 // y = a * x + b * z + c with one coefficient a group; `z` may be null, `c` too. y may be x or z.
 template <typename T>
 void GroupCombine(int threads, const GroupLayout& layout, const double* a, const T* x,

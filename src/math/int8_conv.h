@@ -8,7 +8,7 @@
 
 #include "math/blocked_conv.h"
 #include "math/int8_copy.h"
-#include "math/kept_weights.h"
+#include "math/packed_weights.h"
 
 namespace crema {
 
@@ -38,7 +38,7 @@ class Int8Conv {
 
   bool IsReference() const;
   size_t Scratch() const;
-  size_t KeptBytes() const;  // packed weights and numbers by channel
+  size_t PackedBytes() const;  // packed weights and numbers by channel
 
   void Prepare();
   // `keep_weights`: learned values are those of the call before, if that said so too.
@@ -47,8 +47,8 @@ class Int8Conv {
 
   // What is kept of the weights, null before that; and the same of another one, for the same
   // weights, instead of its own: false where that does not fit.
-  SharedKeptWeights Kept() const;
-  bool TakeKept(const SharedKeptWeights& kept);
+  SharedPackedWeights ExportPacked() const;
+  bool ImportPacked(const SharedPackedWeights& shared);
 
  private:
   struct Parts;

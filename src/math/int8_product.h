@@ -9,7 +9,7 @@
 
 #include "math/bias_activation.h"
 #include "math/int8_copy.h"
-#include "math/kept_weights.h"
+#include "math/packed_weights.h"
 
 namespace crema {
 
@@ -40,7 +40,7 @@ class Int8Product {
   Int8Product& operator=(const Int8Product&) = delete;
 
   size_t Scratch() const;
-  size_t KeptBytes() const;
+  size_t PackedBytes() const;
   // `keep_weights`: weights are those of the call before, if that said so too. `bias` is read where
   // the configuration has one.
   void Forward(const void* x, const float* weight, const float* bias, float* y, bool keep_weights,
@@ -48,8 +48,8 @@ class Int8Product {
 
   // What is kept of the weights, null before that; and the same of another one, for the same
   // weights, instead of its own: false where that does not fit.
-  SharedKeptWeights Kept() const;
-  bool TakeKept(const SharedKeptWeights& kept);
+  SharedPackedWeights ExportPacked() const;
+  bool ImportPacked(const SharedPackedWeights& shared);
 
  private:
   struct Parts;

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "math/bias_activation.h"
-#include "math/kept_weights.h"
+#include "math/packed_weights.h"
 
 namespace crema {
 
@@ -36,7 +36,7 @@ class PackedProduct {
 
   // Bytes that a call needs as scratch, and that this keeps for packed weights.
   size_t Scratch() const;
-  size_t KeptBytes() const;
+  size_t PackedBytes() const;
 
   // `keep_weights`: weights are those of the call before, if that said so too.
   void Forward(const float* x, const float* weight, const float* bias, float* y, bool keep_weights,
@@ -44,8 +44,8 @@ class PackedProduct {
 
   // What Forward keeps of the weights, null before it does; and the same of another one, for the
   // same weights, instead of its own: false where it is in another order.
-  SharedKeptWeights Kept() const;
-  bool TakeKept(const SharedKeptWeights& kept);
+  SharedPackedWeights ExportPacked() const;
+  bool ImportPacked(const SharedPackedWeights& shared);
 
   // The next call packs its weights, even if the one before was to keep them.
   void ForgetWeights();

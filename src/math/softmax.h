@@ -5,7 +5,7 @@
 
 namespace crema {
 
-struct SoftmaxExtent {
+struct SoftmaxSize {
   int64_t outer = 0;
   int64_t classes = 0;
   int64_t inner = 0;
@@ -13,10 +13,10 @@ struct SoftmaxExtent {
 
 // y = exp(x - max x) / sum. y may be x.
 template <typename T>
-void SoftmaxForward(int threads, const SoftmaxExtent& extent, const T* x, T* y);
+void SoftmaxForward(int threads, const SoftmaxSize& extent, const T* x, T* y);
 
 // dx = y * (dy - sum dy * y). dx may be dy.
 template <typename T>
-void SoftmaxBackward(int threads, const SoftmaxExtent& extent, const T* y, const T* dy, T* dx);
+void SoftmaxBackward(int threads, const SoftmaxSize& extent, const T* y, const T* dy, T* dx);
 
 }  // namespace crema

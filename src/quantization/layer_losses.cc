@@ -120,7 +120,7 @@ void OwnLosses::AfterForward(size_t n, const ForwardArgs& args) {
   rounded.outputs = {&output, 1};
   rounded.learned = learned;
   rounded.scratch = {static_cast<std::byte*>(scratch.view().raw()), scratch.view().bytes()};
-  rounded.kernel_state = nullptr;
+  rounded.implementation_state = nullptr;
   layer.layer->Forward(rounded);
   losses_[n].Add(args.outputs[0].span<float>(), y);
 }
@@ -131,8 +131,7 @@ AccumulatedLosses::AccumulatedLosses(const Plan& plan, const Session& right)
 void AccumulatedLosses::AfterForward(size_t n, const ForwardArgs& args) {
   const PlannedLayer& layer = plan_.layers[n];
   if (args.outputs.empty() || layer.type->name == "Reorder") return;
-  const PlannedLayer& last =
-      layer.absorbs.empty() ? layer : plan_.layers[Index(layer.absorbs.back())];
+  const PlannedLayer& last = layer.fused.empty() ? layer : plan_.layers[Index(layer.fused.back())];
   const PlannedValue& value = plan_.values[Index(last.outputs[0])];
   // Of a name that stands for several values, one in the place of another, the last one is there.
   const int wanted = right_.plan().FindValue(value.name);

@@ -11,7 +11,7 @@
 #include "core/memory_format.h"
 #include "core/strings.h"
 #include "math/library_versions.h"
-#include "runtime/row_bench.h"
+#include "runtime/implementation_bench.h"
 
 namespace crema {
 namespace {
@@ -35,9 +35,10 @@ std::string Seconds(double seconds) {
 // What engines count as that cannot be had: the file has finite times only.
 constexpr double kNever = 1e9;
 
-std::vector<std::string> NamesOf(std::span<const Kernel* const> rows) {
+std::vector<std::string> NamesOf(std::span<const Implementation* const> implementations) {
   std::vector<std::string> names;
-  for (const Kernel* row : rows) names.push_back(row->name);
+  for (const Implementation* implementation : implementations)
+    names.push_back(implementation->name);
   return names;
 }
 
@@ -54,9 +55,9 @@ std::vector<double> TimesOf(const KnownTimes& times, std::span<const std::string
 
 }  // namespace
 
-Autotuner::Autotuner(AutotuneOptions options, TimeRowsFunction time_rows)
+Autotuner::Autotuner(AutotuneOptions options, TimeImplementationsFunction time_implementations)
     : options_(std::move(options)),
-      time_rows_(std::move(time_rows)),
+      time_implementations_(std::move(time_implementations)),
       machine_(MachineText(options_.build)),
       file_(options_.folder) {
   if (!options_.folder.empty()) ReadFile();
@@ -74,15 +75,17 @@ void Autotuner::ReadFile() {
   try {
     known_ = file_.Read();
   } catch (const Error& error) {
-    Warn(StrCat(error.what(), "; rows are measured again"));
+    Warn(StrCat(error.what(), "; implementations are measured again"));
   }
 }
 
-std::vector<double> Autotuner::Measure(const std::string& layer, const KernelQuery& query,
-                                       std::span<const Kernel* const> rows) {
-  return KnownOrMeasured(machine_ + layer, NamesOf(rows), [&](Clock::time_point deadline) {
-    return time_rows_ ? time_rows_(query, rows, deadline) : TimeRows(query, rows, deadline);
-  });
+std::vector<double> Autotuner::Measure(const std::string& layer, const OpDesc& query,
+                                       std::span<const Implementation* const> implementations) {
+  return KnownOrMeasured(
+      machine_ + layer, NamesOf(implementations), [&](Clock::time_point deadline) {
+        return time_implementations_ ? time_implementations_(query, implementations, deadline)
+                                     : TimeImplementations(query, implementations, deadline);
+      });
 }
 
 std::vector<double> Autotuner::MeasureEngines(const std::string& work,
@@ -138,11 +141,12 @@ void Autotuner::Keep() {
     try {
       file_.Add(fresh_);
     } catch (const Error& error) {
-      Warn(StrCat(error.what(), "; the times of rows are not kept: the next run measures again"));
+      Warn(StrCat(error.what(),
+                  "; the times of implementations are not kept: the next run measures again"));
     }
   }
   fresh_.clear();
-  Tell();
+  ReportToLog();
 }
 
 void Autotuner::Warn(const std::string& text) {
@@ -150,7 +154,7 @@ void Autotuner::Warn(const std::string& text) {
   options_.log->Write(Severity::kWarning, "autotune: " + text);
 }
 
-void Autotuner::Tell() {
+void Autotuner::ReportToLog() {
   const Counts counts = std::exchange(counts_, {});
   if (options_.log == nullptr) return;
   std::string text = StrCat("autotune: ", counts.measured, " kinds of layers measured in ",

@@ -1,4 +1,4 @@
-// Measures rows of the kernel lists within a bound of time, and keeps what it measured.
+// Measures implementations within a bound of time, and keeps what it measured.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/log.h"
-#include "graph/row_timer.h"
-#include "runtime/row_times_file.h"
+#include "graph/implementation_timer.h"
+#include "runtime/implementation_times_file.h"
 
 namespace crema {
 
@@ -26,21 +26,23 @@ struct AutotuneOptions {
 // within the bound is kept as such; it is measured when a later run has a larger bound. Trouble
 // with the file is a warning, said once, and no reason not to measure. Thread safety: any number of
 // threads, one measures at a time.
-class Autotuner final : public RowTimer {
+class Autotuner final : public ImplementationTimer {
  public:
   using Clock = std::chrono::steady_clock;
-  using TimeRowsFunction = std::function<std::vector<double>(
-      const KernelQuery&, std::span<const Kernel* const>, Clock::time_point)>;
+  using TimeImplementationsFunction = std::function<std::vector<double>(
+      const OpDesc&, std::span<const Implementation* const>, Clock::time_point)>;
 
-  // `time_rows` is TimeRows (runtime/row_bench.h), or what a test puts there.
-  explicit Autotuner(AutotuneOptions options, TimeRowsFunction time_rows = {});
+  // `time_implementations` is TimeImplementations (runtime/implementation_bench.h), or what a test
+  // puts there.
+  explicit Autotuner(AutotuneOptions options,
+                     TimeImplementationsFunction time_implementations = {});
   // Keeps what first passes measured after the last plan.
   ~Autotuner() override;
   Autotuner(const Autotuner&) = delete;
   Autotuner& operator=(const Autotuner&) = delete;
 
-  std::vector<double> Measure(const std::string& layer, const KernelQuery& query,
-                              std::span<const Kernel* const> rows) override;
+  std::vector<double> Measure(const std::string& layer, const OpDesc& query,
+                              std::span<const Implementation* const> implementations) override;
   // The same of engines, by the text of their work instead of this machine's: whoever asks names
   // the GPU. Those that cannot be had count as the slowest.
   std::vector<double> MeasureEngines(const std::string& work, std::span<const std::string> engines,
@@ -62,12 +64,12 @@ class Autotuner final : public RowTimer {
                                       const TimeAll& time_all);
   std::vector<double> TimeWithinBound(const TimeAll& time_all);
   void Warn(const std::string& text);
-  void Tell();
+  void ReportToLog();
 
   const AutotuneOptions options_;
-  const TimeRowsFunction time_rows_;
+  const TimeImplementationsFunction time_implementations_;
   const std::string machine_;
-  const RowTimesFile file_;
+  const ImplementationTimesFile file_;
   std::mutex mutex_;
   KnownLayers known_;
   KnownLayers fresh_;  // not written yet

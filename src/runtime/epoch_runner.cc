@@ -7,7 +7,7 @@
 #include "core/strings.h"
 #include "graph/passes/upload_bytes.h"
 #include "graph/replace_sources.h"
-#include "runtime/forward_telling.h"
+#include "runtime/forward_warnings.h"
 
 namespace crema {
 namespace {
@@ -104,7 +104,7 @@ void EpochRunner::Start(int64_t batch, const Plan* smaller) {
 }
 
 void EpochRunner::RunBatch(Session* session, int64_t batch) {
-  result_.loss += ForwardTelling(session, options_.log) * static_cast<double>(batch);
+  result_.loss += ForwardAndWarn(session, options_.log) * static_cast<double>(batch);
   result_.samples += batch;
   ++result_.batches;
   if (options_.on_batch) options_.on_batch(*session, batch);

@@ -79,8 +79,8 @@ class Evaluator {
       const auto plan_of = [&](int64_t batch) {
         NetParameter other = net;
         ReplaceSources({.given = {}, .batch = batch}, &other);
-        std::vector<Problem> told_before;
-        return MakePlan(other, file_.source, state_, registry_, plan->options, &told_before);
+        std::vector<Problem> reported_before;
+        return MakePlan(other, file_.source, state_, registry_, plan->options, &reported_before);
       };
       throw ExplainShortage(error, {.plan = *plan,
                                     .what = "evaluation",

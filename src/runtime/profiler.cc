@@ -81,11 +81,11 @@ class EventTimes {
   void Begin(int64_t now) {
     queue_.Synchronize();
     began_ = now;
-    start_->Record(Lane::kCompute);
+    start_->Record(DeviceStream::kCompute);
     used_ = 0;
   }
   int64_t Mark() {
-    marks_.at(used_)->Record(Lane::kCompute);
+    marks_.at(used_)->Record(DeviceStream::kCompute);
     return static_cast<int64_t>(used_++);
   }
   void Add(PassProfile* pass, int64_t begin, int64_t end) { spans_.push_back({pass, begin, end}); }

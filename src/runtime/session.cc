@@ -6,8 +6,8 @@
 #include "core/bfloat16.h"
 #include "core/device_memory.h"
 #include "core/strings.h"
-#include "runtime/naming_layer.h"
-#include "runtime/sample_names.h"
+#include "runtime/error_context.h"
+#include "runtime/layer_error_context.h"
 #include "runtime/session_gpu.h"
 
 namespace crema {
@@ -41,20 +41,20 @@ Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weig
   TakeWeights();
   AllocateLearnedGradients();
   for (const PlannedValue& value : plan_->values) shapes_.push_back(value.spec.shape);
-  FindBorrowers();
+  FindBufferReaders();
   steps_.resize(plan_->layers.size());
   for (size_t i = 0; i < steps_.size(); ++i) {
     const PlannedLayer& layer = plan_->layers[i];
     Step& step = steps_[i];
     step.info = &layer.info;
-    step.kernel = layer.kernel;
+    step.implementation = layer.implementation;
     step.forward_scratch = static_cast<size_t>(layer.forward_scratch);
     step.backward_scratch = static_cast<size_t>(layer.backward_scratch);
     BindForward(layer, &step);
     BindAgain(layer, &step);
     if (layer.backward) BindBackward(layer, &step);
     step.state = layer.layer->MakeState(context_, layer.layer->param().phase());
-    MakeKernelState(layer, &step);
+    MakeImplementationState(layer, &step);
   }
   if (OnGpu()) PrepareGpu();
 }
@@ -67,8 +67,8 @@ Tensor Session::ByteTensor(size_t bytes) const {
 
 TensorView Session::ViewOf(const ArenaSlot& slot, const BlobSpec& spec) const {
   if (slot.offset < 0) return {};
-  if (slot.lender >= 0) {
-    return {lent_[static_cast<size_t>(slot.lender)], spec.shape, StoredType(spec),
+  if (slot.buffer_owner >= 0) {
+    return {external_buffers_[static_cast<size_t>(slot.buffer_owner)], spec.shape, StoredType(spec),
             context_.device()};
   }
   auto* base = static_cast<std::byte*>(const_cast<Tensor&>(arena_).view().raw());
@@ -85,7 +85,7 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
   step->forward_inputs.clear();
   step->forward_outputs.clear();
   step->output_shapes.clear();
-  step->lent.assign(layer.info.lends_output.empty() ? 0 : layer.outputs.size(), nullptr);
+  step->external.assign(layer.info.external_output.empty() ? 0 : layer.outputs.size(), nullptr);
   step->learned.clear();
   step->statistics.clear();
   step->saved.clear();
@@ -94,7 +94,8 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
     const PlannedValue& value = plan_->values[static_cast<size_t>(layer.outputs[o])];
     // A source has the extents that Reshape gave it, but one that chooses them may grow again.
     const bool reshaped = layer.inputs.empty() && !step->info->dynamic_outputs;
-    const bool planned = reshaped || o >= step->info->outputs.size();  // or handed on by rows
+    const bool planned =
+        reshaped || o >= step->info->outputs.size();  // or handed on by implementations
     BlobSpec spec = planned ? SpecOf(layer.outputs[o]) : step->info->outputs[o];
     spec.format = value.spec.format;
     step->forward_outputs.push_back(DataView(layer.outputs[o], spec));
@@ -111,13 +112,13 @@ void Session::BindForward(const PlannedLayer& layer, Step* step) {
     step->statistics.push_back(updated ? TensorView(blob.raw(), shape, blob.dtype(), blob.device())
                                        : TensorView());
   }
-  for (int absorbed : layer.absorbs) {
-    for (int slot : plan_->layers[static_cast<size_t>(absorbed)].learned) {
+  for (int fused : layer.fused) {
+    for (int slot : plan_->layers[static_cast<size_t>(fused)].learned) {
       step->learned.push_back(LearnedBlob(static_cast<size_t>(slot)));
     }
   }
   try {
-    step->joined = IsJoined(layer);
+    step->concat_in_place = IsConcatInPlace(layer);
   } catch (...) {
     // So that the next pass looks again, and finds the same.
     std::ranges::fill(step->forward_inputs, ConstTensorView());
@@ -173,8 +174,8 @@ void Session::BindBackward(const PlannedLayer& layer, Step* step) {
                                       ? learned_gradients_[static_cast<size_t>(layer.learned[i])]
                                       : TensorView());
   }
-  for (int absorbed : layer.absorbs) {
-    const PlannedLayer& other = plan_->layers[static_cast<size_t>(absorbed)];
+  for (int fused : layer.fused) {
+    const PlannedLayer& other = plan_->layers[static_cast<size_t>(fused)];
     for (size_t i = 0; i < other.learned.size(); ++i) {
       step->learned_grads.push_back(other.to_learned[i]
                                         ? learned_gradients_[static_cast<size_t>(other.learned[i])]
@@ -205,7 +206,7 @@ void Session::ForwardLayer(size_t index) {
   const PlannedLayer& layer = plan_->layers[index];
   Step& step = steps_[index];
   if (step.forward_epoch != shape_epoch_) Refit(layer, &step);
-  if (layer.forward && !step.joined) RunForward(layer, &step);
+  if (layer.forward && !step.concat_in_place) RunForward(layer, &step);
 }
 
 ForwardArgs Session::ForwardArgsOf(const PlannedLayer& layer, Step* step) {
@@ -221,8 +222,8 @@ ForwardArgs Session::ForwardArgsOf(const PlannedLayer& layer, Step* step) {
           .state = step->state.get(),
           .statistics = step->statistics,
           .output_shapes = step->output_shapes,
-          .lent = step->lent,
-          .kernel_state = step->kernel_state.get(),
+          .external = step->external,
+          .implementation_state = step->implementation_state.get(),
           .weights_fixed = weights_fixed_};
 }
 
@@ -249,25 +250,25 @@ void Session::RunForward(const PlannedLayer& layer, Step* step) {
       step->output_shapes[o] = step->forward_outputs[o].shape();
     }
   }
-  if (layer.joined) CopyInputsAway(layer, step);
+  if (layer.concat_in_place) CopyInputsAway(layer, step);
   if (step->transfer != nullptr) step->transfer->Next(step->forward_outputs);
   const ForwardArgs args = ForwardArgsOf(layer, step);
   const size_t index = IndexOf(layer);
   try {
     const DeviceRange range(context_.queue(), layer.name().c_str());
-    NamingLayer(layer, [&] {
+    WithLayerContext(layer, [&] {
       if (observer_ != nullptr) observer_->BeforeForward(index, args);
-      if (step->kernel != nullptr && step->kernel->forward) {
-        step->kernel->forward(*layer.layer, args);
+      if (step->implementation != nullptr && step->implementation->forward) {
+        step->implementation->forward(*layer.layer, args);
       } else {
         layer.layer->Forward(args);
       }
-      TakeLent(index);
+      TakeExternalBuffers(index);
       if (step->transfer != nullptr) SendStaged(layer, *step);
       if (observer_ != nullptr) observer_->AfterForward(index, args);
     });
   } catch (const Error& error) {
-    throw NameSamples(*this, index, error);
+    throw AddSampleNames(*this, index, error);
   }
   if (step->info->dynamic_outputs) TakeDynamicShapes(layer, *step);
 }
@@ -323,7 +324,7 @@ void Session::RunBackward(const PlannedLayer& layer, const Step& step) {
       FillWith(context_, seed, static_cast<float>(double{step.seed_values[s]} * loss_scale_));
     }
   }
-  if (layer.info.view || (layer.joined_images && step.joined)) return;
+  if (layer.info.view || (layer.strided_concat_in_place && step.concat_in_place)) return;
   auto* scratch = static_cast<std::byte*>(scratch_.view().raw());
   const BackwardArgs args{.context = context_,
                           .phase = layer.layer->param().phase(),
@@ -337,11 +338,11 @@ void Session::RunBackward(const PlannedLayer& layer, const Step& step) {
                           .saved = step.saved_const,
                           .scratch = {scratch, step.backward_scratch},
                           .state = step.state.get(),
-                          .kernel_state = step.kernel_state.get()};
-  NamingLayer(layer, [&] {
+                          .implementation_state = step.implementation_state.get()};
+  WithLayerContext(layer, [&] {
     if (observer_ != nullptr) observer_->BeforeBackward(IndexOf(layer), args);
-    if (step.kernel != nullptr && step.kernel->backward) {
-      step.kernel->backward(*layer.layer, args);
+    if (step.implementation != nullptr && step.implementation->backward) {
+      step.implementation->backward(*layer.layer, args);
     } else {
       layer.layer->Backward(args);
     }
@@ -394,7 +395,7 @@ void Session::RestoreState(const std::string& net, const SolverState& state) {
     if (saved.net() != net) continue;
     for (size_t i = 0; i < steps_.size(); ++i) {
       if (steps_[i].state != nullptr && plan_->layers[i].name() == saved.layer()) {
-        NamingLayer(plan_->layers[i], [&] { steps_[i].state->Restore(saved); });
+        WithLayerContext(plan_->layers[i], [&] { steps_[i].state->Restore(saved); });
       }
     }
   }

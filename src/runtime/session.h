@@ -10,8 +10,8 @@
 #include "core/exec_context.h"
 #include "core/tensor.h"
 #include "graph/plan.h"
-#include "runtime/kept_pool.h"
 #include "runtime/layer_observer.h"
+#include "runtime/packed_weight_cache.h"
 #include "runtime/source_transfer.h"
 #include "runtime/weights.h"
 
@@ -21,9 +21,9 @@ namespace crema {
 // that nobody changes meanwhile.
 class Session {
  public:
-  // Allocates everything that running needs, but for what rows keep of weights, which comes with
-  // the first pass; later calls allocate nothing. Runs on as many threads as the context has, but
-  // not on more than the plan was made for.
+  // Allocates everything that running needs, but for what implementations keep of weights, which
+  // comes with the first pass; later calls allocate nothing. Runs on as many threads as the context
+  // has, but not on more than the plan was made for.
   Session(std::shared_ptr<const Plan> plan, std::shared_ptr<const Weights> weights,
           ExecContext context);
   // The same, and layers of the TRAIN phase update their statistics (running means) in `weights`.
@@ -44,12 +44,12 @@ class Session {
   double Loss() const;
   // Where a GPU puts that loss, until the next pass. Null on the CPU.
   const double* LossPlace() const;
-  // Promises that nobody changes the weights any more: rows of the kernel lists may keep what they
+  // Promises that nobody changes the weights any more: implementations may keep what they
   // make of them. Otherwise they make it anew in each pass.
   void FixWeights();
   // Uses what other sessions over the same weights have made of them, and lets others use what this
   // one has. Of use before the first pass, and behind it. Requires: all of them fixed them.
-  void ShareKept(KeptPool* pool);
+  void SharePacked(PackedWeightCache* pool);
 
   // A factor on all losses that gradients of the next Backward start from, and so on these.
   void set_loss_scale(double scale);
@@ -120,17 +120,17 @@ class Session {
   struct Step {
     const LayerInfo* info = nullptr;      // of the plan, or own_info
     std::unique_ptr<LayerInfo> own_info;  // for extents that differ from the plan's
-    const Kernel* kernel = nullptr;
+    const Implementation* implementation = nullptr;
     size_t forward_scratch = 0;
     size_t backward_scratch = 0;
     uint64_t forward_epoch = 0;  // shape_epoch_ that the forward arguments were compared with
     uint64_t backward_epoch = 0;
-    bool joined = false;  // the inputs are where the output is: nothing to do
+    bool concat_in_place = false;  // the inputs are where the output is: nothing to do
 
     std::vector<ConstTensorView> forward_inputs;
     std::vector<TensorView> forward_outputs;
     std::vector<Shape> output_shapes;  // what a layer with dynamic outputs says
-    std::vector<std::byte*> lent;      // by output, of a layer that lends; else empty
+    std::vector<std::byte*> external;  // by output, of a layer that lends; else empty
     std::vector<ConstTensorView> learned;
     std::vector<TensorView> statistics;
     std::vector<TensorView> saved;
@@ -148,7 +148,7 @@ class Session {
     std::vector<TensorView> seeds;  // output gradients that start from a constant
     std::vector<float> seed_values;
     std::unique_ptr<LayerSessionState> state;
-    std::unique_ptr<KernelState> kernel_state;
+    std::unique_ptr<ImplementationState> implementation_state;
     // Outputs of a source, which runs on the host, on their way to a GPU.
     std::unique_ptr<SourceTransfer> transfer;
     Tensor inputs_away;  // copies of inputs that were placed in the output, for other extents
@@ -163,12 +163,12 @@ class Session {
   // where its extents are not the planned ones.
   TensorView DataView(int value, const BlobSpec& spec) const;
   TensorView GradientView(int value, const BlobSpec& spec) const;
-  TensorView RangeView(int value, const ArenaSlot& slot, const BlobSpec& spec,
-                       const std::vector<Tensor>& apart) const;
-  bool IsRange(int value, const Shape& shape) const;
-  void TakeMemoryApart(int value);
+  TensorView SubView(int value, const ArenaSlot& slot, const BlobSpec& spec,
+                     const std::vector<Tensor>& own) const;
+  bool IsSubView(int value, const Shape& shape) const;
+  void TakeOwnMemory(int value);
   int64_t OutputStrideOf(const PlannedLayer& layer) const;
-  bool IsJoined(const PlannedLayer& layer) const;
+  bool IsConcatInPlace(const PlannedLayer& layer) const;
   void CheckStrides(const PlannedLayer& layer, const Step& step, bool backward) const;
   bool IsBlocked(int value) const {
     return plan_->values[static_cast<size_t>(value)].spec.format != MemoryFormat::kPlain;
@@ -183,11 +183,11 @@ class Session {
   // Brings the arguments of a layer in line with the extents of its inputs.
   void Refit(const PlannedLayer& layer, Step* step);
   void InferAgain(const PlannedLayer& layer, Step* step);
-  void ChooseKernelAgain(const PlannedLayer& layer, const KernelQuery& query, Step* step);
-  KernelQuery QueryOf(const PlannedLayer& layer, const InferContext& context,
-                      const LayerInfo& info) const;
-  void MakeKernelState(const PlannedLayer& layer, Step* step);
-  void BookScratch(const PlannedLayer& layer, const KernelQuery& query, Step* step);
+  void ChooseImplementationAgain(const PlannedLayer& layer, const OpDesc& query, Step* step);
+  OpDesc QueryOf(const PlannedLayer& layer, const InferContext& context,
+                 const LayerInfo& info) const;
+  void MakeImplementationState(const PlannedLayer& layer, Step* step);
+  void BookScratch(const PlannedLayer& layer, const OpDesc& query, Step* step);
   Tensor ByteTensor(size_t bytes) const;
   bool IsSourceOfGpu(const PlannedLayer& layer) const;
   void Stage(Step* step) const;
@@ -203,9 +203,9 @@ class Session {
   void AddLossOnGpu(const PlannedLayer& layer);
   void ForgetGraphs();
   void SetShape(int value, const Shape& shape);
-  void FindBorrowers();
-  void TakeLent(size_t index);
-  void Readdress(size_t index);
+  void FindBufferReaders();
+  void TakeExternalBuffers(size_t index);
+  void Rebind(size_t index);
   void TakeDynamicShapes(const PlannedLayer& layer, const Step& step);
   ForwardArgs ForwardArgsOf(const PlannedLayer& layer, Step* step);
   void RunForward(const PlannedLayer& layer, Step* step);
@@ -227,15 +227,15 @@ class Session {
   Tensor arena_;
   Tensor scratch_;
   Tensor gradient_memory_;
-  // By PlannedValue::range: data and gradients, where they were needed so far.
-  std::vector<Tensor> apart_, apart_gradients_;
-  std::vector<Tensor> device_weights_;          // by slot, of those that own; on a GPU
-  std::vector<TensorView> learned_gradients_;   // by slot
-  std::vector<Step> steps_;                     // by layer
-  std::vector<Shape> shapes_;                   // by value, now
-  uint64_t shape_epoch_ = 0;                    // counts changes of shapes_
-  std::vector<std::byte*> lent_;                // by value: what its layer lent last
-  std::vector<std::vector<size_t>> borrowers_;  // by value: the layers that see what it lends
+  // By PlannedValue::sub_view_of: data and gradients, where they were needed so far.
+  std::vector<Tensor> own_data_, own_gradients_;
+  std::vector<Tensor> device_weights_;               // by slot, of those that own; on a GPU
+  std::vector<TensorView> learned_gradients_;        // by slot
+  std::vector<Step> steps_;                          // by layer
+  std::vector<Shape> shapes_;                        // by value, now
+  uint64_t shape_epoch_ = 0;                         // counts changes of shapes_
+  std::vector<std::byte*> external_buffers_;         // by value: what its layer lent last
+  std::vector<std::vector<size_t>> buffer_readers_;  // by value: the layers that see what it lends
   uint64_t next_step_ = 0;
   bool weights_fixed_ = false;
   double loss_scale_ = 1;

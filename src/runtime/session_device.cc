@@ -56,7 +56,7 @@ TensorView Session::LearnedBlob(size_t slot) const {
 }
 
 bool Session::IsSourceOfGpu(const PlannedLayer& layer) const {
-  return OnGpu() && layer.kernel == nullptr && layer.inputs.empty() && layer.forward &&
+  return OnGpu() && layer.implementation == nullptr && layer.inputs.empty() && layer.forward &&
          layer.type->name != "Input";  // its memory is set from outside
 }
 

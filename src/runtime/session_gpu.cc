@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/strings.h"
-#include "graph/whole_passes.h"
+#include "graph/graph_capture_support.h"
 
 namespace crema {
 
@@ -33,7 +33,7 @@ void Session::RefuseGraphs() {
     on_gpu_->forward.Refuse(reason);
     on_gpu_->backward.Refuse(reason);
   };
-  if (const std::string reason = WhyNoWholePasses(*plan_); !reason.empty()) refuse(reason);
+  if (const std::string reason = WhyNoGraphCapture(*plan_); !reason.empty()) refuse(reason);
   for (size_t i = on_gpu_->first_kept; i < steps_.size(); ++i) {
     if (steps_[i].state == nullptr) continue;
     refuse(StrCat("layer \"", plan_->layers[i].name(), "\" keeps a state on the host"));

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/tensor.h"
-#include "runtime/kept_work.h"
+#include "runtime/captured_graph.h"
 #include "runtime/session.h"
 
 namespace crema {
@@ -21,7 +21,7 @@ struct Session::OnGpuState {
   bool counts = false;
 
   size_t first_kept = 0;  // the layer behind the last source: from there on, passes are kept
-  KeptWork forward, backward;
+  CapturedGraph forward, backward;
   const double* scale_place = nullptr;
 
   Pass* pass() { return static_cast<Pass*>(memory.view().raw()); }

@@ -1,5 +1,5 @@
 // Layers that run forward again in the backward pass instead of keeping what they made.
-#include "runtime/naming_layer.h"
+#include "runtime/layer_error_context.h"
 #include "runtime/session.h"
 
 namespace crema {
@@ -42,10 +42,10 @@ void Session::RunAgain(const PlannedLayer& layer, Step* step) {
   args.saved = step->again_saved;
   args.statistics = {};  // updated once
   const DeviceRange range(context_.queue(), layer.name().c_str());
-  NamingLayer(layer, [&] {
+  WithLayerContext(layer, [&] {
     if (observer_ != nullptr) observer_->BeforeRecompute(IndexOf(layer), args);
-    if (step->kernel != nullptr && step->kernel->forward) {
-      step->kernel->forward(*layer.layer, args);
+    if (step->implementation != nullptr && step->implementation->forward) {
+      step->implementation->forward(*layer.layer, args);
     } else {
       layer.layer->Forward(args);
     }

@@ -7,42 +7,46 @@
 #include "graph/layer_query.h"
 #include "graph/passes/memory_formats.h"
 #include "graph/tunes_engines.h"
-#include "runtime/naming_layer.h"
+#include "runtime/layer_error_context.h"
 #include "runtime/session.h"
 
 namespace crema {
 namespace {
 
-void GiveTimer(const PlanOptions& options, KernelState* state) {
+void GiveTimer(const PlanOptions& options, ImplementationState* state) {
   auto* tunes = dynamic_cast<TunesEngines*>(state);
-  if (tunes != nullptr && !options.deterministic) tunes->UseTimer(options.row_timer);
+  if (tunes != nullptr && !options.deterministic) tunes->UseTimer(options.implementation_timer);
 }
 
 // In the formats that its inputs and outputs have.
-bool Fits(const Kernel& kernel, const KernelQuery& query, std::span<const BlobSpec> outputs) {
-  if (query.output_stride != 0 && !kernel.strided_output) return false;
-  if (kernel.supports && !kernel.supports(query).yes) return false;
-  if (!FitsFormats(kernel, query.info, query.context.inputs, outputs)) return false;
-  if (query.handed.any() && !kernel.helps_norm && !kernel.hands_as_norm) return false;
-  return query.absorbed.empty() || (kernel.absorbs && kernel.absorbs(query));
+bool Fits(const Implementation& implementation, const OpDesc& query,
+          std::span<const BlobSpec> outputs) {
+  if (query.output_stride != 0 && !implementation.strided_output) return false;
+  if (implementation.supports && !implementation.supports(query).yes) return false;
+  if (!FitsFormats(implementation, query.info, query.context.inputs, outputs)) return false;
+  if (query.norm_fusion.any() && !implementation.supports_norm_fusion &&
+      !implementation.supports_fusion_as_norm)
+    return false;
+  return query.fused.empty() || (implementation.can_fuse && implementation.can_fuse(query));
 }
 
-const Kernel* FindOther(const PlannedLayer& layer, const KernelQuery& query,
-                        std::span<const BlobSpec> outputs, const PlanOptions& options) {
-  for (const Kernel& kernel : layer.type->kernels) {
-    if (MayUse(kernel, *layer.layer, options) && Fits(kernel, query, outputs)) return &kernel;
+const Implementation* FindOther(const PlannedLayer& layer, const OpDesc& query,
+                                std::span<const BlobSpec> outputs, const PlanOptions& options) {
+  for (const Implementation& implementation : layer.type->implementations) {
+    if (MayUse(implementation, *layer.layer, options) && Fits(implementation, query, outputs))
+      return &implementation;
   }
   FailInputs(*layer.layer,
              StrCat("no implementation takes these inputs in the memory format ",
                     ToString(query.context.inputs[0].format), "; plan a net of these extents",
-                    query.handed.any() ? ", or one with --passes=-hand_statistics" : ""));
+                    query.norm_fusion.any() ? ", or one with --passes=-fuse_batch_norm" : ""));
 }
 
-// What absorbed layers add is added as it is.
+// What fused layers add is added as it is.
 void CheckAdded(const PlannedLayer& layer, const Shape& added, const Shape& output) {
   if (added == output) return;
-  const auto adds = [](const Layer* absorbed) { return absorbed->param().bottom_size() > 1; };
-  FailInputs(**std::ranges::find_if(layer.absorbed_layers, adds),
+  const auto adds = [](const Layer* fused) { return fused->param().bottom_size() > 1; };
+  FailInputs(**std::ranges::find_if(layer.fused_layers, adds),
              StrCat("all inputs must have one shape, but two of them have ", ToString(output),
                     " and ", ToString(added)));
 }
@@ -65,7 +69,8 @@ void Session::SetShape(int v, const Shape& shape) {
   if (now == shape) return;
   now = shape;
   ++shape_epoch_;
-  if (plan_->values[static_cast<size_t>(v)].range >= 0 && !IsRange(v, shape)) TakeMemoryApart(v);
+  if (plan_->values[static_cast<size_t>(v)].sub_view_of >= 0 && !IsSubView(v, shape))
+    TakeOwnMemory(v);
 }
 
 void Session::Reshape(const std::string& input, const Shape& shape) {
@@ -97,13 +102,13 @@ void Session::Refit(const PlannedLayer& layer, Step* step) {
   } else if (!same) {
     // Where that throws halfway, the next pass infers again whatever extents it has.
     std::ranges::fill(step->forward_inputs, ConstTensorView());
-    NamingLayer(layer, [&] { InferAgain(layer, step); });
+    WithLayerContext(layer, [&] { InferAgain(layer, step); });
   }
   step->forward_epoch = shape_epoch_;
 }
 
 void Session::InferAgain(const PlannedLayer& layer, Step* step) {
-  if (layer.absorbed_by >= 0) {
+  if (layer.fused_into >= 0) {
     SetShape(layer.outputs[0], SpecOf(layer.inputs[0]).shape);
     step->own_info = std::make_unique<LayerInfo>(layer.info);
     step->own_info->outputs[0].shape = SpecOf(layer.inputs[0]).shape;
@@ -115,8 +120,8 @@ void Session::InferAgain(const PlannedLayer& layer, Step* step) {
   inputs.resize(layer.OwnInputs());
   const InferContext context = ContextOf(*layer.layer, inputs, layer.OwnOutputs(), plan_->options);
   auto info = std::make_unique<LayerInfo>(layer.layer->Infer(context));
-  if (layer.kernel != nullptr && layer.kernel->info) {
-    *info = layer.kernel->info(QueryOf(layer, context, *info));
+  if (layer.implementation != nullptr && layer.implementation->info) {
+    *info = layer.implementation->info(QueryOf(layer, context, *info));
   }
   const LayerInfo& planned = layer.info;
   CREMA_CHECK(info->outputs.size() == planned.outputs.size() &&
@@ -135,7 +140,7 @@ void Session::InferAgain(const PlannedLayer& layer, Step* step) {
                StrCat("with these inputs its ", planned.learned[i].role,
                       " would need another shape than ", ToString(planned.learned[i].shape)));
   }
-  for (size_t i = inputs.size(); i < inputs.size() + layer.added_inputs; ++i) {
+  for (size_t i = inputs.size(); i < inputs.size() + layer.extra_inputs; ++i) {
     CheckAdded(layer, SpecOf(layer.inputs[i]).shape, info->outputs[0].shape);
   }
   step->own_info = std::move(info);
@@ -143,52 +148,55 @@ void Session::InferAgain(const PlannedLayer& layer, Step* step) {
   for (size_t o = 0; o < layer.OwnOutputs(); ++o) {
     SetShape(layer.outputs[o], step->info->outputs[o].shape);
   }
-  ChooseKernelAgain(layer, QueryOf(layer, context, *step->info), step);
+  ChooseImplementationAgain(layer, QueryOf(layer, context, *step->info), step);
   BindForward(layer, step);
 }
 
-KernelQuery Session::QueryOf(const PlannedLayer& layer, const InferContext& context,
-                             const LayerInfo& info) const {
-  KernelQuery query = crema::QueryOf(layer, context, info, OutputStrideOf(layer), plan_->options);
+OpDesc Session::QueryOf(const PlannedLayer& layer, const InferContext& context,
+                        const LayerInfo& info) const {
+  OpDesc query = crema::QueryOf(layer, context, info, OutputStrideOf(layer), plan_->options);
   query.threads = context_.threads();
   return query;
 }
 
 // For the extents of now.
-void Session::MakeKernelState(const PlannedLayer& layer, Step* step) {
-  if (step->kernel == nullptr || !step->kernel->make_state) return;
+void Session::MakeImplementationState(const PlannedLayer& layer, Step* step) {
+  if (step->implementation == nullptr || !step->implementation->make_state) return;
   std::vector<BlobSpec> inputs;
   for (int v : layer.inputs) inputs.push_back(SpecOf(v));
   inputs.resize(layer.OwnInputs());
   const InferContext context = ContextOf(*layer.layer, inputs, layer.OwnOutputs(), plan_->options);
-  NamingLayer(layer, [&] {
-    step->kernel_state = step->kernel->make_state(QueryOf(layer, context, *step->info));
+  WithLayerContext(layer, [&] {
+    step->implementation_state =
+        step->implementation->make_state(QueryOf(layer, context, *step->info));
   });
-  GiveTimer(plan_->options, step->kernel_state.get());
+  GiveTimer(plan_->options, step->implementation_state.get());
   // What libraries ask for need not be less on fewer threads.
   if (context_.threads() != plan_->options.threads) {
     BookScratch(layer, QueryOf(layer, context, *step->info), step);
   }
 }
 
-// The kernel of the plan if it can do these extents, else another one for the same blobs.
-void Session::ChooseKernelAgain(const PlannedLayer& layer, const KernelQuery& query, Step* step) {
-  const Kernel* kernel = layer.kernel;
+// The implementation of the plan if it can do these extents, else another one for the same blobs.
+void Session::ChooseImplementationAgain(const PlannedLayer& layer, const OpDesc& query,
+                                        Step* step) {
+  const Implementation* implementation = layer.implementation;
   std::vector<BlobSpec> outputs;
   for (size_t o = 0; o < layer.OwnOutputs(); ++o) outputs.push_back(SpecOf(layer.outputs[o]));
-  if (kernel != nullptr && !Fits(*kernel, query, outputs)) {
-    kernel = FindOther(layer, query, outputs, plan_->options);
+  if (implementation != nullptr && !Fits(*implementation, query, outputs)) {
+    implementation = FindOther(layer, query, outputs, plan_->options);
   }
-  step->kernel = kernel;
-  step->kernel_state = nullptr;
-  if (kernel != nullptr && kernel->make_state) step->kernel_state = kernel->make_state(query);
-  GiveTimer(plan_->options, step->kernel_state.get());
+  step->implementation = implementation;
+  step->implementation_state = nullptr;
+  if (implementation != nullptr && implementation->make_state)
+    step->implementation_state = implementation->make_state(query);
+  GiveTimer(plan_->options, step->implementation_state.get());
   BookScratch(layer, query, step);
 }
 
-void Session::BookScratch(const PlannedLayer& layer, const KernelQuery& query, Step* step) {
-  step->forward_scratch = ForwardScratchOf(step->kernel, query);
-  step->backward_scratch = layer.backward ? BackwardScratchOf(step->kernel, query) : 0;
+void Session::BookScratch(const PlannedLayer& layer, const OpDesc& query, Step* step) {
+  step->forward_scratch = ForwardScratchOf(step->implementation, query);
+  step->backward_scratch = layer.backward ? BackwardScratchOf(step->implementation, query) : 0;
   const size_t needed = std::max(step->forward_scratch, step->backward_scratch);
   if (needed > scratch_.view().bytes()) scratch_ = ByteTensor(needed);
 }

@@ -39,19 +39,19 @@ void SourceTransfer::Send(std::span<const TensorView> outputs,
                           const std::function<void*(size_t)>& place_of) {
   DeviceQueue& queue = *context_.queue();
   Place& place = places_[place_];
-  taken_->HoldBack(Lane::kTransfer);
+  taken_->StreamWait(DeviceStream::kTransfer);
   for (size_t o = 0; o < outputs.size(); ++o) {
     if (outputs[o].bytes() == 0) continue;
-    queue.UploadLater(Lane::kTransfer, arrived_[o].view().raw(), outputs[o].raw(),
-                      outputs[o].bytes());
+    queue.CopyToDeviceAsync(DeviceStream::kTransfer, arrived_[o].view().raw(), outputs[o].raw(),
+                            outputs[o].bytes());
   }
-  place.sent->Record(Lane::kTransfer);
-  place.sent->HoldBack(Lane::kCompute);
+  place.sent->Record(DeviceStream::kTransfer);
+  place.sent->StreamWait(DeviceStream::kCompute);
   for (size_t o = 0; o < outputs.size(); ++o) {
     if (outputs[o].bytes() == 0) continue;
     queue.Copy(place_of(o), arrived_[o].view().raw(), outputs[o].bytes());
   }
-  taken_->Record(Lane::kCompute);
+  taken_->Record(DeviceStream::kCompute);
 }
 
 }  // namespace crema

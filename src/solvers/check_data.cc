@@ -54,7 +54,7 @@ class BadBatches {
 
   bool IsFull() const { return entries_.size() >= kMostProblems || batches_ >= kMostBadBatches; }
 
-  std::vector<Problem> Tell() const {
+  std::vector<Problem> Report() const {
     std::vector<Problem> problems;
     for (const Entry& entry : entries_) {
       Problem& told = problems.emplace_back(entry.problem);
@@ -89,7 +89,7 @@ class BatchChecker {
       mark_.Take(session_);
       if (!Run(done / checked_.batch)) break;
     }
-    return bad_.Tell();
+    return bad_.Report();
   }
 
  private:
@@ -119,7 +119,7 @@ class BatchChecker {
         DiagnosePass(check_.net, check_.registry, session_, weights_, mark_, /*iteration=*/0);
     const std::string samples = pass.samples.empty() ? "" : StrCat(" (samples ", pass.samples, ")");
     bad_.Add({ErrorCode::kDataLoss, {.layer = pass.layer}, pass.text},
-             StrCat("the loss of batch ", batch, samples, " is ", TellNumber(loss), ". "));
+             StrCat("the loss of batch ", batch, samples, " is ", PrintNumber(loss), ". "));
   }
 
   const DataCheck& check_;

@@ -11,8 +11,8 @@
 
 #include "core/blob_types.h"
 #include "core/strings.h"
+#include "runtime/error_context.h"
 #include "runtime/host_view.h"
-#include "runtime/sample_names.h"
 
 namespace crema {
 namespace {
@@ -47,7 +47,7 @@ Extremes Look(const ConstTensorView& view) {
 }
 
 // Rows along axis 0 that hold a value which is not finite, or at least as large as `limit`.
-std::vector<int64_t> BrokenRows(const ConstTensorView& view, double limit) {
+std::vector<int64_t> BrokenImplementations(const ConstTensorView& view, double limit) {
   std::vector<int64_t> rows;
   if (view.shape().axes() == 0 || view.count() == 0) return rows;
   const auto each = static_cast<size_t>(view.count() / view.shape()[0]);
@@ -79,10 +79,10 @@ std::string NameOf(const Sessions& sessions, int value, int64_t row) {
 }
 
 // " in sample 'x', 'y', 'z' and 4 more"; " in all samples"; nothing where rows are no samples.
-std::string TellRows(const Sessions& sessions, int value, double limit) {
+std::string DescribeRows(const Sessions& sessions, int value, double limit) {
   constexpr size_t kNamed = 3;
   const ConstTensorView view = sessions.again.DataOf(value);
-  const std::vector<int64_t> rows = BrokenRows(view, limit);
+  const std::vector<int64_t> rows = BrokenImplementations(view, limit);
   if (rows.empty() || view.shape().axes() == 1 || view.shape()[0] == 1) {
     return rows.size() == 1 ? StrCat(", in sample ", NameOf(sessions, value, rows[0])) : "";
   }
@@ -97,7 +97,7 @@ std::string TellRows(const Sessions& sessions, int value, double limit) {
 }
 
 // "'a' to 'b'"; nothing where they have no names.
-std::string TellBatch(const Session& session) {
+std::string DescribeBatch(const Session& session) {
   for (const PlannedLayer& layer : session.plan().layers) {
     if (!layer.inputs.empty() || layer.outputs.empty()) continue;
     const Shape shape = session.DataOf(layer.outputs[0]).shape();
@@ -117,8 +117,8 @@ std::string BlobName(const LearnedSlot& slot) {
   return StrCat("blob ", slot.index, slot.role.empty() ? "" : " (" + slot.role + ")");
 }
 
-std::string TellBroken(const Extremes& extremes, int64_t count) {
-  return StrCat(TellNumber(extremes.first), " in ", extremes.broken, " of ", count, " values");
+std::string DescribeBroken(const Extremes& extremes, int64_t count) {
+  return StrCat(PrintNumber(extremes.first), " in ", extremes.broken, " of ", count, " values");
 }
 
 // Looks at one pass of a session that keeps every blob.
@@ -147,7 +147,7 @@ class Inquiry {
       const Extremes extremes = Look(blob);
       if (extremes.broken == 0) continue;
       const std::string what = StrCat("The weights are at fault: ", BlobName(slot), " holds ",
-                                      TellBroken(extremes, blob.count()));
+                                      DescribeBroken(extremes, blob.count()));
       if (iteration_ == 0) {
         return Finding{LayerOf(plan_, slot).name(),
                        what + " before the first update: start from other weights"};
@@ -171,15 +171,15 @@ class Inquiry {
         if (extremes.broken > 0) {
           return Finding{layer.name(),
                          StrCat("The data are at fault: \"", name, "\" holds ",
-                                TellBroken(extremes, data.count()),
-                                TellRows(sessions_, v, std::numeric_limits<double>::infinity()),
+                                DescribeBroken(extremes, data.count()),
+                                DescribeRows(sessions_, v, std::numeric_limits<double>::infinity()),
                                 "; mend these samples or leave them out")};
         }
         if (extremes.largest >= kAbsurdData) {
-          return Finding{
-              layer.name(),
-              StrCat("The data are at fault: \"", name, "\" holds values up to ", extremes.largest,
-                     TellRows(sessions_, v, kAbsurdData), "; mend these samples, or scale them")};
+          return Finding{layer.name(),
+                         StrCat("The data are at fault: \"", name, "\" holds values up to ",
+                                extremes.largest, DescribeRows(sessions_, v, kAbsurdData),
+                                "; mend these samples, or scale them")};
         }
       }
     }
@@ -195,8 +195,8 @@ class Inquiry {
         if (extremes.broken == 0) continue;
         return Finding{layer.name(),
                        Blame(i, StrCat("its output \"", plan_.values[static_cast<size_t>(v)].name,
-                                       "\" holds ", TellBroken(extremes, output.count()),
-                                       TellRows(sessions_, v, kInfinity)))};
+                                       "\" holds ", DescribeBroken(extremes, output.count()),
+                                       DescribeRows(sessions_, v, kInfinity)))};
       }
     }
     return std::nullopt;
@@ -225,11 +225,11 @@ class Inquiry {
     return StrCat("The layer's arithmetic is at fault: ", what,
                   ", although data and weights are "
                   "finite (its inputs up to ",
-                  input, ", weights up to ", weight, ")", TellStatistics(at));
+                  input, ", weights up to ", weight, ")", DescribeStatisticsAt(at));
   }
 
   // Means and variances of a file can be broken too.
-  std::string TellStatistics(size_t at) const {
+  std::string DescribeStatisticsAt(size_t at) const {
     for (const int s : plan_.layers[at].learned) {
       const LearnedSlot& slot = plan_.learned[static_cast<size_t>(s)];
       if (slot.statistic && Look(weights_.blob(static_cast<size_t>(s))).broken > 0) {
@@ -304,7 +304,8 @@ Finding Replay(const NetOfRun& net, const Registry& registry, const Session& ses
   const Session& named = there ? session : again;
   const Inquiry inquiry({again, named}, *shared, iteration);
   const auto with_samples = [&](Finding finding) {
-    if (finding.text.find(", in sample") == std::string::npos) finding.samples = TellBatch(named);
+    if (finding.text.find(", in sample") == std::string::npos)
+      finding.samples = DescribeBatch(named);
     return finding;
   };
   if (auto finding = inquiry.FindWeights()) {  // it may not run
@@ -331,7 +332,7 @@ void PassMark::Take(const Session& session) {
   session.SaveState("train", &readers_);
 }
 
-std::string TellNumber(double value) { return std::isnan(value) ? "nan" : StrCat(value); }
+std::string PrintNumber(double value) { return std::isnan(value) ? "nan" : StrCat(value); }
 
 BrokenPass DiagnosePass(const NetOfRun& net, const Registry& registry, const Session& session,
                         const Weights& weights, const PassMark& mark, int64_t iteration) {
@@ -349,7 +350,7 @@ Error DiagnoseDivergence(const NetOfRun& net, const Registry& registry, const Se
                          const DivergedRun& run) {
   BrokenPass pass = DiagnosePass(net, registry, session, weights, mark, run.iteration);
   if (!pass.samples.empty()) pass.text += ". The batch has the samples " + pass.samples;
-  return MakeError(run, "the loss is " + TellNumber(loss), pass);
+  return MakeError(run, "the loss is " + PrintNumber(loss), pass);
 }
 
 Error DiagnoseUpdate(Session& session, size_t slot, const DivergedRun& run) {
@@ -378,7 +379,7 @@ Error DiagnoseUpdate(const Plan& plan, const std::vector<GradientReport>& report
           run, what,
           {LayerOf(plan, at).name(),
            StrCat("The gradient is at fault: that of ", BlobName(at), " holds ",
-                  TellBroken({report.broken, report.first, report.largest}, at.shape.count()),
+                  DescribeBroken({report.broken, report.first, report.largest}, at.shape.count()),
                   ", and it is the first on the way back from the loss; ", kLowerRate)});
     }
     largest = std::max(largest, report.largest);

@@ -52,7 +52,7 @@ BrokenPass DiagnosePass(const NetOfRun& net, const Registry& registry, const Ses
                         const Weights& weights, const PassMark& mark, int64_t iteration);
 
 // "nan" or "-inf": without the sign of a NaN, which means nothing.
-std::string TellNumber(double value);
+std::string PrintNumber(double value);
 
 // The error of a run whose loss was not finite in the pass that began at `mark`: kDiverged, naming
 // the first layer and whether data, weights or the layer's own arithmetic are at fault. Plans the

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "runtime/kept_work.h"
+#include "runtime/captured_graph.h"
 #include "solvers/gpu_update.h"
 #include "solvers/host_ring.h"
 #include "solvers/update_kernels.cuh"
@@ -215,7 +215,7 @@ class GpuUpdate final : public DeviceUpdate {
   HostRing<std::byte> steps_;
   DeviceRows<std::byte> steps_there_;
   size_t step_bytes_ = 0;
-  KeptWork kept_;
+  CapturedGraph captured_;
   UpdateKey key_;
   uint64_t version_ = 0;  // of what kept launches depend on
 
@@ -283,7 +283,7 @@ void GpuUpdate::SendSteps(const Updater& updater, const UpdateArgs& args) {
   }
   std::byte* host = steps_.Next();
   updater.write(args, grouping_, host);
-  queue_.UploadLater(Lane::kCompute, steps_there_.rows(), host, bytes);
+  queue_.CopyToDeviceAsync(DeviceStream::kCompute, steps_there_.rows(), host, bytes);
   steps_.Record();
   steps_.Drop();  // nobody reads it but the GPU
 }
@@ -327,7 +327,7 @@ void GpuUpdate::Apply(const UpdateRule& rule, const UpdateArgs& args, double cli
     updater.launch({queue, key.groups, steps_there_.rows(), places, change, key.trust});
     JudgeWeights(queue, places);
   };
-  kept_.Run(&queue_, version_, std::ref(launch));
+  captured_.Run(&queue_, version_, std::ref(launch));
 }
 
 void GpuUpdate::Average(std::span<const AveragedBlob> blobs, float step) {

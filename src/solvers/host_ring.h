@@ -44,7 +44,7 @@ class HostRing {
     return At(at);
   }
   void Record() {
-    events_[(taken_ + there_) % events_.size()]->Record(Lane::kCompute);
+    events_[(taken_ + there_) % events_.size()]->Record(DeviceStream::kCompute);
     ++there_;
   }
   // The first that was recorded and not taken, if its work is done; `wait`: then it is. Null: none.

@@ -10,7 +10,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "format/stock_caffe.h"
-#include "runtime/forward_telling.h"
+#include "runtime/forward_warnings.h"
 #include "runtime/weights_files.h"
 #include "solvers/run_memory.h"
 #include "solvers/run_rules.h"
@@ -205,7 +205,7 @@ std::optional<double> Solver::ForwardBackward(bool stop_heard) {
 double Solver::ForwardOnce() {
   mark_.Take(*train_);
   if (device_) device_->NoteStatistics();
-  const double loss = ForwardTelling(train_.get(), options_.log);
+  const double loss = ForwardAndWarn(train_.get(), options_.log);
   if (std::isfinite(loss)) return loss;
   throw DiagnoseDivergence(config_.train, registry_, *train_, weights(), mark_, loss,
                            RunSoFar(iteration_));

@@ -135,7 +135,7 @@ class Solver {
   // Throws kDiverged when a weight or history is not finite after it.
   bool ApplyUpdate(double rate);
   bool JudgeScale();
-  void TellSkippedUpdate(int64_t iteration, double tried);
+  void ReportSkippedUpdate(int64_t iteration, double tried);
   double LossScaleNow() const { return scale_ ? scale_->scale() : 1; }
   UpdateArgs ArgsOfUpdate(double rate);
   std::vector<ConstTensorView> LearnedGradients();
@@ -164,11 +164,11 @@ class Solver {
   bool IterateOnGpu(std::optional<double> rate);
   bool QueuePasses(bool stop_heard, Ahead* ahead);
   // Hears of iterations that the GPU has ended; of all that were queued, where it may `wait`.
-  void HearOfIterations(bool wait);
-  bool HearOfOne(bool wait);  // false: there was none to hear of
-  void Hear(Ahead* ahead, const DeviceRun& outcome);
+  void DrainCompletedIterations(bool wait);
+  bool DrainOneIteration(bool wait);  // false: there was none to hear of
+  void DrainOutcome(Ahead* ahead, const DeviceRun& outcome);
   void BeginOnGpu();
-  void TellWhyNoGraph();
+  void ReportWhyNoGraph();
 
   // solver_memory.cc: plans and allocates all of the run.
   void Allocate(const Registry& registry);
@@ -178,9 +178,9 @@ class Solver {
   void Limited(const std::function<void()>& body);
   void SolveAll();
   Ending RunTo(int64_t end);
-  bool Train();                // false: the iteration was given up
-  bool GivesUp(int pass);      // before each pass
-  void TellDrop(double rate);  // of plateau
+  bool Train();                  // false: the iteration was given up
+  bool GivesUp(int pass);        // before each pass
+  void ReportDrop(double rate);  // of plateau
   void Report(double loss, double rate);
   IterationReport ReportOf(double rate);
   void Deliver(double loss, IterationReport* report);
@@ -258,8 +258,8 @@ class Solver {
   size_t first_ahead_ = 0;
   size_t count_ahead_ = 0;
   double heard_loss_ = 0;  // of the last iteration that was heard of
-  bool no_graph_told_ = false;
-  bool test_loss_told_ = false;  // that one was not finite
+  bool no_graph_reported_ = false;
+  bool test_loss_reported_ = false;  // that one was not finite
   std::optional<MetricTracker> best_;
   std::optional<MetricTracker> early_;
   // What tests may change, as it was before those of this iteration: a run that is resumed here
@@ -267,7 +267,7 @@ class Solver {
   std::optional<SolverState> before_tests_;
   SolverState other_ranks_;  // where their data stood at the last GatherPositions
   Deadline deadline_;
-  bool deadline_told_ = false;
+  bool deadline_reported_ = false;
   int64_t iteration_ = 0;
   int64_t snapshot_iteration_ = -1;  // of the last snapshot
   bool restored_ = false;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/strings.h"
-#include "runtime/forward_telling.h"
+#include "runtime/forward_warnings.h"
 #include "solvers/solver.h"
 
 namespace crema {
@@ -31,7 +31,8 @@ bool Solver::KnowsEachLoss() const {
 }
 
 bool Solver::IterateOnGpu(std::optional<double> rate) {
-  if (count_ahead_ == ahead_.size()) HearOfOne(true);  // the GPU keeps the others to work on
+  if (count_ahead_ == ahead_.size())
+    DrainOneIteration(true);  // the GPU keeps the others to work on
   Ahead& ahead = ahead_[(first_ahead_ + count_ahead_) % ahead_.size()];
   ahead.reported = !rate.has_value();
   if (!QueuePasses(ahead.reported, &ahead)) return false;
@@ -46,16 +47,16 @@ bool Solver::IterateOnGpu(std::optional<double> rate) {
   ++iteration_;
   ++count_ahead_;
   before_tests_.reset();
-  TellWhyNoGraph();
-  HearOfIterations(ahead.report.displayed || KnowsEachLoss());
+  ReportWhyNoGraph();
+  DrainCompletedIterations(ahead.report.displayed || KnowsEachLoss());
   return true;
 }
 
-void Solver::TellWhyNoGraph() {
-  if (no_graph_told_) return;
+void Solver::ReportWhyNoGraph() {
+  if (no_graph_reported_) return;
   const std::string reason = train_->WhyNoGraph();
   if (reason.empty()) return;
-  no_graph_told_ = true;
+  no_graph_reported_ = true;
   options_.log->Write(Severity::kInfo,
                       StrCat("CUDA graphs: each layer is launched by itself: ", reason));
 }
@@ -70,7 +71,7 @@ bool Solver::QueuePasses(bool stop_heard, Ahead* ahead) {
     if (stop_heard && GivesUp(pass)) return false;
     PassMark& mark = ahead->marks[static_cast<size_t>(pass)];
     mark.Take(*train_);
-    QueueForwardTelling(train_.get(), options_.log);
+    QueueForwardAndWarn(train_.get(), options_.log);
     device_->NotePass(pass);
     if (knows) {
       const double loss = train_->Loss();
@@ -87,27 +88,27 @@ bool Solver::QueuePasses(bool stop_heard, Ahead* ahead) {
   if (!rate_->FollowsLoss()) return true;
   LossWindow losses = losses_;
   losses.Add(ahead->loss);
-  if (rate_->ObserveLoss(iteration_, losses.Mean())) TellDrop(rate_->At(iteration_));
+  if (rate_->ObserveLoss(iteration_, losses.Mean())) ReportDrop(rate_->At(iteration_));
   return true;
 }
 
-void Solver::HearOfIterations(bool wait) {
-  while (HearOfOne(wait)) {
+void Solver::DrainCompletedIterations(bool wait) {
+  while (DrainOneIteration(wait)) {
   }
 }
 
-bool Solver::HearOfOne(bool wait) {
+bool Solver::DrainOneIteration(bool wait) {
   if (count_ahead_ == 0) return false;
   const std::optional<DeviceRun> outcome = device_->TakeOutcome(wait);
   if (!outcome) return false;
   Ahead& ahead = ahead_[first_ahead_];
   first_ahead_ = (first_ahead_ + 1) % ahead_.size();
   --count_ahead_;
-  Hear(&ahead, *outcome);
+  DrainOutcome(&ahead, *outcome);
   return true;
 }
 
-void Solver::Hear(Ahead* ahead, const DeviceRun& outcome) {
+void Solver::DrainOutcome(Ahead* ahead, const DeviceRun& outcome) {
   const int64_t iteration = ahead->report.iteration;
   gradient_scale_ = 1.0 / (param_.iter_size() * RankCount() * outcome.tried);
   if (outcome.end == RunEnd::kLoss) {
@@ -125,7 +126,7 @@ void Solver::Hear(Ahead* ahead, const DeviceRun& outcome) {
     Deliver(heard_loss_, &ahead->report);
   }
   if (scale_) scale_->Follow(outcome.scale);
-  if (outcome.skips != 0) TellSkippedUpdate(iteration, outcome.tried);
+  if (outcome.skips != 0) ReportSkippedUpdate(iteration, outcome.tried);
   if (outcome.end == RunEnd::kUpdate) {
     throw DiagnoseUpdate(*train_plan_, device_->BrokenGradients(), device_->SlotOf(outcome.blob),
                          RunSoFar(iteration));

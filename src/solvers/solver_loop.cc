@@ -152,10 +152,10 @@ Solver::Ending Solver::RunTo(int64_t end) {
       TrySnapshot();
     }
     if (request != Request::kStop) continue;
-    HearOfIterations(true);
+    DrainCompletedIterations(true);
     return Ending::kRequest;
   }
-  HearOfIterations(true);
+  DrainCompletedIterations(true);
   return Ending::kDone;
 }
 
@@ -168,7 +168,7 @@ bool Solver::Train() {
   losses_.Add(loss);
   const bool drops = rate_->ObserveLoss(iteration_, losses_.Mean());
   const double rate = rate_->At(iteration_);
-  if (drops) TellDrop(rate);
+  if (drops) ReportDrop(rate);
   Report(loss, rate);
   if (ApplyUpdate(rate)) MoveAverage();
   ++iteration_;
@@ -186,13 +186,13 @@ bool Solver::GivesUp(int pass) {
   const Request request = PollAll();
   if (request == Request::kSnapshot) snapshot_asked_ = true;
   if (request != Request::kStop) return false;
-  HearOfIterations(true);
+  DrainCompletedIterations(true);
   start_.PutBack(train_.get());
   BeginOnGpu();
   return true;
 }
 
-void Solver::TellDrop(double rate) {
+void Solver::ReportDrop(double rate) {
   options_.log->Write(Severity::kInfo, StrCat("plateau: nothing better for a while; the learning "
                                               "rate is ",
                                               rate, " from iteration ", iteration_));
@@ -264,7 +264,7 @@ Solver::Ending Solver::TestHere() {
     }
     options_.observer->OnTest(reports.back());
   }
-  if (rate_->ObserveTests(iteration_, reports)) TellDrop(rate_->At(iteration_));
+  if (rate_->ObserveTests(iteration_, reports)) ReportDrop(rate_->At(iteration_));
   const bool ended = Judge(reports);
   test_seconds_ += SecondsSince(start);
   return ended ? Ending::kRule : Ending::kDone;
@@ -272,7 +272,7 @@ Solver::Ending Solver::TestHere() {
 
 TestReport Solver::RunTest(size_t net) {
   StartAverage();
-  HearOfIterations(true);
+  DrainCompletedIterations(true);
   ReturnWeights();
   TestReport report = tests_.at(net)->Run(iteration_, [this] {
     const Request request = Poll();
@@ -286,7 +286,7 @@ TestReport Solver::RunTest(size_t net) {
 }
 
 void Solver::WarnOfLoss(const TestReport& report) {
-  if (std::isfinite(report.loss) || std::exchange(test_loss_told_, true)) return;
+  if (std::isfinite(report.loss) || std::exchange(test_loss_reported_, true)) return;
   options_.log->Write(
       Severity::kWarning,
       StrCat("test net #", report.net, ": the loss of the test at iteration ", report.iteration,
@@ -330,7 +330,7 @@ bool Solver::SaveBest() {
 
 Request Solver::Poll() {
   if (deadline_.IsOver()) {
-    if (!std::exchange(deadline_told_, true)) {
+    if (!std::exchange(deadline_reported_, true)) {
       options_.log->Write(Severity::kInfo,
                           StrCat("time_limit: ", param_.time_limit(),
                                  " are over; training stops after iteration ", iteration_));

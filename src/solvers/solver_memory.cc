@@ -10,11 +10,11 @@ namespace {
 
 std::shared_ptr<const Plan> PlanWith(const NetOfRun& net, const Registry& registry,
                                      PlanOptions options, int64_t batch) {
-  std::vector<Problem> told_before;
+  std::vector<Problem> reported_before;
   NetOfRun changed = net;
   if (batch > 0) ReplaceSources({.given = {}, .batch = batch}, &changed.file.net);
-  options.row_timer = nullptr;
-  return PlanNetOfRun(changed, registry, options, &told_before);
+  options.implementation_timer = nullptr;
+  return PlanNetOfRun(changed, registry, options, &reported_before);
 }
 
 }  // namespace

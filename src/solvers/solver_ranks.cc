@@ -123,7 +123,7 @@ Request Solver::PollAll() {
 
 void Solver::GatherPositions() {
   if (options_.ranks == nullptr) return;
-  HearOfIterations(true);  // what ends the run does so before a snapshot
+  DrainCompletedIterations(true);  // what ends the run does so before a snapshot
   SolverState own;
   train_->SaveState(NetOfRank(options_.rank), &own);
   const auto notes =

@@ -49,7 +49,7 @@ void Solver::Snapshot() {
     Fail(ErrorCode::kInvalidArgument, "a snapshot needs the field snapshot_prefix in the solver");
   }
   StartAverage();
-  HearOfIterations(true);
+  DrainCompletedIterations(true);
   ReturnWeights();
   ReturnHistory();
   if (options_.ranks != nullptr) options_.ranks->ThrowIfFailed();

@@ -22,7 +22,7 @@ std::vector<Tensor> CopiesOf(const std::vector<TensorView>& views) {
 double Solver::Iterate(double rate) {
   if (device_) {
     QueueIteration(rate);
-    HearOfIterations(true);
+    DrainCompletedIterations(true);
     return heard_loss_;
   }
   const std::optional<double> loss = ForwardBackward(false);
@@ -36,10 +36,10 @@ void Solver::QueueIteration(double rate) {
   IterateOnGpu(rate);
 }
 
-void Solver::EndTrial() { HearOfIterations(true); }
+void Solver::EndTrial() { DrainCompletedIterations(true); }
 
 void Solver::WithoutTrace(const std::function<void()>& body) {
-  HearOfIterations(true);
+  DrainCompletedIterations(true);
   ReturnWeights();
   ReturnHistory();
   std::vector<TensorView> changed;

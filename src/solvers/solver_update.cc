@@ -59,12 +59,12 @@ bool Solver::JudgeScale() {
   if (scale_->Judge(std::isfinite(NormOf(train_->context().threads(), LearnedGradients())))) {
     return true;
   }
-  TellSkippedUpdate(iteration_, tried);
+  ReportSkippedUpdate(iteration_, tried);
   return false;
 }
 
 // Throws kDiverged where no scale is left.
-void Solver::TellSkippedUpdate(int64_t iteration, double tried) {
+void Solver::ReportSkippedUpdate(int64_t iteration, double tried) {
   if (scale_->IsSpent()) {
     Fail(ErrorCode::kDiverged, StrCat("training diverged: the gradients of iteration ", iteration,
                                       " are not finite even with a loss scale of ", tried));

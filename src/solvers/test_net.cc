@@ -5,7 +5,7 @@
 
 #include "core/blob_types.h"
 #include "core/strings.h"
-#include "runtime/forward_telling.h"
+#include "runtime/forward_warnings.h"
 #include "runtime/host_view.h"
 #include "solvers/run_memory.h"
 
@@ -54,8 +54,8 @@ TestNet::TestNet(const NetOfRun& net, const Registry& registry, const Weights& t
       net_.file.net, session_.get(),
       EpochRunner::Options{.open =
                                [this](const NetParameter& rest) {
-                                 std::vector<Problem> told_before;
-                                 return Open(PlanOf(rest, &told_before));
+                                 std::vector<Problem> reported_before;
+                                 return Open(PlanOf(rest, &reported_before));
                                },
                            .on_batch =
                                [this](const Session& session, int64_t) {
@@ -110,7 +110,7 @@ void TestNet::RunBatches(const std::function<void()>& after_batch, TestReport* r
   OutputMeans means;
   means.Start(plan(), plan().outputs, [](const PlannedValue&) { return false; });
   for (int batch = 0; batch < options_.batches; ++batch) {
-    report->loss += ForwardTelling(session_.get(), options_.log) / options_.batches;
+    report->loss += ForwardAndWarn(session_.get(), options_.log) / options_.batches;
     constexpr int64_t kSameWeight = 1;
     means.Add(*session_, kSameWeight);
     detection_.Add(*session_);

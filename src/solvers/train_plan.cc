@@ -20,8 +20,8 @@ TrainPlan HoldFrozenLayers(const SolverFile& solver, std::shared_ptr<const Plan>
   if (solver.solver.freeze_size() == 0) return {.plan = std::move(plan), .frozen = {}};
   TrainPlan held{.plan = nullptr, .frozen = FrozenLayers(solver, *plan)};
   Freeze(held.frozen, *plan, &train->file.net);
-  std::vector<Problem> told_before;
-  held.plan = PlanNetOfRun(*train, registry, plan->options, &told_before);
+  std::vector<Problem> reported_before;
+  held.plan = PlanNetOfRun(*train, registry, plan->options, &reported_before);
   return held;
 }
 

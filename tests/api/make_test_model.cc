@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "serving/crema_export.h"
+#include "inference/crema_export.h"
 #include "support/serving_nets.h"
 
 namespace {

@@ -27,7 +27,7 @@ class GpuCheck(unittest.TestCase):
         self.program("tools/python3",
                      'echo "| resnet50 | train | bf16 | 256 | 9.0 |"; echo "$@" >"$0.arguments"')
         self.program("bin/devices", 'echo "GPU 0: pretended"')
-        for name in ("layers_test", "rows_test", "gpu_test", "conformance_test", "gpu_race"):
+        for name in ("layers_test", "implementations_test", "gpu_test", "conformance_test", "gpu_race"):
             self.program("bin/" + name, PASSES)
 
     def program(self, name, script):
@@ -65,7 +65,7 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(set(results.values()), {"skipped (there is no GPU here)"})
 
     def test_one_of_several_processes_that_fails_is_a_failure(self):
-        self.program("bin/rows_test", f'[ $GTEST_SHARD_INDEX = 5 ] || {{ {PASSES}; exit 0; }}\n'
+        self.program("bin/implementations_test", f'[ $GTEST_SHARD_INDEX = 5 ] || {{ {PASSES}; exit 0; }}\n'
                      'echo "[  FAILED  ] A.B"; exit 1')
         status, results, table = self.run_checks()
         self.assertEqual((status, results["random cases"]), (1, "failed (1)"))

@@ -120,7 +120,7 @@ class Races(unittest.TestCase):
                        "eager": Pretender(10), "compiled": Pretender(20)}
         lines, text = self.hold(contestants, precisions="fp16")
         self.assertAlmostEqual(lines[-1].ratio(race.WITHOUT), 1.5)
-        self.assertIn("1.50 times as fast as with --passes=-hand_statistics |", text)
+        self.assertIn("1.50 times as fast as with --passes=-fuse_batch_norm |", text)
         self.assertTrue(contestants[race.WITHOUT].closed)
 
     def test_another_net_is_not_timed(self):
@@ -174,7 +174,7 @@ class Process(unittest.TestCase):
                                 nets.Race("lenet", "train", "bf16", 8), "m.prototxt", 0, 20, 5)
 
     def test_lines_are_answered(self):
-        crema = self.make('echo \'{"macs": 1, "learned": 2, "rows": {"cuda": 3}}\'\n'
+        crema = self.make('echo \'{"macs": 1, "learned": 2, "implementations": {"cuda": 3}}\'\n'
                           'while read verb count wait; do\n'
                           '  if [ $verb = state ]; then echo "{\\"memory_mib\\": 7}"; continue; fi\n'
                           '  echo "{\\"seconds\\": $count.$wait}"\ndone\n')
@@ -183,7 +183,7 @@ class Process(unittest.TestCase):
         self.assertEqual(crema.state(), {"memory_mib": 7})
 
     def test_much_on_the_error_output_does_not_stop_it(self):
-        crema = self.make('echo \'{"macs": 1, "learned": 2, "rows": {}}\'\nread line\n'
+        crema = self.make('echo \'{"macs": 1, "learned": 2, "implementations": {}}\'\nread line\n'
                           'head -c 300000 /dev/zero >&2\necho "{\\"seconds\\": 1}"\n')
         self.addCleanup(crema.close)
         self.assertEqual(crema.passes(1, False), 1)

@@ -77,7 +77,7 @@ class RunnerTest(unittest.TestCase):
         _, first = run(tuned, ["run 3"])
         _, again = run(tuned, ["run 3"])
         self.assertEqual(again[1]["loss"], first[1]["loss"])
-        self.assertTrue((self.folder / "crema" / "row_times").exists())
+        self.assertTrue((self.folder / "crema" / "implementation_times").exists())
 
     def test_what_is_wrong_is_answered(self):
         for arguments, expect in (

@@ -49,7 +49,8 @@ Names Others(const Plan& plan, const Names& types) {
     if (std::ranges::find(types, layer.type->name) == types.end()) continue;
     const auto last = [&](int v) {
       const BlobSpec& spec = plan.values[static_cast<size_t>(v)].spec;
-      return IsChannelsLast(spec.format) || spec.shape.axes() == 2;  // numbers that rows hand on
+      return IsChannelsLast(spec.format) ||
+             spec.shape.axes() == 2;  // numbers that implementations hand on
     };
     const bool all =
         std::ranges::all_of(layer.inputs, last) && std::ranges::all_of(layer.outputs, last);
@@ -61,15 +62,15 @@ Names Others(const Plan& plan, const Names& types) {
 const Names kOfImages{"BatchNorm", "Concat",  "Convolution", "Eltwise",
                       "LRN",       "Pooling", "ReLU",        "Scale"};
 
-TEST_F(ChannelsLast, ResNet50IsTurnedAroundOnceOnItsWayIn) {
+TEST_F(ChannelsLast, ResNet50IsTransposedOnceOnItsWayIn) {
   for (const Precision precision : {BF16, FP16}) {
     const std::string halves = precision == BF16 ? "bf16" : "f16";
     const auto deploy = PlanModel("resnet50/deploy.prototxt", TEST, {.precision = precision});
     EXPECT_EQ(ReordersOf(*deploy), (Names{"data_to_NHWC_" + halves, "fc1000_to_NCHW"}));
     EXPECT_EQ(Others(*deploy, kOfImages), Names());
-    EXPECT_EQ(LayerOf(*deploy, "conv1").kernel->name, "cudnn NHWC " + halves);
-    EXPECT_EQ(LayerOf(*deploy, "conv1").absorbs.size(), 3U);
-    EXPECT_EQ(LayerOf(*deploy, "fc1000").kernel->input_format,
+    EXPECT_EQ(LayerOf(*deploy, "conv1").implementation->name, "cudnn NHWC " + halves);
+    EXPECT_EQ(LayerOf(*deploy, "conv1").fused.size(), 3U);
+    EXPECT_EQ(LayerOf(*deploy, "fc1000").implementation->input_format,
               precision == BF16 ? MemoryFormat::kChannelsLastBF16 : MemoryFormat::kChannelsLastF16);
     const auto train = PlanModel("resnet50/train_val.prototxt", TRAIN, {.precision = precision});
     EXPECT_EQ(ReordersOf(*train), (Names{"data_to_NHWC_" + halves, "fc1000_to_NCHW"}));
@@ -81,15 +82,15 @@ TEST_F(ChannelsLast, ResNet50InTf32Too) {
   const auto train = PlanModel("resnet50/train_val.prototxt", TRAIN, {.precision = TF32});
   EXPECT_EQ(ReordersOf(*train), Names{"data_to_NHWC"});
   EXPECT_EQ(Others(*train, kOfImages), Names());
-  EXPECT_EQ(LayerOf(*train, "conv1").kernel->name, "cudnn NHWC tf32");
-  EXPECT_EQ(LayerOf(*train, "bn_conv1").kernel->name, "cuda NHWC");
+  EXPECT_EQ(LayerOf(*train, "conv1").implementation->name, "cudnn NHWC tf32");
+  EXPECT_EQ(LayerOf(*train, "bn_conv1").implementation->name, "cuda NHWC");
 }
 
 // How many BatchNorms take so many layers along.
-std::vector<int64_t> CountsOfAbsorbed(const Plan& plan) {
+std::vector<int64_t> CountsOfFused(const Plan& plan) {
   std::vector<int64_t> counts(4);
   for (const PlannedLayer& layer : plan.layers) {
-    if (layer.type->name == "BatchNorm") ++counts.at(layer.absorbs.size());
+    if (layer.type->name == "BatchNorm") ++counts.at(layer.fused.size());
   }
   return counts;
 }
@@ -99,9 +100,9 @@ TEST_F(ChannelsLast, ResNet50sNormsTakeSumsAlong) {
   for (const Precision precision : {FP32, TF32, BF16, FP16}) {
     const auto train = PlanModel("resnet50/train_val.prototxt", TRAIN, {.precision = precision});
     // 118 layers: 53 Scale, 16 Eltwise, 49 ReLU, which is all of them.
-    EXPECT_EQ(CountsOfAbsorbed(*train), (std::vector<int64_t>{0, 4, 33, 16}));
-    EXPECT_EQ(LayerOf(*train, "bn2a_branch2c").absorbs.size(), 3U);
-    EXPECT_EQ(LayerOf(*train, "bn2a_branch1").absorbs.size(), 1U);
+    EXPECT_EQ(CountsOfFused(*train), (std::vector<int64_t>{0, 4, 33, 16}));
+    EXPECT_EQ(LayerOf(*train, "bn2a_branch2c").fused.size(), 3U);
+    EXPECT_EQ(LayerOf(*train, "bn2a_branch1").fused.size(), 1U);
   }
 }
 
@@ -123,7 +124,7 @@ TEST_F(ChannelsLast, SinglePrecisionAndNetsWithoutThePassStayAsTheyAre) {
         PlanOptions{.optimize = false, .precision = BF16}}) {
     const auto plan = PlanModel("resnet50/train_val.prototxt", TRAIN, options);
     EXPECT_EQ(ReordersOf(*plan), Names());
-    EXPECT_EQ(LayerOf(*plan, "conv1").kernel->input_format, MemoryFormat::kPlain);
+    EXPECT_EQ(LayerOf(*plan, "conv1").implementation->input_format, MemoryFormat::kPlain);
   }
 }
 
@@ -132,7 +133,7 @@ TEST_F(ChannelsLast, WhatCudnnRefusesStaysNchw) {
   FakeRules().refuse = [](const auto&) { return "not today"; };
   const auto plan = PlanModel("resnet50/train_val.prototxt", TRAIN, {.precision = BF16});
   for (const PlannedValue& value : plan->values) EXPECT_FALSE(IsChannelsLast(value.spec.format));
-  EXPECT_EQ(LayerOf(*plan, "conv1").kernel->name, "cuda bf16");
+  EXPECT_EQ(LayerOf(*plan, "conv1").implementation->name, "cuda bf16");
 }
 
 bool HasChannelsLast(const Plan& plan) {
@@ -142,8 +143,8 @@ bool HasChannelsLast(const Plan& plan) {
 
 // The stand-in computes graphs only.
 bool IsOfGraphs(const PlannedLayer& layer) {
-  return layer.type->name == "Convolution" || layer.kernel == nullptr ||
-         !layer.kernel->name.starts_with("cudnn");
+  return layer.type->name == "Convolution" || layer.implementation == nullptr ||
+         !layer.implementation->name.starts_with("cudnn");
 }
 
 // What the CPU's rows learn in f32, but for rounding to 11 bits: of all blobs and weights, or with
@@ -188,7 +189,7 @@ layer { name: "loss" type: "Reduction" bottom: "c2" top: "loss" loss_weight: 0.0
     const auto plan = PlanOn(net, TRAIN, {.precision = precision});
     const PlannedLayer& norm = LayerOf(*plan, "bn");
     ASSERT_TRUE(IsChannelsLast(plan->values[static_cast<size_t>(norm.inputs[0])].spec.format));
-    EXPECT_EQ(norm.absorbs.size(), 2U);
+    EXPECT_EQ(norm.fused.size(), 2U);
     const Learnt learnt = Learn(plan, 1);
     EXPECT_NEAR(expected.loss, learnt.loss, tolerance * (std::abs(expected.loss) + 0.1));
     ExpectNear(expected.gradients, learnt.gradients, tolerance, "gradient");
@@ -232,10 +233,10 @@ TEST_F(ChannelsLast, NormsTakeSumsAlong) {
   // bf16 has three bits less than f16.
   for (const auto& [precision, tolerance] : {std::pair{TF32, 0.001}, {FP16, 0.03}, {BF16, 0.2}}) {
     const auto plan = PlanOn(Blocks(), TRAIN, {.precision = precision});
-    EXPECT_TRUE(LayerOf(*plan, "pn").absorbs.empty());
+    EXPECT_TRUE(LayerOf(*plan, "pn").fused.empty());
     for (const char* name : {"an", "bn"}) {
       const PlannedLayer& norm = LayerOf(*plan, name);
-      EXPECT_EQ(norm.absorbs.size(), 3U);
+      EXPECT_EQ(norm.fused.size(), 3U);
       for (const int v : norm.inputs) {
         EXPECT_TRUE(IsChannelsLast(plan->values[static_cast<size_t>(v)].spec.format));
       }
@@ -325,7 +326,7 @@ TEST_F(ChannelsLast, DropoutHasTheSameMask) {
       "reduction_param { "
       "operation: SUMSQ } }";
   const auto plan = PlanOn(net, TRAIN, {.precision = FP16});
-  EXPECT_EQ(LayerOf(*plan, "r").kernel->name, "cuda NHWC f16");
+  EXPECT_EQ(LayerOf(*plan, "r").implementation->name, "cuda NHWC f16");
   const Learnt halves = Learn(plan, 1), single = Learn(PlanOn(net, TRAIN), 1);
   EXPECT_NEAR(halves.loss, single.loss, 0.01 * single.loss);
   ExpectNear(single.gradients, halves.gradients, 0.01, "gradient");
@@ -343,8 +344,8 @@ TEST_F(ChannelsLast, InnerProductsTakeOnePixelAsItIs) {
       "type: 'ReLU' bottom: 'ip' top: 'ip' } layer { name: 'l' type: 'Reduction' bottom: 'ip' top: "
       "'l' loss_weight: 1 reduction_param { operation: SUMSQ } }";
   const auto plan = PlanOn(net, TRAIN, {.precision = FP16});
-  EXPECT_EQ(LayerOf(*plan, "ip").kernel->input_format, MemoryFormat::kChannelsLastF16);
-  EXPECT_EQ(LayerOf(*plan, "ip").kernel->output_format, MemoryFormat::kPlainF16);
+  EXPECT_EQ(LayerOf(*plan, "ip").implementation->input_format, MemoryFormat::kChannelsLastF16);
+  EXPECT_EQ(LayerOf(*plan, "ip").implementation->output_format, MemoryFormat::kPlainF16);
   const Learnt halves = Learn(plan, 1), single = Learn(PlanText(net, TRAIN), 1);
   EXPECT_NEAR(halves.loss, single.loss, 0.01 * single.loss);
   ExpectNear(single.gradients, halves.gradients, 0.02, "gradient");
@@ -366,7 +367,7 @@ TEST_F(ChannelsLast, ConcatOfOneImageIsNotJoined) {
       "weight_filler { type: 'msra' } } }";
   const auto values = [&](Precision precision) {
     const auto plan = PlanOn(net, TEST, {.precision = precision});
-    EXPECT_EQ(LayerOf(*plan, "j").joined, precision == FP32);
+    EXPECT_EQ(LayerOf(*plan, "j").concat_in_place, precision == FP32);
     Session session(plan, Weights::Make(*plan, 3), GpuContext(3));
     FillInput(&session, "x", 1);
     session.Forward();

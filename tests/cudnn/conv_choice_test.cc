@@ -27,12 +27,14 @@ void RunOnce(const std::shared_ptr<const Plan>& plan) {
   session.Forward();
 }
 
-std::string RowOf(const Plan& plan) { return LayerOf(plan, "conv").kernel->name; }
+std::string ImplementationOf(const Plan& plan) {
+  return LayerOf(plan, "conv").implementation->name;
+}
 
-TEST_F(CudnnChoice, WithoutCudnnNativeRowsSayWhy) {
+TEST_F(CudnnChoice, WithoutCudnnNativeImplementationsSayWhy) {
   stand_in_.reset();
   const auto plan = PlanOn(kNet, TEST);
-  EXPECT_EQ(RowOf(*plan), "cuda");
+  EXPECT_EQ(ImplementationOf(*plan), "cuda");
   const std::string reason = ReasonOf(*plan, "conv", "cudnn");
   EXPECT_NE(reason.find("asked for on the GPU, fusion too"), std::string::npos) << reason;
 }
@@ -40,7 +42,7 @@ TEST_F(CudnnChoice, WithoutCudnnNativeRowsSayWhy) {
 // Whichever of them is the one of the thread that plans.
 TEST_F(CudnnChoice, EachGpuIsAskedForItself) {
   for (const int gpu : {0, 1, 1}) {
-    EXPECT_EQ(RowOf(*PlanOn(kNet, TEST, {.device = {DeviceType::kCuda, gpu}})), "cudnn");
+    EXPECT_EQ(ImplementationOf(*PlanOn(kNet, TEST, {.device = {DeviceType::kCuda, gpu}})), "cudnn");
     EXPECT_EQ(FakeCounts().handles, gpu + 1);
   }
 }
@@ -50,7 +52,7 @@ TEST_F(CudnnChoice, WhatIsRefusedGoesWithoutFusionOrCudnn) {
     return operations.size() > 1 ? "nothing behind sums" : "";
   };
   auto plan = PlanOn(kNet, TEST);
-  EXPECT_EQ(RowOf(*plan), "cudnn, unfused");
+  EXPECT_EQ(ImplementationOf(*plan), "cudnn, unfused");
   EXPECT_NE(ReasonOf(*plan, "conv", "cudnn").find("nothing behind sums"), std::string::npos);
   RunOnce(plan);
   EXPECT_EQ(FakeCounts().runs[7], 1);
@@ -59,12 +61,12 @@ TEST_F(CudnnChoice, WhatIsRefusedGoesWithoutFusionOrCudnn) {
   FakeRules().refuse = [](const std::vector<std::string>& operations) {
     return operations[0] == "to weights" ? "no such gradients" : "";
   };
-  EXPECT_EQ(RowOf(*PlanOn(kNet, TEST)), "cudnn");
+  EXPECT_EQ(ImplementationOf(*PlanOn(kNet, TEST)), "cudnn");
   // Nobody wants gradients there.
   const std::string loss =
       "layer { name: 'l' type: 'Reduction' bottom: 'conv' top: 'l' loss_weight: 1 }";
   plan = PlanOn(kNet + loss, TRAIN);
-  EXPECT_EQ(RowOf(*plan), "cuda");
+  EXPECT_EQ(ImplementationOf(*plan), "cuda");
   EXPECT_NE(ReasonOf(*plan, "conv", "cudnn").find("no such gradients"), std::string::npos);
 }
 
@@ -94,7 +96,7 @@ TEST_F(CudnnChoice, EnginesThatRefuseOrNeedMoreThanTheBoundArePassedOver) {
   AskAnew();
   FakeRules().fallbacks.clear();
   const auto plan = PlanOn(kNet, TEST);
-  EXPECT_EQ(RowOf(*plan), "cuda");
+  EXPECT_EQ(ImplementationOf(*plan), "cuda");
   const std::string reason = ReasonOf(*plan, "conv", "cudnn");
   EXPECT_NE(reason.find(StrCat("needs ", kHuge, " bytes of workspace")), std::string::npos)
       << reason;
@@ -109,7 +111,7 @@ TEST_F(CudnnChoice, HeuristicsThatRefuseLeaveTheOthers) {
   AskAnew();
   FakeRules().fallbacks.clear();
   const auto plan = PlanOn(kNet, TEST);
-  EXPECT_EQ(RowOf(*plan), "cuda");
+  EXPECT_EQ(ImplementationOf(*plan), "cuda");
   const std::string reason = ReasonOf(*plan, "conv", "cudnn");
   EXPECT_NE(reason.find("not that mode"), std::string::npos) << reason;
 }
@@ -160,7 +162,8 @@ class CudnnTuning : public CudnnTest {
     FakeCounts().runs.clear();
     const auto timer = std::make_shared<Autotuner>(
         AutotuneOptions{.seconds = seconds, .folder = temp_.path(), .build = "test"});
-    const auto plan = PlanOn(kNet, TEST, {.deterministic = deterministic, .row_timer = timer});
+    const auto plan =
+        PlanOn(kNet, TEST, {.deterministic = deterministic, .implementation_timer = timer});
     Session session(plan, Weights::Make(*plan, 3), GpuContext(3));
     FillInput(&session, "x", 1);
     for (int pass = 0; pass < 10; ++pass) session.Forward();

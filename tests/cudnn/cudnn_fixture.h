@@ -1,4 +1,4 @@
-// Tests of rows by cuDNN where there is no GPU: its stand-in computes.
+// Tests of implementations by cuDNN where there is no GPU: its stand-in computes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace crema::test {
 class CudnnTest : public testing::Test {
  protected:
   void SetUp() override {
-    // The stand-in computes at once on the CPU; GPUs run rows_test with cuDNN itself.
+    // The stand-in computes at once on the CPU; GPUs run implementations_test with cuDNN itself.
     if (CudaDeviceCount() > 0) GTEST_SKIP() << "there is a GPU";
     FakeRules() = {};
     FakeCounts() = {};
@@ -56,10 +56,11 @@ inline const PlannedLayer& LayerOf(const Plan& plan, const std::string& name) {
   return plan.layers[0];
 }
 
-// Why a row of that layer was passed over; empty: it was not, or has nothing to say.
-inline std::string ReasonOf(const Plan& plan, const std::string& layer, const std::string& row) {
-  for (const SkippedKernel& skipped : LayerOf(plan, layer).skipped) {
-    if (skipped.kernel == row) return skipped.reason;
+// Why an implementation of that layer was passed over; empty: it was not, or has nothing to say.
+inline std::string ReasonOf(const Plan& plan, const std::string& layer,
+                            const std::string& implementation) {
+  for (const SkippedImplementation& skipped : LayerOf(plan, layer).skipped) {
+    if (skipped.implementation == implementation) return skipped.reason;
   }
   return "";
 }

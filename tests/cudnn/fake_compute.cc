@@ -46,8 +46,8 @@ class Computation {
 
   template <typename Body>
   void ForElements(const FakeDescriptor& tensor, const Body& body) {
-    const Extents strides = tensor.ArrayOf<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
-    ForPlaces(ExtentsOf(tensor), [&](const Extents& place) {
+    const Sizes strides = tensor.ArrayOf<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
+    ForPlaces(SizesOf(tensor), [&](const Sizes& place) {
       int64_t at = 0;
       for (size_t a = 0; a < place.size(); ++a) at += place[a] * strides[a];
       body(place, at);
@@ -57,11 +57,11 @@ class Computation {
   Numbers Read(const FakeDescriptor& tensor) {
     const auto id = tensor.ValueOf<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID);
     if (IsVirtual(tensor)) return between_.at(id);
-    Numbers numbers{ExtentsOf(tensor), {}};
+    Numbers numbers{SizesOf(tensor), {}};
     numbers.values.resize(static_cast<size_t>(numbers.count()));
     const void* memory = MemoryOf(tensor);
     if (memory == nullptr) return numbers;
-    ForElements(tensor, [&](const Extents& place, int64_t at) {
+    ForElements(tensor, [&](const Sizes& place, int64_t at) {
       numbers.At(place) = Load(TypeOf(tensor), memory, at);
     });
     return numbers;
@@ -78,13 +78,13 @@ class Computation {
     }
     void* memory = MemoryOf(tensor);
     if (memory == nullptr) return;
-    ForElements(tensor, [&](const Extents& place, int64_t at) {
+    ForElements(tensor, [&](const Sizes& place, int64_t at) {
       Store(TypeOf(tensor), numbers.At(place), at, memory);
     });
   }
 
   static Numbers Zeros(const FakeDescriptor& tensor) {
-    Numbers numbers{ExtentsOf(tensor), {}};
+    Numbers numbers{SizesOf(tensor), {}};
     numbers.values.resize(static_cast<size_t>(numbers.count()));
     return numbers;
   }
@@ -94,22 +94,22 @@ class Computation {
     int64_t x, w, y;
   };
 
-  static int64_t IndexOf(const Extents& place, const Extents& extents) {
+  static int64_t IndexOf(const Sizes& place, const Sizes& extents) {
     int64_t index = 0;
     for (size_t a = 0; a < extents.size(); ++a) index = index * extents[a] + place[a];
     return index;
   }
 
-  static std::vector<Product> ProductsOf(const FakeDescriptor& window, const Extents& x,
-                                         const Extents& w, const Extents& y) {
+  static std::vector<Product> ProductsOf(const FakeDescriptor& window, const Sizes& x,
+                                         const Sizes& w, const Sizes& y) {
     const auto of = [&](int name) { return window.ArrayOf<int64_t>(name); };
-    const Extents pad = of(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
-    const Extents stride = of(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
-    const Extents dilation = of(CUDNN_ATTR_CONVOLUTION_DILATIONS);
+    const Sizes pad = of(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+    const Sizes stride = of(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+    const Sizes dilation = of(CUDNN_ATTR_CONVOLUTION_DILATIONS);
     std::vector<Product> products;
-    Extents from(x.size());
-    ForPlaces(y, [&](const Extents& to) {
-      ForPlaces(w, [&](const Extents& tap) {
+    Sizes from(x.size());
+    ForPlaces(y, [&](const Sizes& to) {
+      ForPlaces(w, [&](const Sizes& tap) {
         for (size_t a = 0; a < x.size(); ++a) {
           from[a] = to[a] * stride[a] - pad[a] + tap[a] * dilation[a];
           if (from[a] < 0 || from[a] >= x[a]) return;
@@ -124,8 +124,8 @@ class Computation {
   template <typename Body>
   static void ForProducts(const FakeDescriptor& window, const Numbers& x, const Numbers& w,
                           const Numbers& y, const Body& body) {
-    const Extents x_space = SpaceOf(x.extents), w_space = SpaceOf(w.extents);
-    const Extents y_space = SpaceOf(y.extents);
+    const Sizes x_space = SpaceOf(x.extents), w_space = SpaceOf(w.extents);
+    const Sizes y_space = SpaceOf(y.extents);
     const auto products = ProductsOf(window, x_space, w_space, y_space);
     const int64_t xs = CountOf(x_space), ws = CountOf(w_space), ys = CountOf(y_space);
     const int64_t inputs = x.extents[1], depth = w.extents[1], outputs = y.extents[1];
@@ -212,7 +212,7 @@ class Computation {
       return Write(std::move(x), operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC));
     } else {
       Numbers b = read(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
-      ForPlaces(Extents(x.extents), [&](const Extents& place) {
+      ForPlaces(Sizes(x.extents), [&](const Sizes& place) {
         double& value = x.At(place);
         value = Of(ModeOf(operation), value, b.At(place));
       });
@@ -229,7 +229,7 @@ class Computation {
     Numbers x = Read(at(CUDNN_ATTR_OPERATION_GENSTATS_XDESC));
     Numbers sum = Zeros(at(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC));
     Numbers squares = sum;
-    ForPlaces(x.extents, [&](const Extents& place) {
+    ForPlaces(x.extents, [&](const Sizes& place) {
       sum.At(place) += x.At(place);
       squares.At(place) += x.At(place) * x.At(place);
     });
@@ -246,7 +246,7 @@ class Computation {
     Read(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC));
     Numbers dscale = Zeros(at(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC));
     Numbers dshift = dscale;
-    ForPlaces(x.extents, [&](const Extents& place) {
+    ForPlaces(x.extents, [&](const Sizes& place) {
       dscale.At(place) += dy.At(place) * (x.At(place) - mean.At(place)) * inverse.At(place);
       dshift.At(place) += dy.At(place);
     });

@@ -49,7 +49,7 @@ struct FakeDescriptor {
   }
 };
 
-inline std::vector<int64_t> ExtentsOf(const FakeDescriptor& tensor) {
+inline std::vector<int64_t> SizesOf(const FakeDescriptor& tensor) {
   return tensor.ArrayOf<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
 }
 inline cudnnDataType_t TypeOf(const FakeDescriptor& tensor) {

@@ -102,7 +102,7 @@ const std::map<int, Demands>& AllDemands() {
 }
 
 std::string TensorFault(const FakeDescriptor& tensor) {
-  const auto extents = ExtentsOf(tensor);
+  const auto extents = SizesOf(tensor);
   const auto strides = tensor.ArrayOf<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
   if (extents.size() != strides.size()) return "as many strides as extents";
   if (extents.size() < 4) return "a tensor has four axes or more";
@@ -125,9 +125,9 @@ std::string WindowFault(const FakeDescriptor& window) {
 }
 
 // x, w, y of a convolution: extents fit the window.
-std::string ExtentsFault(const FakeDescriptor& window, const FakeDescriptor& x,
-                         const FakeDescriptor& w, const FakeDescriptor& y) {
-  const auto xs = ExtentsOf(x), ws = ExtentsOf(w), ys = ExtentsOf(y);
+std::string SizesFault(const FakeDescriptor& window, const FakeDescriptor& x,
+                       const FakeDescriptor& w, const FakeDescriptor& y) {
+  const auto xs = SizesOf(x), ws = SizesOf(w), ys = SizesOf(y);
   if (xs.size() != ws.size() || xs.size() != ys.size()) return "tensors of as many axes";
   if (xs[0] != ys[0] || ys[1] != ws[0] || xs[1] % ws[1] != 0) return "channels do not fit";
   if (ys[1] % (xs[1] / ws[1]) != 0) return "groups do not fit";
@@ -158,8 +158,8 @@ std::string PointwiseFault(const FakeDescriptor& operation) {
   if (mode != CUDNN_POINTWISE_ADD && mode != CUDNN_POINTWISE_MUL && mode != CUDNN_POINTWISE_SUB) {
     return "nobody asks for that mode";
   }
-  const auto x = ExtentsOf(operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_XDESC));
-  const auto b = ExtentsOf(operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
+  const auto x = SizesOf(operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_XDESC));
+  const auto b = SizesOf(operation.DescriptorOf(CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
   for (size_t a = 0; a < x.size(); ++a) {
     if (b.at(a) != 1 && b[a] != x[a]) return "B cannot be extended";
   }
@@ -169,11 +169,11 @@ std::string PointwiseFault(const FakeDescriptor& operation) {
 // Tensors `first` to `last` are f32, one a channel of x.
 std::string ByChannelFault(const FakeDescriptor& operation, const FakeDescriptor& x, int first,
                            int last) {
-  std::vector<int64_t> wanted(ExtentsOf(x).size(), 1);
-  wanted[1] = ExtentsOf(x)[1];
+  std::vector<int64_t> wanted(SizesOf(x).size(), 1);
+  wanted[1] = SizesOf(x)[1];
   for (int name = first; name <= last; ++name) {
     const FakeDescriptor& tensor = operation.DescriptorOf(name);
-    if (ExtentsOf(tensor) != wanted) return "one a channel";
+    if (SizesOf(tensor) != wanted) return "one a channel";
     if (TypeOf(tensor) != CUDNN_DATA_FLOAT) return "numbers of channels are f32";
   }
   return "";
@@ -182,7 +182,7 @@ std::string ByChannelFault(const FakeDescriptor& operation, const FakeDescriptor
 std::string NormGradientFault(const FakeDescriptor& operation) {
   const FakeDescriptor& x = operation.DescriptorOf(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC);
   const FakeDescriptor& dy = operation.DescriptorOf(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC);
-  if (ExtentsOf(x) != ExtentsOf(dy)) return "dy is like x";
+  if (SizesOf(x) != SizesOf(dy)) return "dy is like x";
   const std::string fault =
       ByChannelFault(operation, x, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC,
                      CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC);
@@ -225,20 +225,20 @@ std::string FakeFault(const FakeDescriptor& d) {
     case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
       return WindowFault(d);
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
-      return ExtentsFault(at(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC),
-                          at(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X),
-                          at(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W),
-                          at(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y));
+      return SizesFault(at(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC),
+                        at(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X),
+                        at(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W),
+                        at(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y));
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
-      return ExtentsFault(at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC),
-                          at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX),
-                          at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W),
-                          at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY));
+      return SizesFault(at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC),
+                        at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX),
+                        at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W),
+                        at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY));
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
-      return ExtentsFault(at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC),
-                          at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X),
-                          at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW),
-                          at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY));
+      return SizesFault(at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC),
+                        at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X),
+                        at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW),
+                        at(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY));
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
       return PointwiseFault(d);
     case CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR:

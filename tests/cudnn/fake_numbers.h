@@ -12,7 +12,7 @@
 
 namespace crema::test {
 
-using Extents = std::vector<int64_t>;
+using Sizes = std::vector<int64_t>;
 
 inline double Load(cudnnDataType_t type, const void* memory, int64_t i) {
   if (type == CUDNN_DATA_FLOAT) return static_cast<const float*>(memory)[i];
@@ -39,27 +39,27 @@ inline double Rounded(cudnnDataType_t type, double value) {
   return Load(type, place, 0);
 }
 
-inline int64_t CountOf(const Extents& extents) {
+inline int64_t CountOf(const Sizes& extents) {
   int64_t product = 1;
   for (int64_t extent : extents) product *= extent;
   return product;
 }
 
-inline Extents SpaceOf(const Extents& extents) {
-  Extents space;
+inline Sizes SpaceOf(const Sizes& extents) {
+  Sizes space;
   for (size_t a = 2; a < extents.size(); ++a) space.push_back(extents[a]);
   return space;
 }
 
 // A tensor's numbers, row-major whatever its strides are.
 struct Numbers {
-  Extents extents;
+  Sizes extents;
   std::vector<double> values;
 
   int64_t count() const { return CountOf(extents); }
   double& operator[](int64_t index) { return values[static_cast<size_t>(index)]; }
   // Of a place of a tensor that it is extended to.
-  double& At(const Extents& place) {
+  double& At(const Sizes& place) {
     int64_t index = 0;
     for (size_t a = 0; a < extents.size(); ++a) {
       index = index * extents[a] + (extents[a] == 1 ? 0 : place[a]);
@@ -69,8 +69,8 @@ struct Numbers {
 };
 
 // body(place) for each place of a box.
-inline void ForPlaces(const Extents& extents, const std::function<void(const Extents&)>& body) {
-  Extents place(extents.size(), 0);
+inline void ForPlaces(const Sizes& extents, const std::function<void(const Sizes&)>& body) {
+  Sizes place(extents.size(), 0);
   while (true) {
     body(place);
     size_t a = extents.size();

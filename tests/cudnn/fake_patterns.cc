@@ -107,8 +107,8 @@ std::string ConvolutionFault(const Convolution& convolution) {
   for (const FakeDescriptor* read : convolution.reads) {
     if (TypeOf(*read) != type) return "!is_input_compute_type_match";
   }
-  const int64_t in = ExtentsOf(*convolution.x)[1], out = ExtentsOf(*convolution.y)[1];
-  if (ExtentsOf(*convolution.w)[1] != in) return "groups";
+  const int64_t in = SizesOf(*convolution.x)[1], out = SizesOf(*convolution.y)[1];
+  if (SizesOf(*convolution.w)[1] != in) return "groups";
   return in % 8 == 0 && out % 8 == 0 ? "" : "channels of x and y are multiples of 8";
 }
 
@@ -118,7 +118,7 @@ std::string MemoryFault(const FakeDescriptor& tensor, cudnnDataType_t type) {
     return "getPtrAlignment() % 16 != 0";
   }
   if (tensor.ArrayOf<int64_t>(CUDNN_ATTR_TENSOR_STRIDES)[1] != 1) return "!isAllTensorNHWC()";
-  const auto extents = ExtentsOf(tensor);
+  const auto extents = SizesOf(tensor);
   const bool of_channels = std::ranges::count(extents, 1) + 1 == std::ssize(extents);
   return TypeOf(tensor) == type || of_channels ? "" : "blobs of other types than filters";
 }

@@ -131,8 +131,9 @@ TEST_F(RealCudnn, MultipliesOnTensorCoresInChannelsLast) {
   }
 }
 
-// Why rows in NCHW are charged for it: their workspaces have room for input and output once more.
-TEST_F(RealCudnn, TurnsNchwAroundForTensorCores) {
+// Why implementations in NCHW are charged for it: their workspaces have room for input and output
+// once more.
+TEST_F(RealCudnn, TransposesNchwForTensorCores) {
   CudnnConvSpec spec = Spec(1, 64, 64, {56, 56, 3, 1, 1, 1});
   const auto workspace = [&] {
     const auto graph = MakeCudnnConvGraph(nullptr, spec);

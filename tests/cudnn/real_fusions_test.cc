@@ -13,7 +13,7 @@ namespace {
 class RealFusions : public RealCudnnTest {
  protected:
   static std::string WhyNot(const CudnnConvSpec& spec) {
-    CudnnConvAnswers answers;  // of the GPU that is described now
+    CudnnSupportCache answers;  // of the GPU that is described now
     return answers.WhyNot(spec, 0);
   }
 };

@@ -156,7 +156,7 @@ class TrainingFusions : public CudnnTest {
 
   // Why cuDNN has nothing for it.
   static std::string WhyNot(const CudnnConvSpec& spec) {
-    CudnnConvAnswers answers;
+    CudnnSupportCache answers;
     return answers.WhyNot(spec, 0);
   }
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/notices.h"
+#include "core/deferred_warnings.h"
 #include "core/strings.h"
 #include "data/annotated_sets.h"
 #include "data/expect_error.h"
@@ -112,10 +112,11 @@ TEST_P(AnnotatedPipeline, BadRecordsAreToldAgainEachEpochFromACacheToo) {
   for (const char* cache : kCaches) {
     LayerRunner runner(TestRegistry(), With(layer, StrCat("on_bad_sample: SKIP ", cache)));
     SamplesFrom(&runner, 0, 6);
-    const auto notices = dynamic_cast<const NoticeTeller&>(runner.state()).TakeNotices();
-    ASSERT_EQ(notices.size(), 3u) << cache;
-    EXPECT_NE(notices[2].find("bad sample 3: record \"000004\" of"), std::string::npos)
-        << notices[2];
+    const auto deferred_warnings =
+        dynamic_cast<const HasDeferredWarnings&>(runner.state()).TakeWarnings();
+    ASSERT_EQ(deferred_warnings.size(), 3u) << cache;
+    EXPECT_NE(deferred_warnings[2].find("bad sample 3: record \"000004\" of"), std::string::npos)
+        << deferred_warnings[2];
   }
 }
 
@@ -249,9 +250,11 @@ TEST(AnnotatedSets, AFullCacheChangesNothing) {
     const std::vector<std::string> expected = Samples(With(layer, order), 8);
     LayerRunner runner(TestRegistry(), With(layer, StrCat(order, " cache: DECODED cache_mb: 1")));
     EXPECT_EQ(SamplesFrom(&runner, 0, 8), expected);
-    const auto notices = dynamic_cast<const NoticeTeller&>(runner.state()).TakeNotices();
-    ASSERT_EQ(notices.size(), 1u);
-    EXPECT_NE(notices[0].find("the cache is full with 2 entries"), std::string::npos) << notices[0];
+    const auto deferred_warnings =
+        dynamic_cast<const HasDeferredWarnings&>(runner.state()).TakeWarnings();
+    ASSERT_EQ(deferred_warnings.size(), 1u);
+    EXPECT_NE(deferred_warnings[0].find("the cache is full with 2 entries"), std::string::npos)
+        << deferred_warnings[0];
   }
 }
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/notices.h"
+#include "core/deferred_warnings.h"
 #include "core/strings.h"
 #include "data/expect_error.h"
 #include "data/pipeline/prefetcher.h"
@@ -140,26 +140,29 @@ TEST(BadSamples, NamesOfReplacedSamplesAreThoseOfWhatIsThere) {
 }
 
 TEST(BadSamples, EachIsToldWithItsNameAndReasonInOrder) {
-  const auto notices = std::make_shared<Notices>();
+  const auto deferred_warnings = std::make_shared<DeferredWarnings>();
   Prefetcher prefetcher =
-      Make({.unreadable = {7}, .broken = {2, 6}},
-           {.outputs = {}, .on_bad_sample = OnBadSample::kRepeat, .notices = notices});
+      Make({.unreadable = {7}, .broken = {2, 6}}, {.outputs = {},
+                                                   .on_bad_sample = OnBadSample::kRepeat,
+                                                   .deferred_warnings = deferred_warnings});
   PopMany(&prefetcher, 2);
-  const std::vector<std::string> told = notices->Take();
+  const std::vector<std::string> told = deferred_warnings->Take();
   ASSERT_EQ(told.size(), 3u);
   EXPECT_EQ(told[0],
             "bad sample 1: 'number 2': it is broken; the good one before it in its batch is there "
             "twice");
   EXPECT_NE(told[1].find("bad sample 2: 'number 6': it is broken"), std::string::npos) << told[1];
   EXPECT_NE(told[2].find("bad sample 3: cannot read 7"), std::string::npos) << told[2];
-  EXPECT_TRUE(notices->Take().empty());
+  EXPECT_TRUE(deferred_warnings->Take().empty());
 }
 
 TEST(BadSamples, TooManyEndTheRunAndNameTheLast) {
-  const auto notices = std::make_shared<Notices>();
+  const auto deferred_warnings = std::make_shared<DeferredWarnings>();
   Prefetcher prefetcher =
-      Make({.unreadable = {7}, .broken = {2, 13}},
-           {.outputs = {}, .on_bad_sample = OnBadSample::kSkip, .max_bad = 2, .notices = notices});
+      Make({.unreadable = {7}, .broken = {2, 13}}, {.outputs = {},
+                                                    .on_bad_sample = OnBadSample::kSkip,
+                                                    .max_bad = 2,
+                                                    .deferred_warnings = deferred_warnings});
   PopMany(&prefetcher, 2);
   for (int again = 0; again < 2; ++again) {
     ExpectError(ErrorCode::kDataLoss,
@@ -169,7 +172,7 @@ TEST(BadSamples, TooManyEndTheRunAndNameTheLast) {
     EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>(2 * kBatch));
     EXPECT_EQ(prefetcher.bad_samples(), 3u);
   }
-  EXPECT_EQ(notices->Take().size(), 3u);
+  EXPECT_EQ(deferred_warnings->Take().size(), 3u);
 }
 
 TEST(BadSamples, ABatchWithoutAGoodOneIsAnError) {
@@ -197,11 +200,11 @@ TEST(BadSamples, MissingAndUnreadableOnesAreBadAndOtherErrorsAreNot) {
   }
 }
 
-TEST(Notices, AreBoundedWhereNobodyTakesThem) {
-  Notices notices;
-  for (size_t i = 0; i < Notices::kMost + 7; ++i) notices.Add(std::to_string(i));
-  const std::vector<std::string> taken = notices.Take();
-  ASSERT_EQ(taken.size(), Notices::kMost + 1);
+TEST(DeferredWarnings, AreBoundedWhereNobodyTakesThem) {
+  DeferredWarnings deferred_warnings;
+  for (size_t i = 0; i < DeferredWarnings::kMost + 7; ++i) deferred_warnings.Add(std::to_string(i));
+  const std::vector<std::string> taken = deferred_warnings.Take();
+  ASSERT_EQ(taken.size(), DeferredWarnings::kMost + 1);
   EXPECT_EQ(taken.front(), "0");
   EXPECT_EQ(taken.back(), "7 more messages were left out");
 }

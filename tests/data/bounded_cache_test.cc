@@ -14,15 +14,15 @@ constexpr uint64_t kValue = 1000;
 constexpr uint64_t kEntry = kValue + FileCache::kEntryBytes;
 
 TEST(BoundedCache, KeepsValuesUpToItsBoundAndSaysOnceThatItIsFull) {
-  const auto notices = std::make_shared<Notices>();
-  FileCache cache(3 * kEntry + kEntry - 1, notices);
+  const auto deferred_warnings = std::make_shared<DeferredWarnings>();
+  FileCache cache(3 * kEntry + kEntry - 1, deferred_warnings);
   const std::string value(kValue, 'x');
   for (uint64_t i = 0; i < 3; ++i) EXPECT_NE(cache.Keep(i, value, kValue), nullptr);
   EXPECT_EQ(cache.bytes(), 3 * kEntry);
-  EXPECT_TRUE(notices->Take().empty());
+  EXPECT_TRUE(deferred_warnings->Take().empty());
   for (uint64_t i = 3; i < 6; ++i) EXPECT_EQ(cache.Keep(i, value, kValue), nullptr);
   EXPECT_EQ(cache.bytes(), 3 * kEntry);
-  const std::vector<std::string> told = notices->Take();
+  const std::vector<std::string> told = deferred_warnings->Take();
   ASSERT_EQ(told.size(), 1u);
   EXPECT_NE(told[0].find("the cache is full with 3 entries"), std::string::npos) << told[0];
   ASSERT_NE(cache.Find(2), nullptr);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/notices.h"
+#include "core/deferred_warnings.h"
 #include "core/strings.h"
 #include "data/annotated_sets.h"
 #include "data/expect_error.h"
@@ -97,7 +97,7 @@ class Files final : public Source {
 class Frames final : public Source {
  public:
   std::string Layer(const std::vector<Fault>& samples) override {
-    const std::string folder = StrCat("film", ++films_);
+    const std::string folder = StrCat("film", ++videos_);
     std::filesystem::create_directory(temp_.File(folder));
     for (size_t i = 0; i < samples.size(); ++i) {
       temp_.Write(StrCat(folder, "/", i, ".png"), File(samples[i]));
@@ -110,7 +110,7 @@ class Frames final : public Source {
   std::string NameOfFirst() const override { return "/0.png'"; }
 
  private:
-  int films_ = 0;
+  int videos_ = 0;
 };
 
 template <typename T>
@@ -137,7 +137,7 @@ TYPED_TEST(FirstSample, MayBeBadWhereBadOnesArePassedOver) {
     EXPECT_EQ(runner.Collect(0, 1), first);
     const auto half = static_cast<ptrdiff_t>(first.size() / 2);
     EXPECT_TRUE(std::equal(first.begin(), first.begin() + half, first.begin() + half));
-    EXPECT_EQ(dynamic_cast<const NoticeTeller&>(runner.state()).TakeNotices().size(), 2u);
+    EXPECT_EQ(dynamic_cast<const HasDeferredWarnings&>(runner.state()).TakeWarnings().size(), 2u);
   }
   ExpectError(ErrorCode::kDataLoss, source.NameOfFirst(),
               [&] { LayerRunner(TestRegistry(), layer); });
@@ -211,9 +211,10 @@ TEST(FirstImage, OfAWindowFileMayBeBad) {
   LayerRunner runner(TestRegistry(), layer + "pipeline_param { on_bad_sample: SKIP }");
   EXPECT_EQ(runner.outputs[0].shape(), (Shape{8, 3, 4, 4}));
   runner.Forward();
-  const auto notices = dynamic_cast<const NoticeTeller&>(runner.state()).TakeNotices();
-  ASSERT_FALSE(notices.empty());
-  for (const std::string& notice : notices) {
+  const auto deferred_warnings =
+      dynamic_cast<const HasDeferredWarnings&>(runner.state()).TakeWarnings();
+  ASSERT_FALSE(deferred_warnings.empty());
+  for (const std::string& notice : deferred_warnings) {
     const size_t at = notice.find("bad.png window 0,0 to 3,3");
     ASSERT_NE(at, std::string::npos) << notice;
     EXPECT_EQ(notice.find("bad.png", at + 1), std::string::npos) << notice;

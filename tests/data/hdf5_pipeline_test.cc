@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/notices.h"
+#include "core/deferred_warnings.h"
 #include "core/strings.h"
 #include "data/expect_error.h"
 #include "data/layer_runner.h"
@@ -215,7 +215,7 @@ TEST(Hdf5Pipeline, ADamagedChunkSpoilsItsRowsOnly) {
   std::vector<float> rows;
   for (int i = 0; i < 10; ++i) rows.push_back(runner.outputs[0].view().data<float>()[3 * i]);
   EXPECT_EQ(rows, (std::vector<float>{0, 1, 2, 3, 4, 5, 8, 8, 8, 9}));
-  EXPECT_EQ(dynamic_cast<NoticeTeller&>(runner.state()).TakeNotices().size(), 2u);
+  EXPECT_EQ(dynamic_cast<HasDeferredWarnings&>(runner.state()).TakeWarnings().size(), 2u);
 }
 
 // Extents are numbers in the file's head, which nothing checks.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/notices.h"
+#include "core/deferred_warnings.h"
 #include "core/strings.h"
 #include "data/expect_error.h"
 #include "data/image_files.h"
@@ -129,8 +129,8 @@ TEST(ImagePipeline, SeveralLabelsAreAMatrix) {
               [&] { LayerRunner(registry, Layer(list)); });
 }
 
-std::vector<std::string> Notices(LayerRunner& runner) {
-  return dynamic_cast<NoticeTeller&>(runner.state()).TakeNotices();
+std::vector<std::string> WarningsOf(LayerRunner& runner) {
+  return dynamic_cast<HasDeferredWarnings&>(runner.state()).TakeWarnings();
 }
 
 TEST(ImagePipeline, BadImagesAreSkippedNamedAndCounted) {
@@ -143,7 +143,7 @@ TEST(ImagePipeline, BadImagesAreSkippedNamedAndCounted) {
   LayerRunner runner(registry, text + " pipeline_param { on_bad_sample: SKIP max_bad: 3 }");
   runner.Collect(1, 3);
   EXPECT_EQ(runner.state().SampleName(0), pets.folder + "/cat/6.png");
-  const std::vector<std::string> told = Notices(runner);
+  const std::vector<std::string> told = WarningsOf(runner);
   ASSERT_EQ(told.size(), 2u);
   EXPECT_NE(told[0].find("bad sample 1: '" + pets.folder + "/dog/1.png' (line 2 of '" + pets.list),
             std::string::npos)
@@ -175,7 +175,7 @@ TEST(ImagePipeline, CachedFilesNeedNotBeThereAnyMore) {
     runner.state().Restore(state);
     std::filesystem::remove_all(pets.folder);
     EXPECT_EQ(runner.Collect(1, 3).size(), 18u);
-    EXPECT_TRUE(Notices(runner).empty());
+    EXPECT_TRUE(WarningsOf(runner).empty());
   }
 }
 
@@ -191,7 +191,7 @@ TEST(ImagePipeline, ASmallCacheIsToldOnceAndTheRestIsReadAgain) {
   for (int n = 0; n < 4; ++n) {
     EXPECT_EQ(runner.Collect(0, 1)[3 * 48], 3);
   }
-  const std::vector<std::string> told = Notices(runner);
+  const std::vector<std::string> told = WarningsOf(runner);
   ASSERT_EQ(told.size(), 1u);
   EXPECT_NE(told[0].find("the cache is full with 2 entries in 1 MiB"), std::string::npos)
       << told[0];

@@ -31,7 +31,7 @@ TEST(Pipeline, HasTheDefaultsOfTheSchema) {
   EXPECT_EQ(pipeline.options.depth, 4u);
   EXPECT_EQ(pipeline.options.decode_threads, 0);
   EXPECT_EQ(pipeline.options.on_bad_sample, OnBadSample::kError);
-  EXPECT_NE(pipeline.options.notices, nullptr);
+  EXPECT_NE(pipeline.options.deferred_warnings, nullptr);
   EXPECT_FALSE(pipeline.shuffle);
   EXPECT_EQ(pipeline.cache, PipelineParameter::NONE);
   EXPECT_EQ(pipeline.cache_bytes, 0u);

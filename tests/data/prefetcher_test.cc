@@ -270,7 +270,7 @@ TEST(Prefetcher, AConsumerThatStopsStopsTheReading) {
 }
 
 // The values and labels of the next batch, where they lie.
-struct LentBatch {
+struct ExternalBatch {
   std::byte* places[2] = {};
 
   std::string Bytes() const {
@@ -278,58 +278,59 @@ struct LentBatch {
   }
 };
 
-TEST(Prefetcher, LentBatchesAreThoseThatArePopped) {
+TEST(Prefetcher, ExternalBatchesAreThoseThatArePopped) {
   Prefetcher copied = Make(1);
   for (const size_t depth : {1, 3}) {
     PrefetchOptions options = Options(2, depth);
-    options.lends = true;
-    Prefetcher lender(options, std::make_unique<CountingSource>(),
-                      [] { return std::make_unique<HashingDecoder>(); });
+    options.external = true;
+    Prefetcher buffer_owner(options, std::make_unique<CountingSource>(),
+                            [] { return std::make_unique<HashingDecoder>(); });
     copied.Restore(0);
     for (int n = 0; n < 30; ++n) {
       Batch expected;
       expected.Pop(&copied);
-      LentBatch batch;
-      lender.Lend(batch.places);
+      ExternalBatch batch;
+      buffer_owner.ExposeBuffers(batch.places);
       ASSERT_EQ(batch.Bytes() + std::string(reinterpret_cast<const char*>(batch.places[1]),
                                             sizeof(float) * kBatch),
                 expected.Bytes());
-      EXPECT_EQ(lender.position(), copied.position());
+      EXPECT_EQ(buffer_owner.position(), copied.position());
       std::memset(batch.places[0], 0x55, batch.Bytes().size());  // as layers in place do
     }
   }
 }
 
-TEST(Prefetcher, ALentBatchStaysUntilTheNextWhileTheRestOfTheRingFills) {
+TEST(Prefetcher, AnExternalBatchStaysUntilTheNextWhileTheRestOfTheRingFills) {
   constexpr size_t kDepth = 3;
   std::atomic<uint64_t> reads = 0;
   std::counting_semaphore<> begun(0);
   PrefetchOptions options = Options(2, kDepth);
-  options.lends = true;
+  options.external = true;
   Prefetcher prefetcher(options, std::make_unique<CountingSource>(kNever, &reads),
                         [&] { return std::make_unique<AnnouncingDecoder>(&begun); });
-  for (uint64_t lent = 1; lent <= 5; ++lent) {
-    LentBatch batch;
-    prefetcher.Lend(batch.places);
+  for (uint64_t external = 1; external <= 5; ++external) {
+    ExternalBatch batch;
+    prefetcher.ExposeBuffers(batch.places);
     std::memset(batch.places[0], 0x55, batch.Bytes().size());
     const std::string mine = batch.Bytes();
-    const uint64_t room = (kDepth + lent) * kBatch;
-    for (uint64_t n = lent == 1 ? 0 : room - kBatch; n < room; ++n) begun.acquire();
+    const uint64_t room = (kDepth + external) * kBatch;
+    for (uint64_t n = external == 1 ? 0 : room - kBatch; n < room; ++n) begun.acquire();
     EXPECT_EQ(reads, room);
     EXPECT_EQ(batch.Bytes(), mine);
   }
 }
 
-TEST(Prefetcher, AnErrorLeavesTheLentBatchAsItIs) {
+TEST(Prefetcher, AnErrorLeavesTheExternalBatchAsItIs) {
   PrefetchOptions options = Options(1, 2);
-  options.lends = true;
+  options.external = true;
   Prefetcher prefetcher(options, std::make_unique<CountingSource>(),
                         [] { return std::make_unique<HashingDecoder>(kBatch); });
-  LentBatch batch;
-  prefetcher.Lend(batch.places);
+  ExternalBatch batch;
+  prefetcher.ExposeBuffers(batch.places);
   const std::string mine = batch.Bytes();
-  LentBatch next;
-  ExpectError(ErrorCode::kDataLoss, "cannot decode 7", [&] { prefetcher.Lend(next.places); });
+  ExternalBatch next;
+  ExpectError(ErrorCode::kDataLoss, "cannot decode 7",
+              [&] { prefetcher.ExposeBuffers(next.places); });
   EXPECT_EQ(batch.Bytes(), mine);
   EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>(kBatch));
 }

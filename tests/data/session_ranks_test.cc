@@ -96,12 +96,12 @@ TEST_F(SessionRanks, OfImages) {
   ExpectShares(images + "false } }");
   ExpectShares(images + "true } }");
   EXPECT_EQ(EpochOf(images + "true } }", 1, 3), kSamples / 3);
-  const std::string film = StrCat(
+  const std::string video = StrCat(
       "layer { name: 'd' type: 'VideoData' top: 'data' data_param { batch_size: 2 } "
       "video_data_param { video_type: VIDEO video_file: '",
       temp_.File("f%d.png"), "' } }");
-  ExpectShares(film);
-  EXPECT_EQ(EpochOf(film, 1, 2), kSamples / 2);
+  ExpectShares(video);
+  EXPECT_EQ(EpochOf(video, 1, 2), kSamples / 2);
 }
 
 TEST_F(SessionRanks, OfRows) {

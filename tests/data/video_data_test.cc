@@ -99,12 +99,12 @@ TEST(VideoDataLayer, BrokenFramesAreErrors) {
 }
 
 #ifndef CREMA_HAVE_VIDEO
-TEST(VideoDataLayer, FilmsAndCamerasNeedVideoio) {
+TEST(VideoDataLayer, VideosAndCamerasNeedVideoio) {
   TempDir temp;
   const Registry registry = Videos();
-  const std::string film = temp.Write("film.avi", "RIFF");
+  const std::string video = temp.Write("film.avi", "RIFF");
   ExpectError(ErrorCode::kUnsupported, "does without OpenCV's videoio",
-              [&] { LayerRunner(registry, Layer(film)); });
+              [&] { LayerRunner(registry, Layer(video)); });
   ExpectError(ErrorCode::kUnsupported, "camera 3 cannot be read", [&] {
     LayerRunner(registry,
                 "name: 'film' type: 'VideoData' top: 'data' data_param { batch_size: 1 } "

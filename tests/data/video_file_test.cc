@@ -29,7 +29,7 @@ using testing::ExpectError;
 using testing::Flat;
 using testing::LayerRunner;
 
-// A film of 11 frames; frame i shows 20 i, nearly: it is JPEG.
+// A video of 11 frames; frame i shows 20 i, nearly: it is JPEG.
 class VideoFile : public ::testing::Test {
  protected:
   static constexpr int kFrames = 11;
@@ -38,8 +38,9 @@ class VideoFile : public ::testing::Test {
 
   void SetUp() override {
     RegisterVideoData(registry_);
-    cv::VideoWriter writer(film_, cv::CAP_OPENCV_MJPEG, cv::VideoWriter::fourcc('M', 'J', 'P', 'G'),
-                           10, cv::Size(kWidth, kHeight));
+    cv::VideoWriter writer(video_, cv::CAP_OPENCV_MJPEG,
+                           cv::VideoWriter::fourcc('M', 'J', 'P', 'G'), 10,
+                           cv::Size(kWidth, kHeight));
     if (!writer.isOpened()) GTEST_SKIP() << "this OpenCV cannot write Motion JPEG";
     for (int i = 0; i < kFrames; ++i) writer.write(Flat(kHeight, kWidth, 20 * i));
   }
@@ -69,19 +70,19 @@ class VideoFile : public ::testing::Test {
     return frames;
   }
 
-  // Keeps the first `tenths` of the film.
+  // Keeps the first `tenths` of the video.
   std::string Truncated(size_t tenths) const {
-    const std::string bytes = ReadFile(film_);
+    const std::string bytes = ReadFile(video_);
     return temp_.Write("truncated.avi", bytes.substr(0, bytes.size() * tenths / 10));
   }
 
   TempDir temp_;
-  const std::string film_ = temp_.File("film.avi");
+  const std::string video_ = temp_.File("film.avi");
   Registry registry_;
 };
 
 TEST_F(VideoFile, FramesFollowEachOtherAndWrap) {
-  LayerRunner runner(registry_, Layer(film_));
+  LayerRunner runner(registry_, Layer(video_));
   EXPECT_EQ(runner.outputs[0].shape(), (Shape{2, 3, kHeight, kWidth}));
   EXPECT_EQ(runner.state().EpochSize(), kFrames);
   EXPECT_EQ(Shown(runner, 7), (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2}));
@@ -91,7 +92,7 @@ TEST_F(VideoFile, FramesFollowEachOtherAndWrap) {
 // One pass has the frames 0, 2, 4, 6, 8, 10.
 TEST_F(VideoFile, RanksShareTheFrames) {
   std::vector<uint64_t> frames;
-  VideoSource source({.file = film_}, /*skip=*/1, {.rank = 1, .world = 4});
+  VideoSource source({.file = video_}, /*skip=*/1, {.rank = 1, .world = 4});
   for (int i = 0; i < 4; ++i) {
     Record record;
     source.Read(&record);
@@ -102,21 +103,21 @@ TEST_F(VideoFile, RanksShareTheFrames) {
 }
 
 TEST_F(VideoFile, ChannelsAreBlueGreenRedOrGray) {
-  const std::string film = temp_.File("blue.avi");
+  const std::string video = temp_.File("blue.avi");
   {
-    cv::VideoWriter writer(film, cv::CAP_OPENCV_MJPEG, cv::VideoWriter::fourcc('M', 'J', 'P', 'G'),
+    cv::VideoWriter writer(video, cv::CAP_OPENCV_MJPEG, cv::VideoWriter::fourcc('M', 'J', 'P', 'G'),
                            10, cv::Size(kWidth, kHeight));
     for (int i = 0; i < 3; ++i) {
       writer.write(cv::Mat(kHeight, kWidth, CV_8UC3, cv::Scalar(200, 100, 50)));
     }
   }
-  LayerRunner color(registry_, Layer(film));
+  LayerRunner color(registry_, Layer(video));
   color.Forward();
   const float* data = color.outputs[0].view().data<float>();
   for (const int c : {0, 1, 2}) {
     EXPECT_NEAR(data[c * kHeight * kWidth], (std::vector<float>{200, 100, 50}[c]), 4);
   }
-  LayerRunner gray(registry_, Layer(film, "", "transform_param { force_gray: true scale: 0.5 }"));
+  LayerRunner gray(registry_, Layer(video, "", "transform_param { force_gray: true scale: 0.5 }"));
   EXPECT_EQ(gray.outputs[0].shape(), (Shape{2, 1, kHeight, kWidth}));
   gray.Forward();
   const double luma = 0.114 * 200 + 0.587 * 100 + 0.299 * 50;
@@ -124,34 +125,34 @@ TEST_F(VideoFile, ChannelsAreBlueGreenRedOrGray) {
 }
 
 TEST_F(VideoFile, SkippedFramesAreLeftOut) {
-  LayerRunner runner(registry_, Layer(film_, "skip_frames: 3"));
+  LayerRunner runner(registry_, Layer(video_, "skip_frames: 3"));
   EXPECT_EQ(runner.state().EpochSize(), 3);
   EXPECT_EQ(Shown(runner, 3), (std::vector<int>{0, 4, 8, 0, 4, 8}));
-  LayerRunner all(registry_, Layer(film_, "skip_frames: 4294967295"));
+  LayerRunner all(registry_, Layer(video_, "skip_frames: 4294967295"));
   EXPECT_EQ(Shown(all, 1), (std::vector<int>{0, 0}));
 }
 
 TEST_F(VideoFile, ResumesWhereItWasSaved) {
-  LayerRunner runner(registry_, Layer(film_));
+  LayerRunner runner(registry_, Layer(video_));
   Shown(runner, 2);
   LayerState saved;
   runner.state().Save(&saved);
   EXPECT_EQ(saved.position(), 4u);
-  LayerRunner resumed(registry_, Layer(film_));
+  LayerRunner resumed(registry_, Layer(video_));
   resumed.state().Restore(saved);
   EXPECT_EQ(Shown(resumed, 1), (std::vector<int>{4, 5}));
   saved.set_position(2 * kFrames + 9);  // in the third pass
   resumed.state().Restore(saved);
   EXPECT_EQ(Shown(resumed, 2), (std::vector<int>{9, 10, 0, 1}));
   saved.set_position(kFrames * 1'000'000'000'000'000ull + 1);
-  LayerRunner far(registry_, Layer(film_, "skip_frames: 1000000"));
+  LayerRunner far(registry_, Layer(video_, "skip_frames: 1000000"));
   far.state().Restore(saved);
   EXPECT_EQ(Shown(far, 1), (std::vector<int>{0, 0}));
 }
 
 TEST_F(VideoFile, ANetReadsItAndResumes) {
   const std::string net =
-      StrCat("layer { ", Layer(film_), " } layer { name: 'half' type: 'Power' bottom: 'data' ",
+      StrCat("layer { ", Layer(video_), " } layer { name: 'half' type: 'Power' bottom: 'data' ",
              "top: 'half' power_param { scale: 0.05 } }");
   const auto plan = test::PlanText(net, TEST);
   const auto weights = Weights::Make(*plan, 1);
@@ -169,14 +170,14 @@ TEST_F(VideoFile, ANetReadsItAndResumes) {
   EXPECT_EQ(test::ValuesOf(session.Data("half")), test::ValuesOf(resumed.Data("half")));
 }
 
-TEST_F(VideoFile, ATruncatedFilmIsNoShortFilm) {
-  const std::string film = Truncated(6);
+TEST_F(VideoFile, ATruncatedVideoIsNoShortVideo) {
+  const std::string video = Truncated(6);
   ExpectError(ErrorCode::kDataLoss, "truncated.avi", [&] {
-    LayerRunner runner(registry_, Layer(film));
+    LayerRunner runner(registry_, Layer(video));
     runner.Forward();
   });
-  // Long films are not counted before: there the reader finds out when it comes to the end.
-  VideoSource source({.file = film}, 1);
+  // Long videos are not counted before: there the reader finds out when it comes to the end.
+  VideoSource source({.file = video}, 1);
   ExpectError(ErrorCode::kDataLoss, "of its 11 frames can be read", [&] {
     Record record;
     for (int i = 0; i < kFrames; ++i) source.Read(&record);
@@ -187,8 +188,8 @@ TEST_F(VideoFile, ATruncatedFilmIsNoShortFilm) {
 }
 
 TEST_F(VideoFile, OtherFilesAreErrors) {
-  const std::string text = temp_.Write("text01.avi", "this is no film");
-  ExpectError(ErrorCode::kDataLoss, "text01.avi' cannot be read: it is damaged, no film",
+  const std::string text = temp_.Write("text01.avi", "this is no video");
+  ExpectError(ErrorCode::kDataLoss, "text01.avi' cannot be read: it is damaged, no video",
               [&] { LayerRunner(registry_, Layer(text)); });
   const std::string empty = temp_.Write("empty.avi", "");
   ExpectError(ErrorCode::kDataLoss, "empty.avi'", [&] { LayerRunner(registry_, Layer(empty)); });
@@ -196,9 +197,9 @@ TEST_F(VideoFile, OtherFilesAreErrors) {
               [&] { LayerRunner(registry_, Layer("no/such/film.avi")); });
 }
 
-TEST_F(VideoFile, AFilmThatGoesAwayIsAnError) {
-  LayerRunner runner(registry_, Layer(film_));
-  temp_.Write("film.avi", "this is no film");
+TEST_F(VideoFile, AVideoThatGoesAwayIsAnError) {
+  LayerRunner runner(registry_, Layer(video_));
+  temp_.Write("film.avi", "this is no video");
   ExpectError(ErrorCode::kDataLoss, "layer \"film\"", [&] { runner.Forward(); });
 }
 

@@ -45,18 +45,19 @@ inline const PlannedLayer& Norm(const Plan& plan) {
   return *std::ranges::find_if(plan.layers, [](const auto& l) { return l.name() == "bn"; });
 }
 
-// Two passes over Gaussian inputs; `absorbed`: how many layers "bn" is to take along, 0: by itself.
+// Two passes over Gaussian inputs; `fused`: how many layers "bn" is to take along, 0: by itself.
 // `shape`: of "x" where it is smaller than planned.
-inline Numbers RunNet(const std::string& net, Phase phase, Precision precision, size_t absorbed,
+inline Numbers RunNet(const std::string& net, Phase phase, Precision precision, size_t fused,
                       const Shape& shape = {}) {
   PlanOptions options{.device = {DeviceType::kCuda, 0}, .precision = precision};
   options.backward = phase == TRAIN;
-  options.passes.absorb = absorbed > 0;
+  options.passes.fuse = fused > 0;
   const auto plan = PlanText(net, phase, options);
-  EXPECT_EQ(Norm(*plan).absorbs.size(), absorbed) << net;
+  EXPECT_EQ(Norm(*plan).fused.size(), fused) << net;
   // Small blobs are not worth the conversions.
   if (precision != FP32 && Norm(*plan).info.outputs[0].shape.count() > 10000) {
-    EXPECT_EQ(Norm(*plan).kernel->name, precision == BF16 ? "cuda bf16" : "cuda f16") << net;
+    EXPECT_EQ(Norm(*plan).implementation->name, precision == BF16 ? "cuda bf16" : "cuda f16")
+        << net;
   }
   const std::shared_ptr<Weights> weights = Weights::Make(*plan, 3);
   Session session(plan, weights, GpuContext(3));

@@ -56,7 +56,7 @@ struct Case {
   std::string behind;
   std::string last;
   std::string also;  // another blob that is read
-  size_t absorbed;
+  size_t fused;
   bool halves = true;  // also in 16 bits
 };
 
@@ -87,7 +87,7 @@ TEST(GpuFusedSum, IsAsEachByItself) {
         for (const Precision precision : {FP32, BF16, FP16}) {
           if (precision != FP32 && !c.halves) continue;
           const Numbers apart = RunNet(net, phase, precision, 0);
-          const Numbers fused = RunNet(net, phase, precision, c.absorbed);
+          const Numbers fused = RunNet(net, phase, precision, c.fused);
           ExpectSame(apart, fused, ToleranceOf(precision), net);
         }
       }
@@ -102,34 +102,33 @@ std::shared_ptr<const Plan> PlanOnGpu(const std::string& net) {
 TEST(GpuFusedSum, LeavesWhatItCannotDo) {
   const std::string before =
       Input("x", 5, 2, 6) + Convolution("c", "x", 16) + Convolution("z", "x", 16);
-  const auto absorbs = [&](const std::string& norm, const std::string& behind) {
+  const auto fused = [&](const std::string& norm, const std::string& behind) {
     const auto plan = PlanOnGpu(before + norm + behind + Loss("e", "x"));
     std::vector<std::string> names;
-    for (const int n : Norm(*plan).absorbs) {
+    for (const int n : Norm(*plan).fused) {
       names.push_back(plan->layers[static_cast<size_t>(n)].name());
     }
     return names;
   };
   using Names = std::vector<std::string>;
-  EXPECT_EQ(absorbs(kNorm, kScale + Sum("s z")), (Names{"s", "e"}));
-  EXPECT_EQ(absorbs(kNorm, kScale + Sum("s z", "eltwise_param { coeff: 1 coeff: -1 }")),
-            Names{"s"});
-  EXPECT_EQ(absorbs(kNorm, kScale + Sum("s z", "eltwise_param { operation: PROD }")), Names{"s"});
-  EXPECT_EQ(absorbs(kNorm, kScale + Convolution("w", "x", 16) + Sum("s z w")), Names{"s"});
+  EXPECT_EQ(fused(kNorm, kScale + Sum("s z")), (Names{"s", "e"}));
+  EXPECT_EQ(fused(kNorm, kScale + Sum("s z", "eltwise_param { coeff: 1 coeff: -1 }")), Names{"s"});
+  EXPECT_EQ(fused(kNorm, kScale + Sum("s z", "eltwise_param { operation: PROD }")), Names{"s"});
+  EXPECT_EQ(fused(kNorm, kScale + Convolution("w", "x", 16) + Sum("s z w")), Names{"s"});
   // Not there yet when BatchNorm runs.
-  EXPECT_EQ(absorbs(kNorm, kScale + Convolution("w", "x", 16) + Sum("s w")), Names{"s"});
+  EXPECT_EQ(fused(kNorm, kScale + Convolution("w", "x", 16) + Sum("s w")), Names{"s"});
   // Other layers of two blobs, one of them extended to the shape of the other.
-  EXPECT_EQ(absorbs(kNorm, Layer("e", "Scale", "bn z", "scale_param { axis: 0 }")), Names());
-  EXPECT_EQ(absorbs(Layer("p", "Pooling", "z", "pooling_param { global_pooling: true }") +
-                        Layer("f", "Flatten", "p") + kNorm,
-                    Layer("e", "Bias", "bn f", "bias_param { axis: 0 }")),
+  EXPECT_EQ(fused(kNorm, Layer("e", "Scale", "bn z", "scale_param { axis: 0 }")), Names());
+  EXPECT_EQ(fused(Layer("p", "Pooling", "z", "pooling_param { global_pooling: true }") +
+                      Layer("f", "Flatten", "p") + kNorm,
+                  Layer("e", "Bias", "bn f", "bias_param { axis: 0 }")),
             Names());
   // Stored statistics, a sum behind the ReLU, and one of which x has no part in the gradient.
-  EXPECT_EQ(absorbs(Layer("bn", "BatchNorm", "c", "batch_norm_param { use_global_stats: true }"),
-                    kScale + Sum("s z")),
+  EXPECT_EQ(fused(Layer("bn", "BatchNorm", "c", "batch_norm_param { use_global_stats: true }"),
+                  kScale + Sum("s z")),
             Names());
-  EXPECT_EQ(absorbs(kNorm, Layer("r", "ReLU", "bn") + Sum("r z")), Names{"r"});
-  EXPECT_EQ(absorbs(kNorm, kScale + Sum("z s", "propagate_down: true propagate_down: false")),
+  EXPECT_EQ(fused(kNorm, Layer("r", "ReLU", "bn") + Sum("r z")), Names{"r"});
+  EXPECT_EQ(fused(kNorm, kScale + Sum("z s", "propagate_down: true propagate_down: false")),
             Names{"s"});
 }
 
@@ -143,13 +142,13 @@ TEST(GpuFusedSum, KeepsWhatBackwardReads) {
     EXPECT_EQ(norm.info.backward_reads_input, std::vector<bool>{true});
     EXPECT_EQ(norm.info.backward_reads_output, std::vector<bool>{relu});
     ASSERT_EQ(norm.inputs.size(), 2U);
-    EXPECT_EQ(norm.added_inputs, 1U);
+    EXPECT_EQ(norm.extra_inputs, 1U);
     EXPECT_EQ(norm.to_input, (std::vector<bool>{true, true}));
     // The gradient of z is made where that of the output was; that of x is not.
     const auto gradient = [&](int v) {
       return plan->values[static_cast<size_t>(v)].gradient.offset;
     };
-    const int last = plan->layers[static_cast<size_t>(norm.absorbs.back())].outputs[0];
+    const int last = plan->layers[static_cast<size_t>(norm.fused.back())].outputs[0];
     EXPECT_EQ(gradient(norm.inputs[1]), gradient(last));
     EXPECT_NE(gradient(norm.inputs[0]), gradient(last));
   }
@@ -187,7 +186,7 @@ TEST(GpuFusedSum, RunsAgain) {
   const std::string tight = StrCat("memory_budget: ", budget, "\n", net);
   const auto plan = PlanOnGpu(tight);
   EXPECT_TRUE(Norm(*plan).recompute);
-  EXPECT_EQ(Norm(*plan).absorbs.size(), 2U);
+  EXPECT_EQ(Norm(*plan).fused.size(), 2U);
   const Numbers kept = RunNet(net, TRAIN, FP32, 2), again = RunNet(tight, TRAIN, FP32, 2);
   EXPECT_EQ(kept.losses, again.losses);
   EXPECT_EQ(kept.gradients, again.gradients);

@@ -227,23 +227,23 @@ TEST_F(GpuAhead, TransfersAndPassesAreHeldBackByEvents) {
   const std::vector<QueueTrace::Entry> entries = OfTransfers(trace);
   std::vector<const void*> places, sent;
   for (size_t i = 0; i + 7 < entries.size(); ++i) {
-    if (entries[i].what != What::kUpload || entries[i].lane != Lane::kTransfer) continue;
+    if (entries[i].what != What::kUpload || entries[i].stream != DeviceStream::kTransfer) continue;
     const auto at = [&](int offset) { return entries.at(i + static_cast<size_t>(offset)); };
     ASSERT_GE(i, 2U);
     EXPECT_EQ(at(-2).what, What::kAsk);  // before the host wrote
-    EXPECT_EQ(at(-1).what, What::kHoldBack);
-    EXPECT_EQ(at(-1).lane, Lane::kTransfer);
+    EXPECT_EQ(at(-1).what, What::kStreamWait);
+    EXPECT_EQ(at(-1).stream, DeviceStream::kTransfer);
     EXPECT_EQ(at(1).what, What::kUpload);  // the labels
     EXPECT_EQ(at(2).what, What::kRecord);
-    EXPECT_EQ(at(2).lane, Lane::kTransfer);
+    EXPECT_EQ(at(2).stream, DeviceStream::kTransfer);
     EXPECT_EQ(at(-2).place, at(2).place);
-    EXPECT_EQ(at(3).what, What::kHoldBack);
-    EXPECT_EQ(at(3).lane, Lane::kCompute);
+    EXPECT_EQ(at(3).what, What::kStreamWait);
+    EXPECT_EQ(at(3).stream, DeviceStream::kCompute);
     EXPECT_EQ(at(3).place, at(2).place);
     EXPECT_EQ(at(4).name, "Copy");
     EXPECT_EQ(at(5).name, "Copy");
     EXPECT_EQ(at(6).what, What::kRecord);
-    EXPECT_EQ(at(6).lane, Lane::kCompute);
+    EXPECT_EQ(at(6).stream, DeviceStream::kCompute);
     EXPECT_EQ(at(6).place, at(-1).place);
     places.push_back(at(0).place);
     sent.push_back(at(2).place);

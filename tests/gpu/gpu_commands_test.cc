@@ -6,10 +6,10 @@
 
 #include "core/strings.h"
 #include "format/caffemodel.h"
+#include "inference/best_classes.h"
+#include "inference/classifier.h"
 #include "runtime/evaluate.h"
 #include "runtime/profiler.h"
-#include "serving/best_classes.h"
-#include "serving/classifier.h"
 #include "support/gpu.h"
 #include "support/solver_runs.h"
 #include "support/temp_dir.h"
@@ -17,7 +17,7 @@
 namespace crema {
 namespace {
 
-using test::LayersWithGpuRows;
+using test::LayersWithGpuImplementations;
 using test::TempDir;
 
 TEST(GpuCommands, EvaluateSeesEverySampleAsOnTheCpu) {
@@ -34,9 +34,9 @@ TEST(GpuCommands, EvaluateSeesEverySampleAsOnTheCpu) {
     EXPECT_EQ(session.OnGpu(), options.device.is_gpu());
     seen.push_back(static_cast<float>(samples));
   };
-  const Evaluation cpu = Evaluate(net, model, "m", LayersWithGpuRows(), options);
+  const Evaluation cpu = Evaluate(net, model, "m", LayersWithGpuImplementations(), options);
   options.device = test::GpuDevice();
-  const Evaluation gpu = Evaluate(net, model, "m", LayersWithGpuRows(), options);
+  const Evaluation gpu = Evaluate(net, model, "m", LayersWithGpuImplementations(), options);
   EXPECT_EQ(gpu.samples, 7);
   EXPECT_EQ(seen, (std::vector<float>{3, 3, 1, 3, 3, 1}));
   EXPECT_GT(cpu.loss, 0);
@@ -68,7 +68,7 @@ TEST(GpuCommands, ClassifiesAsOnTheCpu) {
     options.device = device;
     const Classifier classifier(
         Model::Make(ParseNet(kDeploy, "deploy.prototxt"), {.paths = {temp.File("m.caffemodel")}},
-                    {}, options, LayersWithGpuRows(), NullSink()),
+                    {}, options, LayersWithGpuImplementations(), NullSink()),
         "");
     Classifier::Worker worker(classifier, {.scale = 1.0F / 256, .mean = {}});
     return BestFirst(worker.Scores({&image, 1}));

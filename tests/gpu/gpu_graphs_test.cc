@@ -9,8 +9,8 @@
 #include "core/strings.h"
 #include "format/prototxt.h"
 #include "math/cuda/emulation.h"
+#include "runtime/captured_graph.h"
 #include "runtime/host_view.h"
-#include "runtime/kept_work.h"
 #include "runtime/profiler.h"
 #include "support/gpu.h"
 #include "support/net.h"
@@ -124,7 +124,7 @@ layer { name: "some" bottom: "x" bottom: "s" top: "some" type: ")",
 TEST(GpuGraphs, WorkThatCannotBeKeptIsQueuedAnew) {
   QueueTrace trace;
   const ExecContext context = EmulatedGpuContext(&trace, 1);
-  KeptWork work;
+  CapturedGraph work;
   int runs = 0;
   float number = 0;
   const auto body = [&] {
@@ -136,14 +136,14 @@ TEST(GpuGraphs, WorkThatCannotBeKeptIsQueuedAnew) {
   };
   for (int i = 0; i < 3; ++i) work.Run(context.queue(), 1, body);
   EXPECT_EQ(runs, 4);  // one of them was to be kept
-  EXPECT_FALSE(work.kept());
+  EXPECT_FALSE(work.captured());
   EXPECT_NE(work.reason().find("lets the host read"), std::string::npos) << work.reason();
   EXPECT_TRUE(context.queue()->lost().empty());
 }
 
 TEST(GpuGraphs, WhatIsFrozenShows) {
   const ExecContext context = EmulatedGpuContext(1);
-  KeptWork work;
+  CapturedGraph work;
   float number = 0, argument = 0;
   for (int i = 0; i < 4; ++i) {
     argument += 1;

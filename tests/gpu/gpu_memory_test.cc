@@ -74,7 +74,7 @@ void Train(int batch, const BoundedGpu& gpu) {
   const std::string text = StrCat("net_param { ", Net(batch), " } base_lr: 0.1 lr_policy: 'fixed' ",
                                   "momentum: 0.9 ema_decay: 0.5 max_iter: 2 random_seed: 1 ",
                                   "snapshot_after_train: false ");
-  Solver(test::ConfigOf(text), test::LayersWithGpuRows(), std::move(options)).Solve();
+  Solver(test::ConfigOf(text), test::LayersWithGpuImplementations(), std::move(options)).Solve();
 }
 
 std::string ShortageOf(const std::function<void()>& run) {
@@ -127,7 +127,8 @@ TEST(GpuMemory, EvaluationSaysItToo) {
     const NetParameter model = Weights::Make(*plan, 5)->Export(*plan);
     EvaluationOptions options{.iterations = 1, .threads = 1, .stages = {}};
     options.device = gpu.device();
-    Evaluate(ParseNet(net, "net.prototxt"), model, "m", test::LayersWithGpuRows(), options);
+    Evaluate(ParseNet(net, "net.prototxt"), model, "m", test::LayersWithGpuImplementations(),
+             options);
   };
   const std::string message = ShortageOf([&] { evaluate(128); });
   EXPECT_NE(message.find("evaluation needs "), std::string::npos) << message;

@@ -68,7 +68,8 @@ layer { name: "scale" type: "Scale" bottom: "hidden" top: "hidden"
                   temp_.File("s"), "' ", fields);
   }
   std::unique_ptr<Solver> Make(On where, const std::string& fields) {
-    return std::make_unique<Solver>(test::ConfigOf(Text(fields)), test::LayersWithGpuRows(),
+    return std::make_unique<Solver>(test::ConfigOf(Text(fields)),
+                                    test::LayersWithGpuImplementations(),
                                     Options(where, &recorder_));
   }
   std::vector<std::string> BytesOf(int iteration) const {
@@ -133,7 +134,7 @@ layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_
     const auto run_of = [&](bool graphs) {
       SolverOptions options = Options(On::kGpu, &recorder_);
       if (!graphs) options.device.gpu_context = test::GpuContextWithoutGraphs;
-      Solver solver(test::ConfigOf(text), test::LayersWithGpuRows(), options);
+      Solver solver(test::ConfigOf(text), test::LayersWithGpuImplementations(), options);
       const Learned run = RunOf(solver, &recorder_);
       EXPECT_EQ(solver.session().WhyNoGraph().empty(), graphs) << solver.session().WhyNoGraph();
       return run;
@@ -159,7 +160,8 @@ TEST_F(GpuSolver, SkipsUpdatesThatOverflowAsTheCpuDoes) {
     text.replace(text.find("base_lr: 0.003"), 14, fields);
     text.insert(text.find("type: \"EuclideanLoss\""), "loss_weight: 3e32 ");
     const auto i = static_cast<size_t>(where);
-    Solver solver(test::ConfigOf(text), test::LayersWithGpuRows(), Options(where, &recorder_));
+    Solver solver(test::ConfigOf(text), test::LayersWithGpuImplementations(),
+                  Options(where, &recorder_));
     runs[i] = RunOf(solver, &recorder_);
     runs[i].losses.clear();  // of 1e31
     skipped[i] = recorder_.iterations.back().skipped_updates;
@@ -247,7 +249,8 @@ std::string DivergenceOf(On where, const std::vector<float>& data, const std::st
   const std::vector<float> labels = {0, 1, 1, 0};
   const std::string text = StrCat("net_param { ", kFedNet, " } lr_policy: 'fixed' max_iter: 100 ",
                                   "random_seed: 3 snapshot_after_train: false ", fields);
-  Solver solver(test::ConfigOf(text), test::LayersWithGpuRows(), Options(where, &recorder));
+  Solver solver(test::ConfigOf(text), test::LayersWithGpuImplementations(),
+                Options(where, &recorder));
   dynamic_cast<MemoryFeed*>(solver.session().MutableState("feed"))->SetArrays(data, labels);
   try {
     solver.Step(4);
@@ -278,7 +281,8 @@ TEST_F(GpuSolver, TheLastUpdateIsJudgedToo) {
     Recorder recorder;
     const std::string text = StrCat("net_param { ", kFedNet, " } lr_policy: 'fixed' max_iter: 1 ",
                                     "random_seed: 3 snapshot_after_train: false ", fields);
-    Solver solver(test::ConfigOf(text), test::LayersWithGpuRows(), Options(On::kGpu, &recorder));
+    Solver solver(test::ConfigOf(text), test::LayersWithGpuImplementations(),
+                  Options(On::kGpu, &recorder));
     const std::vector<float> labels = {0, 1, 1, 0};
     dynamic_cast<MemoryFeed*>(solver.session().MutableState("feed"))->SetArrays(data, labels);
     try {

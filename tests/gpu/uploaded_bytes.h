@@ -40,8 +40,8 @@ inline bool Uploads(const Plan& plan) {
 }
 
 inline std::string WhyNot(const Plan& plan) {
-  for (const SkippedKernel& skipped : plan.layers[0].skipped) {
-    if (skipped.kernel == "bytes") return skipped.reason;
+  for (const SkippedImplementation& skipped : plan.layers[0].skipped) {
+    if (skipped.implementation == "bytes") return skipped.reason;
   }
   return "";
 }

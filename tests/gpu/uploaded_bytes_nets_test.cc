@@ -47,7 +47,7 @@ TEST_F(UploadedNets, ImagesThatNobodyReadsAreNoResult) {
   const NetParameter model = Weights::Make(*plan, 5)->Export(*plan);
   EvaluationOptions options{.threads = 1, .stages = {}};
   options.device = GpuDevice();
-  const Evaluation gpu = Evaluate(net, model, "m", LayersWithGpuRows(), options);
+  const Evaluation gpu = Evaluate(net, model, "m", LayersWithGpuImplementations(), options);
   ASSERT_EQ(gpu.outputs.size(), 1U);
   EXPECT_EQ(gpu.outputs[0].blob, "s");
 }

@@ -95,7 +95,7 @@ TEST_F(UploadedBytes, AQuarterGoesUpAndNothingWaits) {
     size_t bytes = 0;
     for (const QueueTrace::Entry& entry : trace.entries) {
       if (entry.what != What::kUpload) continue;
-      EXPECT_EQ(entry.lane, Lane::kTransfer);
+      EXPECT_EQ(entry.stream, DeviceStream::kTransfer);
       bytes += entry.bytes;
     }
     return bytes;

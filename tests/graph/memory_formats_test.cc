@@ -48,11 +48,12 @@ const PlannedLayer& Named(const Plan& plan, const std::string& name) {
                                [&](const PlannedLayer& layer) { return layer.name() == name; });
 }
 
-// Rows of GPUs are planned with, not run.
+// Implementations of GPUs are planned with, not run.
 TEST(HalfFormats, IdsAreNotRoundedOnTheirWay) {
-  const auto& rows = test::TestRegistry().Find("Permute")->kernels;
-  if (std::ranges::find(rows, DeviceType::kCuda, &Kernel::device) == rows.end()) {
-    GTEST_SKIP() << "this build has no rows for GPUs";
+  const auto& implementations = test::TestRegistry().Find("Permute")->implementations;
+  if (std::ranges::find(implementations, DeviceType::kCuda, &Implementation::device) ==
+      implementations.end()) {
+    GTEST_SKIP() << "this build has no implementations for GPUs";
   }
   const std::string swap = "permute_param { order: 1 order: 0 order: 2 order: 3 }";
   const std::string text =
@@ -82,11 +83,14 @@ TEST(HalfFormats, IdsAreNotRoundedOnTheirWay) {
 class MemoryFormats : public testing::Test {
  protected:
   void SetUp() override {
-    const std::vector<Kernel>& rows = test::TestRegistry().Find("Convolution")->kernels;
-    if (std::ranges::find(rows, "onednn", &Kernel::name) == rows.end()) {
+    const std::vector<Implementation>& implementations =
+        test::TestRegistry().Find("Convolution")->implementations;
+    if (std::ranges::find(implementations, "onednn", &Implementation::name) ==
+        implementations.end()) {
       GTEST_SKIP() << "this build has no oneDNN";
     }
-    if (ChannelBlock() == 0) GTEST_SKIP() << "this processor has no rows on blocked blobs";
+    if (ChannelBlock() == 0)
+      GTEST_SKIP() << "this processor has no implementations on blocked blobs";
     to_plain_ = "_to_NCHW";
   }
   std::string to_plain_;
@@ -99,10 +103,10 @@ TEST_F(MemoryFormats, StayBlockedFromLayerToLayer) {
                Conv("b", "p", 32) + Conv("c", "b", 32) + Layer("Eltwise", "e", "b c") +
                Layer("Concat", "j", "e p") + Layer("LRN", "n", "j") + Layer("Flatten", "f", "n"));
   EXPECT_EQ(NamesOf(*plan, "Reorder"), std::vector<std::string>{"n" + to_plain_});
-  EXPECT_EQ(Named(*plan, "a").kernel->name, "onednn, plain input");
-  EXPECT_EQ(Named(*plan, "c").kernel->input_format, MemoryFormat::kBlocked);
-  EXPECT_EQ(Named(*plan, "p").kernel->name, "onednn");
-  EXPECT_EQ(Named(*plan, "n").kernel->name, "onednn");
+  EXPECT_EQ(Named(*plan, "a").implementation->name, "onednn, plain input");
+  EXPECT_EQ(Named(*plan, "c").implementation->input_format, MemoryFormat::kBlocked);
+  EXPECT_EQ(Named(*plan, "p").implementation->name, "onednn");
+  EXPECT_EQ(Named(*plan, "n").implementation->name, "onednn");
   EXPECT_NE(DescribePlan(*plan).find("1 reorder"), std::string::npos) << DescribePlan(*plan);
 }
 
@@ -115,9 +119,9 @@ TEST_F(MemoryFormats, StayBlockedThroughPReluAndDeconvolutionUpToInnerProduct) {
                Layer("InnerProduct", "ip", "b", "inner_product_param { num_output: 5 }"));
   EXPECT_EQ(NamesOf(*plan, "Reorder"),
             std::vector<std::string>{"x_to_" + std::string(ToString(MemoryFormat::kBlocked))});
-  EXPECT_EQ(Named(*plan, "p").kernel->name, "blocked");
-  EXPECT_EQ(Named(*plan, "d").kernel->name, "onednn");
-  EXPECT_EQ(Named(*plan, "ip").kernel->name, "onednn, blocked input");
+  EXPECT_EQ(Named(*plan, "p").implementation->name, "blocked");
+  EXPECT_EQ(Named(*plan, "d").implementation->name, "onednn");
+  EXPECT_EQ(Named(*plan, "ip").implementation->name, "onednn, blocked input");
 }
 
 TEST_F(MemoryFormats, WhatUsersSeeIsPlain) {
@@ -136,11 +140,11 @@ TEST_F(MemoryFormats, ABlobThatOnlyCarriesALossWeightIsNoOutput) {
   EXPECT_EQ(plan->outputs, std::vector<int>{plan->FindValue("b")});
 }
 
-TEST_F(MemoryFormats, WhereOneDnnHasItsReferenceOnlyOwnRowsRun) {
+TEST_F(MemoryFormats, WhereOneDnnHasItsReferenceOnlyOwnImplementationsRun) {
   const auto plan =
       PlanText(Input(3, 64) + Conv("fcn", "x", 64, "pad: 100") + Conv("b", "fcn", 64));
-  EXPECT_EQ(Named(*plan, "fcn").kernel->name, "packed");
-  EXPECT_EQ(Named(*plan, "b").kernel->output_format, MemoryFormat::kBlocked);
+  EXPECT_EQ(Named(*plan, "fcn").implementation->name, "packed");
+  EXPECT_EQ(Named(*plan, "b").implementation->output_format, MemoryFormat::kBlocked);
 }
 
 TEST_F(MemoryFormats, APlainNetIsLeftAlone) {
@@ -154,7 +158,7 @@ TEST_F(MemoryFormats, NothingIsBlockedWhereAllBlobsCanBeLookedAtOrBitsMayNotDepe
        {PlanOptions{.optimize = false}, PlanOptions{.deterministic = true}}) {
     const auto plan = PlanText(text, TRAIN, options);
     EXPECT_TRUE(NamesOf(*plan, "Reorder").empty());
-    EXPECT_EQ(Named(*plan, "b").kernel->input_format, MemoryFormat::kPlain);
+    EXPECT_EQ(Named(*plan, "b").implementation->input_format, MemoryFormat::kPlain);
   }
 }
 
@@ -162,50 +166,50 @@ TEST_F(MemoryFormats, ALayerThatNeedsOtherChannelsGetsAReorder) {
   // 40 channels do not fill blocks: a convolution takes them, LRN does not.
   const auto plan = PlanText(Input(16, 64) + Conv("a", "x", 40) + Conv("b", "a", 40) +
                              Layer("LRN", "n", "b") + Conv("c", "n", 16) + Conv("d", "c", 16));
-  EXPECT_EQ(Named(*plan, "n").kernel->name, "native");
+  EXPECT_EQ(Named(*plan, "n").implementation->name, "native");
   const std::vector<std::string> reorders = NamesOf(*plan, "Reorder");
   EXPECT_NE(std::ranges::find(reorders, "b" + to_plain_), reorders.end());
 }
 
-TEST_F(MemoryFormats, AConvolutionAbsorbsWhatFollowsIt) {
+TEST_F(MemoryFormats, AConvolutionFusesWhatFollowsIt) {
   const std::string text =
       Input(16, 64) + Conv("a", "x", 16, "bias_term: false") + Layer("BatchNorm", "n", "a") +
       Layer("Scale", "s", "n", "scale_param { bias_term: true }") + Layer("ReLU", "r", "s") +
       Conv("b", "r", 16) + Layer("BatchNorm", "m", "b") + Layer("Eltwise", "e", "r m") +
       Layer("ReLU", "q", "e") + Conv("c", "q", 16);
   const auto plan = PlanText(text, TEST, {.backward = false});
-  const auto absorbed = [&](const std::string& by) {
+  const auto fused = [&](const std::string& by) {
     std::vector<std::string> names;
-    for (int n : Named(*plan, by).absorbs) names.push_back(plan->layers[size_t(n)].name());
+    for (int n : Named(*plan, by).fused) names.push_back(plan->layers[size_t(n)].name());
     return names;
   };
-  EXPECT_EQ(absorbed("a"), (std::vector<std::string>{"n", "s", "r"}));
-  EXPECT_EQ(absorbed("b"), (std::vector<std::string>{"m", "e", "q"}));
-  EXPECT_EQ(Named(*plan, "b").added_inputs, 1U);
+  EXPECT_EQ(fused("a"), (std::vector<std::string>{"n", "s", "r"}));
+  EXPECT_EQ(fused("b"), (std::vector<std::string>{"m", "e", "q"}));
+  EXPECT_EQ(Named(*plan, "b").extra_inputs, 1U);
   EXPECT_NE(DescribePlan(*plan).find("in a"), std::string::npos);
-  // Statistics of the batch are not known before it, and backward needs what was absorbed.
-  EXPECT_TRUE(Named(*PlanText(text, TRAIN, {.backward = false}), "a").absorbs.empty());
+  // Statistics of the batch are not known before it, and backward needs what was fused.
+  EXPECT_TRUE(Named(*PlanText(text, TRAIN, {.backward = false}), "a").fused.empty());
   const std::string loss = Layer("Reduction", "loss", "c", "loss_weight: 1");
-  EXPECT_TRUE(Named(*PlanText(text + loss, TEST), "a").absorbs.empty());
+  EXPECT_TRUE(Named(*PlanText(text + loss, TEST), "a").fused.empty());
 }
 
-TEST_F(MemoryFormats, WhatAbsorbedLayersWouldReadIsNotKept) {
+TEST_F(MemoryFormats, WhatFusedLayersWouldReadIsNotKept) {
   // The sum needs none of its inputs again, so "s", which "n" writes, may be overwritten.
   const std::string text = Input(16, 64) + Conv("a", "x", 16) + Layer("BatchNorm", "n", "a") +
                            Layer("Scale", "s", "n") + Layer("Eltwise", "e", "s x") +
                            Conv("b", "e", 16) + Layer("Reduction", "l", "b", "loss_weight: 1");
   const auto plan = PlanText(text, TRAIN);
-  ASSERT_EQ(Named(*plan, "n").absorbs.size(), 1U);
+  ASSERT_EQ(Named(*plan, "n").fused.size(), 1U);
   EXPECT_TRUE(Named(*plan, "e").in_place);
 }
 
-TEST_F(MemoryFormats, WhatOthersReadIsNotAbsorbed) {
+TEST_F(MemoryFormats, WhatOthersReadIsNotFused) {
   const auto plan = PlanText(
       Input(16, 64) + Conv("a", "x", 16) + Layer("BatchNorm", "n", "a") + Conv("b", "n", 16) +
           Layer("Eltwise", "e", "n b", "eltwise_param { coeff: 1 coeff: -1 }"),
       TEST, {.backward = false});
-  EXPECT_EQ(Named(*plan, "a").absorbs.size(), 1U);  // n, whose output has two readers
-  EXPECT_TRUE(Named(*plan, "b").absorbs.empty());   // a difference is no sum
+  EXPECT_EQ(Named(*plan, "a").fused.size(), 1U);  // n, whose output has two readers
+  EXPECT_TRUE(Named(*plan, "b").fused.empty());   // a difference is no sum
 }
 
 class BFloat16Formats : public MemoryFormats {
@@ -243,10 +247,11 @@ TEST_F(BFloat16Formats, AreKeptFromLayerToLayer) {
   for (const PlanOptions& options :
        {PlanOptions{.precision = BF16}, PlanOptions{.backward = false, .precision = BF16}}) {
     const auto plan = PlanText(text, TRAIN, options);
-    EXPECT_EQ(Named(*plan, "a").kernel->name, "onednn bf16, plain input") << DescribePlan(*plan);
-    EXPECT_EQ(Named(*plan, "p").kernel->name, "onednn bf16");
-    EXPECT_EQ(Named(*plan, "n").kernel->name, "blocked bf16");
-    EXPECT_EQ(Named(*plan, "c").kernel->name, "onednn bf16");
+    EXPECT_EQ(Named(*plan, "a").implementation->name, "onednn bf16, plain input")
+        << DescribePlan(*plan);
+    EXPECT_EQ(Named(*plan, "p").implementation->name, "onednn bf16");
+    EXPECT_EQ(Named(*plan, "n").implementation->name, "blocked bf16");
+    EXPECT_EQ(Named(*plan, "c").implementation->name, "onednn bf16");
     EXPECT_EQ(NamesOf(*plan, "Reorder"), std::vector<std::string>{"c_to_NCHW"});
   }
 }
@@ -256,11 +261,11 @@ TEST_F(BFloat16Formats, PoolingThatLearnsIsOurOwn) {
   const std::string text =
       Input(3, 64) + OneByOne("a", "x") +
       Layer("Pooling", "p", "a", "pooling_param { kernel_size: 3 stride: 1 }") + OneByOne("b", "p");
-  const auto row = [&](const std::string& loss) {
-    return Named(*PlanText(text + loss, TRAIN, {.precision = BF16}), "p").kernel->name;
+  const auto implementation = [&](const std::string& loss) {
+    return Named(*PlanText(text + loss, TRAIN, {.precision = BF16}), "p").implementation->name;
   };
-  EXPECT_EQ(row(""), "onednn bf16");
-  EXPECT_EQ(row(Layer("Reduction", "s", "b", "loss_weight: 1")), "blocked bf16");
+  EXPECT_EQ(implementation(""), "onednn bf16");
+  EXPECT_EQ(implementation(Layer("Reduction", "s", "b", "loss_weight: 1")), "blocked bf16");
 }
 
 TEST_F(BFloat16Formats, HalveTheMemoryOfValues) {
@@ -278,17 +283,18 @@ TEST_F(BFloat16Formats, AreForNetsAndLayersThatAskForThem) {
   const auto single = PlanText(text);
   EXPECT_EQ(StoredAsHalves(*single), 0);
   const auto& skipped = Named(*single, "a").skipped;
-  const auto row = std::ranges::find(skipped, "onednn bf16", &SkippedKernel::kernel);
-  if (row != skipped.end()) {
-    EXPECT_EQ(row->reason, "is for precision: BF16");
+  const auto implementation =
+      std::ranges::find(skipped, "onednn bf16", &SkippedImplementation::implementation);
+  if (implementation != skipped.end()) {
+    EXPECT_EQ(implementation->reason, "is for precision: BF16");
   }
   EXPECT_GT(StoredAsHalves(*PlanText("precision: BF16 " + text)), 0);
   EXPECT_EQ(StoredAsHalves(*PlanText("precision: FP32 " + text, TRAIN, {.precision = BF16})), 0);
   const auto one = PlanText(Input(16, 64) + OneByOne("a", "x") +
                             OneByOne("b", "a", "precision: BF16") + OneByOne("c", "b"));
-  EXPECT_EQ(Named(*one, "b").kernel->name, "onednn bf16");
-  EXPECT_EQ(Named(*one, "a").kernel->name, "onednn");
-  EXPECT_EQ(Named(*one, "c").kernel->name, "onednn");
+  EXPECT_EQ(Named(*one, "b").implementation->name, "onednn bf16");
+  EXPECT_EQ(Named(*one, "a").implementation->name, "onednn");
+  EXPECT_EQ(Named(*one, "c").implementation->name, "onednn");
   EXPECT_EQ(StoredAsHalves(*PlanText("precision: BF16 " + text, TRAIN, {.deterministic = true})),
             0);
   EXPECT_EQ(StoredAsHalves(*PlanText("precision: BF16 " + text, TRAIN, {.optimize = false})), 0);

@@ -39,18 +39,20 @@ std::string ErrorOf(const PlanOptions& options) {
 TEST(Pinned, LayersAreComputedByNothingElse) {
   int planned = 0;
   for (const char* layer : {"a", "b"}) {
-    for (const Kernel& kernel : test::TestRegistry().Find("Convolution")->kernels) {
-      if (kernel.device != DeviceType::kCpu) continue;
-      const PlanOptions options{.backward = false, .pinned = {{layer, kernel.name}}};
+    for (const Implementation& implementation :
+         test::TestRegistry().Find("Convolution")->implementations) {
+      if (implementation.device != DeviceType::kCpu) continue;
+      const PlanOptions options{.backward = false, .pinned = {{layer, implementation.name}}};
       const std::string error = ErrorOf(options);
       if (!error.empty()) {
-        EXPECT_NE(error.find(StrCat("the implementation '", kernel.name,
+        EXPECT_NE(error.find(StrCat("the implementation '", implementation.name,
                                     "' that is asked for cannot compute this layer: ")),
                   std::string::npos)
             << error;
         continue;
       }
-      EXPECT_EQ(Find(*PlanText(kNet, TEST, options), layer)->kernel->name, kernel.name);
+      EXPECT_EQ(Find(*PlanText(kNet, TEST, options), layer)->implementation->name,
+                implementation.name);
       ++planned;
     }
   }
@@ -61,8 +63,8 @@ TEST(Pinned, LayersAreNotFused) {
   const PlanOptions options{.backward = false, .pinned = {{"r", "native"}}};
   const auto plan = PlanText(kNet, TEST, options);
   ASSERT_NE(Find(*plan, "r"), nullptr);
-  EXPECT_EQ(Find(*plan, "r")->absorbed_by, -1);
-  EXPECT_EQ(Find(*plan, "r")->kernel->name, kNativeKernel);
+  EXPECT_EQ(Find(*plan, "r")->fused_into, -1);
+  EXPECT_EQ(Find(*plan, "r")->implementation->name, kNativeImplementation);
 }
 
 TEST(Pinned, NamesThatAreNotThereAreErrors) {

@@ -37,9 +37,9 @@ struct Facts {
   bool has_relu = false;  // as a layer of its own
   bool strides = false;   // 'f' has that of 'g'
   bool blocked = false;
-  bool absorbs = false;
+  bool fused = false;
   bool shares = false;
-  bool fast_rows = false;
+  bool fast_implementations = false;
   bool operator==(const Facts&) const = default;
 };
 
@@ -50,11 +50,12 @@ Facts FactsOf(const std::string& passes) {
     facts.has_relu = facts.has_relu || layer.type->name == "ReLU";
     facts.strides = facts.strides || (layer.name() == "f" &&
                                       layer.layer->param().convolution_param().stride_size() > 0);
-    facts.absorbs = facts.absorbs || layer.absorbed_by >= 0;
+    facts.fused = facts.fused || layer.fused_into >= 0;
     facts.shares = facts.shares || layer.in_place;
-    // Reorders have no native row.
-    facts.fast_rows = facts.fast_rows || (layer.kernel != nullptr && layer.type->name != "Input" &&
-                                          layer.kernel->name != kNativeKernel);
+    // Reorders have no native implementation.
+    facts.fast_implementations = facts.fast_implementations ||
+                                 (layer.implementation != nullptr && layer.type->name != "Input" &&
+                                  layer.implementation->name != kNativeImplementation);
   }
   facts.shares = facts.shares || plan->arena_bytes < plan->unshared_bytes;
   facts.blocked = std::ranges::any_of(plan->values, [](const PlannedValue& value) {
@@ -64,26 +65,30 @@ Facts FactsOf(const std::string& passes) {
 }
 
 bool HasBlockedConvolution() {
-  const std::vector<Kernel>& rows = test::TestRegistry().Find("Convolution")->kernels;
-  return ChannelBlock() != 0 && std::ranges::find(rows, "onednn", &Kernel::name) != rows.end();
+  const std::vector<Implementation>& implementations =
+      test::TestRegistry().Find("Convolution")->implementations;
+  return ChannelBlock() != 0 && std::ranges::find(implementations, "onednn",
+                                                  &Implementation::name) != implementations.end();
 }
 
 class Passes : public testing::Test {
  protected:
   void SetUp() override {
-    if (!HasBlockedConvolution()) GTEST_SKIP() << "no row of this build takes blocked blobs";
+    if (!HasBlockedConvolution())
+      GTEST_SKIP() << "no implementation of this build takes blocked blobs";
     all_ = FactsOf("all");
-    ASSERT_EQ(
-        all_,
-        (Facts{
-            .strides = true, .blocked = true, .absorbs = true, .shares = true, .fast_rows = true}));
+    ASSERT_EQ(all_, (Facts{.strides = true,
+                           .blocked = true,
+                           .fused = true,
+                           .shares = true,
+                           .fast_implementations = true}));
   }
   Facts all_;
 };
 
 TEST_F(Passes, WithoutFuseReluItIsALayer) {
   all_.has_relu = true;
-  EXPECT_EQ(FactsOf("-fuse_relu,-absorb").has_relu, true);
+  EXPECT_EQ(FactsOf("-fuse_relu,-fuse").has_relu, true);
   EXPECT_EQ(FactsOf("-fuse_relu"), all_);
 }
 
@@ -95,13 +100,13 @@ TEST_F(Passes, WithoutMoveStridesTheyStayWhereTheyAre) {
 TEST_F(Passes, WithoutMemoryFormatsAllIsPlain) {
   const Facts facts = FactsOf("-memory_formats");
   EXPECT_FALSE(facts.blocked);
-  EXPECT_TRUE(facts.fast_rows);
+  EXPECT_TRUE(facts.fast_implementations);
   EXPECT_TRUE(facts.shares);
 }
 
-TEST_F(Passes, WithoutAbsorbEachLayerWorks) {
-  all_.absorbs = false;
-  EXPECT_EQ(FactsOf("-absorb"), all_);
+TEST_F(Passes, WithoutFuseEachLayerWorks) {
+  all_.fused = false;
+  EXPECT_EQ(FactsOf("-fuse"), all_);
 }
 
 TEST_F(Passes, WithoutShareMemoryEachBlobHasItsOwn) {
@@ -110,10 +115,10 @@ TEST_F(Passes, WithoutShareMemoryEachBlobHasItsOwn) {
 }
 
 TEST_F(Passes, WithoutOptimizedRowsAllIsNative) {
-  const Facts facts = FactsOf("-optimized_rows");
-  EXPECT_FALSE(facts.fast_rows);
+  const Facts facts = FactsOf("-optimized_implementations");
+  EXPECT_FALSE(facts.fast_implementations);
   EXPECT_FALSE(facts.blocked);
-  EXPECT_FALSE(facts.absorbs);
+  EXPECT_FALSE(facts.fused);
   EXPECT_TRUE(facts.shares);
 }
 
@@ -123,36 +128,35 @@ TEST_F(Passes, EachAloneDoesWhatItDoes) {
   EXPECT_FALSE(FactsOf("none,+fuse_relu").has_relu);
   EXPECT_TRUE(FactsOf("none,+move_strides").strides);
   EXPECT_TRUE(FactsOf("none,+share_memory").shares);
-  EXPECT_TRUE(FactsOf("none,+optimized_rows").fast_rows);
+  EXPECT_TRUE(FactsOf("none,+optimized_implementations").fast_implementations);
   // These two choose among rows, and the native ones are plain and do one layer.
-  EXPECT_TRUE(FactsOf("none,+optimized_rows,+memory_formats").blocked);
-  EXPECT_TRUE(FactsOf("none,+optimized_rows,+memory_formats,+absorb").absorbs);
+  EXPECT_TRUE(FactsOf("none,+optimized_implementations,+memory_formats").blocked);
+  EXPECT_TRUE(FactsOf("none,+optimized_implementations,+memory_formats,+fuse").fused);
 }
 
 TEST(ParsePasses, StartsFromAllAndGoesInOrder) {
-  EXPECT_TRUE(ParsePasses("").absorb);
+  EXPECT_TRUE(ParsePasses("").fuse);
   EXPECT_TRUE(ParsePasses("all").share_memory);
-  EXPECT_FALSE(ParsePasses("-absorb").absorb);
-  EXPECT_TRUE(ParsePasses("-absorb").fuse_relu);
-  const PlanPasses one = ParsePasses("none,+absorb");
-  EXPECT_TRUE(one.absorb);
-  EXPECT_FALSE(one.fuse_relu || one.memory_formats || one.share_memory || one.optimized_rows ||
-               one.hand_statistics || one.move_strides);
-  EXPECT_TRUE(ParsePasses("-absorb,all").absorb);
+  EXPECT_FALSE(ParsePasses("-fuse").fuse);
+  EXPECT_TRUE(ParsePasses("-fuse").fuse_relu);
+  const PlanPasses one = ParsePasses("none,+fuse");
+  EXPECT_TRUE(one.fuse);
+  EXPECT_FALSE(one.fuse_relu || one.memory_formats || one.share_memory ||
+               one.optimized_implementations || one.fuse_batch_norm || one.move_strides);
+  EXPECT_TRUE(ParsePasses("-fuse,all").fuse);
 }
 
 TEST(ParsePasses, SaysWhichNamesThereAre) {
-  for (const std::string wrong : {"-absrob", "absorb", "-", "all,", "+fuse-relu"}) {
+  for (const std::string wrong : {"-absrob", "fuse", "-", "all,", "+fuse-relu"}) {
     try {
       ParsePasses(wrong);
       ADD_FAILURE() << wrong;
     } catch (const Error& error) {
       EXPECT_EQ(error.problems().front().code, ErrorCode::kInvalidArgument);
       const std::string text = error.what();
-      EXPECT_NE(
-          text.find("fuse_relu move_strides memory_formats absorb hand_statistics share_memory "
-                    "optimized_rows"),
-          std::string::npos)
+      EXPECT_NE(text.find("fuse_relu move_strides memory_formats fuse fuse_batch_norm share_memory "
+                          "optimized_implementations"),
+                std::string::npos)
           << text;
     }
   }

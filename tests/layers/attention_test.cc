@@ -13,12 +13,12 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-struct Extent {
+struct Sizes {
   int64_t items, queries, keys, heads, kv_heads, size, value_size;
 };
 
 // q, k and v have heads behind each other on the last axis; `mask` is queries x keys or empty.
-Values NaiveAttention(const Extent& e, const Values& q, const Values& k, const Values& v,
+Values NaiveAttention(const Sizes& e, const Values& q, const Values& k, const Values& v,
                       const Values& mask, bool causal, double scale) {
   Values y;
   const auto at = [](const Values& x, int64_t i) { return x[static_cast<size_t>(i)]; };
@@ -68,7 +68,7 @@ void ExpectNear(const Values& got, const Values& expected) {
 RunResult Call(const LayerCall& call) { return CallLayer(*TestRegistry().Find("Attention"), call); }
 
 TEST(Attention, GroupedMaskedCausalIsWhatPlainLoopsCompute) {
-  const Extent e{2, 3, 5, 4, 2, 3, 2};
+  const Sizes e{2, 3, 5, 4, 2, 3, 2};
   const Values q = Draw(2 * 3 * 12, 1), k = Draw(2 * 5 * 6, 2), v = Draw(2 * 5 * 4, 3);
   const Values mask = Draw(15, 4);
   const RunResult result =
@@ -80,7 +80,7 @@ TEST(Attention, GroupedMaskedCausalIsWhatPlainLoopsCompute) {
 }
 
 TEST(Attention, OneBottomIsQueriesKeysAndValues) {
-  const Extent e{2, 4, 4, 2, 2, 3, 3};
+  const Sizes e{2, 4, 4, 2, 2, 3, 3};
   const Values q = Draw(48, 1), k = Draw(48, 2), v = Draw(48, 3);
   Values packed;
   for (int64_t row = 0; row < 8; ++row) {

@@ -196,26 +196,26 @@ TEST(CheckerTest, FailuresNameTypeAndSample) {
   EXPECT_TRUE(failures.starts_with("Planted/plain: ")) << failures;
 }
 
-TEST(CheckerTest, ComparesOtherKernelsWithTheNativeOne) {
+TEST(CheckerTest, ComparesOtherImplementationsWithTheNativeOne) {
   LayerType type = TypeWith(Fault::kNone);
-  Kernel sound{.name = "sound"};
+  Implementation sound{.name = "sound"};
   sound.forward = [](const Layer& layer, const ForwardArgs& args) { layer.Forward(args); };
-  type.kernels = {sound};
+  type.implementations = {sound};
   EXPECT_EQ(FailuresOf(type), "");
-  Kernel wrong{.name = "wrong"};
+  Implementation wrong{.name = "wrong"};
   wrong.forward = [](const Layer& layer, const ForwardArgs& args) {
     layer.Forward(args);
     DispatchFloat(args.outputs[0].dtype(),
                   [&]<typename T>(T) { args.outputs[0].data<T>()[3] += T(0.01); });
   };
-  type.kernels = {sound, wrong};
+  type.implementations = {sound, wrong};
   const std::string failures = FailuresOf(type);
-  EXPECT_NE(failures.find("kernel wrong with 1 threads against native: output 0"),
+  EXPECT_NE(failures.find("implementation wrong with 1 threads against native: output 0"),
             std::string::npos)
       << failures;
-  EXPECT_EQ(failures.find("kernel sound"), std::string::npos) << failures;
-  wrong.supports = [](const KernelQuery&) { return Support::No("not today"); };
-  type.kernels = {wrong};
+  EXPECT_EQ(failures.find("implementation sound"), std::string::npos) << failures;
+  wrong.supports = [](const OpDesc&) { return Support::No("not today"); };
+  type.implementations = {wrong};
   EXPECT_EQ(FailuresOf(type), "");
 }
 

@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 8> kNeedFiles = {"AnnotatedData", "Data",
                                                         "HDF5Output",    "ImageData", "MemoryData",
                                                         "VideoData",     "WindowData"};
 
-const Registry& Layers() { return LayersWithGpuRows(); }
+const Registry& Layers() { return LayersWithGpuImplementations(); }
 
 struct Case {
   std::string type;
@@ -148,13 +148,13 @@ bool StaysInF32(const LayerType& type) {
 
 TEST_P(LayerTypeTest, HasTheTraitsOfItsKernels) {
   const LayerType& type = *Layers().Find(GetParam());
-  const auto has = [&](const auto& is) { return std::ranges::any_of(type.kernels, is); };
-  const bool on_gpu = has([](const Kernel& k) { return k.device == DeviceType::kCuda; });
-  const bool on_bytes = has([](const Kernel& k) {
+  const auto has = [&](const auto& is) { return std::ranges::any_of(type.implementations, is); };
+  const bool on_gpu = has([](const Implementation& k) { return k.device == DeviceType::kCuda; });
+  const bool on_bytes = has([](const Implementation& k) {
     return k.input_format == MemoryFormat::kInt8 || k.output_format == MemoryFormat::kInt8;
   });
   const bool fits = type.traits.fits_16_bits;
-  EXPECT_TRUE(!fits || has([](const Kernel& k) { return k.name.ends_with(" f16"); }));
+  EXPECT_TRUE(!fits || has([](const Implementation& k) { return k.name.ends_with(" f16"); }));
   if (on_gpu) {
     EXPECT_NE(fits, StaysInF32(type))
         << "decide: LayerTraits::fits_16_bits, or an entry in TypesInF32 with the reason";

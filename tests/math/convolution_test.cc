@@ -1,5 +1,5 @@
 // Rows of Convolution against direct loops. On random shapes the native one only, which is what
-// tests/rows compares the others with.
+// tests/implementations compares the others with.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -144,51 +144,52 @@ void ExpectSame(const RunResult& got, const RunResult& expected, const std::stri
   }
 }
 
-void CheckRows(const Conv& conv, int threads, bool native_only = false) {
+void CheckImplementations(const Conv& conv, int threads, bool native_only = false) {
   const LayerSample sample = SampleOf(conv);
   const LayerCase layer_case(ConvolutionType(), sample, DType::kF32);
   const CaseValues values = DrawValues(layer_case);
   const RunResult expected = Direct(conv, values);
-  for (const Kernel& kernel : ConvolutionType().kernels) {
-    if (kernel.device != DeviceType::kCpu) continue;
-    if (native_only && kernel.name != kNativeKernel) continue;
-    const KernelQuery query{layer_case.layer(), layer_case.infer_context(), layer_case.info(),
-                            threads};
-    if (kernel.supports && !kernel.supports(query).yes) continue;
+  for (const Implementation& implementation : ConvolutionType().implementations) {
+    if (implementation.device != DeviceType::kCpu) continue;
+    if (native_only && implementation.name != kNativeImplementation) continue;
+    const OpDesc query{layer_case.layer(), layer_case.infer_context(), layer_case.info(), threads};
+    if (implementation.supports && !implementation.supports(query).yes) continue;
     RunOptions options;
     options.threads = threads;
     options.backward = true;
-    options.kernel = &kernel;
+    options.implementation = &implementation;
     ASSERT_NO_FATAL_FAILURE(ExpectSame(
         RunLayer(layer_case, values, options), expected,
-        StrCat(kernel.name, " threads ", threads, " batch ", conv.batch, " channels ",
+        StrCat(implementation.name, " threads ", threads, " batch ", conv.batch, " channels ",
                conv.channels, " image ", conv.height, "x", conv.width, " ", sample.name)));
   }
 }
 
 TEST(Convolution, NativeAgreesWithDirectLoopsOnRandomShapes) {
   for (uint64_t number = 0; number < 500; ++number) {
-    ASSERT_NO_FATAL_FAILURE(CheckRows(DrawConv(number), 1 + static_cast<int>(number % 3), true));
+    ASSERT_NO_FATAL_FAILURE(
+        CheckImplementations(DrawConv(number), 1 + static_cast<int>(number % 3), true));
   }
 }
 
-// Sizes at which the fast row changes its ways: parts of the depth, blocks of pixels, many images.
-TEST(Convolution, EveryRowAgreesWithDirectLoopsBeyondBlockSizes) {
+// Sizes at which the fast implementation changes its ways: parts of the depth, blocks of pixels,
+// many images.
+TEST(Convolution, EveryImplementationAgreesWithDirectLoopsBeyondBlockSizes) {
   const Conv deep{2, 31, 6, 7, 13, 1, 3, 3, 1, 1, 1, 1, 1, true, true};
   const Conv wide{2, 2, 30, 30, 3, 1, 3, 3, 1, 1, 0, 0, 1, true, false};
   const Conv many{70, 3, 3, 3, 14, 1, 3, 3, 1, 1, 0, 0, 1, true, false};
   const Conv pointwise{3, 290, 7, 5, 15, 1, 1, 1, 1, 1, 0, 0, 1, true, true};
   const Conv one_image{1, 4, 40, 40, 6, 2, 3, 3, 1, 1, 1, 1, 1, true, false};
   for (const Conv& conv : {deep, wide, many, pointwise, one_image}) {
-    for (int threads : {1, 2, 5}) ASSERT_NO_FATAL_FAILURE(CheckRows(conv, threads));
+    for (int threads : {1, 2, 5}) ASSERT_NO_FATAL_FAILURE(CheckImplementations(conv, threads));
   }
 }
 
-TEST(Convolution, PackedRowSaysWhyItIsNotUsed) {
-  const std::vector<Kernel> kernels = ConvolutionType().kernels;
-  const auto found = std::ranges::find(kernels, "packed", &Kernel::name);
-  ASSERT_NE(found, kernels.end());
-  const Kernel& packed = *found;
+TEST(Convolution, PackedImplementationSaysWhyItIsNotUsed) {
+  const std::vector<Implementation> implementations = ConvolutionType().implementations;
+  const auto found = std::ranges::find(implementations, "packed", &Implementation::name);
+  ASSERT_NE(found, implementations.end());
+  const Implementation& packed = *found;
   LayerSample sample;
   sample.prototxt = "convolution_param { num_output: 2 kernel_size: 1 }";
   sample.inputs = {{.shape = {1, 2, 3, 3, 3}}};

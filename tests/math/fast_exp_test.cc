@@ -77,7 +77,7 @@ TEST(FastSigmoid, IsWithinFourUnitsInTheLastPlace) {
 // Rows of whole lines of lanes, of less, and of both; one NaN spoils its row and no other.
 TEST(Softmax, MasksAndBrokenNumbersStayInTheirRow) {
   for (const int64_t classes : {3, 16, 21, 64}) {
-    const SoftmaxExtent extent{3, classes, 1};
+    const SoftmaxSize extent{3, classes, 1};
     const auto count = static_cast<size_t>(classes);
     std::vector<float> x(3 * count, 0.5F), y(3 * count, -1);
     for (size_t c = 1; c < count; ++c) x[c] = -kInfinity;

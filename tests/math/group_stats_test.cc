@@ -75,7 +75,7 @@ TEST(GroupStats, DotsAndSquares) {
   }
 }
 
-TEST(GroupStats, StandardizeAndCombine) {
+TEST(GroupStats, NormalizeAndCombine) {
   for (const GroupLayout& g : kLayouts) {
     const std::vector<float> x = Draw(g.Count(), 1);
     const std::vector<float> z = Draw(g.Count(), 2);
@@ -87,9 +87,9 @@ TEST(GroupStats, StandardizeAndCombine) {
       c[i] = static_cast<double>(i) / 4;
     }
     std::vector<float> standard(x.size()), combined(x.size()), plain = x;
-    GroupStandardize(2, g, x.data(), c.data(), a.data(), b.data(), standard.data());
+    GroupNormalize(2, g, x.data(), c.data(), a.data(), b.data(), standard.data());
     GroupCombine(2, g, a.data(), x.data(), b.data(), z.data(), c.data(), combined.data());
-    GroupStandardize<float>(1, g, plain.data(), nullptr, nullptr, nullptr, plain.data());
+    GroupNormalize<float>(1, g, plain.data(), nullptr, nullptr, nullptr, plain.data());
     EXPECT_EQ(plain, x);
     ForEach(g, [&](size_t e, size_t i) {
       const auto v = static_cast<double>(x[e]);

@@ -6,8 +6,8 @@
 #include "core/strings.h"
 #include "format/caffemodel.h"
 #include "format/file.h"
+#include "inference/detector.h"
 #include "runtime/replay.h"
-#include "serving/detector.h"
 #include "support/net.h"
 
 namespace crema {

@@ -92,15 +92,17 @@ layer { name: 'sum' type: 'Eltwise' bottom: 'b' bottom: 'd' top: 'ip' })",
   EXPECT_LT(RelativeError(OutputOf(net_, 2), OutputOf(net, 2)), 0.05);
 }
 
-std::string RowsOf(const Plan& plan) {
-  std::string rows;
+std::string ImplementationsOf(const Plan& plan) {
+  std::string implementations;
   for (const PlannedLayer& layer : plan.layers) {
-    rows += StrCat(layer.name(), ": ", layer.kernel == nullptr ? "-" : layer.kernel->name, "\n");
+    implementations +=
+        StrCat(layer.name(), ": ",
+               layer.implementation == nullptr ? "-" : layer.implementation->name, "\n");
   }
-  return rows;
+  return implementations;
 }
 
-// Estimates of rows shrink with the threads, what it takes to start a reorder does not.
+// Estimates of implementations shrink with the threads, what it takes to start a reorder does not.
 TEST_F(Int8Plans, DoNotDependOnThreadsWhereTheyAreDeterministic) {
   int others = 0;
   const NetParameter net = Run().net;
@@ -108,15 +110,17 @@ TEST_F(Int8Plans, DoNotDependOnThreadsWhereTheyAreDeterministic) {
     NetParameter small = net;
     InputParameter* input = small.mutable_layer(0)->mutable_input_param();
     for (const int axis : {2, 3}) input->mutable_shape(0)->set_dim(axis, extent);
-    const auto rows = [&](int threads, bool deterministic) {
-      return RowsOf(*PlanOf(small, {.threads = threads, .deterministic = deterministic}));
+    const auto implementations = [&](int threads, bool deterministic) {
+      return ImplementationsOf(
+          *PlanOf(small, {.threads = threads, .deterministic = deterministic}));
     };
     for (const int threads : {2, 8, 64}) {
-      EXPECT_EQ(rows(threads, true), rows(1, true)) << extent << ", " << threads;
-      if (rows(threads, false) != rows(1, false)) ++others;
+      EXPECT_EQ(implementations(threads, true), implementations(1, true))
+          << extent << ", " << threads;
+      if (implementations(threads, false) != implementations(1, false)) ++others;
     }
   }
-  if (HasRows()) {
+  if (HasImplementations()) {
     EXPECT_GT(others, 0) << "this net does not show it";
   }
 }
@@ -134,8 +138,8 @@ TEST_F(Int8Plans, WhatIsPickedForMovedStridesStaysBytes) {
   const auto plan = PlanOf(net);
   const auto pick = std::ranges::find(plan->layers, "p_for_sum", &PlannedLayer::name);
   ASSERT_NE(pick, plan->layers.end());
-  if (HasRows()) {
-    EXPECT_EQ(pick->kernel->name, "int8");
+  if (HasImplementations()) {
+    EXPECT_EQ(pick->implementation->name, "int8");
   }
   EXPECT_LT(RelativeError(OutputOf(net_, 2), OutputOf(net, 2)), 0.05);
 }

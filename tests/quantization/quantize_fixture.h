@@ -98,9 +98,10 @@ class QuantizeTest : public testing::Test {
     return ValuesOf(session.Data("ip"));
   }
 
-  static bool HasRows() {
-    const auto& rows = TestRegistry().Find("Convolution")->kernels;
-    return ChannelBlock() > 0 && std::ranges::find(rows, "int8", &Kernel::name) != rows.end();
+  static bool HasImplementations() {
+    const auto& implementations = TestRegistry().Find("Convolution")->implementations;
+    return ChannelBlock() > 0 && std::ranges::find(implementations, "int8",
+                                                   &Implementation::name) != implementations.end();
   }
 
   NetParameter net_;

@@ -31,7 +31,7 @@ TEST_F(Quantize, NetsComputeNearlyTheSame) {
   const std::vector<float> right = OutputOf(net_, 2);
   const std::vector<float> made = OutputOf(result.net, 2);
   EXPECT_LT(RelativeError(right, made), 0.05) << result.report.Text();
-  if (HasRows()) {
+  if (HasImplementations()) {
     EXPECT_GT(RelativeError(right, made), 1e-5);
   }
 }
@@ -49,17 +49,18 @@ TEST_F(Quantize, WeightsThatMayChangeAreReadAnew) {
 }
 
 TEST_F(Quantize, BlobsStayBytesFromLayerToLayer) {
-  if (!HasRows()) GTEST_SKIP() << "this build or processor has no rows on bytes";
+  if (!HasImplementations())
+    GTEST_SKIP() << "this build or processor has no implementations on bytes";
   const auto plan = PlanOf(Run().net);
-  std::string kernels, reorders;
+  std::string names, reorders;
   for (const PlannedLayer& layer : plan->layers) {
     if (layer.type->name == "Reorder") reorders += layer.name() + " ";
-    if (layer.kernel != nullptr && layer.kernel->name.starts_with("int8")) {
-      kernels += StrCat(layer.name(), ":", layer.kernel->name, " ");
+    if (layer.implementation != nullptr && layer.implementation->name.starts_with("int8")) {
+      names += StrCat(layer.name(), ":", layer.implementation->name, " ");
     }
   }
   EXPECT_EQ(reorders, "x_to_nHWc_int8 ");
-  EXPECT_EQ(kernels,
+  EXPECT_EQ(names,
             "a:int8 p:int8 b:int8 d:int8 e:int8 f:int8 j:int8 drop:int8 g:int8 "
             "q:int8 ip:int8, int8 input ");
   const std::string text = DescribePlan(*plan);
@@ -138,15 +139,18 @@ TEST_F(Quantize, KeepsLayersAsAsked) {
 }
 
 TEST_F(Quantize, KeepsLayersWithoutProductsToo) {
-  if (!HasRows()) GTEST_SKIP() << "this build or processor has no rows on bytes";
+  if (!HasImplementations())
+    GTEST_SKIP() << "this build or processor has no implementations on bytes";
   QuantizeOptions options;
   options.keep_float = {"p", "rb"};
   const auto plan = PlanOf(Run(options).net);
   for (const std::string& name : options.keep_float) {
     const auto layer = std::ranges::find(plan->layers, name, &PlannedLayer::name);
     ASSERT_NE(layer, plan->layers.end()) << name << " is done by another layer";
-    EXPECT_LT(layer->absorbed_by, 0) << name;
-    EXPECT_TRUE(layer->kernel == nullptr || !layer->kernel->name.starts_with("int8")) << name;
+    EXPECT_LT(layer->fused_into, 0) << name;
+    EXPECT_TRUE(layer->implementation == nullptr ||
+                !layer->implementation->name.starts_with("int8"))
+        << name;
   }
 }
 

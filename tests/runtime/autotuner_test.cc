@@ -11,7 +11,7 @@
 
 #include "core/log.h"
 #include "core/strings.h"
-#include "runtime/row_bench.h"
+#include "runtime/implementation_bench.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
 
@@ -30,7 +30,7 @@ class WarningCounter final : public LogSink {
   std::vector<std::string> infos;
 };
 
-// Every type with several rows.
+// Every type with several implementations.
 constexpr const char* kNet = R"(
 layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 dim: 20 dim: 20 } } }
 layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 32
@@ -48,21 +48,22 @@ layer { name: 'r' type: 'Reduction' bottom: 'p' top: 'r' loss_weight: 1
   reduction_param { operation: SUMSQ } }
 )";
 
-// Times from the order of the rows, the last one the fastest; counts how often it is asked.
-Autotuner::TimeRowsFunction FakeTimes(int* calls) {
-  return [calls](const KernelQuery&, std::span<const Kernel* const> rows,
+// Times from the order of the implementations, the last one the fastest; counts how often it is
+// asked.
+Autotuner::TimeImplementationsFunction FakeTimes(int* calls) {
+  return [calls](const OpDesc&, std::span<const Implementation* const> implementations,
                  Autotuner::Clock::time_point) {
     ++*calls;
     std::vector<double> seconds;
-    for (size_t r = 0; r < rows.size(); ++r) {
+    for (size_t r = 0; r < implementations.size(); ++r) {
       seconds.push_back(1e-3 / static_cast<double>(r + 1));
     }
     return seconds;
   };
 }
 
-std::shared_ptr<const Plan> PlanWith(const std::shared_ptr<RowTimer>& timer) {
-  return PlanText(kNet, TRAIN, {.threads = 2, .row_timer = timer});
+std::shared_ptr<const Plan> PlanWith(const std::shared_ptr<ImplementationTimer>& timer) {
+  return PlanText(kNet, TRAIN, {.threads = 2, .implementation_timer = timer});
 }
 
 class Autotune : public testing::Test {
@@ -70,7 +71,7 @@ class Autotune : public testing::Test {
   void SetUp() override {
     auto timer = std::make_shared<Autotuner>(AutotuneOptions{.seconds = 1}, FakeTimes(&kinds_));
     PlanWith(timer);
-    if (kinds_ == 0) GTEST_SKIP() << "no layer has several rows in this build";
+    if (kinds_ == 0) GTEST_SKIP() << "no layer has several implementations in this build";
   }
   std::shared_ptr<Autotuner> Make(int* calls, double seconds = 1) {
     return std::make_shared<Autotuner>(
@@ -105,8 +106,8 @@ TEST_F(Autotune, EnginesAreMeasuredOnceAndThenRead) {
     return i == 1 ? std::numeric_limits<double>::infinity() : static_cast<double>(3 - i);
   };
   const auto seconds_of = [&](double bound, const std::string& work) {
-    int rows = 0;
-    return Make(&rows, bound)->MeasureEngines(work, names, measure);
+    int implementations = 0;
+    return Make(&implementations, bound)->MeasureEngines(work, names, measure);
   };
   const std::vector<double> seconds = seconds_of(100, "work");
   ASSERT_EQ(seconds.size(), 3U);
@@ -128,7 +129,7 @@ TEST_F(Autotune, OtherBuildsMeasureForThemselves) {
 }
 
 TEST_F(Autotune, WhatWasLeftOutStaysLeftOutUntilTheBoundIsLarger) {
-  const auto nothing = [](const KernelQuery&, std::span<const Kernel* const>,
+  const auto nothing = [](const OpDesc&, std::span<const Implementation* const>,
                           Autotuner::Clock::time_point) { return std::vector<double>(); };
   const std::string estimated = DescribePlan(*PlanWith(nullptr));
   const auto timer = std::make_shared<Autotuner>(
@@ -148,12 +149,12 @@ TEST_F(Autotune, WhatWasLeftOutStaysLeftOutUntilTheBoundIsLarger) {
 
 TEST_F(Autotune, TheBoundIsForAllPlansTogether) {
   int calls = 0;
-  const auto slow = [&](const KernelQuery&, std::span<const Kernel* const> rows,
+  const auto slow = [&](const OpDesc&, std::span<const Implementation* const> implementations,
                         Autotuner::Clock::time_point deadline) {
     ++calls;
     while (Autotuner::Clock::now() < deadline) {
     }
-    return std::vector<double>(rows.size(), 1);
+    return std::vector<double>(implementations.size(), 1);
   };
   const auto timer = std::make_shared<Autotuner>(AutotuneOptions{.seconds = 0.01}, slow);
   PlanWith(timer);
@@ -162,7 +163,7 @@ TEST_F(Autotune, TheBoundIsForAllPlansTogether) {
 }
 
 TEST_F(Autotune, ADamagedFileIsOneWarningAndIsReplaced) {
-  temp_.Write("row_times", "something else");
+  temp_.Write("implementation_times", "something else");
   int calls = 0;
   const auto timer = Make(&calls);
   PlanWith(timer);
@@ -180,7 +181,7 @@ TEST_F(Autotune, WithoutAFolderItMeasuresAndWarnsOnce) {
       AutotuneOptions{.seconds = 1, .folder = temp_.File("file/below"), .log = &log_},
       FakeTimes(&calls));
   PlanWith(timer);
-  PlanText(kNet, TEST, {.backward = false, .row_timer = timer});
+  PlanText(kNet, TEST, {.backward = false, .implementation_timer = timer});
   EXPECT_GT(calls, kinds_);
   ASSERT_EQ(log_.warnings.size(), 1U);
   EXPECT_NE(log_.warnings[0].find("not kept"), std::string::npos) << log_.warnings[0];
@@ -189,9 +190,11 @@ TEST_F(Autotune, WithoutAFolderItMeasuresAndWarnsOnce) {
 // What a plan of real times computes is what any other plan computes.
 TEST_F(Autotune, RealTimesMakePlansThatLearnTheSame) {
   int empty = 0;
-  const auto time_rows = [&](const KernelQuery& query, std::span<const Kernel* const> rows,
-                             Autotuner::Clock::time_point deadline) {
-    const std::vector<double> seconds = TimeRows(query, rows, deadline, DisturbedRuns::kCount);
+  const auto time_implementations = [&](const OpDesc& query,
+                                        std::span<const Implementation* const> implementations,
+                                        Autotuner::Clock::time_point deadline) {
+    const std::vector<double> seconds =
+        TimeImplementations(query, implementations, deadline, DisturbedRuns::kCount);
     empty += seconds.empty() ? 1 : 0;
     for (const double s : seconds) EXPECT_GT(s, 0);
     return seconds;
@@ -203,23 +206,25 @@ TEST_F(Autotune, RealTimesMakePlansThatLearnTheSame) {
     test::FillInput(&session, "x", 1);
     return session.Forward();
   };
-  const auto plan = PlanWith(std::make_shared<Autotuner>(options, time_rows));
+  const auto plan = PlanWith(std::make_shared<Autotuner>(options, time_implementations));
   EXPECT_EQ(empty, 0);
   EXPECT_TRUE(std::ranges::any_of(plan->layers, &PlannedLayer::tuned));
   const double loss = learn(plan);
   EXPECT_NEAR(loss, learn(PlanText(kNet, TRAIN, {.optimize = false})), 1e-3 * loss);
-  EXPECT_EQ(loss, learn(PlanWith(std::make_shared<Autotuner>(options, time_rows))))
+  EXPECT_EQ(loss, learn(PlanWith(std::make_shared<Autotuner>(options, time_implementations))))
       << "not the same bits with the same file";
   // Forward alone, of the layers as they are for testing.
   PlanText(kNet, TEST,
-           {.backward = false, .row_timer = std::make_shared<Autotuner>(options, time_rows)});
+           {.backward = false,
+            .implementation_timer = std::make_shared<Autotuner>(options, time_implementations)});
   EXPECT_EQ(empty, 0);
 }
 
 TEST_F(Autotune, NothingIsTimedBeyondTheDeadline) {
-  const auto late = [](const KernelQuery& query, std::span<const Kernel* const> rows,
+  const auto late = [](const OpDesc& query, std::span<const Implementation* const> implementations,
                        Autotuner::Clock::time_point) {
-    return TimeRows(query, rows, Autotuner::Clock::now(), DisturbedRuns::kCount);
+    return TimeImplementations(query, implementations, Autotuner::Clock::now(),
+                               DisturbedRuns::kCount);
   };
   const auto plan = PlanWith(std::make_shared<Autotuner>(AutotuneOptions{.seconds = 1}, late));
   EXPECT_TRUE(std::ranges::none_of(plan->layers, &PlannedLayer::tuned));

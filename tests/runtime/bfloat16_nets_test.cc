@@ -107,7 +107,8 @@ class BFloat16Nets : public testing::Test {
   void SetUp() override {
     if (!HasBFloat16()) GTEST_SKIP() << "this processor does not multiply bfloat16";
     const auto plan = PlanText(kNet, TEST, {.backward = false, .precision = BF16});
-    if (ValuesStoredAsHalves(*plan) == 0) GTEST_SKIP() << "this build has no row that stores it";
+    if (ValuesStoredAsHalves(*plan) == 0)
+      GTEST_SKIP() << "this build has no implementation that stores it";
   }
 };
 
@@ -204,7 +205,8 @@ TEST_F(BFloat16Nets, MultiplyByFixedWeightsThatWereRounded) {
   const auto run = [](const std::string& net, Precision precision, bool fixed) {
     const auto plan =
         PlanText(net, TEST, {.threads = 2, .backward = false, .precision = precision});
-    EXPECT_EQ(plan->layers.back().kernel->name, precision == BF16 ? "onednn bf16" : "onednn");
+    EXPECT_EQ(plan->layers.back().implementation->name,
+              precision == BF16 ? "onednn bf16" : "onednn");
     const std::shared_ptr<const Weights> weights = Weights::Make(*plan, 3);
     Session session(plan, weights, ExecContext(2, 3));
     if (fixed) session.FixWeights();
@@ -225,7 +227,7 @@ TEST_F(BFloat16Nets, MultiplyByFixedWeightsThatWereRounded) {
     // Two roundings of up to 2^-8 for each product, by chance in either direction.
     EXPECT_LT(Distance(single, half), 0.005 * Norm(single)) << net;
     EXPECT_GT(Distance(single, half), 0) << net;
-    // By the native row, whose sums are in another order.
+    // By the native implementation, whose sums are in another order.
     EXPECT_LT(Distance(single, run(net, BF16, false)), 1e-6 * Norm(single)) << net;
   }
 }

@@ -124,10 +124,10 @@ std::vector<std::vector<float>> Iterate(const std::string& text, const PlanOptio
   return numbers;
 }
 
-int AbsorbedOf(const std::string& text, Phase phase = TRAIN, const PlanOptions& options = {}) {
+int FusedOf(const std::string& text, Phase phase = TRAIN, const PlanOptions& options = {}) {
   const auto plan = PlanText(text, phase, options);
   return static_cast<int>(std::ranges::count_if(
-      plan->layers, [](const PlannedLayer& layer) { return layer.absorbed_by >= 0; }));
+      plan->layers, [](const PlannedLayer& layer) { return layer.fused_into >= 0; }));
 }
 
 TEST(BlockedNets, BatchNormTakesScaleAndReluAlongInTraining) {
@@ -151,14 +151,14 @@ layer { name: 'b' type: 'Convolution' bottom: 'a' top: 'b' convolution_param { n
 layer { name: 'loss' type: 'Reduction' bottom: 'b' top: 'loss' loss_weight: 0.01
   reduction_param { operation: SUMSQ } }
 )";
-  const bool fuses = AbsorbedOf(head + norm + relu("") + tail) == 1;
-  if (!fuses) GTEST_SKIP() << "no row of this build or processor takes blocked blobs";
+  const bool fuses = FusedOf(head + norm + relu("") + tail) == 1;
+  if (!fuses) GTEST_SKIP() << "no implementation of this build or processor takes blocked blobs";
   const std::vector<std::string> bodies = {norm + scale("bias_term: true") + relu(""),
                                            norm + scale("") + relu("negative_slope: 0.2"),
                                            norm + scale("bias_term: true"), norm + relu("")};
   for (const std::string& body : bodies) {
     const std::string text = head + body + tail;
-    EXPECT_GT(AbsorbedOf(text), 0) << text;
+    EXPECT_GT(FusedOf(text), 0) << text;
     const auto plain = Iterate(text, {.optimize = false});
     for (int threads : {1, 3}) {
       const auto blocked = Iterate(text, {.threads = threads});
@@ -169,7 +169,7 @@ layer { name: 'loss' type: 'Reduction' bottom: 'b' top: 'loss' loss_weight: 0.01
   // What runs again for the backward pass is left alone, and computes the same.
   std::string again = head + bodies[0] + tail;
   again.replace(again.find("type: 'Scale'"), 0, "recompute: true ");
-  EXPECT_EQ(AbsorbedOf(again), 0);
+  EXPECT_EQ(FusedOf(again), 0);
   ExpectNear(Iterate(again, {.optimize = false}), Iterate(again, {}), 2e-3, again);
 }
 
@@ -191,15 +191,15 @@ layer { name: 'b' type: 'Convolution' bottom: 'n' top: 'b' convolution_param { n
   kernel_size: 3 weight_filler { type: 'xavier' } } }
 )";
   const PlanOptions options{.threads = 2, .backward = false};
-  if (AbsorbedOf(head + norm + "}\n" + relu + tail, TEST, options) == 0) {
-    GTEST_SKIP() << "no row of this build or processor takes blocked blobs";
+  if (FusedOf(head + norm + "}\n" + relu + tail, TEST, options) == 0) {
+    GTEST_SKIP() << "no implementation of this build or processor takes blocked blobs";
   }
   for (const char* fields : {"}\n", "batch_norm_param { use_global_stats: false } }\n"}) {
     for (const std::string& behind : {std::string(), scale, relu, scale + relu}) {
       const std::string text = head + norm + fields + behind + tail;
-      EXPECT_EQ(AbsorbedOf(text, TEST, options), (behind.empty()           ? 0
-                                                  : behind == scale + relu ? 2
-                                                                           : 1));
+      EXPECT_EQ(FusedOf(text, TEST, options), (behind.empty()           ? 0
+                                               : behind == scale + relu ? 2
+                                                                        : 1));
       const Numbers plain = RunNet(text, TEST, {.backward = false, .optimize = false});
       ASSERT_NO_FATAL_FAILURE(
           ExpectNear(plain.outputs, RunNet(text, TEST, options).outputs, 1e-4, text));

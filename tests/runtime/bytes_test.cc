@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "inference/image_model.h"
 #include "runtime/replay.h"
-#include "serving/image_model.h"
 #include "solvers/test_net.h"
 #include "support/net.h"
 

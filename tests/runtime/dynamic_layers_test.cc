@@ -128,7 +128,7 @@ layer { name: "loss" type: "Reduction" bottom: "y" top: "loss" loss_weight: 1
 )");
 }
 
-TEST(DynamicOutputs, AreAPlanOfTheRowsThatAreLeft) {
+TEST(DynamicOutputs, AreAPlanOfTheImplementationsThatAreLeft) {
   const auto plan = PlanOf(FilterNet(4, true));
   Session session(plan, Weights::Make(*plan, 5), ExecContext(1));
   for (const std::vector<float>& signs : std::vector<std::vector<float>>{

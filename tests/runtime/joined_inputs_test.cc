@@ -47,7 +47,7 @@ struct Net {
 
   bool Joins(const std::string& name) const {
     for (const PlannedLayer& layer : plan->layers) {
-      if (layer.name() == name) return layer.joined;
+      if (layer.name() == name) return layer.concat_in_place;
     }
     ADD_FAILURE() << name;
     return false;
@@ -92,7 +92,7 @@ TEST(JoinedInputs, ConcatsInConcats) {
 }
 
 TEST(JoinedInputs, StayApartWhereThatCannotBe) {
-  // Several images: parts of the output lie between parts (joined_images_test.cc).
+  // Several images: parts of the output lie between parts (concat_in_place_test.cc).
   EXPECT_FALSE(
       Net(Input(2, 16) + Conv("a", 16) + Conv("b", 16) + Concat("c", "a", "b")).Joins("c"));
   // One of them twice.

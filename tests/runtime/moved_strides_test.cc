@@ -76,7 +76,7 @@ class StridedNet {
 
 // Which rows compute: native ones round alike with and without the pass; of the others Winograd's
 // algorithm is for stride 1 only and rounds more, and of bfloat16 sums may be rounded elsewhere.
-struct Rows {
+struct Implementations {
   const char* name;
   bool optimized;
   Precision precision;
@@ -84,9 +84,10 @@ struct Rows {
 };
 
 struct Net {
-  Net(const std::string& text, bool moves, int threads, const Rows& rows) {
-    PlanOptions options{.threads = threads, .backward = false, .precision = rows.precision};
-    options.passes.optimized_rows = rows.optimized;
+  Net(const std::string& text, bool moves, int threads, const Implementations& implementations) {
+    PlanOptions options{
+        .threads = threads, .backward = false, .precision = implementations.precision};
+    options.passes.optimized_implementations = implementations.optimized;
     options.passes.move_strides = moves;
     plan = test::PlanText(text, TEST, options);
     session = std::make_unique<Session>(
@@ -111,39 +112,41 @@ struct Net {
   std::unique_ptr<Session> session;
 };
 
-class MovedStrides : public testing::TestWithParam<Rows> {};
+class MovedStrides : public testing::TestWithParam<Implementations> {};
 
 TEST_P(MovedStrides, GiveWhatTheNetGivesWithoutThem) {
-  const Rows& rows = GetParam();
-  if (rows.precision == BF16 && !HasBFloat16()) GTEST_SKIP() << "no arithmetic of bfloat16 here";
+  const Implementations& implementations = GetParam();
+  if (implementations.precision == BF16 && !HasBFloat16())
+    GTEST_SKIP() << "no arithmetic of bfloat16 here";
   int fewer = 0;
   for (uint32_t seed = 0; seed < 60; ++seed) {
     const std::string text = StridedNet(seed).Make(1 + static_cast<int>(seed % 3));
-    const Net moved(text, true, 1 + static_cast<int>(seed % 2), rows);
-    const Net whole(text, false, 1, rows);
+    const Net moved(text, true, 1 + static_cast<int>(seed % 2), implementations);
+    const Net whole(text, false, 1, implementations);
     fewer += moved.Numbers() < whole.Numbers() ? 1 : 0;
     for (uint64_t input : {5, 6}) {
       ASSERT_NO_FATAL_FAILURE(
-          test::ExpectNear(whole.Run(input), moved.Run(input), rows.tolerance, text));
+          test::ExpectNear(whole.Run(input), moved.Run(input), implementations.tolerance, text));
     }
   }
   EXPECT_GT(fewer, 20);
 }
-INSTANTIATE_TEST_SUITE_P(Rows, MovedStrides,
-                         testing::Values(Rows{"native", false, FP32, 1e-6},
-                                         Rows{"fast", true, FP32, 2e-4},
-                                         Rows{"bfloat16", true, BF16, 0.03}),
+INSTANTIATE_TEST_SUITE_P(Implementations, MovedStrides,
+                         testing::Values(Implementations{"native", false, FP32, 1e-6},
+                                         Implementations{"fast", true, FP32, 2e-4},
+                                         Implementations{"bfloat16", true, BF16, 0.03}),
                          [](const auto& p) { return std::string(p.param.name); });
 
 TEST(MovedStridesOf, OtherExtentsFollowExtents) {
   for (uint32_t seed = 100; seed < 120; ++seed) {
     const std::string text = StridedNet(seed).Make(2);
-    const Rows rows = {"native", false, FP32, 1e-6};
-    const Net moved(text, true, 1, rows), whole(text, false, 1, rows);
+    const Implementations implementations = {"native", false, FP32, 1e-6};
+    const Net moved(text, true, 1, implementations), whole(text, false, 1, implementations);
     for (const Shape& extents : {Shape{1, 16, 8, 7}, Shape{2, 16, 9, 5}}) {
       moved.session->Reshape("x", extents);
       whole.session->Reshape("x", extents);
-      ASSERT_NO_FATAL_FAILURE(test::ExpectNear(whole.Run(7), moved.Run(7), rows.tolerance, text));
+      ASSERT_NO_FATAL_FAILURE(
+          test::ExpectNear(whole.Run(7), moved.Run(7), implementations.tolerance, text));
     }
   }
 }

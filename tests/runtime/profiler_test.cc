@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "runtime/machine_peak.h"
+#include "runtime/roofline.h"
 #include "support/net.h"
 
 namespace crema {
@@ -182,7 +182,7 @@ TEST(LayerObserver, WhatItThrowsEndsThePassAndNamesTheLayer) {
   EXPECT_EQ(listener.heard, "f0 F0 f1 F1 f2 F2 ");
 }
 
-TEST(MachinePeak, IsARate) {
+TEST(Roofline, IsARate) {
   EXPECT_GT(MeasurePeakGflops(1), 0);
   EXPECT_GT(MeasurePeakGbs(2), 0);
 }

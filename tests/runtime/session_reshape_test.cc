@@ -245,13 +245,13 @@ TEST(SessionReshapeErrors, LearnedBlobsKeepTheirShapes) {
 // What fails after new extents were set must not pass for done with the former ones.
 TEST(SessionReshapeErrors, FormerExtentsAreAsBeforeWhereNewOnesFail) {
   Registry registry = BuiltinRegistry();
-  Kernel row{.name = "two"};
-  row.forward = [](const Layer& layer, const ForwardArgs& args) { layer.Forward(args); };
-  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+  Implementation implementation{.name = "two"};
+  implementation.forward = [](const Layer& layer, const ForwardArgs& args) { layer.Forward(args); };
+  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
     if (query.context.inputs[0].shape[0] == 2) return nullptr;
-    Fail(ErrorCode::kUnsupported, "takes two rows");
+    Fail(ErrorCode::kUnsupported, "takes two implementations");
   };
-  registry.AddKernel("AbsVal", row);
+  registry.AddImplementation("AbsVal", implementation);
   const NetFile file = ParseNet(
       InputLayer("x", {2, 3}) + "layer { name: \"a\" type: \"AbsVal\" bottom: \"x\" top: \"y\" }\n",
       "net.prototxt");
@@ -261,7 +261,7 @@ TEST(SessionReshapeErrors, FormerExtentsAreAsBeforeWhereNewOnesFail) {
   session.Forward();
   session.Reshape("x", Shape{1, 3});
   const std::string error = ErrorOf([&] { session.Forward(); });
-  EXPECT_NE(error.find("takes two rows"), std::string::npos) << error;
+  EXPECT_NE(error.find("takes two implementations"), std::string::npos) << error;
   session.Reshape("x", Shape{2, 3});
   session.Forward();
   EXPECT_EQ(session.Data("y").shape(), (Shape{2, 3}));

@@ -11,10 +11,10 @@
 #include "core/strings.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
+#include "inference/crema_export.h"
 #include "server/running_server.h"
 #include "server/secret.h"
 #include "server/serve_process.h"
-#include "serving/crema_export.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

@@ -6,8 +6,8 @@
 #include "core/strings.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
+#include "inference/crema_export.h"
 #include "server/serve_process.h"
-#include "serving/crema_export.h"
 
 namespace crema::test {
 namespace {

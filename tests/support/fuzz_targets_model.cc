@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "format/seal.h"
-#include "serving/crema_export.h"
-#include "serving/crema_file.h"
-#include "serving/crema_layout.h"
+#include "inference/crema_export.h"
+#include "inference/crema_file.h"
+#include "inference/crema_layout.h"
 #include "support/fuzz_corpus.h"
 #include "support/fuzz_limits.h"
 #include "support/fuzz_targets.h"

@@ -11,16 +11,16 @@
 #ifdef CREMA_HAVE_CUDA
 #include "math/cuda/cuda_device.h"
 #else
-#include "layers/gpu_rows.h"
+#include "layers/gpu_implementations.h"
 #endif
 
 namespace crema::test {
 
-const Registry& LayersWithGpuRows() {
+const Registry& LayersWithGpuImplementations() {
   static const Registry registry = [] {
     Registry made = BuiltinRegistry();
 #ifndef CREMA_HAVE_CUDA
-    AddGpuRows(&made);
+    AddGpuImplementations(&made);
 #endif
     return made;
   }();
@@ -30,16 +30,17 @@ const Registry& LayersWithGpuRows() {
 const Registry& LayersOfStandIn() {
   static const Registry registry = [] {
     Registry made;
-    for (const std::string& name : LayersWithGpuRows().Names()) {
-      LayerType type = *LayersWithGpuRows().Find(name);
-      std::erase_if(type.kernels, [](const Kernel& row) {
-        return row.name.starts_with("cudnn") || row.name.starts_with("cublaslt");
+    for (const std::string& name : LayersWithGpuImplementations().Names()) {
+      LayerType type = *LayersWithGpuImplementations().Find(name);
+      std::erase_if(type.implementations, [](const Implementation& implementation) {
+        return implementation.name.starts_with("cudnn") ||
+               implementation.name.starts_with("cublaslt");
       });
       made.Add(std::move(type));
     }
     LayerType type = *made.Find("Filter");
     type.name = "FilterOfTheCpu";
-    type.kernels.clear();
+    type.implementations.clear();
     made.Add(std::move(type));
     return made;
   }();

@@ -10,10 +10,10 @@
 namespace crema::test {
 
 // All built-in layers, with their rows for GPUs also where CUDA was not built.
-const Registry& LayersWithGpuRows();
+const Registry& LayersWithGpuImplementations();
 
-// For contexts of the stand-in: the same without rows by cuDNN and cuBLASLt, which on a machine
-// with a GPU are these libraries themselves and take memory of the CPU for the GPU's; and
+// For contexts of the stand-in: the same without implementations by cuDNN and cuBLASLt, which on a
+// machine with a GPU are these libraries themselves and take memory of the CPU for the GPU's; and
 // FilterOfTheCpu: what Filter does, without code for GPUs.
 const Registry& LayersOfStandIn();
 

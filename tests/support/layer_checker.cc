@@ -43,8 +43,8 @@ bool HoldsHalves(MemoryFormat format) {
   return StoredType({.shape = {}, .dtype = DType::kF32, .format = format}) != DType::kF32;
 }
 
-bool StoresHalves(const Kernel& kernel) {
-  return HoldsHalves(kernel.input_format) || HoldsHalves(kernel.output_format);
+bool StoresHalves(const Implementation& implementation) {
+  return HoldsHalves(implementation.input_format) || HoldsHalves(implementation.output_format);
 }
 
 // What is kept of blobs that are stored so; a kink or a maximum is then the same for all rows.
@@ -82,7 +82,8 @@ class SampleChecker {
   void CheckSingleGradients(const LayerCase& narrow, const CaseValues& values,
                             const RunResult& all);
   void CheckTwoThreads(const LayerCase& narrow, const CaseValues& values, const RunResult& alone);
-  void CheckKernels(const LayerCase& layer_case, const CaseValues& values, double tolerance);
+  void CheckImplementations(const LayerCase& layer_case, const CaseValues& values,
+                            double tolerance);
   void CheckHalves(const LayerCase& wide, DType dtype, double tolerance);
   void CheckAnyFormat(const LayerCase& layer_case);
 
@@ -246,32 +247,34 @@ void SampleChecker::CheckTwoThreads(const LayerCase& narrow, const CaseValues& v
   }
 }
 
-void SampleChecker::CheckKernels(const LayerCase& layer_case, const CaseValues& exact,
-                                 double usual) {
+void SampleChecker::CheckImplementations(const LayerCase& layer_case, const CaseValues& exact,
+                                         double usual) {
   const CaseValues rounded = Rounded(exact);
-  for (const Kernel& kernel : type_.kernels) {
-    if (!kernel.forward && !kernel.backward) continue;
-    const bool gpu = kernel.device == DeviceType::kCuda;
+  for (const Implementation& implementation : type_.implementations) {
+    if (!implementation.forward && !implementation.backward) continue;
+    const bool gpu = implementation.device == DeviceType::kCuda;
     for (int threads : gpu ? std::vector{1} : std::vector{1, 3}) {
-      const KernelQuery query{.layer = layer_case.layer(),
-                              .context = layer_case.infer_context(),
-                              .info = layer_case.info(),
-                              .threads = threads,
-                              .backward = sample_.gradient,
-                              .to_input = sample_.gradient,
-                              .precision = BF16};
-      if (kernel.supports && !kernel.supports(query).yes) continue;
-      const bool halves = StoresHalves(kernel);
+      const OpDesc query{.layer = layer_case.layer(),
+                         .context = layer_case.infer_context(),
+                         .info = layer_case.info(),
+                         .threads = threads,
+                         .backward = sample_.gradient,
+                         .to_input = sample_.gradient,
+                         .precision = BF16};
+      if (implementation.supports && !implementation.supports(query).yes) continue;
+      const bool halves = StoresHalves(implementation);
       const CaseValues& values = halves ? rounded : exact;
       const double tolerance = !halves ? usual : gpu ? kGpuBFloat16Tolerance : kBFloat16Tolerance;
-      const std::string how =
-          StrCat("kernel ", kernel.name, gpu ? " of GPUs" : "", " with ", threads, " threads");
+      const std::string how = StrCat("implementation ", implementation.name, gpu ? " of GPUs" : "",
+                                     " with ", threads, " threads");
       RunResult native = Run(layer_case, values, {.threads = threads}, "native");
       // -FLT_MAX of an empty window becomes infinite.
       if (halves) RoundTo(DType::kBF16, &native.outputs);
-      const RunResult other = Run(layer_case, values, {.threads = threads, .kernel = &kernel}, how);
+      const RunResult other =
+          Run(layer_case, values, {.threads = threads, .implementation = &implementation}, how);
       Compare(native, other, tolerance, how + " against native");
-      const RunResult again = Run(layer_case, values, {.threads = threads, .kernel = &kernel}, how);
+      const RunResult again =
+          Run(layer_case, values, {.threads = threads, .implementation = &implementation}, how);
       Compare(other, again, 0, how + " run again");
     }
   }
@@ -279,21 +282,22 @@ void SampleChecker::CheckKernels(const LayerCase& layer_case, const CaseValues& 
 
 // Rows of GPUs on blobs of f16 or bf16 against f64 on the same values.
 void SampleChecker::CheckHalves(const LayerCase& wide, DType dtype, double tolerance) {
-  for (const Kernel& kernel : type_.kernels) {
-    if (kernel.device != DeviceType::kCuda) continue;
+  for (const Implementation& implementation : type_.implementations) {
+    if (implementation.device != DeviceType::kCuda) continue;
     const LayerCase narrow(type_, sample_, dtype);
-    const KernelQuery query{.layer = narrow.layer(),
-                            .context = narrow.infer_context(),
-                            .info = narrow.info(),
-                            .threads = 1,
-                            .backward = sample_.gradient,
-                            .to_input = sample_.gradient};
-    if (kernel.supports && !kernel.supports(query).yes) continue;
-    const std::string how = StrCat("kernel ", kernel.name, " of GPUs on ", ToString(dtype));
+    const OpDesc query{.layer = narrow.layer(),
+                       .context = narrow.infer_context(),
+                       .info = narrow.info(),
+                       .threads = 1,
+                       .backward = sample_.gradient,
+                       .to_input = sample_.gradient};
+    if (implementation.supports && !implementation.supports(query).yes) continue;
+    const std::string how =
+        StrCat("implementation ", implementation.name, " of GPUs on ", ToString(dtype));
     const CaseValues values = RoundedTo(dtype, DrawValues(wide));
     RunResult exact = Run(wide, values, {}, "f64");
-    RunResult other = Run(narrow, values, {.kernel = &kernel}, how);
-    const RunResult again = Run(narrow, values, {.kernel = &kernel}, how);
+    RunResult other = Run(narrow, values, {.implementation = &implementation}, how);
+    const RunResult again = Run(narrow, values, {.implementation = &implementation}, how);
     Compare(other, again, 0, how + " run again");
     RoundTo(dtype, &exact.outputs);  // -FLT_MAX of an empty window becomes infinite
     // What is added to is rounded as well: compared are the sums.
@@ -359,8 +363,8 @@ void SampleChecker::CheckAll() {
           "f64 against f32");
   CheckVariants(narrow, values);
   CheckAnyFormat(narrow);
-  CheckKernels(wide, values, 1e-9);
-  CheckKernels(narrow, values, kFloatTolerance);
+  CheckImplementations(wide, values, 1e-9);
+  CheckImplementations(narrow, values, kFloatTolerance);
   CheckHalves(wide, DType::kF16, kHalfTolerance);
   CheckHalves(wide, DType::kBF16, kGpuBFloat16Tolerance);
   for (std::string& fact : CheckFacts(type_, sample_)) failures_.push_back(std::move(fact));

@@ -20,7 +20,7 @@ namespace crema::test {
 // - that backward reads only what Infer declared;
 // - f32 against f64, in place against out of place, with and without saving for backward;
 // - one thread against three, a run against its repetition, two threads sharing the layer;
-// - every CPU row of the kernel list that supports the sample, against the native methods;
+// - every CPU implementation that supports the sample, against the native methods;
 // - the facts that LayerInfo states, in both directions (support/fact_checker.h).
 std::vector<std::string> CheckLayerSample(const LayerType& type, const LayerSample& sample);
 

@@ -24,11 +24,12 @@ ConstTensorView Undeclared(const Shape& shape) { return {nullptr, shape, DType::
 double KnownGradient(size_t index) { return 0.5 + static_cast<double>(index % 4); }
 
 ExecContext ContextFor(const RunOptions& options) {
-  const bool gpu = options.kernel != nullptr && options.kernel->device == DeviceType::kCuda;
+  const bool gpu =
+      options.implementation != nullptr && options.implementation->device == DeviceType::kCuda;
   return gpu ? GpuContext(kSeed) : ExecContext(options.threads, kSeed);
 }
 
-KernelQuery QueryOf(const LayerCase& layer_case, const LayerInfo& info, const RunOptions& options) {
+OpDesc QueryOf(const LayerCase& layer_case, const LayerInfo& info, const RunOptions& options) {
   return {.layer = layer_case.layer(),
           .context = layer_case.infer_context(),
           .info = info,
@@ -40,8 +41,8 @@ KernelQuery QueryOf(const LayerCase& layer_case, const LayerInfo& info, const Ru
 
 LayerInfo InfoOf(const LayerCase& layer_case, const RunOptions& options) {
   const LayerInfo& info = layer_case.info();
-  if (options.kernel == nullptr || !options.kernel->info) return info;
-  return options.kernel->info(QueryOf(layer_case, info, options));
+  if (options.implementation == nullptr || !options.implementation->info) return info;
+  return options.implementation->info(QueryOf(layer_case, info, options));
 }
 
 // Memory of one run, and the views that the layer gets.
@@ -77,12 +78,13 @@ class Workspace {
   // In the format that the row takes or gives.
   BlobSpec As(const BlobSpec& spec, bool input) const {
     BlobSpec own{spec.shape, spec.dtype, options_.format};
-    if (options_.kernel != nullptr) {
-      own.format = input ? options_.kernel->input_format : options_.kernel->output_format;
+    if (options_.implementation != nullptr) {
+      own.format =
+          input ? options_.implementation->input_format : options_.implementation->output_format;
     }
     return own;
   }
-  KernelQuery Query() const { return QueryOf(case_, info_, options_); }
+  OpDesc Query() const { return QueryOf(case_, info_, options_); }
 
   const LayerCase& case_;
   const LayerInfo info_;  // with the row
@@ -91,7 +93,7 @@ class Workspace {
   ExecContext context_;
   const uint64_t layer_id_ = HashName("sample");
   std::unique_ptr<LayerSessionState> state_;
-  std::unique_ptr<KernelState> kernel_state_;
+  std::unique_ptr<ImplementationState> implementation_state_;
 
   std::vector<GuardedTensor> inputs_, outputs_, learned_, saved_;
   std::vector<GuardedTensor> output_grads_, input_grads_, learned_grads_;
@@ -120,8 +122,8 @@ Workspace::Workspace(const LayerCase& layer_case, const CaseValues& values,
   }
   for (const BlobSpec& spec : info_.saved) saved_.emplace_back(spec.shape, spec.dtype);
   MakeOutputs();
-  if (options_.kernel != nullptr && options_.kernel->make_state) {
-    kernel_state_ = options_.kernel->make_state(Query());
+  if (options_.implementation != nullptr && options_.implementation->make_state) {
+    implementation_state_ = options_.implementation->make_state(Query());
   }
 }
 
@@ -137,8 +139,8 @@ void Workspace::MakeOutputs() {
 }
 
 GuardedBuffer Workspace::MakeScratch(bool forward) const {
-  return GuardedBuffer(forward ? ForwardScratchOf(options_.kernel, Query())
-                               : BackwardScratchOf(options_.kernel, Query()));
+  return GuardedBuffer(forward ? ForwardScratchOf(options_.implementation, Query())
+                               : BackwardScratchOf(options_.implementation, Query()));
 }
 
 std::vector<std::vector<std::byte>> Workspace::BytesOf(const Frozen& frozen) {
@@ -201,10 +203,10 @@ void Workspace::Forward() {
                          statistics,
                          output_shapes,
                          {},
-                         kernel_state_.get(),
+                         implementation_state_.get(),
                          options_.weights_fixed};
-  if (options_.kernel != nullptr && options_.kernel->forward) {
-    options_.kernel->forward(case_.layer(), args);
+  if (options_.implementation != nullptr && options_.implementation->forward) {
+    options_.implementation->forward(case_.layer(), args);
   } else {
     case_.layer().Forward(args);
   }
@@ -308,9 +310,9 @@ void Workspace::CallBackward(std::span<std::byte> scratch) {
                           saved,
                           scratch,
                           state_.get(),
-                          kernel_state_.get()};
-  if (options_.kernel != nullptr && options_.kernel->backward) {
-    options_.kernel->backward(case_.layer(), args);
+                          implementation_state_.get()};
+  if (options_.implementation != nullptr && options_.implementation->backward) {
+    options_.implementation->backward(case_.layer(), args);
   } else {
     case_.layer().Backward(args);
   }

@@ -19,7 +19,7 @@ struct RunOptions {
   // Whose gradients are wanted: of all inputs, of none, or of the one with this index.
   int only_input = kAllInputs;
   bool learned_grads = true;
-  const Kernel* kernel = nullptr;  // null: the native methods
+  const Implementation* implementation = nullptr;  // null: the native methods
   // Forward is told that weights stay as they are, and runs twice: the second time it may use what
   // the first has made of them.
   bool weights_fixed = false;

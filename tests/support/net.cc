@@ -14,7 +14,7 @@ NetState StateOf(const NetFile& file, Phase phase) {
 
 }  // namespace
 
-const Registry& TestRegistry() { return LayersWithGpuRows(); }
+const Registry& TestRegistry() { return LayersWithGpuImplementations(); }
 
 std::shared_ptr<const Plan> PlanText(const std::string& text, Phase phase, PlanOptions options) {
   const NetFile file = ParseNet(text, "net.prototxt");

@@ -54,7 +54,7 @@ inline Training MakeTraining(int ranks, const std::string& text, SolverOptions o
                              const std::string& state = "",
                              std::unique_ptr<Collective> collective = nullptr) {
   const RunConfig config = ConfigOf(text);
-  const Registry& registry = LayersWithGpuRows();
+  const Registry& registry = LayersWithGpuImplementations();
   Training run;
   run.ranks = ranks;
   if (ranks > 1) {

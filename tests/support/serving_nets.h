@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "serving/model.h"
+#include "inference/model.h"
 #include "support/net.h"
 
 namespace crema::test {

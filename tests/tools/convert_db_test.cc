@@ -242,7 +242,7 @@ TEST_F(ConvertDb, BrokenRecordsAreErrorsOrSkipped) {
   ExpectFailure("junk", {"--on_bad=skip"}, 3, {"none of the 1 records can be used"});
 }
 
-TEST_F(ConvertDb, BrokenRowsAndSamplesAreErrorsOrSkipped) {
+TEST_F(ConvertDb, BrokenImplementationsAndSamplesAreErrorsOrSkipped) {
   WriteHdf5("in.h5", {3, 1}, {1, 0.5F, 3}, {4, 5, 6});
   ExpectFailure("in.h5", {"--bytes"}, 3, {"in.h5 row 1", "--on_bad=skip"});
   Convert("in.h5", "rows", {"--bytes", "--on_bad=skip"});

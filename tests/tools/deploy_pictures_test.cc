@@ -1,4 +1,4 @@
-// deploy's pictures: batches, films, standard input, drawings, masks, numbers.
+// deploy's pictures: batches, videos, standard input, drawings, masks, numbers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "data/image/class_colors.h"
-#include "data/image/film_writer.h"
 #include "data/image/image.h"
+#include "data/image/video_writer.h"
 #include "format/npy.h"
 #include "support/process.h"
 #include "tools/deploy_nets.h"
@@ -52,8 +52,8 @@ class DeployPictures : public ::testing::Test {
   }
 
   // Frame i is all red but for 2 i columns on the left, which are green.
-  void WriteFilm(const std::string& name, int frames) const {
-    FilmWriter film(temp_.File(name), 10, 32, 48);
+  void WriteVideo(const std::string& name, int frames) const {
+    VideoWriter video(temp_.File(name), 10, 32, 48);
     for (int f = 0; f < frames; ++f) {
       Image image{.channels = 3, .height = 32, .width = 48, .pixels = {}};
       image.pixels.assign(size_t{3} * 32 * 48, 0);
@@ -61,7 +61,7 @@ class DeployPictures : public ::testing::Test {
         const size_t plane = i % 48 < 2 * f ? 1 : 2;
         image.pixels[plane * 32 * 48 + static_cast<size_t>(i)] = 240;
       }
-      film.Write(image);
+      video.Write(image);
     }
   }
 
@@ -162,11 +162,11 @@ TEST_F(DeployPictures, MaskIsOfThePictureAndThePaletteIsVocs) {
   EXPECT_EQ(ClassColor(20), (std::array<uint8_t, 3>{0, 64, 128})) << "VOC's tv monitor";
 }
 
-TEST_F(DeployPictures, FilmsHaveFramesAndTimes) {
+TEST_F(DeployPictures, VideosHaveFramesAndTimes) {
 #ifndef CREMA_HAVE_VIDEO
   GTEST_SKIP() << "this build has no videoio";
 #endif
-  WriteFilm("film.avi", 5);
+  WriteVideo("film.avi", 5);
   const ProcessResult result =
       Deploy("classify", {"--json", "--top=1", "--batch=2", "--draw=drawn", "--labels=channels.txt",
                           "film.avi", "green.ppm"});
@@ -186,20 +186,20 @@ TEST_F(DeployPictures, FilmsHaveFramesAndTimes) {
   EXPECT_EQ(masks.err.find("cut off"), std::string::npos) << masks.err;
 }
 
-TEST_F(DeployPictures, FilmsThatAreCutOffAreTold) {
+TEST_F(DeployPictures, VideosThatAreCutOffAreReported) {
 #ifndef CREMA_HAVE_VIDEO
   GTEST_SKIP() << "this build has no videoio";
 #endif
-  WriteFilm("film.avi", 20);
-  const std::string film = temp_.Read("film.avi");
-  temp_.Write("film.avi", film.substr(0, film.size() * 13 / 20));
+  WriteVideo("film.avi", 20);
+  const std::string video = temp_.Read("film.avi");
+  temp_.Write("film.avi", video.substr(0, video.size() * 13 / 20));
   const ProcessResult result = Deploy("classify", {"--top=1", "film.avi"});
   EXPECT_GT(std::ranges::count(result.out, '\n'), 0) << result.err;
   EXPECT_NE(result.err.find("says that it has 20; is it cut off?"), std::string::npos)
       << result.err;
 }
 
-TEST_F(DeployPictures, BrokenFilmsAndNoCamera) {
+TEST_F(DeployPictures, BrokenVideosAndNoCamera) {
   temp_.Write("film.avi", "no film");
   const ProcessResult result = Deploy("classify", {"--top=1", "film.avi", "red.ppm"});
   EXPECT_EQ(result.exit_code, 3);

@@ -100,7 +100,7 @@ TEST_F(Look, SummaryPrintsThePlanOfEitherPhase) {
   const std::string model = std::string(CREMA_SOURCE_DIR) + "/models/resnet50/deploy.prototxt";
   const ProcessResult plan = Run({"summary", "--model=" + model, "--plan"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
-  for (const char* text : {"kernel", "res5c_branch2c", "activations and gradients"}) {
+  for (const char* text : {"implementation", "res5c_branch2c", "activations and gradients"}) {
     EXPECT_TRUE(Contains(plan.out, text)) << text << "\n" << plan.out;
   }
   const ProcessResult train = Run({"summary", "--model=train.prototxt", "--plan", "--phase=train"});
@@ -148,14 +148,14 @@ TEST_F(Look, SummaryPinsImplementations) {
   }
 }
 
-TEST_F(Look, SummaryMeasuresRowsOnce) {
+TEST_F(Look, SummaryMeasuresImplementationsOnce) {
   const ScopedEnvironment cache("XDG_CACHE_HOME", temp_.path());
   const std::string model = std::string(CREMA_SOURCE_DIR) + "/models/cifar10_full/deploy.prototxt";
   const std::vector<std::string> command = {"summary", "--model=" + model, "--plan",
                                             "--autotune=20"};
   const ProcessResult first = Run(command);
   ASSERT_EQ(first.exit_code, 0) << first.err;
-  ASSERT_TRUE(fs::exists(temp_.File("crema/row_times"))) << first.err;
+  ASSERT_TRUE(fs::exists(temp_.File("crema/implementation_times"))) << first.err;
   const ProcessResult second = Run(command);
   EXPECT_TRUE(Contains(second.err, "autotune: 0 kinds of layers measured")) << second.err;
   EXPECT_EQ(first.out, second.out);

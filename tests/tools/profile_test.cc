@@ -109,18 +109,18 @@ TEST_F(ProfileTool, JsonHasEveryLayerWithItsPasses) {
   EXPECT_LE(layers_ms, Number(At(report, "iteration").struct_value(), "total_ms") * (1 + 1e-6));
 }
 
-TEST_F(ProfileTool, JsonCountsProductsAndSaysWhyRowsWerePassedOver) {
+TEST_F(ProfileTool, JsonCountsProductsAndSaysWhyImplementationsWerePassedOver) {
   const Struct report = RunJson({});
   const Struct& conv = At(report, "layers").list_value().values(1).struct_value();
   const Struct& forward = At(conv, "forward").struct_value();
   EXPECT_EQ(Number(forward, "macs"), 4 * 36 * 27 * 4);
   EXPECT_EQ(Number(At(conv, "backward").struct_value(), "macs"), 4 * 36 * 27 * 4);
-  EXPECT_FALSE(At(conv, "kernel").string_value().empty());
+  EXPECT_FALSE(At(conv, "implementation").string_value().empty());
   std::string reason;
   for (const auto& value : At(conv, "skipped").list_value().values()) {
     const Struct& skipped = value.struct_value();
     EXPECT_FALSE(At(skipped, "reason").string_value().empty());
-    if (At(skipped, "kernel").string_value() != "depthwise") continue;
+    if (At(skipped, "implementation").string_value() != "depthwise") continue;
     reason = At(skipped, "reason").string_value();
   }
   EXPECT_TRUE(Contains(reason, "more than one group")) << reason;
@@ -226,7 +226,7 @@ void CheckComplete(const Struct& event) {
   const std::string& category = At(event, "cat").string_value();
   if (category != "forward" && category != "backward") return;
   const Struct& args = At(event, "args").struct_value();
-  for (const std::string name : {"type", "shape", "kernel"}) {
+  for (const std::string name : {"type", "shape", "implementation"}) {
     EXPECT_EQ(At(args, name).kind_case(), Value::kStringValue) << name;
   }
   for (const std::string name : {"gflops", "gbs"}) EXPECT_GE(Number(args, name), 0);

@@ -74,19 +74,15 @@ TEST_F(StopSignals, ActBetweenTheBatchesOfATest) {
   EXPECT_EQ(ReadSolverState(temp_.File("s_iter_0.solverstate")).iter(), 0);
 }
 
-// One pass of this net takes many seconds.
+// One pass takes many seconds: a convolution with a kernel as large as half of its image.
 TEST_F(StopSignals, ASecondOneEndsTheCommandAtOnce) {
-  std::string net = R"(name: "slow"
-layer { name: "data" type: "DummyData" top: "x0" dummy_data_param { shape { dim: 4096 dim: 4096 } } }
-)";
-  constexpr int kLayers = 6;
-  for (int i = 0; i < kLayers; ++i) {
-    net += StrCat("layer { name: 'ip", i, "' type: 'InnerProduct' bottom: 'x", i, "' top: 'x",
-                  i + 1, "' inner_product_param { num_output: 4096 bias_term: false } }\n");
-  }
-  net += StrCat("layer { name: 'loss' type: 'Reduction' bottom: 'x", kLayers,
-                "' top: 'loss' loss_weight: 1 }\n");
-  temp_.Write("net.prototxt", net);
+  temp_.Write("net.prototxt", R"(name: "slow"
+layer { name: "data" type: "DummyData" top: "data"
+  dummy_data_param { shape { dim: 1 dim: 64 dim: 256 dim: 256 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 64 kernel_size: 99 bias_term: false } }
+layer { name: "loss" type: "Reduction" bottom: "conv" top: "loss" loss_weight: 1 }
+)");
   Process run(TrainCommand("max_iter: 10"), temp_.path(), temp_.File("out"), temp_.File("err"));
   ASSERT_TRUE(HasSaid("Solving"));
   const auto start = Clock::now();

@@ -11,7 +11,7 @@
 namespace crema::tools {
 namespace {
 
-int64_t ParseExtent(const std::string& text, const std::string& where) {
+int64_t ParseDim(const std::string& text, const std::string& where) {
   int64_t extent = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, extent);
@@ -35,7 +35,7 @@ std::map<std::string, Shape> ParseShapes(const std::string& text) {
     }
     std::vector<int64_t> extents;
     for (const std::string& extent : Split(entry.substr(colon + 1), ',')) {
-      extents.push_back(ParseExtent(extent, entry));
+      extents.push_back(ParseDim(extent, entry));
     }
     shapes[entry.substr(0, colon)] = Shape(std::span<const int64_t>(extents));
   }

@@ -13,8 +13,8 @@
 #include "runtime/autotuner.h"
 
 DEFINE_string(passes, "all",
-              "passes of the planner, to see what one does: -absorb is all but that one, "
-              "none,+absorb that one alone; docs/performance.md has their names");
+              "passes of the planner, to see what one does: -fuse is all but that one, "
+              "none,+fuse that one alone; docs/performance.md has their names");
 DEFINE_double(autotune, 0,
               "seconds to spend at most on measuring which implementation of each layer is the "
               "fastest here; times are kept in ~/.cache/crema. 0: estimates decide");
@@ -47,12 +47,12 @@ std::map<std::string, std::string> ParsePinned(const std::string& text) {
 
 PlanOptions PlanOptionsOfFlags() {
   return {.passes = ParsePasses(FLAGS_passes),
-          .row_timer = MakeRowTimer(FLAGS_autotune),
+          .implementation_timer = MakeImplementationTimer(FLAGS_autotune),
           .allow_cpu_layers = FLAGS_allow_cpu_layers,
           .pinned = ParsePinned(FLAGS_implementation)};
 }
 
-std::shared_ptr<RowTimer> MakeRowTimer(double seconds) {
+std::shared_ptr<ImplementationTimer> MakeImplementationTimer(double seconds) {
   constexpr double kMost = 24 * 3600;
   if (!(seconds >= 0 && seconds <= kMost)) {
     Fail(ErrorCode::kInvalidArgument,

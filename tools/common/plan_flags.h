@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "graph/implementation_timer.h"
 #include "graph/plan.h"
-#include "graph/row_timer.h"
 
 namespace crema::tools {
 
@@ -15,6 +15,6 @@ PlanOptions PlanOptionsOfFlags();
 
 // Measures for at most so many seconds, keeps the times in the folder of the user, logs to ToolLog;
 // null for 0. Throws kInvalidArgument below 0 and beyond a day.
-std::shared_ptr<RowTimer> MakeRowTimer(double seconds);
+std::shared_ptr<ImplementationTimer> MakeImplementationTimer(double seconds);
 
 }  // namespace crema::tools

@@ -28,7 +28,7 @@ struct Answered {
   Answer answer;
   Image drawn;  // of a frame
   std::optional<Problem> problem;
-  double rate = 0;  // of the film
+  double rate = 0;  // of the video
 };
 
 // The workers of all threads; those that rest.
@@ -179,8 +179,8 @@ class AnswerWriter {
     } else {
       std::printf("%s\n", answered.answer.text.c_str());
       if (answered.drawn.height > 0) {
-        films_.Add(paths_.PathOf(answered.picture), answered.picture, answered.drawn,
-                   answered.rate);
+        videos_.Add(paths_.PathOf(answered.picture), answered.picture, answered.drawn,
+                    answered.rate);
       }
     }
     if (rows_) WriteRows(answered);
@@ -202,7 +202,7 @@ class AnswerWriter {
   const AnswerPlan& plan_;
   const DrawingPaths& paths_;
   std::unique_ptr<FeatureWriter> rows_;
-  DrawnFilms films_;
+  DrawnVideos videos_;
   int code_ = 0;
 };
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "serving/model.h"
-#include "serving/model_batches.h"
+#include "inference/model.h"
+#include "inference/model_batches.h"
 
 namespace crema::tools {
 

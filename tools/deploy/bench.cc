@@ -7,7 +7,7 @@
 #include "deploy/actions.h"
 #include "deploy/arrays.h"
 #include "deploy/options.h"
-#include "serving/model_bench.h"
+#include "inference/model_bench.h"
 
 DEFINE_string(batches, "1", "bench: numbers of samples that are worked on together: 1,8,32");
 DEFINE_string(instances, "1", "bench: numbers of runners that work side by side: 1,2");

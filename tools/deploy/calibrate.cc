@@ -14,8 +14,8 @@
 #include "data/image/image.h"
 #include "deploy/options.h"
 #include "format/file.h"
-#include "serving/image_model.h"
-#include "serving/model_parts.h"
+#include "inference/image_model.h"
+#include "inference/model_parts.h"
 
 DEFINE_string(calibrate, "",
               "export --precision=int8: text file with the path of an image on each line; a few "

@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "inference/model.h"
 #include "quantization/quantize.h"
-#include "serving/model.h"
 
 namespace crema::tools {
 

@@ -9,8 +9,8 @@
 #include "deploy/answers.h"
 #include "deploy/drawings.h"
 #include "deploy/options.h"
-#include "serving/best_classes.h"
-#include "serving/classifier.h"
+#include "inference/best_classes.h"
+#include "inference/classifier.h"
 
 DEFINE_int32(top, 5, "classify: how many classes to print, best first");
 

@@ -10,7 +10,7 @@
 #include "deploy/detect_options.h"
 #include "deploy/drawings.h"
 #include "deploy/options.h"
-#include "serving/detector.h"
+#include "inference/detector.h"
 
 namespace crema::tools {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gflags/gflags.h>
 
-#include "serving/detector.h"
+#include "inference/detector.h"
 
 DECLARE_string(tail);
 DECLARE_double(confidence);

@@ -14,7 +14,7 @@
 
 DEFINE_string(draw, "",
               "classify, detect, segment: picture to write with the answer drawn in; a folder for "
-              "several. Films become .avi");
+              "several. Videos become .avi");
 
 namespace crema::tools {
 namespace {
@@ -59,29 +59,29 @@ void CheckPictureFlags(const std::vector<std::string>& arguments) {
   const DrawingPaths drawings(PictureSources(arguments));
 }
 
-std::string FramePath(const std::string& film, int64_t frame, const std::string& end) {
+std::string FramePath(const std::string& video, int64_t frame, const std::string& end) {
   char number[32];
   std::snprintf(number, sizeof(number), "-%06lld", static_cast<long long>(frame));
-  return fs::path(film).replace_extension().string() + number + end;
+  return fs::path(video).replace_extension().string() + number + end;
 }
 
-void DrawnFilms::Add(const std::string& path, const InputPicture& picture, const Image& drawn,
-                     double rate) {
+void DrawnVideos::Add(const std::string& path, const InputPicture& picture, const Image& drawn,
+                      double rate) {
   if (!open_ || picture.source != source_) {
-    film_.reset();
+    video_.reset();
     open_ = true;
     source_ = picture.source;
     height_ = drawn.height;
     width_ = drawn.width;
     try {
-      film_ = std::make_unique<FilmWriter>(path, rate, height_, width_);
+      video_ = std::make_unique<VideoWriter>(path, rate, height_, width_);
     } catch (const Error& error) {
       ToolLog().Write(Severity::kWarning,
                       StrCat(error.what(), "; its frames become single pictures"));
     }
   }
-  if (film_ && drawn.height == height_ && drawn.width == width_) {
-    film_->Write(drawn);
+  if (video_ && drawn.height == height_ && drawn.width == width_) {
+    video_->Write(drawn);
     return;
   }
   const std::string file = FramePath(path, picture.frame, ".png");

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/image/film_writer.h"
+#include "data/image/video_writer.h"
 #include "deploy/pictures.h"
 
 namespace crema::tools {
@@ -22,18 +22,18 @@ class DrawingPaths {
   const std::string& PathOf(const InputPicture& picture) const { return paths_[picture.source]; }
 
  private:
-  std::vector<std::string> paths_;  // by source; of films .avi
+  std::vector<std::string> paths_;  // by source; of videos .avi
 };
 
-// The drawn frames of films, in order: an .avi where that can be written, else single .png files
+// The drawn frames of videos, in order: an .avi where that can be written, else single .png files
 // beside it. Thread safety: one thread at a time.
-class DrawnFilms {
+class DrawnVideos {
  public:
   void Add(const std::string& path, const InputPicture& picture, const Image& drawn, double rate);
 
  private:
   size_t source_ = 0;
-  std::unique_ptr<FilmWriter> film_;  // null: single pictures
+  std::unique_ptr<VideoWriter> video_;  // null: single pictures
   bool open_ = false;
   int height_ = 0;
   int width_ = 0;
@@ -43,6 +43,6 @@ class DrawnFilms {
 void CheckPictureFlags(const std::vector<std::string>& arguments);
 
 // "film.avi" and frame 12 become "film-000012.png" (with that end).
-std::string FramePath(const std::string& film, int64_t frame, const std::string& end);
+std::string FramePath(const std::string& video, int64_t frame, const std::string& end);
 
 }  // namespace crema::tools

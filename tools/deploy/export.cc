@@ -14,11 +14,11 @@
 #include "deploy/calibrate.h"
 #include "deploy/detect_options.h"
 #include "deploy/options.h"
-#include "serving/classifier.h"
-#include "serving/crema_export.h"
-#include "serving/detector.h"
-#include "serving/image_model.h"
-#include "serving/segmenter.h"
+#include "inference/classifier.h"
+#include "inference/crema_export.h"
+#include "inference/detector.h"
+#include "inference/image_model.h"
+#include "inference/segmenter.h"
 
 DEFINE_string(o, "", "export: the same as --output");
 DEFINE_string(name, "", "export: name of the model; else that of the net");

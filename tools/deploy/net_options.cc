@@ -6,7 +6,7 @@
 #include "core/strings.h"
 #include "deploy/detect_options.h"
 #include "deploy/options.h"
-#include "serving/detector.h"
+#include "inference/detector.h"
 
 DEFINE_string(tail, "",
               "detect: prototxt with layers to put behind those of --model, such as PriorBox and "

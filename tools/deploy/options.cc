@@ -14,7 +14,7 @@
 #include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "serving/model_parts.h"
+#include "inference/model_parts.h"
 
 DEFINE_string(model, "",
               "a .crema file of deploy export, or a deploy net, a prototxt that begins with an "

@@ -9,9 +9,9 @@
 
 #include "common/log.h"
 #include "format/prototxt.h"
+#include "inference/image_model.h"
+#include "inference/model.h"
 #include "runtime/weights_files.h"
-#include "serving/image_model.h"
-#include "serving/model.h"
 
 DECLARE_string(model);
 DECLARE_string(weights);

@@ -22,7 +22,7 @@
 #include "data/image/video_opencv.h"
 #endif
 
-DEFINE_string(list, "", "text file with the path of an image or a film on each line");
+DEFINE_string(list, "", "text file with the path of an image or a video on each line");
 DEFINE_int32(camera, -1, "take pictures from the camera of this number, until Ctrl-C");
 
 namespace crema::tools {
@@ -34,7 +34,7 @@ using Kind = PictureSource::Kind;
 constexpr double kUsualRate = 25;
 constexpr std::array<std::string_view, 9> kImageEnds = {".png", ".jpg", ".jpeg", ".bmp", ".pgm",
                                                         ".ppm", ".tif", ".tiff", ".webp"};
-constexpr std::array<std::string_view, 11> kFilmEnds = {
+constexpr std::array<std::string_view, 11> kVideoEnds = {
     ".avi", ".mp4", ".m4v", ".mov", ".mkv", ".webm", ".mpg", ".mpeg", ".mjpg", ".wmv", ".ogv"};
 
 template <size_t n>
@@ -45,7 +45,7 @@ bool EndsIn(const fs::path& path, const std::array<std::string_view, n>& ends) {
 }
 
 PictureSource SourceOf(const std::string& path) {
-  return {EndsIn(path, kFilmEnds) ? Kind::kFilm : Kind::kImage, path};
+  return {EndsIn(path, kVideoEnds) ? Kind::kVideo : Kind::kImage, path};
 }
 
 std::vector<std::string> InFolder(const std::string& folder) {
@@ -54,7 +54,7 @@ std::vector<std::string> InFolder(const std::string& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const fs::path& path = entry->path();
-    if (EndsIn(path, kImageEnds) || EndsIn(path, kFilmEnds)) inside.push_back(path.string());
+    if (EndsIn(path, kImageEnds) || EndsIn(path, kVideoEnds)) inside.push_back(path.string());
   }
   if (error) Fail(ErrorCode::kIoFailure, StrCat(folder, ": ", error.message()));
   std::ranges::sort(inside);
@@ -130,14 +130,14 @@ Image PixelsOf(ColorMode mode, InputPicture* picture) {
 
 #ifdef CREMA_HAVE_OPENCV
 
-struct PictureReader::Film {
-  explicit Film(const PictureSource& source)
+struct PictureReader::Video {
+  explicit Video(const PictureSource& source)
       : reader({.file = source.kind == Kind::kCamera ? "" : source.name,
                 .camera = std::max(0, source.camera)}),
         rate(reader.FramesPerSecond()),
         live(source.kind == Kind::kCamera) {}
 
-  // Films have a steady rate; cameras say it rarely, so there it is the clock.
+  // Videos have a steady rate; cameras say it rarely, so there it is the clock.
   double Seconds() const {
     if (!live && rate > 0) return static_cast<double>(frame) / rate;
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -152,10 +152,10 @@ struct PictureReader::Film {
 
 #else
 
-struct PictureReader::Film {
-  explicit Film(const PictureSource& source) {
+struct PictureReader::Video {
+  explicit Video(const PictureSource& source) {
     Fail(ErrorCode::kUnsupported,
-         StrCat(source.name, ": this build does without OpenCV, which reads films and cameras; ",
+         StrCat(source.name, ": this build does without OpenCV, which reads videos and cameras; ",
                 "build with CREMA_OPENCV=ON"));
   }
 };
@@ -172,25 +172,25 @@ PictureReader::~PictureReader() = default;
 
 double PictureReader::FramesPerSecond() const { return rate_ > 0 ? rate_ : kUsualRate; }
 
-// The next frame of the open film; nothing at its end.
+// The next frame of the open video; nothing at its end.
 std::optional<InputPicture> PictureReader::NextFrame() {
 #ifdef CREMA_HAVE_OPENCV
   InputPicture picture{.source = next_ - 1, .name = sources_[next_ - 1].name, .bytes = {}};
-  picture.frame = film_->frame;
+  picture.frame = video_->frame;
   try {
-    if (!film_->reader.Grab()) {
-      if (film_->frame > 0) {
-        WarnIfCutOff(picture.name, film_->frame, film_->reader.PromisedFrames());
+    if (!video_->reader.Grab()) {
+      if (video_->frame > 0) {
+        WarnIfCutOff(picture.name, video_->frame, video_->reader.PromisedFrames());
         return std::nullopt;
       }
       Fail(ErrorCode::kDataLoss, StrCat(picture.name, ": not one frame can be read"));
     }
-    picture.seconds = film_->Seconds();
-    film_->reader.Retrieve(&picture.bytes);
+    picture.seconds = video_->Seconds();
+    video_->reader.Retrieve(&picture.bytes);
   } catch (const Error& error) {
     picture.problem = error.problems().front();
   }
-  ++film_->frame;
+  ++video_->frame;
   return picture;
 #else
   return std::nullopt;
@@ -205,19 +205,19 @@ std::optional<InputPicture> PictureReader::Next() {
 
 std::optional<InputPicture> PictureReader::NextAny() {
   while (!Interrupted()) {
-    if (film_) {
+    if (video_) {
       std::optional<InputPicture> frame = NextFrame();
       if (frame) return frame;
-      film_.reset();
+      video_.reset();
     }
     if (next_ == sources_.size()) return std::nullopt;
     const PictureSource& source = sources_[next_++];
     InputPicture picture{.source = next_ - 1, .name = source.name, .bytes = {}};
     if (source.kind == Kind::kImage) return picture;
     try {
-      film_ = std::make_unique<Film>(source);
+      video_ = std::make_unique<Video>(source);
 #ifdef CREMA_HAVE_OPENCV
-      rate_ = film_->rate;
+      rate_ = video_->rate;
 #endif
     } catch (const Error& error) {
       picture.problem = error.problems().front();

@@ -1,4 +1,4 @@
-// What image files, films and cameras have in common: pictures, one after the other.
+// What image files, videos and cameras have in common: pictures, one after the other.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace crema::tools {
 
 // Something that pictures come from.
 struct PictureSource {
-  enum class Kind { kImage, kFilm, kCamera };
+  enum class Kind { kImage, kVideo, kCamera };
   Kind kind = Kind::kImage;
   std::string name;  // the path; "-": an image on standard input
   int camera = -1;
 };
 
-// The images and films that the arguments, --list and --camera name; those of a folder sorted.
+// The images and videos that the arguments, --list and --camera name; those of a folder sorted.
 // Throws kInvalidArgument when there are none.
 std::vector<PictureSource> PictureSources(const std::vector<std::string>& arguments);
 
@@ -28,8 +28,8 @@ struct InputPicture {
   size_t source = 0;                    // which of the sources
   std::string name;                     // of the source
   int64_t number = 0;                   // among all pictures, from 0
-  int64_t frame = -1;                   // of a film or camera, from 0; -1: an image
-  double seconds = 0;                   // since the film or this command began
+  int64_t frame = -1;                   // of a video or camera, from 0; -1: an image
+  double seconds = 0;                   // since the video or this command began
   std::string bytes;                    // of the image file, once it was read; of the frame, packed
   std::optional<Problem> problem = {};  // instead of pixels
 
@@ -54,14 +54,14 @@ class PictureReader {
   double FramesPerSecond() const;
 
  private:
-  struct Film;
+  struct Video;
   std::optional<InputPicture> NextAny();
   std::optional<InputPicture> NextFrame();
 
   const std::vector<PictureSource> sources_;
   size_t next_ = 0;  // source
   int64_t count_ = 0;
-  std::unique_ptr<Film> film_;
+  std::unique_ptr<Video> video_;
   double rate_ = 0;
 };
 

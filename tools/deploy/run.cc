@@ -12,7 +12,7 @@
 #include "deploy/kept_files.h"
 #include "deploy/options.h"
 #include "format/tensor_files.h"
-#include "serving/model_batches.h"
+#include "inference/model_batches.h"
 
 namespace crema::tools {
 namespace {

@@ -15,7 +15,7 @@
 #include "deploy/kept_files.h"
 #include "deploy/options.h"
 #include "format/file.h"
-#include "serving/segmenter.h"
+#include "inference/segmenter.h"
 
 DECLARE_string(draw);
 DEFINE_string(masks, "",
@@ -49,7 +49,7 @@ void RefuseToDrawOver(const fs::path& masks) {
        StrCat("--masks and --draw write files of the same names; both are ", masks.string()));
 }
 
-// --masks: the file of each source; of films, to be numbered.
+// --masks: the file of each source; of videos, to be numbered.
 std::vector<std::string> MaskPaths(const std::vector<PictureSource>& sources) {
   std::vector<std::string> paths;
   if (FLAGS_masks.empty()) return paths;

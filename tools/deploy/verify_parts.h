@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "serving/compare_models.h"
+#include "inference/compare_models.h"
 
 namespace crema::tools {
 

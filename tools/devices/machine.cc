@@ -33,8 +33,8 @@ CpuDescription LookAtCpu(bool measure) {
                      .libraries = LibraryVersions(),
                      .peak = {}};
   if (!measure) return cpu;
-  cpu.peak = MachinePeak{.gflops = MeasurePeakGflops(cpu.processors),
-                         .gbs = MeasurePeakGbs(cpu.processors)};
+  cpu.peak =
+      Roofline{.gflops = MeasurePeakGflops(cpu.processors), .gbs = MeasurePeakGbs(cpu.processors)};
   return cpu;
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/gpu.h"
-#include "runtime/machine_peak.h"
+#include "runtime/roofline.h"
 
 namespace crema::tools {
 
@@ -19,7 +19,7 @@ struct CpuDescription {
   int64_t memory = 0;                 // bytes; 0: not known
   int64_t available = 0;
   std::string libraries;
-  std::optional<MachinePeak> peak;  // of all processors; unset: not measured
+  std::optional<Roofline> peak;  // of all processors; unset: not measured
 };
 
 struct GpuDescription {

@@ -2,16 +2,16 @@
 
 namespace crema::tools {
 
-double FlopShare(const PassProfile& pass, const MachinePeak& peak) {
+double FlopShare(const PassProfile& pass, const Roofline& peak) {
   return peak.gflops > 0 ? pass.gflops() / peak.gflops : 0;
 }
 
-double MemoryShare(const PassProfile& pass, const MachinePeak& peak) {
+double MemoryShare(const PassProfile& pass, const Roofline& peak) {
   return peak.gbs > 0 ? pass.gbs() / peak.gbs : 0;
 }
 
-std::string KernelName(const PlannedLayer& layer) {
-  return layer.kernel == nullptr ? "none" : layer.kernel->name;
+std::string ImplementationName(const PlannedLayer& layer) {
+  return layer.implementation == nullptr ? "none" : layer.implementation->name;
 }
 
 std::string OutputShapes(const Plan& plan, const PlannedLayer& layer) {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/machine_peak.h"
 #include "runtime/profiler.h"
+#include "runtime/roofline.h"
 
 namespace crema::tools {
 
@@ -14,15 +14,15 @@ struct ProfileReport {
   const Profile& profile;
   ProfileOptions options;
   int threads = 1;
-  MachinePeak peak;
+  Roofline peak;
   std::string no_backward;  // why there is none; empty when there is
 };
 
 // Share of the machine's peak, 0..1 (more where tensors come from the cache); 0 where not known.
-double FlopShare(const PassProfile& pass, const MachinePeak& peak);
-double MemoryShare(const PassProfile& pass, const MachinePeak& peak);
+double FlopShare(const PassProfile& pass, const Roofline& peak);
+double MemoryShare(const PassProfile& pass, const Roofline& peak);
 // "packed", "native"; "none" for a layer without one.
-std::string KernelName(const PlannedLayer& layer);
+std::string ImplementationName(const PlannedLayer& layer);
 std::string OutputShapes(const Plan& plan, const PlannedLayer& layer);
 
 enum class LayerOrder { kTime, kNet };

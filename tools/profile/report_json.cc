@@ -42,8 +42,9 @@ std::string Outputs(const Plan& plan, const PlannedLayer& layer) {
 
 std::string Skipped(const PlannedLayer& layer) {
   std::string text;
-  for (const SkippedKernel& skipped : layer.skipped) {
-    text += (text.empty() ? "" : ", ") + ("{\"kernel\": " + JsonString(skipped.kernel)) +
+  for (const SkippedImplementation& skipped : layer.skipped) {
+    text += (text.empty() ? "" : ", ") +
+            ("{\"implementation\": " + JsonString(skipped.implementation)) +
             ", \"reason\": " + JsonString(skipped.reason) + "}";
   }
   return "[" + text + "]";
@@ -52,10 +53,11 @@ std::string Skipped(const PlannedLayer& layer) {
 void PrintLayer(const LayerProfile& layer, const ProfileReport& report) {
   const PlannedLayer& planned = report.plan.layers[layer.layer];
   const double total = report.profile.total();
-  std::printf("{\"name\": %s, \"type\": %s, \"outputs\": %s, \"kernel\": %s, \"skipped\": %s,\n",
-              JsonString(planned.name()).c_str(), JsonString(planned.type->name).c_str(),
-              Outputs(report.plan, planned).c_str(), JsonString(KernelName(planned)).c_str(),
-              Skipped(planned).c_str());
+  std::printf(
+      "{\"name\": %s, \"type\": %s, \"outputs\": %s, \"implementation\": %s, \"skipped\": %s,\n",
+      JsonString(planned.name()).c_str(), JsonString(planned.type->name).c_str(),
+      Outputs(report.plan, planned).c_str(), JsonString(ImplementationName(planned)).c_str(),
+      Skipped(planned).c_str());
   std::printf(" \"share\": %s,\n \"forward\": %s,\n \"backward\": %s,\n \"recompute\": %s}",
               JsonNumber(total > 0 ? layer.total() / total : 0).c_str(),
               Pass(layer.forward, report).c_str(), Pass(layer.backward, report).c_str(),

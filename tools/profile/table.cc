@@ -16,7 +16,7 @@ std::string Cut(const std::string& text, size_t width) {
   return text.size() <= width ? text : ".." + text.substr(text.size() - (width - 2));
 }
 
-std::string PeakText(const PassProfile& pass, const MachinePeak& peak) {
+std::string PeakText(const PassProfile& pass, const Roofline& peak) {
   const double flops = FlopShare(pass, peak);
   const double memory = MemoryShare(pass, peak);
   const double percent = 100 * std::max(flops, memory);
@@ -103,7 +103,7 @@ void PrintAllocations(const ProfileReport& report) {
 void PrintDoubts(const ProfileReport& report) {
   constexpr double kDoubtful = 1.2;
   const bool doubtful = std::ranges::any_of(report.profile.layers, [&](const LayerProfile& layer) {
-    if (KernelName(report.plan.layers[layer.layer]) == "winograd") return false;
+    if (ImplementationName(report.plan.layers[layer.layer]) == "winograd") return false;
     return std::max(FlopShare(layer.forward, report.peak), FlopShare(layer.backward, report.peak)) >
            kDoubtful;
   });
@@ -146,9 +146,9 @@ void PrintImplementations(const ProfileReport& report) {
   for (const LayerProfile& layer : report.profile.layers) {
     const PlannedLayer& planned = report.plan.layers[layer.layer];
     std::printf("  %-*s %s\n", static_cast<int>(kNameWidth),
-                Cut(planned.name(), kNameWidth).c_str(), KernelName(planned).c_str());
-    for (const SkippedKernel& skipped : planned.skipped) {
-      PrintWrapped(StrCat("not ", skipped.kernel, ": ", skipped.reason), kNameWidth + 5);
+                Cut(planned.name(), kNameWidth).c_str(), ImplementationName(planned).c_str());
+    for (const SkippedImplementation& skipped : planned.skipped) {
+      PrintWrapped(StrCat("not ", skipped.implementation, ": ", skipped.reason), kNameWidth + 5);
     }
   }
 }

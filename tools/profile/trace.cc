@@ -74,7 +74,7 @@ class TraceWriter {
     Event(name, category, span,
           StrCat("\"type\": ", JsonString(planned.type->name),
                  ", \"shape\": ", JsonString(OutputShapes(report_.plan, planned)),
-                 ", \"kernel\": ", JsonString(KernelName(planned)),
+                 ", \"implementation\": ", JsonString(ImplementationName(planned)),
                  ", \"gflops\": ", JsonNumber(run.gflops()), ", \"gbs\": ", JsonNumber(run.gbs())));
   }
 

@@ -14,10 +14,10 @@
 #include "core/strings.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
+#include "inference/deploy_net.h"
+#include "inference/model.h"
 #include "runtime/gpu.h"
 #include "serve/private_copy.h"
-#include "serving/deploy_net.h"
-#include "serving/model.h"
 
 DEFINE_string(labels, "", "of a prototxt: text file with the name of a class on each line");
 DEFINE_string(mean, "", "of a prototxt: mean to subtract, one number a channel with commas");

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "runtime/sample_names.h"
+#include "runtime/error_context.h"
 
 namespace crema::tools {
 namespace {

@@ -1,4 +1,4 @@
-// Batches of the frames of a film or a camera.
+// Batches of the frames of a video or a camera.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace crema {
 
-// The frames of a film, `skip` left out between two; behind the last comes the first. A position
+// The frames of a video, `skip` left out between two; behind the last comes the first. A position
 // is found by reading up to it from the start: many codecs seek to key frames only. Of a camera,
 // what it shows now, wherever one seeks.
 class VideoSource final : public RecordSource {
@@ -26,7 +26,7 @@ class VideoSource final : public RecordSource {
       : origin_(std::move(origin)), stride_(uint64_t{skip} + 1), shard_(shard) {}
 
   void Seek(uint64_t position) override { position_ = position; }
-  // Opens with the first call. Throws as VideoReader; kDataLoss for a film without frames or one
+  // Opens with the first call. Throws as VideoReader; kDataLoss for a video without frames or one
   // that ends long before it should, kIoFailure for a camera that gives no frame.
   void Read(Record* record) override;
   std::string Name(const Record& record) const override;
@@ -45,7 +45,7 @@ class VideoSource final : public RecordSource {
   uint64_t samples_ = 0;  // in one pass; 0 until the end was seen
 };
 
-// Samples in one pass: short films are counted, of long ones a header that has a number of frames
+// Samples in one pass: short videos are counted, of long ones a header that has a number of frames
 // is believed. 0: unknown, or a camera. Throws as VideoSource.
 uint64_t SamplesInOnePass(const VideoOrigin& origin, uint32_t skip);
 

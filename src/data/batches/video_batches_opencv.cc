@@ -14,8 +14,8 @@ bool HeaderCountsFrames(const std::string& file) {
   return start.starts_with("RIFF") || (start.size() == 8 && start.ends_with("ftyp"));
 }
 
-// A truncated film must not pass for a short one. Some frames may be missing: cameras drop a few,
-// and editors cut films without a change of the count.
+// A truncated video must not pass for a short one. Some frames may be missing: cameras drop a few,
+// and editors cut videos without a change of the count.
 void CheckLength(const VideoOrigin& origin, uint64_t frames, uint64_t promised) {
   if (frames == 0) Fail(ErrorCode::kDataLoss, StrCat(origin.Name(), " has no frames"));
   if (frames >= promised - promised / 10 || !HeaderCountsFrames(origin.file)) return;
@@ -45,8 +45,8 @@ void VideoSource::Read(Record* record) {
 }
 
 std::string VideoSource::Name(const Record& record) const {
-  const std::string film = origin_.is_camera() ? origin_.Name() : origin_.file;
-  return StrCat(film, " frame ", record.entry);
+  const std::string video = origin_.is_camera() ? origin_.Name() : origin_.file;
+  return StrCat(video, " frame ", record.entry);
 }
 
 // Returns the number of the frame.
@@ -66,7 +66,7 @@ uint64_t VideoSource::GoToSample(uint64_t ordinal) {
 }
 
 void VideoSource::GoToNextOfCamera() {
-  // The first frame is used, as of a film.
+  // The first frame is used, as of a video.
   const uint64_t count = next_ == 0 ? 1 : stride_;
   for (uint64_t i = 0; i < count; ++i) {
     if (!reader_->Grab()) Fail(ErrorCode::kIoFailure, StrCat(origin_.Name(), " gives no frame"));

@@ -33,7 +33,7 @@ hid_t TypeOf(DType dtype) {
 // Bytes are stored as numbers, which HDF5Data reads; HDF5 converts them.
 hid_t StoredTypeOf(DType dtype) { return TypeOf(dtype == DType::kU8 ? DType::kF32 : dtype); }
 
-std::vector<hsize_t> Extents(hsize_t first, const Shape& row) {
+std::vector<hsize_t> Sizes(hsize_t first, const Shape& row) {
   std::vector<hsize_t> extents{first};
   extents.insert(extents.end(), row.dims().begin(), row.dims().end());
   return extents;
@@ -48,7 +48,7 @@ struct Hdf5Appender::Impl {
 
   Dataset& Make(const std::string& name, const ConstTensorView& rows) {
     const Shape row = RowOf(rows.shape());
-    std::vector<hsize_t> extents = Extents(0, row);
+    std::vector<hsize_t> extents = Sizes(0, row);
     std::vector<hsize_t> most = extents;
     most[0] = H5S_UNLIMITED;
     const Hdf5Id space(
@@ -57,7 +57,7 @@ struct Hdf5Appender::Impl {
     constexpr hsize_t kMostBytes = hsize_t{1} << 30;
     const hsize_t row_bytes = std::max<hsize_t>(
         1, static_cast<hsize_t>(row.count()) * H5Tget_size(StoredTypeOf(rows.dtype())));
-    std::vector<hsize_t> chunk = Extents(static_cast<hsize_t>(rows.shape()[0]), row);
+    std::vector<hsize_t> chunk = Sizes(static_cast<hsize_t>(rows.shape()[0]), row);
     for (hsize_t& extent : chunk) extent = std::max<hsize_t>(1, extent);
     chunk[0] = std::clamp<hsize_t>(kMostBytes / row_bytes, 1, chunk[0]);
     const Hdf5Id properties = PropertiesWithoutTimes(H5P_DATASET_CREATE);
@@ -71,7 +71,7 @@ struct Hdf5Appender::Impl {
 
   void Write(Dataset& set, const ConstTensorView& rows) {
     const auto count = static_cast<hsize_t>(rows.shape()[0]);
-    std::vector<hsize_t> extents = Extents(set.rows + count, set.row);
+    std::vector<hsize_t> extents = Sizes(set.rows + count, set.row);
     if (H5Dset_extent(set.id.get(), extents.data()) < 0) FailWriting();
     if (rows.count() > 0) {
       std::vector<hsize_t> start(extents.size(), 0);

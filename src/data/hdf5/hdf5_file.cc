@@ -74,7 +74,7 @@ hid_t OpenDataset(hid_t file, const std::string& path, const std::string& name) 
 }
 
 // `what` names dataset and file.
-std::vector<int64_t> ExtentsOf(hid_t dataset, const std::string& what) {
+std::vector<int64_t> SizesOf(hid_t dataset, const std::string& what) {
   const Hdf5Id type(H5Dget_type(dataset), H5Tclose);
   const H5T_class_t kind = H5Tget_class(type.get());
   if (kind != H5T_FLOAT && kind != H5T_INTEGER) {
@@ -162,7 +162,7 @@ Hdf5Dataset::Hdf5Dataset(const Hdf5File& file, const std::string& name)
   impl_->what = StrCat("the dataset '", name, "' of '", path, "'");
   const Hdf5Session session;
   impl_->id = OpenDataset(file.impl_->id, path, name);
-  impl_->extents = ExtentsOf(impl_->id, impl_->what);
+  impl_->extents = SizesOf(impl_->id, impl_->what);
 }
 
 Hdf5Dataset::~Hdf5Dataset() = default;

@@ -10,16 +10,16 @@ const ImageCodecs& LoadedImageCodecs() {
   return *codecs;
 }
 
-std::unique_ptr<FilmCodec> MakeFilmCodec() {
+std::unique_ptr<VideoCodec> MakeVideoCodec() {
   static const auto make =
-      reinterpret_cast<NewFilmCodec>(SymbolOfModule("libcrema_films.so", kNewFilmCodec));
-  return std::unique_ptr<FilmCodec>(make());
+      reinterpret_cast<NewVideoCodec>(SymbolOfModule("libcrema_video.so", kNewVideoCodec));
+  return std::unique_ptr<VideoCodec>(make());
 }
 
-std::unique_ptr<FilmEncoder> MakeFilmEncoder() {
+std::unique_ptr<VideoEncoder> MakeVideoEncoder() {
   static const auto make =
-      reinterpret_cast<NewFilmEncoder>(SymbolOfModule("libcrema_films.so", kNewFilmEncoder));
-  return std::unique_ptr<FilmEncoder>(make());
+      reinterpret_cast<NewVideoEncoder>(SymbolOfModule("libcrema_video.so", kNewVideoEncoder));
+  return std::unique_ptr<VideoEncoder>(make());
 }
 
 }  // namespace crema

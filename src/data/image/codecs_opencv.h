@@ -1,4 +1,4 @@
-// OpenCV's image and film codecs. What they link (a hundred libraries, for map data and medical
+// OpenCV's image and video codecs. What they link (a hundred libraries, for map data and medical
 // images among others) takes a tenth of a second to load, so they are modules (core/module.h), and
 // most runs, whose images are JPEG files or raw records, never load them.
 #pragma once
@@ -23,10 +23,10 @@ class ImageCodecs {
 const ImageCodecs& LoadedImageCodecs();
 
 // As cv::VideoCapture. Thread safety: one thread at a time.
-class FilmCodec {
+class VideoCodec {
  public:
-  virtual ~FilmCodec() = default;
-  virtual bool OpenFilm(const std::string& file) = 0;
+  virtual ~VideoCodec() = default;
+  virtual bool OpenVideo(const std::string& file) = 0;
   virtual bool OpenCamera(int camera) = 0;
   virtual bool Grab() = 0;
   virtual void Retrieve(cv::Mat* frame) = 0;
@@ -36,24 +36,24 @@ class FilmCodec {
 
 // As cv::VideoWriter, for Motion JPEG in .avi, which every OpenCV can write. Thread safety: one
 // thread at a time.
-class FilmEncoder {
+class VideoEncoder {
  public:
-  virtual ~FilmEncoder() = default;
+  virtual ~VideoEncoder() = default;
   virtual bool Open(const std::string& file, double frames_per_second, cv::Size size) = 0;
   virtual void Write(const cv::Mat& frame) = 0;
 };
 
 // Loads the module with the first call. Throws kUnsupported where that cannot be done.
-std::unique_ptr<FilmCodec> MakeFilmCodec();
-std::unique_ptr<FilmEncoder> MakeFilmEncoder();
+std::unique_ptr<VideoCodec> MakeVideoCodec();
+std::unique_ptr<VideoEncoder> MakeVideoEncoder();
 
 // What the modules export under these names; owned by the module, and by the caller. The number
 // goes up with each change of these classes, so that a module of another release is not taken.
 using GetImageCodecs = const ImageCodecs* (*)();
-using NewFilmCodec = FilmCodec* (*)();
-using NewFilmEncoder = FilmEncoder* (*)();
+using NewVideoCodec = VideoCodec* (*)();
+using NewVideoEncoder = VideoEncoder* (*)();
 inline constexpr char kGetImageCodecs[] = "CremaImageCodecs1";
-inline constexpr char kNewFilmCodec[] = "CremaNewFilmCodec2";
-inline constexpr char kNewFilmEncoder[] = "CremaNewFilmEncoder1";
+inline constexpr char kNewVideoCodec[] = "CremaNewVideoCodec2";
+inline constexpr char kNewVideoEncoder[] = "CremaNewVideoEncoder1";
 
 }  // namespace crema

@@ -248,7 +248,7 @@ void JpegFile::Decode(const ImagePart& part, PackedImage* image) {
   if (state_->orientation == 1) return DecodeStored(part, image);
   PackedImage stored;
   DecodeStored({0, 0, state_->height(), state_->width()}, &stored);
-  TurnUpright(stored, state_->orientation, part, image);
+  RotateUpright(stored, state_->orientation, part, image);
 }
 
 void JpegFile::Decode(Image* image) {

@@ -48,8 +48,8 @@ int FindOrientation(std::span<const uint8_t> tiff) {
   return 1;
 }
 
-void TurnUpright(const PackedImage& stored, int orientation, const ImagePart& part,
-                 PackedImage* upright) {
+void RotateUpright(const PackedImage& stored, int orientation, const ImagePart& part,
+                   PackedImage* upright) {
   // Pixel (y, x) of the upright image is the stored one at first + y * down + x * right.
   const ptrdiff_t column = stored.channels;
   const ptrdiff_t row = column * stored.width;

@@ -16,7 +16,7 @@ int FindOrientation(std::span<const uint8_t> tiff);
 inline bool SwapsSides(int orientation) { return orientation >= 5; }
 
 // The part of the upright image that `part` is. Requires: it is inside; orientation 1 to 8.
-void TurnUpright(const PackedImage& stored, int orientation, const ImagePart& part,
-                 PackedImage* upright);
+void RotateUpright(const PackedImage& stored, int orientation, const ImagePart& part,
+                   PackedImage* upright);
 
 }  // namespace crema

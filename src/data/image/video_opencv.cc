@@ -1,4 +1,4 @@
-// Left out where OpenCV is off; without its videoio, every film and camera is refused.
+// Left out where OpenCV is off; without its videoio, every video and camera is refused.
 #include "data/image/video_opencv.h"
 
 #include <array>
@@ -43,7 +43,7 @@ void UnpackFrame(std::string_view frame, ColorMode mode, Image* image) {
 #ifdef CREMA_HAVE_VIDEO
 
 struct VideoReader::Capture {
-  const std::unique_ptr<FilmCodec> video = MakeFilmCodec();
+  const std::unique_ptr<VideoCodec> video = MakeVideoCodec();
   cv::Mat frame;
 };
 
@@ -83,10 +83,10 @@ VideoReader::VideoReader(const VideoOrigin& origin)
          StrCat(name_, " cannot be opened: there is none of this number, or it is in use"));
   }
   ReadFileStart(origin.file, 1);  // throws for a file that is not there, and says why
-  if (Guarded(name_, [&] { return capture_->video->OpenFilm(origin.file); })) return;
+  if (Guarded(name_, [&] { return capture_->video->OpenVideo(origin.file); })) return;
   Fail(ErrorCode::kDataLoss,
        StrCat(name_,
-              " cannot be read: it is damaged, no film, or in a codec that this OpenCV "
+              " cannot be read: it is damaged, no video, or in a codec that this OpenCV "
               "does not know"));
 }
 

@@ -1,4 +1,4 @@
-// Frames of films and cameras, by OpenCV's videoio, whose types stay behind this header.
+// Frames of videos and cameras, by OpenCV's videoio, whose types stay behind this header.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace crema {
 
-// What frames come from: a film, or a camera where `file` is empty.
+// What frames come from: a video, or a camera where `file` is empty.
 struct VideoOrigin {
   std::string file;
   int camera = 0;
@@ -22,8 +22,9 @@ struct VideoOrigin {
 // Frames one after the other. Thread safety: one thread at a time.
 class VideoReader {
  public:
-  // Throws kNotFound for a file or a camera that is not there, kDataLoss for a file that is no film
-  // or is in a codec that no backend of OpenCV knows, kUnsupported in a build without videoio.
+  // Throws kNotFound for a file or a camera that is not there, kDataLoss for a file that is no
+  // video or is in a codec that no backend of OpenCV knows, kUnsupported in a build without
+  // videoio.
   explicit VideoReader(const VideoOrigin& origin);
   ~VideoReader();
   VideoReader(const VideoReader&) = delete;

@@ -33,9 +33,9 @@ class ImageList {
   // Empty lines are passed over; a list without images is an error.
   ImageList(const std::string& source, const std::string& root, size_t labels = 0);
 
-  // The frames of a film as image files: `pattern` has one %d, or %06d and the like, for the number
-  // of the frame. They begin with number 0 or 1 and end before the first that is missing; `skip`
-  // frames are left out between two. The labels are 0. Throws kInvalidArgument for a pattern
+  // The frames of a video as image files: `pattern` has one %d, or %06d and the like, for the
+  // number of the frame. They begin with number 0 or 1 and end before the first that is missing;
+  // `skip` frames are left out between two. The labels are 0. Throws kInvalidArgument for a pattern
   // without a number, kNotFound without frames.
   static ImageList OfFrames(const std::string& pattern, uint32_t skip);
 

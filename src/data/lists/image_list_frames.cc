@@ -1,4 +1,4 @@
-// Sequences of images that are frames of a film.
+// Sequences of images that are frames of a video.
 #include <charconv>
 #include <filesystem>
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/notices.h"
+#include "core/deferred_warnings.h"
 #include "core/strings.h"
 #include "data/image/image.h"
 
@@ -24,9 +24,9 @@ class BoundedCache {
   // What an entry takes besides the bytes of its value.
   static constexpr uint64_t kEntryBytes = sizeof(T) + 64;
 
-  // `notices` may be null.
-  BoundedCache(uint64_t most_bytes, std::shared_ptr<Notices> notices)
-      : most_bytes_(most_bytes), notices_(std::move(notices)) {}
+  // `deferred_warnings` may be null.
+  BoundedCache(uint64_t most_bytes, std::shared_ptr<DeferredWarnings> deferred_warnings)
+      : most_bytes_(most_bytes), deferred_warnings_(std::move(deferred_warnings)) {}
 
   // Null when it is not there.
   const T* Find(uint64_t number) const {
@@ -43,10 +43,10 @@ class BoundedCache {
     if (full_) return nullptr;
     if (bytes + kEntryBytes > most_bytes_ - bytes_) {
       full_ = true;
-      if (notices_) {
-        notices_->Add(StrCat("the cache is full with ", values_.size(), " entries in ",
-                             most_bytes_ >> 20,
-                             " MiB: the rest is read again each time (pipeline_param.cache_mb)"));
+      if (deferred_warnings_) {
+        deferred_warnings_->Add(
+            StrCat("the cache is full with ", values_.size(), " entries in ", most_bytes_ >> 20,
+                   " MiB: the rest is read again each time (pipeline_param.cache_mb)"));
       }
       return nullptr;
     }
@@ -62,7 +62,7 @@ class BoundedCache {
 
  private:
   const uint64_t most_bytes_;
-  const std::shared_ptr<Notices> notices_;
+  const std::shared_ptr<DeferredWarnings> deferred_warnings_;
   mutable std::shared_mutex mutex_;  // guards what follows
   std::unordered_map<uint64_t, T> values_;
   uint64_t bytes_ = 0;

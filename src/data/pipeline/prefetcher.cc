@@ -41,7 +41,7 @@ Prefetcher::Prefetcher(PrefetchOptions options, std::unique_ptr<RecordSource> so
   for (const BlobSpec& spec : options_.outputs) {
     strides_.push_back(static_cast<size_t>(spec.shape.count(1)) * SizeOf(spec.dtype));
   }
-  slots_.resize(options_.depth + (options_.lends ? 1 : 0));
+  slots_.resize(options_.depth + (options_.external ? 1 : 0));
   for (Slot& slot : slots_) {
     for (const BlobSpec& spec : options_.outputs) slot.outputs.emplace_back(spec.shape, spec.dtype);
     slot.records.resize(batch_);
@@ -96,8 +96,8 @@ void Prefetcher::Pop(std::span<const TensorView> outputs) {
   position_ += batch_;
 }
 
-void Prefetcher::Lend(std::span<std::byte*> places) {
-  CREMA_CHECK(places.size() == options_.outputs.size() && options_.lends && !options_.copy);
+void Prefetcher::ExposeBuffers(std::span<std::byte*> places) {
+  CREMA_CHECK(places.size() == options_.outputs.size() && options_.external && !options_.copy);
   Slot& slot = TakeBatch();
   for (size_t i = 0; i < places.size(); ++i) {
     places[i] = static_cast<std::byte*>(slot.outputs[i].view().raw());
@@ -167,8 +167,9 @@ void Prefetcher::CountBad(Slot* slot) {
   try {
     for (const FailedSample& bad : slot->bad) {
       ++bad_samples_;
-      if (options_.notices) {
-        options_.notices->Add(StrCat("bad sample ", bad_samples_, ": ", bad.reason, "; ", outcome));
+      if (options_.deferred_warnings) {
+        options_.deferred_warnings->Add(
+            StrCat("bad sample ", bad_samples_, ": ", bad.reason, "; ", outcome));
       }
       if (options_.max_bad == 0 || bad_samples_ <= options_.max_bad) continue;
       Fail(ErrorCode::kDataLoss,

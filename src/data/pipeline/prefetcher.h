@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/deferred_warnings.h"
 #include "core/exec_context.h"
-#include "core/notices.h"
 #include "core/tensor.h"
 #include "data/pipeline/bad_samples.h"
 
@@ -57,13 +57,15 @@ class SampleDecoder {
 struct PrefetchOptions {
   std::vector<BlobSpec> outputs;  // with the batch as first axis, the same in all
   size_t depth = 4;               // batches that may be ready or in work
-  bool lends = false;             // Lend will be called: makes room for the batch that is out
-  int decode_threads = 0;         // 0: two, or one where there is only one processor
+  bool external = false;   // ExposeBuffers will be called: makes room for the batch that is out
+  int decode_threads = 0;  // 0: two, or one where there is only one processor
   OnBadSample on_bad_sample = OnBadSample::kError;
   uint64_t max_bad = 0;  // more bad samples than this are an error; 0: any number
-  std::shared_ptr<Notices> notices = nullptr;  // hears of bad samples; may be null
+  std::shared_ptr<DeferredWarnings> deferred_warnings =
+      nullptr;  // hears of bad samples; may be null
   // Copies the batch that begins with sample `position` to the consumer, on its thread; empty: as
-  // it is. Then Lend must not be called. What it changes must be a function of batch and position.
+  // it is. Then ExposeBuffers must not be called. What it changes must be a function of batch and
+  // position.
   std::function<void(std::span<const ConstTensorView> from, uint64_t position,
                      std::span<const TensorView> to)>
       copy = {};
@@ -90,7 +92,7 @@ class Prefetcher {
   void Pop(std::span<const TensorView> outputs);
   // The same without a copy: where each output of the batch lies. It may be written to, and stays
   // until the next batch is taken or Restore is called.
-  void Lend(std::span<std::byte*> places);
+  void ExposeBuffers(std::span<std::byte*> places);
 
   // Samples that were popped, not those that were read ahead.
   uint64_t position() const { return position_; }

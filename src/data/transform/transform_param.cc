@@ -56,7 +56,7 @@ void ValidateAugmentation(const TransformationParameter& param, const std::strin
 }
 
 // Extents of the stored image, or empty when the blob is of another kind.
-std::vector<int64_t> ImageExtents(const BlobProto& blob) {
+std::vector<int64_t> ImageShape(const BlobProto& blob) {
   std::vector<int64_t> extents;
   if (blob.has_num() || blob.has_channels() || blob.has_height() || blob.has_width()) {
     extents = {blob.num(), blob.channels(), blob.height(), blob.width()};
@@ -104,7 +104,7 @@ MeanImage ReadMeanImage(const std::string& path) {
     Fail(ErrorCode::kDataLoss,
          StrCat("'", path, "' is not a mean file (a BlobProto), or it is damaged"));
   }
-  const std::vector<int64_t> extents = ImageExtents(blob);
+  const std::vector<int64_t> extents = ImageShape(blob);
   if (extents.empty()) {
     Fail(ErrorCode::kDataLoss,
          StrCat("'", path, "' does not hold one mean image (1 x channels x height x width)"));

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "graph/copy_cost.h"
 #include "graph/gradient_flow.h"
 #include "graph/infer.h"
 #include "graph/layer_query.h"
-#include "graph/move_seconds.h"
-#include "graph/passes/follower_chain.h"
-#include "graph/passes/moved_numbers.h"
+#include "graph/passes/fusable_chain.h"
+#include "graph/passes/keep_integers_f32.h"
 #include "graph/passes/set_formats.h"
 #include "graph/precision.h"
 
@@ -49,7 +49,8 @@ bool HasPixels(std::span<const BlobSpec> specs) {
 
 class Chooser {
  public:
-  Chooser(Graph* graph, const Registry& registry, const RowTimes& times, const PlanOptions& options)
+  Chooser(Graph* graph, const Registry& registry, const ImplementationTimes& times,
+          const PlanOptions& options)
       : graph_(*graph),
         registry_(registry),
         times_(times),
@@ -72,7 +73,7 @@ class Chooser {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) ChargeFollowers(n);
   }
 
-  // Finds formats; false: no row wants other than plain ones.
+  // Finds formats; false: no implementation wants other than plain ones.
   bool Search() {
     const bool any = std::ranges::any_of(choices_, [](const std::vector<Choice>& choices) {
       return std::ranges::any_of(choices,
@@ -122,19 +123,19 @@ class Chooser {
     for (size_t n = 0; n < choices_.size(); ++n) {
       formats.push_back({ChosenOf(n).in, ChosenOf(n).out});
     }
-    LeaveMovedNumbers(graph_, infos_, &formats);
+    KeepIntegersF32(graph_, infos_, &formats);
     SetFormats(formats, registry_, &graph_);
   }
 
  private:
-  double MoveSeconds(BlobSpec spec, MemoryFormat format) const {
+  double CopySeconds(BlobSpec spec, MemoryFormat format) const {
     spec.format = IsBlocked(format) && spec.shape.axes() != 4 ? MemoryFormat::kPlain : format;
-    return crema::MoveSeconds(std::span(&spec, 1), threads_);
+    return crema::CopySeconds(std::span(&spec, 1), threads_);
   }
 
-  double MoveSeconds(std::span<const BlobSpec> specs, MemoryFormat format) const {
+  double CopySeconds(std::span<const BlobSpec> specs, MemoryFormat format) const {
     double seconds = 0;
-    for (const BlobSpec& spec : specs) seconds += MoveSeconds(spec, format);
+    for (const BlobSpec& spec : specs) seconds += CopySeconds(spec, format);
     return seconds;
   }
 
@@ -148,32 +149,33 @@ class Chooser {
     for (int v : node.inputs) inputs.push_back(specs_[Index(v)]);
     const auto moved = [&](MemoryFormat in, MemoryFormat out) {
       if (info.view || info.share) return 0.0;
-      return MoveSeconds(inputs, in) + MoveSeconds(info.outputs, out);
+      return CopySeconds(inputs, in) + CopySeconds(info.outputs, out);
     };
     std::vector<Choice> choices{
         {.seconds = moved(MemoryFormat::kPlain, MemoryFormat::kPlain) * estimate_scale_}};
     if (node.inputs.empty()) return choices;
     const InferContext context = ContextOf(*node.layer, inputs, node.outputs.size(), options_);
-    KernelQuery query = QueryOf(*node.layer, context, info, options_);
+    OpDesc query = QueryOf(*node.layer, context, info, options_);
     query.backward = flow_.nodes[n].backward;
     query.to_input = std::ranges::count(flow_.nodes[n].to_input, true) > 0;
-    KernelQuery timed = query;
+    OpDesc timed = query;
     timed.threads = threads_;
     bool has_plain = false;
     // Channels last is for tensor cores, which do not multiply f32 as it is.
     const bool last = query.precision == TF32;
-    for (const Kernel& kernel : node.type->kernels) {
-      if (!MayUse(kernel, *node.layer, options_)) continue;
-      if (kernel.input_format == MemoryFormat::kChannelsLast && !last) continue;
-      if (kernel.supports && !kernel.supports(query).yes) continue;
-      const std::optional<double> measured = times_.SecondsOf(*node.layer, kernel);
+    for (const Implementation& implementation : node.type->implementations) {
+      if (!MayUse(implementation, *node.layer, options_)) continue;
+      if (implementation.input_format == MemoryFormat::kChannelsLast && !last) continue;
+      if (implementation.supports && !implementation.supports(query).yes) continue;
+      const std::optional<double> measured = times_.SecondsOf(*node.layer, implementation);
       if (times_.Has(*node.layer) && !measured) continue;
       const double estimate =
-          kernel.seconds ? kernel.seconds(timed) : moved(kernel.input_format, kernel.output_format);
-      Choice choice{kernel.input_format, kernel.output_format,
+          implementation.seconds ? implementation.seconds(timed)
+                                 : moved(implementation.input_format, implementation.output_format);
+      Choice choice{implementation.input_format, implementation.output_format,
                     measured.value_or(estimate * estimate_scale_)};
-      if (options_.passes.absorb) {
-        choice.followers = FollowersDoneBy(kernel, query, graph_, infos_, n, options_);
+      if (options_.passes.fuse) {
+        choice.followers = FusableChain(implementation, query, graph_, infos_, n, options_);
       }
       const int same = choice.plain() ? 0 : FindChoice(choices, choice.in, choice.out);
       if (choice.plain() && !std::exchange(has_plain, true)) {
@@ -216,7 +218,8 @@ class Chooser {
     return choices;
   }
 
-  // Layers that some row of node n does the work of are paid for where another one is chosen.
+  // Layers that some implementation of node n does the work of are paid for where another one is
+  // chosen.
   void ChargeFollowers(size_t n) {
     std::vector<size_t> all;
     for (const Choice& choice : choices_[n]) {
@@ -246,7 +249,7 @@ class Chooser {
   double ReorderSeconds(int v, MemoryFormat from, MemoryFormat to) const {
     const BlobSpec& spec = specs_[Index(v)];
     if (from == to) return 0;
-    return (kReorderSeconds + MoveSeconds(spec, from) + MoveSeconds(spec, to)) * reorder_scale_;
+    return (kReorderSeconds + CopySeconds(spec, from) + CopySeconds(spec, to)) * reorder_scale_;
   }
 
   // Of the reorders of what node n reads.
@@ -347,7 +350,7 @@ class Chooser {
 
   Graph& graph_;
   const Registry& registry_;
-  const RowTimes& times_;
+  const ImplementationTimes& times_;
   const PlanOptions& options_;
   const int threads_;
   double estimate_scale_ = 1;
@@ -361,29 +364,30 @@ class Chooser {
 
 }  // namespace
 
-bool FitsFormats(const Kernel& kernel, const LayerInfo& info, std::span<const BlobSpec> inputs,
-                 std::span<const BlobSpec> outputs) {
+bool FitsFormats(const Implementation& implementation, const LayerInfo& info,
+                 std::span<const BlobSpec> inputs, std::span<const BlobSpec> outputs) {
   const auto fits = [](std::span<const BlobSpec> specs, MemoryFormat format) {
     return std::ranges::all_of(specs, [&](const BlobSpec& spec) { return spec.format == format; });
   };
-  if (fits(inputs, kernel.input_format) && fits(outputs, kernel.output_format)) return true;
+  if (fits(inputs, implementation.input_format) && fits(outputs, implementation.output_format))
+    return true;
   const MemoryFormat format = inputs.empty() ? MemoryFormat::kPlain : inputs[0].format;
   if (format == MemoryFormat::kInt8) {
     return PassesOn(info) && fits(inputs, format) && fits(outputs, format) && HasPixels(inputs);
   }
-  return info.any_format && kernel.input_format == MemoryFormat::kPlain && IsBlocked(format) &&
-         fits(inputs, format) && fits(outputs, format) &&
+  return info.any_format && implementation.input_format == MemoryFormat::kPlain &&
+         IsBlocked(format) && fits(inputs, format) && fits(outputs, format) &&
          std::ranges::all_of(inputs, HasWholeBlocks) &&
          std::ranges::all_of(outputs, HasWholeBlocks);
 }
 
-void ChooseMemoryFormats(Graph* graph, const Registry& registry, const RowTimes& times,
+void ChooseMemoryFormats(Graph* graph, const Registry& registry, const ImplementationTimes& times,
                          const PlanOptions& options) {
   if (options.device.type == DeviceType::kCpu && ChannelBlock() == 0) return;
   Chooser chooser(graph, registry, times, options);
   if (!chooser.Search()) return;
   if (!times.empty()) {
-    const RowTimes none;
+    const ImplementationTimes none;
     Chooser estimated(graph, registry, none, options);
     if (estimated.Search()) chooser.PreferThoseOf(estimated);
   }

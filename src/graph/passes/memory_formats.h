@@ -2,24 +2,24 @@
 #pragma once
 
 #include "graph/graph.h"
-#include "graph/measure_rows.h"
+#include "graph/measure_implementations.h"
 #include "graph/plan.h"
 
 namespace crema {
 
-// Chooses the format of every value so that the estimated time of the rows that take it and of the
-// reorders between them is small, sets Value::format, and puts Reorder nodes where formats meet.
-// Inputs and outputs of the net stay plain. The search starts from a few assignments and changes
-// one node at a time: it finds no optimum, but never anything that is slower by the estimate than a
-// plain net. Does nothing where no row wants another format. Where rows were measured (`times`, of
-// this graph), these times count instead of estimates, as far as that makes a net of other formats
-// faster by more than measuring errs.
-void ChooseMemoryFormats(Graph* graph, const Registry& registry, const RowTimes& times,
+// Chooses the format of every value so that the estimated time of the implementations that take it
+// and of the reorders between them is small, sets Value::format, and puts Reorder nodes where
+// formats meet. Inputs and outputs of the net stay plain. The search starts from a few assignments
+// and changes one node at a time: it finds no optimum, but never anything that is slower by the
+// estimate than a plain net. Does nothing where no implementation wants another format. Where
+// implementations were measured (`times`, of this graph), these times count instead of estimates,
+// as far as that makes a net of other formats faster by more than measuring errs.
+void ChooseMemoryFormats(Graph* graph, const Registry& registry, const ImplementationTimes& times,
                          const PlanOptions& options);
 
-// Rows of the kernel list fit where the formats of the values do. One pixel is the same in both
+// Implementations fit where the formats of the values do. One pixel is the same in both
 // formats, but sessions may turn to others (Session::Reshape).
-bool FitsFormats(const Kernel& kernel, const LayerInfo& info, std::span<const BlobSpec> inputs,
-                 std::span<const BlobSpec> outputs);
+bool FitsFormats(const Implementation& implementation, const LayerInfo& info,
+                 std::span<const BlobSpec> inputs, std::span<const BlobSpec> outputs);
 
 }  // namespace crema

@@ -69,14 +69,14 @@ class Parter {
 
 }  // namespace
 
-KeptNumbers UploadBytes(Graph* graph, const Registry& registry) {
-  KeptNumbers kept;
+UploadDecisions UploadBytes(Graph* graph, const Registry& registry) {
+  UploadDecisions decisions;
   Parter parter(graph, registry);
   std::vector<Node> nodes;
   for (Node& node : graph->nodes) {
     const std::optional<std::string> why = WhyNumbers(node);
     const bool parts = why.has_value() && why->empty();
-    if (why.has_value() && !parts) kept.emplace(node.layer.get(), *why);
+    if (why.has_value() && !parts) decisions.emplace(node.layer.get(), *why);
     std::optional<Node> numbers;
     if (parts) numbers = parter.Part(&node);
     nodes.push_back(std::move(node));
@@ -84,7 +84,7 @@ KeptNumbers UploadBytes(Graph* graph, const Registry& registry) {
   }
   graph->nodes = std::move(nodes);
   graph->Reindex();
-  return kept;
+  return decisions;
 }
 
 bool IsOfUploadBytes(const Plan& plan, const PlannedLayer& layer) {

@@ -163,7 +163,7 @@ void RegisterDropout(Registry& registry) {
       "number of threads; they are not Caffe's Mersenne Twister's."};
   type.param_fields = {"dropout_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Dropout>(p); };
-  type.kernels = {Int8Copy()};
+  type.implementations = {Int8Copy()};
   type.samples = Samples();
   const std::string expect = "expected 0 or more and less than 1";
   type.bad_samples = {

@@ -1,7 +1,7 @@
 // Dropout on the GPU; see dropout.cc. The draws are those of the CPU.
 #include "layers/activation/dropout_rule.h"
-#include "layers/channels_last_row.h"
-#include "layers/gpu_row.h"
+#include "layers/channels_last_implementation.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/device_random.h"
 #include "math/cuda/group_sums.cuh"
 
@@ -57,7 +57,7 @@ void Scale(const CudaQueue& queue, int64_t count, const DropoutRule& rule, const
 }
 
 template <bool kLast>
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const DropoutRule rule(layer.param().dropout_param());
   const int64_t count = args.inputs[0].count();
@@ -77,7 +77,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   if (args.input_grads[0].empty()) return;
   const CudaQueue& queue = BoundQueue(args.context);
   const DropoutRule rule(layer.param().dropout_param());
@@ -94,8 +94,9 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterDropoutCuda(Registry& registry) {
-  registry.AddKernel("Dropout", InChannelsLast(MakeCudaRow(ForwardRow<true>, BackwardRow)));
-  registry.AddKernel("Dropout", MakeCudaRow(ForwardRow<false>, BackwardRow));
+  registry.AddImplementation(
+      "Dropout", InChannelsLast(MakeCudaImplementation(ForwardOnGpu<true>, BackwardOnGpu)));
+  registry.AddImplementation("Dropout", MakeCudaImplementation(ForwardOnGpu<false>, BackwardOnGpu));
 }
 
 }  // namespace crema

@@ -14,8 +14,8 @@
 #include "layers/activation/sigmoid_formula.h"
 #include "layers/activation/swish_formula.h"
 #include "layers/activation/tanh_formula.h"
-#include "layers/channels_last_row.h"
-#include "layers/gpu_row.h"
+#include "layers/channels_last_implementation.h"
+#include "layers/gpu_implementation.h"
 
 namespace crema {
 namespace {
@@ -36,7 +36,7 @@ void Backward(const CudaQueue& queue, Formula formula, int64_t count, const T* x
 }
 
 template <typename Formula>
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const ConstTensorView& x = args.inputs[0];
   DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
     Forward(BoundQueue(args.context), Formula(layer), x.count(), Elements<T>(x),
@@ -45,7 +45,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
 }
 
 template <typename Formula>
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   if (args.input_grads[0].empty()) return;
   const Formula formula(layer);
   const ConstTensorView& read = formula.reads_output() ? args.outputs[0] : args.inputs[0];
@@ -56,8 +56,9 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }
 
 template <typename Formula>
-void AddRow(Registry& registry, std::string_view type) {
-  AddForAnyOrder(&registry, type, MakeCudaRow(ForwardRow<Formula>, BackwardRow<Formula>));
+void AddElementwise(Registry& registry, std::string_view type) {
+  AddForAnyOrder(&registry, type,
+                 MakeCudaImplementation(ForwardOnGpu<Formula>, BackwardOnGpu<Formula>));
 }
 
 bool TakesTanh(const Layer& layer) {
@@ -65,35 +66,36 @@ bool TakesTanh(const Layer& layer) {
 }
 
 void ForwardGelu(const Layer& layer, const ForwardArgs& args) {
-  (TakesTanh(layer) ? ForwardRow<GeluFormula<true>> : ForwardRow<GeluFormula<false>>)(layer, args);
+  (TakesTanh(layer) ? ForwardOnGpu<GeluFormula<true>> : ForwardOnGpu<GeluFormula<false>>)(layer,
+                                                                                          args);
 }
 
 void BackwardGelu(const Layer& layer, const BackwardArgs& args) {
-  (TakesTanh(layer) ? BackwardRow<GeluFormula<true>> : BackwardRow<GeluFormula<false>>)(layer,
-                                                                                        args);
+  (TakesTanh(layer) ? BackwardOnGpu<GeluFormula<true>> : BackwardOnGpu<GeluFormula<false>>)(layer,
+                                                                                            args);
 }
 
 }  // namespace
 
 void RegisterElementwiseCuda(Registry& registry) {
-  AddRow<AbsValFormula>(registry, "AbsVal");
-  AddRow<BnllFormula>(registry, "BNLL");
-  AddRow<ClipFormula>(registry, "Clip");
-  AddRow<EluFormula>(registry, "ELU");
-  AddRow<ExpFormula>(registry, "Exp");
-  AddRow<HardSigmoidFormula>(registry, "HardSigmoid");
-  AddRow<HardSigmoidFormula>(registry, "HSigmoid");
-  AddRow<HardSwishFormula>(registry, "HardSwish");
-  AddRow<HardSwishFormula>(registry, "HSwish");
-  AddRow<LogFormula>(registry, "Log");
-  AddRow<MishFormula>(registry, "Mish");
-  AddRow<ReluFormula>(registry, "ReLU");
-  AddRow<Relu6Formula>(registry, "ReLU6");
-  AddRow<SigmoidFormula>(registry, "Sigmoid");
-  AddRow<SiluFormula>(registry, "SiLU");
-  AddRow<SwishFormula>(registry, "Swish");
-  AddRow<TanHFormula>(registry, "TanH");
-  AddForAnyOrder(&registry, "GELU", MakeCudaRow(ForwardGelu, BackwardGelu));
+  AddElementwise<AbsValFormula>(registry, "AbsVal");
+  AddElementwise<BnllFormula>(registry, "BNLL");
+  AddElementwise<ClipFormula>(registry, "Clip");
+  AddElementwise<EluFormula>(registry, "ELU");
+  AddElementwise<ExpFormula>(registry, "Exp");
+  AddElementwise<HardSigmoidFormula>(registry, "HardSigmoid");
+  AddElementwise<HardSigmoidFormula>(registry, "HSigmoid");
+  AddElementwise<HardSwishFormula>(registry, "HardSwish");
+  AddElementwise<HardSwishFormula>(registry, "HSwish");
+  AddElementwise<LogFormula>(registry, "Log");
+  AddElementwise<MishFormula>(registry, "Mish");
+  AddElementwise<ReluFormula>(registry, "ReLU");
+  AddElementwise<Relu6Formula>(registry, "ReLU6");
+  AddElementwise<SigmoidFormula>(registry, "Sigmoid");
+  AddElementwise<SiluFormula>(registry, "SiLU");
+  AddElementwise<SwishFormula>(registry, "Swish");
+  AddElementwise<TanHFormula>(registry, "TanH");
+  AddForAnyOrder(&registry, "GELU", MakeCudaImplementation(ForwardGelu, BackwardGelu));
 }
 
 }  // namespace crema

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "layers/activation/power_formula.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 
 namespace crema {
 namespace {
@@ -50,7 +50,7 @@ void Backward(const CudaQueue& queue, int64_t count, Numbers n, const T* x, cons
   });
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const ConstTensorView& x = args.inputs[0];
   DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
     Forward(BoundQueue(args.context), x.count(), Numbers(layer), Elements<T>(x),
@@ -58,7 +58,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   if (args.input_grads[0].empty()) return;
   const ConstTensorView& dy = args.output_grads[0];
   DispatchCudaFloat(dy.dtype(), [&]<typename T>(T) {
@@ -70,7 +70,7 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterPowerCuda(Registry& registry) {
-  registry.AddKernel("Power", MakeCudaRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("Power", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

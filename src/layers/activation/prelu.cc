@@ -5,7 +5,7 @@
 
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/blocked_row.h"
+#include "layers/blocked_implementation.h"
 #include "math/blocked_prelu.h"
 #include "math/broadcast.h"
 
@@ -35,13 +35,13 @@ class PReLU final : public Layer {
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       const auto bend = [](T v, T, T slope) { return v > 0 ? v : slope * v; };
-      Broadcast(args.context.threads(), Extent(args.inputs[0].shape()), bend, x, x,
+      Broadcast(args.context.threads(), SizesOf(args.inputs[0].shape()), bend, x, x,
                 args.outputs[0].data<T>(), args.learned[0].data<T>());
     });
   }
 
   void Backward(const BackwardArgs& args) const override {
-    const BroadcastExtent extent = Extent(args.inputs[0].shape());
+    const BroadcastShape extent = SizesOf(args.inputs[0].shape());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       const T* dy = args.output_grads[0].data<T>();
@@ -68,14 +68,14 @@ class PReLU final : public Layer {
     return quarter;
   }
 
-  BroadcastExtent Extent(const Shape& shape) const {
+  BroadcastShape SizesOf(const Shape& shape) const {
     if (Shared()) return {1, 1, shape.count()};
     return {shape[0], shape[1], shape.count(2)};
   }
 };
 
-// Row "blocked"; of channels that do not fill whole blocks too.
-Support SupportsBlocks(const KernelQuery& query) {
+// Implementation "blocked"; of channels that do not fill whole blocks too.
+Support SupportsBlocks(const OpDesc& query) {
   const BlobSpec& input = query.context.inputs[0];
   if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
   if (input.dtype != DType::kF32) return Support::No("is for f32");
@@ -146,7 +146,8 @@ void RegisterPReLU(Registry& registry) {
   type.differences = {"Any number of axes; Caffe takes 4 at most."};
   type.param_fields = {"prelu_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const PReLU>(p); };
-  type.kernels = {MakeBlockedRow(SupportsBlocks, ForwardBlocked, BackwardBlocked)};
+  type.implementations = {
+      MakeBlockedImplementation(SupportsBlocks, ForwardBlocked, BackwardBlocked)};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "", .input_shapes = {{4}}, .expect = "the input is 4, expected 2 axes or more"}};

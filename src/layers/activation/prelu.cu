@@ -1,6 +1,6 @@
 // PReLU on the GPU; see prelu.cc.
-#include "layers/channels_last_row.h"
-#include "layers/gpu_row.h"
+#include "layers/channels_last_implementation.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/group_sums.cuh"
 #include "math/scratch.h"
 
@@ -41,13 +41,13 @@ void AddSlopeGradients(const CudaQueue& queue, const GroupLayout& groups, const 
 }
 
 template <bool kLast>
-size_t BackwardScratch(const KernelQuery& query) {
+size_t BackwardScratch(const OpDesc& query) {
   const GroupLayout groups = Groups<kLast>(query.layer, query.context.inputs[0].shape);
   return ScratchBytes<double>(GroupSumsScratch(groups)) + kScratchSlack;
 }
 
 template <bool kLast>
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const ConstTensorView& x = args.inputs[0];
   DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
     Bend(BoundQueue(args.context), Groups<kLast>(layer, x.shape()), Elements<T>(x), Elements<T>(x),
@@ -56,7 +56,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
 }
 
 template <bool kLast>
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const GroupLayout groups = Groups<kLast>(layer, args.inputs[0].shape());
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
@@ -73,17 +73,17 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }
 
 template <bool kLast>
-Kernel MakeRow() {
-  Kernel row = MakeCudaRow(ForwardRow<kLast>, BackwardRow<kLast>);
-  row.backward_scratch = BackwardScratch<kLast>;
-  return row;
+Implementation MakeImplementation() {
+  Implementation implementation = MakeCudaImplementation(ForwardOnGpu<kLast>, BackwardOnGpu<kLast>);
+  implementation.backward_scratch = BackwardScratch<kLast>;
+  return implementation;
 }
 
 }  // namespace
 
 void RegisterPReLUCuda(Registry& registry) {
-  registry.AddKernel("PReLU", InChannelsLast(MakeRow<true>()));
-  registry.AddKernel("PReLU", MakeRow<false>());
+  registry.AddImplementation("PReLU", InChannelsLast(MakeImplementation<true>()));
+  registry.AddImplementation("PReLU", MakeImplementation<false>());
 }
 
 }  // namespace crema

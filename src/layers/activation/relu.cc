@@ -15,7 +15,7 @@ void RegisterReLU(Registry& registry) {
       "y)."};
   type.param_fields = {"relu_param"};
   type.traits.computes_on_bytes = true;
-  type.kernels.push_back(Int8ByFloats());
+  type.implementations.push_back(Int8ByFloats());
   const SampleInput input{.shape = {2, 3, 4, 5}, .has_kink = true};
   type.samples = {
       {.name = "plain", .prototxt = "", .inputs = {input}},

@@ -3,7 +3,7 @@
 #include "math/softmax.h"
 
 #include "graph/registry.h"
-#include "layers/activation/softmax_rows.h"
+#include "layers/activation/softmax_implementations.h"
 #include "layers/layer_axis.h"
 
 namespace crema {
@@ -23,7 +23,7 @@ class Softmax final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const SoftmaxExtent extent = Extent(args.inputs[0].shape());
+    const SoftmaxSize extent = SizesOf(args.inputs[0].shape());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       SoftmaxForward(args.context.threads(), extent, args.inputs[0].data<T>(),
                      args.outputs[0].data<T>());
@@ -31,7 +31,7 @@ class Softmax final : public Layer {
   }
 
   void Backward(const BackwardArgs& args) const override {
-    const SoftmaxExtent extent = Extent(args.outputs[0].shape());
+    const SoftmaxSize extent = SizesOf(args.outputs[0].shape());
     DispatchFloat(args.outputs[0].dtype(), [&]<typename T>(T) {
       SoftmaxBackward(args.context.threads(), extent, args.outputs[0].data<T>(),
                       args.output_grads[0].data<T>(), args.input_grads[0].data<T>());
@@ -43,12 +43,12 @@ class Softmax final : public Layer {
   }
 
  private:
-  SoftmaxExtent Extent(const Shape& shape) const { return SoftmaxExtentOf(*this, shape); }
+  SoftmaxSize SizesOf(const Shape& shape) const { return SoftmaxSizeOf(*this, shape); }
 };
 
 }  // namespace
 
-SoftmaxExtent SoftmaxExtentOf(const Layer& softmax, const Shape& input) {
+SoftmaxSize SoftmaxSizeOf(const Layer& softmax, const Shape& input) {
   const int axis = static_cast<const Softmax&>(softmax).Axis(input);
   return {input.count(0, axis), input[axis], input.count(axis + 1)};
 }
@@ -64,7 +64,7 @@ void RegisterSoftmax(Registry& registry) {
   type.param_fields = {"softmax_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Softmax>(p); };
 #ifdef CREMA_HAVE_ONEDNN
-  type.kernels = {OneDnnSoftmaxKernel()};
+  type.implementations = {OneDnnSoftmaxImplementation()};
 #endif
   type.samples = {
       {.name = "rows", .prototxt = "", .inputs = {{.shape = {5, 7}, .low = -4, .high = 4}}},

@@ -2,7 +2,7 @@
 // thread a position, so that neighbours read neighbouring memory where the classes lie apart.
 #include <limits>
 
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "math/fast_exp.h"
 #include "math/softmax.h"
 
@@ -11,10 +11,10 @@ namespace {
 
 constexpr float kLeast = -std::numeric_limits<float>::infinity();
 
-bool IsForTeams(const SoftmaxExtent& e) { return e.inner == 1 && e.classes > Team::kWarp; }
+bool IsForTeams(const SoftmaxSize& e) { return e.inner == 1 && e.classes > Team::kWarp; }
 
 template <typename T>
-void ForwardTeams(const CudaQueue& queue, const SoftmaxExtent& e, const T* x, T* y) {
+void ForwardTeams(const CudaQueue& queue, const SoftmaxSize& e, const T* x, T* y) {
   const int64_t classes = e.classes;
   ForTeams(queue, "SoftmaxForward", e.outer, [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
     const T* from = x + r * classes;
@@ -27,7 +27,7 @@ void ForwardTeams(const CudaQueue& queue, const SoftmaxExtent& e, const T* x, T*
 }
 
 template <typename T>
-void ForwardThreads(const CudaQueue& queue, const SoftmaxExtent& e, const T* x, T* y) {
+void ForwardThreads(const CudaQueue& queue, const SoftmaxSize& e, const T* x, T* y) {
   const int64_t classes = e.classes, inner = e.inner;
   ForElements(queue, "SoftmaxForward", e.outer * inner, [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t first = i / inner * classes * inner + i % inner;
@@ -46,7 +46,7 @@ void ForwardThreads(const CudaQueue& queue, const SoftmaxExtent& e, const T* x, 
 }
 
 template <typename T>
-void BackwardTeams(const CudaQueue& queue, const SoftmaxExtent& e, const T* y, const T* dy, T* dx) {
+void BackwardTeams(const CudaQueue& queue, const SoftmaxSize& e, const T* y, const T* dy, T* dx) {
   const int64_t classes = e.classes;
   ForTeams(queue, "SoftmaxBackward", e.outer, [=] CREMA_HOST_DEVICE(const Team& team, int64_t r) {
     const int64_t first = r * classes;
@@ -60,8 +60,7 @@ void BackwardTeams(const CudaQueue& queue, const SoftmaxExtent& e, const T* y, c
 }
 
 template <typename T>
-void BackwardThreads(const CudaQueue& queue, const SoftmaxExtent& e, const T* y, const T* dy,
-                     T* dx) {
+void BackwardThreads(const CudaQueue& queue, const SoftmaxSize& e, const T* y, const T* dy, T* dx) {
   const int64_t classes = e.classes, inner = e.inner;
   ForElements(queue, "SoftmaxBackward", e.outer * inner, [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t first = i / inner * classes * inner + i % inner;
@@ -76,15 +75,15 @@ void BackwardThreads(const CudaQueue& queue, const SoftmaxExtent& e, const T* y,
   });
 }
 
-SoftmaxExtent Extent(const Layer& layer, const Shape& shape) {
+SoftmaxSize SizesOf(const Layer& layer, const Shape& shape) {
   const int axis = shape.CanonicalAxis(layer.param().softmax_param().axis());
   return {shape.count(0, axis), shape[axis], shape.count(axis + 1)};
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
-  const SoftmaxExtent extent = Extent(layer, x.shape());
+  const SoftmaxSize extent = SizesOf(layer, x.shape());
   DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
     T* y = Elements<T>(args.outputs[0]);
     if (IsForTeams(extent)) return ForwardTeams(queue, extent, Elements<T>(x), y);
@@ -92,11 +91,11 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   if (args.input_grads[0].empty()) return;
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& y = args.outputs[0];
-  const SoftmaxExtent extent = Extent(layer, y.shape());
+  const SoftmaxSize extent = SizesOf(layer, y.shape());
   DispatchCudaFloat(y.dtype(), [&]<typename T>(T) {
     const T* dy = Elements<T>(args.output_grads[0]);
     T* dx = Elements<T>(args.input_grads[0]);
@@ -108,7 +107,7 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterSoftmaxCuda(Registry& registry) {
-  registry.AddKernel("Softmax", MakeCudaRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("Softmax", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

@@ -1,34 +1,35 @@
-// Row "cudnn" of Softmax: classes are its channels, what lies behind them its rows.
+// Implementation "cudnn" of Softmax: classes are its channels, what lies behind them its rows.
 #include <memory>
 
-#include "layers/cudnn_row.h"
+#include "layers/cudnn_implementation.h"
 #include "math/cuda/cudnn_descriptors.h"
 
 namespace crema {
 namespace {
 
-CudnnExtents ExtentsOf(const KernelQuery& query) {
+CudnnSizes SizesOf(const OpDesc& query) {
   const Shape& shape = query.context.inputs[0].shape;
   const int axis = shape.CanonicalAxis(query.layer.param().softmax_param().axis());
   return {shape.count(0, axis), shape[axis], shape.count(axis + 1), 1};
 }
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   const Support support = SupportsCudnn(query);
   if (!support.yes) return support;
-  if (!FitsCudnn(ExtentsOf(query))) return Support::No("is for 1 to 2^31 - 1 elements");
+  if (!FitsCudnn(SizesOf(query))) return Support::No("is for 1 to 2^31 - 1 elements");
   return {};
 }
 
-struct State final : KernelState {
-  explicit State(const KernelQuery& query)
-      : tensor(MakeCudnnTensor(query.context.dtype, ExtentsOf(query))) {}
+struct State final : ImplementationState {
+  explicit State(const OpDesc& query)
+      : tensor(MakeCudnnTensor(query.context.dtype, SizesOf(query))) {}
   CudnnTensorOwner tensor;
 };
 
 void Forward(const Layer&, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
-  cudnnTensorDescriptor_t tensor = static_cast<const State*>(args.kernel_state)->tensor.get();
+  cudnnTensorDescriptor_t tensor =
+      static_cast<const State*>(args.implementation_state)->tensor.get();
   const void* x = args.inputs[0].raw();
   void* y = args.outputs[0].raw();
   queue.Call("cudnnSoftmaxForward", [=, handle = queue.cudnn()] {
@@ -41,7 +42,8 @@ void Forward(const Layer&, const ForwardArgs& args) {
 void Backward(const Layer&, const BackwardArgs& args) {
   if (args.input_grads[0].empty()) return;
   const CudaQueue& queue = BoundQueue(args.context);
-  cudnnTensorDescriptor_t tensor = static_cast<const State*>(args.kernel_state)->tensor.get();
+  cudnnTensorDescriptor_t tensor =
+      static_cast<const State*>(args.implementation_state)->tensor.get();
   const void *y = args.outputs[0].raw(), *dy = args.output_grads[0].raw();
   void* dx = args.input_grads[0].raw();
   queue.Call("cudnnSoftmaxBackward", [=, handle = queue.cudnn()] {
@@ -54,17 +56,17 @@ void Backward(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterSoftmaxCudnn(Registry& registry) {
-  Kernel row = MakeCudnnRow(Supports, Forward, Backward);
+  Implementation implementation = MakeCudnnImplementation(Supports, Forward, Backward);
   // Nobody says that forward may write where it reads.
-  row.info = [](const KernelQuery& query) {
+  implementation.info = [](const OpDesc& query) {
     LayerInfo info = query.info;
     info.in_place = false;
     return info;
   };
-  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
     return std::make_unique<State>(query);
   };
-  registry.AddKernel("Softmax", std::move(row));
+  registry.AddImplementation("Softmax", std::move(implementation));
 }
 
 }  // namespace crema

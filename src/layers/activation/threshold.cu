@@ -1,5 +1,5 @@
 // Threshold on the GPU; see threshold.cc.
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 
 namespace crema {
 namespace {
@@ -11,7 +11,7 @@ void Forward(const CudaQueue& queue, int64_t count, float threshold, const T* x,
   });
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const ConstTensorView& x = args.inputs[0];
   DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
     Forward(BoundQueue(args.context), x.count(), layer.param().threshold_param().threshold(),
@@ -22,7 +22,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
 }  // namespace
 
 void RegisterThresholdCuda(Registry& registry) {
-  registry.AddKernel("Threshold", MakeCudaRow(ForwardRow, nullptr));
+  registry.AddImplementation("Threshold", MakeCudaImplementation(ForwardOnGpu, nullptr));
 }
 
 }  // namespace crema

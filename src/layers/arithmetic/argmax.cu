@@ -1,6 +1,6 @@
 // ArgMax on the GPU; see argmax.cc.
 #include "layers/arithmetic/argmax.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/layer_axis.h"
 #include "layers/whole_numbers.h"
 
@@ -70,7 +70,7 @@ void SearchLong(const CudaQueue& queue, int64_t lines, const Search<T>& search) 
 }
 
 // Positions are written as numbers of the type of the net.
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   const ArgMaxParameter& param = query.layer.param().argmax_param();
   const Shape& x = query.context.inputs[0].shape;
   const bool along = param.has_axis();
@@ -83,7 +83,7 @@ Support Supports(const KernelQuery& query) {
   return SupportsCudaFloats(query);
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ArgMaxParameter& param = layer.param().argmax_param();
   const Shape& x = args.inputs[0].shape();
@@ -111,9 +111,9 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
 }  // namespace
 
 void RegisterArgMaxCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(ForwardRow, nullptr);
-  row.supports = Supports;
-  registry.AddKernel("ArgMax", std::move(row));
+  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, nullptr);
+  implementation.supports = Supports;
+  registry.AddImplementation("ArgMax", std::move(implementation));
 }
 
 }  // namespace crema

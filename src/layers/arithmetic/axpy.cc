@@ -39,7 +39,7 @@ class Axpy final : public Layer {
   void Forward(const ForwardArgs& args) const override {
     DispatchFloat(args.inputs[1].dtype(), [&]<typename T>(T) {
       const auto apply = [](T x, T z, T a) { return a * x + z; };
-      Broadcast(args.context.threads(), Extent(args.inputs[1].shape()), apply,
+      Broadcast(args.context.threads(), SizesOf(args.inputs[1].shape()), apply,
                 args.inputs[1].data<T>(), args.inputs[2].data<T>(), args.outputs[0].data<T>(),
                 args.inputs[0].data<T>());
     });
@@ -47,7 +47,7 @@ class Axpy final : public Layer {
 
   void Backward(const BackwardArgs& args) const override {
     const int threads = args.context.threads();
-    const BroadcastExtent extent = Extent(args.inputs[1].shape());
+    const BroadcastShape extent = SizesOf(args.inputs[1].shape());
     DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
       const T* dy = args.output_grads[0].data<T>();
       if (const TensorView& da = args.input_grads[0]; !da.empty()) {
@@ -66,7 +66,7 @@ class Axpy final : public Layer {
   }
 
  private:
-  static BroadcastExtent Extent(const Shape& x) { return {1, x.count(0, 2), x.count(2)}; }
+  static BroadcastShape SizesOf(const Shape& x) { return {1, x.count(0, 2), x.count(2)}; }
 };
 
 }  // namespace

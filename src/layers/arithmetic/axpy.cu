@@ -1,5 +1,5 @@
 // Axpy on the GPU; see axpy.cc.
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/broadcast.cuh"
 #include "math/cuda/copy.cuh"
 
@@ -17,16 +17,16 @@ void ScalePlanes(const CudaQueue& queue, int64_t count, int64_t plane, const T* 
 }
 
 template <typename T>
-void AddFactorGradient(const CudaQueue& queue, const BroadcastExtent& e, const T* x, const T* dy,
+void AddFactorGradient(const CudaQueue& queue, const BroadcastShape& e, const T* x, const T* dy,
                        std::span<std::byte> scratch, T* da) {
   AddBroadcastSums(
       queue, e, [=] CREMA_HOST_DEVICE(int64_t i) { return ToFloat(dy[i]) * ToFloat(x[i]); },
       scratch, da);
 }
 
-BroadcastExtent ExtentOf(const Shape& x) { return {1, x.count(0, 2), x.count(2)}; }
+BroadcastShape SizesOf(const Shape& x) { return {1, x.count(0, 2), x.count(2)}; }
 
-void ForwardRow(const Layer&, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer&, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[1];
   DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
@@ -37,7 +37,7 @@ void ForwardRow(const Layer&, const ForwardArgs& args) {
 
 template <typename T>
 void Backward(const CudaQueue& queue, const BackwardArgs& args) {
-  const BroadcastExtent e = ExtentOf(args.inputs[1].shape());
+  const BroadcastShape e = SizesOf(args.inputs[1].shape());
   const T* dy = Elements<T>(args.output_grads[0]);
   if (const TensorView& da = args.input_grads[0]; !da.empty()) {
     ZeroElements(queue, da.count(), Elements<T>(da));
@@ -52,21 +52,21 @@ void Backward(const CudaQueue& queue, const BackwardArgs& args) {
   }
 }
 
-void BackwardRow(const Layer&, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer&, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   DispatchCudaFloat(args.output_grads[0].dtype(), [&]<typename T>(T) { Backward<T>(queue, args); });
 }
 
-size_t BackwardScratch(const KernelQuery& query) {
-  return BroadcastSumScratch(ExtentOf(query.context.inputs[1].shape));
+size_t BackwardScratch(const OpDesc& query) {
+  return BroadcastSumScratch(SizesOf(query.context.inputs[1].shape));
 }
 
 }  // namespace
 
 void RegisterAxpyCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
-  row.backward_scratch = BackwardScratch;
-  registry.AddKernel("Axpy", std::move(row));
+  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
+  implementation.backward_scratch = BackwardScratch;
+  registry.AddImplementation("Axpy", std::move(implementation));
 }
 
 }  // namespace crema

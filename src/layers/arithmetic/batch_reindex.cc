@@ -34,7 +34,7 @@ class BatchReindex final : public Layer {
     const Shape& x = args.inputs[0].shape();
     CheckIndices(*this, args.inputs[1], 1, x[0], "rows");
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-      GatherRows(args.context.threads(), Extent(x, args.inputs[1].count()),
+      GatherRows(args.context.threads(), SizesOf(x, args.inputs[1].count()),
                  args.inputs[1].data<T>(), args.inputs[0].data<T>(), args.outputs[0].data<T>());
     });
   }
@@ -45,13 +45,13 @@ class BatchReindex final : public Layer {
     DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
       T* dx = args.input_grads[0].data<T>();
       std::fill_n(dx, x.count(), T(0));
-      ScatterAddRows(args.context.threads(), Extent(x, args.inputs[1].count()),
+      ScatterAddRows(args.context.threads(), SizesOf(x, args.inputs[1].count()),
                      args.inputs[1].data<T>(), args.output_grads[0].data<T>(), dx);
     });
   }
 
  private:
-  static GatherExtent Extent(const Shape& x, int64_t picked) {
+  static GatherSize SizesOf(const Shape& x, int64_t picked) {
     return {1, x[0], picked, x.count(1)};
   }
 };

@@ -23,7 +23,7 @@ class Bias final : public Layer {
     if (context.inputs.size() == 1) {
       info.learned = {{"bias", CoveredShape(*this, x, Covered()), param().bias_param().filler()}};
     } else {
-      CoveredExtent(*this, x, context.inputs[1].shape, Covered());
+      CoveredSize(*this, x, context.inputs[1].shape, Covered());
     }
     SetReach(x, Covered(), context.inputs.size() > 1 ? &context.inputs[1].shape : nullptr, &info);
     return info;
@@ -31,8 +31,8 @@ class Bias final : public Layer {
 
   void Forward(const ForwardArgs& args) const override {
     const ConstTensorView& bias = args.inputs.size() > 1 ? args.inputs[1] : args.learned[0];
-    const BroadcastExtent extent =
-        CoveredExtent(*this, args.inputs[0].shape(), bias.shape(), Covered());
+    const BroadcastShape extent =
+        CoveredSize(*this, args.inputs[0].shape(), bias.shape(), Covered());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       const auto add = [](T v, T, T b) { return v + b; };
@@ -47,8 +47,8 @@ class Bias final : public Layer {
     DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
       const T* dy = args.output_grads[0].data<T>();
       if (!bias.empty()) {
-        const BroadcastExtent extent =
-            CoveredExtent(*this, args.output_grads[0].shape(), bias.shape(), Covered());
+        const BroadcastShape extent =
+            CoveredSize(*this, args.output_grads[0].shape(), bias.shape(), Covered());
         if (!learns) std::memset(bias.raw(), 0, bias.bytes());
         const auto first = [](T d, T) { return d; };
         AddBroadcastSums(args.context.threads(), extent, first, dy, dy, bias.data<T>());

@@ -27,8 +27,8 @@ Shape CoveredShape(const Layer& layer, const Shape& x, const CoveredAxes& covere
   return Shape(x.dims().subspan(static_cast<size_t>(axis), static_cast<size_t>(count)));
 }
 
-BroadcastExtent CoveredExtent(const Layer& layer, const Shape& x, const Shape& small,
-                              const CoveredAxes& covered) {
+BroadcastShape CoveredSize(const Layer& layer, const Shape& x, const Shape& small,
+                           const CoveredAxes& covered) {
   if (small.axes() == 0) return {1, 1, x.count()};
   const int axis = LayerAxis(layer, x, covered.axis, covered.axis_field);
   const int end = axis + small.axes();

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "graph/layer.h"
-#include "math/broadcast_extent.h"
+#include "math/broadcast_shape.h"
 
 namespace crema {
 
@@ -31,11 +31,11 @@ Shape CoveredShape(const Layer& layer, const Shape& x, const CoveredAxes& covere
 
 // The extents of `x` for a blob of shape `small`, laid from `axis` on; a scalar covers everything.
 // Throws when `small` does not equal the axes that it is laid over.
-BroadcastExtent CoveredExtent(const Layer& layer, const Shape& x, const Shape& small,
-                              const CoveredAxes& covered);
+BroadcastShape CoveredSize(const Layer& layer, const Shape& x, const Shape& small,
+                           const CoveredAxes& covered);
 
 // Sets LayerInfo::reach and shared_inputs. `given` is the shape of the second bottom; null: the
-// small blob is learned. Requires that CoveredExtent takes it.
+// small blob is learned. Requires that CoveredSize takes it.
 void SetReach(const Shape& x, const CoveredAxes& covered, const Shape* given, LayerInfo* info);
 
 }  // namespace crema

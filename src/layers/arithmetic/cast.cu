@@ -1,6 +1,6 @@
 // Cast on the GPU; see cast.cc.
 #include "layers/arithmetic/cast.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/copy.cuh"
 
 namespace crema {
@@ -12,7 +12,7 @@ void CastElements(const CudaQueue& queue, int64_t count, Type to, const T* x, T*
               [=] CREMA_HOST_DEVICE(int64_t i) { y[i] = FromFloat<T>(CastTo(to, ToFloat(x[i]))); });
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
   DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
@@ -21,7 +21,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer&, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer&, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& dy = args.output_grads[0];
   DispatchCudaFloat(dy.dtype(), [&]<typename T>(T) {
@@ -32,7 +32,7 @@ void BackwardRow(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterCastCuda(Registry& registry) {
-  registry.AddKernel("Cast", MakeCudaRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("Cast", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

@@ -1,6 +1,6 @@
 // CosineSimilarity on the GPU; see cosine_similarity.cc.
 #include "layers/arithmetic/cosine_similarity.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/layer_axis.h"
 
 namespace crema {
@@ -52,7 +52,7 @@ int Axis(const Layer& layer, const Shape& shape) {
 
 double Eps(const Layer& layer) { return layer.param().cosine_similarity_param().eps(); }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& a = args.inputs[0];
   const int axis = Axis(layer, a.shape());
@@ -62,7 +62,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& a = args.inputs[0];
   const int axis = Axis(layer, a.shape());
@@ -76,7 +76,8 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterCosineSimilarityCuda(Registry& registry) {
-  registry.AddKernel("CosineSimilarity", MakeCudaRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("CosineSimilarity",
+                             MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

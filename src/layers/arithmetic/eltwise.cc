@@ -271,7 +271,7 @@ void RegisterEltwise(Registry& registry) {
   type.param_fields = {"eltwise_param"};
   type.inputs = {2, Arity::kAny};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Eltwise>(p); };
-  type.kernels = {Int8ByFloats()};
+  type.implementations = {Int8ByFloats()};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "eltwise_param { operation: PROD coeff: 1 coeff: 1 }",

@@ -1,6 +1,6 @@
 // Eltwise on the GPU; see eltwise.cc.
-#include "layers/channels_last_row.h"
-#include "layers/gpu_row.h"
+#include "layers/channels_last_implementation.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/sum_up.cuh"
 
 namespace crema {
@@ -122,13 +122,13 @@ void Gradient(const CudaQueue& queue, const EltwiseParameter& param, const Backw
   }
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   DispatchCudaFloat(args.inputs[0].dtype(),
                     [&]<typename T>(T) { Combine<T>(queue, layer.param().eltwise_param(), args); });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   DispatchCudaFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
     // Input 0 last: its gradient may lie where dy lies.
@@ -142,7 +142,7 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterEltwiseCuda(Registry& registry) {
-  AddForAnyOrder(&registry, "Eltwise", MakeCudaRow(ForwardRow, BackwardRow));
+  AddForAnyOrder(&registry, "Eltwise", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

@@ -53,7 +53,7 @@ class Embed final : public Layer {
     const int64_t picked = args.inputs[0].count();
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       T* y = args.outputs[0].data<T>();
-      GatherRows(threads, Extent(picked), args.inputs[0].data<T>(), args.learned[0].data<T>(), y);
+      GatherRows(threads, SizesOf(picked), args.inputs[0].data<T>(), args.learned[0].data<T>(), y);
       if (args.learned.size() < 2) return;
       const auto add = [](T v, T, T bias) { return v + bias; };
       Broadcast(threads, {picked, columns_, 1}, add, y, y, y, args.learned[1].data<T>());
@@ -67,7 +67,7 @@ class Embed final : public Layer {
     DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
       const T* dy = args.output_grads[0].data<T>();
       if (!args.learned_grads[0].empty()) {
-        ScatterAddRows(threads, Extent(picked), args.inputs[0].data<T>(), dy,
+        ScatterAddRows(threads, SizesOf(picked), args.inputs[0].data<T>(), dy,
                        args.learned_grads[0].data<T>());
       }
       if (args.learned_grads.size() > 1 && !args.learned_grads[1].empty()) {
@@ -79,7 +79,7 @@ class Embed final : public Layer {
   }
 
  private:
-  GatherExtent Extent(int64_t picked) const { return {1, rows_, picked, columns_}; }
+  GatherSize SizesOf(int64_t picked) const { return {1, rows_, picked, columns_}; }
 
   const int64_t rows_;
   const int64_t columns_;

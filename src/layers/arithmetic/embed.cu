@@ -1,18 +1,18 @@
 // Embed on the GPU; see embed.cc.
 #include "layers/arithmetic/indices.cuh"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/sums.cuh"
 
 namespace crema {
 namespace {
 
-GatherExtent ExtentOf(const Layer& layer, int64_t picked) {
+GatherSize SizesOf(const Layer& layer, int64_t picked) {
   const EmbedParameter& embed = layer.param().embed_param();
   return {1, embed.input_dim(), picked, embed.num_output()};
 }
 
 template <typename T>
-void AddBiasGradient(const CudaQueue& queue, const GatherExtent& e, const T* dy, T* gradient) {
+void AddBiasGradient(const CudaQueue& queue, const GatherSize& e, const T* dy, T* gradient) {
   const int64_t columns = e.inner;
   AddColumnSums(
       queue, e.picked, columns,
@@ -20,20 +20,20 @@ void AddBiasGradient(const CudaQueue& queue, const GatherExtent& e, const T* dy,
       gradient);
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& index = args.inputs[0];
   DispatchCudaFloat(index.dtype(), [&]<typename T>(T) {
     const T* bias = args.learned.size() > 1 ? Elements<T>(args.learned[1]) : nullptr;
-    GatherRows(queue, ExtentOf(layer, index.count()), Elements<T>(index),
+    GatherRows(queue, SizesOf(layer, index.count()), Elements<T>(index),
                Elements<T>(args.learned[0]), bias, Elements<T>(args.outputs[0]));
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& index = args.inputs[0];
-  const GatherExtent e = ExtentOf(layer, index.count());
+  const GatherSize e = SizesOf(layer, index.count());
   DispatchCudaFloat(index.dtype(), [&]<typename T>(T) {
     const T* dy = Elements<T>(args.output_grads[0]);
     if (const TensorView& dweight = args.learned_grads[0]; !dweight.empty()) {
@@ -45,16 +45,16 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
   });
 }
 
-size_t BackwardScratch(const KernelQuery& query) {
+size_t BackwardScratch(const OpDesc& query) {
   return ScatterScratch(query.context.inputs[0].shape.count());
 }
 
 }  // namespace
 
 void RegisterEmbedCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
-  row.backward_scratch = BackwardScratch;
-  registry.AddKernel("Embed", std::move(row));
+  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
+  implementation.backward_scratch = BackwardScratch;
+  registry.AddImplementation("Embed", std::move(implementation));
 }
 
 }  // namespace crema

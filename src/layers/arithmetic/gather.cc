@@ -39,7 +39,7 @@ class Gather final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const GatherExtent extent = Extent(args.inputs[0].shape(), args.inputs[1].count());
+    const GatherSize extent = SizesOf(args.inputs[0].shape(), args.inputs[1].count());
     CheckIndices(*this, args.inputs[1], 1, extent.rows, "entries on the axis");
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       GatherRows(args.context.threads(), extent, args.inputs[1].data<T>(), args.inputs[0].data<T>(),
@@ -49,7 +49,7 @@ class Gather final : public Layer {
 
   void Backward(const BackwardArgs& args) const override {
     const Shape& x = args.inputs[0].shape();
-    const GatherExtent extent = Extent(x, args.inputs[1].count());
+    const GatherSize extent = SizesOf(x, args.inputs[1].count());
     CheckIndices(*this, args.inputs[1], 1, extent.rows, "entries on the axis");
     DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
       T* dx = args.input_grads[0].data<T>();
@@ -63,7 +63,7 @@ class Gather final : public Layer {
   int Axis(const Shape& x) const {
     return LayerAxis(*this, x, param().gather_param().axis(), "gather_param.axis");
   }
-  GatherExtent Extent(const Shape& x, int64_t picked) const {
+  GatherSize SizesOf(const Shape& x, int64_t picked) const {
     const int axis = Axis(x);
     return {x.count(0, axis), x[axis], picked, x.count(axis + 1)};
   }

@@ -6,7 +6,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
-#include "graph/sample_place.h"
+#include "graph/sample_error_context.h"
 
 namespace crema {
 namespace {
@@ -22,7 +22,7 @@ constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
   const bool whole = std::isfinite(value) && value == std::trunc(value);
   std::string message =
       StrCat("index ", value, " at element ", position, " of \"", where.blob, "\" ");
-  if (where.sample >= 0) message += StrCat("(", SamplePlace(where.sample), ") ");
+  if (where.sample >= 0) message += StrCat("(", SampleErrorContext(where.sample), ") ");
   message += StrCat("is ", whole ? "outside" : "not a whole number in");
   // An empty range has no last number.
   message += limit > 0 ? StrCat(" 0..", limit - 1) : std::string(" an empty range");
@@ -46,7 +46,7 @@ void CheckIndices(const Layer& layer, const ConstTensorView& indices, int bottom
 }
 
 template <typename T>
-void GatherRows(int threads, const GatherExtent& extent, const T* indices, const T* x, T* y) {
+void GatherRows(int threads, const GatherSize& extent, const T* indices, const T* x, T* y) {
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.inner));
   ParallelFor(threads, extent.outer * extent.picked, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t at = begin; at < end; ++at) {
@@ -58,7 +58,7 @@ void GatherRows(int threads, const GatherExtent& extent, const T* indices, const
 }
 
 template <typename T>
-void ScatterAddRows(int threads, const GatherExtent& extent, const T* indices, const T* dy, T* dx) {
+void ScatterAddRows(int threads, const GatherSize& extent, const T* indices, const T* dy, T* dx) {
   const auto add = [&](int64_t o, int64_t begin, int64_t end) {
     for (int64_t k = 0; k < extent.picked; ++k) {
       const int64_t row = o * extent.rows + static_cast<int64_t>(indices[k]);
@@ -81,9 +81,9 @@ void ScatterAddRows(int threads, const GatherExtent& extent, const T* indices, c
   }
 }
 
-template void GatherRows(int, const GatherExtent&, const float*, const float*, float*);
-template void GatherRows(int, const GatherExtent&, const double*, const double*, double*);
-template void ScatterAddRows(int, const GatherExtent&, const float*, const float*, float*);
-template void ScatterAddRows(int, const GatherExtent&, const double*, const double*, double*);
+template void GatherRows(int, const GatherSize&, const float*, const float*, float*);
+template void GatherRows(int, const GatherSize&, const double*, const double*, double*);
+template void ScatterAddRows(int, const GatherSize&, const float*, const float*, float*);
+template void ScatterAddRows(int, const GatherSize&, const double*, const double*, double*);
 
 }  // namespace crema

@@ -21,7 +21,7 @@ CREMA_HOST_DEVICE inline int64_t RowOfIndex(float index, int64_t rows) {
 
 // y[o, k, :] = x[o, indices[k], :] + bias; `bias` may be null.
 template <typename T>
-static void GatherRows(const CudaQueue& queue, const GatherExtent& e, const T* indices, const T* x,
+static void GatherRows(const CudaQueue& queue, const GatherSize& e, const T* indices, const T* x,
                        const T* bias, T* y) {
   const int64_t rows = e.rows, picked = e.picked, inner = e.inner;
   ForElements(queue, "GatherRows", e.outer * picked * inner, [=] CREMA_HOST_DEVICE(int64_t at) {
@@ -50,7 +50,7 @@ static void SortByRow(const CudaQueue& queue, int64_t picked, int64_t rows, cons
 
 // Teams for each row that is picked, at its first place in the order; each takes some elements.
 template <typename T>
-static void AddByOrder(const CudaQueue& queue, const GatherExtent& e, const T* indices,
+static void AddByOrder(const CudaQueue& queue, const GatherSize& e, const T* indices,
                        const int32_t* order, const T* dy, T* dx) {
   const int64_t rows = e.rows, picked = e.picked, inner = e.inner, each = e.outer * e.inner;
   constexpr int64_t kTile = 4096;
@@ -85,7 +85,7 @@ static void AddByOrder(const CudaQueue& queue, const GatherExtent& e, const T* i
 }
 
 template <typename T>
-static void AddFew(const CudaQueue& queue, const GatherExtent& e, const T* indices, const T* dy,
+static void AddFew(const CudaQueue& queue, const GatherSize& e, const T* indices, const T* dy,
                    T* dx) {
   const int64_t rows = e.rows, picked = e.picked, inner = e.inner;
   ForElements(queue, "AddFew", e.outer * rows * inner, [=] CREMA_HOST_DEVICE(int64_t at) {
@@ -106,7 +106,7 @@ inline size_t ScatterScratch(int64_t picked) {
 
 // dx[o, indices[k], :] += dy[o, k, :], in the order of k.
 template <typename T>
-void ScatterAddRows(const CudaQueue& queue, const GatherExtent& e, const T* indices, const T* dy,
+void ScatterAddRows(const CudaQueue& queue, const GatherSize& e, const T* indices, const T* dy,
                     std::span<std::byte> scratch, T* dx) {
   if (e.picked <= kFewPicked) return AddFew(queue, e, indices, dy, dx);
   auto* order = ScratchCutter(scratch).Take<int32_t>(e.picked);

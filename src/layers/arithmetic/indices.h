@@ -16,7 +16,7 @@ void CheckIndices(const Layer& layer, const ConstTensorView& indices, int bottom
                   std::string_view what);
 
 // A tensor seen as (outer, rows, inner), and `picked` checked row numbers.
-struct GatherExtent {
+struct GatherSize {
   int64_t outer = 1;
   int64_t rows = 1;
   int64_t picked = 0;
@@ -25,10 +25,10 @@ struct GatherExtent {
 
 // y[o, k, :] = x[o, indices[k], :]. T is float or double.
 template <typename T>
-void GatherRows(int threads, const GatherExtent& extent, const T* indices, const T* x, T* y);
+void GatherRows(int threads, const GatherSize& extent, const T* indices, const T* x, T* y);
 
 // dx[o, indices[k], :] += dy[o, k, :], in the order of k whatever the threads.
 template <typename T>
-void ScatterAddRows(int threads, const GatherExtent& extent, const T* indices, const T* dy, T* dx);
+void ScatterAddRows(int threads, const GatherSize& extent, const T* indices, const T* dy, T* dx);
 
 }  // namespace crema

@@ -11,7 +11,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
-#include "layers/arithmetic/inner_product_row.h"
+#include "layers/arithmetic/inner_product_implementations.h"
 #include "layers/blocked_input.h"
 #include "layers/layer_axis.h"
 #include "math/gemm.h"
@@ -24,8 +24,8 @@ constexpr int64_t kGrain = 1 << 15;  // weights that pay for a thread
 
 // One row: a matrix times a vector; threads take parts of the outputs.
 template <typename T>
-void ForwardRow(int threads, bool transpose, int64_t n, int64_t k, const T* x, const T* weight,
-                T* y) {
+void ForwardOnGpu(int threads, bool transpose, int64_t n, int64_t k, const T* x, const T* weight,
+                  T* y) {
   if (transpose) {
     Gemv<T>(true, k, n, T(1), weight, x, T(0), y);
     return;
@@ -95,7 +95,7 @@ void InnerProduct::Forward(const ForwardArgs& args) const {
     const T* weight = args.learned[0].data<T>();
     T* y = args.outputs[0].data<T>();
     if (m == 1) {
-      ForwardRow<T>(args.context.threads(), ip_.transpose(), n, k, x, weight, y);
+      ForwardOnGpu<T>(args.context.threads(), ip_.transpose(), n, k, x, weight, y);
     } else {
       Gemm<T>(args.context.threads(), false, !ip_.transpose(), m, n, k, T(1), x, k, weight,
               ip_.transpose() ? n : k, T(0), y, n);
@@ -170,12 +170,12 @@ void RegisterInnerProduct(Registry& registry) {
   type.param_fields = {"inner_product_param", "fused_relu_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const InnerProduct>(p); };
 #ifdef CREMA_HAVE_ONEDNN
-  type.kernels = OneDnnInnerProductKernels();
-  type.kernels.insert(type.kernels.begin(), BFloat16InnerProductKernel());
-  const std::vector<Kernel> int8 = Int8InnerProductKernels();
-  type.kernels.insert(type.kernels.begin(), int8.begin(), int8.end());
+  type.implementations = OneDnnInnerProductImplementations();
+  type.implementations.insert(type.implementations.begin(), BFloat16InnerProductImplementation());
+  const std::vector<Implementation> int8 = Int8InnerProductImplementations();
+  type.implementations.insert(type.implementations.begin(), int8.begin(), int8.end());
 #endif
-  type.kernels.push_back(NativeOnBlockedInput());
+  type.implementations.push_back(NativeOnBlockedInput());
   type.samples = {
       Sample("plain", "num_output: 5", {3, 4}),
       Sample("image", "num_output: 4", {2, 3, 2, 2}),

@@ -1,7 +1,7 @@
 // InnerProduct on the GPU; see inner_product.cc.
 #include "layers/arithmetic/inner_product_cuda.h"
-#include "layers/channels_last_row.h"
-#include "layers/gpu_row.h"
+#include "layers/channels_last_implementation.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/gemm.h"
 #include "math/cuda/sums.cuh"
 
@@ -67,7 +67,7 @@ void CudaInnerProductForward(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-size_t CudaInnerProductBackwardScratch(const KernelQuery& query) {
+size_t CudaInnerProductBackwardScratch(const OpDesc& query) {
   if (!query.layer.param().has_fused_relu_param()) return 0;
   const auto count = static_cast<size_t>(query.info.outputs[0].shape.count());
   return count * SizeOf(query.context.dtype);
@@ -121,36 +121,37 @@ namespace {
 
 // Behind a map of one pixel an input in channels last is the same memory. With these weights there
 // is no other number of pixels.
-Support SupportsOnePixel(const KernelQuery& query) {
+Support SupportsOnePixel(const OpDesc& query) {
   const Shape& x = query.context.inputs[0].shape;
   const int64_t axis = query.layer.param().inner_product_param().axis();
   if (x.axes() > 2 && x.CanonicalAxis(axis) == 1 && SpaceOf(x) == 1) return {};
   return Support::No("is for channels and one pixel");
 }
 
-Kernel OfOnePixel(Kernel row) {
-  row.name += " NHWC";
-  row.input_format = MemoryFormat::kChannelsLast;
-  row.supports = [own = std::move(row.supports)](const KernelQuery& query) {
+Implementation OfOnePixel(Implementation implementation) {
+  implementation.name += " NHWC";
+  implementation.input_format = MemoryFormat::kChannelsLast;
+  implementation.supports = [own = std::move(implementation.supports)](const OpDesc& query) {
     const Support support = SupportsOnePixel(query);
     return support.yes ? own(query) : support;
   };
-  return row;
+  return implementation;
 }
 
 }  // namespace
 
 void RegisterInnerProductCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(CudaInnerProductForward, CudaInnerProductBackward);
-  row.name = "cublas";
-  row.backward_scratch = CudaInnerProductBackwardScratch;
-  registry.AddKernel("InnerProduct", OfOnePixel(row));
+  Implementation implementation =
+      MakeCudaImplementation(CudaInnerProductForward, CudaInnerProductBackward);
+  implementation.name = "cublas";
+  implementation.backward_scratch = CudaInnerProductBackwardScratch;
+  registry.AddImplementation("InnerProduct", OfOnePixel(implementation));
 #ifdef __CUDACC__
-  registry.AddKernel("InnerProduct", OfOnePixel(CublasLtInnerProductKernel()));
+  registry.AddImplementation("InnerProduct", OfOnePixel(CublasLtInnerProductImplementation()));
 #endif
-  registry.AddKernel("InnerProduct", std::move(row));
+  registry.AddImplementation("InnerProduct", std::move(implementation));
 #ifdef __CUDACC__
-  registry.AddKernel("InnerProduct", CublasLtInnerProductKernel());
+  registry.AddImplementation("InnerProduct", CublasLtInnerProductImplementation());
 #endif
 }
 

@@ -1,4 +1,4 @@
-// The layer InnerProduct and the rows of its kernel list.
+// The layer InnerProduct and its implementations.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ class InnerProduct final : public Layer {
   const InnerProductParameter& ip_;
 };
 
-// Rows "onednn" and "onednn, blocked input"; only there when the build has oneDNN.
-std::vector<Kernel> OneDnnInnerProductKernels();
+// Implementations "onednn" and "onednn, blocked input"; only there when the build has oneDNN.
+std::vector<Implementation> OneDnnInnerProductImplementations();
 
 }  // namespace crema

@@ -2,9 +2,9 @@
 #include <string>
 
 #include "core/strings.h"
+#include "graph/has_packed_weights.h"
 #include "graph/precision.h"
-#include "graph/shares_weights.h"
-#include "layers/arithmetic/inner_product_row.h"
+#include "layers/arithmetic/inner_product_implementations.h"
 #include "math/bfloat16_product.h"
 
 namespace crema {
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kFewestWeights = 1 << 16;  // that pay for rounding inputs
 
-BFloat16ProductConfig ConfigOf(const KernelQuery& query) {
+BFloat16ProductConfig ConfigOf(const OpDesc& query) {
   const LayerParameter& param = query.layer.param();
   const InnerProductParameter& ip = param.inner_product_param();
   const int64_t outputs = ip.num_output();
@@ -28,7 +28,7 @@ BFloat16ProductConfig ConfigOf(const KernelQuery& query) {
   };
 }
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   const Support stores = StoresBFloat16(query);
   if (!stores.yes) return stores;
   if (query.backward) return Support::No("is for forward passes without backward");
@@ -47,16 +47,18 @@ Support Supports(const KernelQuery& query) {
   return {};
 }
 
-struct State final : KernelState, SharesWeights {
-  explicit State(const KernelQuery& query) : product(ConfigOf(query)) {}
-  SharedKeptWeights Kept() const override { return product.Kept(); }
-  bool TakeKept(const SharedKeptWeights& kept) override { return product.TakeKept(kept); }
+struct State final : ImplementationState, HasPackedWeights {
+  explicit State(const OpDesc& query) : product(ConfigOf(query)) {}
+  SharedPackedWeights ExportPacked() const override { return product.ExportPacked(); }
+  bool ImportPacked(const SharedPackedWeights& shared) override {
+    return product.ImportPacked(shared);
+  }
 
   BFloat16Product product;
 };
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
-  BFloat16Product& product = static_cast<State*>(args.kernel_state)->product;
+  BFloat16Product& product = static_cast<State*>(args.implementation_state)->product;
   // Packing takes longer than a product of few rows.
   if (!args.weights_fixed) return layer.Forward(args);
   if (!product.HasWeights()) product.SetWeights(args.learned[0].data<float>());
@@ -66,21 +68,21 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 
 }  // namespace
 
-Kernel BFloat16InnerProductKernel() {
-  Kernel row;
-  row.name = "onednn bf16";
-  row.supports = Supports;
-  row.forward = Forward;
-  row.forward_scratch = [](const KernelQuery& query) {
+Implementation BFloat16InnerProductImplementation() {
+  Implementation implementation;
+  implementation.name = "onednn bf16";
+  implementation.supports = Supports;
+  implementation.forward = Forward;
+  implementation.forward_scratch = [](const OpDesc& query) {
     return BFloat16Product(ConfigOf(query)).Scratch();
   };
-  row.state_bytes = [](const KernelQuery& query) {
-    return BFloat16Product(ConfigOf(query)).KeptBytes();
+  implementation.state_bytes = [](const OpDesc& query) {
+    return BFloat16Product(ConfigOf(query)).PackedBytes();
   };
-  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
     return std::make_unique<State>(query);
   };
-  return row;
+  return implementation;
 }
 
 }  // namespace crema

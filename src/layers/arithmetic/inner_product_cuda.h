@@ -1,4 +1,4 @@
-// The rows of InnerProduct on GPUs.
+// The implementations of InnerProduct on GPUs.
 #pragma once
 
 #include "graph/registry.h"
@@ -14,14 +14,14 @@ struct InnerProductSizes {
   int64_t rows, depth, columns;
 };
 
-// Row "cublas".
+// Implementation "cublas".
 void CudaInnerProductForward(const Layer& layer, const ForwardArgs& args);
 void CudaInnerProductBackward(const Layer& layer, const BackwardArgs& args);
 // Room for the gradient behind the fused ReLU, in bytes.
-size_t CudaInnerProductBackwardScratch(const KernelQuery& query);
+size_t CudaInnerProductBackwardScratch(const OpDesc& query);
 
-// Row "cublaslt": forward in one launch, with bias and ReLU; all else as "cublas". Only there where
-// nvcc compiles.
-Kernel CublasLtInnerProductKernel();
+// Implementation "cublaslt": forward in one launch, with bias and ReLU; all else as "cublas". Only
+// there where nvcc compiles.
+Implementation CublasLtInnerProductImplementation();
 
 }  // namespace crema

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "core/strings.h"
-#include "graph/shares_weights.h"
+#include "graph/has_packed_weights.h"
 #include "layers/arithmetic/inner_product.h"
-#include "layers/arithmetic/inner_product_row.h"
+#include "layers/arithmetic/inner_product_implementations.h"
 #include "layers/int8_ranges.h"
 #include "math/int8_product.h"
 #include "math/scratch.h"
@@ -18,7 +18,7 @@ constexpr int64_t kFewestWeights = 1 << 12;  // that pay for rounding inputs
 
 const InnerProduct& LayerOf(const Layer& layer) { return static_cast<const InnerProduct&>(layer); }
 
-Int8ProductConfig ConfigOf(const KernelQuery& query, bool bytes_in) {
+Int8ProductConfig ConfigOf(const OpDesc& query, bool bytes_in) {
   const InnerProduct& layer = LayerOf(query.layer);
   const Shape& x = query.context.inputs[0].shape;
   const int axis = layer.Axis(x);
@@ -39,7 +39,7 @@ Int8ProductConfig ConfigOf(const KernelQuery& query, bool bytes_in) {
   return config;
 }
 
-Support Supports(const KernelQuery& query, bool bytes_in) {
+Support Supports(const OpDesc& query, bool bytes_in) {
   const Support support = bytes_in ? SupportsInt8Pixels(query, 1, 0) : ComputesInt8(query, 1, 0);
   if (!support.yes) return support;
   const Shape& x = query.context.inputs[0].shape;
@@ -59,13 +59,15 @@ Support Supports(const KernelQuery& query, bool bytes_in) {
   return {};
 }
 
-struct State final : KernelState, SharesWeights {
-  State(const KernelQuery& query, bool takes_bytes)
+struct State final : ImplementationState, HasPackedWeights {
+  State(const OpDesc& query, bool takes_bytes)
       : product(ConfigOf(query, takes_bytes)),
         scale(InputScale(query.layer, 0)),
         bytes_in(takes_bytes) {}
-  SharedKeptWeights Kept() const override { return product.Kept(); }
-  bool TakeKept(const SharedKeptWeights& kept) override { return product.TakeKept(kept); }
+  SharedPackedWeights ExportPacked() const override { return product.ExportPacked(); }
+  bool ImportPacked(const SharedPackedWeights& shared) override {
+    return product.ImportPacked(shared);
+  }
 
   Int8Product product;
   Int8Scale scale;
@@ -74,7 +76,7 @@ struct State final : KernelState, SharesWeights {
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
   if (args.outputs[0].count() == 0) return;
-  auto& state = *static_cast<State*>(args.kernel_state);
+  auto& state = *static_cast<State*>(args.implementation_state);
   const void* x = args.inputs[0].raw();
   ScratchCutter cutter(args.scratch);
   const auto own = static_cast<int64_t>(state.product.Scratch());
@@ -90,28 +92,30 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
                         args.weights_fixed, scratch);
 }
 
-Kernel Row(bool bytes_in) {
-  Kernel row;
-  row.name = bytes_in ? "int8, int8 input" : "int8";
-  row.supports = [=](const KernelQuery& query) { return Supports(query, bytes_in); };
-  if (bytes_in) row.input_format = MemoryFormat::kInt8;
-  row.forward = Forward;
-  row.forward_scratch = [=](const KernelQuery& query) {
+Implementation MakeImplementation(bool bytes_in) {
+  Implementation implementation;
+  implementation.name = bytes_in ? "int8, int8 input" : "int8";
+  implementation.supports = [=](const OpDesc& query) { return Supports(query, bytes_in); };
+  if (bytes_in) implementation.input_format = MemoryFormat::kInt8;
+  implementation.forward = Forward;
+  implementation.forward_scratch = [=](const OpDesc& query) {
     const int64_t bytes = bytes_in ? 0 : query.context.inputs[0].shape.count();
     const auto own = static_cast<int64_t>(Int8Product(ConfigOf(query, bytes_in)).Scratch());
     return ScratchBytes<std::byte>(own) + ScratchBytes<uint8_t>(bytes) + kScratchSlack;
   };
-  row.state_bytes = [=](const KernelQuery& query) {
-    return Int8Product(ConfigOf(query, bytes_in)).KeptBytes();
+  implementation.state_bytes = [=](const OpDesc& query) {
+    return Int8Product(ConfigOf(query, bytes_in)).PackedBytes();
   };
-  row.make_state = [=](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+  implementation.make_state = [=](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
     return std::make_unique<State>(query, bytes_in);
   };
-  return row;
+  return implementation;
 }
 
 }  // namespace
 
-std::vector<Kernel> Int8InnerProductKernels() { return {Row(false), Row(true)}; }
+std::vector<Implementation> Int8InnerProductImplementations() {
+  return {MakeImplementation(false), MakeImplementation(true)};
+}
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// Row "cublaslt" of InnerProduct. cuBLASLt's epilogue for gradients of the bias overwrites where we
-// add, so backward is that of the row "cublas".
+// Implementation "cublaslt" of InnerProduct. cuBLASLt's epilogue for gradients of the bias
+// overwrites where we add, so backward is that of the implementation "cublas".
 #ifdef __CUDACC__
 #include <algorithm>
 #include <memory>
@@ -7,7 +7,7 @@
 
 #include "core/strings.h"
 #include "layers/arithmetic/inner_product_cuda.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/cublas_lt.h"
 #include "math/cuda/lt_product.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kWorkspaceLine = 256;
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   const InnerProductSizes s(query.layer, query.context.inputs[0].shape);
   if (s.rows == 0 || s.depth == 0 || s.columns == 0) return Support::No("there is nothing to do");
   if (s.relu && s.slope != 0) return Support::No("its ReLU has no slope");
@@ -32,13 +32,13 @@ size_t Workspace(const InnerProductSizes& s) {
   return std::min(kMost, kParts * outputs * sizeof(float)) / kWorkspaceLine * kWorkspaceLine;
 }
 
-size_t ForwardScratch(const KernelQuery& query) {
+size_t ForwardScratch(const OpDesc& query) {
   const InnerProductSizes s(query.layer, query.context.inputs[0].shape);
   return Workspace(s) + kWorkspaceLine;
 }
 
 // The product of the extents and addresses of now; made in the first pass, when these are known.
-struct State final : KernelState {
+struct State final : ImplementationState {
   LtProduct& Product(const CudaQueue& queue, const LtProductConfig& config) {
     if (!product || product->config() != config) product.emplace(queue, config);
     return *product;
@@ -76,23 +76,23 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   LtProductConfig config = ConfigOf(s, x.dtype());
   config.tf32 = queue.tf32();
   config.alignment = AlignmentOf(pointers);
-  LtProduct& product = static_cast<State*>(args.kernel_state)->Product(queue, config);
+  LtProduct& product = static_cast<State*>(args.implementation_state)->Product(queue, config);
   if (!product.found()) return CudaInnerProductForward(layer, args);
   product.Run(queue, pointers, Aligned(args.scratch));
 }
 
 }  // namespace
 
-Kernel CublasLtInnerProductKernel() {
-  Kernel row = MakeCudaRow(Forward, CudaInnerProductBackward);
-  row.name = "cublaslt";
-  row.supports = Supports;
-  row.forward_scratch = ForwardScratch;
-  row.backward_scratch = CudaInnerProductBackwardScratch;
-  row.make_state = [](const KernelQuery&) -> std::unique_ptr<KernelState> {
+Implementation CublasLtInnerProductImplementation() {
+  Implementation implementation = MakeCudaImplementation(Forward, CudaInnerProductBackward);
+  implementation.name = "cublaslt";
+  implementation.supports = Supports;
+  implementation.forward_scratch = ForwardScratch;
+  implementation.backward_scratch = CudaInnerProductBackwardScratch;
+  implementation.make_state = [](const OpDesc&) -> std::unique_ptr<ImplementationState> {
     return std::make_unique<State>();
   };
-  return row;
+  return implementation;
 }
 
 }  // namespace crema

@@ -1,9 +1,9 @@
-// Rows of InnerProduct by oneDNN, for forward passes: with weights that were packed before it
-// multiplies few rows several times as fast as our own products, which pack them in each pass.
-// Where it has to do so too it is slower (bench/layers_bench).
+// Implementations of InnerProduct by oneDNN, for forward passes: with weights that were packed
+// before it multiplies few rows several times as fast as our own products, which pack them in each
+// pass. Where it has to do so too it is slower (bench/layers_bench).
 #include <memory>
 
-#include "graph/shares_weights.h"
+#include "graph/has_packed_weights.h"
 #include "layers/arithmetic/inner_product.h"
 #include "layers/blocked_input.h"
 #include "math/packed_product.h"
@@ -13,7 +13,7 @@ namespace {
 
 const InnerProduct& LayerOf(const Layer& layer) { return static_cast<const InnerProduct&>(layer); }
 
-PackedProductConfig ConfigOf(const KernelQuery& query) {
+PackedProductConfig ConfigOf(const OpDesc& query) {
   const InnerProduct& layer = LayerOf(query.layer);
   const Shape& input = query.context.inputs[0].shape;
   const int axis = layer.Axis(input);
@@ -26,7 +26,7 @@ PackedProductConfig ConfigOf(const KernelQuery& query) {
           .threads = query.threads};
 }
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
   if (query.deterministic) return Support::No("its bits depend on the number of threads");
   if (query.backward) return Support::No("training would pack the changed weights in each pass");
@@ -37,42 +37,44 @@ Support Supports(const KernelQuery& query) {
   return {};
 }
 
-struct State final : KernelState, SharesWeights {
-  explicit State(const KernelQuery& query) : product(ConfigOf(query)) {}
-  SharedKeptWeights Kept() const override { return product.Kept(); }
-  bool TakeKept(const SharedKeptWeights& kept) override { return product.TakeKept(kept); }
+struct State final : ImplementationState, HasPackedWeights {
+  explicit State(const OpDesc& query) : product(ConfigOf(query)) {}
+  SharedPackedWeights ExportPacked() const override { return product.ExportPacked(); }
+  bool ImportPacked(const SharedPackedWeights& shared) override {
+    return product.ImportPacked(shared);
+  }
 
   PackedProduct product;
 };
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
   const float* bias = LayerOf(layer).has_bias() ? args.learned[1].data<float>() : nullptr;
-  static_cast<State*>(args.kernel_state)
+  static_cast<State*>(args.implementation_state)
       ->product.Forward(args.inputs[0].data<float>(), args.learned[0].data<float>(), bias,
                         args.outputs[0].data<float>(), args.weights_fixed, args.scratch);
 }
 
-Kernel Row() {
-  Kernel row;
-  row.name = "onednn";
-  row.supports = Supports;
-  row.forward = Forward;
-  row.forward_scratch = [](const KernelQuery& query) {
+Implementation MakeImplementation() {
+  Implementation implementation;
+  implementation.name = "onednn";
+  implementation.supports = Supports;
+  implementation.forward = Forward;
+  implementation.forward_scratch = [](const OpDesc& query) {
     return PackedProduct(ConfigOf(query)).Scratch();
   };
-  row.state_bytes = [](const KernelQuery& query) {
-    return PackedProduct(ConfigOf(query)).KeptBytes();
+  implementation.state_bytes = [](const OpDesc& query) {
+    return PackedProduct(ConfigOf(query)).PackedBytes();
   };
-  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
     return std::make_unique<State>(query);
   };
-  return row;
+  return implementation;
 }
 
 }  // namespace
 
-std::vector<Kernel> OneDnnInnerProductKernels() {
-  return {Row(), OnBlockedInput(Row(), "onednn, blocked input")};
+std::vector<Implementation> OneDnnInnerProductImplementations() {
+  return {MakeImplementation(), OnBlockedInput(MakeImplementation(), "onednn, blocked input")};
 }
 
 }  // namespace crema

@@ -11,7 +11,7 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/arithmetic/matmul_row.h"
+#include "layers/arithmetic/matmul_implementations.h"
 #include "layers/layer_number.h"
 #include "math/gemm.h"
 
@@ -25,7 +25,7 @@ class MatMul final : public Layer {
         scale_(FiniteNumber(*this, param.matmul_param().scale(), "matmul_param.scale")) {}
 
   LayerInfo Infer(const InferContext& context) const override {
-    const MatMulExtent e = Extents(context.inputs[0].shape, context.inputs[1].shape);
+    const MatMulSize e = Sizes(context.inputs[0].shape, context.inputs[1].shape);
     std::vector<int64_t> dims(e.batch.dims().begin(), e.batch.dims().end());
     dims.push_back(e.m);
     dims.push_back(e.n);
@@ -47,7 +47,7 @@ class MatMul final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const MatMulExtent e = Merged(Extents(args.inputs[0].shape(), args.inputs[1].shape()));
+    const MatMulSize e = Merged(Sizes(args.inputs[0].shape(), args.inputs[1].shape()));
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* from_a = args.inputs[0].data<T>();
       const T* from_b = args.inputs[1].data<T>();
@@ -64,7 +64,7 @@ class MatMul final : public Layer {
   }
 
   void Backward(const BackwardArgs& args) const override {
-    const MatMulExtent e = Merged(Extents(args.inputs[0].shape(), args.inputs[1].shape()));
+    const MatMulSize e = Merged(Sizes(args.inputs[0].shape(), args.inputs[1].shape()));
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* dc = args.output_grads[0].data<T>();
       for (const TensorView& grad : args.input_grads) {
@@ -95,17 +95,17 @@ class MatMul final : public Layer {
  private:
   bool TransposeA() const { return param().matmul_param().transpose_a(); }
   bool TransposeB() const { return param().matmul_param().transpose_b(); }
-  int64_t StrideA(const MatMulExtent& e) const { return TransposeA() ? e.m : e.k; }
-  int64_t StrideB(const MatMulExtent& e) const { return TransposeB() ? e.k : e.n; }
+  int64_t StrideA(const MatMulSize& e) const { return TransposeA() ? e.m : e.k; }
+  int64_t StrideB(const MatMulSize& e) const { return TransposeB() ? e.k : e.n; }
 
-  MatMulExtent Extents(const Shape& a, const Shape& b) const { return MatMulExtentOf(*this, a, b); }
+  MatMulSize Sizes(const Shape& a, const Shape& b) const { return MatMulSizeOf(*this, a, b); }
 
-  MatMulExtent Merged(const MatMulExtent& e) const { return MergedMatMul(e, TransposeA()); }
+  MatMulSize Merged(const MatMulSize& e) const { return MergedMatMul(e, TransposeA()); }
 
   // Calls body(product, threads): many products with a thread each, or one after the other with all
   // threads. `independent`: no two products write to one place.
   template <typename Body>
-  static void ForEachProduct(int threads, const MatMulExtent& e, bool independent, Body&& body) {
+  static void ForEachProduct(int threads, const MatMulSize& e, bool independent, Body&& body) {
     if (independent && e.products() >= threads && threads > 1) {
       ParallelFor(threads, e.products(), 1, [&](int64_t begin, int64_t end, int) {
         for (int64_t at = begin; at < end; ++at) body(at, 1);
@@ -116,7 +116,7 @@ class MatMul final : public Layer {
   }
 
   template <typename T>
-  void AddGradientA(const MatMulExtent& e, int threads, const T* dc, const T* b, T* da) const {
+  void AddGradientA(const MatMulSize& e, int threads, const T* dc, const T* b, T* da) const {
     if (TransposeA()) {
       Gemm<T>(threads, TransposeB(), true, e.k, e.m, e.n, T(scale_), b, StrideB(e), dc, e.n, T(1),
               da, e.m);
@@ -126,7 +126,7 @@ class MatMul final : public Layer {
     }
   }
   template <typename T>
-  void AddGradientB(const MatMulExtent& e, int threads, const T* dc, const T* a, T* db) const {
+  void AddGradientB(const MatMulSize& e, int threads, const T* dc, const T* a, T* db) const {
     if (TransposeB()) {
       Gemm<T>(threads, true, TransposeA(), e.n, e.k, e.m, T(scale_), dc, e.n, a, StrideA(e), T(1),
               db, e.k);
@@ -157,7 +157,7 @@ void RegisterMatMul(Registry& registry) {
   type.inputs = {2, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const MatMul>(p); };
 #ifdef CREMA_HAVE_ONEDNN
-  type.kernels = {OneDnnMatMulKernel()};
+  type.implementations = {OneDnnMatMulImplementation()};
 #endif
   const auto sample = [](std::string name, const std::string& fields, std::vector<int64_t> a,
                          std::vector<int64_t> b) {

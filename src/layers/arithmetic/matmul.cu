@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "layers/arithmetic/matmul.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/copy.cuh"
 #include "math/cuda/gemm.h"
 
@@ -20,7 +20,7 @@ struct BatchAxes {
     std::array<int64_t, 3> step{};
   };
 
-  explicit BatchAxes(const MatMulExtent& e) {
+  explicit BatchAxes(const MatMulSize& e) {
     for (int i = 0; i < e.batch.axes(); ++i) {
       if (e.batch[i] == 1) continue;
       Add({e.batch[i], {Step(e, e.batch_a, i), Step(e, e.batch_b, i), e.batch.count(i + 1)}});
@@ -31,7 +31,7 @@ struct BatchAxes {
   size_t size = 0;
 
  private:
-  static int64_t Step(const MatMulExtent& e, const Shape& own, int axis) {
+  static int64_t Step(const MatMulSize& e, const Shape& own, int axis) {
     const int mine = own.axes() - e.batch.axes() + axis;
     return mine < 0 || own[mine] == 1 ? 0 : own.count(mine + 1);
   }
@@ -110,7 +110,7 @@ struct Plan {
       : transpose_a(layer.param().matmul_param().transpose_a()),
         transpose_b(layer.param().matmul_param().transpose_b()),
         scale(layer.param().matmul_param().scale()),
-        e(MergedMatMul(MatMulExtentOf(layer, a, b), transpose_a)),
+        e(MergedMatMul(MatMulSizeOf(layer, a, b), transpose_a)),
         batch(e) {}
 
   Matrices A(const void* data) const {
@@ -141,7 +141,7 @@ struct Plan {
 
   bool transpose_a, transpose_b;
   float scale;
-  MatMulExtent e;
+  MatMulSize e;
   BatchAxes batch;
 };
 
@@ -150,7 +150,7 @@ void Zero(const CudaQueue& queue, const TensorView& view) {
                     [&]<typename T>(T) { ZeroElements(queue, view.count(), Elements<T>(view)); });
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& a = args.inputs[0];
   const ConstTensorView& b = args.inputs[1];
@@ -162,7 +162,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
             plan.scale});
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& a = args.inputs[0];
   const ConstTensorView& b = args.inputs[1];
@@ -184,9 +184,9 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterMatMulCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
-  row.name = "cublas";
-  registry.AddKernel("MatMul", std::move(row));
+  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
+  implementation.name = "cublas";
+  registry.AddImplementation("MatMul", std::move(implementation));
 }
 
 }  // namespace crema

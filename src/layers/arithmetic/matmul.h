@@ -9,7 +9,7 @@
 namespace crema {
 
 // A batch of products. A and B have `products` matrices or fewer, which are repeated.
-struct MatMulExtent {
+struct MatMulSize {
   int64_t m = 0, n = 0, k = 0;
   Shape batch;  // axes of C before the last two
   Shape batch_a;
@@ -22,7 +22,7 @@ inline Shape WithoutMatrix(const Shape& shape) {
   return Shape(shape.dims().first(static_cast<size_t>(shape.axes() - 2)));
 }
 
-inline MatMulExtent MatMulExtentOf(const Layer& layer, const Shape& a, const Shape& b) {
+inline MatMulSize MatMulSizeOf(const Layer& layer, const Shape& a, const Shape& b) {
   const bool transpose_a = layer.param().matmul_param().transpose_a();
   const bool transpose_b = layer.param().matmul_param().transpose_b();
   const auto fail = [&](const char* why) {
@@ -65,7 +65,7 @@ inline int64_t MatrixOf(const Shape& batch, const Shape& own, int64_t at) {
 }
 
 // One large product where B is one matrix: the rows of all A together.
-inline MatMulExtent MergedMatMul(MatMulExtent e, bool transpose_a) {
+inline MatMulSize MergedMatMul(MatMulSize e, bool transpose_a) {
   if (e.batch_b.axes() > 0 || transpose_a) return e;
   e.m *= e.products();
   e.batch = e.batch_a = Shape();

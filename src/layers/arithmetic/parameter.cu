@@ -1,5 +1,5 @@
 // Parameter on the GPU; see parameter.cc.
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/copy.cuh"
 
 namespace crema {
@@ -12,7 +12,7 @@ void AddGradient(const CudaQueue& queue, int64_t count, const T* dy, T* sum) {
   });
 }
 
-void ForwardRow(const Layer&, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer&, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const TensorView& y = args.outputs[0];
   DispatchCudaFloat(y.dtype(), [&]<typename T>(T) {
@@ -20,7 +20,7 @@ void ForwardRow(const Layer&, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer&, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer&, const BackwardArgs& args) {
   if (args.learned_grads[0].empty()) return;
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& dy = args.output_grads[0];
@@ -32,7 +32,7 @@ void BackwardRow(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterParameterCuda(Registry& registry) {
-  registry.AddKernel("Parameter", MakeCudaRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("Parameter", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

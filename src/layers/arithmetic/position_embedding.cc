@@ -28,7 +28,7 @@ CREMA_MULTIVERSION void AddRow(const T* x, const T* row, T* y, int64_t count) {
 }
 
 template <typename T>
-void AddTable(int threads, const PositionExtent& e, const T* x, const T* table, T* y) {
+void AddTable(int threads, const PositionSize& e, const T* x, const T* table, T* y) {
   ParallelFor(threads, e.outer * e.positions * e.middle,
               std::max<int64_t>(1, kGrain / std::max<int64_t>(1, e.features)),
               [&](int64_t begin, int64_t end, int) {
@@ -42,8 +42,8 @@ void AddTable(int threads, const PositionExtent& e, const T* x, const T* table, 
 
 // sums[0..count) += dy of position p, features first..first + count; count <= kTile.
 template <typename T>
-CREMA_MULTIVERSION void AddPosition(const PositionExtent& e, int64_t p, int64_t first,
-                                    int64_t count, const T* dy, T* sums) {
+CREMA_MULTIVERSION void AddPosition(const PositionSize& e, int64_t p, int64_t first, int64_t count,
+                                    const T* dy, T* sums) {
   std::array<double, kTile> totals{};
   for (int64_t o = 0; o < e.outer; ++o) {
     const T* rows = dy + (o * e.positions + p) * e.middle * e.features + first;
@@ -57,7 +57,7 @@ CREMA_MULTIVERSION void AddPosition(const PositionExtent& e, int64_t p, int64_t 
 }
 
 template <typename T>
-void FillSinusoids(const PositionExtent& e, T* table) {
+void FillSinusoids(const PositionSize& e, T* table) {
   for (int64_t f = 0; f < e.features; ++f) {
     const double frequency = SinusoidFrequency(f, e.features);
     for (int64_t p = 0; p < e.positions; ++p) {
@@ -71,7 +71,7 @@ class PositionEmbedding final : public Layer {
   using Layer::Layer;
 
   LayerInfo Infer(const InferContext& context) const override {
-    const PositionExtent e = PositionExtentOf(*this, context.inputs[0].shape);
+    const PositionSize e = PositionSizeOf(*this, context.inputs[0].shape);
     const int64_t most = Position().max_length();
     if (most > 0 && e.positions > most) {
       FailInputs(*this, StrCat("the input ", ToString(context.inputs[0].shape), " has ",
@@ -90,14 +90,14 @@ class PositionEmbedding final : public Layer {
   // The table of sinusoids.
   size_t ForwardScratch(const InferContext& context, const LayerInfo&, int) const override {
     if (Learns()) return 0;
-    const PositionExtent e = PositionExtentOf(*this, context.inputs[0].shape);
+    const PositionSize e = PositionSizeOf(*this, context.inputs[0].shape);
     const int64_t count = e.positions * e.features;
     return kScratchSlack + (context.dtype == DType::kF32 ? ScratchBytes<float>(count)
                                                          : ScratchBytes<double>(count));
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const PositionExtent e = PositionExtentOf(*this, args.inputs[0].shape());
+    const PositionSize e = PositionSizeOf(*this, args.inputs[0].shape());
     if (args.inputs[0].count() == 0) return;
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* table = nullptr;
@@ -116,7 +116,7 @@ class PositionEmbedding final : public Layer {
   void Backward(const BackwardArgs& args) const override {
     const ConstTensorView& dy = args.output_grads[0];
     if (Learns() && !args.learned_grads[0].empty()) {
-      const PositionExtent e = PositionExtentOf(*this, dy.shape());
+      const PositionSize e = PositionSizeOf(*this, dy.shape());
       DispatchFloat(dy.dtype(), [&]<typename T>(T) {
         T* sums = args.learned_grads[0].data<T>();
         const int64_t each = std::max<int64_t>(1, e.outer * e.middle * e.features);

@@ -1,6 +1,6 @@
 // PositionEmbedding on the GPU; see position_embedding.cc.
 #include "layers/arithmetic/position_embedding.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/copy.cuh"
 #include "math/cuda/sums.cuh"
 #include "math/scratch.h"
@@ -8,7 +8,7 @@
 namespace crema {
 namespace {
 
-void FillSinusoids(const CudaQueue& queue, const PositionExtent& e, float* table) {
+void FillSinusoids(const CudaQueue& queue, const PositionSize& e, float* table) {
   const int64_t features = e.features;
   ForElements(queue, "FillSinusoids", e.positions * features, [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t f = i % features;
@@ -18,7 +18,7 @@ void FillSinusoids(const CudaQueue& queue, const PositionExtent& e, float* table
 
 // `table` is learned, of type T, or sinusoids.
 template <typename T, typename Table>
-void AddTable(const CudaQueue& queue, const PositionExtent& e, int64_t count, const T* x,
+void AddTable(const CudaQueue& queue, const PositionSize& e, int64_t count, const T* x,
               const Table* table, T* y) {
   const int64_t features = e.features, middle = e.middle, positions = e.positions;
   ForElements(queue, "AddPositions", count, [=] CREMA_HOST_DEVICE(int64_t i) {
@@ -28,7 +28,7 @@ void AddTable(const CudaQueue& queue, const PositionExtent& e, int64_t count, co
 }
 
 template <typename T>
-void AddGradient(const CudaQueue& queue, const PositionExtent& e, const T* dy, T* sums) {
+void AddGradient(const CudaQueue& queue, const PositionSize& e, const T* dy, T* sums) {
   const int64_t features = e.features, middle = e.middle, positions = e.positions;
   AddColumnSums(
       queue, e.outer * middle, positions * features,
@@ -44,17 +44,17 @@ bool Learns(const Layer& layer) {
 }
 
 // The table of sinusoids.
-size_t ForwardScratch(const KernelQuery& query) {
+size_t ForwardScratch(const OpDesc& query) {
   if (Learns(query.layer)) return 0;
-  const PositionExtent e = PositionExtentOf(query.layer, query.context.inputs[0].shape);
+  const PositionSize e = PositionSizeOf(query.layer, query.context.inputs[0].shape);
   return ScratchBytes<float>(e.positions * e.features) + kScratchSlack;
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
   if (x.count() == 0) return;
-  const PositionExtent e = PositionExtentOf(layer, x.shape());
+  const PositionSize e = PositionSizeOf(layer, x.shape());
   DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
     T* y = Elements<T>(args.outputs[0]);
     if (Learns(layer)) {
@@ -67,10 +67,10 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& dy = args.output_grads[0];
-  const PositionExtent e = PositionExtentOf(layer, dy.shape());
+  const PositionSize e = PositionSizeOf(layer, dy.shape());
   DispatchCudaFloat(dy.dtype(), [&]<typename T>(T) {
     if (Learns(layer) && !args.learned_grads[0].empty()) {
       AddGradient(queue, e, Elements<T>(dy), Elements<T>(args.learned_grads[0]));
@@ -84,9 +84,9 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterPositionEmbeddingCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
-  row.forward_scratch = ForwardScratch;
-  registry.AddKernel("PositionEmbedding", std::move(row));
+  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
+  implementation.forward_scratch = ForwardScratch;
+  registry.AddImplementation("PositionEmbedding", std::move(implementation));
 }
 
 }  // namespace crema

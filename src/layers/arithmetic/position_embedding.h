@@ -12,11 +12,11 @@
 
 namespace crema {
 
-struct PositionExtent {
+struct PositionSize {
   int64_t outer, positions, middle, features;
 };
 
-inline PositionExtent PositionExtentOf(const Layer& layer, const Shape& x) {
+inline PositionSize PositionSizeOf(const Layer& layer, const Shape& x) {
   const std::string_view field = "position_embedding_param.axis";
   const int axis = LayerAxis(layer, x, layer.param().position_embedding_param().axis(), field);
   const int last = x.axes() - 1;

@@ -76,7 +76,7 @@ class Reduction final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const Extent extent = ExtentOf(args.inputs[0].shape());
+    const Sizes extent = SizesOf(args.inputs[0].shape());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
       T* y = args.outputs[0].data<T>();
@@ -99,7 +99,7 @@ class Reduction final : public Layer {
 
   void Backward(const BackwardArgs& args) const override {
     const TensorView& input_grad = args.input_grads[0];
-    const Extent extent = ExtentOf(input_grad.shape());
+    const Sizes extent = SizesOf(input_grad.shape());
     DispatchFloat(input_grad.dtype(), [&]<typename T>(T) {
       const T* x = ReadsInput() ? args.inputs[0].data<T>() : nullptr;
       const T* dy = args.output_grads[0].data<T>();
@@ -119,7 +119,7 @@ class Reduction final : public Layer {
   }
 
  private:
-  struct Extent {
+  struct Sizes {
     int64_t rows;
     int64_t length;
   };
@@ -132,17 +132,17 @@ class Reduction final : public Layer {
     return LayerAxis(*this, shape, param().reduction_param().axis(), "reduction_param.axis");
   }
 
-  Extent ExtentOf(const Shape& shape) const {
+  Sizes SizesOf(const Shape& shape) const {
     const int axis = Axis(shape);
     return {shape.count(0, axis), shape.count(axis)};
   }
 
-  static int64_t RowGrain(const Extent& extent) {
+  static int64_t RowGrain(const Sizes& extent) {
     return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.length));
   }
 
   // What the sum is multiplied by; the mean of nothing is 0.
-  double Factor(const Extent& extent) const {
+  double Factor(const Sizes& extent) const {
     const double coeff = param().reduction_param().coeff();
     if (operation_ != ReductionParameter::MEAN) return coeff;
     return coeff / static_cast<double>(std::max<int64_t>(1, extent.length));

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/layer_axis.h"
 #include "math/cuda/broadcast.cuh"
 #include "math/cuda/copy.cuh"
@@ -11,7 +11,7 @@ namespace crema {
 namespace {
 
 // Rows in the middle; nothing outside of them.
-BroadcastExtent ExtentOf(const Layer& layer, const Shape& shape) {
+BroadcastShape SizesOf(const Layer& layer, const Shape& shape) {
   const int axis =
       LayerAxis(layer, shape, layer.param().reduction_param().axis(), "reduction_param.axis");
   return {1, shape.count(0, axis), shape.count(axis)};
@@ -29,7 +29,7 @@ float Factor(const Layer& layer, int64_t length) {
 
 template <typename T>
 void Fold(const CudaQueue& queue, ReductionParameter::ReductionOp operation, float factor,
-          const BroadcastExtent& e, const T* x, std::span<std::byte> scratch, T* y) {
+          const BroadcastShape& e, const T* x, std::span<std::byte> scratch, T* y) {
   const bool absolute = operation == ReductionParameter::ASUM;
   const bool square = operation == ReductionParameter::SUMSQ;
   ZeroElements(queue, e.middle, y);
@@ -44,7 +44,7 @@ void Fold(const CudaQueue& queue, ReductionParameter::ReductionOp operation, flo
 
 template <typename T>
 void Unfold(const CudaQueue& queue, ReductionParameter::ReductionOp operation, float factor,
-            const BroadcastExtent& e, const T* x, const T* dy, T* dx) {
+            const BroadcastShape& e, const T* x, const T* dy, T* dx) {
   const bool absolute = operation == ReductionParameter::ASUM;
   const bool square = operation == ReductionParameter::SUMSQ;
   const int64_t length = e.inner;
@@ -58,36 +58,36 @@ void Unfold(const CudaQueue& queue, ReductionParameter::ReductionOp operation, f
   });
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
-  const BroadcastExtent e = ExtentOf(layer, x.shape());
+  const BroadcastShape e = SizesOf(layer, x.shape());
   DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
     Fold(queue, Operation(layer), Factor(layer, e.inner), e, Elements<T>(x), args.scratch,
          Elements<T>(args.outputs[0]));
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const TensorView& dx = args.input_grads[0];
-  const BroadcastExtent e = ExtentOf(layer, dx.shape());
+  const BroadcastShape e = SizesOf(layer, dx.shape());
   DispatchCudaFloat(dx.dtype(), [&]<typename T>(T) {
     Unfold(queue, Operation(layer), Factor(layer, e.inner), e, Elements<T>(args.inputs[0]),
            Elements<T>(args.output_grads[0]), Elements<T>(dx));
   });
 }
 
-size_t ForwardScratch(const KernelQuery& query) {
-  return BroadcastSumScratch(ExtentOf(query.layer, query.context.inputs[0].shape));
+size_t ForwardScratch(const OpDesc& query) {
+  return BroadcastSumScratch(SizesOf(query.layer, query.context.inputs[0].shape));
 }
 
 }  // namespace
 
 void RegisterReductionCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
-  row.forward_scratch = ForwardScratch;
-  registry.AddKernel("Reduction", std::move(row));
+  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
+  implementation.forward_scratch = ForwardScratch;
+  registry.AddImplementation("Reduction", std::move(implementation));
 }
 
 }  // namespace crema

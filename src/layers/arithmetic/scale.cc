@@ -9,10 +9,10 @@
 
 #include "graph/registry.h"
 #include "layers/arithmetic/broadcast_axes.h"
-#include "layers/blocked_row.h"
+#include "layers/blocked_implementation.h"
 #include "layers/channel_affine.h"
 #include "layers/int8_ranges.h"
-#include "layers/normalization/standardize.h"
+#include "layers/normalization/group_normalize.h"
 #include "math/blocked_batch_norm.h"
 #include "math/broadcast.h"
 #include "math/scratch.h"
@@ -28,7 +28,7 @@ class Scale final : public Layer, public ChannelAffine {
     const Shape& x = context.inputs[0].shape;
     const bool learns = context.inputs.size() == 1;
     const Shape small = learns ? CoveredShape(*this, x, Covered()) : context.inputs[1].shape;
-    CoveredExtent(*this, x, small, Covered());
+    CoveredSize(*this, x, small, Covered());
     LayerInfo info;
     info.outputs = {context.inputs[0]};
     if (learns) info.learned.push_back({"scale", small, Filler()});
@@ -41,8 +41,8 @@ class Scale final : public Layer, public ChannelAffine {
   void Forward(const ForwardArgs& args) const override {
     const bool learns = args.inputs.size() == 1;
     const ConstTensorView& scale = learns ? args.learned[0] : args.inputs[1];
-    const BroadcastExtent extent =
-        CoveredExtent(*this, args.inputs[0].shape(), scale.shape(), Covered());
+    const BroadcastShape extent =
+        CoveredSize(*this, args.inputs[0].shape(), scale.shape(), Covered());
     const int threads = args.context.threads();
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
@@ -76,8 +76,8 @@ class Scale final : public Layer, public ChannelAffine {
     const bool learns = args.inputs.size() == 1;
     const ConstTensorView& scale = learns ? args.learned[0] : args.inputs[1];
     const TensorView& dscale = learns ? args.learned_grads[0] : args.input_grads[1];
-    const BroadcastExtent extent =
-        CoveredExtent(*this, args.inputs[0].shape(), scale.shape(), Covered());
+    const BroadcastShape extent =
+        CoveredSize(*this, args.inputs[0].shape(), scale.shape(), Covered());
     const int threads = args.context.threads();
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
@@ -112,15 +112,15 @@ class Scale final : public Layer, public ChannelAffine {
   }
 };
 
-// Row "blocked": one learned number a channel, or two, on blocked blobs of whole blocks.
-Support SupportsBlocks(const KernelQuery& query) {
+// Implementation "blocked": one learned number a channel, or two, on blocked blobs of whole blocks.
+Support SupportsBlocks(const OpDesc& query) {
   if (!static_cast<const Scale&>(query.layer).IsChannelAffine(TEST)) {
     return Support::No("is for learned numbers of the channels on axis 1");
   }
   return SupportsWholeBlocks(query);
 }
 
-size_t BlockedScratch(const KernelQuery& query) {
+size_t BlockedScratch(const OpDesc& query) {
   return ScratchBytes<double>(2 * query.context.inputs[0].shape[1]) + kScratchSlack;
 }
 
@@ -131,9 +131,8 @@ void ForwardBlocked(const Layer& layer, const ForwardArgs& args) {
   double* shift = factor + channels;
   static_cast<const Scale&>(layer).ReadChannelAffine(args.learned, {factor, channels},
                                                      {shift, channels});
-  GroupStandardize(args.context.threads(), BlockedChannelLayout(shape),
-                   args.inputs[0].data<float>(), nullptr, factor, shift,
-                   args.outputs[0].data<float>());
+  GroupNormalize(args.context.threads(), BlockedChannelLayout(shape), args.inputs[0].data<float>(),
+                 nullptr, factor, shift, args.outputs[0].data<float>());
 }
 
 void AddSums(const double* sums, const TensorView& to) {
@@ -158,20 +157,20 @@ void BackwardBlocked(const Layer&, const BackwardArgs& args) {
   if (args.input_grads[0].empty()) return;
   const float* scale = args.learned[0].data<float>();
   std::copy_n(scale, shape[1], sums);
-  GroupStandardize(threads, channels, dy, nullptr, sums, nullptr,
-                   args.input_grads[0].data<float>());
+  GroupNormalize(threads, channels, dy, nullptr, sums, nullptr, args.input_grads[0].data<float>());
 }
 
-Kernel BlockedKernel() {
-  Kernel row = MakeBlockedRow(SupportsBlocks, ForwardBlocked, BackwardBlocked);
-  row.forward_scratch = BlockedScratch;
-  row.backward_scratch = BlockedScratch;
-  return row;
+Implementation BlockedImplementation() {
+  Implementation implementation =
+      MakeBlockedImplementation(SupportsBlocks, ForwardBlocked, BackwardBlocked);
+  implementation.forward_scratch = BlockedScratch;
+  implementation.backward_scratch = BlockedScratch;
+  return implementation;
 }
 
 ChannelBlocks BlocksOf(const Shape& shape) { return {shape[0], shape[1], shape.count(2)}; }
 
-size_t BF16Scratch(const KernelQuery& query) {
+size_t BF16Scratch(const OpDesc& query) {
   const ChannelBlocks blocks = BlocksOf(query.context.inputs[0].shape);
   return ScratchBytes<double>(ChannelSumsScratch(blocks)) +
          ScratchBytes<double>(2 * blocks.channels) + ScratchBytes<float>(blocks.channels) +
@@ -210,11 +209,12 @@ void BackwardBF16(const Layer&, const BackwardArgs& args) {
                     args.input_grads[0].data<BFloat16>());
 }
 
-Kernel BlockedBF16Kernel() {
-  Kernel row = MakeBlockedRow(SupportsBlocks, ForwardBF16, BackwardBF16);
-  row.forward_scratch = BF16Scratch;
-  row.backward_scratch = BF16Scratch;
-  return StoringBFloat16(std::move(row));
+Implementation BlockedBF16Implementation() {
+  Implementation implementation =
+      MakeBlockedImplementation(SupportsBlocks, ForwardBF16, BackwardBF16);
+  implementation.forward_scratch = BF16Scratch;
+  implementation.backward_scratch = BF16Scratch;
+  return StoringBFloat16(std::move(implementation));
 }
 
 std::vector<LayerSample> Samples() {
@@ -272,7 +272,7 @@ void RegisterScale(Registry& registry) {
   type.param_fields = {"scale_param"};
   type.inputs = {1, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Scale>(p); };
-  type.kernels = {BlockedKernel(), BlockedBF16Kernel(), Int8ByFloats()};
+  type.implementations = {BlockedImplementation(), BlockedBF16Implementation(), Int8ByFloats()};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "scale_param { axis: 2 }",

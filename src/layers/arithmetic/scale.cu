@@ -1,7 +1,7 @@
 // Scale on the GPU; see scale.cc.
 #include "layers/arithmetic/broadcast_axes.h"
-#include "layers/channels_last_row.h"
-#include "layers/gpu_row.h"
+#include "layers/channels_last_implementation.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/broadcast.cuh"
 #include "math/cuda/copy.cuh"
 #include "math/cuda/group_sums.cuh"
@@ -12,7 +12,7 @@ namespace {
 
 // y = x * scale + bias; `bias` may be null.
 template <typename T>
-void ScaleElements(const CudaQueue& queue, const BroadcastExtent& e, const T* x, const T* scale,
+void ScaleElements(const CudaQueue& queue, const BroadcastShape& e, const T* x, const T* scale,
                    const T* bias, T* y) {
   const int64_t middle = e.middle, inner = e.inner;
   ForElements(queue, "Scale", e.count(), [=] CREMA_HOST_DEVICE(int64_t i) {
@@ -23,7 +23,7 @@ void ScaleElements(const CudaQueue& queue, const BroadcastExtent& e, const T* x,
 }
 
 template <typename T>
-void AddScaleGradient(const CudaQueue& queue, const BroadcastExtent& e, const T* x, const T* dy,
+void AddScaleGradient(const CudaQueue& queue, const BroadcastShape& e, const T* x, const T* dy,
                       std::span<std::byte> scratch, T* dscale) {
   AddBroadcastSums(
       queue, e, [=] CREMA_HOST_DEVICE(int64_t i) { return ToFloat(dy[i]) * ToFloat(x[i]); },
@@ -31,7 +31,7 @@ void AddScaleGradient(const CudaQueue& queue, const BroadcastExtent& e, const T*
 }
 
 template <typename T>
-void AddBiasGradient(const CudaQueue& queue, const BroadcastExtent& e, const T* dy,
+void AddBiasGradient(const CudaQueue& queue, const BroadcastShape& e, const T* dy,
                      std::span<std::byte> scratch, T* dbias) {
   AddBroadcastSums(
       queue, e, [=] CREMA_HOST_DEVICE(int64_t i) { return ToFloat(dy[i]); }, scratch, dbias);
@@ -39,27 +39,27 @@ void AddBiasGradient(const CudaQueue& queue, const BroadcastExtent& e, const T* 
 
 bool HasBias(const Layer& layer) { return layer.param().scale_param().bias_term(); }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
   const ConstTensorView& scale = args.inputs.size() == 1 ? args.learned[0] : args.inputs[1];
-  const BroadcastExtent e = CoveredExtent(layer, x.shape(), scale.shape(), AxesOfScale(layer));
+  const BroadcastShape e = CoveredSize(layer, x.shape(), scale.shape(), AxesOfScale(layer));
   DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
     const T* bias = HasBias(layer) ? Elements<T>(args.learned.back()) : nullptr;
     ScaleElements(queue, e, Elements<T>(x), Elements<T>(scale), bias, Elements<T>(args.outputs[0]));
   });
 }
 
-size_t BackwardScratch(const KernelQuery& query) {
+size_t BackwardScratch(const OpDesc& query) {
   const std::vector<LearnedBlob>& learned = query.info.learned;
   const std::span<const BlobSpec> inputs = query.context.inputs;
   const Shape& scale = inputs.size() == 1 ? learned[0].shape : inputs[1].shape;
   return BroadcastSumScratch(
-      CoveredExtent(query.layer, inputs[0].shape, scale, AxesOfScale(query.layer)));
+      CoveredSize(query.layer, inputs[0].shape, scale, AxesOfScale(query.layer)));
 }
 
 template <typename T>
-void Backward(const CudaQueue& queue, const BroadcastExtent& e, bool bias, const BackwardArgs& args,
+void Backward(const CudaQueue& queue, const BroadcastShape& e, bool bias, const BackwardArgs& args,
               const ConstTensorView& scale) {
   const bool learns = args.inputs.size() == 1;
   const TensorView& dscale = learns ? args.learned_grads[0] : args.input_grads[1];
@@ -77,20 +77,20 @@ void Backward(const CudaQueue& queue, const BroadcastExtent& e, bool bias, const
   }
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const Shape& x = args.inputs[0].shape();
   const ConstTensorView& scale = args.inputs.size() == 1 ? args.learned[0] : args.inputs[1];
-  const BroadcastExtent e = CoveredExtent(layer, x, scale.shape(), AxesOfScale(layer));
+  const BroadcastShape e = CoveredSize(layer, x, scale.shape(), AxesOfScale(layer));
   DispatchCudaFloat(args.inputs[0].dtype(),
                     [&]<typename T>(T) { Backward<T>(queue, e, HasBias(layer), args, scale); });
 }
 
 // In channels last: one learned number a channel.
 
-BroadcastExtent LastExtent(const Shape& x) { return {x[0] * SpaceOf(x), x[1], 1}; }
+BroadcastShape LastSizes(const Shape& x) { return {x[0] * SpaceOf(x), x[1], 1}; }
 
-Support CoversChannels(const KernelQuery& query) {
+Support CoversChannels(const OpDesc& query) {
   const CoveredAxes covered = AxesOfScale(query.layer);
   const Shape& x = query.context.inputs[0].shape;
   const bool channels = covered.num_axes == 1 && x.CanonicalAxis(covered.axis) == 1;
@@ -102,7 +102,7 @@ void ForwardLast(const Layer& layer, const ForwardArgs& args) {
   const ConstTensorView& x = args.inputs[0];
   DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
     const T* bias = HasBias(layer) ? Elements<T>(args.learned[1]) : nullptr;
-    ScaleElements(BoundQueue(args.context), LastExtent(x.shape()), Elements<T>(x),
+    ScaleElements(BoundQueue(args.context), LastSizes(x.shape()), Elements<T>(x),
                   Elements<T>(args.learned[0]), bias, Elements<T>(args.outputs[0]));
   });
 }
@@ -127,7 +127,7 @@ void AddGradientsLast(const CudaQueue& queue, const GroupLayout& channels, const
       });
 }
 
-size_t BackwardScratchLast(const KernelQuery& query) {
+size_t BackwardScratchLast(const OpDesc& query) {
   const GroupLayout channels = ChannelsLastGroups(query.context.inputs[0].shape);
   return ScratchBytes<SumPair>(GroupSumsScratch(channels)) + kScratchSlack;
 }
@@ -146,25 +146,25 @@ void BackwardLast(const Layer& layer, const BackwardArgs& args) {
                        Elements<T>(dscale), Elements<T>(dbias));
     }
     if (!args.input_grads[0].empty()) {
-      ScaleElements<T>(queue, LastExtent(shape), dy, Elements<T>(args.learned[0]), nullptr,
+      ScaleElements<T>(queue, LastSizes(shape), dy, Elements<T>(args.learned[0]), nullptr,
                        Elements<T>(args.input_grads[0]));
     }
   });
 }
 
-Kernel ChannelsLastRow() {
-  Kernel row = MakeCudaRow(ForwardLast, BackwardLast);
-  row.backward_scratch = BackwardScratchLast;
-  return InChannelsLast(std::move(row), CoversChannels);
+Implementation ChannelsLastImplementation() {
+  Implementation implementation = MakeCudaImplementation(ForwardLast, BackwardLast);
+  implementation.backward_scratch = BackwardScratchLast;
+  return InChannelsLast(std::move(implementation), CoversChannels);
 }
 
 }  // namespace
 
 void RegisterScaleCuda(Registry& registry) {
-  registry.AddKernel("Scale", ChannelsLastRow());
-  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
-  row.backward_scratch = BackwardScratch;
-  registry.AddKernel("Scale", std::move(row));
+  registry.AddImplementation("Scale", ChannelsLastImplementation());
+  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
+  implementation.backward_scratch = BackwardScratch;
+  registry.AddImplementation("Scale", std::move(implementation));
 }
 
 }  // namespace crema

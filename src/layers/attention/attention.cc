@@ -14,7 +14,7 @@
 #include "graph/registry.h"
 #include "layers/attention/attention_geometry.h"
 #include "layers/attention/attention_head.h"
-#include "layers/attention/attention_row.h"
+#include "layers/attention/attention_implementations.h"
 #include "math/scratch.h"
 
 namespace crema {
@@ -52,7 +52,7 @@ Attention::Attention(const LayerParameter& param) : Layer(param) {
 }
 
 LayerInfo Attention::Infer(const InferContext& context) const {
-  const AttentionExtent e = AttentionExtentOf(*this, context.inputs);
+  const AttentionSize e = AttentionSizeOf(*this, context.inputs);
   const int mask = AttentionMask(context.inputs.size());
   const DType dtype = context.inputs[0].dtype;
   if (mask >= 0) MaskStrides(*this, e, context.inputs[static_cast<size_t>(mask)].shape);
@@ -78,7 +78,7 @@ size_t PieceBytes(DType dtype, int64_t count) {
 
 // P of one head a worker, where it is not saved.
 size_t Attention::ForwardScratch(const InferContext& context, const LayerInfo&, int threads) const {
-  const AttentionExtent e = AttentionExtentOf(*this, context.inputs);
+  const AttentionSize e = AttentionSizeOf(*this, context.inputs);
   const int workers = ParallelWorkers(threads, e.items * e.heads, 1);
   return PieceBytes(context.dtype, e.products()) * static_cast<size_t>(workers) + kScratchSlack;
 }
@@ -86,13 +86,13 @@ size_t Attention::ForwardScratch(const InferContext& context, const LayerInfo&, 
 // dP of one head a worker.
 size_t Attention::BackwardScratch(const InferContext& context, const LayerInfo&,
                                   int threads) const {
-  const AttentionExtent e = AttentionExtentOf(*this, context.inputs);
+  const AttentionSize e = AttentionSizeOf(*this, context.inputs);
   const int workers = ParallelWorkers(threads, e.items * e.kv_heads, 1);
   return PieceBytes(context.dtype, e.products()) * static_cast<size_t>(workers) + kScratchSlack;
 }
 
 void Attention::Forward(const ForwardArgs& args) const {
-  const AttentionExtent e = AttentionExtentOf(*this, args.inputs);
+  const AttentionSize e = AttentionSizeOf(*this, args.inputs);
   DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
     const AttentionTensors<T> in = AttentionTensorsOf<T>(e, args.inputs);
     const AttentionMasks<T> masks(*this, e, args.inputs);
@@ -117,7 +117,7 @@ void Attention::Forward(const ForwardArgs& args) const {
 }
 
 void Attention::Backward(const BackwardArgs& args) const {
-  const AttentionExtent e = AttentionExtentOf(*this, args.inputs);
+  const AttentionSize e = AttentionSizeOf(*this, args.inputs);
   DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
     const AttentionTensors<T> in = AttentionTensorsOf<T>(e, args.inputs);
     const AttentionGradients<T> out = AttentionGradientsOf<T>(e, args.input_grads);
@@ -243,7 +243,7 @@ void RegisterAttention(Registry& registry) {
       "where Tq and Tk differ. A query that sees no key gives zeros."};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Attention>(p); };
 #ifdef CREMA_HAVE_ONEDNN
-  type.kernels = {OneDnnAttentionKernel()};
+  type.implementations = {OneDnnAttentionImplementation()};
 #endif
   type.samples = Samples();
   type.bad_samples = BadSamples();

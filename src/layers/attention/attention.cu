@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "layers/attention/attention_head.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/gemm.h"
 #include "math/scratch.h"
 
@@ -18,15 +18,14 @@ namespace {
 struct Work {
   const CudaQueue& queue;
   DType dtype;
-  AttentionExtent e;
+  AttentionSize e;
   float scale;
   int64_t first, items;
 };
 
 // `count` heads that lie at fixed steps; the first of them begins at `at`.
 struct HeadBatch {
-  HeadBatch(const AttentionExtent& e, int64_t item, int64_t first_head, int64_t items,
-            bool by_items)
+  HeadBatch(const AttentionSize& e, int64_t item, int64_t first_head, int64_t items, bool by_items)
       : at(e, item, first_head), head(first_head), count(by_items ? items : e.kv_heads) {
     query = by_items ? e.queries * e.query_stride() : e.group() * e.size;
     key = by_items ? e.keys * e.key_stride() : e.size;
@@ -42,7 +41,7 @@ struct HeadBatch {
 // Calls body(batch) for all heads: those that share keys one after the other.
 template <typename Body>
 void ForHeads(const Work& work, const Body& body) {
-  const AttentionExtent& e = work.e;
+  const AttentionSize& e = work.e;
   if (e.heads <= work.items * e.group()) {
     for (int64_t head = 0; head < e.heads; ++head) {
       body(HeadBatch(e, work.first, head, work.items, true));
@@ -114,7 +113,7 @@ void SoftmaxBackward(const Work& work, const T* p, T* dp) {
 template <typename T>
 void Forward(const Work& work, const AttentionTensors<T>& in, bool causal, const GpuMask<T>& mask,
              T* p, T* y) {
-  const AttentionExtent& e = work.e;
+  const AttentionSize& e = work.e;
   const int64_t base = work.first * e.heads * e.products();
   ForHeads(work, [&](const HeadBatch& b) {
     CudaGemmBatched(work.queue, work.dtype, {b.count, b.query, b.key, b.products, work.scale},
@@ -133,7 +132,7 @@ void Forward(const Work& work, const AttentionTensors<T>& in, bool causal, const
 template <typename T>
 void Backward(const Work& work, const AttentionTensors<T>& in, const T* p, const T* dy,
               const AttentionGradients<T>& out, T* dp) {
-  const AttentionExtent& e = work.e;
+  const AttentionSize& e = work.e;
   const int64_t base = work.first * e.heads * e.products();
   // Sums over the heads that share keys.
   const auto beta = [&](const HeadBatch& b) { return b.head % e.group() == 0 ? 0.0f : 1.0f; };
@@ -172,18 +171,18 @@ void FillZero(const CudaQueue& queue, const TensorView& view) {
               [=] CREMA_HOST_DEVICE(int64_t i) { to[i] = FromFloat<T>(0); });
 }
 
-float Scale(const Layer& layer, const AttentionExtent& e) {
+float Scale(const Layer& layer, const AttentionSize& e) {
   return static_cast<float>(AttentionScale(layer, e));
 }
 
 template <typename T>
-AttentionTensors<T> TensorsOf(const AttentionExtent& e, std::span<const ConstTensorView> inputs) {
+AttentionTensors<T> TensorsOf(const AttentionSize& e, std::span<const ConstTensorView> inputs) {
   return {Elements<T>(inputs[0]), Elements<T>(inputs[e.packed ? 0 : 1]) + e.key_begin(),
           Elements<T>(inputs[e.packed ? 0 : 2]) + e.value_begin()};
 }
 
 template <typename T>
-AttentionGradients<T> GradientsOf(const AttentionExtent& e, std::span<const TensorView> grads) {
+AttentionGradients<T> GradientsOf(const AttentionSize& e, std::span<const TensorView> grads) {
   const auto begin = [&](size_t i, int64_t offset) {
     const TensorView& view = grads[e.packed ? 0 : i];
     return view.empty() ? nullptr : Elements<T>(view) + offset;
@@ -192,21 +191,21 @@ AttentionGradients<T> GradientsOf(const AttentionExtent& e, std::span<const Tens
 }
 
 // Items whose products lie in scratch memory at a time.
-int64_t ItemsAtATime(const AttentionExtent& e, DType dtype) {
+int64_t ItemsAtATime(const AttentionSize& e, DType dtype) {
   constexpr int64_t kBytes = 64 << 20;
   const int64_t item = e.heads * e.products() * static_cast<int64_t>(SizeOf(dtype));
   return std::clamp<int64_t>(kBytes / std::max<int64_t>(1, item), 1, std::max<int64_t>(1, e.items));
 }
 
 // Forward it is needed where the probabilities are not saved, which none but the pass itself tells.
-size_t Scratch(const KernelQuery& query) {
-  const AttentionExtent e = AttentionExtentOf(query.layer, query.context.inputs);
+size_t Scratch(const OpDesc& query) {
+  const AttentionSize e = AttentionSizeOf(query.layer, query.context.inputs);
   const DType dtype = query.context.dtype;
   return static_cast<size_t>(ItemsAtATime(e, dtype) * e.heads * e.products()) * SizeOf(dtype);
 }
 
 template <typename T>
-GpuMask<T> MaskOf(const Layer& layer, const AttentionExtent& e,
+GpuMask<T> MaskOf(const Layer& layer, const AttentionSize& e,
                   std::span<const ConstTensorView> inputs) {
   const int mask = AttentionMask(inputs.size());
   if (mask < 0) return {};
@@ -215,9 +214,9 @@ GpuMask<T> MaskOf(const Layer& layer, const AttentionExtent& e,
   return {Elements<T>(view), steps[0], steps[1], steps[2], steps[3]};
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
-  const AttentionExtent e = AttentionExtentOf(layer, args.inputs);
+  const AttentionSize e = AttentionSizeOf(layer, args.inputs);
   const DType dtype = args.inputs[0].dtype();
   const bool causal = layer.param().attention_param().causal();
   DispatchCudaFloat(dtype, [&]<typename T>(T) {
@@ -233,9 +232,9 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
-  const AttentionExtent e = AttentionExtentOf(layer, args.inputs);
+  const AttentionSize e = AttentionSizeOf(layer, args.inputs);
   const DType dtype = args.output_grads[0].dtype();
   const int64_t step = ItemsAtATime(e, dtype);
   DispatchCudaFloat(dtype, [&]<typename T>(T) {
@@ -257,11 +256,11 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterAttentionCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
-  row.name = "cublas";
-  row.forward_scratch = Scratch;
-  row.backward_scratch = Scratch;
-  registry.AddKernel("Attention", std::move(row));
+  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
+  implementation.name = "cublas";
+  implementation.forward_scratch = Scratch;
+  implementation.backward_scratch = Scratch;
+  registry.AddImplementation("Attention", std::move(implementation));
 }
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// The backward pass of row "onednn" of Attention; the formulas are in attention.cc. dK and dV are
-// sums over blocks of queries and over the heads that share them, which one thread does.
+// The backward pass of implementation "onednn" of Attention; the formulas are in attention.cc. dK
+// and dV are sums over blocks of queries and over the heads that share them, which one thread does.
 #include <algorithm>
 
 #include "core/parallel_for.h"
@@ -13,7 +13,7 @@ namespace {
 
 // Memory of one thread; gradients of what they are named after.
 struct Pieces {
-  Pieces(const AttentionExtent& e, size_t product_bytes, ScratchCutter cutter)
+  Pieces(const AttentionSize& e, size_t product_bytes, ScratchCutter cutter)
       : query(cutter.Take<float>(e.queries * e.size)),
         key(cutter.Take<float>(e.keys * e.size)),
         value(cutter.Take<float>(e.keys * e.value_size)),
@@ -23,7 +23,7 @@ struct Pieces {
         dkey(cutter.Take<float>(e.keys * e.size)),
         dvalue(cutter.Take<float>(e.keys * e.value_size)),
         product(cutter.Take<std::byte>(static_cast<int64_t>(product_bytes))) {}
-  static size_t Bytes(const AttentionExtent& e, size_t product_bytes) {
+  static size_t Bytes(const AttentionSize& e, size_t product_bytes) {
     return 2 * (ScratchBytes<float>(e.queries * e.size) + ScratchBytes<float>(e.keys * e.size) +
                 ScratchBytes<float>(e.keys * e.value_size)) +
            ScratchBytes<float>(e.queries * e.value_size) + ScratchBytes<float>(e.products()) +
@@ -34,7 +34,7 @@ struct Pieces {
 };
 
 struct Job {
-  const AttentionExtent& e;
+  const AttentionSize& e;
   const AttentionTensors<float>& in;
   const AttentionGradients<float>& out;
   float scale;
@@ -45,7 +45,7 @@ struct Job {
 // One head: adds to dkey and dvalue, writes the gradient of its queries.
 void RunHead(const Job& job, const HeadOffsets& head, std::span<const Block> blocks,
              BackwardProducts* products, const Pieces& at) {
-  const AttentionExtent& e = job.e;
+  const AttentionSize& e = job.e;
   GatherRows(e.queries, e.value_size, 1, job.dy + head.output, e.output_stride(), at.dy);
   GatherRows(e.queries, e.size, job.scale, job.in.query + head.query, e.query_stride(), at.query);
   for (size_t b = 0; b < blocks.size(); ++b) {
@@ -71,7 +71,7 @@ void RunHead(const Job& job, const HeadOffsets& head, std::span<const Block> blo
 // The heads that share keys and values.
 void RunGroup(const Job& job, int64_t item, int64_t kv_head, std::span<const Block> blocks,
               BackwardProducts* products, const Pieces& at) {
-  const AttentionExtent& e = job.e;
+  const AttentionSize& e = job.e;
   const HeadOffsets first(e, item, kv_head * e.group());
   GatherRows(e.keys, e.size, 1, job.in.key + first.key, e.key_stride(), at.key);
   GatherRows(e.keys, e.value_size, 1, job.in.value + first.value, e.value_stride(), at.value);
@@ -91,8 +91,8 @@ void RunGroup(const Job& job, int64_t item, int64_t kv_head, std::span<const Blo
 }  // namespace
 
 void Backward(const Layer& layer, const BackwardArgs& args) {
-  auto& state = *static_cast<State*>(args.kernel_state);
-  const AttentionExtent e = AttentionExtentOf(layer, args.inputs);
+  auto& state = *static_cast<State*>(args.implementation_state);
+  const AttentionSize e = AttentionSizeOf(layer, args.inputs);
   const AttentionTensors<float> in = AttentionTensorsOf<float>(e, args.inputs);
   const AttentionGradients<float> out = AttentionGradientsOf<float>(e, args.input_grads);
   const Job job{e,
@@ -113,8 +113,8 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
   });
 }
 
-size_t BackwardScratch(const KernelQuery& query) {
-  const AttentionExtent e = AttentionExtentOf(query.layer, query.context.inputs);
+size_t BackwardScratch(const OpDesc& query) {
+  const AttentionSize e = AttentionSizeOf(query.layer, query.context.inputs);
   const BackwardProducts products(e, BlocksOf(e, IsCausal(query.layer)));
   const int workers = ParallelWorkers(query.threads, e.items * e.kv_heads, 1);
   return Pieces::Bytes(e, products.Scratch()) * static_cast<size_t>(workers);

@@ -7,7 +7,7 @@
 namespace crema {
 namespace {
 
-AttentionExtent PackedExtent(const Layer& layer, const Shape& x, AttentionExtent e) {
+AttentionSize PackedSize(const Layer& layer, const Shape& x, AttentionSize e) {
   const int64_t parts = e.heads + 2 * e.kv_heads;
   if (x[2] == 0 || x[2] % parts != 0) {
     FailInputs(layer, StrCat("one bottom holds queries, keys and values: its last axis must divide "
@@ -22,8 +22,8 @@ AttentionExtent PackedExtent(const Layer& layer, const Shape& x, AttentionExtent
   return e;
 }
 
-AttentionExtent SeparateExtent(const Layer& layer, const Shape& q, const Shape& k, const Shape& v,
-                               AttentionExtent e) {
+AttentionSize SeparateSize(const Layer& layer, const Shape& q, const Shape& k, const Shape& v,
+                           AttentionSize e) {
   const auto shapes = [&] {
     return StrCat("queries ", ToString(q), ", keys ", ToString(k), ", values ", ToString(v));
   };
@@ -51,9 +51,9 @@ AttentionExtent SeparateExtent(const Layer& layer, const Shape& q, const Shape& 
   return e;
 }
 
-AttentionExtent ExtentOf(const Layer& layer, std::span<const Shape> inputs) {
+AttentionSize SizesOf(const Layer& layer, std::span<const Shape> inputs) {
   const AttentionParameter& param = layer.param().attention_param();
-  AttentionExtent e;
+  AttentionSize e;
   e.heads = param.num_heads();
   e.kv_heads = param.num_kv_heads() > 0 ? param.num_kv_heads() : e.heads;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -62,38 +62,37 @@ AttentionExtent ExtentOf(const Layer& layer, std::span<const Shape> inputs) {
                              "bottom ",
                              i, " is ", ToString(inputs[i])));
   }
-  return inputs.size() == 1 ? PackedExtent(layer, inputs[0], e)
-                            : SeparateExtent(layer, inputs[0], inputs[1], inputs[2], e);
+  return inputs.size() == 1 ? PackedSize(layer, inputs[0], e)
+                            : SeparateSize(layer, inputs[0], inputs[1], inputs[2], e);
 }
 
 const Shape& ShapeOf(const BlobSpec& spec) { return spec.shape; }
 const Shape& ShapeOf(const ConstTensorView& view) { return view.shape(); }
 
 template <typename Views>
-AttentionExtent ExtentOfAll(const Layer& layer, const Views& inputs) {
+AttentionSize SizeOfAll(const Layer& layer, const Views& inputs) {
   std::array<Shape, 3> shapes;
   const size_t count = inputs.size() < 3 ? 1 : 3;
   for (size_t i = 0; i < count; ++i) shapes[i] = ShapeOf(inputs[i]);
-  return ExtentOf(layer, std::span(shapes).first(count));
+  return SizesOf(layer, std::span(shapes).first(count));
 }
 
 }  // namespace
 
-AttentionExtent AttentionExtentOf(const Layer& layer, std::span<const BlobSpec> inputs) {
-  return ExtentOfAll(layer, inputs);
+AttentionSize AttentionSizeOf(const Layer& layer, std::span<const BlobSpec> inputs) {
+  return SizeOfAll(layer, inputs);
 }
 
-AttentionExtent AttentionExtentOf(const Layer& layer, std::span<const ConstTensorView> inputs) {
-  return ExtentOfAll(layer, inputs);
+AttentionSize AttentionSizeOf(const Layer& layer, std::span<const ConstTensorView> inputs) {
+  return SizeOfAll(layer, inputs);
 }
 
-double AttentionScale(const Layer& layer, const AttentionExtent& e) {
+double AttentionScale(const Layer& layer, const AttentionSize& e) {
   const AttentionParameter& attention = layer.param().attention_param();
   return attention.has_scale() ? attention.scale() : 1 / std::sqrt(static_cast<double>(e.size));
 }
 
-std::array<int64_t, 4> MaskStrides(const Layer& layer, const AttentionExtent& e,
-                                   const Shape& mask) {
+std::array<int64_t, 4> MaskStrides(const Layer& layer, const AttentionSize& e, const Shape& mask) {
   const std::array<int64_t, 4> full = {e.items, e.heads, e.queries, e.keys};
   // The axis of `full` that each axis of the mask stands for.
   const int axes = mask.axes();

@@ -10,7 +10,7 @@
 
 namespace crema {
 
-struct AttentionExtent {
+struct AttentionSize {
   int64_t items = 0;       // N
   int64_t queries = 0;     // Tq
   int64_t keys = 0;        // Tk
@@ -38,15 +38,15 @@ inline int AttentionMask(size_t inputs) { return inputs == 2 ? 1 : inputs == 4 ?
 // Checks the shapes of queries, keys and values (or the packed one) against attention_param; what
 // else there is in `inputs` is not looked at.
 // Throws kInvalidArgument.
-AttentionExtent AttentionExtentOf(const Layer& layer, std::span<const BlobSpec> inputs);
-AttentionExtent AttentionExtentOf(const Layer& layer, std::span<const ConstTensorView> inputs);
+AttentionSize AttentionSizeOf(const Layer& layer, std::span<const BlobSpec> inputs);
+AttentionSize AttentionSizeOf(const Layer& layer, std::span<const ConstTensorView> inputs);
 
 // The factor on products of queries and keys.
-double AttentionScale(const Layer& layer, const AttentionExtent& extent);
+double AttentionScale(const Layer& layer, const AttentionSize& extent);
 
 // Steps of the mask along item, head, query and key; 0 where it is the same for all. Throws when
 // it is not of 2 to 4 axes that broadcast to N x heads x Tq x Tk; 3 axes are N x Tq x Tk.
-std::array<int64_t, 4> MaskStrides(const Layer& layer, const AttentionExtent& extent,
+std::array<int64_t, 4> MaskStrides(const Layer& layer, const AttentionSize& extent,
                                    const Shape& mask);
 
 }  // namespace crema

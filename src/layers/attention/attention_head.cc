@@ -39,9 +39,8 @@ void AttentionSoftmax(int64_t first, int64_t queries, int64_t keys, bool causal,
 }
 
 template <typename T>
-void AttentionForward(const AttentionExtent& e, const AttentionTensors<T>& in,
-                      const HeadOffsets& at, T scale, bool causal, const HeadMask<T>& mask, T* p,
-                      T* y) {
+void AttentionForward(const AttentionSize& e, const AttentionTensors<T>& in, const HeadOffsets& at,
+                      T scale, bool causal, const HeadMask<T>& mask, T* p, T* y) {
   Gemm<T>(1, false, true, e.queries, e.keys, e.size, scale, in.query + at.query, e.query_stride(),
           in.key + at.key, e.key_stride(), T(0), p, e.keys);
   AttentionSoftmax<T>(0, e.queries, e.keys, causal, mask, p);
@@ -50,9 +49,9 @@ void AttentionForward(const AttentionExtent& e, const AttentionTensors<T>& in,
 }
 
 template <typename T>
-void AttentionBackward(const AttentionExtent& e, const AttentionTensors<T>& in,
-                       const HeadOffsets& at, T scale, T beta, const T* p, const T* dy,
-                       const AttentionGradients<T>& out, T* dp) {
+void AttentionBackward(const AttentionSize& e, const AttentionTensors<T>& in, const HeadOffsets& at,
+                       T scale, T beta, const T* p, const T* dy, const AttentionGradients<T>& out,
+                       T* dp) {
   if (out.value != nullptr) {
     Gemm<T>(1, true, false, e.keys, e.value_size, e.queries, T(1), p, e.keys, dy + at.output,
             e.output_stride(), beta, out.value + at.value, e.value_stride());
@@ -81,17 +80,17 @@ void AttentionBackward(const AttentionExtent& e, const AttentionTensors<T>& in,
 }
 
 template void AttentionSoftmax(int64_t, int64_t, int64_t, bool, const HeadMask<float>&, float*);
-template void AttentionForward(const AttentionExtent&, const AttentionTensors<float>&,
+template void AttentionForward(const AttentionSize&, const AttentionTensors<float>&,
                                const HeadOffsets&, float, bool, const HeadMask<float>&, float*,
                                float*);
-template void AttentionBackward(const AttentionExtent&, const AttentionTensors<float>&,
+template void AttentionBackward(const AttentionSize&, const AttentionTensors<float>&,
                                 const HeadOffsets&, float, float, const float*, const float*,
                                 const AttentionGradients<float>&, float*);
 template void AttentionSoftmax(int64_t, int64_t, int64_t, bool, const HeadMask<double>&, double*);
-template void AttentionForward(const AttentionExtent&, const AttentionTensors<double>&,
+template void AttentionForward(const AttentionSize&, const AttentionTensors<double>&,
                                const HeadOffsets&, double, bool, const HeadMask<double>&, double*,
                                double*);
-template void AttentionBackward(const AttentionExtent&, const AttentionTensors<double>&,
+template void AttentionBackward(const AttentionSize&, const AttentionTensors<double>&,
                                 const HeadOffsets&, double, double, const double*, const double*,
                                 const AttentionGradients<double>&, double*);
 

@@ -21,7 +21,7 @@ struct HeadMask {
 template <typename T>
 class AttentionMasks {
  public:
-  AttentionMasks(const Layer& layer, const AttentionExtent& e,
+  AttentionMasks(const Layer& layer, const AttentionSize& e,
                  std::span<const ConstTensorView> inputs) {
     const int mask = AttentionMask(inputs.size());
     if (mask < 0) return;
@@ -48,7 +48,7 @@ struct AttentionTensors {
 };
 
 template <typename T>
-AttentionTensors<T> AttentionTensorsOf(const AttentionExtent& e,
+AttentionTensors<T> AttentionTensorsOf(const AttentionSize& e,
                                        std::span<const ConstTensorView> inputs) {
   return {inputs[0].data<T>(), inputs[e.packed ? 0 : 1].data<T>() + e.key_begin(),
           inputs[e.packed ? 0 : 2].data<T>() + e.value_begin()};
@@ -63,7 +63,7 @@ struct AttentionGradients {
 };
 
 template <typename T>
-AttentionGradients<T> AttentionGradientsOf(const AttentionExtent& e,
+AttentionGradients<T> AttentionGradientsOf(const AttentionSize& e,
                                            std::span<const TensorView> grads) {
   const auto begin = [&](size_t i, int64_t offset) {
     const TensorView& view = grads[e.packed ? 0 : i];
@@ -74,7 +74,7 @@ AttentionGradients<T> AttentionGradientsOf(const AttentionExtent& e,
 
 // Offsets of one head of one item.
 struct HeadOffsets {
-  HeadOffsets(const AttentionExtent& e, int64_t item, int64_t head)
+  HeadOffsets(const AttentionSize& e, int64_t item, int64_t head)
       : query(item * e.queries * e.query_stride() + head * e.size),
         key(item * e.keys * e.key_stride() + head / e.group() * e.size),
         value(item * e.keys * e.value_stride() + head / e.group() * e.value_size),
@@ -90,15 +90,14 @@ void AttentionSoftmax(int64_t first, int64_t queries, int64_t keys, bool causal,
 
 // p (Tq x Tk) = softmax(scale Q K^T + mask) row by row; y = p V. A row that sees no key is 0.
 template <typename T>
-void AttentionForward(const AttentionExtent& e, const AttentionTensors<T>& in,
-                      const HeadOffsets& at, T scale, bool causal, const HeadMask<T>& mask, T* p,
-                      T* y);
+void AttentionForward(const AttentionSize& e, const AttentionTensors<T>& in, const HeadOffsets& at,
+                      T scale, bool causal, const HeadMask<T>& mask, T* p, T* y);
 
 // `dp` is scratch of Tq x Tk. The gradients of key and value are sums over the heads of a group:
 // `beta` is 0 for the first of them.
 template <typename T>
-void AttentionBackward(const AttentionExtent& e, const AttentionTensors<T>& in,
-                       const HeadOffsets& at, T scale, T beta, const T* p, const T* dy,
-                       const AttentionGradients<T>& out, T* dp);
+void AttentionBackward(const AttentionSize& e, const AttentionTensors<T>& in, const HeadOffsets& at,
+                       T scale, T beta, const T* p, const T* dy, const AttentionGradients<T>& out,
+                       T* dp);
 
 }  // namespace crema

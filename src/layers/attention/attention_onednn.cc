@@ -1,7 +1,7 @@
-// Row "onednn" of Attention. oneDNN's products of matrices without gaps take 0.7 to 0.85 of the
-// time of ours, so that the queries, keys and values of a head are copied together first. A causal
-// layer works on blocks of queries, each with the keys that its last one sees. Without a backward
-// pass the softmax leaves its division to the output, which is narrower.
+// Implementation "onednn" of Attention. oneDNN's products of matrices without gaps take 0.7 to 0.85
+// of the time of ours, so that the queries, keys and values of a head are copied together first. A
+// causal layer works on blocks of queries, each with the keys that its last one sees. Without a
+// backward pass the softmax leaves its division to the output, which is narrower.
 #include "layers/attention/attention_onednn.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include "core/memory_format.h"
 #include "core/parallel_for.h"
 #include "layers/attention/attention_head.h"
+#include "layers/attention/attention_implementations.h"
 #include "layers/attention/attention_powers.h"
-#include "layers/attention/attention_row.h"
 #include "math/scratch.h"
 #include "math/vectorize.h"
 
@@ -22,7 +22,7 @@ namespace {
 
 // Memory of one worker.
 struct Pieces {
-  Pieces(const AttentionExtent& e, size_t product_bytes, ScratchCutter cutter)
+  Pieces(const AttentionSize& e, size_t product_bytes, ScratchCutter cutter)
       : query(cutter.Take<float>(e.queries * e.size)),
         key(cutter.Take<float>(e.keys * e.size)),
         value(cutter.Take<float>(e.keys * e.value_size)),
@@ -30,7 +30,7 @@ struct Pieces {
         y(cutter.Take<float>(e.queries * e.value_size)),
         factors(cutter.Take<float>(e.queries)),
         product(cutter.Take<std::byte>(static_cast<int64_t>(product_bytes))) {}
-  static size_t Bytes(const AttentionExtent& e, size_t product_bytes) {
+  static size_t Bytes(const AttentionSize& e, size_t product_bytes) {
     return ScratchBytes<float>(e.queries * e.size) + ScratchBytes<float>(e.keys * e.size) +
            ScratchBytes<float>(e.keys * e.value_size) + ScratchBytes<float>(e.products()) +
            ScratchBytes<float>(e.queries * e.value_size) + ScratchBytes<float>(e.queries) +
@@ -40,8 +40,8 @@ struct Pieces {
   std::byte* product;
 };
 
-CREMA_MULTIVERSION void StoreOutput(const AttentionExtent& e, const float* from,
-                                    const float* factors, float* to) {
+CREMA_MULTIVERSION void StoreOutput(const AttentionSize& e, const float* from, const float* factors,
+                                    float* to) {
   for (int64_t q = 0; q < e.queries; ++q) {
     const float* row = from + q * e.value_size;
     for (int64_t d = 0; d < e.value_size; ++d) to[q * e.output_stride() + d] = factors[q] * row[d];
@@ -55,7 +55,7 @@ CREMA_MULTIVERSION void ScaleRows(int64_t rows, int64_t width, const float* fact
 }
 
 struct Job {
-  const AttentionExtent& e;
+  const AttentionSize& e;
   bool causal;
   HeadMask<float> mask;
   float* saved;  // null: without a backward pass
@@ -63,7 +63,7 @@ struct Job {
 
 void RunHead(const Job& job, std::span<const Block> blocks, ForwardProducts* products,
              const Pieces& at) {
-  const AttentionExtent& e = job.e;
+  const AttentionSize& e = job.e;
   for (size_t b = 0; b < blocks.size(); ++b) {
     const Block& block = blocks[b];
     float* p = job.saved == nullptr ? at.p : job.saved + block.first * e.keys;
@@ -76,8 +76,8 @@ void RunHead(const Job& job, std::span<const Block> blocks, ForwardProducts* pro
 }
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
-  auto& state = *static_cast<State*>(args.kernel_state);
-  const AttentionExtent e = AttentionExtentOf(layer, args.inputs);
+  auto& state = *static_cast<State*>(args.implementation_state);
+  const AttentionSize e = AttentionSizeOf(layer, args.inputs);
   const AttentionTensors<float> in = AttentionTensorsOf<float>(e, args.inputs);
   const AttentionMasks<float> masks(layer, e, args.inputs);
   const auto scale = static_cast<float>(AttentionScale(layer, e));
@@ -104,18 +104,18 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-bool AreFast(const AttentionExtent& e, std::span<const Block> blocks) {
+bool AreFast(const AttentionSize& e, std::span<const Block> blocks) {
   return std::ranges::all_of(blocks, [&](const Block& b) {
     return DenseProduct::IsFast({.m = b.queries, .n = b.keys, .k = e.size, .transpose_b = true}) &&
            DenseProduct::IsFast({.m = b.queries, .n = e.value_size, .k = b.keys});
   });
 }
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   if (ChannelBlock() != 16) return Support::No("needs a processor with AVX-512");
   if (query.deterministic) return Support::No("its bits depend on the number of threads");
   if (query.context.dtype != DType::kF32) return Support::No("is for f32");
-  const AttentionExtent e = AttentionExtentOf(query.layer, query.context.inputs);
+  const AttentionSize e = AttentionSizeOf(query.layer, query.context.inputs);
   if (e.items == 0) return Support::No("there are no items");
   constexpr int64_t kLeast = 32;
   if (std::min(e.queries, e.keys) < kLeast) {
@@ -127,8 +127,8 @@ Support Supports(const KernelQuery& query) {
   return {};
 }
 
-size_t ForwardScratch(const KernelQuery& query) {
-  const AttentionExtent e = AttentionExtentOf(query.layer, query.context.inputs);
+size_t ForwardScratch(const OpDesc& query) {
+  const AttentionSize e = AttentionSizeOf(query.layer, query.context.inputs);
   const ForwardProducts products(e, BlocksOf(e, IsCausal(query.layer)));
   const int workers = ParallelWorkers(query.threads, e.items * e.heads, 1);
   return Pieces::Bytes(e, products.Scratch()) * static_cast<size_t>(workers);
@@ -137,18 +137,18 @@ size_t ForwardScratch(const KernelQuery& query) {
 }  // namespace
 }  // namespace attention
 
-Kernel OneDnnAttentionKernel() {
-  Kernel row;
-  row.name = "onednn";
-  row.supports = attention::Supports;
-  row.forward = attention::Forward;
-  row.backward = attention::Backward;
-  row.forward_scratch = attention::ForwardScratch;
-  row.backward_scratch = attention::BackwardScratch;
-  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+Implementation OneDnnAttentionImplementation() {
+  Implementation implementation;
+  implementation.name = "onednn";
+  implementation.supports = attention::Supports;
+  implementation.forward = attention::Forward;
+  implementation.backward = attention::Backward;
+  implementation.forward_scratch = attention::ForwardScratch;
+  implementation.backward_scratch = attention::BackwardScratch;
+  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
     return std::make_unique<attention::State>(query);
   };
-  return row;
+  return implementation;
 }
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Internal: what the forward and the backward pass of row "onednn" of Attention share.
+// Internal: what the forward and the backward pass of implementation "onednn" of Attention share.
 #pragma once
 
 #include <cstddef>
@@ -19,24 +19,24 @@ struct Block {
   int64_t queries = 0;
   int64_t keys = 0;
 };
-std::vector<Block> BlocksOf(const AttentionExtent& extent, bool causal);
+std::vector<Block> BlocksOf(const AttentionSize& extent, bool causal);
 
 inline bool IsCausal(const Layer& layer) { return layer.param().attention_param().causal(); }
 
 // The products of one thread, by block.
 struct ForwardProducts {
-  ForwardProducts(const AttentionExtent& extent, std::span<const Block> blocks);
+  ForwardProducts(const AttentionSize& extent, std::span<const Block> blocks);
   size_t Scratch() const;
   std::vector<DenseProduct> scores, mixtures;
 };
 struct BackwardProducts {
-  BackwardProducts(const AttentionExtent& extent, std::span<const Block> blocks);
+  BackwardProducts(const AttentionSize& extent, std::span<const Block> blocks);
   size_t Scratch() const;
   std::vector<DenseProduct> probability, query, key, value;  // gradients of what
 };
 
-struct State final : KernelState {
-  explicit State(const KernelQuery& query);
+struct State final : ImplementationState {
+  explicit State(const OpDesc& query);
   std::vector<Block> blocks;
   std::vector<ForwardProducts> forward;    // by thread
   std::vector<BackwardProducts> backward;  // the same; none without a backward pass
@@ -50,6 +50,6 @@ void ScatterRows(int64_t rows, int64_t width, float factor, const float* from, f
                  int64_t step);
 
 void Backward(const Layer& layer, const BackwardArgs& args);
-size_t BackwardScratch(const KernelQuery& query);
+size_t BackwardScratch(const OpDesc& query);
 
 }  // namespace crema::attention

@@ -15,7 +15,7 @@ size_t MostScratch(const std::vector<DenseProduct>& products) {
 
 }  // namespace
 
-std::vector<Block> BlocksOf(const AttentionExtent& e, bool causal) {
+std::vector<Block> BlocksOf(const AttentionSize& e, bool causal) {
   constexpr int64_t kLeast = 64, kMost = 8;
   const int64_t count = causal ? std::clamp<int64_t>(e.queries / kLeast, 1, kMost) : 1;
   std::vector<Block> blocks;
@@ -26,7 +26,7 @@ std::vector<Block> BlocksOf(const AttentionExtent& e, bool causal) {
   return blocks;
 }
 
-ForwardProducts::ForwardProducts(const AttentionExtent& e, std::span<const Block> blocks) {
+ForwardProducts::ForwardProducts(const AttentionSize& e, std::span<const Block> blocks) {
   for (const Block& b : blocks) {
     scores.emplace_back(
         DenseProductConfig{.m = b.queries, .n = b.keys, .k = e.size, .transpose_b = true});
@@ -38,7 +38,7 @@ size_t ForwardProducts::Scratch() const {
   return std::max(MostScratch(scores), MostScratch(mixtures));
 }
 
-BackwardProducts::BackwardProducts(const AttentionExtent& e, std::span<const Block> blocks) {
+BackwardProducts::BackwardProducts(const AttentionSize& e, std::span<const Block> blocks) {
   for (const Block& b : blocks) {
     probability.emplace_back(
         DenseProductConfig{.m = b.queries, .n = b.keys, .k = e.value_size, .transpose_b = true});
@@ -56,8 +56,8 @@ size_t BackwardProducts::Scratch() const {
       {MostScratch(probability), MostScratch(query), MostScratch(key), MostScratch(value)});
 }
 
-State::State(const KernelQuery& query) {
-  const AttentionExtent e = AttentionExtentOf(query.layer, query.context.inputs);
+State::State(const OpDesc& query) {
+  const AttentionSize e = AttentionSizeOf(query.layer, query.context.inputs);
   blocks = BlocksOf(e, IsCausal(query.layer));
   const int forward_workers = ParallelWorkers(query.threads, e.items * e.heads, 1);
   for (int i = 0; i < forward_workers; ++i) forward.emplace_back(e, blocks);

@@ -1,19 +1,20 @@
-// See conv_cudnn.h. Weights and gradients of them have the type of the blobs (half_rows.h).
+// See conv_cudnn.h. Weights and gradients of them have the type of the blobs
+// (half_implementations.h).
 #include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
 
 #include "core/strings.h"
-#include "graph/move_seconds.h"
-#include "layers/channels_last_row.h"
+#include "graph/copy_cost.h"
+#include "layers/channels_last_implementation.h"
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/conv_cudnn.h"
 #include "layers/convolution/conv_cudnn_fold.h"
-#include "layers/convolution/conv_cudnn_handed.h"
+#include "layers/convolution/conv_cudnn_norm_fusion.h"
 #include "layers/convolution/conv_cudnn_state.h"
 #include "layers/convolution/conv_epilogue.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/group_sums.cuh"
 
 namespace crema {
@@ -36,10 +37,10 @@ std::vector<CudnnConvSpec::Axis> AxesOf(const ConvWindow& window) {
   return axes;
 }
 
-Support SupportsShape(const KernelQuery& query, const CudnnConvLayer& layer) {
+Support SupportsShape(const OpDesc& query, const CudnnConvLayer& layer) {
   if (!IsCudaFloat(query.context.dtype)) return Support::No("is for f32, f16 and bf16");
-  // What hands something on has no other row (CudnnConvState).
-  if (layer.spec.batch == 0 && !query.handed.any()) {
+  // What hands something on has no other implementation (CudnnConvState).
+  if (layer.spec.batch == 0 && !query.norm_fusion.any()) {
     return Support::No("there is nothing to convolve");
   }
   if (layer.spec.axes.size() > 3) return Support::No("cuDNN has three axes of space at most");
@@ -53,7 +54,7 @@ struct Kind {
   bool channels_last = false;
 };
 
-Support SupportsOrder(const KernelQuery& query, const Kind& kind) {
+Support SupportsOrder(const OpDesc& query, const Kind& kind) {
   if (!kind.channels_last) return {};
   const Shape& input = query.context.inputs[0].shape;
   if (input.CanonicalAxis(query.layer.param().convolution_param().axis()) != 1) {
@@ -64,14 +65,14 @@ Support SupportsOrder(const KernelQuery& query, const Kind& kind) {
 
 // Tensor cores multiply in channels last: others cuDNN turns around, and the result back. What has
 // one channel a group it does without these.
-double Seconds(const KernelQuery& query, const Kind& kind) {
+double Seconds(const OpDesc& query, const Kind& kind) {
   const bool rounds = query.context.dtype != DType::kF32 || query.precision == TF32;
-  const bool turns = rounds && !kind.channels_last &&
-                     FilterTurn(CudnnConvLayer(query, kind.transposed).spec).channels > 1;
-  return (turns ? 3 : 1) * MoveSeconds(query);
+  const bool transposes = rounds && !kind.channels_last &&
+                          FilterTranspose(CudnnConvLayer(query, kind.transposed).spec).channels > 1;
+  return (transposes ? 3 : 1) * CopySeconds(query);
 }
 
-Support Supports(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* answers) {
+Support Supports(const OpDesc& query, const Kind& kind, CudnnSupportCache* answers) {
   if (const std::string reason = WhyNoCudnn(); !reason.empty()) {
     return Support::No(
         StrCat("is asked for on the GPU", kind.fused ? ", fusion too: " : ": ", reason));
@@ -87,7 +88,7 @@ Support Supports(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* a
   return reason.empty() ? Support{} : Support::No(reason);
 }
 
-bool Absorbs(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* answers) {
+bool CanFuse(const OpDesc& query, const Kind& kind, CudnnSupportCache* answers) {
   if (query.backward || !WhyNoCudnn().empty()) return false;
   const CudnnConvLayer layer(query, false, kind.channels_last);
   return layer.possible && answers->WhyNot(layer.Forward(kind.fused), query.gpu).empty();
@@ -95,16 +96,16 @@ bool Absorbs(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* answe
 
 }  // namespace
 
-CudnnConvLayer::CudnnConvLayer(const KernelQuery& query, bool is_transposed, bool channels_last)
+CudnnConvLayer::CudnnConvLayer(const OpDesc& query, bool is_transposed, bool channels_last)
     : transposed(is_transposed),
       own_bias(query.layer.param().convolution_param().bias_term()),
       bias(own_bias),
-      absorbed(query.absorbed.begin(), query.absorbed.end()),
+      fused_layers(query.fused.begin(), query.fused.end()),
       relu(ReluOf(query.layer, is_transposed)),
-      handed(query.handed) {
+      norm_fusion(query.norm_fusion) {
   if (!transposed) {
-    const ConvEpilogue epilogue(static_cast<const Convolution&>(query.layer), query.absorbed);
-    const ConvFold fold(own_bias, query.absorbed);
+    const ConvEpilogue epilogue(static_cast<const Convolution&>(query.layer), query.fused);
+    const ConvFold fold(own_bias, query.fused);
     possible = epilogue.possible() && fold.possible();
     bias = own_bias || fold.any();
     sum = epilogue.sum();
@@ -124,11 +125,11 @@ CudnnConvLayer::CudnnConvLayer(const KernelQuery& query, bool is_transposed, boo
   spec.axes = AxesOf(g.window);
 }
 
-CudnnConvSpec CudnnConvLayer::Forward(bool fused, bool hands) const {
+CudnnConvSpec CudnnConvLayer::Forward(bool fused, bool fuses_norm) const {
   CudnnConvSpec pass = spec;
   pass.pass = transposed ? ConvPass::kToInput : ConvPass::kForward;
-  pass.statistics = hands && handed.gives_sums;
-  pass.normalized = hands && handed.takes_factors;
+  pass.statistics = fuses_norm && norm_fusion.emits_sums;
+  pass.normalized = fuses_norm && norm_fusion.consumes_factors;
   if (!fused) return pass;
   pass.sum = sum;
   pass.bias = bias;
@@ -136,16 +137,16 @@ CudnnConvSpec CudnnConvLayer::Forward(bool fused, bool hands) const {
   return pass;
 }
 
-CudnnConvSpec CudnnConvLayer::ToInput(bool hands) const {
+CudnnConvSpec CudnnConvLayer::ToInput(bool fuses_norm) const {
   CudnnConvSpec pass = spec;
-  pass.norm_gradient = hands && handed.takes_factors;
+  pass.norm_gradient = fuses_norm && norm_fusion.consumes_factors;
   pass.pass = transposed ? ConvPass::kForward : ConvPass::kToInput;
   return pass;
 }
 
-CudnnConvSpec CudnnConvLayer::ToWeights(bool hands) const {
+CudnnConvSpec CudnnConvLayer::ToWeights(bool fuses_norm) const {
   CudnnConvSpec pass = spec;
-  pass.normalized = hands && handed.takes_factors;
+  pass.normalized = fuses_norm && norm_fusion.consumes_factors;
   pass.pass = ConvPass::kToWeights;
   return pass;
 }
@@ -162,31 +163,31 @@ int64_t CudnnConvLayer::BiasSums() const {
   return spec.channels_last && own_bias ? GroupSumsScratch(OutputGroups()) : 0;
 }
 
-size_t CudnnConvLayer::ForwardScratch(const CudnnHandedPasses& does) const {
+size_t CudnnConvLayer::ForwardScratch(const CudnnNormFusionPasses& does) const {
   const auto bytes = static_cast<int64_t>(SizeOf(spec.dtype));
-  const bool normalizes = handed.takes_factors && !does.forward;
-  const bool sums = handed.gives_sums && !does.forward;
+  const bool normalizes = norm_fusion.consumes_factors && !does.forward;
+  const bool sums = norm_fusion.emits_sums && !does.forward;
   return ScratchBytes<std::byte>(CudnnWorkspaceBound(spec) + kCudnnWorkspaceLine) +
-         ScratchBytes<std::byte>(TurnsFilters() ? FilterTurn(spec).Bytes() : 0) +
+         ScratchBytes<std::byte>(TransposesFilters() ? FilterTranspose(spec).Bytes() : 0) +
          ScratchBytes<std::byte>(normalizes ? spec.InCount() * bytes : 0) +
-         (sums ? HandedSumsScratch(OutputGroups()) : 0);
+         (sums ? FusedSumsScratch(OutputGroups()) : 0);
 }
 
-size_t CudnnConvLayer::BackwardScratch(const CudnnHandedPasses& does) const {
+size_t CudnnConvLayer::BackwardScratch(const CudnnNormFusionPasses& does) const {
   const auto bytes = static_cast<int64_t>(SizeOf(spec.dtype));
-  const bool normalizes = handed.takes_factors && !does.to_weights;
-  const bool sums = handed.takes_factors && !does.to_input;
+  const bool normalizes = norm_fusion.consumes_factors && !does.to_weights;
+  const bool sums = norm_fusion.consumes_factors && !does.to_input;
   return ForwardScratch({}) + ScratchBytes<std::byte>(spec.FilterCount() * bytes) +
          ScratchBytes<std::byte>(relu.on ? OutputCount() * bytes : 0) +
          ScratchBytes<double>(BiasSums()) +
          ScratchBytes<std::byte>(normalizes ? spec.InCount() * bytes : 0) +
-         (sums ? HandedSumsScratch(InputGroups()) : 0);
+         (sums ? FusedSumsScratch(InputGroups()) : 0);
 }
 
 namespace {
 
 // In training what is behind the sums is done by layers of their own.
-Support HelpsNorm(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* answers) {
+Support SupportsNormFusion(const OpDesc& query, const Kind& kind, CudnnSupportCache* answers) {
   constexpr int64_t kChannelLine = 8;  // numbers of channels are read 16 bytes at a time
   if (!kind.fused) return Support::No("cuDNN fuses nothing with it");
   if (query.context.inputs.size() != 1) return Support::No("has several inputs");
@@ -199,7 +200,7 @@ Support HelpsNorm(const KernelQuery& query, const Kind& kind, CudnnConvAnswers* 
     return Support::No("channels are no multiple of 8");
   }
   std::string reason;
-  if (query.handed.takes_factors) {
+  if (query.norm_fusion.consumes_factors) {
     reason = answers->WhyNot(layer.ToWeights(), query.gpu);
     if (reason.empty()) reason = answers->WhyNot(layer.ToInput(), query.gpu);
   }
@@ -212,62 +213,71 @@ std::string NameOf(const Kind& kind) {
 }
 
 // What its state may hold: folded weights, and turned ones where they are fixed.
-size_t StateBytes(const KernelQuery& query, const CudnnConvLayer& layer) {
+size_t StateBytes(const OpDesc& query, const CudnnConvLayer& layer) {
   const CudnnConvSpec& spec = layer.spec;
-  const bool folds = ConvFold(layer.own_bias, layer.absorbed).any();
+  const bool folds = ConvFold(layer.own_bias, layer.fused_layers).any();
   const size_t folded =
       folds ? ConvFold::Bytes(spec.FilterCount(), spec.out_channels, spec.dtype) : 0;
-  const bool keeps = layer.TurnsFilters() && !query.backward;
-  return folded + (keeps ? static_cast<size_t>(FilterTurn(spec).Bytes()) : 0);
+  const bool keeps = layer.TransposesFilters() && !query.backward;
+  return folded + (keeps ? static_cast<size_t>(FilterTranspose(spec).Bytes()) : 0);
 }
 
-Kernel MakeRow(const Kind& kind, const std::shared_ptr<CudnnConvAnswers>& answers) {
-  const auto layer_of = [=](const KernelQuery& query) {
+Implementation MakeImplementation(const Kind& kind,
+                                  const std::shared_ptr<CudnnSupportCache>& answers) {
+  const auto layer_of = [=](const OpDesc& query) {
     return CudnnConvLayer(query, kind.transposed, kind.channels_last);
   };
-  Kernel row;
-  row.name = NameOf(kind);
-  row.device = DeviceType::kCuda;
-  if (kind.channels_last) row.input_format = row.output_format = MemoryFormat::kChannelsLast;
-  row.supports = [=](const KernelQuery& query) { return Supports(query, kind, answers.get()); };
-  row.seconds = [=](const KernelQuery& query) { return Seconds(query, kind); };
-  row.forward = [](const Layer&, const ForwardArgs& args) {
-    static_cast<CudnnConvState*>(args.kernel_state)->Forward(args);
+  Implementation implementation;
+  implementation.name = NameOf(kind);
+  implementation.device = DeviceType::kCuda;
+  if (kind.channels_last)
+    implementation.input_format = implementation.output_format = MemoryFormat::kChannelsLast;
+  implementation.supports = [=](const OpDesc& query) {
+    return Supports(query, kind, answers.get());
   };
-  row.backward = [](const Layer&, const BackwardArgs& args) {
-    static_cast<CudnnConvState*>(args.kernel_state)->Backward(args);
+  implementation.seconds = [=](const OpDesc& query) { return Seconds(query, kind); };
+  implementation.forward = [](const Layer&, const ForwardArgs& args) {
+    static_cast<CudnnConvState*>(args.implementation_state)->Forward(args);
   };
-  const auto ask = [=](const KernelQuery& query) {
-    return AskHandedPasses(layer_of(query), kind.fused, answers.get(), query.gpu);
+  implementation.backward = [](const Layer&, const BackwardArgs& args) {
+    static_cast<CudnnConvState*>(args.implementation_state)->Backward(args);
   };
-  row.forward_scratch = [=](const KernelQuery& query) {
+  const auto ask = [=](const OpDesc& query) {
+    return AskNormFusionPasses(layer_of(query), kind.fused, answers.get(), query.gpu);
+  };
+  implementation.forward_scratch = [=](const OpDesc& query) {
     return layer_of(query).ForwardScratch(ask(query)) + kScratchSlack;
   };
-  row.backward_scratch = [=](const KernelQuery& query) {
+  implementation.backward_scratch = [=](const OpDesc& query) {
     return layer_of(query).BackwardScratch(ask(query)) + kScratchSlack;
   };
-  row.make_state = [=](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+  implementation.make_state = [=](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
     return std::make_unique<CudnnConvState>(layer_of(query), kind.fused, ask(query));
   };
-  row.state_bytes = [=](const KernelQuery& query) { return StateBytes(query, layer_of(query)); };
+  implementation.state_bytes = [=](const OpDesc& query) {
+    return StateBytes(query, layer_of(query));
+  };
   if (!kind.transposed) {
-    row.absorbs = [=](const KernelQuery& query) { return Absorbs(query, kind, answers.get()); };
-  }
-  if (!kind.transposed && kind.channels_last) {
-    row.helps_norm = [=](const KernelQuery& query) {
-      return HelpsNorm(query, kind, answers.get());
+    implementation.can_fuse = [=](const OpDesc& query) {
+      return CanFuse(query, kind, answers.get());
     };
   }
-  return row;
+  if (!kind.transposed && kind.channels_last) {
+    implementation.supports_norm_fusion = [=](const OpDesc& query) {
+      return SupportsNormFusion(query, kind, answers.get());
+    };
+  }
+  return implementation;
 }
 
 }  // namespace
 
-void AddCudnnConvRows(const char* type, bool transposed, Registry* registry) {
-  const auto answers = std::make_shared<CudnnConvAnswers>();
+void AddCudnnConvImplementations(const char* type, bool transposed, Registry* registry) {
+  const auto answers = std::make_shared<CudnnSupportCache>();
   for (const bool channels_last : {true, false}) {  // each goes to the front
     for (const bool fused : {false, true}) {
-      registry->AddKernel(type, MakeRow({transposed, fused, channels_last}, answers));
+      registry->AddImplementation(type,
+                                  MakeImplementation({transposed, fused, channels_last}, answers));
     }
   }
 }

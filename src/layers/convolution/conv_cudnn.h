@@ -1,5 +1,5 @@
-// What the rows "cudnn" of Convolution and Deconvolution share. Deconvolution is the pass of a
-// convolution to its input, from the output of that convolution on.
+// What the implementations "cudnn" of Convolution and Deconvolution share. Deconvolution is the
+// pass of a convolution to its input, from the output of that convolution on.
 #pragma once
 
 #if __has_include(<cudnn.h>)
@@ -15,8 +15,9 @@
 
 namespace crema {
 
-// Which passes cuDNN does with what they hand (conv_cudnn_handed.h); all where nothing is handed.
-struct CudnnHandedPasses {
+// Which passes cuDNN does with what they hand (conv_cudnn_norm_fusion.h); all where nothing is
+// handed.
+struct CudnnNormFusionPasses {
   bool forward = true;
   bool to_input = true;
   bool to_weights = true;
@@ -24,13 +25,13 @@ struct CudnnHandedPasses {
 
 // One layer as cuDNN is asked about it. Const.
 struct CudnnConvLayer {
-  CudnnConvLayer(const KernelQuery& query, bool is_transposed, bool channels_last = false);
+  CudnnConvLayer(const OpDesc& query, bool is_transposed, bool channels_last = false);
 
-  // With all that is behind the sums, or without. All three with what is handed, unless `hands` is
-  // false.
-  CudnnConvSpec Forward(bool fused, bool hands = true) const;
-  CudnnConvSpec ToInput(bool hands = true) const;
-  CudnnConvSpec ToWeights(bool hands = true) const;
+  // With all that is behind the sums, or without. All three with what is handed, unless
+  // `fuses_norm` is false.
+  CudnnConvSpec Forward(bool fused, bool fuses_norm = true) const;
+  CudnnConvSpec ToInput(bool fuses_norm = true) const;
+  CudnnConvSpec ToWeights(bool fuses_norm = true) const;
   // Elements of one input and one output of the layer, and channels of the output.
   int64_t OutputCount() const { return transposed ? spec.InCount() : spec.OutCount(); }
   int64_t OutputChannels() const { return transposed ? spec.in_channels : spec.out_channels; }
@@ -39,27 +40,27 @@ struct CudnnConvLayer {
   GroupLayout InputGroups() const;
   int64_t BiasSums() const;
   // Filters and their gradients lie otherwise than cuDNN takes them.
-  bool TurnsFilters() const { return spec.channels_last && !FilterTurn(spec).IsCopy(); }
+  bool TransposesFilters() const { return spec.channels_last && !FilterTranspose(spec).IsCopy(); }
   // Bytes besides kScratchSlack, for turned weights, for the weight gradient, for gradients behind
   // a ReLU, for the gradient of the bias, for engines, and for what is handed without cuDNN.
-  size_t ForwardScratch(const CudnnHandedPasses& does) const;
-  size_t BackwardScratch(const CudnnHandedPasses& does) const;
+  size_t ForwardScratch(const CudnnNormFusionPasses& does) const;
+  size_t BackwardScratch(const CudnnNormFusionPasses& does) const;
 
   bool transposed;
-  bool possible = true;  // what it absorbs can be told to cuDNN
+  bool possible = true;  // what it fuses can be told to cuDNN
   bool own_bias = false;
   bool bias = false;  // its own, or that of layers whose factors its weights are multiplied by
-  std::vector<const Layer*> absorbed;
+  std::vector<const Layer*> fused_layers;
   bool sum = false;
   FusedRelu relu;
-  Handed handed;
+  NormFusion norm_fusion;
   CudnnConvSpec spec;  // of any pass
 };
 
-// Puts rows in front of those of that type: "cudnn", which tells cuDNN what is behind the sums too,
-// and behind it "cudnn, unfused", where own code adds bias, sum and ReLU in one pass. Behind both
-// the same in channels last, "cudnn NHWC" and "cudnn NHWC, unfused".
-void AddCudnnConvRows(const char* type, bool transposed, Registry* registry);
+// Puts implementations in front of those of that type: "cudnn", which tells cuDNN what is behind
+// the sums too, and behind it "cudnn, unfused", where own code adds bias, sum and ReLU in one pass.
+// Behind both the same in channels last, "cudnn NHWC" and "cudnn NHWC, unfused".
+void AddCudnnConvImplementations(const char* type, bool transposed, Registry* registry);
 
 }  // namespace crema
 #endif

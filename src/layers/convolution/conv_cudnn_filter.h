@@ -8,8 +8,8 @@ namespace crema {
 
 // Filters lie as K x C x R x S in files and gradients (K output channels, C input channels of a
 // group, R x S or any other space), and as K x R x S x C for a graph of channels last.
-struct FilterTurn {
-  explicit FilterTurn(const CudnnConvSpec& spec);
+struct FilterTranspose {
+  explicit FilterTranspose(const CudnnConvSpec& spec);
 
   // Both are the same memory.
   bool IsCopy() const { return channels == 1 || space == 1; }

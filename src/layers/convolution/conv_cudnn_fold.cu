@@ -3,8 +3,8 @@
 
 #include "layers/channel_affine.h"
 #include "layers/convolution/conv_cudnn_fold.h"
-#include "layers/gpu_row.h"
-#include "layers/normalization/statistics_norm.h"
+#include "layers/gpu_implementation.h"
+#include "layers/normalization/batch_norm_base.h"
 
 namespace crema {
 namespace {
@@ -34,13 +34,12 @@ const ChannelAffine* AffineOf(const Layer& layer) {
 
 Step StepOf(const Layer& layer, std::span<const ConstTensorView> learned) {
   const auto at = [&](int index) {
-    return index == StatisticsNormRule::kNone
-               ? nullptr
-               : Elements<float>(learned[static_cast<size_t>(index)]);
+    return index == BatchNormRule::kNone ? nullptr
+                                         : Elements<float>(learned[static_cast<size_t>(index)]);
   };
   Step step;
-  if (const auto* norm = dynamic_cast<const StatisticsNorm*>(&layer); norm != nullptr) {
-    const StatisticsNormRule& rule = norm->rule();
+  if (const auto* norm = dynamic_cast<const BatchNormBase*>(&layer); norm != nullptr) {
+    const BatchNormRule& rule = norm->rule();
     step.scale = at(rule.scale);
     step.shift = at(rule.shift);
     if (rule.identity) return step;
@@ -92,15 +91,15 @@ void FoldWeights(const CudaQueue& queue, int64_t count, int64_t depth, const flo
 
 }  // namespace
 
-ConvFold::ConvFold(bool has_bias, std::span<const Layer* const> absorbed) : has_bias_(has_bias) {
-  for (const Layer* layer : absorbed) {
+ConvFold::ConvFold(bool has_bias, std::span<const Layer* const> fused) : has_bias_(has_bias) {
+  for (const Layer* layer : fused) {
     if (AffineOf(*layer) != nullptr) layers_.push_back(layer);
   }
 }
 
 bool ConvFold::possible() const {
   return layers_.size() <= kMostSteps && std::ranges::all_of(layers_, [](const Layer* layer) {
-           return dynamic_cast<const StatisticsNorm*>(layer) != nullptr ||
+           return dynamic_cast<const BatchNormBase*>(layer) != nullptr ||
                   layer->param().type() == "Scale";
          });
 }

@@ -14,8 +14,8 @@ namespace crema {
 // Thread safety: one thread at a time.
 class ConvFold {
  public:
-  // Of those of `absorbed` that scale channels (ChannelAffine), in order.
-  ConvFold(bool has_bias, std::span<const Layer* const> absorbed);
+  // Of those of `fused` that scale channels (ChannelAffine), in order.
+  ConvFold(bool has_bias, std::span<const Layer* const> fused);
 
   // At most some layers, each of a type whose numbers are known here.
   bool possible() const;

@@ -5,7 +5,7 @@
 #include "core/device_memory.h"
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/conv_cudnn_state.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/group_sums.cuh"
 
 namespace crema {
@@ -48,10 +48,10 @@ void* TakeWorkspace(const CudnnConvSpec& spec, ScratchCutter* cutter) {
 }  // namespace
 
 CudnnConvState::CudnnConvState(const CudnnConvLayer& layer, bool fused,
-                               const CudnnHandedPasses& does)
+                               const CudnnNormFusionPasses& does)
     : layer_(layer),
       fused_(fused),
-      fold_(layer.own_bias, layer.absorbed),
+      fold_(layer.own_bias, layer.fused_layers),
       forward_{layer.Forward(fused, does.forward)},
       to_input_{layer.ToInput(does.to_input)},
       to_weights_{layer.ToWeights(does.to_weights)} {}
@@ -66,19 +66,19 @@ CudaPlanes CudnnConvState::OutputPlanes() const {
 
 const void* CudnnConvState::Filters(const ExecContext& context, const void* weight, bool fixed,
                                     ScratchCutter* cutter) {
-  if (!layer_.TurnsFilters()) return weight;
-  const FilterTurn turn(layer_.spec);
+  if (!layer_.TransposesFilters()) return weight;
+  const FilterTranspose transpose(layer_.spec);
   const CudaQueue& queue = BoundQueue(context);
   if (!fixed) {
-    void* turned = cutter->Take<std::byte>(turn.Bytes());
-    turn.ToChannelsLast(queue, weight, turned);
-    return turned;
+    void* transposed = cutter->Take<std::byte>(transpose.Bytes());
+    transpose.ToChannelsLast(queue, weight, transposed);
+    return transposed;
   }
-  if (turned_.view().empty()) {
-    turned_ = Tensor(Shape{turn.Bytes()}, DType::kU8, context.allocator());
-    turn.ToChannelsLast(queue, weight, turned_.view().raw());
+  if (transposed_.view().empty()) {
+    transposed_ = Tensor(Shape{transpose.Bytes()}, DType::kU8, context.allocator());
+    transpose.ToChannelsLast(queue, weight, transposed_.view().raw());
   }
-  return turned_.view().raw();
+  return transposed_.view().raw();
 }
 
 void CudnnConvState::Run(const CudaQueue& queue, const CudnnConvMemory& memory, Pass* pass) {
@@ -107,7 +107,7 @@ void* CudnnConvState::TakeNormalized(bool wanted, ScratchCutter* cutter) const {
 void CudnnConvState::NormalizeFor(const CudaQueue& queue, std::span<const ConstTensorView> inputs,
                                   const CudnnConvSpec& spec, void* scratch,
                                   CudnnConvMemory* memory) const {
-  if (!layer_.handed.takes_factors) return;
+  if (!layer_.norm_fusion.consumes_factors) return;
   const FactorRows factors(inputs.back().raw(), layer_.spec.in_channels);
   if (spec.normalized) {
     memory->scale = factors[kFactorRow];
@@ -129,11 +129,12 @@ void CudnnConvState::Forward(const ForwardArgs& args) {
                                args.weights_fixed, &cutter);
   const void* own_bias = layer_.own_bias ? args.learned[1].raw() : nullptr;
   const void* bias = fold_.any() ? fold_.bias() : own_bias;
-  const Handed& handed = layer_.handed;
-  void* normalized = TakeNormalized(handed.takes_factors && !forward_.spec.normalized, &cutter);
+  const NormFusion& norm_fusion = layer_.norm_fusion;
+  void* normalized =
+      TakeNormalized(norm_fusion.consumes_factors && !forward_.spec.normalized, &cutter);
   const int64_t channels = layer_.OutputChannels();
-  float* sums = handed.gives_sums ? Elements<float>(args.outputs.back()) : nullptr;
-  for (size_t i = 0; i < args.outputs.size() - handed.outputs(); ++i) {
+  float* sums = norm_fusion.emits_sums ? Elements<float>(args.outputs.back()) : nullptr;
+  for (size_t i = 0; i < args.outputs.size() - norm_fusion.outputs(); ++i) {
     void* output = args.outputs[i].raw();
     CudnnConvMemory memory =
         MemoryOf(layer_.transposed, args.inputs[i].raw(), weight, output, workspace);
@@ -147,7 +148,7 @@ void CudnnConvState::Forward(const ForwardArgs& args) {
     Run(queue, memory, &forward_);
     if (sums != nullptr && !forward_.spec.statistics) {
       const GroupLayout groups = layer_.OutputGroups();
-      void* scratch = cutter.Take<std::byte>(static_cast<int64_t>(HandedSumsScratch(groups)));
+      void* scratch = cutter.Take<std::byte>(static_cast<int64_t>(FusedSumsScratch(groups)));
       SumOutput(queue, spec.dtype, groups, output, scratch, sums);
     }
     if (fused_) continue;
@@ -183,8 +184,8 @@ void CudnnConvState::AddLearnedGradients(const BackwardArgs& args, size_t i, con
       MemoryOf(layer_.transposed, args.inputs[i].raw(), dweight, dy, scratch.workspace);
   NormalizeFor(queue, args.inputs, to_weights_.spec, scratch.normalized, &memory);
   Run(queue, memory, &to_weights_);
-  if (layer_.TurnsFilters()) {
-    return FilterTurn(spec).AddFromChannelsLast(queue, dweight, args.learned_grads[0].raw());
+  if (layer_.TransposesFilters()) {
+    return FilterTranspose(spec).AddFromChannelsLast(queue, dweight, args.learned_grads[0].raw());
   }
   DispatchCudaFloat(spec.dtype, [&]<typename T>(T) {
     AddTo(queue, spec.FilterCount(), static_cast<const T*>(dweight),
@@ -198,7 +199,7 @@ void CudnnConvState::GiveToInput(const BackwardArgs& args, size_t i, const void*
   const CudnnConvSpec& spec = to_input_.spec;
   void* dx = args.input_grads[i].raw();
   CudnnConvMemory memory = MemoryOf(layer_.transposed, dx, weight, dy, scratch.workspace);
-  if (!layer_.handed.takes_factors) return Run(queue, memory, &to_input_);
+  if (!layer_.norm_fusion.consumes_factors) return Run(queue, memory, &to_input_);
   const int64_t channels = spec.in_channels;
   const FactorRows factors(args.inputs.back().raw(), channels);
   const CudnnConvMemory::Norm norm =
@@ -206,16 +207,16 @@ void CudnnConvState::GiveToInput(const BackwardArgs& args, size_t i, const void*
   if (spec.norm_gradient) memory.norm = norm;
   Run(queue, memory, &to_input_);
   if (spec.norm_gradient) return;
-  GradientBehindNorm(queue, spec.dtype, layer_.InputGroups(), norm, dx, scratch.handed_sums);
+  GradientBehindNorm(queue, spec.dtype, layer_.InputGroups(), norm, dx, scratch.fused_sums);
 }
 
 void CudnnConvState::Backward(const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const CudnnConvSpec& spec = layer_.spec;
   const auto bytes = static_cast<int64_t>(SizeOf(spec.dtype));
-  const Handed& handed = layer_.handed;
+  const NormFusion& norm_fusion = layer_.norm_fusion;
   if (spec.batch == 0) {
-    if (handed.takes_factors) FillWith(args.context, args.input_grads.back(), 0);
+    if (norm_fusion.consumes_factors) FillWith(args.context, args.input_grads.back(), 0);
     return;
   }
   ScratchCutter cutter(args.scratch);
@@ -224,17 +225,17 @@ void CudnnConvState::Backward(const BackwardArgs& args) {
   scratch.dweight = cutter.Take<std::byte>(spec.FilterCount() * bytes);
   scratch.sums = cutter.Take<double>(layer_.BiasSums());
   scratch.normalized =
-      TakeNormalized(handed.takes_factors && !to_weights_.spec.normalized, &cutter);
-  if (handed.takes_factors && !to_input_.spec.norm_gradient) {
-    scratch.handed_sums =
-        cutter.Take<std::byte>(static_cast<int64_t>(HandedSumsScratch(layer_.InputGroups())));
+      TakeNormalized(norm_fusion.consumes_factors && !to_weights_.spec.normalized, &cutter);
+  if (norm_fusion.consumes_factors && !to_input_.spec.norm_gradient) {
+    scratch.fused_sums =
+        cutter.Take<std::byte>(static_cast<int64_t>(FusedSumsScratch(layer_.InputGroups())));
   }
   void* masked = layer_.relu.on ? cutter.Take<std::byte>(layer_.OutputCount() * bytes) : nullptr;
   const bool to_input =
       std::ranges::any_of(args.input_grads, [](const TensorView& dx) { return !dx.empty(); });
   const void* weight =
       to_input ? Filters(args.context, args.learned[0].raw(), false, &cutter) : nullptr;
-  for (size_t i = 0; i < args.outputs.size() - handed.outputs(); ++i) {
+  for (size_t i = 0; i < args.outputs.size() - norm_fusion.outputs(); ++i) {
     const void* dy = args.output_grads[i].raw();
     if (layer_.relu.on) {
       CudaMaskByOutput(queue, spec.dtype, layer_.OutputCount(), layer_.relu.slope,

@@ -1,4 +1,4 @@
-// The passes of a row "cudnn" in one session.
+// The passes of an implementation "cudnn" in one session.
 #pragma once
 
 #if __has_include(<cudnn.h>)
@@ -9,7 +9,7 @@
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/conv_cudnn.h"
 #include "layers/convolution/conv_cudnn_fold.h"
-#include "layers/convolution/conv_cudnn_handed.h"
+#include "layers/convolution/conv_cudnn_norm_fusion.h"
 #include "layers/convolution/convolution.h"
 #include "math/scratch.h"
 
@@ -17,12 +17,12 @@ namespace crema {
 
 // Engines are chosen in the first pass, whose memory they are tried on. Thread safety: one thread
 // at a time.
-class CudnnConvState final : public KernelState, public TunesEngines {
+class CudnnConvState final : public ImplementationState, public TunesEngines {
  public:
   // `fused`: cuDNN does what is behind the sums too.
-  CudnnConvState(const CudnnConvLayer& layer, bool fused, const CudnnHandedPasses& does);
+  CudnnConvState(const CudnnConvLayer& layer, bool fused, const CudnnNormFusionPasses& does);
 
-  void UseTimer(std::shared_ptr<RowTimer> timer) override { timer_ = std::move(timer); }
+  void UseTimer(std::shared_ptr<ImplementationTimer> timer) override { timer_ = std::move(timer); }
   void Forward(const ForwardArgs& args);
   void Backward(const BackwardArgs& args);
 
@@ -42,9 +42,9 @@ class CudnnConvState final : public KernelState, public TunesEngines {
   struct GradientScratch {
     void* workspace;
     void* dweight;
-    double* sums;       // of the bias
-    void* normalized;   // input, where cuDNN does not do it
-    void* handed_sums;  // the same
+    double* sums;      // of the bias
+    void* normalized;  // input, where cuDNN does not do it
+    void* fused_sums;  // the same
   };
   void AddBiasGradient(const CudaQueue& queue, const void* dy, double* sums,
                        const TensorView& dbias) const;
@@ -60,9 +60,9 @@ class CudnnConvState final : public KernelState, public TunesEngines {
   const CudnnConvLayer layer_;
   const bool fused_;
   ConvFold fold_;
-  Tensor turned_;  // of fixed weights
+  Tensor transposed_;  // of fixed weights
   Pass forward_, to_input_, to_weights_;
-  std::shared_ptr<RowTimer> timer_;
+  std::shared_ptr<ImplementationTimer> timer_;
 };
 
 }  // namespace crema

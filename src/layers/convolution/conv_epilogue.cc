@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "layers/adds_one_input.h"
 #include "layers/channel_affine.h"
+#include "layers/is_residual_add.h"
 
 namespace crema {
 namespace {
@@ -16,9 +16,9 @@ const ChannelAffine* AffineOf(const Layer& layer) {
 
 }  // namespace
 
-ConvEpilogue::ConvEpilogue(const Convolution& convolution, std::span<const Layer* const> absorbed)
+ConvEpilogue::ConvEpilogue(const Convolution& convolution, std::span<const Layer* const> fused)
     : relu_(convolution.relu()) {
-  for (const Layer* layer : absorbed) possible_ = possible_ && Take(*layer);
+  for (const Layer* layer : fused) possible_ = possible_ && Take(*layer);
 }
 
 bool ConvEpilogue::Take(const Layer& layer) {
@@ -27,7 +27,7 @@ bool ConvEpilogue::Take(const Layer& layer) {
     affine_.push_back(&layer);
     return true;
   }
-  if (AddsOneInput(layer.param()) && !sum_) {
+  if (IsResidualAdd(layer.param()) && !sum_) {
     sum_ = true;
     return true;
   }
@@ -61,8 +61,8 @@ void ConvEpilogue::ReadAffine(std::span<const ConstTensorView> learned, std::spa
   std::ranges::transform(shifts, shift.begin(), [](double v) { return static_cast<float>(v); });
 }
 
-ConvEpilogueNumbers::ConvEpilogueNumbers(const KernelQuery& query)
-    : epilogue_(static_cast<const Convolution&>(query.layer), query.absorbed),
+ConvEpilogueNumbers::ConvEpilogueNumbers(const OpDesc& query)
+    : epilogue_(static_cast<const Convolution&>(query.layer), query.fused),
       has_bias_(static_cast<const Convolution&>(query.layer).has_bias()) {
   if (!epilogue_.affine()) return;
   factor_.resize(static_cast<size_t>(query.layer.param().convolution_param().num_output()));

@@ -1,4 +1,4 @@
-// What a convolution does besides, for layers behind it (Kernel::absorbs).
+// What a convolution does besides, for layers behind it (Implementation::can_fuse).
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ namespace crema {
 // one more input, ReLU. Refers to the layers. Thread safety: const.
 class ConvEpilogue {
  public:
-  ConvEpilogue(const Convolution& convolution, std::span<const Layer* const> absorbed);
+  ConvEpilogue(const Convolution& convolution, std::span<const Layer* const> fused);
 
   bool possible() const { return possible_; }
   bool affine() const { return !affine_.empty(); }
@@ -35,10 +35,10 @@ class ConvEpilogue {
 // The numbers of an epilogue in one session. Thread safety: one thread.
 class ConvEpilogueNumbers {
  public:
-  explicit ConvEpilogueNumbers(const KernelQuery& query);
+  explicit ConvEpilogueNumbers(const OpDesc& query);
 
   const ConvEpilogue& kind() const { return epilogue_; }
-  // Weights, bias, and what absorbed layers do to them, read anew unless weights are fixed.
+  // Weights, bias, and what fused layers do to them, read anew unless weights are fixed.
   ConvLearned Read(const ForwardArgs& args);
   // What is added, of the type of the output; null: nothing.
   const void* AddedOf(const ForwardArgs& args) const {

@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-using Extents = ConvWindow::Extents;
+using Sizes = ConvWindow::Sizes;
 constexpr double kMostElements = 2147483647;  // of a blob
 constexpr std::string_view kPath = "convolution_param.";
 
@@ -29,8 +29,8 @@ struct PerAxis {
   int64_t missing;  // when neither form is given; -1: must be given
 };
 
-Extents ReadPerAxis(const Layer& layer, const PerAxis& p, int axes) {
-  Extents result{};
+Sizes ReadPerAxis(const Layer& layer, const PerAxis& p, int axes) {
+  Sizes result{};
   if (p.has_h || p.has_w) {
     if (axes != 2) {
       FailField(layer, StrCat(kPath, p.stem, p.has_h ? "_h" : "_w"),
@@ -58,7 +58,7 @@ Extents ReadPerAxis(const Layer& layer, const PerAxis& p, int axes) {
   return result;
 }
 
-void RequirePositive(const Layer& layer, const Extents& values, int axes, const PerAxis& p) {
+void RequirePositive(const Layer& layer, const Sizes& values, int axes, const PerAxis& p) {
   for (int i = 0; i < axes; ++i) {
     if (values[static_cast<size_t>(i)] > 0) continue;
     const bool other_form = p.has_h != p.has_w;
@@ -76,7 +76,7 @@ int64_t DilatedKernel(const ConvWindow& w, size_t i) {
 
 // Division truncates as in Caffe: a kernel that is larger than the padded input by less than one
 // step still gives one output.
-int64_t OutExtent(const Layer& layer, const ConvWindow& w, size_t i, const Shape& input) {
+int64_t OutSize(const Layer& layer, const ConvWindow& w, size_t i, const Shape& input) {
   const int64_t reach = DilatedKernel(w, i);
   const int64_t out = (w.in[i] + 2 * w.pad[i] - reach) / w.stride[i] + 1;
   if (out < 1) {
@@ -180,7 +180,7 @@ ConvWindow MakeConvWindow(const Layer& layer, const Shape& input, int channel_ax
   ConvWindow w = ReadWindow(layer, input.axes() - channel_axis - 1);
   for (size_t i = 0; i < static_cast<size_t>(w.axes); ++i) {
     w.in[i] = input[channel_axis + 1 + static_cast<int>(i)];
-    w.out[i] = OutExtent(layer, w, i, input);
+    w.out[i] = OutSize(layer, w, i, input);
   }
   return w;
 }
@@ -228,7 +228,7 @@ ConvGeometry MakeDeconvGeometry(const Layer& layer, const Shape& input) {
 }
 
 Shape ConvOutputShape(const Shape& input, int channel_axis, int64_t channels, int axes,
-                      const ConvWindow::Extents& spatial) {
+                      const ConvWindow::Sizes& spatial) {
   std::vector<int64_t> dims(input.dims().begin(), input.dims().begin() + channel_axis);
   dims.push_back(channels);
   dims.insert(dims.end(), spatial.begin(), spatial.begin() + axes);

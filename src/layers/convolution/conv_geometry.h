@@ -39,7 +39,7 @@ bool PaddedViewIsReasonable(const ConvGeometry& geometry);
 
 // The extents of `input` before the channel axis, then channels and spatial extents.
 Shape ConvOutputShape(const Shape& input, int channel_axis, int64_t channels, int axes,
-                      const ConvWindow::Extents& spatial);
+                      const ConvWindow::Sizes& spatial);
 // Out channels, in channels of a group, kernel.
 Shape ConvFilterShape(const ConvGeometry& geometry);
 // Throws unless they are all alike.

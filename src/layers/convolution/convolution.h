@@ -1,4 +1,4 @@
-// Internal to the rows of Convolution's kernel list.
+// Internal to the implementations of Convolution.
 #pragma once
 
 #include <vector>
@@ -31,16 +31,16 @@ class Convolution : public Layer {
   }
 };
 
-// Row "depthwise": f32, one input channel a group, at most two spatial axes.
-Kernel DepthwiseConvolutionKernel();
+// Implementation "depthwise": f32, one input channel a group, at most two spatial axes.
+Implementation DepthwiseConvolutionImplementation();
 
 // A LayerType of the family, with all but name, docs and samples.
 LayerType ConvolutionType();
 
-// Rows on blocked blobs; none when the build has no oneDNN.
-std::vector<Kernel> OneDnnConvolutionKernels();
+// Implementations on blocked blobs; none when the build has no oneDNN.
+std::vector<Implementation> OneDnnConvolutionImplementations();
 
-// Row "packed": f32, at most two spatial axes, on processors with AVX2 or AVX-512.
-Kernel PackedConvolutionKernel();
+// Implementation "packed": f32, at most two spatial axes, on processors with AVX2 or AVX-512.
+Implementation PackedConvolutionImplementation();
 
 }  // namespace crema

@@ -76,7 +76,7 @@ void RegisterConvolution3D(Registry& registry) {
                                    " weight_filler { type: \"gaussian\" std: 0.1 } }",
                        .inputs = {{.shape = std::move(shape)}}};
   };
-  type.kernels = {};  // all are for two spatial axes or fewer
+  type.implementations = {};  // all are for two spatial axes or fewer
   type.traits.computes_on_bytes = false;
   type.samples = {
       sample("c3d", "num_output: 3 kernel_size: 3 kernel_depth: 3 pad: 1 temporal_pad: 1",

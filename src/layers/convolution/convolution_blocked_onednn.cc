@@ -1,13 +1,13 @@
-// Convolution on blocked blobs by oneDNN: rows "onednn", and "onednn, plain input" for the first
-// convolution of a net, whose few channels would fill a small part of a block; each in single
-// precision and on blobs of bfloat16.
+// Convolution on blocked blobs by oneDNN: implementations "onednn", and "onednn, plain input" for
+// the first convolution of a net, whose few channels would fill a small part of a block; each in
+// single precision and on blobs of bfloat16.
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "core/strings.h"
+#include "graph/has_packed_weights.h"
 #include "graph/precision.h"
-#include "graph/shares_weights.h"
 #include "layers/convolution/convolution_blocked.h"
 #include "math/blocked_conv.h"
 #include "math/cpu/onednn/conv_rates.h"
@@ -46,10 +46,10 @@ bool IsDepthwise(const ConvGeometry& g) {
 
 }  // namespace
 
-BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input, bool bf16) {
+BlockedConvConfig BlockedConfigOf(const OpDesc& query, bool plain_input, bool bf16) {
   const auto& convolution = static_cast<const Convolution&>(query.layer);
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
-  const ConvEpilogue epilogue(convolution, query.absorbed);
+  const ConvEpilogue epilogue(convolution, query.fused);
   CREMA_CHECK(epilogue.possible());
   return {.shape = BlockedShapeOf(g),
           .plain_input = plain_input,
@@ -65,13 +65,13 @@ BlockedConvConfig BlockedConfigOf(const KernelQuery& query, bool plain_input, bo
 }
 
 // Images are shared out among threads then, of which none should wait long for the others.
-bool StridedOutputPays(const KernelQuery& query) {
+bool StridedOutputPays(const OpDesc& query) {
   const int64_t batch = query.info.outputs[0].shape[0];
   return batch % query.threads == 0 || batch >= 32 * query.threads;
 }
 
 // Nothing here may depend on the batch or on the spatial extents of the input.
-Support SupportsBlockedGeometry(const KernelQuery& query,
+Support SupportsBlockedGeometry(const OpDesc& query,
                                 ConvGeometry (*geometry)(const Layer&, const Shape&)) {
   if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
   if (query.deterministic) return Support::No("its bits depend on the number of threads");
@@ -92,11 +92,11 @@ Support SupportsBlockedGeometry(const KernelQuery& query,
   return {};
 }
 
-Support SupportsBlockedConv(const KernelQuery& query) {
+Support SupportsBlockedConv(const OpDesc& query) {
   return SupportsBlockedGeometry(query, MakeConvGeometry);
 }
 
-Support SupportsFastBlockedConv(const KernelQuery& query, bool plain_input, bool bf16) {
+Support SupportsFastBlockedConv(const OpDesc& query, bool plain_input, bool bf16) {
   const Support support = SupportsBlockedConv(query);
   if (!support.yes) return support;
   try {
@@ -107,9 +107,9 @@ Support SupportsFastBlockedConv(const KernelQuery& query, bool plain_input, bool
   return Support::No("oneDNN has its slow reference only for these windows");
 }
 
-bool ConvolutionAbsorbs(const KernelQuery& query) {
+bool ConvolutionCanFuse(const OpDesc& query) {
   return !query.backward &&
-         ConvEpilogue(static_cast<const Convolution&>(query.layer), query.absorbed).possible();
+         ConvEpilogue(static_cast<const Convolution&>(query.layer), query.fused).possible();
 }
 
 BlockedConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args) {
@@ -132,7 +132,7 @@ BlockedConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args) {
 
 namespace {
 
-Support SupportsPlainInput(const KernelQuery& query) {
+Support SupportsPlainInput(const OpDesc& query) {
   const Support blocked = SupportsBlockedConv(query);
   if (!blocked.yes) return blocked;
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
@@ -140,7 +140,7 @@ Support SupportsPlainInput(const KernelQuery& query) {
   return {};
 }
 
-// What a row takes, and whether oneDNN must have more than its reference for it.
+// What an implementation takes, and whether oneDNN must have more than its reference for it.
 struct Kind {
   bool plain_input = false;
   bool bf16 = false;
@@ -150,12 +150,12 @@ struct Kind {
     return StrCat("onednn", bf16 ? " bf16" : "", fast ? "" : ", reference",
                   plain_input ? ", plain input" : "");
   }
-  BlockedConvConfig ConfigOf(const KernelQuery& query) const {
+  BlockedConvConfig ConfigOf(const OpDesc& query) const {
     return BlockedConfigOf(query, plain_input, bf16);
   }
 };
 
-Support Supports(const Kind& kind, const KernelQuery& query) {
+Support Supports(const Kind& kind, const OpDesc& query) {
   if (kind.bf16) {
     const Support stores = StoresBFloat16(query);
     if (!stores.yes) return stores;
@@ -167,33 +167,36 @@ Support Supports(const Kind& kind, const KernelQuery& query) {
   return SupportsFastBlockedConv(query, kind.plain_input, kind.bf16);
 }
 
-struct State final : KernelState, SharesWeights {
-  State(const KernelQuery& query, const Kind& kind) : conv(kind.ConfigOf(query)), epilogue(query) {}
-  SharedKeptWeights Kept() const override { return conv.Kept(); }
-  bool TakeKept(const SharedKeptWeights& kept) override { return conv.TakeKept(kept); }
+struct State final : ImplementationState, HasPackedWeights {
+  State(const OpDesc& query, const Kind& kind) : conv(kind.ConfigOf(query)), epilogue(query) {}
+  SharedPackedWeights ExportPacked() const override { return conv.ExportPacked(); }
+  bool ImportPacked(const SharedPackedWeights& shared) override {
+    return conv.ImportPacked(shared);
+  }
 
   BlockedConv conv;
   ConvEpilogueNumbers epilogue;
 };
 
 void Forward(const Layer&, const ForwardArgs& args) {
-  auto& state = *static_cast<State*>(args.kernel_state);
+  auto& state = *static_cast<State*>(args.implementation_state);
   state.conv.Forward(args.inputs[0].raw(), state.epilogue.Read(args), state.epilogue.AddedOf(args),
                      args.outputs[0].raw(), args.weights_fixed, args.scratch);
 }
 
 void Backward(const Layer& layer, const BackwardArgs& args) {
-  static_cast<State*>(args.kernel_state)->conv.Backward(BlockedGradsOf(layer, args), args.scratch);
+  static_cast<State*>(args.implementation_state)
+      ->conv.Backward(BlockedGradsOf(layer, args), args.scratch);
 }
 
-double BFloat16Speedup(const KernelQuery& query) {
+double BFloat16Speedup(const OpDesc& query) {
   return query.processor.bfloat16_speedup ? *query.processor.bfloat16_speedup
                                           : onednn::BFloat16Gain();
 }
 
 // At the rate that oneDNN reaches on full blocks, or the hundreds of times lower one of its
 // reference.
-double Seconds(const Kind& kind, const KernelQuery& query) {
+double Seconds(const Kind& kind, const OpDesc& query) {
   constexpr double kProductsPerSecond = 100e9;  // a thread
   constexpr double kReferenceProductsPerSecond = 100e6;
   const auto products = static_cast<double>(query.info.macs) / query.threads;
@@ -207,52 +210,54 @@ double Seconds(const Kind& kind, const KernelQuery& query) {
   return products / (kProductsPerSecond * fill * gain);
 }
 
-Kernel MakeRow(const Kind& kind) {
+Implementation MakeImplementation(const Kind& kind) {
   const MemoryFormat blocked = kind.bf16 ? MemoryFormat::kBlockedBF16 : MemoryFormat::kBlocked;
-  Kernel row;
-  row.name = kind.Name();
-  row.supports = [=](const KernelQuery& query) { return Supports(kind, query); };
-  row.input_format = kind.plain_input ? MemoryFormat::kPlain : blocked;
-  row.output_format = blocked;
-  row.forward = Forward;
-  row.backward = Backward;
-  row.forward_scratch = [=](const KernelQuery& query) {
+  Implementation implementation;
+  implementation.name = kind.Name();
+  implementation.supports = [=](const OpDesc& query) { return Supports(kind, query); };
+  implementation.input_format = kind.plain_input ? MemoryFormat::kPlain : blocked;
+  implementation.output_format = blocked;
+  implementation.forward = Forward;
+  implementation.backward = Backward;
+  implementation.forward_scratch = [=](const OpDesc& query) {
     return BlockedConv(kind.ConfigOf(query)).ForwardScratch();
   };
-  row.backward_scratch = [=](const KernelQuery& query) {
+  implementation.backward_scratch = [=](const OpDesc& query) {
     return BlockedConv(kind.ConfigOf(query)).BackwardScratch();
   };
-  row.state_bytes = [=](const KernelQuery& query) {
-    return BlockedConv(kind.ConfigOf(query)).KeptBytes();
+  implementation.state_bytes = [=](const OpDesc& query) {
+    return BlockedConv(kind.ConfigOf(query)).PackedBytes();
   };
-  row.make_state = [=](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+  implementation.make_state = [=](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
     auto state = std::make_unique<State>(query, kind);
     state->conv.Prepare();
     return state;
   };
-  row.absorbs = ConvolutionAbsorbs;
-  row.strided_output = StridedOutputPays;
-  row.seconds = [=](const KernelQuery& query) { return Seconds(kind, query); };
-  return row;
+  implementation.can_fuse = ConvolutionCanFuse;
+  implementation.strided_output = StridedOutputPays;
+  implementation.seconds = [=](const OpDesc& query) { return Seconds(kind, query); };
+  return implementation;
 }
 
 }  // namespace
 
-double BlockedConvSeconds(const KernelQuery& query) { return Seconds(Kind{}, query); }
+double BlockedConvSeconds(const OpDesc& query) { return Seconds(Kind{}, query); }
 
-std::vector<Kernel> OneDnnConvolutionKernels() {
-  std::vector<Kernel> rows = {WinogradConvolutionKernel()};
+std::vector<Implementation> OneDnnConvolutionImplementations() {
+  std::vector<Implementation> implementations = {WinogradConvolutionImplementation()};
   // Those without `fast` are for sessions whose inputs shrink below what the filters reach over; no
   // plan wants them.
   for (const bool fast : {true, false}) {
     for (const bool bf16 : {false, true}) {
       for (const bool plain_input : {false, true}) {
-        rows.push_back(MakeRow({.plain_input = plain_input, .bf16 = bf16, .fast = fast}));
+        implementations.push_back(
+            MakeImplementation({.plain_input = plain_input, .bf16 = bf16, .fast = fast}));
       }
     }
   }
-  for (Kernel& row : Int8ConvolutionKernels()) rows.push_back(std::move(row));
-  return rows;
+  for (Implementation& implementation : Int8ConvolutionImplementations())
+    implementations.push_back(std::move(implementation));
+  return implementations;
 }
 
 }  // namespace crema

@@ -6,7 +6,7 @@ namespace crema {
 void RegisterConvolutionCudnn(Registry& registry) {
   for (const char* type :
        {"Convolution", "Convolution3D", "ConvolutionDepthwise", "DepthwiseConvolution"}) {
-    AddCudnnConvRows(type, false, &registry);
+    AddCudnnConvImplementations(type, false, &registry);
   }
 }
 

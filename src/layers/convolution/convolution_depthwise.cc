@@ -1,7 +1,7 @@
 // Convolution with one input channel a group, without a product of matrices
 // (math/depthwise_conv.h).
 #include "core/strings.h"
-#include "layers/convolution/convolution_row.h"
+#include "layers/convolution/convolution_implementation.h"
 #include "math/depthwise_conv.h"
 
 namespace crema {
@@ -14,7 +14,7 @@ bool HasGaps(const ConvWindow& w) {
   return false;
 }
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   if (query.context.dtype != DType::kF32) return Support::No("is for f32");
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
   if (g.groups != g.in_channels || g.groups == 1) {
@@ -45,8 +45,8 @@ struct DepthwiseMaths {
 
 }  // namespace
 
-Kernel DepthwiseConvolutionKernel() {
-  return ConvolutionRow<DepthwiseMaths>::Make("depthwise", Supports);
+Implementation DepthwiseConvolutionImplementation() {
+  return ConvolutionImplementation<DepthwiseMaths>::Make("depthwise", Supports);
 }
 
 }  // namespace crema

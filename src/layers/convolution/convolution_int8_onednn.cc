@@ -1,12 +1,12 @@
-// Convolution on blobs of bytes by oneDNN: row "int8", which gives bytes, and rows that give floats
-// to layers that take nothing else.
+// Convolution on blobs of bytes by oneDNN: implementation "int8", which gives bytes, and rows that
+// give floats to layers that take nothing else.
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
 
 #include "core/strings.h"
-#include "graph/shares_weights.h"
+#include "graph/has_packed_weights.h"
 #include "layers/convolution/conv_epilogue.h"
 #include "layers/convolution/convolution_blocked.h"
 #include "layers/int8_ranges.h"
@@ -17,11 +17,11 @@
 namespace crema {
 namespace {
 
-const Convolution& ConvolutionOf(const KernelQuery& query) {
+const Convolution& ConvolutionOf(const OpDesc& query) {
   return static_cast<const Convolution&>(query.layer);
 }
 
-// What a row gives, and whether oneDNN must have more than its reference for it.
+// What an implementation gives, and whether oneDNN must have more than its reference for it.
 struct Kind {
   MemoryFormat output = MemoryFormat::kInt8;
   bool fast = true;
@@ -35,27 +35,27 @@ struct Kind {
   }
 };
 
-// Of the two inputs of an addition that is absorbed, the one that is not made by the layers before
+// Of the two inputs of an addition that is fused, the one that is not made by the layers before
 // it.
-int AddedBottom(const KernelQuery& query, const Layer& sum) {
+int AddedBottom(const OpDesc& query, const Layer& sum) {
   const Layer* before = &query.layer;
-  for (const Layer* layer : query.absorbed) {
+  for (const Layer* layer : query.fused) {
     if (layer == &sum) break;
     before = layer;
   }
   return before->param().top(0) == sum.param().bottom(0) ? 1 : 0;
 }
 
-Int8Scale AddedScale(const KernelQuery& query) {
-  for (const Layer* layer : query.absorbed) {
+Int8Scale AddedScale(const OpDesc& query) {
+  for (const Layer* layer : query.fused) {
     if (layer->param().bottom_size() == 2) return InputScale(*layer, AddedBottom(query, *layer));
   }
   return {};
 }
 
-Int8ConvConfig ConfigOf(const Kind& kind, const KernelQuery& query) {
+Int8ConvConfig ConfigOf(const Kind& kind, const OpDesc& query) {
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
-  const ConvEpilogue epilogue(ConvolutionOf(query), query.absorbed);
+  const ConvEpilogue epilogue(ConvolutionOf(query), query.fused);
   CREMA_CHECK(epilogue.possible());
   return {.shape = BlockedShapeOf(g),
           .x = InputScale(query.layer, 0),
@@ -69,7 +69,7 @@ Int8ConvConfig ConfigOf(const Kind& kind, const KernelQuery& query) {
           .threads = query.threads};
 }
 
-Support Supports(const Kind& kind, const KernelQuery& query) {
+Support Supports(const Kind& kind, const OpDesc& query) {
   const Support support = SupportsInt8Pixels(query, 1, kind.GivesBytes() ? 1 : 0);
   if (!support.yes) return support;
   if (query.context.inputs.size() != 1) return Support::No("is for one bottom");
@@ -99,24 +99,26 @@ bool HasRanges(const Layer& layer) {
   return ranges.top_size() == 1 && ranges.bottom_size() == layer.param().bottom_size();
 }
 
-bool Absorbs(const Kind& kind, const KernelQuery& query) {
-  if (!ConvolutionAbsorbs(query)) return false;
+bool CanFuse(const Kind& kind, const OpDesc& query) {
+  if (!ConvolutionCanFuse(query)) return false;
   const auto otherwise = [&](const Layer* layer) {
     return layer->param().has_precision() && layer->param().precision() != query.precision;
   };
-  if (std::ranges::any_of(query.absorbed, otherwise)) return false;
-  const bool sum = ConvEpilogue(ConvolutionOf(query), query.absorbed).sum();
+  if (std::ranges::any_of(query.fused, otherwise)) return false;
+  const bool sum = ConvEpilogue(ConvolutionOf(query), query.fused).sum();
   if (!kind.GivesBytes()) return !sum;
-  return std::ranges::all_of(query.absorbed, [](const Layer* layer) { return HasRanges(*layer); });
+  return std::ranges::all_of(query.fused, [](const Layer* layer) { return HasRanges(*layer); });
 }
 
-struct State final : KernelState, SharesWeights {
-  State(const KernelQuery& query, const Kind& kind)
+struct State final : ImplementationState, HasPackedWeights {
+  State(const OpDesc& query, const Kind& kind)
       : conv(ConfigOf(kind, query)),
         epilogue(query),
         plain_output(kind.output == MemoryFormat::kPlain) {}
-  SharedKeptWeights Kept() const override { return conv.Kept(); }
-  bool TakeKept(const SharedKeptWeights& kept) override { return conv.TakeKept(kept); }
+  SharedPackedWeights ExportPacked() const override { return conv.ExportPacked(); }
+  bool ImportPacked(const SharedPackedWeights& shared) override {
+    return conv.ImportPacked(shared);
+  }
 
   Int8Conv conv;
   ConvEpilogueNumbers epilogue;
@@ -124,7 +126,7 @@ struct State final : KernelState, SharesWeights {
 };
 
 void Forward(const Layer&, const ForwardArgs& args) {
-  auto& state = *static_cast<State*>(args.kernel_state);
+  auto& state = *static_cast<State*>(args.implementation_state);
   const ConvLearned learned = state.epilogue.Read(args);
   state.conv.Forward(args.inputs[0].raw(), learned, state.epilogue.AddedOf(args),
                      args.outputs[0].raw(), args.weights_fixed, args.scratch);
@@ -132,7 +134,7 @@ void Forward(const Layer&, const ForwardArgs& args) {
 
 // Floats come pixel by pixel.
 void ForwardToFloats(const Layer&, const ForwardArgs& args) {
-  auto& state = *static_cast<State*>(args.kernel_state);
+  auto& state = *static_cast<State*>(args.implementation_state);
   const ConvLearned learned = state.epilogue.Read(args);
   const Shape& y = args.outputs[0].shape();
   ScratchCutter cutter(args.scratch);
@@ -146,7 +148,7 @@ void ForwardToFloats(const Layer&, const ForwardArgs& args) {
 
 // At the rates that oneDNN was seen to reach on full blocks of channels (bench/results/int8.md); of
 // one channel a group it takes longer than in single precision.
-double Seconds(const Kind& kind, const KernelQuery& query) {
+double Seconds(const Kind& kind, const OpDesc& query) {
   constexpr double kProductsPerSecond = 350e9;  // a thread, with VNNI
   constexpr double kWithoutVnni = 130e9;
   constexpr double kDepthwise = 14e9;
@@ -161,45 +163,45 @@ double Seconds(const Kind& kind, const KernelQuery& query) {
   return products / (fill * (LargestInt8Weight() == 127 ? kProductsPerSecond : kWithoutVnni));
 }
 
-size_t Scratch(const Kind& kind, const KernelQuery& query) {
+size_t Scratch(const Kind& kind, const OpDesc& query) {
   const size_t own = Int8Conv(ConfigOf(kind, query)).Scratch();
   if (kind.GivesBytes()) return own;
   return ScratchBytes<float>(query.info.outputs[0].shape.count()) +
          ScratchBytes<std::byte>(static_cast<int64_t>(own)) + kScratchSlack;
 }
 
-Kernel MakeRow(const Kind& kind) {
-  Kernel row;
-  row.name = kind.Name();
-  row.supports = [=](const KernelQuery& query) { return Supports(kind, query); };
-  row.input_format = MemoryFormat::kInt8;
-  row.output_format = kind.output;
-  row.forward = kind.GivesBytes() ? Forward : ForwardToFloats;
-  row.forward_scratch = [=](const KernelQuery& query) { return Scratch(kind, query); };
-  row.state_bytes = [=](const KernelQuery& query) {
-    return Int8Conv(ConfigOf(kind, query)).KeptBytes();
+Implementation MakeImplementation(const Kind& kind) {
+  Implementation implementation;
+  implementation.name = kind.Name();
+  implementation.supports = [=](const OpDesc& query) { return Supports(kind, query); };
+  implementation.input_format = MemoryFormat::kInt8;
+  implementation.output_format = kind.output;
+  implementation.forward = kind.GivesBytes() ? Forward : ForwardToFloats;
+  implementation.forward_scratch = [=](const OpDesc& query) { return Scratch(kind, query); };
+  implementation.state_bytes = [=](const OpDesc& query) {
+    return Int8Conv(ConfigOf(kind, query)).PackedBytes();
   };
-  row.make_state = [=](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+  implementation.make_state = [=](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
     auto state = std::make_unique<State>(query, kind);
     state->conv.Prepare();
     return state;
   };
-  row.absorbs = [=](const KernelQuery& query) { return Absorbs(kind, query); };
-  row.seconds = [=](const KernelQuery& query) { return Seconds(kind, query); };
-  return row;
+  implementation.can_fuse = [=](const OpDesc& query) { return CanFuse(kind, query); };
+  implementation.seconds = [=](const OpDesc& query) { return Seconds(kind, query); };
+  return implementation;
 }
 
 }  // namespace
 
-std::vector<Kernel> Int8ConvolutionKernels() {
-  std::vector<Kernel> rows;
+std::vector<Implementation> Int8ConvolutionImplementations() {
+  std::vector<Implementation> implementations;
   for (const bool fast : {true, false}) {
     for (const MemoryFormat output :
          {MemoryFormat::kInt8, MemoryFormat::kPlain, MemoryFormat::kBlocked}) {
-      rows.push_back(MakeRow({.output = output, .fast = fast}));
+      implementations.push_back(MakeImplementation({.output = output, .fast = fast}));
     }
   }
-  return rows;
+  return implementations;
 }
 
 }  // namespace crema

@@ -1,12 +1,12 @@
-// Convolution by packed panels (math/packed_conv.h): the fast row of the CPU.
+// Convolution by packed panels (math/packed_conv.h): the fast implementation of the CPU.
 #include "core/strings.h"
-#include "layers/convolution/convolution_row.h"
+#include "layers/convolution/convolution_implementation.h"
 #include "math/packed_conv.h"
 
 namespace crema {
 namespace {
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   if (!HavePackedConv()) return Support::No("needs a processor with AVX2 or AVX-512");
   if (query.context.dtype != DType::kF32) return Support::No("is for f32");
   const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
@@ -31,13 +31,13 @@ struct PackedMaths {
 
 }  // namespace
 
-Kernel PackedConvolutionKernel() {
+Implementation PackedConvolutionImplementation() {
   constexpr double kProductsPerSecond = 60e9;  // a thread, at the rate of AVX-512
-  Kernel row = ConvolutionRow<PackedMaths>::Make("packed", Supports);
-  row.seconds = [](const KernelQuery& query) {
+  Implementation implementation = ConvolutionImplementation<PackedMaths>::Make("packed", Supports);
+  implementation.seconds = [](const OpDesc& query) {
     return static_cast<double>(query.info.macs) / (kProductsPerSecond * query.threads);
   };
-  return row;
+  return implementation;
 }
 
 }  // namespace crema

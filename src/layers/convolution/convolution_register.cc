@@ -116,10 +116,10 @@ LayerType ConvolutionType() {
   type.outputs_equal_inputs = true;
   type.make = [](const LayerParameter& p) { return std::make_unique<const Convolution>(p); };
 #ifdef CREMA_HAVE_ONEDNN
-  type.kernels = OneDnnConvolutionKernels();
+  type.implementations = OneDnnConvolutionImplementations();
 #endif
-  type.kernels.push_back(DepthwiseConvolutionKernel());
-  type.kernels.push_back(PackedConvolutionKernel());
+  type.implementations.push_back(DepthwiseConvolutionImplementation());
+  type.implementations.push_back(PackedConvolutionImplementation());
   return type;
 }
 

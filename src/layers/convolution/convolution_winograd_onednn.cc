@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "core/parallel_for.h"
-#include "graph/shares_weights.h"
+#include "graph/has_packed_weights.h"
 #include "layers/convolution/convolution_blocked.h"
-#include "layers/normalization/standardize.h"
+#include "layers/normalization/group_normalize.h"
 #include "math/blocked_winograd.h"
 #include "math/image_ranges.h"
 #include "math/scratch.h"
@@ -18,13 +18,13 @@ PackedConvShape ShapeOf(const ConvGeometry& g) {
   return PackedConvShape(g.window, g.groups, g.in_channels, g.out_channels);
 }
 
-ConvGeometry GeometryOf(const KernelQuery& query) {
+ConvGeometry GeometryOf(const OpDesc& query) {
   return MakeConvGeometry(query.layer, query.context.inputs[0].shape);
 }
 
 // Which passes are done so.
 struct Passes {
-  explicit Passes(const KernelQuery& query) {
+  explicit Passes(const OpDesc& query) {
     const ConvGeometry g = GeometryOf(query);
     const PackedConvShape shape = ShapeOf(g);
     const bool ready = !query.backward;  // where nothing learns, filters are transformed once
@@ -45,7 +45,7 @@ struct Passes {
   bool other = false;  // a backward pass that oneDNN does
 };
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   if (!HaveBlockedWinograd()) return Support::No("needs a processor with AVX-512");
   const Support blocked = SupportsBlockedConv(query);
   if (!blocked.yes) return blocked;
@@ -65,7 +65,7 @@ Support Supports(const KernelQuery& query) {
 
 // One pass after the other uses the same scratch.
 struct ScratchNeeds {
-  explicit ScratchNeeds(const KernelQuery& query)
+  explicit ScratchNeeds(const OpDesc& query)
       : g(GeometryOf(query)), shape(ShapeOf(g)), threads(query.threads), passes(query) {}
 
   size_t Filters(WinogradPass pass) const {
@@ -93,13 +93,13 @@ struct ScratchNeeds {
   Passes passes;
 };
 
-size_t ForwardScratch(const KernelQuery& query) {
+size_t ForwardScratch(const OpDesc& query) {
   const ScratchNeeds needs(query);
   if (needs.passes.forward) return needs.Forward(!query.backward);
   return BlockedConv(BlockedConfigOf(query, false)).ForwardScratch();
 }
 
-size_t BackwardScratch(const KernelQuery& query) {
+size_t BackwardScratch(const OpDesc& query) {
   const ScratchNeeds needs(query);
   const bool masks =
       static_cast<const Convolution&>(query.layer).relu().on || query.output_stride != 0;
@@ -108,16 +108,16 @@ size_t BackwardScratch(const KernelQuery& query) {
   return std::max(needs.Backward(masks), other);
 }
 
-size_t StateBytes(const KernelQuery& query) {
+size_t StateBytes(const OpDesc& query) {
   const ScratchNeeds needs(query);
   size_t bytes = 0;
   if (needs.passes.forward && !query.backward) bytes += needs.Filters(WinogradPass::kForward);
-  if (needs.passes.NeedsOther()) bytes += BlockedConv(BlockedConfigOf(query, false)).KeptBytes();
+  if (needs.passes.NeedsOther()) bytes += BlockedConv(BlockedConfigOf(query, false)).PackedBytes();
   return bytes;
 }
 
 // Transformed filters and the bias that goes with them.
-struct Filters final : KeptWeights {
+struct Filters final : PackedWeights {
   Filters(const PackedConvShape& of, size_t bytes)
       : shape(of), values(Shape{static_cast<int64_t>((bytes + 63) / 64), 16}, DType::kF32) {}
 
@@ -132,9 +132,9 @@ struct Filters final : KeptWeights {
   std::vector<float> bias;
 };
 
-class State final : public KernelState, public SharesWeights {
+class State final : public ImplementationState, public HasPackedWeights {
  public:
-  explicit State(const KernelQuery& query)
+  explicit State(const OpDesc& query)
       : g_(GeometryOf(query)),
         shape_(ShapeOf(g_)),
         passes_(query),
@@ -148,15 +148,15 @@ class State final : public KernelState, public SharesWeights {
     bias_.resize(static_cast<size_t>(g_.out_channels));
   }
 
-  SharedKeptWeights Kept() const override {
-    if (!passes_.forward) return other_->Kept();
-    return transformed_ ? kept_ : nullptr;
+  SharedPackedWeights ExportPacked() const override {
+    if (!passes_.forward) return other_->ExportPacked();
+    return transformed_ ? packed_ : nullptr;
   }
-  bool TakeKept(const SharedKeptWeights& kept) override {
-    if (!passes_.forward) return other_->TakeKept(kept);
-    const auto filters = std::dynamic_pointer_cast<const Filters>(kept);
+  bool ImportPacked(const SharedPackedWeights& shared) override {
+    if (!passes_.forward) return other_->ImportPacked(shared);
+    const auto filters = std::dynamic_pointer_cast<const Filters>(shared);
     if (filters == nullptr || !keeps_ || !filters->Fits(shape_)) return false;
-    kept_ = std::const_pointer_cast<Filters>(filters);  // Forward leaves it as it is
+    packed_ = std::const_pointer_cast<Filters>(filters);  // Forward leaves it as it is
     bias_ = filters->bias;
     return transformed_ = true;
   }
@@ -173,15 +173,15 @@ class State final : public KernelState, public SharesWeights {
     ScratchCutter cutter(args.scratch);
     const bool transforms = !args.weights_fixed || !keeps_ || !transformed_;
     // Not before, as they may be taken from another state; and not where others read.
-    if (keeps_ && transforms && kept_.use_count() != 1) kept_ = NewFilters();
-    auto* filters = keeps_ ? kept_->values.view().data<float>()
+    if (keeps_ && transforms && packed_.use_count() != 1) packed_ = NewFilters();
+    auto* filters = keeps_ ? packed_->values.view().data<float>()
                            : reinterpret_cast<float*>(cutter.Take<std::byte>(static_cast<int64_t>(
                                  BlockedWinogradWeightBytes(shape_, WinogradPass::kForward))));
     if (transforms) {
       BlockedWinogradWeights(shape_, WinogradPass::kForward, threads, learned.weight,
                              learned.factor, filters);
       SetBias(learned);
-      if (keeps_) kept_->bias = bias_;
+      if (keeps_) packed_->bias = bias_;
     }
     transformed_ = args.weights_fixed && keeps_;
     const bool biased = learned.bias != nullptr || learned.shift != nullptr;
@@ -272,13 +272,13 @@ class State final : public KernelState, public SharesWeights {
   const bool keeps_;  // transformed filters; else they are scratch
   ConvEpilogueNumbers epilogue_;
   std::optional<BlockedConv> other_;
-  std::shared_ptr<Filters> kept_;
+  std::shared_ptr<Filters> packed_;
   std::vector<float> bias_;
   bool transformed_ = false;
 };
 
 // Of the mean of the passes, which oneDNN does where that is faster.
-double Seconds(const KernelQuery& query) {
+double Seconds(const OpDesc& query) {
   const ConvGeometry g = GeometryOf(query);
   const auto share = [&](WinogradPass pass, bool used) {
     return used ? BlockedWinogradShare(ShapeOf(g), pass, g.batch, query.threads, !query.backward)
@@ -300,30 +300,30 @@ double Seconds(const KernelQuery& query) {
 
 }  // namespace
 
-Kernel WinogradConvolutionKernel() {
-  Kernel row;
-  row.name = "winograd";
-  row.supports = Supports;
-  row.input_format = MemoryFormat::kBlocked;
-  row.output_format = MemoryFormat::kBlocked;
-  row.forward = [](const Layer&, const ForwardArgs& args) {
-    static_cast<State*>(args.kernel_state)->Forward(args);
+Implementation WinogradConvolutionImplementation() {
+  Implementation implementation;
+  implementation.name = "winograd";
+  implementation.supports = Supports;
+  implementation.input_format = MemoryFormat::kBlocked;
+  implementation.output_format = MemoryFormat::kBlocked;
+  implementation.forward = [](const Layer&, const ForwardArgs& args) {
+    static_cast<State*>(args.implementation_state)->Forward(args);
   };
-  row.backward = [](const Layer& layer, const BackwardArgs& args) {
-    static_cast<State*>(args.kernel_state)->Backward(layer, args);
+  implementation.backward = [](const Layer& layer, const BackwardArgs& args) {
+    static_cast<State*>(args.implementation_state)->Backward(layer, args);
   };
-  row.forward_scratch = ForwardScratch;
-  row.backward_scratch = BackwardScratch;
-  row.state_bytes = StateBytes;
-  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+  implementation.forward_scratch = ForwardScratch;
+  implementation.backward_scratch = BackwardScratch;
+  implementation.state_bytes = StateBytes;
+  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
     return std::make_unique<State>(query);
   };
-  row.absorbs = ConvolutionAbsorbs;
-  row.strided_output = [](const KernelQuery& query) {
+  implementation.can_fuse = ConvolutionCanFuse;
+  implementation.strided_output = [](const OpDesc& query) {
     return Passes(query).forward || StridedOutputPays(query);
   };
-  row.seconds = Seconds;
-  return row;
+  implementation.seconds = Seconds;
+  return implementation;
 }
 
 }  // namespace crema

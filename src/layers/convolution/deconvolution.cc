@@ -6,7 +6,7 @@
 #include "core/parallel_for.h"
 #include "layers/convolution/conv_matmul.h"
 #include "layers/convolution/convolution.h"
-#include "layers/convolution/deconvolution_rows.h"
+#include "layers/convolution/deconvolution_implementations.h"
 
 namespace crema {
 namespace {
@@ -182,9 +182,9 @@ void RegisterDeconvolution(Registry& registry) {
                        "bias: num_output; only with bias_term"};
   type.param_fields = {"convolution_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Deconvolution>(p); };
-  type.kernels = {};
+  type.implementations = {};
 #ifdef CREMA_HAVE_ONEDNN
-  type.kernels = OneDnnDeconvolutionKernels();
+  type.implementations = OneDnnDeconvolutionImplementations();
 #endif
   type.samples = Samples();
   type.bad_samples = {

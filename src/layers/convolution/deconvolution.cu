@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "layers/convolution/conv_cuda.h"
-#include "layers/gpu_row.h"
-#include "layers/through_row_major.h"
+#include "layers/gpu_implementation.h"
+#include "layers/layout_fallback.h"
 
 namespace crema {
 namespace {
@@ -17,12 +17,12 @@ CudaConvScratch ScratchOf(const Layer& layer, const ConvGeometry& g, DType dtype
   return CudaConvScratch(g, dtype, backward && ReluOf(layer).on ? g.InImage() : 0, backward);
 }
 
-size_t ScratchBytesOf(const KernelQuery& query, bool backward) {
+size_t ScratchBytesOf(const OpDesc& query, bool backward) {
   const ConvGeometry g = MakeDeconvGeometry(query.layer, query.context.inputs[0].shape);
   return ScratchOf(query.layer, g, query.context.dtype, backward).Bytes();
 }
-size_t ForwardScratch(const KernelQuery& query) { return ScratchBytesOf(query, false); }
-size_t BackwardScratch(const KernelQuery& query) { return ScratchBytesOf(query, true); }
+size_t ForwardScratch(const OpDesc& query) { return ScratchBytesOf(query, false); }
+size_t BackwardScratch(const OpDesc& query) { return ScratchBytesOf(query, true); }
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
@@ -79,11 +79,11 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterDeconvolutionCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(Forward, Backward);
-  row.forward_scratch = ForwardScratch;
-  row.backward_scratch = BackwardScratch;
-  registry.AddKernel("Deconvolution", row);
-  registry.AddKernel("Deconvolution", ThroughRowMajor(row));
+  Implementation implementation = MakeCudaImplementation(Forward, Backward);
+  implementation.forward_scratch = ForwardScratch;
+  implementation.backward_scratch = BackwardScratch;
+  registry.AddImplementation("Deconvolution", implementation);
+  registry.AddImplementation("Deconvolution", LayoutFallback(implementation));
 }
 
 }  // namespace crema

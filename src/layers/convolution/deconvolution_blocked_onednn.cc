@@ -1,9 +1,9 @@
-// Deconvolution on blocked blobs by oneDNN: row "onednn".
+// Deconvolution on blocked blobs by oneDNN: implementation "onednn".
 #include <algorithm>
 #include <memory>
 
 #include "layers/convolution/convolution_blocked.h"
-#include "layers/convolution/deconvolution_rows.h"
+#include "layers/convolution/deconvolution_implementations.h"
 #include "math/blocked_deconv.h"
 
 namespace crema {
@@ -13,7 +13,7 @@ const ConvolutionParameter& ParamOf(const Layer& layer) {
   return layer.param().convolution_param();
 }
 
-BlockedDeconvConfig ConfigOf(const KernelQuery& query) {
+BlockedDeconvConfig ConfigOf(const OpDesc& query) {
   const ConvolutionParameter& p = ParamOf(query.layer);
   const ConvGeometry g = MakeDeconvGeometry(query.layer, query.context.inputs[0].shape);
   return {.shape = BlockedShapeOf(g),
@@ -23,11 +23,9 @@ BlockedDeconvConfig ConfigOf(const KernelQuery& query) {
           .threads = query.threads};
 }
 
-Support Supports(const KernelQuery& query) {
-  return SupportsBlockedGeometry(query, MakeDeconvGeometry);
-}
+Support Supports(const OpDesc& query) { return SupportsBlockedGeometry(query, MakeDeconvGeometry); }
 
-Support SupportsFast(const KernelQuery& query) {
+Support SupportsFast(const OpDesc& query) {
   const Support support = Supports(query);
   if (!support.yes) return support;
   try {
@@ -38,14 +36,14 @@ Support SupportsFast(const KernelQuery& query) {
   return Support::No("oneDNN has its slow reference only for these windows");
 }
 
-struct State final : KernelState {
-  explicit State(const KernelQuery& query) : deconv(ConfigOf(query)) {}
+struct State final : ImplementationState {
+  explicit State(const OpDesc& query) : deconv(ConfigOf(query)) {}
   BlockedDeconv deconv;
 };
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
   const float* bias = ParamOf(layer).bias_term() ? args.learned[1].data<float>() : nullptr;
-  static_cast<State*>(args.kernel_state)
+  static_cast<State*>(args.implementation_state)
       ->deconv.Forward(args.inputs[0].data<float>(), args.learned[0].data<float>(), bias,
                        args.outputs[0].data<float>(), args.weights_fixed, args.scratch);
 }
@@ -55,7 +53,7 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
     return view.empty() ? nullptr : view.data<float>();
   };
   const ConvolutionParameter& p = ParamOf(layer);
-  static_cast<State*>(args.kernel_state)
+  static_cast<State*>(args.implementation_state)
       ->deconv.Backward({.x = args.inputs[0].data<float>(),
                          .y = p.relu() ? args.outputs[0].data<float>() : nullptr,
                          .dy = args.output_grads[0].data<float>(),
@@ -66,16 +64,16 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
                         args.scratch);
 }
 
-double MoveSeconds(const KernelQuery& query) {
+double CopySeconds(const OpDesc& query) {
   constexpr double kBytesPerSecond = 10e9;
   const int64_t elements =
       query.context.inputs[0].shape.count() + query.info.outputs[0].shape.count();
   return static_cast<double>(elements) * sizeof(float) / kBytesPerSecond;
 }
 
-// The native row's estimate is what it moves: this is that, and by how much its products take less
-// or more time. Channels that fill up blocks are computed too.
-double Seconds(const KernelQuery& query) {
+// The native implementation's estimate is what it moves: this is that, and by how much its products
+// take less or more time. Channels that fill up blocks are computed too.
+double Seconds(const OpDesc& query) {
   constexpr double kProductsPerSecond = 117e9, kOfNative = 83e9;  // a thread
   const BlockedConvShape shape = ConfigOf(query).shape;
   const auto filled = [](int64_t channels) {
@@ -87,46 +85,46 @@ double Seconds(const KernelQuery& query) {
                         static_cast<double>(shape.in_channels * shape.out_channels);
   const double products = static_cast<double>(query.info.macs) / query.threads;
   return std::max(0.0,
-                  MoveSeconds(query) + products * (padded / kProductsPerSecond - 1 / kOfNative));
+                  CopySeconds(query) + products * (padded / kProductsPerSecond - 1 / kOfNative));
 }
 
-double ReferenceSeconds(const KernelQuery& query) {
+double ReferenceSeconds(const OpDesc& query) {
   constexpr double kProductsPerSecond = 100e6;  // a thread
   return static_cast<double>(query.info.macs) / (kProductsPerSecond * query.threads);
 }
 
-Kernel Row(const char* name, Support (*supports)(const KernelQuery&),
-           double (*seconds)(const KernelQuery&)) {
-  Kernel row;
-  row.name = name;
-  row.supports = supports;
-  row.input_format = MemoryFormat::kBlocked;
-  row.output_format = MemoryFormat::kBlocked;
-  row.forward = Forward;
-  row.backward = Backward;
-  row.forward_scratch = [](const KernelQuery& query) {
+Implementation MakeImplementation(const char* name, Support (*supports)(const OpDesc&),
+                                  double (*seconds)(const OpDesc&)) {
+  Implementation implementation;
+  implementation.name = name;
+  implementation.supports = supports;
+  implementation.input_format = MemoryFormat::kBlocked;
+  implementation.output_format = MemoryFormat::kBlocked;
+  implementation.forward = Forward;
+  implementation.backward = Backward;
+  implementation.forward_scratch = [](const OpDesc& query) {
     return BlockedDeconv(ConfigOf(query)).ForwardScratch();
   };
-  row.backward_scratch = [](const KernelQuery& query) {
+  implementation.backward_scratch = [](const OpDesc& query) {
     return BlockedDeconv(ConfigOf(query)).BackwardScratch();
   };
-  row.state_bytes = [](const KernelQuery& query) {
-    return BlockedDeconv(ConfigOf(query)).KeptBytes();
+  implementation.state_bytes = [](const OpDesc& query) {
+    return BlockedDeconv(ConfigOf(query)).PackedBytes();
   };
-  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
     return std::make_unique<State>(query);
   };
-  row.seconds = seconds;
-  return row;
+  implementation.seconds = seconds;
+  return implementation;
 }
 
 }  // namespace
 
 // The last one is for sessions whose inputs shrink below what the filters reach over; no plan wants
 // it.
-std::vector<Kernel> OneDnnDeconvolutionKernels() {
-  return {Row("onednn", SupportsFast, Seconds),
-          Row("onednn, reference", Supports, ReferenceSeconds)};
+std::vector<Implementation> OneDnnDeconvolutionImplementations() {
+  return {MakeImplementation("onednn", SupportsFast, Seconds),
+          MakeImplementation("onednn, reference", Supports, ReferenceSeconds)};
 }
 
 }  // namespace crema

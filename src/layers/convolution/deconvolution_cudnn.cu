@@ -4,7 +4,7 @@
 namespace crema {
 
 void RegisterDeconvolutionCudnn(Registry& registry) {
-  AddCudnnConvRows("Deconvolution", true, &registry);
+  AddCudnnConvImplementations("Deconvolution", true, &registry);
 }
 
 }  // namespace crema

@@ -1,6 +1,6 @@
 // Im2col on the GPU; see im2col.cc.
 #include "layers/convolution/conv_geometry.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/im2col.h"
 
 namespace crema {
@@ -29,7 +29,7 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterIm2colCuda(Registry& registry) {
-  registry.AddKernel("Im2col", MakeCudaRow(Forward, Backward));
+  registry.AddImplementation("Im2col", MakeCudaImplementation(Forward, Backward));
 }
 
 }  // namespace crema

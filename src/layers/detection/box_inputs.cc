@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "graph/sample_place.h"
+#include "graph/sample_error_context.h"
 
 namespace crema {
 namespace {
@@ -18,7 +18,8 @@ bool IsFinite(const Box& box) {
 
 [[noreturn]] void FailObject(const Layer& layer, const LabelledObject& object, int64_t index,
                              const std::string& what) {
-  Fail(ErrorCode::kDataLoss, StrCat("object ", index, " of ", SamplePlace(object.image), " ", what),
+  Fail(ErrorCode::kDataLoss,
+       StrCat("object ", index, " of ", SampleErrorContext(object.image), " ", what),
        {.layer = layer.param().name(), .sample = object.image});
 }
 
@@ -98,18 +99,18 @@ Priors ReadPriors(const ConstTensorView& blob, bool with_variance) {
   return priors;
 }
 
-BoxExtent CheckPredictions(const Layer& layer, std::span<const BlobSpec> inputs, int64_t classes,
-                           bool share_location) {
+BoxSizes CheckPredictions(const Layer& layer, std::span<const BlobSpec> inputs, int64_t classes,
+                          bool share_location) {
   const Shape& loc = inputs[0].shape;
   const Shape& conf = inputs[1].shape;
   if (loc.axes() < 1 || conf.axes() < 1 || loc[0] != conf[0]) {
     FailInputs(layer, StrCat("boxes of shape ", ToString(loc), " and scores of shape ",
                              ToString(conf), " must have the same batch on axis 0"));
   }
-  const BoxExtent extent{.images = loc[0],
-                         .priors = CountPriors(layer, inputs[2].shape),
-                         .box_classes = share_location ? 1 : classes,
-                         .classes = classes};
+  const BoxSizes extent{.images = loc[0],
+                        .priors = CountPriors(layer, inputs[2].shape),
+                        .box_classes = share_location ? 1 : classes,
+                        .classes = classes};
   if (loc.count(1) != extent.priors * extent.box_classes * 4) {
     FailInputs(layer, StrCat(extent.priors, " priors with ", extent.box_classes,
                              " boxes each need ", extent.priors * extent.box_classes * 4,
@@ -137,7 +138,7 @@ int64_t WholeNumber(const Layer& layer, double value, int64_t end, int64_t row,
   if (value >= 0 && value < limit && value == std::trunc(value)) {
     return static_cast<int64_t>(value);
   }
-  const std::string owner = sample < 0 ? std::string() : " of " + SamplePlace(sample);
+  const std::string owner = sample < 0 ? std::string() : " of " + SampleErrorContext(sample);
   Fail(ErrorCode::kDataLoss,
        StrCat(what, " ", value, " in row ", row, owner, " is not a whole number from 0",
               end < 0 ? std::string() : StrCat(" to ", end - 1)),

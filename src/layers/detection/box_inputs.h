@@ -33,7 +33,7 @@ int64_t CountPriors(const Layer& layer, const Shape& shape);
 // Row 0: boxes; row 1: variances, all 1 where `with_variance` is false.
 Priors ReadPriors(const ConstTensorView& blob, bool with_variance);
 
-struct BoxExtent {
+struct BoxSizes {
   int64_t images = 0;
   int64_t priors = 0;
   int64_t box_classes = 1;  // boxes of one prior: 1 where classes share a location
@@ -41,8 +41,8 @@ struct BoxExtent {
 };
 
 // Inputs 0..2: loc N x 4 P L, conf N x P K, priors. Throws kInvalidArgument when they do not agree.
-BoxExtent CheckPredictions(const Layer& layer, std::span<const BlobSpec> inputs, int64_t classes,
-                           bool share_location);
+BoxSizes CheckPredictions(const Layer& layer, std::span<const BlobSpec> inputs, int64_t classes,
+                          bool share_location);
 
 // The four offsets of one predicted box.
 template <typename T>

@@ -1,7 +1,7 @@
 // Lists of boxes on GPUs: suppression by a team, and the rows that are kept of each image.
 #pragma once
 
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "math/box_suppression.h"
 #include "math/cuda/team_lists.cuh"
 #include "math/scratch.h"

@@ -14,7 +14,7 @@ constexpr int64_t kColumns = 5;
 constexpr int64_t kNothing = -1;
 constexpr double kLargestItem = 1e9;  // as WholeNumber has it
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   if (!query.layer.param().detection_evaluate_param().name_size_file().empty()) {
     return Support::No("reads the sizes of name_size_file on the CPU");
   }
@@ -94,7 +94,7 @@ struct Lists {
   Found* found;
 };
 
-size_t Scratch(const KernelQuery& query) {
+size_t Scratch(const OpDesc& query) {
   const int64_t detections = query.context.inputs[0].shape.count() / 7;
   return kScratchSlack + ScratchBytes<Detected>(detections) + ScratchBytes<int64_t>(detections) +
          ScratchBytes<int64_t>(query.context.inputs[1].shape.count() / 8) + ScratchBytes<Found>(1);
@@ -250,10 +250,10 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 }  // namespace
 
 void RegisterDetectionEvaluateCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(Forward, nullptr);
-  row.supports = Supports;
-  row.forward_scratch = Scratch;
-  registry.AddKernel("DetectionEvaluate", std::move(row));
+  Implementation implementation = MakeCudaImplementation(Forward, nullptr);
+  implementation.supports = Supports;
+  implementation.forward_scratch = Scratch;
+  registry.AddImplementation("DetectionEvaluate", std::move(implementation));
 }
 
 }  // namespace crema

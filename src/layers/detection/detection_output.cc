@@ -33,7 +33,7 @@ class DetectionOutput final : public Layer {
   }
 
   LayerInfo Infer(const InferContext& context) const override {
-    const BoxExtent extent = Extent(context.inputs);
+    const BoxSizes extent = SizesOf(context.inputs);
     const int64_t candidates = top_k_ < 0 ? extent.priors : std::min(top_k_, extent.priors);
     int64_t most = candidates * ForegroundClasses();
     if (detection().keep_top_k() >= 0) most = std::min<int64_t>(most, detection().keep_top_k());
@@ -48,7 +48,7 @@ class DetectionOutput final : public Layer {
   void Forward(const ForwardArgs& args) const override {
     std::vector<BlobSpec> specs;
     for (const ConstTensorView& input : args.inputs) specs.push_back({input.shape()});
-    const BoxExtent extent = Extent(specs);
+    const BoxSizes extent = SizesOf(specs);
     const Priors priors = ReadPriors(args.inputs[2], !detection().variance_encoded_in_target());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* loc = args.inputs[0].data<T>();
@@ -79,7 +79,7 @@ class DetectionOutput final : public Layer {
  private:
   const DetectionOutputParameter& detection() const { return param().detection_output_param(); }
 
-  BoxExtent Extent(std::span<const BlobSpec> inputs) const {
+  BoxSizes SizesOf(std::span<const BlobSpec> inputs) const {
     return CheckPredictions(*this, inputs, classes_, detection().share_location());
   }
 
@@ -96,7 +96,7 @@ class DetectionOutput final : public Layer {
 
   // All boxes of one image, class by class where each has its own.
   template <typename T>
-  std::vector<Box> DecodeAll(int threads, const BoxExtent& extent, const Priors& priors,
+  std::vector<Box> DecodeAll(int threads, const BoxSizes& extent, const Priors& priors,
                              const T* loc) const {
     const int64_t count = extent.priors * extent.box_classes;
     std::vector<Box> boxes(static_cast<size_t>(count));
@@ -112,7 +112,7 @@ class DetectionOutput final : public Layer {
   }
 
   template <typename T>
-  std::vector<Detection> Detect(int threads, const BoxExtent& extent, const Priors& priors,
+  std::vector<Detection> Detect(int threads, const BoxSizes& extent, const Priors& priors,
                                 const T* loc, const T* conf) const {
     const std::vector<Box> boxes = DecodeAll(threads, extent, priors, loc);
     std::vector<std::vector<Detection>> by_class(static_cast<size_t>(classes_));

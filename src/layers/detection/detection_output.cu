@@ -23,8 +23,8 @@ struct Rule {
   int64_t background;
 };
 
-struct Extents {
-  BoxExtent boxes;
+struct Sizes {
+  BoxSizes boxes;
   int64_t candidates;  // of a class, at most
   int64_t most;        // rows of an image, at most
 
@@ -54,17 +54,17 @@ Rule RuleOf(const Layer& layer) {
   };
 }
 
-Extents ExtentsOf(const Layer& layer, const BoxExtent& boxes, const Shape& out) {
+Sizes AllSizesOf(const Layer& layer, const BoxSizes& boxes, const Shape& out) {
   const Rule rule = RuleOf(layer);
   return {.boxes = boxes,
           .candidates = rule.top_k < 0 ? boxes.priors : std::min(rule.top_k, boxes.priors),
           .most = boxes.images == 0 ? 0 : out[2] / boxes.images};
 }
 
-size_t Scratch(const KernelQuery& query) {
+size_t Scratch(const OpDesc& query) {
   const DetectionOutputParameter& d = query.layer.param().detection_output_param();
   const Shape& out = query.info.outputs[0].shape;
-  const Extents e = ExtentsOf(
+  const Sizes e = AllSizesOf(
       query.layer,
       CheckPredictions(query.layer, query.context.inputs, d.num_classes(), d.share_location()),
       out);
@@ -75,7 +75,7 @@ size_t Scratch(const KernelQuery& query) {
          ImageRows::Scratch(e.boxes.images) + ScratchBytes<float>(out.count());
 }
 
-Lists Cut(const Extents& e, ScratchCutter* cutter) {
+Lists Cut(const Sizes& e, ScratchCutter* cutter) {
   const int64_t all = e.lists() * e.candidates;
   Lists lists{};
   lists.ranked = cutter->Take<Candidate>(e.lists() * e.boxes.priors);
@@ -91,10 +91,10 @@ Lists Cut(const Extents& e, ScratchCutter* cutter) {
 // The boxes of each class that are left of it.
 template <typename T>
 void DetectClasses(const CudaQueue& queue, const DevicePredictions<T>& predictions,
-                   const Rule& given, const Extents& extents, const Lists& lists) {
+                   const Rule& given, const Sizes& extents, const Lists& lists) {
   const DevicePredictions<T> from = predictions;
   const Rule rule = given;
-  const Extents e = extents;
+  const Sizes e = extents;
   const Lists to = lists;
   ForTeams(queue, "DetectClass", e.lists(), [=] CREMA_HOST_DEVICE(const Team& team, int64_t list) {
     const int64_t n = list / e.boxes.classes;
@@ -123,7 +123,7 @@ void DetectClasses(const CudaQueue& queue, const DevicePredictions<T>& predictio
 
 // The detections of one image: slot label * candidates + i is detection i of a class.
 struct ImageSlots {
-  Extents e;
+  Sizes e;
   Lists lists;
   int64_t image;
 
@@ -148,9 +148,9 @@ struct ImageSlots {
 
 // rows[n * most ..]: the detections of image n, the best keep_top_k of all classes.
 template <typename T>
-void DetectImages(const CudaQueue& queue, const Rule& rule, const Extents& extents,
-                  const Lists& all, T* rows) {
-  const Extents e = extents;
+void DetectImages(const CudaQueue& queue, const Rule& rule, const Sizes& extents, const Lists& all,
+                  T* rows) {
+  const Sizes e = extents;
   const Lists lists = all;
   const int64_t keep = rule.keep_top_k;
   ForTeams(
@@ -216,8 +216,8 @@ void Run(const Layer& layer, const ForwardArgs& args) {
   CudaQueue& queue = BoundQueue(args.context);
   const DetectionOutputParameter& d = layer.param().detection_output_param();
   const Rule rule = RuleOf(layer);
-  const BoxExtent boxes = ExtentOf(layer, args.inputs, d.num_classes(), d.share_location());
-  const Extents extents = ExtentsOf(layer, boxes, args.outputs[0].shape());
+  const BoxSizes boxes = SizesOf(layer, args.inputs, d.num_classes(), d.share_location());
+  const Sizes extents = AllSizesOf(layer, boxes, args.outputs[0].shape());
   ScratchCutter cutter(args.scratch);
   const Lists lists = Cut(extents, &cutter);
   T* const rows = cutter.Take<T>(args.outputs[0].count());
@@ -243,9 +243,9 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 }  // namespace
 
 void RegisterDetectionOutputCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(Forward, nullptr);
-  row.forward_scratch = Scratch;
-  registry.AddKernel("DetectionOutput", std::move(row));
+  Implementation implementation = MakeCudaImplementation(Forward, nullptr);
+  implementation.forward_scratch = Scratch;
+  registry.AddImplementation("DetectionOutput", std::move(implementation));
 }
 
 }  // namespace crema

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "layers/detection/box_inputs.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 
 namespace crema {
 
@@ -23,7 +23,7 @@ CREMA_HOST_DEVICE inline Box CornersAt(const T* values) {
 // Inputs 0..2: loc N x 4 P L, conf N x P K, priors.
 template <typename T>
 struct DevicePredictions {
-  BoxExtent extent;
+  BoxSizes extent;
   BoxCode code = BoxCode::kCorner;
   bool with_variance = true;  // else variances are 1
   const T* loc = nullptr;
@@ -48,15 +48,15 @@ struct DevicePredictions {
   }
 };
 
-inline BoxExtent ExtentOf(const Layer& layer, std::span<const ConstTensorView> inputs,
-                          int64_t classes, bool share_location) {
+inline BoxSizes SizesOf(const Layer& layer, std::span<const ConstTensorView> inputs,
+                        int64_t classes, bool share_location) {
   const std::array<BlobSpec, 3> specs{BlobSpec{inputs[0].shape()}, BlobSpec{inputs[1].shape()},
                                       BlobSpec{inputs[2].shape()}};
   return CheckPredictions(layer, specs, classes, share_location);
 }
 
 template <typename T>
-DevicePredictions<T> PredictionsOf(const BoxExtent& extent, BoxCode code, bool with_variance,
+DevicePredictions<T> PredictionsOf(const BoxSizes& extent, BoxCode code, bool with_variance,
                                    std::span<const ConstTensorView> inputs) {
   return {.extent = extent,
           .code = code,

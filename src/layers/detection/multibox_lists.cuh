@@ -33,7 +33,7 @@ __device__ inline BoxPair OfLane(BoxPair value, int mask) {
 
 // Extents of the lists.
 struct MultiBoxSizes {
-  BoxExtent boxes;
+  BoxSizes boxes;
   int64_t objects = 0;     // rows, of all images
   int64_t candidates = 0;  // of an image, that suppression sees at most; 0: there is none
 
@@ -75,7 +75,7 @@ void EachList(const MultiBoxSizes& sizes, MultiBoxLists* lists, const Piece& pie
   piece(&lists->sums, images);
 }
 
-inline MultiBoxSizes SizesOf(const MultiBoxRule& rule, const BoxExtent& boxes,
+inline MultiBoxSizes SizesOf(const MultiBoxRule& rule, const BoxSizes& boxes,
                              const Shape& objects) {
   MultiBoxSizes sizes{.boxes = boxes, .objects = objects.count() / 8};
   if (rule.mining == MultiBoxLossParameter::HARD_EXAMPLE && rule.suppression) {

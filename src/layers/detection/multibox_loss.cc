@@ -22,7 +22,7 @@ class MultiBoxLoss final : public Layer {
       : Layer(param), rule_(MakeMultiBoxRule(*this)) {}
 
   LayerInfo Infer(const InferContext& context) const override {
-    Extent(context.inputs);  // throws where they do not fit
+    SizesOf(context.inputs);  // throws where they do not fit
     CountRows(*this, context.inputs[3].shape, 8, "objects");
     const DType dtype = context.inputs[0].dtype;
     LayerInfo info;
@@ -37,7 +37,7 @@ class MultiBoxLoss final : public Layer {
   void Forward(const ForwardArgs& args) const override {
     std::vector<BlobSpec> specs;
     for (const ConstTensorView& input : args.inputs) specs.push_back({input.shape()});
-    const BoxExtent extent = Extent(specs);
+    const BoxSizes extent = SizesOf(specs);
     const Priors priors = ReadPriors(args.inputs[2], !loss().encode_variance_in_target());
     const auto objects = ObjectsByImage(args.inputs[3], extent.images);
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
@@ -81,12 +81,12 @@ class MultiBoxLoss final : public Layer {
  private:
   const MultiBoxLossParameter& loss() const { return param().multibox_loss_param(); }
 
-  BoxExtent Extent(std::span<const BlobSpec> inputs) const {
+  BoxSizes SizesOf(std::span<const BlobSpec> inputs) const {
     return CheckPredictions(*this, inputs, rule_.classes, loss().share_location());
   }
 
   template <typename T>
-  MultiBoxSums OneImage(const ForwardArgs& args, const BoxExtent& extent, int64_t n,
+  MultiBoxSums OneImage(const ForwardArgs& args, const BoxSizes& extent, int64_t n,
                         const Priors& priors, std::span<const LabelledObject> objects) const {
     const auto values = [&](size_t input, int64_t count) {
       const T* first = args.inputs[input].data<T>() + n * count;

@@ -7,9 +7,9 @@
 namespace crema {
 namespace {
 
-size_t Scratch(const KernelQuery& query) {
+size_t Scratch(const OpDesc& query) {
   const MultiBoxRule rule = MakeMultiBoxRule(query.layer);
-  const BoxExtent boxes =
+  const BoxSizes boxes =
       CheckPredictions(query.layer, query.context.inputs, rule.classes, rule.box_classes == 1);
   size_t bytes = kScratchSlack;
   MultiBoxLists lists{};
@@ -23,7 +23,7 @@ template <typename T>
 MultiBoxBatch<T> BatchOf(const Layer& layer, const ForwardArgs& args) {
   const MultiBoxLossParameter& p = layer.param().multibox_loss_param();
   const MultiBoxRule rule = MakeMultiBoxRule(layer);
-  const BoxExtent boxes = ExtentOf(layer, args.inputs, rule.classes, rule.box_classes == 1);
+  const BoxSizes boxes = SizesOf(layer, args.inputs, rule.classes, rule.box_classes == 1);
   MultiBoxBatch<T> batch{
       .rule = rule,
       .sizes = SizesOf(rule, boxes, args.inputs[3].shape()),
@@ -163,9 +163,9 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterMultiBoxLossCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(Forward, Backward);
-  row.forward_scratch = Scratch;
-  registry.AddKernel("MultiBoxLoss", std::move(row));
+  Implementation implementation = MakeCudaImplementation(Forward, Backward);
+  implementation.forward_scratch = Scratch;
+  registry.AddImplementation("MultiBoxLoss", std::move(implementation));
 }
 
 }  // namespace crema

@@ -78,7 +78,7 @@ MultiBoxRule MakeMultiBoxRule(const Layer& layer) {
   return rule;
 }
 
-MultiBoxDivisor DivisorOf(const LayerParameter& param, const BoxExtent& extent) {
+MultiBoxDivisor DivisorOf(const LayerParameter& param, const BoxSizes& extent) {
   const LossParameter& p = param.loss_param();
   LossParameter::NormalizationMode mode = p.normalization();
   if (!p.has_normalization() && p.has_normalize()) {

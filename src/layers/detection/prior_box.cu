@@ -1,7 +1,7 @@
 // PriorBox on the GPU; see prior_box.cc.
 #include "layers/detection/fixed_list.h"
 #include "layers/detection/prior_boxes.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 
 namespace crema {
 namespace {
@@ -15,7 +15,7 @@ using Sizes = FixedList<PriorSize, kMostSizes>;
 using Offsets = FixedList<PriorOffset, kMostOffsets>;
 
 // By what there is at most, flipped ratios and all.
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   const PriorBoxParameter& p = query.layer.param().prior_box_param();
   const int64_t ratios = 1 + 2 * int64_t{p.aspect_ratio_size()};
   const int64_t sizes = p.width_size() + p.min_size_size() * (ratios + 1);
@@ -79,9 +79,9 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 }  // namespace
 
 void RegisterPriorBoxCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(Forward, nullptr);
-  row.supports = Supports;
-  registry.AddKernel("PriorBox", std::move(row));
+  Implementation implementation = MakeCudaImplementation(Forward, nullptr);
+  implementation.supports = Supports;
+  registry.AddImplementation("PriorBox", std::move(implementation));
 }
 
 }  // namespace crema

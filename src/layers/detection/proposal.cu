@@ -21,14 +21,14 @@ int64_t CountAnchors(const ProposalParameter& p) {
   return ratios * (p.scale_size() > 0 ? p.scale_size() : 3);
 }
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   if (CountAnchors(query.layer.param().proposal_param()) > kMostAnchors) {
     return Support::No("takes at most 64 anchors at a place");
   }
   return SupportsCudaFloats(query);
 }
 
-struct Extents {
+struct Sizes {
   int64_t images;
   int64_t anchors;  // at a place
   int64_t height;
@@ -40,13 +40,13 @@ struct Extents {
   CREMA_HOST_DEVICE int64_t boxes() const { return anchors * places(); }  // of an image
 };
 
-Extents ExtentsOf(const ProposalParameter& p, const Shape& scores) {
-  Extents e{.images = scores[0],
-            .anchors = CountAnchors(p),
-            .height = scores[2],
-            .width = scores[3],
-            .candidates = 0,
-            .most = 0};
+Sizes SizesOf(const ProposalParameter& p, const Shape& scores) {
+  Sizes e{.images = scores[0],
+          .anchors = CountAnchors(p),
+          .height = scores[2],
+          .width = scores[3],
+          .candidates = 0,
+          .most = 0};
   e.candidates = std::min(e.boxes(), int64_t{p.pre_nms_topn()});
   e.most = std::min(e.candidates, int64_t{p.post_nms_topn()});
   return e;
@@ -61,8 +61,8 @@ struct Lists {
   ImageRows rows;
 };
 
-size_t Scratch(const KernelQuery& query) {
-  const Extents e = ExtentsOf(query.layer.param().proposal_param(), query.context.inputs[0].shape);
+size_t Scratch(const OpDesc& query) {
+  const Sizes e = SizesOf(query.layer.param().proposal_param(), query.context.inputs[0].shape);
   const int64_t all = e.images * e.boxes();
   const int64_t best = e.images * e.candidates;
   const int64_t rows = e.images * e.most;
@@ -72,7 +72,7 @@ size_t Scratch(const KernelQuery& query) {
          ScratchBytes<float>(rows);
 }
 
-Lists Cut(const Extents& e, ScratchCutter* cutter) {
+Lists Cut(const Sizes& e, ScratchCutter* cutter) {
   Lists lists{};
   lists.boxes = cutter->Take<Box>(e.images * e.boxes());
   lists.scores = cutter->Take<float>(e.images * e.boxes());
@@ -85,10 +85,10 @@ Lists Cut(const Extents& e, ScratchCutter* cutter) {
 
 // Boxes of all anchors at all places.
 template <typename T>
-void MakeBoxes(const CudaQueue& queue, const ProposalParameter& p, const Extents& extents,
+void MakeBoxes(const CudaQueue& queue, const ProposalParameter& p, const Sizes& extents,
                std::span<const ConstTensorView> inputs, const Lists& lists) {
   const AnchorList anchors = ProposalAnchors<AnchorList>(p);
-  const Extents e = extents;
+  const Sizes e = extents;
   const T* const scores = Elements<T>(inputs[0]);
   const T* const offsets = Elements<T>(inputs[1]);
   const T* const images = Elements<T>(inputs[2]);
@@ -121,10 +121,10 @@ void MakeBoxes(const CudaQueue& queue, const ProposalParameter& p, const Extents
 
 // rows[n * most ..]: the regions of image n, best first.
 template <typename T>
-void ChooseRegions(const CudaQueue& queue, const SuppressionRule& given, const Extents& extents,
+void ChooseRegions(const CudaQueue& queue, const SuppressionRule& given, const Sizes& extents,
                    const Lists& all, T* rows, T* row_scores) {
   const SuppressionRule rule = given;
-  const Extents e = extents;
+  const Sizes e = extents;
   const Lists lists = all;
   ForTeams(queue, "ProposalRegions", e.images, [=] CREMA_HOST_DEVICE(const Team& team, int64_t n) {
     const float* scores = lists.scores + n * e.boxes();
@@ -159,7 +159,7 @@ template <typename T>
 void Run(const Layer& layer, const ForwardArgs& args) {
   CudaQueue& queue = BoundQueue(args.context);
   const ProposalParameter& p = layer.param().proposal_param();
-  const Extents e = ExtentsOf(p, args.inputs[0].shape());
+  const Sizes e = SizesOf(p, args.inputs[0].shape());
   ScratchCutter cutter(args.scratch);
   const Lists lists = Cut(e, &cutter);
   T* const rows = cutter.Take<T>(e.images * e.most * kColumns);
@@ -185,10 +185,10 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 }  // namespace
 
 void RegisterProposalCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(Forward, nullptr);
-  row.supports = Supports;
-  row.forward_scratch = Scratch;
-  registry.AddKernel("Proposal", std::move(row));
+  Implementation implementation = MakeCudaImplementation(Forward, nullptr);
+  implementation.supports = Supports;
+  implementation.forward_scratch = Scratch;
+  registry.AddImplementation("Proposal", std::move(implementation));
 }
 
 }  // namespace crema

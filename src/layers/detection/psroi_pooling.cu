@@ -85,10 +85,10 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterPSROIPoolingCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(Forward, Backward);
-  row.forward_scratch = RegionTablesScratch<false>;
-  row.backward_scratch = RegionTablesScratch<false>;
-  registry.AddKernel("PSROIPooling", std::move(row));
+  Implementation implementation = MakeCudaImplementation(Forward, Backward);
+  implementation.forward_scratch = RegionTablesScratch<false>;
+  implementation.backward_scratch = RegionTablesScratch<false>;
+  registry.AddImplementation("PSROIPooling", std::move(implementation));
 }
 
 }  // namespace crema

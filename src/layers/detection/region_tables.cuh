@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "layers/detection/region_bins.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "math/scratch.h"
 
 namespace crema {
@@ -74,7 +74,7 @@ inline RegionTables RegionTablesOf(const Shape& map, const Shape& regions, const
 }
 
 template <bool kWeighted>
-size_t RegionTablesScratch(const KernelQuery& query) {
+size_t RegionTablesScratch(const OpDesc& query) {
   const RegionTables t = RegionTablesOf(query.context.inputs[0].shape,
                                         query.context.inputs[1].shape, query.info.outputs[0].shape);
   size_t bytes = kScratchSlack + ScratchBytes<int64_t>(t.regions);

@@ -150,10 +150,10 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterROIAlignCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(Forward, Backward);
-  row.forward_scratch = RegionTablesScratch<true>;
-  row.backward_scratch = RegionTablesScratch<true>;
-  registry.AddKernel("ROIAlign", std::move(row));
+  Implementation implementation = MakeCudaImplementation(Forward, Backward);
+  implementation.forward_scratch = RegionTablesScratch<true>;
+  implementation.backward_scratch = RegionTablesScratch<true>;
+  registry.AddImplementation("ROIAlign", std::move(implementation));
 }
 
 }  // namespace crema

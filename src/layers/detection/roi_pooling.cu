@@ -99,10 +99,10 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterROIPoolingCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(Forward, Backward);
-  row.forward_scratch = RegionTablesScratch<false>;
-  row.backward_scratch = RegionTablesScratch<false>;
-  registry.AddKernel("ROIPooling", std::move(row));
+  Implementation implementation = MakeCudaImplementation(Forward, Backward);
+  implementation.forward_scratch = RegionTablesScratch<false>;
+  implementation.backward_scratch = RegionTablesScratch<false>;
+  registry.AddImplementation("ROIPooling", std::move(implementation));
 }
 
 }  // namespace crema

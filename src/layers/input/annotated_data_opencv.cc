@@ -123,7 +123,7 @@ class AnnotatedData final : public Layer, public ByteSource {
       info.outputs.push_back({Shape{batch}, context.dtype});
     }
     form_.AddPlacements(batch, &info);
-    info.lends_output = {true, !survey.boxes};
+    info.external_output = {true, !survey.boxes};
     return info;
   }
 
@@ -175,7 +175,7 @@ class AnnotatedData final : public Layer, public ByteSource {
 
   Survey Look(Phase phase) const {
     const std::string& source = param().data_param().source();
-    return Naming(*this, "data_param.source", [&] {
+    return WithFieldContext(*this, "data_param.source", [&] {
       const auto records = records_->NewReader();
       if (!records->annotated()) {
         FailField(*this, "data_param.source",
@@ -198,14 +198,15 @@ class AnnotatedData final : public Layer, public ByteSource {
                 .boxes = reader.has_type() || param().annotated_data_param().has_anno_type(),
                 .bytes = pixels.bytes != nullptr};
           });
-      Naming(*this, "annotated_data_param.label_map_file", [&] { return LabelsOf(param()); });
+      WithFieldContext(*this, "annotated_data_param.label_map_file",
+                       [&] { return LabelsOf(param()); });
       return survey;
     });
   }
 
   // The most rows of boxes that a batch can have.
   int64_t MostRows() const {
-    const BoxBounds bounds = Naming(*this, "data_param.source", [&] {
+    const BoxBounds bounds = WithFieldContext(*this, "data_param.source", [&] {
       return bounds_->Find(param(), *records_, shard_.Get());
     });
     // What takes the place of a bad sample is there twice.

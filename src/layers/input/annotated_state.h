@@ -19,7 +19,7 @@ namespace crema {
 constexpr int64_t kBoxRow = 1 + kBoxValues;  // the image's number within the batch comes first
 
 // The batches of images, and the boxes of each image before they are brought together.
-class AnnotatedDataState final : public LayerSessionState, public NoticeTeller {
+class AnnotatedDataState final : public LayerSessionState, public HasDeferredWarnings {
  public:
   static constexpr size_t kMostOutputs = 3;  // images, boxes or labels, placements
 
@@ -40,11 +40,11 @@ class AnnotatedDataState final : public LayerSessionState, public NoticeTeller {
     const size_t count = args.outputs.size();
     std::ranges::copy(args.outputs, views.begin());
     views[1] = {nullptr, boxes_, out.dtype(), out.device()};
-    images_.Lend(std::span(views).first(count), std::span(places).first(count));
-    if (args.lent.empty()) {
+    images_.ExposeBuffers(std::span(views).first(count), std::span(places).first(count));
+    if (args.external.empty()) {
       std::memcpy(images.raw(), places[0], images.bytes());
     } else {
-      args.lent[0] = places[0];
+      args.external[0] = places[0];
     }
     if (count > 2) std::memcpy(args.outputs[2].raw(), places[2], args.outputs[2].bytes());
     DispatchFloat(out.dtype(), [&]<typename T>(T) {
@@ -58,7 +58,7 @@ class AnnotatedDataState final : public LayerSessionState, public NoticeTeller {
   int64_t EpochSize() const override { return images_.EpochSize(); }
   std::string SampleName(int64_t index) const override { return images_.SampleName(index); }
   double WaitedSeconds() const override { return images_.WaitedSeconds(); }
-  std::vector<std::string> TakeNotices() const override { return images_.TakeNotices(); }
+  std::vector<std::string> TakeWarnings() const override { return images_.TakeWarnings(); }
 
  private:
   // Returns the number of rows.

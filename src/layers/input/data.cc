@@ -61,7 +61,7 @@ class Data final : public Layer, public ByteSource {
     info.outputs.push_back(form_.Images(batch, sample, context.dtype));
     if (labelled) info.outputs.push_back({labels, context.dtype});
     form_.AddPlacements(batch, &info);
-    info.lends_output = LendsUnlessMixed(*this, context);
+    info.external_output = ExternalUnlessMixed(*this, context);
     return info;
   }
 
@@ -103,7 +103,7 @@ class Data final : public Layer, public ByteSource {
 
   // The first good record.
   First FirstSample(Phase phase, bool labels) const {
-    return Naming(*this, "data_param.source", [&] {
+    return WithFieldContext(*this, "data_param.source", [&] {
       const std::string& source = param().data_param().source();
       const auto reader = records_->NewReader();
       if (labels && !reader->labelled()) {

@@ -23,7 +23,7 @@ void FirstSampleSearch::NoteBad(const Error& error) {
   const uint64_t count = count_();
   if (bad_ < count && bad_ <= (param_.max_bad() > 0 ? param_.max_bad() : kMost)) return;
   if (bad_ == 1) throw;
-  TellFile(&*first_);
+  AddFileContext(&*first_);
   const std::string what = bad_ == count ? StrCat("all ", count, " samples are bad")
                                          : StrCat("the first ", bad_, " samples are bad");
   const std::string bound =

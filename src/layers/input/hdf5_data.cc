@@ -85,7 +85,7 @@ class HDF5Data final : public Layer {
       dims.insert(dims.end(), row.dims().begin(), row.dims().end());
       info.outputs.push_back({Shape(dims), context.dtype});
     }
-    info.lends_output.assign(info.outputs.size(), true);
+    info.external_output.assign(info.outputs.size(), true);
     return info;
   }
 

@@ -89,7 +89,7 @@ class ImageData final : public Layer, public ByteSource {
       info.outputs.push_back({labels > 1 ? Shape{batch, labels} : one_label, context.dtype});
     }
     form_.AddPlacements(batch, &info);
-    info.lends_output = LendsUnlessMixed(*this, context);
+    info.external_output = ExternalUnlessMixed(*this, context);
     return info;
   }
 
@@ -181,7 +181,7 @@ class ImageData final : public Layer, public ByteSource {
 
   // The shape, after resizing and cropping, of the first good image of the list.
   Shape FirstSample(Phase phase) const {
-    return Naming(*this, "image_data_param.source", [&] {
+    return WithFieldContext(*this, "image_data_param.source", [&] {
       const auto list = OpenList(param());
       const Transformer transformer(param().transform_param(), phase, param().name(),
                                     TransformSteps::kAugmented);

@@ -172,7 +172,7 @@ class MemoryData final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     const MemoryDataParameter& data = param().memory_data_param();
     LayerInfo info;
-    const Shape images = Naming(*this, "memory_data_param.batch_size", [&] {
+    const Shape images = WithFieldContext(*this, "memory_data_param.batch_size", [&] {
       return Shape{data.batch_size(), data.channels(), data.height(), data.width()};
     });
     info.outputs.push_back({images, context.dtype});

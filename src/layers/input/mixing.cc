@@ -40,7 +40,7 @@ Shape LabelShape(const Layer& layer, const InferContext& context, int64_t batch)
   return Shape{batch, ParamOf(layer.param()).classes()};
 }
 
-std::vector<bool> LendsUnlessMixed(const Layer& layer, const InferContext& context) {
+std::vector<bool> ExternalUnlessMixed(const Layer& layer, const InferContext& context) {
   const bool mixed = context.phase == TRAIN && Mixes(layer.param());
   return std::vector<bool>(mixed ? 0 : context.output_count, true);
 }

@@ -23,8 +23,8 @@ void RefuseMixing(const Layer& layer);
 // which is in TRAIN only. Fails, naming the field, where there is no top for them then.
 Shape LabelShape(const Layer& layer, const InferContext& context, int64_t batch);
 
-// LayerInfo::lends_output: batches lie where they were decoded, but for those that are mixed.
-std::vector<bool> LendsUnlessMixed(const Layer& layer, const InferContext& context);
+// LayerInfo::external_output: batches lie where they were decoded, but for those that are mixed.
+std::vector<bool> ExternalUnlessMixed(const Layer& layer, const InferContext& context);
 
 // What mixing needs of reading: labels as probabilities, and a step that copies batches. Does
 // nothing where batches are not mixed.

@@ -71,7 +71,7 @@ Pipeline MakePipeline(const LayerParameter& param, const OwnPipelineFields& own)
                                     common.has_threads() ? common.threads() : own.threads),
                                 .on_bad_sample = OnBad(common.on_bad_sample()),
                                 .max_bad = common.max_bad(),
-                                .notices = std::make_shared<Notices>()},
+                                .deferred_warnings = std::make_shared<DeferredWarnings>()},
                     .shuffle = common.shuffle() || own.shuffle,
                     .shuffle_buffer = common.shuffle_buffer(),
                     .cache = CacheOf(common, own)};
@@ -82,10 +82,12 @@ Pipeline MakePipeline(const LayerParameter& param, const OwnPipelineFields& own)
 SampleCaches MakeCaches(const Pipeline& pipeline) {
   SampleCaches caches;
   if (pipeline.cache == PipelineParameter::ENCODED) {
-    caches.encoded = std::make_shared<FileCache>(pipeline.cache_bytes, pipeline.options.notices);
+    caches.encoded =
+        std::make_shared<FileCache>(pipeline.cache_bytes, pipeline.options.deferred_warnings);
   }
   if (pipeline.cache == PipelineParameter::DECODED) {
-    caches.decoded = std::make_shared<ImageCache>(pipeline.cache_bytes, pipeline.options.notices);
+    caches.decoded =
+        std::make_shared<ImageCache>(pipeline.cache_bytes, pipeline.options.deferred_warnings);
   }
   return caches;
 }

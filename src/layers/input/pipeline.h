@@ -29,7 +29,8 @@ OwnPipelineFields PipelineFieldsOf(const WindowDataParameter& data);
 // How a layer reads. `threads`, `prefetch` and `cache` are those of pipeline_param where it has
 // them, else the layer's own; it shuffles when one of the two says so.
 struct Pipeline {
-  PrefetchOptions options;  // all but `outputs`; `notices` is there, for the cache to tell
+  PrefetchOptions
+      options;  // all but `outputs`; `deferred_warnings` is there, for the cache to tell
   bool shuffle = false;
   uint32_t shuffle_buffer = 0;
   PipelineParameter::Cache cache = PipelineParameter::NONE;

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/device_memory.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/input/pixels_to_float.h"
 
 namespace crema {
@@ -28,7 +28,7 @@ struct DeviceMean {
   }
 };
 
-class MeanState final : public KernelState {
+class MeanState final : public ImplementationState {
  public:
   // Uploads with its first call, and waits then.
   const float* Values(const ExecContext& context, const MeanImage& mean) {
@@ -43,22 +43,22 @@ class MeanState final : public KernelState {
   Tensor values_;
 };
 
-const MeanImage* MeanOf(const KernelQuery& query) {
+const MeanImage* MeanOf(const OpDesc& query) {
   return static_cast<const PixelsToFloat&>(query.layer).mean();
 }
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   const TransformationParameter& transform = query.layer.param().transform_param();
   if (transform.mean_value_size() > kMostMeans) return Support::No("takes at most 16 mean_value");
   return SupportsCudaFloats(query);
 }
 
-std::unique_ptr<KernelState> MakeState(const KernelQuery& query) {
+std::unique_ptr<ImplementationState> MakeState(const OpDesc& query) {
   if (MeanOf(query) == nullptr) return nullptr;
   return std::make_unique<MeanState>();
 }
 
-size_t StateBytes(const KernelQuery& query) {
+size_t StateBytes(const OpDesc& query) {
   const MeanImage* mean = MeanOf(query);
   return mean == nullptr ? 0 : mean->values.size() * sizeof(float);
 }
@@ -116,7 +116,7 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
               .means = MeansOf(transform),
               .scale = transform.scale()};
   if (const MeanImage* mean = static_cast<const PixelsToFloat&>(layer).mean()) {
-    auto& state = *static_cast<MeanState*>(args.kernel_state);
+    auto& state = *static_cast<MeanState*>(args.implementation_state);
     from.mean = {state.Values(args.context, *mean), mean->shape[1], mean->shape[2]};
   }
   DispatchCudaFloat(args.outputs[0].dtype(), [&]<typename T>(T) {
@@ -127,11 +127,11 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 }  // namespace
 
 void RegisterPixelsToFloatCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(Forward, nullptr);
-  row.supports = Supports;
-  row.make_state = MakeState;
-  row.state_bytes = StateBytes;
-  registry.AddKernel("PixelsToFloat", std::move(row));
+  Implementation implementation = MakeCudaImplementation(Forward, nullptr);
+  implementation.supports = Supports;
+  implementation.make_state = MakeState;
+  implementation.state_bytes = StateBytes;
+  registry.AddImplementation("PixelsToFloat", std::move(implementation));
 }
 
 }  // namespace crema

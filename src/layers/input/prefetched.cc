@@ -9,15 +9,15 @@
 
 namespace crema {
 
-void PrefetchedState::Next(const ForwardArgs& args) { Take(args.outputs, args.lent); }
+void PrefetchedState::Next(const ForwardArgs& args) { Take(args.outputs, args.external); }
 
-void PrefetchedState::Take(std::span<const TensorView> outputs, std::span<std::byte*> lent) {
+void PrefetchedState::Take(std::span<const TensorView> outputs, std::span<std::byte*> external) {
   try {
-    if (!prefetcher_) Open(outputs, !lent.empty());
-    if (lent.empty()) {
+    if (!prefetcher_) Open(outputs, !external.empty());
+    if (external.empty()) {
       prefetcher_->Pop(outputs);
     } else {
-      prefetcher_->Lend(lent);
+      prefetcher_->ExposeBuffers(external);
     }
   } catch (const Error& error) {  // thrown by a thread that does not know the layer
     Problem problem = error.problems().front();
@@ -28,14 +28,15 @@ void PrefetchedState::Take(std::span<const TensorView> outputs, std::span<std::b
   bad_samples_ = prefetcher_->bad_samples();
 }
 
-void PrefetchedState::Open(std::span<const TensorView> outputs, bool lends) {
+void PrefetchedState::Open(std::span<const TensorView> outputs, bool external) {
   std::vector<BlobSpec> specs;
   for (const TensorView& output : outputs) specs.push_back({output.shape(), output.dtype()});
   BatchReader reader = options_.open(specs);
   reader.options.outputs = std::move(specs);
-  reader.options.lends = lends;
-  if (!reader.options.notices) reader.options.notices = std::make_shared<Notices>();
-  notices_ = reader.options.notices;
+  reader.options.external = external;
+  if (!reader.options.deferred_warnings)
+    reader.options.deferred_warnings = std::make_shared<DeferredWarnings>();
+  deferred_warnings_ = reader.options.deferred_warnings;
   epoch_size_ = options_.epoch_size();
   prefetcher_ = std::make_unique<Prefetcher>(std::move(reader.options), std::move(reader.source),
                                              std::move(reader.make_decoder));
@@ -66,11 +67,11 @@ double PrefetchedState::WaitedSeconds() const {
   return prefetcher_ ? prefetcher_->WaitedSeconds() : 0;
 }
 
-std::vector<std::string> PrefetchedState::TakeNotices() const {
-  return notices_ ? notices_->Take() : std::vector<std::string>();
+std::vector<std::string> PrefetchedState::TakeWarnings() const {
+  return deferred_warnings_ ? deferred_warnings_->Take() : std::vector<std::string>();
 }
 
-void TellFile(Problem* problem) {
+void AddFileContext(Problem* problem) {
   Where& where = problem->where;
   if (where.file.empty()) return;
   const std::string line = where.line > 0 ? StrCat(":", where.line) : "";

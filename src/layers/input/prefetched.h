@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/notices.h"
+#include "core/deferred_warnings.h"
 #include "data/pipeline/prefetcher.h"
 #include "graph/layer.h"
 
@@ -23,7 +23,7 @@ struct BatchReader {
 
 // Where a layer stands. The prefetcher starts with the first batch that is asked for, so that a net
 // which is only looked at starts no threads. Thread safety: one thread at a time.
-class PrefetchedState final : public LayerSessionState, public NoticeTeller {
+class PrefetchedState final : public LayerSessionState, public HasDeferredWarnings {
  public:
   struct Options {
     std::string layer;   // for messages
@@ -39,7 +39,7 @@ class PrefetchedState final : public LayerSessionState, public NoticeTeller {
   void Next(const ForwardArgs& args);
   // Waits for the next batch; see Prefetcher::Lend. Views of `outputs` need not have memory. Throws
   // what reading and decoding threw, with the name of the layer.
-  void Lend(std::span<const TensorView> outputs, std::span<std::byte*> places) {
+  void ExposeBuffers(std::span<const TensorView> outputs, std::span<std::byte*> places) {
     Take(outputs, places);
   }
 
@@ -48,17 +48,17 @@ class PrefetchedState final : public LayerSessionState, public NoticeTeller {
   int64_t EpochSize() const override;
   std::string SampleName(int64_t index) const override;
   double WaitedSeconds() const override;
-  std::vector<std::string> TakeNotices() const override;
+  std::vector<std::string> TakeWarnings() const override;
 
  private:
-  void Take(std::span<const TensorView> outputs, std::span<std::byte*> lent);
-  void Open(std::span<const TensorView> outputs, bool lends);
+  void Take(std::span<const TensorView> outputs, std::span<std::byte*> external);
+  void Open(std::span<const TensorView> outputs, bool external);
 
   const Options options_;
   uint64_t position_;
   uint64_t bad_samples_ = 0;
   uint64_t epoch_size_ = 0;  // 0 until it is open
-  std::shared_ptr<Notices> notices_;
+  std::shared_ptr<DeferredWarnings> deferred_warnings_;
   std::unique_ptr<Prefetcher> prefetcher_;
 };
 
@@ -67,16 +67,16 @@ uint64_t DrawSkip(uint32_t rand_skip, uint64_t seed, const std::string& layer);
 
 // Puts the file that a problem is about into the message: the place of a problem of planning is
 // that of the net's text.
-void TellFile(Problem* problem);
+void AddFileContext(Problem* problem);
 
 // Throws what `body` throws, with the name of the layer and, where none is named, the field.
 template <typename Body>
-auto Naming(const Layer& layer, const std::string& field, Body&& body) {
+auto WithFieldContext(const Layer& layer, const std::string& field, Body&& body) {
   try {
     return body();
   } catch (const Error& error) {
     Problem problem = error.problems().front();
-    TellFile(&problem);
+    AddFileContext(&problem);
     problem.where.layer = layer.param().name();
     if (problem.where.field.empty()) problem.where.field = field;
     throw Error(std::move(problem));

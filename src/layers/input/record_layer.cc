@@ -30,7 +30,8 @@ RecordStream OpenStream(const LayerParameter& param, OpenedOnce& records, uint64
   if (pipeline.cache == PipelineParameter::ENCODED) {
     reader = CacheRecords(std::move(reader), MakeCaches(pipeline).encoded);
   } else if (pipeline.cache == PipelineParameter::DECODED) {
-    stream.decoded = std::make_shared<DecodedCache>(pipeline.cache_bytes, pipeline.options.notices);
+    stream.decoded =
+        std::make_shared<DecodedCache>(pipeline.cache_bytes, pipeline.options.deferred_warnings);
   }
   const DataSetSource::Options options{
       .shard = shard, .order = OrderOf(pipeline, seed, param.name()), .decoded = stream.decoded};

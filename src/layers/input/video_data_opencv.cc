@@ -1,5 +1,5 @@
-// VideoData: the frames of a film or a camera, one after the other. Outputs: frames (batch x C x H
-// x W) and, where a second top is given, zeros (batch). A film is a video file or a sequence of
+// VideoData: the frames of a video or a camera, one after the other. Outputs: frames (batch x C x H
+// x W) and, where a second top is given, zeros (batch). A video is a video file or a sequence of
 // image files. No input, no gradient.
 #include <algorithm>
 #include <memory>
@@ -106,7 +106,7 @@ class VideoData final : public Layer, public ByteSource {
     info.outputs.push_back(form_.Images(batch, sample, context.dtype));
     if (form_.TopsOf(context) > 1) info.outputs.push_back({Shape{batch}, context.dtype});
     form_.AddPlacements(batch, &info);
-    info.lends_output.assign(context.output_count, true);
+    info.external_output.assign(context.output_count, true);
     return info;
   }
 
@@ -143,7 +143,7 @@ class VideoData final : public Layer, public ByteSource {
                        "'frames/%06d.png'"));
     }
     if (IsImageSequence(param())) return;
-    Naming(*this, kFile, [&] { ReadFileStart(video.video_file(), 1); });
+    WithFieldContext(*this, kFile, [&] { ReadFileStart(video.video_file(), 1); });
   }
 
   static BatchReader Open(const LayerParameter& param, const ImageForm& form, Phase phase,
@@ -161,9 +161,9 @@ class VideoData final : public Layer, public ByteSource {
   }
 
   Shape FirstSample(Phase phase) const {
-    return Naming(*this, IsCamera(param()) ? kDevice : kFile, [&] {
+    return WithFieldContext(*this, IsCamera(param()) ? kDevice : kFile, [&] {
       const Transformer transformer(param().transform_param(), phase, param().name());
-      if (!IsImageSequence(param())) return FirstOfFilm(transformer);
+      if (!IsImageSequence(param())) return FirstOfVideo(transformer);
       const auto images = ImagesOf(param());
       const auto count = [&] { return images->entries().size(); };
       return LookForFirst(param().pipeline_param(), count, [&](uint64_t sample) {
@@ -173,7 +173,7 @@ class VideoData final : public Layer, public ByteSource {
     });
   }
 
-  Shape FirstOfFilm(const Transformer& transformer) const {
+  Shape FirstOfVideo(const Transformer& transformer) const {
     const VideoOrigin origin = OriginOf(param());
     const auto look = [&](uint64_t sample) {
       const uint32_t skip = param().video_data_param().skip_frames();
@@ -198,23 +198,23 @@ class VideoData final : public Layer, public ByteSource {
 
 std::vector<BadSample> BadSamples() {
   const std::string data = "data_param { batch_size: 2 } ";
-  const auto film = [&](const std::string& file) {
+  const auto video = [&](const std::string& file) {
     return data + "video_data_param { video_type: VIDEO video_file: '" + file + "' }";
   };
   return {
-      {.prototxt = film("f/%d.png").substr(data.size()),
+      {.prototxt = video("f/%d.png").substr(data.size()),
        .input_shapes = {},
        .expect = "batch_size must be 1 or more"},
       {.prototxt = data + "video_data_param { device_id: -1 }",
        .input_shapes = {},
        .expect = "device_id is -1, but must be 0 to 99"},
-      {.prototxt = film(""), .input_shapes = {}, .expect = "video_file is missing"},
-      {.prototxt = film("no/such/film.avi"), .input_shapes = {}, .expect = "no/such/film.avi"},
-      {.prototxt = film("no/such/%d.png"),
+      {.prototxt = video(""), .input_shapes = {}, .expect = "video_file is missing"},
+      {.prototxt = video("no/such/film.avi"), .input_shapes = {}, .expect = "no/such/film.avi"},
+      {.prototxt = video("no/such/%d.png"),
        .input_shapes = {},
        .expect = "there are no frames 'no/such/0.png' or 'no/such/1.png'"},
-      {.prototxt = film("%s.png"), .input_shapes = {}, .expect = "must have one %d"},
-      {.prototxt = film("%06d%d.png"), .input_shapes = {}, .expect = "must have one %d"},
+      {.prototxt = video("%s.png"), .input_shapes = {}, .expect = "must have one %d"},
+      {.prototxt = video("%06d%d.png"), .input_shapes = {}, .expect = "must have one %d"},
   };
 }
 

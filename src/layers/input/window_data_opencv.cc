@@ -49,7 +49,8 @@ class WindowData final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     shard_.Note(context);
     const WindowDataParameter& data = param().window_data_param();
-    const auto file = Naming(*this, "window_data_param.source", [&] { return OpenFile(param()); });
+    const auto file =
+        WithFieldContext(*this, "window_data_param.source", [&] { return OpenFile(param()); });
     CheckWindows(*file);
     CheckMean(file->images[0].channels);
     const int64_t batch = data.batch_size();
@@ -57,7 +58,7 @@ class WindowData final : public Layer {
     LayerInfo info;
     info.outputs.push_back({Shape{batch, file->images[0].channels, size, size}, context.dtype});
     if (context.output_count > 1) info.outputs.push_back({Shape{batch}, context.dtype});
-    info.lends_output.assign(context.output_count, true);
+    info.external_output.assign(context.output_count, true);
     return info;
   }
 
@@ -156,8 +157,8 @@ class WindowData final : public Layer {
                        channels, " channels: give one, or one each"));
     }
     if (!transform.has_mean_file()) return;
-    const Shape mean = Naming(*this, "transform_param.mean_file",
-                              [&] { return ReadMeanImage(transform.mean_file()).shape; });
+    const Shape mean = WithFieldContext(*this, "transform_param.mean_file",
+                                        [&] { return ReadMeanImage(transform.mean_file()).shape; });
     if (mean[0] == channels && mean[1] == mean[2] && mean[1] >= transform.crop_size()) return;
     FailField(*this, "transform_param.mean_file",
               StrCat("the mean image is ", ToString(mean), ", but must be a square with ", channels,

@@ -31,7 +31,7 @@ class CenterLoss final : public Layer {
 
   LayerInfo Infer(const InferContext& context) const override {
     const BlobSpec& x = context.inputs[0];
-    const SoftmaxExtent extent = Extent(x.shape);
+    const SoftmaxSize extent = SizesOf(x.shape);
     const Shape& labels = context.inputs[1].shape;
     if (labels.count() != extent.outer) {
       FailInputs(*this, StrCat("features of shape ", ToString(x.shape), " need ", extent.outer,
@@ -53,7 +53,7 @@ class CenterLoss final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const SoftmaxExtent extent = Extent(args.inputs[0].shape());
+    const SoftmaxSize extent = SizesOf(args.inputs[0].shape());
     CheckLabels(*this, args.inputs[1], Rule());
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
@@ -83,7 +83,7 @@ class CenterLoss final : public Layer {
 
  private:
   // outer: items; inner: values of a feature.
-  SoftmaxExtent Extent(const Shape& shape) const {
+  SoftmaxSize SizesOf(const Shape& shape) const {
     const int axis =
         LayerAxis(*this, shape, param().center_loss_param().axis(), "center_loss_param.axis");
     return {shape.count(0, axis), classes_, shape.count(axis)};
@@ -93,13 +93,13 @@ class CenterLoss final : public Layer {
     return {.classes = classes_, .classes_from = "center_loss_param.num_output"};
   }
 
-  static double Items(const SoftmaxExtent& extent) {
+  static double Items(const SoftmaxSize& extent) {
     return static_cast<double>(std::max<int64_t>(1, extent.outer));
   }
 
   template <typename T>
   void FeatureGradient(const BackwardArgs& args) const {
-    const SoftmaxExtent extent = Extent(args.inputs[0].shape());
+    const SoftmaxSize extent = SizesOf(args.inputs[0].shape());
     const T* x = args.inputs[0].data<T>();
     const T* labels = args.inputs[1].data<T>();
     const T* centers = args.learned[0].data<T>();
@@ -120,7 +120,7 @@ class CenterLoss final : public Layer {
   // Each thread has some of the values of all centres, so items are added in their order.
   template <typename T>
   void AddCenterUpdate(const BackwardArgs& args) const {
-    const SoftmaxExtent extent = Extent(args.inputs[0].shape());
+    const SoftmaxSize extent = SizesOf(args.inputs[0].shape());
     const T* x = args.inputs[0].data<T>();
     const T* labels = args.inputs[1].data<T>();
     const T* centers = args.learned[0].data<T>();

@@ -7,18 +7,18 @@ namespace crema {
 namespace {
 
 // outer: items; inner: values of a feature.
-SoftmaxExtent ExtentOf(const Layer& layer, const Shape& shape) {
+SoftmaxSize SizesOf(const Layer& layer, const Shape& shape) {
   const CenterLossParameter& param = layer.param().center_loss_param();
   const int axis = LayerAxis(layer, shape, param.axis(), "center_loss_param.axis");
   return {shape.count(0, axis), param.num_output(), shape.count(axis)};
 }
 
-float Items(const SoftmaxExtent& extent) {
+float Items(const SoftmaxSize& extent) {
   return static_cast<float>(std::max<int64_t>(1, extent.outer));
 }
 
 template <typename T>
-void WriteCosts(const CudaQueue& queue, const SoftmaxExtent& extent, const T* x,
+void WriteCosts(const CudaQueue& queue, const SoftmaxSize& extent, const T* x,
                 const GpuLabels<T>& labels, const T* centers, float* costs) {
   ForTeams(queue, "CenterCosts", extent.outer, [=] CREMA_HOST_DEVICE(const Team& team, int64_t n) {
     const int64_t label = labels(n);
@@ -29,7 +29,7 @@ void WriteCosts(const CudaQueue& queue, const SoftmaxExtent& extent, const T* x,
 }
 
 template <typename T>
-void FeatureGradient(const CudaQueue& queue, const SoftmaxExtent& extent, const T* x,
+void FeatureGradient(const CudaQueue& queue, const SoftmaxSize& extent, const T* x,
                      const GpuLabels<T>& labels, const T* centers, const T* dloss, T* dx) {
   const float items = Items(extent);
   ForElements(queue, "CenterFeatureGradient", extent.outer * extent.inner,
@@ -44,7 +44,7 @@ void FeatureGradient(const CudaQueue& queue, const SoftmaxExtent& extent, const 
 
 // A team takes a class; few of them have items in a batch.
 template <typename T>
-void AddCenterUpdate(const CudaQueue& queue, const SoftmaxExtent& extent, const T* x,
+void AddCenterUpdate(const CudaQueue& queue, const SoftmaxSize& extent, const T* x,
                      const GpuLabels<T>& labels, const T* centers, T* update) {
   ForTeams(
       queue, "CenterUpdate", extent.classes, [=] CREMA_HOST_DEVICE(const Team& team, int64_t c) {
@@ -63,9 +63,9 @@ void AddCenterUpdate(const CudaQueue& queue, const SoftmaxExtent& extent, const 
       });
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
-  const SoftmaxExtent extent = ExtentOf(layer, args.inputs[0].shape());
+  const SoftmaxSize extent = SizesOf(layer, args.inputs[0].shape());
   ScratchCutter cutter(args.scratch);
   float* costs = cutter.Take<float>(extent.outer);
   double* parts = cutter.Take<double>(kMostSumParts);
@@ -78,9 +78,9 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
-  const SoftmaxExtent extent = ExtentOf(layer, args.inputs[0].shape());
+  const SoftmaxSize extent = SizesOf(layer, args.inputs[0].shape());
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
     const T* x = Elements<T>(args.inputs[0]);
     const T* centers = Elements<T>(args.learned[0]);
@@ -95,16 +95,16 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
   });
 }
 
-size_t ForwardScratch(const KernelQuery& query) {
-  return ItemCostScratch(query, ExtentOf(query.layer, query.context.inputs[0].shape).outer);
+size_t ForwardScratch(const OpDesc& query) {
+  return ItemCostScratch(query, SizesOf(query.layer, query.context.inputs[0].shape).outer);
 }
 
 }  // namespace
 
 void RegisterCenterLossCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
-  row.forward_scratch = ForwardScratch;
-  registry.AddKernel("CenterLoss", std::move(row));
+  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
+  implementation.forward_scratch = ForwardScratch;
+  registry.AddImplementation("CenterLoss", std::move(implementation));
 }
 
 }  // namespace crema

@@ -65,7 +65,7 @@ void Backward(const CudaQueue& queue, const ContrastiveRule<float>& rule,
            });
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const Shape& shape = args.inputs[0].shape();
   ScratchCutter cutter(args.scratch);
@@ -78,7 +78,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const auto items = static_cast<float>(BatchSize(args.inputs[0].shape()));
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
@@ -91,9 +91,9 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterContrastiveLossCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
-  row.forward_scratch = BatchCostScratch;
-  registry.AddKernel("ContrastiveLoss", std::move(row));
+  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
+  implementation.forward_scratch = BatchCostScratch;
+  registry.AddImplementation("ContrastiveLoss", std::move(implementation));
 }
 
 }  // namespace crema

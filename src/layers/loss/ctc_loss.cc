@@ -9,7 +9,7 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "graph/sample_place.h"
+#include "graph/sample_error_context.h"
 #include "layers/loss/item_batch.h"
 #include "layers/loss/labels.h"
 #include "math/ctc.h"
@@ -137,7 +137,8 @@ class CTCLoss final : public Layer {
       Where where{.layer = param().name(), .sample = item};
       where.blob = BottomName(*this, input);
       Fail(ErrorCode::kDataLoss,
-           StrCat("length ", length, " at ", SamplePlace(item), " is not a whole number 0..", most),
+           StrCat("length ", length, " at ", SampleErrorContext(item), " is not a whole number 0..",
+                  most),
            where);
     }
     return static_cast<int64_t>(length);
@@ -170,7 +171,7 @@ class CTCLoss final : public Layer {
       Where where{.layer = param().name(), .sample = item};
       where.blob = BottomName(*this, 1);
       Fail(ErrorCode::kDataLoss,
-           StrCat("label ", row[i], " at ", SamplePlace(item), ", position ", i,
+           StrCat("label ", row[i], " at ", SampleErrorContext(item), ", position ", i,
                   " comes after the padding (-1 or the blank, ", Blank(sizes),
                   "), which ends the labels"),
            where);
@@ -201,14 +202,14 @@ class CTCLoss final : public Layer {
     for (const T label : sequence.labels) {
       if (label != T(-1) && label != static_cast<T>(sequence.blank)) continue;
       Fail(ErrorCode::kDataLoss,
-           StrCat("label ", label, " at ", SamplePlace(item), " is padding or the blank (",
+           StrCat("label ", label, " at ", SampleErrorContext(item), " is padding or the blank (",
                   sequence.blank, "), within the length of its labels"),
            where);
     }
     const int64_t needed = CtcFewestSteps(sequence.labels);
     if (sequence.steps >= needed || zero_infinity_) return;
     Fail(ErrorCode::kDataLoss,
-         StrCat(SamplePlace(item), " has ", sequence.steps, " steps, but its ",
+         StrCat(SampleErrorContext(item), " has ", sequence.steps, " steps, but its ",
                 sequence.labels.size(), " labels need at least ", needed,
                 " (with a blank between equal neighbours); zero_infinity: true leaves such items "
                 "out"),

@@ -206,7 +206,7 @@ CtcBatch<T> BatchOf(const Layer& layer, const ForwardArgs& args) {
           .gradient = Elements<T>(args.saved[0])};
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
     CtcBatch<T> batch = BatchOf<T>(layer, args);
@@ -225,7 +225,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-size_t ForwardScratch(const KernelQuery& query) {
+size_t ForwardScratch(const OpDesc& query) {
   const Shape& logits = query.context.inputs[0].shape;
   const int64_t states = 2 * query.context.inputs[1].shape.count(1) + 1;
   return LossScratch(query) + ScratchBytes<double>(logits[0] * logits[1]) +
@@ -242,7 +242,7 @@ void ScaleGradient(const CudaQueue& queue, int64_t count, const T* gradient, Gpu
   });
 }
 
-void BackwardRow(const Layer&, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer&, const BackwardArgs& args) {
   const ConstTensorView& gradient = args.saved[0];
   DispatchCudaFloat(gradient.dtype(), [&]<typename T>(T) {
     ScaleGradient(BoundQueue(args.context), gradient.count(), Elements<T>(gradient),
@@ -254,9 +254,9 @@ void BackwardRow(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterCTCLossCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
-  row.forward_scratch = ForwardScratch;
-  registry.AddKernel("CTCLoss", std::move(row));
+  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
+  implementation.forward_scratch = ForwardScratch;
+  registry.AddImplementation("CTCLoss", std::move(implementation));
 }
 
 }  // namespace crema

@@ -14,12 +14,12 @@ CREMA_HOST_DEVICE float SquaredDistance(const Team& team, const T* a, const T* b
 }
 
 // Room for the cost of each of that many items, in front of that of the sums.
-inline size_t ItemCostScratch(const KernelQuery& query, int64_t items) {
+inline size_t ItemCostScratch(const OpDesc& query, int64_t items) {
   return LossScratch(query) + ScratchBytes<float>(items);
 }
 
 // Of rows whose items lie on axis 0.
-inline size_t BatchCostScratch(const KernelQuery& query) {
+inline size_t BatchCostScratch(const OpDesc& query) {
   return ItemCostScratch(query, query.context.inputs[0].shape[0]);
 }
 

@@ -69,7 +69,7 @@ class FocalLoss final : public SoftmaxLoss {
 
   template <typename T>
   void WriteGradient(const SoftmaxBatch<T>& batch, double scale, T* dx) const {
-    const SoftmaxExtent& extent = batch.extent;
+    const SoftmaxSize& extent = batch.extent;
     ParallelFor(batch.threads, batch.positions(), ItemGrain(extent.classes),
                 [&](int64_t begin, int64_t end, int) {
                   for (int64_t at = begin; at < end; ++at) {

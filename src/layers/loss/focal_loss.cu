@@ -44,14 +44,14 @@ struct FocalRule {
 struct FocalMaker {
   static constexpr bool targets = false;
 
-  static SoftmaxExtent Extent(const Layer& layer, const Shape& scores) {
-    return ClassExtent(layer, scores, layer.param().focal_loss_param().axis(),
-                       "focal_loss_param.axis");
+  static SoftmaxSize SizesOf(const Layer& layer, const Shape& scores) {
+    return ClassSize(layer, scores, layer.param().focal_loss_param().axis(),
+                     "focal_loss_param.axis");
   }
-  static size_t Scratch(const Layer&, const SoftmaxExtent&) { return 0; }
+  static size_t Scratch(const Layer&, const SoftmaxSize&) { return 0; }
 
   template <typename T>
-  static FocalRule<T> Make(const CudaQueue&, const Layer& layer, const SoftmaxExtent&,
+  static FocalRule<T> Make(const CudaQueue&, const Layer& layer, const SoftmaxSize&,
                            const GpuLabels<T>& labels, std::span<const ConstTensorView>,
                            ScratchCutter*) {
     const FocalLossParameter& param = layer.param().focal_loss_param();
@@ -62,7 +62,7 @@ struct FocalMaker {
 }  // namespace
 
 void RegisterFocalLossCuda(Registry& registry) {
-  registry.AddKernel("FocalLoss", MakeSoftmaxLossRow<FocalMaker>());
+  registry.AddImplementation("FocalLoss", MakeSoftmaxLossImplementation<FocalMaker>());
 }
 
 }  // namespace crema

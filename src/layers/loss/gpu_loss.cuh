@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/loss/loss_normalizer.h"
 #include "math/cuda/launch.cuh"
 #include "math/scratch.h"
@@ -107,17 +107,17 @@ static GpuDivisor DivisorOf(const CudaQueue& queue, const LossNormalizer& normal
 }
 
 // For rows whose only scratch is that of the sums.
-inline size_t LossScratch(const KernelQuery&) {
+inline size_t LossScratch(const OpDesc&) {
   return SumScratch() + ScratchBytes<float>(1) + kScratchSlack;
 }
 
 // A row of a loss with LossScratch both ways.
-inline Kernel MakeLossRow(void (*forward)(const Layer&, const ForwardArgs&),
-                          void (*backward)(const Layer&, const BackwardArgs&)) {
-  Kernel row = MakeCudaRow(forward, backward);
-  row.forward_scratch = LossScratch;
-  row.backward_scratch = LossScratch;
-  return row;
+inline Implementation MakeLossImplementation(void (*forward)(const Layer&, const ForwardArgs&),
+                                             void (*backward)(const Layer&, const BackwardArgs&)) {
+  Implementation implementation = MakeCudaImplementation(forward, backward);
+  implementation.forward_scratch = LossScratch;
+  implementation.backward_scratch = LossScratch;
+  return implementation;
 }
 
 }  // namespace crema

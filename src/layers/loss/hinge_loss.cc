@@ -21,7 +21,7 @@ class HingeLoss final : public Layer {
 
   LayerInfo Infer(const InferContext& context) const override {
     const BlobSpec& scores = context.inputs[0];
-    CheckLabelShape(*this, scores.shape, RowExtent(*this, scores.shape), context.inputs[1].shape,
+    CheckLabelShape(*this, scores.shape, RowSize(*this, scores.shape), context.inputs[1].shape,
                     true);
     LayerInfo info;
     info.outputs = {{Shape{}, scores.dtype}};
@@ -31,7 +31,7 @@ class HingeLoss final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const SoftmaxExtent extent = RowExtent(*this, args.inputs[0].shape());
+    const SoftmaxSize extent = RowSize(*this, args.inputs[0].shape());
     CheckLabels(*this, args.inputs[1], {.classes = extent.classes});
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
@@ -53,7 +53,7 @@ class HingeLoss final : public Layer {
   }
 
   void Backward(const BackwardArgs& args) const override {
-    const SoftmaxExtent extent = RowExtent(*this, args.inputs[0].shape());
+    const SoftmaxSize extent = RowSize(*this, args.inputs[0].shape());
     CheckLabels(*this, args.inputs[1], {.classes = extent.classes});
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();

@@ -36,7 +36,7 @@ GpuDivisor DivisorOf(const Shape& scores) {
   return {.fixed = static_cast<float>(BatchSize(scores))};
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const Shape& shape = args.inputs[0].shape();
   double* parts = ScratchCutter(args.scratch).Take<double>(kMostSumParts);
@@ -47,7 +47,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const Shape& shape = args.inputs[0].shape();
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
@@ -60,7 +60,7 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterHingeLossCuda(Registry& registry) {
-  registry.AddKernel("HingeLoss", MakeLossRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("HingeLoss", MakeLossImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

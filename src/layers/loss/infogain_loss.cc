@@ -54,7 +54,7 @@ class InfogainLoss final : public SoftmaxLoss {
   }
 
  private:
-  void CheckRule(const InferContext& context, const SoftmaxExtent& extent) const override {
+  void CheckRule(const InferContext& context, const SoftmaxSize& extent) const override {
     const bool given = context.inputs.size() > 2;
     if (!given && !param().infogain_loss_param().has_source()) {
       FailInputs(*this,
@@ -88,7 +88,7 @@ class InfogainLoss final : public SoftmaxLoss {
 
   template <typename T>
   double SumOf(const SoftmaxBatch<T>& batch) const {
-    const SoftmaxExtent& extent = batch.extent;
+    const SoftmaxSize& extent = batch.extent;
     return WithMatrix(batch, [&](const auto* matrix) {
       return OrderedSum(batch.threads, batch.positions(), ItemGrain(extent.classes),
                         [&](int64_t begin, int64_t end) {
@@ -109,7 +109,7 @@ class InfogainLoss final : public SoftmaxLoss {
 
   template <typename T>
   void WriteGradient(const SoftmaxBatch<T>& batch, double scale, T* dx) const {
-    const SoftmaxExtent& extent = batch.extent;
+    const SoftmaxSize& extent = batch.extent;
     WithMatrix(batch, [&](const auto* matrix) {
       ParallelFor(batch.threads, batch.positions(), ItemGrain(extent.classes),
                   [&](int64_t begin, int64_t end, int) {
@@ -126,7 +126,7 @@ class InfogainLoss final : public SoftmaxLoss {
   template <typename T, typename M>
   static void GradientOfPosition(const SoftmaxBatch<T>& batch, const M* row, double scale,
                                  int64_t position, T* dx) {
-    const SoftmaxExtent& extent = batch.extent;
+    const SoftmaxSize& extent = batch.extent;
     const double sum = row == nullptr ? 0 : std::accumulate(row, row + extent.classes, 0.0);
     for (int64_t c = 0; c < extent.classes; ++c) {
       const int64_t i = batch.First(position) + c * extent.inner;

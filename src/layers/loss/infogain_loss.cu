@@ -50,21 +50,21 @@ struct InfogainRule {
 struct InfogainMaker {
   static constexpr bool targets = false;
 
-  static SoftmaxExtent Extent(const Layer& layer, const Shape& scores) {
-    return ClassExtent(layer, scores, layer.param().infogain_loss_param().axis(),
-                       "infogain_loss_param.axis");
+  static SoftmaxSize SizesOf(const Layer& layer, const Shape& scores) {
+    return ClassSize(layer, scores, layer.param().infogain_loss_param().axis(),
+                     "infogain_loss_param.axis");
   }
-  static size_t Scratch(const Layer&, const SoftmaxExtent&) { return 0; }
+  static size_t Scratch(const Layer&, const SoftmaxSize&) { return 0; }
 
   template <typename T>
-  static InfogainRule<T> Make(const CudaQueue&, const Layer&, const SoftmaxExtent&,
+  static InfogainRule<T> Make(const CudaQueue&, const Layer&, const SoftmaxSize&,
                               const GpuLabels<T>& labels, std::span<const ConstTensorView> inputs,
                               ScratchCutter*) {
     return {labels, Elements<T>(inputs[2])};
   }
 };
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   if (query.context.inputs.size() < 3) return Support::No("the matrix of a file is on the CPU");
   return SupportsCudaFloats(query);
 }
@@ -72,9 +72,9 @@ Support Supports(const KernelQuery& query) {
 }  // namespace
 
 void RegisterInfogainLossCuda(Registry& registry) {
-  Kernel row = MakeSoftmaxLossRow<InfogainMaker>();
-  row.supports = Supports;
-  registry.AddKernel("InfogainLoss", std::move(row));
+  Implementation implementation = MakeSoftmaxLossImplementation<InfogainMaker>();
+  implementation.supports = Supports;
+  registry.AddImplementation("InfogainLoss", std::move(implementation));
 }
 
 }  // namespace crema

@@ -6,7 +6,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "graph/sample_place.h"
+#include "graph/sample_error_context.h"
 #include "layers/layer_axis.h"
 
 namespace crema {
@@ -28,7 +28,7 @@ std::string Hint(double label, int64_t classes) {
   const int64_t each = labels.axes() > 1 ? labels.count(1) : rule.inner;
   Where where{.layer = layer.param().name(), .sample = index / each};
   where.blob = BottomName(layer, rule.input);
-  std::string place = SamplePlace(where.sample);
+  std::string place = SampleErrorContext(where.sample);
   if (each > 1) place += StrCat(", position ", index % each);
   const std::string classes =
       rule.classes_from.empty()
@@ -46,7 +46,7 @@ std::string Hint(double label, int64_t classes) {
 
 // Labels that mixup or cutmix made probabilities, in a layer that cannot read them, or of another
 // number of classes.
-std::string MixedHint(const Shape& scores, const SoftmaxExtent& extent, const Shape& labels) {
+std::string MixedHint(const Shape& scores, const SoftmaxSize& extent, const Shape& labels) {
   if (labels == scores) {
     return "; labels that mixup or cutmix made probabilities are for SoftmaxWithLoss alone: add "
            "include { phase: TEST } to this layer";
@@ -90,8 +90,8 @@ void CheckTargets(const Layer& layer, const ConstTensorView& targets) {
       Where where{.layer = layer.param().name(), .sample = i / each};
       where.blob = BottomName(layer, 1);
       Fail(ErrorCode::kDataLoss,
-           StrCat("target ", data[i], " at ", SamplePlace(where.sample), ", value ", i % each,
-                  ", but targets of classes must be 0 or more"),
+           StrCat("target ", data[i], " at ", SampleErrorContext(where.sample), ", value ",
+                  i % each, ", but targets of classes must be 0 or more"),
            where);
     }
   });
@@ -106,25 +106,26 @@ void CheckWholeNumbers(const Layer& layer, const ConstTensorView& values, size_t
       if (values.shape().axes() > 1) where.sample /= values.shape().count(1);
       where.blob = BottomName(layer, input);
       Fail(ErrorCode::kDataLoss,
-           StrCat("value ", data[i], " at ", SamplePlace(where.sample), " is not a whole number"),
+           StrCat("value ", data[i], " at ", SampleErrorContext(where.sample),
+                  " is not a whole number"),
            where);
     }
   });
 }
 
-SoftmaxExtent ClassExtent(const Layer& layer, const Shape& scores, int64_t axis,
-                          std::string_view field) {
+SoftmaxSize ClassSize(const Layer& layer, const Shape& scores, int64_t axis,
+                      std::string_view field) {
   const int at = LayerAxis(layer, scores, axis, field);
   return {scores.count(0, at), scores[at], scores.count(at + 1)};
 }
 
-SoftmaxExtent RowExtent(const Layer& layer, const Shape& scores) {
+SoftmaxSize RowSize(const Layer& layer, const Shape& scores) {
   if (scores.axes() == 0)
     FailInputs(layer, "the first bottom is a scalar, but axis 0 is the batch");
   return {scores[0], scores.count(1), 1};
 }
 
-void CheckLabelShape(const Layer& layer, const Shape& scores, const SoftmaxExtent& extent,
+void CheckLabelShape(const Layer& layer, const Shape& scores, const SoftmaxSize& extent,
                      const Shape& labels, bool same_batch) {
   const bool batch_fits = !same_batch || (labels.axes() > 0 && labels[0] == scores[0]);
   if (labels.count() == extent.outer * extent.inner && batch_fits) return;

@@ -37,14 +37,14 @@ void CheckWholeNumbers(const Layer& layer, const ConstTensorView& values, size_t
 
 // The classes on axis `axis` and the positions before and behind it; an axis that is outside is an
 // error of `field`.
-SoftmaxExtent ClassExtent(const Layer& layer, const Shape& scores, int64_t axis,
-                          std::string_view field);
+SoftmaxSize ClassSize(const Layer& layer, const Shape& scores, int64_t axis,
+                      std::string_view field);
 // Items on axis 0, each with its values as classes. FailInputs for a scalar.
-SoftmaxExtent RowExtent(const Layer& layer, const Shape& scores);
+SoftmaxSize RowSize(const Layer& layer, const Shape& scores);
 
 // FailInputs unless there is one label for each position, in any shape; with `same_batch`, axis 0
 // of both must agree as well.
-void CheckLabelShape(const Layer& layer, const Shape& scores, const SoftmaxExtent& extent,
+void CheckLabelShape(const Layer& layer, const Shape& scores, const SoftmaxSize& extent,
                      const Shape& labels, bool same_batch);
 
 }  // namespace crema

@@ -27,7 +27,7 @@ class MultinomialLogisticLoss final : public Layer {
 
   LayerInfo Infer(const InferContext& context) const override {
     const BlobSpec& prob = context.inputs[0];
-    CheckLabelShape(*this, prob.shape, RowExtent(*this, prob.shape), context.inputs[1].shape, true);
+    CheckLabelShape(*this, prob.shape, RowSize(*this, prob.shape), context.inputs[1].shape, true);
     LayerInfo info;
     info.outputs = {{Shape{}, prob.dtype}};
     info.backward_reads_input = {true, true};
@@ -36,7 +36,7 @@ class MultinomialLogisticLoss final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const SoftmaxExtent extent = RowExtent(*this, args.inputs[0].shape());
+    const SoftmaxSize extent = RowSize(*this, args.inputs[0].shape());
     CheckLabels(*this, args.inputs[1], {.classes = extent.classes});
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* prob = args.inputs[0].data<T>();
@@ -55,7 +55,7 @@ class MultinomialLogisticLoss final : public Layer {
   }
 
   void Backward(const BackwardArgs& args) const override {
-    const SoftmaxExtent extent = RowExtent(*this, args.inputs[0].shape());
+    const SoftmaxSize extent = RowSize(*this, args.inputs[0].shape());
     CheckLabels(*this, args.inputs[1], {.classes = extent.classes});
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
       const T* prob = args.inputs[0].data<T>();

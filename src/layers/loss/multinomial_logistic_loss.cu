@@ -34,7 +34,7 @@ void Backward(const CudaQueue& queue, int64_t items, const T* prob, const GpuLab
 
 GpuDivisor DivisorOf(const Shape& prob) { return {.fixed = static_cast<float>(BatchSize(prob))}; }
 
-void ForwardRow(const Layer&, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer&, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const Shape& shape = args.inputs[0].shape();
   double* parts = ScratchCutter(args.scratch).Take<double>(kMostSumParts);
@@ -45,7 +45,7 @@ void ForwardRow(const Layer&, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer&, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer&, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const Shape& shape = args.inputs[0].shape();
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
@@ -58,7 +58,8 @@ void BackwardRow(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterMultinomialLogisticLossCuda(Registry& registry) {
-  registry.AddKernel("MultinomialLogisticLoss", MakeLossRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("MultinomialLogisticLoss",
+                             MakeLossImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

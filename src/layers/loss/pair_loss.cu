@@ -51,7 +51,7 @@ void Backward(const CudaQueue& queue, const Rule& rule, const GpuPairs<T>& pairs
 }
 
 template <typename Rule>
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const Shape& shape = args.inputs[0].shape();
   double* parts = ScratchCutter(args.scratch).Take<double>(kMostSumParts);
@@ -62,7 +62,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
 }
 
 template <typename Rule>
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const Shape& shape = args.inputs[0].shape();
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
@@ -76,16 +76,16 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }
 
 template <typename Rule>
-Kernel PairRow() {
-  return MakeLossRow(ForwardRow<Rule>, BackwardRow<Rule>);
+Implementation PairRow() {
+  return MakeLossImplementation(ForwardOnGpu<Rule>, BackwardOnGpu<Rule>);
 }
 
 }  // namespace
 
 void RegisterPairLossCuda(Registry& registry) {
-  registry.AddKernel("EuclideanLoss", PairRow<HalfSquare>());
-  registry.AddKernel("L1Loss", PairRow<Magnitude>());
-  registry.AddKernel("SmoothL1Loss", PairRow<Huber>());
+  registry.AddImplementation("EuclideanLoss", PairRow<HalfSquare>());
+  registry.AddImplementation("L1Loss", PairRow<Magnitude>());
+  registry.AddImplementation("SmoothL1Loss", PairRow<Huber>());
 }
 
 }  // namespace crema

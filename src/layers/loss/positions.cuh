@@ -31,7 +31,7 @@ struct OneThread {
 // body(threads, position) for all positions. Threads of their own for each pay where its classes
 // lie side by side and either are many or the positions are few.
 template <typename Body>
-static void ForPositions(const CudaQueue& queue, std::string_view name, const SoftmaxExtent& extent,
+static void ForPositions(const CudaQueue& queue, std::string_view name, const SoftmaxSize& extent,
                          const Body& body) {
   const int64_t positions = extent.outer * extent.inner;
   const bool teams = extent.inner < 8 && extent.classes > 8 &&
@@ -44,7 +44,7 @@ static void ForPositions(const CudaQueue& queue, std::string_view name, const So
   }
 }
 
-CREMA_HOST_DEVICE inline int64_t FirstClass(const SoftmaxExtent& extent, int64_t position) {
+CREMA_HOST_DEVICE inline int64_t FirstClass(const SoftmaxSize& extent, int64_t position) {
   return position / extent.inner * extent.classes * extent.inner + position % extent.inner;
 }
 

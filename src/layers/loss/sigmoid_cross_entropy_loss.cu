@@ -50,7 +50,7 @@ void Backward(const CudaQueue& queue, int64_t count, const T* x, const Targets<T
   });
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
   ScratchCutter cutter(args.scratch);
@@ -65,7 +65,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
   ScratchCutter cutter(args.scratch);
@@ -83,7 +83,8 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterSigmoidCrossEntropyLossCuda(Registry& registry) {
-  registry.AddKernel("SigmoidCrossEntropyLoss", MakeLossRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("SigmoidCrossEntropyLoss",
+                             MakeLossImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

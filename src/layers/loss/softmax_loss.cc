@@ -15,7 +15,7 @@ constexpr int64_t kGrain = 1 << 12;  // elements that pay for a thread
 // dx += p * (dp - sum dp * p): what arrives at the probabilities.
 template <typename T>
 void AddSoftmaxGradient(const SoftmaxBatch<T>& batch, const T* dp, T* dx) {
-  const SoftmaxExtent& extent = batch.extent;
+  const SoftmaxSize& extent = batch.extent;
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.classes));
   ParallelFor(batch.threads, batch.positions(), grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t at = begin; at < end; ++at) {
@@ -39,7 +39,7 @@ SoftmaxLoss::SoftmaxLoss(const LayerParameter& param, int axis, std::string axis
 
 LayerInfo SoftmaxLoss::Infer(const InferContext& context) const {
   const BlobSpec& scores = context.inputs[0];
-  const SoftmaxExtent extent = Extent(scores.shape);
+  const SoftmaxSize extent = SizesOf(scores.shape);
   if (!AreTargets(scores.shape, context.inputs[1].shape)) {
     CheckLabelShape(*this, scores.shape, extent, context.inputs[1].shape, axis_ != 0);
   }
@@ -63,16 +63,16 @@ LayerInfo SoftmaxLoss::Infer(const InferContext& context) const {
 size_t SoftmaxLoss::ForwardScratch(const InferContext& context, const LayerInfo& info, int) const {
   const BlobSpec& scores = context.inputs[0];
   const int64_t bytes = scores.shape.count() * static_cast<int64_t>(SizeOf(scores.dtype));
-  return ScratchBytes<double>(Extent(scores.shape).classes) +
+  return ScratchBytes<double>(SizesOf(scores.shape).classes) +
          (info.outputs.size() > 1 ? 0 : ScratchBytes<std::byte>(bytes)) + kScratchSlack;
 }
 
 size_t SoftmaxLoss::BackwardScratch(const InferContext& context, const LayerInfo&, int) const {
-  return ScratchBytes<double>(Extent(context.inputs[0].shape).classes) + kScratchSlack;
+  return ScratchBytes<double>(SizesOf(context.inputs[0].shape).classes) + kScratchSlack;
 }
 
 void SoftmaxLoss::Forward(const ForwardArgs& args) const {
-  const SoftmaxExtent extent = Extent(args.inputs[0].shape());
+  const SoftmaxSize extent = SizesOf(args.inputs[0].shape());
   const double divisor = Divisor(args.inputs[0].shape(), args.inputs[1]);
   ScratchCutter scratch(args.scratch);
   const std::span<double> class_scratch(scratch.Take<double>(extent.classes),
@@ -102,7 +102,7 @@ void SoftmaxLoss::Forward(const ForwardArgs& args) const {
 void SoftmaxLoss::Backward(const BackwardArgs& args) const {
   const ConstTensorView& probabilities =
       args.output_grads.size() > 1 ? args.outputs[1] : args.saved[0];
-  const SoftmaxExtent extent = Extent(probabilities.shape());
+  const SoftmaxSize extent = SizesOf(probabilities.shape());
   const double divisor = Divisor(probabilities.shape(), args.inputs[1]);
   ScratchCutter scratch(args.scratch);
   const std::span<double> class_scratch(scratch.Take<double>(extent.classes),
@@ -124,8 +124,8 @@ void SoftmaxLoss::Backward(const BackwardArgs& args) const {
   });
 }
 
-SoftmaxExtent SoftmaxLoss::Extent(const Shape& scores) const {
-  return ClassExtent(*this, scores, axis_, axis_field_);
+SoftmaxSize SoftmaxLoss::SizesOf(const Shape& scores) const {
+  return ClassSize(*this, scores, axis_, axis_field_);
 }
 
 template <typename T>
@@ -135,7 +135,7 @@ void SoftmaxLoss::SetLabels(const Shape& scores, const ConstTensorView& labels,
 }
 
 double SoftmaxLoss::Divisor(const Shape& scores, const ConstTensorView& labels) const {
-  const SoftmaxExtent extent = Extent(scores);
+  const SoftmaxSize extent = SizesOf(scores);
   const int64_t all = extent.outer * extent.inner;
   int64_t counted = all;
   if (AreTargets(scores, labels.shape())) {

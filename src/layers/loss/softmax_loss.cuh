@@ -16,7 +16,7 @@ namespace crema {
 
 template <typename T, typename Rule>
 struct SoftmaxCosts {
-  SoftmaxExtent extent;
+  SoftmaxSize extent;
   Rule rule;
   const T* scores;
   T* prob;       // null: not wanted
@@ -45,7 +45,7 @@ struct SoftmaxCosts {
 
 template <typename T, typename Rule>
 struct SoftmaxSlopes {
-  SoftmaxExtent extent;
+  SoftmaxSize extent;
   Rule rule;
   GpuDivisor divisor;
   const T* prob;
@@ -73,7 +73,7 @@ struct SoftmaxSlopes {
 
 template <typename T>
 static GpuDivisor SoftmaxDivisor(const CudaQueue& queue, const Layer& layer,
-                                 const SoftmaxExtent& extent, const GpuLabels<T>& labels,
+                                 const SoftmaxSize& extent, const GpuLabels<T>& labels,
                                  double* parts, float* result) {
   const int64_t all = extent.outer * extent.inner;
   return DivisorOf(
@@ -84,7 +84,7 @@ static GpuDivisor SoftmaxDivisor(const CudaQueue& queue, const Layer& layer,
 
 // Null data where input 1 is a target for each class.
 template <typename T, typename Maker>
-GpuLabels<T> SoftmaxLabels(const Layer& layer, const SoftmaxExtent& extent,
+GpuLabels<T> SoftmaxLabels(const Layer& layer, const SoftmaxSize& extent,
                            std::span<const ConstTensorView> inputs) {
   const bool targets =
       Maker::targets && extent.classes > 1 && inputs[0].shape() == inputs[1].shape();
@@ -96,7 +96,7 @@ template <typename Maker>
 void SoftmaxLossForward(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
-  const SoftmaxExtent extent = Maker::Extent(layer, x.shape());
+  const SoftmaxSize extent = Maker::SizesOf(layer, x.shape());
   const int64_t positions = extent.outer * extent.inner;
   ScratchCutter cutter(args.scratch);
   double* parts = cutter.Take<double>(kMostSumParts);
@@ -119,7 +119,7 @@ void SoftmaxLossBackward(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const bool second = args.output_grads.size() > 1;
   const ConstTensorView& prob = second ? args.outputs[1] : args.saved[0];
-  const SoftmaxExtent extent = Maker::Extent(layer, prob.shape());
+  const SoftmaxSize extent = Maker::SizesOf(layer, prob.shape());
   ScratchCutter cutter(args.scratch);
   double* parts = cutter.Take<double>(kMostSumParts);
   float* counted = cutter.Take<float>(1);
@@ -136,19 +136,20 @@ void SoftmaxLossBackward(const Layer& layer, const BackwardArgs& args) {
 }
 
 template <typename Maker>
-size_t SoftmaxLossScratch(const KernelQuery& query) {
+size_t SoftmaxLossScratch(const OpDesc& query) {
   const Shape& scores = query.context.inputs[0].shape;
-  const SoftmaxExtent extent = Maker::Extent(query.layer, scores);
+  const SoftmaxSize extent = Maker::SizesOf(query.layer, scores);
   return LossScratch(query) + ScratchBytes<float>(extent.outer * extent.inner) +
          Maker::Scratch(query.layer, extent);
 }
 
 template <typename Maker>
-Kernel MakeSoftmaxLossRow() {
-  Kernel row = MakeCudaRow(SoftmaxLossForward<Maker>, SoftmaxLossBackward<Maker>);
-  row.forward_scratch = SoftmaxLossScratch<Maker>;
-  row.backward_scratch = SoftmaxLossScratch<Maker>;
-  return row;
+Implementation MakeSoftmaxLossImplementation() {
+  Implementation implementation =
+      MakeCudaImplementation(SoftmaxLossForward<Maker>, SoftmaxLossBackward<Maker>);
+  implementation.forward_scratch = SoftmaxLossScratch<Maker>;
+  implementation.backward_scratch = SoftmaxLossScratch<Maker>;
+  return implementation;
 }
 
 }  // namespace crema

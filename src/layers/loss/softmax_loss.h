@@ -16,7 +16,7 @@ namespace crema {
 template <typename T>
 struct SoftmaxBatch {
   int threads = 1;
-  SoftmaxExtent extent;
+  SoftmaxSize extent;
   std::optional<int32_t> ignored;
   const T* prob = nullptr;
   const T* labels = nullptr;  // valid, one a position; null where there are targets
@@ -53,7 +53,7 @@ class SoftmaxLoss : public Layer {
   // Whether the labels may be a target for each class, in the shape of the scores.
   virtual bool takes_targets() const { return false; }
   // Checks of inputs from 2 on, and of the number of classes.
-  virtual void CheckRule(const InferContext&, const SoftmaxExtent&) const {}
+  virtual void CheckRule(const InferContext&, const SoftmaxSize&) const {}
   virtual double Sum(const SoftmaxBatch<float>& batch) const = 0;
   virtual double Sum(const SoftmaxBatch<double>& batch) const = 0;
   // dx = scale * d sum / d scores, 0 at ignored positions.
@@ -61,10 +61,10 @@ class SoftmaxLoss : public Layer {
   virtual void Gradient(const SoftmaxBatch<double>& batch, double scale, double* dx) const = 0;
 
  private:
-  SoftmaxExtent Extent(const Shape& scores) const;
+  SoftmaxSize SizesOf(const Shape& scores) const;
   // With one class, labels of the scores' shape are labels.
   bool AreTargets(const Shape& scores, const Shape& labels) const {
-    return takes_targets() && scores == labels && Extent(scores).classes > 1;
+    return takes_targets() && scores == labels && SizesOf(scores).classes > 1;
   }
   // Sets `labels` or `targets` of the batch.
   template <typename T>

@@ -41,7 +41,7 @@ using Target = SoftmaxTarget;
 // -sum_c t_c ln p_c of one position.
 template <typename T>
 double Cost(const SoftmaxBatch<T>& batch, const Target& target, int64_t position) {
-  const SoftmaxExtent& extent = batch.extent;
+  const SoftmaxSize& extent = batch.extent;
   const T* prob = batch.prob + batch.First(position);
   const int64_t label = batch.Label(position);
   double cost = -target.at_label * LogOf(prob[label * extent.inner]);
@@ -120,7 +120,7 @@ class PositionWeights {
 template <typename T>
 void MendPosition(const SoftmaxBatch<T>& batch, const Target& target, double scale, double weight,
                   int64_t position, T* dx) {
-  const SoftmaxExtent& extent = batch.extent;
+  const SoftmaxSize& extent = batch.extent;
   const int64_t first = batch.First(position);
   if (weight != 1) {
     for (int64_t c = 0; c < extent.classes; ++c) dx[first + c * extent.inner] *= T(weight);
@@ -144,7 +144,7 @@ class SoftmaxWithLoss final : public SoftmaxLoss {
  private:
   bool takes_targets() const override { return true; }
 
-  void CheckRule(const InferContext& context, const SoftmaxExtent& extent) const override {
+  void CheckRule(const InferContext& context, const SoftmaxSize& extent) const override {
     class_weights_.CheckCount(*this, extent.classes);
     if (class_weights_.any() && extent.classes > 1 &&
         context.inputs[1].shape == context.inputs[0].shape) {
@@ -170,7 +170,7 @@ class SoftmaxWithLoss final : public SoftmaxLoss {
     WriteGradient(batch, scale, dx);
   }
 
-  Target TargetOf(const SoftmaxExtent& extent) const {
+  Target TargetOf(const SoftmaxSize& extent) const {
     return SmoothedTarget(smoothing_, extent.classes);
   }
 
@@ -203,7 +203,7 @@ class SoftmaxWithLoss final : public SoftmaxLoss {
   template <typename T>
   static void WriteGradientOfTargets(const SoftmaxBatch<T>& batch, const Target& target,
                                      double scale, T* dx) {
-    const SoftmaxExtent& extent = batch.extent;
+    const SoftmaxSize& extent = batch.extent;
     ParallelFor(batch.threads, batch.positions(), PositionGrain(batch),
                 [&](int64_t begin, int64_t end, int) {
                   for (int64_t at = begin; at < end; ++at) {
@@ -226,7 +226,7 @@ class SoftmaxWithLoss final : public SoftmaxLoss {
     const PositionWeights<T> weights(class_weights_, batch);
     const T elsewhere = static_cast<T>(target.elsewhere);
     const T factor = static_cast<T>(scale);
-    const SoftmaxExtent& extent = batch.extent;
+    const SoftmaxSize& extent = batch.extent;
     ParallelFor(batch.threads, batch.positions() * extent.classes, kGrain,
                 [&](int64_t begin, int64_t end, int) {
                   for (int64_t i = begin; i < end; ++i)

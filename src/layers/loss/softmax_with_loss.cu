@@ -17,7 +17,7 @@ struct CrossEntropy {
   const T* weights;      // one a position; null: 1
   const float* factors;  // one a class; null: 1
   float at_label, elsewhere;
-  SoftmaxExtent extent;
+  SoftmaxSize extent;
 
   struct Prepared {
     int64_t label;
@@ -135,17 +135,17 @@ void WriteBalanced(const CudaQueue& queue, const GpuLabels<T>& labels, int64_t p
 struct CrossEntropyMaker {
   static constexpr bool targets = true;
 
-  static SoftmaxExtent Extent(const Layer& layer, const Shape& scores) {
-    return ClassExtent(layer, scores, layer.param().softmax_param().axis(), "softmax_param.axis");
+  static SoftmaxSize SizesOf(const Layer& layer, const Shape& scores) {
+    return ClassSize(layer, scores, layer.param().softmax_param().axis(), "softmax_param.axis");
   }
-  static size_t Scratch(const Layer&, const SoftmaxExtent& extent) {
+  static size_t Scratch(const Layer&, const SoftmaxSize& extent) {
     return ScratchBytes<float>(extent.classes);
   }
 
   template <typename T>
-  static CrossEntropy<T> Make(const CudaQueue& queue, const Layer& layer,
-                              const SoftmaxExtent& extent, const GpuLabels<T>& labels,
-                              std::span<const ConstTensorView> inputs, ScratchCutter* cutter) {
+  static CrossEntropy<T> Make(const CudaQueue& queue, const Layer& layer, const SoftmaxSize& extent,
+                              const GpuLabels<T>& labels, std::span<const ConstTensorView> inputs,
+                              ScratchCutter* cutter) {
     const SoftmaxTarget target =
         SmoothedTarget(layer.param().loss_param().label_smoothing(), extent.classes);
     CrossEntropy<T> rule{.labels = labels,
@@ -175,8 +175,9 @@ struct CrossEntropyMaker {
 }  // namespace
 
 void RegisterSoftmaxWithLossCuda(Registry& registry) {
-  registry.AddKernel("SoftmaxWithLoss", MakeSoftmaxLossRow<CrossEntropyMaker>());
-  registry.AddKernel("WeightedSoftmaxWithLoss", MakeSoftmaxLossRow<CrossEntropyMaker>());
+  registry.AddImplementation("SoftmaxWithLoss", MakeSoftmaxLossImplementation<CrossEntropyMaker>());
+  registry.AddImplementation("WeightedSoftmaxWithLoss",
+                             MakeSoftmaxLossImplementation<CrossEntropyMaker>());
 }
 
 }  // namespace crema

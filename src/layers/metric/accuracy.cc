@@ -44,7 +44,7 @@ class Accuracy final : public Layer {
 
   LayerInfo Infer(const InferContext& context) const override {
     const BlobSpec& scores = context.inputs[0];
-    const SoftmaxExtent extent = Extent(scores.shape);
+    const SoftmaxSize extent = SizesOf(scores.shape);
     CheckLabelShape(*this, scores.shape, extent, context.inputs[1].shape, false);
     if (top_k_ > extent.classes) {
       FailField(*this, "accuracy_param.top_k",
@@ -59,13 +59,13 @@ class Accuracy final : public Layer {
 
   // A tally for each class, then a flag for each item.
   size_t ForwardScratch(const InferContext& context, const LayerInfo&, int) const override {
-    const SoftmaxExtent extent = Extent(context.inputs[0].shape);
+    const SoftmaxSize extent = SizesOf(context.inputs[0].shape);
     return static_cast<size_t>(extent.classes) * sizeof(Tally) +
            static_cast<size_t>(extent.outer * extent.inner);
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const SoftmaxExtent extent = Extent(args.inputs[0].shape());
+    const SoftmaxSize extent = SizesOf(args.inputs[0].shape());
     const int64_t counted =
         CheckLabels(*this, args.inputs[1],
                     {.classes = extent.classes, .inner = extent.inner, .ignored = ignored_});
@@ -103,7 +103,7 @@ class Accuracy final : public Layer {
   }
 
   template <typename T>
-  void Judge(int threads, const SoftmaxExtent& extent, const T* scores, const T* labels,
+  void Judge(int threads, const SoftmaxSize& extent, const T* scores, const T* labels,
              uint8_t* right) const {
     const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.classes));
     ParallelFor(threads, extent.outer * extent.inner, grain, [&](int64_t b, int64_t e, int) {
@@ -117,8 +117,8 @@ class Accuracy final : public Layer {
     });
   }
 
-  SoftmaxExtent Extent(const Shape& shape) const {
-    return ClassExtent(*this, shape, param().accuracy_param().axis(), "accuracy_param.axis");
+  SoftmaxSize SizesOf(const Shape& shape) const {
+    return ClassSize(*this, shape, param().accuracy_param().axis(), "accuracy_param.axis");
   }
 
   const uint32_t top_k_;

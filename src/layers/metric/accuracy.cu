@@ -9,7 +9,7 @@ namespace {
 // right[position] = 1 or 0; NaN for labels that cannot be (kWrongLabel), 0 for ignored ones.
 template <typename T>
 struct Judge {
-  SoftmaxExtent extent;
+  SoftmaxSize extent;
   GpuLabels<T> labels;
   int64_t top_k;
   const T* scores;
@@ -59,15 +59,15 @@ void WriteShares(const CudaQueue& queue, const GpuLabels<T>& labels, int64_t pos
            });
 }
 
-SoftmaxExtent ExtentOf(const Layer& layer, const Shape& scores) {
-  return ClassExtent(layer, scores, layer.param().accuracy_param().axis(), "accuracy_param.axis");
+SoftmaxSize SizesOf(const Layer& layer, const Shape& scores) {
+  return ClassSize(layer, scores, layer.param().accuracy_param().axis(), "accuracy_param.axis");
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const AccuracyParameter& param = layer.param().accuracy_param();
   const ConstTensorView& scores = args.inputs[0];
-  const SoftmaxExtent extent = ExtentOf(layer, scores.shape());
+  const SoftmaxSize extent = SizesOf(layer, scores.shape());
   const int64_t positions = extent.outer * extent.inner;
   std::optional<int32_t> ignored;
   if (param.has_ignore_label()) ignored = param.ignore_label();
@@ -86,17 +86,18 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-size_t Scratch(const KernelQuery& query) {
-  const SoftmaxExtent extent = ExtentOf(query.layer, query.context.inputs[0].shape);
+size_t Scratch(const OpDesc& query) {
+  const SoftmaxSize extent = SizesOf(query.layer, query.context.inputs[0].shape);
   return LossScratch(query) + ScratchBytes<float>(extent.outer * extent.inner);
 }
 
 }  // namespace
 
 void RegisterAccuracyCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(ForwardRow, nullptr);  // it has no gradient
-  row.forward_scratch = Scratch;
-  registry.AddKernel("Accuracy", std::move(row));
+  Implementation implementation =
+      MakeCudaImplementation(ForwardOnGpu, nullptr);  // it has no gradient
+  implementation.forward_scratch = Scratch;
+  registry.AddImplementation("Accuracy", std::move(implementation));
 }
 
 }  // namespace crema

@@ -7,14 +7,14 @@
 
 #include "core/strings.h"
 #include "layers/int8_ranges.h"
+#include "layers/normalization/batch_norm_base.h"
 #include "layers/normalization/batch_norm_blobs.h"
-#include "layers/normalization/feature_norm.h"
-#include "layers/normalization/statistics_norm.h"
+#include "layers/normalization/group_norm_base.h"
 
 namespace crema {
 namespace {
 
-using Rule = StatisticsNormRule;
+using Rule = BatchNormRule;
 
 constexpr double kNvidiaEps = 1e-5;  // the least that NVCaffe takes
 
@@ -60,10 +60,10 @@ Rule RuleOf(const BatchNormParameter& p) {
   return rule;
 }
 
-class BatchNorm final : public StatisticsNorm {
+class BatchNorm final : public BatchNormBase {
  public:
   explicit BatchNorm(const LayerParameter& param)
-      : StatisticsNorm(param, RuleOf(param.batch_norm_param())) {
+      : BatchNormBase(param, RuleOf(param.batch_norm_param())) {
     const BatchNormParameter& p = param.batch_norm_param();
     ValidateEps(*this, p.eps(), "batch_norm_param.eps");
     const double fraction = p.moving_average_fraction();
@@ -161,8 +161,8 @@ void RegisterBatchNorm(Registry& registry) {
   type.unread_fields = {"batch_norm_param.stats_batch_size"};
   type.adapt_blobs = AdaptBatchNormBlobs;
   type.make = [](const LayerParameter& p) { return std::make_unique<const BatchNorm>(p); };
-  type.kernels = {StatisticsNorm::BlockedKernel(), StatisticsNorm::BlockedBF16Kernel(),
-                  Int8ByFloats()};
+  type.implementations = {BatchNormBase::BlockedImplementation(),
+                          BatchNormBase::BlockedBF16Implementation(), Int8ByFloats()};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "batch_norm_param { eps: -1 }", .input_shapes = {{2, 3}}, .expect = "eps is -1"},

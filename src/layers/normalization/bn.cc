@@ -13,13 +13,13 @@
 #include "layers/int8_ranges.h"
 #include "layers/layer_axis.h"
 #include "layers/learned_shapes.h"
-#include "layers/normalization/feature_norm.h"
-#include "layers/normalization/statistics_norm.h"
+#include "layers/normalization/batch_norm_base.h"
+#include "layers/normalization/group_norm_base.h"
 
 namespace crema {
 namespace {
 
-using Rule = StatisticsNormRule;
+using Rule = BatchNormRule;
 
 enum class Dialect { kSegNet, kPspNet, kYjxiong };
 
@@ -81,9 +81,9 @@ Rule RuleOf(const BNParameter& p) {
   return rule;
 }
 
-class BN final : public StatisticsNorm {
+class BN final : public BatchNormBase {
  public:
-  explicit BN(const LayerParameter& param) : StatisticsNorm(param, RuleOf(param.bn_param())) {
+  explicit BN(const LayerParameter& param) : BatchNormBase(param, RuleOf(param.bn_param())) {
     const BNParameter& p = param.bn_param();
     const Dialect dialect = DialectOf(p);
     if ((dialect == Dialect::kSegNet && (HasPspNetFields(p) || HasYjxiongFields(p))) ||
@@ -180,8 +180,8 @@ void RegisterBN(Registry& registry) {
   type.adapt_blobs = [](const LayerParameter&, const LayerInfo& info,
                         std::vector<BlobProto>* blobs) { GiveLearnedShapes(info, blobs); };
   type.make = [](const LayerParameter& p) { return std::make_unique<const BN>(p); };
-  type.kernels = {StatisticsNorm::BlockedKernel(), StatisticsNorm::BlockedBF16Kernel(),
-                  Int8ByFloats()};
+  type.implementations = {BatchNormBase::BlockedImplementation(),
+                          BatchNormBase::BlockedBF16Implementation(), Int8ByFloats()};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "bn_param { bn_mode: LEARN momentum: 0.9 }",

@@ -4,13 +4,13 @@
 #include <memory>
 
 #include "core/strings.h"
-#include "layers/normalization/feature_norm.h"
+#include "layers/normalization/group_norm_base.h"
 
 namespace crema {
 namespace {
 
 template <typename Parameter>
-FeatureNormRule RuleOf(const Parameter& p) {
+GroupNormRule RuleOf(const Parameter& p) {
   return {.measure = NormMeasure::kVariance,
           .eps = p.eps(),
           .scale = p.affine(),
@@ -25,10 +25,10 @@ void RequireChannels(const Layer& layer, const Shape& input) {
                            "input is ", ToString(input)));
 }
 
-class GroupNorm final : public FeatureNorm {
+class GroupNorm final : public GroupNormBase {
  public:
   explicit GroupNorm(const LayerParameter& param)
-      : FeatureNorm(param, RuleOf(param.group_norm_param())) {
+      : GroupNormBase(param, RuleOf(param.group_norm_param())) {
     ValidateEps(*this, param.group_norm_param().eps(), "group_norm_param.eps");
     if (param.group_norm_param().group() == 0) {
       FailField(*this, "group_norm_param.group", "group must be above 0");
@@ -49,10 +49,10 @@ class GroupNorm final : public FeatureNorm {
   Shape AffineShape(const Shape& input) const override { return {input[1]}; }
 };
 
-class InstanceNorm final : public FeatureNorm {
+class InstanceNorm final : public GroupNormBase {
  public:
   explicit InstanceNorm(const LayerParameter& param)
-      : FeatureNorm(param, RuleOf(param.instance_norm_param())) {
+      : GroupNormBase(param, RuleOf(param.instance_norm_param())) {
     ValidateEps(*this, param.instance_norm_param().eps(), "instance_norm_param.eps");
   }
 

@@ -2,12 +2,12 @@
 // axes from `axis` on and a scale and a bias for each element of them (Ba, Kiros and Hinton 2016).
 #include <memory>
 
-#include "layers/normalization/feature_norm.h"
+#include "layers/normalization/group_norm_base.h"
 
 namespace crema {
 namespace {
 
-FeatureNormRule RuleOf(const LayerNormParameter& p) {
+GroupNormRule RuleOf(const LayerNormParameter& p) {
   return {.measure = NormMeasure::kVariance,
           .eps = p.eps(),
           .scale = p.affine(),

@@ -15,8 +15,8 @@
 #include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/blocked_row.h"
-#include "layers/normalization/lrn_rows.h"
+#include "layers/blocked_implementation.h"
+#include "layers/normalization/lrn_implementations.h"
 #include "math/blocked_lrn.h"
 #include "math/scratch.h"
 
@@ -113,7 +113,7 @@ class LRN final : public Layer {
     });
   }
 
-  // For the row on blocked blobs.
+  // For the implementation on blocked blobs.
   bool within() const { return within_; }
   const LrnParam& rule() const { return param_; }
 
@@ -134,8 +134,8 @@ class LRN final : public Layer {
   const LrnParam param_;
 };
 
-// Row "blocked": over channels, on blocked blobs of whole blocks.
-Support SupportsBlocks(const KernelQuery& query) {
+// Implementation "blocked": over channels, on blocked blobs of whole blocks.
+Support SupportsBlocks(const OpDesc& query) {
   const auto& lrn = static_cast<const LRN&>(query.layer);
   if (lrn.within()) return Support::No("is for ACROSS_CHANNELS");
   if (lrn.rule().size > kMostBlockedLrn) {
@@ -146,7 +146,7 @@ Support SupportsBlocks(const KernelQuery& query) {
 
 LrnShape ImageOf(const Shape& shape) { return {shape[1], shape[2], shape[3]}; }
 
-size_t BlockedScratch(const KernelQuery& query) {
+size_t BlockedScratch(const OpDesc& query) {
   const int64_t channels = query.context.inputs[0].shape[1];
   return ScratchBytes<float>(BlockedLrnScratch(channels) * query.threads) + kScratchSlack;
 }
@@ -175,16 +175,17 @@ void BackwardBlocked(const Layer& layer, const BackwardArgs& args) {
 }
 
 template <typename T>
-Kernel BlockedKernel() {
-  Kernel row = MakeBlockedRow(SupportsBlocks, ForwardBlocked<T>, BackwardBlocked<T>);
-  row.info = [](const KernelQuery& query) {
+Implementation BlockedImplementation() {
+  Implementation implementation =
+      MakeBlockedImplementation(SupportsBlocks, ForwardBlocked<T>, BackwardBlocked<T>);
+  implementation.info = [](const OpDesc& query) {
     LayerInfo info = query.info;
     info.saved.clear();
     return info;
   };
-  row.forward_scratch = static_cast<size_t (*)(const KernelQuery&)>(BlockedScratch);
-  row.backward_scratch = static_cast<size_t (*)(const KernelQuery&)>(BlockedScratch);
-  return row;
+  implementation.forward_scratch = static_cast<size_t (*)(const OpDesc&)>(BlockedScratch);
+  implementation.backward_scratch = static_cast<size_t (*)(const OpDesc&)>(BlockedScratch);
+  return implementation;
 }
 
 }  // namespace
@@ -208,12 +209,12 @@ void RegisterLRN(Registry& registry) {
   const SampleInput input{.shape = {2, 7, 3, 4}};
   const std::string within = "norm_region: WITHIN_CHANNEL";
 #ifdef CREMA_HAVE_ONEDNN
-  type.kernels.push_back(OneDnnLrnKernel(BlockedKernel<float>()));
+  type.implementations.push_back(OneDnnLrnImplementation(BlockedImplementation<float>()));
 #endif
-  type.kernels.push_back(BlockedKernel<float>());
-  type.kernels.push_back(StoringBFloat16(BlockedKernel<BFloat16>()));
+  type.implementations.push_back(BlockedImplementation<float>());
+  type.implementations.push_back(StoringBFloat16(BlockedImplementation<BFloat16>()));
 #ifdef CREMA_HAVE_ONEDNN
-  type.kernels.push_back(OneDnnLrnTrainingKernel(BlockedKernel<float>()));
+  type.implementations.push_back(OneDnnLrnTrainingImplementation(BlockedImplementation<float>()));
 #endif
   type.samples = {
       {.name = "across", .prototxt = "", .inputs = {input}},

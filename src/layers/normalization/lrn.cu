@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "layers/channels_last_row.h"
-#include "layers/gpu_row.h"
+#include "layers/channels_last_implementation.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/group_sums.cuh"
 #include "math/lrn_exponent.h"
 #include "math/scratch.h"
@@ -151,21 +151,21 @@ void Backward(const CudaQueue& queue, const Windows& windows, int64_t count, con
 }
 
 template <bool kLast>
-size_t ForwardScratch(const KernelQuery& query) {
+size_t ForwardScratch(const OpDesc& query) {
   const Shape& shape = query.context.inputs[0].shape;
   const auto buffers = static_cast<size_t>(Windows(query.layer, shape, kLast).Buffers());
   return buffers * ScratchBytes<float>(shape.count()) + kScratchSlack;
 }
 
 template <bool kLast>
-size_t BackwardScratch(const KernelQuery& query) {
+size_t BackwardScratch(const OpDesc& query) {
   const Shape& shape = query.context.inputs[0].shape;
   const bool between = Windows(query.layer, shape, kLast).Buffers() > 0;
   return (between ? 2 : 1) * ScratchBytes<float>(shape.count()) + kScratchSlack;
 }
 
 template <bool kLast>
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const ConstTensorView& x = args.inputs[0];
   const Windows windows(layer, x.shape(), kLast);
   ScratchCutter cutter(args.scratch);
@@ -178,7 +178,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
 }
 
 template <bool kLast>
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   if (args.input_grads[0].empty()) return;
   const ConstTensorView& x = args.inputs[0];
   const Windows windows(layer, x.shape(), kLast);
@@ -193,14 +193,14 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }
 
 template <bool kLast>
-Kernel MakeRow() {
-  Kernel row = MakeCudaRow(ForwardRow<kLast>, BackwardRow<kLast>);
-  row.forward_scratch = ForwardScratch<kLast>;
-  row.backward_scratch = BackwardScratch<kLast>;
-  return row;
+Implementation MakeImplementation() {
+  Implementation implementation = MakeCudaImplementation(ForwardOnGpu<kLast>, BackwardOnGpu<kLast>);
+  implementation.forward_scratch = ForwardScratch<kLast>;
+  implementation.backward_scratch = BackwardScratch<kLast>;
+  return implementation;
 }
 
-Support IsAcrossChannels(const KernelQuery& query) {
+Support IsAcrossChannels(const OpDesc& query) {
   if (query.layer.param().lrn_param().norm_region() == LRNParameter::ACROSS_CHANNELS) return {};
   return Support::No("is for ACROSS_CHANNELS");
 }
@@ -208,8 +208,8 @@ Support IsAcrossChannels(const KernelQuery& query) {
 }  // namespace
 
 void RegisterLRNCuda(Registry& registry) {
-  registry.AddKernel("LRN", InChannelsLast(MakeRow<true>(), IsAcrossChannels));
-  registry.AddKernel("LRN", MakeRow<false>());
+  registry.AddImplementation("LRN", InChannelsLast(MakeImplementation<true>(), IsAcrossChannels));
+  registry.AddImplementation("LRN", MakeImplementation<false>());
 }
 
 }  // namespace crema

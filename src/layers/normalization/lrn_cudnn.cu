@@ -1,23 +1,23 @@
-// Row "cudnn" of LRN across channels: cuDNN divides alpha by the window too. Backward reads y
-// instead of a saved scale.
+// Implementation "cudnn" of LRN across channels: cuDNN divides alpha by the window too. Backward
+// reads y instead of a saved scale.
 #include <memory>
 
-#include "layers/cudnn_row.h"
+#include "layers/cudnn_implementation.h"
 #include "math/cuda/cudnn_descriptors.h"
 
 namespace crema {
 namespace {
 
-CudnnExtents ExtentsOf(const KernelQuery& query) {
+CudnnSizes SizesOf(const OpDesc& query) {
   const Shape& shape = query.context.inputs[0].shape;
   return {shape[0], shape[1], shape.count(2), 1};
 }
 
-bool IsEmpty(const KernelQuery& query) { return query.context.inputs[0].shape.count() == 0; }
+bool IsEmpty(const OpDesc& query) { return query.context.inputs[0].shape.count() == 0; }
 
 // Apart from the number of elements this says the same of all extents, so that a session whose
-// inputs change need not turn to the native row, which saves something else.
-Support Supports(const KernelQuery& query) {
+// inputs change need not turn to the native implementation, which saves something else.
+Support Supports(const OpDesc& query) {
   const Support support = SupportsCudnn(query);
   if (!support.yes) return support;
   if (query.context.dtype != DType::kF32) {
@@ -32,7 +32,7 @@ Support Supports(const KernelQuery& query) {
     return Support::No(StrCat("is for a local_size of up to ", CUDNN_LRN_MAX_N, ", k from ",
                               CUDNN_LRN_MIN_K, " and beta from ", CUDNN_LRN_MIN_BETA));
   }
-  if (!IsEmpty(query) && !FitsCudnn(ExtentsOf(query))) {
+  if (!IsEmpty(query) && !FitsCudnn(SizesOf(query))) {
     return Support::No("is for less than 2^31 elements");
   }
   return {};
@@ -47,9 +47,9 @@ CudnnLrnOwner MakeLrn(const LRNParameter& param) {
   return lrn;
 }
 
-struct State final : KernelState {
-  explicit State(const KernelQuery& query)
-      : tensor(IsEmpty(query) ? nullptr : MakeCudnnTensor(query.context.dtype, ExtentsOf(query))),
+struct State final : ImplementationState {
+  explicit State(const OpDesc& query)
+      : tensor(IsEmpty(query) ? nullptr : MakeCudnnTensor(query.context.dtype, SizesOf(query))),
         lrn(MakeLrn(query.layer.param().lrn_param())) {}
   CudnnTensorOwner tensor;
   CudnnLrnOwner lrn;
@@ -58,7 +58,7 @@ struct State final : KernelState {
 void Forward(const Layer&, const ForwardArgs& args) {
   if (args.inputs[0].count() == 0) return;
   const CudaQueue& queue = BoundQueue(args.context);
-  const auto& state = *static_cast<const State*>(args.kernel_state);
+  const auto& state = *static_cast<const State*>(args.implementation_state);
   const void* x = args.inputs[0].raw();
   void* y = args.outputs[0].raw();
   queue.Call("cudnnLRNCrossChannelForward", [=, &state, handle = queue.cudnn()] {
@@ -72,7 +72,7 @@ void Forward(const Layer&, const ForwardArgs& args) {
 void Backward(const Layer&, const BackwardArgs& args) {
   if (args.input_grads[0].empty() || args.input_grads[0].count() == 0) return;
   const CudaQueue& queue = BoundQueue(args.context);
-  const auto& state = *static_cast<const State*>(args.kernel_state);
+  const auto& state = *static_cast<const State*>(args.implementation_state);
   const void *x = args.inputs[0].raw(), *y = args.outputs[0].raw();
   const void* dy = args.output_grads[0].raw();
   void* dx = args.input_grads[0].raw();
@@ -85,7 +85,7 @@ void Backward(const Layer&, const BackwardArgs& args) {
   });
 }
 
-LayerInfo InfoOf(const KernelQuery& query) {
+LayerInfo InfoOf(const OpDesc& query) {
   LayerInfo info = query.info;
   info.saved.clear();
   info.backward_reads_input = {true};
@@ -96,12 +96,12 @@ LayerInfo InfoOf(const KernelQuery& query) {
 }  // namespace
 
 void RegisterLRNCudnn(Registry& registry) {
-  Kernel row = MakeCudnnRow(Supports, Forward, Backward);
-  row.info = InfoOf;
-  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+  Implementation implementation = MakeCudnnImplementation(Supports, Forward, Backward);
+  implementation.info = InfoOf;
+  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
     return std::make_unique<State>(query);
   };
-  registry.AddKernel("LRN", std::move(row));
+  registry.AddImplementation("LRN", std::move(implementation));
 }
 
 }  // namespace crema

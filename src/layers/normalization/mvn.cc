@@ -3,19 +3,19 @@
 // dx = s * (dy - mean dy) - y * mean(dy * y) / sqrt(variance).
 #include <memory>
 
-#include "layers/normalization/feature_norm.h"
+#include "layers/normalization/group_norm_base.h"
 
 namespace crema {
 namespace {
 
-FeatureNormRule RuleOf(const MVNParameter& p) {
+GroupNormRule RuleOf(const MVNParameter& p) {
   return {.measure = p.normalize_variance() ? NormMeasure::kDeviation : NormMeasure::kMean,
           .eps = p.eps()};
 }
 
-class MVN final : public FeatureNorm {
+class MVN final : public GroupNormBase {
  public:
-  explicit MVN(const LayerParameter& param) : FeatureNorm(param, RuleOf(param.mvn_param())) {
+  explicit MVN(const LayerParameter& param) : GroupNormBase(param, RuleOf(param.mvn_param())) {
     ValidateEps(*this, param.mvn_param().eps(), "mvn_param.eps");
   }
 

@@ -1,4 +1,4 @@
-// What BatchNorm does besides in training, for layers behind it (Kernel::absorbs).
+// What BatchNorm does besides in training, for layers behind it (Implementation::can_fuse).
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ namespace crema {
 // In this order, each at most once: a Scale with learned numbers of the channels, an Eltwise SUM
 // with one more input, a ReLU.
 struct NormEpilogue {
-  explicit NormEpilogue(std::span<const Layer* const> absorbed);
+  explicit NormEpilogue(std::span<const Layer* const> fused);
 
   bool scale = false;
   bool bias = false;
@@ -21,11 +21,11 @@ struct NormEpilogue {
   bool possible = true;
 };
 
-// Of a layer that absorbed some, or works on bfloat16. Thread safety: one thread.
-struct FusedNormState final : KernelState {
-  FusedNormState(std::span<const Layer* const> absorbed, int64_t channels)
-      : alone(absorbed.empty()),
-        epilogue(absorbed),
+// Of a layer that fused some, or works on bfloat16. Thread safety: one thread.
+struct FusedNormState final : ImplementationState {
+  FusedNormState(std::span<const Layer* const> fused, int64_t channels)
+      : alone(fused.empty()),
+        epilogue(fused),
         center(static_cast<size_t>(channels)),
         factor(center.size()),
         shift(center.size()),

@@ -1,4 +1,4 @@
-// What the layers of feature_norm.h divide a group by.
+// What the layers of group_norm_base.h divide a group by.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ enum class NormMeasure {
 
 struct NormFactors {
   double inverse;  // normal = (x - center) * inverse
-  double spread;   // of the way back through the inverse (standardize.h)
+  double spread;   // of the way back through the inverse (group_normalize.h)
 };
 
 // `value` is the variance, or the sum of squares, of a group of `size` elements.

@@ -1,7 +1,8 @@
-// What the GPU rows of normalisation layers share: standardize.h and group_stats.h on a GPU.
+// What the GPU implementations of normalisation layers share: group_normalize.h and group_stats.h
+// on a GPU.
 #pragma once
 
-#include "layers/normalization/standardize.h"
+#include "layers/normalization/group_normalize.h"
 #include "math/cuda/group_sums.cuh"
 #include "math/scratch.h"
 
@@ -74,7 +75,7 @@ static void NormalizeForward(const CudaQueue& queue, const NormLayout& layout,
   });
 }
 
-// The formulas are those of standardize.cc.
+// The formulas are those of group_normalize.cc.
 template <typename T>
 struct NormBackward {
   const T* dy = nullptr;

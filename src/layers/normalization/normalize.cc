@@ -3,21 +3,22 @@
 #include <memory>
 
 #include "core/strings.h"
-#include "layers/normalization/feature_norm.h"
+#include "layers/normalization/group_norm_base.h"
 
 namespace crema {
 namespace {
 
-FeatureNormRule RuleOf(const NormalizeParameter& p) {
+GroupNormRule RuleOf(const NormalizeParameter& p) {
   return {.measure = NormMeasure::kSumOfSquares,
           .eps = p.eps(),
           .scale = true,
           .scale_filler = FillerOr(p.has_scale_filler(), p.scale_filler(), 1)};
 }
 
-class Normalize final : public FeatureNorm {
+class Normalize final : public GroupNormBase {
  public:
-  explicit Normalize(const LayerParameter& param) : FeatureNorm(param, RuleOf(param.norm_param())) {
+  explicit Normalize(const LayerParameter& param)
+      : GroupNormBase(param, RuleOf(param.norm_param())) {
     ValidateEps(*this, param.norm_param().eps(), "norm_param.eps");
   }
 

@@ -2,12 +2,12 @@
 // Sennrich 2019). LayerNorm without the mean and the bias.
 #include <memory>
 
-#include "layers/normalization/feature_norm.h"
+#include "layers/normalization/group_norm_base.h"
 
 namespace crema {
 namespace {
 
-FeatureNormRule RuleOf(const RMSNormParameter& p) {
+GroupNormRule RuleOf(const RMSNormParameter& p) {
   return {.measure = NormMeasure::kMeanSquare,
           .eps = p.eps(),
           .scale = p.affine(),

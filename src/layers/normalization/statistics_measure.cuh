@@ -1,17 +1,18 @@
-// Means and variances of channels for the GPU rows of BatchNorm and BN; see statistics_norm.cc.
+// Means and variances of channels for the GPU implementations of BatchNorm and BN; see
+// batch_norm_base.cc.
 #pragma once
 
 #include <cmath>
 #include <type_traits>
 
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
+#include "layers/normalization/batch_norm_base.h"
 #include "layers/normalization/norm_passes.cuh"
-#include "layers/normalization/statistics_norm.h"
 
 namespace crema {
 
-inline const StatisticsNorm& NormOf(const Layer& layer) {
-  return static_cast<const StatisticsNorm&>(layer);
+inline const BatchNormBase& NormOf(const Layer& layer) {
+  return static_cast<const BatchNormBase&>(layer);
 }
 
 // Blob `index` of a rule; null where the rule has none or it is not wanted.
@@ -19,7 +20,7 @@ template <typename T>
 static auto BlobOf(const auto& views, int index) {
   const auto at = static_cast<size_t>(index);
   using View = std::remove_cvref_t<decltype(views[0])>;
-  return Elements<T>(index == StatisticsNormRule::kNone || at >= views.size() ? View() : views[at]);
+  return Elements<T>(index == BatchNormRule::kNone || at >= views.size() ? View() : views[at]);
 }
 
 template <typename T>
@@ -56,7 +57,7 @@ static void MomentsOfSums(const CudaQueue& queue, const GroupLayout& groups, con
 
 // `sums` of MomentsOfSums; null: nobody has made them.
 template <typename T, typename L, typename To>
-static void MeasureBatch(const CudaQueue& queue, const StatisticsNorm& norm,
+static void MeasureBatch(const CudaQueue& queue, const BatchNormBase& norm,
                          const GroupLayout& groups, const T* x, const float* sums,
                          const Stored<L>& stored, SumPair* scratch, const To& to) {
   const StoredUpdate update = norm.UpdateBy(groups.GroupSize());
@@ -103,10 +104,10 @@ static void SetOnes(const CudaQueue& queue, int64_t channels, To to) {
 
 // Of the batch. Blobs of T, statistics of L; `sums` as in MeasureBatch.
 template <typename T, typename L, typename To>
-static void MeasureInput(const StatisticsNorm& norm, const GroupLayout& groups,
+static void MeasureInput(const BatchNormBase& norm, const GroupLayout& groups,
                          const ForwardArgs& args, const float* sums, SumPair* scratch,
                          const To& to) {
-  const StatisticsNormRule& rule = norm.rule();
+  const BatchNormRule& rule = norm.rule();
   const Stored<L> stored{BlobOf<L>(args.statistics, rule.mean),
                          BlobOf<L>(args.statistics, rule.variance),
                          BlobOf<L>(args.statistics, rule.factor)};
@@ -116,10 +117,10 @@ static void MeasureInput(const StatisticsNorm& norm, const GroupLayout& groups,
 
 // Of the batch or as stored, whichever it is.
 template <typename T, typename L, typename To>
-static void Measure(const StatisticsNorm& norm, const GroupLayout& groups, const ForwardArgs& args,
+static void Measure(const BatchNormBase& norm, const GroupLayout& groups, const ForwardArgs& args,
                     const float* sums, SumPair* scratch, const To& to) {
   const CudaQueue& queue = BoundQueue(args.context);
-  const StatisticsNormRule& rule = norm.rule();
+  const BatchNormRule& rule = norm.rule();
   if (rule.identity) return SetOnes(queue, groups.Groups(), to);
   if (norm.UsesBatch(args.phase)) {
     return MeasureInput<T, L>(norm, groups, args, sums, scratch, to);
@@ -131,10 +132,10 @@ static void Measure(const StatisticsNorm& norm, const GroupLayout& groups, const
 }
 
 // Also where all else is of halves.
-inline bool HasStatisticsInF32(const StatisticsNormRule& rule,
+inline bool HasStatisticsInF32(const BatchNormRule& rule,
                                std::span<const ConstTensorView> learned) {
   const auto mean = static_cast<size_t>(rule.mean);
-  return rule.mean != StatisticsNormRule::kNone && mean < learned.size() &&
+  return rule.mean != BatchNormRule::kNone && mean < learned.size() &&
          learned[mean].dtype() == DType::kF32;
 }
 

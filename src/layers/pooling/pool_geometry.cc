@@ -188,7 +188,7 @@ bool RoundsDown(const Layer& layer) {
 }
 
 // As Caffe computes it, in single precision.
-int64_t OutExtent(const PoolAxis& axis, bool rounds_down) {
+int64_t OutSize(const PoolAxis& axis, bool rounds_down) {
   const float steps =
       static_cast<float>(axis.in + 2 * axis.pad - axis.kernel) / static_cast<float>(axis.stride);
   return static_cast<int64_t>(rounds_down ? std::floor(steps) : std::ceil(steps)) + 1;
@@ -285,7 +285,7 @@ void FitWindow(const Layer& layer, const Shape& input, bool rounds_down, PoolWin
   const std::span axes(window->axes.data(), static_cast<size_t>(window->size));
   const bool padded = std::ranges::any_of(axes, [](const PoolAxis& axis) { return axis.pad > 0; });
   for (PoolAxis& axis : axes) {
-    axis.out = OutExtent(axis, rounds_down);
+    axis.out = OutSize(axis, rounds_down);
     // The last window must start inside the image or the padding before it.
     if (padded && (axis.out - 1) * axis.stride >= axis.in + axis.pad) --axis.out;
     if (axis.out >= 1 && axis.in >= 1) continue;

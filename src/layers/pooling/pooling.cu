@@ -1,6 +1,6 @@
 // Pooling and Pooling3D on the GPU; see pooling.cc.
-#include "layers/channels_last_row.h"
-#include "layers/gpu_row.h"
+#include "layers/channels_last_implementation.h"
+#include "layers/gpu_implementation.h"
 #include "layers/pooling/pool_cuda.h"
 #include "layers/pooling/pooling.h"
 #include "layers/whole_numbers.h"
@@ -10,11 +10,11 @@ namespace {
 
 const Pooling& As(const Layer& layer) { return static_cast<const Pooling&>(layer); }
 
-PoolPlanes PlanesOf(const KernelQuery& query) {
+PoolPlanes PlanesOf(const OpDesc& query) {
   return As(query.layer).Planes(query.context.inputs[0].shape, query.context.phase);
 }
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   const bool positions = query.info.outputs.size() > 1;
   if (positions && PlanesOf(query).in() > LargestWhole(query.context.dtype)) {
     return Support::No("the element type does not tell all positions apart");
@@ -42,7 +42,7 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
                random);
 }
 
-size_t BackwardScratch(const KernelQuery& query) {
+size_t BackwardScratch(const OpDesc& query) {
   const Shape& input = query.context.inputs[0].shape;
   const int64_t planes = input.count(0, As(query.layer).FirstSpatial(input));
   return CudaPool::BackwardScratch(PlanesOf(query), planes);
@@ -59,7 +59,7 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }
 
 // The others draw or read by places in a plane.
-Support IsMaxOrAverage(const KernelQuery& query) {
+Support IsMaxOrAverage(const OpDesc& query) {
   const PoolPlanes::Method method = PlanesOf(query).method();
   if (method != PoolPlanes::Method::kMax && method != PoolPlanes::Method::kAverage) {
     return Support::No("is for MAX and AVE");
@@ -73,13 +73,13 @@ Support IsMaxOrAverage(const KernelQuery& query) {
 
 void RegisterPoolingCuda(Registry& registry) {
   for (const char* type : {"Pooling", "Pooling3D"}) {
-    Kernel last = MakeCudaRow(Forward<true>, Backward<true>);
+    Implementation last = MakeCudaImplementation(Forward<true>, Backward<true>);
     last.supports = Supports;
-    registry.AddKernel(type, InChannelsLast(std::move(last), IsMaxOrAverage));
-    Kernel row = MakeCudaRow(Forward<false>, Backward<false>);
-    row.supports = Supports;
-    row.backward_scratch = BackwardScratch;
-    registry.AddKernel(type, std::move(row));
+    registry.AddImplementation(type, InChannelsLast(std::move(last), IsMaxOrAverage));
+    Implementation implementation = MakeCudaImplementation(Forward<false>, Backward<false>);
+    implementation.supports = Supports;
+    implementation.backward_scratch = BackwardScratch;
+    registry.AddImplementation(type, std::move(implementation));
   }
 }
 

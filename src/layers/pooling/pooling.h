@@ -27,7 +27,7 @@ class Pooling final : public Layer {
   // The first spatial axis of an input that Infer accepted.
   int FirstSpatial(const Shape& input) const { return input.CanonicalAxis(settings_.axis) + 1; }
 
-  // For the row on blocked blobs.
+  // For the implementation on blocked blobs.
   Support SupportsBlocks(const Shape& input) const;
   PoolWindow PlaneWindow(const Shape& input) const {
     return MakePoolWindow(*this, settings_, input).Plane();
@@ -42,15 +42,16 @@ class Pooling final : public Layer {
   const PoolSettings settings_;
 };
 
-// Row "blocked": f32, MAX and AVE of planes of whole blocks of channels.
-Kernel BlockedPoolingKernel();
-Kernel BlockedBF16PoolingKernel();  // the same on blobs of bfloat16
-// Rows "int8" and "int8, plain output", on blobs of bytes.
-Kernel Int8PoolingKernel();
-Kernel Int8PlainPoolingKernel();
-// Row "onednn", where the build has it: as "blocked", but for the windows that oneDNN lacks.
-Kernel OneDnnPoolingKernel();
-Kernel OneDnnBF16PoolingKernel();
+// Implementation "blocked": f32, MAX and AVE of planes of whole blocks of channels.
+Implementation BlockedPoolingImplementation();
+Implementation BlockedBF16PoolingImplementation();  // the same on blobs of bfloat16
+// Implementations "int8" and "int8, plain output", on blobs of bytes.
+Implementation Int8PoolingImplementation();
+Implementation Int8PlainPoolingImplementation();
+// Implementation "onednn", where the build has it: as "blocked", but for the windows that oneDNN
+// lacks.
+Implementation OneDnnPoolingImplementation();
+Implementation OneDnnBF16PoolingImplementation();
 
 // The method of a layer in a phase; T has MAX, AVE and STOCHASTIC.
 template <typename Enum>

@@ -1,6 +1,6 @@
-// Row "blocked": MAX and AVE pooling of planes, a vector of channels at a time.
+// Implementation "blocked": MAX and AVE pooling of planes, a vector of channels at a time.
 #include "core/bfloat16.h"
-#include "layers/blocked_row.h"
+#include "layers/blocked_implementation.h"
 #include "layers/pooling/pooling.h"
 #include "math/blocked_pool.h"
 
@@ -9,7 +9,7 @@ namespace {
 
 const Pooling& PoolingOf(const Layer& layer) { return static_cast<const Pooling&>(layer); }
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   Support support = SupportsWholeBlocks(query);
   if (!support.yes) return support;
   if (query.info.outputs.size() > 1) return Support::No("gives no positions");
@@ -72,23 +72,23 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
   (halves ? BackwardOf<BFloat16> : BackwardOf<float>)(layer, args);
 }
 
-size_t BackwardScratch(const KernelQuery& query) {
+size_t BackwardScratch(const OpDesc& query) {
   const Shape& shape = query.context.inputs[0].shape;
   return BlockedPoolBackwardScratch(query.threads, PoolingOf(query.layer).PlaneWindow(shape));
 }
 
 }  // namespace
 
-Kernel BlockedPoolingKernel() {
-  Kernel row = MakeBlockedRow(Supports, Forward, Backward);
-  row.strided_output = [](const KernelQuery&) { return true; };
-  return row;
+Implementation BlockedPoolingImplementation() {
+  Implementation implementation = MakeBlockedImplementation(Supports, Forward, Backward);
+  implementation.strided_output = [](const OpDesc&) { return true; };
+  return implementation;
 }
 
-Kernel BlockedBF16PoolingKernel() {
-  Kernel row = StoringBFloat16(BlockedPoolingKernel());
-  row.backward_scratch = BackwardScratch;
-  return row;
+Implementation BlockedBF16PoolingImplementation() {
+  Implementation implementation = StoringBFloat16(BlockedPoolingImplementation());
+  implementation.backward_scratch = BackwardScratch;
+  return implementation;
 }
 
 }  // namespace crema

@@ -1,30 +1,31 @@
-// Row "cudnn" of Pooling: MAX without a backward pass, and AVE, of planes. cuDNN's windows begin
-// where Caffe's do and all end within the padding, so that both agree where no window of Caffe's
-// ends beyond it. AVE divides by the whole window then, or by what of it is in the image, as
-// cuDNN's two modes do. Of MAX in training nobody says which of equal values gets the gradient.
+// Implementation "cudnn" of Pooling: MAX without a backward pass, and AVE, of planes. cuDNN's
+// windows begin where Caffe's do and all end within the padding, so that both agree where no window
+// of Caffe's ends beyond it. AVE divides by the whole window then, or by what of it is in the
+// image, as cuDNN's two modes do. Of MAX in training nobody says which of equal values gets the
+// gradient.
 #include <memory>
 
-#include "layers/cudnn_row.h"
+#include "layers/cudnn_implementation.h"
 #include "layers/pooling/pooling.h"
 #include "math/cuda/cudnn_descriptors.h"
 
 namespace crema {
 namespace {
 
-PoolPlanes PlanesOf(const KernelQuery& query) {
+PoolPlanes PlanesOf(const OpDesc& query) {
   return static_cast<const Pooling&>(query.layer)
       .Planes(query.context.inputs[0].shape, query.context.phase);
 }
 
-struct Extents {
-  explicit Extents(const KernelQuery& query) {
+struct Sizes {
+  explicit Sizes(const OpDesc& query) {
     const Shape& input = query.context.inputs[0].shape;
     const Shape& output = query.info.outputs[0].shape;
     const int first = static_cast<const Pooling&>(query.layer).FirstSpatial(input);
     x = {input.count(0, first - 1), input[first - 1], input[first], input[first + 1]};
     y = {x[0], x[1], output[first], output[first + 1]};
   }
-  CudnnExtents x, y;
+  CudnnSizes x, y;
 };
 
 // As many windows as lie within image and padding.
@@ -38,7 +39,7 @@ bool IsSmall(const PoolAxis& axis) {
   return axis.kernel <= kMost && axis.stride <= kMost && axis.pad < axis.kernel;
 }
 
-Support SupportsWindows(const KernelQuery& query) {
+Support SupportsWindows(const OpDesc& query) {
   const PoolPlanes pool = PlanesOf(query);
   const bool max = pool.method() == PoolPlanes::Method::kMax;
   if (!max && pool.method() != PoolPlanes::Method::kAverage) {
@@ -54,14 +55,14 @@ Support SupportsWindows(const KernelQuery& query) {
   if (!SameWindows(window.h) || !SameWindows(window.w)) {
     return Support::No("a window ends beyond the padding, where cuDNN has none");
   }
-  const Extents extents(query);
+  const Sizes extents(query);
   if (!FitsCudnn(extents.x) || !FitsCudnn(extents.y)) {
     return Support::No("is for 1 to 2^31 - 1 elements");
   }
   return {};
 }
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   const Support support = SupportsCudnn(query);
   return support.yes ? SupportsWindows(query) : support;
 }
@@ -84,8 +85,8 @@ CudnnPoolingOwner MakePooling(const PoolPlanes& pool) {
   return pooling;
 }
 
-struct State final : KernelState {
-  State(const KernelQuery& query, const Extents& extents)
+struct State final : ImplementationState {
+  State(const OpDesc& query, const Sizes& extents)
       : x(MakeCudnnTensor(query.context.dtype, extents.x)),
         y(MakeCudnnTensor(query.context.dtype, extents.y)),
         pooling(MakePooling(PlanesOf(query))) {}
@@ -95,7 +96,7 @@ struct State final : KernelState {
 
 void Forward(const Layer&, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
-  const auto& state = *static_cast<const State*>(args.kernel_state);
+  const auto& state = *static_cast<const State*>(args.implementation_state);
   const void* x = args.inputs[0].raw();
   void* y = args.outputs[0].raw();
   queue.Call("cudnnPoolingForward", [=, &state, handle = queue.cudnn()] {
@@ -108,7 +109,7 @@ void Forward(const Layer&, const ForwardArgs& args) {
 void Backward(const Layer&, const BackwardArgs& args) {
   if (args.input_grads[0].empty()) return;
   const CudaQueue& queue = BoundQueue(args.context);
-  const auto& state = *static_cast<const State*>(args.kernel_state);
+  const auto& state = *static_cast<const State*>(args.implementation_state);
   const void* dy = args.output_grads[0].raw();
   void* dx = args.input_grads[0].raw();
   // The gradient of a mean depends on neither x nor y, which are not there; it wants addresses.
@@ -123,11 +124,11 @@ void Backward(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterPoolingCudnn(Registry& registry) {
-  Kernel row = MakeCudnnRow(Supports, Forward, Backward);
-  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
-    return std::make_unique<State>(query, Extents(query));
+  Implementation implementation = MakeCudnnImplementation(Supports, Forward, Backward);
+  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
+    return std::make_unique<State>(query, Sizes(query));
   };
-  registry.AddKernel("Pooling", std::move(row));
+  registry.AddImplementation("Pooling", std::move(implementation));
 }
 
 }  // namespace crema

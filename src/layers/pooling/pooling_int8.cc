@@ -1,5 +1,5 @@
-// Pooling of blobs of bytes: row "int8", and "int8, plain output" for means, which whole planes are
-// pooled to before a net ends in floats.
+// Pooling of blobs of bytes: implementation "int8", and "int8, plain output" for means, which whole
+// planes are pooled to before a net ends in floats.
 #include "layers/int8_ranges.h"
 #include "layers/pooling/pooling.h"
 #include "math/int8_pool.h"
@@ -10,7 +10,7 @@ namespace {
 
 const Pooling& PoolingOf(const Layer& layer) { return static_cast<const Pooling&>(layer); }
 
-Support Supports(const KernelQuery& query, bool bytes_out) {
+Support Supports(const OpDesc& query, bool bytes_out) {
   Support support = SupportsInt8Pixels(query, 1, bytes_out ? 1 : 0);
   if (!support.yes) return support;
   if (query.info.outputs.size() > 1) return Support::No("gives no positions");
@@ -23,8 +23,8 @@ Support Supports(const KernelQuery& query, bool bytes_out) {
   return Support::No("is for an input and output of one range");
 }
 
-Support SupportsBytes(const KernelQuery& query) { return Supports(query, true); }
-Support SupportsFloats(const KernelQuery& query) { return Supports(query, false); }
+Support SupportsBytes(const OpDesc& query) { return Supports(query, true); }
+Support SupportsFloats(const OpDesc& query) { return Supports(query, false); }
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
   const Pooling& pooling = PoolingOf(layer);
@@ -53,26 +53,26 @@ void ForwardToFloats(const Layer& layer, const ForwardArgs& args) {
 
 }  // namespace
 
-Kernel Int8PoolingKernel() {
-  Kernel row;
-  row.name = "int8";
-  row.supports = SupportsBytes;
-  row.input_format = MemoryFormat::kInt8;
-  row.output_format = MemoryFormat::kInt8;
-  row.forward = Forward;
-  return row;
+Implementation Int8PoolingImplementation() {
+  Implementation implementation;
+  implementation.name = "int8";
+  implementation.supports = SupportsBytes;
+  implementation.input_format = MemoryFormat::kInt8;
+  implementation.output_format = MemoryFormat::kInt8;
+  implementation.forward = Forward;
+  return implementation;
 }
 
-Kernel Int8PlainPoolingKernel() {
-  Kernel row;
-  row.name = "int8, plain output";
-  row.supports = SupportsFloats;
-  row.input_format = MemoryFormat::kInt8;
-  row.forward = ForwardToFloats;
-  row.forward_scratch = [](const KernelQuery& query) {
+Implementation Int8PlainPoolingImplementation() {
+  Implementation implementation;
+  implementation.name = "int8, plain output";
+  implementation.supports = SupportsFloats;
+  implementation.input_format = MemoryFormat::kInt8;
+  implementation.forward = ForwardToFloats;
+  implementation.forward_scratch = [](const OpDesc& query) {
     return ScratchBytes<float>(query.info.outputs[0].shape.count()) + kScratchSlack;
   };
-  return row;
+  return implementation;
 }
 
 }  // namespace crema

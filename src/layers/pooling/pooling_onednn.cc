@@ -1,10 +1,10 @@
-// Row "onednn": MAX and AVE pooling of blocked blobs by oneDNN, forward in about half the time of
-// the row "blocked" and backward in a third (bench/results/kernels.md). Indices of maxima are the
-// same, so that what one of them saved the other could read.
+// Implementation "onednn": MAX and AVE pooling of blocked blobs by oneDNN, forward in about half
+// the time of the implementation "blocked" and backward in a third (bench/results/kernels.md).
+// Indices of maxima are the same, so that what one of them saved the other could read.
 #include <memory>
 #include <optional>
 
-#include "layers/blocked_row.h"
+#include "layers/blocked_implementation.h"
 #include "layers/pooling/pooling.h"
 #include "math/pool_primitive.h"
 
@@ -33,7 +33,7 @@ std::optional<Rule> RuleOf(const Pooling& pooling, const PoolWindow& window) {
 
 // Of one image where outputs lie apart: oneDNN has nothing but its reference for all at once.
 template <bool kHalves>
-PoolPrimitiveConfig ConfigOf(const KernelQuery& query) {
+PoolPrimitiveConfig ConfigOf(const OpDesc& query) {
   const Pooling& pooling = PoolingOf(query.layer);
   const Shape& shape = query.context.inputs[0].shape;
   const PoolWindow window = pooling.PlaneWindow(shape);
@@ -46,7 +46,7 @@ PoolPrimitiveConfig ConfigOf(const KernelQuery& query) {
           .halves = kHalves};
 }
 
-Support SupportsWindows(const KernelQuery& query) {
+Support SupportsWindows(const OpDesc& query) {
   const Pooling& pooling = PoolingOf(query.layer);
   const PoolWindow window = pooling.PlaneWindow(query.context.inputs[0].shape);
   if (HasEmptyWindow(window.h) || HasEmptyWindow(window.w)) {
@@ -62,7 +62,7 @@ Support SupportsWindows(const KernelQuery& query) {
 }
 
 template <bool kHalves>
-Support SupportsPrimitive(const KernelQuery& query) {
+Support SupportsPrimitive(const OpDesc& query) {
   try {
     const PoolPrimitive primitive(ConfigOf<kHalves>(query));
     if (primitive.IsReference()) {
@@ -80,7 +80,7 @@ Support SupportsPrimitive(const KernelQuery& query) {
 }
 
 template <bool kHalves>
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   // Its sums of gradients are of bfloat16, and places in windows of 256 and more are wrong.
   if (kHalves && query.backward) return Support::No("rounds sums of gradients to bfloat16");
   if (query.deterministic) return Support::No("its bits may depend on the number of threads");
@@ -93,7 +93,7 @@ Support Supports(const KernelQuery& query) {
   return support.yes ? SupportsPrimitive<kHalves>(query) : support;
 }
 
-struct State final : KernelState {
+struct State final : ImplementationState {
   explicit State(const PoolPrimitiveConfig& config) : primitive(config) { primitive.Prepare(); }
   PoolPrimitive primitive;
 };
@@ -117,7 +117,7 @@ const std::byte* Bytes(const ConstTensorView& view) {
 std::byte* Bytes(const TensorView& view) { return static_cast<std::byte*>(view.raw()); }
 
 void Forward(const Layer&, const ForwardArgs& args) {
-  PoolPrimitive& primitive = static_cast<State*>(args.kernel_state)->primitive;
+  PoolPrimitive& primitive = static_cast<State*>(args.implementation_state)->primitive;
   const ConstTensorView& x = args.inputs[0];
   const TensorView& y = args.outputs[0];
   const Steps steps(x.shape(), y.shape(), y.image_stride(), y.dtype(), primitive);
@@ -131,7 +131,7 @@ void Forward(const Layer&, const ForwardArgs& args) {
 void Backward(const Layer&, const BackwardArgs& args) {
   const TensorView& dx = args.input_grads[0];
   if (dx.empty()) return;
-  PoolPrimitive& primitive = static_cast<State*>(args.kernel_state)->primitive;
+  PoolPrimitive& primitive = static_cast<State*>(args.implementation_state)->primitive;
   const ConstTensorView& dy = args.output_grads[0];
   const Steps steps(dx.shape(), dy.shape(), dy.image_stride(), dy.dtype(), primitive);
   const std::byte* index = args.saved.empty() ? nullptr : Bytes(args.saved[0]);
@@ -142,25 +142,27 @@ void Backward(const Layer&, const BackwardArgs& args) {
 }
 
 template <bool kHalves>
-Kernel MakeRow() {
-  Kernel row = MakeBlockedRow(Supports<kHalves>, Forward, Backward);
-  row.name = "onednn";
-  row.strided_output = [](const KernelQuery&) { return true; };
-  row.forward_scratch = [](const KernelQuery& query) {
+Implementation MakeImplementation() {
+  Implementation implementation = MakeBlockedImplementation(Supports<kHalves>, Forward, Backward);
+  implementation.name = "onednn";
+  implementation.strided_output = [](const OpDesc&) { return true; };
+  implementation.forward_scratch = [](const OpDesc& query) {
     return PoolPrimitive(ConfigOf<kHalves>(query)).ForwardScratch();
   };
-  row.backward_scratch = [](const KernelQuery& query) {
+  implementation.backward_scratch = [](const OpDesc& query) {
     return PoolPrimitive(ConfigOf<kHalves>(query)).BackwardScratch();
   };
-  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
     return std::make_unique<State>(ConfigOf<kHalves>(query));
   };
-  return row;
+  return implementation;
 }
 
 }  // namespace
 
-Kernel OneDnnPoolingKernel() { return MakeRow<false>(); }
-Kernel OneDnnBF16PoolingKernel() { return StoringBFloat16(MakeRow<true>()); }
+Implementation OneDnnPoolingImplementation() { return MakeImplementation<false>(); }
+Implementation OneDnnBF16PoolingImplementation() {
+  return StoringBFloat16(MakeImplementation<true>());
+}
 
 }  // namespace crema

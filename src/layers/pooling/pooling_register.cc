@@ -157,15 +157,15 @@ void RegisterPooling(Registry& registry) {
     return std::make_unique<const Pooling>(p, ReadPoolSettings);
   };
 #ifdef CREMA_HAVE_ONEDNN
-  type.kernels.push_back(OneDnnPoolingKernel());
+  type.implementations.push_back(OneDnnPoolingImplementation());
 #endif
-  type.kernels.push_back(BlockedPoolingKernel());
+  type.implementations.push_back(BlockedPoolingImplementation());
 #ifdef CREMA_HAVE_ONEDNN
-  type.kernels.push_back(OneDnnBF16PoolingKernel());
+  type.implementations.push_back(OneDnnBF16PoolingImplementation());
 #endif
-  type.kernels.push_back(BlockedBF16PoolingKernel());
-  type.kernels.push_back(Int8PoolingKernel());
-  type.kernels.push_back(Int8PlainPoolingKernel());
+  type.implementations.push_back(BlockedBF16PoolingImplementation());
+  type.implementations.push_back(Int8PoolingImplementation());
+  type.implementations.push_back(Int8PlainPoolingImplementation());
   type.samples = PlaneSamples();
   for (LayerSample& sample : NdSamples()) type.samples.push_back(std::move(sample));
   type.bad_samples = BadSamples();

@@ -1,7 +1,7 @@
 // SPP on the GPU; see spp.cc.
 #include <algorithm>
 
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/pooling/pool_cuda.h"
 #include "layers/pooling/spp_levels.h"
 
@@ -29,7 +29,7 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 }
 
 // The levels use the same memory one after the other.
-size_t BackwardScratch(const KernelQuery& query) {
+size_t BackwardScratch(const OpDesc& query) {
   const Shape& input = query.context.inputs[0].shape;
   const SppLevels levels = MakeSppLevels(query.layer, input, query.context.phase);
   size_t bytes = 0;
@@ -55,9 +55,9 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterSPPCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(Forward, Backward);
-  row.backward_scratch = BackwardScratch;
-  registry.AddKernel("SPP", std::move(row));
+  Implementation implementation = MakeCudaImplementation(Forward, Backward);
+  implementation.backward_scratch = BackwardScratch;
+  registry.AddImplementation("SPP", std::move(implementation));
 }
 
 }  // namespace crema

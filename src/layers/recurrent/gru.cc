@@ -10,8 +10,8 @@
 
 #include "layers/recurrent/for_rows.h"
 #include "layers/recurrent/lstm_cell.h"
+#include "layers/recurrent/recurrent_implementations.h"
 #include "layers/recurrent/recurrent_layer.h"
-#include "layers/recurrent/recurrent_rows.h"
 #include "math/bias_activation.h"
 #include "math/fast_exp.h"
 #include "math/gemm.h"
@@ -37,10 +37,10 @@ struct GruSteps {
   }
 
   // h' and what the gates get from it.
-  static int64_t ForwardElements(const SequenceExtent& e) { return 4 * e.state(); }
+  static int64_t ForwardElements(const SequenceSize& e) { return 4 * e.state(); }
   // dz; the gradient of n's product with W_hn; h' and what W_hn is multiplied with: of all steps.
   // dh and the gradient of r h' of one step.
-  static int64_t BackwardElements(const SequenceExtent& e) {
+  static int64_t BackwardElements(const SequenceSize& e) {
     return e.rows() * 6 * e.hidden + 2 * e.state();
   }
 
@@ -97,7 +97,7 @@ CREMA_MULTIVERSION void RowHidden(int64_t size, int64_t begin, int64_t end, cons
 // One step with the reset behind the product: `from_h` is W_h h' + b_h.
 template <typename T>
 void StepResetAfter(const ForwardPass<T>& pass, int64_t t, const T* before, const T* from_h) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
   ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t s, int64_t begin, int64_t end) {
     const int64_t row = t * e.streams + s;
@@ -110,7 +110,7 @@ void StepResetAfter(const ForwardPass<T>& pass, int64_t t, const T* before, cons
 // One step with the reset before the product; the gates hold what comes from x.
 template <typename T>
 void StepResetBefore(const ForwardPass<T>& pass, int64_t t, const T* before, T* reset) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
   const T* weight = pass.Learned(RecurrentBlob::kHidden);
   T* step = pass.tape[kGates] + t * e.streams * 3 * size;
@@ -129,7 +129,7 @@ void StepResetBefore(const ForwardPass<T>& pass, int64_t t, const T* before, T* 
 
 template <typename T>
 void GruSteps::Forward(const ForwardPass<T>& pass) const {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t width = 3 * e.hidden;
   const HiddenRows<T> hidden{pass.y, pass.y_stride};
   T* before = pass.scratch;
@@ -172,7 +172,7 @@ struct GruGradients {
 template <typename T>
 void GateGradients(const BackwardPass<T>& pass, int64_t t, bool reset_after,
                    const GruGradients<T>& at) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
   ForRows(pass.threads, e.streams, size, kCellGrain, [&](int64_t s, int64_t begin, int64_t end) {
     const int64_t row = t * e.streams + s;
@@ -200,7 +200,7 @@ void GateGradients(const BackwardPass<T>& pass, int64_t t, bool reset_after,
 // reset before: the way back through r h'.
 template <typename T>
 void ResetGradients(const BackwardPass<T>& pass, int64_t t, const GruGradients<T>& at) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
   Gemm<T>(pass.threads, false, false, e.streams, size, size, T(1), at.dproduct + t * e.state(),
           size, pass.Learned(RecurrentBlob::kHidden) + 2 * size * size, size, T(0), at.dreset,
@@ -220,7 +220,7 @@ void ResetGradients(const BackwardPass<T>& pass, int64_t t, const GruGradients<T
 template <typename T>
 void HiddenWeightGradients(const BackwardPass<T>& pass, bool reset_after,
                            const GruGradients<T>& at) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
   if (T* grad = pass.LearnedGrad(RecurrentBlob::kHidden)) {
     Gemm<T>(pass.threads, true, false, 2 * size, size, e.rows(), T(1), at.dz, 3 * size, at.before,
@@ -238,7 +238,7 @@ void HiddenWeightGradients(const BackwardPass<T>& pass, bool reset_after,
 
 template <typename T>
 void GruSteps::Backward(const BackwardPass<T>& pass) const {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
   const T* weight = pass.Learned(RecurrentBlob::kHidden);
   const GruGradients<T> at(pass);
@@ -313,7 +313,7 @@ void RegisterGRU(Registry& registry) {
     return std::make_unique<const RecurrentLayerOf<GruSteps>>(p);
   };
 #ifdef CREMA_HAVE_ONEDNN
-  type.kernels = {OneDnnRecurrentKernel()};
+  type.implementations = {OneDnnRecurrentImplementation()};
 #endif
   type.samples = Samples();
   registry.Add(std::move(type));

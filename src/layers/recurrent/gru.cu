@@ -1,5 +1,5 @@
 // GRU on the GPU; see gru.cc.
-#include "layers/recurrent/recurrent_row.cuh"
+#include "layers/recurrent/recurrent_implementation.cuh"
 
 namespace crema {
 namespace {
@@ -37,7 +37,7 @@ void StepResetAfter(const GpuRun& run, const ForwardPass<T>& pass, int64_t t, co
 
 // With the reset before the product: the gates r and z, and r h'.
 template <typename T>
-void StepGates(const GpuRun& run, const SequenceExtent& e, const T* before, T* gates, T* reset) {
+void StepGates(const GpuRun& run, const SequenceSize& e, const T* before, T* gates, T* reset) {
   const int64_t size = e.hidden;
   ForElements(run.queue, "GruGates", e.state(), [=] CREMA_HOST_DEVICE(int64_t i) {
     T* gate = gates + i / size * 3 * size + i % size;
@@ -50,7 +50,7 @@ void StepGates(const GpuRun& run, const SequenceExtent& e, const T* before, T* g
 
 // Then n and h; `y` is that of the step.
 template <typename T>
-void StepHidden(const GpuRun& run, const SequenceExtent& e, const T* before, T* gates, T* y,
+void StepHidden(const GpuRun& run, const SequenceSize& e, const T* before, T* gates, T* y,
                 int64_t stride) {
   const int64_t size = e.hidden;
   ForElements(run.queue, "GruHidden", e.state(), [=] CREMA_HOST_DEVICE(int64_t i) {
@@ -65,7 +65,7 @@ void StepHidden(const GpuRun& run, const SequenceExtent& e, const T* before, T* 
 template <typename T>
 void StepResetBefore(const GpuRun& run, const ForwardPass<T>& pass, int64_t t, const T* before,
                      T* reset) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
   const T* weight = pass.Learned(RecurrentBlob::kHidden);
   T* step = pass.tape[kGates] + t * e.streams * 3 * size;
@@ -141,7 +141,7 @@ void ResetSlopes(const GpuRun& run, const BackwardPass<T>& pass, int64_t t,
 template <typename T>
 void StepBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t t, bool reset_after,
                   const GruGradients<T>& at) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
   const T* weight = pass.Learned(RecurrentBlob::kHidden);
   CudaGemm(run.queue, run.dtype, false, false, e.streams, size, size, at.dproduct + t * e.state(),
@@ -156,7 +156,7 @@ void StepBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t t, boo
 template <typename T>
 void HiddenWeightGradients(const GpuRun& run, const BackwardPass<T>& pass, bool reset_after,
                            const GruGradients<T>& at) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
   if (T* grad = pass.LearnedGrad(RecurrentBlob::kHidden)) {
     CudaGemm(run.queue, run.dtype, true, false, 2 * size, size, e.rows(), at.dz, 3 * size,
@@ -173,7 +173,7 @@ void HiddenWeightGradients(const GpuRun& run, const BackwardPass<T>& pass, bool 
 struct GruSteps {
   template <typename T>
   static void Forward(const GpuRun& run, const RecurrentLayer& layer, const ForwardPass<T>& pass) {
-    const SequenceExtent& e = pass.extent;
+    const SequenceSize& e = pass.extent;
     const int64_t width = 3 * e.hidden;
     const StepStart<T> hidden(pass, pass.initial[0], pass.y, pass.y_stride);
     T* before = pass.scratch;
@@ -196,7 +196,7 @@ struct GruSteps {
   template <typename T>
   static void Backward(const GpuRun& run, const RecurrentLayer& layer,
                        const BackwardPass<T>& pass) {
-    const SequenceExtent& e = pass.extent;
+    const SequenceSize& e = pass.extent;
     const GruGradients<T> at(pass);
     const StepStart<T> hidden(pass, pass.initial[0], pass.y, pass.y_stride);
     LoadAllHidden(run, hidden, at.before);
@@ -217,7 +217,7 @@ struct GruSteps {
 }  // namespace
 
 void RegisterGRUCuda(Registry& registry) {
-  registry.AddKernel("GRU", MakeRecurrentRow<GruSteps>());
+  registry.AddImplementation("GRU", MakeRecurrentImplementation<GruSteps>());
 }
 
 }  // namespace crema

@@ -9,8 +9,8 @@
 
 #include "layers/recurrent/for_rows.h"
 #include "layers/recurrent/lstm_cell.h"
+#include "layers/recurrent/recurrent_implementations.h"
 #include "layers/recurrent/recurrent_layer.h"
-#include "layers/recurrent/recurrent_rows.h"
 #include "math/gemm.h"
 
 namespace crema {
@@ -29,9 +29,9 @@ struct LstmSteps {
             .tapes = {4, 1}};
   }
 
-  static int64_t ForwardElements(const SequenceExtent& e) { return e.state(); }
+  static int64_t ForwardElements(const SequenceSize& e) { return e.state(); }
   // dz and the hidden states that steps start from, of all steps; dh and dc of one.
-  static int64_t BackwardElements(const SequenceExtent& e) {
+  static int64_t BackwardElements(const SequenceSize& e) {
     return e.rows() * 5 * e.hidden + 2 * e.state();
   }
 
@@ -49,7 +49,7 @@ const T* CellsBefore(const SequencePass<T>& pass, int64_t k, const T* cells) {
 
 template <typename T>
 void LstmSteps::Forward(const ForwardPass<T>& pass) const {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden, width = 4 * size;
   T* gates = pass.tape[kGates];
   T* cells = pass.tape[kCells];
@@ -76,7 +76,7 @@ void LstmSteps::Forward(const ForwardPass<T>& pass) const {
 
 template <typename T>
 void LstmSteps::Backward(const BackwardPass<T>& pass) const {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden, width = 4 * size;
   T* dz = pass.scratch;
   T* before = dz + e.rows() * width;
@@ -163,7 +163,7 @@ void RegisterLSTM(Registry& registry) {
     return std::make_unique<const RecurrentLayerOf<LstmSteps>>(p);
   };
 #ifdef CREMA_HAVE_ONEDNN
-  type.kernels = {OneDnnRecurrentKernel()};
+  type.implementations = {OneDnnRecurrentImplementation()};
 #endif
   type.samples = Samples();
   registry.Add(std::move(type));

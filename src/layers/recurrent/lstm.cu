@@ -1,5 +1,5 @@
 // LSTM on the GPU; see lstm.cc.
-#include "layers/recurrent/recurrent_row.cuh"
+#include "layers/recurrent/recurrent_implementation.cuh"
 
 namespace crema {
 namespace {
@@ -58,7 +58,7 @@ void StepBackward(const GpuRun& run, const BackwardPass<T>& pass, const StepStar
 struct LstmSteps {
   template <typename T>
   static void Forward(const GpuRun& run, const RecurrentLayer&, const ForwardPass<T>& pass) {
-    const SequenceExtent& e = pass.extent;
+    const SequenceSize& e = pass.extent;
     const int64_t size = e.hidden, width = 4 * size;
     const StepStart<T> hidden(pass, pass.initial[0], pass.y, pass.y_stride);
     const StepStart<T> cells(pass, pass.initial[1], pass.tape[kCells], size);
@@ -76,7 +76,7 @@ struct LstmSteps {
 
   template <typename T>
   static void Backward(const GpuRun& run, const RecurrentLayer&, const BackwardPass<T>& pass) {
-    const SequenceExtent& e = pass.extent;
+    const SequenceSize& e = pass.extent;
     const int64_t size = e.hidden, width = 4 * size;
     T* dz = pass.scratch;
     T* before = dz + e.rows() * width;
@@ -107,7 +107,7 @@ struct LstmSteps {
 }  // namespace
 
 void RegisterLSTMCuda(Registry& registry) {
-  registry.AddKernel("LSTM", MakeRecurrentRow<LstmSteps>());
+  registry.AddImplementation("LSTM", MakeRecurrentImplementation<LstmSteps>());
 }
 
 }  // namespace crema

@@ -1,7 +1,7 @@
 // LSTMUnit on the GPU; see lstm_unit.cc.
 #include <cmath>
 
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/recurrent/recurrent_gates.h"
 #include "layers/recurrent/sequence_pass.cuh"
 
@@ -56,7 +56,7 @@ void Backward(const CudaQueue& queue, int64_t count, int64_t size, const T* befo
   });
 }
 
-void ForwardRow(const Layer&, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer&, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const Shape& shape = args.inputs[0].shape();
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
@@ -66,7 +66,7 @@ void ForwardRow(const Layer&, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer&, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer&, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const Shape& shape = args.inputs[0].shape();
   DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
@@ -81,7 +81,7 @@ void BackwardRow(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterLSTMUnitCuda(Registry& registry) {
-  registry.AddKernel("LSTMUnit", MakeCudaRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("LSTMUnit", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

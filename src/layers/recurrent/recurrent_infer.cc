@@ -31,7 +31,7 @@ bool RecurrentLayer::Carries(const Bottoms& bottoms) const {
   return !recurrent_.expose_hidden() && bottoms.cont >= 0 && !Reverse(0);
 }
 
-bool RecurrentLayer::Has(RecurrentBlob blob, const SequenceExtent& extent) const {
+bool RecurrentLayer::Has(RecurrentBlob blob, const SequenceSize& extent) const {
   if (blob == RecurrentBlob::kStatic && extent.statics == 0) return false;
   return cell_.roles[static_cast<size_t>(blob)] != nullptr;
 }
@@ -92,15 +92,15 @@ void RecurrentLayer::CheckInputs(const InferContext& context, const Bottoms& bot
   }
 }
 
-SequenceExtent RecurrentLayer::ExtentOf(const InferContext& context) const {
+SequenceSize RecurrentLayer::SizesOf(const InferContext& context) const {
   const Bottoms bottoms = BottomsOf(context.inputs.size());
-  return ExtentOf(context.inputs[0].shape,
-                  bottoms.x_static < 0
-                      ? nullptr
-                      : &context.inputs[static_cast<size_t>(bottoms.x_static)].shape);
+  return SizesOf(context.inputs[0].shape,
+                 bottoms.x_static < 0
+                     ? nullptr
+                     : &context.inputs[static_cast<size_t>(bottoms.x_static)].shape);
 }
 
-std::vector<LearnedBlob> RecurrentLayer::LearnedBlobs(const SequenceExtent& e) const {
+std::vector<LearnedBlob> RecurrentLayer::LearnedBlobs(const SequenceSize& e) const {
   const int64_t width = cell_.gates * e.hidden;
   const std::array<Shape, kRecurrentBlobs> shapes = {
       Shape{width, e.inputs},    Shape{width},
@@ -122,7 +122,7 @@ std::vector<LearnedBlob> RecurrentLayer::LearnedBlobs(const SequenceExtent& e) c
 LayerInfo RecurrentLayer::Infer(const InferContext& context) const {
   const Bottoms bottoms = BottomsOf(context.inputs.size());
   CheckInputs(context, bottoms);
-  const SequenceExtent e = ExtentOf(context);
+  const SequenceSize e = SizesOf(context);
   const DType dtype = context.inputs[0].dtype;
   const int64_t directions = Directions();
   LayerInfo info;

@@ -9,7 +9,7 @@ namespace crema {
 namespace {
 
 // Elements from one direction to the next in a tape: steps x streams x width.
-int64_t TapeSize(const SequenceExtent& e, int64_t width) { return e.rows() * width * e.hidden; }
+int64_t TapeSize(const SequenceSize& e, int64_t width) { return e.rows() * width * e.hidden; }
 
 SequenceProducts* ProductsOf(std::span<SequenceProducts* const> products, int direction) {
   return products.empty() ? nullptr : products[static_cast<size_t>(direction)];
@@ -17,7 +17,7 @@ SequenceProducts* ProductsOf(std::span<SequenceProducts* const> products, int di
 
 }  // namespace
 
-SequenceExtent RecurrentLayer::ExtentOf(const Shape& x, const Shape* x_static) const {
+SequenceSize RecurrentLayer::SizesOf(const Shape& x, const Shape* x_static) const {
   return {.steps = x[0],
           .streams = x[1],
           .inputs = x.count(2),
@@ -26,7 +26,7 @@ SequenceExtent RecurrentLayer::ExtentOf(const Shape& x, const Shape* x_static) c
 }
 
 size_t RecurrentLayer::ScratchSize(const InferContext& context, int64_t cell, bool forward) const {
-  const SequenceExtent e = ExtentOf(context);
+  const SequenceSize e = SizesOf(context);
   const auto bytes = [&](int64_t count) {
     return context.dtype == DType::kF32 ? ScratchBytes<float>(count) : ScratchBytes<double>(count);
   };
@@ -39,11 +39,11 @@ size_t RecurrentLayer::ScratchSize(const InferContext& context, int64_t cell, bo
 }
 
 size_t RecurrentLayer::ForwardScratch(const InferContext& context, const LayerInfo&, int) const {
-  return ScratchSize(context, ForwardElements(ExtentOf(context)), true);
+  return ScratchSize(context, ForwardElements(SizesOf(context)), true);
 }
 
 size_t RecurrentLayer::BackwardScratch(const InferContext& context, const LayerInfo&, int) const {
-  return ScratchSize(context, BackwardElements(ExtentOf(context)), false);
+  return ScratchSize(context, BackwardElements(SizesOf(context)), false);
 }
 
 std::unique_ptr<LayerSessionState> RecurrentLayer::MakeState(const ExecContext& context,
@@ -59,7 +59,7 @@ size_t RecurrentLayer::FirstBlob(size_t blobs, int direction) const {
 
 template <typename T>
 void RecurrentLayer::CutScratch(int64_t cell, ScratchCutter* cutter, SequencePass<T>* pass) const {
-  const SequenceExtent& e = pass->extent;
+  const SequenceSize& e = pass->extent;
   pass->scratch = cutter->Take<T>(cell);
   if (e.statics > 0) pass->static_scratch = cutter->Take<T>(e.streams * cell_.gates * e.hidden);
 }
@@ -72,8 +72,7 @@ void RecurrentLayer::FailOtherStreams(int64_t streams, int64_t before) const {
 
 // The states behind the last batch; zeros where there was none.
 template <typename T>
-void RecurrentLayer::LoadCarried(const ForwardArgs& args, const SequenceExtent& e,
-                                 T* initial) const {
+void RecurrentLayer::LoadCarried(const ForwardArgs& args, const SequenceSize& e, T* initial) const {
   const int64_t count = static_cast<int64_t>(cell_.states) * e.state();
   const auto* state = static_cast<const RecurrentState*>(args.state);
   if (state == nullptr || state->streams() == 0) return CopyOrZero<T>(nullptr, count, initial);
@@ -111,7 +110,7 @@ void RecurrentLayer::ForwardDirection(const ForwardArgs& args, const Bottoms& bo
   ForwardPass<T> pass;
   pass.products = products;
   FillPass<T>(args, bottoms, direction, &pass);
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   ScratchCutter cutter(args.scratch);
   CutScratch(ForwardElements(e), &cutter, &pass);
   pass.y = args.outputs[0].data<T>() + direction * e.hidden;
@@ -154,7 +153,7 @@ void RecurrentLayer::BackwardDirection(const BackwardArgs& args, const Bottoms& 
   BackwardPass<T> pass;
   pass.products = products;
   FillPass<T>(args, bottoms, direction, &pass);
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   ScratchCutter cutter(args.scratch);
   CutScratch(BackwardElements(e), &cutter, &pass);
   pass.y = args.outputs[0].data<T>() + direction * e.hidden;

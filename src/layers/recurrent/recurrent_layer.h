@@ -58,9 +58,9 @@ class RecurrentLayer : public Layer {
   bool Reverse(int direction) const;
   // Whether a batch begins with the states that the last one left.
   bool Carries(const Bottoms& bottoms) const;
-  bool Has(RecurrentBlob blob, const SequenceExtent& extent) const;
-  SequenceExtent ExtentOf(const Shape& x, const Shape* x_static) const;
-  SequenceExtent ExtentOf(const InferContext& context) const;
+  bool Has(RecurrentBlob blob, const SequenceSize& extent) const;
+  SequenceSize SizesOf(const Shape& x, const Shape* x_static) const;
+  SequenceSize SizesOf(const InferContext& context) const;
   // Throws kInvalidArgument: a batch with other streams goes on where `before` were.
   [[noreturn]] void FailOtherStreams(int64_t streams, int64_t before) const;
   // Index of the first learned blob of a direction.
@@ -72,8 +72,8 @@ class RecurrentLayer : public Layer {
                 SequencePass<T>* pass) const;
 
   // Scratch elements of the cell itself.
-  virtual int64_t ForwardElements(const SequenceExtent& extent) const = 0;
-  virtual int64_t BackwardElements(const SequenceExtent& extent) const = 0;
+  virtual int64_t ForwardElements(const SequenceSize& extent) const = 0;
+  virtual int64_t BackwardElements(const SequenceSize& extent) const = 0;
 
  protected:
   virtual void Run(const ForwardPass<float>& pass) const = 0;
@@ -83,7 +83,7 @@ class RecurrentLayer : public Layer {
 
  private:
   void CheckInputs(const InferContext& context, const Bottoms& bottoms) const;
-  std::vector<LearnedBlob> LearnedBlobs(const SequenceExtent& extent) const;
+  std::vector<LearnedBlob> LearnedBlobs(const SequenceSize& extent) const;
   size_t ScratchSize(const InferContext& context, int64_t cell, bool forward) const;
 
   template <typename T>
@@ -95,7 +95,7 @@ class RecurrentLayer : public Layer {
   void BackwardDirection(const BackwardArgs& args, const Bottoms& bottoms, int direction,
                          SequenceProducts* products) const;
   template <typename T>
-  void LoadCarried(const ForwardArgs& args, const SequenceExtent& extent, T* initial) const;
+  void LoadCarried(const ForwardArgs& args, const SequenceSize& extent, T* initial) const;
 
   const RecurrentCell cell_;
   const RecurrentParameter& recurrent_;
@@ -118,7 +118,7 @@ void RecurrentLayer::FillPass(const Args& args, const Bottoms& bottoms, int dire
   };
   const Shape* x_static =
       bottoms.x_static < 0 ? nullptr : &args.inputs[static_cast<size_t>(bottoms.x_static)].shape();
-  const SequenceExtent e = ExtentOf(args.inputs[0].shape(), x_static);
+  const SequenceSize e = SizesOf(args.inputs[0].shape(), x_static);
   pass->threads = args.context.threads();
   pass->extent = e;
   pass->reverse = Reverse(direction);
@@ -144,10 +144,10 @@ class RecurrentLayerOf final : public RecurrentLayer {
   explicit RecurrentLayerOf(const LayerParameter& param)
       : RecurrentLayer(param, Cell(param).Describe()), steps_(param) {}
 
-  int64_t ForwardElements(const SequenceExtent& e) const override {
+  int64_t ForwardElements(const SequenceSize& e) const override {
     return steps_.ForwardElements(e);
   }
-  int64_t BackwardElements(const SequenceExtent& e) const override {
+  int64_t BackwardElements(const SequenceSize& e) const override {
     return steps_.BackwardElements(e);
   }
 

@@ -1,7 +1,7 @@
-// Row "onednn" of RNN, LSTM and GRU: the native layer with the products of steps by oneDNN. The
-// weights of the hidden state are packed once a pass, or once for all, where Gemm packs them in
-// each step. oneDNN's own sequences would all begin at the first step, and leave nothing behind for
-// backward passes of ours.
+// Implementation "onednn" of RNN, LSTM and GRU: the native layer with the products of steps by
+// oneDNN. The weights of the hidden state are packed once a pass, or once for all, where Gemm packs
+// them in each step. oneDNN's own sequences would all begin at the first step, and leave nothing
+// behind for backward passes of ours.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/memory_format.h"
+#include "layers/recurrent/recurrent_implementations.h"
 #include "layers/recurrent/recurrent_layer.h"
-#include "layers/recurrent/recurrent_rows.h"
 #include "math/packed_product.h"
 
 namespace crema {
@@ -20,9 +20,9 @@ const RecurrentLayer& LayerOf(const Layer& layer) {
   return static_cast<const RecurrentLayer&>(layer);
 }
 
-PackedProductConfig InputConfig(const KernelQuery& query) {
+PackedProductConfig InputConfig(const OpDesc& query) {
   const RecurrentLayer& layer = LayerOf(query.layer);
-  const SequenceExtent e = layer.ExtentOf(query.context);
+  const SequenceSize e = layer.SizesOf(query.context);
   return {.rows = e.rows(),
           .outputs = layer.cell().gates * e.hidden,
           .inputs = e.inputs,
@@ -30,9 +30,9 @@ PackedProductConfig InputConfig(const KernelQuery& query) {
           .threads = query.threads};
 }
 
-PackedProductConfig HiddenConfig(const KernelQuery& query) {
+PackedProductConfig HiddenConfig(const OpDesc& query) {
   const RecurrentLayer& layer = LayerOf(query.layer);
-  const SequenceExtent e = layer.ExtentOf(query.context);
+  const SequenceSize e = layer.SizesOf(query.context);
   return {.rows = e.streams,
           .outputs = layer.cell().gates * e.hidden,
           .inputs = e.hidden,
@@ -41,11 +41,11 @@ PackedProductConfig HiddenConfig(const KernelQuery& query) {
 }
 
 // Of GRU it is not one product.
-bool HasGradient(const KernelQuery& query) {
+bool HasGradient(const OpDesc& query) {
   return query.backward && LayerOf(query.layer).cell().gates != 3;
 }
 
-PackedProductConfig GradientConfig(const KernelQuery& query) {
+PackedProductConfig GradientConfig(const OpDesc& query) {
   const PackedProductConfig forward = HiddenConfig(query);
   return {.rows = forward.rows,
           .outputs = forward.inputs,
@@ -56,15 +56,16 @@ PackedProductConfig GradientConfig(const KernelQuery& query) {
 
 class Products final : public SequenceProducts {
  public:
-  explicit Products(const KernelQuery& query)
+  explicit Products(const OpDesc& query)
       : input_(InputConfig(query)), hidden_(HiddenConfig(query)) {
     if (HasGradient(query)) gradient_.emplace(GradientConfig(query));
   }
 
   size_t ForwardScratch() const { return std::max(input_.Scratch(), hidden_.Scratch()); }
   size_t BackwardScratch() const { return gradient_ ? gradient_->Scratch() : 0; }
-  size_t KeptBytes() const {
-    return input_.KeptBytes() + hidden_.KeptBytes() + (gradient_ ? gradient_->KeptBytes() : 0);
+  size_t PackedBytes() const {
+    return input_.PackedBytes() + hidden_.PackedBytes() +
+           (gradient_ ? gradient_->PackedBytes() : 0);
   }
 
   void Begin(const float* input_weight, const float* hidden_weight, bool fixed,
@@ -107,15 +108,15 @@ class Products final : public SequenceProducts {
 
 // The scratch of the native layer comes first.
 size_t OnLines(size_t bytes) { return (bytes + 63) / 64 * 64; }
-size_t NativeForward(const KernelQuery& query) {
+size_t NativeForward(const OpDesc& query) {
   return OnLines(query.layer.ForwardScratch(query.context, query.info, query.threads));
 }
-size_t NativeBackward(const KernelQuery& query) {
+size_t NativeBackward(const OpDesc& query) {
   return OnLines(query.layer.BackwardScratch(query.context, query.info, query.threads));
 }
 
-struct State final : KernelState {
-  explicit State(const KernelQuery& query)
+struct State final : ImplementationState {
+  explicit State(const OpDesc& query)
       : native_forward(NativeForward(query)), native_backward(NativeBackward(query)) {
     for (int d = 0; d < LayerOf(query.layer).Directions(); ++d) {
       products.push_back(std::make_unique<Products>(query));
@@ -136,7 +137,7 @@ ForwardPass<float> PassOf(const RecurrentLayer& layer, const Args& args, size_t 
 
 void Forward(const Layer& any_layer, const ForwardArgs& args) {
   const RecurrentLayer& layer = LayerOf(any_layer);
-  auto& state = *static_cast<State*>(args.kernel_state);
+  auto& state = *static_cast<State*>(args.implementation_state);
   std::array<SequenceProducts*, 2> products{};
   for (size_t d = 0; d < state.products.size(); ++d) {
     const ForwardPass<float> pass = PassOf(layer, args, d);
@@ -150,7 +151,7 @@ void Forward(const Layer& any_layer, const ForwardArgs& args) {
 
 void Backward(const Layer& any_layer, const BackwardArgs& args) {
   const RecurrentLayer& layer = LayerOf(any_layer);
-  auto& state = *static_cast<State*>(args.kernel_state);
+  auto& state = *static_cast<State*>(args.implementation_state);
   std::array<SequenceProducts*, 2> products{};
   for (size_t d = 0; d < state.products.size(); ++d) {
     state.products[d]->BeginBackward(PassOf(layer, args, d).Learned(RecurrentBlob::kHidden),
@@ -160,12 +161,12 @@ void Backward(const Layer& any_layer, const BackwardArgs& args) {
   layer.BackwardWith(args, products);
 }
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   if (ChannelBlock() != 16) return Support::No("needs a processor with AVX-512");
   if (query.deterministic) return Support::No("its bits depend on the number of threads");
   if (query.context.dtype != DType::kF32) return Support::No("is for f32");
   const RecurrentLayer& layer = LayerOf(query.layer);
-  const SequenceExtent e = layer.ExtentOf(query.context);
+  const SequenceSize e = layer.SizesOf(query.context);
   if (e.rows() == 0) return Support::No("there are no steps or streams");
   if (layer.cell().gates == 3 && !layer.param().recurrent_param().reset_after()) {
     return Support::No("is for reset_after: true");
@@ -182,25 +183,25 @@ Support Supports(const KernelQuery& query) {
 
 }  // namespace
 
-Kernel OneDnnRecurrentKernel() {
-  Kernel row;
-  row.name = "onednn";
-  row.supports = Supports;
-  row.forward = Forward;
-  row.backward = Backward;
-  row.forward_scratch = [](const KernelQuery& query) {
+Implementation OneDnnRecurrentImplementation() {
+  Implementation implementation;
+  implementation.name = "onednn";
+  implementation.supports = Supports;
+  implementation.forward = Forward;
+  implementation.backward = Backward;
+  implementation.forward_scratch = [](const OpDesc& query) {
     return NativeForward(query) + Products(query).ForwardScratch();
   };
-  row.backward_scratch = [](const KernelQuery& query) {
+  implementation.backward_scratch = [](const OpDesc& query) {
     return NativeBackward(query) + Products(query).BackwardScratch();
   };
-  row.state_bytes = [](const KernelQuery& query) {
-    return Products(query).KeptBytes() * static_cast<size_t>(LayerOf(query.layer).Directions());
+  implementation.state_bytes = [](const OpDesc& query) {
+    return Products(query).PackedBytes() * static_cast<size_t>(LayerOf(query.layer).Directions());
   };
-  row.make_state = [](const KernelQuery& query) -> std::unique_ptr<KernelState> {
+  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
     return std::make_unique<State>(query);
   };
-  return row;
+  return implementation;
 }
 
 }  // namespace crema

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "layers/recurrent/for_rows.h"
+#include "layers/recurrent/recurrent_implementations.h"
 #include "layers/recurrent/recurrent_layer.h"
-#include "layers/recurrent/recurrent_rows.h"
 #include "math/bias_activation.h"
 #include "math/gemm.h"
 
@@ -24,9 +24,9 @@ struct RnnSteps {
             .tapes = {1, 0}};
   }
 
-  static int64_t ForwardElements(const SequenceExtent& e) { return e.state(); }
+  static int64_t ForwardElements(const SequenceSize& e) { return e.state(); }
   // do, dz (first the gradient of h from o), h before each step; dh of one step.
-  static int64_t BackwardElements(const SequenceExtent& e) {
+  static int64_t BackwardElements(const SequenceSize& e) {
     return 3 * e.rows() * e.hidden + e.state();
   }
 
@@ -38,7 +38,7 @@ struct RnnSteps {
 
 template <typename T>
 void RnnSteps::Forward(const ForwardPass<T>& pass) const {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
   T* h = pass.tape[0];
   const HiddenRows<T> hidden{h, size};
@@ -67,7 +67,7 @@ void RnnSteps::Forward(const ForwardPass<T>& pass) const {
 // dh (rows x hidden) = the gradient of h from the outputs; adds the gradients of W_ho and b_o.
 template <typename T>
 void OutputBackward(const BackwardPass<T>& pass, T* dout, T* dh) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
   ForRows(pass.threads, e.rows(), size, kCellGrain, [&](int64_t row, int64_t begin, int64_t end) {
     const T* y = pass.y + row * pass.y_stride;
@@ -87,7 +87,7 @@ void OutputBackward(const BackwardPass<T>& pass, T* dout, T* dh) {
 
 template <typename T>
 void RnnSteps::Backward(const BackwardPass<T>& pass) const {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
   const T* h = pass.tapes[0];
   T* dout = pass.scratch;
@@ -155,7 +155,7 @@ void RegisterRNN(Registry& registry) {
     return std::make_unique<const RecurrentLayerOf<RnnSteps>>(p);
   };
 #ifdef CREMA_HAVE_ONEDNN
-  type.kernels = {OneDnnRecurrentKernel()};
+  type.implementations = {OneDnnRecurrentImplementation()};
 #endif
   type.samples = Samples();
   registry.Add(std::move(type));

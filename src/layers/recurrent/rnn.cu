@@ -1,5 +1,5 @@
 // RNN on the GPU; see rnn.cc.
-#include "layers/recurrent/recurrent_row.cuh"
+#include "layers/recurrent/recurrent_implementation.cuh"
 
 namespace crema {
 namespace {
@@ -38,7 +38,7 @@ void HiddenSlopes(const GpuRun& run, int64_t count, const T* h, const T* dh, T* 
 // dh (rows x hidden) = the gradient of h from the outputs; adds the gradients of W_ho and b_o.
 template <typename T>
 void OutputBackward(const GpuRun& run, const BackwardPass<T>& pass, T* dout, T* dh) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const int64_t size = e.hidden;
   OutputSlopes(run, pass, dout);
   CudaGemm(run.queue, run.dtype, false, false, e.rows(), size, size, dout, size,
@@ -55,7 +55,7 @@ void OutputBackward(const GpuRun& run, const BackwardPass<T>& pass, T* dout, T* 
 struct RnnSteps {
   template <typename T>
   static void Forward(const GpuRun& run, const RecurrentLayer&, const ForwardPass<T>& pass) {
-    const SequenceExtent& e = pass.extent;
+    const SequenceSize& e = pass.extent;
     const int64_t size = e.hidden;
     T* h = pass.tape[0];
     const StepStart<T> hidden(pass, pass.initial[0], h, size);
@@ -77,7 +77,7 @@ struct RnnSteps {
 
   template <typename T>
   static void Backward(const GpuRun& run, const RecurrentLayer&, const BackwardPass<T>& pass) {
-    const SequenceExtent& e = pass.extent;
+    const SequenceSize& e = pass.extent;
     const int64_t size = e.hidden;
     const T* h = pass.tapes[0];
     T* dout = pass.scratch;
@@ -107,7 +107,7 @@ struct RnnSteps {
 }  // namespace
 
 void RegisterRNNCuda(Registry& registry) {
-  registry.AddKernel("RNN", MakeRecurrentRow<RnnSteps>());
+  registry.AddImplementation("RNN", MakeRecurrentImplementation<RnnSteps>());
 }
 
 }  // namespace crema

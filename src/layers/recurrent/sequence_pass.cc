@@ -20,7 +20,7 @@ void CopyOrZero(const T* src, int64_t count, T* dst) {
 
 template <typename T>
 void ProjectInput(const ForwardPass<T>& pass, int64_t width, T* z) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const T* bias = pass.Learned(RecurrentBlob::kBias);
   T* first = pass.static_scratch;  // what every step of a stream begins with
   if (pass.x_static != nullptr) {
@@ -44,7 +44,7 @@ void AddHiddenProduct(const ForwardPass<T>& pass, int64_t width, const T* h, T* 
   if constexpr (std::is_same_v<T, float>) {
     if (pass.products != nullptr) return pass.products->AddHidden(h, z);
   }
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   Gemm<T>(pass.threads, false, true, e.streams, width, e.hidden, T(1), h, e.hidden,
           pass.Learned(RecurrentBlob::kHidden), e.hidden, T(1), z, width);
 }
@@ -54,7 +54,7 @@ void HiddenProductBackward(const BackwardPass<T>& pass, int64_t width, const T* 
   if constexpr (std::is_same_v<T, float>) {
     if (pass.products != nullptr) return pass.products->HiddenGradient(dz, dh);
   }
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   Gemm<T>(pass.threads, false, false, e.streams, e.hidden, width, T(1), dz, width,
           pass.Learned(RecurrentBlob::kHidden), e.hidden, T(0), dh, e.hidden);
 }
@@ -63,7 +63,7 @@ namespace {
 
 template <typename T>
 void StaticBackward(const BackwardPass<T>& pass, int64_t width, const T* dz) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   T* sum = pass.static_scratch;
   std::fill(sum, sum + e.streams * width, T(0));
   AddColumnSums<T>(e.steps, e.streams * width, dz, sum);
@@ -81,7 +81,7 @@ void StaticBackward(const BackwardPass<T>& pass, int64_t width, const T* dz) {
 
 template <typename T>
 void ProjectInputBackward(const BackwardPass<T>& pass, int64_t width, const T* dz) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   if (T* grad = pass.LearnedGrad(RecurrentBlob::kInput)) {
     Gemm<T>(pass.threads, true, false, width, e.inputs, e.rows(), T(1), dz, width, pass.x, e.inputs,
             T(1), grad, e.inputs);
@@ -146,7 +146,7 @@ template <typename T>
 void StoreFinal(const ForwardPass<T>& pass, size_t state, const HiddenRows<T>& rows) {
   T* to = pass.final[state];
   if (to == nullptr) return;
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   if (e.steps == 0) return CopyOrZero(pass.initial[state], e.state(), to);
   const T* from = rows.data + pass.Time(e.steps - 1) * e.streams * rows.stride;
   for (int64_t n = 0; n < e.streams; ++n) {

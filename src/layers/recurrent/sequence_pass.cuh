@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/recurrent/recurrent_gates.h"
 #include "layers/recurrent/recurrent_layer.h"
 #include "math/cuda/gemm.h"
@@ -78,7 +78,7 @@ static void AddRowsTo(const GpuRun& run, const T* rows, int64_t stride, int64_t 
 // z (rows x width) = b + W_x x + W_static x_static.
 template <typename T>
 void ProjectInput(const GpuRun& run, const ForwardPass<T>& pass, int64_t width, T* z) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   const T* bias = pass.Learned(RecurrentBlob::kBias);
   if (pass.x_static != nullptr) {
     RepeatRows(run, bias, 1, e.streams, width, pass.static_scratch, width);
@@ -105,7 +105,7 @@ static void SumOverSteps(const GpuRun& run, int64_t steps, int64_t count, const 
 
 template <typename T>
 void StaticBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t width, const T* dz) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   T* sum = pass.static_scratch;
   SumOverSteps(run, e.steps, e.streams * width, dz, sum);
   if (T* grad = pass.LearnedGrad(RecurrentBlob::kStatic)) {
@@ -122,7 +122,7 @@ void StaticBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t widt
 template <typename T>
 void ProjectInputBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t width,
                           const T* dz) {
-  const SequenceExtent& e = pass.extent;
+  const SequenceSize& e = pass.extent;
   if (T* grad = pass.LearnedGrad(RecurrentBlob::kInput)) {
     CudaGemm(run.queue, run.dtype, true, false, width, e.inputs, e.rows(), dz, width, pass.x,
              e.inputs, 1, grad, e.inputs);

@@ -9,7 +9,7 @@
 namespace crema {
 
 // Extents of one batch of sequences. Rows are (step, stream) pairs, step by step.
-struct SequenceExtent {
+struct SequenceSize {
   int64_t steps = 0;    // T
   int64_t streams = 0;  // N
   int64_t inputs = 0;   // features of x
@@ -44,7 +44,7 @@ class SequenceProducts {
 template <typename T>
 struct SequencePass {
   int threads = 1;
-  SequenceExtent extent;
+  SequenceSize extent;
   bool reverse = false;  // time runs from the last step to the first
   const T* x = nullptr;
   const T* cont = nullptr;      // steps x streams; null: every sequence is one batch long

@@ -1,7 +1,7 @@
 // See mask_unpool_cuda.h.
 #include <algorithm>
 
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/sampling/mask_unpool.h"
 #include "layers/sampling/mask_unpool_cuda.h"
 #include "layers/whole_numbers.h"
@@ -70,14 +70,14 @@ void TakeGradients(const CudaQueue& queue, const Sizes& sizes, int64_t planes,
 
 }  // namespace
 
-Support SupportsCudaMaskUnpool(const KernelQuery& query) {
+Support SupportsCudaMaskUnpool(const OpDesc& query) {
   if (query.info.outputs[0].shape.count(2) > LargestWhole(query.context.dtype)) {
     return Support::No("the element type of the mask does not tell all places apart");
   }
   return SupportsCudaFloats(query);
 }
 
-size_t CudaMaskUnpoolScratch(const KernelQuery& query) {
+size_t CudaMaskUnpoolScratch(const OpDesc& query) {
   const Sizes sizes(query.context.inputs[0].shape, query.info.outputs[0].shape);
   return static_cast<size_t>(sizes.at_once * sizes.places) * sizeof(int32_t);
 }

@@ -9,9 +9,9 @@
 namespace crema {
 
 // No where the element type of the mask does not tell all places apart.
-Support SupportsCudaMaskUnpool(const KernelQuery& query);
+Support SupportsCudaMaskUnpool(const OpDesc& query);
 // Of Forward and of Backward.
-size_t CudaMaskUnpoolScratch(const KernelQuery& query);
+size_t CudaMaskUnpoolScratch(const OpDesc& query);
 
 void ForwardCudaMaskUnpool(const ForwardArgs& args);
 void BackwardCudaMaskUnpool(const BackwardArgs& args);

@@ -51,8 +51,8 @@ Tables MakeTables(const Sampling& s, std::span<std::byte> scratch) {
 }
 
 template <int kTaps, typename T>
-void ForwardRow(const Tables& tables, int64_t row, int64_t width, int64_t in_width, const T* plane,
-                T* y) {
+void ForwardOnGpu(const Tables& tables, int64_t row, int64_t width, int64_t in_width,
+                  const T* plane, T* y) {
   const int32_t* rows = tables.h.index + row * kTaps;
   const double* row_weights = tables.h.weight + row * kTaps;
   for (int64_t o = 0; o < width; ++o) {
@@ -70,8 +70,8 @@ void ForwardRow(const Tables& tables, int64_t row, int64_t width, int64_t in_wid
 }
 
 template <int kTaps, typename T>
-void BackwardRow(const Tables& tables, int64_t row, int64_t width, int64_t in_width, const T* dy,
-                 T* plane) {
+void BackwardOnGpu(const Tables& tables, int64_t row, int64_t width, int64_t in_width, const T* dy,
+                   T* plane) {
   const int32_t* rows = tables.h.index + row * kTaps;
   const double* row_weights = tables.h.weight + row * kTaps;
   for (int64_t o = 0; o < width; ++o) {
@@ -125,8 +125,8 @@ void ForwardResample(int threads, const Sampling& s, int64_t planes, const T* x,
     ParallelFor(threads, planes * s.h.out, std::max<int64_t>(1, kGrain / work),
                 [&](int64_t begin, int64_t end, int) {
                   for (int64_t row = begin; row < end; ++row) {
-                    ForwardRow<kTaps>(tables, row % s.h.out, s.w.out, s.w.in,
-                                      x + row / s.h.out * s.InSize(), y + row * s.w.out);
+                    ForwardOnGpu<kTaps>(tables, row % s.h.out, s.w.out, s.w.in,
+                                        x + row / s.h.out * s.InSize(), y + row * s.w.out);
                   }
                 });
   });
@@ -143,8 +143,8 @@ void BackwardResample(int threads, const Sampling& s, int64_t planes, const T* d
                 [&](int64_t begin, int64_t end, int) {
                   std::fill(dx + begin * s.InSize(), dx + end * s.InSize(), T(0));
                   for (int64_t row = begin * s.h.out; row < end * s.h.out; ++row) {
-                    BackwardRow<kTaps>(tables, row % s.h.out, s.w.out, s.w.in, dy + row * s.w.out,
-                                       dx + row / s.h.out * s.InSize());
+                    BackwardOnGpu<kTaps>(tables, row % s.h.out, s.w.out, s.w.in, dy + row * s.w.out,
+                                         dx + row / s.h.out * s.InSize());
                   }
                 });
   });

@@ -1,7 +1,7 @@
 // Interp and Resize on the GPU; see resample.cc.
 #include <algorithm>
 
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/sampling/resample.h"
 #include "layers/sampling/resample_taps.h"
 #include "layers/zero_gradient.cuh"
@@ -110,7 +110,7 @@ int64_t PlanesAtOnce(const Sampling& s, int64_t planes) {
   return std::min(planes, std::max<int64_t>(1, fit));
 }
 
-size_t BackwardScratch(const KernelQuery& query) {
+size_t BackwardScratch(const OpDesc& query) {
   const std::span<const BlobSpec> inputs = query.context.inputs;
   const Sampling s =
       SamplingOf(query.layer, inputs[0].shape, inputs.size() > 1 ? &inputs[1].shape : nullptr);
@@ -147,9 +147,9 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 
 void RegisterResampleCuda(Registry& registry) {
   for (const char* type : {"Interp", "Resize"}) {
-    Kernel row = MakeCudaRow(Forward, Backward);
-    row.backward_scratch = BackwardScratch;
-    registry.AddKernel(type, std::move(row));
+    Implementation implementation = MakeCudaImplementation(Forward, Backward);
+    implementation.backward_scratch = BackwardScratch;
+    registry.AddImplementation(type, std::move(implementation));
   }
 }
 

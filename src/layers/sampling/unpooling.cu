@@ -1,5 +1,5 @@
 // UnPooling on the GPU; see unpooling.cc.
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/pooling/pool_cuda.h"
 #include "layers/sampling/mask_unpool_cuda.h"
 #include "layers/sampling/unpool_window.h"
@@ -28,11 +28,11 @@ CudaPool PoolOf(const Layer& layer, const ExecContext& context, const PoolPlanes
           MethodOf(layer) == UnPoolingParameter::AVE};
 }
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   return IsMasked(query.layer) ? SupportsCudaMaskUnpool(query) : SupportsCudaFloats(query);
 }
 
-size_t Scratch(const KernelQuery& query) {
+size_t Scratch(const OpDesc& query) {
   return IsMasked(query.layer) ? CudaMaskUnpoolScratch(query) : 0;
 }
 
@@ -57,11 +57,11 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterUnPoolingCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(Forward, Backward);
-  row.supports = Supports;
-  row.forward_scratch = Scratch;
-  row.backward_scratch = Scratch;
-  registry.AddKernel("UnPooling", std::move(row));
+  Implementation implementation = MakeCudaImplementation(Forward, Backward);
+  implementation.supports = Supports;
+  implementation.forward_scratch = Scratch;
+  implementation.backward_scratch = Scratch;
+  registry.AddImplementation("UnPooling", std::move(implementation));
 }
 
 }  // namespace crema

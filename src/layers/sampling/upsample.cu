@@ -1,5 +1,5 @@
 // Upsample on the GPU; see upsample.cc.
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/sampling/mask_unpool_cuda.h"
 
 namespace crema {
@@ -50,15 +50,13 @@ void Sum(const CudaQueue& queue, const Planes& planes, const T* dy, T* dx) {
               });
 }
 
-bool IsMasked(const KernelQuery& query) { return query.context.inputs.size() > 1; }
+bool IsMasked(const OpDesc& query) { return query.context.inputs.size() > 1; }
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   return IsMasked(query) ? SupportsCudaMaskUnpool(query) : SupportsCudaFloats(query);
 }
 
-size_t Scratch(const KernelQuery& query) {
-  return IsMasked(query) ? CudaMaskUnpoolScratch(query) : 0;
-}
+size_t Scratch(const OpDesc& query) { return IsMasked(query) ? CudaMaskUnpoolScratch(query) : 0; }
 
 void Forward(const Layer&, const ForwardArgs& args) {
   if (args.inputs.size() > 1) return ForwardCudaMaskUnpool(args);
@@ -82,11 +80,11 @@ void Backward(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterUpsampleCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(Forward, Backward);
-  row.supports = Supports;
-  row.forward_scratch = Scratch;
-  row.backward_scratch = Scratch;
-  registry.AddKernel("Upsample", std::move(row));
+  Implementation implementation = MakeCudaImplementation(Forward, Backward);
+  implementation.supports = Supports;
+  implementation.forward_scratch = Scratch;
+  implementation.backward_scratch = Scratch;
+  registry.AddImplementation("Upsample", std::move(implementation));
 }
 
 }  // namespace crema

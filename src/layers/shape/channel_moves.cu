@@ -1,12 +1,12 @@
 // ShuffleChannel and Reorg on the GPU; see channel_moves.h.
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/shape/channel_moves.h"
 #include "layers/shape/strided_copy.cuh"
 
 namespace crema {
 namespace {
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
   const StridedBlock block = static_cast<const ElementMove&>(layer).Move(x.shape());
@@ -15,7 +15,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& dy = args.output_grads[0];
   const StridedBlock block =
@@ -28,11 +28,11 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterShuffleChannelCuda(Registry& registry) {
-  registry.AddKernel("ShuffleChannel", MakeCudaRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("ShuffleChannel", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 void RegisterReorgCuda(Registry& registry) {
-  registry.AddKernel("Reorg", MakeCudaRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("Reorg", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

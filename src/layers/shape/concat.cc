@@ -36,8 +36,8 @@ class Concat final : public Layer {
     info.moves_only = true;
     info.view = context.inputs.size() == 1;
     info.any_format = axis <= 1;
-    info.joins = first.count(0, axis) == 1;
-    info.joins_images = axis == 1;
+    info.contiguous_concat = first.count(0, axis) == 1;
+    info.strided_concat = axis == 1;
     return info;
   }
 
@@ -87,7 +87,7 @@ void RegisterConcat(Registry& registry) {
   type.param_fields = {"concat_param"};
   type.inputs = {1, Arity::kAny};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Concat>(p); };
-  type.kernels = {Int8ConcatKernel()};
+  type.implementations = {Int8ConcatImplementation()};
   const SampleInput a{.shape = {2, 3, 4}};
   const SampleInput b{.shape = {2, 1, 4}};
   const SampleInput c{.shape = {2, 5, 4}};

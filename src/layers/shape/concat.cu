@@ -1,6 +1,6 @@
 // Concat and Slice on the GPU; see concat.cc and slice.cc.
-#include "layers/channels_last_row.h"
-#include "layers/gpu_row.h"
+#include "layers/channels_last_implementation.h"
+#include "layers/gpu_implementation.h"
 #include "layers/shape/axis_parts.h"
 #include "layers/shape/strided_copy.cuh"
 
@@ -84,11 +84,11 @@ void CutBackward(const Layer& layer, const BackwardArgs& args) {
   });
 }
 
-Support ConcatsChannels(const KernelQuery& query) {
+Support ConcatsChannels(const OpDesc& query) {
   if (ConcatAxis(query.layer, query.context.inputs[0].shape) == 1) return {};
   return Support::No("is for axis 1");
 }
-Support SlicesChannels(const KernelQuery& query) {
+Support SlicesChannels(const OpDesc& query) {
   if (SliceAxis(query.layer, query.context.inputs[0].shape) == 1) return {};
   return Support::No("is for axis 1");
 }
@@ -96,15 +96,17 @@ Support SlicesChannels(const KernelQuery& query) {
 }  // namespace
 
 void RegisterConcatCuda(Registry& registry) {
-  registry.AddKernel("Concat",
-                     InChannelsLast(MakeCudaRow(Join<true>, JoinBackward<true>), ConcatsChannels));
-  registry.AddKernel("Concat", MakeCudaRow(Join<false>, JoinBackward<false>));
+  registry.AddImplementation(
+      "Concat",
+      InChannelsLast(MakeCudaImplementation(Join<true>, JoinBackward<true>), ConcatsChannels));
+  registry.AddImplementation("Concat", MakeCudaImplementation(Join<false>, JoinBackward<false>));
 }
 
 void RegisterSliceCuda(Registry& registry) {
-  registry.AddKernel("Slice",
-                     InChannelsLast(MakeCudaRow(Cut<true>, CutBackward<true>), SlicesChannels));
-  registry.AddKernel("Slice", MakeCudaRow(Cut<false>, CutBackward<false>));
+  registry.AddImplementation(
+      "Slice",
+      InChannelsLast(MakeCudaImplementation(Cut<true>, CutBackward<true>), SlicesChannels));
+  registry.AddImplementation("Slice", MakeCudaImplementation(Cut<false>, CutBackward<false>));
 }
 
 }  // namespace crema

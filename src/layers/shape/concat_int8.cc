@@ -1,5 +1,5 @@
-// Concat of the channels of blobs of bytes: row "int8". Pixels lie one behind the other there, so
-// it always copies.
+// Concat of the channels of blobs of bytes: implementation "int8". Pixels lie one behind the other
+// there, so it always copies.
 #include "layers/shape/concat_int8.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 16;  // bytes that pay for a thread
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   const Support support = SupportsInt8Pixels(query, query.context.inputs.size(), 1);
   if (!support.yes) return support;
   if (ConcatAxis(query.layer, query.context.inputs[0].shape) != 1) {
@@ -47,20 +47,20 @@ void Forward(const Layer&, const ForwardArgs& args) {
 
 }  // namespace
 
-Kernel Int8ConcatKernel() {
-  Kernel row;
-  row.name = "int8";
-  row.supports = Supports;
-  row.input_format = MemoryFormat::kInt8;
-  row.output_format = MemoryFormat::kInt8;
-  row.forward = Forward;
-  row.info = [](const KernelQuery& query) {
+Implementation Int8ConcatImplementation() {
+  Implementation implementation;
+  implementation.name = "int8";
+  implementation.supports = Supports;
+  implementation.input_format = MemoryFormat::kInt8;
+  implementation.output_format = MemoryFormat::kInt8;
+  implementation.forward = Forward;
+  implementation.info = [](const OpDesc& query) {
     LayerInfo info = query.info;
-    info.joins = false;
-    info.joins_images = false;
+    info.contiguous_concat = false;
+    info.strided_concat = false;
     return info;
   };
-  return row;
+  return implementation;
 }
 
 }  // namespace crema

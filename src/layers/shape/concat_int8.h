@@ -5,6 +5,6 @@
 
 namespace crema {
 
-Kernel Int8ConcatKernel();
+Implementation Int8ConcatImplementation();
 
 }  // namespace crema

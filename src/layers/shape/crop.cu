@@ -1,5 +1,5 @@
 // Crop on the GPU; see crop.cc.
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/shape/crop_part.h"
 #include "layers/shape/strided_copy.cuh"
 #include "math/cuda/copy.cuh"
@@ -7,7 +7,7 @@
 namespace crema {
 namespace {
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
   const TensorView& y = args.outputs[0];
@@ -17,7 +17,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& dy = args.output_grads[0];
   DispatchCudaFloat(dy.dtype(), [&]<typename T>(T) {
@@ -34,7 +34,7 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterCropCuda(Registry& registry) {
-  registry.AddKernel("Crop", MakeCudaRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("Crop", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

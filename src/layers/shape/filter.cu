@@ -1,7 +1,7 @@
 // Filter on the GPU; see filter.cc. The host waits for how many items are kept.
 #include <vector>
 
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/native_check.h"
 #include "layers/shape/filter_shape.h"
 #include "math/cuda/team_lists.cuh"
@@ -18,11 +18,11 @@ struct Kept {
 
 int64_t Items(std::span<const BlobSpec> inputs) { return inputs.back().shape.count(); }
 
-size_t ForwardScratch(const KernelQuery& query) {
+size_t ForwardScratch(const OpDesc& query) {
   return kScratchSlack + ScratchBytes<Kept>(1) + ScratchBytes<int64_t>(Items(query.context.inputs));
 }
 
-size_t BackwardScratch(const KernelQuery& query) {
+size_t BackwardScratch(const OpDesc& query) {
   return kScratchSlack + ScratchBytes<int64_t>(Items(query.context.inputs));
 }
 
@@ -108,10 +108,10 @@ void Backward(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterFilterCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(Forward, Backward);
-  row.forward_scratch = ForwardScratch;
-  row.backward_scratch = BackwardScratch;
-  registry.AddKernel("Filter", std::move(row));
+  Implementation implementation = MakeCudaImplementation(Forward, Backward);
+  implementation.forward_scratch = ForwardScratch;
+  implementation.backward_scratch = BackwardScratch;
+  registry.AddImplementation("Filter", std::move(implementation));
 }
 
 }  // namespace crema

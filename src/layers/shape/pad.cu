@@ -1,6 +1,6 @@
 // Pad on the GPU; see pad.cc.
 #include "core/strings.h"
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/shape/pad.h"
 
 namespace crema {
@@ -96,7 +96,7 @@ void AddCopies(const CudaQueue& queue, int64_t count, const PadAxes& axes, const
   });
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
   const TensorView& y = args.outputs[0];
@@ -107,7 +107,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const TensorView& dx = args.input_grads[0];
   const ConstTensorView& dy = args.output_grads[0];
@@ -117,7 +117,7 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
   });
 }
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   const PadAxes axes(query.layer, query.context.inputs[0].shape, query.info.outputs[0].shape);
   if (axes.size > kMostAxes) {
     return Support::No(StrCat("is for ", kMostAxes, " axes; unpadded ones side by side are one"));
@@ -128,9 +128,9 @@ Support Supports(const KernelQuery& query) {
 }  // namespace
 
 void RegisterPadCuda(Registry& registry) {
-  Kernel row = MakeCudaRow(ForwardRow, BackwardRow);
-  row.supports = Supports;
-  registry.AddKernel("Pad", std::move(row));
+  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
+  implementation.supports = Supports;
+  registry.AddImplementation("Pad", std::move(implementation));
 }
 
 }  // namespace crema

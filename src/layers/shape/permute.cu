@@ -1,12 +1,12 @@
 // Permute and Transpose on the GPU; see permute.cc.
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/shape/permute.h"
 #include "layers/shape/strided_copy.cuh"
 
 namespace crema {
 namespace {
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
   const TensorView& y = args.outputs[0];
@@ -15,7 +15,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
       x.dtype(), [&]<typename T>(T) { CopyStrided(queue, block, Elements<T>(x), Elements<T>(y)); });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const TensorView& dx = args.input_grads[0];
   if (dx.empty()) return;
   const CudaQueue& queue = BoundQueue(args.context);
@@ -29,11 +29,11 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterPermuteCuda(Registry& registry) {
-  registry.AddKernel("Permute", MakeCudaRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("Permute", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 void RegisterTransposeCuda(Registry& registry) {
-  registry.AddKernel("Transpose", MakeCudaRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("Transpose", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

@@ -33,14 +33,14 @@ class Reorder final : public Layer {
   }
 };
 
-Support Supports(const KernelQuery& query) {
+Support Supports(const OpDesc& query) {
   if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
   if (query.context.inputs[0].dtype != DType::kF32) return Support::No("is for f32");
   if (query.context.inputs[0].shape.axes() != 4) return Support::No("is for 4 axes");
   return {};
 }
 
-Support SupportsBF16(const KernelQuery& query) {
+Support SupportsBF16(const OpDesc& query) {
   return HasBFloat16() ? Supports(query) : Support::No("needs a processor with AVX512-BF16");
 }
 
@@ -70,88 +70,92 @@ void Widen(int threads, const Shape& shape, const void* x, void* y) {
   WidenAll(threads, BlockedCount(shape), static_cast<const BFloat16*>(x), static_cast<float*>(y));
 }
 
-Kernel MakeRow(std::string name, MemoryFormat from, MemoryFormat to, Copy there, Copy back) {
-  Kernel row;
-  row.name = std::move(name);
+Implementation MakeImplementation(std::string name, MemoryFormat from, MemoryFormat to, Copy there,
+                                  Copy back) {
+  Implementation implementation;
+  implementation.name = std::move(name);
   const bool halves = from == MemoryFormat::kBlockedBF16 || to == MemoryFormat::kBlockedBF16;
-  row.supports = halves ? SupportsBF16 : Supports;
-  row.input_format = from;
-  row.output_format = to;
-  row.forward = [there](const Layer&, const ForwardArgs& args) {
+  implementation.supports = halves ? SupportsBF16 : Supports;
+  implementation.input_format = from;
+  implementation.output_format = to;
+  implementation.forward = [there](const Layer&, const ForwardArgs& args) {
     there(args.context.threads(), args.inputs[0].shape(), args.inputs[0].raw(),
           args.outputs[0].raw());
   };
-  row.backward = [back](const Layer&, const BackwardArgs& args) {
+  implementation.backward = [back](const Layer&, const BackwardArgs& args) {
     back(args.context.threads(), args.input_grads[0].shape(), args.output_grads[0].raw(),
          args.input_grads[0].raw());
   };
-  return row;
+  return implementation;
 }
 
 // Bytes from and to the other formats, in the range that the planner gave the layer.
 using FromFloats = void (*)(int, int64_t, int64_t, int64_t, const float*, Int8Scale, void*);
 using ToFloats = void (*)(int, int64_t, int64_t, int64_t, const void*, Int8Scale, float*);
 
-Support SupportsInt8(const KernelQuery& query) { return SupportsInt8Pixels(query, 1, 1); }
+Support SupportsInt8(const OpDesc& query) { return SupportsInt8Pixels(query, 1, 1); }
 
-Kernel MakeInt8Row(std::string name, MemoryFormat from, MemoryFormat to) {
-  Kernel row;
-  row.name = std::move(name);
-  row.supports = SupportsInt8;
-  row.input_format = from;
-  row.output_format = to;
-  return row;
+Implementation MakeInt8Implementation(std::string name, MemoryFormat from, MemoryFormat to) {
+  Implementation implementation;
+  implementation.name = std::move(name);
+  implementation.supports = SupportsInt8;
+  implementation.input_format = from;
+  implementation.output_format = to;
+  return implementation;
 }
 
-Kernel ToInt8(std::string name, MemoryFormat from, FromFloats copy) {
-  Kernel row = MakeInt8Row(std::move(name), from, MemoryFormat::kInt8);
-  row.forward = [copy](const Layer& layer, const ForwardArgs& args) {
+Implementation ToInt8(std::string name, MemoryFormat from, FromFloats copy) {
+  Implementation implementation =
+      MakeInt8Implementation(std::move(name), from, MemoryFormat::kInt8);
+  implementation.forward = [copy](const Layer& layer, const ForwardArgs& args) {
     const Shape& x = args.inputs[0].shape();
     copy(args.context.threads(), x[0], x[1], x.count(2), args.inputs[0].data<float>(),
          InputScale(layer, 0), args.outputs[0].raw());
   };
-  return row;
+  return implementation;
 }
 
-Kernel FromInt8(std::string name, MemoryFormat to, ToFloats copy) {
-  Kernel row = MakeInt8Row(std::move(name), MemoryFormat::kInt8, to);
-  row.forward = [copy](const Layer& layer, const ForwardArgs& args) {
+Implementation FromInt8(std::string name, MemoryFormat to, ToFloats copy) {
+  Implementation implementation = MakeInt8Implementation(std::move(name), MemoryFormat::kInt8, to);
+  implementation.forward = [copy](const Layer& layer, const ForwardArgs& args) {
     const Shape& x = args.inputs[0].shape();
     copy(args.context.threads(), x[0], x[1], x.count(2), args.inputs[0].raw(), InputScale(layer, 0),
          args.outputs[0].data<float>());
   };
-  return row;
+  return implementation;
 }
 
 // Between the two kinds of small numbers, by floats.
-size_t WideScratch(const KernelQuery& query) {
+size_t WideScratch(const OpDesc& query) {
   return ScratchBytes<float>(BlockedCount(query.context.inputs[0].shape)) + kScratchSlack;
 }
 
-Kernel BF16ToInt8() {
-  Kernel row = MakeInt8Row("bf16 to int8", MemoryFormat::kBlockedBF16, MemoryFormat::kInt8);
-  row.forward_scratch = WideScratch;
-  row.forward = [](const Layer& layer, const ForwardArgs& args) {
+Implementation BF16ToInt8() {
+  Implementation implementation =
+      MakeInt8Implementation("bf16 to int8", MemoryFormat::kBlockedBF16, MemoryFormat::kInt8);
+  implementation.forward_scratch = WideScratch;
+  implementation.forward = [](const Layer& layer, const ForwardArgs& args) {
     const Shape& x = args.inputs[0].shape();
     auto* wide = ScratchCutter(args.scratch).Take<float>(BlockedCount(x));
     Widen(args.context.threads(), x, args.inputs[0].raw(), wide);
     BlockedToInt8(args.context.threads(), x[0], x[1], x.count(2), wide, InputScale(layer, 0),
                   args.outputs[0].raw());
   };
-  return row;
+  return implementation;
 }
 
-Kernel Int8ToBF16() {
-  Kernel row = MakeInt8Row("int8 to bf16", MemoryFormat::kInt8, MemoryFormat::kBlockedBF16);
-  row.forward_scratch = WideScratch;
-  row.forward = [](const Layer& layer, const ForwardArgs& args) {
+Implementation Int8ToBF16() {
+  Implementation implementation =
+      MakeInt8Implementation("int8 to bf16", MemoryFormat::kInt8, MemoryFormat::kBlockedBF16);
+  implementation.forward_scratch = WideScratch;
+  implementation.forward = [](const Layer& layer, const ForwardArgs& args) {
     const Shape& x = args.inputs[0].shape();
     auto* wide = ScratchCutter(args.scratch).Take<float>(BlockedCount(x));
     Int8ToBlocked(args.context.threads(), x[0], x[1], x.count(2), args.inputs[0].raw(),
                   InputScale(layer, 0), wide);
     Round(args.context.threads(), x, wide, args.outputs[0].raw());
   };
-  return row;
+  return implementation;
 }
 
 }  // namespace
@@ -172,13 +176,14 @@ void RegisterReorder(Registry& registry) {
   constexpr auto kPlain = MemoryFormat::kPlain;
   constexpr auto kBlocked = MemoryFormat::kBlocked;
   constexpr auto kHalves = MemoryFormat::kBlockedBF16;
-  type.kernels = {
-      MakeRow("to blocked", kPlain, kBlocked, ToBlocked<float>, ToPlain<float>),
-      MakeRow("to plain", kBlocked, kPlain, ToPlain<float>, ToBlocked<float>),
-      MakeRow("to blocked bf16", kPlain, kHalves, ToBlocked<BFloat16>, ToPlain<BFloat16>),
-      MakeRow("bf16 to plain", kHalves, kPlain, ToPlain<BFloat16>, ToBlocked<BFloat16>),
-      MakeRow("to bf16", kBlocked, kHalves, Round, Widen),
-      MakeRow("from bf16", kHalves, kBlocked, Widen, Round),
+  type.implementations = {
+      MakeImplementation("to blocked", kPlain, kBlocked, ToBlocked<float>, ToPlain<float>),
+      MakeImplementation("to plain", kBlocked, kPlain, ToPlain<float>, ToBlocked<float>),
+      MakeImplementation("to blocked bf16", kPlain, kHalves, ToBlocked<BFloat16>,
+                         ToPlain<BFloat16>),
+      MakeImplementation("bf16 to plain", kHalves, kPlain, ToPlain<BFloat16>, ToBlocked<BFloat16>),
+      MakeImplementation("to bf16", kBlocked, kHalves, Round, Widen),
+      MakeImplementation("from bf16", kHalves, kBlocked, Widen, Round),
       ToInt8("to int8", kPlain, PlainToInt8),
       ToInt8("blocked to int8", kBlocked, BlockedToInt8),
       FromInt8("int8 to plain", kPlain, Int8ToPlain),

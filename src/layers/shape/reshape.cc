@@ -38,7 +38,7 @@ class Reshape final : public Layer {
     const Shape& shape = context.inputs[0].shape;
     const Range range = Replaced(shape);
     std::vector<int64_t> dims(shape.dims().begin(), shape.dims().begin() + range.begin);
-    for (int64_t dim : NewExtents(shape, range)) dims.push_back(dim);
+    for (int64_t dim : NewShape(shape, range)) dims.push_back(dim);
     dims.insert(dims.end(), shape.dims().begin() + range.end, shape.dims().end());
     const Shape output{std::span<const int64_t>(dims)};
     if (output.count() != shape.count()) {
@@ -85,7 +85,7 @@ class Reshape final : public Layer {
     return {static_cast<int>(begin), static_cast<int>(end)};
   }
 
-  std::vector<int64_t> NewExtents(const Shape& shape, Range range) const {
+  std::vector<int64_t> NewShape(const Shape& shape, Range range) const {
     std::vector<int64_t> extents;
     std::vector<bool> copied(static_cast<size_t>(shape.axes()), false);
     for (int64_t dim : param().reshape_param().shape().dim()) {

@@ -1,13 +1,13 @@
 // Silence on the GPU; see silence.cc.
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/copy.cuh"
 
 namespace crema {
 namespace {
 
-void ForwardRow(const Layer&, const ForwardArgs&) {}
+void ForwardOnGpu(const Layer&, const ForwardArgs&) {}
 
-void BackwardRow(const Layer&, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer&, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   for (const TensorView& grad : args.input_grads) {
     if (grad.empty()) continue;
@@ -19,7 +19,7 @@ void BackwardRow(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterSilenceCuda(Registry& registry) {
-  registry.AddKernel("Silence", MakeCudaRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("Silence", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

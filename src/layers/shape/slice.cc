@@ -33,7 +33,7 @@ class Slice final : public Layer {
     const Shape& shape = context.inputs[0].shape;
     const int axis = SliceAxis(*this, shape);
     LayerInfo info;
-    for (int64_t extent : Extents(shape, axis, context.output_count)) {
+    for (int64_t extent : Sizes(shape, axis, context.output_count)) {
       info.outputs.push_back({shape.With(axis, extent), context.inputs[0].dtype});
     }
     info.reach = ReachFromAxis(axis);
@@ -71,7 +71,7 @@ class Slice final : public Layer {
 
  private:
   // Of the pieces along the axis.
-  std::vector<int64_t> Extents(const Shape& shape, int axis, size_t count) const {
+  std::vector<int64_t> Sizes(const Shape& shape, int axis, size_t count) const {
     const SliceParameter& slice = param().slice_param();
     const auto pieces = static_cast<int64_t>(count);
     const int64_t whole = shape[axis];

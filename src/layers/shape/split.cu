@@ -1,7 +1,7 @@
 // Split on the GPU; see split.cc.
 #include "core/error.h"
-#include "layers/channels_last_row.h"
-#include "layers/gpu_row.h"
+#include "layers/channels_last_implementation.h"
+#include "layers/gpu_implementation.h"
 #include "math/cuda/copy.cuh"
 #include "math/cuda/sum_up.cuh"
 
@@ -33,9 +33,9 @@ void SumGradients(const CudaQueue& queue, std::span<const ConstTensorView> grads
 }
 
 // Outputs that share the input's memory need no forward pass.
-void ForwardRow(const Layer&, const ForwardArgs&) { CREMA_CHECK(false); }
+void ForwardOnGpu(const Layer&, const ForwardArgs&) { CREMA_CHECK(false); }
 
-void BackwardRow(const Layer&, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer&, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const TensorView& dx = args.input_grads[0];
   DispatchCudaFloat(dx.dtype(), [&]<typename T>(T) {
@@ -46,7 +46,7 @@ void BackwardRow(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterSplitCuda(Registry& registry) {
-  AddForAnyOrder(&registry, "Split", MakeCudaRow(ForwardRow, BackwardRow));
+  AddForAnyOrder(&registry, "Split", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

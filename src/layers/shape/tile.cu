@@ -1,5 +1,5 @@
 // Tile on the GPU; see tile.cc.
-#include "layers/gpu_row.h"
+#include "layers/gpu_implementation.h"
 #include "layers/layer_axis.h"
 
 namespace crema {
@@ -28,7 +28,7 @@ int64_t Row(const Layer& layer, const Shape& x) {
   return x.count(LayerAxis(layer, x, layer.param().tile_param().axis(), "tile_param.axis"));
 }
 
-void ForwardRow(const Layer& layer, const ForwardArgs& args) {
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const ConstTensorView& x = args.inputs[0];
   const TensorView& y = args.outputs[0];
@@ -38,7 +38,7 @@ void ForwardRow(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-void BackwardRow(const Layer& layer, const BackwardArgs& args) {
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
   const TensorView& dx = args.input_grads[0];
   DispatchCudaFloat(dx.dtype(), [&]<typename T>(T) {
@@ -50,7 +50,7 @@ void BackwardRow(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterTileCuda(Registry& registry) {
-  registry.AddKernel("Tile", MakeCudaRow(ForwardRow, BackwardRow));
+  registry.AddImplementation("Tile", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu));
 }
 
 }  // namespace crema

@@ -129,8 +129,8 @@ void Apply(int threads, const GroupLayout& g, const Tables& tables, const T* x, 
 }  // namespace
 
 template <typename T>
-void GroupStandardize(int threads, const GroupLayout& layout, const T* x, const double* center,
-                      const double* scale, const double* shift, T* y) {
+void GroupNormalize(int threads, const GroupLayout& layout, const T* x, const double* center,
+                    const double* scale, const double* shift, T* y) {
   Apply<T>(threads, layout, {center, scale, nullptr, shift}, x, nullptr, y);
 }
 
@@ -140,10 +140,10 @@ void GroupCombine(int threads, const GroupLayout& layout, const double* a, const
   Apply<T>(threads, layout, {nullptr, a, b, c}, x, z, y);
 }
 
-template void GroupStandardize(int, const GroupLayout&, const float*, const double*, const double*,
-                               const double*, float*);
-template void GroupStandardize(int, const GroupLayout&, const double*, const double*, const double*,
-                               const double*, double*);
+template void GroupNormalize(int, const GroupLayout&, const float*, const double*, const double*,
+                             const double*, float*);
+template void GroupNormalize(int, const GroupLayout&, const double*, const double*, const double*,
+                             const double*, double*);
 template void GroupCombine(int, const GroupLayout&, const double*, const float*, const double*,
                            const float*, const double*, float*);
 template void GroupCombine(int, const GroupLayout&, const double*, const double*, const double*,

@@ -7,7 +7,7 @@
 namespace crema {
 namespace {
 
-using Extents = ConvWindow::Extents;
+using Sizes = ConvWindow::Sizes;
 
 // The outputs o of [0, out) for which o * stride + offset lies in [0, in).
 struct Range {
@@ -25,7 +25,7 @@ Range Inside(int64_t out, int64_t in, int64_t stride, int64_t offset) {
 // outputs along the last axis; image_offset is that of output 0, and `inside` is empty where the
 // row lies in the padding. Recursion over axes; the last one is handed to `row`.
 template <typename Row>
-void VisitRows(const ConvWindow& w, const Extents& k, int axis, int64_t image_offset,
+void VisitRows(const ConvWindow& w, const Sizes& k, int axis, int64_t image_offset,
                int64_t column_offset, bool padding, Row&& row) {
   const auto a = static_cast<size_t>(axis);
   const int64_t offset = k[a] * w.dilation[a] - w.pad[a];
@@ -45,7 +45,7 @@ void VisitRows(const ConvWindow& w, const Extents& k, int axis, int64_t image_of
 // Calls row(image_offset, column_offset, inside) for all of one channel.
 template <typename Row>
 void VisitChannel(const ConvWindow& w, Row&& row) {
-  Extents k{};
+  Sizes k{};
   const int64_t kernel_size = w.KernelSize();
   const int64_t out_size = w.OutSize();
   for (int64_t n = 0; n < kernel_size; ++n) {

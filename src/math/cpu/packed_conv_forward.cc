@@ -32,7 +32,9 @@ int64_t PanelSize(const PackedConvShape& s, const SimdGemm& simd) {
 int64_t WorkerScratch(const PackedConvShape& s, const SimdGemm& simd) {
   return PanelSize(s, simd) + Slots(s, simd) * s.ViewImage() + kReadSlack;
 }
-int64_t PackedWeights(const PackedConvShape& s) { return s.WeightCount() + s.groups * kPackSlack; }
+int64_t PackedWeightCount(const PackedConvShape& s) {
+  return s.WeightCount() + s.groups * kPackSlack;
+}
 
 // A piece of a row of outputs: its first patch, and where it goes in a panel.
 struct PixelRun {
@@ -234,7 +236,7 @@ size_t PackedConvForwardScratch(const PackedConvShape& s, int64_t batch, int thr
   const SimdGemm& simd = FindSimdGemm<float>();
   // With fewer threads there may be more units, so the most is booked.
   const int workers = ParallelWorkers(threads, batch * s.Pixels(), 1);
-  return ScratchBytes<float>(PackedWeights(s)) + ScratchBytes<int32_t>(s.Depth()) +
+  return ScratchBytes<float>(PackedWeightCount(s)) + ScratchBytes<int32_t>(s.Depth()) +
          ScratchBytes<float>(WorkerScratch(s, simd)) * static_cast<size_t>(workers) + kScratchSlack;
 }
 
@@ -244,7 +246,7 @@ void PackedConvForward(const PackedConvShape& s, int64_t batch, int threads, con
   if (batch == 0) return;
   const SimdGemm& simd = FindSimdGemm<float>();
   ScratchCutter cutter(scratch);
-  float* packed = cutter.Take<float>(PackedWeights(s));
+  float* packed = cutter.Take<float>(PackedWeightCount(s));
   int32_t* offsets = cutter.Take<int32_t>(s.Depth());
   FillOffsets(s, offsets);
   const int64_t parts = DepthParts(s);

@@ -130,23 +130,24 @@ struct Avx512 {
 #endif
 
 // Tiles of 1 to kRows rows.
-template <typename T, typename Kernel, int... kIndex>
+template <typename T, typename Implementation, int... kIndex>
 constexpr std::array<void (*)(const BasicGemmTile<T>&), sizeof...(kIndex)> TilesOf(
     std::integer_sequence<int, kIndex...>) {
-  return {Kernel::template Run<kIndex + 1>...};
+  return {Implementation::template Run<kIndex + 1>...};
 }
 
-template <typename T, typename Kernel>
+template <typename T, typename Implementation>
 void RunRows(int rows, const BasicGemmTile<T>& tile) {
   static constexpr auto kTiles =
-      TilesOf<T, Kernel>(std::make_integer_sequence<int, Kernel::kRows>());
+      TilesOf<T, Implementation>(std::make_integer_sequence<int, Implementation::kRows>());
   kTiles[static_cast<size_t>(rows - 1)](tile);
 }
 
-template <typename T, typename Kernel>
-constexpr BasicSimdGemm<T> kGemmOf{
-    Kernel::kName, Kernel::kRows, 2 * Kernel::kBytes / static_cast<int>(sizeof(T)),
-    Kernel::kBytes / static_cast<int>(sizeof(T)), RunRows<T, Kernel>};
+template <typename T, typename Implementation>
+constexpr BasicSimdGemm<T> kGemmOf{Implementation::kName, Implementation::kRows,
+                                   2 * Implementation::kBytes / static_cast<int>(sizeof(T)),
+                                   Implementation::kBytes / static_cast<int>(sizeof(T)),
+                                   RunRows<T, Implementation>};
 
 }  // namespace
 

@@ -18,7 +18,7 @@ constexpr int64_t kGrain = 1 << 13;  // elements that pay for a thread
 
 // Calls body(offset, length) for runs of at most kTile positions that lie side by side.
 template <typename Body>
-void ForEachTile(int threads, const SoftmaxExtent& extent, Body&& body) {
+void ForEachTile(int threads, const SoftmaxSize& extent, Body&& body) {
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.classes));
   ParallelFor(threads, extent.outer * extent.inner, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t at = begin; at < end;) {
@@ -31,7 +31,7 @@ void ForEachTile(int threads, const SoftmaxExtent& extent, Body&& body) {
 }
 
 template <typename T>
-CREMA_MULTIVERSION void ForwardTile(const SoftmaxExtent& extent, const T* x, T* y, int64_t length) {
+CREMA_MULTIVERSION void ForwardTile(const SoftmaxSize& extent, const T* x, T* y, int64_t length) {
   std::array<T, kTile> top;
   std::array<T, kTile> sum;
   for (int64_t k = 0; k < length; ++k) top[k] = -std::numeric_limits<T>::infinity();
@@ -58,7 +58,7 @@ CREMA_MULTIVERSION void ForwardTile(const SoftmaxExtent& extent, const T* x, T* 
 // Where the classes lie side by side: lanes, so that steps do not wait for each other. The classes
 // behind the last whole line of lanes are filled up by some whose power is 0.
 template <typename T>
-CREMA_MULTIVERSION void ForwardRow(int64_t classes, const T* x, T* y) {
+CREMA_MULTIVERSION void ForwardOnGpu(int64_t classes, const T* x, T* y) {
   constexpr T kLeast = -std::numeric_limits<T>::infinity();
   const int64_t whole = classes / kLanes * kLanes;
   T tops[kLanes], sums[kLanes] = {}, rest[kLanes];
@@ -85,7 +85,7 @@ CREMA_MULTIVERSION void ForwardRow(int64_t classes, const T* x, T* y) {
 }
 
 template <typename T>
-CREMA_MULTIVERSION void BackwardRow(int64_t classes, const T* y, const T* dy, T* dx) {
+CREMA_MULTIVERSION void BackwardOnGpu(int64_t classes, const T* y, const T* dy, T* dx) {
   T lanes[kLanes] = {};
   T dot = 0;
   const int64_t whole = classes / kLanes * kLanes;
@@ -99,7 +99,7 @@ CREMA_MULTIVERSION void BackwardRow(int64_t classes, const T* y, const T* dy, T*
 
 // body(offset) for each row.
 template <typename Body>
-void ForEachRow(int threads, const SoftmaxExtent& extent, Body&& body) {
+void ForEachRow(int threads, const SoftmaxSize& extent, Body&& body) {
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent.classes));
   ParallelFor(threads, extent.outer, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) body(row * extent.classes);
@@ -107,7 +107,7 @@ void ForEachRow(int threads, const SoftmaxExtent& extent, Body&& body) {
 }
 
 template <typename T>
-CREMA_MULTIVERSION void BackwardTile(const SoftmaxExtent& extent, const T* y, const T* dy, T* dx,
+CREMA_MULTIVERSION void BackwardTile(const SoftmaxSize& extent, const T* y, const T* dy, T* dx,
                                      int64_t length) {
   std::array<T, kTile> dot;
   for (int64_t k = 0; k < length; ++k) dot[k] = 0;
@@ -126,10 +126,10 @@ CREMA_MULTIVERSION void BackwardTile(const SoftmaxExtent& extent, const T* y, co
 }  // namespace
 
 template <typename T>
-void SoftmaxForward(int threads, const SoftmaxExtent& extent, const T* x, T* y) {
+void SoftmaxForward(int threads, const SoftmaxSize& extent, const T* x, T* y) {
   if (extent.inner == 1) {
     return ForEachRow(threads, extent,
-                      [&](int64_t at) { ForwardRow(extent.classes, x + at, y + at); });
+                      [&](int64_t at) { ForwardOnGpu(extent.classes, x + at, y + at); });
   }
   ForEachTile(threads, extent, [&](int64_t offset, int64_t length) {
     ForwardTile(extent, x + offset, y + offset, length);
@@ -137,19 +137,19 @@ void SoftmaxForward(int threads, const SoftmaxExtent& extent, const T* x, T* y) 
 }
 
 template <typename T>
-void SoftmaxBackward(int threads, const SoftmaxExtent& extent, const T* y, const T* dy, T* dx) {
+void SoftmaxBackward(int threads, const SoftmaxSize& extent, const T* y, const T* dy, T* dx) {
   if (extent.inner == 1) {
     return ForEachRow(threads, extent,
-                      [&](int64_t at) { BackwardRow(extent.classes, y + at, dy + at, dx + at); });
+                      [&](int64_t at) { BackwardOnGpu(extent.classes, y + at, dy + at, dx + at); });
   }
   ForEachTile(threads, extent, [&](int64_t offset, int64_t length) {
     BackwardTile(extent, y + offset, dy + offset, dx + offset, length);
   });
 }
 
-template void SoftmaxForward(int, const SoftmaxExtent&, const float*, float*);
-template void SoftmaxForward(int, const SoftmaxExtent&, const double*, double*);
-template void SoftmaxBackward(int, const SoftmaxExtent&, const float*, const float*, float*);
-template void SoftmaxBackward(int, const SoftmaxExtent&, const double*, const double*, double*);
+template void SoftmaxForward(int, const SoftmaxSize&, const float*, float*);
+template void SoftmaxForward(int, const SoftmaxSize&, const double*, double*);
+template void SoftmaxBackward(int, const SoftmaxSize&, const float*, const float*, float*);
+template void SoftmaxBackward(int, const SoftmaxSize&, const double*, const double*, double*);
 
 }  // namespace crema

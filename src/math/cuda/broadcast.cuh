@@ -5,28 +5,28 @@
 #include <cstddef>
 #include <span>
 
-#include "math/broadcast_extent.h"
+#include "math/broadcast_shape.h"
 #include "math/cuda/sums.cuh"
 #include "math/scratch.h"
 
 namespace crema {
 
 // Pieces that each sum is taken in, so that few long ones keep a GPU busy too.
-inline int64_t BroadcastSumPieces(const BroadcastExtent& e) {
+inline int64_t BroadcastSumPieces(const BroadcastShape& e) {
   constexpr int64_t kTeams = 512, kLeast = 1 << 13;  // teams that suffice; elements that pay
   if (e.count() == 0 || (e.inner == 1 && e.middle > 1)) return 1;
   return std::clamp<int64_t>(std::min(kTeams / e.middle, e.outer * e.inner / kLeast), 1, kTeams);
 }
 
 // Bytes for AddBroadcastSums.
-inline size_t BroadcastSumScratch(const BroadcastExtent& e) {
+inline size_t BroadcastSumScratch(const BroadcastShape& e) {
   const int64_t pieces = BroadcastSumPieces(e);
   return pieces == 1 ? 0 : ScratchBytes<float>(e.middle * pieces) + kScratchSlack;
 }
 
 // sums[m] += the sum of term(i) over all elements i with middle index m; `term` gives floats.
 template <typename T, typename Term>
-static void AddBroadcastSums(const CudaQueue& queue, const BroadcastExtent& e, const Term& term,
+static void AddBroadcastSums(const CudaQueue& queue, const BroadcastShape& e, const Term& term,
                              std::span<std::byte> scratch, T* sums) {
   const int64_t middle = e.middle, inner = e.inner, each = e.outer * e.inner;
   if (e.count() == 0) return;

@@ -48,7 +48,7 @@ CudaQueue::CudaQueue(Emulated emulated) : state_(std::make_unique<State>()) {
 }
 
 // What cannot be kept fails while it is captured, and the device is none the worse for it.
-void CudaQueue::Lose(std::string_view why) noexcept {
+void CudaQueue::MarkLost(std::string_view why) noexcept {
   if (!state_->lost.empty() || state_->capturing) return;
   try {
     state_->lost = StrCat("the GPU was lost: ", why);
@@ -81,7 +81,7 @@ bool CudaQueue::KeepsWork(std::string_view kernel) const {
     Fail(ErrorCode::kDeviceFailure,
          StrCat("launching ", kernel, " failed: the stand-in is broken"));
   }
-  state_->Note(QueueTrace::What::kLaunch, Lane::kCompute, nullptr, kernel);
+  state_->Note(QueueTrace::What::kLaunch, DeviceStream::kCompute, nullptr, kernel);
   return state_->kept != nullptr;
 }
 

@@ -46,12 +46,12 @@ class CudaQueue final : public DeviceQueue {
   void Download(void* to, const void* from, size_t bytes) override;
   void Copy(void* to, const void* from, size_t bytes) override;
   void Fill(DType dtype, int64_t count, float value, void* to) override;
-  void Lose(std::string_view why) noexcept override;
+  void MarkLost(std::string_view why) noexcept override;
   const std::string& lost() const override;
   void BeginRange(const char* name) override;
   void EndRange() override;
   Allocator& HostMemory() override;
-  void UploadLater(Lane lane, void* to, const void* from, size_t bytes) override;
+  void CopyToDeviceAsync(DeviceStream stream, void* to, const void* from, size_t bytes) override;
   void DownloadLater(void* to, const void* from, size_t bytes) override;
   std::unique_ptr<DeviceEvent> MakeEvent(bool timed) override;
   void FillScaled(DType dtype, int64_t count, double value, const double* factor,
@@ -94,7 +94,7 @@ class CudaQueue final : public DeviceQueue {
 #ifdef __CUDACC__
   class Event;
   class Graph;
-  cudaStream_t StreamOf(Lane lane) const;
+  cudaStream_t StreamOf(DeviceStream stream) const;
 #endif
   void RefuseInCapture(const char* what) const;
   void LetGo();

@@ -207,12 +207,12 @@ void CudnnConvPass::Run(const CudaQueue& queue, const CudnnConvMemory& memory) {
 
 // Of cuDNN itself they stay: these may be in a static variable, and a library that was loaded after
 // that was made ends before it.
-CudnnConvAnswers::~CudnnConvAnswers() {
+CudnnSupportCache::~CudnnSupportCache() {
   if (!of_stand_in_) return;
   for (const auto& [gpu, handle] : handles_) library_->destroy(handle);
 }
 
-cudnnHandle_t CudnnConvAnswers::HandleOf(int gpu) {
+cudnnHandle_t CudnnSupportCache::HandleOf(int gpu) {
   const auto found = handles_.find(gpu);
   if (found != handles_.end()) return found->second;
   library_ = &Cudnn();
@@ -222,7 +222,7 @@ cudnnHandle_t CudnnConvAnswers::HandleOf(int gpu) {
   return handles_[gpu] = handle;
 }
 
-std::string CudnnConvAnswers::WhyNot(const CudnnConvSpec& spec, int gpu) {
+std::string CudnnSupportCache::WhyNot(const CudnnConvSpec& spec, int gpu) {
   const std::lock_guard lock(mutex_);
   const auto key = std::pair(gpu, Describe(spec));
   const auto known = reasons_.find(key);

@@ -120,12 +120,12 @@ class CudnnConvPass {
 
 // What cuDNN says of passes, asked once a GPU for each of them; that becomes the GPU of the thread.
 // Thread safety: any number of threads.
-class CudnnConvAnswers {
+class CudnnSupportCache {
  public:
-  CudnnConvAnswers() = default;
-  ~CudnnConvAnswers();
-  CudnnConvAnswers(const CudnnConvAnswers&) = delete;
-  CudnnConvAnswers& operator=(const CudnnConvAnswers&) = delete;
+  CudnnSupportCache() = default;
+  ~CudnnSupportCache();
+  CudnnSupportCache(const CudnnSupportCache&) = delete;
+  CudnnSupportCache& operator=(const CudnnSupportCache&) = delete;
 
   // Why it cannot be done; empty: it can. Requires that cuDNN can be used (WhyNoCudnn).
   std::string WhyNot(const CudnnConvSpec& spec, int gpu);

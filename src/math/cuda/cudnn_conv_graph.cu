@@ -9,13 +9,13 @@
 namespace crema {
 namespace {
 
-using Extents = std::vector<int64_t>;
+using Sizes = std::vector<int64_t>;
 
 constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
 
 // Elements from one to the next along each axis: batch, channels, space.
-Extents StridesOf(const Extents& extents, bool channels_last) {
-  Extents strides(extents.size());
+Sizes StridesOf(const Sizes& extents, bool channels_last) {
+  Sizes strides(extents.size());
   int64_t step = 1;
   if (channels_last) {
     strides[1] = step;
@@ -69,7 +69,7 @@ class Builder {
  private:
   void BuildResult() {
     const bool to_input = spec_.pass == ConvPass::kToInput;
-    const Extents& result = to_input ? x_ : y_;
+    const Sizes& result = to_input ? x_ : y_;
     const int64_t id = to_input ? kCudnnX : kCudnnY;
     const size_t from = to_input ? Add(kCudnnY, y_) : Input();
     const size_t w = Add(kCudnnW, w_);
@@ -87,7 +87,7 @@ class Builder {
   size_t Input() {
     const size_t x = Add(kCudnnX, x_);
     if (!spec_.normalized) return x;
-    const Extents channels = OfChannels(x_[1]);
+    const Sizes channels = OfChannels(x_[1]);
     const size_t scaled = Pointwise(CUDNN_POINTWISE_MUL, x, Add(kCudnnScale, channels));
     const size_t shifted = Pointwise(CUDNN_POINTWISE_ADD, scaled, Add(kCudnnShift, channels));
     // What a convolution reads must have the type of its filters.
@@ -124,7 +124,7 @@ class Builder {
   }
 
   // Sum, bias, ReLU: the order of the engines that cuDNN has ready for it.
-  void AddEpilogue(size_t sums, int64_t id, const Extents& result) {
+  void AddEpilogue(size_t sums, int64_t id, const Sizes& result) {
     const auto next = [&](bool last) { return last ? Add(id, result) : AddVirtual(result); };
     if (spec_.sum) {
       const size_t added = Add(kCudnnSum, result);
@@ -149,13 +149,13 @@ class Builder {
     return y;
   }
 
-  Extents OfChannels(int64_t channels) const {
-    Extents extents(x_.size(), 1);
+  Sizes OfChannels(int64_t channels) const {
+    Sizes extents(x_.size(), 1);
     extents[1] = channels;
     return extents;
   }
 
-  size_t Add(int64_t id, const Extents& extents) {
+  size_t Add(int64_t id, const Sizes& extents) {
     return graph_->AddTensor({.id = id,
                               .type = TypeOf(spec_.dtype),
                               .extents = extents,
@@ -164,7 +164,7 @@ class Builder {
   }
   // Of f32, one a channel.
   size_t AddSums(int64_t id, int64_t channels) {
-    const Extents extents = OfChannels(channels);
+    const Sizes extents = OfChannels(channels);
     int64_t alignment = std::max(spec_.alignment, kFloat);
     // The second and third lie behind the first.
     if (id > kCudnnEquivalents) alignment = std::gcd(alignment, kFloat * channels);
@@ -174,7 +174,7 @@ class Builder {
                               .strides = StridesOf(extents, spec_.channels_last),
                               .alignment = alignment});
   }
-  size_t AddVirtual(const Extents& extents, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
+  size_t AddVirtual(const Sizes& extents, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
     return graph_->AddTensor({.id = next_virtual_++,
                               .type = type,
                               .extents = extents,
@@ -184,7 +184,7 @@ class Builder {
 
   const CudnnConvSpec& spec_;
   std::shared_ptr<CudnnGraph> graph_;
-  Extents x_, w_, y_;
+  Sizes x_, w_, y_;
   CudnnWindow window_;
   int64_t next_virtual_ = kCudnnVirtual;
 };

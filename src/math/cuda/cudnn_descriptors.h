@@ -38,10 +38,10 @@ inline cudnnDataType_t CudnnDataType(DType dtype) {
   return CUDNN_DATA_BFLOAT16;
 }
 
-using CudnnExtents = std::array<int64_t, 4>;
+using CudnnSizes = std::array<int64_t, 4>;
 
 // Whether there are elements, and their extents and strides are numbers of 32 bits.
-inline bool FitsCudnn(const CudnnExtents& extents) {
+inline bool FitsCudnn(const CudnnSizes& extents) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   int64_t count = 1;
   for (const int64_t extent : extents) {
@@ -52,7 +52,7 @@ inline bool FitsCudnn(const CudnnExtents& extents) {
 }
 
 // A dense tensor, the last axis innermost. Requires FitsCudnn. Throws kDeviceFailure.
-inline CudnnTensorOwner MakeCudnnTensor(DType dtype, const CudnnExtents& extents) {
+inline CudnnTensorOwner MakeCudnnTensor(DType dtype, const CudnnSizes& extents) {
   CREMA_CHECK(FitsCudnn(extents));
   cudnnTensorDescriptor_t made = nullptr;
   CheckCudnn(Cudnn().create_tensor(&made), "cudnnCreateTensorDescriptor");

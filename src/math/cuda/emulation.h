@@ -16,11 +16,11 @@ namespace crema {
 // only added while there is room for them (reserve).
 struct QueueTrace {
   enum class What {
-    kUpload,       // UploadLater from `place`, in `lane`
+    kUpload,       // CopyToDeviceAsync from `place`, in `stream`
     kDownload,     // DownloadLater to `place`
     kTransferred,  // an upload of the lane of transfers is done
-    kRecord,       // event `place`, in `lane`
-    kHoldBack,     // `lane` by event `place`
+    kRecord,       // event `place`, in `stream`
+    kStreamWait,   // `stream` by event `place`
     kAsk,          // whether event `place` has passed
     kLaunch,
     kBeginRange,
@@ -28,7 +28,7 @@ struct QueueTrace {
   };
   struct Entry {
     What what;
-    Lane lane;
+    DeviceStream stream;
     const void* place;
     std::string name;  // of a kernel or range
     size_t bytes = 0;  // of kUpload

@@ -21,23 +21,23 @@ class CudaQueue::EmulatedEvent final : public DeviceEvent {
  public:
   explicit EmulatedEvent(CudaQueue& queue) : queue_(queue) {}
 
-  void Record(Lane lane) override {
+  void Record(DeviceStream stream) override {
     queue_.Bind();
     queue_.RefuseInCapture("records events");
     State& state = *queue_.state_;
-    state.Note(What::kRecord, lane, this);
-    behind_ = lane == Lane::kTransfer ? state.transfers_queued : 0;
+    state.Note(What::kRecord, stream, this);
+    behind_ = stream == DeviceStream::kTransfer ? state.transfers_queued : 0;
     time_ = Clock::now();
   }
-  void HoldBack(Lane lane) override {
+  void StreamWait(DeviceStream stream) override {
     queue_.Bind();
     queue_.RefuseInCapture("waits for events");
-    queue_.state_->Note(What::kHoldBack, lane, this);
-    if (lane == Lane::kCompute) queue_.state_->TransferUntil(behind_);
+    queue_.state_->Note(What::kStreamWait, stream, this);
+    if (stream == DeviceStream::kCompute) queue_.state_->TransferUntil(behind_);
   }
   bool Passed() override {
     queue_.Bind();
-    queue_.state_->Note(What::kAsk, Lane::kCompute, this);
+    queue_.state_->Note(What::kAsk, DeviceStream::kCompute, this);
     return queue_.state_->transfers_done >= behind_;
   }
   void Wait() override {
@@ -72,13 +72,13 @@ class CudaQueue::Event final : public DeviceEvent {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  void Record(Lane lane) override {
+  void Record(DeviceStream stream) override {
     Ask("records events",
-        [&] { CheckCuda(cudaEventRecord(event_, queue_.StreamOf(lane)), "cudaEventRecord"); });
+        [&] { CheckCuda(cudaEventRecord(event_, queue_.StreamOf(stream)), "cudaEventRecord"); });
   }
-  void HoldBack(Lane lane) override {
+  void StreamWait(DeviceStream stream) override {
     Ask("waits for events", [&] {
-      CheckCuda(cudaStreamWaitEvent(queue_.StreamOf(lane), event_, 0), "cudaStreamWaitEvent");
+      CheckCuda(cudaStreamWaitEvent(queue_.StreamOf(stream), event_, 0), "cudaStreamWaitEvent");
     });
   }
   bool Passed() override {
@@ -135,8 +135,8 @@ class PageLockedAllocator final : public Allocator {
 
 }  // namespace
 
-cudaStream_t CudaQueue::StreamOf(Lane lane) const {
-  return lane == Lane::kCompute ? stream_ : state_->transfers;
+cudaStream_t CudaQueue::StreamOf(DeviceStream stream) const {
+  return stream == DeviceStream::kCompute ? stream_ : state_->transfers;
 }
 
 #endif
@@ -161,17 +161,17 @@ Allocator& CudaQueue::HostMemory() {
   return CpuAllocator();
 }
 
-void CudaQueue::UploadLater(Lane lane, void* to, const void* from, size_t bytes) {
+void CudaQueue::CopyToDeviceAsync(DeviceStream stream, void* to, const void* from, size_t bytes) {
   LosingQueue(this, [&] {
     Bind();
     RefuseInCapture("takes what the host computes");
     State& state = *state_;
-    state.Note(What::kUpload, lane, from, {}, bytes);
+    state.Note(What::kUpload, stream, from, {}, bytes);
     if (emulated()) {
-      if (lane == Lane::kCompute) return void(std::memcpy(to, from, bytes));
+      if (stream == DeviceStream::kCompute) return void(std::memcpy(to, from, bytes));
       const auto run = [=, &state] {
         std::memcpy(to, from, bytes);
-        state.Note(What::kTransferred, Lane::kTransfer, from);
+        state.Note(What::kTransferred, DeviceStream::kTransfer, from);
       };
       ++state.transfers_queued;
       if (state.trace != nullptr && state.trace->late_transfers) {
@@ -183,7 +183,7 @@ void CudaQueue::UploadLater(Lane lane, void* to, const void* from, size_t bytes)
       return;
     }
 #ifdef __CUDACC__
-    CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, StreamOf(lane)),
+    CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, StreamOf(stream)),
               "cudaMemcpyAsync to the GPU");
 #endif
   });
@@ -193,7 +193,7 @@ void CudaQueue::DownloadLater(void* to, const void* from, size_t bytes) {
   LosingQueue(this, [&] {
     Bind();
     RefuseInCapture("lets the host read what it computes");
-    state_->Note(What::kDownload, Lane::kCompute, to);
+    state_->Note(What::kDownload, DeviceStream::kCompute, to);
     if (emulated()) return void(std::memcpy(to, from, bytes));
 #ifdef __CUDACC__
     CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_),
@@ -203,14 +203,14 @@ void CudaQueue::DownloadLater(void* to, const void* from, size_t bytes) {
 }
 
 void CudaQueue::BeginRange(const char* name) {
-  state_->Note(What::kBeginRange, Lane::kCompute, nullptr, name);
+  state_->Note(What::kBeginRange, DeviceStream::kCompute, nullptr, name);
 #ifdef __CUDACC__
   if (!emulated()) nvtxRangePushA(name);
 #endif
 }
 
 void CudaQueue::EndRange() {
-  state_->Note(What::kEndRange, Lane::kCompute, nullptr);
+  state_->Note(What::kEndRange, DeviceStream::kCompute, nullptr);
 #ifdef __CUDACC__
   if (!emulated()) nvtxRangePop();
 #endif

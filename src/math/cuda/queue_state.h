@@ -32,10 +32,10 @@ struct CudaQueue::State {
   int64_t transfers_queued = 0;
   int64_t transfers_done = 0;
 
-  void Note(QueueTrace::What what, Lane lane, const void* place, std::string_view name = {},
-            size_t bytes = 0) {
+  void Note(QueueTrace::What what, DeviceStream stream, const void* place,
+            std::string_view name = {}, size_t bytes = 0) {
     if (trace == nullptr || trace->entries.size() == trace->entries.capacity()) return;
-    trace->entries.push_back({what, lane, place, std::string(name), bytes});
+    trace->entries.push_back({what, stream, place, std::string(name), bytes});
   }
   void NoteWait() {
     if (trace != nullptr) ++trace->waits;

@@ -6,10 +6,10 @@
 #include "core/json.h"
 #include "core/strings.h"
 #include "data/image/image_jpeg.h"
+#include "inference/best_classes.h"
 #include "server/http/routes.h"
 #include "server/protocol/names.h"
 #include "server/request_error.h"
-#include "serving/best_classes.h"
 
 namespace crema::server {
 namespace {

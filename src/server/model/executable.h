@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "serving/image_input.h"
-#include "serving/model.h"
+#include "inference/image_input.h"
+#include "inference/model.h"
 
 namespace crema::server {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/strings.h"
-#include "serving/best_classes.h"
+#include "inference/best_classes.h"
 
 namespace crema::server {
 

@@ -207,7 +207,7 @@ class InferHandler {
   bool Integer(int64_t value) {
     switch (Top()) {
       case Place::kShape:
-        return Extent(value);
+        return AddDim(value);
       case Place::kParameters:
         return IntegerParameter(value);
       default:
@@ -233,7 +233,7 @@ class InferHandler {
     return true;
   }
 
-  bool Extent(int64_t value) {
+  bool AddDim(int64_t value) {
     if (value < 0) Bad(StrCat("an extent of 'shape'", Of(), " is negative"));
     if (tensor().shape->size() >= limits_.axes) {
       Bad(StrCat("'shape'", Of(), " has more than ", limits_.axes, " axes"));

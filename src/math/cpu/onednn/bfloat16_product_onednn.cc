@@ -73,14 +73,14 @@ size_t BFloat16Product::Scratch() const {
          ScratchBytes<BFloat16>(parts_->InputCount()) + kScratchSlack;
 }
 
-size_t BFloat16Product::KeptBytes() const { return parts_->desc.weights_desc().get_size(); }
+size_t BFloat16Product::PackedBytes() const { return parts_->desc.weights_desc().get_size(); }
 
 bool BFloat16Product::HasWeights() const { return parts_->packed != nullptr; }
 
-SharedKeptWeights BFloat16Product::Kept() const { return parts_->packed; }
+SharedPackedWeights BFloat16Product::ExportPacked() const { return parts_->packed; }
 
-bool BFloat16Product::TakeKept(const SharedKeptWeights& kept) {
-  const auto packed = std::dynamic_pointer_cast<const PackedMatrix>(kept);
+bool BFloat16Product::ImportPacked(const SharedPackedWeights& shared) {
+  const auto packed = std::dynamic_pointer_cast<const PackedMatrix>(shared);
   if (packed == nullptr || packed->desc != parts_->desc.weights_desc()) return false;
   parts_->packed = packed;
   return true;

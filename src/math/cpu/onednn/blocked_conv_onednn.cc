@@ -37,7 +37,7 @@ onednn::ForwardDesc MakeForward(BlockedConvConfig config) {
 namespace {
 
 // Weights, then the bias where it is computed.
-struct PackedConv final : KeptWeights {
+struct PackedConv final : PackedWeights {
   PackedConv(const memory::desc& of, bool is_affine, size_t bytes)
       : desc(of),
         affine(is_affine),
@@ -76,12 +76,12 @@ struct BlockedConv::Parts {
     return static_cast<size_t>(config.shape.out_channels) * sizeof(float);
   }
   size_t PackedWeightBytes() const { return (forward.weights_desc().get_size() + 63) / 64 * 64; }
-  size_t PackedBytes() const { return PackedWeightBytes() + ChannelBytes(); }
+  size_t RepackedBytes() const { return PackedWeightBytes() + ChannelBytes(); }
   // A plain input is rounded before it is multiplied.
   bool RoundsInput() const { return config.bfloat16 && config.plain_input; }
   size_t RoundedBytes() const { return RoundsInput() ? InputBytes() : 0; }
   // Weights that a solver changes are packed in each pass, into scratch.
-  size_t KeptBytes() const { return config.backward ? 0 : PackedBytes(); }
+  size_t PackedBytes() const { return config.backward ? 0 : RepackedBytes(); }
   size_t InputBytes() const { return static_cast<size_t>(Runs()) * forward.src_desc().get_size(); }
   size_t OutputBytes() const { return static_cast<size_t>(Runs()) * forward.dst_desc().get_size(); }
   size_t ElementSize() const { return config.bfloat16 ? sizeof(BFloat16) : sizeof(float); }
@@ -89,7 +89,7 @@ struct BlockedConv::Parts {
   void MakePrimitives();
   Runner MakeForwardRunner() const;
   std::shared_ptr<PackedConv> NewPacked() const {
-    return std::make_shared<PackedConv>(forward.weights_desc(), config.affine, KeptBytes());
+    return std::make_shared<PackedConv>(forward.weights_desc(), config.affine, PackedBytes());
   }
   void Pack(const ConvLearned& learned, Pieces* pieces);
   void PackWeights(const ConvLearned& learned, float* to, Pieces* pieces);
@@ -198,18 +198,20 @@ void BlockedConv::Parts::SetWeights(const ConvLearned& learned, const float* kep
 
 void BlockedConv::Parts::Pack(const ConvLearned& learned, Pieces* pieces) {
   // Not before, as it may be taken from another one; and not where others read.
-  if (KeptBytes() > 0 && packed.use_count() != 1) packed = NewPacked();
-  float* to = packed ? packed->values.view().data<float>() : pieces->Take(PackedBytes());
+  if (PackedBytes() > 0 && packed.use_count() != 1) packed = NewPacked();
+  float* to = packed ? packed->values.view().data<float>() : pieces->Take(RepackedBytes());
   PackWeights(learned, to, pieces);
   SetWeights(learned, to);
 }
 
-SharedKeptWeights BlockedConv::Kept() const { return parts_->keeps ? parts_->packed : nullptr; }
+SharedPackedWeights BlockedConv::ExportPacked() const {
+  return parts_->keeps ? parts_->packed : nullptr;
+}
 
-bool BlockedConv::TakeKept(const SharedKeptWeights& kept) {
+bool BlockedConv::ImportPacked(const SharedPackedWeights& shared) {
   Parts& p = *parts_;
-  const auto packed = std::dynamic_pointer_cast<const PackedConv>(kept);
-  if (packed == nullptr || p.KeptBytes() == 0 || packed->affine != p.config.affine ||
+  const auto packed = std::dynamic_pointer_cast<const PackedConv>(shared);
+  if (packed == nullptr || p.PackedBytes() == 0 || packed->affine != p.config.affine ||
       packed->desc != p.forward.weights_desc()) {
     return false;
   }
@@ -231,14 +233,14 @@ bool BlockedConv::IsReference() const {
          (p.to_weight && onednn::IsReference(*p.to_weight));
 }
 
-size_t BlockedConv::KeptBytes() const { return parts_->KeptBytes(); }
+size_t BlockedConv::PackedBytes() const { return parts_->PackedBytes(); }
 
 size_t BlockedConv::ForwardScratch() const {
   Pieces pieces(nullptr);
   for (size_t w = 0; w < parts_->Workers(); ++w) pieces.Take(ScratchOf(parts_->forward));
   pieces.Take(parts_->RoundedBytes());
   if (parts_->config.affine && parts_->Repacks()) pieces.Take(parts_->WeightBytes());
-  if (parts_->KeptBytes() == 0) pieces.Take(parts_->PackedBytes());
+  if (parts_->PackedBytes() == 0) pieces.Take(parts_->RepackedBytes());
   return pieces.used();
 }
 
@@ -281,7 +283,7 @@ void BlockedConv::Forward(const void* x, const ConvLearned& learned, const void*
     run.Set(DNNL_ARG_SCRATCHPAD, pieces.Take<void>(ScratchOf(p.forward)));
   }
   onednn::Try("convolution", [&] {
-    const bool kept = keep_weights && p.keeps && p.KeptBytes() > 0;
+    const bool kept = keep_weights && p.keeps && p.PackedBytes() > 0;
     if (!kept) p.Pack(learned, &pieces);
     if (kept && p.taken) p.SetWeights(learned, p.packed->values.view().data<float>());
     p.taken = false;

@@ -37,8 +37,8 @@ struct BlockedDeconv::Parts {
         to_weight(onednn::MakeToWeightDesc(TransposedOf(c), to_input)) {}
 
   // Weights that a solver changes are packed in each pass, into scratch.
-  size_t PackedBytes() const { return forward.weights_desc().get_size(); }
-  size_t KeptBytes() const { return config.backward ? 0 : PackedBytes(); }
+  size_t RepackedBytes() const { return forward.weights_desc().get_size(); }
+  size_t PackedBytes() const { return config.backward ? 0 : RepackedBytes(); }
   int64_t Pixels() const { return config.shape.h.in * config.shape.w.in; }  // of y
   size_t OutputBytes() const { return forward.diff_src_desc().get_size(); }
 
@@ -68,8 +68,8 @@ void BlockedDeconv::Parts::MakePrimitives() {
                         {DNNL_ARG_WEIGHTS, memory_of(forward.weights_desc())},
                         {DNNL_ARG_SCRATCHPAD, memory_of(forward.scratchpad_desc())}});
   pack = MakeReorder(plain, forward.weights_desc(), false);
-  if (KeptBytes() > 0) {
-    packed = Tensor(Shape{static_cast<int64_t>((KeptBytes() + 63) / 64), 16}, DType::kF32);
+  if (PackedBytes() > 0) {
+    packed = Tensor(Shape{static_cast<int64_t>((PackedBytes() + 63) / 64), 16}, DType::kF32);
   }
   if (!config.backward) return;
   run_to_input = Runner(dnnl::convolution_forward(to_input),
@@ -100,12 +100,12 @@ bool BlockedDeconv::IsReference() const {
           (onednn::IsReference(p.to_input) || onednn::IsReference(p.to_weight)));
 }
 
-size_t BlockedDeconv::KeptBytes() const { return parts_->KeptBytes(); }
+size_t BlockedDeconv::PackedBytes() const { return parts_->PackedBytes(); }
 
 size_t BlockedDeconv::ForwardScratch() const {
   Pieces pieces(nullptr);
   pieces.Take(ScratchOf(parts_->forward));
-  if (parts_->KeptBytes() == 0) pieces.Take(parts_->PackedBytes());
+  if (parts_->PackedBytes() == 0) pieces.Take(parts_->RepackedBytes());
   return pieces.used();
 }
 
@@ -131,8 +131,8 @@ void BlockedDeconv::Forward(const float* x, const float* weight, const float* bi
   auto* own = pieces.Take<void>(ScratchOf(p.forward));
   onednn::Try("deconvolution", [&] {
     if (!p.stream) p.MakePrimitives();
-    const bool can_keep = p.KeptBytes() > 0;
-    auto* to = can_keep ? p.packed.view().data<float>() : pieces.Take(p.PackedBytes());
+    const bool can_keep = p.PackedBytes() > 0;
+    auto* to = can_keep ? p.packed.view().data<float>() : pieces.Take(p.RepackedBytes());
     if (!(can_keep && keep_weights && p.keeps)) {
       p.pack.Set(DNNL_ARG_FROM, weight);
       p.pack.Set(DNNL_ARG_TO, to);

@@ -105,7 +105,7 @@ memory::desc PlainWeights(const BlockedConvShape& s) {
 size_t Lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // Weights, then what sums are multiplied with, then what is added to them before.
-struct PackedInt8Conv final : KeptWeights {
+struct PackedInt8Conv final : PackedWeights {
   PackedInt8Conv(const Int8ConvConfig& config, const memory::desc& of, size_t bytes)
       : desc(of),
         input_step(config.x.step),
@@ -134,7 +134,7 @@ struct Int8Conv::Parts {
   size_t ChannelBytes() const {
     return Lines(static_cast<size_t>(config.shape.out_channels) * sizeof(float));
   }
-  size_t KeptBytes() const { return WeightBytes() + 2 * ChannelBytes(); }
+  size_t PackedBytes() const { return WeightBytes() + 2 * ChannelBytes(); }
 
   void MakePrimitive();
   void SetWeights(const ConvLearned& learned);
@@ -181,7 +181,7 @@ void Int8Conv::Parts::SetWeights(const ConvLearned& learned) {
                config.affine ? learned.factor : nullptr, bytes.data(), steps.data());
   // What others read stays as it is.
   if (packed == nullptr || packed.use_count() > 1) {
-    packed = std::make_shared<PackedInt8Conv>(config, desc.weights_desc(), KeptBytes());
+    packed = std::make_shared<PackedInt8Conv>(config, desc.weights_desc(), PackedBytes());
   }
   auto* base = static_cast<std::byte*>(packed->values.view().raw());
   auto* times = reinterpret_cast<float*>(base + WeightBytes());
@@ -215,7 +215,7 @@ size_t Int8Conv::Scratch() const {
   return pieces.used();
 }
 
-size_t Int8Conv::KeptBytes() const { return parts_->KeptBytes(); }
+size_t Int8Conv::PackedBytes() const { return parts_->PackedBytes(); }
 
 void Int8Conv::Prepare() {
   if (parts_->stream) return;
@@ -223,10 +223,12 @@ void Int8Conv::Prepare() {
   onednn::Try("int8 convolution", [&] { parts_->MakePrimitive(); });
 }
 
-SharedKeptWeights Int8Conv::Kept() const { return parts_->keeps ? parts_->packed : nullptr; }
+SharedPackedWeights Int8Conv::ExportPacked() const {
+  return parts_->keeps ? parts_->packed : nullptr;
+}
 
-bool Int8Conv::TakeKept(const SharedKeptWeights& kept) {
-  const auto packed = std::dynamic_pointer_cast<const PackedInt8Conv>(kept);
+bool Int8Conv::ImportPacked(const SharedPackedWeights& shared) {
+  const auto packed = std::dynamic_pointer_cast<const PackedInt8Conv>(shared);
   if (packed == nullptr || !packed->Fits(parts_->config, parts_->desc.weights_desc())) return false;
   parts_->packed = std::const_pointer_cast<PackedInt8Conv>(packed);  // kept as it is
   parts_->keeps = true;

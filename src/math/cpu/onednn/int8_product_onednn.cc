@@ -44,7 +44,7 @@ Desc MakeDesc(const Int8ProductConfig& c) {
 #endif
 }
 
-struct PackedInt8 final : KeptWeights {
+struct PackedInt8 final : PackedWeights {
   PackedInt8(const memory::desc& of, int64_t outputs)
       : matrix(of), steps(static_cast<size_t>(outputs)) {}
   PackedMatrix matrix;
@@ -86,15 +86,15 @@ void Int8Product::Parts::MakePrimitive() {
 
 void Int8Product::Parts::SetWeights(const float* weight) {
   const int64_t outputs = config.outputs, inputs = config.Inputs();
-  std::vector<float> turned;
+  std::vector<float> transposed;
   if (config.transposed) {
-    turned.resize(static_cast<size_t>(outputs * inputs));
+    transposed.resize(static_cast<size_t>(outputs * inputs));
     for (int64_t i = 0; i < inputs; ++i) {
       for (int64_t o = 0; o < outputs; ++o) {
-        turned[static_cast<size_t>(o * inputs + i)] = weight[i * outputs + o];
+        transposed[static_cast<size_t>(o * inputs + i)] = weight[i * outputs + o];
       }
     }
-    weight = turned.data();
+    weight = transposed.data();
   }
   std::vector<int8_t> bytes(static_cast<size_t>(outputs * inputs));
   // What others read stays as it is.
@@ -144,14 +144,16 @@ size_t Int8Product::Scratch() const {
   return pieces.used();
 }
 
-size_t Int8Product::KeptBytes() const {
+size_t Int8Product::PackedBytes() const {
   return parts_->WeightBytes() + static_cast<size_t>(parts_->config.outputs) * sizeof(float);
 }
 
-SharedKeptWeights Int8Product::Kept() const { return parts_->keeps ? parts_->packed : nullptr; }
+SharedPackedWeights Int8Product::ExportPacked() const {
+  return parts_->keeps ? parts_->packed : nullptr;
+}
 
-bool Int8Product::TakeKept(const SharedKeptWeights& kept) {
-  const auto packed = std::dynamic_pointer_cast<const PackedInt8>(kept);
+bool Int8Product::ImportPacked(const SharedPackedWeights& shared) {
+  const auto packed = std::dynamic_pointer_cast<const PackedInt8>(shared);
   if (packed == nullptr || packed->matrix.desc != parts_->desc.weights_desc() ||
       packed->input_step != parts_->config.x.step) {
     return false;

@@ -3,11 +3,11 @@
 
 #include "core/tensor.h"
 #include "math/cpu/onednn/primitives.h"
-#include "math/kept_weights.h"
+#include "math/packed_weights.h"
 
 namespace crema::onednn {
 
-struct PackedMatrix final : KeptWeights {
+struct PackedMatrix final : PackedWeights {
   explicit PackedMatrix(const dnnl::memory::desc& of)
       : desc(of), values(Shape{static_cast<int64_t>((of.get_size() + 63) / 64), 16}, DType::kF32) {}
 

@@ -57,7 +57,7 @@ struct PackedProduct::Parts {
         forward(MakeForwardDesc(c)) {}
 
   bool Repacks() const { return forward.weights_desc() != plain; }
-  size_t PackedBytes() const { return Repacks() ? forward.weights_desc().get_size() : 0; }
+  size_t RepackedBytes() const { return Repacks() ? forward.weights_desc().get_size() : 0; }
   void MakePrimitives();
 
   const PackedProductConfig config;
@@ -91,14 +91,16 @@ PackedProduct::PackedProduct(const PackedProductConfig& config) {
 
 PackedProduct::~PackedProduct() = default;
 
-size_t PackedProduct::KeptBytes() const { return parts_->PackedBytes(); }
+size_t PackedProduct::PackedBytes() const { return parts_->RepackedBytes(); }
 
 size_t PackedProduct::Scratch() const { return ScratchOf(parts_->forward); }
 
-SharedKeptWeights PackedProduct::Kept() const { return parts_->keeps ? parts_->packed : nullptr; }
+SharedPackedWeights PackedProduct::ExportPacked() const {
+  return parts_->keeps ? parts_->packed : nullptr;
+}
 
-bool PackedProduct::TakeKept(const SharedKeptWeights& kept) {
-  const auto packed = std::dynamic_pointer_cast<const PackedMatrix>(kept);
+bool PackedProduct::ImportPacked(const SharedPackedWeights& shared) {
+  const auto packed = std::dynamic_pointer_cast<const PackedMatrix>(shared);
   if (packed == nullptr || !parts_->Repacks() || packed->desc != parts_->forward.weights_desc()) {
     return false;
   }

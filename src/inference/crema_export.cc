@@ -1,0 +1,97 @@
+#include "inference/crema_export.h"
+
+#include <map>
+#include <utility>
+
+#include "inference/crema_file.h"
+#include "inference/deploy_net.h"
+#include "inference/model_parts.h"
+#include "inference/recording.h"
+
+namespace crema {
+namespace {
+
+const std::string& LayerOf(const Plan& plan, size_t slot) {
+  return plan.layers[static_cast<size_t>(plan.learned[slot].layer)].name();
+}
+
+void StoreCard(const ModelCard& card, CremaFileHeader* header) {
+  header->set_name(card.name);
+  header->set_task(card.task);
+  for (const std::string& label : card.labels) header->add_label(label);
+  const Preprocessing& from = card.preprocessing;
+  StoredPreprocessing* to = header->mutable_preprocessing();
+  to->set_invert(from.invert);
+  to->set_scale(from.scale);
+  to->set_rgb(from.rgb);
+  to->mutable_mean()->Add(from.mean.begin(), from.mean.end());
+}
+
+// The learned blobs of what is left of the net, by the names of their layers.
+void StoreWeights(const Plan& left, const Plan& whole, const Weights& weights,
+                  CremaContents* contents) {
+  std::map<std::pair<std::string, int>, size_t> slots;
+  for (size_t s = 0; s < whole.learned.size(); ++s) {
+    slots[{LayerOf(whole, s), whole.learned[s].index}] = s;
+  }
+  for (size_t s = 0; s < left.learned.size(); ++s) {
+    const LearnedSlot& slot = left.learned[s];
+    if (slot.owner != static_cast<int>(s)) continue;
+    const ConstTensorView blob = weights.blob(slots.at({LayerOf(left, s), slot.index}));
+    const ConstTensorView value(blob.raw(), slot.shape, blob.dtype());
+    StoredTensor tensor = Describe(LayerOf(left, s), value);
+    tensor.set_index(static_cast<uint32_t>(slot.index));
+    *contents->header.add_learned() = std::move(tensor);
+    contents->tensors.push_back(value);
+  }
+}
+
+// What opening plans first is then what it runs.
+void MakeOneSample(const RecordedRun& run, const NetState& state, NetParameter* net) {
+  std::vector<Shape> shapes;
+  for (const Tensor& input : run.inputs) shapes.push_back(input.shape());
+  SetInputShapes(FindInputs(*net, state), shapes, net);
+}
+
+void StoreRun(const Model& model, const RecordedRun& run, CremaContents* contents) {
+  Recording* recording = contents->header.mutable_recording();
+  for (size_t i = 0; i < run.inputs.size(); ++i) {
+    contents->tensors.push_back(run.inputs[i].view());
+    *recording->add_input() = Describe(model.inputs()[i].name, run.inputs[i].view());
+  }
+  for (size_t i = 0; i < run.outputs.size(); ++i) {
+    contents->tensors.push_back(run.outputs[i].view());
+    *recording->add_output() = Describe(model.outputs()[i].name, run.outputs[i].view());
+  }
+  recording->set_tolerance(RecordedTolerance(contents->header.net()));
+}
+
+}  // namespace
+
+void ExportModel(const std::shared_ptr<const Model>& model, const std::string& path) {
+  const Model::Parts& parts = model->parts();
+  RefuseOtherFiles(parts.net, parts.state);
+  CremaContents contents;
+  contents.header.set_crema_version(CREMA_VERSION);
+  StoreCard(model->card(), &contents.header);
+  NetParameter net = DeployNet(parts.net, parts.state, *parts.registry);
+  if (!net.has_precision() && parts.options.plan.precision != FP32) {
+    net.set_precision(parts.options.plan.precision);
+  }
+  const RecordedRun run = RecordRun(model);
+  MakeOneSample(run, parts.state, &net);
+  *contents.header.mutable_net() = std::move(net);
+  NetFile left;
+  left.net = contents.header.net();
+  left.source.file = path;
+  std::vector<Problem> warnings;
+  const auto plan =
+      MakePlan(left.net, left.source, parts.state, *parts.registry, parts.options.plan, &warnings);
+  StoreWeights(*plan, *parts.plan, *parts.weights, &contents);
+  StoreRun(*model, run, &contents);
+  WriteCremaFile(std::move(contents), path, [&](const std::string& written) {
+    Model::Open(written, parts.options, *parts.registry, NullSink());
+  });
+}
+
+}  // namespace crema

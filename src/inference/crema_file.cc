@@ -1,0 +1,146 @@
+#include "inference/crema_file.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "format/seal.h"
+#include "inference/crema_layout.h"
+
+namespace crema {
+namespace {
+
+using namespace crema_layout;  // NOLINT: of this file's own kind
+
+static_assert(std::endian::native == std::endian::little, "tensors are mapped as they lie");
+
+template <typename T>
+T NumberAt(std::string_view bytes, size_t at) {
+  T value = 0;
+  std::memcpy(&value, bytes.data() + at, sizeof(value));
+  return value;
+}
+
+[[noreturn]] void FailDamaged(const std::string& path, std::string why) {
+  Fail(ErrorCode::kDataLoss, std::move(why), {.file = path});
+}
+
+[[noreturn]] void FailContradiction(const std::string& path, const std::string& why) {
+  FailDamaged(path, StrCat("the header of this model file contradicts itself: ", why));
+}
+
+void CheckKind(std::string_view bytes, const std::string& path) {
+  const std::string_view start = bytes.substr(0, kMagic.size());
+  if (start != kMagic.substr(0, start.size()) || start.empty()) {
+    Fail(ErrorCode::kInvalidArgument,
+         bytes.empty() ? "is empty, not a model file of `deploy export`"
+                       : "is not a model file of `deploy export`",
+         {.file = path});
+  }
+  if (bytes.size() < kHeaderAt) {
+    FailDamaged(path, StrCat("is truncated: it ends after ", bytes.size(), " bytes"));
+  }
+  const auto format = NumberAt<uint32_t>(bytes, kFormatAt);
+  if (format <= kCremaFormat) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat("is a model file of format ", format, "; this version of Crema reads up to ",
+              kCremaFormat, ": use a newer one, or export the model again"),
+       {.file = path});
+}
+
+void CheckWhole(std::string_view bytes, const std::string& path) {
+  const auto size = NumberAt<uint64_t>(bytes, kSizeAt);
+  if (bytes.size() < size) {
+    FailDamaged(path, StrCat("is truncated: ", bytes.size(), " of ", size, " bytes are there"));
+  }
+  const uint32_t crc =
+      Crc32(bytes.substr(kChecksumAt + sizeof(uint32_t)), Crc32(bytes.substr(0, kChecksumAt)));
+  if (bytes.size() > size || crc != NumberAt<uint32_t>(bytes, kChecksumAt)) {
+    FailDamaged(path, "was altered since it was written: its checksum does not fit");
+  }
+  if (NumberAt<uint32_t>(bytes, kFormatAt) == 0) FailContradiction(path, "format 0");
+}
+
+DType TypeOf(const StoredTensor& tensor) {
+  return tensor.type() == StoredTensor::U8 ? DType::kU8 : DType::kF32;
+}
+
+// Throws what is wrong with it by itself.
+void CheckTensor(const StoredTensor& tensor, uint64_t first, uint64_t size,
+                 const std::string& path) {
+  const std::string name = StrCat("tensor '", tensor.name(), "'");
+  Shape shape;
+  try {
+    shape = ShapeOf(tensor);
+  } catch (const Error& error) {
+    FailContradiction(path, StrCat(name, ": ", error.problems().front().message));
+  }
+  const auto bytes = static_cast<uint64_t>(shape.count()) * SizeOf(TypeOf(tensor));
+  if (tensor.bytes() != bytes) {
+    FailContradiction(path, StrCat(name, " of ", ToString(shape), " has ", tensor.bytes(),
+                                   " bytes instead of ", bytes));
+  }
+  const uint64_t offset = tensor.offset();
+  if (offset % kAlignment != 0 || offset < first || offset > size || bytes > size - offset) {
+    FailContradiction(path, StrCat(name, " lies at ", offset, ", which is outside or not a ",
+                                   "multiple of ", kAlignment));
+  }
+}
+
+void CheckTensors(const CremaFileHeader& header, uint64_t first, uint64_t size,
+                  const std::string& path) {
+  std::vector<const StoredTensor*> tensors;
+  ForEachTensor(header, [&](const StoredTensor& tensor) {
+    CheckTensor(tensor, first, size, path);
+    tensors.push_back(&tensor);
+  });
+  std::ranges::sort(tensors, {},
+                    [](const StoredTensor* t) { return std::pair(t->offset(), t->bytes()); });
+  for (size_t i = 1; i < tensors.size(); ++i) {
+    const StoredTensor& before = *tensors[i - 1];
+    if (before.offset() + before.bytes() <= tensors[i]->offset()) continue;
+    FailContradiction(
+        path, StrCat("tensors '", before.name(), "' and '", tensors[i]->name(), "' overlap"));
+  }
+}
+
+}  // namespace
+
+Shape ShapeOf(const StoredTensor& tensor) {
+  return Shape(
+      std::span<const int64_t>(tensor.dim().data(), static_cast<size_t>(tensor.dim_size())));
+}
+
+StoredTensor Describe(const std::string& name, const ConstTensorView& value) {
+  CREMA_CHECK(value.dtype() == DType::kF32 || value.dtype() == DType::kU8);
+  StoredTensor tensor;
+  tensor.set_name(name);
+  for (const int64_t extent : value.shape().dims()) tensor.add_dim(extent);
+  tensor.set_type(value.dtype() == DType::kU8 ? StoredTensor::U8 : StoredTensor::F32);
+  tensor.set_bytes(value.bytes());
+  return tensor;
+}
+
+CremaFileHeader ReadCremaFile(std::string_view bytes, const std::string& path) {
+  CheckKind(bytes, path);
+  CheckWhole(bytes, path);
+  const auto header_bytes = NumberAt<uint64_t>(bytes, kHeaderSizeAt);
+  if (header_bytes > std::min<uint64_t>(bytes.size() - kHeaderAt, kMostHeaderBytes)) {
+    FailContradiction(path, StrCat(header_bytes, " bytes of header in a file of ", bytes.size()));
+  }
+  CremaFileHeader header;
+  if (!header.ParseFromArray(bytes.data() + kHeaderAt, static_cast<int>(header_bytes))) {
+    FailContradiction(path, "it is no message of its schema");
+  }
+  CheckTensors(header, Aligned(kHeaderAt + header_bytes), bytes.size(), path);
+  return header;
+}
+
+ConstTensorView TensorIn(std::string_view bytes, const StoredTensor& tensor) {
+  return {bytes.data() + tensor.offset(), ShapeOf(tensor), TypeOf(tensor)};
+}
+
+}  // namespace crema

@@ -1,0 +1,128 @@
+// Model::Open: a model whose weights lie in a mapped file.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/strings.h"
+#include "format/mapped_file.h"
+#include "inference/crema_file.h"
+#include "inference/deploy_net.h"
+#include "inference/model_parts.h"
+#include "inference/recording.h"
+
+namespace crema {
+namespace {
+
+// Hands out what lies in the map, in the order in which Weights asks: that of the learned slots
+// that own their blobs. Nobody writes there, as weights are const.
+class MappedBlobs final : public Allocator {
+ public:
+  explicit MappedBlobs(std::vector<ConstTensorView> blobs) : blobs_(std::move(blobs)) {}
+
+  Device device() const override { return {}; }
+  void* Allocate(size_t bytes) override {
+    CREMA_CHECK(next_ < blobs_.size());
+    const ConstTensorView& blob = blobs_[next_++];
+    CREMA_CHECK(bytes == std::max<size_t>(1, blob.bytes()));
+    return const_cast<void*>(blob.raw());
+  }
+  void Free(void*, size_t) noexcept override {}
+
+ private:
+  const std::vector<ConstTensorView> blobs_;
+  size_t next_ = 0;
+};
+
+struct MappedWeights {
+  std::shared_ptr<const MappedFile> file;
+  MappedBlobs blobs;
+  std::shared_ptr<const Weights> weights = {};  // goes first
+};
+
+[[noreturn]] void FailWeights(const MappedFile& file, const std::string& layer,
+                              const std::string& why) {
+  Fail(ErrorCode::kDataLoss, StrCat("its weights are not those of its net: ", why),
+       {.file = file.path(), .layer = layer});
+}
+
+// One of the file for each blob that the net owns, and none besides.
+std::vector<ConstTensorView> FindBlobs(const Plan& plan, const CremaFileHeader& header,
+                                       const MappedFile& file) {
+  std::map<std::pair<std::string, uint32_t>, const StoredTensor*> stored;
+  for (const StoredTensor& tensor : header.learned()) {
+    if (stored.emplace(std::pair(tensor.name(), tensor.index()), &tensor).second) continue;
+    FailWeights(file, tensor.name(), StrCat("blob ", tensor.index(), " is there twice"));
+  }
+  std::vector<ConstTensorView> blobs;
+  for (size_t s = 0; s < plan.learned.size(); ++s) {
+    const LearnedSlot& slot = plan.learned[s];
+    if (slot.owner != static_cast<int>(s)) continue;
+    const std::string& layer = plan.layers[static_cast<size_t>(slot.layer)].name();
+    const auto found = stored.find({layer, static_cast<uint32_t>(slot.index)});
+    if (found == stored.end()) FailWeights(file, layer, StrCat("there is no ", slot.role));
+    const StoredTensor& tensor = *found->second;
+    if (ShapeOf(tensor) != slot.shape || tensor.type() != StoredTensor::F32) {
+      FailWeights(
+          file, layer,
+          StrCat(slot.role, " is ", ToString(ShapeOf(tensor)), ", not ", ToString(slot.shape)));
+    }
+    blobs.push_back(TensorIn(file.bytes(), tensor));
+  }
+  if (blobs.size() != stored.size()) FailWeights(file, "", "there are more of them");
+  return blobs;
+}
+
+std::shared_ptr<const Weights> WeightsIn(const std::shared_ptr<const MappedFile>& file,
+                                         const CremaFileHeader& header, const Plan& plan) {
+  auto mapped = std::make_shared<MappedWeights>(
+      MappedWeights{file, MappedBlobs(FindBlobs(plan, header, *file))});
+  mapped->weights = Weights::MakeToLoad(plan, 1, mapped->blobs);
+  return {mapped, mapped->weights.get()};
+}
+
+ModelCard CardOf(const CremaFileHeader& header) {
+  ModelCard card;
+  card.name = header.name();
+  card.task = header.task();
+  card.labels.assign(header.label().begin(), header.label().end());
+  const StoredPreprocessing& from = header.preprocessing();
+  card.preprocessing = {.invert = from.invert(),
+                        .scale = from.scale(),
+                        .mean = {from.mean().begin(), from.mean().end()},
+                        .rgb = from.rgb()};
+  return card;
+}
+
+// Only what DeployNet writes: blobs in the text would be written into the map, and stages could
+// bring in layers after the check of what they read.
+void CheckNet(const NetFile& net, const std::string& path) {
+  if (net.net.layers_size() > 0 || net.net.input_size() > 0) {
+    Fail(ErrorCode::kDataLoss, "holds a net of an old format", {.file = path});
+  }
+  if (net.net.has_state()) Fail(ErrorCode::kDataLoss, "holds a state in its net", {.file = path});
+  for (const LayerParameter& layer : net.net.layer()) {
+    if (layer.blobs_size() == 0) continue;
+    Fail(ErrorCode::kDataLoss, "holds learned blobs in its net",
+         {.file = path, .layer = layer.name()});
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const Model> Model::Open(const std::string& path, const ModelOptions& options,
+                                         const Registry& registry, LogSink& log) {
+  const auto file = std::make_shared<const MappedFile>(path);
+  CremaFileHeader header = ReadCremaFile(file->bytes(), path);
+  NetFile net;
+  net.net.Swap(header.mutable_net());
+  net.source.file = path;
+  CheckNet(net, path);
+  RefuseOtherFiles(net, StateForUse(net.net));
+  std::unique_ptr<Parts> parts = Parts::Make(net, CardOf(header), options, registry, log);
+  parts->weights = WeightsIn(file, header, *parts->plan);
+  const std::shared_ptr<const Model> model(new Model(std::move(parts)));
+  CheckRecording(model, header.recording(), file->bytes(), path);
+  return model;
+}
+
+}  // namespace crema

@@ -1,0 +1,100 @@
+#include "inference/detector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+constexpr const char* kDecoder = "DetectionOutput";
+constexpr const char* kNoDecoder =
+    "no layer of type DetectionOutput gives an output of this net; where it ends in raw boxes and "
+    "scores, give the layers that decode them with --tail (see models/ultra_light_face)";
+
+LayerParameter* FindDecoder(NetParameter* net, const std::string& file) {
+  LayerParameter* decoder = nullptr;
+  for (LayerParameter& layer : *net->mutable_layer()) {
+    if (layer.type() != kDecoder) continue;
+    if (decoder != nullptr) {
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("a net for detection has one DetectionOutput; this one has \"", decoder->name(),
+                  "\" and \"", layer.name(), "\""),
+           {.file = file});
+    }
+    decoder = &layer;
+  }
+  if (decoder == nullptr || decoder->top_size() != 1) {
+    Fail(ErrorCode::kInvalidArgument, kNoDecoder, {.file = file});
+  }
+  return decoder;
+}
+
+double Within(double value, double end) { return std::clamp(value, 0.0, 1.0) * end; }
+
+}  // namespace
+
+void ConfigureDecoder(const DecoderChanges& changes, NetFile* net) {
+  LayerParameter* decoder = FindDecoder(&net->net, net->source.Locate("").file);
+  DetectionOutputParameter* param = decoder->mutable_detection_output_param();
+  if (changes.confidence) {
+    param->set_confidence_threshold(static_cast<float>(*changes.confidence));
+  }
+  if (changes.nms) param->mutable_nms_param()->set_nms_threshold(static_cast<float>(*changes.nms));
+  param->clear_save_output_param();
+  param->clear_visualize();
+}
+
+NetFile WithTail(NetFile net, const NetFile& tail) {
+  for (const LayerParameter& layer : tail.net.layer()) *net.net.add_layer() = layer;
+  net.warnings.insert(net.warnings.end(), tail.warnings.begin(), tail.warnings.end());
+  return net;
+}
+
+Detector::Detector(std::shared_ptr<const Model> model, double confidence)
+    : model_(std::move(model), "detection"), confidence_(confidence) {
+  NetParameter written = model_.PlanForBatch(1)->written;
+  const LayerParameter* decoder = FindDecoder(&written, "");
+  output_ = decoder->top(0);
+  const DetectionOutputParameter& param = decoder->detection_output_param();
+  classes_ = static_cast<int>(param.num_classes());
+  const bool is_output = std::ranges::any_of(
+      model_.model().outputs(), [&](const BlobInfo& blob) { return blob.name == output_; });
+  if (!is_output) Fail(ErrorCode::kInvalidArgument, kNoDecoder);
+  if (!param.has_confidence_threshold()) return;
+  if (static_cast<float>(confidence) < param.confidence_threshold()) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("boxes of scores down to ", confidence,
+                " are wanted, but the model was exported to find none below ",
+                param.confidence_threshold(), "; export it with that --confidence"));
+  }
+}
+
+Detector::Worker::Worker(const Detector& detector, const Preprocessing& preprocessing)
+    : detector_(detector), runner_(detector.model_, preprocessing) {}
+
+std::vector<std::vector<FoundBox>> Detector::Worker::Detect(std::span<const Image> images) {
+  runner_.Run(images);
+  const std::span<const float> rows = runner_.Output(detector_.output_).span<float>();
+  std::vector<std::vector<FoundBox>> found(images.size());
+  const auto least = static_cast<float>(detector_.confidence_);
+  for (size_t r = 0; r + 7 <= rows.size(); r += 7) {
+    const float* row = rows.data() + r;
+    if (row[1] < 0 || !(row[2] > least)) continue;
+    const auto index = static_cast<size_t>(row[0]);
+    CREMA_CHECK(index < images.size());
+    const double width = images[index].width;
+    const double height = images[index].height;
+    const PixelBox box{Within(double{row[3]}, width), Within(double{row[4]}, height),
+                       Within(double{row[5]}, width), Within(double{row[6]}, height)};
+    found[index].push_back({static_cast<int>(row[1]), double{row[2]}, box});
+  }
+  for (std::vector<FoundBox>& boxes : found) {
+    std::ranges::stable_sort(boxes, std::ranges::greater{}, &FoundBox::score);
+  }
+  return found;
+}
+
+}  // namespace crema

@@ -1,0 +1,96 @@
+#include "inference/image_input.h"
+
+#include <set>
+#include <utility>
+
+#include "core/strings.h"
+#include "core/tensor.h"
+#include "data/image/resize.h"
+#include "format/blob_proto.h"
+#include "format/caffemodel.h"
+#include "graph/graph.h"
+
+namespace crema {
+
+void RefuseTrainingNet(const NetFile& net, const NetState& state) {
+  constexpr const char* kRemedy =
+      ": this is a net for training; give the deploy net, which begins with an Input layer and has "
+      "no loss";
+  std::set<std::string> blobs;
+  for (int i = 0; i < net.net.layer_size(); ++i) {
+    const LayerParameter& layer = net.net.layer(i);
+    Where where = net.source.Locate(StrCat("layer[", i, "]"));
+    where.layer = layer.name();
+    const bool both_rules = layer.include_size() > 0 && layer.exclude_size() > 0;  // reported later
+    if (both_rules || !IsIncluded(layer, state)) continue;
+    blobs.insert(layer.top().begin(), layer.top().end());
+    if (layer.bottom_size() == 0 && layer.type().ends_with("Data")) {
+      Fail(ErrorCode::kInvalidArgument, StrCat("reads a data set (", layer.type(), ")", kRemedy),
+           where);
+    }
+    if (layer.type().find("Loss") == std::string::npos) continue;
+    for (const std::string& bottom : layer.bottom()) {
+      if (blobs.contains(bottom)) continue;
+      Fail(ErrorCode::kInvalidArgument,
+           StrCat("computes a loss from '", bottom, "', which is not there", kRemedy), where);
+    }
+  }
+}
+
+std::vector<float> ReadMean(const std::string& path, const Shape& input) {
+  const BlobProto blob = ReadBlobProtoFile(path);
+  const Shape shape = ShapeOf(blob);
+  const int64_t plane = shape.axes() >= 2 ? shape[shape.axes() - 1] * shape[shape.axes() - 2] : 1;
+  Tensor tensor(shape, DType::kF32);
+  CopyTo(blob, tensor.view());
+  const std::span<const float> values = std::as_const(tensor).view().span<float>();
+  if (plane == 0 || shape.count() != plane * input[0]) {
+    Fail(ErrorCode::kInvalidArgument,
+         StrCat("the mean is ", ToString(shape), ", but the net's input has ", input[0],
+                " channels"),
+         {.file = path});
+  }
+  if (shape.count() == input.count()) return {values.begin(), values.end()};
+  std::vector<float> means;
+  for (int64_t c = 0; c < input[0]; ++c) {
+    double sum = 0;
+    for (int64_t i = 0; i < plane; ++i) sum += values[static_cast<size_t>(c * plane + i)];
+    means.push_back(static_cast<float>(sum / static_cast<double>(plane)));
+  }
+  return means;
+}
+
+void FillImageInput(const Image& image, const Preprocessing& preprocessing, int height, int width,
+                    std::span<float> values) {
+  if (image.height != height || image.width != width) {
+    FillImageInput(Resize(image, height, width), preprocessing, height, width, values);
+    return;
+  }
+  const auto channels = static_cast<size_t>(image.channels);
+  const size_t plane = image.pixels.size() / channels;
+  const std::vector<float>& mean = preprocessing.mean;
+  CREMA_CHECK(values.size() == image.pixels.size());
+  CREMA_CHECK(mean.empty() || mean.size() == channels || mean.size() == values.size());
+  for (size_t c = 0; c < channels; ++c) {
+    const size_t source = preprocessing.rgb ? channels - 1 - c : c;
+    const float constant = mean.size() == channels ? mean[c] : 0;
+    const bool by_pixel = mean.size() == values.size() && mean.size() != channels;
+    for (size_t i = 0; i < plane; ++i) {
+      const auto pixel = static_cast<float>(image.pixels[source * plane + i]);
+      const float value = preprocessing.invert ? 255 - pixel : pixel;
+      const float subtract = by_pixel ? mean[c * plane + i] : constant;
+      values[c * plane + i] = (value - subtract) * preprocessing.scale;
+    }
+  }
+}
+
+void FillImageInput(std::string_view bytes, const std::string& name,
+                    const Preprocessing& preprocessing, const TensorView& input) {
+  const Shape& shape = input.shape();
+  Image image;
+  DecodeImage(bytes, shape[1] == 1 ? ColorMode::kGray : ColorMode::kColor, name, &image);
+  FillImageInput(image, preprocessing, static_cast<int>(shape[2]), static_cast<int>(shape[3]),
+                 input.span<float>());
+}
+
+}  // namespace crema

@@ -1,0 +1,42 @@
+#include "inference/model_inputs.h"
+
+#include "core/error.h"
+#include "graph/graph.h"
+
+namespace crema {
+namespace {
+
+// One shape may serve all tops; here each has its own.
+InputParameter* OneShapeEach(LayerParameter* layer) {
+  InputParameter* param = layer->mutable_input_param();
+  while (param->shape_size() < layer->top_size()) {
+    const BlobShape first = param->shape(0);
+    *param->add_shape() = first;
+  }
+  return param;
+}
+
+}  // namespace
+
+std::vector<InputBlob> FindInputs(const NetParameter& net, const NetState& state) {
+  std::vector<InputBlob> inputs;
+  for (int i = 0; i < net.layer_size(); ++i) {
+    const LayerParameter& layer = net.layer(i);
+    if (layer.type() != "Input" || !IsIncluded(layer, state)) continue;
+    for (int t = 0; t < layer.top_size(); ++t) inputs.push_back({layer.top(t), i, t});
+  }
+  return inputs;
+}
+
+void SetInputShapes(std::span<const InputBlob> inputs, std::span<const Shape> shapes,
+                    NetParameter* net) {
+  CREMA_CHECK(inputs.size() == shapes.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    InputParameter* param = OneShapeEach(net->mutable_layer(inputs[i].layer));
+    BlobShape* shape = param->mutable_shape(inputs[i].top);
+    shape->clear_dim();
+    for (const int64_t extent : shapes[i].dims()) shape->add_dim(extent);
+  }
+}
+
+}  // namespace crema

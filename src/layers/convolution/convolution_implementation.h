@@ -1,0 +1,71 @@
+// Internal to the f32 implementations of Convolution: from the arguments of the layer to those
+// of the maths.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "layers/convolution/convolution.h"
+#include "math/conv_grads.h"
+
+namespace crema {
+
+// A template because shape and functions differ by row and nothing else does. `Maths` has static
+// members: ShapeOf(geometry), and functions as in math/packed_conv.h: kForward, kBackward,
+// kForwardScratch(shape, batch, threads) and kBackwardScratch(shape, batch, threads, relu).
+template <typename Maths>
+class ConvolutionImplementation {
+ public:
+  static Implementation Make(std::string name, Support (*supports)(const OpDesc&)) {
+    Implementation implementation;
+    implementation.name = std::move(name);
+    implementation.supports = supports;
+    implementation.forward = Forward;
+    implementation.backward = Backward;
+    implementation.forward_scratch = [](const OpDesc& query) {
+      const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
+      return Maths::kForwardScratch(Maths::ShapeOf(g), g.batch, query.threads);
+    };
+    implementation.backward_scratch = [](const OpDesc& query) {
+      const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
+      return Maths::kBackwardScratch(Maths::ShapeOf(g), g.batch, query.threads,
+                                     static_cast<const Convolution&>(query.layer).relu());
+    };
+    return implementation;
+  }
+
+ private:
+  static void Forward(const Layer& layer, const ForwardArgs& args) {
+    const auto& convolution = static_cast<const Convolution&>(layer);
+    const ConvGeometry g = MakeConvGeometry(layer, args.inputs[0].shape());
+    const float* bias = convolution.has_bias() ? args.learned[1].data<float>() : nullptr;
+    for (size_t i = 0; i < args.inputs.size(); ++i) {
+      Maths::kForward(Maths::ShapeOf(g), g.batch, args.context.threads(),
+                      args.inputs[i].data<float>(), args.learned[0].data<float>(), bias,
+                      convolution.relu(), args.outputs[i].data<float>(), args.scratch);
+    }
+  }
+
+  static void Backward(const Layer& layer, const BackwardArgs& args) {
+    const auto& convolution = static_cast<const Convolution&>(layer);
+    const ConvGeometry g = MakeConvGeometry(layer, args.inputs[0].shape());
+    ConvGrads grads;
+    grads.weight = args.learned[0].data<float>();
+    grads.dweight = DataOrNull(args.learned_grads[0]);
+    grads.dbias = convolution.has_bias() ? DataOrNull(args.learned_grads[1]) : nullptr;
+    for (size_t i = 0; i < args.inputs.size(); ++i) {
+      grads.x = args.inputs[i].data<float>();
+      grads.y = convolution.relu().on ? args.outputs[i].data<float>() : nullptr;
+      grads.dy = args.output_grads[i].data<float>();
+      grads.dx = DataOrNull(args.input_grads[i]);
+      Maths::kBackward(Maths::ShapeOf(g), g.batch, args.context.threads(), convolution.relu(),
+                       grads, args.scratch);
+    }
+  }
+
+  static float* DataOrNull(const TensorView& view) {
+    return view.empty() ? nullptr : view.data<float>();
+  }
+};
+
+}  // namespace crema

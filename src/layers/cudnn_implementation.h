@@ -1,0 +1,32 @@
+// What implementations by cuDNN have in common.
+#pragma once
+
+#include "core/strings.h"
+#include "layers/gpu_implementation.h"
+#include "math/cuda/cudnn.h"
+
+namespace crema {
+
+// f32 and f16: whether these operations take bf16 is not documented.
+inline Support SupportsCudnn(const OpDesc& query) {
+  const std::string why_not = WhyNoCudnn();
+  if (!why_not.empty()) return Support::No(StrCat("cuDNN cannot be used: ", why_not));
+  const DType dtype = query.context.dtype;
+  if (dtype != DType::kF32 && dtype != DType::kF16) return Support::No("is for f32 and f16");
+  return {};
+}
+
+// An implementation "cudnn", in front of the native one.
+inline Implementation MakeCudnnImplementation(Support (*supports)(const OpDesc&),
+                                              void (*forward)(const Layer&, const ForwardArgs&),
+                                              void (*backward)(const Layer&, const BackwardArgs&)) {
+  Implementation implementation = MakeCudaImplementation(forward, backward);
+  implementation.name = "cudnn";
+  implementation.supports = supports;
+  return implementation;
+}
+
+// Factors of a result and of what was there, for operations on f32 and f16.
+inline constexpr float kCudnnOne = 1, kCudnnZero = 0;
+
+}  // namespace crema

@@ -1,0 +1,117 @@
+#include <utility>
+
+#include "graph/copy_cost.h"
+#include "layers/channels_last_implementation.h"
+#include "layers/gpu_implementation.h"
+#include "layers/layout_fallback.h"
+#include "math/cuda/transpose.cuh"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+// Reorders and the implementation itself, which can be seen in a plan, are to be estimated as less.
+constexpr double kLastChoice = 10;
+
+void TransposeBlob(const CudaQueue& queue, const ConstTensorView& x, bool to_channels_last,
+                   void* y) {
+  const Shape& shape = x.shape();
+  Matrices m{shape[0], shape[1], SpaceOf(shape)};
+  if (!to_channels_last) std::swap(m.rows, m.columns);
+  DispatchCudaFloat(
+      x.dtype(), [&]<typename T>(T) { Transpose(queue, m, Elements<T>(x), static_cast<T*>(y)); });
+}
+
+int64_t BytesOf(const Shape& shape, DType dtype) {
+  return shape.count() * static_cast<int64_t>(SizeOf(dtype));
+}
+
+class RowMajorBlobs {
+ public:
+  RowMajorBlobs(const ExecContext& context, std::span<std::byte> scratch)
+      : queue_(BoundQueue(context)), device_(context.device()), cutter_(scratch) {}
+
+  // Room for a blob like that; empty views stay.
+  TensorView Room(const ConstTensorView& like) {
+    if (like.empty()) return {nullptr, like.shape(), like.dtype(), device_};
+    void* memory = cutter_.Take<std::byte>(BytesOf(like.shape(), like.dtype()));
+    return {memory, like.shape(), like.dtype(), device_};
+  }
+  ConstTensorView Transposed(const ConstTensorView& blob) {
+    const TensorView transposed = Room(blob);
+    if (!blob.empty()) TransposeBlob(queue_, blob, false, transposed.raw());
+    return transposed;
+  }
+  void TransposeBack(const TensorView& transposed, const TensorView& blob) const {
+    if (!blob.empty()) TransposeBlob(queue_, transposed, true, blob.raw());
+  }
+  std::span<std::byte> Rest() { return cutter_.Rest(); }
+
+ private:
+  const CudaQueue& queue_;
+  const Device device_;
+  ScratchCutter cutter_;
+};
+
+void Forward(const Implementation& implementation, const Layer& layer, const ForwardArgs& args) {
+  RowMajorBlobs blobs(args.context, args.scratch);
+  const ConstTensorView x = blobs.Transposed(args.inputs[0]);
+  const TensorView y = blobs.Room(args.outputs[0]);
+  ForwardArgs transposed = args;
+  transposed.inputs = {&x, 1};
+  transposed.outputs = {&y, 1};
+  transposed.scratch = blobs.Rest();
+  implementation.forward(layer, transposed);
+  blobs.TransposeBack(y, args.outputs[0]);
+}
+
+void Backward(const Implementation& implementation, const Layer& layer, const BackwardArgs& args) {
+  RowMajorBlobs blobs(args.context, args.scratch);
+  const ConstTensorView x = blobs.Transposed(args.inputs[0]);
+  const ConstTensorView y = blobs.Transposed(args.outputs[0]);
+  const ConstTensorView dy = blobs.Transposed(args.output_grads[0]);
+  const TensorView dx = blobs.Room(args.input_grads[0]);
+  BackwardArgs transposed = args;
+  transposed.inputs = {&x, 1};
+  transposed.outputs = {&y, 1};
+  transposed.output_grads = {&dy, 1};
+  transposed.input_grads = {&dx, 1};
+  transposed.scratch = blobs.Rest();
+  implementation.backward(layer, transposed);
+  blobs.TransposeBack(dx, args.input_grads[0]);
+}
+
+// Of the input and the output.
+size_t BytesOfBoth(const OpDesc& query) {
+  const DType dtype = query.context.dtype;
+  return ScratchBytes<std::byte>(BytesOf(query.context.inputs[0].shape, dtype)) +
+         ScratchBytes<std::byte>(BytesOf(query.info.outputs[0].shape, dtype)) + kScratchSlack;
+}
+
+Support HasOneOfEach(const OpDesc& query) {
+  if (query.context.inputs.size() == 1 && query.info.outputs.size() == 1) return {};
+  return Support::No("is for one input and one output");
+}
+
+}  // namespace
+
+Implementation LayoutFallback(Implementation own) {
+  Implementation implementation = InChannelsLast(own, HasOneOfEach);
+  implementation.forward = [own](const Layer& layer, const ForwardArgs& args) {
+    Forward(own, layer, args);
+  };
+  implementation.backward = [own](const Layer& layer, const BackwardArgs& args) {
+    Backward(own, layer, args);
+  };
+  implementation.forward_scratch = [own](const OpDesc& query) {
+    return BytesOfBoth(query) + ForwardScratchOf(&own, query);
+  };
+  implementation.backward_scratch = [own](const OpDesc& query) {
+    return 2 * BytesOfBoth(query) + BackwardScratchOf(&own, query);
+  };
+  implementation.seconds = [](const OpDesc& query) { return kLastChoice * CopySeconds(query); };
+  implementation.can_fuse = {};
+  return implementation;
+}
+
+}  // namespace crema

@@ -1,0 +1,222 @@
+#include "layers/normalization/batch_norm_base.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/strings.h"
+#include "layers/layer_axis.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+enum Saved : size_t { kInverse, kNormal };
+
+Shape ShapeOfBlob(int axes, int64_t channel_axis, int64_t channels) {
+  std::vector<int64_t> dims(static_cast<size_t>(axes), 1);
+  const int64_t at = axes == 1 ? 0 : std::min<int64_t>(channel_axis, axes - 1);
+  dims[static_cast<size_t>(at)] = channels;
+  return Shape(std::span<const int64_t>(dims));
+}
+
+template <typename T, typename View>
+auto DataOrNull(const View& view) {
+  return view.empty() ? nullptr : view.template data<T>();
+}
+
+template <typename Args>
+auto At(const Args& views, int index) {
+  using View = std::remove_cvref_t<decltype(views[0])>;
+  return index == BatchNormRule::kNone ? View() : views[static_cast<size_t>(index)];
+}
+
+}  // namespace
+
+bool BatchNormBase::UsesBatch(Phase phase) const {
+  if (rule_.identity || rule_.stored == BatchNormRule::Stored::kAlways) return false;
+  return rule_.stored == BatchNormRule::Stored::kNever || phase == TRAIN;
+}
+
+bool BatchNormBase::KeepsNormal() const {
+  return rule_.scale != BatchNormRule::kNone || rule_.shift != BatchNormRule::kNone ||
+         rule_.relu.on;
+}
+
+NormLayout BatchNormBase::Layout(const Shape& input, MemoryFormat format) const {
+  const GroupLayout channels = format == MemoryFormat::kBlocked
+                                   ? BlockedChannelLayout(input)
+                                   : ChannelLayout(input, static_cast<int>(rule_.axis));
+  return {channels, channels};
+}
+
+LayerInfo BatchNormBase::Infer(const InferContext& context) const {
+  const BlobSpec& input = context.inputs[0];
+  const int64_t channels = Layout(input.shape).groups.Groups();
+  LayerInfo info;
+  info.outputs = {input};
+  if (!UsesBatch(context.phase)) {
+    info.reach =
+        rule_.axis == 1 ? Reach::kPlace : ReachFromAxis(input.shape.CanonicalAxis(rule_.axis));
+  }
+  info.in_place = true;
+  for (const BatchNormRule::Blob& blob : rule_.blobs) {
+    info.learned.push_back(
+        {.role = blob.role,
+         .shape = blob.single ? Shape{1} : ShapeOfBlob(rule_.blob_axes, rule_.axis, channels),
+         .filler = blob.filler,
+         .statistic = blob.statistic});
+  }
+  info.saved = {{{channels}, DType::kF64}};
+  if (KeepsNormal()) info.saved.push_back(input);
+  info.backward_reads_output = {rule_.relu.on || (!KeepsNormal() && UsesBatch(context.phase))};
+  return info;
+}
+
+size_t BatchNormBase::ForwardScratch(const InferContext& context, const LayerInfo&, int) const {
+  const NormLayout layout = Layout(context.inputs[0].shape);
+  return ScratchBytes<double>(GroupNormalizeForwardScratch(layout) + 3 * layout.groups.Groups()) +
+         kScratchSlack;
+}
+
+size_t BatchNormBase::BackwardScratch(const InferContext& context, const LayerInfo&, int) const {
+  const NormLayout layout = Layout(context.inputs[0].shape);
+  const int64_t masked = rule_.relu.on ? context.inputs[0].shape.count() : 0;
+  return ScratchBytes<double>(GroupNormalizeBackwardScratch(layout)) +
+         ScratchBytes<double>(masked) + kScratchSlack;
+}
+
+template <typename T>
+void BatchNormBase::ReadStored(std::span<const ConstTensorView> learned, int64_t channels,
+                               double* mean, double* variance) const {
+  double factor = 1;
+  if (rule_.factor != BatchNormRule::kNone) {
+    factor = static_cast<double>(At(learned, rule_.factor).template data<T>()[0]);
+    factor = factor == 0 ? 0 : 1 / factor;
+  }
+  const T* stored_mean = At(learned, rule_.mean).template data<T>();
+  const T* stored_variance = At(learned, rule_.variance).template data<T>();
+  for (int64_t c = 0; c < channels; ++c) {
+    mean[c] = factor * static_cast<double>(stored_mean[c]);
+    variance[c] = factor * static_cast<double>(stored_variance[c]);
+  }
+}
+
+bool BatchNormBase::IsChannelAffine(Phase phase) const {
+  return rule_.axis == 1 && !UsesBatch(phase) && !rule_.relu.on;
+}
+
+void BatchNormBase::ReadChannelAffine(std::span<const ConstTensorView> learned,
+                                      std::span<double> factor, std::span<double> shift) const {
+  const auto channels = static_cast<int64_t>(factor.size());
+  std::ranges::fill(factor, 1.0);
+  std::ranges::fill(shift, 0.0);
+  if (!rule_.identity) {
+    std::vector<double> variance(factor.size());
+    ReadStored<float>(learned, channels, shift.data(), variance.data());
+    for (size_t c = 0; c < factor.size(); ++c) {
+      factor[c] = 1 / std::sqrt(variance[c] + rule_.eps);
+      shift[c] *= -factor[c];
+    }
+  }
+  const float* scale = DataOrNull<float>(At(learned, rule_.scale));
+  const float* bias = DataOrNull<float>(At(learned, rule_.shift));
+  for (size_t c = 0; c < factor.size(); ++c) {
+    const double s = scale == nullptr ? 1 : static_cast<double>(scale[c]);
+    factor[c] *= s;
+    shift[c] = shift[c] * s + (bias == nullptr ? 0 : static_cast<double>(bias[c]));
+  }
+}
+
+template <typename T>
+void BatchNormBase::Update(const ForwardArgs& args, const GroupLayout& groups, const double* mean,
+                           const double* variance) const {
+  if (args.statistics.empty() || rule_.mean == BatchNormRule::kNone || groups.GroupSize() == 0) {
+    return;
+  }
+  T* means = DataOrNull<T>(At(args.statistics, rule_.mean));
+  T* variances = DataOrNull<T>(At(args.statistics, rule_.variance));
+  if (means == nullptr || variances == nullptr) return;
+  T* factor = rule_.factor == BatchNormRule::kNone
+                  ? nullptr
+                  : At(args.statistics, rule_.factor).template data<T>();
+  const double before = factor == nullptr ? 1 : static_cast<double>(*factor);
+  const StoredUpdate update = UpdateBy(groups.GroupSize());
+  if (factor != nullptr) *factor = static_cast<T>(update.Factor(before));
+  for (int64_t c = 0; c < groups.Groups(); ++c) {
+    means[c] = static_cast<T>(update.Mean(before, static_cast<double>(means[c]), mean[c]));
+    variances[c] =
+        static_cast<T>(update.Variance(before, static_cast<double>(variances[c]), variance[c]));
+  }
+}
+
+void BatchNormBase::Run(const ForwardArgs& args, MemoryFormat format) const {
+  const NormLayout layout = Layout(args.inputs[0].shape(), format);
+  const int64_t channels = layout.groups.Groups();
+  const int threads = args.context.threads();
+  const bool saves = !args.saved.empty() && !args.saved[kInverse].empty();
+  double* scratch =
+      ScratchCutter(args.scratch).Take<double>(GroupNormalizeForwardScratch(layout) + 3 * channels);
+  double* mean = scratch;
+  double* variance = scratch + channels;
+  double* inverse = saves ? args.saved[kInverse].data<double>() : scratch + 2 * channels;
+  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    GroupNormalizeForward<T> pass;
+    pass.x = args.inputs[0].data<T>();
+    pass.y = args.outputs[0].data<T>();
+    std::fill_n(inverse, channels, 1.0);
+    if (!rule_.identity) {
+      if (UsesBatch(args.phase)) {
+        GroupMoments(threads, layout.groups, pass.x, mean, variance);
+        Update<T>(args, layout.groups, mean, variance);
+      } else {
+        ReadStored<T>(args.learned, channels, mean, variance);
+      }
+      pass.center = mean;
+      for (int64_t c = 0; c < channels; ++c) inverse[c] = 1 / std::sqrt(variance[c] + rule_.eps);
+    }
+    pass.inverse = inverse;
+    pass.scale = DataOrNull<T>(At(args.learned, rule_.scale));
+    pass.shift = DataOrNull<T>(At(args.learned, rule_.shift));
+    if (saves && KeepsNormal()) pass.normal = args.saved[kNormal].data<T>();
+    NormalizeGroups(threads, layout, pass, scratch + 3 * channels);
+    if (rule_.relu.on) {
+      AddRowBiasRelu<T>(1, args.outputs[0].count(), nullptr, rule_.relu, pass.y);
+    }
+  });
+}
+
+void BatchNormBase::Run(const BackwardArgs& args, MemoryFormat format) const {
+  const Shape& shape = args.output_grads[0].shape();
+  const NormLayout layout = Layout(shape, format);
+  ScratchCutter cutter(args.scratch);
+  double* scratch = cutter.Take<double>(GroupNormalizeBackwardScratch(layout));
+  DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+    GroupNormalizeBackward<T> pass;
+    pass.dy = args.output_grads[0].data<T>();
+    pass.dx = DataOrNull<T>(args.input_grads[0]);
+    pass.inverse = args.saved[kInverse].data<double>();
+    pass.measured = UsesBatch(args.phase);
+    pass.divisor = static_cast<double>(std::max<int64_t>(1, layout.groups.GroupSize()));
+    pass.scale = DataOrNull<T>(At(args.learned, rule_.scale));
+    pass.dscale = DataOrNull<T>(At(args.learned_grads, rule_.scale));
+    pass.dshift = DataOrNull<T>(At(args.learned_grads, rule_.shift));
+    if (rule_.relu.on) {
+      T* masked = cutter.Take<T>(shape.count());
+      MaskByOutput<T>(shape.count(), rule_.relu.slope, args.outputs[0].data<T>(), pass.dy, masked);
+      pass.dy = masked;
+    }
+    if (KeepsNormal()) {
+      pass.normal = args.saved[kNormal].data<T>();
+    } else if (pass.measured) {
+      pass.normal = args.outputs[0].data<T>();
+    }
+    NormalizeGroups(args.context.threads(), layout, pass, scratch);
+  });
+}
+
+template void BatchNormBase::ReadStored<float>(std::span<const ConstTensorView>, int64_t, double*,
+                                               double*) const;
+template void BatchNormBase::Update<float>(const ForwardArgs&, const GroupLayout&, const double*,
+                                           const double*) const;
+
+}  // namespace crema

@@ -1,0 +1,128 @@
+// The common part of BatchNorm and BN: normalisation of channels by statistics of the batch or by
+// stored ones, with an optional scale and shift.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/registry.h"
+#include "layers/channel_affine.h"
+#include "layers/normalization/group_normalize.h"
+#include "layers/normalization/stored_statistics.h"
+#include "math/bias_activation.h"
+
+namespace crema {
+
+struct FusedNormState;
+
+struct BatchNormRule {
+  static constexpr int kNone = -1;
+
+  int64_t axis = 1;  // of the channels; inputs without it are one channel
+  double eps = 0;
+  FusedRelu relu = {};
+
+  struct Blob {
+    std::string role;
+    FillerParameter filler;
+    bool statistic = false;
+    bool single = false;  // one value, and not one a channel
+  };
+  std::vector<Blob> blobs;
+  int blob_axes = 1;  // C, 1 x C, or ones around C on its axis
+  // Their places among the blobs.
+  int mean = kNone;
+  int variance = kNone;
+  int factor = kNone;  // stored mean and variance are divided by it; 0: they are 0
+  int scale = kNone;
+  int shift = kNone;
+
+  enum class Stored { kInTest, kAlways, kNever };
+  Stored stored = Stored::kInTest;  // when the stored statistics are used
+  bool identity = false;            // no statistics at all: scale and shift only
+
+  // Where the statistics of the batch are used, stored = keep * stored + add * new ones.
+  double keep = 0;
+  double add = 0;
+  bool unbiased = false;        // the variance that is stored divides by N - 1
+  bool first_replaces = false;  // while the factor is 0, new ones replace the stored ones
+  double factor_add = 0;        // factor = keep * factor + factor_add; 0: it becomes 1
+};
+
+class BatchNormBase : public Layer, public ChannelAffine {
+ public:
+  LayerInfo Infer(const InferContext& context) const final;
+  void Forward(const ForwardArgs& args) const final { Run(args, MemoryFormat::kPlain); }
+  void Backward(const BackwardArgs& args) const final { Run(args, MemoryFormat::kPlain); }
+  size_t ForwardScratch(const InferContext& context, const LayerInfo& info,
+                        int threads) const final;
+  size_t BackwardScratch(const InferContext& context, const LayerInfo& info,
+                         int threads) const final;
+
+  bool IsChannelAffine(Phase phase) const final;
+  size_t AffineBlobs() const final { return rule_.blobs.size(); }
+  void ReadChannelAffine(std::span<const ConstTensorView> learned, std::span<double> factor,
+                         std::span<double> shift) const final;
+
+  const BatchNormRule& rule() const { return rule_; }
+  bool UsesBatch(Phase phase) const;
+  // y is something else than the normalised input.
+  bool KeepsNormal() const;
+  NormLayout Layout(const Shape& input, MemoryFormat format = MemoryFormat::kPlain) const;
+  // By a batch of `size` elements a channel.
+  StoredUpdate UpdateBy(int64_t size) const {
+    const auto n = static_cast<double>(size);
+    return {.keep = rule_.keep,
+            .add = rule_.add,
+            .correction = rule_.unbiased && size > 1 ? n / (n - 1) : 1,
+            .first_replaces = rule_.first_replaces,
+            .factor_add = rule_.factor_add};
+  }
+
+  // Whether `query.fused` are layers that an implementation can do too (NormEpilogue): the
+  // statistics are those of the batch, or no backward pass follows.
+  bool CanFuse(const OpDesc& query) const;
+  // What Infer's answer becomes with them: saved are means and inverses of the channels on axis 1.
+  static LayerInfo FusedInfo(const OpDesc& query);
+
+  // Implementation "blocked": f32, channels on axis 1 that fill whole blocks. It fuses a Scale and
+  // a ReLU, with stored statistics where no backward pass follows.
+  static Implementation BlockedImplementation();
+  // The same on blobs of bfloat16, for what has no scale and shift of its own.
+  static Implementation BlockedBF16Implementation();
+
+ protected:
+  BatchNormBase(const LayerParameter& param, BatchNormRule rule)
+      : Layer(param), rule_(std::move(rule)) {}
+
+ private:
+  // Only mean and variance: no scale, shift or ReLU of its own.
+  bool GoesByChannels() const { return !KeepsNormal() && !rule_.identity; }
+  static size_t FusedScratch(const OpDesc& query);
+  void SetAffine(std::span<const ConstTensorView> learned, const double* mean,
+                 const double* inverse, FusedNormState* state) const;
+  template <typename T>
+  void RunFused(const ForwardArgs& args) const;
+  template <typename T>
+  void RunFused(const BackwardArgs& args) const;
+  // Without fused layers.
+  template <typename T>
+  void RunAlone(const ForwardArgs& args) const;
+  template <typename T>
+  void RunAlone(const BackwardArgs& args) const;
+  template <typename T, typename Args>
+  void RunByChannels(const Args& args) const;
+  void Run(const ForwardArgs& args, MemoryFormat format) const;
+  void Run(const BackwardArgs& args, MemoryFormat format) const;
+  template <typename T>
+  void ReadStored(std::span<const ConstTensorView> learned, int64_t channels, double* mean,
+                  double* variance) const;
+  template <typename T>
+  void Update(const ForwardArgs& args, const GroupLayout& groups, const double* mean,
+              const double* variance) const;
+
+  const BatchNormRule rule_;
+};
+
+}  // namespace crema

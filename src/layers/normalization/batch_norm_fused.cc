@@ -1,0 +1,284 @@
+// BatchNorm, Scale and ReLU in one: two readings of x forward (one with stored statistics), two of
+// x and dy backward, which do not need y: where the ReLU was open follows from x. With n = (x -
+// mean) * inverse, y = relu(scale * n + bias) and d the part of dy that the ReLU lets through:
+//   dscale = sum d * n, dbias = sum d, dx = scale * inverse * (d - dbias / N - n * dscale / N).
+// With stored statistics it is for passes without backward.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "layers/blocked_implementation.h"
+#include "layers/channel_affine.h"
+#include "layers/is_residual_add.h"
+#include "layers/normalization/batch_norm_base.h"
+#include "layers/normalization/norm_epilogue.h"
+#include "math/blocked_batch_norm.h"
+#include "math/scratch.h"
+
+namespace crema {
+namespace {
+
+ChannelBlocks BlocksOf(const Shape& shape) { return {shape[0], shape[1], shape.count(2)}; }
+
+const float* DataOrNull(std::span<const ConstTensorView> views, size_t index) {
+  return index < views.size() && !views[index].empty() ? views[index].data<float>() : nullptr;
+}
+
+void AddTo(const TensorView& gradient, const double* sums) {
+  if (gradient.empty()) return;
+  float* to = gradient.data<float>();
+  for (int64_t c = 0; c < gradient.count(); ++c) to[c] += static_cast<float>(sums[c]);
+}
+
+}  // namespace
+
+NormEpilogue::NormEpilogue(std::span<const Layer* const> fused) {
+  for (const Layer* layer : fused) {
+    const LayerParameter& param = layer->param();
+    const auto* affine = dynamic_cast<const ChannelAffine*>(layer);
+    if (param.type() == "Scale" && affine != nullptr && !scale && !sum && !relu.on &&
+        affine->IsChannelAffine(param.phase())) {
+      scale = true;
+      bias = affine->AffineBlobs() == 2;
+    } else if (IsResidualAdd(param) && !sum && !relu.on) {
+      sum = true;
+    } else if (param.type() == "ReLU" && !relu.on && param.relu_param().negative_slope() >= 0) {
+      relu = {true, param.relu_param().negative_slope()};
+    } else {
+      possible = false;
+    }
+  }
+}
+
+bool BatchNormBase::CanFuse(const OpDesc& query) const {
+  return (UsesBatch(query.context.phase) || !query.backward) && GoesByChannels() &&
+         NormEpilogue(query.fused).possible;
+}
+
+LayerInfo BatchNormBase::FusedInfo(const OpDesc& query) {
+  LayerInfo info = query.info;
+  if (query.fused.empty() && !query.norm_fusion.any()) return info;
+  const int64_t channels = query.context.inputs[0].shape[1];
+  info.in_place = !query.backward;
+  info.saved = {{{2 * channels}, DType::kF64}};  // means, then inverses
+  info.backward_reads_input = {true};
+  // Where a ReLU was open follows from x, or behind a sum from y, which is kept rather than z: the
+  // layer behind mostly reads it in its backward pass too.
+  const NormEpilogue epilogue(query.fused);
+  info.backward_reads_output = {epilogue.sum && epilogue.relu.on};
+  return info;
+}
+
+size_t BatchNormBase::FusedScratch(const OpDesc& query) {
+  const ChannelBlocks blocks = BlocksOf(query.context.inputs[0].shape);
+  return ScratchBytes<double>(ChannelSumsScratch(blocks)) +
+         ScratchBytes<double>(4 * blocks.channels) + 2 * kScratchSlack;
+}
+
+// y = relu((x - center) * factor + shift), forward and backward from the same numbers.
+void BatchNormBase::SetAffine(std::span<const ConstTensorView> learned, const double* mean,
+                              const double* inverse, FusedNormState* state) const {
+  const size_t own = rule_.blobs.size();
+  const float* scale = state->epilogue.scale ? DataOrNull(learned, own) : nullptr;
+  const float* bias = state->epilogue.bias ? DataOrNull(learned, own + 1) : nullptr;
+  for (size_t c = 0; c < state->center.size(); ++c) {
+    state->center[c] = static_cast<float>(mean[c]);
+    state->factor[c] = static_cast<float>(inverse[c] * (scale == nullptr ? 1 : double{scale[c]}));
+    state->shift[c] = bias == nullptr ? 0 : bias[c];
+  }
+}
+
+template <typename T>
+void BatchNormBase::RunFused(const ForwardArgs& args) const {
+  auto& state = *static_cast<FusedNormState*>(args.implementation_state);
+  const Shape& shape = args.inputs[0].shape();
+  const ChannelBlocks blocks = BlocksOf(shape);
+  if (blocks.Count() == 0) return;
+  const int threads = args.context.threads();
+  const auto channels = static_cast<size_t>(blocks.channels);
+  ScratchCutter cutter(args.scratch);
+  double* sums = cutter.Take<double>(ChannelSumsScratch(blocks));
+  double* variance = cutter.Take<double>(4 * blocks.channels);
+  const bool saves = !args.saved.empty() && !args.saved[0].empty();
+  double* mean = saves ? args.saved[0].data<double>() : variance + channels;
+  double* inverse = mean + channels;
+  const T* x = args.inputs[0].data<T>();
+  if (UsesBatch(args.phase)) {
+    ChannelMoments(threads, blocks, x, mean, variance, sums);
+    Update<float>(args, BlockedChannelLayout(shape), mean, variance);
+  } else {
+    ReadStored<float>(args.learned, blocks.channels, mean, variance);
+  }
+  for (size_t c = 0; c < channels; ++c) inverse[c] = 1 / std::sqrt(variance[c] + rule_.eps);
+  SetAffine(args.learned, mean, inverse, &state);
+  NormalizeChannels(threads, blocks, x, state.center.data(), state.factor.data(),
+                    state.shift.data(), state.epilogue.relu, args.outputs[0].data<T>());
+}
+
+template <typename T>
+void BatchNormBase::RunFused(const BackwardArgs& args) const {
+  auto& state = *static_cast<FusedNormState*>(args.implementation_state);
+  const ChannelBlocks blocks = BlocksOf(args.inputs[0].shape());
+  if (blocks.Count() == 0) return;
+  const int threads = args.context.threads();
+  const auto channels = static_cast<size_t>(blocks.channels);
+  ScratchCutter cutter(args.scratch);
+  double* partial = cutter.Take<double>(ChannelSumsScratch(blocks));
+  double* sums = cutter.Take<double>(4 * blocks.channels);
+  double* products = sums + channels;
+  const double* mean = args.saved[0].data<double>();
+  const double* inverse = mean + channels;
+  SetAffine(args.learned, mean, inverse, &state);
+  const NormalizedGradsOf<T> grads{.x = args.inputs[0].data<T>(),
+                                   .dy = args.output_grads[0].data<T>(),
+                                   .center = state.center.data(),
+                                   .factor = state.factor.data(),
+                                   .shift = state.shift.data(),
+                                   .relu = state.epilogue.relu};
+  NormalizedSums(threads, blocks, grads, sums, products, partial);
+  for (size_t c = 0; c < channels; ++c) products[c] *= inverse[c];
+  const size_t own = rule_.blobs.size();
+  if (state.epilogue.scale) AddTo(args.learned_grads[own], products);
+  if (state.epilogue.bias) AddTo(args.learned_grads[own + 1], sums);
+  if (args.input_grads[0].empty()) return;
+  const auto values = static_cast<double>(blocks.Values());
+  for (size_t c = 0; c < channels; ++c) {
+    const double factor = state.factor[c];
+    state.offset[c] = static_cast<float>(factor * sums[c] / values);
+    state.slope[c] = static_cast<float>(factor * inverse[c] * products[c] / values);
+  }
+  NormalizedToInput(threads, blocks, grads, state.factor.data(), state.offset.data(),
+                    state.slope.data(), args.input_grads[0].data<T>());
+}
+
+// With n = y where the statistics are those of the batch; else the layer is y = factor * x + shift.
+template <typename T>
+void BatchNormBase::RunAlone(const ForwardArgs& args) const {
+  auto& state = *static_cast<FusedNormState*>(args.implementation_state);
+  const Shape& shape = args.inputs[0].shape();
+  const ChannelBlocks blocks = BlocksOf(shape);
+  if (blocks.Count() == 0) return;
+  const int threads = args.context.threads();
+  const auto channels = static_cast<size_t>(blocks.channels);
+  ScratchCutter cutter(args.scratch);
+  double* sums = cutter.Take<double>(ChannelSumsScratch(blocks));
+  double* mean = cutter.Take<double>(4 * blocks.channels);
+  double* variance = mean + channels;
+  const bool saves = !args.saved.empty() && !args.saved[0].empty();
+  double* inverse = saves ? args.saved[0].data<double>() : variance + channels;
+  const T* x = args.inputs[0].data<T>();
+  if (UsesBatch(args.phase)) {
+    ChannelMoments(threads, blocks, x, mean, variance, sums);
+    Update<float>(args, BlockedChannelLayout(shape), mean, variance);
+  } else {
+    ReadStored<float>(args.learned, blocks.channels, mean, variance);
+  }
+  for (size_t c = 0; c < channels; ++c) {
+    inverse[c] = 1 / std::sqrt(variance[c] + rule_.eps);
+    state.center[c] = static_cast<float>(mean[c]);
+    state.factor[c] = static_cast<float>(inverse[c]);
+    state.offset[c] = 0;
+  }
+  NormalizeChannels(threads, blocks, x, state.center.data(), state.factor.data(),
+                    state.offset.data(), {}, args.outputs[0].data<T>());
+}
+
+template <typename T>
+void BatchNormBase::RunAlone(const BackwardArgs& args) const {
+  auto& state = *static_cast<FusedNormState*>(args.implementation_state);
+  const ChannelBlocks blocks = BlocksOf(args.output_grads[0].shape());
+  if (blocks.Count() == 0 || args.input_grads[0].empty()) return;
+  const int threads = args.context.threads();
+  const auto channels = static_cast<size_t>(blocks.channels);
+  const double* inverse = args.saved[0].data<double>();
+  const T* dy = args.output_grads[0].data<T>();
+  T* dx = args.input_grads[0].data<T>();
+  std::ranges::fill(state.center, 0.0F);
+  std::ranges::fill(state.offset, 0.0F);
+  std::transform(inverse, inverse + channels, state.factor.begin(),
+                 [](double v) { return static_cast<float>(v); });
+  if (!UsesBatch(args.phase)) {
+    return NormalizeChannels(threads, blocks, dy, state.center.data(), state.factor.data(),
+                             state.offset.data(), {}, dx);
+  }
+  ScratchCutter cutter(args.scratch);
+  double* partial = cutter.Take<double>(ChannelSumsScratch(blocks));
+  double* sums = cutter.Take<double>(4 * blocks.channels);
+  double* products = sums + channels;
+  const NormalizedGradsOf<T> grads{
+      .x = args.outputs[0].data<T>(), .dy = dy, .center = state.center.data()};
+  NormalizedSums(threads, blocks, grads, sums, products, partial);
+  const auto values = static_cast<double>(blocks.Values());
+  for (size_t c = 0; c < channels; ++c) {
+    state.offset[c] = static_cast<float>(inverse[c] * sums[c] / values);
+    state.slope[c] = static_cast<float>(inverse[c] * products[c] / values);
+  }
+  NormalizedToInput(threads, blocks, grads, state.factor.data(), state.offset.data(),
+                    state.slope.data(), dx);
+}
+
+template <typename T, typename Args>
+void BatchNormBase::RunByChannels(const Args& args) const {
+  const auto& state = *static_cast<FusedNormState*>(args.implementation_state);
+  state.alone ? RunAlone<T>(args) : RunFused<T>(args);
+}
+
+// With a scale and shift of its own it computes as the plain one does.
+Implementation BatchNormBase::BlockedImplementation() {
+  const auto norm = [](const Layer& layer) -> const BatchNormBase& {
+    return static_cast<const BatchNormBase&>(layer);
+  };
+  Implementation implementation;
+  implementation.name = "blocked";
+  implementation.input_format = MemoryFormat::kBlocked;
+  implementation.output_format = MemoryFormat::kBlocked;
+  implementation.supports = [norm](const OpDesc& query) {
+    if (norm(query.layer).rule_.axis != 1) return Support::No("is for channels on axis 1");
+    return SupportsWholeBlocks(query);
+  };
+  implementation.forward = [norm](const Layer& layer, const ForwardArgs& args) {
+    if (args.implementation_state != nullptr) return norm(layer).RunByChannels<float>(args);
+    norm(layer).Run(args, MemoryFormat::kBlocked);
+  };
+  implementation.backward = [norm](const Layer& layer, const BackwardArgs& args) {
+    if (args.implementation_state != nullptr) return norm(layer).RunByChannels<float>(args);
+    norm(layer).Run(args, MemoryFormat::kBlocked);
+  };
+  implementation.forward_scratch = [norm](const OpDesc& q) {
+    if (norm(q.layer).GoesByChannels()) return FusedScratch(q);
+    return q.layer.ForwardScratch(q.context, q.info, q.threads);
+  };
+  implementation.backward_scratch = [norm](const OpDesc& q) {
+    if (norm(q.layer).GoesByChannels()) return FusedScratch(q);
+    return q.layer.BackwardScratch(q.context, q.info, q.threads);
+  };
+  implementation.can_fuse = [norm](const OpDesc& query) {
+    return norm(query.layer).CanFuse(query) && !NormEpilogue(query.fused).sum;
+  };
+  implementation.info = FusedInfo;
+  implementation.make_state = [norm](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
+    if (!norm(query.layer).GoesByChannels()) return nullptr;
+    return std::make_unique<FusedNormState>(query.fused, query.context.inputs[0].shape[1]);
+  };
+  return implementation;
+}
+
+Implementation BatchNormBase::BlockedBF16Implementation() {
+  const auto norm = [](const Layer& layer) -> const BatchNormBase& {
+    return static_cast<const BatchNormBase&>(layer);
+  };
+  Implementation implementation = BlockedImplementation();
+  implementation.supports = [norm, own = implementation.supports](const OpDesc& query) {
+    if (norm(query.layer).GoesByChannels()) return own(query);
+    return Support::No("is for layers without a scale and shift of their own");
+  };
+  implementation.forward = [norm](const Layer& layer, const ForwardArgs& args) {
+    norm(layer).RunByChannels<BFloat16>(args);
+  };
+  implementation.backward = [norm](const Layer& layer, const BackwardArgs& args) {
+    norm(layer).RunByChannels<BFloat16>(args);
+  };
+  return StoringBFloat16(std::move(implementation));
+}
+
+}  // namespace crema

@@ -1,0 +1,330 @@
+// BatchNorm with the Scale, the sum and the ReLU behind it in one on the GPU; formulas, and what is
+// saved, are those of batch_norm_fused.cc. With a sum y = relu(scale * n + bias + z), dz = d,
+// and where the ReLU was open follows from y.
+#include "layers/normalization/batch_norm_cuda.h"
+#include "layers/normalization/norm_epilogue.h"
+#include "layers/normalization/statistics_measure.cuh"
+
+namespace crema {
+namespace {
+
+struct CudaEpilogue final : ImplementationState {
+  explicit CudaEpilogue(const OpDesc& query)
+      : epilogue(query.fused), norm_fusion(query.norm_fusion) {}
+  const NormEpilogue epilogue;
+  const NormFusion norm_fusion;
+};
+
+const CudaEpilogue& EpilogueOf(ImplementationState* state) {
+  return *static_cast<const CudaEpilogue*>(state);
+}
+
+// y = relu((x - center) * factor + shift + z), by channel.
+struct Affine {
+  CREMA_HOST_DEVICE float Of(float x, int64_t c) const {
+    return (x - center[c]) * factor[c] + shift[c];
+  }
+  // (x - mean) / deviation
+  CREMA_HOST_DEVICE float Normal(float x, int64_t c) const { return (x - center[c]) * inverse[c]; }
+  float *center, *inverse, *factor, *shift;
+};
+
+Affine TakeAffine(int64_t channels, ScratchCutter* cutter) {
+  float* center = cutter->Take<float>(channels);
+  float* inverse = cutter->Take<float>(channels);
+  float* factor = cutter->Take<float>(channels);
+  return {center, inverse, factor, cutter->Take<float>(channels)};
+}
+
+// What statistics become. Learned numbers of L, null: 1 and 0; `saved` holds means, then inverses,
+// and may be null.
+template <typename L>
+struct AffineCoefficients {
+  CREMA_HOST_DEVICE void Set(int64_t c, double mean, double variance) const {
+    const double inverse = 1 / std::sqrt(variance + eps);
+    SetInverse(c, mean, inverse);
+    if (saved == nullptr) return;
+    saved[c] = mean;
+    saved[channels + c] = inverse;
+  }
+  CREMA_HOST_DEVICE void SetInverse(int64_t c, double mean, double inverse) const {
+    const double by = scale == nullptr ? 1 : static_cast<double>(ToFloat(scale[c]));
+    to.center[c] = static_cast<float>(mean);
+    to.inverse[c] = static_cast<float>(inverse);
+    to.factor[c] = static_cast<float>(inverse * by);
+    to.shift[c] = bias == nullptr ? 0 : ToFloat(bias[c]);
+  }
+  double eps;
+  int64_t channels;
+  const L *scale, *bias;
+  Affine to;
+  double* saved;
+};
+
+// Learned blobs of fused layers come behind those of the norm.
+template <typename L>
+AffineCoefficients<L> CoefficientsOf(const BatchNormBase& norm, const NormEpilogue& epilogue,
+                                     std::span<const ConstTensorView> learned, const Affine& to) {
+  const int own = static_cast<int>(norm.rule().blobs.size());
+  return {.eps = norm.rule().eps,
+          .channels = 0,
+          .scale = epilogue.scale ? BlobOf<L>(learned, own) : nullptr,
+          .bias = epilogue.bias ? BlobOf<L>(learned, own + 1) : nullptr,
+          .to = to,
+          .saved = nullptr};
+}
+
+// z null: 0.
+template <typename T>
+void Apply(const CudaQueue& queue, const GroupLayout& groups, const T* x, const T* z,
+           const Affine& affine, const FusedRelu& relu, T* y) {
+  const bool relu_on = relu.on;
+  const float slope = relu.slope;
+  ForElements(queue, "NormalizeFused", groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
+    float value = affine.Of(ToFloat(x[i]), GroupOfElement(groups, i));
+    if (z != nullptr) value += ToFloat(z[i]);
+    if (relu_on && value <= 0) value *= slope;
+    y[i] = FromFloat<T>(value);
+  });
+}
+
+// Statistics become the factors that a convolution takes (graph/norm_fusion.h), those of T too.
+template <typename T, typename L>
+struct FactorsCoefficients {
+  CREMA_HOST_DEVICE void Set(int64_t c, double mean, double variance) const {
+    from.Set(c, mean, variance);
+    const Affine& to = from.to;
+    const float scale = from.scale == nullptr ? 1 : ToFloat(from.scale[c]);
+    const double by = static_cast<double>(scale) / std::sqrt(variance + from.eps);
+    scales[c] = scale;
+    factors[c] = FromFloat<T>(Within(static_cast<float>(by)));
+    const double rounded = static_cast<double>(ToFloat(factors[c]));  // the mean gives the shift
+    const double offset = to.shift[c] - mean * rounded;
+    offsets[c] = FromFloat<T>(Within(static_cast<float>(offset)));
+    // More than what the channel spreads, as in one that is constant: then all of it is the mean.
+    const double error = offset - static_cast<double>(ToFloat(offsets[c]));
+    if (!(error * error > rounded * rounded * variance)) return;
+    factors[c] = FromFloat<T>(0.0F);
+    offsets[c] = FromFloat<T>(Within(to.shift[c]));
+  }
+  // Halves end at 65504: infinity times 0 would not be a number.
+  CREMA_HOST_DEVICE static float Within(float value) {
+    constexpr float kMost = 65504;
+    if (sizeof(T) != 2) return value;
+    return value > kMost ? kMost : value < -kMost ? -kMost : value;
+  }
+  AffineCoefficients<L> from;
+  float* scales;
+  T *factors, *offsets;
+};
+
+template <typename T, typename L>
+FactorsCoefficients<T, L> FactorsIn(const TensorView& factors, AffineCoefficients<L> from,
+                                    float* unused) {
+  float* rows = Elements<float>(factors);
+  const int64_t channels = factors.shape()[1];
+  const auto row = [&](FactorsRow r) { return rows + r * channels; };
+  from.to = {row(kMeanRow), row(kInverseRow), unused, row(kShiftRow)};
+  return {from, row(kScaleRow), reinterpret_cast<T*>(row(kFactorRow)),
+          reinterpret_cast<T*>(row(kOffsetRow))};
+}
+
+template <typename T, typename L>
+void ForwardOf(const BatchNormBase& norm, const GroupLayout& groups, const ForwardArgs& args) {
+  const NormEpilogue& epilogue = EpilogueOf(args.implementation_state).epilogue;
+  const NormFusion& norm_fusion = EpilogueOf(args.implementation_state).norm_fusion;
+  const float* sums = norm_fusion.consumes_sums ? Elements<float>(args.inputs.back()) : nullptr;
+  ScratchCutter cutter(args.scratch);
+  auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(groups));
+  const Affine affine = TakeAffine(groups.Groups(), &cutter);
+  AffineCoefficients<L> to = CoefficientsOf<L>(norm, epilogue, args.learned, affine);
+  to.channels = groups.Groups();
+  to.saved = Elements<double>(At(args.saved, 0));
+  if (norm_fusion.emits_factors) {
+    const auto factors = FactorsIn<T, L>(args.outputs.back(), to, affine.factor);
+    return MeasureInput<T, L>(norm, groups, args, sums, scratch, factors);
+  }
+  Measure<T, L>(norm, groups, args, sums, scratch, to);
+  const T* z = epilogue.sum ? Elements<T>(args.inputs[1]) : nullptr;
+  Apply(BoundQueue(args.context), groups, Elements<T>(args.inputs[0]), z, affine, epilogue.relu,
+        Elements<T>(args.outputs[0]));
+}
+
+// What the ReLU lets through of dy; y null: whether it was open follows from x.
+template <typename T>
+struct OpenGradient {
+  CREMA_HOST_DEVICE float Of(int64_t i, int64_t c) const {
+    const float d = ToFloat(dy[i]);
+    if (!relu) return d;
+    const float value = y != nullptr ? ToFloat(y[i]) : affine.Of(ToFloat(x[i]), c);
+    return value > 0 ? d : slope * d;
+  }
+  const T *x, *dy, *y;
+  Affine affine;
+  bool relu;
+  float slope;
+};
+
+// d and d * normal, to be summed; d is written to dz on the way, unless that is null. dz may be dy.
+template <typename T>
+struct GradientTerm {
+  struct Pair {
+    float d, normal;
+  };
+  CREMA_HOST_DEVICE Pair Read(int64_t c, int64_t at) const {
+    return {open.Of(at, c), open.affine.Normal(ToFloat(open.x[at]), c)};
+  }
+  CREMA_HOST_DEVICE SumPair Take(int64_t, int64_t at, const Pair& read) const {
+    if (dz != nullptr) dz[at] = FromFloat<T>(read.d);
+    const double d = static_cast<double>(read.d);
+    return {d, d * static_cast<double>(read.normal)};
+  }
+  OpenGradient<T> open;
+  T* dz;
+};
+
+// dx = factor * (d - offset) - slope * normal, by channel: nothing in it grows beyond the gradient.
+struct ToInput {
+  float *offset, *slope;
+};
+
+// The sums of a term are the gradients of bias and scale, null where they are not wanted.
+template <typename L>
+struct FinishGradients {
+  CREMA_HOST_DEVICE static void Add(L* sum, double value) {
+    *sum = FromFloat<L>(ToFloat(*sum) + static_cast<float>(value));
+  }
+  CREMA_HOST_DEVICE void operator()(int64_t c, SumPair sums) const {
+    if (dscale != nullptr) Add(dscale + c, sums.second);
+    if (dbias != nullptr) Add(dbias + c, sums.first);
+    to.offset[c] = static_cast<float>(sums.first / size);
+    to.slope[c] = static_cast<float>(factor[c] * sums.second / size);
+  }
+  L *dscale, *dbias;
+  const float* factor;
+  ToInput to;
+  double size;
+};
+
+template <typename T>
+void GiveToInput(const CudaQueue& queue, const GroupLayout& groups, const OpenGradient<T>& open,
+                 const ToInput& by, T* dx) {
+  ForElements(queue, "NormalizeFusedBackward", groups.Count(), [=] CREMA_HOST_DEVICE(int64_t i) {
+    const int64_t c = GroupOfElement(groups, i);
+    dx[i] = FromFloat<T>(open.affine.factor[c] * (open.Of(i, c) - by.offset[c]) -
+                         by.slope[c] * open.affine.Normal(ToFloat(open.x[i]), c));
+  });
+}
+
+template <typename T, typename L>
+void BackwardOf(const BatchNormBase& norm, const GroupLayout& groups, const BackwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const NormEpilogue& epilogue = EpilogueOf(args.implementation_state).epilogue;
+  const bool summed = EpilogueOf(args.implementation_state).norm_fusion.emits_factors;
+  const int64_t channels = groups.Groups();
+  ScratchCutter cutter(args.scratch);
+  auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(groups));
+  const Affine affine = TakeAffine(channels, &cutter);
+  const ToInput by{cutter.Take<float>(channels), cutter.Take<float>(channels)};
+  const double* means = Elements<double>(args.saved[0]);
+  const double* inverses = means + channels;
+  const AffineCoefficients<L> to = CoefficientsOf<L>(norm, epilogue, args.learned, affine);
+  ForElements(queue, "NormCoefficients", channels,
+              [=] CREMA_HOST_DEVICE(int64_t c) { to.SetInverse(c, means[c], inverses[c]); });
+  OpenGradient<T> open{.x = Elements<T>(args.inputs[0]),
+                       .dy = Elements<T>(args.output_grads[0]),
+                       .y = epilogue.sum ? Elements<T>(args.outputs[0]) : nullptr,
+                       .affine = affine,
+                       .relu = epilogue.relu.on && !summed,
+                       .slope = epilogue.relu.slope};
+  T* dz = epilogue.sum ? Elements<T>(args.input_grads[1]) : nullptr;
+  const int own = static_cast<int>(norm.rule().blobs.size());
+  const FinishGradients<L> finish{
+      .dscale = epilogue.scale ? BlobOf<L>(args.learned_grads, own) : nullptr,
+      .dbias = epilogue.bias ? BlobOf<L>(args.learned_grads, own + 1) : nullptr,
+      .factor = affine.factor,
+      .to = by,
+      .size = static_cast<double>(std::max<int64_t>(1, groups.GroupSize()))};
+  if (summed) {
+    const auto* sums = Elements<float>(args.output_grads.back());
+    ForElements(queue, "FactorsGradient", channels, [=] CREMA_HOST_DEVICE(int64_t c) {
+      finish(c, {sums[kShiftGradientRow * channels + c], sums[kScaleGradientRow * channels + c]});
+    });
+  } else {
+    SumGroups(queue, groups, GradientTerm<T>{open, dz}, scratch, finish);
+  }
+  T* dx = Elements<T>(args.input_grads[0]);
+  if (dx == nullptr) return;
+  if (dz != nullptr) {  // it is d
+    open.dy = dz;
+    open.relu = false;
+  }
+  GiveToInput(queue, groups, open, by, dx);
+}
+
+bool CanFuseOnGpu(const OpDesc& query) {
+  const BatchNormBase& norm = NormOf(query.layer);
+  return norm.rule().axis == 1 && query.context.inputs[0].shape.axes() > 1 && norm.CanFuse(query);
+}
+
+}  // namespace
+
+void ForwardFusedNorm(const BatchNormBase& norm, const GroupLayout& groups,
+                      const ForwardArgs& args) {
+  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    if (HasStatisticsInF32(norm.rule(), args.learned))
+      return ForwardOf<T, float>(norm, groups, args);
+    ForwardOf<T, T>(norm, groups, args);
+  });
+}
+
+void BackwardFusedNorm(const BatchNormBase& norm, const GroupLayout& groups,
+                       const BackwardArgs& args) {
+  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    if (HasStatisticsInF32(norm.rule(), args.learned))
+      return BackwardOf<T, float>(norm, groups, args);
+    BackwardOf<T, T>(norm, groups, args);
+  });
+}
+
+Support SupportsFusionAsNorm(const OpDesc& query) {
+  // Rows of the factors are read 16 bytes at a time.
+  constexpr int64_t kChannelLine = 8;
+  if (!NormOf(query.layer).UsesBatch(query.context.phase)) {
+    return Support::No("uses stored statistics");
+  }
+  if (!CanFuseOnGpu(query)) return Support::No("has a scale, a shift or a ReLU of its own");
+  if (query.context.inputs[0].shape.count() == 0) return Support::No("there is nothing to measure");
+  if (!query.norm_fusion.emits_factors) return {};
+  const NormEpilogue epilogue(query.fused);
+  if (epilogue.sum) return Support::No("something is added behind it");
+  if (!epilogue.relu.on || epilogue.relu.slope != 0) {
+    return Support::No("there is no ReLU with slope 0 behind it");
+  }
+  if (query.context.inputs[0].shape[1] % kChannelLine != 0) {
+    return Support::No("channels are no multiple of 8");
+  }
+  return {};
+}
+
+void EnableFusionOnGpu(Implementation* implementation) {
+  implementation->can_fuse = CanFuseOnGpu;
+  implementation->info = [](const OpDesc& query) {
+    return CanFuseOnGpu(query) ? BatchNormBase::FusedInfo(query) : query.info;
+  };
+  implementation->make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
+    if (GoesAlone(query)) return nullptr;
+    return std::make_unique<CudaEpilogue>(query);
+  };
+}
+
+size_t FusedNormForwardScratch(const GroupLayout& groups) {
+  return ScratchBytes<SumPair>(GroupSumsScratch(groups)) +
+         4 * ScratchBytes<float>(groups.Groups()) + kScratchSlack;
+}
+size_t FusedNormBackwardScratch(const GroupLayout& groups) {
+  return ScratchBytes<SumPair>(GroupSumsScratch(groups)) +
+         6 * ScratchBytes<float>(groups.Groups()) + kScratchSlack;
+}
+
+}  // namespace crema

@@ -1,0 +1,112 @@
+// GroupNorm, InstanceNorm, LayerNorm, MVN, Normalize and RMSNorm on the GPU; see
+// group_norm_base.cc.
+#include "layers/gpu_implementation.h"
+#include "layers/normalization/group_norm_base.h"
+#include "layers/normalization/norm_passes.cuh"
+
+namespace crema {
+namespace {
+
+enum Saved : size_t { kFactors, kNormal };
+
+const GroupNormBase& NormOf(const Layer& layer) { return static_cast<const GroupNormBase&>(layer); }
+
+size_t ForwardScratch(const OpDesc& query) {
+  return NormForwardScratch(NormOf(query.layer).Layout(query.context.inputs[0].shape));
+}
+size_t BackwardScratch(const OpDesc& query) {
+  return NormBackwardScratch(NormOf(query.layer).Layout(query.context.inputs[0].shape));
+}
+
+// center[g] and inverse[g]; `saved` receives inverses and spreads, and may be null.
+template <typename T>
+void Measure(const CudaQueue& queue, const GroupNormBase& norm, const GroupLayout& groups,
+             const T* x, SumPair* scratch, float* center, float* inverse, double* saved) {
+  const NormMeasure measure = norm.rule().measure;
+  const double eps = norm.rule().eps;
+  const int64_t count = groups.Groups();
+  const auto size = static_cast<double>(std::max<int64_t>(1, groups.GroupSize()));
+  const auto finish = [=] CREMA_HOST_DEVICE(int64_t g, double mean, double value) {
+    const NormFactors factors = FactorsOf(measure, eps, size, value);
+    center[g] = static_cast<float>(mean);
+    inverse[g] = static_cast<float>(factors.inverse);
+    if (saved == nullptr) return;
+    saved[g] = factors.inverse;
+    saved[count + g] = factors.spread;
+  };
+  if (norm.Centered()) return GroupMoments(queue, groups, x, scratch, finish);
+  SumGroups(
+      queue, groups,
+      [=] CREMA_HOST_DEVICE(int64_t, int64_t at) {
+        const double value = static_cast<double>(ToFloat(x[at]));
+        return SumPair{value * value, 0};
+      },
+      scratch, [=] CREMA_HOST_DEVICE(int64_t g, SumPair sums) { finish(g, 0, sums.first); });
+}
+
+void Forward(const Layer& layer, const ForwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const GroupNormBase& norm = NormOf(layer);
+  const NormLayout layout = norm.Layout(args.inputs[0].shape());
+  ScratchCutter cutter(args.scratch);
+  auto* scratch = cutter.Take<SumPair>(GroupSumsScratch(layout.groups));
+  float* center = cutter.Take<float>(layout.groups.Groups());
+  float* inverse = cutter.Take<float>(layout.groups.Groups());
+  DispatchCudaFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    NormForward<T> pass;
+    pass.x = Elements<T>(args.inputs[0]);
+    pass.y = Elements<T>(args.outputs[0]);
+    pass.inverse = inverse;
+    if (norm.Centered()) pass.center = center;
+    if (norm.rule().scale) pass.scale = Elements<T>(args.learned[0]);
+    if (norm.rule().shift) pass.shift = Elements<T>(args.learned[norm.rule().scale ? 1 : 0]);
+    if (norm.Affine()) pass.normal = Elements<T>(At(args.saved, kNormal));
+    Measure(queue, norm, layout.groups, pass.x, scratch, center, inverse,
+            Elements<double>(At(args.saved, kFactors)));
+    NormalizeForward(queue, layout, pass);
+  });
+}
+
+void Backward(const Layer& layer, const BackwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const GroupNormBase& norm = NormOf(layer);
+  const NormLayout layout = norm.Layout(args.output_grads[0].shape());
+  const bool by_sum = norm.rule().measure == NormMeasure::kSumOfSquares;
+  const int64_t size = std::max<int64_t>(1, layout.groups.GroupSize());
+  DispatchCudaFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
+    NormBackward<T> pass;
+    pass.dy = Elements<T>(args.output_grads[0]);
+    pass.dx = Elements<T>(args.input_grads[0]);
+    pass.inverse = Elements<double>(args.saved[kFactors]);
+    pass.spread = pass.inverse + layout.groups.Groups();
+    pass.centered = norm.Centered();
+    pass.divisor = by_sum ? 1 : static_cast<double>(size);
+    if (norm.rule().scale) {
+      pass.scale = Elements<T>(args.learned[0]);
+      pass.dscale = Elements<T>(args.learned_grads[0]);
+    }
+    if (norm.rule().shift) {
+      pass.dshift = Elements<T>(args.learned_grads[norm.rule().scale ? 1 : 0]);
+    }
+    if (norm.Affine()) {
+      pass.normal = Elements<T>(args.saved[kNormal]);
+    } else if (norm.rule().measure != NormMeasure::kMean) {
+      pass.normal = Elements<T>(args.outputs[0]);
+    }
+    NormalizeBackward(queue, layout, pass, args.scratch);
+  });
+}
+
+}  // namespace
+
+void RegisterGroupNormCuda(Registry& registry) {
+  for (const char* type :
+       {"GroupNorm", "InstanceNorm", "LayerNorm", "MVN", "Normalize", "RMSNorm"}) {
+    Implementation implementation = MakeCudaImplementation(Forward, Backward);
+    implementation.forward_scratch = ForwardScratch;
+    implementation.backward_scratch = BackwardScratch;
+    registry.AddImplementation(type, std::move(implementation));
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,16 @@
+// How small tensors lie over large ones; see math/broadcast.h.
+#pragma once
+
+#include <cstdint>
+
+namespace crema {
+
+// A large tensor seen so, and small ones of `middle` elements.
+struct BroadcastShape {
+  int64_t outer = 1;
+  int64_t middle = 1;
+  int64_t inner = 1;
+  int64_t count() const { return outer * middle * inner; }
+};
+
+}  // namespace crema

@@ -1,0 +1,304 @@
+#include "runtime/implementation_bench.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "core/exec_context.h"
+#include "core/rng.h"
+#include "core/tensor.h"
+
+namespace crema {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Runs of each implementation that count: at least so many, and more as long as that takes less
+// than kEnough.
+constexpr int kFewestRuns = 3;
+constexpr int kMostRuns = 8;
+constexpr std::chrono::duration<double> kEnough(0.05);
+constexpr int kMostRounds = 16;  // with those that others disturbed
+// Times that others may take the processor away in a second of a run that counts; a program that
+// computes beside this one does so hundreds of times.
+constexpr double kMostSwitches = 40;
+constexpr int64_t kCacheBytes = int64_t{32} << 20;  // more than what a core of today has for itself
+
+bool At(const std::vector<bool>& flags, size_t i) { return i < flags.size() && flags[i]; }
+
+// Memory of a blob, whatever its format: views of it are made by hand.
+class Blob {
+ public:
+  explicit Blob(const BlobSpec& spec)
+      : spec_(spec), memory_(Shape{std::max<int64_t>(StoredCount(spec), 1)}, StoredType(spec)) {}
+
+  TensorView view() { return {memory_.view().raw(), spec_.shape, StoredType(spec_)}; }
+  // Brings it into the cache.
+  void Touch() {
+    constexpr size_t kLine = 64;
+    const auto* bytes = static_cast<const volatile std::byte*>(memory_.view().raw());
+    for (size_t i = 0; i < memory_.view().bytes(); i += kLine) static_cast<void>(bytes[i]);
+  }
+
+  // With values around 1: no denormals, no infinities, and variances are positive.
+  void Fill(uint64_t seed) {
+    const RandomStream stream(seed, 1);
+    const int64_t count = memory_.shape().count();
+    if (memory_.dtype() != DType::kF32) return;  // zeros
+    float* values = memory_.view().data<float>();
+    constexpr int64_t kDrawn = 1 << 12;
+    for (int64_t i = 0; i < std::min(count, kDrawn); ++i) {
+      values[i] = static_cast<float>(0.5 + stream.Uniform(static_cast<uint64_t>(i)));
+    }
+    for (int64_t i = kDrawn; i < count; ++i) values[i] = values[i - kDrawn];
+  }
+
+ private:
+  BlobSpec spec_;
+  Tensor memory_;
+};
+
+using Blobs = std::vector<Blob>;
+
+Blobs BlobsOf(std::span<const BlobSpec> specs, uint64_t seed) {
+  Blobs blobs;
+  blobs.reserve(specs.size());
+  for (const BlobSpec& spec : specs) blobs.emplace_back(spec).Fill(seed++);
+  return blobs;
+}
+
+// The same in a format.
+Blobs BlobsIn(MemoryFormat format, std::span<const BlobSpec> specs, uint64_t seed) {
+  std::vector<BlobSpec> formatted(specs.begin(), specs.end());
+  for (BlobSpec& spec : formatted) spec.format = format;
+  return BlobsOf(formatted, seed);
+}
+
+std::vector<BlobSpec> LearnedSpecs(const OpDesc& query) {
+  std::vector<BlobSpec> specs;
+  for (const LearnedBlob& blob : query.info.learned) {
+    specs.push_back({blob.shape, query.context.dtype});
+  }
+  return specs;
+}
+
+OpDesc WithInfo(const OpDesc& q, const LayerInfo& info) {
+  return {.layer = q.layer,
+          .context = q.context,
+          .info = info,
+          .threads = q.threads,
+          .backward = q.backward,
+          .to_input = q.to_input,
+          .deterministic = q.deterministic,
+          .precision = q.precision,
+          .fused = q.fused};
+}
+
+template <typename View>
+std::vector<View> ViewsOf(Blobs* blobs) {
+  std::vector<View> views;
+  for (Blob& blob : *blobs) views.push_back(blob.view());
+  return views;
+}
+
+void Touch(Blobs* blobs) {
+  for (Blob& blob : *blobs) blob.Touch();
+}
+
+// One implementation with its tensors.
+class ImplementationRun {
+ public:
+  ImplementationRun(const OpDesc& query, const Implementation& implementation)
+      : info_(implementation.info ? implementation.info(query) : query.info),
+        query_(WithInfo(query, info_)),
+        implementation_(implementation),
+        context_(query.threads),
+        inputs_(BlobsIn(implementation.input_format, query.context.inputs, 1)),
+        outputs_(BlobsIn(implementation.output_format, query.info.outputs, 100)),
+        learned_(BlobsOf(LearnedSpecs(query), 200)) {
+    if (implementation.make_state) implementation_state_ = implementation.make_state(query_);
+    state_ = query.layer.MakeState(context_, query.context.phase);
+    size_t scratch = ForwardScratchOf(&implementation, query_);
+    if (query.backward) {
+      scratch = std::max(scratch, BackwardScratchOf(&implementation, query_));
+      saved_ = BlobsOf(info_.saved, 300);
+      output_grads_ = BlobsIn(implementation.output_format, query.info.outputs, 400);
+      if (query.to_input)
+        input_grads_ = BlobsIn(implementation.input_format, query.context.inputs, 500);
+      learned_grads_ = BlobsOf(LearnedSpecs(query), 600);
+    }
+    scratch_ = Tensor(Shape{static_cast<int64_t>(scratch / sizeof(float)) + 1}, DType::kF32);
+  }
+
+  double Forward() {
+    const std::vector<ConstTensorView> inputs = ViewsOf<ConstTensorView>(&inputs_);
+    const std::vector<TensorView> outputs = ViewsOf<TensorView>(&outputs_);
+    const std::vector<ConstTensorView> learned = ViewsOf<ConstTensorView>(&learned_);
+    std::vector<TensorView> saved = ViewsOf<TensorView>(&saved_);
+    saved.resize(info_.saved.size());
+    const std::vector<TensorView> statistics(learned.size());
+    const ForwardArgs args{.context = context_,
+                           .phase = query_.context.phase,
+                           .layer_id = 1,
+                           .inputs = inputs,
+                           .outputs = outputs,
+                           .learned = learned,
+                           .saved = saved,
+                           .scratch = Scratch(),
+                           .state = state_.get(),
+                           .statistics = statistics,
+                           .implementation_state = implementation_state_.get(),
+                           .weights_fixed = !query_.backward};
+    Touch(&inputs_);
+    const Clock::time_point start = Clock::now();
+    implementation_.forward ? implementation_.forward(query_.layer, args)
+                            : query_.layer.Forward(args);
+    return SecondsSince(start);
+  }
+
+  double Backward() {
+    const LayerInfo& info = info_;
+    std::vector<ConstTensorView> inputs = ViewsOf<ConstTensorView>(&inputs_);
+    std::vector<ConstTensorView> outputs = ViewsOf<ConstTensorView>(&outputs_);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!At(info.backward_reads_input, i)) inputs[i] = ShapeOnly(inputs[i]);
+    }
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      if (!At(info.backward_reads_output, o)) outputs[o] = ShapeOnly(outputs[o]);
+    }
+    std::vector<TensorView> input_grads = ViewsOf<TensorView>(&input_grads_);
+    input_grads.resize(inputs.size());
+    for (size_t i = 0; i < input_grads.size(); ++i) {
+      if (At(info.gradient_forbidden, i)) input_grads[i] = {};
+    }
+    const std::vector<ConstTensorView> output_grads = ViewsOf<ConstTensorView>(&output_grads_);
+    const std::vector<ConstTensorView> learned = ViewsOf<ConstTensorView>(&learned_);
+    std::vector<TensorView> learned_grads = ViewsOf<TensorView>(&learned_grads_);
+    for (size_t i = 0; i < learned_grads.size(); ++i) {
+      if (info.learned[i].statistic) learned_grads[i] = {};
+    }
+    const std::vector<ConstTensorView> saved = ViewsOf<ConstTensorView>(&saved_);
+    const BackwardArgs args{.context = context_,
+                            .phase = query_.context.phase,
+                            .layer_id = 1,
+                            .inputs = inputs,
+                            .outputs = outputs,
+                            .output_grads = output_grads,
+                            .input_grads = input_grads,
+                            .learned = learned,
+                            .learned_grads = learned_grads,
+                            .saved = saved,
+                            .scratch = Scratch(),
+                            .state = state_.get(),
+                            .implementation_state = implementation_state_.get()};
+    Touch(&output_grads_);
+    const Clock::time_point start = Clock::now();
+    implementation_.backward ? implementation_.backward(query_.layer, args)
+                             : query_.layer.Backward(args);
+    return SecondsSince(start);
+  }
+
+ private:
+  static ConstTensorView ShapeOnly(const ConstTensorView& view) {
+    return {nullptr, view.shape(), view.dtype()};
+  }
+  static double SecondsSince(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  std::span<std::byte> Scratch() {
+    return {static_cast<std::byte*>(scratch_.view().raw()), scratch_.view().bytes()};
+  }
+
+  const LayerInfo info_;  // with this implementation
+  const OpDesc query_;
+  const Implementation& implementation_;
+  ExecContext context_;
+  Blobs inputs_;
+  Blobs outputs_;
+  Blobs learned_;
+  Blobs saved_;
+  Blobs output_grads_;
+  Blobs input_grads_;
+  Blobs learned_grads_;
+  Tensor scratch_;
+  std::unique_ptr<ImplementationState> implementation_state_;
+  std::unique_ptr<LayerSessionState> state_;
+};
+
+// How often others took the processor from a thread of this process.
+int64_t Switches() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
+}
+
+// The least time of one pass of one implementation.
+struct Least {
+  DisturbedRuns disturbed = DisturbedRuns::kLeaveOut;
+  double seconds = std::numeric_limits<double>::infinity();
+  int runs = 0;
+
+  template <typename Body>
+  void Add(Body&& run) {
+    const int64_t before = Switches();
+    const double took = run();
+    const auto switches = static_cast<double>(Switches() - before);
+    if (disturbed == DisturbedRuns::kLeaveOut && switches > kMostSwitches * took) return;
+    seconds = std::min(seconds, took);
+    ++runs;
+  }
+};
+
+std::vector<double> TimeInTurns(const OpDesc& query,
+                                std::span<const Implementation* const> implementations,
+                                Clock::time_point deadline, DisturbedRuns disturbed) {
+  std::vector<std::unique_ptr<ImplementationRun>> runs;
+  for (const Implementation* implementation : implementations) {
+    runs.push_back(std::make_unique<ImplementationRun>(query, *implementation));
+    runs.back()->Forward();  // makes what is made once
+    if (query.backward) runs.back()->Backward();
+    if (Clock::now() > deadline) return {};
+  }
+  Blob cache({Shape{kCacheBytes / 4}, DType::kF32});
+  std::vector<Least> forward(implementations.size(), Least{.disturbed = disturbed});
+  std::vector<Least> backward(implementations.size(), Least{.disturbed = disturbed});
+  const auto fewest = [&] {
+    int least = std::ranges::min(forward, {}, &Least::runs).runs;
+    if (query.backward) least = std::min(least, std::ranges::min(backward, {}, &Least::runs).runs);
+    return least;
+  };
+  const Clock::time_point start = Clock::now();
+  for (int round = 0; round < kMostRounds && fewest() < kMostRuns; ++round) {
+    const Clock::time_point now = Clock::now();
+    if (now > deadline || (fewest() >= kFewestRuns && now - start > kEnough)) break;
+    for (size_t r = 0; r < runs.size(); ++r) {
+      cache.Touch();
+      forward[r].Add([&] { return runs[r]->Forward(); });
+      if (!query.backward) continue;
+      cache.Touch();
+      backward[r].Add([&] { return runs[r]->Backward(); });
+    }
+  }
+  if (fewest() == 0) return {};
+  std::vector<double> seconds;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    seconds.push_back(forward[r].seconds + (query.backward ? backward[r].seconds : 0));
+  }
+  return seconds;
+}
+
+}  // namespace
+
+std::vector<double> TimeImplementations(const OpDesc& query,
+                                        std::span<const Implementation* const> implementations,
+                                        Clock::time_point deadline, DisturbedRuns disturbed) {
+  try {
+    return TimeInTurns(query, implementations, deadline, disturbed);
+  } catch (const Error&) {
+    return {};  // what is wrong is said when the net runs
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,44 @@
+// One row on bytes, run by hand on bytes that are drawn, and what it should give: the native method
+// in double precision on the same whole numbers times their steps.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/registry.h"
+
+namespace crema::test {
+
+struct Int8Case {
+  std::string type;
+  std::string fields;  // of the layer, but for names, precision and ranges
+  std::vector<Shape> inputs;
+  std::string implementation = "int8";
+  bool signed_in = false;
+  bool signed_out = true;
+  double in_max = 2;
+  double out_max = 40;
+  int threads = 2;
+  bool extreme = false;  // inputs are the first and last byte only, weights the largest
+  double weight_scale = 1;
+  int zero_output = -1;                    // the weights of this output are all 0
+  int equal_output = -1;                   // and of this one all the same
+  bool fixed = true;                       // ForwardArgs::weights_fixed
+  std::vector<LayerParameter> fused = {};  // with ranges
+};
+
+struct Int8Outcome {
+  std::string refused;           // why the implementation does not support the case; empty: it ran
+  std::vector<double> made;      // plain; bytes times their step
+  std::vector<double> expected;  // plain, not rounded to bytes
+  double step = 0;               // of the output; 0: it is float
+  double lowest = 0, highest = 0;
+};
+
+Int8Outcome RunInt8Implementation(const Int8Case& c, uint64_t seed);
+
+// Empty, or what differs most. Bytes are the nearest of what is expected, but where rounding in
+// single precision takes a number that lies in the middle of two to the other one.
+std::string Difference(const Int8Outcome& outcome);
+
+}  // namespace crema::test
