@@ -20,11 +20,11 @@ struct LearnedBlob {
   std::string role;  // "weight", "bias"
   Shape shape;
   FillerParameter filler = {};
-  // Set by Forward and not by a solver (running means): no gradient, lr_mult 0.
+  // Running statistics: set by Forward and not by a solver. No gradient, lr_mult 0.
   bool statistic = false;
 };
 
-// What Infer is told. Thread safety: const.
+// Arguments of Infer. Thread safety: const.
 struct InferContext {
   Phase phase = TRAIN;
   std::span<const BlobSpec> inputs;
@@ -47,26 +47,27 @@ enum class Reach : uint8_t {
   kElement,  // the same, and all elements are computed alike
 };
 
-// Of a layer that mixes the elements of this axis and of those after it.
+// Returns the reach of a layer that mixes the elements of this axis and of those after it.
 inline Reach ReachFromAxis(int axis) { return axis > 0 ? Reach::kSample : Reach::kAll; }
 
-// What Infer answers: everything the planner needs to know. The generic checker computes the facts
-// from `reach` to `moves_only` on each sample, and refuses a missing claim as well as a false one.
+// Result of Infer: everything that the planner needs to know. The generic checker computes the
+// facts from `reach` to `moves_only` on each sample, and refuses a missing claim as well as a false
+// one.
 struct LayerInfo {
   std::vector<BlobSpec> outputs;
   std::vector<LearnedBlob> learned;
   std::vector<BlobSpec> saved;  // written by Forward, read by Backward (masks, argmax)
 
-  // What Backward reads; a tensor that is not declared here is handed over empty.
+  // Tensors that Backward reads. It gets an empty view of those that are not declared here.
   std::vector<bool> backward_reads_input;   // by input; absent entries are false
   std::vector<bool> backward_reads_output;  // by output; absent entries are false
 
   // Inputs that never receive a gradient (labels). Absent entries: they do.
   std::vector<bool> gradient_forbidden;
 
-  // Of a layer without inputs kSample says that its outputs are batches, which a program gives.
+  // For a layer without inputs, kSample means that its outputs are batches that a program sets.
   Reach reach = Reach::kAll;
-  // Inputs that `reach` does not speak of: each sample depends on all of them. Absent entries: no.
+  // Inputs that `reach` does not cover: each sample depends on all of them. Absent entries: no.
   std::vector<bool> shared_inputs;
   // Outputs depend on the shapes of inputs and on parameters only, and not on their elements.
   bool constant = false;
@@ -79,22 +80,22 @@ struct LayerInfo {
   bool view = false;
   // Every output is a read-only view of input 0 (Split): Forward is not called.
   bool share = false;
-  // Output 0 is the inputs in memory, one behind the other, each with whole blocks of channels
-  // where it has any: Forward is not called where they lie so already.
+  // Output 0 is the concatenation of the inputs in memory, each with whole blocks of channels if it
+  // is blocked. Forward is not called if they lie there already.
   bool contiguous_concat = false;
-  // The same of each image (axis 0): the inputs are ranges of the channels of output 0.
+  // The same for each image (axis 0): the inputs are ranges of the channels of output 0.
   bool strided_concat = false;
-  // Its blobs may all lie in another memory format, the same for each, as long as their channels
-  // fill whole blocks: what it does goes by elements or by whole channels, in any order.
+  // Its blobs may all have any other layout, the same for each, if their channels fill whole
+  // blocks: it works on elements or on whole channels, in any order.
   bool any_format = false;
-  // `outputs` are the largest extents there can be; Forward says how large they are this time
-  // (ForwardArgs::output_shapes). Layers behind are asked again by Infer when that changes.
+  // `outputs` are the largest possible shapes; Forward sets the actual ones
+  // (ForwardArgs::output_shapes). Infer of the following layers is called again when they change.
   bool dynamic_outputs = false;
-  // Outputs that lie in memory of the layer's own (a batch that was read ahead) instead of the
-  // arena, by output; absent entries are false. For layers without inputs.
+  // Outputs in external buffers, which the layer owns (a prefetched batch), instead of the arena,
+  // by output; absent entries are false. For layers without inputs.
   std::vector<bool> external_output;
 
-  int64_t macs = 0;  // multiply-adds of products (not elementwise) of one forward pass, for tables
+  int64_t macs = 0;  // multiply-adds of matrix products in one forward pass
 };
 
 // Mutable state of one layer in one session, such as a data reader. Made by Layer::MakeState.
@@ -102,20 +103,20 @@ struct LayerInfo {
 class LayerSessionState {
  public:
   virtual ~LayerSessionState() = default;
-  // Where the source stands, for snapshots; defaults say nothing and take nothing.
+  // Saves and restores the position in the data set, for snapshots. The defaults do nothing.
   virtual void Save(LayerState*) const {}
   virtual void Restore(const LayerState&) {}
-  // Samples in one pass over the source; 0 when it has no end or is no source.
+  // Returns the number of samples in one pass over the data set; 0: no end, or no data set.
   virtual int64_t EpochSize() const { return 0; }
-  // What the source calls sample `index` of the batch that Forward gave last: a key, a path; empty
-  // when it has no name for it. For messages.
+  // Returns the name (a key, a path) of sample `index` of the last batch, for messages; empty:
+  // none.
   virtual std::string SampleName(int64_t /*index*/) const { return {}; }
-  // Seconds that Forward has spent so far waiting for its source.
+  // Returns the seconds that Forward has waited for data so far.
   virtual double WaitedSeconds() const { return 0; }
 };
 
-// What an implementation keeps for one layer of one session: primitives of a library, weights
-// as it likes them. Made by Implementation::make_state. Thread safety: one thread at a time.
+// State of an implementation for one layer of one session: primitives of a library, packed weights.
+// Made by Implementation::make_state. Thread safety: one thread at a time.
 class ImplementationState {
  public:
   virtual ~ImplementationState() = default;
@@ -129,22 +130,20 @@ struct ForwardArgs {
   std::span<const TensorView> outputs;
   std::span<const ConstTensorView> learned;
   std::span<const TensorView> saved;  // empty views when no backward pass will follow
-  std::span<std::byte> scratch;       // as booked by the implementation; contents undefined
+  std::span<std::byte> scratch;       // as the implementation required; contents undefined
   LayerSessionState* state;           // null when MakeState gave none
-  // Statistics to update, by learned blob; empty views: not a statistic, or the weights of this
-  // session may not change. They are the memory of `learned`.
+  // Running statistics to update, by learned blob, in the memory of `learned`. Empty views: not a
+  // statistic, or the weights of this session must not change.
   std::span<const TensorView> statistics = {};
-  // By output, as planned. A layer that declared dynamic_outputs writes the extents that it used;
-  // each output may not have more elements than planned.
+  // By output, as planned. A layer with dynamic_outputs writes the shapes that it used, with at
+  // most the planned number of elements.
   std::span<Shape> output_shapes = {};
-  // By output: Forward puts the address of what it lends here (LayerInfo::external_output), and
-  // leaves the memory alone until its next call; those behind may write to it. The view in
-  // `outputs` has no memory then. Empty: nobody borrows, so that it writes to `outputs` as for any
-  // other.
+  // By output: Forward sets the address of the external buffer (LayerInfo::external_output), which
+  // following layers may overwrite until its next call. The view in `outputs` has no memory then.
+  // Empty: zero-copy is off, write to `outputs`.
   std::span<std::byte*> external = {};
-  ImplementationState* implementation_state =
-      nullptr;  // null when the implementation has no make_state
-  // Learned blobs are the same in every pass of this session: what is made of them may be kept.
+  ImplementationState* implementation_state = nullptr;  // null: it has no make_state
+  // Learned blobs do not change in this session, so that packed weights may be cached.
   bool weights_fixed = false;
 };
 

@@ -19,9 +19,9 @@ class ImplementationTimer;  // graph/implementation_timer.h
 struct ArenaSlot {
   int64_t offset = -1;
   int64_t bytes = 0;
-  // Not in the arena, but in what a layer lends: the value whose memory that is, else -1.
+  // The value whose external buffer holds this one instead of the arena; -1: none.
   int buffer_owner = -1;
-  // Of a range of each image of a larger value: bytes from one image of that to the next. Else 0.
+  // Bytes from one image to the next if this is a sub-view of a larger value; else 0.
   int64_t image_stride = 0;
 };
 
@@ -31,17 +31,17 @@ struct PlannedValue {
   float loss_weight = 0;
   int producer = -1;
   ArenaSlot data;
-  ArenaSlot again;           // where its layer writes it when it runs again for backward
-  ArenaSlot gradient;        // none when nobody wants it
-  bool has_gradient = true;  // false: of a value that implementations hand on, which nobody wants
+  ArenaSlot again;                // where its layer writes it when it runs again for backward
+  ArenaSlot gradient;             // none when nobody wants it
+  bool has_gradient = true;       // false: a value of a norm fusion that needs none
   bool gradient_written = false;  // by its reader; otherwise backward starts from loss_weight
   bool is_output = false;
-  // Where it is a range of a larger value: one value of those that lie together there, in whose
-  // name a session gives them memory when they have other extents than planned.
+  // For sub-views of one larger value: the value that stands for all of them when a session gives
+  // them memory of their own, for shapes other than the planned ones. -1: no sub-view.
   int sub_view_of = -1;
 };
 
-// An implementation that was passed over, and why.
+// An implementation that was not chosen, and why.
 struct SkippedImplementation {
   std::string implementation;
   std::string reason;
@@ -61,16 +61,17 @@ struct PlannedLayer {
   bool forward = true;    // false: outputs are views of the input
   bool backward = false;
   bool in_place = false;
-  // Its inputs were placed where its output has them (LayerInfo::contiguous_concat), for the
-  // planned extents.
+  // The inputs lie where the output has them (LayerInfo::contiguous_concat), for the planned
+  // shapes.
   bool concat_in_place = false;
-  // What makes its inputs can write them into its output, image by image (graph/concat_in_place.h).
+  // The producers of its inputs can write into its output, image by image
+  // (graph/concat_in_place.h).
   bool can_concat_in_place = false;
-  // Its inputs are ranges of the images of its output (LayerInfo::strided_concat), and so are their
-  // gradients, for the planned extents and any smaller number of images.
+  // The inputs and their gradients are sub-views of its output (LayerInfo::strided_concat), for the
+  // planned shapes and any smaller number of images.
   bool strided_concat_in_place = false;
-  // Its outputs and what it saves are not kept for backward: it runs forward again there, without
-  // touching statistics. Its first run gets no memory for what it would save.
+  // Forward runs again just before backward, without updating running statistics, so that neither
+  // outputs nor saved tensors are kept. The first run gets no memory for saved tensors.
   bool recompute = false;
   std::vector<int> runs_again;   // layers that do so just before the backward of this one, in order
   std::vector<bool> to_input;    // gradient wanted, by input
@@ -79,19 +80,19 @@ struct PlannedLayer {
   int64_t forward_scratch = 0;   // bytes
   int64_t backward_scratch = 0;
   int64_t state_bytes = 0;  // held by the implementation's ImplementationState
-  // Layers behind it whose work its implementation does too, in order; inputs that they add are
-  // behind its own.
+  // Following layers that its implementation computes too, in order. Their extra inputs come after
+  // its own.
   std::vector<int> fused;
   std::vector<const Layer*> fused_layers;  // the same, for OpDesc
-  int fused_into = -1;      // the layer that does the work of this one, whose output is a view then
-  size_t extra_inputs = 0;  // of fused layers, in `inputs` behind its own
+  int fused_into = -1;          // the layer that computes this one, whose output is then a view
+  size_t extra_inputs = 0;      // of fused layers, in `inputs` behind its own
   NormFusion norm_fusion = {};  // with values behind all others of `inputs` and `outputs`
 
   const std::string& name() const { return layer->param().name(); }
-  // Without what fused layers add and implementations hand on.
+  // Number of inputs and outputs without those of fused layers and norm fusions.
   size_t OwnInputs() const { return inputs.size() - extra_inputs - norm_fusion.inputs(); }
   size_t OwnOutputs() const { return outputs.size() - norm_fusion.outputs(); }
-  // It writes nothing of that output, which is in memory what its input is.
+  // Returns true if that output aliases input 0, so that the layer does not write it.
   bool LiesInInput(size_t output) const {
     return !forward || in_place || (norm_fusion.emits_factors && output == 0);
   }

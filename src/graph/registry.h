@@ -30,7 +30,8 @@ struct ProcessorFacts {
   std::optional<double> bfloat16_speedup = {};
 };
 
-// The question that an implementation answers: can you do this layer?
+// Describes one operation to an implementation: a layer with what is fused into it, its shapes, and
+// the conditions it runs under. Refers to its parts, which must outlive it.
 struct OpDesc {
   const Layer& layer;
   const InferContext& context;
@@ -40,24 +41,24 @@ struct OpDesc {
   bool to_input = false;       // which makes gradients of inputs
   bool deterministic = false;  // the same bits are wanted on any number of threads
   Precision precision = FP32;  // the lowest that this layer may compute in
-  // Layers whose work is to be done too, in order (PlannedLayer::fused).
+  // Following layers to compute too, in order (PlannedLayer::fused).
   std::span<const Layer* const> fused = {};
   // Elements from one image of output 0 to the next, and of its gradient; 0: dense.
   int64_t output_stride = 0;
-  int gpu = 0;  // of plans for one: its number
+  int gpu = 0;  // its number, in plans for a GPU
   NormFusion norm_fusion = {};
   ProcessorFacts processor = {};
 };
 
-// "yes", or why not; the reason is kept in the plan and printed by `--explain`.
+// "Yes", or why not. Plans keep the reason; `summary --plan` and `profile --json` print it.
 struct Support {
   bool yes = true;
   std::string reason;
   static Support No(std::string why) { return {false, std::move(why)}; }
 };
 
-// One implementation of a layer type on one device. Empty functions mean: the native method of the
-// layer (CPU implementations only).
+// One way to run a layer type on one device. On the CPU, empty functions stand for the methods of
+// the layer itself.
 struct Implementation {
   std::string name;  // "native", "cuda", "im2col_batch"
   DeviceType device = DeviceType::kCpu;
@@ -66,42 +67,40 @@ struct Implementation {
   std::function<void(const Layer&, const BackwardArgs&)> backward = {};
   std::function<size_t(const OpDesc&)> forward_scratch = {};  // bytes
   std::function<size_t(const OpDesc&)> backward_scratch = {};
-  // Memory formats of all its inputs and of all its outputs. A session whose inputs change can turn
-  // to implementations of the same formats only: of those with others than kPlain, one must not
-  // depend on the batch and on the spatial extents in what it supports.
+  // Formats of all its inputs and of all its outputs. A session whose inputs change shape can
+  // choose among implementations of the same formats only, so at least one of those with formats
+  // other than kPlain must support every batch size, height and width.
   MemoryFormat input_format = MemoryFormat::kPlain;
   MemoryFormat output_format = MemoryFormat::kPlain;
-  // Estimated seconds of one forward pass, to weigh reorders against; empty: what it takes to move
-  // its inputs and outputs.
+  // Estimates the seconds of one forward pass, to compare with the cost of reorders. Empty: the
+  // cost of reading the inputs and writing the outputs.
   std::function<double(const OpDesc&)> seconds = {};
   std::function<std::unique_ptr<ImplementationState>(const OpDesc&)> make_state = {};
-  // What such a state holds, in bytes.
+  // Returns the bytes that such a state holds.
   std::function<size_t(const OpDesc&)> state_bytes = {};
-  // Whether it can do the work of `query.fused` too. Inputs that these layers add come behind
-  // those of the layer, their learned blobs and the gradients of these behind its own. Empty:
-  // never.
+  // Returns whether it can compute `query.fused` too. Extra inputs of these layers come after those
+  // of the layer, their learned blobs and the gradients of these after its own. Empty: never.
   std::function<bool(const OpDesc&)> can_fuse = {};
-  // What Infer's answer (`query.info`) becomes with this implementation and what it fused: what is
-  // saved and what backward reads. Empty: it stays.
+  // Returns `query.info` with what this implementation saves and its backward reads. Empty:
+  // unchanged.
   std::function<LayerInfo(const OpDesc&)> info = {};
-  // Whether it can write output 0 and read its gradient where images lie `query.output_stride`
-  // elements apart: as ranges of the channels of a larger blob. Such tensors have an
-  // image_stride(). Asked for the planned batch, to say no where it does not pay; an implementation
-  // that has this function must be able to for any other batch. Empty: never.
+  // Returns whether it can write output 0 and read its gradient as sub-views of a larger blob, with
+  // images `query.output_stride` elements apart (TensorView::image_stride()). Called with the
+  // planned batch and may decline if not profitable; an implementation that provides it must
+  // support every batch size. Empty: never.
   std::function<bool(const OpDesc&)> strided_output = {};
-  // Whether it hands what `query.norm_fusion` says: as a convolution, or as a normalisation. Asked
-  // for the planned extents, to say no where it does not pay; an implementation that has this
-  // function must be able to for any others that it supports. Empty: never.
+  // Returns whether it supports `query.norm_fusion`, as the convolution or as the BatchNorm of it.
+  // Called with the planned shapes and may decline if not profitable; an implementation that
+  // provides it must support it for every shape that it supports at all. Empty: never.
   std::function<Support(const OpDesc&)> supports_norm_fusion = {};
   std::function<Support(const OpDesc&)> supports_fusion_as_norm = {};
 };
 
-// The plain implementation, which Add appends for the CPU.
+// Name of the plain implementation, which Add appends for the CPU.
 inline constexpr std::string_view kNativeImplementation = "native";
 
-// Scratch bytes that an implementation asks for. An implementation with a function of its own and
-// no word on scratch needs none; null, and implementations that leave it to the layer, are the
-// native implementation.
+// Returns the scratch bytes that an implementation needs. Null, or one without functions of its
+// own, is the native implementation.
 size_t ForwardScratchOf(const Implementation* implementation, const OpDesc& query);
 size_t BackwardScratchOf(const Implementation* implementation, const OpDesc& query);
 
