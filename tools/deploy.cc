@@ -42,7 +42,7 @@ int Run(std::vector<std::string> arguments) {
   for (const Action& action : kActions) known.emplace_back(action.name);
   if (arguments.empty()) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("say what to do: deploy ", Join(known, "|"), " --model=...; --help tells more"));
+         StrCat("name an action: deploy ", Join(known, "|"), " --model=...; see --help"));
   }
   const std::string wanted = arguments[0];
   arguments.erase(arguments.begin());

@@ -20,7 +20,7 @@ DEFINE_string(model, "", "the net, a prototxt");
 DEFINE_string(o, "", "the picture: .svg, .png, .pdf or .dot");
 DEFINE_string(phase, "test", "test or train");
 DEFINE_int64(batch, 0, "batch size; 0: as written");
-DEFINE_string(shape, "", "extents of inputs: data:1,3,224,224;label:1");
+DEFINE_string(shape, "", "shapes of inputs: data:1,3,224,224;label:1");
 DEFINE_int32(level, 0, "NetState.level");
 DEFINE_string(stage, "", "NetState.stage, separated by commas");
 

@@ -35,7 +35,7 @@ DEFINE_string(phase, "TRAIN", "layers of which phase run: TRAIN (with backward) 
 DEFINE_int64(iterations, 50, "passes that are timed");
 DEFINE_int64(warmup, 5, "passes before them");
 DEFINE_int64(batch, 0, "batch size; 0: as written");
-DEFINE_string(shape, "", "extents of inputs: data:1,3,224,224;label:1");
+DEFINE_string(shape, "", "shapes of inputs: data:1,3,224,224;label:1");
 DEFINE_int32(level, 0, "NetState.level");
 DEFINE_string(stage, "", "NetState.stage, separated by commas");
 DEFINE_int32(threads, 0, "threads; 0: one for each processor");

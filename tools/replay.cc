@@ -51,7 +51,7 @@ int Compare(const ReplayNet& net, const Registry& registry) {
                 line.note.empty() ? "" : ": ", line.note.c_str());
   }
   for (const std::string& name : result.not_compared) {
-    std::printf("%-40s not compared: gone in the optimised plan\n", name.c_str());
+    std::printf("%-40s not compared: not in the optimised plan\n", name.c_str());
   }
   if (result.fits) return 0;
   const ReplayLine& last = result.lines.back();
@@ -80,7 +80,7 @@ int Run() {
     Fail(ErrorCode::kUnsupported, "the recording would be larger than 2 GiB");
   }
   WriteFileAtomically(FLAGS_golden, recording.SerializeAsString());
-  std::printf("recorded %d things to %s\n", recording.layer_size(), FLAGS_golden.c_str());
+  std::printf("recorded %d values to %s\n", recording.layer_size(), FLAGS_golden.c_str());
   return 0;
 }
 

@@ -34,7 +34,7 @@ void RefuseUnnamedPage() {
 int Run(const std::vector<std::string>& folders) {
   if (folders.empty()) {
     Fail(ErrorCode::kInvalidArgument,
-         "which runs? Give their folders: report RUN... -o report.html; --help tells more");
+         "name at least one run folder: report RUN... -o report.html; see --help");
   }
   RequireFlag(FLAGS_o, "o");
   RefuseUnnamedPage();

@@ -69,7 +69,7 @@ Source OfSolver() {
 
 Source SourceOfFlags() {
   if (FLAGS_model.empty() == FLAGS_solver.empty()) {
-    Fail(ErrorCode::kInvalidArgument, "give --model or --solver; --help tells more");
+    Fail(ErrorCode::kInvalidArgument, "give --model or --solver; see --help");
   }
   Source source;
   if (!FLAGS_solver.empty()) {

@@ -22,6 +22,7 @@
 #include "graph/passes/passes.h"
 #include "graph/passes/upload_bytes.h"
 #include "graph/plan.h"
+#include "graph/plan_passes.h"
 #include "graph/precision.h"
 #include "graph/recompute.h"
 #include "math/current_device.h"
@@ -268,14 +269,8 @@ std::shared_ptr<const Plan> MakePlan(const NetParameter& net, const SourceMap& s
                                      const PlanOptions& asked, std::vector<Problem>* warnings) {
   PlanOptions options = asked;
   if (!options.optimize) {
-    options.passes = {.upload_bytes = false,
-                      .fuse_relu = false,
-                      .move_strides = false,
-                      .memory_formats = false,
-                      .fuse = false,
-                      .fuse_batch_norm = false,
-                      .share_memory = false,
-                      .optimized_implementations = asked.passes.optimized_implementations};
+    options.passes = ParsePasses("none");
+    options.passes.optimized_implementations = asked.passes.optimized_implementations;
   }
   if (net.has_precision()) options.precision = net.precision();
   SetCurrentDevice(options.device);  // implementations ask libraries what they can do there

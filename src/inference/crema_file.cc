@@ -54,7 +54,7 @@ void CheckKind(std::string_view bytes, const std::string& path) {
 void CheckWhole(std::string_view bytes, const std::string& path) {
   const auto size = NumberAt<uint64_t>(bytes, kSizeAt);
   if (bytes.size() < size) {
-    FailDamaged(path, StrCat("is truncated: ", bytes.size(), " of ", size, " bytes are there"));
+    FailDamaged(path, StrCat("is truncated: the file has ", bytes.size(), " of ", size, " bytes"));
   }
   const uint32_t crc =
       Crc32(bytes.substr(kChecksumAt + sizeof(uint32_t)), Crc32(bytes.substr(0, kChecksumAt)));

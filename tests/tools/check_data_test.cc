@@ -42,7 +42,7 @@ TEST_F(CheckData, GoodSetsPass) {
   EXPECT_TRUE(Contains(result.out, "train: 9 records, 3x2x3")) << result.out;
   EXPECT_TRUE(Contains(result.out, "3 labels, 3 to 3 images each")) << result.out;
   EXPECT_TRUE(Contains(result.out, "0  ######")) << result.out;
-  EXPECT_TRUE(Contains(result.out, "nothing to complain about"));
+  EXPECT_TRUE(Contains(result.out, "no problems found"));
 }
 
 TEST_F(CheckData, JsonSaysTheSame) {

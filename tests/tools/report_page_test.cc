@@ -229,7 +229,7 @@ TEST_F(ReportPage, RefusesWhatIsNoRun) {
     EXPECT_TRUE(Contains(result.err, message)) << result.err;
     EXPECT_FALSE(fs::exists(temp_.File("r.html")));
   };
-  expect({"-o", "r.html"}, 2, "which runs?");
+  expect({"-o", "r.html"}, 2, "name at least one run folder");
   expect({"missing", "-o", "r.html"}, 2, "'missing' is not a folder");
   expect({"empty", "-o", "r.html"}, 2, "holds neither metrics.csv nor an evaluation");
   WriteEvaluation("bad");

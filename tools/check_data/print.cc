@@ -95,7 +95,7 @@ std::string ReportText(std::span<const SetSummary> sets, std::span<const Finding
     }
     if (finding.examples.count > finding.examples.texts.size()) text += "    ...\n";
   }
-  if (findings.empty()) text += "nothing to complain about\n";
+  if (findings.empty()) text += "no problems found\n";
   return text;
 }
 

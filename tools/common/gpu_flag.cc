@@ -19,7 +19,7 @@ DEFINE_string(
 DEFINE_double(gpu_memory_limit, 0, "MiB that this command allocates on each GPU at most; 0: all");
 
 DEFINE_bool(cuda_graphs, true,
-            "on a GPU, queue whole passes at once (as CUDA graphs) where their extents stay");
+            "on a GPU, queue whole passes at once (as CUDA graphs) if shapes do not change");
 
 namespace crema::tools {
 namespace {

@@ -234,7 +234,7 @@ void RefusePositional(const std::vector<std::string>& arguments) {
 
 void RequireFlag(const std::string& value, const char* name) {
   if (value.empty()) {
-    Fail(ErrorCode::kInvalidArgument, StrCat("--", name, " is required; --help tells more"));
+    Fail(ErrorCode::kInvalidArgument, StrCat("--", name, " is required; see --help"));
   }
 }
 

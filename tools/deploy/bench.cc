@@ -83,7 +83,7 @@ int Bench(const std::vector<std::string>& arguments) {
     const auto model = OpenModel(names, registry, ModelOptionsOfFlags(count));
     if (!model->Batches() && batches != std::vector<int>{1}) {
       Fail(ErrorCode::kInvalidArgument,
-           "the samples of this net cannot be put together, so there is nothing but --batches=1");
+           "this net cannot batch samples: use --batches=1");
     }
     for (const int batch : batches) {
       for (const int i : instances) Bench(model, {count, batch, i});

@@ -26,7 +26,7 @@ DEFINE_bool(invert, false, "of a prototxt: take 255 - pixel");
 DEFINE_int32(threads, 1, "threads of one run of a model; 0: one for each processor");
 DEFINE_bool(copy_models, true,
             "serve copies of .crema files in memory; false: map them, and never write into them");
-DEFINE_int32(max_plans, 32, "extents of inputs whose plans are kept, for each model");
+DEFINE_int32(max_plans, 32, "input shapes whose plans are kept, for each model");
 
 namespace crema::tools {
 namespace {

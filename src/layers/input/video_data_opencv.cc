@@ -139,7 +139,7 @@ class VideoData final : public Layer, public ByteSource {
     if (video.video_file().empty()) {
       FailField(*this, kFile,
                 StrCat(kFile,
-                       " is missing: give a film, or a sequence of images, such as "
+                       " is missing: give a video, or a sequence of images, such as "
                        "'frames/%06d.png'"));
     }
     if (IsImageSequence(param())) return;
@@ -226,11 +226,11 @@ void RegisterVideoData(Registry& registry) {
   type.category = "input";
   type.origin = "SSD";
   type.summary =
-      "Frames of a film, which is a video file or a sequence of image files (video_file: "
+      "Frames of a video, which is a video file or a sequence of image files (video_file: "
       "'frames/%06d.png'), or of a camera. Needs a build with OpenCV; video files and cameras need "
       "its videoio as well, which decodes what its own backends (FFmpeg, GStreamer, Motion JPEG) "
       "know. Frames are read ahead: data_param { prefetch: 1 } keeps a camera's delay small. A run "
-      "that is resumed reads the film up to its position, and a long one takes a while.";
+      "that is resumed reads the video up to its position, and a long one takes a while.";
   type.formula = "output = (pixel - mean) * scale, cropped and mirrored as transform_param says";
   type.output_docs = {
       StrCat("frames: batch x C x H x W, blue, green and red, or grey with force_gray", kBytesDoc),
@@ -238,7 +238,7 @@ void RegisterVideoData(Registry& registry) {
   type.differences = {
       "video_file may be a sequence of images; it must be a file, not the address of a stream.",
       "An AVI or MP4 file of which a tenth or more of the frames cannot be read is an error; the "
-      "fork takes it for a shorter film.",
+      "fork takes it for a shorter video.",
       "Behind the last frame comes the first; the fork interrupts the process.",
       "skip_frames frames are left out between two; the fork fails when it skips the first of a "
       "batch. Each frame is transformed once, not twice."};

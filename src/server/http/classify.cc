@@ -106,7 +106,7 @@ InferRequest PictureRequest(const ModelVersion& model, const std::string& pictur
       throw RequestError(Cause::kMediaType,
                          "this server cannot read or scale pictures of this kind", error.what());
     }
-    Refuse(Cause::kBadRequest, "the body is no picture that can be read");
+    Refuse(Cause::kBadRequest, "cannot decode the request body as an image");
   }
   request.inputs.push_back(std::move(input));
   request.outputs.push_back({description.outputs[0].name, false, 0});
