@@ -85,6 +85,7 @@ TEST(GpuFusedSum, IsAsEachByItself) {
                               kNorm + c.behind + Loss(c.last, c.also);
       for (const Phase phase : {TRAIN, TEST}) {
         for (const Precision precision : {FP32, BF16, FP16}) {
+          if (precision == FP16 && !HasF16OnGpu()) continue;
           if (precision != FP32 && !c.halves) continue;
           const Numbers apart = RunNet(net, phase, precision, 0);
           const Numbers fused = RunNet(net, phase, precision, c.fused);
@@ -160,6 +161,7 @@ TEST(GpuFusedSum, TakesSmallerBatches) {
                           Loss("r", "z");
   for (const Phase phase : {TRAIN, TEST}) {
     for (const Precision precision : {FP32, BF16, FP16}) {
+      if (precision == FP16 && !HasF16OnGpu()) continue;
       const Shape smaller{3, 5, 21, 30};
       const Numbers apart = RunNet(net, phase, precision, 0, smaller);
       const Numbers fused = RunNet(net, phase, precision, 3, smaller);

@@ -301,7 +301,8 @@ TEST_F(BFloat16Formats, AreForNetsAndLayersThatAskForThem) {
 }
 
 TEST_F(BFloat16Formats, AreNotUsedWhereTheProcessorGainsNothing) {
-  const std::string text = "precision: BF16 " + Input(16, 64) + OneByOne("a", "x");
+  const std::string text =
+      "precision: BF16 " + Input(16, 64) + OneByOne("a", "x") + OneByOne("b", "a");
   PlanOptions options{.backward = false};
   options.processor.bfloat16_speedup = 0.25;
   EXPECT_EQ(StoredAsHalves(*test::PlanText(text, TEST, options)), 0);

@@ -47,6 +47,14 @@ const Registry& LayersOfStandIn() {
   return registry;
 }
 
+bool HasF16OnGpu() {
+#ifdef CREMA_HAVE_CUDA
+  return true;
+#else
+  return false;
+#endif
+}
+
 namespace {
 
 // Where a GPU is what is to be checked, the stand-in must not pass for one.

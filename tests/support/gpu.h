@@ -25,6 +25,9 @@ ExecContext GpuContextIn(Allocator& memory, uint64_t seed);
 // The same for sessions of a run.
 ComputeDevice GpuDevice();
 
+// Returns whether the code for GPUs of this build computes in f16: where nvcc compiled it.
+bool HasF16OnGpu();
+
 // Memory that both the CPU and this GPU can touch.
 Allocator& SharedMemory();
 
