@@ -97,8 +97,11 @@ LineWriter::LineWriter(int descriptor, Note dropped)
     : state_(std::make_shared<State>(descriptor, std::move(dropped))) {}
 
 LineWriter::~LineWriter() {
-  Flush(kPatience);
-  const std::lock_guard lock(state_->mutex);
+  std::unique_lock lock(state_->mutex);
+  const bool stalled = state_->stalled;
+  lock.unlock();
+  if (!stalled) Flush(kPatience);
+  lock.lock();
   state_->ended = true;
   state_->work.notify_all();
 }
@@ -163,7 +166,9 @@ void LineWriter::WriteThrough(std::string_view lines) {
 bool LineWriter::Flush(std::chrono::milliseconds most) {
   std::unique_lock lock(state_->mutex);
   const int64_t target = state_->queued;
-  return state_->done.wait_for(lock, most, [&] { return state_->written >= target; });
+  if (state_->done.wait_for(lock, most, [&] { return state_->written >= target; })) return true;
+  state_->stalled = true;
+  return false;
 }
 
 int LineWriter::error() const {

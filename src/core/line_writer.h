@@ -22,7 +22,8 @@ class LineWriter {
   // `descriptor` is open while this lives. `dropped` is called by the writing thread; empty:
   // nothing is said of dropped lines.
   explicit LineWriter(int descriptor, Note dropped = {});
-  // Waits up to kPatience for what is queued. What is left is lost.
+  // Waits up to kPatience for what is queued, unless somebody has just waited in vain. What is left
+  // is lost.
   ~LineWriter();
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;

@@ -61,7 +61,7 @@ TEST(LineWriter, APipeThatNobodyReadsHoldsNobodyUpAndDropsAreCounted) {
     i % 2 == 0 ? writer.WriteThrough(line) : writer.Write(line);
   }
   EXPECT_FALSE(writer.Flush(1ms));
-  EXPECT_LT(Clock::now() - start, 5s);
+  EXPECT_LT(Clock::now() - start, 60s);
 
   std::string read = pipe.Read(60s, "\n");
   while (read.find("dropped ") == std::string::npos) {

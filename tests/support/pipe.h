@@ -45,6 +45,14 @@ class Pipe {
     }
     return text;
   }
+  // Until it takes nothing more.
+  void Fill() const {
+    const int flags = ::fcntl(ends_[1], F_GETFL);
+    ::fcntl(ends_[1], F_SETFL, flags | O_NONBLOCK);
+    while (::write(ends_[1], "x", 1) == 1) {
+    }
+    ::fcntl(ends_[1], F_SETFL, flags);
+  }
   // Returns true once it has no room for another page, false after `most`.
   bool IsFullWithin(std::chrono::milliseconds most) const {
     const auto end = std::chrono::steady_clock::now() + most;
