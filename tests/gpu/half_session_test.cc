@@ -144,7 +144,7 @@ layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
             "' top: 'last' convolution_param { num_output: 64 kernel_size: 3 pad: 1 } }\n";
     for (const Precision precision : {FP16, BF16}) {
       // g++ before 13 has no such type for the stand-in.
-      if (precision == FP16 && !HasF16OnGpu()) continue;
+      if (precision == FP16 && !test::HasF16OnGpu()) continue;
       const auto plan = PlanText(text, TEST, OnGpu(precision));
       for (size_t i = 1; i + 1 < plan->layers.size(); ++i) {
         const PlannedLayer& layer = plan->layers[i];

@@ -18,8 +18,9 @@ void* operator new(std::size_t size) {
   if (void* pointer = std::malloc(size == 0 ? 1 : size)) return pointer;
   throw std::bad_alloc();
 }
-void operator delete(void* pointer) noexcept { std::free(pointer); }
-void operator delete(void* pointer, std::size_t) noexcept { std::free(pointer); }
+// Inlined, g++ takes free for the wrong partner of new.
+[[gnu::noinline]] void operator delete(void* pointer) noexcept { std::free(pointer); }
+[[gnu::noinline]] void operator delete(void* pointer, std::size_t) noexcept { std::free(pointer); }
 
 namespace crema {
 namespace {
