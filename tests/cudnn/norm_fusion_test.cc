@@ -251,7 +251,7 @@ TEST_F(BatchNormFuser, RefusalsAreKept) {
   };
   const auto without_sums = PlanWith(net, true);
   EXPECT_EQ(FusedNormsOf(*without_sums), (Names{"an>>", ">>b", "bn>>", ">>c"}));
-  EXPECT_NE(ReasonsOf(*without_sums, "a").find("cudnn NHWC f16 handing sums: "), std::string::npos);
+  EXPECT_NE(ReasonsOf(*without_sums, "a").find("cudnn NHWC f16 emitting sums: "), std::string::npos);
   EXPECT_NE(ReasonsOf(*without_sums, "a").find("no sums today"), std::string::npos);
   for (const std::string operation : {"multiply", "norm gradient"}) {
     AskAnew();
@@ -267,7 +267,7 @@ TEST_F(BatchNormFuser, RefusalsAreKept) {
   AskAnew();
   const auto brain_floats = PlanWith(net, true, BF16);
   EXPECT_EQ(FusedNormsOf(*brain_floats), Names());
-  EXPECT_NE(ReasonsOf(*brain_floats, "a").find("cudnn NHWC bf16 handing sums: "),
+  EXPECT_NE(ReasonsOf(*brain_floats, "a").find("cudnn NHWC bf16 emitting sums: "),
             std::string::npos);
 }
 
@@ -281,9 +281,9 @@ TEST_F(BatchNormFuser, WhatNetsDoNotAllowIsSaid) {
                                    "convolution_param { num_output: 32 kernel_size: 3 pad: 1 "
                                    "weight_filler { type: 'msra' } }");
   EXPECT_EQ(reasons(biased, Norm("a", "a"), "a"),
-            "cudnn NHWC f16 handing sums: adds a bias or a ReLU; ");
+            "cudnn NHWC f16 emitting sums: adds a bias or a ReLU; ");
   EXPECT_EQ(reasons(Convolution("a", "x", 28), Norm("a", "a"), "a"),
-            "cudnn NHWC f16 handing sums: channels are no multiple of 8; ");
+            "cudnn NHWC f16 emitting sums: channels are no multiple of 8; ");
   EXPECT_EQ(reasons(Convolution("a", "x", 32), Norm("a", "a", 0.1F), "an"),
             "cuda NHWC f16 normalising: there is no ReLU with slope 0 behind it; ");
   EXPECT_EQ(reasons(Convolution("a", "x", 32), Norm("a", "a"), "a"), "");
