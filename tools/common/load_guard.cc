@@ -47,8 +47,10 @@ void BeforeLibraries(int, char**, char**) {
   std::signal(SIGPROF, SIG_DFL);
 }
 
-[[gnu::section(".preinit_array"),
-  gnu::used]] void (*const before_libraries)(int, char**, char**) = BeforeLibraries;
+using Initializer = void(int, char**, char**);
+// It takes a function for data that could be const.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+[[gnu::section(".preinit_array"), gnu::used]] Initializer* const kBeforeLibraries = BeforeLibraries;
 
 }  // namespace
 }  // namespace crema::tools
