@@ -39,7 +39,7 @@ void SocketClient::Send(const std::string& bytes) {
 void SocketClient::EndSending() { ::shutdown(socket_, SHUT_WR); }
 
 bool SocketClient::Fill() {
-  char bytes[65536];
+  char bytes[32768];
   const ssize_t n = ::recv(socket_, bytes, sizeof(bytes), 0);
   if (n <= 0) return false;
   buffer_.append(bytes, static_cast<size_t>(n));
