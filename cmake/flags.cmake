@@ -10,11 +10,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release")
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict
                               -Wno-stringop-overflow -Wno-stringop-overread>)
 endif()
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT CREMA_SANITIZE)
-  # Threads of other programs, which call the library, may have stacks of 256 KiB.
-  target_compile_options(crema_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wframe-larger-than=65536>)
-endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CREMA_SANITIZE)
   # With the address sanitizer g++ 12 takes the state machine of std::regex for uninitialised
   # (PR 105562), with that of threads it sees overflows as above, and says of the fences of Asio that

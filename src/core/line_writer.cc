@@ -56,7 +56,7 @@ class SignalsBlocked {
 
 struct LineWriter::State {
   State(int to, Note note)
-      : own(::fcntl(to, F_DUPFD_CLOEXEC, 0)),
+      : own(::fcntl(to, F_DUPFD_CLOEXEC, 3)),
         descriptor(own >= 0 ? own : to),
         note_of(std::move(note)) {}
   ~State() {

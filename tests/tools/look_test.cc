@@ -130,7 +130,7 @@ TEST_F(Look, SummaryPinsImplementations) {
   };
   const ProcessResult pinned = with("conv:native;ip:native");
   ASSERT_EQ(pinned.exit_code, 0) << pinned.err;
-  for (const char* layer : {"\nconv ", "\nip "}) {
+  for (const char* layer : {"\n  conv ", "\n  ip "}) {
     const size_t begin = pinned.out.find(layer);
     ASSERT_NE(begin, std::string::npos) << pinned.out;
     EXPECT_TRUE(
@@ -139,7 +139,7 @@ TEST_F(Look, SummaryPinsImplementations) {
   }
   for (const auto& [text, message] : std::map<std::string, std::string>{
            {"con:native", "the net has no layer 'con' (did you mean 'conv'?)"},
-           {"conv:nativ", "have no implementation 'nativ' on the CPU; they have: "},
+           {"conv:nativ", "have no implementation 'nativ' on cpu; they have: "},
            {"conv", "'conv' is not LAYER:NAME"},
            {":native", "':native' is not LAYER:NAME"}}) {
     const ProcessResult result = with(text);
