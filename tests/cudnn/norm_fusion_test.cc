@@ -251,7 +251,8 @@ TEST_F(BatchNormFuser, RefusalsAreKept) {
   };
   const auto without_sums = PlanWith(net, true);
   EXPECT_EQ(FusedNormsOf(*without_sums), (Names{"an>>", ">>b", "bn>>", ">>c"}));
-  EXPECT_NE(ReasonsOf(*without_sums, "a").find("cudnn NHWC f16 emitting sums: "), std::string::npos);
+  EXPECT_NE(ReasonsOf(*without_sums, "a").find("cudnn NHWC f16 emitting sums: "),
+            std::string::npos);
   EXPECT_NE(ReasonsOf(*without_sums, "a").find("no sums today"), std::string::npos);
   for (const std::string operation : {"multiply", "norm gradient"}) {
     AskAnew();

@@ -82,8 +82,7 @@ int Bench(const std::vector<std::string>& arguments) {
     const int count = CheckedThreads(t);
     const auto model = OpenModel(names, registry, ModelOptionsOfFlags(count));
     if (!model->Batches() && batches != std::vector<int>{1}) {
-      Fail(ErrorCode::kInvalidArgument,
-           "this net cannot batch samples: use --batches=1");
+      Fail(ErrorCode::kInvalidArgument, "this net cannot batch samples: use --batches=1");
     }
     for (const int batch : batches) {
       for (const int i : instances) Bench(model, {count, batch, i});
