@@ -15,7 +15,6 @@
 #include "core/strings.h"
 #include "format/caffemodel.h"
 #include "format/solver_state.h"
-#include "support/pipe.h"
 #include "support/process.h"
 #include "support/solver_runs.h"
 #include "support/temp_dir.h"
@@ -76,27 +75,34 @@ TEST_F(StopSignals, ActBetweenTheBatchesOfATest) {
   EXPECT_EQ(ReadSolverState(temp_.File("s_iter_0.solverstate")).iter(), 0);
 }
 
-// After the snapshot the command waits for those who read its output, a second for each.
+#ifdef CREMA_HAVE_OPENCV
+// The second image never comes, so the command cannot end by itself.
 TEST_F(StopSignals, ASecondOneEndsTheCommandAtOnce) {
-  const Pipe out;
-  const Pipe err;
-  out.Fill();
-  Process run(TrainCommand("max_iter: 2000000000"), temp_.path(), out.writer(), err.writer());
-  ASSERT_TRUE(err.IsFullWithin(60s));
+  temp_.Write("first.pgm", "P5 2 2 255\nabcd");
+  ASSERT_EQ(::mkfifo(temp_.File("second.pgm").c_str(), 0600), 0);
+  temp_.Write("list.txt", "first.pgm 0\nsecond.pgm 0\n");
+  temp_.Write("net.prototxt", R"(
+    layer { name: 'data' type: 'ImageData' top: 'data' top: 'label'
+      image_data_param { source: 'list.txt' batch_size: 1 is_color: false } }
+    layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'
+      inner_product_param { num_output: 2 } }
+    layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' })");
+  Process run(TrainCommand("max_iter: 10 snapshot: 1"), temp_.path(), temp_.File("out"),
+              temp_.File("err"));
+  ASSERT_TRUE(HasSaid("s_iter_1.solverstate"));
   const auto start = Clock::now();
   while (run.IsRunning() && Clock::now() < start + 20s) {
     run.Signal(SIGTERM);
     std::this_thread::sleep_for(20ms);
   }
   EXPECT_GE(Clock::now() - start, 1s) << "the first ones are one request";
+  ASSERT_FALSE(run.IsRunning());
   EXPECT_EQ(run.Wait(), 128 + SIGTERM);
-  for (const auto& entry : std::filesystem::directory_iterator(temp_.path())) {
-    const std::string name = entry.path().filename().string();
-    EXPECT_EQ(name.find(".tmp"), std::string::npos) << name;
-    if (!name.ends_with(".solverstate")) continue;
-    EXPECT_NO_THROW(ReadCaffemodel(temp_.File(ReadSolverState(temp_.File(name)).learned_net())));
-  }
+  const SolverState state = ReadSolverState(temp_.File("s_iter_1.solverstate"));
+  EXPECT_EQ(state.iter(), 1);
+  EXPECT_NO_THROW(ReadCaffemodel(temp_.File(state.learned_net())));
 }
+#endif
 
 // Linux drops signals that PID 1 of a container has no handler for.
 TEST_F(StopSignals, EndACommandThatIsPid1) {
