@@ -20,7 +20,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "format/prototxt.h"
-#include "graph/replace_sources.h"
+#include "inspect/replace_sources.h"
 #include "quantization/quantize.h"
 #include "runtime/weights_files.h"
 

@@ -4,7 +4,7 @@
 
 #include "core/strings.h"
 #include "format/prototxt.h"
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "runtime/session.h"
 
 namespace {

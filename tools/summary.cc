@@ -1,5 +1,5 @@
 // summary: what a net costs, a layer a line.
-#include "graph/summary.h"
+#include "plan/summary.h"
 
 #include <gflags/gflags.h>
 #include <sys/resource.h>

@@ -11,7 +11,7 @@
 #include "core/strings.h"
 #include "format/caffemodel.h"
 #include "format/prototxt.h"
-#include "graph/replace_sources.h"
+#include "inspect/replace_sources.h"
 #include "runtime/weights_files.h"
 #include "solvers/solver.h"
 

@@ -27,7 +27,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "format/prototxt.h"
-#include "graph/replace_sources.h"
+#include "inspect/replace_sources.h"
 #include "solvers/solver.h"
 
 DEFINE_string(model, "", "the net, a prototxt");

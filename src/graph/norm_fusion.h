@@ -1,5 +1,5 @@
 // What the rows of convolutions and of the normalisations next to them hand to each other besides
-// blobs; graph/fuse_batch_norm.h decides it.
+// blobs; plan/passes/fuse_batch_norm.h decides it.
 #pragma once
 
 #include <cstddef>

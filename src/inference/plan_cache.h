@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/plan.h"
+#include "plan/plan.h"
 
 namespace crema {
 

@@ -1,8 +1,8 @@
 // What implementations on blocked blobs have in common.
 #pragma once
 
-#include "graph/precision.h"
 #include "graph/registry.h"
+#include "plan/precision.h"
 
 namespace crema {
 

@@ -8,10 +8,10 @@
 #include "core/device_memory.h"
 #include "core/strings.h"
 #include "core/tensor.h"
-#include "graph/tunes_engines.h"
 #include "layers/gpu_implementation.h"
 #include "layers/half_implementations.h"
 #include "math/scratch.h"
+#include "plan/tunes_engines.h"
 
 namespace crema {
 namespace {

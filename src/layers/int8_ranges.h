@@ -7,10 +7,10 @@
 #include <limits>
 
 #include "core/strings.h"
-#include "graph/precision.h"
 #include "graph/registry.h"
 #include "math/int8_copy.h"
 #include "math/int8_weights.h"
+#include "plan/precision.h"
 
 namespace crema {
 

@@ -1,11 +1,11 @@
 #include <utility>
 
-#include "graph/copy_cost.h"
 #include "layers/channels_last_implementation.h"
 #include "layers/gpu_implementation.h"
 #include "layers/layout_fallback.h"
 #include "math/cuda/transpose.cuh"
 #include "math/scratch.h"
+#include "plan/copy_cost.h"
 
 namespace crema {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "runtime/layer_observer.h"
 #include "runtime/session.h"
 

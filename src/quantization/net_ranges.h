@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "quantization/quantize.h"
 #include "quantization/value_histogram.h"
 #include "runtime/layer_observer.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "quantization/range_rule.h"
 #include "runtime/session.h"
 #include "runtime/weights.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "graph/plan.h"
+#include "plan/plan.h"
 
 namespace crema {
 

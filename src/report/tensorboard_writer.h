@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "report/event_file.h"
 #include "report/pace.h"
 #include "report/run_folder.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/log.h"
-#include "graph/implementation_timer.h"
+#include "plan/implementation_timer.h"
 #include "runtime/implementation_times_file.h"
 
 namespace crema {

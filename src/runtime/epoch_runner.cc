@@ -5,8 +5,8 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "graph/passes/upload_bytes.h"
 #include "graph/replace_sources.h"
+#include "plan/passes/upload_bytes.h"
 #include "runtime/forward_warnings.h"
 
 namespace crema {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "graph/plan.h"
+#include "plan/plan.h"
 
 namespace crema {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/strings.h"
-#include "graph/liveness.h"
-#include "graph/recompute.h"
+#include "plan/memory/liveness.h"
+#include "plan/memory/recompute.h"
 #include "runtime/epoch_runner.h"
 
 namespace crema {

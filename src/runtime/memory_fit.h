@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "graph/plan.h"
+#include "plan/plan.h"
 
 namespace crema {
 

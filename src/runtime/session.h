@@ -9,7 +9,7 @@
 
 #include "core/exec_context.h"
 #include "core/tensor.h"
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "runtime/layer_observer.h"
 #include "runtime/packed_weight_cache.h"
 #include "runtime/source_transfer.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/strings.h"
-#include "graph/graph_capture_support.h"
+#include "plan/graph_capture_support.h"
 
 namespace crema {
 

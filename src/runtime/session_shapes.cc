@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "core/strings.h"
-#include "graph/layer_query.h"
-#include "graph/passes/memory_formats.h"
-#include "graph/tunes_engines.h"
+#include "plan/layer_query.h"
+#include "plan/passes/memory_formats.h"
+#include "plan/tunes_engines.h"
 #include "runtime/layer_error_context.h"
 #include "runtime/session.h"
 

@@ -1,4 +1,4 @@
-// Values that are ranges of the images of a larger one (graph/concat_in_place.h).
+// Values that are ranges of the images of a larger one (plan/memory/concat_in_place.h).
 #include <algorithm>
 #include <span>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/tensor.h"
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "runtime/load_report.h"
 
 namespace crema {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "core/exec_context.h"
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "runtime/weights.h"
 
 namespace crema {

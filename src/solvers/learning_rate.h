@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "crema.pb.h"
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "solvers/lr_policies.h"
 #include "solvers/metric_tracker.h"
 #include "solvers/training_observer.h"

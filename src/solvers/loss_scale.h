@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "crema.pb.h"
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "solvers/device_run.h"
 
 namespace crema {

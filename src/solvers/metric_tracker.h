@@ -7,7 +7,7 @@
 #include <string>
 
 #include "crema.pb.h"
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "solvers/training_observer.h"
 
 namespace crema {

@@ -4,7 +4,7 @@
 
 #include "core/machine_limits.h"
 #include "core/strings.h"
-#include "graph/summary.h"
+#include "plan/summary.h"
 #include "solvers/update_rule.h"
 
 namespace crema {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "format/prototxt.h"
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "solvers/epochs.h"
 #include "solvers/learning_rate.h"
 #include "solvers/metric_tracker.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "crema.pb.h"
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "runtime/weights.h"
 
 namespace crema {

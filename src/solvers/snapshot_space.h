@@ -6,7 +6,7 @@
 
 #include "core/log.h"
 #include "crema.pb.h"
-#include "graph/plan.h"
+#include "plan/plan.h"
 
 namespace crema {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "graph/plan.h"
 #include "graph/registry.h"
+#include "plan/plan.h"
 #include "solvers/solver_config.h"
 
 namespace crema {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "runtime/weights.h"
 
 namespace crema {

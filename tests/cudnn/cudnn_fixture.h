@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cudnn/fake_cudnn.h"
-#include "graph/plan.h"
 #include "math/cuda/cuda_device.h"
+#include "plan/plan.h"
 #include "support/net.h"
 
 namespace crema::test {

@@ -9,7 +9,7 @@
 #include "core/strings.h"
 #include "data/layer_runner.h"
 #include "data/record_sets.h"
-#include "graph/summary.h"
+#include "plan/summary.h"
 #include "runtime/session.h"
 #include "support/net.h"
 

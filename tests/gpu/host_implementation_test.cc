@@ -1,6 +1,6 @@
 // The implementation that lets the CPU compute layers of a net on a GPU does what native methods
 // do.
-#include "graph/host_implementation.h"
+#include "plan/host_implementation.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "data/image/encode_image.h"
-#include "graph/plan_passes.h"
+#include "plan/plan_passes.h"
 
 namespace crema::test {
 namespace {

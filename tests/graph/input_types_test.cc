@@ -8,7 +8,7 @@
 #include "graph/dot.h"
 #include "graph/infer.h"
 #include "graph/replace_sources.h"
-#include "graph/summary.h"
+#include "plan/summary.h"
 #include "support/net.h"
 
 namespace crema {

@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "format/prototxt.h"
-#include "graph/plan.h"
+#include "plan/plan.h"
 
 int main(int, char** argv) {
   const crema::NetFile file = crema::ReadNet(argv[1]);

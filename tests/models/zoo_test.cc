@@ -9,10 +9,10 @@
 #include <string>
 
 #include "format/prototxt.h"
-#include "graph/liveness.h"
-#include "graph/memory_planner.h"
 #include "graph/replace_sources.h"
-#include "graph/summary.h"
+#include "plan/memory/liveness.h"
+#include "plan/memory/memory_planner.h"
+#include "plan/summary.h"
 #include "runtime/session.h"
 #include "runtime/weights.h"
 #include "support/net.h"

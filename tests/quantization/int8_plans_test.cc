@@ -9,7 +9,7 @@
 #include "core/memory_format.h"
 #include "core/strings.h"
 #include "format/prototxt.h"
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "quantization/quantize_fixture.h"
 #include "support/net.h"
 

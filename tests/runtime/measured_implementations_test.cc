@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/memory_format.h"
-#include "graph/implementation_timer.h"
+#include "plan/implementation_timer.h"
 #include "runtime/implementation_bench.h"
 #include "support/net.h"
 #include "support/random_nets.h"

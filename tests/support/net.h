@@ -7,7 +7,7 @@
 
 #include "format/prototxt.h"
 #include "graph/graph.h"
-#include "graph/plan.h"
+#include "plan/plan.h"
 #include "runtime/session.h"
 
 namespace crema::test {

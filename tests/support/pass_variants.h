@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/strings.h"
-#include "graph/plan_passes.h"
+#include "plan/plan_passes.h"
 
 namespace crema::test {
 

@@ -8,7 +8,7 @@
 #include "common/log.h"
 #include "core/error.h"
 #include "core/strings.h"
-#include "graph/plan_passes.h"
+#include "plan/plan_passes.h"
 #include "report/build_info.h"
 #include "runtime/autotuner.h"
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "graph/implementation_timer.h"
-#include "graph/plan.h"
+#include "plan/implementation_timer.h"
+#include "plan/plan.h"
 
 namespace crema::tools {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "graph/plan.h"
+#include "plan/plan.h"
 
 namespace crema::tools {
 

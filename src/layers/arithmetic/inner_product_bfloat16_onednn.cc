@@ -3,9 +3,9 @@
 
 #include "core/strings.h"
 #include "graph/has_packed_weights.h"
-#include "graph/precision.h"
 #include "layers/arithmetic/inner_product_implementations.h"
 #include "math/bfloat16_product.h"
+#include "plan/precision.h"
 
 namespace crema {
 namespace {

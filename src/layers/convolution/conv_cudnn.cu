@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/strings.h"
-#include "graph/copy_cost.h"
 #include "layers/channels_last_implementation.h"
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/conv_cudnn.h"
@@ -16,6 +15,7 @@
 #include "layers/convolution/conv_epilogue.h"
 #include "layers/gpu_implementation.h"
 #include "math/cuda/group_sums.cuh"
+#include "plan/copy_cost.h"
 
 namespace crema {
 namespace {

@@ -6,12 +6,12 @@
 #include <memory>
 #include <vector>
 
-#include "graph/tunes_engines.h"
 #include "layers/convolution/conv_cudnn_filter.h"
 #include "layers/convolution/conv_geometry.h"
 #include "math/bias_activation.h"
 #include "math/cuda/cudnn_conv.h"
 #include "math/group_stats.h"
+#include "plan/tunes_engines.h"
 
 namespace crema {
 

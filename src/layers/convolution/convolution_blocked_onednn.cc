@@ -7,10 +7,10 @@
 
 #include "core/strings.h"
 #include "graph/has_packed_weights.h"
-#include "graph/precision.h"
 #include "layers/convolution/convolution_blocked.h"
 #include "math/blocked_conv.h"
 #include "math/cpu/onednn/conv_rates.h"
+#include "plan/precision.h"
 
 namespace crema {
 

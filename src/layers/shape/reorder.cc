@@ -1,5 +1,5 @@
 // Reorder: y = x, in another memory format. The planner puts it where layers meet that want
-// different ones (graph/passes/memory_formats.cc); the row that is chosen says which way it goes.
+// different ones (plan/passes/memory_formats.cc); the row that is chosen says which way it goes.
 #include <cstring>
 
 #include "core/bfloat16.h"

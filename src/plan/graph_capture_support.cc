@@ -1,0 +1,30 @@
+#include "plan/graph_capture_support.h"
+
+#include "core/strings.h"
+#include "plan/host_implementation.h"
+
+namespace crema {
+
+size_t FirstLayerBehindSources(const Plan& plan) {
+  size_t first = 0;
+  for (size_t i = 0; i < plan.layers.size(); ++i) {
+    const PlannedLayer& layer = plan.layers[i];
+    const bool source = layer.implementation == nullptr && layer.inputs.empty() && layer.forward;
+    if (source && layer.type->name != "Input") first = i + 1;
+  }
+  return first;
+}
+
+// What the host does in a pass is not done again when its work is launched as one.
+std::string WhyNoGraphCapture(const Plan& plan) {
+  for (size_t i = FirstLayerBehindSources(plan); i < plan.layers.size(); ++i) {
+    const PlannedLayer& layer = plan.layers[i];
+    const char* reason = layer.implementation == &HostImplementation() ? "runs on the CPU"
+                         : layer.info.dynamic_outputs ? "chooses its extents as it runs"
+                                                      : nullptr;
+    if (reason != nullptr) return StrCat("layer \"", layer.name(), "\" ", reason);
+  }
+  return "";
+}
+
+}  // namespace crema

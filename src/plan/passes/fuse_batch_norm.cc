@@ -1,0 +1,127 @@
+#include "plan/passes/fuse_batch_norm.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/strings.h"
+#include "plan/layer_query.h"
+#include "plan/plan_readers.h"
+
+namespace crema {
+namespace {
+
+using Asked = std::function<Support(const OpDesc&)> Implementation::*;
+
+class Hander {
+ public:
+  explicit Hander(Plan* plan) : plan_(*plan), readers_(*plan) {}
+
+  void Run() {
+    const auto layers = static_cast<int>(plan_.layers.size());
+    for (int n = 0; n < layers; ++n) FuseSums(n);
+    for (int n = 0; n < layers; ++n) FuseFactors(n);
+    BookTotals(&plan_);
+  }
+
+ private:
+  static size_t Index(int i) { return static_cast<size_t>(i); }
+  PlannedLayer& LayerOf(int n) { return plan_.layers[Index(n)]; }
+
+  // Layer n, if it could hand something to another one or take it.
+  PlannedLayer* Candidate(int n, Asked asked) {
+    if (n < 0) return nullptr;
+    PlannedLayer& layer = LayerOf(n);
+    const bool runs =
+        layer.implementation != nullptr && layer.implementation->*asked && layer.fused_into < 0;
+    return runs && layer.backward && !layer.recompute ? &layer : nullptr;
+  }
+
+  void FuseSums(int n) {
+    PlannedLayer* convolution = Candidate(n, &Implementation::supports_norm_fusion);
+    if (convolution == nullptr || convolution->outputs.size() != 1) return;
+    const int v = convolution->outputs[0];
+    PlannedLayer* norm =
+        Candidate(readers_.SoleConsumer(v), &Implementation::supports_fusion_as_norm);
+    if (norm == nullptr || norm->inputs[0] != v) return;
+    if (!Agree(norm, &NormFusion::consumes_sums, convolution, &NormFusion::emits_sums)) return;
+    const int sums = AddValue(n, v, "_sums", kSumsRows, false);
+    convolution->outputs.push_back(sums);
+    norm->inputs.push_back(sums);
+    norm->to_input.push_back(false);
+    UpdateRequirements(plan_, convolution);
+    UpdateRequirements(plan_, norm);
+  }
+
+  void FuseFactors(int n) {
+    PlannedLayer* norm = Candidate(n, &Implementation::supports_fusion_as_norm);
+    if (norm == nullptr || norm->outputs.size() != 1 || !norm->to_input[0]) return;
+    const int last = norm->fused.empty() ? n : norm->fused.back();
+    const int v = LayerOf(last).outputs[0];
+    PlannedLayer* convolution =
+        Candidate(readers_.SoleConsumer(v), &Implementation::supports_norm_fusion);
+    if (convolution == nullptr || convolution->OwnInputs() != 1) return;
+    if (!Agree(norm, &NormFusion::emits_factors, convolution, &NormFusion::consumes_factors))
+      return;
+    const int factors = AddValue(n, v, "_factors", kFactorsRows, true);
+    norm->outputs.push_back(factors);
+    convolution->inputs.push_back(factors);
+    convolution->to_input.push_back(true);
+    UpdateRequirements(plan_, norm);
+    UpdateRequirements(plan_, convolution);
+    convolution->info.backward_reads_input.resize(convolution->inputs.size());
+    convolution->info.backward_reads_input.back() = true;
+  }
+
+  bool Agree(PlannedLayer* norm, bool NormFusion::*norm_does, PlannedLayer* convolution,
+             bool NormFusion::*convolution_does) const {
+    if (!Ask(norm, &Implementation::supports_fusion_as_norm, norm_does) ||
+        !Ask(convolution, &Implementation::supports_norm_fusion, convolution_does)) {
+      return false;
+    }
+    norm->norm_fusion.*norm_does = true;
+    convolution->norm_fusion.*convolution_does = true;
+    return true;
+  }
+
+  // Whether its implementation does that too; keeps why not.
+  bool Ask(PlannedLayer* layer, Asked asked, bool NormFusion::*does) const {
+    const Support support = WithQuery(plan_, *layer, 0, [&](const OpDesc& query) {
+      OpDesc more = query;
+      more.norm_fusion.*does = true;
+      return (layer->implementation->*asked)(more);
+    });
+    if (support.yes) return true;
+    const bool sums = does == &NormFusion::emits_sums || does == &NormFusion::consumes_sums;
+    layer->skipped.push_back(
+        {StrCat(layer->implementation->name, sums ? " emitting sums" : " normalising"),
+         support.reason});
+    return false;
+  }
+
+  // f32, of the channels of value v; made by layer n.
+  int AddValue(int n, int v, const char* suffix, int64_t rows, bool has_gradient) {
+    const PlannedValue& of = plan_.values[Index(v)];
+    PlannedValue value;
+    value.name = of.name + suffix;
+    while (plan_.FindValue(value.name) >= 0) value.name += '_';
+    value.spec = {Shape{rows, of.spec.shape[1]}, DType::kF32};
+    value.producer = n;
+    value.has_gradient = has_gradient;
+    plan_.values.push_back(std::move(value));
+    return static_cast<int>(plan_.values.size()) - 1;
+  }
+
+  Plan& plan_;
+  const PlanReaders readers_;
+};
+
+}  // namespace
+
+void FuseBatchNorm(Plan* plan) {
+  if (!plan->options.passes.fuse_batch_norm || !plan->options.backward) return;
+  Hander(plan).Run();
+}
+
+}  // namespace crema

@@ -1,0 +1,397 @@
+#include "plan/passes/memory_formats.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/strings.h"
+#include "graph/gradient_flow.h"
+#include "graph/infer.h"
+#include "plan/copy_cost.h"
+#include "plan/layer_query.h"
+#include "plan/passes/fusable_chain.h"
+#include "plan/passes/keep_integers_f32.h"
+#include "plan/passes/set_formats.h"
+#include "plan/precision.h"
+
+namespace crema {
+namespace {
+
+constexpr double kReorderSeconds = 2e-6;  // to start one
+// What is measured is forward and backward together, estimates are of forward: backward takes about
+// twice as long. A reorder is done once more, for the gradient.
+constexpr double kPassesOfTraining = 3;
+constexpr double kFollowerSeconds = 1e-9;
+constexpr double kImpossibleSeconds = 1e6;
+constexpr double kWorthwhile = 0.97;  // measuring a net twice differs by a percent or two
+
+// One way to run a node.
+struct Choice {
+  MemoryFormat in = MemoryFormat::kPlain;
+  MemoryFormat out = MemoryFormat::kPlain;
+  double seconds = 0;
+  std::vector<size_t> followers = {};  // nodes whose work is done too
+  bool plain() const { return in == MemoryFormat::kPlain && out == MemoryFormat::kPlain; }
+};
+
+bool HasWholeBlocks(const BlobSpec& spec) {
+  return spec.shape.axes() == 4 && spec.shape[1] % ChannelBlock() == 0 && spec.dtype == DType::kF32;
+}
+
+// A layer that looks at no number: bytes are as good to it as floats.
+bool PassesOn(const LayerInfo& info) { return info.any_format && (info.share || info.view); }
+
+bool HasPixels(std::span<const BlobSpec> specs) {
+  return std::ranges::all_of(specs, [](const BlobSpec& spec) {
+    return spec.shape.axes() == 4 && spec.dtype == DType::kF32;
+  });
+}
+
+class Chooser {
+ public:
+  Chooser(Graph* graph, const Registry& registry, const ImplementationTimes& times,
+          const PlanOptions& options)
+      : graph_(*graph),
+        registry_(registry),
+        times_(times),
+        options_(options),
+        // What is estimated must not differ either where plans are to be the same everywhere.
+        threads_(options.deterministic ? 1 : options.threads) {
+    if (options.backward && !times.empty()) {
+      estimate_scale_ = kPassesOfTraining;
+      reorder_scale_ = 2;
+    }
+    infos_ =
+        InferShapes(graph_, {.dtype = options.dtype, .rank = options.rank, .world = options.world});
+    specs_.resize(graph_.values.size());
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const std::vector<int>& outputs = graph_.nodes[n].outputs;
+      for (size_t o = 0; o < outputs.size(); ++o) specs_[Index(outputs[o])] = infos_[n].outputs[o];
+    }
+    flow_ = options.backward ? ComputeGradientFlow(graph_, infos_) : NoGradients(graph_);
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) choices_.push_back(ChoicesOf(n));
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) ChargeFollowers(n);
+  }
+
+  // Finds formats; false: no implementation wants other than plain ones.
+  bool Search() {
+    const bool any = std::ranges::any_of(choices_, [](const std::vector<Choice>& choices) {
+      return std::ranges::any_of(choices,
+                                 [](const Choice& c) { return c.out != MemoryFormat::kPlain; });
+    });
+    if (!any) return false;
+    chosen_.assign(choices_.size(), 0);  // plain
+    Improve();
+    std::vector<size_t> best = chosen_;
+    double least = Total();
+    const auto improve = [&] {
+      Improve();
+      const double total = Total();
+      if (total >= least) return;
+      least = total;
+      best = chosen_;
+    };
+    for (const bool follow : {true, false}) {
+      Start(follow);
+      improve();
+    }
+    // Single changes do not lead from one format to the other in the middle of a net.
+    for (const MemoryFormat format :
+         {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16, MemoryFormat::kInt8,
+          MemoryFormat::kPlainBF16, MemoryFormat::kPlainF16, MemoryFormat::kChannelsLast,
+          MemoryFormat::kChannelsLastBF16, MemoryFormat::kChannelsLastF16}) {
+      if (StartIn(format)) improve();
+    }
+    chosen_ = std::move(best);
+    return true;
+  }
+
+  // Of what was found from times: unless it is clearly faster, what estimates find is as good.
+  void PreferThoseOf(const Chooser& estimated) {
+    const double seconds = Total();
+    const std::vector<size_t> found = chosen_;
+    for (size_t n = 0; n < choices_.size(); ++n) {
+      const Choice& choice = estimated.ChosenOf(n);
+      const int same = choice.plain() ? 0 : FindChoice(choices_[n], choice.in, choice.out);
+      if (same >= 0) chosen_[n] = static_cast<size_t>(same);
+    }
+    if (seconds < Total() * kWorthwhile) chosen_ = found;
+  }
+
+  void Apply() {
+    std::vector<NodeFormats> formats;
+    for (size_t n = 0; n < choices_.size(); ++n) {
+      formats.push_back({ChosenOf(n).in, ChosenOf(n).out});
+    }
+    KeepIntegersF32(graph_, infos_, &formats);
+    SetFormats(formats, registry_, &graph_);
+  }
+
+ private:
+  double CopySeconds(BlobSpec spec, MemoryFormat format) const {
+    spec.format = IsBlocked(format) && spec.shape.axes() != 4 ? MemoryFormat::kPlain : format;
+    return crema::CopySeconds(std::span(&spec, 1), threads_);
+  }
+
+  double CopySeconds(std::span<const BlobSpec> specs, MemoryFormat format) const {
+    double seconds = 0;
+    for (const BlobSpec& spec : specs) seconds += CopySeconds(spec, format);
+    return seconds;
+  }
+
+  static size_t Index(int i) { return static_cast<size_t>(i); }
+
+  // The plain one is the first.
+  std::vector<Choice> ChoicesOf(size_t n) const {
+    const Node& node = graph_.nodes[n];
+    const LayerInfo& info = infos_[n];
+    std::vector<BlobSpec> inputs;
+    for (int v : node.inputs) inputs.push_back(specs_[Index(v)]);
+    const auto moved = [&](MemoryFormat in, MemoryFormat out) {
+      if (info.view || info.share) return 0.0;
+      return CopySeconds(inputs, in) + CopySeconds(info.outputs, out);
+    };
+    std::vector<Choice> choices{
+        {.seconds = moved(MemoryFormat::kPlain, MemoryFormat::kPlain) * estimate_scale_}};
+    if (node.inputs.empty()) return choices;
+    const InferContext context = ContextOf(*node.layer, inputs, node.outputs.size(), options_);
+    OpDesc query = QueryOf(*node.layer, context, info, options_);
+    query.backward = flow_.nodes[n].backward;
+    query.to_input = std::ranges::count(flow_.nodes[n].to_input, true) > 0;
+    OpDesc timed = query;
+    timed.threads = threads_;
+    bool has_plain = false;
+    // Channels last is for tensor cores, which do not multiply f32 as it is.
+    const bool last = query.precision == TF32;
+    for (const Implementation& implementation : node.type->implementations) {
+      if (!MayUse(implementation, *node.layer, options_)) continue;
+      if (implementation.input_format == MemoryFormat::kChannelsLast && !last) continue;
+      if (implementation.supports && !implementation.supports(query).yes) continue;
+      const std::optional<double> measured = times_.SecondsOf(*node.layer, implementation);
+      if (times_.Has(*node.layer) && !measured) continue;
+      const double estimate =
+          implementation.seconds ? implementation.seconds(timed)
+                                 : moved(implementation.input_format, implementation.output_format);
+      Choice choice{implementation.input_format, implementation.output_format,
+                    measured.value_or(estimate * estimate_scale_)};
+      if (options_.passes.fuse) {
+        choice.followers = FusableChain(implementation, query, graph_, infos_, n, options_);
+      }
+      const int same = choice.plain() ? 0 : FindChoice(choices, choice.in, choice.out);
+      if (choice.plain() && !std::exchange(has_plain, true)) {
+        choices[0] = choice;
+      } else if (same < 0) {
+        choices.push_back(choice);
+      } else if (measured) {
+        double& seconds = choices[static_cast<size_t>(same)].seconds;
+        seconds = std::min(seconds, choice.seconds);
+      }
+    }
+    // Any other format is better than one that the pinned implementation does not have.
+    if (!has_plain && IsPinned(*node.layer, options_)) choices[0].seconds = kImpossibleSeconds;
+    if (OnGpu()) return WithViewsOfHalves(node, info, std::move(choices));
+    if (info.any_format && std::ranges::all_of(inputs, HasWholeBlocks) &&
+        std::ranges::all_of(info.outputs, HasWholeBlocks)) {
+      for (const MemoryFormat format : {MemoryFormat::kBlocked, MemoryFormat::kBlockedBF16}) {
+        if (format == MemoryFormat::kBlockedBF16 && !StoresBFloat16(query).yes) continue;
+        choices.push_back({format, format, moved(format, format) * estimate_scale_});
+      }
+    }
+    if (PassesOn(info) && HasPixels(inputs) && !flow_.nodes[n].backward &&
+        KeepsInt8Range(graph_, node)) {
+      choices.push_back({MemoryFormat::kInt8, MemoryFormat::kInt8, 0});
+    }
+    return choices;
+  }
+
+  bool OnGpu() const { return options_.device.type != DeviceType::kCpu; }
+
+  // Another name of the same memory, whatever is in it.
+  std::vector<Choice> WithViewsOfHalves(const Node& node, const LayerInfo& info,
+                                        std::vector<Choice> choices) const {
+    if (!info.view) return choices;
+    const Precision precision = PrecisionOf(*node.layer, options_);
+    for (const auto& [wanted, format] :
+         {std::pair{BF16, MemoryFormat::kPlainBF16}, {FP16, MemoryFormat::kPlainF16}}) {
+      if (precision == wanted) choices.push_back({format, format, 0});
+    }
+    return choices;
+  }
+
+  // Layers that some implementation of node n does the work of are paid for where another one is
+  // chosen.
+  void ChargeFollowers(size_t n) {
+    std::vector<size_t> all;
+    for (const Choice& choice : choices_[n]) {
+      if (choice.followers.size() > all.size()) all = choice.followers;
+    }
+    for (size_t k = 0; k < all.size(); ++k) {
+      const double seconds = choices_[all[k]][0].seconds;
+      for (Choice& choice : choices_[n]) {
+        if (choice.followers.size() <= k) choice.seconds += seconds;
+      }
+      // On bytes something, so that it is not first choice where its leader gives floats.
+      for (Choice& choice : choices_[all[k]]) {
+        choice.seconds = choice.in == MemoryFormat::kInt8 ? kFollowerSeconds : 0;
+      }
+    }
+  }
+
+  static int FindChoice(const std::vector<Choice>& choices, MemoryFormat in, MemoryFormat out) {
+    for (size_t i = 1; i < choices.size(); ++i) {
+      if (choices[i].in == in && choices[i].out == out) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  const Choice& ChosenOf(size_t n) const { return choices_[n][chosen_[n]]; }
+
+  double ReorderSeconds(int v, MemoryFormat from, MemoryFormat to) const {
+    const BlobSpec& spec = specs_[Index(v)];
+    if (from == to) return 0;
+    return (kReorderSeconds + CopySeconds(spec, from) + CopySeconds(spec, to)) * reorder_scale_;
+  }
+
+  // Of the reorders of what node n reads.
+  double InputSeconds(size_t n, const Choice& choice) const {
+    double seconds = 0;
+    for (int v : graph_.nodes[n].inputs) {
+      const int producer = graph_.values[Index(v)].producer;
+      seconds += ReorderSeconds(v, ChosenOf(Index(producer)).out, choice.in);
+    }
+    return seconds;
+  }
+
+  double OutputSeconds(size_t n, const Choice& choice) const {
+    double seconds = 0;
+    for (int v : graph_.nodes[n].outputs) {
+      const Value& value = graph_.values[Index(v)];
+      if (IsPlainForUsers(value)) seconds += ReorderSeconds(v, choice.out, MemoryFormat::kPlain);
+      for (int reader : value.readers) {
+        seconds += ReorderSeconds(v, choice.out, ChosenOf(Index(reader)).in);
+      }
+    }
+    return seconds;
+  }
+
+  double Total() const {
+    double total = 0;
+    for (size_t n = 0; n < choices_.size(); ++n) {
+      total += ChosenOf(n).seconds + InputSeconds(n, ChosenOf(n));
+      for (int v : graph_.nodes[n].outputs) {
+        if (!IsPlainForUsers(graph_.values[Index(v)])) continue;
+        total += ReorderSeconds(v, ChosenOf(n).out, MemoryFormat::kPlain);
+      }
+    }
+    return total;
+  }
+
+  // Each node as it likes; `follow`: it looks at the formats of its inputs, which are chosen
+  // before.
+  void Start(bool follow) {
+    chosen_.assign(choices_.size(), 0);
+    for (size_t n = 0; n < choices_.size(); ++n) {
+      double least = 0;
+      for (size_t c = 0; c < choices_[n].size(); ++c) {
+        const Choice& choice = choices_[n][c];
+        // Those that take any format cost the same in each, and always follow.
+        const bool free = infos_[n].any_format;
+        const double seconds = choice.seconds + (follow || free ? InputSeconds(n, choice) : 0);
+        if (c > 0 && seconds >= least) continue;
+        least = seconds;
+        chosen_[n] = c;
+      }
+    }
+  }
+
+  // Each node that can in this format, the others plain. False where none can.
+  bool StartIn(MemoryFormat format) {
+    chosen_.assign(choices_.size(), 0);
+    for (size_t n = 0; n < choices_.size(); ++n) {
+      const auto& choices = choices_[n];
+      for (size_t c = 1; c < choices.size(); ++c) {
+        if (choices[c].out == format) chosen_[n] = c;
+        if (choices[c].in == format && choices[c].out == format) break;
+      }
+    }
+    return std::ranges::any_of(chosen_, [](size_t c) { return c > 0; });
+  }
+
+  // Changes single nodes as long as that helps.
+  void Improve() {
+    constexpr int kMostSweeps = 50;
+    bool changed = true;
+    for (int sweep = 0; changed && sweep < kMostSweeps; ++sweep) {
+      changed = false;
+      for (size_t i = 0; i < choices_.size(); ++i) {
+        const size_t n = sweep % 2 == 0 ? i : choices_.size() - 1 - i;
+        changed = ImproveNode(n) || changed;
+      }
+    }
+  }
+
+  bool ImproveNode(size_t n) {
+    if (choices_[n].size() == 1) return false;
+    const auto cost = [&](size_t c) {
+      const Choice& choice = choices_[n][c];
+      return choice.seconds + InputSeconds(n, choice) + OutputSeconds(n, choice);
+    };
+    const size_t before = chosen_[n];
+    double least = cost(before);
+    for (size_t c = 0; c < choices_[n].size(); ++c) {
+      const double seconds = cost(c);
+      if (seconds < least * (1 - 1e-9)) {
+        least = seconds;
+        chosen_[n] = c;
+      }
+    }
+    return chosen_[n] != before;
+  }
+
+  Graph& graph_;
+  const Registry& registry_;
+  const ImplementationTimes& times_;
+  const PlanOptions& options_;
+  const int threads_;
+  double estimate_scale_ = 1;
+  double reorder_scale_ = 1;
+  std::vector<LayerInfo> infos_;
+  GradientFlow flow_;
+  std::vector<BlobSpec> specs_;               // by value
+  std::vector<std::vector<Choice>> choices_;  // by node
+  std::vector<size_t> chosen_;                // by node
+};
+
+}  // namespace
+
+bool FitsFormats(const Implementation& implementation, const LayerInfo& info,
+                 std::span<const BlobSpec> inputs, std::span<const BlobSpec> outputs) {
+  const auto fits = [](std::span<const BlobSpec> specs, MemoryFormat format) {
+    return std::ranges::all_of(specs, [&](const BlobSpec& spec) { return spec.format == format; });
+  };
+  if (fits(inputs, implementation.input_format) && fits(outputs, implementation.output_format))
+    return true;
+  const MemoryFormat format = inputs.empty() ? MemoryFormat::kPlain : inputs[0].format;
+  if (format == MemoryFormat::kInt8) {
+    return PassesOn(info) && fits(inputs, format) && fits(outputs, format) && HasPixels(inputs);
+  }
+  return info.any_format && implementation.input_format == MemoryFormat::kPlain &&
+         IsBlocked(format) && fits(inputs, format) && fits(outputs, format) &&
+         std::ranges::all_of(inputs, HasWholeBlocks) &&
+         std::ranges::all_of(outputs, HasWholeBlocks);
+}
+
+void ChooseMemoryFormats(Graph* graph, const Registry& registry, const ImplementationTimes& times,
+                         const PlanOptions& options) {
+  if (options.device.type == DeviceType::kCpu && ChannelBlock() == 0) return;
+  Chooser chooser(graph, registry, times, options);
+  if (!chooser.Search()) return;
+  if (!times.empty()) {
+    const ImplementationTimes none;
+    Chooser estimated(graph, registry, none, options);
+    if (estimated.Search()) chooser.PreferThoseOf(estimated);
+  }
+  chooser.Apply();
+}
+
+}  // namespace crema

@@ -1,0 +1,139 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <map>
+#include <string_view>
+
+#include "core/strings.h"
+#include "plan/graph_capture_support.h"
+
+namespace crema {
+
+int Plan::FindValue(const std::string& blob) const {
+  for (size_t v = values.size(); v-- > 0;) {
+    if (values[v].name != blob) continue;
+    // What was made for a layer that takes another format is not for users.
+    const PlannedLayer& producer = layers[static_cast<size_t>(values[v].producer)];
+    const bool copy =
+        values[v].spec.format != MemoryFormat::kPlain && producer.type->name == "Reorder";
+    return copy ? producer.inputs[0] : static_cast<int>(v);
+  }
+  return -1;
+}
+
+int Plan::FindFirstValue(const std::string& blob) const {
+  const auto found = std::ranges::find(values, blob, &PlannedValue::name);
+  return found == values.end() ? -1 : static_cast<int>(std::distance(values.begin(), found));
+}
+
+int64_t Plan::LearnedCount() const {
+  int64_t count = 0;
+  for (size_t s = 0; s < learned.size(); ++s) {
+    if (learned[s].owner == static_cast<int>(s)) count += learned[s].shape.count();
+  }
+  return count;
+}
+
+namespace {
+
+std::string Row(const std::string& name, const std::string& type, const std::string& shape,
+                const std::string& learned, const std::string& bytes,
+                const std::string& implementation) {
+  char line[512];
+  std::snprintf(line, sizeof(line), "  %-20.60s %-18.40s %-24.80s %12.20s %10.20s  %.60s",
+                name.c_str(), type.c_str(), shape.c_str(), learned.c_str(), bytes.c_str(),
+                implementation.c_str());
+  return std::string(line) + "\n";
+}
+
+std::string Kibibytes(int64_t bytes) { return StrCat((bytes + 1023) / 1024, " KiB"); }
+
+// "12 are nChw16c, 3 are nChw16c bf16"; empty: all are plain.
+std::string DescribeFormats(const Plan& plan) {
+  std::map<std::string_view, int> counts;
+  for (const PlannedValue& value : plan.values) {
+    if (value.spec.format != MemoryFormat::kPlain) ++counts[ToString(value.spec.format)];
+  }
+  std::vector<std::string> texts;
+  for (const auto& [format, count] : counts) texts.push_back(StrCat(count, " are ", format));
+  return Join(texts, ", ");
+}
+
+// How many there are, and between which layers.
+std::string DescribeReorders(const Plan& plan) {
+  std::string text;
+  int count = 0;
+  std::vector<const PlannedLayer*> reader(plan.values.size(), nullptr);
+  for (const PlannedLayer& layer : plan.layers) {
+    for (int v : layer.inputs) reader[static_cast<size_t>(v)] = &layer;
+  }
+  for (const PlannedLayer& layer : plan.layers) {
+    if (layer.type->name != "Reorder" || layer.implementation == nullptr) continue;
+    const PlannedValue& from = plan.values[static_cast<size_t>(layer.inputs[0])];
+    const PlannedLayer* to = reader[static_cast<size_t>(layer.outputs[0])];
+    text += StrCat("    ", plan.layers[static_cast<size_t>(from.producer)].name(), " gives ",
+                   ToString(from.spec.format), ", ",
+                   to == nullptr ? std::string("the user takes ") : to->name() + " takes ",
+                   ToString(plan.values[static_cast<size_t>(layer.outputs[0])].spec.format), "\n");
+    ++count;
+  }
+  const std::string formats = DescribeFormats(plan);
+  if (formats.empty()) return "";
+  return StrCat("  memory formats: of ", plan.values.size(), " values ", formats, "; ", count,
+                count == 1 ? " reorder" : " reorders", "\n", text);
+}
+
+// What it does for its neighbours, or they for it (graph/norm_fusion.h).
+std::string DescribeNormFusion(const NormFusion& norm_fusion) {
+  std::string text;
+  if (norm_fusion.consumes_sums) text += ", sums taken";
+  if (norm_fusion.consumes_factors) text += ", normalises its input";
+  if (norm_fusion.emits_sums) text += ", sums its channels";
+  if (norm_fusion.emits_factors) text += ", applied by the next";
+  return text;
+}
+
+}  // namespace
+
+std::string DescribePlan(const Plan& plan) {
+  std::string text = Row("layer", "type", "output", "learned", "memory", "implementation");
+  for (const PlannedLayer& layer : plan.layers) {
+    std::string shapes;
+    int64_t bytes = 0;
+    for (size_t o = 0; o < layer.outputs.size(); ++o) {
+      const PlannedValue& value = plan.values[static_cast<size_t>(layer.outputs[o])];
+      shapes += (shapes.empty() ? "" : " ") + ToString(value.spec.shape);
+      bytes += layer.LiesInInput(o) ? 0 : value.data.bytes;
+    }
+    int64_t learned = 0;
+    for (int s : layer.learned) {
+      const LearnedSlot& slot = plan.learned[static_cast<size_t>(s)];
+      learned += slot.owner == s ? slot.shape.count() : 0;
+    }
+    const std::string implementation =
+        layer.fused_into >= 0 ? "in " + plan.layers[static_cast<size_t>(layer.fused_into)].name()
+        : !layer.forward      ? "view"
+        : layer.implementation == nullptr
+            ? "none"
+            : layer.implementation->name + (layer.tuned ? ", tuned" : "") +
+                  DescribeNormFusion(layer.norm_fusion);
+    text += Row(layer.name(), layer.type->name, shapes, std::to_string(learned), Kibibytes(bytes),
+                layer.concat_in_place || layer.strided_concat_in_place ? "inputs lie in it"
+                : layer.in_place ? implementation + ", in place"
+                                 : implementation);
+  }
+  text += DescribeReorders(plan);
+  text += StrCat("  learned elements: ", plan.LearnedCount(),
+                 "; activations and gradients: ", Kibibytes(plan.arena_bytes), " (",
+                 Kibibytes(plan.unshared_bytes),
+                 " without sharing); scratch: ", Kibibytes(plan.scratch_bytes), "\n");
+  if (plan.options.device.type == DeviceType::kCpu) return text;
+  const std::string reason = WhyNoGraphCapture(plan);
+  text += reason.empty() ? "  CUDA graphs: passes behind the data layers are launched as one\n"
+                         : StrCat("  CUDA graphs: none, ", reason, "\n");
+  return text;
+}
+
+}  // namespace crema
