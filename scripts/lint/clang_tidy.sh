@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # clang-tidy with .clang-tidy over src/ and tools/. A file whose preprocessed text, checks and tool
-# are those of a run that passed is not looked at again.
+# are those of a run that passed is not looked at again. LINT_SHARE: see files.sh.
 set -euo pipefail
 . scripts/lint/files.sh
 . scripts/lint/compile_database.sh
@@ -24,5 +24,5 @@ tidy_file() {
   touch "$build/tidy/$key"
 }
 export -f tidy_file
-list_files 'src/*.cc' 'tools/*.cc' |
+list_files 'src/*.cc' 'tools/*.cc' | share_of_lint |
   xargs -P "${LINT_JOBS:-$(nproc)}" -I{} bash -c 'tidy_file "$@"' _ "$lint_build" {}

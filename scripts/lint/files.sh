@@ -14,6 +14,18 @@ list_unversioned() {
   done
 }
 
+# Prints the lines of standard input that belong to share k of n, as LINT_SHARE=k/n says (k from
+# 0); all when it is unset. A line is in the same share wherever it stands.
+share_of_lint() {
+  local line
+  if [ -z "${LINT_SHARE:-}" ]; then cat; return; fi
+  while IFS= read -r line; do
+    if [ $(($(cksum <<<"$line" | cut -d' ' -f1) % ${LINT_SHARE#*/})) = "${LINT_SHARE%/*}" ]; then
+      printf '%s\n' "$line"
+    fi
+  done
+}
+
 # A C++ file without comments and with empty strings; line numbers stay. (Raw strings that hold a
 # quote are beyond it.)
 strip_comments() {

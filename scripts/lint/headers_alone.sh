@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every header compiles alone: it includes what it uses. A header of src/ or tools/ with a .cc of its
 # name is included there before anything else, so that clang_tidy.sh, which compiles that file without
-# precompiled headers, shows it; the others are compiled here.
+# precompiled headers, shows it; the others are compiled here. LINT_SHARE: see files.sh.
 set -euo pipefail
 . scripts/lint/files.sh
 . scripts/lint/compile_database.sh
@@ -30,6 +30,6 @@ own_source_includes_it_first() {
   first=$(sed -n 's/^#include ["<]\(.*\)[">].*/\1/p' "$source" | head -n 1)
   [ "$first" = "${1#*/}" ]
 }
-list_files 'src/*.h' 'tools/*.h' 'tests/*.h' | grep -vE "$skip" |
+list_files 'src/*.h' 'tools/*.h' 'tests/*.h' | share_of_lint | grep -vE "$skip" |
   while IFS= read -r header; do own_source_includes_it_first "$header" || echo "$header"; done |
   xargs -P "$(nproc)" -I{} bash -c 'check_header "$1"' _ {}

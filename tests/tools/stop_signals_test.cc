@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "core/strings.h"
-#include "format/caffemodel.h"
 #include "format/solver_state.h"
 #include "support/process.h"
 #include "support/solver_runs.h"
@@ -75,21 +74,18 @@ TEST_F(StopSignals, ActBetweenTheBatchesOfATest) {
   EXPECT_EQ(ReadSolverState(temp_.File("s_iter_0.solverstate")).iter(), 0);
 }
 
-#ifdef CREMA_HAVE_OPENCV
-// The second image never comes, so the command cannot end by itself.
+// One forward pass takes minutes, so the command cannot end by itself.
 TEST_F(StopSignals, ASecondOneEndsTheCommandAtOnce) {
-  temp_.Write("first.pgm", "P5 2 2 255\nabcd");
-  ASSERT_EQ(::mkfifo(temp_.File("second.pgm").c_str(), 0600), 0);
-  temp_.Write("list.txt", "first.pgm 0\nsecond.pgm 0\n");
   temp_.Write("net.prototxt", R"(
-    layer { name: 'data' type: 'ImageData' top: 'data' top: 'label'
-      image_data_param { source: 'list.txt' batch_size: 1 is_color: false } }
-    layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'
-      inner_product_param { num_output: 2 } }
-    layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' })");
-  Process run(TrainCommand("max_iter: 10 snapshot: 1"), temp_.path(), temp_.File("out"),
-              temp_.File("err"));
-  ASSERT_TRUE(HasSaid("s_iter_1.solverstate"));
+    layer { name: 'data' type: 'DummyData' top: 'data'
+      dummy_data_param { shape { dim: 1 dim: 1 dim: 4000 dim: 4000 } } }
+    layer { name: 'pool' type: 'Pooling' bottom: 'data' top: 'pool'
+      pooling_param { kernel_size: 2000 } }
+    layer { name: 'ip' type: 'InnerProduct' bottom: 'pool' top: 'ip'
+      inner_product_param { num_output: 1 } }
+    layer { name: 'loss' type: 'Reduction' bottom: 'ip' top: 'loss' loss_weight: 1 })");
+  Process run(TrainCommand("max_iter: 10"), temp_.path(), temp_.File("out"), temp_.File("err"));
+  ASSERT_TRUE(HasSaid("Solving"));
   const auto start = Clock::now();
   while (run.IsRunning() && Clock::now() < start + 20s) {
     run.Signal(SIGTERM);
@@ -98,11 +94,7 @@ TEST_F(StopSignals, ASecondOneEndsTheCommandAtOnce) {
   EXPECT_GE(Clock::now() - start, 1s) << "the first ones are one request";
   ASSERT_FALSE(run.IsRunning());
   EXPECT_EQ(run.Wait(), 128 + SIGTERM);
-  const SolverState state = ReadSolverState(temp_.File("s_iter_1.solverstate"));
-  EXPECT_EQ(state.iter(), 1);
-  EXPECT_NO_THROW(ReadCaffemodel(temp_.File(state.learned_net())));
 }
-#endif
 
 // Linux drops signals that PID 1 of a container has no handler for.
 TEST_F(StopSignals, EndACommandThatIsPid1) {
