@@ -1,22 +1,13 @@
 #include "solvers/update_rule.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/strings.h"
 #include "solvers/learning_rate.h"
 #include "solvers/rules/field_checks.h"
-#include "solvers/rules/rules.h"
 
 namespace crema {
-
-std::span<const UpdateRule> UpdateRules() {
-  static const std::array<UpdateRule, 10> rules = {
-      SgdRule(),  NesterovRule(), AdaGradRule(), RmsPropRule(), AdaDeltaRule(),
-      AdamRule(), AdamWRule(),    LarsRule(),    LambRule(),    LionRule()};
-  return rules;
-}
 
 const UpdateRule* FindUpdateRule(const std::string& name) {
   const std::span<const UpdateRule> rules = UpdateRules();
@@ -37,9 +28,8 @@ std::vector<Problem> CheckUpdate(const UpdateRule& rule, const SolverParameter& 
                   StrCat("solver type '", rule.name,
                          "' has no L1 regularisation; use \"L2\" or another solver type"));
   }
-  std::vector<Problem> problems = checks.Take();
-  for (Problem& problem : rule.check(param)) problems.push_back(std::move(problem));
-  return problems;
+  rule.check(param, &checks);
+  return checks.Take();
 }
 
 std::vector<Problem> WarnAboutUpdate(const SolverParameter& param) {

@@ -15,6 +15,8 @@
 
 namespace crema {
 
+class FieldChecks;
+
 enum class Regularization { kL2, kL1 };
 
 // One learned blob in an update.
@@ -42,7 +44,7 @@ struct UpdateArgs {
 
 // One solver type. Thread safety: const.
 struct UpdateRule {
-  std::string name;                     // SolverParameter.type
+  std::string name = {};                // SolverParameter.type
   int histories = 0;                    // blobs of state for each learned blob
   unsigned squares = 0;                 // bit h: history h holds means of squares, never negative
   double default_momentum = 0;          // where the field is not set
@@ -50,8 +52,8 @@ struct UpdateRule {
   bool takes_l1 = true;                 // can regularise with L1
   bool in_caffe = false;                // a type of BVLC Caffe
   std::vector<std::string> reads = {};  // of the fields that only some rules read
-  // Problems with the fields of this rule; where.field names the field.
-  std::vector<Problem> (*check)(const SolverParameter& param) = nullptr;
+  // Adds problems with the fields of this rule.
+  void (*check)(const SolverParameter& param, FieldChecks* checks) = nullptr;
   // One pass over all blobs, split evenly over the threads of the context: regularise, update
   // history and weights. The result does not depend on the number of threads. Returns the index of
   // the first blob that then holds a weight or history that is not finite; -1: there is none.

@@ -29,7 +29,7 @@ std::string FieldsOf(const UpdateRule& rule) {
        {StrCat("momentum: 0.9 momentum2: 0.99 "), StrCat("momentum2: 0.99 ")}) {
     SolverParameter param =
         ParseSolver(StrCat("type: '", rule.name, "' ", fields), "fields.prototxt").solver;
-    if (rule.check(param).empty()) return StrCat("type: '", rule.name, "' ", fields);
+    if (CheckUpdate(rule, param).empty()) return StrCat("type: '", rule.name, "' ", fields);
   }
   ADD_FAILURE() << "no fields for " << rule.name;
   return "";

@@ -22,18 +22,15 @@ void FieldChecks::BelowOne(const std::string& field, double value) {
   Report(field, StrCat(field, " is ", value, "; use 0 or more and less than 1"));
 }
 
+void FieldChecks::Positive(const std::string& field, double value) {
+  if (std::isfinite(value) && value > 0) return;
+  Report(field, StrCat(field, " is ", value, "; use a number above 0"));
+}
+
 void FieldChecks::NoMomentum(const SolverParameter& param, const std::string& rule) {
   if (param.momentum() == 0) return;
   Report("momentum", StrCat("momentum is ", param.momentum(), ", but ", rule,
                             " has none; leave it out or use 0"));
-}
-
-std::vector<Problem> CheckMoments(const SolverParameter& param) {
-  FieldChecks checks;
-  checks.BelowOne("momentum", param.momentum());
-  checks.BelowOne("momentum2", param.momentum2());
-  checks.NotNegative("delta", param.delta());
-  return checks.Take();
 }
 
 }  // namespace crema

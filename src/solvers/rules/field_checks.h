@@ -16,6 +16,7 @@ class FieldChecks {
   void Report(const std::string& field, std::string message);
   void NotNegative(const std::string& field, double value);  // and finite
   void BelowOne(const std::string& field, double value);     // 0 <= value < 1
+  void Positive(const std::string& field, double value);     // and finite
   // `rule` does without momentum.
   void NoMomentum(const SolverParameter& param, const std::string& rule);
 
@@ -24,8 +25,5 @@ class FieldChecks {
  private:
   std::vector<Problem> problems_;
 };
-
-// momentum, momentum2 and delta of Adam and of what grew from it.
-std::vector<Problem> CheckMoments(const SolverParameter& param);
 
 }  // namespace crema

@@ -1,15 +1,13 @@
-// Layer-wise adaptive moments; see LambRule.
+// Layer-wise adaptive moments; see LambStep.
 #include <algorithm>
 #include <array>
 #include <iterator>
 #include <limits>
 #include <vector>
 
-#include "solvers/rules/field_checks.h"
 #include "solvers/rules/layerwise_steps.h"
 #include "solvers/rules/moments.h"
 #include "solvers/rules/norms.h"
-#include "solvers/rules/rules.h"
 #include "solvers/rules/update_pass.h"
 
 namespace crema {
@@ -55,14 +53,6 @@ std::array<double, 2> First(const Moments<double>& moments, const LambDirection<
   return RunFirst(moments, direction, piece);
 }
 
-// Second pass: the weights.
-CREMA_MULTIVERSION bool Run(const LambStep<float>& step, const Piece<float, 2>& piece) {
-  return RunPiece(step, piece);
-}
-bool Run(const LambStep<double>& step, const Piece<double, 2>& piece) {
-  return RunPiece(step, piece);
-}
-
 template <typename T>
 std::vector<double> Ratios(const UpdateArgs& args) {
   std::vector<int64_t> counts;
@@ -81,27 +71,15 @@ std::vector<double> Ratios(const UpdateArgs& args) {
   return ratios;
 }
 
-int64_t Apply(const UpdateArgs& args) {
+}  // namespace
+
+int64_t ApplyLamb(const UpdateArgs& args) {
   if (args.blobs.empty()) return -1;
   return DispatchFloat(args.blobs[0].weights.dtype(), [&]<typename T>(T) {
     const std::vector<double> ratios = Ratios<T>(args);
-    return UpdateBlobs<T, 2, Decay::kDecoupled>(
-        args, [&](size_t b) { return LambStep<T>(args, args.blobs[b], ratios[b]); },
-        [](const auto& step, const auto& piece) { return Run(step, piece); });
+    return UpdateBlobs<LambStep<T>, T>(
+        args, [&](size_t b) { return LambStep<T>(args, args.blobs[b], ratios[b]); });
   });
-}
-
-}  // namespace
-
-UpdateRule LambRule() {
-  return {.name = "LAMB",
-          .histories = 2,
-          .squares = 0b10,
-          .default_momentum = 0.9,
-          .takes_l1 = false,
-          .reads = {"momentum2", "delta"},
-          .check = CheckMoments,
-          .apply = Apply};
 }
 
 }  // namespace crema

@@ -1,23 +1,14 @@
-// Layer-wise adaptive rate scaling; see LarsRule.
-#include <cmath>
+// Layer-wise adaptive rate scaling; see LarsStep.
+#include <array>
+#include <span>
 #include <vector>
 
-#include "core/strings.h"
-#include "solvers/rules/field_checks.h"
 #include "solvers/rules/layerwise_steps.h"
 #include "solvers/rules/norms.h"
-#include "solvers/rules/rules.h"
 #include "solvers/rules/update_pass.h"
 
 namespace crema {
 namespace {
-
-CREMA_MULTIVERSION bool Run(const LarsStep<float>& step, const Piece<float, 1>& piece) {
-  return RunPiece(step, piece);
-}
-bool Run(const LarsStep<double>& step, const Piece<double, 1>& piece) {
-  return RunPiece(step, piece);
-}
 
 // By blob.
 template <typename T>
@@ -41,38 +32,15 @@ std::vector<double> Ratios(const UpdateArgs& args) {
   return ratios;
 }
 
-int64_t Apply(const UpdateArgs& args) {
+}  // namespace
+
+int64_t ApplyLars(const UpdateArgs& args) {
   if (args.blobs.empty()) return -1;
   return DispatchFloat(args.blobs[0].weights.dtype(), [&]<typename T>(T) {
     const std::vector<double> ratios = Ratios<T>(args);
-    return UpdateBlobs<T, 1, Decay::kInGradient>(
-        args, [&](size_t b) { return LarsStep<T>(args, args.blobs[b], ratios[b]); },
-        [](const auto& step, const auto& piece) { return Run(step, piece); });
+    return UpdateBlobs<LarsStep<T>, T>(
+        args, [&](size_t b) { return LarsStep<T>(args, args.blobs[b], ratios[b]); });
   });
-}
-
-std::vector<Problem> Check(const SolverParameter& param) {
-  FieldChecks checks;
-  checks.BelowOne("momentum", param.momentum());
-  const double trust = param.trust_coefficient();
-  if (!std::isfinite(trust) || trust <= 0) {
-    checks.Report("trust_coefficient",
-                  StrCat("trust_coefficient is ", trust, "; use a number above 0"));
-  }
-  return checks.Take();
-}
-
-}  // namespace
-
-UpdateRule LarsRule() {
-  return {.name = "LARS",
-          .histories = 1,
-          .default_momentum = 0.9,
-          .rate_in_history = true,
-          .takes_l1 = false,
-          .reads = {"trust_coefficient"},
-          .check = Check,
-          .apply = Apply};
 }
 
 }  // namespace crema

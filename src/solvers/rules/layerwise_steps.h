@@ -1,8 +1,10 @@
-// Steps of the rules whose rate has a factor for each blob, of norms: LARS and LAMB. See steps.h.
+// Steps of the rules whose rate has a factor for each blob, of norms: LARS and LAMB. steps.h
+// explains steps and the letters of the formulas; norms are of one blob.
 #pragma once
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 #include "core/host_device.h"
 #include "solvers/rules/gradient.h"
@@ -11,7 +13,9 @@
 
 namespace crema {
 
-// `ratio` is LarsRatio of the blob.
+// LARS (You, Gitman and Ginsburg, arXiv:1708.03888), c = trust_coefficient, D the decay in g.
+// momentum unset: 0.9. L2 only. `ratio` is LarsRatio of the blob.
+//   h = m h + r c |w| / (|g - D w| + D |w|) g;  w = w - h
 template <typename T>
 struct LarsStep {
   static constexpr size_t kHistories = 1;
@@ -28,7 +32,7 @@ struct LarsStep {
   }
 };
 
-// From the sums of squares of the weights and of the gradient, without decay.
+// From the sums of squares of the weights and of the gradient, without decay; 1 if a norm is 0.
 CREMA_HOST_DEVICE inline double LarsRatio(double weights, double gradient, double decay,
                                           double trust) {
   if (weights == 0 || gradient == 0) return 1;
@@ -36,7 +40,9 @@ CREMA_HOST_DEVICE inline double LarsRatio(double weights, double gradient, doubl
   return trust * weight / (std::sqrt(gradient) + decay * weight);
 }
 
-// The direction u of one weight, from its two means.
+// LAMB (You et al., arXiv:1904.00962), h and v as for Adam. Unset: momentum 0.9, delta 1e-6.
+//   u = (h / (1 - m^t)) / (sqrt(v / (1 - b^t)) + d) + D w;  w = w - r |w| / |u| u
+// The direction u of one weight, from its two means:
 template <typename T>
 struct LambDirection {
   T mean_factor;  // 1 over the bias of the mean
@@ -73,9 +79,13 @@ struct LambStep {
   }
 };
 
-// From the sums of squares of the weights and of the directions.
+// From the sums of squares of the weights and of the directions; 1 if a norm is 0.
 CREMA_HOST_DEVICE inline double LambRatio(double weights, double directions) {
   return weights == 0 || directions == 0 ? 1 : std::sqrt(weights / directions);
 }
+
+// UpdateRule::apply of LARS and of LAMB.
+int64_t ApplyLars(const UpdateArgs& args);
+int64_t ApplyLamb(const UpdateArgs& args);
 
 }  // namespace crema

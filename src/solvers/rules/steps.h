@@ -1,7 +1,11 @@
-// What each rule does with one weight (rules.h has the formulas), on both devices. A Step<T> is
-// made from the numbers of an update and of a blob; then
+// The update rules for one weight, on both devices. A Step<T> is made from the numbers of an update
+// and of a blob; then
 //   T operator()(T w, T g, T& h) const          or (T w, T g, T& h, T& k) with two histories
-// updates the history of one weight and returns the new weight.
+// updates the history of one weight and returns the new weight. In all formulas
+//   w  weight           g  gradient as in UpdateArgs      r  learning rate times lr_mult
+//   m  momentum         d  delta                          t  iteration + 1
+//   D  weight_decay times decay_mult, for the rules that decouple it; the others have it in g
+// Defaults of fields are the schema's unless said.
 #pragma once
 
 #include <cmath>
@@ -14,6 +18,8 @@
 
 namespace crema {
 
+// SGD, in Caffe's form: the rate is inside h.
+//   h = m h + r g;  w = w - h
 template <typename T>
 struct SgdStep {
   static constexpr size_t kHistories = 1;
@@ -30,6 +36,8 @@ struct SgdStep {
   }
 };
 
+// Nesterov's momentum (Sutskever et al., ICML 2013), in Caffe's form.
+//   h' = m h + r g;  w = w - ((1 + m) h' - m h)
 template <typename T>
 struct NesterovStep {
   static constexpr size_t kHistories = 1;
@@ -47,6 +55,8 @@ struct NesterovStep {
   }
 };
 
+// AdaGrad (Duchi et al., JMLR 12, 2011). momentum must be 0.
+//   h = h + g^2;  w = w - r g / (sqrt(h) + d)
 template <typename T>
 struct AdaGradStep {
   static constexpr size_t kHistories = 1;
@@ -63,6 +73,8 @@ struct AdaGradStep {
   }
 };
 
+// RMSProp (Tieleman and Hinton, 2012). p = rms_decay in [0, 1); momentum must be 0.
+//   h = p h + (1 - p) g^2;  w = w - r g / (sqrt(h) + d)
 template <typename T>
 struct RmsPropStep {
   static constexpr size_t kHistories = 1;
@@ -82,6 +94,8 @@ struct RmsPropStep {
   }
 };
 
+// AdaDelta (Zeiler, arXiv:1212.5701). The paper has r = 1.
+//   h = m h + (1 - m) g^2;  u = g sqrt((k + d) / (h + d));  k = m k + (1 - m) u^2;  w = w - r u
 template <typename T>
 struct AdaDeltaStep {
   static constexpr size_t kHistories = 2;
@@ -103,6 +117,10 @@ struct AdaDeltaStep {
   }
 };
 
+// Adam (Kingma and Ba, arXiv:1412.6980), b = momentum2, in Caffe's form: d is added to the root
+// before its bias is corrected.
+//   h = m h + (1 - m) g;  v = b v + (1 - b) g^2
+//   w = w - r sqrt(1 - b^t) / (1 - m^t) h / (sqrt(v) + d)
 template <typename T>
 struct AdamStep {
   static constexpr size_t kHistories = 2;
@@ -123,6 +141,8 @@ struct AdamStep {
   }
 };
 
+// AdamW (Loshchilov and Hutter, arXiv:1711.05101), h and v as for Adam. momentum unset: 0.9.
+//   w = w - r D w - r (h / (1 - m^t)) / (sqrt(v / (1 - b^t)) + d)
 template <typename T>
 struct AdamWStep {
   static constexpr size_t kHistories = 2;
@@ -148,6 +168,8 @@ struct AdamWStep {
   }
 };
 
+// Lion (Chen et al., arXiv:2302.06675), b = momentum2. Unset: momentum 0.9, momentum2 0.99.
+//   w = w - r (sign(m h + (1 - m) g) + D w);  h = b h + (1 - b) g
 template <typename T>
 struct LionStep {
   static constexpr size_t kHistories = 1;

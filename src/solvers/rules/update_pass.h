@@ -1,9 +1,6 @@
 // What all update rules have in common: one pass over the learned blobs of a net.
 //
-// A rule is a Step<T> (steps.h). Its file compiles the loop for float and double:
-//   CREMA_MULTIVERSION bool Run(const Step<float>& s, const Piece<float, 1>& p) {
-//     return RunPiece(s, p);
-//   }
+// A rule is a Step<T> (steps.h).
 #pragma once
 
 #include <algorithm>
@@ -75,10 +72,13 @@ template <bool kL1, typename Step, typename T, size_t kHistories>
   return largest < SizeBits(std::numeric_limits<T>::infinity());
 }
 
-// Updates a piece; false when a weight or history is not finite then. To be inlined into a function
-// that is compiled for several processors.
-template <typename Step, typename T, size_t kHistories>
-[[gnu::always_inline]] inline bool RunPiece(const Step& step, const Piece<T, kHistories>& piece) {
+// Updates a piece; false when a weight or history is not finite then.
+template <template <typename> typename Step, size_t kHistories>
+CREMA_MULTIVERSION bool RunPiece(const Step<float>& step, const Piece<float, kHistories>& piece) {
+  return piece.l1 ? RunLoop<true>(step, piece) : RunLoop<false>(step, piece);
+}
+template <template <typename> typename Step, size_t kHistories>
+bool RunPiece(const Step<double>& step, const Piece<double, kHistories>& piece) {
   return piece.l1 ? RunLoop<true>(step, piece) : RunLoop<false>(step, piece);
 }
 
@@ -127,16 +127,15 @@ inline void LowerTo(std::atomic<int64_t>* least, int64_t value) {
   }
 }
 
-// UpdateRule::apply for one element type. step_of(index of the blob) gives the Step<T> of a blob;
-// run(step, piece) is the compiled loop.
-template <typename T, size_t kHistories, Decay kDecay, typename StepOf, typename Run>
-int64_t UpdateBlobs(const UpdateArgs& args, const StepOf& step_of, const Run& run) {
+// UpdateRule::apply for one element type. step_of(index of the blob) gives the Step of a blob.
+template <typename Step, typename T, typename StepOf>
+int64_t UpdateBlobs(const UpdateArgs& args, const StepOf& step_of) {
   constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
   std::atomic<int64_t> broken = kNone;
   ForEachPiece(args.context.threads(), args.blobs, [&](size_t b, int64_t begin, int64_t end) {
     const BlobUpdate& blob = args.blobs[b];
-    const double decay = kDecay == Decay::kInGradient ? blob.decay : 0;
-    if (!run(step_of(b), PieceOf<T, kHistories>(args, blob, decay, begin, end))) {
+    const double decay = Step::kDecay == Decay::kInGradient ? blob.decay : 0;
+    if (!RunPiece(step_of(b), PieceOf<T, Step::kHistories>(args, blob, decay, begin, end))) {
       LowerTo(&broken, static_cast<int64_t>(b));
     }
   });
@@ -144,12 +143,11 @@ int64_t UpdateBlobs(const UpdateArgs& args, const StepOf& step_of, const Run& ru
 }
 
 // The same for a rule whose steps are made from the arguments and the blob alone.
-template <template <typename> typename Step, typename Run>
-int64_t UpdateByStep(const UpdateArgs& args, const Run& run) {
+template <template <typename> typename Step>
+int64_t UpdateByStep(const UpdateArgs& args) {
   if (args.blobs.empty()) return -1;
   return DispatchFloat(args.blobs[0].weights.dtype(), [&]<typename T>(T) {
-    return UpdateBlobs<T, Step<T>::kHistories, Step<T>::kDecay>(
-        args, [&](size_t b) { return Step<T>(args, args.blobs[b]); }, run);
+    return UpdateBlobs<Step<T>, T>(args, [&](size_t b) { return Step<T>(args, args.blobs[b]); });
   });
 }
 
