@@ -1,5 +1,4 @@
 // AbsVal: y = |x|, element by element. dx = dy * sign(x), 0 where x is 0. The sign is only in x.
-#include "layers/activation/absval_formula.h"
 #include "layers/activation/elementwise.h"
 
 namespace crema {

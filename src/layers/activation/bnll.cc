@@ -1,6 +1,5 @@
 // BNLL: y = log(1 + exp(x)), element by element, also called softplus.
 // dx = dy * sigmoid(x), and sigmoid(x) = 1 - exp(-y): backward reads y alone.
-#include "layers/activation/bnll_formula.h"
 #include "layers/activation/elementwise.h"
 
 namespace crema {

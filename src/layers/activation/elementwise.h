@@ -10,7 +10,7 @@
 //     template <typename T> T Gradient(T x_or_y, T dy) const;
 //   };
 //
-// in a header of its own, as GPUs compute it too: the three are CREMA_HOST_DEVICE.
+// in formulas.h, as GPUs compute it too: the three functions are CREMA_HOST_DEVICE.
 // A layer whose gradient wants y may run in place.
 #pragma once
 
@@ -22,7 +22,7 @@
 #include "core/bfloat16.h"
 #include "core/parallel_for.h"
 #include "graph/registry.h"
-#include "layers/activation/formula.h"
+#include "layers/activation/formulas.h"
 #include "math/vectorize.h"
 
 namespace crema {

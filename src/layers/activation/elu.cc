@@ -2,7 +2,6 @@
 // dx = dy * lambda where x > 0, dy * (y + lambda * alpha) elsewhere. With alpha >= 0 and lambda > 0
 // the sign of y tells the sign of x: backward reads y alone then. Otherwise it reads x.
 #include "layers/activation/elementwise.h"
-#include "layers/activation/elu_formula.h"
 
 namespace crema {
 

@@ -1,7 +1,6 @@
 // Exp: y = base ^ (shift + scale * x), element by element; base -1 stands for e.
 // dx = dy * y * log(base) * scale: backward reads y alone, so the layer may run in place.
 #include "layers/activation/elementwise.h"
-#include "layers/activation/exp_formula.h"
 
 namespace crema {
 

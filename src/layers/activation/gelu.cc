@@ -4,7 +4,6 @@
 //   TANH: P(x) = (1 + t) / 2, t = tanh(c * (x + a * x^3)), c = sqrt(2 / pi), a = 0.044715
 //         dx = dy * (P(x) + x * (1 - t^2) / 2 * c * (1 + 3 * a * x^2))
 #include "layers/activation/elementwise.h"
-#include "layers/activation/gelu_formula.h"
 
 namespace crema {
 

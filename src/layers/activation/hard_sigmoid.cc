@@ -1,7 +1,6 @@
 // HardSigmoid: y = min(max(alpha * x + beta, 0), 1), element by element; HSigmoid is another name.
 // dx = alpha * dy where 0 < y < 1, else 0: backward reads y alone, so the layer may run in place.
 #include "layers/activation/elementwise.h"
-#include "layers/activation/hard_sigmoid_formula.h"
 
 namespace crema {
 

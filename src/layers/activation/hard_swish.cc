@@ -1,7 +1,6 @@
 // HardSwish: y = x * u, u = min(max(alpha * x + beta, 0), 1), element by element; HSwish is another
 // name. dx = dy * (alpha * x + u) where 0 < u < 1, dy * u elsewhere; backward reads x.
 #include "layers/activation/elementwise.h"
-#include "layers/activation/hard_swish_formula.h"
 
 namespace crema {
 

@@ -2,7 +2,6 @@
 // dx = dy * scale / (log(base) * (shift + scale * x)). Backward reads x: the argument computed back
 // from y would have lost digits.
 #include "layers/activation/elementwise.h"
-#include "layers/activation/log_formula.h"
 
 namespace crema {
 

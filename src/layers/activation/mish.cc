@@ -2,7 +2,6 @@
 // With e = exp(x) and n = e * (e + 2) the tanh is t = n / (n + 2), without a logarithm, and
 // dx = dy * (t + x * (1 - t^2) * sigmoid(x)), 1 - t^2 = 4 * (n + 1) / (n + 2)^2.
 #include "layers/activation/elementwise.h"
-#include "layers/activation/mish_formula.h"
 
 namespace crema {
 

@@ -7,7 +7,7 @@
 
 #include "core/parallel_for.h"
 #include "graph/registry.h"
-#include "layers/activation/power_formula.h"
+#include "layers/activation/formulas.h"
 #include "math/vectorize.h"
 
 namespace crema {

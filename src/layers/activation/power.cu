@@ -1,7 +1,7 @@
 // Power on the GPU; see power.cc.
 #include <cmath>
 
-#include "layers/activation/power_formula.h"
+#include "layers/activation/formulas.h"
 #include "layers/gpu_implementation.h"
 
 namespace crema {

@@ -2,7 +2,6 @@
 // dx = dy where x > 0, slope * dy elsewhere. The sign of y tells the sign of x when slope >= 0, so
 // backward reads y then, and the layer may run in place.
 #include "layers/activation/elementwise.h"
-#include "layers/activation/relu_formula.h"
 #include "layers/int8_ranges.h"
 
 namespace crema {

@@ -2,7 +2,6 @@
 // dx = dy where 0 < x < 6, slope * dy where x <= 0, 0 from 6 on. With slope >= 0 that can be seen
 // from y, so backward reads y then, and the layer may run in place.
 #include "layers/activation/elementwise.h"
-#include "layers/activation/relu6_formula.h"
 
 namespace crema {
 

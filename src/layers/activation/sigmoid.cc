@@ -1,6 +1,5 @@
 // Sigmoid: y = 1 / (1 + exp(-x)), element by element. dx = dy * y * (1 - y).
 #include "layers/activation/elementwise.h"
-#include "layers/activation/sigmoid_formula.h"
 
 namespace crema {
 

@@ -2,7 +2,6 @@
 // dx = dy * (s + beta * x * s * (1 - s)), s = sigmoid(beta * x). Two x have the same y, so backward
 // reads x.
 #include "layers/activation/elementwise.h"
-#include "layers/activation/swish_formula.h"
 
 namespace crema {
 namespace {

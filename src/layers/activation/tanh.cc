@@ -1,6 +1,5 @@
 // TanH: y = tanh(x), element by element. dx = dy * (1 - y * y).
 #include "layers/activation/elementwise.h"
-#include "layers/activation/tanh_formula.h"
 
 namespace crema {
 
