@@ -71,7 +71,7 @@ TEST(Jitter, SaturationIsAFactorOfTheDistanceToTheGreyOfThePixel) {
 
 TEST(Jitter, HueTurnsTheCircle) {
   const auto turned = [](Bytes pixel, double turn) {
-    return After(Row(std::move(pixel)), [turn](Image* i) { TurnHue(turn, i); });
+    return After(Row(std::move(pixel)), [turn](Image* i) { RotateHue(turn, i); });
   };
   EXPECT_EQ(turned({0, 0, 255}, 0.5), (Bytes{255, 255, 0}));  // red: cyan
   EXPECT_EQ(turned({0, 0, 255}, -0.5), (Bytes{255, 255, 0}));
@@ -156,24 +156,24 @@ void ExpectBox(const Box& box, const Box& expected) {
 
 TEST(Warp, BoxesTurnAboutTheMiddle) {
   // A quarter to the left in a square: the upper right comes to the upper left.
-  ExpectBox(TurnBox({.degrees = 90}, {0.75, 0, 1, 0.5}, 100, 100), {0, 0, 0.5, 0.25});
-  ExpectBox(TurnBox({.degrees = 180}, {0.1, 0.2, 0.3, 0.6}, 50, 80), {0.7, 0.4, 0.9, 0.8});
-  ExpectBox(TurnBox({.wide = 2, .high = 0.5}, {0.25, 0, 0.5, 1}, 50, 80), {0, 0.25, 0.5, 0.75});
+  ExpectBox(WarpBox({.degrees = 90}, {0.75, 0, 1, 0.5}, 100, 100), {0, 0, 0.5, 0.25});
+  ExpectBox(WarpBox({.degrees = 180}, {0.1, 0.2, 0.3, 0.6}, 50, 80), {0.7, 0.4, 0.9, 0.8});
+  ExpectBox(WarpBox({.wide = 2, .high = 0.5}, {0.25, 0, 0.5, 1}, 50, 80), {0, 0.25, 0.5, 0.75});
   // The diagonal of a square of 20 pixels, in an image of 100 x 200.
   const double half = std::sqrt(2.0) * 10;
-  ExpectBox(TurnBox({.degrees = 45}, {0.45, 0.4, 0.55, 0.6}, 100, 200),
+  ExpectBox(WarpBox({.degrees = 45}, {0.45, 0.4, 0.55, 0.6}, 100, 200),
             {0.5 - half / 200, 0.5 - half / 100, 0.5 + half / 200, 0.5 + half / 100});
 }
 
 #ifdef CREMA_HAVE_OPENCV
 TEST(Warp, PixelsTurnAsBoxesDo) {
   Image image{1, 3, 3, {1, 2, 3, 4, 5, 6, 7, 8, 9}};
-  EXPECT_EQ(TurnImage({.degrees = 90}, image, {0}).pixels, (Bytes{3, 6, 9, 2, 5, 8, 1, 4, 7}));
-  EXPECT_EQ(TurnImage({.degrees = 180}, image, {0}).pixels, (Bytes{9, 8, 7, 6, 5, 4, 3, 2, 1}));
-  EXPECT_EQ(TurnImage({}, image, {0}).pixels, image.pixels);
+  EXPECT_EQ(WarpImage({.degrees = 90}, image, {0}).pixels, (Bytes{3, 6, 9, 2, 5, 8, 1, 4, 7}));
+  EXPECT_EQ(WarpImage({.degrees = 180}, image, {0}).pixels, (Bytes{9, 8, 7, 6, 5, 4, 3, 2, 1}));
+  EXPECT_EQ(WarpImage({}, image, {0}).pixels, image.pixels);
   // Half as wide: beside it is the fill.
   const Image wide{1, 1, 5, {10, 20, 30, 40, 50}};
-  EXPECT_EQ(TurnImage({.wide = 0.5}, wide, {99}).pixels, (Bytes{99, 10, 30, 50, 99}));
+  EXPECT_EQ(WarpImage({.wide = 0.5}, wide, {99}).pixels, (Bytes{99, 10, 30, 50, 99}));
 }
 
 TEST(Warp, BlurKeepsFlatImagesAndSpreadsPoints) {

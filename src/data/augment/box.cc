@@ -15,7 +15,7 @@ Box Intersection(const Box& a, const Box& b) {
 
 namespace {
 
-// Two boxes that are both turned inside out would else have a common area.
+// Guards against two inverted boxes, which would otherwise seem to intersect.
 double CommonArea(const Box& a, const Box& b) {
   const Box common = Intersection(a, b);
   return common.width() <= 0 || common.height() <= 0 ? 0 : Area(common);

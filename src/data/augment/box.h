@@ -1,4 +1,4 @@
-// Boxes of objects, in units of the image that they lie in.
+// Bounding boxes, in units of their image.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// Corners; a default one is the whole image.
+// Corners; the default is the whole image.
 struct Box {
   double xmin = 0;
   double ymin = 0;
@@ -26,19 +26,19 @@ struct ObjectBox {
   bool difficult = false;
 };
 
-double Area(const Box& box);  // 0 for one that is turned inside out
+double Area(const Box& box);  // 0 for an inverted box
 Box Intersection(const Box& a, const Box& b);
 double JaccardOverlap(const Box& a, const Box& b);    // intersection over union; 0 when disjoint
-double Coverage(const Box& whole, const Box& cover);  // share of `whole` that `cover` covers
+double Coverage(const Box& whole, const Box& cover);  // share of `whole` that lies in `cover`
 Box Clip(const Box& box);                             // to the image
 Box MirrorBox(const Box& box);                        // left to right
 Box Project(const Box& window, const Box& box);       // into units of the window; not clipped
 
-// Whether an object still counts when only the window is left.
+// Returns true if an object still counts when the image is reduced to the window.
 bool IsEmitted(const EmitConstraint& constraint, const Box& window, const Box& box);
 
-// What is left of the objects inside of the window, in its units and clipped to it: those that
-// touch it and, where there is a constraint (may be null), fulfil it.
+// Returns the objects that intersect the window, clipped to it and in its units. With a constraint
+// (may be null), only those that fulfil it.
 std::vector<ObjectBox> ProjectObjects(const std::vector<ObjectBox>& objects, const Box& window,
                                       const EmitConstraint* constraint);
 

@@ -1,4 +1,4 @@
-// Parts of images, and images on larger ones.
+// Crops images and places them on larger canvases.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,18 @@ struct PixelRect {
 
 // Requires: the rectangle lies in the image.
 Image Crop(const Image& image, const PixelRect& part);
-// Left to right.
+// Mirrors left to right.
 void Mirror(Image* image);
 // Puts the image at (top, left) of a canvas of this size, filled with one value a channel.
 Image PutOnCanvas(const Image& image, const PixelRect& canvas, const std::vector<uint8_t>& fill);
 
-// The whole pixels of a box (clipped to the image): at least one.
+// Returns the whole pixels of a box clipped to the image: at least one.
 PixelRect PixelsOf(const Box& box, int height, int width);
-// The other way round.
+// Inverse of PixelsOf.
 Box BoxOf(const PixelRect& part, int height, int width);
 
-// expand_param: a random larger canvas, as large as the image where none is drawn. `top` and `left`
-// say where the image lies on it.
+// expand_param: draws a random larger canvas, or one as large as the image. `top` and `left` are
+// the position of the image on it.
 PixelRect DrawCanvas(const ExpansionParameter& param, int height, int width, Draws& draws);
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// Random changes of colour (distort_param) and of pixels (noise_param). Both need OpenCV: they are
-// left out of a build without it.
+// Random changes of colour (distort_param) and of pixels (noise_param). Requires a build with
+// OpenCV.
 #pragma once
 
 #include "crema.pb.h"
@@ -8,12 +8,12 @@
 
 namespace crema {
 
-// Brightness, contrast, saturation, hue and order of the channels, each with its probability; the
-// contrast comes second or after the hue. Images that do not have three channels change in
+// Changes brightness, contrast, saturation, hue and channel order, each with its probability.
+// Contrast is changed either second or after the hue. Images without three channels change in
 // brightness and contrast only.
 void Distort(const DistortionParameter& param, Draws& draws, Image* image);
 
-// All steps that are on, in this order: grey, blur, histogram equalization (whole, local), JPEG,
+// Applies all enabled steps in this order: grey, blur, histogram equalization (whole, local), JPEG,
 // erosion, posterizing, inversion, salt and pepper, HSV, Lab.
 void AddNoise(const NoiseParameter& param, Draws& draws, Image* image);
 

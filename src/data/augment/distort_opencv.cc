@@ -10,11 +10,11 @@
 namespace crema {
 namespace {
 
-constexpr double kNothing = 1e-3;  // a factor so near to 1 changes no pixel
+constexpr double kNothing = 1e-3;  // a factor this close to 1 changes no pixel
 
 double AsDouble(float value) { return static_cast<double>(value); }
 
-// value * factor + delta, rounded and kept in 0..255.
+// Computes value * factor + delta, rounded and clamped to 0..255.
 void Linear(cv::Mat* image, double factor, double delta) {
   image->convertTo(*image, -1, factor, delta);
 }
@@ -33,7 +33,7 @@ void Contrast(const DistortionParameter& param, Draws& draws, cv::Mat* image) {
   if (on && std::abs(factor - 1) > kNothing) Linear(image, factor, 0);
 }
 
-// One channel of hue, saturation and value.
+// Changes one channel of the HSV image.
 void ChangeHsv(cv::Mat* image, int channel, double factor, double delta) {
   cv::Mat hsv;
   cv::cvtColor(*image, hsv, cv::COLOR_BGR2HSV);

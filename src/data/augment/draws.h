@@ -1,4 +1,4 @@
-// Random numbers of one sample, one after the other.
+// Sequence of random numbers for one sample.
 #pragma once
 
 #include <cmath>
@@ -16,9 +16,9 @@ class Draws {
 
   double Uniform(double low, double high) { return low + (high - low) * stream_.Uniform(next_++); }
   bool Chance(double probability) { return stream_.Uniform(next_++) < probability; }
-  // Mean 0, deviation 1 (Box-Muller).
+  // Mean 0, standard deviation 1 (Box-Muller).
   double Gaussian() {
-    const double radius = std::sqrt(-2 * std::log(Uniform(1, 0)));  // of (0, 1]
+    const double radius = std::sqrt(-2 * std::log(Uniform(1, 0)));  // from (0, 1]
     return radius * std::cos(Uniform(0, 2 * std::numbers::pi));
   }
   uint32_t Below(uint32_t n) { return stream_.Below(next_++, n); }

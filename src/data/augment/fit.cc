@@ -28,9 +28,9 @@ Interpolation DrawInterpolation(const ResizeParameter& param, Draws& draws) {
   return Interpolation::kLinear;
 }
 
-// Index of the pixel that stands at `at` when a line of n is continued. MIRRORED leaves the pixel
-// at the edge single: 2 1 0 1 2.
-int Continued(int at, int n, ResizeParameter::Pad_mode mode) {
+// Index of the source pixel for `at`, which may lie outside of a line of n pixels. MIRRORED does
+// not repeat the edge pixel: 2 1 0 1 2.
+int SourceIndex(int at, int n, ResizeParameter::Pad_mode mode) {
   if (mode == ResizeParameter::REPEAT_NEAREST || n == 1) return std::clamp(at, 0, n - 1);
   const int period = 2 * (n - 1);
   const int folded = (at % period + period) % period;
@@ -41,11 +41,11 @@ Image ContinueEdges(const Image& image, const Fit& fit, ResizeParameter::Pad_mod
   Image out{.channels = image.channels, .height = fit.height, .width = fit.width, .pixels = {}};
   for (int c = 0; c < image.channels; ++c) {
     for (int y = 0; y < fit.height; ++y) {
-      const int from = Continued(y - fit.inner.top, image.height, mode);
+      const int from = SourceIndex(y - fit.inner.top, image.height, mode);
       const uint8_t* row =
           image.pixels.data() + (static_cast<ptrdiff_t>(c) * image.height + from) * image.width;
       for (int x = 0; x < fit.width; ++x) {
-        out.pixels.push_back(row[Continued(x - fit.inner.left, image.width, mode)]);
+        out.pixels.push_back(row[SourceIndex(x - fit.inner.left, image.width, mode)]);
       }
     }
   }

@@ -1,4 +1,4 @@
-// resize_param: images of another size, and the boxes in them.
+// resize_param: resizes images and their boxes.
 #pragma once
 
 #include "crema.pb.h"
@@ -9,19 +9,19 @@
 
 namespace crema {
 
-// The image is resized to `inner.height` x `inner.width` and lies at (top, left) of the result.
+// The image is resized to `inner.height` x `inner.width` and placed at (top, left) of the result.
 struct Fit {
   PixelRect inner;
   int height = 0;
   int width = 0;
 };
 
-// Requires: height and width of the parameter above 0.
+// Requires: height and width of the parameter are above 0.
 Fit FitTo(const ResizeParameter& param, int height, int width);
-// A box of the image, in units of the result.
+// Converts a box of the image to units of the result.
 Box FitBox(const Fit& fit, const Box& box);
 
-// Resizes and pads; draws one of interp_mode. Throws kUnsupported without OpenCV.
+// Resizes and pads; draws one of the values of interp_mode. Throws kUnsupported without OpenCV.
 Image ResizeToFit(const ResizeParameter& param, const Image& image, Draws& draws);
 
 }  // namespace crema

@@ -24,7 +24,7 @@ struct Pixel {
   double grey() const { return 0.299 * red + 0.587 * green + 0.114 * blue; }
 };
 
-// Calls change(pixel) for each pixel of an image of three channels, which returns the new one.
+// Replaces each pixel of an image of three channels by change(pixel).
 template <typename Change>
 void ChangePixels(Image* image, const Change& change) {
   const size_t plane = PlaneSize(*image);
@@ -40,7 +40,7 @@ void ChangePixels(Image* image, const Change& change) {
   }
 }
 
-// Each value v becomes factor * v + offset.
+// Replaces each value v by factor * v + offset.
 void ChangeValues(double factor, double offset, Image* image) {
   std::array<uint8_t, 256> table{};
   for (size_t v = 0; v < table.size(); ++v) {
@@ -63,8 +63,9 @@ double MeanGrey(const Image& image) {
       .grey();
 }
 
-// As colorsys.rgb_to_hsv and back: hue in sixths of the circle, from red by green to blue.
-Pixel TurnPixel(const Pixel& pixel, double sixths) {
+// Rotates the hue as colorsys.rgb_to_hsv and back would. Unit: sixths of the circle, from red by
+// green to blue.
+Pixel RotateHue(const Pixel& pixel, double sixths) {
   const double most = std::max({pixel.blue, pixel.green, pixel.red});
   const double range = most - std::min({pixel.blue, pixel.green, pixel.red});
   if (range == 0) return pixel;
@@ -76,7 +77,7 @@ Pixel TurnPixel(const Pixel& pixel, double sixths) {
   } else {
     hue = 4 + (pixel.red - pixel.green) / range;
   }
-  // The channel whose hue is `at` loses what lies behind a sixth beside it.
+  // Computes the channel whose hue is `at`.
   const auto channel = [&](double at) {
     const double apart = std::abs(std::remainder(hue + sixths - at, 6));
     return most - range * std::clamp(apart - 1, 0.0, 1.0);
@@ -101,9 +102,9 @@ void ScaleSaturation(double factor, Image* image) {
   });
 }
 
-void TurnHue(double turn, Image* image) {
+void RotateHue(double turn, Image* image) {
   if (image->channels != 3) return;
-  ChangePixels(image, [turn](const Pixel& pixel) { return TurnPixel(pixel, 6 * turn); });
+  ChangePixels(image, [turn](const Pixel& pixel) { return RotateHue(pixel, 6 * turn); });
 }
 
 void RemoveColor(Image* image) { ScaleSaturation(0, image); }

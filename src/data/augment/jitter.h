@@ -1,6 +1,6 @@
-// Changes of colour that augment_param draws, of images of bytes in the order blue, green, red.
-// Results are rounded to the nearest byte and kept in 0..255. The definitions are those of
-// torchvision (transforms/v2/functional/_color.py), which cuts off what is behind the point.
+// Colour changes that augment_param draws, for byte images in BGR order. Results are rounded to the
+// nearest byte and clamped to 0..255. Definitions follow torchvision
+// (transforms/v2/functional/_color.py), which truncates instead of rounding.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace crema {
 
-// The grey of a pixel is 0.299 red + 0.587 green + 0.114 blue (ITU-R BT.601).
+// Grey of a pixel = 0.299 red + 0.587 green + 0.114 blue (ITU-R BT.601).
 
-void ScaleBrightness(double factor, Image* image);  // each value times the factor
-// Distances from the mean grey of the image times the factor; without three channels, from the mean
-// of all values.
+void ScaleBrightness(double factor, Image* image);  // multiplies each value
+// Multiplies distances from the mean grey of the image. Without three channels, it uses the mean of
+// all values.
 void ScaleContrast(double factor, Image* image);
-// Distances from the grey of the pixel times the factor. This one and the next two leave images
-// alone that do not have three channels.
+// Multiplies distances from the grey of the pixel. This function and the next two do nothing unless
+// the image has three channels.
 void ScaleSaturation(double factor, Image* image);
-// Turns the hue by this part of the whole circle: 1/3 makes green of red.
-void TurnHue(double turn, Image* image);
-void RemoveColor(Image* image);  // grey, in three equal channels
+// Rotates the hue by this share of the circle: 1/3 turns green into red.
+void RotateHue(double turn, Image* image);
+void RemoveColor(Image* image);  // grey in three equal channels
 
-// Replaces a rectangle, which must lie in the image, by one value a channel.
+// Fills a rectangle with one value per channel. Requires: the rectangle lies in the image.
 void FillPart(const PixelRect& part, const std::vector<uint8_t>& fill, Image* image);
 
 }  // namespace crema

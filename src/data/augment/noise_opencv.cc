@@ -19,7 +19,7 @@ void Decolorize(cv::Mat* image) {
   cv::cvtColor(grey, *image, cv::COLOR_GRAY2BGR);
 }
 
-// Changes the lightness alone: the first channel in the colour space that `to` leads to.
+// Changes only the lightness: the first channel in the colour space that `to` converts to.
 template <typename Change>
 void ChangeLightness(cv::Mat* image, int to, int back, Change&& change) {
   if (image->channels() != 3) {

@@ -21,12 +21,12 @@ AreaRange RangeOf(const Message& param) {
           static_cast<double>(param.min_aspect()), static_cast<double>(param.max_aspect())};
 }
 
-// Without a place yet; may be larger than the image.
+// Draws the size only; it may exceed the image.
 PixelRect DrawSize(const AreaRange& range, int height, int width, Draws& draws) {
   const double area = draws.Uniform(range.min_area, range.max_area) * height * width;
   const double aspect =
       std::exp(draws.Uniform(std::log(range.min_aspect), std::log(range.max_aspect)));
-  const auto side = [](double length) {  // without overflow
+  const auto side = [](double length) {  // clamped against overflow
     return static_cast<int>(std::lround(std::min(length, 1e9)));
   };
   return {.height = side(std::sqrt(area / aspect)), .width = side(std::sqrt(area * aspect))};

@@ -1,4 +1,4 @@
-// Random rectangles of an image: what resized_crop keeps, what erase fills.
+// Random rectangles for resized_crop and erase.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace crema {
 
-// As torchvision's RandomResizedCrop.get_params: an area drawn uniformly, an aspect ratio whose
-// logarithm is drawn uniformly, a place; ten tries, then the largest part in the middle whose
-// aspect ratio is allowed.
+// Follows torchvision's RandomResizedCrop.get_params: draws area (uniform), aspect ratio
+// (log-uniform) and position. After ten failed tries, returns the largest centred part with an
+// allowed aspect ratio.
 PixelRect DrawResizedCrop(const AugmentParameter::ResizedCrop& param, int height, int width,
                           Draws& draws);
 
-// As torchvision's RandomErasing.get_params: ten tries as above for a rectangle that is smaller
-// than the image both ways; then nothing. `probability` is not looked at.
+// Follows torchvision's RandomErasing.get_params: up to ten tries for a rectangle smaller than the
+// image in both directions, then nothing. Ignores `probability`.
 std::optional<PixelRect> DrawErased(const AugmentParameter::Erase& param, int height, int width,
                                     Draws& draws);
 

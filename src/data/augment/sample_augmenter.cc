@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// Numbers of streams: to change one is to change what runs draw.
+// Stream numbers. Changing one changes the random numbers of existing runs.
 enum class SampleAugmenter::Step : uint64_t {
   kTurn = 1,
   kCrop = 2,
@@ -31,7 +31,7 @@ bool Turns(const AugmentParameter& param) {
          param.aspect() != 1;
 }
 
-// From 1 - amount, but not below 0, to 1 + amount.
+// Draws from max(0, 1 - amount) to 1 + amount.
 double DrawFactor(float amount, Draws draws) {
   return draws.Uniform(std::max(0.0, 1 - AsDouble(amount)), 1 + AsDouble(amount));
 }
@@ -93,7 +93,7 @@ void SampleAugmenter::ApplyToPart(uint64_t ordinal, Image* part) const {
   EraseSome(ordinal, part);
 }
 
-Turn SampleAugmenter::DrawTurn(uint64_t ordinal) const {
+Warp SampleAugmenter::DrawWarp(uint64_t ordinal) const {
   Draws draws = DrawsOf(Step::kTurn, ordinal);
   const double degrees = draws.Uniform(-AsDouble(param_.rotate()), AsDouble(param_.rotate()));
   const double scale = draws.Uniform(AsDouble(param_.min_scale()), AsDouble(param_.max_scale()));
@@ -105,7 +105,7 @@ Turn SampleAugmenter::DrawTurn(uint64_t ordinal) const {
 std::vector<ObjectBox> SampleAugmenter::Keep(const std::vector<ObjectBox>& objects,
                                              const Box& window, int height, int width) const {
   std::vector<ObjectBox> kept = ProjectObjects(objects, window, &constraint_);
-  std::erase_if(kept, [&](const ObjectBox& object) {  // less than a pixel
+  std::erase_if(kept, [&](const ObjectBox& object) {  // smaller than a pixel
     return object.box.width() * width < 1 || object.box.height() * height < 1;
   });
   return kept;
@@ -113,12 +113,12 @@ std::vector<ObjectBox> SampleAugmenter::Keep(const std::vector<ObjectBox>& objec
 
 void SampleAugmenter::TurnAll(uint64_t ordinal, Image* image,
                               std::vector<ObjectBox>* objects) const {
-  const Turn turn = DrawTurn(ordinal);
-  if (turn == Turn{}) return;
-  *image = TurnImage(turn, *image, fill_);
+  const Warp warp = DrawWarp(ordinal);
+  if (warp == Warp{}) return;
+  *image = WarpImage(warp, *image, fill_);
   if (objects == nullptr) return;
   for (ObjectBox& object : *objects) {
-    object.box = TurnBox(turn, object.box, image->height, image->width);
+    object.box = WarpBox(warp, object.box, image->height, image->width);
   }
   *objects = Keep(*objects, Box{}, image->height, image->width);
 }
@@ -137,7 +137,7 @@ void SampleAugmenter::CropAll(uint64_t ordinal, Image* image,
   *image = Crop(*image, part);
 }
 
-// By area where it becomes smaller, so that fine patterns become grey and not other patterns.
+// Downscales by area, so that fine patterns become grey instead of aliasing.
 void SampleAugmenter::ResizeToCrop(Image* image) const {
   if (image->height == crop_height_ && image->width == crop_width_) return;
   const bool shrinks = image->height >= crop_height_ && image->width >= crop_width_;
@@ -167,7 +167,7 @@ void SampleAugmenter::Recolor(uint64_t ordinal, Image* image) const {
     ScaleSaturation(DrawFactor(param_.saturation(), DrawsOf(Step::kSaturation, ordinal)), image);
   }
   const double hue = AsDouble(param_.hue());
-  if (hue > 0) TurnHue(DrawsOf(Step::kHue, ordinal).Uniform(-hue, hue), image);
+  if (hue > 0) RotateHue(DrawsOf(Step::kHue, ordinal).Uniform(-hue, hue), image);
   if (DrawsOf(Step::kGrayscale, ordinal).Chance(AsDouble(param_.grayscale()))) RemoveColor(image);
 }
 

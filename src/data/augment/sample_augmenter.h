@@ -1,5 +1,4 @@
-// augment_param: random changes of one sample while training. docs/augmentation.md has the
-// definitions.
+// augment_param: random changes of a sample during training, defined in docs/augmentation.md.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +17,11 @@
 
 namespace crema {
 
-// Turns, crops and recolours images of bytes before Transformer crops, mirrors and scales them.
-// What becomes of a sample is a function of seed, layer and ordinal; each step has draws of its
-// own, so that adding one leaves the others as they were. In TEST images are left alone, but those
-// that are smaller than the crop are enlarged to cover it where resized_crop is set. Thread safety:
-// const, any number of threads.
+// Rotates, crops and recolours byte images before Transformer crops, mirrors and scales them. The
+// result depends on seed, layer and ordinal only. Each step has its own random stream, so that
+// adding a step does not affect the others. In TEST, images are unchanged, except that with
+// resized_crop smaller images are enlarged to cover the crop. Thread safety: const, any number of
+// threads.
 class SampleAugmenter {
  public:
   struct Options {
@@ -30,18 +29,18 @@ class SampleAugmenter {
     uint64_t seed = 1;
     uint64_t layer_id = 0;
   };
-  // Null where nothing is ever to be done.
+  // Returns null if there is nothing to do in any case.
   static std::shared_ptr<const SampleAugmenter> Make(const Transformer& transformer,
                                                      const Options& options);
 
-  // Whether Apply does anything to an image of this shape (C x H x W).
+  // Returns true if Apply may change an image of this shape (C x H x W).
   bool Changes(const Shape& image) const;
 
-  // `objects` may be null. Throws kUnsupported for steps that this build has not.
+  // `objects` may be null. Throws kUnsupported for steps that need OpenCV in a build without it.
   void Apply(uint64_t ordinal, Image* image, std::vector<ObjectBox>* objects = nullptr) const;
 
-  // The part of an image that Apply begins with, so that the rest need not be decoded; nothing when
-  // it needs all. ApplyToPart does the rest of Apply with it.
+  // Returns the part of the image that Apply starts from, so that the rest need not be decoded;
+  // nothing if Apply needs the whole image. ApplyToPart then does the rest of Apply.
   std::optional<PixelRect> FirstPart(uint64_t ordinal, int height, int width) const;
   void ApplyToPart(uint64_t ordinal, Image* part) const;
 
@@ -50,7 +49,7 @@ class SampleAugmenter {
 
   SampleAugmenter(const Transformer& transformer, const Options& options);
   Draws DrawsOf(Step step, uint64_t ordinal) const;
-  Turn DrawTurn(uint64_t ordinal) const;
+  Warp DrawWarp(uint64_t ordinal) const;
   void TurnAll(uint64_t ordinal, Image* image, std::vector<ObjectBox>* objects) const;
   PixelRect DrawPart(uint64_t ordinal, int height, int width) const;
   void CropAll(uint64_t ordinal, Image* image, std::vector<ObjectBox>* objects) const;
@@ -59,8 +58,8 @@ class SampleAugmenter {
   void Recolor(uint64_t ordinal, Image* image) const;
   void BlurSome(uint64_t ordinal, Image* image) const;
   void EraseSome(uint64_t ordinal, Image* image) const;
-  // What is left of the objects when only the window is left, which is so many pixels high and
-  // wide.
+  // Returns the objects that remain when the image is reduced to the window, whose size is in
+  // pixels.
   std::vector<ObjectBox> Keep(const std::vector<ObjectBox>& objects, const Box& window, int height,
                               int width) const;
 
@@ -71,7 +70,7 @@ class SampleAugmenter {
   const int crop_width_;
   const uint64_t seed_;
   const uint64_t stream_;
-  EmitConstraint constraint_;  // the centre, unless the text says otherwise
+  EmitConstraint constraint_;  // default: the centre must remain inside
   std::vector<uint8_t> fill_;  // the mean of each channel
 };
 

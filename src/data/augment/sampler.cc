@@ -30,7 +30,7 @@ bool Fulfils(const SampleConstraint& c, const Box& box, const Box& object) {
 Box DrawBox(const Sampler& sampler, Draws& draws) {
   const double scale = draws.Uniform(static_cast<double>(sampler.min_scale()),
                                      static_cast<double>(sampler.max_scale()));
-  // Beyond these ratios the box would be wider or higher than the image.
+  // Ratios beyond these make the box wider or higher than the image.
   const double least = std::max(static_cast<double>(sampler.min_aspect_ratio()), scale * scale);
   const double most =
       std::min(static_cast<double>(sampler.max_aspect_ratio()), 1 / (scale * scale));
@@ -56,7 +56,7 @@ std::vector<Box> DrawCrops(const google::protobuf::RepeatedPtrField<BatchSampler
                            const std::vector<ObjectBox>& objects, Draws& draws) {
   std::vector<Box> crops;
   for (const BatchSampler& sampler : samplers) {
-    if (!sampler.use_original_image()) continue;  // there is no other source of crops
+    if (!sampler.use_original_image()) continue;  // no other source of crops is supported
     uint32_t found = 0;
     for (uint32_t trial = 0; trial < sampler.max_trials(); ++trial) {
       if (sampler.has_max_sample() && found >= sampler.max_sample()) break;

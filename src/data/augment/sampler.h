@@ -9,15 +9,16 @@
 
 namespace crema {
 
-// A box inside of the image with scale and aspect ratio drawn uniformly.
+// Draws a box inside of the image; scale and aspect ratio are uniform.
 Box DrawBox(const Sampler& sampler, Draws& draws);
 
-// Whether some object fulfils all parts of the constraint; always true without any part.
+// Returns true if some object fulfils all parts of the constraint. Always true for an empty
+// constraint.
 bool Satisfies(const SampleConstraint& constraint, const Box& box,
                const std::vector<ObjectBox>& objects);
 
-// The crops of all samplers: each tries max_trials boxes and keeps at most max_sample of those
-// that fulfil its constraint.
+// Returns the crops of all samplers: each tries max_trials boxes and keeps up to max_sample of
+// those that fulfil its constraint.
 std::vector<Box> DrawCrops(const google::protobuf::RepeatedPtrField<BatchSampler>& samplers,
                            const std::vector<ObjectBox>& objects, Draws& draws);
 

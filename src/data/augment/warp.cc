@@ -8,15 +8,15 @@
 
 namespace crema {
 
-Box TurnBox(const Turn& turn, const Box& box, int height, int width) {
-  const double radians = turn.degrees * std::numbers::pi / 180;
+Box WarpBox(const Warp& warp, const Box& box, int height, int width) {
+  const double radians = warp.degrees * std::numbers::pi / 180;
   const double cosine = std::cos(radians);
   const double sine = std::sin(radians);
   Box out{.xmin = HUGE_VAL, .ymin = HUGE_VAL, .xmax = -HUGE_VAL, .ymax = -HUGE_VAL};
   for (const double corner_x : {box.xmin, box.xmax}) {
     for (const double corner_y : {box.ymin, box.ymax}) {
-      const double x = turn.wide * (corner_x - 0.5) * width;
-      const double y = turn.high * (corner_y - 0.5) * height;
+      const double x = warp.wide * (corner_x - 0.5) * width;
+      const double y = warp.high * (corner_y - 0.5) * height;
       const double turned_x = 0.5 + (cosine * x + sine * y) / width;
       const double turned_y = 0.5 + (cosine * y - sine * x) / height;
       out.xmin = std::min(out.xmin, turned_x);
@@ -29,7 +29,7 @@ Box TurnBox(const Turn& turn, const Box& box, int height, int width) {
 }
 
 #ifndef CREMA_HAVE_OPENCV
-Image TurnImage(const Turn&, const Image&, const std::vector<uint8_t>&) {
+Image WarpImage(const Warp&, const Image&, const std::vector<uint8_t>&) {
   Fail(ErrorCode::kUnsupported, "this build has no OpenCV, so images cannot be turned or scaled");
 }
 

@@ -1,4 +1,4 @@
-// Images turned, scaled and stretched about their centre, and blurred ones.
+// Rotates, scales, stretches and blurs images.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,24 @@
 
 namespace crema {
 
-// Objects become `wide` times as wide and `high` times as high, and are turned after that,
-// counter-clockwise.
-struct Turn {
+// Scales objects by `wide` and `high`, then rotates them counter-clockwise.
+struct Warp {
   double degrees = 0;
   double wide = 1;
   double high = 1;
 
-  bool operator==(const Turn&) const = default;
+  bool operator==(const Warp&) const = default;
 };
 
-// The rectangle, with sides along the image's, round the corners of a turned box; not clipped.
-Box TurnBox(const Turn& turn, const Box& box, int height, int width);
+// Returns the axis-aligned bounding box of a rotated box, not clipped.
+Box WarpBox(const Warp& warp, const Box& box, int height, int width);
 
-// The size stays; what comes from beyond the image is `fill`, one value a channel. Linear
+// Keeps the size. Pixels from outside of the image become `fill`, one value per channel. Linear
 // interpolation. Throws kUnsupported without OpenCV.
-Image TurnImage(const Turn& turn, const Image& image, const std::vector<uint8_t>& fill);
+Image WarpImage(const Warp& warp, const Image& image, const std::vector<uint8_t>& fill);
 
-// Gaussian, up to three deviations (rounded up) to each side; the image goes on behind its edges
-// mirrored at their pixels. Throws kUnsupported without OpenCV.
+// Gaussian blur with a radius of three deviations (rounded up). The border is mirrored at the edge
+// pixels. Throws kUnsupported without OpenCV.
 void Blur(double sigma, Image* image);
 
 }  // namespace crema

@@ -9,20 +9,20 @@
 namespace crema {
 namespace {
 
-// OpenCV takes a matrix that it does not write to, without a const type for it.
+// cv::Mat has no const view, but OpenCV only reads this one.
 cv::Mat PlaneOf(const Image& image, size_t channel) {
   const size_t plane = static_cast<size_t>(image.height) * static_cast<size_t>(image.width);
   return {image.height, image.width, CV_8U,
           const_cast<uint8_t*>(image.pixels.data() + channel * plane)};
 }
 
-// From centres of pixels to centres of pixels.
-cv::Matx23d MatrixOf(const Turn& turn, const Image& image) {
-  const double radians = turn.degrees * std::numbers::pi / 180;
-  const double xx = std::cos(radians) * turn.wide;
-  const double xy = std::sin(radians) * turn.high;
-  const double yx = -std::sin(radians) * turn.wide;
-  const double yy = std::cos(radians) * turn.high;
+// Maps pixel centres to pixel centres.
+cv::Matx23d MatrixOf(const Warp& warp, const Image& image) {
+  const double radians = warp.degrees * std::numbers::pi / 180;
+  const double xx = std::cos(radians) * warp.wide;
+  const double xy = std::sin(radians) * warp.high;
+  const double yx = -std::sin(radians) * warp.wide;
+  const double yy = std::cos(radians) * warp.high;
   const double x = (image.width - 1) / 2.0;
   const double y = (image.height - 1) / 2.0;
   return {xx, xy, x - xx * x - xy * y, yx, yy, y - yx * x - yy * y};
@@ -30,10 +30,10 @@ cv::Matx23d MatrixOf(const Turn& turn, const Image& image) {
 
 }  // namespace
 
-Image TurnImage(const Turn& turn, const Image& image, const std::vector<uint8_t>& fill) {
+Image WarpImage(const Warp& warp, const Image& image, const std::vector<uint8_t>& fill) {
   Image out{.channels = image.channels, .height = image.height, .width = image.width, .pixels = {}};
   out.pixels.resize(image.pixels.size());
-  const cv::Matx23d matrix = MatrixOf(turn, image);
+  const cv::Matx23d matrix = MatrixOf(warp, image);
   for (size_t c = 0; c < static_cast<size_t>(image.channels); ++c) {
     cv::Mat target = PlaneOf(out, c);
     cv::warpAffine(PlaneOf(image, c), target, matrix, target.size(), cv::INTER_LINEAR,

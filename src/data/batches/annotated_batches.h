@@ -19,25 +19,25 @@
 
 namespace crema {
 
-// The boxes of one sample as numbers: how many, then kBoxValues for each, then whatever.
+// Layout of a sample's boxes: their count, then kBoxValues numbers each; the rest is undefined.
 constexpr int64_t kBoxValues = 7;  // label, instance, xmin, ymin, xmax, ymax, difficult
 
-// An image and the boxes in it, while it is changed.
+// An image and its boxes while they are augmented.
 struct AnnotatedImage {
   Image image;
   std::vector<ObjectBox> objects;
 };
 
-// What SSD does to a sample before the crop, mirror, mean and scale of Transformer: colours, larger
-// canvas, random crop, resizing, noise. A function of the image and the draws.
-// Thread safety: const.
+// SSD's augmentation, which precedes the crop, mirror, mean and scale of Transformer: colours,
+// larger canvas, random crop, resizing, noise. Depends on the image and the draws only. Thread
+// safety: const.
 class Augmenter {
  public:
   Augmenter(const TransformationParameter& transform, const AnnotatedDataParameter& annotated,
             std::shared_ptr<const Transformer> transformer)
       : transform_(transform), annotated_(annotated), transformer_(std::move(transformer)) {}
 
-  // Whether there is anything to do at all.
+  // Returns false if every step is off.
   bool HasWork() const;
   void Apply(Draws draws, AnnotatedImage* sample) const;
   const EmitConstraint* constraint() const {
@@ -58,20 +58,20 @@ class AnnotatedDecoder final : public SampleDecoder {
  public:
   struct Options {
     std::string data_set;
-    bool boxes = true;      // false: labels of the images
-    uint64_t capacity = 0;  // boxes of one sample
-    std::set<int> labels;   // those that are known; empty: all
+    bool boxes = true;      // false: image labels
+    uint64_t capacity = 0;  // maximum boxes of one sample
+    std::set<int> labels;   // known labels; empty: all
   };
   // `cache` may be null.
   AnnotatedDecoder(Options options, std::shared_ptr<const Augmenter> augmenter, SampleWriter writer,
                    std::shared_ptr<DecodedCache> cache = nullptr);
 
-  // places[0] takes the image; places[1], where there is one, boxes or the label. Throws kDataLoss,
-  // naming the record.
+  // Writes the image to places[0], and boxes or the label to places[1] if it exists. Throws
+  // kDataLoss, naming the record.
   void Decode(const Record& record, std::span<std::byte* const> places) override;
 
  private:
-  // What a record holds, before random steps.
+  // A record's image and objects before random steps.
   struct Stored {
     PixelView pixels;
     std::span<const ObjectBox> objects;
@@ -83,7 +83,7 @@ class AnnotatedDecoder final : public SampleDecoder {
   Stored Find(const Record& record);
   std::string Name(const Record& record) const { return RecordName(options_.data_set, record.key); }
   PixelView Augment(const Record& record, const Stored& stored);
-  // Puts a copy into sample_, unless it is that already.
+  // Copies the image to sample_ unless it is there already.
   void TakeImage(const Record& record, const PixelView& pixels);
   void CheckLabels(const Record& record, std::span<const ObjectBox> objects) const;
   void WriteBoxes(const Record& record, const PixelView& pixels,

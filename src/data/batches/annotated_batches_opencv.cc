@@ -30,7 +30,7 @@ void Augmenter::Expand(Draws& draws, AnnotatedImage* sample) const {
   const Image& image = sample->image;
   const PixelRect canvas = DrawCanvas(transform_.expand_param(), image.height, image.width, draws);
   if (canvas.height == image.height && canvas.width == image.width) return;
-  // The canvas, in units of the image.
+  // The canvas in units of the image.
   const Box window = BoxOf(
       {.top = -canvas.top, .left = -canvas.left, .height = canvas.height, .width = canvas.width},
       image.height, image.width);

@@ -9,9 +9,9 @@
 namespace crema {
 namespace {
 
-// The logarithm of a gamma variate: Marsaglia and Tsang, "A simple method for generating gamma
-// variables", 2000. Below 1 the variate of shape + 1 is brought down, as they say; logarithms,
-// since for small shapes it is often below the least double.
+// Logarithm of a gamma variate: Marsaglia and Tsang, "A simple method for generating gamma
+// variables", 2000. A shape below 1 uses their reduction to shape + 1. Logarithms avoid underflow
+// for small shapes.
 double DrawLogGamma(double shape, Draws& draws) {
   if (shape < 1) {
     const double log_u = std::log(draws.Uniform(1, 0));  // (0, 1]
@@ -29,7 +29,7 @@ double DrawLogGamma(double shape, Draws& draws) {
   }
 }
 
-// What comes of two samples, a fraction `share` of the first.
+// Mixes two samples; `share` is the weight of the first.
 template <typename T>
 void Blend(const T* own, const T* other, double share, ptrdiff_t count, T* out) {
   const T keep = static_cast<T>(share);
@@ -37,7 +37,7 @@ void Blend(const T* own, const T* other, double share, ptrdiff_t count, T* out) 
   for (ptrdiff_t i = 0; i < count; ++i) out[i] = keep * own[i] + take * other[i];
 }
 
-// Puts `part` of each channel of `other` over `out`.
+// Copies `part` of each channel of `other` to `out`.
 template <typename T>
 void Paste(const T* other, const Shape& images, const PixelRect& part, T* out) {
   for (int64_t c = 0; c < images[1]; ++c) {
@@ -90,7 +90,7 @@ BatchMix::Draw BatchMix::DrawFor(uint64_t position, int height, int width) const
   draw.cuts = draws.Chance(chance_to_cut);
   draw.share = DrawShare(draw.cuts ? options_.cutmix : options_.mixup, draws);
   if (!draw.cuts) return draw;
-  // A rectangle of this share and the image's shape, clipped to the image.
+  // A rectangle with this share of the area and the aspect ratio of the image, clipped to it.
   const double side = std::sqrt(1 - draw.share);
   const int half_height = static_cast<int>(side * height) / 2;
   const int half_width = static_cast<int>(side * width) / 2;

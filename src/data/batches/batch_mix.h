@@ -1,4 +1,4 @@
-// mixup and cutmix: whole batches whose samples are mixed with each other.
+// mixup and cutmix: mix the samples of a batch with each other.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace crema {
 
-// A share from Beta(alpha, alpha), alpha above 0.
+// Draws a share from Beta(alpha, alpha). Requires: alpha > 0.
 double DrawShare(double alpha, Draws& draws);
 
-// Sample i is mixed with the one before it in the batch, the first with the last, as torchvision's
-// MixUp and CutMix do. One draw a batch, as in the code of both papers; it is a function of seed,
-// layer and position. Thread safety: const.
+// Mixes sample i with its predecessor in the batch (the first with the last), as torchvision's
+// MixUp and CutMix do. One draw per batch, as in the code of both papers. The draw depends on seed,
+// layer and position only. Thread safety: const.
 class BatchMix {
  public:
   struct Options {
-    double mixup = 0;  // alpha; 0: never. One of the two is above 0
+    double mixup = 0;  // alpha; 0: off. At least one of the two is above 0
     double cutmix = 0;
     uint64_t seed = 1;
     uint64_t layer_id = 0;
@@ -27,14 +27,14 @@ class BatchMix {
   explicit BatchMix(const Options& options) : options_(options) {}
 
   struct Draw {
-    double share = 1;  // of the sample itself; the rest is the other's
+    double share = 1;  // weight of the sample itself
     bool cuts = false;
-    PixelRect part = {};  // cuts: what comes from the other; else everything is a sum
+    PixelRect part = {};  // cutmix: the part taken from the other sample
   };
-  // For the batch that begins with sample `position`.
+  // The draw for the batch that begins with sample `position`.
   Draw DrawFor(uint64_t position, int height, int width) const;
 
-  // Images (batch x C x H x W) and probabilities of labels (batch x classes), both f32 or f64.
+  // Mixes images (batch x C x H x W) and label probabilities (batch x classes), both f32 or f64.
   void Copy(std::span<const ConstTensorView> from, uint64_t position,
             std::span<const TensorView> to) const;
 

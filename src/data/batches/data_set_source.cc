@@ -29,7 +29,7 @@ void KeepDecoded(const Record& record, const PixelView& image, int label,
 }
 
 void DataSetSource::Seek(uint64_t position) {
-  // What is held of a block can still be given, up to where it was given already.
+  // Held records can be returned again, up to those already returned.
   if (position < position_ || position >= held_end_) held_end_ = held_begin_;
   position_ = position;
   skip_ = 0;
@@ -62,7 +62,7 @@ void DataSetSource::ReadShuffled(Record* record) {
 }
 
 void DataSetSource::ReadInOrder(Record* record) {
-  if (options_.decoded) {  // else nobody asks for the number, and a LevelDB need not count
+  if (options_.decoded) {  // otherwise not needed, and a LevelDB avoids counting
     record->entry = record->ordinal % reader_->count();
     if (const DecodedDatum* decoded = FindDecoded(record->entry)) {
       skip_ += options_.shard.world;
@@ -75,7 +75,7 @@ void DataSetSource::ReadInOrder(Record* record) {
 }
 
 void DataSetSource::Give(const KeyedRecord& read, Record* record) const {
-  if (reader_->lasting()) {  // nothing is copied
+  if (reader_->lasting()) {  // points into the data set, without a copy
     record->key = read.key;
     record->value = read.value;
     return;
@@ -97,12 +97,12 @@ void DataSetSource::ReadFromBlock(uint64_t position, Record* record) {
   if (held.decoded != nullptr) return GiveDecoded(*held.decoded, record);
   if (held.error) std::rethrow_exception(held.error);
   if (reader_->lasting()) return Give(held.lasting, record);
-  record->storage.swap(held.storage);  // its memory goes round
+  record->storage.swap(held.storage);  // reuses its memory
   record->key = std::string_view(record->storage).substr(0, held.key_bytes);
   record->value = std::string_view(record->storage).substr(held.key_bytes);
 }
 
-// Reads what this shard has in a block, from `position` on, in the order in which it lies.
+// Reads this shard's records of a block, from `position` on, in storage order.
 void DataSetSource::LoadBlock(uint64_t position) {
   held_end_ = held_begin_;
   const Shard& shard = options_.shard;
@@ -110,7 +110,7 @@ void DataSetSource::LoadBlock(uint64_t position) {
   const uint64_t end = shard.PositionFrom(range.end);
   struct Wanted {
     uint64_t sample;
-    size_t place;  // in held_
+    size_t place;  // index in held_
   };
   std::vector<Wanted> wanted;
   for (uint64_t p = position; p < end; ++p) {
@@ -139,7 +139,7 @@ void DataSetSource::MoveReaderTo(uint64_t sample) {
   }
 }
 
-// A record that cannot be read is an error when its turn comes.
+// Stores a read error, which is thrown when its record is due.
 void DataSetSource::Hold(Held* held) {
   held->error = nullptr;
   try {

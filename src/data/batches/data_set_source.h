@@ -1,4 +1,4 @@
-// The records of a data set, in order or shuffled, with what was decoded before kept in memory.
+// Records of a data set, in order or shuffled, with an optional cache of decoded ones.
 #pragma once
 
 #include <cstdint>
@@ -20,31 +20,31 @@
 
 namespace crema {
 
-// A record after decoding, before random steps. A value is a copy of what was decoded.
+// A decoded record before random steps. The value owns a copy.
 struct DecodedDatum {
   std::string key;
   Image image;
   int label = 0;
-  std::vector<ObjectBox> objects = {};  // of an AnnotatedDatum
+  std::vector<ObjectBox> objects = {};  // only for an AnnotatedDatum
 };
 using DecodedCache = BoundedCache<DecodedDatum>;
 
-// Keeps what was decoded of a record, unless it holds floats, which need no decoding.
+// Caches a decoded record. Does nothing for floats, which need no decoding.
 void KeepDecoded(const Record& record, const PixelView& image, int label,
                  std::span<const ObjectBox> objects, DecodedCache* cache);
 
-// The records of one shard of a data set, in the order that the options say.
+// The records of one shard of a data set, in the order of the options.
 class DataSetSource final : public RecordSource {
  public:
   struct Options {
     Shard shard = {};
     OrderOptions order = {};
-    // Records that are here are not read: only their number and key are given. May be null.
+    // Cached records are not read: they return only number and key. May be null.
     std::shared_ptr<const DecodedCache> decoded = {};
   };
   DataSetSource(std::unique_ptr<RecordReader> reader, Options options)
       : reader_(std::move(reader)), options_(std::move(options)), skip_(options_.shard.rank) {}
-  // In the order of the keys.
+  // Reads in the order of the keys.
   DataSetSource(const std::string& path, Shard shard)
       : DataSetSource(OpenRecords(path), {.shard = shard}) {}
 
@@ -53,9 +53,9 @@ class DataSetSource final : public RecordSource {
   std::string Name(const Record& record) const override { return PrintableKey(record.key); }
 
  private:
-  // A record of a block that was read before it is asked for.
+  // A record of a shuffled block, read ahead of its turn.
   struct Held {
-    std::string storage;  // key and value, unless records last
+    std::string storage;  // key and value, unless the data set keeps them in memory
     size_t key_bytes = 0;
     KeyedRecord lasting;
     std::exception_ptr error;
@@ -74,14 +74,14 @@ class DataSetSource final : public RecordSource {
 
   const std::unique_ptr<RecordReader> reader_;
   const Options options_;
-  std::optional<SampleOrder> order_;  // made when it is needed: it has to know the count
+  std::optional<SampleOrder> order_;  // lazy, since it needs the count
   uint64_t position_ = 0;
-  uint64_t skip_;  // records of other shards that lie before the next one
+  uint64_t skip_;  // records of other shards before the next one
 
-  std::vector<Held> held_;                 // of the block, by position
-  uint64_t held_begin_ = 0;                // position of the first
-  uint64_t held_end_ = 0;                  // begin: none
-  std::optional<uint64_t> reader_stands_;  // at this sample, where that is known
+  std::vector<Held> held_;                 // records of the block, by position
+  uint64_t held_begin_ = 0;                // position of the first held record
+  uint64_t held_end_ = 0;                  // equal to held_begin_: none
+  std::optional<uint64_t> reader_stands_;  // sample that the reader is at, if known
 };
 
 }  // namespace crema

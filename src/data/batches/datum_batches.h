@@ -23,12 +23,12 @@ class DatumDecoder final : public SampleDecoder {
         cache_(std::move(cache)),
         reader_(data_set, writer_.transformer().color_mode()) {}
 
-  // places[0] takes the image, places[1], where there is one, the label. Throws kDataLoss, naming
-  // the record, for an image of another shape, besides what DatumReader throws.
+  // Writes the image to places[0] and the label to places[1] if it exists. Throws what DatumReader
+  // throws, and kDataLoss, naming the record, for an image of another shape.
   void Decode(const Record& record, std::span<std::byte* const> places) override;
 
  private:
-  // What is in the cache, or is put there.
+  // Decodes through the cache.
   void DecodeOnce(const Record& record, std::span<std::byte* const> places);
   std::string NameOf(const Record& record) const { return RecordName(data_set_, record.key); }
 

@@ -13,8 +13,7 @@
 
 namespace crema {
 
-// The rows that belong to one shard, one after the other; a record's value holds that of each
-// dataset.
+// The rows of one shard in sequence. A record's value holds the row of each dataset.
 class Hdf5Source final : public RecordSource {
  public:
   Hdf5Source(Hdf5Set set, Hdf5RowReader::Options options, Shard shard = {});
@@ -31,7 +30,7 @@ class Hdf5Source final : public RecordSource {
   uint64_t position_ = 0;
 };
 
-// Copies the values to their places.
+// Copies the values to the outputs.
 class Hdf5Decoder final : public SampleDecoder {
  public:
   explicit Hdf5Decoder(std::vector<size_t> row_bytes) : row_bytes_(std::move(row_bytes)) {}
@@ -41,7 +40,7 @@ class Hdf5Decoder final : public SampleDecoder {
   const std::vector<size_t> row_bytes_;
 };
 
-// Bytes of a row of each dataset.
+// Bytes of one row, by dataset.
 std::vector<size_t> RowBytes(const Hdf5Set& set, DType dtype);
 
 }  // namespace crema

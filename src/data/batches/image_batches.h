@@ -17,9 +17,9 @@
 
 namespace crema {
 
-// The entries of a list that belong to one shard, in its order or, with `shuffle`, in an order that
-// depends on seed, layer and epoch only. The decoders read the files, so that as many are read at a
-// time as there are decoders; here the system is told which ones come.
+// The entries of a list that belong to one shard, in list order or shuffled. The shuffled order
+// depends on seed, layer and epoch only. Does not read the files: the decoders do, in parallel.
+// Announces upcoming files to the system.
 class ImageFileSource final : public RecordSource {
  public:
   struct Options {
@@ -33,7 +33,7 @@ class ImageFileSource final : public RecordSource {
       : list_(std::move(list)), options_(std::move(options)), files_(options_.caches.encoded) {}
 
   void Seek(uint64_t position) override { position_ = position; }
-  // The value stays empty.
+  // Leaves the value empty.
   void Read(Record* record) override;
   std::string Name(const Record& record) const override {
     return list_->entries()[record.entry].path;
@@ -46,28 +46,28 @@ class ImageFileSource final : public RecordSource {
   const Options options_;
   const FileReader files_;
   uint64_t position_ = 0;
-  uint64_t epoch_ = 0;           // that order_ belongs to
-  std::vector<uint32_t> order_;  // empty: none yet
+  uint64_t epoch_ = 0;           // epoch of order_
+  std::vector<uint32_t> order_;  // empty: not drawn yet
 };
 
-// How the images of a list are brought to one kind.
+// Size and colour that all images of a list are converted to.
 struct ImageShaping {
   ColorMode mode = ColorMode::kColor;
-  int height = 0;  // with width; 0: leave the size
+  int height = 0;  // set together with width; 0: keep the size
   int width = 0;
-  int short_side = 0;  // resize to this shorter side; 0: do not
+  int short_side = 0;  // resize the shorter side to this; 0: keep
 };
 
-// Decodes and resizes. Throws what DecodeImage throws; `name` begins the message.
+// Decodes and resizes. Throws what DecodeImage throws; messages begin with `name`.
 Image ReadShaped(std::string_view bytes, const ImageShaping& shaping, const std::string& name);
 
-// C x H x W of an image of a list. Throws as reading and decoding it.
+// Shape (C x H x W) of an image of a list. Throws what reading and decoding it throws.
 Shape ShapeOfEntry(const std::shared_ptr<const ImageList>& list, const ImageShaping& shaping,
                    uint64_t entry);
 
 class ImageFileDecoder final : public SampleDecoder {
  public:
-  // `caches` are of files and of images after shaping.
+  // `caches` hold files, and images after shaping.
   ImageFileDecoder(std::shared_ptr<const ImageList> list, ImageShaping shaping, SampleWriter writer,
                    const SampleCaches& caches = {})
       : list_(std::move(list)),
@@ -76,8 +76,8 @@ class ImageFileDecoder final : public SampleDecoder {
         cache_(caches.decoded),
         files_(caches.encoded) {}
 
-  // As DatumDecoder; also throws what reading the file throws, naming the line of the list.
-  // places[1] takes as many labels as the list has for each image.
+  // Like DatumDecoder::Decode; also throws what reading the file throws, naming the line of the
+  // list. Writes all labels of the image to places[1].
   void Decode(const Record& record, std::span<std::byte* const> places) override;
 
  private:
@@ -90,7 +90,7 @@ class ImageFileDecoder final : public SampleDecoder {
   const std::shared_ptr<ImageCache> cache_;
   FileReader files_;
   std::string storage_;
-  Image image_;  // where it is not in the cache
+  Image image_;  // used if it is not in the cache
 };
 
 }  // namespace crema

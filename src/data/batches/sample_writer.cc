@@ -119,7 +119,7 @@ void SampleWriter::WriteJpeg(std::string_view file, ColorMode mode, uint64_t ord
   });
 }
 
-// Leaves the result in image_.
+// Writes the result to image_.
 void SampleWriter::AugmentJpeg(const SampleAugmenter& augmenter, JpegFile* jpeg, uint64_t ordinal) {
   const Shape shape = jpeg->shape();
   const auto part =

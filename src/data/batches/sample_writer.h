@@ -1,4 +1,4 @@
-// The last step of decoding: pixels of a record to one sample of a batch.
+// Fills one sample of a batch: the last step of decoding.
 #pragma once
 
 #include <cstddef>
@@ -25,35 +25,35 @@ class SampleWriter {
  public:
   struct Options {
     Shape sample;               // C x H x W of every sample
-    DType dtype = DType::kF32;  // of images; u8: bytes as they are, H x W x C
+    DType dtype = DType::kF32;  // of images; u8: raw bytes, H x W x C
     DType label_dtype = DType::kF32;
     uint64_t seed = 1;
     uint64_t layer_id = 0;
-    std::string who_decides = "the first record is";  // what the shape of a sample comes from
-    // Labels are written as a probability for each of so many classes; 0: as they are.
+    std::string who_decides = "the first record is";  // origin of the sample shape, for messages
+    // Writes labels as one probability per class; 0: as numbers.
     int64_t classes = 0;
-    // The bytes go up to a GPU, which mirrors them (graph/byte_source.h): here they stay as they
-    // lie.
+    // Bytes are copied to a GPU, which mirrors them (graph/byte_source.h); do not mirror here.
     bool uploads = false;
-    bool places = false;  // the last output takes placements (data/transform/placement_bytes.h)
+    bool places = false;  // the last output is a placement (data/transform/placement_bytes.h)
   };
-  // `transformer` is shared by the decoders of a layer.
+  // The decoders of a layer share `transformer`.
   SampleWriter(Options options, std::shared_ptr<const Transformer> transformer);
 
-  // Augments and transforms sample `ordinal` to `place`. Throws kDataLoss for an image that does
-  // not give the shape of a sample, or of floats where bytes are needed; `name` says which one it
-  // is. `placement`, which may be null, takes kPlacementBytes that say where the pixels lay.
+  // Augments and transforms sample `ordinal` to `place`. Throws kDataLoss, naming the sample by
+  // `name`, if the image does not have the sample's shape, or holds floats where bytes are
+  // required. Writes kPlacementBytes with the position of the crop to `placement` unless it is
+  // null.
   void Write(const PixelView& image, uint64_t ordinal, const std::function<std::string()>& name,
              std::byte* place, std::byte* placement = nullptr);
-  // The same for a whole image file. Of a JPEG only what the crop keeps is decoded, which gives the
-  // same values. Throws also what DecodeImage throws.
+  // Like Write for an image file. Decodes only the cropped part of a JPEG, with the same result.
+  // Also throws what DecodeImage throws.
   void WriteEncoded(std::string_view file, ColorMode mode, uint64_t ordinal,
                     const std::function<std::string()>& name, std::byte* place,
                     std::byte* placement = nullptr);
-  // Throws kDataLoss for a label that is none of Options::classes.
+  // Throws kDataLoss for a label outside of Options::classes.
   void WriteLabel(double label, const std::function<std::string()>& name, std::byte* place) const;
 
-  // Which of a sample's places takes its label, and which its placement; null: none.
+  // Select the outputs for label and placement; null if there is none.
   std::byte* LabelOf(std::span<std::byte* const> places) const {
     return places.size() > (options_.places ? 2 : 1) ? places[1] : nullptr;
   }
@@ -63,14 +63,14 @@ class SampleWriter {
 
   const Options& options() const { return options_; }
   const Transformer& transformer() const { return *transformer_; }
-  // Null where nothing is to be done to an image of this shape.
+  // Returns null if images of this shape are not augmented.
   const SampleAugmenter* AugmenterFor(const Shape& image) const {
     return augmenter_ && augmenter_->Changes(image) ? augmenter_.get() : nullptr;
   }
-  // Both throw as Write; for those who transform themselves.
+  // Both throw like Write; for callers that transform the image themselves.
   void CheckShape(const Shape& image, const std::function<std::string()>& name);
   void CheckElements(const PixelView& image, const std::function<std::string()>& name) const;
-  // The last step of Write, where the place was drawn already.
+  // Last step of Write, for a placement that was drawn already.
   void WriteAt(const PixelView& image, const Transformer::Placement& drawn, std::byte* place,
                std::byte* placement) const;
 
@@ -82,20 +82,20 @@ class SampleWriter {
                  std::byte* placement) const {
     WriteAt(image, transformer_->Place(image, StreamOf(ordinal)), place, placement);
   }
-  // What is to be done here of what was drawn, which goes to `placement` unless that is null.
+  // Returns the steps of `drawn` to apply here. Writes `drawn` to `placement` unless it is null.
   Transformer::Placement Keep(const Transformer::Placement& drawn, std::byte* placement) const;
   RandomStream StreamOf(uint64_t ordinal) const;
 
   const Options options_;
   const std::shared_ptr<const Transformer> transformer_;
   const std::shared_ptr<const SampleAugmenter> augmenter_;  // may be null
-  Shape last_image_;                                        // passed the checks already
+  Shape last_image_;                                        // last image that passed the checks
   PackedImage part_;
   Image image_;
 };
 
-// The options of a layer's writers: transform_param.random_seed, where it is set, is the seed.
-// `outputs` are images and, where there are any, labels.
+// Options of a layer's writers: transform_param.random_seed replaces the seed if set. `outputs` are
+// images and optional labels.
 SampleWriter::Options WriterOptions(std::span<const BlobSpec> outputs,
                                     const TransformationParameter& transform, uint64_t seed,
                                     const std::string& layer);

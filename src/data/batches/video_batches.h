@@ -16,18 +16,18 @@
 
 namespace crema {
 
-// The frames of a video, `skip` left out between two; behind the last comes the first. A position
-// is found by reading up to it from the start: many codecs seek to key frames only. Of a camera,
-// what it shows now, wherever one seeks.
+// The frames of a video, skipping `skip` frames between two, wrapping around at the end. Seeks by
+// reading from the start, since many codecs seek to key frames only. A camera returns its current
+// frame for every position.
 class VideoSource final : public RecordSource {
  public:
-  // A camera has one shard for each process that opens it.
+  // Each process that opens a camera is a single shard.
   VideoSource(VideoOrigin origin, uint32_t skip, Shard shard = {})
       : origin_(std::move(origin)), stride_(uint64_t{skip} + 1), shard_(shard) {}
 
   void Seek(uint64_t position) override { position_ = position; }
-  // Opens with the first call. Throws as VideoReader; kDataLoss for a video without frames or one
-  // that ends long before it should, kIoFailure for a camera that gives no frame.
+  // Opens the video on the first call. Throws like VideoReader; kDataLoss for a video that has no
+  // frames or ends long before its header says; kIoFailure for a camera that returns no frame.
   void Read(Record* record) override;
   std::string Name(const Record& record) const override;
 
@@ -37,19 +37,19 @@ class VideoSource final : public RecordSource {
   void GoToNextOfCamera();
 
   const VideoOrigin origin_;
-  const uint64_t stride_;  // from one frame that is used to the next
+  const uint64_t stride_;  // distance of used frames
   const Shard shard_;
   std::unique_ptr<VideoReader> reader_;
   uint64_t position_ = 0;
-  uint64_t next_ = 0;     // number of the frame that the next Grab gives
-  uint64_t samples_ = 0;  // in one pass; 0 until the end was seen
+  uint64_t next_ = 0;     // number of the next frame
+  uint64_t samples_ = 0;  // in one pass; 0: unknown until the end
 };
 
-// Samples in one pass: short videos are counted, of long ones a header that has a number of frames
-// is believed. 0: unknown, or a camera. Throws as VideoSource.
+// Samples in one pass. Counts short videos; trusts the header of long ones if it has a frame count.
+// 0: unknown, or a camera. Throws like VideoSource.
 uint64_t SamplesInOnePass(const VideoOrigin& origin, uint32_t skip);
 
-// C x H x W of sample `sample`. Throws as VideoSource.
+// Shape (C x H x W) of sample `sample`. Throws like VideoSource.
 Shape ShapeOfSample(const VideoOrigin& origin, uint32_t skip, ColorMode mode, uint64_t sample);
 
 class VideoDecoder final : public SampleDecoder {
@@ -57,7 +57,7 @@ class VideoDecoder final : public SampleDecoder {
   VideoDecoder(VideoOrigin origin, ColorMode mode, SampleWriter writer)
       : origin_(std::move(origin)), mode_(mode), writer_(std::move(writer)) {}
 
-  // As DatumDecoder; the label is 0.
+  // Like DatumDecoder::Decode; the label is 0.
   void Decode(const Record& record, std::span<std::byte* const> places) override;
 
  private:

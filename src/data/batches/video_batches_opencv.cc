@@ -8,14 +8,15 @@
 namespace crema {
 namespace {
 
-// AVI and MP4 files have a number of frames; others a duration, from which OpenCV estimates it.
+// True for AVI and MP4, which store a frame count. For others OpenCV estimates it from the
+// duration.
 bool HeaderCountsFrames(const std::string& file) {
   const std::string start = ReadFileStart(file, 8);
   return start.starts_with("RIFF") || (start.size() == 8 && start.ends_with("ftyp"));
 }
 
-// A truncated video must not pass for a short one. Some frames may be missing: cameras drop a few,
-// and editors cut videos without a change of the count.
+// Throws for a truncated video. Tolerates a few missing frames: cameras drop some, and editors cut
+// videos without correcting the count.
 void CheckLength(const VideoOrigin& origin, uint64_t frames, uint64_t promised) {
   if (frames == 0) Fail(ErrorCode::kDataLoss, StrCat(origin.Name(), " has no frames"));
   if (frames >= promised - promised / 10 || !HeaderCountsFrames(origin.file)) return;
@@ -58,7 +59,7 @@ uint64_t VideoSource::GoToSample(uint64_t ordinal) {
     if (frame < next_) Open();
     while (next_ <= frame && reader_->Grab()) ++next_;
     if (next_ > frame) return frame;
-    // The end: now the length is known, and with it where the position is.
+    // End of the video: now its length is known, and hence the position.
     CheckLength(origin_, next_, reader_->PromisedFrames());
     samples_ = (next_ - 1) / stride_ + 1;
     Open();
@@ -66,7 +67,7 @@ uint64_t VideoSource::GoToSample(uint64_t ordinal) {
 }
 
 void VideoSource::GoToNextOfCamera() {
-  // The first frame is used, as of a video.
+  // The first frame is a sample, as for a video.
   const uint64_t count = next_ == 0 ? 1 : stride_;
   for (uint64_t i = 0; i < count; ++i) {
     if (!reader_->Grab()) Fail(ErrorCode::kIoFailure, StrCat(origin_.Name(), " gives no frame"));

@@ -46,7 +46,7 @@ std::string WindowSource::Name(const Record& record) const {
   return NameOf(draw_.file(), draw_.Window(record.ordinal));
 }
 
-// Errors name the window as WindowSource::Name does.
+// Errors name the window like WindowSource::Name.
 std::string_view WindowDecoder::ReadFileOf(const LabelledWindow& window, const std::string& name) {
   try {
     return files_.Read(window.image, draw_.file().images[window.image].path, &storage_);
@@ -78,7 +78,7 @@ const Image& WindowDecoder::ReadImage(const LabelledWindow& window) {
 float WindowDecoder::Mean(int channel, int y, int x) const {
   if (options_.mean) {
     const Shape& shape = options_.mean->shape;
-    // The sample lies in the middle of the mean image.
+    // The sample is centred on the mean image.
     const int64_t row = y + (shape[1] - options_.crop.size) / 2;
     const int64_t column = x + (shape[2] - options_.crop.size) / 2;
     return options_.mean

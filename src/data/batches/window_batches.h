@@ -23,17 +23,16 @@
 
 namespace crema {
 
-// Which window sample `ordinal` shows, and whether it is mirrored: a function of seed, layer and
-// ordinal. Thread safety: const.
+// Selects window and mirroring of a sample from seed, layer and ordinal. Thread safety: const.
 class WindowDraw {
  public:
   struct Options {
     uint64_t batch = 1;
-    uint64_t foreground = 0;  // samples of a batch, at its end
+    uint64_t foreground = 0;  // foreground samples at the end of a batch
     bool mirror = false;
     uint64_t seed = 1;
     uint64_t layer_id = 0;
-    Shard shard = {};  // each process draws for itself
+    Shard shard = {};  // each process draws its own samples
   };
   WindowDraw(std::shared_ptr<const WindowFile> file, Options options)
       : file_(std::move(file)), options_(options) {}
@@ -57,9 +56,9 @@ class WindowSource final : public RecordSource {
       : draw_(std::move(draw)), decoded_(caches.decoded), files_(std::move(caches.encoded)) {}
 
   void Seek(uint64_t position) override { position_ = position; }
-  // The value stays empty.
+  // Leaves the value empty.
   void Read(Record* record) override;
-  // The image that the window is cut out of, and the window.
+  // Names the image and the window.
   std::string Name(const Record& record) const override;
 
  private:
@@ -76,9 +75,9 @@ class WindowDecoder final : public SampleDecoder {
     WindowCropOptions crop;
     DType dtype = DType::kF32;
     double scale = 1;
-    std::vector<float> mean_values;         // none, one, or one a channel
-    std::shared_ptr<const MeanImage> mean;  // null: none. At least as large as the sample
-    SampleCaches caches = {};               // of files and of whole images
+    std::vector<float> mean_values;         // empty, one, or one per channel
+    std::shared_ptr<const MeanImage> mean;  // null: none; at least as large as the sample
+    SampleCaches caches = {};               // caches of files and of whole images
   };
   WindowDecoder(WindowDraw draw, Options options)
       : draw_(std::move(draw)), options_(std::move(options)), files_(options_.caches.encoded) {}
@@ -96,7 +95,7 @@ class WindowDecoder final : public SampleDecoder {
   const Options options_;
   FileReader files_;
   std::string storage_;
-  Image image_;  // where it is not in the cache
+  Image image_;  // used if it is not in the cache
 };
 
 }  // namespace crema

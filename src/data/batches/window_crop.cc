@@ -6,7 +6,8 @@
 namespace crema {
 namespace {
 
-// One axis: an interval of the image, and how much of its enlargement was cut off on both ends.
+// One axis: an interval of the image, and how much clipping cut off at each end of the enlarged
+// window.
 struct Side {
   int begin = 0;
   int end = 0;  // inclusive
@@ -16,18 +17,18 @@ struct Side {
   int Whole() const { return Length() + before + after; }
 };
 
-Side Enlarge(double centre, double half, int extent) {
-  constexpr double kFar = 1e9;  // far outside of any image, and sums of two still fit an int
+Side Enlarge(double centre, double half, int size) {
+  constexpr double kFar = 1e9;  // outside of any image, and the sum of two fits an int
   Side side{.begin = static_cast<int>(std::lround(std::max(centre - half, -kFar))),
             .end = static_cast<int>(std::lround(std::min(centre + half, kFar)))};
   side.before = std::max(0, -side.begin);
-  side.after = std::max(0, side.end - extent + 1);
+  side.after = std::max(0, side.end - size + 1);
   side.begin += side.before;
   side.end -= side.after;
   return side;
 }
 
-// Pixels of the sample: how long the part becomes, and what stays free before it.
+// Sample pixels: the length of the part, and the padding before it.
 struct Warped {
   int length = 0;
   int before = 0;
@@ -37,7 +38,7 @@ Warped Warp(const Side& side, int free_pixels, int size) {
   const double scale = static_cast<double>(size) / side.Whole();
   Warped warped{.length = static_cast<int>(std::lround(side.Length() * scale)),
                 .before = static_cast<int>(std::lround(free_pixels * scale))};
-  // Rounding may go one pixel too far, or leave nothing of a part of one pixel.
+  // Rounding may exceed the sample by one pixel, or reduce a part of one pixel to nothing.
   warped.length = std::clamp(warped.length, 1, size);
   warped.before = std::min(warped.before, size - 1);
   warped.length = std::min(warped.length, size - warped.before);

@@ -1,4 +1,4 @@
-// Where a window of an image goes in a square sample.
+// Placement of an image window in a square sample.
 #pragma once
 
 #include "data/lists/window_file.h"
@@ -7,12 +7,12 @@ namespace crema {
 
 struct WindowCropOptions {
   int size = 0;         // side of the sample
-  int context_pad = 0;  // border of context in pixels of the sample
-  bool square = false;  // widen the window to a square first
+  int context_pad = 0;  // border of context, in sample pixels
+  bool square = false;  // first widen the window to a square
 };
 
-// The part of the image to cut out, the size to warp it to, and where to put that in the sample.
-// What the sample shows of the outside of the image stays 0.
+// The part of the image to cut out, the size to warp it to, and its position in the sample. The
+// rest of the sample stays 0.
 struct WindowPlacement {
   PixelBox part;
   int height = 0;
@@ -21,9 +21,9 @@ struct WindowPlacement {
   int left = 0;
 };
 
-// With context or `square` the window is enlarged about its centre, so that after the warp its
-// border is context_pad pixels wide, and clipped to the image. Requires: the window lies in the
-// image; 2 * context_pad < size.
+// With context or `square`, enlarges the window about its centre so that its border is context_pad
+// pixels wide after the warp, then clips it to the image. Requires: the window lies in the image; 2
+// * context_pad < size.
 WindowPlacement PlaceWindow(const PixelBox& window, int image_height, int image_width, bool mirror,
                             const WindowCropOptions& options);
 

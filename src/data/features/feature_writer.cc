@@ -23,12 +23,12 @@ class LmdbFeatures : public FeatureWriter {
     if (count_ == 0) first_ = shape;
     CheckSameRows(first_, shape, path_);
     Datum datum;
-    const auto extent = [&](int axis) {
+    const auto dim = [&](int axis) {
       return static_cast<int>(shape.axes() > axis ? shape[axis] : 1);
     };
-    // As many axes as a Datum has; further ones join the last.
-    datum.set_channels(extent(1));
-    datum.set_height(extent(2));
+    // A Datum has three axes; further axes are merged into the last.
+    datum.set_channels(dim(1));
+    datum.set_height(dim(2));
     datum.set_width(static_cast<int>(shape.axes() > 3 ? shape.count(3) : 1));
     const auto size = static_cast<size_t>(shape.axes() > 1 ? shape.count(1) : 1);
     const int64_t items = shape.axes() > 0 ? shape[0] : 1;

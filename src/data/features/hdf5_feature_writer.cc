@@ -1,4 +1,4 @@
-// One dataset that grows by rows, in a file that appears when it is whole.
+// One dataset that grows by rows. The file appears when it is complete.
 #include <optional>
 
 #include "data/features/feature_writer.h"

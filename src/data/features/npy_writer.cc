@@ -13,9 +13,9 @@
 namespace crema {
 namespace {
 
-static_assert(std::endian::native == std::endian::little);  // '<f4' below
+static_assert(std::endian::native == std::endian::little);  // the header declares '<f4'
 
-constexpr size_t kHeaderBytes = 256;  // a multiple of 64, and room for 32 axes
+constexpr size_t kHeaderBytes = 256;  // multiple of 64, enough for 32 axes
 
 std::string Header(const Shape& shape, int64_t rows) {
   std::string text = "{'descr': '<f4', 'fortran_order': False, 'shape': (";

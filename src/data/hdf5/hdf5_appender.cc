@@ -30,13 +30,13 @@ hid_t TypeOf(DType dtype) {
   return dtype == DType::kF32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE;
 }
 
-// Bytes are stored as numbers, which HDF5Data reads; HDF5 converts them.
+// Stores bytes as floats, which HDF5Data reads; HDF5 converts them.
 hid_t StoredTypeOf(DType dtype) { return TypeOf(dtype == DType::kU8 ? DType::kF32 : dtype); }
 
 std::vector<hsize_t> Sizes(hsize_t first, const Shape& row) {
-  std::vector<hsize_t> extents{first};
-  extents.insert(extents.end(), row.dims().begin(), row.dims().end());
-  return extents;
+  std::vector<hsize_t> dims{first};
+  dims.insert(dims.end(), row.dims().begin(), row.dims().end());
+  return dims;
 }
 
 }  // namespace
@@ -48,17 +48,17 @@ struct Hdf5Appender::Impl {
 
   Dataset& Make(const std::string& name, const ConstTensorView& rows) {
     const Shape row = RowOf(rows.shape());
-    std::vector<hsize_t> extents = Sizes(0, row);
-    std::vector<hsize_t> most = extents;
+    std::vector<hsize_t> dims = Sizes(0, row);
+    std::vector<hsize_t> most = dims;
     most[0] = H5S_UNLIMITED;
-    const Hdf5Id space(
-        H5Screate_simple(static_cast<int>(extents.size()), extents.data(), most.data()), H5Sclose);
-    // One batch a chunk; chunks have no empty side and less than 4 GiB, as HDF5 asks.
+    const Hdf5Id space(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), most.data()),
+                       H5Sclose);
+    // One batch per chunk. HDF5 requires non-empty chunks below 4 GiB.
     constexpr hsize_t kMostBytes = hsize_t{1} << 30;
     const hsize_t row_bytes = std::max<hsize_t>(
         1, static_cast<hsize_t>(row.count()) * H5Tget_size(StoredTypeOf(rows.dtype())));
     std::vector<hsize_t> chunk = Sizes(static_cast<hsize_t>(rows.shape()[0]), row);
-    for (hsize_t& extent : chunk) extent = std::max<hsize_t>(1, extent);
+    for (hsize_t& dim : chunk) dim = std::max<hsize_t>(1, dim);
     chunk[0] = std::clamp<hsize_t>(kMostBytes / row_bytes, 1, chunk[0]);
     const Hdf5Id properties = PropertiesWithoutTimes(H5P_DATASET_CREATE);
     H5Pset_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data());
@@ -71,17 +71,17 @@ struct Hdf5Appender::Impl {
 
   void Write(Dataset& set, const ConstTensorView& rows) {
     const auto count = static_cast<hsize_t>(rows.shape()[0]);
-    std::vector<hsize_t> extents = Sizes(set.rows + count, set.row);
-    if (H5Dset_extent(set.id.get(), extents.data()) < 0) FailWriting();
+    std::vector<hsize_t> dims = Sizes(set.rows + count, set.row);
+    if (H5Dset_extent(set.id.get(), dims.data()) < 0) FailWriting();
     if (rows.count() > 0) {
-      std::vector<hsize_t> start(extents.size(), 0);
+      std::vector<hsize_t> start(dims.size(), 0);
       start[0] = set.rows;
-      extents[0] = count;
+      dims[0] = count;
       const Hdf5Id all(H5Dget_space(set.id.get()), H5Sclose);
-      const Hdf5Id memory(
-          H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), H5Sclose);
+      const Hdf5Id memory(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
+                          H5Sclose);
       const bool written = H5Sselect_hyperslab(all.get(), H5S_SELECT_SET, start.data(), nullptr,
-                                               extents.data(), nullptr) >= 0 &&
+                                               dims.data(), nullptr) >= 0 &&
                            H5Dwrite(set.id.get(), TypeOf(rows.dtype()), memory.get(), all.get(),
                                     H5P_DEFAULT, rows.raw()) >= 0;
       if (!written) FailWriting();
@@ -99,7 +99,7 @@ Hdf5Appender::Hdf5Appender(const std::string& path, const std::string& name) {
   errno = 0;
   const hid_t id = H5Fcreate(path.c_str(), H5F_ACC_TRUNC,
                              PropertiesWithoutTimes(H5P_FILE_CREATE).get(), H5P_DEFAULT);
-  // errno of the failing call is often overwritten while HDF5 cleans up.
+  // HDF5 often overwrites errno while it cleans up after a failure.
   if (id < 0) FailWrite(name.empty() ? path : name, errno == 0 ? EIO : errno, 0);
   impl_ = std::make_unique<Impl>(name.empty() ? path : name, id);
 }

@@ -8,19 +8,19 @@
 
 namespace crema {
 
-// Whatever is appended is on its way to the disk when Append returns, so that a program that ends
-// early leaves a file that can be read. Thread safety: one thread at a time.
+// Append flushes to the system, so that a program that ends early leaves a readable file. Thread
+// safety: one thread at a time.
 class Hdf5Appender {
  public:
-  // Makes the file; what was in it is lost. Errors call it `name` (empty: by its path), where it is
-  // to have another path when it is whole. Throws kIoFailure.
+  // Creates or truncates the file. Errors use `name` instead of the path unless it is empty: for a
+  // temporary file that is renamed later. Throws kIoFailure.
   explicit Hdf5Appender(const std::string& path, const std::string& name = "");
   ~Hdf5Appender();  // closes
   Hdf5Appender(const Hdf5Appender&) = delete;
   Hdf5Appender& operator=(const Hdf5Appender&) = delete;
 
-  // Adds rows (first axis) to a dataset, which the first call makes. Requires: f32 or f64, an axis.
-  // Throws kInvalidArgument when a row has another shape than before, kIoFailure.
+  // Appends rows (first axis) to a dataset; the first call creates it. Requires: f32 or f64, at
+  // least one axis. Throws kInvalidArgument if the row shape changes, kIoFailure.
   void Append(const std::string& dataset, const ConstTensorView& rows);
   void Flush();
 

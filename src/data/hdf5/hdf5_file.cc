@@ -19,7 +19,7 @@
 namespace crema {
 namespace {
 
-// What lies at `path` can be opened and is a file.
+// Throws unless `path` is a file that can be opened.
 void CheckFile(const std::string& path) {
   std::error_code failure;
   const auto status = std::filesystem::status(path, failure);
@@ -51,7 +51,7 @@ herr_t CollectName(hid_t, const char* name, const H5L_info_t*, void* names) {
   return 0;
 }
 
-// Those that follow require a session.
+// The functions below require a session.
 
 std::vector<std::string> NamesIn(hid_t file) {
   std::vector<std::string> names;
@@ -60,7 +60,7 @@ std::vector<std::string> NamesIn(hid_t file) {
 }
 
 hid_t OpenDataset(hid_t file, const std::string& path, const std::string& name) {
-  // Rows of a chunk are read one after the other, and it should be unpacked once for all of them.
+  // Keeps an unpacked chunk cached while its rows are read one by one.
   constexpr size_t kChunkCacheBytes = size_t{32} << 20;
   const Hdf5Id access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
   H5Pset_chunk_cache(access.get(), H5D_CHUNK_CACHE_NSLOTS_DEFAULT, kChunkCacheBytes,
@@ -73,7 +73,7 @@ hid_t OpenDataset(hid_t file, const std::string& path, const std::string& name) 
                                     DidYouMean(name, names)));
 }
 
-// `what` names dataset and file.
+// `what` names dataset and file in errors.
 std::vector<int64_t> SizesOf(hid_t dataset, const std::string& what) {
   const Hdf5Id type(H5Dget_type(dataset), H5Tclose);
   const H5T_class_t kind = H5Tget_class(type.get());
@@ -81,23 +81,22 @@ std::vector<int64_t> SizesOf(hid_t dataset, const std::string& what) {
     Fail(ErrorCode::kDataLoss, what + " holds neither floating-point numbers nor integers");
   }
   const Hdf5Id space(H5Dget_space(dataset), H5Sclose);
-  std::array<hsize_t, H5S_MAX_RANK> extents{};
-  const int axes = H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
+  std::array<hsize_t, H5S_MAX_RANK> dims{};
+  const int axes = H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr);
   if (axes < 1) {
     Fail(ErrorCode::kDataLoss, what + " has no axes; the first must count the samples");
   }
-  // A file of a kilobyte may claim a dataset of gigabytes; a small one without values is harmless.
+  // A tiny file may claim a dataset of gigabytes. Small datasets without values are harmless.
   constexpr hssize_t kHarmless = 1 << 24;
   if (H5Dget_storage_size(dataset) == 0 && H5Sget_simple_extent_npoints(space.get()) > kHarmless) {
     Fail(ErrorCode::kDataLoss, what + " has a shape but no values");
   }
   for (int axis = 0; axis < axes; ++axis) {
-    if (extents[static_cast<size_t>(axis)] <= static_cast<hsize_t>(INT64_MAX)) continue;
-    Fail(ErrorCode::kDataLoss,
-         StrCat(what, " says that it has ", extents[static_cast<size_t>(axis)],
-                " entries along axis ", axis, ": the file is damaged"));
+    if (dims[static_cast<size_t>(axis)] <= static_cast<hsize_t>(INT64_MAX)) continue;
+    Fail(ErrorCode::kDataLoss, StrCat(what, " says that it has ", dims[static_cast<size_t>(axis)],
+                                      " entries along axis ", axis, ": the file is damaged"));
   }
-  return {extents.begin(), extents.begin() + axes};
+  return {dims.begin(), dims.begin() + axes};
 }
 
 Shape ShapeFrom(std::span<const int64_t> dims, const std::string& what) {
@@ -138,7 +137,7 @@ std::vector<std::string> Hdf5File::Names() const {
 
 Shape Hdf5File::ShapeOf(const std::string& dataset) const {
   const Hdf5Dataset set(*this, dataset);
-  return ShapeFrom(set.extents(), StrCat("the dataset '", dataset, "' of '", impl_->path, "'"));
+  return ShapeFrom(set.dims(), StrCat("the dataset '", dataset, "' of '", impl_->path, "'"));
 }
 
 void Hdf5File::Read(const std::string& dataset, DType dtype, void* out) const {
@@ -148,7 +147,7 @@ void Hdf5File::Read(const std::string& dataset, DType dtype, void* out) const {
 
 struct Hdf5Dataset::Impl {
   std::string what;  // names dataset and file
-  std::vector<int64_t> extents;
+  std::vector<int64_t> dims;
   hid_t id = -1;
   ~Impl() {
     const Hdf5Session session;
@@ -162,25 +161,25 @@ Hdf5Dataset::Hdf5Dataset(const Hdf5File& file, const std::string& name)
   impl_->what = StrCat("the dataset '", name, "' of '", path, "'");
   const Hdf5Session session;
   impl_->id = OpenDataset(file.impl_->id, path, name);
-  impl_->extents = SizesOf(impl_->id, impl_->what);
+  impl_->dims = SizesOf(impl_->id, impl_->what);
 }
 
 Hdf5Dataset::~Hdf5Dataset() = default;
 Hdf5Dataset::Hdf5Dataset(Hdf5Dataset&&) noexcept = default;
 Hdf5Dataset& Hdf5Dataset::operator=(Hdf5Dataset&&) noexcept = default;
 
-const std::vector<int64_t>& Hdf5Dataset::extents() const { return impl_->extents; }
+const std::vector<int64_t>& Hdf5Dataset::dims() const { return impl_->dims; }
 
 Shape Hdf5Dataset::RowShape() const {
-  return ShapeFrom(std::span(impl_->extents).subspan(1), "a row of " + impl_->what);
+  return ShapeFrom(std::span(impl_->dims).subspan(1), "a row of " + impl_->what);
 }
 
 void Hdf5Dataset::ReadRows(uint64_t first, uint64_t count, DType dtype, void* out) const {
   CREMA_CHECK(dtype == DType::kF32 || dtype == DType::kF64);
   CREMA_CHECK(first + count <= rows());
   if (count == 0) return;
-  std::vector<hsize_t> start(impl_->extents.size(), 0);
-  std::vector<hsize_t> part(impl_->extents.begin(), impl_->extents.end());
+  std::vector<hsize_t> start(impl_->dims.size(), 0);
+  std::vector<hsize_t> part(impl_->dims.begin(), impl_->dims.end());
   start[0] = first;
   part[0] = count;
   const Hdf5Session session;

@@ -17,7 +17,7 @@
 namespace crema {
 namespace {
 
-// Adds who asked for the file to the message.
+// Adds the list that names the file to the message.
 [[noreturn]] void FailListed(const Error& error, const std::string& list) {
   Fail(error.code(), StrCat(error.problems().front().message, " (listed in '", list, "')"));
 }
@@ -58,10 +58,10 @@ void Hdf5Set::AddFile(const std::string& path) {
   int64_t rows = 0;
   for (size_t i = 0; i < datasets_.size(); ++i) {
     const Hdf5Dataset dataset(file, datasets_[i]);
-    if (i == 0) rows = dataset.extents()[0];
-    if (dataset.extents()[0] != rows) {
+    if (i == 0) rows = dataset.dims()[0];
+    if (dataset.dims()[0] != rows) {
       Fail(ErrorCode::kDataLoss,
-           StrCat("in '", path, "' the dataset '", datasets_[i], "' has ", dataset.extents()[0],
+           StrCat("in '", path, "' the dataset '", datasets_[i], "' has ", dataset.dims()[0],
                   " rows, but '", datasets_[0], "' has ", rows));
     }
     if (files_.empty()) {
@@ -116,8 +116,8 @@ void Hdf5RowReader::ReadDirectly(uint64_t row, std::span<std::byte* const> place
   }
 }
 
-// Reads the block of a row, where rows are read in blocks. A block that cannot be read is no error
-// yet: only some of its rows may be damaged.
+// Reads the block of a row, if rows are read in blocks. Ignores an unreadable block: perhaps only
+// some of its rows are damaged.
 bool Hdf5RowReader::InBlock(uint64_t row) {
   if (row >= block_begin_ && row < block_end_) return true;
   if (block_rows_ < 2) return false;
@@ -159,7 +159,7 @@ void Hdf5RowReader::Locate(uint64_t number) {
     begin += set_.files()[file_order_[slot++]].rows;
   }
   const uint32_t file = file_order_[slot];
-  end_ = 0;  // nothing is served any more if opening fails
+  end_ = 0;  // serves nothing if opening fails
   Open(file);
   const uint64_t rows = set_.files()[file].rows;
   if (options_.shuffle) {

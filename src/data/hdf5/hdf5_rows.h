@@ -1,4 +1,4 @@
-// Rows of the same datasets of several HDF5 files, as one endless sequence.
+// Rows of the same datasets in several HDF5 files, as one endless sequence.
 #pragma once
 
 #include <cstddef>
@@ -14,30 +14,31 @@
 
 namespace crema {
 
-// The paths in a list of HDF5 files, see Hdf5Set. Throws kNotFound, kIoFailure, kDataLoss (empty).
+// Returns the paths in a list of HDF5 files, see Hdf5Set. Throws kNotFound, kIoFailure, kDataLoss
+// (empty).
 std::vector<std::string> ReadHdf5List(const std::string& list);
 
-// What a list of HDF5 files holds. Thread safety: const.
+// Shapes and row counts of a list of HDF5 files. Thread safety: const.
 class Hdf5Set {
  public:
-  // `list` is a text file with the paths of HDF5 files, separated by white space; it and they are
-  // relative to the current folder. Each file must have all `datasets`, with equal first axes, and
-  // the other axes as in the first file. Throws kNotFound, kIoFailure, kDataLoss.
+  // `list` is a text file with paths of HDF5 files, separated by white space. All paths are
+  // relative to the current folder. Each file must have all `datasets` with the same number of
+  // rows, and the row shapes of the first file. Throws kNotFound, kIoFailure, kDataLoss.
   Hdf5Set(const std::string& list, std::vector<std::string> datasets);
-  // The same for files that were read from a list already; `list` is for messages.
+  // For a list that was read already; `list` is for messages.
   Hdf5Set(const std::string& list, const std::vector<std::string>& files,
           std::vector<std::string> datasets);
 
   struct File {
     std::string path;
     uint64_t rows = 0;
-    uint64_t first = 0;  // rows of the files before it
+    uint64_t first = 0;  // rows of the files before
   };
   const std::vector<File>& files() const { return files_; }
   const std::vector<std::string>& datasets() const { return datasets_; }
   const std::vector<Shape>& row_shapes() const { return row_shapes_; }  // by dataset
-  uint64_t rows() const { return rows_; }                               // in all files; never 0
-  // "a.h5 row 3" of a row of all.
+  uint64_t rows() const { return rows_; }  // total of all files; never 0
+  // Returns "a.h5 row 3" for a row of the whole list.
   std::string Name(uint64_t row) const;
 
  private:
@@ -49,10 +50,10 @@ class Hdf5Set {
   uint64_t rows_ = 0;
 };
 
-// Serves rows by number, in memory that does not grow with the files: one that is small is kept
-// whole, of a larger one a block of rows, or, with `shuffle`, single rows are read. Number n is row
-// n % rows() of epoch n / rows(). With `shuffle`, each epoch has an order of files, and of the rows
-// in each, that depends on (seed, layer, epoch) only. Thread safety: one thread at a time.
+// Reads rows by number in bounded memory: small files whole, larger ones by blocks of rows or, with
+// `shuffle`, by single rows. Number n is row n % rows() of epoch n / rows(). With `shuffle`, the
+// order of files and of their rows depends on (seed, layer, epoch) only. Thread safety: one thread
+// at a time.
 class Hdf5RowReader {
  public:
   struct Options {
@@ -60,13 +61,13 @@ class Hdf5RowReader {
     bool shuffle = false;
     uint64_t seed = 1;
     uint64_t layer_id = 0;
-    uint64_t whole_bytes = uint64_t{64} << 20;  // the largest file that is kept whole
-    uint64_t block_bytes = uint64_t{8} << 20;   // of a larger one; one row, where that is more
+    uint64_t whole_bytes = uint64_t{64} << 20;  // largest file that is kept whole
+    uint64_t block_bytes = uint64_t{8} << 20;   // of a larger file; at least one row
   };
   Hdf5RowReader(Hdf5Set set, Options options);
 
-  // Copies row `number` of each dataset to places[dataset], and says which one of all rows it is.
-  // Throws what reading a file throws; a damaged part of a file spoils the rows in it only.
+  // Copies row `number` of each dataset to places[dataset]. Returns its index among all rows.
+  // Throws what reading a file throws; damage affects only the rows it covers.
   uint64_t Read(uint64_t number, std::span<std::byte* const> places);
   const Hdf5Set& set() const { return set_; }
 
@@ -79,19 +80,19 @@ class Hdf5RowReader {
 
   const Hdf5Set set_;
   const Options options_;
-  // The file that is being read serves numbers begin_ .. begin_ + its rows - 1.
+  // The open file serves numbers begin_ .. begin_ + its rows - 1.
   uint64_t epoch_ = 0;
   uint64_t begin_ = 0;
-  uint64_t end_ = 0;                  // 0: none yet
-  std::vector<uint32_t> file_order_;  // of epoch_
-  LargePermutation row_order_;        // of the file, with shuffle
+  uint64_t end_ = 0;                  // 0: no file
+  std::vector<uint32_t> file_order_;  // for epoch_
+  LargePermutation row_order_;        // of the open file, with shuffle
   std::vector<size_t> row_bytes_;     // by dataset
   uint64_t all_row_bytes_ = 0;
 
-  uint32_t open_file_ = UINT32_MAX;            // its index
-  std::vector<Hdf5Dataset> datasets_;          // of that file
-  uint64_t block_rows_ = 0;                    // how many are read at once
-  uint64_t block_begin_ = 0;                   // rows of that file
+  uint32_t open_file_ = UINT32_MAX;            // index of the open file
+  std::vector<Hdf5Dataset> datasets_;          // of the open file
+  uint64_t block_rows_ = 0;                    // rows per block
+  uint64_t block_begin_ = 0;                   // first row of the block
   uint64_t block_end_ = 0;                     //
   std::vector<std::vector<std::byte>> block_;  // by dataset
 };

@@ -4,7 +4,7 @@
 
 namespace crema {
 
-// Bit k of a channel, from above, is bit 3 k (+ 1, + 2) of the index.
+// Bit k of a channel (from the top) is bit 3 k (+ 1, + 2) of the index.
 std::array<uint8_t, 3> ClassColor(int index) {
   std::array<uint8_t, 3> color{};
   for (int bit = 7; bit >= 0 && index > 0; --bit, index >>= 3) {

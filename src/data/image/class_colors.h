@@ -1,4 +1,4 @@
-// The colors of classes, as Pascal VOC numbers them: 0 black, 1 dark red, 15 pink, ...
+// Class colors of Pascal VOC: 0 black, 1 dark red, 15 pink, ...
 #pragma once
 
 #include <array>
@@ -8,15 +8,15 @@
 
 namespace crema {
 
-// Red, green, blue. Different for each of the first 256.
+// Red, green, blue. Distinct for the first 256 classes.
 std::array<uint8_t, 3> ClassColor(int index);
 
-// Mixes the colors of the classes into a picture, half and half; class 0 is the background, which
-// stays. `classes` has one channel, a class a pixel, and may be of another size: the nearest pixel
-// counts. Requires: a picture of blue, green, red.
+// Blends class colors into a picture, half and half. Skips class 0, the background. `classes` has
+// one channel, one class per pixel; another size is scaled by nearest neighbour. Requires: a BGR
+// picture.
 void OverlayClasses(const Image& classes, Image* picture);
 
-// An image of one channel in another size, by the nearest pixel. Requires: no empty sides.
+// Resizes an image of one channel by nearest neighbour. Requires: no side is 0.
 Image ResizeClasses(const Image& classes, int height, int width);
 
 }  // namespace crema

@@ -1,6 +1,5 @@
-// OpenCV's image and video codecs. What they link (a hundred libraries, for map data and medical
-// images among others) takes a tenth of a second to load, so they are modules (core/module.h), and
-// most runs, whose images are JPEG files or raw records, never load them.
+// OpenCV's image and video codecs. Their hundred dependencies take a tenth of a second to load, so
+// they are modules (core/module.h). Most runs use JPEG files or raw records and never load them.
 #pragma once
 
 #include <memory>
@@ -10,7 +9,7 @@
 
 namespace crema {
 
-// Functions as OpenCV's of these names; what they throw is cv::Exception. Thread safety: const.
+// Like OpenCV's functions of these names; throws cv::Exception. Thread safety: const.
 class ImageCodecs {
  public:
   virtual ~ImageCodecs() = default;
@@ -19,10 +18,10 @@ class ImageCodecs {
                       std::vector<uint8_t>* file, const std::vector<int>& options) const = 0;
 };
 
-// Loads the module with the first call. Throws kUnsupported where that cannot be done.
+// Loads the module on the first call. Throws kUnsupported if that fails.
 const ImageCodecs& LoadedImageCodecs();
 
-// As cv::VideoCapture. Thread safety: one thread at a time.
+// Like cv::VideoCapture. Thread safety: one thread at a time.
 class VideoCodec {
  public:
   virtual ~VideoCodec() = default;
@@ -34,7 +33,7 @@ class VideoCodec {
   virtual double FramesPerSecond() const = 0;
 };
 
-// As cv::VideoWriter, for Motion JPEG in .avi, which every OpenCV can write. Thread safety: one
+// Like cv::VideoWriter, for Motion JPEG in .avi, which every OpenCV supports. Thread safety: one
 // thread at a time.
 class VideoEncoder {
  public:
@@ -43,12 +42,13 @@ class VideoEncoder {
   virtual void Write(const cv::Mat& frame) = 0;
 };
 
-// Loads the module with the first call. Throws kUnsupported where that cannot be done.
+// Loads the module on the first call. Throws kUnsupported if that fails.
 std::unique_ptr<VideoCodec> MakeVideoCodec();
 std::unique_ptr<VideoEncoder> MakeVideoEncoder();
 
-// What the modules export under these names; owned by the module, and by the caller. The number
-// goes up with each change of these classes, so that a module of another release is not taken.
+// Entry points of the modules. The module owns the ImageCodecs; the caller owns the others.
+// Increment the number when one of these classes changes, so that a module of another release is
+// rejected.
 using GetImageCodecs = const ImageCodecs* (*)();
 using NewVideoCodec = VideoCodec* (*)();
 using NewVideoEncoder = VideoEncoder* (*)();

@@ -1,4 +1,4 @@
-// The decoders behind DecodeImage.
+// The decoders used by DecodeImage.
 #pragma once
 
 #include <string>
@@ -8,8 +8,7 @@
 
 namespace crema {
 
-// As DecodeImage, for the kinds of files that OpenCV knows. Requires: bytes, INT_MAX of them at
-// most; truncated ones were refused.
+// Like DecodeImage, for the formats of OpenCV. Requires: 1 to INT_MAX bytes, not truncated.
 void DecodeByOpenCv(std::string_view bytes, ColorMode mode, const std::string& name, Image* image);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Boxes and bars with captions on a picture.
+// Draws boxes and bars with captions on a picture.
 #pragma once
 
 #include <array>
@@ -20,22 +20,22 @@ struct PixelBox {
 struct CaptionedBox {
   PixelBox box;
   std::string caption;
-  int color = 0;  // which of a few colors; any number
+  int color = 0;  // index into a cycle of colors
 };
 
-// A line with a bar of that share of the width.
+// A line with a bar; `share` is its share of the width.
 struct CaptionedBar {
   std::string caption;
   double share = 0;                               // 0 to 1
   std::array<uint8_t, 3> color = {30, 100, 150};  // red, green, blue
 };
 
-// All require a picture of blue, green and red, and throw kUnsupported without OpenCV.
+// All functions require a BGR picture and throw kUnsupported without OpenCV.
 void DrawBoxes(std::span<const CaptionedBox> boxes, Image* picture);
-// One below the other, from the upper left corner on; as many as there is room for.
+// Draws the bars from the upper left corner downwards, as many as fit.
 void DrawBars(std::span<const CaptionedBar> bars, Image* picture);
-// The file, in the format that the extension of `path` names. Throws kInvalidArgument for one that
-// cannot be written.
+// Returns the file, in the format of the extension of `path`. Throws kInvalidArgument for an
+// unsupported format.
 std::string EncodePicture(const Image& picture, const std::string& path);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Left out where OpenCV is off; draw_boxes.cc has the answer then.
+// Excluded from builds without OpenCV; see draw_boxes.cc.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace crema {
 namespace {
 
-// Blue, green, red; bright enough for black letters.
+// BGR; bright enough for black letters.
 const std::array<cv::Scalar, 6> kColors = {cv::Scalar(80, 220, 80),  cv::Scalar(60, 180, 255),
                                            cv::Scalar(255, 190, 80), cv::Scalar(210, 140, 255),
                                            cv::Scalar(80, 240, 240), cv::Scalar(230, 230, 110)};
@@ -30,8 +30,8 @@ cv::Size TextSize(const std::string& text, double scale, int* baseline) {
   return cv::getTextSize(text, cv::FONT_HERSHEY_SIMPLEX, scale, 1, baseline);
 }
 
-// As wide as its box, within what can be read and does not shout. It stands above the box, or
-// inside where there is no room above.
+// As wide as its box, between a legible and a reasonable font size. Above the box, or inside if
+// there is no room above.
 void DrawCaption(const CaptionedBox& box, cv::Mat* picture) {
   int baseline = 0;
   const double full = std::max(1, TextSize(box.caption, 1, &baseline).width);
@@ -69,7 +69,7 @@ void DrawBars(std::span<const CaptionedBar> bars, Image* picture) {
     const int top = static_cast<int>(i) * line;
     if (top + line > picture->height) break;
     const cv::Rect row(0, top, picture->width, line);
-    merged(row) *= 0.35;  // so that the letters can be read on any picture
+    merged(row) *= 0.35;  // keeps the letters legible on any picture
     const double share = std::clamp(bars[i].share, 0.0, 1.0);
     const cv::Rect bar(0, top + 1, Pixel(share * picture->width), line - 2);
     const auto [red, green, blue] = bars[i].color;
@@ -87,7 +87,7 @@ std::string EncodePicture(const Image& picture, const std::string& path) {
   try {
     written = LoadedImageCodecs().Encode(extension, MergePlanes(picture), &file, {});
   } catch (const cv::Exception&) {
-    written = false;  // said below
+    written = false;  // reported below
   }
   if (!written) {
     Fail(ErrorCode::kInvalidArgument,

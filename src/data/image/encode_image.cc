@@ -1,4 +1,4 @@
-// Stands in where OpenCV is left out of the build.
+// Replacement for builds without OpenCV.
 #include "data/image/encode_image.h"
 
 #include "core/error.h"

@@ -1,4 +1,4 @@
-// Pixels to image files in memory.
+// Encodes images to files in memory.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace crema {
 
-// `type` is an extension, jpg or png for example. `quality` (1 to 100) is for JPEG and WebP; 0
-// takes that of the library. Throws kInvalidArgument for a type that cannot be written,
-// kUnsupported without OpenCV. Thread safety: any number of threads.
+// `type` is an extension such as jpg or png. `quality` (1 to 100) is for JPEG and WebP; 0: the
+// library's default. Throws kInvalidArgument for an unsupported type, kUnsupported without OpenCV.
+// Thread safety: any number of threads.
 std::string EncodeImage(const Image& image, const std::string& type, int quality);
 
 }  // namespace crema

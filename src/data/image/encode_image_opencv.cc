@@ -25,7 +25,7 @@ std::string EncodeImage(const Image& image, const std::string& type, int quality
     written =
         LoadedImageCodecs().Encode("." + type, MergePlanes(image), &file, OptionsOf(type, quality));
   } catch (const cv::Exception&) {
-    written = false;  // said below
+    written = false;  // reported below
   }
   if (!written) {
     Fail(ErrorCode::kInvalidArgument,

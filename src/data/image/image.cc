@@ -14,21 +14,21 @@ namespace {
 
 uint8_t Byte(std::string_view bytes, size_t at) { return static_cast<uint8_t>(bytes[at]); }
 
-// Walks the segments of a JPEG up to its end marker. Searching for that marker would not do:
-// embedded thumbnails have one, too.
+// Walks the segments of a JPEG up to its end marker. A plain search would find the end markers of
+// embedded thumbnails.
 bool JpegReachesEnd(std::string_view bytes) {
   constexpr uint8_t kStartOfScan = 0xDA;
   constexpr uint8_t kEndOfImage = 0xD9;
   size_t at = 2;
   while (true) {
-    at = bytes.find('\xFF', at);  // the entropy-coded data of a scan is skipped here as well
+    at = bytes.find('\xFF', at);  // also skips the entropy-coded data of a scan
     if (at == std::string_view::npos) return false;
     while (at < bytes.size() && Byte(bytes, at) == 0xFF) ++at;  // fill bytes
     if (at >= bytes.size()) return false;
     const uint8_t marker = Byte(bytes, at++);
     if (marker == kEndOfImage) return true;
     const bool restart = marker >= 0xD0 && marker <= 0xD7;
-    if (marker == 0x00 || marker == 0x01 || restart) continue;  // these have no length
+    if (marker == 0x00 || marker == 0x01 || restart) continue;  // markers without a length
     if (at + 2 > bytes.size()) return false;
     const size_t length = size_t{Byte(bytes, at)} << 8 | Byte(bytes, at + 1);
     at += length;

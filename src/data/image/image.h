@@ -1,4 +1,4 @@
-// Image files in memory, decoded to planes of bytes.
+// Decodes image files in memory to planes of bytes.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 namespace crema {
 
 enum class ColorMode {
-  kAsStored,  // as many channels as the file has
-  kColor,     // three, in the order blue, green, red
+  kAsStored,  // the channels of the file
+  kColor,     // three, BGR
   kGray,      // one
 };
 
-// Channel by channel, row by row, one byte a pixel.
+// Layout C x H x W, one byte per value.
 struct Image {
   int channels = 0;
   int height = 0;
@@ -24,7 +24,7 @@ struct Image {
   std::vector<uint8_t> pixels;
 };
 
-// Pixels of one sample, channel by channel, row by row. One of the two pointers is set.
+// Pixels of one sample, C x H x W. Exactly one of the two pointers is set.
 struct PixelView {
   int channels = 0;
   int height = 0;
@@ -36,10 +36,10 @@ struct PixelView {
 };
 
 PixelView ViewOf(const Image& image);
-// Nothing to do where the view is one of `image` already. Requires: bytes.
+// Does nothing if the view refers to `image`. Requires: bytes.
 void CopyPixels(const PixelView& view, Image* image);
 
-// As Image, but pixel by pixel: the channels of one lie together.
+// Like Image, but interleaved: H x W x C.
 struct PackedImage {
   int channels = 0;
   int height = 0;
@@ -57,15 +57,14 @@ struct ImagePart {
   int width = 0;
 };
 
-// Decodes a JPEG, PNG or any other file that OpenCV reads; reuses the memory of `image`. Only
-// 8-bit images. EXIF's orientation counts for kColor and kGray, as in OpenCV. JPEG files are
-// decoded by libjpeg-turbo itself where the build has it (see image_jpeg.h), the others by OpenCV.
-// Throws kDataLoss (`name` begins the message), kUnsupported for what the build has no decoder for.
+// Decodes a JPEG, PNG or any other 8-bit file that OpenCV reads; reuses the memory of `image`.
+// kColor and kGray apply EXIF's orientation, as OpenCV does. JPEG files are decoded by
+// libjpeg-turbo if the build has it (see image_jpeg.h), others by OpenCV. Throws kDataLoss
+// (messages begin with `name`), kUnsupported if the build has no decoder for the format.
 void DecodeImage(std::string_view bytes, ColorMode mode, const std::string& name, Image* image);
 
-// Decoders fill the missing end of a truncated file with gray and say nothing, so the structure is
-// checked before. Empty when `bytes` is a whole JPEG or PNG file, or a file of another kind; else
-// what is wrong.
+// Decoders silently fill the missing end of a truncated file with gray, so check the structure
+// first. Returns the fault of a JPEG or PNG file. Empty for a whole file or another format.
 std::string FindTruncation(std::string_view bytes);
 
 }  // namespace crema

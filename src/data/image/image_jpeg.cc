@@ -1,4 +1,4 @@
-// Left out where libjpeg-turbo is; OpenCV decodes JPEG files then.
+// Excluded from builds without libjpeg-turbo; OpenCV decodes JPEG files there.
 #include "data/image/image_jpeg.h"
 
 #include <algorithm>
@@ -24,16 +24,16 @@
 namespace crema {
 namespace {
 
-// Files with more scans than that are made to keep decoders busy.
+// Files with more scans are made to keep decoders busy.
 constexpr int kMostScans = 500;
 
 struct Errors {
-  jpeg_error_mgr base;  // first, so that libjpeg's pointer to it is one to this
+  jpeg_error_mgr base;  // first, so that libjpeg's pointer to it points to this object
   std::jmp_buf escape;
   char message[JMSG_LENGTH_MAX];
 };
 
-// libjpeg goes on after these with pixels that it made up. Others are oddities that lose nothing.
+// After these warnings libjpeg continues with made-up pixels. Other warnings lose nothing.
 bool LosesPixels(int code) {
   return code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE || code == JWRN_ARITH_BAD_CODE ||
          code == JWRN_MUST_RESYNC || code == JWRN_JPEG_EOF || code == JWRN_BOGUS_PROGRESSION;
@@ -56,8 +56,8 @@ void OnProgress(j_common_ptr info) {
   std::longjmp(errors->escape, 1);
 }
 
-// Runs calls of libjpeg; false when it gave up. `calls` must not own anything: errors leave it, and
-// libjpeg's own frames, by longjmp, which runs no destructors.
+// Runs calls of libjpeg; false if libjpeg failed. `calls` must not own anything: errors leave it
+// and libjpeg's frames by longjmp, without destructors.
 template <typename Calls>
 bool Run(Errors* errors, const Calls& calls) {
   if (setjmp(errors->escape) != 0) return false;  // NOLINT: the way of libjpeg
@@ -65,7 +65,7 @@ bool Run(Errors* errors, const Calls& calls) {
   return true;
 }
 
-// What OpenCV makes of ink; libjpeg gives it inverted, as the files of Adobe's programs have it.
+// Converts CMYK as OpenCV does. libjpeg returns it inverted, as Adobe's programs store it.
 void InkToColor(const uint8_t* cmyk, int width, uint8_t* bgr) {
   for (int x = 0; x < width; ++x, cmyk += 4, bgr += 3) {
     const int k = cmyk[3];
@@ -88,18 +88,18 @@ struct JpegFile::State {
   jpeg_progress_mgr progress = {};
   jpeg_decompress_struct info = {};
   int channels = 0;      // of the result
-  int orientation = 1;   // as it will be turned
-  int first_column = 0;  // that libjpeg gives
+  int orientation = 1;   // EXIF orientation to apply
+  int first_column = 0;  // first column that libjpeg returns
   std::vector<uint8_t> row_memory;
-  std::vector<uint8_t> converted;  // where libjpeg gives ink
+  std::vector<uint8_t> converted;  // BGR rows of a CMYK file
 
   ~State() { jpeg_destroy_decompress(&info); }
   bool ink() const { return info.out_color_space == JCS_CMYK; }
   int width() const { return static_cast<int>(info.output_width); }
   int height() const { return static_cast<int>(info.output_height); }
 
-  // One row. libjpeg-turbo writes rows that are aligned past the caches, which makes reading them
-  // straight afterwards slow (7 % of decoding a crop); this one never is.
+  // One row. libjpeg-turbo uses non-temporal stores for aligned rows, which slows down reading them
+  // right afterwards (7 % of decoding a crop). This row is never aligned.
   uint8_t* MakeRow() {
     constexpr size_t kOffAlignment = 8;
     row_memory.resize(kOffAlignment +
@@ -152,8 +152,8 @@ void JpegFile::ReadHeader() {
   if (marker.size() > kName) state.orientation = FindOrientation(marker.subspan(kName));
 }
 
-// A damaged header can ask for gigabytes. Each 8 x 8 block takes a bit at least; with arithmetic
-// coding less, but nobody writes that.
+// A damaged header can claim gigabytes. Each 8 x 8 block takes at least a bit, except with
+// arithmetic coding, which is not used in practice.
 void JpegFile::CheckSize() const {
   const uint64_t blocks = (uint64_t{state_->info.image_height} + 7) / 8 *
                           ((uint64_t{state_->info.image_width} + 7) / 8);
@@ -180,12 +180,12 @@ void JpegFile::ShrinkTowards(int height, int width) {
   }
 }
 
-// Begins with the first row of `stored` or some before, where libjpeg can skip what lies above and
-// beside it. Where colours have a lower resolution, neighbours count for them: hence a margin.
+// Starts at the first row of `stored` or slightly above if libjpeg can skip the rest. Subsampled
+// colours need a margin, since they are interpolated from neighbours.
 void JpegFile::Start(const ImagePart& stored) {
   State& state = *state_;
   jpeg_decompress_struct& info = state.info;
-  constexpr int kLeast = 32;  // narrow images have their colours interpolated in another way
+  constexpr int kLeast = 32;  // narrower images use another colour interpolation
   const int beside = info.max_h_samp_factor > 1 ? 4 : 0;
   const int above = std::max(0, stored.top - (info.max_v_samp_factor > 1 ? 4 : 0));
   const int left = std::max(0, stored.left - beside);
@@ -193,8 +193,8 @@ void JpegFile::Start(const ImagePart& stored) {
   const int right = std::min(width, std::max(left + kLeast, stored.left + stored.width + beside));
   const bool started = Run(&state.errors, [&] {
     jpeg_start_decompress(&info);
-    // Files in several scans are decoded to coefficients as a whole, and what is missing of them is
-    // guessed from neighbours.
+    // Progressive files are decoded to coefficients as a whole, and missing ones are estimated from
+    // neighbours.
     const bool whole =
         jpeg_has_multiple_scans(&info) || info.arith_code || info.scale_num != info.scale_denom;
     if (whole) return;
@@ -209,7 +209,7 @@ void JpegFile::Start(const ImagePart& stored) {
   if (!started) FailHere();
 }
 
-// Calls sink(y, pixels) for each row, y being counted from the first of `stored`.
+// Calls sink(y, pixels) for each row; y counts from the first row of `stored`.
 template <typename Sink>
 void JpegFile::ReadRows(const ImagePart& stored, const Sink& sink) {
   State& state = *state_;

@@ -1,5 +1,6 @@
-// JPEG files by libjpeg-turbo: the pixels that OpenCV gives, which decodes with the same library,
-// but also parts and small versions of images, without decoding the rest. Not in builds without it.
+// Decodes JPEG files with libjpeg-turbo. Pixels equal OpenCV's, which uses the same library. Can
+// also decode parts and small versions without decoding the rest. Excluded from builds without
+// libjpeg-turbo.
 #pragma once
 
 #include <memory>
@@ -11,30 +12,30 @@
 
 namespace crema {
 
-// By its first bytes.
+// Checks the first bytes.
 inline bool IsJpeg(std::string_view bytes) { return bytes.starts_with("\xFF\xD8\xFF"); }
 
 // One file in memory. Thread safety: one thread at a time.
 class JpegFile {
  public:
-  // Reads the header. `bytes` must outlive this object; `name` begins messages. Throws kDataLoss:
-  // no JPEG, truncated, or more pixels than a file of this length can have.
+  // Reads the header. `bytes` must outlive this object; messages begin with `name`. Throws
+  // kDataLoss: not a JPEG, truncated, or more pixels than a file of this length can have.
   JpegFile(std::string_view bytes, ColorMode mode, std::string name);
   ~JpegFile();
   JpegFile(const JpegFile&) = delete;
   JpegFile& operator=(const JpegFile&) = delete;
 
-  // C x H x W of the decoded image: blue, green, red, or gray.
+  // Shape (C x H x W) of the decoded image: BGR or gray.
   Shape shape() const;
 
-  // From now on the image is half, a quarter or an eighth of its size (rounded up): the smallest
-  // that is no smaller than height x width. This is faster, but other pixels than those of the
-  // whole image resized. Requires: nothing was decoded.
+  // Reduces the image to a half, a quarter or an eighth of its size (rounded up): the smallest that
+  // is no smaller than height x width. Faster than decoding the whole image and resizing it, but
+  // with other pixels. Requires: nothing was decoded.
   void ShrinkTowards(int height, int width);
 
-  // Each may be called once, and only one of them; both reuse the memory of `image`. Throw
-  // kDataLoss for data so damaged that pixels are lost, as far as they look at it: not below
-  // `part`. Requires: `part` is inside. Its pixels are those that decoding the whole image gives.
+  // Only one of the two may be called, and only once; both reuse the memory of `image`. Throw
+  // kDataLoss if the data read is so damaged that pixels are lost; nothing below `part` is read.
+  // Requires: `part` is inside. Its pixels equal those of the whole decoded image.
   void Decode(const ImagePart& part, PackedImage* image);
   void Decode(Image* image);
 

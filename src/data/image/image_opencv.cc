@@ -1,4 +1,4 @@
-// Left out where OpenCV is off; image.cc has the answer then.
+// Excluded from builds without OpenCV; see image.cc.
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
 
@@ -15,7 +15,7 @@ cv::Mat Decode(std::string_view bytes, ColorMode mode, const std::string& name) 
   int flags = cv::IMREAD_UNCHANGED;
   if (mode == ColorMode::kColor) flags = cv::IMREAD_COLOR;
   if (mode == ColorMode::kGray) flags = cv::IMREAD_GRAYSCALE;
-  // OpenCV takes a matrix that it does not write to, without a const type for it.
+  // cv::Mat has no const view, but OpenCV only reads this one.
   const cv::Mat buffer(1, static_cast<int>(bytes.size()), CV_8U, const_cast<char*>(bytes.data()));
   try {
     return LoadedImageCodecs().Decode(buffer, flags);

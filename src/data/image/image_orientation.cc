@@ -11,7 +11,7 @@ class TiffReader {
     big_endian_ = bytes.size() >= 2 && bytes[0] == 'M';
   }
 
-  // Little- or big-endian number of `count` bytes; 0 where there are none.
+  // Reads a little- or big-endian number of `count` bytes; 0 if out of range.
   uint32_t Number(size_t at, size_t count) const {
     if (at > bytes_.size() || bytes_.size() - at < count) return 0;
     uint32_t number = 0;
@@ -50,13 +50,13 @@ int FindOrientation(std::span<const uint8_t> tiff) {
 
 void RotateUpright(const PackedImage& stored, int orientation, const ImagePart& part,
                    PackedImage* upright) {
-  // Pixel (y, x) of the upright image is the stored one at first + y * down + x * right.
+  // Pixel (y, x) of the upright image is the stored pixel at first + y * down + x * right.
   const ptrdiff_t column = stored.channels;
   const ptrdiff_t row = column * stored.width;
   const ptrdiff_t last_column = column * (stored.width - 1);
   const ptrdiff_t last_row = row * (stored.height - 1);
   const bool swap = SwapsSides(orientation);
-  // As EXIF says which sides of the upright image the stored rows and columns begin at.
+  // EXIF: the sides of the upright image that the stored rows and columns begin at.
   const bool from_last_row =
       orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
   const bool from_last_column =

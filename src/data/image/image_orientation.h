@@ -1,4 +1,4 @@
-// Cameras store what their sensor saw, and say in EXIF how to hold it.
+// EXIF orientation: how to rotate the stored image so that it is upright.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace crema {
 
-// The orientation in a TIFF structure, which is what EXIF consists of: 1 (upright) to 8, as EXIF
-// numbers them; 1 where there is none, or it makes no sense.
+// Returns the orientation from a TIFF structure (the body of EXIF): 1 (upright) to 8. Returns 1 if
+// it is missing or invalid.
 int FindOrientation(std::span<const uint8_t> tiff);
 
-// Whether the sides of the stored image are those of the upright one the other way round.
+// Returns true if height and width of the stored and the upright image are exchanged.
 inline bool SwapsSides(int orientation) { return orientation >= 5; }
 
-// The part of the upright image that `part` is. Requires: it is inside; orientation 1 to 8.
+// Extracts `part` of the upright image. Requires: it is inside; orientation 1 to 8.
 void RotateUpright(const PackedImage& stored, int orientation, const ImagePart& part,
                    PackedImage* upright);
 

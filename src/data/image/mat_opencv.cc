@@ -9,7 +9,7 @@ cv::Mat MergePlanes(const Image& image) {
   const size_t plane = static_cast<size_t>(image.height) * static_cast<size_t>(image.width);
   std::vector<cv::Mat> planes;
   for (size_t c = 0; c < static_cast<size_t>(image.channels); ++c) {
-    // OpenCV takes a matrix that it does not write to, without a const type for it.
+    // cv::Mat has no const view, but OpenCV only reads this one.
     planes.emplace_back(image.height, image.width, CV_8U,
                         const_cast<uint8_t*>(image.pixels.data() + c * plane));
   }

@@ -1,4 +1,4 @@
-// Between images by planes and OpenCV's, whose channels lie together.
+// Converts between planar images and OpenCV's interleaved ones.
 #pragma once
 
 #include <opencv2/core.hpp>
@@ -8,7 +8,7 @@
 namespace crema {
 
 cv::Mat MergePlanes(const Image& image);
-// Requires: 8 bits a channel. Reuses the memory of `image`.
+// Requires: 8 bits per channel. Reuses the memory of `image`.
 void SplitPlanes(const cv::Mat& merged, Image* image);
 
 }  // namespace crema

@@ -8,7 +8,7 @@
 namespace crema {
 namespace {
 
-// Rows are worked on in pieces that stay in the nearest cache.
+// Rows are processed in pieces that stay in the L1 cache.
 constexpr int kPiece = 512;
 
 template <typename S, typename T>
@@ -35,7 +35,7 @@ inline void Reversed(const T* __restrict last, ptrdiff_t count, T* __restrict ou
   for (ptrdiff_t x = 0; x < count; ++x) out[x] = last[-x];
 }
 
-// In two steps, since compilers do not vectorise one that reads bytes and floats backwards.
+// Two steps, since compilers do not vectorise a loop that reads backwards and converts.
 template <typename S, typename T>
 inline void MirroredWithMeanImage(const Row<S, T>& row) {
   T piece[kPiece];
@@ -71,7 +71,7 @@ inline void AnyRow(const Row<S, T>& row) {
   }
 }
 
-// One row a call: inlined into the loops over rows and channels, g++ vectorises them less well.
+// One row per call: g++ vectorises rows less well when they are inlined into the outer loops.
 CREMA_MULTIVERSION void ConvertRow(const Row<uint8_t, float>& row) { AnyRow(row); }
 CREMA_MULTIVERSION void ConvertRow(const Row<uint8_t, double>& row) { AnyRow(row); }
 CREMA_MULTIVERSION void ConvertRow(const Row<float, float>& row) { AnyRow(row); }
@@ -87,7 +87,7 @@ CREMA_MULTIVERSION void SplitThree(const uint8_t* __restrict packed, ptrdiff_t c
   }
 }
 
-// Mirrored pixels are read backwards; a width that is known lets the compiler vectorise.
+// Reads mirrored pixels backwards. A constant width lets the compiler vectorise.
 template <int kChannels>
 inline void ReverseLoop(const uint8_t* __restrict in, ptrdiff_t count, uint8_t* __restrict out) {
   for (ptrdiff_t x = 0; x < count; ++x) {

@@ -1,5 +1,5 @@
-// The loops that turn bytes of images into the numbers of a net. Rows are vectorised, and mirrored
-// ones are as fast as plain ones: they are read backwards, so that writing stays in order.
+// Loops that convert image bytes to the input of a net. Vectorised; mirrored rows are as fast as
+// plain ones, since they are read backwards and written in order.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ template <typename S, typename T>
 struct PlaneRows {
   const S* pixels;    // first pixel inside the crop
   const float* mean;  // first value inside the crop, or null: then `mean_value`
-  ptrdiff_t stride;   // of rows, in pixels and in the mean
+  ptrdiff_t stride;   // distance of rows, in pixels and in the mean
   T mean_value;
   T scale;
   int height;
@@ -27,15 +27,15 @@ void ConvertPlane(const PlaneRows<S, T>& plane);
 
 constexpr int kMostPackedChannels = 3;
 
-// All channels of one sample whose pixels have their channels together (BGRBGR...).
+// All channels of one sample with interleaved pixels (BGRBGR...).
 template <typename T>
 struct PackedRows {
   const uint8_t* pixels;  // first pixel inside the crop
-  ptrdiff_t row_bytes;    // from one row to the next
+  ptrdiff_t row_bytes;    // distance of rows
   int channels;           // 1 or 3
-  const float* mean;      // as above, of the first channel
-  ptrdiff_t mean_stride;  // of rows
-  ptrdiff_t mean_plane;   // from one channel to the next
+  const float* mean;      // as above, for the first channel
+  ptrdiff_t mean_stride;  // distance of rows
+  ptrdiff_t mean_plane;   // distance of channels
   T mean_values[kMostPackedChannels];
   T scale;
   int height;
@@ -48,11 +48,11 @@ struct PackedRows {
 template <typename T>
 void ConvertPacked(const PackedRows<T>& rows);
 
-// All channels of one sample as they are, put together pixel by pixel (BGRBGR...).
+// All channels of one sample, unchanged, interleaved (BGRBGR...).
 struct ByteRows {
   const uint8_t* pixels;  // first pixel inside the crop
-  ptrdiff_t row_bytes;    // from one row to the next
-  ptrdiff_t plane;        // from one channel to the next; 0: they lie together already
+  ptrdiff_t row_bytes;    // distance of rows
+  ptrdiff_t plane;        // distance of channels; 0: already interleaved
   int channels;
   int height;
   int width;
@@ -61,7 +61,7 @@ struct ByteRows {
 };
 void CopyBytes(const ByteRows& rows);
 
-// Takes `count` pixels of 3 channels apart.
+// Separates `count` interleaved pixels of 3 channels.
 void SplitPixels(const uint8_t* packed, ptrdiff_t count, uint8_t* first, uint8_t* second,
                  uint8_t* third);
 

@@ -1,4 +1,4 @@
-// Images of another size.
+// Resizes images.
 #pragma once
 
 #include "data/image/image.h"

@@ -1,4 +1,4 @@
-// Left out where OpenCV is off; without its videoio, every video and camera is refused.
+// Excluded from builds without OpenCV. Without OpenCV's videoio, videos and cameras are refused.
 #include "data/image/video_opencv.h"
 
 #include <array>
@@ -17,7 +17,7 @@
 namespace crema {
 namespace {
 
-// A packed frame: height and width, then rows of blue, green and red bytes.
+// Header of a packed frame: height and width. Rows of BGR bytes follow.
 using FrameSize = std::array<int32_t, 2>;
 
 }  // namespace
@@ -29,7 +29,7 @@ std::string VideoOrigin::Name() const {
 void UnpackFrame(std::string_view frame, ColorMode mode, Image* image) {
   FrameSize size{};
   std::memcpy(size.data(), frame.data(), sizeof(size));
-  // OpenCV takes a matrix that it does not write to, without a const type for it.
+  // cv::Mat has no const view, but OpenCV only reads this one.
   const cv::Mat color(size[0], size[1], CV_8UC3, const_cast<char*>(frame.data() + sizeof(size)));
   if (mode != ColorMode::kGray) {
     SplitPlanes(color, image);
@@ -49,7 +49,7 @@ struct VideoReader::Capture {
 
 namespace {
 
-// OpenCV's functions, whose exceptions are problems of the file or the camera.
+// Calls OpenCV; its exceptions become errors of the file or the camera.
 template <typename Body>
 auto Guarded(const std::string& name, Body&& body) {
   try {
@@ -82,7 +82,7 @@ VideoReader::VideoReader(const VideoOrigin& origin)
     Fail(ErrorCode::kNotFound,
          StrCat(name_, " cannot be opened: there is none of this number, or it is in use"));
   }
-  ReadFileStart(origin.file, 1);  // throws for a file that is not there, and says why
+  ReadFileStart(origin.file, 1);  // throws with the reason if the file cannot be read
   if (Guarded(name_, [&] { return capture_->video->OpenVideo(origin.file); })) return;
   Fail(ErrorCode::kDataLoss,
        StrCat(name_,
@@ -108,7 +108,7 @@ void VideoReader::Retrieve(std::string* frame) {
 }
 
 uint64_t VideoReader::PromisedFrames() const {
-  constexpr double kMost = 1e12;  // more is nonsense from a damaged header
+  constexpr double kMost = 1e12;  // larger values come from a damaged header
   const double count = capture_->video->FrameCount();
   return count >= 1 && count < kMost ? static_cast<uint64_t>(std::llround(count)) : 0;
 }

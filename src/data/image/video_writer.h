@@ -1,4 +1,4 @@
-// Frames to a video: Motion JPEG in .avi, by OpenCV's videoio.
+// Writes frames to a video: Motion JPEG in .avi, by OpenCV's videoio.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@ namespace crema {
 // Thread safety: one thread at a time.
 class VideoWriter {
  public:
-  // Frames of `height` x `width`. Throws kIoFailure for a file that cannot be written, kUnsupported
-  // in a build without videoio.
+  // Frames are `height` x `width`. Throws kIoFailure if the file cannot be written, kUnsupported in
+  // a build without videoio.
   VideoWriter(const std::string& path, double frames_per_second, int height, int width);
   ~VideoWriter();
   VideoWriter(const VideoWriter&) = delete;
   VideoWriter& operator=(const VideoWriter&) = delete;
 
-  // Requires: blue, green, red, of the size of the video.
+  // Requires: BGR, in the size of the video.
   void Write(const Image& frame);
 
  private:

@@ -17,7 +17,7 @@ VideoWriter::VideoWriter(const std::string& path, double frames_per_second, int 
   try {
     open = encoder_->video->Open(path, frames_per_second, {width, height});
   } catch (const cv::Exception&) {
-    open = false;  // said below
+    open = false;  // reported below
   }
   if (!open) Fail(ErrorCode::kIoFailure, "cannot be written as a video", {.file = path});
 }

@@ -61,7 +61,7 @@ void ImageList::FailLine(uint32_t line, std::string message) const {
   Fail(ErrorCode::kDataLoss, std::move(message), std::move(where));
 }
 
-// Requires: as many labels as there should be.
+// Requires: the right number of labels.
 void ImageList::Add(std::string_view path, std::span<const std::string_view> labels,
                     uint32_t line) {
   Entry entry{.path = root_, .line = line};

@@ -9,7 +9,8 @@
 namespace crema {
 namespace {
 
-// Takes a quoted field off the text behind its first quote; nothing where the quote does not end.
+// Removes a quoted field from `text`, which begins after the opening quote. Returns nothing if the
+// closing quote is missing.
 std::optional<std::string> TakeQuoted(std::string_view* text) {
   std::string field;
   while (true) {
@@ -23,7 +24,7 @@ std::optional<std::string> TakeQuoted(std::string_view* text) {
   }
 }
 
-// Nothing where quotes are not as they should be.
+// Returns nothing if the quotes are malformed.
 std::optional<std::vector<std::string>> FieldsOf(std::string_view line) {
   std::vector<std::string> fields;
   while (true) {
@@ -50,7 +51,7 @@ bool IsNumber(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// A line of data whose label is misspelt must not pass for one.
+// A misspelt label must not turn a line of data into a heading.
 bool IsHeading(const std::vector<std::string>& fields) {
   return std::ranges::none_of(fields, IsNumber) && !LooksLikeImage(fields[0]);
 }

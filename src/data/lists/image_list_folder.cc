@@ -1,4 +1,4 @@
-// A folder with a folder of images for each class.
+// A folder with one folder of images per class.
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 using Visit = std::function<void(const fs::directory_entry&)>;
 
-// What is in a folder, in no order, without what begins with a dot.
+// Visits the entries of a folder, unordered, except those that begin with a dot.
 void VisitFolder(const std::string& folder, const Visit& visit) {
   try {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -31,7 +31,7 @@ bool IsFolder(const fs::directory_entry& entry) {
   return entry.is_directory(ignored);
 }
 
-// Links to folders are followed for classes only: below, they may go round.
+// Follows links to folders only at the level of classes: below, they may form cycles.
 void FindImages(const std::string& folder, std::vector<std::string>* paths) {
   VisitFolder(folder, [&](const fs::directory_entry& entry) {
     std::error_code ignored;
@@ -73,7 +73,7 @@ void ImageList::ReadFolder() {
          StrCat("the folder '", source_, "' is ", has_images ? "full of images" : "empty",
                 ": it should hold a folder of images for each class"));
   }
-  std::ranges::sort(classes_);  // by bytes, whatever the locale
+  std::ranges::sort(classes_);  // byte order, independent of the locale
   for (size_t i = 0; i < classes_.size(); ++i) {
     AddClass((fs::path(source_) / classes_[i]).native(), static_cast<int>(i));
   }

@@ -1,4 +1,4 @@
-// Sequences of images that are frames of a video.
+// Image sequences with the frames of a video.
 #include <charconv>
 #include <filesystem>
 
@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-// The text before and after the number of a pattern, and how many digits that has at least.
+// The text around the number of a pattern, and its minimum number of digits.
 struct FramePattern {
   std::string before;
   std::string after;

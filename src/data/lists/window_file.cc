@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kSpace = " \t\r\n\v\f";
 
-// Words of a text, and the lines that they stand in.
+// Reads the words of a text and keeps track of their line.
 class WordReader {
  public:
   WordReader(std::string_view text, const std::string& source) : text_(text), source_(source) {}
@@ -35,7 +35,7 @@ class WordReader {
     return text_.substr(begin, at_ - begin);
   }
 
-  // The rest of the line that the next word stands in: paths may contain spaces.
+  // Returns the rest of the line of the next word: paths may contain spaces.
   std::string_view Line(const char* what) {
     if (AtEnd()) Fail(StrCat("the file ends where ", what, " should stand"));
     const size_t begin = at_;

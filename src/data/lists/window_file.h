@@ -1,4 +1,4 @@
-// Window files of R-CNN: images, and labelled boxes in them.
+// R-CNN window files: images and labelled boxes.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// Corners in pixels; the right and lower ones are part of the box.
+// Corners in pixels, all inclusive.
 struct PixelBox {
   int x1 = 0;
   int y1 = 0;
@@ -23,7 +23,7 @@ struct LabelledWindow {
 
 struct WindowFile {
   struct Image {
-    std::string path;  // with the root in front
+    std::string path;  // including the root
     int channels = 0;
     int height = 0;
     int width = 0;
@@ -36,14 +36,14 @@ struct WindowFile {
 };
 
 struct WindowThresholds {
-  float foreground = 0.5f;  // overlap from which a window is foreground
-  float background = 0.5f;  // overlap below which it is background; between the two it is dropped
+  float foreground = 0.5f;  // least overlap of a foreground window
+  float background = 0.5f;  // a background window has less; windows in between are dropped
 };
 
-// Blocks of `# index`, path, channels, height, width, number of windows, and for each window
-// `label overlap x1 y1 x2 y2`. `root` is put before each path as it is. Throws kNotFound,
-// kIoFailure, or kDataLoss with file and line: a number that is none or misses, windows outside
-// their image, images of several numbers of channels, foreground without a label above 0.
+// Format: blocks of `# index`, path, channels, height, width, number of windows, and for each
+// window `label overlap x1 y1 x2 y2`. `root` is prepended to each path as it is. Throws kNotFound,
+// kIoFailure, or kDataLoss with file and line: malformed or missing number, window outside of its
+// image, differing numbers of channels, foreground without a label above 0.
 WindowFile ReadWindowFile(const std::string& source, const std::string& root,
                           const WindowThresholds& thresholds);
 

@@ -1,4 +1,4 @@
-// What becomes of samples that cannot be read or decoded.
+// Handling of samples that cannot be read or decoded.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,22 @@
 namespace crema {
 
 enum class OnBadSample {
-  kError,   // reading ends
-  kSkip,    // the nearest good sample behind it in its batch takes its place
-  kRepeat,  // the nearest good sample before it in its batch does
+  kError,   // stop reading
+  kSkip,    // replace by the next good sample of the batch
+  kRepeat,  // replace by the previous good sample of the batch
 };
 
-// Whether an error is about a sample (damaged, missing, unreadable) and not about how the net is
-// configured, memory, or a bug of ours.
+// Returns true if an error concerns a sample (damaged, missing, unreadable), and not the net's
+// configuration, memory, or a bug.
 bool IsAboutSample(const Error& error);
 
-// Which sample of a batch stands at each place: `bad` has a nonzero value for bad ones, which are
-// replaced within their batch, going round at its ends. So a batch depends on its own samples only,
-// and a run that is resumed goes on as it would have. Requires: a good one, and kSkip or kRepeat.
+// Returns the index of the sample to use at each place of the batch. `bad` is nonzero for bad
+// samples, which are replaced within the batch, wrapping around at its ends. Hence a batch depends
+// on its own samples only, and a resumed run continues identically. Requires: a good sample, and
+// kSkip or kRepeat.
 std::vector<size_t> ReplaceBadSamples(std::span<const uint8_t> bad, OnBadSample how);
 
-// One bad sample of a batch.
+// A bad sample of a batch.
 struct FailedSample {
   size_t index = 0;    // in the batch
   std::string reason;  // names the sample

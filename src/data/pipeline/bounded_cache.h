@@ -1,4 +1,4 @@
-// What was read once, kept in memory under a bound.
+// Cache of values that were read, with a size limit.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,28 @@
 
 namespace crema {
 
-// Values by number. None is ever dropped, so pointers to them live as long as the cache. With the
-// first value that does not fit it is full, and says so once. A template for its two kinds of
-// values below. Thread safety: any number of threads.
+// Values by number. Never evicts, so pointers to values live as long as the cache. The first value
+// that does not fit marks the cache full and reports a warning. Thread safety: any number of
+// threads.
 template <typename T>
 class BoundedCache {
  public:
-  // What an entry takes besides the bytes of its value.
+  // Overhead of an entry besides the bytes of its value.
   static constexpr uint64_t kEntryBytes = sizeof(T) + 64;
 
   // `deferred_warnings` may be null.
   BoundedCache(uint64_t most_bytes, std::shared_ptr<DeferredWarnings> deferred_warnings)
       : most_bytes_(most_bytes), deferred_warnings_(std::move(deferred_warnings)) {}
 
-  // Null when it is not there.
+  // Returns null if it is missing.
   const T* Find(uint64_t number) const {
     const std::shared_lock lock(mutex_);
     const auto found = values_.find(number);
     return found == values_.end() ? nullptr : &found->second;
   }
 
-  // Keeps a copy, whose own memory is `bytes`, unless it is there or does not fit. Returns what is
-  // kept, or null.
+  // Stores a copy, which allocates `bytes`, unless the number exists or the value does not fit.
+  // Returns the stored value or null.
   const T* Keep(uint64_t number, const T& value, uint64_t bytes) {
     const std::unique_lock lock(mutex_);
     if (const auto found = values_.find(number); found != values_.end()) return &found->second;
@@ -54,7 +54,7 @@ class BoundedCache {
     return &values_.emplace(number, value).first->second;
   }
 
-  // At most what the constructor was told.
+  // At most `most_bytes`.
   uint64_t bytes() const {
     const std::shared_lock lock(mutex_);
     return bytes_;
@@ -63,13 +63,13 @@ class BoundedCache {
  private:
   const uint64_t most_bytes_;
   const std::shared_ptr<DeferredWarnings> deferred_warnings_;
-  mutable std::shared_mutex mutex_;  // guards what follows
+  mutable std::shared_mutex mutex_;  // guards the members below
   std::unordered_map<uint64_t, T> values_;
   uint64_t bytes_ = 0;
   bool full_ = false;
 };
 
-using FileCache = BoundedCache<std::string>;  // files and records as they are
+using FileCache = BoundedCache<std::string>;  // files and records, undecoded
 using ImageCache = BoundedCache<Image>;       // pixels, before random steps
 
 // The caches of one data layer; both may be null.

@@ -17,7 +17,7 @@ LargePermutation::LargePermutation(uint64_t n, const RandomStream& random) : n_(
   }
 }
 
-// A Feistel network: a permutation of the numbers of 2 * half_bits_ bits.
+// Feistel network: permutes the numbers of 2 * half_bits_ bits.
 uint64_t LargePermutation::Encrypt(uint64_t value) const {
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
   uint64_t left = value >> half_bits_;
@@ -32,7 +32,7 @@ uint64_t LargePermutation::Encrypt(uint64_t value) const {
 
 uint64_t LargePermutation::operator()(uint64_t index) const {
   if (!table_.empty()) return table_[index];
-  // Of at most 4 n numbers; those beyond are stepped over, which leaves a permutation of the rest.
+  // The cipher permutes at most 4 n numbers. Cycle walking skips those >= n.
   do {
     index = Encrypt(index);
   } while (index >= n_);

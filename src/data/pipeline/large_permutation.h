@@ -1,4 +1,4 @@
-// Random orders of more things than one wants to keep a table of.
+// Random orders of sets too large for a table.
 #pragma once
 
 #include <array>
@@ -9,13 +9,13 @@
 
 namespace crema {
 
-// A permutation of 0..n-1, the same for the same stream, in bounded memory: a table for a small n
+// A permutation of 0..n-1 that depends on the stream only, in bounded memory: a table for small n
 // (Permutation), else a cipher of the index. Thread safety: const.
 class LargePermutation {
  public:
   static constexpr uint64_t kLargestTable = uint64_t{1} << 20;
 
-  LargePermutation() = default;  // of nothing
+  LargePermutation() = default;  // empty
   LargePermutation(uint64_t n, const RandomStream& random);
 
   uint64_t operator()(uint64_t index) const;  // requires: index < n
@@ -26,7 +26,7 @@ class LargePermutation {
   uint64_t n_ = 0;
   std::vector<uint32_t> table_;
   int half_bits_ = 0;
-  std::array<uint64_t, 6> keys_{};  // of the rounds
+  std::array<uint64_t, 6> keys_{};  // round keys
 };
 
 }  // namespace crema

@@ -12,7 +12,7 @@
 namespace crema {
 namespace {
 
-// Small enough that all threads work on one batch, large enough that they seldom meet at the lock.
+// Small enough for all threads to share a batch, large enough to keep lock contention low.
 size_t PieceSize(size_t batch, int threads) {
   constexpr size_t kMost = 16;
   return std::clamp<size_t>(batch / (2 * static_cast<size_t>(threads)), 1, kMost);
@@ -66,7 +66,7 @@ void Prefetcher::Start() {
     for (int i = 0; i < options_.decode_threads; ++i) {
       threads_.emplace_back([this] { DecodeLoop(); });
     }
-  } catch (...) {  // no more threads to be had: those that run must not outlive this object
+  } catch (...) {  // thread creation failed: stop those that run before this object dies
     Stop();
     throw;
   }
@@ -105,8 +105,7 @@ void Prefetcher::ExposeBuffers(std::span<std::byte*> places) {
   position_ += batch_;
 }
 
-// Waits for the next batch before it takes the one back that is out, so that an error leaves that
-// as it is.
+// Waits for the next batch before it frees the exposed one, so that an error leaves that intact.
 Prefetcher::Slot& Prefetcher::TakeBatch() {
   if (threads_.empty()) Start();
   Slot& slot = SlotOf(popped_);
@@ -115,12 +114,12 @@ Prefetcher::Slot& Prefetcher::TakeBatch() {
   Replace(&slot);
   FreeSlots();
   popped_records_.resize(batch_);
-  popped_records_.swap(slot.records);  // the records know the names of the samples
+  popped_records_.swap(slot.records);  // keeps the names of the samples
   ++popped_;
   return slot;
 }
 
-// Those of all batches that were popped.
+// Frees the slots of all popped batches.
 void Prefetcher::FreeSlots() {
   {
     const std::lock_guard lock(mutex_);
@@ -156,8 +155,7 @@ std::string Prefetcher::SampleName(int64_t index) const {
   return source_->Name(popped_records_[popped_from_.empty() ? place : popped_from_[place]]);
 }
 
-// Counted with the batch and not when it is met, so that the count does not depend on what is read
-// ahead.
+// Counts bad samples per popped batch, so that the count does not depend on what is read ahead.
 void Prefetcher::CountBad(Slot* slot) {
   if (slot->bad.empty()) return;
   const char* outcome = options_.on_bad_sample == OnBadSample::kSkip
@@ -227,7 +225,7 @@ void Prefetcher::ReadLoop() {
   for (uint64_t batch = 0; WaitForFreeSlot(batch); ++batch) {
     ReadBatch(batch);
     const std::lock_guard lock(mutex_);
-    if (SlotOf(batch).pieces < pieces_per_batch_) return;  // a read error: the consumer will see it
+    if (SlotOf(batch).pieces < pieces_per_batch_) return;  // a read error: the consumer rethrows it
   }
 }
 
@@ -259,7 +257,7 @@ void Prefetcher::ReadSample(uint64_t batch, size_t index) {
   try {
     source_->Read(&slot.records[index]);
   } catch (const Error& error) {
-    NoteBad(&slot, index, /*name=*/"", error);  // the record may not have a name yet
+    NoteBad(&slot, index, /*name=*/"", error);  // the record may have no name yet
     source_->Seek(first_position_ + batch * batch_ + index + 1);
   }
 }
@@ -279,7 +277,7 @@ void Prefetcher::DecodeLoop() {
     try {
       if (!decoder) decoder = make_decoder_();
       DecodePiece(ticket, *decoder, &places);
-    } catch (...) {  // a decoder that could not be made; DecodePiece deals with its own
+    } catch (...) {  // the decoder could not be created; DecodePiece handles its own errors
       const std::lock_guard lock(mutex_);
       NoteError(&slot, ticket % pieces_per_batch_ * piece_);
     }
@@ -302,7 +300,7 @@ void Prefetcher::DecodePiece(uint64_t ticket, SampleDecoder& decoder,
     } catch (...) {
       const std::lock_guard lock(mutex_);
       NoteError(&slot, i);
-      return;  // the batch is lost; the rest of the piece need not be decoded
+      return;  // the batch failed; skip the rest of the piece
     }
     for (size_t k = 0; k < places->size(); ++k) (*places)[k] += strides_[k];
   }

@@ -13,7 +13,7 @@ namespace crema {
 std::vector<uint32_t> Permutation(uint32_t n, const RandomStream& random) {
   std::vector<uint32_t> order(n);
   std::iota(order.begin(), order.end(), 0u);
-  for (uint32_t left = n; left > 1; --left) {  // Fisher and Yates
+  for (uint32_t left = n; left > 1; --left) {  // Fisher-Yates
     std::swap(order[left - 1], order[random.Below(left, left)]);
   }
   return order;
@@ -41,7 +41,7 @@ uint64_t SampleOrder::SampleAt(uint64_t ordinal) {
   if (order_.empty() || ordinal < first_ || ordinal - first_ >= order_.size()) {
     const Range range = BlockOf(ordinal);
     const uint64_t stream = MixBits(options_.layer_id, HashName("record order"));
-    // The begin is another one for each block of each epoch.
+    // Each block of each epoch has its own start, and hence its own order.
     order_ = Permutation(static_cast<uint32_t>(range.end - range.begin),
                          RandomStream(options_.seed, stream, range.begin));
     first_ = range.begin;

@@ -1,4 +1,4 @@
-// Random orders that can be asked for again.
+// Reproducible random orders.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace crema {
 
-// A permutation of 0..n-1, the same for the same stream.
+// A permutation of 0..n-1 that depends on the stream only.
 std::vector<uint32_t> Permutation(uint32_t n, const RandomStream& random);
 
-// Which samples of an endless sequence belong to one process: those whose ordinal % world == rank.
-// Each ordinal belongs to one process, so in each epoch, `count` ordinals from epoch * count on,
-// each sample comes once in all processes together, whatever count and world are. Where world does
-// not divide count, the shares differ by one sample, and rotate from epoch to epoch.
+// Assigns the samples of an endless sequence to processes: ordinal % world == rank. In each epoch
+// (`count` ordinals from epoch * count on), every sample occurs once over all processes, for any
+// count and world. If world does not divide count, the shares differ by one sample and rotate over
+// the epochs.
 struct Shard {
   uint64_t rank = 0;
-  uint64_t world = 1;  // at least 1, above rank
+  uint64_t world = 1;  // above rank
 
   uint64_t Ordinal(uint64_t position) const { return position * world + rank; }
-  // The first position whose ordinal is not below `ordinal`.
+  // The first position with an ordinal >= `ordinal`.
   uint64_t PositionFrom(uint64_t ordinal) const {
     return ordinal <= rank ? 0 : (ordinal - rank + world - 1) / world;
   }
@@ -29,8 +29,8 @@ struct Shard {
 struct OrderOptions {
   enum class Kind {
     kInOrder,
-    kShuffled,  // a permutation of all, another one each epoch
-    kBlocks,    // consecutive blocks of `block` samples are permuted, another way each epoch
+    kShuffled,  // permutes all samples, differently in each epoch
+    kBlocks,    // permutes consecutive blocks of `block` samples, differently in each epoch
   };
   Kind kind = Kind::kInOrder;
   uint64_t block = 0;
@@ -38,12 +38,12 @@ struct OrderOptions {
   uint64_t layer_id = 0;
 };
 
-// Which of `count` samples is number `ordinal` of the endless sequence: a function of the options
-// and the ordinal. Keeps the order of one epoch or block. Thread safety: one thread at a time.
+// Maps an ordinal of the endless sequence to one of `count` samples. Depends on options and ordinal
+// only. Caches the order of one epoch or block. Thread safety: one thread at a time.
 class SampleOrder {
  public:
-  // Requires a count of 1 or more, and in kBlocks a block of 1 or more. Throws kUnsupported where
-  // 2^32 samples or more are to be permuted at once.
+  // Requires: count >= 1, and in kBlocks block >= 1. Throws kUnsupported if 2^32 samples or more
+  // are permuted together.
   SampleOrder(uint64_t count, OrderOptions options);
 
   uint64_t SampleAt(uint64_t ordinal);
@@ -61,7 +61,7 @@ class SampleOrder {
   const uint64_t count_;
   OrderOptions options_;
   uint64_t first_ = 0;           // ordinal of order_[0]
-  std::vector<uint32_t> order_;  // empty: none yet
+  std::vector<uint32_t> order_;  // empty: not computed yet
 };
 
 }  // namespace crema

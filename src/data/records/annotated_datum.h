@@ -1,4 +1,4 @@
-// Records of a data set that hold an AnnotatedDatum: an image, and boxes of objects in it.
+// Records that hold an AnnotatedDatum: an image and the boxes of its objects.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ class AnnotatedDatumReader {
   AnnotatedDatumReader(const std::string& data_set, ColorMode mode)
       : data_set_(data_set), reader_(data_set, mode) {}
 
-  // Valid until the next call, and as long as `value` lives. Throws kDataLoss, naming the data set
-  // and the key: not an AnnotatedDatum, a box that is none or lies outside of the image, besides
-  // what DatumReader throws.
+  // The result is valid until the next call and while `value` lives. Throws what DatumReader
+  // throws, and kDataLoss, naming data set and key, for a record that is not an AnnotatedDatum or
+  // has an invalid box.
   PixelView Read(std::string_view key, std::string_view value);
 
-  // Of the record that was read last.
+  // Objects of the last record.
   const std::vector<ObjectBox>& objects() const { return objects_; }
   bool has_type() const { return datum_.has_type(); }
   int label() const { return reader_.label(); }
@@ -38,13 +38,14 @@ class AnnotatedDatumReader {
   std::vector<ObjectBox> objects_;
 };
 
-// Why no box of an image can look like this; empty: it can. Parts of it may lie outside.
+// Returns why a box is invalid; empty if it is valid. A box may lie partly outside of the image.
 std::string FindBoxFault(const NormalizedBBox& box);
 
-// The boxes in a serialized AnnotatedDatum, without looking at its image; 0 for what is damaged.
+// Counts the boxes in a serialized AnnotatedDatum, without its image; 0 if it is damaged.
 uint64_t CountBoxes(std::string_view value);
 
-// The labels of a LabelMap file in text form. Throws kInvalidArgument, or what ReadDataFile throws.
+// Returns the labels of a LabelMap file in text form. Throws kInvalidArgument, or what ReadDataFile
+// throws.
 std::set<int> ReadLabelMap(const std::string& path);
 
 }  // namespace crema

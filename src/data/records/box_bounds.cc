@@ -11,25 +11,26 @@
 namespace crema {
 namespace {
 
-// most[n]: the boxes of the n records that have the most.
+// most[n]: total boxes of the n records with the most.
 using Most = std::vector<uint64_t>;
 
-// A shard goes through the same records in the same circle, again and again.
-uint64_t InCircle(const Most& most, uint64_t batch, uint64_t world) {
+// The shard's sequence of records is periodic.
+uint64_t BoundCyclic(const Most& most, uint64_t batch, uint64_t world) {
   const uint64_t count = most.size() - 1;
   const uint64_t round = count / std::gcd(count, world);
   return batch / round * most[round] + most[batch % round];
 }
 
-// A batch has the end of one epoch, so many whole ones, and the begin of another. In each of them a
-// record comes once at most, and those with the most boxes may come anywhere.
-uint64_t AnyOrder(const Most& most, uint64_t batch, uint64_t world) {
+// A batch consists of the end of one epoch, whole epochs, and the start of another. A record occurs
+// at most once in each of them, and those with the most boxes may come anywhere.
+uint64_t BoundAnyOrder(const Most& most, uint64_t batch, uint64_t world) {
   const uint64_t count = most.size() - 1;
-  const uint64_t least = count / world;  // what a shard has of a whole epoch, or one more
+  // records of a shard in an epoch; some epochs have one more
+  const uint64_t least = count / world;
   const uint64_t largest = least + (count % world == 0 ? 0 : 1);
   if (least == 0) return batch * most[1];
   uint64_t bound = 0;
-  // With fewer whole epochs it does not become more.
+  // Fewer whole epochs do not increase the bound.
   const uint64_t most_whole = batch / least;
   for (uint64_t whole = most_whole - std::min<uint64_t>(most_whole, 3); whole <= most_whole;
        ++whole) {
@@ -48,9 +49,9 @@ BoxBounds BoundBoxes(std::vector<uint64_t> boxes, uint64_t batch, OrderOptions::
   Most most(boxes.size() + 1);
   std::partial_sum(boxes.begin(), boxes.end(), most.begin() + 1);
   const bool circle = order == OrderOptions::Kind::kInOrder;
-  return {
-      .record = boxes.front(),
-      .batch = circle ? InCircle(most, batch, shard.world) : AnyOrder(most, batch, shard.world)};
+  return {.record = boxes.front(),
+          .batch = circle ? BoundCyclic(most, batch, shard.world)
+                          : BoundAnyOrder(most, batch, shard.world)};
 }
 
 BoxBounds FindBoxBounds(RecordReader& reader, uint64_t batch, OrderOptions::Kind order,

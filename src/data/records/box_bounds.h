@@ -1,4 +1,4 @@
-// How many boxes samples of a data set can have, which is what memory for them is planned by.
+// Bounds of the number of boxes per sample and batch, for memory planning.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 namespace crema {
 
 struct BoxBounds {
-  uint64_t record = 0;  // the most of one record
-  uint64_t batch = 0;   // the most of a batch
+  uint64_t record = 0;  // most boxes of one record
+  uint64_t batch = 0;   // most boxes of a batch
 };
 
-// Bounds for `batch` samples in a row of a shard of records with so many boxes each, in this order,
-// wherever the batch begins. Requires: records.
+// Returns bounds for `batch` consecutive samples of a shard, wherever the batch begins. `boxes` has
+// the count of each record, in order. Requires: not empty.
 BoxBounds BoundBoxes(std::vector<uint64_t> boxes, uint64_t batch, OrderOptions::Kind order,
                      const Shard& shard);
 
-// The same for AnnotatedDatums. Walks over all of them and looks at no image; those that are
-// damaged count as without boxes. Throws what the reader throws.
+// The same for AnnotatedDatums. Reads all of them without decoding images; damaged records count as
+// 0 boxes. Throws what the reader throws.
 BoxBounds FindBoxBounds(RecordReader& reader, uint64_t batch, OrderOptions::Kind order,
                         const Shard& shard);
 

@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-// Value, key, and the length of the key.
+// Format: value, key, length of the key.
 std::string Pack(const KeyedRecord& record) {
   const auto key_bytes = static_cast<uint32_t>(record.key.size());
   std::string packed;
@@ -76,7 +76,7 @@ class CachedRecords final : public RecordReader {
   const std::unique_ptr<RecordReader> reader_;
   const std::shared_ptr<FileCache> cache_;
   uint64_t next_ = 0;
-  std::optional<uint64_t> stands_;  // where the reader stands, where that is known
+  std::optional<uint64_t> stands_;  // position of the reader, if known
 };
 
 }  // namespace

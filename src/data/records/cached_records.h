@@ -1,4 +1,4 @@
-// Records kept in memory once they were read.
+// Caches records in memory.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,7 @@
 
 namespace crema {
 
-// Serves what is in the cache from there, by the numbers of records, and puts there what it reads.
-// Records of the cache do not touch the data set.
+// Returns a reader that caches records by number. Cached records do not access the data set.
 std::unique_ptr<RecordReader> CacheRecords(std::unique_ptr<RecordReader> reader,
                                            std::shared_ptr<FileCache> cache);
 

@@ -1,4 +1,4 @@
-// Folders that hold a data set.
+// Folders with a data set.
 #pragma once
 
 #include <sys/stat.h>
@@ -10,19 +10,19 @@
 
 namespace crema {
 
-// What lies at `path`. Throws kNotFound (naming a similar path, if there is one), kIoFailure.
+// Returns the status of `path`. Throws kNotFound (suggesting a similar path), kIoFailure.
 struct stat ExamineDataSet(const std::string& path);
 
-// Makes the folder of a new data set. Throws kInvalidArgument where `path` exists, kIoFailure.
+// Creates the folder of a new data set. Throws kInvalidArgument if `path` exists, kIoFailure.
 void MakeDataSetFolder(const std::string& path);
 
-// One user's share of something that a process may open only once: databases whose locks belong to
-// the process. As the locks do, so does the table of what is open; it closes with its last user.
-// `Handle` is a unique_ptr. Thread safety: any thread.
+// Shared access to a database that a process may open only once, because its locks belong to the
+// process. The table of open databases is global for the same reason; an entry ends with its last
+// user. `Handle` is a unique_ptr. Thread safety: any thread.
 template <typename Handle>
 class SharedHandle {
  public:
-  using Identity = std::pair<dev_t, ino_t>;  // one file may have several paths
+  using Identity = std::pair<dev_t, ino_t>;  // identifies a file with several paths
 
   template <typename Open>
   SharedHandle(const struct stat& status, Open&& open) : identity_(status.st_dev, status.st_ino) {

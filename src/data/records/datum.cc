@@ -73,7 +73,7 @@ PixelView DatumReader::ReadRaw(std::string_view key) const {
   const uint64_t expected =
       uint64_t{static_cast<uint32_t>(view.height)} * static_cast<uint32_t>(view.width);
   const uint64_t got = bytes ? view_.data.size() : view_.float_data.size();
-  // In this order nothing overflows.
+  // Checks in this order to avoid overflow.
   if (got % expected != 0 || got / expected != static_cast<uint64_t>(view.channels)) {
     Fail(ErrorCode::kDataLoss,
          StrCat(RecordName(data_set_, key), " says ", view.channels, "x", view.height, "x",

@@ -20,9 +20,9 @@ enum WireType : uint32_t {
   kEndGroup = 4,
   kFixed32 = 5,
 };
-constexpr int kMostGroups = 100;  // one in the other, as protobuf allows
+constexpr int kMostGroups = 100;  // nesting depth, as in protobuf
 
-// Walks the fields of a message. Each step says whether the bytes allowed it.
+// Walks the fields of a message. Each step returns false if the bytes are malformed.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes)
@@ -32,11 +32,11 @@ class WireReader {
 
   bool Varint(uint64_t* value) { return ReadVarint(10, value); }
 
-  // Numbers and types out of range are refused by those who look at them.
+  // The caller rejects numbers and types out of range.
   bool Tag(uint32_t* number, uint32_t* type) {
     uint64_t tag = 0;
     if (!ReadVarint(5, &tag)) return false;
-    *number = static_cast<uint32_t>(tag) >> 3;  // bits above 32 are dropped, as protobuf does
+    *number = static_cast<uint32_t>(tag) >> 3;  // drops bits above 32, as protobuf does
     *type = static_cast<uint32_t>(tag) & 7;
     return true;
   }
@@ -54,7 +54,7 @@ class WireReader {
     return true;
   }
 
-  // Passes over the value of a field. Groups hold fields up to their end mark.
+  // Skips the value of a field. Groups contain fields up to their end mark.
   bool Skip(uint32_t number, uint32_t type, int depth = 0) {
     uint64_t ignored = 0;
     std::string_view bytes;
@@ -103,7 +103,7 @@ class WireReader {
   const char* end_;
 };
 
-// Numbers of Datum are varints; what has another type is a field that it does not know.
+// Numbers of Datum are varints; with another wire type a field is unknown.
 int32_t* FindNumber(uint32_t number, DatumView* view) {
   switch (number) {
     case Datum::kChannelsFieldNumber:
@@ -126,7 +126,7 @@ bool DatumParser::Parse(std::string_view record, DatumView* view) {
   floats_.clear();
   if (record.size() > INT_MAX) return false;
   WireReader reader(record);
-  bool strange = false;  // a field that Datum does not have was there
+  bool strange = false;  // saw a field unknown to Datum
   while (!reader.done()) {
     uint32_t number = 0;
     uint32_t type = 0;
@@ -168,7 +168,7 @@ void DatumParser::AppendFloats(std::string_view bytes, DatumView* view) {
     view->float_data = {reinterpret_cast<const float*>(bytes.data()), count};
     return;
   }
-  // Another piece: what came before is copied once, then the copy grows.
+  // A further piece: copies the earlier ones once, then appends to the copy.
   if (floats_.empty()) floats_.assign(view->float_data.begin(), view->float_data.end());
   const size_t before = floats_.size();
   floats_.resize(before + count);

@@ -1,4 +1,4 @@
-// The wire form of a Datum, read where it lies: pixels are not copied.
+// Parses the wire form of a Datum in place, without copying pixels.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,25 @@ struct DatumView {
   int32_t label = 0;
   bool has_label = false;
   bool encoded = false;
-  // The first field that a Datum does not have is a message where it has `channels`: what begins an
+  // The first unknown field is a message at the number of `channels`: the start of an
   // AnnotatedDatum.
   bool annotated = false;
-  std::string_view data;  // in the record
+  std::string_view data;  // refers to the record
   std::span<const float> float_data;
 };
 
-// Accepts what protobuf's own parser accepts, and sees the same in it: unknown fields are passed
-// over, and of a field that comes twice the last one counts. Thread safety: one thread at a time.
+// Accepts the same input as protobuf's parser with the same result: ignores unknown fields, and the
+// last of several values of a field wins. Thread safety: one thread at a time.
 class DatumParser {
  public:
-  // False for what is no Datum. `view` is valid until the next call and as long as `record` lives.
+  // Returns false if `record` is not a Datum. `view` is valid until the next call and while
+  // `record` lives.
   bool Parse(std::string_view record, DatumView* view);
 
  private:
   void AppendFloats(std::string_view bytes, DatumView* view);
 
-  std::vector<float> floats_;  // of records that have them unaligned, or in several pieces
+  std::vector<float> floats_;  // copy of unaligned or split floats
 };
 
 }  // namespace crema

@@ -15,10 +15,10 @@
 
 namespace crema {
 
-// Never freed, since a handler may look at it at any time: 40 bytes for each map of the process.
+// Never freed, since a handler may read it at any time: 40 bytes per map of the process.
 struct GuardedMap::Range {
   uintptr_t begin = 0;
-  std::atomic<uintptr_t> end = 0;  // 0: no longer mapped
+  std::atomic<uintptr_t> end = 0;  // 0: unmapped
   std::atomic<bool> lost = false;
   Range* next = nullptr;
 };
@@ -36,8 +36,7 @@ Guard& TheGuard() {
   return guard;
 }
 
-// Puts a page of zeros in the place of one that cannot be read. Calls only what a handler may call;
-// mmap is a plain system call on Linux.
+// Replaces an unreadable page by zeros. Async-signal-safe: mmap is a plain system call on Linux.
 bool ReplacePage(uintptr_t address) {
   const Guard& guard = TheGuard();
   for (GuardedMap::Range* range = guard.ranges; range != nullptr; range = range->next) {
@@ -53,9 +52,9 @@ bool ReplacePage(uintptr_t address) {
 
 void OnBusError(int signal, siginfo_t* info, void*) {
   const int error = errno;
-  const bool sent = info->si_code <= 0;  // by a process, not by a load
+  const bool sent = info->si_code <= 0;  // sent by a process, not caused by a load
   if (sent || !ReplacePage(reinterpret_cast<uintptr_t>(info->si_addr))) {
-    // Somebody else's: the load is repeated under the handler that was there before.
+    // Not ours: restore the previous handler, under which the load is repeated.
     sigaction(SIGBUS, &TheGuard().previous, nullptr);
     if (sent) raise(signal);
   }

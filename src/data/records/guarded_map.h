@@ -1,4 +1,4 @@
-// A file in memory that can be cut, or fail, without ending the process.
+// Maps a file that may be truncated or fail without ending the process.
 #pragma once
 
 #include <cstddef>
@@ -6,15 +6,14 @@
 
 namespace crema {
 
-// The first bytes of a file, mapped to be read. A page that cannot be read (the file was cut, or
-// the disk failed) holds zeros from then on instead of ending the process with SIGBUS, and `lost`
-// says so. The first map of a process installs a handler of SIGBUS, which passes on what is not its
-// own. Only loads are guarded: a system call that is given such a page fails with EFAULT. Thread
-// safety: any thread.
+// Maps the first bytes of a file for reading. If a page cannot be read (truncated file, failing
+// disk), it holds zeros from then on and lost() returns true, instead of SIGBUS ending the process.
+// The first map of a process installs a SIGBUS handler that forwards foreign signals. Only loads
+// are guarded: a system call on such a page fails with EFAULT. Thread safety: any thread.
 class GuardedMap {
  public:
-  // Requires: bytes > 0. `path` is for messages. Throws kOutOfMemory (no addresses left),
-  // kIoFailure (a file system that maps no files).
+  // Requires: bytes > 0. `path` is for messages. Throws kOutOfMemory (no address space left),
+  // kIoFailure (the file system does not support mapping).
   GuardedMap(int descriptor, size_t bytes, const std::string& path);
   ~GuardedMap();
   GuardedMap(const GuardedMap&) = delete;
@@ -22,7 +21,7 @@ class GuardedMap {
 
   const char* data() const;
   size_t size() const { return bytes_; }
-  // True once a page could not be read.
+  // Returns true once a page could not be read.
   bool lost() const;
 
   struct Range;

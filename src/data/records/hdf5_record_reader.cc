@@ -47,10 +47,10 @@ class Hdf5Records final : public RecordReader {
            StrCat("rows of '", options.label, "' in '", path, "' are ",
                   ToString(rows_.set().row_shapes()[1]), "; a Datum has one label"));
     }
-    const auto extent = [&](int axis) { return row.axes() > axis ? row[axis] : 1; };
-    datum_.set_channels(static_cast<int>(extent(0)));
-    datum_.set_height(static_cast<int>(extent(1)));
-    datum_.set_width(static_cast<int>(extent(2)));
+    const auto dim = [&](int axis) { return row.axes() > axis ? row[axis] : 1; };
+    datum_.set_channels(static_cast<int>(dim(0)));
+    datum_.set_height(static_cast<int>(dim(1)));
+    datum_.set_width(static_cast<int>(dim(2)));
     values_.resize(static_cast<size_t>(row.count()));
   }
 
@@ -114,7 +114,7 @@ class Hdf5Records final : public RecordReader {
   uint64_t next_ = 0;
   Datum datum_;
   std::vector<double> values_;
-  std::string key_;  // of the record that was read last
+  std::string key_;  // of the last record
   std::string value_;
 };
 

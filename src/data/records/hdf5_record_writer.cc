@@ -21,9 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kFileBytes = uint64_t{1} << 30;
-constexpr uint64_t kBlockBytes = uint64_t{1} << 20;  // rows that are written at once: a chunk
+constexpr uint64_t kBlockBytes = uint64_t{1} << 20;  // size of a chunk; rows are written in chunks
 
-// A file that appears when it is whole.
+// A file that appears when it is complete.
 struct NewFile {
   explicit NewFile(const std::string& path)
       : file(path), appender(std::in_place, file.temporary(), path) {}
@@ -60,7 +60,7 @@ class Hdf5NewRecords final : public RecordWriter {
     new_ = true;
   }
 
-  // Returns the number of rows in files that are full; the others are removed.
+  // Returns the number of rows in complete files; removes the others.
   uint64_t GoOn() {
     while (fs::exists(PathOf(files_)) && IsFull(PathOf(files_))) ++files_;
     const std::string next = fs::path(PathOf(files_)).filename().string();
@@ -176,14 +176,14 @@ class Hdf5NewRecords final : public RecordWriter {
   bool new_ = false;
   bool closed_ = false;
   DatumParser parser_;
-  std::optional<Shape> shape_;  // of a row
+  std::optional<Shape> shape_;  // shape of a row
   bool labelled_ = false;
   uint64_t rows_per_file_ = 0;
   uint64_t block_rows_ = 0;
-  uint64_t files_ = 0;  // that are there
+  uint64_t files_ = 0;  // number of files
   std::optional<NewFile> file_;
-  uint64_t in_file_ = 0;  // rows of it
-  uint64_t waiting_ = 0;  // of them not written yet
+  uint64_t in_file_ = 0;  // rows of the last file
+  uint64_t waiting_ = 0;  // rows of the last file not written yet
   std::vector<float> values_;
   std::vector<float> labels_;
 };

@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kCommitRecords = 1000;
 constexpr size_t kCommitBytes = size_t{64} << 20;
-constexpr size_t kBlockBytes = size_t{64} << 10;  // as Caffe writes them
+constexpr size_t kBlockBytes = size_t{64} << 10;  // as in Caffe
 
 std::string_view View(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
 leveldb::Slice Slice(std::string_view text) { return {text.data(), text.size()}; }
@@ -32,7 +32,7 @@ leveldb::Slice Slice(std::string_view text) { return {text.data(), text.size()};
 [[noreturn]] void FailLevelDb(const std::string& path, const char* doing,
                               const leveldb::Status& status) {
   const std::string text = status.ToString();
-  // A table that is shorter than it says is an invalid argument of reading.
+  // LevelDB reports a truncated table as EINVAL.
   const bool cut = text.ends_with(StrCat(": ", std::strerror(EINVAL)));
   if (!status.IsIOError() || cut) {
     Fail(ErrorCode::kDataLoss, StrCat("'", path, "' is not a LevelDB that can be read (", text,
@@ -62,7 +62,7 @@ void Check(const leveldb::Status& status, const std::string& path, const char* d
   if (!status.ok()) FailLevelDb(path, doing, status);
 }
 
-// The library would wait for what is in a pipe.
+// LevelDB would block on a pipe.
 void RefusePipes(const std::string& path) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
@@ -84,12 +84,12 @@ std::unique_ptr<leveldb::DB> Open(const std::string& path, const leveldb::Option
   return std::unique_ptr<leveldb::DB>(db);
 }
 
-// An open database and what was found out about it.
+// An open database and its cached key index.
 class LevelDb {
  public:
   explicit LevelDb(std::string path) : path_(std::move(path)) {
     leveldb::Options options;
-    options.paranoid_checks = true;  // else a damaged log loses its last records silently
+    options.paranoid_checks = true;  // otherwise a damaged log silently loses its last records
     db_ = Open(path_, options);
     snapshot_ = db_->GetSnapshot();
   }
@@ -102,7 +102,7 @@ class LevelDb {
   std::unique_ptr<leveldb::Iterator> NewIterator() const {
     leveldb::ReadOptions options;
     options.verify_checksums = true;
-    options.fill_cache = false;  // who reads everything in turn needs nothing twice
+    options.fill_cache = false;  // sequential reads do not need the cache
     options.snapshot = snapshot_;
     return std::unique_ptr<leveldb::Iterator>(db_->NewIterator(options));
   }
@@ -113,7 +113,7 @@ class LevelDb {
     return count_;
   }
 
-  // Key number `ordinal`, below Count(); valid as long as this lives.
+  // Key number `ordinal`. Requires: below Count(). Valid as long as this object.
   std::string_view Key(uint64_t ordinal) {
     const std::lock_guard lock(mutex_);
     if (ends_.empty()) Walk(true);
@@ -142,10 +142,10 @@ class LevelDb {
   const std::string path_;
   std::unique_ptr<leveldb::DB> db_;
   const leveldb::Snapshot* snapshot_ = nullptr;
-  std::mutex mutex_;          // guards what follows
-  uint64_t count_ = 0;        // 0: not known yet
-  std::string keys_;          // one behind the other
-  std::vector<size_t> ends_;  // of the keys; empty: not known yet
+  std::mutex mutex_;          // guards the members below
+  uint64_t count_ = 0;        // 0: unknown yet
+  std::string keys_;          // concatenated
+  std::vector<size_t> ends_;  // of the keys; empty: unknown yet
 };
 
 using SharedLevelDb = SharedHandle<std::unique_ptr<LevelDb>>;
@@ -165,7 +165,7 @@ class LevelDbReader final : public RecordReader {
     return {View(walker_->key()), View(walker_->value())};
   }
 
-  // Going round takes no count: without one, a large data set need not be read to the end.
+  // Wraps around without calling Count(), which would read a large data set to its end.
   void Seek(uint64_t ordinal) override {
     ToFirst();
     uint64_t at = 0;
@@ -207,7 +207,7 @@ class LevelDbReader final : public RecordReader {
   }
 
  private:
-  // A walker goes on behind a damaged block as if nothing had been there, and keeps the status.
+  // An iterator skips a damaged block silently but keeps the status.
   void CheckWalker() { Check(walker_->status(), db_->path(), "reading a record"); }
 
   void ToFirst() {
@@ -227,8 +227,8 @@ class LevelDbReader final : public RecordReader {
   const std::shared_ptr<SharedLevelDb> shared_;  // destroyed last
   LevelDb* const db_;
   std::unique_ptr<leveldb::Iterator> walker_;
-  std::unique_ptr<leveldb::Iterator> finder_;  // of At
-  bool pending_ = true;                        // the walker stands on what Next gives
+  std::unique_ptr<leveldb::Iterator> finder_;  // for At
+  bool pending_ = true;                        // the walker is at the record that Next returns
 };
 
 class LevelDbWriter final : public RecordWriter {
@@ -292,7 +292,7 @@ class LevelDbWriter final : public RecordWriter {
   }
 
  private:
-  // Keys mostly come in order; then nothing needs to be looked up.
+  // Ascending keys, the usual case, need no lookup.
   bool IsThere(std::string_view key) {
     if (key > last_committed_) return false;
     std::string ignored;
@@ -314,7 +314,7 @@ class LevelDbWriter final : public RecordWriter {
   void Remove() {
     leveldb::DestroyDB(path_, {});
     std::error_code ignored;
-    std::filesystem::remove(path_, ignored);  // an empty folder, which it may have left
+    std::filesystem::remove(path_, ignored);  // removes the empty folder, if it is left
   }
 
   const std::string path_;
@@ -322,7 +322,7 @@ class LevelDbWriter final : public RecordWriter {
   std::unique_ptr<leveldb::DB> db_;
   leveldb::WriteBatch batch_;
   std::set<std::string, std::less<>> pending_keys_;
-  std::string last_committed_;  // the largest key
+  std::string last_committed_;  // the largest committed key
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Data sets in LevelDB: ordered (key, value) records in a folder of sorted tables. Not there in
+// Data sets in LevelDB: ordered (key, value) records in a folder of sorted tables. Excluded from
 // builds without LevelDB.
 #pragma once
 
@@ -9,16 +9,15 @@
 
 namespace crema {
 
-// A LevelDB can be open in one process at a time, which writes a lock and a log into its folder;
-// inside of the process all readers share it. They see it as it was when the first one opened it.
-// Throws kDataLoss (not a LevelDB, damaged, empty), kIoFailure (in use, folder that cannot be
-// written).
+// LevelDB allows one process at a time, and writes a lock and a log to the folder. Within the
+// process, all readers share the snapshot of the first. Throws kDataLoss (not a LevelDB, damaged,
+// empty), kIoFailure (in use, folder not writable).
 std::unique_ptr<RecordReader> OpenLevelDb(const std::string& path);
 
-// Makes the folder. Throws kInvalidArgument where `path` exists, kIoFailure.
+// Creates the folder. Throws kInvalidArgument if `path` exists, kIoFailure.
 std::unique_ptr<RecordWriter> CreateLevelDb(const std::string& path);
 
-// Goes on behind its last key. Throws as OpenLevelDb, but takes an empty one.
+// Continues after the last key. Throws like OpenLevelDb, but accepts an empty one.
 RecordAppender AppendLevelDb(const std::string& path);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// The reader; lmdb_writer.cc has the writer.
+// The reader; the writer is in lmdb_writer.cc.
 #include "data/records/lmdb.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct LmdbReader::Impl {
     node = 0;
   }
 
-  // Makes `node` a record of `leaf`: the one after the last one.
+  // Moves to the next leaf if `node` is past the end of `leaf`.
   void Reach() {
     if (node < leaf.count()) return;
     node = 0;
@@ -61,12 +61,12 @@ struct LmdbReader::Impl {
   }
 
   std::shared_ptr<const LmdbFile> file;
-  std::vector<LmdbPlace> places;  // empty: not looked for yet
+  std::vector<LmdbPlace> places;  // empty: not determined yet
   uint64_t next = 0;              // number of the next record
-  // Where it lies, without places.
+  // Position of the next record, used without `places`.
   LmdbWalker walker;
   LmdbPage leaf;
-  unsigned node = 0;  // of `leaf`; its count: the record is in the leaf after it
+  unsigned node = 0;  // index in `leaf`; its count: the record is in the next leaf
 };
 
 LmdbReader::LmdbReader(const std::string& path)

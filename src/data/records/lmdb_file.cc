@@ -36,7 +36,7 @@ constexpr size_t kLeastRecordBytes = 12;  // its offset, a key of one byte, roun
 constexpr uint16_t kBigValue = 0x01;      // the value is the number of its first overflow page
 constexpr uint16_t kNamed = 0x02;         // the value is a tree
 
-// Meta page, behind the header.
+// Meta page, after the header.
 constexpr size_t kMagicAt = 16;
 constexpr size_t kVersionAt = 20;
 constexpr size_t kFreePagesAt = 40;
@@ -67,9 +67,9 @@ T Load(const char* at) {
   return value;
 }
 
-// What stands there now: others write to the file.
+// Loads the current value: other processes write to the file.
 uint64_t LoadNow(const char* at) {
-  return *reinterpret_cast<const volatile uint64_t*>(at);  // 8 divides its place
+  return *reinterpret_cast<const volatile uint64_t*>(at);  // the address is a multiple of 8
 }
 
 uint32_t ValueBytes(const char* node) { return Load<uint32_t>(node); }
@@ -192,7 +192,7 @@ void LmdbFile::ReadMetas() {
     }
     return page;
   };
-  // Until two readings agree: a writer may be in the middle of a commit.
+  // Retries until two readings agree: a writer may be in the middle of a commit.
   constexpr int kMostReadings = 100;
   std::array<std::array<char, kMetaEnd>, 2> pages{};
   for (int n = 0; n < kMostReadings; ++n) {
@@ -206,7 +206,7 @@ void LmdbFile::ReadMetas() {
   transactions_ = {metas[0].transaction, metas[1].transaction};
   const uint64_t newer = transactions_[1] > transactions_[0] ? 1 : 0;
   const Meta& meta = metas[newer];
-  // Transaction n writes meta page n % 2; both begin with 0.
+  // Transaction n writes meta page n % 2; both start with 0.
   if (metas[0].page_bytes != metas[1].page_bytes ||
       transactions_[newer] - transactions_[1 - newer] > 1 ||
       (transactions_[newer] > 0 && transactions_[newer] % 2 != newer)) {
@@ -242,8 +242,8 @@ LmdbTree LmdbFile::ParseTree(const char* bytes) const {
   return tree;
 }
 
-// The meta page of the snapshot is written again by the second commit after it, and from then on
-// its pages may be used anew. The first commit writes the other one.
+// The second commit after the snapshot overwrites its meta page. From then on its pages may be
+// reused. The first commit writes the other meta page.
 bool LmdbFile::committed_over() const {
   const uint64_t newest = std::max(transactions_[0], transactions_[1]);
   for (const uint64_t number : {0, 1}) {
@@ -314,7 +314,7 @@ void LmdbFile::ReadPage(uint64_t number, uint16_t kind, bool sorted, LmdbPage* p
   page->count_ = count;
 }
 
-// Null without a fault.
+// Returns null without a fault.
 const char* LmdbFile::FindNodeFault(const LmdbPage& page, unsigned index, uint16_t kind) const {
   const char* const bytes = page.bytes_.data();
   const size_t upper = Load<uint16_t>(bytes + kUpperAt);

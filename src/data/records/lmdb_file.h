@@ -1,6 +1,5 @@
-// The data file of an LMDB: format version 1, as liblmdb 0.9 writes it on 64-bit little-endian
-// machines. Only read here, without liblmdb, and each page is verified before it is used. For
-// lmdb*.cc only.
+// Reads the data file of an LMDB: format version 1, as liblmdb 0.9 writes it on 64-bit
+// little-endian machines. Does not use liblmdb; verifies each page before use. For lmdb*.cc only.
 #pragma once
 
 #include <array>
@@ -21,18 +20,18 @@ struct LmdbTree {
   static constexpr uint64_t kNoRoot = ~uint64_t{0};
   uint64_t root = kNoRoot;  // page number
   uint64_t entries = 0;
-  unsigned depth = 0;   // levels, the leaves among them
-  bool sorted = false;  // the keys are in the order of memcmp
+  unsigned depth = 0;   // levels, including the leaves
+  bool sorted = false;  // keys are in memcmp order
 };
 
-// A verified copy of a branch page or a leaf page: the file may change meanwhile. Accessors
-// require: index < count().
+// A verified copy of a branch or leaf page, since the file may change. Accessors require: index <
+// count().
 class LmdbPage {
  public:
   unsigned count() const { return count_; }
   void clear() { count_ = 0; }
   std::string_view Key(unsigned index) const;
-  uint64_t Child(unsigned index) const;  // of a branch: a page number
+  uint64_t Child(unsigned index) const;  // page number of a branch's child
 
  private:
   friend class LmdbFile;
@@ -43,23 +42,22 @@ class LmdbPage {
   unsigned count_ = 0;  // nodes
 };
 
-// Where a record lies in the file; inside of it for sure.
+// Verified location of a record in the file.
 struct LmdbPlace {
   uint64_t key;    // offset in bytes
   uint64_t value;  // offset in bytes, or the number of its first page
   uint32_t value_bytes;
   uint16_t key_bytes;
-  bool own_pages;  // the value has pages of its own
+  bool own_pages;  // the value is on overflow pages
 };
 
-// One snapshot of a set: the newest when it was opened. Takes no lock and writes nothing. Where a
-// writer commits twice after that, pages of the snapshot may be used anew, and reading throws.
-// Functions that read throw kDataLoss (damaged, cut, changed) and kIoFailure. Thread safety: any
-// thread.
+// The newest snapshot at the time of opening. Takes no lock and writes nothing. After two later
+// commits, pages of the snapshot may be reused, and reading throws. Functions that read throw
+// kDataLoss (damaged, truncated, changed) and kIoFailure. Thread safety: any thread.
 class LmdbFile {
  public:
-  // Throws kNotFound (no such path), kDataLoss (no LMDB, of another version or machine, damaged,
-  // cut short), kIoFailure (may not be read).
+  // Throws kNotFound (no such path), kDataLoss (not an LMDB, another version or machine, damaged,
+  // truncated), kIoFailure (no permission).
   explicit LmdbFile(const std::string& path);
   ~LmdbFile();
   LmdbFile(const LmdbFile&) = delete;
@@ -69,17 +67,17 @@ class LmdbFile {
   const LmdbTree& records() const { return records_; }
   const LmdbTree& free_pages() const { return free_pages_; }
 
-  // Throws where the file is not what it was when it was opened. One system call.
+  // Throws if the file changed since it was opened. One system call.
   void CheckUnchanged() const;
   void ReadBranch(uint64_t number, LmdbPage* page) const { ReadPage(number, kBranch, false, page); }
   void ReadLeaf(uint64_t number, const LmdbTree& tree, LmdbPage* page) const {
     ReadPage(number, kLeaf, tree.sorted, page);
   }
   LmdbPlace Place(const LmdbPage& leaf, unsigned index) const;
-  // Views of the mapped file, valid as long as it is open.
+  // Views of the mapped file, valid while it is open.
   LmdbRecord Record(const LmdbPlace& place) const;
 
-  // Throws kDataLoss: damaged, or changed where that is the cause.
+  // Throws kDataLoss: damaged, or changed if that is the cause.
   [[noreturn]] void FailDamaged(const std::string& damage) const;
 
  private:
@@ -100,7 +98,7 @@ class LmdbFile {
   int descriptor_ = -1;
   uint64_t page_bytes_ = 0;
   uint64_t pages_ = 0;                      // of the snapshot
-  std::array<uint64_t, 2> transactions_{};  // as the meta pages say
+  std::array<uint64_t, 2> transactions_{};  // of the two meta pages
   LmdbTree records_;
   LmdbTree free_pages_;
   std::unique_ptr<GuardedMap> map_;

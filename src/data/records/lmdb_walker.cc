@@ -6,7 +6,7 @@
 
 namespace crema {
 
-// The leaf below the next child of the deepest branch, or below the root.
+// Returns the leaf below the next child of the deepest branch, or below the root.
 uint64_t LmdbWalker::Descend() {
   uint64_t number = tree_.root;
   if (!branches_.empty()) number = branches_.back().page.Child(branches_.back().next++);

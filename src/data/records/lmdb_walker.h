@@ -1,4 +1,4 @@
-// The leaves of an LMDB one after the other. For lmdb*.cc only.
+// Walks the leaves of an LMDB. For lmdb*.cc only.
 #pragma once
 
 #include <cstdint>
@@ -9,31 +9,31 @@
 
 namespace crema {
 
-// Walks the leaves of a tree in the order of their keys. Once it has thrown, it throws again.
-// Thread safety: one thread at a time.
+// Walks the leaves of a tree in key order. After an error it keeps throwing. Thread safety: one
+// thread at a time.
 class LmdbWalker {
  public:
   LmdbWalker(const LmdbFile* file, const LmdbTree& tree) : file_(file), tree_(tree) {}
 
-  // Reads the leaf after the last one, at first the first; false after all of them. Throws
-  // kDataLoss also for keys that do not ascend, and another number of records than the tree says.
+  // Reads the next leaf; false at the end. Also throws kDataLoss for keys that do not ascend, and
+  // for a number of records other than the tree's.
   bool NextLeaf(LmdbPage* leaf);
 
-  // Reads the last leaf without the others. Requires: records.
+  // Reads only the last leaf. Requires: records.
   void LastLeaf(LmdbPage* leaf);
 
  private:
   struct Level {
     LmdbPage page;
-    unsigned next = 0;  // child
+    unsigned next = 0;  // next child
   };
   uint64_t Descend();
 
   const LmdbFile* file_;
   LmdbTree tree_;
-  std::vector<Level> branches_;  // from the root down
+  std::vector<Level> branches_;  // from the root to the leaf
   std::string last_key_;
-  uint64_t records_ = 0;  // of the leaves that were read
+  uint64_t records_ = 0;  // in the leaves read
   bool failed_ = false;
 };
 

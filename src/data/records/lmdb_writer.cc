@@ -1,4 +1,4 @@
-// The writer; lmdb.cc has the reader. Only this file uses liblmdb.
+// The writer; the reader is in lmdb.cc. Only this file uses liblmdb.
 #include <fcntl.h>
 #include <lmdb.h>
 #include <sys/resource.h>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr mdb_mode_t kFileMode = 0644;
 constexpr size_t kCommitRecords = 1000;
-constexpr size_t kCommitBytes = size_t{64} << 20;  // bounds what waits for a commit
+constexpr size_t kCommitBytes = size_t{64} << 20;  // bounds uncommitted data
 constexpr size_t kFirstMapBytes = size_t{1} << 20;
 
 struct EnvironmentCloser {
@@ -39,10 +39,10 @@ struct TransactionAborter {
 using Environment = std::unique_ptr<MDB_env, EnvironmentCloser>;
 using Transaction = std::unique_ptr<MDB_txn, TransactionAborter>;
 
-// LMDB never writes through the values that it is given.
+// LMDB never writes to the values it takes.
 MDB_val Val(std::string_view text) { return {text.size(), const_cast<char*>(text.data())}; }
 
-// The cause of what LMDB calls EIO: the system took only a part of what it wrote.
+// Returns the cause of LMDB's EIO after a partial write.
 int ReasonOfShortWrite(const std::string& path) {
   struct stat file {};
   rlimit limit{};
@@ -55,7 +55,7 @@ int ReasonOfShortWrite(const std::string& path) {
   return EIO;
 }
 
-// Throws the Error that a code of liblmdb, or of errno, stands for.
+// Throws the Error for a code of liblmdb or errno.
 [[noreturn]] void FailLmdb(const std::string& path, const char* doing, int code) {
   if (code == EIO) code = ReasonOfShortWrite(path);
   switch (code) {
@@ -85,10 +85,9 @@ void CheckLmdb(int code, const std::string& path, const char* doing) {
   if (code != MDB_SUCCESS) FailLmdb(path, doing, code);
 }
 
-// liblmdb maps the lock file and writes to it: on a full disk, without room for it, that would end
-// the process.
+// liblmdb maps the lock file and writes to it. On a full disk that would end the process.
 void AllocateLockFile(const std::string& path) {
-  constexpr off_t kBytes = 8192;  // what liblmdb needs for its 126 readers
+  constexpr off_t kBytes = 8192;  // enough for liblmdb's 126 readers
   const std::string file = path + "/lock.mdb";
   const int descriptor = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, kFileMode);
   if (descriptor < 0) FailLmdb(path, "opening its lock file", errno);
@@ -97,7 +96,7 @@ void AllocateLockFile(const std::string& path) {
   if (error != 0 && error != EINVAL && error != EOPNOTSUPP) FailWrite(file, error, kBytes);
 }
 
-// `map_bytes` 0: as large as the set says.
+// `map_bytes` 0: the size stored in the data set.
 Environment OpenForWriting(const std::string& path, size_t map_bytes) {
   AllocateLockFile(path);
   MDB_env* raw = nullptr;
@@ -105,13 +104,13 @@ Environment OpenForWriting(const std::string& path, size_t map_bytes) {
   Environment env(raw);
   if (map_bytes > 0) CheckLmdb(mdb_env_set_mapsize(raw, map_bytes), path, "sizing it");
   CheckLmdb(mdb_env_open(raw, path.c_str(), 0, kFileMode), path, "opening it");
-  int dead = 0;  // readers of other programs that were killed keep pages from being used anew
+  int dead = 0;  // killed readers of other programs keep pages from being reused
   CheckLmdb(mdb_reader_check(raw, &dead), path, "opening it");
   return env;
 }
 
-// Verifies the pages that liblmdb will trust when records are added behind the last one: those that
-// lead there, and the lists of free pages. Returns the last key, empty without records.
+// Verifies the pages that liblmdb trusts when it appends: the path to the last record, and the
+// lists of free pages. Returns the last key, empty without records.
 std::string VerifyForAppending(const std::string& path) {
   const LmdbFile file(path);
   LmdbPage leaf;
@@ -119,7 +118,7 @@ std::string VerifyForAppending(const std::string& path) {
   while (lists.NextLeaf(&leaf)) {
     for (unsigned n = 0; n < leaf.count(); ++n) {
       const LmdbRecord list = file.Record(file.Place(leaf, n));
-      uint64_t pages = 0;  // then their numbers, 8 bytes each
+      uint64_t pages = 0;  // their numbers follow, 8 bytes each
       if (list.value.size() >= sizeof pages) std::memcpy(&pages, list.value.data(), sizeof pages);
       if (list.key.size() != sizeof(uint64_t) || list.value.size() / sizeof pages <= pages) {
         file.FailDamaged("a list of free pages is none");
@@ -140,9 +139,9 @@ struct LmdbWriter::Impl {
   size_t pending_bytes = 0;
   size_t map_bytes = kFirstMapBytes;
   bool closed = false;
-  bool appends = false;  // to what was there before
+  bool appends = false;  // to existing records
 
-  // One attempt; nothing is written unless it returns MDB_SUCCESS.
+  // One attempt; writes nothing unless it returns MDB_SUCCESS.
   int TryCommit() {
     MDB_txn* raw = nullptr;
     if (int code = mdb_txn_begin(env.get(), nullptr, 0, &raw)) return code;
@@ -178,7 +177,7 @@ struct LmdbWriter::Impl {
 
 LmdbWriter::LmdbWriter(const std::string& path) : impl_(std::make_unique<Impl>()) {
   impl_->path = path;
-  impl_->closed = true;  // until the folder is ours
+  impl_->closed = true;  // until the folder is created
   MakeDataSetFolder(path);
   impl_->closed = false;
   try {

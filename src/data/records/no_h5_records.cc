@@ -1,4 +1,4 @@
-// What of hdf5_records.h does not need HDF5, and stands in where it is left out of the build.
+// The parts of hdf5_records.h for builds without HDF5.
 #include <cstdio>
 #include <filesystem>
 #include <string_view>

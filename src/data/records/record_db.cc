@@ -57,7 +57,7 @@ bool LooksLikeLevelDb(const std::string& path) {
   return std::filesystem::exists(path + "/CURRENT", ignored);
 }
 
-// Whether HDF5 files lie in a folder that has no list of them.
+// Returns true for a folder with HDF5 files but without their list.
 bool HoldsHdf5Files(const std::string& folder) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
@@ -68,7 +68,7 @@ bool HoldsHdf5Files(const std::string& folder) {
   return false;
 }
 
-// HDF5 is no data set of records, but can become one.
+// An HDF5 file is not a data set of records, but can be converted.
 void RefuseHdf5(const std::string& path) {
   if (LooksLikeHdf5Records(path)) {
     Fail(ErrorCode::kDataLoss,

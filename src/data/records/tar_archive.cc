@@ -29,19 +29,19 @@ constexpr Field kChecksum{148, 8};
 constexpr size_t kType = 156;
 constexpr Field kMagic{257, 6};
 constexpr Field kPrefix{345, 155};
-constexpr uint64_t kLongestName = uint64_t{1} << 20;  // what claims more is damaged
+constexpr uint64_t kLongestName = uint64_t{1} << 20;  // a longer name means damage
 
 std::string_view Raw(std::string_view header, Field field) {
   return header.substr(field.offset, field.size);
 }
 
-// A text up to its zero byte.
+// Returns the text up to its zero byte.
 std::string_view Text(std::string_view header, Field field) {
   const std::string_view raw = Raw(header, field);
   return raw.substr(0, std::min(raw.find('\0'), raw.size()));
 }
 
-// Octal digits between spaces or zeros; or, with the first bit set, big-endian binary.
+// Parses octal digits between spaces or zeros; or, if the first bit is set, big-endian binary.
 std::optional<uint64_t> Number(std::string_view header, Field field) {
   std::string_view raw = Raw(header, field);
   if (static_cast<uint8_t>(raw[0]) & 0x80) {
@@ -61,7 +61,7 @@ std::optional<uint64_t> Number(std::string_view header, Field field) {
   return value;
 }
 
-// The sum of all bytes, those of the sum itself taken as spaces.
+// Sum of all bytes; those of the checksum field count as spaces.
 uint64_t Checksum(std::string_view header) {
   uint64_t sum = kChecksum.size * ' ';
   for (size_t i = 0; i < header.size(); ++i) {
@@ -77,13 +77,13 @@ bool IsZero(std::string_view block) {
 
 uint64_t PaddedSize(uint64_t size) { return (size + kTarBlock - 1) / kTarBlock * kTarBlock; }
 
-// What extended headers say about the next member.
+// Fields of extended headers for the next member.
 struct Extended {
-  std::string name;              // empty: nothing
+  std::string name;              // empty: not given
   std::optional<uint64_t> size;  // pax only
 };
 
-// Reads the headers of one archive.
+// Walks the headers of one archive.
 class TarWalker {
  public:
   TarWalker(const RandomFile& file, const std::function<void(const TarMember&)>& visit)
@@ -114,9 +114,9 @@ class TarWalker {
     }
   }
 
-  // False at the end mark.
+  // Returns false at the end mark.
   bool Step() {
-    // Contents are read along: those that are short need no second look.
+    // Reads ahead, so that short contents need no second read.
     const std::string blocks = file_.Read(at_, 2 * kTarBlock);
     const std::string_view header = std::string_view(blocks).substr(0, kTarBlock);
     if (header.size() < kTarBlock) {
@@ -150,7 +150,7 @@ class TarWalker {
     TarMember member{.name = NameOf(header), .header = at_, .offset = contents, .size = held};
     extended_ = {};
     at_ = contents + PaddedSize(held);
-    // Before ustar, folders were files whose name ends so.
+    // Before ustar, a trailing slash marked a folder.
     const bool file = (type == '0' || type == '\0' || type == '7') && !member.name.ends_with('/');
     if (!file) return;
     member.start = next.substr(0, std::min<uint64_t>(held, next.size()));
@@ -167,7 +167,7 @@ class TarWalker {
   std::string NameOf(std::string_view header) const {
     if (!extended_.name.empty()) return extended_.name;
     std::string name(Text(header, kName));
-    // GNU tar has other fields at the place of the prefix.
+    // GNU tar uses the bytes of the prefix for other fields.
     const bool posix = Raw(header, kMagic) == std::string_view("ustar\0", 6);
     const std::string_view prefix = posix ? Text(header, kPrefix) : std::string_view();
     return prefix.empty() ? name : StrCat(prefix, "/", name);
@@ -181,7 +181,7 @@ class TarWalker {
     if (type == 'x') TakePax(text);
   }
 
-  // Records of `length key=value\n`, the length counting all of them.
+  // Parses records of `length key=value\n`; the length includes itself.
   void TakePax(std::string_view text) {
     while (!text.empty() && text[0] != '\0') {
       const size_t space = text.find(' ');
@@ -241,7 +241,7 @@ std::string PlainHeader(std::string_view name, char type, uint64_t size) {
   PutOctal(&header, kSize, size);
   PutOctal(&header, kTime, 0);
   header[kType] = type;
-  PutText(&header, {kMagic.offset, 8}, "ustar  ");  // GNU's, since its long names may follow
+  PutText(&header, {kMagic.offset, 8}, "ustar  ");  // GNU format, since its long names may follow
   char digits[16];
   std::snprintf(digits, sizeof digits, "%06llo", static_cast<unsigned long long>(Checksum(header)));
   PutText(&header, kChecksum, std::string_view(digits, 6));

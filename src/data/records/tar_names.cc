@@ -1,4 +1,4 @@
-// Names in tar shards, and names of shards.
+// Names of tar shards and of their members.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -20,7 +20,7 @@ constexpr size_t kMostShards = 1000000;
        StrCat("'", pattern, "': ", what, "; write train-{000..009}.tar or {train,more}.tar"));
 }
 
-// Numbers between the two, with zeros in front up to the length of the first.
+// Returns the numbers of a range, zero-padded to the length of the first.
 std::vector<std::string> Numbers(const std::string& pattern, std::string_view range) {
   const size_t dots = range.find("..");
   const std::string_view texts[] = {range.substr(0, dots), range.substr(dots + 2)};

@@ -26,11 +26,11 @@ namespace {
 
 struct ShardFile {
   std::string path;
-  struct stat status;  // when it was indexed
+  struct stat status;  // at the time of indexing
 };
 
 struct Sample {
-  uint64_t key_end = 0;  // in TarIndex::keys
+  uint64_t key_end = 0;  // end in TarIndex::keys
   uint64_t offset = 0;   // of the image
   uint32_t size = 0;     // of the image, bytes
   uint32_t shard = 0;
@@ -38,11 +38,11 @@ struct Sample {
   bool bad_label = false;
 };
 
-// What a data set holds and where. Never changed once it is made.
+// Index of a data set, immutable once built.
 struct TarIndex {
   std::vector<ShardFile> shards;
   std::vector<Sample> samples;
-  std::string keys;  // one behind the other
+  std::string keys;  // concatenated
   bool labels = false;
 
   std::string_view Key(uint64_t ordinal) const {
@@ -69,7 +69,7 @@ std::vector<std::string> FindShards(const std::string& path) {
   return shards;
 }
 
-// Builds the index of one data set, member by member.
+// Builds the index of a data set, member by member.
 class Indexer {
  public:
   explicit Indexer(TarIndex* index) : index_(index) {}
@@ -97,7 +97,7 @@ class Indexer {
     }
     if (name.extension == "cls") {
       label_offset_ = member.header;
-      // A longer text is no number.
+      // A longer text is not a number.
       const std::string_view text = Trim(member.start);
       const auto [end, error] =
           std::from_chars(text.data(), text.data() + text.size(), sample_.label);
@@ -124,7 +124,7 @@ class Indexer {
     image_header_ = member.header;
   }
 
-  // Ends the group of the sample that is being read.
+  // Ends the group of the current sample.
   void Finish() {
     if (has_image_) {
       if (!index_->samples.empty() && index_->labels != label_offset_.has_value()) {
@@ -147,14 +147,14 @@ class Indexer {
   }
 
   TarIndex* const index_;
-  std::string name_;  // of the sample that is being read
+  std::string name_;  // current sample
   Sample sample_;
   bool has_image_ = false;
   uint64_t image_header_ = 0;
   std::optional<uint64_t> label_offset_;
 };
 
-// Open shards, a bounded number of them.
+// Keeps a bounded number of shards open.
 class ShardFiles {
  public:
   explicit ShardFiles(const std::vector<ShardFile>& shards)
@@ -232,7 +232,7 @@ class TarReader final : public RecordReader {
 
   KeyedRecord Next() override {
     const uint64_t ordinal = next_;
-    Skip(1);  // also past a sample that cannot be read
+    Skip(1);  // also after an error
     return At(ordinal);
   }
 
@@ -259,7 +259,7 @@ class TarReader final : public RecordReader {
   }
 
  private:
-  // A Datum up to the bytes of its image.
+  // Writes a Datum up to the bytes of its image.
   void WriteHead(const Sample& sample) {
     using google::protobuf::io::CodedOutputStream;
     constexpr uint8_t kVarint = 0;
@@ -280,7 +280,7 @@ class TarReader final : public RecordReader {
   const std::shared_ptr<const TarIndex> index_;
   ShardFiles files_;
   uint64_t next_ = 0;
-  std::string value_;  // of the record that was read last
+  std::string value_;  // of the last record
 };
 
 }  // namespace

@@ -1,9 +1,8 @@
-// Data sets of images in tar archives ("shards"), named as WebDataset names them.
+// Image data sets in tar archives ("shards") with the names of WebDataset.
 //
-// A sample is the group of consecutive files that have one name up to the first dot behind the last
-// slash: `a/0001.jpg`, `a/0001.cls`. One file is the image, by its extension; `cls`, where it is
-// there, holds the label as a whole number; others are passed over, and so are groups without an
-// image.
+// A sample is a group of consecutive files with the same path up to the first dot of the file name:
+// `a/0001.jpg`, `a/0001.cls`. One file is the image, by its extension; the optional `cls` holds the
+// label as a whole number. Other files and groups without an image are ignored.
 #pragma once
 
 #include <memory>
@@ -15,29 +14,28 @@
 
 namespace crema {
 
-// A file name taken apart. `sample` is empty for a file that belongs to none: without extension, or
-// hidden.
+// A split file name. `sample` is empty for a file without extension and for a hidden file.
 struct TarName {
   std::string_view sample;     // "a/0001"
   std::string_view extension;  // "jpg"; "seg.png" for a second image
 };
 TarName SplitTarName(std::string_view name);
 
-// Whether files of this extension are taken for the image of a sample; upper case or lower.
+// Returns true if files with this extension (in any case) are images of samples.
 bool IsImageExtension(std::string_view extension);
 
-// The paths that a pattern stands for: {000..119} for numbers (as many digits as the first has),
-// {a,b} for words, any number of such groups. A text without braces stands for itself. Throws
-// kInvalidArgument for a pattern that cannot be understood, or that stands for a million or more.
+// Expands a pattern to paths: {000..119} for numbers (with the digits of the first), {a,b} for
+// words, any number of such groups. A text without braces is returned as it is. Throws
+// kInvalidArgument for a malformed pattern, or one with a million paths or more.
 std::vector<std::string> ExpandBraces(const std::string& pattern);
 
-// Whether `path` is a pattern, a file that begins like a tar archive or ends in .tar, or a folder
-// with files that end so.
+// Returns true for a pattern, a tar archive (by its first bytes or .tar), or a folder with .tar
+// files.
 bool LooksLikeTarShards(const std::string& path);
 
-// The samples of all shards, as Datums with `encoded` set and `label` where there is one; keys are
-// the names of samples. All headers are read once, so that any sample can be read; shards must be
-// seekable files. Throws kNotFound, kIoFailure, kDataLoss, kInvalidArgument (pattern).
+// Returns the samples of all shards as Datums with `encoded` set and an optional `label`; keys are
+// sample names. Reads all headers once for random access; shards must be seekable files. Throws
+// kNotFound, kIoFailure, kDataLoss, kInvalidArgument (pattern).
 std::unique_ptr<RecordReader> OpenTarShards(const std::string& path);
 
 }  // namespace crema

@@ -18,7 +18,7 @@
 namespace crema {
 namespace {
 
-// The extension that a file's first bytes ask for; empty for none that the reader takes.
+// Returns the extension for a file's first bytes; empty if the reader does not support it.
 std::string_view ImageExtension(std::string_view image) {
   using namespace std::string_view_literals;
   if (image.starts_with("\xFF\xD8\xFF"sv)) return "jpg";
@@ -33,7 +33,7 @@ std::string_view ImageExtension(std::string_view image) {
   return "";
 }
 
-// Planes, the first of three being blue, to a file of rows of pixels.
+// Converts planes (BGR or gray) to a file with rows of pixels.
 std::string ToPortableMap(const PixelView& pixels) {
   const auto plane = static_cast<size_t>(pixels.height) * static_cast<size_t>(pixels.width);
   const auto channels = static_cast<size_t>(pixels.channels);
@@ -48,7 +48,7 @@ std::string ToPortableMap(const PixelView& pixels) {
   return file;
 }
 
-// No dots, since they end the name of a sample; no way out of the folder of who unpacks it.
+// Removes dots, which end the name of a sample, and paths that leave the folder when unpacked.
 std::string ToSampleName(std::string_view key) {
   key.remove_prefix(std::min(key.find_first_not_of('/'), key.size()));
   std::string name(key);
@@ -164,7 +164,7 @@ class TarWriter final : public RecordWriter {
   std::unordered_set<std::string> names_;
   std::optional<AtomicFile> shard_;
   std::string shard_path_;
-  uint64_t written_ = 0;  // bytes of this shard
+  uint64_t written_ = 0;  // bytes in this shard
   std::vector<std::string> finished_;
   bool closed_ = false;
 };

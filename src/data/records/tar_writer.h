@@ -1,4 +1,4 @@
-// Writes data sets of images in tar archives, see tar_shards.h.
+// Writes image data sets in tar archives, see tar_shards.h.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace crema {
 
 constexpr uint64_t kTarShardBytes = uint64_t{1} << 30;
 
-// A path that ends in .tar becomes one archive; any other a folder of 000000.tar, 000001.tar, ...,
-// of about `shard_bytes` each. Records are Datums: an image file that is encoded is written as it
-// is; raw bytes of one or three channels become PGM or PPM files. A key is the name of its sample;
-// what may not stand in such a name becomes "_". Equal records make equal archives.
-// Throws kInvalidArgument where `path` exists, and in Put for a record that is no such Datum or
-// whose name was there already; kIoFailure.
+// A path that ends in .tar becomes one archive; any other path a folder with 000000.tar,
+// 000001.tar, ..., of about `shard_bytes` each. Records are Datums: encoded image files are written
+// as they are; raw bytes of one or three channels become PGM or PPM files. The key becomes the
+// sample name, with invalid characters replaced by "_". Equal records give equal archives. Throws
+// kInvalidArgument if `path` exists, and in Put for an unsuitable record or a duplicate name;
+// kIoFailure.
 std::unique_ptr<RecordWriter> CreateTarShards(const std::string& path,
                                               uint64_t shard_bytes = kTarShardBytes);
 

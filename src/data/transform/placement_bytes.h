@@ -1,5 +1,5 @@
-// Where the pixels of a sample lay in their image, as bytes of a batch: what a GPU needs to mirror
-// them and to subtract a mean image, which it reads at the uncropped, unmirrored place.
+// Position of a sample's pixels in their image, as bytes of a batch. A GPU uses it to mirror the
+// pixels and to subtract the mean image, which is read at the uncropped, unmirrored place.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace crema {
 
-// Of one sample: three numbers of 4 bytes, the lowest first.
+// Per sample: three little-endian numbers of 4 bytes.
 constexpr int64_t kPlacementBytes = 12;
 
 struct PixelPlacement {

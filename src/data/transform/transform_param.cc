@@ -1,4 +1,4 @@
-// What transform_param may say, and the mean image that it names.
+// Validates transform_param and reads its mean image.
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -19,7 +19,7 @@ namespace {
   Fail(code, std::move(message), std::move(where));
 }
 
-// Fields of forks that are read, or that do not change what the net sees.
+// Fields of forks that are supported, or that do not change the input of the net.
 bool IsAllowed(const std::string& field, TransformSteps steps) {
   constexpr std::string_view kAlways[] = {"crop_h", "crop_w", "display", "use_gpu_transform",
                                           "random_seed"};
@@ -55,20 +55,20 @@ void ValidateAugmentation(const TransformationParameter& param, const std::strin
 #endif
 }
 
-// Extents of the stored image, or empty when the blob is of another kind.
+// Shape of the stored image; empty if the blob is not an image.
 std::vector<int64_t> ImageShape(const BlobProto& blob) {
-  std::vector<int64_t> extents;
+  std::vector<int64_t> dims;
   if (blob.has_num() || blob.has_channels() || blob.has_height() || blob.has_width()) {
-    extents = {blob.num(), blob.channels(), blob.height(), blob.width()};
+    dims = {blob.num(), blob.channels(), blob.height(), blob.width()};
   } else {
-    extents.assign(blob.shape().dim().begin(), blob.shape().dim().end());
+    dims.assign(blob.shape().dim().begin(), blob.shape().dim().end());
   }
-  if (extents.size() == 4 && extents[0] == 1) extents.erase(extents.begin());
-  if (extents.size() != 3) extents.clear();
-  for (const int64_t extent : extents) {
-    if (extent <= 0) return {};
+  if (dims.size() == 4 && dims[0] == 1) dims.erase(dims.begin());
+  if (dims.size() != 3) dims.clear();
+  for (const int64_t dim : dims) {
+    if (dim <= 0) return {};
   }
-  return extents;
+  return dims;
 }
 
 }  // namespace
@@ -104,12 +104,12 @@ MeanImage ReadMeanImage(const std::string& path) {
     Fail(ErrorCode::kDataLoss,
          StrCat("'", path, "' is not a mean file (a BlobProto), or it is damaged"));
   }
-  const std::vector<int64_t> extents = ImageShape(blob);
-  if (extents.empty()) {
+  const std::vector<int64_t> dims = ImageShape(blob);
+  if (dims.empty()) {
     Fail(ErrorCode::kDataLoss,
          StrCat("'", path, "' does not hold one mean image (1 x channels x height x width)"));
   }
-  MeanImage mean{.shape = Shape(extents), .values = {}};
+  MeanImage mean{.shape = Shape(dims), .values = {}};
   if (blob.double_data_size() > 0) {
     mean.values.assign(blob.double_data().begin(), blob.double_data().end());
   } else {

@@ -10,7 +10,7 @@ namespace {
 
 using Misfit = Transformer::Misfit;
 
-// Collects the first complaint about fields below `path`.
+// Collects the first invalid field below `path`.
 class Checker {
  public:
   explicit Checker(std::string path) : path_(std::move(path)) {}
@@ -36,7 +36,7 @@ class Checker {
   void AtMost(const std::string& field, float value, float most) {
     Require(value <= most, field, value, StrCat("must be at most ", most));
   }
-  // Above 0, in order, up to `most`.
+  // Complains unless 0 < low <= high <= most.
   void PositiveRange(const std::string& lower, float low, const std::string& upper, float high,
                      float most) {
     Positive(lower, low);
@@ -74,7 +74,7 @@ std::optional<Misfit> CheckExpansion(const ExpansionParameter& param) {
   return check.misfit();
 }
 
-// Of a part that is drawn by area and aspect ratio: ResizedCrop or Erase.
+// For ResizedCrop and Erase, which are drawn by area and aspect ratio.
 template <typename Message>
 void CheckPart(const Message& param, const std::string& name, Checker* check) {
   constexpr float kMostAspect = 1000;

@@ -1,4 +1,4 @@
-// Whether the parameters of augmentations make sense.
+// Validates the parameters of augmentations.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,12 @@
 
 namespace crema {
 
-// The first field that is out of range, and why; `field` is the path below the layer.
+// Returns the first field that is out of range, and why; `field` is the path below the layer.
 std::optional<Transformer::Misfit> FindBadSampler(const AnnotatedDataParameter& param);
 std::optional<Transformer::Misfit> FindBadAugmentation(const TransformationParameter& param);
-// The same for augment_param, and what else in `param` does not go with it.
+// The same for augment_param, and for fields of `param` that conflict with it.
 std::optional<Transformer::Misfit> FindBadAugmentParam(const TransformationParameter& param);
-// The first step that a build without OpenCV has not.
+// Returns the first step that requires OpenCV in a build without it.
 std::optional<Transformer::Misfit> FindOpenCvStep(const AugmentParameter& param);
 
 }  // namespace crema
