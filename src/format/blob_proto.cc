@@ -13,7 +13,7 @@ namespace {
 
 using google::protobuf::RepeatedField;
 
-// NVCaffe's storage: values as little-endian bytes of one of three types.
+// NVCaffe's storage: little-endian bytes of one of three types.
 struct RawArray {
   const std::string& bytes;
   Type type;
@@ -45,7 +45,7 @@ float HalfToFloat(uint16_t half) {
   const uint32_t sign = uint32_t{half & 0x8000u} << 16;
   const uint32_t exponent = half >> 10 & 0x1F;
   const uint32_t fraction = half & 0x3FF;
-  if (exponent == 0) {  // zero and subnormal
+  if (exponent == 0) {  // zero or subnormal
     const float value = static_cast<float>(fraction) * 0x1p-24f;
     return sign != 0 ? -value : value;
   }
@@ -76,7 +76,7 @@ int64_t CountOf(const RepeatedField<double>& doubles, const RepeatedField<float>
   return !floats.empty() ? floats.size() : RawCount(raw);
 }
 
-// Bytes of images are stored as numbers.
+// Stores image bytes as floats or doubles.
 void CopyBytes(const RepeatedField<double>& doubles, const RepeatedField<float>& floats,
                const TensorView& out, const char* what) {
   for (int i = 0; i < static_cast<int>(out.count()); ++i) {
@@ -204,7 +204,7 @@ void CopyFrom(const ConstTensorView& data, BlobProto* proto) {
   proto->clear_raw_data_type();
   BlobShape* shape = proto->mutable_shape();
   shape->clear_dim();
-  for (int64_t extent : data.shape().dims()) shape->add_dim(extent);
+  for (int64_t dim : data.shape().dims()) shape->add_dim(dim);
   StoreArray(data, proto->mutable_double_data(), proto->mutable_data());
 }
 

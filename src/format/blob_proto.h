@@ -1,4 +1,4 @@
-// Arrays in files: BlobProto and tensors of f32 and f64 on the CPU.
+// Converts between BlobProto and f32 or f64 tensors on the CPU.
 #pragma once
 
 #include "core/shape.h"
@@ -7,32 +7,32 @@
 
 namespace crema {
 
-// Whether the size is given by num, channels, height, width; they win over `shape`.
+// Returns true if num, channels, height, width give the size; they override `shape`.
 bool IsLegacyShape(const BlobProto& proto);
 
-// Throws kDataLoss for what cannot be a shape. Allocates nothing.
+// Throws kDataLoss for an invalid shape. Does not allocate.
 Shape ShapeOf(const BlobProto& proto);
 
-// Whether the stored array fits a blob of shape `target`: it is equal, or has four axes and is the
-// same once the target is filled up with ones on the left, as Caffe stored all arrays once.
+// Returns true if the stored array fits a blob of shape `target`: the shapes are equal, or the
+// stored one has four axes and equals the target padded with ones on the left, as old Caffe stored
+// all arrays.
 bool ShapeMatches(const BlobProto& proto, const Shape& target);
 
-// Values stored, whatever the shape says: double_data if there is any, else data, else NVCaffe's
-// raw_data.
+// Number of stored values, independent of the shape: double_data if present, else data, else
+// NVCaffe's raw_data.
 int64_t DataCount(const BlobProto& proto);
 int64_t DiffCount(const BlobProto& proto);
 
-// Throws kDataLoss if the shape and the number of values (and of gradients, if there are any) do
-// not agree.
+// Throws kDataLoss if the number of values (or of gradients, if present) does not match the shape.
 void CheckBlob(const BlobProto& proto);
 
-// Values or gradients into a tensor. Throws kDataLoss unless there are as many as it has elements.
+// Copies values or gradients to a tensor. Throws kDataLoss if their number differs.
 void CopyTo(const BlobProto& proto, const TensorView& data);
 void CopyDiffTo(const BlobProto& proto, const TensorView& diff);
 
-// Shape and values out of a tensor, replacing those of the message; f64 goes to double_data.
+// Copies shape and values of a tensor to the message; f64 goes to double_data.
 void CopyFrom(const ConstTensorView& data, BlobProto* proto);
-// Gradients out of a tensor; shape and values stay.
+// Copies gradients of a tensor to the message; keeps its shape and values.
 void CopyDiffFrom(const ConstTensorView& diff, BlobProto* proto);
 
 }  // namespace crema

@@ -27,7 +27,7 @@ constexpr const char* kExpected = "a weights file (caffemodel)";
   Fail(ErrorCode::kDataLoss, std::move(message), where);
 }
 
-// A pipe is not waited for.
+// Does not block on a pipe.
 std::string ReadWhole(const std::string& path) {
   const RandomFile file(path);
   if (file.size() > kMaxFileBytes)
@@ -35,7 +35,7 @@ std::string ReadWhole(const std::string& path) {
   return file.Read(0, static_cast<size_t>(file.size()));
 }
 
-// Every blob has as many values as its shape says.
+// Checks that every blob has as many values as its shape.
 void CheckBlobs(const NetParameter& net, const std::string& path) {
   for (const LayerParameter& layer : net.layer()) {
     for (int i = 0; i < layer.blobs_size(); ++i) {
@@ -57,7 +57,7 @@ bool HasBlobs(const NetParameter& net) {
                      [](const LayerParameter& layer) { return layer.blobs_size() > 0; });
 }
 
-// Names the other kinds of our own binary files, which may well parse as a net.
+// Throws for our other binary files, many of which would parse as a net.
 void FailIfOtherMessage(std::string_view body, const std::string& path) {
   SolverState state;
   if (ParseBinary(body, &state) && state.has_learned_net() && state.has_iter()) {
@@ -114,7 +114,7 @@ NetParameter ReadNetBinary(const std::string& path) {
   if (!streamed.damage.empty()) FailFile(path, streamed.damage + "; take another copy of the file");
   SourceMap source;
   source.file = path;
-  std::vector<Problem> warnings;  // about fields that weights do not need
+  std::vector<Problem> warnings;  // about fields that weights do not use
   UpgradeNet(&net, &source, &warnings);
   CheckBlobs(net, path);
   return std::move(streamed.net);

@@ -69,14 +69,14 @@ fs::path FolderOf(const std::string& path) {
     Fail(ErrorCode::kInvalidArgument, "is a folder; name a file in it", In(path));
   if (error == ENXIO)
     Fail(ErrorCode::kInvalidArgument, "is a socket or a device; give a file", In(path));
-  // Not a fault of the file, so that nobody takes it for a bad sample.
+  // Not a fault of the file: it must not count as a bad sample.
   if (error == EMFILE || error == ENFILE || error == ENOMEM) {
     Fail(ErrorCode::kOutOfMemory, StrCat("cannot be read: ", std::strerror(error)), In(path));
   }
   Fail(ErrorCode::kIoFailure, StrCat("cannot be read: ", std::strerror(error)), In(path));
 }
 
-// Opening a pipe waits until somebody writes into it, unless `wait` is false.
+// Opening a pipe blocks until there is a writer, unless `wait` is false.
 int OpenForReading(const std::string& path, bool wait) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (wait ? 0 : O_NONBLOCK));
   if (file < 0 && (errno == ENOENT || errno == ENOTDIR)) FailMissing(path);
@@ -84,7 +84,7 @@ int OpenForReading(const std::string& path, bool wait) {
   return file;
 }
 
-// A pipe can be read once, from its beginning to its end; a device may have no end at all.
+// A pipe can be read only once and in order; a device may be endless.
 void RefuseDevices(int file, const std::string& path, bool pipe_will_do) {
   struct stat status {};
   if (::fstat(file, &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) return;
@@ -92,7 +92,7 @@ void RefuseDevices(int file, const std::string& path, bool pipe_will_do) {
   Fail(ErrorCode::kInvalidArgument, "is a pipe or a device; give a file", In(path));
 }
 
-// 0 at the end of the file.
+// Returns 0 at the end of the file.
 size_t ReadSome(int file, const std::string& path, char* out, size_t most) {
   ssize_t count = 0;
   do {
@@ -102,7 +102,7 @@ size_t ReadSome(int file, const std::string& path, char* out, size_t most) {
   return static_cast<size_t>(count);
 }
 
-// Makes the new name itself survive a crash. Some file systems cannot; they need not.
+// Makes the new name survive a crash. Ignores errors: some file systems do not support it.
 void SyncFolder(const std::string& path) {
   const Descriptor folder(::open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() >= 0) ::fsync(folder.get());
@@ -111,7 +111,7 @@ void SyncFolder(const std::string& path) {
 std::string FullDisk(const std::string& path, uint64_t needed_bytes) {
   struct statvfs space {};
   const bool known = ::statvfs(FolderOf(path).c_str(), &space) == 0;
-  // File systems without a bound on the number of files count 0 of 0.
+  // File systems without a limit on the number of files report 0 of 0.
   if (known && space.f_files > 0 && space.f_favail == 0) {
     return "the disk has room for no further file (its inodes are used up: df -i); remove some "
            "files or write elsewhere";
@@ -140,8 +140,8 @@ std::string DigitsOf(std::string_view name) {
   return digits;
 }
 
-// One is of training and the other of tests, or they are of a row (iterations, shards): whoever
-// took the hint would get wrong results and not another error.
+// Returns true for names of a series (iterations, shards), or of training and test. Suggesting one
+// for the other would lead to wrong results instead of an error.
 bool IsAnotherOfItsKind(const std::string& name, const std::string& other) {
   const std::string_view part = PartOf(name);
   const std::string_view other_part = PartOf(other);
@@ -165,7 +165,7 @@ std::string DidYouMeanPath(const std::string& path) {
     if (names.size() == kEnough) break;
   }
   std::sort(names.begin(), names.end());
-  // Names of data sets and snapshots differ by little; one that is further off is another file.
+  // Names of data sets and snapshots differ by little; a more distant name is another file.
   const std::string name = whole.filename().string();
   const size_t most_edits = whole.stem().string().size() < 6 ? 1 : 2;
   std::erase_if(names, [&](const std::string& other) { return IsAnotherOfItsKind(name, other); });
@@ -181,7 +181,7 @@ std::string ReadFile(const std::string& path) {
   if (::fstat(file.get(), &status) != 0) FailRead(path, errno);
   const bool has_size = S_ISREG(status.st_mode);
   if (has_size && static_cast<uint64_t>(status.st_size) > kMaxFileBytes) FailTooLarge(path);
-  // A pipe does not know its size, and a file may grow: read until the end.
+  // A pipe has no size, and a file may grow: read until the end.
   constexpr size_t kChunk = size_t{1} << 16;
   std::string bytes(has_size ? static_cast<size_t>(status.st_size) + 1 : kChunk, '\0');
   size_t size = 0;
@@ -204,7 +204,8 @@ std::string ReadFileStart(const std::string& path, size_t most_bytes) {
 }
 
 void AnnounceReading(const std::string& path) {
-  // To open a device may do something. A pipe that comes in between is not waited for.
+  // Opening a device may have side effects, so check first. O_NONBLOCK avoids blocking on a pipe
+  // that appears in between.
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -234,7 +235,7 @@ std::string RandomFile::Read(uint64_t offset, size_t most) const {
                                   static_cast<off_t>(offset + size));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) FailRead(path_, errno);
-    if (count == 0) break;  // it has shrunk since
+    if (count == 0) break;  // truncated meanwhile
     size += static_cast<size_t>(count);
   }
   bytes.resize(size);
@@ -260,16 +261,16 @@ void FailWrite(const std::string& path, int error, uint64_t needed_bytes) {
 AtomicFile::AtomicFile(std::string path, uint64_t expected_bytes)
     : path_(std::move(path)), expected_bytes_(expected_bytes) {
   struct stat status {};
-  // Renaming onto /dev/null or a folder would be a disaster or fail late.
+  // Renaming onto /dev/null or a folder would do damage or fail late.
   if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     Fail(ErrorCode::kIoFailure, "cannot be written: it is a folder or a device, not a file",
          In(path_));
   }
-  constexpr mode_t kMode = 0666;  // less the umask
+  constexpr mode_t kMode = 0666;  // minus the umask
   constexpr int kTries = 100;
   for (int i = 0; i < kTries && descriptor_ < 0; ++i) {
     temporary_ = TemporaryPath(path_);
-    // Nothing that lies in wait under that name is opened, nor what it leads to.
+    // O_EXCL and O_NOFOLLOW: never opens an existing file or link of that name.
     descriptor_ =
         ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode);
     if (descriptor_ < 0 && errno != EEXIST) break;
@@ -283,7 +284,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::Write(std::string_view bytes) {
-  // Not earlier: HDF5, which writes by file name, locks the file itself.
+  // Only after opening: HDF5, which writes by file name, locks the file itself.
   MarkAsBeingWritten(descriptor_);
   while (!bytes.empty()) {
     const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());

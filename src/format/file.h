@@ -1,4 +1,4 @@
-// Whole files: read with a bound, written so that nobody ever sees half of one.
+// Reads whole files with a size limit; writes files atomically.
 #pragma once
 
 #include <cstdint>
@@ -7,21 +7,21 @@
 
 namespace crema {
 
-// The largest file that is read whole: protobuf cannot parse more at once. Weights may be larger,
-// see RandomFile.
+// The largest file that is read whole: protobuf cannot parse more at once. For larger weights, see
+// RandomFile.
 inline constexpr uint64_t kMaxFileBytes = (uint64_t{1} << 31) - 1;
 
-// " (did you mean 'x'?)", where something beside `path` has nearly its name; or nothing.
+// Returns " (did you mean 'x'?)" if a name similar to `path` exists; else nothing.
 std::string DidYouMeanPath(const std::string& path);
 
-// The whole file. Throws kNotFound (naming a similar file of that folder, if there is one),
-// kInvalidArgument for a folder, kIoFailure, or kDataLoss if it is larger than kMaxFileBytes.
+// Reads the whole file. Throws kNotFound (suggesting a similar file), kInvalidArgument for a
+// folder, kIoFailure, or kDataLoss above kMaxFileBytes.
 std::string ReadFile(const std::string& path);
 
-// The first bytes of a file of any size, to see what it is; throws as ReadFile.
+// Reads the first bytes of a file of any size, to detect its format. Throws like ReadFile.
 std::string ReadFileStart(const std::string& path, size_t most_bytes);
 
-// A file of any size, read in parts. Throws as ReadFile; pipes are refused. Thread safety: one
+// A file of any size, read in parts. Throws like ReadFile; refuses pipes. Thread safety: one
 // thread.
 class RandomFile {
  public:
@@ -32,7 +32,7 @@ class RandomFile {
 
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }
-  // Up to `most` bytes from `offset`: fewer only where the file ends.
+  // Reads up to `most` bytes from `offset`; fewer only at the end of the file.
   std::string Read(uint64_t offset, size_t most) const;
 
  private:
@@ -41,26 +41,26 @@ class RandomFile {
   int descriptor_ = -1;
 };
 
-// Tells the system that the whole file will be read soon, so that slow storage works ahead. What is
-// wrong with the file is left to the one who reads it.
+// Announces that the whole file will be read soon, so that the system reads ahead. Ignores errors,
+// which the reader will meet.
 void AnnounceReading(const std::string& path);
 
-// A file that appears under its name only when it is whole and on the disk: written to
-// TemporaryPath(path) in the same folder, flushed, and renamed by Commit. Without Commit the
-// temporary file is removed and whatever was under the name stays. Everything throws kIoFailure
-// with the reason. Of two writers of one path, the last Commit wins. Thread safety: one thread.
+// A file that appears under its name only when it is complete and on disk. Writes to
+// TemporaryPath(path) in the same folder; Commit flushes and renames it. Without Commit, removes
+// the temporary file and leaves an existing file untouched. All functions throw kIoFailure with the
+// reason. With two writers of one path, the last Commit wins. Thread safety: one thread.
 class AtomicFile {
  public:
-  // `expected_bytes` is told to the user when the disk is full; 0 means not known.
+  // `expected_bytes` is for the message about a full disk; 0: unknown.
   explicit AtomicFile(std::string path, uint64_t expected_bytes = 0);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  // For libraries that write by file name. It exists, and may be truncated but not replaced.
+  // For libraries that write by file name. The file exists, and may be truncated but not replaced.
   const std::string& temporary() const { return temporary_; }
   void Write(std::string_view bytes);
-  // Overwrites what is there from `offset` on; Write goes on where it was.
+  // Overwrites bytes from `offset` on; does not move the position of Write.
   void WriteAt(int64_t offset, std::string_view bytes);
   void Commit();
 

@@ -15,7 +15,7 @@ Tensor TensorOf(const BlobProto& blob) {
   return tensor;
 }
 
-// HDF5 files of ours hold numbers of single or double precision.
+// Our HDF5 files hold single or double precision.
 BlobProto ProtoOf(const ConstTensorView& value, const std::string& path) {
   BlobProto proto;
   if (value.dtype() == DType::kF32 || value.dtype() == DType::kF64) {

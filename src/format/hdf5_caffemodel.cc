@@ -1,4 +1,4 @@
-// Weights in HDF5, in Caffe's layout: /data/<layer>/<i>, and gradients in /diff/<layer>/<i>.
+// Weights in HDF5 with Caffe's layout: /data/<layer>/<i>, and gradients in /diff/<layer>/<i>.
 #include <algorithm>
 #include <set>
 
@@ -27,7 +27,7 @@ void CheckLayerNames(const NetParameter& net, const std::string& path) {
   }
 }
 
-// Whether another layer already owns the values of parameter `i` (see ParamSpec.name).
+// Returns true if an earlier layer owns the values of parameter `i` (see ParamSpec.name).
 bool IsSharedCopy(const LayerParameter& layer, int i, std::set<std::string>* owned) {
   if (i >= layer.param_size() || layer.param(i).name().empty()) return false;
   return !owned->insert(layer.param(i).name()).second;
@@ -54,7 +54,7 @@ void WriteLayer(const LayerParameter& layer, bool with_diff, std::set<std::strin
   }
 }
 
-// Index of a data set; -1 if it is none of Caffe's.
+// Index of a blob's dataset; -1 for names that Caffe does not use.
 int BlobIndex(const std::string& name) {
   constexpr size_t kMostDigits = 4;
   const bool is_number =
@@ -73,7 +73,7 @@ void ReadLayer(const Hdf5Reader& reader, LayerParameter* layer) {
   for (const std::string& name : reader.Names(group)) {
     const int index = BlobIndex(name);
     if (index < 0) reader.FailDamaged(StrCat("'", group, "/", name, "' is not a blob"));
-    // What another layer owns is not in the file; it stays without shape and values.
+    // A blob that another layer owns is not in the file; it stays without shape and values.
     while (layer->blobs_size() <= index) layer->add_blobs();
     *layer->mutable_blobs(index) = reader.ReadArray(StrCat(group, "/", name));
     const std::string diff = StrCat("/diff/", layer->name(), "/", name);

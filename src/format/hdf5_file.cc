@@ -15,7 +15,7 @@
 namespace crema {
 namespace {
 
-// HDF5 keeps global tables, so its lock is global too.
+// Global, since HDF5's tables are global.
 std::mutex& Hdf5Mutex() {
   static std::mutex mutex;
   return mutex;
@@ -32,7 +32,7 @@ bool IsNumber(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// "2" before "10", and numbers before words.
+// Orders "2" before "10", and numbers before words.
 bool NameLess(const std::string& a, const std::string& b) {
   if (IsNumber(a) != IsNumber(b)) return IsNumber(a);
   if (IsNumber(a) && a.size() != b.size()) return a.size() < b.size();
@@ -60,8 +60,8 @@ Hdf5Id PropertiesWithoutTimes(hid_t list_class) {
 
 Hdf5Session::Hdf5Session() {
   Hdf5Mutex().lock();
-  // A file that a full disk keeps from being closed stays open, and the library would crash when it
-  // closes that once more at the exit of the process. Counts before its first use only.
+  // A file that could not be closed because of a full disk stays open; HDF5's exit handler would
+  // crash on it. H5dont_atexit must precede any other call.
   H5dont_atexit();
   H5Eget_auto2(H5E_DEFAULT, &report_, &report_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
@@ -75,7 +75,7 @@ Hdf5Session::~Hdf5Session() {
 namespace {
 
 uint64_t ProbedBytes(const std::string& path) {
-  ReadFileStart(path, 1);  // throws for a file that is not there, and says why
+  ReadFileStart(path, 1);  // throws with the reason if the file cannot be read
   const uint64_t bytes = FileBytes(path);
   ProbeHdf5(path);
   return bytes;
@@ -88,7 +88,7 @@ Hdf5Reader::Hdf5Reader(const std::string& path)
       file_bytes_(ProbedBytes(path)),
       file_(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose) {
   if (!file_.ok()) FailDamaged("it cannot be opened as HDF5");
-  if (!HasHdf5Sum(file_.get())) return;  // as Caffe writes it
+  if (!HasHdf5Sum(file_.get())) return;  // written by Caffe
   expected_sum_ = ReadHdf5Sum(file_.get());
   if (!expected_sum_) FailDamaged("its checksum cannot be read");
 }
@@ -125,21 +125,21 @@ Hdf5Id Hdf5Reader::Open(const std::string& dataset) const {
   return opened;
 }
 
-std::vector<int64_t> Hdf5Reader::Extents(hid_t dataset, const std::string& name) const {
+std::vector<int64_t> Hdf5Reader::Dims(hid_t dataset, const std::string& name) const {
   const Hdf5Id space(H5Dget_space(dataset), H5Sclose);
   const Hdf5Id type(H5Dget_type(dataset), H5Tclose);
   const int axes = space.ok() ? H5Sget_simple_extent_ndims(space.get()) : -1;
   if (axes < 0 || !type.ok()) FailDamaged("the data set '" + name + "' has no shape");
-  std::vector<hsize_t> extents(static_cast<size_t>(axes));
-  H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
-  const std::vector<int64_t> result(extents.begin(), extents.end());
+  std::vector<hsize_t> dims(static_cast<size_t>(axes));
+  H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr);
+  const std::vector<int64_t> result(dims.begin(), dims.end());
   int64_t count = 0;
   try {
     count = Shape(result).count();
   } catch (const Error&) {
     FailDamaged("the data set '" + name + "' has an impossible shape");
   }
-  // No compression of HDF5 is better than this; it keeps a lying shape from taking all memory.
+  // Upper bound of HDF5's compression; keeps a forged shape from exhausting memory.
   constexpr uint64_t kMostCompression = 1100;
   const uint64_t bytes = static_cast<uint64_t>(count) * H5Tget_size(type.get());
   if (bytes > 0 && (H5Dget_storage_size(dataset) == 0 || bytes / kMostCompression > file_bytes_)) {
@@ -180,8 +180,8 @@ BlobProto Hdf5Reader::ReadArray(const std::string& dataset) const {
   const Hdf5Id opened = Open(dataset);
   BlobProto blob;
   blob.mutable_shape();
-  const std::vector<int64_t> extents = Extents(opened.get(), dataset);
-  for (int64_t extent : extents) blob.mutable_shape()->add_dim(extent);
+  const std::vector<int64_t> dims = Dims(opened.get(), dataset);
+  for (int64_t dim : dims) blob.mutable_shape()->add_dim(dim);
   const int count = static_cast<int>(ShapeOf(blob).count());
   const Hdf5Id type(H5Dget_type(opened.get()), H5Tclose);
   const H5T_class_t kind = H5Tget_class(type.get());
@@ -191,7 +191,7 @@ BlobProto Hdf5Reader::ReadArray(const std::string& dataset) const {
   const bool wide = H5Tget_size(type.get()) == 8;
   void* values = nullptr;
   if (count == 0) {
-    if (expected_sum_) sum_.AddArray(dataset, extents, wide, "");
+    if (expected_sum_) sum_.AddArray(dataset, dims, wide, "");
     return blob;
   }
   if (wide) {
@@ -206,7 +206,7 @@ BlobProto Hdf5Reader::ReadArray(const std::string& dataset) const {
     FailDamaged("the values of the data set '" + dataset + "' cannot be read");
   }
   const size_t bytes = static_cast<size_t>(count) * (wide ? sizeof(double) : sizeof(float));
-  if (expected_sum_) sum_.AddArray(dataset, extents, wide, ViewOf(values, bytes));
+  if (expected_sum_) sum_.AddArray(dataset, dims, wide, ViewOf(values, bytes));
   return blob;
 }
 
@@ -221,7 +221,7 @@ int32_t Hdf5Reader::ReadInteger(const std::string& dataset) const {
 double Hdf5Reader::ReadReal(const std::string& dataset) const {
   const Hdf5Id opened = Open(dataset);
   double value = 0;
-  if (Shape(Extents(opened.get(), dataset)).count() != 1 ||
+  if (Shape(Dims(opened.get(), dataset)).count() != 1 ||
       H5Dread(opened.get(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) < 0) {
     FailDamaged("the data set '" + dataset + "' is not one number");
   }
@@ -234,7 +234,7 @@ std::string Hdf5Reader::ReadString(const std::string& dataset) const {
   const Hdf5Id type(H5Dget_type(opened.get()), H5Tclose);
   const bool is_text =
       H5Tget_class(type.get()) == H5T_STRING && H5Tis_variable_str(type.get()) == 0;
-  if (!is_text || Shape(Extents(opened.get(), dataset)).count() != 1) {
+  if (!is_text || Shape(Dims(opened.get(), dataset)).count() != 1) {
     FailDamaged("the data set '" + dataset + "' is not a text");
   }
   std::string value(H5Tget_size(type.get()), '\0');
@@ -248,7 +248,7 @@ std::string Hdf5Reader::ReadString(const std::string& dataset) const {
 
 std::string Hdf5Reader::ReadBytes(const std::string& dataset) const {
   const Hdf5Id opened = Open(dataset);
-  std::string value(static_cast<size_t>(Shape(Extents(opened.get(), dataset)).count()), '\0');
+  std::string value(static_cast<size_t>(Shape(Dims(opened.get(), dataset)).count()), '\0');
   if (H5Dread(opened.get(), H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, value.data()) < 0) {
     FailDamaged("the data set '" + dataset + "' cannot be read");
   }
@@ -267,7 +267,7 @@ Hdf5Writer::Hdf5Writer(const std::string& path, const std::string& temporary,
 }
 
 void Hdf5Writer::FailWriting() const {
-  // The library does not say why; errno mostly still does, and a lack of space can be seen.
+  // The library gives no reason; errno usually has it, and a full disk can be detected.
   const int error = errno;
   std::error_code ignored;
   const auto folder = std::filesystem::path(path_).parent_path();
@@ -284,16 +284,16 @@ void Hdf5Writer::MakeGroup(const std::string& name) {
   sum_.AddGroup(name);
 }
 
-void Hdf5Writer::Write(const std::string& dataset, const std::vector<hsize_t>& extents,
+void Hdf5Writer::Write(const std::string& dataset, const std::vector<hsize_t>& dims,
                        hid_t stored_type, hid_t memory_type, const void* values) {
   errno = 0;
-  const Hdf5Id space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
+  const Hdf5Id space(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
                      H5Sclose);
   const Hdf5Id properties = PropertiesWithoutTimes(H5P_DATASET_CREATE);
   Hdf5Id created(H5Dcreate2(file_.get(), dataset.c_str(), stored_type, space.get(), H5P_DEFAULT,
                             properties.get(), H5P_DEFAULT),
                  H5Dclose);
-  const bool empty = std::find(extents.begin(), extents.end(), hsize_t{0}) != extents.end();
+  const bool empty = std::find(dims.begin(), dims.end(), hsize_t{0}) != dims.end();
   const bool written = created.ok() && (empty || H5Dwrite(created.get(), memory_type, H5S_ALL,
                                                           H5S_ALL, H5P_DEFAULT, values) >= 0);
   if (!written || !created.CloseNow()) FailWriting();
@@ -313,7 +313,7 @@ void Hdf5Writer::WriteData(const std::string& dataset, const BlobProto& blob) {
   if (!blob.double_data().empty()) {
     return WriteValues(dataset, ShapeOf(blob), DType::kF64, blob.double_data().data());
   }
-  // By way of a tensor, since the values may be stored in other ways.
+  // Through a tensor, since the values may be stored in several forms.
   Tensor values(ShapeOf(blob), DType::kF32);
   CopyTo(blob, values.view());
   WriteValues(dataset, values.view().shape(), DType::kF32, values.view().raw());

@@ -1,4 +1,4 @@
-// HDF5 files, for the files that are left out of a build without HDF5.
+// HDF5 files, for the sources that a build without HDF5 excludes.
 #pragma once
 
 #include <hdf5.h>
@@ -30,7 +30,7 @@ class Hdf5Id {
   }
   hid_t get() const { return id_; }
   bool ok() const { return id_ >= 0; }
-  // Closes now; false if that failed, as when the rest cannot be written.
+  // Closes now; returns false on failure, for example if buffered data cannot be written.
   bool CloseNow() { return close_(std::exchange(id_, -1)) >= 0; }
 
  private:
@@ -38,12 +38,12 @@ class Hdf5Id {
   Close close_;
 };
 
-// Properties for files, groups or data sets to be created, without the times of creation and change
-// that the library would store: equal contents make equal bytes.
+// Creation properties for files, groups or datasets without timestamps, so that equal contents give
+// equal bytes.
 Hdf5Id PropertiesWithoutTimes(hid_t list_class);
 
-// The library is not made for threads and reports errors on stderr: while one of these lives, the
-// calling thread has it for itself, and it is silent. Not recursive.
+// The HDF5 library is not thread-safe and reports errors on stderr. A session gives the calling
+// thread exclusive and silent access. Not recursive.
 class Hdf5Session {
  public:
   Hdf5Session();
@@ -56,30 +56,30 @@ class Hdf5Session {
   void* report_data_ = nullptr;
 };
 
-// A file open for reading, with the session. Everything throws kDataLoss, naming the file.
+// A file open for reading, with its session. All functions throw kDataLoss, naming the file.
 class Hdf5Reader {
  public:
   explicit Hdf5Reader(const std::string& path);
 
   bool Has(const std::string& name) const;
-  // Names in a group, numbers in their order.
+  // Names in a group, in numerical order.
   std::vector<std::string> Names(const std::string& group) const;
   bool IsGroup(const std::string& name) const;
-  // Shape and values of a data set; double_data for a type of 8 bytes.
+  // Shape and values of a dataset; a type of 8 bytes goes to double_data.
   BlobProto ReadArray(const std::string& dataset) const;
   int32_t ReadInteger(const std::string& dataset) const;
   double ReadReal(const std::string& dataset) const;
   std::string ReadString(const std::string& dataset) const;
   std::string ReadBytes(const std::string& dataset) const;
-  // Compares the file with its checksum, if it has one, after the caller has read what it needs.
-  // Reads what is left.
+  // Compares the file with its checksum, if it has one; call it after reading. Reads the remaining
+  // arrays.
   void CheckSum() const;
   [[noreturn]] void FailDamaged(const std::string& what) const;
 
  private:
   Hdf5Id Open(const std::string& dataset) const;
-  // Extents, after checking that so many values can be in this file.
-  std::vector<int64_t> Extents(hid_t dataset, const std::string& name) const;
+  // Sizes of the axes, after checking that the file can hold so many values.
+  std::vector<int64_t> Dims(hid_t dataset, const std::string& name) const;
   void ReadRest(const std::string& group, int depth) const;
 
   std::string path_;
@@ -87,28 +87,28 @@ class Hdf5Reader {
   Hdf5Session session_;
   Hdf5Id file_;
   std::optional<uint32_t> expected_sum_;
-  mutable Hdf5Sum sum_;  // of what has been read, so that nothing is read twice
+  mutable Hdf5Sum sum_;  // of the arrays read so far, so that none is read twice
 };
 
-// A file being written under a temporary name; see AtomicFile. Methods throw kIoFailure.
+// A file written under a temporary name; see AtomicFile. Methods throw kIoFailure.
 class Hdf5Writer {
  public:
   Hdf5Writer(const std::string& path, const std::string& temporary, uint64_t expected_bytes);
 
   void MakeGroup(const std::string& name);
-  // Values (or gradients) of a blob, in its shape.
+  // Writes values (or gradients) of a blob in its shape.
   void WriteData(const std::string& dataset, const BlobProto& blob);
   void WriteDiff(const std::string& dataset, const BlobProto& blob);
   void WriteInteger(const std::string& dataset, int32_t value);
   void WriteReal(const std::string& dataset, float value);
   void WriteString(const std::string& dataset, const std::string& value);
   void WriteBytes(const std::string& dataset, const std::string& value);
-  // Adds the checksum of it all.
+  // Adds the checksum of all contents.
   void Close();
 
  private:
   void WriteValues(const std::string& dataset, const Shape& shape, DType dtype, const void* values);
-  void Write(const std::string& dataset, const std::vector<hsize_t>& extents, hid_t stored_type,
+  void Write(const std::string& dataset, const std::vector<hsize_t>& dims, hid_t stored_type,
              hid_t memory_type, const void* values);
   [[noreturn]] void FailWriting() const;
 
@@ -119,7 +119,7 @@ class Hdf5Writer {
   Hdf5Sum sum_;
 };
 
-// Writes an HDF5 file atomically: `fill` puts the contents in.
+// Writes an HDF5 file atomically; `fill` writes the contents.
 void WriteHdf5Atomically(const std::string& path, uint64_t expected_bytes,
                          const std::function<void(Hdf5Writer&)>& fill);
 

@@ -1,4 +1,4 @@
-// The seam to HDF5: in the hdf5_*.cc files, or in no_h5.cc, which refuses, for builds without it.
+// Interface to HDF5, implemented by hdf5_*.cc, or by no_h5.cc, which throws, in builds without it.
 #pragma once
 
 #include <string>
@@ -9,6 +9,6 @@ namespace crema {
 
 NetParameter ReadHdf5Caffemodel(const std::string& path);
 SolverState ReadHdf5SolverState(const std::string& path);
-// WriteCaffemodelHdf5 and WriteSolverStateHdf5 are declared in caffemodel.h and solver_state.h.
+// caffemodel.h and solver_state.h declare WriteCaffemodelHdf5 and WriteSolverStateHdf5.
 
 }  // namespace crema

@@ -19,11 +19,11 @@ namespace {
 
 constexpr unsigned kMostSeconds = 20;
 
-// Reads the element at one corner, which walks the index of chunks.
-void ReadCorner(hid_t dataset, hid_t space, const std::vector<hsize_t>& extents, bool last) {
-  std::vector<hsize_t> start(extents.size(), 0);
-  const std::vector<hsize_t> one(extents.size(), 1);
-  for (size_t i = 0; last && i < extents.size(); ++i) start[i] = extents[i] - 1;
+// Reads the element at one corner, to walk the chunk index.
+void ReadCorner(hid_t dataset, hid_t space, const std::vector<hsize_t>& dims, bool last) {
+  std::vector<hsize_t> start(dims.size(), 0);
+  const std::vector<hsize_t> one(dims.size(), 1);
+  for (size_t i = 0; last && i < dims.size(); ++i) start[i] = dims[i] - 1;
   H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, one.data(), nullptr);
   const hid_t memory = H5Screate_simple(static_cast<int>(one.size()), one.data(), nullptr);
   double value = 0;
@@ -35,21 +35,21 @@ void TouchDataset(hid_t dataset) {
   const hid_t space = H5Dget_space(dataset);
   const int axes = H5Sget_simple_extent_ndims(space);
   if (axes <= 0 || axes > 32) return;
-  std::vector<hsize_t> extents(static_cast<size_t>(axes));
-  H5Sget_simple_extent_dims(space, extents.data(), nullptr);
-  for (const hsize_t extent : extents) {
-    if (extent == 0) return;
+  std::vector<hsize_t> dims(static_cast<size_t>(axes));
+  H5Sget_simple_extent_dims(space, dims.data(), nullptr);
+  for (const hsize_t dim : dims) {
+    if (dim == 0) return;
   }
   const hid_t type = H5Dget_type(dataset);
   const H5T_class_t kind = H5Tget_class(type);
   if (kind != H5T_FLOAT && kind != H5T_INTEGER) return;
-  ReadCorner(dataset, space, extents, false);
-  ReadCorner(dataset, space, extents, true);
+  ReadCorner(dataset, space, dims, false);
+  ReadCorner(dataset, space, dims, true);
 }
 
 constexpr int kMostDepth = 16;
 
-// Goes on behind objects that are damaged, as readers that ask for single ones do.
+// Continues after damaged objects, since readers may ask for others.
 herr_t Touch(hid_t group, const char* name, const H5L_info_t*, void* depth) {
   const hid_t object = H5Oopen(group, name, H5P_DEFAULT);
   if (object < 0) return 0;
@@ -75,7 +75,7 @@ herr_t Touch(hid_t group, const char* name, const H5L_info_t*, void* depth) {
   int depth = 0;
   if (file >= 0 && HasHdf5Sum(file)) ReadHdf5Sum(file);
   if (file >= 0) H5Literate(file, H5_INDEX_NAME, H5_ITER_INC, nullptr, Touch, &depth);
-  _exit(0);  // the library's own clean-up may loop for ever after damage
+  _exit(0);  // the library's clean-up may not terminate after damage
 }
 
 }  // namespace
@@ -83,9 +83,9 @@ herr_t Touch(hid_t group, const char* name, const H5L_info_t*, void* depth) {
 void ProbeHdf5(const std::string& path) {
   int status = 0;
   {
-    const Hdf5Session session;  // no other thread is inside the library while it is copied
+    const Hdf5Session session;  // no other thread may be inside the library during fork
     const pid_t child = fork();
-    if (child < 0) return;  // no room for a child: the file is read all the same
+    if (child < 0) return;  // cannot fork: read the file anyway
     if (child == 0) OpenEverything(path);
     while (waitpid(child, &status, 0) < 0) {
       if (errno != EINTR) return;

@@ -1,5 +1,5 @@
-// Solver states in HDF5: Caffe's data sets, and one more, "crema", with all fields that Caffe does
-// not have as a sealed, serialised SolverState.
+// Solver states in HDF5: Caffe's datasets, and "crema" with all further fields as a sealed,
+// serialised SolverState.
 #include "core/strings.h"
 #include "format/hdf5_file.h"
 #include "format/hdf5_format.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kOwn = "crema";
 
-// The state without what has data sets of its own.
+// The state without the fields that have their own datasets.
 std::string OwnFields(const SolverState& state) {
   SolverState own = state;
   own.clear_iter();

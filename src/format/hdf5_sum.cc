@@ -9,10 +9,10 @@
 namespace crema {
 namespace {
 
-// Values are added as they lie in memory.
+// Sums the in-memory representation.
 static_assert(std::endian::native == std::endian::little);
 
-// The same for "/data/ip/0" and "data/ip/0".
+// Makes "/data/ip/0" and "data/ip/0" equal.
 std::string PathOf(const std::string& name) { return name.substr(name.starts_with('/') ? 1 : 0); }
 
 template <typename T>
@@ -24,16 +24,16 @@ std::string_view BytesOf(const T& value) {
 
 void Hdf5Sum::Add(const std::string& name, std::string_view kind, std::string_view values) {
   const uint32_t start = Crc32(kind);
-  // To zlib, no address means to start anew.
+  // zlib resets the sum if the address is null.
   sums_[PathOf(name)] = values.empty() ? start : Crc32(values, start);
 }
 
 void Hdf5Sum::AddGroup(const std::string& name) { Add(name, "group", ""); }
 
-void Hdf5Sum::AddArray(const std::string& name, const std::vector<int64_t>& extents, bool doubles,
+void Hdf5Sum::AddArray(const std::string& name, const std::vector<int64_t>& dims, bool doubles,
                        std::string_view values) {
   std::string kind = doubles ? "f64" : "f32";
-  for (const int64_t extent : extents) kind += StrCat(" ", extent);
+  for (const int64_t dim : dims) kind += StrCat(" ", dim);
   Add(name, kind, values);
 }
 
@@ -50,13 +50,13 @@ bool Hdf5Sum::Has(const std::string& name) const { return sums_.contains(PathOf(
 uint32_t Hdf5Sum::Total() const {
   uint32_t total = 0;
   for (const auto& [name, sum] : sums_) {
-    // With the final zero, which no name holds.
+    // Includes the final zero, which no name contains.
     total = Crc32(BytesOf(sum), Crc32({name.c_str(), name.size() + 1}, total));
   }
   return total;
 }
 
-// A negative answer comes from a damaged root group, and is no "no".
+// A negative result means a damaged root group and counts as yes.
 bool HasHdf5Sum(hid_t file) { return H5Aexists(file, kHdf5SumName) != 0; }
 
 std::optional<uint32_t> ReadHdf5Sum(hid_t file) {
@@ -64,7 +64,7 @@ std::optional<uint32_t> ReadHdf5Sum(hid_t file) {
   if (!attribute.ok()) return std::nullopt;
   const Hdf5Id space(H5Aget_space(attribute.get()), H5Sclose);
   const Hdf5Id type(H5Aget_type(attribute.get()), H5Tclose);
-  // Anything else than one number would be written behind `sum`.
+  // Reading anything but a single number would overflow `sum`.
   if (!space.ok() || H5Sget_simple_extent_npoints(space.get()) != 1) return std::nullopt;
   if (!type.ok() || H5Tget_class(type.get()) != H5T_INTEGER) return std::nullopt;
   uint32_t sum = 0;

@@ -1,5 +1,5 @@
-// The checksum of the HDF5 files that we write: an attribute of the root group. Caffe looks for
-// data sets only, and never sees it.
+// Checksum of our HDF5 files: an attribute of the root group. Caffe reads datasets only and ignores
+// it.
 #pragma once
 
 #include <hdf5.h>
@@ -15,13 +15,13 @@ namespace crema {
 
 inline constexpr const char* kHdf5SumName = "crema_crc32";
 
-// CRC-32 over the names, kinds, shapes and values of all that is in a file. What is added is not
-// kept, and the order in which it is added does not matter: readers go by names, writers by layers.
+// CRC-32 over names, types, shapes and values of all arrays. Keeps no values and does not depend on
+// the order of the arrays: readers go by names, writers by layers.
 class Hdf5Sum {
  public:
   void AddGroup(const std::string& name);
   // `values` are floats or doubles in memory.
-  void AddArray(const std::string& name, const std::vector<int64_t>& extents, bool doubles,
+  void AddArray(const std::string& name, const std::vector<int64_t>& dims, bool doubles,
                 std::string_view values);
   void AddNumber(const std::string& name, double value);
   void AddBytes(const std::string& name, std::string_view bytes);
@@ -35,9 +35,9 @@ class Hdf5Sum {
   std::map<std::string, uint32_t> sums_;
 };
 
-// Whether there is an attribute of that name, readable or not.
+// Returns true if the attribute exists, readable or not.
 bool HasHdf5Sum(hid_t file);
-// Nothing if it cannot be read.
+// Returns nothing if it cannot be read.
 std::optional<uint32_t> ReadHdf5Sum(hid_t file);
 bool WriteHdf5Sum(hid_t file, uint32_t sum);
 

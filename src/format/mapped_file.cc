@@ -15,7 +15,7 @@
 namespace crema {
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
-  const RandomFile readable(path);  // says what is wrong with it
+  const RandomFile readable(path);  // throws with the reason
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status {};
   int failure = file < 0 || ::fstat(file, &status) != 0 ? errno : 0;

@@ -1,4 +1,4 @@
-// A file as memory.
+// Memory-mapped files.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,12 @@
 
 namespace crema {
 
-// A whole regular file, read only, mapped: pages come from the disk when they are looked at first,
-// and processes that map one file share them. Who writes to the file or cuts it meanwhile changes
-// what is seen or ends this process (SIGBUS): files are to be replaced by renaming, as AtomicFile
-// does. Thread safety: const.
+// A regular file, mapped read-only: pages are loaded on first access and shared between processes.
+// If the file is written or truncated while mapped, its contents change or the process ends
+// (SIGBUS). Replace such files by renaming, as AtomicFile does. Thread safety: const.
 class MappedFile {
  public:
-  // Throws as RandomFile; kIoFailure where it cannot be mapped.
+  // Throws like RandomFile; kIoFailure if mapping fails.
   explicit MappedFile(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

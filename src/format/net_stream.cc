@@ -11,10 +11,10 @@ namespace {
 
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
-// Names of layers, inputs, a state. More is another kind of file.
+// Limit for names of layers, inputs and state. A larger file has another format.
 constexpr size_t kMostOutsideLayers = size_t{1} << 26;
 
-// Bytes of the range in order, through a window.
+// Reads the bytes of the range in order, through a window.
 class Cursor {
  public:
   Cursor(const RandomFile& file, const FileRange& range)
@@ -24,7 +24,7 @@ class Cursor {
   uint64_t rest() const { return end_ - at_; }
   void Skip(uint64_t count) { at_ += count; }
 
-  // False at the end, or when the number has more than 64 bits.
+  // Returns false at the end, or for a number of more than 64 bits.
   bool ReadVarint(uint64_t* value) {
     *value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
@@ -60,9 +60,9 @@ class Cursor {
 // One field at the top level of a message.
 struct WireField {
   uint64_t number = 0;
-  uint64_t begin = 0;  // of its tag
+  uint64_t begin = 0;  // offset of its tag
   uint64_t contents = 0;
-  uint64_t size = 0;  // as it says itself; it may reach beyond the end
+  uint64_t size = 0;  // as stored; may reach beyond the end
   bool is_bytes = false;
 };
 
@@ -82,7 +82,7 @@ bool ReadField(Cursor* cursor, WireField* field) {
   return type == kVarint || type == kBytes || type == kFixed64 || type == kFixed32;
 }
 
-// The name stands before the blobs, so the beginning of a layer has it.
+// The name precedes the blobs, so the start of a layer contains it.
 template <typename Layer>
 std::string NameIn(std::string_view bytes) {
   Layer layer;
@@ -103,7 +103,7 @@ class NetReader {
     if (!ParseBinary(outside_layers_, &rest) && result_.damage.empty()) {
       result_.damage = NoNet();
     }
-    result_.net.MergeFrom(rest);  // has no layers
+    result_.net.MergeFrom(rest);  // without layers
     return std::move(result_);
   }
 
@@ -173,7 +173,7 @@ class NetReader {
 
   Cursor cursor_;
   StreamedNet result_;
-  std::string outside_layers_;  // as serialised
+  std::string outside_layers_;  // serialised
   std::string last_layer_;
 };
 

@@ -1,4 +1,4 @@
-// Nets of any size from a file, a layer at a time.
+// Reads nets of any size from a file, layer by layer.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 namespace crema {
 
 struct StreamedNet {
-  NetParameter net;    // as far as it could be read
-  std::string damage;  // what is wrong, "is truncated within layer "conv2": ..."; empty: nothing
+  NetParameter net;    // all that could be read
+  std::string damage;  // "is truncated within layer "conv2": ..."; empty: none
 };
 
-// Reads the serialised net in a range of a file. Protobuf takes 2 GiB at most, so each layer is a
-// message of its own; at any time only one of them is in memory twice. A single layer of more than
-// 2 GiB counts as damage.
+// Reads the serialised net in a range of a file. Parses each layer as a message of its own, since
+// protobuf is limited to 2 GiB; only one layer at a time is in memory twice. A single layer above 2
+// GiB counts as damage.
 StreamedNet StreamNet(const RandomFile& file, const FileRange& range);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// What stands in for the hdf5_*.cc files in a build without HDF5.
+// Replaces the hdf5_*.cc files in builds without HDF5.
 #ifndef CREMA_HAVE_HDF5
 
 #include "core/error.h"

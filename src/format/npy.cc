@@ -26,7 +26,7 @@ struct Header {
   Shape shape;
 };
 
-// The text of the header: a Python dictionary with three known keys.
+// Parses the header: a Python dictionary with three known keys.
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
@@ -127,14 +127,14 @@ class HeaderReader {
   void ReadShape() {
     has_shape_ = true;
     Expect('(');
-    std::vector<int64_t> extents;
+    std::vector<int64_t> dims;
     while (!Take(')')) {
-      extents.push_back(ReadDim());
+      dims.push_back(ReadDim());
       if (!Take(',') && Peek() != ')') Damaged("its shape is no tuple");
-      if (extents.size() > Shape::kMaxAxes) Damaged("its shape has more than 32 axes");
+      if (dims.size() > Shape::kMaxAxes) Damaged("its shape has more than 32 axes");
     }
     try {
-      header_.shape = Shape(extents);
+      header_.shape = Shape(dims);
     } catch (const Error& error) {
       Damaged(error.problems().front().message);
     }
@@ -142,12 +142,12 @@ class HeaderReader {
 
   int64_t ReadDim() {
     Peek();
-    int64_t extent = 0;
+    int64_t dim = 0;
     const char* begin = text_.data() + at_;
-    const auto [stop, error] = std::from_chars(begin, text_.data() + text_.size(), extent);
-    if (error != std::errc() || extent < 0) Damaged("its shape holds what is no extent");
+    const auto [stop, error] = std::from_chars(begin, text_.data() + text_.size(), dim);
+    if (error != std::errc() || dim < 0) Damaged("its shape holds what is no extent");
     at_ += static_cast<size_t>(stop - begin);
-    return extent;
+    return dim;
   }
 
   std::string_view text_;
@@ -165,7 +165,7 @@ size_t LittleEndian(std::string_view bytes) {
   return value;
 }
 
-// Where an element of C order lies in Fortran order.
+// Maps indices of C order to Fortran order.
 class FortranOrder {
  public:
   explicit FortranOrder(const Shape& shape)
@@ -233,7 +233,8 @@ std::string_view Descr(DType dtype) {
 
 namespace {
 
-// The header of a file of `size` bytes that begins with `bytes`, and where its values begin.
+// Parses the header of a file of `size` bytes that begins with `bytes`. Returns the offset of the
+// values, too.
 std::pair<Header, size_t> HeaderOf(std::string_view bytes, uint64_t size, const std::string& name) {
   const auto damaged = [&](const std::string& what) {
     Fail(ErrorCode::kDataLoss, StrCat(name, ": is no whole .npy file: ", what));

@@ -1,4 +1,4 @@
-// NumPy's arrays: the bytes of a .npy file.
+// NumPy arrays: the bytes of a .npy file.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,20 @@
 
 namespace crema {
 
-// Versions 1 to 3. Element types: f2, f4, f8, u1, i4, i8, and bool, which becomes u8; big endian
-// and Fortran order are turned. Throws kDataLoss for what is no whole .npy file, kUnsupported for
-// other element types (`name` begins the message). Allocates no more than `bytes` holds.
+// Supports versions 1 to 3 and the element types f2, f4, f8, u1, i4, i8, and bool, which becomes
+// u8; converts big endian and Fortran order. Throws kDataLoss for a malformed or truncated file,
+// kUnsupported for other element types; messages begin with `name`. Allocates no more than the size
+// of `bytes`.
 Tensor ParseNpy(std::string_view bytes, const std::string& name);
 
-// Most bytes that come before the values.
+// Most bytes that may precede the values.
 inline constexpr size_t kMostNpyStart = (1 << 20) + 12;
 
-// Throws what ParseNpy would throw for a file of `bytes` bytes that begins with `start`, which is
-// whole or of kMostNpyStart bytes, but for the values.
+// Throws like ParseNpy for a file of `bytes` bytes, without reading its values. `start` is the
+// whole file or its first kMostNpyStart bytes.
 void CheckNpyStart(std::string_view start, uint64_t bytes, const std::string& name);
 
-// Version 1, C order. Throws kUnsupported for bfloat16, which NumPy does not know.
+// Writes version 1, C order. Throws kUnsupported for bfloat16, which NumPy lacks.
 std::string FormatNpy(const ConstTensorView& tensor);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// .npz: a zip of .npy files, by minizip. Left out of builds without it; see tensor_files.cc.
+// .npz: a zip of .npy files, by minizip. Excluded from builds without it; see tensor_files.cc.
 #include <minizip/unzip.h>
 #include <minizip/zip.h>
 
@@ -19,7 +19,7 @@ constexpr std::string_view kNpyEnd = ".npy";
 constexpr uint64_t kMostEntryBytes = uint64_t{1} << 34;  // 2^31 doubles
 constexpr unsigned kChunk = 1U << 24;
 
-// Whether a zip ends where its last record says. minizip takes files that are cut within it.
+// Returns true if a zip ends where its last record says. minizip accepts files truncated within it.
 bool EndsAsZip(const RandomFile& file) {
   constexpr uint64_t kRecord = 22, kMostComment = UINT16_MAX;
   const uint64_t most = std::min(file.size(), kRecord + kMostComment);
@@ -57,7 +57,7 @@ class ZipReader {
   }
 
  private:
-  // Calls `body` with the name of each array, without .npy, and what the list says of it.
+  // Calls `body` with the name of each array, without .npy, and its directory entry.
   template <typename Body>
   void ForEach(const Body& body) {
     std::set<std::string> names;
@@ -89,8 +89,8 @@ class ZipReader {
     return name.substr(0, name.size() - kNpyEnd.size());
   }
 
-  // What an entry says of its size is not believed: deflate packs to a thousandth at best, and the
-  // header of the array must say the same.
+  // Does not trust the size in the entry: deflate compresses to a thousandth at best, and the
+  // header of the array must agree.
   std::string Contents(const unz_file_info64& info, const std::string& name,
                        const std::string& file) {
     constexpr uint64_t kMostCompression = 1100;
@@ -112,14 +112,14 @@ class ZipReader {
       bytes.resize(info.uncompressed_size);
       at = Unpack(&bytes, at);
     }
-    // Compares the checksum too.
+    // Also verifies the checksum.
     if (unzCloseCurrentFile(zip_) != UNZ_OK || at != bytes.size()) {
       Damaged(StrCat("'", name, "' is altered or cut off"));
     }
     return bytes;
   }
 
-  // Fills `bytes` from `at` on; where that ended.
+  // Fills `bytes` from `at` on; returns the end.
   size_t Unpack(std::string* bytes, size_t at) {
     int got = 1;
     while (at < bytes->size() && got > 0) {
@@ -147,10 +147,10 @@ class ZipWriter {
   ZipWriter(const ZipWriter&) = delete;
   ZipWriter& operator=(const ZipWriter&) = delete;
 
-  // Stored, as numpy.savez does: numbers hardly pack.
+  // Stored without compression, like numpy.savez: floats hardly compress.
   void Add(const std::string& name, const std::string& bytes) {
     zip_fileinfo info = {};
-    info.tmz_date.tm_year = 1980;  // no times: equal arrays make equal bytes
+    info.tmz_date.tm_year = 1980;  // no timestamps: equal arrays give equal bytes
     info.tmz_date.tm_mday = 1;
     constexpr uint64_t kSmall = UINT32_MAX;
     Check(zipOpenNewFileInZip64(zip_, name.c_str(), &info, nullptr, 0, nullptr, 0, nullptr, 0, 0,

@@ -57,7 +57,7 @@ void CheckIsText(const std::string& text, const std::string& file, std::string_v
   Fail(ErrorCode::kInvalidArgument, message, In(file));
 }
 
-// How many problems the text has when it is taken for another kind of message.
+// Number of problems when the text is parsed as another message.
 size_t ProblemsAs(const std::string& text, Message* other) {
   std::vector<Problem> problems;
   ParseText(text, "", other, nullptr, &problems);
@@ -70,7 +70,7 @@ bool HasLayersOrInputs(const NetParameter& net) {
 
 bool IsEmptyMessage(const Message& message) { return message.ByteSizeLong() == 0; }
 
-// The folder rule of snapshot_prefix; see parity of Caffe's UpgradeSnapshotPrefixProperty.
+// Completes snapshot_prefix like Caffe's UpgradeSnapshotPrefixProperty.
 void CompleteSnapshotPrefix(const std::string& path, SolverParameter* solver) {
   namespace fs = std::filesystem;
   std::error_code error;

@@ -44,7 +44,7 @@ std::string Encode(std::string_view start, const SealValues& values) {
          LittleEndian(values.crc, 4);
 }
 
-// The seal that the first 17 of `bytes` are, if they are one.
+// Decodes a seal from the first 17 of `bytes`; nothing if there is none.
 std::optional<SealValues> Decode(std::string_view start, std::string_view bytes) {
   if (bytes.size() < kSealBytes || !bytes.starts_with(start)) return std::nullopt;
   if (bytes[kCrcTagAt] != kCrcTag) return std::nullopt;
@@ -58,7 +58,7 @@ std::optional<SealValues> Decode(std::string_view start, std::string_view bytes)
   Fail(ErrorCode::kDataLoss, message + "; take another copy or an earlier snapshot", where);
 }
 
-// Less than a whole head: the file was cut within it.
+// Returns true for a file that was truncated within its head.
 bool IsStartOfHead(std::string_view start, uint64_t file_size) {
   const size_t size = std::min(start.size(), kHeadStart.size());
   return size > 0 && file_size < kSealBytes && start.substr(0, size) == kHeadStart.substr(0, size);
@@ -93,14 +93,14 @@ FileRange CheckSeals(std::string_view start, std::string_view end, uint64_t size
   const auto tail = Decode(kTailStart, end.substr(end.size() - std::min(end.size(), kSealBytes)));
   if (!head && !tail) return {0, size};
   if (!head) {
-    // Another program has read our file, changed it and written it again: it puts what it does not
-    // know, both seals, at the end. They no longer speak of this file. Damage never looks so.
+    // Another program has read our file, changed it and written it again. It moves unknown fields,
+    // hence both seals, to the end, and they no longer apply. Damage never looks like this.
     const bool rewritten = size > 2 * kSealBytes && end.size() >= 2 * kSealBytes &&
                            Decode(kHeadStart, end.substr(end.size() - 2 * kSealBytes));
     if (rewritten) return {0, size - 2 * kSealBytes};
     FailSeal(path, "is damaged: its beginning has been altered or is missing");
   }
-  constexpr uint64_t kPossible = uint64_t{1} << 48;  // more is damage of the head
+  constexpr uint64_t kPossible = uint64_t{1} << 48;  // a larger size means a damaged head
   const uint64_t whole = head->length + 2 * kSealBytes;
   if (head->length <= kPossible && size < whole) {
     FailSeal(path, StrCat("is truncated: it has ", size, " bytes of ", whole));

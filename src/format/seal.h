@@ -1,6 +1,6 @@
-// The checksum of the files that we write. Field 1000 (seal_head) stands before the serialised
-// message and field 1001 (seal_tail) behind it; both hold the length and the CRC-32 of the bytes in
-// between. To Caffe they are unknown fields, which it skips.
+// Checksum of the files that we write. Field 1000 (seal_head) precedes the serialised message and
+// field 1001 (seal_tail) follows it; both hold the length and the CRC-32 of the bytes in between.
+// Caffe skips them as unknown fields.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace crema {
 
-inline constexpr size_t kSealBytes = 17;  // of the head, and of the tail
+inline constexpr size_t kSealBytes = 17;  // size of the head, and of the tail
 
 struct SealParts {
   std::string head;
@@ -18,27 +18,27 @@ struct SealParts {
 };
 
 SealParts SealOf(std::string_view body);
-// Head, body and tail.
+// Returns head, body and tail.
 std::string Seal(std::string_view body);
 
-// The message within a sealed file, after checking it; a view into `bytes`. A file without seals
-// is one of Caffe's and comes back whole. Throws kDataLoss, naming `path`: truncated (how many
-// bytes of how many), altered, or with one seal only. Any flipped bit and any truncation is found.
+// Verifies a sealed file and returns the message within, a view into `bytes`. Returns a file
+// without seals, which is Caffe's, whole. Throws kDataLoss, naming `path`: truncated (how many
+// bytes of how many), altered, or with one seal only. Detects any flipped bit and any truncation.
 std::string_view Unseal(std::string_view bytes, const std::string& path);
 
-// As Unseal, of a file that is not in memory: where in it the message is. `crc` computes the CRC-32
-// of a range of its bytes.
+// Like Unseal for a file that is not in memory: returns the range of the message. `crc` computes
+// the CRC-32 of a range of the file.
 struct FileRange {
   uint64_t begin = 0;
   uint64_t size = 0;
 };
 using RangeCrc = std::function<uint32_t(const FileRange&)>;
-// `start` are the first bytes, as many as there are up to kSealBytes; `end` the last, up to twice
-// that; `size` is that of the file.
+// `start` has the first kSealBytes bytes, or fewer if the file is shorter; `end` the last 2 *
+// kSealBytes; `size` is the file size.
 FileRange CheckSeals(std::string_view start, std::string_view end, uint64_t size,
                      const RangeCrc& crc, const std::string& path);
 
-// CRC-32 as zlib computes it; `running` is that of the bytes before.
+// CRC-32 as in zlib; `running` is the sum of the preceding bytes.
 uint32_t Crc32(std::string_view bytes, uint32_t running = 0);
 
 }  // namespace crema

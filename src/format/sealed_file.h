@@ -1,4 +1,4 @@
-// Messages written with a seal.
+// Writes messages with a seal.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace crema {
 
-// Seals and writes atomically. Seals in the message itself are left out. Throws kUnsupported above
-// 2 GiB, kIoFailure.
+// Seals and writes atomically. Drops seals in the message itself. Throws kUnsupported above 2 GiB,
+// kIoFailure.
 void WriteSealed(const NetParameter& net, const std::string& path);
 void WriteSealed(const SolverState& state, const std::string& path);
 

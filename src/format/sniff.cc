@@ -10,7 +10,7 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr size_t kLooked = 4096;  // bytes that decide between text and binary
+constexpr size_t kLooked = 4096;  // bytes used to distinguish text and binary
 
 bool StartsWithAny(std::string_view bytes, std::initializer_list<std::string_view> starts) {
   return std::any_of(starts.begin(), starts.end(),
@@ -21,7 +21,7 @@ bool HasAt(std::string_view bytes, size_t at, std::string_view part) {
   return bytes.size() > at && bytes.substr(at).starts_with(part);
 }
 
-// A zip file of its own making, or in old versions a pickled number.
+// A zip file with PyTorch's entries, or a pickle of old versions.
 bool IsPyTorch(std::string_view bytes) {
   if (bytes.starts_with("\x80\x02\x8A\x0A\x6C\xFC\x9C\x46"sv)) return true;
   return bytes.starts_with("PK\x03\x04"sv) &&

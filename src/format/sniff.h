@@ -1,4 +1,4 @@
-// What kind of file some bytes come from, so that a wrong one is named for what it is.
+// Detects file formats, so that errors can name a wrong one.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 namespace crema {
 
 enum class Content {
-  kEmpty,  // or only blanks
+  kEmpty,  // or only white space
   kText,
   kUtf16,
   kHtml,        // also XML
-  kLfsPointer,  // what Git leaves in place of a large file that was not fetched
+  kLfsPointer,  // Git's placeholder for a large file that was not fetched
   kHdf5,
   kImage,       // JPEG, PNG, GIF, TIFF, WebP
   kCompressed,  // gzip, zip, xz, bzip2, zstd, 7z, rar
@@ -22,12 +22,12 @@ enum class Content {
   kBinary,   // anything else
 };
 
-// Enough of a file's start to tell the kinds that are not text.
+// Bytes that suffice to detect formats other than text.
 inline constexpr size_t kSniffBytes = 512;
 
 Content Sniff(std::string_view bytes);
 
-// What it is and what to do, for the kinds that are neither text nor HDF5 nor plain binary: "is an
+// Describes the file and the remedy, for formats other than text, HDF5 and plain binary: "is an
 // HTML page, not <expected>: ...". `expected` has its article, as "a net".
 std::string DescribeWrongContent(Content content, std::string_view expected);
 

@@ -24,7 +24,7 @@ constexpr const char* kExpected = "a solver state";
 }
 
 void CheckState(const SolverState& state, bool is_sealed, const std::string& path) {
-  // Caffe always writes the three, current_step last: without it the file has been cut.
+  // Caffe always writes all three, current_step last; without it the file is truncated.
   const bool has_rest = is_sealed || (state.has_learned_net() && state.has_current_step());
   if (!state.has_iter() || !has_rest) {
     const char* missing = !state.has_iter()          ? "iter"

@@ -1,4 +1,4 @@
-// Snapshots of a solver, besides the weights.
+// Reads and writes solver snapshots, without the weights.
 #pragma once
 
 #include <string>
@@ -7,14 +7,15 @@
 
 namespace crema {
 
-// A state of Caffe or of ours, binary or (told by its contents) HDF5. Throws kNotFound, kDataLoss
-// for what is damaged, cut short or no state, kUnsupported for HDF5 in a build without it.
+// Reads a state of Caffe or Crema, binary or HDF5 (detected by its contents). Throws kNotFound,
+// kDataLoss for a file that is damaged, truncated or not a state, kUnsupported for HDF5 in a build
+// without it.
 SolverState ReadSolverState(const std::string& path);
 
-// Binary, with our checksum, atomically. Throws kIoFailure, or kUnsupported above 2 GiB.
+// Writes binary with our checksum, atomically. Throws kIoFailure, or kUnsupported above 2 GiB.
 void WriteSolverState(const SolverState& state, const std::string& path);
 
-// HDF5 in Caffe's layout; what Caffe does not have is in one more data set, "crema".
+// Writes HDF5 in Caffe's layout; fields that Caffe lacks go to the additional dataset "crema".
 void WriteSolverStateHdf5(const SolverState& state, const std::string& path);
 
 }  // namespace crema

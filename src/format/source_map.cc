@@ -7,7 +7,7 @@
 namespace crema {
 namespace {
 
-// Whether `path` is `prefix` or lies below it.
+// Returns true if `path` is `prefix` or below it.
 bool IsWithin(std::string_view path, std::string_view prefix) {
   if (!path.starts_with(prefix)) return false;
   return path.size() == prefix.size() || path[prefix.size()] == '.' || path[prefix.size()] == '[';

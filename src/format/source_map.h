@@ -1,4 +1,4 @@
-// Where each field of a message stood in the text file that it was read from.
+// Positions of a message's fields in its text file.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace crema {
 
-// Line and column in a text file, both from 1. Zeros mean "not known".
+// Line and column in a text file, both from 1. Zeros mean "unknown".
 struct Position {
   int line = 0;
   int column = 0;
@@ -20,33 +20,33 @@ struct Position {
 };
 
 // Positions by field path. Elements of repeated fields carry their index ("layer[3].bottom[0]"),
-// singular fields do not ("layer[3].convolution_param.num_output"); a position is that of the
-// field's name, or of the element where it stands in a list. Upgrades move entries along with the
-// fields. Thread safety: const, any number of threads.
+// singular fields do not ("layer[3].convolution_param.num_output"). A position is that of the
+// field's name, or of the element within a list. Upgrades move entries together with the fields.
+// Thread safety: const, any number of threads.
 class SourceMap {
  public:
   std::string file;
 
-  // The position of `path`; if it is not known, that of the nearest enclosing field that is. A
-  // repeated field without index means its element 0. `file` is always set.
+  // Returns the position of `path`, or of the nearest enclosing field with a known position. A
+  // repeated field without index means element 0. Always sets `file`.
   Where Locate(std::string_view path) const;
-  bool Has(std::string_view path) const;  // exactly this path
+  bool Has(std::string_view path) const;  // exact match
 
-  // Keeps the position that is there already: of a field given twice, the first counts.
+  // Keeps an existing position: the first occurrence of a field counts.
   void Add(std::string path, Position position);
-  // Renames an entry and everything below it, replacing what is there under the new name.
+  // Renames an entry and everything below it, replacing existing entries.
   void Move(std::string_view from, std::string_view to);
   void Remove(std::string_view path);  // and everything below it
-  // Makes room in a top-level repeated field: element i becomes element i + 1, for every i.
+  // Makes room in a top-level repeated field: renames every element i to i + 1.
   void ShiftUp(std::string_view repeated_field);
-  // The entries below a field, as paths of the message in it; and the way back, replacing what is
-  // there: of a net inside of a solver.
+  // Returns the entries below a field, relative to it; SetBelow is the inverse and replaces
+  // existing entries. For nets inside of a solver.
   SourceMap Below(std::string_view path) const;
   void SetBelow(std::string_view path, const SourceMap& below);
   size_t size() const { return positions_.size(); }
 
  private:
-  // Removes `path` and everything below it, and returns what it removed.
+  // Removes and returns `path` and everything below it.
   std::vector<std::pair<std::string, Position>> Take(std::string_view path);
 
   std::map<std::string, Position, std::less<>> positions_;

@@ -155,7 +155,7 @@ constexpr Fields kFields[] = {
     {"WindowDataParameter", 1, 13},
 };
 
-// Values that forks have added to enums of Caffe. All others of such an enum are Caffe's.
+// Enum values that forks have added. All others of such an enum are Caffe's.
 struct ForkValue {
   std::string_view enum_name;
   int number;
@@ -168,7 +168,7 @@ constexpr ForkValue kForkValues[] = {
     {"ReLUParameter.Engine", 3},        {"ReLUParameter.Engine", 4},
 };
 
-// Without the package.
+// Removes the package.
 std::string_view ShortName(const std::string& full_name) {
   return std::string_view(full_name).substr(full_name.find('.') + 1);
 }

@@ -1,5 +1,5 @@
-// What Caffe 1.0 (BVLC) knows: its layer types and the fields of its schema. Forks and Crema have
-// more, which stock Caffe refuses in text and passes over in binary files.
+// Layer types and fields of Caffe 1.0 (BVLC). Stock Caffe refuses others (of forks and Crema) in
+// text and skips them in binary files.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -18,12 +18,12 @@ bool IsStockLayerType(std::string_view type);
 bool IsStockField(const google::protobuf::FieldDescriptor& field);
 bool IsStockEnumValue(const google::protobuf::EnumValueDescriptor& value);
 
-// A problem for each field, value and layer type of a net or solver (upgraded, so without
-// `layers`) that stock Caffe would not read, with the place where it stood.
+// Returns a problem with its position for each field, value and layer type that stock Caffe would
+// not read. `message` is an upgraded net or solver, without `layers`.
 std::vector<Problem> FindNotStock(const google::protobuf::Message& message,
                                   const SourceMap& source);
 
-// A sentence naming the layers of a net whose types stock Caffe does not have; empty: none.
+// Returns a sentence naming the layers whose types stock Caffe lacks; empty if there are none.
 std::string DescribeLayersNotStock(const NetParameter& net);
 
 }  // namespace crema

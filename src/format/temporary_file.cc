@@ -30,14 +30,14 @@ bool IsRunning(pid_t process) {
   return process != ::getpid() && (::kill(process, 0) == 0 || errno != ESRCH);
 }
 
-// False where nobody knows.
+// Returns false if unknown.
 bool IsADayOld(const std::string& path) {
   std::error_code error;
   const auto changed = fs::last_write_time(path, error);
   return !error && fs::file_time_type::clock::now() - changed > std::chrono::hours(24);
 }
 
-// False where nobody can tell.
+// Returns false if unknown.
 bool IsBeingWritten(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return false;
@@ -50,10 +50,10 @@ bool IsHex(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// What the name of a temporary file says.
+// Parts of a temporary file's name.
 struct Temporary {
-  std::string_view name;  // of the file that is to be; empty: this is none
-  std::string_view host;  // empty: not told
+  std::string_view name;  // name of the target; empty: not a temporary file
+  std::string_view host;  // empty: not given
   pid_t process = 0;
 };
 

@@ -1,4 +1,4 @@
-// Arrays by name in files of other programs: .npy, .npz, HDF5.
+// Named arrays in files of other programs: .npy, .npz, HDF5.
 #pragma once
 
 #include <span>
@@ -10,36 +10,36 @@
 namespace crema {
 
 struct NamedArray {
-  std::string name;  // empty: of a .npy file, which has none
+  std::string name;  // empty for a .npy file
   Tensor value;
 };
 
 struct NamedArrayView {
   std::string name;
-  ConstTensorView value;  // memory of the host
+  ConstTensorView value;  // host memory
 };
 
-// By the end of the name: .npy, .npz, .h5 or .hdf5. Throws kInvalidArgument for another end,
-// kDataLoss for damaged files, kUnsupported for element types that no tensor has and for kinds of
-// files that this build does without. Of HDF5 the data sets of the root, all as f32 but those of 8
-// bytes an element, which are f64.
+// Reads by extension: .npy, .npz, .h5 or .hdf5. Throws kInvalidArgument for another extension,
+// kDataLoss for damaged files, kUnsupported for element types without a tensor equivalent and for
+// formats that this build lacks. From HDF5, reads the datasets of the root group: elements of 8
+// bytes as f64, others as f32.
 std::vector<NamedArray> ReadArrays(const std::string& path);
 
-// Of these names only, in the order of the file. What others hold is neither unpacked nor checked,
-// but where a checksum of the file takes it in.
+// Reads only these arrays, in file order. Others are neither unpacked nor checked, unless a
+// checksum of the file covers them.
 std::vector<NamedArray> ReadArrays(const std::string& path, std::span<const std::string> wanted);
 
-// The names of the arrays, in the order of the file; of .npy an empty one. Throws as ReadArrays.
+// Names of the arrays in file order; for .npy a single empty one. Throws like ReadArrays.
 std::vector<std::string> ArrayNames(const std::string& path);
 
-// The same kinds; .npy takes one array only. Written atomically; equal arrays make equal bytes.
-// Throws kInvalidArgument, kUnsupported, kIoFailure.
+// Supports the same formats; .npy holds only one array. Writes atomically; equal arrays give equal
+// bytes. Throws kInvalidArgument, kUnsupported, kIoFailure.
 void WriteArrays(const std::string& path, std::span<const NamedArrayView> arrays);
 
-// Throws kInvalidArgument where WriteArrays would refuse this name and number of arrays.
+// Throws kInvalidArgument if WriteArrays would refuse this name or number of arrays.
 void CheckArraysPath(const std::string& path, size_t arrays);
 
-// The single kinds.
+// Functions for one format each.
 std::vector<std::string> NpzNames(const std::string& path);
 std::vector<NamedArray> ReadNpz(const std::string& path, std::span<const std::string> wanted);
 void WriteNpz(const std::string& path, std::span<const NamedArrayView> arrays);

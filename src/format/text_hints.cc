@@ -18,7 +18,7 @@ std::vector<std::string> FieldNames(const Descriptor& type) {
   return names;
 }
 
-// The blocks of this message that have such a field.
+// Names the blocks of this message that have such a field.
 std::vector<std::string> BlocksWith(const std::string& name, const Descriptor& type) {
   std::vector<std::string> blocks;
   for (int i = 0; i < type.field_count(); ++i) {

@@ -11,14 +11,14 @@ using google::protobuf::io::Tokenizer;
 
 bool IsContinuationByte(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// The UTF-8 character at the start of `text`, at least one byte.
+// Returns the UTF-8 character at the start of `text`, at least one byte.
 std::string FirstCharacter(std::string_view text) {
   size_t size = 1;
   while (size < text.size() && size < 4 && IsContinuationByte(text[size])) ++size;
   return std::string(text.substr(0, size));
 }
 
-// What is wrong with a character that cannot be in a prototxt outside of strings and comments.
+// Describes a character that is not allowed outside of strings and comments.
 std::string DescribeStray(const std::string& character) {
   if (character == "\u00A0" || character == "\u3000" || character == "\u200B" ||
       character == "\uFEFF") {
@@ -81,7 +81,7 @@ void TextLexer::SkipTokenOrBlock() {
 }
 
 Token TextLexer::Read() {
-  // Bytes outside ASCII come as symbols of one byte; AddError has reported them.
+  // The tokenizer returns non-ASCII bytes as symbols; AddError has reported them.
   bool stray = true;
   while (stray) {
     tokenizer_.Next();
@@ -97,7 +97,7 @@ Position TextLexer::Convert(int line, int column) {
   if (cursor_.line != line || cursor_.tokenizer_column > column) {
     cursor_ = {line, line_starts_[static_cast<size_t>(line)], 0, 0};
   }
-  constexpr int kTabWidth = 8;  // fixed in the tokenizer
+  constexpr int kTabWidth = 8;  // fixed by the tokenizer
   while (cursor_.tokenizer_column < column && cursor_.offset < text_.size()) {
     const char c = text_[cursor_.offset++];
     cursor_.tokenizer_column += c == '\t' ? kTabWidth - cursor_.tokenizer_column % kTabWidth : 1;

@@ -1,4 +1,4 @@
-// Tokens of a prototxt, with one token of lookahead and positions as an editor shows them.
+// Tokenizes a prototxt, with one token of lookahead and positions as an editor shows them.
 #pragma once
 
 #include <google/protobuf/io/tokenizer.h>
@@ -29,10 +29,10 @@ struct Token {
 
 using TextReporter = std::function<void(Position, std::string)>;
 
-// One token for an error message: "'abc'", "end of file".
+// Formats a token for an error message: "'abc'", "end of file".
 std::string Quoted(const Token& token);
 
-// Characters that cannot be part of any token are reported and left out.
+// Reports and skips characters that cannot be part of a token.
 class TextLexer final : private google::protobuf::io::ErrorCollector {
  public:
   // `text` must outlive the lexer and be shorter than 2^31 bytes.
@@ -42,7 +42,7 @@ class TextLexer final : private google::protobuf::io::ErrorCollector {
   const Token& next() const { return next_; }
   void Advance();
   bool TryConsume(std::string_view symbol);
-  // Steps over the current token; over the whole block or list if it opens one. Not recursive.
+  // Skips the current token, or the whole block or list if it opens one. Not recursive.
   void SkipTokenOrBlock();
 
   bool HasLexicalErrorOn(int line) const { return error_line_ == line; }
@@ -50,14 +50,14 @@ class TextLexer final : private google::protobuf::io::ErrorCollector {
  private:
   void AddError(int line, int column, const std::string& message) override;
   Token Read();
-  // From the tokenizer's count (lines and columns from 0, tabs up to a multiple of 8).
+  // Converts from the tokenizer's count (lines and columns from 0, tabs up to a multiple of 8).
   Position Convert(int line, int column);
 
   std::string_view text_;
   std::vector<size_t> line_starts_;
   TextReporter report_;
   int error_line_ = 0;
-  // Where Convert stopped: tokens come in order, and a line may hold a million of them.
+  // State of Convert, which continues from the last token: a line may hold a million of them.
   struct Cursor {
     int line = -1;
     size_t offset = 0;

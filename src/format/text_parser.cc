@@ -15,7 +15,7 @@ using google::protobuf::Message;
 using google::protobuf::io::Tokenizer;
 
 constexpr size_t kMaxDepth = 100;
-// Positions of more elements than this of one list are not worth their memory.
+// Positions of further elements of a list are not worth their memory.
 constexpr int kMaxRecordedElements = 1024;
 
 bool IsLayer(const Descriptor& type) {
@@ -28,7 +28,7 @@ std::string StringOf(const Message& message, const char* field_name) {
   return message.GetReflection()->GetString(message, field);
 }
 
-// The name of a layer; the first format has it one level deeper.
+// Returns the name of a layer; the first format nests it one level deeper.
 std::string NameOf(const Message& layer) {
   const std::string name = StringOf(layer, "name");
   const FieldDescriptor* nested = layer.GetDescriptor()->FindFieldByName("layer");
@@ -36,7 +36,7 @@ std::string NameOf(const Message& layer) {
   return StringOf(layer.GetReflection()->GetMessage(layer, nested), "name");
 }
 
-// Fields that only a fork's layer type has, and that are easily taken for one of Caffe's own.
+// Fields of fork layer types that are easily mistaken for Caffe's.
 struct ForkField {
   const char* field;
   const char* layer_type;
@@ -63,7 +63,7 @@ TextParser::TextParser(std::string_view text, const std::string& file, SourceMap
       source_(source),
       reporter_([this](Position at, std::string what) { Report(at, std::move(what)); }),
       lexer_(text,
-             // Not muted by itself: of one line, what the lexer says comes first.
+             // Not muted: the lexer's error comes first on its line.
              [this](Position at, std::string what) {
                problems_.push_back(MakeProblem(file_, at, std::move(what)));
              }) {}
@@ -80,7 +80,7 @@ void TextParser::Parse(Message* message) {
 }
 
 void TextParser::Report(Position position, std::string message) {
-  // A broken character or quote makes the rest of its line look broken too.
+  // A broken character or quote makes the rest of its line look broken, too.
   if (lexer_.HasLexicalErrorOn(position.line)) return;
   Problem problem = MakeProblem(file_, position, std::move(message));
   if (path_.size() > layer_path_size_) {
@@ -160,7 +160,7 @@ void TextParser::ReadField() {
   }
 }
 
-// A field of the file itself that opens a block, met inside of another block: "layer {".
+// A top-level field that opens a block inside of another block: "layer {".
 bool TextParser::LooksLikeForgottenBrace(const Token& name) const {
   if (scopes_.size() < 2) return false;
   const Token& next = lexer_.next();
@@ -184,7 +184,7 @@ void TextParser::SkipUnknownField(const Token& name) {
   SkipValue();
 }
 
-// The value of a field that is not known, by its looks.
+// Skips the value of an unknown field, judging by its tokens.
 void TextParser::SkipValue() {
   const bool colon = lexer_.TryConsume(":");
   if (lexer_.current().Opens()) {
@@ -232,7 +232,7 @@ void TextParser::ReadValue(const Field& field, Message* target, const Token& nam
     const auto type_of_next = lexer_.current().type;
     Report(lexer_.current().begin,
            StrCat("expected ':' after '", name.text, "', got ", Quoted(lexer_.current())));
-    // The value is there and only the colon is not: go on behind it.
+    // Only the colon is missing: continue with the value.
     const bool has_value =
         type_of_next != Tokenizer::TYPE_SYMBOL && type_of_next != Tokenizer::TYPE_END;
     if (has_value && !(lexer_.next().Is(":") || lexer_.next().Is("{"))) lexer_.Advance();
@@ -328,7 +328,7 @@ void TextParser::CheckRequired(const Scope& scope) {
   const Descriptor& described = *scope.message->GetDescriptor();
   for (int i = 0; i < described.field_count(); ++i) {
     const FieldDescriptor& field = *described.field(i);
-    // A value that was given but refused has had its report.
+    // A value that was rejected has been reported already.
     const std::string path = StrCat(path_, path_.empty() ? "" : ".", field.name());
     if (!field.is_required() || first_.Has(path)) continue;
     Report(scope.name_position, StrCat("'", field.name(), "' is missing in '", scope.name,
@@ -345,19 +345,19 @@ void TextParser::CheckForkFields(const Message& layer) {
     const Where where = first_.Locate(path);
     Report({where.line, where.column},
            StrCat("unknown field '", fork.field, "' (did you mean '", fork.meant, "'?)"));
-    // None was added where too many problems, or one of this line, were there already.
+    // Nothing was added if there are too many problems, or one for this line.
     if (!problems_.empty() && problems_.back().where.line == where.line) {
       problems_.back().where.field = fork.field;
     }
   }
 }
 
-// Its name may come after the broken field, so problems learn it when the layer has been read.
+// Sets the layer name of problems afterwards, since the name may follow the broken field.
 void TextParser::NameLayer(const Message& layer, size_t first_problem, Position end) {
   const std::string name = NameOf(layer);
   for (size_t i = first_problem; i < problems_.size(); ++i) {
     Where& where = problems_[i].where;
-    // The lexer is one token ahead and may have reported what comes after this layer.
+    // The lexer is one token ahead and may have reported a problem of the next layer.
     if (where.layer.empty() && Position{where.line, where.column} <= end) where.layer = name;
   }
 }

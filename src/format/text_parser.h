@@ -1,4 +1,4 @@
-// The text format of protobuf, read so that every problem of a file is found and can be mended.
+// Parses protobuf's text format and reports all problems of a file in one pass.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -14,8 +14,8 @@
 
 namespace crema {
 
-// Recursive descent over the message's own description. After a problem it goes on behind the value
-// that has it. One object parses one text. Thread safety: one thread.
+// Recursive descent guided by the message's descriptor. Continues after a problem with the next
+// value. One object parses one text. Thread safety: one thread.
 class TextParser {
  public:
   // `source` may be null. `text` must outlive the parser.
@@ -61,17 +61,18 @@ class TextParser {
   SourceMap* source_;
   std::vector<Problem> problems_;
   std::vector<Scope> scopes_;
-  // Where the first one stood, for "given twice"; keyed by path.
+  // Positions of first occurrences, for "given twice"; keyed by path.
   SourceMap first_;
   std::string path_;
-  size_t layer_path_size_ = 0;  // of path_, up to the layer it is in
-  int discarding_ = 0;          // depth of blocks that are given twice
-  bool closed_early_ = false;   // the innermost scope ends here though its brace is missing
+  size_t layer_path_size_ = 0;  // length of path_ up to the enclosing layer
+  int discarding_ = 0;          // nesting depth of duplicate blocks
+  bool closed_early_ = false;   // the innermost scope ends without its brace
   TextReporter reporter_;
   TextLexer lexer_;
 };
 
-// " (did you mean 'x'?)", or where the field belongs, or nothing. `outer` are the enclosing types.
+// Returns " (did you mean 'x'?)", or the block that has the field, or nothing. `outer` are the
+// enclosing types.
 std::string UnknownFieldHint(std::string_view name, const google::protobuf::Descriptor& type,
                              std::span<const google::protobuf::Descriptor* const> outer);
 

@@ -43,7 +43,7 @@ bool ValueIsMissing(const TextLexer& lexer) {
   return next.Is(":") || (next.Is("{") && next.begin.line == token.begin.line);
 }
 
-// The literal at the lexer; nothing, with a report, if there is none.
+// Reads a literal; reports a problem and returns nothing if there is none.
 std::optional<Literal> ReadLiteral(TextLexer& lexer, const FieldDescriptor& field,
                                    const TextReporter& report) {
   Literal literal;
@@ -99,7 +99,7 @@ IntegerRange RangeOf(FieldDescriptor::CppType type) {
   }
 }
 
-// The integer as two's complement in 64 bits; nothing if it is no integer or out of range.
+// Parses an integer as 64-bit two's complement; nothing if malformed or out of range.
 std::optional<uint64_t> ParseInteger(const Literal& literal, FieldDescriptor::CppType type) {
   if (literal.type != Tokenizer::TYPE_INTEGER) return std::nullopt;
   const IntegerRange range = RangeOf(type);
@@ -112,7 +112,7 @@ std::optional<uint64_t> ParseInteger(const Literal& literal, FieldDescriptor::Cp
 std::optional<double> ParseReal(const Literal& literal) {
   double value = 0;
   if (literal.type == Tokenizer::TYPE_INTEGER) {
-    // As in protobuf, hexadecimal and octal are for integer fields only.
+    // As in protobuf, only integer fields accept hexadecimal and octal.
     if (literal.text.size() > 1 && literal.text[0] == '0') return std::nullopt;
     std::from_chars(literal.text.data(), literal.text.data() + literal.text.size(), value);
   } else if (literal.type == Tokenizer::TYPE_FLOAT) {
@@ -163,7 +163,7 @@ std::vector<std::string> EnumNames(const FieldDescriptor& field) {
   return names;
 }
 
-// Why the literal was not taken, with the remedy.
+// Explains why the literal was rejected, and the remedy.
 std::string Refusal(const Literal& literal, const FieldDescriptor& field) {
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
     const std::vector<std::string> names = EnumNames(field);

@@ -1,4 +1,4 @@
-// Scalar values of the text format: "20", "-0.5", "MAX", "'a' 'b'".
+// Parses scalar values of the text format: "20", "-0.5", "MAX", "'a' 'b'".
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -7,12 +7,13 @@
 
 namespace crema {
 
-// Reads the value at the lexer into the singular field, or appends it to the repeated one. A value
-// that does not fit is reported, stepped over, and not stored.
+// Reads a value into the singular field, or appends it to the repeated one. Reports and skips a
+// value that does not fit.
 void ReadScalar(TextLexer& lexer, const google::protobuf::FieldDescriptor& field,
                 google::protobuf::Message* message, const TextReporter& report);
 
-// What such a field takes, for messages: "an integer from 0 to 4294967295", "a string in quotes".
+// Describes the values of a field for messages: "an integer from 0 to 4294967295", "a string in
+// quotes".
 std::string ExpectedValue(const google::protobuf::FieldDescriptor& field);
 
 }  // namespace crema

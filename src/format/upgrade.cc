@@ -7,7 +7,7 @@
 namespace crema {
 namespace {
 
-// Whether there are as many shapes or sizes as inputs; the message says what to do.
+// Checks that there is a shape or size for each input; the message gives the remedy.
 void CheckInputSizes(const NetParameter& net, const SourceMap& source,
                      std::vector<Problem>* warnings) {
   const int inputs = net.input_size();
@@ -52,7 +52,7 @@ void UpgradeInputs(NetParameter* net, SourceMap* source, std::vector<Problem>* w
       }
       if (i > 0) source->Move(StrCat("input[", i, "]"), StrCat("layer[0].top[", i, "]"));
     }
-    // Repeated fields can only grow at the end: append, then walk to the front.
+    // Repeated fields can only grow at the end: append, then move to the front.
     *net->add_layer() = std::move(input);
     for (int i = net->layer_size() - 1; i > 0; --i) net->mutable_layer()->SwapElements(i, i - 1);
   }

@@ -1,4 +1,4 @@
-// Old nets become new ones: one function a pass, in the order in which UpgradeNet runs them.
+// Upgrades old nets: one function per pass, in the order of UpgradeNet.
 #pragma once
 
 #include <vector>
@@ -9,23 +9,23 @@
 
 namespace crema {
 
-// Everything that reading a net, from text or binary, does to it; afterwards it has only `layer`
-// and no input fields. `source` learns where the fields went. What is lost on the way is reported
-// in `warnings`. Throws kInvalidArgument, with all problems, for what Caffe refuses.
+// Applies all upgrades of a net read from text or binary. The result has only `layer` and no input
+// fields. Updates `source` to the new field paths. Reports losses in `warnings`. Throws
+// kInvalidArgument, with all problems, for nets that Caffe refuses.
 void UpgradeNet(NetParameter* net, SourceMap* source, std::vector<Problem>* warnings);
 
-// First format (`layers { layer {} }`) to the second.
+// Upgrades the first format (`layers { layer {} }`) to the second.
 void UpgradeV0(NetParameter* net, SourceMap* source, std::vector<Problem>* warnings);
-// Second format: scale, mean_file, crop_size, mirror of data layers move to transform_param.
+// Second format: moves scale, mean_file, crop_size, mirror of data layers to transform_param.
 void UpgradeDataTransforms(NetParameter* net, SourceMap* source);
-// Second format (`layers {}`) to the present one (`layer {}`).
+// Upgrades the second format (`layers {}`) to the present one (`layer {}`).
 void UpgradeV1(NetParameter* net, SourceMap* source);
-// `input`, `input_shape`, `input_dim` become one layer "input" of type Input, placed first.
+// Replaces `input`, `input_shape`, `input_dim` by a first layer "input" of type Input.
 void UpgradeInputs(NetParameter* net, SourceMap* source, std::vector<Problem>* warnings);
-// The three statistics of BatchNorm are never learned: their multipliers become 0.
+// Sets the multipliers of BatchNorm's three running statistics to 0: they are not trained.
 void UpgradeBatchNorm(NetParameter* net);
 
-// solver_type becomes type. Throws kInvalidArgument if both are set.
+// Replaces solver_type by type. Throws kInvalidArgument if both are set.
 void UpgradeSolver(SolverParameter* solver, SourceMap* source);
 
 }  // namespace crema

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// From `#` to the end of a line, outside of strings.
+// Counts comments: from `#` to the end of a line, outside of strings.
 int CountComments(const std::string& text) {
   int count = 0;
   char quote = 0;
@@ -41,7 +41,8 @@ int CountComments(const std::string& text) {
   return count;
 }
 
-// A solver, unless it reads better as a net. Neither: the parser of nets explains it.
+// Returns true for a solver, unless the text parses better as a net. A text that is neither is left
+// to the parser of nets.
 bool LooksLikeSolver(const std::string& text) {
   NetParameter net;
   SolverParameter solver;
@@ -94,7 +95,7 @@ void ReadNetText(const std::string& text, const std::string& path, UpgradedFile*
   Finish(text, file->net, file);
 }
 
-// NVCaffe's bytes become numbers, which every Caffe reads.
+// Converts NVCaffe's bytes to numbers, which every Caffe reads.
 void UnpackRaw(BlobProto* blob) {
   if (!blob->has_raw_data() && !blob->has_raw_diff()) {
     blob->clear_raw_data_type();
@@ -115,7 +116,7 @@ void ReadBinary(const std::string& path, UpgradedFile* file) {
   file->kind = UpgradedFile::Kind::kNetBinary;
   file->net = ReadNetBinary(path);
   file->source.file = path;
-  file->changed = true;  // not worth a second copy in memory to find out
+  file->changed = true;  // assumed; finding out would need a second copy in memory
   for (LayerParameter& layer : *file->net.mutable_layer()) {
     for (BlobProto& blob : *layer.mutable_blobs()) UnpackRaw(&blob);
   }

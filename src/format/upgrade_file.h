@@ -1,4 +1,4 @@
-// Net, solver and weights files in any old format, brought to the present one as a whole.
+// Upgrades whole net, solver and weights files of any old format.
 #pragma once
 
 #include <string>
@@ -13,26 +13,25 @@ namespace crema {
 struct UpgradedFile {
   enum class Kind { kNetText, kSolverText, kNetBinary };
   Kind kind = Kind::kNetText;
-  NetParameter net;        // of kNetText and kNetBinary
-  SolverParameter solver;  // of kSolverText; nets inside of it are upgraded too
-  SourceMap source;        // lines of a text
+  NetParameter net;        // for kNetText and kNetBinary
+  SolverParameter solver;  // for kSolverText; nets inside are upgraded, too
+  SourceMap source;        // positions in a text
   std::vector<Problem> warnings;
-  // The text to be written: that of the file itself, comments and all, when nothing was to do.
+  // The text to write: the unchanged file, with its comments, if nothing was upgraded.
   std::string text;
   bool changed = false;
-  int lost_comments = 0;  // in `text`
+  int lost_comments = 0;  // comments missing from `text`
 };
 
-// Reads a net or solver as text, or a net (weights) in binary; NVCaffe's raw arrays become `data`.
-// Throws what ReadNet, ReadSolver and ReadNetBinary throw, and kUnsupported for HDF5, which has no
-// formats to upgrade.
+// Reads a net or solver as text, or a binary net (weights); converts NVCaffe's raw arrays to
+// `data`. Throws what ReadNet, ReadSolver and ReadNetBinary throw, and kUnsupported for HDF5, which
+// has no old formats.
 UpgradedFile ReadUpgraded(const std::string& path);
 
-// Problems for all that Caffe 1.0 would not read in it.
+// Returns a problem for everything that Caffe 1.0 does not support.
 std::vector<Problem> FindNotStock(const UpgradedFile& file);
 
-// Writes it atomically. Nothing but the path's contents changes: the mode stays, and where it is a
-// link the file behind it is written.
+// Writes atomically. Keeps the file mode, and writes to the target of a link.
 void WriteUpgraded(const UpgradedFile& file, const std::string& path);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// First format (all parameters of all types in one message) to the second.
+// Upgrades the first format (all parameters of all types in one message) to the second.
 #include <google/protobuf/message.h>
 
 #include <algorithm>
@@ -48,11 +48,11 @@ constexpr TypeName kTypes[] = {
 };
 constexpr std::string_view kPadding = "padding";
 
-// Where a field goes: into `block` under `name`, for layers of `type` (empty: of every type).
+// Destination of a field: `name` in `block`, for layers of `type` (empty: every type).
 struct Route {
   std::string_view field;
   std::string_view type;
-  const char* block;  // null: into the layer itself
+  const char* block;  // null: the layer itself
   const char* name;
 };
 constexpr Route kRoutes[] = {
@@ -104,10 +104,10 @@ constexpr Route kRoutes[] = {
     {"hdf5_output_param", "hdf5_output", nullptr, "hdf5_output_param"},
 };
 
-// One set, singular field into a field of the same kind; a repeated target gets one entry.
+// Copies a set, singular field to a field of the same type; appends to a repeated one.
 void CopyField(const Message& from, const FieldDescriptor& field, Message* to,
                const FieldDescriptor& target) {
-  // new_height and new_width were signed once.
+  // new_height and new_width used to be signed.
   const bool lost_sign = field.cpp_type() == FieldDescriptor::CPPTYPE_INT32 &&
                          target.cpp_type() == FieldDescriptor::CPPTYPE_UINT32;
   CREMA_CHECK(lost_sign || field.cpp_type() == target.cpp_type());
@@ -143,7 +143,7 @@ const Route* FindRoute(std::string_view field, std::string_view type) {
   return route == std::end(kRoutes) ? nullptr : route;
 }
 
-// The net being upgraded, and what is found on the way.
+// The net being upgraded, and the problems found.
 class V0Upgrade {
  public:
   V0Upgrade(SourceMap* source, std::vector<Problem>* warnings)
@@ -199,7 +199,7 @@ void V0Upgrade::CheckNoneIsNew(const NetParameter& net) {
   ThrowProblems();
 }
 
-// Padding layers go; what reads from them pads itself.
+// Removes padding layers; their consumers pad themselves.
 void V0Upgrade::RemovePadding(NetParameter* net) {
   constexpr int kNetInput = -1;
   std::map<std::string, int> producers;
@@ -216,7 +216,7 @@ void V0Upgrade::RemovePadding(NetParameter* net) {
       const int made_by = producer->second;
       if (made_by == kNetInput || net->layers(made_by).layer().type() != kPadding) continue;
       FoldPadding(*net, made_by, layer);
-      break;  // it has one bottom, or a problem has been noted
+      break;  // it has one bottom, or a problem has been reported
     }
     for (const std::string& top : layer->top()) producers[top] = i;
   }
@@ -310,7 +310,7 @@ void V0Upgrade::MoveField(const V0LayerParameter& old, const FieldDescriptor& fi
   source_->Move(old_path, StrCat(new_path, route->name, target->is_repeated() ? "[0]" : ""));
 }
 
-// As Caffe: name, layers, input, input_dim and force_backward survive, nothing else.
+// Like Caffe, keeps name, layers, input, input_dim and force_backward only.
 void V0Upgrade::DropOtherNetFields(NetParameter* net) {
   constexpr std::string_view kKept[] = {"name", "layers", "input", "input_dim", "force_backward"};
   std::vector<const FieldDescriptor*> set;

@@ -1,4 +1,4 @@
-// Second format to the present one.
+// Upgrades the second format to the present one.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -66,7 +66,7 @@ std::string NewType(V1LayerParameter::LayerType old_type) {
   return entry->type;
 }
 
-// The parameter blocks, by name: the numbers differ, the names and types do not.
+// Moves the parameter blocks by name: only the field numbers differ.
 void MoveParameterBlocks(V1LayerParameter* from, LayerParameter* to) {
   std::vector<const FieldDescriptor*> set;
   from->GetReflection()->ListFields(*from, &set);
@@ -79,7 +79,7 @@ void MoveParameterBlocks(V1LayerParameter* from, LayerParameter* to) {
   }
 }
 
-// Four lists, by parameter, become one list of ParamSpec.
+// Merges four lists, indexed by parameter, into one list of ParamSpec.
 void MoveParamSpecs(const V1LayerParameter& from, const std::string& path, LayerParameter* to,
                     SourceMap* source) {
   const int count = std::max({from.param_size(), from.blob_share_mode_size(), from.blobs_lr_size(),
@@ -125,7 +125,7 @@ void UpgradeLayer(V1LayerParameter* from, const std::string& path, LayerParamete
   MoveParameterBlocks(from, to);
 }
 
-// The four fields that moved from a data layer's own parameters to transform_param.
+// Moves four fields from a data layer's own parameters to transform_param.
 template <typename DataParam>
 void MoveTransform(const std::string& path, const char* block, DataParam* from,
                    V1LayerParameter* layer, SourceMap* source) {

@@ -19,7 +19,7 @@ namespace crema {
 
 bool ParseBinary(std::string_view bytes, google::protobuf::MessageLite* message) {
 #if GOOGLE_PROTOBUF_VERSION < 4000000
-  // In debug builds it reports strings that are not UTF-8 on stderr.
+  // Debug builds of protobuf report non-UTF-8 strings on stderr.
   const google::protobuf::LogSilencer silencer;
 #endif
   if (bytes.size() > kMaxFileBytes) return false;

@@ -14,7 +14,7 @@ struct CurvePoint {
   double precision = 0;
 };
 
-// One point a detection, best first.
+// One point per detection, best first.
 std::vector<CurvePoint> Curve(const std::vector<JudgedDetection>& detections, int64_t objects) {
   std::vector<CurvePoint> curve;
   double hits = 0;
@@ -27,8 +27,8 @@ std::vector<CurvePoint> Curve(const std::vector<JudgedDetection>& detections, in
   return curve;
 }
 
-// Each precision becomes the best one at this recall or more.
-void TakeBestBehind(std::vector<CurvePoint>* curve) {
+// Replaces each precision by the best one at this recall or more.
+void TakeBestAtHigherRecall(std::vector<CurvePoint>* curve) {
   double best = 0;
   for (size_t i = curve->size(); i-- > 0;) {
     best = std::max(best, (*curve)[i].precision);
@@ -46,7 +46,7 @@ double AreaOf(const std::vector<CurvePoint>& curve) {
   return area;
 }
 
-// The mean of the precisions at equidistant recalls from 0 to 1; 0 where one is not reached.
+// Mean of the precisions at these recalls; 0 for a recall that is not reached.
 double MeanAt(const std::vector<CurvePoint>& curve, std::span<const double> recalls) {
   double sum = 0;
   for (const double recall : recalls) {
@@ -62,7 +62,7 @@ std::vector<double> Tenths() {
   return recalls;
 }
 
-// Multiples of 0.01 as pycocotools computes them: some lie a rounding error above i / 100.
+// Multiples of 0.01 as pycocotools computes them: some are a rounding error above i / 100.
 std::vector<double> Hundredths() {
   std::vector<double> recalls;
   for (int i = 0; i < 100; ++i) recalls.push_back(i * 0.01);
@@ -75,12 +75,12 @@ std::vector<double> Hundredths() {
 double AveragePrecision(std::vector<JudgedDetection> detections, int64_t objects, ApRule rule) {
   if (objects == 0) return std::numeric_limits<double>::quiet_NaN();
   for (JudgedDetection& detection : detections) {
-    // A score that is no number has no place in an order: behind all others.
+    // NaN cannot be ordered: sort it last.
     if (std::isnan(detection.score)) detection.score = -std::numeric_limits<double>::infinity();
   }
   std::ranges::stable_sort(detections, std::ranges::greater{}, &JudgedDetection::score);
   std::vector<CurvePoint> curve = Curve(detections, objects);
-  if (rule != ApRule::kIntegral) TakeBestBehind(&curve);
+  if (rule != ApRule::kIntegral) TakeBestAtHigherRecall(&curve);
   switch (rule) {
     case ApRule::kVoc07:
       return MeanAt(curve, Tenths());

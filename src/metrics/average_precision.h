@@ -1,4 +1,4 @@
-// Average precision: the area below the curve of precision over recall, by the rules in use.
+// Average precision: the area under the precision-recall curve, by several rules.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@ namespace crema {
 
 enum class ApRule {
   kVoc07,     // SSD's 11point: mean of the best precision at recall 0, 0.1, ..., 1 or more
-  kVoc12,     // SSD's MaxIntegral: every step of recall times the best precision from there on
-  kIntegral,  // SSD's Integral: every step of recall times the precision there
-  kCoco,      // as kVoc07, at 0, 0.01, ..., 1
+  kVoc12,     // SSD's MaxIntegral: each recall step times the best precision from there on
+  kIntegral,  // SSD's Integral: each recall step times the precision there
+  kCoco,      // like kVoc07, at 0, 0.01, ..., 1
 };
 
 enum class Verdict { kMiss, kHit, kIgnored };
@@ -20,8 +20,8 @@ struct JudgedDetection {
   Verdict verdict = Verdict::kMiss;
 };
 
-// Of the detections of one class in all images, in any order; those of equal score count in the
-// order given. `objects` is how many there were to find; without any the answer is NaN.
+// Computes the average precision of one class over all images. Detections of equal score are ranked
+// in the order given. `objects` is the number of objects; 0 gives NaN.
 double AveragePrecision(std::vector<JudgedDetection> detections, int64_t objects, ApRule rule);
 
 }  // namespace crema

@@ -8,7 +8,7 @@
 namespace crema {
 namespace {
 
-constexpr size_t kMostCocoDetections = 100;  // of one class in one image
+constexpr size_t kMostCocoDetections = 100;  // per class and image
 
 std::vector<DetectedBox> BestFirst(std::vector<DetectedBox> detections) {
   for (DetectedBox& detection : detections) {
@@ -29,7 +29,7 @@ struct CocoObject {
   bool taken = false;
 };
 
-// Those that count first.
+// Returns the objects that count first, then the ignored ones.
 std::vector<CocoObject> CocoObjects(const ImageBoxes& boxes, const AreaRange& range) {
   std::vector<CocoObject> objects;
   for (const ObjectBox& object : boxes.objects) {

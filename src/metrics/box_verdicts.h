@@ -1,4 +1,4 @@
-// Which detected boxes count as right, by the rules of VOC and of COCO.
+// Classifies detected boxes as right or wrong by the rules of VOC and COCO.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct ObjectBox {
   bool difficult = false;  // need not be found
 };
 
-// Of one class in one image.
+// Boxes of one class in one image.
 struct ImageBoxes {
   std::vector<DetectedBox> detections;
   std::vector<ObjectBox> objects;
@@ -28,24 +28,24 @@ struct ImageBoxes {
 
 struct Judged {
   std::vector<JudgedDetection> detections;
-  int64_t objects = 0;  // that had to be found
+  int64_t objects = 0;  // that must be found
 };
 
-// VOC: best score first, a detection belongs to the object that it overlaps most, by `overlap` or
-// more; the first one hits, later ones miss. Those of difficult objects are ignored, unless
-// `difficult_counts`.
+// VOC: in order of score, a detection is matched with the object that it overlaps most, by at least
+// `overlap`. The first match of an object is a hit, later ones are misses. Ignores matches of
+// difficult objects unless `difficult_counts`.
 Judged JudgeVoc(const ImageBoxes& boxes, double overlap, bool difficult_counts);
 
-// Areas of objects in the units of the boxes; both ends belong to the range.
+// Area range of objects in the units of the boxes, inclusive.
 struct AreaRange {
   double least = 0;
   double most = std::numeric_limits<double>::infinity();
 };
 
-// COCO: best score first, a detection takes the object that it overlaps most among those that are
-// free, by `overlap` or more, if possible one that counts. Difficult objects and those outside the
-// range are ignored with the detections that took them, and so are detections outside the range
-// that took none. Only the best 100 detections are looked at.
+// COCO: in order of score, a detection is matched with the free object that it overlaps most, by at
+// least `overlap`, preferably one that counts. Ignores difficult objects and those outside the
+// range with their matches, and unmatched detections outside the range. Uses only the best 100
+// detections.
 Judged JudgeCoco(const ImageBoxes& boxes, double overlap, const AreaRange& range = {});
 
 }  // namespace crema

@@ -18,7 +18,7 @@ void Append(const Judged& judged, Judged* all) {
   all->detections.insert(all->detections.end(), judged.detections.begin(), judged.detections.end());
 }
 
-// The mean of what is a number; NaN when nothing is.
+// Mean of all values except NaN; NaN if there are none.
 class MeanOfNumbers {
  public:
   void Add(double value) {

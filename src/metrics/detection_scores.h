@@ -1,4 +1,4 @@
-// Average precision of a detector over many images, class by class, by the rules of VOC and COCO.
+// Average precision of a detector over many images, per class, by the rules of VOC and COCO.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace crema {
 
-// Of one class, or means over classes that have objects. NaN: nothing of that kind was to be found.
+// Rates of one class, or means over classes with objects. NaN: there were no such objects.
 struct DetectionRates {
-  int64_t objects = 0;  // that had to be found, by VOC's rule
+  int64_t objects = 0;  // objects that must be found, by VOC's rule
   int64_t detections = 0;
   double voc07 = 0;
   double voc12 = 0;
@@ -19,7 +19,7 @@ struct DetectionRates {
   double coco = 0;    // mean over overlaps 0.50, 0.55, ..., 0.95
   double coco50 = 0;  // at overlap 0.50
   double coco75 = 0;
-  double coco_small = 0;   // as coco, of objects below 32 x 32 pixels
+  double coco_small = 0;   // like coco, for objects below 32 x 32 pixels
   double coco_medium = 0;  // up to 96 x 96 pixels
   double coco_large = 0;
 };
@@ -27,7 +27,7 @@ struct DetectionRates {
 struct DetectionRule {
   double overlap = 0.5;           // for VOC
   bool difficult_counts = false;  // for VOC; COCO ignores them
-  double pixels = 1;              // in a box of area 1
+  double pixels = 1;              // pixels in a box of area 1
 };
 
 // Thread safety: one thread.
@@ -43,7 +43,7 @@ class DetectionScores {
   }
 
   DetectionRates OfClass(int64_t label) const;
-  // The mean of each rate over the classes where it is a number; the sums of the counts.
+  // Mean of each rate over the classes where it is not NaN; sums of the counts.
   DetectionRates Mean() const;
 
  private:

@@ -12,8 +12,8 @@ double AreaUnderRoc(std::vector<ScoredLabel> samples) {
   }
   std::ranges::sort(samples, {}, &ScoredLabel::score);
   double positives = 0;
-  double negatives = 0;  // below the present score
-  double pairs = 0;      // in the right order
+  double negatives = 0;  // negatives below the current score
+  double pairs = 0;      // correctly ordered pairs
   for (size_t i = 0; i < samples.size();) {
     double tied_positives = 0;
     double tied_negatives = 0;

@@ -8,8 +8,8 @@ namespace {
 
 class OpenCvVideo final : public VideoCodec {
  public:
-  // One backend after the other, and not OpenCV's own choice: that goes on to take the digits in
-  // the name of any file for the number of an image.
+  // Tries the backends one by one. OpenCV's own selection would interpret digits in any file name
+  // as an image sequence.
   bool OpenVideo(const std::string& file) override {
     for (const int backend : {cv::CAP_FFMPEG, cv::CAP_OPENCV_MJPEG, cv::CAP_GSTREAMER}) {
       if (video_.open(file, backend)) return true;

@@ -1,4 +1,4 @@
-// What the devices of one run do to their memory together.
+// Collective operations of the devices of one run.
 #pragma once
 
 #include <span>
@@ -8,22 +8,21 @@
 
 namespace crema {
 
-// Each device of a run is a rank, from 0, with a thread and a context of its own. All ranks call
-// Sum and CopyFromFirst as often, in the same order, with as many elements; what they do comes in
-// the order of the context's work. Both throw kDeviceFailure, and kCancelled once Abort was called.
-// Thread safety: one thread a rank; Abort any.
+// Each device of a run is a rank, from 0, with its own thread and context. All ranks call Sum and
+// CopyFromFirst equally often, in the same order, with equal sizes. The operations are ordered with
+// the other work of the context. Both throw kDeviceFailure, and kCancelled after Abort. Thread
+// safety: one thread per rank; Abort any.
 class Collective {
  public:
   virtual ~Collective() = default;
 
-  // Each of these elements, in memory of the context, becomes its sum over all ranks: the same bits
-  // in all of them.
+  // Replaces the values, in memory of the context, by their sums over all ranks: the same bits on
+  // all ranks.
   virtual void Sum(int rank, const ExecContext& context, std::span<float> values) = 0;
-  // Dense blobs in memory of the context become those of rank 0.
+  // Copies dense blobs, in memory of the context, from rank 0 to all others.
   virtual void CopyFromFirst(int rank, const ExecContext& context,
                              std::span<const TensorView> blobs) = 0;
-  // A rank will not come any more: whoever waits for it is released, and what was being computed is
-  // undefined.
+  // Announces that a rank has failed. Releases waiting ranks; results in progress are undefined.
   virtual void Abort() noexcept = 0;
 };
 

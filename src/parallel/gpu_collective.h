@@ -1,4 +1,4 @@
-// A Collective of GPUs of this machine, by NCCL.
+// Collective operations between GPUs of this machine, by NCCL.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace crema {
 
-// Rank r is GPU gpus[r]; its contexts must be of that GPU. Throws kDeviceFailure where a GPU is
-// there twice or cannot be connected with the others, NCCL cannot be loaded, or this build has no
+// Rank r uses GPU gpus[r]; its contexts must be of that GPU. Throws kDeviceFailure if a GPU is
+// listed twice or cannot be connected with the others, NCCL cannot be loaded, or this build has no
 // CUDA.
 std::unique_ptr<Collective> MakeGpuCollective(const std::vector<int>& gpus);
 

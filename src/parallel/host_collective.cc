@@ -22,7 +22,7 @@ void HostCollective::Sum(int rank, const ExecContext& context, std::span<float> 
     CREMA_CHECK(values_[r].size() == values.size());
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += values_[r][i];
   }
-  Meet();  // all have read values_
+  Meet();  // all ranks have read values_
   Upload(context, values.data(), sums.data(), values.size_bytes());
 }
 

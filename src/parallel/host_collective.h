@@ -1,4 +1,4 @@
-// A Collective through memory of the host: for tests, where one GPU or none stands for several.
+// Collective operations through host memory: for tests in which one or no GPU stands for several.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// For contexts of any device. Waits for their queues.
+// Supports contexts of any device. Waits for their queues.
 class HostCollective final : public Collective {
  public:
   explicit HostCollective(int ranks)

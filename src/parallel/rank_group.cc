@@ -7,11 +7,11 @@
 namespace crema {
 namespace {
 
-[[noreturn]] void FailAsOthersDid() {
+[[noreturn]] void FailAsOtherRankFailed() {
   Fail(ErrorCode::kCancelled, "another device of this run has failed");
 }
 
-// Whether work that other devices wait for may be missing on the device.
+// Returns true if the failed rank may not have queued work that other devices wait for.
 bool LeavesOthersWaiting(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -36,7 +36,7 @@ std::span<const RankGroup::Note> RankGroup::Exchange(int rank, Note note) {
   const auto own = static_cast<size_t>(rank);
   std::vector<Note>& notes = notes_[calls_[own]++ % 2];
   notes[own] = std::move(note);
-  if (!rendezvous_.Wait()) FailAsOthersDid();
+  if (!rendezvous_.Wait()) FailAsOtherRankFailed();
   return notes;
 }
 
@@ -52,12 +52,12 @@ void RankGroup::Fail(int rank, const std::exception_ptr& error) noexcept {
     if (!failure_.error) failure_ = {rank, error};
   }
   rendezvous_.Release();
-  // Else all ranks have queued the same, and their devices finish it.
+  // Otherwise all ranks have queued the same work, and their devices finish it.
   if (LeavesOthersWaiting(error)) collective_->Abort();
 }
 
 void RankGroup::ThrowIfFailed() const {
-  if (rendezvous_.released()) FailAsOthersDid();
+  if (rendezvous_.released()) FailAsOtherRankFailed();
 }
 
 RankGroup::Failure RankGroup::failure() const {

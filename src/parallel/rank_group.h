@@ -1,4 +1,4 @@
-// The ranks of one run on several devices: what their threads tell each other on the host.
+// Host-side synchronization of the ranks of one run.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace crema {
 
-// Thread safety: one thread a rank; Fail and failure any.
+// Thread safety: one thread per rank; Fail and failure any.
 class RankGroup {
  public:
   struct Note {
@@ -24,38 +24,37 @@ class RankGroup {
     std::string text = {};
   };
 
-  // Requires two ranks or more. `collective` is of as many.
+  // Requires: at least two ranks, and a `collective` of the same size.
   RankGroup(int ranks, std::unique_ptr<Collective> collective);
 
   int size() const { return size_; }
-  // A rank that failed is told of by the next Exchange, so call it in front of what must not be
-  // begun without all of them.
+  // Failures surface at the next Exchange; call it before any collective operation.
   Collective& collective() const { return *collective_; }
 
-  // All ranks call these as often, in the same order. Each waits until all are there, and throws
-  // kCancelled once a rank has failed. The notes of all, by rank, stay until its next call.
+  // All ranks call these equally often, in the same order. Each waits for all ranks, and throws
+  // kCancelled once a rank has failed. Returns the notes of all ranks, valid until the next call.
   std::span<const Note> Exchange(int rank, Note note);
-  double Mean(int rank, double value);  // the same bits in all ranks
-  // That of rank 0.
+  double Mean(int rank, double value);  // the same bits on all ranks
+  // Returns the note of rank 0.
   const Note& Lead(int rank, Note note) { return Exchange(rank, std::move(note))[0]; }
 
-  // This rank ends with an exception: the others will not wait for it.
+  // Reports that this rank ends with an exception; the others do not wait for it.
   void Fail(int rank, const std::exception_ptr& error) noexcept;
-  // Throws kCancelled if any has failed: what its device was to add may be missing.
+  // Throws kCancelled if a rank has failed: its contribution may be missing.
   void ThrowIfFailed() const;
 
   struct Failure {
     int rank = 0;
-    std::exception_ptr error;  // null: none
+    std::exception_ptr error;  // null: no failure
   };
-  // That of the rank which failed first.
+  // The first failure.
   Failure failure() const;
 
  private:
   const int size_;
   const std::unique_ptr<Collective> collective_;
   Rendezvous rendezvous_;
-  // Notes of one call and of the one before, which slower ranks may still be reading.
+  // Notes of this call and the previous one, which slower ranks may still read.
   std::array<std::vector<Note>, 2> notes_;
   std::vector<size_t> calls_;  // by rank
   mutable std::mutex mutex_;   // guards failure_

@@ -1,4 +1,4 @@
-// Where threads of one run wait for each other.
+// Barrier for the threads of one run.
 #pragma once
 
 #include <condition_variable>
@@ -12,16 +12,16 @@ class Rendezvous {
  public:
   explicit Rendezvous(int parties) : parties_(parties) {}
 
-  // Waits until all parties have called it. False: somebody will not come (Release). Of one round
-  // all get the same answer.
+  // Waits until all parties have called it. Returns false after Release. All parties of a round get
+  // the same result.
   [[nodiscard]] bool Wait();
-  // From now on nobody is waited for.
+  // Releases all current and future waits.
   void Release() noexcept;
   bool released() const;
 
  private:
   const int parties_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   int here_ = 0;
   uint64_t round_ = 0;
