@@ -86,7 +86,7 @@ void PrintText(const CheckReport& report) {
     std::printf("\n");
   }
   if (report.memory_bytes > 0) {
-    std::printf("memory: %s needed, %s there\n", Size(report.memory_bytes).c_str(),
+    std::printf("memory: %s needed, %s available\n", Size(report.memory_bytes).c_str(),
                 Size(report.available_memory).c_str());
   }
   std::fflush(stdout);
