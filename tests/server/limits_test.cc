@@ -1,7 +1,8 @@
-// What strangers can take: memory, connections, threads.
+// Limits on the memory, connections and threads that clients can take.
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <future>
 #include <new>
 #include <thread>
 #include <vector>
@@ -149,6 +150,7 @@ TEST(Limits, WhereAllPlacesAreTakenOnlyHealthIsAnswered) {
 }
 
 TEST(Limits, ABatcherOutlivesWhatItsCallersThrow) {
+  std::promise<bool> good;
   Batcher batcher(std::make_shared<const FakeModel>(), {});
   const auto submit = [&](InferDone done) {
     InferRequest request;
@@ -156,17 +158,18 @@ TEST(Limits, ABatcherOutlivesWhatItsCallersThrow) {
     batcher.Submit(std::move(request), 1, std::move(done));
   };
   submit([](const InferOutcome&) { throw std::bad_alloc(); });
-  std::atomic<bool> answered = false;
-  submit([&](const InferOutcome& outcome) { answered = !outcome.failure; });
-  while (!answered) std::this_thread::sleep_for(1ms);
+  submit([&](const InferOutcome& outcome) { good.set_value(!outcome.failure); });
+  std::future<bool> answer = good.get_future();
+  ASSERT_EQ(answer.wait_for(60s), std::future_status::ready);
+  EXPECT_TRUE(answer.get());
 }
 
 TEST(Limits, AWorkPoolOutlivesWhatItsWorkThrows) {
+  std::promise<void> done;
   WorkPool pool(1, 8);
   pool.Submit([] { throw std::bad_alloc(); });
-  std::atomic<bool> done = false;
-  pool.Submit([&] { done = true; });
-  while (!done) std::this_thread::sleep_for(1ms);
+  pool.Submit([&] { done.set_value(); });
+  EXPECT_EQ(done.get_future().wait_for(60s), std::future_status::ready);
 }
 
 TEST(Limits, LoadingKeepsNoPicturesWaiting) {
