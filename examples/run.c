@@ -14,19 +14,19 @@ static int Fail(const crema_error* error) {
 
 static size_t Count(const crema_tensor* tensor) {
   size_t count = 1;
-  for (size_t i = 0; i < tensor->axes; ++i) count *= (size_t)tensor->extents[i];
+  for (size_t i = 0; i < tensor->axes; ++i) count *= (size_t)tensor->shape[i];
   return count;
 }
 
-/* An extent that may be any becomes 1. */
-static int MakeInput(const crema_model* model, size_t index, crema_tensor* input, int64_t* extents,
+/* Replaces dimensions of any size by 1. */
+static int MakeInput(const crema_model* model, size_t index, crema_tensor* input, int64_t* shape,
                      crema_error* error) {
   if (crema_model_input(model, index, input, error) != CREMA_OK) return 0;
   if (input->axes > kMostAxes) return 0;
   for (size_t i = 0; i < input->axes; ++i) {
-    extents[i] = input->extents[i] < 0 ? 1 : input->extents[i];
+    shape[i] = input->shape[i] < 0 ? 1 : input->shape[i];
   }
-  input->extents = extents;
+  input->shape = shape;
   input->data = calloc(Count(input), input->type == CREMA_FLOAT32 ? 4 : 1);
   return input->data != NULL;
 }
@@ -37,7 +37,7 @@ static int Print(crema_runner* runner, const crema_model* model, crema_error* er
     if (crema_model_output(model, o, &output, error) != CREMA_OK) return 0;
     if (crema_runner_output(runner, output.name, &output, error) != CREMA_OK) return 0;
     printf("%s:", output.name);
-    for (size_t i = 0; i < output.axes; ++i) printf(" %" PRId64, output.extents[i]);
+    for (size_t i = 0; i < output.axes; ++i) printf(" %" PRId64, output.shape[i]);
     printf("\n");
     for (size_t i = 0; i < Count(&output); ++i) printf("%g\n", ((const float*)output.data)[i]);
   }
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
   crema_model* model = NULL;
   crema_runner* runner = NULL;
   crema_tensor inputs[kMostInputs];
-  int64_t extents[kMostInputs][kMostAxes];
+  int64_t shape[kMostInputs][kMostAxes];
   size_t count = 0;
   int ok = 1;
 
@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
   ok = crema_model_input_count(model) <= kMostInputs &&
        crema_runner_new(model, &runner, &error) == CREMA_OK;
   while (ok && count < crema_model_input_count(model)) {
-    ok = MakeInput(model, count, &inputs[count], extents[count], &error);
+    ok = MakeInput(model, count, &inputs[count], shape[count], &error);
     count += (size_t)ok;
   }
   ok = ok && crema_runner_run(runner, inputs, count, &error) == CREMA_OK &&

@@ -22,8 +22,8 @@ std::vector<float> Answer(const deploy::Model& model) {
   std::vector<std::vector<uint8_t>> bytes;
   std::vector<deploy::Tensor> inputs;
   for (const deploy::TensorInfo& info : model.inputs()) {
-    deploy::Tensor input{info.name, info.type, info.extents, nullptr};
-    for (int64_t& extent : input.extents) extent = extent < 0 ? 1 : extent;
+    deploy::Tensor input{info.name, info.type, info.shape, nullptr};
+    for (int64_t& dim : input.shape) dim = dim < 0 ? 1 : dim;
     if (info.type == deploy::Type::kUInt8) {
       bytes.emplace_back(input.count(), uint8_t{127});
       input.data = bytes.back().data();

@@ -1,10 +1,9 @@
-/* Running trained models: the C interface of libcrema_deploy, for C and all that can call it. C++
- * has crema/deploy.h.
+/* Runs trained models: the C interface of libcrema_deploy. For C++, see crema/deploy.h.
  *
- * Handles are opaque; NULL may be freed. A model may be used by any number of threads at once, a
- * runner by one at a time; models and runners may be freed in any order. Functions that can fail
- * return a status and, where `error` is not NULL, say why in it. Strings are UTF-8, end in a zero,
- * and belong to the handle that they were asked of. */
+ * Handles are opaque; freeing NULL has no effect. A model may be used by any number of threads at
+ * once, a runner by one thread at a time. Models and runners may be freed in any order. Functions
+ * that can fail return a status and write the reason to `error` unless it is NULL. Strings are
+ * UTF-8, zero-terminated, and owned by the handle that returned them. */
 #ifndef CREMA_CREMA_H_
 #define CREMA_CREMA_H_
 
@@ -23,54 +22,54 @@ extern "C" {
 
 typedef enum crema_status {
   CREMA_OK = 0,
-  CREMA_INVALID_ARGUMENT = 1, /* what was asked for does not fit the model, or is no model */
+  CREMA_INVALID_ARGUMENT = 1, /* the arguments do not fit the model, or it is not a model */
   CREMA_NOT_FOUND = 2,        /* a file does not exist */
-  CREMA_UNSUPPORTED = 3,      /* understood, but this build cannot do it */
-  CREMA_DATA_LOSS = 4,        /* a file is truncated or altered, or an image is broken */
-  CREMA_IO = 5,               /* the operating system refused to read */
+  CREMA_UNSUPPORTED = 3,      /* not supported by this build */
+  CREMA_DATA_LOSS = 4,        /* a file is truncated or altered, or an image is damaged */
+  CREMA_IO = 5,               /* the operating system failed to read */
   CREMA_OUT_OF_MEMORY = 6,
   CREMA_DEVICE = 7,  /* the GPU failed */
-  CREMA_INTERNAL = 8 /* a bug of Crema */
+  CREMA_INTERNAL = 8 /* a bug in Crema */
 } crema_status;
 
 typedef enum crema_type { CREMA_FLOAT32 = 1, CREMA_UINT8 = 2 } crema_type;
 
 typedef struct crema_error {
   crema_status status;
-  char message[1024]; /* cut, between characters, where it is longer */
+  char message[1024]; /* truncated between characters if longer */
 } crema_error;
 
-/* Set it to zeros; struct_size to sizeof(crema_options). Threads 0 is 1. */
+/* Zero-initialize it and set struct_size to sizeof(crema_options). 0 threads means 1. */
 typedef struct crema_options {
   size_t struct_size;
-  int threads; /* of one runner; up to 1024 */
+  int threads; /* per runner; up to 1024 */
   int use_gpu; /* 0: the CPU */
-  int gpu;     /* its number */
+  int gpu;     /* GPU number */
 } crema_options;
 
-/* Elements that belong to somebody else, row-major, extents outermost first. Of what a model takes
- * and gives, `data` is NULL and an extent of -1 may be any. */
+/* A view of host memory, row-major, outermost axis first. Describing an input or output of a model,
+ * `data` is NULL and a dimension of -1 means any size. */
 typedef struct crema_tensor {
   const char* name;
   crema_type type;
   size_t axes;
-  const int64_t* extents;
+  const int64_t* shape; /* `axes` dimensions */
   const void* data;
 } crema_tensor;
 
 typedef struct crema_prediction {
-  int index;         /* of the class */
-  float score;       /* as the net gives it */
-  const char* label; /* "" where the model has none for it; of the model */
+  int index;         /* index of the class */
+  float score;       /* output of the net */
+  const char* label; /* "" if the model has none; owned by the model */
 } crema_prediction;
 
 typedef struct crema_model crema_model;
 typedef struct crema_runner crema_runner;
 
-/* The version of the library: "0.1.0". */
+/* Returns the version of the library: "0.1.0". */
 CREMA_C_API const char* crema_version(void);
 
-/* Opens a file of `deploy export`. `options` may be NULL. */
+/* Opens a file written by `deploy export`. `options` may be NULL. */
 CREMA_C_API crema_status crema_model_open(const char* path, const crema_options* options,
                                           crema_model** model, crema_error* error);
 CREMA_C_API void crema_model_free(crema_model* model);
@@ -88,15 +87,15 @@ CREMA_C_API crema_status crema_model_output(const crema_model* model, size_t ind
 CREMA_C_API crema_status crema_runner_new(const crema_model* model, crema_runner** runner,
                                           crema_error* error);
 CREMA_C_API void crema_runner_free(crema_runner* runner);
-/* Each input once, in any order, of any extents that the net takes. */
+/* Takes each input once, in any order, of any shape that the net accepts. */
 CREMA_C_API crema_status crema_runner_run(crema_runner* runner, const crema_tensor* inputs,
                                           size_t count, crema_error* error);
-/* Of the last run; after one that failed there are none. Elements and extents are valid until the
- * next call of run or classify. */
+/* Returns an output of the last run; there are none after a failed run. Data and shape are valid
+ * until the next call of run or classify. */
 CREMA_C_API crema_status crema_runner_output(crema_runner* runner, const char* name,
                                              crema_tensor* output, crema_error* error);
-/* Decodes an image file in memory, prepares it as the model says, and gives the best classes, best
- * first: `count` of them, at most `most`. */
+/* Decodes an image file in memory, preprocesses it as the model specifies, and returns the `count`
+ * best classes, best first, at most `most`. */
 CREMA_C_API crema_status crema_runner_classify(crema_runner* runner, const void* image,
                                                size_t bytes, crema_prediction* predictions,
                                                size_t most, size_t* count, crema_error* error);

@@ -1,4 +1,4 @@
-// The C interface, on top of the C++ one.
+// The C interface, implemented on top of the C++ one.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -22,12 +22,12 @@ struct crema_model {
 struct crema_runner {
   crema::deploy::Model model;
   crema::deploy::Runner runner;
-  std::vector<Tensor> outputs;  // what was asked for since the last run
+  std::vector<Tensor> outputs;  // those requested since the last run
 };
 
 namespace {
 
-// Up to `most` bytes, and no part of a UTF-8 character.
+// Returns the length of a prefix of up to `most` bytes that does not split a UTF-8 character.
 size_t LengthThatFits(const char* text, size_t most) {
   size_t length = strnlen(text, most + 1);
   if (length <= most) return length;
@@ -45,7 +45,7 @@ crema_status Report(crema_status status, const char* message, crema_error* error
   return status;
 }
 
-// Nothing is thrown into C.
+// Converts exceptions to error codes.
 template <typename Body>
 crema_status Guarded(crema_error* error, Body&& body) noexcept {
   try {
@@ -82,9 +82,9 @@ crema::deploy::Options OptionsOf(const crema_options* given) {
   return options;
 }
 
-crema_tensor ViewOf(const std::string& name, Type type, const std::vector<int64_t>& extents,
+crema_tensor ViewOf(const std::string& name, Type type, const std::vector<int64_t>& shape,
                     const void* data) {
-  return {name.c_str(), static_cast<crema_type>(type), extents.size(), extents.data(), data};
+  return {name.c_str(), static_cast<crema_type>(type), shape.size(), shape.data(), data};
 }
 
 void Describe(const std::vector<TensorInfo>& infos, size_t index, crema_tensor* info) {
@@ -92,7 +92,7 @@ void Describe(const std::vector<TensorInfo>& infos, size_t index, crema_tensor* 
   if (index >= infos.size()) {
     throw Error(crema::deploy::Code::kInvalidArgument, "there is none of that index");
   }
-  *info = ViewOf(infos[index].name, infos[index].type, infos[index].extents, nullptr);
+  *info = ViewOf(infos[index].name, infos[index].type, infos[index].shape, nullptr);
 }
 
 std::vector<Tensor> TensorsOf(const crema_tensor* inputs, size_t count) {
@@ -100,10 +100,10 @@ std::vector<Tensor> TensorsOf(const crema_tensor* inputs, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const crema_tensor& input = inputs[i];
     Require(input.name != nullptr, "the name of an input");
-    Require(input.extents != nullptr || input.axes == 0, "the list of extents of an input");
+    Require(input.shape != nullptr || input.axes == 0, "the shape of an input");
     tensors.push_back({input.name,
                        static_cast<Type>(input.type),
-                       {input.extents, input.extents + input.axes},
+                       {input.shape, input.shape + input.axes},
                        input.data});
   }
   return tensors;
@@ -158,7 +158,8 @@ crema_status crema_runner_new(const crema_model* model, crema_runner** runner, c
     *runner = nullptr;
     Require(model != nullptr, "model");
     *runner = new crema_runner{model->model, crema::deploy::Runner(model->model), {}};
-    (*runner)->outputs.reserve(model->model.outputs().size());  // so that none moves
+    // avoids reallocation, so that pointers stay valid
+    (*runner)->outputs.reserve(model->model.outputs().size());
   });
 }
 
@@ -185,7 +186,7 @@ crema_status crema_runner_output(crema_runner* runner, const char* name, crema_t
       runner->outputs.push_back(runner->runner.Output(name));
       found = runner->outputs.end() - 1;
     }
-    *output = ViewOf(found->name, found->type, found->extents, found->data);
+    *output = ViewOf(found->name, found->type, found->shape, found->data);
   });
 }
 

@@ -1,4 +1,4 @@
-// The C++ interface: what is inside, behind types of its own.
+// The C++ interface, with its own types.
 #include "crema/deploy.h"
 
 #include <new>
@@ -35,7 +35,7 @@ Code CodeOf(ErrorCode code) {
   }
 }
 
-// Whatever is thrown inside leaves as an Error.
+// Converts all exceptions to Error.
 template <typename Body>
 auto Translated(Body&& body) {
   try {
@@ -57,7 +57,7 @@ const Registry& Layers() {
 }
 
 ModelOptions Inner(const Options& options) {
-  constexpr int kMostThreads = 1024;  // where more cannot be started, OpenMP ends the process
+  constexpr int kMostThreads = 1024;  // OpenMP ends the process if it cannot start the threads
   if (options.threads < 1 || options.threads > kMostThreads) {
     throw Error(Code::kInvalidArgument, "threads is " + std::to_string(options.threads) +
                                             ", expected 1 to " + std::to_string(kMostThreads));
@@ -81,7 +81,7 @@ ConstTensorView ViewOf(const Tensor& tensor) {
   if (tensor.type != Type::kFloat32 && tensor.type != Type::kUInt8) {
     throw Error(Code::kInvalidArgument, "a tensor of an unknown type");
   }
-  return {tensor.data, Shape(std::span<const int64_t>(tensor.extents)),
+  return {tensor.data, Shape(std::span<const int64_t>(tensor.shape)),
           tensor.type == Type::kUInt8 ? DType::kU8 : DType::kF32};
 }
 
@@ -142,15 +142,15 @@ struct Runner::Impl {
 crema::Tensor Runner::Impl::ReadImage(const void* image, size_t bytes) const {
   const std::vector<TensorInfo>& inputs = model->inputs;
   const bool fits = inputs.size() == 1 && model->outputs.size() == 1 &&
-                    inputs[0].type == Type::kFloat32 && inputs[0].extents.size() == 4 &&
-                    (inputs[0].extents[1] == 1 || inputs[0].extents[1] == 3);
+                    inputs[0].type == Type::kFloat32 && inputs[0].shape.size() == 4 &&
+                    (inputs[0].shape[1] == 1 || inputs[0].shape[1] == 3);
   if (!fits) {
     throw Error(Code::kInvalidArgument,
                 "this model does not take one image: it has another number of inputs or outputs, "
                 "or one that is not N x 1 or 3 x H x W");
   }
-  const std::vector<int64_t>& extents = inputs[0].extents;
-  crema::Tensor input({1, extents[1], extents[2], extents[3]}, DType::kF32);
+  const std::vector<int64_t>& shape = inputs[0].shape;
+  crema::Tensor input({1, shape[1], shape[2], shape[3]}, DType::kF32);
   FillImageInput(std::string_view(static_cast<const char*>(image), bytes), "the image",
                  model->model->card().preprocessing, input.view());
   return input;

@@ -13,7 +13,7 @@ struct Prediction {
   double score = 0;
 };
 
-// The best `most`, best first; of equal ones the first; NaN comes last.
+// Returns the `most` best classes, best first; ties in index order, NaN last.
 std::vector<Prediction> BestFirst(std::span<const float> scores,
                                   size_t most = std::numeric_limits<size_t>::max());
 

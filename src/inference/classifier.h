@@ -1,4 +1,4 @@
-// Images in, classes with scores out.
+// Classifies images.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace crema {
 
-// Thread safety: const; each thread makes a worker of its own.
+// Thread safety: const; each thread makes its own worker.
 class Classifier {
  public:
-  // Requires a model as ImageModel does, with scores of N x classes. `output` names the blob with
-  // the scores; empty: the only output. Throws kInvalidArgument where it does not fit.
+  // Requires: a model for ImageModel with scores of shape N x classes. `output` names the scores;
+  // empty: the only output. Throws kInvalidArgument if the model does not fit.
   Classifier(std::shared_ptr<const Model> model, const std::string& output);
 
   const ImageModel& image_model() const { return model_; }
@@ -23,8 +23,8 @@ class Classifier {
   class Worker {
    public:
     Worker(const Classifier& classifier, const Preprocessing& preprocessing);
-    // Scores of each image, one behind the other: images x classes. Valid until the next call.
-    // Throws as ImageRunner::RunBySample.
+    // Returns the scores: images x classes. Valid until the next call. Throws like
+    // ImageRunner::RunBySample.
     std::span<const float> Scores(std::span<const Image> images);
 
    private:

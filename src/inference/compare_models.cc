@@ -42,7 +42,8 @@ double OverlapOfSame(const ScoredBox& a, const ScoredBox& b) {
 
 double Difference::relative() const {
   if (squares == 0) return 0;
-  return of_all == 0 ? std::numeric_limits<double>::infinity() : std::sqrt(squares / of_all);
+  return reference_squares == 0 ? std::numeric_limits<double>::infinity()
+                                : std::sqrt(squares / reference_squares);
 }
 
 void AddDifference(const ConstTensorView& a, const ConstTensorView& b, Difference* difference) {
@@ -63,7 +64,7 @@ void AddDifference(const ConstTensorView& a, const ConstTensorView& b, Differenc
     difference->squares += apart * apart;
     if (!std::isfinite(x[i])) continue;
     difference->most = std::max(difference->most, std::abs(double{x[i]}));
-    difference->of_all += double{x[i]} * double{x[i]};
+    difference->reference_squares += double{x[i]} * double{x[i]};
   }
 }
 
@@ -112,7 +113,7 @@ void AddBoxes(const ConstTensorView& a, const ConstTensorView& b, double least, 
   }
 }
 
-ModelOptions ToBeLookedAt(ModelOptions options) {
+ModelOptions ObservableOptions(ModelOptions options) {
   options.plan.passes.fuse_relu = false;
   options.plan.passes.move_strides = false;
   options.plan.passes.fuse = false;
@@ -120,7 +121,7 @@ ModelOptions ToBeLookedAt(ModelOptions options) {
   return options;
 }
 
-// A model with a session whose values stay.
+// A model and a session that keeps all values.
 struct LayerComparison::Side {
   std::shared_ptr<const Model> model;
   ComputeDevice device;
@@ -153,7 +154,7 @@ struct LayerComparison::Side {
     session->Forward();
   }
 
-  // The last value of that name, row-major.
+  // Returns the last value of that name, row-major.
   Tensor PlainValue(const std::string& blob) const {
     const Plan& plan = session->plan();
     const int v = plan.FindValue(blob);
@@ -182,7 +183,7 @@ struct LayerComparison::Side {
     return plain;
   }
 
-  // What the bytes of a value stand for.
+  // Returns the scale of an int8 value.
   std::optional<Int8Scale> ScaleOf(int v) const {
     const Plan& plan = session->plan();
     const int producer = plan.values[static_cast<size_t>(v)].producer;

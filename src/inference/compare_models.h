@@ -1,4 +1,4 @@
-// Two models on the same inputs: how far apart are they?
+// Compares two models on the same inputs.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,24 @@
 
 namespace crema {
 
-// Of a blob, over all that was added.
+// Difference of a blob over all inputs.
 struct Difference {
   std::string blob;
-  std::string layer = {};  // that makes it
-  double largest = 0;      // max |a - b|; NaN on one side only counts as infinite
-  double most = 0;         // max |a|
-  double squares = 0;      // sum of (a - b)^2
-  double of_all = 0;       // sum of a^2
-  std::string note = {};   // what keeps it from being compared: "2x3 and 3x2"
+  std::string layer = {};        // producer of the blob
+  double largest = 0;            // max |a - b|; NaN on only one side counts as infinite
+  double most = 0;               // max |a|
+  double squares = 0;            // sum of (a - b)^2
+  double reference_squares = 0;  // sum of a^2
+  std::string note = {};         // why it cannot be compared: "2x3 and 3x2"
 
-  // |a - b| / |a|, Euclidean.
+  // |a - b| / |a|, Euclidean norm.
   double relative() const;
 };
 
-// Adds the elements of two arrays of f32, or says in `note` why they cannot be compared.
+// Accumulates two f32 arrays, or sets `note` if they cannot be compared.
 void AddDifference(const ConstTensorView& a, const ConstTensorView& b, Difference* difference);
 
-// How often two answers agree.
+// Number of matching answers.
 struct Agreement {
   int64_t agree = 0;
   int64_t of = 0;
@@ -38,33 +38,32 @@ struct Agreement {
   }
 };
 
-// How often two arrays of scores, N x classes or N x classes x H x W, have their largest at the
-// same class.
+// Counts how often two score arrays, N x classes or N x classes x H x W, have the same best class.
 void AddTopOne(const ConstTensorView& a, const ConstTensorView& b, Agreement* top);
-// Whether they are such arrays, of the same extents.
+// Returns true for two such arrays of the same shape.
 bool AreScores(const ConstTensorView& a, const ConstTensorView& b);
 
-// How many boxes of two DetectionOutputs, rows of 7, with scores above `least`, have one in the
-// other: of the same image and class, overlapping by half (IoU). Of those of the side that has
-// more.
+// Counts the boxes of one DetectionOutput (rows of 7) with scores above `least` that match a box of
+// the other: same image and class, IoU of at least a half. Relative to the side with more boxes.
 void AddBoxes(const ConstTensorView& a, const ConstTensorView& b, double least, Agreement* boxes);
-// Whether an output is of that kind.
+// Returns true for an output of DetectionOutput.
 bool AreBoxes(const BlobInfo& output);
 
-// Options under which every blob of a model can be looked at, in whatever format it lies: the rows
-// of production, but nothing fused and no memory shared.
-ModelOptions ToBeLookedAt(ModelOptions options);
+// Returns options that keep every blob of a model observable, in any format: the same
+// implementations, but no fusion and no shared memory.
+ModelOptions ObservableOptions(ModelOptions options);
 
-// The blobs of two models that were made with ToBeLookedAt, by name. Thread safety: one thread.
+// Compares the blobs, by name, of two models made with ObservableOptions. Thread safety: one
+// thread.
 class LayerComparison {
  public:
   LayerComparison(std::shared_ptr<const Model> a, std::shared_ptr<const Model> b,
                   const ModelOptions& options);
   ~LayerComparison();
-  // Inputs of the extents of the last time are cheaper. Throws kInvalidArgument where one of the
-  // models does not take them.
+  // Faster if the shapes equal those of the last call. Throws kInvalidArgument if one of the models
+  // does not accept them.
   void Add(std::span<const NamedTensor> inputs);
-  // In the order of the layers of `a`; blobs that both have.
+  // Blobs that both models have, in the order of the layers of `a`.
   const std::vector<Difference>& differences() const { return differences_; }
 
  private:

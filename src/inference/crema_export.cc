@@ -27,7 +27,7 @@ void StoreCard(const ModelCard& card, CremaFileHeader* header) {
   to->mutable_mean()->Add(from.mean.begin(), from.mean.end());
 }
 
-// The learned blobs of what is left of the net, by the names of their layers.
+// Stores the parameters of the remaining layers, by layer name.
 void StoreWeights(const Plan& left, const Plan& whole, const Weights& weights,
                   CremaContents* contents) {
   std::map<std::pair<std::string, int>, size_t> slots;
@@ -46,7 +46,7 @@ void StoreWeights(const Plan& left, const Plan& whole, const Weights& weights,
   }
 }
 
-// What opening plans first is then what it runs.
+// Sets the shapes of the recorded run, so that the plan made on opening is the one that runs.
 void MakeOneSample(const RecordedRun& run, const NetState& state, NetParameter* net) {
   std::vector<Shape> shapes;
   for (const Tensor& input : run.inputs) shapes.push_back(input.shape());

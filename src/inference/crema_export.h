@@ -1,4 +1,4 @@
-// A model as one file: what `deploy export` does.
+// Exports a model to one file: the implementation of `deploy export`.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,9 @@
 
 namespace crema {
 
-// Writes the net without what is not needed to use it, its weights, its card and a recorded run;
-// reads the file back and checks the recording; and only then gives it its name, atomically.
-// Throws kIoFailure; kInvalidArgument where the net needs other files; what running the model
-// throws.
+// Writes the net without unneeded layers, its weights, its card and a recorded run. Reads the file
+// back and checks the recording before it renames the file to its final name, atomically. Throws
+// kIoFailure; kInvalidArgument if the net needs other files; what running the model throws.
 void ExportModel(const std::shared_ptr<const Model>& model, const std::string& path);
 
 }  // namespace crema

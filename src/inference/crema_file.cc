@@ -68,7 +68,7 @@ DType TypeOf(const StoredTensor& tensor) {
   return tensor.type() == StoredTensor::U8 ? DType::kU8 : DType::kF32;
 }
 
-// Throws what is wrong with it by itself.
+// Throws if the tensor is invalid by itself.
 void CheckTensor(const StoredTensor& tensor, uint64_t first, uint64_t size,
                  const std::string& path) {
   const std::string name = StrCat("tensor '", tensor.name(), "'");
@@ -118,7 +118,7 @@ StoredTensor Describe(const std::string& name, const ConstTensorView& value) {
   CREMA_CHECK(value.dtype() == DType::kF32 || value.dtype() == DType::kU8);
   StoredTensor tensor;
   tensor.set_name(name);
-  for (const int64_t extent : value.shape().dims()) tensor.add_dim(extent);
+  for (const int64_t dim : value.shape().dims()) tensor.add_dim(dim);
   tensor.set_type(value.dtype() == DType::kU8 ? StoredTensor::U8 : StoredTensor::F32);
   tensor.set_bytes(value.bytes());
   return tensor;

@@ -20,10 +20,11 @@ void Put(T value, size_t at, std::string* bytes) {
   std::memcpy(bytes->data() + at, &value, sizeof(value));
 }
 
-// Gives each tensor its place; returns the size of the file.
+// Assigns each tensor its offset; returns the size of the file.
 uint64_t Place(CremaFileHeader* header) {
   ForEachTensor(*header, [](StoredTensor& tensor) { tensor.set_offset(0); });
-  uint64_t end = Aligned(kHeaderAt + header->ByteSizeLong());  // offsets are of one size
+  // fixed-width offsets keep the header size
+  uint64_t end = Aligned(kHeaderAt + header->ByteSizeLong());
   ForEachTensor(*header, [&](StoredTensor& tensor) {
     tensor.set_offset(end);
     end = Aligned(end + tensor.bytes());
@@ -40,7 +41,7 @@ std::string PrologueOf(uint64_t file_size, uint64_t header_size) {
   return prologue;
 }
 
-// Writes and sums up, with zeros up to the next multiple of the alignment.
+// Writes and checksums, padding with zeros to the alignment.
 class SummedFile {
  public:
   explicit SummedFile(AtomicFile* file) : file_(*file) {}
@@ -70,7 +71,7 @@ class SummedFile {
   uint32_t crc_ = 0;
 };
 
-// What nobody else may read stays so.
+// Keeps the permissions of the previous file.
 void KeepPermissions(const std::string& older, const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;

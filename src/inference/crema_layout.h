@@ -1,4 +1,4 @@
-// Where things lie in a .crema file; see docs/crema_file.md.
+// Offsets in a .crema file; see docs/crema_file.md.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace crema::crema_layout {
 
-// The first byte is none of a text, the line ends show a transfer that changed them.
+// The first byte never occurs in text; the line ends reveal a transfer that converted them.
 inline constexpr std::string_view kMagic =
     "\x89"
     "CRM\r\n\x1a\n";
 inline constexpr size_t kFormatAt = 8;       // uint32
 inline constexpr size_t kChecksumAt = 12;    // uint32: CRC-32 of all other bytes
-inline constexpr size_t kSizeAt = 16;        // uint64: of the file
+inline constexpr size_t kSizeAt = 16;        // uint64: size of the file
 inline constexpr size_t kHeaderSizeAt = 24;  // uint64
-inline constexpr size_t kHeaderAt = 64;      // zeros up to there
+inline constexpr size_t kHeaderAt = 64;      // preceded by zeros
 inline constexpr uint64_t kAlignment = 64;
 inline constexpr uint64_t kMostHeaderBytes = uint64_t{1} << 28;
 
@@ -26,7 +26,7 @@ constexpr uint64_t Aligned(uint64_t offset) {
   return (offset + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Learned, recorded inputs, recorded outputs. `Header` is const or not.
+// Visits weights, recorded inputs, recorded outputs. `Header` may be const.
 template <typename Header, typename Body>
 void ForEachTensor(Header& header, Body&& body) {
   if constexpr (std::is_const_v<Header>) {

@@ -1,4 +1,4 @@
-// Model::Open: a model whose weights lie in a mapped file.
+// Model::Open: a model whose weights are in a mapped file.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -13,8 +13,8 @@
 namespace crema {
 namespace {
 
-// Hands out what lies in the map, in the order in which Weights asks: that of the learned slots
-// that own their blobs. Nobody writes there, as weights are const.
+// Returns pointers into the map, in the order of Weights' requests: that of the learned slots that
+// own their blobs. Read-only, as the weights are const.
 class MappedBlobs final : public Allocator {
  public:
   explicit MappedBlobs(std::vector<ConstTensorView> blobs) : blobs_(std::move(blobs)) {}
@@ -36,7 +36,7 @@ class MappedBlobs final : public Allocator {
 struct MappedWeights {
   std::shared_ptr<const MappedFile> file;
   MappedBlobs blobs;
-  std::shared_ptr<const Weights> weights = {};  // goes first
+  std::shared_ptr<const Weights> weights = {};  // destroyed first
 };
 
 [[noreturn]] void FailWeights(const MappedFile& file, const std::string& layer,
@@ -45,7 +45,7 @@ struct MappedWeights {
        {.file = file.path(), .layer = layer});
 }
 
-// One of the file for each blob that the net owns, and none besides.
+// Returns the file's tensor for each blob that the net owns. Throws if any is missing or left over.
 std::vector<ConstTensorView> FindBlobs(const Plan& plan, const CremaFileHeader& header,
                                        const MappedFile& file) {
   std::map<std::pair<std::string, uint32_t>, const StoredTensor*> stored;
@@ -93,8 +93,8 @@ ModelCard CardOf(const CremaFileHeader& header) {
   return card;
 }
 
-// Only what DeployNet writes: blobs in the text would be written into the map, and stages could
-// bring in layers after the check of what they read.
+// Accepts only nets as DeployNet writes them: blobs in the text would be written to the map, and
+// stages could add layers after the check for file access.
 void CheckNet(const NetFile& net, const std::string& path) {
   if (net.net.layers_size() > 0 || net.net.input_size() > 0) {
     Fail(ErrorCode::kDataLoss, "holds a net of an old format", {.file = path});
@@ -117,7 +117,7 @@ std::shared_ptr<const Model> Model::Open(const std::string& path, const ModelOpt
   net.net.Swap(header.mutable_net());
   net.source.file = path;
   CheckNet(net, path);
-  RefuseOtherFiles(net, StateForUse(net.net));
+  RefuseOtherFiles(net, InferenceState(net.net));
   std::unique_ptr<Parts> parts = Parts::Make(net, CardOf(header), options, registry, log);
   parts->weights = WeightsIn(file, header, *parts->plan);
   const std::shared_ptr<const Model> model(new Model(std::move(parts)));

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// By node: whether an output of the net depends on it. Inputs always stay.
+// By node: true if an output of the net depends on it. Inputs always remain.
 std::vector<bool> NeededNodes(const Graph& graph) {
   std::vector<bool> needed(graph.nodes.size());
   std::vector<bool> read(graph.values.size());
@@ -29,7 +29,7 @@ std::vector<bool> NeededNodes(const Graph& graph) {
   return needed;
 }
 
-// Values that only dropped layers read would become outputs.
+// Adds Silence for values whose consumers were dropped, so that they do not become outputs.
 void SilenceRest(const Graph& graph, const std::vector<bool>& needed, NetParameter* net) {
   LayerParameter silence;
   silence.set_name("silence");
@@ -45,7 +45,7 @@ void SilenceRest(const Graph& graph, const std::vector<bool>& needed, NetParamet
   if (silence.bottom_size() > 0) *net->add_layer() = silence;
 }
 
-// Passes on what it is given, under the same name.
+// Returns true for a layer that passes on its input under the same name.
 bool IsIdentity(const LayerParameter& layer) {
   return layer.type() == "Dropout" && layer.phase() == TEST &&
          layer.dropout_param().scale_train() && layer.bottom_size() == 1 && layer.top_size() == 1 &&
@@ -61,7 +61,7 @@ std::string FileOf(const LayerParameter& layer) {
   return layer.type() == "PixelsToFloat" ? layer.transform_param().mean_file() : "";
 }
 
-// Requires: FileOf gives one.
+// Requires: FileOf returns a file.
 void SetFile(const std::string& file, LayerParameter* layer) {
   if (layer->type() == "HDF5Output") layer->mutable_hdf5_output_param()->set_file_name(file);
   if (layer->type() == "InfogainLoss") layer->mutable_infogain_loss_param()->set_source(file);
@@ -71,7 +71,7 @@ void SetFile(const std::string& file, LayerParameter* layer) {
   if (layer->type() == "PixelsToFloat") layer->mutable_transform_param()->set_mean_file(file);
 }
 
-// Without links and ".."; empty where it lies elsewhere.
+// Resolves links and ".."; empty if the result is outside of `folder`.
 std::string FileWithin(const fs::path& folder, const fs::path& file) {
   if (file.is_absolute() || std::ranges::find(file, "..") != file.end()) return "";
   std::error_code error;
@@ -83,7 +83,7 @@ std::string FileWithin(const fs::path& folder, const fs::path& file) {
 
 }  // namespace
 
-NetState StateForUse(const NetParameter& net) {
+NetState InferenceState(const NetParameter& net) {
   NetState state = net.state();
   state.set_phase(TEST);
   return state;
@@ -110,7 +110,7 @@ NetParameter DeployNet(const NetFile& net, const NetState& state, const Registry
 }
 
 void KeepFilesWithin(const std::string& folder, NetFile* net) {
-  const NetState state = StateForUse(net->net);
+  const NetState state = InferenceState(net->net);
   for (int i = 0; i < net->net.layer_size(); ++i) {
     LayerParameter* layer = net->net.mutable_layer(i);
     const std::string file = FileOf(*layer);

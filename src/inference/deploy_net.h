@@ -1,4 +1,4 @@
-// A net without what is not needed to use it.
+// Reduces a net to the layers needed for inference.
 #pragma once
 
 #include <string>
@@ -8,20 +8,19 @@
 
 namespace crema {
 
-// What a net that is used is made with: the level and stages of its own state, phase TEST.
-NetState StateForUse(const NetParameter& net);
+// Returns the state for inference: level and stages of the net's own state, phase TEST.
+NetState InferenceState(const NetParameter& net);
 
-// The layers that `state` admits and an output depends on, without rules, learned blobs and
-// dropout. Inputs and outputs, their order, and every bit that is computed stay the same. Throws
-// what BuildGraph throws.
+// Returns the layers that `state` admits and an output depends on, without rules, parameters and
+// dropout. Keeps inputs, outputs, their order, and every bit of the results. Throws what BuildGraph
+// throws.
 NetParameter DeployNet(const NetFile& net, const NetState& state, const Registry& registry);
 
-// Throws kInvalidArgument where a layer reads or writes files: a model has all that it needs in its
-// own one.
+// Throws kInvalidArgument if a layer reads or writes files: an exported model is a single file.
 void RefuseOtherFiles(const NetFile& net, const NetState& state);
 
-// Makes the names of files that layers read relative to `folder`, which is absolute and without
-// links. Throws kInvalidArgument for one that is absolute, has "..", or leads out by a link.
+// Resolves the files that layers read to `folder`, which is absolute and without links. Throws
+// kInvalidArgument for an absolute path, one with "..", or one that leaves the folder by a link.
 void KeepFilesWithin(const std::string& folder, NetFile* net);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Images in, boxes with classes and scores out.
+// Detects objects in images.
 #pragma once
 
 #include <memory>
@@ -16,16 +16,15 @@ namespace crema {
 struct FoundBox {
   int label = 0;
   double score = 0;
-  PixelBox box;  // of the picture, within it
+  PixelBox box;  // in pixels, clipped to the picture
 };
 
-// A model that ends in DetectionOutput. Thread safety: const; each thread makes a worker of its
-// own.
+// A model that ends in DetectionOutput. Thread safety: const; each thread makes its own worker.
 class Detector {
  public:
-  // Requires a model as ImageModel does, with one DetectionOutput whose output is an output of the
-  // net. Scores must exceed `confidence`. Throws kInvalidArgument where that does not fit, for
-  // example where the net leaves out more than that.
+  // Requires: a model for ImageModel with one DetectionOutput whose output is an output of the net.
+  // Returns boxes with scores above `confidence`. Throws kInvalidArgument if the model does not
+  // fit, for example if its own threshold is higher.
   Detector(std::shared_ptr<const Model> model, double confidence);
 
   const ImageModel& image_model() const { return model_; }
@@ -34,7 +33,7 @@ class Detector {
   class Worker {
    public:
     Worker(const Detector& detector, const Preprocessing& preprocessing);
-    // The boxes of each image, best first.
+    // Returns the boxes of each image, best first.
     std::vector<std::vector<FoundBox>> Detect(std::span<const Image> images);
 
    private:
@@ -49,18 +48,17 @@ class Detector {
   int classes_ = 0;
 };
 
-// Changes to the DetectionOutput of a net before it becomes a model.
+// Changes to a net's DetectionOutput before the model is made.
 struct DecoderChanges {
-  std::optional<double> confidence;  // confidence_threshold; empty: as the net says
-  std::optional<double> nms;         // overlap above which the worse box goes
+  std::optional<double> confidence;  // confidence_threshold; empty: unchanged
+  std::optional<double> nms;         // nms_threshold: overlap above which the worse box is dropped
 };
 
-// They are made, and the layer writes no files. Throws kInvalidArgument for a net that has not
-// exactly one such layer.
+// Applies the changes and prevents the layer from writing files. Throws kInvalidArgument unless the
+// net has exactly one such layer.
 void ConfigureDecoder(const DecoderChanges& changes, NetFile* net);
 
-// `net` with the layers of `tail` behind its own: a decoder for a net that ends in raw boxes and
-// scores.
+// Appends the layers of `tail` to `net`: a decoder for a net that ends in raw boxes and scores.
 NetFile WithTail(NetFile net, const NetFile& tail);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Pictures into the one input of a deploy net.
+// Writes images to the input of a deploy net.
 #pragma once
 
 #include <span>
@@ -12,29 +12,29 @@
 
 namespace crema {
 
-// What happens to a pixel v: ((invert ? 255 - v : v) - mean) * scale.
+// Computes ((invert ? 255 - v : v) - mean) * scale for each pixel value v.
 struct Preprocessing {
   bool invert = false;
   float scale = 1;
-  std::vector<float> mean;  // one a channel; or one for each element of the input; or none
-  bool rgb = false;         // the net takes red, green, blue; else blue, green, red
+  std::vector<float> mean;  // one per channel; or one per input element; or empty
+  bool rgb = false;         // the net expects RGB; else BGR
 };
 
-// A net that reads a data set or computes a loss from labels is told before it is planned, when it
-// would fail for the lack of just these. Throws kInvalidArgument.
+// Throws kInvalidArgument for a net that reads a data set or computes a loss from labels. Call it
+// before planning, which would only report the missing data.
 void RefuseTrainingNet(const NetFile& net, const NetState& state);
 
-// The numbers of --mean and its like from a BlobProto file, for an input C x H x W of these
-// extents: as they are when they have its size, one a channel otherwise. Throws kInvalidArgument
-// when the number of channels differs.
+// Reads the mean of --mean from a BlobProto file for an input of shape C x H x W: unchanged if the
+// sizes are equal, otherwise averaged per channel. Throws kInvalidArgument if the number of
+// channels differs.
 std::vector<float> ReadMean(const std::string& path, const Shape& input);
 
-// Resizes an image to the input C x H x W, `values`, and writes it there. Requires: as many
-// channels, a mean that fits.
+// Resizes an image to C x H x W and writes it to `values`. Requires: the same number of channels,
+// and a mean that fits.
 void FillImageInput(const Image& image, const Preprocessing& preprocessing, int height, int width,
                     std::span<float> values);
-// The same of an image file, into an input 1 x C x H x W, C 1 (gray) or 3. `name` begins the
-// message. Throws kDataLoss where it is broken. Requires: a mean that fits.
+// The same for an image file and an input 1 x C x H x W, C 1 (gray) or 3. Messages begin with
+// `name`. Throws kDataLoss for a damaged file. Requires: a mean that fits.
 void FillImageInput(std::string_view bytes, const std::string& name,
                     const Preprocessing& preprocessing, const TensorView& input);
 

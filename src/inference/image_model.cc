@@ -10,9 +10,9 @@ namespace crema {
 namespace {
 
 std::string SizesOf(const BlobInfo& blob) {
-  std::vector<std::string> extents;
-  for (int64_t extent : blob.shape) extents.push_back(extent < 0 ? "N" : std::to_string(extent));
-  return Join(extents, "x");
+  std::vector<std::string> dims;
+  for (int64_t dim : blob.shape) dims.push_back(dim < 0 ? "N" : std::to_string(dim));
+  return Join(dims, "x");
 }
 
 }  // namespace

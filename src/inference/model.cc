@@ -11,8 +11,8 @@
 namespace crema {
 namespace {
 
-// Layers of a deploy net that would write files do so no longer.
-void KeepFromWriting(NetParameter* net) {
+// Disables file output of a deploy net's layers.
+void DisableFileOutput(NetParameter* net) {
   for (LayerParameter& layer : *net->mutable_layer()) {
     if (layer.type() != "DetectionOutput") continue;
     DetectionOutputParameter* param = layer.mutable_detection_output_param();
@@ -22,8 +22,9 @@ void KeepFromWriting(NetParameter* net) {
   }
 }
 
-// Dropout that drops and statistics of the batch are for training.
-void KeepFromTraining(const SourceMap& source, NetParameter* net, std::vector<Problem>* warnings) {
+// Disables dropout and batch statistics, which are for training.
+void DisableTrainingMode(const SourceMap& source, NetParameter* net,
+                         std::vector<Problem>* warnings) {
   const auto warn = [&](Where where, const char* what) {
     warnings->push_back({ErrorCode::kInvalidArgument, std::move(where),
                          StrCat(what, " says phase: TRAIN; a net for use is in phase TEST")});
@@ -60,7 +61,7 @@ BlobInfo InfoOf(const PlannedValue& value, bool batches) {
   return info;
 }
 
-// What a layer finds out only while it runs.
+// Marks dimensions that a layer determines at run time.
 void MarkDynamic(const PlannedLayer& producer, BlobInfo* info) {
   if (!producer.info.dynamic_outputs || info->shape.empty()) return;
   const size_t axis = producer.type->name == "DetectionOutput" ? 2 : 0;
@@ -107,10 +108,10 @@ std::unique_ptr<Model::Parts> Model::Parts::Make(const NetFile& net, const Model
                                                  const Registry& registry, LogSink& log) {
   auto parts = std::make_unique<Parts>();
   parts->net = net;
-  KeepFromWriting(&parts->net.net);
+  DisableFileOutput(&parts->net.net);
   std::vector<Problem> warnings = net.warnings;
-  KeepFromTraining(net.source, &parts->net.net, &warnings);
-  parts->state = StateForUse(net.net);
+  DisableTrainingMode(net.source, &parts->net.net, &warnings);
+  parts->state = InferenceState(net.net);
   RefuseTrainingNet(net, parts->state);
   RefuseWriters(net, parts->state);
   parts->card = card;
@@ -163,7 +164,7 @@ std::shared_ptr<const Plan> Model::Parts::MakePlanFor(std::span<const Shape> sha
   if (std::ranges::all_of(shapes, is_planned)) return plan;
   NetParameter sized = net.net;
   SetInputShapes(input_blobs, shapes, &sized);
-  std::vector<Problem> ignored;  // those of the text were told
+  std::vector<Problem> ignored;  // the text's warnings have been reported
   auto made = MakePlan(sized, net.source, state, *registry, options.plan, &ignored);
   CREMA_CHECK(made->learned.size() == plan->learned.size());
   std::vector<Problem> problems;

@@ -1,4 +1,4 @@
-// A net with its weights that answers: what `deploy` and `serve` run.
+// A net with its weights for inference: used by `deploy` and `serve`.
 #pragma once
 
 #include <cstdint>
@@ -22,57 +22,57 @@
 
 namespace crema {
 
-// An input or output of a model. An extent of -1 may be any.
+// An input or output of a model. A dimension of -1 means any size.
 struct BlobInfo {
   std::string name;
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;
 };
 
-// What travels with a net and is none of its layers.
+// Metadata of a model besides its layers.
 struct ModelCard {
   std::string name;
-  std::string task;  // "classify", "detect", "segment"; empty: only tensors in, tensors out
+  std::string task;  // "classify", "detect", "segment"; empty: tensors only
   Preprocessing preprocessing;
   std::vector<std::string> labels;  // by class; may be empty
 };
 
 struct ModelOptions {
-  int threads = 1;        // of one runner
-  PlanOptions plan = {};  // its `backward` counts as false, its device is `device`
+  int threads = 1;        // per runner
+  PlanOptions plan = {};  // `backward` and the device have no effect
   ComputeDevice device = {};
-  size_t max_plans = 16;                    // extents of inputs whose plans are kept
+  size_t max_plans = 16;                    // number of cached plans, one per input shape
   int64_t max_elements = int64_t{1} << 28;  // of one input
 };
 
-// Points into the registry that it was made with, which must live as long. Thread safety: const;
-// each thread makes a ModelRunner of its own.
+// Refers to the registry it was made with, which must outlive it. Thread safety: const; each thread
+// makes its own ModelRunner.
 class Model {
  public:
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  // A deploy net and its weights files. Throws kInvalidArgument where they do not fit, for example
-  // a training net.
+  // Makes a model from a deploy net and weights files. Throws kInvalidArgument if they do not fit,
+  // for example for a training net.
   static std::shared_ptr<const Model> Make(const NetFile& net, const WeightsFiles& weights,
                                            const ModelCard& card, const ModelOptions& options,
                                            const Registry& registry, LogSink& log);
-  // A file of `deploy export`. Throws kDataLoss where it is truncated or altered, or does not
-  // compute what it was recorded to; kInvalidArgument where it is no such file or too new.
+  // Opens a file written by `deploy export`. Throws kDataLoss if it is truncated or altered, or if
+  // the recorded run is not reproduced; kInvalidArgument for another format or a newer version.
   static std::shared_ptr<const Model> Open(const std::string& path, const ModelOptions& options,
                                            const Registry& registry, LogSink& log);
 
   const ModelCard& card() const;
-  // In the order of the net. The first extent is -1 where Batches().
+  // In the order of the net. The first dimension is -1 if Batches().
   const std::vector<BlobInfo>& inputs() const;
   const std::vector<BlobInfo>& outputs() const;
-  // Whether the first axis of every input and output counts samples that do not know of each other,
-  // so that requests may be put together and their answers taken apart.
+  // Returns true if the first axis of every input and output counts independent samples, so that
+  // requests may be batched.
   bool Batches() const;
 
-  // The plan for inputs of these extents, in the order of inputs(); kept for the next time, the
-  // least recently used one goes. Throws kInvalidArgument where the net cannot take them.
+  // Returns the plan for these input shapes, in the order of inputs(). Caches plans and evicts the
+  // least recently used one. Throws kInvalidArgument if the net does not accept the shapes.
   std::shared_ptr<const Plan> PlanFor(std::span<const Shape> inputs) const;
   const std::shared_ptr<const Weights>& weights() const;
 
@@ -89,7 +89,7 @@ struct RunningSession;  // inference/running_session.h
 
 struct NamedTensor {
   std::string_view name;
-  ConstTensorView value;  // memory of the host
+  ConstTensorView value;  // host memory
 };
 
 // Runs a model. Thread safety: one thread at a time.
@@ -100,18 +100,17 @@ class ModelRunner {
   ModelRunner(const ModelRunner&) = delete;
   ModelRunner& operator=(const ModelRunner&) = delete;
 
-  // Each input of the model once, in any order, of any extents that the net takes; elements of
-  // other types than BlobInfo says are refused. What is computed depends on these alone: hidden
-  // states of recurrent layers start from zero. Throws kInvalidArgument, and kOutOfMemory, after
-  // which the runner can be used on.
+  // Takes each input of the model once, in any order, of any shape that the net accepts, with the
+  // element type of BlobInfo. The result depends on these alone: hidden states of recurrent layers
+  // start from zero. Throws kInvalidArgument and kOutOfMemory; the runner remains usable then.
   void Run(std::span<const NamedTensor> inputs);
-  // Of the last Run; of the host; valid until the next. Throws kInvalidArgument for an unknown
-  // name.
+  // Returns an output of the last Run in host memory, valid until the next. Throws kInvalidArgument
+  // for an unknown name.
   ConstTensorView Output(std::string_view name) const;
 
-  // The runner that is made next begins with the session of the last Run, and what that has made
-  // of the weights. This one begins anew.
-  void LeaveToNext();
+  // Passes the session of the last Run, with its packed weights, to the next runner that is made.
+  // This runner starts anew.
+  void PassToNext();
 
  private:
   void Run(RunningSession* running, std::span<const ConstTensorView> inputs);
@@ -119,8 +118,8 @@ class ModelRunner {
   RunningSession* Begin(const std::shared_ptr<const Plan>& plan);
 
   const std::shared_ptr<const Model> model_;
-  std::list<std::unique_ptr<RunningSession>> running_;  // the latest first
-  std::vector<std::unique_ptr<HostView>> answers_;      // by output, of the last Run
+  std::list<std::unique_ptr<RunningSession>> running_;  // most recently used first
+  std::vector<std::unique_ptr<HostView>> answers_;      // outputs of the last Run
 };
 
 }  // namespace crema

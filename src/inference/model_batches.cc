@@ -17,7 +17,7 @@ Tensor CopyOf(const ConstTensorView& view) {
   return tensor;
 }
 
-// Samples [begin, end) of a dense array.
+// Returns samples [begin, end) of a dense array.
 ConstTensorView Part(const ConstTensorView& view, int64_t begin, int64_t end) {
   const size_t row = static_cast<size_t>(view.shape().count(1)) * SizeOf(view.dtype());
   const auto* bytes = static_cast<const char*>(view.raw());
@@ -99,11 +99,11 @@ std::vector<NamedOutput> RunOnArrays(const Model& model, ModelRunner* runner,
 std::vector<NamedOutput> RandomInputs(const Model& model, int64_t batch, uint64_t seed) {
   std::vector<NamedOutput> inputs;
   for (const BlobInfo& blob : model.inputs()) {
-    std::vector<int64_t> extents = blob.shape;
-    for (int64_t& extent : extents) {
-      if (extent < 0) extent = batch;
+    std::vector<int64_t> dims = blob.shape;
+    for (int64_t& dim : dims) {
+      if (dim < 0) dim = batch;
     }
-    inputs.push_back({blob.name, Tensor(Shape(extents), blob.dtype)});
+    inputs.push_back({blob.name, Tensor(Shape(dims), blob.dtype)});
     Fill(seed, &inputs.back());
   }
   return inputs;

@@ -1,4 +1,4 @@
-// Arrays through a model, in batches.
+// Runs a model on arrays in batches.
 #pragma once
 
 #include <span>
@@ -15,17 +15,17 @@ struct NamedOutput {
   Tensor value;
 };
 
-// Runs a model on whole arrays: as they are where `batch` is 0, else `batch` samples at a time, the
-// last time the rest. Throws kInvalidArgument as ModelRunner::Run does, and for a batch where the
-// model does not work sample by sample or the inputs have different numbers of samples.
+// Runs a model on whole arrays: at once if `batch` is 0, else `batch` samples at a time; the last
+// batch may be smaller. Throws what ModelRunner::Run throws, and kInvalidArgument for a batch if
+// samples are not independent or the inputs differ in their number of samples.
 std::vector<NamedOutput> RunOnArrays(const Model& model, ModelRunner* runner,
                                      std::span<const NamedTensor> inputs, int64_t batch);
 
-// Values in [0, 1) for every input of a model, of `batch` samples where the model works sample by
-// sample, else of the extents of the net; whole numbers are 0. Depends on the seed only.
+// Returns random inputs in [0, 1), depending on the seed only: `batch` samples if samples are
+// independent, else in the shapes of the net. Whole numbers are 0.
 std::vector<NamedOutput> RandomInputs(const Model& model, int64_t batch, uint64_t seed);
 
-// The views of arrays, which must live.
+// Returns views of arrays, which must outlive them.
 std::vector<NamedTensor> ViewsOf(std::span<const NamedOutput> arrays);
 
 }  // namespace crema

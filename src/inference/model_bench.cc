@@ -26,9 +26,9 @@ struct Shared {
   explicit Shared(int instances) : ready(instances) {}
   std::barrier<> ready;
   std::mutex mutex;
-  std::atomic<bool> stop = false;  // before anybody is measured
+  std::atomic<bool> stop = false;  // a thread could not be started: measure nothing
   std::vector<double> times;
-  Clock::time_point begin = Clock::time_point::max();  // of the first run that counts
+  Clock::time_point begin = Clock::time_point::max();  // start of the first counted run
   Clock::time_point end = Clock::time_point::min();
   std::exception_ptr failure;
 };
@@ -63,7 +63,7 @@ void RunOne(const std::shared_ptr<const Model>& model, std::span<const NamedTens
   shared->end = std::max(shared->end, end);
 }
 
-// All of them, or an Error in `shared` and no more to wait for.
+// Starts all threads, or stores an Error in `shared` and releases the others.
 template <typename Body>
 void StartAll(int count, const Body& body, Shared* shared, std::vector<std::jthread>* threads) {
   try {

@@ -1,4 +1,4 @@
-// How long a model takes.
+// Measures the run time of a model.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,25 @@
 namespace crema {
 
 struct BenchOptions {
-  int instances = 1;       // runners, each on a thread of its own
-  int64_t warmup = 2;      // runs of each that are not counted
-  double seconds = 1;      // at least; a run that has begun is ended
-  int64_t least_runs = 5;  // of each runner
+  int instances = 1;       // runners, each on its own thread
+  int64_t warmup = 2;      // uncounted runs per runner
+  double seconds = 1;      // minimum; a started run is finished
+  int64_t least_runs = 5;  // per runner
 };
 
 struct BenchResult {
   int64_t runs = 0;                  // of all runners
-  double seconds = 0;                // from the first to the end of the last
-  double p50 = 0, p90 = 0, p99 = 0;  // seconds of a run
+  double seconds = 0;                // from the first start to the last end
+  double p50 = 0, p90 = 0, p99 = 0;  // seconds per run
 };
 
-// Runs the same inputs again and again. Throws what ModelRunner::Run throws, and kOutOfMemory where
-// the system starts no thread for a runner.
+// Runs the same inputs repeatedly. Throws what ModelRunner::Run throws, and kOutOfMemory if a
+// thread cannot be started.
 BenchResult BenchModel(const std::shared_ptr<const Model>& model,
                        std::span<const NamedTensor> inputs, const BenchOptions& options);
 
-// The smallest value that at least that part of them do not exceed. Requires: some values.
+// Returns the smallest value that at least this share of the values does not exceed. Requires: not
+// empty.
 double Percentile(std::vector<double> values, double part);
 
 }  // namespace crema

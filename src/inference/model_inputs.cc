@@ -6,7 +6,7 @@
 namespace crema {
 namespace {
 
-// One shape may serve all tops; here each has its own.
+// Gives each top its own shape; in the text, one may serve all.
 InputParameter* OneShapeEach(LayerParameter* layer) {
   InputParameter* param = layer->mutable_input_param();
   while (param->shape_size() < layer->top_size()) {
@@ -35,7 +35,7 @@ void SetInputShapes(std::span<const InputBlob> inputs, std::span<const Shape> sh
     InputParameter* param = OneShapeEach(net->mutable_layer(inputs[i].layer));
     BlobShape* shape = param->mutable_shape(inputs[i].top);
     shape->clear_dim();
-    for (const int64_t extent : shapes[i].dims()) shape->add_dim(extent);
+    for (const int64_t dim : shapes[i].dims()) shape->add_dim(dim);
   }
 }
 

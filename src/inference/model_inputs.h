@@ -1,4 +1,4 @@
-// The Input blobs of a net, and the net with other extents of them.
+// Finds and reshapes the Input blobs of a net.
 #pragma once
 
 #include <span>
@@ -13,15 +13,15 @@ namespace crema {
 // A top of an Input layer.
 struct InputBlob {
   std::string name;
-  int layer = 0;  // of the net
-  int top = 0;    // of that layer
+  int layer = 0;  // index in the net
+  int top = 0;    // index in that layer
 };
 
-// In the order of the net, of the layers that `state` admits.
+// Returns the inputs in the order of the net, for the layers that `state` admits.
 std::vector<InputBlob> FindInputs(const NetParameter& net, const NetState& state);
 
-// Requires: inputs as FindInputs gave them, as many shapes, and one shape or one a top in the text
-// of each Input layer (what was planned has that).
+// Requires: inputs returned by FindInputs, as many shapes, and Input layers with one shape or one
+// per top (as planning ensures).
 void SetInputShapes(std::span<const InputBlob> inputs, std::span<const Shape> shapes,
                     NetParameter* net);
 

@@ -1,4 +1,4 @@
-// What a Model is made of.
+// Components of a Model.
 #pragma once
 
 #include <memory>
@@ -22,13 +22,13 @@ struct Model::Parts {
   std::vector<BlobInfo> inputs;
   std::vector<BlobInfo> outputs;
   bool batches = false;
-  std::shared_ptr<const Plan> plan;  // of the extents in the text
+  std::shared_ptr<const Plan> plan;  // for the shapes in the text
   std::shared_ptr<const Weights> weights;
   std::unique_ptr<PlanCache> plans;
-  mutable PackedWeightCache packed_weights;  // goes behind the sessions
+  mutable PackedWeightCache packed_weights;  // outlives the sessions
   mutable WarmSession warm;
 
-  // The plan for the text as it is, and what follows from it; all but the weights.
+  // Plans the text's shapes and derives all parts except the weights.
   static std::unique_ptr<Parts> Make(const NetFile& net, const ModelCard& card,
                                      const ModelOptions& options, const Registry& registry,
                                      LogSink& log);

@@ -24,7 +24,8 @@ size_t IndexOf(const std::vector<BlobInfo>& blobs, std::string_view name, const 
               Join(names, ", ")));
 }
 
-// By input of the model. Throws where one is missing, given twice, unknown or of another type.
+// Returns the values by input of the model. Throws if one is missing, duplicate, unknown or of
+// another type.
 std::vector<ConstTensorView> InOrder(const std::vector<BlobInfo>& inputs,
                                      std::span<const NamedTensor> given) {
   std::vector<ConstTensorView> ordered(inputs.size());
@@ -60,7 +61,7 @@ ModelRunner::ModelRunner(std::shared_ptr<const Model> model) : model_(std::move(
 }
 ModelRunner::~ModelRunner() = default;
 
-void ModelRunner::LeaveToNext() {
+void ModelRunner::PassToNext() {
   answers_.clear();
   if (!running_.empty()) model_->parts().warm.Put(std::move(running_.front()));
   running_.clear();
@@ -77,7 +78,7 @@ RunningSession* ModelRunner::Begin(const std::shared_ptr<const Plan>& plan) {
     make();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kOutOfMemory || running_.empty()) throw;
-    running_.clear();  // what they hold may be enough
+    running_.clear();  // frees memory for another attempt
     make();
   }
   if (running_.size() > std::max<size_t>(parts.options.max_plans, 1)) running_.pop_back();
@@ -104,7 +105,7 @@ void ModelRunner::Run(RunningSession* running, std::span<const ConstTensorView> 
   for (size_t i = 0; i < inputs.size(); ++i) {
     session.Write(session.MutableData(model_->inputs()[i].name), inputs[i].raw());
   }
-  session.QueueForward();  // reading the answers waits
+  session.QueueForward();  // reading the outputs waits for it
   if (!std::exchange(running->shares, true)) session.SharePacked(&model_->parts().packed_weights);
   for (const BlobInfo& output : model_->outputs()) {
     answers_.push_back(std::make_unique<HostView>(session, session.Data(output.name)));
@@ -119,7 +120,7 @@ void ModelRunner::Run(std::span<const NamedTensor> inputs) {
     Run(running, ordered);
   } catch (...) {
     answers_.clear();
-    running_.pop_front();  // it stands in the middle of a pass
+    running_.pop_front();  // its state is undefined after a failed pass
     throw;
   }
 }

@@ -20,7 +20,7 @@ std::shared_ptr<const Plan> PlanCache::Find(std::span<const Shape> inputs) {
 std::shared_ptr<const Plan> PlanCache::Get(std::span<const Shape> inputs) {
   if (auto plan = Find(inputs)) return plan;
   const std::lock_guard making(making_);
-  if (auto plan = Find(inputs)) return plan;  // another thread made it meanwhile
+  if (auto plan = Find(inputs)) return plan;  // another thread was faster
   std::shared_ptr<const Plan> plan = make_(inputs);
   const std::lock_guard lock(mutex_);
   entries_.push_front({{inputs.begin(), inputs.end()}, plan});

@@ -1,4 +1,4 @@
-// Plans by the extents of inputs, a bounded number of them.
+// Cache of plans by input shapes.
 #pragma once
 
 #include <functional>
@@ -12,16 +12,16 @@
 
 namespace crema {
 
-// Thread safety: any number of threads. One plan is made at a time; those that are there can be had
+// Thread safety: any number of threads. Makes one plan at a time; cached plans remain accessible
 // meanwhile.
 class PlanCache {
  public:
   using Make = std::function<std::shared_ptr<const Plan>(std::span<const Shape> inputs)>;
 
-  // Keeps `most` plans, of 1 or more, and forgets those that were not asked for the longest.
+  // Keeps up to `most` plans and evicts the least recently used. Requires: most >= 1.
   PlanCache(size_t most, Make make);
 
-  // Throws what making throws; nothing is kept then.
+  // Throws what making the plan throws, and caches nothing then.
   std::shared_ptr<const Plan> Get(std::span<const Shape> inputs);
 
  private:
@@ -35,8 +35,8 @@ class PlanCache {
   const size_t most_;
   const Make make_;
   std::mutex making_;
-  std::mutex mutex_;          // of what follows
-  std::list<Entry> entries_;  // the latest first
+  std::mutex mutex_;          // guards the member below
+  std::list<Entry> entries_;  // most recently used first
 };
 
 }  // namespace crema

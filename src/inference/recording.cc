@@ -17,7 +17,7 @@ Shape RecordedShape(const BlobInfo& input, const Shape& planned) {
   return !input.shape.empty() && input.shape[0] == -1 ? planned.With(0, 1) : planned;
 }
 
-// Pixels as the net gets them where the model takes images.
+// Draws pixel values for image models, as preprocessing would produce them.
 void DrawValues(uint64_t seed, const ModelCard& card, const TensorView& to) {
   const RandomStream stream(seed, HashName("recording"));
   const Preprocessing& p = card.preprocessing;
@@ -40,7 +40,7 @@ std::vector<NamedTensor> Named(const Model& model, const std::vector<Tensor>& va
   return named;
 }
 
-// Such outputs are positions, or as many rows as values passed a threshold.
+// Returns true for outputs that are positions, or have one row per value above a threshold.
 bool IsDiscrete(const Plan& plan, const BlobInfo& output) {
   const PlannedValue& value = plan.values[static_cast<size_t>(plan.FindValue(output.name))];
   const PlannedLayer& producer = plan.layers[static_cast<size_t>(value.producer)];
@@ -124,7 +124,8 @@ RecordedRun RecordRun(const std::shared_ptr<const Model>& model) {
   try {
     runner.Run(Named(*model, run.inputs));
   } catch (const Error&) {
-    // Some take whole numbers only, such as words. What is wrong with zeros, is wrong with the net.
+    // Retries with zeros: some nets accept only whole numbers, such as words. An error with zeros
+    // is an error of the net.
     for (Tensor& input : run.inputs) std::memset(input.view().raw(), 0, input.view().bytes());
     runner.Run(Named(*model, run.inputs));
   }
@@ -168,7 +169,7 @@ void CheckRecording(const std::shared_ptr<const Model>& model, const Recording& 
     CheckOutput(output.name, IsDiscrete(plan, output), recording.tolerance(),
                 TensorIn(bytes, recorded), runner.Output(output.name), path);
   }
-  runner.LeaveToNext();
+  runner.PassToNext();
 }
 
 }  // namespace crema

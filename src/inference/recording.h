@@ -1,4 +1,4 @@
-// What a model computed where it was exported, and whether it still does.
+// Records a run at export and verifies it later.
 #pragma once
 
 #include <string>
@@ -11,29 +11,28 @@
 
 namespace crema {
 
-// Values of the inputs and outputs of a model, in their order.
+// Inputs and outputs of a model, in their order.
 struct RecordedRun {
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
 };
 
-// One sample where the model takes any number, values drawn as images or as numbers in -1..1;
-// zeros where the net refuses those. Throws what running throws.
+// Records one sample if the model accepts any number. Draws values as images or from -1..1; uses
+// zeros if the net rejects those. Throws what running throws.
 RecordedRun RecordRun(const std::shared_ptr<const Model>& model);
 
-// How far values may be from recorded ones, as a part of the largest of them. Other processors and
-// numbers of threads sum in another order: in single precision that moved the outputs of no net of
-// models/ by more than 1e-5; 1e-3 leaves room for deeper ones and is far below what a wrong weight
-// or a wrong kernel does. In bfloat16 (5e-2) a sum that lies near the middle of two values may be
-// rounded to either, a quarter of a percent each time. Other precisions (0.15) may not be there at
-// all on another processor, which then computes in single precision: that is an error of quantising
-// and not of rounding.
+// Returns the tolerance relative to the largest recorded value. Other processors and numbers of
+// threads sum in another order. In single precision this changed no net of models/ by more than
+// 1e-5; 1e-3 leaves room for deeper nets and is far below the effect of a wrong weight or kernel.
+// bfloat16 (5e-2): a sum near the middle of two values may be rounded to either, a quarter of a
+// percent each time. Other precisions (0.15): another processor may lack them and compute in single
+// precision, so that the tolerance covers quantization error.
 double RecordedTolerance(const NetParameter& net);
 
-// Runs the recorded inputs, which lie in `bytes`. Throws kDataLoss where an output differs, or
-// where the model does not take them; `path` is for messages. Outputs whose rows depend on
-// thresholds (DetectionOutput) or are positions (ArgMax) may differ in a tenth of their elements,
-// and in their number of rows as much.
+// Repeats the recorded run, whose values are in `bytes`. Throws kDataLoss if an output differs, or
+// if the model does not accept the inputs; `path` is for messages. Outputs with rows that depend on
+// thresholds (DetectionOutput) or with positions (ArgMax) may differ in a tenth of their elements
+// and of their rows.
 void CheckRecording(const std::shared_ptr<const Model>& model, const Recording& recording,
                     std::string_view bytes, const std::string& path);
 

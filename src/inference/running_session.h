@@ -1,4 +1,4 @@
-// A session of a model for inputs of some extents.
+// A session of a model for one set of input shapes.
 #pragma once
 
 #include <memory>
@@ -25,19 +25,19 @@ struct RunningSession {
   }
 
   Session session;
-  std::vector<std::string> states;  // layers that remember something
-  bool shares = false;              // what it made of the weights, since its first pass
+  std::vector<std::string> states;  // layers with state
+  bool shares = false;              // shares packed weights, since its first pass
 };
 
-// One that ran and is not needed any more: what it has made of the weights serves the next.
-// Thread safety: any number of threads.
+// Keeps a used session whose packed weights serve the next runner. Thread safety: any number of
+// threads.
 class WarmSession {
  public:
   void Put(std::unique_ptr<RunningSession> session) {
     const std::lock_guard lock(mutex_);
     session_ = std::move(session);
   }
-  std::unique_ptr<RunningSession> Take() {  // null: none is there
+  std::unique_ptr<RunningSession> Take() {  // returns null if there is none
     const std::lock_guard lock(mutex_);
     return std::move(session_);
   }

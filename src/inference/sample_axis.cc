@@ -10,16 +10,16 @@
 namespace crema {
 namespace {
 
-// What a value is to the samples of a batch.
+// Relation of a value to the samples of a batch.
 enum class Part {
-  kSamples,   // one behind the other on axis 0, each of one sample of the inputs
-  kConstant,  // the same whatever the inputs are
+  kSamples,   // axis 0 counts samples, each from the same sample of the inputs
+  kConstant,  // independent of the inputs
   kMixed,     // anything else
 };
 
 class Walk {
  public:
-  // Infos of one graph for batches of `small` and of one more.
+  // Infos of one graph for a batch of `small` and one of small + 1.
   Walk(const Graph& graph, const std::vector<LayerInfo>& small, const std::vector<LayerInfo>& large,
        int64_t batch)
       : graph_(graph), small_(small), large_(large), batch_(batch) {}
@@ -40,7 +40,7 @@ class Walk {
  private:
   bool Is(int value, Part part) const { return parts_[static_cast<size_t>(value)] == part; }
 
-  // Whether the first extent of that output is the batch.
+  // Returns true if the first dimension of the output equals the batch.
   bool Follows(size_t node, size_t output) const {
     const Shape& a = small_[node].outputs[output].shape;
     const Shape& b = large_[node].outputs[output].shape;
@@ -78,7 +78,7 @@ bool SameLearned(const std::vector<LayerInfo>& a, const std::vector<LayerInfo>& 
   return true;
 }
 
-// False where an input has no axis for it.
+// Returns false if an input has no batch axis.
 bool SetBatch(const std::vector<InputBlob>& inputs, int64_t batch, NetParameter* net) {
   std::vector<Shape> shapes;
   for (const InputBlob& input : inputs) {
@@ -96,7 +96,7 @@ bool SetBatch(const std::vector<InputBlob>& inputs, int64_t batch, NetParameter*
 }  // namespace
 
 bool WorksBySample(const NetFile& net, const NetState& state, const Registry& registry) {
-  constexpr int64_t kBatch = 2;  // 1 could be an extent that is repeated
+  constexpr int64_t kBatch = 2;  // 1 could be a broadcast dimension
   NetParameter sized = net.net;
   try {
     const std::vector<InputBlob> inputs = FindInputs(net.net, state);
@@ -111,7 +111,7 @@ bool WorksBySample(const NetFile& net, const NetState& state, const Registry& re
     return SameLearned(small_infos, large_infos) &&
            Walk(small, small_infos, large_infos, kBatch).Run();
   } catch (const Error&) {
-    return false;  // this net takes one batch size only
+    return false;  // the net accepts only one batch size
   }
 }
 

@@ -1,4 +1,4 @@
-// Whether a net works on the samples of a batch one by one.
+// Determines if a net processes the samples of a batch independently.
 #pragma once
 
 #include "format/prototxt.h"
@@ -6,9 +6,9 @@
 
 namespace crema {
 
-// Whether the first axis of every input and output counts samples, and each sample of an output
-// depends on the same sample of the inputs only. Found out from LayerInfo::reach of the layers and
-// their shapes for two batch sizes. Never throws for what is wrong with the net: no then, too.
+// Returns true if the first axis of every input and output counts samples, and each output sample
+// depends only on the same sample of the inputs. Derived from LayerInfo::reach and from the shapes
+// for two batch sizes. Does not throw for an invalid net: returns false.
 bool WorksBySample(const NetFile& net, const NetState& state, const Registry& registry);
 
 }  // namespace crema

@@ -28,7 +28,7 @@ Image BestOfEachPixel(const float* scores, int64_t classes, int height, int widt
 
 Segmenter::Segmenter(std::shared_ptr<const Model> model, const std::string& output)
     : model_(std::move(model), "segmentation"), output_(model_.FindOutput(output)) {
-  constexpr int64_t kMostClasses = 256;  // a byte a pixel
+  constexpr int64_t kMostClasses = 256;  // one byte per pixel
   const Shape scores = model_.OutputShape(output_, 1);
   if (scores.axes() != 4 || scores[0] != 1 || scores[1] < 2 || scores[1] > kMostClasses ||
       scores.count() == 0) {

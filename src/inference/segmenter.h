@@ -1,4 +1,4 @@
-// Images in, the class of each pixel out.
+// Segments images: computes the class of each pixel.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,12 @@
 
 namespace crema {
 
-// Thread safety: const; each thread makes a worker of its own.
+// Thread safety: const; each thread makes its own worker.
 class Segmenter {
  public:
-  // Requires a model as ImageModel does, with scores of N x classes x H x W, 2 to 256 classes.
-  // `output` names their blob; empty: the only output. Throws kInvalidArgument where it does not
-  // fit.
+  // Requires: a model for ImageModel with scores of shape N x classes x H x W, 2 to 256 classes.
+  // `output` names the scores; empty: the only output. Throws kInvalidArgument if the model does
+  // not fit.
   Segmenter(std::shared_ptr<const Model> model, const std::string& output);
 
   const ImageModel& image_model() const { return model_; }
@@ -24,9 +24,8 @@ class Segmenter {
   class Worker {
    public:
     Worker(const Segmenter& segmenter, const Preprocessing& preprocessing);
-    // For each image the best class of each pixel, of equal ones the first: one channel, in the
-    // size of the scores. Throws as
-    // ImageRunner::RunBySample.
+    // Returns one image of one channel per input, in the size of the scores: the best class of each
+    // pixel, the first of equal ones. Throws like ImageRunner::RunBySample.
     std::vector<Image> Segment(std::span<const Image> images);
 
    private:
@@ -40,7 +39,7 @@ class Segmenter {
   int classes_ = 0;
 };
 
-// Which part of the pixels each class has.
+// Returns the share of pixels of each class.
 std::vector<double> SharesOf(const Image& classes, int class_count);
 
 }  // namespace crema

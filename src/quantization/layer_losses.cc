@@ -28,7 +28,8 @@ std::vector<float> AsBytes(std::span<const float> x, Int8Scale scale) {
   return rounded;
 }
 
-// The weights of a layer, rounded a row each; `transposed`: a column.
+// Quantizes the weights of a layer and converts them back, with one scale per row; `transposed`:
+// per column.
 std::vector<float> WeightsAsBytes(const PlannedLayer& layer, const ConstTensorView& weight) {
   const LayerParameter& param = layer.layer->param();
   const bool transposed = param.type() == "InnerProduct" && param.inner_product_param().transpose();
@@ -51,7 +52,7 @@ std::vector<float> WeightsAsBytes(const PlannedLayer& layer, const ConstTensorVi
   return rounded;
 }
 
-// A blob of any format in a plain one.
+// Converts a blob of any format to plain floats.
 std::vector<float> PlainFloats(const TensorView& view, MemoryFormat format,
                                const Int8Range& range) {
   const Shape& s = view.shape();
@@ -68,8 +69,8 @@ std::vector<float> PlainFloats(const TensorView& view, MemoryFormat format,
   return plain;
 }
 
-// Whether `maker` is the ReLU that was fused into `layer`.
-bool IsReluBehind(const Plan& plain, const PlannedLayer& maker, const PlannedLayer& layer) {
+// Returns true if `maker` is the ReLU fused into `layer`.
+bool IsFusedRelu(const Plan& plain, const PlannedLayer& maker, const PlannedLayer& layer) {
   if (!layer.layer->param().has_fused_relu_param() || maker.type->name != "ReLU") return false;
   const int read = plain.values[Index(maker.inputs[0])].producer;
   return plain.layers[Index(read)].name() == layer.name();
@@ -133,12 +134,12 @@ void AccumulatedLosses::AfterForward(size_t n, const ForwardArgs& args) {
   if (args.outputs.empty() || layer.type->name == "Reorder") return;
   const PlannedLayer& last = layer.fused.empty() ? layer : plan_.layers[Index(layer.fused.back())];
   const PlannedValue& value = plan_.values[Index(last.outputs[0])];
-  // Of a name that stands for several values, one in the place of another, the last one is there.
+  // If a name stands for several values (in place), the last one is kept.
   const int wanted = right_.plan().FindValue(value.name);
   if (wanted < 0 || value.spec.dtype != DType::kF32) return;
   const PlannedLayer& maker =
       right_.plan().layers[Index(right_.plan().values[Index(wanted)].producer)];
-  if (maker.name() != last.name() && !IsReluBehind(right_.plan(), maker, layer)) return;
+  if (maker.name() != last.name() && !IsFusedRelu(right_.plan(), maker, layer)) return;
   const ConstTensorView right = right_.Data(value.name);
   if (right.empty() || right.dtype() != DType::kF32 || right.count() != args.outputs[0].count()) {
     return;

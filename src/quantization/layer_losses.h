@@ -1,4 +1,4 @@
-// Internal: what rounding to bytes loses, layer by layer.
+// Internal: measures the quantization error of each layer.
 #pragma once
 
 #include <map>
@@ -21,14 +21,14 @@ struct Loss {
   double RelativeError() const;  // NaN without signal
 };
 
-// A layer whose products can be of bytes.
+// Returns true for a layer with an int8 implementation.
 bool HasProducts(const LayerType& type);
 
-// While a session in single precision runs: the loss of each layer alone, of its weights and its
-// input as bytes, by layer of the plan. Thread safety: one thread.
+// Observes a single-precision session: measures the loss of each layer alone with weights and input
+// as bytes, by layer of the plan. Thread safety: one thread.
 class OwnLosses final : public LayerObserver {
  public:
-  // `ranges`: by value of the plan; both must live as long.
+  // `ranges`: by value of the plan; both must outlive this.
   OwnLosses(const Plan& plan, const std::vector<Int8Range>& ranges)
       : plan_(plan), ranges_(ranges), losses_(plan.layers.size()) {}
 
@@ -41,16 +41,16 @@ class OwnLosses final : public LayerObserver {
   std::vector<Loss> losses_;
 };
 
-// While a session of the same net with its rows on bytes runs: the loss of each blob against what
-// another session made of the same batch. Thread safety: one thread.
+// Observes an int8 session: measures the loss of each blob relative to a session that ran the same
+// batch in single precision. Thread safety: one thread.
 class AccumulatedLosses final : public LayerObserver {
  public:
-  // `plan`: of the session that is observed. `right` has run already, has every blob (optimize =
-  // false), and must live as long.
+  // `plan`: of the observed session. `right` has already run, has every blob (optimize = false),
+  // and must outlive this.
   AccumulatedLosses(const Plan& plan, const Session& right);
 
   void AfterForward(size_t layer, const ForwardArgs& args) override;
-  // By layer of the plan and its name: of what it gave, with the layers that it did besides.
+  // Loss of each layer's output, including the layers fused into it, by layer name.
   const std::map<std::string, Loss>& by_layer() const { return by_layer_; }
 
  private:

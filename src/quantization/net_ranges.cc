@@ -10,13 +10,13 @@ namespace {
 
 size_t Index(int i) { return static_cast<size_t>(i); }
 
-// Its input and its output are the same bytes.
+// Returns true if input and output are the same bytes.
 bool KeepsBytes(const PlannedLayer& layer) {
   return layer.type->traits.computes_on_bytes && layer.info.moves_only &&
          layer.inputs.size() == 1 && layer.outputs.size() == 1;
 }
 
-// Values that are one set.
+// Union-find over values.
 class Sets {
  public:
   explicit Sets(size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
@@ -36,7 +36,7 @@ float MagnitudeOf(const ValueHistogram& histogram, const QuantizeOptions& option
   return EntropyRange(histogram, histogram.lowest() < 0 ? 128 : 256);
 }
 
-// Joins values that must have one range, and gives each set the largest of theirs.
+// Joins values that must share a range, and gives each set their largest range.
 class RangeFinder {
  public:
   RangeFinder(const Plan& plan, const NetHistograms& histograms, const QuantizeOptions& options)
@@ -45,7 +45,7 @@ class RangeFinder {
         options_(options),
         sets_(plan.values.size()),
         magnitudes_(plan.values.size()) {
-    std::map<const ValueHistogram*, float> known;  // one histogram has several names
+    std::map<const ValueHistogram*, float> known;  // one histogram may have several names
     for (size_t v = 0; v < magnitudes_.size(); ++v) {
       const ValueHistogram& histogram = HistogramOf(v);
       if (histogram.count() == 0) continue;
@@ -74,8 +74,8 @@ class RangeFinder {
  private:
   const ValueHistogram& HistogramOf(size_t v) const { return histograms_.Of(static_cast<int>(v)); }
 
-  // A Concat copies bytes where all that it reads has one range. Where some of it would drown in
-  // that, each keeps its own and the Concat copies floats.
+  // A Concat copies bytes if all inputs share a range. If that would cost one of them too much
+  // precision, each keeps its own range and the Concat copies floats.
   void TryToJoin(const PlannedLayer& concat) {
     Sets joined = sets_;
     for (int v : concat.inputs) joined.Join(v, concat.outputs[0]);
@@ -116,18 +116,18 @@ class RangeFinder {
   const NetHistograms& histograms_;
   const QuantizeOptions& options_;
   Sets sets_;
-  std::vector<float> magnitudes_;  // by value; 0: none
+  std::vector<float> magnitudes_;  // by value; 0: no range
   std::vector<Int8Range> ranges_;
 };
 
 }  // namespace
 
 NetHistograms::NetHistograms(const Plan& plan)
-    : plan_(plan), made_as_(plan.values.size()), wanted_(plan.values.size(), false) {
-  std::iota(made_as_.begin(), made_as_.end(), 0);
+    : plan_(plan), histogram_of_(plan.values.size()), wanted_(plan.values.size(), false) {
+  std::iota(histogram_of_.begin(), histogram_of_.end(), 0);
   for (const PlannedLayer& layer : plan.layers) {
     if (layer.inputs.empty() || !(layer.info.view || layer.info.share)) continue;
-    for (int v : layer.outputs) made_as_[Index(v)] = made_as_[Index(layer.inputs[0])];
+    for (int v : layer.outputs) histogram_of_[Index(v)] = histogram_of_[Index(layer.inputs[0])];
   }
   for (const PlannedLayer& layer : plan.layers) {
     if (!layer.type->traits.computes_on_bytes) continue;
@@ -135,7 +135,7 @@ NetHistograms::NetHistograms(const Plan& plan)
       for (int v : *values) {
         const BlobSpec& spec = plan.values[Index(v)].spec;
         if (spec.dtype == DType::kF32 && spec.shape.axes() >= 2) {
-          wanted_[Index(made_as_[Index(v)])] = true;
+          wanted_[Index(histogram_of_[Index(v)])] = true;
         }
       }
     }
@@ -148,7 +148,7 @@ void NetHistograms::AfterForward(size_t layer, const ForwardArgs& args) {
     const int v = planned.outputs[o];
     const TensorView& y = args.outputs[o];
     if (!wanted_[Index(v)] || y.empty() || y.dtype() != DType::kF32) continue;
-    // A layer with dynamic outputs fills a part of what was planned.
+    // A layer with dynamic outputs fills only a part of the planned memory.
     const int64_t count = o < args.output_shapes.size() ? args.output_shapes[o].count() : y.count();
     ValueHistogram& histogram = histograms_[v];
     histogram.Add({y.data<float>(), static_cast<size_t>(std::min(count, y.count()))});
@@ -162,7 +162,7 @@ void NetHistograms::AfterForward(size_t layer, const ForwardArgs& args) {
 
 const ValueHistogram& NetHistograms::Of(int value) const {
   static const ValueHistogram none;
-  const auto found = histograms_.find(made_as_[Index(value)]);
+  const auto found = histograms_.find(histogram_of_[Index(value)]);
   return found == histograms_.end() ? none : found->second;
 }
 
@@ -188,7 +188,7 @@ std::vector<Int8Range> RangesOf(const Plan& plan, const NetHistograms& histogram
 void WriteRanges(const Plan& plan, const std::vector<Int8Range>& ranges, NetParameter* net) {
   int written = 0;
   for (const PlannedLayer& layer : plan.layers) {
-    // Splits that a pass put in are not in the text.
+    // Inserted Splits are not in the text.
     if (written >= net->layer_size()) break;
     LayerParameter& text = *net->mutable_layer(written);
     if (text.name() != layer.name() || text.type() != layer.layer->param().type()) continue;

@@ -23,8 +23,8 @@ std::shared_ptr<const Plan> PlanOf(const NetParameter& net, const SourceMap& sou
   options.threads = threads;
   options.backward = false;
   options.optimize = optimize;
-  options.passes.move_strides = false;  // blobs of both plans are compared
-  std::vector<Problem> warnings;        // the caller has seen them: it has planned the net
+  options.passes.move_strides = false;  // keeps the blobs of both plans comparable
+  std::vector<Problem> warnings;        // already reported when the caller planned the net
   return MakePlan(net, source, state, registry, options, &warnings);
 }
 
@@ -37,7 +37,7 @@ NetParameter InSinglePrecision(NetParameter net) {
   return net;
 }
 
-// Of the layers that are to compute otherwise than on bytes, by name.
+// Precisions of the layers that do not compute in int8, by name.
 std::map<std::string, Precision> PrecisionsOf(const NetParameter& net) {
   std::map<std::string, Precision> precisions;
   for (const LayerParameter& layer : net.layer()) {
@@ -113,7 +113,7 @@ class Quantizer {
   }
 
   int64_t ErrorBatches() const { return std::min(options_.error_batches, result_.report.batches); }
-  // Spread over the list, whose beginning may be all of one kind.
+  // Spreads the batches over the list, whose start may be uniform.
   int64_t ErrorBatch(int64_t i) const { return i * result_.report.batches / ErrorBatches(); }
 
   void MeasureOwn() {
@@ -156,7 +156,7 @@ class Quantizer {
     result_.report.layers.push_back(std::move(row));
   }
 
-  // With everything as the net says now.
+  // Measures the losses of the net with its current precisions.
   void MeasureAll() {
     const auto plan = PlanOf(result_.net, {}, state_, registry_, options_.threads, true);
     Session session(plan, weights_, ExecContext(options_.threads, 1));

@@ -1,5 +1,5 @@
-// A trained net made ready to compute on bytes: ranges from runs in single precision, what each
-// layer loses, and which layers therefore stay as they are.
+// Quantizes a trained net to int8: determines ranges from runs in single precision, measures the
+// loss of each layer, and keeps layers with large losses in single precision.
 #pragma once
 
 #include <functional>
@@ -14,22 +14,23 @@
 
 namespace crema {
 
-// Batch `index` (from 0) into the inputs of a session of the net (MutableData); false: there are no
-// more. Asked in order, and from 0 again for each pass over the list, of which some leave batches
-// out; nets whose data layers read for themselves return true as often as they should run. May
-// throw.
+// Writes batch `index` (from 0) to the inputs of a session of the net (MutableData); returns false
+// at the end. Called in order, from 0 again for each pass over the list; some passes skip batches.
+// For nets whose data layers read by themselves, it returns true for the desired number of runs.
+// May throw.
 using CalibrationInputs = std::function<bool(int64_t index, Session& session)>;
 
 struct QuantizeOptions {
-  // Entropy cut off too much of some layers of slim-320 (bench/results/int8.md).
+  // Entropy cuts off too much in some layers of slim-320 (bench/results/int8.md).
   RangeRule rule = RangeRule::kPercentile;
-  double percentile = 99.99;  // of RangeRule::kPercentile
-  // Layers whose own signal-to-noise ratio is below this stay in single precision: rounding of
-  // their weights and of their input is then more than a tenth of what they give.
+  double percentile = 99.99;  // for RangeRule::kPercentile
+  // Layers with a lower signal-to-noise ratio stay in single precision: at 20 dB, the rounding
+  // error of weights and input is a tenth of the output.
   double least_snr_db = 20;
-  // Layers that do in any case, by name, as those do for which the net says another precision.
+  // Names of further layers to keep in single precision, besides those with an explicit precision.
   std::vector<std::string> keep_float = {};
-  int64_t error_batches = 16;  // spread over the list, at most, in which losses are measured
+  // maximum number of batches, spread over the list, to measure losses on
+  int64_t error_batches = 16;
   int threads = 1;
 };
 
@@ -37,24 +38,24 @@ struct QuantizedLayer {
   std::string name;
   std::string type;
   bool quantized = false;
-  std::string reason = {};  // why not
-  // Of its output, with weights and input as bytes and all else in single precision: 10 log10 of
-  // the ratio of the sums of squares. NaN: it was not measured.
+  std::string reason = {};  // why it is not quantized
+  // Signal-to-noise ratio of the output with only this layer's weights and input as bytes: 10 log10
+  // of the ratio of the sums of squares. NaN: not measured.
   double snr_db = 0;
-  double relative_error = 0;  // the square root of noise / signal
-  // The same of a net whose layers are all quantized as this table says, so with what those before
-  // have lost; of the blob that it, and what follows it in place, gives. NaN: it cannot be seen.
+  double relative_error = 0;  // square root of noise / signal
+  // The relative error with all quantized layers active, hence including the errors of earlier
+  // layers. Refers to the final blob after in-place layers. NaN: not observable.
   double accumulated_error = 0;
-  float input_max = 0;  // the range of its input
+  float input_max = 0;  // range of its input
 };
 
 struct QuantizeReport {
   std::vector<QuantizedLayer> layers;   // convolutions and inner products, in order
-  std::vector<QuantizedLayer> outputs;  // of the net: name and accumulated_error alone
+  std::vector<QuantizedLayer> outputs;  // outputs of the net: only name and accumulated_error
   int64_t batches = 0;
 
   int64_t Quantized() const;
-  std::string Text() const;  // a table, a line each
+  std::string Text() const;  // a table with one line per layer
   std::string Json() const;  // one object
 };
 
@@ -63,10 +64,10 @@ struct QuantizeResult {
   QuantizeReport report;
 };
 
-// `net` is upgraded and `weights` are those of a plan of it. Rows on bytes are taken where this
-// build and processor have them; errors of layers alone do not depend on that. Throws
-// kInvalidArgument: no batches, a blob that is not finite, an input that is the same number
-// everywhere, a layer to keep that is not there, nothing left to quantize.
+// `net` is upgraded and `weights` are those of its plan. Uses int8 implementations if this build
+// and processor have them; the losses of single layers do not depend on that. Throws
+// kInvalidArgument: no batches, a blob that is not finite, a constant input, an unknown layer to
+// keep, or nothing left to quantize.
 QuantizeResult QuantizeModel(const NetParameter& net, const SourceMap& source,
                              const NetState& state, const Registry& registry,
                              const std::shared_ptr<const Weights>& weights,

@@ -51,7 +51,7 @@ std::string QuantizeReport::Text() const {
     text += StrCat("output ", Padded(output.name, width), "error ",
                    Percent(output.accumulated_error), "\n");
   }
-  constexpr double kMuch = 0.5;  // more is noise than a net gets over
+  constexpr double kMuch = 0.5;  // nets do not tolerate more noise
   for (const auto* rows : {&layers, &outputs}) {
     for (const QuantizedLayer& row : *rows) {
       if (!(row.accumulated_error > kMuch)) continue;

@@ -12,10 +12,10 @@ namespace crema {
 namespace {
 
 constexpr int kBins = ValueHistogram::kBins;
-constexpr int kStride = 8;  // bins between ends that are tried: 0.4 % of all
+constexpr int kStride = 8;  // step of the candidate range ends in bins: 0.4 % of all
 
-// The divergence of the first `end` bins in `steps` steps from themselves, where what lies beyond
-// is in the last of them.
+// Divergence between the first `end` bins and their quantization to `steps` steps. Values beyond
+// the end are clipped to the last bin.
 double Divergence(std::span<const double> bins, double beyond, size_t end, int steps) {
   double all = beyond;
   for (size_t b = 0; b < end; ++b) all += bins[b];
@@ -36,8 +36,8 @@ double Divergence(std::span<const double> bins, double beyond, size_t end, int s
       double p = bins[b] / all;
       if (b + 1 == end) p += beyond / all;
       if (p == 0) continue;
-      // A step spreads what it holds over the bins that hold something. What was cut off can fall
-      // where nothing is.
+      // A step distributes its count over its non-empty bins. Clipped values may fall on an empty
+      // bin.
       constexpr double kNothing = 1e-9;
       const double q = bins[b] > 0 ? sum / filled / inside : kNothing;
       divergence += p * std::log(p / q);
@@ -64,7 +64,7 @@ float EntropyRange(const ValueHistogram& histogram, int steps) {
   double beyond = 0;
   double least = std::numeric_limits<double>::infinity();
   size_t best = kBins;
-  // From the whole range down, so that of equals the widest is taken.
+  // From the whole range downwards, so that the widest of equal ranges wins.
   for (size_t end = kBins; end >= static_cast<size_t>(steps); end -= kStride) {
     const double divergence = Divergence(bins, beyond, end, steps);
     if (divergence < least) {
@@ -91,11 +91,11 @@ float PercentileRange(const ValueHistogram& histogram, double percent) {
 double RoundingSnrDb(const ValueHistogram& histogram, double max, int steps) {
   const double width = histogram.BinWidth(), step = max / steps;
   double signal = 0, noise = 0;
-  // Without the first bin: zeros are exact.
+  // Skips the first bin: zeros are exact.
   for (size_t b = 1; b < kBins; ++b) {
     const double v = (static_cast<double>(b) + 0.5) * width;
     const double lost = v - std::min(std::nearbyint(v / step) * step, max);
-    // Numbers of a bin that several steps cover lie anywhere between two of them.
+    // Values of a bin that spans several steps are uniform between two steps.
     const double square = step < width && v < max ? step * step / 12 : lost * lost;
     const auto count = static_cast<double>(histogram.bins()[b]);
     signal += count * v * v;

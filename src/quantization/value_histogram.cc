@@ -11,7 +11,7 @@ float ValueHistogram::LargestMagnitude() const {
 
 void ValueHistogram::GrowTo(double magnitude) {
   if (limit_ == 0) {
-    // Zeros that came before lie in the first bin of any width.
+    // Earlier zeros are in the first bin, whatever its width.
     limit_ = magnitude * (1 + 1e-6);
     return;
   }

@@ -1,4 +1,4 @@
-// How large the numbers of a blob are, over many passes.
+// Histogram of the magnitudes of a blob over many passes.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace crema {
 
-// Magnitudes in bins of one width over [0, limit). The limit doubles, and bins are joined in pairs,
-// when a larger one comes, so that one pass over the data is enough. Thread safety: one thread.
+// Counts magnitudes in bins of equal width over [0, limit). A larger value doubles the limit and
+// joins bins in pairs, so that one pass over the data suffices. Thread safety: one thread.
 class ValueHistogram {
  public:
   static constexpr int kBins = 2048;
 
-  // Numbers that are not finite are only counted.
+  // Only counts non-finite values.
   void Add(std::span<const float> values);
 
-  int64_t count() const { return count_; }            // of finite ones
+  int64_t count() const { return count_; }            // finite values
   int64_t not_finite() const { return not_finite_; }  // NaN and infinities
   float lowest() const { return lowest_; }
   float highest() const { return highest_; }
@@ -28,7 +28,7 @@ class ValueHistogram {
   void GrowTo(double magnitude);
 
   std::vector<int64_t> bins_ = std::vector<int64_t>(kBins);
-  double limit_ = 0;  // 0: nothing but zeros was seen
+  double limit_ = 0;  // 0: only zeros so far
   int64_t count_ = 0;
   int64_t not_finite_ = 0;
   float lowest_ = 0;

@@ -1,6 +1,6 @@
 #include "report/build_info.h"
 
-// Set for this file only, see src/CMakeLists.txt, so that a new revision compiles nothing else.
+// Defined for this file only (src/CMakeLists.txt), so that a new revision recompiles nothing else.
 #ifndef CREMA_VERSION
 #define CREMA_VERSION "unknown"
 #endif

@@ -1,4 +1,4 @@
-// Which build of Crema this is.
+// Identifies the build of Crema.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@ namespace crema {
 
 struct BuildInfo {
   std::string version;
-  std::string revision;  // of the sources when the build was configured; empty: not known
+  std::string revision;  // source revision at configure time; empty: unknown
   std::string compiler;
   std::string type;  // "Release"
 };

@@ -24,7 +24,7 @@ constexpr int kHistogram = 5;
 }  // namespace summary
 
 constexpr std::array<uint32_t, 256> MakeCrcTable() {
-  constexpr uint32_t kPolynomial = 0x82F63B78;  // bits reversed
+  constexpr uint32_t kPolynomial = 0x82F63B78;  // bit-reversed
   std::array<uint32_t, 256> table{};
   for (uint32_t i = 0; i < 256; ++i) {
     uint32_t crc = i;

@@ -14,7 +14,7 @@ namespace crema {
 uint32_t Crc32c(std::string_view bytes);
 uint32_t MaskedCrc32c(std::string_view bytes);
 
-// length (8 bytes), masked CRC of the length, data, masked CRC of the data.
+// Format: length (8 bytes), masked CRC of the length, data, masked CRC of the data.
 std::string TfRecord(std::string_view data);
 
 struct EventTime {
@@ -32,9 +32,9 @@ struct NamedHistogram {
   Histogram histogram;
 };
 
-// The records of one event each, ready to be appended.
+// Each returns the record of one event, ready to append.
 std::string FileVersionEvent(double wall);  // the first of every file
-// Tells readers to forget what earlier files of the folder say about this step and later ones.
+// Tells readers to discard data of earlier files from this step on.
 std::string RestartEvent(EventTime time);
 std::string GraphEvent(double wall, std::string_view graph_def);
 std::string ScalarsEvent(EventTime time, std::span<const NamedScalar> scalars);

@@ -1,4 +1,4 @@
-// How the values of a blob are spread.
+// Histogram of a blob's values.
 #pragma once
 
 #include <span>
@@ -9,15 +9,15 @@ namespace crema {
 struct Histogram {
   double min = 0;
   double max = 0;
-  double count = 0;  // of finite values; others are left out
+  double count = 0;  // number of finite values; others are ignored
   double sum = 0;
   double sum_squares = 0;
-  std::vector<double> limits;  // upper, ascending
+  std::vector<double> limits;  // upper limits, ascending
   std::vector<double> counts;  // by limit
 };
 
-// Buckets of equal width from the smallest value to the largest; one where all are the same, or
-// where there is none.
+// Buckets of equal width from the smallest to the largest value; a single one if all are equal or
+// there are none.
 Histogram HistogramOf(std::span<const float> values, int buckets = 64);
 
 }  // namespace crema

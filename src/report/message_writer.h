@@ -1,4 +1,4 @@
-// Protobuf messages whose schema is not ours, written field by field.
+// Writes protobuf messages of foreign schemas field by field.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class MessageWriter {
   void Integer(int field, int64_t value);
   void Double(int field, double value);
   void Float(int field, float value);
-  void Bytes(int field, std::string_view value);  // also text and messages
+  void Bytes(int field, std::string_view value);  // also for text and messages
   void Message(int field, const MessageWriter& message) { Bytes(field, message.bytes()); }
   void PackedDoubles(int field, std::span<const double> values);
 
@@ -27,7 +27,7 @@ class MessageWriter {
   std::string bytes_;
 };
 
-// The bytes of `value` with the lowest first.
+// Little-endian bytes of `value`.
 std::string LittleEndian(uint32_t value);
 std::string LittleEndian(uint64_t value);
 

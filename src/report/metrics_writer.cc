@@ -37,14 +37,14 @@ std::string CsvNumber(double value) {
   return std::isfinite(value) ? JsonNumber(value) : std::string();
 }
 
-// Of 7 digits, as a float has them: 0.001, and not what a float makes of it.
+// Rounded to 7 digits, the precision of a float: 0.001, not its float approximation.
 double RateOf(const MetricsRow& row) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.7g", row.rate);
   return std::strtod(text, nullptr);
 }
 
-// Line ends are none of a row's business, so that files can be cut by lines.
+// Removes line ends, so that files can be split by lines.
 std::string CsvText(std::string text) {
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < 0x20; }, ' ');
@@ -54,7 +54,7 @@ std::string CsvText(std::string text) {
   return quoted + "\"";
 }
 
-// The number behind `start`, or -1.
+// Returns the number at `start`, or -1.
 int64_t NumberAt(std::string_view line, size_t start) {
   int64_t number = -1;
   if (start > line.size()) return -1;
@@ -62,7 +62,7 @@ int64_t NumberAt(std::string_view line, size_t start) {
   return number;
 }
 
-// Of a row of either file; -1: none, as the header.
+// Returns the iteration of a row of either file; -1 for others, such as the header.
 int64_t IterationOf(std::string_view line) {
   constexpr std::string_view kKey = "\"iteration\":";
   if (line.starts_with("{")) {
@@ -72,7 +72,7 @@ int64_t IterationOf(std::string_view line) {
   return NumberAt(line, std::min(line.find(','), line.size()) + 1);
 }
 
-// Before they are opened.
+// Truncates the files before they are opened.
 RunFolder& CutFiles(RunFolder& folder, int64_t first_iteration) {
   for (const std::string_view name : {kCsv, kJson}) {
     const std::string path = folder.File(std::string(name));

@@ -1,4 +1,4 @@
-// How fast a run is and what it waits for.
+// Throughput of a run, and its share of waiting.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// Sums over some iterations.
+// Sums over several iterations.
 struct Pace {
   double seconds = 0;
   double wait_seconds = 0;
@@ -22,13 +22,13 @@ struct Pace {
     samples += static_cast<double>(report.samples);
     iterations += 1;
   }
-  // NaN while nothing is known.
+  // NaN without data.
   double SamplesPerSecond() const { return seconds > 0 && samples > 0 ? samples / seconds : NAN; }
   double IterationsPerSecond() const { return seconds > 0 ? iterations / seconds : NAN; }
   double WaitShare() const { return seconds > 0 ? wait_seconds / seconds : NAN; }  // 0..1
 };
 
-// Over the last `size` iterations.
+// Sums over the last `size` iterations.
 class PaceWindow {
  public:
   explicit PaceWindow(size_t size = 100) : size_(size) {}

@@ -1,4 +1,4 @@
-// What ran, as texts for its folder.
+// Describes a run in texts for its folder.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ struct RunFacts {
   std::vector<std::string> command;  // program and arguments
   uint64_t seed = 0;
   int threads = 0;
-  int64_t iteration = 0;  // where this start begins
+  int64_t iteration = 0;  // first iteration of this start
 };
 
-// run.json: one object on one line; docs/run_folder.md has its members.
+// Returns run.json: one object on one line; docs/run_folder.md has its members.
 std::string RunJson(const RunConfig& config, const RunFacts& facts);
 
-// By file name: run.json, net.prototxt, solver.prototxt, and test_net_<i>.prototxt for test nets
-// that have a text of their own.
+// Returns texts by file name: run.json, net.prototxt, solver.prototxt, and test_net_<i>.prototxt
+// for test nets with their own text.
 std::map<std::string, std::string> RunTexts(const RunConfig& config, const RunFacts& facts);
 
 }  // namespace crema

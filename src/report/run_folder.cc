@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kRunFile = "run.json";
 constexpr const char* kLockedFile = "starts.jsonl";
-constexpr mode_t kMode = 0666;  // less the umask
+constexpr mode_t kMode = 0666;  // minus the umask
 
 }  // namespace
 
@@ -66,7 +66,7 @@ RunFolder::RunFolder(std::string path, RunStart start, std::map<std::string, std
   WriteTexts();
 }
 
-void RunFolder::MakeAnew() {
+void RunFolder::Recreate() {
   MakeLocked();
   WriteTexts();
 }
@@ -108,8 +108,8 @@ GrowingFile::~GrowingFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-// The descriptor of a deleted file takes everything and keeps nothing.
-bool GrowingFile::IsThere() const {
+// Writes to the descriptor of a deleted file succeed but are lost.
+bool GrowingFile::Exists() const {
   struct stat by_name {};
   struct stat opened {};
   return descriptor_ >= 0 && ::stat(path_.c_str(), &by_name) == 0 &&
@@ -133,7 +133,7 @@ void GrowingFile::Write(std::string_view bytes) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
       const int error = errno;
-      // Half a row would break the next one.
+      // An incomplete row would corrupt the next one.
       if (::ftruncate(descriptor_, before.st_size) != 0) ::close(std::exchange(descriptor_, -1));
       FailWrite(path_, error, 0);
     }
@@ -142,7 +142,7 @@ void GrowingFile::Write(std::string_view bytes) {
 }
 
 void GrowingFile::Sync() {
-  // A pipe or a file system that knows nothing of this has nothing to wait for.
+  // EINVAL: a pipe, or a file system without sync.
   if (descriptor_ < 0 || ::fdatasync(descriptor_) == 0 || errno == EINVAL) return;
   try {
     FailWrite(path_, errno, 0);
@@ -153,11 +153,11 @@ void GrowingFile::Sync() {
 
 void GrowingFile::Append(std::string_view piece) {
   try {
-    if (!IsThere()) {
+    if (!Exists()) {
       folder_.WarnOnce(StrCat("'", path_,
                               "' was deleted while the run writes to it; it is made "
                               "anew, without what it held"));
-      folder_.MakeAnew();
+      folder_.Recreate();
       Open();
     }
     Write(piece);

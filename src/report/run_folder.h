@@ -1,5 +1,5 @@
-// The folder of one run: what ran, and files that grow while it runs. docs/run_folder.md says what
-// lies in it.
+// The folder of one run: its description, and files that grow while it runs. docs/run_folder.md
+// describes the contents.
 #pragma once
 
 #include <functional>
@@ -12,15 +12,15 @@
 namespace crema {
 
 enum class RunStart {
-  kFresh,      // from the beginning
-  kContinued,  // resumed: goes on in the folder of the run
+  kFresh,      // starts at the first iteration
+  kContinued,  // resumes in the folder of the run
 };
 
-// "<prefix>_run". Where that holds a run already, a fresh one gets the first free of
-// "<prefix>_run_2", "<prefix>_run_3", ...; a continued one the last that holds a run.
+// Returns "<prefix>_run". If that holds a run, a fresh start gets the first unused of
+// "<prefix>_run_2", "<prefix>_run_3", ...; a continued one gets the last that holds a run.
 std::string RunFolderOfPrefix(const std::string& prefix, RunStart start);
 
-// Whether a run was recorded in this folder.
+// Returns true if a run was recorded in this folder.
 bool HoldsRun(const std::string& folder);
 
 // A lock on a file, against other processes. Thread safety: one thread.
@@ -31,8 +31,8 @@ class FileLock {
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
-  // Makes the file where it is missing. False where another lock is held on it. True also where the
-  // file cannot be made, and where the file system has no locks: nobody is kept off then.
+  // Creates the file if it is missing. Returns false if another process holds the lock. Returns
+  // true, without a lock, if the file cannot be created or the file system has no locks.
   bool Take(const std::string& path);
   void LetGo();
 
@@ -40,15 +40,14 @@ class FileLock {
   int descriptor_ = -1;
 };
 
-// Once it is open, nothing that happens to the folder ends a training: the first trouble is
-// written to the log as a warning, once a run. A folder that was deleted is made anew. Holds a lock
-// on starts.jsonl, so that no other process writes here, unless the file system has no locks.
-// Thread safety: one thread.
+// Once open, problems with the folder never end a training: the first one in a run is logged as a
+// warning. Recreates a deleted folder. Holds a lock on starts.jsonl, so that no other process
+// writes here, unless the file system has no locks. Thread safety: one thread.
 class RunFolder {
  public:
-  // Makes the folder with its parents and writes `texts` (by file name) into it. `log` must outlive
-  // this. Throws kInvalidArgument for a fresh run where `path` holds a run, and where another
-  // RunFolder holds the lock; kIoFailure where nothing can be written.
+  // Creates the folder with its parents and writes `texts` (by file name) to it. `log` must outlive
+  // this. Throws kInvalidArgument for a fresh run if `path` holds a run, and if another RunFolder
+  // holds the lock; kIoFailure if writing fails.
   RunFolder(std::string path, RunStart start, std::map<std::string, std::string> texts,
             LogSink& log);
 
@@ -56,8 +55,8 @@ class RunFolder {
   std::string File(const std::string& name) const { return path_ + "/" + name; }
   const std::string& text(const std::string& name) const { return texts_.at(name); }
 
-  // Throws as the constructor.
-  void MakeAnew();
+  // Throws like the constructor.
+  void Recreate();
   void WarnOnce(const std::string& message);
 
  private:
@@ -71,12 +70,11 @@ class RunFolder {
   bool warned_ = false;
 };
 
-// A file in a run folder that grows piece by piece, each whole or not there. A file that was
-// deleted is made anew; what cannot be written is left out; both are warned about.
-// Thread safety: one thread.
+// An append-only file in a run folder; each piece is written completely or not at all. Recreates a
+// deleted file; drops pieces that cannot be written; warns about both. Thread safety: one thread.
 class GrowingFile {
  public:
-  // Goes on behind what is there. `beginning` gives what a new file starts with. `folder` must
+  // Appends to existing contents. `beginning` returns the start of a new file. `folder` must
   // outlive this.
   GrowingFile(RunFolder& folder, const std::string& name, std::function<std::string()> beginning);
   ~GrowingFile();
@@ -84,11 +82,11 @@ class GrowingFile {
   GrowingFile& operator=(const GrowingFile&) = delete;
 
   void Append(std::string_view piece);
-  // Waits until what was appended is on the disk.
+  // Waits until appended data is on disk.
   void Sync();
 
  private:
-  bool IsThere() const;
+  bool Exists() const;
   void Open();
   void Write(std::string_view bytes);
 

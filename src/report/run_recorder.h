@@ -1,4 +1,4 @@
-// Everything that the folder of a run holds, for one training.
+// Records one training in the folder of its run.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct RecorderOptions {
 // Thread safety: one thread.
 class RunRecorder {
  public:
-  // After weights are loaded and the state is restored. Throws as RunFolder; later trouble is only
-  // warned about. `solver` and `log` must outlive this.
+  // Call it after weights are loaded and the state is restored. Throws like RunFolder; later
+  // problems only cause warnings. `solver` and `log` must outlive this.
   RunRecorder(Solver& solver, const RecorderOptions& options, LogSink& log);
 
   TrainingObserver& observer() { return observers_; }

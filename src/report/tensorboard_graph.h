@@ -1,4 +1,4 @@
-// A plan as TensorBoard draws graphs.
+// Converts a plan to a TensorBoard graph.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace crema {
 
-// A serialised GraphDef: a node a layer, with its type, its inputs and the shapes of its outputs.
-// Splits, which planning adds, are left out. Characters that TensorBoard cannot have in a name
-// become '_', and layers of one name get numbers.
+// Returns a serialised GraphDef with one node per layer: its type, inputs and output shapes. Omits
+// inserted Splits. Replaces characters that TensorBoard does not allow in names by '_', and numbers
+// layers of equal names.
 std::string GraphDefOf(const Plan& plan);
 
 }  // namespace crema

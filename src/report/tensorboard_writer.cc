@@ -28,7 +28,7 @@ void AddKnown(const char* tag, double value, std::vector<NamedScalar>* scalars) 
   if (std::isfinite(value)) scalars->push_back({tag, value});
 }
 
-// "<group>/<blob>", with the element behind it where a blob has several.
+// Returns "<group>/<blob>", followed by the element index if a blob has several.
 std::vector<NamedScalar> ScalarsOf(const std::string& group,
                                    const std::vector<OutputValue>& outputs) {
   std::vector<NamedScalar> scalars;
@@ -44,7 +44,7 @@ std::vector<NamedScalar> ScalarsOf(const std::string& group,
   return scalars;
 }
 
-// Each event file that is not empty says what the graph is, unless one before it did.
+// Returns true if the folder has a non-empty event file: the first one contains the graph.
 bool HasGraph(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
@@ -86,7 +86,7 @@ std::string TensorboardWriter::Beginning() const {
   if (options_.start == RunStart::kContinued) {
     bytes += RestartEvent({.wall = now, .step = options_.first_iteration});
   }
-  if (HasGraph(folder_)) return bytes;  // TensorBoard complains of a second one
+  if (HasGraph(folder_)) return bytes;  // TensorBoard warns about a second one
   return bytes + GraphEvent(now, GraphDefOf(session_.plan()));
 }
 

@@ -1,4 +1,4 @@
-// The event file of a run folder, as TensorBoard reads it.
+// Writes TensorBoard's event file of a run folder.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ namespace crema {
 
 struct EventOptions {
   RunStart start = RunStart::kFresh;
-  int64_t first_iteration = 0;     // of a continued run: earlier files are superseded from here on
+  int64_t first_iteration = 0;     // of a continued run: supersedes earlier files from here on
   int64_t interval = 0;            // of scalars; 0: displayed iterations
-  int64_t histogram_interval = 0;  // of weights and gradients; 0: none
+  int64_t histogram_interval = 0;  // of parameters and gradients; 0: none
 };
 
-// Scalars, the graph, and on request histograms of learned blobs and their gradients, those that
-// the iteration has summed up and not yet applied. Thread safety: one thread.
+// Writes scalars, the graph, and optionally histograms of parameters and gradients. The gradients
+// are those accumulated by the iteration and not yet applied. Thread safety: one thread.
 class TensorboardWriter final : public TrainingObserver {
  public:
-  // A file of its own for each start. All arguments must outlive this.
+  // Each start has its own file. All arguments must outlive this.
   TensorboardWriter(RunFolder& folder, Session& session, EventOptions options);
 
   void OnIteration(const IterationReport& report) override;
@@ -44,8 +44,8 @@ class TensorboardWriter final : public TrainingObserver {
   GrowingFile file_;
 };
 
-// A name that TensorBoard sorts behind the event files which are in `folder`, whatever the clock
-// says: events.out.tfevents.<seconds>.<host>.<process>.
+// Returns a name that sorts after the event files in `folder`, whatever the clock:
+// events.out.tfevents.<seconds>.<host>.<process>.
 std::string NextEventFile(const std::string& folder);
 
 }  // namespace crema

@@ -10,7 +10,7 @@ namespace crema {
 void WaitHint::OnIteration(const IterationReport& report) {
   constexpr double kMuch = 0.2;
   if (said_) return;
-  // The first one waits for the first batch, as it must.
+  // The first iteration necessarily waits for its batch.
   if (!std::exchange(first_, false)) window_.Add(report);
   if (!window_.IsFull()) return;
   const double share = window_.Total().WaitShare();

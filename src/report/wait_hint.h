@@ -1,4 +1,4 @@
-// Says once what to change when training waits for its data.
+// Warns once if training waits for its data.
 #pragma once
 
 #include "core/log.h"
@@ -7,8 +7,8 @@
 
 namespace crema {
 
-// One warning a run, when more than a fifth of the time of 100 iterations in a row went into
-// waiting. Thread safety: one thread.
+// Warns once per run if waiting takes more than a fifth of the time of 100 consecutive iterations.
+// Thread safety: one thread.
 class WaitHint final : public TrainingObserver {
  public:
   explicit WaitHint(LogSink& log) : log_(log) {}

@@ -21,8 +21,8 @@ class CApi : public WithModel {
     crema_runner_free(runner_);
   }
   crema_status Run(const std::vector<float>& values, int64_t batch) {
-    const int64_t extents[] = {batch, 3, 12, 12};
-    const crema_tensor input = {"data", CREMA_FLOAT32, 4, extents, values.data()};
+    const int64_t shape[] = {batch, 3, 12, 12};
+    const crema_tensor input = {"data", CREMA_FLOAT32, 4, shape, values.data()};
     return crema_runner_run(runner_, &input, 1, &error_);
   }
 
@@ -42,13 +42,13 @@ TEST_F(CApi, RunsAModel) {
   ASSERT_EQ(crema_model_input(handle_, 0, &info, nullptr), CREMA_OK);
   EXPECT_STREQ(info.name, "data");
   ASSERT_EQ(info.axes, 4U);
-  EXPECT_EQ(info.extents[0], -1);
+  EXPECT_EQ(info.shape[0], -1);
   EXPECT_EQ(info.data, nullptr);
   ASSERT_EQ(Run(std::vector<float>(2 * 432, 0.5F), 2), CREMA_OK) << error_.message;
   crema_tensor output;
   ASSERT_EQ(crema_runner_output(runner_, "prob", &output, &error_), CREMA_OK);
   ASSERT_EQ(output.axes, 2U);
-  EXPECT_EQ(output.extents[0], 2);
+  EXPECT_EQ(output.shape[0], 2);
   const auto* values = static_cast<const float*>(output.data);
   EXPECT_NEAR(values[0] + values[1] + values[2], 1, 1e-5);
   EXPECT_EQ(std::memcmp(values, values + 3, 3 * sizeof(float)), 0);

@@ -52,9 +52,9 @@ TEST_F(DeployApi, SaysWhatAModelIs) {
   ASSERT_EQ(model.inputs().size(), 1U);
   EXPECT_EQ(model.inputs()[0].name, "data");
   EXPECT_EQ(model.inputs()[0].type, Type::kFloat32);
-  EXPECT_EQ(model.inputs()[0].extents, (std::vector<int64_t>{-1, 3, 12, 12}));
+  EXPECT_EQ(model.inputs()[0].shape, (std::vector<int64_t>{-1, 3, 12, 12}));
   ASSERT_EQ(model.outputs().size(), 1U);
-  EXPECT_EQ(model.outputs()[0].extents, (std::vector<int64_t>{-1, 3}));
+  EXPECT_EQ(model.outputs()[0].shape, (std::vector<int64_t>{-1, 3}));
   EXPECT_TRUE(model.Batches());
   EXPECT_NE(std::string(deploy::Version()), "");
 }

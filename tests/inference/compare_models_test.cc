@@ -66,7 +66,7 @@ TEST(CompareModels, BoxesMayChangePlaces) {
 }
 
 TEST(CompareModels, LayersOfTheSameModelAreTheSame) {
-  const ModelOptions options = ToBeLookedAt({});
+  const ModelOptions options = ObservableOptions({});
   const auto model = test::ModelOf(test::kSmallNet, options);
   LayerComparison comparison(model, model, options);
   const std::vector<NamedOutput> inputs = RandomInputs(*model, 3, 1);

@@ -212,7 +212,7 @@ TEST(RunFolder, TwoRunsDoNotWriteIntoOneFolder) {
   const std::map<std::string, std::string> texts = {{"run.json", "{}"}};
   {
     RunFolder first(temp.File("run"), RunStart::kFresh, texts, log);
-    first.MakeAnew();  // which is no other run
+    first.Recreate();  // which is no other run
     for (const RunStart start : {RunStart::kFresh, RunStart::kContinued}) {
       try {
         const RunFolder second(temp.File("run"), start, texts, log);
@@ -226,7 +226,7 @@ TEST(RunFolder, TwoRunsDoNotWriteIntoOneFolder) {
     }
     fs::remove_all(temp.File("run"));
     const RunFolder other(temp.File("run"), RunStart::kFresh, texts, log);
-    EXPECT_THROW(first.MakeAnew(), Error) << "it is another's by now";
+    EXPECT_THROW(first.Recreate(), Error) << "it is another's by now";
   }
   const RunFolder next(temp.File("run"), RunStart::kContinued, texts, log);
   EXPECT_TRUE(log.warnings.empty());

@@ -161,7 +161,7 @@ int CompareModels(const ModelNames& names, const std::vector<std::string>& argum
   ModelPair pair(a, b, FLAGS_confidence);
   std::unique_ptr<LayerComparison> layers;
   if (FLAGS_layers) {
-    const ModelOptions looking = ToBeLookedAt(options);
+    const ModelOptions looking = ObservableOptions(options);
     layers = std::make_unique<LayerComparison>(OpenModel(names, registry, looking),
                                                OpenModel(other, registry, looking), looking);
   }

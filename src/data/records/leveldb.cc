@@ -275,7 +275,7 @@ class LevelDbWriter final : public RecordWriter {
     if (key.empty()) {
       Fail(ErrorCode::kInvalidArgument, StrCat("a key of 0 bytes for '", path_, "'"));
     }
-    if (!pending_keys_.emplace(key).second || IsThere(key)) {
+    if (!pending_keys_.emplace(key).second || Exists(key)) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("the key '", key, "' is put twice into '", path_, "'"));
     }
@@ -293,7 +293,7 @@ class LevelDbWriter final : public RecordWriter {
 
  private:
   // Ascending keys, the usual case, need no lookup.
-  bool IsThere(std::string_view key) {
+  bool Exists(std::string_view key) {
     if (key > last_committed_) return false;
     std::string ignored;
     const leveldb::Status status = db_->Get({}, Slice(key), &ignored);
