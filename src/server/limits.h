@@ -1,4 +1,4 @@
-// What one request may ask for at most, whoever sends it.
+// Limits of a single request.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@ namespace crema::server {
 
 struct RequestLimits {
   size_t header_bytes = size_t{16} << 10;   // request line and header fields together
-  size_t body_bytes = size_t{64} << 20;     // of one request
+  size_t body_bytes = size_t{64} << 20;     // per request
   size_t buffered_bytes = size_t{1} << 30;  // bodies of all requests together
   int json_depth = 16;
   size_t tensors = 256;                 // inputs, and as many outputs
-  size_t axes = 16;                     // of a tensor
-  int64_t elements = int64_t{1} << 24;  // of all tensors of a request
+  size_t axes = 16;                     // per tensor
+  int64_t elements = int64_t{1} << 24;  // all tensors of a request
 };
 
 }  // namespace crema::server

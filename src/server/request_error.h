@@ -1,4 +1,4 @@
-// What a client is told where its request is not answered.
+// Errors reported to clients.
 #pragma once
 
 #include <exception>
@@ -9,7 +9,7 @@
 
 namespace crema::server {
 
-// Why; the label of a metric too, so there are few.
+// Category of an error; also a metric label, so there are few.
 enum class Cause {
   kBadRequest,
   kUnauthorized,
@@ -31,16 +31,16 @@ inline constexpr int kCauses = 15;
 
 int HttpStatus(Cause cause);
 std::string_view ReasonPhrase(int http_status);
-// "bad_request", "queue_full"; lower case with underscores.
+// Returns for example "bad_request"; lower case with underscores.
 std::string_view Label(Cause cause);
 
-// Its message goes to the client: it carries no paths.
+// Its message is sent to the client: it must not contain paths.
 class RequestError final : public Error {
  public:
   RequestError(Cause cause, std::string message, std::string detail = {});
   Cause cause() const { return cause_; }
   const std::string& message() const { return problems().front().message; }
-  // For the log; may carry paths. Empty: there is no more to say.
+  // For the log; may contain paths. Empty: no details.
   const std::string& detail() const { return detail_; }
 
  private:
@@ -50,8 +50,8 @@ class RequestError final : public Error {
 
 [[noreturn]] void Refuse(Cause cause, std::string message);
 
-// The same for any exception that work on a request ended with. What a model says of its inputs is
-// passed on; all else is "internal error" with a detail, since messages of files carry paths.
+// Converts any exception from work on a request. A model's errors about its inputs are passed on;
+// others become "internal error" with a detail, since messages about files contain paths.
 RequestError ToRequestError(const std::exception_ptr& failure);
 
 }  // namespace crema::server

@@ -22,7 +22,7 @@ class Server::Parts {
         watch_(std::make_unique<FileWatch>(FilesToWatch(options), options.file_poll, service.log)) {
   }
 
-  // Nothing that answers may be left when what carries answers goes.
+  // Destroys everything that answers before the transport of answers.
   ~Parts() {
     service_.ending = true;
     watch_.reset();
@@ -77,7 +77,7 @@ class Server::Parts {
     return files;
   }
 
-  // Quiet for a moment: what was sent just now may not have been read yet.
+  // Waits for a quiet moment: requests just sent may not have been read yet.
   bool AwaitQuiet(Clock::time_point end) const {
     constexpr std::chrono::milliseconds kMoment{50};
     Clock::time_point last_busy = Clock::now();

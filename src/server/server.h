@@ -1,4 +1,4 @@
-// The whole server: models, HTTP, gRPC, and how it ends.
+// The whole server: models, HTTP, gRPC, and shutdown.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ namespace crema::server {
 
 struct GrpcOptions {
   std::string host = "127.0.0.1";
-  int port = -1;         // 0: any that is free; -1: no gRPC
+  int port = -1;         // 0: any free port; -1: no gRPC
   std::string tls_cert;  // PEM file; empty: no TLS
   std::string tls_key;
   size_t connections = 1024;  // further ones are closed
@@ -31,55 +31,55 @@ struct ServerOptions {
   ApiOptions api;
   TokenSet inference_tokens;
   TokenSet admin_tokens;
-  // Files that the tokens came from: they and those of TLS over HTTP are read again when they
-  // change. Empty: none.
+  // Source files of the tokens. They and the TLS files of HTTP are reloaded when they change.
+  // Empty: none.
   std::string inference_token_file;
   std::string admin_token_file;
-  std::chrono::milliseconds file_poll{1000};  // how often these files are looked at
+  std::chrono::milliseconds file_poll{1000};  // poll interval for these files
   std::string version = "0";
-  int access_log = 1;  // file descriptor; stdout
+  int access_log = 1;  // file descriptor, by default stdout
 };
 
-// Whether this build has gRPC.
+// Returns true if this build has gRPC.
 bool HasGrpc();
-// Version of the gRPC library, such as "1.60.0"; empty in a build without gRPC.
+// Returns the version of the gRPC library, such as "1.60.0"; empty in a build without gRPC.
 std::string GrpcVersion();
-// Whether gRPC of that version bounds the work of streams that are reset at once (CVE-2023-44487)
-// and of header blocks without end: 1.60 and later do.
+// Returns true if that version of gRPC limits the work of rapidly reset streams (CVE-2023-44487)
+// and of endless header blocks: 1.60 and later.
 bool GrpcBoundsFloods(std::string_view version);
 
-// Thread safety: one thread makes and destroys it and says what it serves; another may drain it
+// Thread safety: one thread makes and destroys it and sets what it serves; another may drain it
 // meanwhile.
 class Server {
  public:
-  // Listens at once, so that probes hear that it is not ready yet. Throws what HttpServer throws;
+  // Listens at once, so that probes learn that it is not ready yet. Throws what HttpServer throws;
   // kUnsupported for gRPC in a build without it.
   Server(const ServerOptions& options, LogSink& log);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // One of these two, once. Ready when they return. Throw Error for a model that cannot be loaded
-  // and a folder that cannot be read; models of a repository that cannot be loaded only show in its
-  // index.
+  // Call one of these two, once. The server is ready when they return. Throw Error for a model that
+  // cannot be loaded or a folder that cannot be read. A model of a repository that cannot be loaded
+  // only appears in its index.
   void ServeModel(const std::string& name, std::shared_ptr<const Executable> executable,
                   const BatcherOptions& batching);
   void ServeRepository(const RepositoryOptions& options, LoadExecutable load);
 
   uint16_t http_port() const;
-  int grpc_port() const;  // -1: none
+  int grpc_port() const;  // -1: no gRPC
   Service& service() { return *service_; }
 
-  // Not ready from now on. For `grace`, so that balancers hear of it, what comes is still answered;
-  // then no connection is taken, and new requests on open ones get 503. Returns when nothing is in
-  // flight and answers are on their way, or after `most`; then what waits is refused. Whether all
-  // was answered.
+  // Shuts down gracefully. The server is not ready from now on. For `grace`, so that load balancers
+  // notice, it still answers everything. Then it accepts no connections, and answers new requests
+  // on open ones with 503. Returns when nothing is in progress and answers are sent, or after
+  // `most`, refusing waiting requests. Returns true if all requests were answered.
   bool Drain(std::chrono::milliseconds most,
              std::chrono::milliseconds grace = std::chrono::milliseconds(500));
 
  private:
   class Parts;
-  void BecomeReady();  // but for a server that ends
+  void BecomeReady();  // unless the server is shutting down
 
   std::unique_ptr<Service> service_;
   std::unique_ptr<Parts> parts_;

@@ -1,4 +1,4 @@
-// What the HTTP and the gRPC side share.
+// State shared by the HTTP and the gRPC interface.
 #pragma once
 
 #include <atomic>
@@ -24,33 +24,34 @@ struct Service {
   LogSink& log;
   ServerMetrics metrics;
   ModelTable table{metrics};
-  std::atomic<Repository*> repository{nullptr};  // null: one model, which stays
+  std::atomic<Repository*> repository{nullptr};  // null: a single fixed model
   SharedTokens inference_tokens;
-  SharedTokens admin_tokens;  // empty: nobody may load and unload
+  SharedTokens admin_tokens;  // empty: loading and unloading is disabled
   std::string version = "0";
   std::atomic<bool> ready{false};     // see SetReady
-  std::atomic<bool> ending{false};    // new requests but for health are refused
-  std::atomic<int64_t> in_flight{0};  // requests that are being answered
+  std::atomic<bool> ending{false};    // refuse new requests except health
+  std::atomic<int64_t> in_flight{0};  // requests in progress
 
-  // The server is ready when its models are, and gRPC, if it is on, accepts connections.
+  // The server is ready when its models are, and when gRPC, if enabled, accepts connections.
   void SetReady(bool models_are);
   void SetGrpcAccepts(bool accepts);
-  // Calls `changed` now and after each change, until it is null. `changed` must not call Service.
+  // Calls `changed` now and on each change, until it is set to null. `changed` must not call
+  // Service.
   void OnReady(std::function<void(bool ready)> changed);
-  // Counts a request that is refused; what only the operator may know goes to the log.
+  // Counts a refused request; logs details that only the operator may see.
   void Refused(const RequestError& error);
   // Throw kUnauthorized or kForbidden. `authorization` is "Bearer ...", or empty.
   void RequireInference(std::string_view authorization) const;
   void RequireAdmin(std::string_view authorization) const;
-  // Throws kUnavailable when the server ends.
+  // Throws kUnavailable when the server is shutting down.
   void RequireGoingOn() const;
-  // As ModelTable::Find; kUnavailable for what has gone because the server ends.
+  // Like ModelTable::Find; throws kUnavailable if the model was removed by the shutdown.
   std::shared_ptr<ModelVersion> Find(std::string_view model, int64_t version_number) const;
-  // Throws kUnsupported (as kBadRequest) where there is no repository.
+  // Throws kUnsupported (as kBadRequest) without a repository.
   Repository& RepositoryOrRefuse() const;
 
  private:
-  void UpdateReady();  // with ready_mutex_ held
+  void UpdateReady();  // requires ready_mutex_
 
   std::mutex ready_mutex_;
   bool models_are_ready_ = false;
@@ -58,8 +59,7 @@ struct Service {
   std::function<void(bool ready)> ready_changed_;
 };
 
-// One request that is being answered: until End(), or until it goes. Thread safety: one thread at a
-// time.
+// Counts a request in progress until End() or destruction. Thread safety: one thread at a time.
 class InFlight {
  public:
   explicit InFlight(Service& service) : service_(&service) {

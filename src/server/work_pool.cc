@@ -44,7 +44,7 @@ void WorkPool::Run() {
     try {
       work();
     } catch (...) {
-      // It goes without its answer, and whoever waits for that notices: no thread ends with it.
+      // The work ends without an answer, which the waiting caller notices; the thread continues.
     }
     work = nullptr;
     lock.lock();

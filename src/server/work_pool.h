@@ -1,4 +1,4 @@
-// Threads for what would keep others waiting: images, long JSON, loading models.
+// Threads for slow work: images, long JSON, loading models.
 #pragma once
 
 #include <condition_variable>
@@ -20,10 +20,9 @@ class WorkPool {
   WorkPool(const WorkPool&) = delete;
   WorkPool& operator=(const WorkPool&) = delete;
 
-  // Does what waits, and ends the threads. One thread calls this.
+  // Finishes waiting work and ends the threads. Call it from one thread.
   void Stop();
-  // `work` should not throw: it would just end there. Throws kQueueFull, and kUnavailable after
-  // Stop().
+  // An exception of `work` is ignored. Throws kQueueFull, and kUnavailable after Stop().
   void Submit(std::function<void()> work);
 
  private:

@@ -27,10 +27,9 @@ class BadRequestTable {
   void Input(const std::string& name, const std::string& fields, int status = 400) {
     Infer("input: " + name, StrCat(R"({"inputs":[{)", fields, "}]}"), status);
   }
-  void Shape(const std::string& extents, int status = 400) {
-    Input("shape " + extents.substr(0, 60),
-          StrCat(R"("name":"x","datatype":"FP32","shape":)", extents, R"(,"data":[1,2,3,4])"),
-          status);
+  void Shape(const std::string& dims, int status = 400) {
+    Input("shape " + dims.substr(0, 60),
+          StrCat(R"("name":"x","datatype":"FP32","shape":)", dims, R"(,"data":[1,2,3,4])"), status);
   }
   void Data(const std::string& data, int status = 400) {
     Input("data " + data.substr(0, 60),

@@ -103,8 +103,8 @@ TEST(InferJson, BinaryPartsMustFit) {
 }
 
 TEST(InferJson, ShapesAreBoundedWithoutMultiplying) {
-  const auto shape = [](const std::string& extents) {
-    return Status(StrCat(R"({"inputs":[{"name":"x","datatype":"FP32","shape":[)", extents,
+  const auto shape = [](const std::string& dims) {
+    return Status(StrCat(R"({"inputs":[{"name":"x","datatype":"FP32","shape":[)", dims,
                          R"(],"data":[1]}]})"));
   };
   EXPECT_EQ(shape("1"), 0);

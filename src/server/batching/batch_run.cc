@@ -13,7 +13,7 @@ bool IsAligned(std::string_view bytes) {
   return reinterpret_cast<uintptr_t>(bytes.data()) % alignof(float) == 0;
 }
 
-// `samples` of them, from sample `first` on, where the output counts samples; else all.
+// Copies `samples` samples from sample `first` on if the output counts samples; else all of it.
 OutputTensor CopyOutput(const BlobInfo& blob, const ConstTensorView& view, bool batches,
                         int64_t first, int64_t samples, int64_t total) {
   OutputTensor output;
@@ -89,11 +89,11 @@ void BatchRun::Warm(int64_t max_batch) {
   for (int64_t samples = 1; samples <= most; samples *= 2) {
     InferRequest request;
     for (const BlobInfo& blob : model_.inputs) {
-      std::vector<int64_t> extents = blob.shape;
-      if (model_.batches) extents[0] = samples;
-      // Of any extent: the first request plans.
-      if (std::ranges::find(extents, -1) != extents.end()) return;
-      const Shape shape(extents);
+      std::vector<int64_t> dims = blob.shape;
+      if (model_.batches) dims[0] = samples;
+      // Any size is allowed, so the first request plans.
+      if (std::ranges::find(dims, -1) != dims.end()) return;
+      const Shape shape(dims);
       InputTensor input;
       input.name = blob.name;
       input.shape = shape;

@@ -1,4 +1,4 @@
-// Requests in, answers out: one run of a model.
+// Runs one batch of requests.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,17 @@ struct BatchMember {
   int64_t samples = 1;
 };
 
-// An executor with the memory in which batches are put together. Thread safety: one thread.
+// An executor with the memory to gather batches in. Thread safety: one thread.
 class BatchRun {
  public:
   explicit BatchRun(const Executable& model);
 
-  // The outputs that each member asked for, copied. Requires: members of equal extents but for
-  // samples; one member where the model does not batch. Throws what the model throws.
+  // Returns copies of the outputs that each member requested. Requires: members whose shapes differ
+  // only in the number of samples; a single member unless the model batches. Throws what the model
+  // throws.
   std::vector<std::vector<OutputTensor>> Run(std::span<const BatchMember> members);
-  // Runs batches of 1, 2, 4 ... max_batch samples of zeros; only one sample where extents are not
-  // known or the model does not batch.
+  // Runs batches of 1, 2, 4 ... max_batch samples of zeros; only one sample if a shape is not fixed
+  // or the model does not batch.
   void Warm(int64_t max_batch);
 
  private:

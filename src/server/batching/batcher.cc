@@ -59,7 +59,7 @@ class Batcher::Worker {
   }
 
  private:
-  // So that one bad request does not fail its mates.
+  // Runs each request alone, so that a bad one does not fail the others of its batch.
   void AnswerAlone(std::vector<Item>* batch) {
     for (Item& item : *batch) {
       std::vector<Item> alone(1);
@@ -113,7 +113,7 @@ void Batcher::StartWorkers() {
   } catch (...) {
     refused = std::current_exception();
   }
-  // Those that run use the variables above until they are warm.
+  // Running threads refer to the variables above until they are warm.
   std::unique_lock lock(mutex);
   ready.wait(lock, [&] { return warm == std::ssize(threads_); });
   if (refused) std::rethrow_exception(refused);
@@ -128,7 +128,7 @@ void Batcher::Serve(Worker* worker) {
       if (batch.empty()) return;
       worker->Answer(&batch);
     } catch (...) {
-      // Memory ran out outside of the model's run.
+      // Out of memory outside of the model's run.
       Drop(&batch, ToRequestError(std::current_exception()));
     }
   }
@@ -139,7 +139,7 @@ void Batcher::Finish(Item* item, InferOutcome outcome) noexcept {
   try {
     if (done) done(std::move(outcome));
   } catch (...) {
-    // Whoever waits notices that `done` is gone.
+    // The waiting caller notices the destruction of `done`.
   }
 }
 
@@ -243,7 +243,7 @@ std::vector<Batcher::Item> Batcher::NextBatch() {
     work_.wait(lock, [&] { return (!queue_.empty() && !gathering_) || stopping_; });
     if (queue_.empty() || gathering_) {
       if (queue_.empty()) return {};
-      // Stopping: the worker that gathers takes one batch, and calls for the next.
+      // Stopping: the gathering worker takes one batch and asks for the next.
       work_.wait(lock, [&] { return !gathering_; });
       continue;
     }
@@ -294,7 +294,7 @@ std::vector<Batcher::Item> Batcher::TakeBatch() {
 
 std::vector<Batcher::Item> Batcher::TakeExpired(Clock::time_point now) {
   std::vector<Item> expired;
-  expired.reserve(queue_.size());  // nothing has changed where this throws
+  expired.reserve(queue_.size());  // nothing has changed if this throws
   next_deadline_ = Clock::time_point::max();
   for (auto item = queue_.begin(); item != queue_.end();) {
     if (item->deadline <= now) {
@@ -344,7 +344,7 @@ void Batcher::WatchDeadlines() {
       Drop(&expired, RequestError(Cause::kQueueTimeout,
                                   "the request waited in the queue for as long as it may"));
     } catch (const std::bad_alloc&) {
-      // They go without an answer, and whoever waits for it notices.
+      // Dropped without an answer; the waiting caller notices.
     }
     expired.clear();
     lock.lock();

@@ -1,4 +1,4 @@
-// Requests that wait are put together and run as one.
+// Dynamic batching: waiting requests are run together.
 #pragma once
 
 #include <chrono>
@@ -19,42 +19,42 @@
 namespace crema::server {
 
 struct BatcherOptions {
-  int64_t max_batch = 16;    // samples that run as one
-  int64_t max_delay_us = 0;  // that the first of a batch waits for mates; 0: takes what is there
-  int instances = 1;         // threads that run the model, each with memory of its own
-  size_t max_queue = 256;    // requests that wait
-  int64_t queue_timeout_us = 0;  // 0: a request waits as long as it takes
+  int64_t max_batch = 16;    // most samples per batch
+  int64_t max_delay_us = 0;  // how long the first request of a batch waits for others; 0: no delay
+  int instances = 1;         // threads that run the model, each with its own memory
+  size_t max_queue = 256;    // waiting requests
+  int64_t queue_timeout_us = 0;  // 0: no limit
 };
 
 struct InferOutcome {
-  std::vector<OutputTensor> outputs;    // those asked for, in that order
+  std::vector<OutputTensor> outputs;    // the requested ones, in their order
   std::optional<RequestError> failure;  // instead of outputs
   double queue_seconds = 0;
-  double compute_seconds = 0;  // of the whole batch
+  double compute_seconds = 0;  // for the whole batch
   int64_t samples = 0;
-  int64_t batch_samples = 0;  // of the batch; 0 but for its first member
+  int64_t batch_samples = 0;  // of the batch, for its first member; else 0
 };
 
-// Called once for each request that was accepted, on a thread of the batcher; must not block, throw
-// or destroy the batcher.
+// Called once per accepted request on a thread of the batcher. Must not block, throw or destroy the
+// batcher.
 using InferDone = std::function<void(InferOutcome)>;
 
-// Where a model batches, requests of equal extents run together, up to max_batch samples. Sizes of
-// batches are powers of two where the requests allow it, so that few plans are enough; all of them
-// ran once before the first request. A batch that fails is run again one request at a time.
-// Thread safety: any number of threads.
+// If the model batches, requests of equal shapes run together, up to max_batch samples. Batch sizes
+// are powers of two if possible, so that few plans suffice; each of them is run once before the
+// first request. The requests of a failed batch are run again one by one. Thread safety: any number
+// of threads.
 class Batcher {
  public:
-  // Makes the executors and warms them. Throws what they throw.
+  // Makes and warms the executors. Throws what they throw.
   Batcher(std::shared_ptr<const Executable> model, const BatcherOptions& options);
-  ~Batcher();  // answers all that wait
+  ~Batcher();  // answers all waiting requests
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
 
-  // Requires: FitRequest() returned `samples`. Throws kQueueFull at once where the queue is full;
-  // `done` is not called then.
+  // Requires: FitRequest() returned `samples`. Throws kQueueFull without calling `done` if the
+  // queue is full.
   void Submit(InferRequest request, int64_t samples, InferDone done);
-  // Those that wait are answered with kUnavailable, later ones refused so.
+  // Answers waiting requests with kUnavailable and refuses later ones the same way.
   void Cancel();
   size_t waiting() const;
   const BatcherOptions& options() const { return options_; }
@@ -72,7 +72,7 @@ class Batcher {
 
   void StartWorkers();
   void StopThreads();
-  // Waits; empty when it is time to stop.
+  // Waits for a batch; returns an empty one on stop.
   std::vector<Item> NextBatch();
   std::vector<Item> TakeBatch();
   int64_t MatesOfFirst() const;
@@ -81,16 +81,16 @@ class Batcher {
   std::vector<Item> TakeExpired(Clock::time_point now);
   std::vector<Item> TakeCancelled();
   void Serve(Worker* worker);
-  // Nothing that `done` throws ends a thread; called once, then `done` is gone.
+  // Calls `done` once and destroys it. Exceptions do not end the thread.
   static void Finish(Item* item, InferOutcome outcome) noexcept;
   static void Drop(std::vector<Item>* items, const RequestError& failure) noexcept;
 
   const std::shared_ptr<const Executable> model_;
   const BatcherOptions options_;
   mutable std::mutex mutex_;
-  std::condition_variable work_;       // for a worker that has nothing to do
-  std::condition_variable mates_;      // for the worker that waits for mates of the first
-  std::condition_variable deadlines_;  // for the thread that watches them
+  std::condition_variable work_;       // for an idle worker
+  std::condition_variable mates_;      // for the worker that gathers a batch
+  std::condition_variable deadlines_;  // for the thread that watches deadlines
   std::deque<Item> queue_;
   Clock::time_point next_deadline_ = Clock::time_point::max();
   bool gathering_ = false;

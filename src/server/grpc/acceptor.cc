@@ -21,7 +21,7 @@
 namespace crema::server {
 namespace {
 
-// 0: nothing is open under that number, or no socket.
+// Returns 0 if the descriptor is closed or not a socket.
 ino_t InodeOfSocket(int descriptor) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0 || !S_ISSOCK(status.st_mode)) return 0;
@@ -87,7 +87,7 @@ int MakeEvent() {
   return event;
 }
 
-// The connection failed, not the listener.
+// An error of the connection, not of the listener.
 bool IsOfOneConnection(int error) {
   switch (error) {
     case EINTR:
@@ -110,14 +110,14 @@ bool IsOfOneConnection(int error) {
 }  // namespace
 
 bool OpenConnections::Add(int socket) {
-  inodes_.erase(socket);  // the number is used again: what had it is closed
+  inodes_.erase(socket);  // the descriptor is reused, so its former socket is closed
   if (inodes_.size() >= most_) Sweep();
   if (inodes_.size() >= most_) return false;
   inodes_.emplace(socket, InodeOfSocket(socket));
   return true;
 }
 
-// Not for each of the many that are turned away.
+// Limits the cost of refusing many connections.
 void OpenConnections::Sweep() {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_sweep_) return;
@@ -145,7 +145,7 @@ void Acceptor::Stop() {
   const uint64_t one = 1;
   CREMA_CHECK(::write(stop_.get(), &one, sizeof(one)) == sizeof(one));
   thread_.join();
-  // Clients that come later are refused at once.
+  // Later clients are refused at once.
   ::shutdown(listener_.get(), SHUT_RDWR);
 }
 
@@ -161,14 +161,14 @@ void Acceptor::Run(const Take& take, const Report& report) {
       if (accepts != reported) report(accepts);
       reported = accepts;
     } catch (...) {
-      // Memory is short: reported later.
+      // Out of memory: reported later.
     }
     if (waits[0].revents != 0) return;
   }
 }
 
 bool Acceptor::AcceptWaiting(const Take& take) {
-  constexpr int kMost = 4096;  // as many as wait on Linux; a flood must not hold up Stop()
+  constexpr int kMost = 4096;  // Linux's maximum backlog; bounds Stop() during a flood
   for (int i = 0; i < kMost; ++i) {
     const int socket = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket >= 0) {
@@ -177,7 +177,7 @@ bool Acceptor::AcceptWaiting(const Take& take) {
         counted = open_.Add(socket);
         if (counted) take(socket);
       } catch (...) {
-        // Memory is short, which ends this connection only.
+        // Out of memory: ends only this connection.
       }
       if (!counted) ::close(socket);
     } else if (!IsOfOneConnection(errno)) {

@@ -1,5 +1,5 @@
-// The listening socket of gRPC. The library's own stops for good once descriptors run out
-// (CVE-2023-4785), and takes any number of connections.
+// The listening socket of gRPC. gRPC's own listener stops permanently when descriptors run out
+// (CVE-2023-4785), and does not limit the number of connections.
 #pragma once
 
 #include <sys/types.h>
@@ -13,12 +13,12 @@
 
 namespace crema::server {
 
-// Counts the connections that gRPC holds. gRPC does not report when it closes one, so they are told
-// by the inode of the socket behind each descriptor. Thread safety: one thread.
+// Counts the connections that gRPC holds. gRPC does not report closed connections, so compares the
+// inode of the socket of each descriptor. Thread safety: one thread.
 class OpenConnections {
  public:
   explicit OpenConnections(size_t most) : most_(most) {}
-  // Counts `socket`. Returns false, and does not count it, when as many as allowed are open.
+  // Counts `socket`. Returns false, without counting it, if the limit is reached.
   bool Add(int socket);
 
  private:
@@ -43,32 +43,32 @@ class Descriptor {
   const int number_;
 };
 
-// Accepts connections on a thread of its own. Thread safety: one thread makes, starts, stops and
+// Accepts connections on its own thread. Thread safety: one thread makes, starts, stops and
 // destroys it; port() any.
 class Acceptor {
  public:
-  // Owns the socket from then on.
+  // Takes ownership of the socket.
   using Take = std::function<void(int socket)>;
-  // Whether connections can be accepted; called by the thread of the acceptor when that changes.
+  // Called on the acceptor's thread whenever it becomes able or unable to accept connections.
   using Report = std::function<void(bool accepts)>;
 
-  // Listens on `host`, an address; `port` 0: any that is free. At most `connections` are open at
-  // once; further ones are closed. Throws kIoFailure when it cannot listen.
+  // Listens on `host`, an address; `port` 0: any free port. Keeps at most `connections` open and
+  // closes further ones. Throws kIoFailure if it cannot listen.
   Acceptor(const std::string& host, int port, size_t connections);
   ~Acceptor() { Stop(); }
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
   int port() const { return port_; }
-  // Accepts from now on, again and again when descriptors or memory have run out. Call it once.
-  // What `take` throws is ignored. Throws std::system_error when no thread starts.
+  // Starts accepting; retries when descriptors or memory have run out. Call it once. Ignores
+  // exceptions of `take`. Throws std::system_error if the thread cannot be started.
   void Start(Take take, Report report);
-  // Takes the connections that wait, and then no more. Returns when that is so.
+  // Accepts the waiting connections, then stops. Returns when done.
   void Stop();
 
  private:
   void Run(const Take& take, const Report& report);
-  // Returns false when descriptors or memory have run out.
+  // Returns false if descriptors or memory have run out.
   bool AcceptWaiting(const Take& take);
 
   const Descriptor listener_;

@@ -1,4 +1,4 @@
-// One call of gRPC that is being answered. For service.cc.
+// A gRPC call in progress. For service.cc.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -11,8 +11,8 @@
 
 namespace crema::server {
 
-// Ends a call once, and counts it; one that is dropped (memory was short) ends as internal error.
-// Thread safety: one thread at a time.
+// Ends a call once and counts it. A call dropped for lack of memory ends as internal error. Thread
+// safety: one thread at a time.
 class GrpcCall {
  public:
   GrpcCall(Service& service, grpc::ServerUnaryReactor* reactor)
@@ -34,7 +34,7 @@ class GrpcCall {
   InFlight under_way_;
 };
 
-// Hears that the client gave the call up, or that its deadline is over. Deletes itself.
+// Reacts to cancellation by the client or its deadline. Deletes itself.
 class CancellableReactor final : public grpc::ServerUnaryReactor {
  public:
   explicit CancellableReactor(Service& service) : service_(service) {}
@@ -47,7 +47,7 @@ class CancellableReactor final : public grpc::ServerUnaryReactor {
     try {
       service_.Refused({Cause::kCancelled, "the client gave the call up"});
     } catch (...) {
-      // It is not counted.
+      // The call is not counted.
     }
   }
   void OnDone() override { delete this; }

@@ -32,7 +32,7 @@ int64_t IntegerOf(const std::string& name, const inference::InferParameter& para
   return value;
 }
 
-// Zero and the empty string stand for none.
+// Zero and the empty string mean unset.
 bool SaysNothing(const inference::InferParameter& parameter) {
   switch (parameter.parameter_choice_case()) {
     case inference::InferParameter::kInt64Param:
@@ -46,7 +46,7 @@ bool SaysNothing(const inference::InferParameter& parameter) {
   }
 }
 
-// Those that would change what the answer means, and are not supported.
+// Throws for unsupported parameters that would change the meaning of the answer.
 void RefuseParameters(const Parameters& parameters) {
   for (const auto& [name, parameter] : parameters) {
     const bool is_false =
@@ -122,7 +122,7 @@ void AddClasses(const OutputTensor& output, int64_t most, const std::vector<std:
                 inference::ModelInferResponse::InferOutputTensor* message, std::string* raw) {
   const Classification classes = BestClasses(output, most, labels);
   message->set_datatype("BYTES");
-  for (const int64_t extent : classes.shape.dims()) message->add_shape(extent);
+  for (const int64_t dim : classes.shape.dims()) message->add_shape(dim);
   for (const std::string& text : classes.texts) {
     const auto length = static_cast<uint32_t>(text.size());
     raw->append(reinterpret_cast<const char*>(&length), sizeof(length));
@@ -136,7 +136,7 @@ void DescribeTensors(const std::vector<BlobInfo>& blobs, Message* messages) {
     auto* message = messages->Add();
     message->set_name(blob.name);
     message->set_datatype(std::string(DatatypeOf(blob.dtype)));
-    for (const int64_t extent : blob.shape) message->add_shape(extent);
+    for (const int64_t dim : blob.shape) message->add_shape(dim);
   }
 }
 
@@ -203,7 +203,7 @@ void ToMessage(const InferRequest& request, const InferReply& reply,
       continue;
     }
     tensor->set_datatype("FP32");
-    for (const int64_t extent : output.shape.dims()) tensor->add_shape(extent);
+    for (const int64_t dim : output.shape.dims()) tensor->add_shape(dim);
     raw->assign(reinterpret_cast<const char*>(output.values.data()),
                 output.values.size() * sizeof(float));
   }

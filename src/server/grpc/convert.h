@@ -1,4 +1,4 @@
-// Between messages of inference.proto and our own.
+// Converts between messages of inference.proto and our own.
 #pragma once
 
 #include "inference.pb.h"
@@ -8,11 +8,11 @@
 
 namespace crema::server {
 
-// Inputs point into `message`, which must live as long as the request. All is checked against the
-// limits and against itself, not against a model. Throws kBadRequest and kTooLarge.
+// Inputs point into `message`, which must outlive the request. Checks consistency and limits, not
+// the model. Throws kBadRequest and kTooLarge.
 InferRequest FromMessage(const inference::ModelInferRequest& message, const RequestLimits& limits);
 
-// Outputs as raw bytes.
+// Returns outputs as raw bytes.
 void ToMessage(const InferRequest& request, const InferReply& reply,
                const std::vector<std::string>& labels, inference::ModelInferResponse* message);
 

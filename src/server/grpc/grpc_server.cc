@@ -60,10 +60,10 @@ class CallbackServer final : public GrpcServer {
 
  private:
   static void SetLimits(const RequestLimits& limits, grpc::ServerBuilder* builder) {
-    // What a message holds beside its tensors.
+    // Size of a message besides its tensors.
     constexpr size_t kRest = size_t{1} << 20;
     builder->SetMaxReceiveMessageSize(static_cast<int>(limits.body_bytes + kRest));
-    // gRPC compares the length of a message with the limit after it has inflated it.
+    // gRPC applies the length limit only after decompressing.
     for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
       builder->SetCompressionAlgorithmSupportStatus(algorithm, false);
     }

@@ -1,4 +1,4 @@
-// inference.GRPCInferenceService over the same models as HTTP.
+// inference.GRPCInferenceService for the same models as HTTP.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@ class GrpcServer {
  public:
   virtual ~GrpcServer() = default;  // ends calls that are in progress
   virtual int port() const = 0;
-  // Takes the connections that wait, and then no more. Returns when that is so.
+  // Accepts the waiting connections, then stops. Returns when done.
   virtual void StopAccepting() = 0;
 };
 
-// Null for port -1. Throws kUnsupported in a build without gRPC, kIoFailure where the address is
-// taken.
+// Returns null for port -1. Throws kUnsupported in a build without gRPC, kIoFailure if the address
+// is in use.
 std::unique_ptr<GrpcServer> MakeGrpcServer(const GrpcOptions& options, Service& service);
 
 }  // namespace crema::server

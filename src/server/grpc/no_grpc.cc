@@ -1,4 +1,4 @@
-// Instead of the other files of this folder, in a build without gRPC.
+// Replaces the other files of this folder in builds without gRPC.
 #include "server/grpc/grpc_server.h"
 
 namespace crema::server {

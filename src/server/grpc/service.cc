@@ -13,7 +13,7 @@
 namespace crema::server {
 namespace {
 
-// What the client's own deadline leaves, where that is less.
+// Reduces the wait to the client's remaining deadline.
 void LimitWait(const grpc::CallbackServerContext& context, InferRequest* request) {
   using Clock = std::chrono::system_clock;
   if (context.deadline() == Clock::time_point::max()) return;
@@ -164,7 +164,7 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context,
     InferRequest wishes;
     wishes.id = infer.id;
     wishes.outputs = infer.outputs;
-    // The version outlives what it has accepted, and must not be kept by it.
+    // `done` must not own the version, which outlives its accepted requests.
     const ModelVersion* asked = model.get();
     model->Infer(std::move(infer), [this, asked, call, response,
                                     wishes = std::move(wishes)](const InferAnswer& answer) {
@@ -173,7 +173,7 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context,
         if (answer.failure) throw RequestError(*answer.failure);
         ToMessage(wishes, answer.reply, asked->description().labels, response);
       } catch (const RequestError& error) {
-        // That it was cancelled is counted when it is.
+        // Cancellations are counted when they happen.
         if (error.cause() != Cause::kCancelled) service_.Refused(error);
         status = ToStatus(error);
       } catch (...) {

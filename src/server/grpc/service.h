@@ -1,4 +1,4 @@
-// The service of inference.proto. For grpc_server.cc.
+// Implements the service of inference.proto. For grpc_server.cc.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -14,7 +14,7 @@ namespace crema::server {
 
 grpc::Status ToStatus(const RequestError& error);
 
-// Answers on threads of gRPC; inference ends on those of the model. Thread safety: any number of
+// Answers on threads of gRPC; inference ends on threads of the model. Thread safety: any number of
 // threads.
 class InferenceService final : public inference::GRPCInferenceService::CallbackService {
  public:
@@ -22,7 +22,7 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
   using Reactor = grpc::ServerUnaryReactor;
 
   explicit InferenceService(server::Service& service) : service_(service), pool_(1, 256) {}
-  // Does what waits to be done aside.
+  // Finishes deferred work.
   void Stop() { pool_.Stop(); }
 
   Reactor* ServerLive(Context* context, const inference::ServerLiveRequest* request,
@@ -52,9 +52,9 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
 
  private:
   enum class Door { kOpen, kInference, kAdmin };
-  // Counts what `failure` is.
+  // Counts the refusal and returns its status.
   grpc::Status Refusal(const std::exception_ptr& failure);
-  // Runs `body` on this thread; what it throws becomes the status.
+  // Runs `body` on this thread; an exception becomes the status.
   Reactor* Answer(Context* context, Door door, const std::function<void()>& body);
   Reactor* Change(Context* context, std::function<void(Repository&)> change);
   void Admit(const Context& context, Door door) const;

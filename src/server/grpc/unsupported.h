@@ -1,4 +1,4 @@
-// Calls of methods that this server does not have. For grpc_server.cc.
+// Answers calls of unknown methods. For grpc_server.cc.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>

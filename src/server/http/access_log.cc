@@ -27,7 +27,7 @@ std::string Now() {
   return text.data();
 }
 
-// A path has no spaces, quotes or control characters; other heads were refused.
+// A path has no spaces, quotes or control characters; other heads are refused.
 std::string_view Path(const HttpLogEntry& entry) {
   return entry.head == nullptr ? "-" : std::string_view(entry.head->path).substr(0, kMostPath);
 }

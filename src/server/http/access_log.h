@@ -1,4 +1,4 @@
-// Lines of the access log.
+// Formats lines of the access log.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace crema::server {
 
-// With the line end; what clients sent is escaped and cut, tokens are not in it.
+// Ends with a newline. Escapes and truncates client data; contains no tokens.
 std::string AccessLineText(const HttpLogEntry& entry);
 std::string AccessLineJson(const HttpLogEntry& entry);
 
-// The line that stands for `lines` of them that were dropped, since nobody read them.
+// The line that replaces `lines` dropped ones, after the log was not drained.
 std::string DroppedLinesText(int64_t lines);
 std::string DroppedLinesJson(int64_t lines);
 

@@ -16,7 +16,7 @@
 namespace crema::server {
 namespace {
 
-// Longer requests are read by the pool, so that short ones need not wait for them.
+// Longer requests are parsed by the pool, so that they do not delay short ones.
 constexpr size_t kLongBody = size_t{64} << 10;
 constexpr size_t kSmallBody = size_t{64} << 10;
 
@@ -80,7 +80,7 @@ void HttpApi::Broke(const std::exception_ptr& failure) noexcept {
   try {
     service_.Refused(ToRequestError(failure));
   } catch (...) {
-    // Not even memory to say so.
+    // Not enough memory for an answer.
   }
 }
 
@@ -105,7 +105,7 @@ size_t HttpApi::Admit(const HttpHead& head) {
     Refuse(Cause::kMediaType, "compressed bodies are not read");
   }
   if (match.row->method == "GET") return 0;
-  // No body is read for a model that is not there.
+  // Refuses an unknown model before its body is read.
   if (match.row->route == Route::kInfer) {
     service_.Find(match.model, match.version);
     return service_.limits.body_bytes;
@@ -232,7 +232,7 @@ void HttpApi::LoadOrUnload(const HttpRequest& request, const RouteMatch& match,
 
 void HttpApi::Infer(const HttpRequest& request, const RouteMatch& match,
                     const HttpRespond& respond) {
-  // Most of a body with a header length is not JSON.
+  // Only the header of a body with a header length is JSON.
   const size_t json = HeaderLength(request.head).value_or(request.body->size());
   if (json <= kLongBody) return StartInfer(request, match, respond);
   Aside(pool_, respond, [this, request, match, respond] { StartInfer(request, match, respond); });
@@ -247,7 +247,7 @@ void HttpApi::StartInfer(const HttpRequest& request, const RouteMatch& match,
   wishes.id = infer.id;
   wishes.outputs = infer.outputs;
   wishes.binary_outputs = infer.binary_outputs;
-  // The version outlives what it has accepted, and must not be kept by it.
+  // `done` must not own the version, which outlives its accepted requests.
   const ModelVersion* asked = model.get();
   model->Infer(std::move(infer),
                [this, asked, wishes = std::move(wishes), respond](const InferAnswer& answer) {

@@ -1,4 +1,4 @@
-// The HTTP side of the service: routes to answers.
+// The HTTP interface of the service: maps routes to answers.
 #pragma once
 
 #include <chrono>
@@ -17,20 +17,20 @@ enum class AccessLog { kNone, kText, kJson };
 
 struct ApiOptions {
   AccessLog access_log = AccessLog::kNone;
-  size_t image_bytes = size_t{16} << 20;    // of a picture that is sent
-  int64_t image_pixels = int64_t{1} << 26;  // of a picture when it is decoded
+  size_t image_bytes = size_t{16} << 20;    // encoded picture
+  int64_t image_pixels = int64_t{1} << 26;  // decoded picture
   int work_threads = 2;
 };
 
 // Thread safety: any number of threads.
 class HttpApi final : public HttpHandler {
  public:
-  // The access log goes to the file descriptor `log`, which must outlive this.
+  // Writes the access log to the file descriptor `log`, which must outlive this.
   HttpApi(Service& service, const ApiOptions& options, int log);
 
-  // Does what waits to be done aside; later requests for such work are refused.
+  // Finishes deferred work and refuses new.
   void Stop();
-  // Waits until the access log is written, or for `most`.
+  // Waits until the access log is written, at most for `most`.
   void FlushLog(std::chrono::milliseconds most) { log_.Flush(most); }
 
   size_t Admit(const HttpHead& head) override;
@@ -49,14 +49,14 @@ class HttpApi final : public HttpHandler {
   void Infer(const HttpRequest& request, const RouteMatch& match, const HttpRespond& respond);
   void StartInfer(const HttpRequest& request, const RouteMatch& match, const HttpRespond& respond);
   void Classify(const HttpRequest& request, const HttpRespond& respond);
-  // Runs `work` on a thread of `pool`; what it throws becomes the answer.
+  // Runs `work` on a thread of `pool`; an exception becomes the answer.
   void Aside(WorkPool& pool, const HttpRespond& respond, std::function<void()> work);
 
   Service& service_;
   const ApiOptions options_;
   LineWriter log_;
-  WorkPool pool_;     // last: its work uses the others
-  WorkPool changes_;  // loading takes long, and must not hold up pictures
+  WorkPool pool_;     // last: its work uses the other members
+  WorkPool changes_;  // separate, since loading is slow and must not delay pictures
 };
 
 }  // namespace crema::server

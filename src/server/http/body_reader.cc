@@ -37,7 +37,7 @@ size_t BodyReader::Take(std::string_view bytes) {
     const ChunkDecoder::Step step = chunks_.Take(bytes.substr(used));
     used += step.used;
     Append(step.data);
-    // A chunk that cannot fit is refused with its size.
+    // Refuses a chunk that cannot fit once its size is known.
     if (chunks_.left() > most_ - body_.size()) TooLong(most_);
     if (step.used == 0) break;
   }
@@ -51,7 +51,7 @@ void BodyReader::Append(std::string_view data) {
   body_.append(data);
 }
 
-// Doubles, but not beyond what can come.
+// Doubles the lease, up to the largest possible size.
 void BodyReader::Refit(size_t needed) {
   const size_t end = chunked_ ? most_ : length_;
   const size_t size = std::max(needed, std::min(end, std::max(kFirstStep, 2 * leased_)));

@@ -1,4 +1,4 @@
-// The body of a request, out of what arrives.
+// Reads the body of a request from received bytes.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace crema::server {
 
-// Memory is taken from the budget as the body grows, so that nobody holds what he does not send.
-// Thread safety: one thread.
+// Takes memory from the budget as the body grows, so that a client cannot reserve memory without
+// sending data. Thread safety: one thread.
 class BodyReader {
  public:
-  // Throws kTooLarge where the head says that the body is longer than `most`.
+  // Throws kTooLarge if the head announces more than `most` bytes.
   BodyReader(const HttpHead& head, size_t most, ByteBudget& budget);
 
-  // Takes from the front and returns how much; what is left begins with a part of a line, or
-  // follows the body. Throws kTooLarge, kBadRequest, and kUnavailable where the budget is spent.
+  // Consumes bytes from the front and returns their number. The rest is an incomplete line, or
+  // follows the body. Throws kTooLarge, kBadRequest, and kUnavailable if the budget is exhausted.
   size_t Take(std::string_view bytes);
   bool done() const;
   std::string& body() { return body_; }
@@ -31,7 +31,7 @@ class BodyReader {
 
   const size_t most_;
   const bool chunked_;
-  const size_t length_;  // 0 for chunks
+  const size_t length_;  // 0 if chunked
   ChunkDecoder chunks_;
   ByteBudget::Lease lease_;
   size_t leased_ = 0;

@@ -1,4 +1,4 @@
-// Memory that all requests together may fill.
+// Memory budget shared by all requests.
 #pragma once
 
 #include <atomic>
@@ -13,14 +13,14 @@ class ByteBudget {
  public:
   explicit ByteBudget(size_t bytes) : left_(bytes) {}
 
-  // Given back when it goes; may begin with nothing.
+  // Returns its bytes on destruction; may be empty.
   class Lease {
    public:
     Lease(ByteBudget& budget, size_t bytes) : budget_(&budget), bytes_(bytes) {}
     ~Lease() {
       if (budget_ != nullptr) budget_->left_ += bytes_;
     }
-    // False where there is not so much left; then nothing changes.
+    // Returns false, without effect, if the budget does not suffice.
     bool Grow(size_t bytes) {
       if (!budget_->Deduct(bytes)) return false;
       bytes_ += bytes;
@@ -39,7 +39,7 @@ class ByteBudget {
     size_t bytes_;
   };
 
-  // Nothing where there is not so much left.
+  // Returns nothing if the budget does not suffice.
   std::optional<Lease> Take(size_t bytes) {
     if (!Deduct(bytes)) return std::nullopt;
     return Lease(*this, bytes);

@@ -19,7 +19,7 @@ uint64_t SizeOf(std::string_view line) {
   uint64_t size = 0;
   const char* const last = digits.data() + digits.size();
   const auto [end, error] = std::from_chars(digits.data(), last, size, 16);
-  // from_chars takes a sign.
+  // from_chars accepts a sign.
   if (digits.empty() || digits[0] == '-' || error != std::errc() || end != last) {
     Bad("the size of a chunk is no number");
   }

@@ -1,4 +1,4 @@
-// The body of a request that comes in chunks, read strictly.
+// Strict decoder of chunked request bodies.
 #pragma once
 
 #include <cstddef>
@@ -7,22 +7,22 @@
 
 namespace crema::server {
 
-// Takes what comes piece by piece; keeps none of it. Refused are bare line feeds, lines of sizes
-// (with extensions, which are passed over) above 256 bytes, and trailers: fields behind the body
-// would escape what holds for the head. Thread safety: one thread.
+// Decodes incrementally without buffering. Refuses bare line feeds, size lines above 256 bytes
+// (including extensions, which are ignored), and trailers: fields after the body would bypass the
+// checks of the head. Thread safety: one thread.
 class ChunkDecoder {
  public:
   static constexpr size_t kMostLine = 256;
 
   struct Step {
-    size_t used = 0;        // bytes taken from the front
-    std::string_view data;  // of the body; lies in them
+    size_t used = 0;        // bytes consumed from the front
+    std::string_view data;  // body bytes, a part of them
   };
-  // One step from the front of `bytes`; used == 0: more must come first. Requires: !done(). Throws
+  // Decodes one step from the front of `bytes`; used == 0: needs more. Requires: !done(). Throws
   // kBadRequest.
   Step Take(std::string_view bytes);
   bool done() const { return state_ == State::kDone; }
-  // Of the chunk that is being read, what is still to come.
+  // Remaining bytes of the current chunk.
   uint64_t left() const { return left_; }
 
  private:

@@ -18,16 +18,15 @@ constexpr int64_t kMostClasses = 1000;
 
 bool TakesPicture(const ModelDescription& model) {
   if (model.inputs.size() != 1 || model.outputs.empty()) return false;
-  const std::vector<int64_t>& extents = model.inputs[0].shape;
-  return extents.size() == 4 && (extents[1] == 1 || extents[1] == 3) && extents[2] > 0 &&
-         extents[3] > 0;
+  const std::vector<int64_t>& dims = model.inputs[0].shape;
+  return dims.size() == 4 && (dims[1] == 1 || dims[1] == 3) && dims[2] > 0 && dims[3] > 0;
 }
 
 bool Classifies(const ModelDescription& model) {
   return TakesPicture(model) && (model.task.empty() || model.task == "classify");
 }
 
-// JPEG files say how large they are; other kinds are bounded where they are decoded.
+// Checks the size in a JPEG header; other formats are limited when decoded.
 void RefuseLargeJpeg(const std::string& picture, int64_t most_pixels) {
 #ifdef CREMA_HAVE_JPEG
   if (!IsJpeg(picture)) return;
@@ -102,7 +101,8 @@ InferRequest PictureRequest(const ModelVersion& model, const std::string& pictur
     throw;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kOutOfMemory) throw;
-    if (error.code() == ErrorCode::kUnsupported) {  // by this build, or its module is broken
+    // unsupported by this build, or its module is damaged
+    if (error.code() == ErrorCode::kUnsupported) {
       throw RequestError(Cause::kMediaType,
                          "this server cannot read or scale pictures of this kind", error.what());
     }

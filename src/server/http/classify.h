@@ -1,4 +1,4 @@
-// POST /v1/classify: a picture in, classes out.
+// POST /v1/classify: classifies a picture.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 namespace crema::server {
 
 struct ClassifyQuery {
-  std::string model;  // empty: the only one that classifies
+  std::string model;  // empty: the only classifier
   int64_t version = 0;
   int64_t best = 5;
 };
 
-// "model=lenet&version=2&k=3". Throws kBadRequest.
+// Parses "model=lenet&version=2&k=3". Throws kBadRequest.
 ClassifyQuery ParseClassifyQuery(std::string_view query);
 
-// Throws as ModelTable::Find, and kBadRequest where several models could be meant, or the one
-// meant does not take a picture.
+// Throws like ModelTable::Find, and kBadRequest if the choice is ambiguous or the model does not
+// accept a picture.
 std::shared_ptr<ModelVersion> ChooseClassifier(const ModelTable& table, const ClassifyQuery& query);
 
-// The picture as the model's card says. Throws kBadRequest for what is no picture, kTooLarge for
-// one of more than `most_pixels`.
+// Preprocesses the picture as the model's card specifies. Throws kBadRequest if it is not a
+// picture, kTooLarge above `most_pixels` pixels.
 InferRequest PictureRequest(const ModelVersion& model, const std::string& picture,
                             int64_t most_pixels);
 

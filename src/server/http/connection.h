@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-// Behind <utility>, which Asio 1.74 uses and does not include.
+// After <utility>, which Asio 1.74 uses without including it.
 #include <boost/asio.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
@@ -31,15 +31,14 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 using asio::ip::tcp;
 
-// Requests one after the other; each step has a time limit of its own. All runs on the strand of
-// the stream.
+// Handles requests in sequence; each step has its own time limit. Runs on the strand of the stream.
 template <typename Stream>
 class Connection : public std::enable_shared_from_this<Connection<Stream>> {
  public:
   static constexpr bool kTls = !std::is_same_v<Stream, tcp::socket>;
   using Error = boost::system::error_code;
 
-  // Takes over a place that was counted in `context.open`. A guest may ask for health only, once.
+  // Takes over a slot that was counted in `context.open`. A guest may only ask for health, once.
   Connection(Stream&& stream, ConnectionContext& context, bool guest)
       : stream_(std::move(stream)),
         context_(context),
@@ -76,7 +75,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     }
   }
 
-  // For PendingAnswer, on any thread: an answer, or that none will come.
+  // For PendingAnswer, on any thread: delivers the answer, or reports that none will follow.
   void PostAnswer(HttpResponse response) {
     asio::post(stream_.get_executor(), [self = Self(), response = std::move(response)]() mutable {
       self->Answer(std::move(response));
@@ -103,17 +102,17 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     }
   }
 
-  // Whether a request is being read or answered, for Drain().
+  // Marks that a request is being read or answered, for Drain().
   void SetBusy(bool busy) {
     if (busy == busy_) return;
     busy_ = busy;
     context_.busy += busy ? 1 : -1;
   }
 
-  // What is under way ends after so long.
+  // Limits the current operation.
   void Limit(std::chrono::milliseconds duration) { limit_.Start(this->weak_from_this(), duration); }
 
-  // For the first byte of a request.
+  // Waits for the first byte of a request.
   void Wait() {
     head_.reset();
     if (gone_) return Close();
@@ -124,7 +123,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     ReadAhead();
   }
 
-  // From here on it may be closed for another connection.
+  // From here on the connection may be closed in favour of another.
   void EnterWaiting() {
     waits_.Take([weak = this->weak_from_this()] {
       const auto self = weak.lock();
@@ -132,7 +131,8 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     });
   }
 
-  // The first bytes of the next request, or that the client has gone: also while it is answered.
+  // Reads the first bytes of the next request, also during an answer, which detects a disconnected
+  // client.
   void ReadAhead() {
     if (reads_ahead_ || buffer_.size() > 0) return;
     reads_ahead_ = true;
@@ -150,20 +150,20 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
       return error ? Close() : BeginHead();
     }
     if (lost_) return Close();
-    // Aborted: this side ended the wait, of which whoever waits to write hears too.
+    // Aborted: this side cancelled the wait, which also wakes those waiting to write.
     if (!error || error == asio::error::operation_aborted) return;
     gone_ = true;
-    if (cancelled_ == nullptr) return;  // it is being answered
+    if (cancelled_ == nullptr) return;  // the request is being answered
     const auto wait = MayListen(error) ? context_.options.half_closed : kAtOnce;
     limit_.Call(wait, [request = cancelled_] { *request = true; });
   }
 
-  // Whether it may have closed only its own side, and wait for the answer.
+  // Returns true if the client may have closed only its own side and be waiting for the answer.
   static bool MayListen(Error error) {
     return error == asio::error::eof || error == asio::ssl::error::stream_truncated;
   }
 
-  // For another connection, unless a request has come meanwhile.
+  // Closes in favour of another connection, unless a request has arrived meanwhile.
   void MakeRoom() {
     if (waits_.taken()) Close();
   }
@@ -176,7 +176,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     ReadHead();
   }
 
-  // Until the empty line that ends it.
+  // Reads until the empty line that ends the head.
   void ReadHead() {
     const std::string_view bytes(static_cast<const char*>(buffer_.data().data()), buffer_.size());
     const size_t most = context_.options.limits.header_bytes;
@@ -195,7 +195,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     });
   }
 
-  // What `work` throws becomes the answer.
+  // An exception of `work` becomes the answer.
   template <typename Work>
   void OrFail(Work&& work) {
     try {
@@ -291,20 +291,20 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     if (limit_.passed() && error == asio::error::operation_aborted) {
       return Fail(RequestError(Cause::kSlowClient, "the request did not arrive in time"));
     }
-    // The other side said that no more comes.
+    // The client has closed its side.
     if (error == asio::error::eof) {
       return Fail(RequestError(Cause::kBadRequest, "the request ends in its midst"));
     }
     Close();
   }
 
-  // What follows on the connection cannot be told apart from what was refused, so it ends.
+  // Closes the connection, since the bytes after a refused request cannot be delimited.
   void Fail(const RequestError& error) {
     if (id_.empty()) id_ = MakeRequestId();
     Write(context_.handler.Explain(error), false);
   }
 
-  // The answer's bytes count until the client has taken them.
+  // Counts the bytes of the answer until the client has received them.
   void LeaseAnswer(HttpResponse* response) {
     lease_ = context_.buffered.Take(response->body.size());
     if (lease_) return;
@@ -345,10 +345,10 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     });
   }
 
-  // Reads on for a moment, so that the answer is not lost with what was not read.
+  // Keeps reading for a moment: closing with unread data would discard the answer.
   void Linger() {
     lingers_ = true;
-    if (reads_ahead_) return CancelWork();  // comes back here
+    if (reads_ahead_) return CancelWork();  // returns here
     constexpr std::chrono::milliseconds kLinger{1000};
     Limit(kLinger);
     if constexpr (kTls) {
@@ -384,7 +384,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   Stream stream_;
   ConnectionContext& context_;
   const bool guest_;
-  IdlePlace waits_;  // taken: it has no whole head
+  IdlePlace waits_;  // held while there is no complete head
   TimeLimit limit_;
   beast::flat_buffer buffer_;
   std::optional<BodyReader> reader_;
@@ -396,13 +396,13 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   std::string out_body_;
   std::chrono::steady_clock::time_point started_;
   size_t request_bytes_ = 0;
-  size_t scanned_ = 0;  // of a head: bytes without its end
+  size_t scanned_ = 0;  // bytes of an incomplete head already searched
   size_t lingering_ = 0;
-  std::shared_ptr<std::atomic<bool>> cancelled_;  // of the request that is being answered
+  std::shared_ptr<std::atomic<bool>> cancelled_;  // of the request being answered
   bool reads_ahead_ = false;
-  bool gone_ = false;  // the client, or its side of the connection
+  bool gone_ = false;  // the client has closed the connection, or its side of it
   bool lingers_ = false;
-  std::atomic<bool> lost_{false};  // no answer will come
+  std::atomic<bool> lost_{false};  // no answer will follow
   bool busy_ = false;
   bool served_ = false;
 };

@@ -13,14 +13,14 @@
 
 namespace crema::server {
 
-// What all connections of a server share.
+// State shared by all connections of a server.
 struct ConnectionContext {
   ConnectionContext(const HttpOptions& http_options, HttpHandler& http_handler)
       : options(http_options),
         handler(http_handler),
         buffered(http_options.limits.buffered_bytes) {}
 
-  // Throws RequestError for a head that is refused whatever answers.
+  // Throws RequestError for a head that is refused independent of the handler.
   void Check(const HttpHead& head, bool guest) const {
     if (options.only_local_pages) RefuseForeignPages(head);
     if (guest && !AsksForHealth(head.method, head.path)) {
@@ -31,11 +31,12 @@ struct ConnectionContext {
   const HttpOptions& options;
   HttpHandler& handler;
   ByteBudget buffered;
-  IdleList waiting;         // connections without a whole head of a request
-  IdleList guests_waiting;  // the same of guests
+  IdleList waiting;         // connections without a complete head
+  IdleList guests_waiting;  // the same for guests
   std::atomic<size_t> open{0};
-  std::atomic<size_t> guests{0};  // of those: beyond the bound, only to ask for health
-  std::atomic<int> busy{0};  // connections with a request, or an answer that may not be taken yet
+  // guests: connections above the limit, which may only ask for health
+  std::atomic<size_t> guests{0};
+  std::atomic<int> busy{0};  // connections with a request, or with an answer that may be incomplete
   std::atomic<bool> draining{false};
 };
 

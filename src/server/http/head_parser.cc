@@ -38,13 +38,13 @@ std::string_view TrimSpaces(std::string_view text) {
   return text;
 }
 
-// Name and port; without a user.
+// Name and port; user information is not allowed.
 bool IsAuthority(std::string_view text) {
   return std::ranges::all_of(
       text, [](char c) { return IsTokenChar(c) || c == ':' || c == '[' || c == ']'; });
 }
 
-// Takes a line from the front, without its end.
+// Removes a line from the front, without its end.
 std::string_view TakeLine(std::string_view* bytes) {
   const size_t end = bytes->find("\r\n");
   if (end == std::string_view::npos) Bad("the head does not end");
@@ -57,7 +57,8 @@ std::string_view TakeLine(std::string_view* bytes) {
   return line;
 }
 
-// The rest of "http://x:80/v2", as proxies are asked. Models do not depend on the host's name.
+// Returns the path of "http://x:80/v2", the form for proxies. Models do not depend on the host
+// name.
 std::string_view WithoutAuthority(std::string_view target) {
   const std::string scheme = Lower(target.substr(0, target.find(':')));
   if (target.starts_with('/') || (scheme != "http" && scheme != "https")) return target;

@@ -1,4 +1,4 @@
-// The head of an HTTP request, read strictly.
+// Strict parser of HTTP request heads.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,10 @@
 
 namespace crema::server {
 
-// `bytes` are all of the head with the empty line that ends it. What servers and proxies have been
-// known to read in different ways is refused, whether or not it would be harmless: line feeds
-// without carriage returns, folded fields, spaces before colons, lengths that are given twice or
-// beside a transfer coding, codings other than "chunked". Throws kBadRequest.
+// `bytes` is the whole head with the empty line at its end. Refuses everything that servers and
+// proxies are known to interpret differently: line feeds without carriage returns, folded fields,
+// spaces before colons, duplicate lengths or lengths with a transfer coding, codings other than
+// "chunked". Throws kBadRequest.
 HttpHead ParseHead(std::string_view bytes);
 
 }  // namespace crema::server

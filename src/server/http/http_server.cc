@@ -21,9 +21,9 @@ asio::ssl::context MakeTls(const HttpOptions& options) {
   tls.set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 |
                   asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 |
                   asio::ssl::context::no_tlsv1_1);
-  // A client may not make the server compute one handshake after the other.
+  // Renegotiation would let a client force one handshake after the other.
   SSL_CTX_set_options(tls.native_handle(), SSL_OP_NO_RENEGOTIATION);
-  // TLS 1.2 with forward secrecy and authenticated encryption only; 1.3 has nothing else.
+  // TLS 1.2 only with forward secrecy and authenticated encryption; 1.3 has nothing else.
   if (SSL_CTX_set_cipher_list(tls.native_handle(), "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
     crema::Fail(ErrorCode::kUnsupported, "OpenSSL has no cipher suite for TLS 1.2 that is safe");
   }
@@ -81,14 +81,14 @@ class HttpServer::Listener {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  // Who may use a new connection.
+  // Permitted use of a new connection.
   enum class Place { kAny, kHealth, kNone };
 
   std::shared_ptr<asio::ssl::context> MakeSharedTls() const {
     return std::make_shared<asio::ssl::context>(MakeTls(options_));
   }
 
-  // What a handler throws (memory may be short) ends its connection, and no more.
+  // An exception of a handler (for example out of memory) ends only its connection.
   void Run() {
     for (;;) {
       try {
@@ -100,7 +100,7 @@ class HttpServer::Listener {
     }
   }
 
-  // What would be cut off otherwise though the client sees it as connected.
+  // Accepts connections of the backlog: their clients consider them open.
   void TakeBacklog() {
     boost::system::error_code error;
     if (!acceptor_.is_open()) return;
@@ -134,7 +134,7 @@ class HttpServer::Listener {
     port_ = acceptor_.local_endpoint().port();
   }
 
-  // All of this runs on the strand of the acceptor.
+  // All of this runs on the acceptor's strand.
   void Accept() {
     if (stopped_) return;
     acceptor_.async_accept(asio::make_strand(io_),
@@ -149,7 +149,7 @@ class HttpServer::Listener {
                            });
   }
 
-  // Out of descriptors: some will be given back.
+  // Out of descriptors: retry when some have been closed.
   void AcceptLater() {
     if (stopped_) return;
     retry_.expires_after(std::chrono::milliseconds(100));
@@ -158,7 +158,7 @@ class HttpServer::Listener {
     });
   }
 
-  // Whatever happens to one connection, others are taken.
+  // An error of one connection does not prevent others.
   void TryTake(tcp::socket&& socket) {
     try {
       Take(std::move(socket));
@@ -167,8 +167,8 @@ class HttpServer::Listener {
     }
   }
 
-  // `open` counts the new one. A few more than there may be until those that are told to close have
-  // closed.
+  // `open` includes the new one. The limit may be exceeded slightly until connections told to close
+  // have closed.
   Place PlaceFor(size_t open) {
     constexpr size_t kClosing = 32;
     constexpr size_t kGuests = 16;
@@ -218,11 +218,11 @@ class HttpServer::Listener {
   HttpHandler& handler_;
   ConnectionContext context_;
   asio::io_context io_;
-  std::shared_ptr<asio::ssl::context> tls_;  // of the acceptor's strand; null: none
+  std::shared_ptr<asio::ssl::context> tls_;  // on the acceptor's strand; null: no TLS
   tcp::acceptor acceptor_;
   asio::steady_timer retry_;
   uint16_t port_ = 0;
-  bool stopped_ = false;  // of the acceptor's strand
+  bool stopped_ = false;  // on the acceptor's strand
   std::vector<std::thread> threads_;
 };
 

@@ -14,18 +14,18 @@ namespace crema::server {
 
 struct HttpOptions {
   std::string host = "127.0.0.1";  // an address
-  uint16_t port = 8000;            // 0: any that is free
+  uint16_t port = 8000;            // 0: any free port
   std::string tls_cert;            // PEM file; empty: no TLS
   std::string tls_key;             // PEM file
   int threads = 2;
-  // For a further one, that which has waited longest for a request, or for the rest of its head, is
-  // closed. Where none waits, a few more may ask for health.
+  // Beyond the limit, the connection that has waited longest for a request or for the rest of its
+  // head is closed. If none waits, a few further connections may ask for health.
   size_t connections = 1024;
   std::chrono::milliseconds idle{60000};    // between requests
-  std::chrono::milliseconds head{10000};    // for a whole head, and for the handshake of TLS
-  std::chrono::milliseconds body{30000};    // for a whole body
-  std::chrono::milliseconds answer{30000};  // to take a whole answer
-  // For which a request waits on whose client has closed its side of the connection.
+  std::chrono::milliseconds head{10000};    // for the whole head, and for the TLS handshake
+  std::chrono::milliseconds body{30000};    // for the whole body
+  std::chrono::milliseconds answer{30000};  // for sending the whole answer
+  // How long a request stays valid after its client has closed its side of the connection.
   std::chrono::milliseconds half_closed{1000};
   RequestLimits limits;
   bool only_local_pages = false;  // see RefuseForeignPages
@@ -34,23 +34,24 @@ struct HttpOptions {
 // Thread safety: any number of threads.
 class HttpServer {
  public:
-  // Listens. Throws kIoFailure where the address is taken, kInvalidArgument where it is none or a
-  // TLS file is no good.
+  // Starts listening. Throws kIoFailure if the address is in use, kInvalidArgument for an invalid
+  // address or TLS file.
   HttpServer(const HttpOptions& options, HttpHandler& handler);
-  ~HttpServer();  // cuts all connections
+  ~HttpServer();  // closes all connections
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   uint16_t port() const;
-  // Reads certificate and key again, for connections to come. Throws as the constructor; then the
-  // old ones stay.
+  // Reloads certificate and key for new connections. Throws like the constructor and keeps the old
+  // ones then.
   void ReloadTls();
-  // From here on connections are closed with their next answer. New ones are still taken, so that
-  // those who ask hear that the server is not ready.
+  // From now on, connections are closed after their next answer. Still accepts new ones, so that
+  // probes learn that the server is not ready.
   void Drain();
-  // Takes the connections that are there already, and then no more. Returns when that is so.
+  // Accepts the waiting connections, then stops. Returns when done.
   void StopAccepting();
-  // Whether a request is being read or answered, or the end of an answer may not be taken yet.
+  // Returns true if a request is being read or answered, or the end of an answer may not have been
+  // received.
   bool busy() const;
 
  private:

@@ -1,5 +1,5 @@
-// Connections that wait for a request, or for the rest of its head, so that the oldest can make
-// room.
+// Connections that wait for a request or for the rest of its head. The oldest may be closed for a
+// new one.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class IdleList {
  public:
   using Close = std::function<void()>;
 
-  // Returns the number for Remove(). `close` may be called until then, once, on any thread.
+  // Returns the number for Remove(). Until then, `close` may be called once, on any thread.
   uint64_t Add(Close close) {
     const std::lock_guard lock(mutex_);
     idle_.emplace(++last_, std::move(close));
@@ -25,7 +25,7 @@ class IdleList {
     const std::lock_guard lock(mutex_);
     idle_.erase(number);
   }
-  // Tells the one that has waited longest to close; whether there was one.
+  // Closes the connection that has waited longest. Returns false if there is none.
   bool CloseOldest() {
     Close close;
     {
@@ -40,11 +40,11 @@ class IdleList {
 
  private:
   std::mutex mutex_;
-  std::map<uint64_t, Close> idle_;  // numbers grow with time
+  std::map<uint64_t, Close> idle_;  // ascending with time
   uint64_t last_ = 0;
 };
 
-// The place of one connection in such a list. Thread safety: the strand of the connection.
+// Entry of one connection in such a list. Thread safety: the strand of the connection.
 class IdlePlace {
  public:
   explicit IdlePlace(IdleList& list) : list_(list) {}
@@ -53,7 +53,7 @@ class IdlePlace {
   IdlePlace& operator=(const IdlePlace&) = delete;
 
   bool taken() const { return number_ != 0; }
-  // As IdleList::Add; does nothing where it is taken.
+  // Like IdleList::Add; does nothing if it has an entry.
   void Take(IdleList::Close close) {
     if (!taken()) number_ = list_.Add(std::move(close));
   }

@@ -1,4 +1,4 @@
-// Guards a server that listens on a loopback address and asks for no token.
+// Protects a server on a loopback address without tokens against foreign web pages.
 #pragma once
 
 #include <string_view>
@@ -7,13 +7,12 @@
 
 namespace crema::server {
 
-// Whether `host`, a Host field, is localhost, an address 127.x.x.x or [::1], with any port.
+// Returns true if `host`, a Host field, is localhost, an address 127.x.x.x or [::1], with any port.
 bool IsLocalHost(std::string_view host);
 
-// Refuses what a browser on this machine may be made to send by a web page of others. Throws
-// kForbidden where Host is another name (a name of theirs that leads here, "DNS rebinding"), and
-// where Sec-Fetch-Site is cross-site, but for links that are followed. A request of HTTP/1.0
-// without Host is of no browser.
+// Refuses requests that a foreign web page can make a local browser send. Throws kForbidden if Host
+// is another name (DNS rebinding), and if Sec-Fetch-Site is cross-site, except for followed links.
+// An HTTP/1.0 request without Host does not come from a browser.
 void RefuseForeignPages(const HttpHead& head);
 
 }  // namespace crema::server

@@ -1,4 +1,4 @@
-// HTTP requests and responses, whatever library carries them.
+// HTTP requests and responses, independent of the library.
 #pragma once
 
 #include <atomic>
@@ -20,22 +20,22 @@ namespace crema::server {
 struct HttpHead {
   std::string method;
   std::string path;   // begins with '/'
-  std::string query;  // behind '?', without it
+  std::string query;  // after '?', without it
   int minor_version = 1;
   std::vector<std::pair<std::string, std::string>> fields;  // names in lower case
   std::optional<uint64_t> content_length;
   bool chunked = false;
   bool keep_alive = true;
 
-  // Empty where there is none. `name` is lower case.
+  // Returns an empty text if missing. `name` is lower case.
   std::string_view Find(std::string_view name) const;
 };
 
 struct HttpRequest {
   HttpHead head;
   std::shared_ptr<const std::string> body;
-  std::string id;  // passed through from X-Request-Id, or made
-  // Set when the client has closed the connection; null: never.
+  std::string id;  // from X-Request-Id, or generated
+  // Set when the client closes the connection; null: never.
   std::shared_ptr<const std::atomic<bool>> cancelled;
 };
 
@@ -50,7 +50,7 @@ struct HttpResponse {
 using HttpRespond = std::function<void(HttpResponse)>;
 
 struct HttpLogEntry {
-  const HttpHead* head = nullptr;  // null: it could not be read
+  const HttpHead* head = nullptr;  // null: it could not be parsed
   std::string id;
   std::string peer;
   int status = 0;
@@ -59,18 +59,18 @@ struct HttpLogEntry {
   std::chrono::steady_clock::duration duration{};
 };
 
-// What answers requests. Thread safety: any number of threads.
+// Answers requests. Thread safety: any number of threads.
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
-  // Before any of the body is read. Returns how long that may be. Throws RequestError.
+  // Called before the body is read. Returns its maximum length. Throws RequestError.
   virtual size_t Admit(const HttpHead& head) = 0;
   // Must not throw or block for long.
   virtual void Handle(HttpRequest request, HttpRespond respond) = 0;
   virtual HttpResponse Explain(const RequestError& error) = 0;
   virtual void Log(const HttpLogEntry& entry) = 0;
   virtual void ConnectionsChanged(int change) = 0;
-  // What a connection ended with that nobody expected.
+  // Reports an unexpected exception that ended a connection.
   virtual void Broke(const std::exception_ptr& failure) noexcept = 0;
 };
 

@@ -33,13 +33,13 @@ std::string Tensors(const std::vector<BlobInfo>& blobs) {
   });
 }
 
-// Where requests are put together, Triton leaves the first extent out.
+// Triton omits the first dimension of models that batch.
 std::string ConfigTensors(const std::vector<BlobInfo>& blobs, bool batches) {
   return Array(blobs, [&](const BlobInfo& blob) {
-    const std::span<const int64_t> extents = blob.shape;
+    const std::span<const int64_t> dims = blob.shape;
     return StrCat(R"({"name":)", JsonString(blob.name), R"(,"data_type":"TYPE_)",
-                  DatatypeOf(blob.dtype), R"(","dims":)",
-                  Numbers(batches ? extents.subspan(1) : extents), "}");
+                  DatatypeOf(blob.dtype), R"(","dims":)", Numbers(batches ? dims.subspan(1) : dims),
+                  "}");
   });
 }
 

@@ -1,4 +1,4 @@
-// What the server says about itself and its models, as JSON.
+// Formats metadata of the server and its models as JSON.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@ namespace crema::server {
 
 std::string ServerMetadataJson(const std::string& version);
 std::string ModelMetadataJson(const ModelVersion& model, std::span<const int64_t> versions);
-// As Triton's clients read it.
+// In the form that Triton's clients expect.
 std::string ModelConfigJson(const ModelVersion& model);
 std::string StatisticsJson(std::span<const std::shared_ptr<ModelVersion>> models);
 std::string IndexJson(std::span<const VersionStatus> rows, bool ready_only);

@@ -5,7 +5,7 @@
 
 namespace crema::server {
 
-// A description of all routes in OpenAPI 3.0, made from their table.
+// Returns a description of all routes in OpenAPI 3.0, generated from their table.
 const std::string& OpenApiText();
 
 }  // namespace crema::server

@@ -94,7 +94,7 @@ std::string PageText() {
       kScript, "</script></body></html>\n");
 }
 
-// Only this script and this style may run, whatever finds its way into the page.
+// Allows only this script and this style, in case of injected content.
 std::string Policy() {
   return StrCat("default-src 'none'; script-src ", SourceHash(kScript), "; style-src ",
                 SourceHash(kStyle),

@@ -1,12 +1,12 @@
-// GET /: one page for people.
+// GET /: a page for interactive use.
 #pragma once
 
 #include "server/http/message.h"
 
 namespace crema::server {
 
-// A page without outside resources, and with a policy that allows none: a picture is dropped on it,
-// sent to /v1/classify, and the classes are shown as bars.
+// Returns a page without external resources, and with a policy that forbids them. A picture dropped
+// on it is sent to /v1/classify, and the classes are shown as bars.
 HttpResponse PageResponse();
 
 }  // namespace crema::server

@@ -1,4 +1,4 @@
-// A request that is being answered, of one connection. For connection.h.
+// The pending answer to a request of one connection. For connection.h.
 #pragma once
 
 #include <sys/socket.h>
@@ -10,8 +10,8 @@
 
 namespace crema::server {
 
-// What reads ahead holds the connection: where no answer comes (memory is short), the end of this
-// ends it. Thread safety: one thread at a time; not that of the connection.
+// The read-ahead owns the connection. If no answer is given (out of memory), the destructor ends
+// it. Thread safety: one thread at a time; not that of the connection.
 template <typename Connection>
 class PendingAnswer {
  public:
@@ -20,12 +20,12 @@ class PendingAnswer {
   ~PendingAnswer() {
     if (connection_ == nullptr) return;
     connection_->Lose();
-    ::shutdown(socket_, SHUT_RDWR);  // what reads hears of it
+    ::shutdown(socket_, SHUT_RDWR);  // wakes the read-ahead
   }
   PendingAnswer(const PendingAnswer&) = delete;
   PendingAnswer& operator=(const PendingAnswer&) = delete;
 
-  // Once.
+  // May be called once.
   void Give(HttpResponse response) {
     connection_->PostAnswer(std::move(response));
     connection_.reset();
@@ -33,7 +33,7 @@ class PendingAnswer {
 
  private:
   std::shared_ptr<Connection> connection_;
-  const int socket_;  // nothing closes it before the answer
+  const int socket_;  // stays open until the answer
 };
 
 }  // namespace crema::server

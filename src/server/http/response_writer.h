@@ -1,4 +1,4 @@
-// The head of a response.
+// Formats the head of a response.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace crema::server {
 
-// With Content-Length, Content-Type, X-Request-Id and what browsers are told so that they guess
-// nothing. Requires: an id and fields without control characters.
+// Adds Content-Length, Content-Type, X-Request-Id and headers that disable content sniffing in
+// browsers. Requires: an id and fields without control characters.
 std::string WriteHead(const HttpResponse& response, const std::string& id, bool keep_alive);
 
 }  // namespace crema::server

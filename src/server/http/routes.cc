@@ -9,7 +9,7 @@
 namespace crema::server {
 namespace {
 
-// The first that fits counts.
+// The first match counts.
 constexpr std::array<RouteRow, 22> kRoutes = {{
     {Route::kPage, "GET", "/", Access::kPublic},
     {Route::kOpenApi, "GET", "/openapi.json", Access::kPublic},
@@ -43,7 +43,7 @@ std::string_view TakeSegment(std::string_view* path) {
   return segment;
 }
 
-// Whether the path has the form of the pattern; what stands for names is in `match`.
+// Matches a path against a pattern and stores its parameters in `match`.
 bool Fits(std::string_view pattern, std::string_view path, std::string_view* model,
           std::string_view* version) {
   while (!pattern.empty() && !path.empty()) {

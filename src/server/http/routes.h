@@ -1,4 +1,4 @@
-// Which path asks for what.
+// The routes of the HTTP interface.
 #pragma once
 
 #include <cstdint>
@@ -40,19 +40,19 @@ std::span<const RouteRow> Routes();
 
 struct RouteMatch {
   const RouteRow* row = nullptr;
-  std::string model;    // checked by IsModelName; empty: the pattern has none
-  int64_t version = 0;  // 0: the pattern has none
+  std::string model;    // checked by IsModelName; empty: not in the pattern
+  int64_t version = 0;  // 0: not in the pattern
 };
 
-// HEAD counts as GET. Throws kNotFound, kMethodNotAllowed, and kBadRequest for a name of a model or
-// a version that can be none.
+// Treats HEAD as GET. Throws kNotFound, kMethodNotAllowed, and kBadRequest for an invalid model
+// name or version.
 RouteMatch FindRoute(std::string_view method, std::string_view path);
 
-// Whether a probe asks for health. Throws as FindRoute.
+// Returns true for a health probe. Throws like FindRoute.
 bool AsksForHealth(std::string_view method, std::string_view path);
 
-// The value of `key` in "a=1&b=2"; empty where it is not there. Nothing is decoded: values that
-// need it are none of ours.
+// Returns the value of `key` in "a=1&b=2"; empty if missing. Does not decode: our values need no
+// encoding.
 std::string_view QueryValue(std::string_view query, std::string_view key);
 
 }  // namespace crema::server

@@ -1,11 +1,11 @@
-// How long what is under way on a connection may take. For connection.h.
+// Time limit of a connection's current operation. For connection.h.
 #pragma once
 
 #include <chrono>
 #include <memory>
 #include <utility>
 
-// Behind <utility>, which Asio 1.74 uses and does not include.
+// After <utility>, which Asio 1.74 uses without including it.
 #include <boost/asio.hpp>
 
 namespace crema::server {
@@ -15,15 +15,15 @@ class TimeLimit {
  public:
   explicit TimeLimit(const boost::asio::any_io_executor& executor) : timer_(executor) {}
 
-  // Calls owner->CancelWork() then, and soon again, as between two reads of one body there is
-  // nothing to cancel.
+  // Calls owner->CancelWork() on expiry, and again soon after, since between two reads of one body
+  // there is nothing to cancel.
   template <typename Owner>
   void Start(const std::weak_ptr<Owner>& owner, std::chrono::milliseconds duration) {
     passed_ = false;
     timer_.expires_after(duration);
     Watch(owner);
   }
-  // Instead: calls `work`, once. It must not need the connection, which may be gone.
+  // Alternatively calls `work` once. It must not use the connection, which may be gone.
   template <typename Work>
   void Call(std::chrono::milliseconds wait, Work work) {
     timer_.expires_after(wait);
@@ -32,7 +32,7 @@ class TimeLimit {
     });
   }
   void Stop() { timer_.expires_at(std::chrono::steady_clock::time_point::max()); }
-  // That of the last Start.
+  // Returns true if the last Start has expired.
   bool passed() const { return passed_; }
 
  private:

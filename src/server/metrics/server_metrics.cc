@@ -59,7 +59,7 @@ Family<Histogram>& HistogramFamily(prometheus::Registry& registry, const char* n
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
 }
 
-// Thread safety: `mutex` guards `users`, the rest is as the library's.
+// Thread safety: `mutex` guards `users`; the families synchronize themselves.
 struct ModelFamilies {
   std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
   Family<Counter>& successes =
@@ -81,8 +81,8 @@ struct ModelFamilies {
   Family<Counter>& loads =
       CounterFamily(*registry, "crema_model_loads_total", "Loads of versions, by outcome.");
   std::mutex mutex;
-  // How many objects count in the series of a model: the family gives equal labels the same series,
-  // and a model that comes back meets the one that still answers.
+  // Number of objects that share the series of a model: the family returns the same series for
+  // equal labels, and a reloaded model shares them with the version that is still answering.
   std::map<std::string, int> users;
 };
 
@@ -108,7 +108,7 @@ class PrometheusModel final : public ModelMetrics {
     }
     ++families_->users[model_];
   }
-  // Series go with the last who counts in them.
+  // Removes the series with the last user.
   ~PrometheusModel() override {
     const std::lock_guard lock(families_->mutex);
     const auto users = families_->users.find(model_);
@@ -177,7 +177,7 @@ class ServerMetrics::Series {
       GaugeFamily(*registry, "process_start_time_seconds", "Start, in Unix time.").Add({});
   Gauge* gpu = nullptr;
   std::function<int64_t()> gpu_used;
-  std::atomic<bool> watches_gpu{false};  // the two above are there
+  std::atomic<bool> watches_gpu{false};  // the two members above are set
 };
 
 ServerMetrics::ServerMetrics() : series_(std::make_unique<Series>()) {

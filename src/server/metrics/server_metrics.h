@@ -1,4 +1,4 @@
-// What the server counts, for Prometheus.
+// Prometheus metrics of the server.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace crema::server {
 
-// Numbers of one model; labels are its name only, so that many versions make no new series.
-// Thread safety: any number of threads.
+// Metrics of one model. The only label is its name, so that versions add no series. Thread safety:
+// any number of threads.
 class ModelMetrics {
  public:
   virtual ~ModelMetrics() = default;
   virtual void Succeeded(double queue_seconds, double compute_seconds, double total_seconds) = 0;
   virtual void Failed(Cause cause) = 0;
   virtual void Ran(int64_t samples) = 0;         // a batch
-  virtual void SetVersion(int64_t version) = 0;  // the one that answers by default; 0: none
+  virtual void SetVersion(int64_t version) = 0;  // the default version; 0: none
   virtual void LoadEnded(bool good) = 0;
   virtual void SetBadVersions(int64_t count) = 0;
 };
@@ -32,21 +32,23 @@ class ServerMetrics {
   ServerMetrics(const ServerMetrics&) = delete;
   ServerMetrics& operator=(const ServerMetrics&) = delete;
 
-  // Series of a model, until the last pointer to them is gone.
+  // Returns the series of a model, which exist until the last pointer to them is destroyed.
   std::shared_ptr<ModelMetrics> ForModel(const std::string& model);
 
-  // `protocol`: "http" or "grpc". Of requests that ended; `status` of HTTP, or the code of gRPC.
+  // Counts a finished request. `protocol`: "http" or "grpc"; `status`: of HTTP, or the code of
+  // gRPC.
   void Answered(std::string_view protocol, int status);
-  void Refused(Cause cause);  // before a model was known
+  void Refused(Cause cause);  // before the model is known
   void AddInFlight(int change);
   void AddConnections(int change);
   void SetReady(bool ready);
 
-  // Adds crema_gpu_memory_used_bytes, which `used` gives each time that Text() is called, by any
-  // thread; it does not throw. At most once.
+  // Adds crema_gpu_memory_used_bytes. Each Text() calls `used`, on any thread; it must not throw.
+  // Call at most once.
   void WatchGpu(std::function<int64_t()> used);
 
-  // The exposition format of Prometheus, as of now; with the process's memory and descriptors.
+  // Returns the current metrics in Prometheus' exposition format, including memory and descriptors
+  // of the process.
   std::string Text();
 
  private:
@@ -54,7 +56,7 @@ class ServerMetrics {
   std::unique_ptr<Series> series_;
 };
 
-// Resident bytes of this process; 0 where the system does not say.
+// Resident bytes of this process; 0 if unknown.
 int64_t ResidentBytes();
 
 }  // namespace crema::server

@@ -1,4 +1,4 @@
-// A model as the server sees it: what it takes and gives, and something that runs it.
+// The server's interface to a model: its inputs and outputs, and executors.
 #pragma once
 
 #include <memory>
@@ -14,9 +14,9 @@ namespace crema::server {
 
 struct ModelDescription {
   std::string task;
-  std::vector<BlobInfo> inputs;   // all FP32; an extent of -1 may be any
+  std::vector<BlobInfo> inputs;   // all FP32; a dimension of -1 means any size
   std::vector<BlobInfo> outputs;  //
-  bool batches = false;           // requests may be put together along the first axis
+  bool batches = false;           // requests may be batched along the first axis
   std::vector<std::string> labels;
   Preprocessing preprocessing;
 };
@@ -25,7 +25,7 @@ struct ModelDescription {
 class Executor {
  public:
   virtual ~Executor() = default;
-  // As ModelRunner.
+  // Like ModelRunner.
   virtual void Run(std::span<const NamedTensor> inputs) = 0;
   virtual ConstTensorView Output(std::string_view name) const = 0;
 };
@@ -38,7 +38,7 @@ class Executable {
   virtual std::unique_ptr<Executor> MakeExecutor() const = 0;
 };
 
-// Throws kUnsupported where an input or an output is not FP32.
+// Throws kUnsupported if an input or output is not FP32.
 std::shared_ptr<const Executable> ToExecutable(std::shared_ptr<const Model> model);
 
 }  // namespace crema::server

@@ -10,16 +10,16 @@
 namespace crema::server {
 namespace {
 
-std::string ShapeText(const std::vector<int64_t>& extents) {
+std::string ShapeText(const std::vector<int64_t>& dims) {
   std::vector<std::string> parts;
-  for (const int64_t extent : extents) parts.push_back(std::to_string(extent));
+  for (const int64_t dim : dims) parts.push_back(std::to_string(dim));
   return StrCat("[", Join(parts, ","), "]");
 }
 
-bool Fits(const Shape& shape, const std::vector<int64_t>& extents) {
-  if (shape.axes() != static_cast<int>(extents.size())) return false;
+bool Fits(const Shape& shape, const std::vector<int64_t>& dims) {
+  if (shape.axes() != static_cast<int>(dims.size())) return false;
   for (int axis = 0; axis < shape.axes(); ++axis) {
-    const int64_t wanted = extents[static_cast<size_t>(axis)];
+    const int64_t wanted = dims[static_cast<size_t>(axis)];
     if (wanted != -1 && wanted != shape[axis]) return false;
   }
   return true;

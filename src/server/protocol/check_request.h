@@ -1,4 +1,4 @@
-// Whether a request fits a model.
+// Checks a request against a model.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace crema::server {
 
-// Brings the inputs into the order of the model. Returns how many samples they hold: 1 where the
-// model does not batch. Throws kBadRequest for unknown, missing or misshapen inputs, unknown
-// outputs and more samples than `max_batch`.
+// Sorts the inputs in the order of the model. Returns their number of samples: 1 if the model does
+// not batch. Throws kBadRequest for unknown, missing or misshapen inputs, unknown outputs and more
+// samples than `max_batch`.
 int64_t FitRequest(const ModelDescription& model, int64_t max_batch, InferRequest* request);
 
 }  // namespace crema::server

@@ -1,4 +1,4 @@
-// The classification extension: the best classes of an output as text.
+// The classification extension: returns the best classes of an output as text.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Classification {
   std::vector<std::string> texts;  // "score:index:label", or "score:index" without labels
 };
 
-// Of an output of N x anything, without rows or classes too. Requires: most > 0.
+// Accepts an output of N x anything, also empty. Requires: most > 0.
 Classification BestClasses(const OutputTensor& output, int64_t most,
                            const std::vector<std::string>& labels);
 

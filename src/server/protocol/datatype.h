@@ -1,4 +1,4 @@
-// Element types by their names in the Open Inference Protocol.
+// Names of element types in the Open Inference Protocol.
 #pragma once
 
 #include <string_view>
@@ -7,14 +7,14 @@
 
 namespace crema::server {
 
-// "FP32"; empty where the protocol has no such type.
+// Returns for example "FP32"; empty if the protocol has no such type.
 std::string_view DatatypeOf(DType dtype);
 
-// Whether it is one of the protocol: "BOOL", "UINT8" ... "BYTES".
+// Returns true for a type of the protocol: "BOOL", "UINT8" ... "BYTES".
 bool IsDatatype(std::string_view name);
 
-// Throws kBadRequest unless it is FP32, which is what all inputs are; names the types of the
-// protocol as ones that this input does not take, others as unknown.
+// Throws kBadRequest unless it is FP32, the type of all inputs. Distinguishes types that this input
+// does not support from unknown ones.
 void RequireFp32(std::string_view input, std::string_view datatype);
 
 }  // namespace crema::server

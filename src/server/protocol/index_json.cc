@@ -23,7 +23,7 @@ class IndexHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Inde
     key_.assign(text, length);
     return true;
   }
-  // One object, flat.
+  // A single flat object.
   bool StartObject() { return ++depth_ == 1; }
   bool EndObject(rapidjson::SizeType) { return true; }
   bool StartArray() { return false; }

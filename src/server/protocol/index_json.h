@@ -1,12 +1,12 @@
-// The body of a request for the repository's index.
+// Parses the body of a repository index request.
 #pragma once
 
 #include <string_view>
 
 namespace crema::server {
 
-// Whether it asks for models that are ready only: {"ready":true}. An empty body asks for all.
-// Throws kBadRequest for what is no JSON object, or too deep.
+// Returns true if only ready models are requested: {"ready":true}. An empty body requests all.
+// Throws kBadRequest if the body is not a JSON object, or nested too deeply.
 bool AsksForReady(std::string_view body);
 
 }  // namespace crema::server

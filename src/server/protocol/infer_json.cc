@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kBytes = sizeof(float);
 
-// Hands out the bytes behind the JSON, in order.
+// Returns the bytes after the JSON, in order.
 class BinaryPart {
  public:
   explicit BinaryPart(std::string_view bytes) : left_(bytes) {}
@@ -122,7 +122,7 @@ void AppendValues(const OutputTensor& output, std::string* json) {
   *json += ']';
 }
 
-// Bytes of the protocol: each string behind its length of four bytes.
+// Serializes strings as the protocol does: each after its length in four bytes.
 std::string Serialized(const std::vector<std::string>& strings) {
   std::string bytes;
   for (const std::string& text : strings) {
@@ -215,7 +215,7 @@ InferBody WriteInferReply(const InferRequest& request, const InferReply& reply,
   std::string binary;
   bool any_binary = false;
   for (size_t i = 0; i < reply.outputs.size(); ++i) {
-    // Named ones come in the order of their names in the request.
+    // Requested outputs are sorted by name.
     const RequestedOutput wish =
         request.outputs.empty() ? RequestedOutput{reply.outputs[i].name, request.binary_outputs, 0}
                                 : request.outputs[i];

@@ -1,4 +1,4 @@
-// A request for inference and its answer, whatever they travelled as.
+// An inference request and its answer, independent of the protocol.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace crema::server {
 
-// Elements of type FP32, little-endian. They are either values (JSON) or bytes of somebody else,
-// not aligned, which live as long as InferRequest::keep.
+// FP32 elements, little-endian: either values (JSON) or unaligned external bytes, valid as long as
+// InferRequest::keep.
 struct InputTensor {
   std::string name;
   Shape shape;
@@ -30,17 +30,17 @@ struct InputTensor {
 struct RequestedOutput {
   std::string name;
   bool binary = false;
-  int64_t classes = 0;  // above 0: the best so many as "score:index:label"
+  int64_t classes = 0;  // above 0: return that many best classes as "score:index:label"
 };
 
 struct InferRequest {
-  std::string id;  // of the protocol; may be empty
+  std::string id;  // from the protocol; may be empty
   std::vector<InputTensor> inputs;
   std::vector<RequestedOutput> outputs;  // empty: all
-  bool binary_outputs = false;           // of those that are not named
-  std::optional<int64_t> timeout_us;     // to wait in the queue at most
-  std::shared_ptr<const void> keep;      // owns what raw points to
-  // Set by anybody when nobody wants the answer any more; null: never.
+  bool binary_outputs = false;           // default for unnamed outputs
+  std::optional<int64_t> timeout_us;     // maximum time in the queue
+  std::shared_ptr<const void> keep;      // owns the memory of raw inputs
+  // Set by any thread when the answer is no longer needed; null: never.
   std::shared_ptr<const std::atomic<bool>> cancelled;
 };
 

@@ -21,7 +21,7 @@ enum class Place { kRoot, kTensors, kTensor, kShape, kData, kParameters, kIgnore
 
 [[noreturn]] void Bad(std::string message) { Refuse(Cause::kBadRequest, std::move(message)); }
 
-// Receives the events of the reader. Each open object or array is a Place on the stack.
+// Handles the events of the parser. The stack holds one Place per open object or array.
 class InferHandler {
  public:
   explicit InferHandler(const RequestLimits& limits) : limits_(limits) {}
@@ -36,7 +36,7 @@ class InferHandler {
     if (Top() == Place::kParameters) return BoolParameter(value);
     return Value("a truth value");
   }
-  // As they are written: the reader's own conversion is not exact, and undefined for some zeros.
+  // Takes numbers as text: the parser's own conversion is inexact, and undefined for some zeros.
   bool RawNumber(const char* text, rapidjson::SizeType length, bool) {
     const std::string_view number(text, length);
     if (Top() == Place::kData) return Element(number);
@@ -45,7 +45,7 @@ class InferHandler {
     if (error == std::errc() && end == text + length) return Integer(value);
     return Value("a number that is no integer of 64 bits");
   }
-  bool Int(int) { return false; }  // these five are not called
+  bool Int(int) { return false; }  // the parser does not call these five
   bool Uint(unsigned) { return false; }
   bool Int64(int64_t) { return false; }
   bool Uint64(uint64_t) { return false; }
@@ -136,7 +136,7 @@ class InferHandler {
       case Place::kShape:
         WrongKind("an array of arrays");
       case Place::kData:
-        return Place::kData;  // rows within rows: the order of elements is the same
+        return Place::kData;  // nested rows: the order of elements is the same
       case Place::kParameters:
         Bad(StrCat("parameter '", key_, "' is an array"));
       case Place::kIgnored:
@@ -180,7 +180,7 @@ class InferHandler {
     Bad(StrCat("'", key_, "'", Of(), " is ", kind));
   }
 
-  // A value that fits nowhere, or stands where nobody looks.
+  // A value that is unexpected or ignored at its place.
   bool Value(std::string_view kind) {
     switch (Top()) {
       case Place::kRoot:
@@ -222,7 +222,7 @@ class InferHandler {
     float value = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
     if (error == std::errc::result_out_of_range) {
-      // Too small becomes zero; what rounds to infinity was meant to be something else.
+      // Underflow becomes zero; rounding to infinity is an error.
       constexpr double kRoundsToInfinity = 0x1.ffffffp127;
       const double wide = std::strtod(std::string(number).c_str(), nullptr);
       if (std::abs(wide) >= kRoundsToInfinity)
@@ -285,7 +285,7 @@ class InferHandler {
     return OtherParameter("a truth value");
   }
 
-  // Those that would change what the answer means are refused, others are passed over.
+  // Refuses unsupported parameters that would change the meaning of the answer, and ignores others.
   bool OtherParameter(std::string_view kind) const {
     if (key_.starts_with("shared_memory")) Bad("shared memory is not supported");
     if (key_.starts_with("sequence_")) Bad("sequences are not supported");
@@ -313,7 +313,7 @@ ParsedInfer ParseInferJson(std::string_view json, const RequestLimits& limits) {
   constexpr unsigned kFlags = rapidjson::kParseIterativeFlag |
                               rapidjson::kParseNumbersAsStringsFlag |
                               rapidjson::kParseValidateEncodingFlag;
-  // The reader takes a zero byte for the end.
+  // The parser takes a zero byte for the end.
   if (json.find('\0') != std::string_view::npos) Bad("not JSON: it holds a zero byte");
   InferHandler handler(limits);
   rapidjson::Reader reader;

@@ -1,4 +1,4 @@
-// The JSON part of an inference request as it is read, before it is checked against itself.
+// Parses the JSON part of an inference request, without consistency checks.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct ParsedInfer {
   ParsedParameters parameters;
 };
 
-// Keys beyond the protocol are passed over. Throws kBadRequest for what is no JSON, too deep, twice
-// there or of the wrong kind, kTooLarge for more tensors or elements than the limits allow.
+// Ignores unknown keys. Throws kBadRequest for invalid JSON, too deep nesting, duplicate keys or
+// values of the wrong type, kTooLarge for more tensors or elements than the limits allow.
 ParsedInfer ParseInferJson(std::string_view json, const RequestLimits& limits);
 
 }  // namespace crema::server

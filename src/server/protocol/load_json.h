@@ -1,16 +1,16 @@
-// The parameters of a request to load a model.
+// Checks the parameters of a request to load a model.
 #pragma once
 
 #include <string_view>
 
 namespace crema::server {
 
-// Throws kBadRequest for the parameters that bring a model's configuration or files along:
-// "config" and "file:PATH". A model is loaded from its folder only.
+// Throws kBadRequest for parameters that supply a model's configuration or files: "config" and
+// "file:PATH". Models are loaded from their folder only.
 void CheckLoadParameter(std::string_view name);
 
-// Checks the parameters of a body like {"parameters":{"name":...}}; an empty one has none. Throws
-// kBadRequest, also for a body that is no JSON object.
+// Checks the parameters of a body like {"parameters":{"name":...}}; an empty body has none. Throws
+// kBadRequest, also if the body is not a JSON object.
 void CheckLoadBody(std::string_view body);
 
 }  // namespace crema::server

@@ -1,4 +1,4 @@
-// Words that clients choose: names of models, versions, identifiers.
+// Validates strings that clients choose: model names, versions, identifiers.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace crema::server {
 
-// [A-Za-z0-9_.-]{1,128}, and neither "." nor "..".
+// Accepts [A-Za-z0-9_.-]{1,128}, except "." and "..".
 bool IsModelName(std::string_view name);
 
-// A version is 1..2^63-1 in decimal, without leading zeros; else 0.
+// Parses 1..2^63-1 in decimal, without leading zeros; returns 0 otherwise.
 int64_t ParseVersion(std::string_view text);
 
-// What may be passed through into logs and headers: [A-Za-z0-9_.:-]{1,128}.
+// Accepts strings that are safe in logs and headers: [A-Za-z0-9_.:-]{1,128}.
 bool IsRequestId(std::string_view text);
 
-// 32 hexadecimal digits that nobody had before. Thread safety: any number of threads.
+// Returns 32 unique hexadecimal digits. Thread safety: any number of threads.
 std::string MakeRequestId();
 
 }  // namespace crema::server

@@ -5,26 +5,26 @@
 
 namespace crema::server {
 
-Shape CheckedShape(const std::string& input, std::span<const int64_t> extents,
+Shape CheckedShape(const std::string& input, std::span<const int64_t> dims,
                    const RequestLimits& limits) {
-  if (extents.size() > limits.axes) {
+  if (dims.size() > limits.axes) {
     Refuse(Cause::kBadRequest,
            StrCat("the shape of '", input, "' has more than ", limits.axes, " axes"));
   }
   int64_t count = 1;
-  for (const int64_t extent : extents) {
-    if (extent <= 0) {
+  for (const int64_t dim : dims) {
+    if (dim <= 0) {
       Refuse(Cause::kBadRequest,
-             StrCat("the shape of '", input, "' has the extent ", extent, "; it is 1 at least"));
+             StrCat("the shape of '", input, "' has the extent ", dim, "; it is 1 at least"));
     }
-    // Divided, not multiplied, so that nothing overflows.
-    if (extent > limits.elements / count) {
+    // Divides instead of multiplying, to avoid overflow.
+    if (dim > limits.elements / count) {
       Refuse(Cause::kTooLarge,
              StrCat("the shape of '", input, "' has more than ", limits.elements, " elements"));
     }
-    count *= extent;
+    count *= dim;
   }
-  return Shape(extents);
+  return Shape(dims);
 }
 
 void ElementBudget::Take(int64_t elements) {

@@ -1,4 +1,4 @@
-// Shapes of strangers, before memory is taken for them.
+// Validates shapes of requests before memory is allocated.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace crema::server {
 
-// Throws kBadRequest for negative extents and too many axes, kTooLarge for more elements than the
-// limits allow, or than 64 bits can count. An extent of zero is refused: there is nothing to infer.
-Shape CheckedShape(const std::string& input, std::span<const int64_t> extents,
+// Throws kBadRequest for dimensions below 1 and too many axes, kTooLarge for more elements than the
+// limits allow or 64 bits can count.
+Shape CheckedShape(const std::string& input, std::span<const int64_t> dims,
                    const RequestLimits& limits);
 
-// The elements of all tensors of one request.
+// Element budget of all tensors of a request.
 class ElementBudget {
  public:
   explicit ElementBudget(const RequestLimits& limits) : limits_(limits) {}

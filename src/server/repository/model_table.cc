@@ -156,7 +156,7 @@ void ModelTable::Forget(const std::string& model, int64_t version) {
   if (slot == entry->second.versions.end()) return;
   Retire(std::move(slot->second.loaded));
   entry->second.versions.erase(slot);
-  UpdateMetrics(entry->second);  // also of the last: who still answers keeps the series
+  UpdateMetrics(entry->second);  // also without versions: one still answering keeps the series
   if (entry->second.versions.empty()) models_.erase(entry);
 }
 
@@ -169,7 +169,7 @@ size_t ModelTable::Reap() {
   size_t left = 0;
   {
     const std::unique_lock lock(mutex_);
-    // Nobody can get hold of them any more, so a count of one stays one.
+    // Nobody else can obtain these pointers, so a use count of one is final.
     const auto used = std::stable_partition(
         retired_.begin(), retired_.end(),
         [](const std::shared_ptr<ModelVersion>& version) { return version.use_count() > 1; });
@@ -178,7 +178,7 @@ size_t ModelTable::Reap() {
     left = retired_.size();
   }
   if (!unused.empty()) {
-    unused.clear();  // answers what waits, which takes a while
+    unused.clear();  // slow: answers the waiting requests
     malloc_trim(0);
   }
   return left;

@@ -1,4 +1,4 @@
-// Which models and versions there are, and what they are doing.
+// The table of models and versions, and their states.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,17 @@
 namespace crema::server {
 
 enum class VersionState { kLoading, kReady, kUnavailable };
-std::string_view ToString(VersionState state);  // "READY", as Triton says it
+std::string_view ToString(VersionState state);  // "READY", as in Triton
 
 struct VersionStatus {
   std::string model;
   int64_t version = 0;
   VersionState state = VersionState::kUnavailable;
-  std::string reason;  // why the files last looked at are not what answers; without paths
+  std::string reason;  // why the latest files are not in use; without paths
 };
 
-// Names are looked up here, and nowhere else. A version that is replaced or withdrawn answers what
-// it has accepted, and is destroyed by Reap().
-// Thread safety: any number of threads.
+// The only place where names are resolved. A replaced or withdrawn version answers its accepted
+// requests and is destroyed by Reap(). Thread safety: any number of threads.
 class ModelTable {
  public:
   explicit ModelTable(ServerMetrics& metrics) : metrics_(metrics) {}
@@ -34,39 +33,40 @@ class ModelTable {
   ModelTable(const ModelTable&) = delete;
   ModelTable& operator=(const ModelTable&) = delete;
 
-  // Version 0: the highest that is ready. Throws kNotFound for what is not there, kUnavailable for
-  // what is not ready.
+  // Version 0: the highest ready one. Throws kNotFound if it does not exist, kUnavailable if it is
+  // not ready.
   std::shared_ptr<ModelVersion> Find(std::string_view model, int64_t version) const;
-  // Of one model, or of all with an empty name. Throws kNotFound for an unknown model.
+  // Status of one model, or of all if `model` is empty. Throws kNotFound for an unknown model.
   std::vector<VersionStatus> Status(std::string_view model = {}) const;
-  // Ascending, in whatever state; none of an unknown model.
+  // Ascending, in any state; empty for an unknown model.
   std::vector<int64_t> Versions(std::string_view model) const;
-  // Those that are ready.
+  // Versions that are ready.
   std::vector<int64_t> ReadyVersions(std::string_view model) const;
   std::vector<std::shared_ptr<ModelVersion>> AllReady() const;
 
-  // Series of the model, made with the first call.
+  // Returns the series of the model, created on the first call.
   std::shared_ptr<ModelMetrics> MetricsOf(const std::string& model);
   void SetLoading(const std::string& model, int64_t version);
-  // What was there under that version, if anything, goes on.
+  // Keeps an existing version in use.
   void SetFailed(const std::string& model, int64_t version, const std::string& reason);
-  // Takes the place of what was there under that version.
+  // Replaces an existing version.
   void Publish(std::shared_ptr<ModelVersion> version);
   void Withdraw(const std::string& model, int64_t version, const std::string& reason);
-  void Forget(const std::string& model, int64_t version);  // and the model with its last version
+  // removes the model with its last version
+  void Forget(const std::string& model, int64_t version);
 
-  // Destroys what nobody uses any more and gives its memory back; returns how many are left.
+  // Destroys unused versions and frees their memory; returns the number still in use.
   size_t Reap();
-  // Answers what waits with kUnavailable.
+  // Answers waiting requests with kUnavailable.
   void CancelAll();
-  // Destroys all versions, those in use too: requires that nobody asks any more.
+  // Destroys all versions, including those in use. Requires: no further requests.
   void Clear();
 
  private:
   struct Slot {
     VersionState state = VersionState::kUnavailable;
     std::string reason;
-    bool failed = false;  // the files last looked at
+    bool failed = false;  // the latest files failed to load
     std::shared_ptr<ModelVersion> loaded;
   };
   struct Entry {

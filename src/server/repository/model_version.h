@@ -1,4 +1,4 @@
-// One loaded version of a model: what answers requests.
+// One loaded version of a model.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace crema::server {
 
-// Sums since it was loaded.
+// Totals since loading.
 struct VersionStatistics {
   std::atomic<int64_t> successes{0};
   std::atomic<int64_t> failures{0};
@@ -26,7 +26,7 @@ struct VersionStatistics {
   std::atomic<int64_t> failed_ns{0};
   std::atomic<int64_t> queue_ns{0};
   std::atomic<int64_t> compute_ns{0};
-  std::atomic<int64_t> last_ms{0};  // Unix time
+  std::atomic<int64_t> last_ms{0};  // Unix time in ms
 };
 
 // Either the reply or a failure.
@@ -38,7 +38,7 @@ struct InferAnswer {
 // Thread safety: any number of threads.
 class ModelVersion {
  public:
-  // Warms the model. Throws what that throws.
+  // Warms the model. Throws what warming throws.
   ModelVersion(std::string model, int64_t version, std::shared_ptr<const Executable> executable,
                const BatcherOptions& options, std::shared_ptr<ModelMetrics> metrics);
 
@@ -48,7 +48,7 @@ class ModelVersion {
   const BatcherOptions& batching() const { return batcher_.options(); }
   const VersionStatistics& statistics() const { return statistics_; }
 
-  // `done` is called once, unless this throws: kBadRequest for what does not fit the model,
+  // Calls `done` once, unless this throws: kBadRequest if the request does not fit the model,
   // kQueueFull, kUnavailable.
   void Infer(InferRequest request, std::function<void(InferAnswer)> done);
   void Cancel() { batcher_.Cancel(); }
@@ -61,7 +61,7 @@ class ModelVersion {
   const std::shared_ptr<const Executable> executable_;
   const std::shared_ptr<ModelMetrics> metrics_;
   VersionStatistics statistics_;
-  Batcher batcher_;  // last, since its threads use the others
+  Batcher batcher_;  // last, since its threads use the other members
 };
 
 }  // namespace crema::server

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kUnloaded = "unloaded";
 
-// Words that look like paths would tell strangers about the machine.
+// Removes words that look like paths, which would reveal details of the machine.
 std::string WithoutPaths(const std::string& text) {
   std::string clean;
   for (const std::string& word : Split(text, ' ')) {
@@ -37,7 +37,7 @@ std::string Reason(const std::exception_ptr& failure) {
   }
 }
 
-// Whether the same files may load another time.
+// Returns true for a failure that may be temporary, so that the same files may load later.
 bool MayPass(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -47,7 +47,7 @@ bool MayPass(const std::exception_ptr& failure) {
   } catch (const std::bad_alloc&) {
     return true;
   } catch (const std::system_error&) {
-    return true;  // no thread, for example
+    return true;  // for example no thread available
   } catch (...) {
     return false;
   }
@@ -67,7 +67,7 @@ Repository::Repository(RepositoryOptions options, LoadExecutable load, ModelTabl
 Repository::~Repository() { Stop(); }
 
 void Repository::Start() {
-  ScanRepository(options_.path);  // a folder that is missing is told before anything runs
+  ScanRepository(options_.path);  // reports a missing folder before anything starts
   std::optional<Clock::time_point> first;
   for (;;) {
     {
@@ -91,7 +91,7 @@ void Repository::Stop() {
 }
 
 void Repository::Watch() {
-  // Versions that were replaced are destroyed soon, also where the folder is not polled.
+  // Destroys replaced versions soon, even if the folder is not polled.
   constexpr std::chrono::milliseconds kReap{100};
   auto next = std::chrono::steady_clock::now() + options_.poll;
   std::unique_lock lock(mutex_);
@@ -104,7 +104,7 @@ void Repository::Watch() {
         next = std::chrono::steady_clock::now() + options_.poll;
       }
     } catch (const std::bad_alloc&) {
-      // The next turn tries again.
+      // Retried in the next iteration.
     }
     lock.lock();
   }
@@ -115,7 +115,7 @@ void Repository::Poll() {
   try {
     Pass(true);
   } catch (const std::exception& error) {
-    // The folder is away for a while, or memory: what answers goes on.
+    // The folder is temporarily unavailable, or memory is short: loaded versions stay in use.
     Warn({error.what()});
   }
 }
@@ -270,7 +270,7 @@ void Repository::Load(const std::string& model) {
     Refuse(Cause::kNotFound, StrCat("there is no model '", model, "'"));
   }
   unloaded_.erase(model);
-  for (auto& [version, state] : known_[model]) state.failed.clear();  // once more
+  for (auto& [version, state] : known_[model]) state.failed.clear();  // forces another attempt
   Update(model, found->second, false);
   RefuseFailed(model);
 }
@@ -278,7 +278,7 @@ void Repository::Load(const std::string& model) {
 void Repository::RefuseFailed(const std::string& model) const {
   std::string reasons;
   const std::vector<VersionStatus> rows = table_.Status(model);
-  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {  // the newest first
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {  // newest first
     if (!row->reason.empty()) reasons += StrCat("; version ", row->version, ": ", row->reason);
   }
   if (reasons.empty()) return;

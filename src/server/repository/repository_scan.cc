@@ -34,7 +34,7 @@ bool HasControls(std::string_view text) {
   return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
-// For lines of a log: control characters as \xNN.
+// For log lines: escapes control characters as \xNN.
 std::string Printable(const fs::path& path) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
@@ -51,7 +51,7 @@ std::string Printable(const fs::path& path) {
   return text;
 }
 
-// The file behind links, where it lies in the repository.
+// Resolves links; the result must be inside of the repository.
 std::string Resolve(const fs::path& file, const fs::path& root, std::string* problem) {
   std::error_code error;
   const fs::path real = fs::canonical(file, error);
@@ -62,7 +62,7 @@ std::string Resolve(const fs::path& file, const fs::path& root, std::string* pro
   } else if (!fs::is_regular_file(real, error)) {
     *problem = StrCat(file.filename().string(), " is no file");
   } else if (HasControls(real.string().substr(root.string().size()))) {
-    // Messages about the file would be several lines.
+    // Would break messages into several lines.
     *problem = StrCat(file.filename().string(), " is a link to a name with control characters");
   }
   return real.string();
@@ -121,7 +121,7 @@ VersionFiles ScanVersion(const fs::path& folder, const fs::path& root) {
   return files;
 }
 
-// Throws kIoFailure: what cannot be listed is not empty.
+// Throws kIoFailure: an unreadable folder is not an empty one.
 std::vector<fs::path> FoldersIn(const fs::path& folder) {
   std::vector<fs::path> folders;
   std::error_code error;
@@ -129,7 +129,7 @@ std::vector<fs::path> FoldersIn(const fs::path& folder) {
   while (!error && it != fs::directory_iterator()) {
     std::error_code unseen;
     if (it->is_directory(unseen)) folders.push_back(it->path());
-    if (unseen && !IsMissing(unseen)) error = unseen;  // a link into what may not be looked at
+    if (unseen && !IsMissing(unseen)) error = unseen;  // a link to an inaccessible target
     if (!error) it.increment(error);
   }
   if (error) {
@@ -151,10 +151,10 @@ VersionsOfModel ScanModel(const fs::path& folder, const fs::path& root) {
   return versions;
 }
 
-// Whether `folder` may be a model; adds to the warnings or to the unknown ones where it is not.
+// Returns true if `folder` may be a model; otherwise adds to the warnings or to the unknown ones.
 bool IsModel(const fs::path& folder, const fs::path& root, ScannedRepository* found) {
   const std::string name = folder.filename();
-  // Links of volumes that orchestrators mount begin with two dots.
+  // Orchestrators mount volumes with links that begin with two dots.
   if (name.starts_with('.')) return false;
   if (!IsModelName(name)) {
     found->warnings.push_back(StrCat(Printable(folder), " is no name of a model"));
@@ -191,7 +191,7 @@ ScannedRepository ScanRepository(const std::string& path) {
       VersionsOfModel versions = ScanModel(folder, root);
       if (!versions.empty()) found.models[name] = std::move(versions);
     } catch (const Error& failure) {
-      // Unless it went since it was listed.
+      // Unless it was removed since it was listed.
       if (!fs::exists(folder, error) && !error) continue;
       found.unknown.insert(name);
       found.warnings.emplace_back(failure.what());

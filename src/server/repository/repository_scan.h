@@ -1,4 +1,4 @@
-// The folder of a repository: DIR/<model>/<version>/.
+// Scans a repository folder: DIR/<model>/<version>/.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@ namespace crema::server {
 
 // Files of one version: a .crema file, or a net with its weights.
 struct VersionFiles {
-  std::string crema;      // model.crema; empty: the two below
-  std::string net;        // model.prototxt
-  std::string weights;    // model.caffemodel or model.caffemodel.h5
-  std::string labels;     // labels.txt, a class a line; may be empty
-  std::string folder;     // real one that the net may name files in; empty: it may name any
+  std::string crema;    // model.crema; empty: the two below
+  std::string net;      // model.prototxt
+  std::string weights;  // model.caffemodel or model.caffemodel.h5
+  std::string labels;   // labels.txt, one class per line; may be empty
+  std::string folder;   // real path of the folder that the net may refer to; empty: no restriction
   std::string signature;  // changes when the files do
-  std::string problem;    // why they cannot be loaded; empty: they may
-  bool unknown = false;   // the system does not let us look, as `problem` says
+  std::string problem;    // why they cannot be loaded; empty: no problem
+  bool unknown = false;   // the system denies access, as `problem` says
 };
 
 struct ScannedRepository {
   std::map<std::string, std::map<int64_t, VersionFiles>> models;
-  std::set<std::string> unknown;      // models whose folders the system does not let us look into
-  std::vector<std::string> warnings;  // with paths: for the log
+  std::set<std::string> unknown;      // models whose folders are not accessible
+  std::vector<std::string> warnings;  // for the log, with paths
 };
 
-// Folders whose names are no model or version are passed over. A link that leads out of the
-// repository is a problem of its version. Throws kNotFound and kIoFailure for the folder itself:
-// what cannot be listed is not empty.
+// Ignores folders whose names are not a model or version. A link that leaves the repository is a
+// problem of its version. Throws kNotFound and kIoFailure for the folder itself: an unreadable
+// folder is not an empty one.
 ScannedRepository ScanRepository(const std::string& path);
 
 }  // namespace crema::server

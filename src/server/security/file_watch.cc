@@ -60,7 +60,7 @@ void FileWatch::Look(Entry* entry) {
     std::string now = SignatureOf(entry->files.paths);
     if (now != entry->seen) {
       entry->seen = std::move(now);
-      entry->changed = true;  // and may change further
+      entry->changed = true;  // and may be changing still
       return;
     }
     if (!std::exchange(entry->changed, false)) return;

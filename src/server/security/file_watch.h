@@ -1,4 +1,4 @@
-// Reads files again when they change.
+// Reloads files when they change.
 #pragma once
 
 #include <chrono>
@@ -13,15 +13,15 @@
 
 namespace crema::server {
 
-// Files that belong together, and what reads them again. `reload` may throw; then what it replaces
-// stays, and the log says why.
+// A group of files and its reload function. If `reload` throws, the previous contents stay in use,
+// and the error is logged.
 struct WatchedFiles {
   std::vector<std::string> paths;
   std::function<void()> reload;
 };
 
-// A thread that looks at the files each `poll`, and reads those again that have changed and then
-// stayed the same for one poll. Only regular files are looked at. Thread safety: one thread.
+// A thread that polls files, and reloads those that have changed and then remained unchanged for
+// one poll. Ignores everything but regular files. Thread safety: one thread.
 class FileWatch {
  public:
   // `log` must outlive this.
@@ -33,7 +33,7 @@ class FileWatch {
  private:
   struct Entry {
     WatchedFiles files;
-    std::string seen;  // signature of the last look
+    std::string seen;  // signature at the last poll
     bool changed = false;
   };
 
@@ -46,7 +46,7 @@ class FileWatch {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last: it uses the other members
 };
 
 }  // namespace crema::server

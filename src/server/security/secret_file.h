@@ -5,8 +5,8 @@
 
 namespace crema::server {
 
-// Throws kInvalidArgument where everybody on the machine may read or write the file. What cannot be
-// looked at is left to the one who reads it.
+// Throws kInvalidArgument if any user may read or write the file. Ignores a file that cannot be
+// examined, which the reader will report.
 void RefuseOpenSecret(const std::string& path);
 
 }  // namespace crema::server

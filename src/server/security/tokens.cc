@@ -70,7 +70,7 @@ bool TokenSet::Allows(std::string_view authorization) const {
   if (empty()) return true;
   constexpr size_t kScheme = 7;
   if (authorization.size() < kScheme || !IsBearer(authorization.substr(0, kScheme))) return false;
-  // Digests are compared, all of them, so that time tells neither length nor place.
+  // Compares digests, and all of them, so that the time reveals neither length nor position.
   const Digest given = Sha256(authorization.substr(kScheme));
   int allowed = 0;
   for (const Digest& digest : digests_) {
