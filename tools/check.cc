@@ -1,4 +1,4 @@
-// check: everything that train would need, without training.
+// check: verifies everything that train needs, without training.
 #include <gflags/gflags.h>
 
 #include <cmath>

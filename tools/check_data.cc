@@ -1,4 +1,4 @@
-// Looks for what is wrong with data sets, before a net learns it.
+// check_data: detects faults in data sets before training.
 #include <gflags/gflags.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The mean of a data set. Caffe's command, and the standard deviation of each channel.
+// compute_image_mean: computes the mean of a data set, like Caffe, and the standard deviation of
+// each channel.
 #include <gflags/gflags.h>
 
 #include <cstdio>
@@ -31,13 +32,13 @@ constexpr char kUsage[] =
     "its kind, whatever --backend says.\n"
     "Example: compute_image_mean train_lmdb mean.binaryproto";
 
-// What a worker knows of one image.
+// A worker's result for one image.
 struct Summed {
   std::string name;
   ChannelSums sums;
   Shape size;
-  std::vector<uint8_t> bytes;  // its pixels, unless only channels count
-  std::vector<float> floats;   // the same, where they are no bytes
+  std::vector<uint8_t> bytes;  // its pixels, unless channels_only
+  std::vector<float> floats;   // likewise, if they are not bytes
 
   PixelView View() const {
     return {static_cast<int>(size[0]), static_cast<int>(size[1]), static_cast<int>(size[2]),

@@ -1,4 +1,5 @@
-// Turns the binary files of CIFAR-10 and CIFAR-100 into data sets for the Data layer.
+// convert_cifar: converts the binary files of CIFAR-10 and CIFAR-100 to data sets for the Data
+// layer.
 #include <gflags/gflags.h>
 
 #include <cstdint>
@@ -37,11 +38,11 @@ constexpr char kUsage[] =
 constexpr int kSide = 32;
 constexpr size_t kPixels = size_t{3} * kSide * kSide;
 
-// What a folder holds.
+// Files of a folder, and their record format.
 struct Layout {
   std::string name;
   size_t labels = 1;  // bytes before the pixels of an image
-  size_t label = 0;   // which of them
+  size_t label = 0;   // index of the label to use
   std::vector<std::string> train;
   std::vector<std::string> test;
 };
@@ -74,7 +75,7 @@ Layout FindLayout(const std::string& folder) {
               "unpack the archive with the binary version there"));
 }
 
-// The records of one file. Throws kDataLoss where it does not hold whole images.
+// Returns the records of one file. Throws kDataLoss unless it holds whole images.
 std::string ReadBatch(const std::string& path, const Layout& layout) {
   std::string bytes = ReadDataFile(path);
   const size_t record = layout.labels + kPixels;
@@ -86,10 +87,10 @@ std::string ReadBatch(const std::string& path, const Layout& layout) {
   return bytes;
 }
 
-// One data set; the images of several files are counted on. False when Ctrl-C came before the end.
+// Writes one data set; numbers the images across files. Returns false if interrupted by Ctrl-C.
 bool WriteAll(const std::string& folder, const std::vector<std::string>& files,
               const Layout& layout, Conversion* conversion) {
-  const uint64_t begin = NumberBehind(conversion->last_key());
+  const uint64_t begin = NumberAfter(conversion->last_key());
   conversion->StartFrom(begin);
   const size_t record = layout.labels + kPixels;
   Datum datum;
@@ -142,7 +143,7 @@ int Run(const std::vector<std::string>& arguments) {
     Fail(ErrorCode::kInvalidArgument, StrCat("expected INPUT_FOLDER OUTPUT_FOLDER, got ",
                                              arguments.size(), " arguments; see --help"));
   }
-  if (arguments.size() == 3) FLAGS_backend = arguments[2];  // where Caffe's command has it
+  if (arguments.size() == 3) FLAGS_backend = arguments[2];  // position in Caffe's command
   BackendOfFlag();
   const std::string& folder = arguments[0];
   const Layout layout = FindLayout(folder);

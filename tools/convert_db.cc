@@ -1,4 +1,4 @@
-// Data sets of one kind from those of another: LMDB, LevelDB, tar shards, HDF5.
+// convert_db: converts data sets between formats: LMDB, LevelDB, tar shards, HDF5.
 #include <gflags/gflags.h>
 
 #include <algorithm>
@@ -94,12 +94,12 @@ Source OpenSource(const std::string& path) {
   return source;
 }
 
-// Number of the first record that is not in the output yet; the reader stands there.
+// Returns the number of the first record that the output lacks; moves the reader there.
 uint64_t FindBegin(const Source& source, SetKind target, const std::string& last_key) {
   const bool numbered = target == SetKind::kHdf5 || source.kind != SetKind::kDatabase;
   uint64_t begin = 0;
   if (numbered) {
-    begin = NumberBehind(last_key);
+    begin = NumberAfter(last_key);
   } else if (!last_key.empty()) {
     while (begin < source.reader->count() && source.reader->Next().key <= last_key) ++begin;
   }
@@ -107,20 +107,20 @@ uint64_t FindBegin(const Source& source, SetKind target, const std::string& last
   return begin;
 }
 
-// A record on its way, or why there is none.
+// A record in progress, or why there is none.
 struct Item {
   uint64_t index = 0;
   KeyedValue record;
   std::optional<Error> fault;
 };
 
-// Writes the records of a source from one on.
+// Writes the records of a source from a given one on.
 class Converter {
  public:
   Converter(const std::string& name, const Source& source, SetKind target, Conversion* conversion)
       : name_(name), source_(source), target_(target), conversion_(*conversion) {}
 
-  // True at the end, false after Ctrl-C.
+  // Returns false if interrupted by Ctrl-C.
   bool Run(uint64_t begin) {
     const uint64_t count = source_.reader->count();
     uint64_t next = begin;
@@ -141,7 +141,7 @@ class Converter {
       const KeyedRecord record = source_.reader->Next();
       item.record = {std::string(record.key), std::string(record.value)};
     } catch (const Error& error) {
-      // Behind damage to a database, nobody knows which record is the next.
+      // After damage to a database, the next record is undefined.
       if (source_.kind == SetKind::kDatabase || !IsAboutSample(error)) throw;
       item.fault = error;
     }
@@ -197,10 +197,10 @@ Conversion::Options OptionsOf(const std::string& input, const std::string& outpu
       .unit = "records",
       .total = count};
   if (target.kind == SetKind::kHdf5) {
-    // Other kinds go on behind the last key, whatever was left out before it.
+    // Other formats continue after the last key, whatever was skipped before it.
     options.origin += StrCat("on_bad: ", SkipsBad() ? "skip" : "error", "\n");
     options.create = [output] { return CreateHdf5Records(output, Hdf5Options()); };
-    // Rows do not say which records were left out.
+    // HDF5 rows do not reveal skipped records.
     if (!SkipsBad()) {
       options.append = [output] { return AppendHdf5Records(output, Hdf5Options()); };
     }

@@ -1,4 +1,4 @@
-// Turns image files into a data set for the Data layer. Caffe's command, and more.
+// convert_imageset: converts image files to a data set for the Data layer. Extends Caffe's command.
 #include <gflags/gflags.h>
 
 #include <iostream>
@@ -56,7 +56,7 @@ std::vector<ImageEntry> FindEntries(const std::vector<std::string>& arguments) {
   return std::move(folders.entries);
 }
 
-// What the records depend on.
+// Describes everything that determines the records.
 std::string Origin(const std::vector<ImageEntry>& entries) {
   uint64_t hash = 0;
   for (const ImageEntry& entry : entries) {
@@ -66,20 +66,20 @@ std::string Origin(const std::vector<ImageEntry>& entries) {
                 DescribeImageFlags());
 }
 
-// The entry behind the one with this key.
-uint64_t IndexBehind(const std::string& key, const std::vector<ImageEntry>& entries,
-                     const std::string& path) {
-  const uint64_t next = NumberBehind(key);
+// Returns the index of the entry after the one with this key.
+uint64_t IndexAfter(const std::string& key, const std::vector<ImageEntry>& entries,
+                    const std::string& path) {
+  const uint64_t next = NumberAfter(key);
   if (next == 0) return 0;
   if (next <= entries.size() && ImageKey(next - 1, entries[next - 1].name) == key) return next;
   Fail(ErrorCode::kInvalidArgument, StrCat("'", path, "' ends with the key '", key,
                                            "', which these images do not have: remove it"));
 }
 
-// Of --check_size: that of the first image that is fine.
+// --check_size: compares with the size of the first valid image.
 class SizeCheck {
  public:
-  // What is wrong with the size of this image, or nothing.
+  // Returns the fault of an image's size, or nothing.
   std::string Fault(const ImageEntry& entry, const Shape& size) {
     if (first_.empty()) {
       first_ = entry.Describe();
@@ -95,16 +95,16 @@ class SizeCheck {
   Shape size_;
 };
 
-// Writes the images from `begin` on; true when none is left.
+// Writes the images from `begin` on.
 class Converter {
  public:
   Converter(const std::vector<ImageEntry>& entries, const ImageRecordOptions& options,
             Conversion* conversion)
       : entries_(entries), options_(options), conversion_(*conversion) {}
 
-  // True at the end, false after Ctrl-C.
+  // Returns false if interrupted by Ctrl-C.
   bool Run(uint64_t begin) {
-    if (begin > 0 && FLAGS_check_size) LearnFirstSize(begin);
+    if (begin > 0 && FLAGS_check_size) TakeSizeFromRecords(begin);
     uint64_t next = begin;
     const auto read = [&]() -> std::optional<uint64_t> {
       if (next == entries_.size() || Interrupted()) return std::nullopt;
@@ -148,8 +148,8 @@ class Converter {
          StrCat(outcome.fault->what(), "; --on_bad=skip leaves such images out, as Caffe does"));
   }
 
-  // Of what an earlier command wrote.
-  void LearnFirstSize(uint64_t end) {
+  // Takes the reference size from the records of an earlier command.
+  void TakeSizeFromRecords(uint64_t end) {
     for (uint64_t index = 0; index < end; ++index) {
       const Outcome outcome = Make(index);
       if (outcome.fault) continue;
@@ -187,7 +187,7 @@ int Run(const std::vector<std::string>& arguments) {
     std::cout << path << " is complete already\n";
     return 0;
   }
-  const uint64_t begin = IndexBehind(conversion.last_key(), entries, path);
+  const uint64_t begin = IndexAfter(conversion.last_key(), entries, path);
   conversion.StartFrom(begin);
   const bool all = Converter(entries, options, &conversion).Run(begin);
   const int code = conversion.Finish(all);

@@ -1,4 +1,5 @@
-// Turns the IDX files of MNIST, compressed or not, into a data set for the Data layer.
+// convert_mnist: converts the IDX files of MNIST, compressed or not, to a data set for the Data
+// layer.
 #include <zlib.h>
 
 #include <array>
@@ -34,14 +35,14 @@ constexpr uint32_t kImagesMagic = 2051;
 constexpr uint32_t kLabelsMagic = 2049;
 constexpr uint32_t kMaxSide = 16384;  // pixels
 
-// An IDX file; zlib passes through what is not compressed.
+// An IDX file; zlib passes through uncompressed data.
 class IdxFile {
  public:
   explicit IdxFile(const std::string& path) : path_(path), file_(Open(path)) {}
 
   const std::string& path() const { return path_; }
 
-  // Throws kDataLoss where the file ends before.
+  // Throws kDataLoss if the file is too short.
   void Read(void* out, size_t bytes) {
     const int got = gzread(file_.get(), out, static_cast<unsigned>(bytes));
     if (got >= 0 && static_cast<size_t>(got) == bytes) return;
@@ -54,7 +55,7 @@ class IdxFile {
     return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
   }
 
-  // To be called after the last record.
+  // Call it after the last record.
   void ExpectEnd() {
     char more = 0;
     const int got = gzread(file_.get(), &more, 1);
@@ -69,7 +70,7 @@ class IdxFile {
   };
 
   static gzFile_s* Open(const std::string& path) {
-    OpenDataFile(path);  // throws for what would be waited for
+    OpenDataFile(path);  // throws for pipes and the like
     gzFile_s* file = gzopen(path.c_str(), "rb");
     if (file != nullptr) return file;
     const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIoFailure;
@@ -108,9 +109,9 @@ struct Size {
   uint32_t width = 0;
 };
 
-// False when Ctrl-C came before the end.
+// Returns false if interrupted by Ctrl-C.
 bool WriteAll(IdxFile* images, IdxFile* labels, const Size& size, Conversion* conversion) {
-  const uint64_t begin = NumberBehind(conversion->last_key());
+  const uint64_t begin = NumberAfter(conversion->last_key());
   conversion->StartFrom(begin);
   Datum datum;
   datum.set_channels(1);

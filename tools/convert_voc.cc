@@ -1,4 +1,4 @@
-// Turns PASCAL VOC, or what is laid out like it, into a data set for AnnotatedData.
+// convert_voc: converts PASCAL VOC, or data in its layout, to a data set for AnnotatedData.
 #include <gflags/gflags.h>
 
 #include <iostream>
@@ -79,7 +79,7 @@ std::vector<VocEntry> FindEntries(const std::vector<std::string>& folders) {
   return entries;
 }
 
-// Those that cannot be read are told when their image is converted.
+// Ignores unreadable annotations, which are reported when their image is converted.
 std::set<std::string> ClassesIn(const std::vector<VocEntry>& entries) {
   std::set<std::string> names;
   for (const VocEntry& entry : entries) {
@@ -107,7 +107,7 @@ LabelMap ChooseLabelMap(const std::vector<VocEntry>& entries) {
   return FLAGS_labelmap.empty() ? VocLabelMap() : ReadLabelMapFile(FLAGS_labelmap);
 }
 
-// What the records depend on.
+// Describes everything that determines the records.
 std::string Origin(const std::vector<VocEntry>& entries, const LabelMap& map) {
   uint64_t hash = 0;
   for (const VocEntry& entry : entries) hash = MixBits(hash, HashName(entry.name));
@@ -116,10 +116,10 @@ std::string Origin(const std::vector<VocEntry>& entries, const LabelMap& map) {
                 DescribeImageFlags());
 }
 
-// The entry behind the one with this key.
-uint64_t IndexBehind(const std::string& key, const std::vector<VocEntry>& entries,
-                     const std::string& path) {
-  const uint64_t next = NumberBehind(key);
+// Returns the index of the entry after the one with this key.
+uint64_t IndexAfter(const std::string& key, const std::vector<VocEntry>& entries,
+                    const std::string& path) {
+  const uint64_t next = NumberAfter(key);
   if (next == 0) return 0;
   if (next <= entries.size() && ImageKey(next - 1, entries[next - 1].name) == key) return next;
   Fail(ErrorCode::kInvalidArgument, StrCat("'", path, "' ends with the key '", key,
@@ -136,7 +136,7 @@ class Converter {
         options_(options),
         conversion_(*conversion) {}
 
-  // True at the end, false after Ctrl-C.
+  // Returns false if interrupted by Ctrl-C.
   bool Run(uint64_t begin) {
     uint64_t next = begin;
     const auto read = [&]() -> std::optional<uint64_t> {
@@ -163,7 +163,7 @@ class Converter {
 
   void MakeRecord(const VocEntry& entry, Outcome* outcome) const {
     const VocAnnotation annotation = ReadAnnotation(entry);
-    constexpr int kNoLabel = -1;  // of the image as a whole, as in SSD
+    constexpr int kNoLabel = -1;  // of the whole image, as in SSD
     const std::string name = StrCat("'", entry.image, "' (", entry.place, ")");
     ImageRecord image = MakeImageRecord(entry.image, kNoLabel, name, options_);
     CheckSize(annotation, image.file_size, outcome);
@@ -239,7 +239,7 @@ int Run(std::vector<std::string> arguments) {
     std::cout << path << " is complete already\n";
     return 0;
   }
-  const uint64_t begin = IndexBehind(conversion.last_key(), entries, path);
+  const uint64_t begin = IndexAfter(conversion.last_key(), entries, path);
   conversion.StartFrom(begin);
   const bool all = Converter(entries, LabelsByName(map), options, &conversion).Run(begin);
   const int code = conversion.Finish(all);

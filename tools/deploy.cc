@@ -1,4 +1,4 @@
-// deploy: what a trained net is for.
+// deploy: uses trained nets.
 #include <algorithm>
 #include <array>
 

@@ -1,4 +1,4 @@
-// devices: what this machine can compute with.
+// devices: describes the compute devices of this machine.
 #include <gflags/gflags.h>
 
 #include <cstdio>
@@ -20,7 +20,7 @@ constexpr const char* kUsage =
     "memory, copies. Where no GPU can be used it says why.";
 
 int Run() {
-  const Machine machine = LookAtMachine(FLAGS_measure);
+  const Machine machine = DescribeMachine(FLAGS_measure);
   std::printf("%s", (FLAGS_json ? JsonOf(machine) : TextOf(machine)).c_str());
   return 0;
 }

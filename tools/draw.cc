@@ -1,4 +1,4 @@
-// draw: a net as a picture.
+// draw: draws a net.
 #include <gflags/gflags.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -24,7 +24,7 @@ DEFINE_string(shape, "", "shapes of inputs: data:1,3,224,224;label:1");
 DEFINE_int32(level, 0, "NetState.level");
 DEFINE_string(stage, "", "NetState.stage, separated by commas");
 
-// POSIX has no header for it.
+// No POSIX header declares it.
 extern char** environ;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 namespace crema::tools {
@@ -45,8 +45,8 @@ std::string Dot() {
   return ToDot(graph, InferShapes(graph, {}));
 }
 
-// Runs Graphviz; the picture appears whole or not at all, and the source for it goes away again.
-void LayOut(const std::string& dot, const std::string& format, const std::string& path) {
+// Runs Graphviz. Writes the picture atomically and removes the temporary source.
+void RunGraphviz(const std::string& dot, const std::string& format, const std::string& path) {
   AtomicFile source(path + ".dot");
   source.Write(dot);
   AtomicFile picture(path);
@@ -84,7 +84,7 @@ int Run() {
     WriteFileAtomically(FLAGS_o, dot);
     return 0;
   }
-  LayOut(dot, extension.substr(1), FLAGS_o);
+  RunGraphviz(dot, extension.substr(1), FLAGS_o);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// extract_features: what a net computes for each sample of its data set, as a file.
+// extract_features: writes the features that a net computes for each sample of its data set.
 #include <gflags/gflags.h>
 
 #include <cstdio>
@@ -35,7 +35,7 @@ struct Job {
   std::vector<std::unique_ptr<FeatureWriter>> writers;
 };
 
-// Caffe's positional arguments become flags.
+// Converts Caffe's positional arguments to flags.
 void TakeCaffeArguments(const std::vector<std::string>& arguments) {
   if (arguments.empty()) return;
   if (arguments.size() < 5) {

@@ -1,4 +1,4 @@
-// lr_find: which learning rate a net can take, by a short training with a growing one.
+// lr_find: finds a suitable learning rate by a short training with an increasing one.
 #include <gflags/gflags.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ LineChart Draw(const LrFinding& finding) {
     smoothed.y.push_back(point.smoothed);
     if (point.rate <= finding.points[finding.lowest].rate) first = std::max(first, point.loss);
   }
-  // The wall at the end would press the rest flat.
+  // Limits y: the steep end would flatten the rest.
   chart.y_most = first + (first - finding.points[finding.lowest].smoothed) / 2;
   chart.series = {std::move(loss), std::move(smoothed)};
   if (finding.suggested) {

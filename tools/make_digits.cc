@@ -1,4 +1,4 @@
-// Draws a data set of handwritten-looking digits, so that training needs no download.
+// make_digits: draws a data set of handwritten-looking digits, so that training needs no download.
 #include <gflags/gflags.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ constexpr int kSide = 28;
 constexpr int kCanvas = 4 * kSide;  // drawn large, then averaged down
 constexpr int kGrid = 5;            // points of the elastic warp along one side
 
-// Random numbers of one digit, drawn one after the other. Two streams: RandomStream::Gaussian uses
+// Random numbers of one digit, in sequence. Uses two streams, since RandomStream::Gaussian consumes
 // four elements at once.
 class Dice {
  public:
@@ -65,7 +65,7 @@ class Dice {
   uint64_t next_gaussian_ = 0;
 };
 
-// The digit upright in the middle of the canvas.
+// The upright digit in the middle of the canvas.
 cv::Mat DrawGlyph(int label, Dice* dice) {
   constexpr std::array kFonts = {cv::FONT_HERSHEY_SIMPLEX,        cv::FONT_HERSHEY_PLAIN,
                                  cv::FONT_HERSHEY_DUPLEX,         cv::FONT_HERSHEY_COMPLEX,
@@ -139,7 +139,7 @@ cv::Mat Warp(const cv::Mat& glyph, Dice* dice) {
   return warped;
 }
 
-// A stroke that belongs to no digit, near the border.
+// A stroke near the border that belongs to no digit.
 void DrawClutter(cv::Mat* canvas, Dice* dice) {
   const int x = dice->Below(kCanvas);
   const int y =
@@ -153,7 +153,7 @@ void DrawClutter(cv::Mat* canvas, Dice* dice) {
   cv::line(*canvas, from, from + step, cv::Scalar(200), thickness, cv::LINE_AA);
 }
 
-// The digit as the data set has it: 28x28, 8 bits.
+// The final digit: 28x28, 8 bits.
 cv::Mat DrawDigit(uint64_t seed, uint64_t index, int label) {
   Dice dice(seed, index);
   cv::Mat canvas = Warp(DrawGlyph(label, &dice), &dice);
@@ -176,7 +176,7 @@ cv::Mat DrawDigit(uint64_t seed, uint64_t index, int label) {
   return small;
 }
 
-// Every ten digits are one of each class, in a random order.
+// Each ten digits contain every class once, in random order.
 int LabelOf(uint64_t seed, uint64_t index) {
   const RandomStream random(seed, HashName("labels"), index / 10);
   return static_cast<int>(Permutation(10, random)[index % 10]);
@@ -233,7 +233,7 @@ int Run(const std::vector<std::string>& arguments) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--count is ", FLAGS_count, ", but must be 1 to 99999999"));
   }
-  cv::setNumThreads(1);  // images this small are slower with several
+  cv::setNumThreads(1);  // several threads are slower for such small images
   Make(arguments[0]);
   return 0;
 }

@@ -1,4 +1,4 @@
-// plot_lr: the learning rate of every iteration, without training.
+// plot_lr: shows the learning rate of every iteration, without training.
 #include <gflags/gflags.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ constexpr const char* kUsage =
 struct Schedule {
   SolverParameter solver;
   std::vector<double> rates;  // by iteration
-  std::string note;           // what has to be known about it; may be empty
+  std::string note;           // remark; may be empty
 };
 
 SolverParameter ReadChecked() {

@@ -1,4 +1,5 @@
-// profile: how long each layer of a net takes, and how that compares with what the machine can do.
+// profile: measures the time of each layer and compares it with the peak performance of the
+// machine.
 #include <gflags/gflags.h>
 
 #include <algorithm>
@@ -94,7 +95,7 @@ std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry
                   options, &warnings);
 }
 
-// Why a plan with backward has nothing to do there; empty when it has.
+// Returns why a plan with backward has no backward pass; empty if it has one.
 std::string WhyNoBackward(const Plan& plan) {
   if (std::ranges::any_of(plan.layers, &PlannedLayer::backward)) return "";
   return "no learned blob or input below a loss wants a gradient";
@@ -117,8 +118,8 @@ void FillPixels(const TensorView& pixels) {
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(stream.Below(i, 256));
 }
 
-// Of output `v` of an Input: images are drawn from 0..1, or bytes from 0..255; an object is on each
-// where boxes are wanted; labels and other inputs stay 0.
+// Fills output `v` of an Input: images with 0..1, or bytes with 0..255; boxes with one object per
+// image; labels and other inputs with 0.
 void FillInput(const Plan& plan, const PlannedLayer& layer, int v, bool boxes,
                const TensorView& input) {
   if (input.dtype() == DType::kU8) return FillPixels(input);
@@ -133,7 +134,7 @@ void FillInput(const Plan& plan, const PlannedLayer& layer, int v, bool boxes,
   }
 }
 
-// `net` has the sources that became inputs.
+// `net` contains the data layers that were replaced by inputs.
 void FillInputs(const NetParameter& net, const Plan& plan, Session* session) {
   std::set<std::string> boxes;
   for (const LayerParameter& layer : net.layer()) {
@@ -161,7 +162,7 @@ Roofline PeakOf(const Device& device, int threads) {
           .gbs = FLAGS_peak_gbs > 0 ? FLAGS_peak_gbs : MeasurePeakGbs(threads)};
 }
 
-// Measured before and after the passes: other programs may have had the cores one time.
+// Measures before and after the passes, in case other programs used the cores once.
 Roofline Larger(const Roofline& a, const Roofline& b) {
   return {.gflops = std::max(a.gflops, b.gflops), .gbs = std::max(a.gbs, b.gbs)};
 }
@@ -169,7 +170,7 @@ Roofline Larger(const Roofline& a, const Roofline& b) {
 int Run() {
   CheckFlags();
   const ComputeDevice device = DeviceOfFlag();
-  // Before the session takes memory: on a GPU measuring needs some.
+  // Measures before the session allocates memory, which a GPU measurement needs.
   const Roofline before = PeakOf(device.device, CheckedThreads(FLAGS_threads));
   if (!FLAGS_trace.empty()) CheckOutputFile(FLAGS_trace);
   const LayerOrder order = OrderOfFlag();

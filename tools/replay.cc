@@ -1,4 +1,4 @@
-// replay: compares a run with a recording, or makes a recording.
+// replay: makes a recording, or compares a run with one.
 #include "runtime/replay.h"
 
 #include <gflags/gflags.h>

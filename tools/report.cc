@@ -1,4 +1,4 @@
-// report: runs side by side, as one page for a browser.
+// report: compares runs on one HTML page.
 #include <gflags/gflags.h>
 
 #include <cstdio>
@@ -22,7 +22,7 @@ constexpr const char* kUsage =
     "each other, and tells their results, in one page that needs nothing else. What `evaluate\n"
     "--report=RUN/evaluation` wrote is shown as well; a RUN may also be such a folder alone.";
 
-// It may be about other runs.
+// The default page may belong to other runs.
 void RefuseUnnamedPage() {
   std::error_code ignored;
   const bool named = !gflags::GetCommandLineFlagInfoOrDie("o").is_default;

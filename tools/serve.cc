@@ -1,4 +1,4 @@
-// serve: models behind HTTP and gRPC.
+// serve: serves models by HTTP and gRPC.
 #include <cstdlib>
 
 #include "common/tool.h"
@@ -19,17 +19,17 @@ constexpr const char* kUsage =
     "for\n"
     "people, GET /openapi.json describes the rest. docs/serving.md tells more.";
 
-// Of gRPC and of one model.
+// Threads of gRPC and of one model.
 constexpr int kOtherThreads = 16;
 
 int Run(const std::vector<std::string>& arguments) {
   RefusePositional(arguments);
-  // Pictures of strangers: the limit of OpenCV, which it reads when it is loaded.
+  // Limits pictures of clients. OpenCV reads it when it is loaded.
   ::setenv("OPENCV_IO_MAX_IMAGE_PIXELS", "67108864", 1);
   BlockEndSignals();
   const ServeOptions options = ServeOptionsOfFlags();
   Ender ender(options.exit_timeout);
-  // gRPC waits for ever for threads that it cannot start.
+  // gRPC blocks indefinitely if its threads cannot be started.
   RequireThreads(options.server.http.threads + options.server.api.work_threads + kOtherThreads);
   server::Server server(options.server, ToolLog());
   ender.Watch(&server);

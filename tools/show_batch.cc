@@ -1,4 +1,4 @@
-// show_batch: a picture of exactly what a net sees.
+// show_batch: draws the exact input of a net.
 #include <gflags/gflags.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ constexpr const char* kUsage =
     "values that are no bytes then are stretched. stdout has a line for each sample.\n"
     "Example: show_batch --solver=models/lenet/solver.prototxt --count=32 -o sheet.png";
 
-// What is shown.
+// The data to show.
 struct Source {
   NetFile file;
   NetState state;
@@ -81,8 +81,8 @@ Source SourceOfFlags() {
   return source;
 }
 
-// What gives data: nothing else needs to run for it. Random draws depend on the names of layers,
-// so they stay the same.
+// Keeps only data layers, since nothing else needs to run. Random draws depend on layer names, so
+// they stay the same.
 NetFile DataLayersOf(const NetFile& whole) {
   NetFile data = whole;
   data.net.clear_layer();
@@ -102,7 +102,7 @@ NetFile DataLayersOf(const NetFile& whole) {
   return data;
 }
 
-// The plan of the session points into the registry, which must live as long.
+// The session's plan refers to the registry, which must outlive it.
 std::unique_ptr<Session> Open(const Source& source, const Registry& registry) {
   const int threads = WorkersOfFlags();
   NetFile data = DataLayersOf(source.file);
@@ -126,7 +126,7 @@ void CheckFlags() {
   }
   const Tile any{
       .picture = {.width = 1, .height = 1, .pixels = {0, 0, 0}}, .caption = "", .boxes = {}};
-  EncodeSheet({any}, 1, FLAGS_o);  // whether pictures can have that extension
+  EncodeSheet({any}, 1, FLAGS_o);  // checks the extension
   CheckOutputFile(FLAGS_o);
 }
 

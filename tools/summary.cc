@@ -1,4 +1,4 @@
-// summary: what a net costs, a layer a line.
+// summary: prints the cost of a net, one line per layer.
 #include "plan/summary.h"
 
 #include <gflags/gflags.h>
@@ -44,25 +44,25 @@ constexpr const char* kUsage =
     "for inference and for training. Data sets need not be there: sizes are read off the text or\n"
     "given by --shape. With --plan: how each layer will run (docs/performance.md).";
 
-// Copies of each weight besides gradients: the momentum of SGD; and while a snapshot is written the
-// state, the model, and the model as it stands in the file.
+// Copies of each weight besides gradients: SGD's momentum. While a snapshot is written, also the
+// state, the model, and the serialised model.
 constexpr int64_t kHistories = 1;
 constexpr int64_t kSnapshotCopies = kHistories + 2;
 
 struct Report {
-  NetSummary net;               // of the net as it is written
-  NetSummary inference;         // planned for production
+  NetSummary net;               // the net as written
+  NetSummary inference;         // planned for inference
   NetSummary training;          // without history
-  std::string no_training;      // why it cannot be trained; then `training` counts nothing
-  int64_t recompute_saves = 0;  // bytes of the peak of training
-  int64_t process_bytes = 0;    // program, libraries, text and plan, as of this process
+  std::string no_training;      // why it cannot be trained; `training` is empty then
+  int64_t recompute_saves = 0;  // peak training memory saved, in bytes
+  int64_t process_bytes = 0;    // program, libraries, text and plan, measured in this process
 
   int64_t history_bytes() const { return kHistories * training.gradient_bytes; }
   int64_t training_bytes() const { return training.peak_bytes + history_bytes(); }
   int64_t snapshot_bytes() const { return kSnapshotCopies * training.gradient_bytes; }
 };
 
-// The plan points into the registry, which must live as long.
+// The plan refers to the registry, which must outlive it.
 std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry, Phase phase,
                                    bool backward, bool optimize) {
   NetParameter net = file.net;
@@ -75,7 +75,7 @@ std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry
   options.backward = backward;
   options.device = PlannedDeviceOfFlag();
   options.optimize = optimize;
-  if (!FLAGS_plan) options.implementation_timer = nullptr;  // memory is what is asked for
+  if (!FLAGS_plan) options.implementation_timer = nullptr;  // only memory is requested
   std::vector<Problem> warnings;
   return MakePlan(net, file.source, state, registry, options, &warnings);
 }
@@ -106,11 +106,10 @@ void AddTraining(const NetFile& file, const Registry& registry, Report* report) 
   }
 }
 
-// What starting the first pass takes besides the plan: other threads, their stacks (measured on
-// LeNet).
+// Memory of starting the first pass besides the plan: threads and their stacks (measured on LeNet).
 constexpr int64_t kFirstPassBytes = 1 << 20;
 
-// The most that this process has had so far.
+// Peak resident memory of this process.
 int64_t PeakResidentBytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

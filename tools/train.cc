@@ -42,7 +42,7 @@ constexpr const char* kUsage =
 
 constexpr const char* kAuto = "auto";
 
-// Empty: from the beginning, or from what is found.
+// Empty: start from the beginning, or from what is found.
 std::string StateToResume() {
   if (!FLAGS_snapshot.empty()) return FLAGS_snapshot;
   return FLAGS_resume == kAuto ? "" : FLAGS_resume;
@@ -109,7 +109,7 @@ void Describe(const Solver& solver, LogSink& log) {
   }
 }
 
-// Null for a run on one device.
+// Returns null for a run on one device.
 std::unique_ptr<ParallelRun> MakeParallelRun(const std::vector<ComputeDevice>& devices) {
   if (devices.size() < 2) return nullptr;
   std::vector<int> gpus;
@@ -117,7 +117,7 @@ std::unique_ptr<ParallelRun> MakeParallelRun(const std::vector<ComputeDevice>& d
   return std::make_unique<ParallelRun>(devices, MakeGpuCollective(gpus));
 }
 
-// At the beginning, or where a snapshot was taken.
+// Makes a solver at the beginning, or at a snapshot.
 Resumed MakeSolver(RunConfig config, const Registry& registry, SolverOptions options,
                    const WeightsFiles& weights) {
   Resumed run;

@@ -1,4 +1,4 @@
-// upgrade: nets, solvers and weights of any age become ones of the present format.
+// upgrade: upgrades nets, solvers and weights of any version to the present format.
 #include <gflags/gflags.h>
 
 #include <cstdio>

@@ -10,7 +10,7 @@
 namespace crema::tools {
 namespace {
 
-// Keys by ordinal, read again where an example needs one.
+// Keys by ordinal, read again for examples.
 class Keys {
  public:
   explicit Keys(const SetSummary& set) : reader_(OpenRecords(set.path)) {}
@@ -62,7 +62,7 @@ Examples GapExamples(const SetSummary& set) {
   return gaps;
 }
 
-// Images that are there before, and of these those with another label.
+// Finds images that occur more than once, and those of them with differing labels.
 void FindDuplicates(const SetSummary& set, Findings* findings) {
   Examples duplicates;
   Examples contradictions;
@@ -98,7 +98,7 @@ void FindInSet(const SetSummary& set, Findings* findings) {
                  SizeExamples(set));
 }
 
-// Both are sorted by hash.
+// Both lists are sorted by hash.
 void FindLeaks(const SetSummary& train, const SetSummary& test, Findings* findings) {
   Examples leaks;
   std::unique_ptr<Keys> train_keys;
@@ -129,7 +129,7 @@ void FindStrangeLabels(const SetSummary& train, const SetSummary& test, Findings
 
 std::vector<int> LabelGaps(const SetSummary& set) {
   std::vector<int> gaps;
-  constexpr size_t kMost = 100000;  // a label of 2^31-1 is no reason to list them all
+  constexpr size_t kMost = 100000;  // bounds the list: a label may be 2^31-1
   int next = set.boxes > 0 ? 1 : 0;
   for (const auto& [label, count] : set.labels) {
     for (; next < label && gaps.size() < kMost; ++next) gaps.push_back(next);

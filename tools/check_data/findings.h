@@ -1,4 +1,4 @@
-// What is wrong with data sets, or worth knowing.
+// Faults and notable facts of data sets.
 #pragma once
 
 #include <span>
@@ -10,18 +10,18 @@
 namespace crema::tools {
 
 struct Finding {
-  bool problem = false;  // else a note
-  std::string kind;      // a word for programs
+  bool problem = false;  // false: a note
+  std::string kind;      // identifier for programs
   std::string set;       // path of the data set
-  std::string text;      // what it is, without the number
+  std::string text;      // description without the number
   Examples examples;
 };
 
-// Of each set, and between the first (training) and the second (test). Reads the keys of examples
-// from the sets.
+// Returns findings of each set, and between the first (training) and the second (test). Reads the
+// keys of examples from the sets.
 std::vector<Finding> FindAll(std::span<const SetSummary> sets);
 
-// Labels between the first (0, for boxes 1) and the last that no image has.
+// Returns labels without images between the first (0; 1 for boxes) and the last.
 std::vector<int> LabelGaps(const SetSummary& set);
 
 }  // namespace crema::tools

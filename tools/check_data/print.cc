@@ -20,7 +20,7 @@ uint64_t LeastOf(const std::map<int, uint64_t>& labels) {
   return least;
 }
 
-// A bar a label, as long as there are few of them.
+// One bar per label, if there are few.
 std::string Histogram(const SetSummary& set) {
   constexpr size_t kMostBars = 50;
   constexpr uint64_t kBar = 40;

@@ -1,4 +1,4 @@
-// The answer of check_data, for people and for programs.
+// Prints the findings of check_data as text and as JSON.
 #pragma once
 
 #include <span>

@@ -36,7 +36,7 @@ uint64_t HashOf(const PixelView& image) {
   return MixBits(HashName(content), MixBits(size, bytes ? 1 : 0));
 }
 
-// Also what a net would read, but not as it was meant.
+// Also reports boxes that a net would accept but that are probably wrong.
 std::string FaultOf(const NormalizedBBox& box) {
   constexpr float kRounding = 1e-4F;
   if (std::string fault = FindBoxFault(box); !fault.empty()) return fault;
@@ -48,7 +48,7 @@ std::string FaultOf(const NormalizedBBox& box) {
 
 void ExamineBoxes(const std::string& value, RecordFacts* facts) {
   AnnotatedDatum datum;
-  if (!datum.ParseFromString(value)) return;  // said already
+  if (!datum.ParseFromString(value)) return;  // reported already
   for (const AnnotationGroup& group : datum.annotation_group()) {
     for (const Annotation& annotation : group.annotation()) {
       const NormalizedBBox& box = annotation.bbox();

@@ -1,4 +1,4 @@
-// What a data set holds, record by record.
+// Summarizes the records of a data set.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace crema::tools {
 
-// How many, and the first few.
+// Number of occurrences, and the first few.
 struct Examples {
   static constexpr size_t kMost = 5;
   uint64_t count = 0;
@@ -24,19 +24,19 @@ struct Examples {
   }
 };
 
-// The content of one image; equal hashes are taken for equal images.
+// Content of one image; equal hashes count as equal images.
 struct ImageContent {
-  uint64_t hash = 0;  // of the decoded pixels and their size
+  uint64_t hash = 0;  // hash of the decoded pixels and their size
   uint64_t ordinal = 0;
   int label = 0;
 };
 
 enum class Colors { kGray, kGrayInColor, kColor, kAlpha, kOther };
 
-// What one record holds.
+// Facts about one record.
 struct RecordFacts {
   std::string name;   // the printable key
-  std::string fault;  // why it is broken; the rest is not known then
+  std::string fault;  // why it is damaged; the rest is unset then
   bool encoded = false;
   bool annotated = false;
   Colors colors = Colors::kColor;
@@ -48,7 +48,7 @@ struct RecordFacts {
 // Thread safety: any number of threads.
 RecordFacts ExamineRecord(const OwnedRecord& record, const std::string& path);
 
-// Of all records. Thread safety: one thread at a time.
+// Facts about all records. Thread safety: one thread at a time.
 struct SetSummary {
   std::string path;
   uint64_t records = 0;
@@ -57,12 +57,12 @@ struct SetSummary {
   Examples broken;
   Examples gray;           // one channel
   Examples gray_in_color;  // three equal channels
-  Examples alpha;          // four
+  Examples alpha;          // four channels
   Examples negative_labels;
   uint64_t boxes = 0;
   Examples bad_boxes;
   Examples without_boxes;
-  std::map<int, uint64_t> labels;  // of images; of boxes where there are some
+  std::map<int, uint64_t> labels;  // labels of images, or of boxes if there are any
   std::map<std::array<int, 3>, uint64_t> sizes;
   std::vector<ImageContent> contents;  // sorted by hash, then ordinal
 

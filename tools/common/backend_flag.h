@@ -1,4 +1,4 @@
-// Flag of commands that write data sets.
+// --backend, for commands that write data sets.
 #pragma once
 
 #include <gflags/gflags_declare.h>
@@ -9,7 +9,7 @@ DECLARE_string(backend);
 
 namespace crema::tools {
 
-// What --backend says. Throws kInvalidArgument.
+// Returns the value of --backend. Throws kInvalidArgument.
 DataParameter::DB BackendOfFlag();
 
 }  // namespace crema::tools

@@ -1,9 +1,9 @@
-// Flag of commands that can leave out what is damaged.
+// --on_bad, for commands that can skip damaged items.
 #pragma once
 
 namespace crema::tools {
 
-// Whether --on_bad is skip. Throws kInvalidArgument where it is neither skip nor error.
+// Returns true if --on_bad is skip. Throws kInvalidArgument unless it is skip or error.
 bool SkipsBad();
 
 }  // namespace crema::tools

@@ -16,7 +16,7 @@ std::string Label(double value) {
   return text;
 }
 
-// 1, 2 or 5 times a power of ten; at least `least`.
+// Returns 1, 2 or 5 times a power of ten, at least `least`.
 double RoundStep(double least) {
   const double power = std::pow(10, std::floor(std::log10(least)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -25,9 +25,9 @@ double RoundStep(double least) {
   return 10 * power;
 }
 
-// So much of the range is added at both ends, or a line there would lie on the frame.
+// Share of the range added at both ends, so that no line coincides with the frame.
 constexpr double kMargin = 0.025;
-constexpr double kSlack = 1e-6;  // of a step, for rounding
+constexpr double kSlack = 1e-6;  // rounding tolerance, relative to a step
 
 ChartAxis Linear(double least, double most, AxisEnds ends, int count) {
   if (least == most) {
@@ -45,13 +45,13 @@ ChartAxis Linear(double least, double most, AxisEnds ends, int count) {
       .scale = AxisScale::kLinear, .low = least - margin, .high = most + margin, .ticks = {}};
   const double last = std::floor(axis.high / step + kSlack);
   for (double i = std::ceil(axis.low / step - kSlack); i <= last; ++i) {
-    const double value = i == 0 ? 0 : i * step;  // not -0
+    const double value = i == 0 ? 0 : i * step;  // avoids -0
     axis.ticks.push_back({value, Label(value)});
   }
   return axis;
 }
 
-// Decades have labels, as many as fit; 2 to 9 have small ticks, and labels where decades are few.
+// Labels decades, as many as fit; 2 to 9 have small ticks, with labels if there are few decades.
 ChartAxis Log(double least, double most, AxisEnds ends, int count) {
   const double first = std::floor(std::log10(least) + kSlack);
   const double last = std::max(std::ceil(std::log10(most) - kSlack), first + 1);

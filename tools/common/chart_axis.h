@@ -1,4 +1,4 @@
-// An axis of a chart: its range, and where it has ticks.
+// An axis of a chart: its range and ticks.
 #pragma once
 
 #include <string>
@@ -17,18 +17,19 @@ struct ChartAxis {
   AxisScale scale = AxisScale::kLinear;
   double low = 0;
   double high = 1;
-  std::vector<AxisTick> ticks;  // ascending, inside of low..high
+  std::vector<AxisTick> ticks;  // ascending, within low..high
 
-  // 0 at low, 1 at high; outside of them beyond. NaN for what a log axis cannot show.
+  // Maps low to 0 and high to 1. NaN for values that a log axis cannot show.
   double Place(double value) const;
 };
 
 enum class AxisEnds {
-  kData,   // a little beyond the data
-  kTicks,  // a little beyond the next tick
+  kData,   // slightly beyond the data
+  kTicks,  // slightly beyond the next tick
 };
 
-// About `count` labels at round numbers. Requires: least <= most, both finite; above 0 for kLog.
+// Makes about `count` labels at round numbers. Requires: least <= most, both finite; above 0 for
+// kLog.
 ChartAxis MakeAxis(AxisScale scale, double least, double most, AxisEnds ends, int count);
 
 }  // namespace crema::tools

@@ -26,7 +26,7 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-// The first line that differs, as "was ..., is ...".
+// Returns the first line that differs, as "was ..., is ...".
 std::string Difference(const std::string& before, const std::string& now) {
   const std::vector<std::string> old_lines = Split(before, '\n');
   const std::vector<std::string> new_lines = Split(now, '\n');
@@ -42,7 +42,7 @@ std::string Difference(const std::string& before, const std::string& now) {
 
 bool ResumeOfFlag() { return FLAGS_resume; }
 
-uint64_t NumberBehind(const std::string& key) {
+uint64_t NumberAfter(const std::string& key) {
   uint64_t number = 0;
   if (key.empty()) return 0;
   std::from_chars(key.data(), key.data() + key.size(), number);
@@ -59,7 +59,7 @@ void Conversion::Open() {
   const bool there = Exists(options_.path);
   if (there && unfinished) CheckUnfinished();
   if (there && !unfinished) {
-    if (options_.resume) return;  // complete
+    if (options_.resume) return;  // the data set is complete
     Fail(ErrorCode::kInvalidArgument,
          StrCat("'", options_.path, "' exists already: remove it or choose another path"));
   }
@@ -71,8 +71,8 @@ void Conversion::Open() {
     resumed_ = true;
     return;
   }
-  if (unfinished) RemoveAbandoned(options_.path);  // half an archive
-  // Before the data set, so that there is never an unfinished one without it.
+  if (unfinished) RemoveAbandoned(options_.path);  // an incomplete archive
+  // Created before the data set, so that an unfinished one always has its mark.
   mark_.Make(options_.origin);
   try {
     writer_ = options_.create ? options_.create() : CreateRecords(options_.path, options_.backend);
@@ -87,7 +87,7 @@ bool Conversion::CanGoOn() const {
 }
 
 void Conversion::CheckUnfinished() const {
-  // It may be the flags of this command that keep a kind that could go on from it.
+  // Other flags may have selected a format that cannot be continued.
   if (options_.resume && options_.create) CheckOrigin();
   if (!CanGoOn()) {
     Fail(ErrorCode::kInvalidArgument, StrCat("'", options_.path, "' was left unfinished, and ",
@@ -125,7 +125,7 @@ Conversion::~Conversion() {
                     " that were written before the error; ",
                     CanGoOn() ? "--resume goes on behind them" : kCannotGoOn),
              {});
-  } catch (const std::exception&) {  // the first error is the one to tell
+  } catch (const std::exception&) {  // report the first error only
     writer_.reset();
     if (!Exists(options_.path)) mark_.Remove();
   }

@@ -1,4 +1,4 @@
-// A data set in the making: progress, Ctrl-C, and going on later.
+// Creates a data set with progress, Ctrl-C and resuming.
 #pragma once
 
 #include <cstdint>
@@ -14,52 +14,52 @@
 
 namespace crema::tools {
 
-// While records are missing, "<path>.unfinished" stands beside the data set. It says what the
-// records are made from and how, so that --resume does not go on with something else.
-// Ctrl-C, or an error after which something is worth keeping, leaves a data set that can be read.
-// Tar shards cannot be continued; what a killed command left of an archive is removed by the next.
-// Thread safety: one thread at a time.
+// While the data set is incomplete, "<path>.unfinished" exists next to it. It records origin and
+// options of the records, so that --resume cannot continue with others. After Ctrl-C, or after an
+// error with keep_on_error, the data set is readable. Tar shards cannot be continued; the next
+// command removes an archive left by a killed one. Thread safety: one thread at a time.
 class Conversion {
  public:
   struct Options {
     std::string path;
     DataParameter::DB backend = DataParameter::LMDB;
-    // In place of those of record_db.h for `backend`; without `append` it cannot be continued.
+    // Replaces CreateRecords and AppendRecords for `backend`; without `append` it cannot be
+    // continued.
     std::function<std::unique_ptr<RecordWriter>()> create = {};
     std::function<RecordAppender()> append = {};
     bool resume = false;
-    std::string origin;           // what the records are made from and how; lines of text
-    bool keep_on_error = false;   // else an error removes what this command wrote
-    std::string unit = "images";  // what people call the records
-    uint64_t total = 0;           // records; 0: not known
+    std::string origin;           // origin and options of the records; lines of text
+    bool keep_on_error = false;   // false: an error removes what this command wrote
+    std::string unit = "images";  // name of the items, in the plural
+    uint64_t total = 0;           // records; 0: unknown
   };
-  // Catches Ctrl-C from here on. Throws kInvalidArgument where the data set exists and may not be
-  // continued, kIoFailure where another process is writing it, and what CreateRecords and
+  // Handles Ctrl-C from here on. Throws kInvalidArgument if the data set exists and may not be
+  // continued, kIoFailure if another process is writing it, and what CreateRecords and
   // AppendRecords throw.
   explicit Conversion(Options options);
   ~Conversion();
   Conversion(const Conversion&) = delete;
   Conversion& operator=(const Conversion&) = delete;
 
-  // With --resume, the data set was finished before: there is nothing to do.
+  // True if --resume found a finished data set: nothing to do.
   bool complete() const { return writer_ == nullptr; }
-  // Key of the last record of an earlier command; empty: none.
+  // Key of the last record of an earlier command; empty if there is none.
   const std::string& last_key() const { return last_key_; }
-  // `items` of the total were done by an earlier command, as last_key() says.
+  // An earlier command finished `items` of the total, as last_key() says.
   void StartFrom(uint64_t items);
 
-  // Keys ascend. Throws what RecordWriter::Put throws.
+  // Requires: ascending keys. Throws what RecordWriter::Put throws.
   void Put(std::string_view key, std::string_view value);
-  // One item less to do, without a record; `reason` is a warning.
+  // Counts an item without a record; logs `reason` as a warning.
   void Skip(const std::string& reason);
-  // About an item; counts nothing.
+  // Warns about an item without counting it.
   void Warn(const std::string& text) { progress().Warn(text); }
   uint64_t written() const { return written_; }  // records of this command
-  // "Wrote 10 images to train_lmdb; skipped 2", of this command.
+  // Returns "Wrote 10 images to train_lmdb; skipped 2", for this command.
   std::string Summary() const;
 
-  // Ends it. `all` is false when Interrupted() was the reason to stop. Returns the exit code:
-  // 0, or 130 with a message about what there is. Throws kDataLoss when all were skipped.
+  // Finishes the data set. `all` is false after Interrupted(). Returns the exit code: 0, or 130
+  // with a message about the state. Throws kDataLoss if all items were skipped.
   int Finish(bool all);
 
  private:
@@ -80,10 +80,10 @@ class Conversion {
   std::unique_ptr<ProgressLine> progress_;
 };
 
-// What --resume says.
+// Returns the value of --resume.
 bool ResumeOfFlag();
 
-// The number behind the one that a key begins with; 0 for an empty key.
-uint64_t NumberBehind(const std::string& key);
+// Returns the successor of the number that a key begins with; 0 for an empty key.
+uint64_t NumberAfter(const std::string& key);
 
 }  // namespace crema::tools

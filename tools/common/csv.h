@@ -1,4 +1,4 @@
-// Tables as comma-separated values (RFC 4180).
+// Formats and parses comma-separated values (RFC 4180).
 #pragma once
 
 #include <string>
@@ -7,14 +7,13 @@
 
 namespace crema::tools {
 
-// A line with its line feed; a field is quoted where it must be.
+// Returns a line with its line feed; quotes fields if necessary.
 std::string CsvLine(const std::vector<std::string>& fields);
 
-// A number with six digits; empty for what is no number.
+// Formats with six digits; empty for NaN and infinity.
 std::string CsvNumber(double value);
 
-// The fields, line by line; empty lines are left out. A quote that is never closed ends with the
-// text.
+// Returns the fields by line; ignores empty lines. An unclosed quote ends at the end of the text.
 std::vector<std::vector<std::string>> ParseCsv(std::string_view text);
 
 }  // namespace crema::tools

@@ -27,7 +27,8 @@ namespace {
 int64_t LimitOfFlag() {
   constexpr double kMost = 1 << 30;
   if (FLAGS_gpu_memory_limit >= 0 && FLAGS_gpu_memory_limit <= kMost) {
-    return std::llround(std::ceil(FLAGS_gpu_memory_limit * (1 << 20)));  // 0 would be no limit
+    // rounds up, since 0 means no limit
+    return std::llround(std::ceil(FLAGS_gpu_memory_limit * (1 << 20)));
   }
   Fail(ErrorCode::kInvalidArgument,
        StrCat("--gpu_memory_limit is ", FLAGS_gpu_memory_limit, "; give MiB, 0 for no limit"));
@@ -35,7 +36,7 @@ int64_t LimitOfFlag() {
 
 ComputeDevice Open(int number) { return OpenGpu(number, LimitOfFlag(), FLAGS_cuda_graphs); }
 
-// Each once.
+// Requires: no duplicates.
 std::vector<int> NumbersOf(const std::string& text) {
   std::vector<int> numbers;
   for (const std::string& part : Split(text, ',')) {
@@ -60,7 +61,7 @@ std::vector<int> NumbersOf(const std::string& text) {
        StrCat("--gpu=", FLAGS_gpu, ": ", reason, "; leave --gpu out to compute on the CPU"));
 }
 
-// Requires the flag. `reason` says why there can be none.
+// Requires: the flag is set. `reason` explains the restriction to one GPU.
 int TheGpuOfFlag(const std::string& reason) {
   const std::vector<int> numbers = FLAGS_gpu == "all" ? std::vector{0} : NumbersOf(FLAGS_gpu);
   if (!reason.empty()) FailOnDevice(reason);
@@ -70,7 +71,7 @@ int TheGpuOfFlag(const std::string& reason) {
   return numbers[0];
 }
 
-// Requires the flag.
+// Requires: the flag is set.
 std::vector<int> AllGpusOfFlag() {
   std::vector<int> numbers;
   if (FLAGS_gpu != "all") numbers = NumbersOf(FLAGS_gpu);
@@ -89,7 +90,7 @@ std::vector<int> AllGpusOfFlag() {
 }  // namespace
 
 ComputeDevice DeviceOfFlag() {
-  LimitOfFlag();  // judged also where it is of no use
+  LimitOfFlag();  // validates the flag even if it is unused
   if (FLAGS_gpu.empty()) return {};
   const int number = TheGpuOfFlag(WhyNoGpu());
   if (number >= GpuCount()) {

@@ -9,19 +9,19 @@
 
 namespace crema::tools {
 
-// The GPU that --gpu names, the CPU without it. Throws kInvalidArgument when it is neither "all"
-// nor numbers of devices, each once; kDeviceFailure when there is no such GPU or this build has no
-// CUDA, and for several, as most commands use one.
+// Returns the GPU of --gpu, or the CPU without it. Throws kInvalidArgument unless the flag is "all"
+// or a list of distinct device numbers; kDeviceFailure for an unknown GPU, a build without CUDA, or
+// several GPUs, since most commands use one.
 ComputeDevice DeviceOfFlag();
 
-// The same for a run, where without --gpu the solver decides, as with Caffe: `solver_mode: GPU`, if
-// written, means GPU device_id. Where there is none, that is a warning, and the CPU.
+// Like DeviceOfFlag for a run: without --gpu the solver decides, as in Caffe: an explicit
+// `solver_mode: GPU` selects GPU device_id. Without such a GPU, warns and uses the CPU.
 ComputeDevice DeviceOfRun(const SolverParameter& solver, LogSink& log);
 
-// The same for a run on one device or on several GPUs: all that --gpu names, in its order.
+// Like DeviceOfRun for several devices: all GPUs of --gpu, in its order.
 std::vector<ComputeDevice> DevicesOfRun(const SolverParameter& solver, LogSink& log);
 
-// For what only plans: the device that --gpu names need not be there.
+// For planning only: the device of --gpu need not exist.
 Device PlannedDeviceOfFlag();
 
 }  // namespace crema::tools

@@ -1,4 +1,4 @@
-// Flags of commands that make records of image files.
+// Flags of commands that convert image files to records.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@
 
 namespace crema::tools {
 
-// What --gray, --resize_height, --encoded and the like say. Throws kInvalidArgument for those that
-// make no sense, or not together; also for those below and --on_bad.
+// Returns the values of --gray, --resize_height, --encoded and so on. Throws kInvalidArgument for
+// invalid or conflicting flags, including those below and --on_bad.
 ImageRecordOptions ImageOptionsOfFlags();
 
-// The same as text, a line each, for Conversion's `origin`.
+// Returns the flags as text, one per line, for Conversion's `origin`.
 std::string DescribeImageFlags();
 
-// Throws kUnsupported for more images than ImageKey has numbers.
+// Throws kUnsupported for more images than ImageKey can number.
 void CheckImageCount(size_t images);
 
-// Where each of `count` images goes: as they are, or, with --shuffle, permuted by --seed.
+// Returns the order of `count` images: unchanged, or with --shuffle, permuted by --seed.
 std::vector<size_t> OrderOfFlags(size_t count);
 
 // Puts entries in the order of OrderOfFlags.

@@ -19,7 +19,7 @@ std::string Lower(std::string text) {
   return text;
 }
 
-// Without the dot, in small letters; jpg for jpeg.
+// Lower case, without the dot; jpg for jpeg.
 std::string TypeOf(const std::string& extension) {
   const std::string type = Lower(extension.starts_with('.') ? extension.substr(1) : extension);
   return type == "jpeg" ? "jpg" : type;
@@ -30,7 +30,7 @@ Image Resized(Image image, const ImageRecordOptions& options) {
   int width = options.width;
   if (options.short_side > 0) {
     const int64_t shorter = std::min(image.height, image.width);
-    // Rounded to the nearest pixel.
+    // Rounds to the nearest pixel.
     const auto scaled = [&](int64_t side) {
       return static_cast<int>((side * options.short_side * 2 + shorter) / (shorter * 2));
     };

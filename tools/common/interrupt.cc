@@ -27,7 +27,7 @@ void EndBySignal(int signal) {
   ::_exit(128 + signal);  // PID 1
 }
 
-void HearSignalsAsPid1() {
+void HandleSignalsAsPid1() {
   if (::getpid() != 1) return;
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};

@@ -1,21 +1,21 @@
-// Ctrl-C for commands that leave whole files behind.
+// Ctrl-C for commands whose output must stay consistent.
 #pragma once
 
 namespace crema::tools {
 
-// From here on the first SIGINT or SIGTERM is a request that Interrupted() tells of; the second
-// ends the command at once. Before, and without this call, the first does.
+// From here on, the first SIGINT or SIGTERM sets Interrupted(), and the second ends the command at
+// once. Without this call, the first one does.
 void CatchInterrupt();
 
-// Any thread.
+// Thread safety: any thread.
 bool Interrupted();
 
-// Ends the process at once as the default action of the signal does, also where it is PID 1; no
-// stream is flushed. May be called by signal handlers.
+// Ends the process at once like the signal's default action, also as PID 1. Does not flush streams.
+// Async-signal-safe.
 [[noreturn]] void EndBySignal(int signal);
 
-// Linux drops signals without a handler that are sent to PID 1 (of a container): from here on
-// SIGINT, SIGTERM and SIGHUP end that process too. Does nothing in others.
-void HearSignalsAsPid1();
+// Linux ignores signals without a handler for PID 1 (of a container). From here on, SIGINT, SIGTERM
+// and SIGHUP end that process, too. Does nothing in other processes.
+void HandleSignalsAsPid1();
 
 }  // namespace crema::tools

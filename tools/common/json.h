@@ -1,4 +1,4 @@
-// JSON under the names that commands use.
+// Short names for JSON functions.
 #pragma once
 
 #include "core/json.h"

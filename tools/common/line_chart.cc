@@ -33,7 +33,7 @@ void CheckPng(const std::string& path) {
 #ifdef CREMA_HAVE_OPENCV
 namespace {
 
-// Everything is drawn three times as large and made small again: clean lines and letters.
+// Draws at three times the size and scales down, for smooth lines and letters.
 constexpr int kZoom = 3;
 constexpr int kLeftMargin = 90;
 constexpr int kRightMargin = 30;
@@ -112,12 +112,12 @@ class Painter {
     y_ = MakeAxis(chart_.y_scale, y.least, y.most, AxisEnds::kTicks, 7);
   }
 
-  // Within the plot, in pixels of the large picture.
+  // Within the plot, in pixels of the enlarged picture.
   cv::Point2d At(double x, double y) const {
     return {x_.Place(x) * plot_.width, (1 - y_.Place(y)) * plot_.height};
   }
 
-  // With a white rim, to be read above lines.
+  // With a white outline, to be legible on lines.
   void Text(const std::string& text, cv::Point at, Align align, double scale,
             const cv::Scalar& color) {
     int base = 0;
@@ -161,7 +161,7 @@ class Painter {
     return kColors[index % kColors.size()];
   }
 
-  // The part of the picture inside the axes clips what is beyond them.
+  // Clips to the part of the picture inside the axes.
   void PaintSeries(bool faint) {
     cv::Mat inside = image_(plot_);
     for (size_t s = 0; s < chart_.series.size(); ++s) {
@@ -175,7 +175,7 @@ class Painter {
           line.clear();
           continue;
         }
-        // OpenCV counts pixels in int; far outside is far enough.
+        // OpenCV uses int coordinates; far outside is sufficient.
         const cv::Point point(static_cast<int>(std::lround(at.x)),
                               static_cast<int>(std::lround(std::clamp(at.y, -20000.0, 20000.0))));
         if (line.empty() || line.back() != point) line.push_back(point);
@@ -200,7 +200,7 @@ class Painter {
         const int end = std::min(y + 4 * kZoom, plot_.br().y);
         cv::line(image_, {x, y}, {x, end}, kMarkColor, kZoom + 1, cv::LINE_AA);
       }
-      // The last label is at the right of its line, the others at the left, where there is room.
+      // The last label is right of its line, the others left of theirs if there is room.
       const int gap = 6 * kZoom;
       const int width = WidthOf(mark.label, kBody) + gap;
       bool right = &mark == &chart_.marks.back();
@@ -221,7 +221,7 @@ class Painter {
     if (chart_.series.size() > 1) PaintLegend();
   }
 
-  // Above the plot, at its right.
+  // Above the plot, right-aligned.
   void PaintLegend() {
     int x = plot_.br().x;
     const int y = (kTopMargin - 9) * kZoom;

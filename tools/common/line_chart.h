@@ -1,4 +1,4 @@
-// Curves as a picture.
+// Draws line charts.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,13 @@
 namespace crema::tools {
 
 struct ChartSeries {
-  std::string name;  // for the legend, which several series get
+  std::string name;  // for the legend, shown if there are several series
   std::vector<double> x;
-  std::vector<double> y;  // as many; what is not finite, or not above 0 on a log axis, is a gap
-  bool faint = false;     // thin and pale, to lie behind another
+  std::vector<double> y;  // one per x; NaN, infinity, and values <= 0 on a log axis are gaps
+  bool faint = false;     // thin and pale, for the background
 };
 
-// A vertical line with words beside it.
+// A vertical line with a label.
 struct ChartMark {
   double x = 0;
   std::string label;
@@ -29,20 +29,20 @@ struct LineChart {
   std::string y_label;
   AxisScale x_scale = AxisScale::kLinear;
   AxisScale y_scale = AxisScale::kLinear;
-  bool y_from_zero = false;      // a linear y axis that begins at 0, where no value is below
-  std::optional<double> y_most;  // values above are cut off
+  bool y_from_zero = false;      // the linear y axis begins at 0, unless a value is below
+  std::optional<double> y_most;  // larger values are clipped
   std::vector<ChartSeries> series;
   std::vector<ChartMark> marks;
   int width = 1000;  // of the picture, in pixels
   int height = 560;
 };
 
-// Writes a PNG. Text is ASCII. Throws kUnsupported in a build without OpenCV, kInvalidArgument when
-// no value can be shown, kIoFailure.
+// Writes a PNG. Requires: ASCII text. Throws kUnsupported in a build without OpenCV,
+// kInvalidArgument if no value can be shown, kIoFailure.
 void WritePng(const LineChart& chart, const std::string& path);
 
-// Throws what WritePng would throw for the build or for a name that does not end in .png: to be
-// called before a long computation.
+// Throws like WritePng for the build, or for a name that does not end in .png. Call it before a
+// long computation.
 void CheckPng(const std::string& path);
 
 }  // namespace crema::tools

@@ -9,7 +9,7 @@ namespace crema::tools {
 
 std::vector<std::string> ReadLines(const std::string& path) {
   std::vector<std::string> lines;
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // of some editors
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // written by some editors
   std::string text = ReadFile(path);
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   for (const std::string& line : Split(text, '\n')) {

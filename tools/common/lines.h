@@ -1,4 +1,4 @@
-// Small text files that users write.
+// Reads small text files written by users.
 #pragma once
 
 #include <string>
@@ -6,8 +6,7 @@
 
 namespace crema::tools {
 
-// The lines of a file that are not empty, without the spaces around them and a
-// byte order mark. Throws as ReadFile.
+// Returns the non-empty lines of a file, trimmed, without a byte order mark. Throws like ReadFile.
 std::vector<std::string> ReadLines(const std::string& path);
 
 }  // namespace crema::tools

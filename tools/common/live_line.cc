@@ -17,7 +17,7 @@ std::string Format(const char* format, double value) {
   return text;
 }
 
-// The most important first. `speed` is in iterations a second of wall-clock time, tests and all.
+// Most important first. `speed` is in iterations per second of wall-clock time, including tests.
 std::vector<std::string> PartsOf(const IterationReport& r, const Pace& pace, double speed) {
   const auto left = static_cast<double>(r.max_iterations - r.iteration - 1);
   std::vector<std::string> parts = {Format("loss %.4g", r.smoothed_loss)};

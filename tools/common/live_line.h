@@ -1,4 +1,4 @@
-// Progress of a run on a terminal: one line, redrawn in place.
+// Shows the progress of a run on a terminal: one line, redrawn in place.
 #pragma once
 
 #include <chrono>
@@ -10,11 +10,11 @@
 
 namespace crema::tools {
 
-// Draws at most once in an interval. Tests and snapshots are lines of their own.
-// Thread safety: events come from one thread; Print may be called by any.
+// Redraws at most once per interval. Prints tests and snapshots as separate lines. Thread safety:
+// events come from one thread; Print may be called by any.
 class LiveLine final : public TrainingObserver {
  public:
-  // `terminal` is a file descriptor; 80 columns where it does not tell.
+  // `terminal` is a file descriptor; assumes 80 columns if the width is unknown.
   explicit LiveLine(int terminal,
                     std::chrono::milliseconds interval = std::chrono::milliseconds(100))
       : line_(terminal), interval_(interval) {}
@@ -27,7 +27,7 @@ class LiveLine final : public TrainingObserver {
   void OnBest(const std::string& model, const std::string& metric, double value) override;
   void OnEnd(bool stopped_early) override;
 
-  // A line above the live one.
+  // Prints a line above the live one.
   void Print(const std::string& text) { line_.Print(text); }
 
  private:

@@ -1,7 +1,7 @@
-// A library of a command may not end its start-up where `ulimit -v` leaves too little memory:
-// OpenBLAS, which OpenCV brings along, asks for 128 MiB a processor until it gets them. The command
-// ends with exit code 4 then. Part of each program and not of the library: what is here runs before
-// and after the start-up of all libraries.
+// A library may hang during start-up if `ulimit -v` leaves too little memory: OpenBLAS, a
+// dependency of OpenCV, requests 128 MiB per processor until it succeeds. This guard ends the
+// command with exit code 4 then. It is linked to each program, not to the library, since it must
+// run before and after the initializers of all libraries.
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -13,10 +13,10 @@
 namespace crema::tools {
 namespace {
 
-constexpr time_t kMostSeconds = 1;  // of processor time; the libraries take 0.02
+constexpr time_t kMostSeconds = 1;  // processor time; the libraries need 0.02
 
-// Calls only what signal handlers may call.
-void EndStart(int) {
+// Async-signal-safe.
+void EndStartup(int) {
   static constexpr char kMessage[] =
       "error: the libraries of this command cannot start with the memory that `ulimit -v` leaves: "
       "raise it, or set OMP_NUM_THREADS=1, since OpenBLAS takes 128 MiB for each thread\n";
@@ -37,7 +37,7 @@ bool IsMemoryLimited() {
 
 void BeforeLibraries(int, char**, char**) {
   if (!IsMemoryLimited()) return;
-  std::signal(SIGPROF, EndStart);
+  std::signal(SIGPROF, EndStartup);
   SetTimer(kMostSeconds);
 }
 

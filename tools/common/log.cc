@@ -23,7 +23,7 @@ DEFINE_string(log_format, "text", "the log on stderr: text, or json (one object 
 namespace crema::tools {
 namespace {
 
-// Lives as long as the process: what runs until then may log.
+// Never destroyed: code that runs at exit may log.
 LineWriter& Stderr() {
   static LineWriter& writer = *new LineWriter(STDERR_FILENO, [](int64_t lines) {
     const std::string message = StrCat(lines, " lines of the log were dropped: nobody read it");
@@ -39,7 +39,7 @@ int GlogLevel(Severity severity) {
                                           : google::GLOG_ERROR;
 }
 
-// Calls `use` with each line of the message: glog cuts messages at 30,000 characters.
+// Calls `use` with each line of the message: glog truncates messages at 30,000 characters.
 template <typename Use>
 void ForEachLine(std::string_view message, const Use& use) {
   while (!message.empty()) {
@@ -82,12 +82,12 @@ LogField::LogField(std::string field, int64_t number)
     : name(std::move(field)), json(StrCat(number)) {}
 
 LogSink& ToolLog() {
-  static ToolLogImpl log;  // has no state of its own
+  static ToolLogImpl log;  // has no state
   return log;
 }
 
 LogSink& LogFiles() {
-  static LogFilesImpl log;  // has no state of its own
+  static LogFilesImpl log;  // has no state
   return log;
 }
 
@@ -95,7 +95,7 @@ void WriteToStderr(std::string_view text) { Stderr().WriteThrough(text); }
 
 void FlushLog() { Stderr().Flush(LineWriter::kPatience); }
 
-// As glog writes them, "I1123 17:29:00.123456 12345 crema:0] message".
+// Format of glog: "I1123 17:29:00.123456 12345 crema:0] message".
 std::string TextLogLines(double unix_time, Severity severity, std::string_view message) {
   const auto seconds = static_cast<std::time_t>(unix_time);
   const auto micros = static_cast<int>((unix_time - static_cast<double>(seconds)) * 1e6);
@@ -151,11 +151,11 @@ void StartLog(const char* program) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("--log_dir: '", FLAGS_log_dir, "' is not a folder that can be written to"));
   }
-  // Glog writes the files alone: it would wait for whoever reads stderr.
+  // glog writes only the files: on stderr it would block on a slow reader.
   FLAGS_logtostderr = false;
   FLAGS_alsologtostderr = false;
   FLAGS_stderrthreshold = google::GLOG_FATAL;
-  // Scripts for Caffe's logs read "I0131"; newer releases of glog would write the year before it.
+  // Scripts for Caffe's logs expect "I0131"; newer releases of glog would prepend the year.
   google::SetCommandLineOption("log_year_in_prefix", "false");
   google::InitGoogleLogging(program);
 }

@@ -1,4 +1,4 @@
-// The log of a command, as --quiet, --verbose, --log_format and --log_dir say.
+// The log of a command, configured by --quiet, --verbose, --log_format and --log_dir.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace crema::tools {
 
-// On stderr, as glog's lines or as JSON, and in glog's files where --log_dir is given; with --quiet
-// only warnings and errors are shown. A stderr that nobody reads holds nothing up for longer than
-// 100 ms: lines are dropped then, and counted. Thread safety: any number of threads.
+// Logs to stderr, as glog's lines or as JSON, and to glog's files if --log_dir is set. --quiet
+// shows only warnings and errors. A stderr that is not read blocks for at most 100 ms; then lines
+// are dropped and counted. Thread safety: any number of threads.
 LogSink& ToolLog();
 
-// Glog's files alone; nothing without --log_dir. For commands that draw on the terminal themselves.
+// Logs only to glog's files; nowhere without --log_dir. For commands that draw on the terminal.
 // Thread safety: any number of threads.
 LogSink& LogFiles();
 
-// A value that stands beside a message in --log_format=json.
+// A value logged with a message in --log_format=json.
 struct LogField {
   LogField(std::string field, std::string_view text);
   LogField(std::string field, const char* text)
@@ -30,20 +30,20 @@ struct LogField {
   std::string json;
 };
 
-// A line of ToolLog; as text it is the message alone.
+// Logs to ToolLog; in text format only the message.
 void LogEvent(Severity severity, std::string_view message, const std::vector<LogField>& fields);
 
-// Writes text with its line ends to stderr, as it is, in order with the log and without waiting for
-// a reader either. Thread safety: any number of threads.
+// Writes text with its line ends to stderr, unchanged, in order with the log, and without blocking
+// on a slow reader. Thread safety: any number of threads.
 void WriteToStderr(std::string_view text);
 
-// Waits until stderr has all of the log, or for LineWriter::kPatience.
+// Waits until stderr has received the whole log, at most for LineWriter::kPatience.
 void FlushLog();
 
-// "I1123 17:29:00.123456 12345 crema:0] message", for each line of the message.
+// Formats "I1123 17:29:00.123456 12345 crema:0] message", for each line of the message.
 std::string TextLogLines(double unix_time, Severity severity, std::string_view message);
 
-// {"time":"...","severity":"info","message":"...","fields":{...}} with its line end.
+// Formats {"time":"...","severity":"info","message":"...","fields":{...}} with a newline.
 std::string JsonLogLine(double unix_time, Severity severity, std::string_view message,
                         const std::vector<LogField>& fields);
 
@@ -51,8 +51,8 @@ bool IsQuiet();
 bool IsVerbose();
 bool IsJsonLog();
 
-// Once flags are read. Throws kInvalidArgument for flags that contradict each other or that are of
-// no use. `program` is argv[0].
+// Call it after flags are parsed. Throws kInvalidArgument for conflicting or ineffective flags.
+// `program` is argv[0].
 void StartLog(const char* program);
 
 }  // namespace crema::tools

@@ -12,14 +12,14 @@ namespace crema::tools {
 namespace {
 
 int64_t ParseDim(const std::string& text, const std::string& where) {
-  int64_t extent = 0;
+  int64_t dim = 0;
   const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, extent);
-  if (error != std::errc() || stop != end || extent < 0) {
+  const auto [stop, error] = std::from_chars(text.data(), end, dim);
+  if (error != std::errc() || stop != end || dim < 0) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("'", text, "' in --shape '", where, "' is not an extent (0 or more)"));
   }
-  return extent;
+  return dim;
 }
 
 }  // namespace
@@ -33,11 +33,11 @@ std::map<std::string, Shape> ParseShapes(const std::string& text) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("--shape '", entry, "' is not BLOB:EXTENTS, such as data:1,3,224,224"));
     }
-    std::vector<int64_t> extents;
-    for (const std::string& extent : Split(entry.substr(colon + 1), ',')) {
-      extents.push_back(ParseDim(extent, entry));
+    std::vector<int64_t> dims;
+    for (const std::string& dim : Split(entry.substr(colon + 1), ',')) {
+      dims.push_back(ParseDim(dim, entry));
     }
-    shapes[entry.substr(0, colon)] = Shape(std::span<const int64_t>(extents));
+    shapes[entry.substr(0, colon)] = Shape(std::span<const int64_t>(dims));
   }
   return shapes;
 }

@@ -1,4 +1,4 @@
-// Work on many items by several threads, in and out in order.
+// Processes items with several threads, keeping their order.
 #pragma once
 
 #include <condition_variable>
@@ -16,11 +16,11 @@
 
 namespace crema::tools {
 
-// Tasks begin in the order in which they came; those that have not begun when the pool goes are
-// dropped. Thread safety: one thread gives tasks.
+// Starts tasks in the order of submission; the destructor drops those not started. Thread safety:
+// one thread submits tasks.
 class WorkerThreads {
  public:
-  // Throws std::system_error when the system refuses a thread.
+  // Throws std::system_error if a thread cannot be started.
   explicit WorkerThreads(int threads);
   ~WorkerThreads() { Stop(); }
   WorkerThreads(const WorkerThreads&) = delete;
@@ -40,10 +40,9 @@ class WorkerThreads {
   std::vector<std::thread> threads_;
 };
 
-// read() -> std::optional<In>, nothing at the end; work(In) -> Out; write(Out). `read` and `write`
-// are called by this thread, in order; `work` by the workers, any number at once. A few items for
-// each worker are there at a time, whatever the speed of the three. What one of them throws ends
-// the loop once all that came before was written.
+// read() -> std::optional<In>, nothing at the end; work(In) -> Out; write(Out). This thread calls
+// `read` and `write`, in order; the workers call `work` concurrently. Keeps a few items per worker
+// in flight. An exception of any of the three ends the loop after all earlier items were written.
 template <typename Read, typename Work, typename Write>
 void RunInOrder(int threads, Read read, Work work, Write write) {
   using In = typename std::invoke_result_t<Read>::value_type;
@@ -64,7 +63,7 @@ void RunInOrder(int threads, Read read, Work work, Write write) {
             [&work, shared] { return work(std::move(*shared)); });
         waiting.push_back(task->get_future());
         workers.Run([task] { (*task)(); });
-      } catch (...) {  // after what is waiting
+      } catch (...) {  // after the waiting items
         more = false;
         failed.set_exception(std::current_exception());
         waiting.push_back(failed.get_future());

@@ -1,4 +1,4 @@
-// Files that commands write at their end.
+// Checks output files before a long computation.
 #pragma once
 
 #include <string>
@@ -7,8 +7,7 @@
 
 namespace crema::tools {
 
-// Throws kIoFailure where `path` cannot be written, to be called before the work is done. Leaves no
-// file.
+// Throws kIoFailure if `path` cannot be written. Leaves no file.
 inline void CheckOutputFile(const std::string& path) { const AtomicFile probe(path); }
 
 }  // namespace crema::tools

@@ -33,7 +33,7 @@ std::map<std::string, std::string> ParsePinned(const std::string& text) {
   std::map<std::string, std::string> pinned;
   for (const std::string& pair : Split(text, ';')) {
     if (pair.empty()) continue;
-    const size_t colon = pair.rfind(':');  // names of layers may have more of them
+    const size_t colon = pair.rfind(':');  // layer names may contain colons
     if (colon == 0 || colon == std::string::npos || colon + 1 == pair.size()) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("implementation: '", pair, "' is not LAYER:NAME, as in conv1:native"));

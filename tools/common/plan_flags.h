@@ -1,4 +1,4 @@
-// Flags about how nets are planned.
+// Flags about planning.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace crema::tools {
 
-// What --passes, --autotune and --allow_cpu_layers say, of all else the defaults. Throws
-// kInvalidArgument.
+// Returns options from --passes, --autotune and --allow_cpu_layers, with defaults for all others.
+// Throws kInvalidArgument.
 PlanOptions PlanOptionsOfFlags();
 
-// Measures for at most so many seconds, keeps the times in the folder of the user, logs to ToolLog;
-// null for 0. Throws kInvalidArgument below 0 and beyond a day.
+// Measures for at most `seconds`, caches the times in the user's folder, logs to ToolLog. Returns
+// null for 0. Throws kInvalidArgument below 0 and above a day.
 std::shared_ptr<ImplementationTimer> MakeImplementationTimer(double seconds);
 
 }  // namespace crema::tools

@@ -47,7 +47,7 @@ std::string EncodePng(const Picture& picture) {
   std::string header;
   AppendNumber(static_cast<uint32_t>(picture.width), &header);
   AppendNumber(static_cast<uint32_t>(picture.height), &header);
-  header += '\x08';  // bits a channel
+  header += '\x08';  // bits per channel
   const bool indexed = !picture.palette.empty();
   header += indexed ? '\x03' : picture.channels == 3 ? '\x02' : '\0';  // or gray
   header.append(3, '\0');  // deflate, filters by row, not interlaced

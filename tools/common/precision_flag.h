@@ -5,8 +5,8 @@
 
 namespace crema::tools {
 
-// Writes the number format of the flag into the net, instead of what its text says; nothing without
-// the flag. Throws kInvalidArgument for a name that is none.
+// Overrides the net's precision by the flag; does nothing without it. Throws kInvalidArgument for
+// an unknown name.
 void SetPrecisionOfFlag(NetParameter* net);
 
 }  // namespace crema::tools

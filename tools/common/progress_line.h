@@ -1,4 +1,4 @@
-// Progress of work on many items: how many, how fast, how long still.
+// Shows progress of work on many items: count, speed, remaining time.
 #pragma once
 
 #include <chrono>
@@ -11,21 +11,21 @@
 
 namespace crema::tools {
 
-// On a terminal one line, redrawn in place; elsewhere a line of the log now and then; with --quiet
-// nothing but warnings. Thread safety: one thread at a time.
+// On a terminal a line redrawn in place; elsewhere occasional log lines; with --quiet only
+// warnings. Thread safety: one thread at a time.
 class ProgressLine {
  public:
   struct Options {
     std::string unit = "images";
-    uint64_t total = 0;  // 0: not known
-    uint64_t done = 0;   // before this command began
+    uint64_t total = 0;  // 0: unknown
+    uint64_t done = 0;   // items done by an earlier command
   };
   explicit ProgressLine(Options options);
 
   void Add(uint64_t items = 1);
-  // A warning, above the line.
+  // Logs a warning above the line.
   void Warn(const std::string& text);
-  // Takes the line away.
+  // Removes the line.
   void Clear();
 
  private:
@@ -40,7 +40,7 @@ class ProgressLine {
   uint64_t done_;
 };
 
-// "12/50 images", "24 %", "3.1 images/s", "ETA 0m12s": as far as it is known. `added` of `done`
+// Returns the known ones of "12/50 images", "24 %", "3.1 images/s", "ETA 0m12s". `added` of `done`
 // items took `seconds`.
 std::vector<std::string> ProgressParts(const std::string& unit, uint64_t done, uint64_t total,
                                        uint64_t added, double seconds);

@@ -1,4 +1,4 @@
-// The image of a record, whether that is a Datum or an AnnotatedDatum.
+// Decodes the image of a record, which is a Datum or an AnnotatedDatum.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 
 namespace crema::tools {
 
-// Whether a record is an AnnotatedDatum: its field 1 is a message, that of a Datum a number.
+// Returns true for an AnnotatedDatum: its field 1 is a message, a Datum's is a number.
 bool LooksAnnotated(std::string_view value);
 
-// What lies outside of the reader of a data set.
+// A copy of a record, independent of the reader.
 struct OwnedRecord {
   uint64_t ordinal = 0;  // from 0
   std::string key;
   std::string value;
 };
 
-// The records in order, once. Thread safety: one thread at a time.
+// Reads all records once, in order. Thread safety: one thread at a time.
 class RecordPass {
  public:
   explicit RecordPass(const std::string& path) : path_(path), reader_(OpenRecords(path)) {}
 
   const std::string& path() const { return path_; }
   uint64_t count() const { return reader_->count(); }
-  // Nothing behind the last.
+  // Returns nothing at the end.
   std::optional<OwnedRecord> Next();
 
  private:
@@ -39,13 +39,13 @@ class RecordPass {
   uint64_t next_ = 0;
 };
 
-// Decodes one record as it is stored. Thread safety: one thread at a time.
+// Decodes records without transforming them. Thread safety: one thread at a time.
 class RecordPixels {
  public:
   explicit RecordPixels(const std::string& data_set) : data_set_(data_set), reader_(data_set) {}
 
-  // Valid until the next call, and as long as the value lives. Boxes are not looked at. Throws
-  // kDataLoss, naming the data set and the key.
+  // The result is valid until the next call and while the value lives. Ignores boxes. Throws
+  // kDataLoss, naming data set and key.
   PixelView Read(std::string_view key, std::string_view value);
   int label() const { return reader_.label(); }
 

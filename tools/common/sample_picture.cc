@@ -25,7 +25,7 @@ uint8_t Byte(float value) {
   return std::isfinite(value) ? static_cast<uint8_t>(std::clamp(value + 0.5F, 0.0F, 255.0F)) : 0;
 }
 
-// Values that are no bytes of an image (features, whitened images) are stretched to be seen.
+// Stretches the contrast of values that are not image bytes (features, whitened images).
 void StretchIfNeeded(std::span<float> pixels) {
   const auto [least, most] = std::ranges::minmax(pixels);
   const bool bytes = least > -2 && most < 257 && most > 1;
@@ -35,7 +35,7 @@ void StretchIfNeeded(std::span<float> pixels) {
   for (float& pixel : pixels) pixel = (pixel - low) / range * 255;
 }
 
-// The mean of one channel over a square, as far as it lies in the picture.
+// Mean of one channel over a square, clipped to the picture.
 uint8_t BlockMean(const Picture& picture, int left, int top, int side, int channel) {
   int64_t sum = 0;
   int64_t pixels = 0;
@@ -64,7 +64,7 @@ SamplePicture::SamplePicture(const Plan& plan, int data_layer) {
   blob_ = value.name;
   value_ = source->outputs[0];
   layer_ = static_cast<int>(source - plan.layers.data());
-  if (value.spec.dtype == DType::kU8) return;  // nothing is to be undone
+  if (value.spec.dtype == DType::kU8) return;  // not normalized
   const TransformationParameter& param = source->layer->param().transform_param();
   if (param.scale() != 0) scale_ = param.scale();
   const Transformer transformer(param, TEST, source->name(), TransformSteps::kAnnotated);
@@ -99,7 +99,7 @@ Picture SamplePicture::Pixels(const Session& session, int64_t index) const {
   for (size_t i = 0; i < count; ++i) pixels[i] = pixels[i] / scale_ + means_[i / plane];
   StretchIfNeeded(pixels);
   for (size_t i = 0; i < count; ++i) {
-    const size_t channel = means_.size() - 1 - i / plane;  // blue, green, red turn round
+    const size_t channel = means_.size() - 1 - i / plane;  // BGR to RGB
     picture.pixels[i % plane * means_.size() + channel] = Byte(pixels[i]);
   }
   return picture;

@@ -1,4 +1,4 @@
-// What the net saw of a sample, as a small picture.
+// Shows a net's input sample as a small picture.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,31 @@ namespace crema::tools {
 
 class SamplePicture {
  public:
-  // Takes the pixels from the first output of layer `data_layer`, or of the first data layer that
-  // gives images when that is -1 or gives none.
+  // Uses the first output of layer `data_layer`, or, if that is -1 or returns no images, of the
+  // first data layer that does.
   SamplePicture(const Plan& plan, int data_layer);
 
-  // No images, no pictures.
+  // False if no data layer returns images.
   bool exists() const { return !blob_.empty(); }
   const std::string& blob() const { return blob_; }
-  int layer() const { return layer_; }  // of the plan
-  // Sample `index` of the last batch, mean and scale undone. Requires: exists().
+  int layer() const { return layer_; }  // index in the plan
+  // Returns sample `index` of the last batch, with mean and scale undone. Requires: exists().
   Picture Pixels(const Session& session, int64_t index) const;
-  // The same as a PNG file, no side longer than 128 pixels.
+  // Returns the same as a PNG file, scaled to at most 128 pixels per side.
   std::string Png(const Session& session, int64_t index) const;
 
  private:
-  // Of a batch of bytes: only blue, green and red turn round.
+  // For a batch of bytes: only converts BGR to RGB.
   static Picture Bytes(const ConstTensorView& blob, int64_t index);
 
   std::string blob_;
-  int value_ = -1;  // of the plan
+  int value_ = -1;  // index in the plan
   int layer_ = -1;
   float scale_ = 1;
-  std::vector<float> means_;  // a channel
+  std::vector<float> means_;  // per channel
 };
 
-// Averages blocks of pixels until no side is longer than `side`.
+// Averages blocks of pixels until no side exceeds `side`.
 Picture Shrink(const Picture& picture, int side);
 
 }  // namespace crema::tools

@@ -36,7 +36,7 @@ std::string FitParts(std::span<const std::string> parts, size_t columns) {
   return line;
 }
 
-// Room is left for the "^C" that a terminal shows, and for the cursor behind it.
+// Leaves room for the "^C" that a terminal echoes, and for the cursor.
 size_t TerminalLine::Columns() const {
   constexpr size_t kUnknown = 80;
   constexpr size_t kRoom = 3;

@@ -1,4 +1,4 @@
-// One line of a terminal, redrawn in place.
+// A terminal line, redrawn in place.
 #pragma once
 
 #include <mutex>
@@ -9,29 +9,28 @@
 
 namespace crema::tools {
 
-// As many of the parts, the most important first, as fit into `columns`, two spaces between them;
-// the first is cut where it does not fit alone. Text of one column a byte.
+// Joins the first parts (most important first) that fit into `columns`, with two spaces between;
+// truncates the first if it does not fit alone. Assumes one column per byte.
 std::string FitParts(std::span<const std::string> parts, size_t columns);
 
-// "1h02m" or "2m03s".
+// Formats as "1h02m" or "2m03s".
 std::string DurationText(double seconds);
 
-// As wide as the terminal is at that moment. A redraw is one write that goes over what is there and
-// clears the rest, so that nothing flickers. The cursor stays visible and the line never wraps. A
-// terminal that takes nothing (Ctrl-S) holds nothing up for longer than 100 ms; what finds no room
-// is not shown.
-// Thread safety: any number of threads.
+// Uses the current width of the terminal. A redraw is one write that overwrites the line and clears
+// the rest, so that nothing flickers. The cursor stays visible and the line never wraps. A blocked
+// terminal (Ctrl-S) delays callers by at most 100 ms; then text is dropped. Thread safety: any
+// number of threads.
 class TerminalLine {
  public:
-  // `terminal` is a file descriptor; 80 columns where it does not tell.
+  // `terminal` is a file descriptor; assumes 80 columns if the width is unknown.
   explicit TerminalLine(int terminal) : terminal_(terminal), writer_(terminal) {}
-  // Leaves the cursor at the beginning of an empty line.
+  // Leaves the cursor at the start of an empty line.
   ~TerminalLine() { Clear(); }
   TerminalLine(const TerminalLine&) = delete;
   TerminalLine& operator=(const TerminalLine&) = delete;
 
   void Draw(std::span<const std::string> parts);
-  // A line above the live one.
+  // Prints a line above the live one.
   void Print(const std::string& text);
   void Clear();
 
@@ -40,7 +39,7 @@ class TerminalLine {
 
   int terminal_;
   LineWriter writer_;
-  std::mutex mutex_;  // of what is on the terminal
+  std::mutex mutex_;  // guards the terminal's contents
   std::string shown_;
 };
 

@@ -23,8 +23,8 @@
 namespace crema::tools {
 namespace {
 
-// Flags of this command only: those declared in the file with main, in the folder of its name or in
-// a part of tools/common that it uses, and the log folder.
+// Prints only flags of this command: declared in the file with main, in the folder of its name, or
+// in the parts of tools/common that it uses, and --log_dir.
 void PrintHelp(const char* program, const char* usage) {
   std::printf("%s\n\nFlags:\n", usage);
   std::vector<google::CommandLineFlagInfo> flags;
@@ -42,7 +42,7 @@ void PrintHelp(const char* program, const char* usage) {
   }
 }
 
-// gflags ends the process with code 1 for flags it does not know; ours is 2, with a suggestion.
+// gflags exits with code 1 for unknown flags; ours exits with 2 and a suggestion.
 void RefuseUnknownFlags(int argc, char** argv) {
   std::vector<google::CommandLineFlagInfo> flags;
   google::GetAllFlags(&flags);
@@ -83,7 +83,7 @@ void RefuseUnknownFlags(int argc, char** argv) {
   }
 }
 
-// One line a problem, for programs that read the log.
+// One line per problem, for programs that read the log.
 void ReportAsJson(const Error& error) {
   for (const Problem& problem : error.problems()) {
     std::vector<LogField> fields = {{"exit_code", int64_t{ExitCode(problem.code)}}};
@@ -102,7 +102,7 @@ void ReportAsJson(const Error& error) {
 
 int Report(const Error& error) {
   std::fflush(stdout);
-  FlushLog();  // or there may be no room for what matters most
+  FlushLog();  // leaves room for the error
   if (IsJsonLog()) {
     ReportAsJson(error);
   } else {
@@ -111,7 +111,7 @@ int Report(const Error& error) {
   return ExitCode(error.code());
 }
 
-// -q and -v, which gflags would take for flags of these names (glog has a --v of its own).
+// Expands -q and -v, which gflags would take for flags of these names (glog has a --v of its own).
 void LengthenFlags(int argc, char** argv) {
   static char quiet[] = "--quiet";
   static char verbose[] = "--verbose";
@@ -123,7 +123,7 @@ void LengthenFlags(int argc, char** argv) {
   }
 }
 
-// With --verbose the log says which build did what, how long it took and in how much memory.
+// --verbose logs the build, the command, its run time and peak memory.
 int RunAndMeasure(const std::vector<std::string>& arguments,
                   const std::function<int(std::vector<std::string>)>& body) {
   if (!IsVerbose()) return body(arguments);
@@ -152,14 +152,14 @@ Error StdoutError() {
                 "full, or the output closed?"});
 }
 
-// Returns true where stdout is a pipe whose reader has gone, as that of `| head -1`.
+// Returns true if stdout is a pipe without a reader, as in `| head -1`.
 bool StdoutHasNoReader() {
   pollfd out{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
   return ::poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-// Full disks are told at the end only; a command without its answers has not succeeded. A reader
-// that has enough is told nothing, and the code is that of SIGPIPE.
+// A full disk is reported only on flush; a command whose output is lost has failed. A reader that
+// has closed the pipe early causes no message, only the exit code of SIGPIPE.
 int WithStdoutWritten(int code) {
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (written) return code;
@@ -167,7 +167,7 @@ int WithStdoutWritten(int code) {
   return code == 0 ? failure : code;
 }
 
-// Of threads, descriptors and memory that the system refuses.
+// Converts a refusal of threads, descriptors or memory.
 Error OfSystem(const std::system_error& error) {
   const std::error_code code = error.code();
   if (code == std::errc::resource_unavailable_try_again) {
@@ -247,10 +247,10 @@ void PrintLastLine(const std::string& line) {
 
 int RunTool(int argc, char** argv, const char* usage,
             const std::function<int(std::vector<std::string>)>& body) {
-  HearSignalsAsPid1();
-  // Writing beyond `ulimit -f` is then an error as on a full disk, and does not kill the command.
+  HandleSignalsAsPid1();
+  // Writing beyond `ulimit -f` then fails like a full disk, instead of killing the command.
   std::signal(SIGXFSZ, SIG_IGN);
-  // Whoever reads the log may go; the work goes on.
+  // The reader of the log may exit; the work continues.
   std::signal(SIGPIPE, SIG_IGN);
   const int code = WithStdoutWritten(RunReported(argc, argv, usage, body));
   FlushLog();

@@ -1,4 +1,4 @@
-// What every command shares: flags, the log, one place where errors end.
+// Shared by all commands: flags, log, and error reporting.
 #pragma once
 
 #include <functional>
@@ -10,25 +10,25 @@
 namespace crema::tools {
 
 // Parses gflags, starts the log, calls `body` with the positional arguments, and returns the exit
-// code: what `body` returns, or the code of an Error (printed on stderr). `usage` is what --help
-// prints above the flags of this command. SIGPIPE is ignored; where the reader of stdout has gone,
-// the command ends without a message, with the exit code that SIGPIPE would give, 141.
+// code: that of `body`, or of an Error (printed on stderr). --help prints `usage` above the flags
+// of this command. Ignores SIGPIPE; if the reader of stdout has exited, the command ends without a
+// message, with SIGPIPE's exit code, 141.
 int RunTool(int argc, char** argv, const char* usage,
             const std::function<int(std::vector<std::string>)>& body);
 
-// Prints a line on stdout, for commands whose work is done without it: waits a second at most for
-// somebody who reads. Throws kIoFailure where it cannot be written, but not for a reader that has
-// gone. Requires that nothing else is printed.
+// Prints a line on stdout that is not essential to the command: waits at most a second for a
+// reader. Throws kIoFailure if it cannot be written, but not if the reader has exited. Requires: no
+// other output.
 void PrintLastLine(const std::string& line);
 
 // Throws kInvalidArgument unless the flag `name` was given.
 void RequireFlag(const std::string& value, const char* name);
 
-// The value of --threads: 0 becomes the number of processors. Throws kInvalidArgument outside
-// 0..1024.
+// Returns the value of --threads, with 0 replaced by the number of processors. Throws
+// kInvalidArgument outside 0..1024.
 int CheckedThreads(int threads);
 
-// For commands that take flags only: throws kInvalidArgument for anything else.
+// For commands without positional arguments: throws kInvalidArgument if there are any.
 void RefusePositional(const std::vector<std::string>& arguments);
 
 }  // namespace crema::tools

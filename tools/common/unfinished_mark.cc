@@ -33,7 +33,7 @@ void UnfinishedMark::LetGo() {
 }
 
 bool UnfinishedMark::Hold(int flags) {
-  constexpr mode_t kMode = 0666;  // less the umask
+  constexpr mode_t kMode = 0666;  // minus the umask
   while (descriptor_ < 0) {
     descriptor_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | flags, kMode);
     if (descriptor_ < 0 && errno == ENOENT && flags == 0) return false;
@@ -42,7 +42,7 @@ bool UnfinishedMark::Hold(int flags) {
       Fail(ErrorCode::kIoFailure, StrCat("another process is writing '", data_set_,
                                          "': wait until it is done, or choose another path"));
     }
-    if (!IsStillThere()) LetGo();  // whoever held it was done meanwhile
+    if (!IsStillThere()) LetGo();  // the previous holder has finished meanwhile
   }
   return true;
 }

@@ -1,25 +1,25 @@
-// The file that says that a data set is not complete.
+// Marks a data set as incomplete.
 #pragma once
 
 #include <string>
 
 namespace crema::tools {
 
-// "<data set>.unfinished", beside a data set of which records are missing. While one process holds
-// it, no other may: two that write one set would break it. Where the file system has no locks,
-// nobody is kept off. Thread safety: one thread.
+// "<data set>.unfinished", next to an incomplete data set. Locked by the process that writes the
+// data set, so that no second one can. Without effect on file systems without locks. Thread safety:
+// one thread.
 class UnfinishedMark {
  public:
   explicit UnfinishedMark(const std::string& data_set);
-  ~UnfinishedMark();  // lets it go, and leaves it there
+  ~UnfinishedMark();  // releases the lock and keeps the file
   UnfinishedMark(const UnfinishedMark&) = delete;
   UnfinishedMark& operator=(const UnfinishedMark&) = delete;
 
-  // Takes hold of it; false where there is none. Throws kIoFailure where another process holds it.
+  // Locks the mark; false if there is none. Throws kIoFailure if another process holds it.
   bool Take() { return Hold(0); }
-  // Makes it, or says something else in the one that is held. Throws as Take.
+  // Creates the mark, or replaces the text of the one held. Throws like Take.
   void Make(const std::string& text);
-  // Requires: it is held.
+  // Requires: the mark is held.
   std::string Text() const;
   void Remove();
 

@@ -1,4 +1,4 @@
-// --on_mismatch, for all commands that load weights.
+// --on_mismatch, for commands that load weights.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace crema::tools {
 
-// The files of --weights (each entry may name several, separated by commas) with what
-// --on_mismatch says. Throws kInvalidArgument for another value of it.
+// Returns the files of --weights (each entry may name several, separated by commas) with the policy
+// of --on_mismatch. Throws kInvalidArgument for an unknown value.
 WeightsFiles WeightsOfFlags(const std::vector<std::string>& entries, MissingLayers missing);
 
 }  // namespace crema::tools

@@ -1,9 +1,10 @@
-// Flags of commands that read, decode and encode with several threads.
+// Flags of commands that read, decode and encode on several threads.
 #pragma once
 
 namespace crema::tools {
 
-// What --threads or -j says; without them the number of processors. Throws kInvalidArgument.
+// Returns the value of --threads or -j; by default the number of processors. Throws
+// kInvalidArgument.
 int WorkersOfFlags();
 
 }  // namespace crema::tools

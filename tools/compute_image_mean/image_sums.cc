@@ -24,7 +24,7 @@ size_t PlaneOf(const PixelView& image) {
   return static_cast<size_t>(image.height) * static_cast<size_t>(image.width);
 }
 
-// Element `i` of what may be shorter.
+// Returns element `i` of a span that may be shorter.
 template <typename T>
 long double At(const std::vector<T>& values, size_t i) {
   return i < values.size() ? static_cast<long double>(values[i]) : 0.0L;

@@ -1,4 +1,4 @@
-// Sums over images, exact where they are bytes.
+// Sums over images, exact for bytes.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,33 @@
 
 namespace crema::tools {
 
-// Of one image, by channel.
+// Sums of one image by channel.
 struct ChannelSums {
-  std::vector<uint64_t> bytes;        // of pixels that are bytes
+  std::vector<uint64_t> bytes;        // of byte pixels
   std::vector<uint64_t> squares;      //
-  std::vector<double> floats;         // of pixels that are not
+  std::vector<double> floats;         // of other pixels
   std::vector<double> float_squares;  //
 };
 ChannelSums SumChannels(const PixelView& image);
 
-// Over all images. Sums of bytes are 64 bits wide, so that no image is lost to rounding, unlike in
-// Caffe, which adds floats. Thread safety: one thread at a time.
+// Sums over all images. Byte sums have 64 bits and no rounding error, unlike Caffe, which adds
+// floats. Thread safety: one thread at a time.
 class ImageSums {
  public:
-  // `channels_only`: no mean image, so that sizes may differ.
+  // `channels_only`: computes no mean image, so that sizes may differ.
   explicit ImageSums(bool channels_only) : channels_only_(channels_only) {}
 
-  // Throws kDataLoss for an image of another size than the first; `name` begins the message.
+  // Throws kDataLoss for an image of another size than the first; messages begin with `name`.
   void Add(const PixelView& image, const ChannelSums& sums, const std::string& name);
 
   uint64_t count() const { return count_; }
   const Shape& first_size() const { return size_; }
   bool one_size() const { return one_size_; }
 
-  // As Caffe's command writes it: num 1, channels, height, width, data. Requires: an image, and not
-  // `channels_only`.
+  // Returns the mean in the form of Caffe's command: num 1, channels, height, width, data.
+  // Requires: at least one image, and not `channels_only`.
   BlobProto MeanImage() const;
-  // Over all pixels of all images.
+  // Moments over all pixels of all images.
   struct Moments {
     double mean = 0;
     double deviation = 0;
@@ -52,7 +52,7 @@ class ImageSums {
   Shape size_;
   bool one_size_ = true;
   std::string first_;
-  uint64_t pixels_ = 0;  // of a channel, in all images
+  uint64_t pixels_ = 0;  // per channel, over all images
   ChannelSums channels_;
   std::vector<uint64_t> byte_image_;
   std::vector<double> float_image_;

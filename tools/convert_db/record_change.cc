@@ -18,9 +18,9 @@ bool IsControl(char c) {
   return byte < ' ' || byte == 0x7F;
 }
 
-constexpr size_t kLongestName = 200;  // bytes; systems take 255, with an extension
+constexpr size_t kLongestName = 200;  // bytes; systems allow 255, including an extension
 
-// Whether a key can be the name of a sample, so that whoever unpacks the archive finds it as it is.
+// Returns true if a key can be a sample name and survives unpacking unchanged.
 bool IsSampleName(std::string_view key) {
   for (const std::string& part : Split(key, '/')) {
     if (part.empty() || part.size() > kLongestName) return false;
@@ -29,7 +29,7 @@ bool IsSampleName(std::string_view key) {
       key, [](char c) { return IsControl(c) || c == ' ' || c == '.' || c == '\\'; });
 }
 
-// The number, "_" and the name; a name that begins with the number already stays.
+// Returns number, "_" and name; a name that begins with the number stays.
 std::string Numbered(uint64_t index, std::string_view name) {
   const std::string number = RowKey(index);
   if (std::ranges::any_of(name, IsControl)) return number;  // binary keys
@@ -58,7 +58,7 @@ std::string RawToPng(const std::string& source, const KeyedValue& record) {
   if (!reader.FindFile(record.key, record.value).empty()) return record.value;
   const PixelView pixels = reader.Pixels(record.key);
   const bool image = pixels.bytes != nullptr && (pixels.channels == 1 || pixels.channels == 3);
-  if (!image) return record.value;  // the writer says what is wrong
+  if (!image) return record.value;  // the writer reports the fault
   Datum datum;
   datum.ParseFromString(record.value);
   const Image planes{.channels = pixels.channels,

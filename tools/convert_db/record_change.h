@@ -1,4 +1,4 @@
-// What becomes of a record on its way into a data set of another kind.
+// Converts records between data set formats.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ struct KeyedValue {
   std::string value;
 };
 
-// Record number `index` of the data set `source`. Its key: between databases as it is; into HDF5
-// its number; else its name, with its number in front where names need not ascend (out of tar) or
-// may not stand in a tar archive. Its value: as it is, but raw pixels become PNG files in tar, and
+// Converts record `index` of the data set `source`. Key: unchanged between databases; the number
+// for HDF5; else the name, prefixed by the number if names need not ascend (from tar) or are
+// invalid in a tar archive. Value: unchanged, except that raw pixels become PNG files in tar, and
 // image files become raw pixels in HDF5. Throws kInvalidArgument for an AnnotatedDatum, which tar
-// and HDF5 cannot hold, kDataLoss for what is damaged. Thread safety: any number of threads.
+// and HDF5 cannot hold, kDataLoss for damage. Thread safety: any number of threads.
 KeyedValue ChangeRecord(SetKind from, SetKind to, const std::string& source, uint64_t index,
                         KeyedValue record);
 

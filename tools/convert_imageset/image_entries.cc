@@ -57,7 +57,7 @@ bool IsImage(const fs::path& path) {
   return std::ranges::find(kExtensions, extension) != kExtensions.end();
 }
 
-// Paths below `root`, sorted.
+// Returns paths below `root`, sorted.
 std::vector<std::string> ImagesBelow(const std::string& root, const std::string& folder) {
   std::vector<std::string> names;
   const auto options = fs::directory_options::follow_directory_symlink;

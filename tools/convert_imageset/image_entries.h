@@ -1,4 +1,4 @@
-// Which images a data set is made of.
+// Lists the images of a data set.
 #pragma once
 
 #include <string>
@@ -7,23 +7,23 @@
 namespace crema::tools {
 
 struct ImageEntry {
-  std::string name;  // as it is listed, below the root
+  std::string name;  // as listed, relative to the root
   std::string path;
-  std::string place;  // "line 3 of 'list.txt'"; empty: of a folder
+  std::string place;  // "line 3 of 'list.txt'"; empty: from a folder
   int label = 0;
 
-  // "'root/a.jpg' (line 3 of 'list.txt')", for messages.
+  // Returns "'root/a.jpg' (line 3 of 'list.txt')", for messages.
   std::string Describe() const;
 };
 
-// Of a list as Caffe has it, `path label` a line, or of a file `path,label` whose name ends with
-// .csv (a first row without a number is its heading). `root` stands before each path; a slash is
-// put between where it is a folder. Throws kNotFound, kIoFailure, kDataLoss (naming the line).
+// Reads Caffe's list format, `path label` per line, or `path,label` if the file name ends with .csv
+// (a first row without a number is its heading). Prepends `root` to each path, with a slash if it
+// is a folder. Throws kNotFound, kIoFailure, kDataLoss (naming the line).
 std::vector<ImageEntry> ReadImageEntries(const std::string& list, const std::string& root);
 
-// The image files below each folder in `root`, in the order of their names; a folder is a class,
-// and they are numbered in the order of their names. Throws kNotFound, kDataLoss where there are
-// no images.
+// Lists the image files below each folder in `root`, sorted by name. Each folder is a class;
+// classes are numbered in the order of their names. Throws kNotFound, kDataLoss if there are no
+// images.
 struct ClassFolders {
   std::vector<std::string> classes;
   std::vector<ImageEntry> entries;

@@ -39,7 +39,7 @@ double NumberOf(const XmlElement& element, const std::string& path) {
   return number;
 }
 
-// 0 where it is not there.
+// Returns 0 if it is missing.
 int LengthOf(const XmlElement* size, std::string_view name, const std::string& path) {
   const XmlElement* length = size != nullptr ? size->Find(name) : nullptr;
   if (length == nullptr) return 0;

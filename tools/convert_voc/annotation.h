@@ -1,4 +1,4 @@
-// Annotation files of PASCAL VOC.
+// Reads annotation files of PASCAL VOC.
 #pragma once
 
 #include <map>
@@ -11,10 +11,10 @@
 namespace crema::tools {
 
 struct VocObject {
-  std::string name;  // of its class
-  int line = 0;      // of the file
+  std::string name;  // name of its class
+  int line = 0;      // in the file
   int column = 0;    //
-  double xmin = 0;   // pixels, as the file says
+  double xmin = 0;   // pixels, as in the file
   double ymin = 0;
   double xmax = 0;
   double ymax = 0;
@@ -23,21 +23,21 @@ struct VocObject {
 
 struct VocAnnotation {
   std::string path;
-  int width = 0;  // pixels; 0: the file does not say
+  int width = 0;  // pixels; 0: not given
   int height = 0;
   std::vector<VocObject> objects;
 };
 
-// Throws kNotFound, kIoFailure, and kDataLoss with the line: no XML, no annotation, an object
-// without name or box, a corner that is no number. Thread safety: any number of threads.
+// Throws kNotFound, kIoFailure, and kDataLoss with the line: malformed XML, another root element,
+// an object without name or box, a corner that is not a number. Thread safety: any number of
+// threads.
 VocAnnotation ReadVocAnnotation(const std::string& path);
 
-// Puts the boxes into `record`, in units of the image: each corner divided by the width or height
-// that the annotation gives, as SSD does (VOC counts pixels from 1, which it does not correct).
-// One group for each label, in the order of the file; instances are numbered in their group.
-// `image` is the size of the image file, for annotations without. Returns warnings.
-// Throws kInvalidArgument for a class that has no label, kDataLoss for a box that is turned inside
-// out or lies outside of the image.
+// Adds the boxes to `record` in units of the image: corners divided by the annotation's width or
+// height, as in SSD (VOC counts pixels from 1, which is not corrected). One group per label, in
+// file order; instances are numbered within their group. `image` is the image size, for annotations
+// without one. Returns warnings. Throws kInvalidArgument for a class without label, kDataLoss for a
+// box that is inverted or outside of the image.
 std::vector<std::string> AddBoxes(const VocAnnotation& annotation,
                                   const std::map<std::string, int>& labels, const Shape& image,
                                   AnnotatedDatum* record);

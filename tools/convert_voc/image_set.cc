@@ -18,7 +18,7 @@ bool IsFolder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-// Says which folder is meant where it is the one above.
+// Suggests a year's folder if the one above it was given.
 std::string YearsIn(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
@@ -40,7 +40,7 @@ void CheckFolder(const std::string& folder) {
               YearsIn(folder)));
 }
 
-// "VOC2007", however the path is written.
+// Returns "VOC2007" for any form of the path.
 std::string YearOf(const std::string& folder) {
   std::error_code ignored;
   fs::path whole = fs::weakly_canonical(folder, ignored);
@@ -54,10 +54,10 @@ std::string ImageFile(const std::string& folder, const std::string& name) {
     const std::string file = StrCat("JPEGImages/", name, extension);
     if (fs::exists(fs::path(folder) / file, ignored)) return file;
   }
-  return StrCat("JPEGImages/", name, ".jpg");  // reading it says that it is missing
+  return StrCat("JPEGImages/", name, ".jpg");  // a missing file is reported when it is read
 }
 
-// The name in a line; empty: none that counts.
+// Returns the name in a line; empty if the line does not count.
 std::string_view NameIn(std::string_view line) {
   line = Trim(line);
   const size_t blank = line.find_last_of(" \t");

@@ -1,4 +1,4 @@
-// Image sets of PASCAL VOC.
+// Reads image sets of PASCAL VOC.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ struct VocEntry {
   std::string place;       // "line 3 of 'VOC2007/ImageSets/Main/trainval.txt'"
 };
 
-// The images of ImageSets/Main/`set`.txt in `folder`, a year of VOC or what is laid out like one:
-// Annotations/NAME.xml and JPEGImages/NAME.jpg (or another extension of image files). A line is a
-// name; with a number behind it (lists of a class) those with -1, which do not show the class, are
-// left out. Throws kNotFound, kIoFailure, kDataLoss for a set without images.
+// Returns the images of ImageSets/Main/`set`.txt in `folder`, a year of VOC or a folder in its
+// layout: Annotations/NAME.xml and JPEGImages/NAME.jpg (or another image extension). A line is a
+// name, optionally with a number (class lists); skips lines with -1, whose images lack the class.
+// Throws kNotFound, kIoFailure, kDataLoss for a set without images.
 std::vector<VocEntry> ReadImageSet(const std::string& folder, const std::string& set);
 
 }  // namespace crema::tools

@@ -1,4 +1,4 @@
-// The numbers of classes.
+// Maps class names to labels.
 #pragma once
 
 #include <map>
@@ -9,17 +9,17 @@
 
 namespace crema::tools {
 
-// Of a LabelMap file in text form. Throws kInvalidArgument: not such a file, a name that comes
-// twice, an item without name or label; and what ReadFile throws.
+// Reads a LabelMap file in text form. Throws kInvalidArgument: another format, a duplicate name, an
+// item without name or label; and what ReadFile throws.
 LabelMap ReadLabelMapFile(const std::string& path);
 
-// SSD's labelmap_voc.prototxt: the twenty classes of VOC from 1 on, 0 being the background.
+// Returns SSD's labelmap_voc.prototxt: the twenty classes of VOC from 1 on, 0 is the background.
 LabelMap VocLabelMap();
 
-// The background and these names, from 1 on in their order.
+// Returns a map of the background and these names, numbered from 1 on.
 LabelMap LabelMapOf(const std::set<std::string>& names);
 
-// Requires: each name comes once.
+// Requires: unique names.
 std::map<std::string, int> LabelsByName(const LabelMap& map);
 
 }  // namespace crema::tools

@@ -25,11 +25,11 @@ namespace {
 
 constexpr size_t kMostDepth = 64;
 
-// What the handlers build. They are called from C: nothing may be thrown through it.
+// State of the handlers, which must not throw: Expat is C.
 struct Tree {
   XML_Parser parser = nullptr;
   XmlElement root;
-  std::vector<XmlElement> open = {};  // the innermost last
+  std::vector<XmlElement> open = {};  // innermost last
   bool too_deep = false;
 };
 

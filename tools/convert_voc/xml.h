@@ -1,4 +1,4 @@
-// XML as a tree; read by Expat.
+// Parses XML to a tree, using Expat.
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@ struct XmlElement {
   int column = 0;    //
   std::vector<XmlElement> children;
 
-  // The first child of that name, or null.
+  // Returns the first child of that name, or null.
   const XmlElement* Find(std::string_view child) const;
 };
 
-// The root. Attributes are passed over, and so is what lies outside of the text. Throws kDataLoss
-// with the line, naming `file`, for what is not well-formed or is nested too deeply, kUnsupported
-// without Expat. Thread safety: any number of threads.
+// Returns the root. Ignores attributes, and everything around the root. Throws kDataLoss with the
+// line, naming `file`, for malformed XML or too deep nesting, kUnsupported without Expat. Thread
+// safety: any number of threads.
 XmlElement ParseXml(std::string_view text, const std::string& file);
 
 }  // namespace crema::tools

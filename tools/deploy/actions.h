@@ -1,4 +1,4 @@
-// What `deploy` can do; each takes the arguments behind its name and returns the exit code.
+// The actions of `deploy`. Each takes the arguments after its name and returns the exit code.
 #pragma once
 
 #include <string>

@@ -26,12 +26,12 @@ namespace {
 struct Answered {
   InputPicture picture;
   Answer answer;
-  Image drawn;  // of a frame
+  Image drawn;  // the current frame
   std::optional<Problem> problem;
-  double rate = 0;  // of the video
+  double rate = 0;  // frames per second of the video
 };
 
-// The workers of all threads; those that rest.
+// Workers of all threads; keeps idle ones.
 class WorkerPool {
  public:
   explicit WorkerPool(const AnswerPlan& plan) : plan_(plan) {}
@@ -58,7 +58,7 @@ class WorkerPool {
   std::vector<std::unique_ptr<PictureWorker>> resting_;
 };
 
-// What `body` throws becomes a problem of the picture.
+// An exception of `body` becomes the problem of the picture.
 template <typename Body>
 bool Try(Answered* answered, Body&& body) {
   try {
@@ -70,14 +70,14 @@ bool Try(Answered* answered, Body&& body) {
   } catch (const std::bad_alloc&) {
     answered->problem =
         Problem{ErrorCode::kOutOfMemory, {}, StrCat(answered->picture.Title(), ": out of memory")};
-  } catch (const std::exception& error) {  // of the decoder
+  } catch (const std::exception& error) {  // from the decoder
     answered->problem =
         Problem{ErrorCode::kDataLoss, {}, StrCat(answered->picture.Title(), ": ", error.what())};
   }
   return false;
 }
 
-// Those of a batch that have pixels.
+// The pictures of a batch that have pixels.
 struct Readable {
   std::vector<size_t> places;
   std::vector<Image> images;
@@ -106,8 +106,8 @@ class Group {
   }
 
  private:
-  // Images [begin, end) together; where that fails each alone, so that one is not the problem of
-  // all.
+  // Runs images [begin, end) as a batch; if that fails, each alone, so that one bad image does not
+  // fail all.
   void Run(PictureWorker& worker, const Readable& readable, size_t begin, size_t end) {
     if (begin == end) return;
     std::vector<Answer> got;
@@ -149,7 +149,7 @@ class Group {
   std::vector<Answered> answers_;
 };
 
-// Prints and writes, in order.
+// Prints and writes answers in order.
 class AnswerWriter {
  public:
   AnswerWriter(const AnswerPlan& plan, const DrawingPaths& paths) : plan_(plan), paths_(paths) {

@@ -1,4 +1,5 @@
-// Pictures in, answers out in the order of the pictures: batches, threads, drawings, numbers.
+// Runs pictures through workers in batches and threads; prints, draws and stores the answers in the
+// order of the pictures.
 #pragma once
 
 #include <functional>
@@ -13,10 +14,10 @@
 
 namespace crema::tools {
 
-// What a picture is answered with.
+// The answer to a picture.
 struct Answer {
-  std::string text;                        // to print
-  std::function<void(Image*)> draw = {};   // on the picture, blue, green and red; with --draw
+  std::string text;                        // to be printed
+  std::function<void(Image*)> draw = {};   // draws on the BGR picture, for --draw
   std::vector<std::vector<float>> rows{};  // for --npy
 };
 
@@ -24,23 +25,24 @@ struct Answer {
 class PictureWorker {
  public:
   virtual ~PictureWorker() = default;
-  // One for each image, in order. `pictures` are those that the images were decoded from.
+  // Returns one answer per image, in order. `pictures` are the sources of the images.
   virtual std::vector<Answer> Run(std::span<const Image> images,
                                   std::span<const InputPicture> pictures) = 0;
 };
 
 struct AnswerPlan {
-  ColorMode mode = ColorMode::kColor;  // that the workers take
-  // Called once for each thread (--threads), by that thread.
+  ColorMode mode = ColorMode::kColor;  // of the workers' input
+  // Called once per thread (--threads), on that thread.
   std::function<std::unique_ptr<PictureWorker>()> make_worker;
-  size_t columns = 0;  // of the rows of --npy; 0: there are none
-  // A picture without pixels has a row of NaN, so that row i is picture i. Else it has none.
+  size_t columns = 0;  // of the rows of --npy; 0: none
+  // True: a picture without pixels has a row of NaN, so that row i is picture i. False: it has
+  // none.
   bool row_a_picture = false;
 };
 
-// Answers the pictures that arguments and flags name: prints the answers, and the problems of
-// pictures, which do not stop the rest. Returns the exit code: that of data errors when there was a
-// problem. Throws Error where nothing can be answered.
+// Answers the pictures named by arguments and flags. Prints the answers, and problems of single
+// pictures, which do not stop the rest. Returns the exit code: that of data errors if there was a
+// problem. Throws Error if nothing can be answered.
 int AnswerPictures(const std::vector<std::string>& arguments, const AnswerPlan& plan);
 
 }  // namespace crema::tools

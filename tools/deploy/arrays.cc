@@ -22,7 +22,7 @@ DEFINE_bool(cast, false,
 namespace crema::tools {
 namespace {
 
-// NumPy's names, which users of .npy know.
+// NumPy's names, familiar to users of .npy.
 std::string NameOf(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -55,7 +55,7 @@ void WithType(DType dtype, const Body& body) {
 
 bool CanCast(DType dtype) { return dtype != DType::kF16 && dtype != DType::kBF16; }
 
-// Values that the other type does not have are refused.
+// Throws for values that the other type cannot represent.
 Tensor Cast(const ConstTensorView& from, DType dtype, const std::string& what) {
   Tensor to(from.shape(), dtype);
   const auto count = static_cast<size_t>(from.count());
@@ -81,7 +81,7 @@ Tensor Cast(const ConstTensorView& from, DType dtype, const std::string& what) {
   return to;
 }
 
-// An array as an input takes it.
+// Converts an array to the type and shape of an input.
 Tensor Fitted(const BlobInfo& blob, Tensor value, const std::string& what) {
   const ConstTensorView view = std::as_const(value).view();
   const auto axes = static_cast<int>(blob.shape.size());
@@ -101,7 +101,7 @@ Tensor Fitted(const BlobInfo& blob, Tensor value, const std::string& what) {
   return Cast(view, blob.dtype, what);
 }
 
-// "data=x.npy", or "x.npy", which has no name.
+// "data=x.npy", or "x.npy" without a name.
 struct InputEntry {
   explicit InputEntry(const std::string& entry) : path(entry) {
     const size_t equals = entry.find('=');
@@ -119,7 +119,7 @@ class InputSet {
     for (const BlobInfo& blob : model.inputs()) names_.push_back(blob.name);
   }
 
-  // Reads nothing but what an input takes.
+  // Reads only the arrays that are inputs.
   void Add(const InputEntry& entry) {
     const std::string& name = entry.name;
     const std::string& path = entry.path;
@@ -181,13 +181,12 @@ class InputSet {
 }  // namespace
 
 std::string Describe(const BlobInfo& blob) {
-  std::vector<std::string> extents;
-  for (int64_t extent : blob.shape) extents.push_back(extent < 0 ? "N" : std::to_string(extent));
-  return StrCat(blob.name, " ", NameOf(blob.dtype), " ",
-                extents.empty() ? "scalar" : Join(extents, "x"));
+  std::vector<std::string> dims;
+  for (int64_t dim : blob.shape) dims.push_back(dim < 0 ? "N" : std::to_string(dim));
+  return StrCat(blob.name, " ", NameOf(blob.dtype), " ", dims.empty() ? "scalar" : Join(dims, "x"));
 }
 
-// gflags keeps the last value of a flag.
+// gflags keeps only the last value of a flag.
 std::vector<std::string> ValuesOfFlag(const std::string& flag) {
   std::vector<std::string> values;
   const std::vector<std::string>& words = google::GetArgvs();

@@ -1,4 +1,4 @@
-// --input: arrays in files, for the inputs of a model.
+// --input: reads model inputs from array files.
 #pragma once
 
 #include <string>
@@ -9,22 +9,21 @@
 
 namespace crema::tools {
 
-// Whether --input was given.
+// Returns true if --input was given.
 bool HasInputFiles();
 
-// The paths that --input names.
+// Returns the paths of --input.
 std::vector<std::string> InputFiles();
 
-// The arrays of --input=NAME=FILE or --input=FILE, which may be given several times, for the inputs
-// of the model; names that are none of its inputs are ignored where a file has several arrays.
-// Throws kInvalidArgument for inputs that are missing, twice, or of other elements or axes than the
-// model takes, and what ReadArrays throws.
+// Returns the model's inputs from --input=NAME=FILE or --input=FILE, both repeatable. Ignores other
+// names in a file with several arrays. Throws kInvalidArgument for inputs that are missing,
+// duplicate, or of another type or shape than the model's, and what ReadArrays throws.
 std::vector<NamedOutput> InputsOfFlags(const Model& model);
 
-// "data float32 N x 3 x 224 x 224".
+// Returns for example "data float32 N x 3 x 224 x 224".
 std::string Describe(const BlobInfo& blob);
 
-// Every value of a flag that may be given several times, and their parts between commas.
+// Returns all values of a repeatable flag, split at commas.
 std::vector<std::string> ValuesOfFlag(const std::string& flag);
 
 }  // namespace crema::tools

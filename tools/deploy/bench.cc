@@ -42,7 +42,7 @@ void Print(const Case& c, const BenchResult& r, int64_t samples) {
   std::fflush(stdout);
 }
 
-// Given arrays have their own number of samples.
+// Given arrays determine the number of samples.
 void Bench(const std::shared_ptr<const Model>& model, Case c) {
   const std::vector<NamedOutput> inputs =
       HasInputFiles() ? InputsOfFlags(*model) : RandomInputs(*model, c.batch, 1);

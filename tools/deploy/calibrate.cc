@@ -31,7 +31,7 @@ DEFINE_double(least_snr_db, 20,
 namespace crema::tools {
 namespace {
 
-// Batches of pictures into sessions of the net, as many together as the net was written for.
+// Fills a session's input with batches of pictures, in the batch size of the net.
 class PictureBatches {
  public:
   PictureBatches(const ImageModel& images, std::vector<std::string> paths)

@@ -1,4 +1,4 @@
-// --precision=int8: ranges from the pictures of --calibrate.
+// --precision=int8: determines ranges from the pictures of --calibrate.
 #pragma once
 
 #include <memory>
@@ -8,15 +8,15 @@
 
 namespace crema::tools {
 
-// Whether --precision asks for bytes.
+// Returns true if --precision is int8.
 bool WantsInt8();
 
-// Throws kInvalidArgument for flags that contradict each other: int8 without a list, a list
-// without int8, rules that are none.
+// Throws kInvalidArgument for conflicting flags: int8 without a list, a list without int8, unknown
+// rules.
 void CheckCalibrationFlags();
 
-// The net of a model in single precision made ready for bytes, with what its card says of pixels.
-// Throws what QuantizeModel throws, and kDataLoss for a picture that cannot be read.
+// Quantizes a single-precision model, preprocessing pictures as its card specifies. Throws what
+// QuantizeModel throws, and kDataLoss for an unreadable picture.
 QuantizeResult QuantizeOnPictures(const std::shared_ptr<const Model>& model);
 
 }  // namespace crema::tools

@@ -1,4 +1,4 @@
-// Flags about detection.
+// Flags of detection.
 #pragma once
 
 #include <gflags/gflags.h>
@@ -14,7 +14,7 @@ namespace crema::tools {
 // Throws kInvalidArgument.
 void CheckDetectFlags();
 
-// Those of --nms; --confidence is the caller's.
+// Returns the changes of --nms; the caller handles --confidence.
 DecoderChanges DecoderOfFlags();
 
 }  // namespace crema::tools

@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "core/strings.h"
 #include "data/image/draw_boxes.h"
-#include "deploy/kept_files.h"
+#include "deploy/protected_files.h"
 #include "format/file.h"
 
 DEFINE_string(draw, "",
@@ -33,12 +33,12 @@ std::string NameOf(const PictureSource& source) {
 
 DrawingPaths::DrawingPaths(const std::vector<PictureSource>& sources) {
   if (FLAGS_draw.empty()) return;
-  const KeptFiles kept(sources);
+  const ProtectedFiles inputs(sources);
   std::error_code error;
   if (sources.size() == 1 && !fs::is_directory(FLAGS_draw, error) &&
       fs::path(FLAGS_draw).has_extension()) {
     paths_ = {FLAGS_draw};
-    kept.RefuseToReplace("draw", FLAGS_draw);
+    inputs.RefuseToReplace("draw", FLAGS_draw);
     return;
   }
   fs::create_directories(FLAGS_draw, error);
@@ -49,7 +49,7 @@ DrawingPaths::DrawingPaths(const std::vector<PictureSource>& sources) {
   std::set<std::string> taken;
   for (const PictureSource& source : sources) {
     paths_.push_back((fs::path(FLAGS_draw) / NameOf(source)).string());
-    kept.RefuseToReplace("draw", paths_.back());
+    inputs.RefuseToReplace("draw", paths_.back());
     if (taken.insert(paths_.back()).second) continue;
     Fail(ErrorCode::kInvalidArgument, StrCat("--draw: two images would become ", paths_.back()));
   }

@@ -1,4 +1,4 @@
-// Where drawn pictures go.
+// Output files of drawn pictures.
 #pragma once
 
 #include <map>
@@ -11,21 +11,21 @@
 
 namespace crema::tools {
 
-// --draw: the picture of each source. Thread safety: const methods.
+// --draw: maps sources to pictures. Thread safety: const methods.
 class DrawingPaths {
  public:
-  // Makes the folder. Throws kInvalidArgument where two would have the same name, and where one
-  // would replace a source.
+  // Creates the folder. Throws kInvalidArgument if two pictures would have the same name, or one
+  // would overwrite a source.
   explicit DrawingPaths(const std::vector<PictureSource>& sources);
 
   bool wanted() const { return !paths_.empty(); }
   const std::string& PathOf(const InputPicture& picture) const { return paths_[picture.source]; }
 
  private:
-  std::vector<std::string> paths_;  // by source; of videos .avi
+  std::vector<std::string> paths_;  // by source; .avi for videos
 };
 
-// The drawn frames of videos, in order: an .avi where that can be written, else single .png files
+// Writes drawn frames of videos, in order: to an .avi if supported, else to single .png files
 // beside it. Thread safety: one thread at a time.
 class DrawnVideos {
  public:
@@ -39,10 +39,10 @@ class DrawnVideos {
   int width_ = 0;
 };
 
-// Throws what PictureSources and DrawingPaths throw, before a model is read for nothing.
+// Throws what PictureSources and DrawingPaths throw, before the model is loaded.
 void CheckPictureFlags(const std::vector<std::string>& arguments);
 
-// "film.avi" and frame 12 become "film-000012.png" (with that end).
+// Returns "video-000012.png" for "video.avi", frame 12 and that end.
 std::string FramePath(const std::string& video, int64_t frame, const std::string& end);
 
 }  // namespace crema::tools

@@ -54,7 +54,7 @@ void CheckFlags() {
   CheckCalibrationFlags();
 }
 
-// The net as it will be used.
+// The net in the form it is used in.
 NetFile NetToExport(const ModelNames& names) {
   NetFile net = NetOfFlags(names);
   const bool decodes = std::ranges::any_of(net.net.layer(), [](const LayerParameter& layer) {
@@ -68,7 +68,7 @@ NetFile NetToExport(const ModelNames& names) {
   return net;
 }
 
-// Whether pictures go in; if not, why.
+// Returns nothing if the model does not take pictures; throws if flags require it.
 std::optional<ImageModel> AsImageModel(const std::shared_ptr<const Model>& model) {
   const bool asked = IsGiven("mean") || IsGiven("scale") || IsGiven("invert") || IsGiven("rgb") ||
                      (!FLAGS_task.empty() && FLAGS_task != "none");
@@ -80,7 +80,7 @@ std::optional<ImageModel> AsImageModel(const std::shared_ptr<const Model>& model
   }
 }
 
-// What the only output looks like.
+// Returns --task, or the task that fits the shape of the only output.
 std::string TaskOf(const ImageModel& images) {
   if (!FLAGS_task.empty()) return FLAGS_task == "none" ? "" : FLAGS_task;
   const std::vector<BlobInfo>& outputs = images.model().outputs();
@@ -94,7 +94,7 @@ std::string TaskOf(const ImageModel& images) {
   return scores.axes() == 4 ? "segment" : "";
 }
 
-// The labels, as many as the task has classes where it can be said.
+// Returns the labels, after comparing their number with the classes if known.
 std::vector<std::string> LabelsFor(const std::string& task,
                                    const std::shared_ptr<const Model>& model) {
   const bool one = model->outputs().size() == 1;
@@ -143,7 +143,7 @@ int Export(const std::vector<std::string>& arguments) {
   RefusePositional(arguments);
   CheckFlags();
   ModelNames names = ModelOfFlags();
-  if (WantsInt8()) names.precision.clear();  // ranges come first
+  if (WantsInt8()) names.precision.clear();  // ranges are determined first
   CheckDetectFlags();
   const std::string path = OutputPath();
   const NetFile net = NetToExport(names);

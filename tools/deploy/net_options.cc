@@ -1,4 +1,4 @@
-// The net that --model names, before it becomes a model.
+// Reads the net of --model before it becomes a model.
 #include <cmath>
 
 #include "common/net_flags.h"

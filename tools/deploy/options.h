@@ -1,4 +1,4 @@
-// What the actions of `deploy` share: flags about the model and about pixels.
+// Flags about the model and about pixels, shared by the actions of `deploy`.
 #pragma once
 
 #include <gflags/gflags.h>
@@ -24,58 +24,59 @@ DECLARE_int32(batch);
 
 namespace crema::tools {
 
-// Whether the flag was written on the command line.
+// Returns true if the flag was given on the command line.
 bool IsGiven(const char* flag);
 
-// Whether a path is one of `deploy export`'s files.
+// Returns true if a path is a file of `deploy export`.
 bool IsModelFile(const std::string& path);
 
-// --model or --against with what belongs to it.
+// --model or --against with its related flags.
 struct ModelNames {
   std::string model;
-  std::string weights;    // of a prototxt
-  std::string precision;  // of a prototxt; empty: as the net says
+  std::string weights;    // for a prototxt
+  std::string precision;  // for a prototxt; empty: as in the net
 };
 
-// --model, --weights, --precision; a net may need no weights, which MakeModel finds out. Throws
-// kInvalidArgument where they do not belong together.
+// Returns --model, --weights, --precision. A net may need no weights, which MakeModel checks.
+// Throws kInvalidArgument for conflicting flags.
 ModelNames ModelOfFlags();
-// The net that --model, --tail and --precision name. Requires: a prototxt.
+// Returns the net of --model, --tail and --precision. Requires: a prototxt.
 NetFile NetOfFlags(const ModelNames& names);
 
-// `threads` are those of one runner.
+// `threads` is per runner.
 ModelOptions ModelOptionsOfFlags(int threads = 1);
 
-// A .crema file, or a net with its weights.
+// Opens a .crema file, or a net with its weights.
 std::shared_ptr<const Model> OpenModel(const ModelNames& names, const Registry& registry,
                                        const ModelOptions& options);
-// A net that was changed after NetOfFlags, with its weights.
+// Makes a model from a net that was changed after NetOfFlags.
 std::shared_ptr<const Model> MakeModel(const NetFile& net, const ModelNames& names,
                                        const ModelCard& card, const Registry& registry,
                                        const ModelOptions& options, LogSink& log = ToolLog());
 
-// That of the model, and what --mean, --scale, --invert and --rgb say instead. Throws
+// Returns the model's preprocessing, overridden by --mean, --scale, --invert and --rgb. Throws
 // kInvalidArgument for a mean that does not fit.
 Preprocessing PreprocessingOfFlags(const ImageModel& model);
 
-// Those of --labels. Throws kInvalidArgument where there are none. Requires: it was given.
+// Returns the labels of --labels. Throws kInvalidArgument if the file has none. Requires: the flag
+// is set.
 std::vector<std::string> LabelsOfFile();
-// Those of --labels, else those of the model; may be empty. Throws kInvalidArgument unless there
-// are as many as classes (`what` follows the number in messages).
+// Returns the labels of --labels, else those of the model; may be empty. Throws kInvalidArgument
+// unless their number equals `classes` (`what` follows the number in messages).
 std::vector<std::string> LabelsOfFlags(const Model& model, int classes, const std::string& what);
 
-// The label of a class, or its number.
+// Returns the label of a class, or its number.
 std::string LabelOf(const std::vector<std::string>& labels, int index);
 
-// "1,2,8": numbers of at least that and at most that. Throws kInvalidArgument.
+// Parses "1,2,8": numbers within the given bounds. Throws kInvalidArgument.
 std::vector<int> NumbersOf(const std::string& flag, const std::string& text, int least,
                            int most = 1 << 20);
-// The one number of --threads, 0 replaced by the number of processors; that of --batch. Throw
-// kInvalidArgument.
+// Return the single value of --threads, with 0 replaced by the number of processors, and of
+// --batch. Throw kInvalidArgument.
 int ThreadsOfFlag();
 int BatchOfFlag();
 
-// Decimals behind the point.
+// Digits after the decimal point.
 std::string Fixed(double value, int decimals);
 
 }  // namespace crema::tools

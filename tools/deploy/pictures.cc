@@ -62,7 +62,7 @@ std::vector<std::string> InFolder(const std::string& folder) {
 }
 
 #ifdef CREMA_HAVE_OPENCV
-// Some kinds of files only estimate their frames.
+// Some formats only estimate their number of frames.
 void WarnIfCutOff(const std::string& name, int64_t frames, uint64_t promised) {
   const auto read = static_cast<uint64_t>(frames);
   if (promised <= read + 1 + promised / 50) return;
@@ -137,7 +137,7 @@ struct PictureReader::Video {
         rate(reader.FramesPerSecond()),
         live(source.kind == Kind::kCamera) {}
 
-  // Videos have a steady rate; cameras say it rarely, so there it is the clock.
+  // Videos have a constant frame rate; cameras often report none, so use the clock.
   double Seconds() const {
     if (!live && rate > 0) return static_cast<double>(frame) / rate;
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -172,7 +172,7 @@ PictureReader::~PictureReader() = default;
 
 double PictureReader::FramesPerSecond() const { return rate_ > 0 ? rate_ : kUsualRate; }
 
-// The next frame of the open video; nothing at its end.
+// Returns the next frame of the open video; nothing at its end.
 std::optional<InputPicture> PictureReader::NextFrame() {
 #ifdef CREMA_HAVE_OPENCV
   InputPicture picture{.source = next_ - 1, .name = sources_[next_ - 1].name, .bytes = {}};

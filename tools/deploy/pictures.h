@@ -1,4 +1,4 @@
-// What image files, videos and cameras have in common: pictures, one after the other.
+// Reads pictures from image files, videos and cameras.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace crema::tools {
 
-// Something that pictures come from.
+// A source of pictures.
 struct PictureSource {
   enum class Kind { kImage, kVideo, kCamera };
   Kind kind = Kind::kImage;
@@ -20,27 +20,27 @@ struct PictureSource {
   int camera = -1;
 };
 
-// The images and videos that the arguments, --list and --camera name; those of a folder sorted.
-// Throws kInvalidArgument when there are none.
+// Returns the images and videos of the arguments, --list and --camera; sorts those of a folder.
+// Throws kInvalidArgument if there are none.
 std::vector<PictureSource> PictureSources(const std::vector<std::string>& arguments);
 
 struct InputPicture {
-  size_t source = 0;                    // which of the sources
-  std::string name;                     // of the source
+  size_t source = 0;                    // index of the source
+  std::string name;                     // name of the source
   int64_t number = 0;                   // among all pictures, from 0
   int64_t frame = -1;                   // of a video or camera, from 0; -1: an image
-  double seconds = 0;                   // since the video or this command began
-  std::string bytes;                    // of the image file, once it was read; of the frame, packed
+  double seconds = 0;                   // since the start of the video or this command
+  std::string bytes;                    // the image file once read, or the packed frame
   std::optional<Problem> problem = {};  // instead of pixels
 
   bool is_frame() const { return frame >= 0; }
-  // "photo.jpg", "film.avi 12 (0.480 s)".
+  // Returns "photo.jpg" or "video.avi 12 (0.480 s)".
   std::string Title() const;
-  // "\"image\": \"film.avi\", \"frame\": 12, \"time\": 0.48".
+  // Returns "\"image\": \"video.avi\", \"frame\": 12, \"time\": 0.48".
   std::string JsonFields() const;
 };
 
-// Reads the file where that was not done. Throws Error.
+// Reads the file if necessary. Throws Error.
 Image PixelsOf(ColorMode mode, InputPicture* picture);
 
 // Thread safety: one thread at a time.
@@ -48,9 +48,9 @@ class PictureReader {
  public:
   explicit PictureReader(std::vector<PictureSource> sources);
   ~PictureReader();
-  // Nothing at the end, and once the command was interrupted.
+  // Returns nothing at the end, and after an interrupt.
   std::optional<InputPicture> Next();
-  // Of the source that the last picture came from; 25 where it does not say.
+  // Frame rate of the source of the last picture; 25 if unknown.
   double FramesPerSecond() const;
 
  private:
@@ -59,7 +59,7 @@ class PictureReader {
   std::optional<InputPicture> NextFrame();
 
   const std::vector<PictureSource> sources_;
-  size_t next_ = 0;  // source
+  size_t next_ = 0;  // next source
   int64_t count_ = 0;
   std::unique_ptr<Video> video_;
   double rate_ = 0;

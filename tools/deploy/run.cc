@@ -9,15 +9,15 @@
 #include "core/strings.h"
 #include "deploy/actions.h"
 #include "deploy/arrays.h"
-#include "deploy/kept_files.h"
 #include "deploy/options.h"
+#include "deploy/protected_files.h"
 #include "format/tensor_files.h"
 #include "inference/model_batches.h"
 
 namespace crema::tools {
 namespace {
 
-// As NumPy's min, mean and max: one NaN makes all of them NaN, and so does an array of nothing.
+// Like NumPy's min, mean and max: one NaN makes all of them NaN, and so does an empty array.
 struct Range {
   double least = std::numeric_limits<double>::quiet_NaN();
   double mean = std::numeric_limits<double>::quiet_NaN();
@@ -51,10 +51,10 @@ void Print(const std::vector<NamedOutput>& outputs) {
     const ConstTensorView view = output.value.view();
     const Range range = RangeOf(view);
     if (FLAGS_json) {
-      std::vector<std::string> extents;
-      for (int64_t extent : view.shape().dims()) extents.push_back(std::to_string(extent));
+      std::vector<std::string> dims;
+      for (int64_t dim : view.shape().dims()) dims.push_back(std::to_string(dim));
       json += StrCat(json.size() == 1 ? "" : ", ", JsonString(output.name), ": {\"shape\": [",
-                     Join(extents, ", "), "], \"min\": ", JsonNumber(range.least),
+                     Join(dims, ", "), "], \"min\": ", JsonNumber(range.least),
                      ", \"mean\": ", JsonNumber(range.mean), ", \"max\": ", JsonNumber(range.most),
                      "}");
     } else {
@@ -71,7 +71,7 @@ int RunNet(const std::vector<std::string>& arguments) {
   RefusePositional(arguments);
   const ModelNames names = ModelOfFlags();
   RequireFlag(HasInputFiles() ? "yes" : "", "input");
-  KeptFiles(InputFiles()).RefuseToReplace("output", FLAGS_output);
+  ProtectedFiles(InputFiles()).RefuseToReplace("output", FLAGS_output);
   const Registry registry = BuiltinRegistry();
   const auto model = OpenModel(names, registry, ModelOptionsOfFlags(ThreadsOfFlag()));
   if (!FLAGS_output.empty()) CheckArraysPath(FLAGS_output, model->outputs().size());

@@ -12,8 +12,8 @@
 #include "deploy/actions.h"
 #include "deploy/answers.h"
 #include "deploy/drawings.h"
-#include "deploy/kept_files.h"
 #include "deploy/options.h"
+#include "deploy/protected_files.h"
 #include "format/file.h"
 #include "inference/segmenter.h"
 
@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An indexed picture: its pixels are the classes, and the palette shows them.
+// Encodes an indexed picture: the pixels are classes, the palette has their colors.
 std::string EncodeMask(const Image& classes) {
   Picture mask{.width = classes.width,
                .height = classes.height,
@@ -38,7 +38,7 @@ std::string EncodeMask(const Image& classes) {
   return EncodePng(mask);
 }
 
-// Files or folders that need not be there yet.
+// Compares paths that need not exist.
 bool IsSame(const fs::path& a, const fs::path& b) {
   return fs::weakly_canonical(a / "x") == fs::weakly_canonical(b / "x");
 }
@@ -49,7 +49,7 @@ void RefuseToDrawOver(const fs::path& masks) {
        StrCat("--masks and --draw write files of the same names; both are ", masks.string()));
 }
 
-// --masks: the file of each source; of videos, to be numbered.
+// --masks: returns the file of each source; frames of videos get a number.
 std::vector<std::string> MaskPaths(const std::vector<PictureSource>& sources) {
   std::vector<std::string> paths;
   if (FLAGS_masks.empty()) return paths;
@@ -59,12 +59,12 @@ std::vector<std::string> MaskPaths(const std::vector<PictureSource>& sources) {
   if (error || !fs::is_directory(FLAGS_masks)) {
     Fail(ErrorCode::kInvalidArgument, StrCat("--masks: ", FLAGS_masks, " must be a folder"));
   }
-  const KeptFiles kept(sources);
+  const ProtectedFiles inputs(sources);
   std::set<std::string> taken;
   for (const PictureSource& source : sources) {
     const std::string stem = source.name == "-" ? "stdin" : fs::path(source.name).stem().string();
     paths.push_back((fs::path(FLAGS_masks) / (stem + ".png")).string());
-    kept.RefuseToReplace("masks", paths.back());
+    inputs.RefuseToReplace("masks", paths.back());
     RefuseToDrawOver(paths.back());
     if (taken.insert(paths.back()).second) continue;
     Fail(ErrorCode::kInvalidArgument, StrCat("--masks: two images would become ", paths.back()));
@@ -77,7 +77,7 @@ struct ClassShare {
   double share = 0;
 };
 
-// The classes that are there, the largest first.
+// Returns the classes that occur, largest share first.
 std::vector<ClassShare> LargestFirst(const std::vector<double>& shares) {
   std::vector<ClassShare> there;
   for (size_t c = 0; c < shares.size(); ++c) {
@@ -130,7 +130,7 @@ class SegmentWorker final : public PictureWorker {
             }};
   }
 
-  // Each class that is there, with its color and its share, but for the background.
+  // Lists each class that occurs, except the background, with its color and share.
   std::vector<CaptionedBar> Legend(const std::vector<ClassShare>& shares) const {
     std::vector<CaptionedBar> bars;
     for (const ClassShare& s : shares) {

@@ -11,9 +11,9 @@
 #include "deploy/actions.h"
 #include "deploy/arrays.h"
 #include "deploy/detect_options.h"
-#include "deploy/kept_files.h"
 #include "deploy/options.h"
 #include "deploy/pictures.h"
+#include "deploy/protected_files.h"
 #include "deploy/verify_parts.h"
 #include "format/tensor_files.h"
 
@@ -45,7 +45,7 @@ void CheckFlags() {
   if (FLAGS_record && FLAGS_recording.empty()) {
     Fail(ErrorCode::kInvalidArgument, "--record needs --recording=FILE to write");
   }
-  if (FLAGS_record) KeptFiles(InputFiles()).RefuseToReplace("recording", FLAGS_recording);
+  if (FLAGS_record) ProtectedFiles(InputFiles()).RefuseToReplace("recording", FLAGS_recording);
   if (!FLAGS_recording.empty() && !FLAGS_against.empty()) {
     Fail(ErrorCode::kInvalidArgument, "--recording and --against are two ways; give one");
   }
@@ -62,8 +62,8 @@ std::vector<NamedOutput> GivenInputs(const Model& model) {
   return HasInputFiles() ? InputsOfFlags(model) : RandomInputs(model, FLAGS_samples, 1);
 }
 
-// A file has one array of a name.
-void RefuseOutputsThatAreInputs(const Model& model) {
+// In a file, array names are unique.
+void RefuseSharedNames(const Model& model) {
   for (const BlobInfo& blob : model.outputs()) {
     if (std::ranges::count(model.inputs(), blob.name, &BlobInfo::name) == 0) continue;
     Fail(
@@ -74,7 +74,7 @@ void RefuseOutputsThatAreInputs(const Model& model) {
 }
 
 int Record(const Model& model, ModelRunner* runner) {
-  RefuseOutputsThatAreInputs(model);
+  RefuseSharedNames(model);
   const std::vector<NamedOutput> inputs = GivenInputs(model);
   const std::vector<NamedOutput> outputs = RunOnArrays(model, runner, ViewsOf(inputs), 0);
   std::vector<NamedArrayView> arrays;
@@ -130,7 +130,7 @@ ModelNames OtherOfFlags() {
   return {FLAGS_against, file ? "" : weights, file ? "" : FLAGS_against_precision};
 }
 
-// What both models are run on, one batch after the other.
+// Calls the body with each batch of inputs.
 void ForEachBatch(const std::shared_ptr<const Model>& model,
                   const std::vector<std::string>& arguments,
                   const std::function<void(std::span<const NamedTensor>)>& run) {

@@ -1,4 +1,4 @@
-// What `deploy verify` compares and prints.
+// Comparisons and output of `deploy verify`.
 #pragma once
 
 #include <memory>
@@ -11,25 +11,26 @@
 
 namespace crema::tools {
 
-// Values fit where max |a - b| <= atol + rtol * max |a|.
+// Accepts values with max |a - b| <= atol + rtol * max |a|.
 struct Tolerance {
   double atol = 0;
   double rtol = 0;
 };
 
-// The outputs of two models on the same inputs.
+// Compares the outputs of two models on the same inputs.
 class ModelPair {
  public:
-  // Boxes count where their score is above `confidence`.
+  // Boxes count if their score is above `confidence`.
   ModelPair(const std::shared_ptr<const Model>& a, const std::shared_ptr<const Model>& b,
             double confidence);
-  // Throws kInvalidArgument where one does not take the inputs, or they share no output.
+  // Throws kInvalidArgument if one of the models does not accept the inputs, or they share no
+  // output.
   void Add(std::span<const NamedTensor> inputs);
 
   const std::vector<Difference>& differences() const { return differences_; }
-  // The same without boxes, which may change places.
+  // Differences except boxes, whose order may differ.
   std::vector<Difference> Comparable() const;
-  // By output; `of` is 0 where there are neither classes nor boxes.
+  // By output; `of` is 0 for outputs without classes and boxes.
   const std::vector<Agreement>& agreements() const { return agreements_; }
   bool HasBoxes(size_t output) const { return boxes_[output]; }
 
@@ -42,12 +43,12 @@ class ModelPair {
   std::vector<bool> boxes_;
 };
 
-// One line a blob, as --json says. Returns whether all are within the tolerance; without one they
-// are if they can be compared.
+// Prints one line per blob, or JSON with --json. Returns true if all are within the tolerance;
+// without one, if all can be compared.
 bool PrintOutputs(const std::vector<Difference>& differences,
                   const std::optional<Tolerance>& tolerance);
 void PrintLayers(const std::vector<Difference>& differences);
-// Returns whether each part of equal classes, or boxes, is at least that.
+// Returns true if each share of equal classes or boxes is at least `least`.
 bool PrintAgreement(const ModelPair& pair, double least);
 
 }  // namespace crema::tools

@@ -1,4 +1,4 @@
-// layer_reference: prints docs/layers.md, made from the registry and the comments of the schema.
+// layer_reference: prints docs/layers.md from the registry and the comments of the schema.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 namespace pb = google::protobuf;
 
-// One line, fit for a cell of a table.
+// Formats as one line for a table cell.
 std::string Cell(const std::string& text) {
   std::string line;
   for (char c : text) {
@@ -196,7 +196,7 @@ class Reference {
     return text;
   }
 
-  // Grows while it is printed: messages hold messages.
+  // The list grows while it is printed: messages contain messages.
   void PrintNested() {
     for (size_t i = 0; i < nested_.size(); ++i) {  // NOLINT(modernize-loop-convert)
       const pb::Descriptor& message = *nested_[i];
@@ -234,7 +234,7 @@ class Reference {
   std::vector<const pb::Descriptor*> nested_;
 };
 
-// The file is what `protoc --include_source_info --descriptor_set_out` writes: comments included.
+// Reads the output of `protoc --include_source_info --descriptor_set_out`, with comments.
 int Run(const std::string& path) {
   pb::FileDescriptorSet files;
   std::ifstream stream(path, std::ios::binary);

@@ -51,7 +51,7 @@ GpuDescription LookAtGpu(int ordinal, bool measure) {
 
 }  // namespace
 
-Machine LookAtMachine(bool measure) {
+Machine DescribeMachine(bool measure) {
   Machine machine{
       .cpu = LookAtCpu(measure), .gpus = {}, .no_gpu = WhyNoGpu(), .libraries = GpuLibraries()};
   for (int i = 0; i < GpuCount(); ++i) machine.gpus.push_back(LookAtGpu(i, measure));

@@ -1,4 +1,4 @@
-// What the command devices says.
+// Collects the output of `devices`.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +14,31 @@ namespace crema::tools {
 
 struct CpuDescription {
   std::string name;
-  int processors = 0;                 // that this process may use
-  std::vector<std::string> features;  // that kernels are chosen by
-  int64_t memory = 0;                 // bytes; 0: not known
+  int processors = 0;                 // available to this process
+  std::vector<std::string> features;  // used to select kernels
+  int64_t memory = 0;                 // bytes; 0: unknown
   int64_t available = 0;
   std::string libraries;
-  std::optional<Roofline> peak;  // of all processors; unset: not measured
+  std::optional<Roofline> peak;  // all processors together; unset: not measured
 };
 
 struct GpuDescription {
   GpuInfo info;
   std::optional<GpuRates> rates;
-  std::string problem;  // why nothing more is known; empty: all is
+  std::string problem;  // why details are missing; empty: none are
 };
 
 struct Machine {
   CpuDescription cpu;
   std::vector<GpuDescription> gpus;
-  std::string no_gpu;                                          // why there is none; empty: there is
+  std::string no_gpu;  // why there is no GPU; empty: there is one
   std::vector<std::pair<std::string, std::string>> libraries;  // of GPUs: name and version
 };
 
-// A GPU that fails while it is looked at is described as far as it went.
-Machine LookAtMachine(bool measure);
+// A GPU that fails during the query is described as far as possible.
+Machine DescribeMachine(bool measure);
 
-// Both end with a new line.
+// Both end with a newline.
 std::string TextOf(const Machine& machine);
 std::string JsonOf(const Machine& machine);
 

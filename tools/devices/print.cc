@@ -1,4 +1,4 @@
-// A machine as text and as JSON.
+// Prints a machine as text and as JSON.
 #include <cstdio>
 
 #include "common/json.h"
@@ -52,7 +52,7 @@ std::string TextOfGpu(size_t ordinal, const GpuDescription& gpu) {
                        Rounded(rates.from_gpu_gbs, "GB/s"), "\n");
 }
 
-// Members of a JSON object as they are added.
+// Collects the members of a JSON object.
 class Members {
  public:
   Members& Raw(const std::string& name, const std::string& value) {

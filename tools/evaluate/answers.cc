@@ -29,7 +29,7 @@ const PlannedLayer& ProducerOf(const Plan& plan, int v) {
 }
 std::string_view TypeOf(const PlannedLayer& layer) { return layer.type->name; }
 
-// The value as the user named it, before copies for several readers.
+// Returns the value that the user named, before inserted Splits.
 int BeforeSplits(const Plan& plan, int v) {
   while (TypeOf(ProducerOf(plan, v)) == "Split") v = ProducerOf(plan, v).inputs[0];
   return v;
@@ -82,7 +82,7 @@ class Finder {
          StrCat("--", flag, ": the net has no blob '", blob, "'", DidYouMean(blob, names)));
   }
 
-  // The last layer of the type (or types); with --prediction, one that reads it, unless `any`.
+  // Returns the last layer of one of the types; with --prediction, one that reads it, unless `any`.
   const PlannedLayer* Last(std::span<const std::string_view> types, bool any = false) const {
     const PlannedLayer* found = nullptr;
     for (const PlannedLayer& layer : plan_.layers) {
@@ -119,7 +119,7 @@ class Finder {
       Take(*judge);
       return;
     }
-    // Without --prediction: the only kind of layer that makes boxes.
+    // Without --prediction: the only type of layer that outputs boxes.
     const PlannedLayer* maker = nullptr;
     for (const PlannedLayer& layer : plan_.layers) {
       const bool makes_it =
@@ -134,7 +134,7 @@ class Finder {
     if (label_value_ < 0) label_value_ = ObjectsOfNet();
   }
 
-  // What MultiBoxLoss reads, or AnnotatedData gives.
+  // Returns the labels of MultiBoxLoss or AnnotatedData.
   int ObjectsOfNet() const {
     for (const PlannedLayer& layer : plan_.layers) {
       if (TypeOf(layer) == "MultiBoxLoss") return BeforeSplits(plan_, layer.inputs[3]);
@@ -188,7 +188,7 @@ class Finder {
     }
   }
 
-  // Elements of a value behind `axis`.
+  // Number of elements per index of axes up to `axis`.
   int64_t Count(int v, int axis) const {
     const Shape& shape = ValueOf(plan_, v).spec.shape;
     return shape.axes() > axis ? shape.count(axis) : 1;

@@ -1,4 +1,4 @@
-// What a net answers and what is true: which of its blobs, and how to read them.
+// Determines the predictions and labels of a net, and their format.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,31 @@
 namespace crema::tools {
 
 enum class Task {
-  kClassification,  // one label a sample
-  kSegmentation,    // one label a position
+  kClassification,  // one label per sample
+  kSegmentation,    // one label per position
   kDetection,       // boxes
 };
 
 struct Answers {
   Task task = Task::kClassification;
-  std::string layer;  // that compares both; empty where the flags named the blobs
+  std::string layer;  // layer that compares both; empty if flags name the blobs
   std::string prediction;
   std::string label;
-  int data_layer = -1;  // of the plan: where labels come from; -1 not known
-  int64_t classes = 0;  // 1: the score of one class against another
-  // Of classification and segmentation.
-  int axis = 1;                    // of the classes
-  std::optional<int32_t> ignored;  // label
-  bool probabilities = false;      // otherwise scores before a softmax
-  // Of detection.
-  int64_t background = 0;  // class; -1 none
+  int data_layer = -1;  // in the plan: source of the labels; -1: unknown
+  int64_t classes = 0;  // 1: score of one class against another
+  // For classification and segmentation.
+  int axis = 1;                    // axis of the classes
+  std::optional<int32_t> ignored;  // ignored label
+  bool probabilities = false;      // false: scores before a softmax
+  // For detection.
+  int64_t background = 0;  // class; -1: none
   double overlap = 0.5;
   bool difficult_counts = false;
 };
 
-// Finds both in a planned net: DetectionEvaluate or DetectionOutput; else the last loss that reads
-// labels of classes, else the last Accuracy. `prediction` and `label` override, when not empty.
-// Throws kInvalidArgument where nothing is found, a blob does not exist, or shapes do not fit.
+// Finds both in a planned net: DetectionEvaluate or DetectionOutput; else the last loss with class
+// labels, else the last Accuracy. Non-empty `prediction` and `label` override. Throws
+// kInvalidArgument if nothing is found, a blob does not exist, or shapes do not fit.
 Answers FindAnswers(const Plan& plan, const std::string& prediction, const std::string& label);
 
 }  // namespace crema::tools

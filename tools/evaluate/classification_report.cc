@@ -1,4 +1,4 @@
-// Of nets that give each sample one class.
+// Report for nets that predict one class per sample.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -21,7 +21,7 @@
 namespace crema::tools {
 namespace {
 
-// All scores are kept for the area under the ROC curve, up to this many (1 GiB).
+// Keeps all scores for the area under the ROC curve, up to this many (1 GiB).
 constexpr size_t kMostScores = size_t{1} << 28;
 constexpr int64_t kTop = 5;
 
@@ -49,7 +49,7 @@ class ClassificationReport final : public TaskReport {
     const std::span<const float> scores = predictions->span<float>();
     const std::span<const float> labels = answers->span<float>();
     const auto width = static_cast<size_t>(answers_.classes);
-    // Sequences have several answers a sample.
+    // Sequences have several answers per sample.
     const bool one_each = static_cast<int64_t>(labels.size()) == samples;
     for (size_t i = 0; i < labels.size(); ++i) {
       if (answers_.ignored && labels[i] == static_cast<float>(*answers_.ignored)) continue;
@@ -75,7 +75,7 @@ class ClassificationReport final : public TaskReport {
     summary->Object("macro", Means(&ConfusionMatrix::Mean));
     summary->Object("weighted", Means(&ConfusionMatrix::WeightedMean));
     summary->Number("auc_macro", MeanArea(areas));
-    // With two classes there is one curve; class 1 is the positive one.
+    // Two classes have a single curve; class 1 is the positive one.
     summary->Number("auc", classes_ == 2 && areas.size() == 2 ? areas[1] : NAN);
     if (scores_dropped_) {
       summary->Text("auc_note", StrCat("more than ", kMostScores, " scores: no AUC"));
@@ -91,7 +91,7 @@ class ClassificationReport final : public TaskReport {
   }
 
  private:
-  // Probabilities of the classes into row_.
+  // Writes class probabilities to row_.
   void ReadRow(std::span<const float> scores) {
     if (answers_.classes == 1) {
       row_[0] = answers_.probabilities ? 1 - scores[0] : 0;
@@ -180,11 +180,11 @@ class ClassificationReport final : public TaskReport {
   ConfusionMatrix matrix_;
   WorstSamples worst_;
   const SamplePicture picture_;
-  // Of the sample at hand.
+  // Probabilities of the current sample.
   std::vector<float> row_;
   int64_t predicted_ = 0;
   double label_loss_ = 0;
-  // Of all.
+  // Of all samples.
   std::vector<float> scores_;
   std::vector<int32_t> labels_;
   bool scores_dropped_ = false;

@@ -30,7 +30,7 @@ Layout LayoutFor(int64_t classes) {
   return {.cell = static_cast<int>(std::max<int64_t>(1, 960 / std::max<int64_t>(1, classes)))};
 }
 
-// White to blue; the square root shows rare mistakes.
+// White to blue; the square root makes rare mistakes visible.
 Color ColorOf(double share) {
   const double depth = std::sqrt(share);
   const auto mix = [&](double end) {
@@ -59,7 +59,7 @@ void FillCell(int x, int y, const Layout& layout, const Color& color, Picture* p
 
 constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
 
-// As large as fits, at most 0.45.
+// Largest scale that fits, at most 0.45.
 double ScaleFor(const std::string& text, int width) {
   int baseline = 0;
   const int full = cv::getTextSize(text, kFont, 1, 1, &baseline).width;

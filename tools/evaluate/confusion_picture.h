@@ -1,4 +1,4 @@
-// A confusion matrix as a picture.
+// Draws a confusion matrix.
 #pragma once
 
 #include "common/png.h"
@@ -7,8 +7,8 @@
 
 namespace crema::tools {
 
-// True classes down, predicted ones across; the darker, the larger a share of its true class. Up to
-// 40 classes with names and counts, where OpenCV is there to write them.
+// True classes are rows, predicted ones columns; darker means a larger share of the true class. Up
+// to 40 classes are drawn with names and counts if OpenCV is available.
 Picture DrawConfusion(const ConfusionMatrix& matrix, const ClassNames& names);
 
 }  // namespace crema::tools

@@ -1,5 +1,5 @@
-// Of nets that find boxes. Rows of detections: image, label, score, xmin, ymin, xmax, ymax; of
-// objects: image, label, instance, xmin, ymin, xmax, ymax, difficult; image -1 is no box.
+// Report for nets that detect boxes. Rows of detections: image, label, score, xmin, ymin, xmax,
+// ymax; of objects: image, label, instance, xmin, ymin, xmax, ymax, difficult; image -1 is no box.
 #include <cmath>
 #include <cstdio>
 #include <span>

@@ -9,7 +9,7 @@
 namespace crema::tools {
 namespace {
 
-// Of the images that the net reads; 1 when it reads none.
+// Pixels of the images that the net reads; 1 if it reads none.
 int64_t InputPixels(const Plan& plan) {
   for (const PlannedLayer& layer : plan.layers) {
     if (!layer.inputs.empty() || layer.outputs.empty()) continue;
@@ -59,7 +59,7 @@ void EvaluationReport::OnBatch(const Session& session, int64_t samples) {
 }
 
 std::string EvaluationReport::Write(const Evaluation& evaluation) const {
-  CREMA_CHECK(report_ != nullptr);  // there is no evaluation without a batch
+  CREMA_CHECK(report_ != nullptr);  // an evaluation has at least one batch
   Summary summary;
   summary.Text("net", net_);
   summary.Text("model", options_.model);

@@ -1,4 +1,4 @@
-// evaluate --report: from the batches of an evaluation to a folder of tables and pictures.
+// evaluate --report: writes tables and pictures of an evaluation to a folder.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,24 @@ namespace crema::tools {
 struct EvaluationReportOptions {
   std::string folder;
   std::string model;       // for the summary
-  std::string weights;     // likewise
-  std::string prediction;  // blob; empty: the net tells
+  std::string weights;     // for the summary
+  std::string prediction;  // blob; empty: derived from the net
   std::string label;       // likewise
   std::string labels;      // file with class names; may be empty
-  size_t worst = 0;        // samples shown
+  size_t worst = 0;        // number of samples shown
 };
 
 // Thread safety: one thread.
 class EvaluationReport {
  public:
-  // Makes the folder, so that it is known to be writable before anything is computed. Throws
-  // kIoFailure; kNotFound where there is no file of names.
+  // Creates the folder first, so that a missing permission shows before the computation. Throws
+  // kIoFailure; kNotFound if the file of names is missing.
   explicit EvaluationReport(EvaluationReportOptions options);
 
   // For EvaluationOptions::on_batch, with keep_blobs. The first batch throws what FindAnswers
-  // does, and kInvalidArgument where the names are not as many as the classes.
+  // throws, and kInvalidArgument if the number of names differs from the classes.
   void OnBatch(const Session& session, int64_t samples);
-  // Writes everything; what to print about it.
+  // Writes everything and returns a summary to print.
   std::string Write(const Evaluation& evaluation) const;
 
  private:

@@ -63,7 +63,7 @@ ReportFolder::ReportFolder(std::string path) : path_(std::move(path)) {
 
 void ReportFolder::Write(const std::string& name, const std::string& bytes) const {
   const fs::path file = fs::path(path_) / name;
-  std::error_code ignored;  // the file says it
+  std::error_code ignored;  // also in the file
   fs::create_directories(file.parent_path(), ignored);
   WriteFileAtomically(file.string(), bytes);
 }

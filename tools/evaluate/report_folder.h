@@ -1,4 +1,4 @@
-// What every report writes: a folder with a summary in JSON and tables in CSV.
+// Shared by all reports: a folder with a summary in JSON and tables in CSV.
 #pragma once
 
 #include <string>
@@ -9,39 +9,40 @@
 
 namespace crema::tools {
 
-// Names and numbers of summary.json, in order.
+// Members of summary.json, in order.
 class Summary {
  public:
-  void Number(const std::string& name, double value);  // null for what is no number
+  void Number(const std::string& name, double value);  // null for NaN and infinity
   void Text(const std::string& name, const std::string& text);
   void Texts(const std::string& name, const std::vector<std::string>& texts);
   void Object(const std::string& name, const Summary& object);
-  std::string Json() const;  // an object, a line an entry
+  std::string Json() const;  // an object, one line per entry
 
  private:
   std::vector<std::pair<std::string, std::string>> entries_;  // name, JSON
 };
 
-// Names of classes; those without one are called by their number.
+// Class names; a class without name is called by its number.
 class ClassNames {
  public:
   ClassNames() = default;
   explicit ClassNames(std::vector<std::string> names) : names_(std::move(names)) {}
   std::string Of(int64_t c) const;
-  // Names for 0..classes-1; empty when none were given.
+  // Names for 0..classes-1; empty if none were given.
   const std::vector<std::string>& given() const { return names_; }
 
  private:
   std::vector<std::string> names_;
 };
 
-// A folder, made when it is not there. Files are replaced whole. Everything throws kIoFailure.
+// A folder, created if missing. Replaces files atomically. All functions throw kIoFailure.
 class ReportFolder {
  public:
   explicit ReportFolder(std::string path);
   const std::string& path() const { return path_; }
   void Write(const std::string& name, const std::string& bytes) const;
-  // confusion_matrix.csv (true classes down, predicted ones across) and confusion_matrix.png.
+  // Writes confusion_matrix.csv (true classes as rows, predicted ones as columns) and
+  // confusion_matrix.png.
   void WriteConfusion(const ConfusionMatrix& matrix, const ClassNames& names) const;
 
  private:

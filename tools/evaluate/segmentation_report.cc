@@ -1,4 +1,4 @@
-// Of nets that give each position of an image a class.
+// Report for nets that predict a class for each position of an image.
 #include <cmath>
 #include <cstdio>
 #include <span>

@@ -1,4 +1,4 @@
-// The reports of evaluate --report, one for each kind of task.
+// The reports of evaluate --report, one per task.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@ namespace crema::tools {
 class TaskReport {
  public:
   virtual ~TaskReport() = default;
-  // After each batch; `first` is how many samples came before.
+  // Called after each batch; `first` is the number of earlier samples.
   virtual void OnBatch(const Session& session, int64_t first, int64_t samples) = 0;
-  // Writes the tables, and adds what sums them up.
+  // Writes the tables and adds totals to the summary.
   virtual void Write(const ReportFolder& folder, Summary* summary) const = 0;
-  // The same in a few words, for people.
+  // Returns the result in a few words.
   virtual std::string Headline() const = 0;
 };
 
 struct TaskReportOptions {
   Answers answers;
   ClassNames names;
-  size_t worst = 0;  // samples shown
+  size_t worst = 0;  // number of samples shown
 };
 
 std::unique_ptr<TaskReport> NewClassificationReport(const Plan& plan, TaskReportOptions options);
 std::unique_ptr<TaskReport> NewSegmentationReport(TaskReportOptions options);
-// `pixels`: of the images that the net sees; for the sizes of COCO.
+// `pixels`: of the input images, for COCO's size ranges.
 std::unique_ptr<TaskReport> NewDetectionReport(TaskReportOptions options, int64_t pixels);
 
 // Throws kDataLoss unless `label` is a whole number 0..classes-1. `sample` counts from 0.

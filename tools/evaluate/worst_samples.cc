@@ -10,7 +10,7 @@ namespace crema::tools {
 
 void WorstSamples::Add(WorstSample sample) {
   if (!Wants(sample.loss)) return;
-  // Behind those of the same loss, so that the first ones stay.
+  // After those of equal loss, so that the first ones are kept.
   const auto place =
       std::ranges::upper_bound(kept_, sample.loss, std::ranges::greater{}, &WorstSample::loss);
   kept_.insert(place, std::move(sample));

@@ -11,8 +11,8 @@ namespace crema::tools {
 
 struct WorstSample {
   double loss = 0;
-  int64_t sample = 0;  // from 0, in the order of the data
-  std::string name;    // in its data set; may be empty
+  int64_t sample = 0;  // index in the data, from 0
+  std::string name;    // name in its data set; may be empty
   int64_t label = 0;
   int64_t predicted = 0;
   double probability = 0;        // of the predicted class
@@ -20,16 +20,16 @@ struct WorstSample {
   std::string png;               // file; may be empty
 };
 
-// Keeps the `most` samples of the highest loss. Thread safety: one thread.
+// Keeps the `most` samples with the highest loss. Thread safety: one thread.
 class WorstSamples {
  public:
   explicit WorstSamples(size_t most) : most_(most) {}
-  // Whether a sample of this loss would be kept.
+  // Returns true if a sample with this loss would be kept.
   bool Wants(double loss) const {
     return kept_.size() < most_ || (most_ > 0 && loss > kept_.back().loss);
   }
   void Add(WorstSample sample);
-  // worst.csv, and worst/<rank>.png for those with a picture.
+  // Writes worst.csv, and worst/<rank>.png for samples with a picture.
   void Write(const ReportFolder& folder, const ClassNames& names) const;
 
  private:

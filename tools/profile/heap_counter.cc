@@ -1,5 +1,5 @@
-// Replaces malloc and its kin by functions that count and call glibc's, which documents that a
-// program may do so; `free` stays glibc's.
+// Replaces malloc and related functions by functions that count and call glibc's, which glibc
+// documents as allowed. `free` stays glibc's.
 #include "profile/heap_counter.h"
 
 #include <atomic>
@@ -17,7 +17,7 @@ struct Counts {
   std::atomic<int64_t> bytes{0};
 };
 
-// Ready before anything runs: malloc is called before main.
+// Initialized statically: malloc is called before main.
 Counts& HeapCounts() {
   static constinit Counts counts;
   return counts;

@@ -1,4 +1,4 @@
-// What this process asks the heap for.
+// Counts heap allocations of this process.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace crema::tools {
 
-// Calls of malloc and its kin by any thread and any library of this process since it began, and the
-// bytes that they asked for. Empty where they cannot be counted: under sanitizers, and without
+// Returns a counter of calls of malloc and related functions by any thread and library since the
+// start, and of the requested bytes. Empty if they cannot be counted: under sanitizers, and without
 // glibc.
 std::function<HeapUse()> HeapCounter();
 

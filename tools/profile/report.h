@@ -1,4 +1,4 @@
-// What profile prints and writes.
+// Output of profile.
 #pragma once
 
 #include <string>
@@ -15,24 +15,24 @@ struct ProfileReport {
   ProfileOptions options;
   int threads = 1;
   Roofline peak;
-  std::string no_backward;  // why there is none; empty when there is
+  std::string no_backward;  // why there is no backward pass; empty if there is one
 };
 
-// Share of the machine's peak, 0..1 (more where tensors come from the cache); 0 where not known.
+// Share of the machine's peak, 0..1 (more if tensors are cached); 0 if unknown.
 double FlopShare(const PassProfile& pass, const Roofline& peak);
 double MemoryShare(const PassProfile& pass, const Roofline& peak);
-// "packed", "native"; "none" for a layer without one.
+// Returns for example "packed" or "native"; "none" for a layer without implementation.
 std::string ImplementationName(const PlannedLayer& layer);
 std::string OutputShapes(const Plan& plan, const PlannedLayer& layer);
 
 enum class LayerOrder { kTime, kNet };
 
-// The table, for a terminal of 100 columns.
+// Prints the table, for a terminal of 100 columns.
 void PrintTable(const ProfileReport& report, LayerOrder order);
-// One JSON object, layers in the order of the net.
+// Prints one JSON object, layers in the order of the net.
 void PrintJson(const ProfileReport& report);
-// The timed passes in Chrome's trace event format: an event a layer pass, inside one for the pass,
-// inside one for the iteration.
+// Formats the timed passes in Chrome's trace event format: an event per layer pass, nested in one
+// per pass and one per iteration.
 std::string ChromeTrace(const ProfileReport& report);
 
 }  // namespace crema::tools

@@ -11,7 +11,7 @@ constexpr size_t kNameWidth = 24;
 constexpr size_t kTypeWidth = 15;
 constexpr size_t kLineWidth = 100;
 
-// Long names keep their end, which tells branches apart.
+// Keeps the end of long names, which distinguishes branches.
 std::string Cut(const std::string& text, size_t width) {
   return text.size() <= width ? text : ".." + text.substr(text.size() - (width - 2));
 }
@@ -98,8 +98,8 @@ void PrintAllocations(const ProfileReport& report) {
   }
 }
 
-// No layer is faster than the peak, unless that was measured in a bad moment, or products are
-// saved.
+// A layer can exceed the measured peak only if that was disturbed, or if the implementation saves
+// multiplications.
 void PrintDoubts(const ProfileReport& report) {
   constexpr double kDoubtful = 1.2;
   const bool doubtful = std::ranges::any_of(report.profile.layers, [&](const LayerProfile& layer) {
@@ -128,7 +128,7 @@ void PrintTotals(const ProfileReport& report) {
   PrintDoubts(report);
 }
 
-// Words in lines of 100 columns, behind `indent` blanks.
+// Wraps text at 100 columns, indented by `indent` blanks.
 void PrintWrapped(const std::string& text, size_t indent) {
   std::string line(indent, ' ');
   for (const std::string& word : Split(text, ' ')) {

@@ -14,8 +14,8 @@ namespace {
 using Kind = MetricSeries::Kind;
 using Style = ChartSeries::Style;
 
-constexpr size_t kMostPoints = 1200;    // of a curve; more than a screen has columns
-constexpr int64_t kMostElements = 8;    // of one output
+constexpr size_t kMostPoints = 1200;    // per curve; more than a screen has columns
+constexpr int64_t kMostElements = 8;    // per output
 constexpr const char* kTotalLoss = "";  // name of its series in a test
 
 bool SameValues(const MetricSeries& a, const MetricSeries& b) {
@@ -24,7 +24,7 @@ bool SameValues(const MetricSeries& a, const MetricSeries& b) {
     const double x = a.points[i].value;
     const double y = b.points[i].value;
     if (std::isnan(x) != std::isnan(y)) return false;
-    // The total loss is the same number on another way.
+    // The total loss is the same number, computed in another way.
     if (std::abs(x - y) > 1e-4 * std::max(1.0, std::abs(x))) return false;
   }
   return true;
@@ -39,8 +39,8 @@ const MetricSeries* TotalLoss(const RunData& run, Kind kind, int64_t net) {
   return nullptr;
 }
 
-// An output that says what the total loss says.
-bool IsTotalLossAgain(const RunData& run, const MetricSeries& series) {
+// Returns true for an output that equals the total loss.
+bool IsCopyOfTotalLoss(const RunData& run, const MetricSeries& series) {
   if (series.kind == Kind::kTrain || series.name == kTotalLoss) return false;
   const MetricSeries* total = TotalLoss(run, series.kind, series.net);
   return total != nullptr && total != &series && SameValues(*total, series);
@@ -100,7 +100,7 @@ Chart OutputChart(const std::vector<RunData>& runs, const std::string& blob) {
     int64_t elements = 0;
     for (const MetricSeries& series : runs[r].series) {
       if (series.kind == Kind::kTrain || series.name != blob) continue;
-      if (IsTotalLossAgain(runs[r], series)) continue;
+      if (IsCopyOfTotalLoss(runs[r], series)) continue;
       elements = std::max(elements, series.element + 1);
       if (series.element >= kMostElements) continue;
       const bool test = series.kind == Kind::kTest;
@@ -114,7 +114,7 @@ Chart OutputChart(const std::vector<RunData>& runs, const std::string& blob) {
   return chart;
 }
 
-// Of tests first.
+// Outputs of tests come first.
 std::vector<std::string> OutputNames(const std::vector<RunData>& runs) {
   std::vector<std::string> names;
   for (const Kind kind : {Kind::kTest, Kind::kTrainOutput}) {
@@ -135,7 +135,7 @@ std::string ShortNumber(double value) {
   return text;
 }
 
-// The numbers of one column, in brackets.
+// Formats the numbers of one column, in brackets.
 std::string Column(const std::vector<MetricPoint>& points, double MetricPoint::*member) {
   std::string text = "[";
   for (const MetricPoint& point : points) {
@@ -193,7 +193,7 @@ std::vector<const MetricSeries*> TestResults(const RunData& run) {
   std::vector<const MetricSeries*> results;
   for (const MetricSeries& series : run.series) {
     if (series.kind != Kind::kTest || series.element >= kMostElements) continue;
-    if (IsTotalLossAgain(run, series)) continue;
+    if (IsCopyOfTotalLoss(run, series)) continue;
     results.push_back(&series);
   }
   return results;

@@ -1,4 +1,4 @@
-// Which curves a report draws, and what its table of results says.
+// Selects the curves of a report and the rows of its table of results.
 #pragma once
 
 #include <string>
@@ -21,20 +21,20 @@ struct Chart {
   std::vector<ChartSeries> series;
 };
 
-// Loss, one chart for each other output, learning rate, speed; of all runs together.
+// Returns loss, one chart per other output, learning rate, and speed, for all runs together.
 std::vector<Chart> ChartsOf(const std::vector<RunData>& runs);
 
-// As JSON for the script of the page.
+// Returns JSON for the script of the page.
 std::string ChartsJson(const std::vector<RunData>& runs, const std::vector<Chart>& charts);
 
-// Whether a smaller value of an output of this name is the better one.
+// Returns true if smaller values are better for an output of this name.
 bool SmallerIsBetter(const std::string& name);
 
-// The series of a test that stand for a result of the run: all but copies of the total loss. Only
+// Returns the test series that are results of the run: all but copies of the total loss, and only
 // the first elements of long outputs.
 std::vector<const MetricSeries*> TestResults(const RunData& run);
 
-// "accuracy", "accuracy[3]", "accuracy, net 1"; the total loss is "loss".
+// Returns "accuracy", "accuracy[3]" or "accuracy, net 1"; the total loss is "loss".
 std::string ResultName(const MetricSeries& series, const RunData& run);
 
 }  // namespace crema::tools

@@ -1,4 +1,4 @@
-// The folder that evaluate --report wrote.
+// Reads a folder written by evaluate --report.
 #pragma once
 
 #include <map>
@@ -10,23 +10,23 @@
 namespace crema::tools {
 
 struct EvaluationData {
-  std::string folder;  // empty: there is none
+  std::string folder;  // empty: no evaluation
   JsonMembers summary;
   JsonMembers macro;  // means over classes
   using Table = std::vector<std::vector<std::string>>;
   Table classes;    // per_class.csv with its header
   Table confusion;  // confusion_matrix.csv with its header; empty for detectors
-  Table worst;      // worst.csv with its header; empty for others than classifiers
+  Table worst;      // worst.csv with its header; empty unless classification
 };
 
-// Whether the folder holds a summary.json.
+// Returns true if the folder has a summary.json.
 bool HoldsEvaluation(const std::string& folder);
 
-// Requires: it does. Throws kDataLoss where a file is not what it should be, kIoFailure.
+// Requires: HoldsEvaluation. Throws kDataLoss for a malformed file, kIoFailure.
 EvaluationData ReadEvaluation(const std::string& folder);
 
-// A file of the folder; empty when it is not there. `name` comes from a table and may not lead out
-// of the folder.
+// Returns a file of the folder; empty if missing. `name` comes from a table and must not leave the
+// folder.
 std::string FileOfEvaluation(const EvaluationData& evaluation, const std::string& name);
 
 }  // namespace crema::tools

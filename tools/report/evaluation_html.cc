@@ -1,4 +1,4 @@
-// What evaluate --report found: numbers, confusion matrix, classes, worst samples.
+// Shows the results of evaluate --report: numbers, confusion matrix, classes, worst samples.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -14,7 +14,7 @@ namespace {
 
 using Table = EvaluationData::Table;
 
-constexpr size_t kMostHeatClasses = 30;  // more are shown as a picture
+constexpr size_t kMostHeatClasses = 30;  // larger matrices are shown as a picture
 constexpr size_t kMostPairs = 12;
 
 double NumberIn(const std::string& text) {
@@ -60,7 +60,7 @@ std::string TilesHtml(const EvaluationData& evaluation) {
   for (const Tile& tile : kTiles) {
     const auto found = evaluation.summary.find(tile.name);
     const bool told = std::string_view(tile.name) == "loss" &&
-                      evaluation.summary.contains("log_loss");  // mostly the same number
+                      evaluation.summary.contains("log_loss");  // usually equal
     if (found == evaluation.summary.end() || told) continue;
     html += TileHtml(tile.title, NumberIn(found->second), tile.share);
   }
@@ -69,7 +69,7 @@ std::string TilesHtml(const EvaluationData& evaluation) {
   return html + "</div>";
 }
 
-// Counts of the matrix without its header; empty where it is not square.
+// Returns the counts of the matrix without its header; empty unless it is square.
 std::vector<std::vector<double>> Counts(const Table& table) {
   std::vector<std::vector<double>> counts;
   if (table.empty() || table.size() != table[0].size()) return counts;

@@ -72,7 +72,7 @@ std::string NumberForPeople(double value) {
   if (!whole) return number;
   const auto digits = static_cast<int64_t>(number.size()) - (value < 0 ? 1 : 0);
   for (int64_t from_end = 3; from_end < digits && digits > 4; from_end += 3) {
-    // A narrow no-break space; counted from the end, where nothing was put yet.
+    // Inserts a narrow no-break space, from the end, so that offsets stay valid.
     number.insert(number.size() - static_cast<size_t>(from_end + (from_end / 3 - 1) * 3), "\u202f");
   }
   return number;

@@ -1,4 +1,4 @@
-// Text and data inside a page, such that nothing of it can become markup or script.
+// Escapes text and data, so that nothing becomes markup or script.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@ namespace crema::tools {
 // For element content and quoted attributes.
 std::string HtmlText(std::string_view text);
 
-// JSON for the content of a <script> element: its end cannot appear within.
+// JSON for the content of a <script> element, whose end tag cannot occur in it.
 std::string ScriptJson(std::string_view json);
 
 std::string Base64(std::string_view bytes);
-// "data:image/png;base64,...".
+// Returns "data:image/png;base64,...".
 std::string PngUri(std::string_view png);
 
-// A number for people: four significant digits, thousands apart; a dash for what is no number.
+// Formats with four significant digits and separated thousands; a dash for NaN and infinity.
 std::string NumberForPeople(double value);
-// "1 h 02 min", "3 min 20 s", "4.1 s".
+// Formats as "1 h 02 min", "3 min 20 s" or "4.1 s".
 std::string DurationForPeople(double seconds);
 
 }  // namespace crema::tools

@@ -1,4 +1,4 @@
-// Flat JSON objects, as our own files hold them.
+// Parses flat JSON objects of our own files.
 #pragma once
 
 #include <map>
@@ -9,14 +9,14 @@
 
 namespace crema::tools {
 
-// Members as text: strings as they are, numbers printed, true and false in words, null and objects
-// left out, an array of strings joined by spaces.
+// Members as text: strings unquoted, numbers printed, true and false as words, arrays of strings
+// joined by spaces; without null and objects.
 using JsonMembers = std::map<std::string, std::string>;
 
-// Nothing for what is not a JSON object.
+// Returns nothing unless the text is a JSON object.
 std::optional<JsonMembers> ParseJsonMembers(std::string_view text);
 
-// The members of the object `name` within an object; empty when there is none.
+// Returns the members of the nested object `name`; empty if there is none.
 JsonMembers JsonMembersOf(std::string_view text, const std::string& name);
 
 }  // namespace crema::tools

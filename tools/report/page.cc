@@ -13,7 +13,7 @@
 namespace crema::tools {
 namespace {
 
-// Nothing from elsewhere may be loaded, whatever a file says.
+// Forbids external resources, whatever the files contain.
 constexpr std::string_view kHead = R"(<!doctype html>
 <html lang="en">
 <head>
@@ -26,7 +26,7 @@ constexpr std::string_view kHead = R"(<!doctype html>
 
 constexpr size_t kColors = 8;
 
-// Same names would be one line in every legend.
+// Equal names would be indistinguishable in legends.
 void MakeNamesUnique(std::vector<ReportedRun>* runs) {
   std::set<std::string> names;
   for (ReportedRun& reported : *runs) {

@@ -1,4 +1,4 @@
-// The page that `report` writes: one file without references to others.
+// Generates the page of `report`: one self-contained file.
 #pragma once
 
 #include <optional>
@@ -16,14 +16,13 @@ struct ReportedRun {
   std::optional<EvaluationData> evaluation;
 };
 
-// Reads every run: its metrics, and its evaluation where the folder `evaluation` within it is one,
-// or where it is one itself. Throws kNotFound for a folder that holds neither, kDataLoss,
-// kIoFailure.
+// Reads every run: its metrics, and its evaluation in the folder itself or in its subfolder
+// `evaluation`. Throws kNotFound for a folder with neither, kDataLoss, kIoFailure.
 std::vector<ReportedRun> ReadRuns(const std::vector<std::string>& folders);
 
 std::string ReportPage(const std::string& title, const std::vector<ReportedRun>& runs);
 
-// Its parts, each HTML.
+// Parts of the page, as HTML.
 std::string ResultsHtml(const std::vector<RunData>& runs);
 std::string EvaluationHtml(const RunData& run, size_t index, const EvaluationData& evaluation);
 extern const std::string_view kPageStyle;

@@ -1,4 +1,4 @@
-// The table of results: a column a run, a row a fact.
+// The table of results: one column per run, one row per fact.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -17,7 +17,7 @@ using Kind = MetricSeries::Kind;
 
 struct Cell {
   std::string text;
-  std::string small = {};                                   // beside it
+  std::string small = {};                                   // secondary text
   double value = std::numeric_limits<double>::quiet_NaN();  // to find the best of a row
 };
 
@@ -45,7 +45,7 @@ std::optional<MetricPoint> BestOf(const MetricSeries& series, bool smallest) {
   return best;
 }
 
-// The furthest that any row of the run tells of.
+// Returns the last iteration of all rows of the run.
 MetricPoint EndOf(const RunData& run) {
   MetricPoint end{.iteration = -1, .epoch = 0, .seconds = 0, .value = 0};
   for (const MetricSeries& series : run.series) {
@@ -154,8 +154,7 @@ void AddTestRows(const std::vector<RunData>& runs, std::vector<Row>* rows) {
   }
 }
 
-// Which cells are the best of several, as far as can be read; none where there is nothing to
-// compare.
+// Marks the best of several comparable cells; none if there is nothing to compare.
 std::vector<bool> BestCells(const Row& row) {
   std::vector<bool> best(row.cells.size(), false);
   const Cell* top = nullptr;

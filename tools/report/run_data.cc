@@ -39,7 +39,7 @@ double NumberOf(const JsonMembers& row, const std::string& name, double otherwis
   return error == std::errc() && end == text.data() + text.size() ? value : otherwise;
 }
 
-// Puts rows, in the order of the file, into series.
+// Sorts rows, in file order, into series.
 class SeriesBuilder {
  public:
   explicit SeriesBuilder(RunData* run) : run_(run) {}
@@ -53,7 +53,7 @@ class SeriesBuilder {
     }
     if (kind->second == "train") {
       for (const char* column : kTrainColumns) {
-        // A loss that is not finite is left out of its row, and is a gap in the curve.
+        // A row omits a non-finite loss; the curve has a gap there.
         if (row.contains(column) || column == kTrainColumns[0]) Append(Kind::kTrain, column, row);
       }
     } else if (kind->second == "test" || kind->second == "output") {
@@ -80,7 +80,7 @@ class SeriesBuilder {
          .value = NumberOf(row, kind == Kind::kTrain ? name : "value")});
   }
 
-  // Time that has passed; a clock that is set back takes none.
+  // Elapsed time; ignores a clock that is set back.
   double SecondsOf(const JsonMembers& row) {
     const double time = NumberOf(row, "time");
     if (std::isnan(time)) return NumberOf(row, "seconds");
@@ -90,14 +90,14 @@ class SeriesBuilder {
   }
 
   RunData* run_;
-  double clock_ = kUnknown;  // of the row before
+  double clock_ = kUnknown;  // of the previous row
   double seconds_ = 0;
   std::map<std::tuple<Kind, int64_t, std::string, int64_t>, size_t> index_;
 };
 
 void ReadCsv(const std::string& path, RunData* run) {
   const std::string text = ReadFile(path);
-  // A run that is going on, or was killed, may have written half of its last line.
+  // A run in progress, or a killed one, may have an incomplete last line.
   const std::vector<std::vector<std::string>> lines =
       ParseCsv(std::string_view(text).substr(0, text.rfind('\n') + 1));
   SeriesBuilder builder(run);
@@ -170,7 +170,7 @@ std::vector<MetricPoint> Thinned(const std::vector<MetricPoint>& points, size_t 
     size_t least = begin;
     size_t largest = begin;
     for (size_t i = begin; i < end; ++i) {
-      if (std::isnan(points[i].value)) least = largest = i;  // a break must stay
+      if (std::isnan(points[i].value)) least = largest = i;  // keeps gaps
       if (points[i].value < points[least].value) least = i;
       if (points[i].value > points[largest].value) largest = i;
     }

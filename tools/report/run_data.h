@@ -1,5 +1,5 @@
-// What a run folder tells: docs/run_folder.md has its files. Read tolerantly: a run may still be
-// going on, or be of another version.
+// Reads a run folder; docs/run_folder.md has its files. Tolerant: a run may be in progress, or from
+// another version.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct MetricPoint {
   double iteration = 0;
   double epoch = 0;
   double seconds = 0;  // since the first row of the run
-  double value = 0;    // NaN: not finite, or not known
+  double value = 0;    // NaN: not finite, or unknown
 };
 
 struct MetricSeries {
@@ -29,27 +29,26 @@ struct MetricSeries {
 };
 
 struct RunData {
-  std::string name;    // of the folder; unique in a report
+  std::string name;    // name of the folder; unique in a report
   std::string folder;  // as given
-  // Members of run.json as text ("seed", "net", ...), as far as they are there.
+  // Existing members of run.json as text ("seed", "net", ...).
   std::map<std::string, std::string> facts;
   std::string solver_text;  // solver.prototxt; may be empty
   std::vector<MetricSeries> series;
-  int64_t unreadable = 0;  // rows passed over
+  int64_t unreadable = 0;  // ignored rows
 
-  // Null when there is none.
+  // Returns null if there is none.
   const MetricSeries* Find(MetricSeries::Kind kind, const std::string& name) const;
 };
 
-// Whether the folder holds metrics.csv or metrics.jsonl.
+// Returns true if the folder holds metrics.csv or metrics.jsonl.
 bool HoldsMetrics(const std::string& folder);
 
 // Throws kNotFound for a folder that does not exist, kIoFailure. A folder without metrics gives a
 // run without series.
 RunData ReadRun(const std::string& folder);
 
-// At most about `most` points: the smallest and the largest of each stretch, the first and the
-// last.
+// Reduces to about `most` points: the minimum and maximum of each section, the first and the last.
 std::vector<MetricPoint> Thinned(const std::vector<MetricPoint>& points, size_t most);
 
 }  // namespace crema::tools

@@ -1,11 +1,12 @@
-// How many files this process may have open.
+// Limit of open files of this process.
 #pragma once
 
 #include <cstdint>
 
 namespace crema::tools {
 
-// Raises the limit as far as the system lets everybody, and returns it. Thread safety: one thread.
+// Raises the limit to the maximum allowed without privileges, and returns it. Thread safety: one
+// thread.
 int64_t RaiseDescriptorLimit();
 
 }  // namespace crema::tools

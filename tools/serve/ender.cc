@@ -18,8 +18,8 @@ sigset_t EndSignals() {
   return ends;
 }
 
-// No stream is flushed: one that nobody reads would keep the process. The logs have waited for
-// their readers as long as they may.
+// Does not flush streams: one that is not read would block. The logs have already waited for their
+// readers.
 [[noreturn]] void EndNow() { ::_exit(0); }
 
 }  // namespace
@@ -53,7 +53,7 @@ void Ender::Stop() {
     stopped_ = true;
   }
   changed_.notify_all();
-  // Out of sigwait.
+  // Wakes the thread from sigwait.
   pthread_kill(thread_.native_handle(), SIGTERM);
   thread_.join();
 }
@@ -64,7 +64,7 @@ void Ender::DrainOrEnd() {
     if (server_->Drain(exit_timeout_)) return;
     LogEvent(Severity::kWarning, "--exit_timeout is over: requests under way are given up", {});
   } catch (...) {
-    // Memory is too short to answer, and to say so.
+    // Not enough memory for an answer or a message.
   }
   EndNow();
 }

@@ -1,4 +1,4 @@
-// SIGTERM and SIGINT, from the start of the process to its end.
+// Handles SIGTERM and SIGINT for the lifetime of the process.
 #pragma once
 
 #include <chrono>
@@ -10,26 +10,26 @@
 
 namespace crema::tools {
 
-// Blocks the two signals, for this thread and those it makes: call it before there are others.
+// Blocks the two signals for this thread and its children. Call it before other threads exist.
 void BlockEndSignals();
 
-// A thread that waits for them and then lets the server end. The process ends with code 0 as soon
-// as `exit_timeout` is over, whatever it is doing then; at once when it is still loading and
-// nothing is under way. Thread safety: one thread.
+// A thread that waits for these signals and then shuts down the server. The process ends with code
+// 0 after `exit_timeout` at the latest; at once if it is still loading and no request is in
+// progress. Thread safety: one thread.
 class Ender {
  public:
-  // Hears signals from now on, those that came before too. Throws std::system_error when the system
-  // refuses a thread.
+  // Handles signals from now on, including pending ones. Throws std::system_error if the thread
+  // cannot be started.
   explicit Ender(std::chrono::milliseconds exit_timeout);
-  ~Ender();  // after the server: its destruction is bounded too
+  ~Ender();  // after the server, to bound its destruction, too
   Ender(const Ender&) = delete;
   Ender& operator=(const Ender&) = delete;
 
-  // From now on there is a server to drain.
+  // Sets the server to drain.
   void Watch(server::Server* server);
-  // Loading is done: returns when a signal came and all was answered.
+  // Call it after loading. Returns when a signal came and all requests were answered.
   void AwaitEnd();
-  // No signal is heard any more. Required before the server goes where AwaitEnd() did not return.
+  // Stops handling signals. Required before the server is destroyed, unless AwaitEnd() returned.
   void Stop();
 
  private:

@@ -63,7 +63,7 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-// Messages name the file, not its copy.
+// Messages name the original file, not its copy.
 std::shared_ptr<const Model> OpenCopy(const std::string& file, const ModelOptions& options,
                                       const Registry& registry) {
   const PrivateCopy copy(file);
@@ -97,14 +97,14 @@ void WatchGpuOfFlag(server::ServerMetrics* metrics) {
       const GpuInfo info = InfoOfGpu(ordinal);
       return info.memory - info.free;
     } catch (const Error&) {
-      return int64_t{0};  // a GPU that fails is told by the requests that it fails
+      return int64_t{0};  // requests on a failing GPU report it
     }
   });
 }
 
 std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
                                                      const server::VersionFiles& files) {
-  static const Registry registry = BuiltinRegistry();  // models look into it as long as they live
+  static const Registry registry = BuiltinRegistry();  // models refer to it as long as they live
   ModelOptions options;
   options.threads = CheckedThreads(FLAGS_threads);
   options.device = DeviceOfFlag();

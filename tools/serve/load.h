@@ -1,4 +1,4 @@
-// From files to something that runs.
+// Loads models for serving.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace crema::tools {
 
-// A .crema file or a net with its weights, as --threads, --gpu, --scale and so on say. Throws what
-// Model::Open and Model::Make throw. Thread safety: any number of threads.
+// Loads a .crema file or a net with its weights, with the options of --threads, --gpu, --scale and
+// so on. Throws what Model::Open and Model::Make throw. Thread safety: any number of threads.
 std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
                                                      const server::VersionFiles& files);
 
-// Throws kInvalidArgument where a flag is given that only a prototxt heeds.
+// Throws kInvalidArgument if a flag is given that only applies to a prototxt.
 void RefuseFlagsOfPrototxts();
 
-// Adds the memory of the GPU of --gpu, if any. Throws as DeviceOfFlag.
+// Adds a metric for the memory of the GPU of --gpu, if set. Throws like DeviceOfFlag.
 void WatchGpuOfFlag(server::ServerMetrics* metrics);
 
 }  // namespace crema::tools

@@ -112,7 +112,7 @@ void WarnOfOpenDoors() {
   }
 }
 
-// -1: none.
+// Returns -1 if off.
 int GrpcPort() {
   const bool asked = !google::GetCommandLineFlagInfoOrDie("grpc_port").is_default;
   if (!server::HasGrpc()) return asked ? FLAGS_grpc_port : -1;
@@ -136,7 +136,7 @@ int GrpcPort() {
   return -1;
 }
 
-// As many connections of each protocol as leave descriptors for models and files.
+// Connections per protocol that leave enough descriptors for models and files.
 size_t ConnectionsWithin(int64_t descriptors, int protocols) {
   constexpr int64_t kSpare = 128;
   const int64_t most = std::max<int64_t>(1, (descriptors - kSpare) / protocols);
@@ -150,7 +150,7 @@ size_t ConnectionsWithin(int64_t descriptors, int protocols) {
   return static_cast<size_t>(std::min<int64_t>(FLAGS_max_connections, most));
 }
 
-// "lenet" of "models/lenet.crema", with '_' for what no name may hold.
+// Returns "lenet" for "models/lenet.crema", replacing invalid characters by '_'.
 std::string NameOfModel() {
   if (!FLAGS_name.empty()) return FLAGS_name;
   std::string name = std::filesystem::path(FLAGS_model).stem().string();
@@ -198,7 +198,7 @@ void StartServing(const ServeOptions& options, server::Server* server) {
   WatchGpuOfFlag(&server->service().metrics);
   if (FLAGS_repository.empty()) {
     server::VersionFiles files;
-    // A net without learned layers needs no weights.
+    // A net without parameters needs no weights.
     const bool is_net = !FLAGS_weights.empty() || FLAGS_model.ends_with(".prototxt");
     (is_net ? files.net : files.crema) = FLAGS_model;
     files.weights = FLAGS_weights;

@@ -13,10 +13,10 @@ struct ServeOptions {
   std::chrono::milliseconds exit_timeout{30000};
 };
 
-// Throws kInvalidArgument for flags that make no sense, or not together. Warns of what is unsafe.
+// Throws kInvalidArgument for invalid or conflicting flags. Warns about unsafe ones.
 ServeOptions ServeOptionsOfFlags();
 
-// Loads what the flags name, and logs where it answers. Throws what that throws.
+// Loads the models of the flags and logs the addresses. Throws what loading throws.
 void StartServing(const ServeOptions& options, server::Server* server);
 
 }  // namespace crema::tools

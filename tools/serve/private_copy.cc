@@ -14,7 +14,7 @@
 namespace crema::tools {
 namespace {
 
-// All of it. Returns errno, 0 for none.
+// Copies the whole file. Returns errno, 0 on success.
 int CopyAll(int from, int to) {
   constexpr size_t kPiece = size_t{64} << 20;
   for (;;) {

@@ -1,13 +1,13 @@
-// A file that nobody else can change.
+// A private copy of a file.
 #pragma once
 
 #include <string>
 
 namespace crema::tools {
 
-// A copy in memory of a file, for one who maps it: where the file itself is written into while it
-// is mapped, the map changes, and ends the process where the file becomes shorter. The copy lives
-// as long as this or a map of it. Thread safety: const.
+// A copy in memory, for mapping: writing to a mapped file would change the map, and truncating it
+// would end the process. The copy lives as long as this object or a map of it. Thread safety:
+// const.
 class PrivateCopy {
  public:
   // Throws kNotFound, kIoFailure, kOutOfMemory.
@@ -16,7 +16,7 @@ class PrivateCopy {
   PrivateCopy(const PrivateCopy&) = delete;
   PrivateCopy& operator=(const PrivateCopy&) = delete;
 
-  const std::string& path() const { return path_; }  // opens it in this process
+  const std::string& path() const { return path_; }  // valid in this process
 
  private:
   int descriptor_ = -1;

@@ -42,7 +42,7 @@ std::string BatchTiles::NameOf(float label) const {
   return known ? class_names_[static_cast<size_t>(label)] : NumberText(label);
 }
 
-// One, or several where the layer gives more.
+// One label, or several if the layer outputs several.
 std::vector<std::string> BatchTiles::LabelsOf(const Session& session, int64_t index) const {
   std::vector<std::string> names;
   if (labels_.empty() || boxes_) return names;
@@ -55,7 +55,7 @@ std::vector<std::string> BatchTiles::LabelsOf(const Session& session, int64_t in
     }
     return names;
   }
-  constexpr int64_t kMost = 16;  // not a mask
+  constexpr int64_t kMost = 16;  // more values are a mask
   for (int64_t i = 0; i < std::min(each, kMost); ++i) {
     const float label = labels.span<float>()[static_cast<size_t>(index * each + i)];
     names.push_back(each == 1 ? NameOf(label) : NumberText(label));

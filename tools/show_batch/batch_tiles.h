@@ -1,4 +1,4 @@
-// The samples of a batch as tiles of a sheet.
+// Converts the samples of a batch to tiles of a sheet.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@
 
 namespace crema::tools {
 
-// What a data layer gave in the last batch. Thread safety: const.
+// The output of a data layer in the last batch. Thread safety: const.
 class BatchTiles {
  public:
-  // `class_names` by label; may be empty. Throws kInvalidArgument where no data layer of the plan
-  // gives images of one or three channels.
+  // `class_names` by label; may be empty. Throws kInvalidArgument if no data layer of the plan
+  // outputs images of one or three channels.
   BatchTiles(const Plan& plan, std::vector<std::string> class_names);
 
   const std::string& blob() const { return picture_.blob(); }
   int64_t batch() const { return batch_; }
   Tile MakeTile(const Session& session, int64_t index) const;
-  // "name: label ..." for people.
+  // Returns "name: label ...".
   std::string Describe(const Session& session, int64_t index) const;
 
  private:
@@ -31,10 +31,10 @@ class BatchTiles {
   const SamplePicture picture_;
   const std::vector<std::string> class_names_;
   int64_t batch_ = 0;
-  int value_ = -1;      // of the images
+  int value_ = -1;      // index of the images
   std::string labels_;  // blob; empty: none
-  bool boxes_ = false;  // it holds rows of boxes
-  bool mixed_ = false;  // it holds a probability for each class
+  bool boxes_ = false;  // rows of boxes
+  bool mixed_ = false;  // one probability per class
 };
 
 }  // namespace crema::tools

@@ -10,11 +10,11 @@
 namespace crema::tools {
 namespace {
 
-constexpr int kLeastSide = 112;  // pixels of a tile, so that captions can be read
+constexpr int kLeastSide = 112;  // side of a tile in pixels; keeps captions legible
 constexpr int kMostSide = 320;
-constexpr int kStrip = 24;  // above each tile, for its caption
+constexpr int kStrip = 24;  // caption above each tile
 constexpr int kGap = 6;
-constexpr int kMostSheet = 30000;  // pixels of a side
+constexpr int kMostSheet = 30000;  // pixels per side
 
 Picture Enlarge(const Picture& picture, int factor) {
   Picture large{.width = picture.width * factor,
@@ -49,7 +49,7 @@ void Paste(const Picture& tile, int left, int top, Picture* sheet) {
   }
 }
 
-// The caption stands above the frame of its tile.
+// Captions of boxes are above the frame of their tile.
 void AddBoxes(const Tile& tile, const Picture& shown, int left, int top,
               std::vector<CaptionedBox>* boxes) {
   constexpr int kFrameColor = 5;

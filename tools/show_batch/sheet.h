@@ -1,4 +1,4 @@
-// Many small pictures with captions and boxes on one.
+// Draws many small pictures with captions and boxes on one sheet.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@ struct Tile {
   std::vector<CaptionedBox> boxes;  // in units of the picture, 0 to 1
 };
 
-// `columns` tiles a row, 0: as many as make it about square; pictures that are small are enlarged
-// pixel by pixel, large ones shrunk. Returns a file of the kind that `path` names; without OpenCV
-// that is a PNG without captions and boxes. Requires: tiles of one size, at least one. Throws
-// kInvalidArgument for an extension that cannot be written, or tiles that are too many.
+// `columns` tiles per row; 0: approximately square. Enlarges small pictures pixel by pixel, shrinks
+// large ones. Returns a file in the format of the extension of `path`; without OpenCV, a PNG
+// without captions and boxes. Requires: at least one tile, all of one size. Throws kInvalidArgument
+// for an unsupported extension, or too many tiles.
 std::string EncodeSheet(const std::vector<Tile>& tiles, int columns, const std::string& path);
 
 }  // namespace crema::tools

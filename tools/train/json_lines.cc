@@ -13,7 +13,7 @@ void Say(const char* event, const std::string& message, std::vector<LogField> fi
   LogEvent(Severity::kInfo, message, fields);
 }
 
-// "test#0:accuracy", with "[1]" behind a blob of several elements.
+// Formats as "test#0:accuracy", followed by "[1]" for a blob of several elements.
 void AddOutputs(const std::string& group, const std::vector<OutputValue>& outputs,
                 std::vector<LogField>* fields) {
   size_t element = 0;

@@ -1,12 +1,12 @@
-// A run as events of --log_format=json.
+// Logs a run as events for --log_format=json.
 #pragma once
 
 #include "solvers/training_observer.h"
 
 namespace crema::tools {
 
-// One line for each displayed iteration, test, snapshot, new best and the end, with the numbers in
-// "fields". Thread safety: one thread.
+// Logs one line for each displayed iteration, test, snapshot, new best and the end, with the
+// numbers in "fields". Thread safety: one thread.
 class JsonLines final : public TrainingObserver {
  public:
   void OnStart(const std::string& net, int64_t iteration) override;

@@ -24,7 +24,7 @@ DEFINE_int64(metrics_interval, 0,
 
 namespace crema::tools {
 
-// Messages while the live line is drawn: above it, and in the files of --log_dir.
+// While the live line is drawn, shows messages above it and logs them to the files of --log_dir.
 class TrainObservers::TerminalLog final : public LogSink {
  public:
   explicit TerminalLog(LiveLine& line) : line_(line) {}
@@ -83,7 +83,7 @@ void TrainObservers::Record(Solver& solver, RunStart start, int threads) {
   try {
     recorder_ = std::make_unique<RunRecorder>(solver, options, *log_);
   } catch (const Error& error) {
-    // Of another process that trains here, the snapshots are in danger too.
+    // If another process trains here, the snapshots are at risk, too.
     if (!FLAGS_run.empty() || error.code() == ErrorCode::kInvalidArgument) throw;
     log_->Write(Severity::kWarning, StrCat("this run is not recorded: ", error.what(),
                                            "; --run=DIR names another "

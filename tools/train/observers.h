@@ -1,4 +1,4 @@
-// What a training shows and records, as the flags say.
+// Output and recording of a training, as the flags specify.
 #pragma once
 
 #include <memory>
@@ -13,29 +13,29 @@
 
 namespace crema::tools {
 
-// On a terminal the live line, otherwise Caffe's lines or JSON; with Record, the run's folder.
-// Thread safety: one thread; what log() gives takes messages of any.
+// Shows the live line on a terminal, otherwise Caffe's lines or JSON; after Record, also writes the
+// run's folder. Thread safety: one thread; log() may be used by any.
 class TrainObservers {
  public:
   explicit TrainObservers(const SolverParameter& solver);
   ~TrainObservers();
 
   TrainingObserver& observer() { return observers_; }
-  // For the solver and the library: keeps messages and the live line apart.
+  // The log for the solver and the library; keeps messages and the live line apart.
   LogSink& log() { return *log_; }
 
-  // Opens the run's folder (--run). After weights are loaded and the state is restored. `start`
-  // says whether the run is resumed. Throws as RunFolder where --run names the folder; only warns
-  // where the default one cannot be made. `solver` must outlive this.
+  // Opens the run's folder (--run). Call it after weights are loaded and the state is restored.
+  // `start` says if the run is resumed. Throws like RunFolder if --run names the folder; only warns
+  // if the default one cannot be created. `solver` must outlive this.
   void Record(Solver& solver, RunStart start, int threads);
 
-  // From here on the terminal is the live line's.
+  // From here on, the terminal shows the live line.
   void TakeTerminal();
 
  private:
   class TerminalLog;
 
-  std::unique_ptr<LiveLine> live_line_;  // null where there is none
+  std::unique_ptr<LiveLine> live_line_;  // null: no live line
   std::unique_ptr<TerminalLog> terminal_log_;
   std::unique_ptr<TrainingObserver> lines_;
   LogSink* log_;

@@ -29,7 +29,7 @@ bool Stops(int signal) {
   return signal == SIGHUP ? g_sighup_stops : g_sigint_stops;
 }
 
-// Shells and launchers send one stop several times; a second after the first it is another.
+// Shells and launchers send one stop several times; only after a second it counts as another.
 void OnSignal(int signal) {
   constexpr int64_t kOneStop = 1000;
   if (Stops(signal)) {

@@ -1,4 +1,4 @@
-// Signals while training: requests to the solver.
+// Converts signals during training to requests to the solver.
 #pragma once
 
 #include <functional>
@@ -7,13 +7,13 @@
 
 namespace crema::tools {
 
-// What the flags --sigint_effect and --sighup_effect say; SIGTERM always stops. Throws
-// kInvalidArgument for other words.
+// Returns the requests of --sigint_effect and --sighup_effect; SIGTERM always stops. Throws
+// kInvalidArgument for unknown words.
 std::function<Request()> WatchSignals();
 
 // From here on, SIGINT, SIGTERM and SIGHUP are requests; before, they end the command at once. A
-// signal that comes while a snapshot is written does not disturb it; but one that stops, a second
-// or more after the first such, ends the command at once.
+// signal does not disturb the writing of a snapshot, but a second stop at least a second after the
+// first ends the command at once.
 void CatchSignals();
 
 }  // namespace crema::tools

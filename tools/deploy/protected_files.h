@@ -1,4 +1,4 @@
-// The files that a command reads, which it must not write.
+// Protects input files of a command from being overwritten.
 #pragma once
 
 #include <sys/types.h>
@@ -13,14 +13,14 @@
 namespace crema::tools {
 
 // Thread safety: const methods.
-class KeptFiles {
+class ProtectedFiles {
  public:
-  // Paths of what is no file, or not there, are ignored.
-  explicit KeptFiles(const std::vector<std::string>& paths);
-  explicit KeptFiles(const std::vector<PictureSource>& sources);
+  // Ignores missing paths and paths that are not files.
+  explicit ProtectedFiles(const std::vector<std::string>& paths);
+  explicit ProtectedFiles(const std::vector<PictureSource>& sources);
 
-  // Throws kInvalidArgument where `output`, which the flag names, is one of the files, by whatever
-  // path or link.
+  // Throws kInvalidArgument if `output`, named by the flag, is one of the files, by any path or
+  // link.
   void RefuseToReplace(const std::string& flag, const std::string& output) const;
 
  private:

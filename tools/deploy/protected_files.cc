@@ -1,4 +1,4 @@
-#include "deploy/kept_files.h"
+#include "deploy/protected_files.h"
 
 #include <sys/stat.h>
 
@@ -10,7 +10,7 @@
 namespace crema::tools {
 namespace {
 
-// Devices and pipes are written and read at the same time; nothing is lost.
+// Ignores devices and pipes, which may be read and written at the same time.
 std::optional<std::pair<dev_t, ino_t>> Identity(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
@@ -19,21 +19,21 @@ std::optional<std::pair<dev_t, ino_t>> Identity(const std::string& path) {
 
 }  // namespace
 
-KeptFiles::KeptFiles(const std::vector<std::string>& paths) {
+ProtectedFiles::ProtectedFiles(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) Add(path);
 }
 
-KeptFiles::KeptFiles(const std::vector<PictureSource>& sources) {
+ProtectedFiles::ProtectedFiles(const std::vector<PictureSource>& sources) {
   for (const PictureSource& source : sources) {
     if (source.kind != PictureSource::Kind::kCamera && source.name != "-") Add(source.name);
   }
 }
 
-void KeptFiles::Add(const std::string& path) {
+void ProtectedFiles::Add(const std::string& path) {
   if (const auto file = Identity(path)) files_.insert(*file);
 }
 
-void KeptFiles::RefuseToReplace(const std::string& flag, const std::string& output) const {
+void ProtectedFiles::RefuseToReplace(const std::string& flag, const std::string& output) const {
   const auto file = Identity(output);
   if (!file || !files_.contains(*file)) return;
   Fail(ErrorCode::kInvalidArgument,
