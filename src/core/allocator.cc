@@ -12,21 +12,21 @@ namespace crema {
 namespace {
 
 constexpr size_t kAlignment = 64;
-// Weights of this size are read from memory, where small pages cost a third of the rate (CaffeNet's
-// inner products). Smaller ones are not worth the time that the system takes to find huge pages.
+// Weights of this size are streamed from memory, where small pages cost a third of the bandwidth
+// (CaffeNet's inner products). Finding huge pages does not pay off for smaller ones.
 constexpr size_t kHugeFrom = size_t{8} << 20;
 constexpr size_t kHugePage = size_t{2} << 20;
 
 void AskForHugePages(void* pointer, size_t bytes) {
 #ifdef MADV_HUGEPAGE
-  madvise(pointer, bytes, MADV_HUGEPAGE);  // a hint: what it answers changes nothing
+  madvise(pointer, bytes, MADV_HUGEPAGE);  // a hint: ignore errors
 #else
   static_cast<void>(pointer);
   static_cast<void>(bytes);
 #endif
 }
 
-// posix_memalign and not aligned_alloc, which wants whole multiples of the alignment.
+// Uses posix_memalign, since aligned_alloc requires multiples of the alignment.
 void* AlignedMemory(size_t alignment, size_t bytes) {
   void* pointer = nullptr;
   return posix_memalign(&pointer, alignment, bytes) == 0 ? pointer : nullptr;

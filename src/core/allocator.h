@@ -1,4 +1,4 @@
-// Memory of a device, behind one interface so that tests can refuse it.
+// Interface of device memory allocation. Tests replace it to inject failures.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@ class Allocator {
  public:
   virtual ~Allocator() = default;
   virtual Device device() const = 0;
-  // Zeroed memory, aligned to 64 bytes or more. Throws kOutOfMemory, naming the size.
+  // Returns zeroed memory, aligned to 64 bytes or more. Throws kOutOfMemory, naming the size.
   virtual void* Allocate(size_t bytes) = 0;
   virtual void Free(void* pointer, size_t bytes) noexcept = 0;
 };
 
-// The heap of the CPU. Stateless; one object serves the whole process.
+// Returns the allocator of host memory. Stateless, one per process.
 Allocator& CpuAllocator();
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// bfloat16: the upper half of a single-precision number, so 8 significant bits. For storage only:
-// it widens to float wherever it is computed with.
+// bfloat16: the upper half of a single-precision number, with 8 significant bits. A storage format
+// only: arithmetic converts to float.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@ namespace crema {
 
 struct BFloat16 {
   BFloat16() = default;
-  // To the nearest, ties to even; NaN stays one. Without branches, so that loops are vectorised.
+  // Rounds to nearest, ties to even; NaN stays NaN. Branchless, so that loops vectorise.
   BFloat16(float value) {  // NOLINT: implicit, so that loops read as those of other types
     const auto word = std::bit_cast<uint32_t>(value);
     const uint32_t rounded = word + 0x7FFF + ((word >> 16) & 1);
@@ -30,7 +30,7 @@ struct DTypeOf<BFloat16> {
   static constexpr DType value = DType::kBF16;
 };
 
-// What elements of type T are computed in.
+// Type in which values of type T are computed.
 template <typename T>
 struct ComputeOf {
   using Type = T;
@@ -42,15 +42,15 @@ struct ComputeOf<BFloat16> {
 template <typename T>
 using Compute = typename ComputeOf<T>::Type;
 
-// As DispatchFloat, and BFloat16 too: for layers that take blobs in any memory format.
+// Like DispatchFloat, plus BFloat16: for layers that support blobs in any memory format.
 template <typename Body>
 decltype(auto) DispatchStored(DType dtype, Body&& body) {
   if (dtype == DType::kBF16) return body(BFloat16{});
   return DispatchFloat(dtype, body);
 }
 
-// Whether this processor multiplies bfloat16 itself (AVX512-BF16) and has blocks for it
-// (ChannelBlock() is 16). Where it is false nothing is stored so.
+// Returns true if this processor has bfloat16 products (AVX512-BF16) and a ChannelBlock() of 16.
+// Otherwise nothing is stored as bfloat16.
 bool HasBFloat16();
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// What the blobs of a net may hold: numbers of its type, or bytes of images.
+// Element types of a net's blobs: its floating type, or bytes of images.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// Calls `body(T{})` with T = float, double or uint8_t. For code that looks at any blob of a net;
+// Calls `body(T{})` with T = float, double or uint8_t. For code that handles any blob of a net;
 // layers compute with DispatchFloat.
 template <typename Body>
 decltype(auto) DispatchBlob(DType dtype, Body&& body) {
@@ -15,7 +15,7 @@ decltype(auto) DispatchBlob(DType dtype, Body&& body) {
   return DispatchFloat(dtype, body);
 }
 
-// Only numbers have gradients, and can be infinite.
+// Only floating types have gradients and can be infinite.
 inline bool IsFloatType(DType dtype) {
   return dtype != DType::kU8 && dtype != DType::kI32 && dtype != DType::kI64;
 }

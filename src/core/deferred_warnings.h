@@ -1,4 +1,4 @@
-// What parts without a log of their own have to tell: they put it down, and who has a log takes it.
+// Deferred warnings: code without a logger queues messages here; the owner of a logger drains them.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,10 @@ class DeferredWarnings {
  public:
   static constexpr size_t kMost = 1000;
 
-  // Beyond kMost that nobody has taken, messages are only counted.
+  // Counts messages beyond kMost undrained ones instead of storing them.
   void Add(std::string text);
-  // Those since the last call, in order; the last one says how many were left out, if any were.
+  // Returns the messages since the last call, in order. The last one reports dropped messages, if
+  // any.
   std::vector<std::string> Take();
 
  private:
@@ -24,7 +25,7 @@ class DeferredWarnings {
   uint64_t left_out_ = 0;
 };
 
-// Something that has notices; states of layers are asked whether they are one.
+// Implemented by objects with deferred warnings, for example layer states.
 class HasDeferredWarnings {
  public:
   virtual ~HasDeferredWarnings() = default;

@@ -1,4 +1,4 @@
-// Where memory lies and work is done.
+// Devices: where memory is allocated and work is executed.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ enum class DeviceType { kCpu, kCuda };
 
 struct Device {
   DeviceType type = DeviceType::kCpu;
-  int ordinal = 0;  // which GPU; 0 on the CPU
+  int ordinal = 0;  // number of the GPU; 0 on the CPU
 
   friend bool operator==(const Device&, const Device&) = default;
 };

@@ -1,4 +1,4 @@
-// Work queues of devices: what sessions ask of one, without a word about which.
+// Work queues of devices, independent of the kind of device.
 #pragma once
 
 #include <cstddef>
@@ -14,93 +14,92 @@
 
 namespace crema {
 
-// The work of a queue is done in two lanes, each in the order in which it was queued; between them
-// only events say what comes first. What says no lane is in that of computing.
+// A queue has two streams, each executed in the order of submission; only events order them
+// relative to each other. Functions without a stream argument use kCompute.
 enum class DeviceStream { kCompute, kTransfer };
 
-// A point in the work of a queue, which must outlive it. One that was never recorded has passed.
-// Throws as DeviceQueue. Thread safety: that of the queue.
+// A point in the work of a queue, which must outlive it. An event that was never recorded has
+// passed. Throws like DeviceQueue. Thread safety: that of the queue.
 class DeviceEvent {
  public:
   virtual ~DeviceEvent() = default;
-  // Behind all that the lane has been given so far.
+  // Records the event after all work submitted to the stream so far.
   virtual void Record(DeviceStream stream) = 0;
-  // What the lane is given from now on begins after the event; the host does not wait.
+  // Makes later work of the stream wait for the event; does not block the host.
   virtual void StreamWait(DeviceStream stream) = 0;
-  // Whether that work is done.
+  // Returns true if that work is complete.
   virtual bool Passed() = 0;
-  // Until it is.
+  // Blocks until that work is complete.
   virtual void Wait() = 0;
-  // From an event that passed earlier to this one, by the clock of the device. Both were made with
-  // times and have passed.
+  // Seconds between an earlier event and this one, by the device's clock. Requires: both are timed
+  // and have passed.
   virtual double SecondsSince(DeviceEvent& earlier) = 0;
 };
 
-// Work that was kept (DeviceQueue::Capture). The queue must outlive it.
+// Captured work (DeviceQueue::Capture). The queue must outlive it.
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
-  // Queues all of it at once, with the arguments that it was kept with.
+  // Submits the whole graph with its captured arguments.
   virtual void Launch() = 0;
 };
 
-// Device streams and library handles; src/math/cuda has the CUDA one. The CPU needs none. All
-// functions throw kDeviceFailure, also for work that was queued before; after that the queue is
-// lost. Thread safety: one thread at a time.
+// Device streams and library handles, implemented for CUDA in src/math/cuda. The CPU needs none.
+// All functions throw kDeviceFailure, also for errors of earlier work; the queue is lost then.
+// Thread safety: one thread at a time.
 class DeviceQueue {
  public:
   virtual ~DeviceQueue() = default;
-  // Waits for all queued work, of both lanes.
+  // Waits for all submitted work of both streams.
   virtual void Synchronize() = 0;
-  // From the host to the device; returns when `from` may be changed.
+  // Copies from host to device; returns when `from` may be changed.
   virtual void Upload(void* to, const void* from, size_t bytes) = 0;
-  // From the device to the host; returns when the bytes are there.
+  // Copies from device to host; returns when the bytes have arrived.
   virtual void Download(void* to, const void* from, size_t bytes) = 0;
-  // Within the device; does not wait.
+  // Copies within the device, asynchronously.
   virtual void Copy(void* to, const void* from, size_t bytes) = 0;
-  // `count` elements of a floating type become `value`; does not wait.
+  // Sets `count` elements of a floating type to `value`, asynchronously.
   virtual void Fill(DType dtype, int64_t count, float value, void* to) = 0;
 
-  // After an error of the device nothing can be done with it, but letting go: every later call
-  // fails at once with the words of the first error, and the destructor asks nothing of the device.
+  // Marks the device as failed. Every later call fails at once with the message of the first error,
+  // and the destructor makes no device calls.
   virtual void MarkLost(std::string_view why) noexcept = 0;
-  virtual const std::string& lost() const = 0;  // why; empty: it is not
+  virtual const std::string& lost() const = 0;  // the reason; empty: not lost
 
-  // Ranges of time that profilers show (NVTX), one in the other; a name is copied.
+  // Nested ranges for profilers (NVTX). Copies the name.
   virtual void BeginRange(const char* name) = 0;
   virtual void EndRange() = 0;
 
-  // None of these waits. The memory of the host is from HostMemory() (page-locked, to be freed
-  // before the queue ends), and neither it nor the memory of the device may be changed, or read,
-  // before the work is done.
+  // Asynchronous. The host memory is from HostMemory() (page-locked, to be freed before the queue
+  // is destroyed). Until the work is complete, neither host nor device memory may be changed or
+  // read.
   virtual Allocator& HostMemory() = 0;
   virtual void CopyToDeviceAsync(DeviceStream stream, void* to, const void* from, size_t bytes) = 0;
-  virtual void DownloadLater(void* to, const void* from, size_t bytes) = 0;
-  // `timed`: for SecondsSince.
+  virtual void CopyToHostAsync(void* to, const void* from, size_t bytes) = 0;
+  // `timed`: supports SecondsSince.
   virtual std::unique_ptr<DeviceEvent> MakeEvent(bool timed) = 0;
 
-  // Memory of the device holds what changes from one step to the next, so that work that is
-  // launched again sees it.
-  // `count` elements become value * *factor, a product in double.
+  // The arguments that change between steps are in device memory, so that a relaunched graph sees
+  // their current values. Sets `count` elements to value * *factor, computed in double.
   virtual void FillScaled(DType dtype, int64_t count, double value, const double* factor,
                           void* to) = 0;
   // *to += factor * (sum of `count` elements of a floating type), in double.
   virtual void AddSum(DType dtype, int64_t count, double factor, const void* from, double* to) = 0;
-  // Begins a pass: *step is one more, and *sum 0.
+  // Begins a pass: increments *step and sets *sum to 0.
   virtual void BeginPass(uint64_t* step, double* sum) = 0;
-  // Where random draws of later work read the number of the pass; null: ExecContext::step().
+  // Sets where random draws of later work read the number of the pass; null: ExecContext::step().
   virtual void SetStepPlace(const uint64_t* step) = 0;
 
-  // What `body` queues in the lane of computing is kept and not done. Throws kUnsupported, with the
-  // reason, where it waits, moves bytes of the host, or does what else cannot be kept; nothing is
-  // done then.
+  // Captures the work that `body` submits to the compute stream without executing it. Throws
+  // kUnsupported, with the reason, if `body` waits, copies from or to the host, or does other work
+  // that cannot be captured; nothing is executed then.
   virtual std::unique_ptr<DeviceGraph> Capture(const std::function<void()>& body) = 0;
 
-  // *to becomes `value`.
+  // Sets *to to `value`.
   virtual void Store(uint64_t value, uint64_t* to) = 0;
 };
 
-// A range while it lives. Null: the CPU, which has none.
+// A profiler range for its lifetime. Null: the CPU, which has none.
 class DeviceRange {
  public:
   DeviceRange(DeviceQueue* queue, const char* name) : queue_(queue) {
@@ -116,7 +115,7 @@ class DeviceRange {
   DeviceQueue* queue_;
 };
 
-// Runs `body`; an error of the device that leaves it is the end of the queue. Null: the CPU.
+// Runs `body`; a device error marks the queue as lost. Null: the CPU.
 template <typename Body>
 void LosingQueue(DeviceQueue* queue, const Body& body) {
   try {

@@ -1,4 +1,4 @@
-// Element types and the one place where code is chosen by them.
+// Element types, and the dispatch on them.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace crema {
 
 enum class DType { kF32, kF64, kF16, kBF16, kU8, kI32, kI64 };
 
-size_t SizeOf(DType dtype);  // bytes of one element
+size_t SizeOf(DType dtype);  // bytes per element
 std::string_view ToString(DType dtype);
 
 template <typename T>
@@ -32,7 +32,7 @@ struct DTypeOf<int> {
   static constexpr DType value = DType::kI32;
 };
 
-// Calls `body(T{})` with T = float or double. CPU kernels exist for these two only.
+// Calls `body(T{})` with T = float or double, the only types with CPU kernels.
 template <typename Body>
 decltype(auto) DispatchFloat(DType dtype, Body&& body) {
   if (dtype == DType::kF32) return body(float{});

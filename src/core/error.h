@@ -1,4 +1,4 @@
-// What a user can cause is reported by throwing Error; see docs/development/files_and_errors.md.
+// Errors that users can cause are thrown as Error; see docs/development/files_and_errors.md.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@ namespace crema {
 enum class ErrorCode {
   kInvalidArgument,  // a text file, a flag or a parameter is wrong
   kNotFound,         // a file or a name does not exist
-  kUnsupported,      // understood, but this build or this version cannot do it
-  kDataLoss,         // a file or record is damaged, truncated or of the wrong kind
-  kIoFailure,        // the operating system refused to read or write
+  kUnsupported,      // not supported by this build or version
+  kDataLoss,         // a file or record is damaged, truncated or of the wrong format
+  kIoFailure,        // the operating system failed to read or write
   kOutOfMemory,
   kDeviceFailure,
   kDiverged,  // training reached NaN or infinity
   kCancelled,
-  kInternal,  // a bug of ours
+  kInternal,  // a bug in Crema
 };
 
-// Where a problem was found; empty strings and zeros mean "not known".
+// Location of a problem; empty strings and zeros mean "unknown".
 struct Where {
   std::string file = {};
   int line = 0;    // from 1
@@ -29,7 +29,7 @@ struct Where {
   std::string layer = {};
   std::string blob = {};
   std::string field = {};  // path below the layer, e.g. "convolution_param.kernel_size"
-  // Index in the batch, where a running layer objects to a value; the session finds its name.
+  // Index in the batch if a running layer rejects a value; the session looks up its name.
   int64_t sample = -1;
 };
 
@@ -39,10 +39,10 @@ struct Problem {
   std::string message;
 };
 
-// "net.prototxt:61:12: layer "bn1": message".
+// Formats as "net.prototxt:61:12: layer "bn1": message".
 std::string ToString(const Problem& problem);
 
-// One or more problems, found together. what() has a line for each.
+// One or more problems found together. what() has one line per problem.
 class Error : public std::exception {
  public:
   explicit Error(Problem problem);
@@ -59,8 +59,8 @@ class Error : public std::exception {
 
 [[noreturn]] void Fail(ErrorCode code, std::string message, Where where = {});
 
-// The documented exit code of a command that ends with this error:
-// 1 internal, 2 configuration, 3 data, 4 device or memory, 5 diverged, 130 cancelled.
+// Returns the documented exit code of a command that ends with this error: 1 internal, 2
+// configuration, 3 data, 4 device or memory, 5 diverged, 130 cancelled.
 int ExitCode(ErrorCode code);
 
 namespace internal {
@@ -69,6 +69,6 @@ namespace internal {
 
 }  // namespace crema
 
-// A broken promise of our own code, never of a user. Throws Error(kInternal).
+// Checks an internal invariant, never user input. Throws Error(kInternal).
 #define CREMA_CHECK(condition) \
   ((condition) ? void(0) : ::crema::internal::CheckFailed(#condition, __FILE__, __LINE__))

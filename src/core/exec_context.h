@@ -1,4 +1,4 @@
-// What a layer needs to run besides its tensors.
+// Execution state of a layer besides its tensors.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace crema {
 
-// One a session. Thread safety: one thread at a time.
+// One per session. Thread safety: one thread at a time.
 class ExecContext {
  public:
-  // On the CPU: `threads` of 0 means one for each processor this process may use.
+  // CPU: `threads` of 0 means one per available processor.
   explicit ExecContext(int threads = 0, uint64_t seed = 1);
-  // On a device: takes the queue (stream and handles) and the memory to work in.
+  // Device: takes the queue (streams and handles) and the allocator for its memory.
   ExecContext(std::unique_ptr<DeviceQueue> queue, Allocator& allocator, uint64_t seed);
   ~ExecContext();
   ExecContext(ExecContext&&) noexcept;
@@ -26,10 +26,10 @@ class ExecContext {
   Allocator& allocator() const { return *allocator_; }
   DeviceQueue* queue() const { return queue_.get(); }  // null on the CPU
   int threads() const { return threads_; }
-  // Scratch is booked for a number of threads; more must not run.
+  // Limits the number of threads to the number that scratch memory is planned for.
   void LimitThreads(int most) { threads_ = threads_ < most ? threads_ : most; }
 
-  // Random draws are a function of (seed, step, layer, element). `step` counts forward passes.
+  // Random draws depend on (seed, step, layer, element) only. `step` counts forward passes.
   uint64_t seed() const { return seed_; }
   uint64_t step() const { return step_; }
   void set_step(uint64_t step) { step_ = step; }
@@ -42,7 +42,7 @@ class ExecContext {
   uint64_t step_ = 0;
 };
 
-// Processors that this process may run on.
+// Returns the number of processors that this process may use.
 int AvailableProcessors();
 
 }  // namespace crema

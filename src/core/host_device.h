@@ -1,4 +1,4 @@
-// Marks functions that run on the CPU and, where nvcc compiles them, on GPUs too.
+// Marks functions that run on the CPU and, when compiled by nvcc, also on GPUs.
 #pragma once
 
 #ifdef __CUDACC__

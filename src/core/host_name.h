@@ -1,11 +1,11 @@
-// Which machine this is, for names of files that several machines may see.
+// Name of this machine, for file names that several machines may share.
 #pragma once
 
 #include <string>
 
 namespace crema {
 
-// "host" where the system does not say; without '/'. Thread safety: any thread.
+// Returns "host" if unknown; contains no '/'. Thread safety: any thread.
 std::string HostName();
 
 }  // namespace crema

@@ -8,8 +8,8 @@ namespace crema {
 
 namespace {
 
-// Length of the UTF-8 sequence that `text` begins with; 0 when it is none: neither longer than it
-// must be, nor of a surrogate or beyond U+10FFFF (table 3-7 of the Unicode standard).
+// Returns the length of the UTF-8 sequence at the start of `text`; 0 if it is invalid: overlong, a
+// surrogate, or beyond U+10FFFF (table 3-7 of the Unicode standard).
 size_t Utf8Length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -55,7 +55,7 @@ std::string JsonString(std::string_view text) {
 
 std::string JsonNumber(double value) {
   if (!std::isfinite(value)) return "null";
-  // The fewest digits that read back as the same float, where it is one.
+  // Prints the fewest digits that read back as the same float, if the value is one.
   constexpr int kMostDigits = 9;
   char text[32];
   for (int digits = 6; digits <= kMostDigits; ++digits) {

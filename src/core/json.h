@@ -1,4 +1,4 @@
-// The little JSON that is printed: lines of logs and metrics, summaries.
+// Formats JSON strings and numbers, for logs, metrics and summaries.
 #pragma once
 
 #include <string>
@@ -7,6 +7,6 @@
 namespace crema {
 
 std::string JsonString(std::string_view text);  // quoted and escaped
-std::string JsonNumber(double value);           // "null" for what JSON cannot say
+std::string JsonNumber(double value);           // "null" for NaN and infinity
 
 }  // namespace crema

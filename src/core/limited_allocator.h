@@ -1,4 +1,4 @@
-// An allocator that gives up to a number of bytes.
+// An allocator with a limit.
 #pragma once
 
 #include <atomic>
@@ -12,11 +12,11 @@ namespace crema {
 // Thread safety: any number of threads.
 class LimitedAllocator final : public Allocator {
  public:
-  // Passes on to `inner`, which must outlive this, at most `limit` bytes at a time.
+  // Allocates from `inner`, which must outlive this, at most `limit` bytes at a time.
   LimitedAllocator(Allocator& inner, int64_t limit) : inner_(inner), limit_(limit) {}
 
   Device device() const override { return inner_.device(); }
-  // Throws kOutOfMemory also beyond the limit.
+  // Also throws kOutOfMemory above the limit.
   void* Allocate(size_t bytes) override;
   void Free(void* pointer, size_t bytes) noexcept override;
   int64_t free() const { return limit_ - used_; }

@@ -20,13 +20,13 @@ namespace {
 
 int64_t CountLines(std::string_view text) { return std::ranges::count(text, '\n'); }
 
-// Takes from `text` what was written. Returns errno where something is left.
+// Removes written bytes from `text`. Returns errno if some are left.
 int WriteAll(int descriptor, std::string_view* text) {
   while (!text->empty()) {
     const ssize_t count = ::write(descriptor, text->data(), text->size());
     if (count >= 0) {
       text->remove_prefix(static_cast<size_t>(count));
-    } else if (errno == EAGAIN) {  // somebody else made it so
+    } else if (errno == EAGAIN) {  // non-blocking, set by another process
       pollfd room{.fd = descriptor, .events = POLLOUT, .revents = 0};
       ::poll(&room, 1, -1);
     } else if (errno != EINTR) {
@@ -36,7 +36,7 @@ int WriteAll(int descriptor, std::string_view* text) {
   return 0;
 }
 
-// Signals are for the other threads, which know what to do with them.
+// Blocks signals, so that other threads handle them.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -65,20 +65,20 @@ struct LineWriter::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  // The thread may write for longer than the given one is open. -1: no descriptor is left.
+  // Own descriptor: the thread may write after the given one is closed. -1: none available.
   const int own;
   const int descriptor;
   const Note note_of;
-  std::mutex mutex;  // guards the rest
+  std::mutex mutex;  // guards the members below
   std::condition_variable work;
   std::condition_variable done;
   std::string queue;
-  int64_t queued = 0;   // bytes so far
-  int64_t written = 0;  // of them; or lost
-  int64_t dropped = 0;  // lines, of which nothing was said yet
+  int64_t queued = 0;   // total bytes
+  int64_t written = 0;  // bytes written or lost
+  int64_t dropped = 0;  // lines not reported yet
   int error = 0;
   bool started = false;
-  bool stalled = false;  // somebody waited in vain
+  bool stalled = false;  // a wait has timed out
   bool ended = false;
 };
 

@@ -1,4 +1,4 @@
-// Lines for a log that somebody may or may not read.
+// Asynchronous line output for logs.
 #pragma once
 
 #include <chrono>
@@ -10,37 +10,35 @@
 
 namespace crema {
 
-// A bounded queue and one thread that writes to a file descriptor. A descriptor that
-// takes nothing (a pipe that nobody reads, a stopped terminal) holds up that thread alone; SIGPIPE
-// is not raised. Lines that find the queue full are dropped and counted. Lines keep their order.
-// Thread safety: any number of threads.
+// A bounded queue and a thread that writes to a file descriptor. A blocked descriptor (an unread
+// pipe, a stopped terminal) blocks only that thread; SIGPIPE is not raised. Lines are dropped and
+// counted when the queue is full. Keeps their order. Thread safety: any number of threads.
 class LineWriter {
  public:
-  // Returns the line, with its end, that says that `lines` lines were dropped.
+  // Returns the line, with its newline, that reports `lines` dropped lines.
   using Note = std::function<std::string(int64_t lines)>;
 
-  // `descriptor` is open while this lives. `dropped` is called by the writing thread; empty:
-  // nothing is said of dropped lines.
+  // `descriptor` must stay open while this lives. The writing thread calls `dropped`; empty:
+  // dropped lines are not reported.
   explicit LineWriter(int descriptor, Note dropped = {});
-  // Waits up to kPatience for what is queued, unless somebody has just waited in vain. What is left
-  // is lost.
+  // Waits up to kPatience for queued lines, unless another wait has just timed out. The rest is
+  // lost.
   ~LineWriter();
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;
 
   static constexpr std::chrono::milliseconds kPatience{1000};
-  static constexpr size_t kMostBytes = size_t{1} << 20;  // that wait
+  static constexpr size_t kMostBytes = size_t{1} << 20;  // in the queue
 
-  // Queues whole lines with their ends; never waits. (In a process that can start no thread it
-  // writes them itself.)
+  // Queues whole lines with their newlines without blocking. (Writes directly if no thread can be
+  // started.)
   void Write(std::string_view lines);
-  // Queues them and waits until they are written, so that they stand before what the caller does
-  // next; for 100 ms at most, and not at all while the descriptor takes nothing.
+  // Queues lines and waits until they are written, so that they precede later output of the caller.
+  // Waits at most 100 ms, and not at all while the descriptor is blocked.
   void WriteThrough(std::string_view lines);
-  // Returns true when all that was queued before is written or lost to an error, false after
-  // `most`.
+  // Returns true when everything queued before is written or lost to an error, false after `most`.
   bool Flush(std::chrono::milliseconds most);
-  // Returns errno of the last write that failed; 0: none did.
+  // Returns errno of the last failed write; 0: none.
   int error() const;
 
  private:
@@ -49,7 +47,7 @@ class LineWriter {
   static int WriteNote(const State& state, int64_t dropped) noexcept;
   int64_t Queue(std::string_view lines);
 
-  // Shared with the thread, which may be held up for longer than this lives.
+  // Shared with the thread, which may be blocked for longer than this lives.
   std::shared_ptr<State> state_;
 };
 

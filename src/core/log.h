@@ -1,4 +1,4 @@
-// Log messages leave the library through a sink that the program gives; without one it is silent.
+// Log output of the library through a sink of the program; silent without one.
 #pragma once
 
 #include <string_view>
@@ -7,14 +7,14 @@ namespace crema {
 
 enum class Severity { kInfo, kWarning, kError };
 
-// Thread safety: Write may be called by several threads at once.
+// Thread safety: several threads may call Write at once.
 class LogSink {
  public:
   virtual ~LogSink() = default;
   virtual void Write(Severity severity, std::string_view message) = 0;
 };
 
-// Swallows everything. Stateless.
+// Discards everything. Stateless.
 LogSink& NullSink();
 
 }  // namespace crema

@@ -16,14 +16,14 @@ namespace {
 
 constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
 
-// kUnknown where the file is missing or says "max".
+// Returns kUnknown if the file is missing or contains "max".
 int64_t ReadNumber(const std::string& path) {
   std::ifstream file(path);
   int64_t number = 0;
   return file >> number ? number : kUnknown;
 }
 
-// The number after `name` in a file of such pairs; 0 where there is none.
+// Returns the number after `name` in a file of such pairs; 0 if missing.
 int64_t NumberAfter(const std::string& path, const std::string& name) {
   std::ifstream file(path);
   std::string word;
@@ -38,11 +38,11 @@ int64_t Kibibytes(const std::string& root, const std::string& name) {
   return NumberAfter(root + "/proc/meminfo", name) * 1024;
 }
 
-// The files of one version of control groups.
+// File names of one version of control groups.
 struct GroupFiles {
   const char* limit;
   const char* used;
-  const char* droppable;  // in memory.stat: pages of files that nobody uses at the moment
+  const char* droppable;  // in memory.stat: file pages that are not in use
 };
 constexpr GroupFiles kVersion1{"/memory.limit_in_bytes", "/memory.usage_in_bytes",
                                "total_inactive_file"};
@@ -56,8 +56,8 @@ int64_t LeftInGroup(const std::string& folder, const GroupFiles& files) {
   return std::max<int64_t>(0, limit - std::max<int64_t>(0, used - droppable));
 }
 
-// Of `group` ("/a/b") and those around it. Within a container the folders of a group that the host
-// names may be missing; the outermost is that of the container then.
+// Returns the least of `group` ("/a/b") and its parents. In a container, folders of the host's
+// group may be missing; then the outermost folder is the container's.
 int64_t LeftInGroups(const std::string& mount, std::string group, const GroupFiles& files) {
   int64_t left = LeftInGroup(mount, files);
   while (group.size() > 1) {
@@ -91,8 +91,8 @@ int64_t LeftInAllGroups(const std::string& root) {
   return left;
 }
 
-// Stacks of threads and the heap take addresses that they do not use. oneDNN 2.6 does not survive
-// an allocation that fails while it generates code, so there must be room for that too.
+// Stacks and the heap reserve addresses that they do not use. oneDNN 2.6 crashes if an allocation
+// fails while it generates code, so leave room for that.
 constexpr int64_t kSpareAddresses = int64_t{64} << 20;
 
 int64_t LeftOfAddressSpace(const std::string& root) {

@@ -1,4 +1,4 @@
-// What this machine is and has left.
+// Resources of this machine.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,14 @@
 
 namespace crema {
 
-// Bytes that this process can still have, the least of: the memory of the machine and its swap;
-// each control group that it is in (version 1 and 2, and the groups around it), where pages of
-// files that can be dropped do not count as used; `ulimit -v`, less 64 MiB for addresses that
-// nobody uses. 1 when nothing is left, 0 when nothing is known. `root` is the folder with proc and
-// sys. Thread safety: any number of threads.
+// Returns the bytes that this process can still allocate, the least of: the machine's memory and
+// swap; each control group of the process (version 1 and 2, including parents), not counting
+// reclaimable file pages as used; `ulimit -v`, less 64 MiB of reserved addresses. 1: nothing is
+// left; 0: unknown. `root` is the folder with proc and sys. Thread safety: any number of threads.
 int64_t AvailableMemory(const std::string& root = "");
-// Bytes of memory of the machine; 0 when it is not known.
+// Returns the bytes of memory of the machine; 0 if unknown.
 int64_t TotalMemory();
-// As it calls itself; "unknown processor" when it does not.
+// Returns the name that the processor reports; otherwise "unknown processor".
 std::string ProcessorName();
 
 }  // namespace crema

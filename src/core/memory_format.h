@@ -1,4 +1,4 @@
-// How the elements of a blob N x C x H x W lie in memory.
+// Memory layouts and storage types of a blob N x C x H x W.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,18 @@
 namespace crema {
 
 enum class MemoryFormat : uint8_t {
-  kPlain,    // row-major: the last axis is the fastest
+  kPlain,    // row-major: the last axis is contiguous
   kBlocked,  // N x ceil(C / b) x H x W x b with b = ChannelBlock(); channels from C on are zero
-  // As kBlocked, each element rounded to bfloat16. Gradients of the blob too.
+  // Like kBlocked, stored as bfloat16, including the gradients.
   kBlockedBF16,
-  // As kPlain, each element rounded to bfloat16 or half precision; gradients too. On GPUs.
+  // Like kPlain, stored as bfloat16 or half precision, including the gradients. GPUs only.
   kPlainBF16,
   kPlainF16,
-  // N x H x W x C, a byte each: whole numbers, signed or not, times a scale. Both are those of the
-  // layers that write and read the blob (LayerParameter::int8). It has no gradient.
+  // N x H x W x C, one byte each: integers, signed or unsigned, times a scale. The layers that
+  // write and read the blob determine both (LayerParameter::int8). Has no gradient.
   kInt8,
-  // N x H x W x C: axis 1 is the fastest, behind any number of axes of space (without these it is
-  // kPlain); and the same with each element rounded, gradients too. On GPUs.
+  // N x H x W x C: axis 1 is contiguous, after any number of spatial axes (without any, equal to
+  // kPlain). Also stored as bfloat16 or half precision, including the gradients. GPUs only.
   kChannelsLast,
   kChannelsLastBF16,
   kChannelsLastF16,
@@ -28,16 +28,17 @@ enum class MemoryFormat : uint8_t {
 // "NHWC bf16", "NHWC f16"
 std::string_view ToString(MemoryFormat format);
 
-// For blobs of four axes only.
+// Only for blobs of four axes.
 bool IsBlocked(MemoryFormat format);
 
-// One of the three of GPUs; not kInt8.
+// Returns true for the three GPU formats; not for kInt8.
 bool IsChannelsLast(MemoryFormat format);
-// The row-major format of the same elements; formats that are not channels last stay.
+// Returns the row-major format with the same element type; formats that are not channels last are
+// returned unchanged.
 MemoryFormat RowMajor(MemoryFormat format);
 
-// Channels that one vector register of this processor holds in single precision: 16 with AVX-512, 8
-// with AVX2, 0 without either: nothing is blocked then.
+// Channels per vector register in single precision: 16 with AVX-512, 8 with AVX2, else 0: nothing
+// is blocked then.
 int64_t ChannelBlock();
 
 }  // namespace crema

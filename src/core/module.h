@@ -1,12 +1,12 @@
-// Parts of Crema in shared libraries of their own, loaded when they are needed first: what they
-// link would cost every start of every command.
+// Plugins loaded on first use, so that their dependencies do not slow down start-up.
 #pragma once
 
 namespace crema {
 
-// The address of `symbol` in the library `file` ("libcrema_images.so"), found as the system finds
-// libraries: by the run path of the program, LD_LIBRARY_PATH and so on. It stays loaded. Throws
-// kUnsupported with the system's words, and what to do. Thread safety: any number of threads.
+// Returns the address of `symbol` in the library `file` ("libcrema_images.so"), found by the
+// system's rules: run path of the program, LD_LIBRARY_PATH and so on. The library stays loaded.
+// Throws kUnsupported with the system's message and the remedy. Thread safety: any number of
+// threads.
 void* SymbolOfModule(const char* file, const char* symbol);
 
 }  // namespace crema

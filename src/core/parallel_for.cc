@@ -9,8 +9,8 @@ void RequireTeam(int workers) {
   thread_local int known = 1;
   const int team = std::min(workers, omp_get_thread_limit());
   if (team <= known || omp_in_parallel() != 0) return;
-  // A team that was made smaller and grows again starts threads while those it lost still end. The
-  // pool of this thread has some already.
+  // A team that shrank and grows again starts threads while the lost ones are still ending. This
+  // thread's pool already has some.
   RequireThreads(2 * (team - 1) - (known - 1));
   known = team;
 }

@@ -1,4 +1,4 @@
-// Loops over several threads.
+// Parallel loops.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +11,16 @@
 
 namespace crema {
 
-// Makes sure that the calling thread can have a team of `workers` threads of OpenMP, whose library
-// ends the process where the system refuses one. Starts up to twice as many for a moment, once for
-// a calling thread; later calls for as many cost nothing. Throws kOutOfMemory with the limits to
-// look at. Thread safety: any number of threads.
+// Ensures that OpenMP can start a team of `workers` threads for the calling thread: it ends the
+// process if it cannot. Briefly starts up to twice as many, once per calling thread; later calls
+// with the same number cost nothing. Throws kOutOfMemory with the limits to check. Thread safety:
+// any number of threads.
 void RequireTeam(int workers);
 
-// Calls body(begin, end, worker) on `workers` consecutive pieces of [0, count), each on a thread of
-// its own. How the range is cut depends on count, grain and threads only, so sums that keep one
-// partial result a worker are the same again. `grain` is the least number of elements that pays for
-// a thread. The first exception that a body throws is rethrown here. Throws as RequireTeam().
+// Calls body(begin, end, worker) on `workers` consecutive pieces of [0, count), each on its own
+// thread. The partition depends on count, grain and threads only, so sums with one partial result
+// per worker are reproducible. `grain` is the least number of elements worth a thread. Rethrows the
+// first exception of a body. Throws like RequireTeam().
 template <typename Body>
 void ParallelFor(int threads, int64_t count, int64_t grain, Body&& body) {
   const int64_t most = grain > 0 ? std::max<int64_t>(1, count / grain) : count;
@@ -42,7 +42,7 @@ void ParallelFor(int threads, int64_t count, int64_t grain, Body&& body) {
   };
 #ifdef _OPENMP
 #pragma omp parallel num_threads(workers)
-  // A nested or refused team may be smaller than asked: each thread takes every n-th piece.
+  // A nested or refused team may be smaller than requested: each thread takes every n-th piece.
   for (int worker = omp_get_thread_num(); worker < workers; worker += omp_get_num_threads()) {
     run_piece(worker);
   }
@@ -52,7 +52,7 @@ void ParallelFor(int threads, int64_t count, int64_t grain, Body&& body) {
   if (failure) std::rethrow_exception(failure);
 }
 
-// How many pieces ParallelFor makes with the same arguments.
+// Returns the number of pieces that ParallelFor makes for these arguments.
 inline int ParallelWorkers(int threads, int64_t count, int64_t grain) {
   const int64_t most = grain > 0 ? std::max<int64_t>(1, count / grain) : count;
   return static_cast<int>(std::clamp<int64_t>(most, 1, std::max(1, threads)));

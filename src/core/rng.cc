@@ -26,7 +26,7 @@ uint64_t HashName(std::string_view name) {
 
 double RandomStream::Gaussian(uint64_t index) const {
   const std::array<uint32_t, 4> words = Block(index);
-  // 53 bits for the radius, so that the tail is not cut at 6.6 deviations.
+  // 53 bits for the radius, so that the tail is not truncated at 6.6 deviations.
   const uint64_t bits = (uint64_t{words[0]} << 21) ^ (words[1] >> 11);
   const double radius = std::sqrt(-2.0 * std::log((static_cast<double>(bits) + 1.0) * 0x1p-53));
   return radius * std::cos(2.0 * std::numbers::pi * words[2] * 0x1p-32);

@@ -1,4 +1,4 @@
-// Counter-based random numbers: a value is a function of what it is for, not of who asked before.
+// Counter-based random numbers: a value depends on its address, not on earlier draws.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ CREMA_HOST_DEVICE inline std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> 
   return counter;
 }
 
-// A 64-bit mix of several numbers (splitmix64 steps); equal input, equal output, on every machine.
+// Mixes several numbers to 64 bits (splitmix64 steps); the same on every machine.
 uint64_t MixBits(uint64_t a, uint64_t b);
 
 // Stable 64-bit hash of a name (FNV-1a).
@@ -33,11 +33,11 @@ uint64_t HashName(std::string_view name);
 // step, i) only. Thread safety: const, any number of threads.
 class RandomStream {
  public:
-  // `stream` says what the numbers are for, e.g. HashName(layer); `step` is the forward pass.
+  // `stream` identifies the purpose, e.g. HashName(layer); `step` is the forward pass.
   RandomStream(uint64_t seed, uint64_t stream, uint64_t step = 0)
       : key_(MixBits(seed, stream)), step_(step) {}
 
-  // The same stream in another forward pass.
+  // Returns the same stream in another forward pass.
   CREMA_HOST_DEVICE RandomStream At(uint64_t step) const {
     RandomStream other = *this;
     other.step_ = step;
@@ -45,7 +45,7 @@ class RandomStream {
   }
 
   CREMA_HOST_DEVICE uint32_t Bits(uint64_t index) const { return Block(index / 4)[index % 4]; }
-  // The four words of block `block`: elements 4*block .. 4*block+3. For filling in bulk.
+  // Returns the four words of block `block`: elements 4*block .. 4*block+3. For bulk filling.
   CREMA_HOST_DEVICE std::array<uint32_t, 4> Block(uint64_t block) const {
     return Philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
                    static_cast<uint32_t>(step_), static_cast<uint32_t>(step_ >> 32)},
@@ -55,11 +55,11 @@ class RandomStream {
   CREMA_HOST_DEVICE double Uniform(uint64_t index) const {  // [0, 1), 32 bits
     return Bits(index) * 0x1p-32;
   }
-  // Uniform in 0..n-1 without noticeable bias; requires n > 0.
+  // Uniform in 0..n-1 with negligible bias. Requires: n > 0.
   CREMA_HOST_DEVICE uint32_t Below(uint64_t index, uint32_t n) const {
     return static_cast<uint32_t>((uint64_t{Bits(index)} * n) >> 32);
   }
-  double Gaussian(uint64_t index) const;  // mean 0, deviation 1 (Box-Muller)
+  double Gaussian(uint64_t index) const;  // mean 0, standard deviation 1 (Box-Muller)
 
  private:
   uint64_t key_;

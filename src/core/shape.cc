@@ -17,7 +17,8 @@ Shape::Shape(std::span<const int64_t> dims) {
     Fail(ErrorCode::kInvalidArgument,
          StrCat("a shape has ", dims.size(), " axes; at most ", int{kMaxAxes}, " are possible"));
   }
-  // Extents beside a zero count too: layers multiply some of them without it.
+  // Also limits the product of the other dimensions if one is 0: layers multiply some of them
+  // alone.
   int64_t others = 1;
   for (int64_t dim : dims) {
     if (dim < 0) Fail(ErrorCode::kInvalidArgument, StrCat("negative extent ", dim, " in a shape"));
@@ -47,9 +48,9 @@ int Shape::CanonicalAxis(int64_t axis) const {
   return static_cast<int>(axis < 0 ? axis + axes_ : axis);
 }
 
-Shape Shape::With(int axis, int64_t extent) const {
+Shape Shape::With(int axis, int64_t size) const {
   std::vector<int64_t> dims(this->dims().begin(), this->dims().end());
-  dims.at(static_cast<size_t>(axis)) = extent;
+  dims.at(static_cast<size_t>(axis)) = size;
   return Shape(std::span<const int64_t>(dims));
 }
 

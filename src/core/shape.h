@@ -1,4 +1,4 @@
-// The extents of a tensor.
+// The shape of a tensor.
 #pragma once
 
 #include <array>
@@ -9,31 +9,31 @@
 
 namespace crema {
 
-// Up to 32 axes, row-major, last axis fastest. No axes means a scalar with one element; an extent
-// of zero is legal. Immutable but for assignment; copies allocate nothing.
+// Up to 32 axes, row-major, last axis fastest. Without axes it is a scalar with one element; a
+// dimension may be 0. Immutable except for assignment; copies do not allocate.
 class Shape {
  public:
   static constexpr int kMaxAxes = 32;
 
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims);
-  // Throws kInvalidArgument: more than 32 axes, a negative extent, or more than 2^31-1 elements
-  // (Caffe's limit for one blob), extents of zero left out.
+  // Throws kInvalidArgument: more than 32 axes, a negative dimension, or more than 2^31-1 elements
+  // (Caffe's limit for one blob), not counting dimensions of 0.
   explicit Shape(std::span<const int64_t> dims);
 
   int axes() const { return axes_; }
   int64_t operator[](int axis) const { return dims_[static_cast<size_t>(axis)]; }
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(axes_)}; }
   int64_t count() const { return count_; }
-  // Product of the extents of axes [begin, end).
+  // Product of the dimensions of axes [begin, end).
   int64_t count(int begin, int end) const;
   int64_t count(int begin) const { return count(begin, axes_); }
 
   // Maps -axes()..axes()-1 to 0..axes()-1. Throws kInvalidArgument outside.
   int CanonicalAxis(int64_t axis) const;
 
-  // A copy with the extent of one axis replaced.
-  Shape With(int axis, int64_t extent) const;
+  // Returns a copy with the size of one axis replaced.
+  Shape With(int axis, int64_t size) const;
 
   friend bool operator==(const Shape& a, const Shape& b);
 

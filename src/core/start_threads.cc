@@ -13,7 +13,7 @@
 namespace crema {
 namespace {
 
-// 0 where the system does not say.
+// Returns 0 if unknown.
 int ThreadsOfProcess() {
   std::ifstream file("/proc/self/status");
   std::string word;
@@ -39,7 +39,7 @@ bool CanStart(int count) {
   bool started = true;
   try {
     for (int i = 0; i < count; ++i) threads.emplace_back([&go] { go.wait(); });
-  } catch (...) {  // no thread, or no memory for one
+  } catch (...) {  // out of threads or memory
     started = false;
   }
   go.count_down();

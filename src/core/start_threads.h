@@ -1,11 +1,11 @@
-// Threads that a library is about to start, which could not say that the system refuses them.
+// Tests if threads can be started, for libraries that cannot report a failure.
 #pragma once
 
 namespace crema {
 
-// Starts `count` threads at the same time, for a moment. Throws kOutOfMemory with the limits to
-// look at when the system refuses one. Other threads may take the room before the caller does.
-// Thread safety: any number of threads.
+// Briefly starts `count` threads at the same time. Throws kOutOfMemory with the limits to check if
+// one cannot be started. Other threads may use up the limit afterwards. Thread safety: any number
+// of threads.
 void RequireThreads(int count);
 
 }  // namespace crema

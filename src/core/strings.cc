@@ -58,7 +58,8 @@ size_t EditDistance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
-// Abbreviations such as "bn" for "batch_norm": the word is made of the candidate's initials.
+// Recognizes abbreviations such as "bn" for "batch_norm": the word consists of the candidate's
+// initials.
 bool IsInitials(std::string_view word, std::string_view candidate) {
   std::string initials;
   bool start = true;

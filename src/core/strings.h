@@ -10,8 +10,7 @@
 
 namespace crema {
 
-// Appends as a stream would print; without one for what is frequent, since streams are slow to
-// make.
+// Appends as a stream would print. Frequent types avoid streams, which are slow to construct.
 template <typename T>
 void AppendTo(std::string* text, const T& value) {
   if constexpr (std::is_convertible_v<const T&, std::string_view>) {
@@ -27,7 +26,7 @@ void AppendTo(std::string* text, const T& value) {
   }
 }
 
-// The arguments, printed one after the other.
+// Returns the arguments, printed in sequence.
 template <typename... Args>
 std::string StrCat(const Args&... args) {
   std::string text;
@@ -39,15 +38,15 @@ std::string Join(std::span<const std::string> parts, std::string_view separator)
 std::vector<std::string> Split(std::string_view text, char separator);  // keeps empty parts
 std::string_view Trim(std::string_view text);
 
-// The candidate that a misspelt `word` most likely means: smallest edit distance, ignoring case and
-// underscores; empty when none is near.
+// Returns the most likely candidate for a misspelt `word`: smallest edit distance, ignoring case
+// and underscores; empty if none is near.
 std::string Nearest(std::string_view word, std::span<const std::string> candidates);
 
-// The same, of what is at most `most_edits` edits away.
+// The same among candidates at most `most_edits` edits away.
 std::string Nearest(std::string_view word, std::span<const std::string> candidates,
                     size_t most_edits);
 
-// " (did you mean 'x'?)" or nothing.
+// Returns " (did you mean 'x'?)" or nothing.
 std::string DidYouMean(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace crema

@@ -14,7 +14,7 @@ int64_t StoredCount(const BlobSpec& spec) {
 
 Tensor::Tensor(const Shape& shape, DType dtype, Allocator& allocator)
     : allocator_(&allocator),
-      // An empty tensor still has an address, so that its view is not "absent".
+      // An empty tensor has an address, so that its view is not "absent".
       bytes_(std::max<size_t>(1, static_cast<size_t>(shape.count()) * SizeOf(dtype))),
       shape_(shape),
       dtype_(dtype),

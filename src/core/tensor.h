@@ -1,4 +1,4 @@
-// Typed, shaped memory: owning tensors, and the views that layers work on.
+// Typed, shaped memory: tensors and views.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace crema {
 
-// What a tensor will be, before there is one.
+// Shape, type and format of a tensor to be created.
 struct BlobSpec {
   Shape shape;
   DType dtype = DType::kF32;
   MemoryFormat format = MemoryFormat::kPlain;
 };
 
-// Elements in memory, those that fill up blocks of channels included.
+// Number of elements in memory, including the padding of channel blocks.
 int64_t StoredCount(const BlobSpec& spec);
-// Type of these elements: that of the blob, but for formats of a type of their own.
+// Element type in memory: that of the blob, unless the format has its own.
 inline DType StoredType(const BlobSpec& spec) {
   switch (spec.format) {
     case MemoryFormat::kBlockedBF16:
@@ -41,11 +41,10 @@ inline int64_t StoredBytes(const BlobSpec& spec) {
   return StoredCount(spec) * static_cast<int64_t>(SizeOf(StoredType(spec)));
 }
 
-// Read-only view of dense elements, row-major but for those that an implementation takes in
-// another memory format (the shape is N x C x H x W in each). A default one is empty(): the caller
-// does not want or may not see that tensor. Rows that say so (Implementation::strided_output) may
-// be given one whose images (axis 0) lie further apart than they are large. Copying is cheap and
-// allocates nothing.
+// Read-only view of dense elements, row-major except for implementations that use another memory
+// format (the shape is N x C x H x W in each). A default view is empty(): the caller does not want
+// the tensor, or has no access to it. Implementations with strided_output may get a view whose
+// images (axis 0) are further apart than their size. Copies are cheap and do not allocate.
 class ConstTensorView {
  public:
   ConstTensorView() = default;
@@ -59,11 +58,11 @@ class ConstTensorView {
   int64_t count() const { return shape_.count(); }
   size_t bytes() const { return static_cast<size_t>(count()) * SizeOf(dtype_); }
   const void* raw() const { return data_; }
-  // Elements from one image to the next; 0: dense, all elements one behind the other.
+  // Distance between images in elements; 0: dense.
   int64_t image_stride() const { return image_stride_; }
   void set_image_stride(int64_t elements) { image_stride_ = elements; }
 
-  // Requires: T is the element type; `span` only of dense ones.
+  // Requires: T is the element type; `span`: only for dense views.
   template <typename T>
   const T* data() const {
     CREMA_CHECK(dtype_ == DTypeOf<T>::value);
@@ -83,7 +82,7 @@ class ConstTensorView {
   int64_t image_stride_ = 0;
 };
 
-// As ConstTensorView, for what a layer writes.
+// Like ConstTensorView, for outputs of a layer.
 class TensorView {
  public:
   TensorView() = default;
@@ -124,7 +123,7 @@ class TensorView {
   int64_t image_stride_ = 0;
 };
 
-// Owns its memory; moves, does not copy. Zeroed when made.
+// Owns its memory; can be moved, but not copied. Zero-initialized.
 class Tensor {
  public:
   Tensor() = default;

@@ -1,17 +1,16 @@
-// Fewer threads than a computation was cut for.
+// Runs a computation on fewer threads than it was partitioned for.
 #pragma once
 
 #include <exception>
 
 namespace crema {
 
-// Calls body(); ParallelFor within it uses `most` threads of the machine, however many pieces it
-// makes: what is computed depends on the pieces alone. Throws what the body throws. Requires: not
-// called from within itself.
+// Calls body(); within it, ParallelFor uses at most `most` threads, whatever the number of pieces.
+// The result depends on the pieces alone. Throws what the body throws. Requires: not nested.
 template <typename Body>
 void WithThreadLimit(int most, Body&& body) {
 #ifdef _OPENMP
-  std::exception_ptr failure;  // may not leave the construct
+  std::exception_ptr failure;  // must not leave the construct
 #pragma omp teams num_teams(1) thread_limit(most)
   {
     try {

@@ -346,7 +346,7 @@ void GpuUpdate::Average(std::span<const AveragedBlob> blobs, float step) {
 }
 
 void GpuUpdate::EndIteration() {
-  queue_.DownloadLater(outcomes_.Next(), run_.rows(), sizeof(DeviceRun));
+  queue_.CopyToHostAsync(outcomes_.Next(), run_.rows(), sizeof(DeviceRun));
   outcomes_.Record();
 }
 

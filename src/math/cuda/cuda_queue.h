@@ -52,7 +52,7 @@ class CudaQueue final : public DeviceQueue {
   void EndRange() override;
   Allocator& HostMemory() override;
   void CopyToDeviceAsync(DeviceStream stream, void* to, const void* from, size_t bytes) override;
-  void DownloadLater(void* to, const void* from, size_t bytes) override;
+  void CopyToHostAsync(void* to, const void* from, size_t bytes) override;
   std::unique_ptr<DeviceEvent> MakeEvent(bool timed) override;
   void FillScaled(DType dtype, int64_t count, double value, const double* factor,
                   void* to) override;

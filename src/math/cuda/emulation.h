@@ -17,7 +17,7 @@ namespace crema {
 struct QueueTrace {
   enum class What {
     kUpload,       // CopyToDeviceAsync from `place`, in `stream`
-    kDownload,     // DownloadLater to `place`
+    kDownload,     // CopyToHostAsync to `place`
     kTransferred,  // an upload of the lane of transfers is done
     kRecord,       // event `place`, in `stream`
     kStreamWait,   // `stream` by event `place`

@@ -189,7 +189,7 @@ void CudaQueue::CopyToDeviceAsync(DeviceStream stream, void* to, const void* fro
   });
 }
 
-void CudaQueue::DownloadLater(void* to, const void* from, size_t bytes) {
+void CudaQueue::CopyToHostAsync(void* to, const void* from, size_t bytes) {
   LosingQueue(this, [&] {
     Bind();
     RefuseInCapture("lets the host read what it computes");
