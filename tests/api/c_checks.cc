@@ -1,4 +1,4 @@
-// crema/crema.h, as a program of others sees it.
+// crema/crema.h from the view of a foreign program.
 #include <cstring>
 #include <vector>
 
@@ -96,7 +96,7 @@ TEST_F(CApi, FailuresSayWhy) {
   crema_runner_free(nullptr);
 }
 
-// A long message is cut, between characters of two bytes, and ends.
+// A long message is truncated between characters and zero-terminated.
 TEST_F(CApi, MessagesEnd) {
   for (std::string path : {"", "x"}) {
     for (int i = 0; i < 2500; ++i) path += "\xC3\xBC";

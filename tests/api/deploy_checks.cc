@@ -1,4 +1,4 @@
-// crema/deploy.h, as a program of others sees it.
+// crema/deploy.h from the view of a foreign program.
 #include <algorithm>
 #include <cstring>
 #include <functional>

@@ -1,4 +1,4 @@
-// libcrema_deploy shows its interface and nothing else.
+// libcrema_deploy exports its interface and nothing else.
 #include <gtest/gtest.h>
 
 #include <cstdio>

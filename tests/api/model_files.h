@@ -13,7 +13,7 @@
 
 namespace crema::api_test {
 
-// Of a program of the build.
+// Returns the path of a program of the build.
 std::string PathOf(const std::string& program);
 
 class WithModel : public testing::Test {
@@ -31,7 +31,7 @@ class WithModel : public testing::Test {
   void Write(const std::string& name, const std::string& bytes) const {
     folder_.Write(name, bytes);
   }
-  // What an example prints.
+  // Returns the output of an example.
   std::string OutputOf(const std::string& example, const std::string& arguments) const {
     const std::string out = folder_.File("out");
     const std::string command = CommandOf(example, arguments + " > " + out);

@@ -47,7 +47,7 @@ TEST(BFloat16Test, NaNStaysNaN) {
   }
 }
 
-// Vectors of a pixel round as single numbers do.
+// Vectors round like single numbers.
 TEST(BFloat16Test, LanesAreTheSame) {
   using L = Lanes<16>;
   for (uint32_t word = 0; word < 0xFFFF0000U; word += 0xF0F1) {

@@ -26,7 +26,7 @@ TEST(JsonString, WhatIsNoUtf8IsReplaced) {
     EXPECT_EQ(JsonString(good), std::string("\"") + good + "\"");
   }
   const std::string mark = "\\ufffd";
-  // Longer than need be, surrogates, beyond U+10FFFF, cut off.
+  // Overlong, surrogates, beyond U+10FFFF, truncated.
   EXPECT_EQ(JsonString("\xC1\xBF"), "\"" + mark + mark + "\"");
   for (const char* bad : {"\xE0\x80\x80", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xED\xBF\xBF"}) {
     EXPECT_EQ(JsonString(bad), "\"" + mark + mark + mark + "\"") << bad;

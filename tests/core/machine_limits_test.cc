@@ -22,7 +22,7 @@ class Machine {
     std::filesystem::create_directories(std::filesystem::path(root_.File(file)).parent_path());
     root_.Write(file, text);
   }
-  // `used` with `droppable` pages of files in it; all in MiB, and `limit` as the file says it.
+  // `used` includes `droppable` file pages; all in MiB, and `limit` in the form of the file.
   void Group2(const std::string& folder, const std::string& limit, int64_t used,
               int64_t droppable) const {
     Write(folder + "/memory.max", limit + "\n");
@@ -93,7 +93,7 @@ TEST(AvailableMemory, ReadsControlGroupsOfVersion1) {
   EXPECT_EQ(machine.AvailableMebibytes(), 70);
 }
 
-// The name is that of the host, the folder that of the container.
+// The name is the host's, the folder the container's.
 TEST(AvailableMemory, ReadsTheGroupOfAContainerWhoseNameIsNotThere) {
   const Machine machine;
   machine.Write("proc/self/cgroup", "4:memory:/docker/0123abcd\n");
@@ -118,7 +118,7 @@ TEST(AvailableMemory, CountsTheLimitOfAddressSpace) {
   ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
   const rlim_t most = 500 * kMebibyte;
   if (before.rlim_max < most) GTEST_SKIP() << "the limit cannot be set";
-  // Below what this process has already: nothing may allocate until it is reset.
+  // Below the current use of this process: nothing may allocate until it is reset.
   const rlimit tight{.rlim_cur = most, .rlim_max = before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
   const int64_t available = machine.AvailableMebibytes();

@@ -37,10 +37,10 @@ TEST(ShapeTest, CountsRangesOfAxes) {
   EXPECT_EQ(ToString(shape), "2x3x4x5");
 }
 
-TEST(ShapeTest, ZeroExtentsAreLegal) { EXPECT_EQ(Shape({0, 3}).count(), 0); }
+TEST(ShapeTest, ZeroDimensionsAreLegal) { EXPECT_EQ(Shape({0, 3}).count(), 0); }
 
-// Layers multiply extents without that of the batch, which must not overflow.
-TEST(ShapeTest, ExtentsBesideAZeroAreLimitedAsWell) {
+// Layers multiply dimensions without the batch, which must not overflow.
+TEST(ShapeTest, DimensionsNextToAZeroAreLimited) {
   EXPECT_NE(MessageOf([] { Shape({0, int64_t{1} << 40}); }).find("more than"), std::string::npos);
   EXPECT_NE(MessageOf([] { Shape({1 << 20, 0, 1 << 20}); }).find("more than"), std::string::npos);
 }
@@ -55,7 +55,7 @@ TEST(ShapeTest, RefusesMoreElementsThanCaffesBlobs) {
             std::string::npos);
 }
 
-TEST(ShapeTest, RefusesNegativeExtents) {
+TEST(ShapeTest, RefusesNegativeDimensions) {
   EXPECT_NE(MessageOf([] { Shape({2, -1}); }).find("negative extent -1"), std::string::npos);
   EXPECT_NE(MessageOf([] { Shape({0, -1}); }).find("negative extent -1"), std::string::npos);
 }
@@ -78,7 +78,7 @@ TEST(ShapeTest, CanonicalAxisCountsFromTheEnd) {
             std::string::npos);
 }
 
-TEST(ShapeTest, ComparesByExtents) {
+TEST(ShapeTest, ComparesByDimensions) {
   EXPECT_EQ(Shape({2, 3}), Shape({2, 3}));
   EXPECT_NE(Shape({2, 3}), Shape({3, 2}));
   EXPECT_NE(Shape({2, 3}), Shape({2, 3, 1}));

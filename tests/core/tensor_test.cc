@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-// Counts what is not given back, and refuses more than `limit` bytes at once.
+// Counts bytes that were not freed, and refuses more than `limit` bytes at once.
 class CountingAllocator final : public Allocator {
  public:
   explicit CountingAllocator(size_t limit) : limit_(limit) {}

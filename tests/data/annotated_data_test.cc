@@ -97,7 +97,7 @@ TEST_F(AnnotatedDataTest, RecordsWithoutTypeGiveLabels) {
 }
 
 TEST_F(AnnotatedDataTest, BoxesFollowCropAndMirror) {
-  // The one bright pixel of each image is its box; wherever it comes to lie, the box does, too.
+  // The single bright pixel of each image is its box, so both must move together.
   cv::Mat image = Flat(6, 8, 0);
   image.at<cv::Vec3b>(2, 3) = {255, 255, 255};
   const std::string source =
@@ -261,7 +261,7 @@ TEST_F(AnnotatedDataTest, BadRecordsAreReplacedWithTheirBoxes) {
   EXPECT_EQ(session->state(0)->SampleName(1), "key0");
 }
 
-// The one with the most boxes is there twice.
+// The record with the most boxes occurs twice.
 TEST_F(AnnotatedDataTest, ReplacedRecordsHaveRoomForTheirBoxes) {
   const std::vector<AnnotatedDatum> records = {
       Annotated(Flat(4, 8, 5), {{3, 0, 0, 1, 1}, {4, 0, 0, 1, 1}, {5, 0, 0, 1, 1}}),

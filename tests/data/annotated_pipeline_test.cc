@@ -1,6 +1,5 @@
-// AnnotatedData reads as Data does: in any order, from any kind of data set of AnnotatedDatums,
-// through caches, with bad records; images and boxes do not depend on workers and on where a run
-// was resumed.
+// AnnotatedData reads like Data: in any order, from any format, through caches, with bad records.
+// Images and boxes do not depend on the number of workers or on the place where a run was resumed.
 #ifdef CREMA_HAVE_OPENCV
 #include <gtest/gtest.h>
 
@@ -120,7 +119,7 @@ TEST_P(AnnotatedPipeline, BadRecordsAreToldAgainEachEpochFromACacheToo) {
   }
 }
 
-// Which records a batch of all of them holds, by the first pixel of each image.
+// Returns the records of a batch with all of them, by the first pixel of each image.
 std::vector<float> Epoch(LayerRunner* runner) {
   const std::vector<float> pixels = runner->Collect(0, 1);
   std::vector<float> numbers;
@@ -203,7 +202,7 @@ TEST(AnnotatedSets, LevelDbGivesTheBatchesOfLmdb) {
   }
 }
 
-// An LMDB that was cut short is an error before the next record is read.
+// A truncated LMDB is an error before the next record is read.
 TEST(AnnotatedSets, WhatIsInACacheIsNotReadAgain) {
   for (const char* order : kOrders) {
     for (const char* cache : kCaches) {
@@ -236,7 +235,7 @@ TEST(AnnotatedSets, KindsWithoutBoxesAreRefused) {
   }
 }
 
-// A cache that holds some of the records reads the others again.
+// A cache with some of the records reads only the others again.
 TEST(AnnotatedSets, AFullCacheChangesNothing) {
   const TempDir temp;
   std::vector<AnnotatedDatum> records;

@@ -58,8 +58,8 @@ inline std::string WriteAnnotated(const test::TempDir& temp, const std::string& 
   return temp.File(name);
 }
 
-// Record n, under the key 000000 + n, is an image of 5 x 6 whose first pixel is n, with n % 4 boxes
-// of label n; the bad ones among them hold no image.
+// Record n, with the key 000000 + n, is an image of 5 x 6 with first pixel n and n % 4 boxes of
+// label n; bad records hold no image.
 inline std::string WriteNumbered(const test::TempDir& temp, DataParameter::DB backend, int records,
                                  const std::vector<int>& bad = {}) {
   const std::string path = temp.File(StrCat("boxes", DataParameter::DB_Name(backend)));

@@ -44,7 +44,7 @@ std::string WriteBoxed(const TempDir& temp) {
   return path;
 }
 
-// The box round what is brighter than half in one plane, in units of the image.
+// Returns the bounding box of pixels brighter than half in one plane, in units of the image.
 Box BrightBox(const float* plane, int height, int width) {
   Box box{.xmin = 1, .ymin = 1, .xmax = 0, .ymax = 0};
   for (int y = 0; y < height; ++y) {
@@ -95,7 +95,7 @@ TEST(AugmentBoxes, BoxesFollowTheGeometry) {
         const Box bright =
             BrightBox(data.data() + sample * static_cast<size_t>(one.height * one.width),
                       one.height, one.width);
-        // Pixels at corners that are turned are darker than half: some pixels are allowed for.
+        // Rotated corner pixels are darker than half: tolerate some pixels.
         EXPECT_NEAR(row[3] * one.width, bright.xmin * one.width, 3);
         EXPECT_NEAR(row[4] * one.height, bright.ymin * one.height, 3);
         EXPECT_NEAR(row[5] * one.width, bright.xmax * one.width, 3);

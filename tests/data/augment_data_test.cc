@@ -1,4 +1,4 @@
-// augment_param in the data layers: what comes to the net.
+// augment_param in the data layers: the resulting input of the net.
 #ifdef CREMA_HAVE_OPENCV
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ Registry Layers() {
   return registry;
 }
 
-// PNG and, where they can be written, JPEG files of several sizes, labelled 0, 1, 2, 0, ...
+// PNG and, if supported, JPEG files of several sizes, labelled 0, 1, 2, 0, ...
 std::vector<std::string> Files(int count) {
   std::vector<std::string> files;
   for (int i = 0; i < count; ++i) {
@@ -121,7 +121,7 @@ TEST(AugmentData, CropAndMirrorOfCaffeKeepTheirDraws) {
   const Registry registry = Layers();
   LayerRunner plain(registry, photos.ImageData("", "mirror: true"));
   const std::vector<float> values = plain.Collect<float>(0, 6);
-  // A step that is drawn but changes nothing, and a factor of 1 each time.
+  // A drawn step without effect, and a factor that is always 1.
   LayerRunner idle(registry,
                    photos.ImageData("blur { probability: 0 } brightness: 1e-9", "mirror: true"));
   EXPECT_EQ(idle.Collect<float>(0, 6), values);
@@ -132,7 +132,7 @@ TEST(AugmentData, CropAndMirrorOfCaffeKeepTheirDraws) {
 TEST(AugmentData, StepsDoNotDisturbEachOthersDraws) {
   const Photos photos;
   const Registry registry = Layers();
-  // What is erased is the same with and without another step before it.
+  // The erased part does not depend on an earlier step.
   const auto erased = [&](const std::string& more) {
     LayerRunner runner(registry,
                        photos.ImageData("erase { probability: 1 } " + more, "mean_value: 255"));
@@ -269,7 +269,7 @@ TEST(AugmentData, WhatCannotBeDoneIsRefusedWhenTheNetIsBuilt) {
                 "name: 'w' type: 'WindowData' top: 'data' window_data_param { source: 'x' "
                 "batch_size: 2 } transform_param { crop_size: 4 augment_param { hue: 0.1 } }");
   });
-  // Floats are no bytes.
+  // Float data has no bytes to augment.
   Datum datum;
   datum.set_channels(1);
   datum.set_height(20);

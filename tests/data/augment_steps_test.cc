@@ -1,4 +1,4 @@
-// The steps of augment_param one by one, and what their fields may say.
+// The single steps of augment_param, and the valid range of their fields.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -155,7 +155,7 @@ void ExpectBox(const Box& box, const Box& expected) {
 }
 
 TEST(Warp, BoxesTurnAboutTheMiddle) {
-  // A quarter to the left in a square: the upper right comes to the upper left.
+  // A quarter turn to the left in a square: the upper right becomes the upper left.
   ExpectBox(WarpBox({.degrees = 90}, {0.75, 0, 1, 0.5}, 100, 100), {0, 0, 0.5, 0.25});
   ExpectBox(WarpBox({.degrees = 180}, {0.1, 0.2, 0.3, 0.6}, 50, 80), {0.7, 0.4, 0.9, 0.8});
   ExpectBox(WarpBox({.wide = 2, .high = 0.5}, {0.25, 0, 0.5, 1}, 50, 80), {0, 0.25, 0.5, 0.75});
@@ -171,7 +171,7 @@ TEST(Warp, PixelsTurnAsBoxesDo) {
   EXPECT_EQ(WarpImage({.degrees = 90}, image, {0}).pixels, (Bytes{3, 6, 9, 2, 5, 8, 1, 4, 7}));
   EXPECT_EQ(WarpImage({.degrees = 180}, image, {0}).pixels, (Bytes{9, 8, 7, 6, 5, 4, 3, 2, 1}));
   EXPECT_EQ(WarpImage({}, image, {0}).pixels, image.pixels);
-  // Half as wide: beside it is the fill.
+  // Half as wide: the fill is on both sides.
   const Image wide{1, 1, 5, {10, 20, 30, 40, 50}};
   EXPECT_EQ(WarpImage({.wide = 0.5}, wide, {99}).pixels, (Bytes{99, 10, 30, 50, 99}));
 }

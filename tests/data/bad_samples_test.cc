@@ -27,7 +27,7 @@ struct Trouble {
   ErrorCode code = ErrorCode::kDataLoss;
 };
 
-// Samples are their ordinals. A read that fails leaves the source where it was.
+// Samples are their ordinals. A failed read does not move the source.
 class NumberSource final : public RecordSource {
  public:
   explicit NumberSource(Trouble trouble) : trouble_(std::move(trouble)) {}

@@ -1,4 +1,4 @@
-// How many boxes are planned for.
+// Bounds for the number of boxes.
 #include "data/records/box_bounds.h"
 
 #include <gtest/gtest.h>
@@ -51,14 +51,14 @@ TEST(BoxBounds, AreThoseOfTheWholeSetWhereverTheReaderStands) {
     EXPECT_EQ(batch(1, Kind::kInOrder), 2u);
     EXPECT_EQ(batch(2, Kind::kInOrder), 3u);
     EXPECT_EQ(batch(7, Kind::kInOrder), 8u);
-    // The last of an epoch may be the first of the next.
+    // The last record of an epoch may be the first of the next.
     EXPECT_EQ(batch(2, Kind::kShuffled), 4u);
     EXPECT_EQ(batch(7, Kind::kBlocks), 9u);
     EXPECT_EQ(FindBoxBounds(*reader, 7, Kind::kInOrder, {}).record, 2u);
   }
 }
 
-// The most boxes of a batch of a shard, wherever it begins, in the orders of many epochs.
+// Finds the most boxes of a shard's batch, for any start, in the orders of many epochs.
 uint64_t MostSeen(const std::vector<uint64_t>& boxes, uint64_t batch, const OrderOptions& order,
                   const Shard& shard) {
   SampleOrder samples(boxes.size(), order);
@@ -94,7 +94,7 @@ TEST(BoxBounds, HoldForEveryBatchOfEveryOrderAndShard) {
   }
 }
 
-// No memory is planned for what cannot be.
+// The bounds are tight.
 TEST(BoxBounds, AreTheLeastThatHold) {
   const std::vector<uint64_t> boxes = {4, 0, 1, 2};
   for (uint64_t batch = 1; batch <= 6; ++batch) {

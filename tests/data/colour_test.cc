@@ -15,7 +15,7 @@
 namespace crema {
 namespace {
 
-// 2 x 2; blue 10, green 100, red 200 at the first pixel, and 1 more at each one behind it.
+// 2 x 2; blue 10, green 100, red 200 at the first pixel, and 1 more at each following one.
 Image Colours() {
   return {.channels = 3,
           .height = 2,

@@ -1,5 +1,5 @@
-// Data sets of each kind with bits turned over: a layer ends with an Error that names what is
-// wrong, or gives batches in which all samples that are whole are at their places.
+// Data sets of each format with flipped bits: a layer either throws an Error that names the fault,
+// or returns batches in which all undamaged samples are at their places.
 #ifdef CREMA_HAVE_OPENCV
 #include <gtest/gtest.h>
 
@@ -41,11 +41,11 @@ constexpr int kSamples = 6;
 constexpr int kBatches = 4;  // of three: two epochs
 constexpr const char* kPolicies[] = {"ERROR", "SKIP", "REPEAT"};
 
-// A data set, and the layer that reads it. One of its files is going to be damaged.
+// A data set, the layer that reads it, and the file to damage.
 struct Victim {
   std::string layer;  // its text without pipeline_param
   std::string file;   // a path
-  int sample = -1;    // the only one that the file holds; -1: it holds several
+  int sample = -1;    // the only sample in the file; -1: several
 };
 
 struct Outcome {
@@ -53,7 +53,7 @@ struct Outcome {
   std::string error;
 };
 
-// What came of running the layer. `whole` are the samples of the set before it was damaged.
+// Runs the layer. `whole` are the samples of the undamaged set.
 Outcome RunLayer(const Victim& victim, const std::string& policy,
                  const std::vector<std::string>& whole) {
   Outcome outcome;
@@ -76,7 +76,7 @@ Outcome RunLayer(const Victim& victim, const std::string& policy,
     }
   } catch (const Error& error) {
     outcome.error = error.what();
-    // Anything else would be a bug: kInternal, kInvalidArgument would blame the user's net.
+    // Anything else is a bug: kInternal, or kInvalidArgument, which would blame the user's net.
     EXPECT_TRUE(error.code() == ErrorCode::kDataLoss || error.code() == ErrorCode::kIoFailure ||
                 error.code() == ErrorCode::kNotFound)
         << error.what();
@@ -104,7 +104,7 @@ void ExpectNoCrash(const std::string& what, int flips, Make&& make) {
       const Outcome outcome = RunLayer(victim, policy, whole);
       errors += outcome.error.empty() ? 0 : 1;
       batches += outcome.batches;
-      // One file of several samples cannot spoil a batch with good ones in it.
+      // A damaged file with one sample does not affect the others of its batch.
       if (victim.sample >= 0 && victim.sample > 0 && std::string(policy) != "ERROR") {
         EXPECT_EQ(outcome.error, "");
       }
@@ -329,7 +329,7 @@ TEST(DamagedSets, Hdf5Files) {
 }
 #endif
 
-// A few bytes that say they are an image of gigabytes.
+// A few bytes whose header claims an image of gigabytes.
 TEST(DamagedSets, SizesThatAnImageFileCannotHoldAreAnErrorBeforeMemoryIsTaken) {
   const std::vector<std::string> files = {
       "P5\n32000 32000\n255\n1234",  // 1 GB

@@ -182,7 +182,7 @@ TEST(DataLayer, AnAnnotatedDatumIsNamedAsSuch) {
               [&] { LayerRunner(registry, DataText(temp.File("set"))); });
 }
 
-// What the data layer of a net makes of the first record, and its number of warnings.
+// Returns the first record as the net's data layer outputs it, and its number of warnings.
 std::pair<std::vector<float>, size_t> FirstOfNet(const std::string& text) {
   const auto plan = test::PlanText(text);
   Session session(plan, Weights::Make(*plan, 1), ExecContext(1));
@@ -206,7 +206,7 @@ TEST(DataLayer, TransformationsOfAllFormats) {
   EXPECT_EQ(values.size(), 4u);
   EXPECT_EQ(values[1] - values[0], 0.5);
   EXPECT_EQ(warnings, 0u);
-  // In the present format the layer does not look at them, as in Caffe, and says so.
+  // In the present format the layer ignores them, like Caffe, and warns.
   const std::string present =
       StrCat("layer { name: 'd' type: 'Data' top: 'd' data_param { source: '", source,
              "' batch_size: 1 ", fields, " } }");

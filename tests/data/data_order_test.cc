@@ -1,5 +1,5 @@
-// Which records a Data layer reads when: from any kind of data set, in order and shuffled, from
-// caches, in shards.
+// Order of the records of a Data layer: from any format, in order and shuffled, from caches, in
+// shards.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ using testing::GrayDatum;
 using testing::LayerRunner;
 using testing::WriteGraySet;
 
-// The kinds whose images this build can decode, too.
+// Formats with images that this build can decode.
 std::vector<DataParameter::DB> ReadableBackends(const TempDir& temp) {
   std::vector<DataParameter::DB> backends = testing::Backends(temp);
 #ifndef CREMA_HAVE_OPENCV

@@ -1,4 +1,4 @@
-// Records in order, shuffled and in shards, of each kind of data set.
+// Records in order, shuffled and in shards, for each format.
 #include "data/batches/data_set_source.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 using Kind = OrderOptions::Kind;
 using test::TempDir;
 
-// The labels of the next records; keys and values must belong to each other.
+// Returns the labels of the next records, after checking that keys match values.
 std::vector<int> Read(DataSetSource* source, int records) {
   std::vector<int> labels;
   Record record;
@@ -102,7 +102,7 @@ TEST(DataSetSource, AnyPositionGoesOnAsIfNothingHadBeen) {
         }
         source.Seek(2);
         Read(&source, 1);
-        source.Seek(5);  // onwards, also inside of a block
+        source.Seek(5);  // forwards, also inside of a block
         ASSERT_EQ(Read(&source, 3), std::vector<int>(all.begin() + 5, all.begin() + 8));
       }
     }
@@ -126,7 +126,7 @@ TEST(DataSetSource, AllKindsOfDataSetsComeInTheSameOrder) {
   }
 }
 
-// What is read in blocks is read one record after the other.
+// Verifies that blocks are read sequentially.
 class CountingReader final : public RecordReader {
  public:
   CountingReader(std::unique_ptr<RecordReader> reader, std::vector<uint64_t>* jumps)
@@ -159,7 +159,7 @@ TEST(DataSetSource, BlocksAreReadOneRecordAfterTheOther) {
   EXPECT_LE(jumps.size(), 1U);
 }
 
-// A record that cannot be read is an error when its turn comes, and those behind it can be read.
+// A record that cannot be read throws when its turn comes; later ones can be read.
 TEST(DataSetSource, ABadRecordIsAnErrorAtItsPlaceOnly) {
   const TempDir temp;
   const auto writer = CreateTarShards(temp.File("set.tar"));

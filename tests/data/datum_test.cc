@@ -74,7 +74,7 @@ TEST(DatumReader, EncodedRecordsNeedOpenCv) {
 std::string Bytes(std::initializer_list<int> bytes) { return {bytes.begin(), bytes.end()}; }
 
 TEST(FindTruncation, JpegNeedsItsOwnEndMarker) {
-  // Start, a segment that holds an end marker (a thumbnail), a scan with stuffing and a restart.
+  // Start, a segment with an end marker (a thumbnail), a scan with stuffing and a restart.
   const std::string whole = Bytes({0xFF, 0xD8, 0xFF, 0xE0, 0, 4,    0xFF, 0xD9, 0xFF, 0xDA, 0,
                                    2,    1,    0xFF, 0,    2, 0xFF, 0xD0, 3,    0xFF, 0xD9});
   EXPECT_EQ(FindTruncation(whole), "");

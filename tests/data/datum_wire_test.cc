@@ -32,8 +32,7 @@ std::string Hex(const std::string& bytes) {
   return text;
 }
 
-// What protobuf makes of the bytes, and what the view says, must be one. Returns whether it is a
-// Datum at all.
+// Expects that protobuf and the view agree. Returns true if the bytes are a Datum.
 bool ExpectSame(const std::string& bytes) {
   Datum datum;
   const bool parsed = datum.ParseFromString(bytes);
@@ -117,7 +116,7 @@ TEST(DatumWire, SeesWhatProtobufSeesInValidMessages) {
   constexpr int kRuns = 20000;
   for (int i = 0; i < kRuns; ++i) {
     std::string bytes = RandomDatum(random).SerializeAsString();
-    // Messages behind each other are one message, in which the last value of a field counts.
+    // Concatenated messages are one message, in which the last value of a field counts.
     while (random() % 3 == 0) bytes += RandomDatum(random).SerializeAsString();
     accepted += ExpectSame(bytes) ? 1 : 0;
     if (HasFailure()) return;

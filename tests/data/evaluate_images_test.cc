@@ -12,7 +12,7 @@
 namespace crema {
 namespace {
 
-// Five images of one value each, two a batch: the mean is that of the samples, not of the batches.
+// Five images of one value each, two per batch: the mean is over samples, not over batches.
 std::string FlatImages(const test::TempDir& temp) {
   std::string list;
   for (int value : {0, 10, 20, 30, 90}) {

@@ -1,4 +1,4 @@
-// Assertions about what is thrown.
+// Assertions about exceptions.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Nets whose data layers lend their batches compute what nets compute that are given copies.
+// Nets with external (zero-copy) batches compute the same as nets with copies.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using test::PlanText;
 using test::TestRegistry;
 using test::ValuesOf;
 
-constexpr int kRecords = 11;  // batches of three wrap at other places
+constexpr int kRecords = 11;  // batches of three wrap at varying places
 
 std::string WriteGray(const test::TempDir& temp) {
   const std::string path = temp.File("set");
@@ -37,7 +37,7 @@ std::string DataLayer(const std::string& source) {
                 "' batch_size: 3 } transform_param { scale: 0.01 }");
 }
 
-// Views, several readers, and a layer that would like to work in place upon the batch.
+// Views, several consumers, and a layer that would work in place on the batch.
 const char* kRest = R"(
 layer { name: "flat" type: "Flatten" bottom: "data" top: "flat" }
 layer { name: "shift" type: "Power" bottom: "data" top: "data" power_param { shift: 0.5 } }
@@ -85,7 +85,7 @@ void ExpectSameAsFromCopies(const PlanOptions& options, const std::string& rest 
     CopyInto(copied.MutableData("label"), runner.outputs[1]);
     ASSERT_EQ(external.Forward(), copied.Forward()) << "pass " << n;
     EXPECT_EQ(ValuesOf(external.Data("label")), ValuesOf(copied.Data("label")));
-    // Not kept by a layer that runs again.
+    // A layer that runs again does not keep it.
     if (rest == kRest) {
       EXPECT_EQ(ValuesOf(external.Data("data")), ValuesOf(copied.Data("data")));
     }
@@ -104,8 +104,8 @@ TEST(ExternalBatches, AreReadAgainByLayersThatRunAgain) {
   ExpectSameAsFromCopies({.optimize = true}, again);
 }
 
-// A layer that reads a lent batch and a blob whose extents change must notice both.
-TEST(ExternalBatches, ReadersNoticeThatOtherExtentsChange) {
+// A layer that reads an external batch and a blob whose shape changes must notice both.
+TEST(ExternalBatches, ConsumersNoticeShapeChanges) {
   const test::TempDir temp;
   const auto plan =
       PlanText(StrCat("layer { name: 'in' type: 'Input' top: 'in' input_param {"
@@ -139,7 +139,7 @@ TEST(ExternalBatches, TakeNoPlaceInTheArena) {
 TEST(ExternalBatches, AreCountedWithThoseReadAhead) {
   const test::TempDir temp;
   const auto plan = PlanText(StrCat("layer {", DataLayer(WriteGray(temp)), "}", kRest));
-  // Four ahead and one that the net works on, of three images of 4 x 5 and three labels.
+  // Four batches ahead and one in use, each of three images of 4 x 5 and three labels.
   EXPECT_EQ(Summarize(*plan).read_ahead_bytes, 5 * 3 * (4 * 5 + 1) * 4);
 }
 

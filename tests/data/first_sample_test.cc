@@ -1,4 +1,4 @@
-// The shape of a data layer comes from its first good sample where bad ones are passed over.
+// If bad samples are skipped, the shape of a data layer comes from its first good sample.
 #ifdef CREMA_HAVE_OPENCV
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using test::TestRegistry;
 using testing::ExpectError;
 using testing::LayerRunner;
 
-// What is wrong with a sample.
+// The fault of a sample.
 enum class Fault { kNone, kDamaged, kSmall };
 
 // A layer over samples of 6 x 6, the small ones 3 x 6.
@@ -151,7 +151,7 @@ TYPED_TEST(FirstSample, MayBeTooSmallForTheCrop) {
   LayerRunner runner(TestRegistry(), layer + skip);
   EXPECT_EQ(runner.outputs[0].shape(), (Shape{2, 3, 5, 5}));
   runner.Forward();
-  // The text is wrong where each sample has to do.
+  // Error message for a policy that requires every sample.
   ExpectError(ErrorCode::kInvalidArgument, "crop_size is 5, but the image is 3 high",
               [&] { LayerRunner(TestRegistry(), layer); });
   const std::string none = source.Layer(Bad(4, 0, Fault::kSmall)) + crop + skip;
@@ -186,7 +186,7 @@ TYPED_TEST(FirstSample, IsLookedForWithinBounds) {
   plans(Bad(150, 2), "max_bad: 150");
 }
 
-// What is not about a sample is an error at once.
+// An error that does not concern a sample is thrown at once.
 TYPED_TEST(FirstSample, IsNotPassedOverWhereTheNetIsWrong) {
   TypeParam source;
   const std::string layer = source.Layer(Bad(0, 2)) + "pipeline_param { on_bad_sample: SKIP } ";
@@ -195,7 +195,7 @@ TYPED_TEST(FirstSample, IsNotPassedOverWhereTheNetIsWrong) {
   });
 }
 
-// A window file says what the images are like: none is looked at.
+// A window file contains the image sizes: no image is read.
 TEST(FirstImage, OfAWindowFileMayBeBad) {
   const TempDir temp;
   temp.Write("good.png", testing::Encode(testing::Pattern(6, 6, 3)));

@@ -35,12 +35,13 @@ class GuardedMapTest : public ::testing::Test {
   int descriptor_;
 };
 
-// Sanitizers exit with another code than 0 instead.
+// Sanitizers exit with a nonzero code instead.
 bool EndedByBusError(int status) {
   return WIFSIGNALED(status) ? WTERMSIG(status) == SIGBUS : WEXITSTATUS(status) != 0;
 }
 
-// How a child process ends that maps the file, cuts it, and looks at it with no GuardedMap.
+// Exit status of a child process that maps the file, truncates it, and reads it without a
+// GuardedMap.
 int StatusOfUnguardedLoad(const std::string& path, int descriptor) {
   const pid_t child = fork();
   if (child == 0) {

@@ -108,7 +108,7 @@ TEST(Hdf5DataLayer, ShuffleIsAnotherPermutationEachEpoch) {
     std::vector<float> order = runner.Collect(1, 1);
     orders.insert(order);
     begins_with_a.insert(order[0] < 3);
-    // Rows of one file stay together, and data stays with its label.
+    // Rows of one file stay together, and data with its label.
     EXPECT_EQ(order[0] < 3, order[2] < 3);
     EXPECT_EQ(runner.outputs[0].view().data<float>()[4], 10 * order[2]);
     std::ranges::sort(order);

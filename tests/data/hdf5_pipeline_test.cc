@@ -35,8 +35,7 @@ Registry Hdf5Registry() {
   return registry;
 }
 
-// `rows` x `width` numbers in checksummed chunks of whole rows; those that are not written take no
-// room.
+// `rows` x `width` numbers in checksummed chunks of whole rows; unwritten chunks take no space.
 struct Rows {
   std::string name;
   hsize_t rows;
@@ -45,9 +44,9 @@ struct Rows {
 };
 
 hid_t AddDataset(hid_t file, const Rows& rows) {
-  const hsize_t extents[] = {rows.rows, rows.width};
+  const hsize_t dims[] = {rows.rows, rows.width};
   const hsize_t chunk[] = {rows.chunk, rows.width};
-  const hid_t space = H5Screate_simple(2, extents, nullptr);
+  const hid_t space = H5Screate_simple(2, dims, nullptr);
   const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
   H5Pset_chunk(properties, 2, chunk);
   H5Pset_fletcher32(properties);
@@ -111,8 +110,8 @@ constexpr int64_t kLargeRows = 700'000;
 constexpr hsize_t kLargeWidth = 1024;  // 2.8 GB in all
 constexpr hsize_t kChunkRows = 512;
 
-// `data` of kLargeRows x kLargeWidth, of which the first and the last chunk are there (the rest are
-// zeros), and `label`, which is whole.
+// `data` of kLargeRows x kLargeWidth, with only the first and the last chunk written (the others
+// are zero), and a complete `label`.
 std::string WriteLarge(const TempDir& temp) {
   const std::string path = temp.File("large.h5");
   const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
@@ -130,7 +129,7 @@ std::string WriteLarge(const TempDir& temp) {
 }
 
 #ifdef CREMA_SANITIZED
-constexpr bool kMemoryIsOurs = false;  // sanitizers keep books of what is freed
+constexpr bool kMemoryIsOurs = false;  // sanitizers track freed memory
 #else
 constexpr bool kMemoryIsOurs = true;
 #endif
@@ -186,7 +185,7 @@ TEST(Hdf5Pipeline, LargeFilesAreShuffledInConstantMemory) {
   EXPECT_EQ(std::ranges::adjacent_find(all), all.end());
 }
 
-// Flips a bit of the value of a row, which its chunk's checksum tells.
+// Flips a bit in a row, which the chunk's checksum detects.
 void Damage(const std::string& path, float value) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
@@ -218,7 +217,7 @@ TEST(Hdf5Pipeline, ADamagedChunkSpoilsItsRowsOnly) {
   EXPECT_EQ(dynamic_cast<HasDeferredWarnings&>(runner.state()).TakeWarnings().size(), 2u);
 }
 
-// Extents are numbers in the file's head, which nothing checks.
+// The file's header stores the dimensions, without a checksum.
 TEST(Hdf5Pipeline, NumbersOfRowsThatCannotBeAreAnError) {
   TempDir temp;
   for (const uint64_t claim : {uint64_t{1} << 62, (uint64_t{1} << 63) + 5, UINT64_MAX}) {
@@ -268,7 +267,7 @@ TEST(LargePermutation, HoldsEachNumberOnceWithAndWithoutATable) {
       seen[value] = true;
       fixed += value == i;
     }
-    EXPECT_LT(fixed, 10u);  // one is to be expected
+    EXPECT_LT(fixed, 10u);  // one is expected
   }
 }
 

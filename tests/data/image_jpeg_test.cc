@@ -1,4 +1,4 @@
-// The decoder of our own for JPEG files against OpenCV's, and parts against the whole.
+// Compares our JPEG decoder with OpenCV's, and parts with the whole.
 #if defined(CREMA_HAVE_OPENCV) && defined(CREMA_HAVE_JPEG)
 #include "data/image/image_jpeg.h"
 
@@ -71,7 +71,7 @@ PackedImage DecodeWhole(const std::string& file, ColorMode mode) {
   return Decode(file, {0, 0, static_cast<int>(shape[1]), static_cast<int>(shape[2])}, mode);
 }
 
-// A little-endian or big-endian EXIF segment that says so.
+// A little-endian or big-endian EXIF segment with this orientation.
 std::string Exif(int orientation, bool big_endian) {
   const auto number = [&](uint32_t value, int bytes) {
     std::string text;
@@ -110,7 +110,7 @@ TEST(JpegFile, TurnsImagesAsOpenCvDoes) {
   }
 }
 
-// A folder of photographs, where there is one at hand.
+// Uses a folder of photographs, if available.
 TEST(JpegFile, GivesTheBytesThatOpenCvGivesForPhotographs) {
   const char* folder = std::getenv("CREMA_PHOTOS");  // NOLINT: no other thread
   if (folder == nullptr) GTEST_SKIP() << "CREMA_PHOTOS names no folder of JPEG files";

@@ -169,7 +169,7 @@ TEST(ImagePipeline, CachedFilesNeedNotBeThereAnyMore) {
     const std::string own = *pipeline == 0 ? "cache: true " : "";
     LayerRunner runner(registry, Layer(pets.list, own + "batch_size: 6") + pipeline);
     const std::vector<float> first = runner.Collect(1, 1);
-    // Restoring drops what was read ahead; all of one epoch was read.
+    // Restoring discards read-ahead; all of one epoch was read.
     LayerState state;
     state.set_position(0);
     runner.state().Restore(state);

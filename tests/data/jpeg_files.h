@@ -19,7 +19,7 @@ struct JpegKind {
   std::string name = "444";
   int h = 1;  // sampling factors of the first component, the others' being 1
   int v = 1;
-  int components = 3;  // 1: gray, 3: colour, 4: ink
+  int components = 3;  // 1: gray, 3: colour, 4: CMYK
   J_COLOR_SPACE stored = JCS_YCbCr;
   bool progressive = false;
   bool arithmetic = false;
@@ -36,7 +36,7 @@ inline JpegKind Sampled(const std::string& name, int h, int v) {
   return kind;
 }
 
-// Smooth waves with some noise: colours that differ from each pixel to the next.
+// Smooth waves with some noise: adjacent pixels differ.
 inline std::vector<uint8_t> Waves(int height, int width, int components) {
   std::vector<uint8_t> pixels;
   uint32_t noise = 1;
@@ -101,7 +101,7 @@ inline std::string MakeJpeg(int height, int width, const JpegKind& kind) {
   return file;
 }
 
-// Each way of storing pixels that libjpeg writes.
+// Every way of storing pixels that libjpeg supports.
 inline std::vector<JpegKind> AllKinds() {
   std::vector<JpegKind> kinds = {Sampled("444", 1, 1), Sampled("422", 2, 1), Sampled("420", 2, 2),
                                  Sampled("440", 1, 2), Sampled("411", 4, 1), Sampled("410", 4, 2)};

@@ -50,7 +50,7 @@ class LayerRunner {
                      .output_shapes = shapes});
   }
 
-  // The values of output `i` after `batches` more forward passes, one batch after the other.
+  // Returns output `i` of the next `batches` forward passes, concatenated.
   template <typename T = float>
   std::vector<T> Collect(size_t i, int batches) {
     std::vector<T> values;

@@ -1,4 +1,4 @@
-// Sets that liblmdb writes and reads: the reference for our own reader.
+// Data sets written and read by liblmdb: the reference for our own reader.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ inline MDB_val LmdbVal(std::string_view text) {
   return {text.size(), const_cast<char*>(text.data())};
 }
 
-// An LMDB open in liblmdb. Makes the folder where there is none.
+// An LMDB open in liblmdb. Creates a missing folder.
 class LiblmdbSet {
  public:
   explicit LiblmdbSet(const std::string& path, unsigned flags = 0) : flags_(flags) {

@@ -1,4 +1,4 @@
-// An LMDB with damaged pages: it is read, or ends with an Error; never with a signal.
+// Reading an LMDB with damaged pages succeeds or throws an Error; it never causes a signal.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,8 +30,7 @@ constexpr uint64_t kRecords = 400;
 constexpr size_t kPage = 4096;
 constexpr uint64_t kDamagesOfAKind = 350;
 
-// Some leaf pages with a branch above them, lists of free pages, and each tenth value with pages of
-// its own.
+// Several leaf pages below a branch, lists of free pages, and every tenth value on overflow pages.
 std::string WriteSet(const TempDir& temp, const std::string& name, char fill) {
   const std::string path = temp.File(name);
   for (uint64_t half = 0; half < 2; ++half) {
@@ -53,7 +52,7 @@ void WriteBytes(const std::string& path, const std::string& bytes) {
 
 enum class Outcome { kSame, kOther, kError };
 
-// Reads all records twice, in order and by number, and looks at each byte.
+// Reads all records twice, in order and by number, and touches each byte.
 Outcome ReadAll(const std::string& path, char fill) {
   bool error = false;
   bool same = true;
@@ -86,7 +85,7 @@ class DamagedLmdb : public ::testing::Test {
         other_(temp_.Read(WriteSet(temp_, "other", 'w').substr(temp_.path().size() + 1) +
                           "/data.mdb")) {}
 
-  // The number of files that ended with an error.
+  // Returns the number of files that ended with an error.
   uint64_t Run(const Damage& damage, uint64_t seed) {
     uint64_t errors = 0;
     for (uint64_t n = 0; n < kDamagesOfAKind; ++n) {
@@ -242,7 +241,7 @@ TEST_F(DamagedLmdb, ZerosUpToTheEndAreAnError) {
   EXPECT_GT(errors, kDamagesOfAKind * 3 / 4);
 }
 
-// The file is overwritten while it is open: in the middle of reading, and back again.
+// Overwrites the file during reading, and restores it.
 TEST_F(DamagedLmdb, AFileThatIsOverwrittenWhileItIsReadIsAnErrorOrOtherValues) {
   uint64_t errors = 0;
   for (uint64_t n = 0; n < kDamagesOfAKind; ++n) {
@@ -270,7 +269,7 @@ TEST_F(DamagedLmdb, AFileThatIsOverwrittenWhileItIsReadIsAnErrorOrOtherValues) {
   EXPECT_GT(errors, kDamagesOfAKind / 2);
 }
 
-// liblmdb writes, and trusts what it maps, so each file has a process of its own.
+// liblmdb trusts the pages that it maps and writes, so each file gets its own process.
 TEST_F(DamagedLmdb, AddingToADamagedSetIsAnErrorAndDoesNotKill) {
   int killed = 0;
   int refused = 0;

@@ -1,4 +1,4 @@
-// What our own reader sees in files of liblmdb: the same as liblmdb.
+// Our own reader sees the same in liblmdb's files as liblmdb.
 #include <gtest/gtest.h>
 #include <lmdb.h>
 #include <sys/wait.h>
@@ -46,8 +46,7 @@ class Dice {
     for (char& byte : bytes) byte = static_cast<char>(Below(256));
     return bytes;
   }
-  // Most are small; some lie around the limit above which a value has pages of its own, some have
-  // many pages.
+  // Mostly small; some are around the limit for overflow pages, some have many pages.
   size_t ValueBytes() {
     switch (Below(12)) {
       case 0:
@@ -273,7 +272,7 @@ TEST(LmdbFormat, TwoProcessesReadASetAtOnce) {
   EXPECT_EQ(status, 0);
 }
 
-// LMDB uses pages anew that were freed two commits before.
+// LMDB reuses pages that were freed two commits earlier.
 TEST(LmdbFormat, OneCommitOfAWriterIsNotSeenAndMoreAreAnError) {
   const TempDir temp;
   LiblmdbSet set(temp.File("set"));
@@ -292,8 +291,8 @@ TEST(LmdbFormat, OneCommitOfAWriterIsNotSeenAndMoreAreAnError) {
   EXPECT_EQ(LmdbReader(temp.File("set")).count(), 302u);
 }
 
-// Reads while another process adds to the set, again and again: what is read is of one snapshot, or
-// an error says that it changed.
+// Reads while another process keeps adding: the data comes from one snapshot, or an error reports
+// the change.
 TEST(LmdbFormat, AWriterAtWorkNeverSpoilsWhatIsRead) {
   const TempDir temp;
   constexpr uint64_t kFirst = 400;
@@ -321,7 +320,7 @@ TEST(LmdbFormat, AWriterAtWorkNeverSpoilsWhatIsRead) {
         const LmdbRecord record = reader.Next();
         const std::string key(record.key);
         const std::string value(record.value);
-        reader.Skip(0);  // the writer may have gone on after Next
+        reader.Skip(0);  // the writer may have continued after Next
         ASSERT_EQ(key, Key(n));
         ASSERT_EQ(value, std::string(500, 'v') + key);
       }

@@ -1,4 +1,4 @@
-// Each field of an LMDB that a reader relies on, with a value that cannot be.
+// Tests each field of an LMDB that the reader relies on with an impossible value.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -66,7 +66,7 @@ class VerifiedLmdb : public ::testing::Test {
     return root_ + Get<uint16_t>(whole_, root_ + kNodes + size_t{2} * index);
   }
 
-  // Expects an error with this text where the value stands at that offset.
+  // Expects an error with this text for the value at that offset.
   template <typename T>
   void ExpectFault(const std::string& text, size_t at, T value) {
     SCOPED_TRACE(StrCat(text, ": ", value, " at ", at));
@@ -115,7 +115,7 @@ TEST_F(VerifiedLmdb, Leaves) {
 
 TEST_F(VerifiedLmdb, ValuesWithPagesOfTheirOwn) {
   Write({{"a", "1"}, {"b", "2"}, {"c", std::string(kBigBytes, 'v')}});
-  const size_t first = Node(2) + kKey + 1;  // behind the key
+  const size_t first = Node(2) + kKey + 1;  // after the key
   const size_t run = Get<uint64_t>(whole_, first) * kPage;
   for (const uint64_t page : {uint64_t{1}, whole_.size() / kPage, uint64_t{1} << 60}) {
     ExpectFault<uint64_t>("a value at page", first, page);

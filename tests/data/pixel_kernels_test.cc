@@ -1,4 +1,4 @@
-// The vectorised loops against one multiplication at a time.
+// Compares the vectorised loops with scalar arithmetic.
 #include "data/image/pixel_kernels.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace crema {
 namespace {
 
 constexpr int kRows = 3;
-constexpr int kMargin = 5;  // what lies beside the crop
+constexpr int kMargin = 5;  // pixels around the crop
 
 template <typename S>
 std::vector<S> Values(size_t count) {
@@ -19,7 +19,7 @@ std::vector<S> Values(size_t count) {
   return values;
 }
 
-// What (c, y, x) of the crop becomes, by the formula.
+// Expected value of (c, y, x) of the crop, by the formula.
 template <typename T>
 T Expected(double pixel, float mean, T scale) {
   return (static_cast<T>(pixel) - static_cast<T>(mean)) * scale;
@@ -89,7 +89,7 @@ void CheckPacked(int channels, int width, bool mean_image, bool mirror) {
                       << (mirror ? ", mirror" : "");
 }
 
-// Around the widths of vectors, and of the pieces that rows are worked on in.
+// Around vector widths, and around the size of pieces.
 constexpr int kWidths[] = {1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 224, 511, 512, 513, 1100};
 
 TEST(PixelKernels, PlanesFollowTheFormula) {

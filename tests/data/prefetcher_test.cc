@@ -126,7 +126,7 @@ TEST(Prefetcher, BytesDoNotDependOnThreadsOrDepth) {
   }
 }
 
-// With keys in the memory of the record, which goes round with the batches.
+// Stores keys in the memory of the record, which is reused by later batches.
 class KeyedSource final : public RecordSource {
  public:
   void Seek(uint64_t position) override { position_ = position; }
@@ -167,7 +167,7 @@ TEST(Prefetcher, RestoredPositionGivesTheSameBytes) {
   prefetcher.Restore(5 * kBatch);
   EXPECT_EQ(PopMany(&prefetcher, 7),
             std::vector<std::string>(expected.begin() + 5, expected.end()));
-  prefetcher.Restore(2 * kBatch);  // backwards, while batches wait
+  prefetcher.Restore(2 * kBatch);  // backwards, while batches are waiting
   EXPECT_EQ(prefetcher.position(), static_cast<uint64_t>(2 * kBatch));
   EXPECT_EQ(PopMany(&prefetcher, 1)[0], expected[2]);
 }
@@ -214,7 +214,7 @@ TEST(Prefetcher, ErrorOfTheDecoderItselfIsCarried) {
   ExpectError(ErrorCode::kNotFound, "no decoder", [&] { PopMany(&prefetcher, 1); });
 }
 
-// Announces each sample that it begins; counts how many decoders there are.
+// Announces each sample it starts; counts the decoders.
 class AnnouncingDecoder final : public SampleDecoder {
  public:
   explicit AnnouncingDecoder(std::counting_semaphore<>* begun, std::atomic<int>* alive = nullptr)
@@ -240,7 +240,7 @@ TEST(Prefetcher, StopsWhileFullAndWhileWorking) {
       Prefetcher prefetcher(Options(2, 2), std::make_unique<CountingSource>(kNever, &reads),
                             [&] { return std::make_unique<AnnouncingDecoder>(&begun, &alive); });
       PopMany(&prefetcher, 1);
-      // With the popped batch there is room for three: at the last count the ring is full.
+      // Including the popped batch there is room for three: then the ring is full.
       for (int i = 0; i < samples; ++i) begun.acquire();
       EXPECT_GT(alive, 0);
     }
@@ -260,7 +260,7 @@ TEST(Prefetcher, AConsumerThatStopsStopsTheReading) {
                           [&] { return std::make_unique<AnnouncingDecoder>(&begun); });
     for (uint64_t pops = 1; pops <= 5; ++pops) {
       PopMany(&prefetcher, 1);
-      // The ring fills up: all that there is room for was decoded, and no more was read.
+      // The ring is full: everything that fits was decoded, and nothing more was read.
       const uint64_t room = (kDepth + pops) * kBatch;
       for (uint64_t n = pops == 1 ? 0 : room - kBatch; n < room; ++n) begun.acquire();
       EXPECT_EQ(reads, room);
@@ -269,7 +269,7 @@ TEST(Prefetcher, AConsumerThatStopsStopsTheReading) {
   }
 }
 
-// The values and labels of the next batch, where they lie.
+// Values and labels of the next batch, in place.
 struct ExternalBatch {
   std::byte* places[2] = {};
 
@@ -295,7 +295,7 @@ TEST(Prefetcher, ExternalBatchesAreThoseThatArePopped) {
                                             sizeof(float) * kBatch),
                 expected.Bytes());
       EXPECT_EQ(buffer_owner.position(), copied.position());
-      std::memset(batch.places[0], 0x55, batch.Bytes().size());  // as layers in place do
+      std::memset(batch.places[0], 0x55, batch.Bytes().size());  // like in-place layers
     }
   }
 }

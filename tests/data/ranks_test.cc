@@ -1,6 +1,6 @@
-// Several processes that train together: in each epoch each image of a list, and each row of HDF5
-// files, and each record with boxes, is in one of them, once. data_set_source_test.cc has the same
-// for all kinds of data sets of records.
+// With several training processes, each image of a list, each row of HDF5 files, and each record
+// with boxes is in exactly one process per epoch. data_set_source_test.cc tests the same for all
+// formats of records.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -32,7 +32,7 @@ using test::TempDir;
 constexpr int kSamples = 23;  // a multiple of no number of processes above 1
 constexpr int kEpochs = 3;
 
-// `make` opens the source of one process; `number` says which sample a record is.
+// `make` opens the source of one process; `number` identifies the sample of a record.
 template <typename Make, typename Number>
 void ExpectEachOnce(Make&& make, Number&& number) {
   for (uint64_t world = 1; world <= 4; ++world) {
@@ -112,7 +112,7 @@ TEST(Ranks, SeeEachRowOfHdf5FilesOnceInAnEpoch) {
 #endif
 
 #ifdef CREMA_HAVE_OPENCV
-// As the layers of Data and AnnotatedData open them.
+// Opens them like the layers Data and AnnotatedData.
 TEST(Ranks, SeeEachRecordWithBoxesOnceInAnEpoch) {
   const TempDir temp;
   for (const DataParameter::DB backend : {DataParameter::LMDB, DataParameter::LEVELDB}) {

@@ -54,7 +54,7 @@ TEST_P(EachBackend, RecordsComeInOrderAgainAndAgain) {
 
 TEST_P(EachBackend, SeekSkipAndAtFindTheirRecords) {
   const auto reader = OpenRecords(Write(5));
-  for (const bool listed : {false, true}) {  // At notes where the keys are, which Seek may use
+  for (const bool listed : {false, true}) {  // At stores the places of keys, which Seek may use
     for (const int ordinal : {3, 0, 4, 5, 13, 2}) {
       reader->Seek(static_cast<uint64_t>(ordinal));
       EXPECT_EQ(reader->Next().key, NumberedKey(ordinal % 5)) << listed;
@@ -197,7 +197,7 @@ class LevelDb : public ::testing::Test {
 
 TEST_F(LevelDb, OnlyOneProcessMayOpenIt) {
   const std::string path = Write(3);
-  // Another process that holds the lock, as LevelDB takes it.
+  // Another process that holds the lock like LevelDB.
   int ready[2];
   int done[2];
   ASSERT_EQ(pipe(ready), 0);
@@ -260,7 +260,7 @@ TEST_F(LevelDb, DamageIsDataLoss) {
   ExpectError(ErrorCode::kDataLoss, path, [&] { OpenRecords(path)->count(); });
 }
 
-// LevelDB itself goes on behind a damaged block, and tells at the end of all.
+// LevelDB itself continues after a damaged block, and reports it only at the end.
 TEST_F(LevelDb, NoRecordIsPassedOverWhereABlockIsDamaged) {
   const std::string path = temp_.File("set");
   constexpr int kRecords = 600;

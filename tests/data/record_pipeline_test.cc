@@ -1,4 +1,4 @@
-// Data, from each kind of data set: batches do not depend on workers, caches and where a run was
+// Data, for each format: batches do not depend on workers, caches, or on the place where a run was
 // resumed, in any order, with and without bad records.
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using testing::GrayDatum;
 using testing::LayerRunner;
 using testing::Resume;
 
-// Records of 5 x 6, the bad ones among them smaller than the rest.
+// Records of 5 x 6; bad ones are smaller.
 std::string Write(const TempDir& temp, DataParameter::DB backend, int records,
                   const std::vector<int>& bad = {}) {
   const std::string path = temp.File(DataParameter::DB_Name(backend));
@@ -87,7 +87,7 @@ TEST_P(RecordPipeline, BadRecordsAreReplacedTheSameWay) {
   }
 }
 
-// All other samples are what they are without bad ones.
+// All other samples are the same as without bad ones.
 TEST_P(RecordPipeline, GoodRecordsKeepTheirPlacesBesideBadOnes) {
   const TempDir folder;
   LayerRunner whole(TestRegistry(), Layer(Write(folder, GetParam(), 11)));
@@ -98,7 +98,7 @@ TEST_P(RecordPipeline, GoodRecordsKeepTheirPlacesBesideBadOnes) {
   for (size_t i = 0; i < samples.size(); ++i) {
     const size_t record = i % 11;
     const bool bad = record == 2 || record == 6;
-    // Behind a bad one, or, behind the last of a batch, at its begin.
+    // After a bad one, or, after the last of a batch, at its start.
     const size_t taker = i % 3 == 2 ? i - 2 : i + 1;
     EXPECT_EQ(samples[i], expected[bad ? taker : i]) << i;
   }

@@ -1,4 +1,4 @@
-// Small data sets of each kind.
+// Small data sets of each format.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace crema::testing {
 
 inline bool CanWrite(DataParameter::DB backend, const test::TempDir& temp) {
   try {
-    CreateRecords(temp.File("probe"), backend);  // removed again, as it is not closed
+    CreateRecords(temp.File("probe"), backend);  // removed again, since it is not closed
     return true;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
@@ -25,7 +25,7 @@ inline bool CanWrite(DataParameter::DB backend, const test::TempDir& temp) {
   }
 }
 
-// The kinds that this build has.
+// The formats of this build.
 inline std::vector<DataParameter::DB> Backends(const test::TempDir& temp) {
   std::vector<DataParameter::DB> backends;
   for (const DataParameter::DB backend :
@@ -40,7 +40,7 @@ inline std::string NumberedKey(int n) {
   return std::string(6 - digits.size(), '0') + digits;
 }
 
-// What passes for an image file as long as nobody decodes it; of several sizes.
+// Accepted as an image file unless it is decoded; of several sizes.
 inline std::string FakeJpeg(int n) {
   return "\xFF\xD8\xFF" + std::string(static_cast<size_t>(n % 7) * 100, static_cast<char>(n)) +
          std::to_string(n);
@@ -66,7 +66,7 @@ inline Datum GrayDatum(int height, int width, int label) {
   return datum;
 }
 
-// Records 000000, 000001, ... whose label is their number, in one or, of shards, several files.
+// Records 000000, 000001, ... labelled by number, in one file or, for shards, several.
 inline std::string WriteRecords(const test::TempDir& temp, DataParameter::DB backend, int records) {
   const std::string path = temp.File(StrCat(DataParameter::DB_Name(backend), records));
   const auto writer =

@@ -1,4 +1,5 @@
-// Whether a data layer gives the same batches for any number of threads and from any sample on.
+// Checks that a data layer returns the same batches for any number of threads and from any sample
+// on.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,22 +15,22 @@
 
 namespace crema::testing {
 
-// Whether an output is rows of boxes, each of which begins with the number of its image.
+// Returns true for rows of boxes, which begin with the index of their image.
 inline bool HoldsBoxes(const Shape& shape) {
   return shape.axes() == 4 && shape[0] == 1 && shape[1] == 1 && shape[3] == 8;
 }
 
-// Puts each box to its image, the first of which is *samples.
+// Appends each box to its image; the first image is *samples.
 inline void AppendBoxes(const Tensor& output, int64_t rows, std::string* samples) {
   const float* row = output.view().data<float>();
   for (const float* const end = row + 8 * rows; row < end; row += 8) {
-    if (row[0] < 0) continue;  // there are none
+    if (row[0] < 0) continue;  // no boxes
     samples[static_cast<size_t>(row[0])].append(reinterpret_cast<const char*>(row + 1),
                                                 7 * sizeof(float));
   }
 }
 
-// The bytes of each sample, over all outputs, of the next batches.
+// Returns the bytes of each sample, over all outputs, for the next batches.
 inline std::vector<std::string> NextSamples(LayerRunner* runner, int batches) {
   std::vector<std::string> samples;
   for (int n = 0; n < batches; ++n) {
@@ -51,7 +52,7 @@ inline std::vector<std::string> NextSamples(LayerRunner* runner, int batches) {
   return samples;
 }
 
-// The same from a position on.
+// The same from a given position on.
 inline std::vector<std::string> SamplesFrom(LayerRunner* runner, uint64_t position, int batches) {
   LayerState state;
   state.set_position(position);
@@ -59,11 +60,11 @@ inline std::vector<std::string> SamplesFrom(LayerRunner* runner, uint64_t positi
   return NextSamples(runner, batches);
 }
 
-// What a run may be resumed at. What takes the place of a bad sample depends on its batch, so there
-// runs are resumed between batches, as snapshots are.
+// Where a run may be resumed. The replacement of a bad sample depends on its batch, so such runs
+// are resumed between batches, as from snapshots.
 enum class Resume { kAtAnySample, kBetweenBatches };
 
-// `layer` is its text without pipeline_param, `pipeline` what stands in that besides `threads`.
+// `layer` is its text without pipeline_param; `pipeline` contains its fields except `threads`.
 inline void ExpectSameBatches(const Registry& registry, const std::string& layer,
                               const std::string& pipeline = "", int batches = 12,
                               Resume resume = Resume::kAtAnySample) {

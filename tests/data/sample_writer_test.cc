@@ -1,4 +1,5 @@
-// Image files to samples: whatever is decoded of a file, the values are those of the whole image.
+// Converts image files to samples: partial decoding gives the same values as decoding the whole
+// image.
 #if defined(CREMA_HAVE_OPENCV) && defined(CREMA_HAVE_JPEG)
 #include "data/batches/sample_writer.h"
 
@@ -45,7 +46,7 @@ std::string WriteMean(const TempDir& temp, int channels) {
 
 std::string NoName() { return "a file"; }
 
-// Both ways, from files as they are given to the layers, for several samples.
+// Both ways, from image files, for several samples.
 template <typename T>
 void Check(const std::string& file, const TransformationParameter& param, ColorMode mode,
            DType dtype) {

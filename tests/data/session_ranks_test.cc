@@ -1,4 +1,4 @@
-// Sessions that were planned as one process of several read the samples of their rank.
+// Sessions planned as one of several processes read the samples of their rank.
 #if defined(CREMA_HAVE_OPENCV) && defined(CREMA_HAVE_HDF5)
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ constexpr int kSamples = 7;
 // Sample n of each net begins with the value n.
 class SessionRanks : public ::testing::Test {
  protected:
-  // The first value of each sample of `batches` batches of two.
+  // Returns the first value of each sample of `batches` batches of two.
   static std::vector<float> Read(const std::string& net, int rank, int world, int batches,
                                  Phase phase = TRAIN) {
     const auto plan = PlanText(net, phase, {.backward = false, .rank = rank, .world = world});
@@ -46,7 +46,7 @@ class SessionRanks : public ::testing::Test {
     const auto plan = PlanText(net, TRAIN, {.backward = false, .rank = rank, .world = world});
     return Session(plan, Weights::Make(*plan, 1), ExecContext(1)).state(0)->EpochSize();
   }
-  // Rank r of w has the samples r, r + w, r + 2w, ... of what one process alone has.
+  // Rank r of w reads samples r, r + w, r + 2w, ... of a single process.
   static void ExpectShares(const std::string& net) {
     const std::vector<float> all = Read(net, 0, 1, 3 * kSamples);
     for (const int world : {2, 3}) {
@@ -115,7 +115,7 @@ TEST_F(SessionRanks, OfRows) {
   EXPECT_EQ(EpochOf(net, 1, 2), kSamples / 2);
 }
 
-// Windows are drawn, each rank for itself; each batch has its share of foreground.
+// Each rank draws its own windows; each batch has its share of foreground.
 TEST_F(SessionRanks, OfWindows) {
   temp_.Write("a.png", testing::Encode(testing::Pattern(40, 40, 3)));
   std::string windows = StrCat("# 0\n", temp_.File("a.png"), "\n3\n40\n40\n40\n");

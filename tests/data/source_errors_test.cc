@@ -1,5 +1,5 @@
-// What keeps a data set from being read or written although nothing in it is damaged: permissions,
-// pipes, links that go round, address space, full disks.
+// Reasons other than damage that prevent reading or writing a data set: permissions, pipes, cyclic
+// links, address space, full disks.
 #ifdef CREMA_HAVE_OPENCV
 #include <gtest/gtest.h>
 #include <lmdb.h>
@@ -54,8 +54,8 @@ std::string WriteImage(const TempDir& temp, const std::string& name) {
   return temp.Write(name, testing::Encode(testing::Flat(3, 3, 7)));
 }
 
-// Runs `body` in a process of its own, which is killed after some seconds; returns its exit code,
-// or -1 where a signal ended it.
+// Runs `body` in its own process, with a time limit; returns its exit code, or -1 if a signal ended
+// it.
 template <typename Body>
 int InAnotherProcess(Body&& body) {
   const pid_t child = fork();
@@ -68,7 +68,7 @@ int InAnotherProcess(Body&& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// What `body` throws is of this code and has this text: 0; else something else.
+// Returns 0 if `body` throws this code with this text; else another number.
 template <typename Body>
 int ErrorIs(ErrorCode code, const std::string& text, Body&& body) {
   try {
@@ -97,7 +97,7 @@ TEST(SourceErrors, AnImageThatMayNotBeReadIsABadSample) {
   EXPECT_EQ(skipping.Collect(0, 2), std::vector<float>(2 * 2 * 27, 7));
 }
 
-// Nobody writes into these pipes, so opening one would wait for ever.
+// These pipes have no writer, so opening one would block indefinitely.
 TEST(SourceErrors, PipesAreRefusedAndNotWaitedFor) {
   const TempDir temp;
   const std::string pipe = temp.File("pipe");
@@ -161,7 +161,7 @@ TEST(SourceErrors, PipesAreNoMeansLabelMapsOrDatabases) {
   }
 }
 
-// To open some devices does something: tapes rewind, terminals are taken.
+// Opening some devices has side effects: tapes rewind, terminals are taken.
 TEST(SourceErrors, OnlyFilesAreAnnounced) {
   const TempDir temp;
   ASSERT_EQ(mkfifo(temp.File("pipe").c_str(), 0600), 0);
@@ -267,7 +267,7 @@ TEST(SourceErrors, AnLmdbOfALargeMapIsReadWithFewAddresses) {
 #endif
 }
 
-// As a full disk does, this limit ends writing in the middle.
+// This limit stops writing in the middle, like a full disk.
 TEST(SourceErrors, WhatDoesNotFitOnTheDiskIsAnErrorAndIsRemoved) {
   const TempDir temp;
   for (const DataParameter::DB backend : testing::Backends(temp)) {

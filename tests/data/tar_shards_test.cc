@@ -159,7 +159,7 @@ TEST(TarShards, ALabelThatIsNoNumberIsAnErrorOfItsSample) {
   EXPECT_EQ(reader->Next().key, "c");
 }
 
-// Bits and bytes change anywhere: an error, or other samples; never a crash.
+// Random changes of bits and bytes cause an error or other samples, but never a crash.
 TEST(TarShards, DamageIsAnErrorOrOtherContents) {
   const TempDir temp;
   const std::string good = Archive({{"a.jpg", "1"},

@@ -1,4 +1,4 @@
-// What transform_param does to a 2 x 3 x 4 image whose pixel (c, y, x) is 100c + 10y + x.
+// transform_param, applied to a 2 x 3 x 4 image with pixel (c, y, x) = 100c + 10y + x.
 #include "data/transform/transformer.h"
 
 #include <google/protobuf/text_format.h>
@@ -230,7 +230,7 @@ TEST(MeanImage, ErrorsSayWhatIsWrong) {
 TEST(MeanImage, ReadsNewShapesAndDoubles) {
   TempDir temp;
   BlobProto blob;
-  for (const int64_t extent : {1, 1, 1, 2}) blob.mutable_shape()->add_dim(extent);
+  for (const int64_t dim : {1, 1, 1, 2}) blob.mutable_shape()->add_dim(dim);
   blob.add_double_data(0.5);
   blob.add_double_data(2);
   const MeanImage mean = ReadMeanImage(WriteMean(temp, blob));

@@ -1,7 +1,7 @@
-// Values of transform_param, written by hand from Caffe's rules, through the transformer and
-// through the layers Data and ImageData: out = (pixel - mean) * scale; the crop begins at
-// floor(spare / 2) in TEST, anywhere in TRAIN; a mean image is read where the pixel was before
-// cropping and mirroring; mirroring turns the output over, in TEST as well.
+// Values of transform_param, derived by hand from Caffe's rules, for the transformer and the layers
+// Data and ImageData: out = (pixel - mean) * scale. The crop begins at floor(spare / 2) in TEST,
+// anywhere in TRAIN. A mean image is read at the place before cropping and mirroring. Mirroring is
+// random in TEST, too.
 #ifdef CREMA_HAVE_OPENCV
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ std::string WriteMean(const TempDir& temp, int channels) {
   return temp.Write("mean.binaryproto", blob.SerializeAsString());
 }
 
-// One way by which the image comes to a net.
+// One way to pass the image to a net.
 struct Way {
   std::string name;
   std::string text;  // the layer without transform_param
@@ -164,7 +164,7 @@ TEST(TransformerValues, WithoutACropEverythingIsKept) {
   ExpectAllWays(3, "mean_value: 10 scale: 0.25", expected);
 }
 
-// What mirroring may leave: the crop, or the crop turned over with the means of its own pixels.
+// Possible results of mirroring: the crop, or the mirrored crop with the means of its own pixels.
 TEST(TransformerValues, MirroringTurnsTheOutputOverInBothPhases) {
   const Values plain{34, 36, 66, 68};
   const Values turned{36, 34, 68, 66};

@@ -1,4 +1,4 @@
-// pipeline_param { output: U8 } of the data layers, and PixelsToFloat behind it.
+// pipeline_param { output: U8 } of the data layers, followed by PixelsToFloat.
 #ifdef CREMA_HAVE_OPENCV
 #include <gtest/gtest.h>
 
@@ -92,7 +92,7 @@ class U8OutputTest : public ::testing::Test {
   }
   std::string WriteMean(int channels, int height, int width) {
     BlobProto blob;
-    for (const int extent : {channels, height, width}) blob.mutable_shape()->add_dim(extent);
+    for (const int dim : {channels, height, width}) blob.mutable_shape()->add_dim(dim);
     for (int i = 0; i < channels * height * width; ++i) blob.add_data(0.3F * static_cast<float>(i));
     return temp_.Write("mean", blob.SerializeAsString());
   }
@@ -134,7 +134,7 @@ std::unique_ptr<Session> Open(const std::string& text, DType dtype, Phase phase 
 }
 
 // `layer` makes the text of the data layer from the fields of transform_param and pipeline_param;
-// `placing` are steps that it keeps, `numbers` those that move.
+// `placing` are steps that stay in it, `numbers` those that move to PixelsToFloat.
 template <typename MakeLayer>
 void ExpectSameNumbers(const MakeLayer& layer, const std::string& placing,
                        const std::string& numbers, const std::string& pipeline = "") {

@@ -29,7 +29,7 @@ using testing::ExpectError;
 using testing::Flat;
 using testing::LayerRunner;
 
-// A video of 11 frames; frame i shows 20 i, nearly: it is JPEG.
+// A video of 11 frames; frame i shows approximately 20 i, due to JPEG.
 class VideoFile : public ::testing::Test {
  protected:
   static constexpr int kFrames = 11;
@@ -52,7 +52,8 @@ class VideoFile : public ::testing::Test {
                   video, " } ", more);
   }
 
-  // Which frames the samples of some batches show, all three channels and all corners.
+  // Returns the frames that the samples of some batches show, after checking all channels and
+  // corners.
   static std::vector<int> Shown(LayerRunner& runner, int batches) {
     std::vector<int> frames;
     for (int i = 0; i < batches; ++i) {
@@ -176,7 +177,7 @@ TEST_F(VideoFile, ATruncatedVideoIsNoShortVideo) {
     LayerRunner runner(registry_, Layer(video));
     runner.Forward();
   });
-  // Long videos are not counted before: there the reader finds out when it comes to the end.
+  // Long videos are not counted in advance: the reader notices at the end.
   VideoSource source({.file = video}, 1);
   ExpectError(ErrorCode::kDataLoss, "of its 11 frames can be read", [&] {
     Record record;

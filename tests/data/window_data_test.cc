@@ -165,7 +165,7 @@ TEST_F(WindowDataTest, OutsideOfTheImageStaysZero) {
   LayerRunner runner(registry_, Layer("batch_size: 1 fg_fraction: 1 context_pad: 2",
                                       "crop_size: 8 mean_value: 10"));
   const std::vector<float> values = runner.Collect(0, 1);
-  // With context the window is -2..6, of which 0..5 are there: 5 of 8 pixels, behind 2.
+  // With context the window is -2..6, of which 0..5 exist: 5 of 8 pixels, after 2.
   for (int at = 0; at < 8; ++at) {
     EXPECT_EQ(values[static_cast<size_t>(at * 9)], at >= 2 && at < 7 ? 40 : 0) << at;
   }
@@ -220,7 +220,7 @@ TEST_F(WindowDataTest, CachesChangeNothingAndBadImagesAreReplaced) {
     LayerRunner cached(registry_, StrCat(layer, " pipeline_param { cache: ", cache, " }"));
     EXPECT_EQ(cached.Collect(0, 6), expected);
   }
-  temp_.Write("b.png", "no image");  // of one background window
+  temp_.Write("b.png", "no image");  // of a background window
   LayerRunner runner(registry_, layer + " pipeline_param { on_bad_sample: SKIP }");
   for (int n = 0; n < 6; ++n) {
     runner.Forward();

@@ -117,7 +117,8 @@ TEST(Caffemodel, OldFormatIsUpgraded) {
   EXPECT_EQ(read.layer(0).blobs(0).data(1), 2);
 }
 
-// NVCaffe has element types where Caffe has parameter blocks, and values as bytes.
+// NVCaffe uses Caffe's field numbers of parameter blocks for element types, and stores values as
+// bytes.
 TEST(Caffemodel, ForksWithOtherFieldsAtOurNumbersAreRead) {
   const TempDir folder;
   const std::string forward_type = "\x88\x09\x01";  // field 145, a number

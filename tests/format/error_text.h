@@ -1,4 +1,4 @@
-// What an action throws, as text.
+// Error messages of actions.
 #pragma once
 
 #include <string>

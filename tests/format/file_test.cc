@@ -72,7 +72,7 @@ TEST(AtomicFile, TwoWritersOfOnePathDoNotMeet) {
   EXPECT_EQ(folder.FileCount(), 1u);
 }
 
-// As another container sees it in which this process has no number.
+// As seen from another container, in which this process has no number.
 TEST(AtomicFile, OnlyWhatNobodyWritesIsAbandoned) {
   const TempDir folder;
   const std::string path = folder.File("f");

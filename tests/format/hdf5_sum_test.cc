@@ -1,4 +1,4 @@
-// The checksum of HDF5 files, and that equal contents make equal files.
+// Checksums of HDF5 files, and byte equality of files with equal contents.
 #ifdef CREMA_HAVE_HDF5
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -151,7 +151,7 @@ TEST(Hdf5Sum, WeightsGradientsAndNamesOfAModelAreCovered) {
   }
 }
 
-// As Caffe writes them, and as one can make them again after a change on purpose.
+// Written by Caffe, or intentionally edited with another program.
 TEST(Hdf5Sum, FilesWithoutItLoad) {
   const TempDir folder;
   for (const Kind& kind : Kinds()) {

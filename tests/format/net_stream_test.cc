@@ -28,12 +28,12 @@ std::string Varint(uint64_t value) {
   return bytes + static_cast<char>(value);
 }
 
-// Tag, size and contents of a field; `more` bytes of it are to follow.
+// Tag, size and contents of a field; `more` further bytes of it follow.
 std::string Field(int number, const std::string& contents, uint64_t more = 0) {
   return Varint(static_cast<uint64_t>(number) << 3 | 2) + Varint(contents.size() + more) + contents;
 }
 
-// The beginning of a layer with one blob of `count` floats, which are to follow.
+// Start of a layer with one blob of `count` floats, which follow.
 std::string LayerHead(const std::string& name, uint64_t count) {
   const std::string shape = Field(7, Field(1, Varint(count)));
   const std::string values = Field(5, "", 4 * count);

@@ -1,4 +1,4 @@
-// NumPy's files: what it writes is read, byte by byte, and what is no such file is refused.
+// Reads NumPy's files byte by byte, and refuses others.
 #include "format/npy.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using test::TempDir;
 
-// As numpy.save writes it: the header is filled up with spaces to a multiple of 64.
+// Like numpy.save: pads the header with spaces to a multiple of 64.
 std::string File(const std::string& descr, const std::string& order, const std::string& shape,
                  const std::string& values, int version = 1) {
   std::string header =

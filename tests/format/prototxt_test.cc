@@ -1,4 +1,4 @@
-// Net and solver files: what is read, and wrong files named for what they are.
+// Reads net and solver files, and describes wrong files.
 #include "format/prototxt.h"
 
 #include <gtest/gtest.h>

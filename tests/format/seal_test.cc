@@ -74,7 +74,7 @@ TEST(Seal, MissingStartAndAddedBytesAreFound) {
 }
 
 TEST(Seal, FileRewrittenByAnotherProgramIsTakenAsItsOwn) {
-  // It keeps the seals as unknown fields and writes them at the end.
+  // The program keeps the seals as unknown fields and writes them at the end.
   const SealParts seal = SealOf(Body());
   const std::string changed = "\x0A\x03new" + Body();
   EXPECT_EQ(Unseal(changed + seal.head + seal.tail, "f"), changed);

@@ -1,4 +1,4 @@
-// Problems of a text: each found, with its place and a remedy.
+// Problems of a text: each is found, with its position and a remedy.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using test::Contains;
 
-// All problems of a net, a line each.
+// All problems of a net, one per line.
 std::string ProblemsIn(const std::string& text) {
   NetParameter net;
   std::vector<Problem> problems;

@@ -1,4 +1,4 @@
-// Everything that protobuf's own reader takes, with the same result.
+// Accepts everything that protobuf's own parser accepts, with the same result.
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/util/message_differencer.h>
@@ -112,7 +112,7 @@ TEST(TextGrammar, PrintedTextReadsBack) {
   EXPECT_EQ(again.net.SerializeAsString(), file.net.SerializeAsString());
 }
 
-// Random damage: nothing crashes, and what protobuf still reads is read alike.
+// Random damage: nothing crashes, and texts that protobuf still accepts give the same result.
 TEST(TextGrammar, DamagedTextsNeverCrash) {
   const std::string whole =
       "name: \"n\" # c\nlayer { name: 'c' type: \"Convolution\" bottom: [\"a\", 'b']\n"

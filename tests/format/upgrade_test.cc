@@ -1,4 +1,4 @@
-// Old nets before and after.
+// Old nets before and after the upgrade.
 #include "format/upgrade.h"
 
 #include <gtest/gtest.h>

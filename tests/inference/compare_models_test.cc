@@ -1,4 +1,4 @@
-// What verify counts, on numbers that can be checked by hand.
+// Comparisons of verify, on numbers that can be checked by hand.
 #include "inference/compare_models.h"
 
 #include <gtest/gtest.h>
@@ -121,7 +121,7 @@ TEST(ModelBench, WhatARunThrowsIsThrown) {
   EXPECT_THROW(BenchModel(model, {&input, 1}, {.instances = 2, .seconds = 0}), Error);
 }
 
-// What ran inside of the time cannot have taken longer than all runners together.
+// The measured time covers all runs.
 TEST(ModelBench, TheTimeHoldsAllRuns) {
   constexpr int kInstances = 4;
   const auto model = test::ModelOf(test::kSmallNet);
@@ -133,7 +133,7 @@ TEST(ModelBench, TheTimeHoldsAllRuns) {
   }
 }
 
-// Stacks so large that the second thread has no room.
+// Stacks too large for a second thread.
 class LargeStacks {
  public:
   LargeStacks() {

@@ -1,4 +1,4 @@
-// Files of `deploy export`: whole ones compute what the net did, all others are refused.
+// Files of `deploy export`: intact ones compute the same as the net, all others are refused.
 #include "inference/crema_file.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ void ExpectRefused(const Refusal& refusal, ErrorCode code, const std::string& pa
   EXPECT_NE(refusal.message.find(part), std::string::npos) << refusal.message;
 }
 
-// With a checksum that fits, as an attacker would make it.
+// With a valid checksum, as an attacker would make it.
 std::string Sealed(std::string bytes) {
   const std::string_view all = bytes;
   const uint32_t crc =
@@ -75,7 +75,7 @@ std::string Sealed(std::string bytes) {
   return bytes;
 }
 
-// The file with another header, for which tensors are moved out of the way.
+// The file with another header; moves the tensors to make room.
 std::string WithHeader(const std::string& bytes,
                        const std::function<void(CremaFileHeader*)>& change) {
   constexpr size_t kRoom = 1024;
@@ -119,7 +119,7 @@ TEST(CremaFile, ComputesWhatTheNetDid) {
   }
 }
 
-// What nobody reads, is given back.
+// A byte output without consumer is returned.
 TEST(CremaFile, BytesMayBeOutputs) {
   const test::TempDir folder;
   ExportModel(ModelOf(StrCat(kTinyNet, R"(
@@ -251,7 +251,7 @@ TEST(CremaFile, HeadersThatDoNotFitTheirNetAreRefused) {
          layer->mutable_infogain_loss_param()->set_source("/etc/hostname");
        },
        "a model is one file"},
-      // Of a stage that only the net's own state has.
+      // Belongs to a stage that only the net's own state has.
       {"staged",
        [](auto* h) {
          h->mutable_net()->mutable_state()->add_stage("x");
@@ -279,7 +279,7 @@ TEST(CremaFile, HeadersThatDoNotFitTheirNetAreRefused) {
   }
 }
 
-// Weights that someone exchanged with a right checksum, or a program that computes wrongly.
+// Weights replaced with a valid checksum, or a program that computes incorrectly.
 TEST(CremaFile, OtherAnswersThanRecordedAreRefused) {
   const std::string bytes = TinyFile();
   const auto header = ReadCremaFile(bytes, "m.crema");

@@ -1,4 +1,4 @@
-// What an exported net is without.
+// Layers removed by an export.
 #include "inference/deploy_net.h"
 
 #include <gtest/gtest.h>

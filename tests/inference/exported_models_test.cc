@@ -1,4 +1,4 @@
-// Every net of models/, and those of others where they are there: a file of it computes the same
+// Exports every net of models/, and further nets if available: the exported file computes the same
 // bytes.
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ const fs::path kModels = fs::path(CREMA_SOURCE_DIR) / "models";
 const fs::path kSlim320 = fs::path(CREMA_SOURCE_DIR) / "tests" / "models" / "slim-320";
 const fs::path kShared = fs::path(CREMA_SOURCE_DIR).parent_path() / "shared" / "models";
 
-// Its text has pictures of 500 x 500, for which VGG takes seconds.
+// The text has pictures of 500 x 500, for which VGG takes seconds.
 void Shrink(NetParameter* net) {
   for (LayerParameter& layer : *net->mutable_layer()) {
     if (layer.type() != "Input") continue;
@@ -35,7 +35,8 @@ void Shrink(NetParameter* net) {
   }
 }
 
-// Drawn, with 1 for statistics: by those of a net that was never trained nothing can be divided.
+// Random weights, and statistics of 1: an untrained net's statistics would cause a division by
+// zero.
 WeightsFiles DrawnWeights(const NetFile& net, const std::string& path) {
   NetState state;
   state.set_phase(TEST);
@@ -56,22 +57,22 @@ std::shared_ptr<const Model> Load(const NetFile& net, const WeightsFiles& weight
   return Model::Make(net, weights, {}, {.threads = 2}, test::TestRegistry(), NullSink());
 }
 
-// The text's extents, with other numbers of samples where it takes any.
+// The shapes in the text, and with other batch sizes if supported.
 std::vector<std::vector<Shape>> ShapesToTry(const Model& model, const NetFile& net) {
-  std::vector<std::vector<Shape>> extents(1);
+  std::vector<std::vector<Shape>> result(1);
   for (const LayerParameter& layer : net.net.layer()) {
     for (int t = 0; layer.type() == "Input" && t < layer.top_size(); ++t) {
       const auto& shapes = layer.input_param().shape();
       const auto& dim = shapes.Get(std::min(t, shapes.size() - 1)).dim();
-      extents[0].emplace_back(std::span<const int64_t>(dim.data(), size_t(dim.size())));
+      result[0].emplace_back(std::span<const int64_t>(dim.data(), size_t(dim.size())));
     }
   }
-  if (!model.Batches()) return extents;
-  std::vector<Shape>& one = extents[0];
+  if (!model.Batches()) return result;
+  std::vector<Shape>& one = result[0];
   for (Shape& shape : one) shape = shape.With(0, 1);
-  extents.push_back(one);
-  for (Shape& shape : extents[1]) shape = shape.With(0, 3);
-  return extents;
+  result.push_back(one);
+  for (Shape& shape : result[1]) shape = shape.With(0, 3);
+  return result;
 }
 
 void ExpectSameBytes(const Model& model, const Model& opened, ModelRunner* before,

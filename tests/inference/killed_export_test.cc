@@ -1,4 +1,4 @@
-// Kill -9 while a model is exported: under its name there is the old file or the new one, whole.
+// Kills a process (SIGKILL) during an export: the name refers to the old or the new file, complete.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
 layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
 )";
 
-// A process that exports again and again, which says so through a pipe before it begins.
+// Starts a process that exports repeatedly; it reports through a pipe before it begins.
 pid_t StartExporting(const std::string& path) {
   int ready[2];
   if (::pipe(ready) != 0) return -1;
@@ -57,7 +57,7 @@ TEST(KilledExport, LeavesAWholeFileOrNone) {
     ++whole;
   }
   EXPECT_GT(whole, 0);
-  // What killed ones left goes with the next export.
+  // The next export removes leftovers of killed ones.
   ExportModel(test::ModelOf(kWideNet), path);
   EXPECT_EQ(folder.FileCount(), 1U);
 }

@@ -1,4 +1,4 @@
-// Models answer requests of any extents, each as if it were the only one.
+// Models answer requests of any shape independently of each other.
 #include "inference/model.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ class Heard final : public LogSink {
   std::string all_;
 };
 
-// Statistics of the batch would let requests see each other.
+// Batch statistics would let requests affect each other.
 TEST(Model, IsInPhaseTestWhateverTheNetSays) {
   const auto text = [](const std::string& phase) {
     return StrCat(R"(
@@ -86,7 +86,7 @@ layer { name: "a" type: "TanH" bottom: "y" top: "a" }
   EXPECT_EQ(model->outputs()[1].name, "a");
 }
 
-// Smaller ones after larger ones, whose values are ten times as large.
+// Smaller requests after larger ones with values ten times as large.
 TEST(ModelRunner, PartialBatchesNeverSeeOlderRequests) {
   const auto model = ModelOf(kSmallNet);
   ModelRunner used(model);
@@ -177,8 +177,8 @@ TEST(ModelRunner, BadRequestsAreRefusedAndItGoesOn) {
   EXPECT_NE(ErrorOf([&] { runner.Output("data"); }).find("no output 'data'"), std::string::npos);
 }
 
-// What was learned fixes the size of the input here.
-TEST(Model, RefusesExtentsForWhichItsWeightsAreNot) {
+// The shape of the weights fixes the input size here.
+TEST(Model, RefusesShapesThatItsWeightsDoNotFit) {
   const auto model = ModelOf(R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 4 } } }
 layer { name: "fc" type: "InnerProduct" bottom: "x" top: "y"
@@ -192,7 +192,7 @@ layer { name: "fc" type: "InnerProduct" bottom: "x" top: "y"
   EXPECT_EQ(Answer(&runner, Drawn({5, 2, 4, 4}, 1), "x", "y").size(), 15U);
 }
 
-// Values that only show while it runs.
+// Errors that only occur at run time.
 TEST(ModelRunner, GoesOnAfterAnErrorInTheMiddleOfThePass) {
   const auto model = ModelOf(R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
@@ -218,7 +218,7 @@ TEST(Model, KeepsABoundedNumberOfPlans) {
   const std::weak_ptr<const Plan> five = plan(5);
   const std::weak_ptr<const Plan> six = plan(6);
   EXPECT_EQ(plan(5), five.lock());
-  plan(7);  // six was not asked for the longest
+  plan(7);  // six was used most recently
   EXPECT_FALSE(five.expired());
   EXPECT_TRUE(six.expired());
   EXPECT_EQ(plan(6)->values[0].spec.shape, Shape({6, 3, 12, 12}));
@@ -230,7 +230,7 @@ TEST(Model, PlansAreOfNumberedInputs) {
   EXPECT_NE(ErrorOf([&] { model->PlanFor(two); }).find("has 1 inputs, not 2"), std::string::npos);
 }
 
-// `cont` of 1 goes on with the hidden state of the call before, in Caffe.
+// In Caffe, `cont` of 1 continues from the hidden state of the previous call.
 TEST(ModelRunner, HiddenStatesDoNotReachTheNextRequest) {
   const auto model = ModelOf(R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 2 dim: 4 } } }
@@ -273,7 +273,7 @@ TEST(Model, TrainingNetsAndWritersAreRefused) {
 #endif
 }
 
-// Boxes of one prior an image; the net's text asks for files.
+// Boxes of one prior per image; the text of the net refers to files.
 std::string Detector(const std::string& folder) {
   return StrCat(R"(
 layer { name: "loc" type: "Input" top: "loc" input_param { shape { dim: 1 dim: 4 } } }
@@ -325,7 +325,7 @@ TEST(ModelRunner, GivesMemoryOfTheHostFromAGpuToo) {
     const std::vector<float> given = Answer(&gpu, input);
     EXPECT_EQ(gpu.Output("prob").device(), Device());
     ASSERT_EQ(given.size(), expected.size());
-    // Sums go in another order there.
+    // The order of summation differs there.
     for (size_t i = 0; i < given.size(); ++i) EXPECT_NEAR(given[i], expected[i], 1e-5);
   }
 }

@@ -1,4 +1,4 @@
-// How exactly a model must compute what it was recorded to.
+// Tolerance of recorded runs.
 #include "inference/recording.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(Recording, IsOfOneSampleWhereThereMayBeAny) {
   EXPECT_GT(largest, 0.9F);
 }
 
-// Words are whole numbers: what is drawn would be refused.
+// Words are whole numbers: random values would be refused.
 TEST(Recording, IsOfZerosWhereTheNetTakesNothingElse) {
   const RecordedRun run = RecordRun(test::ModelOf(R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }

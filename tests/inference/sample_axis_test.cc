@@ -1,4 +1,4 @@
-// Where requests are said to be independent of each other, they are.
+// Requests that are declared independent are independent.
 #include "inference/sample_axis.h"
 
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ layer { name: "a" type: "ReLU" bottom: "x" top: "a" })")));
   EXPECT_FALSE(Works("layer { name: 'a' type: 'ReLU' bottom: 'x' top: 'a' }"));  // no such blob
 }
 
-// A second bottom of Scale is the same for all samples, or has an entry for each.
+// A second bottom of Scale is shared by all samples, or has an entry for each.
 TEST(SampleAxis, InputsMayBeSharedByAllSamples) {
   const auto scaled = [](const std::string& other, int axis) {
     return Works(WithInput("dim: 2 dim: 4", StrCat(other, R"(
@@ -116,7 +116,7 @@ TEST(SampleAxis, OfModelsOfTheRepository) {
   }
 }
 
-// A layer of a sample as a net, for batches of three.
+// A layer sample as a net, for batches of three.
 std::string NetOf(const LayerType& type, const LayerSample& sample) {
   std::string text;
   std::string layer = StrCat("layer { name: 'l' type: '", type.name, "' ");
@@ -142,7 +142,7 @@ Tensor DrawnFor(const SampleInput& input, int64_t batch, uint64_t seed) {
   return tensor;
 }
 
-// The first sample of every output, beside mates drawn from `mates`.
+// Returns the first sample of every output; the rest of the batch is drawn from `mates`.
 std::vector<std::vector<float>> FirstAnswers(const Model& model, ModelRunner* runner,
                                              const LayerSample& sample, uint64_t mates) {
   std::vector<Tensor> tensors;
@@ -194,7 +194,7 @@ TEST(SampleAxis, IsYesForEveryLayerThatKeepsSamplesApart) {
   EXPECT_GE(claimed, 200);
 }
 
-// Every sample of every type of layer for which the answer is yes, with other batch mates.
+// Tests every sample of every layer type declared independent with other batch mates.
 TEST(SampleAxis, IsRightAboutEveryLayer) {
   std::set<std::string> reached;
   for (const std::string& name : test::TestRegistry().Names()) {

@@ -1,4 +1,4 @@
-// Against numbers worked out by hand.
+// Compares with results computed by hand.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -80,8 +80,7 @@ TEST(AveragePrecision, ByEachRule) {
   EXPECT_DOUBLE_EQ(ap(ApRule::kIntegral), 1.0 / 3 + 2.0 / 9);
 }
 
-// Miss, hit, hit: the best precision from there on is 2/3 everywhere, that of the steps 1/2 and
-// 2/3.
+// Miss, hit, hit: the best precision from there on is 2/3 everywhere, at the steps 1/2 and 2/3.
 TEST(AveragePrecision, TheIntegralTakesThePrecisionOfItsStep) {
   const std::vector<JudgedDetection> detections = {{3, kMiss}, {2, kHit}, {1, kHit}};
   EXPECT_DOUBLE_EQ(AveragePrecision(detections, 2, ApRule::kVoc12), 2.0 / 3);
@@ -89,7 +88,7 @@ TEST(AveragePrecision, TheIntegralTakesThePrecisionOfItsStep) {
   EXPECT_DOUBLE_EQ(AveragePrecision(detections, 2, ApRule::kVoc07), 2.0 / 3);
 }
 
-// 3 of 10 objects reach a recall of 0.3 as it is written, though 3 * 0.1 is more in floating point.
+// 3 of 10 objects give a recall of 0.3, though 3 * 0.1 is larger in floating point.
 TEST(AveragePrecision, ElevenPointsAreTenths) {
   const std::vector<JudgedDetection> detections = {{3, kHit}, {2, kHit}, {1, kHit}};
   EXPECT_DOUBLE_EQ(AveragePrecision(detections, 10, ApRule::kVoc07), 4.0 / 11);
@@ -118,7 +117,7 @@ TEST(BoxVerdicts, TheSecondDetectionOfAnObjectMisses) {
   EXPECT_EQ(Verdicts(JudgeCoco(boxes, 0.95)), (std::vector{kMiss, kHit, kMiss}));
 }
 
-// VOC stays with the object of the largest overlap, COCO goes on to the next free one.
+// VOC keeps the object of the largest overlap, COCO tries the next free one.
 TEST(BoxVerdicts, OnlyCocoTakesTheSecondBestObject) {
   const ImageBoxes boxes = {{{0.9, {0, 0, 10, 10}}, {0.8, {0, 0, 10, 9}}},
                             {{{0, 0, 10, 10}}, {{0, 0, 10, 7}}}};

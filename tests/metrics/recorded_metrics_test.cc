@@ -1,4 +1,4 @@
-// Against scikit-learn and pycocotools: tests/recordings/record_metrics.py.
+// Compares with scikit-learn and pycocotools: tests/recordings/record_metrics.py.
 #include <gtest/gtest.h>
 
 #include <algorithm>

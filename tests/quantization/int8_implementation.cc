@@ -13,8 +13,8 @@
 namespace crema::test {
 namespace {
 
-// 1 / 1000 of a step: what a few roundings of numbers of up to 255 steps in single precision and
-// the order of sums can move.
+// 1/1000 of a step: the effect of a few single-precision roundings of numbers up to 255 steps, and
+// of the order of sums.
 constexpr double kByteTolerance = 1e-3;
 constexpr double kFloatTolerance = 1e-5;  // relative to the largest
 
@@ -36,7 +36,7 @@ LayerParameter ParamOf(const Int8Case& c) {
   return param;
 }
 
-// Whole numbers as the implementation reads them (pixels) and as the native method does (planes).
+// Bytes in the layout of the implementation (pixels) and of the native method (planes).
 struct Bytes {
   std::vector<uint8_t> pixels;
   std::vector<double> planes;
@@ -111,7 +111,7 @@ class Run {
     return std::ranges::any_of(fused_layers_,
                                [](const Layer* l) { return l->param().type() == "Scale"; });
   }
-  // Of an fused Scale, for an output.
+  // Factor of a fused Scale for an output.
   float FactorOf(int64_t output) const {
     return factors_.empty() ? 1.0F : factors_[static_cast<size_t>(output)];
   }
@@ -196,7 +196,7 @@ class Run {
                      .implementation_state = state.get(),
                      .weights_fixed = case_.fixed};
     implementation.forward(*layer_, args);
-    implementation.forward(*layer_, args);  // what it kept must do as well
+    implementation.forward(*layer_, args);  // its packed weights must work, too
     TakeOutput(implementation.output_format, output, outcome);
   }
 
@@ -225,7 +225,7 @@ class Run {
     }
   }
 
-  // Weights as the implementation rounds them.
+  // Weights rounded like the implementation rounds them.
   std::vector<double> RoundedWeights() const {
     const bool transposed =
         case_.type == "InnerProduct" && layer_->param().inner_product_param().transpose();
@@ -249,7 +249,7 @@ class Run {
           static_cast<double>(static_cast<float>(most[static_cast<size_t>(row_of(i))]) /
                               static_cast<float>(LargestInt8Weight()));
       double& w = rounded[static_cast<size_t>(i)];
-      // As floats, so that ties go the same way.
+      // As floats, so that ties are rounded the same way.
       if (step > 0)
         w = std::nearbyint(static_cast<float>(w) * (1 / static_cast<float>(step))) * step;
     }

@@ -1,5 +1,5 @@
-// One row on bytes, run by hand on bytes that are drawn, and what it should give: the native method
-// in double precision on the same whole numbers times their steps.
+// Runs one int8 implementation on random bytes, and computes the expected result: the native method
+// in double precision on the same bytes times their steps.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace crema::test {
 
 struct Int8Case {
   std::string type;
-  std::string fields;  // of the layer, but for names, precision and ranges
+  std::string fields;  // of the layer, except names, precision and ranges
   std::vector<Shape> inputs;
   std::string implementation = "int8";
   bool signed_in = false;
@@ -22,7 +22,7 @@ struct Int8Case {
   bool extreme = false;  // inputs are the first and last byte only, weights the largest
   double weight_scale = 1;
   int zero_output = -1;                    // the weights of this output are all 0
-  int equal_output = -1;                   // and of this one all the same
+  int equal_output = -1;                   // the weights of this output are all equal
   bool fixed = true;                       // ForwardArgs::weights_fixed
   std::vector<LayerParameter> fused = {};  // with ranges
 };
@@ -37,8 +37,8 @@ struct Int8Outcome {
 
 Int8Outcome RunInt8Implementation(const Int8Case& c, uint64_t seed);
 
-// Empty, or what differs most. Bytes are the nearest of what is expected, but where rounding in
-// single precision takes a number that lies in the middle of two to the other one.
+// Returns the largest difference; empty without one. Bytes must be the nearest to the expected
+// value, except for ties that single precision rounds the other way.
 std::string Difference(const Int8Outcome& outcome);
 
 }  // namespace crema::test

@@ -1,5 +1,4 @@
-// Implementations on bytes against the native methods in double precision on the same whole
-// numbers.
+// Compares int8 implementations with the native methods in double precision on the same bytes.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +42,7 @@ void ExpectAgrees(const Int8Case& c, uint64_t seed) {
       << c.implementation << ": " << c.fields << ", " << ToString(c.inputs[0]);
 }
 
-// Any geometry that there is, by the seed.
+// Draws any valid geometry from the seed.
 Int8Case DrawConvolution(uint64_t seed) {
   const RandomStream random(seed, 1);
   uint64_t next = 0;
@@ -87,7 +86,7 @@ TEST_F(Int8Implementations, ConvolutionsOfAnyGeometryAgree) {
     Int8Case c = DrawConvolution(seed);
     c.implementation = implementations[seed % implementations.size()];
     if (!RunInt8Implementation(c, seed).refused.empty()) {
-      // oneDNN has its reference for that, which must do too.
+      // oneDNN uses its reference implementation for that, which must work, too.
       c.implementation = c.implementation.insert(4, ", reference");
     }
     ++ran[c.implementation];

@@ -1,4 +1,4 @@
-// Plans of nets with ranges for bytes, as their text gives them.
+// Plans of nets with int8 ranges in their text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ TEST_F(Int8Plans, AreRefusedWithRangesThatContradictEachOther) {
   EXPECT_NE(Problem(net).find("above 0"), std::string::npos) << Problem(net);
 }
 
-// Ranges may be there of some layers only.
+// Only some layers may have ranges.
 TEST_F(Int8Plans, TakeTheRangeOfAReluWhoseLeaderHasNone) {
   NetParameter net = Run().net;
   for (LayerParameter& layer : *net.mutable_layer()) {
@@ -102,7 +102,7 @@ std::string ImplementationsOf(const Plan& plan) {
   return implementations;
 }
 
-// Estimates of implementations shrink with the threads, what it takes to start a reorder does not.
+// Estimates of implementations scale with the threads, the overhead of a reorder does not.
 TEST_F(Int8Plans, DoNotDependOnThreadsWhereTheyAreDeterministic) {
   int others = 0;
   const NetParameter net = Run().net;
@@ -144,12 +144,12 @@ TEST_F(Int8Plans, WhatIsPickedForMovedStridesStaysBytes) {
   EXPECT_LT(RelativeError(OutputOf(net_, 2), OutputOf(net, 2)), 0.05);
 }
 
-TEST_F(Int8Plans, OfOtherExtentsAndWithoutPassesAreTheSame) {
+TEST_F(Int8Plans, OfOtherShapesAndWithoutPassesAreTheSame) {
   const NetParameter net = Run().net;
   const auto plan = PlanOf(net, {.threads = 2});
   Session session(plan, weights_, ExecContext(2, 1));
   session.FixWeights();
-  // One image of two: what it gives does not depend on the other.
+  // One image of two: its result does not depend on the other.
   FillInput(&session, "x", 77);
   session.Forward();
   const std::vector<float> both = test::ValuesOf(session.Data("ip"));
@@ -157,7 +157,7 @@ TEST_F(Int8Plans, OfOtherExtentsAndWithoutPassesAreTheSame) {
   session.Forward();
   const std::vector<float> one = test::ValuesOf(session.Data("ip"));
   EXPECT_EQ(one, std::vector<float>(both.begin(), both.begin() + 80));
-  // In single precision: without formats there are no bytes but in inner products.
+  // Without layout optimization only inner products use int8.
   const auto plain = PlanOf(net, {.optimize = false});
   EXPECT_TRUE(std::ranges::all_of(
       plain->values, [](const PlannedValue& v) { return v.spec.format == MemoryFormat::kPlain; }));

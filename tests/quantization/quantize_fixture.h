@@ -1,4 +1,4 @@
-// A net with everything that computes on bytes, for tests of what makes it ready for them.
+// A net with all layers that have int8 implementations, for tests of quantization.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace crema::test {
 
-// Everything that has rows on bytes, a residual block, and layers that have none.
+// All layers with int8 implementations, a residual block, and layers without them.
 inline const char* const kInt8Net = R"(
 layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 dim: 32 dim: 32 } } }
 layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 64

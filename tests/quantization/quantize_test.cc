@@ -1,4 +1,4 @@
-// Nets made ready for bytes.
+// Quantization of nets.
 #include "quantization/quantize.h"
 
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ TEST_F(Quantize, JoinedAndPooledBlobsHaveOneRange) {
 
 TEST_F(Quantize, LayersThatLoseTooMuchStayInSinglePrecision) {
   const QuantizeResult usual = Run();
-  // Above the worst and below the best.
+  // Between the worst and the best.
   std::vector<double> ratios;
   for (const QuantizedLayer& layer : usual.report.layers) ratios.push_back(layer.snr_db);
   std::ranges::sort(ratios);
@@ -111,7 +111,7 @@ TEST_F(Quantize, LayersThatLoseTooMuchStayInSinglePrecision) {
 }
 
 TEST_F(Quantize, LossesAreThoseOfTheWholeList) {
-  // Ranges cut off most of the batches behind the first ones, which alone would lose little.
+  // Ranges clip most of the batches after the first ones, which alone would lose little.
   constexpr int64_t kBatches = 40;
   const auto inputs = [](int64_t index, Session& session) {
     if (index >= kBatches) return false;
@@ -171,7 +171,7 @@ TEST_F(Quantize, KeepsPrecisionsThatTheNetSays) {
   }
 }
 
-// 'b' is some 400 times as large as 'a', which others read as well.
+// 'b' is about 400 times as large as 'a', which has other consumers.
 TEST_F(Quantize, ASmallBlobIsNotJoinedToAMuchLargerOne) {
   net_ = ParseNet(R"(
 layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 3 dim: 16 dim: 16 } } }
@@ -196,7 +196,7 @@ layer { name: 'ca' type: 'Convolution' bottom: 'a' top: 'ca' convolution_param {
   }
 }
 
-// Behind the ReLU that 'b' does, another layer takes the place of the blob: nobody can see it.
+// Another layer overwrites the blob after the ReLU fused into 'b', so it is not observable.
 TEST_F(Quantize, ErrorsInTheNetAreOfTheSameBlob) {
   NetParameter with;
   for (const LayerParameter& layer : net_.layer()) {

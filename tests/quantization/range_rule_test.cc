@@ -36,7 +36,8 @@ TEST(ValueHistogram, GrowsWithoutLosingNumbers) {
   int64_t sum = 0;
   for (const int64_t n : grown.bins()) sum += n;
   EXPECT_EQ(sum, 4000);
-  // Wherever bins end, half of the numbers lie below the same magnitude, but for a bin.
+  // Independent of the bin limits, half of the numbers are below the same magnitude, within one
+  // bin.
   EXPECT_NEAR(PercentileRange(grown, 90), PercentileRange(whole, 90),
               grown.BinWidth() + whole.BinWidth());
 }
@@ -57,7 +58,7 @@ TEST(ValueHistogram, OfZerosHasNoRange) {
   EXPECT_EQ(histogram.LargestMagnitude(), 0);
   EXPECT_EQ(EntropyRange(histogram, 128), 0);
   EXPECT_EQ(PercentileRange(histogram, 99), 0);
-  // Numbers that come later find room.
+  // Larger numbers added later enlarge the range.
   histogram.Add(std::vector<float>{4});
   EXPECT_EQ(histogram.bins()[0], 100);
   EXPECT_EQ(PercentileRange(histogram, 100), 4);

@@ -18,7 +18,7 @@ namespace {
 using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
 
-// Written apart from the table of the library: a bit at a time, as the polynomial says.
+// Independent of the library's table: bit by bit, by the polynomial.
 uint32_t BitwiseCrc32c(const std::string& bytes) {
   uint32_t crc = 0xFFFFFFFF;
   for (const char c : bytes) {

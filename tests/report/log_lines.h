@@ -1,4 +1,4 @@
-// A log that tests look at.
+// A log whose lines tests can examine.
 #pragma once
 
 #include <string>

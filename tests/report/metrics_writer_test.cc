@@ -99,7 +99,7 @@ TEST(MetricsWriter, PaceIsThatSinceTheLastRow) {
 
 TEST(MetricsWriter, UnknownNumbersAreLeftEmpty) {
   IterationReport report = Iteration(99);
-  report.displayed = false;  // the last iteration has a row all the same
+  report.displayed = false;  // the last iteration has a row nevertheless
   report.seconds = 0;
   const TempDir temp;
   LogLines log;
@@ -166,7 +166,7 @@ TEST(MetricsWriter, AFolderThatCannotBeMadeAnewEndsNothing) {
   EXPECT_EQ(temp.Read("run"), "a file in the way");
 }
 
-// A limit on the size of files stands in for a full disk: writes fail in the same place.
+// A file size limit simulates a full disk: writes fail at the same place.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(size_t bytes) {
@@ -212,7 +212,7 @@ TEST(RunFolder, TwoRunsDoNotWriteIntoOneFolder) {
   const std::map<std::string, std::string> texts = {{"run.json", "{}"}};
   {
     RunFolder first(temp.File("run"), RunStart::kFresh, texts, log);
-    first.Recreate();  // which is no other run
+    first.Recreate();  // which is the same run
     for (const RunStart start : {RunStart::kFresh, RunStart::kContinued}) {
       try {
         const RunFolder second(temp.File("run"), start, texts, log);

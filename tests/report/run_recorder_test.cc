@@ -33,7 +33,7 @@ base_lr: 0.1 lr_policy: "fixed" max_iter: 10 display: 2 random_seed: 3
 test_iter: 1 test_interval: 5 snapshot: 5
 )";
 
-// Trains from the beginning, or from the state in the middle, and records it.
+// Trains from the beginning, or from a state in the middle, and records it.
 void TrainRecorded(const TempDir& temp, RunStart start, LogSink& log,
                    TrainingObserver* other = nullptr) {
   const std::string prefix = temp.File("snap");
@@ -84,7 +84,7 @@ TEST(RunRecorder, SaysWhatRan) {
     EXPECT_NE(run.find(part), std::string::npos) << part << " in " << run;
   }
   EXPECT_EQ(temp.Read("run/starts.jsonl"), run);
-  // What is there can be read again, and is what ran.
+  // The folder is readable and describes the run.
   EXPECT_EQ(ReadNet(temp.File("run/net.prototxt")).net.layer_size(), 3);
   EXPECT_EQ(ReadSolver(temp.File("run/solver.prototxt")).solver.max_iter(), 10);
   const std::string csv = temp.Read("run/metrics.csv");
@@ -94,7 +94,7 @@ TEST(RunRecorder, SaysWhatRan) {
   EXPECT_TRUE(log.warnings.empty());
 }
 
-// Metrics are put on the disk then, so that a state is never ahead of them.
+// Metrics are synced first, so that a state is never ahead of them.
 TEST(RunRecorder, HasAllRowsBeforeASnapshotIsWritten) {
   class Witness final : public TrainingObserver {
    public:
@@ -144,7 +144,7 @@ TEST(RunRecorder, AResumedRunGoesOnInItsFolder) {
 
 TEST(EventFileName, SortsBehindThoseThatAreThere) {
   const TempDir temp;
-  temp.Write("events.out.tfevents.9900000000.host.1", "");  // of a clock that was set back since
+  temp.Write("events.out.tfevents.9900000000.host.1", "");  // from a clock that was set back since
   EXPECT_TRUE(NextEventFile(temp.path()).starts_with("events.out.tfevents.9900000001."));
 }
 

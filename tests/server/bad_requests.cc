@@ -131,7 +131,7 @@ void AddHeads(BadRequestTable* table) {
   table->Raw("head: endless", "GET /" + Repeated("a", 200000), 431);
 }
 
-// What one server takes for one request, and another for two.
+// Bytes that one server parses as one request, and another as two.
 void AddSmuggling(BadRequestTable* table) {
   const auto post = [&](const std::string& name, const std::string& fields,
                         const std::string& body = "0\r\n\r\n", int status = 400) {

@@ -1,4 +1,4 @@
-// Requests that no server should answer with anything but a refusal.
+// Requests that every server must refuse.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct BadRequest {
   int status = 400;
 };
 
-// For a server with the model `m` of fake_model.h, without tokens, whose body limit is 1 MiB.
+// Sends to a server with the model `m` of fake_model.h, without tokens, with a body limit of 1 MiB.
 std::vector<BadRequest> BadRequests();
 
 }  // namespace crema::test

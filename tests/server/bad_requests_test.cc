@@ -1,4 +1,4 @@
-// Each bad request gets its status, and the server goes on.
+// Each bad request gets its status, and the server keeps running.
 #include "server/bad_requests.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Requests that wait are put together.
+// Waiting requests are batched.
 #include "server/batching/batcher.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ std::future<InferOutcome> Submit(Batcher& batcher, InferRequest request) {
 
 Cause CauseOf(const InferOutcome& outcome) { return outcome.failure.value().cause(); }
 
-// A model whose first run is held up, and a request that holds it up.
+// A model that blocks in its first run, and the request that runs.
 class HeldUp {
  public:
   explicit HeldUp(BatcherOptions options, bool batches = true) {
@@ -170,7 +170,7 @@ TEST(Batcher, TheTimeoutFiresWhileARequestWaits) {
   InferRequest hasty = RequestOf({2});
   hasty.timeout_us = 1000;
   auto second = Submit(*held.batcher, std::move(hasty));
-  // The model is still held up.
+  // The model is still blocked.
   ASSERT_EQ(second.wait_for(10s), std::future_status::ready);
   ASSERT_EQ(waiting.wait_for(10s), std::future_status::ready);
   EXPECT_EQ(CauseOf(second.get()), Cause::kQueueTimeout);

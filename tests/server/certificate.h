@@ -5,8 +5,7 @@
 
 namespace crema::test {
 
-// Writes a new key and a certificate for "localhost", signed by itself and good for an hour, as PEM
-// files.
+// Writes a new key and a self-signed certificate for "localhost", valid for an hour, as PEM files.
 void WriteCertificate(const std::string& cert_file, const std::string& key_file);
 
 }  // namespace crema::test

@@ -1,4 +1,4 @@
-// Models without nets, whose runs a test can hold up and look at.
+// Models without nets, whose runs a test can block and count.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,13 @@
 
 namespace crema::test {
 
-// What several runs of fake models share. Thread safety: any number of threads.
+// State shared by runs of fake models. Thread safety: any number of threads.
 class Gate {
  public:
   void Close();
   void Open();
   void Pass();                   // waits while it is closed
-  void AwaitWaiting(int count);  // until so many wait at it
+  void AwaitWaiting(int count);  // until this many wait at it
 
  private:
   std::mutex mutex_;
@@ -45,7 +45,7 @@ class FakeModel final : public server::Executable {
   const server::ModelDescription& description() const override { return description_; }
   std::unique_ptr<server::Executor> MakeExecutor() const override;
 
-  // Samples of each run since the last call of Forget.
+  // Batch sizes of the runs since the last call of Forget.
   std::vector<int64_t> runs() const;
   void Forget() const;
 

@@ -1,4 +1,4 @@
-// The server where the system gives it few threads.
+// The server on a system with few threads.
 #ifdef CREMA_FEW_THREADS
 #include "support/few_threads.h"
 
@@ -48,7 +48,7 @@ TEST(FewThreads, OfABatcherAreAnError) {
   ExpectThreadErrors(5, [&] { server::Batcher(model, {.instances = 4}); });
 }
 
-// Exit code 4 with a sentence, or it serves and ends with 0 after SIGTERM.
+// Either exit code 4 with a message, or it serves and exits with 0 after SIGTERM.
 TEST(FewThreads, OfAServerAreAnErrorAndNoHang) {
   const TempDir folder;
   folder.Write("pool.prototxt", kNet);

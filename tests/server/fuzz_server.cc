@@ -20,7 +20,7 @@ namespace {
 
 using namespace server;
 
-// What holds for all requests, whatever is in them.
+// Invariants of all requests.
 void Require(bool condition, const char* what) {
   if (!condition) throw std::logic_error(what);
 }
@@ -60,7 +60,7 @@ std::string TryHttpBody(std::string_view bytes) {
   constexpr size_t kMost = 4096;
   HttpHead head;
   head.chunked = true;
-  // In pieces of so many bytes; the body, or why there is none.
+  // In pieces of this size; returns the body, or the reason for its refusal.
   const auto read = [&](size_t piece) {
     ByteBudget budget(size_t{1} << 20);
     BodyReader reader(head, kMost, budget);
@@ -69,7 +69,7 @@ std::string TryHttpBody(std::string_view bytes) {
       for (size_t at = 0; at < bytes.size() && !reader.done(); at += piece) {
         waiting += bytes.substr(at, piece);
         waiting.erase(0, reader.Take(waiting));
-        // Behind the end comes the next request.
+        // The next request follows.
         Require(reader.done() || waiting.size() <= ChunkDecoder::kMostLine + 2,
                 "more is kept than a line");
       }

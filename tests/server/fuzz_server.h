@@ -1,4 +1,4 @@
-// What strangers send to a server, for libFuzzer and for a test.
+// Untrusted input of a server, for libFuzzer and for a test.
 #pragma once
 
 #include <string>
@@ -7,17 +7,16 @@
 
 namespace crema::test {
 
-// Each returns the text of the RequestError that the bytes end with, empty when they are accepted.
-// Any other exception passes through: it is a bug.
-// The head of an HTTP request.
+// Each returns the message of the RequestError, or an empty text if the bytes are accepted. Any
+// other exception is a bug and passes through. This one parses the head of an HTTP request.
 std::string TryHttpHead(std::string_view bytes);
-// A body that comes in chunks.
+// Parses a chunked body.
 std::string TryHttpBody(std::string_view bytes);
-// The body of a request for inference behind two bytes that say how long its JSON part is, little
-// end first; 65535: all of it.
+// Parses the body of an inference request, preceded by the length of its JSON part in two bytes,
+// little-endian; 65535: all of it.
 std::string TryInfer(std::string_view bytes);
 
-// Bytes to begin with, good and bad, for the target "httphead", "httpbody" or "infer".
+// Returns seed inputs, good and bad, for the target "httphead", "httpbody" or "infer".
 std::vector<std::string> ServerCorpus(const std::string& target);
 
 }  // namespace crema::test

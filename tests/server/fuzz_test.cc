@@ -1,4 +1,4 @@
-// Requests cut at each byte and with bits turned over: refused or accepted, and nothing breaks.
+// Requests truncated at each byte, or with flipped bits: refused or accepted without a crash.
 #include <gtest/gtest.h>
 
 #include "core/rng.h"

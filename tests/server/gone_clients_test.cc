@@ -1,4 +1,4 @@
-// Clients that go away before their answer.
+// Clients that disconnect before their answer.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -15,7 +15,7 @@
 namespace crema::test {
 namespace {
 
-// A server whose model is held up in a request of `first`, so that others wait.
+// A server whose model is blocked by the request `first`, so that others wait.
 struct HeldServer {
   explicit HeldServer(std::chrono::milliseconds half_closed = std::chrono::milliseconds(1)) {
     fake.gate = std::make_shared<Gate>();
@@ -46,7 +46,7 @@ struct HeldServer {
   std::unique_ptr<SocketClient> first;
 };
 
-// The server hears of it some time after the socket was closed here.
+// The server notices the closed socket with some delay.
 void AwaitHeard() { std::this_thread::sleep_for(std::chrono::milliseconds(200)); }
 
 TEST(GoneClients, WhatWaitsForNobodyIsNotComputed) {
@@ -81,7 +81,7 @@ TEST(GoneClients, OneWhoseRequestIsBeingComputedHarmsNobody) {
   EXPECT_EQ(next.Read().status, 200);
 }
 
-// What has come of the next request meanwhile is not lost, whole or in part.
+// Bytes of the next request that arrive meanwhile are not lost.
 TEST(GoneClients, NextRequestsMayComeBeforeTheAnswer) {
   HeldServer held;
   const std::string next = HeldServer::Request();
@@ -97,7 +97,7 @@ TEST(GoneClients, NextRequestsMayComeBeforeTheAnswer) {
   EXPECT_EQ(held.running->model->runs().size(), 3U);
 }
 
-// The server ends the connection, with more of it still to be read.
+// The server closes the connection while unread data is left.
 TEST(GoneClients, AnswersThatEndAConnectionArriveWhole) {
   for (const bool sends_more : {false, true}) {
     FakeModelOptions fake;
@@ -117,7 +117,7 @@ TEST(GoneClients, AnswersThatEndAConnectionArriveWhole) {
   }
 }
 
-// One who says that no more comes gets the answer, if the queue is not too long.
+// A half-closed connection gets its answer if the queue is not too long.
 TEST(GoneClients, HalfClosedConnectionsAreStillAnswered) {
   HeldServer held(std::chrono::seconds(60));
   held.first->EndSending();
@@ -139,7 +139,7 @@ TEST(GoneClients, HalfClosedConnectionsAreStillAnswered) {
   }
 }
 
-// What the handler of a server does is up to the test.
+// A server handler defined by the test.
 struct AnyHandler final : server::HttpHandler {
   size_t Admit(const server::HttpHead&) override { return 0; }
   void Handle(server::HttpRequest, server::HttpRespond respond) override { handle(respond); }
@@ -166,7 +166,7 @@ void ExpectEnds(AnyHandler* handler, server::HttpOptions options, bool half_clos
   EXPECT_FALSE(server.busy());
 }
 
-// Memory may run out where an answer is made, or before.
+// Memory may run out while an answer is made, or before.
 TEST(GoneClients, ALostAnswerEndsTheConnection) {
   AnyHandler drops;
   drops.handle = [](const server::HttpRespond&) {};
@@ -177,7 +177,7 @@ TEST(GoneClients, ALostAnswerEndsTheConnection) {
   ExpectEnds(&throws, {}, false);
 }
 
-// One who has closed its side and takes no answer has as long for that as others.
+// A half-closed client that does not read has the usual time.
 TEST(GoneClients, AnswersToHalfClosedConnectionsHaveTheirTime) {
   AnyHandler handler;
   handler.handle = [](const server::HttpRespond& respond) {

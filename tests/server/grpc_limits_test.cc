@@ -1,4 +1,4 @@
-// gRPC under clients that ask for too much: compressed messages, connections, descriptors.
+// gRPC with clients that exceed limits: compressed messages, connections, descriptors.
 #include <arpa/inet.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace {
 using grpc::StatusCode;
 using Stub = inference::GRPCInferenceService::Stub;
 
-// Each has connections of its own.
+// Each has its own connections.
 std::unique_ptr<Stub> StubOf(int port, const std::shared_ptr<grpc::ChannelCredentials>& how =
                                            grpc::InsecureChannelCredentials()) {
   grpc::ChannelArguments arguments;
@@ -44,7 +44,7 @@ grpc::Status AskLive(Stub* stub, std::chrono::milliseconds limit = std::chrono::
   return stub->ServerLive(&context, {}, &response);
 }
 
-// Until a call works, for at most 30 seconds.
+// Waits until a call succeeds, for at most 30 seconds.
 bool IsServedAgain(int port) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (std::chrono::steady_clock::now() < end) {
@@ -61,7 +61,7 @@ bool BecomesReady(const server::Service& service, bool wanted) {
   return service.ready == wanted;
 }
 
-// A client of HTTP/2 that asks for nothing.
+// An HTTP/2 client that sends no request.
 std::unique_ptr<SocketClient> IdleClient(int port) {
   auto client = std::make_unique<SocketClient>(static_cast<uint16_t>(port));
   client->Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string("\0\0\0\4\0\0\0\0\0", 9));
@@ -84,7 +84,7 @@ layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim:
 layer { name: "prob" type: "Softmax" bottom: "data" top: "prob" }
 )");
   }
-  // The largest resident memory so far.
+  // Peak resident memory.
   int64_t PeakMegabytes() {
     std::ifstream status(StrCat("/proc/", process->pid(), "/status"));
     std::string word;
@@ -130,7 +130,7 @@ TEST_F(GrpcCommand, AFloodLeavesDescriptorsForHttp) {
 }
 
 TEST_F(GrpcCommand, AnOldLibraryIsOffWhereOthersReachIt) {
-  // An address that no machine has: it ends before it listens.
+  // An invalid address: the command ends before it listens.
   const auto log = [&](const std::vector<std::string>& flags) {
     std::vector<std::string> command{Bin("serve"), StrCat("--model=", Net()), "--port=0",
                                      "--host=192.0.2.1"};
@@ -159,7 +159,7 @@ TEST(GrpcLimits, ConnectionsAreBoundAndPlacesComeBack) {
   const int port = running.server.grpc_port();
   std::vector<std::unique_ptr<SocketClient>> clients;
   for (int i = 0; i < 4; ++i) clients.push_back(IdleClient(port));
-  // Taken in the order in which they came.
+  // Accepted in the order of arrival.
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(SocketClient(static_cast<uint16_t>(port)).IsClosed());
   EXPECT_EQ(AskLive(StubOf(port).get(), std::chrono::milliseconds(500)).error_code(),
             StatusCode::UNAVAILABLE);
@@ -203,7 +203,7 @@ TEST(GrpcLimits, TlsIsSpokenOnAcceptedConnections) {
   trusted.pem_root_certs = folder.Read("cert.pem");
   const grpc::Status status = AskLive(StubOf(port, grpc::SslCredentials(trusted)).get());
   EXPECT_TRUE(status.ok()) << status.error_message();
-  // In the clear.
+  // Without TLS.
   EXPECT_FALSE(AskLive(StubOf(port).get(), std::chrono::milliseconds(500)).ok());
 }
 

@@ -1,4 +1,4 @@
-// gRPC: the same models and refusals as over HTTP.
+// gRPC serves the same models and refuses the same requests as HTTP.
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ class Grpc : public testing::Test {
     response.Clear();
     return stub->ModelInfer(&context, request, &response);
   }
-  // What a good request becomes when it is changed.
+  // Returns the status of a good request after a change.
   StatusCode After(const std::function<void(ModelInferRequest*)>& change) {
     ModelInferRequest request = GoodRequest();
     change(&request);

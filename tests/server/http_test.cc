@@ -27,7 +27,7 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// With one request under way, which waits at the gate.
+// With one request in progress, which waits at the gate.
 struct BusyServer {
   BusyServer() {
     fake.gate->Close();
@@ -176,7 +176,7 @@ TEST(Http, TheQueueBoundAnswersAtOnce) {
   SocketClient waits(running.port());
   SocketClient refused(running.port());
   waits.Send(request);
-  // Which of the two comes first is open; one waits, one is refused.
+  // Either may come first; one waits, one is refused.
   refused.Send(request);
   SocketAnswer late;
   std::thread reader([&] { late = refused.Read(); });
@@ -280,9 +280,9 @@ TEST(Http, DrainingGivesUpWhenItsTimeIsOver) {
   busy.fake.gate->Open();
 }
 
-// Clients that ask again and again hear 200, 503, or that nobody listens. Linux cuts a connection
-// whose handshake ends in the instant in which the listener closes (after the last accept), so the
-// last of each client may break; no other may.
+// Clients that keep asking get 200, 503, or a refused connection. Linux resets a connection whose
+// handshake completes while the listener closes (after the last accept), so the last one of each
+// client may break; no other may.
 TEST(Http, DrainingUnderLoadCutsNobodyOff) {
   RunningServer running;
   const std::string request = GoodInferRequest();
@@ -297,7 +297,7 @@ TEST(Http, DrainingUnderLoadCutsNobodyOff) {
           EXPECT_EQ(mine[0], status == 0 ? 1 : 0) << "more follows a connection that broke";
         }
       } catch (const std::runtime_error&) {
-        // Nobody listens.
+        // Nothing listens.
       }
     });
   }

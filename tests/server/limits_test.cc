@@ -1,4 +1,4 @@
-// Limits on the memory, connections and threads that clients can take.
+// Limits on memory, connections and threads per client.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -53,7 +53,7 @@ TEST(Limits, WhatIsNotSentTakesNothingFromOthers) {
     std::this_thread::sleep_for(1ms);
   }
   EXPECT_EQ(Post(running.port(), "/v2/models/m/infer", GoodInfer()).status, 200);
-  // What is sent counts.
+  // Only received bytes count.
   stalled[0]->Send(std::string(1 << 19, ' '));
   EXPECT_EQ(stalled[0]->Read().status, 503);
 }
@@ -118,7 +118,7 @@ TEST(Limits, TheOldestHalfHeadMakesRoom) {
   EXPECT_EQ(Get(running.port(), "/v2/health/ready").status, 200);
 }
 
-// Clients that have sent a head, and none of the body that it speaks of.
+// Clients that have sent a head but not its body.
 std::vector<std::unique_ptr<SocketClient>> HalfBodies(uint16_t port, int count) {
   std::vector<std::unique_ptr<SocketClient>> clients;
   for (int i = 0; i < count; ++i) {

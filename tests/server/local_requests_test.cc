@@ -1,4 +1,4 @@
-// Pages of others that are open in a browser on the machine of the server.
+// Foreign web pages in a browser on the server's machine.
 #include "server/http/local_requests.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A GPU that fails takes its session with it, and not the server.
+// A failing GPU loses its session, but not the server.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace server;
 
-// On the stand-in: each session has a device of its own there, of which the first breaks.
+// On the emulated GPU: each session has its own device, the first of which fails.
 class BreakingDevices {
  public:
   explicit BreakingDevices(QueueTrace first) : first_(std::move(first)) {
@@ -83,7 +83,7 @@ TEST(LostGpu, IsToldToItsRequestAndTheNextGetsAnotherSession) {
       }
     }
     EXPECT_EQ(devices.made(), 2);
-    EXPECT_EQ(devices.asked(), asked);  // nothing is asked of the broken one
+    EXPECT_EQ(devices.asked(), asked);  // the broken device is not called
   }
 }
 

@@ -1,4 +1,4 @@
-// Series that come and go.
+// Creation and removal of series.
 #include <gtest/gtest.h>
 
 #include <thread>

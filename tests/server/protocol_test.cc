@@ -1,4 +1,4 @@
-// Requests as text, and answers.
+// Parses requests and formats answers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ InferRequest Parse(const std::string& body, std::optional<size_t> header = {},
   return ParseInferRequest(std::make_shared<const std::string>(body), header, limits);
 }
 
-// The status that a body is refused with; 0: it is not.
+// Returns the status of a refused body; 0: accepted.
 int Status(const std::string& body, std::optional<size_t> header = {}) {
   try {
     Parse(body, header);

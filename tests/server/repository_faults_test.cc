@@ -1,4 +1,4 @@
-// What goes wrong with folders of models, and what passes again.
+// Faults of model folders, and recovery from them.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 namespace crema::test {
 namespace {
 
-// What the old one counts in goes with the last who counts, not with the first.
+// The series are removed with their last user, not with the first.
 TEST_F(RepositoryTest, AModelThatComesBackWhileItIsStillUsedKeepsItsSeries) {
   Write("m", "1", "2");
   const auto repository = Start();
@@ -26,7 +26,7 @@ TEST_F(RepositoryTest, AModelThatComesBackWhileItIsStillUsedKeepsItsSeries) {
       << metrics.Text();
 }
 
-// No further file can be opened while it lives.
+// While it exists, no further file can be opened.
 class NoDescriptors {
  public:
   NoDescriptors() {

@@ -1,4 +1,4 @@
-// A folder of fake models and what watches it.
+// A folder of fake models, and a repository that polls it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ class RepositoryTest : public testing::Test {
  protected:
   void Write(const std::string& model, const std::string& version, const std::string& text) {
     fs::create_directories(folder.File(model + "/" + version));
-    // As one should: beside, and then renamed.
+    // Writes next to the target and renames, as users should.
     fs::rename(folder.Write(model + "/" + version + "/.new", text),
                folder.File(model + "/" + version + "/model.crema"));
   }

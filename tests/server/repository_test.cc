@@ -92,7 +92,7 @@ TEST_F(RepositoryTest, FilesThatMayStillBeCopiedAreLeftAlone) {
   EXPECT_EQ(Ask(), 2) << "but for those that are asked for by name";
 }
 
-// A clock that was set back, a server of files whose clock is ahead.
+// A clock that was set back, or a file server whose clock is ahead.
 TEST_F(RepositoryTest, FilesOfTheFutureAreServed) {
   Write("m", "1", "2");
   fs::last_write_time(folder.File("m/1/model.crema"),
@@ -104,13 +104,13 @@ TEST_F(RepositoryTest, FilesOfTheFutureAreServed) {
   EXPECT_EQ(Ask(), 2);
 }
 
-// A clock that is ahead of the times of files that are still being copied.
+// A clock that is ahead of the times of files still being copied.
 TEST_F(RepositoryTest, OldFilesAreLoadedWhenTheyStayTheSame) {
   settles = true;
   RepositoryOptions options;
   options.settle = std::chrono::milliseconds(1);
   const auto repository = Start(options);
-  for (const char* factor : {"3", "44"}) {  // of another size each
+  for (const char* factor : {"3", "44"}) {  // each of another size
     Write("m", "1", factor);
     fs::last_write_time(folder.File("m/1/model.crema"),
                         fs::file_time_type::clock::now() - std::chrono::hours(1000));
@@ -214,7 +214,7 @@ TEST_F(RepositoryTest, AMissingFolderIsAnError) {
   EXPECT_THROW(repository.Start(), Error);
 }
 
-// Requests without end while versions come and go: each is answered by one of them.
+// Continuous requests during version changes: one of the versions answers each.
 TEST_F(RepositoryTest, NoRequestFailsWhileVersionsAreSwapped) {
   Write("m", "1", "1");
   const auto repository = Start();

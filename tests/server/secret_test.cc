@@ -38,7 +38,7 @@ TEST(Secrets, AFileThatEverybodyReadsOrWritesIsRefused) {
   }
 }
 
-// As a volume of Kubernetes does it: a link leads to other files.
+// Like a volume of Kubernetes: a link is redirected to other files.
 TEST(Secrets, TokensAreReadAgain) {
   const TempDir folder;
   fs::create_directory(folder.File("1"));

@@ -1,4 +1,4 @@
-// The command: flags, readiness, SIGTERM, and clients that know nothing of it.
+// The command: flags, readiness, SIGTERM, and unmodified clients.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -21,7 +21,7 @@
 namespace crema::test {
 namespace {
 
-// No learned layers, so no weights.
+// No parameters, hence no weights.
 constexpr const char* kNet = R"(
 name: "pool"
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
@@ -44,7 +44,7 @@ TEST_F(ServeCommand, IsEndedWhileItLoads) {
   std::filesystem::create_directories(folder.File("models/pool/1"));
   folder.Write("models/pool/1/model.prototxt", kNet);
   const uint16_t free = RunningServer().port();
-  // Files that have just been written are waited for.
+  // Waits for files that have just been written.
   std::vector<std::string> flags{Bin("serve"), StrCat("--repository=", folder.File("models")),
                                  "--settle_seconds=60", StrCat("--port=", free),
                                  "--host=127.0.0.1"};
@@ -71,7 +71,7 @@ TEST_F(ServeCommand, ExitTimeoutBoundsTheEnd) {
   SocketClient slow(port);
   slow.Send(
       "POST /v2/models/pool/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{");
-  // Its head has been read when another is answered behind it.
+  // Its head has been read once a later request is answered.
   EXPECT_EQ(Get(port, "/v2/health/live").status, 200);
   const auto start = std::chrono::steady_clock::now();
   process->Signal(SIGTERM);
@@ -93,7 +93,7 @@ TEST_F(ServeCommand, ServesARepository) {
   EXPECT_EQ(Get(port, "/v2/models/pool/ready").status, 503);
 }
 
-// Written over in place, shorter, while it is served.
+// Overwritten in place by a shorter file while it is served.
 TEST_F(ServeCommand, AFileThatIsWrittenOverDoesNoHarm) {
   ModelCard card;
   card.name = "pool";
@@ -127,7 +127,7 @@ TEST_F(ServeCommand, AFileThatIsWrittenOverDoesNoHarm) {
   EXPECT_EQ(Post(port, "/v2/models/pool/infer", body).status, 200);
 }
 
-// The client's picture is none the worse where the module that reads such ones is broken.
+// A broken image module is not reported as a fault of the client's picture.
 TEST_F(ServeCommand, SaysWhereItCannotReadPicturesOfAKind) {
 #if !defined(CREMA_HAVE_OPENCV)
   GTEST_SKIP() << "there is no such module in this build";
@@ -186,7 +186,7 @@ TEST_F(ServeCommand, AnUnmodifiedTritonClientIsServed) {
   const ProcessResult result =
       RunProcess({python, std::string(CREMA_SOURCE_DIR) + "/tests/server/triton_client.py",
                   std::to_string(port), std::to_string(grpc_port), "pool"});
-  // 77: it said so; 1 with no word of it: numpy is missing.
+  // 77: it reports this; 1 without a message: numpy is missing.
   if (result.exit_code == 77 || result.err.find("No module named 'numpy'") != std::string::npos) {
     GTEST_SKIP() << "no Python with tritonclient; name one with CREMA_TRITON_PYTHON";
   }

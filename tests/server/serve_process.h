@@ -1,4 +1,4 @@
-// The command `serve`, running.
+// A running `serve` command.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,10 +18,10 @@ namespace crema::test {
 
 class ServeCommand : public testing::Test {
  protected:
-  // The flag; empty: this build has no gRPC.
+  // The flag; empty in a build without gRPC.
   static std::string AnyGrpcPort() { return server::HasGrpc() ? "--grpc_port=0" : ""; }
 
-  // Starts it with free ports, and waits until it says which.
+  // Starts it with free ports, and waits until it reports them.
   void Start(std::vector<std::string> flags) {
     flags.insert(flags.begin(), Bin("serve"));
     flags.insert(flags.begin(), wrapper.begin(), wrapper.end());
@@ -41,7 +41,7 @@ class ServeCommand : public testing::Test {
   }
 
   TempDir folder;
-  std::vector<std::string> wrapper;  // a command that runs the one behind it; empty: none
+  std::vector<std::string> wrapper;  // command that runs the following one; empty: none
   std::unique_ptr<Process> process;
   uint16_t port = 0;
   int grpc_port = -1;

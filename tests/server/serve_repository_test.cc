@@ -1,4 +1,4 @@
-// The command with a folder of models: what survives kill -9, and what its log says.
+// The command with a model folder: recovery from SIGKILL, and log output.
 #include <csignal>
 #include <filesystem>
 #include <random>
@@ -28,7 +28,7 @@ void ExportVersion(int version, const std::string& file) {
 
 class ServeRepository : public ServeCommand {
  protected:
-  // In one step, with all that is in it.
+  // Atomically, with all its files.
   void PutIn(int version) {
     fs::create_directories(folder.File("new"));
     ExportVersion(version, folder.File("new/model.crema"));

@@ -1,4 +1,4 @@
-// A client that sends whatever bytes a test wants.
+// A client that sends arbitrary bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ class SocketClient {
   SocketClient(const SocketClient&) = delete;
   SocketClient& operator=(const SocketClient&) = delete;
 
-  void Send(const std::string& bytes);  // what the other side does not take any more is dropped
+  void Send(const std::string& bytes);  // drops bytes that the server no longer accepts
   void EndSending();
-  // One answer. Without a body where it answers HEAD, or with 100.
+  // Reads one answer. An answer to HEAD, or with status 100, has no body.
   SocketAnswer Read(bool has_body = true);
-  // Whether the other side closed, within five seconds.
+  // Returns true if the server closes the connection within five seconds.
   bool IsClosed();
 
  private:

@@ -1,4 +1,4 @@
-// HTTP over TLS, with a certificate made on the spot.
+// HTTP over TLS, with a generated certificate.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
@@ -33,8 +33,8 @@ std::string FingerprintOf(SSL* session) {
   return {reinterpret_cast<const char*>(digest), size};
 }
 
-// What is answered over TLS of at most `version`, with `ciphers` for 1.2; empty where the handshake
-// fails. `fingerprint` gets that of the certificate.
+// Returns the answer over TLS up to `version`, with `ciphers` for 1.2; empty if the handshake
+// fails. `fingerprint` receives that of the certificate.
 std::string AskOverTls(uint16_t port, const std::string& bytes, int version,
                        const char* ciphers = "ALL", std::string* fingerprint = nullptr) {
   const int connection = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -79,7 +79,7 @@ TEST(Tls, IsSpokenByNewVersionsOnly) {
     EXPECT_TRUE(answer.ends_with("{\"ready\":true}")) << answer;
   }
   EXPECT_EQ(AskOverTls(running.port(), request, TLS1_1_VERSION), "");
-  // Plain text is no handshake.
+  // Plain text is not a handshake.
   EXPECT_EQ(Ask(running.port(), request).status, 0);
   EXPECT_NE(AskOverTls(running.port(), request, TLS1_3_VERSION), "");
 }

@@ -1,4 +1,4 @@
-// The command `serve` with an access log that nobody reads, or whose reader has gone.
+// The command `serve` with an access log without a reader.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -75,7 +75,7 @@ TEST_F(UnreadAccessLog, ExitTimeoutStillBoundsTheEnd) {
   ExpectAnswers(100);
   SocketClient slow(port);
   slow.Send("POST /v2/models/pool/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
-  // Its head has been read when another is answered after it.
+  // Its head has been read once a later request is answered.
   ExpectAnswers(1);
   process->Signal(SIGTERM);
   ASSERT_TRUE(process->EndsWithin(15s));

@@ -1,4 +1,4 @@
-// Writes requests to a folder a target, for libFuzzer to begin with.
+// Writes seed inputs for libFuzzer, one folder per target.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

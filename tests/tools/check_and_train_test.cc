@@ -1,4 +1,4 @@
-// What train refuses before its first iteration, check finds; neither refuses more.
+// check finds what train refuses before its first iteration, and nothing more.
 #include <gtest/gtest.h>
 
 #include "tools/run_folder.h"
@@ -27,7 +27,7 @@ class CheckAndTrain : public test::RunFolder {
     }
   }
 
-  // Each by itself.
+  // Tests each fault separately.
   void ExpectBothRefuse(const std::vector<BadRun>& runs) {
     const std::string good = temp_.Read("solver.prototxt");
     for (const BadRun& run : runs) {

@@ -1,4 +1,4 @@
-// check: what train would need, without training.
+// check: verifies everything that train needs, without training.
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
@@ -179,7 +179,7 @@ TEST_F(Check, RulesAreLookedAtThoughAFieldIsWrong) {
 }
 
 TEST_F(Check, DiskThatIsTooSmallIsAProblem) {
-  // A million snapshots of this net fill no disk, but a hundred million of a larger one would.
+  // A million snapshots of this net fit the disk, but a hundred million of a larger one do not.
   Edit("net.prototxt", "num_output: 16", "num_output: 20000");
   Edit("solver.prototxt", "snapshot: 4", "snapshot: 1");
   Edit("solver.prototxt", "max_iter: 8", "max_iter: 9000000");
@@ -211,7 +211,7 @@ TEST_F(Check, JsonHasAFixedSchema) {
   EXPECT_EQ(train.at("batch").number_value(), 8);
   EXPECT_NEAR(fields.at("schedule").struct_value().fields().at("last_rate").number_value(), 0.1,
               1e-6);
-  // Weights and momentum, and what is around the numbers.
+  // Weights and momentum, and the message overhead.
   EXPECT_GT(fields.at("snapshots").struct_value().fields().at("bytes").number_value(), 2 * 4 * 660);
   EXPECT_GT(fields.at("memory").struct_value().fields().at("needed_bytes").number_value(), 2640);
 

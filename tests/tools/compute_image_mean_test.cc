@@ -63,7 +63,7 @@ TEST(ComputeImageMean, ChannelsByHand) {
             "std channel [0]: 5\nstd channel [1]: 0\nstd channel [2]: 0.5\n");
 }
 
-// Floats could not add one to 2^24.
+// Floats cannot add 1 to 2^24.
 TEST(ComputeImageMean, ManyImagesAreExact) {
   const TempDir temp;
   std::vector<Datum> set(70000, RawDatum(Flat(1, 1, {251}), 0));
@@ -125,7 +125,7 @@ TEST(ComputeImageMean, BrokenRecordsAndUsage) {
   EXPECT_EQ(RunTool("compute_image_mean", {temp.File("none")}).exit_code, 2);
 }
 
-// The data set, which may take minutes, is broken, and nobody has looked at it.
+// The data set, which may take minutes, is damaged but was not read.
 TEST(ComputeImageMean, TheOutputIsLookedAtFirst) {
   const TempDir temp;
   Datum broken = RawDatum(Flat(2, 2, {10}), 0);

@@ -66,7 +66,7 @@ class ConvertDb : public ::testing::Test {
     file.Append("label", {labels.data(), label_shape, DType::kF64});
   }
 
-  // Data and labels of a few batches, as the layer that reads such sets gives them.
+  // Returns data and labels of a few batches of the layer that reads such sets.
   std::vector<std::vector<float>> Batches(const std::string& name) {
     Registry registry;
     RegisterData(registry);

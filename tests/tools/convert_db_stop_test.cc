@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Small records, so many that the command is still busy when the test sees its first output.
+// So many small records that the command is still busy when the test sees its first output.
 class ConvertDbStopped : public ConvertDb {
  protected:
   void WriteMany(int records) {
@@ -35,7 +35,7 @@ class ConvertDbStopped : public ConvertDb {
     return {Bin("convert_db"),   "-j",       "1",         "--rows_per_file=50",
             "--backend=" + kind, File("db"), File(output)};
   }
-  // Sends Ctrl-C once `begun` says so.
+  // Sends Ctrl-C once `begun` returns true.
   void Stop(const std::string& kind, const std::function<bool()>& begun) {
     ASSERT_EQ(StopInTheMiddle(temp_, Command(kind), File("out"), SIGINT, begun), 130)
         << temp_.Read("stderr");
@@ -48,7 +48,7 @@ class ConvertDbStopped : public ConvertDb {
       return Run("db", "out", {"--backend=" + kind, "--rows_per_file=50", flag, "--resume"});
     };
     EXPECT_EQ(refused("--rows_per_file=51").exit_code, 2);
-    if (kind != "hdf5") return;  // others go on behind the last key, whatever was left out
+    if (kind != "hdf5") return;  // others continue after the last key, whatever was skipped
     const ProcessResult skipping = refused("--on_bad=skip");
     EXPECT_EQ(skipping.exit_code, 2);
     EXPECT_TRUE(Contains(skipping.err, "on_bad")) << skipping.err;
@@ -93,7 +93,7 @@ TEST_F(ConvertDbStopped, Hdf5GoesOn) {
   const uint64_t written = OpenHdf5Records(File("out"), {})->count();
   EXPECT_GE(written, 100U);
   EXPECT_LT(written, kRecords);
-  // As if it had been killed while it wrote.
+  // As if it had been killed while writing.
   temp_.Write("out/000059.h5.tmp.1", "half a file");
   fs::remove(File("out/list.txt"));
   ExpectRefusals("hdf5");
@@ -108,7 +108,7 @@ TEST_F(ConvertDbStopped, Hdf5GoesOn) {
   EXPECT_FALSE(fs::exists(File("out/000059.h5.tmp.1")));
 }
 
-// Which records its rows are is known to nobody.
+// HDF5 rows do not identify their records.
 TEST_F(ConvertDbStopped, Hdf5WithoutTheBadRecordsCannotGoOn) {
   WriteMany(3025);
   std::vector<std::string> command = Command("hdf5");
@@ -143,7 +143,7 @@ TEST_F(ConvertDbStopped, KilledTarIsNotSaidToGoOn) {
   EXPECT_FALSE(fs::exists(File("out.unfinished")));
 }
 
-// Half of it has another name, under which nobody would look for it.
+// The incomplete archive has another name, so that nobody takes it for data.
 TEST_F(ConvertDbStopped, WhatIsLeftOfAKilledArchiveGoes) {
   const auto halves = [&] {
     int count = 0;
@@ -166,7 +166,7 @@ TEST_F(ConvertDbStopped, WhatIsLeftOfAKilledArchiveGoes) {
   EXPECT_EQ(ReadAll(File("out.tar")).size(), 10U);
 }
 
-// Whatever the second one is asked to do, the set of the first stays as it is.
+// Whatever the second command does, the data set of the first is unaffected.
 TEST_F(ConvertDbStopped, TwoThatWriteOneSetAreKeptApart) {
   WriteMany(20000);
   for (const char* kind : {"lmdb", "leveldb", "hdf5", "tar", "out.tar"}) {
@@ -194,7 +194,7 @@ TEST_F(ConvertDbStopped, TwoThatWriteOneSetAreKeptApart) {
   }
 }
 
-// Who was killed holds nothing any more.
+// A killed process holds no lock.
 TEST_F(ConvertDbStopped, AMarkThatNobodyHoldsKeepsNobodyOff) {
   WriteMany(10);
   temp_.Write("out.unfinished", "");

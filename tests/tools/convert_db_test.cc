@@ -214,7 +214,7 @@ TEST_F(ConvertDb, FloatsGoIntoTarAsBytes) {
   EXPECT_EQ(ReadAll(File("out.tar")).size(), 1U);
 }
 
-// The good records of a set whose second is broken, in whatever kind.
+// The good records of a set whose second is damaged, in every format.
 TEST_F(ConvertDb, BrokenRecordsAreErrorsOrSkipped) {
   const Datum good = FileDatum(Pattern(4, 6), 1);
   const Datum cut = testing::EncodedDatum(Png(Pattern(9, 9)).substr(0, 60), 0);
@@ -261,7 +261,7 @@ TEST_F(ConvertDb, BrokenImplementationsAndSamplesAreErrorsOrSkipped) {
   EXPECT_EQ(records[3].first, "00000004");
 }
 
-// Boxes in tar are no damage, but a wish that cannot be granted.
+// Boxes in tar are not damage, but an unsupported request.
 TEST_F(ConvertDb, WhatAKindCannotHoldIsNeverSkipped) {
   AnnotatedDatum annotated;
   *annotated.mutable_datum() = FileDatum(Pattern(4, 6), 1);
@@ -271,7 +271,7 @@ TEST_F(ConvertDb, WhatAKindCannotHoldIsNeverSkipped) {
   EXPECT_EQ(ReadAll(File("copy")), ReadAll(File("boxes")));
 }
 
-// Of the commands that read records.
+// Messages of commands that read records.
 TEST_F(ConvertDb, OthersSayWhatToDoWithHdf5) {
   WriteImages("db");
   Convert("db", "h5", {"--backend=hdf5"});

@@ -47,7 +47,7 @@ class ConvertImageset : public ::testing::Test {
     temp_.Write("root/" + name, Png(image));
   }
 
-  // With root, list and output behind the flags.
+  // Appends root, list and output to the flags.
   ProcessResult Run(std::vector<std::string> flags, const std::string& output = "db") {
     flags.insert(flags.end(), {temp_.File("root/"), list_, temp_.File(output)});
     return RunTool("convert_imageset", flags);
@@ -190,7 +190,7 @@ TEST_F(ConvertImageset, BadImagesAreErrorsOrSkipped) {
   EXPECT_FALSE(fs::exists(temp_.File("none.unfinished")));
 }
 
-// Nobody writes into these pipes, so reading one would wait for ever.
+// These pipes have no writer, so reading one would block indefinitely.
 TEST_F(ConvertImageset, PipesAndSocketsAreNoImagesAndNoLists) {
   ASSERT_EQ(mkfifo(temp_.File("root/pipe.png").c_str(), 0600), 0);
   MakeSocket(temp_.File("root/socket.png"));
@@ -214,7 +214,7 @@ TEST_F(ConvertImageset, PipesAndSocketsAreNoImagesAndNoLists) {
   }
 }
 
-// What is read as for ImageData, whose fields are not there on a command line.
+// Shared with ImageData, whose fields do not exist on a command line.
 TEST_F(ConvertImageset, MessagesAreRightWithoutANet) {
   const ProcessResult folder =
       RunTool("convert_imageset", {temp_.File("root/"), temp_.path(), temp_.File("db")});
@@ -308,7 +308,7 @@ TEST_F(ConvertImageset, RefusesFlagsThatMakeNoSense) {
   EXPECT_TRUE(Contains(RunTool("convert_imageset", {"--help"}).out, "--encode_type"));
 }
 
-// A list of small images and, behind them, some that take long.
+// A list of small images, followed by some that take long.
 class Stopped : public ConvertImageset {
  protected:
   void Prepare(int small) {

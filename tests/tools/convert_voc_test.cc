@@ -319,7 +319,7 @@ TEST_F(ConvertVoc, WrongFoldersFlagsAndBackends) {
   EXPECT_TRUE(Contains(run({Folder(), temp_.File("db")}), "exists already"));
 }
 
-// Nobody writes into these pipes, so reading one would wait for ever.
+// These pipes have no writer, so reading one would block indefinitely.
 TEST_F(ConvertVoc, PipesAreNoImagesAnnotationsAndLists) {
   for (const std::string name : {"JPEGImages/000007.jpg", "Annotations/000007.xml"}) {
     const std::string path = StrCat(Folder(), "/", name);

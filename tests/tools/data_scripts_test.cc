@@ -1,4 +1,4 @@
-// The download scripts, as far as they go without a network.
+// The download scripts, as far as possible without a network.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -15,7 +15,7 @@ std::string Script(const std::string& name) {
   return std::string(CREMA_SOURCE_DIR) + "/data/" + name + "/get.sh";
 }
 
-// Behind a proxy that is not there.
+// Uses a proxy that does not exist.
 ProcessResult RunOffline(const std::string& name, const std::string& folder) {
   const std::string nowhere = "http://127.0.0.1:9";
   return RunProcess({"/usr/bin/env", "http_proxy=" + nowhere, "https_proxy=" + nowhere,

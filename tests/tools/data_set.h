@@ -68,7 +68,7 @@ inline Datum RawDatum(const Image& image, int label) {
   return datum;
 }
 
-// Under keys of eight digits.
+// Uses keys of eight digits.
 template <typename Message>
 void WriteSet(const std::string& path, const std::vector<Message>& records) {
   const auto writer = CreateRecords(path, DataParameter::LMDB);

@@ -90,7 +90,7 @@ TEST_F(DeployDetect, EachOfABatchHasItsOwnBoxes) {
   const Tensor boxes = ParseNpy(temp_.Read("boxes.npy"), "boxes.npy");
   ASSERT_EQ(boxes.shape(), (Shape{2, 7}));
   EXPECT_EQ(boxes.view().data<float>()[7], 2) << "the box of the third picture";
-  // A net that makes one row of all images cannot be given two.
+  // A net that outputs one row for all images cannot take two.
   std::string text = std::string(kRaw) + kTail;
   const size_t at = text.find("bottom: \"boxes\" bottom: \"scores\"");
   ASSERT_NE(at, std::string::npos);

@@ -1,5 +1,5 @@
-// deploy and the files of its user: none that is read is replaced, answers that cannot be written
-// are told, arrays that nobody asked for are not read.
+// deploy and user files: inputs are not overwritten, unwritable outputs are reported, unneeded
+// arrays are not read.
 #include <gtest/gtest.h>
 
 #include <algorithm>

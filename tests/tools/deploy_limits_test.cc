@@ -1,4 +1,4 @@
-// deploy with nothing: no weights, no axes, no samples, no labels.
+// deploy without weights, axes, samples or labels.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -23,7 +23,7 @@ class DeployLimits : public ::testing::Test {
     arguments.insert(arguments.begin(), Bin("deploy"));
     return RunProcess(arguments, temp_.path());
   }
-  // With a net that has weights.
+  // Uses a net with weights.
   void ExpectMistake(std::vector<std::string> arguments, const std::string& text) const {
     arguments.insert(arguments.end(), {"--model=means.prototxt", "--weights=means.caffemodel"});
     const ProcessResult result = Deploy(std::move(arguments));

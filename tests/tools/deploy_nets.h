@@ -47,7 +47,7 @@ inline void WriteDeployNets(const TempDir& temp) {
   WriteCaffemodel(filters->Export(*means), temp.File("means.caffemodel"));
 }
 
-// A portable pixmap: `width` pixels of each of the colors, one beside the other.
+// A portable pixmap: `width` pixels of each color, side by side.
 inline std::string Stripes(int height, int width, const std::string& colors) {
   std::string pixels;
   for (int y = 0; y < height; ++y) {

@@ -1,4 +1,4 @@
-// deploy's pictures: batches, videos, standard input, drawings, masks, numbers.
+// deploy with pictures: batches, videos, standard input, drawings, masks, numbers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ class DeployPictures : public ::testing::Test {
     return image;
   }
 
-  // Frame i is all red but for 2 i columns on the left, which are green.
+  // Frame i is red except for 2 i green columns on the left.
   void WriteVideo(const std::string& name, int frames) const {
     VideoWriter video(temp_.File(name), 10, 32, 48);
     for (int f = 0; f < frames; ++f) {

@@ -60,7 +60,7 @@ TEST_F(DeployRun, ArraysInAndOut) {
   EXPECT_TRUE(result.out.starts_with("prob: 5x3x1x1, min ")) << result.out;
   const Tensor whole = ParseNpy(temp_.Read("y.npy"), "y.npy");
   EXPECT_EQ(whole.shape(), (Shape{5, 3, 1, 1}));
-  // A name is not needed where there is one input; the last batch is a part of one.
+  // A single input needs no name; the last batch is smaller.
   ASSERT_EQ(Deploy({"run", "--input=x.npy", "--batch=2", "--output=z.npy"}).exit_code, 0);
   const std::vector<float> parts = test::ValuesOf(ParseNpy(temp_.Read("z.npy"), "z.npy").view());
   const std::vector<float> expected = test::ValuesOf(whole.view());
@@ -139,7 +139,7 @@ TEST_F(DeployRun, ExportedModelsNeedNothingElse) {
   const ProcessResult from_file = Deploy({"classify", "--json", "x.ppm"}, "m.crema");
   EXPECT_EQ(from_file.exit_code, 0) << from_file.err;
   EXPECT_EQ(from_file.out, from_net.out);
-  // Flags are stronger than what the file says.
+  // Flags override the file.
   EXPECT_EQ(
       Deploy({"classify", "--json", "--norgb", "x.ppm"}, "m.crema").out,
       Deploy({"classify", "--json", "--scale=0.01", "--mean=1,2,3", "--labels=labels.txt", "x.ppm"})
@@ -185,7 +185,7 @@ TEST_F(DeployRun, ExportForBytesCalibrates) {
   EXPECT_NE(made.out.find("1 of 1 layers with products compute in int8"), std::string::npos)
       << made.out;
   EXPECT_EQ(Deploy({"classify", "--top=1", "a.ppm", "b.ppm"}, "m.crema").exit_code, 0);
-  // The usual rule is that of QuantizeOptions, a share of the values: half of these are 0.
+  // The default rule of QuantizeOptions is a share of the values: half of these are 0.
   EXPECT_EQ(QuantizeOptions().rule, RangeRule::kPercentile);
   ExpectMistake(with({int8, "--calibrate=list.txt", "--percentile=50"}), "no layer can compute");
   ExpectMistake(with({int8}), "needs --calibrate=LIST");
@@ -231,7 +231,7 @@ TEST_F(DeployRun, VerifyAgainstAnotherModel) {
   EXPECT_EQ(same.exit_code, 0) << same.err << same.out;
   EXPECT_NE(same.out.find("top-1 agreement 8 of 8"), std::string::npos) << same.out;
   EXPECT_NE(same.out.find("mean "), std::string::npos) << "blobs within are compared: " << same.out;
-  // The same net with the filters of green and red exchanged.
+  // The same net with the filters of green and red swapped.
   NetParameter weights = ReadCaffemodel(temp_.File("means.caffemodel"));
   const auto layer = std::ranges::find(*weights.mutable_layer(), "mean", &LayerParameter::name);
   ASSERT_NE(layer, weights.mutable_layer()->end());

@@ -68,7 +68,7 @@ TEST_F(Deploy, OneLineAnImageInOrder) {
 
 TEST_F(Deploy, InvertMeanAndTop) {
   EXPECT_EQ(Classify({"--invert", "--top=1", "dark.pgm"}).out, "dark.pgm: 1 1.0000\n");
-  // A mean of 255 leaves nothing of a bright picture.
+  // A mean of 255 makes a bright picture zero.
   EXPECT_EQ(Classify({"--mean=255", "--top=1", "light.pgm"}).out, "light.pgm: 0 1.0000\n");
 }
 

@@ -1,4 +1,4 @@
-// The command devices. What it measures is not tested, nor what this machine has.
+// The command devices. Does not test measurements, nor the devices of this machine.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -56,7 +56,7 @@ class EvaluateReport : public ::testing::Test {
   }
 
   ProcessResult Evaluate(std::string net, std::vector<std::string> flags) {
-    // Something learned, since there are no weights without.
+    // A parameter, since there are no weights without one.
     net += "layer { name: 'w' type: 'Parameter' top: 'w' parameter_param { shape { dim: 1 } } }\n";
     temp_.Write("net.prototxt", net);
     const auto plan = test::PlanText(net, TEST);
@@ -134,7 +134,7 @@ TEST_F(ClassReport, ShowsTheWorstSamplesFirst) {
   EXPECT_FALSE(fs::exists(temp_.File("out/worst/003.png")));
 }
 
-// Accuracy alone: its scores may be probabilities, which the producer tells.
+// Accuracy alone: its scores may be probabilities, which depends on the producer.
 TEST_F(ClassReport, ReadsProbabilities) {
   const std::string net =
       Net("layer { name: 'p' type: 'Softmax' bottom: 'scores' top: 'p' }\n"
@@ -223,7 +223,7 @@ TEST_F(EvaluateReport, OneSigmoidIsTwoClasses) {
   EXPECT_TRUE(Contains(temp_.Read("out/summary.json"), "\"auc\": 0.75"));  // 3 of 4 pairs
 }
 
-// Two classes at 2 x 2 positions; one label is to be ignored.
+// Two classes at 2 x 2 positions; one label is ignored.
 TEST_F(EvaluateReport, SegmentationByIou) {
   // Class 1 is predicted where the second channel is larger: 0 1 / 1 1, then 0 0 / 0 1.
   WriteSet("set", {2, 2, 2}, {{1, 0, 0, 0, 0, 1, 1, 1}, {1, 1, 1, 0, 0, 0, 0, 1}}, {});
@@ -245,8 +245,8 @@ TEST_F(EvaluateReport, SegmentationByIou) {
   EXPECT_TRUE(Contains(result.out, "mean IoU 0.5500")) << result.out;
 }
 
-// Two images. Class 1 has an object in each: found best first (score 0.9), missed (0.8), found
-// (0.6) with a smaller overlap of 0.6. Class 2 is not there.
+// Two images. Class 1 has an object in each: found first (score 0.9), missed (0.8), found (0.6)
+// with a smaller overlap of 0.6. Class 2 does not occur.
 TEST_F(EvaluateReport, DetectionByEachRule) {
   WriteSet("boxes", {1, 2, 7},
            {{0, 1, 0.9F, 0.1F, 0.1F, 0.5F, 0.5F, 0, 1, 0.8F, 0.6F, 0.6F, 0.9F, 0.9F},
@@ -275,7 +275,7 @@ TEST_F(EvaluateReport, DetectionByEachRule) {
       << coco;
   EXPECT_EQ(table[2][4], "");
   EXPECT_TRUE(Contains(temp_.Read("out/summary.json"), "\"kind\": \"detection\""));
-  // SSD's way: the class that is not there counts 0.
+  // SSD's rule: the missing class counts as 0.
   EXPECT_TRUE(Contains(result.out, "judged = 0.416667 (mean average precision, Integral)"))
       << result.out;
   EXPECT_FALSE(Contains(result.err, "left out")) << result.err;
@@ -288,7 +288,7 @@ TEST_F(EvaluateReport, DetectionByEachRule) {
       << unknown.err;
 }
 
-// Two priors, of which the boxes are exactly those; the first shows an object.
+// The boxes are exactly the two priors; the first contains an object.
 TEST_F(EvaluateReport, DetectionOutputWithoutAJudge) {
   WriteSet("loc", {8, 1, 1}, {std::vector<float>(8, 0)}, {});
   WriteSet("conf", {4, 1, 1}, {{0.1F, 0.9F, 0.6F, 0.4F}}, {});

@@ -1,4 +1,4 @@
-// What goes wrong in a run is said so that it can be mended: a planted fault a test.
+// Faults of a run are reported with a remedy: one planted fault per test.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -19,7 +19,7 @@ using test::ProcessResult;
 
 class Faults : public test::RunFolder {
  protected:
-  // train ends with this exit code, and says all of `expected` in its error.
+  // Expects that train exits with this code and reports all of `expected`.
   void ExpectFault(int code, const std::vector<std::string>& expected,
                    std::vector<std::string> flags = {}) {
     flags.insert(flags.begin(), "--solver=solver.prototxt");

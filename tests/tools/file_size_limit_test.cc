@@ -1,4 +1,4 @@
-// Commands that write more than `ulimit -f` allows, as on a disk that is full.
+// Commands that write more than `ulimit -f` allows, like on a full disk.
 #if defined(CREMA_HAVE_OPENCV) && defined(CREMA_HAVE_HDF5)
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 class FileSizeLimit : public ConvertDb {
  protected:
-  // Blocks are of 512 bytes or of 1024, as the shell likes.
+  // Blocks have 512 or 1024 bytes, depending on the shell.
   static ProcessResult RunLimited(const std::string& blocks,
                                   const std::vector<std::string>& command) {
     std::vector<std::string> limited = {"/bin/sh", "-c", "ulimit -f " + blocks + "; exec \"$@\"",
@@ -47,7 +47,7 @@ TEST_F(FileSizeLimit, ConversionsFailAndLeaveNothing) {
   }
 }
 
-// Images that were written are kept after an error, but not where they cannot be.
+// Written images are kept after an error, unless writing itself failed.
 TEST_F(FileSizeLimit, ConvertImagesetFailsAndLeavesNothing) {
   fs::create_directory(File("root"));
   temp_.Write("root/a.png", Png(Pattern(16, 16)));

@@ -103,7 +103,7 @@ TEST(LiveLine, FollowsTheSizeOfTheTerminal) {
   EXPECT_TRUE(terminal.screen().wrapped().empty());
 }
 
-// Datagrams keep the limits of writes.
+// Datagrams preserve the boundaries of writes.
 TEST(LiveLine, ARedrawIsOneWriteThatGoesOverWhatIsThere) {
   std::array<int, 2> ends{};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends.data()), 0);
@@ -144,7 +144,7 @@ TEST(LiveLine, DrawsOnceInAnInterval) {
   EXPECT_TRUE(terminal.screen().lines().back().starts_with("iter 450000/450000"));
 }
 
-// As one that Ctrl-S has stopped.
+// As if stopped by Ctrl-S.
 TEST(LiveLine, ATerminalThatTakesNothingHoldsNothingUp) {
   const test::Pipe terminal;
   const auto start = std::chrono::steady_clock::now();

@@ -1,4 +1,4 @@
-// The commands that look at a net: summary, draw, extract_features.
+// The commands that inspect a net: summary, draw, extract_features.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -171,7 +171,7 @@ TEST_F(Look, SummaryOfAWholeNet) {
   EXPECT_TRUE(Contains(result.out, "bn_conv1            BatchNorm ")) << result.out;
 }
 
-// Eight convolutions with TanH behind them, which `fields` are put into.
+// Eight convolutions, each followed by TanH, with these `fields`.
 std::string Deep(const std::string& fields) {
   std::string net = R"(layer { name: "x" type: "Input" top: "x"
     input_param { shape { dim: 4 dim: 16 dim: 32 dim: 32 } } }

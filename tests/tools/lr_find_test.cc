@@ -1,4 +1,4 @@
-// lr_find: a search that leaves the user's files alone.
+// lr_find: does not modify the user's files.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -24,7 +24,7 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Noise in, the same two numbers out: the bias of `out` can learn them.
+// Input is noise, the targets are two constants, which the bias of `out` can learn.
 constexpr const char* kNet = R"(
 layer { name: "data" type: "DummyData" top: "x" top: "target"
   dummy_data_param { shape { dim: 16 dim: 4 } shape { dim: 16 dim: 2 }
@@ -52,7 +52,7 @@ class LrFind : public ::testing::Test {
     flags.insert(flags.begin(), {test::Bin("lr_find"), "--solver=s.prototxt", "--threads=1"});
     return test::RunProcess(flags, temp_.path());
   }
-  // The number behind "base_lr: "; 0 when there is none.
+  // Returns the number after "base_lr: "; 0 if there is none.
   static double Suggestion(const std::string& out) {
     std::smatch match;
     const std::regex pattern("suggestion: base_lr: ([0-9.e+-]+)");

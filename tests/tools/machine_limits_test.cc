@@ -1,4 +1,4 @@
-// Commands on machines that give them little: stack, address space, threads.
+// Commands on machines with little stack, address space, or few threads.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -39,7 +39,7 @@ class MachineLimits : public testing::Test {
  protected:
   MachineLimits() { temp_.Write("solver.prototxt", kSolver); }
 
-  // In a shell that sets a limit first, and never for longer than a minute (exit code 124).
+  // Runs in a shell that sets a limit first, for at most a minute (exit code 124).
   ProcessResult RunWith(const std::string& limit, const std::vector<std::string>& command) const {
     std::vector<std::string> limited = {"/bin/sh", "-c", limit + "; exec timeout 60 \"$@\"", "sh"};
     limited.insert(limited.end(), command.begin(), command.end());
@@ -61,13 +61,13 @@ TEST_F(MachineLimits, ASmallStackSuffices) {
   }
 }
 
-// OpenBLAS, which OpenCV links, has no end where it finds no memory; the loader says 127.
+// OpenBLAS, a dependency of OpenCV, does not terminate without memory; the loader exits with 127.
 TEST_F(MachineLimits, LittleAddressSpaceIsAnErrorAndNoHang) {
   for (const int mebibytes : {150, 250, 320, 400, 500, 700, 1000}) {
     for (const std::vector<std::string>& command :
          {std::vector<std::string>{Bin("train"), "--help"}, Train()}) {
       const ProcessResult result = RunWith(StrCat("ulimit -v ", mebibytes * 1024), command);
-      // The dynamic loader ends a process whose libraries do not fit, before any of our code.
+      // The dynamic loader ends a process whose libraries do not fit before our code runs.
       const bool by_loader =
           result.exit_code == 127 &&
           result.err.find("error while loading shared libraries") != std::string::npos;
@@ -104,7 +104,7 @@ class FewThreads : public MachineLimits {
                                      StrCat("FEW_THREADS=", threads)});
     return RunWith(":", command);
   }
-  // Whatever the limit, the command succeeds, or says what is the matter; with enough it succeeds.
+  // For every limit, the command succeeds or reports the cause; with enough it succeeds.
   void ExpectErrorOrSuccess(const std::vector<std::string>& command,
                             const std::string& output = "") const {
     constexpr int kEnough = 12;

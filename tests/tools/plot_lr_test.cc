@@ -31,7 +31,7 @@ class PlotLr : public ::testing::Test {
   TempDir temp_;
 };
 
-// The net that it names is not there, and need not be.
+// The net that it names does not exist, and is not needed.
 constexpr const char* kStep =
     "net: \"nowhere\" base_lr: 0.5 lr_policy: \"step\" gamma: 0.5 stepsize: 2 max_iter: 5\n";
 
@@ -92,7 +92,7 @@ TEST_F(PlotLr, NamesProblemsWithTheirLines) {
 }
 
 #ifdef CREMA_HAVE_OPENCV
-// Whether the curve, which is blue, is within two pixels of this place.
+// Returns true if the blue curve is within two pixels of this place.
 bool IsBlueAt(const Image& image, int x, int y) {
   const auto at = [&](int channel, int column, int row) {
     const auto index = (static_cast<size_t>(channel) * image.height + row) * image.width + column;

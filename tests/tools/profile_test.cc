@@ -46,7 +46,7 @@ Struct Parse(const std::string& json) {
   return object;
 }
 
-// Of an object that must have the field.
+// Returns a required field.
 const Value& At(const Struct& object, const std::string& name) {
   static const Value kNothing;
   const auto found = object.fields().find(name);
@@ -62,7 +62,7 @@ double Number(const Struct& object, const std::string& name) {
 class ProfileTool : public ::testing::Test {
  protected:
   void SetUp() override { temp_.Write("net.prototxt", kNet); }
-  // With two threads at most and given peaks, which need not be measured.
+  // Uses at most two threads, and given peaks, which need not be measured.
   ProcessResult Run(std::vector<std::string> flags) const {
     std::vector<std::string> command = {Bin("profile"), "--model=net.prototxt", "--iterations=3",
                                         "--warmup=2",   "--threads=2",          "--peak_gflops=100",
@@ -214,7 +214,7 @@ int64_t Nanoseconds(const Struct& event, const std::string& name) {
   return std::llround(Number(event, name) * 1000);
 }
 
-// What the format asks of a complete event.
+// Requirements of the format for a complete event.
 void CheckComplete(const Struct& event) {
   EXPECT_FALSE(At(event, "name").string_value().empty());
   EXPECT_FALSE(At(event, "cat").string_value().empty());
@@ -232,7 +232,7 @@ void CheckComplete(const Struct& event) {
   for (const std::string name : {"gflops", "gbs"}) EXPECT_GE(Number(args, name), 0);
 }
 
-// Events of one thread begin in order, and each lies within the one that it began in.
+// Events of one thread begin in order, and each is nested in the one that it began in.
 void CheckNesting(const std::vector<Struct>& events) {
   std::vector<int64_t> open;  // ends
   int64_t last = 0;
@@ -323,7 +323,7 @@ TEST_F(ProfileTool, RefusesBadFlagsAndFiles) {
 }
 
 TEST_F(ProfileTool, ATraceThatCannotBeWrittenIsAnErrorOfData) {
-  // Before the passes, which would take days.
+  // Checked before the passes, which would take days.
   const ProcessResult result = Run({"--trace=no/such/folder/t.json", "--iterations=1000000000"});
   EXPECT_EQ(result.exit_code, 3) << result.err;
   EXPECT_TRUE(Contains(result.err, "no/such/folder")) << result.err;

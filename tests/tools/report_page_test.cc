@@ -1,4 +1,5 @@
-// report: what the page says, and how it looks in a browser (CREMA_CHROMIUM, or chromium on PATH).
+// report: contents of the page, and its appearance in a browser (CREMA_CHROMIUM, or chromium on
+// PATH).
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Empty when there is no Chromium.
+// Empty without Chromium.
 std::string Chromium() {
   if (const char* named = std::getenv("CREMA_CHROMIUM"); named != nullptr) return named;
   const char* path = std::getenv("PATH");
@@ -184,7 +185,7 @@ TEST_F(ReportPage, ReadsWhatAKilledRunLeft) {
   EXPECT_TRUE(Contains(temp_.Read("r.html"), "Iterations</th><td>100</td>"));
 }
 
-// Minutes that the clock was set back are no time of the run.
+// The run does not count time that the clock was set back by.
 TEST_F(ReportPage, AClockThatGoesBackTakesNoTime) {
   WriteRun("run", StrCat(kHeader, "train,0,0,1000,1,,,,,,,,\n", "train,1,0,1010,1,,,,,,,,\n",
                          "train,2,0,500,1,,,,,,,,\n", "train,3,0,505,1,,,,,,,,\n"));

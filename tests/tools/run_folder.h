@@ -1,4 +1,4 @@
-// A folder with a small run in it (nets, solver, data sets), to be broken by tests of commands.
+// A folder with a small run (nets, solver, data sets), to be damaged by tests of commands.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace crema::test {
 
-// Four classes of 1x6x6 images; image n is of class n % 4 and lies under the key "0000000n".
+// Four classes of 1x6x6 images; image n is of class n % 4 and has the key "0000000n".
 class RunFolder : public ::testing::Test {
  protected:
   static constexpr int kClasses = 4;
@@ -57,7 +57,7 @@ snapshot: 4 snapshot_prefix: "snap" snapshot_format: BINARYPROTO
     return datum;
   }
 
-  // Replaces the set; record `odd` holds `bytes`, where it is given.
+  // Replaces the set; record `odd` holds `bytes`, if given.
   void WriteLmdb(const std::string& name, int count, int odd = -1, const std::string& bytes = "") {
     std::filesystem::remove_all(temp_.File(name));
     LmdbWriter writer(temp_.File(name));

@@ -1,4 +1,4 @@
-// What a training shows and leaves behind: on a terminal, in a pipe, in its folder.
+// Output of a training: on a terminal, in a pipe, in its folder.
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
@@ -134,7 +134,7 @@ TEST_F(Seeing, ResizingTheTerminalIsFollowed) {
   terminal.ReadUntil(Has("\riter "));
   terminal.Resize(30);
   const size_t narrow_from = terminal.bytes().size();
-  // A redraw or two may have been under way at the old width.
+  // A redraw or two may have been in progress at the old width.
   terminal.ReadUntil(
       [&](const std::string& all) { return CountOf(all.substr(narrow_from), "\riter ") >= 5; });
   const std::string last = terminal.bytes().substr(terminal.bytes().rfind("\riter "));
@@ -172,7 +172,7 @@ TEST_F(Seeing, InAPipeThereAreCaffesLinesAndNoControls) {
         "] Iteration 20, Testing net (#0)", "]     Test net output #0: loss = "}) {
     EXPECT_NE(result.err.find(expected), std::string::npos) << expected << "\n" << result.err;
   }
-  // Caffe's scripts read month and day behind the letter, so there is no year.
+  // Caffe's scripts expect month and day after the letter, without a year.
   EXPECT_EQ(result.err[0], 'I');
   EXPECT_EQ(result.err.find(' '), 5U) << result.err.substr(0, 40);
   EXPECT_EQ(result.err.find('\r'), std::string::npos);
@@ -289,7 +289,7 @@ TEST_F(Seeing, TheRunHasAFolderBesideThePrefix) {
   for (const auto& row : JsonLinesOf(temp_.Read("snap_run/metrics.jsonl"))) {
     EXPECT_TRUE(row.fields().at("iteration").has_number_value());
   }
-  // What is there runs again.
+  // The recorded run can be run again.
   const ProcessResult again = RunProcess(Command("snap_run/solver.prototxt"), temp_.path());
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_TRUE(fs::exists(temp_.File("snap_run_2/run.json"))) << "a fresh run takes the next one";

@@ -123,7 +123,7 @@ TEST_F(ShowBatch, SolverGivesNetAndSeed) {
   EXPECT_EQ(temp_.Read("sheet.png"), first) << "whatever the threads";
 }
 
-// The data set, which may be far away, is not there, and nobody has looked for it.
+// The data set is missing, which is not noticed yet.
 TEST_F(ShowBatch, TheOutputIsLookedAtFirst) {
   const std::string net = "--model=" + Net("", "none");
   EXPECT_TRUE(Contains(Run({net}).err, "there is no data set"));

@@ -1,4 +1,4 @@
-// Stop signals at times when a command has long to go until it looks at them.
+// Stop signals while a command does not check for them for a long time.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -37,7 +37,7 @@ class StopSignals : public ::testing::Test {
                        "snapshot_prefix: 's' display: 1 ", fields));
     return {Bin("train"), "--solver=solver.prototxt", "--threads=1"};
   }
-  // Until the log has `text`.
+  // Waits until the log has `text`.
   bool HasSaid(const std::string& text) const {
     const auto end = Clock::now() + 60s;
     while (temp_.Read("err").find(text) == std::string::npos) {
@@ -96,7 +96,7 @@ TEST_F(StopSignals, ASecondOneEndsTheCommandAtOnce) {
   EXPECT_EQ(run.Wait(), 128 + SIGTERM);
 }
 
-// Linux drops signals that PID 1 of a container has no handler for.
+// Linux ignores signals without a handler for PID 1 of a container.
 TEST_F(StopSignals, EndACommandThatIsPid1) {
   const std::string pipe = temp_.File("pipe");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
@@ -104,7 +104,7 @@ TEST_F(StopSignals, EndACommandThatIsPid1) {
     Process run({"/usr/bin/env", "unshare", "--pid", "--fork", "--kill-child", Bin("summary"),
                  StrCat("--model=", pipe)},
                 "", temp_.File("out"), temp_.File("err"));
-    // Once it reads the net, it waits for a writer.
+    // Once it reads the net, it blocks until there is a writer.
     int writer = -1;
     const auto end = Clock::now() + 60s;
     while ((writer = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0 &&

@@ -1,4 +1,4 @@
-// Commands that are stopped in the middle of a data set, and go on with it.
+// Commands that are stopped in the middle of a data set and then resumed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 
 namespace crema::test {
 
-// Takes a command some milliseconds to decode, and little room when it is encoded.
+// Takes a command several milliseconds to decode, and little space when encoded.
 inline Image SlowImage() {
   constexpr int kSide = 1500;
   return {.channels = 3,
@@ -28,11 +28,11 @@ inline Image SlowImage() {
           .pixels = std::vector<uint8_t>(size_t{3} * kSide * kSide, 99)};
 }
 
-// Not how much of it is written: an unfinished commit writes as well.
+// Independent of the file size: an unfinished commit writes, too.
 inline bool HasCommitted(const std::string& lmdb) {
   try {
     return OpenRecords(lmdb)->count() > 0;
-  } catch (const Error&) {  // it is not there, or empty
+  } catch (const Error&) {  // missing or empty
     return false;
   }
 }
@@ -43,9 +43,9 @@ inline bool HasBytes(const std::string& path, uint64_t least) {
   return !error && size >= least;
 }
 
-// Starts `command`, which makes the data set `output`, and sends it `signal` once `begun` holds,
-// when it should have much left to do; from the start again, where it had not. Returns its exit
-// code. What it says on stderr is in the file "stderr" of `temp`.
+// Starts `command`, which makes the data set `output`, and sends `signal` once `begun` holds, while
+// much is left to do; tries again if the command was faster. Returns its exit code. Its stderr is
+// in the file "stderr" of `temp`.
 inline int StopInTheMiddle(const TempDir& temp, const std::vector<std::string>& command,
                            const std::string& output, int signal,
                            const std::function<bool()>& begun) {
@@ -62,7 +62,7 @@ inline int StopInTheMiddle(const TempDir& temp, const std::vector<std::string>& 
   return exit_code;
 }
 
-// That with --resume the command completes the data set, and then has nothing left to do.
+// Expects that --resume completes the data set, and then has nothing left to do.
 inline void ExpectGoesOn(std::vector<std::string> command, const std::string& output,
                          const Records& whole) {
   command.insert(command.begin() + 1, "--resume");

@@ -1,4 +1,4 @@
-// Runs of `train` that are stopped, killed, resumed, short of room.
+// Runs of `train` that are stopped, killed, resumed, or out of disk space.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -91,7 +91,7 @@ TEST_F(TrainRun, ResumesAutomatically) {
   EXPECT_NE(second.err.find("resuming from s_iter_30.solverstate"), std::string::npos);
   EXPECT_EQ(temp_.Read("s_iter_40.caffemodel"), expected);
   EXPECT_EQ(temp_.Read("s_iter_40.solverstate"), state);
-  // Nothing is left to train, and that is no error.
+  // Nothing is left to train, which is not an error.
   EXPECT_EQ(Run({"--resume=auto"}).exit_code, 0);
 }
 
@@ -167,7 +167,7 @@ TEST_F(TrainRun, ResumeAutoStartsFromWeightsWhereThereIsNoSnapshot) {
   EXPECT_NE(second.err.find("resuming from fine_iter_5.solverstate"), std::string::npos);
 }
 
-// This machine may have a GPU: what names none, and several.
+// Numbers beyond the GPUs of this machine, and several of them.
 TEST_F(TrainRun, GpusThatAreNotThereAreErrors) {
   for (const char* flag : {"--gpu=0,1000", "--gpu=1000", "-gpu=1000"}) {
     ExpectFailure(4, "leave --gpu out to compute on the CPU", {flag});
@@ -192,7 +192,7 @@ TEST_F(TrainRun, StoppingSignalsWriteOneSnapshotAndEndWithZero) {
     for (int i = 0; i < 3000 && temp_.Read("err").find("Solving") == std::string::npos; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    // Launchers send one stop several times: more of them within a second change nothing.
+    // Launchers send one stop several times: repeats within a second have no effect.
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
     while (run.IsRunning() && std::chrono::steady_clock::now() < end) {
       run.Signal(signal);
@@ -260,7 +260,7 @@ TEST_F(TrainRun, AClockThatIsSetBackChangesNothing) {
   }
   ASSERT_EQ(times.size(), 40U);
   EXPECT_LT(times.back(), times.front() - 3000) << "the clock was not set back";
-  // Where it is right again, the run goes on in the same folder.
+  // Once the folder is valid again, the run continues in it.
   fs::remove(temp_.File("s_iter_40.solverstate"));
   EXPECT_EQ(Run({"--resume=s_iter_10.solverstate", "--run=back"}).exit_code, 0);
   EXPECT_EQ(temp_.Read("s_iter_40.solverstate"), expected);
@@ -285,7 +285,7 @@ TEST_F(TrainRun, DeterministicRunsAreTheSameFilesOnAnyThreads) {
   ExpectFailure(2, "random_seed is not set", {"--deterministic"});
 }
 
-// Runs a script with a file system of `size` mounted on the folder "small"; skips where that is not
+// Runs a script with a file system of `size` mounted on the folder "small"; skips if that is not
 // allowed.
 class SmallDisk : public TrainRun {
  protected:

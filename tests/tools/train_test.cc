@@ -1,4 +1,4 @@
-// The commands, run as a user runs them.
+// The commands, run like a user runs them.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -114,7 +114,7 @@ class Train : public ::testing::Test {
     Write(Path(name), text.replace(at, from.size(), to));
   }
 
-  // Training fails with this exit code and a message that holds all of `expected`.
+  // Expects that training fails with this exit code and a message with all of `expected`.
   void ExpectFailure(int code, const std::vector<std::string>& expected,
                      std::vector<std::string> flags = {}) const {
     const ProcessResult result = RunTrain(std::move(flags));
@@ -166,7 +166,7 @@ TEST_F(Train, EvaluateCountsEverySampleOnce) {
   ASSERT_EQ(all.exit_code, 0) << all.err;
   EXPECT_NE(all.out.find("24 samples in 3 batches\n"), std::string::npos) << all.out;
   EXPECT_NE(all.out.find("accuracy = 1\n"), std::string::npos) << all.out;
-  // The mean over 24 samples does not depend on how they are cut into batches.
+  // The mean over 24 samples does not depend on the batch size.
   Edit("net.prototxt", "batch_size: 10", "batch_size: 24");
   const ProcessResult whole = evaluate({});
   EXPECT_EQ(whole.out.substr(whole.out.find("Loss")), all.out.substr(all.out.find("Loss")));
@@ -203,7 +203,7 @@ TEST_F(Train, StartsFromWeights) {
   EXPECT_NE(result.err.find("not used    ip2"), std::string::npos) << result.err;
 }
 
-// Waits, with a bound, until a file exists.
+// Waits a limited time until a file exists.
 bool WaitFor(const std::string& path) {
   for (int i = 0; i < 3000 && !fs::exists(path); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -224,7 +224,7 @@ TEST_F(Train, SignalsSnapshotAndStop) {
   train.Signal(SIGINT);
   EXPECT_EQ(train.Wait(), 0) << Read(Path("err"));
   EXPECT_NE(Read(Path("err")).find("Optimization stopped early."), std::string::npos);
-  // Snapshots at other numbers than multiples of 100 come from the two signals.
+  // Snapshots at iterations that are not multiples of 100 come from the two signals.
   int from_signals = 0;
   for (const auto& entry : fs::directory_iterator(temp_.path())) {
     const std::string name = entry.path().filename().string();
@@ -319,7 +319,7 @@ TEST_F(Train, SnapshotFolderMissing) {
 
 TEST_F(Train, DiskFullStopsWithTheReasonAndKeepsTheLastSnapshot) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  // A file size limit stands in for a full disk: writes fail in the same place.
+  // A file size limit simulates a full disk: writes fail at the same place.
   const std::string script =
       "ulimit -f 12; exec " + Bin("train") + " --solver=solver.prototxt --threads=1";
   Edit("net.prototxt", "num_output: 16", "num_output: 200");

@@ -1,4 +1,4 @@
-// The commands on a net whose data layer gives bytes.
+// The commands on a net whose data layer outputs bytes.
 #ifdef CREMA_HAVE_OPENCV
 #include <gtest/gtest.h>
 

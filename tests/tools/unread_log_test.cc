@@ -1,4 +1,4 @@
-// Commands whose log or results nobody reads, or whose reader has gone.
+// Commands whose log or results have no reader, or lose it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -44,7 +44,7 @@ class UnreadLog : public ::testing::Test {
     }
     return states;
   }
-  // That a whole snapshot stands there, and returns its iteration.
+  // Checks that a complete snapshot exists, and returns its iteration.
   int SnapshotIteration() const {
     const std::vector<std::string> states = Snapshots();
     EXPECT_EQ(states.size(), 1U);
@@ -104,7 +104,7 @@ TEST_F(UnreadLog, TheReasonOfAnErrorIsNotLost) {
   EXPECT_NE(log.find("missing.prototxt"), std::string::npos) << log;
 }
 
-// As `summary | head -1` is, once head has gone.
+// Like `summary | head -1` after head has exited.
 TEST_F(UnreadLog, AShortCommandEndsQuietlyWhenItsReaderHasGone) {
   Pipe pipe;
   pipe.CloseReader();

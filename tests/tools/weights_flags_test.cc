@@ -1,5 +1,4 @@
-// What commands say about weights that do not fit, and about files that are not what they should
-// be.
+// Messages about weights that do not fit, and about wrong files.
 #include <gtest/gtest.h>
 
 #include "format/caffemodel.h"
