@@ -109,7 +109,7 @@ NetParameter DeployNet(const NetFile& net, const NetState& state, const Registry
   return deploy;
 }
 
-void KeepFilesWithin(const std::string& folder, NetFile* net) {
+void ConfineFilesTo(const std::string& folder, NetFile* net) {
   const NetState state = InferenceState(net->net);
   for (int i = 0; i < net->net.layer_size(); ++i) {
     LayerParameter* layer = net->net.mutable_layer(i);

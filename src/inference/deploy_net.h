@@ -21,6 +21,6 @@ void RefuseOtherFiles(const NetFile& net, const NetState& state);
 
 // Resolves the files that layers read to `folder`, which is absolute and without links. Throws
 // kInvalidArgument for an absolute path, one with "..", or one that leaves the folder by a link.
-void KeepFilesWithin(const std::string& folder, NetFile* net);
+void ConfineFilesTo(const std::string& folder, NetFile* net);
 
 }  // namespace crema

@@ -42,16 +42,16 @@ std::string RunFolderOfPrefix(const std::string& prefix, RunStart start) {
 }
 
 bool FileLock::Take(const std::string& path) {
-  LetGo();
+  Release();
   descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, kMode);
   if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
     return true;
   }
-  LetGo();
+  Release();
   return false;
 }
 
-void FileLock::LetGo() {
+void FileLock::Release() {
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
 }
 

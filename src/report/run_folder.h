@@ -27,14 +27,14 @@ bool HoldsRun(const std::string& folder);
 class FileLock {
  public:
   FileLock() = default;
-  ~FileLock() { LetGo(); }
+  ~FileLock() { Release(); }
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
   // Creates the file if it is missing. Returns false if another process holds the lock. Returns
   // true, without a lock, if the file cannot be created or the file system has no locks.
   bool Take(const std::string& path);
-  void LetGo();
+  void Release();
 
  private:
   int descriptor_ = -1;

@@ -53,7 +53,7 @@ void Service::RequireAdmin(std::string_view authorization) const {
   }
 }
 
-void Service::RequireGoingOn() const {
+void Service::RequireNotEnding() const {
   if (ending) Refuse(Cause::kUnavailable, "the server ends");
 }
 
@@ -61,7 +61,7 @@ std::shared_ptr<ModelVersion> Service::Find(std::string_view model, int64_t vers
   try {
     return table.Find(model, version_number);
   } catch (const RequestError&) {
-    RequireGoingOn();
+    RequireNotEnding();
     throw;
   }
 }

@@ -44,7 +44,7 @@ struct Service {
   void RequireInference(std::string_view authorization) const;
   void RequireAdmin(std::string_view authorization) const;
   // Throws kUnavailable when the server is shutting down.
-  void RequireGoingOn() const;
+  void RequireNotEnding() const;
   // Like ModelTable::Find; throws kUnavailable if the model was removed by the shutdown.
   std::shared_ptr<ModelVersion> Find(std::string_view model, int64_t version_number) const;
   // Throws kUnsupported (as kBadRequest) without a repository.

@@ -146,13 +146,14 @@ TEST(BadSamples, EachIsToldWithItsNameAndReasonInOrder) {
                                                    .on_bad_sample = OnBadSample::kRepeat,
                                                    .deferred_warnings = deferred_warnings});
   PopMany(&prefetcher, 2);
-  const std::vector<std::string> told = deferred_warnings->Take();
-  ASSERT_EQ(told.size(), 3u);
-  EXPECT_EQ(told[0],
+  const std::vector<std::string> warnings = deferred_warnings->Take();
+  ASSERT_EQ(warnings.size(), 3u);
+  EXPECT_EQ(warnings[0],
             "bad sample 1: 'number 2': it is broken; the good one before it in its batch is there "
             "twice");
-  EXPECT_NE(told[1].find("bad sample 2: 'number 6': it is broken"), std::string::npos) << told[1];
-  EXPECT_NE(told[2].find("bad sample 3: cannot read 7"), std::string::npos) << told[2];
+  EXPECT_NE(warnings[1].find("bad sample 2: 'number 6': it is broken"), std::string::npos)
+      << warnings[1];
+  EXPECT_NE(warnings[2].find("bad sample 3: cannot read 7"), std::string::npos) << warnings[2];
   EXPECT_TRUE(deferred_warnings->Take().empty());
 }
 

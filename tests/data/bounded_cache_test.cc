@@ -22,9 +22,9 @@ TEST(BoundedCache, KeepsValuesUpToItsBoundAndSaysOnceThatItIsFull) {
   EXPECT_TRUE(deferred_warnings->Take().empty());
   for (uint64_t i = 3; i < 6; ++i) EXPECT_EQ(cache.Keep(i, value, kValue), nullptr);
   EXPECT_EQ(cache.bytes(), 3 * kEntry);
-  const std::vector<std::string> told = deferred_warnings->Take();
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_NE(told[0].find("the cache is full with 3 entries"), std::string::npos) << told[0];
+  const std::vector<std::string> warnings = deferred_warnings->Take();
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("the cache is full with 3 entries"), std::string::npos) << warnings[0];
   ASSERT_NE(cache.Find(2), nullptr);
   EXPECT_EQ(*cache.Find(2), value);
   EXPECT_EQ(cache.Find(3), nullptr);

@@ -143,13 +143,14 @@ TEST(ImagePipeline, BadImagesAreSkippedNamedAndCounted) {
   LayerRunner runner(registry, text + " pipeline_param { on_bad_sample: SKIP max_bad: 3 }");
   runner.Collect(1, 3);
   EXPECT_EQ(runner.state().SampleName(0), pets.folder + "/cat/6.png");
-  const std::vector<std::string> told = WarningsOf(runner);
-  ASSERT_EQ(told.size(), 2u);
-  EXPECT_NE(told[0].find("bad sample 1: '" + pets.folder + "/dog/1.png' (line 2 of '" + pets.list),
-            std::string::npos)
-      << told[0];
-  EXPECT_NE(told[1].find("4.png"), std::string::npos) << told[1];
-  EXPECT_NE(told[1].find("(line 5 of"), std::string::npos) << told[1];
+  const std::vector<std::string> warnings = WarningsOf(runner);
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_NE(
+      warnings[0].find("bad sample 1: '" + pets.folder + "/dog/1.png' (line 2 of '" + pets.list),
+      std::string::npos)
+      << warnings[0];
+  EXPECT_NE(warnings[1].find("4.png"), std::string::npos) << warnings[1];
+  EXPECT_NE(warnings[1].find("(line 5 of"), std::string::npos) << warnings[1];
   LayerState saved;
   runner.state().Save(&saved);
   LayerRunner resumed(registry, text + " pipeline_param { on_bad_sample: SKIP max_bad: 3 }");
@@ -191,10 +192,10 @@ TEST(ImagePipeline, ASmallCacheIsToldOnceAndTheRestIsReadAgain) {
   for (int n = 0; n < 4; ++n) {
     EXPECT_EQ(runner.Collect(0, 1)[3 * 48], 3);
   }
-  const std::vector<std::string> told = WarningsOf(runner);
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_NE(told[0].find("the cache is full with 2 entries in 1 MiB"), std::string::npos)
-      << told[0];
+  const std::vector<std::string> warnings = WarningsOf(runner);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("the cache is full with 2 entries in 1 MiB"), std::string::npos)
+      << warnings[0];
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ TEST_P(EachBackend, ReadersOfOneSetDoNotDisturbEachOther) {
 
 TEST_P(EachBackend, LastingRecordsStayAsLongAsTheReader) {
   const auto reader = OpenRecords(Write(6));
-  if (!reader->lasting()) GTEST_SKIP() << "records are gone with the next one";
+  if (!reader->persistent()) GTEST_SKIP() << "records are gone with the next one";
   std::vector<KeyedRecord> records;
   for (int n = 0; n < 6; ++n) records.push_back(reader->Next());
   for (int n = 0; n < 6; ++n) EXPECT_EQ(reader->At(n).value.data(), records[n].value.data());

@@ -69,7 +69,7 @@ layer { name: "y" type: "ReLU" bottom: "a" top: "y" }
   EXPECT_EQ(plan->values[static_cast<size_t>(plan->outputs[0])].name, "y");
 }
 
-TEST(KeepFilesWithin, TakesFilesOfTheFolderOnly) {
+TEST(ConfineFilesTo, TakesFilesOfTheFolderOnly) {
   const test::TempDir temp;
   namespace fs = std::filesystem;
   const std::string folder = fs::canonical(temp.path()).string() + "/m";
@@ -83,7 +83,7 @@ TEST(KeepFilesWithin, TakesFilesOfTheFolderOnly) {
                                std::string("include { phase: ") + phase +
                                " } transform_param { mean_file: '" + name + "' } }",
                            "net.prototxt");
-    KeepFilesWithin(folder, &net);
+    ConfineFilesTo(folder, &net);
     return net.net.layer(0).transform_param().mean_file();
   };
   EXPECT_EQ(file_of("mean"), folder + "/mean");

@@ -146,7 +146,7 @@ struct AnyHandler final : server::HttpHandler {
   server::HttpResponse Explain(const server::RequestError&) override { return {}; }
   void Log(const server::HttpLogEntry&) override { log(); }
   void ConnectionsChanged(int change) override { connections += change; }
-  void Broke(const std::exception_ptr&) noexcept override {}
+  void ReportFailure(const std::exception_ptr&) noexcept override {}
 
   std::function<void(const server::HttpRespond&)> handle;
   std::function<void()> log = [] {};

@@ -82,14 +82,14 @@ void Conversion::Open() {
   }
 }
 
-bool Conversion::CanGoOn() const {
+bool Conversion::CanContinue() const {
   return options_.create ? options_.append != nullptr : options_.backend != DataParameter::TAR;
 }
 
 void Conversion::CheckUnfinished() const {
   // Other flags may have selected a format that cannot be continued.
   if (options_.resume && options_.create) CheckOrigin();
-  if (!CanGoOn()) {
+  if (!CanContinue()) {
     Fail(ErrorCode::kInvalidArgument, StrCat("'", options_.path, "' was left unfinished, and ",
                                              kCannotGoOn, ": remove it and start again"));
   }
@@ -123,7 +123,7 @@ Conversion::~Conversion() {
     LogEvent(Severity::kWarning,
              StrCat("'", options_.path, "' keeps the ", written_, " ", options_.unit,
                     " that were written before the error; ",
-                    CanGoOn() ? "--resume goes on behind them" : kCannotGoOn),
+                    CanContinue() ? "--resume goes on behind them" : kCannotGoOn),
              {});
   } catch (const std::exception&) {  // report the first error only
     writer_.reset();
@@ -184,7 +184,7 @@ int Conversion::Finish(bool all) {
   const std::string of_total = options_.total > 0 ? StrCat(" of ", options_.total) : "";
   WriteToStderr(StrCat("stopped: '", options_.path, "' is whole so far, with ",
                        done_before_ + written_ + skipped_, of_total, " ", options_.unit, " done; ",
-                       CanGoOn() ? "--resume goes on" : kCannotGoOn, "\n"));
+                       CanContinue() ? "--resume goes on" : kCannotGoOn, "\n"));
   return ExitCode(ErrorCode::kCancelled);
 }
 

@@ -64,7 +64,7 @@ class Conversion {
 
  private:
   void Open();
-  bool CanGoOn() const;
+  bool CanContinue() const;
   void CheckUnfinished() const;
   void CheckOrigin() const;
   ProgressLine& progress();

@@ -26,9 +26,9 @@ std::string MarkOf(std::string path) {
 UnfinishedMark::UnfinishedMark(const std::string& data_set)
     : data_set_(data_set), path_(MarkOf(data_set)) {}
 
-UnfinishedMark::~UnfinishedMark() { LetGo(); }
+UnfinishedMark::~UnfinishedMark() { Release(); }
 
-void UnfinishedMark::LetGo() {
+void UnfinishedMark::Release() {
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
 }
 
@@ -42,12 +42,12 @@ bool UnfinishedMark::Hold(int flags) {
       Fail(ErrorCode::kIoFailure, StrCat("another process is writing '", data_set_,
                                          "': wait until it is done, or choose another path"));
     }
-    if (!IsStillThere()) LetGo();  // the previous holder has finished meanwhile
+    if (!Exists()) Release();  // the previous holder has finished meanwhile
   }
   return true;
 }
 
-bool UnfinishedMark::IsStillThere() const {
+bool UnfinishedMark::Exists() const {
   struct stat held {};
   struct stat there {};
   return ::fstat(descriptor_, &held) == 0 && ::stat(path_.c_str(), &there) == 0 &&
@@ -77,7 +77,7 @@ std::string UnfinishedMark::Text() const {
 
 void UnfinishedMark::Remove() {
   ::unlink(path_.c_str());
-  LetGo();
+  Release();
 }
 
 }  // namespace crema::tools

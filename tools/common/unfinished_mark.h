@@ -25,8 +25,8 @@ class UnfinishedMark {
 
  private:
   bool Hold(int flags);
-  bool IsStillThere() const;
-  void LetGo();
+  bool Exists() const;
+  void Release();
 
   const std::string data_set_;
   const std::string path_;

@@ -59,9 +59,9 @@ std::string TilesHtml(const EvaluationData& evaluation) {
   std::string html = "<div class=\"tiles\">";
   for (const Tile& tile : kTiles) {
     const auto found = evaluation.summary.find(tile.name);
-    const bool told = std::string_view(tile.name) == "loss" &&
-                      evaluation.summary.contains("log_loss");  // usually equal
-    if (found == evaluation.summary.end() || told) continue;
+    const bool redundant = std::string_view(tile.name) == "loss" &&
+                           evaluation.summary.contains("log_loss");  // usually equal
+    if (found == evaluation.summary.end() || redundant) continue;
     html += TileHtml(tile.title, NumberIn(found->second), tile.share);
   }
   const auto f1 = evaluation.macro.find("f1");

@@ -119,7 +119,7 @@ std::shared_ptr<const server::Executable> LoadServed(const std::string& name,
                                    ? WeightsFiles{}
                                    : WeightsOfFlags({files.weights}, MissingLayers::kError);
   NetFile net = ReadNet(files.net);
-  if (!files.folder.empty()) KeepFilesWithin(files.folder, &net);
+  if (!files.folder.empty()) ConfineFilesTo(files.folder, &net);
   return server::ToExecutable(
       Model::Make(net, weights, CardOf(name, files.labels), options, registry, ToolLog()));
 }

@@ -54,7 +54,7 @@ std::shared_ptr<const SampleAugmenter> SampleAugmenter::Make(const Transformer& 
 SampleAugmenter::SampleAugmenter(const Transformer& transformer, const Options& options)
     : param_(transformer.param().augment_param()),
       phase_(transformer.phase()),
-      turns_(Turns(param_)),
+      warps_(Turns(param_)),
       crop_height_(transformer.crop_height()),
       crop_width_(transformer.crop_width()),
       seed_(options.seed),
@@ -76,13 +76,13 @@ bool SampleAugmenter::Changes(const Shape& image) const {
 
 void SampleAugmenter::Apply(uint64_t ordinal, Image* image, std::vector<ObjectBox>* objects) const {
   if (phase_ != TRAIN) return Cover(image);  // boxes are in units of the image
-  if (turns_) TurnAll(ordinal, image, objects);
+  if (warps_) WarpAll(ordinal, image, objects);
   if (param_.has_resized_crop()) CropAll(ordinal, image, objects);
   ApplyToPart(ordinal, image);
 }
 
 std::optional<PixelRect> SampleAugmenter::FirstPart(uint64_t ordinal, int height, int width) const {
-  if (phase_ != TRAIN || turns_ || !param_.has_resized_crop()) return std::nullopt;
+  if (phase_ != TRAIN || warps_ || !param_.has_resized_crop()) return std::nullopt;
   return DrawPart(ordinal, height, width);
 }
 
@@ -111,7 +111,7 @@ std::vector<ObjectBox> SampleAugmenter::Keep(const std::vector<ObjectBox>& objec
   return kept;
 }
 
-void SampleAugmenter::TurnAll(uint64_t ordinal, Image* image,
+void SampleAugmenter::WarpAll(uint64_t ordinal, Image* image,
                               std::vector<ObjectBox>* objects) const {
   const Warp warp = DrawWarp(ordinal);
   if (warp == Warp{}) return;

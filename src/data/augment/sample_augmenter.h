@@ -50,7 +50,7 @@ class SampleAugmenter {
   SampleAugmenter(const Transformer& transformer, const Options& options);
   Draws DrawsOf(Step step, uint64_t ordinal) const;
   Warp DrawWarp(uint64_t ordinal) const;
-  void TurnAll(uint64_t ordinal, Image* image, std::vector<ObjectBox>* objects) const;
+  void WarpAll(uint64_t ordinal, Image* image, std::vector<ObjectBox>* objects) const;
   PixelRect DrawPart(uint64_t ordinal, int height, int width) const;
   void CropAll(uint64_t ordinal, Image* image, std::vector<ObjectBox>* objects) const;
   void ResizeToCrop(Image* image) const;
@@ -65,7 +65,7 @@ class SampleAugmenter {
 
   const AugmentParameter param_;
   const Phase phase_;
-  const bool turns_;
+  const bool warps_;
   const int crop_height_;
   const int crop_width_;
   const uint64_t seed_;

@@ -75,7 +75,7 @@ void DataSetSource::ReadInOrder(Record* record) {
 }
 
 void DataSetSource::Give(const KeyedRecord& read, Record* record) const {
-  if (reader_->lasting()) {  // points into the data set, without a copy
+  if (reader_->persistent()) {  // points into the data set, without a copy
     record->key = read.key;
     record->value = read.value;
     return;
@@ -96,7 +96,7 @@ void DataSetSource::ReadFromBlock(uint64_t position, Record* record) {
   record->entry = Order().SampleAt(record->ordinal);
   if (held.decoded != nullptr) return GiveDecoded(*held.decoded, record);
   if (held.error) std::rethrow_exception(held.error);
-  if (reader_->lasting()) return Give(held.lasting, record);
+  if (reader_->persistent()) return Give(held.persistent, record);
   record->storage.swap(held.storage);  // reuses its memory
   record->key = std::string_view(record->storage).substr(0, held.key_bytes);
   record->value = std::string_view(record->storage).substr(held.key_bytes);
@@ -144,8 +144,8 @@ void DataSetSource::Hold(Held* held) {
   held->error = nullptr;
   try {
     const KeyedRecord read = reader_->Next();
-    if (reader_->lasting()) {
-      held->lasting = read;
+    if (reader_->persistent()) {
+      held->persistent = read;
     } else {
       held->storage.assign(read.key).append(read.value);
       held->key_bytes = read.key.size();

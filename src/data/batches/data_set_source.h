@@ -57,7 +57,7 @@ class DataSetSource final : public RecordSource {
   struct Held {
     std::string storage;  // key and value, unless the data set keeps them in memory
     size_t key_bytes = 0;
-    KeyedRecord lasting;
+    KeyedRecord persistent;
     std::exception_ptr error;
     const DecodedDatum* decoded = nullptr;
   };

@@ -33,8 +33,8 @@ class VideoSource final : public RecordSource {
 
  private:
   void Open();
-  uint64_t GoToSample(uint64_t ordinal);
-  void GoToNextOfCamera();
+  uint64_t SeekToSample(uint64_t ordinal);
+  void GrabFromCamera();
 
   const VideoOrigin origin_;
   const uint64_t stride_;  // distance of used frames

@@ -35,10 +35,10 @@ void VideoSource::Read(Record* record) {
   if (!reader_) Open();
   record->ordinal = shard_.Ordinal(position_);
   if (origin_.is_camera()) {
-    GoToNextOfCamera();
+    GrabFromCamera();
     record->entry = position_;
   } else {
-    record->entry = GoToSample(record->ordinal);
+    record->entry = SeekToSample(record->ordinal);
   }
   reader_->Retrieve(&record->storage);
   record->value = record->storage;
@@ -51,7 +51,7 @@ std::string VideoSource::Name(const Record& record) const {
 }
 
 // Returns the number of the frame.
-uint64_t VideoSource::GoToSample(uint64_t ordinal) {
+uint64_t VideoSource::SeekToSample(uint64_t ordinal) {
   while (true) {
     const uint64_t sample = samples_ > 0 ? ordinal % samples_ : ordinal;
     constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
@@ -66,7 +66,7 @@ uint64_t VideoSource::GoToSample(uint64_t ordinal) {
   }
 }
 
-void VideoSource::GoToNextOfCamera() {
+void VideoSource::GrabFromCamera() {
   // The first frame is a sample, as for a video.
   const uint64_t count = next_ == 0 ? 1 : stride_;
   for (uint64_t i = 0; i < count; ++i) {

@@ -82,8 +82,8 @@ void Hdf5Set::AddFile(const std::string& path) {
 }
 
 std::string Hdf5Set::Name(uint64_t row) const {
-  const auto behind = std::ranges::upper_bound(files_, row, {}, &File::first);
-  const File& file = *std::prev(behind);
+  const auto next = std::ranges::upper_bound(files_, row, {}, &File::first);
+  const File& file = *std::prev(next);
   return StrCat(file.path, " row ", row - file.first);
 }
 

@@ -186,11 +186,11 @@ void JpegFile::Start(const ImagePart& stored) {
   State& state = *state_;
   jpeg_decompress_struct& info = state.info;
   constexpr int kLeast = 32;  // narrower images use another colour interpolation
-  const int beside = info.max_h_samp_factor > 1 ? 4 : 0;
+  const int margin = info.max_h_samp_factor > 1 ? 4 : 0;
   const int above = std::max(0, stored.top - (info.max_v_samp_factor > 1 ? 4 : 0));
-  const int left = std::max(0, stored.left - beside);
+  const int left = std::max(0, stored.left - margin);
   const int width = state.width();
-  const int right = std::min(width, std::max(left + kLeast, stored.left + stored.width + beside));
+  const int right = std::min(width, std::max(left + kLeast, stored.left + stored.width + margin));
   const bool started = Run(&state.errors, [&] {
     jpeg_start_decompress(&info);
     // Progressive files are decoded to coefficients as a whole, and missing ones are estimated from

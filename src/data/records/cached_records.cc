@@ -33,7 +33,7 @@ class CachedRecords final : public RecordReader {
       : reader_(std::move(reader)), cache_(std::move(cache)) {}
 
   uint64_t count() const override { return reader_->count(); }
-  bool lasting() const override { return reader_->lasting(); }
+  bool persistent() const override { return reader_->persistent(); }
   bool labelled() const override { return reader_->labelled(); }
   bool annotated() const override { return reader_->annotated(); }
 

@@ -61,7 +61,7 @@ class Hdf5NewRecords final : public RecordWriter {
   }
 
   // Returns the number of rows in complete files; removes the others.
-  uint64_t GoOn() {
+  uint64_t PrepareToAppend() {
     while (fs::exists(PathOf(files_)) && IsFull(PathOf(files_))) ++files_;
     const std::string next = fs::path(PathOf(files_)).filename().string();
     std::vector<fs::path> rest;
@@ -201,7 +201,7 @@ RecordAppender AppendHdf5Records(const std::string& path, const Hdf5RecordOption
   auto writer = std::make_unique<Hdf5NewRecords>(path, options);
   uint64_t rows = 0;
   try {
-    rows = writer->GoOn();
+    rows = writer->PrepareToAppend();
   } catch (const fs::filesystem_error& failure) {
     Fail(ErrorCode::kIoFailure, StrCat("cannot go on with '", path, "': ", failure.what()));
   }

@@ -30,7 +30,7 @@ class LmdbRecords final : public RecordReader {
   void Seek(uint64_t ordinal) override { reader_.Seek(ordinal); }
   void Skip(uint64_t records) override { reader_.Skip(records); }
   KeyedRecord At(uint64_t ordinal) override { return ToKeyed(reader_.At(ordinal)); }
-  bool lasting() const override { return true; }
+  bool persistent() const override { return true; }
   std::unique_ptr<RecordReader> Clone() const override {
     return std::make_unique<LmdbRecords>(reader_.Clone());
   }

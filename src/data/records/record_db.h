@@ -34,7 +34,7 @@ class RecordReader {
   // LMDB or LevelDB walks all keys and stores their places.
   virtual KeyedRecord At(uint64_t ordinal) = 0;
   // Returns true if records stay valid as long as the reader: they are in mapped memory.
-  virtual bool lasting() const { return false; }
+  virtual bool persistent() const { return false; }
   // False if the Datums are known to have no labels.
   virtual bool labelled() const { return true; }
   // False if the records are known not to be AnnotatedDatums: the format has no boxes.

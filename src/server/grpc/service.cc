@@ -74,7 +74,7 @@ void InferenceService::Admit(const Context& context, Door door) const {
   } else {
     service_.RequireInference(given);
   }
-  service_.RequireGoingOn();
+  service_.RequireNotEnding();
 }
 
 InferenceService::Reactor* InferenceService::Answer(Context* context, Door door,

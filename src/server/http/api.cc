@@ -76,7 +76,7 @@ void HttpApi::Stop() {
   pool_.Stop();
 }
 
-void HttpApi::Broke(const std::exception_ptr& failure) noexcept {
+void HttpApi::ReportFailure(const std::exception_ptr& failure) noexcept {
   try {
     service_.Refused(ToRequestError(failure));
   } catch (...) {
@@ -98,7 +98,7 @@ size_t HttpApi::Admit(const HttpHead& head) {
       break;
   }
   if (match.row->route != Route::kLive && match.row->route != Route::kReady) {
-    service_.RequireGoingOn();
+    service_.RequireNotEnding();
   }
   const std::string_view coding = head.Find("content-encoding");
   if (!coding.empty() && coding != "identity") {

@@ -38,7 +38,7 @@ class HttpApi final : public HttpHandler {
   HttpResponse Explain(const RequestError& error) override;
   void Log(const HttpLogEntry& entry) override;
   void ConnectionsChanged(int change) override { service_.metrics.AddConnections(change); }
-  void Broke(const std::exception_ptr& failure) noexcept override;
+  void ReportFailure(const std::exception_ptr& failure) noexcept override;
 
  private:
   void Answer(const HttpRequest& request, const RouteMatch& match, const HttpRespond& respond);

@@ -95,7 +95,7 @@ class HttpServer::Listener {
         io_.run();
         return;
       } catch (...) {
-        handler_.Broke(std::current_exception());
+        handler_.ReportFailure(std::current_exception());
       }
     }
   }
@@ -163,7 +163,7 @@ class HttpServer::Listener {
     try {
       Take(std::move(socket));
     } catch (...) {
-      handler_.Broke(std::current_exception());
+      handler_.ReportFailure(std::current_exception());
     }
   }
 

@@ -71,7 +71,7 @@ class HttpHandler {
   virtual void Log(const HttpLogEntry& entry) = 0;
   virtual void ConnectionsChanged(int change) = 0;
   // Reports an unexpected exception that ended a connection.
-  virtual void Broke(const std::exception_ptr& failure) noexcept = 0;
+  virtual void ReportFailure(const std::exception_ptr& failure) noexcept = 0;
 };
 
 }  // namespace crema::server
