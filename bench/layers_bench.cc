@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "graph/implementation.h"
 #include "graph/registry.h"
 
 namespace {
@@ -173,13 +174,12 @@ class LayerRun {
                        .backward = training,
                        .to_input = training && spec.data_gradient};
     supported_ = implementation.device == DeviceType::kCpu && !IsBF16(implementation) &&
-                 (!implementation.supports || implementation.supports(query).yes);
+                 implementation.Supports(query).yes;
     if (!supported_) return;
-    if (implementation.info) info_ = LayerInfo(implementation.info(query));
-    scratch_.resize(std::max(ForwardScratchOf(&implementation, query),
-                             BackwardScratchOf(&implementation, query)) +
-                    64);
-    if (implementation.make_state) implementation_state_ = implementation.make_state(query);
+    info_ = implementation.Info(query);
+    const Needs needs = implementation.NeedsOf(query);
+    scratch_.resize(std::max(needs.forward_scratch, needs.backward_scratch) + 64);
+    implementation_state_ = implementation.MakeState(query);
     Allocate(spec.data_gradient);
   }
 
@@ -199,7 +199,7 @@ class LayerRun {
                            {},
                            implementation_state_.get(),
                            !training_};
-    implementation_.forward ? implementation_.forward(*layer_, args) : layer_->Forward(args);
+    implementation_.Forward(*layer_, args);
   }
   void Backward() {
     const BackwardArgs args{context_,
@@ -215,7 +215,7 @@ class LayerRun {
                             AlignedScratch(),
                             nullptr,
                             implementation_state_.get()};
-    implementation_.backward ? implementation_.backward(*layer_, args) : layer_->Backward(args);
+    implementation_.Backward(*layer_, args);
   }
   int64_t macs() const { return info_.macs; }
 
@@ -327,11 +327,11 @@ const bool kRegistered = [] {
   static const Registry registry = BuiltinRegistry();
   for (const LayerSpec& spec : Specs()) {
     const LayerType& type = *registry.Find(spec.type);
-    for (const Implementation& implementation : type.implementations) {
-      const bool reference = implementation.name.find("reference") != std::string::npos;
-      const bool supported = LayerRun(type, spec, implementation, 1, false).supported() ||
-                             LayerRun(type, spec, implementation, 1, true).supported();
-      if (!reference && supported) Register(type, spec, implementation);
+    for (const ImplementationPtr& implementation : type.implementations) {
+      const bool reference = implementation->name.find("reference") != std::string::npos;
+      const bool supported = LayerRun(type, spec, *implementation, 1, false).supported() ||
+                             LayerRun(type, spec, *implementation, 1, true).supported();
+      if (!reference && supported) Register(type, spec, *implementation);
     }
   }
   return true;

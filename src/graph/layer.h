@@ -116,7 +116,7 @@ class LayerSessionState {
 };
 
 // State of an implementation for one layer of one session: primitives of a library, packed weights.
-// Made by Implementation::make_state. Thread safety: one thread at a time.
+// Made by Implementation::MakeState. Thread safety: one thread at a time.
 class ImplementationState {
  public:
   virtual ~ImplementationState() = default;
@@ -142,7 +142,7 @@ struct ForwardArgs {
   // following layers may overwrite until its next call. The view in `outputs` has no memory then.
   // Empty: zero-copy is off, write to `outputs`.
   std::span<std::byte*> external = {};
-  ImplementationState* implementation_state = nullptr;  // null: it has no make_state
+  ImplementationState* implementation_state = nullptr;  // null: it has no state
   // Learned blobs do not change in this session, so that packed weights may be cached.
   bool weights_fixed = false;
 };

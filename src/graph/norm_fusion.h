@@ -7,6 +7,9 @@
 
 namespace crema {
 
+// Which of the two an implementation is.
+enum class NormRole : uint8_t { kNone, kConvolution, kNorm };
+
 struct NormFusion {
   // A convolution gives, and a normalisation takes, the sums of the channels of the blob between
   // them, and of their squares.

@@ -4,26 +4,14 @@
 #include <utility>
 
 #include "core/error.h"
+#include "graph/implementation.h"
 
 namespace crema {
 
-size_t ForwardScratchOf(const Implementation* implementation, const OpDesc& query) {
-  if (implementation != nullptr && implementation->forward_scratch)
-    return implementation->forward_scratch(query);
-  if (implementation != nullptr && implementation->forward) return 0;
-  return query.layer.ForwardScratch(query.context, query.info, query.threads);
-}
-
-size_t BackwardScratchOf(const Implementation* implementation, const OpDesc& query) {
-  if (implementation != nullptr && implementation->backward_scratch)
-    return implementation->backward_scratch(query);
-  if (implementation != nullptr && implementation->backward) return 0;
-  return query.layer.BackwardScratch(query.context, query.info, query.threads);
-}
-
 void Registry::Add(LayerType type) {
   CREMA_CHECK(type.make != nullptr);
-  type.implementations.push_back(Implementation{.name = std::string(kNativeImplementation)});
+  type.implementations.push_back(std::make_shared<FunctionImplementation>(
+      ImplementationFacts{.name = std::string(kNativeImplementation)}));
   const std::string name = type.name;
   const bool added = types_.emplace(name, std::move(type)).second;
   CREMA_CHECK(added);
@@ -40,13 +28,13 @@ void Registry::AddAlias(const std::string& name, std::string_view of) {
   CREMA_CHECK(added);
 }
 
-void Registry::AddImplementation(std::string_view type, Implementation implementation) {
+void Registry::AddImplementation(std::string_view type, ImplementationPtr implementation) {
   const auto found = types_.find(type);
   CREMA_CHECK(found != types_.end());
-  std::vector<Implementation>& implementations = found->second.implementations;
+  std::vector<ImplementationPtr>& implementations = found->second.implementations;
   implementations.insert(
-      std::ranges::find(implementations, implementation.device, &Implementation::device),
-      std::move(implementation));
+      std::ranges::find(implementations, implementation->device, &Implementation::device),
+      implementation);
 }
 
 const LayerType* Registry::Find(std::string_view type) const {

@@ -1,7 +1,12 @@
 // What implementations on blocked blobs have in common.
 #pragma once
 
-#include "graph/registry.h"
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/implementation.h"
 #include "plan/precision.h"
 
 namespace crema {
@@ -19,32 +24,25 @@ inline Support SupportsWholeBlocks(const OpDesc& query) {
   return {};
 }
 
+inline ImplementationFacts BlockedFacts(std::string name) {
+  return {.name = std::move(name),
+          .input_format = MemoryFormat::kBlocked,
+          .output_format = MemoryFormat::kBlocked};
+}
+
 // An implementation "blocked" that takes and gives blocked blobs.
-inline Implementation MakeBlockedImplementation(Support (*supports)(const OpDesc&),
-                                                void (*forward)(const Layer&, const ForwardArgs&),
-                                                void (*backward)(const Layer&,
-                                                                 const BackwardArgs&)) {
-  Implementation implementation;
-  implementation.name = "blocked";
-  implementation.supports = supports;
-  implementation.input_format = MemoryFormat::kBlocked;
-  implementation.output_format = MemoryFormat::kBlocked;
-  implementation.forward = forward;
-  implementation.backward = backward;
-  return implementation;
+inline ImplementationPtr MakeBlockedImplementation(const ImplementationFunctions& functions) {
+  return MakeSimpleImplementation(BlockedFacts("blocked"), functions);
 }
 
 // The same implementation on blobs of bfloat16; its functions look at the type of what they are
 // given.
-inline Implementation StoringBFloat16(Implementation implementation) {
-  implementation.name += " bf16";
-  implementation.input_format = MemoryFormat::kBlockedBF16;
-  implementation.output_format = MemoryFormat::kBlockedBF16;
-  implementation.supports = [own = implementation.supports](const OpDesc& query) {
-    Support support = StoresBFloat16(query);
-    return support.yes && own ? own(query) : support;
-  };
-  return implementation;
+inline ImplementationPtr StoringBFloat16(const ImplementationPtr& implementation) {
+  ImplementationFacts facts = *implementation;
+  facts.name += " bf16";
+  facts.input_format = facts.output_format = MemoryFormat::kBlockedBF16;
+  return std::make_shared<ImplementationAdapter>(
+      std::move(facts), implementation, std::vector<ImplementationAdapter::Check>{StoresBFloat16});
 }
 
 }  // namespace crema

@@ -1,6 +1,6 @@
 #include "layers/blocked_input.h"
 
-#include <array>
+#include <memory>
 #include <utility>
 
 #include "math/blocked_copy.h"
@@ -24,11 +24,6 @@ size_t CopyBytes(const Shape& x) {
   return IsTheSame(x) ? 0 : ScratchBytes<float>(x.count()) + kScratchSlack;
 }
 
-// What an implementation may ask of a query is the same for both formats.
-size_t ScratchWith(size_t own, const Shape& x, int copies) {
-  return own + static_cast<size_t>(copies) * CopyBytes(x);
-}
-
 // Cuts a plain copy of `x` off scratch.
 float* TakeCopy(const Shape& x, std::span<std::byte>* scratch) {
   float* copy = ScratchCutter(*scratch).Take<float>(x.count());
@@ -45,54 +40,53 @@ ConstTensorView PlainView(int threads, const ConstTensorView& blocked,
   return {copy, x, DType::kF32};
 }
 
-void Forward(const Implementation& implementation, const Layer& layer, const ForwardArgs& args) {
-  ForwardArgs plain = args;
-  const ConstTensorView input = PlainView(args.context.threads(), args.inputs[0], &plain.scratch);
-  plain.inputs = {&input, 1};
-  implementation.forward ? implementation.forward(layer, plain) : layer.Forward(plain);
-}
+// What an implementation may ask of a query is the same for both formats.
+class BlockedInputImplementation final : public ImplementationAdapter {
+ public:
+  BlockedInputImplementation(ImplementationFacts facts, const ImplementationPtr& own)
+      : ImplementationAdapter(std::move(facts), own, {SupportsBlockedInput}) {}
 
-void Backward(const Implementation& implementation, const Layer& layer, const BackwardArgs& args) {
-  BackwardArgs plain = args;
-  const int threads = args.context.threads();
-  const Shape x = args.inputs[0].shape();
-  const ConstTensorView input = PlainView(threads, args.inputs[0], &plain.scratch);
-  plain.inputs = {&input, 1};
-  TensorView gradient = args.input_grads[0];
-  const bool copies = !gradient.empty() && !IsTheSame(x);
-  if (copies) gradient = {TakeCopy(x, &plain.scratch), x, DType::kF32};
-  plain.input_grads = {&gradient, 1};
-  implementation.backward ? implementation.backward(layer, plain) : layer.Backward(plain);
-  if (!copies) return;
-  PlainToBlocked(threads, x[0], x[1], x.count(2), gradient.data<float>(),
-                 args.input_grads[0].data<float>());
-}
+  Needs NeedsOf(const OpDesc& op) const override {
+    Needs needs = own().NeedsOf(op);
+    const size_t copy = CopyBytes(op.context.inputs[0].shape);
+    needs.forward_scratch += copy;
+    if (op.backward) needs.backward_scratch += 2 * copy;
+    return needs;
+  }
+  void Forward(const Layer& layer, const ForwardArgs& args) const override {
+    ForwardArgs plain = args;
+    const ConstTensorView input = PlainView(args.context.threads(), args.inputs[0], &plain.scratch);
+    plain.inputs = {&input, 1};
+    own().Forward(layer, plain);
+  }
+  void Backward(const Layer& layer, const BackwardArgs& args) const override {
+    BackwardArgs plain = args;
+    const int threads = args.context.threads();
+    const Shape x = args.inputs[0].shape();
+    const ConstTensorView input = PlainView(threads, args.inputs[0], &plain.scratch);
+    plain.inputs = {&input, 1};
+    TensorView gradient = args.input_grads[0];
+    const bool copies = !gradient.empty() && !IsTheSame(x);
+    if (copies) gradient = {TakeCopy(x, &plain.scratch), x, DType::kF32};
+    plain.input_grads = {&gradient, 1};
+    own().Backward(layer, plain);
+    if (!copies) return;
+    PlainToBlocked(threads, x[0], x[1], x.count(2), gradient.data<float>(),
+                   args.input_grads[0].data<float>());
+  }
+};
 
 }  // namespace
 
-Implementation OnBlockedInput(Implementation implementation, std::string name) {
-  Implementation blocked = implementation;
-  blocked.name = std::move(name);
-  blocked.input_format = MemoryFormat::kBlocked;
-  blocked.supports = [supports = implementation.supports](const OpDesc& query) {
-    const Support support = SupportsBlockedInput(query);
-    return support.yes && supports ? supports(query) : support;
-  };
-  blocked.forward_scratch = [implementation](const OpDesc& query) {
-    return ScratchWith(ForwardScratchOf(&implementation, query), query.context.inputs[0].shape, 1);
-  };
-  blocked.backward_scratch = [implementation](const OpDesc& query) {
-    return ScratchWith(BackwardScratchOf(&implementation, query), query.context.inputs[0].shape, 2);
-  };
-  blocked.forward = [implementation](const Layer& layer, const ForwardArgs& args) {
-    Forward(implementation, layer, args);
-  };
-  blocked.backward = [implementation](const Layer& layer, const BackwardArgs& args) {
-    Backward(implementation, layer, args);
-  };
-  return blocked;
+ImplementationPtr OnBlockedInput(const ImplementationPtr& implementation, std::string name) {
+  ImplementationFacts facts = *implementation;
+  facts.name = std::move(name);
+  facts.input_format = MemoryFormat::kBlocked;
+  return std::make_shared<BlockedInputImplementation>(std::move(facts), implementation);
 }
 
-Implementation NativeOnBlockedInput() { return OnBlockedInput({}, "blocked input"); }
+ImplementationPtr NativeOnBlockedInput() {
+  return OnBlockedInput(MakeSimpleImplementation({}, {}), "blocked input");
+}
 
 }  // namespace crema

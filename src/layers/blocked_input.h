@@ -4,16 +4,16 @@
 
 #include <string>
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 
 namespace crema {
 
 // The work of `implementation`, which takes plain blobs, on a blocked input: it is copied to
 // scratch, and its gradient back, except where both formats are the same memory (one pixel, whole
 // blocks). For layers of one input.
-Implementation OnBlockedInput(Implementation implementation, std::string name);
+ImplementationPtr OnBlockedInput(const ImplementationPtr& implementation, std::string name);
 
 // The native methods so: implementation "blocked input".
-Implementation NativeOnBlockedInput();
+ImplementationPtr NativeOnBlockedInput();
 
 }  // namespace crema

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <string_view>
-#include <utility>
 
 #include "core/strings.h"
+#include "graph/implementation.h"
 #include "graph/registry.h"
 #include "math/group_stats.h"
 
@@ -28,23 +29,29 @@ inline Support SupportsChannelsLast(const OpDesc& query) {
   return {};
 }
 
-// The same implementation, of functions that take blobs in channels last, in front of which `also`
-// is asked.
-inline Implementation InChannelsLast(Implementation implementation,
-                                     Support (*also)(const OpDesc&) = nullptr) {
-  implementation.name += " NHWC";
-  implementation.input_format = implementation.output_format = MemoryFormat::kChannelsLast;
-  implementation.supports = [own = std::move(implementation.supports), also](const OpDesc& query) {
-    Support support = SupportsChannelsLast(query);
-    if (support.yes && also != nullptr) support = also(query);
-    return support.yes && own ? own(query) : support;
-  };
-  return implementation;
+// Another implementation, of functions that take blobs in channels last, before which `also` is
+// asked.
+class ChannelsLastAdapter : public ImplementationAdapter {
+ public:
+  explicit ChannelsLastAdapter(const ImplementationPtr& own, Check also = nullptr)
+      : ImplementationAdapter(FactsOf(*own), own, {SupportsChannelsLast, also}) {}
+
+ private:
+  static ImplementationFacts FactsOf(ImplementationFacts facts) {
+    facts.name += " NHWC";
+    facts.input_format = facts.output_format = MemoryFormat::kChannelsLast;
+    return facts;
+  }
+};
+
+inline ImplementationPtr InChannelsLast(const ImplementationPtr& implementation,
+                                        Support (*also)(const OpDesc&) = nullptr) {
+  return std::make_shared<ChannelsLastAdapter>(implementation, also);
 }
 
 // Adds `implementation`, of a layer that goes by elements in any order, for blobs in either layout.
 inline void AddForAnyOrder(Registry* registry, std::string_view type,
-                           const Implementation& implementation) {
+                           const ImplementationPtr& implementation) {
   registry->AddImplementation(type, implementation);
   registry->AddImplementation(type, InChannelsLast(implementation));
 }

@@ -17,13 +17,13 @@ inline Support SupportsCudnn(const OpDesc& query) {
 }
 
 // An implementation "cudnn", in front of the native one.
-inline Implementation MakeCudnnImplementation(Support (*supports)(const OpDesc&),
-                                              void (*forward)(const Layer&, const ForwardArgs&),
-                                              void (*backward)(const Layer&, const BackwardArgs&)) {
-  Implementation implementation = MakeCudaImplementation(forward, backward);
-  implementation.name = "cudnn";
-  implementation.supports = supports;
-  return implementation;
+template <typename State>
+ImplementationPtr MakeCudnnImplementation(Support (*supports)(const OpDesc&),
+                                          void (*forward)(const Layer&, const ForwardArgs&),
+                                          void (*backward)(const Layer&, const BackwardArgs&),
+                                          LayerInfo (*info)(const OpDesc&) = nullptr) {
+  return MakeCudaImplementation<StatefulImplementation<State>>(
+      forward, backward, {.supports = supports, .info = info}, "cudnn");
 }
 
 // Factors of a result and of what was there, for operations on f32 and f16.

@@ -1,8 +1,13 @@
 // What implementations on GPUs have in common.
 #pragma once
 
+#include <ranges>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "graph/implementation.h"
 #include "graph/registry.h"
 #include "math/cuda/launch.cuh"
 
@@ -13,16 +18,34 @@ inline Support SupportsCudaFloats(const OpDesc& query) {
   return Support::No("is for f32, f16 and bf16");
 }
 
-// An implementation "cuda", the native one of GPUs.
-inline Implementation MakeCudaImplementation(void (*forward)(const Layer&, const ForwardArgs&),
-                                             void (*backward)(const Layer&, const BackwardArgs&)) {
-  Implementation implementation;
-  implementation.name = "cuda";
-  implementation.device = DeviceType::kCuda;
-  implementation.supports = SupportsCudaFloats;
-  implementation.forward = forward;
-  implementation.backward = backward;
-  return implementation;
+// An implementation "cuda", the native one of GPUs. `more` has the other functions; a State(op) is
+// made by Base = StatefulImplementation<State>.
+template <typename Base = FunctionImplementation>
+ImplementationPtr MakeCudaImplementation(void (*forward)(const Layer&, const ForwardArgs&),
+                                         void (*backward)(const Layer&, const BackwardArgs&),
+                                         ImplementationFunctions more = {},
+                                         std::string name = "cuda") {
+  more.forward = forward;
+  more.backward = backward;
+  if (more.supports == nullptr) more.supports = SupportsCudaFloats;
+  return MakeSimpleImplementation<Base>({.name = std::move(name), .device = DeviceType::kCuda},
+                                        more);
+}
+
+// Calls add(implementation) for each implementation of the type on blobs of f32 of a GPU, the most
+// preferred one last: each that is added goes to the front.
+template <typename Add>
+void AddVariants(const std::string& type, const Registry& registry, const Add& add) {
+  const std::vector<ImplementationPtr> implementations = registry.Find(type)->implementations;
+  size_t added = 0;
+  for (const ImplementationPtr& implementation : std::views::reverse(implementations)) {
+    const bool f32 = RowMajor(implementation->input_format) == MemoryFormat::kPlain &&
+                     RowMajor(implementation->output_format) == MemoryFormat::kPlain;
+    if (implementation->device != DeviceType::kCuda || !f32) continue;
+    add(implementation);
+    ++added;
+  }
+  CREMA_CHECK(added > 0);
 }
 
 // Null for an empty view.

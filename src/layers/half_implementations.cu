@@ -30,36 +30,18 @@ constexpr std::array<Halves, 2> kHalves{
     Halves{DType::kBF16, MemoryFormat::kPlainBF16, MemoryFormat::kChannelsLastBF16, BF16, "bf16"},
     Halves{DType::kF16, MemoryFormat::kPlainF16, MemoryFormat::kChannelsLastF16, FP16, "f16"}};
 
-bool IsForF32(const Implementation& implementation) {
-  return implementation.device == DeviceType::kCuda &&
-         RowMajor(implementation.input_format) == MemoryFormat::kPlain &&
-         RowMajor(implementation.output_format) == MemoryFormat::kPlain;
-}
-
 // The question as an implementation on halves is asked it.
 struct HalfQuery {
   // `implementation`: with what it makes of Infer's answer; null: that answer.
-  HalfQuery(const OpDesc& query, DType dtype, const Implementation* implementation)
+  HalfQuery(const OpDesc& query, DType dtype, const Implementation* implementation = nullptr)
       : inputs(query.context.inputs.begin(), query.context.inputs.end()), context(query.context) {
     for (BlobSpec& input : inputs) input = {input.shape, dtype};
     context.inputs = inputs;
     context.dtype = dtype;
     info = query.layer.Infer(context);
-    if (implementation != nullptr && implementation->info) info = implementation->info(Of(query));
+    if (implementation != nullptr) info = implementation->Info(Of(query));
   }
-  OpDesc Of(const OpDesc& query) const {
-    return {.layer = query.layer,
-            .context = context,
-            .info = info,
-            .threads = query.threads,
-            .backward = query.backward,
-            .to_input = query.to_input,
-            .deterministic = query.deterministic,
-            .precision = query.precision,
-            .fused = query.fused,
-            .gpu = query.gpu,
-            .norm_fusion = query.norm_fusion};
-  }
+  OpDesc Of(const OpDesc& query) const { return query.With(context, info); }
 
   std::vector<BlobSpec> inputs;
   InferContext context;
@@ -174,116 +156,90 @@ class LearnedHalves {
   ScratchCutter cutter_;
 };
 
-void HalfForward(const Implementation& implementation, DType dtype, const Layer& layer,
-                 const ForwardArgs& args) {
-  auto& state = *static_cast<HalfState*>(args.implementation_state);
-  ForwardArgs half = args;
-  half.implementation_state = state.of_implementation.get();
-  LearnedHalves halves(args.context, dtype, args.scratch);
-  halves.Round(args.learned, args.weights_fixed, &state);
-  half.learned = state.learned;
-  half.scratch = halves.Rest();
-  implementation.forward(layer, half);
-}
-
-void HalfBackward(const Implementation& implementation, DType dtype, const Layer& layer,
-                  const BackwardArgs& args) {
-  auto& state = *static_cast<HalfState*>(args.implementation_state);
-  BackwardArgs half = args;
-  half.implementation_state = state.of_implementation.get();
-  LearnedHalves halves(args.context, dtype, args.scratch);
-  halves.Round(args.learned, false, &state);
-  halves.TakeGradients(args.learned_grads, &state);
-  half.learned = state.learned;
-  half.learned_grads = state.learned_grads;
-  half.scratch = halves.Rest();
-  implementation.backward(layer, half);
-  halves.AddGradients(state, args.learned_grads);
-}
-
-Support SupportsHalves(const Implementation& implementation, const Halves& halves,
-                       const OpDesc& query) {
-  if (query.precision != halves.precision) {
-    return Support::No(StrCat("is for precision: ", Precision_Name(halves.precision)));
-  }
+Support IsOfF32(const OpDesc& query) {
   const auto is_f32 = [](const BlobSpec& spec) { return spec.dtype == DType::kF32; };
-  if (!std::ranges::all_of(query.context.inputs, is_f32) ||
-      !std::ranges::all_of(query.info.outputs, is_f32)) {
-    return Support::No("rounds blobs of f32 only");
+  if (std::ranges::all_of(query.context.inputs, is_f32) &&
+      std::ranges::all_of(query.info.outputs, is_f32)) {
+    return {};
   }
-  const HalfQuery half(query, halves.dtype, nullptr);
-  return implementation.supports ? implementation.supports(half.Of(query)) : Support{};
+  return Support::No("rounds blobs of f32 only");
 }
 
-Implementation OnHalves(const Implementation& implementation, const Halves& halves) {
-  const DType dtype = halves.dtype;
-  Implementation half;
-  half.name = StrCat(implementation.name, " ", halves.name);
-  half.device = implementation.device;
-  half.input_format = halves.In(implementation.input_format);
-  half.output_format = halves.In(implementation.output_format);
-  half.supports = [=](const OpDesc& query) {
-    return SupportsHalves(implementation, halves, query);
-  };
-  half.forward = [=](const Layer& layer, const ForwardArgs& args) {
-    HalfForward(implementation, dtype, layer, args);
-  };
-  half.backward = [=](const Layer& layer, const BackwardArgs& args) {
-    HalfBackward(implementation, dtype, layer, args);
-  };
-  half.forward_scratch = [=](const OpDesc& query) {
-    const HalfQuery asked(query, dtype, &implementation);
-    return BytesOfLearned(query, dtype) + ForwardScratchOf(&implementation, asked.Of(query));
-  };
-  half.backward_scratch = [=](const OpDesc& query) {
-    const HalfQuery asked(query, dtype, &implementation);
-    return 2 * BytesOfLearned(query, dtype) + BackwardScratchOf(&implementation, asked.Of(query));
-  };
-  half.make_state = [=](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    auto state = std::make_unique<HalfState>(query.info);
-    if (implementation.make_state)
-      state->of_implementation =
-          implementation.make_state(HalfQuery(query, dtype, &implementation).Of(query));
-    return state;
-  };
-  half.state_bytes = [=](const OpDesc& query) -> size_t {
-    const size_t own =
-        implementation.state_bytes
-            ? implementation.state_bytes(HalfQuery(query, dtype, &implementation).Of(query))
-            : 0;
-    return own + (query.backward ? 0 : BytesOfLearned(query, dtype));
-  };
-  if (implementation.seconds) {
-    half.seconds = [=](const OpDesc& query) {
-      return implementation.seconds(HalfQuery(query, dtype, nullptr).Of(query));
-    };
+class HalfImplementation final : public ImplementationAdapter {
+ public:
+  HalfImplementation(const ImplementationPtr& own, const Halves& halves)
+      : ImplementationAdapter(FactsOf(*own, halves), own), halves_(halves) {}
+
+  bool CanFuse(const OpDesc& op) const override { return own().CanFuse(Asked(op).Of(op)); }
+  Support Accepts(const OpDesc& op) const override { return own().Accepts(Asked(op).Of(op)); }
+  std::optional<double> Seconds(const OpDesc& op) const override {
+    return own().Seconds(HalfQuery(op, halves_.dtype).Of(op));
   }
-  if (implementation.can_fuse) {
-    half.can_fuse = [=](const OpDesc& query) {
-      return implementation.can_fuse(HalfQuery(query, dtype, &implementation).Of(query));
-    };
-  }
-  const auto on_halves = [=](const auto& asked) {
-    return [=](const OpDesc& query) {
-      return asked(HalfQuery(query, dtype, &implementation).Of(query));
-    };
-  };
-  if (implementation.supports_norm_fusion)
-    half.supports_norm_fusion = on_halves(implementation.supports_norm_fusion);
-  if (implementation.supports_fusion_as_norm)
-    half.supports_fusion_as_norm = on_halves(implementation.supports_fusion_as_norm);
   // What is saved is of halves too.
-  half.info = [=](const OpDesc& query) {
-    const HalfQuery asked(query, dtype, &implementation);
-    LayerInfo info = query.info;
+  LayerInfo Info(const OpDesc& op) const override {
+    const HalfQuery asked = Asked(op);
+    LayerInfo info = op.info;
     info.in_place = info.in_place && asked.info.in_place;
     info.saved = asked.info.saved;
     info.backward_reads_input = asked.info.backward_reads_input;
     info.backward_reads_output = asked.info.backward_reads_output;
     return info;
-  };
-  return half;
-}
+  }
+  Needs NeedsOf(const OpDesc& op) const override {
+    const size_t learned = BytesOfLearned(op, halves_.dtype);
+    Needs needs = own().NeedsOf(Asked(op).Of(op));
+    needs.forward_scratch += learned;
+    if (op.backward) needs.backward_scratch += 2 * learned;
+    if (!op.backward) needs.state_bytes += learned;
+    return needs;
+  }
+  std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override {
+    auto state = std::make_unique<HalfState>(op.info);
+    state->of_implementation = own().MakeState(Asked(op).Of(op));
+    return state;
+  }
+  void Forward(const Layer& layer, const ForwardArgs& args) const override {
+    auto& state = *static_cast<HalfState*>(args.implementation_state);
+    ForwardArgs half = args;
+    half.implementation_state = state.of_implementation.get();
+    LearnedHalves halves(args.context, halves_.dtype, args.scratch);
+    halves.Round(args.learned, args.weights_fixed, &state);
+    half.learned = state.learned;
+    half.scratch = halves.Rest();
+    own().Forward(layer, half);
+  }
+  void Backward(const Layer& layer, const BackwardArgs& args) const override {
+    auto& state = *static_cast<HalfState*>(args.implementation_state);
+    BackwardArgs half = args;
+    half.implementation_state = state.of_implementation.get();
+    LearnedHalves halves(args.context, halves_.dtype, args.scratch);
+    halves.Round(args.learned, false, &state);
+    halves.TakeGradients(args.learned_grads, &state);
+    half.learned = state.learned;
+    half.learned_grads = state.learned_grads;
+    half.scratch = halves.Rest();
+    own().Backward(layer, half);
+    halves.AddGradients(state, args.learned_grads);
+  }
+
+ private:
+  static ImplementationFacts FactsOf(ImplementationFacts facts, const Halves& halves) {
+    facts.name += StrCat(" ", halves.name);
+    facts.input_format = halves.In(facts.input_format);
+    facts.output_format = halves.In(facts.output_format);
+    return facts;
+  }
+  Support SupportsLayer(const OpDesc& op) const override {
+    if (op.precision != halves_.precision) {
+      return Support::No(StrCat("is for precision: ", Precision_Name(halves_.precision)));
+    }
+    if (Support support = IsOfF32(op); !support.yes) return support;
+    return own().Supports(HalfQuery(op, halves_.dtype).Of(op));
+  }
+  HalfQuery Asked(const OpDesc& op) const { return {op, halves_.dtype, &own()}; }
+
+  const Halves halves_;
+};
 
 }  // namespace
 
@@ -291,16 +247,10 @@ void AddHalfImplementations(Registry* registry) {
   for (const std::string& type : registry->Names()) {
     if (!registry->Find(type)->traits.fits_16_bits) continue;
     // Those for blobs of f32, which take their element type as it comes.
-    std::vector<Implementation> implementations;
-    for (const Implementation& implementation : registry->Find(type)->implementations) {
-      if (IsForF32(implementation)) implementations.push_back(implementation);
-    }
-    CREMA_CHECK(!implementations.empty());
-    std::ranges::reverse(implementations);  // each goes to the front
-    for (const Implementation& implementation : implementations) {
+    AddVariants(type, *registry, [&](const ImplementationPtr& own) {
       for (const Halves& halves : kHalves)
-        registry->AddImplementation(type, OnHalves(implementation, halves));
-    }
+        registry->AddImplementation(type, std::make_shared<HalfImplementation>(own, halves));
+    });
   }
 }
 

@@ -19,7 +19,7 @@ size_t FloatBytes(std::span<const BlobSpec> specs) {
 
 size_t Scratch(const OpDesc& query) {
   return kScratchSlack + FloatBytes(query.context.inputs) + FloatBytes(query.info.outputs) +
-         ForwardScratchOf(nullptr, query);
+         query.layer.ForwardScratch(query.context, query.info, query.threads);
 }
 
 void Forward(const Layer& layer, const ForwardArgs& args) {
@@ -70,26 +70,16 @@ void Copy(const Layer&, const ForwardArgs& args) {
   std::memcpy(args.outputs[0].raw(), args.inputs[0].raw(), args.inputs[0].bytes());
 }
 
-Implementation OnBytes(std::string name, Support (*supports)(const OpDesc&),
-                       void (*forward)(const Layer&, const ForwardArgs&)) {
-  Implementation implementation;
-  implementation.name = std::move(name);
-  implementation.supports = supports;
-  implementation.input_format = MemoryFormat::kInt8;
-  implementation.output_format = MemoryFormat::kInt8;
-  implementation.forward = forward;
-  return implementation;
-}
-
 }  // namespace
 
-Implementation Int8ByFloats() {
-  Implementation implementation = OnBytes("int8 by floats", Supports, Forward);
-  implementation.forward_scratch = Scratch;
-  implementation.seconds = Seconds;
-  return implementation;
+ImplementationPtr Int8ByFloats() {
+  return MakeSimpleImplementation(
+      Int8Facts("int8 by floats"),
+      {.supports = Supports, .forward = Forward, .forward_scratch = Scratch, .seconds = Seconds});
 }
 
-Implementation Int8Copy() { return OnBytes("int8", SupportsCopy, Copy); }
+ImplementationPtr Int8Copy() {
+  return MakeSimpleImplementation(Int8Facts("int8"), {.supports = SupportsCopy, .forward = Copy});
+}
 
 }  // namespace crema

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/strings.h"
+#include "graph/implementation.h"
 #include "graph/registry.h"
 #include "math/int8_copy.h"
 #include "math/int8_weights.h"
@@ -55,12 +56,18 @@ inline Support SumsAreExact(const OpDesc& query, int64_t products) {
   return Support::No(StrCat("sums of ", products, " products of bytes may exceed 32 bits"));
 }
 
+inline ImplementationFacts Int8Facts(std::string name) {
+  return {.name = std::move(name),
+          .input_format = MemoryFormat::kInt8,
+          .output_format = MemoryFormat::kInt8};
+}
+
 // Implementation "int8 by floats" of any layer of N x C x H x W blobs with ranges: it widens its
 // inputs, calls the native method and rounds. It is slow; it is there so that blobs can stay bytes
 // up to implementations that fuse the layer.
-Implementation Int8ByFloats();
+ImplementationPtr Int8ByFloats();
 
 // Implementation "int8" of a layer whose output is its input: a copy of bytes.
-Implementation Int8Copy();
+ImplementationPtr Int8Copy();
 
 }  // namespace crema

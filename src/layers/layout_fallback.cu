@@ -53,34 +53,6 @@ class RowMajorBlobs {
   ScratchCutter cutter_;
 };
 
-void Forward(const Implementation& implementation, const Layer& layer, const ForwardArgs& args) {
-  RowMajorBlobs blobs(args.context, args.scratch);
-  const ConstTensorView x = blobs.Transposed(args.inputs[0]);
-  const TensorView y = blobs.Room(args.outputs[0]);
-  ForwardArgs transposed = args;
-  transposed.inputs = {&x, 1};
-  transposed.outputs = {&y, 1};
-  transposed.scratch = blobs.Rest();
-  implementation.forward(layer, transposed);
-  blobs.TransposeBack(y, args.outputs[0]);
-}
-
-void Backward(const Implementation& implementation, const Layer& layer, const BackwardArgs& args) {
-  RowMajorBlobs blobs(args.context, args.scratch);
-  const ConstTensorView x = blobs.Transposed(args.inputs[0]);
-  const ConstTensorView y = blobs.Transposed(args.outputs[0]);
-  const ConstTensorView dy = blobs.Transposed(args.output_grads[0]);
-  const TensorView dx = blobs.Room(args.input_grads[0]);
-  BackwardArgs transposed = args;
-  transposed.inputs = {&x, 1};
-  transposed.outputs = {&y, 1};
-  transposed.output_grads = {&dy, 1};
-  transposed.input_grads = {&dx, 1};
-  transposed.scratch = blobs.Rest();
-  implementation.backward(layer, transposed);
-  blobs.TransposeBack(dx, args.input_grads[0]);
-}
-
 // Of the input and the output.
 size_t BytesOfBoth(const OpDesc& query) {
   const DType dtype = query.context.dtype;
@@ -93,25 +65,53 @@ Support HasOneOfEach(const OpDesc& query) {
   return Support::No("is for one input and one output");
 }
 
+class TransposingImplementation final : public ChannelsLastAdapter {
+ public:
+  explicit TransposingImplementation(const ImplementationPtr& own)
+      : ChannelsLastAdapter(own, HasOneOfEach) {}
+
+  bool CanFuse(const OpDesc& /*op*/) const override { return false; }
+  std::optional<double> Seconds(const OpDesc& op) const override {
+    return kLastChoice * CopySeconds(op);
+  }
+  Needs NeedsOf(const OpDesc& op) const override {
+    Needs needs = own().NeedsOf(op);
+    needs.forward_scratch += BytesOfBoth(op);
+    if (op.backward) needs.backward_scratch += 2 * BytesOfBoth(op);
+    return needs;
+  }
+  void Forward(const Layer& layer, const ForwardArgs& args) const override {
+    RowMajorBlobs blobs(args.context, args.scratch);
+    const ConstTensorView x = blobs.Transposed(args.inputs[0]);
+    const TensorView y = blobs.Room(args.outputs[0]);
+    ForwardArgs transposed = args;
+    transposed.inputs = {&x, 1};
+    transposed.outputs = {&y, 1};
+    transposed.scratch = blobs.Rest();
+    own().Forward(layer, transposed);
+    blobs.TransposeBack(y, args.outputs[0]);
+  }
+  void Backward(const Layer& layer, const BackwardArgs& args) const override {
+    RowMajorBlobs blobs(args.context, args.scratch);
+    const ConstTensorView x = blobs.Transposed(args.inputs[0]);
+    const ConstTensorView y = blobs.Transposed(args.outputs[0]);
+    const ConstTensorView dy = blobs.Transposed(args.output_grads[0]);
+    const TensorView dx = blobs.Room(args.input_grads[0]);
+    BackwardArgs transposed = args;
+    transposed.inputs = {&x, 1};
+    transposed.outputs = {&y, 1};
+    transposed.output_grads = {&dy, 1};
+    transposed.input_grads = {&dx, 1};
+    transposed.scratch = blobs.Rest();
+    own().Backward(layer, transposed);
+    blobs.TransposeBack(dx, args.input_grads[0]);
+  }
+};
+
 }  // namespace
 
-Implementation LayoutFallback(Implementation own) {
-  Implementation implementation = InChannelsLast(own, HasOneOfEach);
-  implementation.forward = [own](const Layer& layer, const ForwardArgs& args) {
-    Forward(own, layer, args);
-  };
-  implementation.backward = [own](const Layer& layer, const BackwardArgs& args) {
-    Backward(own, layer, args);
-  };
-  implementation.forward_scratch = [own](const OpDesc& query) {
-    return BytesOfBoth(query) + ForwardScratchOf(&own, query);
-  };
-  implementation.backward_scratch = [own](const OpDesc& query) {
-    return 2 * BytesOfBoth(query) + BackwardScratchOf(&own, query);
-  };
-  implementation.seconds = [](const OpDesc& query) { return kLastChoice * CopySeconds(query); };
-  implementation.can_fuse = {};
-  return implementation;
+ImplementationPtr LayoutFallback(const ImplementationPtr& implementation) {
+  return std::make_shared<TransposingImplementation>(implementation);
 }
 
 }  // namespace crema

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/tensor.h"
-#include "graph/registry.h"
+#include "graph/implementation.h"
 
 namespace crema {
 

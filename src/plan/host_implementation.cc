@@ -146,17 +146,9 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 const Implementation& HostImplementation() {
-  static const Implementation implementation = [] {
-    Implementation made;
-    made.name = "native, on the CPU";
-    made.device = DeviceType::kCuda;
-    made.forward = Forward;
-    made.backward = Backward;
-    made.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-      return std::make_unique<HostState>(query);
-    };
-    return made;
-  }();
+  static const StatefulImplementation<HostState> implementation(
+      {.name = "native, on the CPU", .device = DeviceType::kCuda},
+      {.forward = Forward, .backward = Backward});
   return implementation;
 }
 

@@ -1,7 +1,7 @@
 // Layers of a session on a GPU that the CPU computes, as they have no code for the GPU.
 #pragma once
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 
 namespace crema {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 
 namespace crema {
 

@@ -33,19 +33,19 @@ auto WithQuery(const Plan& plan, const PlannedLayer& layer, int64_t output_strid
   return body(QueryOf(layer, context, layer.info, output_stride, plan.options));
 }
 
-// What its implementation says of the layer and needs for it, with what the layer fuses and hands
-// on by now.
+// What the implementation of the layer says of `query`, which is about the layer, and needs for it.
+inline void BookNeeds(const OpDesc& query, PlannedLayer* layer) {
+  layer->info = layer->implementation->Info(query);
+  const Needs needs = layer->implementation->NeedsOf(query);
+  layer->forward_scratch = static_cast<int64_t>(needs.forward_scratch);
+  layer->backward_scratch = static_cast<int64_t>(needs.backward_scratch);
+  layer->state_bytes = static_cast<int64_t>(needs.state_bytes);
+}
+
+// The same with what the layer fuses and hands on by now.
 inline void UpdateRequirements(const Plan& plan, PlannedLayer* layer) {
   WithQuery(plan, *layer, 0, [&](const OpDesc& query) {
-    if (layer->implementation->info) layer->info = layer->implementation->info(query);
-    if (layer->backward) {
-      layer->backward_scratch =
-          static_cast<int64_t>(BackwardScratchOf(layer->implementation, query));
-    }
-    layer->forward_scratch = static_cast<int64_t>(ForwardScratchOf(layer->implementation, query));
-    if (layer->implementation->state_bytes) {
-      layer->state_bytes = static_cast<int64_t>(layer->implementation->state_bytes(query));
-    }
+    BookNeeds(query, layer);
     return 0;
   });
 }

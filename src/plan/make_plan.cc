@@ -51,8 +51,8 @@ void CheckPins(const NetParameter& net, const Registry& registry, const PlanOpti
                   DidYouMean(name, layers)));
     }
     std::vector<std::string> names;
-    for (const Implementation& candidate : registry.Find(layer->type())->implementations) {
-      if (candidate.device == options.device.type) names.push_back(candidate.name);
+    for (const ImplementationPtr& candidate : registry.Find(layer->type())->implementations) {
+      if (candidate->device == options.device.type) names.push_back(candidate->name);
     }
     if (std::ranges::find(names, implementation) != names.end()) continue;
     Fail(ErrorCode::kInvalidArgument,
@@ -174,15 +174,15 @@ class Planner {
     std::vector<BlobSpec> outputs;
     for (int v : node.outputs) outputs.push_back(plan_.values[static_cast<size_t>(v)].spec);
     const OpDesc query = QueryOf(*layer, context, layer->info, 0, options_);
-    for (const Implementation& candidate : node.type->implementations) {
-      if (!MayUse(candidate, *node.layer, options_)) continue;
-      Support support = candidate.supports ? candidate.supports(query) : Support{};
-      if (support.yes && !FitsFormats(candidate, layer->info, inputs, outputs)) {
+    for (const ImplementationPtr& candidate : node.type->implementations) {
+      if (!MayUse(*candidate, *node.layer, options_)) continue;
+      Support support = candidate->Supports(query);
+      if (support.yes && !FitsFormats(*candidate, layer->info, inputs, outputs)) {
         support = Support::No("is for another memory format");
       }
-      if (support.yes) support = TakeIfFaster(candidate, layer);
+      if (support.yes) support = TakeIfFaster(*candidate, layer);
       if (support.yes && !layer->tuned) break;
-      if (!support.yes) layer->skipped.push_back({candidate.name, support.reason});
+      if (!support.yes) layer->skipped.push_back({candidate->name, support.reason});
     }
     const bool runs = !layer->info.view && !layer->info.share;
     // Sources run on the host, where what is learned does not lie.
@@ -193,16 +193,8 @@ class Planner {
       layer->implementation = &HostImplementation();
     }
     if (layer->implementation == nullptr) return;
-    if (layer->implementation->info) layer->info = layer->implementation->info(query);
-    layer->forward_scratch = static_cast<int64_t>(ForwardScratchOf(layer->implementation, query));
-    if (layer->backward) {
-      layer->backward_scratch =
-          static_cast<int64_t>(BackwardScratchOf(layer->implementation, query));
-    }
-    if (layer->implementation->state_bytes) {
-      layer->state_bytes = static_cast<int64_t>(layer->implementation->state_bytes(query));
-      plan_.state_bytes += layer->state_bytes;
-    }
+    BookNeeds(query, layer);
+    plan_.state_bytes += layer->state_bytes;
     plan_.scratch_bytes =
         std::max({plan_.scratch_bytes, layer->forward_scratch, layer->backward_scratch});
   }

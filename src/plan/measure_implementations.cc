@@ -35,22 +35,21 @@ Implementations CandidatesOf(const LayerType& type, const OpDesc& query,
                              const PlanOptions& options) {
   Implementations implementations;
   double best = std::numeric_limits<double>::infinity();
-  for (const Implementation& implementation : type.implementations) {
-    if (!MayUse(implementation, query.layer, options) ||
-        (!IsPlain(implementation) && !options.passes.memory_formats))
+  for (const ImplementationPtr& implementation : type.implementations) {
+    if (!MayUse(*implementation, query.layer, options) ||
+        (!IsPlain(*implementation) && !options.passes.memory_formats))
       continue;
-    if (implementation.supports && !implementation.supports(query).yes) continue;
+    if (!implementation->Supports(query).yes) continue;
     const bool plain =
         std::ranges::any_of(implementations, [](const Implementation* r) { return IsPlain(*r); });
-    if (implementation.name == kNativeImplementation && plain) continue;
-    implementations.push_back(&implementation);
+    if (implementation->name == kNativeImplementation && plain) continue;
+    implementations.push_back(implementation.get());
     const auto products = static_cast<double>(query.info.macs);
-    best = std::min(
-        best, implementation.seconds ? implementation.seconds(query) : products / kSlowProducts);
+    best = std::min(best, implementation->Seconds(query).value_or(products / kSlowProducts));
   }
   std::erase_if(implementations, [&](const Implementation* implementation) {
-    return !IsPlain(*implementation) && implementation->seconds &&
-           implementation->seconds(query) > kHopeless * best;
+    return !IsPlain(*implementation) &&
+           implementation->Seconds(query).value_or(0) > kHopeless * best;
   });
   return implementations;
 }

@@ -10,6 +10,7 @@
 
 #include "core/device.h"
 #include "graph/graph.h"
+#include "graph/implementation.h"
 
 namespace crema {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "graph/graph.h"
-#include "graph/registry.h"
+#include "graph/implementation.h"
 #include "plan/plan.h"
 
 namespace crema {

@@ -84,18 +84,6 @@ std::vector<BlobSpec> LearnedSpecs(const OpDesc& query) {
   return specs;
 }
 
-OpDesc WithInfo(const OpDesc& q, const LayerInfo& info) {
-  return {.layer = q.layer,
-          .context = q.context,
-          .info = info,
-          .threads = q.threads,
-          .backward = q.backward,
-          .to_input = q.to_input,
-          .deterministic = q.deterministic,
-          .precision = q.precision,
-          .fused = q.fused};
-}
-
 template <typename View>
 std::vector<View> ViewsOf(Blobs* blobs) {
   std::vector<View> views;
@@ -111,18 +99,18 @@ void Touch(Blobs* blobs) {
 class ImplementationRun {
  public:
   ImplementationRun(const OpDesc& query, const Implementation& implementation)
-      : info_(implementation.info ? implementation.info(query) : query.info),
-        query_(WithInfo(query, info_)),
+      : info_(implementation.Info(query)),
+        query_(query.With(query.context, info_)),
         implementation_(implementation),
         context_(query.threads),
         inputs_(BlobsIn(implementation.input_format, query.context.inputs, 1)),
         outputs_(BlobsIn(implementation.output_format, query.info.outputs, 100)),
         learned_(BlobsOf(LearnedSpecs(query), 200)) {
-    if (implementation.make_state) implementation_state_ = implementation.make_state(query_);
+    implementation_state_ = implementation.MakeState(query_);
     state_ = query.layer.MakeState(context_, query.context.phase);
-    size_t scratch = ForwardScratchOf(&implementation, query_);
+    const Needs needs = implementation.NeedsOf(query_);
+    const size_t scratch = std::max(needs.forward_scratch, needs.backward_scratch);
     if (query.backward) {
-      scratch = std::max(scratch, BackwardScratchOf(&implementation, query_));
       saved_ = BlobsOf(info_.saved, 300);
       output_grads_ = BlobsIn(implementation.output_format, query.info.outputs, 400);
       if (query.to_input)
@@ -153,8 +141,7 @@ class ImplementationRun {
                            .weights_fixed = !query_.backward};
     Touch(&inputs_);
     const Clock::time_point start = Clock::now();
-    implementation_.forward ? implementation_.forward(query_.layer, args)
-                            : query_.layer.Forward(args);
+    implementation_.Forward(query_.layer, args);
     return SecondsSince(start);
   }
 
@@ -195,8 +182,7 @@ class ImplementationRun {
                             .implementation_state = implementation_state_.get()};
     Touch(&output_grads_);
     const Clock::time_point start = Clock::now();
-    implementation_.backward ? implementation_.backward(query_.layer, args)
-                             : query_.layer.Backward(args);
+    implementation_.Backward(query_.layer, args);
     return SecondsSince(start);
   }
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 
 namespace crema {
 

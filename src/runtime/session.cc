@@ -258,8 +258,8 @@ void Session::RunForward(const PlannedLayer& layer, Step* step) {
     const DeviceRange range(context_.queue(), layer.name().c_str());
     WithLayerContext(layer, [&] {
       if (observer_ != nullptr) observer_->BeforeForward(index, args);
-      if (step->implementation != nullptr && step->implementation->forward) {
-        step->implementation->forward(*layer.layer, args);
+      if (step->implementation != nullptr) {
+        step->implementation->Forward(*layer.layer, args);
       } else {
         layer.layer->Forward(args);
       }
@@ -341,8 +341,8 @@ void Session::RunBackward(const PlannedLayer& layer, const Step& step) {
                           .implementation_state = step.implementation_state.get()};
   WithLayerContext(layer, [&] {
     if (observer_ != nullptr) observer_->BeforeBackward(IndexOf(layer), args);
-    if (step.implementation != nullptr && step.implementation->backward) {
-      step.implementation->backward(*layer.layer, args);
+    if (step.implementation != nullptr) {
+      step.implementation->Backward(*layer.layer, args);
     } else {
       layer.layer->Backward(args);
     }

@@ -187,7 +187,7 @@ class Session {
   OpDesc QueryOf(const PlannedLayer& layer, const InferContext& context,
                  const LayerInfo& info) const;
   void MakeImplementationState(const PlannedLayer& layer, Step* step);
-  void BookScratch(const PlannedLayer& layer, const OpDesc& query, Step* step);
+  void BookScratch(const OpDesc& query, Step* step);
   Tensor ByteTensor(size_t bytes) const;
   bool IsSourceOfGpu(const PlannedLayer& layer) const;
   void Stage(Step* step) const;

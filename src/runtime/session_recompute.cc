@@ -44,8 +44,8 @@ void Session::RunAgain(const PlannedLayer& layer, Step* step) {
   const DeviceRange range(context_.queue(), layer.name().c_str());
   WithLayerContext(layer, [&] {
     if (observer_ != nullptr) observer_->BeforeRecompute(IndexOf(layer), args);
-    if (step->implementation != nullptr && step->implementation->forward) {
-      step->implementation->forward(*layer.layer, args);
+    if (step->implementation != nullptr) {
+      step->implementation->Forward(*layer.layer, args);
     } else {
       layer.layer->Forward(args);
     }

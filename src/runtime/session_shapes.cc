@@ -21,20 +21,15 @@ void GiveTimer(const PlanOptions& options, ImplementationState* state) {
 // In the formats that its inputs and outputs have.
 bool Fits(const Implementation& implementation, const OpDesc& query,
           std::span<const BlobSpec> outputs) {
-  if (query.output_stride != 0 && !implementation.strided_output) return false;
-  if (implementation.supports && !implementation.supports(query).yes) return false;
-  if (!FitsFormats(implementation, query.info, query.context.inputs, outputs)) return false;
-  if (query.norm_fusion.any() && !implementation.supports_norm_fusion &&
-      !implementation.supports_fusion_as_norm)
-    return false;
-  return query.fused.empty() || (implementation.can_fuse && implementation.can_fuse(query));
+  return implementation.Supports(query).yes &&
+         FitsFormats(implementation, query.info, query.context.inputs, outputs);
 }
 
 const Implementation* FindOther(const PlannedLayer& layer, const OpDesc& query,
                                 std::span<const BlobSpec> outputs, const PlanOptions& options) {
-  for (const Implementation& implementation : layer.type->implementations) {
-    if (MayUse(implementation, *layer.layer, options) && Fits(implementation, query, outputs))
-      return &implementation;
+  for (const ImplementationPtr& implementation : layer.type->implementations) {
+    if (MayUse(*implementation, *layer.layer, options) && Fits(*implementation, query, outputs))
+      return implementation.get();
   }
   FailInputs(*layer.layer,
              StrCat("no implementation takes these inputs in the memory format ",
@@ -120,8 +115,8 @@ void Session::InferAgain(const PlannedLayer& layer, Step* step) {
   inputs.resize(layer.OwnInputs());
   const InferContext context = ContextOf(*layer.layer, inputs, layer.OwnOutputs(), plan_->options);
   auto info = std::make_unique<LayerInfo>(layer.layer->Infer(context));
-  if (layer.implementation != nullptr && layer.implementation->info) {
-    *info = layer.implementation->info(QueryOf(layer, context, *info));
+  if (layer.implementation != nullptr) {
+    *info = layer.implementation->Info(QueryOf(layer, context, *info));
   }
   const LayerInfo& planned = layer.info;
   CREMA_CHECK(info->outputs.size() == planned.outputs.size() &&
@@ -161,19 +156,20 @@ OpDesc Session::QueryOf(const PlannedLayer& layer, const InferContext& context,
 
 // For the extents of now.
 void Session::MakeImplementationState(const PlannedLayer& layer, Step* step) {
-  if (step->implementation == nullptr || !step->implementation->make_state) return;
+  if (step->implementation == nullptr) return;
   std::vector<BlobSpec> inputs;
   for (int v : layer.inputs) inputs.push_back(SpecOf(v));
   inputs.resize(layer.OwnInputs());
   const InferContext context = ContextOf(*layer.layer, inputs, layer.OwnOutputs(), plan_->options);
   WithLayerContext(layer, [&] {
     step->implementation_state =
-        step->implementation->make_state(QueryOf(layer, context, *step->info));
+        step->implementation->MakeState(QueryOf(layer, context, *step->info));
   });
+  if (step->implementation_state == nullptr) return;
   GiveTimer(plan_->options, step->implementation_state.get());
   // What libraries ask for need not be less on fewer threads.
   if (context_.threads() != plan_->options.threads) {
-    BookScratch(layer, QueryOf(layer, context, *step->info), step);
+    BookScratch(QueryOf(layer, context, *step->info), step);
   }
 }
 
@@ -188,15 +184,16 @@ void Session::ChooseImplementationAgain(const PlannedLayer& layer, const OpDesc&
   }
   step->implementation = implementation;
   step->implementation_state = nullptr;
-  if (implementation != nullptr && implementation->make_state)
-    step->implementation_state = implementation->make_state(query);
+  if (implementation != nullptr) step->implementation_state = implementation->MakeState(query);
   GiveTimer(plan_->options, step->implementation_state.get());
-  BookScratch(layer, query, step);
+  BookScratch(query, step);
 }
 
-void Session::BookScratch(const PlannedLayer& layer, const OpDesc& query, Step* step) {
-  step->forward_scratch = ForwardScratchOf(step->implementation, query);
-  step->backward_scratch = layer.backward ? BackwardScratchOf(step->implementation, query) : 0;
+void Session::BookScratch(const OpDesc& query, Step* step) {
+  const Needs needs =
+      step->implementation != nullptr ? step->implementation->NeedsOf(query) : Needs{};
+  step->forward_scratch = needs.forward_scratch;
+  step->backward_scratch = needs.backward_scratch;
   const size_t needed = std::max(step->forward_scratch, step->backward_scratch);
   if (needed > scratch_.view().bytes()) scratch_ = ByteTensor(needed);
 }

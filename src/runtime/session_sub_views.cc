@@ -86,8 +86,8 @@ void Session::CheckStrides(const PlannedLayer& layer, const Step& step, bool bac
   const auto dense = [](const auto& views) {
     return std::ranges::all_of(views, [](const auto& v) { return v.image_stride() == 0; });
   };
-  const bool can = step.implementation != nullptr &&
-                   step.implementation->strided_output != nullptr && layer.outputs.size() == 1;
+  const bool can = step.implementation != nullptr && step.implementation->strided_output &&
+                   layer.outputs.size() == 1;
   if (!backward) {
     if (!layer.forward || step.concat_in_place) return;
     CREMA_CHECK(dense(step.forward_inputs) && (can || dense(step.forward_outputs)));

@@ -7,6 +7,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "cudnn/cudnn_fixture.h"
+#include "graph/implementation.h"
 #include "implementations/implementation_agreement.h"
 #include "math/cuda/emulation.h"
 #include "runtime/host_view.h"
@@ -20,8 +21,8 @@ using CudnnImplementations = CudnnTest;
 // The type with its implementations by cuDNN alone.
 LayerType ByCudnn(const Registry& registry, const std::string& name) {
   LayerType type = *registry.Find(name);
-  std::erase_if(type.implementations, [](const Implementation& implementation) {
-    return !implementation.name.starts_with("cudnn");
+  std::erase_if(type.implementations, [](const ImplementationPtr& implementation) {
+    return !implementation->name.starts_with("cudnn");
   });
   return type;
 }

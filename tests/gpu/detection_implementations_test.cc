@@ -10,6 +10,7 @@
 #include "core/rng.h"
 #include "core/strings.h"
 #include "format/file.h"
+#include "graph/implementation.h"
 #include "support/gpu.h"
 #include "support/layer_case.h"
 #include "support/layer_run.h"
@@ -220,7 +221,7 @@ const Implementation& GpuImplementation(const LayerType& type) {
       std::ranges::find(type.implementations, DeviceType::kCuda, &Implementation::device);
   if (implementation == type.implementations.end())
     Fail(ErrorCode::kInternal, type.name + " has no implementation for GPUs");
-  return *implementation;
+  return **implementation;
 }
 
 void ExpectSame(const std::vector<Values>& got, const std::vector<Values>& expected,

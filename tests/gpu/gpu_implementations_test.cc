@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "graph/implementation.h"
 #include "support/gpu.h"
 #include "support/layer_case.h"
 
@@ -12,8 +13,9 @@ namespace crema::test {
 namespace {
 
 bool HasGpuImplementation(const LayerType& type) {
-  return std::ranges::any_of(type.implementations,
-                             [](const Implementation& k) { return k.device == DeviceType::kCuda; });
+  return std::ranges::any_of(type.implementations, [](const ImplementationPtr& k) {
+    return k->device == DeviceType::kCuda;
+  });
 }
 
 // Sources run on the host, and views need no code.

@@ -23,7 +23,7 @@ constexpr double kTolerance = 0x1p-7;
 const Implementation* SameInTf32(const LayerType& type, const Implementation& implementation) {
   const auto found =
       std::ranges::find(type.implementations, implementation.name + " tf32", &Implementation::name);
-  return found == type.implementations.end() ? nullptr : &*found;
+  return found == type.implementations.end() ? nullptr : found->get();
 }
 
 // The largest difference, relative to the largest value.
@@ -61,9 +61,8 @@ double CompareOnSample(const LayerType& type, const LayerSample& sample,
 
 bool Supports(const Implementation& implementation, const LayerCase& layer_case,
               Precision precision) {
-  if (!implementation.supports) return true;
   return implementation
-      .supports({.layer = layer_case.layer(),
+      .Supports({.layer = layer_case.layer(),
                  .context = layer_case.infer_context(),
                  .info = layer_case.info(),
                  .backward = layer_case.sample().gradient,
@@ -76,18 +75,18 @@ TEST(Tf32Implementations, DifferFromSinglePrecisionByTheirRoundingOnly) {
   std::set<std::string> seen;
   for (const std::string& name : LayersWithGpuImplementations().Names()) {
     const LayerType& type = *LayersWithGpuImplementations().Find(name);
-    for (const Implementation& implementation : type.implementations) {
-      const Implementation* rounding = SameInTf32(type, implementation);
-      if (implementation.device != DeviceType::kCuda || rounding == nullptr) continue;
+    for (const ImplementationPtr& implementation : type.implementations) {
+      const Implementation* rounding = SameInTf32(type, *implementation);
+      if (implementation->device != DeviceType::kCuda || rounding == nullptr) continue;
       double most = 0;
       for (const LayerSample& sample : type.samples) {
         const LayerCase layer_case(type, sample, DType::kF32);
         EXPECT_FALSE(Supports(*rounding, layer_case, FP32)) << name;
         EXPECT_FALSE(Supports(*rounding, layer_case, BF16)) << name;
         // A library may have nothing that does not round.
-        if (!Supports(*rounding, layer_case, TF32) || !Supports(implementation, layer_case, FP32))
+        if (!Supports(*rounding, layer_case, TF32) || !Supports(*implementation, layer_case, FP32))
           continue;
-        most = std::max(most, CompareOnSample(type, sample, implementation, *rounding));
+        most = std::max(most, CompareOnSample(type, sample, *implementation, *rounding));
       }
       // Depthwise filters are not multiplied as matrices.
       if (most > 0x1p-20) seen.insert(name);
@@ -101,6 +100,15 @@ TEST(Tf32Implementations, DifferFromSinglePrecisionByTheirRoundingOnly) {
   }
 }
 
+class RoundingForward final : public ImplementationAdapter {
+ public:
+  explicit RoundingForward(const ImplementationPtr& own) : ImplementationAdapter(*own, own) {}
+  void Forward(const Layer& layer, const ForwardArgs& args) const override {
+    const Tf32Scope scope(BoundQueue(args.context));
+    own().Forward(layer, args);
+  }
+};
+
 // LayerTraits::multiplies_matrices. The opposite is above.
 TEST(Tf32Implementations, ExistForAllTypesThatMultiplyMatrices) {
   if (GpuCount() > 0) GTEST_SKIP() << "the stand-in of a GPU shows what rounds";
@@ -110,14 +118,10 @@ TEST(Tf32Implementations, ExistForAllTypesThatMultiplyMatrices) {
     if (type.traits.multiplies_matrices) continue;
     const auto row = std::ranges::find(type.implementations, "cuda", &Implementation::name);
     if (row == type.implementations.end()) continue;
-    Implementation rounding = *row;
-    rounding.forward = [&](const Layer& layer, const ForwardArgs& args) {
-      const Tf32Scope scope(BoundQueue(args.context));
-      row->forward(layer, args);
-    };
+    const RoundingForward rounding(*row);
     for (const LayerSample& sample : type.samples) {
-      if (!Supports(*row, LayerCase(type, sample, DType::kF32), FP32)) continue;
-      EXPECT_EQ(CompareOnSample(type, sample, *row, rounding), 0)
+      if (!Supports(**row, LayerCase(type, sample, DType::kF32), FP32)) continue;
+      EXPECT_EQ(CompareOnSample(type, sample, **row, rounding), 0)
           << name << " multiplies matrices: set its LayerTraits::multiplies_matrices";
       ++compared;
     }
@@ -131,12 +135,12 @@ TEST(Tf32Implementations, RoundLargeProducts) {
   sample.prototxt = "inner_product_param { num_output: 256 }";
   sample.inputs = {{.shape = {128, 256}}};
   int compared = 0;
-  for (const Implementation& implementation : type.implementations) {
-    const Implementation* rounding = SameInTf32(type, implementation);
+  for (const ImplementationPtr& implementation : type.implementations) {
+    const Implementation* rounding = SameInTf32(type, *implementation);
     const LayerCase layer_case(type, sample, DType::kF32);
-    if (implementation.device != DeviceType::kCuda || rounding == nullptr) continue;
+    if (implementation->device != DeviceType::kCuda || rounding == nullptr) continue;
     if (!Supports(*rounding, layer_case, TF32)) continue;
-    EXPECT_GT(CompareOnSample(type, sample, implementation, *rounding), 0x1p-20) << rounding->name;
+    EXPECT_GT(CompareOnSample(type, sample, *implementation, *rounding), 0x1p-20) << rounding->name;
     ++compared;
   }
   EXPECT_GE(compared, 1);

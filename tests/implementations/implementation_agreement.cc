@@ -44,7 +44,7 @@ bool StoresHalves(const Implementation& implementation) {
 // Rounding moves what others do past a kink: the largest of a window becomes another one. The
 // generic checker compares these, on samples without such cases.
 bool IsImplementation(const std::string& type, const Implementation& implementation) {
-  if (!(implementation.forward || implementation.backward)) return false;
+  if (implementation.name == kNativeImplementation) return false;
   if (implementation.name.find("int8") != std::string::npos)
     return false;  // int8_implementations_test
   if (!StoresHalves(implementation)) return true;
@@ -90,12 +90,11 @@ class Comparison {
                        .backward = backward_,
                        .to_input = to_input_,
                        .precision = BF16};
-    for (const Implementation& implementation : type_.implementations) {
-      if (!IsImplementation(type_.name, implementation) ||
-          (implementation.supports && !implementation.supports(query).yes))
+    for (const ImplementationPtr& implementation : type_.implementations) {
+      if (!IsImplementation(type_.name, *implementation) || !implementation->Supports(query).yes)
         continue;
-      ++(*reached)[implementation.name];
-      CheckImplementation(implementation);
+      ++(*reached)[implementation->name];
+      CheckImplementation(*implementation);
     }
     if (RunsInAnyFormat(narrow_.info()) &&
         std::ranges::all_of(narrow_.infer_context().inputs, HasWholeBlocks) &&
@@ -213,11 +212,11 @@ class Comparison {
 
 std::vector<std::string> ImplementationsOf(const LayerType& type) {
   std::vector<std::string> implementations;
-  for (const Implementation& implementation : type.implementations) {
+  for (const ImplementationPtr& implementation : type.implementations) {
     // Those of GPUs are run where there are cases for others; the generic checker runs them all.
-    const bool cpu = implementation.device == DeviceType::kCpu;
-    if (cpu && IsImplementation(type.name, implementation))
-      implementations.push_back(implementation.name);
+    const bool cpu = implementation->device == DeviceType::kCpu;
+    if (cpu && IsImplementation(type.name, *implementation))
+      implementations.push_back(implementation->name);
   }
   const bool any_format = std::ranges::any_of(type.samples, [&](const LayerSample& sample) {
     return RunsInAnyFormat(LayerCase(type, sample, DType::kF32).info());

@@ -27,7 +27,7 @@ bool IsByLibrary(const Implementation& implementation) {
 }
 
 const Implementation& ImplementationOf(const LayerType& type, const std::string& name) {
-  return *std::ranges::find(type.implementations, name, &Implementation::name);
+  return **std::ranges::find(type.implementations, name, &Implementation::name);
 }
 
 class LibraryImplementations : public testing::Test {
@@ -50,8 +50,9 @@ class RandomCases : public LibraryImplementations,
 
 TEST_P(RandomCases, AgreeWithNative) {
   LayerType type = *LayersWithGpuImplementations().Find(GetParam());
-  std::erase_if(type.implementations,
-                [](const Implementation& implementation) { return !IsByLibrary(implementation); });
+  std::erase_if(type.implementations, [](const ImplementationPtr& implementation) {
+    return !IsByLibrary(*implementation);
+  });
   ASSERT_FALSE(type.implementations.empty());
   std::map<std::string, int> reached;
   for (int number = 0; number < 300; ++number) {
@@ -97,7 +98,7 @@ std::string ReasonOf(const Question& question) {
   const std::string implementation =
       question.type == std::string("InnerProduct") ? "cublaslt" : "cudnn";
   const Support support = ImplementationOf(type, implementation)
-                              .supports({.layer = layer_case.layer(),
+                              .Supports({.layer = layer_case.layer(),
                                          .context = layer_case.infer_context(),
                                          .info = layer_case.info(),
                                          .backward = question.backward,

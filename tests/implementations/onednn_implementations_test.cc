@@ -16,7 +16,7 @@ namespace {
 
 const Implementation* ImplementationOf(const LayerType& type, const std::string& name) {
   const auto implementation = std::ranges::find(type.implementations, name, &Implementation::name);
-  return implementation == type.implementations.end() ? nullptr : &*implementation;
+  return implementation == type.implementations.end() ? nullptr : implementation->get();
 }
 
 class OneDnnImplementations : public testing::Test {
@@ -48,7 +48,7 @@ std::string ReasonOf(const Question& question) {
   sample.outputs = question.outputs;
   const LayerCase layer_case(type, sample, question.dtype);
   const Support support = ImplementationOf(type, "onednn")
-                              ->supports({.layer = layer_case.layer(),
+                              ->Supports({.layer = layer_case.layer(),
                                           .context = layer_case.infer_context(),
                                           .info = layer_case.info(),
                                           .backward = question.backward,

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/parallel_for.h"
+#include "graph/implementation.h"
 #include "support/layer_case.h"
 #include "support/layer_checker.h"
 
@@ -198,24 +199,23 @@ TEST(CheckerTest, FailuresNameTypeAndSample) {
 
 TEST(CheckerTest, ComparesOtherImplementationsWithTheNativeOne) {
   LayerType type = TypeWith(Fault::kNone);
-  Implementation sound{.name = "sound"};
-  sound.forward = [](const Layer& layer, const ForwardArgs& args) { layer.Forward(args); };
+  const ImplementationPtr sound = MakeSimpleImplementation({.name = "sound"}, {});
   type.implementations = {sound};
   EXPECT_EQ(FailuresOf(type), "");
-  Implementation wrong{.name = "wrong"};
+  ImplementationFunctions wrong;
   wrong.forward = [](const Layer& layer, const ForwardArgs& args) {
     layer.Forward(args);
     DispatchFloat(args.outputs[0].dtype(),
                   [&]<typename T>(T) { args.outputs[0].data<T>()[3] += T(0.01); });
   };
-  type.implementations = {sound, wrong};
+  type.implementations = {sound, MakeSimpleImplementation({.name = "wrong"}, wrong)};
   const std::string failures = FailuresOf(type);
   EXPECT_NE(failures.find("implementation wrong with 1 threads against native: output 0"),
             std::string::npos)
       << failures;
   EXPECT_EQ(failures.find("implementation sound"), std::string::npos) << failures;
   wrong.supports = [](const OpDesc&) { return Support::No("not today"); };
-  type.implementations = {wrong};
+  type.implementations = {MakeSimpleImplementation({.name = "wrong"}, wrong)};
   EXPECT_EQ(FailuresOf(type), "");
 }
 

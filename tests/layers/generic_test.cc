@@ -149,12 +149,13 @@ bool StaysInF32(const LayerType& type) {
 TEST_P(LayerTypeTest, HasTheTraitsOfItsKernels) {
   const LayerType& type = *Layers().Find(GetParam());
   const auto has = [&](const auto& is) { return std::ranges::any_of(type.implementations, is); };
-  const bool on_gpu = has([](const Implementation& k) { return k.device == DeviceType::kCuda; });
-  const bool on_bytes = has([](const Implementation& k) {
-    return k.input_format == MemoryFormat::kInt8 || k.output_format == MemoryFormat::kInt8;
+  const bool on_gpu =
+      has([](const ImplementationPtr& k) { return k->device == DeviceType::kCuda; });
+  const bool on_bytes = has([](const ImplementationPtr& k) {
+    return k->input_format == MemoryFormat::kInt8 || k->output_format == MemoryFormat::kInt8;
   });
   const bool fits = type.traits.fits_16_bits;
-  EXPECT_TRUE(!fits || has([](const Implementation& k) { return k.name.ends_with(" f16"); }));
+  EXPECT_TRUE(!fits || has([](const ImplementationPtr& k) { return k->name.ends_with(" f16"); }));
   if (on_gpu) {
     EXPECT_NE(fits, StaysInF32(type))
         << "decide: LayerTraits::fits_16_bits, or an entry in TypesInF32 with the reason";

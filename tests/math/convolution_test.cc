@@ -149,18 +149,18 @@ void CheckImplementations(const Conv& conv, int threads, bool native_only = fals
   const LayerCase layer_case(ConvolutionType(), sample, DType::kF32);
   const CaseValues values = DrawValues(layer_case);
   const RunResult expected = Direct(conv, values);
-  for (const Implementation& implementation : ConvolutionType().implementations) {
-    if (implementation.device != DeviceType::kCpu) continue;
-    if (native_only && implementation.name != kNativeImplementation) continue;
+  for (const ImplementationPtr& implementation : ConvolutionType().implementations) {
+    if (implementation->device != DeviceType::kCpu) continue;
+    if (native_only && implementation->name != kNativeImplementation) continue;
     const OpDesc query{layer_case.layer(), layer_case.infer_context(), layer_case.info(), threads};
-    if (implementation.supports && !implementation.supports(query).yes) continue;
+    if (!implementation->Supports(query).yes) continue;
     RunOptions options;
     options.threads = threads;
     options.backward = true;
-    options.implementation = &implementation;
+    options.implementation = implementation.get();
     ASSERT_NO_FATAL_FAILURE(ExpectSame(
         RunLayer(layer_case, values, options), expected,
-        StrCat(implementation.name, " threads ", threads, " batch ", conv.batch, " channels ",
+        StrCat(implementation->name, " threads ", threads, " batch ", conv.batch, " channels ",
                conv.channels, " image ", conv.height, "x", conv.width, " ", sample.name)));
   }
 }
@@ -186,15 +186,15 @@ TEST(Convolution, EveryImplementationAgreesWithDirectLoopsBeyondBlockSizes) {
 }
 
 TEST(Convolution, PackedImplementationSaysWhyItIsNotUsed) {
-  const std::vector<Implementation> implementations = ConvolutionType().implementations;
+  const std::vector<ImplementationPtr> implementations = ConvolutionType().implementations;
   const auto found = std::ranges::find(implementations, "packed", &Implementation::name);
   ASSERT_NE(found, implementations.end());
-  const Implementation& packed = *found;
+  const Implementation& packed = **found;
   LayerSample sample;
   sample.prototxt = "convolution_param { num_output: 2 kernel_size: 1 }";
   sample.inputs = {{.shape = {1, 2, 3, 3, 3}}};
   const LayerCase volume(ConvolutionType(), sample, DType::kF32);
-  const Support support = packed.supports({volume.layer(), volume.infer_context(), volume.info()});
+  const Support support = packed.Supports({volume.layer(), volume.infer_context(), volume.info()});
   EXPECT_FALSE(support.yes);
   EXPECT_FALSE(support.reason.empty());
 }

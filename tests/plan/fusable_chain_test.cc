@@ -34,7 +34,7 @@ bool IsBlocked(const std::string& text, const PlanPasses& passes = {}) {
 }
 
 TEST(FusableChain, FusedLayersPayForReorders) {
-  const std::vector<Implementation>& implementations =
+  const std::vector<ImplementationPtr>& implementations =
       test::TestRegistry().Find("Convolution")->implementations;
   if (ChannelBlock() != 16 || std::ranges::find(implementations, "onednn", &Implementation::name) ==
                                   implementations.end()) {

@@ -60,7 +60,7 @@ const PlannedLayer& Named(const Plan& plan, const std::string& name) {
 }
 
 bool HasBlockedConvolution() {
-  const std::vector<Implementation>& implementations =
+  const std::vector<ImplementationPtr>& implementations =
       test::TestRegistry().Find("Convolution")->implementations;
   return ChannelBlock() != 0 && std::ranges::find(implementations, "onednn",
                                                   &Implementation::name) != implementations.end();

@@ -83,7 +83,7 @@ TEST(HalfFormats, IdsAreNotRoundedOnTheirWay) {
 class MemoryFormats : public testing::Test {
  protected:
   void SetUp() override {
-    const std::vector<Implementation>& implementations =
+    const std::vector<ImplementationPtr>& implementations =
         test::TestRegistry().Find("Convolution")->implementations;
     if (std::ranges::find(implementations, "onednn", &Implementation::name) ==
         implementations.end()) {

@@ -39,20 +39,20 @@ std::string ErrorOf(const PlanOptions& options) {
 TEST(Pinned, LayersAreComputedByNothingElse) {
   int planned = 0;
   for (const char* layer : {"a", "b"}) {
-    for (const Implementation& implementation :
+    for (const ImplementationPtr& implementation :
          test::TestRegistry().Find("Convolution")->implementations) {
-      if (implementation.device != DeviceType::kCpu) continue;
-      const PlanOptions options{.backward = false, .pinned = {{layer, implementation.name}}};
+      if (implementation->device != DeviceType::kCpu) continue;
+      const PlanOptions options{.backward = false, .pinned = {{layer, implementation->name}}};
       const std::string error = ErrorOf(options);
       if (!error.empty()) {
-        EXPECT_NE(error.find(StrCat("the implementation '", implementation.name,
+        EXPECT_NE(error.find(StrCat("the implementation '", implementation->name,
                                     "' that is asked for cannot compute this layer: ")),
                   std::string::npos)
             << error;
         continue;
       }
       EXPECT_EQ(Find(*PlanText(kNet, TEST, options), layer)->implementation->name,
-                implementation.name);
+                implementation->name);
       ++planned;
     }
   }

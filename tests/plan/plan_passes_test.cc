@@ -65,7 +65,7 @@ Facts FactsOf(const std::string& passes) {
 }
 
 bool HasBlockedConvolution() {
-  const std::vector<Implementation>& implementations =
+  const std::vector<ImplementationPtr>& implementations =
       test::TestRegistry().Find("Convolution")->implementations;
   return ChannelBlock() != 0 && std::ranges::find(implementations, "onednn",
                                                   &Implementation::name) != implementations.end();

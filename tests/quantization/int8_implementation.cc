@@ -86,14 +86,14 @@ class Run {
         std::ranges::find(type_.implementations, case_.implementation, &Implementation::name);
     CREMA_CHECK(row != type_.implementations.end());
     Int8Outcome outcome;
-    const Support support = row->supports(query);
+    const Implementation& implementation = **row;
+    const Support support = implementation.Supports(query);
     if (!support.yes) {
       outcome.refused = support.reason;
       return outcome;
     }
-    CREMA_CHECK(fused_layers_.empty() || row->can_fuse(query));
-    Draw(row->input_format == MemoryFormat::kInt8);
-    RunImplementation(*row, query, &outcome);
+    Draw(implementation.input_format == MemoryFormat::kInt8);
+    RunImplementation(implementation, query, &outcome);
     RunNative(&outcome);
     return outcome;
   }
@@ -179,10 +179,9 @@ class Run {
       learned.emplace_back(factors_.data(), Shape{static_cast<int64_t>(factors_.size())},
                            DType::kF32);
     }
-    const size_t bytes = ForwardScratchOf(&implementation, query);
+    const size_t bytes = implementation.NeedsOf(query).forward_scratch;
     Tensor scratch(Shape{static_cast<int64_t>(bytes / 64) + 1, 16}, DType::kF32);
-    const std::unique_ptr<ImplementationState> state =
-        implementation.make_state ? implementation.make_state(query) : nullptr;
+    const std::unique_ptr<ImplementationState> state = implementation.MakeState(query);
     ExecContext context(case_.threads, 1);
     ForwardArgs args{.context = context,
                      .phase = TEST,
@@ -195,8 +194,8 @@ class Run {
                      .state = nullptr,
                      .implementation_state = state.get(),
                      .weights_fixed = case_.fixed};
-    implementation.forward(*layer_, args);
-    implementation.forward(*layer_, args);  // its packed weights must work, too
+    implementation.Forward(*layer_, args);
+    implementation.Forward(*layer_, args);  // its packed weights must work, too
     TakeOutput(implementation.output_format, output, outcome);
   }
 

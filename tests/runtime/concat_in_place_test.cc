@@ -94,8 +94,8 @@ class ConcatInPlace : public testing::Test {
   void SetUp() override {
     const Registry& registry = test::TestRegistry();
     const bool onednn = std::ranges::any_of(
-        registry.Find("Convolution")->implementations, [](const Implementation& implementation) {
-          return implementation.output_format == MemoryFormat::kBlocked;
+        registry.Find("Convolution")->implementations, [](const ImplementationPtr& implementation) {
+          return implementation->output_format == MemoryFormat::kBlocked;
         });
     if (!onednn || ChannelBlock() == 0) {
       GTEST_SKIP() << "no implementation of this build or processor takes blocked blobs";

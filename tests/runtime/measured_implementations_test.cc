@@ -76,7 +76,7 @@ std::vector<std::vector<float>> Learn(const std::shared_ptr<const Plan>& plan) {
 
 TEST(MeasuredImplementations, LrnWithTheWorkspaceOfOneDnn) {
   const std::string name = "onednn, workspace";
-  const std::vector<Implementation>& implementations =
+  const std::vector<ImplementationPtr>& implementations =
       test::TestRegistry().Find("LRN")->implementations;
   if (ChannelBlock() == 0 ||
       std::ranges::find(implementations, name, &Implementation::name) == implementations.end()) {

@@ -242,16 +242,19 @@ TEST(SessionReshapeErrors, LearnedBlobsKeepTheirShapes) {
   EXPECT_NE(error.find("would need another shape"), std::string::npos) << error;
 }
 
+class ForTwo final : public FunctionImplementation {
+ public:
+  ForTwo() : FunctionImplementation({.name = "two"}) {}
+  std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override {
+    if (op.context.inputs[0].shape[0] == 2) return nullptr;
+    Fail(ErrorCode::kUnsupported, "takes two implementations");
+  }
+};
+
 // What fails after new extents were set must not pass for done with the former ones.
 TEST(SessionReshapeErrors, FormerExtentsAreAsBeforeWhereNewOnesFail) {
   Registry registry = BuiltinRegistry();
-  Implementation implementation{.name = "two"};
-  implementation.forward = [](const Layer& layer, const ForwardArgs& args) { layer.Forward(args); };
-  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    if (query.context.inputs[0].shape[0] == 2) return nullptr;
-    Fail(ErrorCode::kUnsupported, "takes two implementations");
-  };
-  registry.AddImplementation("AbsVal", implementation);
+  registry.AddImplementation("AbsVal", std::make_shared<ForTwo>());
   const NetFile file = ParseNet(
       InputLayer("x", {2, 3}) + "layer { name: \"a\" type: \"AbsVal\" bottom: \"x\" top: \"y\" }\n",
       "net.prototxt");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "graph/implementation.h"
 #include "math/cuda/emulation.h"
 #ifdef CREMA_HAVE_CUDA
 #include "math/cuda/cuda_device.h"
@@ -32,9 +33,9 @@ const Registry& LayersOfStandIn() {
     Registry made;
     for (const std::string& name : LayersWithGpuImplementations().Names()) {
       LayerType type = *LayersWithGpuImplementations().Find(name);
-      std::erase_if(type.implementations, [](const Implementation& implementation) {
-        return implementation.name.starts_with("cudnn") ||
-               implementation.name.starts_with("cublaslt");
+      std::erase_if(type.implementations, [](const ImplementationPtr& implementation) {
+        return implementation->name.starts_with("cudnn") ||
+               implementation->name.starts_with("cublaslt");
       });
       made.Add(std::move(type));
     }

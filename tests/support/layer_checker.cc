@@ -250,9 +250,9 @@ void SampleChecker::CheckTwoThreads(const LayerCase& narrow, const CaseValues& v
 void SampleChecker::CheckImplementations(const LayerCase& layer_case, const CaseValues& exact,
                                          double usual) {
   const CaseValues rounded = Rounded(exact);
-  for (const Implementation& implementation : type_.implementations) {
-    if (!implementation.forward && !implementation.backward) continue;
-    const bool gpu = implementation.device == DeviceType::kCuda;
+  for (const ImplementationPtr& implementation : type_.implementations) {
+    if (implementation->name == kNativeImplementation) continue;
+    const bool gpu = implementation->device == DeviceType::kCuda;
     for (int threads : gpu ? std::vector{1} : std::vector{1, 3}) {
       const OpDesc query{.layer = layer_case.layer(),
                          .context = layer_case.infer_context(),
@@ -261,20 +261,20 @@ void SampleChecker::CheckImplementations(const LayerCase& layer_case, const Case
                          .backward = sample_.gradient,
                          .to_input = sample_.gradient,
                          .precision = BF16};
-      if (implementation.supports && !implementation.supports(query).yes) continue;
-      const bool halves = StoresHalves(implementation);
+      if (!implementation->Supports(query).yes) continue;
+      const bool halves = StoresHalves(*implementation);
       const CaseValues& values = halves ? rounded : exact;
       const double tolerance = !halves ? usual : gpu ? kGpuBFloat16Tolerance : kBFloat16Tolerance;
-      const std::string how = StrCat("implementation ", implementation.name, gpu ? " of GPUs" : "",
+      const std::string how = StrCat("implementation ", implementation->name, gpu ? " of GPUs" : "",
                                      " with ", threads, " threads");
       RunResult native = Run(layer_case, values, {.threads = threads}, "native");
       // -FLT_MAX of an empty window becomes infinite.
       if (halves) RoundTo(DType::kBF16, &native.outputs);
-      const RunResult other =
-          Run(layer_case, values, {.threads = threads, .implementation = &implementation}, how);
+      const RunResult other = Run(
+          layer_case, values, {.threads = threads, .implementation = implementation.get()}, how);
       Compare(native, other, tolerance, how + " against native");
-      const RunResult again =
-          Run(layer_case, values, {.threads = threads, .implementation = &implementation}, how);
+      const RunResult again = Run(
+          layer_case, values, {.threads = threads, .implementation = implementation.get()}, how);
       Compare(other, again, 0, how + " run again");
     }
   }
@@ -282,8 +282,8 @@ void SampleChecker::CheckImplementations(const LayerCase& layer_case, const Case
 
 // Rows of GPUs on blobs of f16 or bf16 against f64 on the same values.
 void SampleChecker::CheckHalves(const LayerCase& wide, DType dtype, double tolerance) {
-  for (const Implementation& implementation : type_.implementations) {
-    if (implementation.device != DeviceType::kCuda) continue;
+  for (const ImplementationPtr& implementation : type_.implementations) {
+    if (implementation->device != DeviceType::kCuda) continue;
     const LayerCase narrow(type_, sample_, dtype);
     const OpDesc query{.layer = narrow.layer(),
                        .context = narrow.infer_context(),
@@ -291,13 +291,13 @@ void SampleChecker::CheckHalves(const LayerCase& wide, DType dtype, double toler
                        .threads = 1,
                        .backward = sample_.gradient,
                        .to_input = sample_.gradient};
-    if (implementation.supports && !implementation.supports(query).yes) continue;
+    if (!implementation->Supports(query).yes) continue;
     const std::string how =
-        StrCat("implementation ", implementation.name, " of GPUs on ", ToString(dtype));
+        StrCat("implementation ", implementation->name, " of GPUs on ", ToString(dtype));
     const CaseValues values = RoundedTo(dtype, DrawValues(wide));
     RunResult exact = Run(wide, values, {}, "f64");
-    RunResult other = Run(narrow, values, {.implementation = &implementation}, how);
-    const RunResult again = Run(narrow, values, {.implementation = &implementation}, how);
+    RunResult other = Run(narrow, values, {.implementation = implementation.get()}, how);
+    const RunResult again = Run(narrow, values, {.implementation = implementation.get()}, how);
     Compare(other, again, 0, how + " run again");
     RoundTo(dtype, &exact.outputs);  // -FLT_MAX of an empty window becomes infinite
     // What is added to is rounded as well: compared are the sums.

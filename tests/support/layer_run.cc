@@ -41,8 +41,8 @@ OpDesc QueryOf(const LayerCase& layer_case, const LayerInfo& info, const RunOpti
 
 LayerInfo InfoOf(const LayerCase& layer_case, const RunOptions& options) {
   const LayerInfo& info = layer_case.info();
-  if (options.implementation == nullptr || !options.implementation->info) return info;
-  return options.implementation->info(QueryOf(layer_case, info, options));
+  if (options.implementation == nullptr) return info;
+  return options.implementation->Info(QueryOf(layer_case, info, options));
 }
 
 // Memory of one run, and the views that the layer gets.
@@ -122,8 +122,8 @@ Workspace::Workspace(const LayerCase& layer_case, const CaseValues& values,
   }
   for (const BlobSpec& spec : info_.saved) saved_.emplace_back(spec.shape, spec.dtype);
   MakeOutputs();
-  if (options_.implementation != nullptr && options_.implementation->make_state) {
-    implementation_state_ = options_.implementation->make_state(Query());
+  if (options_.implementation != nullptr) {
+    implementation_state_ = options_.implementation->MakeState(Query());
   }
 }
 
@@ -139,8 +139,11 @@ void Workspace::MakeOutputs() {
 }
 
 GuardedBuffer Workspace::MakeScratch(bool forward) const {
-  return GuardedBuffer(forward ? ForwardScratchOf(options_.implementation, Query())
-                               : BackwardScratchOf(options_.implementation, Query()));
+  const FunctionImplementation native({});
+  const Implementation& implementation =
+      options_.implementation != nullptr ? *options_.implementation : native;
+  const Needs needs = implementation.NeedsOf(Query());
+  return GuardedBuffer(forward ? needs.forward_scratch : needs.backward_scratch);
 }
 
 std::vector<std::vector<std::byte>> Workspace::BytesOf(const Frozen& frozen) {
@@ -205,8 +208,8 @@ void Workspace::Forward() {
                          {},
                          implementation_state_.get(),
                          options_.weights_fixed};
-  if (options_.implementation != nullptr && options_.implementation->forward) {
-    options_.implementation->forward(case_.layer(), args);
+  if (options_.implementation != nullptr) {
+    options_.implementation->Forward(case_.layer(), args);
   } else {
     case_.layer().Forward(args);
   }
@@ -311,8 +314,8 @@ void Workspace::CallBackward(std::span<std::byte> scratch) {
                           scratch,
                           state_.get(),
                           implementation_state_.get()};
-  if (options_.implementation != nullptr && options_.implementation->backward) {
-    options_.implementation->backward(case_.layer(), args);
+  if (options_.implementation != nullptr) {
+    options_.implementation->Backward(case_.layer(), args);
   } else {
     case_.layer().Backward(args);
   }

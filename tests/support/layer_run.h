@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/implementation.h"
 #include "support/layer_case.h"
 
 namespace crema::test {

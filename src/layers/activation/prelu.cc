@@ -146,8 +146,8 @@ void RegisterPReLU(Registry& registry) {
   type.differences = {"Any number of axes; Caffe takes 4 at most."};
   type.param_fields = {"prelu_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const PReLU>(p); };
-  type.implementations = {
-      MakeBlockedImplementation(SupportsBlocks, ForwardBlocked, BackwardBlocked)};
+  type.implementations = {MakeBlockedImplementation(
+      {.supports = SupportsBlocks, .forward = ForwardBlocked, .backward = BackwardBlocked})};
   type.samples = Samples();
   type.bad_samples = {
       {.prototxt = "", .input_shapes = {{4}}, .expect = "the input is 4, expected 2 axes or more"}};

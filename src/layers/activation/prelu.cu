@@ -73,10 +73,9 @@ void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
 }
 
 template <bool kLast>
-Implementation MakeImplementation() {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu<kLast>, BackwardOnGpu<kLast>);
-  implementation.backward_scratch = BackwardScratch<kLast>;
-  return implementation;
+ImplementationPtr MakeImplementation() {
+  return MakeCudaImplementation(ForwardOnGpu<kLast>, BackwardOnGpu<kLast>,
+                                {.backward_scratch = BackwardScratch<kLast>});
 }
 
 }  // namespace

@@ -53,20 +53,18 @@ void Backward(const Layer&, const BackwardArgs& args) {
   });
 }
 
+// Nobody says that forward may write where it reads.
+LayerInfo InfoOf(const OpDesc& query) {
+  LayerInfo info = query.info;
+  info.in_place = false;
+  return info;
+}
+
 }  // namespace
 
 void RegisterSoftmaxCudnn(Registry& registry) {
-  Implementation implementation = MakeCudnnImplementation(Supports, Forward, Backward);
-  // Nobody says that forward may write where it reads.
-  implementation.info = [](const OpDesc& query) {
-    LayerInfo info = query.info;
-    info.in_place = false;
-    return info;
-  };
-  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<State>(query);
-  };
-  registry.AddImplementation("Softmax", std::move(implementation));
+  registry.AddImplementation("Softmax",
+                             MakeCudnnImplementation<State>(Supports, Forward, Backward, InfoOf));
 }
 
 }  // namespace crema

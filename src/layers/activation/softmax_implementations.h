@@ -1,7 +1,7 @@
 // Implementations of Softmax besides the native one.
 #pragma once
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 #include "math/softmax.h"
 
 namespace crema {
@@ -11,6 +11,6 @@ SoftmaxSize SoftmaxSizeOf(const Layer& softmax, const Shape& input);
 
 // Implementation "onednn", where the build has it: forward, for some rows whose classes lie side by
 // side.
-Implementation OneDnnSoftmaxImplementation();
+ImplementationPtr OneDnnSoftmaxImplementation();
 
 }  // namespace crema

@@ -51,16 +51,10 @@ void Forward(const Layer&, const ForwardArgs& args) {
 
 }  // namespace
 
-Implementation OneDnnSoftmaxImplementation() {
-  Implementation implementation;
-  implementation.name = "onednn";
-  implementation.supports = Supports;
-  implementation.forward = Forward;
-  implementation.forward_scratch = [](const OpDesc& query) { return PrimitiveOf(query).Scratch(); };
-  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<State>(query);
-  };
-  return implementation;
+ImplementationPtr OneDnnSoftmaxImplementation() {
+  const auto scratch = [](const OpDesc& query) { return PrimitiveOf(query).Scratch(); };
+  return MakeSimpleImplementation<StatefulImplementation<State>>(
+      {.name = "onednn"}, {.supports = Supports, .forward = Forward, .forward_scratch = scratch});
 }
 
 }  // namespace crema

@@ -111,9 +111,8 @@ void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
 }  // namespace
 
 void RegisterArgMaxCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, nullptr);
-  implementation.supports = Supports;
-  registry.AddImplementation("ArgMax", std::move(implementation));
+  registry.AddImplementation("ArgMax",
+                             MakeCudaImplementation(ForwardOnGpu, nullptr, {.supports = Supports}));
 }
 
 }  // namespace crema

@@ -64,9 +64,8 @@ size_t BackwardScratch(const OpDesc& query) {
 }  // namespace
 
 void RegisterAxpyCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
-  implementation.backward_scratch = BackwardScratch;
-  registry.AddImplementation("Axpy", std::move(implementation));
+  registry.AddImplementation("Axpy", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu,
+                                                            {.backward_scratch = BackwardScratch}));
 }
 
 }  // namespace crema

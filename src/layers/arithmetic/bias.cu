@@ -60,9 +60,8 @@ void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterBiasCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
-  implementation.backward_scratch = BackwardScratch;
-  registry.AddImplementation("Bias", std::move(implementation));
+  registry.AddImplementation("Bias", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu,
+                                                            {.backward_scratch = BackwardScratch}));
 }
 
 }  // namespace crema

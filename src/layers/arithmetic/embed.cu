@@ -52,9 +52,9 @@ size_t BackwardScratch(const OpDesc& query) {
 }  // namespace
 
 void RegisterEmbedCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
-  implementation.backward_scratch = BackwardScratch;
-  registry.AddImplementation("Embed", std::move(implementation));
+  registry.AddImplementation(
+      "Embed",
+      MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu, {.backward_scratch = BackwardScratch}));
 }
 
 }  // namespace crema

@@ -47,11 +47,9 @@ size_t BackwardScratch(const OpDesc& query) {
 }
 
 template <SizesOf kSizes>
-Implementation MakeImplementation() {
-  Implementation implementation =
-      MakeCudaImplementation(ForwardOnGpu<kSizes>, BackwardOnGpu<kSizes>);
-  implementation.backward_scratch = BackwardScratch;
-  return implementation;
+ImplementationPtr MakeImplementation() {
+  return MakeCudaImplementation(ForwardOnGpu<kSizes>, BackwardOnGpu<kSizes>,
+                                {.backward_scratch = BackwardScratch});
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "graph/registry.h"
 #include "layers/arithmetic/inner_product_implementations.h"
 #include "layers/blocked_input.h"
 #include "layers/layer_axis.h"
@@ -172,7 +173,7 @@ void RegisterInnerProduct(Registry& registry) {
 #ifdef CREMA_HAVE_ONEDNN
   type.implementations = OneDnnInnerProductImplementations();
   type.implementations.insert(type.implementations.begin(), BFloat16InnerProductImplementation());
-  const std::vector<Implementation> int8 = Int8InnerProductImplementations();
+  const std::vector<ImplementationPtr> int8 = Int8InnerProductImplementations();
   type.implementations.insert(type.implementations.begin(), int8.begin(), int8.end());
 #endif
   type.implementations.push_back(NativeOnBlockedInput());

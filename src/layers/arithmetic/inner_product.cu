@@ -128,28 +128,26 @@ Support SupportsOnePixel(const OpDesc& query) {
   return Support::No("is for channels and one pixel");
 }
 
-Implementation OfOnePixel(Implementation implementation) {
-  implementation.name += " NHWC";
-  implementation.input_format = MemoryFormat::kChannelsLast;
-  implementation.supports = [own = std::move(implementation.supports)](const OpDesc& query) {
-    const Support support = SupportsOnePixel(query);
-    return support.yes ? own(query) : support;
-  };
-  return implementation;
+ImplementationPtr OfOnePixel(const ImplementationPtr& implementation) {
+  ImplementationFacts facts = *implementation;
+  facts.name += " NHWC";
+  facts.input_format = MemoryFormat::kChannelsLast;
+  return std::make_shared<ImplementationAdapter>(
+      std::move(facts), implementation,
+      std::vector<ImplementationAdapter::Check>{SupportsOnePixel});
 }
 
 }  // namespace
 
 void RegisterInnerProductCuda(Registry& registry) {
-  Implementation implementation =
-      MakeCudaImplementation(CudaInnerProductForward, CudaInnerProductBackward);
-  implementation.name = "cublas";
-  implementation.backward_scratch = CudaInnerProductBackwardScratch;
+  const ImplementationPtr implementation =
+      MakeCudaImplementation(CudaInnerProductForward, CudaInnerProductBackward,
+                             {.backward_scratch = CudaInnerProductBackwardScratch}, "cublas");
   registry.AddImplementation("InnerProduct", OfOnePixel(implementation));
 #ifdef __CUDACC__
   registry.AddImplementation("InnerProduct", OfOnePixel(CublasLtInnerProductImplementation()));
 #endif
-  registry.AddImplementation("InnerProduct", std::move(implementation));
+  registry.AddImplementation("InnerProduct", implementation);
 #ifdef __CUDACC__
   registry.AddImplementation("InnerProduct", CublasLtInnerProductImplementation());
 #endif

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 #include "math/bias_activation.h"
 
 namespace crema {
@@ -33,6 +33,6 @@ class InnerProduct final : public Layer {
 };
 
 // Implementations "onednn" and "onednn, blocked input"; only there when the build has oneDNN.
-std::vector<Implementation> OneDnnInnerProductImplementations();
+std::vector<ImplementationPtr> OneDnnInnerProductImplementations();
 
 }  // namespace crema

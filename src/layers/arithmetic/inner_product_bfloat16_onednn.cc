@@ -68,21 +68,18 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 
 }  // namespace
 
-Implementation BFloat16InnerProductImplementation() {
-  Implementation implementation;
-  implementation.name = "onednn bf16";
-  implementation.supports = Supports;
-  implementation.forward = Forward;
-  implementation.forward_scratch = [](const OpDesc& query) {
+ImplementationPtr BFloat16InnerProductImplementation() {
+  const auto scratch = [](const OpDesc& query) {
     return BFloat16Product(ConfigOf(query)).Scratch();
   };
-  implementation.state_bytes = [](const OpDesc& query) {
+  const auto state_bytes = [](const OpDesc& query) {
     return BFloat16Product(ConfigOf(query)).PackedBytes();
   };
-  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<State>(query);
-  };
-  return implementation;
+  return MakeSimpleImplementation<StatefulImplementation<State>>({.name = "onednn bf16"},
+                                                                 {.supports = Supports,
+                                                                  .forward = Forward,
+                                                                  .forward_scratch = scratch,
+                                                                  .state_bytes = state_bytes});
 }
 
 }  // namespace crema

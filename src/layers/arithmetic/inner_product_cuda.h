@@ -1,7 +1,7 @@
 // The implementations of InnerProduct on GPUs.
 #pragma once
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 
 namespace crema {
 
@@ -22,6 +22,6 @@ size_t CudaInnerProductBackwardScratch(const OpDesc& query);
 
 // Implementation "cublaslt": forward in one launch, with bias and ReLU; all else as "cublas". Only
 // there where nvcc compiles.
-Implementation CublasLtInnerProductImplementation();
+ImplementationPtr CublasLtInnerProductImplementation();
 
 }  // namespace crema

@@ -3,15 +3,15 @@
 
 #include <vector>
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 
 namespace crema {
 
 // Implementation "onednn bf16": forward passes whose weights stay as they are
 // (Session::FixWeights), which it keeps rounded; others go as in the native implementation.
-Implementation BFloat16InnerProductImplementation();
+ImplementationPtr BFloat16InnerProductImplementation();
 
 // Implementations "int8" and "int8, int8 input".
-std::vector<Implementation> Int8InnerProductImplementations();
+std::vector<ImplementationPtr> Int8InnerProductImplementations();
 
 }  // namespace crema

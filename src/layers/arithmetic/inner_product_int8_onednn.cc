@@ -92,30 +92,37 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
                         args.weights_fixed, scratch);
 }
 
-Implementation MakeImplementation(bool bytes_in) {
-  Implementation implementation;
-  implementation.name = bytes_in ? "int8, int8 input" : "int8";
-  implementation.supports = [=](const OpDesc& query) { return Supports(query, bytes_in); };
-  if (bytes_in) implementation.input_format = MemoryFormat::kInt8;
-  implementation.forward = Forward;
-  implementation.forward_scratch = [=](const OpDesc& query) {
-    const int64_t bytes = bytes_in ? 0 : query.context.inputs[0].shape.count();
-    const auto own = static_cast<int64_t>(Int8Product(ConfigOf(query, bytes_in)).Scratch());
-    return ScratchBytes<std::byte>(own) + ScratchBytes<uint8_t>(bytes) + kScratchSlack;
-  };
-  implementation.state_bytes = [=](const OpDesc& query) {
-    return Int8Product(ConfigOf(query, bytes_in)).PackedBytes();
-  };
-  implementation.make_state = [=](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<State>(query, bytes_in);
-  };
-  return implementation;
-}
+class Int8InnerProduct final : public FunctionImplementation {
+ public:
+  explicit Int8InnerProduct(bool bytes_in)
+      : FunctionImplementation(
+            {.name = bytes_in ? "int8, int8 input" : "int8",
+             .input_format = bytes_in ? MemoryFormat::kInt8 : MemoryFormat::kPlain},
+            {.forward = crema::Forward}),
+        bytes_in_(bytes_in) {}
+
+  Needs NeedsOf(const OpDesc& op) const override {
+    const int64_t bytes = bytes_in_ ? 0 : op.context.inputs[0].shape.count();
+    const Int8Product product(ConfigOf(op, bytes_in_));
+    const auto own = static_cast<int64_t>(product.Scratch());
+    return {.forward_scratch =
+                ScratchBytes<std::byte>(own) + ScratchBytes<uint8_t>(bytes) + kScratchSlack,
+            .state_bytes = product.PackedBytes()};
+  }
+  std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override {
+    return std::make_unique<State>(op, bytes_in_);
+  }
+
+ private:
+  Support SupportsLayer(const OpDesc& op) const override { return crema::Supports(op, bytes_in_); }
+
+  const bool bytes_in_;
+};
 
 }  // namespace
 
-std::vector<Implementation> Int8InnerProductImplementations() {
-  return {MakeImplementation(false), MakeImplementation(true)};
+std::vector<ImplementationPtr> Int8InnerProductImplementations() {
+  return {std::make_shared<Int8InnerProduct>(false), std::make_shared<Int8InnerProduct>(true)};
 }
 
 }  // namespace crema

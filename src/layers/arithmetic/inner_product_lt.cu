@@ -39,6 +39,7 @@ size_t ForwardScratch(const OpDesc& query) {
 
 // The product of the extents and addresses of now; made in the first pass, when these are known.
 struct State final : ImplementationState {
+  explicit State(const OpDesc& /*op*/) {}
   LtProduct& Product(const CudaQueue& queue, const LtProductConfig& config) {
     if (!product || product->config() != config) product.emplace(queue, config);
     return *product;
@@ -83,16 +84,13 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 
 }  // namespace
 
-Implementation CublasLtInnerProductImplementation() {
-  Implementation implementation = MakeCudaImplementation(Forward, CudaInnerProductBackward);
-  implementation.name = "cublaslt";
-  implementation.supports = Supports;
-  implementation.forward_scratch = ForwardScratch;
-  implementation.backward_scratch = CudaInnerProductBackwardScratch;
-  implementation.make_state = [](const OpDesc&) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<State>();
-  };
-  return implementation;
+ImplementationPtr CublasLtInnerProductImplementation() {
+  return MakeCudaImplementation<StatefulImplementation<State>>(
+      Forward, CudaInnerProductBackward,
+      {.supports = Supports,
+       .forward_scratch = ForwardScratch,
+       .backward_scratch = CudaInnerProductBackwardScratch},
+      "cublaslt");
 }
 
 }  // namespace crema

@@ -54,26 +54,21 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
                         args.outputs[0].data<float>(), args.weights_fixed, args.scratch);
 }
 
-Implementation MakeImplementation() {
-  Implementation implementation;
-  implementation.name = "onednn";
-  implementation.supports = Supports;
-  implementation.forward = Forward;
-  implementation.forward_scratch = [](const OpDesc& query) {
-    return PackedProduct(ConfigOf(query)).Scratch();
-  };
-  implementation.state_bytes = [](const OpDesc& query) {
+ImplementationPtr MakeImplementation() {
+  const auto scratch = [](const OpDesc& query) { return PackedProduct(ConfigOf(query)).Scratch(); };
+  const auto state_bytes = [](const OpDesc& query) {
     return PackedProduct(ConfigOf(query)).PackedBytes();
   };
-  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<State>(query);
-  };
-  return implementation;
+  return MakeSimpleImplementation<StatefulImplementation<State>>({.name = "onednn"},
+                                                                 {.supports = Supports,
+                                                                  .forward = Forward,
+                                                                  .forward_scratch = scratch,
+                                                                  .state_bytes = state_bytes});
 }
 
 }  // namespace
 
-std::vector<Implementation> OneDnnInnerProductImplementations() {
+std::vector<ImplementationPtr> OneDnnInnerProductImplementations() {
   return {MakeImplementation(), OnBlockedInput(MakeImplementation(), "onednn, blocked input")};
 }
 

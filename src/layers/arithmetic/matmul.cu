@@ -184,9 +184,8 @@ void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterMatMulCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
-  implementation.name = "cublas";
-  registry.AddImplementation("MatMul", std::move(implementation));
+  registry.AddImplementation("MatMul",
+                             MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu, {}, "cublas"));
 }
 
 }  // namespace crema

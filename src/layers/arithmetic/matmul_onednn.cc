@@ -89,19 +89,13 @@ Support Supports(const OpDesc& query) {
 
 }  // namespace
 
-Implementation OneDnnMatMulImplementation() {
-  Implementation implementation;
-  implementation.name = "onednn";
-  implementation.supports = Supports;
-  implementation.forward = Forward;
-  implementation.forward_scratch = [](const OpDesc& query) {
+ImplementationPtr OneDnnMatMulImplementation() {
+  const auto scratch = [](const OpDesc& query) {
     const auto workers = static_cast<size_t>(WorkersOf(SizesOf(query), query.threads));
     return PieceBytes(DenseProduct(ConfigOf(query))) * workers;
   };
-  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<State>(query);
-  };
-  return implementation;
+  return MakeSimpleImplementation<StatefulImplementation<State>>(
+      {.name = "onednn"}, {.supports = Supports, .forward = Forward, .forward_scratch = scratch});
 }
 
 }  // namespace crema

@@ -84,9 +84,9 @@ void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterPositionEmbeddingCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
-  implementation.forward_scratch = ForwardScratch;
-  registry.AddImplementation("PositionEmbedding", std::move(implementation));
+  registry.AddImplementation(
+      "PositionEmbedding",
+      MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu, {.forward_scratch = ForwardScratch}));
 }
 
 }  // namespace crema

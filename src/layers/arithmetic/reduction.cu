@@ -85,9 +85,9 @@ size_t ForwardScratch(const OpDesc& query) {
 }  // namespace
 
 void RegisterReductionCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
-  implementation.forward_scratch = ForwardScratch;
-  registry.AddImplementation("Reduction", std::move(implementation));
+  registry.AddImplementation(
+      "Reduction",
+      MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu, {.forward_scratch = ForwardScratch}));
 }
 
 }  // namespace crema

@@ -160,12 +160,12 @@ void BackwardBlocked(const Layer&, const BackwardArgs& args) {
   GroupNormalize(threads, channels, dy, nullptr, sums, nullptr, args.input_grads[0].data<float>());
 }
 
-Implementation BlockedImplementation() {
-  Implementation implementation =
-      MakeBlockedImplementation(SupportsBlocks, ForwardBlocked, BackwardBlocked);
-  implementation.forward_scratch = BlockedScratch;
-  implementation.backward_scratch = BlockedScratch;
-  return implementation;
+ImplementationPtr BlockedImplementation() {
+  return MakeBlockedImplementation({.supports = SupportsBlocks,
+                                    .forward = ForwardBlocked,
+                                    .backward = BackwardBlocked,
+                                    .forward_scratch = BlockedScratch,
+                                    .backward_scratch = BlockedScratch});
 }
 
 ChannelBlocks BlocksOf(const Shape& shape) { return {shape[0], shape[1], shape.count(2)}; }
@@ -209,12 +209,12 @@ void BackwardBF16(const Layer&, const BackwardArgs& args) {
                     args.input_grads[0].data<BFloat16>());
 }
 
-Implementation BlockedBF16Implementation() {
-  Implementation implementation =
-      MakeBlockedImplementation(SupportsBlocks, ForwardBF16, BackwardBF16);
-  implementation.forward_scratch = BF16Scratch;
-  implementation.backward_scratch = BF16Scratch;
-  return StoringBFloat16(std::move(implementation));
+ImplementationPtr BlockedBF16Implementation() {
+  return StoringBFloat16(MakeBlockedImplementation({.supports = SupportsBlocks,
+                                                    .forward = ForwardBF16,
+                                                    .backward = BackwardBF16,
+                                                    .forward_scratch = BF16Scratch,
+                                                    .backward_scratch = BF16Scratch}));
 }
 
 std::vector<LayerSample> Samples() {

@@ -152,19 +152,19 @@ void BackwardLast(const Layer& layer, const BackwardArgs& args) {
   });
 }
 
-Implementation ChannelsLastImplementation() {
-  Implementation implementation = MakeCudaImplementation(ForwardLast, BackwardLast);
-  implementation.backward_scratch = BackwardScratchLast;
-  return InChannelsLast(std::move(implementation), CoversChannels);
+ImplementationPtr ChannelsLastImplementation() {
+  return InChannelsLast(
+      MakeCudaImplementation(ForwardLast, BackwardLast, {.backward_scratch = BackwardScratchLast}),
+      CoversChannels);
 }
 
 }  // namespace
 
 void RegisterScaleCuda(Registry& registry) {
   registry.AddImplementation("Scale", ChannelsLastImplementation());
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
-  implementation.backward_scratch = BackwardScratch;
-  registry.AddImplementation("Scale", std::move(implementation));
+  registry.AddImplementation(
+      "Scale",
+      MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu, {.backward_scratch = BackwardScratch}));
 }
 
 }  // namespace crema

@@ -256,11 +256,10 @@ void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterAttentionCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
-  implementation.name = "cublas";
-  implementation.forward_scratch = Scratch;
-  implementation.backward_scratch = Scratch;
-  registry.AddImplementation("Attention", std::move(implementation));
+  registry.AddImplementation(
+      "Attention",
+      MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu,
+                             {.forward_scratch = Scratch, .backward_scratch = Scratch}, "cublas"));
 }
 
 }  // namespace crema

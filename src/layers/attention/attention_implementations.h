@@ -1,11 +1,11 @@
 // Implementations of Attention besides the native one.
 #pragma once
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 
 namespace crema {
 
 // Implementation "onednn", forward and backward.
-Implementation OneDnnAttentionImplementation();
+ImplementationPtr OneDnnAttentionImplementation();
 
 }  // namespace crema

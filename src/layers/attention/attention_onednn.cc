@@ -137,18 +137,13 @@ size_t ForwardScratch(const OpDesc& query) {
 }  // namespace
 }  // namespace attention
 
-Implementation OneDnnAttentionImplementation() {
-  Implementation implementation;
-  implementation.name = "onednn";
-  implementation.supports = attention::Supports;
-  implementation.forward = attention::Forward;
-  implementation.backward = attention::Backward;
-  implementation.forward_scratch = attention::ForwardScratch;
-  implementation.backward_scratch = attention::BackwardScratch;
-  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<attention::State>(query);
-  };
-  return implementation;
+ImplementationPtr OneDnnAttentionImplementation() {
+  return MakeSimpleImplementation<StatefulImplementation<attention::State>>(
+      {.name = "onednn"}, {.supports = attention::Supports,
+                           .forward = attention::Forward,
+                           .backward = attention::Backward,
+                           .forward_scratch = attention::ForwardScratch,
+                           .backward_scratch = attention::BackwardScratch});
 }
 
 }  // namespace crema

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 #include "layers/attention/attention_geometry.h"
 #include "math/dense_product.h"
 

@@ -222,53 +222,62 @@ size_t StateBytes(const OpDesc& query, const CudnnConvLayer& layer) {
   return folded + (keeps ? static_cast<size_t>(FilterTranspose(spec).Bytes()) : 0);
 }
 
-Implementation MakeImplementation(const Kind& kind,
-                                  const std::shared_ptr<CudnnSupportCache>& answers) {
-  const auto layer_of = [=](const OpDesc& query) {
-    return CudnnConvLayer(query, kind.transposed, kind.channels_last);
-  };
-  Implementation implementation;
-  implementation.name = NameOf(kind);
-  implementation.device = DeviceType::kCuda;
-  if (kind.channels_last)
-    implementation.input_format = implementation.output_format = MemoryFormat::kChannelsLast;
-  implementation.supports = [=](const OpDesc& query) {
-    return Supports(query, kind, answers.get());
-  };
-  implementation.seconds = [=](const OpDesc& query) { return Seconds(query, kind); };
-  implementation.forward = [](const Layer&, const ForwardArgs& args) {
+class CudnnConvolution final : public Implementation {
+ public:
+  CudnnConvolution(const Kind& kind, std::shared_ptr<CudnnSupportCache> answers)
+      : Implementation(FactsOf(kind)), kind_(kind), answers_(std::move(answers)) {}
+
+  bool CanFuse(const OpDesc& op) const override {
+    return !kind_.transposed && crema::CanFuse(op, kind_, answers_.get());
+  }
+  Support Accepts(const OpDesc& op) const override {
+    return SupportsNormFusion(op, kind_, answers_.get());
+  }
+  std::optional<double> Seconds(const OpDesc& op) const override {
+    return crema::Seconds(op, kind_);
+  }
+  Needs NeedsOf(const OpDesc& op) const override {
+    const CudnnConvLayer layer = LayerOf(op);
+    const CudnnNormFusionPasses does = PassesOf(layer, op);
+    return {.forward_scratch = layer.ForwardScratch(does) + kScratchSlack,
+            .backward_scratch = op.backward ? layer.BackwardScratch(does) + kScratchSlack : 0,
+            .state_bytes = StateBytes(op, layer)};
+  }
+  std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override {
+    const CudnnConvLayer layer = LayerOf(op);
+    return std::make_unique<CudnnConvState>(layer, kind_.fused, PassesOf(layer, op));
+  }
+  void Forward(const Layer&, const ForwardArgs& args) const override {
     static_cast<CudnnConvState*>(args.implementation_state)->Forward(args);
-  };
-  implementation.backward = [](const Layer&, const BackwardArgs& args) {
+  }
+  void Backward(const Layer&, const BackwardArgs& args) const override {
     static_cast<CudnnConvState*>(args.implementation_state)->Backward(args);
-  };
-  const auto ask = [=](const OpDesc& query) {
-    return AskNormFusionPasses(layer_of(query), kind.fused, answers.get(), query.gpu);
-  };
-  implementation.forward_scratch = [=](const OpDesc& query) {
-    return layer_of(query).ForwardScratch(ask(query)) + kScratchSlack;
-  };
-  implementation.backward_scratch = [=](const OpDesc& query) {
-    return layer_of(query).BackwardScratch(ask(query)) + kScratchSlack;
-  };
-  implementation.make_state = [=](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<CudnnConvState>(layer_of(query), kind.fused, ask(query));
-  };
-  implementation.state_bytes = [=](const OpDesc& query) {
-    return StateBytes(query, layer_of(query));
-  };
-  if (!kind.transposed) {
-    implementation.can_fuse = [=](const OpDesc& query) {
-      return CanFuse(query, kind, answers.get());
-    };
   }
-  if (!kind.transposed && kind.channels_last) {
-    implementation.supports_norm_fusion = [=](const OpDesc& query) {
-      return SupportsNormFusion(query, kind, answers.get());
-    };
+
+ private:
+  static ImplementationFacts FactsOf(const Kind& kind) {
+    const MemoryFormat format =
+        kind.channels_last ? MemoryFormat::kChannelsLast : MemoryFormat::kPlain;
+    const bool fuses_norm = !kind.transposed && kind.channels_last;
+    return {.name = NameOf(kind),
+            .device = DeviceType::kCuda,
+            .input_format = format,
+            .output_format = format,
+            .norm_role = fuses_norm ? NormRole::kConvolution : NormRole::kNone};
   }
-  return implementation;
-}
+  Support SupportsLayer(const OpDesc& op) const override {
+    return crema::Supports(op, kind_, answers_.get());
+  }
+  CudnnConvLayer LayerOf(const OpDesc& op) const {
+    return {op, kind_.transposed, kind_.channels_last};
+  }
+  CudnnNormFusionPasses PassesOf(const CudnnConvLayer& layer, const OpDesc& op) const {
+    return AskNormFusionPasses(layer, kind_.fused, answers_.get(), op.gpu);
+  }
+
+  const Kind kind_;
+  const std::shared_ptr<CudnnSupportCache> answers_;
+};
 
 }  // namespace
 
@@ -276,8 +285,8 @@ void AddCudnnConvImplementations(const char* type, bool transposed, Registry* re
   const auto answers = std::make_shared<CudnnSupportCache>();
   for (const bool channels_last : {true, false}) {  // each goes to the front
     for (const bool fused : {false, true}) {
-      registry->AddImplementation(type,
-                                  MakeImplementation({transposed, fused, channels_last}, answers));
+      registry->AddImplementation(type, std::make_shared<CudnnConvolution>(
+                                            Kind{transposed, fused, channels_last}, answers));
     }
   }
 }

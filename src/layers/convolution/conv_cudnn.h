@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "graph/implementation.h"
+#include "graph/registry.h"
 #include "layers/convolution/conv_cudnn_filter.h"
 #include "layers/convolution/conv_geometry.h"
 #include "math/bias_activation.h"

@@ -1,4 +1,4 @@
-// What a convolution does besides, for layers behind it (Implementation::can_fuse).
+// What a convolution does besides, for layers behind it (Implementation::CanFuse).
 #pragma once
 
 #include <span>

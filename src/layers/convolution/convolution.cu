@@ -79,9 +79,9 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 void RegisterConvolutionCuda(Registry& registry) {
   for (const char* type :
        {"Convolution", "Convolution3D", "ConvolutionDepthwise", "DepthwiseConvolution"}) {
-    Implementation implementation = MakeCudaImplementation(Forward, Backward);
-    implementation.forward_scratch = ForwardScratch;
-    implementation.backward_scratch = BackwardScratch;
+    const ImplementationPtr implementation = MakeCudaImplementation(
+        Forward, Backward,
+        {.forward_scratch = ForwardScratch, .backward_scratch = BackwardScratch});
     registry.AddImplementation(type, implementation);
     registry.AddImplementation(type, LayoutFallback(implementation));
   }

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "graph/implementation.h"
 #include "graph/registry.h"
 #include "layers/convolution/conv_geometry.h"
 #include "math/bias_activation.h"
@@ -32,15 +33,15 @@ class Convolution : public Layer {
 };
 
 // Implementation "depthwise": f32, one input channel a group, at most two spatial axes.
-Implementation DepthwiseConvolutionImplementation();
+ImplementationPtr DepthwiseConvolutionImplementation();
 
 // A LayerType of the family, with all but name, docs and samples.
 LayerType ConvolutionType();
 
 // Implementations on blocked blobs; none when the build has no oneDNN.
-std::vector<Implementation> OneDnnConvolutionImplementations();
+std::vector<ImplementationPtr> OneDnnConvolutionImplementations();
 
 // Implementation "packed": f32, at most two spatial axes, on processors with AVX2 or AVX-512.
-Implementation PackedConvolutionImplementation();
+ImplementationPtr PackedConvolutionImplementation();
 
 }  // namespace crema

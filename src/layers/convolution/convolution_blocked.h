@@ -10,8 +10,8 @@ namespace crema {
 
 // Requires SupportsBlockedConv and an epilogue that is possible.
 BlockedConvConfig BlockedConfigOf(const OpDesc& query, bool plain_input, bool bf16 = false);
-// Implementation::strided_output of these implementations, which can always.
-bool StridedOutputPays(const OpDesc& query);
+// Implementation::Accepts of these implementations.
+Support StridedOutputPays(const OpDesc& query);
 BlockedConvShape BlockedShapeOf(const ConvGeometry& geometry);
 // What oneDNN has at all; `geometry` is MakeConvGeometry or MakeDeconvGeometry. Depends neither on
 // the batch nor on the spatial extents of the input.
@@ -23,15 +23,15 @@ Support SupportsBlockedConv(const OpDesc& query);
 Support SupportsFastBlockedConv(const OpDesc& query, bool plain_input, bool bf16 = false);
 // What oneDNN is estimated to take forward, in single precision on blocked blobs.
 double BlockedConvSeconds(const OpDesc& query);
-// Implementation::can_fuse of these implementations.
+// Implementation::CanFuse of these implementations.
 bool ConvolutionCanFuse(const OpDesc& query);
 BlockedConvGrads BlockedGradsOf(const Layer& layer, const BackwardArgs& args);
 
 // Implementations "int8", on blobs of bytes.
-std::vector<Implementation> Int8ConvolutionImplementations();
+std::vector<ImplementationPtr> Int8ConvolutionImplementations();
 
 // Implementation "winograd": 3 x 3 filters, each pass by Winograd's algorithm where that pays and
 // by oneDNN elsewhere.
-Implementation WinogradConvolutionImplementation();
+ImplementationPtr WinogradConvolutionImplementation();
 
 }  // namespace crema

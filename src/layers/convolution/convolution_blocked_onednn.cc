@@ -65,9 +65,10 @@ BlockedConvConfig BlockedConfigOf(const OpDesc& query, bool plain_input, bool bf
 }
 
 // Images are shared out among threads then, of which none should wait long for the others.
-bool StridedOutputPays(const OpDesc& query) {
+Support StridedOutputPays(const OpDesc& query) {
   const int64_t batch = query.info.outputs[0].shape[0];
-  return batch % query.threads == 0 || batch >= 32 * query.threads;
+  if (batch % query.threads == 0 || batch >= 32 * query.threads) return {};
+  return Support::No("threads would wait for each other's images");
 }
 
 // Nothing here may depend on the batch or on the spatial extents of the input.
@@ -178,17 +179,6 @@ struct State final : ImplementationState, HasPackedWeights {
   ConvEpilogueNumbers epilogue;
 };
 
-void Forward(const Layer&, const ForwardArgs& args) {
-  auto& state = *static_cast<State*>(args.implementation_state);
-  state.conv.Forward(args.inputs[0].raw(), state.epilogue.Read(args), state.epilogue.AddedOf(args),
-                     args.outputs[0].raw(), args.weights_fixed, args.scratch);
-}
-
-void Backward(const Layer& layer, const BackwardArgs& args) {
-  static_cast<State*>(args.implementation_state)
-      ->conv.Backward(BlockedGradsOf(layer, args), args.scratch);
-}
-
 double BFloat16Speedup(const OpDesc& query) {
   return query.processor.bfloat16_speedup ? *query.processor.bfloat16_speedup
                                           : onednn::BFloat16Gain();
@@ -210,53 +200,67 @@ double Seconds(const Kind& kind, const OpDesc& query) {
   return products / (kProductsPerSecond * fill * gain);
 }
 
-Implementation MakeImplementation(const Kind& kind) {
-  const MemoryFormat blocked = kind.bf16 ? MemoryFormat::kBlockedBF16 : MemoryFormat::kBlocked;
-  Implementation implementation;
-  implementation.name = kind.Name();
-  implementation.supports = [=](const OpDesc& query) { return Supports(kind, query); };
-  implementation.input_format = kind.plain_input ? MemoryFormat::kPlain : blocked;
-  implementation.output_format = blocked;
-  implementation.forward = Forward;
-  implementation.backward = Backward;
-  implementation.forward_scratch = [=](const OpDesc& query) {
-    return BlockedConv(kind.ConfigOf(query)).ForwardScratch();
-  };
-  implementation.backward_scratch = [=](const OpDesc& query) {
-    return BlockedConv(kind.ConfigOf(query)).BackwardScratch();
-  };
-  implementation.state_bytes = [=](const OpDesc& query) {
-    return BlockedConv(kind.ConfigOf(query)).PackedBytes();
-  };
-  implementation.make_state = [=](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    auto state = std::make_unique<State>(query, kind);
+class OneDnnConvolution final : public Implementation {
+ public:
+  explicit OneDnnConvolution(const Kind& kind) : Implementation(FactsOf(kind)), kind_(kind) {}
+
+  bool CanFuse(const OpDesc& op) const override { return ConvolutionCanFuse(op); }
+  Support Accepts(const OpDesc& op) const override { return StridedOutputPays(op); }
+  std::optional<double> Seconds(const OpDesc& op) const override {
+    return crema::Seconds(kind_, op);
+  }
+  Needs NeedsOf(const OpDesc& op) const override {
+    const BlockedConv conv(kind_.ConfigOf(op));
+    return {.forward_scratch = conv.ForwardScratch(),
+            .backward_scratch = op.backward ? conv.BackwardScratch() : 0,
+            .state_bytes = conv.PackedBytes()};
+  }
+  std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override {
+    auto state = std::make_unique<State>(op, kind_);
     state->conv.Prepare();
     return state;
-  };
-  implementation.can_fuse = ConvolutionCanFuse;
-  implementation.strided_output = StridedOutputPays;
-  implementation.seconds = [=](const OpDesc& query) { return Seconds(kind, query); };
-  return implementation;
-}
+  }
+  void Forward(const Layer&, const ForwardArgs& args) const override {
+    auto& state = *static_cast<State*>(args.implementation_state);
+    state.conv.Forward(args.inputs[0].raw(), state.epilogue.Read(args),
+                       state.epilogue.AddedOf(args), args.outputs[0].raw(), args.weights_fixed,
+                       args.scratch);
+  }
+  void Backward(const Layer& layer, const BackwardArgs& args) const override {
+    static_cast<State*>(args.implementation_state)
+        ->conv.Backward(BlockedGradsOf(layer, args), args.scratch);
+  }
+
+ private:
+  static ImplementationFacts FactsOf(const Kind& kind) {
+    const MemoryFormat blocked = kind.bf16 ? MemoryFormat::kBlockedBF16 : MemoryFormat::kBlocked;
+    return {.name = kind.Name(),
+            .input_format = kind.plain_input ? MemoryFormat::kPlain : blocked,
+            .output_format = blocked,
+            .strided_output = true};
+  }
+  Support SupportsLayer(const OpDesc& op) const override { return crema::Supports(kind_, op); }
+
+  const Kind kind_;
+};
 
 }  // namespace
 
 double BlockedConvSeconds(const OpDesc& query) { return Seconds(Kind{}, query); }
 
-std::vector<Implementation> OneDnnConvolutionImplementations() {
-  std::vector<Implementation> implementations = {WinogradConvolutionImplementation()};
+std::vector<ImplementationPtr> OneDnnConvolutionImplementations() {
+  std::vector<ImplementationPtr> implementations = {WinogradConvolutionImplementation()};
   // Those without `fast` are for sessions whose inputs shrink below what the filters reach over; no
   // plan wants them.
   for (const bool fast : {true, false}) {
     for (const bool bf16 : {false, true}) {
       for (const bool plain_input : {false, true}) {
         implementations.push_back(
-            MakeImplementation({.plain_input = plain_input, .bf16 = bf16, .fast = fast}));
+            std::make_shared<OneDnnConvolution>(Kind{plain_input, bf16, fast}));
       }
     }
   }
-  for (Implementation& implementation : Int8ConvolutionImplementations())
-    implementations.push_back(std::move(implementation));
+  std::ranges::copy(Int8ConvolutionImplementations(), std::back_inserter(implementations));
   return implementations;
 }
 

@@ -45,7 +45,7 @@ struct DepthwiseMaths {
 
 }  // namespace
 
-Implementation DepthwiseConvolutionImplementation() {
+ImplementationPtr DepthwiseConvolutionImplementation() {
   return ConvolutionImplementation<DepthwiseMaths>::Make("depthwise", Supports);
 }
 

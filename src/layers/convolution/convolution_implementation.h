@@ -16,22 +16,24 @@ namespace crema {
 template <typename Maths>
 class ConvolutionImplementation {
  public:
-  static Implementation Make(std::string name, Support (*supports)(const OpDesc&)) {
-    Implementation implementation;
-    implementation.name = std::move(name);
-    implementation.supports = supports;
-    implementation.forward = Forward;
-    implementation.backward = Backward;
-    implementation.forward_scratch = [](const OpDesc& query) {
+  static ImplementationPtr Make(std::string name, Support (*supports)(const OpDesc&),
+                                double (*seconds)(const OpDesc&) = nullptr) {
+    const auto forward_scratch = [](const OpDesc& query) {
       const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
       return Maths::kForwardScratch(Maths::ShapeOf(g), g.batch, query.threads);
     };
-    implementation.backward_scratch = [](const OpDesc& query) {
+    const auto backward_scratch = [](const OpDesc& query) {
       const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
       return Maths::kBackwardScratch(Maths::ShapeOf(g), g.batch, query.threads,
                                      static_cast<const Convolution&>(query.layer).relu());
     };
-    return implementation;
+    return MakeSimpleImplementation({.name = std::move(name)},
+                                    {.supports = supports,
+                                     .forward = Forward,
+                                     .backward = Backward,
+                                     .forward_scratch = forward_scratch,
+                                     .backward_scratch = backward_scratch,
+                                     .seconds = seconds});
   }
 
  private:

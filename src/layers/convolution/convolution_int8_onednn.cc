@@ -170,35 +170,43 @@ size_t Scratch(const Kind& kind, const OpDesc& query) {
          ScratchBytes<std::byte>(static_cast<int64_t>(own)) + kScratchSlack;
 }
 
-Implementation MakeImplementation(const Kind& kind) {
-  Implementation implementation;
-  implementation.name = kind.Name();
-  implementation.supports = [=](const OpDesc& query) { return Supports(kind, query); };
-  implementation.input_format = MemoryFormat::kInt8;
-  implementation.output_format = kind.output;
-  implementation.forward = kind.GivesBytes() ? Forward : ForwardToFloats;
-  implementation.forward_scratch = [=](const OpDesc& query) { return Scratch(kind, query); };
-  implementation.state_bytes = [=](const OpDesc& query) {
-    return Int8Conv(ConfigOf(kind, query)).PackedBytes();
-  };
-  implementation.make_state = [=](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    auto state = std::make_unique<State>(query, kind);
+class Int8Convolution final : public FunctionImplementation {
+ public:
+  explicit Int8Convolution(const Kind& kind)
+      : FunctionImplementation({.name = kind.Name(),
+                                .input_format = MemoryFormat::kInt8,
+                                .output_format = kind.output},
+                               {.forward = kind.GivesBytes() ? crema::Forward : ForwardToFloats}),
+        kind_(kind) {}
+
+  bool CanFuse(const OpDesc& op) const override { return crema::CanFuse(kind_, op); }
+  std::optional<double> Seconds(const OpDesc& op) const override {
+    return crema::Seconds(kind_, op);
+  }
+  Needs NeedsOf(const OpDesc& op) const override {
+    return {.forward_scratch = Scratch(kind_, op),
+            .state_bytes = Int8Conv(ConfigOf(kind_, op)).PackedBytes()};
+  }
+  std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override {
+    auto state = std::make_unique<State>(op, kind_);
     state->conv.Prepare();
     return state;
-  };
-  implementation.can_fuse = [=](const OpDesc& query) { return CanFuse(kind, query); };
-  implementation.seconds = [=](const OpDesc& query) { return Seconds(kind, query); };
-  return implementation;
-}
+  }
+
+ private:
+  Support SupportsLayer(const OpDesc& op) const override { return crema::Supports(kind_, op); }
+
+  const Kind kind_;
+};
 
 }  // namespace
 
-std::vector<Implementation> Int8ConvolutionImplementations() {
-  std::vector<Implementation> implementations;
+std::vector<ImplementationPtr> Int8ConvolutionImplementations() {
+  std::vector<ImplementationPtr> implementations;
   for (const bool fast : {true, false}) {
     for (const MemoryFormat output :
          {MemoryFormat::kInt8, MemoryFormat::kPlain, MemoryFormat::kBlocked}) {
-      implementations.push_back(MakeImplementation({.output = output, .fast = fast}));
+      implementations.push_back(std::make_shared<Int8Convolution>(Kind{output, fast}));
     }
   }
   return implementations;

@@ -31,13 +31,11 @@ struct PackedMaths {
 
 }  // namespace
 
-Implementation PackedConvolutionImplementation() {
-  constexpr double kProductsPerSecond = 60e9;  // a thread, at the rate of AVX-512
-  Implementation implementation = ConvolutionImplementation<PackedMaths>::Make("packed", Supports);
-  implementation.seconds = [](const OpDesc& query) {
+ImplementationPtr PackedConvolutionImplementation() {
+  return ConvolutionImplementation<PackedMaths>::Make("packed", Supports, [](const OpDesc& query) {
+    constexpr double kProductsPerSecond = 60e9;  // a thread, at the rate of AVX-512
     return static_cast<double>(query.info.macs) / (kProductsPerSecond * query.threads);
-  };
-  return implementation;
+  });
 }
 
 }  // namespace crema

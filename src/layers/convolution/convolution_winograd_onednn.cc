@@ -5,6 +5,7 @@
 
 #include "core/parallel_for.h"
 #include "graph/has_packed_weights.h"
+#include "layers/blocked_implementation.h"
 #include "layers/convolution/convolution_blocked.h"
 #include "layers/normalization/group_normalize.h"
 #include "math/blocked_winograd.h"
@@ -93,27 +94,22 @@ struct ScratchNeeds {
   Passes passes;
 };
 
-size_t ForwardScratch(const OpDesc& query) {
-  const ScratchNeeds needs(query);
-  if (needs.passes.forward) return needs.Forward(!query.backward);
-  return BlockedConv(BlockedConfigOf(query, false)).ForwardScratch();
-}
-
-size_t BackwardScratch(const OpDesc& query) {
-  const ScratchNeeds needs(query);
+Needs NeedsOfPasses(const OpDesc& query) {
+  const ScratchNeeds own(query);
+  Needs needs;
+  if (own.passes.forward && !query.backward)
+    needs.state_bytes = own.Filters(WinogradPass::kForward);
+  if (own.passes.forward) needs.forward_scratch = own.Forward(!query.backward);
   const bool masks =
       static_cast<const Convolution&>(query.layer).relu().on || query.output_stride != 0;
-  const size_t other =
-      needs.passes.other ? BlockedConv(BlockedConfigOf(query, false)).BackwardScratch() : 0;
-  return std::max(needs.Backward(masks), other);
-}
-
-size_t StateBytes(const OpDesc& query) {
-  const ScratchNeeds needs(query);
-  size_t bytes = 0;
-  if (needs.passes.forward && !query.backward) bytes += needs.Filters(WinogradPass::kForward);
-  if (needs.passes.NeedsOther()) bytes += BlockedConv(BlockedConfigOf(query, false)).PackedBytes();
-  return bytes;
+  if (query.backward) needs.backward_scratch = own.Backward(masks);
+  if (!own.passes.NeedsOther()) return needs;
+  const BlockedConv other(BlockedConfigOf(query, false));
+  needs.state_bytes += other.PackedBytes();
+  if (!own.passes.forward) needs.forward_scratch = other.ForwardScratch();
+  if (own.passes.other)
+    needs.backward_scratch = std::max(needs.backward_scratch, other.BackwardScratch());
+  return needs;
 }
 
 // Transformed filters and the bias that goes with them.
@@ -298,32 +294,36 @@ double Seconds(const OpDesc& query) {
   return BlockedConvSeconds(query) * shares / count;
 }
 
+class WinogradConvolution final : public Implementation {
+ public:
+  explicit WinogradConvolution(ImplementationFacts facts) : Implementation(std::move(facts)) {}
+
+  bool CanFuse(const OpDesc& op) const override { return ConvolutionCanFuse(op); }
+  Support Accepts(const OpDesc& op) const override {
+    return Passes(op).forward ? Support{} : StridedOutputPays(op);
+  }
+  std::optional<double> Seconds(const OpDesc& op) const override { return crema::Seconds(op); }
+  Needs NeedsOf(const OpDesc& op) const override { return NeedsOfPasses(op); }
+  std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override {
+    return std::make_unique<State>(op);
+  }
+  void Forward(const Layer&, const ForwardArgs& args) const override {
+    static_cast<State*>(args.implementation_state)->Forward(args);
+  }
+  void Backward(const Layer& layer, const BackwardArgs& args) const override {
+    static_cast<State*>(args.implementation_state)->Backward(layer, args);
+  }
+
+ private:
+  Support SupportsLayer(const OpDesc& op) const override { return crema::Supports(op); }
+};
+
 }  // namespace
 
-Implementation WinogradConvolutionImplementation() {
-  Implementation implementation;
-  implementation.name = "winograd";
-  implementation.supports = Supports;
-  implementation.input_format = MemoryFormat::kBlocked;
-  implementation.output_format = MemoryFormat::kBlocked;
-  implementation.forward = [](const Layer&, const ForwardArgs& args) {
-    static_cast<State*>(args.implementation_state)->Forward(args);
-  };
-  implementation.backward = [](const Layer& layer, const BackwardArgs& args) {
-    static_cast<State*>(args.implementation_state)->Backward(layer, args);
-  };
-  implementation.forward_scratch = ForwardScratch;
-  implementation.backward_scratch = BackwardScratch;
-  implementation.state_bytes = StateBytes;
-  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<State>(query);
-  };
-  implementation.can_fuse = ConvolutionCanFuse;
-  implementation.strided_output = [](const OpDesc& query) {
-    return Passes(query).forward || StridedOutputPays(query);
-  };
-  implementation.seconds = Seconds;
-  return implementation;
+ImplementationPtr WinogradConvolutionImplementation() {
+  ImplementationFacts facts = BlockedFacts("winograd");
+  facts.strided_output = true;
+  return std::make_shared<WinogradConvolution>(std::move(facts));
 }
 
 }  // namespace crema

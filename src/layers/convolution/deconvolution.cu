@@ -79,9 +79,8 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterDeconvolutionCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(Forward, Backward);
-  implementation.forward_scratch = ForwardScratch;
-  implementation.backward_scratch = BackwardScratch;
+  const ImplementationPtr implementation = MakeCudaImplementation(
+      Forward, Backward, {.forward_scratch = ForwardScratch, .backward_scratch = BackwardScratch});
   registry.AddImplementation("Deconvolution", implementation);
   registry.AddImplementation("Deconvolution", LayoutFallback(implementation));
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "layers/blocked_implementation.h"
 #include "layers/convolution/convolution_blocked.h"
 #include "layers/convolution/deconvolution_implementations.h"
 #include "math/blocked_deconv.h"
@@ -93,36 +94,32 @@ double ReferenceSeconds(const OpDesc& query) {
   return static_cast<double>(query.info.macs) / (kProductsPerSecond * query.threads);
 }
 
-Implementation MakeImplementation(const char* name, Support (*supports)(const OpDesc&),
-                                  double (*seconds)(const OpDesc&)) {
-  Implementation implementation;
-  implementation.name = name;
-  implementation.supports = supports;
-  implementation.input_format = MemoryFormat::kBlocked;
-  implementation.output_format = MemoryFormat::kBlocked;
-  implementation.forward = Forward;
-  implementation.backward = Backward;
-  implementation.forward_scratch = [](const OpDesc& query) {
+ImplementationPtr MakeImplementation(const char* name, Support (*supports)(const OpDesc&),
+                                     double (*seconds)(const OpDesc&)) {
+  const auto forward_scratch = [](const OpDesc& query) {
     return BlockedDeconv(ConfigOf(query)).ForwardScratch();
   };
-  implementation.backward_scratch = [](const OpDesc& query) {
+  const auto backward_scratch = [](const OpDesc& query) {
     return BlockedDeconv(ConfigOf(query)).BackwardScratch();
   };
-  implementation.state_bytes = [](const OpDesc& query) {
+  const auto state_bytes = [](const OpDesc& query) {
     return BlockedDeconv(ConfigOf(query)).PackedBytes();
   };
-  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<State>(query);
-  };
-  implementation.seconds = seconds;
-  return implementation;
+  return MakeSimpleImplementation<StatefulImplementation<State>>(
+      BlockedFacts(name), {.supports = supports,
+                           .forward = Forward,
+                           .backward = Backward,
+                           .forward_scratch = forward_scratch,
+                           .backward_scratch = backward_scratch,
+                           .state_bytes = state_bytes,
+                           .seconds = seconds});
 }
 
 }  // namespace
 
 // The last one is for sessions whose inputs shrink below what the filters reach over; no plan wants
 // it.
-std::vector<Implementation> OneDnnDeconvolutionImplementations() {
+std::vector<ImplementationPtr> OneDnnDeconvolutionImplementations() {
   return {MakeImplementation("onednn", SupportsFast, Seconds),
           MakeImplementation("onednn, reference", Supports, ReferenceSeconds)};
 }

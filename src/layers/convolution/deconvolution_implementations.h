@@ -3,11 +3,11 @@
 
 #include <vector>
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 
 namespace crema {
 
 // On blocked blobs; only there when the build has oneDNN.
-std::vector<Implementation> OneDnnDeconvolutionImplementations();
+std::vector<ImplementationPtr> OneDnnDeconvolutionImplementations();
 
 }  // namespace crema

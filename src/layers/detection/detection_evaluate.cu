@@ -250,10 +250,9 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 }  // namespace
 
 void RegisterDetectionEvaluateCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(Forward, nullptr);
-  implementation.supports = Supports;
-  implementation.forward_scratch = Scratch;
-  registry.AddImplementation("DetectionEvaluate", std::move(implementation));
+  registry.AddImplementation(
+      "DetectionEvaluate",
+      MakeCudaImplementation(Forward, nullptr, {.supports = Supports, .forward_scratch = Scratch}));
 }
 
 }  // namespace crema

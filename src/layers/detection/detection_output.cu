@@ -243,9 +243,8 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 }  // namespace
 
 void RegisterDetectionOutputCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(Forward, nullptr);
-  implementation.forward_scratch = Scratch;
-  registry.AddImplementation("DetectionOutput", std::move(implementation));
+  registry.AddImplementation(
+      "DetectionOutput", MakeCudaImplementation(Forward, nullptr, {.forward_scratch = Scratch}));
 }
 
 }  // namespace crema

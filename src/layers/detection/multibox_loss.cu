@@ -163,9 +163,8 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterMultiBoxLossCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(Forward, Backward);
-  implementation.forward_scratch = Scratch;
-  registry.AddImplementation("MultiBoxLoss", std::move(implementation));
+  registry.AddImplementation(
+      "MultiBoxLoss", MakeCudaImplementation(Forward, Backward, {.forward_scratch = Scratch}));
 }
 
 }  // namespace crema

@@ -79,9 +79,8 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 }  // namespace
 
 void RegisterPriorBoxCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(Forward, nullptr);
-  implementation.supports = Supports;
-  registry.AddImplementation("PriorBox", std::move(implementation));
+  registry.AddImplementation("PriorBox",
+                             MakeCudaImplementation(Forward, nullptr, {.supports = Supports}));
 }
 
 }  // namespace crema

@@ -185,10 +185,9 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 }  // namespace
 
 void RegisterProposalCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(Forward, nullptr);
-  implementation.supports = Supports;
-  implementation.forward_scratch = Scratch;
-  registry.AddImplementation("Proposal", std::move(implementation));
+  registry.AddImplementation(
+      "Proposal",
+      MakeCudaImplementation(Forward, nullptr, {.supports = Supports, .forward_scratch = Scratch}));
 }
 
 }  // namespace crema

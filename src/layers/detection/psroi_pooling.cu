@@ -85,10 +85,10 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterPSROIPoolingCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(Forward, Backward);
-  implementation.forward_scratch = RegionTablesScratch<false>;
-  implementation.backward_scratch = RegionTablesScratch<false>;
-  registry.AddImplementation("PSROIPooling", std::move(implementation));
+  registry.AddImplementation(
+      "PSROIPooling", MakeCudaImplementation(Forward, Backward,
+                                             {.forward_scratch = RegionTablesScratch<false>,
+                                              .backward_scratch = RegionTablesScratch<false>}));
 }
 
 }  // namespace crema

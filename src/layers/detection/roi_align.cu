@@ -150,10 +150,10 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterROIAlignCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(Forward, Backward);
-  implementation.forward_scratch = RegionTablesScratch<true>;
-  implementation.backward_scratch = RegionTablesScratch<true>;
-  registry.AddImplementation("ROIAlign", std::move(implementation));
+  registry.AddImplementation(
+      "ROIAlign", MakeCudaImplementation(Forward, Backward,
+                                         {.forward_scratch = RegionTablesScratch<true>,
+                                          .backward_scratch = RegionTablesScratch<true>}));
 }
 
 }  // namespace crema

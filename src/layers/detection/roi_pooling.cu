@@ -99,10 +99,10 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterROIPoolingCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(Forward, Backward);
-  implementation.forward_scratch = RegionTablesScratch<false>;
-  implementation.backward_scratch = RegionTablesScratch<false>;
-  registry.AddImplementation("ROIPooling", std::move(implementation));
+  registry.AddImplementation(
+      "ROIPooling", MakeCudaImplementation(Forward, Backward,
+                                           {.forward_scratch = RegionTablesScratch<false>,
+                                            .backward_scratch = RegionTablesScratch<false>}));
 }
 
 }  // namespace crema

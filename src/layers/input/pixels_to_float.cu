@@ -53,10 +53,13 @@ Support Supports(const OpDesc& query) {
   return SupportsCudaFloats(query);
 }
 
-std::unique_ptr<ImplementationState> MakeState(const OpDesc& query) {
-  if (MeanOf(query) == nullptr) return nullptr;
-  return std::make_unique<MeanState>();
-}
+class PixelsImplementation final : public FunctionImplementation {
+ public:
+  using FunctionImplementation::FunctionImplementation;
+  std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override {
+    return MeanOf(op) == nullptr ? nullptr : std::make_unique<MeanState>();
+  }
+};
 
 size_t StateBytes(const OpDesc& query) {
   const MeanImage* mean = MeanOf(query);
@@ -127,11 +130,9 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
 }  // namespace
 
 void RegisterPixelsToFloatCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(Forward, nullptr);
-  implementation.supports = Supports;
-  implementation.make_state = MakeState;
-  implementation.state_bytes = StateBytes;
-  registry.AddImplementation("PixelsToFloat", std::move(implementation));
+  registry.AddImplementation(
+      "PixelsToFloat", MakeCudaImplementation<PixelsImplementation>(
+                           Forward, nullptr, {.supports = Supports, .state_bytes = StateBytes}));
 }
 
 }  // namespace crema

@@ -102,9 +102,9 @@ size_t ForwardScratch(const OpDesc& query) {
 }  // namespace
 
 void RegisterCenterLossCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
-  implementation.forward_scratch = ForwardScratch;
-  registry.AddImplementation("CenterLoss", std::move(implementation));
+  registry.AddImplementation(
+      "CenterLoss",
+      MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu, {.forward_scratch = ForwardScratch}));
 }
 
 }  // namespace crema

@@ -91,9 +91,9 @@ void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterContrastiveLossCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
-  implementation.forward_scratch = BatchCostScratch;
-  registry.AddImplementation("ContrastiveLoss", std::move(implementation));
+  registry.AddImplementation(
+      "ContrastiveLoss",
+      MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu, {.forward_scratch = BatchCostScratch}));
 }
 
 }  // namespace crema

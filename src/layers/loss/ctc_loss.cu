@@ -254,9 +254,9 @@ void BackwardOnGpu(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterCTCLossCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
-  implementation.forward_scratch = ForwardScratch;
-  registry.AddImplementation("CTCLoss", std::move(implementation));
+  registry.AddImplementation(
+      "CTCLoss",
+      MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu, {.forward_scratch = ForwardScratch}));
 }
 
 }  // namespace crema

@@ -112,12 +112,11 @@ inline size_t LossScratch(const OpDesc&) {
 }
 
 // A row of a loss with LossScratch both ways.
-inline Implementation MakeLossImplementation(void (*forward)(const Layer&, const ForwardArgs&),
-                                             void (*backward)(const Layer&, const BackwardArgs&)) {
-  Implementation implementation = MakeCudaImplementation(forward, backward);
-  implementation.forward_scratch = LossScratch;
-  implementation.backward_scratch = LossScratch;
-  return implementation;
+inline ImplementationPtr MakeLossImplementation(void (*forward)(const Layer&, const ForwardArgs&),
+                                                void (*backward)(const Layer&,
+                                                                 const BackwardArgs&)) {
+  return MakeCudaImplementation(forward, backward,
+                                {.forward_scratch = LossScratch, .backward_scratch = LossScratch});
 }
 
 }  // namespace crema

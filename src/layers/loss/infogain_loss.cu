@@ -72,9 +72,8 @@ Support Supports(const OpDesc& query) {
 }  // namespace
 
 void RegisterInfogainLossCuda(Registry& registry) {
-  Implementation implementation = MakeSoftmaxLossImplementation<InfogainMaker>();
-  implementation.supports = Supports;
-  registry.AddImplementation("InfogainLoss", std::move(implementation));
+  registry.AddImplementation("InfogainLoss",
+                             MakeSoftmaxLossImplementation<InfogainMaker>(Supports));
 }
 
 }  // namespace crema

@@ -76,7 +76,7 @@ void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
 }
 
 template <typename Rule>
-Implementation PairRow() {
+ImplementationPtr PairRow() {
   return MakeLossImplementation(ForwardOnGpu<Rule>, BackwardOnGpu<Rule>);
 }
 

@@ -144,12 +144,11 @@ size_t SoftmaxLossScratch(const OpDesc& query) {
 }
 
 template <typename Maker>
-Implementation MakeSoftmaxLossImplementation() {
-  Implementation implementation =
-      MakeCudaImplementation(SoftmaxLossForward<Maker>, SoftmaxLossBackward<Maker>);
-  implementation.forward_scratch = SoftmaxLossScratch<Maker>;
-  implementation.backward_scratch = SoftmaxLossScratch<Maker>;
-  return implementation;
+ImplementationPtr MakeSoftmaxLossImplementation(Support (*supports)(const OpDesc&) = nullptr) {
+  return MakeCudaImplementation(SoftmaxLossForward<Maker>, SoftmaxLossBackward<Maker>,
+                                {.supports = supports,
+                                 .forward_scratch = SoftmaxLossScratch<Maker>,
+                                 .backward_scratch = SoftmaxLossScratch<Maker>});
 }
 
 }  // namespace crema

@@ -102,9 +102,9 @@ void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterTripletLossCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
-  implementation.forward_scratch = BatchCostScratch;
-  registry.AddImplementation("TripletLoss", std::move(implementation));
+  registry.AddImplementation(
+      "TripletLoss",
+      MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu, {.forward_scratch = BatchCostScratch}));
 }
 
 }  // namespace crema

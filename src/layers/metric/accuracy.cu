@@ -94,10 +94,8 @@ size_t Scratch(const OpDesc& query) {
 }  // namespace
 
 void RegisterAccuracyCuda(Registry& registry) {
-  Implementation implementation =
-      MakeCudaImplementation(ForwardOnGpu, nullptr);  // it has no gradient
-  implementation.forward_scratch = Scratch;
-  registry.AddImplementation("Accuracy", std::move(implementation));
+  registry.AddImplementation(
+      "Accuracy", MakeCudaImplementation(ForwardOnGpu, nullptr, {.forward_scratch = Scratch}));
 }
 
 }  // namespace crema

@@ -1,5 +1,6 @@
 // BatchNorm and BN on the GPU; see batch_norm_base.cc.
 #include "layers/channels_last_implementation.h"
+#include "layers/gpu_implementation.h"
 #include "layers/normalization/batch_norm_cuda.h"
 #include "layers/normalization/statistics_measure.cuh"
 
@@ -102,13 +103,16 @@ void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
 }
 
 template <bool kLast>
-Implementation MakeImplementation() {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu<kLast>, BackwardOnGpu<kLast>);
-  implementation.forward_scratch = ForwardScratch<kLast>;
-  implementation.backward_scratch = BackwardScratch<kLast>;
-  EnableFusionOnGpu(&implementation);
-  if (kLast) implementation.supports_fusion_as_norm = SupportsFusionAsNorm;
-  return implementation;
+ImplementationPtr MakeImplementation() {
+  return MakeSimpleImplementation<CudaNormImplementation>(
+      {.name = "cuda",
+       .device = DeviceType::kCuda,
+       .norm_role = kLast ? NormRole::kNorm : NormRole::kNone},
+      {.supports = SupportsCudaFloats,
+       .forward = ForwardOnGpu<kLast>,
+       .backward = BackwardOnGpu<kLast>,
+       .forward_scratch = ForwardScratch<kLast>,
+       .backward_scratch = BackwardScratch<kLast>});
 }
 
 Support HasChannelsOnAxis1(const OpDesc& query) {

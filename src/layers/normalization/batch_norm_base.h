@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 #include "layers/channel_affine.h"
 #include "layers/normalization/group_normalize.h"
 #include "layers/normalization/stored_statistics.h"
@@ -88,15 +88,18 @@ class BatchNormBase : public Layer, public ChannelAffine {
 
   // Implementation "blocked": f32, channels on axis 1 that fill whole blocks. It fuses a Scale and
   // a ReLU, with stored statistics where no backward pass follows.
-  static Implementation BlockedImplementation();
+  static ImplementationPtr BlockedImplementation();
   // The same on blobs of bfloat16, for what has no scale and shift of its own.
-  static Implementation BlockedBF16Implementation();
+  static ImplementationPtr BlockedBF16Implementation();
 
  protected:
   BatchNormBase(const LayerParameter& param, BatchNormRule rule)
       : Layer(param), rule_(std::move(rule)) {}
 
  private:
+  template <typename T>
+  class Blocked;
+
   // Only mean and variance: no scale, shift or ReLU of its own.
   bool GoesByChannels() const { return !KeepsNormal() && !rule_.identity; }
   static size_t FusedScratch(const OpDesc& query);

@@ -4,20 +4,24 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 #include "math/group_stats.h"
 
 namespace crema {
 
 class BatchNormBase;
 
-// Lets an implementation fuse a Scale, a sum and a ReLU, with the statistics of the batch or
-// without a backward pass.
-void EnableFusionOnGpu(Implementation* implementation);
-// Implementation::supports_fusion_as_norm of an implementation that EnableFusionOnGpu was called
-// for.
-Support SupportsFusionAsNorm(const OpDesc& query);
+// Can fuse a Scale, a sum and a ReLU, with the statistics of the batch or without a backward pass.
+class CudaNormImplementation final : public FunctionImplementation {
+ public:
+  using FunctionImplementation::FunctionImplementation;
+  bool CanFuse(const OpDesc& op) const override;
+  Support Accepts(const OpDesc& op) const override;
+  LayerInfo Info(const OpDesc& op) const override;
+  std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override;
+};
 // Fuses nothing and hands nothing on: ForwardFusedNorm and BackwardFusedNorm are not called.
 inline bool GoesAlone(const OpDesc& query) {
   return query.fused.empty() && !query.norm_fusion.any();

@@ -224,61 +224,51 @@ void BatchNormBase::RunByChannels(const Args& args) const {
 }
 
 // With a scale and shift of its own it computes as the plain one does.
-Implementation BatchNormBase::BlockedImplementation() {
-  const auto norm = [](const Layer& layer) -> const BatchNormBase& {
+template <typename T>
+class BatchNormBase::Blocked final : public FunctionImplementation {
+ public:
+  Blocked() : FunctionImplementation(BlockedFacts("blocked")) {}
+
+  bool CanFuse(const OpDesc& op) const override {
+    return Norm(op.layer).CanFuse(op) && !NormEpilogue(op.fused).sum;
+  }
+  LayerInfo Info(const OpDesc& op) const override { return FusedInfo(op); }
+  Needs NeedsOf(const OpDesc& op) const override {
+    if (!Norm(op.layer).GoesByChannels()) return FunctionImplementation::NeedsOf(op);
+    const size_t scratch = FusedScratch(op);
+    return {.forward_scratch = scratch, .backward_scratch = op.backward ? scratch : 0};
+  }
+  std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override {
+    if (!Norm(op.layer).GoesByChannels()) return nullptr;
+    return std::make_unique<FusedNormState>(op.fused, op.context.inputs[0].shape[1]);
+  }
+  void Forward(const Layer& layer, const ForwardArgs& args) const override { Run(layer, args); }
+  void Backward(const Layer& layer, const BackwardArgs& args) const override { Run(layer, args); }
+
+ private:
+  static const BatchNormBase& Norm(const Layer& layer) {
     return static_cast<const BatchNormBase&>(layer);
-  };
-  Implementation implementation;
-  implementation.name = "blocked";
-  implementation.input_format = MemoryFormat::kBlocked;
-  implementation.output_format = MemoryFormat::kBlocked;
-  implementation.supports = [norm](const OpDesc& query) {
-    if (norm(query.layer).rule_.axis != 1) return Support::No("is for channels on axis 1");
-    return SupportsWholeBlocks(query);
-  };
-  implementation.forward = [norm](const Layer& layer, const ForwardArgs& args) {
-    if (args.implementation_state != nullptr) return norm(layer).RunByChannels<float>(args);
-    norm(layer).Run(args, MemoryFormat::kBlocked);
-  };
-  implementation.backward = [norm](const Layer& layer, const BackwardArgs& args) {
-    if (args.implementation_state != nullptr) return norm(layer).RunByChannels<float>(args);
-    norm(layer).Run(args, MemoryFormat::kBlocked);
-  };
-  implementation.forward_scratch = [norm](const OpDesc& q) {
-    if (norm(q.layer).GoesByChannels()) return FusedScratch(q);
-    return q.layer.ForwardScratch(q.context, q.info, q.threads);
-  };
-  implementation.backward_scratch = [norm](const OpDesc& q) {
-    if (norm(q.layer).GoesByChannels()) return FusedScratch(q);
-    return q.layer.BackwardScratch(q.context, q.info, q.threads);
-  };
-  implementation.can_fuse = [norm](const OpDesc& query) {
-    return norm(query.layer).CanFuse(query) && !NormEpilogue(query.fused).sum;
-  };
-  implementation.info = FusedInfo;
-  implementation.make_state = [norm](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    if (!norm(query.layer).GoesByChannels()) return nullptr;
-    return std::make_unique<FusedNormState>(query.fused, query.context.inputs[0].shape[1]);
-  };
-  return implementation;
+  }
+  template <typename Args>
+  static void Run(const Layer& layer, const Args& args) {
+    if (args.implementation_state != nullptr) return Norm(layer).template RunByChannels<T>(args);
+    Norm(layer).Run(args, MemoryFormat::kBlocked);
+  }
+  Support SupportsLayer(const OpDesc& op) const override {
+    if (!std::is_same_v<T, float> && !Norm(op.layer).GoesByChannels()) {
+      return Support::No("is for layers without a scale and shift of their own");
+    }
+    if (Norm(op.layer).rule_.axis != 1) return Support::No("is for channels on axis 1");
+    return SupportsWholeBlocks(op);
+  }
+};
+
+ImplementationPtr BatchNormBase::BlockedImplementation() {
+  return std::make_shared<Blocked<float>>();
 }
 
-Implementation BatchNormBase::BlockedBF16Implementation() {
-  const auto norm = [](const Layer& layer) -> const BatchNormBase& {
-    return static_cast<const BatchNormBase&>(layer);
-  };
-  Implementation implementation = BlockedImplementation();
-  implementation.supports = [norm, own = implementation.supports](const OpDesc& query) {
-    if (norm(query.layer).GoesByChannels()) return own(query);
-    return Support::No("is for layers without a scale and shift of their own");
-  };
-  implementation.forward = [norm](const Layer& layer, const ForwardArgs& args) {
-    norm(layer).RunByChannels<BFloat16>(args);
-  };
-  implementation.backward = [norm](const Layer& layer, const BackwardArgs& args) {
-    norm(layer).RunByChannels<BFloat16>(args);
-  };
-  return StoringBFloat16(std::move(implementation));
+ImplementationPtr BatchNormBase::BlockedBF16Implementation() {
+  return StoringBFloat16(std::make_shared<Blocked<BFloat16>>());
 }
 
 }  // namespace crema

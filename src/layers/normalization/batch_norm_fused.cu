@@ -307,15 +307,17 @@ Support SupportsFusionAsNorm(const OpDesc& query) {
   return {};
 }
 
-void EnableFusionOnGpu(Implementation* implementation) {
-  implementation->can_fuse = CanFuseOnGpu;
-  implementation->info = [](const OpDesc& query) {
-    return CanFuseOnGpu(query) ? BatchNormBase::FusedInfo(query) : query.info;
-  };
-  implementation->make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    if (GoesAlone(query)) return nullptr;
-    return std::make_unique<CudaEpilogue>(query);
-  };
+bool CudaNormImplementation::CanFuse(const OpDesc& op) const { return CanFuseOnGpu(op); }
+
+Support CudaNormImplementation::Accepts(const OpDesc& op) const { return SupportsFusionAsNorm(op); }
+
+LayerInfo CudaNormImplementation::Info(const OpDesc& op) const {
+  return CanFuseOnGpu(op) ? BatchNormBase::FusedInfo(op) : op.info;
+}
+
+std::unique_ptr<ImplementationState> CudaNormImplementation::MakeState(const OpDesc& op) const {
+  if (GoesAlone(op)) return nullptr;
+  return std::make_unique<CudaEpilogue>(op);
 }
 
 size_t FusedNormForwardScratch(const GroupLayout& groups) {

@@ -102,10 +102,9 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 void RegisterGroupNormCuda(Registry& registry) {
   for (const char* type :
        {"GroupNorm", "InstanceNorm", "LayerNorm", "MVN", "Normalize", "RMSNorm"}) {
-    Implementation implementation = MakeCudaImplementation(Forward, Backward);
-    implementation.forward_scratch = ForwardScratch;
-    implementation.backward_scratch = BackwardScratch;
-    registry.AddImplementation(type, std::move(implementation));
+    registry.AddImplementation(type, MakeCudaImplementation(Forward, Backward,
+                                                            {.forward_scratch = ForwardScratch,
+                                                             .backward_scratch = BackwardScratch}));
   }
 }
 

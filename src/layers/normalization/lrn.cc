@@ -175,17 +175,18 @@ void BackwardBlocked(const Layer& layer, const BackwardArgs& args) {
 }
 
 template <typename T>
-Implementation BlockedImplementation() {
-  Implementation implementation =
-      MakeBlockedImplementation(SupportsBlocks, ForwardBlocked<T>, BackwardBlocked<T>);
-  implementation.info = [](const OpDesc& query) {
-    LayerInfo info = query.info;
-    info.saved.clear();
-    return info;
+ImplementationPtr BlockedImplementation() {
+  const auto info = [](const OpDesc& query) {
+    LayerInfo saving_nothing = query.info;
+    saving_nothing.saved.clear();
+    return saving_nothing;
   };
-  implementation.forward_scratch = static_cast<size_t (*)(const OpDesc&)>(BlockedScratch);
-  implementation.backward_scratch = static_cast<size_t (*)(const OpDesc&)>(BlockedScratch);
-  return implementation;
+  return MakeBlockedImplementation({.supports = SupportsBlocks,
+                                    .forward = ForwardBlocked<T>,
+                                    .backward = BackwardBlocked<T>,
+                                    .forward_scratch = BlockedScratch,
+                                    .backward_scratch = BlockedScratch,
+                                    .info = info});
 }
 
 }  // namespace

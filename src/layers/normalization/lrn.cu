@@ -193,11 +193,10 @@ void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
 }
 
 template <bool kLast>
-Implementation MakeImplementation() {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu<kLast>, BackwardOnGpu<kLast>);
-  implementation.forward_scratch = ForwardScratch<kLast>;
-  implementation.backward_scratch = BackwardScratch<kLast>;
-  return implementation;
+ImplementationPtr MakeImplementation() {
+  return MakeCudaImplementation(
+      ForwardOnGpu<kLast>, BackwardOnGpu<kLast>,
+      {.forward_scratch = ForwardScratch<kLast>, .backward_scratch = BackwardScratch<kLast>});
 }
 
 Support IsAcrossChannels(const OpDesc& query) {

@@ -96,12 +96,8 @@ LayerInfo InfoOf(const OpDesc& query) {
 }  // namespace
 
 void RegisterLRNCudnn(Registry& registry) {
-  Implementation implementation = MakeCudnnImplementation(Supports, Forward, Backward);
-  implementation.info = InfoOf;
-  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<State>(query);
-  };
-  registry.AddImplementation("LRN", std::move(implementation));
+  registry.AddImplementation("LRN",
+                             MakeCudnnImplementation<State>(Supports, Forward, Backward, InfoOf));
 }
 
 }  // namespace crema

@@ -4,6 +4,7 @@
 // time of our own (bench/results/kernels.md).
 #include <utility>
 
+#include "layers/blocked_implementation.h"
 #include "layers/normalization/lrn_implementations.h"
 #include "math/lrn_primitive.h"
 
@@ -36,27 +37,6 @@ struct State final : ImplementationState {
   LrnPrimitive primitive;
 };
 
-void ForwardAlone(const Layer&, const ForwardArgs& args) {
-  static_cast<State*>(args.implementation_state)
-      ->primitive.Forward(args.inputs[0].data<float>(), args.outputs[0].data<float>(), nullptr,
-                          args.scratch);
-}
-
-void Forward(const Layer&, const ForwardArgs& args) {
-  void* workspace = args.saved.empty() ? nullptr : args.saved[0].raw();
-  static_cast<State*>(args.implementation_state)
-      ->primitive.Forward(args.inputs[0].data<float>(), args.outputs[0].data<float>(), workspace,
-                          args.scratch);
-}
-
-void Backward(const Layer&, const BackwardArgs& args) {
-  if (args.input_grads[0].empty()) return;
-  static_cast<State*>(args.implementation_state)
-      ->primitive.Backward(args.inputs[0].data<float>(), args.saved[0].raw(),
-                           args.output_grads[0].data<float>(), args.input_grads[0].data<float>(),
-                           args.scratch);
-}
-
 // One blob always, also where a smaller input has nothing to save.
 LayerInfo SavingWorkspace(const OpDesc& query) {
   LayerInfo info = query.info;
@@ -68,43 +48,60 @@ LayerInfo SavingWorkspace(const OpDesc& query) {
   return info;
 }
 
-// Forward by oneDNN, all else as in `blocked`.
-Implementation WithForward(Implementation implementation, bool backward) {
-  implementation.supports = [=, own = implementation.supports](const OpDesc& query) {
-    const Support support = own(query);
-    return support.yes ? SupportsPrimitive(query, backward) : support;
-  };
-  implementation.forward = backward ? Forward : ForwardAlone;
-  implementation.forward_scratch = [=](const OpDesc& query) {
-    return LrnPrimitive(ConfigOf(query, backward)).ForwardScratch();
-  };
-  implementation.make_state = [=](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<State>(ConfigOf(query, backward));
-  };
-  return implementation;
-}
+// Forward by oneDNN, and backward too with a workspace; all else as in `blocked`.
+class OneDnnLrn final : public ImplementationAdapter {
+ public:
+  OneDnnLrn(ImplementationPtr blocked, bool workspace)
+      : ImplementationAdapter(BlockedFacts(workspace ? "onednn, workspace" : "onednn"),
+                              std::move(blocked)),
+        workspace_(workspace) {}
+
+  LayerInfo Info(const OpDesc& op) const override {
+    return workspace_ ? SavingWorkspace(op) : own().Info(op);
+  }
+  Needs NeedsOf(const OpDesc& op) const override {
+    Needs needs = own().NeedsOf(op);
+    const LrnPrimitive primitive(ConfigOf(op, workspace_));
+    needs.forward_scratch = primitive.ForwardScratch();
+    if (workspace_ && op.backward) needs.backward_scratch = primitive.BackwardScratch();
+    return needs;
+  }
+  std::unique_ptr<ImplementationState> MakeState(const OpDesc& op) const override {
+    return std::make_unique<State>(ConfigOf(op, workspace_));
+  }
+  void Forward(const Layer&, const ForwardArgs& args) const override {
+    void* workspace = workspace_ && !args.saved.empty() ? args.saved[0].raw() : nullptr;
+    static_cast<State*>(args.implementation_state)
+        ->primitive.Forward(args.inputs[0].data<float>(), args.outputs[0].data<float>(), workspace,
+                            args.scratch);
+  }
+  void Backward(const Layer& layer, const BackwardArgs& args) const override {
+    if (!workspace_) return own().Backward(layer, args);
+    if (args.input_grads[0].empty()) return;
+    static_cast<State*>(args.implementation_state)
+        ->primitive.Backward(args.inputs[0].data<float>(), args.saved[0].raw(),
+                             args.output_grads[0].data<float>(), args.input_grads[0].data<float>(),
+                             args.scratch);
+  }
+
+ private:
+  Support SupportsLayer(const OpDesc& op) const override {
+    if (workspace_ && !op.backward) return Support::No("is for passes that backward follows");
+    const Support support = own().Supports(op);
+    return support.yes ? SupportsPrimitive(op, workspace_) : support;
+  }
+
+  const bool workspace_;
+};
 
 }  // namespace
 
-Implementation OneDnnLrnImplementation(Implementation blocked) {
-  Implementation implementation = WithForward(std::move(blocked), false);
-  implementation.name = "onednn";
-  return implementation;
+ImplementationPtr OneDnnLrnImplementation(ImplementationPtr blocked) {
+  return std::make_shared<OneDnnLrn>(std::move(blocked), false);
 }
 
-Implementation OneDnnLrnTrainingImplementation(Implementation blocked) {
-  Implementation implementation = WithForward(std::move(blocked), true);
-  implementation.name = "onednn, workspace";
-  implementation.supports = [possible = implementation.supports](const OpDesc& query) {
-    if (!query.backward) return Support::No("is for passes that backward follows");
-    return possible(query);
-  };
-  implementation.backward = Backward;
-  implementation.backward_scratch = [](const OpDesc& query) {
-    return LrnPrimitive(ConfigOf(query, true)).BackwardScratch();
-  };
-  implementation.info = SavingWorkspace;
-  return implementation;
+ImplementationPtr OneDnnLrnTrainingImplementation(ImplementationPtr blocked) {
+  return std::make_shared<OneDnnLrn>(std::move(blocked), true);
 }
 
 }  // namespace crema

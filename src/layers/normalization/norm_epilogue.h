@@ -1,4 +1,4 @@
-// What BatchNorm does besides in training, for layers behind it (Implementation::can_fuse).
+// What BatchNorm does besides in training, for layers behind it (Implementation::CanFuse).
 #pragma once
 
 #include <span>

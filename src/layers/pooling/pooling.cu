@@ -73,13 +73,13 @@ Support IsMaxOrAverage(const OpDesc& query) {
 
 void RegisterPoolingCuda(Registry& registry) {
   for (const char* type : {"Pooling", "Pooling3D"}) {
-    Implementation last = MakeCudaImplementation(Forward<true>, Backward<true>);
-    last.supports = Supports;
-    registry.AddImplementation(type, InChannelsLast(std::move(last), IsMaxOrAverage));
-    Implementation implementation = MakeCudaImplementation(Forward<false>, Backward<false>);
-    implementation.supports = Supports;
-    implementation.backward_scratch = BackwardScratch;
-    registry.AddImplementation(type, std::move(implementation));
+    registry.AddImplementation(
+        type, InChannelsLast(
+                  MakeCudaImplementation(Forward<true>, Backward<true>, {.supports = Supports}),
+                  IsMaxOrAverage));
+    registry.AddImplementation(
+        type, MakeCudaImplementation(Forward<false>, Backward<false>,
+                                     {.supports = Supports, .backward_scratch = BackwardScratch}));
   }
 }
 

@@ -5,7 +5,7 @@
 // A window may be empty, or hold NaN only: MAX then gives -FLT_MAX, from nowhere (position -1).
 #pragma once
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 #include "layers/pooling/pool_geometry.h"
 #include "layers/pooling/pool_planes.h"
 
@@ -43,15 +43,15 @@ class Pooling final : public Layer {
 };
 
 // Implementation "blocked": f32, MAX and AVE of planes of whole blocks of channels.
-Implementation BlockedPoolingImplementation();
-Implementation BlockedBF16PoolingImplementation();  // the same on blobs of bfloat16
+ImplementationPtr BlockedPoolingImplementation();
+ImplementationPtr BlockedBF16PoolingImplementation();  // the same on blobs of bfloat16
 // Implementations "int8" and "int8, plain output", on blobs of bytes.
-Implementation Int8PoolingImplementation();
-Implementation Int8PlainPoolingImplementation();
+ImplementationPtr Int8PoolingImplementation();
+ImplementationPtr Int8PlainPoolingImplementation();
 // Implementation "onednn", where the build has it: as "blocked", but for the windows that oneDNN
 // lacks.
-Implementation OneDnnPoolingImplementation();
-Implementation OneDnnBF16PoolingImplementation();
+ImplementationPtr OneDnnPoolingImplementation();
+ImplementationPtr OneDnnBF16PoolingImplementation();
 
 // The method of a layer in a phase; T has MAX, AVE and STOCHASTIC.
 template <typename Enum>

@@ -77,18 +77,21 @@ size_t BackwardScratch(const OpDesc& query) {
   return BlockedPoolBackwardScratch(query.threads, PoolingOf(query.layer).PlaneWindow(shape));
 }
 
-}  // namespace
-
-Implementation BlockedPoolingImplementation() {
-  Implementation implementation = MakeBlockedImplementation(Supports, Forward, Backward);
-  implementation.strided_output = [](const OpDesc&) { return true; };
-  return implementation;
+ImplementationPtr MakeImplementation(size_t (*backward_scratch)(const OpDesc&)) {
+  ImplementationFacts facts = BlockedFacts("blocked");
+  facts.strided_output = true;
+  return MakeSimpleImplementation(std::move(facts), {.supports = Supports,
+                                                     .forward = Forward,
+                                                     .backward = Backward,
+                                                     .backward_scratch = backward_scratch});
 }
 
-Implementation BlockedBF16PoolingImplementation() {
-  Implementation implementation = StoringBFloat16(BlockedPoolingImplementation());
-  implementation.backward_scratch = BackwardScratch;
-  return implementation;
+}  // namespace
+
+ImplementationPtr BlockedPoolingImplementation() { return MakeImplementation(nullptr); }
+
+ImplementationPtr BlockedBF16PoolingImplementation() {
+  return StoringBFloat16(MakeImplementation(BackwardScratch));
 }
 
 }  // namespace crema

@@ -86,6 +86,7 @@ CudnnPoolingOwner MakePooling(const PoolPlanes& pool) {
 }
 
 struct State final : ImplementationState {
+  explicit State(const OpDesc& query) : State(query, Sizes(query)) {}
   State(const OpDesc& query, const Sizes& extents)
       : x(MakeCudnnTensor(query.context.dtype, extents.x)),
         y(MakeCudnnTensor(query.context.dtype, extents.y)),
@@ -124,11 +125,8 @@ void Backward(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterPoolingCudnn(Registry& registry) {
-  Implementation implementation = MakeCudnnImplementation(Supports, Forward, Backward);
-  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<State>(query, Sizes(query));
-  };
-  registry.AddImplementation("Pooling", std::move(implementation));
+  registry.AddImplementation("Pooling",
+                             MakeCudnnImplementation<State>(Supports, Forward, Backward));
 }
 
 }  // namespace crema

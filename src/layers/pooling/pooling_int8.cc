@@ -53,26 +53,18 @@ void ForwardToFloats(const Layer& layer, const ForwardArgs& args) {
 
 }  // namespace
 
-Implementation Int8PoolingImplementation() {
-  Implementation implementation;
-  implementation.name = "int8";
-  implementation.supports = SupportsBytes;
-  implementation.input_format = MemoryFormat::kInt8;
-  implementation.output_format = MemoryFormat::kInt8;
-  implementation.forward = Forward;
-  return implementation;
+ImplementationPtr Int8PoolingImplementation() {
+  return MakeSimpleImplementation(Int8Facts("int8"),
+                                  {.supports = SupportsBytes, .forward = Forward});
 }
 
-Implementation Int8PlainPoolingImplementation() {
-  Implementation implementation;
-  implementation.name = "int8, plain output";
-  implementation.supports = SupportsFloats;
-  implementation.input_format = MemoryFormat::kInt8;
-  implementation.forward = ForwardToFloats;
-  implementation.forward_scratch = [](const OpDesc& query) {
+ImplementationPtr Int8PlainPoolingImplementation() {
+  const auto scratch = [](const OpDesc& query) {
     return ScratchBytes<float>(query.info.outputs[0].shape.count()) + kScratchSlack;
   };
-  return implementation;
+  return MakeSimpleImplementation(
+      {.name = "int8, plain output", .input_format = MemoryFormat::kInt8},
+      {.supports = SupportsFloats, .forward = ForwardToFloats, .forward_scratch = scratch});
 }
 
 }  // namespace crema

@@ -93,9 +93,14 @@ Support Supports(const OpDesc& query) {
   return support.yes ? SupportsPrimitive<kHalves>(query) : support;
 }
 
-struct State final : ImplementationState {
-  explicit State(const PoolPrimitiveConfig& config) : primitive(config) { primitive.Prepare(); }
+struct PoolState : ImplementationState {
+  explicit PoolState(const PoolPrimitiveConfig& config) : primitive(config) { primitive.Prepare(); }
   PoolPrimitive primitive;
+};
+
+template <bool kHalves>
+struct State final : PoolState {
+  explicit State(const OpDesc& query) : PoolState(ConfigOf<kHalves>(query)) {}
 };
 
 // What one run of the primitive moves on by, in bytes; where outputs are dense there is one run.
@@ -117,7 +122,7 @@ const std::byte* Bytes(const ConstTensorView& view) {
 std::byte* Bytes(const TensorView& view) { return static_cast<std::byte*>(view.raw()); }
 
 void Forward(const Layer&, const ForwardArgs& args) {
-  PoolPrimitive& primitive = static_cast<State*>(args.implementation_state)->primitive;
+  PoolPrimitive& primitive = static_cast<PoolState*>(args.implementation_state)->primitive;
   const ConstTensorView& x = args.inputs[0];
   const TensorView& y = args.outputs[0];
   const Steps steps(x.shape(), y.shape(), y.image_stride(), y.dtype(), primitive);
@@ -131,7 +136,7 @@ void Forward(const Layer&, const ForwardArgs& args) {
 void Backward(const Layer&, const BackwardArgs& args) {
   const TensorView& dx = args.input_grads[0];
   if (dx.empty()) return;
-  PoolPrimitive& primitive = static_cast<State*>(args.implementation_state)->primitive;
+  PoolPrimitive& primitive = static_cast<PoolState*>(args.implementation_state)->primitive;
   const ConstTensorView& dy = args.output_grads[0];
   const Steps steps(dx.shape(), dy.shape(), dy.image_stride(), dy.dtype(), primitive);
   const std::byte* index = args.saved.empty() ? nullptr : Bytes(args.saved[0]);
@@ -142,26 +147,27 @@ void Backward(const Layer&, const BackwardArgs& args) {
 }
 
 template <bool kHalves>
-Implementation MakeImplementation() {
-  Implementation implementation = MakeBlockedImplementation(Supports<kHalves>, Forward, Backward);
-  implementation.name = "onednn";
-  implementation.strided_output = [](const OpDesc&) { return true; };
-  implementation.forward_scratch = [](const OpDesc& query) {
+ImplementationPtr MakeImplementation() {
+  const auto forward_scratch = [](const OpDesc& query) {
     return PoolPrimitive(ConfigOf<kHalves>(query)).ForwardScratch();
   };
-  implementation.backward_scratch = [](const OpDesc& query) {
+  const auto backward_scratch = [](const OpDesc& query) {
     return PoolPrimitive(ConfigOf<kHalves>(query)).BackwardScratch();
   };
-  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<State>(ConfigOf<kHalves>(query));
-  };
-  return implementation;
+  ImplementationFacts facts = BlockedFacts("onednn");
+  facts.strided_output = true;
+  return MakeSimpleImplementation<StatefulImplementation<State<kHalves>>>(
+      std::move(facts), {.supports = Supports<kHalves>,
+                         .forward = Forward,
+                         .backward = Backward,
+                         .forward_scratch = forward_scratch,
+                         .backward_scratch = backward_scratch});
 }
 
 }  // namespace
 
-Implementation OneDnnPoolingImplementation() { return MakeImplementation<false>(); }
-Implementation OneDnnBF16PoolingImplementation() {
+ImplementationPtr OneDnnPoolingImplementation() { return MakeImplementation<false>(); }
+ImplementationPtr OneDnnBF16PoolingImplementation() {
   return StoringBFloat16(MakeImplementation<true>());
 }
 

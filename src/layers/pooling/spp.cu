@@ -55,9 +55,8 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterSPPCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(Forward, Backward);
-  implementation.backward_scratch = BackwardScratch;
-  registry.AddImplementation("SPP", std::move(implementation));
+  registry.AddImplementation(
+      "SPP", MakeCudaImplementation(Forward, Backward, {.backward_scratch = BackwardScratch}));
 }
 
 }  // namespace crema

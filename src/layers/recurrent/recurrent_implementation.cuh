@@ -165,17 +165,12 @@ inline Support SupportsRecurrent(const OpDesc& query) {
 }
 
 template <typename Steps>
-Implementation MakeRecurrentImplementation() {
-  Implementation implementation =
-      MakeCudaImplementation(RecurrentForwardOnGpu<Steps>, RecurrentBackwardOnGpu<Steps>);
-  implementation.supports = SupportsRecurrent;
-  implementation.forward_scratch = [](const OpDesc& query) {
-    return RecurrentScratch(query, true);
-  };
-  implementation.backward_scratch = [](const OpDesc& query) {
-    return RecurrentScratch(query, false);
-  };
-  return implementation;
+ImplementationPtr MakeRecurrentImplementation() {
+  return MakeCudaImplementation(
+      RecurrentForwardOnGpu<Steps>, RecurrentBackwardOnGpu<Steps>,
+      {.supports = SupportsRecurrent,
+       .forward_scratch = [](const OpDesc& query) { return RecurrentScratch(query, true); },
+       .backward_scratch = [](const OpDesc& query) { return RecurrentScratch(query, false); }});
 }
 
 }  // namespace crema

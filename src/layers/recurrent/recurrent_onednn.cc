@@ -183,25 +183,23 @@ Support Supports(const OpDesc& query) {
 
 }  // namespace
 
-Implementation OneDnnRecurrentImplementation() {
-  Implementation implementation;
-  implementation.name = "onednn";
-  implementation.supports = Supports;
-  implementation.forward = Forward;
-  implementation.backward = Backward;
-  implementation.forward_scratch = [](const OpDesc& query) {
+ImplementationPtr OneDnnRecurrentImplementation() {
+  const auto forward_scratch = [](const OpDesc& query) {
     return NativeForward(query) + Products(query).ForwardScratch();
   };
-  implementation.backward_scratch = [](const OpDesc& query) {
+  const auto backward_scratch = [](const OpDesc& query) {
     return NativeBackward(query) + Products(query).BackwardScratch();
   };
-  implementation.state_bytes = [](const OpDesc& query) {
+  const auto state_bytes = [](const OpDesc& query) {
     return Products(query).PackedBytes() * static_cast<size_t>(LayerOf(query.layer).Directions());
   };
-  implementation.make_state = [](const OpDesc& query) -> std::unique_ptr<ImplementationState> {
-    return std::make_unique<State>(query);
-  };
-  return implementation;
+  return MakeSimpleImplementation<StatefulImplementation<State>>(
+      {.name = "onednn"}, {.supports = Supports,
+                           .forward = Forward,
+                           .backward = Backward,
+                           .forward_scratch = forward_scratch,
+                           .backward_scratch = backward_scratch,
+                           .state_bytes = state_bytes});
 }
 
 }  // namespace crema

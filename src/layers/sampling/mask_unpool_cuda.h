@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 
 namespace crema {
 

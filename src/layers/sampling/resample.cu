@@ -147,9 +147,8 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 
 void RegisterResampleCuda(Registry& registry) {
   for (const char* type : {"Interp", "Resize"}) {
-    Implementation implementation = MakeCudaImplementation(Forward, Backward);
-    implementation.backward_scratch = BackwardScratch;
-    registry.AddImplementation(type, std::move(implementation));
+    registry.AddImplementation(
+        type, MakeCudaImplementation(Forward, Backward, {.backward_scratch = BackwardScratch}));
   }
 }
 

@@ -57,11 +57,10 @@ void Backward(const Layer& layer, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterUnPoolingCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(Forward, Backward);
-  implementation.supports = Supports;
-  implementation.forward_scratch = Scratch;
-  implementation.backward_scratch = Scratch;
-  registry.AddImplementation("UnPooling", std::move(implementation));
+  registry.AddImplementation("UnPooling", MakeCudaImplementation(Forward, Backward,
+                                                                 {.supports = Supports,
+                                                                  .forward_scratch = Scratch,
+                                                                  .backward_scratch = Scratch}));
 }
 
 }  // namespace crema

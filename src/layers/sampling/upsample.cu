@@ -80,11 +80,10 @@ void Backward(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterUpsampleCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(Forward, Backward);
-  implementation.supports = Supports;
-  implementation.forward_scratch = Scratch;
-  implementation.backward_scratch = Scratch;
-  registry.AddImplementation("Upsample", std::move(implementation));
+  registry.AddImplementation("Upsample", MakeCudaImplementation(Forward, Backward,
+                                                                {.supports = Supports,
+                                                                 .forward_scratch = Scratch,
+                                                                 .backward_scratch = Scratch}));
 }
 
 }  // namespace crema

@@ -47,20 +47,15 @@ void Forward(const Layer&, const ForwardArgs& args) {
 
 }  // namespace
 
-Implementation Int8ConcatImplementation() {
-  Implementation implementation;
-  implementation.name = "int8";
-  implementation.supports = Supports;
-  implementation.input_format = MemoryFormat::kInt8;
-  implementation.output_format = MemoryFormat::kInt8;
-  implementation.forward = Forward;
-  implementation.info = [](const OpDesc& query) {
-    LayerInfo info = query.info;
-    info.contiguous_concat = false;
-    info.strided_concat = false;
-    return info;
+ImplementationPtr Int8ConcatImplementation() {
+  const auto info = [](const OpDesc& query) {
+    LayerInfo copying = query.info;
+    copying.contiguous_concat = false;
+    copying.strided_concat = false;
+    return copying;
   };
-  return implementation;
+  return MakeSimpleImplementation(Int8Facts("int8"),
+                                  {.supports = Supports, .forward = Forward, .info = info});
 }
 
 }  // namespace crema

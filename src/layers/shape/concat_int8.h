@@ -1,10 +1,10 @@
 // Internal to Concat.
 #pragma once
 
-#include "graph/registry.h"
+#include "graph/implementation.h"
 
 namespace crema {
 
-Implementation Int8ConcatImplementation();
+ImplementationPtr Int8ConcatImplementation();
 
 }  // namespace crema

@@ -108,10 +108,10 @@ void Backward(const Layer&, const BackwardArgs& args) {
 }  // namespace
 
 void RegisterFilterCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(Forward, Backward);
-  implementation.forward_scratch = ForwardScratch;
-  implementation.backward_scratch = BackwardScratch;
-  registry.AddImplementation("Filter", std::move(implementation));
+  registry.AddImplementation(
+      "Filter", MakeCudaImplementation(
+                    Forward, Backward,
+                    {.forward_scratch = ForwardScratch, .backward_scratch = BackwardScratch}));
 }
 
 }  // namespace crema

@@ -128,9 +128,8 @@ Support Supports(const OpDesc& query) {
 }  // namespace
 
 void RegisterPadCuda(Registry& registry) {
-  Implementation implementation = MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu);
-  implementation.supports = Supports;
-  registry.AddImplementation("Pad", std::move(implementation));
+  registry.AddImplementation(
+      "Pad", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu, {.supports = Supports}));
 }
 
 }  // namespace crema

@@ -44,8 +44,6 @@ Support SupportsBF16(const OpDesc& query) {
   return HasBFloat16() ? Supports(query) : Support::No("needs a processor with AVX512-BF16");
 }
 
-using Copy = void (*)(int threads, const Shape& shape, const void* x, void* y);
-
 template <typename T>
 void ToBlocked(int threads, const Shape& shape, const void* x, void* y) {
   PlainToBlocked(threads, shape[0], shape[1], shape.count(2), static_cast<const float*>(x),
@@ -70,92 +68,77 @@ void Widen(int threads, const Shape& shape, const void* x, void* y) {
   WidenAll(threads, BlockedCount(shape), static_cast<const BFloat16*>(x), static_cast<float*>(y));
 }
 
-Implementation MakeImplementation(std::string name, MemoryFormat from, MemoryFormat to, Copy there,
-                                  Copy back) {
-  Implementation implementation;
-  implementation.name = std::move(name);
+using Copy = void (*)(int threads, const Shape& shape, const void* x, void* y);
+
+template <Copy kThere, Copy kBack>
+ImplementationPtr Reordering(std::string name, MemoryFormat from, MemoryFormat to) {
   const bool halves = from == MemoryFormat::kBlockedBF16 || to == MemoryFormat::kBlockedBF16;
-  implementation.supports = halves ? SupportsBF16 : Supports;
-  implementation.input_format = from;
-  implementation.output_format = to;
-  implementation.forward = [there](const Layer&, const ForwardArgs& args) {
-    there(args.context.threads(), args.inputs[0].shape(), args.inputs[0].raw(),
-          args.outputs[0].raw());
+  const auto forward = [](const Layer&, const ForwardArgs& args) {
+    kThere(args.context.threads(), args.inputs[0].shape(), args.inputs[0].raw(),
+           args.outputs[0].raw());
   };
-  implementation.backward = [back](const Layer&, const BackwardArgs& args) {
-    back(args.context.threads(), args.input_grads[0].shape(), args.output_grads[0].raw(),
-         args.input_grads[0].raw());
+  const auto backward = [](const Layer&, const BackwardArgs& args) {
+    kBack(args.context.threads(), args.input_grads[0].shape(), args.output_grads[0].raw(),
+          args.input_grads[0].raw());
   };
-  return implementation;
+  return MakeSimpleImplementation(
+      {.name = std::move(name), .input_format = from, .output_format = to},
+      {.supports = halves ? SupportsBF16 : Supports, .forward = forward, .backward = backward});
 }
 
-// Bytes from and to the other formats, in the range that the planner gave the layer.
-using FromFloats = void (*)(int, int64_t, int64_t, int64_t, const float*, Int8Scale, void*);
-using ToFloats = void (*)(int, int64_t, int64_t, int64_t, const void*, Int8Scale, float*);
+// Bytes from and to the other formats, in the range that the planner gave the layer. Between the
+// two kinds of small numbers they go by floats, in scratch.
+using CopyOfBytes = void (*)(int threads, const Shape& x, const void* from, Int8Scale scale,
+                             std::span<std::byte> scratch, void* to);
+
+template <auto kCopy>
+void ToInt8(int threads, const Shape& x, const void* from, Int8Scale scale, std::span<std::byte>,
+            void* to) {
+  kCopy(threads, x[0], x[1], x.count(2), static_cast<const float*>(from), scale, to);
+}
+
+template <auto kCopy>
+void FromInt8(int threads, const Shape& x, const void* from, Int8Scale scale, std::span<std::byte>,
+              void* to) {
+  kCopy(threads, x[0], x[1], x.count(2), from, scale, static_cast<float*>(to));
+}
+
+float* Wide(const Shape& x, std::span<std::byte> scratch) {
+  return ScratchCutter(scratch).Take<float>(BlockedCount(x));
+}
+
+void BF16ToInt8(int threads, const Shape& x, const void* from, Int8Scale scale,
+                std::span<std::byte> scratch, void* to) {
+  float* wide = Wide(x, scratch);
+  Widen(threads, x, from, wide);
+  BlockedToInt8(threads, x[0], x[1], x.count(2), wide, scale, to);
+}
+
+void Int8ToBF16(int threads, const Shape& x, const void* from, Int8Scale scale,
+                std::span<std::byte> scratch, void* to) {
+  float* wide = Wide(x, scratch);
+  Int8ToBlocked(threads, x[0], x[1], x.count(2), from, scale, wide);
+  Round(threads, x, wide, to);
+}
 
 Support SupportsInt8(const OpDesc& query) { return SupportsInt8Pixels(query, 1, 1); }
 
-Implementation MakeInt8Implementation(std::string name, MemoryFormat from, MemoryFormat to) {
-  Implementation implementation;
-  implementation.name = std::move(name);
-  implementation.supports = SupportsInt8;
-  implementation.input_format = from;
-  implementation.output_format = to;
-  return implementation;
-}
-
-Implementation ToInt8(std::string name, MemoryFormat from, FromFloats copy) {
-  Implementation implementation =
-      MakeInt8Implementation(std::move(name), from, MemoryFormat::kInt8);
-  implementation.forward = [copy](const Layer& layer, const ForwardArgs& args) {
-    const Shape& x = args.inputs[0].shape();
-    copy(args.context.threads(), x[0], x[1], x.count(2), args.inputs[0].data<float>(),
-         InputScale(layer, 0), args.outputs[0].raw());
-  };
-  return implementation;
-}
-
-Implementation FromInt8(std::string name, MemoryFormat to, ToFloats copy) {
-  Implementation implementation = MakeInt8Implementation(std::move(name), MemoryFormat::kInt8, to);
-  implementation.forward = [copy](const Layer& layer, const ForwardArgs& args) {
-    const Shape& x = args.inputs[0].shape();
-    copy(args.context.threads(), x[0], x[1], x.count(2), args.inputs[0].raw(), InputScale(layer, 0),
-         args.outputs[0].data<float>());
-  };
-  return implementation;
-}
-
-// Between the two kinds of small numbers, by floats.
 size_t WideScratch(const OpDesc& query) {
   return ScratchBytes<float>(BlockedCount(query.context.inputs[0].shape)) + kScratchSlack;
 }
 
-Implementation BF16ToInt8() {
-  Implementation implementation =
-      MakeInt8Implementation("bf16 to int8", MemoryFormat::kBlockedBF16, MemoryFormat::kInt8);
-  implementation.forward_scratch = WideScratch;
-  implementation.forward = [](const Layer& layer, const ForwardArgs& args) {
-    const Shape& x = args.inputs[0].shape();
-    auto* wide = ScratchCutter(args.scratch).Take<float>(BlockedCount(x));
-    Widen(args.context.threads(), x, args.inputs[0].raw(), wide);
-    BlockedToInt8(args.context.threads(), x[0], x[1], x.count(2), wide, InputScale(layer, 0),
-                  args.outputs[0].raw());
+template <CopyOfBytes kCopy>
+ImplementationPtr Reordering(std::string name, MemoryFormat from, MemoryFormat to) {
+  const bool halves = from == MemoryFormat::kBlockedBF16 || to == MemoryFormat::kBlockedBF16;
+  const auto forward = [](const Layer& layer, const ForwardArgs& args) {
+    kCopy(args.context.threads(), args.inputs[0].shape(), args.inputs[0].raw(),
+          InputScale(layer, 0), args.scratch, args.outputs[0].raw());
   };
-  return implementation;
-}
-
-Implementation Int8ToBF16() {
-  Implementation implementation =
-      MakeInt8Implementation("int8 to bf16", MemoryFormat::kInt8, MemoryFormat::kBlockedBF16);
-  implementation.forward_scratch = WideScratch;
-  implementation.forward = [](const Layer& layer, const ForwardArgs& args) {
-    const Shape& x = args.inputs[0].shape();
-    auto* wide = ScratchCutter(args.scratch).Take<float>(BlockedCount(x));
-    Int8ToBlocked(args.context.threads(), x[0], x[1], x.count(2), args.inputs[0].raw(),
-                  InputScale(layer, 0), wide);
-    Round(args.context.threads(), x, wide, args.outputs[0].raw());
-  };
-  return implementation;
+  return MakeSimpleImplementation(
+      {.name = std::move(name), .input_format = from, .output_format = to},
+      {.supports = SupportsInt8,
+       .forward = forward,
+       .forward_scratch = halves ? WideScratch : nullptr});
 }
 
 }  // namespace
@@ -176,20 +159,20 @@ void RegisterReorder(Registry& registry) {
   constexpr auto kPlain = MemoryFormat::kPlain;
   constexpr auto kBlocked = MemoryFormat::kBlocked;
   constexpr auto kHalves = MemoryFormat::kBlockedBF16;
+  constexpr auto kInt8 = MemoryFormat::kInt8;
   type.implementations = {
-      MakeImplementation("to blocked", kPlain, kBlocked, ToBlocked<float>, ToPlain<float>),
-      MakeImplementation("to plain", kBlocked, kPlain, ToPlain<float>, ToBlocked<float>),
-      MakeImplementation("to blocked bf16", kPlain, kHalves, ToBlocked<BFloat16>,
-                         ToPlain<BFloat16>),
-      MakeImplementation("bf16 to plain", kHalves, kPlain, ToPlain<BFloat16>, ToBlocked<BFloat16>),
-      MakeImplementation("to bf16", kBlocked, kHalves, Round, Widen),
-      MakeImplementation("from bf16", kHalves, kBlocked, Widen, Round),
-      ToInt8("to int8", kPlain, PlainToInt8),
-      ToInt8("blocked to int8", kBlocked, BlockedToInt8),
-      FromInt8("int8 to plain", kPlain, Int8ToPlain),
-      FromInt8("int8 to blocked", kBlocked, Int8ToBlocked),
-      BF16ToInt8(),
-      Int8ToBF16()};
+      Reordering<ToBlocked<float>, ToPlain<float>>("to blocked", kPlain, kBlocked),
+      Reordering<ToPlain<float>, ToBlocked<float>>("to plain", kBlocked, kPlain),
+      Reordering<ToBlocked<BFloat16>, ToPlain<BFloat16>>("to blocked bf16", kPlain, kHalves),
+      Reordering<ToPlain<BFloat16>, ToBlocked<BFloat16>>("bf16 to plain", kHalves, kPlain),
+      Reordering<Round, Widen>("to bf16", kBlocked, kHalves),
+      Reordering<Widen, Round>("from bf16", kHalves, kBlocked),
+      Reordering<ToInt8<PlainToInt8>>("to int8", kPlain, kInt8),
+      Reordering<ToInt8<BlockedToInt8>>("blocked to int8", kBlocked, kInt8),
+      Reordering<FromInt8<Int8ToPlain>>("int8 to plain", kInt8, kPlain),
+      Reordering<FromInt8<Int8ToBlocked>>("int8 to blocked", kInt8, kBlocked),
+      Reordering<BF16ToInt8>("bf16 to int8", kHalves, kInt8),
+      Reordering<Int8ToBF16>("int8 to bf16", kInt8, kHalves)};
   type.samples = {
       {.name = "image", .prototxt = "", .inputs = {{.shape = {2, 19, 3, 5}}}},
       {.name = "whole_blocks", .prototxt = "", .inputs = {{.shape = {1, 32, 4, 4}}}},

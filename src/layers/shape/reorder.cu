@@ -1,7 +1,7 @@
 // Reorder on the GPU: between the formats of GPUs, in row-major order or channels last, of f32 or
 // of halves; see reorder.cc.
 #include <array>
-#include <string>
+#include <memory>
 
 #include "core/strings.h"
 #include "layers/channels_last_implementation.h"
@@ -33,34 +33,33 @@ void Convert(const ExecContext& context, const ConstTensorView& x, bool x_last, 
   });
 }
 
-// Where nvcc does not compile there is no half precision.
-Support SupportsF16(const OpDesc& query) {
-  const Support floats = SupportsCudaFloats(query);
-  if (!floats.yes || IsCudaFloat(DType::kF16)) return floats;
-  return Support::No("this build has no f16");
-}
+class Reordering final : public Implementation {
+ public:
+  Reordering(MemoryFormat from, MemoryFormat to)
+      : Implementation({.name = StrCat(ToString(from), " to ", ToString(to)),
+                        .device = DeviceType::kCuda,
+                        .input_format = from,
+                        .output_format = to}) {}
 
-std::string NameOf(MemoryFormat from, MemoryFormat to) {
-  return StrCat(ToString(from), " to ", ToString(to));
-}
-
-Implementation MakeImplementation(MemoryFormat from, MemoryFormat to) {
-  const bool from_last = IsChannelsLast(from), to_last = IsChannelsLast(to);
-  Implementation implementation = MakeCudaImplementation(nullptr, nullptr);
-  implementation.name = NameOf(from, to);
-  implementation.forward = [=](const Layer&, const ForwardArgs& args) {
-    Convert(args.context, args.inputs[0], from_last, args.outputs[0], to_last);
-  };
-  implementation.backward = [=](const Layer&, const BackwardArgs& args) {
-    Convert(args.context, args.output_grads[0], to_last, args.input_grads[0], from_last);
-  };
-  for (const MemoryFormat format : {from, to}) {
-    if (RowMajor(format) == MemoryFormat::kPlainF16) implementation.supports = SupportsF16;
+  void Forward(const Layer&, const ForwardArgs& args) const override {
+    Convert(args.context, args.inputs[0], IsChannelsLast(input_format), args.outputs[0],
+            IsChannelsLast(output_format));
   }
-  implementation.input_format = from;
-  implementation.output_format = to;
-  return implementation;
-}
+  void Backward(const Layer&, const BackwardArgs& args) const override {
+    Convert(args.context, args.output_grads[0], IsChannelsLast(output_format), args.input_grads[0],
+            IsChannelsLast(input_format));
+  }
+
+ private:
+  // Where nvcc does not compile there is no half precision.
+  Support SupportsLayer(const OpDesc& op) const override {
+    const bool halves = RowMajor(input_format) == MemoryFormat::kPlainF16 ||
+                        RowMajor(output_format) == MemoryFormat::kPlainF16;
+    const Support floats = SupportsCudaFloats(op);
+    if (!floats.yes || !halves || IsCudaFloat(DType::kF16)) return floats;
+    return Support::No("this build has no f16");
+  }
+};
 
 }  // namespace
 
@@ -70,7 +69,7 @@ void RegisterReorderCuda(Registry& registry) {
       MemoryFormat::kChannelsLast, MemoryFormat::kChannelsLastBF16, MemoryFormat::kChannelsLastF16};
   for (const MemoryFormat from : kFormats) {
     for (const MemoryFormat to : kFormats) {
-      if (from != to) registry.AddImplementation("Reorder", MakeImplementation(from, to));
+      if (from != to) registry.AddImplementation("Reorder", std::make_shared<Reordering>(from, to));
     }
   }
 }

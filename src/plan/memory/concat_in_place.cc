@@ -55,7 +55,8 @@ class Marker {
     if (maker.outputs.size() != 1 || maker.inputs.empty()) return false;
     if (maker.info.strided_concat) return CanWriteInputs(maker, stride);
     if (maker.implementation == nullptr || !maker.implementation->strided_output) return false;
-    return WithQuery(plan_, maker, stride, maker.implementation->strided_output);
+    return WithQuery(plan_, maker, stride,
+                     [&](const OpDesc& query) { return maker.implementation->Accepts(query).yes; });
   }
 
   void Mark(PlannedLayer* layer, int64_t stride) {
@@ -74,12 +75,12 @@ class Marker {
   // Whichever way its output will lie.
   void BookScratch(PlannedLayer* layer, int64_t stride) {
     WithQuery(plan_, *layer, stride, [&](const OpDesc& query) {
-      const auto forward = static_cast<int64_t>(ForwardScratchOf(layer->implementation, query));
-      layer->forward_scratch = std::max(layer->forward_scratch, forward);
-      if (layer->backward) {
-        const auto backward = static_cast<int64_t>(BackwardScratchOf(layer->implementation, query));
-        layer->backward_scratch = std::max(layer->backward_scratch, backward);
-      }
+      const Needs needs = layer->implementation->NeedsOf(query);
+      const auto at_least = [](size_t bytes, int64_t* booked) {
+        *booked = std::max(*booked, static_cast<int64_t>(bytes));
+      };
+      at_least(needs.forward_scratch, &layer->forward_scratch);
+      at_least(needs.backward_scratch, &layer->backward_scratch);
       return 0;
     });
     plan_.scratch_bytes =

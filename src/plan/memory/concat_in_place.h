@@ -9,7 +9,7 @@
 namespace crema {
 
 // Sets PlannedLayer::can_concat_in_place where the implementations that make the inputs can write
-// with strides (Implementation::strided_output) and nobody else reads what they make. Requires
+// with strides (ImplementationFacts::strided_output) and nobody else reads what they make. Requires
 // chosen implementations and fused layers (plan/passes/fuse.h).
 void MarkConcatsInPlace(Plan* plan);
 

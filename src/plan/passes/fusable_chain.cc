@@ -30,7 +30,6 @@ std::vector<size_t> FusableChain(const Implementation& implementation, const OpD
                                  const Graph& graph, const std::vector<LayerInfo>& infos, size_t n,
                                  const PlanOptions& options) {
   std::vector<size_t> followers;
-  if (!implementation.can_fuse) return followers;
   std::vector<const Layer*> layers;
   size_t last = n;
   while (true) {
@@ -40,7 +39,7 @@ std::vector<size_t> FusableChain(const Implementation& implementation, const OpD
     layers.push_back(graph.nodes[last].layer.get());
     OpDesc longer = query;
     longer.fused = layers;
-    if (!implementation.can_fuse(longer)) break;
+    if (!implementation.CanFuse(longer)) break;
     followers.push_back(last);
   }
   return followers;

@@ -8,7 +8,7 @@
 namespace crema {
 
 // The nodes behind node `n`, one behind the other, that this implementation fuses
-// (Implementation::can_fuse) where all their blobs have the format of its output. `query` asks
+// (Implementation::CanFuse) where all their blobs have the format of its output. `query` asks
 // about node n and fuses nothing. Never a pinned layer. FuseFollowers decides in the end.
 std::vector<size_t> FusableChain(const Implementation& implementation, const OpDesc& query,
                                  const Graph& graph, const std::vector<LayerInfo>& infos, size_t n,

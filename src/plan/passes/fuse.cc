@@ -17,10 +17,7 @@ class Fuser {
   void Run() {
     for (size_t n = 0; n < plan_.layers.size(); ++n) {
       const PlannedLayer& layer = plan_.layers[n];
-      if (layer.fused_into >= 0 || layer.implementation == nullptr ||
-          !layer.implementation->can_fuse)
-        continue;
-      if (layer.recompute) continue;
+      if (layer.fused_into >= 0 || layer.implementation == nullptr || layer.recompute) continue;
       if (layer.outputs.size() == 1) Collect(static_cast<int>(n));
     }
     BookTotals(&plan_);
@@ -73,16 +70,18 @@ class Fuser {
   }
 
   bool Ask(PlannedLayer* layer) const {
-    return WithQuery(plan_, *layer, 0, layer->implementation->can_fuse);
+    return WithQuery(plan_, *layer, 0,
+                     [&](const OpDesc& query) { return layer->implementation->CanFuse(query); });
   }
 
   // Where an implementation of a GPU says why not, being asked with what it would fuse. Those of
   // the CPU cannot be asked about what they never do.
   void KeepReason(const std::string& follower, PlannedLayer* layer) const {
     const Implementation& implementation = *layer->implementation;
-    if (implementation.device != DeviceType::kCuda || !implementation.supports) return;
-    const Support support = WithQuery(plan_, *layer, 0, implementation.supports);
-    if (support.yes) return;
+    if (implementation.device != DeviceType::kCuda) return;
+    const Support support = WithQuery(
+        plan_, *layer, 0, [&](const OpDesc& query) { return implementation.Supports(query); });
+    if (support.reason.empty()) return;
     layer->skipped.push_back({StrCat(implementation.name, " with ", follower), support.reason});
   }
 

@@ -12,8 +12,6 @@
 namespace crema {
 namespace {
 
-using Asked = std::function<Support(const OpDesc&)> Implementation::*;
-
 class Hander {
  public:
   explicit Hander(Plan* plan) : plan_(*plan), readers_(*plan) {}
@@ -30,20 +28,19 @@ class Hander {
   PlannedLayer& LayerOf(int n) { return plan_.layers[Index(n)]; }
 
   // Layer n, if it could hand something to another one or take it.
-  PlannedLayer* Candidate(int n, Asked asked) {
+  PlannedLayer* Candidate(int n, NormRole role) {
     if (n < 0) return nullptr;
     PlannedLayer& layer = LayerOf(n);
-    const bool runs =
-        layer.implementation != nullptr && layer.implementation->*asked && layer.fused_into < 0;
-    return runs && layer.backward && !layer.recompute ? &layer : nullptr;
+    const bool can = layer.implementation != nullptr && layer.implementation->norm_role == role &&
+                     layer.fused_into < 0;
+    return can && layer.backward && !layer.recompute ? &layer : nullptr;
   }
 
   void FuseSums(int n) {
-    PlannedLayer* convolution = Candidate(n, &Implementation::supports_norm_fusion);
+    PlannedLayer* convolution = Candidate(n, NormRole::kConvolution);
     if (convolution == nullptr || convolution->outputs.size() != 1) return;
     const int v = convolution->outputs[0];
-    PlannedLayer* norm =
-        Candidate(readers_.SoleConsumer(v), &Implementation::supports_fusion_as_norm);
+    PlannedLayer* norm = Candidate(readers_.SoleConsumer(v), NormRole::kNorm);
     if (norm == nullptr || norm->inputs[0] != v) return;
     if (!Agree(norm, &NormFusion::consumes_sums, convolution, &NormFusion::emits_sums)) return;
     const int sums = AddValue(n, v, "_sums", kSumsRows, false);
@@ -55,12 +52,11 @@ class Hander {
   }
 
   void FuseFactors(int n) {
-    PlannedLayer* norm = Candidate(n, &Implementation::supports_fusion_as_norm);
+    PlannedLayer* norm = Candidate(n, NormRole::kNorm);
     if (norm == nullptr || norm->outputs.size() != 1 || !norm->to_input[0]) return;
     const int last = norm->fused.empty() ? n : norm->fused.back();
     const int v = LayerOf(last).outputs[0];
-    PlannedLayer* convolution =
-        Candidate(readers_.SoleConsumer(v), &Implementation::supports_norm_fusion);
+    PlannedLayer* convolution = Candidate(readers_.SoleConsumer(v), NormRole::kConvolution);
     if (convolution == nullptr || convolution->OwnInputs() != 1) return;
     if (!Agree(norm, &NormFusion::emits_factors, convolution, &NormFusion::consumes_factors))
       return;
@@ -76,8 +72,7 @@ class Hander {
 
   bool Agree(PlannedLayer* norm, bool NormFusion::*norm_does, PlannedLayer* convolution,
              bool NormFusion::*convolution_does) const {
-    if (!Ask(norm, &Implementation::supports_fusion_as_norm, norm_does) ||
-        !Ask(convolution, &Implementation::supports_norm_fusion, convolution_does)) {
+    if (!Ask(norm, norm_does) || !Ask(convolution, convolution_does)) {
       return false;
     }
     norm->norm_fusion.*norm_does = true;
@@ -86,11 +81,11 @@ class Hander {
   }
 
   // Whether its implementation does that too; keeps why not.
-  bool Ask(PlannedLayer* layer, Asked asked, bool NormFusion::*does) const {
+  bool Ask(PlannedLayer* layer, bool NormFusion::*does) const {
     const Support support = WithQuery(plan_, *layer, 0, [&](const OpDesc& query) {
       OpDesc more = query;
       more.norm_fusion.*does = true;
-      return (layer->implementation->*asked)(more);
+      return layer->implementation->Accepts(more);
     });
     if (support.yes) return true;
     const bool sums = does == &NormFusion::emits_sums || does == &NormFusion::consumes_sums;

@@ -5,8 +5,7 @@
 
 namespace crema {
 
-// In training, where implementations can (Implementation::supports_norm_fusion,
-// supports_fusion_as_norm):
+// In training, where implementations can (ImplementationFacts::norm_role, Implementation::Accepts):
 //   - a convolution whose output a normalisation alone reads sums its channels, and their squares,
 //     while it writes it (a value `<blob>_sums`), so that nobody reads it for that;
 //   - a normalisation [Scale] ReLU that a convolution alone reads leaves its input as it is, and

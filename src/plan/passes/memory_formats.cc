@@ -163,19 +163,17 @@ class Chooser {
     bool has_plain = false;
     // Channels last is for tensor cores, which do not multiply f32 as it is.
     const bool last = query.precision == TF32;
-    for (const Implementation& implementation : node.type->implementations) {
-      if (!MayUse(implementation, *node.layer, options_)) continue;
-      if (implementation.input_format == MemoryFormat::kChannelsLast && !last) continue;
-      if (implementation.supports && !implementation.supports(query).yes) continue;
-      const std::optional<double> measured = times_.SecondsOf(*node.layer, implementation);
+    for (const ImplementationPtr& implementation : node.type->implementations) {
+      if (!MayUse(*implementation, *node.layer, options_)) continue;
+      Choice choice{implementation->input_format, implementation->output_format};
+      if (choice.in == MemoryFormat::kChannelsLast && !last) continue;
+      if (!implementation->Supports(query).yes) continue;
+      const std::optional<double> measured = times_.SecondsOf(*node.layer, *implementation);
       if (times_.Has(*node.layer) && !measured) continue;
-      const double estimate =
-          implementation.seconds ? implementation.seconds(timed)
-                                 : moved(implementation.input_format, implementation.output_format);
-      Choice choice{implementation.input_format, implementation.output_format,
-                    measured.value_or(estimate * estimate_scale_)};
+      const double estimate = implementation->Seconds(timed).value_or(moved(choice.in, choice.out));
+      choice.seconds = measured.value_or(estimate * estimate_scale_);
       if (options_.passes.fuse) {
-        choice.followers = FusableChain(implementation, query, graph_, infos_, n, options_);
+        choice.followers = FusableChain(*implementation, query, graph_, infos_, n, options_);
       }
       const int same = choice.plain() ? 0 : FindChoice(choices, choice.in, choice.out);
       if (choice.plain() && !std::exchange(has_plain, true)) {
