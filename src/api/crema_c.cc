@@ -158,7 +158,7 @@ crema_status crema_runner_new(const crema_model* model, crema_runner** runner, c
     *runner = nullptr;
     Require(model != nullptr, "model");
     *runner = new crema_runner{model->model, crema::deploy::Runner(model->model), {}};
-    // avoids reallocation, so that pointers stay valid
+    // Avoids reallocation, so that pointers stay valid.
     (*runner)->outputs.reserve(model->model.outputs().size());
   });
 }

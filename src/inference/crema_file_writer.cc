@@ -23,7 +23,7 @@ void Put(T value, size_t at, std::string* bytes) {
 // Assigns each tensor its offset; returns the size of the file.
 uint64_t Place(CremaFileHeader* header) {
   ForEachTensor(*header, [](StoredTensor& tensor) { tensor.set_offset(0); });
-  // fixed-width offsets keep the header size
+  // Fixed-width offsets keep the size of the header.
   uint64_t end = Aligned(kHeaderAt + header->ByteSizeLong());
   ForEachTensor(*header, [&](StoredTensor& tensor) {
     tensor.set_offset(end);

@@ -29,7 +29,7 @@ struct QuantizeOptions {
   double least_snr_db = 20;
   // Names of further layers to keep in single precision, besides those with an explicit precision.
   std::vector<std::string> keep_float = {};
-  // maximum number of batches, spread over the list, to measure losses on
+  // Maximum number of batches, spread over the list, to measure losses on
   int64_t error_batches = 16;
   int threads = 1;
 };

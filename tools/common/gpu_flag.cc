@@ -27,7 +27,7 @@ namespace {
 int64_t LimitOfFlag() {
   constexpr double kMost = 1 << 30;
   if (FLAGS_gpu_memory_limit >= 0 && FLAGS_gpu_memory_limit <= kMost) {
-    // rounds up, since 0 means no limit
+    // Rounds up, since 0 means no limit.
     return std::llround(std::ceil(FLAGS_gpu_memory_limit * (1 << 20)));
   }
   Fail(ErrorCode::kInvalidArgument,

@@ -15,7 +15,7 @@ bool IsAboutSample(const Error& error) {
 
 std::vector<size_t> ReplaceBadSamples(std::span<const uint8_t> bad, OnBadSample how) {
   const size_t count = bad.size();
-  // count - 1 steps backwards, modulo count
+  // Stepping by count - 1 modulo count goes backwards.
   const size_t step = how == OnBadSample::kSkip ? 1 : count - 1;
   std::vector<size_t> from(count);
   for (size_t i = 0; i < count; ++i) {

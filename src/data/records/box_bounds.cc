@@ -25,7 +25,7 @@ uint64_t BoundCyclic(const Most& most, uint64_t batch, uint64_t world) {
 // at most once in each of them, and those with the most boxes may come anywhere.
 uint64_t BoundAnyOrder(const Most& most, uint64_t batch, uint64_t world) {
   const uint64_t count = most.size() - 1;
-  // records of a shard in an epoch; some epochs have one more
+  // Records of a shard in an epoch; some epochs have one more.
   const uint64_t least = count / world;
   const uint64_t largest = least + (count % world == 0 ? 0 : 1);
   if (least == 0) return batch * most[1];

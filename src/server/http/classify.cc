@@ -101,7 +101,7 @@ InferRequest PictureRequest(const ModelVersion& model, const std::string& pictur
     throw;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kOutOfMemory) throw;
-    // unsupported by this build, or its module is damaged
+    // Unsupported by this build, or its module is damaged.
     if (error.code() == ErrorCode::kUnsupported) {
       throw RequestError(Cause::kMediaType,
                          "this server cannot read or scale pictures of this kind", error.what());

@@ -34,7 +34,7 @@ struct ConnectionContext {
   IdleList waiting;         // connections without a complete head
   IdleList guests_waiting;  // the same for guests
   std::atomic<size_t> open{0};
-  // guests: connections above the limit, which may only ask for health
+  // Guests: connections above the limit, which may only ask for health
   std::atomic<size_t> guests{0};
   std::atomic<int> busy{0};  // connections with a request, or with an answer that may be incomplete
   std::atomic<bool> draining{false};

@@ -52,7 +52,7 @@ class ModelTable {
   // Replaces an existing version.
   void Publish(std::shared_ptr<ModelVersion> version);
   void Withdraw(const std::string& model, int64_t version, const std::string& reason);
-  // removes the model with its last version
+  // Removes the model with its last version.
   void Forget(const std::string& model, int64_t version);
 
   // Destroys unused versions and frees their memory; returns the number still in use.
