@@ -1,7 +1,7 @@
 // What implementations on GPUs have in common.
 #pragma once
 
-#include <ranges>
+#include <algorithm>
 #include <span>
 #include <string>
 #include <utility>
@@ -36,9 +36,10 @@ ImplementationPtr MakeCudaImplementation(void (*forward)(const Layer&, const For
 // preferred one last: each that is added goes to the front.
 template <typename Add>
 void AddVariants(const std::string& type, const Registry& registry, const Add& add) {
-  const std::vector<ImplementationPtr> implementations = registry.Find(type)->implementations;
+  std::vector<ImplementationPtr> implementations = registry.Find(type)->implementations;
+  std::ranges::reverse(implementations);
   size_t added = 0;
-  for (const ImplementationPtr& implementation : std::views::reverse(implementations)) {
+  for (const ImplementationPtr& implementation : implementations) {
     const bool f32 = RowMajor(implementation->input_format) == MemoryFormat::kPlain &&
                      RowMajor(implementation->output_format) == MemoryFormat::kPlain;
     if (implementation->device != DeviceType::kCuda || !f32) continue;
