@@ -26,10 +26,12 @@ namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "check --solver=S [--samples=N] [--weights=W] [--json]: looks for everything that would stop\n"
-    "train: builds all nets, opens every source, reads and runs N samples of each, matches the\n"
-    "weights, walks the schedule, compares disk and memory with what will be needed. Exit code 0:\n"
-    "nothing found; 2: texts, flags or weights are wrong; 3: data or disk.";
+    "check --solver=S [--samples=N] [--weights=W] [--json]: finds everything that would stop "
+    "train.\n"
+    "Builds all nets, opens every source, reads and runs N samples of each, matches the weights,\n"
+    "computes the learning rates, and compares disk and memory with what the run needs. Exit\n"
+    "codes: 0 no problems; 2 texts, flags, weights or memory are wrong; 3 data or disk. See\n"
+    "docs/check.md.";
 
 CheckReport Check() {
   try {

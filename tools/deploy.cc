@@ -13,16 +13,18 @@ namespace {
 constexpr const char* kUsage =
     "deploy classify MODEL IMAGE...: prints the best classes of each image.\n"
     "deploy detect MODEL IMAGE...: prints the boxes that a net with DetectionOutput finds.\n"
-    "deploy segment MODEL IMAGE...: prints which part of each image each class takes.\n"
-    "deploy run MODEL --input=data=x.npy --output=y.npz: any net on arrays.\n"
-    "deploy bench MODEL: latency and throughput.\n"
-    "deploy verify MODEL --recording=r.npz | --against=OTHER: compares answers.\n"
-    "deploy export MODEL --output=m.crema: one file with all that a model needs.\n"
+    "deploy segment MODEL IMAGE...: prints the share of each class in each image.\n"
+    "deploy run MODEL --input=data=x.npy --output=y.npz: runs any net on arrays.\n"
+    "deploy bench MODEL: measures latency and throughput.\n"
+    "deploy verify MODEL --recording=r.npz | --against=OTHER: compares results.\n"
+    "deploy export MODEL --output=m.crema: writes one file with all that a model needs.\n"
     "MODEL is --model=m.crema, or --model=deploy.prototxt --weights=net.caffemodel. IMAGE is an\n"
     "image, a video, a folder or - (standard input).\n"
     "A pixel v becomes ((invert ? 255 - v : v) - mean) * scale.\n"
-    "Exit codes: 0; 2 wrong use; 3 an image or file cannot be read, the others were answered;\n"
-    "verify: 1 where answers differ by more than is allowed.";
+    "Exit codes: 0 success; 1 verify: the results differ by more than allowed; 2 wrong usage; 3 "
+    "an\n"
+    "image or file cannot be read, the others were processed; 4 device or memory. See\n"
+    "docs/deploy.md.";
 
 struct Action {
   const char* name;

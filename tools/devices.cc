@@ -14,10 +14,10 @@ namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "devices [--json] [--nomeasure]: the processor and the GPUs of this machine, their memory, "
-    "the\n"
-    "libraries that code for GPUs is made of, and what each can do at best: products of matrices,\n"
-    "memory, copies. Where no GPU can be used it says why.";
+    "devices [--json] [--nomeasure]: prints the processor and the GPUs of this machine, their "
+    "memory,\n"
+    "the versions of the GPU libraries, and the best rates of each: products of matrices, memory,\n"
+    "copies. If no GPU can be used, it prints the reason.";
 
 int Run() {
   const Machine machine = DescribeMachine(FLAGS_measure);

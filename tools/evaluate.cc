@@ -37,9 +37,10 @@ namespace {
 
 constexpr const char* kUsage =
     "evaluate --model=NET --weights=W [--iterations=K]: prints the mean of each output of the net\n"
-    "over its data set. --report=DIR writes what can be said beyond means: confusion matrix,\n"
-    "precision and recall of each class, the worst samples; average precision of detectors;\n"
-    "intersection over union of segmentations.";
+    "over its data set. --report=DIR also writes detailed results: confusion matrix, precision "
+    "and\n"
+    "recall of each class, the worst samples; average precision of detectors; intersection over\n"
+    "union of segmentations.";
 
 std::optional<EvaluationReport> ReportOfFlags() {
   if (FLAGS_worst < 0 || FLAGS_worst > 1000) {

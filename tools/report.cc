@@ -17,10 +17,9 @@ namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "report RUN... [-o report.html]: draws the curves of runs (the folders of train --run=DIR) "
-    "over\n"
-    "each other, and tells their results, in one page that needs nothing else. What `evaluate\n"
-    "--report=RUN/evaluation` wrote is shown as well; a RUN may also be such a folder alone.";
+    "report RUN... [-o report.html]: writes one self-contained page about runs (folders of\n"
+    "train --run=DIR): their curves in shared charts, their results, and those of\n"
+    "`evaluate --report=RUN/evaluation`. A RUN may also be such an evaluation folder alone.";
 
 // The default page may belong to other runs.
 void RefuseUnnamedPage() {

@@ -12,12 +12,12 @@ namespace {
 
 constexpr const char* kUsage =
     "serve --model=m.crema: answers requests for one model, a file of `deploy export`.\n"
-    "serve --model=D --weights=W: the same of a net and its weights.\n"
+    "serve --model=D --weights=W: the same for a net and its weights.\n"
     "serve --repository=DIR: all models of a folder, DIR/<model>/<version>/model.crema (or\n"
-    "model.prototxt with model.caffemodel); new versions are taken up while it runs.\n"
-    "HTTP (--port) and gRPC (--grpc_port) speak the Open Inference Protocol v2; GET / is a page "
+    "model.prototxt with model.caffemodel). New versions are loaded while the server runs.\n"
+    "HTTP (--port) and gRPC (--grpc_port) speak the Open Inference Protocol v2. GET / is a page "
     "for\n"
-    "people, GET /openapi.json describes the rest. docs/serving.md tells more.";
+    "people; GET /openapi.json describes the rest. See docs/serving.md.";
 
 // Threads of gRPC and of one model.
 constexpr int kOtherThreads = 16;

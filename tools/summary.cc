@@ -39,10 +39,10 @@ namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "summary --model=NET [--batch=B] [--shape=BLOB:EXTENTS] [--json]: output shapes, learned\n"
+    "summary --model=NET [--batch=B] [--shape=BLOB:SIZES] [--json]: prints output shapes, learned\n"
     "parameters, multiply-adds and activation memory of each layer, and the planned peak memory\n"
-    "for inference and for training. Data sets need not be there: sizes are read off the text or\n"
-    "given by --shape. With --plan: how each layer will run (docs/performance.md).";
+    "for inference and for training. Data sets may be missing: sizes come from the text or from\n"
+    "--shape. With --plan: how each layer will run (docs/performance.md).";
 
 // Copies of each weight besides gradients: SGD's momentum. While a snapshot is written, also the
 // state, the model, and the serialised model.

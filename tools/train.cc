@@ -24,8 +24,8 @@
 DEFINE_string(solver, "", "the solver, a prototxt");
 DEFINE_string(weights, "", "caffemodels to start from, separated by commas; by layer name");
 DEFINE_string(resume, "",
-              "go on bit for bit: auto, from the newest whole snapshot of the prefix (from the "
-              "beginning where there is none); or a .solverstate");
+              "resume bit for bit: auto, from the newest intact snapshot of the prefix (from the "
+              "beginning if there is none); or a .solverstate");
 DEFINE_string(snapshot, "", "the same as --resume=STATE");
 DEFINE_int32(threads, 0, "threads; 0: one for each processor");
 DEFINE_int32(level, 0, "NetState.level of the training net");
@@ -36,9 +36,9 @@ namespace crema::tools {
 namespace {
 
 constexpr const char* kUsage =
-    "train --solver=S [--weights=W[,W2]] [--resume=auto|STATE] [--gpu=0,1]: trains the net of a "
-    "solver file.\n"
-    "Ctrl-C and SIGTERM snapshot and stop (exit code 0), SIGHUP snapshots and goes on.";
+    "train --solver=S [--weights=W[,W2]] [--resume=auto|STATE] [--gpu=0,1]: trains the net of a\n"
+    "solver file. Ctrl-C and SIGTERM write a snapshot and stop (exit code 0). SIGHUP writes a\n"
+    "snapshot and continues. See docs/training.md.";
 
 constexpr const char* kAuto = "auto";
 

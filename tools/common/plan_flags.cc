@@ -13,8 +13,8 @@
 #include "runtime/autotuner.h"
 
 DEFINE_string(passes, "all",
-              "passes of the planner, to see what one does: -fuse is all but that one, "
-              "none,+fuse that one alone; docs/performance.md has their names");
+              "passes of the planner: -fuse leaves one out, none,+fuse runs this one alone; "
+              "docs/performance.md has their names");
 DEFINE_double(autotune, 0,
               "seconds to spend at most on measuring which implementation of each layer is the "
               "fastest here; times are kept in ~/.cache/crema. 0: estimates decide");

@@ -5,10 +5,10 @@
 #include "core/error.h"
 #include "core/strings.h"
 
-DEFINE_string(on_mismatch, "error",
-              "what to do with layers whose blobs in the weights file have another shape: error; "
-              "skip: they, and layers that the file lacks, keep their fillers; reshape: take as "
-              "many values under the net's shape");
+DEFINE_string(
+    on_mismatch, "error",
+    "layers whose blobs have another shape in the weights file: error; skip: they, and layers that "
+    "the file lacks, keep their fillers; reshape: take as many values under the net's shape");
 
 namespace crema::tools {
 namespace {

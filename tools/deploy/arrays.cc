@@ -17,7 +17,7 @@ DEFINE_string(
     "run, bench, verify: NAME=FILE with an array for an input, .npy, .npz or .h5, or FILE "
     "alone where names are those of the file or there is one input; may be repeated");
 DEFINE_bool(cast, false,
-            "run, bench, verify: turn arrays of other element types into those of the inputs");
+            "run, bench, verify: convert arrays of other element types to those of the inputs");
 
 namespace crema::tools {
 namespace {

@@ -12,7 +12,7 @@
 #include "inference/best_classes.h"
 #include "inference/classifier.h"
 
-DEFINE_int32(top, 5, "classify: how many classes to print, best first");
+DEFINE_int32(top, 5, "classify: number of classes to print, best first");
 
 namespace crema::tools {
 namespace {

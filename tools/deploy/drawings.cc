@@ -13,7 +13,7 @@
 #include "format/file.h"
 
 DEFINE_string(draw, "",
-              "classify, detect, segment: picture to write with the answer drawn in; a folder for "
+              "classify, detect, segment: image to write with the result drawn in; a folder for "
               "several. Videos become .avi");
 
 namespace crema::tools {

@@ -21,9 +21,8 @@
 #include "inference/segmenter.h"
 
 DEFINE_string(o, "", "export: the same as --output");
-DEFINE_string(name, "", "export: name of the model; else that of the net");
-DEFINE_string(task, "",
-              "export: classify, detect, segment or none, where it is not what the net looks like");
+DEFINE_string(name, "", "export: name of the model; default: that of the net");
+DEFINE_string(task, "", "export: classify, detect, segment or none; default: found from the net");
 
 namespace crema::tools {
 namespace {

@@ -9,12 +9,12 @@
 #include "inference/detector.h"
 
 DEFINE_string(tail, "",
-              "detect: prototxt with layers to put behind those of --model, such as PriorBox and "
+              "detect: prototxt with layers to append to --model, such as PriorBox and "
               "DetectionOutput for a net that ends in raw boxes and scores");
 DEFINE_double(confidence, 0.6, "detect: scores must exceed it");
 DEFINE_double(nms, 0.3,
-              "detect: of two boxes that overlap by more, the worse goes; not given: as the net "
-              "says");
+              "detect: overlap above which the box with the lower score is removed; not given: the "
+              "net decides");
 
 namespace crema::tools {
 

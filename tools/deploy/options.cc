@@ -33,9 +33,9 @@ DEFINE_string(output, "",
               "for the outputs, .npz, .npy or .h5; export: the .crema file to write");
 DEFINE_bool(json, false, "print a JSON object a line instead of text");
 DEFINE_string(threads, "0",
-              "pictures worked on at a time; run, verify: threads of the net; bench: a list of "
+              "images in progress at a time; run, verify: threads of the net; bench: a list of "
               "these, 1,2; 0: one for each processor");
-DEFINE_int32(batch, 1, "pictures or samples that the net works on together");
+DEFINE_int32(batch, 1, "images or samples computed together");
 
 namespace crema::tools {
 namespace {

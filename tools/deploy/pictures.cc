@@ -23,7 +23,7 @@
 #endif
 
 DEFINE_string(list, "", "text file with the path of an image or a video on each line");
-DEFINE_int32(camera, -1, "take pictures from the camera of this number, until Ctrl-C");
+DEFINE_int32(camera, -1, "read images from the camera with this number, until Ctrl-C");
 
 namespace crema::tools {
 namespace {

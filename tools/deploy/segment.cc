@@ -19,8 +19,8 @@
 
 DECLARE_string(draw);
 DEFINE_string(masks, "",
-              "segment: folder for a .png a picture, of its size, whose pixels are the numbers of "
-              "the classes, shown in the colors of Pascal VOC");
+              "segment: folder for one .png an image, of its size; pixel values are class numbers, "
+              "shown in the colors of Pascal VOC");
 
 namespace crema::tools {
 namespace {

@@ -25,12 +25,13 @@ DEFINE_bool(record, false,
 DEFINE_string(against, "", "verify: the other model, .crema or prototxt");
 DEFINE_string(against_weights, "", "verify: weights of a prototxt --against; else --weights");
 DEFINE_string(against_precision, "", "verify: its precision, FP32 or BF16, if it is a prototxt");
-DEFINE_double(atol, 1e-5, "verify: how far values may be apart");
-DEFINE_double(rtol, 1e-4, "verify: the same, as a part of the largest value of the output");
+DEFINE_double(atol, 1e-5, "verify: allowed absolute difference");
+DEFINE_double(rtol, 1e-4,
+              "verify: allowed difference, relative to the largest value of the output");
 DEFINE_double(
     agreement, 0.99,
     "verify --against: the least part of equal top-1 classes, or of boxes that both find");
-DEFINE_int32(samples, 8, "verify: random inputs, where no images or arrays are given");
+DEFINE_int32(samples, 8, "verify: number of random inputs, if there are no images or arrays");
 DEFINE_bool(layers, true, "verify --against: compare every blob, not only the outputs");
 
 namespace crema::tools {
