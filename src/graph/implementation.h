@@ -60,7 +60,7 @@ struct Needs {
   size_t state_bytes = 0;       // that its state holds
 };
 
-// What an implementation says of itself, whatever the operation.
+// Facts about an implementation that no operation changes.
 struct ImplementationFacts {
   std::string name;  // "native", "cuda", "im2col_batch"
   DeviceType device = DeviceType::kCpu;
@@ -69,10 +69,10 @@ struct ImplementationFacts {
   // other than kPlain must support every batch size, height and width.
   MemoryFormat input_format = MemoryFormat::kPlain;
   MemoryFormat output_format = MemoryFormat::kPlain;
-  // It can write output 0 and read its gradient as sub-views of a larger blob, with images
+  // Can write output 0 and read its gradient as sub-views of a larger blob, with images
   // OpDesc::output_stride elements apart (TensorView::image_stride()), for every batch size.
   bool strided_output = false;
-  // It can do OpDesc::norm_fusion, as the convolution or as the BatchNorm, for every shape that it
+  // Can do OpDesc::norm_fusion, as the convolution or as the BatchNorm, for every shape that it
   // supports at all.
   NormRole norm_role = NormRole::kNone;
 };
@@ -99,7 +99,7 @@ class Implementation : public ImplementationFacts {
   // Returns `op.info` with what this implementation saves and its backward reads.
   virtual LayerInfo Info(const OpDesc& op) const { return op.info; }
   virtual Needs NeedsOf(const OpDesc& /*op*/) const { return {}; }
-  // Null: it has no state for this operation.
+  // Returns null if it has no state for this operation.
   virtual std::unique_ptr<ImplementationState> MakeState(const OpDesc& /*op*/) const { return {}; }
   virtual void Forward(const Layer& layer, const ForwardArgs& args) const = 0;
   virtual void Backward(const Layer& layer, const BackwardArgs& args) const = 0;
@@ -117,8 +117,9 @@ using ImplementationPtr = std::shared_ptr<const Implementation>;
 // Name of the plain implementation, which Registry::Add appends for the CPU.
 inline constexpr std::string_view kNativeImplementation = "native";
 
-// What a simple implementation is made of. Null `forward` and `backward` are the methods of the
-// layer, with the scratch that these need; the other null ones are the defaults of Implementation.
+// Functions that make up a simple implementation. Null `forward` and `backward` are the methods of
+// the layer, with the scratch that these need; the other null ones are the defaults of
+// Implementation.
 struct ImplementationFunctions {
   Support (*supports)(const OpDesc&) = nullptr;
   void (*forward)(const Layer&, const ForwardArgs&) = nullptr;
@@ -148,7 +149,7 @@ class FunctionImplementation : public Implementation {
   const ImplementationFunctions functions_;
 };
 
-// With a State(op).
+// Adds a state, made as State(op).
 template <typename State>
 class StatefulImplementation : public FunctionImplementation {
  public:
@@ -158,15 +159,15 @@ class StatefulImplementation : public FunctionImplementation {
   }
 };
 
-// Returns a FunctionImplementation, or the `Base` of it.
+// Returns a `Base`: a FunctionImplementation or a class derived from it.
 template <typename Base = FunctionImplementation>
 ImplementationPtr MakeSimpleImplementation(ImplementationFacts facts,
                                            const ImplementationFunctions& functions) {
   return std::make_shared<Base>(std::move(facts), functions);
 }
 
-// Another implementation in all that a derived class does not override, under facts of its own.
-// Does what `checks`, asked in order, and that implementation support.
+// Forwards to another implementation all that a derived class does not override, under facts of its
+// own. Supports what `checks`, asked in order, and that implementation support; null checks agree.
 class ImplementationAdapter : public Implementation {
  public:
   using Check = Support (*)(const OpDesc&);

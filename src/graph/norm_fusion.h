@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// Which of the two an implementation is.
+// The part of an implementation in the fusion.
 enum class NormRole : uint8_t { kNone, kConvolution, kNorm };
 
 struct NormFusion {

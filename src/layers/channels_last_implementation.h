@@ -29,8 +29,7 @@ inline Support SupportsChannelsLast(const OpDesc& query) {
   return {};
 }
 
-// Another implementation, of functions that take blobs in channels last, before which `also` is
-// asked.
+// Adapts an implementation whose functions take blobs in channels last; asks `also` first.
 class ChannelsLastAdapter : public ImplementationAdapter {
  public:
   explicit ChannelsLastAdapter(const ImplementationPtr& own, Check also = nullptr)

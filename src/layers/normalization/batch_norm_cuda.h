@@ -13,7 +13,7 @@ namespace crema {
 
 class BatchNormBase;
 
-// Can fuse a Scale, a sum and a ReLU, with the statistics of the batch or without a backward pass.
+// Fuses a Scale, a sum and a ReLU, with the statistics of the batch or without a backward pass.
 class CudaNormImplementation final : public FunctionImplementation {
  public:
   using FunctionImplementation::FunctionImplementation;
