@@ -13,18 +13,13 @@
 #include "layers/convolution/conv_cudnn_norm_fusion.h"
 #include "layers/convolution/conv_cudnn_state.h"
 #include "layers/convolution/conv_epilogue.h"
+#include "layers/convolution/convolution.h"
 #include "layers/gpu_implementation.h"
 #include "math/cuda/group_sums.cuh"
 #include "plan/copy_cost.h"
 
 namespace crema {
 namespace {
-
-FusedRelu ReluOf(const Layer& layer, bool transposed) {
-  if (!transposed) return static_cast<const Convolution&>(layer).relu();
-  const ConvolutionParameter& p = layer.param().convolution_param();
-  return {p.relu(), p.negative_slope()};
-}
 
 // At least two axes: cuDNN has no fewer.
 std::vector<CudnnConvSpec::Axis> AxesOf(const ConvWindow& window) {
@@ -101,7 +96,7 @@ CudnnConvLayer::CudnnConvLayer(const OpDesc& query, bool is_transposed, bool cha
       own_bias(query.layer.param().convolution_param().bias_term()),
       bias(own_bias),
       fused_layers(query.fused.begin(), query.fused.end()),
-      relu(ReluOf(query.layer, is_transposed)),
+      relu(ConvRelu(query.layer)),
       norm_fusion(query.norm_fusion) {
   if (!transposed) {
     const ConvEpilogue epilogue(static_cast<const Convolution&>(query.layer), query.fused);
@@ -279,9 +274,10 @@ class CudnnConvolution final : public Implementation {
   const std::shared_ptr<CudnnSupportCache> answers_;
 };
 
-}  // namespace
-
-void AddCudnnConvImplementations(const char* type, bool transposed, Registry* registry) {
+// Puts implementations in front of those of that type: "cudnn", which fuses the layers after it,
+// then "cudnn, unfused", where own code adds bias, sum and ReLU in one pass. Before both the same
+// in channels last, "cudnn NHWC" and "cudnn NHWC, unfused".
+void AddImplementations(const char* type, bool transposed, Registry* registry) {
   const auto answers = std::make_shared<CudnnSupportCache>();
   for (const bool channels_last : {true, false}) {  // each goes to the front
     for (const bool fused : {false, true}) {
@@ -289,6 +285,13 @@ void AddCudnnConvImplementations(const char* type, bool transposed, Registry* re
                                             Kind{transposed, fused, channels_last}, answers));
     }
   }
+}
+
+}  // namespace
+
+void RegisterConvolutionCudnn(Registry& registry) {
+  for (const char* type : kConvolutionTypes) AddImplementations(type, false, &registry);
+  AddImplementations("Deconvolution", true, &registry);
 }
 
 }  // namespace crema

@@ -59,10 +59,5 @@ struct CudnnConvLayer {
   CudnnConvSpec spec;  // of any pass
 };
 
-// Puts implementations in front of those of that type: "cudnn", which tells cuDNN what is behind
-// the sums too, and behind it "cudnn, unfused", where own code adds bias, sum and ReLU in one pass.
-// Behind both the same in channels last, "cudnn NHWC" and "cudnn NHWC, unfused".
-void AddCudnnConvImplementations(const char* type, bool transposed, Registry* registry);
-
 }  // namespace crema
 #endif

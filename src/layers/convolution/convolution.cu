@@ -1,4 +1,5 @@
-// Convolution, also depthwise and of three axes, on the GPU; see convolution.cc.
+// Convolution, also depthwise and of three axes, and Deconvolution on the GPU; see convolution.cc
+// and deconvolution.cc.
 #include <algorithm>
 
 #include "layers/convolution/conv_cuda.h"
@@ -9,82 +10,101 @@
 namespace crema {
 namespace {
 
-const Convolution& As(const Layer& layer) { return static_cast<const Convolution&>(layer); }
+// The convolution from x to y, or, `kTransposed`, from y to x.
+template <bool kTransposed>
+struct Sizes {
+  Sizes(const Layer& layer, const Shape& x)
+      : g(kTransposed ? MakeDeconvGeometry(layer, x) : MakeConvGeometry(layer, x)) {}
 
-CudaConvScratch ScratchOf(const Layer& layer, const ConvGeometry& g, DType dtype, bool backward) {
-  const int64_t masked = backward && As(layer).relu().on ? g.OutImage() : 0;
-  return CudaConvScratch(g, dtype, masked, backward);
+  CudaPlanes Outputs(int64_t images) const {
+    if (kTransposed) return {images, g.in_channels, g.window.InSize()};
+    return {images, g.out_channels, g.window.OutSize()};
+  }
+  int64_t XImage() const { return kTransposed ? g.OutImage() : g.InImage(); }
+  int64_t YImage() const { return kTransposed ? g.InImage() : g.OutImage(); }
+  CudaConvScratch Scratch(const Layer& layer, DType dtype, bool backward) const {
+    return CudaConvScratch(g, dtype, backward && ConvRelu(layer).on ? YImage() : 0, backward);
+  }
+
+  ConvGeometry g;
+};
+
+template <bool kTransposed, bool kBackward>
+size_t ScratchBytesOf(const OpDesc& query) {
+  const Sizes<kTransposed> sizes(query.layer, query.context.inputs[0].shape);
+  return sizes.Scratch(query.layer, query.context.dtype, kBackward).Bytes();
 }
 
-size_t ScratchBytesOf(const OpDesc& query, bool backward) {
-  const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
-  return ScratchOf(query.layer, g, query.context.dtype, backward).Bytes();
-}
-size_t ForwardScratch(const OpDesc& query) { return ScratchBytesOf(query, false); }
-size_t BackwardScratch(const OpDesc& query) { return ScratchBytesOf(query, true); }
-
+template <bool kTransposed>
 void Forward(const Layer& layer, const ForwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
-  const ConvGeometry g = MakeConvGeometry(layer, args.inputs[0].shape());
+  const Sizes<kTransposed> sizes(layer, args.inputs[0].shape());
   const DType dtype = args.inputs[0].dtype();
-  const CudaConv conv{queue, g, dtype};
-  CudaConvScratch scratch = ScratchOf(layer, g, dtype, false);
+  const CudaConv conv{queue, sizes.g, dtype};
+  CudaConvScratch scratch = sizes.Scratch(layer, dtype, false);
   scratch.Take(args.scratch);
-  const void* bias = As(layer).has_bias() ? args.learned[1].raw() : nullptr;
+  const bool has_bias = layer.param().convolution_param().bias_term();
+  const void* bias = has_bias ? args.learned[1].raw() : nullptr;
   for (size_t i = 0; i < args.inputs.size(); ++i) {
-    for (int64_t n = 0; n < g.batch; n += scratch.images) {
-      const int64_t images = std::min(scratch.images, g.batch - n);
-      conv.Product(scratch, images, ElementAt(args.inputs[i].raw(), dtype, n * g.InImage()),
-                   args.learned[0].raw(),
-                   ElementAt(args.outputs[i].raw(), dtype, n * g.OutImage()));
+    for (int64_t n = 0; n < sizes.g.batch; n += scratch.images) {
+      const int64_t images = std::min(scratch.images, sizes.g.batch - n);
+      const void* x = ElementAt(args.inputs[i].raw(), dtype, n * sizes.XImage());
+      void* y = ElementAt(args.outputs[i].raw(), dtype, n * sizes.YImage());
+      const auto pass = kTransposed ? &CudaConv::Transposed : &CudaConv::Product;
+      (conv.*pass)(scratch, images, x, args.learned[0].raw(), y);
     }
-    CudaAddBiasRelu(queue, dtype, {g.batch, g.out_channels, g.window.OutSize()}, bias, nullptr,
-                    As(layer).relu(), args.outputs[i].raw());
+    CudaAddBiasRelu(queue, dtype, sizes.Outputs(sizes.g.batch), bias, nullptr, ConvRelu(layer),
+                    args.outputs[i].raw());
   }
 }
 
+template <bool kTransposed>
 void Backward(const Layer& layer, const BackwardArgs& args) {
   const CudaQueue& queue = BoundQueue(args.context);
-  const ConvGeometry g = MakeConvGeometry(layer, args.inputs[0].shape());
+  const Sizes<kTransposed> sizes(layer, args.inputs[0].shape());
   const DType dtype = args.inputs[0].dtype();
-  const CudaConv conv{queue, g, dtype};
-  CudaConvScratch scratch = ScratchOf(layer, g, dtype, true);
+  const CudaConv conv{queue, sizes.g, dtype};
+  CudaConvScratch scratch = sizes.Scratch(layer, dtype, true);
   scratch.Take(args.scratch);
   const TensorView& dweight = args.learned_grads[0];
   const TensorView dbias = At(args.learned_grads, 1);
   for (size_t i = 0; i < args.inputs.size(); ++i) {
-    for (int64_t n = 0; n < g.batch; n += scratch.images) {
-      const int64_t images = std::min(scratch.images, g.batch - n);
-      const void* dy = CudaBehindRelu(queue, scratch, As(layer).relu(), args, i, n * g.OutImage(),
-                                      images * g.OutImage());
+    for (int64_t n = 0; n < sizes.g.batch; n += scratch.images) {
+      const int64_t images = std::min(scratch.images, sizes.g.batch - n);
+      const void* x = ElementAt(args.inputs[i].raw(), dtype, n * sizes.XImage());
+      const void* dy = CudaBehindRelu(queue, scratch, ConvRelu(layer), args, i, n * sizes.YImage(),
+                                      images * sizes.YImage());
       if (!dbias.empty()) {
-        CudaAddBiasGradient(queue, dtype, {images, g.out_channels, g.window.OutSize()}, dy,
-                            dbias.raw());
+        CudaAddBiasGradient(queue, dtype, sizes.Outputs(images), dy, dbias.raw());
       }
       if (!dweight.empty()) {
-        conv.AddWeightGradient(scratch, images,
-                               ElementAt(args.inputs[i].raw(), dtype, n * g.InImage()), dy,
+        conv.AddWeightGradient(scratch, images, kTransposed ? dy : x, kTransposed ? x : dy,
                                dweight.raw());
       }
       if (!args.input_grads[i].empty()) {
-        conv.Transposed(scratch, images, dy, args.learned[0].raw(),
-                        ElementAt(args.input_grads[i].raw(), dtype, n * g.InImage()));
+        const auto pass = kTransposed ? &CudaConv::Product : &CudaConv::Transposed;
+        (conv.*pass)(scratch, images, dy, args.learned[0].raw(),
+                     ElementAt(args.input_grads[i].raw(), dtype, n * sizes.XImage()));
       }
     }
   }
+}
+
+template <bool kTransposed>
+void AddImplementations(const char* type, Registry* registry) {
+  const ImplementationPtr implementation =
+      MakeCudaImplementation(Forward<kTransposed>, Backward<kTransposed>,
+                             {.forward_scratch = ScratchBytesOf<kTransposed, false>,
+                              .backward_scratch = ScratchBytesOf<kTransposed, true>});
+  registry->AddImplementation(type, implementation);
+  registry->AddImplementation(type, LayoutFallback(implementation));
 }
 
 }  // namespace
 
 void RegisterConvolutionCuda(Registry& registry) {
-  for (const char* type :
-       {"Convolution", "Convolution3D", "ConvolutionDepthwise", "DepthwiseConvolution"}) {
-    const ImplementationPtr implementation = MakeCudaImplementation(
-        Forward, Backward,
-        {.forward_scratch = ForwardScratch, .backward_scratch = BackwardScratch});
-    registry.AddImplementation(type, implementation);
-    registry.AddImplementation(type, LayoutFallback(implementation));
-  }
+  for (const char* type : kConvolutionTypes) AddImplementations<false>(type, &registry);
+  AddImplementations<true>("Deconvolution", &registry);
 }
 
 }  // namespace crema

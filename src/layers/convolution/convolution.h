@@ -1,6 +1,7 @@
 // Internal to the implementations of Convolution.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "graph/implementation.h"
@@ -9,6 +10,20 @@
 #include "math/bias_activation.h"
 
 namespace crema {
+
+// Layer types that are a Convolution.
+inline constexpr std::array kConvolutionTypes = {"Convolution", "Convolution3D",
+                                                 "ConvolutionDepthwise", "DepthwiseConvolution"};
+
+// Returns the ReLU of a Convolution or Deconvolution: the fusion pass's and IntelCaffe's; of both,
+// their product.
+inline FusedRelu ConvRelu(const Layer& layer) {
+  const LayerParameter& param = layer.param();
+  const ConvolutionParameter& own = param.convolution_param();
+  const float fused = param.fused_relu_param().negative_slope();
+  if (!own.relu()) return {param.has_fused_relu_param(), fused};
+  return {true, own.negative_slope() * (param.has_fused_relu_param() ? fused : 1)};
+}
 
 class Convolution : public Layer {
  public:
@@ -23,13 +38,7 @@ class Convolution : public Layer {
                          int threads) const override;
 
   bool has_bias() const { return param().convolution_param().bias_term(); }
-  // Of the fusion pass, and IntelCaffe's; where both are there, one behind the other.
-  FusedRelu relu() const {
-    const ConvolutionParameter& own = param().convolution_param();
-    const float fused = param().fused_relu_param().negative_slope();
-    if (!own.relu()) return {param().has_fused_relu_param(), fused};
-    return {true, own.negative_slope() * (param().has_fused_relu_param() ? fused : 1)};
-  }
+  FusedRelu relu() const { return ConvRelu(*this); }
 };
 
 // Implementation "depthwise": f32, one input channel a group, at most two spatial axes.

@@ -99,10 +99,7 @@ class Deconvolution final : public Layer {
 
  private:
   bool has_bias() const { return param().convolution_param().bias_term(); }
-  FusedRelu relu() const {
-    const ConvolutionParameter& p = param().convolution_param();
-    return {p.relu(), p.negative_slope()};
-  }
+  FusedRelu relu() const { return ConvRelu(*this); }
   int64_t Masked(const ConvGeometry& g) const { return relu().on ? g.InImage() : 0; }
 
   template <typename T>

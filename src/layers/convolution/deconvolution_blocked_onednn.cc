@@ -19,7 +19,7 @@ BlockedDeconvConfig ConfigOf(const OpDesc& query) {
   const ConvGeometry g = MakeDeconvGeometry(query.layer, query.context.inputs[0].shape);
   return {.shape = BlockedShapeOf(g),
           .bias = p.bias_term(),
-          .relu = {p.relu(), p.negative_slope()},
+          .relu = ConvRelu(query.layer),
           .backward = query.backward,
           .threads = query.threads};
 }
