@@ -1,21 +1,48 @@
 // Gather: y[o, k.., i] = x[o, index[k..], i], where x is seen as (axes before `axis`, axis, axes
 // behind it) and the axes of the index take the place of `axis`.
+// BatchReindex: the same along axis 0, with an index of one axis.
 // dx[o, r, i] = sum of dy[o, k.., i] over all k with index[k] = r.
+#include "layers/arithmetic/gather.h"
+
 #include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/arithmetic/indices.h"
 #include "layers/layer_axis.h"
 
 namespace crema {
+
+GatherSize GatherLayer::CheckedSizes(const Shape& x, const ConstTensorView& index) const {
+  const GatherSize sizes = SizesOf(x, index.count());
+  CheckIndices(*this, index, 1, sizes.rows, Entries());
+  return sizes;
+}
+
+void GatherLayer::Forward(const ForwardArgs& args) const {
+  const GatherSize sizes = CheckedSizes(args.inputs[0].shape(), args.inputs[1]);
+  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    GatherRows(args.context.threads(), sizes, args.inputs[1].data<T>(), args.inputs[0].data<T>(),
+               args.outputs[0].data<T>());
+  });
+}
+
+void GatherLayer::Backward(const BackwardArgs& args) const {
+  const TensorView& dx = args.input_grads[0];
+  const GatherSize sizes = CheckedSizes(dx.shape(), args.inputs[1]);
+  DispatchFloat(dx.dtype(), [&]<typename T>(T) {
+    std::fill_n(dx.data<T>(), dx.count(), T(0));
+    ScatterAddRows(args.context.threads(), sizes, args.inputs[1].data<T>(),
+                   args.output_grads[0].data<T>(), dx.data<T>());
+  });
+}
+
 namespace {
 
-class Gather final : public Layer {
+class Gather final : public GatherLayer {
  public:
-  using Layer::Layer;
+  using GatherLayer::GatherLayer;
 
   LayerInfo Infer(const InferContext& context) const override {
     const Shape& x = context.inputs[0].shape;
@@ -38,35 +65,35 @@ class Gather final : public Layer {
     return info;
   }
 
-  void Forward(const ForwardArgs& args) const override {
-    const GatherSize extent = SizesOf(args.inputs[0].shape(), args.inputs[1].count());
-    CheckIndices(*this, args.inputs[1], 1, extent.rows, "entries on the axis");
-    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-      GatherRows(args.context.threads(), extent, args.inputs[1].data<T>(), args.inputs[0].data<T>(),
-                 args.outputs[0].data<T>());
-    });
-  }
-
-  void Backward(const BackwardArgs& args) const override {
-    const Shape& x = args.inputs[0].shape();
-    const GatherSize extent = SizesOf(x, args.inputs[1].count());
-    CheckIndices(*this, args.inputs[1], 1, extent.rows, "entries on the axis");
-    DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
-      T* dx = args.input_grads[0].data<T>();
-      std::fill_n(dx, x.count(), T(0));
-      ScatterAddRows(args.context.threads(), extent, args.inputs[1].data<T>(),
-                     args.output_grads[0].data<T>(), dx);
-    });
-  }
-
- private:
-  int Axis(const Shape& x) const {
+ protected:
+  int Axis(const Shape& x) const override {
     return LayerAxis(*this, x, param().gather_param().axis(), "gather_param.axis");
   }
-  GatherSize SizesOf(const Shape& x, int64_t picked) const {
-    const int axis = Axis(x);
-    return {x.count(0, axis), x[axis], picked, x.count(axis + 1)};
+  std::string_view Entries() const override { return "entries on the axis"; }
+};
+
+class BatchReindex final : public GatherLayer {
+ public:
+  using GatherLayer::GatherLayer;
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const Shape& x = context.inputs[0].shape;
+    const Shape& index = context.inputs[1].shape;
+    if (x.axes() == 0) FailInputs(*this, "the first bottom is a scalar and has no rows");
+    if (index.axes() != 1) {
+      FailInputs(*this, StrCat("the index is ", ToString(index), ", expected 1 axis"));
+    }
+    LayerInfo info;
+    info.outputs = {{x.With(0, index[0]), context.inputs[0].dtype}};
+    info.moves_only = true;
+    info.backward_reads_input = {false, true};
+    info.gradient_forbidden = {false, true};
+    return info;
   }
+
+ protected:
+  int Axis(const Shape&) const override { return 0; }
+  std::string_view Entries() const override { return "rows"; }
 };
 
 }  // namespace
@@ -111,6 +138,37 @@ void RegisterGather(Registry& registry) {
        .input_shapes = {{4, 3}, {2}},
        .expect = "axis 2 is outside"},
       {.prototxt = "", .input_shapes = {{}, {2}}, .expect = "axis 0 is outside"},
+  };
+  registry.Add(std::move(type));
+}
+
+void RegisterBatchReindex(Registry& registry) {
+  LayerType type;
+  type.name = "BatchReindex";
+  type.category = "arithmetic";
+  type.summary = "Picks, repeats and reorders the items of a batch.";
+  type.formula = "y[i] = x[index[i]]";
+  type.input_docs = {"x: N x ..., any number of axes from 1",
+                     "index: M whole numbers 0..N-1; receives no gradient"};
+  type.output_docs = {"y: M x ..., the other axes as those of x"};
+  type.differences = {
+      "An index that is not a whole number is an error; Caffe cuts off what is "
+      "behind the point."};
+  type.inputs = {2, 2};
+  type.make = [](const LayerParameter& p) { return std::make_unique<const BatchReindex>(p); };
+  const auto index = [](int64_t count, double most) {
+    return SampleInput{.shape = {count}, .low = 0, .high = most, .integer = true};
+  };
+  type.samples = {
+      {.name = "plain", .prototxt = "", .inputs = {{.shape = {4, 3, 2}}, index(6, 3)}},
+      {.name = "fewer", .prototxt = "", .inputs = {{.shape = {5}}, index(2, 4)}},
+      {.name = "large", .prototxt = "", .inputs = {{.shape = {7, 6001}}, index(9, 6)}},
+      {.name = "none", .prototxt = "", .inputs = {{.shape = {4, 3}}, index(0, 3)}},
+      {.name = "empty", .prototxt = "", .inputs = {{.shape = {0, 3}}, index(0, 0)}},
+  };
+  type.bad_samples = {
+      {.prototxt = "", .input_shapes = {{4, 3}, {2, 2}}, .expect = "the index is 2x2"},
+      {.prototxt = "", .input_shapes = {{}, {2}}, .expect = "is a scalar"},
   };
   registry.Add(std::move(type));
 }

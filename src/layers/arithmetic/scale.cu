@@ -1,4 +1,4 @@
-// Scale on the GPU; see scale.cc.
+// Scale, Bias and Axpy on the GPU; see scale.cc, bias.cc and axpy.cc.
 #include "layers/arithmetic/broadcast_axes.h"
 #include "layers/channels_last_implementation.h"
 #include "layers/gpu_implementation.h"
@@ -10,15 +10,16 @@
 namespace crema {
 namespace {
 
-// y = x * scale + bias; `bias` may be null.
+// y = x * scale + bias; either of them may be null.
 template <typename T>
 void ScaleElements(const CudaQueue& queue, const BroadcastShape& e, const T* x, const T* scale,
                    const T* bias, T* y) {
   const int64_t middle = e.middle, inner = e.inner;
   ForElements(queue, "Scale", e.count(), [=] CREMA_HOST_DEVICE(int64_t i) {
     const int64_t row = Quotient(i, inner), m = row - Quotient(row, middle) * middle;
+    const float factor = scale == nullptr ? 1 : ToFloat(scale[m]);
     const float shift = bias == nullptr ? 0 : ToFloat(bias[m]);
-    y[i] = FromFloat<T>(ToFloat(x[i]) * ToFloat(scale[m]) + shift);
+    y[i] = FromFloat<T>(ToFloat(x[i]) * factor + shift);
   });
 }
 
@@ -50,12 +51,12 @@ void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
+template <CoveredAxes (*kCovered)(const Layer&)>
 size_t BackwardScratch(const OpDesc& query) {
-  const std::vector<LearnedBlob>& learned = query.info.learned;
   const std::span<const BlobSpec> inputs = query.context.inputs;
-  const Shape& scale = inputs.size() == 1 ? learned[0].shape : inputs[1].shape;
+  const Shape& small = inputs.size() == 1 ? query.info.learned[0].shape : inputs[1].shape;
   return BroadcastSumScratch(
-      CoveredSize(query.layer, inputs[0].shape, scale, AxesOfScale(query.layer)));
+      CoveredSize(query.layer, inputs[0].shape, small, kCovered(query.layer)));
 }
 
 template <typename T>
@@ -158,13 +159,100 @@ ImplementationPtr ChannelsLastImplementation() {
       CoversChannels);
 }
 
+void ForwardBias(const Layer& layer, const ForwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const ConstTensorView& x = args.inputs[0];
+  const ConstTensorView& bias = args.inputs.size() > 1 ? args.inputs[1] : args.learned[0];
+  const BroadcastShape e = CoveredSize(layer, x.shape(), bias.shape(), AxesOfBias(layer));
+  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
+    ScaleElements<T>(queue, e, Elements<T>(x), nullptr, Elements<T>(bias),
+                     Elements<T>(args.outputs[0]));
+  });
+}
+
+void BackwardBias(const Layer& layer, const BackwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const bool learns = args.inputs.size() == 1;
+  const TensorView& dbias = learns ? args.learned_grads[0] : args.input_grads[1];
+  const ConstTensorView& dy = args.output_grads[0];
+  DispatchCudaFloat(dy.dtype(), [&]<typename T>(T) {
+    if (!dbias.empty()) {
+      if (!learns) ZeroElements(queue, dbias.count(), Elements<T>(dbias));
+      AddBiasGradient(queue, CoveredSize(layer, dy.shape(), dbias.shape(), AxesOfBias(layer)),
+                      Elements<T>(dy), args.scratch, Elements<T>(dbias));
+    }
+    // Last: it may lie where dy lies.
+    if (args.input_grads[0].empty()) return;
+    CopyElements(queue, dy.count(), Elements<T>(dy), Elements<T>(args.input_grads[0]));
+  });
+}
+
+// y = a * x + z, a number of `a` for `plane` elements each; `z` may be null.
+template <typename T>
+void ScalePlanes(const CudaQueue& queue, int64_t count, int64_t plane, const T* a, const T* x,
+                 const T* z, T* y) {
+  ForElements(queue, "Axpy", count, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const float shift = z == nullptr ? 0 : ToFloat(z[i]);
+    y[i] = FromFloat<T>(ToFloat(a[i / plane]) * ToFloat(x[i]) + shift);
+  });
+}
+
+BroadcastShape AxpySizes(const Shape& x) { return {1, x.count(0, 2), x.count(2)}; }
+
+void ForwardAxpy(const Layer&, const ForwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  const ConstTensorView& x = args.inputs[1];
+  DispatchCudaFloat(x.dtype(), [&]<typename T>(T) {
+    ScalePlanes(queue, x.count(), x.shape().count(2), Elements<T>(args.inputs[0]), Elements<T>(x),
+                Elements<T>(args.inputs[2]), Elements<T>(args.outputs[0]));
+  });
+}
+
+template <typename T>
+void AddAxpyGradients(const CudaQueue& queue, const BackwardArgs& args) {
+  const BroadcastShape e = AxpySizes(args.inputs[1].shape());
+  const T* dy = Elements<T>(args.output_grads[0]);
+  if (const TensorView& da = args.input_grads[0]; !da.empty()) {
+    ZeroElements(queue, da.count(), Elements<T>(da));
+    AddScaleGradient(queue, e, Elements<T>(args.inputs[1]), dy, args.scratch, Elements<T>(da));
+  }
+  if (const TensorView& dx = args.input_grads[1]; !dx.empty()) {
+    ScalePlanes<T>(queue, dx.count(), e.inner, Elements<T>(args.inputs[0]), dy, nullptr,
+                   Elements<T>(dx));
+  }
+  if (const TensorView& dz = args.input_grads[2]; !dz.empty()) {
+    CopyElements(queue, dz.count(), dy, Elements<T>(dz));
+  }
+}
+
+void BackwardAxpy(const Layer&, const BackwardArgs& args) {
+  const CudaQueue& queue = BoundQueue(args.context);
+  DispatchCudaFloat(args.output_grads[0].dtype(),
+                    [&]<typename T>(T) { AddAxpyGradients<T>(queue, args); });
+}
+
+size_t AxpyScratch(const OpDesc& query) {
+  return BroadcastSumScratch(AxpySizes(query.context.inputs[1].shape));
+}
+
 }  // namespace
 
 void RegisterScaleCuda(Registry& registry) {
   registry.AddImplementation("Scale", ChannelsLastImplementation());
   registry.AddImplementation(
-      "Scale",
-      MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu, {.backward_scratch = BackwardScratch}));
+      "Scale", MakeCudaImplementation(ForwardOnGpu, BackwardOnGpu,
+                                      {.backward_scratch = BackwardScratch<AxesOfScale>}));
+}
+
+void RegisterBiasCuda(Registry& registry) {
+  registry.AddImplementation(
+      "Bias", MakeCudaImplementation(ForwardBias, BackwardBias,
+                                     {.backward_scratch = BackwardScratch<AxesOfBias>}));
+}
+
+void RegisterAxpyCuda(Registry& registry) {
+  registry.AddImplementation(
+      "Axpy", MakeCudaImplementation(ForwardAxpy, BackwardAxpy, {.backward_scratch = AxpyScratch}));
 }
 
 }  // namespace crema

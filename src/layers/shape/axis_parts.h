@@ -1,8 +1,10 @@
 // Parts of a blob along an axis, which Concat puts together and Slice takes apart.
 #pragma once
 
+#include <span>
+
 #include "layers/layer_axis.h"
-#include "layers/shape/strided_block.h"
+#include "layers/shape/mover.h"
 
 namespace crema {
 
@@ -19,15 +21,39 @@ inline int SliceAxis(const Layer& layer, const Shape& shape) {
                                : LayerAxis(layer, shape, slice.axis(), "slice_param.axis");
 }
 
-// The extents in memory of a blob in channels last: all that is in front of the channels, channels.
-inline Shape RowsOfChannels(const Shape& shape) { return {shape.With(1, 1).count(), shape[1]}; }
-
-// From a part into its place in the whole.
-inline StridedBlock AxisPart(const Shape& part, const Shape& whole, int axis) {
+// From a part into the whole, where it begins at `first` of the axis.
+inline StridedBlock AxisPart(const Shape& part, const Shape& whole, int axis, int64_t first) {
   StridedBlock block;
   block.Add(part.count(0, axis), part.count(axis), whole.count(axis));
   block.Add(part.count(axis), 1, 1);
+  block.to = first * whole.count(axis + 1);
   return block;
+}
+
+// Puts `parts` one after the other into the whole.
+inline void JoinParts(const Mover& mover, int axis, std::span<const ConstTensorView> parts,
+                      const TensorView& whole) {
+  const Shape shape = mover.Stored(whole.shape());
+  int64_t first = 0;
+  for (const ConstTensorView& part : parts) {
+    mover.Copy(AxisPart(mover.Stored(part.shape()), shape, axis, first), part, whole);
+    first += part.shape()[axis];
+  }
+}
+
+// The way back. Parts that are empty are left out; part i has the shape of `shapes[i]`.
+template <typename View>
+void CutParts(const Mover& mover, int axis, const ConstTensorView& whole,
+              std::span<const View> shapes, std::span<const TensorView> parts) {
+  const Shape shape = mover.Stored(whole.shape());
+  int64_t first = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Shape& part = shapes[i].shape();
+    if (!parts[i].empty()) {
+      mover.Copy(AxisPart(mover.Stored(part), shape, axis, first).Reversed(), whole, parts[i]);
+    }
+    first += part[axis];
+  }
 }
 
 }  // namespace crema

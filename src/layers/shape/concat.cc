@@ -1,6 +1,5 @@
 // Concat: the inputs one after the other along an axis; all other extents are equal.
 // Each input's gradient is its part of the output's. One input alone is passed on as a view.
-#include "core/bfloat16.h"
 #include "core/strings.h"
 #include "graph/registry.h"
 #include "layers/shape/axis_parts.h"
@@ -9,9 +8,9 @@
 namespace crema {
 namespace {
 
-class Concat final : public Layer {
+class Concat final : public MovingLayer {
  public:
-  explicit Concat(const LayerParameter& param) : Layer(param) {
+  explicit Concat(const LayerParameter& param) : MovingLayer(param) {
     if (param.concat_param().has_axis() && param.concat_param().has_concat_dim()) {
       FailField(*this, "concat_param.concat_dim",
                 "axis and concat_dim say the same thing; give one of them (axis is the newer)");
@@ -41,34 +40,13 @@ class Concat final : public Layer {
     return info;
   }
 
-  void Forward(const ForwardArgs& args) const override {
-    const Shape& whole = args.outputs[0].shape();
-    const int axis = ConcatAxis(*this, whole);
-    DispatchStored(args.outputs[0].dtype(), [&]<typename T>(T) {
-      T* to = args.outputs[0].data<T>();
-      for (const ConstTensorView& input : args.inputs) {
-        CopyStrided(args.context.threads(), AxisPart(input.shape(), whole, axis), input.data<T>(),
-                    to);
-        to += input.shape().count(axis);
-      }
-    });
+  void MoveForward(const Mover& mover, const ForwardArgs& args) const override {
+    JoinParts(mover, ConcatAxis(*this, args.outputs[0].shape()), args.inputs, args.outputs[0]);
   }
 
-  void Backward(const BackwardArgs& args) const override {
-    const Shape& whole = args.output_grads[0].shape();
-    const int axis = ConcatAxis(*this, whole);
-    DispatchStored(args.output_grads[0].dtype(), [&]<typename T>(T) {
-      const T* from = args.output_grads[0].data<T>();
-      for (size_t i = 0; i < args.input_grads.size(); ++i) {
-        const TensorView& dx = args.input_grads[i];
-        const Shape& part = args.inputs[i].shape();
-        if (!dx.empty()) {
-          CopyStrided(args.context.threads(), AxisPart(part, whole, axis).Reversed(), from,
-                      dx.data<T>());
-        }
-        from += part.count(axis);
-      }
-    });
+  void MoveBackward(const Mover& mover, const BackwardArgs& args) const override {
+    const ConstTensorView& whole = args.output_grads[0];
+    CutParts(mover, ConcatAxis(*this, whole.shape()), whole, args.inputs, args.input_grads);
   }
 };
 

@@ -1,23 +1,19 @@
 // Crop: the part of input 0, from `axis` on, that has the extents of input 1 and starts at the
 // offsets. The gradient is 0 outside of that part; input 1 is only asked for its shape,
 // so its gradient is 0.
-#include <algorithm>
 #include <vector>
 
-#include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/shape/crop_part.h"
-#include "layers/zero_gradient.h"
+#include "layers/layer_axis.h"
+#include "layers/shape/mover.h"
 
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
-
-class Crop final : public Layer {
+class Crop final : public MovingLayer {
  public:
-  using Layer::Layer;
+  using MovingLayer::MovingLayer;
 
   LayerInfo Infer(const InferContext& context) const override {
     const Shape& whole = context.inputs[0].shape;
@@ -26,7 +22,7 @@ class Crop final : public Layer {
       FailInputs(*this, StrCat("the inputs need the same number of axes, but their shapes are ",
                                ToString(whole), " and ", ToString(wanted)));
     }
-    const int axis = CropAxis(*this, whole);
+    const int axis = FirstAxis(whole);
     const int given = param().crop_param().offset_size();
     if (given > 1 && given != whole.axes() - axis) {
       FailField(*this, "crop_param.offset",
@@ -36,9 +32,9 @@ class Crop final : public Layer {
     std::vector<int64_t> dims(whole.dims().begin(), whole.dims().end());
     for (int a = axis; a < whole.axes(); ++a) {
       dims[static_cast<size_t>(a)] = wanted[a];
-      if (CropOffset(*this, a, axis) + wanted[a] <= whole[a]) continue;
+      if (Offset(a, axis) + wanted[a] <= whole[a]) continue;
       FailInputs(*this,
-                 StrCat("offset ", CropOffset(*this, a, axis), " and extent ", wanted[a],
+                 StrCat("offset ", Offset(a, axis), " and extent ", wanted[a],
                         " reach beyond axis ", a, " of the input of shape ", ToString(whole)));
     }
     LayerInfo info;
@@ -48,26 +44,41 @@ class Crop final : public Layer {
     return info;
   }
 
-  void Forward(const ForwardArgs& args) const override {
-    const CropPart part = MakeCropPart(*this, args.inputs[0].shape(), args.outputs[0].shape());
-    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-      CopyStrided(args.context.threads(), part.block, args.inputs[0].data<T>() + part.first,
-                  args.outputs[0].data<T>());
-    });
+  void MoveForward(const Mover& mover, const ForwardArgs& args) const override {
+    const ConstTensorView& x = args.inputs[0];
+    mover.Copy(Part(x.shape(), args.outputs[0].shape()), x, args.outputs[0]);
   }
 
-  void Backward(const BackwardArgs& args) const override {
-    ZeroGradients(args.input_grads.subspan(1));
+  void MoveBackward(const Mover& mover, const BackwardArgs& args) const override {
+    for (const TensorView& grad : args.input_grads) {
+      if (!grad.empty()) mover.Zero(grad);
+    }
     const TensorView& dx = args.input_grads[0];
     if (dx.empty()) return;
     const ConstTensorView& dy = args.output_grads[0];
-    const CropPart part = MakeCropPart(*this, dx.shape(), dy.shape());
-    DispatchFloat(dx.dtype(), [&]<typename T>(T) {
-      T* grad = dx.data<T>();
-      ParallelFor(args.context.threads(), dx.count(), kGrain,
-                  [&](int64_t b, int64_t e, int) { std::fill(grad + b, grad + e, T(0)); });
-      CopyStrided(args.context.threads(), part.block.Reversed(), dy.data<T>(), grad + part.first);
-    });
+    mover.Copy(Part(dx.shape(), dy.shape()).Reversed(), dy, dx);
+  }
+
+ private:
+  int FirstAxis(const Shape& shape) const {
+    return LayerAxis(*this, shape, param().crop_param().axis(), "crop_param.axis");
+  }
+
+  int64_t Offset(int axis, int first_axis) const {
+    const CropParameter& crop = param().crop_param();
+    if (crop.offset_size() == 0) return 0;
+    return crop.offset(crop.offset_size() == 1 ? 0 : axis - first_axis);
+  }
+
+  // From the whole into the part.
+  StridedBlock Part(const Shape& whole, const Shape& part) const {
+    StridedBlock block;
+    const int axis = FirstAxis(whole);
+    for (int a = 0; a < whole.axes(); ++a) {
+      block.Add(part[a], whole.count(a + 1), part.count(a + 1));
+      if (a >= axis) block.from += Offset(a, axis) * whole.count(a + 1);
+    }
+    return block;
   }
 };
 

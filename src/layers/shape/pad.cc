@@ -4,7 +4,6 @@
 #include "layers/shape/pad.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -18,52 +17,24 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
 
-// Rows (lines along the last axis) of the padded blob, and where they come from.
-struct PadPlan {
-  int axes = 0;
-  std::array<int64_t, Shape::kMaxAxes> before{};
-  Shape in;
-  Shape out;
-  PadParameter::PadMode mode = PadParameter::CONSTANT;
-
-  int64_t Rows() const { return out.count(0, axes - 1); }
-  int64_t InRow() const { return in[axes - 1]; }
-  int64_t OutRow() const { return out[axes - 1]; }
-
-  int64_t Source(int axis, int64_t place) const { return PadSource(mode, in[axis], place); }
-
-  // The first element of the input row behind an output row; -1: none.
-  int64_t RowSource(int64_t row) const {
-    int64_t source = 0;
-    for (int a = axes - 2; a >= 0; --a) {
-      const int64_t place = Source(a, row % out[a] - before[static_cast<size_t>(a)]);
-      if (place < 0) return -1;
-      source += place * in.count(a + 1);
-      row /= out[a];
-    }
-    return source;
-  }
-};
-
 template <typename T>
-void PadRow(const PadPlan& plan, const T* x, T value, T* y) {
-  const int last = plan.axes - 1;
-  const int64_t before = plan.before[static_cast<size_t>(last)];
+void PadRow(const PadAxes& axes, const T* x, T value, T* y) {
+  const int last = axes.size - 1;
+  const int64_t before = axes.before[last];
   const auto outside = [&](int64_t i) {
-    const int64_t source = x == nullptr ? -1 : plan.Source(last, i - before);
+    const int64_t source = x == nullptr ? -1 : axes.Source(last, i);
     y[i] = source < 0 ? value : x[source];
   };
-  const int64_t inside = x == nullptr ? 0 : plan.InRow();
+  const int64_t inside = x == nullptr ? 0 : axes.InRow();
   for (int64_t i = 0; i < before; ++i) outside(i);
   if (inside > 0) std::memcpy(y + before, x, static_cast<size_t>(inside) * sizeof(T));
-  for (int64_t i = before + inside; i < plan.OutRow(); ++i) outside(i);
+  for (int64_t i = before + inside; i < axes.OutRow(); ++i) outside(i);
 }
 
 template <typename T>
-void AddRow(const PadPlan& plan, const T* dy, T* dx) {
-  const int last = plan.axes - 1;
-  for (int64_t i = 0; i < plan.OutRow(); ++i) {
-    const int64_t source = plan.Source(last, i - plan.before[static_cast<size_t>(last)]);
+void AddRow(const PadAxes& axes, const T* dy, T* dx) {
+  for (int64_t i = 0; i < axes.OutRow(); ++i) {
+    const int64_t source = axes.Source(axes.size - 1, i);
     if (source >= 0) dx[source] += dy[i];
   }
 }
@@ -84,7 +55,7 @@ class Pad final : public Layer {
   LayerInfo Infer(const InferContext& context) const override {
     const Shape& shape = context.inputs[0].shape;
     const PadParameter& pad = param().pad_param();
-    const int axis = Axis(shape);
+    const int axis = PadAxis(*this, shape);
     CheckCount(pad.pad_size(), "pad", shape, axis);
     CheckCount(pad.pad_before_size(), "pad_before", shape, axis);
     CheckCount(pad.pad_after_size(), "pad_after", shape, axis);
@@ -101,18 +72,19 @@ class Pad final : public Layer {
   }
 
   void Forward(const ForwardArgs& args) const override {
-    const PadPlan plan = MakePlan(args.inputs[0].shape(), args.outputs[0].shape());
-    if (args.outputs[0].count() == 0) return;
-    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
+    const TensorView& y = args.outputs[0];
+    if (y.count() == 0) return;
+    const PadAxes axes(*this, args.inputs[0].shape(), y.shape());
+    const int64_t size = axes.OutRow();
+    DispatchFloat(y.dtype(), [&]<typename T>(T) {
       const T* x = args.inputs[0].data<T>();
-      T* y = args.outputs[0].data<T>();
       const auto value = static_cast<T>(param().pad_param().value());
-      ParallelFor(args.context.threads(), plan.Rows(), std::max<int64_t>(1, kGrain / plan.OutRow()),
+      ParallelFor(args.context.threads(), y.count() / size, std::max<int64_t>(1, kGrain / size),
                   [&](int64_t begin, int64_t end, int) {
                     for (int64_t row = begin; row < end; ++row) {
-                      const int64_t source = plan.RowSource(row);
-                      PadRow(plan, source < 0 ? nullptr : x + source, value,
-                             y + row * plan.OutRow());
+                      const int64_t source = axes.RowSource(row);
+                      PadRow(axes, source < 0 ? nullptr : x + source, value,
+                             y.data<T>() + row * size);
                     }
                   });
     });
@@ -120,28 +92,26 @@ class Pad final : public Layer {
 
   void Backward(const BackwardArgs& args) const override {
     const TensorView& dx = args.input_grads[0];
-    const PadPlan plan = MakePlan(dx.shape(), args.output_grads[0].shape());
+    const ConstTensorView& dy = args.output_grads[0];
     if (dx.count() == 0) return;
-    const int64_t items = plan.out.count(0, Axis(plan.in));
-    const int64_t rows = plan.Rows() / items;
+    const PadAxes axes(*this, dx.shape(), dy.shape());
+    const bool has_items = axes.size > 1 && axes.in[0] == axes.out[0];
+    const int64_t items = has_items ? axes.out[0] : 1;
+    const int64_t rows = dy.count() / axes.OutRow() / items, size = dx.count() / items;
     DispatchFloat(dx.dtype(), [&]<typename T>(T) {
-      const T* dy = args.output_grads[0].data<T>();
       T* grad = dx.data<T>();
-      const int64_t size = dx.count() / items;
       // An item is one thread's: its rows meet in the same elements.
       ParallelFor(args.context.threads(), items, 1, [&](int64_t begin, int64_t end, int) {
         std::fill(grad + begin * size, grad + end * size, T(0));
         for (int64_t row = begin * rows; row < end * rows; ++row) {
-          const int64_t source = plan.RowSource(row);
-          if (source >= 0) AddRow(plan, dy + row * plan.OutRow(), grad + source);
+          const int64_t source = axes.RowSource(row);
+          if (source >= 0) AddRow(axes, dy.data<T>() + row * axes.OutRow(), grad + source);
         }
       });
     });
   }
 
  private:
-  int Axis(const Shape& shape) const { return PadAxis(*this, shape); }
-
   void CheckCount(int given, const char* name, const Shape& shape, int axis) const {
     if (given <= 1 || given == shape.axes() - axis) return;
     FailField(*this, std::string("pad_param.") + name,
@@ -157,15 +127,6 @@ class Pad final : public Layer {
     FailInputs(*this,
                StrCat("axis ", axis, " of the input of shape ", ToString(shape), " has no ", pad,
                       " elements to ", mode == PadParameter::REFLECT ? "mirror" : "repeat"));
-  }
-
-  PadPlan MakePlan(const Shape& in, const Shape& out) const {
-    PadPlan plan{.axes = in.axes(), .in = in, .out = out, .mode = param().pad_param().mode()};
-    const int axis = Axis(in);
-    for (int a = axis; a < in.axes(); ++a) {
-      plan.before[static_cast<size_t>(a)] = PadBefore(*this, a - axis);
-    }
-    return plan;
   }
 };
 

@@ -1,7 +1,5 @@
 // Permute, Transpose: axis j of the output is axis order[j] of the input. An order that changes
 // nothing makes a view. Backward goes the way back.
-#include "layers/shape/permute.h"
-
 #include <algorithm>
 #include <array>
 #include <string>
@@ -10,37 +8,75 @@
 
 #include "core/strings.h"
 #include "graph/registry.h"
+#include "layers/layer_axis.h"
+#include "layers/shape/mover.h"
 
 namespace crema {
-LayerInfo Permute::Infer(const InferContext& context) const {
-  const Shape& shape = context.inputs[0].shape;
-  const AxisOrder order = Order(shape);
-  std::vector<int64_t> dims;
-  for (int j = 0; j < shape.axes(); ++j) dims.push_back(shape[order[static_cast<size_t>(j)]]);
-  LayerInfo info;
-  info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
-  info.reach = shape.axes() > 0 && order[0] == 0 ? Reach::kSample : Reach::kAll;
-  info.moves_only = true;
-  info.view = std::is_sorted(order.begin(), order.begin() + shape.axes());
-  return info;
-}
-
-void Permute::Forward(const ForwardArgs& args) const {
-  const StridedBlock block = Block(args.inputs[0].shape(), args.outputs[0].shape());
-  DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-    CopyStrided(args.context.threads(), block, args.inputs[0].data<T>(), args.outputs[0].data<T>());
-  });
-}
-
-void Permute::Backward(const BackwardArgs& args) const {
-  const StridedBlock block = Block(args.inputs[0].shape(), args.output_grads[0].shape());
-  DispatchFloat(args.output_grads[0].dtype(), [&]<typename T>(T) {
-    CopyStrided(args.context.threads(), block.Reversed(), args.output_grads[0].data<T>(),
-                args.input_grads[0].data<T>());
-  });
-}
-
 namespace {
+
+// The axes that the text gives, in whichever field the type has.
+struct GivenOrder {
+  std::string field;
+  std::vector<int64_t> axes;
+};
+
+class Permute final : public ElementMove {
+ public:
+  Permute(const LayerParameter& param, GivenOrder (*given)(const Layer&))
+      : ElementMove(param), given_(given(*this)) {}
+
+  LayerInfo Infer(const InferContext& context) const override {
+    const Shape& shape = context.inputs[0].shape;
+    const AxisOrder order = Order(shape);
+    LayerInfo info;
+    info.outputs = {{Permuted(shape, order), context.inputs[0].dtype}};
+    info.reach = shape.axes() > 0 && order[0] == 0 ? Reach::kSample : Reach::kAll;
+    info.moves_only = true;
+    info.view = std::is_sorted(order.begin(), order.begin() + shape.axes());
+    return info;
+  }
+
+  StridedBlock Move(const Shape& from) const override {
+    const AxisOrder order = Order(from);
+    const Shape to = Permuted(from, order);
+    StridedBlock block;
+    for (int j = 0; j < to.axes(); ++j) {
+      block.Add(to[j], from.count(order[static_cast<size_t>(j)] + 1), to.count(j + 1));
+    }
+    return block;
+  }
+
+ private:
+  using AxisOrder = std::array<int, Shape::kMaxAxes>;
+
+  static Shape Permuted(const Shape& shape, const AxisOrder& order) {
+    std::array<int64_t, Shape::kMaxAxes> dims{};
+    const auto axes = static_cast<size_t>(shape.axes());
+    for (size_t j = 0; j < axes; ++j) dims[j] = shape[order[j]];
+    return Shape(std::span<const int64_t>(dims.data(), axes));
+  }
+
+  // The input axis of each output axis; those that are not given follow in their order.
+  AxisOrder Order(const Shape& shape) const {
+    AxisOrder order{};
+    size_t size = 0;
+    std::array<bool, Shape::kMaxAxes> taken{};
+    for (int64_t given : given_.axes) {
+      const int axis = LayerAxis(*this, shape, given, given_.field);
+      if (taken[static_cast<size_t>(axis)]) {
+        FailField(*this, given_.field, StrCat("axis ", given, " is given twice"));
+      }
+      taken[static_cast<size_t>(axis)] = true;
+      order[size++] = axis;
+    }
+    for (int axis = 0; axis < shape.axes(); ++axis) {
+      if (!taken[static_cast<size_t>(axis)]) order[size++] = axis;
+    }
+    return order;
+  }
+
+  const GivenOrder given_;
+};
 
 GivenOrder PermuteOrder(const Layer& layer) {
   const auto& order = layer.param().permute_param().order();

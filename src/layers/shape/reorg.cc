@@ -7,7 +7,7 @@
 // although c x (H s) x (W s) is not how its input is laid out. So neither undoes the other.
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/shape/channel_moves.h"
+#include "layers/shape/mover.h"
 
 namespace crema {
 namespace {

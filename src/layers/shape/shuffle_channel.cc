@@ -2,7 +2,7 @@
 // next grouped convolution sees channels of every group.
 #include "core/strings.h"
 #include "graph/registry.h"
-#include "layers/shape/channel_moves.h"
+#include "layers/shape/mover.h"
 
 namespace crema {
 namespace {

@@ -2,20 +2,24 @@
 // The gradients of its inputs are 0.
 #include "graph/input_types.h"
 #include "graph/registry.h"
-#include "layers/zero_gradient.h"
+#include "layers/shape/mover.h"
 
 namespace crema {
 namespace {
 
-class Silence final : public Layer, public AnyInputType {
+class Silence final : public MovingLayer, public AnyInputType {
  public:
-  using Layer::Layer;
+  using MovingLayer::MovingLayer;
 
   LayerInfo Infer(const InferContext&) const override { return {}; }
 
-  void Forward(const ForwardArgs&) const override {}
+  void MoveForward(const Mover&, const ForwardArgs&) const override {}
 
-  void Backward(const BackwardArgs& args) const override { ZeroGradients(args.input_grads); }
+  void MoveBackward(const Mover& mover, const BackwardArgs& args) const override {
+    for (const TensorView& grad : args.input_grads) {
+      if (!grad.empty()) mover.Zero(grad);
+    }
+  }
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 // pieces. The gradient of the input is those of the pieces, put together.
 #include <vector>
 
-#include "core/bfloat16.h"
 #include "core/strings.h"
 #include "graph/registry.h"
 #include "layers/shape/axis_parts.h"
@@ -10,9 +9,9 @@
 namespace crema {
 namespace {
 
-class Slice final : public Layer {
+class Slice final : public MovingLayer {
  public:
-  explicit Slice(const LayerParameter& param) : Layer(param) {
+  explicit Slice(const LayerParameter& param) : MovingLayer(param) {
     const SliceParameter& slice = param.slice_param();
     if (slice.has_axis() && slice.has_slice_dim()) {
       FailField(*this, "slice_param.slice_dim",
@@ -43,30 +42,14 @@ class Slice final : public Layer {
     return info;
   }
 
-  void Forward(const ForwardArgs& args) const override {
-    const Shape& whole = args.inputs[0].shape();
-    const int axis = SliceAxis(*this, whole);
-    DispatchStored(args.inputs[0].dtype(), [&]<typename T>(T) {
-      const T* from = args.inputs[0].data<T>();
-      for (const TensorView& output : args.outputs) {
-        CopyStrided(args.context.threads(), AxisPart(output.shape(), whole, axis).Reversed(), from,
-                    output.data<T>());
-        from += output.shape().count(axis);
-      }
-    });
+  void MoveForward(const Mover& mover, const ForwardArgs& args) const override {
+    const ConstTensorView& whole = args.inputs[0];
+    CutParts(mover, SliceAxis(*this, whole.shape()), whole, args.outputs, args.outputs);
   }
 
-  void Backward(const BackwardArgs& args) const override {
-    const TensorView& dx = args.input_grads[0];
-    const int axis = SliceAxis(*this, dx.shape());
-    DispatchStored(dx.dtype(), [&]<typename T>(T) {
-      T* to = dx.data<T>();
-      for (const ConstTensorView& dy : args.output_grads) {
-        CopyStrided(args.context.threads(), AxisPart(dy.shape(), dx.shape(), axis), dy.data<T>(),
-                    to);
-        to += dy.shape().count(axis);
-      }
-    });
+  void MoveBackward(const Mover& mover, const BackwardArgs& args) const override {
+    const TensorView& whole = args.input_grads[0];
+    JoinParts(mover, SliceAxis(*this, whole.shape()), args.output_grads, whole);
   }
 
  private:

@@ -15,7 +15,8 @@ constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
 // Where one worker stands in a block.
 class Cursor {
  public:
-  Cursor(const StridedBlock& block, int64_t element) : block_(block) {
+  Cursor(const StridedBlock& block, int64_t element)
+      : block_(block), from_(block.from), to_(block.to) {
     for (int a = block.size - 1; a >= 0; --a) {
       const StridedBlock::Axis& axis = Axis(a);
       at_[static_cast<size_t>(a)] = element % axis.extent;
@@ -52,8 +53,8 @@ class Cursor {
 
   const StridedBlock& block_;
   std::array<int64_t, StridedBlock::kMaxAxes> at_{};
-  int64_t from_ = 0;
-  int64_t to_ = 0;
+  int64_t from_;
+  int64_t to_;
 };
 
 template <typename T>
@@ -85,6 +86,7 @@ void StridedBlock::Add(int64_t extent, int64_t from_stride, int64_t to_stride) {
 StridedBlock StridedBlock::Reversed() const {
   StridedBlock reversed = *this;
   for (Axis& axis : reversed.axes) std::swap(axis.from, axis.to);
+  std::swap(reversed.from, reversed.to);
   return reversed;
 }
 
@@ -98,7 +100,7 @@ template <typename T>
 void CopyStrided(int threads, const StridedBlock& block, const T* from, T* to) {
   const int64_t count = block.count();
   if (block.size == 0) {
-    *to = *from;
+    to[block.to] = from[block.from];
     return;
   }
   const StridedBlock::Axis& last = block.axes[static_cast<size_t>(block.size - 1)];

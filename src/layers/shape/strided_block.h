@@ -28,9 +28,12 @@ struct StridedBlock {
 
   std::array<Axis, kMaxAxes> axes{};
   int size = 0;
+  int64_t from = 0;  // elements in front of the block where it is read
+  int64_t to = 0;    // and where it is written
 };
 
-// T is float, double or BFloat16. The places may not overlap. Thread safety: any.
+// Adds the offsets of the block to `from` and `to`. T is float, double or BFloat16. The places may
+// not overlap. Thread safety: any.
 template <typename T>
 void CopyStrided(int threads, const StridedBlock& block, const T* from, T* to);
 

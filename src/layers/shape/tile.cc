@@ -1,20 +1,16 @@
 // Tile: a blob `tiles` times in a row along an axis. dx = the sum of the gradients of the copies.
-#include <algorithm>
-
-#include "core/parallel_for.h"
 #include "core/strings.h"
 #include "graph/registry.h"
 #include "layers/layer_axis.h"
-#include "layers/shape/strided_block.h"
+#include "layers/shape/mover.h"
 
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
-
-class Tile final : public Layer {
+class Tile final : public MovingLayer {
  public:
-  explicit Tile(const LayerParameter& param) : Layer(param), tiles_(param.tile_param().tiles()) {
+  explicit Tile(const LayerParameter& param)
+      : MovingLayer(param), tiles_(param.tile_param().tiles()) {
     if (tiles_ < 1) {
       FailField(*this, "tile_param.tiles",
                 param.tile_param().has_tiles()
@@ -34,7 +30,7 @@ class Tile final : public Layer {
     return info;
   }
 
-  void Forward(const ForwardArgs& args) const override {
+  void MoveForward(const Mover& mover, const ForwardArgs& args) const override {
     const Shape& shape = args.inputs[0].shape();
     const int axis = Axis(shape);
     const int64_t row = shape.count(axis);
@@ -42,28 +38,12 @@ class Tile final : public Layer {
     block.Add(shape.count(0, axis), row, row * tiles_);
     block.Add(tiles_, 0, row);
     block.Add(row, 1, 1);
-    DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-      CopyStrided(args.context.threads(), block, args.inputs[0].data<T>(),
-                  args.outputs[0].data<T>());
-    });
+    mover.Copy(block, args.inputs[0], args.outputs[0]);
   }
 
-  void Backward(const BackwardArgs& args) const override {
+  void MoveBackward(const Mover& mover, const BackwardArgs& args) const override {
     const TensorView& dx = args.input_grads[0];
-    const int64_t row = dx.shape().count(Axis(dx.shape()));
-    DispatchFloat(dx.dtype(), [&]<typename T>(T) {
-      const T* dy = args.output_grads[0].data<T>();
-      T* sums = dx.data<T>();
-      ParallelFor(args.context.threads(), dx.count(), std::max<int64_t>(1, kGrain / tiles_),
-                  [&](int64_t begin, int64_t end, int) {
-                    for (int64_t i = begin; i < end; ++i) {
-                      const T* copy = dy + i / row * row * tiles_ + i % row;
-                      double sum = 0;
-                      for (int64_t t = 0; t < tiles_; ++t) sum += copy[t * row];
-                      sums[i] = static_cast<T>(sum);
-                    }
-                  });
-    });
+    mover.SumTiles(dx.shape().count(Axis(dx.shape())), tiles_, args.output_grads[0], dx);
   }
 
  private:

@@ -1,14 +1,15 @@
-// As CopyStrided of strided_block.h, on the GPU.
-#pragma once
-
+// Layers that only move elements (mover.h), on the GPU.
 #include <algorithm>
 #include <cstdint>
 
-#include "layers/shape/strided_block.h"
-#include "math/cuda/launch.cuh"
+#include "layers/channels_last_implementation.h"
+#include "layers/gpu_implementation.h"
+#include "layers/shape/axis_parts.h"
+#include "layers/shape/mover.h"
+#include "math/cuda/copy.cuh"
 
 namespace crema {
-namespace strided {
+namespace {
 
 // Axes of a block that kernels loop over with a number known to the compiler.
 template <int kAxes>
@@ -45,7 +46,7 @@ Axes<kAxes> AxesWithout(const StridedBlock& block, int first, int second) {
 }
 
 template <int kAxes, typename T>
-static void CopyEach(const CudaQueue& queue, const StridedBlock& block, const T* from, T* to) {
+void CopyEach(const CudaQueue& queue, const StridedBlock& block, const T* from, T* to) {
   const Axes<kAxes> axes = AxesWithout<kAxes>(block, -1, -1);
   ForElements(queue, "CopyStrided", block.count(), [=] CREMA_HOST_DEVICE(int64_t i) {
     int64_t read = 0, written = 0;
@@ -63,8 +64,8 @@ CREMA_HOST_DEVICE inline int64_t InTile(int64_t i, int64_t j) { return j * kSide
 // A block whose fastest axes differ, in tiles of these two axes: teams read along one and write
 // along the other.
 template <int kOuter, typename T>
-static void CopyTiles(const CudaQueue& queue, const StridedBlock& block, int read_axis,
-                      int written_axis, const T* from, T* to) {
+void CopyTiles(const CudaQueue& queue, const StridedBlock& block, int read_axis, int written_axis,
+               const T* from, T* to) {
   const Axes<kOuter> outer = AxesWithout<kOuter>(block, read_axis, written_axis);
   const StridedBlock::Axis r = block.axes[static_cast<size_t>(read_axis)];
   const StridedBlock::Axis w = block.axes[static_cast<size_t>(written_axis)];
@@ -106,31 +107,105 @@ struct Fastest {
   int64_t least = INT64_MAX;  // of their extents
 };
 
-}  // namespace strided
-
-// T is float, __half or __nv_bfloat16. The places may not overlap.
 template <typename T>
 void CopyStrided(const CudaQueue& queue, const StridedBlock& block, const T* from, T* to) {
   if (block.count() == 0) return;
   constexpr int kOuter = 3;
-  if (const strided::Fastest fastest(block); fastest.Differ() && block.size <= kOuter + 2) {
-    return strided::CopyTiles<kOuter>(queue, block, fastest.read, fastest.written, from, to);
+  if (const Fastest fastest(block); fastest.Differ() && block.size <= kOuter + 2) {
+    return CopyTiles<kOuter>(queue, block, fastest.read, fastest.written, from, to);
   }
   switch (block.size) {
     case 0:
     case 1:
-      return strided::CopyEach<1>(queue, block, from, to);
+      return CopyEach<1>(queue, block, from, to);
     case 2:
-      return strided::CopyEach<2>(queue, block, from, to);
+      return CopyEach<2>(queue, block, from, to);
     case 3:
-      return strided::CopyEach<3>(queue, block, from, to);
+      return CopyEach<3>(queue, block, from, to);
     case 4:
-      return strided::CopyEach<4>(queue, block, from, to);
+      return CopyEach<4>(queue, block, from, to);
     case 5:
     case 6:
-      return strided::CopyEach<6>(queue, block, from, to);
+      return CopyEach<6>(queue, block, from, to);
     default:
-      return strided::CopyEach<StridedBlock::kMaxAxes>(queue, block, from, to);
+      return CopyEach<StridedBlock::kMaxAxes>(queue, block, from, to);
+  }
+}
+
+template <typename T>
+void SumEach(const CudaQueue& queue, int64_t count, int64_t row, int64_t tiles, const T* from,
+             T* to) {
+  ForElements(queue, "TileGradient", count, [=] CREMA_HOST_DEVICE(int64_t i) {
+    const T* tile = from + i / row * row * tiles + i % row;
+    float sum = 0;
+    for (int64_t t = 0; t < tiles; ++t) sum += ToFloat(tile[t * row]);
+    to[i] = FromFloat<T>(sum);
+  });
+}
+
+class GpuMover : public Mover {
+ public:
+  explicit GpuMover(const ExecContext& context) : queue_(BoundQueue(context)) {}
+
+  void Zero(const TensorView& to) const override {
+    DispatchCudaFloat(to.dtype(),
+                      [&]<typename T>(T) { ZeroElements(queue_, to.count(), Elements<T>(to)); });
+  }
+  void Copy(const StridedBlock& block, const ConstTensorView& from,
+            const TensorView& to) const override {
+    DispatchCudaFloat(to.dtype(), [&]<typename T>(T) {
+      CopyStrided(queue_, block, Elements<T>(from) + block.from, Elements<T>(to) + block.to);
+    });
+  }
+  void SumTiles(int64_t row, int64_t tiles, const ConstTensorView& from,
+                const TensorView& to) const override {
+    DispatchCudaFloat(to.dtype(), [&]<typename T>(T) {
+      SumEach(queue_, to.count(), row, tiles, Elements<T>(from), Elements<T>(to));
+    });
+  }
+
+ private:
+  const CudaQueue& queue_;
+};
+
+// Of blobs in channels last.
+class ChannelsLastMover final : public GpuMover {
+ public:
+  using GpuMover::GpuMover;
+  Shape Stored(const Shape& shape) const override { return {shape.With(1, 1).count(), shape[1]}; }
+};
+
+template <typename MoverType>
+void ForwardOnGpu(const Layer& layer, const ForwardArgs& args) {
+  static_cast<const MovingLayer&>(layer).MoveForward(MoverType(args.context), args);
+}
+
+template <typename MoverType>
+void BackwardOnGpu(const Layer& layer, const BackwardArgs& args) {
+  static_cast<const MovingLayer&>(layer).MoveBackward(MoverType(args.context), args);
+}
+
+template <typename MoverType>
+ImplementationPtr MakeImplementation() {
+  return MakeCudaImplementation(ForwardOnGpu<MoverType>, BackwardOnGpu<MoverType>);
+}
+
+template <int (*kAxis)(const Layer&, const Shape&)>
+Support IsForChannels(const OpDesc& query) {
+  if (kAxis(query.layer, query.context.inputs[0].shape) == 1) return {};
+  return Support::No("is for axis 1");
+}
+
+}  // namespace
+
+void RegisterMovesCuda(Registry& registry) {
+  registry.AddImplementation(
+      "Concat", InChannelsLast(MakeImplementation<ChannelsLastMover>(), IsForChannels<ConcatAxis>));
+  registry.AddImplementation(
+      "Slice", InChannelsLast(MakeImplementation<ChannelsLastMover>(), IsForChannels<SliceAxis>));
+  for (const char* type : {"Concat", "Crop", "Permute", "Reorg", "ShuffleChannel", "Silence",
+                           "Slice", "Tile", "Transpose"}) {
+    registry.AddImplementation(type, MakeImplementation<GpuMover>());
   }
 }
 

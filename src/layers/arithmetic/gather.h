@@ -1,0 +1,31 @@
+// Gather and BatchReindex: layers that pick entries along an axis of input 0 by input 1.
+#pragma once
+
+#include <string_view>
+
+#include "layers/arithmetic/indices.h"
+
+namespace crema {
+
+class GatherLayer : public Layer {
+ public:
+  using Layer::Layer;
+  void Forward(const ForwardArgs& args) const final;
+  void Backward(const BackwardArgs& args) const final;
+
+  GatherSize SizesOf(const Shape& x, int64_t picked) const {
+    const int axis = Axis(x);
+    return {x.count(0, axis), x[axis], picked, x.count(axis + 1)};
+  }
+
+ protected:
+  // Throws if input 0 does not have the axis.
+  virtual int Axis(const Shape& x) const = 0;
+  // Names the entries of the axis, for messages.
+  virtual std::string_view Entries() const = 0;
+
+ private:
+  GatherSize CheckedSizes(const Shape& x, const ConstTensorView& index) const;
+};
+
+}  // namespace crema
