@@ -1,6 +1,7 @@
-// Moving bytes between the host and the memory of a context, whatever device that is of.
+// Bytes in the memory of a context, on any device, and copies between it and the host.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 
 #include "core/bfloat16.h"
@@ -8,6 +9,13 @@
 #include "core/tensor.h"
 
 namespace crema {
+
+// Returns at least `bytes` bytes in memory of the context. A shape has at most 2^31-1 elements and
+// an arena may have more bytes, so its rows are kibibytes.
+inline Tensor MakeByteTensor(size_t bytes, const ExecContext& context) {
+  const auto rows = static_cast<int64_t>((bytes + 1023) / 1024);
+  return Tensor(Shape{rows, 1024 / 8}, DType::kF64, context.allocator());
+}
 
 // All in the order of the context's work; each returns when the host's memory may be used again.
 inline void Upload(const ExecContext& context, void* to, const void* from, size_t bytes) {

@@ -9,6 +9,7 @@
 #include "inference/model_inputs.h"
 #include "inference/plan_cache.h"
 #include "inference/running_session.h"
+#include "runtime/packed_weight_cache.h"
 
 namespace crema {
 

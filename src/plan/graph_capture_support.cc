@@ -5,12 +5,15 @@
 
 namespace crema {
 
+bool IsHostSource(const PlannedLayer& layer) {
+  return layer.implementation == nullptr && layer.inputs.empty() && layer.forward &&
+         layer.type->name != "Input";  // a program sets its outputs
+}
+
 size_t FirstLayerBehindSources(const Plan& plan) {
   size_t first = 0;
   for (size_t i = 0; i < plan.layers.size(); ++i) {
-    const PlannedLayer& layer = plan.layers[i];
-    const bool source = layer.implementation == nullptr && layer.inputs.empty() && layer.forward;
-    if (source && layer.type->name != "Input") first = i + 1;
+    if (IsHostSource(plan.layers[i])) first = i + 1;
   }
   return first;
 }

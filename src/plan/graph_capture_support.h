@@ -8,8 +8,11 @@
 
 namespace crema {
 
-// The layer behind the last source whose data the host makes: from there on passes are the same
-// work each time. 0 where there is no such source.
+// Returns true for a layer that makes data on the host.
+bool IsHostSource(const PlannedLayer& layer);
+
+// Returns the layer after the last host source: from there on passes are the same work each time.
+// 0 if there is no such source.
 size_t FirstLayerBehindSources(const Plan& plan);
 
 // Why passes of this plan are queued layer by layer, "layer ..."; empty where the plan knows of

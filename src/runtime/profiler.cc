@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "runtime/layer_observer.h"
 
 namespace crema {
 namespace {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/layer_observer.h"
 #include "support/net.h"
 
 namespace crema {

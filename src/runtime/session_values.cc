@@ -1,0 +1,100 @@
+#include "runtime/session_values.h"
+
+#include "core/device_memory.h"
+#include "core/strings.h"
+
+namespace crema {
+
+void CheckFits(BlobSpec spec, const BlobSpec& planned, const std::string& what) {
+  spec.format = planned.format;
+  const bool of_pixels = IsBlocked(spec.format) || spec.format == MemoryFormat::kInt8;
+  const bool same_axes = !of_pixels || spec.shape.axes() == 4;
+  if (same_axes && StoredCount(spec) <= StoredCount(planned) && spec.dtype == planned.dtype) return;
+  Fail(ErrorCode::kInvalidArgument,
+       StrCat(what, " would be ", ToString(spec.shape), ", but the net was planned for at most ",
+              planned.shape.count(), " elements (", ToString(planned.shape), ")"));
+}
+
+SessionValues::SessionValues(const Plan& plan, const ExecContext& context)
+    : plan_(plan),
+      context_(context),
+      arena_(MakeByteTensor(static_cast<size_t>(plan.arena_bytes), context)),
+      external_buffers_(plan.values.size(), nullptr) {
+  for (const PlannedValue& value : plan.values) shapes_.push_back(value.spec.shape);
+}
+
+void SessionValues::SetShape(int v, const Shape& shape) {
+  Shape& now = shapes_[static_cast<size_t>(v)];
+  if (now == shape) return;
+  now = shape;
+  ++version_;
+  if (Planned(v).sub_view_of >= 0 && !IsSubView(v)) AllocateOwnMemory(v);
+}
+
+BlobSpec SessionValues::Spec(int v) const {
+  const BlobSpec& planned = Planned(v).spec;
+  return {shape(v), planned.dtype, planned.format};
+}
+
+bool SessionValues::IsSubView(int v, const Shape& shape) const {
+  const Shape& planned = Planned(v).spec.shape;
+  return Planned(v).sub_view_of >= 0 && shape.axes() == planned.axes() && shape[0] <= planned[0] &&
+         shape.With(0, planned[0]) == planned;
+}
+
+// The memory is as large as planned, so that it fits all later shapes.
+void SessionValues::AllocateOwnMemory(int v) {
+  const PlannedValue& value = Planned(v);
+  const auto group = static_cast<size_t>(value.sub_view_of);
+  const auto allocate = [&](const ArenaSlot& slot, std::vector<Tensor>* tensors) {
+    if (slot.offset < 0) return;
+    tensors->resize(plan_.values.size());
+    Tensor& tensor = (*tensors)[group];
+    if (tensor.view().empty()) {
+      tensor = MakeByteTensor(static_cast<size_t>(slot.bytes), context_);
+    }
+  };
+  allocate(value.data, &own_data_);
+  allocate(value.gradient, &own_gradients_);
+}
+
+TensorView SessionValues::View(const ArenaSlot& slot, const BlobSpec& spec) const {
+  if (slot.offset < 0) return {};
+  if (slot.buffer_owner >= 0) {
+    return {external_buffers_[static_cast<size_t>(slot.buffer_owner)], spec.shape, StoredType(spec),
+            context_.device()};
+  }
+  auto* base = static_cast<std::byte*>(const_cast<Tensor&>(arena_).view().raw());
+  return {base + slot.offset, spec.shape, StoredType(spec), context_.device()};
+}
+
+TensorView SessionValues::SubView(int v, const ArenaSlot& slot, const BlobSpec& spec,
+                                  const std::vector<Tensor>& own) const {
+  if (slot.offset < 0 || slot.image_stride == 0) return View(slot, spec);
+  if (!IsSubView(v, spec.shape)) {
+    const auto group = static_cast<size_t>(Planned(v).sub_view_of);
+    CREMA_CHECK(group < own.size() && !own[group].view().empty());
+    return {const_cast<void*>(own[group].view().raw()), spec.shape, StoredType(spec),
+            context_.device()};
+  }
+  TensorView view = View(slot, spec);
+  // One image alone is dense.
+  if (spec.shape[0] > 1) {
+    view.set_image_stride(slot.image_stride / static_cast<int64_t>(SizeOf(view.dtype())));
+  }
+  return view;
+}
+
+TensorView SessionValues::Data(int v, const BlobSpec& spec) const {
+  return SubView(v, Planned(v).data, spec, own_data_);
+}
+
+TensorView SessionValues::Gradient(int v) const {
+  return SubView(v, Planned(v).gradient, Spec(v), own_gradients_);
+}
+
+TensorView SessionValues::LateData(int v) const {
+  return Planned(v).again.offset < 0 ? Data(v) : View(Planned(v).again, Spec(v));
+}
+
+}  // namespace crema

@@ -1,0 +1,69 @@
+// The values of a plan in one session: their memory, and the shapes that they have now.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/exec_context.h"
+#include "core/tensor.h"
+#include "plan/plan.h"
+
+namespace crema {
+
+// Throws kInvalidArgument unless a tensor of `spec` fits where one of `planned` was placed. `what`
+// names it in the message.
+void CheckFits(BlobSpec spec, const BlobSpec& planned, const std::string& what);
+
+// Values are indices into the plan, which must outlive this, as must the context. Thread safety:
+// one thread at a time.
+class SessionValues {
+ public:
+  // Allocates the arena. Shapes are those of the plan.
+  SessionValues(const Plan& plan, const ExecContext& context);
+
+  // Requires: the value was planned with as many elements or more. A sub-view whose new shape does
+  // not fit into the larger value gets memory of its own, once.
+  void SetShape(int value, const Shape& shape);
+  const Shape& shape(int value) const { return shapes_[static_cast<size_t>(value)]; }
+  // Returns the current shape with the planned type and layout.
+  BlobSpec Spec(int value) const;
+  // Counts the changes of shapes.
+  const uint64_t& version() const { return version_; }
+  // Returns true if the value lies within a larger one with its current shape: any number of
+  // images up to the planned one, all else as planned.
+  bool IsSubView(int value) const { return IsSubView(value, shape(value)); }
+
+  // Returns the view of a value with its current shape, or with that of `spec`. Without memory in
+  // the plan the view is empty.
+  TensorView Data(int value) const { return Data(value, Spec(value)); }
+  TensorView Data(int value, const BlobSpec& spec) const;
+  TensorView Gradient(int value) const;
+  // Returns the data that the backward pass reads: after recomputation they may lie elsewhere.
+  TensorView LateData(int value) const;
+  // Returns a view of any place that the plan gives out.
+  TensorView View(const ArenaSlot& slot, const BlobSpec& spec) const;
+
+  // Sets the address of the external buffer of a value. Views made before keep the old one.
+  void SetExternalBuffer(int value, std::byte* buffer) {
+    external_buffers_[static_cast<size_t>(value)] = buffer;
+  }
+
+ private:
+  const PlannedValue& Planned(int value) const { return plan_.values[static_cast<size_t>(value)]; }
+  bool IsSubView(int value, const Shape& shape) const;
+  TensorView SubView(int value, const ArenaSlot& slot, const BlobSpec& spec,
+                     const std::vector<Tensor>& own) const;
+  void AllocateOwnMemory(int value);
+
+  const Plan& plan_;
+  const ExecContext& context_;
+  Tensor arena_;
+  std::vector<Shape> shapes_;  // by value
+  uint64_t version_ = 0;
+  std::vector<std::byte*> external_buffers_;      // by value
+  std::vector<Tensor> own_data_, own_gradients_;  // by PlannedValue::sub_view_of
+};
+
+}  // namespace crema

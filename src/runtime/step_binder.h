@@ -1,0 +1,115 @@
+// The arguments of each layer of a session, for the shapes that its values have now.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/exec_context.h"
+#include "core/tensor.h"
+#include "graph/registry.h"
+#include "plan/plan.h"
+#include "runtime/session_parameters.h"
+#include "runtime/session_values.h"
+#include "runtime/source_transfer.h"
+
+namespace crema {
+
+// The state of one layer in a session and its arguments: views that are made once, and again when
+// shapes change or external buffers move.
+struct LayerStep {
+  const LayerInfo* info = nullptr;      // of the plan, or own_info
+  std::unique_ptr<LayerInfo> own_info;  // for shapes other than planned
+  const Implementation* implementation = nullptr;
+  size_t forward_scratch = 0;  // bytes
+  size_t backward_scratch = 0;
+  // SessionValues::version that the arguments were made for.
+  uint64_t forward_version = 0;
+  uint64_t recompute_version = 0;
+  uint64_t backward_version = 0;
+  bool concat_in_place = false;  // the inputs lie where the output has them: nothing to do
+
+  std::vector<ConstTensorView> forward_inputs;
+  std::vector<TensorView> forward_outputs;
+  std::vector<Shape> output_shapes;  // set by a layer with dynamic outputs
+  std::vector<std::byte*> external;  // by output; empty: the layer has no external buffers
+  std::vector<ConstTensorView> learned;
+  std::vector<TensorView> statistics;
+  std::vector<TensorView> saved;
+  // Of a layer that runs again in the backward pass.
+  std::vector<ConstTensorView> again_inputs;
+  std::vector<TensorView> again_outputs;
+  std::vector<TensorView> again_saved;
+
+  std::vector<ConstTensorView> backward_inputs;
+  std::vector<ConstTensorView> backward_outputs;
+  std::vector<ConstTensorView> output_grads;
+  std::vector<TensorView> input_grads;
+  std::vector<TensorView> learned_grads;
+  std::vector<ConstTensorView> saved_const;
+  std::vector<TensorView> seeds;  // output gradients that start from a constant
+  std::vector<float> seed_values;
+
+  std::unique_ptr<LayerSessionState> state;
+  std::unique_ptr<ImplementationState> implementation_state;
+  std::unique_ptr<SourceTransfer> transfer;  // of a source, which runs on the host of a GPU
+  Tensor inputs_away;  // copies of inputs that were placed in the output for other shapes
+};
+
+// Makes the steps of all layers and keeps them in line with the values. Layers are indices into the
+// plan. All arguments must outlive it. Thread safety: one thread at a time.
+class StepBinder {
+ public:
+  // Makes the states of layers and implementations and allocates scratch memory.
+  StepBinder(const Plan& plan, const ExecContext& context, SessionValues* values,
+             const SessionParameters& parameters);
+
+  size_t size() const { return steps_.size(); }
+  LayerStep& step(size_t layer) { return steps_[layer]; }
+  const LayerStep& step(size_t layer) const { return steps_[layer]; }
+  // Return the step with arguments for the current shapes. If the shapes of inputs have changed,
+  // ForwardStep infers those of the outputs, and chooses another implementation if needed; it
+  // throws kInvalidArgument if the layer needs more memory than planned, or another plan.
+  LayerStep& ForwardStep(size_t layer);
+  LayerStep& RecomputeStep(size_t layer);
+  LayerStep& BackwardStep(size_t layer);
+  // Takes the external buffers that the layer has set, and rebinds the layers that use them.
+  void TakeExternalBuffers(size_t layer);
+  // Scratch memory of the current step; a later ForwardStep may move it.
+  std::byte* scratch() { return static_cast<std::byte*>(scratch_.view().raw()); }
+
+ private:
+  const PlannedValue& Planned(int value) const { return plan_.values[static_cast<size_t>(value)]; }
+  LayerStep MakeStep(const PlannedLayer& layer);
+  void FindBufferReaders();
+  void Rebind(size_t layer);
+  void BindForward(const PlannedLayer& layer, LayerStep* step);
+  void BindOutputs(const PlannedLayer& layer, LayerStep* step);
+  void BindLearned(const PlannedLayer& layer, LayerStep* step);
+  void BindRecompute(const PlannedLayer& layer, LayerStep* step);
+  void BindBackward(const PlannedLayer& layer, LayerStep* step);
+  void BindOutputGradients(const PlannedLayer& layer, LayerStep* step);
+  void BindLearnedGradients(const PlannedLayer& layer, LayerStep* step);
+  void InferAgain(const PlannedLayer& layer, LayerStep* step);
+  void CheckPlanned(const PlannedLayer& layer, LayerInfo* info) const;
+  void ChooseImplementation(const PlannedLayer& layer, const OpDesc& query, LayerStep* step);
+  void MakeImplementationState(const PlannedLayer& layer, LayerStep* step);
+  void ReserveScratch(const OpDesc& query, LayerStep* step);
+  std::vector<BlobSpec> OwnInputs(const PlannedLayer& layer) const;
+  OpDesc QueryOf(const PlannedLayer& layer, const InferContext& context,
+                 const LayerInfo& info) const;
+  int64_t OutputStride(const PlannedLayer& layer) const;
+  bool IsConcatInPlace(const PlannedLayer& layer) const;
+
+  const Plan& plan_;
+  const ExecContext& context_;
+  SessionValues& values_;
+  const SessionParameters& parameters_;
+  Tensor scratch_;
+  std::vector<LayerStep> steps_;                     // by layer
+  std::vector<std::vector<size_t>> buffer_readers_;  // by value: layers that use its buffer
+};
+
+}  // namespace crema
