@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "inference/crema_export.h"
 #include "inference/model.h"

@@ -23,6 +23,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/batches/image_batches.h"
 #include "data/batches/sample_writer.h"
 #include "data/image/image_jpeg.h"

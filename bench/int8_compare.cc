@@ -19,6 +19,7 @@
 #include "core/log.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "inspect/replace_sources.h"
 #include "quantization/quantize.h"

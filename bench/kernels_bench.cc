@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/parallel_for.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "math/blocked_batch_norm.h"
 #include "math/blocked_conv.h"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "crema.pb.h"
 #include "graph/implementation.h"
 #include "graph/registry.h"
 

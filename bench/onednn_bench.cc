@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/parallel_for.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "math/gemm.h"
 #include "math/softmax.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/exec_context.h"
+#include "crema.pb.h"
 #include "math/vectorize.h"
 #include "solvers/update_rule.h"
 

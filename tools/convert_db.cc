@@ -21,6 +21,7 @@
 #include "convert_db/record_change.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/pipeline/bad_samples.h"
 #include "data/records/hdf5_records.h"
 #include "data/records/lmdb.h"

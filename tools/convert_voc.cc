@@ -23,6 +23,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/pipeline/bad_samples.h"
 #include "format/file.h"
 #include "format/prototxt.h"

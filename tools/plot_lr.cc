@@ -10,6 +10,7 @@
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/file.h"
 #include "format/prototxt.h"
 #include "solvers/learning_rate.h"

@@ -21,6 +21,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/file.h"
 #include "format/prototxt.h"
 #include "graph/replace_sources.h"

@@ -11,6 +11,7 @@
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/file.h"
 

@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/file.h"
 #include "format/prototxt.h"
 #include "show_batch/batch_tiles.h"

@@ -19,6 +19,7 @@
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "graph/replace_sources.h"
 #include "runtime/gpu.h"

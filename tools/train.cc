@@ -14,6 +14,7 @@
 #include "common/weights_flags.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "parallel/gpu_collective.h"
 #include "solvers/parallel_run.h"
 #include "solvers/resume.h"

@@ -9,6 +9,7 @@
 #include "compare/runner_inputs.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/prototxt.h"
 #include "inspect/replace_sources.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compare/runner_inputs.h"
+#include "crema.pb.h"
 
 namespace crema::compare {
 namespace {

@@ -26,6 +26,7 @@
 #include "core/json.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "inspect/replace_sources.h"
 #include "solvers/solver.h"

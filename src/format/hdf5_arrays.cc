@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/hdf5_file.h"
 #include "format/tensor_files.h"

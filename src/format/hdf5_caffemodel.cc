@@ -3,6 +3,7 @@
 #include <set>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
 #include "format/hdf5_file.h"

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/file.h"
 #include "format/hdf5_probe.h"

@@ -1,6 +1,7 @@
 // Solver states in HDF5: Caffe's datasets, and "crema" with all further fields as a sealed,
 // serialised SolverState.
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/hdf5_file.h"
 #include "format/hdf5_format.h"
 #include "format/seal.h"

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/wire.h"
 
 namespace crema {

@@ -2,6 +2,7 @@
 #ifndef CREMA_HAVE_HDF5
 
 #include "core/error.h"
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/hdf5_format.h"
 #include "format/solver_state.h"

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/file.h"
 #include "format/sniff.h"
 #include "format/text_parser.h"

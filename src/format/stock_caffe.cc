@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 
 namespace crema {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "core/strings.h"
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
 #include "format/file.h"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/upgrade.h"
 
 namespace crema {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 
 namespace crema {
 

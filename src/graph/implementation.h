@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/device.h"
-#include "crema.pb.h"
 #include "graph/layer.h"
 #include "graph/norm_fusion.h"
 
@@ -30,10 +29,10 @@ struct OpDesc {
   const InferContext& context;
   const LayerInfo& info;
   int threads = 1;
-  bool backward = false;       // a backward pass may follow
-  bool to_input = false;       // which makes gradients of inputs
-  bool deterministic = false;  // the same bits are wanted on any number of threads
-  Precision precision = FP32;  // the lowest that this layer may compute in
+  bool backward = false;              // a backward pass may follow
+  bool to_input = false;              // which makes gradients of inputs
+  bool deterministic = false;         // the same bits are wanted on any number of threads
+  Precision precision = Precision{};  // FP32; the lowest that this layer may compute in
   // Following layers to compute too, in order (PlannedLayer::fused).
   std::span<const Layer* const> fused = {};
   // Elements from one image of output 0 to the next, and of its gradient; 0: dense.

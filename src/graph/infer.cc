@@ -5,6 +5,7 @@
 
 #include "core/blob_types.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/input_types.h"
 
 namespace crema {

@@ -11,22 +11,34 @@
 #include "core/exec_context.h"
 #include "core/shape.h"
 #include "core/tensor.h"
-#include "crema.pb.h"
+#include "graph/schema.h"
 
 namespace crema {
+
+// The filler of a blob, shared by copies. Thread safety: const.
+class Filler {
+ public:
+  Filler();                              // zeros
+  Filler(const FillerParameter& param);  // NOLINT(google-explicit-constructor): its value
+  const FillerParameter& operator*() const { return *param_; }
+  const FillerParameter* operator->() const { return param_.get(); }
+
+ private:
+  std::shared_ptr<const FillerParameter> param_;
+};
 
 // A blob that is learned and stored in a caffemodel.
 struct LearnedBlob {
   std::string role;  // "weight", "bias"
   Shape shape;
-  FillerParameter filler = {};
+  Filler filler = {};
   // Running statistics: set by Forward and not by a solver. No gradient, lr_mult 0.
   bool statistic = false;
 };
 
 // Arguments of Infer. Thread safety: const.
 struct InferContext {
-  Phase phase = TRAIN;
+  Phase phase = Phase{};  // TRAIN
   std::span<const BlobSpec> inputs;
   size_t output_count = 0;
   DType dtype = DType::kF32;  // element type of the net
@@ -170,12 +182,12 @@ struct BackwardArgs {
 // Thread safety: const after construction; any number of sessions and threads.
 class Layer {
  public:
-  explicit Layer(const LayerParameter& param) : param_(param) {}
-  virtual ~Layer() = default;
+  explicit Layer(const LayerParameter& param);
+  virtual ~Layer();
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;
 
-  const LayerParameter& param() const { return param_; }
+  const LayerParameter& param() const { return *param_; }
 
   // Shapes and needs for these inputs. Throws kInvalidArgument when they do not fit. Called while
   // planning, and by a session when the extents of inputs change; everything but extents must then
@@ -200,7 +212,7 @@ class Layer {
   }
 
  private:
-  const LayerParameter param_;
+  const std::unique_ptr<const LayerParameter> param_;
 };
 
 // Throws kInvalidArgument about one field of a layer: `field` is the path below the layer.

@@ -39,8 +39,8 @@ struct LayerSample {
   std::string prototxt;  // fields of the layer besides name, type, bottom and top
   std::vector<SampleInput> inputs;
   int outputs = 1;
-  Phase phase = TRAIN;
-  bool gradient = true;  // false: the layer has none (Accuracy, data)
+  Phase phase = Phase{};  // TRAIN
+  bool gradient = true;   // false: the layer has none (Accuracy, data)
   // false: what it adds to learned gradients is an update rule of its own and not the derivative
   // (CenterLoss); Backward runs, values are not compared with numeric ones.
   bool learned_gradient = true;

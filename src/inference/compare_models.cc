@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "math/blocked_copy.h"
 #include "math/boxes.h"
 #include "math/int8_copy.h"

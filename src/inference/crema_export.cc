@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "crema.pb.h"
 #include "inference/crema_file.h"
 #include "inference/deploy_net.h"
 #include "inference/model_parts.h"

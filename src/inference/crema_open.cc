@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/mapped_file.h"
 #include "inference/crema_file.h"
 #include "inference/deploy_net.h"

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
 

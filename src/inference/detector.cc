@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 
 namespace crema {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "core/strings.h"
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "data/image/resize.h"
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "data/image/image.h"
 #include "format/prototxt.h"
 

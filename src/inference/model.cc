@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "inference/deploy_net.h"
 #include "inference/model_parts.h"
 #include "inference/sample_axis.h"

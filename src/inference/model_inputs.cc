@@ -1,6 +1,7 @@
 #include "inference/model_inputs.h"
 
 #include "core/error.h"
+#include "crema.pb.h"
 #include "graph/graph.h"
 
 namespace crema {

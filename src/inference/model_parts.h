@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "inference/model.h"
 #include "inference/model_inputs.h"
 #include "inference/plan_cache.h"

@@ -7,6 +7,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "inference/crema_file.h"
 #include "inference/model_parts.h"
 

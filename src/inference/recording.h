@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "crema_file.pb.h"
 #include "inference/model.h"
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "crema.pb.h"
 #include "graph/infer.h"
 #include "inference/model_inputs.h"
 

@@ -1,6 +1,7 @@
 // Determines if a net processes the samples of a batch independently.
 #pragma once
 
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
 

@@ -8,6 +8,7 @@
 #include "core/device_memory.h"
 #include "core/strings.h"
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "layers/gpu_implementation.h"
 #include "layers/half_implementations.h"
 #include "math/scratch.h"

@@ -1,6 +1,7 @@
 #include <cstring>
 #include <vector>
 
+#include "crema.pb.h"
 #include "layers/int8_ranges.h"
 #include "math/scratch.h"
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/implementation.h"
 #include "graph/registry.h"
 #include "math/int8_copy.h"

@@ -5,6 +5,7 @@
 
 #include "core/device_memory.h"
 #include "core/error.h"
+#include "crema.pb.h"
 #include "graph/layer.h"
 
 namespace crema {

@@ -1,6 +1,7 @@
 #include <memory>
 #include <string>
 
+#include "crema.pb.h"
 #include "layers/gpu_implementation.h"
 #include "layers/tf32_implementations.h"
 #include "math/cuda/gemm.h"

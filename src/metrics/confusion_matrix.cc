@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "crema.pb.h"
+
 namespace crema {
 namespace {
 

@@ -1,5 +1,7 @@
 #include "plan/layer_query.h"
 
+#include "crema.pb.h"
+
 namespace crema {
 
 InferContext ContextOf(const Layer& layer, std::span<const BlobSpec> inputs, size_t output_count,

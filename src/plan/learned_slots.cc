@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "math/filler.h"
 
 namespace crema {
@@ -81,9 +82,9 @@ class Assigner {
     if (static_cast<int>(i) < param.blobs_size()) return;  // holds the values
     const LearnedBlob& blob = infos_[n].learned[i];
     Where where;
-    where.field = PathOfFiller(param, blob.filler, blob.role);
+    where.field = PathOfFiller(param, *blob.filler, blob.role);
     try {
-      ValidateFiller(blob.filler, blob.shape, where);
+      ValidateFiller(*blob.filler, blob.shape, where);
     } catch (const Error& error) {
       for (const Problem& problem : error.problems()) {
         Report(n, problem.where.field, problem.message);
@@ -100,7 +101,7 @@ class Assigner {
                      .index = static_cast<int>(i),
                      .role = blob.role,
                      .shape = blob.shape,
-                     .filler = blob.filler,
+                     .filler = *blob.filler,
                      .share_name = spec.name(),
                      .owner = static_cast<int>(slots_.size()),
                      .lr_mult = blob.statistic ? 0 : spec.lr_mult(),

@@ -7,6 +7,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/gradient_flow.h"
 #include "graph/infer.h"
 #include "graph/passes/passes.h"

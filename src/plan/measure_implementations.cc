@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/gradient_flow.h"
 #include "graph/infer.h"
 #include "plan/implementation_timer.h"

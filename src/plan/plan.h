@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/device.h"
+#include "crema.pb.h"
 #include "graph/graph.h"
 #include "graph/implementation.h"
 

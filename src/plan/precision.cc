@@ -8,6 +8,7 @@
 
 #include "core/bfloat16.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 
 namespace crema {
 namespace {

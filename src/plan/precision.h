@@ -1,6 +1,7 @@
 // What number formats the layers of a net may compute in.
 #pragma once
 
+#include "crema.pb.h"
 #include "graph/graph.h"
 #include "graph/implementation.h"
 #include "plan/plan.h"

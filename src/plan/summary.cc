@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/dtype.h"
+#include "crema.pb.h"
 #include "graph/replace_sources.h"
 
 namespace crema {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "crema.pb.h"
 #include "math/blocked_copy.h"
 #include "math/int8_copy.h"
 #include "math/int8_weights.h"

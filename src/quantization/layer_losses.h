@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "plan/plan.h"
 #include "runtime/layer_observer.h"
 #include "runtime/session.h"

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 
 namespace crema {
 namespace {

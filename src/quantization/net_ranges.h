@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "crema.pb.h"
 #include "plan/plan.h"
 #include "quantization/quantize.h"
 #include "quantization/value_histogram.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "quantization/layer_losses.h"
 #include "quantization/net_ranges.h"
 

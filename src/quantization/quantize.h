@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "plan/plan.h"
 #include "quantization/range_rule.h"
 #include "runtime/session.h"

@@ -5,6 +5,7 @@
 
 #include "core/json.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "report/build_info.h"
 #include "report/clock.h"

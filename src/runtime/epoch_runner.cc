@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/replace_sources.h"
 #include "plan/passes/upload_bytes.h"
 #include "runtime/forward_warnings.h"

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "crema.pb.h"
 #include "graph/replace_sources.h"
 #include "runtime/memory_fit.h"
 #include "runtime/session.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/log.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
 #include "runtime/compute_device.h"

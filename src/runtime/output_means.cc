@@ -4,6 +4,7 @@
 
 #include "core/blob_types.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "runtime/host_view.h"
 
 namespace crema {

@@ -4,6 +4,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "runtime/recorded_run.h"
 #include "runtime/replay.h"

@@ -6,6 +6,7 @@
 
 #include "core/blob_types.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "runtime/host_view.h"
 #include "runtime/recorded_run.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "graph/registry.h"
 #include "runtime/compute_device.h"

@@ -5,6 +5,7 @@
 #include "core/bfloat16.h"
 #include "core/device_memory.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "runtime/device_passes.h"
 #include "runtime/error_context.h"
 #include "runtime/layer_error_context.h"

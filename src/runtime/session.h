@@ -8,6 +8,7 @@
 
 #include "core/exec_context.h"
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "plan/plan.h"
 #include "runtime/session_parameters.h"
 #include "runtime/session_values.h"

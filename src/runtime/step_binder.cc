@@ -6,6 +6,7 @@
 
 #include "core/device_memory.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "plan/graph_capture_support.h"
 #include "plan/layer_query.h"
 #include "plan/passes/memory_formats.h"

@@ -5,6 +5,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "math/filler.h"
 #include "runtime/weights_matcher.h"

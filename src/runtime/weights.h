@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "plan/plan.h"
 #include "runtime/load_report.h"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "crema.pb.h"
 #include "runtime/weights.h"
 
 namespace crema {

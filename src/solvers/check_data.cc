@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "runtime/epoch_runner.h"
 #include "runtime/session.h"
 #include "solvers/diagnose.h"

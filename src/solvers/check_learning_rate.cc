@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "solvers/learning_rate.h"
 
 namespace crema {

@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/machine_limits.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/replace_sources.h"
 #include "runtime/session.h"
 #include "solvers/check_data.h"

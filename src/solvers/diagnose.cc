@@ -11,6 +11,7 @@
 
 #include "core/blob_types.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "runtime/error_context.h"
 #include "runtime/host_view.h"
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "plan/plan.h"
 

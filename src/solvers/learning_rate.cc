@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "crema.pb.h"
+
 namespace crema {
 namespace {
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 
 namespace crema {
 namespace {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "crema.pb.h"
+
 namespace crema {
 namespace {
 

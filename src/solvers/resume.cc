@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/solver_state.h"
 #include "solvers/snapshot_set.h"
 

@@ -4,6 +4,7 @@
 
 #include "core/machine_limits.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "plan/summary.h"
 #include "solvers/update_rule.h"
 

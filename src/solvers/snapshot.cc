@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/file.h"
 #include "format/solver_state.h"

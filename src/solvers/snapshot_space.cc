@@ -11,6 +11,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 
 namespace crema {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/stock_caffe.h"
 #include "runtime/forward_warnings.h"
 #include "runtime/weights_files.h"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/log.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "parallel/rank_group.h"
 #include "runtime/compute_device.h"

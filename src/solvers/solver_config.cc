@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/upgrade.h"
 #include "solvers/detection_precision.h"
 #include "solvers/freeze.h"

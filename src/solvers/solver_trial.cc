@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "crema.pb.h"
 #include "solvers/solver.h"
 
 namespace crema {

@@ -5,6 +5,7 @@
 
 #include "core/blob_types.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "runtime/forward_warnings.h"
 #include "runtime/host_view.h"
 #include "solvers/run_memory.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/log.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "runtime/compute_device.h"
 #include "runtime/epoch_runner.h"

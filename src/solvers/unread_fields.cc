@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "solvers/lr_policies.h"
 #include "solvers/update_rule.h"
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "solvers/learning_rate.h"
 #include "solvers/rules/field_checks.h"
 

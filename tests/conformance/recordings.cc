@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "conformance/trajectories.h"
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "runtime/replay.h"
 #include "support/gpu.h"

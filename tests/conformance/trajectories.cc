@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/prototxt.h"
 #include "solvers/gpu_update.h"

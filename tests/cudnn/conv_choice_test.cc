@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "cudnn/cudnn_fixture.h"
 #include "math/cuda/cudnn_conv.h"
 #include "runtime/autotuner.h"

@@ -6,6 +6,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "cudnn/cudnn_fixture.h"
 #include "graph/implementation.h"
 #include "implementations/implementation_agreement.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "cudnn/fake_cudnn.h"
 #include "math/cuda/cuda_device.h"
 #include "plan/plan.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "cudnn/cudnn_fixture.h"
 #include "cudnn/learnt.h"
 #include "graph/replace_sources.h"

@@ -11,6 +11,7 @@
 
 #include "core/deferred_warnings.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/annotated_sets.h"
 #include "data/expect_error.h"
 #include "data/layer_runner.h"

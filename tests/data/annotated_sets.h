@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/image_files.h"
 #include "data/record_sets.h"
 #include "data/records/record_db.h"

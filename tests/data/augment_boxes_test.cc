@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/augment/box.h"
 #include "data/image_files.h"
 #include "data/record_sets.h"

@@ -18,6 +18,7 @@
 #include "support/net.h"
 #include "support/temp_dir.h"
 #ifdef CREMA_HAVE_JPEG
+#include "crema.pb.h"
 #include "data/jpeg_files.h"
 #endif
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/augment/jitter.h"
 #include "data/augment/random_part.h"
 #include "data/augment/warp.h"

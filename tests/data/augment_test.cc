@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "data/augment/box.h"
 #include "data/augment/canvas.h"
 #include "data/augment/fit.h"

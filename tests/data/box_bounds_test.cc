@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "data/record_sets.h"
 #include "data/records/annotated_datum.h"
 #include "support/temp_dir.h"

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "crema.pb.h"
 #include "data/batches/data_set_source.h"
 #include "data/record_sets.h"
 #include "support/temp_dir.h"

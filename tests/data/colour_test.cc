@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
+
 namespace crema {
 namespace {
 

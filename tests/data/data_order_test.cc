@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/batches/data_set_source.h"
 #include "data/layer_runner.h"
 #include "data/record_sets.h"

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "data/record_sets.h"
 #include "support/temp_dir.h"
 

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "crema.pb.h"
 #include "data/expect_error.h"
 
 namespace crema {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "data/expect_error.h"
 #include "data/records/datum.h"
 

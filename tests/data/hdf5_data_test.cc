@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/expect_error.h"
 #include "data/layer_runner.h"
 #include "data/pipeline/shuffle.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/expect_error.h"
 #include "data/hdf5/hdf5_appender.h"
 #include "data/hdf5/hdf5_file.h"

@@ -12,6 +12,7 @@
 
 #include "core/deferred_warnings.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/expect_error.h"
 #include "data/layer_runner.h"
 #include "data/pipeline/large_permutation.h"

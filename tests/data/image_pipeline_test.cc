@@ -8,6 +8,7 @@
 
 #include "core/deferred_warnings.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/expect_error.h"
 #include "data/image_files.h"
 #include "data/layer_runner.h"

@@ -11,6 +11,7 @@
 #include "core/exec_context.h"
 #include "core/rng.h"
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 
 namespace crema::testing {

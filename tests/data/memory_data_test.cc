@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/batches/memory_feed.h"
 #include "data/expect_error.h"
 #include "support/net.h"

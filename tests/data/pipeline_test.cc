@@ -7,6 +7,7 @@
 
 #include "core/machine_limits.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/expect_error.h"
 #include "support/net.h"
 

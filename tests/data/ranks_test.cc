@@ -20,6 +20,7 @@
 #ifdef CREMA_HAVE_OPENCV
 #include <google/protobuf/text_format.h>
 
+#include "crema.pb.h"
 #include "data/annotated_sets.h"
 #include "layers/input/record_layer.h"
 #endif

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "data/as_ordinary_user.h"
 #include "data/expect_error.h"
 #include "data/record_sets.h"

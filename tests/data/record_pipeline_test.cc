@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/layer_runner.h"
 #include "data/record_sets.h"
 #include "data/same_batches.h"

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/records/record_db.h"
 #include "data/records/tar_writer.h"
 #include "support/temp_dir.h"

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "data/expect_error.h"
 #include "data/image_files.h"
 #include "data/jpeg_files.h"

@@ -11,6 +11,7 @@
 
 #include "core/strings.h"
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "data/annotated_sets.h"
 #include "data/hdf5/hdf5_appender.h"
 #include "support/net.h"

@@ -30,6 +30,7 @@
 #include "support/net.h"
 #include "support/temp_dir.h"
 #ifdef CREMA_HAVE_HDF5
+#include "crema.pb.h"
 #include "data/hdf5/hdf5_file.h"
 #include "data/hdf5/hdf5_rows.h"
 #endif

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "crema.pb.h"
 #include "data/expect_error.h"
 #include "data/record_sets.h"
 #include "data/records/datum.h"

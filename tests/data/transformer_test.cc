@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "data/expect_error.h"
 #include "support/temp_dir.h"
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/image_files.h"
 #include "data/layer_runner.h"
 #include "data/record_sets.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/batches/video_batches.h"
 #include "data/expect_error.h"
 #include "data/image_files.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/batches/window_crop.h"
 #include "data/expect_error.h"
 #include "data/image_files.h"

@@ -4,6 +4,7 @@
 #include "examples/gain.h"
 
 #include "core/parallel_for.h"
+#include "crema.pb.h"
 #include "layers/layer_axis.h"
 
 namespace crema {

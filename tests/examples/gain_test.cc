@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "support/layer_checker.h"
 
 namespace crema {
@@ -51,8 +52,8 @@ TEST_F(GainTest, BeginsAsTheIdentity) {
   const LayerInfo info = layer_->Infer({.inputs = {&input, 1}, .output_count = 1});
   ASSERT_EQ(info.learned.size(), 1u);
   EXPECT_EQ(info.learned[0].shape, Shape({3}));
-  EXPECT_EQ(info.learned[0].filler.type(), "constant");
-  EXPECT_EQ(info.learned[0].filler.value(), 1);
+  EXPECT_EQ(info.learned[0].filler->type(), "constant");
+  EXPECT_EQ(info.learned[0].filler->value(), 1);
   EXPECT_FALSE(info.in_place);
 }
 

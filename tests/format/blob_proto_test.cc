@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "crema.pb.h"
 #include "format/error_text.h"
 
 namespace crema {

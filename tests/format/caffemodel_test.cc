@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/error_text.h"
 #include "format/file.h"

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/error_text.h"
 #include "format/hdf5_file.h"

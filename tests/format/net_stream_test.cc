@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/error_text.h"
 #include "support/temp_dir.h"

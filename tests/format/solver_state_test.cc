@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "crema.pb.h"
 #include "format/error_text.h"
 #include "support/temp_dir.h"
 

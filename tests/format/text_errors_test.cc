@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "crema.pb.h"
 #include "format/error_text.h"
 #include "format/prototxt.h"
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "crema.pb.h"
 #include "format/error_text.h"
 #include "format/prototxt.h"
 

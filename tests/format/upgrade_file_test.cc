@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/error_text.h"
 #include "format/prototxt.h"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "crema.pb.h"
 #include "format/error_text.h"
 #include "format/prototxt.h"
 

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "gpu/session_values.h"
 #include "support/gpu.h"
 #include "support/net.h"

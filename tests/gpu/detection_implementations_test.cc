@@ -9,6 +9,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/file.h"
 #include "graph/implementation.h"
 #include "support/gpu.h"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/device_memory.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "math/cuda/emulation.h"
 #include "support/gpu.h"

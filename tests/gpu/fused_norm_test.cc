@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "gpu/fused_runs.h"
 
 namespace crema::test {

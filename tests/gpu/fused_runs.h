@@ -13,6 +13,7 @@
 #include "core/rng.h"
 #include "core/shape.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "gpu/session_values.h"
 #include "support/gpu.h"
 #include "support/net.h"

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "inference/best_classes.h"
 #include "inference/classifier.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "math/cuda/emulation.h"
 #include "runtime/captured_graph.h"

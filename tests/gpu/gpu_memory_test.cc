@@ -8,6 +8,7 @@
 
 #include "core/limited_allocator.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "runtime/evaluate.h"
 #include "runtime/memory_fit.h"
 #include "solvers/gpu_update.h"

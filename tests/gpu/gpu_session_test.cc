@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "gpu/session_values.h"
 #include "support/gpu.h"
 #include "support/net.h"

@@ -9,6 +9,7 @@
 
 #include "core/device_memory.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "solvers/rules/norms.h"
 #include "support/gpu.h"
 #include "support/update_call.h"

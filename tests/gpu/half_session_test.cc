@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "crema.pb.h"
 #include "runtime/host_view.h"
 #include "support/gpu.h"
 #include "support/net.h"

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "gpu/fused_runs.h"
 #include "runtime/gpu.h"
 

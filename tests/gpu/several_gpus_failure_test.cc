@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "data/batches/memory_feed.h"
 #include "support/parallel_training.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "layers/gpu_implementation.h"
 #include "math/cuda/gemm.h"
 #include "runtime/gpu.h"

@@ -9,6 +9,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/records/lmdb.h"
 #include "math/cuda/emulation.h"
 #include "support/gpu.h"

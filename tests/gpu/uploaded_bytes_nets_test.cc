@@ -1,4 +1,5 @@
 // Nets do what they did, though planning has parted their data layers.
+#include "crema.pb.h"
 #include "gpu/uploaded_bytes.h"
 #include "runtime/evaluate.h"
 

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "crema.pb.h"
 #include "gpu/uploaded_bytes.h"
 
 namespace crema::test {

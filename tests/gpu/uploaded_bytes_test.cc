@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "crema.pb.h"
 #include "data/image/encode_image.h"
 #include "plan/plan_passes.h"
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "crema.pb.h"
 #include "support/net.h"
 
 namespace crema {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/dot.h"
 #include "graph/infer.h"
 #include "graph/replace_sources.h"

@@ -4,6 +4,7 @@
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
+#include "crema.pb.h"
 #include "support/net.h"
 
 namespace crema {

@@ -6,6 +6,7 @@
 
 #include "core/bfloat16.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/input_types.h"
 #include "support/layer_run.h"
 

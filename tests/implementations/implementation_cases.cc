@@ -5,6 +5,7 @@
 
 #include "core/memory_format.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "implementations/sequence_cases.h"
 
 namespace crema::test {

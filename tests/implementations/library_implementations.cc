@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "implementations/cublas_lt_stand_in.h"
 #include "implementations/cudnn_stand_in.h"
 #include "implementations/implementation_agreement.h"

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/file.h"
 #include "format/seal.h"
 #include "inference/crema_export.h"

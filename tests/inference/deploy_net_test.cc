@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "support/net.h"
 #include "support/temp_dir.h"
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "inference/crema_export.h"
 #include "support/serving_nets.h"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "crema.pb.h"
 #include "support/serving_nets.h"
 
 namespace crema {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/input_types.h"
 #include "support/layer_case.h"
 #include "support/serving_nets.h"

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "graph/replace_sources.h"
 #include "support/net.h"

@@ -150,7 +150,7 @@ TEST(ActivationTest, NanStaysNan) {
 TEST(PreluTest, SlopesOfChannels) {
   const LayerSample sample{.name = "x", .prototxt = "", .inputs = {{.shape = {1, 2, 3}}}};
   const LayerCase layer_case(*TestRegistry().Find("PReLU"), sample, DType::kF32);
-  EXPECT_EQ(layer_case.info().learned[0].filler.value(), 0.25F);
+  EXPECT_EQ(layer_case.info().learned[0].filler->value(), 0.25F);
   const CaseValues values{.inputs = {{-1, 0, 2, -4, 5, -6}},
                           .learned = {{0.5, -2}},
                           .output_grads = {{1, 1, 1, 1, 2, 3}}};

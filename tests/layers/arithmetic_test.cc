@@ -69,8 +69,8 @@ TEST(ScaleTest, FirstFillIsTheIdentity) {
   const LayerSample sample{
       .name = "x", .prototxt = "scale_param { bias_term: true }", .inputs = {{.shape = {2, 3}}}};
   const LayerCase layer_case(*TestRegistry().Find("Scale"), sample, DType::kF32);
-  EXPECT_EQ(layer_case.info().learned[0].filler.value(), 1);
-  EXPECT_EQ(layer_case.info().learned[1].filler.value(), 0);
+  EXPECT_EQ(layer_case.info().learned[0].filler->value(), 1);
+  EXPECT_EQ(layer_case.info().learned[1].filler->value(), 0);
 }
 
 TEST(ScaleTest, InPlaceTextGivesTheGradientsOfSeparateBlobs) {

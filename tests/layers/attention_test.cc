@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "crema.pb.h"
 #include "support/layer_fixture.h"
 #include "support/net.h"
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "support/layer_run.h"
 #include "support/net.h"

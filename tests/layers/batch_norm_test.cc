@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "support/net.h"
 
 namespace crema::test {

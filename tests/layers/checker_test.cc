@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/parallel_for.h"
+#include "crema.pb.h"
 #include "graph/implementation.h"
 #include "support/layer_case.h"
 #include "support/layer_checker.h"

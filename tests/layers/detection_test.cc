@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "crema.pb.h"
 #include "format/file.h"
 #include "support/layer_fixture.h"
 #include "support/net.h"

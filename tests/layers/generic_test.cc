@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "support/gpu.h"
 #include "support/layer_checker.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/file.h"
 #include "support/layer_expect.h"

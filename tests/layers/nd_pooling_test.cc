@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/rng.h"
+#include "crema.pb.h"
 #include "support/layer_fixture.h"
 #include "support/net.h"
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "layers/recurrent/recurrent_state.h"
 #include "support/layer_run.h"
 #include "support/net.h"

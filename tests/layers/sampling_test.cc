@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "crema.pb.h"
 #include "support/layer_fixture.h"
 #include "support/net.h"
 

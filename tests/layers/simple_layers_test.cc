@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "crema.pb.h"
 #include "support/layer_fixture.h"
 
 namespace crema {

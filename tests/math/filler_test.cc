@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "crema.pb.h"
 
 namespace crema {
 namespace {

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "math/pool.h"
 #include "support/layer_fixture.h"

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "crema.pb.h"
 #include "metrics/average_precision.h"
 #include "metrics/box_verdicts.h"
 #include "metrics/confusion_matrix.h"

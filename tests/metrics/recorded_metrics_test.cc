@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "metrics/average_precision.h"
 #include "metrics/confusion_matrix.h"
 #include "metrics/detection_scores.h"

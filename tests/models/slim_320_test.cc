@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/file.h"
 #include "inference/detector.h"

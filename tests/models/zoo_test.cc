@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "graph/replace_sources.h"
 #include "plan/memory/liveness.h"

@@ -6,6 +6,7 @@
 
 #include "core/memory_format.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "support/net.h"
 
 namespace crema {

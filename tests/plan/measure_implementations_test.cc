@@ -10,6 +10,7 @@
 
 #include "core/memory_format.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "plan/implementation_timer.h"
 #include "support/net.h"
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "support/net.h"
 
 namespace crema {

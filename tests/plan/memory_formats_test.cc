@@ -8,6 +8,7 @@
 #include "core/bfloat16.h"
 #include "core/memory_format.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "support/net.h"
 
 namespace crema {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/passes/passes.h"
 #include "support/net.h"
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "support/net.h"
 
 namespace crema {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/memory_format.h"
+#include "crema.pb.h"
 #include "support/net.h"
 
 namespace crema {

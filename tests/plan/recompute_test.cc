@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "crema.pb.h"
 #include "plan/memory/liveness.h"
 #include "plan/memory/memory_planner.h"
 #include "support/net.h"

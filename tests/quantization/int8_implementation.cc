@@ -7,6 +7,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "math/int8_weights.h"
 #include "support/net.h"
 

@@ -7,6 +7,7 @@
 #include "core/memory_format.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "math/int8_weights.h"
 #include "quantization/int8_implementation.h"
 #include "support/net.h"

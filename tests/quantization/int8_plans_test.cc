@@ -8,6 +8,7 @@
 
 #include "core/memory_format.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "plan/plan.h"
 #include "quantization/quantize_fixture.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/memory_format.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "quantization/quantize.h"
 #include "support/net.h"

@@ -10,6 +10,7 @@
 
 #include "core/memory_format.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "quantization/quantize_fixture.h"
 #include "support/net.h"

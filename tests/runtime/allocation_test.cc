@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "crema.pb.h"
 #include "support/net.h"
 
 #ifndef CREMA_SANITIZED  // sanitizers count and check allocations themselves

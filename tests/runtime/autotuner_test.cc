@@ -11,6 +11,7 @@
 
 #include "core/log.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "runtime/implementation_bench.h"
 #include "support/net.h"
 #include "support/temp_dir.h"

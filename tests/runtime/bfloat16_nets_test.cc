@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/bfloat16.h"
+#include "crema.pb.h"
 #include "support/net.h"
 
 namespace crema {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "support/net.h"
 #include "support/pass_variants.h"
 #include "support/random_nets.h"

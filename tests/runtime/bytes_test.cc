@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "crema.pb.h"
 #include "inference/image_model.h"
 #include "runtime/replay.h"
 #include "solvers/test_net.h"

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "runtime/inception_nets.h"
 #include "support/net.h"
 #include "support/random_nets.h"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/records/lmdb.h"
 #include "support/net.h"
 #include "support/temp_dir.h"

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "support/net.h"
 #include "support/random_nets.h"
 

@@ -1,6 +1,7 @@
 // Weights that do not fit, or only in part.
 #include <gtest/gtest.h>
 
+#include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
 #include "runtime/weights_files.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/memory_format.h"
+#include "crema.pb.h"
 #include "plan/implementation_timer.h"
 #include "runtime/implementation_bench.h"
 #include "support/net.h"

@@ -8,6 +8,7 @@
 
 #include "core/bfloat16.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "support/net.h"
 #include "support/random_nets.h"
 

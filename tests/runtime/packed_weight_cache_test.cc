@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "crema.pb.h"
 #include "runtime/layer_observer.h"
 #include "support/net.h"
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "crema.pb.h"
 #include "runtime/layer_observer.h"
 #include "runtime/roofline.h"
 #include "support/net.h"

@@ -8,6 +8,7 @@
 
 #include "core/blob_types.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "plan/memory/recompute.h"
 #include "support/layer_case.h"
 #include "support/net.h"

@@ -9,6 +9,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "runtime/layer_observer.h"
 #include "runtime/profiler.h"
 #include "support/net.h"

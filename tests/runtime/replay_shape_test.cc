@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "crema.pb.h"
 #include "runtime/replay.h"
 #include "support/net.h"
 

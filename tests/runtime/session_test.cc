@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "support/net.h"
 
 namespace crema {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "crema.pb.h"
 #include "support/net.h"
 
 namespace crema {

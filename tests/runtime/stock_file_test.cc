@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/stock_caffe.h"
 #include "runtime/weights.h"

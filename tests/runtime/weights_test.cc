@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "support/net.h"
 #include "support/temp_dir.h"

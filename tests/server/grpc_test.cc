@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "inference.grpc.pb.h"
 #include "server/running_server.h"
 #include "server/secret.h"

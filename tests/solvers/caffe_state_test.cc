@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/solver_state.h"
 #include "support/temp_dir.h"

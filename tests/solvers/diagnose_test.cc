@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/batches/memory_feed.h"
 #include "data/records/lmdb.h"
 #include "solvers/solver.h"

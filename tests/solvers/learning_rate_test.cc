@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
 
 namespace crema {

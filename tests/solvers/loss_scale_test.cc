@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/solver_state.h"
 #include "support/solver_runs.h"
 #include "support/temp_dir.h"

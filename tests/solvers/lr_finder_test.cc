@@ -6,6 +6,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/records/lmdb.h"
 #include "support/net.h"
 #include "support/temp_dir.h"

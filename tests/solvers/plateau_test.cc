@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "format/solver_state.h"
 #include "solvers/learning_rate.h"

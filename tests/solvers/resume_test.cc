@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/solver_state.h"
 #include "support/solver_runs.h"
 #include "support/temp_dir.h"

@@ -9,6 +9,7 @@
 
 #include "core/host_name.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/solver_state.h"
 #include "solvers/resume.h"
 #include "solvers/snapshot_set.h"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "support/solver_runs.h"
 #include "support/temp_dir.h"
 

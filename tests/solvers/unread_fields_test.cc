@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "solvers/solver_config.h"
 

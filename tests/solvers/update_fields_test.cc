@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "support/update_call.h"
 
 namespace crema::test {

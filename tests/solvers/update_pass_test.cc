@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "crema.pb.h"
 #include "solvers/rules/norms.h"
 #include "support/update_call.h"
 

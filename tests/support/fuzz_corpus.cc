@@ -7,6 +7,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/solver_state.h"
 #include "support/temp_dir.h"

@@ -9,6 +9,7 @@
 #include "data/jpeg_files.h"
 #endif
 #ifdef CREMA_HAVE_HDF5
+#include "crema.pb.h"
 #include "data/hdf5/hdf5_appender.h"
 #endif
 

@@ -18,6 +18,7 @@
 #include "support/fuzz_targets.h"
 #include "support/temp_dir.h"
 #ifdef CREMA_HAVE_HDF5
+#include "crema.pb.h"
 #include "data/hdf5/hdf5_rows.h"
 #endif
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "crema.pb.h"
 #include "format/seal.h"
 #include "inference/crema_export.h"
 #include "inference/crema_file.h"

@@ -10,6 +10,7 @@
 #include "core/blob_types.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/input_types.h"
 #include "math/filler.h"
 #include "support/guarded_tensor.h"

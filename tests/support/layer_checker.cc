@@ -10,6 +10,7 @@
 #include "core/bfloat16.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/input_types.h"
 #include "support/fact_checker.h"
 #include "support/layer_run.h"

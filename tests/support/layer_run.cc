@@ -4,6 +4,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "support/gpu.h"
 #include "support/guarded_tensor.h"
 

@@ -1,6 +1,7 @@
 #include "support/net.h"
 
 #include "core/rng.h"
+#include "crema.pb.h"
 #include "support/gpu.h"
 
 namespace crema::test {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "graph/graph.h"
 #include "plan/plan.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "data/records/lmdb.h"
 #include "solvers/solver.h"
 #include "support/net.h"

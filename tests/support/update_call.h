@@ -9,6 +9,7 @@
 
 #include "core/rng.h"
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "format/prototxt.h"
 #include "solvers/update_rule.h"
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "support/temp_dir.h"
 #include "tools/data_set.h"
 

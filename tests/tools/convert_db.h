@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/hdf5/hdf5_appender.h"
 #include "data/layer_runner.h"
 #include "data/records/hdf5_records.h"

@@ -10,6 +10,7 @@
 
 #include "core/host_name.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/record_sets.h"
 #include "tools/convert_db.h"
 #include "tools/stopped.h"

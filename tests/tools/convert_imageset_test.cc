@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/image/image.h"
 #include "data/image/resize.h"
 #include "support/temp_dir.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/records/annotated_datum.h"
 #include "support/temp_dir.h"
 #include "tools/data_set.h"

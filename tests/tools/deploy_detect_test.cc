@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/npy.h"
 #include "runtime/weights.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "runtime/weights.h"
 #include "support/net.h"

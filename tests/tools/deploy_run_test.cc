@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/npy.h"
 #include "format/tensor_files.h"
 #include "quantization/quantize.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/csv.h"
+#include "crema.pb.h"
 #include "data/image/image.h"
 #include "data/records/lmdb.h"
 #include "format/caffemodel.h"

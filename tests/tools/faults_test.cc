@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "data/hdf5/hdf5_appender.h"
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"

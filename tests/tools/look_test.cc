@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "crema.pb.h"
 #include "data/records/lmdb.h"
 #include "format/caffemodel.h"
 #include "format/file.h"

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/file.h"
 #include "runtime/weights.h"

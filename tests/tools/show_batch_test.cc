@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/image/image.h"
 #include "support/temp_dir.h"
 #include "tools/data_set.h"

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/solver_state.h"
 #include "support/process.h"

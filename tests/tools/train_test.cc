@@ -10,6 +10,7 @@
 
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/records/lmdb.h"
 #include "format/caffemodel.h"
 #include "format/solver_state.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/image/image.h"
 #include "data/records/lmdb.h"
 #include "format/caffemodel.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/solver_state.h"
 #include "support/pipe.h"

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/seal.h"
 #include "support/process.h"

@@ -1,6 +1,7 @@
 // Messages about weights that do not fit, and about wrong files.
 #include <gtest/gtest.h>
 
+#include "crema.pb.h"
 #include "format/caffemodel.h"
 #include "format/solver_state.h"
 #include "runtime/weights.h"

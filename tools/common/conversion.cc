@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/records/datum.h"
 #include "format/temporary_file.h"
 

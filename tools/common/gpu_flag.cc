@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "runtime/gpu.h"
 
 DEFINE_string(

@@ -3,6 +3,7 @@
 #include <gflags/gflags.h>
 
 #include "common/net_flags.h"
+#include "crema.pb.h"
 
 DEFINE_string(
     precision, "",

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "crema.pb.h"
 #include "data/transform/transformer.h"
 #include "runtime/host_view.h"
 

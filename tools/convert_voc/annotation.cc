@@ -8,6 +8,7 @@
 #include "convert_voc/xml.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/records/annotated_datum.h"
 #include "format/data_file.h"
 

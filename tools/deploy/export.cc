@@ -10,6 +10,7 @@
 #include "common/tool.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "deploy/actions.h"
 #include "deploy/calibrate.h"
 #include "deploy/detect_options.h"

@@ -12,6 +12,7 @@
 #include "common/sample_picture.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "evaluate/task_report.h"
 #include "evaluate/worst_samples.h"
 #include "metrics/confusion_matrix.h"

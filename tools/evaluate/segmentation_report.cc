@@ -4,6 +4,7 @@
 #include <span>
 
 #include "common/csv.h"
+#include "crema.pb.h"
 #include "evaluate/task_report.h"
 #include "metrics/confusion_matrix.h"
 #include "runtime/host_view.h"

@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "train/json_lines.h"
 
 DECLARE_string(log_dir);

@@ -5,6 +5,7 @@
 
 #include "common/live_line.h"
 #include "core/log.h"
+#include "crema.pb.h"
 #include "report/run_recorder.h"
 #include "report/wait_hint.h"
 #include "solvers/caffe_log.h"

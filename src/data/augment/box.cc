@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "crema.pb.h"
+
 namespace crema {
 
 double Area(const Box& box) { return std::max(0.0, box.width()) * std::max(0.0, box.height()); }

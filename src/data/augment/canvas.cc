@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "crema.pb.h"
+
 namespace crema {
 namespace {
 

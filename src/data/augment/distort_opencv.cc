@@ -4,6 +4,7 @@
 #include <opencv2/imgproc.hpp>
 #include <utility>
 
+#include "crema.pb.h"
 #include "data/augment/colour.h"
 #include "data/image/mat_opencv.h"
 

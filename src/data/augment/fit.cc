@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "crema.pb.h"
 #include "data/image/resize.h"
 
 namespace crema {

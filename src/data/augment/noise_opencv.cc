@@ -5,6 +5,7 @@
 #include <opencv2/imgproc.hpp>
 #include <vector>
 
+#include "crema.pb.h"
 #include "data/augment/colour.h"
 #include "data/image/codecs_opencv.h"
 #include "data/image/mat_opencv.h"

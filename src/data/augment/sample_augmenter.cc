@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "crema.pb.h"
 #include "data/augment/jitter.h"
 #include "data/augment/random_part.h"
 #include "data/image/resize.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "crema.pb.h"
+
 namespace crema {
 namespace {
 

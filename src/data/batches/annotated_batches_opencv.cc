@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/augment/canvas.h"
 #include "data/augment/colour.h"
 #include "data/augment/fit.h"

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/image/image_jpeg.h"
 #include "data/transform/placement_bytes.h"
 

@@ -12,6 +12,7 @@
 #include "core/dtype.h"
 #include "core/shape.h"
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "data/augment/sample_augmenter.h"
 #include "data/image/image.h"
 #include "data/transform/transformer.h"

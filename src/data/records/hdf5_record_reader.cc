@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/hdf5/hdf5_file.h"
 #include "data/hdf5/hdf5_rows.h"
 #include "data/records/hdf5_records.h"

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/records/data_set_folder.h"
 #include "data/records/hdf5_records.h"
 #include "data/records/leveldb.h"

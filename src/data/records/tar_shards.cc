@@ -17,6 +17,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/records/data_set_folder.h"
 #include "data/records/tar_archive.h"
 #include "format/data_file.h"

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/transform/transformer.h"
 #include "data/transform/validate.h"
 #include "format/data_file.h"

@@ -1,4 +1,5 @@
 // See FuseRelu in passes.h.
+#include "crema.pb.h"
 #include "graph/passes/passes.h"
 
 namespace crema {

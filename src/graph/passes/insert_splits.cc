@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/passes/passes.h"
 
 namespace crema {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/graph.h"
 
 namespace crema {

@@ -9,6 +9,7 @@
 #include "core/bfloat16.h"
 #include "core/parallel_for.h"
 #include "core/rng.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/activation/dropout_rule.h"
 #include "layers/int8_ranges.h"

@@ -1,4 +1,5 @@
 // Dropout on the GPU; see dropout.cc. The draws are those of the CPU.
+#include "crema.pb.h"
 #include "layers/activation/dropout_rule.h"
 #include "layers/channels_last_implementation.h"
 #include "layers/gpu_implementation.h"

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/rng.h"
+#include "crema.pb.h"
 #include "graph/layer.h"
 
 namespace crema {

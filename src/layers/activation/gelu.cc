@@ -3,6 +3,7 @@
 //         dx = dy * (P(x) + x * p(x)), p the density
 //   TANH: P(x) = (1 + t) / 2, t = tanh(c * (x + a * x^3)), c = sqrt(2 / pi), a = 0.044715
 //         dx = dy * (P(x) + x * (1 - t^2) / 2 * c * (1 + 3 * a * x^2))
+#include "crema.pb.h"
 #include "layers/activation/elementwise.h"
 
 namespace crema {

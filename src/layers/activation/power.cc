@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/parallel_for.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/activation/formulas.h"
 #include "math/vectorize.h"

@@ -1,6 +1,7 @@
 // Power on the GPU; see power.cc.
 #include <cmath>
 
+#include "crema.pb.h"
 #include "layers/activation/formulas.h"
 #include "layers/gpu_implementation.h"
 

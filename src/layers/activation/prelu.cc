@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/blocked_implementation.h"
 #include "math/blocked_prelu.h"

@@ -1,4 +1,5 @@
 // PReLU on the GPU; see prelu.cc.
+#include "crema.pb.h"
 #include "layers/channels_last_implementation.h"
 #include "layers/gpu_implementation.h"
 #include "math/cuda/group_sums.cuh"

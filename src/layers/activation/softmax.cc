@@ -2,6 +2,7 @@
 // dx = y * (dy - sum dy * y): backward reads y alone, so the layer may run in place.
 #include "math/softmax.h"
 
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/activation/softmax_implementations.h"
 #include "layers/layer_axis.h"

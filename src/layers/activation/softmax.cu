@@ -2,6 +2,7 @@
 // thread a position, so that neighbours read neighbouring memory where the classes lie apart.
 #include <limits>
 
+#include "crema.pb.h"
 #include "layers/gpu_implementation.h"
 #include "math/fast_exp.h"
 #include "math/softmax.h"

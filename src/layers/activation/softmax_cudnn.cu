@@ -1,6 +1,7 @@
 // Implementation "cudnn" of Softmax: classes are its channels, what lies behind them its rows.
 #include <memory>
 
+#include "crema.pb.h"
 #include "layers/cudnn_implementation.h"
 #include "math/cuda/cudnn_descriptors.h"
 

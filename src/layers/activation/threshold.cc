@@ -1,5 +1,6 @@
 // Threshold: y = 1 where x > threshold, else 0, element by element. It is flat but for one point
 // and has no gradient.
+#include "crema.pb.h"
 #include "layers/activation/elementwise.h"
 #include "layers/layer_number.h"
 

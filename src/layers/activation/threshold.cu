@@ -1,4 +1,5 @@
 // Threshold on the GPU; see threshold.cc.
+#include "crema.pb.h"
 #include "layers/gpu_implementation.h"
 
 namespace crema {

@@ -1,4 +1,5 @@
 // ArgMax on the GPU; see argmax.cc.
+#include "crema.pb.h"
 #include "layers/arithmetic/argmax.h"
 #include "layers/gpu_implementation.h"
 #include "layers/layer_axis.h"

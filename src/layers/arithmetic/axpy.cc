@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "math/broadcast.h"
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/arithmetic/broadcast_axes.h"
 #include "math/broadcast.h"

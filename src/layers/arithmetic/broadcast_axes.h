@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "crema.pb.h"
 #include "graph/layer.h"
 #include "math/broadcast_shape.h"
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "core/parallel_for.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 
 namespace crema {

@@ -1,4 +1,5 @@
 // Cast on the GPU; see cast.cc.
+#include "crema.pb.h"
 #include "layers/arithmetic/cast.h"
 #include "layers/gpu_implementation.h"
 #include "math/cuda/copy.cuh"

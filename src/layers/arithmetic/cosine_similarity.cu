@@ -1,4 +1,5 @@
 // CosineSimilarity on the GPU; see cosine_similarity.cc.
+#include "crema.pb.h"
 #include "layers/arithmetic/cosine_similarity.h"
 #include "layers/gpu_implementation.h"
 #include "layers/layer_axis.h"

@@ -12,6 +12,7 @@
 #include "core/bfloat16.h"
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/int8_ranges.h"
 #include "math/vectorize.h"

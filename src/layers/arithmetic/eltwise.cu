@@ -1,4 +1,5 @@
 // Eltwise on the GPU; see eltwise.cc.
+#include "crema.pb.h"
 #include "layers/channels_last_implementation.h"
 #include "layers/gpu_implementation.h"
 #include "math/cuda/sum_up.cuh"

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/arithmetic/indices.h"
 #include "math/broadcast.h"

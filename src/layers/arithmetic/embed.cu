@@ -1,4 +1,5 @@
 // Embed on the GPU; see embed.cc.
+#include "crema.pb.h"
 #include "layers/arithmetic/indices.cuh"
 #include "layers/gpu_implementation.h"
 #include "math/cuda/sums.cuh"

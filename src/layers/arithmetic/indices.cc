@@ -6,6 +6,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/sample_error_context.h"
 
 namespace crema {

@@ -1,4 +1,5 @@
 // InnerProduct on the GPU; see inner_product.cc.
+#include "crema.pb.h"
 #include "layers/arithmetic/inner_product_cuda.h"
 #include "layers/channels_last_implementation.h"
 #include "layers/gpu_implementation.h"

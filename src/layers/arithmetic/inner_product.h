@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "crema.pb.h"
 #include "graph/implementation.h"
 #include "math/bias_activation.h"
 

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/has_packed_weights.h"
 #include "layers/arithmetic/inner_product_implementations.h"
 #include "math/bfloat16_product.h"

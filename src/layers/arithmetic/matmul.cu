@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 
+#include "crema.pb.h"
 #include "layers/arithmetic/matmul.h"
 #include "layers/gpu_implementation.h"
 #include "math/cuda/copy.cuh"

@@ -6,6 +6,7 @@
 
 #include "core/memory_format.h"
 #include "core/parallel_for.h"
+#include "crema.pb.h"
 #include "layers/arithmetic/matmul.h"
 #include "layers/arithmetic/matmul_implementations.h"
 #include "math/cpu/few_row_gemm.h"

@@ -12,6 +12,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "math/scratch.h"
 #include "math/vectorize.h"

@@ -1,4 +1,5 @@
 // PositionEmbedding on the GPU; see position_embedding.cc.
+#include "crema.pb.h"
 #include "layers/arithmetic/position_embedding.h"
 #include "layers/gpu_implementation.h"
 #include "math/cuda/copy.cuh"

@@ -8,6 +8,7 @@
 
 #include "core/host_device.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "layers/layer_axis.h"
 
 namespace crema {

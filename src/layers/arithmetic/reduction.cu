@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "crema.pb.h"
 #include "layers/gpu_implementation.h"
 #include "layers/layer_axis.h"
 #include "math/cuda/broadcast.cuh"

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/arithmetic/broadcast_axes.h"
 #include "layers/blocked_implementation.h"

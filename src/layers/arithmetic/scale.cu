@@ -1,4 +1,5 @@
 // Scale, Bias and Axpy on the GPU; see scale.cc, bias.cc and axpy.cc.
+#include "crema.pb.h"
 #include "layers/arithmetic/broadcast_axes.h"
 #include "layers/channels_last_implementation.h"
 #include "layers/gpu_implementation.h"

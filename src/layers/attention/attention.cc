@@ -11,6 +11,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/attention/attention_geometry.h"
 #include "layers/attention/attention_head.h"

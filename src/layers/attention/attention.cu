@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "crema.pb.h"
 #include "layers/attention/attention_head.h"
 #include "layers/gpu_implementation.h"
 #include "math/cuda/gemm.h"

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "crema.pb.h"
 #include "graph/implementation.h"
 #include "layers/attention/attention_geometry.h"
 #include "math/dense_product.h"

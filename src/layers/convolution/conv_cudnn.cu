@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "layers/channels_last_implementation.h"
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/conv_cudnn.h"

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "crema.pb.h"
 #include "layers/channel_affine.h"
 #include "layers/convolution/conv_cudnn_fold.h"
 #include "layers/gpu_implementation.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "crema.pb.h"
 #include "layers/channel_affine.h"
 #include "layers/is_residual_add.h"
 

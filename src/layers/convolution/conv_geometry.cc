@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "layers/layer_axis.h"
 
 namespace crema {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/parallel_for.h"
+#include "crema.pb.h"
 #include "layers/convolution/conv_matmul.h"
 
 namespace crema {

@@ -2,6 +2,7 @@
 // and deconvolution.cc.
 #include <algorithm>
 
+#include "crema.pb.h"
 #include "layers/convolution/conv_cuda.h"
 #include "layers/convolution/convolution.h"
 #include "layers/gpu_implementation.h"

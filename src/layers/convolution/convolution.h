@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "crema.pb.h"
 #include "graph/implementation.h"
 #include "graph/registry.h"
 #include "layers/convolution/conv_geometry.h"

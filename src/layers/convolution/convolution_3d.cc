@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "layers/convolution/convolution.h"
 #include "layers/learned_shapes.h"
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/has_packed_weights.h"
 #include "layers/convolution/conv_epilogue.h"
 #include "layers/convolution/convolution_blocked.h"

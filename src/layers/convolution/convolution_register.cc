@@ -1,6 +1,7 @@
 // Registration of Convolution: its kernels, and the samples of the generic checker.
 #include <memory>
 
+#include "crema.pb.h"
 #include "layers/convolution/convolution.h"
 
 namespace crema {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/parallel_for.h"
+#include "crema.pb.h"
 #include "layers/convolution/conv_matmul.h"
 #include "layers/convolution/convolution.h"
 #include "layers/convolution/deconvolution_implementations.h"

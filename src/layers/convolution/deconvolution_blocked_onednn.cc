@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "crema.pb.h"
 #include "layers/blocked_implementation.h"
 #include "layers/convolution/convolution_blocked.h"
 #include "layers/convolution/deconvolution_implementations.h"

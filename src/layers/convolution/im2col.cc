@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/parallel_for.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/convolution/conv_geometry.h"
 #include "layers/layer_axis.h"

@@ -1,4 +1,5 @@
 // Im2col on the GPU; see im2col.cc.
+#include "crema.pb.h"
 #include "layers/convolution/conv_geometry.h"
 #include "layers/gpu_implementation.h"
 #include "math/cuda/im2col.h"

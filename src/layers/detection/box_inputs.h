@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "graph/layer.h"
 #include "math/box_suppression.h"
 #include "math/boxes.h"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/detection/box_inputs.h"
 #include "layers/detection/image_sizes.h"

@@ -3,6 +3,7 @@
 // to one hits it. The host waits for the number of rows, and for whether all of them make sense.
 #include <limits>
 
+#include "crema.pb.h"
 #include "layers/detection/box_lists.cuh"
 #include "layers/detection/device_boxes.cuh"
 #include "layers/native_check.h"

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "crema.pb.h"
 #include "graph/layer.h"
 #include "layers/detection/image_sizes.h"
 

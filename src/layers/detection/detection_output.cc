@@ -9,6 +9,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/detection/box_inputs.h"
 #include "layers/detection/detection_files.h"

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "crema.pb.h"
 #include "layers/detection/box_lists.cuh"
 #include "layers/detection/detection_files.h"
 #include "layers/detection/device_boxes.cuh"

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "crema.pb.h"
 #include "layers/detection/multibox_terms.h"
 
 namespace crema {

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "crema.pb.h"
 #include "layers/detection/box_lists.cuh"
 #include "layers/detection/device_boxes.cuh"
 #include "layers/detection/multibox_image.h"

@@ -1,6 +1,7 @@
 // MultiBoxLoss on the GPU; see multibox_loss.cc. All in double precision, so that priors match and
 // are mined as on the CPU. Objects that make no sense, which are errors there, are passed over and
 // make the loss NaN, as a body cannot throw.
+#include "crema.pb.h"
 #include "layers/detection/multibox_match.cuh"
 #include "layers/detection/multibox_mine.cuh"
 

@@ -1,6 +1,7 @@
 // Which priors count as background in MultiBoxLoss on GPUs; as multibox_image.cc, a team an image.
 #pragma once
 
+#include "crema.pb.h"
 #include "layers/detection/multibox_lists.cuh"
 
 namespace crema {

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "layers/detection/multibox_image.h"
 
 namespace crema {

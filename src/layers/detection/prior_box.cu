@@ -1,4 +1,5 @@
 // PriorBox on the GPU; see prior_box.cc.
+#include "crema.pb.h"
 #include "layers/detection/fixed_list.h"
 #include "layers/detection/prior_boxes.h"
 #include "layers/gpu_implementation.h"

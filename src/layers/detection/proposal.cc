@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/detection/proposal_boxes.h"
 #include "math/box_suppression.h"

@@ -2,6 +2,7 @@
 // for the number of regions.
 #include <limits>
 
+#include "crema.pb.h"
 #include "layers/detection/box_lists.cuh"
 #include "layers/detection/device_boxes.cuh"
 #include "layers/detection/fixed_list.h"

@@ -1,4 +1,5 @@
 // PSROIPooling on the GPU; see psroi_pooling.cc.
+#include "crema.pb.h"
 #include "layers/detection/region_tables.cuh"
 
 namespace crema {

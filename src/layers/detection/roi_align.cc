@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/detection/region_pooling.h"
 

@@ -1,5 +1,6 @@
 // ROIAlign on the GPU; see roi_align.cc. The weight of a place in a bin is one of its row times one
 // of its column, each the sum over the samples along that axis.
+#include "crema.pb.h"
 #include "layers/detection/region_tables.cuh"
 
 namespace crema {

@@ -1,4 +1,5 @@
 // ROIPooling on the GPU; see roi_pooling.cc.
+#include "crema.pb.h"
 #include "layers/detection/region_tables.cuh"
 
 namespace crema {

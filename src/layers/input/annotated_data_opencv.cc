@@ -17,6 +17,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/augment/fit.h"
 #include "data/batches/annotated_batches.h"
 #include "data/records/box_bounds.h"

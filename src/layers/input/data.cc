@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/batches/datum_batches.h"
 #include "graph/registry.h"
 #include "layers/input/image_form.h"

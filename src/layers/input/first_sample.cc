@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/pipeline/bad_samples.h"
 #include "layers/input/prefetched.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "crema.pb.h"
 #include "data/transform/transformer.h"
 #include "graph/layer.h"
 

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/batches/hdf5_batches.h"
 #include "graph/registry.h"
 #include "layers/input/pipeline.h"

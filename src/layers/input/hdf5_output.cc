@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/hdf5/hdf5_appender.h"
 #include "graph/registry.h"
 

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/batches/image_batches.h"
 #include "graph/registry.h"
 #include "layers/input/first_sample.h"

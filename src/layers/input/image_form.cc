@@ -1,6 +1,7 @@
 #include "layers/input/image_form.h"
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/transform/placement_bytes.h"
 #include "layers/input/mixing.h"
 #include "layers/input/pipeline.h"

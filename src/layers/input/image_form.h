@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "data/batches/sample_writer.h"
 #include "graph/byte_source.h"
 #include "graph/layer.h"

@@ -2,6 +2,7 @@
 // tops, or one for each; with pipeline_param { output: U8 } the first top holds bytes. Has nothing
 // to compute.
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/input/pipeline.h"
 

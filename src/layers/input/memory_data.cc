@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/batches/memory_feed.h"
 #include "data/batches/sample_writer.h"
 #include "data/records/datum.h"

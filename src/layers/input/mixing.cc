@@ -1,6 +1,7 @@
 #include "layers/input/mixing.h"
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/batches/batch_mix.h"
 
 namespace crema {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "data/pipeline/bounded_cache.h"
 #include "data/pipeline/prefetcher.h"
 #include "data/records/datum.h"

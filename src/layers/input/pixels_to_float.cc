@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/image/pixel_kernels.h"
 #include "graph/registry.h"
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/device_memory.h"
+#include "crema.pb.h"
 #include "layers/gpu_implementation.h"
 #include "layers/input/pixels_to_float.h"
 

@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "crema.pb.h"
 #include "data/transform/placement_bytes.h"
 #include "data/transform/transformer.h"
 #include "graph/input_types.h"

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/error.h"
+#include "crema.pb.h"
 #include "data/pipeline/shuffle.h"
 #include "graph/layer.h"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/deferred_warnings.h"
+#include "crema.pb.h"
 #include "data/pipeline/prefetcher.h"
 #include "graph/layer.h"
 

@@ -1,6 +1,7 @@
 #include "layers/input/record_layer.h"
 
 #include "core/rng.h"
+#include "crema.pb.h"
 #include "data/records/cached_records.h"
 #include "layers/input/pipeline.h"
 #include "layers/input/planned_shard.h"

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/exec_context.h"
+#include "crema.pb.h"
 #include "data/batches/data_set_source.h"
 #include "data/pipeline/shuffle.h"
 #include "data/records/record_db.h"

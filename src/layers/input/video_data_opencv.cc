@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "data/batches/image_batches.h"
 #include "data/batches/video_batches.h"
 #include "format/file.h"

@@ -1,4 +1,5 @@
 // CenterLoss on the GPU; see center_loss.cc.
+#include "crema.pb.h"
 #include "layers/layer_axis.h"
 #include "layers/loss/distance.cuh"
 #include "math/softmax.h"

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 
 namespace crema {
 namespace {

@@ -1,4 +1,5 @@
 // ContrastiveLoss on the GPU; see contrastive_loss.cc.
+#include "crema.pb.h"
 #include "layers/loss/contrastive_rule.h"
 #include "layers/loss/distance.cuh"
 #include "layers/loss/item_batch.h"

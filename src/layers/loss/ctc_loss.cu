@@ -1,5 +1,6 @@
 // CTCLoss on the GPU; see ctc_loss.cc and math/ctc.h. A team goes through the steps of an item, its
 // threads taking the states; the gradient is then a team a step, without an order of time.
+#include "crema.pb.h"
 #include "layers/loss/gpu_loss.cuh"
 #include "math/log_sum.h"
 

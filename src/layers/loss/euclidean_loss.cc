@@ -1,6 +1,7 @@
 // EuclideanLoss: loss = sum (a - b)^2 / (2 N); a PairLoss with cost d^2 / 2 and slope d.
 #include <memory>
 
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/loss/pair_loss.h"
 #include "layers/loss/pair_rules.h"

@@ -10,6 +10,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/loss/focal_rule.h"
 #include "layers/loss/item_batch.h"

@@ -1,6 +1,7 @@
 // FocalLoss on the GPU; see focal_loss.cc.
 #include <cfloat>
 
+#include "crema.pb.h"
 #include "layers/loss/focal_rule.h"
 #include "layers/loss/labels.h"
 #include "layers/loss/softmax_loss.cuh"

@@ -1,4 +1,5 @@
 // HingeLoss on the GPU; see hinge_loss.cc.
+#include "crema.pb.h"
 #include "layers/loss/gpu_loss.cuh"
 #include "layers/loss/hinge_rule.h"
 #include "layers/loss/item_batch.h"

@@ -11,6 +11,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "format/caffemodel.h"
 #include "graph/registry.h"

@@ -1,4 +1,5 @@
 // InfogainLoss on the GPU, with the matrix in a bottom; see infogain_loss.cc.
+#include "crema.pb.h"
 #include "layers/loss/labels.h"
 #include "layers/loss/softmax_loss.cuh"
 

@@ -1,6 +1,7 @@
 // L1Loss: loss = sum |a - b| / N; a PairLoss with cost |d| and slope sign(d), 0 at 0.
 #include <memory>
 
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/loss/pair_loss.h"
 #include "layers/loss/pair_rules.h"

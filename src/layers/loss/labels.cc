@@ -6,6 +6,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/sample_error_context.h"
 #include "layers/layer_axis.h"
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 
 namespace crema {
 namespace {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "crema.pb.h"
 #include "graph/layer.h"
 
 namespace crema {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/parallel_for.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/loss/item_batch.h"
 #include "layers/loss/labels.h"

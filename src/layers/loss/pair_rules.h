@@ -6,6 +6,7 @@
 
 #include "core/host_device.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/layer.h"
 
 namespace crema {

@@ -1,4 +1,5 @@
 // SigmoidCrossEntropyLoss on the GPU; see sigmoid_cross_entropy_loss.cc.
+#include "crema.pb.h"
 #include "layers/loss/gpu_loss.cuh"
 #include "layers/loss/sigmoid_cross_entropy_rule.h"
 

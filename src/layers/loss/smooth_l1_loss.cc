@@ -4,6 +4,7 @@
 // up to four.
 #include <memory>
 
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/loss/pair_loss.h"
 #include "layers/loss/pair_rules.h"

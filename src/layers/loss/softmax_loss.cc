@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/parallel_for.h"
+#include "crema.pb.h"
 #include "layers/loss/labels.h"
 #include "math/scratch.h"
 

@@ -9,6 +9,7 @@
 // The logarithms are those of the scores and not of p as it is stored, which may be a half.
 #pragma once
 
+#include "crema.pb.h"
 #include "layers/loss/gpu_loss.cuh"
 #include "layers/loss/positions.cuh"
 

@@ -15,6 +15,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "layers/loss/class_weights.h"
 #include "layers/loss/softmax_loss.h"
 #include "layers/loss/softmax_target.h"

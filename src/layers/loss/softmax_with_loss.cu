@@ -1,6 +1,7 @@
 // SoftmaxWithLoss and WeightedSoftmaxWithLoss on the GPU; see softmax_with_loss.cc.
 #include <cfloat>
 
+#include "crema.pb.h"
 #include "layers/loss/class_weights.h"
 #include "layers/loss/labels.h"
 #include "layers/loss/softmax_loss.cuh"

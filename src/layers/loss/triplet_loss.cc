@@ -9,6 +9,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/loss/item_batch.h"
 #include "layers/loss/triplet_rule.h"

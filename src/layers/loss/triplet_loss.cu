@@ -1,4 +1,5 @@
 // TripletLoss on the GPU; see triplet_loss.cc.
+#include "crema.pb.h"
 #include "layers/loss/distance.cuh"
 #include "layers/loss/item_batch.h"
 #include "layers/loss/triplet_rule.h"

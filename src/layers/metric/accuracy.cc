@@ -9,6 +9,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/loss/labels.h"
 #include "math/softmax.h"

@@ -1,4 +1,5 @@
 // Accuracy on the GPU; see accuracy.cc.
+#include "crema.pb.h"
 #include "layers/loss/gpu_loss.cuh"
 #include "layers/loss/labels.h"
 #include "layers/loss/positions.cuh"

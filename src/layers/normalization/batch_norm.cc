@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "layers/int8_ranges.h"
 #include "layers/normalization/batch_norm_base.h"
 #include "layers/normalization/batch_norm_blobs.h"

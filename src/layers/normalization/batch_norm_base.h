@@ -25,7 +25,7 @@ struct BatchNormRule {
 
   struct Blob {
     std::string role;
-    FillerParameter filler;
+    Filler filler;
     bool statistic = false;
     bool single = false;  // one value, and not one a channel
   };

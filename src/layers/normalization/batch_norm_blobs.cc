@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "core/tensor.h"
+#include "crema.pb.h"
 #include "format/blob_proto.h"
 #include "layers/learned_shapes.h"
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "crema.pb.h"
 #include "layers/blocked_implementation.h"
 #include "layers/channel_affine.h"
 #include "layers/is_residual_add.h"

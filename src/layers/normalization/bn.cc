@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "layers/int8_ranges.h"
 #include "layers/layer_axis.h"
 #include "layers/learned_shapes.h"

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "layers/normalization/group_norm_base.h"
 
 namespace crema {

@@ -17,8 +17,8 @@ struct GroupNormRule {
   double eps = 0;
   bool scale = false;
   bool shift = false;
-  FillerParameter scale_filler = {};
-  FillerParameter shift_filler = {};
+  Filler scale_filler = {};
+  Filler shift_filler = {};
 };
 
 class GroupNormBase : public Layer {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/memory_format.h"
+#include "crema.pb.h"
 
 namespace crema {
 namespace {

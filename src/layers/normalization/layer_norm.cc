@@ -2,6 +2,7 @@
 // axes from `axis` on and a scale and a bias for each element of them (Ba, Kiros and Hinton 2016).
 #include <memory>
 
+#include "crema.pb.h"
 #include "layers/normalization/group_norm_base.h"
 
 namespace crema {

@@ -14,6 +14,7 @@
 #include "core/bfloat16.h"
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/blocked_implementation.h"
 #include "layers/normalization/lrn_implementations.h"

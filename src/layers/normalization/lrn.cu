@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "crema.pb.h"
 #include "layers/channels_last_implementation.h"
 #include "layers/gpu_implementation.h"
 #include "math/cuda/group_sums.cuh"

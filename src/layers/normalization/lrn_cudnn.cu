@@ -2,6 +2,7 @@
 // reads y instead of a saved scale.
 #include <memory>
 
+#include "crema.pb.h"
 #include "layers/cudnn_implementation.h"
 #include "math/cuda/cudnn_descriptors.h"
 

@@ -4,6 +4,7 @@
 // time of our own (bench/results/kernels.md).
 #include <utility>
 
+#include "crema.pb.h"
 #include "layers/blocked_implementation.h"
 #include "layers/normalization/lrn_implementations.h"
 #include "math/lrn_primitive.h"

@@ -3,6 +3,7 @@
 // dx = s * (dy - mean dy) - y * mean(dy * y) / sqrt(variance).
 #include <memory>
 
+#include "crema.pb.h"
 #include "layers/normalization/group_norm_base.h"
 
 namespace crema {

@@ -2,6 +2,7 @@
 // Sennrich 2019). LayerNorm without the mean and the bias.
 #include <memory>
 
+#include "crema.pb.h"
 #include "layers/normalization/group_norm_base.h"
 
 namespace crema {

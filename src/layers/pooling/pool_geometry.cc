@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "layers/layer_axis.h"
 
 namespace crema {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/parallel_for.h"
+#include "crema.pb.h"
 #include "math/scratch.h"
 
 namespace crema {

@@ -5,6 +5,7 @@
 // A window may be empty, or hold NaN only: MAX then gives -FLT_MAX, from nowhere (position -1).
 #pragma once
 
+#include "crema.pb.h"
 #include "graph/implementation.h"
 #include "layers/pooling/pool_geometry.h"
 #include "layers/pooling/pool_planes.h"

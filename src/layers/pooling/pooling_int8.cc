@@ -1,5 +1,6 @@
 // Pooling of blobs of bytes: implementation "int8", and "int8, plain output" for means, which whole
 // planes are pooled to before a net ends in floats.
+#include "crema.pb.h"
 #include "layers/int8_ranges.h"
 #include "layers/pooling/pooling.h"
 #include "math/int8_pool.h"

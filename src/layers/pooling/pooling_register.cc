@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/pooling/pooling.h"
 

@@ -7,6 +7,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/pooling/spp_levels.h"
 #include "math/scratch.h"

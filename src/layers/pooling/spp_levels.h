@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "layers/pooling/pooling.h"
 
 namespace crema {

@@ -8,6 +8,7 @@
 // Kept for backward: the gates after their activations, and W_hn h' + b_hn.
 #include <algorithm>
 
+#include "crema.pb.h"
 #include "layers/recurrent/for_rows.h"
 #include "layers/recurrent/lstm_cell.h"
 #include "layers/recurrent/recurrent_implementations.h"

@@ -1,4 +1,5 @@
 // GRU on the GPU; see gru.cc.
+#include "crema.pb.h"
 #include "layers/recurrent/recurrent_implementation.cuh"
 
 namespace crema {

@@ -7,6 +7,7 @@
 // weights are products after it. Kept for backward: the gates after their activations, and c.
 #include <algorithm>
 
+#include "crema.pb.h"
 #include "layers/recurrent/for_rows.h"
 #include "layers/recurrent/lstm_cell.h"
 #include "layers/recurrent/recurrent_implementations.h"

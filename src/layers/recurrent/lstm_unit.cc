@@ -2,6 +2,7 @@
 //   [i f o g] = x, i, f, o: sigmoid, g: tanh;  c = f (cont c') + i g,  h = o tanh(c)
 // Kept for backward: the gates after their activations.
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/recurrent/for_rows.h"
 #include "layers/recurrent/lstm_cell.h"

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "crema.pb.h"
 #include "graph/layer.h"
 #include "graph/registry.h"
 #include "layers/recurrent/recurrent_state.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/memory_format.h"
+#include "crema.pb.h"
 #include "layers/recurrent/recurrent_implementations.h"
 #include "layers/recurrent/recurrent_layer.h"
 #include "math/packed_product.h"

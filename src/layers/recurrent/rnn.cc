@@ -5,6 +5,7 @@
 // J. Elman: Finding Structure in Time, Cognitive Science 14(2), 1990.
 #include <cmath>
 
+#include "crema.pb.h"
 #include "layers/recurrent/for_rows.h"
 #include "layers/recurrent/recurrent_implementations.h"
 #include "layers/recurrent/recurrent_layer.h"

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/sampling/resample.h"
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/layer.h"
 #include "math/pool.h"
 

@@ -8,6 +8,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/pooling/pool_geometry.h"
 #include "layers/sampling/mask_unpool.h"

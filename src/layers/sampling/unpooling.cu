@@ -1,4 +1,5 @@
 // UnPooling on the GPU; see unpooling.cc.
+#include "crema.pb.h"
 #include "layers/gpu_implementation.h"
 #include "layers/pooling/pool_cuda.h"
 #include "layers/sampling/mask_unpool_cuda.h"

@@ -6,6 +6,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/sampling/mask_unpool.h"
 

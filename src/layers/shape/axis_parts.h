@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "crema.pb.h"
 #include "layers/layer_axis.h"
 #include "layers/shape/mover.h"
 

@@ -1,6 +1,7 @@
 // Concat: the inputs one after the other along an axis; all other extents are equal.
 // Each input's gradient is its part of the output's. One input alone is passed on as a view.
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/shape/axis_parts.h"
 #include "layers/shape/concat_int8.h"

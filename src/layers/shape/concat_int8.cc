@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/parallel_for.h"
+#include "crema.pb.h"
 #include "layers/int8_ranges.h"
 #include "layers/shape/axis_parts.h"
 

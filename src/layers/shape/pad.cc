@@ -10,6 +10,7 @@
 
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 
 namespace crema {

@@ -1,4 +1,5 @@
 // Pad on the GPU; see pad.cc.
+#include "crema.pb.h"
 #include "layers/gpu_implementation.h"
 #include "layers/shape/pad.h"
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/host_device.h"
+#include "crema.pb.h"
 #include "layers/layer_axis.h"
 
 namespace crema {

@@ -6,6 +6,7 @@
 // read and the first is written: what YOLOv2's passthrough computes, and its weights expect,
 // although c x (H s) x (W s) is not how its input is laid out. So neither undoes the other.
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/shape/mover.h"
 

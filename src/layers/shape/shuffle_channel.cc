@@ -1,6 +1,7 @@
 // ShuffleChannel: channels, laid out as group x (channels / group), are transposed, so that the
 // next grouped convolution sees channels of every group.
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/shape/mover.h"
 

@@ -5,6 +5,7 @@
 #include "core/bfloat16.h"
 #include "core/error.h"
 #include "core/parallel_for.h"
+#include "crema.pb.h"
 #include "graph/input_types.h"
 #include "graph/registry.h"
 #include "math/vectorize.h"

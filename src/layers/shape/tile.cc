@@ -1,5 +1,6 @@
 // Tile: a blob `tiles` times in a row along an axis. dx = the sum of the gradients of the copies.
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/registry.h"
 #include "layers/layer_axis.h"
 #include "layers/shape/mover.h"

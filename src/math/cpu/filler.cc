@@ -9,6 +9,7 @@
 #include "core/dtype.h"
 #include "core/parallel_for.h"
 #include "core/strings.h"
+#include "crema.pb.h"
 
 namespace crema {
 namespace {

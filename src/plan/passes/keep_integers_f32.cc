@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "crema.pb.h"
 #include "plan/precision.h"
 
 namespace crema {

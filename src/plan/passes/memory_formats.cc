@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/gradient_flow.h"
 #include "graph/infer.h"
 #include "plan/copy_cost.h"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "plan/precision.h"
 
 namespace crema {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "graph/byte_source.h"
 
 namespace crema {

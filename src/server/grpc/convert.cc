@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 #include "server/protocol/classification.h"
 #include "server/protocol/datatype.h"
 #include "server/protocol/shape_check.h"

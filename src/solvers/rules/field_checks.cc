@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/strings.h"
+#include "crema.pb.h"
 
 namespace crema {
 

@@ -1,6 +1,7 @@
 // The table of update rules.
 #include <vector>
 
+#include "crema.pb.h"
 #include "solvers/rules/field_checks.h"
 #include "solvers/rules/layerwise_steps.h"
 #include "solvers/rules/steps.h"
