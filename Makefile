@@ -14,7 +14,7 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all packages configure build tests demo test bench compare docs lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz
+.PHONY: all packages configure build tests demo test bench compare docs lint install clean gpu-check soak soak-big soak-serve soak-exports fuzz faults
 
 all: build
 
@@ -81,6 +81,11 @@ soak-exports:
 fuzz:
 	@$(MAKE) build PRESET=fuzz
 	@scripts/fuzz.sh build-fuzz $(or $(SECONDS_EACH),600)
+
+# Disks, cuts, damaged files, memory, signals and clients that fail (docs/security.md): under two
+# hours, or at most ten minutes with QUICK=1; results in bench/results/reliability.md.
+faults: build
+	@python3 tests/faults/run.py --bin $(BUILD)/bin $(if $(QUICK),--quick)
 
 # Needs 3 GB of memory: reads a weights file of 3 GB, most of it holes.
 soak-big: build
