@@ -32,9 +32,9 @@ void Registry::AddImplementation(std::string_view type, ImplementationPtr implem
   const auto found = types_.find(type);
   CREMA_CHECK(found != types_.end());
   std::vector<ImplementationPtr>& implementations = found->second.implementations;
-  implementations.insert(
-      std::ranges::find(implementations, implementation->device, &Implementation::device),
-      implementation);
+  const auto place =
+      std::ranges::find(implementations, implementation->device, &Implementation::device);
+  implementations.insert(place, std::move(implementation));
 }
 
 const LayerType* Registry::Find(std::string_view type) const {

@@ -57,7 +57,9 @@ Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<const Weights
                  ExecContext context)
     : Session(std::move(plan), std::move(weights), nullptr, std::move(context)) {}
 
-Session::Session(std::shared_ptr<const Plan> plan, std::shared_ptr<Weights> weights,
+// Two parameters share the weights: none may be moved.
+Session::Session(std::shared_ptr<const Plan> plan,
+                 std::shared_ptr<Weights> weights,  // NOLINT(performance-unnecessary-value-param)
                  ExecContext context)
     : Session(std::move(plan), weights, weights, std::move(context)) {}
 

@@ -16,7 +16,7 @@ namespace crema {
 template <typename Maths>
 class ConvolutionImplementation {
  public:
-  static ImplementationPtr Make(std::string name, Support (*supports)(const OpDesc&),
+  static ImplementationPtr Make(const std::string& name, Support (*supports)(const OpDesc&),
                                 double (*seconds)(const OpDesc&) = nullptr) {
     const auto forward_scratch = [](const OpDesc& query) {
       const ConvGeometry g = MakeConvGeometry(query.layer, query.context.inputs[0].shape);
@@ -27,13 +27,12 @@ class ConvolutionImplementation {
       return Maths::kBackwardScratch(Maths::ShapeOf(g), g.batch, query.threads,
                                      static_cast<const Convolution&>(query.layer).relu());
     };
-    return MakeSimpleImplementation({.name = std::move(name)},
-                                    {.supports = supports,
-                                     .forward = Forward,
-                                     .backward = Backward,
-                                     .forward_scratch = forward_scratch,
-                                     .backward_scratch = backward_scratch,
-                                     .seconds = seconds});
+    return MakeSimpleImplementation({.name = name}, {.supports = supports,
+                                                     .forward = Forward,
+                                                     .backward = Backward,
+                                                     .forward_scratch = forward_scratch,
+                                                     .backward_scratch = backward_scratch,
+                                                     .seconds = seconds});
   }
 
  private:

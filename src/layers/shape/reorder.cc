@@ -72,7 +72,7 @@ void Widen(int threads, const Shape& shape, const void* x, void* y) {
 using Copy = void (*)(int threads, const Shape& shape, const void* x, void* y);
 
 template <Copy kThere, Copy kBack>
-ImplementationPtr Reordering(std::string name, MemoryFormat from, MemoryFormat to) {
+ImplementationPtr Reordering(const std::string& name, MemoryFormat from, MemoryFormat to) {
   const bool halves = from == MemoryFormat::kBlockedBF16 || to == MemoryFormat::kBlockedBF16;
   const auto forward = [](const Layer&, const ForwardArgs& args) {
     kThere(args.context.threads(), args.inputs[0].shape(), args.inputs[0].raw(),
@@ -83,7 +83,7 @@ ImplementationPtr Reordering(std::string name, MemoryFormat from, MemoryFormat t
           args.input_grads[0].raw());
   };
   return MakeSimpleImplementation(
-      {.name = std::move(name), .input_format = from, .output_format = to},
+      {.name = name, .input_format = from, .output_format = to},
       {.supports = halves ? SupportsBF16 : Supports, .forward = forward, .backward = backward});
 }
 
@@ -129,17 +129,16 @@ size_t WideScratch(const OpDesc& query) {
 }
 
 template <CopyOfBytes kCopy>
-ImplementationPtr Reordering(std::string name, MemoryFormat from, MemoryFormat to) {
+ImplementationPtr Reordering(const std::string& name, MemoryFormat from, MemoryFormat to) {
   const bool halves = from == MemoryFormat::kBlockedBF16 || to == MemoryFormat::kBlockedBF16;
   const auto forward = [](const Layer& layer, const ForwardArgs& args) {
     kCopy(args.context.threads(), args.inputs[0].shape(), args.inputs[0].raw(),
           InputScale(layer, 0), args.scratch, args.outputs[0].raw());
   };
-  return MakeSimpleImplementation(
-      {.name = std::move(name), .input_format = from, .output_format = to},
-      {.supports = SupportsInt8,
-       .forward = forward,
-       .forward_scratch = halves ? WideScratch : nullptr});
+  return MakeSimpleImplementation({.name = name, .input_format = from, .output_format = to},
+                                  {.supports = SupportsInt8,
+                                   .forward = forward,
+                                   .forward_scratch = halves ? WideScratch : nullptr});
 }
 
 }  // namespace
