@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "crema.pb.h"
 #include "graph/layer.h"
 
 namespace crema {
