@@ -21,7 +21,7 @@ namespace {
 
 constexpr char kUsage[] =
     "check_data [flags] TRAIN_DB [TEST_DB]\n\n"
-    "Reads and decodes every record and tells how many there are of each label, which sizes the\n"
+    "Reads and decodes every record and prints how many have each label, which sizes the\n"
     "images have, and what is wrong. Problems: broken records, negative labels, bad boxes, equal\n"
     "images with different labels, test images that are in the training set, test labels that it\n"
     "lacks. Notes: gaps in the labels, duplicates, gray and alpha images, sizes that differ.\n"

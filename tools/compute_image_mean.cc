@@ -28,7 +28,7 @@ constexpr char kUsage[] =
     "compute_image_mean [flags] INPUT_DB [OUTPUT_FILE]\n\n"
     "Writes the mean image of a data set to OUTPUT_FILE, a BlobProto for "
     "transform_param.mean_file,\n"
-    "and prints the mean and the standard deviation of each channel. What lies at INPUT_DB tells\n"
+    "and prints the mean and the standard deviation of each channel. The files at INPUT_DB decide\n"
     "its kind, whatever --backend says.\n"
     "Example: compute_image_mean train_lmdb mean.binaryproto";
 

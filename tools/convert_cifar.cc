@@ -30,7 +30,7 @@ constexpr char kUsage[] =
     "and\n"
     "cifar10_test_BACKEND (cifar100_...) in OUTPUT_FOLDER: a Datum of 3x32x32 bytes each, in the\n"
     "order of the files (red, green, blue), under keys of five digits, as Caffe does.\n"
-    "compute_image_mean makes the mean. Ctrl-C leaves data sets that --resume goes on with, "
+    "compute_image_mean makes the mean. Ctrl-C leaves data sets that --resume continues, "
     "unless\n"
     "they are tar.\n"
     "Example: convert_cifar cifar-10-batches-bin build/data";

@@ -47,7 +47,7 @@ constexpr char kUsage[] =
     "they are image files: OUTPUT is a folder, and OUTPUT/list.txt what HDF5Data reads.\n"
     "Out of HDF5 come Datums of floats, or of bytes with --bytes.\n"
     "--on_bad=skip decodes every record, and leaves out those that are broken.\n"
-    "Ctrl-C leaves a valid data set; --resume goes on with all but tar, and HDF5 with "
+    "Ctrl-C leaves a valid data set; --resume continues all but tar, and HDF5 with "
     "--on_bad=skip.\n"
     "Example: convert_db --backend=hdf5 mnist_train_lmdb mnist_train_h5";
 

@@ -34,7 +34,7 @@ constexpr char kUsage[] =
     "Writes the images that LISTFILE names (`path label` a line, or CSV if it ends with .csv) to\n"
     "the new data set DB_NAME, one Datum each. Without a list, each folder in ROOTFOLDER is a\n"
     "class, labelled in the order of their names.\n"
-    "Ctrl-C leaves a data set that --resume goes on with, unless it is tar.\n"
+    "Ctrl-C leaves a data set that --resume continues, unless it is tar.\n"
     "Example: convert_imageset --resize_width=256 --resize_height=256 train/ train.txt train_lmdb";
 
 struct Outcome {

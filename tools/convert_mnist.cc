@@ -28,7 +28,7 @@ constexpr char kUsage[] =
     "convert_mnist [--backend=lmdb] [--resume] IMAGES LABELS OUTPUT\n\n"
     "Writes the images and labels of two IDX files (gzipped or not) to the new data set OUTPUT:\n"
     "one Datum each, in the order of the files, under keys of eight digits.\n"
-    "Ctrl-C leaves a data set that --resume goes on with, unless it is tar.\n"
+    "Ctrl-C leaves a data set that --resume continues, unless it is tar.\n"
     "Example: convert_mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz mnist_train_lmdb";
 
 constexpr uint32_t kImagesMagic = 2051;

@@ -47,7 +47,7 @@ constexpr char kUsage[] =
     "ImageSets/Main) and their boxes to the new data set DB_NAME: AnnotatedDatums, as SSD's\n"
     "convert_annoset makes them, for the layer AnnotatedData. Image files are stored as they are;\n"
     "--noencoded stores pixels. --labelmap is for sets of other classes than VOC's.\n"
-    "Ctrl-C leaves a data set that --resume goes on with.\n"
+    "Ctrl-C leaves a data set that --resume continues.\n"
     "Example: convert_voc --shuffle --write_labelmap=labelmap_voc.prototxt VOCdevkit/VOC2007 "
     "VOCdevkit/VOC2012 trainval_lmdb";
 
@@ -102,7 +102,7 @@ LabelMap ChooseLabelMap(const std::vector<VocEntry>& entries) {
   }
   if (FLAGS_find_classes && FLAGS_write_labelmap.empty()) {
     Fail(ErrorCode::kInvalidArgument,
-         "--find_classes needs --write_labelmap, or nobody knows what the labels mean");
+         "--find_classes needs --write_labelmap, or the meaning of the labels is lost");
   }
   if (FLAGS_find_classes) return LabelMapOf(ClassesIn(entries));
   return FLAGS_labelmap.empty() ? VocLabelMap() : ReadLabelMapFile(FLAGS_labelmap);

@@ -19,7 +19,7 @@
 
 DEFINE_string(model, "", "the net with its data layer, a prototxt");
 DEFINE_string(weights, "",
-              "its learned blobs: caffemodels, separated by commas; later ones add and override");
+              "its parameters: caffemodels, separated by commas; later ones add and override");
 DEFINE_int64(iterations, 0, "batches; 0: every sample exactly once");
 DEFINE_int32(threads, 0, "threads; 0: one for each processor");
 DEFINE_int32(level, 0, "NetState.level");

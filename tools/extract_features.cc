@@ -13,7 +13,7 @@
 #include "runtime/evaluate.h"
 
 DEFINE_string(model, "", "the net with its data layer, a prototxt");
-DEFINE_string(weights, "", "its learned blobs, a caffemodel");
+DEFINE_string(weights, "", "its parameters, a caffemodel");
 DEFINE_string(blobs, "", "blobs to write, separated by commas");
 DEFINE_string(outputs, "", "a file for each: .npy, .h5, or the folder of a new LMDB");
 DEFINE_int64(iterations, 0, "batches; 0: every sample exactly once");
@@ -61,9 +61,8 @@ Job Prepare() {
   Job job{.blobs = Split(FLAGS_blobs, ','), .writers = {}};
   const std::vector<std::string> outputs = Split(FLAGS_outputs, ',');
   if (outputs.size() != job.blobs.size()) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("--blobs names ", job.blobs.size(), " and --outputs ", outputs.size(),
-                "; each blob needs a file of its own"));
+    Fail(ErrorCode::kInvalidArgument, StrCat("--blobs names ", job.blobs.size(), " and --outputs ",
+                                             outputs.size(), "; each blob needs its own file"));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     job.writers.push_back(NewFeatureWriter(outputs[i], job.blobs[i]));

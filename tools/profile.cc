@@ -32,7 +32,7 @@
 #include "runtime/weights_files.h"
 
 DEFINE_string(model, "", "the net, a prototxt");
-DEFINE_string(weights, "", "its learned blobs, a caffemodel; none: as its fillers make them");
+DEFINE_string(weights, "", "its parameters, a caffemodel; none: as its fillers make them");
 DEFINE_string(phase, "TRAIN", "layers of which phase run: TRAIN (with backward) or TEST");
 DEFINE_int64(iterations, 50, "passes that are timed");
 DEFINE_int64(warmup, 5, "passes before them");
@@ -99,7 +99,7 @@ std::shared_ptr<const Plan> PlanOf(const NetFile& file, const Registry& registry
 // Returns why a plan with backward has no backward pass; empty if it has one.
 std::string WhyNoBackward(const Plan& plan) {
   if (std::ranges::any_of(plan.layers, &PlannedLayer::backward)) return "";
-  return "no learned blob or input below a loss wants a gradient";
+  return "no parameter or input below a loss wants a gradient";
 }
 
 // Rows of SSD's labels: item, class, instance, xmin, ymin, xmax, ymax, difficult.

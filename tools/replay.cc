@@ -16,7 +16,7 @@
 #include "format/file.h"
 
 DEFINE_string(model, "", "the net, a prototxt");
-DEFINE_string(weights, "", "its learned blobs, a caffemodel; without it the fillers are used");
+DEFINE_string(weights, "", "its parameters, a caffemodel; without it the fillers are used");
 DEFINE_string(golden, "", "the recording to compare with, or to write with --record");
 DEFINE_double(rtol, 1e-4, "relative tolerance, of the largest recorded value of a blob");
 DEFINE_double(atol, 1e-5, "absolute tolerance");

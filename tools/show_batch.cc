@@ -98,7 +98,7 @@ NetFile DataLayersOf(const NetFile& whole) {
   }
   if (data.net.layer_size() == 0) {
     Fail(ErrorCode::kInvalidArgument,
-         "this net has no data layer, so there is nothing that it sees; give the net for training");
+         "this net has no data layer, so there is nothing to show; give the net for training");
   }
   return data;
 }

@@ -95,7 +95,7 @@ void AddTraining(const NetFile& file, const Registry& registry, Report* report) 
   try {
     const auto plan = PlanOf(file, registry, TRAIN, true, true);
     if (!Learns(*plan)) {
-      report->no_training = "it has no loss above learned blobs";
+      report->no_training = "it has no loss above parameters";
       return;
     }
     report->training = Summarize(*plan);
@@ -270,7 +270,8 @@ int Run() {
     std::printf("%s", DescribePlan(*plan).c_str());
     if (plan->options.device.type == DeviceType::kCuda && !WhyNoGpu().empty()) {
       std::printf(
-          "Here is no GPU: what cuDNN can do for a layer, fusion too, is asked on the GPU, so that "
+          "This machine has no GPU: what cuDNN can do for a layer, fusion too, is asked on the "
+          "GPU, so that "
           "some layers will run by it instead.\n");
     }
     return 0;

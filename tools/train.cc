@@ -83,7 +83,7 @@ void CheckResumeFlags() {
   CheckState(FLAGS_snapshot.empty() ? "--resume" : "--snapshot", StateToResume());
   if (!StateToResume().empty() && !FLAGS_weights.empty()) {
     Fail(ErrorCode::kInvalidArgument,
-         "give --resume to go on or --weights to start from, not both (but --resume=auto, which "
+         "give --resume to continue or --weights to start from, not both (but --resume=auto, which "
          "starts from --weights where there is no snapshot)");
   }
 }

@@ -49,7 +49,7 @@ void Report(const UpgradedFile& file, const std::string& path) {
     ToolLog().Write(Severity::kWarning, ToString(warning));
   }
   if (!file.changed) {
-    ToolLog().Write(Severity::kInfo, path + ": is in the present format; nothing was to do");
+    ToolLog().Write(Severity::kInfo, path + ": is in the current format; nothing to do");
   }
   if (file.lost_comments > 0) {
     ToolLog().Write(Severity::kWarning,

@@ -90,7 +90,7 @@ crema_tensor ViewOf(const std::string& name, Type type, const std::vector<int64_
 void Describe(const std::vector<TensorInfo>& infos, size_t index, crema_tensor* info) {
   Require(info != nullptr, "info");
   if (index >= infos.size()) {
-    throw Error(crema::deploy::Code::kInvalidArgument, "there is none of that index");
+    throw Error(crema::deploy::Code::kInvalidArgument, "no entry has that index");
   }
   *info = ViewOf(infos[index].name, infos[index].type, infos[index].shape, nullptr);
 }

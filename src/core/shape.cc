@@ -21,7 +21,8 @@ Shape::Shape(std::span<const int64_t> dims) {
   // alone.
   int64_t others = 1;
   for (int64_t dim : dims) {
-    if (dim < 0) Fail(ErrorCode::kInvalidArgument, StrCat("negative extent ", dim, " in a shape"));
+    if (dim < 0)
+      Fail(ErrorCode::kInvalidArgument, StrCat("negative dimension ", dim, " in a shape"));
     if (dim > std::numeric_limits<int32_t>::max() / others) {
       Fail(ErrorCode::kInvalidArgument,
            "a blob of more than 2147483647 elements is not possible; use a smaller shape or batch");

@@ -84,7 +84,7 @@ void CopyBytes(const RepeatedField<double>& doubles, const RepeatedField<float>&
     const double value = !doubles.empty() ? doubles.Get(i) : floats.empty() ? -1 : floats.Get(i);
     if (!(value >= 0 && value <= 255 && value == std::floor(value))) {
       Fail(ErrorCode::kDataLoss, StrCat("the file holds ", what,
-                                        " that are no bytes, whole numbers 0 to 255, for a blob "
+                                        " that are not bytes (integers from 0 to 255) for a blob "
                                         "of bytes (",
                                         ToString(out.shape()), ")"));
     }

@@ -95,7 +95,7 @@ NetParameter ReadCaffemodel(const std::string& path) {
   NetParameter net = is_hdf5 ? ReadHdf5Caffemodel(path) : ReadNetBinary(path);
   if (!HasBlobs(net)) {
     FailFile(path,
-             "holds no weights: none of its layers has learned blobs; give a file that "
+             "holds no weights: none of its layers has parameter blobs; give a file that "
              "training has written");
   }
   return net;

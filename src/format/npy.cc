@@ -50,7 +50,7 @@ class HeaderReader {
     if (!has_descr_ || !has_order_ || !has_shape_) {
       Damaged("its header lacks one of descr, fortran_order, shape");
     }
-    if (Peek() != '\0') Damaged("there is text behind its header");
+    if (Peek() != '\0') Damaged("there is text after its header");
     return header_;
   }
 
@@ -145,7 +145,7 @@ class HeaderReader {
     int64_t dim = 0;
     const char* begin = text_.data() + at_;
     const auto [stop, error] = std::from_chars(begin, text_.data() + text_.size(), dim);
-    if (error != std::errc() || dim < 0) Damaged("its shape holds what is no extent");
+    if (error != std::errc() || dim < 0) Damaged("its shape holds a value that is not a dimension");
     at_ += static_cast<size_t>(stop - begin);
     return dim;
   }

@@ -34,7 +34,7 @@ class ZipReader {
  public:
   explicit ZipReader(const std::string& path) : path_(path), file_(path) {
     if (EndsAsZip(file_)) zip_ = unzOpen64(path.c_str());
-    if (zip_ == nullptr) Damaged("the list of what is in it cannot be found");
+    if (zip_ == nullptr) Damaged("its list of contents cannot be found");
   }
   ~ZipReader() { unzClose(zip_); }
   ZipReader(const ZipReader&) = delete;
@@ -69,7 +69,7 @@ class ZipReader {
       body(name, info);
     }
     if (status != UNZ_END_OF_LIST_OF_FILE && !(names.empty() && status == UNZ_BADZIPFILE)) {
-      Damaged("the list of what is in it is broken");
+      Damaged("its list of contents is broken");
     }
   }
 
@@ -81,7 +81,7 @@ class ZipReader {
     std::string name(256, '\0');
     if (unzGetCurrentFileInfo64(zip_, info, name.data(), name.size(), nullptr, 0, nullptr, 0) !=
         UNZ_OK) {
-      Damaged("the list of what is in it is broken");
+      Damaged("its list of contents is broken");
     }
     if (info->size_filename >= name.size()) Damaged("it has a name of more than 255 bytes");
     name.resize(info->size_filename);

@@ -22,7 +22,7 @@ std::string FirstCharacter(std::string_view text) {
 std::string DescribeStray(const std::string& character) {
   if (character == "\u00A0" || character == "\u3000" || character == "\u200B" ||
       character == "\uFEFF") {
-    return "an invisible special space (not a plain one) stands here; replace it by a space";
+    return "an invisible special space (not a plain one) is here; replace it with a space";
   }
   if (character == "\u201C" || character == "\u201D" || character == "\u2018" ||
       character == "\u2019") {

@@ -109,7 +109,7 @@ class Flow {
         continue;
       }
       Fail(ErrorCode::kInvalidArgument,
-           StrCat("bottom '", value.name, "' depends on learned blobs, but a ",
+           StrCat("bottom '", value.name, "' depends on parameters, but a ",
                   node.layer->param().type(),
                   " layer has no gradient for it; cut it with propagate_down: false"),
            graph_.Locate(node, StrCat("bottom[", i, "]")));

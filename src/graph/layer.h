@@ -155,7 +155,7 @@ struct ForwardArgs {
   // Empty: zero-copy is off, write to `outputs`.
   std::span<std::byte*> external = {};
   ImplementationState* implementation_state = nullptr;  // null: it has no state
-  // Learned blobs do not change in this session, so that packed weights may be cached.
+  // Parameters do not change in this session, so that packed weights may be cached.
   bool weights_fixed = false;
 };
 

@@ -53,7 +53,7 @@ void AddDifference(const ConstTensorView& a, const ConstTensorView& b, Differenc
     return;
   }
   if (a.dtype() != DType::kF32 || b.dtype() != DType::kF32) {
-    difference->note = "not numbers of single precision";
+    difference->note = "not in single precision";
     return;
   }
   const std::span<const float> x = a.span<float>(), y = b.span<float>();

@@ -15,7 +15,7 @@ namespace {
 
 using namespace crema_layout;  // NOLINT: of this file's own kind
 
-static_assert(std::endian::native == std::endian::little, "tensors are mapped as they lie");
+static_assert(std::endian::native == std::endian::little, "tensors are mapped as stored");
 
 template <typename T>
 T NumberAt(std::string_view bytes, size_t at) {

@@ -52,7 +52,7 @@ std::vector<ConstTensorView> FindBlobs(const Plan& plan, const CremaFileHeader& 
   std::map<std::pair<std::string, uint32_t>, const StoredTensor*> stored;
   for (const StoredTensor& tensor : header.learned()) {
     if (stored.emplace(std::pair(tensor.name(), tensor.index()), &tensor).second) continue;
-    FailWeights(file, tensor.name(), StrCat("blob ", tensor.index(), " is there twice"));
+    FailWeights(file, tensor.name(), StrCat("blob ", tensor.index(), " appears twice"));
   }
   std::vector<ConstTensorView> blobs;
   for (size_t s = 0; s < plan.learned.size(); ++s) {
@@ -103,7 +103,7 @@ void CheckNet(const NetFile& net, const std::string& path) {
   if (net.net.has_state()) Fail(ErrorCode::kDataLoss, "holds a state in its net", {.file = path});
   for (const LayerParameter& layer : net.net.layer()) {
     if (layer.blobs_size() == 0) continue;
-    Fail(ErrorCode::kDataLoss, "holds learned blobs in its net",
+    Fail(ErrorCode::kDataLoss, "holds parameter blobs in its net",
          {.file = path, .layer = layer.name()});
   }
 }

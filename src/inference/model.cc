@@ -48,7 +48,8 @@ void RefuseWriters(const NetFile& net, const NetState& state) {
     Where where = net.source.Locate(StrCat("layer[", i, "]"));
     where.layer = layer.name();
     Fail(ErrorCode::kInvalidArgument,
-         "writes a file; a net for use has no such layer, its outputs are what nobody reads",
+         "writes a file; a net for inference has no such layer; its outputs are the blobs that no "
+         "layer reads",
          where);
   }
 }
@@ -175,7 +176,7 @@ std::shared_ptr<const Plan> Model::Parts::MakePlanFor(std::span<const Shape> sha
     problems.push_back(
         {ErrorCode::kInvalidArgument,
          {.layer = made->layers[static_cast<size_t>(slot.layer)].name()},
-         StrCat("for inputs of these extents its ", slot.role, " would be ", ToString(slot.shape),
+         StrCat("for inputs of these shapes its ", slot.role, " would be ", ToString(slot.shape),
                 ", but it is ", ToString(plan->learned[s].shape))});
   }
   if (!problems.empty()) throw Error(std::move(problems));

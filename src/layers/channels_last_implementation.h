@@ -24,7 +24,7 @@ inline Support SupportsChannelsLast(const OpDesc& query) {
   const auto has_space = [](const BlobSpec& spec) { return spec.shape.axes() > 2; };
   if (!std::ranges::all_of(query.context.inputs, has_space) ||
       !std::ranges::all_of(query.info.outputs, has_space)) {
-    return Support::No("is for channels and axes of space behind them");
+    return Support::No("is for channels and spatial axes after them");
   }
   return {};
 }

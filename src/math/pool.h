@@ -22,7 +22,7 @@ struct PoolAxis {
     const int64_t end = Start(o) + kernel;
     return end < in ? end : in;
   }
-  // Cells that AVE divides by: padding counts, what lies beyond it does not.
+  // Cells that AVE divides by: padding counts, cells beyond it do not.
   CREMA_HOST_DEVICE int64_t Padded(int64_t o) const {
     const int64_t end = Start(o) + kernel;
     return (end < in + pad ? end : in + pad) - Start(o);

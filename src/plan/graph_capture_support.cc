@@ -23,7 +23,7 @@ std::string WhyNoGraphCapture(const Plan& plan) {
   for (size_t i = FirstLayerBehindSources(plan); i < plan.layers.size(); ++i) {
     const PlannedLayer& layer = plan.layers[i];
     const char* reason = layer.implementation == &HostImplementation() ? "runs on the CPU"
-                         : layer.info.dynamic_outputs ? "chooses its extents as it runs"
+                         : layer.info.dynamic_outputs ? "chooses its shape as it runs"
                                                       : nullptr;
     if (reason != nullptr) return StrCat("layer \"", layer.name(), "\" ", reason);
   }

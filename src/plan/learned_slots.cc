@@ -52,7 +52,7 @@ class Assigner {
     const size_t count = infos_[n].learned.size();
     if (count > 0 && param.name().empty() && std::exchange(has_unnamed_, true)) {
       Report(n, "",
-             "a second layer with learned blobs and without a name; weights are stored by "
+             "a second layer with parameter blobs and without a name; weights are stored by "
              "name, so give each its own");
     }
     if (count > 0 && !param.name().empty()) {
@@ -60,14 +60,14 @@ class Assigner {
       if (!added) {
         const Where where = graph_.Locate(graph_.nodes[first->second], "");
         Report(n, "name",
-               StrCat("another layer with learned blobs has this name (line ", where.line,
+               StrCat("another layer with parameter blobs has this name (line ", where.line,
                       "); weights are stored by name, so give each layer its own"));
       }
     }
     if (static_cast<size_t>(param.param_size()) > count) {
       Report(n, StrCat("param[", count, "]"),
              StrCat("has ", param.param_size(), " param entries, but the layer has ", count,
-                    " learned blobs"));
+                    " parameter blobs"));
     }
     for (size_t i = 0; i < count; ++i) {
       const ParamSpec spec =

@@ -179,7 +179,7 @@ class Planner {
       if (!MayUse(*candidate, *node.layer, options_)) continue;
       Support support = candidate->Supports(query);
       if (support.yes && !FitsFormats(*candidate, layer->info, inputs, outputs)) {
-        support = Support::No("is for another memory format");
+        support = Support::No("is for another layout or stored type");
       }
       if (support.yes) support = TakeIfFaster(*candidate, layer);
       if (support.yes && !layer->tuned) break;

@@ -120,7 +120,7 @@ std::string DescribePlan(const Plan& plan) {
             : layer.implementation->name + (layer.tuned ? ", tuned" : "") +
                   DescribeNormFusion(layer.norm_fusion);
     text += Row(layer.name(), layer.type->name, shapes, std::to_string(learned), Kibibytes(bytes),
-                layer.concat_in_place || layer.strided_concat_in_place ? "inputs lie in it"
+                layer.concat_in_place || layer.strided_concat_in_place ? "inputs are parts of it"
                 : layer.in_place ? implementation + ", in place"
                                  : implementation);
   }
@@ -131,7 +131,7 @@ std::string DescribePlan(const Plan& plan) {
                  " without sharing); scratch: ", Kibibytes(plan.scratch_bytes), "\n");
   if (plan.options.device.type == DeviceType::kCpu) return text;
   const std::string reason = WhyNoGraphCapture(plan);
-  text += reason.empty() ? "  CUDA graphs: passes behind the data layers are launched as one\n"
+  text += reason.empty() ? "  CUDA graphs: passes after the data layers are launched as one\n"
                          : StrCat("  CUDA graphs: none, ", reason, "\n");
   return text;
 }

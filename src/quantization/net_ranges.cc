@@ -154,10 +154,9 @@ void NetHistograms::AfterForward(size_t layer, const ForwardArgs& args) {
     ValueHistogram& histogram = histograms_[v];
     histogram.Add({y.data<float>(), static_cast<size_t>(std::min(count, y.count()))});
     if (histogram.not_finite() == 0) continue;
-    Fail(
-        ErrorCode::kInvalidArgument,
-        "calibration found numbers that are not finite (NaN or infinite): such a net has no ranges",
-        {.layer = planned.name(), .blob = plan_.values[Index(v)].name});
+    Fail(ErrorCode::kInvalidArgument,
+         "calibration found values that are not finite (NaN or infinite): such a net has no ranges",
+         {.layer = planned.name(), .blob = plan_.values[Index(v)].name});
   }
 }
 

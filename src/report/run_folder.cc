@@ -91,7 +91,7 @@ void RunFolder::WriteTexts() const {
 void RunFolder::WarnOnce(const std::string& message) {
   if (warned_) return;
   warned_ = true;
-  log_.Write(Severity::kWarning, message + "; the run goes on (this is said once)");
+  log_.Write(Severity::kWarning, message + "; the run continues (this is reported once)");
 }
 
 GrowingFile::GrowingFile(RunFolder& folder, const std::string& name,

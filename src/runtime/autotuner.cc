@@ -142,7 +142,7 @@ void Autotuner::Keep() {
       file_.Add(fresh_);
     } catch (const Error& error) {
       Warn(StrCat(error.what(),
-                  "; the times of implementations are not kept: the next run measures again"));
+                  "; the times of implementations are not saved: the next run measures again"));
     }
   }
   fresh_.clear();

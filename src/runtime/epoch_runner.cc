@@ -56,7 +56,7 @@ DataEpoch EpochOf(const Session& session, const std::string& advice) {
     if (epoch.samples != samples || epoch.batch != batch) {
       Fail(ErrorCode::kInvalidArgument,
            StrCat("the data layers of the ", phase,
-                  " phase have different numbers of samples or batch sizes; ", advice));
+                  " phase differ in their number of samples or batch size; ", advice));
     }
   }
   if (epoch.samples == 0 || epoch.batch == 0) {

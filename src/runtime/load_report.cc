@@ -56,7 +56,7 @@ std::string LoadWarning(const LoadReport& report, const std::string& files) {
   const auto filled = static_cast<int>(report.filled.size());
   if (2 * filled >= report.learned) return "";
   std::string text = StrCat("only ", filled, " of the ", report.learned,
-                            " learned blobs of the net came from ", files);
+                            " parameter blobs of the net came from ", files);
   constexpr size_t kMost = 10;
   for (size_t i = 0; i < std::min(report.renames.size(), kMost); ++i) {
     const LoadReport::Rename& rename = report.renames[i];

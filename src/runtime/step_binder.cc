@@ -39,8 +39,8 @@ const Implementation* FindOther(const PlannedLayer& layer, const OpDesc& query,
       return implementation.get();
   }
   FailInputs(*layer.layer,
-             StrCat("no implementation takes these inputs in the memory format ",
-                    ToString(query.context.inputs[0].format), "; plan a net of these extents",
+             StrCat("no implementation takes these inputs in the format ",
+                    ToString(query.context.inputs[0].format), "; plan a net of these shapes",
                     query.norm_fusion.any() ? ", or one with --passes=-fuse_batch_norm" : ""));
 }
 
@@ -438,7 +438,7 @@ bool StepBinder::IsConcatInPlace(const PlannedLayer& layer) const {
   const bool copies_into_range = values_.Data(layer.outputs[0]).image_stride() != 0;
   if ((sub_views != 0 || copies_into_range) && sub_views != inputs) {
     FailInputs(*layer.layer,
-               "the channels of some of its inputs are other ones than planned; plan a net of "
+               "the channels of some of its inputs differ from the plan; plan a net of "
                "these extents");
   }
   return sub_views == inputs;

@@ -63,9 +63,11 @@ void WeightsMatcher::MatchLayer(const PlannedLayer& layer, const LayerParameter&
     report_.skipped.push_back({layer.name(), Join(match.mismatches, "; ")});
   } else {
     for (const std::string& text : match.mismatches) {
-      Report(layer, text +
-                        "; give the layer another name to train it anew, or make the net as it was "
-                        "when the file was written");
+      Report(
+          layer,
+          text +
+              "; give the layer another name to train it from scratch, or make the net as it was "
+              "when the file was written");
     }
   }
 }

@@ -231,10 +231,12 @@ std::vector<Problem> WarnAboutLearningRate(const SolverParameter& param) {
     }
   }
   if (param.lr_policy() == "one_cycle" && param.warmup_iter() > 0) {
-    report.Add("warmup_iter",
-               StrCat("the rate rises over warmup_iter ", param.warmup_iter(),
-                      " and goes on from where one_cycle, which rises by itself, is by then; leave "
-                      "warmup_iter out, or use lr_policy \"cosine\""));
+    report.Add(
+        "warmup_iter",
+        StrCat(
+            "the rate rises over warmup_iter ", param.warmup_iter(),
+            " and continues at the rate that one_cycle, which rises by itself, has by then; leave "
+            "warmup_iter out, or use lr_policy \"cosine\""));
   }
   if (param.has_base_lr() && param.has_min_lr() && param.min_lr() > param.base_lr()) {
     report.Add("min_lr", StrCat("min_lr ", param.min_lr(), " is above base_lr ", param.base_lr(),

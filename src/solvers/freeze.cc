@@ -83,7 +83,7 @@ std::vector<std::string> FrozenLayers(const SolverFile& solver, const Plan& plan
     if (matched) continue;
     problems.push_back(
         {ErrorCode::kInvalidArgument, solver.source.Locate(StrCat("freeze[", i, "]")),
-         StrCat("freeze: '", text, "' is the whole name of no layer with learned blobs",
+         StrCat("freeze: '", text, "' is not the whole name of a layer with parameter blobs",
                 DidYouMean(text, candidates), "; they are: ", Join(candidates, " "))});
   }
   if (!problems.empty()) throw Error(std::move(problems));

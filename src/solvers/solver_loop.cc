@@ -71,7 +71,7 @@ void Solver::PrepareSnapshots() {
   if (iteration_ >= param_.max_iter()) return;
   if (const int removed = RemoveTemporaryFiles(prefix); removed > 0) {
     options_.log->Write(Severity::kInfo, StrCat("removed ", removed, " temporary files of '",
-                                                prefix, "' that killed runs left behind"));
+                                                prefix, "' that killed runs left"));
   }
   CheckSnapshots([&] {
     const double epoch = epochs_.known() ? static_cast<double>(epochs_.IterationsOf(1)) : 0;
@@ -84,7 +84,7 @@ void Solver::PrepareSnapshots() {
   options_.log->Write(
       Severity::kWarning,
       StrCat("this run starts at the beginning, but there are snapshots of another run of '",
-             prefix, "': --resume=auto would go on from ", others.back().state,
+             prefix, "': --resume=auto would resume from ", others.back().state,
              "; set another snapshot_prefix, or remove them"));
 }
 
@@ -290,7 +290,7 @@ void Solver::WarnOfLoss(const TestReport& report) {
   options_.log->Write(
       Severity::kWarning,
       StrCat("test net #", report.net, ": the loss of the test at iteration ", report.iteration,
-             " is ", report.loss, "; training goes on, but these weights may be of no use"));
+             " is ", report.loss, "; training continues, but these weights may be of no use"));
 }
 
 bool Solver::Judge(const std::vector<TestReport>& reports) {
@@ -321,7 +321,7 @@ bool Solver::SaveBest() {
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kIoFailure) throw;
     options_.log->Write(Severity::kError,
-                        StrCat("snapshot_best: ", error.what(), "; training goes on without it"));
+                        StrCat("snapshot_best: ", error.what(), "; training continues without it"));
     return false;
   }
   options_.observer->OnBest(path, best_->metric(), best_->best().value_or(0));

@@ -143,8 +143,8 @@ void Solver::RestoreTrainNet(const SolverState& state) {
     options_.log->Write(
         Severity::kWarning,
         StrCat("the run so far was on ", before, before == 1 ? " device" : " devices",
-               " and goes on on ", now, ", so that an iteration has ", now, "/", before,
-               " times as many samples; data go on where they were"));
+               " and continues on ", now, ", so that an iteration has ", now, "/", before,
+               " times as many samples; data continue where they were"));
     return train_->RestoreState(std::string(kTrain), Dealt(state, before, now));
   }
   const std::string own = NetOfRank(options_.rank);

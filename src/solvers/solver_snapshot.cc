@@ -83,7 +83,7 @@ void Solver::TrySnapshot() {
     if (error.code() != ErrorCode::kIoFailure) throw;
     options_.log->Write(Severity::kError,
                         StrCat("no snapshot at iteration ", iteration_, ": ", error.what(),
-                               "; snapshots written before are whole; training goes on"));
+                               "; snapshots written before are whole; training continues"));
   }
 }
 
@@ -120,7 +120,7 @@ void Solver::Restore(const std::string& path) {
     options_.log->Write(
         Severity::kWarning,
         StrCat("the solver file says random_seed: ", param_.random_seed(),
-               ", but the run so far had ", state.seed(), "; it goes on with that"));
+               ", but the run so far had ", state.seed(), "; it continues with that"));
   }
   CheckSchedule(state, path);
   RestoreHistory(state, path);

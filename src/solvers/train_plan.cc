@@ -29,7 +29,7 @@ std::vector<Problem> WarnAboutTraining(const Plan& plan) {
   if (std::ranges::any_of(plan.layers, &PlannedLayer::backward)) return {};
   return {{ErrorCode::kInvalidArgument,
            {},
-           "this net learns nothing: no learned blob with an lr_mult has a loss above it"}};
+           "this net learns nothing: no parameter blob with an lr_mult contributes to a loss"}};
 }
 
 }  // namespace crema

@@ -56,8 +56,8 @@ TEST(ShapeTest, RefusesMoreElementsThanCaffesBlobs) {
 }
 
 TEST(ShapeTest, RefusesNegativeDimensions) {
-  EXPECT_NE(MessageOf([] { Shape({2, -1}); }).find("negative extent -1"), std::string::npos);
-  EXPECT_NE(MessageOf([] { Shape({0, -1}); }).find("negative extent -1"), std::string::npos);
+  EXPECT_NE(MessageOf([] { Shape({2, -1}); }).find("negative dimension -1"), std::string::npos);
+  EXPECT_NE(MessageOf([] { Shape({0, -1}); }).find("negative dimension -1"), std::string::npos);
 }
 
 TEST(ShapeTest, RefusesMoreThan32Axes) {

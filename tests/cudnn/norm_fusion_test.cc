@@ -287,7 +287,7 @@ TEST_F(BatchNormFuser, WhatNetsDoNotAllowIsSaid) {
   EXPECT_EQ(reasons(Convolution("a", "x", 28), Norm("a", "a"), "a"),
             "cudnn NHWC f16 emitting sums: channels are no multiple of 8; ");
   EXPECT_EQ(reasons(Convolution("a", "x", 32), Norm("a", "a", 0.1F), "an"),
-            "cuda NHWC f16 normalising: there is no ReLU with slope 0 behind it; ");
+            "cuda NHWC f16 normalising: no ReLU with slope 0 follows it; ");
   EXPECT_EQ(reasons(Convolution("a", "x", 32), Norm("a", "a"), "a"), "");
 }
 

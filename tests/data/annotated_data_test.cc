@@ -201,7 +201,7 @@ TEST_F(AnnotatedDataTest, ErrorsNameTheRecord) {
     ExpectError(ErrorCode::kDataLoss, message, [&] { session->Forward(); });
   };
   expect("outside", Annotated(Flat(4, 4, 1), {{1, 1.5f, 0, 2, 1}}),
-         "the box 1.5 0 2 1 of label 1 lies outside of the image");
+         "the box 1.5 0 2 1 of label 1 is outside the image");
   expect("inverted", Annotated(Flat(4, 4, 1), {{1, 0.5f, 0, 0.4f, 1}}), "is turned inside out");
   expect("nan", Annotated(Flat(4, 4, 1), {{1, NAN, 0, 0.4f, 1}}), "not a number");
   expect("size", Annotated(Flat(5, 4, 1), {}), "is 3x5x4, but the first record is 3x4x4");

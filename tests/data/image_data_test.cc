@@ -71,7 +71,7 @@ TEST(ImageList, ErrorsNameFileAndLine) {
   expect("", "list: lists no images");
   expect("\n \n", "lists no images");
   expect("a.jpg 1\nb.jpg\n", "list:2:1: 'b.jpg' is not `path label`");
-  expect("a.jpg cat\n", "list:1:1: the label 'cat' behind 'a.jpg' is not a whole number");
+  expect("a.jpg cat\n", "list:1:1: the label 'cat' after 'a.jpg' is not a whole number");
   expect("a.jpg 1.5\n", "the label '1.5'");
   expect("a.jpg 99999999999\n", "the label '99999999999'");
   ExpectError(ErrorCode::kNotFound, "nothing.txt",

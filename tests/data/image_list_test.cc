@@ -42,7 +42,7 @@ TEST(ImageList, OneLabelMayBeAFractionWhenItIsAskedFor) {
   const std::string path = temp.Write("list", "a.jpg 0.25\n");
   EXPECT_EQ(LabelsOf(ImageList(path, "", 1), 0), (std::vector<double>{0.25}));
   ExpectError(ErrorCode::kDataLoss,
-              "list:1:1: the label '0.25' behind 'a.jpg' is not a whole number of 32 bits (the "
+              "list:1:1: the label '0.25' after 'a.jpg' is not a whole number of 32 bits (the "
               "layer ImageData takes any number with image_data_param.label_count: 1)",
               [&] { ImageList(path, ""); });
 }
@@ -55,7 +55,7 @@ TEST(ImageList, LinesWithTooFewOrBrokenLabelsAreNamed) {
   };
   expect("a.jpg 1 2\nb.jpg 3\n", "list:2:1: 'b.jpg 3' is not `path label label`");
   expect("b.jpg\n", "there are not 2 labels in it");
-  expect("a.jpg 1 x\n", "list:1:1: the label 'x' behind 'a.jpg' is not a number");
+  expect("a.jpg 1 x\n", "list:1:1: the label 'x' after 'a.jpg' is not a number");
   expect("a.jpg nan 1\n", "the label 'nan'");
   expect("", "lists no images: write `path label label`");
 }
@@ -96,7 +96,7 @@ TEST(ImageListCsv, ErrorsNameFileAndLine) {
   expect("path,label\n", "lists no images");
   expect("path,label\na.png\n", "list.csv:2:1: there are 1 field in 'a.png', but a path and 1");
   expect("a.png,1,2\n", "there are 3 fields in");
-  expect("a.png,cat\n", "list.csv:1:1: the label 'cat' behind 'a.png'");  // no heading
+  expect("a.png,cat\n", "list.csv:1:1: the label 'cat' after 'a.png'");  // no heading
   expect("path,label\nx,label\n", "list.csv:2:1: the label 'label'");
   expect("\"a.png,1\n", "the quotes of '\"a.png,1' do not fit");
   expect("\"a\".png,1\n", "do not fit");

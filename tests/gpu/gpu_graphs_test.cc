@@ -109,7 +109,7 @@ TEST(GpuGraphs, ReasonsAreTold) {
   QueueTrace off{.no_graphs = true};
   EXPECT_NE(ReasonOf(kNet, &off).find("--cuda_graphs=0"), std::string::npos);
   for (const auto& [type, reason] : {std::pair("FilterOfTheCpu", "runs on the CPU"),
-                                     std::pair("Filter", "chooses its extents as it runs")}) {
+                                     std::pair("Filter", "chooses its shape as it runs")}) {
     const std::string filter =
         StrCat(kNet, R"(layer { name: "s" type: "Input" top: "s" input_param { shape { dim: 4 } } }
 layer { name: "some" bottom: "x" bottom: "s" top: "some" type: ")",

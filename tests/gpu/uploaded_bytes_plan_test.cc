@@ -44,15 +44,14 @@ TEST_F(UploadedBytesPlan, ThePlanSaysWhyNumbersGoUp) {
     return Uploads(*plan) ? "uploads" : WhyNot(*plan);
   };
   const std::string mixed = DataNet(set, "augment_param { mixup: 0.2 classes: 10 }");
-  EXPECT_EQ(why(mixed), "mixup and cutmix mix numbers");
+  EXPECT_EQ(why(mixed), "mixup and cutmix mix floating-point values");
   EXPECT_EQ(why(mixed, TEST), "uploads");
   EXPECT_EQ(why(DataNet(Write("floats", {OfFloats(0)}), "")), "the first record holds floats");
   EXPECT_EQ(why("layer { name: 'm' type: 'MemoryData' top: 'data' top: 'label' memory_data_param { "
                 "batch_size: 2 channels: 3 height: 4 width: 4 } }"),
             "a layer of type MemoryData gives numbers only");
   const auto asked = PlanText(DataNet(set, "", "pipeline_param { output: U8 }"), TRAIN, OnGpu());
-  EXPECT_EQ(WhyNot(*asked),
-            "the net makes numbers of its bytes itself, pipeline_param { output: U8 }");
+  EXPECT_EQ(WhyNot(*asked), "the net converts its bytes itself, pipeline_param { output: U8 }");
   EXPECT_EQ(asked->layers.size(), 1U);
 }
 

@@ -162,7 +162,8 @@ TEST(BuildGraph, OutputsAreOrderedByName) {
 TEST(BuildGraph, MoreParamEntriesThanBlobsIsAnError) {
   const std::string error =
       PlanError(Net("layer { name: \"a\" type: \"ReLU\" bottom: \"data\" top: \"a\" param { } }"));
-  EXPECT_NE(error.find("has 1 param entries, but the layer has 0 learned blobs"), std::string::npos)
+  EXPECT_NE(error.find("has 1 param entries, but the layer has 0 parameter blobs"),
+            std::string::npos)
       << error;
 }
 
@@ -204,7 +205,7 @@ TEST(BuildGraph, NamesMayRepeatWhereNothingIsLearned) {
                 "  inner_product_param { num_output: 3 } }\n"
                 "layer { name: 'ip' type: 'InnerProduct' bottom: 'a' top: 'b'\n"
                 "  inner_product_param { num_output: 3 } }");
-  EXPECT_NE(error.find("another layer with learned blobs has this name (line 2)"),
+  EXPECT_NE(error.find("another layer with parameter blobs has this name (line 2)"),
             std::string::npos)
       << error;
 }

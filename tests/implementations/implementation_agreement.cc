@@ -144,7 +144,7 @@ class Comparison {
     // A gradient of what was rounded before is off by the error of the sums of both ways.
     Compare(implementation.name + ": gradient of input", got.input_grads, expected.input_grads,
             case_.forward_terms + case_.input_terms, factor * case_.amplification);
-    Compare(implementation.name + ": gradient of learned blob", got.learned_grads,
+    Compare(implementation.name + ": gradient of parameter blob", got.learned_grads,
             expected.learned_grads, case_.forward_terms + case_.learned_terms,
             factor * case_.amplification);
   }
@@ -158,7 +158,7 @@ class Comparison {
     const std::string how = kAnyFormatImplementation;
     Compare(how + ": output", blocked.outputs, plain.outputs, 1, 0);
     Compare(how + ": gradient of input", blocked.input_grads, plain.input_grads, 1, 0);
-    Compare(how + ": gradient of learned blob", blocked.learned_grads, plain.learned_grads, 1, 0);
+    Compare(how + ": gradient of parameter blob", blocked.learned_grads, plain.learned_grads, 1, 0);
   }
 
   bool IsAtKink(double factor) {
@@ -193,7 +193,7 @@ class Comparison {
                                "\n  inputs", shapes, ", threads ", threads_,
                                !backward_  ? ", forward only"
                                : to_input_ ? ", all gradients"
-                                           : ", gradients of learned blobs",
+                                           : ", gradients of parameter blobs",
                                ", phase ", Phase_Name(case_.sample.phase), "\n  ",
                                case_.sample.prototxt));
   }

@@ -204,7 +204,7 @@ TEST(CremaFile, HostileHeadersAreRefused) {
          for (int i = 0; i < 3; ++i) weight(h)->add_dim(1 << 30);
        },
        "more than 2147483647"},
-      {"negative", [&](auto* h) { weight(h)->set_dim(0, -3); }, "negative extent -3"},
+      {"negative", [&](auto* h) { weight(h)->set_dim(0, -3); }, "negative dimension -3"},
       {"axes",
        [&](auto* h) {
          for (int i = 0; i < 40; ++i) weight(h)->add_dim(1);
@@ -229,7 +229,7 @@ TEST(CremaFile, HostileHeadersAreRefused) {
 TEST(CremaFile, HeadersThatDoNotFitTheirNetAreRefused) {
   const std::vector<Hostile> headers = {
       {"missing", [](auto* h) { h->mutable_learned()->RemoveLast(); }, "there is no bias"},
-      {"twice", [](auto* h) { h->mutable_learned(1)->set_index(0); }, "is there twice"},
+      {"twice", [](auto* h) { h->mutable_learned(1)->set_index(0); }, "appears twice"},
       {"shape",
        [](auto* h) {
          h->mutable_learned(0)->set_dim(0, 18);
@@ -244,7 +244,7 @@ TEST(CremaFile, HeadersThatDoNotFitTheirNetAreRefused) {
       {"output", [](auto* h) { h->mutable_recording()->mutable_output(0)->set_name("x"); },
        "no recording of output 'prob'"},
       {"blobs", [](auto* h) { h->mutable_net()->mutable_layer(1)->add_blobs()->add_data(1); },
-       "holds learned blobs"},
+       "holds parameter blobs"},
       {"file",
        [](auto* h) {
          LayerParameter* layer = h->mutable_net()->mutable_layer(2);

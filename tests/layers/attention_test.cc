@@ -18,7 +18,7 @@ struct Sizes {
   int64_t items, queries, keys, heads, kv_heads, size, value_size;
 };
 
-// q, k and v have heads behind each other on the last axis; `mask` is queries x keys or empty.
+// q, k and v have heads one after the other on the last axis; `mask` is queries x keys or empty.
 Values NaiveAttention(const Sizes& e, const Values& q, const Values& k, const Values& v,
                       const Values& mask, bool causal, double scale) {
   Values y;

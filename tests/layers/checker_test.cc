@@ -170,9 +170,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Planting{"Gradient", Fault::kGradientOffByAThousandth, "gradient of input 0 is"},
         Planting{"LearnedGradient", Fault::kLearnedGradientOffByAThousandth,
-                 "gradient of learned blob 0 (weight) is"},
+                 "gradient of parameter blob 0 (weight) is"},
         Planting{"LearnedGradientAssigned", Fault::kLearnedGradientAssigned,
-                 "gradient of learned blob 0 (weight) is"},
+                 "gradient of parameter blob 0 (weight) is"},
         Planting{"InputGradientAdded", Fault::kInputGradientAdded, "input gradient 0 unwritten"},
         Planting{"OutputPastEnd", Fault::kOutputPastEnd, "forward wrote outside output 0"},
         Planting{"OutputBeforeBegin", Fault::kOutputBeforeBegin, "forward wrote outside output 0"},

@@ -200,9 +200,10 @@ TEST(Load, RenamesAreSuggestedByShapeAndByName) {
   EXPECT_TRUE(report.renames[1].fits);
   EXPECT_EQ(report.renames[2].layer_of_file, "conv4");
   EXPECT_FALSE(report.renames[2].fits);
-  EXPECT_EQ(LoadWarning(report, "m"),
-            "only 2 of the 8 learned blobs of the net came from m; rename 'one' to 'uno'?; rename "
-            "'two_new' to 'two'?; rename 'conv_4' to 'conv4'? (its shapes differ)");
+  EXPECT_EQ(
+      LoadWarning(report, "m"),
+      "only 2 of the 8 parameter blobs of the net came from m; rename 'one' to 'uno'?; rename "
+      "'two_new' to 'two'?; rename 'conv_4' to 'conv4'? (its shapes differ)");
 }
 
 TEST(Load, HalfOfTheBlobsNeedNoWarning) {
@@ -256,7 +257,7 @@ TEST_F(LoadOfFiles, LessThanHalfWarnsOnceForAll) {
              .on_mismatch = OnMismatch::kError,
              .missing = MissingLayers::kKeep},
             *target.plan, target.weights.get(), &log);
-  EXPECT_NE(log.warnings.find("only 2 of the 6 learned blobs of the net came from " +
+  EXPECT_NE(log.warnings.find("only 2 of the 6 parameter blobs of the net came from " +
                               folder_.File("1") + "; rename 'b_new' to 'b'?\n"),
             std::string::npos)
       << log.warnings;

@@ -133,7 +133,7 @@ void SampleChecker::Compare(const RunResult& a, const RunResult& b, double toler
                             const std::string& what) {
   CompareBlobs(a.outputs, b.outputs, tolerance, what + ": output");
   CompareBlobs(a.input_grads, b.input_grads, tolerance, what + ": gradient of input");
-  CompareBlobs(a.learned_grads, b.learned_grads, tolerance, what + ": gradient of learned blob");
+  CompareBlobs(a.learned_grads, b.learned_grads, tolerance, what + ": gradient of parameter blob");
 }
 
 void SampleChecker::CheckInfo(const LayerCase& layer_case) {
@@ -195,7 +195,7 @@ void SampleChecker::CheckGradients(const LayerCase& wide, const CaseValues& valu
   for (size_t i = 0; i < moved.learned.size() && sample_.learned_gradient; ++i) {
     if (wide.info().learned[i].statistic) continue;
     CheckOneBlob(wide, moved, moved.learned[i], analytic.learned_grads[i],
-                 StrCat("learned blob ", i, " (", wide.info().learned[i].role, ")"));
+                 StrCat("parameter blob ", i, " (", wide.info().learned[i].role, ")"));
   }
 }
 
@@ -217,7 +217,7 @@ void SampleChecker::CheckSingleGradients(const LayerCase& narrow, const CaseValu
     Compare(all, one, kOrderTolerance, how);
   }
   if (!learns || differentiable == 0) return;
-  const std::string how = "with the gradients of learned blobs alone";
+  const std::string how = "with the gradients of parameter blobs alone";
   Compare(all, Run(narrow, values, {.only_input = RunOptions::kNoInput}, how), kOrderTolerance,
           how);
 }

@@ -17,7 +17,7 @@ RunResult CallLayer(const LayerType& type, const LayerCall& call) {
   values.output_grads = call.output_grads;
   const LayerCase layer_case(type, sample, call.dtype);
   if (call.learned.size() != layer_case.info().learned.size()) {
-    throw std::logic_error("the call does not give the learned blobs of the layer");
+    throw std::logic_error("the call does not give the parameter blobs of the layer");
   }
   RunResult result = RunLayer(layer_case, values, {.backward = !call.output_grads.empty()});
   if (!result.failures.empty()) throw std::logic_error(result.failures.front());

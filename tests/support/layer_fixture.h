@@ -24,7 +24,7 @@ struct LayerCall {
   std::vector<Values> output_grads = {};
   Phase phase = TRAIN;
   DType dtype = DType::kF32;
-  // Learned blobs in their order; as many as the layer has.
+  // Parameters in their order; as many as the layer has.
   std::vector<Values> learned = {};
 };
 

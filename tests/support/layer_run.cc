@@ -169,7 +169,7 @@ void Workspace::CheckGuards(const std::string& when) {
   };
   check(inputs_, "input");
   check(outputs_, "output");
-  check(learned_, "learned blob");
+  check(learned_, "parameter blob");
   check(saved_, "saved blob");
   check(output_grads_, "output gradient");
   check(input_grads_, "input gradient");
@@ -185,7 +185,7 @@ void Workspace::Forward() {
   for (size_t i = 0; i < learned_.size(); ++i) {
     const bool statistic = info_.learned[i].statistic;
     statistics.push_back(statistic ? learned_[i].view() : TensorView());
-    if (!statistic) frozen.emplace_back("a learned blob", &learned_[i]);
+    if (!statistic) frozen.emplace_back("a parameter blob", &learned_[i]);
   }
   std::vector<Shape> output_shapes;
   for (const TensorView& view : output_views_) output_shapes.push_back(view.shape());
@@ -276,7 +276,7 @@ Workspace::Frozen Workspace::ReadByBackward() const {
   add(inputs_, "input");
   add(outputs_, "output");
   add(saved_, "saved blob");
-  add(learned_, "learned blob");
+  add(learned_, "parameter blob");
   for (size_t i = options_.in_place ? 1 : 0; i < output_grads_.size(); ++i) {
     frozen.emplace_back(StrCat("output gradient ", i), &output_grads_[i]);
   }

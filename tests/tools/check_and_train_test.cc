@@ -77,7 +77,7 @@ TEST_F(CheckAndTrain, FrozenLayersAreInTheNet) {
   ExpectBothRefuse({
       {kEnd, "max_iter: 8 freeze: \"(\"", "is not a regular expression"},
       {kEnd, "max_iter: 8\nfreeze: \"ip3\"",
-       "solver.prototxt:4:1: freeze: 'ip3' is the whole name of no layer with learned blobs"},
+       "solver.prototxt:4:1: freeze: 'ip3' is not the whole name of a layer with parameter blobs"},
   });
 }
 

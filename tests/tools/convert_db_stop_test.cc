@@ -43,7 +43,7 @@ class ConvertDbStopped : public ConvertDb {
     EXPECT_TRUE(fs::exists(File("out.unfinished")));
   }
   void ExpectRefusals(const std::string& kind) {
-    EXPECT_TRUE(Contains(temp_.Read("stderr"), "--resume goes on")) << temp_.Read("stderr");
+    EXPECT_TRUE(Contains(temp_.Read("stderr"), "--resume continues")) << temp_.Read("stderr");
     EXPECT_EQ(Run("db", "out", {"--backend=" + kind, "--rows_per_file=50"}).exit_code, 2);
     const auto refused = [&](const char* flag) {
       return Run("db", "out", {"--backend=" + kind, "--rows_per_file=50", flag, "--resume"});

@@ -270,7 +270,7 @@ TEST_F(ConvertVoc, BoxesThatCannotBe) {
   Annotate("000007", Object("dog", "20 5 10 10"));
   ExpectFailure({}, 3, {Xml("000007") + ":4", "20 5 10 10 of 'dog' is turned inside out", "40x20"});
   Annotate("000007", Object("dog", "1 1 2 2") + Object("cat", "41 5 50 10"));
-  ExpectFailure({}, 3, {Xml("000007") + ":7", "of 'cat' lies outside of the image"});
+  ExpectFailure({}, 3, {Xml("000007") + ":7", "of 'cat' is outside the image"});
   EXPECT_EQ(Run({"--on_bad=skip"}).exit_code, 0);
 }
 

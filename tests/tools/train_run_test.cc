@@ -180,7 +180,7 @@ TEST_F(TrainRun, GpusThatAreNotThereAreErrors) {
   ExpectFailure(2, "--gpu: 'first' is not 'all' or numbers", {"--gpu=first"});
   ExpectFailure(2, "is not 'all' or numbers", {"--gpu=0,"});
   ExpectFailure(2, "is not 'all' or numbers", {"--gpu=-1"});
-  ExpectFailure(2, "1 is there twice in '1,1'", {"--gpu=1,1"});
+  ExpectFailure(2, "1 appears twice in '1,1'", {"--gpu=1,1"});
   ExpectFailure(2, "--gpu_memory_limit is -1; give MiB", {"--gpu_memory_limit=-1"});
 }
 
@@ -332,7 +332,7 @@ TEST_F(SmallDisk, DiskThatFillsUpOnTheWayLeavesTheLastSnapshotWhole) {
   EXPECT_NE(result.out.find("s_iter_10.solverstate"), std::string::npos) << result.out;
   EXPECT_NE(result.err.find("keep fewer with snapshot_keep"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("the disk is full"), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("training goes on"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("training continues"), std::string::npos) << result.err;
 }
 
 }  // namespace

@@ -67,8 +67,9 @@ TEST_F(WeightsFlags, SeveralFilesAndTheHalfWarning) {
               " shape { dim: 2 dim: 3 } } }\n"
               "layer { name: 'a_new' type: 'InnerProduct' bottom: 'x' top: 'a'\n"
               "  inner_product_param { num_output: 4 } }\n");
-  Expect(Evaluate({"--weights=m.caffemodel", "--on_mismatch=skip"}), 0,
-         "only 0 of the 2 learned blobs of the net came from m.caffemodel; rename 'a_new' to 'a'?");
+  Expect(
+      Evaluate({"--weights=m.caffemodel", "--on_mismatch=skip"}), 0,
+      "only 0 of the 2 parameter blobs of the net came from m.caffemodel; rename 'a_new' to 'a'?");
 }
 
 TEST_F(WeightsFlags, TrainingFinetunes) {

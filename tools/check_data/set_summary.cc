@@ -44,7 +44,7 @@ std::string FaultOf(const NormalizedBBox& box) {
   if (box.xmax() == box.xmin() || box.ymax() == box.ymin()) return "has no area";
   const bool inside = box.xmin() >= -kRounding && box.ymin() >= -kRounding &&
                       box.xmax() <= 1 + kRounding && box.ymax() <= 1 + kRounding;
-  return inside ? "" : "lies partly outside of the image";
+  return inside ? "" : "is partly outside the image";
 }
 
 void ExamineBoxes(const std::string& value, RecordFacts* facts) {

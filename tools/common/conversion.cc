@@ -15,7 +15,7 @@
 #include "data/records/datum.h"
 #include "format/temporary_file.h"
 
-DEFINE_bool(resume, false, "go on with a data set that an earlier command left unfinished");
+DEFINE_bool(resume, false, "continue a data set that an earlier command left unfinished");
 
 namespace crema::tools {
 namespace {
@@ -96,7 +96,7 @@ void Conversion::CheckUnfinished() const {
   }
   if (!options_.resume) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("'", options_.path, "' was left unfinished: go on with --resume, or remove it"));
+         StrCat("'", options_.path, "' was left unfinished: continue with --resume, or remove it"));
   }
   CheckOrigin();
 }
@@ -107,7 +107,7 @@ void Conversion::CheckOrigin() const {
   Fail(ErrorCode::kInvalidArgument,
        StrCat("'", options_.path,
               "' was begun from something else: ", Difference(before, options_.origin),
-              "; go on with the same files and flags, or remove the data set"));
+              "; continue with the same files and flags, or remove the data set"));
 }
 
 Conversion::~Conversion() {
@@ -124,7 +124,7 @@ Conversion::~Conversion() {
     LogEvent(Severity::kWarning,
              StrCat("'", options_.path, "' keeps the ", written_, " ", options_.unit,
                     " that were written before the error; ",
-                    CanContinue() ? "--resume goes on behind them" : kCannotGoOn),
+                    CanContinue() ? "--resume continues after them" : kCannotGoOn),
              {});
   } catch (const std::exception&) {  // report the first error only
     writer_.reset();
@@ -145,7 +145,7 @@ ProgressLine& Conversion::progress() {
 void Conversion::Put(std::string_view key, std::string_view value) {
   if (key <= last_key_ && !last_key_.empty()) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("the key '", PrintableKey(key), "' is not behind '", PrintableKey(last_key_),
+         StrCat("the key '", PrintableKey(key), "' is not after '", PrintableKey(last_key_),
                 "', the last one of '", options_.path, "'"));
   }
   writer_->Put(key, value);
@@ -185,7 +185,7 @@ int Conversion::Finish(bool all) {
   const std::string of_total = options_.total > 0 ? StrCat(" of ", options_.total) : "";
   WriteToStderr(StrCat("stopped: '", options_.path, "' is whole so far, with ",
                        done_before_ + written_ + skipped_, of_total, " ", options_.unit, " done; ",
-                       CanContinue() ? "--resume goes on" : kCannotGoOn, "\n"));
+                       CanContinue() ? "--resume continues" : kCannotGoOn, "\n"));
   return ExitCode(ErrorCode::kCancelled);
 }
 

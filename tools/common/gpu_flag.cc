@@ -19,8 +19,7 @@ DEFINE_string(
 
 DEFINE_double(gpu_memory_limit, 0, "MiB that this command allocates on each GPU at most; 0: all");
 
-DEFINE_bool(cuda_graphs, true,
-            "on a GPU, queue whole passes at once (as CUDA graphs) if shapes do not change");
+DEFINE_bool(cuda_graphs, true, "on a GPU, run whole passes as CUDA graphs if shapes do not change");
 
 namespace crema::tools {
 namespace {
@@ -50,7 +49,7 @@ std::vector<int> NumbersOf(const std::string& text) {
     for (const int seen : numbers) {
       if (seen != number) continue;
       Fail(ErrorCode::kInvalidArgument,
-           StrCat("--gpu: ", number, " is there twice in '", text, "'"));
+           StrCat("--gpu: ", number, " appears twice in '", text, "'"));
     }
     numbers.push_back(number);
   }
@@ -107,7 +106,7 @@ ComputeDevice DeviceOfRun(const SolverParameter& solver, LogSink& log) {
   const std::string reason = WhyNoGpu();
   if (reason.empty()) return Open(solver.device_id());
   log.Write(Severity::kWarning,
-            StrCat("solver_mode: GPU is set, but ", reason, "; training goes on on the CPU"));
+            StrCat("solver_mode: GPU is set, but ", reason, "; training continues on the CPU"));
   return {};
 }
 

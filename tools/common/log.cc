@@ -26,7 +26,8 @@ namespace {
 // Never destroyed: code that runs at exit may log.
 LineWriter& Stderr() {
   static LineWriter& writer = *new LineWriter(STDERR_FILENO, [](int64_t lines) {
-    const std::string message = StrCat(lines, " lines of the log were dropped: nobody read it");
+    const std::string message =
+        StrCat(lines, " lines of the log were dropped: no reader took them");
     return IsJsonLog() ? JsonLogLine(UnixTime(), Severity::kWarning, message, {})
                        : TextLogLines(UnixTime(), Severity::kWarning, message);
   });

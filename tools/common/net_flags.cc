@@ -18,7 +18,7 @@ int64_t ParseDim(const std::string& text, const std::string& where) {
   const auto [stop, error] = std::from_chars(text.data(), end, dim);
   if (error != std::errc() || stop != end || dim < 0) {
     Fail(ErrorCode::kInvalidArgument,
-         StrCat("'", text, "' in --shape '", where, "' is not an extent (0 or more)"));
+         StrCat("'", text, "' in --shape '", where, "' is not a dimension (0 or more)"));
   }
   return dim;
 }
@@ -32,7 +32,7 @@ std::map<std::string, Shape> ParseShapes(const std::string& text) {
     const size_t colon = entry.rfind(':');
     if (colon == std::string::npos || colon == 0) {
       Fail(ErrorCode::kInvalidArgument,
-           StrCat("--shape '", entry, "' is not BLOB:EXTENTS, such as data:1,3,224,224"));
+           StrCat("--shape '", entry, "' is not BLOB:SHAPE, such as data:1,3,224,224"));
     }
     std::vector<int64_t> dims;
     for (const std::string& dim : Split(entry.substr(colon + 1), ',')) {

@@ -20,7 +20,7 @@ DEFINE_string(model, "",
               "a .crema file of deploy export, or a deploy net, a prototxt that begins with an "
               "Input layer, with --weights");
 DEFINE_string(weights, "",
-              "learned blobs of a prototxt: caffemodels, separated by commas; later ones add and "
+              "parameters of a prototxt: caffemodels, separated by commas; later ones add and "
               "override");
 DEFINE_string(mean, "",
               "mean to subtract: a binaryproto file, or one number a channel with commas");

@@ -106,7 +106,7 @@ class Reference {
                  "# Layers\n\n"
                  "Every layer has `name`, `type`, `bottom` and `top`, and may have `include`, "
                  "`exclude`, `phase`,\n`param` (lr_mult, decay_mult and a name for sharing, one "
-                 "entry for each learned blob),\n`loss_weight` (one for each top) and "
+                 "entry for each parameter blob),\n`loss_weight` (one for each top) and "
                  "`propagate_down` (one for each bottom). Shapes are written\nN x C x H x W; axes "
                  "are counted from 0, negative ones from the end. \"unset\" is different from\n"
                  "any value.\n\n";
@@ -130,7 +130,7 @@ class Reference {
     PrintList("Inputs", type.input_docs);
     PrintList("Outputs", type.output_docs);
     for (const std::string& field : type.param_fields) PrintParameter(type, field);
-    PrintList("Learned blobs", type.learned_docs);
+    PrintList("Parameters", type.learned_docs);
     if (type.default_loss_weight != 0) {
       std::cout << "\nThe first top has loss weight " << type.default_loss_weight
                 << " if the text gives none.\n";

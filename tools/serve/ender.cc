@@ -60,9 +60,9 @@ void Ender::Stop() {
 
 void Ender::DrainOrEnd() {
   try {
-    LogEvent(Severity::kInfo, "ending: no longer ready, answering what is under way", {});
+    LogEvent(Severity::kInfo, "ending: no longer ready, answering requests in progress", {});
     if (server_->Drain(exit_timeout_)) return;
-    LogEvent(Severity::kWarning, "--exit_timeout is over: requests under way are given up", {});
+    LogEvent(Severity::kWarning, "--exit_timeout is over: requests in progress are given up", {});
   } catch (...) {
     // Not enough memory for an answer or a message.
   }

@@ -30,7 +30,8 @@ DEFINE_int32(grpc_port, 8001,
 DEFINE_string(tls_cert, "", "certificate chain in PEM form; turns TLS on, for gRPC too");
 DEFINE_string(tls_key, "", "private key of --tls_cert in PEM form");
 DEFINE_string(token_file, "", "tokens for inference and metrics, one a line; default: none needed");
-DEFINE_string(admin_token_file, "", "tokens to load and unload models; default: nobody may");
+DEFINE_string(admin_token_file, "",
+              "tokens to load and unload models; default: loading is refused");
 DEFINE_int32(max_batch, 16, "samples that are computed together at most");
 DEFINE_int32(max_delay_us, 0, "microseconds that a request waits for others to run with");
 DEFINE_int32(instances, 1, "threads that run each model, each with memory of its own");

@@ -30,7 +30,7 @@ Box WarpBox(const Warp& warp, const Box& box, int height, int width) {
 
 #ifndef CREMA_HAVE_OPENCV
 Image WarpImage(const Warp&, const Image&, const std::vector<uint8_t>&) {
-  Fail(ErrorCode::kUnsupported, "this build has no OpenCV, so images cannot be turned or scaled");
+  Fail(ErrorCode::kUnsupported, "this build has no OpenCV, so images cannot be rotated or scaled");
 }
 
 void Blur(double, Image*) {

@@ -80,7 +80,7 @@ VideoReader::VideoReader(const VideoOrigin& origin)
   if (origin.is_camera()) {
     if (Guarded(name_, [&] { return capture_->video->OpenCamera(origin.camera); })) return;
     Fail(ErrorCode::kNotFound,
-         StrCat(name_, " cannot be opened: there is none of this number, or it is in use"));
+         StrCat(name_, " cannot be opened: no device has this number, or it is in use"));
   }
   ReadFileStart(origin.file, 1);  // throws with the reason if the file cannot be read
   if (Guarded(name_, [&] { return capture_->video->OpenVideo(origin.file); })) return;

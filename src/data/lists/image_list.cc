@@ -85,7 +85,7 @@ int ImageList::WholeNumber(std::string_view text, const Entry& entry) const {
   const auto [stop, trouble] = std::from_chars(text.begin(), text.end(), fraction);
   const bool is_number = trouble == std::errc() && stop == text.end() && std::isfinite(fraction);
   FailLine(entry.line,
-           StrCat("the label '", text, "' behind '", entry.path, "' is not a whole number",
+           StrCat("the label '", text, "' after '", entry.path, "' is not a whole number",
                   is_number ? " of 32 bits (the layer ImageData takes any number with "
                               "image_data_param.label_count: 1)"
                             : StrCat("; write `", form_, "`, one image a line")));
@@ -95,7 +95,7 @@ double ImageList::Number(std::string_view text, const Entry& entry) const {
   double number = 0;
   const auto [end, error] = std::from_chars(text.begin(), text.end(), number);
   if (error == std::errc() && end == text.end() && std::isfinite(number)) return number;
-  FailLine(entry.line, StrCat("the label '", text, "' behind '", entry.path,
+  FailLine(entry.line, StrCat("the label '", text, "' after '", entry.path,
                               "' is not a number; write `", form_, "`, one image a line"));
 }
 

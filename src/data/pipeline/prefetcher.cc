@@ -160,7 +160,7 @@ void Prefetcher::CountBad(Slot* slot) {
   if (slot->bad.empty()) return;
   const char* outcome = options_.on_bad_sample == OnBadSample::kSkip
                             ? "the next good one of its batch takes its place"
-                            : "the good one before it in its batch is there twice";
+                            : "the good one before it in its batch is used twice";
   std::ranges::sort(slot->bad, {}, &FailedSample::index);
   try {
     for (const FailedSample& bad : slot->bad) {

@@ -39,7 +39,7 @@ std::string FindBoxFault(const NormalizedBBox& box) {
   }
   if (box.xmax() < box.xmin() || box.ymax() < box.ymin()) return "is turned inside out";
   if (box.xmax() < 0 || box.ymax() < 0 || box.xmin() > 1 || box.ymin() > 1) {
-    return "lies outside of the image (boxes are in units of the image, 0 to 1)";
+    return "is outside the image (boxes are in units of the image, 0 to 1)";
   }
   return "";
 }

@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "floats are taken as they lie");
+static_assert(std::endian::native == std::endian::little, "floats are taken as stored");
 
 enum WireType : uint32_t {
   kVarint = 0,

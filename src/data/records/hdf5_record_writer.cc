@@ -203,7 +203,7 @@ RecordAppender AppendHdf5Records(const std::string& path, const Hdf5RecordOption
   try {
     rows = writer->PrepareToAppend();
   } catch (const fs::filesystem_error& failure) {
-    Fail(ErrorCode::kIoFailure, StrCat("cannot go on with '", path, "': ", failure.what()));
+    Fail(ErrorCode::kIoFailure, StrCat("cannot continue '", path, "': ", failure.what()));
   }
   RecordAppender appender;
   appender.writer = std::move(writer);

@@ -158,7 +158,7 @@ void RegisterDropout(Registry& registry) {
       "TRAIN: y = x * m / (1 - dropout_ratio), m ~ Bernoulli(1 - dropout_ratio); "
       "TEST: y = x";
   type.input_docs = {"x: any shape"};
-  type.output_docs = {"y: the shape of x; may lie where x lies"};
+  type.output_docs = {"y: the shape of x; may share the memory of x"};
   type.differences = {
       "Random draws are addressed by seed, layer, pass and element, so they do not depend on the "
       "number of threads; they are not Caffe's Mersenne Twister's."};

@@ -6,7 +6,7 @@ namespace crema {
 
 void RegisterHardSigmoid(Registry& registry) {
   auto type = ElementwiseType<HardSigmoidFormula>(
-      "HardSigmoid", "Sigmoid made of three straight pieces, as in MobileNetV3.",
+      "HardSigmoid", "Sigmoid of three linear pieces, as in MobileNetV3.",
       "y = min(max(alpha * x + beta, 0), 1)");
   type.origin = "MobileNetV3 ports";
   type.param_fields = {"hard_sigmoid_param"};

@@ -58,10 +58,10 @@ void RegisterSoftmax(Registry& registry) {
   LayerType type;
   type.name = "Softmax";
   type.category = "activation";
-  type.summary = "Turns scores into probabilities that sum to 1 along an axis.";
+  type.summary = "Converts scores to probabilities that sum to 1 along an axis.";
   type.formula = "y_i = exp(x_i) / sum_j exp(x_j)";
   type.input_docs = {"x: any shape with the axis"};
-  type.output_docs = {"y: the shape of x; may lie where x lies"};
+  type.output_docs = {"y: the shape of x; may share the memory of x"};
   type.param_fields = {"softmax_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Softmax>(p); };
 #ifdef CREMA_HAVE_ONEDNN

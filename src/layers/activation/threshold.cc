@@ -47,7 +47,7 @@ void RegisterThreshold(Registry& registry) {
   LayerType type;
   type.name = "Threshold";
   type.category = "activation";
-  type.summary = "Tells which values exceed a threshold; has no gradient.";
+  type.summary = "Marks the values that exceed a threshold; has no gradient.";
   type.formula = "y = 1 where x > threshold, 0 elsewhere";
   type.input_docs = {"x: any shape; receives no gradient"};
   type.output_docs = {"y: the shape of x, zeros and ones"};

@@ -147,8 +147,8 @@ void RegisterArgMax(Registry& registry) {
   type.input_docs = {"x: any number of axes from 1; receives no gradient"};
   type.output_docs = {
       "y: without axis N x 1 x top_k (N x 2 x top_k with out_max_val: positions, then values), "
-      "axes behind these are 1; with axis the shape of x with top_k in place of that extent"};
-  type.differences = {"NaN is ranked behind everything else; in Caffe the result is undefined."};
+      "axes after these are 1; with axis the shape of x with top_k as the size of that axis"};
+  type.differences = {"NaN is ranked after everything else; in Caffe the result is undefined."};
   type.param_fields = {"argmax_param"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const ArgMax>(p); };
   const auto sample = [](std::string name, const std::string& fields, std::vector<int64_t> shape) {

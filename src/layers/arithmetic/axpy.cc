@@ -79,7 +79,7 @@ void RegisterAxpy(Registry& registry) {
   type.category = "arithmetic";
   type.summary = "Scales each channel of each item and adds another blob, as SE-Net does.";
   type.formula = "y[n, c, i] = a[n, c] * x[n, c, i] + z[n, c, i]";
-  type.input_docs = {"a: N x C, or with further axes of extent 1",
+  type.input_docs = {"a: N x C, or with further axes of size 1",
                      "x: N x C x ..., any number of axes from 2", "z: the shape of x"};
   type.output_docs = {"y: the shape of x"};
   type.differences = {"a may be N x C besides N x C x 1 x 1, x of any number of axes."};

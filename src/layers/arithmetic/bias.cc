@@ -100,7 +100,7 @@ void RegisterBias(Registry& registry) {
   type.summary = "Adds a blob to some axes of another: learned, or the second bottom.";
   type.formula = "y[o, m, i] = x[o, m, i] + b[m]; m: the axes that b covers";
   type.input_docs = {"x: any shape that has the covered axes",
-                     "b (optional): the extents of x from axis on, or a scalar"};
+                     "b (optional): the shape of x from axis on, or a scalar"};
   type.output_docs = {"y: the shape of x"};
   type.learned_docs = {"bias: the covered axes of x; with one bottom only"};
   type.param_fields = {"bias_param"};

@@ -35,7 +35,7 @@ BroadcastShape CoveredSize(const Layer& layer, const Shape& x, const Shape& smal
   const auto over = x.dims().subspan(static_cast<size_t>(axis));
   if (end > x.axes() || !std::ranges::equal(small.dims(), over.first(small.dims().size()))) {
     FailInputs(layer, StrCat("a blob of ", ToString(small), " cannot be laid over ", ToString(x),
-                             " from axis ", axis, " on; the extents must be equal"));
+                             " from axis ", axis, " on; the shapes must be equal"));
   }
   return {x.count(0, axis), small.count(), x.count(end)};
 }

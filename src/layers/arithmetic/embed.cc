@@ -92,7 +92,7 @@ void RegisterEmbed(Registry& registry) {
   LayerType type;
   type.name = "Embed";
   type.category = "arithmetic";
-  type.summary = "A learned row for each number of a vocabulary: word vectors.";
+  type.summary = "A learned vector for each index of a vocabulary: word vectors.";
   type.formula = "y[n] = W[index[n]] + b";
   type.input_docs = {"index: whole numbers 0..input_dim-1, any shape; receives no gradient"};
   type.output_docs = {"y: the shape of index and one more axis of num_output"};

@@ -103,8 +103,8 @@ void RegisterGather(Registry& registry) {
   LayerType type;
   type.name = "Gather";
   type.category = "arithmetic";
-  type.summary = "Picks entries along one axis by their numbers.";
-  type.formula = "y[o, k, i] = x[o, index[k], i]; o: axes before axis, i: axes behind it";
+  type.summary = "Picks entries along one axis by their indices.";
+  type.formula = "y[o, k, i] = x[o, index[k], i]; o: axes before axis, i: axes after it";
   type.input_docs = {"x: any number of axes from 1",
                      "index: whole numbers 0..x.shape[axis]-1, any shape; receives no gradient"};
   type.output_docs = {"y: the shape of x with axis replaced by the axes of index"};

@@ -60,7 +60,7 @@ void RegisterParameter(Registry& registry) {
   LayerType type;
   type.name = "Parameter";
   type.category = "arithmetic";
-  type.summary = "A learned blob as a top, for layers that take their weights as bottoms.";
+  type.summary = "A parameter blob as a top, for layers that take their weights as bottoms.";
   type.formula = "y = value";
   type.output_docs = {"y: parameter_param.shape"};
   type.learned_docs = {"value: parameter_param.shape, zeros at first"};

@@ -116,7 +116,7 @@ class Scale final : public Layer, public ChannelAffine {
 // Implementation "blocked": one learned number a channel, or two, on blocked blobs of whole blocks.
 Support SupportsBlocks(const OpDesc& query) {
   if (!static_cast<const Scale&>(query.layer).IsChannelAffine(TEST)) {
-    return Support::No("is for learned numbers of the channels on axis 1");
+    return Support::No("is for one parameter a channel, on axis 1");
   }
   return SupportsWholeBlocks(query);
 }
@@ -263,7 +263,7 @@ void RegisterScale(Registry& registry) {
       "Multiplies some axes of a blob by another, learned or the second bottom, and adds a bias.";
   type.formula = "y[o, m, i] = x[o, m, i] * s[m] + b[m]; m: the axes that s covers";
   type.input_docs = {"x: any shape that has the covered axes",
-                     "s (optional): the extents of x from axis on, or a scalar"};
+                     "s (optional): the shape of x from axis on, or a scalar"};
   type.output_docs = {"y: the shape of x"};
   type.learned_docs = {"scale: the covered axes of x; with one bottom only",
                        "bias: the shape of the scale; with bias_term only"};

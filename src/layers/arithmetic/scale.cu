@@ -97,7 +97,7 @@ Support CoversChannels(const OpDesc& query) {
   const Shape& x = query.context.inputs[0].shape;
   const bool channels = covered.num_axes == 1 && x.CanonicalAxis(covered.axis) == 1;
   if (query.context.inputs.size() == 1 && channels) return {};
-  return Support::No("is for learned numbers of the channels");
+  return Support::No("is for one parameter a channel");
 }
 
 void ForwardLast(const Layer& layer, const ForwardArgs& args) {

@@ -40,7 +40,7 @@ Support SupportsShape(const OpDesc& query, const CudnnConvLayer& layer) {
     return Support::No("there is nothing to convolve");
   }
   if (layer.spec.axes.size() > 3) return Support::No("cuDNN has three axes of space at most");
-  if (!layer.possible) return Support::No("no such layers are told to cuDNN");
+  if (!layer.possible) return Support::No("cuDNN cannot describe such a layer");
   return {};
 }
 

@@ -104,7 +104,7 @@ LayerType ConvolutionType() {
   type.learned_docs = {"weight: num_output x C / group x kernel",
                        "bias: num_output; only with bias_term"};
   type.differences = {
-      "An extent that would be 0 or less is refused; Caffe refuses it later, when it allocates.",
+      "An output size of 0 or less is refused; Caffe refuses it later, when it allocates.",
       "stride_h without stride_w, or the reverse, is refused; Caffe divides by 0.",
       "relu and negative_slope are IntelCaffe's fused ReLU, hole is DeepLab's word for dilation.",
       "engine and the fields about algorithms are hints."};
@@ -130,7 +130,7 @@ void RegisterConvolution(Registry& registry) {
   type.summary = "Learned filters slid over any number of spatial axes.";
   type.formula =
       "y[n, o, p] = bias[o] + sum over c, k of weight[o, c, k] * x[n, c, p * stride - pad + k * "
-      "dilation]; extent: (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1";
+      "dilation]; size: (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1";
   type.samples = Samples();
   type.bad_samples = BadSamples();
   registry.Add(std::move(type));

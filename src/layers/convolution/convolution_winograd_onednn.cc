@@ -59,7 +59,7 @@ Support Supports(const OpDesc& query) {
     return Support::No("is for channels that fill whole blocks");
   }
   const Passes passes(query);
-  if (!passes.Any()) return Support::No("does not pay for these extents");
+  if (!passes.Any()) return Support::No("does not pay for these shapes");
   if (passes.NeedsOther()) return SupportsFastBlockedConv(query, false);
   return {};
 }

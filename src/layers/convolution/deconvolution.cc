@@ -174,7 +174,7 @@ void RegisterDeconvolution(Registry& registry) {
   type.summary = "Transposed convolution, for learned or fixed (bilinear filler) upsampling.";
   type.formula =
       "y[n, o, p * stride - pad + k * dilation] = bias[o] + sum over c, k of weight[c, o, k] * "
-      "x[n, c, p]; extent: stride * (in - 1) + dilation * (kernel - 1) + 1 - 2 * pad";
+      "x[n, c, p]; size: stride * (in - 1) + dilation * (kernel - 1) + 1 - 2 * pad";
   type.output_docs = {"y: N x num_output x spatial axes, one for each input"};
   type.learned_docs = {"weight: C x num_output / group x kernel (input channels come first)",
                        "bias: num_output; only with bias_term"};

@@ -80,7 +80,7 @@ void RegisterIm2col(Registry& registry) {
   type.summary = "The patches that a convolution would see, as channels.";
   type.formula = "y[n, (c, k), p] = x[n, c, p * stride - pad + k * dilation], 0 in the padding";
   type.input_docs = {"x: N x C x spatial axes, any number of them"};
-  type.output_docs = {"y: N x C * kernel elements x the extents of a convolution's output"};
+  type.output_docs = {"y: N x C * kernel elements x the spatial size of a convolution's output"};
   type.differences = {"propagate_down is respected; Caffe computes the gradient always."};
   type.param_fields = {"convolution_param"};
   type.unread_fields = {"convolution_param.num_output",      "convolution_param.bias_term",

@@ -273,7 +273,7 @@ void RegisterDetectionOutput(Registry& registry) {
       "priors: 1 x 2 x 4 P, of PriorBox", "image: looked at by no one; for `visualize`"};
   type.output_docs = {
       "detections: 1 x 1 x D x 7, rows image, label, score, xmin, ymin, xmax, ymax; D changes from "
-      "batch to batch. Without a detection: N rows of -1 behind the index of the image"};
+      "batch to batch. Without a detection: N rows of -1 after the index of the image"};
   type.differences = {
       "background_label_id: -1 works together with share_location; the fork's CPU code fails "
       "there.",

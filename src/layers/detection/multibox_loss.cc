@@ -194,8 +194,7 @@ std::vector<BadSample> BadSamples() {
   add("", "num_classes must be given");
   add("num_classes: 4", "need 48 scores");
   add("num_classes: 3 background_label_id: 3", "background_label_id is 3");
-  add("num_classes: 3 background_label_id: 2 map_object_to_agnostic: true",
-      "behind the background");
+  add("num_classes: 3 background_label_id: 2 map_object_to_agnostic: true", "after the background");
   add("num_classes: 3 share_location: false", "needs mining_type: NONE");
   add("num_classes: 3 do_neg_mining: false mining_type: MAX_NEGATIVE", "contradicts mining_type");
   add("num_classes: 3 loc_weight: nan", "loc_weight is nan");
@@ -228,7 +227,8 @@ void RegisterMultiBoxLoss(Registry& registry) {
       "xmin, ymin, xmax, ymax in units of the image, difficult"};
   type.output_docs = {"loss: scalar"};
   type.differences = {
-      "A forward pass starts anew; the fork keeps matches of earlier ones until Backward has run.",
+      "Each forward pass starts afresh; the fork keeps matches of earlier ones until Backward has "
+      "run.",
       ("LOGISTIC without mining: each prior has its own targets and background is a class like the "
        "others; the fork mixes up the targets of images."),
       "An object or prior without area matches nothing; the fork encodes infinite targets.",

@@ -35,7 +35,7 @@ void CheckRanges(const Layer& layer) {
     fail("background_label_id", p.background_label_id(), "a class below num_classes");
   }
   if (p.map_object_to_agnostic() && p.background_label_id() + 1 >= p.num_classes()) {
-    fail("num_classes", p.num_classes(), "a class behind the background, for all objects");
+    fail("num_classes", p.num_classes(), "a class after the background, for all objects");
   }
   if (!std::isfinite(p.loc_weight())) fail("loc_weight", p.loc_weight(), "a finite number");
   if (!(p.overlap_threshold() > 0)) fail("overlap_threshold", p.overlap_threshold(), "more than 0");

@@ -122,7 +122,7 @@ void RegisterROIAlign(Registry& registry) {
                      "regions: R x 5, rows image (index in the batch), x1, y1, x2, y2 in pixels"};
   type.output_docs = {"y: R x C x pooled_h x pooled_w"};
   type.differences = {
-      "Place i lies at coordinate i, as in the first versions (aligned = false); later ones shift "
+      "Position i is at coordinate i, as in the first versions (aligned = false); later ones shift "
       "by half a place.",
       "The number of samples follows the size of the bin; it cannot be set."};
   type.origin = "Mask R-CNN";

@@ -279,7 +279,7 @@ void RegisterAnnotatedData(Registry& registry) {
       "Images with boxes from AnnotatedDatum records of an LMDB or a LevelDB (docs/data_sets.md), "
       "with the random crops, canvases and colours that detectors are trained with. Order, caches "
       "and bad records are as in Data: `shuffle` and shuffle_buffer of pipeline_param permute the "
-      "records anew each epoch. Needs a build with OpenCV.";
+      "records again each epoch. Needs a build with OpenCV.";
   type.formula =
       "each record: distort_param, expand_param, one crop of batch_sampler, resize_param, "
       "noise_param, crop_size or crop_h and crop_w, mirror; output = (pixel - mean) * scale. Boxes "
@@ -306,7 +306,7 @@ void RegisterAnnotatedData(Registry& registry) {
        "of one."),
       ("A label that is not in label_map_file, a box outside of its image or turned inside out, "
        "and a plain Datum are errors naming the record."),
-      ("What lies at `source` decides about the kind of data set, not `backend`. Tar shards and "
+      ("The files at `source` decide the kind of data set, not `backend`. Tar shards and "
        "HDF5 hold no boxes.")};
   type.param_fields = {"data_param", "annotated_data_param", "transform_param", "pipeline_param"};
   type.unread_fields = {"data_param.scale",     "data_param.mean_file",

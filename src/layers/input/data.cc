@@ -168,7 +168,7 @@ void RegisterData(Registry& registry) {
       "labels, where there is a second top: batch; in TRAIN batch x classes with mixup or cutmix"};
   type.differences = {
       "rand_skip is read (Caffe 1.0 leaves it out): 0 .. rand_skip - 1 records are skipped.",
-      "What lies at `source` decides about the kind of data set, not `backend`. Besides databases "
+      "The files at `source` decide the kind of data set, not `backend`. Besides databases "
       "it may be a .tar file, a folder of them, or a pattern such as train-{000..009}.tar.",
       "Records can be shuffled, in an order that depends on seed, name of the layer and epoch "
       "only.",

@@ -158,7 +158,7 @@ std::vector<BadSample> BadSamples() {
        .expect = "did you mean 'gaussian'?"},
       {.prototxt = "dummy_data_param { shape { dim: -2 } }",
        .input_shapes = {},
-       .expect = "negative extent -2"},
+       .expect = "negative dimension -2"},
   };
 }
 
@@ -172,7 +172,7 @@ void RegisterDummyData(Registry& registry) {
   type.formula = "y = filler";
   type.output_docs = {"one for each shape (one shape or filler serves all)"};
   type.differences = {
-      "Fillers draw anew in each pass from the counter of passes; constants are filled once."};
+      "Fillers draw again in each pass from the counter of passes; constants are filled once."};
   type.param_fields = {"dummy_data_param"};
   type.inputs = {0, 0};
   type.outputs = {1, Arity::kAny};

@@ -74,7 +74,7 @@ class HDF5Data final : public Layer {
     }
     CheckBatchSize(*this, "hdf5_data_param.batch_size", data.batch_size());
     CheckPipeline(*this, PipelineFieldsOf(data));
-    RefuseByteOutput(*this, "its datasets are numbers");
+    RefuseByteOutput(*this, "its datasets are values");
   }
 
   LayerInfo Infer(const InferContext& context) const override {
@@ -121,9 +121,9 @@ void RegisterHDF5Data(Registry& registry) {
       "kept while they are read; larger ones are read in blocks, or with shuffle row by row, so "
       "that memory does not grow with them.";
   type.formula = "output[n] = row of the dataset, numbers converted to the type of the net";
-  type.output_docs = {"one for each dataset: batch_size x the extents of a row"};
+  type.output_docs = {"one for each dataset: batch_size x the shape of a row"};
   type.differences = {
-      "Files may hold different numbers of rows; a dataset that is missing or of another shape is "
+      "Files may differ in their number of rows; a dataset that is missing or of another shape is "
       "an error that names file and dataset."};
   type.param_fields = {"hdf5_data_param", "pipeline_param"};
   type.unread_fields = {"pipeline_param.shuffle_buffer", "pipeline_param.cache",

@@ -89,7 +89,7 @@ void RegisterHDF5Output(Registry& registry) {
   type.differences = {
       "Each forward pass adds its rows; Caffe fails in the second one, since the datasets exist.",
       "The file is made by the first forward pass and not when the net is built. A run that is "
-      "resumed begins it anew.",
+      "resumed begins it again.",
       "Blobs of more than four axes are written as they are; Caffe refuses them."};
   type.param_fields = {"hdf5_output_param"};
   type.inputs = {.min = 2, .max = 2};

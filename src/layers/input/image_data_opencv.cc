@@ -268,7 +268,7 @@ void RegisterImageData(Registry& registry) {
   type.differences = {
       "A label that is not a whole number is an error with its line; Caffe reads 0.",
       "The second top may be left out.",
-      "Random orders are drawn by seed, layer and epoch, so that a resumed run goes on with the "
+      "Random orders are drawn by seed, layer and epoch, so that a resumed run continues with the "
       "same ones; rand_skip may be larger than the list.",
       "An image of another size than the first (after new_height and new_width, or crop_size) is "
       "an "

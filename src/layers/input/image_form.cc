@@ -39,9 +39,8 @@ ImageForm UploadedForm(const LayerParameter& param) {
 }
 
 std::string WhyNotUploaded(const LayerParameter& param, Phase phase) {
-  if (GivesBytes(param))
-    return "the net makes numbers of its bytes itself, pipeline_param { output: U8 }";
-  if (phase == TRAIN && Mixes(param)) return "mixup and cutmix mix numbers";
+  if (GivesBytes(param)) return "the net converts its bytes itself, pipeline_param { output: U8 }";
+  if (phase == TRAIN && Mixes(param)) return "mixup and cutmix mix floating-point values";
   if (param.transform_param().mean_value_size() > PixelsToFloat::kMostMeansOnGpu) {
     return StrCat("a GPU takes at most ", PixelsToFloat::kMostMeansOnGpu, " mean_value");
   }

@@ -61,7 +61,7 @@ void RegisterInput(Registry& registry) {
       "first "
       "holds bytes, in the place of a data layer that gives them"};
   type.differences = {
-      "A blob may be given smaller extents later (Session::Reshape) without planning anew."};
+      "A blob may get a smaller shape later (Session::Reshape) without a new plan."};
   type.param_fields = {"input_param", "pipeline_param"};
   type.unread_fields = {"pipeline_param.threads",       "pipeline_param.prefetch",
                         "pipeline_param.shuffle",       "pipeline_param.shuffle_buffer",
@@ -104,7 +104,7 @@ void RegisterInput(Registry& registry) {
        .outputs = 3},
       {.prototxt = "input_param { shape { dim: -1 dim: 2 } }",
        .input_shapes = {},
-       .expect = "negative extent -1"},
+       .expect = "negative dimension -1"},
       {.prototxt = "input_param { shape { dim: 65536 dim: 65536 } }",
        .input_shapes = {},
        .expect = "more than 2147483647 elements"},

@@ -99,7 +99,7 @@ void CheckByteOutput(const Layer& layer) {
       "which leaves pixels as they are: move it to the transform_param of a PixelsToFloat layer";
   constexpr const char* kFills =
       "since it fills with the mean, which only a PixelsToFloat layer knows: set FLOAT";
-  constexpr const char* kMixes = "since it mixes numbers: set FLOAT";
+  constexpr const char* kMixes = "since it mixes floating-point values: set FLOAT";
   const TransformationParameter& transform = layer.param().transform_param();
   if (transform.mean_value_size() > 0) FailStep(layer, "mean_value", kMove);
   if (transform.has_mean_file()) FailStep(layer, "mean_file", kMove);

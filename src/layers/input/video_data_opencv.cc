@@ -240,7 +240,7 @@ void RegisterVideoData(Registry& registry) {
       "video_file may be a sequence of images; it must be a file, not the address of a stream.",
       "An AVI or MP4 file of which a tenth or more of the frames cannot be read is an error; the "
       "fork takes it for a shorter video.",
-      "Behind the last frame comes the first; the fork interrupts the process.",
+      "After the last frame comes the first; the fork interrupts the process.",
       "skip_frames frames are left out between two; the fork fails when it skips the first of a "
       "batch. Each frame is transformed once, not twice."};
   type.param_fields = {"data_param", "video_data_param", "transform_param", "pipeline_param"};

@@ -41,7 +41,7 @@ class WindowData final : public Layer {
     }
     CheckBatchSize(*this, "window_data_param.batch_size", data.batch_size());
     CheckPipeline(*this, PipelineFieldsOf(data));
-    RefuseByteOutput(*this, "what lies outside of an image is 0 after the mean is subtracted");
+    RefuseByteOutput(*this, "pixels outside an image are 0 after the mean is subtracted");
     CheckRanges(data);
     ValidateTransform(param.transform_param(), param.name());
     CheckCrop();
@@ -213,7 +213,7 @@ void RegisterWindowData(Registry& registry) {
   type.output_docs = {"windows: batch x C x crop_size x crop_size, background first",
                       "labels, where there is a second top: batch; background is 0"};
   type.differences = {
-      "Windows that do not lie in their image, and images of another size than the file says, are "
+      "Windows that are not inside their image, and images of another size than the file says, are "
       "errors; Caffe fails inside OpenCV, or reads past the image.",
       "fg_fraction 0 or 1 needs windows of one kind only.",
       "Images with one channel in the file are read as grey; Caffe always reads three.",

@@ -182,7 +182,7 @@ void RegisterCenterLoss(Registry& registry) {
       "the items n of class k / (1 + number of these items)";
   type.input_docs = {
       "features x: items on the axes before center_loss_param.axis, N in all; the "
-      "values of one behind it",
+      "values of one after it",
       "labels: N whole numbers 0..num_output-1, in any shape; no gradient"};
   type.output_docs = {"loss: scalar"};
   type.learned_docs = {

@@ -142,7 +142,7 @@ void RegisterContrastiveLoss(Registry& registry) {
   type.formula =
       "d_n = |a_n - b_n|; loss = sum_n (d_n^2 if alike, else max(margin - d_n, 0)^2) / (2 N); "
       "legacy_version: max(margin - d_n^2, 0) for unlike pairs";
-  type.input_docs = {"a: N items on axis 0, all values behind it are the feature",
+  type.input_docs = {"a: N items on axis 0, all values after it are the feature",
                      "b: as many items with as many values each; may get a gradient too",
                      "labels: N whole numbers; 0: unlike, any other: alike; no gradient"};
   type.output_docs = {"loss: scalar"};

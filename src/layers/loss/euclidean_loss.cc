@@ -14,7 +14,7 @@ void RegisterEuclideanLoss(Registry& registry) {
   type.category = "loss";
   type.summary = "Half the mean squared distance of two blobs.";
   type.formula = "loss = sum (a - b)^2 / (2 N)";
-  type.input_docs = {"a: N items on axis 0, any axes behind it",
+  type.input_docs = {"a: N items on axis 0, any axes after it",
                      "b: as many items with as many values each, in any shape; may get a gradient "
                      "too"};
   type.output_docs = {"loss: scalar"};

@@ -133,7 +133,7 @@ void RegisterFocalLoss(Registry& registry) {
       "q_i = softmax(scores_i)[label_i]; loss = -alpha sum_i (1 - q_i)^gamma ln q_i / normalizer "
       "over positions i that are not ignored";
   type.input_docs = {
-      "scores: the K classes on axis focal_loss_param.axis, any axes before and behind it",
+      "scores: the K classes on axis focal_loss_param.axis, any axes before and after it",
       "labels: one for each position, in any shape with the same axis 0; whole numbers 0..K-1, or "
       "ignore_label; no gradient"};
   type.output_docs = {"loss: scalar",

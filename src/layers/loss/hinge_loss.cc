@@ -110,7 +110,7 @@ void RegisterHingeLoss(Registry& registry) {
   type.formula =
       "h_nk = max(0, 1 - s_nk x_nk), s = 1 for the class of the label, else -1; L1: loss = sum h / "
       "N; L2: loss = sum h^2 / N";
-  type.input_docs = {"scores: N items on axis 0, all values behind it are the K classes",
+  type.input_docs = {"scores: N items on axis 0, all values after it are the K classes",
                      "labels: N whole numbers 0..K-1; no gradient"};
   type.output_docs = {"loss: scalar"};
   type.differences = {

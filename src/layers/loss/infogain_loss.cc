@@ -187,7 +187,7 @@ void RegisterInfogainLoss(Registry& registry) {
       "over "
       "positions i that are not ignored";
   type.input_docs = {
-      "scores: the K classes on axis infogain_loss_param.axis, any axes before and behind it",
+      "scores: the K classes on axis infogain_loss_param.axis, any axes before and after it",
       "labels: one for each position, in any shape with the same axis 0; whole numbers 0..K-1, or "
       "ignore_label; no gradient",
       "H: K * K values, a row for each label; optional where a source is named; no gradient"};

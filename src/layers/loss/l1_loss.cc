@@ -14,7 +14,7 @@ void RegisterL1Loss(Registry& registry) {
   type.category = "loss";
   type.summary = "Sum of magnitudes of the differences of two blobs, for each item.";
   type.formula = "loss = sum |a - b| / N";
-  type.input_docs = {"a: N items on axis 0, any axes behind it",
+  type.input_docs = {"a: N items on axis 0, any axes after it",
                      "b: as many items with as many values each, in any shape; may get a gradient "
                      "too"};
   type.output_docs = {"loss: scalar"};

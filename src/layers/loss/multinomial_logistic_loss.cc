@@ -84,7 +84,7 @@ void RegisterMultinomialLogisticLoss(Registry& registry) {
   type.summary =
       "Cross entropy of given probabilities; SoftmaxWithLoss, which takes scores, is more stable.";
   type.formula = "loss = -sum_n ln max(p[n, label_n], 1e-20) / N";
-  type.input_docs = {"probabilities: N items on axis 0, all values behind it are the K classes",
+  type.input_docs = {"probabilities: N items on axis 0, all values after it are the K classes",
                      "labels: N whole numbers 0..K-1; no gradient"};
   type.output_docs = {"loss: scalar"};
   type.differences = {

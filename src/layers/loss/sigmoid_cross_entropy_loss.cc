@@ -136,7 +136,7 @@ void RegisterSigmoidCrossEntropyLoss(Registry& registry) {
   type.formula =
       "p = sigmoid(x); loss = -sum t ln p + (1 - t) ln(1 - p) / normalizer over targets that are "
       "not ignored; BATCH_SIZE (axis 0) when the text names no normalization";
-  type.input_docs = {"scores: N items on axis 0, any axes behind it",
+  type.input_docs = {"scores: N items on axis 0, any axes after it",
                      "targets: as many items with as many values each, from 0 to 1; a target that "
                      "without its fraction is ignore_label does not count; no gradient"};
   type.output_docs = {"loss: scalar"};

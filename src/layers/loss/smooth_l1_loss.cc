@@ -44,7 +44,7 @@ void RegisterSmoothL1Loss(Registry& registry) {
   type.formula =
       "d = inside * (a - b); loss = sum outside * f(d) / N; f(d) = (sigma d)^2 / 2 where |d| < 1 / "
       "sigma^2, else |d| - 1 / (2 sigma^2)";
-  type.input_docs = {"a: N items on axis 0, any axes behind it",
+  type.input_docs = {"a: N items on axis 0, any axes after it",
                      "b: as many items with as many values each; may get a gradient too",
                      "inside weights: one for each value; optional; no gradient",
                      "outside weights: one for each value; optional; no gradient"};

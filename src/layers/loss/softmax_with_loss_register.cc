@@ -143,7 +143,7 @@ LayerType Common() {
       "positions i that are not ignored; t_ic = 1 - s at the label and s / (K - 1) elsewhere, s = "
       "label_smoothing";
   type.input_docs = {
-      "scores: the K classes on axis softmax_param.axis, any axes before and behind it",
+      "scores: the K classes on axis softmax_param.axis, any axes before and after it",
       "labels: one for each position, in any shape with the same axis 0; whole numbers 0..K-1, or "
       "ignore_label. Or, in the shape of the scores, a target g_ic of 0 or more for each class, as "
       "mixup and cutmix give them: t_ic = (1 - s) g_ic + s / (K - 1) (sum_c g_ic - g_ic). Then no "

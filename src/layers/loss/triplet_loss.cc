@@ -153,7 +153,7 @@ void RegisterTripletLoss(Registry& registry) {
       "loss = sum_n max(0, D(a_n, p_n) - D(a_n, q_n) + margin) / N; D(x, y) = |x - y|^2, or |x - "
       "y| "
       "with euclidean";
-  type.input_docs = {"anchors a: N items on axis 0, all values behind it are the feature",
+  type.input_docs = {"anchors a: N items on axis 0, all values after it are the feature",
                      "positives p: as many items of the kind of the anchors",
                      "negatives q: as many items of other kinds"};
   type.output_docs = {"loss: scalar"};

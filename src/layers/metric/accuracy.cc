@@ -164,7 +164,7 @@ void RegisterAccuracy(Registry& registry) {
   type.summary = "Share of items whose label is among the best scores.";
   type.formula = "accuracy = right / counted; right when #{k: x_k >= x_label} <= top_k";
   type.input_docs = {
-      "scores: the K classes on axis accuracy_param.axis, any axes before and behind it",
+      "scores: the K classes on axis accuracy_param.axis, any axes before and after it",
       "labels: one for each position, in any shape; whole numbers 0..K-1, or ignore_label"};
   type.output_docs = {"accuracy: scalar; 0 when no label counts",
                       "accuracy of each class: K values, 0 for classes without labels; optional"};

@@ -61,7 +61,7 @@ struct AffineCoefficients {
   double* saved;
 };
 
-// Learned blobs of fused layers come behind those of the norm.
+// Parameters of fused layers come behind those of the norm.
 template <typename L>
 AffineCoefficients<L> CoefficientsOf(const BatchNormBase& norm, const NormEpilogue& epilogue,
                                      std::span<const ConstTensorView> learned, const Affine& to) {
@@ -297,9 +297,9 @@ Support SupportsFusionAsNorm(const OpDesc& query) {
   if (query.context.inputs[0].shape.count() == 0) return Support::No("there is nothing to measure");
   if (!query.norm_fusion.emits_factors) return {};
   const NormEpilogue epilogue(query.fused);
-  if (epilogue.sum) return Support::No("something is added behind it");
+  if (epilogue.sum) return Support::No("something is added after it");
   if (!epilogue.relu.on || epilogue.relu.slope != 0) {
-    return Support::No("there is no ReLU with slope 0 behind it");
+    return Support::No("no ReLU with slope 0 follows it");
   }
   if (query.context.inputs[0].shape[1] % kChannelLine != 0) {
     return Support::No("channels are no multiple of 8");

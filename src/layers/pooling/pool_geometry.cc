@@ -197,7 +197,7 @@ int64_t OutSize(const PoolAxis& axis, bool rounds_down) {
 
 void CheckAxes(const Layer& layer, const PoolSettings& settings, const Shape& input, int spatial) {
   if (spatial < 1) {
-    FailInputs(layer, StrCat("pooling needs one spatial axis or more behind the channels, axis ",
+    FailInputs(layer, StrCat("pooling needs one spatial axis or more after the channels, axis ",
                              settings.axis, ", but the input is ", ToString(input)));
   }
   for (const auto& [name, entries] :

@@ -17,7 +17,7 @@ PoolPlanes PlanesOf(const OpDesc& query) {
 Support Supports(const OpDesc& query) {
   const bool positions = query.info.outputs.size() > 1;
   if (positions && PlanesOf(query).in() > LargestWhole(query.context.dtype)) {
-    return Support::No("the element type does not tell all positions apart");
+    return Support::No("the element type cannot hold all positions");
   }
   return SupportsCudaFloats(query);
 }

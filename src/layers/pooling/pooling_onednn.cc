@@ -53,7 +53,7 @@ Support SupportsWindows(const OpDesc& query) {
     return Support::No("the last window is empty");
   }
   if (!RuleOf(pooling, window)) {
-    return Support::No("Caffe does not divide by what lies beyond the padding");
+    return Support::No("Caffe does not count the cells beyond the padding");
   }
   if (pooling.IsAverage() && IsWholeAxis(window.h) && IsWholeAxis(window.w)) {
     return Support::No("means of whole planes take our own code no longer");

@@ -129,9 +129,10 @@ LayerType CommonType() {
   type.traits = {.fits_16_bits = true};
   type.formula =
       "y[n, c, p] = max or mean of x[n, c, p * stride - pad + 0..kernel-1]; size = ceil((in + 2 "
-      "pad - kernel) / stride) + 1, less 1 where the last window would start in the padding behind";
+      "pad - kernel) / stride) + 1, less 1 where the last window would start in the padding at the "
+      "end";
   type.output_docs = {
-      "y: the spatial axes become the numbers of windows",
+      "y: the spatial axes become the number of windows",
       "positions, for MAX and if wanted: where in its plane each maximum was (row * "
       "width + column, in row-major order of all spatial axes), -1 for nowhere"};
   type.param_fields = {"pooling_param"};
@@ -181,7 +182,7 @@ void RegisterPooling3D(Registry& registry) {
   type.origin = "C3D";
   type.differences = {
       "MAX takes padding too, and time may be padded; C3D pads AVE in height and width only.",
-      "With padding a last window that starts behind the image is dropped, as in Caffe; C3D keeps "
+      "With padding a last window that starts after the image is dropped, as in Caffe; C3D keeps "
       "it."};
   type.unread_fields = {"pooling_param.kernel_nd", "pooling_param.stride_nd",
                         "pooling_param.pad_nd",    "pooling_param.kernel_size_3d",

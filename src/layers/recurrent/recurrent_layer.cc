@@ -66,9 +66,11 @@ void RecurrentLayer::CutScratch(int64_t cell, ScratchCutter* cutter, SequencePas
 }
 
 void RecurrentLayer::FailOtherStreams(int64_t streams, int64_t before) const {
-  FailInputs(*this, StrCat("this batch has ", streams, " streams and the last one had ", before,
-                           ", so that it is not known which go on; set cont to 0 in the first ",
-                           "step of all streams when their number changes"));
+  FailInputs(
+      *this,
+      StrCat("this batch has ", streams, " streams and the last one had ", before,
+             ", so that it is not known which sequences continue; set cont to 0 in the first ",
+             "step of all streams when their number changes"));
 }
 
 // The states behind the last batch; zeros where there was none.

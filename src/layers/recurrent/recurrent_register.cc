@@ -51,10 +51,10 @@ LayerType RecurrentType(const std::string& name, const RecurrentCell& cell) {
   type.inputs = {cell.needs_cont ? 2 : 1, 3 + states};
   type.outputs = {1, 1 + states};
   type.input_docs = {
-      "x: T x N x ..., T steps of N streams; the axes behind are I features",
+      "x: T x N x ..., T steps of N streams; the axes after these are I features",
       StrCat("cont", cell.needs_cont ? "" : " (optional)",
-             ": T x N, 0 where a sequence begins, 1 where it goes on; a factor on the state from "
-             "the step before (in the reverse direction, on the state from the step behind, where "
+             ": T x N, 0 where a sequence begins, 1 where it continues; a factor on the state from "
+             "the step before (in the reverse direction, on the state from the step after, where "
              "that begins a sequence). Gets no gradient"),
       "x_static (optional): N x ..., S features that every step of a stream sees",
       StrCat("with expose_hidden, the initial states ", names,
@@ -68,7 +68,8 @@ LayerType RecurrentType(const std::string& name, const RecurrentCell& cell) {
       "The number of steps T may change from batch to batch; Caffe fixes it.",
       ("With expose_hidden, gradients flow into the initial states and from the final ones; Caffe "
        "cuts them off."),
-      ("Without expose_hidden a batch goes on from the states of the last one, as in Caffe. When "
+      ("Without expose_hidden a batch continues from the states of the one before, as in Caffe. "
+       "When "
        "the "
        "number of streams changes, cont must be 0 in the first step of all streams, otherwise it "
        "is "

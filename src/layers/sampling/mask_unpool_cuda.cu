@@ -72,7 +72,7 @@ void TakeGradients(const CudaQueue& queue, const Sizes& sizes, int64_t planes,
 
 Support SupportsCudaMaskUnpool(const OpDesc& query) {
   if (query.info.outputs[0].shape.count(2) > LargestWhole(query.context.dtype)) {
-    return Support::No("the element type of the mask does not tell all places apart");
+    return Support::No("the element type of the mask cannot hold all positions");
   }
   return SupportsCudaFloats(query);
 }

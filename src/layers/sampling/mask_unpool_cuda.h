@@ -8,7 +8,7 @@
 
 namespace crema {
 
-// No where the element type of the mask does not tell all places apart.
+// No where the element type of the mask cannot hold all positions.
 Support SupportsCudaMaskUnpool(const OpDesc& query);
 // Of Forward and of Backward.
 size_t CudaMaskUnpoolScratch(const OpDesc& query);

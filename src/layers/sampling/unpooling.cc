@@ -196,7 +196,7 @@ void RegisterUnPooling(Registry& registry) {
   type.differences = {
       "MAX always takes a mask; forks without one put values in a fixed place of the window.",
       "A mask that is not a place of the output is an error; forks write outside.",
-      "AVE counts cells as AVE pooling does: padding counts, what lies beyond it does not.",
+      "AVE counts cells as AVE pooling does: padding counts, cells beyond it do not.",
       "Windows that overlap are added in TILE."};
   type.param_fields = {"unpooling_param"};
   type.inputs = {1, 2};

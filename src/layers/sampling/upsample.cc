@@ -194,12 +194,12 @@ void RegisterUpsample(Registry& registry) {
       "= "
       "0 but y[n, c, place mask[n, c, i, j]] = x[n, c, i, j]";
   type.input_docs = {"x: N x C x H x W",
-                     "mask, if there: the shape of x; row * width + column in the output, as the "
+                     "mask (optional): the shape of x; row * width + column in the output, as the "
                      "second top of Pooling MAX gives it, or -1 for nowhere"};
   type.output_docs = {"y: N x C x H' x W'; H' = upsample_h, or H * scale less 1 with pad_out_h"};
   type.origin = "SegNet, YOLO ports";
   type.differences = {
-      "Both meanings of the name; the number of bottoms tells which.",
+      "Both meanings of the name; the number of bottoms decides which.",
       "With a mask, scale is 2 if unset, as in SegNet; without, it is 1, as in the YOLO ports.",
       "Where the mask names a place twice, the last value counts, as in SegNet; the gradient goes "
       "to that value only, in SegNet to all.",

@@ -61,7 +61,7 @@ void RegisterConcat(Registry& registry) {
   type.summary = "Joins blobs along an axis.";
   type.formula = "y = [x_0, x_1, ...] along axis";
   type.input_docs = {
-      "x_i: blobs whose extents are equal in all axes but the one they are joined at"};
+      "x_i: blobs whose shapes are equal in all axes but the one they are joined at"};
   type.output_docs = {"y: that axis is as long as those of the inputs together"};
   type.param_fields = {"concat_param"};
   type.inputs = {1, Arity::kAny};

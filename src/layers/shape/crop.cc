@@ -35,8 +35,8 @@ class Crop final : public MovingLayer {
       dims[static_cast<size_t>(a)] = wanted[a];
       if (Offset(a, axis) + wanted[a] <= whole[a]) continue;
       FailInputs(*this,
-                 StrCat("offset ", Offset(a, axis), " and extent ", wanted[a],
-                        " reach beyond axis ", a, " of the input of shape ", ToString(whole)));
+                 StrCat("offset ", Offset(a, axis), " and size ", wanted[a], " reach beyond axis ",
+                        a, " of the input of shape ", ToString(whole)));
     }
     LayerInfo info;
     info.outputs = {{Shape(std::span<const int64_t>(dims)), context.inputs[0].dtype}};
@@ -117,11 +117,11 @@ void RegisterCrop(Registry& registry) {
   type.name = "Crop";
   type.traits = {.fits_16_bits = true};
   type.category = "shape";
-  type.summary = "Cuts a blob to the extents of another one.";
+  type.summary = "Cuts a blob to the shape of another one.";
   type.formula = "y[i, j, ..] = x[i + offset_i, j + offset_j, ..]";
   type.input_docs = {"x: any shape with the axis",
-                     "reference: as many axes; its extents from `axis` on are the wanted ones"};
-  type.output_docs = {"y: the extents of x before `axis`, those of the reference from there on"};
+                     "reference: as many axes; its shape from `axis` on is the wanted one"};
+  type.output_docs = {"y: the shape of x before `axis`, those of the reference from there on"};
   type.param_fields = {"crop_param"};
   type.inputs = {2, 2};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Crop>(p); };

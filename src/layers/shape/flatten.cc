@@ -22,7 +22,7 @@ class Flatten final : public Layer {
     // As in Caffe, an end just before the start is the empty range: it puts in an axis of 1.
     if (first > last + 1) {
       FailField(*this, "flatten_param.end_axis",
-                StrCat("end_axis ", flatten.end_axis(), " lies before axis ", flatten.axis(),
+                StrCat("end_axis ", flatten.end_axis(), " is before axis ", flatten.axis(),
                        " in a blob of shape ", ToString(shape)));
     }
     std::vector<int64_t> dims(shape.dims().begin(), shape.dims().begin() + first);
@@ -70,7 +70,7 @@ void RegisterFlatten(Registry& registry) {
        .expect = "axis 4 is outside"},
       {.prototxt = "flatten_param { axis: 3 end_axis: 1 }",
        .input_shapes = {{1, 2, 3, 4}},
-       .expect = "end_axis 1 lies before axis 3"},
+       .expect = "end_axis 1 is before axis 3"},
   };
   registry.Add(std::move(type));
 }

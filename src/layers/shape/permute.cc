@@ -123,7 +123,7 @@ LayerType CommonType() {
   type.category = "shape";
   type.formula = "y[i_order(0), i_order(1), ..] = x[i_0, i_1, ..]";
   type.input_docs = {"x: any shape"};
-  type.output_docs = {"y: axis j has the extent of axis order[j] of x"};
+  type.output_docs = {"y: axis j has the size of axis order[j] of x"};
   return type;
 }
 

@@ -148,7 +148,7 @@ void RegisterReorder(Registry& registry) {
   type.name = "Reorder";
   type.traits = {.computes_on_bytes = true};
   type.category = "shape";
-  type.summary = "The same blob in another memory format; nets get it where it is needed.";
+  type.summary = "Converts a blob to another layout or stored type; plans insert it where needed.";
   type.formula = "y = x";
   type.input_docs = {"x: any shape"};
   type.output_docs = {"y: the shape of x"};

@@ -90,7 +90,7 @@ void RegisterReorg(Registry& registry) {
   type.formula =
       "s = stride, c = C / s^2; reverse: y[n, k, j s + a, i s + b] = x[n, (a s + b) c + k, j, i]; "
       "else the elements (a, b, k, j, i) of y = the elements (k, j, a, i, b) of x, both in the "
-      "extents of the input";
+      "shape of the input";
   type.input_docs = {"x: N x C x H x W, C divisible by stride^2; H and W by stride if not reverse"};
   type.output_docs = {
       "y: N x C stride^2 x H/stride x W/stride, or N x C/stride^2 x H stride x W stride"};

@@ -18,15 +18,15 @@ class Reshape final : public Layer {
     for (int64_t dim : reshape.shape().dim()) {
       if (dim < -1) {
         FailField(*this, "reshape_param.shape",
-                  StrCat("an extent is ", dim,
+                  StrCat("a dimension is ", dim,
                          "; give 0 to copy one, -1 for what is left, or the "
-                         "extent itself"));
+                         "dimension itself"));
       }
       inferred += dim == -1 ? 1 : 0;
     }
     if (inferred > 1) {
       FailField(*this, "reshape_param.shape",
-                StrCat(inferred, " extents are -1; only one can be worked out"));
+                StrCat(inferred, " dimensions are -1; only one can be inferred"));
     }
     if (reshape.num_axes() < -1) {
       FailField(
@@ -94,7 +94,7 @@ class Reshape final : public Layer {
         const int axis = range.begin + static_cast<int>(extents.size());
         if (axis >= shape.axes()) {
           FailField(*this, "reshape_param.shape",
-                    StrCat("extent 0 stands for that of axis ", axis, ", which the input of shape ",
+                    StrCat("dimension 0 copies that of axis ", axis, ", which the input of shape ",
                            ToString(shape), " does not have"));
         }
         copied[static_cast<size_t>(axis)] = true;
@@ -124,10 +124,10 @@ class Reshape final : public Layer {
     }
     const int64_t new_count = Shape(std::span<const int64_t>(others)).count();
     if (new_count == 0 || old_count % new_count != 0) {
-      FailField(
-          *this, "reshape_param.shape",
-          StrCat("no extent in place of -1 fits: ", old_count, " elements cannot be spread over ",
-                 new_count, " (input of shape ", ToString(shape), ")"));
+      FailField(*this, "reshape_param.shape",
+                StrCat("no dimension in place of -1 fits: ", old_count,
+                       " elements cannot be spread over ", new_count, " (input of shape ",
+                       ToString(shape), ")"));
     }
     return old_count / new_count;
   }
@@ -164,12 +164,12 @@ void RegisterReshape(Registry& registry) {
   LayerType type;
   type.name = "Reshape";
   type.category = "shape";
-  type.summary = "Gives a blob other extents and leaves its elements as they are.";
+  type.summary = "Gives a blob another shape and leaves its elements as they are.";
   type.formula = "y = x, row by row, in the new shape";
   type.input_docs = {"x: any shape"};
   type.output_docs = {"y: the same elements in the same memory"};
   type.differences = {
-      "-1 can be worked out for an empty batch whose extent 0 is copied; Caffe divides by 0."};
+      "-1 can be inferred for an empty batch whose dimension 0 is copied; Caffe divides by 0."};
   type.param_fields = {"reshape_param"};
   type.unread_fields = {"reshape_param.pixelshuffler"};
   type.make = [](const LayerParameter& p) { return std::make_unique<const Reshape>(p); };
@@ -178,7 +178,7 @@ void RegisterReshape(Registry& registry) {
     return BadSample{std::string("reshape_param { ") + fields + " }", {{2, 3, 4}}, expect};
   };
   type.bad_samples = {
-      bad("shape { dim: -2 }", "an extent is -2"),
+      bad("shape { dim: -2 }", "a dimension is -2"),
       bad("shape { dim: -1 dim: -1 }", "only one can be worked out"),
       bad("num_axes: -2 shape { dim: -1 }", "num_axes must be -1"),
       bad("axis: 4 shape { dim: -1 }", "axis 4 is outside"),

@@ -29,7 +29,7 @@ void RegisterSilence(Registry& registry) {
   LayerType type;
   type.name = "Silence";
   type.category = "shape";
-  type.summary = "Swallows blobs that nobody else reads.";
+  type.summary = "Reads blobs that no other layer reads.";
   type.formula = "no output";
   type.input_docs = {"any number of blobs of any shape"};
   type.inputs = {1, Arity::kAny};

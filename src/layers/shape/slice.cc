@@ -80,7 +80,7 @@ class Slice final : public MovingLayer {
     }
     if (before > whole) {
       FailField(*this, "slice_param.slice_point",
-                StrCat("slice point ", before, " lies behind the end of axis ", axis,
+                StrCat("slice point ", before, " is after the end of axis ", axis,
                        " of the input of shape ", ToString(shape)));
     }
     extents.push_back(whole - before);
@@ -142,7 +142,7 @@ void RegisterSlice(Registry& registry) {
       bad("slice_point: 0", "above 0 and ascend", 2),
       bad("slice_point: 3 slice_point: 3", "3 follows 3", 3),
       bad("slice_point: 3", "1 slice points make 2 pieces, but there are 3", 3),
-      bad("slice_point: 7", "slice point 7 lies behind the end", 2),
+      bad("slice_point: 7", "slice point 7 is after the end", 2),
       bad("", "into 4 equal pieces", 4),
   };
   registry.Add(std::move(type));

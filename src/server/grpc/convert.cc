@@ -172,7 +172,7 @@ InferRequest FromMessage(const inference::ModelInferRequest& message, const Requ
     request.inputs.push_back(Input(message.inputs(i), raw, limits));
     budget.Take(request.inputs.back().shape.count());
     if (!names.insert(message.inputs(i).name()).second) {
-      Refuse(Cause::kBadRequest, StrCat("input '", request.inputs.back().name, "' is there twice"));
+      Refuse(Cause::kBadRequest, StrCat("input '", request.inputs.back().name, "' appears twice"));
     }
   }
   names.clear();
@@ -182,7 +182,7 @@ InferRequest FromMessage(const inference::ModelInferRequest& message, const Requ
     request.outputs.push_back({output.name().substr(0, kMostText), true, classes});
     if (!names.insert(output.name()).second) {
       Refuse(Cause::kBadRequest,
-             StrCat("output '", request.outputs.back().name, "' is there twice"));
+             StrCat("output '", request.outputs.back().name, "' appears twice"));
     }
   }
   return request;

@@ -64,7 +64,7 @@ void InferenceService::Admit(const Context& context, Door door) const {
   const auto& metadata = context.client_metadata();
   const auto [first, last] = metadata.equal_range("authorization");
   if (first != last && std::next(first) != last) {
-    Refuse(Cause::kBadRequest, "authorization is there twice");
+    Refuse(Cause::kBadRequest, "authorization appears twice");
   }
   const std::string_view given = first == last
                                      ? std::string_view()

@@ -49,7 +49,7 @@ std::string AccessLineText(const HttpLogEntry& entry) {
 }
 
 std::string DroppedLinesText(int64_t lines) {
-  return StrCat(Now(), " dropped ", lines, " lines: nobody read them\n");
+  return StrCat(Now(), " dropped ", lines, " lines: no reader took them\n");
 }
 
 std::string DroppedLinesJson(int64_t lines) {

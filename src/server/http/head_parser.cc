@@ -129,7 +129,7 @@ void RefuseRepeated(const HttpHead& head) {
                                                       "connection",
                                                       "x-request-id"};
   for (const std::string_view name : kOnce) {
-    if (CountOf(head, name) > 1) Bad(StrCat("the header field ", name, " is there twice"));
+    if (CountOf(head, name) > 1) Bad(StrCat("the header field ", name, " appears twice"));
   }
 }
 

@@ -87,7 +87,7 @@ void RefuseDuplicates(const std::vector<Tensor>& tensors, std::string_view what)
   std::set<std::string_view> names;
   for (const Tensor& tensor : tensors) {
     if (!names.insert(tensor.name).second) {
-      Refuse(Cause::kBadRequest, StrCat(what, " '", tensor.name, "' is there twice"));
+      Refuse(Cause::kBadRequest, StrCat(what, " '", tensor.name, "' appears twice"));
     }
   }
 }

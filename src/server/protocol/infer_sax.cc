@@ -152,7 +152,7 @@ class InferHandler {
 
   template <typename T>
   Place Open(std::optional<std::vector<T>>* list, Place place) {
-    if (list->has_value()) Bad(StrCat("'", key_, "'", Of(), " is there twice"));
+    if (list->has_value()) Bad(StrCat("'", key_, "'", Of(), " appears twice"));
     list->emplace();
     return place;
   }
@@ -234,7 +234,7 @@ class InferHandler {
   }
 
   bool AddDim(int64_t value) {
-    if (value < 0) Bad(StrCat("an extent of 'shape'", Of(), " is negative"));
+    if (value < 0) Bad(StrCat("a dimension of 'shape'", Of(), " is negative"));
     if (tensor().shape->size() >= limits_.axes) {
       Bad(StrCat("'shape'", Of(), " has more than ", limits_.axes, " axes"));
     }
@@ -251,7 +251,7 @@ class InferHandler {
 
   bool Set(std::optional<std::string>* field, std::string_view text) {
     constexpr size_t kMostText = 256;
-    if (field->has_value()) Bad(StrCat("'", key_, "' is there twice"));
+    if (field->has_value()) Bad(StrCat("'", key_, "' appears twice"));
     if (text.size() > kMostText) Bad(StrCat("'", key_, "' is longer than ", kMostText, " bytes"));
     *field = std::string(text);
     return true;
@@ -259,7 +259,7 @@ class InferHandler {
 
   bool IntegerParameter(int64_t value) {
     const auto set = [&](std::optional<int64_t>* field) {
-      if (field->has_value()) Bad(StrCat("parameter '", key_, "' is there twice"));
+      if (field->has_value()) Bad(StrCat("parameter '", key_, "' appears twice"));
       if (value < 0) Bad(StrCat("parameter '", key_, "' is negative"));
       *field = value;
       return true;

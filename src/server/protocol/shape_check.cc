@@ -15,7 +15,7 @@ Shape CheckedShape(const std::string& input, std::span<const int64_t> dims,
   for (const int64_t dim : dims) {
     if (dim <= 0) {
       Refuse(Cause::kBadRequest,
-             StrCat("the shape of '", input, "' has the extent ", dim, "; it is 1 at least"));
+             StrCat("the shape of '", input, "' has the dimension ", dim, "; it is 1 at least"));
     }
     // Divides instead of multiplying, to avoid overflow.
     if (dim > limits.elements / count) {

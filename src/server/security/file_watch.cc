@@ -68,7 +68,7 @@ void FileWatch::Look(Entry* entry) {
     log_.Write(Severity::kInfo, StrCat(names, ": read again"));
   } catch (const std::exception& error) {
     log_.Write(Severity::kError, StrCat(names, " changed and cannot be used: ", error.what(),
-                                        "; what was read before stays in use"));
+                                        "; the version read before stays in use"));
   }
 }
 
