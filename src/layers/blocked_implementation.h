@@ -1,4 +1,4 @@
-// What implementations on blocked blobs have in common.
+// Helpers for implementations with blocked inputs and outputs.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace crema {
 
-// Of implementations without room for channels that do not fill whole blocks: f32 and N x C x H x
-// W.
+// Support check of implementations that cannot handle a partly filled channel block: requires f32,
+// N x C x H x W, and C divisible by ChannelBlock().
 inline Support SupportsWholeBlocks(const OpDesc& query) {
   const BlobSpec& input = query.context.inputs[0];
   if (ChannelBlock() == 0) return Support::No("needs a processor with AVX2 or AVX-512");
@@ -30,13 +30,13 @@ inline ImplementationFacts BlockedFacts(std::string name) {
           .output_format = MemoryFormat::kBlocked};
 }
 
-// An implementation "blocked" that takes and gives blocked blobs.
+// Makes an implementation named "blocked" with blocked input and output.
 inline ImplementationPtr MakeBlockedImplementation(const ImplementationFunctions& functions) {
   return MakeSimpleImplementation(BlockedFacts("blocked"), functions);
 }
 
-// The same implementation on blobs of bfloat16; its functions look at the type of what they are
-// given.
+// Returns the same implementation for blobs stored as bfloat16. Its functions must handle both
+// stored types.
 inline ImplementationPtr StoringBFloat16(const ImplementationPtr& implementation) {
   ImplementationFacts facts = *implementation;
   facts.name += " bf16";

@@ -24,7 +24,7 @@ size_t CopyBytes(const Shape& x) {
   return IsTheSame(x) ? 0 : ScratchBytes<float>(x.count()) + kScratchSlack;
 }
 
-// Cuts a plain copy of `x` off scratch.
+// Takes a plain copy of `x` from scratch and advances `scratch`.
 float* TakeCopy(const Shape& x, std::span<std::byte>* scratch) {
   float* copy = ScratchCutter(*scratch).Take<float>(x.count());
   *scratch = scratch->subspan(CopyBytes(x));
@@ -40,7 +40,8 @@ ConstTensorView PlainView(int threads, const ConstTensorView& blocked,
   return {copy, x, DType::kF32};
 }
 
-// What an implementation may ask of a query is the same for both formats.
+// Runs `own` on plain copies. Its support checks and needs do not depend on the layout, so queries
+// are passed on unchanged.
 class BlockedInputImplementation final : public ImplementationAdapter {
  public:
   BlockedInputImplementation(ImplementationFacts facts, const ImplementationPtr& own)

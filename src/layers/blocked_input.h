@@ -1,5 +1,5 @@
-// Implementations that take a blocked input and give a plain output, for layers at the end of the
-// part of a net that is blocked.
+// Implementations with a blocked input and a plain output, for the layers after the blocked part of
+// a net.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace crema {
 
-// The work of `implementation`, which takes plain blobs, on a blocked input: it is copied to
-// scratch, and its gradient back, except where both formats are the same memory (one pixel, whole
-// blocks). For layers of one input.
+// Runs `implementation`, which takes plain blobs, on a blocked f32 input N x C x H x W: copies the
+// input to scratch, and its gradient back. Copies nothing if both layouts are identical in memory
+// (one pixel, whole blocks). For layers with one input.
 ImplementationPtr OnBlockedInput(const ImplementationPtr& implementation, std::string name);
 
-// The native methods so: implementation "blocked input".
+// Does the same for the native method, as implementation "blocked input".
 ImplementationPtr NativeOnBlockedInput();
 
 }  // namespace crema

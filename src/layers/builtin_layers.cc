@@ -1,4 +1,5 @@
-// The explicit list of built-in layers: static registrars vanish from archives, a list does not.
+// The explicit list of built-in layers. Static registrars would be dropped from archives by the
+// linker.
 #include "graph/registry.h"
 #ifdef CREMA_HAVE_CUDA
 #include "layers/gpu_implementations.h"

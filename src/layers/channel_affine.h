@@ -1,5 +1,4 @@
-// Layers that multiply each channel by a number and add another one: a convolution in front can do
-// that with its weights.
+// Layers that scale and shift each channel. A preceding convolution can fold this into its weights.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +10,18 @@
 
 namespace crema {
 
-// An interface of such layers. Thread safety: const.
+// Interface of per-channel affine layers. Thread safety: const.
 class ChannelAffine {
  public:
   virtual ~ChannelAffine() = default;
-  // Whether it is y = factor[c] * x + shift[c] and nothing else in a forward pass, with the
-  // channels on axis 1 and numbers that are learned blobs of its own.
+  // Returns true if the forward pass of `phase` is exactly y = factor[c] * x + shift[c], with the
+  // channels on axis 1 and factor and shift taken from the layer's own parameters.
   virtual bool IsChannelAffine(Phase phase) const = 0;
-  // Requires IsChannelAffine, `learned` blobs as its Forward gets them, and f32.
+  // Writes factor[c] and shift[c]. Requires IsChannelAffine, f32, and `learned` as passed to
+  // Forward.
   virtual void ReadChannelAffine(std::span<const ConstTensorView> learned, std::span<double> factor,
                                  std::span<double> shift) const = 0;
-  // How many learned blobs it has.
+  // Returns the number of learned blobs that the layer has.
   virtual size_t AffineBlobs() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// What implementations of GPUs on blobs in channels last have in common.
+// Helpers for GPU implementations on channels-last blobs.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 
 namespace crema {
 
-// Elements of space behind axis 1.
+// Number of elements of the spatial axes (after axis 1); 1 if there are none.
 inline int64_t SpaceOf(const Shape& shape) { return shape.axes() > 2 ? shape.count(2) : 1; }
 
-// Channels of a batch in channels last.
+// Group layout of the channels of a channels-last batch.
 inline GroupLayout ChannelsLastGroups(const Shape& shape) {
   return {1, shape[0] * SpaceOf(shape), shape[1], 1};
 }
@@ -29,7 +29,8 @@ inline Support SupportsChannelsLast(const OpDesc& query) {
   return {};
 }
 
-// Adapts an implementation whose functions take blobs in channels last; asks `also` first.
+// Adapts an implementation whose functions take channels-last blobs. `also` is an additional check;
+// null means none.
 class ChannelsLastAdapter : public ImplementationAdapter {
  public:
   explicit ChannelsLastAdapter(const ImplementationPtr& own, Check also = nullptr)
@@ -48,7 +49,8 @@ inline ImplementationPtr InChannelsLast(const ImplementationPtr& implementation,
   return std::make_shared<ChannelsLastAdapter>(implementation, also);
 }
 
-// Adds `implementation`, of a layer that goes by elements in any order, for blobs in either layout.
+// Adds `implementation` of an elementwise layer, which ignores the order of elements, for both
+// layouts.
 inline void AddForAnyOrder(Registry* registry, std::string_view type,
                            const ImplementationPtr& implementation) {
   registry->AddImplementation(type, implementation);

@@ -1,4 +1,4 @@
-// What implementations by cuDNN have in common.
+// Helpers for cuDNN implementations.
 #pragma once
 
 #include "core/strings.h"
@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// f32 and f16: whether these operations take bf16 is not documented.
+// Requires f32 or f16: cuDNN does not document bf16 support of these operations.
 inline Support SupportsCudnn(const OpDesc& query) {
   const std::string why_not = WhyNoCudnn();
   if (!why_not.empty()) return Support::No(StrCat("cuDNN cannot be used: ", why_not));
@@ -16,7 +16,7 @@ inline Support SupportsCudnn(const OpDesc& query) {
   return {};
 }
 
-// An implementation "cudnn", in front of the native one.
+// Makes an implementation named "cudnn"; it is preferred to the native one.
 template <typename State>
 ImplementationPtr MakeCudnnImplementation(Support (*supports)(const OpDesc&),
                                           void (*forward)(const Layer&, const ForwardArgs&),
@@ -26,7 +26,7 @@ ImplementationPtr MakeCudnnImplementation(Support (*supports)(const OpDesc&),
       forward, backward, {.supports = supports, .info = info}, "cudnn");
 }
 
-// Factors of a result and of what was there, for operations on f32 and f16.
+// Alpha and beta of cuDNN calls on f32 and f16: overwrite the output with the result.
 inline constexpr float kCudnnOne = 1, kCudnnZero = 0;
 
 }  // namespace crema

@@ -1,12 +1,12 @@
-// Implementations by cuDNN.
+// cuDNN implementations.
 #pragma once
 
 #include "graph/registry.h"
 
 namespace crema {
 
-// In front of the native implementations of GPUs, which must be there. Only in builds with cuDNN's
-// headers.
+// Adds the cuDNN implementations before the native GPU ones, which must already be registered. Only
+// in builds with cuDNN's headers.
 void AddCudnnImplementations(Registry* registry);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// What implementations on GPUs have in common.
+// Helpers for GPU implementations.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ inline Support SupportsCudaFloats(const OpDesc& query) {
   return Support::No("is for f32, f16 and bf16");
 }
 
-// An implementation "cuda", the native one of GPUs. `more` has the other functions; a State(op) is
-// made by Base = StatefulImplementation<State>.
+// Makes the native GPU implementation, named "cuda" by default. `more` holds its other functions.
+// Base = StatefulImplementation<State> creates a State(op) for each layer.
 template <typename Base = FunctionImplementation>
 ImplementationPtr MakeCudaImplementation(void (*forward)(const Layer&, const ForwardArgs&),
                                          void (*backward)(const Layer&, const BackwardArgs&),
@@ -32,8 +32,8 @@ ImplementationPtr MakeCudaImplementation(void (*forward)(const Layer&, const For
                                         more);
 }
 
-// Calls add(implementation) for each implementation of the type on blobs of f32 of a GPU, the most
-// preferred one last: each that is added goes to the front.
+// Calls add(implementation) for each GPU implementation of `type` on f32 blobs, in reverse order of
+// preference, because each added one becomes the first choice.
 template <typename Add>
 void AddVariants(const std::string& type, const Registry& registry, const Add& add) {
   std::vector<ImplementationPtr> implementations = registry.Find(type)->implementations;
@@ -49,7 +49,7 @@ void AddVariants(const std::string& type, const Registry& registry, const Add& a
   CREMA_CHECK(added > 0);
 }
 
-// Null for an empty view.
+// Returns the elements of a view; null for an empty view.
 template <typename T>
 const T* Elements(const ConstTensorView& view) {
   return static_cast<const T*>(view.raw());
@@ -59,7 +59,7 @@ T* Elements(const TensorView& view) {
   return static_cast<T*>(view.raw());
 }
 
-// Element `index` of arguments that may be missing at the end.
+// Returns views[index], or an empty view if `views` is shorter.
 inline TensorView At(std::span<const TensorView> views, size_t index) {
   return index < views.size() ? views[index] : TensorView();
 }

@@ -1,12 +1,12 @@
-// Implementations that run on GPUs.
+// Registration of all GPU implementations.
 #pragma once
 
 #include "graph/registry.h"
 
 namespace crema {
 
-// Requires the built-in layers. BuiltinRegistry has called this where CUDA was built; elsewhere
-// tests do, for a stand-in of a GPU (math/cuda/emulation.h).
+// Adds them to the built-in layers, which must already be registered. BuiltinRegistry calls this in
+// builds with CUDA; in other builds tests call it, for the GPU emulation (math/cuda/emulation.h).
 void AddGpuImplementations(Registry* registry);
 
 }  // namespace crema

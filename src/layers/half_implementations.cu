@@ -31,7 +31,7 @@ constexpr std::array<Halves, 2> kHalves{
     Halves{DType::kBF16, MemoryFormat::kPlainBF16, MemoryFormat::kChannelsLastBF16, BF16, "bf16"},
     Halves{DType::kF16, MemoryFormat::kPlainF16, MemoryFormat::kChannelsLastF16, FP16, "f16"}};
 
-// The question as an implementation on halves is asked it.
+// A query rewritten for blobs of half precision.
 struct HalfQuery {
   // `implementation`: with what it makes of Infer's answer; null: that answer.
   HalfQuery(const OpDesc& query, DType dtype, const Implementation* implementation = nullptr)
@@ -58,8 +58,8 @@ size_t BytesOfLearned(const OpDesc& query, DType dtype) {
   return bytes;
 }
 
-// Views of the rounded blobs, which have room from the first pass on; and the implementation's own
-// state.
+// Views of the rounded blobs, and the state of the wrapped implementation. The vectors keep their
+// capacity between passes.
 struct HalfState final : ImplementationState, TunesEngines {
   void UseTimer(std::shared_ptr<ImplementationTimer> timer) override {
     auto* tunes = dynamic_cast<TunesEngines*>(of_implementation.get());
@@ -68,11 +68,11 @@ struct HalfState final : ImplementationState, TunesEngines {
   explicit HalfState(const LayerInfo& info) {
     for (const LearnedBlob& blob : info.learned) rounds.push_back(!blob.statistic);
   }
-  std::vector<bool> rounds;  // by learned blob: statistics are read and updated as they are
+  std::vector<bool> rounds;  // indexed by learned blob; statistics are not rounded
   std::vector<ConstTensorView> learned;
   std::vector<TensorView> learned_grads;
-  std::vector<Tensor> kept;  // of fixed weights, by learned blob: rounded once
-  std::unique_ptr<ImplementationState> of_implementation;  // null: it has none
+  std::vector<Tensor> kept;  // rounded fixed weights, indexed by learned blob
+  std::unique_ptr<ImplementationState> of_implementation;  // null if it has none
 };
 
 template <typename To>
@@ -92,12 +92,12 @@ class LearnedHalves {
   LearnedHalves(const ExecContext& context, DType dtype, std::span<std::byte> scratch)
       : queue_(BoundQueue(context)), context_(context), dtype_(dtype), cutter_(scratch) {}
 
-  // `fixed`: ForwardArgs::weights_fixed.
+  // `fixed` is ForwardArgs::weights_fixed: blobs are then rounded once and cached in `state`.
   void Round(std::span<const ConstTensorView> learned, bool fixed, HalfState* state) {
     state->learned.clear();
     state->kept.resize(learned.size());
     for (size_t i = 0; i < learned.size(); ++i) {
-      if (i >= state->rounds.size() || !state->rounds[i]) {  // of layers that are fused, too
+      if (i >= state->rounds.size() || !state->rounds[i]) {  // blobs of fused layers come after
         state->learned.push_back(learned[i]);
       } else if (fixed) {
         state->learned.push_back(Rounded(learned[i], &state->kept[i]));
@@ -108,8 +108,8 @@ class LearnedHalves {
       }
     }
   }
-  // Of those that are wanted, zeroed; those of fused layers, whose blobs are not rounded either,
-  // as they are.
+  // Provides zeroed half-precision gradients for those that are wanted. Gradients of fused layers,
+  // whose blobs are not rounded, are passed on.
   void TakeGradients(std::span<const TensorView> grads, HalfState* state) {
     std::vector<TensorView>& halves = state->learned_grads;
     halves.clear();
@@ -176,7 +176,7 @@ class HalfImplementation final : public ImplementationAdapter {
   std::optional<double> Seconds(const OpDesc& op) const override {
     return own().Seconds(HalfQuery(op, halves_.dtype).Of(op));
   }
-  // What is saved is of halves too.
+  // Saved tensors are of half precision too.
   LayerInfo Info(const OpDesc& op) const override {
     const HalfQuery asked = Asked(op);
     LayerInfo info = op.info;
@@ -247,7 +247,7 @@ class HalfImplementation final : public ImplementationAdapter {
 void AddHalfImplementations(Registry* registry) {
   for (const std::string& type : registry->Names()) {
     if (!registry->Find(type)->traits.fits_16_bits) continue;
-    // Those for blobs of f32, which take their element type as it comes.
+    // The implementations for f32 blobs; they are templates on the element type.
     AddVariants(type, *registry, [&](const ImplementationPtr& own) {
       for (const Halves& halves : kHalves)
         registry->AddImplementation(type, std::make_shared<HalfImplementation>(own, halves));

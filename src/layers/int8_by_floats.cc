@@ -50,9 +50,9 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   }
 }
 
-// Several readings and writings of floats.
+// Estimates several passes over the floats of all inputs and outputs.
 double Seconds(const OpDesc& query) {
-  constexpr double kBytesPerSecond = 4e9;  // a thread
+  constexpr double kBytesPerSecond = 4e9;  // per thread
   return static_cast<double>(FloatBytes(query.context.inputs) + FloatBytes(query.info.outputs)) /
          (kBytesPerSecond * query.threads);
 }

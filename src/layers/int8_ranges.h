@@ -1,5 +1,4 @@
-// The ranges that calibration found for the blobs of a layer, as implementations on bytes need
-// them.
+// Calibrated ranges of a layer's blobs, for int8 implementations.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +21,7 @@ inline Int8Scale ScaleOf(const Int8Range& range) {
   return {.step = std::max(range.max() / steps, kLeast), .is_signed = !range.non_negative()};
 }
 
-// Require that the layer has that range (ComputesInt8).
+// Return the scale of input i or output o. Require that the layer has that range (ComputesInt8).
 inline Int8Scale InputScale(const Layer& layer, int i) {
   return ScaleOf(layer.param().int8().bottom(i));
 }
@@ -30,7 +29,7 @@ inline Int8Scale OutputScale(const Layer& layer, int o) {
   return ScaleOf(layer.param().int8().top(o));
 }
 
-// Of the layer, or of the last one that its implementation fused.
+// Returns the layer, or the last layer fused into its implementation.
 inline const Layer& LastLayer(const OpDesc& query) {
   return query.fused.empty() ? query.layer : *query.fused.back();
 }
@@ -39,7 +38,7 @@ inline bool SameRange(const Int8Range& a, const Int8Range& b) {
   return a.max() == b.max() && a.non_negative() == b.non_negative();
 }
 
-// N x C x H x W, all of them, and a processor for which formats are chosen.
+// Requires inputs N x C x H x W and a CPU with AVX2 or AVX-512, in addition to ComputesInt8.
 inline Support SupportsInt8Pixels(const OpDesc& query, size_t bottoms, size_t tops) {
   const Support support = ComputesInt8(query, bottoms, tops);
   if (!support.yes) return support;
@@ -50,7 +49,7 @@ inline Support SupportsInt8Pixels(const OpDesc& query, size_t bottoms, size_t to
   return {};
 }
 
-// Of the layer's first input, with that many products in each sum.
+// Checks that 32-bit sums of `products` products of the layer's first input cannot overflow.
 inline Support SumsAreExact(const OpDesc& query, int64_t products) {
   const int64_t largest = InputScale(query.layer, 0).is_signed ? 128 : 255;
   if (products <= std::numeric_limits<int32_t>::max() / (largest * LargestInt8Weight())) return {};
@@ -63,12 +62,12 @@ inline ImplementationFacts Int8Facts(std::string name) {
           .output_format = MemoryFormat::kInt8};
 }
 
-// Implementation "int8 by floats" of any layer of N x C x H x W blobs with ranges: it widens its
-// inputs, calls the native method and rounds. It is slow; it is there so that blobs can stay bytes
-// up to implementations that fuse the layer.
+// Makes implementation "int8 by floats" of any layer with N x C x H x W blobs and ranges:
+// dequantizes the inputs, calls the native method, and quantizes the outputs. It is slow; it lets
+// blobs stay int8 up to implementations that fuse the layer.
 ImplementationPtr Int8ByFloats();
 
-// Implementation "int8" of a layer whose output is its input: a copy of bytes.
+// Makes implementation "int8" of a layer whose output equals its input: a copy of bytes.
 ImplementationPtr Int8Copy();
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Sums that implementations in front of them can take along.
+// Residual additions, which preceding implementations can fuse.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// Whether the layer is y = a + b of two blobs, which have one shape then.
+// Returns true if the layer computes y = a + b of two blobs, which then have the same shape.
 inline bool IsResidualAdd(const LayerParameter& param) {
   const EltwiseParameter& p = param.eltwise_param();
   return param.type() == "Eltwise" && param.bottom_size() == 2 &&

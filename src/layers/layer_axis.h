@@ -1,4 +1,4 @@
-// Axis parameters, as most layers have one.
+// Axis parameters of layers.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// shape.CanonicalAxis(axis), reporting an axis that is outside as an error of `field`.
+// Returns shape.CanonicalAxis(axis). Throws an error of `field` if the axis is out of range.
 inline int LayerAxis(const Layer& layer, const Shape& shape, int64_t axis, std::string_view field) {
   try {
     return shape.CanonicalAxis(axis);

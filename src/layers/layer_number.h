@@ -1,4 +1,4 @@
-// Number parameters, as many layers have one.
+// Float parameters of layers.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// `value`, unless it is NaN or infinite: then an error of `field`, the path below the layer.
+// Returns `value`. Throws an error of `field`, the path below the layer, if it is NaN or infinite.
 inline float FiniteNumber(const Layer& layer, float value, const std::string& field) {
   if (std::isfinite(value)) return value;
   const std::string name = field.substr(field.rfind('.') + 1);

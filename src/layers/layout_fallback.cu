@@ -10,7 +10,8 @@
 namespace crema {
 namespace {
 
-// Reorders and the implementation itself, which can be seen in a plan, are to be estimated as less.
+// Factor on the estimate, so that a reorder in the plan followed by the row-major implementation is
+// preferred.
 constexpr double kLastChoice = 10;
 
 void TransposeBlob(const CudaQueue& queue, const ConstTensorView& x, bool to_channels_last,
@@ -31,7 +32,7 @@ class RowMajorBlobs {
   RowMajorBlobs(const ExecContext& context, std::span<std::byte> scratch)
       : queue_(BoundQueue(context)), device_(context.device()), cutter_(scratch) {}
 
-  // Room for a blob like that; empty views stay.
+  // Takes scratch for a blob of that shape and type; returns an empty view for an empty one.
   TensorView Room(const ConstTensorView& like) {
     if (like.empty()) return {nullptr, like.shape(), like.dtype(), device_};
     void* memory = cutter_.Take<std::byte>(BytesOf(like.shape(), like.dtype()));
@@ -53,7 +54,7 @@ class RowMajorBlobs {
   ScratchCutter cutter_;
 };
 
-// Of the input and the output.
+// Scratch for the input and the output.
 size_t BytesOfBoth(const OpDesc& query) {
   const DType dtype = query.context.dtype;
   return ScratchBytes<std::byte>(BytesOf(query.context.inputs[0].shape, dtype)) +

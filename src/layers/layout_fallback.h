@@ -1,13 +1,12 @@
-// Implementations that turn blobs in channels last around, for another implementation.
+// Channels-last implementations that transpose for a row-major one.
 #pragma once
 
 #include "graph/implementation.h"
 
 namespace crema {
 
-// What `implementation` of a GPU does with blobs in row-major order, on one input and one output in
-// channels last, which are turned around in scratch. For extents that no other implementation takes
-// in this format.
+// Runs a row-major GPU `implementation` on one channels-last input and output, which it transposes
+// in scratch. For sizes that no other channels-last implementation supports.
 ImplementationPtr LayoutFallback(const ImplementationPtr& implementation);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Blobs of files whose shapes say the same in other words.
+// Shapes of parameters in weight files that differ from the layer's only in notation.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// Gives `blob` the shape where it holds as many values: 1 x C x 1 x 1 becomes C.
+// Sets the shape of `blob` if the number of values matches: 1 x C x 1 x 1 becomes C.
 inline void GiveShape(const Shape& shape, BlobProto* blob) {
   if (DataCount(*blob) != shape.count()) return;
   blob->clear_num();
@@ -20,7 +20,7 @@ inline void GiveShape(const Shape& shape, BlobProto* blob) {
   for (int64_t extent : shape.dims()) blob->mutable_shape()->add_dim(extent);
 }
 
-// The same for each blob of a layer.
+// Does the same for each blob of a layer.
 inline void GiveLearnedShapes(const LayerInfo& info, std::vector<BlobProto>* blobs) {
   for (size_t i = 0; i < std::min(blobs->size(), info.learned.size()); ++i) {
     GiveShape(info.learned[i].shape, &(*blobs)[i]);

@@ -1,4 +1,4 @@
-// Errors about values that a GPU found to be wrong, in the words of the CPU's code.
+// Reports invalid values found on a GPU with the CPU's error message.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,9 @@
 
 namespace crema {
 
-// The native forward pass on copies of the inputs, for what it throws. For layers without learned
-// blobs, scratch memory and state; of f32. Throws kInternal where it finds nothing wrong.
+// Runs the native forward pass on CPU copies of the inputs, for the error that it throws. For f32
+// layers without parameters, scratch memory and state. Throws kInternal if the CPU accepts the
+// values.
 [[noreturn]] inline void FailNatively(const Layer& layer, const ForwardArgs& args) {
   std::vector<Tensor> memory;
   std::vector<ConstTensorView> inputs;

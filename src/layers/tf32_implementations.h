@@ -1,4 +1,4 @@
-// Implementations of GPUs whose products round what they multiply to TF32, for layers with
+// GPU implementations that round the factors of matrix products to TF32, for layers with
 // `precision: TF32`.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace crema {
 
-// Of types with LayerTraits::multiplies_matrices. Requires the implementations of
-// AddGpuImplementations. Blobs stay f32; implementations for FP32 never round so.
+// Adds them for types with LayerTraits::multiplies_matrices. Requires the implementations of
+// AddGpuImplementations. Blobs stay f32; FP32 implementations never use TF32.
 void AddTf32Implementations(Registry* registry);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Whole numbers (places, labels) in blobs of floats.
+// Integers (indices, labels) stored as floats.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// Up to it, elements of this type tell all whole numbers apart.
+// Returns the largest n such that the type represents all integers 0..n exactly.
 inline int64_t LargestWhole(DType dtype) {
   if (dtype == DType::kF16) return 1 << 11;
   if (dtype == DType::kBF16) return 1 << 8;

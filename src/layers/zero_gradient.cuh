@@ -1,4 +1,4 @@
-// ZeroGradients of zero_gradient.h, on the GPU.
+// GPU version of zero_gradient.h.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace crema {
 
-// Writes zeros into those that are wanted.
+// Zeroes the gradients that are not empty.
 inline void ZeroCudaGradients(const CudaQueue& queue, std::span<const TensorView> grads) {
   for (const TensorView& grad : grads) {
     if (grad.empty()) continue;

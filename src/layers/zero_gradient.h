@@ -1,5 +1,4 @@
-// Gradients of inputs that a layer takes a shape or places from, which are 0 wherever there are
-// any.
+// Zero gradients, of inputs from which a layer takes only a shape or indices.
 #pragma once
 
 #include <cstring>
@@ -9,7 +8,7 @@
 
 namespace crema {
 
-// Writes zeros into those that are wanted.
+// Zeroes the gradients that are not empty.
 inline void ZeroGradients(std::span<const TensorView> grads) {
   for (const TensorView& grad : grads) {
     if (!grad.empty()) std::memset(grad.raw(), 0, grad.bytes());
