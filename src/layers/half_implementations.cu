@@ -33,7 +33,7 @@ constexpr std::array<Halves, 2> kHalves{
 
 // A query rewritten for blobs of half precision.
 struct HalfQuery {
-  // `implementation`: with what it makes of Infer's answer; null: that answer.
+  // If `implementation` is not null, `info` is its Info() instead of the layer's Infer().
   HalfQuery(const OpDesc& query, DType dtype, const Implementation* implementation = nullptr)
       : inputs(query.context.inputs.begin(), query.context.inputs.end()), context(query.context) {
     for (BlobSpec& input : inputs) input = {input.shape, dtype};
@@ -97,7 +97,7 @@ class LearnedHalves {
     state->learned.clear();
     state->kept.resize(learned.size());
     for (size_t i = 0; i < learned.size(); ++i) {
-      if (i >= state->rounds.size() || !state->rounds[i]) {  // blobs of fused layers come after
+      if (i >= state->rounds.size() || !state->rounds[i]) {  // of a fused layer, or a statistic
         state->learned.push_back(learned[i]);
       } else if (fixed) {
         state->learned.push_back(Rounded(learned[i], &state->kept[i]));

@@ -1,9 +1,9 @@
 // CenterLoss (Wen, Zhang, Li, Qiao: A Discriminative Feature Learning Approach for Deep Face
-// Recognition, 2016): a learned centre c_k for each class;
+// Recognition, 2016) learns a centre c_k for each class:
 //   loss = sum_n |x_n - c[label_n]|^2 / (2 N); dx_n = (x_n - c[label_n]) * dloss / N
-// Centres do not follow the derivative but the paper's rule, equation 4: the "gradient" of c_k is
+// Centres follow the paper's equation 4 instead of the derivative: the "gradient" of c_k is
 //   sum over n of class k of (c_k - x_n) / (1 + number of items of class k)
-// whatever the weight of the loss is; lr_mult of the blob times base_lr is the paper's alpha.
+// independent of the loss weight; lr_mult of the blob times base_lr is the paper's alpha.
 #include <algorithm>
 #include <memory>
 
@@ -48,7 +48,7 @@ class CenterLoss final : public Layer {
     return info;
   }
 
-  // How many items each class has.
+  // For the number of items of each class.
   size_t BackwardScratch(const InferContext&, const LayerInfo&, int) const override {
     return ScratchBytes<int64_t>(classes_) + kScratchSlack;
   }
@@ -83,7 +83,7 @@ class CenterLoss final : public Layer {
   }
 
  private:
-  // outer: items; inner: values of a feature.
+  // outer is the number of items, inner the number of values of a feature.
   SoftmaxSize SizesOf(const Shape& shape) const {
     const int axis =
         LayerAxis(*this, shape, param().center_loss_param().axis(), "center_loss_param.axis");
@@ -118,7 +118,7 @@ class CenterLoss final : public Layer {
                 });
   }
 
-  // Each thread has some of the values of all centres, so items are added in their order.
+  // Threads split the values of a centre, so that each value adds its items in a fixed order.
   template <typename T>
   void AddCenterUpdate(const BackwardArgs& args) const {
     const SoftmaxSize extent = SizesOf(args.inputs[0].shape());

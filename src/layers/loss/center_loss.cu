@@ -7,7 +7,7 @@
 namespace crema {
 namespace {
 
-// outer: items; inner: values of a feature.
+// outer is the number of items, inner the number of values of a feature.
 SoftmaxSize SizesOf(const Layer& layer, const Shape& shape) {
   const CenterLossParameter& param = layer.param().center_loss_param();
   const int axis = LayerAxis(layer, shape, param.axis(), "center_loss_param.axis");
@@ -43,7 +43,7 @@ void FeatureGradient(const CudaQueue& queue, const SoftmaxSize& extent, const T*
               });
 }
 
-// A team takes a class; few of them have items in a batch.
+// One team per class. Most classes have no items in a batch.
 template <typename T>
 void AddCenterUpdate(const CudaQueue& queue, const SoftmaxSize& extent, const T* x,
                      const GpuLabels<T>& labels, const T* centers, T* update) {

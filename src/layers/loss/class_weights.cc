@@ -10,8 +10,8 @@
 namespace crema {
 namespace {
 
-// SegNet applies its list only when weight_by_label_freqs is true. Here a list alone counts as
-// well, unless the text says false.
+// Returns true if SegNet's list is used. SegNet applies it only if weight_by_label_freqs is true;
+// here it applies unless weight_by_label_freqs is explicitly false.
 bool SegNetListCounts(const LossParameter& param) {
   return !param.has_weight_by_label_freqs() || param.weight_by_label_freqs();
 }
@@ -28,7 +28,7 @@ bool IsBalanced(const Layer& layer, const LossParameter& param) {
               "class_weighting_mode \"balanced\" takes its weights from the labels of each batch; "
               "remove the list of weights");
   }
-  // SegNet without its list: nothing but the frequencies is there to weight by.
+  // weight_by_label_freqs without a list can only mean the label frequencies.
   return mode == "balanced" || (param.weight_by_label_freqs() && !has_list);
 }
 

@@ -1,4 +1,4 @@
-// Factors on the loss of each class: a list, or by how often each class occurs in the batch.
+// Weights of classes in a loss: a given list, or computed from the class frequencies of the batch.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ class ClassWeights {
   // Throws about the fields of loss_param.
   explicit ClassWeights(const Layer& layer);
 
-  // Whether any class has another factor than 1.
+  // Returns true if any class may have a factor other than 1.
   bool any() const { return balanced_ || !list_.empty(); }
   bool balanced() const { return balanced_; }
-  // By class; empty where there is no list.
+  // Indexed by class; empty without a list.
   std::span<const double> list() const { return list_; }
 
-  // Throws when there are not as many weights as classes.
+  // Throws if the number of weights differs from the number of classes.
   void CheckCount(const Layer& layer, int64_t classes) const;
 
-  // The factor of each class for a batch with these labels, which are valid. Balanced: labels of
-  // the batch / (classes that it holds * labels of the class), so that all factors together weigh
-  // as much as none; 0 for classes that it does not hold.
+  // Writes the factor of each class for a batch with these labels, which must be valid. Balanced
+  // factors are (labels in the batch) / (classes that occur * labels of the class), so that the
+  // total weight equals that of unweighted labels; classes that do not occur get 0.
   template <typename T>
   void Factors(std::span<const T> labels, std::optional<int32_t> ignored,
                std::span<double> factors) const;

@@ -1,8 +1,8 @@
 // ContrastiveLoss of pairs (a, b) with a label: d = |a - b|, and a pair costs
 //   alike (label not 0): d^2;  unlike (label 0): max(margin - d, 0)^2
 //   with legacy_version, unlike: max(margin - d^2, 0)
-// loss = sum / (2 N). da = f (a - b) * dloss / N, db = -da, where f is
-//   alike: 1;  unlike, where it costs anything: -(margin - d) / d, legacy -1;  else 0.
+// loss = sum / (2 N). da = f (a - b) * dloss / N, db = -da, with f
+// alike: 1;  unlike with a positive cost: -(margin - d) / d, legacy -1;  else 0.
 #include <algorithm>
 #include <cmath>
 #include <memory>

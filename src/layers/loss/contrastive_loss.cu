@@ -16,7 +16,7 @@ struct LabelledPairs {
         count(inputs[0].shape()[0]),
         values(inputs[0].shape().count(1)) {}
 
-  // Whether CheckWholeNumbers takes its label; see kWrongLabel.
+  // Returns true if CheckWholeNumbers accepts the label of pair n; see kWrongLabel.
   CREMA_HOST_DEVICE bool Valid(int64_t n) const {
     const float label = ToFloat(labels[n]);
     return label == std::trunc(label) && std::isfinite(label);

@@ -1,4 +1,5 @@
-// ContrastiveLoss of one pair at a squared distance; R is float or double. See contrastive_loss.cc.
+// ContrastiveLoss of one pair with a given squared distance; R is float or double. See
+// contrastive_loss.cc.
 #pragma once
 
 #include <cmath>
@@ -19,7 +20,7 @@ struct ContrastiveRule {
     return gap * gap;
   }
 
-  // f. At d = 0 an unlike pair has no direction to part in.
+  // Returns f. An unlike pair at d = 0 has no direction to move, so its f is 0.
   CREMA_HOST_DEVICE R Factor(R square, bool alike) const {
     if (alike) return 1;
     if (legacy) return margin - square > 0 ? -1 : 0;

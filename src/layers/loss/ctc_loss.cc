@@ -1,6 +1,6 @@
-// CTCLoss: loss = -sum_n ln P(labels_n | softmax of logits_n) / N, over all ways to spread the
-// labels of item n over its steps (math/ctc.h). Forward computes the gradient as well, when there
-// will be a backward pass, which then only scales it.
+// CTCLoss: loss = -sum_n ln P(labels_n
+// softmax of logits_n) / N, summed over all alignments of the labels of item n to its steps
+// (math/ctc.h). In training, Forward also computes the gradient, and Backward only scales it.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -19,7 +19,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // fewest elements per thread
 constexpr size_t kInputLengths = 2;
 constexpr size_t kLabelLengths = 3;
 
@@ -41,7 +41,7 @@ class CTCLoss final : public Layer {
     return info;
   }
 
-  // The loss of each item, then what each thread needs for one.
+  // The loss of each item, followed by the work memory of each thread.
   size_t ForwardScratch(const InferContext& context, const LayerInfo&, int threads) const override {
     const Sizes sizes(context.inputs[0].shape, context.inputs[1].shape);
     const int workers = ParallelWorkers(threads, sizes.items, 1);
@@ -60,7 +60,7 @@ class CTCLoss final : public Layer {
     double* losses = scratch.Take<double>(sizes.items);
     double* work = scratch.Take<double>(ParallelWorkers(threads, sizes.items, 1) * each);
     DispatchFloat(args.inputs[0].dtype(), [&]<typename T>(T) {
-      // One after the other, so that it is the first bad item that is reported.
+      // Sequential, so that the first bad item is reported.
       for (int64_t n = 0; n < sizes.items; ++n) {
         CheckPadding<T>(args, sizes, n);
         CheckItem(SequenceOf<T>(args, sizes, n), n);
@@ -98,7 +98,7 @@ class CTCLoss final : public Layer {
     int64_t steps;
     int64_t items;
     int64_t classes;
-    int64_t labels;  // room for them, of one item
+    int64_t labels;  // capacity of one item
   };
 
   void CheckShapes(std::span<const BlobSpec> inputs) const {
@@ -129,7 +129,8 @@ class CTCLoss final : public Layer {
     }
   }
 
-  // One length out of input 2 or 3; `most` where there is no such input.
+  // Returns the length of an item from input 2 or 3, or `most` without that input. Throws kDataLoss
+  // if it is not a whole number 0..most.
   template <typename T>
   int64_t LengthOf(const ForwardArgs& args, size_t input, int64_t item, int64_t most) const {
     if (args.inputs.size() <= input) return most;
@@ -145,7 +146,7 @@ class CTCLoss final : public Layer {
     return static_cast<int64_t>(length);
   }
 
-  // The labels of one item, up to its length or to the padding.
+  // Returns the labels of one item, up to its length or to the padding.
   template <typename T>
   std::span<const T> LabelsOf(const ForwardArgs& args, const Sizes& sizes, int64_t item) const {
     const T* first = args.inputs[1].data<T>() + item * sizes.labels;
@@ -161,7 +162,7 @@ class CTCLoss final : public Layer {
     return label == T(-1) || label == static_cast<T>(Blank(sizes));
   }
 
-  // Without lengths, nothing but padding may follow padding.
+  // Without label lengths, throws kDataLoss if a label follows padding.
   template <typename T>
   void CheckPadding(const ForwardArgs& args, const Sizes& sizes, int64_t item) const {
     if (args.inputs.size() > kLabelLengths) return;
@@ -217,7 +218,7 @@ class CTCLoss final : public Layer {
          where);
   }
 
-  // The loss of one item. Its gradient is written for all steps: 0 behind its length.
+  // Returns the loss of one item. Writes its gradient for all steps, 0 after the item's length.
   template <typename T>
   double RunItem(const CtcSequence<T>& sequence, const Sizes& sizes, double* work,
                  T* gradient) const {

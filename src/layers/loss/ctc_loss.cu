@@ -1,5 +1,6 @@
-// CTCLoss on the GPU; see ctc_loss.cc and math/ctc.h. A team goes through the steps of an item, its
-// threads taking the states; the gradient is then a team a step, without an order of time.
+// CTCLoss on the GPU; see ctc_loss.cc and math/ctc.h. One team processes the steps of an item in
+// order, with its threads split over the states. The gradient has no order in time: one team per
+// step.
 #include "crema.pb.h"
 #include "layers/loss/gpu_loss.cuh"
 #include "math/log_sum.h"
@@ -10,7 +11,7 @@ namespace {
 template <typename T>
 struct CtcBatch {
   CREMA_HOST_DEVICE int64_t Step(int64_t n, int64_t t) const { return t * items + n; }
-  // Blanks, with the labels between them.
+  // Blanks, and the labels between them.
   CREMA_HOST_DEVICE int64_t States(int64_t count) const { return 2 * count + 1; }
   CREMA_HOST_DEVICE double* Alpha(int64_t n, int64_t t) const {
     return alpha + (n * steps + t) * States(room);
@@ -32,7 +33,7 @@ struct CtcBatch {
     return static_cast<double>(ToFloat(logits[row * classes + ClassOf(n, s)])) - norms[row];
   }
 
-  // A whole number 0..most, or -1 (see kWrongLabel).
+  // Returns a whole number 0..most, or -1 if invalid (see kWrongLabel).
   CREMA_HOST_DEVICE static int64_t Length(const T* given, int64_t n, int64_t most) {
     if (given == nullptr) return most;
     const float length = ToFloat(given[n]);
@@ -40,7 +41,7 @@ struct CtcBatch {
     return fits && length == std::trunc(length) ? static_cast<int64_t>(length) : -1;
   }
 
-  // How many labels item n has; -1 where the CPU would complain about them.
+  // Returns the number of labels of item n, or -1 if the CPU would reject them.
   CREMA_HOST_DEVICE int64_t CountLabels(const Team& team, int64_t n) const {
     int64_t count = Length(label_lengths, n, room);
     if (label_lengths == nullptr) {
@@ -55,14 +56,14 @@ struct CtcBatch {
     return wrong > 0 ? -1 : count;
   }
 
-  // The fewest steps that can hold the labels.
+  // Returns the fewest steps that can hold the labels.
   CREMA_HOST_DEVICE int64_t FewestSteps(const Team& team, int64_t n, int64_t count) const {
     return count + team.Sum(count, [&](int64_t i) {
       return static_cast<int64_t>(i > 0 && Label(n, i) == Label(n, i - 1));
     });
   }
 
-  // ln P of the labels, by going forward.
+  // Returns ln P of the labels by the forward recursion. Writes alpha.
   CREMA_HOST_DEVICE double Forward(const Team& team, int64_t n, int64_t length,
                                    int64_t count) const {
     const double never = -std::numeric_limits<double>::infinity();
@@ -82,7 +83,7 @@ struct CtcBatch {
     return states > 1 ? LogSum(last[states - 1], last[states - 2]) : last[0];
   }
 
-  // Makes of alpha how probable it is that a path is at that time and state.
+  // Replaces alpha with the probability that a path is in that state at that step.
   CREMA_HOST_DEVICE void Backward(const Team& team, int64_t n, int64_t length, int64_t count,
                                   double log_probability) const {
     const int64_t states = States(count);
@@ -105,7 +106,7 @@ struct CtcBatch {
     }
   }
 
-  // The loss of item n, and what the gradient needs.
+  // Computes the loss of item n and the inputs of its gradient.
   CREMA_HOST_DEVICE void Run(const Team& team, int64_t n) const {
     const int64_t length = Length(input_lengths, n, steps);
     const int64_t count = CountLabels(team, n);
@@ -114,7 +115,7 @@ struct CtcBatch {
     if (length < fewest && !zero_infinity) wrong = true;
     const double log_probability = wrong ? 0 : Forward(team, n, length, count);
     const bool left_out = zero_infinity && std::isinf(log_probability);
-    // Between what reads alpha above and what writes to it below.
+    // This call separates the reads of alpha above from the writes below.
     team.For(1, [&](int64_t) {
       losses[n] = wrong ? NotANumber() : left_out ? 0 : static_cast<float>(-log_probability);
       lengths[n] = wrong || left_out ? 0 : length;
@@ -125,7 +126,8 @@ struct CtcBatch {
     }
   }
 
-  // Of one step of one item: softmax minus the paths at states of the class.
+  // Writes the gradient of one step of one item: softmax minus the probability of paths in states
+  // of the class.
   CREMA_HOST_DEVICE void WriteGradient(const Team& team, int64_t row) const {
     const int64_t t = row / items, n = row % items;
     const int64_t length = lengths[n], states = States(counts[n]);
@@ -145,13 +147,13 @@ struct CtcBatch {
 
   const T* logits;
   GpuLabels<T> labels;
-  const T* input_lengths;  // null: all steps
-  const T* label_lengths;  // null: up to the padding
+  const T* input_lengths;  // null means all steps
+  const T* label_lengths;  // null means up to the padding
   int64_t steps, items, classes, room, blank;
   bool zero_infinity;
-  T* gradient;  // null: not wanted
-  // Scratch: ln of the sums of exp(logits); the lattices; for each item its loss, the steps that
-  // have a gradient, its labels.
+  T* gradient;  // null if not wanted
+  // Scratch: ln of the sums of exp(logits); the lattices; for each item its loss, the number of
+  // steps with a gradient, and the number of labels.
   double* norms = nullptr;
   double* alpha = nullptr;
   double* beta = nullptr;

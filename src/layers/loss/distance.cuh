@@ -1,4 +1,4 @@
-// Losses of the distances between items (contrastive_loss.cu and others): a team takes an item.
+// Losses of distances between items (contrastive_loss.cu and others), with one team per item.
 #pragma once
 
 #include "layers/loss/gpu_loss.cuh"
@@ -13,12 +13,12 @@ CREMA_HOST_DEVICE float SquaredDistance(const Team& team, const T* a, const T* b
   });
 }
 
-// Room for the cost of each of that many items, in front of that of the sums.
+// Scratch for the cost of each of `items`, in addition to LossScratch.
 inline size_t ItemCostScratch(const OpDesc& query, int64_t items) {
   return LossScratch(query) + ScratchBytes<float>(items);
 }
 
-// Of rows whose items lie on axis 0.
+// ItemCostScratch with the items on axis 0 of input 0.
 inline size_t BatchCostScratch(const OpDesc& query) {
   return ItemCostScratch(query, query.context.inputs[0].shape[0]);
 }

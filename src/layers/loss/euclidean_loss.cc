@@ -1,4 +1,4 @@
-// EuclideanLoss: loss = sum (a - b)^2 / (2 N); a PairLoss with cost d^2 / 2 and slope d.
+// EuclideanLoss: loss = sum (a - b)^2 / (2 N). A PairLoss with cost d^2 / 2 and slope d.
 #include <memory>
 
 #include "crema.pb.h"

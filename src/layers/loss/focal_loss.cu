@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-// A rule of softmax_loss.cuh.
+// A Rule as described in softmax_loss.cuh.
 template <typename T>
 struct FocalRule {
   GpuLabels<T> labels;
@@ -20,7 +20,7 @@ struct FocalRule {
     float pull;
   };
 
-  // q; NaN stays NaN.
+  // Returns q; NaN stays NaN.
   CREMA_HOST_DEVICE static float Floored(float p) { return p < FLT_MIN ? FLT_MIN : p; }
 
   template <typename Workers, typename LogP>

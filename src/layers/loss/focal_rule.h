@@ -12,7 +12,7 @@ CREMA_HOST_DEVICE inline R FocalCost(R alpha, R gamma, R q) {
   return -alpha * std::pow(1 - q, gamma) * std::log(q);
 }
 
-// g; ln q / (1 - q) goes to -1 where q goes to 1.
+// Returns g. ln q / (1 - q) tends to -1 as q tends to 1.
 template <typename R>
 CREMA_HOST_DEVICE inline R FocalPull(R alpha, R gamma, R q) {
   const R ratio = q < 1 ? std::log(q) / (1 - q) : -1;

@@ -1,4 +1,4 @@
-// What losses on GPUs have in common: labels, sums over a batch, and what these are divided by.
+// Shared code of GPU losses: labels, sums over a batch, and normalizers.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 
 namespace crema {
 
-// A body cannot throw as CheckLabels does. A label outside the classes has no gradient, like one
-// that is ignored, and makes the loss NaN, which the check for divergence finds; the message about
-// the label is the CPU's, when the step is done again there.
+// A kernel cannot throw as CheckLabels does. A label out of range gets no gradient, like an ignored
+// label, and makes the loss NaN, which the divergence check detects. The CPU then repeats the step
+// and reports the label.
 constexpr int64_t kIgnoredLabel = -1;
 constexpr int64_t kWrongLabel = -2;
 
@@ -27,11 +27,11 @@ struct GpuLabels {
   GpuLabels(const T* labels, int64_t number, const std::optional<int32_t>& ignore = {})
       : data(labels), classes(number), ignores(ignore.has_value()), ignored(ignore.value_or(0)) {}
 
-  // The class, or one of the constants above.
+  // Returns the class, or one of the constants above.
   CREMA_HOST_DEVICE int64_t operator()(int64_t position) const {
     const float label = ToFloat(data[position]);
     if (ignores && static_cast<double>(label) == ignored) return kIgnoredLabel;
-    // Not the other way round: NaN is wrong.
+    // Written so that NaN counts as wrong.
     if (!(label >= 0 && label < static_cast<float>(classes)) || label != std::trunc(label)) {
       return kWrongLabel;
     }
@@ -44,23 +44,24 @@ struct GpuLabels {
   double ignored = 0;
 };
 
-constexpr int64_t kMostSumParts = 256;  // teams that sum up one batch
+constexpr int64_t kMostSumParts = 256;  // most teams that sum one batch
 
 inline size_t SumScratch() { return ScratchBytes<double>(kMostSumParts); }
 
-// What the sum of a loss is divided by; `counted` where only the device knows.
+// Divisor of the sum of a loss; `counted` points to it in device memory if only the device knows
+// it.
 struct GpuDivisor {
   float fixed = 1;
   const float* counted = nullptr;
   CREMA_HOST_DEVICE float Value() const { return counted == nullptr ? fixed : *counted; }
 };
 
-// finish(sum), by one thread, of the sum of term(i), a float, over 0 <= i < count. `parts` has room
-// for kMostSumParts.
+// Calls finish(sum) in one thread, with the sum of the floats term(i) for 0 <= i < count, added as
+// double. `parts` has room for kMostSumParts.
 template <typename Term, typename Finish>
 static void SumBatch(const CudaQueue& queue, int64_t count, const Term& term, double* parts,
                      const Finish& finish) {
-  constexpr int64_t kLeast = 4 * Team::kThreads;  // elements that pay for a team
+  constexpr int64_t kLeast = 4 * Team::kThreads;  // fewest elements per team
   const int64_t pieces = std::clamp<int64_t>(count / kLeast, 1, kMostSumParts);
   ForTeams(queue, "SumParts", pieces, [=] CREMA_HOST_DEVICE(const Team& team, int64_t piece) {
     const int64_t begin = count * piece / pieces, end = count * (piece + 1) / pieces;
@@ -83,7 +84,7 @@ static void WriteLoss(const CudaQueue& queue, int64_t count, const Term& term, G
   });
 }
 
-// The same, of costs that are there already.
+// The same for given costs.
 template <typename T>
 static void WriteSumOfCosts(const CudaQueue& queue, int64_t count, const float* costs,
                             GpuDivisor divisor, double* parts, T* loss) {
@@ -91,8 +92,8 @@ static void WriteSumOfCosts(const CudaQueue& queue, int64_t count, const float* 
       queue, count, [=] CREMA_HOST_DEVICE(int64_t i) { return costs[i]; }, divisor, parts, loss);
 }
 
-// The normalizer: known here, or counted on the device, where `counts(i)` is 1 for positions that
-// count and 0 for others. `result` has room for one.
+// Returns the normalizer. If it depends on ignored positions, it is computed on the device:
+// `counts(i)` is 1 for positions that count and 0 for others, and `result` has room for one float.
 template <typename Counts>
 static GpuDivisor DivisorOf(const CudaQueue& queue, const LossNormalizer& normalizer,
                             const LossPositions& positions, bool ignores, const Counts& counts,
@@ -106,12 +107,12 @@ static GpuDivisor DivisorOf(const CudaQueue& queue, const LossNormalizer& normal
   return {.fixed = 1, .counted = result};
 }
 
-// For rows whose only scratch is that of the sums.
+// Scratch of implementations that only sum.
 inline size_t LossScratch(const OpDesc&) {
   return SumScratch() + ScratchBytes<float>(1) + kScratchSlack;
 }
 
-// A row of a loss with LossScratch both ways.
+// Makes an implementation with LossScratch in both passes.
 inline ImplementationPtr MakeLossImplementation(void (*forward)(const Layer&, const ForwardArgs&),
                                                 void (*backward)(const Layer&,
                                                                  const BackwardArgs&)) {

@@ -1,4 +1,4 @@
-// HingeLoss, one against all: s = +1 for the class of the label and -1 for the others,
+// HingeLoss, one-vs-all: s = +1 for the class of the label and -1 for the others,
 //   h = max(0, 1 - s x); L1: loss = sum h / N; L2: loss = sum h^2 / N
 // L1: dx = -s [h > 0] * dloss / N; L2: dx = -2 s h * dloss / N.
 #include <algorithm>

@@ -1,5 +1,5 @@
-// HingeLoss of one score, whose sign is 1 for the class of the label and -1 for others; R is float
-// or double. See hinge_loss.cc.
+// HingeLoss of one score with sign 1 for the class of the label and -1 for other classes; R is
+// float or double. See hinge_loss.cc.
 #pragma once
 
 #include "core/host_device.h"

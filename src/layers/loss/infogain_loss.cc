@@ -80,7 +80,7 @@ class InfogainLoss final : public SoftmaxLoss {
     WriteGradient(batch, scale, dx);
   }
 
-  // Calls body(matrix) with values of the type in which the matrix is there.
+  // Calls body(matrix) with the matrix of input 2 as T, or that of the file as double.
   template <typename T, typename Body>
   auto WithMatrix(const SoftmaxBatch<T>& batch, Body&& body) const {
     return batch.inputs.size() > 2 ? body(batch.inputs[2].template data<T>())
@@ -123,7 +123,7 @@ class InfogainLoss final : public SoftmaxLoss {
     });
   }
 
-  // `row` is that of the label; null where it is ignored.
+  // `row` is the matrix row of the label, or null if the label is ignored.
   template <typename T, typename M>
   static void GradientOfPosition(const SoftmaxBatch<T>& batch, const M* row, double scale,
                                  int64_t position, T* dx) {

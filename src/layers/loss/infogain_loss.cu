@@ -1,4 +1,4 @@
-// InfogainLoss on the GPU, with the matrix in a bottom; see infogain_loss.cc.
+// InfogainLoss on the GPU, with the matrix as input 2; see infogain_loss.cc.
 #include "crema.pb.h"
 #include "layers/loss/labels.h"
 #include "layers/loss/softmax_loss.cuh"
@@ -6,15 +6,15 @@
 namespace crema {
 namespace {
 
-// A rule of softmax_loss.cuh.
+// A Rule as described in softmax_loss.cuh.
 template <typename T>
 struct InfogainRule {
   GpuLabels<T> labels;
-  const T* matrix;  // a row for each label
+  const T* matrix;  // one row per label
 
   struct Prepared {
     int64_t label;
-    float sum;  // of the row
+    float sum;  // sum of the matrix row of the label
   };
 
   // NaN stays NaN.

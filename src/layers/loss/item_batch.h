@@ -1,4 +1,4 @@
-// Batches whose items lie on axis 0 and are compared value by value.
+// Batches whose items are on axis 0 and are compared elementwise.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace crema {
 
-// N; 1 for an empty batch, whose loss is 0.
+// Returns N, or 1 for an empty batch, whose loss is 0.
 inline double BatchSize(const Shape& shape) {
   return static_cast<double>(std::max<int64_t>(1, shape[0]));
 }
 
-// The least number of items that pays for a thread, with `values` each.
+// Returns the least number of items of `values` values each that is worth a thread.
 inline int64_t ItemGrain(int64_t values) {
   constexpr int64_t kGrain = 1 << 13;  // values
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, values));
@@ -30,7 +30,8 @@ double SquaredDistance(const T* a, const T* b, int64_t count) {
   return sum;
 }
 
-// FailInputs unless all inputs have the same axis 0 and the same number of values for each item.
+// Throws like FailInputs unless all inputs have the same axis 0 and the same number of values per
+// item.
 void CheckEqualItems(const Layer& layer, std::span<const BlobSpec> inputs);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// L1Loss: loss = sum |a - b| / N; a PairLoss with cost |d| and slope sign(d), 0 at 0.
+// L1Loss: loss = sum |a - b| / N. A PairLoss with cost |d| and slope sign(d), which is 0 at 0.
 #include <memory>
 
 #include "crema.pb.h"

@@ -15,8 +15,8 @@ namespace {
 
 bool IsWhole(double value) { return value == std::trunc(value) && std::isfinite(value); }
 
-// What the reader of a message should look at first. 255 marks what counts for nothing in most sets
-// of segmentation.
+// Returns the likely cause of a label out of range. Most segmentation data sets mark ignored pixels
+// as 255.
 std::string Hint(double label, int64_t classes) {
   if (label < 0 || (label == 255 && classes < 255)) return "; is it an ignore_label?";
   if (label < 1e9) return "; does your set start at 1?";
@@ -25,7 +25,7 @@ std::string Hint(double label, int64_t classes) {
 
 [[noreturn]] void FailLabel(const Layer& layer, double label, int64_t index, const Shape& labels,
                             const LabelRule& rule) {
-  // Along axis 0, whatever axes of the scores lie before the classes.
+  // Items are on axis 0 of the labels, even if the scores have more axes before the classes.
   const int64_t each = labels.axes() > 1 ? labels.count(1) : rule.inner;
   Where where{.layer = layer.param().name(), .sample = index / each};
   where.blob = BottomName(layer, rule.input);
@@ -45,8 +45,8 @@ std::string Hint(double label, int64_t classes) {
        where);
 }
 
-// Labels that mixup or cutmix made probabilities, in a layer that cannot read them, or of another
-// number of classes.
+// Returns a hint if the labels are probabilities from mixup or cutmix and the layer cannot read
+// them or expects another number of classes.
 std::string MixedHint(const Shape& scores, const SoftmaxSize& extent, const Shape& labels) {
   if (labels == scores) {
     return "; labels that mixup or cutmix made probabilities are for SoftmaxWithLoss alone: add "
@@ -71,7 +71,7 @@ int64_t CheckLabels(const Layer& layer, const ConstTensorView& labels, const Lab
     for (int64_t i = 0; i < labels.count(); ++i) {
       const auto label = static_cast<double>(data[i]);
       if (rule.ignored && label == *rule.ignored) continue;
-      // Not the other way round: NaN must fail.
+      // Written so that NaN fails.
       if (!(label >= 0 && label < static_cast<double>(rule.classes)) ||
           label != std::trunc(label)) {
         FailLabel(layer, label, i, labels.shape(), rule);

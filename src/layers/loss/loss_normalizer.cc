@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-// An explicit mode wins over the older `normalize`, which wins over the default of the layer.
+// An explicit mode overrides the older `normalize`, which overrides the layer's default.
 LossParameter::NormalizationMode Mode(const LossParameter& param,
                                       LossParameter::NormalizationMode unset) {
   if (param.has_normalization()) return param.normalization();

@@ -1,4 +1,4 @@
-// What a loss leaves out and what it divides by: LossParameter, as far as several layers read it.
+// Ignored labels and normalization of losses: the shared fields of LossParameter.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 
 namespace crema {
 
-// How many positions a batch has.
+// Numbers of positions of a batch, each the divisor of one normalization mode.
 struct LossPositions {
   int64_t outer = 0;    // BATCH_SIZE
   int64_t all = 0;      // FULL
-  int64_t counted = 0;  // VALID: those that are not ignored
+  int64_t counted = 0;  // VALID: positions that are not ignored
 };
 
 // Thread safety: const after construction.
 class LossNormalizer {
  public:
-  // `unset` is the mode where the text gives none. Throws about pre_fixed_normalizer.
+  // `unset` is the mode if the net does not set one. Throws if pre_fixed_normalizer is invalid.
   explicit LossNormalizer(const Layer& layer,
                           LossParameter::NormalizationMode unset = LossParameter::VALID);
 
-  // At least 1, as in Caffe: a batch without positions costs nothing.
+  // Returns at least 1, as in Caffe: a batch without positions has loss 0.
   double Divisor(const LossPositions& positions) const;
-  // Whether that depends on `counted`.
+  // Returns true if the divisor depends on `counted`.
   bool counts() const { return mode_ == LossParameter::VALID; }
 
  private:

@@ -1,4 +1,4 @@
-// MultinomialLogisticLoss: loss = -sum_n ln max(p[n, label_n], 1e-20) / N, on given probabilities.
+// MultinomialLogisticLoss on given probabilities: loss = -sum_n ln max(p[n, label_n], 1e-20) / N.
 // dp = -dloss / (N max(p, 1e-20)) at the labels, 0 elsewhere.
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kSmallest = 1e-20;  // Caffe's kLOG_THRESHOLD
 
-// In this order NaN stays NaN.
+// With this order of arguments NaN stays NaN.
 template <typename T>
 double Clamped(T p) {
   return std::max(static_cast<double>(p), kSmallest);

@@ -39,7 +39,7 @@ void Forward(const CudaQueue& queue, const Rule& rule, const GpuPairs<T>& pairs,
   WriteLoss(queue, count, cost, {.fixed = items}, parts, loss);
 }
 
-// `sign`: 1 for da, -1 for db.
+// `sign` is 1 for da and -1 for db.
 template <typename T, typename Rule>
 void Backward(const CudaQueue& queue, const Rule& rule, const GpuPairs<T>& pairs, int64_t count,
               float items, float sign, const T* dloss, T* dx) {

@@ -1,7 +1,8 @@
 // Losses that are a sum over pairs of values: EuclideanLoss, L1Loss, SmoothL1Loss.
-//   loss = sum_i out_i * cost(in_i * (a_i - b_i)) / N, N being the extent of axis 0;
-//   da_i = in_i * out_i * slope(in_i * (a_i - b_i)) * dloss / N, db = -da: both may get a gradient.
-// Inputs 2 and 3, where a type takes them, are `in` and `out`; without them they are 1.
+// loss = sum_i out_i * cost(in_i * (a_i - b_i)) / N, N being the size of axis 0;
+//   da_i = in_i * out_i * slope(in_i * (a_i - b_i)) * dloss / N; db = -da.
+// Inputs a and b may both get a gradient. Types with inputs 2 and 3 use them as `in` and `out`;
+// otherwise both are 1.
 #pragma once
 
 #include <span>
@@ -13,7 +14,8 @@
 
 namespace crema {
 
-// `Rule` is made from the layer and has Cost(difference) and Slope(difference), for f32 and f64.
+// `Rule` is constructed from the layer and has Cost(difference) and Slope(difference), for f32 and
+// f64.
 template <typename Rule>
 class PairLoss final : public Layer {
  public:
@@ -64,7 +66,7 @@ class PairLoss final : public Layer {
   }
 
  private:
-  static constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+  static constexpr int64_t kGrain = 1 << 14;  // fewest elements per thread
 
   template <typename T>
   struct Pairs {

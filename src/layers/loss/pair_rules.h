@@ -1,4 +1,4 @@
-// The rules of PairLoss (pair_loss.h): cost and slope of a difference, R being float or double.
+// Rules of PairLoss (pair_loss.h): cost and slope of a difference; R is float or double.
 #pragma once
 
 #include <algorithm>

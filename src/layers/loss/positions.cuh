@@ -1,4 +1,4 @@
-// Work on the classes of each position of a blob of scores.
+// Kernels over the positions of a blob of scores.
 #pragma once
 
 #include "math/cuda/launch.cuh"
@@ -6,7 +6,7 @@
 
 namespace crema {
 
-// A single thread in the place of a Team.
+// A single thread with the interface of a Team.
 struct OneThread {
   template <typename Body>
   CREMA_HOST_DEVICE void For(int64_t count, const Body& body) const {
@@ -28,8 +28,9 @@ struct OneThread {
   }
 };
 
-// body(threads, position) for all positions. Threads of their own for each pay where its classes
-// lie side by side and either are many or the positions are few.
+// Runs body(threads, position) for all positions. Uses one team per position if the classes of a
+// position are close together in memory and there are many classes or few positions; otherwise one
+// thread per position.
 template <typename Body>
 static void ForPositions(const CudaQueue& queue, std::string_view name, const SoftmaxSize& extent,
                          const Body& body) {

@@ -18,7 +18,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 12;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 12;  // fewest elements per thread
 
 class SigmoidCrossEntropyLoss final : public Layer {
  public:
@@ -71,7 +71,7 @@ class SigmoidCrossEntropyLoss final : public Layer {
   }
 
  private:
-  // Caffe compares the target without its fraction.
+  // As in Caffe, the target is truncated before the comparison.
   template <typename T>
   bool Ignores(T target) const {
     return ignored_ && std::trunc(static_cast<double>(target)) == *ignored_;

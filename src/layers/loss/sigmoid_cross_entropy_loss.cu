@@ -13,7 +13,7 @@ struct Targets {
     ignores = ignore.has_value();
     ignored = ignore.value_or(0);
   }
-  // Caffe compares the target without its fraction.
+  // As in Caffe, the target is truncated before the comparison.
   CREMA_HOST_DEVICE bool Ignores(int64_t i) const {
     return ignores && std::trunc(static_cast<double>(ToFloat(data[i]))) == ignored;
   }

@@ -12,7 +12,7 @@ CREMA_HOST_DEVICE inline R SigmoidLogLikelihood(R x, R target) {
   return x * (target - (x >= 0 ? 1 : 0)) - std::log1p(std::exp(-std::abs(x)));
 }
 
-// Does not overflow.
+// Sigmoid without overflow.
 template <typename R>
 CREMA_HOST_DEVICE inline R StableSigmoid(R x) {
   if (x >= 0) return 1 / (1 + std::exp(-x));

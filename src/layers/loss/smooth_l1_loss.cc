@@ -1,7 +1,7 @@
 // SmoothL1Loss: a PairLoss, quadratic near 0 and linear beyond.
 //   cost(d) = (sigma d)^2 / 2 where |d| < 1 / sigma^2, else |d| - 1 / (2 sigma^2)
-// SSD's layer has sigma 1 and up to three bottoms; that of Fast R-CNN has smooth_l1_loss_param and
-// up to four.
+// SSD's layer has sigma 1 and up to three bottoms; Fast R-CNN's has smooth_l1_loss_param and up to
+// four.
 #include <memory>
 
 #include "crema.pb.h"

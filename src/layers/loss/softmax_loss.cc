@@ -11,9 +11,9 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 12;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 12;  // fewest elements per thread
 
-// dx += p * (dp - sum dp * p): what arrives at the probabilities.
+// dx += p * (dp - sum dp * p): adds the gradient of the probabilities' output.
 template <typename T>
 void AddSoftmaxGradient(const SoftmaxBatch<T>& batch, const T* dp, T* dx) {
   const SoftmaxSize& extent = batch.extent;
@@ -60,7 +60,7 @@ LayerInfo SoftmaxLoss::Infer(const InferContext& context) const {
   return info;
 }
 
-// The probabilities need a place where neither an output nor a blob for backward holds them.
+// The probabilities need scratch if neither an output nor a saved blob holds them.
 size_t SoftmaxLoss::ForwardScratch(const InferContext& context, const LayerInfo& info, int) const {
   const BlobSpec& scores = context.inputs[0];
   const int64_t bytes = scores.shape.count() * static_cast<int64_t>(SizeOf(scores.dtype));

@@ -1,12 +1,16 @@
-// SoftmaxLoss (softmax_loss.h) on GPUs: what SoftmaxWithLoss, InfogainLoss and FocalLoss share.
+// GPU version of SoftmaxLoss (softmax_loss.h), shared by SoftmaxWithLoss, InfogainLoss and
+// FocalLoss.
 //
-// A `Rule` says what a position costs. It is copied to the device; W is the threads of a position:
+// A `Rule` computes the cost of a position. It is copied to the device. W is the set of threads of
+// a
+// position:
 //   float Cost(const W&, int64_t position, log_p), log_p(c) being the logarithm of p;
-//   auto Prepare(const W&, int64_t position, p), p(c) being p, what Slope needs of a position;
+//   auto Prepare(const W&, int64_t position, p), p(c) being p; the result is passed to Slope;
 //   float Slope(prepared, int64_t position, int64_t c, float p): d cost / d score c.
-// A `Maker` makes one: Extent(layer, scores), Scratch(layer, extent) in bytes, targets, and
-//   Make<T>(queue, layer, extent, labels, inputs, cutter).
-// The logarithms are those of the scores and not of p as it is stored, which may be a half.
+// A `Maker` makes a Rule. It has SizesOf(layer, scores), Scratch(layer, extent) in bytes,
+// `targets`,
+// and Make<T>(queue, layer, extent, labels, inputs, cutter).
+// Logarithms are computed from the scores, because the stored p may be a half.
 #pragma once
 
 #include "crema.pb.h"
@@ -20,8 +24,8 @@ struct SoftmaxCosts {
   SoftmaxSize extent;
   Rule rule;
   const T* scores;
-  T* prob;       // null: not wanted
-  float* costs;  // one a position
+  T* prob;       // null if not wanted
+  float* costs;  // one per position
 
   template <typename Workers>
   CREMA_HOST_DEVICE void operator()(const Workers& workers, int64_t position) const {
@@ -51,7 +55,7 @@ struct SoftmaxSlopes {
   GpuDivisor divisor;
   const T* prob;
   const T* dloss;
-  const T* dprob;  // what arrives at the probabilities; null: nothing
+  const T* dprob;  // gradient of the probabilities; null means none
   T* dx;
 
   template <typename Workers>
@@ -83,7 +87,7 @@ static GpuDivisor SoftmaxDivisor(const CudaQueue& queue, const Layer& layer,
       [=] CREMA_HOST_DEVICE(int64_t i) { return labels(i) >= 0 ? 1.0f : 0.0f; }, parts, result);
 }
 
-// Null data where input 1 is a target for each class.
+// Returns labels with null data if input 1 holds a target for each class.
 template <typename T, typename Maker>
 GpuLabels<T> SoftmaxLabels(const Layer& layer, const SoftmaxSize& extent,
                            std::span<const ConstTensorView> inputs) {

@@ -1,4 +1,4 @@
-// What the losses of softmax(scores) share: SoftmaxWithLoss, InfogainLoss, FocalLoss.
+// Shared base of the losses of softmax(scores): SoftmaxWithLoss, InfogainLoss, FocalLoss.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,22 @@
 
 namespace crema {
 
-// One batch, as the rule of a loss sees it.
+// Data of one batch, as passed to the rule of a loss.
 template <typename T>
 struct SoftmaxBatch {
   int threads = 1;
   SoftmaxSize extent;
   std::optional<int32_t> ignored;
   const T* prob = nullptr;
-  const T* labels = nullptr;  // valid, one a position; null where there are targets
-  // Of a rule that takes them: valid, in the shape of the scores. No position is ignored then.
+  const T* labels = nullptr;  // valid, one per position; null with targets
+  // Targets, for rules that support them: valid, in the shape of the scores. No position is then
+  // ignored. Null with labels.
   const T* targets = nullptr;
   std::span<const ConstTensorView> inputs;
-  std::span<double> class_scratch;  // one a class
+  std::span<double> class_scratch;  // one value per class
 
   int64_t positions() const { return extent.outer * extent.inner; }
-  // The element of class 0 at a position; classes are extent.inner apart.
+  // Returns the index of class 0 at a position; classes are extent.inner apart.
   int64_t First(int64_t position) const {
     return position / extent.inner * extent.classes * extent.inner + position % extent.inner;
   }
@@ -36,9 +37,9 @@ struct SoftmaxBatch {
   int64_t Label(int64_t position) const { return static_cast<int64_t>(labels[position]); }
 };
 
-// Inputs: scores, labels (or targets of all classes), and what a rule adds to them. Output 0 is the
-// sum of the rule over the positions that are not ignored, divided by the normalizer; output 1,
-// where there is one, is the softmax of the scores, and a gradient that arrives there counts.
+// Inputs: scores, labels (or targets of all classes), and further inputs of the rule. Output 0 is
+// the sum of the rule over the positions that are not ignored, divided by the normalizer. Output 1,
+// if present, is the softmax of the scores; its gradient is added.
 class SoftmaxLoss : public Layer {
  public:
   LayerInfo Infer(const InferContext& context) const final;
@@ -50,23 +51,24 @@ class SoftmaxLoss : public Layer {
  protected:
   SoftmaxLoss(const LayerParameter& param, int axis, std::string axis_field);
 
-  // Whether the labels may be a target for each class, in the shape of the scores.
+  // Returns true if the labels may be a target for each class, in the shape of the scores.
   virtual bool takes_targets() const { return false; }
-  // Checks of inputs from 2 on, and of the number of classes.
+  // Checks inputs from 2 on, and the number of classes.
   virtual void CheckRule(const InferContext&, const SoftmaxSize&) const {}
+  // Returns the sum of the rule over the positions that are not ignored.
   virtual double Sum(const SoftmaxBatch<float>& batch) const = 0;
   virtual double Sum(const SoftmaxBatch<double>& batch) const = 0;
-  // dx = scale * d sum / d scores, 0 at ignored positions.
+  // Writes dx = scale * d sum / d scores, 0 at ignored positions.
   virtual void Gradient(const SoftmaxBatch<float>& batch, double scale, float* dx) const = 0;
   virtual void Gradient(const SoftmaxBatch<double>& batch, double scale, double* dx) const = 0;
 
  private:
   SoftmaxSize SizesOf(const Shape& scores) const;
-  // With one class, labels of the scores' shape are labels.
+  // With one class, labels of the scores' shape are class labels, not targets.
   bool AreTargets(const Shape& scores, const Shape& labels) const {
     return takes_targets() && scores == labels && SizesOf(scores).classes > 1;
   }
-  // Sets `labels` or `targets` of the batch.
+  // Sets `labels` or `targets` of the batch, depending on the shape.
   template <typename T>
   void SetLabels(const Shape& scores, const ConstTensorView& labels, SoftmaxBatch<T>* batch) const;
   // Checks the labels. Returns the normalizer.

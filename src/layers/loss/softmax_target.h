@@ -1,4 +1,4 @@
-// What SoftmaxWithLoss asks of the probabilities of one position.
+// Target probabilities of one position in SoftmaxWithLoss: at the label and at each other class.
 #pragma once
 
 #include <cstdint>

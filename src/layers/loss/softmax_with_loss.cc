@@ -2,11 +2,12 @@
 // loss = sum_i w_i cost_i / normalizer, over the positions i whose label is not ignored.
 // The target t_i is 1 - s at the label and s / (K - 1) at the K - 1 other classes, s being
 // label_smoothing. The weight w_i is the factor of the class of the label (class_weights.h) times
-// the value of input 2 at the position, where there is an input 2.
+// the value of input 2 at the position, if there is an input 2.
 // dscores_ic = w_i (p_ic - t_ic) * dloss / normalizer, 0 at ignored positions.
-// Labels in the shape of the scores are targets g_ic themselves, such as mixed ones: G_i = sum_c
-// g_ic, t_ic = (1 - s) g_ic + s / (K - 1) (G_i - g_ic), which is the rule above where g_i is 1 at
-// one class and 0 elsewhere. dscores_ic = w_i (p_ic G_i - t_ic) * dloss / normalizer.
+// Labels in the shape of the scores are targets g_ic themselves, for example mixed ones: with
+// G_i = sum_c g_ic, t_ic = (1 - s) g_ic + s / (K - 1) (G_i - g_ic), which is the rule above if g_i
+// is
+// 1 at one class and 0 elsewhere. dscores_ic = w_i (p_ic G_i - t_ic) * dloss / normalizer.
 #include "layers/loss/softmax_with_loss.h"
 
 #include <algorithm>
@@ -24,9 +25,9 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 12;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 12;  // fewest elements per thread
 
-// In this order NaN stays NaN and is noticed.
+// With this order of arguments NaN stays NaN.
 template <typename T>
 double LogOf(T p) {
   return std::log(static_cast<double>(std::max(p, T(FLT_MIN))));
@@ -53,7 +54,7 @@ double Cost(const SoftmaxBatch<T>& batch, const Target& target, int64_t position
   return cost;
 }
 
-// What each position gives for each class, where targets are given.
+// Smoothed targets t_c of one position, computed from given targets.
 template <typename T>
 class GivenTargets {
  public:
@@ -87,14 +88,14 @@ double CostOfTargets(const SoftmaxBatch<T>& batch, const Target& target, int64_t
   return cost;
 }
 
-// The value of input 2 at a position, where there is one: no label tells a class with a factor.
+// Returns the value of input 2 at a position, or 1 without input 2. Targets have no class factors.
 template <typename T>
 double GivenWeight(const SoftmaxBatch<T>& batch, int64_t position) {
   if (batch.inputs.size() < 3) return 1;
   return static_cast<double>(batch.inputs[2].template data<T>()[position]);
 }
 
-// What the cost of each position is multiplied by.
+// Factors on the cost of each position, for labels.
 template <typename T>
 class PositionWeights {
  public:
@@ -117,7 +118,7 @@ class PositionWeights {
   const T* given_ = nullptr;
 };
 
-// Sets right what is not plain at one position: the class of the label, the weight.
+// Corrects the gradient of one position: its weight and the class of the label.
 template <typename T>
 void MendPosition(const SoftmaxBatch<T>& batch, const Target& target, double scale, double weight,
                   int64_t position, T* dx) {
@@ -219,7 +220,7 @@ class SoftmaxWithLoss final : public SoftmaxLoss {
                 });
   }
 
-  // One plain pass over everything, then what differs.
+  // Writes the gradient of an unweighted position without a label, then corrects each position.
   template <typename T>
   void WriteGradient(const SoftmaxBatch<T>& batch, double scale, T* dx) const {
     const Target target = TargetOf(batch.extent);

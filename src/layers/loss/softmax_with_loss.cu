@@ -10,20 +10,20 @@
 namespace crema {
 namespace {
 
-// A rule of softmax_loss.cuh.
+// A Rule as described in softmax_loss.cuh.
 template <typename T>
 struct CrossEntropy {
-  GpuLabels<T> labels;   // no data where there are targets
-  const T* targets;      // in the shape of the scores
-  const T* weights;      // one a position; null: 1
-  const float* factors;  // one a class; null: 1
+  GpuLabels<T> labels;   // null data with targets
+  const T* targets;      // in the shape of the scores; null with labels
+  const T* weights;      // one per position; null means 1
+  const float* factors;  // one per class; null means 1
   float at_label, elsewhere;
   SoftmaxSize extent;
 
   struct Prepared {
     int64_t label;
     float weight;
-    float sum;  // of the targets
+    float sum;  // sum of the targets
   };
 
   // NaN stays NaN.
@@ -51,7 +51,7 @@ struct CrossEntropy {
     return workers.Sum(extent.classes, [&](int64_t c) { return Value(position, c); });
   }
 
-  // NaN for a target that CheckTargets refuses.
+  // Returns NaN if CheckTargets would reject a target.
   template <typename Workers, typename LogP>
   CREMA_HOST_DEVICE float CostOfTargets(const Workers& workers, int64_t position,
                                         const LogP& log_p) const {
@@ -95,7 +95,7 @@ struct CrossEntropy {
   }
 };
 
-// A piece of a list that the host knows, as an argument of a kernel.
+// Part of a host list, passed as a kernel argument.
 struct ListPiece {
   static constexpr int64_t kMost = 256;
   float values[kMost];
@@ -114,7 +114,8 @@ void WriteList(const CudaQueue& queue, std::span<const double> list, float* to) 
   }
 }
 
-// A team counts the labels of one class; then one makes the counts factors (class_weights.h).
+// One team per class counts its labels; then one team converts the counts to factors
+// (class_weights.h).
 template <typename T>
 void WriteBalanced(const CudaQueue& queue, const GpuLabels<T>& labels, int64_t positions,
                    float* factors) {

@@ -1,4 +1,4 @@
-// The layer behind SoftmaxWithLoss and WeightedSoftmaxWithLoss.
+// The layer of the types SoftmaxWithLoss and WeightedSoftmaxWithLoss.
 #pragma once
 
 #include <memory>

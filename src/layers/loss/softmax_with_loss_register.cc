@@ -16,7 +16,7 @@ SampleInput Targets(std::vector<int64_t> shape) {
   return {.shape = std::move(shape), .low = 0, .high = 1};
 }
 
-// Of one weighting rule after the other.
+// Samples that each set one normalization or weighting rule.
 std::vector<LayerSample> RuleSamples() {
   const SampleInput maps{.shape = {2, 4, 3, 5}};
   const SampleInput map_labels = Labels({2, 3, 5}, 3);

@@ -1,8 +1,9 @@
-// TripletLoss (Schroff, Kalenichenko, Philbin: FaceNet, 2015), of anchors a, positives p and
-// negatives n: D is the squared Euclidean distance, or with `euclidean` the distance itself;
+// TripletLoss (Schroff, Kalenichenko, Philbin: FaceNet, 2015) of anchors a, positives p and
+// negatives n: D is the squared Euclidean distance, or the distance with `euclidean`;
 //   loss = sum max(0, D(a, p) - D(a, n) + margin) / N
-// With u = (a - p) / |a - p| and v = (a - n) / |a - n| (squared: 2 (a - p) and 2 (a - n)), where a
-// triplet costs anything: da = (u - v) dloss / N, dp = -u dloss / N, dn = v dloss / N.
+// With u = (a - p) / |a - p| and v = (a - n) / |a - n| (squared: 2 (a - p) and 2 (a - n)), a
+// triplet
+// with a positive cost has da = (u - v) dloss / N, dp = -u dloss / N, dn = v dloss / N.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -94,7 +95,7 @@ class TripletLoss final : public Layer {
   void Spread(const BackwardArgs& args, const Triplets<T>& items, double scale, int64_t at,
               int64_t values) const {
     const Measured measured = Measure(items, at, values);
-    const bool active = !(measured.cost <= 0);  // NaN too, so that it is noticed
+    const bool active = !(measured.cost <= 0);  // true for NaN too, so that NaN propagates
     const double pull = active ? scale * rule_.SlopeFactor(measured.to_positive) : 0;
     const double push = active ? scale * rule_.SlopeFactor(measured.to_negative) : 0;
     const auto write = [&](size_t input, int64_t i, double gradient) {

@@ -31,7 +31,7 @@ struct GpuTriplets {
   int64_t count, values;
 };
 
-// Null where a gradient is not wanted.
+// A pointer is null if its gradient is not wanted.
 template <typename T>
 struct TripletGradients {
   T* anchor;
@@ -59,7 +59,7 @@ void Backward(const CudaQueue& queue, const Rule& rule, const GpuTriplets<T>& it
   ForTeams(queue, "TripletBackward", items.count,
            [=] CREMA_HOST_DEVICE(const Team& team, int64_t n) {
              const Rule::Measured measured = items.Measure(team, rule, n);
-             const bool active = !(measured.cost <= 0);  // NaN too, so that it is noticed
+             const bool active = !(measured.cost <= 0);  // true for NaN too, so that NaN propagates
              const float scale = ToFloat(dloss[0]) / batch_size;
              const float pull = active ? scale * rule.SlopeFactor(measured.to_positive) : 0;
              const float push = active ? scale * rule.SlopeFactor(measured.to_negative) : 0;

@@ -1,4 +1,5 @@
-// TripletLoss of one triplet at two squared distances; R is float or double. See triplet_loss.cc.
+// TripletLoss of one triplet with given squared distances; R is float or double. See
+// triplet_loss.cc.
 #pragma once
 
 #include <cmath>
@@ -13,7 +14,7 @@ struct TripletRule {
   bool euclidean;
 
   struct Measured {
-    R cost;  // before it is cut at 0
+    R cost;  // before clamping at 0
     R to_positive;
     R to_negative;
   };
@@ -26,7 +27,7 @@ struct TripletRule {
     return {near - far + margin, near, far};
   }
 
-  // What a difference is multiplied by to give the slope of D; at distance 0 there is none.
+  // Factor that turns a difference into the slope of D; 0 at distance 0.
   CREMA_HOST_DEVICE R SlopeFactor(R distance) const {
     if (!euclidean) return 2;
     return distance == 0 ? 0 : 1 / distance;
