@@ -1,4 +1,4 @@
-// Lists of boxes on GPUs: suppression by a team, and the rows that are kept of each image.
+// Lists of boxes on GPUs: non-maximum suppression by a team, and packing of the rows of each image.
 #pragma once
 
 #include "layers/gpu_implementation.h"
@@ -8,9 +8,10 @@
 
 namespace crema {
 
-// Suppress of `boxes`, which stand best first: keep(i, place), by one thread, for each box that is
-// kept, in order; returns how many these are. `worst` has room for a number a box: the largest
-// overlap with a better box that is kept. The work is one pass over the boxes for each kept one.
+// Non-maximum suppression of `boxes`, sorted best first. Calls keep(i, place) in one thread for
+// each kept box, in order. Returns the number of kept boxes. `worst` has room for `count` values:
+// the largest overlap of each box with a better, kept box. Makes one pass over the boxes for each
+// kept one.
 template <typename Keep>
 CREMA_HOST_DEVICE int64_t SuppressBoxes(const Team& team, int64_t count, const Box* boxes,
                                         const SuppressionRule& rule, double* worst,
@@ -19,7 +20,7 @@ CREMA_HOST_DEVICE int64_t SuppressBoxes(const Team& team, int64_t count, const B
   double threshold = rule.threshold;
   int64_t kept = 0;
   for (int64_t i = 0; i < count && (rule.most < 0 || kept < rule.most); ++i) {
-    if (kept > 0 && !(worst[i] <= threshold)) continue;  // NaN goes too
+    if (kept > 0 && !(worst[i] <= threshold)) continue;  // drops NaN too
     const Box box = boxes[i];
     team.For(1, [&](int64_t) { keep(i, kept); });
     ++kept;
@@ -33,12 +34,12 @@ CREMA_HOST_DEVICE int64_t SuppressBoxes(const Team& team, int64_t count, const B
   return kept;
 }
 
-// Rows that each image has `counts[image]` of, at most `most`.
+// Row counts of each image, `counts[image]` of at most `most`.
 struct ImageRows {
   int64_t images = 0;
   int64_t most = 0;
-  int64_t* counts = nullptr;  // by image
-  int64_t* starts = nullptr;  // by image, and behind them how many there are in all
+  int64_t* counts = nullptr;  // indexed by image
+  int64_t* starts = nullptr;  // indexed by image; the last element is the total
 
   static size_t Scratch(int64_t images) {
     return ScratchBytes<int64_t>(images) + ScratchBytes<int64_t>(images + 1);
@@ -59,7 +60,7 @@ struct ImageRows {
   });
 }
 
-// From `from`, where image n has its rows from n * most on, to one behind the other.
+// Packs rows: image n has its rows in `from` starting at n * most, and `to` has no gaps.
 template <typename T>
 static void PackRows(const CudaQueue& queue, const ImageRows& all, int64_t columns, const T* from,
                      T* to) {
@@ -73,7 +74,7 @@ static void PackRows(const CudaQueue& queue, const ImageRows& all, int64_t colum
               });
 }
 
-// How many rows there are: what the host waits for.
+// Returns the total number of rows. Waits for the device.
 inline int64_t ReadRowCount(CudaQueue& queue, const ImageRows& rows) {
   int64_t count = 0;
   queue.Download(&count, rows.starts + rows.images, sizeof(count));

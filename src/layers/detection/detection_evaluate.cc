@@ -1,9 +1,10 @@
-// DetectionEvaluate: says of each detection whether it is right. The output begins with a row for
-// each class but the background: -1, class, number of objects, -1, -1. Then a row for each
-// detection: image, label, score, hit, miss; by image, label and falling score. A detection hits
-// the object of its image and class that it overlaps most, if by overlap_threshold or more and if
-// no better detection hit that one. With evaluate_difficult_gt: false a detection of an object
-// marked difficult is neither hit nor miss. No gradient.
+// DetectionEvaluate: classifies each detection as hit or miss. The output begins with a row for
+// each class except the background: -1, class, number of objects, -1, -1. It continues with a row
+// for
+// each detection: image, label, score, hit, miss; sorted by image, label and descending score. A
+// detection hits the object of its image and class with the largest overlap, if that is at least
+// overlap_threshold and no better detection hit the object. With evaluate_difficult_gt: false a
+// detection of an object marked difficult is neither hit nor miss. No gradient.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -37,7 +38,7 @@ struct ImageClass {
 using Detections = std::map<ImageClass, std::vector<Judged>>;
 using Objects = std::map<ImageClass, std::vector<LabelledObject>>;
 
-// Which pictures come next, for boxes in pixels.
+// Sizes of the images of the next batch, for boxes in pixels.
 class ImageSizes final : public LayerSessionState {
  public:
   explicit ImageSizes(const std::string& path) : sizes_(ReadImageSizes(path)) {}
@@ -59,7 +60,7 @@ class DetectionEvaluate final : public Layer {
       : Layer(param),
         classes_(RequireClasses(*this, evaluate().has_num_classes(), evaluate().num_classes(),
                                 "detection_evaluate_param")),
-        // Unsigned in the message: -1 (no background) arrives as 2^32 - 1.
+        // The field is unsigned: -1 (no background) arrives as 2^32 - 1.
         background_(static_cast<int32_t>(evaluate().background_label_id())) {
     if (background_ < -1 || background_ >= classes_) {
       FailField(
@@ -126,7 +127,7 @@ class DetectionEvaluate final : public Layer {
                StrCat("detection ", r, " has label ", key.label, ", which is the background"),
                {.layer = param().name()});
         }
-        // A score that is no number sorts behind all others.
+        // A NaN score sorts last.
         const double score =
             row[2] == row[2] ? double{row[2]} : -std::numeric_limits<double>::infinity();
         detections[key].push_back(
@@ -215,7 +216,7 @@ class DetectionEvaluate final : public Layer {
 };
 
 std::vector<LayerSample> Samples() {
-  // Whole numbers 0 and 1 make valid rows; the boxes are points, lines or the whole image.
+  // The integers 0 and 1 make valid rows; the boxes are points, lines or the whole image.
   const SampleInput detections{.shape = {1, 1, 40, 7}, .low = 0, .high = 1, .integer = true};
   const SampleInput objects{.shape = {1, 1, 30, 8}, .low = 0, .high = 1, .integer = true};
   const std::string classes = "detection_evaluate_param { num_classes: 3 background_label_id: 2";

@@ -1,6 +1,6 @@
-// DetectionEvaluate on the GPU; see detection_evaluate.cc. One team sorts the detections; which
-// object each is nearest to does not depend on the others, and the first of those that are nearest
-// to one hits it. The host waits for the number of rows, and for whether all of them make sense.
+// DetectionEvaluate on the GPU; see detection_evaluate.cc. One team sorts the detections. The
+// nearest object of a detection does not depend on other detections; the first detection nearest to
+// an object hits it. The host waits for the number of rows and of invalid rows.
 #include <limits>
 
 #include "crema.pb.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kColumns = 5;
 constexpr int64_t kNothing = -1;
-constexpr double kLargestItem = 1e9;  // as WholeNumber has it
+constexpr double kLargestItem = 1e9;  // as in WholeNumber
 
 Support Supports(const OpDesc& query) {
   if (!query.layer.param().detection_evaluate_param().name_size_file().empty()) {
@@ -24,7 +24,7 @@ Support Supports(const OpDesc& query) {
 
 struct Rule {
   int64_t classes;
-  int64_t background;  // -1: none
+  int64_t background;  // -1 means none
   double threshold;
   bool count_difficult;
 
@@ -57,7 +57,7 @@ CREMA_HOST_DEVICE inline bool ComesBefore(const Detected& a, const Detected& b) 
   return a.score > b.score || (a.score == b.score && a.row < b.row);
 }
 
-// What the device tells the host.
+// Results that the host reads.
 struct Found {
   int64_t detections;
   int64_t wrong_rows;
@@ -90,8 +90,9 @@ struct Blobs {
 
 struct Lists {
   Detected* sorted;  // detections
-  int64_t* nearest;  // by sorted detection: an object that it may hit, or kNothing
-  int64_t* first;    // by object: the first of these
+  int64_t*
+      nearest;  // by sorted detection: an object that it may hit, PassedOver(object), or kNothing
+  int64_t* first;  // by object: the first detection that may hit it
   Found* found;
 };
 
@@ -112,7 +113,7 @@ void SortDetections(const CudaQueue& queue, const Blobs<T>& blobs, const Rule& g
         team, in.detection_rows, [&](int64_t r) { return in.IsDetection(r); },
         [&](int64_t r, int64_t place) {
           const float score = in.Detection(r, 2);
-          // A score that is no number sorts behind all others.
+          // A NaN score sorts last.
           lists.sorted[place] =
               Detected{in.Detection(r, 0), in.Detection(r, 1),
                        score == score ? score : -std::numeric_limits<float>::infinity(),
@@ -125,7 +126,7 @@ void SortDetections(const CudaQueue& queue, const Blobs<T>& blobs, const Rule& g
       return in.IsObject(o) && !in.ObjectMakesSense(o, rule);
     });
     team.For(1, [&](int64_t) { *lists.found = Found{count, wrong + wrong_objects}; });
-    // Without numbers in them they have no order.
+    // Invalid rows may hold NaN, which has no order.
     if (wrong == 0) {
       Sort(team, count, lists.sorted,
            [](const Detected& a, const Detected& b) { return ComesBefore(a, b); });
@@ -133,7 +134,7 @@ void SortDetections(const CudaQueue& queue, const Blobs<T>& blobs, const Rule& g
   });
 }
 
-// Objects that do not count, as they are difficult, are nearest to be passed over: -2 - object.
+// Encodes an object that is nearest but ignored, because it is difficult, as -2 - object.
 CREMA_HOST_DEVICE inline int64_t PassedOver(int64_t object) { return -2 - object; }
 
 template <typename T>
@@ -162,7 +163,7 @@ void FindNearest(const CudaQueue& queue, const Blobs<T>& blobs, const Rule& give
   });
 }
 
-// A team an object.
+// One team per object.
 template <typename T>
 void FindHits(const CudaQueue& queue, const Blobs<T>& blobs, const Lists& all) {
   const Lists lists = all;
@@ -179,7 +180,7 @@ void FindHits(const CudaQueue& queue, const Blobs<T>& blobs, const Lists& all) {
            });
 }
 
-// How many objects there are of each class, a team a class.
+// Writes the number of objects of each class, with one team per class.
 template <typename T>
 void WriteCounts(const CudaQueue& queue, const Blobs<T>& blobs, const Rule& given, T* out) {
   const Blobs<T> in = blobs;

@@ -71,7 +71,8 @@ void DetectionFiles::Add(const std::vector<Detection>& detections) {
   const ResizeParameter* resize = param_.has_resize_param() ? &param_.resize_param() : nullptr;
   for (const Detection& d : detections) {
     const Box pixels = ToPixels(d.box, image, resize);
-    // Neither whole pixels nor JSON can hold them. An infinite corner has been clipped.
+    // Values that are not finite fit neither whole pixels nor JSON. Infinite corners are already
+    // clipped.
     if (!std::isfinite(d.score) || !std::isfinite(pixels.width() + pixels.height())) {
       Fail(ErrorCode::kDataLoss,
            StrCat("a detection of image '", image.name, "' has score ", d.score, " and the box (",
@@ -113,7 +114,7 @@ void DetectionFiles::Write() const {
   }
 }
 
-// A file a class, also for those that were never seen.
+// Writes one file per class, even for classes without detections.
 void DetectionFiles::WriteVoc() const {
   for (const auto& [label, name] : labels_) {
     if (label == background_) continue;
@@ -135,7 +136,7 @@ void DetectionFiles::WriteIlsvrc() const {
   WriteFileAtomically(Path(".txt"), text);
 }
 
-// In COCO the names of images and categories are numbers.
+// Names of images and categories are written as numbers if possible, as COCO requires.
 void DetectionFiles::WriteCoco() const {
   std::string text;
   for (const Row& row : rows_) {

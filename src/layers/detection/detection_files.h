@@ -1,4 +1,4 @@
-// The result files of a benchmark (VOC, ILSVRC, COCO), collected image by image.
+// Result files of a benchmark (VOC, ILSVRC, COCO), collected one image at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,20 @@ struct Detection {
   Box box;
 };
 
-// Whether `param` names all that is needed: a folder, a label map and a file of image sizes.
+// Returns true if `param` names all that is required: a folder, a label map and a file of image
+// sizes.
 bool WantsDetectionFiles(const SaveOutputParameter& param);
 
-// Images come in the order of name_size_file and from its beginning again after the last. Every
-// num_test_image images the files are written, whole or not at all, and collecting starts anew.
-// Thread safety: one thread.
+// Images come in the order of name_size_file, which restarts after its last line. Every
+// num_test_image images the files are written atomically and collecting restarts. Thread safety:
+// one thread.
 class DetectionFiles final : public LayerSessionState {
  public:
-  // Reads the label map and the image sizes. Throws when one cannot be read.
+  // Reads the label map and the image sizes. Throws if one cannot be read.
   explicit DetectionFiles(const SaveOutputParameter& param, int64_t background);
 
-  // The detections of the next image. Throws what WriteFileAtomically throws.
+  // Adds the detections of the next image. Throws kDataLoss for a score or box that is not finite,
+  // and what WriteFileAtomically throws.
   void Add(const std::vector<Detection>& detections);
 
  private:

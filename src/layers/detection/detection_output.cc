@@ -1,8 +1,9 @@
-// DetectionOutput: for each image and each class but the background, the boxes whose score exceeds
-// confidence_threshold, the best top_k of them, less those that overlap a better one by more than
-// nms_threshold; then the best keep_top_k over all classes. Rows: image, label, score, xmin, ymin,
-// xmax, ymax, by image, label and falling score. Without any detection there is one row an image,
-// -1 but for the image. Boxes are those of Decode, not limited to the image. No gradient.
+// DetectionOutput: for each image and each class except the background, takes the best top_k boxes
+// with a score above confidence_threshold and removes those that overlap a better one by more than
+// nms_threshold; then keeps the best keep_top_k over all classes. Rows: image, label, score, xmin,
+// ymin, xmax, ymax, sorted by image, label and descending score. Without any detection there is one
+// row per image, -1 except for the image. Boxes are those of Decode, not clipped to the image. No
+// gradient.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -17,7 +18,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 10;  // boxes that pay for a thread
+constexpr int64_t kGrain = 1 << 10;  // fewest boxes per thread
 constexpr int64_t kColumns = 7;
 
 class DetectionOutput final : public Layer {
@@ -95,7 +96,7 @@ class DetectionOutput final : public Layer {
     std::ranges::transform(values, row, [](double v) { return static_cast<T>(v); });
   }
 
-  // All boxes of one image, class by class where each has its own.
+  // Returns all boxes of one image, grouped by class if each class has its own.
   template <typename T>
   std::vector<Box> DecodeAll(int threads, const BoxSizes& extent, const Priors& priors,
                              const T* loc) const {
@@ -148,7 +149,7 @@ class DetectionOutput final : public Layer {
     return found;
   }
 
-  // Leaves the best keep_top_k, in the order in which they stood.
+  // Keeps the best keep_top_k detections, in their original order.
   void KeepBest(std::vector<Detection>* all) const {
     const int64_t keep = detection().keep_top_k();
     if (keep < 0 || static_cast<int64_t>(all->size()) <= keep) return;

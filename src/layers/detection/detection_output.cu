@@ -1,6 +1,6 @@
-// DetectionOutput on the GPU; see detection_output.cc. A team takes a class of an image, another
-// one the image; the host waits for the number of detections, and for these where they are written
-// to files.
+// DetectionOutput on the GPU; see detection_output.cc. One team processes a class of an image, then
+// one team per image combines the classes. The host waits for the number of detections, and for
+// their values if they are written to files.
 #include <limits>
 #include <vector>
 
@@ -19,25 +19,25 @@ using Candidate = Ranked<float>;
 struct Rule {
   SuppressionRule suppression;
   double least;        // scores must exceed it
-  int64_t top_k;       // of a class; -1: all
-  int64_t keep_top_k;  // of an image; -1: all
+  int64_t top_k;       // per class; -1 means all
+  int64_t keep_top_k;  // per image; -1 means all
   int64_t background;
 };
 
 struct Sizes {
   BoxSizes boxes;
-  int64_t candidates;  // of a class, at most
-  int64_t most;        // rows of an image, at most
+  int64_t candidates;  // upper limit per class
+  int64_t most;        // upper limit of rows per image
 
   CREMA_HOST_DEVICE int64_t lists() const { return boxes.images * boxes.classes; }
-  CREMA_HOST_DEVICE int64_t slots() const { return boxes.classes * candidates; }  // of an image
+  CREMA_HOST_DEVICE int64_t slots() const { return boxes.classes * candidates; }  // per image
 };
 
 struct Lists {
   Candidate* ranked;    // lists x priors
   Box* boxes;           // lists x candidates
   double* worst;        // lists x candidates
-  int32_t* kept;        // lists x candidates: which of them
+  int32_t* kept;        // lists x candidates: indices of kept candidates
   int64_t* counts;      // by list
   Candidate* of_image;  // images x slots
   ImageRows rows;
@@ -89,7 +89,7 @@ Lists Cut(const Sizes& e, ScratchCutter* cutter) {
   return lists;
 }
 
-// The boxes of each class that are left of it.
+// Finds the boxes of each class that remain after suppression.
 template <typename T>
 void DetectClasses(const CudaQueue& queue, const DevicePredictions<T>& predictions,
                    const Rule& given, const Sizes& extents, const Lists& lists) {
@@ -122,7 +122,7 @@ void DetectClasses(const CudaQueue& queue, const DevicePredictions<T>& predictio
   });
 }
 
-// The detections of one image: slot label * candidates + i is detection i of a class.
+// Detections of one image: slot label * candidates + i is detection i of a class.
 struct ImageSlots {
   Sizes e;
   Lists lists;
@@ -134,7 +134,7 @@ struct ImageSlots {
   CREMA_HOST_DEVICE bool Used(int64_t slot) const {
     return slot % e.candidates < lists.counts[List(slot)];
   }
-  // Which candidate of its list.
+  // Returns the index of the candidate in its list.
   CREMA_HOST_DEVICE int64_t Which(int64_t slot) const {
     return lists.kept[List(slot) * e.candidates + slot % e.candidates];
   }
@@ -147,7 +147,7 @@ struct ImageSlots {
   }
 };
 
-// rows[n * most ..]: the detections of image n, the best keep_top_k of all classes.
+// Writes rows[n * most ..]: the best keep_top_k detections of image n over all classes.
 template <typename T>
 void DetectImages(const CudaQueue& queue, const Rule& rule, const Sizes& extents, const Lists& all,
                   T* rows) {
@@ -183,7 +183,7 @@ void DetectImages(const CudaQueue& queue, const Rule& rule, const Sizes& extents
       });
 }
 
-// Where nothing is detected at all, a row an image.
+// Without any detection, writes one row per image.
 template <typename T>
 void WriteNothing(const CudaQueue& queue, const ImageRows& all, T* out) {
   const ImageRows rows = all;
@@ -193,7 +193,7 @@ void WriteNothing(const CudaQueue& queue, const ImageRows& all, T* out) {
   });
 }
 
-// The detections of this pass, image by image, to the files of a benchmark.
+// Adds the detections of this pass to the benchmark files, one image at a time.
 template <typename T>
 void AddToFiles(CudaQueue& queue, const ImageRows& rows, int64_t count, const T* out,
                 DetectionFiles* files) {

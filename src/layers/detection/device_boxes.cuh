@@ -1,4 +1,4 @@
-// Predicted boxes and objects as the detection layers on GPUs read them out of blobs.
+// Access to predicted boxes and objects in blobs, for detection layers on GPUs.
 #pragma once
 
 #include <array>
@@ -20,12 +20,12 @@ CREMA_HOST_DEVICE inline Box CornersAt(const T* values) {
   return {corners[0], corners[1], corners[2], corners[3]};
 }
 
-// Inputs 0..2: loc N x 4 P L, conf N x P K, priors.
+// Inputs 0..2: loc N x 4 P L, conf N x P K, priors 1 x 2 x 4P.
 template <typename T>
 struct DevicePredictions {
   BoxSizes extent;
   BoxCode code = BoxCode::kCorner;
-  bool with_variance = true;  // else variances are 1
+  bool with_variance = true;  // if false, variances are 1
   const T* loc = nullptr;
   const T* conf = nullptr;
   const T* priors = nullptr;
@@ -35,14 +35,14 @@ struct DevicePredictions {
     if (!with_variance) return {1, 1, 1, 1};
     return FourAt(priors + 4 * (extent.priors + p));
   }
-  // The offsets of prior p of an image, those of a class of boxes.
+  // Returns the index in loc of the four offsets of prior p of an image, for a class of boxes.
   CREMA_HOST_DEVICE int64_t LocAt(int64_t image, int64_t p, int64_t box_class) const {
     return ((image * extent.priors + p) * extent.box_classes + box_class) * 4;
   }
   CREMA_HOST_DEVICE Box Predicted(int64_t image, int64_t p, int64_t box_class) const {
     return Decode(code, FourAt(loc + LocAt(image, p, box_class)), Prior(p), Variance(p));
   }
-  // The scores of prior p of an image.
+  // Returns the scores of prior p of an image.
   CREMA_HOST_DEVICE const T* Scores(int64_t image, int64_t p) const {
     return conf + (image * extent.priors + p) * extent.classes;
   }

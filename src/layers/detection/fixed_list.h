@@ -1,4 +1,4 @@
-// Short lists that are arguments of kernels.
+// Lists of fixed capacity, passed as kernel arguments.
 #pragma once
 
 #include "core/error.h"

@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-// The part of the input that the picture covers; the rest is padding.
+// Returns the part of the net's input that the image covers; the rest is padding.
 Box CoveredPart(const ImageSize& image, const ResizeParameter& resize) {
   const double height = resize.height();
   const double width = resize.width();

@@ -1,4 +1,4 @@
-// Boxes in pixels of the pictures that a net's input was made from.
+// Sizes of the original images of a net's input, and conversion of boxes to their pixels.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct ImageSize {
   double width = 0;
 };
 
-// Lines `name height width`. Throws kDataLoss, naming the line, or what ReadFile throws.
+// Reads lines `name height width`. Throws kDataLoss, naming the line, or what ReadFile throws.
 std::vector<ImageSize> ReadImageSizes(const std::string& path);
 
-// `box` in units of the net's input, limited to the picture, in pixels of the picture. `resize`
-// says how the input was made; null: stretched.
+// Converts `box` from units of the net's input to pixels of the image, and clips it to the image.
+// `resize` describes how the input was resized; null means stretched.
 Box ToPixels(const Box& box, const ImageSize& image, const ResizeParameter* resize);
 
 }  // namespace crema

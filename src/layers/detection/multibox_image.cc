@@ -51,7 +51,7 @@ class ImageLoss {
     return boxes;
   }
 
-  // Boxes of a class of their own match objects of that class only.
+  // A class-specific box matches objects of its class only.
   BoxMatches Match(int64_t box_class) const {
     std::vector<Box> boxes;
     std::vector<int64_t> which;
@@ -66,13 +66,13 @@ class ImageLoss {
     for (size_t p = 0; p < Count(); ++p) {
       int64_t& object = matches.object[p];
       if (object >= 0) object = which[static_cast<size_t>(object)];
-      // Nothing can be encoded relative to a prior without area.
+      // No box can be encoded relative to a prior without area.
       if (object >= 0 && !HasArea(priors_.boxes[p])) object = kUnmatched;
     }
     return matches;
   }
 
-  // Fills negatives_; HARD_EXAMPLE also unmatches what it does not take.
+  // Fills is_negative_. HARD_EXAMPLE also removes matches outside its sample.
   void Mine() {
     is_negative_.assign(Count(), rule_.mining == MultiBoxLossParameter::NONE);
     if (rule_.mining == MultiBoxLossParameter::MAX_NEGATIVE) MineNegatives();
@@ -124,8 +124,8 @@ class ImageLoss {
     }
   }
 
-  // The class that prior p should have: of its object, or background. Where classes have boxes of
-  // their own, the last one counts, as in the SSD fork.
+  // Returns the target class of prior p: that of its object, or background. With class-specific
+  // boxes the last matching class counts, as in the SSD fork.
   int64_t ClassOf(size_t p) const {
     int64_t label = rule_.background;
     for (const BoxMatches& matches : matches_) {
@@ -174,7 +174,7 @@ class ImageLoss {
   const std::span<const LabelledObject> objects_;
   const std::span<const double> loc_;
   const std::span<const double> conf_;
-  std::vector<BoxMatches> matches_;  // by box class
+  std::vector<BoxMatches> matches_;  // indexed by box class
   std::vector<bool> is_negative_;
 };
 

@@ -1,5 +1,5 @@
-// The rules of MultiBoxLoss, and the loss of one image: which priors stand for which objects, what
-// they cost, and the derivatives of that.
+// Parameters of MultiBoxLoss, and the loss of one image: matching of priors and objects, costs, and
+// gradients.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +15,34 @@ namespace crema {
 struct MultiBoxRule {
   int64_t classes = 0;
   int64_t background = 0;
-  int64_t box_classes = 1;  // 1: classes share one box
+  int64_t box_classes = 1;  // 1 means that classes share one box
   bool agnostic = false;    // all objects count as class background + 1
   BoxCode code = BoxCode::kCorner;
-  bool smooth_l1 = true;  // else half the square
-  bool logistic = false;  // else softmax
+  bool smooth_l1 = true;  // if false, half the square
+  bool logistic = false;  // if false, softmax
   bool want_loc = true;
   bool want_conf = true;
   bool bp_inside = false;
 
   MatchRule match;
-  bool match_priors = true;  // else the predicted boxes
+  bool match_priors = true;  // if false, predicted boxes are matched
 
   MultiBoxLossParameter::MiningType mining = MultiBoxLossParameter::MAX_NEGATIVE;
   double negatives_per_match = 3;
   double negative_overlap = 0.5;
   int64_t sample_size = 64;
-  std::optional<SuppressionRule> suppression;  // before HARD_EXAMPLE takes its sample
+  std::optional<SuppressionRule> suppression;  // applied before HARD_EXAMPLE takes its sample
   int64_t suppression_top_k = -1;
-  bool suppress_priors = false;  // by their overlap; else that of the predicted boxes
+  bool suppress_priors = false;  // by overlap of priors; if false, of predicted boxes
 };
 
-// What the layer says. Throws kInvalidArgument for parameters outside their ranges.
+// Returns the parameters of the layer. Throws kInvalidArgument for values out of range.
 MultiBoxRule MakeMultiBoxRule(const Layer& layer);
 
-// What the sums are divided by: at least 1.
+// Divisor of the sums, at least 1.
 struct MultiBoxDivisor {
   bool by_matches = false;
-  double fixed = 1;  // else
+  double fixed = 1;  // used if by_matches is false
 
   CREMA_HOST_DEVICE double Of(int64_t matches) const {
     const double divisor = by_matches ? static_cast<double>(matches) : fixed;
@@ -51,15 +51,15 @@ struct MultiBoxDivisor {
 };
 MultiBoxDivisor DivisorOf(const LayerParameter& param, const BoxSizes& extent);
 
-// Sums, not divided by anything.
+// Sums without normalization.
 struct MultiBoxSums {
   double loc = 0;
   double conf = 0;
   int64_t matches = 0;
 };
 
-// One image: `loc` P x L x 4, `conf` P x K. The gradients of the sums are written to `loc_grad` and
-// `conf_grad`, everywhere, unless these are empty.
+// Returns the sums of one image: `loc` is P x L x 4, `conf` is P x K. Writes the gradients of the
+// sums to all of `loc_grad` and `conf_grad`, unless these are empty.
 MultiBoxSums MultiBoxImage(const MultiBoxRule& rule, const Priors& priors,
                            std::span<const LabelledObject> objects, std::span<const double> loc,
                            std::span<const double> conf, std::span<double> loc_grad,

@@ -1,4 +1,4 @@
-// What MultiBoxLoss keeps of a batch on GPUs, from kernel to kernel, and what it reads.
+// Inputs and intermediate lists of MultiBoxLoss on GPUs.
 #pragma once
 
 #include <utility>
@@ -11,11 +11,11 @@
 
 namespace crema {
 
-// A prior and an object that overlap. The first one to match has the larger rank, then the first
-// prior, then the first object.
+// A box and an object that overlap. Pairs are matched in order of falling rank, then rising box
+// index, then rising object index.
 struct BoxPair {
   double rank;
-  int64_t box;  // -1: none
+  int64_t box;  // -1 means none
   int64_t object;
 };
 
@@ -32,32 +32,32 @@ __device__ inline BoxPair OfLane(BoxPair value, int mask) {
 }
 #endif
 
-// Extents of the lists.
+// Sizes of the lists.
 struct MultiBoxSizes {
   BoxSizes boxes;
-  int64_t objects = 0;     // rows, of all images
-  int64_t candidates = 0;  // of an image, that suppression sees at most; 0: there is none
+  int64_t objects = 0;     // rows of all images
+  int64_t candidates = 0;  // most that suppression of an image reads; 0 without suppression
 
   CREMA_HOST_DEVICE int64_t matchings() const { return boxes.images * boxes.box_classes; }
 };
 
-// P priors, G objects.
+// Lists in scratch memory; P is the number of priors, G that of objects.
 struct MultiBoxLists {
-  int32_t* objects;        // images x G: rows of the image
-  int64_t* object_counts;  // by image
-  int64_t* wrong_objects;  // one number: rows that make no sense
-  BoxPair* best;           // images x box classes x G: the best free prior of an object
-  int32_t* match;          // images x box classes x P: row of the object, or as MatchBoxes has it
-  double* overlap;         // the same: the largest with any object
-  double* cost;            // images x P: what mining goes by; -infinity: not taken
+  int32_t* objects;        // images x G: object rows of the image
+  int64_t* object_counts;  // indexed by image
+  int64_t* wrong_objects;  // one value: the number of invalid rows
+  BoxPair* best;           // images x box classes x G: the best free box of each object
+  int32_t* match;          // images x box classes x P: row of the object, or as in MatchBoxes
+  double* overlap;         // same shape: the largest overlap with any object
+  double* cost;            // images x P: mining cost; -infinity means excluded
   Ranked<double>* ranked;  // images x P
   uint8_t* negative;       // images x P
-  Box* candidates;         // images x candidates, as `worst`
+  Box* candidates;         // images x candidates, like `worst`
   double* worst;
-  MultiBoxSums* sums;  // by image
+  MultiBoxSums* sums;  // indexed by image
 };
 
-// piece(pointer, count) for each list.
+// Calls piece(pointer, count) for each list.
 template <typename Piece>
 void EachList(const MultiBoxSizes& sizes, MultiBoxLists* lists, const Piece& piece) {
   const int64_t images = sizes.boxes.images;
@@ -86,7 +86,7 @@ inline MultiBoxSizes SizesOf(const MultiBoxRule& rule, const BoxSizes& boxes,
   return sizes;
 }
 
-// One batch, as kernels are given it.
+// One batch, passed to kernels.
 template <typename T>
 struct MultiBoxBatch {
   MultiBoxRule rule;
@@ -103,7 +103,7 @@ struct MultiBoxBatch {
   CREMA_HOST_DEVICE int64_t Label(int64_t row) const {
     return static_cast<int64_t>(Object(row, 1));
   }
-  // What ReadObjects refuses does not.
+  // Returns false if ReadObjects would reject the row.
   CREMA_HOST_DEVICE bool MakesSense(int64_t row) const {
     const float image = Object(row, 0), label = Object(row, 1);
     bool good = image >= 0 && image < static_cast<float>(sizes.boxes.images) &&
@@ -113,14 +113,14 @@ struct MultiBoxBatch {
     for (int64_t k = 3; k < 7; ++k) good = good && std::isfinite(Object(row, k));
     return good;
   }
-  // Where the matches of a class of boxes of an image begin.
+  // Returns the index of the first match of a box class of an image.
   CREMA_HOST_DEVICE int64_t MatchAt(int64_t image, int64_t box_class) const {
     return (image * sizes.boxes.box_classes + box_class) * sizes.boxes.priors;
   }
   CREMA_HOST_DEVICE int64_t Match(int64_t image, int64_t box_class, int64_t p) const {
     return lists.match[MatchAt(image, box_class) + p];
   }
-  // The class that prior p should have, as ClassOf of multibox_image.cc.
+  // Returns the target class of prior p, like ClassOf of multibox_image.cc.
   CREMA_HOST_DEVICE int64_t ClassOf(int64_t image, int64_t p) const {
     int64_t label = rule.background;
     for (int64_t c = 0; c < sizes.boxes.box_classes; ++c) {
@@ -140,7 +140,7 @@ struct MultiBoxBatch {
     return IsMatched(image, p) || lists.negative[image * sizes.boxes.priors + p] != 0;
   }
 
-  // slope(k, derivative) of the four offsets of a prior that is matched.
+  // Returns the location loss of a matched prior. Calls slope(k, derivative) for its four offsets.
   template <typename Slope>
   CREMA_HOST_DEVICE double LocLoss(int64_t image, int64_t box_class, int64_t p,
                                    const Slope& slope) const {
@@ -161,7 +161,7 @@ struct MultiBoxBatch {
   }
 };
 
-// Where only the value of a loss is wanted.
+// For callers that need only the value of a loss.
 struct NoSlope {
   template <typename Index>
   CREMA_HOST_DEVICE void operator()(Index, double) const {}

@@ -1,8 +1,8 @@
-// MultiBoxLoss: loc_weight * L_loc / Z + L_conf / Z. Priors are matched with objects; L_loc is the
+// MultiBoxLoss: loc_weight * L_loc / Z + L_conf / Z. Priors are matched with objects. L_loc is the
 // smooth L1 (or half squared) distance between the predicted offsets of matched priors and those of
-// their objects, L_conf the softmax (or logistic) loss of the classes of matched priors and of
-// those background priors that mining picks. Matching and mining are constants for the gradient,
-// which Forward computes along with the sums and saves.
+// their objects. L_conf is the softmax (or logistic) loss of the classes of matched priors and of
+// background priors selected by mining. Matching and mining are constants for the gradient, which
+// Forward computes along with the sums and saves.
 #include <algorithm>
 #include <vector>
 
@@ -15,7 +15,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 12;  // values that pay for a thread
+constexpr int64_t kGrain = 1 << 12;  // fewest values per thread
 
 class MultiBoxLoss final : public Layer {
  public:
@@ -23,7 +23,7 @@ class MultiBoxLoss final : public Layer {
       : Layer(param), rule_(MakeMultiBoxRule(*this)) {}
 
   LayerInfo Infer(const InferContext& context) const override {
-    SizesOf(context.inputs);  // throws where they do not fit
+    SizesOf(context.inputs);  // throws if they do not fit
     CountRows(*this, context.inputs[3].shape, 8, "objects");
     const DType dtype = context.inputs[0].dtype;
     LayerInfo info;
@@ -126,8 +126,7 @@ class MultiBoxLoss final : public Layer {
 };
 
 std::vector<LayerSample> Samples() {
-  // Objects of whole numbers 0 and 1: some of the boxes are the whole image, the others have no
-  // area.
+  // Objects of integers 0 and 1: some boxes are the whole image, the others have no area.
   const auto inputs = [](int64_t locations) -> std::vector<SampleInput> {
     return {{.shape = {2, 24 * 4 * locations}},
             {.shape = {2, 24 * 3}},
@@ -162,7 +161,7 @@ std::vector<LayerSample> Samples() {
   add("ignore_outside", "ignore_cross_boundary_bbox: true use_difficult_gt: false");
   add("old_mining", "do_neg_mining: false", "loss_param { normalize: true } ");
   add("conf_only", "", "propagate_down: false propagate_down: true ");
-  samples.back().gradient = false;  // loc is not asked for its gradient there
+  samples.back().gradient = false;  // no gradient of loc is requested
   samples.push_back({.name = "agnostic",
                      .prototxt = "multibox_loss_param { num_classes: 4 background_label_id: 2 "
                                  "map_object_to_agnostic: true }",

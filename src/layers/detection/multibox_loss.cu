@@ -1,6 +1,6 @@
-// MultiBoxLoss on the GPU; see multibox_loss.cc. All in double precision, so that priors match and
-// are mined as on the CPU. Objects that make no sense, which are errors there, are passed over and
-// make the loss NaN, as a body cannot throw.
+// MultiBoxLoss on the GPU; see multibox_loss.cc. Computes in double precision, so that matching and
+// mining agree with the CPU. Invalid objects, which are errors on the CPU, are skipped and make the
+// loss NaN, because a kernel cannot throw.
 #include "crema.pb.h"
 #include "layers/detection/multibox_match.cuh"
 #include "layers/detection/multibox_mine.cuh"
@@ -82,7 +82,7 @@ void WriteLoss(const CudaQueue& queue, const MultiBoxBatch<T>& given, double loc
   });
 }
 
-// A thread a prior and class of boxes.
+// One thread per prior and box class.
 template <typename T>
 void SaveLocSlopes(const CudaQueue& queue, const MultiBoxBatch<T>& given, T* slopes) {
   const MultiBoxBatch<T> batch = given;

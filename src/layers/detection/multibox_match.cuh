@@ -1,11 +1,11 @@
-// Which priors stand for which objects, on GPUs; as math/box_matching.cc, image by image.
+// Matching of boxes and objects on GPUs, like math/box_matching.cc for each image.
 #pragma once
 
 #include "layers/detection/multibox_lists.cuh"
 
 namespace crema {
 
-// The objects of each image, in order, a team an image; and whether all make sense.
+// Lists the objects of each image in order, with one team per image, and counts invalid rows.
 template <typename T>
 void ListObjects(const CudaQueue& queue, const MultiBoxBatch<T>& given) {
   const MultiBoxBatch<T> batch = given;
@@ -30,7 +30,7 @@ void ListObjects(const CudaQueue& queue, const MultiBoxBatch<T>& given) {
            });
 }
 
-// The boxes of one class of one image, and the objects that they may match.
+// The boxes of one class of one image, and the objects that may match them.
 template <typename T>
 struct Matching {
   const MultiBoxBatch<T>& batch;
@@ -41,7 +41,7 @@ struct Matching {
   CREMA_HOST_DEVICE int64_t Row(int64_t o) const {
     return batch.lists.objects[image * batch.sizes.objects + o];
   }
-  // Boxes of a class of their own match objects of that class only.
+  // A class-specific box matches objects of its class only.
   CREMA_HOST_DEVICE bool Fits(int64_t o) const {
     return batch.sizes.boxes.box_classes == 1 || batch.Label(Row(o)) == box_class;
   }
@@ -56,7 +56,7 @@ struct Matching {
     return batch.lists.best +
            (image * batch.sizes.boxes.box_classes + box_class) * batch.sizes.objects;
   }
-  // 0 for what may not match.
+  // Returns the overlap with object o; 0 if they may not match.
   CREMA_HOST_DEVICE double OverlapOf(const Box& box, int64_t o) const {
     if (!Fits(o)) return 0;
     const Box object = batch.ObjectBox(Row(o));
@@ -65,7 +65,7 @@ struct Matching {
     return overlap > kLeastMatchOverlap ? overlap : 0;
   }
 
-  // The free box that object o should have.
+  // Returns the best free box for object o.
   CREMA_HOST_DEVICE BoxPair BestFree(const Team& team, int64_t o) const {
     const int32_t* matches = Matches();
     return team.Reduce<BoxPair>(
@@ -80,8 +80,8 @@ struct Matching {
   }
 };
 
-// Each object gets a box of its own: again and again the best pair of those that are free. The
-// best free box of an object is looked for again only when another object took it.
+// Gives each object its own box by repeatedly taking the best free pair. The best free box of an
+// object is recomputed only if another object took it.
 template <typename T>
 CREMA_HOST_DEVICE void MatchEachObject(const Team& team, const Matching<T>& m) {
   BoxPair* best = m.Best();
@@ -109,7 +109,7 @@ CREMA_HOST_DEVICE void MatchEachObject(const Team& team, const Matching<T>& m) {
   }
 }
 
-// A team a class of boxes of an image.
+// One team per image and box class.
 template <typename T>
 void MatchObjects(const CudaQueue& queue, const MultiBoxBatch<T>& given) {
   const MultiBoxBatch<T> batch = given;
@@ -125,8 +125,8 @@ void MatchObjects(const CudaQueue& queue, const MultiBoxBatch<T>& given) {
            });
 }
 
-// Every free box gets the object that it overlaps most; where there is nothing to encode relative
-// to, a match goes.
+// Matches each free box with the object that it overlaps most. Removes a match if its prior has no
+// area, since nothing can be encoded relative to it.
 template <typename T>
 void MatchBoxesLeft(const CudaQueue& queue, const MultiBoxBatch<T>& given) {
   const MultiBoxBatch<T> batch = given;

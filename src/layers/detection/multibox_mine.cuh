@@ -1,4 +1,4 @@
-// Which priors count as background in MultiBoxLoss on GPUs; as multibox_image.cc, a team an image.
+// Mining of MultiBoxLoss on GPUs, like multibox_image.cc, with one team per image.
 #pragma once
 
 #include "crema.pb.h"
@@ -6,7 +6,7 @@
 
 namespace crema {
 
-// What each prior costs: as background, or all in all where it is matched.
+// Writes the cost of each prior: as background, or in total for HARD_EXAMPLE.
 template <typename T>
 void FillCosts(const CudaQueue& queue, const MultiBoxBatch<T>& given) {
   const MultiBoxBatch<T> batch = given;
@@ -26,7 +26,7 @@ void FillCosts(const CudaQueue& queue, const MultiBoxBatch<T>& given) {
               });
 }
 
-// ranked[0 ..): all that have a cost, the dearest first; returns how many these are.
+// Writes ranked[0 ..): all priors with a cost, in descending order of cost. Returns their number.
 template <typename T>
 CREMA_HOST_DEVICE int64_t RankCosts(const Team& team, const MultiBoxBatch<T>& batch, int64_t n) {
   const int64_t priors = batch.sizes.boxes.priors;
@@ -41,7 +41,7 @@ CREMA_HOST_DEVICE int64_t RankCosts(const Team& team, const MultiBoxBatch<T>& ba
   return count;
 }
 
-// The dearest of those far from all objects, as many as the matches times a factor.
+// Selects the most costly priors that are far from all objects, at most a multiple of the matches.
 template <typename T>
 void MineNegatives(const CudaQueue& queue, const MultiBoxBatch<T>& given) {
   const MultiBoxBatch<T> batch = given;
@@ -61,7 +61,8 @@ void MineNegatives(const CudaQueue& queue, const MultiBoxBatch<T>& given) {
            });
 }
 
-// Takes ranked[0 .. count) as they are, or without those that overlap dearer ones.
+// Takes ranked[0 .. sample_size), or the priors that remain after suppression by overlap with more
+// costly ones.
 template <typename T, typename Take>
 CREMA_HOST_DEVICE void TakeExamples(const Team& team, const MultiBoxBatch<T>& batch, int64_t n,
                                     int64_t found, const Take& take) {
@@ -83,7 +84,7 @@ CREMA_HOST_DEVICE void TakeExamples(const Team& team, const MultiBoxBatch<T>& ba
                 [&](int64_t i, int64_t) { take(ranked[i].index); });
 }
 
-// Matches that are not taken are none.
+// Removes matches outside the sample.
 template <typename T>
 void MineHardExamples(const CudaQueue& queue, const MultiBoxBatch<T>& given) {
   const MultiBoxBatch<T> batch = given;

@@ -11,7 +11,7 @@ bool WantsInput(const LayerParameter& param, int input) {
   return input >= param.propagate_down_size() || param.propagate_down(input);
 }
 
-// do_neg_mining is the old way to say the same.
+// do_neg_mining is the older equivalent of mining_type.
 MultiBoxLossParameter::MiningType MiningOf(const Layer& layer) {
   const MultiBoxLossParameter& p = layer.param().multibox_loss_param();
   if (!p.has_do_neg_mining()) return p.mining_type();

@@ -1,4 +1,4 @@
-// What MultiBoxLoss sums up for one prior, with the derivatives.
+// Loss terms of MultiBoxLoss for one prior, with derivatives.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,14 @@ CREMA_HOST_DEVICE inline ValueAndSlope DifferenceLoss(double difference, bool sm
   return {difference * difference / 2, difference};
 }
 
-// 1 for each coordinate that leaves the image.
+// Returns 1 for each coordinate outside the image.
 CREMA_HOST_DEVICE inline BoxOffsets OutsideOf(const Box& box) {
   const auto leaves = [](double v) { return v < 0 || v > 1 ? 1.0 : 0.0; };
   return {leaves(box.xmin), leaves(box.ymin), leaves(box.xmax), leaves(box.ymax)};
 }
 
-// The loss of four predicted offsets, but those `outside`; slope(k, derivative) for the others.
+// Returns the loss of four predicted offsets without those marked `outside`. Calls slope(k,
+// derivative) for the others.
 template <typename Slope>
 CREMA_HOST_DEVICE double OffsetsLoss(const BoxOffsets& loc, const BoxOffsets& target,
                                      const BoxOffsets& outside, bool smooth_l1,
@@ -44,7 +45,8 @@ CREMA_HOST_DEVICE double OffsetsLoss(const BoxOffsets& loc, const BoxOffsets& ta
   return sum;
 }
 
-// Scores of the classes of one prior are score(c); slope(c, derivative) where these are wanted.
+// Returns the loss of one prior; score(c) is the score of class c. Calls slope(c, derivative) if
+// `with_slopes`.
 template <typename Score, typename Slope>
 CREMA_HOST_DEVICE double SoftmaxClassLoss(int64_t classes, int64_t label, const Score& score,
                                           bool with_slopes, const Slope& slope) {
@@ -59,7 +61,7 @@ CREMA_HOST_DEVICE double SoftmaxClassLoss(int64_t classes, int64_t label, const 
   return -std::log(probability < kLeastProbability ? kLeastProbability : probability);
 }
 
-// Every class is a question of its own: is it this one?
+// The same with an independent binary decision for each class.
 template <typename Score, typename Slope>
 CREMA_HOST_DEVICE double LogisticClassLoss(int64_t classes, int64_t label, const Score& score,
                                            bool with_slopes, const Slope& slope) {
@@ -73,7 +75,7 @@ CREMA_HOST_DEVICE double LogisticClassLoss(int64_t classes, int64_t label, const
   return sum;
 }
 
-// NaN counts as the worst, so that it is noticed.
+// Maps NaN to infinity, the worst cost, so that it is selected and not hidden.
 CREMA_HOST_DEVICE inline double RankableCost(double cost) {
   return cost == cost ? cost : std::numeric_limits<double>::infinity();
 }

@@ -1,8 +1,9 @@
-// PriorBox: the same set of boxes around every place of a feature map, in units of the image:
-// row 0 of the output, with places row by row; row 1 has the variances of the encoding.
-// For each min_size s: a square of side s; with a max_size S, one of side sqrt(s S); for each ratio
-// r other than 1 a box of s sqrt(r) x s / sqrt(r). s and S are cut to whole numbers first, as the
-// nets that exist were trained with. Nothing of the inputs but their shapes is looked at.
+// PriorBox: the same set of boxes around each position of a feature map, in units of the image. Row
+// 0 of the output holds the boxes, positions in row-major order; row 1 holds the variances of the
+// encoding. For each min_size s there is a square of side s; with a max_size S, a square of side
+// sqrt(s S); for each ratio r other than 1, a box of s sqrt(r) x s / sqrt(r). s and S are truncated
+// to whole numbers first, because existing nets were trained that way. Only the shapes of the
+// inputs are used.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -16,7 +17,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 12;  // boxes that pay for a thread
+constexpr int64_t kGrain = 1 << 12;  // fewest boxes per thread
 
 class PriorBox final : public Layer {
  public:

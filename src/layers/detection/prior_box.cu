@@ -7,7 +7,7 @@
 namespace crema {
 namespace {
 
-// They go to the GPU as arguments of the kernel.
+// Capacities of lists that are passed as kernel arguments.
 constexpr int kMostSizes = 64;
 constexpr int kMostOffsets = 16;
 
@@ -15,7 +15,7 @@ using Ratios = FixedList<double, kMostSizes>;
 using Sizes = FixedList<PriorSize, kMostSizes>;
 using Offsets = FixedList<PriorOffset, kMostOffsets>;
 
-// By what there is at most, flipped ratios and all.
+// Compares upper limits, which include flipped ratios.
 Support Supports(const OpDesc& query) {
   const PriorBoxParameter& p = query.layer.param().prior_box_param();
   const int64_t ratios = 1 + 2 * int64_t{p.aspect_ratio_size()};
@@ -44,14 +44,14 @@ Priors PriorsOf(const PriorBoxParameter& p, const Shape& map, const Shape& image
   return priors;
 }
 
-// Coordinate `k` of four.
+// Returns coordinate `k` of 0..3.
 CREMA_HOST_DEVICE inline double Corner(const Box& box, int64_t k) {
   if (k == 0) return box.xmin;
   if (k == 1) return box.ymin;
   return k == 2 ? box.xmax : box.ymax;
 }
 
-// A thread a coordinate, and its variance in the second row.
+// One thread per coordinate; it also writes the variance in row 1.
 template <typename T>
 void Write(const CudaQueue& queue, const Priors& all, T* out) {
   const Priors p = all;

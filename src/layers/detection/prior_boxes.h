@@ -1,4 +1,4 @@
-// Which boxes PriorBox puts around a place, for CPUs and GPUs; see prior_box.cc.
+// The boxes of PriorBox around one position, for CPUs and GPUs; see prior_box.cc.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace crema {
 
-// Sides, or where boxes lie in a cell.
+// Sizes of boxes in pixels, and offsets of their centres in a cell, in units of the step.
 struct PriorSize {
   double width;
   double height;
@@ -24,8 +24,8 @@ struct PriorOffset {
 
 constexpr double kSamePriorRatio = 1e-6;
 
-// 1, then each listed ratio that is new, followed by its reciprocal where boxes are flipped. Lists
-// are std::vector, or of a fixed size (GPUs).
+// Returns 1, then each listed ratio that is new, followed by its reciprocal if `flip` is set. Lists
+// are std::vector, or FixedList for GPUs.
 template <typename Ratios>
 Ratios PriorRatios(const PriorBoxParameter& param) {
   Ratios ratios{};
@@ -79,7 +79,7 @@ inline double PriorVariance(const PriorBoxParameter& param, int64_t k) {
 struct PriorGrid {
   int64_t height, width;             // of the feature map
   double image_height, image_width;  // in pixels
-  double step_y, step_x;             // pixels from place to place
+  double step_y, step_x;             // pixels between neighbouring positions
 };
 
 inline PriorGrid MakePriorGrid(const PriorBoxParameter& p, const Shape& map, const Shape& image) {
@@ -99,7 +99,7 @@ inline PriorGrid MakePriorGrid(const PriorBoxParameter& p, const Shape& map, con
   return grid;
 }
 
-// In units of the image.
+// Returns a box in units of the image.
 CREMA_HOST_DEVICE inline Box PriorAt(const PriorGrid& grid, double row, double column,
                                      const PriorSize& size, const PriorOffset& offset, bool clip) {
   const double x = (column + offset.x) * grid.step_x;

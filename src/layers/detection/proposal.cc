@@ -1,8 +1,8 @@
-// Proposal: the regions that a region proposal network suggests. Around every place of the feature
-// map stand anchors (one for each ratio and scale); the offsets move and stretch them; boxes are
-// limited to the image, those smaller than min_size (times the scale of the image) go, and of the
-// pre_nms_topn best the post_nms_topn are kept that do not overlap a better one by more than
-// nms_thresh. Sides count both end pixels (x2 - x1 + 1). No gradient.
+// Proposal: the regions proposed by a region proposal network. Each position of the feature map has
+// one anchor for each ratio and scale; the predicted offsets move and resize it. Boxes are clipped
+// to the image, and boxes smaller than min_size (times the scale of the image) are dropped. The
+// best pre_nms_topn then pass non-maximum suppression with nms_thresh, which keeps at most
+// post_nms_topn. Sizes include both end pixels (x2 - x1 + 1). No gradient.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -76,12 +76,12 @@ class Proposal final : public Layer {
   const ProposalParameter& proposal() const { return param().proposal_param(); }
   int64_t Count() const { return static_cast<int64_t>(anchors_.size()); }
 
-  // All boxes of image n that are large enough.
+  // Returns all boxes of image n that are large enough.
   template <typename T>
   Candidates MakeCandidates(const ForwardArgs& args, int64_t n) const {
     const Shape& shape = args.inputs[0].shape();
     const int64_t plane = shape[2] * shape[3];
-    const T* scores = args.inputs[0].data<T>() + (2 * n + 1) * Count() * plane;  // the second half
+    const T* scores = args.inputs[0].data<T>() + (2 * n + 1) * Count() * plane;  // 2nd half
     const T* offsets = args.inputs[1].data<T>() + 4 * n * Count() * plane;
     const T* image = args.inputs[2].data<T>() + 3 * n;
     const double height = std::max(double{image[0]} - 1, 0.0);

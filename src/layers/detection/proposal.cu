@@ -1,5 +1,5 @@
-// Proposal on the GPU; see proposal.cc. A thread makes a box, a team takes an image; the host waits
-// for the number of regions.
+// Proposal on the GPU; see proposal.cc. One thread computes a box, one team processes an image. The
+// host waits for the number of regions.
 #include <limits>
 
 #include "crema.pb.h"
@@ -12,7 +12,7 @@ namespace crema {
 namespace {
 
 constexpr int64_t kColumns = 5;
-constexpr int kMostAnchors = 64;  // they are arguments of the kernel
+constexpr int kMostAnchors = 64;  // they are kernel arguments
 
 using Candidate = Ranked<float>;
 using AnchorList = FixedList<Box, kMostAnchors>;
@@ -31,14 +31,14 @@ Support Supports(const OpDesc& query) {
 
 struct Sizes {
   int64_t images;
-  int64_t anchors;  // at a place
+  int64_t anchors;  // per position
   int64_t height;
   int64_t width;
-  int64_t candidates;  // of an image that suppression sees, at most
-  int64_t most;        // regions of an image, at most
+  int64_t candidates;  // most that suppression of an image reads
+  int64_t most;        // upper limit of regions per image
 
   CREMA_HOST_DEVICE int64_t places() const { return height * width; }
-  CREMA_HOST_DEVICE int64_t boxes() const { return anchors * places(); }  // of an image
+  CREMA_HOST_DEVICE int64_t boxes() const { return anchors * places(); }  // per image
 };
 
 Sizes SizesOf(const ProposalParameter& p, const Shape& scores) {
@@ -54,8 +54,8 @@ Sizes SizesOf(const ProposalParameter& p, const Shape& scores) {
 }
 
 struct Lists {
-  Box* boxes;         // images x boxes; place by place
-  float* scores;      // images x boxes; -infinity: too small
+  Box* boxes;         // images x boxes, grouped by position
+  float* scores;      // images x boxes; -infinity means too small
   Candidate* ranked;  // images x boxes
   Box* best;          // images x candidates
   double* worst;      // images x candidates
@@ -84,7 +84,7 @@ Lists Cut(const Sizes& e, ScratchCutter* cutter) {
   return lists;
 }
 
-// Boxes of all anchors at all places.
+// Computes the boxes of all anchors at all positions.
 template <typename T>
 void MakeBoxes(const CudaQueue& queue, const ProposalParameter& p, const Sizes& extents,
                std::span<const ConstTensorView> inputs, const Lists& lists) {
@@ -120,7 +120,7 @@ void MakeBoxes(const CudaQueue& queue, const ProposalParameter& p, const Sizes& 
   });
 }
 
-// rows[n * most ..]: the regions of image n, best first.
+// Writes rows[n * most ..]: the regions of image n, best first.
 template <typename T>
 void ChooseRegions(const CudaQueue& queue, const SuppressionRule& given, const Sizes& extents,
                    const Lists& all, T* rows, T* row_scores) {

@@ -1,4 +1,4 @@
-// Anchors, and the boxes that Proposal makes of them.
+// Anchors of Proposal, and the boxes derived from them.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace crema {
 
-// The anchors of the place at the origin: ratio by ratio, scale by scale within. Lists are
-// std::vector, or of a fixed size (GPUs).
+// Returns the anchors of the position at the origin, with ratios as the outer and scales as the
+// inner loop. Lists are std::vector, or FixedList for GPUs.
 template <typename Boxes>
 Boxes ProposalAnchors(const ProposalParameter& param) {
   constexpr std::array<double, 3> kRatios{0.5, 1, 2};
@@ -39,7 +39,8 @@ CREMA_HOST_DEVICE inline Box ShiftBox(const Box& box, double x, double y) {
   return {box.xmin + x, box.ymin + y, box.xmax + x, box.ymax + y};
 }
 
-// The centre moves by offsets in sizes of the anchor, the sizes by their logarithms.
+// Moves the centre by offsets in units of the anchor's size, and scales the size by exp of its
+// offsets.
 CREMA_HOST_DEVICE inline Box MoveAnchor(const Box& anchor, const BoxOffsets& offsets) {
   const double width = anchor.width() + 1;
   const double height = anchor.height() + 1;

@@ -1,8 +1,8 @@
-// PSROIPooling: the mean of each of group_size x group_size bins of each region, where bin (i, j)
-// of output channel c reads channel (c group_size + i) group_size + j of the map; 0 for a bin
-// without places. Corners are rounded, the last pixel belongs to the region, and a region is a
-// tenth of a place long at least. The gradient of a bin is spread evenly over its places; regions
-// receive none.
+// PSROIPooling: the mean over each of group_size x group_size bins of each region. Bin (i, j) of
+// output channel c reads channel (c group_size + i) group_size + j of the map; an empty bin gives
+// 0. Corners are rounded, the last pixel belongs to the region, and a region is at least 0.1
+// positions long. The gradient of a bin is spread evenly over its positions; regions get no
+// gradient.
 #include <algorithm>
 
 #include "core/strings.h"
@@ -33,7 +33,7 @@ class PSROIPooling final : public RegionPooling {
   LayerInfo Infer(const InferContext& context) const override {
     CheckInputs(context);
     const Shape& map = context.inputs[0].shape;
-    // Divided, so that nothing overflows.
+    // Uses division, because products could overflow.
     if (map[1] % channels_ != 0 || map[1] / channels_ % group_ != 0 ||
         map[1] / channels_ / group_ != group_) {
       FailInputs(*this, StrCat("output_dim ", channels_, " and group_size ", group_,
@@ -82,8 +82,8 @@ class PSROIPooling final : public RegionPooling {
   }
 
  private:
-  // Calls body(input plane, output element, rows, columns) for each bin of each region. Different
-  // output channels read different planes.
+  // Calls body(input plane, output element, rows, columns) for each bin of each region. Output
+  // channels read disjoint planes.
   template <typename Args, typename Body>
   void ForEachBin(const Args& args, Body&& body) const {
     const Shape& map = args.inputs[0].shape();

@@ -19,7 +19,7 @@ PixelRule RuleOf(const Layer& layer) {
   return {double{layer.param().psroi_pooling_param().spatial_scale()}};
 }
 
-// An output channel and a bin are one channel of the map.
+// Each pair of output channel and bin is one channel of the map.
 template <typename T>
 void Pool(const CudaQueue& queue, const RegionTables& tables, const T* x, T* y) {
   const RegionTables t = tables;
@@ -50,7 +50,7 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-// One bin of each region reads the channel of a place.
+// In each region, exactly one bin reads the channel of a position.
 template <typename T>
 void Spread(const CudaQueue& queue, const RegionTables& tables, const T* dy, T* dx) {
   const RegionTables t = tables;

@@ -1,4 +1,4 @@
-// The arithmetic of pooling over regions, which CPUs and GPUs share.
+// Arithmetic of pooling over regions, shared by CPU and GPU.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,14 @@
 
 namespace crema {
 
-// A corner may lie so far from the map, in places. Not the other way round: NaN must fail.
+// Returns true if a corner is at most 10^6 positions from the map's origin. Written so that NaN
+// fails.
 CREMA_HOST_DEVICE inline bool CornerFits(double value, double scale) {
   return std::fabs(value * scale) <= 1e6;
 }
 
-// a b + c, rounded twice on GPUs too: bins end at whole places, where the last bit counts.
+// Returns a b + c, rounded twice on GPUs too: bin limits are rounded to integers, so that the last
+// bit matters.
 CREMA_HOST_DEVICE inline double TimesPlus(double a, double b, double c) {
 #ifdef __CUDA_ARCH__
   return __dadd_rn(__dmul_rn(a, b), c);
@@ -23,7 +25,7 @@ CREMA_HOST_DEVICE inline double TimesPlus(double a, double b, double c) {
 #endif
 }
 
-// Places [begin, end) of one axis.
+// Positions [begin, end) of one axis.
 struct BinRange {
   int64_t begin;
   int64_t end;
@@ -31,8 +33,8 @@ struct BinRange {
   CREMA_HOST_DEVICE bool Has(int64_t place) const { return begin <= place && place < end; }
 };
 
-// The places that bin `bin` covers: bins of `size` from `start`, cut to whole places outwards and
-// to 0..extent.
+// Returns the positions that bin `bin` covers: bins have length `size` and begin at `start`. Limits
+// are rounded outwards and clipped to 0..extent.
 CREMA_HOST_DEVICE inline BinRange BinOf(double start, double size, int64_t bin, int64_t extent) {
   const double low = std::floor(TimesPlus(static_cast<double>(bin), size, start));
   const double high = std::ceil(TimesPlus(static_cast<double>(bin + 1), size, start));
@@ -41,33 +43,33 @@ CREMA_HOST_DEVICE inline BinRange BinOf(double start, double size, int64_t bin, 
           static_cast<int64_t>(std::clamp(high, 0.0, last))};
 }
 
-// One axis of a region, in places: where its first bin starts, and the size of each.
+// One axis of a region, in positions of the map: the start of its first bin, and the size of a bin.
 struct RegionSide {
   double start;
   double bin;
 };
 
-// Corners at whole places, of which the last one belongs to the region; one place at least.
+// Corners rounded to positions; the last position belongs to the region; at least one position
+// long.
 CREMA_HOST_DEVICE inline RegionSide WholeSide(double low, double high, double scale, int64_t bins) {
   const double start = std::round(low * scale);
   const double size = std::round(high * scale) - start + 1;
   return {start, std::max(size, 1.0) / static_cast<double>(bins)};
 }
 
-// Corners at whole pixels, of which the last one belongs to the region; a tenth of a place at
-// least.
+// Corners rounded to pixels; the last pixel belongs to the region; at least 0.1 positions long.
 CREMA_HOST_DEVICE inline RegionSide PixelSide(double low, double high, double scale, int64_t bins) {
   const double start = std::round(low) * scale;
   const double size = TimesPlus(std::round(high) + 1, scale, -start);
   return {start, std::max(size, 0.1) / static_cast<double>(bins)};
 }
 
-// Corners as they are; one place at least.
+// Corners without rounding; at least one position long.
 CREMA_HOST_DEVICE inline RegionSide ExactSide(double low, double high, double scale, int64_t bins) {
   return {low * scale, std::max((high - low) * scale, 1.0) / static_cast<double>(bins)};
 }
 
-// One sample along one axis: between two places.
+// One sample along one axis, interpolated between two positions.
 struct AxisSample {
   int64_t low;
   int64_t high;
@@ -81,18 +83,18 @@ CREMA_HOST_DEVICE inline AxisSample SampleAt(double at, int64_t extent) {
   return {low, low + 1, inside - static_cast<double>(low)};
 }
 
-// The samples of one bin along one axis.
+// Samples of one bin along one axis.
 struct AxisSamples {
-  double first = 0;  // where the first one lies
+  double first = 0;  // coordinate of the first sample
   double step = 1;
-  int64_t count = 1;  // also those outside the map
-  int64_t begin = 0;  // those that can be on the map: [begin, end)
+  int64_t count = 1;  // includes samples outside the map
+  int64_t begin = 0;  // samples that can be on the map: [begin, end)
   int64_t end = 1;
 
   CREMA_HOST_DEVICE double At(int64_t i) const {
     return TimesPlus(static_cast<double>(i), step, first);
   }
-  // Sets begin and end so that all samples within [low, high] are between them.
+  // Sets begin and end so that [begin, end) includes all samples within [low, high].
   CREMA_HOST_DEVICE void Limit(double low, double high) {
     const auto most = static_cast<double>(count);
     begin = static_cast<int64_t>(std::clamp(std::floor((low - first) / step), 0.0, most));
@@ -100,7 +102,7 @@ struct AxisSamples {
   }
 };
 
-// A sample further than one place outside the map counts as 0.
+// Returns false for a sample more than one position outside the map, which counts as 0.
 CREMA_HOST_DEVICE inline bool OnMap(double at, int64_t extent) {
   return !(at < -1 || at > static_cast<double>(extent));
 }

@@ -1,5 +1,4 @@
-// What the layers that pool over regions of images (rois) share: ROIPooling, ROIAlign and
-// PSROIPooling.
+// Base of layers that pool over regions of images: ROIPooling, ROIAlign and PSROIPooling.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +17,8 @@ struct Region {
   Box box;  // in pixels of the image
 };
 
-// Inputs are a feature map N x C x H x W and rows of five values (R x 5, axes of 1 behind that are
-// fine); backward reads the regions, which receive no gradient.
+// Inputs are a feature map N x C x H x W and R x 5 regions (image, x1, y1, x2, y2; further axes of
+// size 1 are allowed). Backward reads the regions, which get no gradient.
 class RegionPooling : public Layer {
  public:
   size_t ForwardScratch(const InferContext& context, const LayerInfo& info,
@@ -28,20 +27,20 @@ class RegionPooling : public Layer {
                          int threads) const final;
 
  protected:
-  // Throws about `field`, the path of the scale, unless that is finite and above 0.
+  // Throws an error of `field`, the path of the scale, unless the scale is finite and positive.
   RegionPooling(const LayerParameter& param, float scale, const char* field);
 
-  // Throws kInvalidArgument unless the inputs are as above.
+  // Throws kInvalidArgument unless the inputs have the shapes above.
   void CheckInputs(const InferContext& context) const;
-  // One output, R x channels x rows x columns.
+  // Returns info with one output, R x channels x rows x columns.
   LayerInfo InfoOf(const InferContext& context, int64_t channels, int64_t rows,
                    int64_t columns) const;
 
-  // Calls body(channel, index of the region, region) for all channels and regions. Channels run on
-  // several threads and share nothing, so gradients of regions that overlap are added in the same
-  // order on any number of threads. Throws kDataLoss, naming the region, for an image that is not a
-  // whole number 0..N-1, for corners that are not finite, and for corners further than 10^6 places
-  // from the map.
+  // Calls body(channel, index of the region, region) for all channels and regions. Channels run in
+  // parallel and share no data, so gradients of overlapping regions are added in the same order for
+  // any number of threads. Throws kDataLoss, naming the region, for an image that is not a whole
+  // number 0..N-1, for corners that are not finite, and for corners more than 10^6 positions from
+  // the map.
   template <typename Args, typename Body>
   void ForEachRegion(const Args& args, int64_t channels, Body&& body) const {
     const ConstTensorView& blob = args.inputs[1];
@@ -55,7 +54,7 @@ class RegionPooling : public Layer {
     });
   }
 
-  double scale() const { return scale_; }  // places of the map in a pixel
+  double scale() const { return scale_; }  // positions of the map per pixel
 
  private:
   void Read(const ConstTensorView& blob, int64_t images, Region* regions) const;

@@ -1,6 +1,6 @@
-// What pooling over regions looks up on GPUs: the places of each bin and the bins of each place,
-// by axis and region, made by each pass in its scratch memory. These are few values beside those
-// of the channels, which all use them.
+// Lookup tables of pooling over regions on GPUs: the positions of each bin and the bins of each
+// position, by axis and region. Each pass fills them in its scratch memory. They are small compared
+// to the channels, which all share them.
 #pragma once
 
 #include <limits>
@@ -11,13 +11,13 @@
 
 namespace crema {
 
-// One axis of all regions.
+// Tables of one axis for all regions.
 struct RegionAxis {
   int64_t bins = 0;
   int64_t extent = 0;          // of the map
-  BinRange* places = nullptr;  // regions x bins: those that the bin reads
-  BinRange* owners = nullptr;  // regions x extent: the bins that read the place
-  float* weights = nullptr;    // regions x bins x extent; null: places of a bin weigh the same
+  BinRange* places = nullptr;  // regions x bins: positions that the bin reads
+  BinRange* owners = nullptr;  // regions x extent: bins that read the position
+  float* weights = nullptr;    // regions x bins x extent; null means equal weights
 
   CREMA_HOST_DEVICE BinRange Places(int64_t region, int64_t bin) const {
     return places[region * bins + bin];
@@ -34,14 +34,14 @@ struct RegionTables {
   int64_t regions = 0;
   int64_t images = 0;
   int64_t channels = 0;      // of the output
-  int64_t* image = nullptr;  // by region; -1: no region of this map, which the CPU would refuse
+  int64_t* image = nullptr;  // by region; -1 for a region that the CPU would reject
   RegionAxis rows = {};
   RegionAxis columns = {};
 
   CREMA_HOST_DEVICE int64_t Bins() const { return rows.bins * columns.bins; }
 };
 
-// Which element of the output: region, channel and bin.
+// Coordinates of an element of the output: region, bin and channel.
 struct RegionBin {
   int64_t region, channel, row, column;
   CREMA_HOST_DEVICE RegionBin(const RegionTables& t, int64_t index)
@@ -51,7 +51,7 @@ struct RegionBin {
         column(index % t.columns.bins) {}
 };
 
-// Which element of the map.
+// Coordinates of an element of the map.
 struct MapPlace {
   int64_t image, channel, row, column;
   CREMA_HOST_DEVICE MapPlace(const RegionTables& t, int64_t channels, int64_t index)
@@ -63,7 +63,7 @@ struct MapPlace {
 
 CREMA_HOST_DEVICE inline float NoRegion() { return std::numeric_limits<float>::quiet_NaN(); }
 
-// Shapes of the map, the regions and the output; no memory yet.
+// Returns tables with the shapes of the map, the regions and the output, without memory.
 inline RegionTables RegionTablesOf(const Shape& map, const Shape& regions, const Shape& out) {
   RegionTables t{.regions = regions[0], .images = map[0], .channels = out[1]};
   t.rows.bins = out[2];
@@ -112,7 +112,7 @@ static void FillImages(const CudaQueue& queue, const T* regions, double scale,
   });
 }
 
-// `first`: where the lower corner of that axis stands in a row.
+// `first` is the column of the axis's lower corner in a row of regions.
 template <typename T, typename Rule>
 static void FillPlaces(const CudaQueue& queue, const T* regions, int64_t first, const Rule& rule,
                        const RegionTables& t, const RegionAxis& axis) {
@@ -145,7 +145,7 @@ static void FillPlaces(const CudaQueue& queue, const T* regions, int64_t first, 
   });
 }
 
-// A rule has a scale, Side(low, high, bins) and Places(side, bin, extent), for the GPU.
+// A rule has `scale`, Side(low, high, bins) and Places(side, bin, extent), callable on the GPU.
 template <typename T, typename Args, typename Rule>
 RegionTables MakeRegionTables(const Args& args, const Shape& out, const Rule& rule, bool weighted) {
   const CudaQueue& queue = BoundQueue(args.context);

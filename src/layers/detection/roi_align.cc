@@ -1,9 +1,9 @@
-// ROIAlign: the mean of samples in each of pooled_h x pooled_w bins of each region; a sample is
-// interpolated between the four places around it. No rounding: corners are times spatial_scale and
-// no more, a region is one place long at least. There are ceil(bin size) samples along each side of
-// a bin, in the middles of equal parts. Place i stands for coordinate i (the older convention, not
-// shifted by half a place); a sample further than one place outside the map counts as 0. The
-// gradient goes to the four places; regions receive none.
+// ROIAlign: the mean of the samples in each of pooled_h x pooled_w bins of each region. A sample is
+// interpolated between its four neighbouring positions. Nothing is rounded: corners are only
+// multiplied by spatial_scale, and a region is at least one position long. There are ceil(bin size)
+// samples along each side of a bin, at the centres of equal parts. Position i has coordinate i (the
+// older convention, without a shift by half a position); a sample more than one position outside
+// the map counts as 0. The gradient goes to the four positions; regions get no gradient.
 #include <algorithm>
 
 #include "core/strings.h"
@@ -14,7 +14,7 @@
 namespace crema {
 namespace {
 
-// Calls body(place, weight) for the four places of each sample of a bin.
+// Calls body(position, weight) for the four neighbours of each sample of a bin.
 template <typename Body>
 void ForEachWeight(const AxisSamples& ys, const AxisSamples& xs, int64_t height, int64_t width,
                    Body&& body) {

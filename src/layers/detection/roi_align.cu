@@ -1,5 +1,5 @@
-// ROIAlign on the GPU; see roi_align.cc. The weight of a place in a bin is one of its row times one
-// of its column, each the sum over the samples along that axis.
+// ROIAlign on the GPU; see roi_align.cc. The weight of a position in a bin is the product of a row
+// weight and a column weight, each summed over the samples along that axis.
 #include "crema.pb.h"
 #include "layers/detection/region_tables.cuh"
 
@@ -11,7 +11,7 @@ struct ExactRule {
   CREMA_HOST_DEVICE RegionSide Side(double low, double high, int64_t bins) const {
     return ExactSide(low, high, scale, bins);
   }
-  // Samples are at most one place apart, so that they touch all places between.
+  // Samples are at most one position apart, so they touch all positions in between.
   CREMA_HOST_DEVICE BinRange Places(const RegionSide& side, int64_t bin, int64_t extent) const {
     const AxisSamples samples = SamplesOf(side, bin, extent);
     BinRange places{0, 0};
@@ -108,7 +108,7 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-// A place gathers from the bins that read it.
+// Each position gathers from the bins that read it.
 template <typename T>
 void Spread(const CudaQueue& queue, const RegionTables& tables, const T* dy, T* dx) {
   const RegionTables t = tables;

@@ -1,7 +1,7 @@
-// ROIPooling: the largest value in each of pooled_h x pooled_w bins of each region, for every
-// channel; 0 for a bin without places. Corners times spatial_scale are rounded to whole places, the
-// last one belongs to the region, and a region is one place long at least. The gradient goes to the
-// place that was taken; regions receive none.
+// ROIPooling: the maximum of each of pooled_h x pooled_w bins of each region, for each channel; an
+// empty bin gives 0. Corners times spatial_scale are rounded to whole positions, the last position
+// belongs to the region, and a region is at least one position long. The gradient goes to the
+// position of the maximum; regions get no gradient.
 #include <algorithm>
 
 #include "core/strings.h"
@@ -29,7 +29,7 @@ class ROIPooling final : public RegionPooling {
     CheckInputs(context);
     LayerInfo info = InfoOf(context, context.inputs[0].shape[1], bins_.h, bins_.w);
     info.moves_only = true;
-    // The place taken, in its plane; -1: none.
+    // Index of the maximum in its plane; -1 for an empty bin.
     info.saved = {{info.outputs[0].shape, DType::kI32}};
     return info;
   }

@@ -55,7 +55,7 @@ void Forward(const Layer& layer, const ForwardArgs& args) {
   });
 }
 
-// A place gathers from the bins that read it and took it.
+// Each position gathers from the bins that read it and whose maximum it is.
 template <typename T>
 void Spread(const CudaQueue& queue, const RegionTables& tables, const T* dy, const int32_t* taken,
             T* dx) {
