@@ -81,7 +81,7 @@ class Proposal final : public Layer {
   Candidates MakeCandidates(const ForwardArgs& args, int64_t n) const {
     const Shape& shape = args.inputs[0].shape();
     const int64_t plane = shape[2] * shape[3];
-    const T* scores = args.inputs[0].data<T>() + (2 * n + 1) * Count() * plane;  // 2nd half
+    const T* scores = args.inputs[0].data<T>() + (2 * n + 1) * Count() * plane;  // second half
     const T* offsets = args.inputs[1].data<T>() + 4 * n * Count() * plane;
     const T* image = args.inputs[2].data<T>() + 3 * n;
     const double height = std::max(double{image[0]} - 1, 0.0);

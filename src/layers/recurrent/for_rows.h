@@ -1,4 +1,4 @@
-// Elements of a small matrix, over threads.
+// Parallel loop over the elements of a small matrix.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace crema {
 
-// Calls body(row, begin, end) for pieces of rows that cover rows x columns elements. `grain` is the
-// least number of elements that pays for a thread.
+// Calls body(row, begin, end) for parts of rows that together cover rows x columns elements.
+// `grain` is the fewest elements per thread.
 template <typename Body>
 void ForRows(int threads, int64_t rows, int64_t columns, int64_t grain, Body&& body) {
   ParallelFor(threads, rows * columns, grain, [&](int64_t begin, int64_t end, int) {

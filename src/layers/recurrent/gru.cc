@@ -1,11 +1,11 @@
-// GRU: a gated recurrent unit, blob for blob as in PyTorch and cuDNN (gates r, z, n):
+// GRU: a gated recurrent unit with the parameters of PyTorch and cuDNN (gates r, z, n):
 //   r = sigmoid(W_xr x + b_r + W_hr h' + b_hr),  z = sigmoid(W_xz x + b_z + W_hz h' + b_hz)
 //   reset_after: true   n = tanh(W_xn x + b_n + r (W_hn h' + b_hn))
 //   reset_after: false  n = tanh(W_xn x + b_n + W_hn (r h')), and there is no b_h
-//   h = (1 - z) n + z h', where h' counts `cont` times.
+// h = (1 - z) n + z h', with h' multiplied by `cont`.
 // K. Cho et al.: Learning Phrase Representations using RNN Encoder-Decoder for Statistical Machine
-// Translation, EMNLP 2014 (arXiv:1406.1078; its third version has reset_after).
-// Kept for backward: the gates after their activations, and W_hn h' + b_hn.
+// Translation, EMNLP 2014 (arXiv:1406.1078; version 3 has reset_after).
+// Saved for backward: the activated gates, and W_hn h' + b_hn.
 #include <algorithm>
 
 #include "crema.pb.h"
@@ -37,10 +37,10 @@ struct GruSteps {
             .tapes = {3, reset_after ? 1 : 0}};
   }
 
-  // h' and what the gates get from it.
+  // h', and its contribution to the gates.
   static int64_t ForwardElements(const SequenceSize& e) { return 4 * e.state(); }
-  // dz; the gradient of n's product with W_hn; h' and what W_hn is multiplied with: of all steps.
-  // dh and the gradient of r h' of one step.
+  // For all steps: dz; the gradient of n's product with W_hn; h'; the other factor of W_hn. For one
+  // step: dh and the gradient of r h'.
   static int64_t BackwardElements(const SequenceSize& e) {
     return e.rows() * 6 * e.hidden + 2 * e.state();
   }
@@ -53,8 +53,8 @@ struct GruSteps {
   const bool reset_after;
 };
 
-// Elements [begin, end) of one row with the reset behind the product: `u` is W_h h' + b_h, `gates`
-// hold what comes from x and become what is kept.
+// Elements [begin, end) of one row with reset_after: `u` is W_h h' + b_h. `gates` hold the
+// contribution of x and are replaced by the activated gates.
 template <typename T>
 CREMA_MULTIVERSION void RowResetAfter(int64_t size, int64_t begin, int64_t end, const T* u,
                                       const T* before, T* gates, T* product, T* h) {
@@ -71,7 +71,7 @@ CREMA_MULTIVERSION void RowResetAfter(int64_t size, int64_t begin, int64_t end, 
   }
 }
 
-// With the reset before the product: the gates r and z, and r h'.
+// Without reset_after: the gates r and z, and r h'.
 template <typename T>
 CREMA_MULTIVERSION void RowGates(int64_t size, int64_t begin, int64_t end, const T* before,
                                  T* gates, T* reset) {
@@ -83,7 +83,7 @@ CREMA_MULTIVERSION void RowGates(int64_t size, int64_t begin, int64_t end, const
   }
 }
 
-// Then n and h.
+// Then computes n and h.
 template <typename T>
 CREMA_MULTIVERSION void RowHidden(int64_t size, int64_t begin, int64_t end, const T* before,
                                   T* gates, T* h) {
@@ -95,7 +95,7 @@ CREMA_MULTIVERSION void RowHidden(int64_t size, int64_t begin, int64_t end, cons
   }
 }
 
-// One step with the reset behind the product: `from_h` is W_h h' + b_h.
+// One step with reset_after: `from_h` is W_h h' + b_h.
 template <typename T>
 void StepResetAfter(const ForwardPass<T>& pass, int64_t t, const T* before, const T* from_h) {
   const SequenceSize& e = pass.extent;
@@ -108,7 +108,7 @@ void StepResetAfter(const ForwardPass<T>& pass, int64_t t, const T* before, cons
   });
 }
 
-// One step with the reset before the product; the gates hold what comes from x.
+// One step without reset_after; the gates hold the contribution of x.
 template <typename T>
 void StepResetBefore(const ForwardPass<T>& pass, int64_t t, const T* before, T* reset) {
   const SequenceSize& e = pass.extent;
@@ -150,7 +150,7 @@ void GruSteps::Forward(const ForwardPass<T>& pass) const {
   StoreFinal(pass, 0, hidden);
 }
 
-// Pieces of scratch memory.
+// Partition of the scratch memory.
 template <typename T>
 struct GruGradients {
   explicit GruGradients(const BackwardPass<T>& pass)
@@ -161,15 +161,15 @@ struct GruGradients {
         dh(factor + pass.extent.rows() * pass.extent.hidden),
         dreset(dh + pass.extent.state()) {}
 
-  T* dz;        // of the gates before their activations
-  T* dproduct;  // of W_hn times `factor`
+  T* dz;        // gradients of the gates before activation
+  T* dproduct;  // gradient of W_hn times `factor`
   T* before;    // h'
-  T* factor;    // reset before: r h'
-  T* dh;        // of one step
-  T* dreset;    // of r h', one step
+  T* factor;    // without reset_after: r h'
+  T* dh;        // for one step
+  T* dreset;    // gradient of r h', for one step
 };
 
-// What comes before the gradient of r is known: dz of z and n, and the direct part of dh'.
+// Computes what does not need the gradient of r: dz of z and n, and the direct part of dh'.
 template <typename T>
 void GateGradients(const BackwardPass<T>& pass, int64_t t, bool reset_after,
                    const GruGradients<T>& at) {
@@ -198,7 +198,7 @@ void GateGradients(const BackwardPass<T>& pass, int64_t t, bool reset_after,
   });
 }
 
-// reset before: the way back through r h'.
+// Without reset_after: the gradient through r h'.
 template <typename T>
 void ResetGradients(const BackwardPass<T>& pass, int64_t t, const GruGradients<T>& at) {
   const SequenceSize& e = pass.extent;
@@ -217,7 +217,7 @@ void ResetGradients(const BackwardPass<T>& pass, int64_t t, const GruGradients<T
   });
 }
 
-// Gradients of W_h and b_h, from all steps at once.
+// Adds the gradients of W_h and b_h for all steps at once.
 template <typename T>
 void HiddenWeightGradients(const BackwardPass<T>& pass, bool reset_after,
                            const GruGradients<T>& at) {
@@ -280,7 +280,7 @@ std::vector<LayerSample> Samples() {
       RecurrentSample("reset_before", "reset_after: false", {x}),
       RecurrentSample("reset_before_all", "reset_after: false " + both,
                       {x, any_cont, x_static, {.shape = {2, 2, 3}}}, 2),
-      // Enough elements for several threads.
+      // Large enough for several threads.
       RecurrentSample("reset_before_many", "reset_after: false", {{.shape = {2, 750, 2}}}),
       RecurrentSample(
           "many_streams", "",

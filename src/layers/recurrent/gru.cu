@@ -12,7 +12,7 @@ bool ResetAfter(const RecurrentLayer& layer) {
   return layer.param().recurrent_param().reset_after();
 }
 
-// One step with the reset behind the product: `u` is W_h h' + b_h.
+// One step with reset_after: `u` is W_h h' + b_h.
 template <typename T>
 void StepResetAfter(const GpuRun& run, const ForwardPass<T>& pass, int64_t t, const T* before,
                     const T* u) {
@@ -36,7 +36,7 @@ void StepResetAfter(const GpuRun& run, const ForwardPass<T>& pass, int64_t t, co
   });
 }
 
-// With the reset before the product: the gates r and z, and r h'.
+// Without reset_after: the gates r and z, and r h'.
 template <typename T>
 void StepGates(const GpuRun& run, const SequenceSize& e, const T* before, T* gates, T* reset) {
   const int64_t size = e.hidden;
@@ -49,7 +49,7 @@ void StepGates(const GpuRun& run, const SequenceSize& e, const T* before, T* gat
   });
 }
 
-// Then n and h; `y` is that of the step.
+// Then computes n and h; `y` is the output of this step.
 template <typename T>
 void StepHidden(const GpuRun& run, const SequenceSize& e, const T* before, T* gates, T* y,
                 int64_t stride) {
@@ -78,7 +78,7 @@ void StepResetBefore(const GpuRun& run, const ForwardPass<T>& pass, int64_t t, c
   StepHidden(run, e, before, step, pass.y + t * e.streams * pass.y_stride, pass.y_stride);
 }
 
-// Pieces of scratch memory; see gru.cc.
+// Partition of the scratch memory; see gru.cc.
 template <typename T>
 struct GruGradients {
   explicit GruGradients(const BackwardPass<T>& pass)
@@ -89,15 +89,15 @@ struct GruGradients {
         dh(factor + pass.extent.rows() * pass.extent.hidden),
         dreset(dh + pass.extent.state()) {}
 
-  T* dz;        // of the gates before their activations
-  T* dproduct;  // of W_hn times `factor`
+  T* dz;        // gradients of the gates before activation
+  T* dproduct;  // gradient of W_hn times `factor`
   T* before;    // h'
-  T* factor;    // reset before: r h'
-  T* dh;        // of one step
-  T* dreset;    // of r h', one step
+  T* factor;    // without reset_after: r h'
+  T* dh;        // for one step
+  T* dreset;    // gradient of r h', for one step
 };
 
-// dz of z and n, and with the reset behind the product of r; the direct part of dh'.
+// Computes dz of z and n, of r with reset_after, and the direct part of dh'.
 template <typename T>
 void GateGradients(const GpuRun& run, const BackwardPass<T>& pass, int64_t t, bool reset_after,
                    const GruGradients<T>& at) {
@@ -138,7 +138,7 @@ void ResetSlopes(const GpuRun& run, const BackwardPass<T>& pass, int64_t t,
   });
 }
 
-// From dz and dproduct of a step to dh' of what it started from.
+// Computes dh' of the step's initial state from dz and dproduct of the step.
 template <typename T>
 void StepBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t t, bool reset_after,
                   const GruGradients<T>& at) {
@@ -153,7 +153,7 @@ void StepBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t t, boo
            at.dz + t * e.streams * 3 * size, 3 * size, weight, size, 1, at.dh, size);
 }
 
-// Gradients of W_h and b_h, from all steps at once.
+// Adds the gradients of W_h and b_h for all steps at once.
 template <typename T>
 void HiddenWeightGradients(const GpuRun& run, const BackwardPass<T>& pass, bool reset_after,
                            const GruGradients<T>& at) {

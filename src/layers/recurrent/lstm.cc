@@ -1,10 +1,10 @@
-// LSTM, as Caffe has it (no peepholes, gates in the order i, f, o, g):
+// LSTM as in Caffe (no peepholes, gates in the order i, f, o, g):
 //   [i f o g] = W_xc x + b_c (+ W_xc_static s) + W_hc (cont h');  i, f, o: sigmoid, g: tanh
 //   c = f (cont c') + i g,  h = o tanh(c),  and the output is h.
 // S. Hochreiter, J. Schmidhuber: Long Short-Term Memory, Neural Computation 9(8), 1997; with the
 // forget gate of F. Gers, J. Schmidhuber, F. Cummins: Learning to Forget, 2000.
 // The input projection of all steps is one product before the loop over time; the gradients of all
-// weights are products after it. Kept for backward: the gates after their activations, and c.
+// weights are products after it. Saved for backward: the activated gates, and c.
 #include <algorithm>
 
 #include "crema.pb.h"
@@ -31,7 +31,7 @@ struct LstmSteps {
   }
 
   static int64_t ForwardElements(const SequenceSize& e) { return e.state(); }
-  // dz and the hidden states that steps start from, of all steps; dh and dc of one.
+  // For all steps: dz, and the hidden states before them. For one step: dh and dc.
   static int64_t BackwardElements(const SequenceSize& e) {
     return e.rows() * 5 * e.hidden + 2 * e.state();
   }
@@ -42,7 +42,7 @@ struct LstmSteps {
   void Backward(const BackwardPass<T>& pass) const;
 };
 
-// The cells that the k-th step starts from, before the factors; null: zeros.
+// Returns the cells before the k-th step, without the factors; null means zeros.
 template <typename T>
 const T* CellsBefore(const SequencePass<T>& pass, int64_t k, const T* cells) {
   return k == 0 ? pass.initial[1] : cells + pass.Time(k - 1) * pass.extent.state();
@@ -135,7 +135,7 @@ std::vector<LayerSample> Samples() {
       RecurrentSample(
           "features_of_two_axes", "",
           {{.shape = {2, 3, 2, 2}}, {.shape = {2, 3}, .low = 0, .high = 1, .integer = true}}),
-      // Enough elements for several threads.
+      // Large enough for several threads.
       RecurrentSample(
           "many_streams", "",
           {{.shape = {2, 750, 2}}, {.shape = {2, 750}, .low = 0, .high = 1, .integer = true}}),

@@ -7,7 +7,7 @@ namespace {
 constexpr size_t kGates = 0;  // tapes
 constexpr size_t kCells = 1;
 
-// One step: `gates` before their activations become those after.
+// One step; replaces `gates` with their activations.
 template <typename T>
 void Step(const GpuRun& run, const ForwardPass<T>& pass, const StepStart<T>& cells, int64_t k) {
   const int64_t size = pass.extent.hidden, first = pass.Time(k) * pass.extent.streams;
@@ -30,7 +30,7 @@ void Step(const GpuRun& run, const ForwardPass<T>& pass, const StepStart<T>& cel
   });
 }
 
-// From dh and dc, of what the step left, to dz and to dc of what it started from.
+// Computes dz, and dc before the step, from dh and dc after it.
 template <typename T>
 void StepBackward(const GpuRun& run, const BackwardPass<T>& pass, const StepStart<T>& cells,
                   int64_t k, const T* dh, T* dc, T* dz) {

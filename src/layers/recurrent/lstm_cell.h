@@ -1,5 +1,5 @@
-// One step of an LSTM, element by element; shared by LSTM and LSTMUnit. Gates lie in Caffe's order
-// i, f, o, g in a row of 4 * size.
+// One elementwise step of an LSTM, shared by LSTM and LSTMUnit. A row of 4 * size values holds the
+// gates in Caffe's order i, f, o, g.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace crema {
 
-// Elements [begin, end) of one row: `z` are the gates before their activations, `gates` after
-// (may be z). `c_before` null: zeros; it counts `cont` times.
+// Elements [begin, end) of one row: `z` are the gates before activation, `gates` after (may alias
+// z). `c_before` is multiplied by `cont`; null means zeros.
 template <typename T>
 CREMA_MULTIVERSION void LstmRowForward(int64_t size, int64_t begin, int64_t end, const T* z,
                                        const T* c_before, T cont, T* gates, T* c, T* h) {
-#pragma GCC ivdep  // what overlaps does so at one index
+#pragma GCC ivdep  // blobs that alias do so at equal indices
   for (int64_t d = begin; d < end; ++d) {
     const T i = FastSigmoid(z[d]);
     const T f = FastSigmoid(z[size + d]);
@@ -31,8 +31,8 @@ CREMA_MULTIVERSION void LstmRowForward(int64_t size, int64_t begin, int64_t end,
   }
 }
 
-// `dc` and `dh` are the gradients of c (but for what comes through h) and of h. Writes dz and
-// dc_before, which may be dc; null: not wanted.
+// `dc` and `dh` are the gradients of c (without the part through h) and of h. Writes dz and
+// dc_before, which may alias dc; null means not wanted.
 template <typename T>
 CREMA_MULTIVERSION void LstmRowBackward(int64_t size, int64_t begin, int64_t end, const T* gates,
                                         const T* c, const T* c_before, T cont, const T* dc,

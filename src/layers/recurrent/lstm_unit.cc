@@ -1,6 +1,6 @@
 // LSTMUnit: one step of Caffe's LSTM without its weights.
 //   [i f o g] = x, i, f, o: sigmoid, g: tanh;  c = f (cont c') + i g,  h = o tanh(c)
-// Kept for backward: the gates after their activations.
+// Saved for backward: the activated gates.
 #include "core/strings.h"
 #include "crema.pb.h"
 #include "graph/registry.h"
@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 10;  // elements of c that pay for a thread
+constexpr int64_t kGrain = 1 << 10;  // fewest elements of c per thread
 
 class LSTMUnit final : public Layer {
  public:

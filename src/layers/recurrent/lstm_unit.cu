@@ -8,7 +8,7 @@
 namespace crema {
 namespace {
 
-// `kept` may be null: no backward pass follows.
+// `kept` is null if no backward pass follows.
 template <typename T>
 void Forward(const CudaQueue& queue, int64_t count, int64_t size, const T* before, const T* x,
              const T* cont, T* kept, T* c, T* h) {
@@ -33,8 +33,8 @@ template <typename T>
 struct UnitGradients {
   const T* dc;
   const T* dh;
-  T* dbefore;  // null: not wanted
-  T* dx;       // null: not wanted
+  T* dbefore;  // null if not wanted
+  T* dx;       // null if not wanted
 };
 
 template <typename T>

@@ -1,23 +1,23 @@
-// Gates of recurrent cells, element by element; R is float or double.
+// Elementwise gates of recurrent cells; R is float or double.
 #pragma once
 
 #include "core/host_device.h"
 
 namespace crema {
 
-// a * b, and 0 where the factor a is 0, whatever b is.
+// Returns a * b, or 0 if the factor a is 0, even if b is infinite or NaN.
 template <typename R>
 CREMA_HOST_DEVICE inline R Masked(R a, R b) {
   return a == R(0) ? R(0) : a * b;
 }
 
-// Gradients of the gates before their activations, and of the cell before without its factor.
+// Gradients of the gates before activation, and of the previous cell without its factor.
 template <typename R>
 struct LstmSlopes {
   R i, f, o, g, before;
 };
 
-// `squashed` is tanh(c); `dc` and `dh` are the gradients of c (but for what comes through h) and of
+// `squashed` is tanh(c). `dc` and `dh` are the gradients of c (without the part through h) and of
 // h.
 template <typename R>
 CREMA_HOST_DEVICE inline LstmSlopes<R> LstmBackward(R i, R f, R o, R g, R before, R squashed, R dc,
@@ -27,7 +27,7 @@ CREMA_HOST_DEVICE inline LstmSlopes<R> LstmBackward(R i, R f, R o, R g, R before
           cell * i * (R(1) - g * g), cell * f};
 }
 
-// Gradients of z and n before their activations, and of h' but for what comes through the gates.
+// Gradients of z and n before activation, and of h' without the part through the gates.
 template <typename R>
 struct GruSlopes {
   R z, n, before;

@@ -1,5 +1,6 @@
-// Implementations of recurrent layers on GPUs; recurrent_layer.cc there. `Steps` has
-//   Forward(run, layer, pass) and Backward(run, layer, pass), with the scratch of the CPU's cell.
+// GPU implementations of recurrent layers, the counterpart of recurrent_layer.cc. `Steps` has
+// Forward(run, layer, pass) and Backward(run, layer, pass), which use the scratch of the CPU's
+// cell.
 #pragma once
 
 #include <vector>
@@ -19,7 +20,7 @@ void CutRecurrentScratch(const RecurrentLayer& layer, int64_t elements, ScratchC
     pass->static_scratch = cutter->Take<T>(e.streams * layer.cell().gates * e.hidden);
 }
 
-// Where the number of streams changes, none of them may go on: cont is looked at, which waits.
+// Requires that no sequence continues if the number of streams changed. Waits to read cont.
 inline void CheckStreams(const RecurrentLayer& layer, const ForwardArgs& args,
                          const SequenceSize& e, int64_t before) {
   if (e.steps == 0) return;
@@ -30,7 +31,7 @@ inline void CheckStreams(const RecurrentLayer& layer, const ForwardArgs& args,
   }
 }
 
-// The states behind the last batch, or zeros where there was none: into `initial`.
+// Writes the states after the last batch to `initial`, or zeros before the first batch.
 template <typename T>
 void LoadCarried(const GpuRun& run, const RecurrentLayer& layer, const ForwardArgs& args,
                  const SequenceSize& e, T* initial) {
@@ -150,7 +151,7 @@ inline size_t RecurrentScratch(const OpDesc& query, bool forward) {
   };
   size_t total = kScratchSlack + bytes(e.streams * layer.cell().gates * e.hidden);
   if (!forward) return total + bytes(layer.BackwardElements(e));
-  total += bytes(static_cast<int64_t>(layer.cell().states) * e.state());  // carried
+  total += bytes(static_cast<int64_t>(layer.cell().states) * e.state());  // carried states
   for (const int64_t width : layer.cell().tapes) total += bytes(e.rows() * width * e.hidden);
   return total + bytes(layer.ForwardElements(e));
 }

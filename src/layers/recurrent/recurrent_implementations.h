@@ -1,11 +1,12 @@
-// Implementations of RNN, LSTM and GRU besides the native one.
+// Non-native implementations of RNN, LSTM and GRU.
 #pragma once
 
 #include "graph/implementation.h"
 
 namespace crema {
 
-// Implementation "onednn": the products of steps; all else is the native layer's.
+// Implementation "onednn": oneDNN computes the matrix products of the steps, and the native layer
+// the rest.
 ImplementationPtr OneDnnRecurrentImplementation();
 
 }  // namespace crema

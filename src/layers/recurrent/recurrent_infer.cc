@@ -1,4 +1,4 @@
-// The planner's questions to a recurrent layer: bottoms, tops, blobs.
+// Shape inference of recurrent layers: bottoms, tops, parameters.
 #include <algorithm>
 
 #include "core/strings.h"

@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-// Elements from one direction to the next in a tape: steps x streams x width.
+// Returns the number of elements of one direction of a tape: steps x streams x width.
 int64_t TapeSize(const SequenceSize& e, int64_t width) { return e.rows() * width * e.hidden; }
 
 SequenceProducts* ProductsOf(std::span<SequenceProducts* const> products, int direction) {
@@ -36,7 +36,7 @@ size_t RecurrentLayer::ScratchSize(const InferContext& context, int64_t cell, bo
   const int64_t states = static_cast<int64_t>(cell_.states) * e.state();
   if (!forward) return total;
   for (int64_t width : cell_.tapes) total += bytes(TapeSize(e, width));
-  return total + 2 * bytes(states);  // initial and final states that are carried
+  return total + 2 * bytes(states);  // carried initial and final states
 }
 
 size_t RecurrentLayer::ForwardScratch(const InferContext& context, const LayerInfo&, int) const {
@@ -73,7 +73,7 @@ void RecurrentLayer::FailOtherStreams(int64_t streams, int64_t before) const {
              "step of all streams when their number changes"));
 }
 
-// The states behind the last batch; zeros where there was none.
+// Writes the states after the last batch to `initial`, or zeros before the first batch.
 template <typename T>
 void RecurrentLayer::LoadCarried(const ForwardArgs& args, const SequenceSize& e, T* initial) const {
   const int64_t count = static_cast<int64_t>(cell_.states) * e.state();
@@ -87,14 +87,14 @@ void RecurrentLayer::LoadCarried(const ForwardArgs& args, const SequenceSize& e,
   CopyOrZero<T>(nullptr, count, initial);
 }
 
-// Hands out the saved blobs in their order; where nothing is saved, scratch in their place.
+// Returns the saved blobs in order, or scratch in place of blobs that are not saved.
 template <typename T>
 class Places {
  public:
   Places(std::span<const TensorView> saved, ScratchCutter* cutter)
       : saved_(saved), cutter_(cutter) {}
 
-  // `count` elements, `offset` into the next saved blob.
+  // Returns `count` elements at `offset` of the next saved blob.
   T* Next(int64_t count, int64_t offset) {
     const size_t i = next_++;
     if (i >= saved_.size() || saved_[i].empty()) return cutter_->Take<T>(count);

@@ -1,5 +1,5 @@
-// What RNN, LSTM and GRU have in common: bottoms, tops, blobs, directions, the state between
-// batches. A cell (lstm.cc, rnn.cc, gru.cc) adds the mathematics of its steps.
+// Base of RNN, LSTM and GRU: bottoms, tops, parameters, directions, and the state between batches.
+// A cell (lstm.cc, rnn.cc, gru.cc) adds the computation of its steps.
 #pragma once
 
 #include <array>
@@ -18,14 +18,14 @@
 
 namespace crema {
 
-// What sets one cell apart; sizes are multiples of num_output.
+// Properties of one cell; sizes are multiples of num_output.
 struct RecurrentCell {
   int64_t gates = 1;  // width of the input projection
   size_t states = 1;  // h, c
   bool needs_cont = true;
-  std::array<const char*, kRecurrentBlobs> roles{};  // null: the cell has no such blob
+  std::array<const char*, kRecurrentBlobs> roles{};  // null: no such blob
   int64_t extra_bias = 1;                            // length of kExtraBias
-  std::array<int64_t, kMostTapes> tapes{};           // what is kept of a row; 0: nothing
+  std::array<int64_t, kMostTapes> tapes{};           // saved width per row; 0 means none
 };
 
 // Thread safety: const after construction.
@@ -42,12 +42,12 @@ class RecurrentLayer : public Layer {
                          int threads) const override;
   std::unique_ptr<LayerSessionState> MakeState(const ExecContext&, Phase) const override;
 
-  // With other products than Gemm: by direction, or none.
+  // Use other products than Gemm, one for each direction; empty means Gemm.
   void ForwardWith(const ForwardArgs& args, std::span<SequenceProducts* const> products) const;
   void BackwardWith(const BackwardArgs& args, std::span<SequenceProducts* const> products) const;
 
-  // What follows is for what runs a layer: how it is laid out.
-  // Indices of the bottoms; -1: not there.
+  // The members below describe the layout of the layer to its implementations.
+  // Indices of the bottoms; -1 means absent.
   struct Bottoms {
     int cont = -1;
     int x_static = -1;
@@ -57,22 +57,22 @@ class RecurrentLayer : public Layer {
   int64_t Hidden() const { return recurrent_.num_output(); }
   int Directions() const;
   bool Reverse(int direction) const;
-  // Whether a batch begins with the states that the last one left.
+  // Returns true if a batch begins with the final states of the last batch.
   bool Carries(const Bottoms& bottoms) const;
   bool Has(RecurrentBlob blob, const SequenceSize& extent) const;
   SequenceSize SizesOf(const Shape& x, const Shape* x_static) const;
   SequenceSize SizesOf(const InferContext& context) const;
-  // Throws kInvalidArgument: a batch with other streams goes on where `before` were.
+  // Throws kInvalidArgument: a batch with another number of streams continues `before` streams.
   [[noreturn]] void FailOtherStreams(int64_t streams, int64_t before) const;
-  // Index of the first learned blob of a direction.
+  // Returns the index of the first learned blob of a direction; `blobs` is their total number.
   size_t FirstBlob(size_t blobs, int direction) const;
   const RecurrentCell& cell() const { return cell_; }
-  // What the passes of both ways have in common.
+  // Fills the members shared by the forward and backward pass.
   template <typename T, typename Args>
   void FillPass(const Args& args, const Bottoms& bottoms, int direction,
                 SequencePass<T>* pass) const;
 
-  // Scratch elements of the cell itself.
+  // Number of elements of the cell's own scratch.
   virtual int64_t ForwardElements(const SequenceSize& extent) const = 0;
   virtual int64_t BackwardElements(const SequenceSize& extent) const = 0;
 
@@ -102,11 +102,11 @@ class RecurrentLayer : public Layer {
   const RecurrentParameter& recurrent_;
 };
 
-// Of one way: T is the element type of a row of any device.
+// T is the element type on any device.
 template <typename T, typename Args>
 void RecurrentLayer::FillPass(const Args& args, const Bottoms& bottoms, int direction,
                               SequencePass<T>* pass) const {
-  // Halves of GPUs have no DTypeOf that data() could check.
+  // GPU half types have no DTypeOf that data() could check.
   const auto elements = [](const ConstTensorView& view) {
     if constexpr (std::is_floating_point_v<T>) {
       return view.data<T>();
@@ -137,8 +137,9 @@ void RecurrentLayer::FillPass(const Args& args, const Bottoms& bottoms, int dire
   }
 }
 
-// A layer whose steps are Cell::Forward(pass) and Cell::Backward(pass), function templates over
-// the element type; the numbers of scratch elements are Cell::ForwardElements(extent), ...
+// A layer whose steps are Cell::Forward(pass) and Cell::Backward(pass), function templates over the
+// element type. Cell::ForwardElements(extent) and Cell::BackwardElements(extent) return the number
+// of scratch elements.
 template <typename Cell>
 class RecurrentLayerOf final : public RecurrentLayer {
  public:
@@ -162,10 +163,10 @@ class RecurrentLayerOf final : public RecurrentLayer {
   const Cell steps_;
 };
 
-// What the registrations of the three types share: arity, documents of common bottoms and tops,
-// bad samples.
+// Returns the shared part of the registrations of RNN, LSTM and GRU: arity, documentation of common
+// bottoms and tops, bad samples.
 LayerType RecurrentType(const std::string& name, const RecurrentCell& cell);
-// A sample; `fields` go into recurrent_param beside the fillers.
+// Returns a sample; `fields` are added to the fillers in recurrent_param.
 LayerSample RecurrentSample(std::string name, const std::string& fields,
                             std::vector<SampleInput> inputs, int outputs = 1);
 

@@ -1,4 +1,4 @@
-// What the registrations of RNN, LSTM and GRU share.
+// Shared part of the registrations of RNN, LSTM and GRU.
 #include "core/strings.h"
 #include "layers/recurrent/recurrent_layer.h"
 

@@ -41,7 +41,7 @@ void RecurrentState::Save(LayerState* state) const {
 void RecurrentState::Restore(const LayerState& state) {
   values_.clear();
   streams_ = 0;
-  if (state.counters().empty()) return;  // the snapshot says nothing: begin with zeros
+  if (state.counters().empty()) return;  // no states in the snapshot: begin with zeros
   const int64_t count = state.counters_size() - 1;
   const auto expected = static_cast<uint64_t>(count / per_stream_);
   if (count % per_stream_ != 0 || state.counters(0) != expected) {

@@ -1,4 +1,4 @@
-// The hidden states that one batch hands to the next.
+// Hidden states that are carried from one batch to the next.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace crema {
 
-// States (h, and c of the LSTM) of every stream behind the last batch: states x streams x hidden.
-// On a GPU they lie there, in f32. A snapshot keeps them as LayerState.counters: the number of
-// streams, then the bits of each value as f64. Thread safety: one thread at a time.
+// States (h, and c of the LSTM) of all streams after the last batch: states x streams x hidden. On
+// a GPU they are in device memory, as f32. A snapshot stores them as LayerState.counters: the
+// number of streams, then the bits of each value as f64. Thread safety: one thread at a time.
 class RecurrentState final : public LayerSessionState {
  public:
-  // `per_stream` values belong to a stream. `layer` is its name, for messages. The queue and the
-  // allocator of the context must outlive this.
+  // A stream has `per_stream` values. `layer` is the layer's name, for messages. The queue and the
+  // allocator of the context must outlive this object.
   RecurrentState(std::string layer, int64_t per_stream, const ExecContext& context)
       : layer_(std::move(layer)),
         per_stream_(per_stream),
         queue_(context.queue()),
         allocator_(context.allocator()) {}
 
-  // 0 before the first batch.
+  // Returns the number of streams of the last batch, 0 before the first.
   int64_t streams() const { return streams_; }
 
   // T is float or double; `values` has per_stream * streams elements.
@@ -38,8 +38,8 @@ class RecurrentState final : public LayerSessionState {
     streams_ = streams;
   }
 
-  // On a GPU: the states, and where those behind the next batch go, which has `streams` of them.
-  // The place may be the same: what is there is to be copied first.
+  // On a GPU: return the states, and the memory for the states after the next batch of `streams`
+  // streams. Both may be the same memory: copy the old states first.
   const float* OnDevice();
   float* PlaceOnDevice(int64_t streams);
 
@@ -54,7 +54,7 @@ class RecurrentState final : public LayerSessionState {
   DeviceQueue* const queue_;  // null on the CPU
   Allocator& allocator_;
   int64_t streams_ = 0;
-  std::vector<double> values_;  // on a GPU: restored, and not taken there yet; else empty
+  std::vector<double> values_;  // on a GPU: restored values not yet uploaded; else empty
   Tensor on_device_;
 };
 

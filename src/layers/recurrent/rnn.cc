@@ -1,7 +1,7 @@
-// RNN, as Caffe has it, with an output of its own behind the hidden state:
+// RNN as in Caffe, with an output computed from the hidden state:
 //   h = tanh(W_xh x + b_h (+ W_xh_static s) + W_hh (cont h')),  o = tanh(W_ho h + b_o)
-// The input projection of all steps is one product before the loop over time, and so is the output
-// behind it. Kept for backward: h.
+// The input projection of all steps is one product before the loop over time; the output projection
+// is one product after it. Saved for backward: h.
 // J. Elman: Finding Structure in Time, Cognitive Science 14(2), 1990.
 #include <cmath>
 
@@ -26,7 +26,7 @@ struct RnnSteps {
   }
 
   static int64_t ForwardElements(const SequenceSize& e) { return e.state(); }
-  // do, dz (first the gradient of h from o), h before each step; dh of one step.
+  // For all steps: do, dz (first the gradient of h from o), h before each step. For one step: dh.
   static int64_t BackwardElements(const SequenceSize& e) {
     return 3 * e.rows() * e.hidden + e.state();
   }
@@ -65,7 +65,8 @@ void RnnSteps::Forward(const ForwardPass<T>& pass) const {
   });
 }
 
-// dh (rows x hidden) = the gradient of h from the outputs; adds the gradients of W_ho and b_o.
+// Writes dh (rows x hidden), the gradient of h from the outputs. Adds the gradients of W_ho and
+// b_o.
 template <typename T>
 void OutputBackward(const BackwardPass<T>& pass, T* dout, T* dh) {
   const SequenceSize& e = pass.extent;
@@ -127,7 +128,7 @@ std::vector<LayerSample> Samples() {
       RecurrentSample("reverse", "direction: REVERSE", {x, cont}),
       RecurrentSample("bidirectional", "direction: BIDIRECTIONAL expose_hidden: true",
                       {x, cont, x_static, {.shape = {2, 2, 3}}}, 2),
-      // Enough elements for several threads.
+      // Large enough for several threads.
       RecurrentSample(
           "many_streams", "",
           {{.shape = {2, 750, 2}}, {.shape = {2, 750}, .low = 0, .high = 1, .integer = true}}),

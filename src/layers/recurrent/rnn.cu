@@ -4,7 +4,7 @@
 namespace crema {
 namespace {
 
-// Rows of `size` elements, `stride` apart: tanh in place.
+// Applies tanh in place to rows of `size` elements, `stride` apart.
 template <typename T>
 void TanhRows(const GpuRun& run, int64_t rows, int64_t size, T* data, int64_t stride) {
   ForElements(run.queue, "TanhRows", rows * size, [=] CREMA_HOST_DEVICE(int64_t i) {
@@ -26,7 +26,7 @@ void OutputSlopes(const GpuRun& run, const BackwardPass<T>& pass, T* dout) {
   });
 }
 
-// dz, which is the gradient of h from the outputs, = (dz + dh) (1 - h^2).
+// dz = (dz + dh) (1 - h^2); on input dz is the gradient of h from the outputs.
 template <typename T>
 void HiddenSlopes(const GpuRun& run, int64_t count, const T* h, const T* dh, T* dz) {
   ForElements(run.queue, "RnnHidden", count, [=] CREMA_HOST_DEVICE(int64_t i) {
@@ -35,7 +35,8 @@ void HiddenSlopes(const GpuRun& run, int64_t count, const T* h, const T* dh, T* 
   });
 }
 
-// dh (rows x hidden) = the gradient of h from the outputs; adds the gradients of W_ho and b_o.
+// Writes dh (rows x hidden), the gradient of h from the outputs. Adds the gradients of W_ho and
+// b_o.
 template <typename T>
 void OutputBackward(const GpuRun& run, const BackwardPass<T>& pass, T* dout, T* dh) {
   const SequenceSize& e = pass.extent;

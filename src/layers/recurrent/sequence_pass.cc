@@ -22,7 +22,7 @@ template <typename T>
 void ProjectInput(const ForwardPass<T>& pass, int64_t width, T* z) {
   const SequenceSize& e = pass.extent;
   const T* bias = pass.Learned(RecurrentBlob::kBias);
-  T* first = pass.static_scratch;  // what every step of a stream begins with
+  T* first = pass.static_scratch;  // initial value of each step of a stream
   if (pass.x_static != nullptr) {
     for (int64_t n = 0; n < e.streams; ++n) std::copy(bias, bias + width, first + n * width);
     Gemm<T>(pass.threads, false, true, e.streams, width, e.statics, T(1), pass.x_static, e.statics,

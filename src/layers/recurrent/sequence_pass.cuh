@@ -1,4 +1,4 @@
-// What recurrent layers on GPUs share: sequence_pass.h there, and how a layer is run both ways.
+// GPU counterpart of sequence_pass.h, shared by all recurrent layers.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ struct GpuRun {
 
 CREMA_HOST_DEVICE inline float GateSigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
-// The states that steps start from: the one before, or the initial one, times the factors.
+// States before each step: the previous or initial state, times the factors.
 template <typename T>
 struct StepStart {
   StepStart(const SequencePass<T>& pass, const T* first, const T* states, int64_t stride_of_rows)
@@ -32,25 +32,25 @@ struct StepStart {
         reverse(pass.reverse) {}
 
   CREMA_HOST_DEVICE int64_t Time(int64_t k) const { return reverse ? steps - 1 - k : k; }
-  // As SequencePass::Factors.
+  // As in SequencePass::Factors.
   CREMA_HOST_DEVICE float Factor(int64_t k, int64_t n) const {
     if (cont == nullptr || (reverse && k == 0)) return 1;
     return ToFloat(cont[(reverse ? Time(k) + 1 : Time(k)) * streams + n]);
   }
-  // Element d of stream n at the k-th step.
+  // Returns element d of stream n before the k-th step.
   CREMA_HOST_DEVICE float Of(int64_t k, int64_t n, int64_t d) const {
     if (k > 0) return Masked(Factor(k, n), ToFloat(rows[(Time(k - 1) * streams + n) * stride + d]));
     return initial == nullptr ? 0 : Masked(Factor(k, n), ToFloat(initial[n * size + d]));
   }
 
-  const T* initial;  // null: zeros
-  const T* rows;     // of all steps
-  const T* cont;     // null: all factors are 1
+  const T* initial;  // null means zeros
+  const T* rows;     // states of all steps
+  const T* cont;     // null means that all factors are 1
   int64_t stride, steps, streams, size;
   bool reverse;
 };
 
-// to = from, or zeros where that is null.
+// to = from, or zeros if `from` is null.
 template <typename T>
 static void CopyOrZero(const GpuRun& run, const T* from, int64_t count, T* to) {
   ForElements(run.queue, "CopyOrZero", count, [=] CREMA_HOST_DEVICE(int64_t i) {
@@ -58,7 +58,7 @@ static void CopyOrZero(const GpuRun& run, const T* from, int64_t count, T* to) {
   });
 }
 
-// Rows of `to`, `stride` apart, = those of a table that repeats.
+// Fills rows of `to`, `stride` apart, with the rows of a table, repeated.
 template <typename T>
 static void RepeatRows(const GpuRun& run, const T* table, int64_t table_rows, int64_t rows,
                        int64_t width, T* to, int64_t stride) {
@@ -93,7 +93,7 @@ void ProjectInput(const GpuRun& run, const ForwardPass<T>& pass, int64_t width, 
            pass.Learned(RecurrentBlob::kInput), e.inputs, 1, z, width);
 }
 
-// sums[i] = the sum of that element over all steps.
+// sums[i] = the sum of element i over all steps.
 template <typename T>
 static void SumOverSteps(const GpuRun& run, int64_t steps, int64_t count, const T* rows, T* sums) {
   ForElements(run.queue, "SumOverSteps", count, [=] CREMA_HOST_DEVICE(int64_t i) {
@@ -118,7 +118,7 @@ void StaticBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t widt
            e.statics);
 }
 
-// The way back from dz: dx, dstatic and the gradients of W_x, b and W_static.
+// Computes dx and dstatic from dz, and adds the gradients of W_x, b and W_static.
 template <typename T>
 void ProjectInputBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_t width,
                           const T* dz) {
@@ -137,7 +137,7 @@ void ProjectInputBackward(const GpuRun& run, const BackwardPass<T>& pass, int64_
            e.inputs);
 }
 
-// out (streams x hidden): of the k-th step.
+// Writes the hidden state before the k-th step to out (streams x hidden).
 template <typename T>
 static void LoadHidden(const GpuRun& run, const StepStart<T>& start, int64_t k, T* out) {
   ForElements(run.queue, "LoadHidden", start.streams * start.size,
@@ -146,17 +146,18 @@ static void LoadHidden(const GpuRun& run, const StepStart<T>& start, int64_t k, 
               });
 }
 
-// Of all steps, in the order of time of the data.
+// Does the same for all steps, in the time order of the data.
 template <typename T>
 static void LoadAllHidden(const GpuRun& run, const StepStart<T>& start, T* out) {
   const int64_t state = start.streams * start.size;
   ForElements(run.queue, "LoadAllHidden", start.steps * state, [=] CREMA_HOST_DEVICE(int64_t i) {
-    const int64_t k = start.Time(i / state);  // which is its own inverse
+    const int64_t k = start.Time(i / state);  // Time is its own inverse
     out[i] = FromFloat<T>(start.Of(k, i % state / start.size, i % start.size));
   });
 }
 
-// From the gradient of what the k-th step started from to that of what the step before left.
+// Converts the gradient of the state before the k-th step to that of the state after the step
+// before it.
 template <typename T>
 static void ApplyFactors(const GpuRun& run, const StepStart<T>& start, int64_t k, T* grad) {
   if (start.cont == nullptr) return;
@@ -166,7 +167,7 @@ static void ApplyFactors(const GpuRun& run, const StepStart<T>& start, int64_t k
               });
 }
 
-// `to` = the state behind the last step; null: not wanted.
+// Copies the state after the last step to `to`; null means not wanted.
 template <typename T>
 static void StoreFinal(const GpuRun& run, const StepStart<T>& start, T* to) {
   if (to == nullptr) return;
