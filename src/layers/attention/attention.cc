@@ -2,10 +2,10 @@
 //   P = softmax(...):  dV = P^T dy;  dP = dy V^T;  dS = P (dP - sum dP P);
 //   dQ = scale dS K;   dK = scale dS^T Q
 // A. Vaswani et al.: Attention Is All You Need, NeurIPS 2017 (arXiv:1706.03762). Fewer heads of
-// keys and values: J. Ainslie et al.: GQA, EMNLP 2023 (arXiv:2305.13245).
-// P is kept for backward; without one, each thread holds that of one head. Threads take (item,
-// head) pairs forward, and (item, head of keys) pairs backward, since dK and dV are sums over the
-// heads that share them. A query that sees no key at all gives 0.
+// keys and values: J. Ainslie et al.: GQA, EMNLP 2023 (arXiv:2305.13245). P is saved for backward;
+// without a backward pass, each thread holds P of one head. Threads process (item, head) pairs
+// forward, and (item, head of keys) pairs backward, since dK and dV are sums over the heads that
+// share them. A query that attends to no key gives 0.
 #include <algorithm>
 #include <cmath>
 
@@ -77,14 +77,14 @@ size_t PieceBytes(DType dtype, int64_t count) {
   return dtype == DType::kF32 ? ScratchBytes<float>(count) : ScratchBytes<double>(count);
 }
 
-// P of one head a worker, where it is not saved.
+// P of one head for each worker, used if P is not saved.
 size_t Attention::ForwardScratch(const InferContext& context, const LayerInfo&, int threads) const {
   const AttentionSize e = AttentionSizeOf(*this, context.inputs);
   const int workers = ParallelWorkers(threads, e.items * e.heads, 1);
   return PieceBytes(context.dtype, e.products()) * static_cast<size_t>(workers) + kScratchSlack;
 }
 
-// dP of one head a worker.
+// dP of one head for each worker.
 size_t Attention::BackwardScratch(const InferContext& context, const LayerInfo&,
                                   int threads) const {
   const AttentionSize e = AttentionSizeOf(*this, context.inputs);

@@ -1,6 +1,6 @@
-// Attention on the GPU; see attention.cc. Products are batches of cuBLAS over heads or over items,
-// whichever are fewer calls. Scores are scaled by the product, before they are
-// rounded, and on the way back by that of the softmax.
+// Attention on the GPU; see attention.cc. Matrix products are cuBLAS batches over heads or over
+// items, whichever needs fewer calls. Forward, the product applies the scale before rounding;
+// backward, the gradient of the softmax applies it.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace crema {
 namespace {
 
-// A layer on some items of its batch.
+// Some items of the batch of a layer.
 struct Work {
   const CudaQueue& queue;
   DType dtype;
@@ -24,7 +24,7 @@ struct Work {
   int64_t first, items;
 };
 
-// `count` heads that lie at fixed steps; the first of them begins at `at`.
+// `count` heads at fixed strides; the first one begins at `at`.
 struct HeadBatch {
   HeadBatch(const AttentionSize& e, int64_t item, int64_t first_head, int64_t items, bool by_items)
       : at(e, item, first_head), head(first_head), count(by_items ? items : e.kv_heads) {
@@ -36,10 +36,10 @@ struct HeadBatch {
   }
   HeadOffsets at;
   int64_t head, count;
-  int64_t query, key, value, output, products;  // steps
+  int64_t query, key, value, output, products;  // strides
 };
 
-// Calls body(batch) for all heads: those that share keys one after the other.
+// Calls body(batch) for all heads. Heads that share keys are in different batches, in order.
 template <typename Body>
 void ForHeads(const Work& work, const Body& body) {
   const AttentionSize& e = work.e;
@@ -56,11 +56,11 @@ void ForHeads(const Work& work, const Body& body) {
 
 template <typename T>
 struct GpuMask {
-  const T* data = nullptr;                         // null: there is none
-  int64_t item = 0, head = 0, query = 0, key = 0;  // steps
+  const T* data = nullptr;                         // null means no mask
+  int64_t item = 0, head = 0, query = 0, key = 0;  // strides
 };
 
-// Rows of products -> probabilities.
+// Converts rows of products to probabilities, in place.
 template <typename T>
 void MaskedSoftmax(const Work& work, bool causal, const GpuMask<T>& mask, T* p) {
   const int64_t heads = work.e.heads, queries = work.e.queries, keys = work.e.keys;
@@ -79,7 +79,7 @@ void MaskedSoftmax(const Work& work, bool causal, const GpuMask<T>& mask, T* p) 
                                            : product + ToFloat(mask.data[offset + k * mask.key]);
              };
              const float most = team.Max(seen, lowest, value);
-             // A maximum does not tell NaN, which must stay.
+             // The maximum ignores NaN, but NaN must propagate.
              const bool blind = most == lowest && team.Sum(seen, [&](int64_t k) {
                return static_cast<int64_t>(value(k) != lowest);
              }) == 0;
@@ -91,7 +91,7 @@ void MaskedSoftmax(const Work& work, bool causal, const GpuMask<T>& mask, T* p) 
            });
 }
 
-// dp = scale p (dp - sum dp p): the gradient of the unscaled products.
+// dp = scale p (dp - sum dp p), the gradient of the unscaled products.
 template <typename T>
 void SoftmaxBackward(const Work& work, const T* p, T* dp) {
   const int64_t keys = work.e.keys;
@@ -104,13 +104,13 @@ void SoftmaxBackward(const Work& work, const T* p, T* dp) {
                  keys, [&](int64_t k) { return ToFloat(row[k]) * ToFloat(probability[k]); });
              team.For(keys, [&](int64_t k) {
                const float own = ToFloat(probability[k]);
-               // What is not seen has no part in it, whatever the value there is.
+               // A masked key gets 0, even if its dp is infinite or NaN.
                row[k] = FromFloat<T>(own == 0 ? 0 : scale * own * (ToFloat(row[k]) - sum));
              });
            });
 }
 
-// p is that of the first item of the work.
+// p begins at the first item of the work.
 template <typename T>
 void Forward(const Work& work, const AttentionTensors<T>& in, bool causal, const GpuMask<T>& mask,
              T* p, T* y) {
@@ -129,13 +129,13 @@ void Forward(const Work& work, const AttentionTensors<T>& in, bool causal, const
   });
 }
 
-// p is that of all items, dp that of the first item of the work.
+// p begins at item 0, dp at the first item of the work.
 template <typename T>
 void Backward(const Work& work, const AttentionTensors<T>& in, const T* p, const T* dy,
               const AttentionGradients<T>& out, T* dp) {
   const AttentionSize& e = work.e;
   const int64_t base = work.first * e.heads * e.products();
-  // Sums over the heads that share keys.
+  // Accumulates over the heads that share keys.
   const auto beta = [&](const HeadBatch& b) { return b.head % e.group() == 0 ? 0.0f : 1.0f; };
   ForHeads(work, [&](const HeadBatch& b) {
     if (out.value == nullptr) return;
@@ -191,14 +191,14 @@ AttentionGradients<T> GradientsOf(const AttentionSize& e, std::span<const Tensor
   return {begin(0, 0), begin(1, e.key_begin()), begin(2, e.value_begin())};
 }
 
-// Items whose products lie in scratch memory at a time.
+// Returns the number of items whose products fit in scratch at a time.
 int64_t ItemsAtATime(const AttentionSize& e, DType dtype) {
   constexpr int64_t kBytes = 64 << 20;
   const int64_t item = e.heads * e.products() * static_cast<int64_t>(SizeOf(dtype));
   return std::clamp<int64_t>(kBytes / std::max<int64_t>(1, item), 1, std::max<int64_t>(1, e.items));
 }
 
-// Forward it is needed where the probabilities are not saved, which none but the pass itself tells.
+// Forward needs it only if the probabilities are not saved, which is known only during the pass.
 size_t Scratch(const OpDesc& query) {
   const AttentionSize e = AttentionSizeOf(query.layer, query.context.inputs);
   const DType dtype = query.context.dtype;

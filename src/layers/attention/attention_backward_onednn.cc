@@ -1,5 +1,5 @@
-// The backward pass of implementation "onednn" of Attention; the formulas are in attention.cc. dK
-// and dV are sums over blocks of queries and over the heads that share them, which one thread does.
+// Backward pass of implementation "onednn" of Attention; the formulas are in attention.cc. One
+// thread sums dK and dV over blocks of queries and over the heads that share them.
 #include <algorithm>
 
 #include "core/parallel_for.h"
@@ -11,7 +11,7 @@
 namespace crema::attention {
 namespace {
 
-// Memory of one thread; gradients of what they are named after.
+// Memory of one thread; a name with prefix d is the gradient of the rest.
 struct Pieces {
   Pieces(const AttentionSize& e, size_t product_bytes, ScratchCutter cutter)
       : query(cutter.Take<float>(e.queries * e.size)),
@@ -42,7 +42,7 @@ struct Job {
   const float* dy;
 };
 
-// One head: adds to dkey and dvalue, writes the gradient of its queries.
+// Processes one head: adds to dkey and dvalue, writes the gradient of its queries.
 void RunHead(const Job& job, const HeadOffsets& head, std::span<const Block> blocks,
              BackwardProducts* products, const Pieces& at) {
   const AttentionSize& e = job.e;
@@ -68,7 +68,7 @@ void RunHead(const Job& job, const HeadOffsets& head, std::span<const Block> blo
               e.query_stride());
 }
 
-// The heads that share keys and values.
+// Processes the heads that share keys and values.
 void RunGroup(const Job& job, int64_t item, int64_t kv_head, std::span<const Block> blocks,
               BackwardProducts* products, const Pieces& at) {
   const AttentionSize& e = job.e;

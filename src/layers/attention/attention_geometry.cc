@@ -95,7 +95,7 @@ double AttentionScale(const Layer& layer, const AttentionSize& e) {
 
 std::array<int64_t, 4> MaskStrides(const Layer& layer, const AttentionSize& e, const Shape& mask) {
   const std::array<int64_t, 4> full = {e.items, e.heads, e.queries, e.keys};
-  // The axis of `full` that each axis of the mask stands for.
+  // Axis of `full` for each axis of the mask.
   const int axes = mask.axes();
   std::array<int, 4> axis = {0, 1, 2, 3};
   if (axes == 2) axis = {2, 3, -1, -1};

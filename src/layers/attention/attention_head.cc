@@ -10,7 +10,8 @@
 namespace crema {
 namespace {
 
-// One row of products -> probabilities. The first `visible` keys are seen.
+// Converts one row of products to probabilities, in place; only the first `visible` keys are
+// attended.
 template <typename T>
 void MaskedSoftmax(const T* mask, int64_t mask_step, int64_t visible, int64_t keys, T* row) {
   if (mask != nullptr) {
@@ -19,7 +20,7 @@ void MaskedSoftmax(const T* mask, int64_t mask_step, int64_t visible, int64_t ke
   std::fill(row + visible, row + keys, T(0));
   const T lowest = -std::numeric_limits<T>::infinity();
   if (std::all_of(row, row + visible, [&](T value) { return value == lowest; })) {
-    std::fill(row, row + visible, T(0));  // sees nothing
+    std::fill(row, row + visible, T(0));  // attends to no key
     return;
   }
   SoftmaxForward<T>(1, {.outer = 1, .classes = visible, .inner = 1}, row, row);
@@ -65,7 +66,7 @@ void AttentionBackward(const AttentionSize& e, const AttentionTensors<T>& in, co
     double sum = 0;
     for (int64_t k = 0; k < e.keys; ++k) sum += double{row[k]} * double{probability[k]};
     for (int64_t k = 0; k < e.keys; ++k) {
-      // What is not seen has no part in it, whatever the value there is.
+      // A masked key gets 0, even if its dp is infinite or NaN.
       row[k] = probability[k] == T(0) ? T(0) : probability[k] * (row[k] - static_cast<T>(sum));
     }
   }

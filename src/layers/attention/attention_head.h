@@ -1,4 +1,4 @@
-// The mathematics of one head of attention; T is float or double.
+// Computation of one attention head; T is float or double.
 #pragma once
 
 #include <array>
@@ -9,15 +9,15 @@
 
 namespace crema {
 
-// The mask as one head of one item sees it.
+// Mask of one head of one item.
 template <typename T>
 struct HeadMask {
-  const T* data = nullptr;  // null: there is none
+  const T* data = nullptr;  // null means no mask
   int64_t query_step = 0;
   int64_t key_step = 0;
 };
 
-// The mask of a layer among its inputs, if it has one.
+// Masks of all heads, if the layer has a mask among its inputs.
 template <typename T>
 class AttentionMasks {
  public:
@@ -39,7 +39,7 @@ class AttentionMasks {
   std::array<int64_t, 4> steps_{};
 };
 
-// Where queries, keys and values begin.
+// First elements of queries, keys and values.
 template <typename T>
 struct AttentionTensors {
   const T* query = nullptr;
@@ -54,7 +54,7 @@ AttentionTensors<T> AttentionTensorsOf(const AttentionSize& e,
           inputs[e.packed ? 0 : 2].data<T>() + e.value_begin()};
 }
 
-// Null where a gradient is not wanted.
+// A pointer is null if its gradient is not wanted.
 template <typename T>
 struct AttentionGradients {
   T* query = nullptr;
@@ -72,7 +72,7 @@ AttentionGradients<T> AttentionGradientsOf(const AttentionSize& e,
   return {begin(0, 0), begin(1, e.key_begin()), begin(2, e.value_begin())};
 }
 
-// Offsets of one head of one item.
+// Offsets of one head of one item, in elements.
 struct HeadOffsets {
   HeadOffsets(const AttentionSize& e, int64_t item, int64_t head)
       : query(item * e.queries * e.query_stride() + head * e.size),
@@ -83,18 +83,19 @@ struct HeadOffsets {
   int64_t query, key, value, output, saved;
 };
 
-// Products of the queries from `first` on with the keys from 0 on -> probabilities, in place.
+// Converts products of the queries from `first` on with keys 0..keys-1 to probabilities, in place.
 template <typename T>
 void AttentionSoftmax(int64_t first, int64_t queries, int64_t keys, bool causal,
                       const HeadMask<T>& mask, T* p);
 
-// p (Tq x Tk) = softmax(scale Q K^T + mask) row by row; y = p V. A row that sees no key is 0.
+// p (Tq x Tk) = softmax(scale Q K^T + mask) for each row; y = p V. A row that attends to no key is
+// 0.
 template <typename T>
 void AttentionForward(const AttentionSize& e, const AttentionTensors<T>& in, const HeadOffsets& at,
                       T scale, bool causal, const HeadMask<T>& mask, T* p, T* y);
 
 // `dp` is scratch of Tq x Tk. The gradients of key and value are sums over the heads of a group:
-// `beta` is 0 for the first of them.
+// `beta` is 0 for the first head, which overwrites them, and 1 for the others.
 template <typename T>
 void AttentionBackward(const AttentionSize& e, const AttentionTensors<T>& in, const HeadOffsets& at,
                        T scale, T beta, const T* p, const T* dy, const AttentionGradients<T>& out,

@@ -1,4 +1,4 @@
-// Implementations of Attention besides the native one.
+// Non-native implementations of Attention.
 #pragma once
 
 #include "graph/implementation.h"

@@ -1,7 +1,7 @@
-// Implementation "onednn" of Attention. oneDNN's products of matrices without gaps take 0.7 to 0.85
-// of the time of ours, so that the queries, keys and values of a head are copied together first. A
-// causal layer works on blocks of queries, each with the keys that its last one sees. Without a
-// backward pass the softmax leaves its division to the output, which is narrower.
+// Implementation "onednn" of Attention. oneDNN's products of dense matrices take 0.7 to 0.85 of the
+// time of ours, so the queries, keys and values of a head are first copied together. A causal layer
+// processes blocks of queries, each with the keys up to its last query. Without a backward pass the
+// division of the softmax is applied to the output, which is narrower.
 #include "layers/attention/attention_onednn.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ struct Job {
   const AttentionSize& e;
   bool causal;
   HeadMask<float> mask;
-  float* saved;  // null: without a backward pass
+  float* saved;  // null without a backward pass
 };
 
 void RunHead(const Job& job, std::span<const Block> blocks, ForwardProducts* products,

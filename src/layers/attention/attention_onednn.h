@@ -1,4 +1,4 @@
-// Internal: what the forward and the backward pass of implementation "onednn" of Attention share.
+// Internal: shared by the forward and backward pass of implementation "onednn" of Attention.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,9 @@
 
 namespace crema::attention {
 
-// Queries that are multiplied together, and how many keys they see at most. The probabilities of a
-// block are queries x keys without gaps; where they are saved they begin at first * all keys.
+// Queries that are multiplied together, and the number of keys that they attend to at most. The
+// probabilities of a block are a dense queries x keys matrix; if saved, they begin at first * (all
+// keys).
 struct Block {
   int64_t first = 0;
   int64_t queries = 0;
@@ -24,7 +25,7 @@ std::vector<Block> BlocksOf(const AttentionSize& extent, bool causal);
 
 inline bool IsCausal(const Layer& layer) { return layer.param().attention_param().causal(); }
 
-// The products of one thread, by block.
+// Products of one thread, indexed by block.
 struct ForwardProducts {
   ForwardProducts(const AttentionSize& extent, std::span<const Block> blocks);
   size_t Scratch() const;
@@ -33,20 +34,21 @@ struct ForwardProducts {
 struct BackwardProducts {
   BackwardProducts(const AttentionSize& extent, std::span<const Block> blocks);
   size_t Scratch() const;
-  std::vector<DenseProduct> probability, query, key, value;  // gradients of what
+  std::vector<DenseProduct> probability, query, key, value;  // each gives the gradient of its name
 };
 
 struct State final : ImplementationState {
   explicit State(const OpDesc& query);
   std::vector<Block> blocks;
-  std::vector<ForwardProducts> forward;    // by thread
-  std::vector<BackwardProducts> backward;  // the same; none without a backward pass
+  std::vector<ForwardProducts> forward;    // indexed by thread
+  std::vector<BackwardProducts> backward;  // indexed by thread; empty without a backward pass
 };
 
-// to (rows x width, without gaps) = factor * from, whose rows are `step` apart.
+// Copies rows to a dense `to` (rows x width) and multiplies by factor; rows of `from` are `step`
+// apart.
 void GatherRows(int64_t rows, int64_t width, float factor, const float* from, int64_t step,
                 float* to);
-// The way back.
+// The inverse: copies dense rows to rows `step` apart.
 void ScatterRows(int64_t rows, int64_t width, float factor, const float* from, float* to,
                  int64_t step);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr int kLanes = 16;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-// e^x for x <= 0 and NaN, as FastExp, without what that does for other x.
+// e^x for x <= 0 and NaN: FastExp without the handling of other x.
 inline float PowerOf(float x) {
   constexpr float kLow = -86.6F;
   const ExpParts parts = SplitExp(x < kLow ? kLow : x);
@@ -21,15 +21,15 @@ inline float PowerOf(float x) {
   return (x < kLow ? 0.0F : scale) * parts.series;
 }
 
-// NaN is passed over here and comes back in the powers.
+// Ignores NaN, which reappears in the powers.
 CREMA_MULTIVERSION float LargestOf(const float* row, int64_t count) {
-  constexpr int kStep = 2 * kLanes;  // two lines that do not wait for each other
+  constexpr int kStep = 2 * kLanes;  // two independent chains
   float tops[kStep];
   for (float& top : tops) top = kLowest;
   for (int64_t k = 0; k + kStep <= count; k += kStep) {
     for (int l = 0; l < kStep; ++l) tops[l] = tops[l] < row[k + l] ? row[k + l] : tops[l];
   }
-  if (count >= kStep) {  // the last ones, some of them again
+  if (count >= kStep) {  // the last elements, overlapping the ones above
     const float* last = row + count - kStep;
     for (int l = 0; l < kStep; ++l) tops[l] = tops[l] < last[l] ? last[l] : tops[l];
   } else {
@@ -92,7 +92,7 @@ void AttentionPowers(int64_t first, int64_t queries, int64_t keys, bool causal,
     }
     std::fill(row + visible, row + keys, 0.0F);
     const float top = LargestOf(row, visible);
-    // Of NaN alone the powers must show it.
+    // A row of NaN has this maximum too, but its powers must be NaN.
     const bool blind = top == kLowest && std::all_of(row, row + visible,
                                                      [](float value) { return value == kLowest; });
     if (blind) std::fill(row, row + visible, 0.0F);

@@ -43,7 +43,7 @@ BackwardProducts::BackwardProducts(const AttentionSize& e, std::span<const Block
     probability.emplace_back(
         DenseProductConfig{.m = b.queries, .n = b.keys, .k = e.value_size, .transpose_b = true});
     query.emplace_back(DenseProductConfig{.m = b.queries, .n = e.size, .k = b.keys});
-    // Sums over blocks and over the heads that share keys.
+    // Accumulate over blocks and over the heads that share keys.
     key.emplace_back(DenseProductConfig{
         .m = b.keys, .n = e.size, .k = b.queries, .transpose_a = true, .add = true});
     value.emplace_back(DenseProductConfig{

@@ -1,8 +1,8 @@
-// Accuracy: the share of items whose label is among the top_k best scores. An item counts as right
-// when fewer than top_k other classes score as high as its label: ties count against it. As in
-// Caffe, an item whose own score is NaN counts as right.
-// Output 0 is right / counted items (0 without any); output 1, where there is one, holds the same
-// for each class (0 for absent classes). No gradient.
+// Accuracy: the fraction of items whose label is among the top_k best scores. An item is correct if
+// fewer than top_k other classes score at least as high as its label, so ties count against it. As
+// in Caffe, an item whose own score is NaN is correct. Output 0 is (correct items) / (counted
+// items), 0 without any; output 1, if present, is the same for each class (0 for absent classes).
+// No gradient.
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -17,7 +17,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 12;  // scores that pay for a thread
+constexpr int64_t kGrain = 1 << 12;  // fewest scores per thread
 
 // Counts of one class.
 struct Tally {
@@ -28,7 +28,7 @@ struct Tally {
 template <typename T>
 bool IsRight(const T* scores, int64_t stride, int64_t classes, int64_t label, int64_t top_k) {
   const T own = scores[label * stride];
-  int64_t better = -1;  // the label's own score counts as well
+  int64_t better = -1;  // excludes the label's own score, which the loop counts
   for (int64_t c = 0; c < classes && better < top_k; ++c) better += scores[c * stride] >= own;
   return better < top_k;
 }

@@ -7,7 +7,7 @@
 namespace crema {
 namespace {
 
-// right[position] = 1 or 0; NaN for labels that cannot be (kWrongLabel), 0 for ignored ones.
+// right[position] = 1 or 0; NaN for invalid labels (kWrongLabel), 0 for ignored ones.
 template <typename T>
 struct Judge {
   SoftmaxSize extent;
@@ -21,7 +21,7 @@ struct Judge {
     const int64_t label = labels(position);
     const T* x = scores + FirstClass(extent, position);
     const float own = ToFloat(x[(label < 0 ? 0 : label) * extent.inner]);
-    // The label's own score counts as well.
+    // Includes the label's own score.
     const int64_t better = workers.Sum(extent.classes, [&](int64_t c) {
       return static_cast<int64_t>(ToFloat(x[c * extent.inner]) >= own);
     });

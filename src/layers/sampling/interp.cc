@@ -1,5 +1,5 @@
-// Interp: bilinear resizing with corner on corner, after cutting off a border (negative padding).
-// With the cut input h x w the output is, by the first of these that is given:
+// Interp: bilinear resizing with aligned corners, after cropping a border (negative padding).
+// With the cropped input h x w, the output size is given by the first of these that is set:
 //   a second bottom: its height and width
 //   shrink_factor f alone: (h - 1) / f + 1, and zoom_factor f alone: h + (h - 1) (f - 1)
 //   height and width

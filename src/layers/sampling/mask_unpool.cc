@@ -10,7 +10,8 @@
 namespace crema {
 namespace {
 
-// The place that a mask element names; -1: none.
+// Returns the position that a mask element names, or -1 for none. Throws if it is no position of
+// the output.
 template <typename T>
 int64_t PlaceOf(const Layer& layer, T mask, const Shape& output) {
   const int64_t size = output.count(2);

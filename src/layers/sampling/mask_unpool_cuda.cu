@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{256} << 20;  // of scratch, unless one plane needs more
+constexpr int64_t kMostBytes = int64_t{256} << 20;  // limit of scratch, unless one plane needs more
 
 struct Sizes {
   Sizes(const Shape& input, const Shape& output)
@@ -19,12 +19,12 @@ struct Sizes {
     at_once = std::min(planes, std::max<int64_t>(1, kMostBytes / bytes));
   }
   int64_t planes, cells, places;
-  int64_t at_once;  // planes that are worked on together
+  int64_t at_once;  // planes processed together
 };
 
-// owner[place] = the last cell that the mask sends there, or -1, for each of `planes` planes, a
-// team each. Cells write in any order, until no place has an earlier cell than it should: what
-// comes out does not depend on that order.
+// owner[place] = the last cell whose mask names the position, or -1, for each of `planes` planes,
+// with one team per plane. Cells write in any order, repeatedly, until every position has its last
+// cell. The result is therefore deterministic.
 template <typename T>
 void FindOwners(const CudaQueue& queue, const Sizes& sizes, int64_t planes, const T* masks,
                 int32_t* owners) {

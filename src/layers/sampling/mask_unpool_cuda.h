@@ -1,5 +1,5 @@
-// Unpooling by a mask on the GPU; see mask_unpool.h. A mask element that is no place of the output
-// drops its value: kernels cannot throw.
+// Unpooling by a mask on the GPU; see mask_unpool.h. A mask element that is no position of the
+// output drops its value, because kernels cannot throw.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace crema {
 
-// No where the element type of the mask cannot hold all positions.
+// Returns No if the element type of the mask cannot hold all positions.
 Support SupportsCudaMaskUnpool(const OpDesc& query);
-// Of Forward and of Backward.
+// Scratch of both the forward and the backward pass.
 size_t CudaMaskUnpoolScratch(const OpDesc& query);
 
 void ForwardCudaMaskUnpool(const ForwardArgs& args);

@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 13;  // multiplications that pay for a thread
+constexpr int64_t kGrain = 1 << 13;  // fewest multiplications per thread
 
 struct Taps {
   int count = 0;
@@ -85,7 +85,7 @@ void BackwardOnGpu(const Tables& tables, int64_t row, int64_t width, int64_t in_
   }
 }
 
-// Calls body with the number of taps as a constant.
+// Calls body with the number of taps as a compile-time constant.
 template <typename Body>
 void WithTaps(Interpolation interpolation, Body&& body) {
   switch (interpolation) {

@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{256} << 20;  // of scratch, unless one plane needs more
+constexpr int64_t kMostBytes = int64_t{256} << 20;  // limit of scratch, unless one plane needs more
 
 template <typename T>
 void Sample(const CudaQueue& queue, const Sampling& sampling, int64_t planes, const T* x, T* y) {
@@ -33,7 +33,7 @@ void Sample(const CudaQueue& queue, const Sampling& sampling, int64_t planes, co
   });
 }
 
-// The output that lies at a place of the input: SamplePlace the other way round.
+// Returns the output coordinate of a position of the input, the inverse of SamplePlace.
 CREMA_HOST_DEVICE double OutputAt(const SampledAxis& axis, bool align_corners, double place) {
   if (align_corners) {
     return place * static_cast<double>(axis.out - 1) / static_cast<double>(axis.length - 1);
@@ -41,14 +41,15 @@ CREMA_HOST_DEVICE double OutputAt(const SampledAxis& axis, bool align_corners, d
   return (place + 0.5) * static_cast<double>(axis.out) / static_cast<double>(axis.length) - 0.5;
 }
 
-// The sum of what the outputs along an axis give an input element: weight * value(output).
+// Returns the sum of weight * value(output) over the outputs along an axis that read an input
+// element.
 template <typename Value>
 CREMA_HOST_DEVICE float SumForElement(const Sampling& s, const SampledAxis& axis, int taps,
                                       int64_t element, const Value& value) {
   const int64_t source = element - axis.start;
   if (source < 0 || source >= axis.length) return 0;
-  // A few outputs more than are made of it, with weights of 0, so that rounding cannot lose any.
-  // The border stands for what lies beyond it.
+  // Includes a few extra outputs with weight 0, so that rounding cannot miss any. The border
+  // elements also stand for everything beyond the border.
   const double reach = taps == 4 ? 2 : 1;
   const auto place = static_cast<double>(source);
   int64_t begin = 0, end = axis.out;
@@ -73,7 +74,7 @@ CREMA_HOST_DEVICE float SumForElement(const Sampling& s, const SampledAxis& axis
   return sum;
 }
 
-// Along rows first, into `rows` (planes x h.out x w.in), then along columns.
+// Gathers along rows into `rows` (planes x h.out x w.in), then along columns.
 template <typename T>
 void Gather(const CudaQueue& queue, const Sampling& sampling, int64_t planes, const T* dy, T* dx,
             float* rows) {
@@ -104,7 +105,7 @@ const Shape* Reference(std::span<const View> inputs) {
 int64_t RowBytes(const Sampling& s) {
   return s.h.out * s.w.in * static_cast<int64_t>(sizeof(float));
 }
-// How many are worked on at a time in backward.
+// Returns the number of planes that backward processes at a time.
 int64_t PlanesAtOnce(const Sampling& s, int64_t planes) {
   const int64_t fit = kMostBytes / std::max<int64_t>(1, RowBytes(s));
   return std::min(planes, std::max<int64_t>(1, fit));

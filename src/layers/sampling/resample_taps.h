@@ -1,4 +1,4 @@
-// The input elements that an output of resampling is made of, along one axis.
+// Input elements and weights of one output of resampling, along one axis.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ inline int TapCount(Interpolation interpolation) {
   return interpolation == Interpolation::kLinear ? 2 : 4;
 }
 
-// Where output `o` lies in the input, in elements from its start.
+// Returns the position of output `o` in the input, in elements from the start of the sampled part.
 CREMA_HOST_DEVICE inline double SamplePlace(const SampledAxis& axis, bool align_corners,
                                             int64_t o) {
   const auto position = static_cast<double>(o);
@@ -25,7 +25,7 @@ CREMA_HOST_DEVICE inline double SamplePlace(const SampledAxis& axis, bool align_
   return (position + 0.5) * static_cast<double>(axis.length) / static_cast<double>(axis.out) - 0.5;
 }
 
-// Keys' cubic with a = -0.75: the weight at distance d.
+// Returns the weight at distance d of Keys' cubic with a = -0.75.
 CREMA_HOST_DEVICE inline double CubicWeight(double d) {
   constexpr double a = -0.75;
   d = std::fabs(d);
@@ -33,7 +33,7 @@ CREMA_HOST_DEVICE inline double CubicWeight(double d) {
   return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
 }
 
-// The element at or before an output, and how far behind it the output lies.
+// The element at or before an output's position, and the distance from it.
 struct SampleBase {
   double base;
   double fraction;
@@ -41,17 +41,17 @@ struct SampleBase {
 CREMA_HOST_DEVICE inline SampleBase SampleBaseOf(const Sampling& s, const SampledAxis& axis,
                                                  int64_t o) {
   const double place = SamplePlace(axis, s.align_corners, o);
-  // Nearest: of two equally near ones the later.
+  // Nearest: a tie takes the later element.
   const bool nearest = s.interpolation == Interpolation::kNearest;
   const double base = std::floor(nearest ? place + 0.5 : place);
   return {base, place - base};
 }
 
 struct SampleTap {
-  int64_t index;  // in the whole input
+  int64_t index;  // index in the whole input
   double weight;
 };
-// Tap `t` of `count`.
+// Returns tap `t` of `count`.
 CREMA_HOST_DEVICE inline SampleTap SampleTapOf(const SampledAxis& axis, int count,
                                                const SampleBase& base, int t) {
   const int offset = count == 4 ? t - 1 : t;

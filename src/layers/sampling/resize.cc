@@ -1,6 +1,6 @@
-// Resize: planes of another size: nearest, linear or cubic; either corner on corner, or with pixels
-// as areas, so that output pixel o lies at (o + 1/2) in / out - 1/2. Beyond the border the border
-// pixels are repeated.
+// Resize: nearest, linear or cubic resizing of planes. Either corners are aligned, or pixels are
+// areas, so that output pixel o is at (o + 1/2) in / out - 1/2. Border pixels are repeated beyond
+// the border.
 #include <cmath>
 #include <string>
 
@@ -36,7 +36,7 @@ class Resize final : public ResampleLayer {
 
   int64_t Output(const Shape& input, int axis, uint32_t size, double scale) const {
     if (size > 0) return size;
-    // A factor such as 1.1f lies a little beside what was meant: 10 x 1.1 is 11.
+    // Tolerates the rounding of factors to f32: 10 x 1.1f must be 11.
     const double scaled = std::floor(static_cast<double>(input[axis]) * scale * (1 + 1e-7));
     if (scaled >= 1 && scaled < 1LL << 31) return static_cast<int64_t>(scaled);
     FailInputs(*this, StrCat("axis ", axis, " of the input of shape ", ToString(input), " times ",

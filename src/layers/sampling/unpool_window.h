@@ -1,4 +1,4 @@
-// The windows of UnPooling, from its parameters and the shape of its input.
+// Windows of UnPooling, from its parameters and the shape of its input.
 #pragma once
 
 #include <algorithm>
@@ -52,8 +52,8 @@ inline PoolAxis UnpoolAxis(const Layer& layer, const Shape& input, int axis, int
   return made;
 }
 
-// The pooling that this is the way back of: its input is our output. Throws kInvalidArgument where
-// the input does not fit the parameters.
+// Returns the pooling that UnPooling inverts: that pooling's input is our output. Throws
+// kInvalidArgument if the input does not fit the parameters.
 inline PoolWindow UnpoolWindow(const Layer& layer, const Shape& input) {
   const UnPoolingParameter& p = layer.param().unpooling_param();
   const UnpoolSide kernel = UnpoolKernel(p), stride = UnpoolStride(p), pad = UnpoolPad(p),

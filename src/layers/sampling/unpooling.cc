@@ -1,7 +1,7 @@
-// UnPooling: planes grow by windows, the way back of pooling.
-//   MAX   each value goes to the place that the mask, input 1, says; 0 elsewhere
+// UnPooling: enlarges planes by windows, the inverse of pooling.
+//   MAX   each value goes to the position given by the mask, input 1; 0 elsewhere
 //   AVE   each value is spread over its window: y = the gradient of AVE pooling, dx = AVE pooling
-//   TILE  each value stands in all places of its window; where windows overlap they are added
+//   TILE  each value is copied to all positions of its window; overlapping windows are added
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -18,7 +18,7 @@
 namespace crema {
 namespace {
 
-// Calls visit(value, cell) for each value of a small plane and each place of its window.
+// Calls visit(value, cell) for each value of a small plane and each position of its window.
 template <typename Visit>
 void ForWindowCells(const PoolWindow& w, Visit&& visit) {
   for (int64_t oh = 0; oh < w.h.out; ++oh) {

@@ -13,7 +13,7 @@ UnPoolingParameter::UnPoolMethod MethodOf(const Layer& layer) {
 }
 bool IsMasked(const Layer& layer) { return MethodOf(layer) == UnPoolingParameter::MAX; }
 
-// AVE pooling, of which AVE is the way back; without dividing for TILE.
+// Returns the AVE pooling whose gradient is the AVE method; TILE uses it without the division.
 PoolPlanes PlanesOf(const Layer& layer, const Shape& input) {
   const PoolWindow window = UnpoolWindow(layer, input);
   const PoolWindowNd axes{.size = 2, .axes = {window.h, window.w}};

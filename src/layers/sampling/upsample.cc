@@ -1,6 +1,6 @@
-// Upsample: two layers of one name.
-//   One input (YOLO ports): nearest neighbour, y[i, j] = x[i h / h', j w / w'] (whole divisions).
-//   With a mask as second input (SegNet): unpooling, each value goes where the mask says.
+// Upsample: two layers that share a name.
+//   One input (YOLO ports): nearest neighbour, y[i, j] = x[i h / h', j w / w'] (integer division).
+//   With a mask as second input (SegNet): unpooling, each value goes to the position in the mask.
 #include <algorithm>
 #include <string>
 
@@ -13,9 +13,9 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements that pay for a thread
+constexpr int64_t kGrain = 1 << 14;  // fewest elements per thread
 
-// Calls visit(o, i) for each output place and the input place that it shows.
+// Calls visit(o, i) for each output position and the input position that it copies.
 template <typename Visit>
 void ForNearest(int64_t in, int64_t out, Visit&& visit) {
   int64_t source = 0;
@@ -122,14 +122,15 @@ class Upsample final : public Layer {
               StrCat(stem, "_h and ", stem, "_w must both be given"));
   }
 
-  // SegNet takes 2 where nothing is given, the others 1.
+  // SegNet's default factor is 2, that of the other form 1.
   int64_t Factor(bool given, int64_t factor, bool masked) const {
     const UpsampleParameter& p = param().upsample_param();
     if (given) return factor;
     return masked && !p.has_scale() ? 2 : p.scale();
   }
 
-  // What rounding up took too much of in pooling by 2 is left out again.
+  // Returns the output size. `one_less` removes the last line, which pooling by 2 with rounding up
+  // had added for an odd size.
   int64_t Scaled(int64_t extent, int64_t factor, bool one_less, const char* field) const {
     if (one_less && factor != 2) {
       FailField(*this, std::string("upsample_param.") + field,
@@ -156,7 +157,7 @@ std::vector<LayerSample> Samples() {
     made.name = name;
     made.prototxt = "upsample_param { " + fields + " }";
     made.inputs = {{.shape = {2, 2, 3, 4}}};
-    // Places may be taken twice.
+    // Positions may be named twice.
     if (masked) {
       made.inputs.push_back({.shape = {2, 2, 3, 4}, .low = -1, .high = 34, .integer = true});
     }

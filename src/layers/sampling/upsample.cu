@@ -26,7 +26,7 @@ void Enlarge(const CudaQueue& queue, const Planes& planes, const T* x, T* y) {
   });
 }
 
-// The first output along an axis that shows input `i` or one behind it.
+// Returns the first output along an axis that copies input `i` or a later one.
 CREMA_HOST_DEVICE int64_t FirstOutput(int64_t i, int64_t in, int64_t out) {
   return (i * out + in - 1) / in;
 }
