@@ -247,7 +247,7 @@ class HalfImplementation final : public ImplementationAdapter {
 void AddHalfImplementations(Registry* registry) {
   for (const std::string& type : registry->Names()) {
     if (!registry->Find(type)->traits.fits_16_bits) continue;
-    // The implementations for f32 blobs; they are templates on the element type.
+    // The implementations for f32 blobs; they dispatch on the element type.
     AddVariants(type, *registry, [&](const ImplementationPtr& own) {
       for (const Halves& halves : kHalves)
         registry->AddImplementation(type, std::make_shared<HalfImplementation>(own, halves));

@@ -1,8 +1,7 @@
 // DetectionEvaluate: classifies each detection as hit or miss. The output begins with a row for
 // each class except the background: -1, class, number of objects, -1, -1. It continues with a row
-// for
-// each detection: image, label, score, hit, miss; sorted by image, label and descending score. A
-// detection hits the object of its image and class with the largest overlap, if that is at least
+// for each detection: image, label, score, hit, miss; sorted by image, label and descending score.
+// A detection hits the object of its image and class with the largest overlap, if that is at least
 // overlap_threshold and no better detection hit the object. With evaluate_difficult_gt: false a
 // detection of an object marked difficult is neither hit nor miss. No gradient.
 #include <algorithm>

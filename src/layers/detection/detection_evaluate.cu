@@ -90,8 +90,8 @@ struct Blobs {
 
 struct Lists {
   Detected* sorted;  // detections
-  int64_t*
-      nearest;  // by sorted detection: an object that it may hit, PassedOver(object), or kNothing
+  // By sorted detection: an object that it may hit, PassedOver(object), or kNothing.
+  int64_t* nearest;
   int64_t* first;  // by object: the first detection that may hit it
   Found* found;
 };

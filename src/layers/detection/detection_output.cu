@@ -38,7 +38,7 @@ struct Lists {
   Box* boxes;           // lists x candidates
   double* worst;        // lists x candidates
   int32_t* kept;        // lists x candidates: indices of kept candidates
-  int64_t* counts;      // by list
+  int64_t* counts;      // indexed by list
   Candidate* of_image;  // images x slots
   ImageRows rows;
 };

@@ -34,7 +34,7 @@ struct RegionTables {
   int64_t regions = 0;
   int64_t images = 0;
   int64_t channels = 0;      // of the output
-  int64_t* image = nullptr;  // by region; -1 for a region that the CPU would reject
+  int64_t* image = nullptr;  // indexed by region; -1 for a region that the CPU would reject
   RegionAxis rows = {};
   RegionAxis columns = {};
 

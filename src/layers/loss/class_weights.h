@@ -14,7 +14,7 @@ namespace crema {
 // Thread safety: const after construction.
 class ClassWeights {
  public:
-  // Throws about the fields of loss_param.
+  // Throws if a field of loss_param is invalid.
   explicit ClassWeights(const Layer& layer);
 
   // Returns true if any class may have a factor other than 1.

@@ -2,7 +2,7 @@
 //   alike (label not 0): d^2;  unlike (label 0): max(margin - d, 0)^2
 //   with legacy_version, unlike: max(margin - d^2, 0)
 // loss = sum / (2 N). da = f (a - b) * dloss / N, db = -da, with f
-// alike: 1;  unlike with a positive cost: -(margin - d) / d, legacy -1;  else 0.
+//   alike: 1;  unlike with a positive cost: -(margin - d) / d, legacy -1;  else 0.
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -1,6 +1,6 @@
-// CTCLoss: loss = -sum_n ln P(labels_n
-// softmax of logits_n) / N, summed over all alignments of the labels of item n to its steps
-// (math/ctc.h). In training, Forward also computes the gradient, and Backward only scales it.
+// CTCLoss: loss = -sum_n ln P(labels_n | softmax of logits_n) / N, where P sums over all alignments
+// of the labels of item n to its steps (math/ctc.h). In training, Forward also computes the
+// gradient, and Backward only scales it.
 #include <algorithm>
 #include <cmath>
 #include <memory>

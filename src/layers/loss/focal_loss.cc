@@ -1,7 +1,7 @@
 // FocalLoss (Lin, Goyal, Girshick, He, Dollar: Focal Loss for Dense Object Detection, 2017) in its
 // multi-class form: p = softmax(scores), q = max(p[label], FLT_MIN);
 //   loss = -alpha sum_i (1 - q_i)^gamma ln q_i / normalizer, over labels that are not ignored
-// dscores_ic = g_i ([c == label_i] - p_ic) * dloss / normalizer, with
+//   dscores_ic = g_i ([c == label_i] - p_ic) * dloss / normalizer, with
 //   g = q * d cost / d q = -alpha (1 - q)^gamma (1 - gamma q ln q / (1 - q)).
 #include <algorithm>
 #include <cfloat>

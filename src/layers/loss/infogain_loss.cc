@@ -1,6 +1,6 @@
 // InfogainLoss: p = softmax(scores), H a K x K matrix with a row for each label;
 //   loss = -sum_i sum_c H[label_i, c] ln max(p_ic, 1e-20) / normalizer
-//   dscores_ic = (p_ic sum_k H[label_i, k] - H[label_i, c]) * dloss / normalizer, 0 where ignored.
+//   dscores_ic = (p_ic sum_k H[label_i, k] - H[label_i, c]) * dloss / normalizer, 0 if ignored.
 // H is the third bottom, or comes from a BlobProto file.
 #include <algorithm>
 #include <cmath>

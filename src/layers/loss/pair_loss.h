@@ -1,5 +1,5 @@
 // Losses that are a sum over pairs of values: EuclideanLoss, L1Loss, SmoothL1Loss.
-// loss = sum_i out_i * cost(in_i * (a_i - b_i)) / N, N being the size of axis 0;
+//   loss = sum_i out_i * cost(in_i * (a_i - b_i)) / N, N being the size of axis 0;
 //   da_i = in_i * out_i * slope(in_i * (a_i - b_i)) * dloss / N; db = -da.
 // Inputs a and b may both get a gradient. Types with inputs 2 and 3 use them as `in` and `out`;
 // otherwise both are 1.

@@ -1,7 +1,7 @@
 // SigmoidCrossEntropyLoss: p = sigmoid(x);
 //   loss = -sum t ln p + (1 - t) ln(1 - p) / normalizer over the targets that are not ignored,
 // computed as x (t - [x >= 0]) - ln(1 + exp(-|x|)), which does not overflow.
-// dx = (p - t) * dloss / normalizer, 0 where ignored.
+// dx = (p - t) * dloss / normalizer, 0 if ignored.
 #include <cmath>
 #include <memory>
 #include <optional>

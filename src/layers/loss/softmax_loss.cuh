@@ -2,15 +2,13 @@
 // FocalLoss.
 //
 // A `Rule` computes the cost of a position. It is copied to the device. W is the set of threads of
-// a
-// position:
+// a position:
 //   float Cost(const W&, int64_t position, log_p), log_p(c) being the logarithm of p;
 //   auto Prepare(const W&, int64_t position, p), p(c) being p; the result is passed to Slope;
 //   float Slope(prepared, int64_t position, int64_t c, float p): d cost / d score c.
 // A `Maker` makes a Rule. It has SizesOf(layer, scores), Scratch(layer, extent) in bytes,
-// `targets`,
-// and Make<T>(queue, layer, extent, labels, inputs, cutter).
-// Logarithms are computed from the scores, because the stored p may be a half.
+// `targets`, and Make<T>(queue, layer, extent, labels, inputs, cutter). Logarithms are computed
+// from the scores, because the stored p may be a half.
 #pragma once
 
 #include "crema.pb.h"

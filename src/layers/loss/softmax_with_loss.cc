@@ -4,10 +4,9 @@
 // label_smoothing. The weight w_i is the factor of the class of the label (class_weights.h) times
 // the value of input 2 at the position, if there is an input 2.
 // dscores_ic = w_i (p_ic - t_ic) * dloss / normalizer, 0 at ignored positions.
-// Labels in the shape of the scores are targets g_ic themselves, for example mixed ones: with
-// G_i = sum_c g_ic, t_ic = (1 - s) g_ic + s / (K - 1) (G_i - g_ic), which is the rule above if g_i
-// is
-// 1 at one class and 0 elsewhere. dscores_ic = w_i (p_ic G_i - t_ic) * dloss / normalizer.
+// Labels in the shape of the scores are targets g_ic themselves, for example mixed ones: with G_i =
+// sum_c g_ic, t_ic = (1 - s) g_ic + s / (K - 1) (G_i - g_ic), which is the rule above if g_i is 1
+// at one class and 0 elsewhere. dscores_ic = w_i (p_ic G_i - t_ic) * dloss / normalizer.
 #include "layers/loss/softmax_with_loss.h"
 
 #include <algorithm>

@@ -2,8 +2,7 @@
 // negatives n: D is the squared Euclidean distance, or the distance with `euclidean`;
 //   loss = sum max(0, D(a, p) - D(a, n) + margin) / N
 // With u = (a - p) / |a - p| and v = (a - n) / |a - n| (squared: 2 (a - p) and 2 (a - n)), a
-// triplet
-// with a positive cost has da = (u - v) dloss / N, dp = -u dloss / N, dn = v dloss / N.
+// triplet with a positive cost has da = (u - v) dloss / N, dp = -u dloss / N, dn = v dloss / N.
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -2,7 +2,7 @@
 //   r = sigmoid(W_xr x + b_r + W_hr h' + b_hr),  z = sigmoid(W_xz x + b_z + W_hz h' + b_hz)
 //   reset_after: true   n = tanh(W_xn x + b_n + r (W_hn h' + b_hn))
 //   reset_after: false  n = tanh(W_xn x + b_n + W_hn (r h')), and there is no b_h
-// h = (1 - z) n + z h', with h' multiplied by `cont`.
+//   h = (1 - z) n + z h', with h' multiplied by `cont`.
 // K. Cho et al.: Learning Phrase Representations using RNN Encoder-Decoder for Statistical Machine
 // Translation, EMNLP 2014 (arXiv:1406.1078; version 3 has reset_after).
 // Saved for backward: the activated gates, and W_hn h' + b_hn.
@@ -39,8 +39,8 @@ struct GruSteps {
 
   // h', and its contribution to the gates.
   static int64_t ForwardElements(const SequenceSize& e) { return 4 * e.state(); }
-  // For all steps: dz; the gradient of n's product with W_hn; h'; the other factor of W_hn. For one
-  // step: dh and the gradient of r h'.
+  // For all steps: dz; the gradient of n's product with W_hn; h'; the vectors that W_hn multiplies.
+  // For one step: dh and the gradient of r h'.
   static int64_t BackwardElements(const SequenceSize& e) {
     return e.rows() * 6 * e.hidden + 2 * e.state();
   }
@@ -162,7 +162,7 @@ struct GruGradients {
         dreset(dh + pass.extent.state()) {}
 
   T* dz;        // gradients of the gates before activation
-  T* dproduct;  // gradient of W_hn times `factor`
+  T* dproduct;  // gradient of the product of W_hn and `factor`
   T* before;    // h'
   T* factor;    // without reset_after: r h'
   T* dh;        // for one step

@@ -90,7 +90,7 @@ struct GruGradients {
         dreset(dh + pass.extent.state()) {}
 
   T* dz;        // gradients of the gates before activation
-  T* dproduct;  // gradient of W_hn times `factor`
+  T* dproduct;  // gradient of the product of W_hn and `factor`
   T* before;    // h'
   T* factor;    // without reset_after: r h'
   T* dh;        // for one step

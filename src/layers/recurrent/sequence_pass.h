@@ -47,7 +47,7 @@ struct SequencePass {
   SequenceSize extent;
   bool reverse = false;  // time runs from the last step to the first
   const T* x = nullptr;
-  const T* cont = nullptr;      // steps x streams; null: every sequence is one batch long
+  const T* cont = nullptr;      // steps x streams; null: a batch holds whole sequences
   const T* x_static = nullptr;  // streams x statics
   BlobPointers<const T> learned{};
   std::array<const T*, kMostStates> initial{};  // streams x hidden; null means zeros
