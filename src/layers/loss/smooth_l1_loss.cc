@@ -42,7 +42,7 @@ void RegisterSmoothL1Loss(Registry& registry) {
   type.category = "loss";
   type.summary = "Huber loss of the differences of two blobs, as box regression uses it.";
   type.formula =
-      "d = inside * (a - b); loss = sum outside * f(d) / N; f(d) = (sigma d)^2 / 2 if |d| < 1 / "
+      "d = inside * (a - b); loss = sum outside * f(d) / N; f(d) = (sigma d)^2 / 2 where |d| < 1 / "
       "sigma^2, else |d| - 1 / (2 sigma^2)";
   type.input_docs = {"a: N items on axis 0, any axes after it",
                      "b: as many items with as many values each; may get a gradient too",
