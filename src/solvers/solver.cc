@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <random>
 #include <utility>
 
@@ -15,7 +14,6 @@
 #include "runtime/weights_files.h"
 #include "solvers/run_memory.h"
 #include "solvers/run_rules.h"
-#include "solvers/snapshot.h"
 #include "solvers/train_plan.h"
 
 namespace crema {
@@ -32,24 +30,33 @@ TrainingObserver& NullObserver() {
   return observer;
 }
 
+SolverOptions Completed(SolverOptions options) {
+  if (options.log == nullptr) options.log = &NullSink();
+  if (options.observer == nullptr) options.observer = &NullObserver();
+  if (options.threads <= 0) options.threads = AvailableProcessors();
+  return options;
+}
+
 }  // namespace
 
 Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options)
     : config_(std::move(config)),
-      options_(std::move(options)),
+      options_(Completed(std::move(options))),
       param_(config_.solver.solver),
       rule_(*FindUpdateRule(param_.type())),
       registry_(registry),
       seed_(options_.seed ? *options_.seed : SeedOf(param_)),
+      ranks_(options_.ranks, options_.rank),
+      snapshots_(param_, {.writes = ranks_.is_first(),
+                          .may_be_asked = static_cast<bool>(options_.poll),
+                          .log = options_.log,
+                          .observer = options_.observer}),
       losses_(param_.average_loss()) {
-  if (options_.log == nullptr) options_.log = &NullSink();
-  if (options_.observer == nullptr) options_.observer = &NullObserver();
-  if (options_.threads <= 0) options_.threads = AvailableProcessors();
-  CheckSnapshots([this] { ProbeSnapshotFolder(param_.snapshot_prefix()); });
+  snapshots_.CheckFolder();
   if (options_.deterministic) RefuseUndetermined();
   Allocate(registry);
   const std::string not_stock = DescribeLayersNotStock(train_plan_->written);
-  if (WritesSnapshots() && !not_stock.empty()) {
+  if (snapshots_.IsPlanned() && !not_stock.empty()) {
     options_.log->Write(Severity::kWarning, "snapshots: " + not_stock);
   }
   epochs_ = CountEpochs(*train_, &config_.solver);
@@ -57,7 +64,7 @@ Solver::Solver(RunConfig config, const Registry& registry, SolverOptions options
   rate_.emplace(param_);
   if (WantsLossScale(param_, *train_plan_)) scale_.emplace(param_.loss_scale());
   BeginOnGpu();
-  if (IsFirstRank()) MakeRules();
+  if (ranks_.is_first()) MakeRules();
   if (!tests_.empty()) Warn(WarnAboutIdleRules(config_.solver, epochs_));
 }
 
@@ -93,13 +100,13 @@ void Solver::PlanNets(const Registry& registry) {
   plan_options.deterministic = options_.deterministic;
   plan_options.device = options_.device.device;
   plan_options.rank = options_.rank;
-  plan_options.world = RankCount();
+  plan_options.world = ranks_.count();
   PlanTrainNet(registry, plan_options);
   if (!options_.device.is_gpu()) RequireMemory(TrainingBytes(param_, *train_plan_));
   weights_ = Weights::Make(*train_plan_, seed_);
   train_ =
       std::make_unique<Session>(train_plan_, weights_, options_.device.Context(threads, seed_));
-  train_->set_step(StepOfRank(0));
+  train_->set_step(ranks_.StepOf(0));
   if (param_.ema_decay() > 0) {
     average_ = std::make_unique<WeightAverage>(train_plan_, param_.ema_decay(), seed_);
     options_.log->Write(Severity::kInfo, StrCat("ema_decay ", param_.ema_decay(),
@@ -213,14 +220,10 @@ double Solver::ForwardOnce() {
 }
 
 DivergedRun Solver::RunSoFar(int64_t iteration) const {
-  DivergedRun run{.iteration = iteration,
-                  .rate = LearningRate(*rate_).At(iteration),
-                  .gradient_scale = gradient_scale_};
-  const std::string model = PathsOf(param_, std::max<int64_t>(0, snapshot_iteration_)).model;
-  std::error_code ignored;
-  const bool written = snapshot_iteration_ >= 0 && std::filesystem::exists(model, ignored);
-  if (written) run.last_snapshot = model;
-  return run;
+  return {.iteration = iteration,
+          .rate = LearningRate(*rate_).At(iteration),
+          .gradient_scale = gradient_scale_,
+          .last_snapshot = snapshots_.LastModel()};
 }
 
 }  // namespace crema

@@ -25,6 +25,9 @@
 #include "solvers/loss_scale.h"
 #include "solvers/loss_window.h"
 #include "solvers/metric_tracker.h"
+#include "solvers/queued_iterations.h"
+#include "solvers/ranked_run.h"
+#include "solvers/snapshot_keeper.h"
 #include "solvers/solver_config.h"
 #include "solvers/test_net.h"
 #include "solvers/time_limit.h"
@@ -154,20 +157,14 @@ class Solver {
   void Warn(const std::vector<Problem>& warnings);
 
   // solver_ahead.cc: iterations on a GPU, where the host queues some before it hears of the first.
-  struct Ahead {
-    IterationReport report;
-    bool reported = false;
-    std::vector<PassMark> marks;  // before each pass
-    double loss = 0;              // of all ranks, where each loss is known at once
-  };
   bool KnowsEachLoss() const;
   // These two return false for an iteration that was given up, which one with a `rate` never is.
   bool IterateOnGpu(std::optional<double> rate);
-  bool QueuePasses(bool stop_heard, Ahead* ahead);
+  bool QueuePasses(bool stop_heard, QueuedIteration* ahead);
   // Hears of iterations that the GPU has ended; of all that were queued, where it may `wait`.
   void DrainCompletedIterations(bool wait);
   bool DrainOneIteration(bool wait);  // false: there was none to hear of
-  void DrainOutcome(Ahead* ahead, const DeviceRun& outcome);
+  void DrainOutcome(QueuedIteration* ahead, const DeviceRun& outcome);
   void BeginOnGpu();
   void ReportWhyNoGraph();
 
@@ -187,43 +184,27 @@ class Solver {
   void Deliver(double loss, IterationReport* report);
   void StartAverage();
   bool IsTestDue() const;
-  bool IsSnapshotDue() const;
   Ending TestHere();
   TestReport RunTest(size_t net);
   bool Judge(const std::vector<TestReport>& reports);  // true: early_stop ends the run
-  bool SaveBest();                                     // false: it could not be written
   void UpdateBest(const std::vector<TestReport>& reports);
   void WarnOfLoss(const TestReport& report);
   Request Poll();
-  bool WritesSnapshots() const;  // also without being asked by a signal
-  void CheckSnapshots(const std::function<void()>& check) const;
-  void PrepareSnapshots();
   void LastSnapshot();
   double WaitedSeconds() const;
 
-  // solver_ranks.cc: a run on several devices; without ranks, as on one.
-  int RankCount() const { return options_.ranks == nullptr ? 1 : options_.ranks->size(); }
-  bool IsFirstRank() const { return options_.rank == 0; }
-  // Forward passes so far, such that no other rank draws the same random numbers.
-  uint64_t StepOfRank(uint64_t step) const;
+  // All ranks make these calls.
   void StartRanks();
-  void AwaitOthersQueued();
-  double MeanLoss(double loss);
-  // Gradients become their sums over all ranks, the loss its mean.
-  double JoinGradients(double loss);
   Ending TestAll();
   Request PollAll();
-  // Rank 0 learns where the data of the others stand, for its snapshots.
+  // Rank 0 learns the positions of the data readers of the others, for its snapshots.
   void GatherPositions();
-  void RestoreTrainNet(const SolverState& state);
 
   // solver_snapshot.cc
-  void WriteSnapshotFiles();
   void TrySnapshot();
+  RunWeights RunWeightsNow() const;
   void SaveDecisions(SolverState* state) const;
   SolverState MakeState() const;
-  void RefuseBrokenWeights() const;
-  void CheckSchedule(const SolverState& state, const std::string& path) const;
   void RestoreHistory(const SolverState& state, const std::string& path);
   void RestoreAverage(const SolverState& state, const std::string& path);
   void RestorePositions(const SolverState& state);
@@ -234,6 +215,8 @@ class Solver {
   const UpdateRule& rule_;
   const Registry& registry_;
   uint64_t seed_;
+  RankedRun ranks_;
+  SnapshotKeeper snapshots_;
   std::shared_ptr<const Plan> train_plan_;
   std::shared_ptr<Weights> weights_;
   std::unique_ptr<Session> train_;
@@ -254,11 +237,8 @@ class Solver {
   bool snapshot_asked_ = false;    // between its passes
   std::vector<BlobUpdate> blobs_;  // of the update that is made
   std::vector<size_t> slots_;      // theirs
-  // On a GPU: iterations that were queued, in turn, and of which nothing was heard yet.
-  std::vector<Ahead> ahead_;
-  size_t first_ahead_ = 0;
-  size_t count_ahead_ = 0;
-  double heard_loss_ = 0;  // of the last iteration that was heard of
+  QueuedIterations queued_;        // on a GPU
+  double heard_loss_ = 0;          // of the last iteration that was heard of
   bool no_graph_reported_ = false;
   bool test_loss_reported_ = false;  // that one was not finite
   std::optional<MetricTracker> best_;
@@ -266,11 +246,9 @@ class Solver {
   // What tests may change, as it was before those of this iteration: a run that is resumed here
   // makes them again. Unset when there were none.
   std::optional<SolverState> before_tests_;
-  SolverState other_ranks_;  // where their data stood at the last GatherPositions
   Deadline deadline_;
   bool deadline_reported_ = false;
   int64_t iteration_ = 0;
-  int64_t snapshot_iteration_ = -1;  // of the last snapshot
   bool restored_ = false;
   std::chrono::steady_clock::time_point last_report_;
   double test_seconds_ = 0;  // since then

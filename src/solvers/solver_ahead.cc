@@ -15,8 +15,7 @@ namespace crema {
 
 void Solver::BeginOnGpu() {
   if (!device_) return;
-  ahead_.resize(DeviceUpdate::kMostAhead);
-  first_ahead_ = count_ahead_ = 0;
+  queued_.Clear();
   device_->Begin(scale_ ? &scale_->state() : nullptr);
 }
 
@@ -31,21 +30,20 @@ bool Solver::KnowsEachLoss() const {
 }
 
 bool Solver::IterateOnGpu(std::optional<double> rate) {
-  if (count_ahead_ == ahead_.size())
-    DrainOneIteration(true);  // the GPU keeps the others to work on
-  Ahead& ahead = ahead_[(first_ahead_ + count_ahead_) % ahead_.size()];
+  if (queued_.full()) DrainOneIteration(true);  // the GPU has the others to work on
+  QueuedIteration& ahead = queued_.Next();
   ahead.reported = !rate.has_value();
   if (!QueuePasses(ahead.reported, &ahead)) return false;
   const double used = rate ? *rate : rate_->At(iteration_);
   if (ahead.reported) ahead.report = ReportOf(used);
   ahead.report.iteration = iteration_;
   const UpdateArgs args = ArgsOfUpdate(used);
-  device_->Update(rule_, args, param_.clip_gradients() * RankCount(),
+  device_->Update(rule_, args, param_.clip_gradients() * ranks_.count(),
                   scale_ ? scale_->growth_interval() : 0, slots_);
   if (ahead.reported) MoveAverage();
   device_->EndIteration();
   ++iteration_;
-  ++count_ahead_;
+  queued_.Push();
   before_tests_.reset();
   ReportWhyNoGraph();
   DrainCompletedIterations(ahead.report.displayed || KnowsEachLoss());
@@ -61,10 +59,10 @@ void Solver::ReportWhyNoGraph() {
                       StrCat("CUDA graphs: each layer is launched by itself: ", reason));
 }
 
-bool Solver::QueuePasses(bool stop_heard, Ahead* ahead) {
+bool Solver::QueuePasses(bool stop_heard, QueuedIteration* ahead) {
   // All ranks have good losses before any goes on: else the others would go on with what this one
   // spoils.
-  const bool knows = KnowsEachLoss() || options_.ranks != nullptr;
+  const bool knows = KnowsEachLoss() || ranks_.several();
   double sum = 0;
   ahead->marks.resize(static_cast<size_t>(param_.iter_size()));
   for (int pass = 0; pass < param_.iter_size(); ++pass) {
@@ -84,7 +82,7 @@ bool Solver::QueuePasses(bool stop_heard, Ahead* ahead) {
     if (pass == 0) train_->ZeroLearnedGradients();
     train_->Backward();
   }
-  ahead->loss = JoinGradients(sum / param_.iter_size());
+  ahead->loss = ranks_.SumGradients(sum / param_.iter_size(), train_.get());
   if (!rate_->FollowsLoss()) return true;
   LossWindow losses = losses_;
   losses.Add(ahead->loss);
@@ -98,25 +96,22 @@ void Solver::DrainCompletedIterations(bool wait) {
 }
 
 bool Solver::DrainOneIteration(bool wait) {
-  if (count_ahead_ == 0) return false;
+  if (queued_.empty()) return false;
   const std::optional<DeviceRun> outcome = device_->TakeOutcome(wait);
   if (!outcome) return false;
-  Ahead& ahead = ahead_[first_ahead_];
-  first_ahead_ = (first_ahead_ + 1) % ahead_.size();
-  --count_ahead_;
-  DrainOutcome(&ahead, *outcome);
+  DrainOutcome(&queued_.Pop(), *outcome);
   return true;
 }
 
-void Solver::DrainOutcome(Ahead* ahead, const DeviceRun& outcome) {
+void Solver::DrainOutcome(QueuedIteration* ahead, const DeviceRun& outcome) {
   const int64_t iteration = ahead->report.iteration;
-  gradient_scale_ = 1.0 / (param_.iter_size() * RankCount() * outcome.tried);
+  gradient_scale_ = 1.0 / (param_.iter_size() * ranks_.count() * outcome.tried);
   if (outcome.end == RunEnd::kLoss) {
     throw DiagnoseDivergence(config_.train, registry_, *train_, weights(),
                              ahead->marks[static_cast<size_t>(outcome.pass)], outcome.bad_loss,
                              RunSoFar(iteration));
   }
-  heard_loss_ = options_.ranks != nullptr ? ahead->loss : outcome.loss / param_.iter_size();
+  heard_loss_ = ranks_.several() ? ahead->loss : outcome.loss / param_.iter_size();
   if (ahead->reported) {
     losses_.Add(heard_loss_);
     if (scale_) {

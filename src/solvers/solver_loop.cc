@@ -4,9 +4,6 @@
 
 #include "core/strings.h"
 #include "core/thread_limit.h"
-#include "solvers/snapshot.h"
-#include "solvers/snapshot_set.h"
-#include "solvers/snapshot_space.h"
 #include "solvers/solver.h"
 
 namespace crema {
@@ -44,54 +41,10 @@ TestReport Solver::Test(size_t net) {
   return report;
 }
 
-bool Solver::WritesSnapshots() const {
-  return IsFirstRank() && !param_.snapshot_prefix().empty() &&
-         (param_.snapshot() > 0 || param_.snapshot_epoch() > 0 || param_.snapshot_after_train() ||
-          param_.has_snapshot_best() || !param_.time_limit().empty());
-}
-
-// What a snapshot needs, where one is planned; where only a signal may ask for one, a lack of it
-// must not keep the run from starting.
-void Solver::CheckSnapshots(const std::function<void()>& check) const {
-  const bool planned = WritesSnapshots();
-  if (!planned && (!options_.poll || param_.snapshot_prefix().empty())) return;
-  try {
-    check();
-  } catch (const Error& error) {
-    if (planned) throw;
-    options_.log->Write(Severity::kWarning,
-                        StrCat("this run makes no snapshot when it is stopped: ", error.what()));
-  }
-}
-
-void Solver::PrepareSnapshots() {
-  const std::string& prefix = param_.snapshot_prefix();
-  if (prefix.empty() || !IsFirstRank()) return;
-  FinishRemovals(prefix, *options_.log);
-  if (iteration_ >= param_.max_iter()) return;
-  if (const int removed = RemoveTemporaryFiles(prefix); removed > 0) {
-    options_.log->Write(Severity::kInfo, StrCat("removed ", removed, " temporary files of '",
-                                                prefix, "' that killed runs left"));
-  }
-  CheckSnapshots([&] {
-    const double epoch = epochs_.known() ? static_cast<double>(epochs_.IterationsOf(1)) : 0;
-    CheckSnapshotSpace(SnapshotNeedOf(param_, *train_plan_, rule_.histories, iteration_, epoch),
-                       FreeBytes(prefix), prefix, *options_.log);
-  });
-  if (restored_ || iteration_ > 0) return;
-  const std::vector<SnapshotFile> others = ListSnapshots(prefix);
-  if (others.empty() || others.back().iteration == 0) return;
-  options_.log->Write(
-      Severity::kWarning,
-      StrCat("this run starts at the beginning, but there are snapshots of another run of '",
-             prefix, "': --resume=auto would resume from ", others.back().state,
-             "; set another snapshot_prefix, or remove them"));
-}
-
 void Solver::SolveAll() {
   if (!param_.time_limit().empty()) deadline_ = Deadline(ParseTimeLimit(param_.time_limit()));
   for (const auto& test : tests_) test->RefuseSourceWithoutEnd();
-  PrepareSnapshots();
+  snapshots_.Prepare(*train_plan_, rule_.histories, epochs_, iteration_, restored_);
   options_.observer->OnStart(train_plan_->name, iteration_);
   const Ending ending = RunTo(param_.max_iter());
   if (param_.snapshot_after_train() || ending == Ending::kRequest) LastSnapshot();
@@ -100,7 +53,7 @@ void Solver::SolveAll() {
     return;
   }
   if (param_.display() > 0 && iteration_ % param_.display() == 0) {
-    losses_.Add(MeanLoss(ForwardOnce()));
+    losses_.Add(ranks_.Mean(ForwardOnce()));
     options_.observer->OnFinalLoss(iteration_, losses_.Mean());
   }
   const bool interrupted = IsTestDue() && TestAll() == Ending::kRequest;
@@ -110,19 +63,13 @@ void Solver::SolveAll() {
 
 void Solver::LastSnapshot() {
   GatherPositions();
-  if (IsFirstRank() && !param_.snapshot_prefix().empty() && snapshot_iteration_ != iteration_)
-    Snapshot();
+  if (snapshots_.CanWrite() && snapshots_.last() != iteration_) Snapshot();
 }
 
 bool Solver::IsTestDue() const {
   if (iteration_ == 0 && !param_.test_initialization()) return false;
   const bool due = param_.test_interval() > 0 && iteration_ % param_.test_interval() == 0;
   return due || epochs_.EndsAt(iteration_, param_.test_interval_epoch());
-}
-
-bool Solver::IsSnapshotDue() const {
-  const bool due = param_.snapshot() > 0 && iteration_ % param_.snapshot() == 0;
-  return due || epochs_.EndsAt(iteration_, param_.snapshot_epoch());
 }
 
 // The average begins with the weights that training begins with, wherever they came from.
@@ -147,7 +94,7 @@ Solver::Ending Solver::RunTo(int64_t end) {
     if (!Train()) return Ending::kRequest;
     const Request request = PollAll();
     const bool asked = std::exchange(snapshot_asked_, false);
-    if (IsSnapshotDue() || asked || request == Request::kSnapshot) {
+    if (snapshots_.IsDue(iteration_, epochs_) || asked || request == Request::kSnapshot) {
       GatherPositions();
       TrySnapshot();
     }
@@ -164,7 +111,7 @@ bool Solver::Train() {
   if (device_) return IterateOnGpu({});
   const std::optional<double> own_loss = ForwardBackward(true);
   if (!own_loss) return false;
-  const double loss = JoinGradients(*own_loss);
+  const double loss = ranks_.SumGradients(*own_loss, train_.get());
   losses_.Add(loss);
   const bool drops = rate_->ObserveLoss(iteration_, losses_.Mean());
   const double rate = rate_->At(iteration_);
@@ -232,7 +179,7 @@ IterationReport Solver::ReportOf(double rate) {
                          .outputs = {}};
   const PlannedValue& first = train_plan_->values.front();
   if (first.spec.shape.axes() > 0) {
-    report.samples = first.spec.shape[0] * param_.iter_size() * RankCount();
+    report.samples = first.spec.shape[0] * param_.iter_size() * ranks_.count();
   }
   if (report.displayed) report.outputs = OutputsOf(*train_);
   return report;
@@ -308,24 +255,55 @@ bool Solver::Judge(const std::vector<TestReport>& reports) {
   return true;
 }
 
-// What is not on the disk is not the best: a test that is better than the file writes it again.
+// A best model that could not be written is not the best: the next test that is better than the
+// file writes it again.
 void Solver::UpdateBest(const std::vector<TestReport>& reports) {
   const MetricTracker before = *best_;
-  if (best_->Update(iteration_, reports) && !SaveBest()) best_ = before;
+  if (!best_->Update(iteration_, reports)) return;
+  if (!snapshots_.WriteBest(RunWeightsNow(), *best_)) best_ = before;
 }
 
-bool Solver::SaveBest() {
-  const std::string path = BestPath(param_);
-  try {
-    WriteModel(param_, *train_plan_, average_ ? average_->weights() : *weights_, path);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kIoFailure) throw;
-    options_.log->Write(Severity::kError,
-                        StrCat("snapshot_best: ", error.what(), "; training continues without it"));
-    return false;
+// Rank 0 tests while the others wait.
+Solver::Ending Solver::TestAll() {
+  GatherPositions();
+  const RankGroup::Note outcome = ranks_.Lead([this] {
+    const Ending ending = TestHere();
+    SolverState decided;
+    rate_->Save(&decided);
+    return RankGroup::Note{.number = static_cast<double>(ending),
+                           .text = decided.SerializeAsString()};
+  });
+  if (!ranks_.is_first()) {
+    SolverState decided;
+    CREMA_CHECK(decided.ParseFromString(outcome.text));
+    rate_->Restore(decided);
   }
-  options_.observer->OnBest(path, best_->metric(), best_->best().value_or(0));
-  return true;
+  return static_cast<Ending>(outcome.number);
+}
+
+Request Solver::PollAll() {
+  const auto poll = [this] { return RankGroup::Note{.number = static_cast<double>(Poll())}; };
+  return static_cast<Request>(ranks_.Lead(poll).number);
+}
+
+void Solver::GatherPositions() {
+  if (!ranks_.several()) return;
+  DrainCompletedIterations(true);  // a failure ends the run before a snapshot
+  ranks_.GatherPositions(*train_);
+}
+
+// Copies weights and histories of rank 0 to all.
+void Solver::StartRanks() {
+  if (!ranks_.several()) return;
+  std::vector<TensorView> blobs;
+  for (size_t s = 0; s < history_.size(); ++s) {
+    if (train_plan_->learned[s].owner != static_cast<int>(s)) continue;
+    blobs.push_back(train_->LearnedBlob(s));
+    const std::span<const TensorView> histories = device_ ? device_->history(s) : history_[s];
+    blobs.insert(blobs.end(), histories.begin(), histories.end());
+  }
+  ranks_.CopyFromFirst(iteration_, *train_, blobs);
+  if (device_) device_->NoteChange();
 }
 
 Request Solver::Poll() {

@@ -1,6 +1,5 @@
 // The state of a run: written to and read from snapshots.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 
@@ -9,8 +8,8 @@
 #include "format/blob_proto.h"
 #include "format/solver_state.h"
 #include "solvers/snapshot.h"
-#include "solvers/snapshot_set.h"
 #include "solvers/solver.h"
+#include "solvers/state_check.h"
 
 namespace crema {
 
@@ -35,8 +34,7 @@ SolverState Solver::MakeState() const {
       if (!of_slot.empty()) CopyFrom(of_slot[static_cast<size_t>(h)], state.add_history());
     }
   }
-  train_->SaveState("train", &state);
-  state.mutable_layer_state()->MergeFrom(other_ranks_.layer_state());
+  ranks_.SavePositions(*train_, &state);
   if (before_tests_) {
     state.MergeFrom(*before_tests_);
   } else {
@@ -45,89 +43,34 @@ SolverState Solver::MakeState() const {
   return state;
 }
 
+RunWeights Solver::RunWeightsNow() const {
+  return {*train_plan_, *weights_, average_ ? &average_->weights() : nullptr};
+}
+
 void Solver::Snapshot() {
-  if (param_.snapshot_prefix().empty()) {
+  if (!snapshots_.has_prefix()) {
     Fail(ErrorCode::kInvalidArgument, "a snapshot needs the field snapshot_prefix in the solver");
   }
   StartAverage();
   DrainCompletedIterations(true);
   ReturnWeights();
   ReturnHistory();
-  if (options_.ranks != nullptr) options_.ranks->ThrowIfFailed();
-  RefuseBrokenWeights();
-  WriteSnapshotFiles();
-  if (param_.snapshot_keep() > 0) {
-    RemoveOldSnapshots(param_.snapshot_prefix(), iteration_, param_.snapshot_keep(), *options_.log);
-  }
+  ranks_.ThrowIfFailed();
+  snapshots_.Write(RunWeightsNow(), iteration_, MakeState());
 }
 
-void Solver::WriteSnapshotFiles() {
-  options_.observer->OnSnapshotStart();
-  const SnapshotPaths paths =
-      WriteSnapshot(param_, *train_plan_, *weights_, average_ ? &average_->weights() : nullptr,
-                    iteration_, MakeState());
-  snapshot_iteration_ = iteration_;
-  options_.observer->OnSnapshot(paths.model, paths.state);
-}
-
-// The disk may have room again at the next one; what was computed so far is not thrown away.
 void Solver::TrySnapshot() {
-  if (snapshot_iteration_ == iteration_) return;
-  if (!IsFirstRank()) {
-    snapshot_iteration_ = iteration_;  // of rank 0, for messages
-    return;
-  }
-  try {
-    Snapshot();
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kIoFailure) throw;
-    options_.log->Write(Severity::kError,
-                        StrCat("no snapshot at iteration ", iteration_, ": ", error.what(),
-                               "; snapshots written before are whole; training continues"));
-  }
-}
-
-// A snapshot of NaN would be the newest, and worth nothing.
-void Solver::RefuseBrokenWeights() const {
-  for (size_t s = 0; s < train_plan_->learned.size(); ++s) {
-    const std::span<const float> values = std::as_const(*weights_).blob(s).span<float>();
-    if (std::ranges::all_of(values, [](float w) { return std::isfinite(w); })) continue;
-    const PlannedLayer& layer =
-        train_plan_->layers[static_cast<size_t>(train_plan_->learned[s].layer)];
-    Fail(ErrorCode::kDiverged,
-         StrCat("training diverged: after iteration ", iteration_ - 1,
-                " the weights are no longer finite; no snapshot was written. Lower base_lr or set "
-                "clip_gradients. Snapshots written before are whole"),
-         {.layer = layer.name()});
-  }
+  snapshots_.TryWrite(iteration_, [this] { Snapshot(); });
 }
 
 void Solver::Restore(const std::string& path) {
   const SolverState state = ReadSolverState(path);
-  if (state.has_solver_type() && state.solver_type() != rule_.name) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("this state is of a ", state.solver_type(), " solver, but the solver file says ",
-                rule_.name, "; resume with the same type, or start from the model with --weights"),
-         {.file = path});
-  }
-  if (state.has_seed() && state.seed() != seed_) {
-    options_.log->Write(
-        Severity::kWarning,
-        StrCat("resuming with seed ", seed_, ", but the run so far had ", state.seed(),
-               ": random draws will differ from an uninterrupted run"));
-  } else if (state.has_seed() && param_.random_seed() >= 0 &&
-             static_cast<uint64_t>(param_.random_seed()) != state.seed()) {
-    options_.log->Write(
-        Severity::kWarning,
-        StrCat("the solver file says random_seed: ", param_.random_seed(),
-               ", but the run so far had ", state.seed(), "; it continues with that"));
-  }
-  CheckSchedule(state, path);
+  CheckState(state, path, param_, seed_, options_.log);
   RestoreHistory(state, path);
   LoadModelOfState(state, path, *train_plan_, weights_.get());
   RestoreAverage(state, path);
   iteration_ = state.iter();
-  snapshot_iteration_ = iteration_;
+  snapshots_.set_last(iteration_);
   rate_->Restore(state);
   losses_.Restore(state);
   if (scale_) scale_->Restore(state, path);
@@ -161,51 +104,9 @@ void Solver::RestoreAverage(const SolverState& state, const std::string& path) {
 void Solver::RestorePositions(const SolverState& state) {
   const uint64_t passes =
       static_cast<uint64_t>(state.iter()) * static_cast<uint64_t>(param_.iter_size());
-  train_->set_step(StepOfRank(state.has_step() ? state.step() : passes));
-  RestoreTrainNet(state);
+  train_->set_step(ranks_.StepOf(state.has_step() ? state.step() : passes));
+  ranks_.RestorePositions(state, train_.get(), options_.log);
   for (const auto& test : tests_) test->Restore(state);
-}
-
-namespace {
-
-// False: the drops that the state counts are surely not of this schedule. A state does not name its
-// policy, but `plateau` leaves more behind than others, and `multistep` drops at known iterations.
-bool HasDropsOfSchedule(const SolverParameter& param, const SolverState& state) {
-  const std::string& policy = param.lr_policy();
-  if (state.current_step() == 0 || (policy != "plateau" && policy != "multistep")) return true;
-  const bool of_plateau = state.has_minimum_loss() ||
-                          std::ranges::any_of(state.metric_state(), [](const MetricState& rule) {
-                            return rule.rule() == "plateau";
-                          });
-  if (policy == "plateau") return of_plateau;
-  const auto passed =
-      std::ranges::count_if(param.stepvalue(), [&](int value) { return value < state.iter(); });
-  return !of_plateau && state.current_step() <= passed;
-}
-
-}  // namespace
-
-void Solver::CheckSchedule(const SolverState& state, const std::string& path) const {
-  const int steps = state.current_step();
-  if (state.iter() < 0 || steps < 0) {
-    Fail(ErrorCode::kDataLoss,
-         StrCat("the state is damaged: iteration ", state.iter(), ", current_step ", steps),
-         {.file = path});
-  }
-  if (steps > rate_->most_steps()) {
-    Fail(ErrorCode::kInvalidArgument,
-         StrCat("the learning rate of the run so far dropped ", steps,
-                " times, but the solver file has only ", rate_->most_steps(),
-                " entries of stepvalue: the schedule was changed since. Put it back, or start from "
-                "the model with --weights"),
-         {.file = path});
-  }
-  if (!HasDropsOfSchedule(param_, state)) {
-    options_.log->Write(Severity::kWarning,
-                        StrCat("the learning rate of the run so far dropped ", steps,
-                               " times by another lr_policy or other stepvalues; ",
-                               param_.lr_policy(), " counts these drops as its own"));
-  }
 }
 
 namespace {

@@ -85,7 +85,7 @@ UpdateArgs Solver::ArgsOfUpdate(double rate) {
           .param = param_,
           .iteration = iteration_,
           .blobs = blobs_,
-          .gradient_scale = 1.0 / (param_.iter_size() * RankCount()),
+          .gradient_scale = 1.0 / (param_.iter_size() * ranks_.count()),
           .gradient_limit = limit >= 0 ? limit : std::numeric_limits<double>::infinity(),
           .momentum = MomentumAt(rule_, param_, iteration_),
           .regularization =
@@ -94,7 +94,7 @@ UpdateArgs Solver::ArgsOfUpdate(double rate) {
 
 bool Solver::ApplyUpdate(double rate) {
   UpdateArgs args = ArgsOfUpdate(rate);
-  const double scale = LossScaleNow() * RankCount();
+  const double scale = LossScaleNow() * ranks_.count();
   gradient_scale_ = 1.0 / (param_.iter_size() * scale);
   if (scale_ && !JudgeScale()) return false;
   args.gradient_scale = GradientScale(scale);

@@ -1,0 +1,125 @@
+#include "solvers/ranked_run.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "core/strings.h"
+
+namespace crema {
+namespace {
+
+constexpr std::string_view kTrain = "train";
+
+// Returns the name of the training net of a rank in solver states: "train", "train@1", ...
+std::string NetOfRank(int rank) {
+  return rank == 0 ? std::string(kTrain) : StrCat(kTrain, "@", rank);
+}
+
+// Returns 0 also for a net of no rank.
+int RankOfNet(std::string_view net) {
+  if (!net.starts_with(StrCat(kTrain, "@"))) return 0;
+  int rank = 0;
+  std::from_chars(net.data() + kTrain.size() + 1, net.data() + net.size(), rank);
+  return rank;
+}
+
+int RanksOf(const SolverState& state) {
+  int ranks = 1;
+  for (const LayerState& layer : state.layer_state()) {
+    ranks = std::max(ranks, RankOfNet(layer.net()) + 1);
+  }
+  return ranks;
+}
+
+// Returns the positions of each of `now` ranks after each of `before` was where rank 0 was.
+SolverState Dealt(const SolverState& state, int before, int now) {
+  SolverState dealt;
+  for (const LayerState& layer : state.layer_state()) {
+    if (layer.net() != kTrain) continue;
+    LayerState* moved = dealt.add_layer_state();
+    *moved = layer;
+    const uint64_t samples = layer.position() * static_cast<uint64_t>(before);
+    if (layer.has_position()) moved->set_position(samples / static_cast<uint64_t>(now));
+  }
+  return dealt;
+}
+
+}  // namespace
+
+uint64_t RankedRun::StepOf(uint64_t step) const {
+  constexpr int kBitsOfStep = 48;
+  return step + (static_cast<uint64_t>(rank_) << kBitsOfStep);
+}
+
+void RankedRun::CopyFromFirst(int64_t iteration, const Session& train,
+                              const std::vector<TensorView>& blobs) const {
+  if (group_ == nullptr) return;
+  const auto first = static_cast<double>(iteration);
+  for (const RankGroup::Note& note : group_->Exchange(rank_, {.number = first})) {
+    CREMA_CHECK(note.number == first);
+  }
+  group_->collective().CopyFromFirst(rank_, train.context(), blobs);
+  AwaitOthersQueued();
+}
+
+// A call that waits for this GPU, as one that frees its memory or copies to memory that is not
+// page-locked, may hold locks of the driver meanwhile. So none is made before all ranks have queued
+// what this one waits for: NCCL allocates while it connects GPUs for the first time.
+void RankedRun::AwaitOthersQueued() const { group_->Exchange(rank_, {}); }
+
+double RankedRun::Mean(double loss) const {
+  return group_ == nullptr ? loss : group_->Mean(rank_, loss);
+}
+
+// After the exchange of losses all ranks have queued their passes, so that none waits in vain.
+double RankedRun::SumGradients(double loss, Session* train) const {
+  if (group_ == nullptr) return loss;
+  const double mean = Mean(loss);
+  group_->collective().Sum(rank_, train->context(), train->LearnedGradientMemory());
+  AwaitOthersQueued();
+  return mean;
+}
+
+RankGroup::Note RankedRun::Lead(const std::function<RankGroup::Note()>& decide) const {
+  if (group_ == nullptr) return decide();
+  return group_->Lead(rank_, is_first() ? decide() : RankGroup::Note());
+}
+
+void RankedRun::ThrowIfFailed() const {
+  if (group_ != nullptr) group_->ThrowIfFailed();
+}
+
+void RankedRun::GatherPositions(const Session& train) {
+  if (group_ == nullptr) return;
+  SolverState own;
+  train.SaveState(NetOfRank(rank_), &own);
+  const auto notes = group_->Exchange(rank_, {.number = 0, .text = own.SerializeAsString()});
+  if (!is_first()) return;
+  others_.Clear();
+  for (const RankGroup::Note& note : notes.subspan(1)) {
+    CREMA_CHECK(others_.MergeFromString(note.text));
+  }
+}
+
+void RankedRun::SavePositions(const Session& train, SolverState* state) const {
+  train.SaveState(std::string(kTrain), state);
+  state->mutable_layer_state()->MergeFrom(others_.layer_state());
+}
+
+void RankedRun::RestorePositions(const SolverState& state, Session* train, LogSink* log) const {
+  const int before = RanksOf(state);
+  const int now = count();
+  if (before != now) {
+    log->Write(Severity::kWarning,
+               StrCat("the run so far was on ", before, before == 1 ? " device" : " devices",
+                      " and continues on ", now, ", so that an iteration has ", now, "/", before,
+                      " times as many samples; data continue where they were"));
+    return train->RestoreState(std::string(kTrain), Dealt(state, before, now));
+  }
+  // Session::RestoreState names the layers of one net.
+  train->RestoreState(NetOfRank(rank_), state);
+}
+
+}  // namespace crema

@@ -1,0 +1,57 @@
+// One rank of a run on several devices.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "core/log.h"
+#include "crema.pb.h"
+#include "parallel/rank_group.h"
+#include "runtime/session.h"
+
+namespace crema {
+
+// All ranks make the same calls in the same order, and each waits for the others; once a rank has
+// failed, the calls throw kCancelled. Without a group the run is on one device and is rank 0.
+// Thread safety: one thread a rank.
+class RankedRun {
+ public:
+  // `group` may be null; it must outlive this.
+  RankedRun(RankGroup* group, int rank) : group_(group), rank_(rank) {}
+
+  int count() const { return group_ == nullptr ? 1 : group_->size(); }
+  bool several() const { return group_ != nullptr; }
+  bool is_first() const { return rank_ == 0; }
+  // Returns `step`, a number of forward passes, such that no other rank draws the same random
+  // numbers.
+  uint64_t StepOf(uint64_t step) const;
+
+  // Copies `blobs`, of device memory of the session, from rank 0. Requires: all ranks are at the
+  // same iteration.
+  void CopyFromFirst(int64_t iteration, const Session& train,
+                     const std::vector<TensorView>& blobs) const;
+  double Mean(double loss) const;
+  // Sums the gradients of the session over all ranks. Returns the mean of their losses.
+  double SumGradients(double loss, Session* train) const;
+  // Calls `decide` in rank 0 alone, and returns its result in all ranks.
+  RankGroup::Note Lead(const std::function<RankGroup::Note()>& decide) const;
+  // Throws kCancelled if any rank has failed.
+  void ThrowIfFailed() const;
+
+  // Positions of data readers. Rank 0 knows those of the others as of the last GatherPositions.
+  void GatherPositions(const Session& train);
+  void SavePositions(const Session& train, SolverState* state) const;
+  // Continues where this rank was. If the run had another number of ranks, warns, and deals the
+  // samples that all have read evenly.
+  void RestorePositions(const SolverState& state, Session* train, LogSink* log) const;
+
+ private:
+  void AwaitOthersQueued() const;
+
+  RankGroup* group_;
+  int rank_;
+  SolverState others_;
+};
+
+}  // namespace crema
